@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The first adapter: the C core itself, one state in memory that grows as it asks. */
+/* Runs the vectors through the core: a state in memory, which grows when the core needs more words. */
 
 #include "vectors.h"
 
@@ -17,7 +17,7 @@ typedef struct core {
     unsigned level;
 } core;
 
-/* The policy, and that its canonical text is one: parse(print(p)) prints alike. */
+/* Parses the policy, and checks that its canonical text is parsed to the same canonical text. */
 static bool parse(core *c, const char *text)
 {
     weir_policy_error e;
@@ -57,17 +57,17 @@ static void grow(core *c)
     c->level++;
 }
 
-static weir_status ask_once(core *c, const step *s, weir_decision *ret)
+static weir_status decide_once(core *c, const step *s, weir_decision *ret)
 {
     return s->refund ? weir_refund(&c->policy, c->state, c->level, s->t_ns, s->cost, ret)
                      : weir_check(&c->policy, c->state, c->level, s->t_ns, s->cost, ret);
 }
 
-static weir_status ask(void *ctx, const step *s, weir_decision *ret)
+static weir_status decide(void *ctx, const step *s, weir_decision *ret)
 {
     core *c = ctx;
     weir_status st;
-    while ((st = ask_once(c, s, ret)) == WEIR_E_ROOM)
+    while ((st = decide_once(c, s, ret)) == WEIR_E_ROOM)
         grow(c);
     return st;
 }
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 {
     weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     core c = {.zones = weir_zone_cache_zones(cache)};
-    adapter d = {.name = "core", .begin = begin, .ask = ask, .end = end, .ctx = &c};
+    adapter d = {.name = "core", .begin = begin, .decide = decide, .end = end, .ctx = &c};
     int status = vectors_run(&d, argc - 1, argv + 1);
     weir_zone_cache_close(cache);
     return status;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The daemon's adapter: RESP bytes through the codec, the service and the store, and the reply's bytes
- * back, with the vector's time passed in. It answers in whole milliseconds. The steps take turns:
- * RESP2 and RESP3, and without and with WITHNAMES. Only a reply with names has the layer. */
+/* Runs the vectors through the daemon without sockets: RESP bytes to the codec, the service and the
+ * store, and the bytes of the reply, with the time of the vector passed in. Replies are in whole
+ * milliseconds. The steps alternate between RESP2 and RESP3, and between replies without and with
+ * WITHNAMES. Only a reply with names has the layer. */
 
 #include "vectors.h"
 
@@ -28,7 +29,7 @@ typedef struct daemon_ctx {
     unsigned steps;
 } daemon_ctx;
 
-/* A store of its own for each case, since a store's time never goes back. */
+/* Each case has a store of its own, because the clock of a store never steps back. */
 static bool begin(void *ctx, const char *policy)
 {
     daemon_ctx *d = ctx;
@@ -57,7 +58,7 @@ static void end(void *ctx)
     d->store = NULL;
 }
 
-/* The array of a decision. */
+/* Reads a decision as an array. */
 static bool read_array(const weir_resp_reply *reply, int64_t ret[WEIR_DECISION_FIELDS])
 {
     if (reply->values != 1 + WEIR_DECISION_FIELDS || reply->value[0].type != WEIR_RESP_ARRAY)
@@ -70,7 +71,7 @@ static bool read_array(const weir_resp_reply *reply, int64_t ret[WEIR_DECISION_F
     return true;
 }
 
-/* The pair `name` and an integer, at node[i]. */
+/* Reads the pair of `name` and an integer at value[i]. */
 static bool read_pair(const weir_resp_reply *reply, size_t i, const char *name, int64_t *ret)
 {
     const weir_resp_value *key = &reply->value[i], *value = &reply->value[i + 1];
@@ -79,7 +80,7 @@ static bool read_pair(const weir_resp_reply *reply, size_t i, const char *name, 
            memcmp(key->text, name, key->len) == 0 && value->type == WEIR_RESP_INTEGER;
 }
 
-/* The six figures, the policy and the layer by their names, in that order. */
+/* Reads a decision with names: six fields, the policy and the layer, in this order. */
 static bool read_names(const weir_resp_reply *reply, int proto, int64_t ret[WEIR_DECISION_FIELDS],
                        uint32_t *ret_layer)
 {
@@ -126,7 +127,7 @@ static void add_word(weir_buffer *b, const char *word)
     weir_resp_put_bulk(b, word, strlen(word));
 }
 
-static weir_status ask(void *ctx, const step *s, weir_decision *ret)
+static weir_status decide(void *ctx, const step *s, weir_decision *ret)
 {
     daemon_ctx *d = ctx;
     char cost[24];
@@ -143,7 +144,7 @@ static weir_status ask(void *ctx, const step *s, weir_decision *ret)
     if (names)
         add_word(&d->in, "WITHNAMES");
     weir_resp_session_run(&d->session, &d->in, &d->out, 1 << 15, s->t_ns);
-    ret->layer = s->want.layer; /* an array does not say it */
+    ret->layer = s->want.layer; /* an array does not have the layer */
     weir_status st = read_reply(&d->out, d->session.proto, names, ret);
     weir_buffer_clear(&d->out);
     return st;
@@ -154,7 +155,7 @@ static int64_t up_to_ms(int64_t ns)
     return (ns / 1000000 + (ns % 1000000 > 0)) * 1000000;
 }
 
-static void round_figures(weir_decision *d)
+static void round_up(weir_decision *d)
 {
     if (!d->never)
         d->retry_after_ns = up_to_ms(d->retry_after_ns);
@@ -168,8 +169,8 @@ int main(int argc, char **argv)
     daemon_ctx ctx = {.zones = weir_zone_cache_zones(cache)};
     adapter d = {.name = "daemon",
                  .begin = begin,
-                 .ask = ask,
-                 .round = round_figures,
+                 .decide = decide,
+                 .round = round_up,
                  .end = end,
                  .ctx = &ctx};
     int status = vectors_run(&d, argc - 1, argv + 1);

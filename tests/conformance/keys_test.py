@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""One key text means one key at every door that reads addresses: replay and the daemon, by text and
-by name, over RESP and HTTP, with its own states and with those in a Redis. Where keys are bytes, in
-CL.THROTTLE, the module and the library of functions, they stay bytes.
+"""Tests keys that are IP addresses. Every interface that reads addresses counts them as in keys.json:
+replay and the daemon, by policy text and by name, over RESP and HTTP, with local states and states in
+Redis. Elsewhere keys are bytes: in CL.THROTTLE, the module and the Functions library.
 
     keys_test.py WEIR MODULE tests/vectors/keys.json [NAME...]"""
 
@@ -24,7 +24,7 @@ with open(sys.argv[3], encoding="utf-8") as f:
     ROWS = json.load(f)["keys"]
 DEFAULT = [row for row in ROWS if (row["v4"], row["v6"]) == (32, 64)]
 WAYS = sorted({(row["v4"], row["v6"]) for row in ROWS})
-ONCE = "fixed-window 1/36500h"  # admits one request of a key, and no more while the test runs
+ONCE = "fixed-window 1/36500h"  # admits one request of each key during the test
 
 
 def name_of(v4, v6):
@@ -39,14 +39,14 @@ def rows_of(v4, v6):
 
 
 def verdicts(rows, form="key"):
-    """What a policy that admits one request of a key says of requests in a row."""
+    """The verdicts of a policy that admits one request of each key."""
     seen = set()
     return [not (row[form] in seen or seen.add(row[form])) for row in rows]
 
 
 def same(rows, found, what, form="key"):
     wanted = verdicts(rows, form)
-    expect(len(found) == len(wanted), f"{what}: {len(found)} answers, expected {len(wanted)}")
+    expect(len(found) == len(wanted), f"{what}: {len(found)} replies, expected {len(wanted)}")
     for row, verdict, want in zip(rows, found, wanted):
         expect(bool(verdict) == want, f"{what}: {row}: found {verdict}, expected {want}")
 
@@ -82,7 +82,7 @@ def daemon_of(box, redis=None):
 
 
 def resp(client, rows, *words):
-    """The first figure of each answer; a word None is the key."""
+    """Sends a request for each row, with the key in place of the word None. Returns the replies."""
     asks = [[row["text"].encode() if word is None else word for word in words] for row in rows]
     answers = []
     for i in range(0, len(asks), 50):
@@ -93,7 +93,7 @@ def resp(client, rows, *words):
 
 
 def policy(n):
-    """Like ONCE, and yet another one, with states of its own."""
+    """A policy like ONCE, but with states of its own."""
     return f"fixed-window 1/{36501 + n}h"
 
 
@@ -159,11 +159,11 @@ def throttle_is_redis_cell(box):
 
 def need_redis():
     if not is_redis_here():
-        raise Skipped("there is no redis-server")
+        raise Skipped("redis-server is missing")
 
 
 def in_redis(box, redis):
-    """The daemon asks by the text that it files the key under, so that a Cluster routes by it."""
+    """The daemon sends the key in its counted form, so that a Cluster routes by it."""
     client = daemon_of(box, {"url": redis.url()}).client()
     for n, words in enumerate((("WEIR.CHECK", policy(0), None), ("WEIR.TAKE", policy(1), None))):
         same(DEFAULT, [answer[0] for answer in resp(client, DEFAULT, *words)], f"redis {words[0]}")

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""The adapter of the library of functions: cases go to a real redis-server, as functions and as a
-script, with the clock in a key, and the answers must be the vector's, in microseconds rounded up.
-Cases with times that are no whole microseconds, or with policies that the library refuses, are not
-for it; how many those are is said.
+"""Runs the vectors through the Functions library in a real redis-server, as functions and as a script,
+with a fake clock in a key. The replies must equal the vectors in microseconds, rounded up. Skips, and
+counts, cases with times that are not whole microseconds, or with policies that the library refuses.
 
-    lua_vectors.py FILE...                      vectors
-    lua_vectors.py --random SEED CASES STEPS    the model itself is asked, at whole microseconds"""
+    lua_vectors.py FILE...                      runs vectors
+    lua_vectors.py --random SEED CASES STEPS    compares with the model on random policies"""
 
 import argparse
 import json
@@ -23,10 +22,10 @@ import random_vectors  # noqa: E402
 import weir_reference as model  # noqa: E402
 from vector_format import Case  # noqa: E402
 
-NOW_US_MAX = 6_700_000_000_000_000  # 2182: from there on twice 36.5 years are within 2^53
+NOW_US_MAX = 6_700_000_000_000_000  # 2182: twice 36.5 years later is still within 2^53
 REFUSED_AT_REFUND = "do not support refunds"
 LIMITS_OF_DOUBLES = ("whole microseconds", "a number of slices")
-FIGURES = ("limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
+FIELDS = ("limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
 NEVER = (None, model.INT64_MAX)
 
 
@@ -35,7 +34,7 @@ def up_us(ns):
 
 
 def wanted(step):
-    """The first seven figures of a step's answer, or None if it is a refund that is refused."""
+    """The first seven integers of the reply to a step, or None if the refund is not supported."""
     if not step.get("ok", True):
         return None
     retry = step["retry_after_ns"]
@@ -45,7 +44,7 @@ def wanted(step):
 
 
 def bounds(layers, now_ns):
-    """The windows that an asker names for each layer with a zone."""
+    """The calendar windows that a request has for each layer with a time zone."""
     out = []
     for layer in layers:
         windows = getattr(layer, "windows", None)
@@ -77,7 +76,7 @@ def difference(policy, steps, answers):
             good = answer[:7] == want and answer[7] == step.get("granted", 0)
         if not good:
             before = "".join(f"\n    {s} -> {a}" for s, a in zip(steps[:i], answers[1::2]))
-            return f"step {i}{before}\n    asked {step}\n    want {want}\n    got  {answer!r}"
+            return f"step {i}{before}\n    step {step}\n    want {want}\n    got  {answer!r}"
     return ""
 
 
@@ -87,7 +86,7 @@ class Adapter:
         self.run = self.outside = self.steps = 0
 
     def refused(self, policy):
-        """Whether the library cannot hold the policy; any other reason is an error."""
+        """Whether the policy exceeds the limits of the library. Any other error is raised."""
         try:
             self.client(*self.way.call("weir_policy_check", [], policy))
             return False
@@ -108,7 +107,7 @@ class Adapter:
         tally.check(not wrong, f"{self.way.name}: {name} ({policy}): {wrong}")
 
     def say(self, what):
-        print(f"{self.way.name:9} {self.run:5} cases, {self.steps:6} steps, {self.outside:4} not for it  {what}")
+        print(f"{self.way.name:9} {self.run:5} cases, {self.steps:6} steps, {self.outside:4} skipped  {what}")
 
 
 def run_files(tally, adapter, paths):
@@ -128,7 +127,7 @@ def run_files(tally, adapter, paths):
 
 
 def whole_period(rng):
-    """As the model's own, but mostly of whole microseconds."""
+    """Like the periods of the model, but mostly in whole microseconds."""
     text, ns = random_vectors_period(rng)
     if ns % 1000 == 0 or rng.random() < 0.1:
         return text, ns
@@ -137,7 +136,7 @@ def whole_period(rng):
 
 
 class WholeCase(Case):
-    """A case at whole microseconds. It can also peek and grant."""
+    """A case at whole microseconds, also with the operations peek and grant."""
 
     def move_to(self, at):
         if at is not None:
@@ -146,7 +145,7 @@ class WholeCase(Case):
         return self.now
 
     def note(self, op, cost, decision, **more):
-        answer = {field: getattr(decision, field) for field in FIGURES}
+        answer = {field: getattr(decision, field) for field in FIELDS}
         self.steps.append(self.request(op, cost) | {"allowed": decision.allowed} | answer | more)
         return decision
 
@@ -194,7 +193,7 @@ def run_random(tally, adapter, seed, cases, steps):
         if adapter.refused(policy):
             adapter.outside += 1
             continue
-        # The windows of a zone are those around the asker's time: a clock far behind is not served.
+        # A request has only the windows around its own time, so the clock must not step far back.
         WholeWalk(rng, case, monotone="tz " in policy).run(steps)
         adapter.case(tally, case.name, policy, case.steps)
     adapter.say(f"random policies, seed {seed}")

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The module beside the core, in a server whose clock stands where it is put: random verbs on a
- * few keys under a few policies each, while nanoseconds, hours, weeks or years go by and keys
- * expire. Of the core each state is kept for ever, as it came; what the module drops, moves or
- * tells in fewer bits must answer the same. A replica, while there is one, follows to the byte.
+/* Compares the module with the core, in a fake server: random operations on a few keys with a few
+ * policies each, while nanoseconds, hours, weeks or years pass and keys expire. The core keeps every
+ * state unchanged. The module expires, replaces and packs states, and must give the same decisions.
+ * While replication is on, the replica must equal the master byte by byte.
  *
  *   module_random_test [seeds [first]] */
 
@@ -165,7 +165,7 @@ static void one(int k, int i, int64_t now_ns, int64_t n)
         compare(r->integer + 1, &d, granted);
 }
 
-/* Some of one key's policies at once, each once. */
+/* A request with several policies of one key, each once. */
 static void all(int k, int64_t now_ns)
 {
     const char key[] = {(char)('a' + k), '\0'};
@@ -206,7 +206,7 @@ static void all(int k, int64_t now_ns)
     }
 }
 
-/* A number of CL.THROTTLE: mostly small, at times one that no client means. */
+/* An argument of CL.THROTTLE: mostly small, sometimes extreme. */
 static int64_t throttle_number(void)
 {
     static const int64_t edges[] = {INT64_MIN,  -1999,      -2,         -1,         0,
@@ -216,8 +216,8 @@ static int64_t throttle_number(void)
     return below(64) - (below(8) == 0 ? 32 : 0);
 }
 
-/* CL.THROTTLE under numbers that change, on one key whose TAT `throttle_tat` keeps for ever: the
- * module, which drops a TAT that is past, answers alike, and within its bounds. */
+/* CL.THROTTLE with changing arguments on one key. `throttle_tat` keeps the TAT of the key forever. The
+ * module, which drops a TAT in the past, must give the same decision within its bounds. */
 static void throttle(int64_t now_ns)
 {
     weir_throttle t = {throttle_number(), throttle_number(), throttle_number(), throttle_number()};
@@ -271,11 +271,11 @@ static void run(void)
         if (below(2))
             module_server_expire();
         if (below(200) == 0)
-            module_server_follow(below(2));
+            module_server_replicate(below(2));
         if (below(8) == 0)
             throttle(now_ns);
         int k = (int)below(KEYS);
-        /* Of the first keys each has one policy, so that these are small. */
+        /* The first keys have one policy each, so their values are small. */
         int i = k < KEYS - 1 ? (int)((seed + (uint64_t)k * 3) % POLICIES) : (int)below(POLICIES);
         if (k == KEYS - 1 && below(3) == 0)
             all(k, now_ns);

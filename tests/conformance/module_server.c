@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The server that the module is tested in without one. */
+/* The fake server of the tests of the module. */
 
 #include "module_server.h"
 
@@ -22,7 +22,7 @@
 
 int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc);
 
-enum { DATABASES = 2, COMMANDS_MAX = 32, KEYS_MAX = 64, TOLD_MAX = 128 };
+enum { DATABASES = 2, COMMANDS_MAX = 32, KEYS_MAX = 64, REPLICATED_MAX = 128 };
 
 struct redis_string {
     char *at;
@@ -42,7 +42,7 @@ struct redis_key {
 };
 
 struct redis_ctx {
-    int (*get_api)(const char *name, void *ret); /* the first, as the module expects it */
+    int (*get_api)(const char *name, void *ret); /* first, as the module expects */
     int database;
 };
 
@@ -50,7 +50,7 @@ struct redis_type {
     redis_type_methods methods;
 };
 
-struct redis_io { /* strings that are read, or what was written */
+struct redis_io { /* an RDB that is read or written */
     const uint8_t *at;
     size_t left;
     bool failed;
@@ -62,10 +62,10 @@ struct redis_digest {
     size_t bytes;
 };
 
-typedef struct told { /* to replicas: DEL or WEIR.STATE */
+typedef struct replicated { /* a replicated command: DEL or WEIR.STATE */
     redis_string arg[4];
     int args;
-} told;
+} replicated;
 
 static struct {
     struct redis_type type;
@@ -77,19 +77,19 @@ static struct {
     stored key[DATABASES][KEYS_MAX];
     size_t keys[DATABASES];
     module_reply reply;
-    long to_come; /* values that the reply still lacks */
+    long missing; /* values that the reply still needs */
     bool resp3;
-    told told[TOLD_MAX];
-    size_t told_len;
-    bool unfollowed;
+    replicated replicated[REPLICATED_MAX];
+    size_t replicated_len;
+    bool not_replicated;
     redis_event_fn on_event;
     int64_t now_ns;
     char *saved;
-    const char *lacks; /* a function that this server does not have */
+    const char *lacks; /* an API function that this server lacks */
     int logged;
 } server;
 
-/* ---- the clock, in the place of the module's own --------------------------------------------- */
+/* ---- the clock, in place of the module's ----------------------------------------------------- */
 
 void weir_moment_start(void)
 {
@@ -105,7 +105,7 @@ void module_server_set_time(int64_t now_ns)
     server.now_ns = now_ns;
 }
 
-/* ---- memory, which is told to be a little more than was asked for ---------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void *fake_Alloc(size_t n)
 {
@@ -143,14 +143,14 @@ static size_t fake_MallocSize(void *p)
 static void begin_reply(void)
 {
     server.reply = (module_reply){0};
-    server.to_come = 1;
+    server.missing = 1;
 }
 
-/* A value of a reply, which holds others or not. */
+/* Adds a value to the reply. An array or a map holds further values. */
 static int note(int64_t v, long holds)
 {
-    CHECK(server.to_come > 0 && holds >= 0);
-    server.to_come += holds - 1;
+    CHECK(server.missing > 0 && holds >= 0);
+    server.missing += holds - 1;
     if (server.reply.len < MODULE_SERVER_REPLIES)
         server.reply.integer[server.reply.len] = v;
     server.reply.len++;
@@ -195,7 +195,7 @@ static int fake_ReplyWithStringBuffer(redis_ctx *ctx, const char *at, size_t len
 {
     (void)ctx;
     for (volatile size_t i = 0; i < len; i++)
-        (void)at[i]; /* it is all there */
+        (void)at[i]; /* the arguments are complete */
     return note(0, 0);
 }
 
@@ -208,9 +208,9 @@ static int fake_ReplyWithNull(redis_ctx *ctx)
 static int fake_ReplyWithError(redis_ctx *ctx, const char *text)
 {
     (void)ctx;
-    CHECK(server.to_come == 1 && server.reply.len == 0 && strcspn(text, "\r\n") == strlen(text));
+    CHECK(server.missing == 1 && server.reply.len == 0 && strcspn(text, "\r\n") == strlen(text));
     server.reply.failed = true;
-    server.to_come = 0;
+    server.missing = 0;
     snprintf(server.reply.error, sizeof server.reply.error, "%s", text);
     return REDIS_OK;
 }
@@ -352,14 +352,14 @@ static int fake_NotifyKeyspaceEvent(redis_ctx *ctx, int type, const char *event,
     return REDIS_OK;
 }
 
-/* ---- to replicas ----------------------------------------------------------------------------- */
+/* ---- replication ------------------------------------------------------------------------------ */
 
 static int fake_Replicate(redis_ctx *ctx, const char *command, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    told *t = &server.told[server.told_len];
-    CHECK(ctx->database == 0 && server.told_len < TOLD_MAX && !server.unfollowed);
+    replicated *t = &server.replicated[server.replicated_len];
+    CHECK(ctx->database == 0 && server.replicated_len < REPLICATED_MAX && !server.not_replicated);
     t->arg[0] = copy_of(command, strlen(command));
     t->args = 1;
     for (; *format; format++) {
@@ -378,7 +378,7 @@ static int fake_Replicate(redis_ctx *ctx, const char *command, const char *forma
         }
     }
     va_end(args);
-    server.told_len++;
+    server.replicated_len++;
     return REDIS_OK;
 }
 
@@ -417,7 +417,7 @@ static void fake_FreeServerInfo(redis_ctx *ctx, redis_info *info)
     CHECK(info == (redis_info *)&server);
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
+/* ---- RDB -------------------------------------------------------------------------------------- */
 
 static void fake_SaveStringBuffer(redis_io *io, const char *at, size_t len)
 {
@@ -471,7 +471,7 @@ static void fake_DigestEndSequence(redis_digest *d)
     CHECK(d->bytes > 0);
 }
 
-/* ---- the rest -------------------------------------------------------------------------------- */
+/* ---- other API functions ----------------------------------------------------------------------- */
 
 static void fake_SetModuleAttribs(redis_ctx *ctx, const char *name, int version, int api)
 {
@@ -522,7 +522,8 @@ static const char *fake_StringPtrLen(const redis_string *s, size_t *ret_len)
 static int fake_GetContextFlags(redis_ctx *ctx)
 {
     (void)ctx;
-    return (server.unfollowed ? 0 : REDIS_CONTEXT_AOF) | (server.resp3 ? REDIS_CONTEXT_RESP3 : 0);
+    return (server.not_replicated ? 0 : REDIS_CONTEXT_AOF) |
+           (server.resp3 ? REDIS_CONTEXT_RESP3 : 0);
 }
 
 static redis_type *fake_CreateDataType(redis_ctx *ctx, const char *name, int encver,
@@ -552,7 +553,7 @@ static int get_api(const char *name, void *ret)
     return REDIS_ERR;
 }
 
-/* ---- the face -------------------------------------------------------------------------------- */
+/* ---- the API of the fake server ---------------------------------------------------------------- */
 
 void module_server_open(void)
 {
@@ -565,7 +566,7 @@ void module_server_speak(int proto)
     server.resp3 = proto >= 3;
 }
 
-bool module_server_old_ones(void)
+bool module_server_check_loading(void)
 {
     static const char *const needed[] = {
 #define NAME(type, name, args) #name,
@@ -630,13 +631,13 @@ static void copy_all(void)
     }
 }
 
-void module_server_follow(bool followed)
+void module_server_replicate(bool on)
 {
     redis_ctx ctx = {get_api, 0};
-    redis_event event = {followed ? REDIS_EVENT_FORK : REDIS_EVENT_ROLE, REDIS_EVENT_VERSION};
-    server.unfollowed = !followed;
+    redis_event event = {on ? REDIS_EVENT_FORK : REDIS_EVENT_ROLE, REDIS_EVENT_VERSION};
+    server.not_replicated = !on;
     server.on_event(&ctx, event, 0, NULL);
-    if (followed)
+    if (on)
         copy_all();
 }
 
@@ -676,11 +677,11 @@ static bool run_in(int database, redis_string *args, size_t len)
     return false;
 }
 
-static void tell_replica(void)
+static void update_replica(void)
 {
     module_reply answer = server.reply;
-    for (size_t i = 0; i < server.told_len; i++) {
-        told *t = &server.told[i];
+    for (size_t i = 0; i < server.replicated_len; i++) {
+        replicated *t = &server.replicated[i];
         begin_reply();
         CHECK(run_in(1, t->arg, (size_t)t->args) && !server.reply.failed);
         for (int k = 0; k < t->args; k++)
@@ -692,16 +693,16 @@ static void tell_replica(void)
 
 const module_reply *module_server_run(const module_bytes *args, size_t len)
 {
-    redis_string copies[MODULE_SERVER_ARGS]; /* that end where their bytes end */
+    redis_string copies[MODULE_SERVER_ARGS]; /* of exact size, for ASan */
     CHECK(len > 0 && len <= MODULE_SERVER_ARGS);
     for (size_t i = 0; i < len; i++)
         copies[i] = copy_of(args[i].at, args[i].len);
     begin_reply();
-    server.told_len = 0;
+    server.replicated_len = 0;
     bool known = run_in(0, copies, len);
-    CHECK(!known || server.to_come == 0); /* one reply, of as many values as it says */
-    /* What comes from a replica's master is told on as it came. */
-    if (known && !server.unfollowed && !server.reply.failed &&
+    CHECK(!known || server.missing == 0); /* one complete reply */
+    /* A replica forwards a WEIR.STATE of its master unchanged. */
+    if (known && !server.not_replicated && !server.reply.failed &&
         strncasecmp(copies[0].at, "WEIR.STATE", 10) == 0) {
         module_reply answer = server.reply;
         begin_reply();
@@ -710,8 +711,8 @@ const module_reply *module_server_run(const module_bytes *args, size_t len)
     }
     for (size_t i = 0; i < len; i++)
         free(copies[i].at);
-    if (known && !server.unfollowed)
-        tell_replica();
+    if (known && !server.not_replicated)
+        update_replica();
     return known ? &server.reply : NULL;
 }
 

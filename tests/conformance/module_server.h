@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_TESTS_MODULE_SERVER_H
 #define WEIR_TESTS_MODULE_SERVER_H
-/* As much of a server as the module asks for, in this process: keys in two databases, a clock that
- * stands where it is put, replies as they are written, and what would go to replicas. The second
- * database is a replica of the first: it is told what the module tells replicas, and must become
- * the same to the byte. Whatever the module must not do ends in abort(). */
+/* A fake Redis server in this process, with the parts that the module uses: keys in two databases, a
+ * clock that the test sets, replies, and replication. The second database is a replica of the first:
+ * it gets the commands that the module replicates, and must stay equal byte by byte. A forbidden
+ * call by the module ends in abort(). */
 
 #include "modules/redis/abi.h"
 
@@ -19,49 +19,50 @@ typedef struct module_bytes {
     size_t len;
 } module_bytes;
 
-/* Of the last command: integers, and the lengths of arrays and maps; texts count as 0. Those after
- * the last that is kept are only counted. */
+/* The reply to the last command: integers, and the lengths of arrays and maps. A string is stored as 0.
+ * `len` also counts the values that exceed MODULE_SERVER_REPLIES, which are not stored. */
 typedef struct module_reply {
     size_t len;
-    size_t maps; /* how many of them are maps */
+    size_t maps; /* the number of maps */
     int64_t integer[MODULE_SERVER_REPLIES];
-    bool failed; /* an error, which is here: */
+    bool failed; /* the reply is the error below */
     char error[512];
 } module_reply;
 
 /* Loads the module. */
 void module_server_open(void);
 
-/* The protocol of the client, 2 or 3; 2 at first. */
+/* Sets the protocol of the client, RESP 2 or 3. The default is 2. */
 void module_server_speak(int proto);
 
-/* Whether each server that lacks one function is taken, or refused with a line in its log, as it
- * must be. */
-bool module_server_old_ones(void);
+/* Loads the module into servers that each lack one API function. Returns whether the module loads if
+ * the function is optional, and otherwise refuses with a log line. */
+bool module_server_check_loading(void);
 void module_server_close(void);
 
-/* Whether anybody follows, as at first: an AOF, of which the module is told by an event. A replica
- * that begins to follow again begins with what an RDB would have. */
-void module_server_follow(bool followed);
+/* Turns replication on (the default) or off, by the event for an AOF. When it is turned on again, the
+ * replica starts with a copy of all states, as from an RDB. */
+void module_server_replicate(bool on);
 
-/* Drops all keys, and all policies. */
+/* Deletes all keys and all policies. */
 void module_server_flush(void);
 
 void module_server_set_time(int64_t now_ns);
 
-/* Drops the keys whose time is over, as a server may at any moment or never. */
+/* Deletes the expired keys, as a server may do at any moment or never. */
 void module_server_expire(void);
 
-/* Runs a command in the first database, then what it tells replicas in the second, and compares
- * these, unless nobody follows; then nothing may be put into words. NULL if there is no such
- * command, else its reply, which is good until the next one. */
+/* Runs a command in the first database, runs the replicated commands in the second, and checks that
+ * both are equal. With replication off, the command must not serialise any state.
+ * Returns the reply, which is valid until the next call; NULL if the command does not exist. */
 const module_reply *module_server_run(const module_bytes *args, size_t len);
 
-/* Loads a value as from an RDB, whose strings are these bytes, under the name "k" in the first
- * database; then saves, copies, digests and frees it. False if it was refused. */
+/* Loads a value from an RDB with these bytes; then saves, copies, digests and frees it. Returns false
+ * if the module refused it. */
 bool module_server_load(const uint8_t *bytes, size_t len);
 
-/* What is stored under a name, as its RDB; len 0 if nothing is. Good until the next call. */
+/* Returns the value of a key as in an RDB; len is 0 if the key does not exist. Valid until the next
+ * call. */
 module_bytes module_server_saved(const char *name);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The adapter of the module for Redis: commands of the server, at times that the vectors say, with a
- * replica that must follow to the byte. It answers in whole microseconds. A peek before each step
- * must have the same verdict; the peeks take turns: RESP2 and RESP3, without and with WITHNAMES. */
+/* Runs the vectors through the Redis module: commands of a fake server at the times of the vectors, with
+ * a replica that must stay equal byte by byte. Replies are in whole microseconds. A peek before each
+ * step must have the same verdict. The peeks alternate between RESP2 and RESP3, and between replies
+ * without and with WITHNAMES. */
 
 #include "vectors.h"
 
@@ -36,7 +37,7 @@ static void end(void *ctx)
     module_server_close();
 }
 
-/* Whether WEIR.PEEK is answered in the shape that was asked for. */
+/* Returns whether WEIR.PEEK replies with the requested type. */
 static bool peek(module_ctx *m, const char *cost, bool *ret_allowed)
 {
     const module_bytes args[] = {text_of("WEIR.PEEK"), text_of(m->policy), text_of("k"),
@@ -54,7 +55,7 @@ static bool peek(module_ctx *m, const char *cost, bool *ret_allowed)
     return r->maps == resp3 && r->integer[0] == (resp3 ? 8 : 16) && r->len == 17;
 }
 
-static weir_status ask(void *ctx, const step *s, weir_decision *ret)
+static weir_status decide(void *ctx, const step *s, weir_decision *ret)
 {
     module_ctx *m = ctx;
     bool peeked;
@@ -64,7 +65,8 @@ static weir_status ask(void *ctx, const step *s, weir_decision *ret)
                                  text_of(m->policy), text_of("k"), text_of(cost)};
     module_server_set_time(s->t_ns);
     if (!peek(m, cost, &peeked)) {
-        fprintf(stderr, "    the peek before it has no decision, or in another shape\n");
+        fprintf(stderr,
+                "    expected a decision from WEIR.PEEK before the step, in the requested type\n");
         return WEIR_E_SYNTAX;
     }
     const module_reply *r = module_server_run(args, 5);
@@ -103,9 +105,13 @@ static void round_up(weir_decision *d)
 int main(int argc, char **argv)
 {
     module_ctx m = {0};
-    adapter d = {
-        .name = "module", .begin = begin, .ask = ask, .round = round_up, .end = end, .ctx = &m};
-    if (!module_server_old_ones())
+    adapter d = {.name = "module",
+                 .begin = begin,
+                 .decide = decide,
+                 .round = round_up,
+                 .end = end,
+                 .ctx = &m};
+    if (!module_server_check_loading())
         return 1;
     return vectors_run(&d, argc - 1, argv + 1);
 }

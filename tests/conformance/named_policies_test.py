@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""`weir replay --config` and the daemon of the same configuration, on the same requests, must answer
-alike line by line: overrides, lists, shadow, ip, and texts beside names.
+"""Compares `weir replay --config` with a daemon of the same configuration: both must decide alike on the
+same requests, with overrides, lists, shadow, ip, and inline policies.
 
-The daemon decides at the time of the clock and replay at one moment of it, so that the policies are
-slow ones, which give nothing back while the test runs.
+The daemon uses the current time and replay one fixed time. The policies are so slow that no quota
+returns during the test.
 
     named_policies_test.py WEIR MODULE [NAME...]"""
 
@@ -59,7 +59,7 @@ def requests(rng):
 
 
 def ask_daemon(daemon, which, asked):
-    """Over HTTP, which says the reason."""
+    """Sends the requests over HTTP, whose responses have the reason."""
     connection = http.client.HTTPConnection(HOST, daemon.http)
     answers = []
     for request in asked:
@@ -87,7 +87,7 @@ def ask_replay(box, config, which, asked):
 
 
 def compare(name, asked, daemon, replay):
-    expect(len(daemon) == len(replay) == len(asked), f"{name}: {len(daemon)}, {len(replay)} answers")
+    expect(len(daemon) == len(replay) == len(asked), f"{name}: {len(daemon)}, {len(replay)} decisions")
     for i, (request, one, two) in enumerate(zip(asked, daemon, replay)):
         one = {m: one[m] for m in MEMBERS} | {"never": not one["allowed"] and one["retry_after_ms"] == -1}
         two = {m: two[m] for m in MEMBERS} | {"never": two["retry_after_ns"] is None}
@@ -106,7 +106,7 @@ def named_policies(box):
         answers = ask_daemon(daemon, name, asked)
         compare(f"{name} {policies.get(name, '')}", asked, answers, replayed[name])
         reasons |= {answer["reason"] for answer in answers}
-    expect(reasons == {"limit", "shadow", "allow-list", "deny-list"}, f"only {reasons} were seen")
+    expect(reasons == {"limit", "shadow", "allow-list", "deny-list"}, f"expected every reason, found {reasons}")
 
 
 TESTS = [named_policies]

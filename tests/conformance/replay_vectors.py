@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The door of `weir replay`: each case becomes a log of tsv lines, and the decisions that replay
-prints as JSON must be the vector's. It has no refunds, and its time never goes back: such files are
-not for it.
+"""Runs the vectors through `weir replay`: each case becomes a log of tsv lines, and the decisions, printed
+as JSON, must equal the vectors. Replay supports neither refunds nor a clock that steps back.
 
     replay_vectors.py WEIR FILE..."""
 
@@ -10,7 +9,7 @@ import json
 import subprocess
 import sys
 
-FIGURES = ("t_ns", "cost", "allowed", "limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
+FIELDS = ("t_ns", "cost", "allowed", "limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
 
 
 def decide(weir, case):
@@ -28,7 +27,7 @@ def difference(case, answers, error):
     if len(answers) != len(case["steps"]):
         return f"{len(answers)} decisions for {len(case['steps'])} requests"
     for i, (step, answer) in enumerate(zip(case["steps"], answers)):
-        want = {name: step[name] for name in FIGURES} | {"key": "key"}
+        want = {name: step[name] for name in FIELDS} | {"key": "key"}
         if want != answer:
             return f"step {i}\n    want {want}\n    got  {answer}"
     return ""

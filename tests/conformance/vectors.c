@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The vectors' reader and judge. */
+/* Reads the vectors, runs them through an adapter, and compares the decisions. */
 
 #include "vectors.h"
 
@@ -18,7 +18,7 @@ static int64_t integer(const json_t *o, const char *name)
 {
     const json_t *v = json_object_get(o, name);
     if (!json_is_integer(v)) {
-        fprintf(stderr, "a step has no whole number \"%s\"\n", name);
+        fprintf(stderr, "a step has no integer \"%s\"\n", name);
         exit(2);
     }
     return json_integer_value(v);
@@ -28,7 +28,7 @@ static bool truth(const json_t *o, const char *name)
 {
     const json_t *v = json_object_get(o, name);
     if (!json_is_boolean(v)) {
-        fprintf(stderr, "a step has no true or false \"%s\"\n", name);
+        fprintf(stderr, "a step has no boolean \"%s\"\n", name);
         exit(2);
     }
     return json_is_true(v);
@@ -54,13 +54,13 @@ static step read_step(const json_t *o)
     return s;
 }
 
-static void print_decision(const char *who, const weir_decision *d)
+static void print_decision(const char *label, const weir_decision *d)
 {
     fprintf(stderr,
             "    %s: allowed %d limit %" PRId64 " remaining %" PRId64 " retry_after_ns %" PRId64
             "%s reset_after_ns %" PRId64 " delay_ns %" PRId64 " layer %u\n",
-            who, d->allowed, d->limit, d->remaining, d->retry_after_ns, d->never ? " (never)" : "",
-            d->reset_after_ns, d->delay_ns, d->layer);
+            label, d->allowed, d->limit, d->remaining, d->retry_after_ns,
+            d->never ? " (never)" : "", d->reset_after_ns, d->delay_ns, d->layer);
 }
 
 static bool equal(const weir_decision *a, const weir_decision *b)
@@ -74,14 +74,14 @@ static bool equal(const weir_decision *a, const weir_decision *b)
 static bool run_step(const adapter *d, const step *s)
 {
     weir_decision got = {0}, want = s->want;
-    weir_status st = d->ask(d->ctx, s, &got);
+    weir_status st = d->decide(d->ctx, s, &got);
     if (s->refused || st != WEIR_OK) {
         if (s->refused && st == WEIR_E_UNSUPPORTED)
             return true;
-        fprintf(stderr, "    answered: %s\n", weir_status_str(st));
+        fprintf(stderr, "    status: %s\n", weir_status_str(st));
         return false;
     }
-    if (s->refund) /* a refund has no verdict of its own */
+    if (s->refund) /* a refund has no verdict */
         got.allowed = want.allowed;
     if (d->round) {
         d->round(&got);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// The door of the browser: weir.mjs over the wasm build, in node, judged by the shared vectors.
+// Runs the vectors through the WebAssembly module, with weir.mjs in node.
 //
 //     node tests/conformance/wasm_vectors.mjs WASM FILES...
 //
-// It reads and judges as vectors.c does, and prints the same lines.
+// It compares and prints as vectors.c does.
 
 import { readFileSync } from "node:fs";
 import { load, PolicyError, Status, WeirError } from "../../web/wasm/weir.mjs";
@@ -20,7 +20,7 @@ function readZone(name) {
     }
 }
 
-// Every number becomes a text "#123", since JSON.parse would make a double of it.
+// Every number becomes a string "#123", because JSON.parse would convert it to a double.
 function parseJson(text) {
     const tokens = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
     return JSON.parse(text.replace(tokens, (t) => (t[0] === '"' ? t : `"#${t}"`)));
@@ -29,13 +29,13 @@ function parseJson(text) {
 function integer(step, name) {
     const match = /^#(-?\d+)$/.exec(step[name]);
     if (!match)
-        throw new Error(`a step has no whole number "${name}"`);
+        throw new Error(`a step has no integer "${name}"`);
     return BigInt(match[1]);
 }
 
 function truth(step, name) {
     if (typeof step[name] !== "boolean")
-        throw new Error(`a step has no true or false "${name}"`);
+        throw new Error(`a step has no boolean "${name}"`);
     return step[name];
 }
 
@@ -54,7 +54,7 @@ function wanted(step) {
 
 function answered(step, d) {
     return {
-        allowed: step.op === "refund" || d.allowed, // a refund has no verdict of its own
+        allowed: step.op === "refund" || d.allowed, // a refund has no verdict
         limit: BigInt(d.limit),
         remaining: BigInt(d.remaining),
         retry_after_ns: d.retryAfterNs,
@@ -78,7 +78,7 @@ function ask(key, step) {
     return step.op === "refund" ? key.refund(t_ns, cost) : key.take(t_ns, cost);
 }
 
-// What differs from the vector, or null.
+// Returns the difference from the vector, or null.
 function runStep(key, step) {
     const refused = step.op === "refund" && !truth(step, "ok");
     let decision;
@@ -96,7 +96,7 @@ function runStep(key, step) {
     return got === want ? null : `    want: ${want}\n    got : ${got}`;
 }
 
-// The policy, or why there is none: its canonical text must print itself again.
+// Parses the policy, and checks that its canonical text is parsed to the same canonical text.
 function begin(weir, text) {
     const zones = readZone;
     const policy = weir.policy(text, { zones });
@@ -108,7 +108,7 @@ function begin(weir, text) {
     return policy;
 }
 
-// Adds to the tally and says what differed.
+// Counts the result, and prints the difference.
 function runCase(weir, path, vector, tally) {
     const complain = (what) => {
         console.error(`${what}\n${path}: case ${vector.name} (${vector.policy})`);

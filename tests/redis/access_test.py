@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The users that docs/redis.md gives to daemons can do what daemons need, for every algorithm, and
-nothing else.
+"""The ACL users in docs/redis.md have the permissions that daemons need for every algorithm, and no
+others.
 
     access_test.py WEIR MODULE [--long | NAME...]"""
 
@@ -16,26 +16,26 @@ from servers import Cluster, Daemon, Redis, Watched, expect, run, until
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "redis.md"
-PROBES = {b"cluster|slots", b"fcall"}  # by which a daemon finds out what a server is; a refusal is an answer
+PROBES = {b"cluster|slots", b"fcall"}  # by which a daemon detects the kind of a server; a refusal is an answer, too
 PATIENT = {"deadline": "20s", "on_error": "closed"}
 
 
 def rules(what):
-    """Of the line `user weir ...` after the comment `# WHAT`."""
+    """The rules in the line `user weir ...` after the comment `# WHAT` of the page."""
     found = re.search(rf"^    # {re.escape(what)}[^\n]*\n    user weir-?\w* (.*)$", PAGE.read_text(), re.M)
     expect(found, f"the page has no user for {what}")
     return found[1].replace(">SECRET", ">secret").split()
 
 
 def can_do(box, servers, redis, by):
-    """A daemon as that user decides by every algorithm, as one decides that has its own memory."""
+    """A daemon with that user decides with every algorithm, and gives the same answers as a local daemon."""
     reference = Daemon(box, ALGORITHMS, None, engine=None).start()
     admitted = what_is_admitted(reference, ALGORITHMS)
     daemon = Daemon(box, ALGORITHMS, {**PATIENT, "user": "weir", "password": "secret", **redis}).start()
     with Load([daemon], takes(ALGORITHMS, ["one", "two"]), depth=4) as load:
         exhaust(load, admitted, ["one", "two"])
         load.phase(f"as the user for {by}")
-    expect(re.search(rf"redis-up.*{by}", daemon.said()), f"it decides by {by}:\n{daemon.tail()}")
+    expect(re.search(rf"redis-up.*{by}", daemon.said()), f"the daemon decides by {by}:\n{daemon.tail()}")
     with_all = daemon.client()
     with_all.call("WEIR.TAKEALL", 2, "log", "{three}a", 2, "gcra", "{three}", 1)
     with_all.call("WEIR.REFUND", "log", "{three}a", 1)
@@ -48,7 +48,7 @@ def can_do(box, servers, redis, by):
     expect(daemon.metric("weir_redis_by_error_total") == 0, "the server decided all")
     for server in servers:
         denied = {dict(zip(entry[::2], entry[1::2]))[b"object"] for entry in server.call("ACL", "LOG")}
-        expect(denied <= PROBES, f"a daemon needs what the page does not give to its user: {denied - PROBES}")
+        expect(denied <= PROBES, f"the user of the page lacks permissions that a daemon needs: {denied - PROBES}")
         server.call("ACL", "LOG", "RESET")
         cannot_do(server)
 
@@ -92,7 +92,7 @@ def script(box):
 
 
 def revoked(box):
-    """A password that is revoked: `on_error` answers, and the log gives the server's reason."""
+    """After a password is revoked, `on_error` decides, and the log has the server's reason."""
     redis = Redis(box).start()
     with_user(redis, "functions")
     daemon = Daemon(box, ALGORITHMS, {"url": redis.url(), "user": "weir", "password": "secret",
@@ -106,13 +106,13 @@ def revoked(box):
 
 
 def state_before_categories(box):
-    """The user that docs/redis-module.md gives for servers that put a module's commands in no category."""
+    """The user in docs/redis-module.md for servers that put the commands of modules into no category."""
     redis = Redis(box, module=True).start()
     rule = re.search(r"Write `(\+@all -@dangerous [^`]*)`", (DOCS / "redis-module.md").read_text())
     expect(rule, "the page has the rule")
     redis.call("ACL", "SETUSER", "app", "on", ">secret", "~*", *rule[1].split())
     client = redis.client(user="app", password="secret")
-    expect(client.call("WEIR.TAKE", "gcra 1/s burst 5", "k")[0] == 1, "it may decide")
+    expect(client.call("WEIR.TAKE", "gcra 1/s burst 5", "k")[0] == 1, "the user may decide")
     try:
         expect(False, f"WEIR.STATE was allowed: {client.call('WEIR.STATE', 'k', 0, 'x')}")
     except Refused as refused:
@@ -120,16 +120,16 @@ def state_before_categories(box):
 
 
 def asks_the_module(box):
-    """The user that docs/redis-module.md gives to a client of the module."""
+    """The user in docs/redis-module.md for clients of the module."""
     redis = Redis(box, module=True).start()
     rule = re.search(r"ACL SETUSER app (on >SECRET .*)", (DOCS / "redis-module.md").read_text())
     expect(rule, "the page has the user")
     redis.call("ACL", "SETUSER", "app", *rule[1].replace(">SECRET", ">secret").split())
     client = redis.client(user="app", password="secret")
     policy = "gcra 1/s burst 5"
-    expect(client.call("WEIR.TAKE", policy, "limits:k", "COST", 5)[0] == 1, "takes")
-    expect(client.call("WEIR.PEEK", policy, "limits:k")[0] == 0, "peeks")
-    expect(client.call("WEIR.REFUND", policy, "limits:k", 5)[2] == 5, "refunds")
+    expect(client.call("WEIR.TAKE", policy, "limits:k", "COST", 5)[0] == 1, "the user may take")
+    expect(client.call("WEIR.PEEK", policy, "limits:k")[0] == 0, "the user may peek")
+    expect(client.call("WEIR.REFUND", policy, "limits:k", 5)[2] == 5, "the user may refund")
     for words in (["WEIR.TAKE", policy, "other"], ["WEIR.RESET", policy, "limits:k"]):
         try:
             expect(False, f"{words} was allowed: {client.call(*words)}")
@@ -138,7 +138,7 @@ def asks_the_module(box):
 
 
 def old_keys(box):
-    """The line that docs/redis.md gives deletes redis-cell's keys, and no others."""
+    """The command in docs/redis.md deletes the keys of redis-cell, and no others."""
     redis = Redis(box).start()
     line = re.search(r"delete the old keys: `(redis-cli [^`]*)`", PAGE.read_text())
     expect(line, "the page has the line")
@@ -147,7 +147,7 @@ def old_keys(box):
     redis.call("SET", "other", 1)
     command = line[1].replace("\\|", "|").replace("redis-cli", f"redis-cli -p {redis.port}")
     subprocess.run(["bash", "-c", command], check=True, stdout=subprocess.DEVNULL)
-    expect(redis.call("KEYS", "*") == [b"other"], "the old keys are gone")
+    expect(redis.call("KEYS", "*") == [b"other"], "the keys of redis-cell are deleted")
 
 
 def cluster(box):

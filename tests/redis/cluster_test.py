@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A master is killed under load and its replica takes over; slots are moved under load. Every
-request is answered in time, and what is admitted beyond the limit is what the replica had not heard
-of, and not more.
+"""Redis Cluster under load: a master is killed and its replica takes over; slots move. Every request
+gets a reply in time. The daemons admit at most the limit and the charges that were not replicated.
 
     cluster_test.py WEIR MODULE [--long | NAME...]
 
-Redis replicates after it answers, so a failover may forget charges: those which the master answered
-and its replica did not receive. The tests read what the new master knows before anything else is
-asked of it, so that this number is known, and hold the sum to limit + forgotten."""
+Redis replicates after it replies, so a failover may lose charges: those that the master answered and
+its replica did not receive. The tests read the state from the new master before any other request,
+so they know this number, and check that at most limit + lost requests are admitted."""
 
 import binascii
 import sys
@@ -32,7 +31,7 @@ def daemons_of(box, redis, policies=POLICIES, **more):
 
 
 def is_well(daemons, key, attempt=[0]):
-    """Each of them asks the node that has the key: "weir:{hot}probe}:p" is there, too."""
+    """Each daemon sends requests to the node that has the key. "weir:{hot}probe}:p" is on it, too."""
     for daemon in daemons:
         def reaches(daemon=daemon):
             attempt[0] += 1
@@ -41,7 +40,7 @@ def is_well(daemons, key, attempt=[0]):
 
 
 def fail_over(daemons, master, wait_for_promotion):
-    """One key, whose master is killed in the midst of it."""
+    """The master of a key is killed while the key is charged."""
     with Load(daemons, takes(["p"], ["hot"]), paused=True) as load:
         is_well(daemons, "hot")
         load.phase()
@@ -64,15 +63,15 @@ def fail_over(daemons, master, wait_for_promotion):
         second = load.phase("with the replica")
     for account in (first, second):
         expect(not account.errors and not account.lost, "there are only decisions")
-        expect(account.longest_ns / 1e6 <= LONGEST_MS, "every answer is in time")
+        expect(account.longest_ns / 1e6 <= LONGEST_MS, "every reply is in time")
     before, after = first.passed, second.passed
-    forgotten = max(0, before - knows)
-    say(f"limit {LIMIT}: {before} admitted, of which the replica knew {knows}; then {after} more")
-    expect(after == LIMIT - knows, "the replica keeps what is left of the limit")
-    expect(before + after <= LIMIT + forgotten, "no more is admitted than was forgotten")
-    # Both ends are on one machine and the replica keeps up: what the master had answered and not
-    # yet sent is of one round of its loop, in which each connection has one request.
-    expect(forgotten <= DAEMONS * 8, f"{forgotten} were forgotten")
+    lost_charges = max(0, before - knows)
+    say(f"limit {LIMIT}: {before} admitted, of which the replica has {knows}; then {after} more")
+    expect(after == LIMIT - knows, "the replica admits the rest of the limit")
+    expect(before + after <= LIMIT + lost_charges, "at most the lost charges are admitted beyond the limit")
+    # Both are on one machine, and the replica keeps up. The lost charges are those of one iteration
+    # of the master's event loop, in which each connection has one request.
+    expect(lost_charges <= DAEMONS * 8, f"{lost_charges} charges were lost")
 
 
 def kill_master(box, **options):
@@ -104,10 +103,10 @@ def sentinel_module(box):
 
 
 def reshard(box, **options):
-    """Slots wander to and fro while their keys are asked for; nothing is lost or given twice."""
+    """Slots move back and forth while their keys are charged. No charge is lost or repeated."""
     nodes = Cluster(box, replicas=0, **options)
     limit, slots = 100, 120
-    # The first slots of the first master are those that are moved; all the keys are there.
+    # The first slots of the first master are moved. All keys are in them.
     keys = [key for key in (f"key{i}" for i in range(20000))
             if binascii.crc_hqx(key.encode(), 0) % 16384 < slots]
     daemons = daemons_of(box, nodes.urls(), {"p": f"fixed-window {limit}/w from-first"},
@@ -121,17 +120,17 @@ def reshard(box, **options):
         exhaust(load, {"p": limit}, keys)
         account = load.phase(f"{len(keys)} keys of {slots} slots were moved 3 times")
     asked = together.end()
-    expect(not account.errors and not account.lost, "every answer comes")
+    expect(not account.errors and not account.lost, "every request gets a reply")
     redirected = sum(daemon.metric("weir_redis_redirects_total") for daemon in daemons)
     late = sum(daemon.metric("weir_redis_by_error_total") for daemon in daemons)
     say(f"{redirected:.0f} redirections, {late:.0f} answers without a server, "
         f"{asked} requests of two keys each")
     expect(redirected > 0, "the daemons follow the slots")
-    expect(late == 0 or nodes.was_disputed, "who is sent from node to node finds one")
+    expect(late == 0 or nodes.was_disputed, "a redirected request reaches the node of its slot")
 
 
 class Together(threading.Thread):
-    """Asks for two keys of one slot as one, while that is in two places."""
+    """Sends requests for two keys of one slot, while the slot is on two nodes."""
 
     def __init__(self, daemon, key):
         super().__init__(daemon=True)
@@ -153,7 +152,7 @@ class Together(threading.Thread):
     def end(self):
         self.is_ending = True
         self.join()
-        expect(not self.failure, f"two keys as one: {self.failure!r}")
+        expect(not self.failure, f"two keys: {self.failure!r}")
         expect(self.allowed == min(100, self.asked), f"{self.allowed} of {self.asked} were admitted")
         return self.asked
 
@@ -167,7 +166,7 @@ def reshard_functions(box):
 
 
 def rolling(box):
-    """Every node is restarted in turn, each after its replica took over: an upgrade."""
+    """A rolling upgrade: every node is restarted in turn, after its replica has taken over."""
     nodes = Cluster(box, module=True)
     daemons = daemons_of(box, nodes.urls())
     with Load(daemons, takes(["p"], ["hot"])) as load:
@@ -182,8 +181,8 @@ def rolling(box):
         load.pause()
         account = load.phase("every master was replaced")
     expect(not account.errors and not account.lost, "there are only decisions")
-    expect(account.longest_ns / 1e6 <= LONGEST_MS, "every answer is in time")
-    # A failover that is asked for waits until the replica has all.
+    expect(account.longest_ns / 1e6 <= LONGEST_MS, "every reply is in time")
+    # A manual failover waits until the replica has everything.
     expect(account.passed <= LIMIT, f"{account.passed} of {LIMIT} were admitted")
 
 

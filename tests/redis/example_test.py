@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""examples/redis/run.sh prints what it should, and leaves nothing behind.
+"""examples/redis/run.sh prints the expected output, and leaves no processes and files.
 
     example_test.py WEIR MODULE [--long | NAME...]"""
 
@@ -28,7 +28,7 @@ request 7, to daemon 1: denied, 0 of 5 remaining
 
 
 def free_ports(count):
-    """The first of so many that follow each other."""
+    """The first of `n` consecutive free ports."""
     for _ in range(100):
         first = random.randrange(15000, 32000)
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
@@ -63,7 +63,7 @@ def with_module(box):
 
 
 def where_a_port_is_taken(box):
-    """Not by whoever is there already."""
+    """If a port is in use, the script fails, and does not use the other process."""
     first = free_ports(10)
     with socket.create_server((HOST, first + 1)):
         done = start(box, first)

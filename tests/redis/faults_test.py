@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Redis hung, gone, full, read-only, busy, slow, or answering nonsense: every request is answered
-all the same, in time and as `on_error` says; and once it is well again, every limit is kept again.
+"""Redis hangs, is down, full, read-only, busy or slow, or sends garbage: every request still gets a
+reply, in time and as `on_error` says. After recovery, every limit is kept again.
 
     faults_test.py WEIR MODULE [--long | NAME...]
 
-A fault is put upon a server while daemons are asked; then it is healed. Each phase has keys of its
-own. What is said of it: what was admitted, what the answers were, how long they took."""
+A test injects a fault into a server under load, and removes it. Each phase has its own keys, and is
+checked by the requests admitted, the replies, and their latency."""
 
 import contextlib
 import re
@@ -23,13 +23,13 @@ LIMIT = 50
 POLICIES = {name: f'{{limit: "fixed-window {LIMIT}/w from-first", on_error: {name}}}'
             for name in ("open", "closed", "local")}
 DEADLINE_MS = 200
-# Of an answer. Generous, for the load is a process that has to be woken, too.
+# The latency of a reply. It is generous, because it includes the scheduling of this process.
 LONGEST_MS = 25 * DEADLINE_MS
 DAEMONS = 2
 
 
 class Proxy:
-    """Between daemons and a server. What it does with answers can be changed at any time."""
+    """A proxy between daemons and a server. It can delay, change or drop replies."""
 
     def __init__(self, port):
         self.to, self.mode, self.delay_s = port, "pass", 0
@@ -70,7 +70,7 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def changed(self, got, target):
-        """What becomes of an answer."""
+        """What happens to the reply."""
         while self.mode == "mute" and not self.ended.wait(0.005):
             pass  # it comes later
         if self.mode == "cut":
@@ -98,18 +98,18 @@ def daemons_of(box, url, by="any", engine="redis"):
 
 
 def errors_of(daemons):
-    """Answers without a server."""
+    """The number of decisions by on_error."""
     return sum(daemon.metric("weir_redis_by_error_total") for daemon in daemons)
 
 
 def unknown_of(daemons):
-    """Requests that may have been charged, though no answer came in time."""
+    """The number of requests that may have been charged although no reply came in time."""
     return sum(daemon.metrics()[f'weir_redis_failures_total{{reason="{reason}"}}']
                for daemon in daemons for reason in ("late", "broken"))
 
 
 def reaches(daemon, attempt=[0]):
-    """Whether it asks the server: nothing else may allow this."""
+    """Whether the server decides: nothing else may allow this request."""
     attempt[0] += 1
     return daemon.call("WEIR.TAKE", "closed", f"probe{attempt[0]}")[0] == 1
 
@@ -120,8 +120,8 @@ def is_well(daemons):
 
 
 def keeps(load, daemons, name, over=0):
-    """A phase in which every limit is kept, to the unit where every answer was in time.
-    over: what a hybrid may admit beyond."""
+    """A phase in which every limit is kept, exactly if every reply was in time.
+    over: how much a hybrid may admit beyond it."""
     keys = [f"{name}{i}" for i in range(3)]
     load.asks = takes(POLICIES, keys)
     before = errors_of(daemons)
@@ -129,15 +129,15 @@ def keeps(load, daemons, name, over=0):
     load.wait(LIMIT * len(POLICIES) * len(keys) * 3)
     load.pause()
     account, late = load.phase(name), errors_of(daemons) - before
-    expect(not account.errors and not account.lost, "there are only decisions")
+    expect(not account.errors and not account.lost, "every reply is a decision")
     for label, allowed in account.allowed.items():
         most = over + (LIMIT if label[0] == "closed" else LIMIT + late)
-        expect(allowed <= most, f"{label}: {allowed} admitted, {late:.0f} answers were late")
+        expect(allowed <= most, f"{label}: {allowed} admitted, {late:.0f} replies were late")
         expect(late or allowed >= LIMIT, f"{label}: {allowed} admitted")
 
 
 def suffers(load, name, by_server=False):
-    """A phase in which no server decides (`by_server`: some may)."""
+    """A phase in which on_error decides (with `by_server`, the server may decide some)."""
     keys = [f"while {name}{i}" for i in range(3)]
     keys = [key.replace(" ", "_") for key in keys]
     load.asks = takes(POLICIES, keys)
@@ -145,7 +145,7 @@ def suffers(load, name, by_server=False):
     load.wait(1500)
     load.pause()
     account = load.phase(name)
-    expect(not account.errors and not account.lost, "there are only decisions")
+    expect(not account.errors and not account.lost, "every reply is a decision")
     expect(account.longest_ns / 1e6 <= LONGEST_MS, f"it took {account.longest_ns / 1e6:.0f} ms")
     for key in keys:
         if not by_server:
@@ -156,7 +156,7 @@ def suffers(load, name, by_server=False):
 
 
 def endure(box, faults, by="any", engine="redis", **options):
-    """faults: of (name, inflict(redis, proxy), heal(redis, proxy))."""
+    """faults  a list of (name, inject(redis, proxy), remove(redis, proxy))."""
     over = DAEMONS * (LIMIT // 16) if engine == "hybrid" else 0
     redis = Redis(box, **options).start()
     proxy = Proxy(redis.port)
@@ -174,7 +174,7 @@ def endure(box, faults, by="any", engine="redis", **options):
                 load.phase()
                 keeps(load, daemons, "after_" + name.replace(" ", "_"), over)
         for daemon in daemons:
-            expect(daemon.end() == 0, f"{daemon.name} ends:\n{daemon.tail()}")
+            expect(daemon.end() == 0, f"{daemon.name} stops with status 0:\n{daemon.tail()}")
             say(f"{daemon.name} said {len(daemon.said().splitlines())} lines")
     finally:
         proxy.close()
@@ -225,7 +225,7 @@ def empty_disk(redis, _):
 
 
 def be_busy(redis, _):
-    """A script of somebody else's that never ends."""
+    """A script of another client that never ends."""
     redis.call("CONFIG", "SET", "busy-reply-threshold", 10)
     threading.Thread(target=run_for_ever, args=(redis,), daemon=True).start()
 
@@ -256,7 +256,7 @@ MUTE = ("mute", mode("mute"), heal_proxy)
 NONSENSE = [(name, mode(name), heal_proxy) for name in
             ("noise", "loading", "other type", "short", "text in it", "deep", "endless", "cut",
              "negative", "huge")]
-# What came before the cut is an answer.
+# The bytes before the cut are forwarded.
 DECIDES_SOME = ("cut",)
 ON_DISK = {"appendonly": "yes", "appendfsync": "everysec", "fixed_file_size": True}
 
@@ -273,7 +273,7 @@ def nonsense(box):
     endure(box, [(name, mode(name), heal_proxy) for name in ("noise", "cut", "deep")], module=True)
 
 
-# Of the long set, with what needs patience.
+# The faults of the long tests, some of which are slow.
 
 
 def long_module(box):
@@ -300,11 +300,11 @@ def long_nonsense_functions(box):
     endure(box, NONSENSE)
 
 
-# ---- what is lost and found again ----------------------------------------------------------------
+# ---- lost libraries, restarts, persistence-------------------------------------------------------------
 
 
 def flush(box, words, by):
-    """What decides is taken away from the server again and again, and nobody notices."""
+    """The library or the script is deleted from the server again and again. No request fails."""
     redis = Redis(box).start()
     patient = {"url": redis.url(), "deadline": "20s", "by": by}
     daemons = [Daemon(box, {"p": f"fixed-window {LIMIT}/w from-first"}, patient).start()
@@ -316,12 +316,12 @@ def flush(box, words, by):
             redis.call(*words)
             flushes += 1
             load.wait(load.account.answers() + 40)
-            expect(load.account.answers() < 400 * LIMIT * len(keys), "every key gives what it may")
+            expect(load.account.answers() < 400 * LIMIT * len(keys), "every key reaches its limit")
         load.pause()
         account = load.phase(f"{words[0]} {words[1]}, {flushes} times")
-    expect(not account.errors and not account.lost, "there are only decisions")
+    expect(not account.errors and not account.lost, "every reply is a decision")
     expect(all(account.allowed["p", key] == LIMIT for key in keys), f"{account.allowed}")
-    expect(errors_of(daemons) == 0, "the server decided all")
+    expect(errors_of(daemons) == 0, "the server decided every request")
 
 
 def function_flush(box):
@@ -333,7 +333,7 @@ def script_flush(box):
 
 
 def daemon_restart(box):
-    """A daemon is killed and comes back, and the limit is the same one."""
+    """A daemon is killed and restarted. The limit is kept."""
     redis = Redis(box, module=True).start()
     limit = 20000
     patient = {"url": redis.url(), "deadline": "20s", "on_error": "closed"}
@@ -351,12 +351,12 @@ def daemon_restart(box):
         load.pause()
         account = load.phase(f"{restarts} restarts of a daemon")
     admitted = account.allowed["p", "one"]
-    say(f"limit {limit}: {admitted} admitted, {account.lost} answers were lost with the daemon")
-    expect(limit - account.lost <= admitted <= limit, "what was charged stays charged")
+    say(f"limit {limit}: {admitted} admitted, {account.lost} replies were lost with the daemon")
+    expect(limit - account.lost <= admitted <= limit, "charges are kept")
 
 
 def redis_restart(box):
-    """With its file, a server that was killed has all that it answered."""
+    """With its AOF, a killed server keeps every charge that it answered."""
     redis = Redis(box, module=True, appendonly="yes", appendfsync="always").start()
     limit = 3000
     policies = {"p": f'{{limit: "fixed-window {limit}/w from-first", on_error: closed}}',
@@ -376,16 +376,16 @@ def redis_restart(box):
         account = load.phase(f"{restarts} restarts of Redis")
     admitted = account.allowed["p", "one"]
     unknown = unknown_of(daemons)
-    say(f"limit {limit}: {admitted} admitted; {errors_of(daemons):.0f} answers without the server, "
+    say(f"limit {limit}: {admitted} admitted; {errors_of(daemons):.0f} decisions by on_error, "
         f"of which {unknown:.0f} may have been charged")
-    expect(limit - unknown <= admitted <= limit, "what was charged stays charged")
+    expect(limit - unknown <= admitted <= limit, "charges are kept")
 
 
-# ---- beginnings and ends -------------------------------------------------------------------------
+# ---- start, stop, and slow connections----------------------------------------------------------------------
 
 
 def dribble(box):
-    """Answers that come a byte at a time are answers."""
+    """Replies that arrive byte by byte are read."""
     redis = Redis(box, module=True).start()
     proxy = Proxy(redis.port)
     proxy.mode = "dribble"
@@ -397,7 +397,7 @@ def dribble(box):
 
 
 def late_start(box):
-    """A daemon that is there before its server, and one that ends while it hangs."""
+    """A daemon starts before its server. A daemon stops while its server hangs."""
     redis = Redis(box, module=True).start()
     redis.kill()
     daemons = daemons_of(box, redis.url())
@@ -413,13 +413,13 @@ def late_start(box):
         load.wait(100)
         load.is_paused = True
         for daemon in daemons:
-            expect(daemon.end() == 0, f"{daemon.name} ends:\n{daemon.tail()}")
+            expect(daemon.end() == 0, f"{daemon.name} stops with status 0:\n{daemon.tail()}")
         load.is_stopping = True
     redis.resume()
 
 
 def wrong(box):
-    """What the server does not let in says so, and answers all the same."""
+    """A daemon that the server rejects logs the reason, and still replies."""
     redis = Redis(box, module=True, password="secret").start()
     for change, says in (({"password": "other"}, "WRONGPASS"), ({}, "NOAUTH"),
                          ({"password": "secret", "by": "functions"}, None),
@@ -434,19 +434,19 @@ def wrong(box):
             expect("secret" not in daemon.said() and "other" not in daemon.said(), "no passwords")
         else:
             is_well([daemon])
-        expect(daemon.end() == 0, "it ends")
+        expect(daemon.end() == 0, "the daemon stops with status 0")
     with contextlib.closing(redis.client()) as client:
         client.call("SELECT", 3)
         expect(client.call("DBSIZE") > 0, "a database is chosen")
 
 
 def undone(box):
-    """Refunds and resets are done, or say that they are not."""
+    """A refund or reset succeeds, or returns an error."""
     redis = Redis(box, module=True).start()
     daemon = Daemon(box, POLICIES, {"url": redis.url(), "deadline": f"{DEADLINE_MS}ms"}).start()
     is_well([daemon])
     expect(daemon.call("WEIR.TAKE", "open", "a")[2] == LIMIT - 1, "charged")
-    expect(daemon.call("WEIR.REFUND", "open", "a", 1)[2] == LIMIT, "given back")
+    expect(daemon.call("WEIR.REFUND", "open", "a", 1)[2] == LIMIT, "refunded")
     redis.kill()
     until(lambda: errors_of([daemon]) > 0 or not daemon.call("WEIR.TAKE", "closed", "b"),
           "the server is away")
@@ -460,7 +460,7 @@ def undone(box):
 
 
 def http(box):
-    """The same over HTTP: many wait at once, and all are answered."""
+    """The same over HTTP: many requests wait at once, and all get a response."""
     redis = Redis(box, module=True).start()
     daemon = Daemon(box, POLICIES, {"url": redis.url(), "deadline": f"{DEADLINE_MS}ms"}).start()
     is_well([daemon])
@@ -478,9 +478,9 @@ def http(box):
         say(f"{key}: {bodies[0].decode().strip()}")
         return [answer.status for answer in found]
 
-    expect(answers("well") == [200] * 40, "a server decides")
+    expect(answers("well") == [200] * 40, "the server decides")
     redis.pause()
-    expect(answers("hung") == [200, 429] * 20, "on_error does")
+    expect(answers("hung") == [200, 429] * 20, "on_error decides")
     redis.resume()
 
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libweir-redis against a redis-server of its own, on a free port of the loopback: blocking and
- * async, many threads, a server that stops, dies and comes back, and none at all.
+/* Tests libweir-redis with a real redis-server on a free port: blocking and async calls, many threads,
+ * a server that stops, is killed and returns, and no server.
  *
- *   library_test [MODULE]   by functions and by script; by the module too if there is one */
+ *   library_test [MODULE]   decides by functions and by the script, and by the module if given */
 
 #include <weir/weir_redis.h>
 
@@ -125,7 +125,7 @@ static weir_policy parsed(const char *text)
     return p;
 }
 
-/* ---- by every way ---------------------------------------------------------------------------- */
+/* ---- each decision method----------------------------------------------------------------------- */
 
 static void decisions(server *s, weir_redis_by by)
 {
@@ -141,7 +141,7 @@ static void decisions(server *s, weir_redis_by by)
         assert_int_equal(a.decision.limit, 5);
         assert_int_equal(a.decision.remaining, left);
     }
-    for (int i = 0; i < 3; i++) { /* the second is known already */
+    for (int i = 0; i < 3; i++) { /* the second uses what the first loaded */
         assert_int_equal(weir_redis_check(r, &p, "alice", 5, 1, &a), WEIR_OK);
         assert_false(a.decision.allowed);
         assert_in_range(a.decision.retry_after_ns, 3500000 * ms_ns, 3600000 * ms_ns);
@@ -185,9 +185,9 @@ static void by_module(void **state)
     decisions(*state, WEIR_REDIS_BY_MODULE);
 }
 
-/* ---- what the server has seen ---------------------------------------------------------------- */
+/* ---- the statistics of the server----------------------------------------------------------- */
 
-/* How often a command was called, in lower case. */
+/* How often the server ran a command, named in lower case. */
 static long calls_of(const server *s, const char *command)
 {
     static char buf[1 << 16];
@@ -253,7 +253,7 @@ static void no_more_than_the_policy_says(void **state)
         }
         assert_int_equal(failed, 0);
         assert_int_equal(allowed, 700);
-        /* Those that were allowed; what each thread asked before the first denial was known; and
+        /* Those that were allowed; those that each thread sent before the first denial; and
          * what the library itself asks. */
         assert_in_range(calls_of(s, "fcall") - before, 700, 700 + 2 * THREADS);
         weir_redis_close(r);
@@ -280,7 +280,7 @@ static void on_answer(void *ctx, weir_status status, const weir_redis_answer *a)
         if (weir_redis_check_async(t->redis, t->policy, "bob", 3, 1, on_answer, t) != WEIR_OK)
             t->refused++;
     }
-    t->called++; /* last: whoever sees it may go */
+    t->called++; /* last: the waiting thread may return after it */
 }
 
 static void asked_without_waiting(void **state)
@@ -288,7 +288,7 @@ static void asked_without_waiting(void **state)
     weir_policy p = parsed("gcra 1/h burst 300");
     weir_redis *r = opened(*state, (weir_redis_options){.prefix = "async:"});
     tally t = {.redis = r, .policy = &p, .again = 100};
-    char key[] = "bob"; /* is not needed afterwards */
+    char key[] = "bob"; /* may change after the call */
     for (int i = 0; i < 400; i++)
         assert_int_equal(weir_redis_check_async(r, &p, key, 3, 1, on_answer, &t), WEIR_OK);
     key[0] = 'x';
@@ -342,7 +342,7 @@ static void nobody_there(void **state)
     }
 }
 
-/* Asks until the answer comes from where it should; each key is new, so that nothing is known. */
+/* Sends requests until the expected decision method replies. Each key is new, so nothing is cached. */
 static bool comes_from(weir_redis *r, bool server_answers)
 {
     static int n;
@@ -384,7 +384,7 @@ static void a_server_that_dies_and_comes_back(void **state)
     for (int i = 0; i < 2; i++) {
         end(s);
         assert_true(comes_from(r, false));
-        run(s); /* without the library or the script it had */
+        run(s); /* the server has lost the library and the script */
         assert_true(comes_from(r, true));
     }
     weir_redis_close(r);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Many connections that ask several daemons at once, in a thread of its own, and keep account of
-what they were answered and how long it took. A test reads the account in phases: before, while and
-after something happens to the servers."""
+"""A load generator: many connections send requests to several daemons at once, on a thread of its own.
+It records the replies and their latency. A test reads the record in phases: before, during and after
+a change of the servers."""
 
 import collections
 import random
@@ -17,14 +17,14 @@ HELD_TIMES = 200_000
 
 
 class Account:
-    """Of a phase. Keys are (policy, key)."""
+    """The replies of a phase, by (policy, key)."""
 
     def __init__(self):
         self.asked = collections.Counter()
         self.allowed = collections.Counter()  # units
         self.denied = collections.Counter()   # requests
         self.errors = collections.Counter()   # by text
-        self.lost = 0                         # the connection ended before the answer
+        self.lost = 0                         # the connection closed before the reply
         self.times_ns = []
         self.longest_ns = 0
         self.began_ns = time.monotonic_ns()
@@ -36,7 +36,7 @@ class Account:
     passed = 0  # requests that were allowed
 
     def time_ms(self, share):
-        """What that share of the answers took at most."""
+        """The latency at this quantile."""
         times = sorted(self.times_ns)
         return times[min(len(times) - 1, int(len(times) * share))] / 1e6 if times else 0.0
 
@@ -69,7 +69,7 @@ class Connection:
         return True
 
     def send(self, depth):
-        """All at once, once all before are answered: no request is larger than what fits."""
+        """Sends a batch with one call, after all earlier replies. A batch fits into the socket's buffer."""
         out = []
         now = time.monotonic_ns()
         for _ in range(depth):
@@ -79,7 +79,7 @@ class Connection:
         self.socket.sendall(b"".join(out))
 
     def read(self):
-        """Yields (label, asked at, line or figures). Raises at the end of the connection."""
+        """Yields (label, time of the request, line or fields). Raises when the connection closes."""
         got = self.socket.recv(1 << 16)
         if not got:
             raise ConnectionResetError
@@ -97,7 +97,7 @@ class Connection:
 
 
 def takes(policies, keys, seed=1, cost=1):
-    """Asks for policies by turns, for random ones of `keys`."""
+    """Sends requests for each policy in turn, with random `keys`."""
     rng = random.Random(seed)
     made = [((policy, key), command("WEIR.TAKE", policy, key, *(["COST", cost] if cost != 1 else [])))
             for policy in policies for key in keys]
@@ -107,7 +107,7 @@ def takes(policies, keys, seed=1, cost=1):
 
 
 class Load(threading.Thread):
-    """Asks until it is stopped. `daemons` have a port, which may change while it runs."""
+    """Sends requests until it is stopped. The port of a daemon may change meanwhile."""
 
     def __init__(self, daemons, asks, *, connections=8, depth=1, cost=1, paused=False):
         super().__init__(daemon=True)
@@ -125,7 +125,7 @@ class Load(threading.Thread):
         self.outstanding += 1
         return label, words
 
-    # ---- by the test --------------------------------------------------------------------------
+    # ---- called by the test-----------------------------------------------------------------------
 
     def __enter__(self):
         self.start()
@@ -141,7 +141,7 @@ class Load(threading.Thread):
         return True
 
     def phase(self, name=None):
-        """The account since the last call; a new one begins."""
+        """Returns the record since the last call, and starts a new one."""
         self.check()
         with self.lock:
             account, self.account = self.account, Account()
@@ -151,18 +151,18 @@ class Load(threading.Thread):
         return account
 
     def wait(self, answers, what="answers come"):
-        """Until the phase has so many."""
+        """Waits until the phase has so many replies."""
         until(lambda: self.check() and self.account.answers() >= answers, what)
 
     def pause(self):
-        """Nothing more is asked; all that was has been answered when this returns."""
+        """Sends no more requests, and waits for all replies."""
         self.is_paused = True
-        until(lambda: self.check() and self.outstanding == 0, "all is answered")
+        until(lambda: self.check() and self.outstanding == 0, "every request gets a reply")
 
     def resume(self):
         self.is_paused = False
 
-    # ---- by the thread ------------------------------------------------------------------------
+    # ---- on the thread---------------------------------------------------------------------
 
     def run(self):
         try:
@@ -208,7 +208,7 @@ class Load(threading.Thread):
     def note(self, label, took_ns, answer):
         account = self.account
         if isinstance(answer, bytes):
-            expect(answer[:1] == b"-", f"an answer is {answer!r}")
+            expect(answer[:1] == b"-", f"expected an error or a decision, found {answer!r}")
             account.errors[answer[1:].decode()] += 1
         elif answer[0]:
             account.passed += 1
@@ -228,9 +228,9 @@ class Load(threading.Thread):
         one.asked.clear()
 
 
-# ---- what must come out --------------------------------------------------------------------------
+# ---- the expected results-----------------------------------------------------------------------
 
-# Each admits so many units at once, and no more for the time of a test (see what_is_admitted()).
+# Each admits a fixed number of units at once, and no more during a test (see what_is_admitted()).
 ALGORITHMS = {
     "gcra": "gcra 1/h burst 60",
     "bucket": "token-bucket 60 refill 1/h",
@@ -250,7 +250,7 @@ ALGORITHMS = {
 
 
 def what_is_admitted(daemon, policies, cost=1):
-    """Of a fresh key of each policy, by a daemon that decides alone: units."""
+    """The units that a local daemon admits for a new key of each policy."""
     admitted = {}
     for name in policies:
         client, units = daemon.client(), 0
@@ -265,8 +265,8 @@ def what_is_admitted(daemon, policies, cost=1):
 
 
 def exhaust(load, admitted, keys, after=500):
-    """Asks until every key of every policy has given all it may, and some more. Returns the
-    account, with what came beyond."""
+    """Sends requests until every key of every policy is exhausted, and some more. Returns the record,
+    which includes the requests beyond the limit."""
     goal = {(name, key): units for name, units in admitted.items() for key in keys}
 
     def is_done():
@@ -281,4 +281,4 @@ def exhaust(load, admitted, keys, after=500):
     with load.lock:
         wrong = {label: (units, load.account.allowed[label]) for label, units in goal.items()
                  if load.account.allowed[label] != units}
-    expect(not wrong, f"admitted, and what the policy admits: {wrong}")
+    expect(not wrong, f"keys with a wrong number of admitted units (found, expected): {wrong}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""Shared by the tests of the Functions library: a redis-server of their own, a small client, the two
-ways to call the library, and a clock that the test sets."""
+"""Shared by the tests of the Functions library: a redis-server, a client, the two ways to call the
+library, and a clock that the test sets."""
 
 import os
 import shutil
@@ -52,8 +52,8 @@ def library():
 
 
 def with_clock(text):
-    """The library with its clock read from CLOCK_KEY. Nothing expires, since the server's clock is
-    another."""
+    """The library with a fake clock, which it reads from CLOCK_KEY. Keys do not expire, because the
+    server has another clock."""
     for old, new in (
         (CLOCK, f"local function now_us()\n  return tonumber(redis.call('GET', '{CLOCK_KEY}'))\nend\n"),
         (EXPIRE, ""),
@@ -65,7 +65,7 @@ def with_clock(text):
 
 
 class Functions:
-    """The library by FUNCTION LOAD and FCALL."""
+    """Calls the library by FUNCTION LOAD and FCALL."""
 
     name = "functions"
 
@@ -77,7 +77,7 @@ class Functions:
 
 
 class Script:
-    """The same as a script: all but its first line, by EVALSHA."""
+    """Calls the library as a script, without its first line, by EVALSHA."""
 
     name = "script"
 
@@ -89,7 +89,7 @@ class Script:
 
 
 class Tally:
-    """Counts what was checked, and ends with the line that the test runner adds up."""
+    """Counts the checks, and prints the count that tools/tally reads."""
 
     def __init__(self):
         self.passed = self.failed = 0
@@ -111,7 +111,7 @@ class Tally:
 
 
 def run(*tests):
-    """Each test is given the tally; 77, which the test runner reads as skipped, without a server."""
+    """Runs the tests with a tally. Returns 77 (skipped) without a redis-server."""
     if not shutil.which("redis-server"):
         print("0 passed, 0 failed, 1 skipped")
         return 77

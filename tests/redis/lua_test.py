@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # Copyright (c) 2026 the weir authors
-"""The library of functions against a real redis-server: what keys look like and when they go, what
-is refused and in which words, that nothing is admitted twice, and what happens when the server loses
-the library, runs out of memory, replicates, or is a Cluster.
+"""Tests the Functions library in a real redis-server: the format and the expiry of keys, errors,
+concurrency, damaged states, time zones, several keys, and a server that loses the library, is out of
+memory, replicates, or is a Cluster.
 
     lua_test.py WEIR"""
 
@@ -24,7 +24,7 @@ WAYS = (Functions, Script)
 T0_US = 1_800_000_000_123_456
 H_US = 3600 * 10**6
 
-# Each admits exactly LIMIT at once and then nothing for long.
+# Each admits exactly LIMIT at once, and then nothing for a long time.
 LIMIT = 50
 SLOW = (
     "gcra 1/h burst 50", "token-bucket 50 refill 1/h", "token-bucket 50 refill 1 every 30d", "leaky-bucket 1/h capacity 50",
@@ -36,7 +36,7 @@ SLOW = (
 
 
 class At:
-    """The library on a client, with the clock in the test's hands."""
+    """The library on a client, with a clock that the test sets."""
 
     def __init__(self, client, way=Functions):
         self.client = client
@@ -46,7 +46,7 @@ class At:
         return self.call(now_us, "weir_ask", [key], verb, policy, n, *bounds)
 
     def call(self, now_us, function, keys, *args):
-        """The answer; an error is an answer."""
+        """Returns the reply, which may be an error."""
         return self.client.many([("SET", CLOCK_KEY, now_us), self.way.call(function, keys, *args)])[1]
 
 
@@ -54,17 +54,17 @@ def error_of(answer):
     return str(answer) if isinstance(answer, Refused) else f"no error: {answer!r}"
 
 
-# ---- admitting ------------------------------------------------------------------------------------
+# ---- concurrency---------------------------------------------------------------------------------
 
 
 def test_race(tally):
-    """read, then write in a client admits too many; the library never does, with 8 at once"""
+    """8 concurrent clients: reading and then writing in the client admits too many, the library never does"""
     with Server() as server:
         clients = [server.client() for _ in range(8)]
-        # The articles' own words: read the counter, compare, then count. All read before one writes.
+        # The usual wrong way: read the counter, compare, then increment. All clients read before one writes.
         seen = [int(c("GET", "naive") or 0) for c in clients]
         admitted = sum(1 for c, n in zip(clients, seen) if n < 5 and c("INCR", "naive"))
-        tally.check(admitted == 8 > 5, "the race was not shown", admitted)
+        tally.check(admitted == 8 > 5, "the wrong way did not admit too many", admitted)
         for way in WAYS:
             apis = [way(c, lua_kit.library()) for c in clients]
             for policy in SLOW:
@@ -73,7 +73,7 @@ def test_race(tally):
 
 
 def take_from_all(clients, apis, key, policy):
-    """How many each was allowed, of 40 that each asks at the same time."""
+    """How many requests of each client are allowed; each sends 40 at the same time."""
     counts, gate = [0] * len(clients), threading.Barrier(len(clients))
 
     def ask(i):
@@ -90,7 +90,7 @@ def take_from_all(clients, apis, key, policy):
 
 
 def test_denials(tally):
-    """a denial and a peek write nothing, but where denials count"""
+    """a denial and a peek write nothing, except with count-denied"""
     with Server() as server:
         client = server.client()
         for way in WAYS:
@@ -110,7 +110,7 @@ def test_denials(tally):
 
 # ---- keys -----------------------------------------------------------------------------------------
 
-KEYS = {  # type, and what of it does not depend on the policy's id
+KEYS = {  # the type, and the parts that do not depend on the policy's id
     "gcra 100/s burst 20": ("string", ["1800000000133456"]),
     "gcra 3/s burst 20": ("string", ["1800000000456789:1"]),
     "fixed-window 100/m": ("string", ["1800000000000000", "1"]),
@@ -144,7 +144,7 @@ def contents(client, key):
 
 
 def test_keys(tally):
-    """keys are of the shapes that docs/redis-functions.md tells of"""
+    """keys have the formats of docs/redis-functions.md"""
     with Server() as server:
         client = server.client()
         at = At(client)
@@ -155,7 +155,7 @@ def test_keys(tally):
             tally.equal((found, rest), (kind, state), policy)
             tags.add(tag)
             tally.check(tag.startswith("weir1 ") and len(tag) == 14, policy, tag)
-            # The next policy finds this one's state: of another type, or of another tag.
+            # The next policy finds the state of this one, which has another type or another tag.
         tally.equal(len(tags), len(KEYS), "tags")
         at.ask(T0_US, "k", "TAKE", "gcra 100/s burst 20")
         tally.equal(at.ask(T0_US, "k", "PEEK", " gcra  0100/1s\tburst 20\n")[2], 19, "the canonical text's state")
@@ -163,7 +163,7 @@ def test_keys(tally):
 
 
 def test_wrong_type(tally):
-    """a key that is not ours is refused and left alone"""
+    """a key of another program is refused and not changed"""
     with Server() as server:
         client = server.client()
         make = (("SET", "k", "hello"), ("SET", "k", "weird1"), ("HSET", "k", "a", "1"), ("HSET", "k", "weir", "mine"),
@@ -179,45 +179,45 @@ def test_wrong_type(tally):
                 for verb in ("PEEK", "RESET", "REFUND", "GRANT"):
                     answer = at.ask(T0_US, "k", verb, "gcra 1/s")
                     tally.check(error_of(answer).startswith("WRONGTYPE"), command, verb, answer)
-                tally.check(client("DUMP", "k") == before, command, "was written to")
+                tally.check(client("DUMP", "k") == before, command, "the key was changed")
 
 
 def test_damaged(tally):
-    """a state of ours that is cut short or mad is answered, and does not stop the server"""
+    """a truncated or damaged state gets a reply, and does not block the server"""
     with Server() as server:
         client = server.client()
         at, rng = At(client), random.Random(5)
-        mad = (b"", b"x", b"-1", b"0", b"1", b"9" * 15, b"1 1", b"1 1 1", b"1:1", b"9007199254740991")
+        damaged = (b"", b"x", b"-1", b"0", b"1", b"9" * 15, b"1 1", b"1 1 1", b"1:1", b"9007199254740991")
         for policy in KEYS:
             for _ in range(30):
                 client("DEL", "k")
                 for i in range(3):
                     at.ask(T0_US + i, "k", "TAKE", policy)
-                damage(client, rng, mad)
+                damage(client, rng, damaged)
                 for verb in ("PEEK", "TAKE", "REFUND", "TAKE"):
                     at.ask(T0_US + 10, "k", verb, policy, rng.choice((1, 2, 2**31 - 1)))
             tally.equal(client("PING"), b"PONG", policy)
 
 
-def test_mad_fraction(tally):
-    """a fraction of a microsecond that is none makes no sense, and is not counted down from"""
+def test_damaged_fraction(tally):
+    """an invalid fraction of a microsecond is ignored"""
     with Server() as server:
         client = server.client()
         at = At(client)
         for policy, key in (("gcra 3/s burst 2147483647", "string"), ("token-bucket 2147483647 refill 3/s", "hash")):
-            for mad, left in (("2", 2147483646), ("3", 2147483647), ("9007199254740991", 2147483647)):
+            for damaged, left in (("2", 2147483646), ("3", 2147483647), ("9007199254740991", 2147483647)):
                 client("DEL", "k")
                 at.ask(T0_US, "k", "TAKE", policy)
                 kind, tag, _ = contents(client, "k")
                 tally.equal(kind, key, policy)
                 if kind == "string":
-                    client("SET", "k", f"{tag} {T0_US}:{mad}")
+                    client("SET", "k", f"{tag} {T0_US}:{damaged}")
                 else:
-                    client("HSET", "k", "level", f"0:{mad}")
-                tally.equal(at.ask(T0_US, "k", "PEEK", policy)[2], left, policy, mad)
+                    client("HSET", "k", "level", f"0:{damaged}")
+                tally.equal(at.ask(T0_US, "k", "PEEK", policy)[2], left, policy, damaged)
 
 
-FAR = (  # policy, field, and what it is damaged to: times beyond all that a reply or an expiry holds
+FAR = (  # policy, field, and the damaged value: a time that exceeds every reply and expiry
     ("token-bucket 10 refill 5 every 3650d", "step", 2**31), ("token-bucket 10 refill 5 every 3650d", "level", 2**53 - 1),
     ("token-bucket 10 refill 2 every 7d", "step", 2**53), ("sliding-slices 100/3650d slices 7", "at", 2**53 - 1),
     ("fixed-window 9/m count-denied & sliding-slices 5/3650d slices 10", "2.at", 2**53 - 1),
@@ -226,17 +226,17 @@ FAR = (  # policy, field, and what it is damaged to: times beyond all that a rep
 
 
 def test_far(tally):
-    """a damaged state is answered with figures that are none below zero, and whatever writes it sets its expiry"""
+    """a damaged state gets a reply without negative fields, and a write sets its expiry"""
     with Server() as server:
         client = server.client()
         for way in WAYS:
             api = way(client, lua_kit.library())
             ask = lambda verb, policy, n: client.many([api.call("weir_ask", ["k"], verb, policy, n)])[0]  # noqa: E731
-            for policy, field, mad in FAR:
+            for policy, field, damaged in FAR:
                 for verb, n in (("PEEK", 1), ("TAKE", 1), ("GRANT", 3), ("REFUND", 1), ("REFUND", 2**31 - 1)):
                     client("DEL", "k")
                     ask("TAKE", policy, 2)
-                    client("HSET", "k", field, mad)
+                    client("HSET", "k", field, damaged)
                     before = client("DUMP", "k")
                     answer = ask(verb, policy, n)
                     if verb == "REFUND" and "count-denied" in policy:
@@ -246,21 +246,21 @@ def test_far(tally):
                     tally.check(client("PTTL", "k") != -1, way.name, policy, field, verb, "no expiry")
 
 
-def damage(client, rng, mad):
+def damage(client, rng, damaged):
     kind, tag, _ = contents(client, "k")
     if kind == "string":
-        client("SET", "k", tag.encode() + b" " + rng.choice(mad))
+        client("SET", "k", tag.encode() + b" " + rng.choice(damaged))
     elif kind == "hash":
         name = rng.choice([f for f in client("HKEYS", "k") if f != b"weir"])
-        client("HSET", "k", name, rng.choice(mad)) if rng.random() < 0.7 else client("HDEL", "k", name)
+        client("HSET", "k", name, rng.choice(damaged)) if rng.random() < 0.7 else client("HDEL", "k", name)
     elif rng.random() < 0.5:
-        client("ZADD", "k", T0_US, rng.choice(mad))
+        client("ZADD", "k", T0_US, rng.choice(damaged))
     else:
         client("ZREMRANGEBYRANK", "k", 1, 1)
 
 
 def test_expiry(tally):
-    """a key goes at the millisecond from which it is fresh"""
+    """a key expires in the millisecond in which it has its full quota"""
     with Server() as server:
         client = server.client()
         for way in WAYS:
@@ -284,7 +284,7 @@ def time_us(client):
 
 
 def test_rows(tally):
-    """logs and slices of thousands of entries: exact, and old ones are taken away"""
+    """logs and slices with thousands of entries are exact, and old entries are removed"""
     with Server() as server:
         client = server.client()
         for way in WAYS:
@@ -296,7 +296,7 @@ def test_rows(tally):
 
 
 def rows(tally, client, at, policy, steps):
-    """Against a plain list of what was charged; at last all is old but for what comes then."""
+    """Compares with a list of the charges. At the end, only the last charges are in the window."""
     rng, log, used, now = random.Random(policy), collections.deque(), 0, T0_US
     counted, limit = "count-denied" in policy, 300 if "count-denied" in policy else 3000
     span = 10 * 10**6
@@ -331,7 +331,7 @@ MANY = 9000
 
 
 def test_refund_of_many(tally):
-    """a refund in a log of which thousands of entries are old takes some of them away, and is exact"""
+    """a refund in a log with thousands of old entries is exact, and removes some of them"""
     with Server() as server:
         client = server.client()
         at = At(client)
@@ -346,7 +346,7 @@ def test_refund_of_many(tally):
             tally.equal(before - size(), 8192 + 1, policy)
             for n, left in ((3, 20000), (1, 20000)):
                 tally.equal(at.ask(now, "k", "REFUND", policy, n)[2], left, policy)
-            # All is given back. Should the clock step back, what is still there counts: stricter.
+            # All is refunded. If the clock steps back, the remaining old entries count, which is stricter.
             back = at.ask(T0_US + 9_000_000, "k", "PEEK", policy, 1)
             tally.check(20000 - MANY < back[2] <= 20000, policy, back)
             for i in range(3):
@@ -354,7 +354,7 @@ def test_refund_of_many(tally):
 
 
 def test_mad_row(tally):
-    """a row that says to have more entries than it has is not taken away one by one"""
+    """a row with a wrong number of entries is not removed entry by entry"""
     with Server() as server:
         client = server.client()
         at, policy = At(client), "sliding-slices 1000000/m slices 60"
@@ -368,15 +368,15 @@ def test_mad_row(tally):
         tally.equal(client("PING"), b"PONG")
 
 
-# ---- words ----------------------------------------------------------------------------------------
+# ---- policies, arguments and replies-------------------------------------------------------------------------------------
 
 
-VERSION = 2  # of the library
-FINER = ("whole microseconds", "a number of slices, 1 to 10")  # what only the library refuses
+VERSION = 2  # reasons of the library
+FINER = ("whole microseconds", "a number of slices, 1 to 10")  # refused by the library alone
 
 
 def test_errors(tally):
-    """what is wrong with a policy is said in the words of the program, and what is right is printed alike"""
+    """the library has the same errors and the same canonical texts as the program"""
     with Server() as server:
         client = server.client()
         api = Functions(client, lua_kit.library())
@@ -387,7 +387,7 @@ def test_errors(tally):
             answer = client.many([api.call("weir_policy_check", [], text)])[0]
             finer = isinstance(answer, Refused) and any(w in str(answer) for w in FINER)
             if finer or text.startswith("-"):
-                continue  # the program holds it; it would take it for an option
+                continue  # the program would read it as an option
             if run.returncode == 0:
                 want = " & ".join(line for line in run.stdout.splitlines() if line[:1] not in (" ", "") and
                                   not line.startswith("state "))
@@ -396,9 +396,9 @@ def test_errors(tally):
                 want = run.stderr.splitlines()[0].replace("weir policy: ", "ERR policy: ")
                 got = error_of(answer)
             if "name of a time zone" in want or ("time zone" in want and "no " in want):
-                continue  # the program has the system's zones
+                continue  # the program has the time zones of the system
             same += tally.equal(got, want, repr(text))
-        tally.check(same > len(texts) // 2, "few could be compared", same, len(texts))
+        tally.check(same > len(texts) // 2, "too few texts were compared", same, len(texts))
 
 
 def texts_to_try():
@@ -436,7 +436,7 @@ def texts_to_try():
 
 
 def test_refusals(tally):
-    """what doubles and a clock in microseconds cannot hold is refused when it is set, with the reason"""
+    """a policy that exceeds doubles or microseconds is refused, with the reason"""
     with Server() as server:
         at = At(server.client())
         for policy, column in (("fixed-window 5/1500ns", 16), ("sliding-log 5/1ns", 15), ("sliding-counter 5/999ns", 19),
@@ -452,7 +452,7 @@ def test_refusals(tally):
                            ((["k"], "TAKE", "fixed-window 1/day tz Asia/Tokyo", "1", 0, 1, T0_US * 2, T0_US * 3, 9), "more")):
             answer = at.call(T0_US, "weir_ask", *args)
             tally.check(error_of(answer).startswith("ERR ") and word in error_of(answer), args, answer)
-        # Without quotes about the text, the rest of it is not taken for nothing.
+        # A text without quotes: the rest of its words are an error.
         for function in ("weir_take", "weir_peek", "weir_refund"):
             answer = at.call(T0_US, function, ["k"], "gcra 100/s", "1", "burst", "20")
             tally.check("more arguments" in error_of(answer), function, answer)
@@ -462,7 +462,7 @@ def test_refusals(tally):
 
 
 def test_people(tally):
-    """the functions for people answer in milliseconds, rounded up"""
+    """the functions for users reply in milliseconds, rounded up"""
     with Server() as server:
         client = server.client()
         for way in WAYS:
@@ -499,7 +499,7 @@ def named(*values, **more):
 
 
 def test_protocols(tally):
-    """a decision is the same array of integers in RESP2 and in RESP3, and a map where WITHNAMES asks"""
+    """a decision is the same array of integers in RESP2 and RESP3, and a map with WITHNAMES in RESP3"""
     policy, queue = "gcra 60/60s burst 2 & gcra 3/s burst 9", "leaky-queue 1/s depth 5"
     text = b"gcra 60/m burst 2 & gcra 3/s burst 9"
     with Server() as server:
@@ -545,7 +545,7 @@ def test_protocols(tally):
 
 
 def test_names_without_maps(tally):
-    """a server that knows no maps is given names and values in an array"""
+    """a server without RESP3 gets an array of names and values"""
     with Server() as server:
         client = server.client(3)
         text = lua_kit.library()
@@ -560,7 +560,7 @@ def test_names_without_maps(tally):
 
 
 def test_zones(tally):
-    """calendar windows of a zone are those that the asker names, and no others"""
+    """calendar windows of a time zone are those in the request, and no others"""
     policy = "fixed-window 2/day tz Asia/Kathmandu & fixed-window 3/week tz Asia/Kathmandu"
     day, b = 24 * H_US, T0_US - 5 * H_US
     days, weeks = [b - day, b, b + day, b + 2 * day], [b - 7 * day, b, b + 7 * day, b + 14 * day]
@@ -577,13 +577,13 @@ def test_zones(tally):
             tally.equal(take(T0_US)[:4], [0, 2, 0, 19 * H_US], way.name)
             tally.equal(take(b + day)[:3], [1, 3, 0], way.name)
             tally.equal(take(b + day)[6], 1, way.name)
-            # Back before the window that the key remembers: that window stands for now.
+            # The clock steps back to before the window in the key: that window stays current.
             tally.equal(take(b)[:4], [0, 3, 0, 7 * day], way.name)
             tally.check("bounds" in error_of(at.ask(T0_US, "k", "RESET", policy, 0, *days)), way.name)
             tally.equal(client("EXISTS", "k"), 1, "a reset that fails resets nothing")
             for now in (b - 7 * day - 1, b - day - 1, b + 2 * day, b + 14 * day):
                 tally.check("outside" in error_of(take(now)), way.name, now, take(now))
-            # The clock was months ahead for a moment: nobody names the window that the key remembers.
+            # The clock was months ahead for a moment: no request names the window in the key.
             ahead = [t + 70 * day for t in days + weeks]
             tally.equal(at.ask(T0_US + 70 * day, "k", "TAKE", policy, 1, *ahead)[0], 1, way.name)
             tally.check("outside" in error_of(take(T0_US)), way.name, take(T0_US))
@@ -594,7 +594,7 @@ def test_zones(tally):
 
 
 def test_two_rules(tally):
-    """daemons that disagree about a zone's clock give a window's limit twice, not without end"""
+    """daemons with different time zone data admit the limit of a window at most twice"""
     day, b, limit = 24 * H_US, T0_US - 5 * H_US, 10
     mine, yours = ([b + shift + i * day for i in (-1, 0, 1, 2)] for shift in (0, H_US))
     with Server() as server:
@@ -609,7 +609,7 @@ def test_two_rules(tally):
 
 
 def test_clock_back(tally):
-    """a server's clock that steps back makes answers stricter, and for as long as it stepped back"""
+    """a clock that steps back makes decisions stricter, for as long as it stepped back"""
     with Server() as server:
         client = server.client()
         at = At(client)
@@ -628,7 +628,7 @@ def test_clock_back(tally):
 
 
 def test_all(tally):
-    """several keys as one: all or nothing, the same key held to the sum, as a plain model has it"""
+    """several keys: all or none are charged, a repeated key gets the sum, as in a simple model"""
     with Server() as server:
         client = server.client()
         for way in WAYS:
@@ -654,7 +654,7 @@ def test_all(tally):
 
 
 def all_once(tally, client, at, now, key, chosen):
-    """One request, and what single ones on copies of the keys say about it. Returns whether it was kept."""
+    """Compares a request with single requests on copies of the keys. Returns whether it was charged."""
     for p, k in key.items():
         client("COPY", k, k + ":copy", "REPLACE") if client("EXISTS", k) else client("DEL", k + ":copy")
     before = {k: client("DUMP", k) for k in key.values()}
@@ -680,7 +680,7 @@ def all_once(tally, client, at, now, key, chosen):
 
 
 def test_flush(tally):
-    """states outlive the library: flushed, loaded again, of another version, and as a script"""
+    """states survive a flush, a reload, another version of the library, and the script"""
     with Server() as server:
         client = server.client()
         text, policy = lua_kit.library(), "sliding-log 50/d"
@@ -698,7 +698,7 @@ def test_flush(tally):
 
 
 def test_cache(tally):
-    """texts without end do not fill the server: the parsed are few"""
+    """many policy texts do not fill the server: the cache of parsed policies is limited"""
     with Server() as server:
         client = server.client()
         api = Functions(client, lua_kit.library())
@@ -713,7 +713,7 @@ def test_cache(tally):
 
 
 def test_memory(tally):
-    """without memory nothing is charged, and the server says OOM"""
+    """without memory nothing is charged, and the error is OOM"""
     with Server("--maxmemory-policy", "noeviction") as server:
         client = server.client()
         api = Functions(client, lua_kit.library())
@@ -726,7 +726,7 @@ def test_memory(tally):
 
 
 def test_replica(tally):
-    """replicas get what was written, not what was asked, and can be peeked at"""
+    """replicas get the writes, not the commands, and can be peeked at"""
     with Server() as master:
         client = master.client()
         text = lua_kit.library()
@@ -759,7 +759,7 @@ def wait_for(holds):
 
 
 class OldScript(Script):
-    """As on a server before 7.0: of what the library looks for, that is all that can be had here."""
+    """Emulates a server before 7.0, as far as the library can detect it."""
 
     name = "old script"
 
@@ -769,7 +769,7 @@ class OldScript(Script):
 
 
 def test_old(tally):
-    """without SET's PXAT keys expire all the same"""
+    """keys expire without the option PXAT of SET"""
     with Server() as server:
         client = server.client()
         api = OldScript(client, lua_kit.library())
@@ -779,7 +779,7 @@ def test_old(tally):
 
 
 def test_access(tally):
-    """a user with the rights of docs/redis-functions.md may decide on its keys, and on no others"""
+    """a user with the ACL rules of docs/redis-functions.md may decide on its keys, and on no others"""
     with open(os.path.join(REPO, "docs", "redis-functions.md"), encoding="utf-8") as f:
         rights = re.findall(r"\+[a-z_]+(?= |`)", f.read())
     with Server() as server:
@@ -800,7 +800,7 @@ def test_access(tally):
 
 
 def test_cluster(tally):
-    """in a Cluster keys apart are refused, and those with one hash tag are taken as one"""
+    """in a Cluster, keys of different slots are refused, and keys with one hash tag are charged together"""
     with Server("--cluster-enabled", "yes") as server:
         client = server.client()
         client("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
@@ -818,6 +818,6 @@ def test_cluster(tally):
 
 if __name__ == "__main__":
     sys.exit(lua_kit.run(
-        test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_mad_fraction, test_far, test_expiry,
+        test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_damaged_fraction, test_far, test_expiry,
         test_rows, test_refund_of_many, test_mad_row, test_errors, test_refusals, test_people, test_protocols,
         test_names_without_maps, test_zones, test_two_rules, test_clock_back, test_all, test_flush, test_cache, test_memory, test_replica, test_old, test_access, test_cluster))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Shared by the tests of the module: redis-servers of their own, and a client that returns replies
+"""Shared by the tests of the module: redis-servers with the module, and a client that returns replies
 unchanged."""
 
 import resp

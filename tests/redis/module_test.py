@@ -41,7 +41,7 @@ def good(found, what=""):
 
 
 def good_policies(c):
-    """Those of the list that the language has: a test of the test."""
+    """Checks that the list of policies has every algorithm of the policy language."""
     for p in POLICIES:
         r = c("WEIR.ASK", "PEEK", p, "nothing", 1)
         if isinstance(r, Error):
@@ -101,7 +101,7 @@ def wait_for_rewrite(c):
           number(c, "persistence", "aof_rewrite_scheduled") == 0, "the rewrite of the AOF")
 
 
-# ---- answers -------------------------------------------------------------------------------------
+# ---- replies----------------------------------------------------------------------------------
 
 NAMES = ["allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms"]
 
@@ -147,8 +147,8 @@ def test_answers(t):
 
 
 def test_protocols(t):
-    """A decision is the same array of integers in RESP2 and in RESP3, and a map only if it is asked
-    for."""
+    """A decision is the same array of integers in RESP2 and RESP3. It is a map only with WITHNAMES in
+    RESP3."""
     p = "gcra 1/3650d burst 2"
     for proto in (2, 3):
         c, k = t.server.client(proto), f"k{proto}"
@@ -203,7 +203,7 @@ def test_programs(t):
 
 
 def test_daemon(t):
-    """The same words get the same errors, and the same shapes, as from the daemon."""
+    """The same commands get the same errors and the same types of replies as from the daemon."""
     with contextlib.closing(Box(t.weir, t.module)) as box:
         policies = {"api": "gcra 1/h burst 5", "queue": "leaky-queue 1/h depth 4"}
         daemon = Daemon(box, policies, engine=None).start()
@@ -265,7 +265,7 @@ def compare(ours, theirs, key):
 
 
 def rounded(reply):
-    """Times are told within a few seconds of an hour."""
+    """Times are compared with a tolerance of a few seconds an hour."""
     if isinstance(reply, list):
         return [rounded(x) for x in reply]
     if isinstance(reply, dict):
@@ -315,7 +315,7 @@ def test_expiry(t):
 
 
 def test_changed_policy(t):
-    """States go with name and text; what is fresh goes at the next write."""
+    """A state is identified by the name and the text of its policy. Idle states are removed at the next write."""
     c = t.server.client()
     c("WEIR.POLICY", "SET", "api", "gcra 1/h burst 5")
     c("WEIR.TAKE", "api", "k", "COST", 5)
@@ -331,7 +331,7 @@ def test_changed_policy(t):
     equal(c("WEIR.CHECK", "gcra 1/h burst 3", "many")[0], 1, "those that are there go on")
 
 
-# ---- the server's own ----------------------------------------------------------------------------
+# ---- expiry, memory, other commands-------------------------------------------------------------------------
 
 
 def test_transactions(t):
@@ -345,7 +345,7 @@ def test_transactions(t):
     equal(c("EVAL", script, 1, "k", "gcra 1/h burst 5")[0], 0)
     other = t.server.client()
     c("WATCH", "k")
-    other("WEIR.CHECK", "gcra 1/h burst 5", "k", "COST", 5)  # denied: nothing is touched
+    other("WEIR.CHECK", "gcra 1/h burst 5", "k", "COST", 5)  # denied: nothing is changed
     c("MULTI")
     c("PING")
     equal(c("EXEC"), ["PONG"])
@@ -420,7 +420,7 @@ def test_memory(t):
 
 
 def test_large(t):
-    """A state has an end, and says so; nothing of the command is done then."""
+    """A state has a maximum size. A command that exceeds it is an error, and charges nothing."""
     c = t.server.client()
     equal(c("WEIR.ASK", "TAKE", "sliding-slices 1000000/h slices 65536", "s", 3)[2], 999997)
     batch = [("WEIR.ASK", "TAKE", "sliding-log 100000/d", "log", 1)] * 1000
@@ -436,13 +436,12 @@ def test_large(t):
 
 
 def states(c):
-    """How many times it was told of a state."""
+    """How many states were replicated to it."""
     return int(re.search(rb"cmdstat_weir.state:calls=(\d+)", c("INFO", "commandstats"))[1])
 
 
 def test_crowded(t):
-    """However its states grow, a key's value can be told in one piece; what is as good as fresh is
-    in nobody's way."""
+    """However its states grow, a key fits into one replicated command. Idle states do not count."""
     replica, c = t.open("--replicaof", f"127.0.0.1 {t.server.port}"), t.server.client()
     r = replica.client()
     until(lambda: is_linked(r), "the replica")
@@ -469,7 +468,7 @@ def test_crowded(t):
         equal(c("WEIR.CHECK", policy, "many")[0], 0)
     equal(c("WEIR.PEEK", "sliding-log 1000/h", "many")[2], 983)
     in_step(c, r)
-    # A replica takes no copy of a long state, however many are charged.
+    # A replica gets no full copy of a long state, however many requests are charged.
     for _ in range(100):
         c("WEIR.CHECK", logs[0], "logs")
     in_step(c, r)
@@ -481,7 +480,7 @@ def test_crowded(t):
         equal(r("DEBUG", "DIGEST-VALUE", key), c("DEBUG", "DIGEST-VALUE", key))
 
 
-# ---- elsewhere -----------------------------------------------------------------------------------
+# ---- replication and persistence--------------------------------------------------------------------------------
 
 
 def test_replica(t):
@@ -497,7 +496,7 @@ def test_replica(t):
     in_step(master, replica)
     same(master, replica, "the replica")
     equal(replica("WEIR.POLICY", "GET", "api")[3], b"gcra 1/h burst 5")
-    # What changes nothing tells nobody anything.
+    # A command that changes nothing is not replicated.
     master("WEIR.TAKE", "api", "denied", "COST", 5)
     before = offset(master)
     for words in (("WEIR.TAKE", "api", "denied"), ("WEIR.PEEK", "api", "denied"),
@@ -505,8 +504,8 @@ def test_replica(t):
                   ("WEIR.REFUND", "api", "none", 1), ("CL.THROTTLE", "none", 1, 1, 1, 0),
                   ("WEIR.TAKEALL", 2, "api", "denied", 1, "api", "none", 1)):
         good(not isinstance(master(*words), Error), words)
-    if offset(master) - before > 100:  # a ping at the most
-        raise Failed("a denial was told to replicas")
+    if offset(master) - before > 100:  # at most a PING
+        raise Failed("a denial was replicated")
     for words in (("WEIR.TAKE", "api", "k"), ("WEIR.POLICY", "SET", "b", "gcra 1/s"),
                   ("WEIR.POLICY", "DEL", "api")):
         good(replica(*words).startswith("READONLY"), words)
@@ -538,7 +537,7 @@ class Writing:
 
 
 def follows(master_server, replica_server, what):
-    """In step while it is written to, and when it no longer is."""
+    """A replica equals its master during the writes, and after them."""
     m, r = master_server.client(), replica_server.client()
     with Writing(master_server):
         until(lambda: is_linked(r), what)
@@ -549,8 +548,8 @@ def follows(master_server, replica_server, what):
 
 
 def test_followers(t):
-    """Nobody follows at first, so that nothing is told; whoever begins to follow, in whichever way,
-    has all of it. Changes are counted in any case, for the server saves after so many."""
+    """Without a replica or an AOF, nothing is replicated. A replica or an AOF that starts later gets all
+    states. Changes are always counted, because the server saves an RDB after so many."""
     server = t.open("--repl-diskless-sync-delay", "0")
     c = server.client()
     fill(c)
@@ -559,7 +558,7 @@ def test_followers(t):
     c("BGSAVE")
     fill(c, seed=2)
     equal(number(c, "replication", "master_repl_offset"), 0, "a child that writes a file")
-    # With a copy of the data set: by a socket, then by a file.
+    # A full synchronisation: diskless, then with a file.
     to = ("--replicaof", f"127.0.0.1 {server.port}", "--repl-diskless-sync-delay", "0")
     until(lambda: number(c, "persistence", "rdb_bgsave_in_progress") == 0, "the file")
     first = t.open(*to)
@@ -567,12 +566,12 @@ def test_followers(t):
     c("CONFIG", "SET", "repl-diskless-sync", "no")
     second = t.open(*to)
     follows(server, second, "a replica, by a file")
-    # With what was told meanwhile.
+    # A partial synchronisation.
     second.client()("REPLICAOF", "NO", "ONE")
     first.client()("CLIENT", "KILL", "TYPE", "master")
     follows(server, first, "a replica whose connection was closed")
     good(number(c, "stats", "sync_partial_ok") >= 1, "what it missed was enough")
-    # With an AOF, of servers that have had replicas, been one, and nothing of the kind.
+    # An AOF, on servers that had replicas, that were a replica, and that were neither.
     alone = t.open()
     fill(alone.client())
     for one in (server, second, alone):
@@ -584,13 +583,13 @@ def test_followers(t):
         wait_for_rewrite(client)
         before = digests(client)
         one.options["appendonly"] = "yes"
-        one.options.pop("replicaof", None)  # else it would copy the states of its master again
+        one.options.pop("replicaof", None)  # otherwise it would synchronise with its master again
         one.restart()
         alike(before, digests(one.client()), "an AOF begun meanwhile")
 
 
 def test_restarted(t):
-    """A master whose RDB says where it was goes on from there with its replicas, without a copy."""
+    """A master whose RDB has its replication offset continues with its replicas without a full copy."""
     master = t.open("--save", "3600 1000000", "--appendonly", "no")
     replica = t.open("--replicaof", f"127.0.0.1 {master.port}")
     follows(master, replica, "a replica")
@@ -603,7 +602,7 @@ def test_restarted(t):
     replica.client()("REPLICAOF", "127.0.0.1", master.port)
     follows(master, replica, "the replica of a master that was restarted")
     equal([number(c, "stats", name) for name in ("sync_partial_ok", "sync_full")], [1, 0])
-    # It was written to by itself, was a replica with another, and becomes its master.
+    # It was a master, then a replica beside another one, and becomes the master of that one.
     heir = t.open()
     h, r = heir.client(), replica.client()
     fill(h)
@@ -617,8 +616,8 @@ def test_restarted(t):
 
 
 def test_seeded(t):
-    """A replica that begins with a file of a master which had no other yet, but for one that waits;
-    so there is no child, yet what is told begins with that file."""
+    """A replica that synchronises with an RDB file that the master makes for another, waiting replica:
+    the replicated stream begins with that file although no new child process is started."""
     master = t.open("--repl-diskless-sync-delay", "600")
     c = master.client()
     fill(c)
@@ -686,7 +685,7 @@ def test_dump(t):
 
 
 def test_damage(t):
-    """Thousands of payloads with bytes that are wrong: each is refused, or is a state."""
+    """Thousands of damaged payloads: each is refused, or is a valid state."""
     c = t.server.client()
     fill(c, keys=40, seed=6)
     equal(c("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", 1), "OK")
@@ -719,11 +718,11 @@ def test_damage(t):
     good(refused > 1000 and taken > 0, f"{refused} refused, {taken} taken")
     equal(c("PING"), "PONG")
     if t.server.process.poll() is not None:
-        raise Failed("the server is gone")
+        raise Failed("the server has stopped")
 
 
 def test_far(t):
-    """A state from the end of time is told as such."""
+    """A state whose time is the largest possible is replicated."""
     c, text = t.server.client(), b"gcra 7/d burst 50"
     for word in (1 << 62, (1 << 64) - 1):
         state = struct.pack("<BBHBHBBHI", 1, 0, 1, 0, 0, 0, 0, len(text), 2) + text
@@ -738,7 +737,7 @@ def test_refuses(t):
     good(isinstance(c("MODULE", "LOAD", t.module), Error), "a second time")
     copy = shutil.copy(t.module, t.server.directory / "copy.so")
     good(isinstance(c("MODULE", "LOAD", copy), Error), "from another file")
-    c("BGSAVE")  # an event, of which neither may be told
+    c("BGSAVE")  # an event, which must not be replicated
     equal(c("WEIR.CHECK", "gcra 1/h burst 5", "k")[:3], [1, 5, 3], "the first one goes on")
     good(isinstance(c("MODULE", "UNLOAD", "weir"), Error), "its type stays")
     with tempfile.TemporaryDirectory() as tmp:
@@ -785,7 +784,7 @@ def cli(*words):
 
 
 def ask(servers, *words):
-    """From the node that has the key."""
+    """The reply of the node that has the key."""
     port = servers[0].port
     for _ in range(5):
         c = Client(port)
@@ -797,7 +796,7 @@ def ask(servers, *words):
         if not moved:
             raise Failed(f"{words}: {r}")
         port = int(moved[1])
-    raise Failed(f"{words}: sent from node to node")
+    raise Failed(f"{words}: redirected too often")
 
 
 class Tests:
@@ -817,7 +816,7 @@ class Tests:
                 good_policies(self.server.client())
             test(self)
             if self.server.process.poll() is not None:
-                raise Failed("the server is gone")
+                raise Failed("the server has stopped")
             return True
         except (Failed, OSError, KeyError, TypeError, AttributeError,
                 subprocess.SubprocessError) as e:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The base of all tests with real servers: a small client that speaks RESP, free ports, waiting for
-a condition, and child processes that do not outlive the test."""
+"""The base of all tests with real servers: a RESP client, free ports, waiting for a condition, and
+child processes that end with the test."""
 
 import shutil
 import socket
@@ -8,7 +8,7 @@ import threading
 import time
 
 HOST = "127.0.0.1"
-PATIENCE_S = 60  # the longest wait for a condition: a machine may be busy
+PATIENCE_S = 60  # the longest wait for a condition, on a busy machine
 
 
 class Failed(Exception):
@@ -52,7 +52,7 @@ def free_port():
 
 
 def mortal(words):
-    """The command line, changed so that the process ends with the test, even if the test is killed."""
+    """Changes a command line so that the process ends with the test, even if the test is killed."""
     return (["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []) + list(words)
 
 

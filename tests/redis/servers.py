@@ -3,7 +3,7 @@
 as a Cluster. All listen on free ports of the loopback, keep their files in one temporary directory,
 and end with the test, even if the test is killed.
 
-A test is a function that takes a Box; run() runs several, and counts."""
+A test is a function that takes a Box. run() runs several tests, and counts them."""
 
 import atexit
 import contextlib
@@ -39,7 +39,7 @@ def say(text):
 
 
 def is_up(client, process):
-    """Whether this very process answers and has loaded its files: INFO is answered before. A Sentinel
+    """Whether this process replies and has loaded its files. It replies to INFO before that. A Sentinel
     loads nothing."""
     lines = client.call("INFO").splitlines()
     return f"process_id:{process.pid}".encode() in lines and b"loading:1" not in lines
@@ -54,7 +54,7 @@ def is_port_taken(log):
 
 
 class Client(resp.Client):
-    """A connection that waits for each answer."""
+    """A blocking connection."""
 
     def __init__(self, address, password=None, user=None, tls=None, patience_s=PATIENCE_S):
         if isinstance(address, (str, pathlib.Path)):
@@ -97,7 +97,7 @@ class Process:
         self.process.send_signal(number)
 
     def pause(self):
-        """Returns once every thread has stopped: until then a thread can still answer."""
+        """Stops the process, and waits until all its threads have stopped: until then one may still reply."""
         self.signal(signal.SIGSTOP)
         until(lambda: set(self.thread_states()) == {"T"}, f"{self.name} stops")
 
@@ -109,20 +109,20 @@ class Process:
         self.signal(signal.SIGCONT)
 
     def kill(self):
-        """As by kill -9."""
+        """Kills it with SIGKILL."""
         if self.is_running():
             self.process.kill()
         if self.process is not None:
             self.process.wait()
 
     def end(self):
-        """By SIGTERM; the exit status."""
+        """Stops it with SIGTERM, and returns the exit status."""
         self.process.terminate()
         try:
             return self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise Failed(f"{self.name} does not end:\n{self.tail()}") from None
+            raise Failed(f"{self.name} did not stop within the timeout:\n{self.tail()}") from None
 
     def said(self):
         return self.log.read_text(errors="replace") if self.log.exists() else ""
@@ -132,7 +132,7 @@ class Process:
 
 
 class Redis(Process):
-    """A redis-server. `options` are lines of its configuration, as name=value with - for _."""
+    """A redis-server. `options` are lines of its configuration, with _ for -."""
 
     def __init__(self, box, name=None, *, module=False, password=None, tls=False, unix=False,
                  cluster=False, fixed_file_size=False, **options):
@@ -173,7 +173,7 @@ class Redis(Process):
 
     def start(self):
         for _ in range(8):
-            again = self.port is not None  # others know where it is
+            again = self.port is not None  # other servers know its port
             if not again:
                 self.port = free_port()
                 self.bus = free_port()
@@ -186,10 +186,10 @@ class Redis(Process):
                 return self
             if not again:
                 self.port = None
-        raise Failed(f"{self.name} does not start:\n{self.tail()}")
+        raise Failed(f"{self.name} did not start:\n{self.tail()}")
 
     def wait_for_it(self, again):
-        """False: somebody else took the port."""
+        """Returns false if another process took the port."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             if not self.is_running():
@@ -204,7 +204,7 @@ class Redis(Process):
             except (OSError, Refused):
                 pass
             pause(0.005)
-        raise Failed(f"{self.name} does not answer:\n{self.tail()}")
+        raise Failed(f"{self.name} did not reply within the timeout:\n{self.tail()}")
 
     def restart(self):
         self.kill()
@@ -223,12 +223,12 @@ class Redis(Process):
             return info(client, section)
 
     def calls_of(self, name):
-        """How often it ran a command."""
+        """How often the server ran a command."""
         stats = self.info("commandstats").get(f"cmdstat_{name.lower()}", "calls=0")
         return int(re.match(r"calls=(\d+)", stats)[1])
 
     def limit_file_size(self, size):
-        """A disk that is full, for a server with fixed_file_size; -1: no longer."""
+        """Simulates a full disk, for a server with fixed_file_size; -1 ends that."""
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def url(self, user=None):
@@ -240,7 +240,7 @@ class Redis(Process):
         until(self.is_linked, f"{self.name} follows {master.name}")
 
     def replication(self):
-        """Nothing, if the server was just closing its connections, as one does whose role changes."""
+        """Returns None if the server closes the connection, as it does when its role changes."""
         with contextlib.suppress(OSError, Refused):
             return self.info("replication")
         return {}
@@ -249,13 +249,13 @@ class Redis(Process):
         return self.replication().get("role") == "master"
 
     def is_linked(self):
-        """As a replica, to its master."""
+        """Whether it is a replica that is connected to its master."""
         return self.replication().get("master_link_status") == "up"
 
 
 class Server(Redis):
-    """A Redis that starts at once in a Box of its own; `with` ends it. `options` are those of its
-    command line. Its client() returns clients of the class `connection`."""
+    """A Redis that starts at once in a Box of its own, and stops at the end of `with`. `options` are those
+    of its command line. client() returns objects of the class `connection`."""
 
     connection = resp.Client
 
@@ -275,7 +275,7 @@ class Server(Redis):
         return client
 
     def restart(self):
-        """Ends it by SIGTERM, so that it writes its files, and starts it again."""
+        """Stops it with SIGTERM, so that it writes its files, and starts it again."""
         self.end()
         return self.start()
 
@@ -298,7 +298,7 @@ class Sentinel(Process):
         config = self.box.path / f"{self.name}.conf"
         for _ in range(8):
             self.port = free_port()
-            # What a Sentinel is told stays its own: it writes its file anew.
+            # Each Sentinel has its own file, because it rewrites it.
             config.write_text(
                 f"port {self.port}\nbind {HOST}\ndir {self.box.path}\n"
                 f"sentinel monitor mymaster {HOST} {self.master.port} {self.quorum}\n"
@@ -309,7 +309,7 @@ class Sentinel(Process):
             if self.is_running():
                 return self
             expect(is_port_taken(self.tail()), f"{self.name} ended:\n{self.tail()}")
-        raise Failed(f"{self.name} does not start:\n{self.tail()}")
+        raise Failed(f"{self.name} did not start:\n{self.tail()}")
 
     def answers(self):
         with contextlib.suppress(OSError, Refused):
@@ -326,7 +326,7 @@ class Sentinel(Process):
 
 
 class Watched:
-    """A master, a replica, and three Sentinels that know each other."""
+    """A master, a replica, and three Sentinels that have discovered each other."""
 
     def __init__(self, box, **options):
         self.master = Redis(box, **options).start()
@@ -343,12 +343,12 @@ class Watched:
         return told[b"num-other-sentinels"] == b"2" and told[b"num-slaves"] == b"1"
 
     def urls(self):
-        """For a daemon."""
+        """The section redis of a daemon's configuration."""
         return {"urls": f"[{', '.join(f'redis://{HOST}:{one.port}' for one in self.sentinels)}]"}
 
 
 class Cluster:
-    """Masters with a replica each."""
+    """A Redis Cluster: masters with one replica each."""
 
     def __init__(self, box, masters=3, replicas=1, **options):
         self.box, self.was_disputed = box, False
@@ -377,7 +377,7 @@ class Cluster:
         return True
 
     def known(self):
-        """Of each node that is up: id -> (port, flags, slots as (first, last))."""
+        """The nodes that are up: id -> (port, flags, slots as (first, last))."""
         for node in self.nodes:
             if node.is_running():
                 return self.told_by(node)
@@ -397,12 +397,12 @@ class Cluster:
         return next(node for node in self.nodes if node.port == port)
 
     def masters(self):
-        """id -> node, of those that have slots."""
+        """The nodes that have slots: id -> node."""
         return {name: self.by_port(port) for name, (port, flags, slots) in self.known().items()
                 if "master" in flags and "fail" not in flags and slots}
 
     def master_of(self, key):
-        """The node that has a key, as the first one that is up has it."""
+        """The node that has a key, according to the first node that is up."""
         slot = next(node for node in self.nodes if node.is_running()).call("CLUSTER", "KEYSLOT", key)
         for port, flags, slots in self.known().values():
             if "master" in flags and any(first <= slot <= last for first, last in slots):
@@ -425,15 +425,15 @@ class Cluster:
         self.settle(target)
 
     def disputed(self):
-        """Slots of which not all nodes that are up name the same owner."""
+        """The slots about whose owner the nodes disagree."""
         owners = [{slot: name for name, (_, _, ranges) in self.told_by(node).items()
                    for first, last in ranges for slot in range(first, last + 1)}
                   for node in self.nodes if node.is_running()]
         return {slot for one in owners[1:] for slot, _ in one.items() ^ owners[0].items()}
 
     def settle(self, target):
-        """Very rarely, on a busy machine and after one reshard upon the other, two nodes take each
-        other for the owner of the last slot, and stay with it until somebody tells them."""
+        """Assigns disputed slots. Very rarely, after several reshards on a busy machine, two nodes each
+        take the other for the owner of the last slot, and do not resolve this on their own."""
         try:
             until(lambda: not self.disputed(), "the nodes agree", patience_s=5)
         except Failed:
@@ -445,7 +445,7 @@ class Cluster:
             until(lambda: not self.disputed(), "the nodes agree")
 
     def urls(self):
-        """For a daemon: some of them, which is enough."""
+        """The section redis of a daemon's configuration. It names some of the nodes, which is enough."""
         return {"urls": f"[{', '.join(node.url() for node in self.nodes[:2])}]"}
 
 
@@ -453,7 +453,7 @@ class Cluster:
 
 
 class Daemon(Process):
-    """`weir serve` of a configuration. `redis` and `more` are sections, as text or as a map.
+    """`weir serve` with a configuration. `redis` and `more` are sections, as text or as a map.
     `program` is another build of weir."""
 
     def __init__(self, box, policies, redis=None, *, engine="redis", threads=1, memory="{size: 16m}",
@@ -499,7 +499,7 @@ class Daemon(Process):
             return client.call(*words)
 
     def metrics(self):
-        """Name with labels -> value."""
+        """The metrics: name with labels -> value."""
         with socket.create_connection((HOST, self.http), PATIENCE_S) as s:
             s.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             text = b"".join(iter(lambda: s.recv(1 << 16), b"")).decode()
@@ -507,7 +507,7 @@ class Daemon(Process):
         return {name: float(value) for name, value in found}
 
     def metric(self, name):
-        """The sum of all of that name, whatever their labels."""
+        """The sum of a metric over all labels."""
         found = [value for key, value in self.metrics().items() if key.split("{")[0] == name]
         expect(found, f"{self.name} has no metric {name}")
         return sum(found)
@@ -517,7 +517,7 @@ class Daemon(Process):
 
 
 class Certificates:
-    """An authority, a server's certificate for the loopback, a client's own."""
+    """A certificate authority, a server certificate for the loopback, and a client certificate."""
 
     def __init__(self, path):
         path.mkdir()
@@ -550,7 +550,7 @@ class Certificates:
         expect(done.returncode == 0, f"{words}: {done.stderr}")
 
 
-# ---- what a test has -----------------------------------------------------------------------------
+# ---- tests--------------------------------------------------------------------------
 
 
 class Box:
@@ -589,8 +589,8 @@ def is_redis_here():
 
 
 def run(tests, argv, long=(), needs_redis=True):
-    """TEST.py WEIR MODULE [--long | NAME...]: runs the tests, or the long ones, or those named; the
-    exit status. Without a redis-server all are skipped, unless needs_redis is false."""
+    """Runs the tests of TEST.py WEIR MODULE [--long | NAME...]: all quick ones, the long ones, or those
+    named. Returns the exit status. Without a redis-server, skips all unless needs_redis is false."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _stop)
     weir, module = (pathlib.Path(word).resolve() for word in argv[1:3])

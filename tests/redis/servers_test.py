@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The servers of the tests do what the tests rely on.
+"""Tests servers.py, which starts the servers of all other tests.
 
     servers_test.py WEIR MODULE [--long | NAME...]"""
 
@@ -30,7 +30,7 @@ def tls(box):
 
 
 def refused_certificate(box):
-    """A certificate that the client refuses fails the test at once, and not after PATIENCE_S."""
+    """A certificate that the client refuses fails the test at once, without waiting for PATIENCE_S."""
     box.tls().context = ssl.create_default_context()
     try:
         Redis(box, tls=True).start()

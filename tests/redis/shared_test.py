@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""One limit, four daemons with eight connections each: together they admit what the policy admits,
-not one more and not one less, for each algorithm, on one key and on many, by the module, by
-functions and by a script.
+"""Four daemons share a limit, with eight connections each. Together they admit exactly the limit, for
+each algorithm, on one key and on many, by the module, by functions and by the script.
 
     shared_test.py WEIR MODULE [--long | NAME...]"""
 
@@ -18,7 +17,7 @@ from resp import Refused, until
 from servers import Cluster, Daemon, Redis, expect, run, say
 
 DAEMONS = 4
-# Where a machine is so busy that an answer takes seconds, it is waited for.
+# The deadline is long, because a reply may take seconds on a busy machine.
 PATIENT = {"deadline": "20s", "on_error": "closed"}
 SAYS = {"module": "module", "functions": "functions", "script": "script"}
 ASKS = ("weir.ask", "weir.askall", "fcall", "evalsha", "eval")
@@ -37,8 +36,8 @@ def asks_seen(servers):
 
 
 def share(box, servers, redis, by):
-    """The whole of it: one key of each algorithm, several keys with a cost, then what the servers
-    still see of keys that are denied, then a rate."""
+    """All checks: one key of each algorithm, several keys with a cost, the requests that reach Redis for
+    denied keys, and a rate."""
     reference = alone(box)
     one, three = (what_is_admitted(reference, ALGORITHMS, cost) for cost in (1, 3))
     reference.end()
@@ -48,7 +47,7 @@ def share(box, servers, redis, by):
     with Load(daemons, takes(ALGORITHMS, ["one"])) as load:
         exhaust(load, one, ["one"])
         load.phase(f"{by}, one key of each algorithm: {sum(one.values())} admitted")
-        # count-denied charges what it denies, so that each of those is asked about.
+        # count-denied charges denials, so each denial is a request to Redis.
         load.asks = takes(["gcra"], ["one"])
         before = asks_seen(servers)
         load.resume()
@@ -56,7 +55,7 @@ def share(box, servers, redis, by):
         load.pause()
         denied, seen = load.phase().answers(), asks_seen(servers) - before
         say(f"{by}, a key that is denied for an hour: {denied} requests, {seen} seen by Redis")
-        expect(seen <= 2 * DAEMONS, f"Redis was asked {seen} times about a key that is denied")
+        expect(seen <= 2 * DAEMONS, f"Redis got {seen} requests for a denied key")
 
     for daemon in daemons:
         expect(re.search(rf"redis-up.*{SAYS[by]}", daemon.said()),
@@ -78,7 +77,7 @@ def share(box, servers, redis, by):
     most = 20 + 500 * took_s + 1
     say(f"{by}, 500/s burst 20 in {took_s:.3f} s: {account.passed} admitted, {most:.0f} at most")
     expect(20 <= account.passed <= most, "the rate is kept")
-    expect(not account.errors and not account.lost, "every answer comes")
+    expect(not account.errors and not account.lost, "every request gets a reply")
 
     together(daemons)
     for daemon in daemons:
@@ -86,7 +85,7 @@ def share(box, servers, redis, by):
 
 
 def seen_of_hot(servers, daemons):
-    """A key that is denied, and wanted by all: what the servers see of it."""
+    """Many clients want a denied key: how many requests reach Redis."""
     before, began = asks_seen(servers), time.monotonic_ns()
     with Load(daemons, takes(["slow"], ["hot"])) as load:
         until(lambda: load.check() and load.account.passed >= 15, "15 are admitted")
@@ -99,12 +98,12 @@ def seen_of_hot(servers, daemons):
     most = account.answers() // 10
     say(f"20/s burst 5, asked for {account.answers()} times in {took_s:.2f} s: {account.passed} "
         f"admitted, Redis saw {seen} requests")
-    expect(seen <= most, f"Redis saw {seen}, {most} at most")
+    expect(seen <= most, f"Redis got {seen} requests, expected at most {most}")
     expect(account.passed <= 5 + 20 * took_s + 1, "the rate is kept")
 
 
 def together(daemons):
-    """Several keys of one slot are charged as one, whoever asks."""
+    """Several keys of one slot are charged together, by every daemon."""
     clients = [daemon.client() for daemon in daemons]
     allowed = 0
     for client, _ in zip(itertools.cycle(clients), range(50)):
@@ -131,7 +130,7 @@ def functions(box):
 
 
 def script(box):
-    """What a server does that knows no functions: here it may not say so."""
+    """Emulates a server without functions, by ACL rules."""
     redis = Redis(box, rename_command='FUNCTION ""').start()
     share(box, [redis], {"url": redis.url()}, "script")
 
@@ -153,15 +152,15 @@ def tls(box):
         load.phase("TLS")
     stranger = Daemon(box, ALGORITHMS, {**PATIENT, "deadline": "1s", "url": redis.url()}).start()
     with contextlib.closing(stranger.client()) as client:
-        expect(client.call("WEIR.TAKE", "log", "b")[0] == 0, "a certificate nobody knows is refused")
+        expect(client.call("WEIR.TAKE", "log", "b")[0] == 0, "without the CA, the server's certificate is refused")
     until(lambda: "redis-down" in stranger.said(), "the log says so")
     strict = Redis(box, module=True, tls=True, tls_auth_clients="yes").start()
     own = f"{{ca: {files.ca}, cert: {files.client_cert}, key: {files.client_key}}}"
     known, unknown = (Daemon(box, ALGORITHMS, {**PATIENT, "deadline": deadline, "url": strict.url(),
                                                "tls": tls}).start()
                       for tls, deadline in ((own, "20s"), (f"{{ca: {files.ca}}}", "1s")))
-    expect(known.call("WEIR.TAKE", "log", "c")[0] == 1, "a certificate of its own lets it in")
-    expect(unknown.call("WEIR.TAKE", "log", "c")[0] == 0, "none does not")
+    expect(known.call("WEIR.TAKE", "log", "c")[0] == 1, "a daemon with a client certificate is accepted")
+    expect(unknown.call("WEIR.TAKE", "log", "c")[0] == 0, "a daemon without one is rejected")
 
 
 def cluster_module(box):
@@ -180,7 +179,7 @@ def cluster_script(box):
 
 
 def hybrid(box):
-    """Daemons that decide by themselves: no more is admitted than docs/hybrid.md says."""
+    """Hybrid daemons admit at most the bound of docs/hybrid.md."""
     redis = Redis(box, module=True).start()
     limit, count = 20000, 100
     policies = {"window": f"fixed-window {limit}/w from-first", "bucket": f"gcra 1/h burst {limit}",
@@ -189,7 +188,7 @@ def hybrid(box):
                       more=f"hybrid: {{interval: 50ms, count: {count}, idle: 200ms}}").start()
                for _ in range(DAEMONS)]
     with Load(daemons, takes(policies, ["hot"]), depth=16) as load:
-        # Shares go back, and are had by others: until there is nothing more for some time.
+        # Quota leases are returned and taken by other daemons, until nothing is admitted for some time.
         seen = collections.Counter()
 
         def is_exhausted():
@@ -210,7 +209,7 @@ def hybrid(box):
         admitted = account.allowed[name, "hot"]
         say(f"{name}: {admitted} of {most} admitted, {DAEMONS * share} more at most")
         expect(most <= admitted <= most + DAEMONS * share, f"{name}: the bound is kept")
-    expect(not account.errors and not account.lost, "every answer comes")
+    expect(not account.errors and not account.lost, "every request gets a reply")
 
 
 TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid]
