@@ -124,7 +124,7 @@ user=() # permissions mean nothing to root
 [ "$(id -u)" -ne 0 ] || user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 cp "$weir" "$dir/weir"
 chmod 755 "$dir/weir"
-try() { # CONFIGURATION ARG...: status, output and errors of weir check; DIR stands for the directory
+try() { # CONFIGURATION ARGUMENT...: prints the status and the output of weir check, with DIR for the directory
     local out
     printf '%s\n' "${1//DIR/$dir}" >"$dir/try.yaml"
     out=$(${user[@]+"${user[@]}"} "$dir/weir" check "$dir/try.yaml" "${@:2}" 2>&1 >/dev/null)

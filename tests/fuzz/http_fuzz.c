@@ -87,11 +87,10 @@ static bool run(daemon *d, weir_http_session *s, weir_buffer *in, weir_buffer *o
         CHECK(step.next != WEIR_SESSION_WAIT || step.until_ns >= *now_ns);
         if (step.next == WEIR_SESSION_WAIT)
             *now_ns = step.until_ns;
-        if (step.next == WEIR_SESSION_AGAIN && weir_buffer_len(&out) == 0)
-            abort(); /* it would be called for ever */
-        if (step.next == WEIR_SESSION_PENDING &&
-            weir_http_session_run(s, in, &out, out_pause, *now_ns).next != WEIR_SESSION_PENDING)
-            abort();
+        /* Without progress, the connection would call it forever. */
+        CHECK(step.next != WEIR_SESSION_AGAIN || weir_buffer_len(&out) > 0);
+        CHECK(step.next != WEIR_SESSION_PENDING ||
+              weir_http_session_run(s, in, &out, out_pause, *now_ns).next == WEIR_SESSION_PENDING);
         if (step.next == WEIR_SESSION_PENDING)
             fake_reply(d->fake, 0, *now_ns);
         weir_buffer_append(output, weir_buffer_data(&out), weir_buffer_len(&out));

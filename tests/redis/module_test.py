@@ -123,7 +123,7 @@ def test_answers(t):
           b"gcra 60/h burst 5")
     equal(c("WEIR.REFUND", "api", "k", 2)[:3], [1, 5, 2])
     equal(c("WEIR.RESET", "api", "k"), "OK")
-    equal(c("EXISTS", "k"), 0, "a fresh key is gone")
+    equal(c("EXISTS", "k"), 0, "an idle key does not exist")
     equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 9)[:4], [0, 5, 5, -1])
     equal(c("EXISTS", "a", "b"), 0, "none was charged")
     equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 2)[6:], [1])
@@ -462,7 +462,7 @@ def test_crowded(t):
     good("too many policies" in c("WEIR.ASKALL", 2, "gcra 1/h", "full", 0, "gcra 2/h", "full", 1))
     brief = [f"gcra 1/{20 + i}ms" for i in range(46)]
     take("many", ["sliding-log 1000/h"] * 16 + ["gcra 1/h"] + brief)
-    until(lambda: all(c("WEIR.PEEK", p, "many")[0] == 1 for p in brief), "fresh ones")
+    until(lambda: all(c("WEIR.PEEK", p, "many")[0] == 1 for p in brief), "keys with their full quota")
     take("many", [brief[0], "gcra 2/h", "sliding-log 1000/h", "gcra 3/h"])
     for policy in ("gcra 1/h", "gcra 2/h", "gcra 3/h"):
         equal(c("WEIR.CHECK", policy, "many")[0], 0)
@@ -553,7 +553,7 @@ def test_followers(t):
     server = t.open("--repl-diskless-sync-delay", "0")
     c = server.client()
     fill(c)
-    equal(number(c, "replication", "master_repl_offset"), 0, "told to nobody")
+    equal(number(c, "replication", "master_repl_offset"), 0, "nothing is replicated")
     good(number(c, "persistence", "rdb_changes_since_last_save") > 300, "changes are counted")
     c("BGSAVE")
     fill(c, seed=2)

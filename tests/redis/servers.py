@@ -339,8 +339,8 @@ class Watched:
     @staticmethod
     def is_complete(sentinel):
         words = sentinel.call("SENTINEL", "MASTER", "mymaster")
-        told = dict(zip(words[::2], words[1::2]))
-        return told[b"num-other-sentinels"] == b"2" and told[b"num-slaves"] == b"1"
+        fields = dict(zip(words[::2], words[1::2]))
+        return fields[b"num-other-sentinels"] == b"2" and fields[b"num-slaves"] == b"1"
 
     def urls(self):
         """The section redis of a daemon's configuration."""
@@ -412,8 +412,8 @@ class Cluster:
     def replica_of(self, master):
         for node in self.nodes:
             if node.is_running() and node is not master:
-                told = node.info("replication")
-                if told["role"] == "slave" and int(told["master_port"]) == master.port:
+                fields = node.info("replication")
+                if fields["role"] == "slave" and int(fields["master_port"]) == master.port:
                     return node
         raise Failed(f"{master.name} has no replica")
 
@@ -422,7 +422,7 @@ class Cluster:
         up = next(node for node in self.nodes if node.is_running())
         self.cli("--cluster", "reshard", f"{HOST}:{up.port}", "--cluster-from", source,
                  "--cluster-to", target, "--cluster-slots", slots, "--cluster-yes")
-        self.settle(target)
+        self.assign_disputed(target)
 
     def disputed(self):
         """The slots about whose owner the nodes disagree."""
@@ -431,7 +431,7 @@ class Cluster:
                   for node in self.nodes if node.is_running()]
         return {slot for one in owners[1:] for slot, _ in one.items() ^ owners[0].items()}
 
-    def settle(self, target):
+    def assign_disputed(self, target):
         """Assigns disputed slots. Very rarely, after several reshards on a busy machine, two nodes each
         take the other for the owner of the last slot, and do not resolve this on their own."""
         try:
@@ -439,7 +439,7 @@ class Cluster:
         except Failed:
             self.was_disputed = True
             for slot in self.disputed():
-                say(f"the nodes are told who has slot {slot}")
+                say(f"slot {slot}: its owner is set on every node")
                 for node in sorted(self.nodes, key=lambda one: one is not self.masters()[target]):
                     node.call("CLUSTER", "SETSLOT", slot, "NODE", target)
             until(lambda: not self.disputed(), "the nodes agree")

@@ -84,7 +84,7 @@ def daemon(box):
         load.resume()
         load.wait(1000)
         load.pause()
-        expect(load.phase("again").passed == 200, "a new daemon begins anew")
+        expect(load.phase("again").passed == 200, "a new daemon starts with its full quota")
     expect(one.metric("weir_decisions_total") > 0, "metrics")
 
 
