@@ -18,7 +18,8 @@ typedef struct answers {
     int came, allowed;
 } answers;
 
-/* The callback of an async call. The thread of the Redis connections calls it, so it must not block. */
+/* The callback of an async call. The thread of the Redis connections calls it, so it must not
+ * block. */
 static void on_answer(void *ctx, weir_status status, const weir_redis_answer *answer)
 {
     answers *a = ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Reservations, for a cost that is known only afterwards: reserve the largest possible cost before the
- * work, and commit the real cost after it. The units return when a reservation expires. */
+/* Reservations, for a cost that is known only afterwards: reserve the largest possible cost before
+ * the work, and commit the real cost after it. The units return when a reservation expires. */
 
 #include <weir/weir_store.h>
 

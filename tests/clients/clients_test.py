@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Current client libraries against the daemon, the module and the functions; and the examples of
-docs/clients.md. Libraries that cannot be installed are skipped and counted.
+"""Tests current client libraries with the daemon, the module and the Functions library; and the examples
+of docs/clients.md. Libraries that cannot be installed are skipped and counted.
 
     clients_test.py WEIR MODULE [NAME...]"""
 
@@ -57,14 +57,14 @@ def library_tests(installed):
 
 
 def page_yaml(box):
-    """The configuration on the page is a valid one."""
+    """The configuration on the page is valid."""
     config = box.path / "weir.yaml"
     config.write_text(page.block("Start weir", "yaml"))
     servers.expect("api" in install.run([box.weir, "check", config], None, servers.Failed), "no api")
 
 
 def page_releases(_box):
-    """The page names the releases that the tests install."""
+    """The page has the releases that the tests install."""
     pins = {"redis-py": ("python/requirements.txt", r"^redis==(\S+)"),
             "ioredis": ("node/package.json", r'"ioredis": "(.*?)"'),
             "node-redis": ("node/package.json", r'"redis": "(.*?)"'),

@@ -21,7 +21,7 @@ GO_MIN, GO = (1, 26), "1.26.0"
 
 
 def run(words, directory, error, **more):
-    """Runs a command to its end and returns its output. Raises `error` if the command fails."""
+    """Runs a command and returns its output. Raises `error` if the command fails."""
     try:
         done = subprocess.run([str(word) for word in words], cwd=directory, check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -101,13 +101,13 @@ def recent_go(directory):
     if version >= GO_MIN or version >= (1, 21) and os.environ.get("GOTOOLCHAIN") != "local":
         return "go"
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-    outside = directory.parent / "go-toolchain"  # an old go refuses to work beside this go.mod
+    outside = directory.parent / "go-toolchain"  # an old go fails in a directory with this go.mod
     outside.mkdir(exist_ok=True)
     module = f"golang.org/toolchain@v0.0.1-go{GO}.linux-{machine}"
     fetched = json.loads(run(["go", "mod", "download", "-json", module], outside, Skipped))
     toolchain = pathlib.Path(fetched["Dir"])
     for file in [*(toolchain / "bin").iterdir(), *(toolchain / "pkg" / "tool").rglob("*")]:
-        file.chmod(0o755)  # a module's files are not executable
+        file.chmod(0o755)  # the files of a module are not executable
     return toolchain / "bin" / "go"
 
 

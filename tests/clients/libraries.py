@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What each client library makes of weir's replies, with the library's default options.
+"""The replies of weir as each client library returns them with its default options.
 
-A program of tests/clients runs steps with one library. It reads a step a line: the words of a
+A program in tests/clients runs steps with one library. It reads one step a line: the words of a
 command are separated by tabs, and the commands of a pipeline by a tab, a bar and a tab. It prints a
 line for each reply: the integers of a list separated by spaces, `error: TEXT` for an error reply,
 and the reply's type and value for anything else."""
@@ -14,7 +14,7 @@ from servers import PATIENCE_S, Daemon, Failed, Redis
 
 LIBRARY = pathlib.Path(__file__).resolve().parents[2] / "modules" / "lua" / "weir.lua"
 LIMIT = "gcra 1/3650d burst 3"
-LATER = r"[1-9]\d*"  # a figure that depends on the time
+LATER = r"[1-9]\d*"  # a field that depends on the time
 
 
 def named(key, cost=1, policy="api"):
@@ -27,7 +27,7 @@ def of_functions(key, cost=1, policy="api"):
 
 
 def taking(take):
-    """Steps, and the pattern of each reply."""
+    """The steps, and the pattern of each reply."""
     yes, no = f"1 3 2 0 {LATER} 0", f"0 3 0 {LATER} {LATER} 0"
     error = r"error: .*(no policy 'none'|policy: ).*"
     last, one_left = f"1 3 0 0 {LATER} 0", f"1 3 1 0 {LATER} 0"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the examples of docs/clients.md as they are on the page, but for the ports, and asks them
-over HTTP: allowed, denied, and what they do without weir."""
+"""Runs the examples of docs/clients.md unchanged except for the ports, and sends them HTTP requests: they
+allow, deny, and work without weir."""
 
 import contextlib
 import http.client
@@ -80,7 +80,7 @@ def check_allowed(example):
         status, headers = example.get()
         expect(status == 200, f"request {BURST - remaining} of {BURST}: expected 200, found {status}")
         expect(headers["RateLimit-Policy"] == f'"api";q={BURST}', f"found {headers['RateLimit-Policy']}")
-        # A unit comes back in an hour, so that the time is between n - 1 hours and n hours.
+        # One unit returns each hour, so the time is between n - 1 and n hours.
         n = BURST - remaining
         found = re.fullmatch(rf'"api";r={remaining};t=(\d+)', headers["RateLimit"])
         expect(found and 3600 * (n - 1) < int(found[1]) <= 3600 * n, f"found {headers['RateLimit']}")
@@ -102,7 +102,7 @@ def check_denied(example, daemon):
 
 
 def check_open(example, what):
-    """The example serves a request without weir, and soon. A busy machine may need several tries."""
+    """The example serves a request without weir, and quickly. A busy machine may need several tries."""
     def soon():
         with contextlib.suppress(TimeoutError):
             return example.get(QUICK_S)
@@ -123,12 +123,12 @@ def check_example(box, heading, language, prepare):
     words, directory = prepare(text.replace("6380", str(resp)).replace("3000", str(web)), web)
     example = Example(box, words, directory, web)
     until(example.is_serving, "the example serves HTTP")
-    until(example.is_limited, "the example asks weir")
+    until(example.is_limited, "the example uses weir")
     daemon.call("WEIR.RESET", "api", HOST)
     check_allowed(example)
     check_denied(example, daemon)
 
-    daemon.pause()  # as a machine that hangs: connections stay open, and nothing is answered
+    daemon.pause()  # like a machine that hangs: connections stay open, without replies
     check_open(example, "weir hangs")
     daemon.resume()
     until(example.is_limited, "weir limits again")

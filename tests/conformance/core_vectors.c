@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Runs the vectors through the core: a state in memory, which grows when the core needs more words. */
+/* Runs the vectors through the core: a state in memory, which grows when the core needs more
+ * words. */
 
 #include "vectors.h"
 

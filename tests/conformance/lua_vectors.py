@@ -123,7 +123,7 @@ def run_files(tally, adapter, paths):
         adapter.say(os.path.basename(path))
 
 
-# ---- random policies ------------------------------------------------------------------------------
+# ---- random policies -----------------------------------------------------------------------------
 
 
 def whole_period(rng):

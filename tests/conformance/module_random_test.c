@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Compares the module with the core, in a fake server: random operations on a few keys with a few
- * policies each, while nanoseconds, hours, weeks or years pass and keys expire. The core keeps every
- * state unchanged. The module expires, replaces and packs states, and must give the same decisions.
- * While replication is on, the replica must equal the master byte by byte.
+ * policies each, while nanoseconds, hours, weeks or years pass and keys expire. The core keeps
+ * every state unchanged. The module expires, replaces and packs states, and must give the same
+ * decisions. While replication is on, the replica must equal the master byte by byte.
  *
  *   module_random_test [seeds [first]] */
 
@@ -216,8 +216,8 @@ static int64_t throttle_number(void)
     return below(64) - (below(8) == 0 ? 32 : 0);
 }
 
-/* CL.THROTTLE with changing arguments on one key. `throttle_tat` keeps the TAT of the key forever. The
- * module, which drops a TAT in the past, must give the same decision within its bounds. */
+/* CL.THROTTLE with changing arguments on one key. `throttle_tat` keeps the TAT of the key forever.
+ * The module, which drops a TAT in the past, must give the same decision within its bounds. */
 static void throttle(int64_t now_ns)
 {
     weir_throttle t = {throttle_number(), throttle_number(), throttle_number(), throttle_number()};

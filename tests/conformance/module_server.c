@@ -352,7 +352,7 @@ static int fake_NotifyKeyspaceEvent(redis_ctx *ctx, int type, const char *event,
     return REDIS_OK;
 }
 
-/* ---- replication ------------------------------------------------------------------------------ */
+/* ---- replication ----------------------------------------------------------------------------- */
 
 static int fake_Replicate(redis_ctx *ctx, const char *command, const char *format, ...)
 {
@@ -417,7 +417,7 @@ static void fake_FreeServerInfo(redis_ctx *ctx, redis_info *info)
     CHECK(info == (redis_info *)&server);
 }
 
-/* ---- RDB -------------------------------------------------------------------------------------- */
+/* ---- RDB ------------------------------------------------------------------------------------- */
 
 static void fake_SaveStringBuffer(redis_io *io, const char *at, size_t len)
 {
@@ -471,7 +471,7 @@ static void fake_DigestEndSequence(redis_digest *d)
     CHECK(d->bytes > 0);
 }
 
-/* ---- other API functions ----------------------------------------------------------------------- */
+/* ---- other API functions --------------------------------------------------------------------- */
 
 static void fake_SetModuleAttribs(redis_ctx *ctx, const char *name, int version, int api)
 {
@@ -553,7 +553,7 @@ static int get_api(const char *name, void *ret)
     return REDIS_ERR;
 }
 
-/* ---- the API of the fake server ---------------------------------------------------------------- */
+/* ---- the API of the fake server -------------------------------------------------------------- */
 
 void module_server_open(void)
 {

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_TESTS_MODULE_SERVER_H
 #define WEIR_TESTS_MODULE_SERVER_H
-/* A fake Redis server in this process, with the parts that the module uses: keys in two databases, a
- * clock that the test sets, replies, and replication. The second database is a replica of the first:
- * it gets the commands that the module replicates, and must stay equal byte by byte. A forbidden
- * call by the module ends in abort(). */
+/* A fake Redis server in this process, with the parts that the module uses: keys in two databases,
+ * a clock that the test sets, replies, and replication. The second database is a replica of the
+ * first: it gets the commands that the module replicates, and must stay equal byte by byte. A
+ * forbidden call by the module ends in abort(). */
 
 #include "modules/redis/abi.h"
 
@@ -19,8 +19,8 @@ typedef struct module_bytes {
     size_t len;
 } module_bytes;
 
-/* The reply to the last command: integers, and the lengths of arrays and maps. A string is stored as 0.
- * `len` also counts the values that exceed MODULE_SERVER_REPLIES, which are not stored. */
+/* The reply to the last command: integers, and the lengths of arrays and maps. A string is stored
+ * as 0. `len` also counts the values that exceed MODULE_SERVER_REPLIES, which are not stored. */
 typedef struct module_reply {
     size_t len;
     size_t maps; /* the number of maps */
@@ -35,13 +35,13 @@ void module_server_open(void);
 /* Sets the protocol of the client, RESP 2 or 3. The default is 2. */
 void module_server_speak(int proto);
 
-/* Loads the module into servers that each lack one API function. Returns whether the module loads if
- * the function is optional, and otherwise refuses with a log line. */
+/* Loads the module into servers that each lack one API function. Returns whether the module loads
+ * if the function is optional, and otherwise refuses with a log line. */
 bool module_server_check_loading(void);
 void module_server_close(void);
 
-/* Turns replication on (the default) or off, by the event for an AOF. When it is turned on again, the
- * replica starts with a copy of all states, as from an RDB. */
+/* Turns replication on (the default) or off, by the event for an AOF. When it is turned on again,
+ * the replica starts with a copy of all states, as from an RDB. */
 void module_server_replicate(bool on);
 
 /* Deletes all keys and all policies. */
@@ -57,8 +57,8 @@ void module_server_expire(void);
  * Returns the reply, which is valid until the next call; NULL if the command does not exist. */
 const module_reply *module_server_run(const module_bytes *args, size_t len);
 
-/* Loads a value from an RDB with these bytes; then saves, copies, digests and frees it. Returns false
- * if the module refused it. */
+/* Loads a value from an RDB with these bytes; then saves, copies, digests and frees it. Returns
+ * false if the module refused it. */
 bool module_server_load(const uint8_t *bytes, size_t len);
 
 /* Returns the value of a key as in an RDB; len is 0 if the key does not exist. Valid until the next

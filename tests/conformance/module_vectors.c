@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Runs the vectors through the Redis module: commands of a fake server at the times of the vectors, with
- * a replica that must stay equal byte by byte. Replies are in whole microseconds. A peek before each
- * step must have the same verdict. The peeks alternate between RESP2 and RESP3, and between replies
- * without and with WITHNAMES. */
+/* Runs the vectors through the Redis module: commands of a fake server at the times of the
+ * vectors, with a replica that must stay equal byte by byte. Replies are in whole microseconds. A
+ * peek before each step must have the same verdict. The peeks alternate between RESP2 and RESP3,
+ * and between replies without and with WITHNAMES. */
 
 #include "vectors.h"
 

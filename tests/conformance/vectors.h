@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_TESTS_VECTORS_H
 #define WEIR_TESTS_VECTORS_H
-/* Runs the shared vectors through an adapter. An adapter connects one interface of weir: it decides on a
- * step of a case, and vectors_run() compares the decision with the vector. */
+/* Runs the shared vectors through an adapter. An adapter connects one interface of weir: it
+ * decides on a step of a case, and vectors_run() compares the decision with the vector. */
 
 #include <weir/weir.h>
 

@@ -117,7 +117,7 @@ check "an unknown option" 2 "$(status "$weir" check --loud a)"
 check "--help" 0 "$(status "$weir" check --help)"
 check "the usage has examples" 1 "$(grep -c '^Examples:' "$dir/out")"
 
-# ---- preflight checks ----
+# ---- preflight checks ----------------------------------------------------------------------------
 
 chmod 755 "$dir"
 user=() # permissions mean nothing to root

@@ -33,7 +33,7 @@ WEIR = os.path.realpath(sys.argv[1])
 ROOT = os.path.realpath(sys.argv[2])
 PAGE = os.path.realpath(sys.argv[3])
 NAME = os.path.basename(PAGE)
-PORTS = ("6380", "8080", "8000")  # RESP, HTTP, the handler of the reader
+PORTS = ("6380", "8080", "8000")  # of the pages: RESP, HTTP, the example handler
 MARK = "\x01"
 passed = failed = 0
 
@@ -76,7 +76,7 @@ def agrees(expected, got):
     return re.fullmatch(pattern, got) is not None if expected else True
 
 
-# ---- running it ----------------------------------------------------------------------------------
+# ---- running the page ----------------------------------------------------------------------------
 
 
 def run_on_terminal(commands, directory, environment):
@@ -90,7 +90,7 @@ def run_on_terminal(commands, directory, environment):
     try:
         while True:
             output += os.read(master, 65536)
-    except OSError:  # the shell and all its children have closed their end
+    except OSError:  # the shell and all its children have closed the terminal
         pass
     os.close(master)
     shell.wait(timeout=60)
@@ -113,14 +113,14 @@ class Daemon:
             log += line
             if " info started " in line:
                 break
-        check(f"{command}: it starts", " info started " in log, log)
+        check(f"{command}: starts", " info started " in log, log)
 
     def stop(self):
-        """Ends it as Ctrl-C does."""
+        """Stops it as Ctrl-C does."""
         if self.process:
             self.process.send_signal(signal.SIGINT)
             self.process.stderr.read()
-            check("Ctrl-C ends the daemon", self.process.wait(timeout=60) == 0)
+            check("Ctrl-C stops the daemon with status 0", self.process.wait(timeout=60) == 0)
         self.process = None
 
 
@@ -179,7 +179,7 @@ class Page:
             out.write(before + text)
         found = subprocess.run([WEIR, "check", "--syntax", "--quiet", "more.yaml"], cwd=self.directory,
                                capture_output=True, text=True, check=False)
-        check(f"what is added to {name} is valid", found.returncode == 0, found.stderr)
+        check(f"{name} is valid with the addition", found.returncode == 0, found.stderr)
 
     def start_handler(self, command):
         self.handlers.append(subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.directory,
@@ -188,7 +188,7 @@ class Page:
         deadline = time.monotonic() + 60
         while not accepts(self.ports[2]) and time.monotonic() < deadline and self.handlers[-1].poll() is None:
             threading.Event().wait(0.02)
-        check(f"{command}: it starts", accepts(self.ports[2]))
+        check(f"{command}: starts", accepts(self.ports[2]))
 
     def run_console(self, text):
         commands = read_commands(text)
@@ -205,14 +205,14 @@ class Page:
                 while commands and not re.match(r"weir serve |python3 \S+$", commands[0][0]):
                     run.append(commands.pop(0))
                 judge(run, run_on_terminal([c for c, _ in run], self.directory, self.environment))
-                # A reader's `export PATH=..` goes on in his terminal.
+                # The `export PATH=..` of a page stays in effect for its later blocks.
                 self.environment["PATH"] = os.path.join(self.directory, "build") + ":" + os.environ["PATH"]
 
     def run(self, blocks):
         for language, name, text in blocks:
             text = self.with_ports(text)
             if language == "sh":
-                check("its shell block is make run", text == "make run\n", text)
+                check("its shell block is `make run`", text == "make run\n", text)
                 self.make_run()
             elif language == "console":
                 self.run_console(text)
@@ -231,10 +231,10 @@ class Page:
 def judge(commands, results):
     for (command, expected), (status, got) in zip(commands, results):
         wanted = "\n".join(expected)
-        check(f"{command}: its output", agrees(expected, got), f"expected:\n{wanted}\ngot:\n{got}")
+        check(f"{command}: prints the output of the page", agrees(expected, got), f"expected:\n{wanted}\ngot:\n{got}")
         denied = got.startswith("denied") and status == 3
-        check(f"{command}: it works", (status == 0 or denied) and "(error)" not in got, f"status {status}\n{got}")
-    check("every command has run", len(commands) == len(results), f"{len(results)} of {len(commands)}")
+        check(f"{command}: succeeds", (status == 0 or denied) and "(error)" not in got, f"status {status}\n{got}")
+    check("every command ran", len(commands) == len(results), f"{len(results)} of {len(commands)}")
 
 
 # ---- the rest of the page ------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def check_c(code):
     found = subprocess.run([os.environ.get("CC", "cc").split()[0], "-std=c11", "-Wall", "-Wextra", "-Werror",
                             "-fsyntax-only", f"-I{ROOT}/include", "-x", "c", "-"], input=source,
                            capture_output=True, text=True, check=False)
-    check("the code in C compiles", found.returncode == 0, found.stderr)
+    check("its C code compiles", found.returncode == 0, found.stderr)
 
 
 def main():
@@ -254,7 +254,7 @@ def main():
         text = page.read()
     blocks = read_blocks(text)
     commands = [c for language, _, block in blocks if language == "console" for c in read_commands(block)]
-    check("it shows commands and what they print", sum(1 for _, lines in commands if lines) >= 2, str(commands))
+    check("it has commands with their output", sum(1 for _, lines in commands if lines) >= 2, str(commands))
     if NAME == "README.md":
         check("it has fewer than 150 lines", len(text.splitlines()) < 150)
     code = [block for language, _, block in blocks if language == "c"]

@@ -129,7 +129,7 @@ replay --policy 'gcra 1/s burst 1' rare.tsv
 ok 'percents: 100 % only if all were allowed' row allowed '3000 >99.9%'
 ok 'percents: 0 % only if none was allowed' row denied '1 <0.1%'
 
-# ---- several policies, layers, calendar, unusual periods------------------------------------------
+# ---- several policies, layers, calendar, unusual periods -----------------------------------------
 
 replay --policy 'gcra 1/s burst 3' --policy 'gcra 1/h burst 1' a.tsv
 ok 'two policies: both tables' [ "$(grep -c '^gcra' out)" -eq 2 ]
@@ -194,7 +194,7 @@ replay --policy 'gcra 1/s burst 3' --decisions jsonl wide.tsv
 ok 'JSON strings: six times 64 KiB' valid_json out
 ok 'JSON strings: the next decision' lines out 2
 
-# ---- costs that exceed the largest cost---------------------------------------------------------
+# ---- costs that exceed the largest cost ----------------------------------------------------------
 
 printf '%s\tk\t2147483648\n' 1 >huge.tsv
 printf '%s\tk\t99999999999999999999\n' 2 >>huge.tsv
@@ -237,7 +237,7 @@ replay --policy 'gcra 1/s burst 3' --decisions jsonl huge.jsonl
 ok 'a huge cost in jsonl' [ "$(grep -c '"allowed":false,' out)" -eq 2 ]
 ok 'a huge cost in jsonl: time and key are exact' has out '"t_ns":8070450532247928831,"key":"18446744073709551616","cost":9223372036854775807,'
 
-# ---- keys that are IP addresses, and policies of a configuration -------------
+# ---- keys that are IP addresses, and policies of a configuration ---------------------------------
 
 # decided: prints the verdicts in out on one line.
 decided() { grep -o '"allowed":[a-z]*' out | cut -d: -f2 | tr '\n' ' '; }
@@ -437,7 +437,7 @@ ok 'back by an hour' [ "$(back_note 3600000000000)" = "weir replay: $note 1h$see
 ok 'back by more than an hour is a warning' [ "$(back_note 3600000000001)" = "weir replay: WARNING: $note 1h 1m$seen; is the time of line 2 right?" ]
 ok 'back by years' [ "$(back_note 5000000000000000000)" = "weir replay: WARNING: $note 57870d 9h$seen; is the time of line 2 right?" ]
 
-# ---- unreadable lines----------------------------------------------------------------
+# ---- unreadable lines ----------------------------------------------------------------------------
 
 awk 'BEGIN { print "1\ta"; for (i = 0; i < 7; i++) print "x\ta"; print "1\ta" }' >bad.tsv
 replay --policy 'gcra 1/h burst 1' bad.tsv
@@ -577,7 +577,7 @@ ok '--cost with an unknown field' has err "weir replay: --cost: a combined line 
 replay --policy 'gcra 1/s burst 3' --key a a.tsv
 ok '--key with tsv' ends 2 'weir replay: --key: a tsv line has no named fields: its key is always the second field, its cost the third'
 
-# ---- compressed logs------------------------------------------------------------------------------
+# ---- compressed logs -----------------------------------------------------------------------------
 
 # pack gzip|zstd FILE: compresses to standard output
 pack() {
@@ -685,7 +685,7 @@ echo >gone
 wait $writer
 ok '--strict: does not wait for more input' ends 1
 
-# ---- the progress bar----------------------------------------------------------------------------------
+# ---- the progress bar ----------------------------------------------------------------------------
 
 # on_terminal: runs it with a terminal as stderr; prints the bytes of stderr and the status.
 on_terminal() {

@@ -17,7 +17,7 @@ file=$dir/state
 status() { "$@" >"$dir/out" 2>"$dir/err"; echo $?; }
 value_of() { sed -n "s/^$1  *//p" "$dir/out"; }
 
-# ---- the summary ----
+# ---- the summary ---------------------------------------------------------------------------------
 check "a key is charged" "allowed 3" "$("$keeper" "$file" 'gcra 5/h burst 5' alice 2)"
 check "another key is charged" "allowed 9" "$("$keeper" "$file" 'sliding-log 10/h' bob 1)"
 check "the summary: status" 0 "$(status "$weir" state "$file")"
@@ -31,7 +31,7 @@ check "the summary has the text of a policy" 1 "$(value_of policies | grep -cE '
 check "the summary has both policies" 2 "$(grep -cE '(gcra 5/h burst 5|sliding-log 10/h)$' "$dir/out")"
 check "the summary has the fingerprint of the secret" 1 "$(value_of secret | grep -cE '^fingerprint [0-9a-f]{16}$')"
 
-# ---- export and import ----
+# ---- export and import ---------------------------------------------------------------------------
 check "export" 0 "$(status "$weir" state "$file" --export)"
 cp "$dir/out" "$dir/plain.jsonl"
 check "the export has a header, two policies and two keys" 5 "$(wc -l <"$dir/plain.jsonl")"
@@ -93,7 +93,7 @@ rm -f "$dir/bad"
 : >"$dir/empty"
 check "an empty import is refused" 1 "$(status "$weir" state "$dir/bad" --import "$dir/empty")"
 
-# ---- in use ----
+# ---- in use --------------------------------------------------------------------------------------
 mkfifo "$dir/hold"
 "$keeper" "$file" 'gcra 5/h burst 5' carol 1 hold <"$dir/hold" >"$dir/held" &
 keeper_pid=$! # bash will say that it was killed
@@ -110,7 +110,7 @@ check "a file whose process was killed: status" 0 "$(status "$weir" state "$file
 check "the summary says that the process was killed" 1 "$(value_of 'last used' | grep -c 'left by a process that was killed; no state is lost')"
 check "the summary does not change the file" 1 "$("$weir" state "$file" | grep -c 'left by a process that was killed; no state is lost')"
 
-# ---- a read-only file ----
+# ---- a read-only file ----------------------------------------------------------------------------
 sum() { sha256sum <"$1"; }
 before=$(sum "$file") beside=$(ls "$dir")
 check "the summary and the export succeed" "0 0" "$(status "$weir" state "$file") $(status "$weir" state "$file" --export)"
@@ -148,7 +148,7 @@ check "a file without read permission: the error" "weir state: $file: permission
 chmod 0600 "$file"
 [ "$(id -u)" != 0 ] || chown 0 "$file"
 
-# ---- the clock ----
+# ---- the clock -----------------------------------------------------------------------------------
 check "--set-clock moves the clock forward" 0 "$(status "$weir" state "$file" --set-clock)"
 "$weir" state "$file" --export --with-secret |
     sed -E '1s/"(time_ns)":([0-9]+)/"\1":4000000000000000000/' >"$dir/ahead.jsonl"
@@ -169,7 +169,7 @@ check "the policies stay" 1 "$(grep -c 'sliding-log 10/h$' "$dir/out")"
 check "a policy text is listed once" 1 "$(grep -c 'gcra 5/h burst 5$' "$dir/out")"
 check "a key has its full quota" "allowed 4" "$("$keeper" "$dir/ahead" 'gcra 5/h burst 5' alice 1)"
 
-# ---- the state file of a running daemon is moved, replaced or removed ----
+# ---- the state file of a running daemon is moved, replaced or removed ----------------------------
 printf 'listen: {resp: 127.0.0.1:0, http: 127.0.0.1:0}\nmemory: {size: 8m, file: %s}\npolicies: {five: gcra 1/d burst 5}\n' \
     "$dir/live" >"$dir/weir.yaml"
 log_has() { # PATTERN: waits until a line of the daemon's log matches
@@ -206,7 +206,7 @@ daemon_stop
 check "SIGTERM stops the daemon with status 0" 0 $?
 check "the lock file is removed" "" "$(ls "$dir" | grep -F .lock)"
 
-# ---- the state file of a running daemon is truncated ----
+# ---- the state file of a running daemon is truncated ---------------------------------------------
 daemon_start "$dir" "$weir" serve "$dir/weir.yaml"
 : >"$dir/live"
 status ask_five >"$dir/out"
@@ -222,7 +222,7 @@ wait $daemon_pid 2>"$dir/err"
 check "a SIGBUS that was sent by kill ends the daemon without that log line" "135 0" "$? $(grep -c state-file-fault "$daemon_log")"
 daemon_pid=
 
-# ---- a file that other users may write, and a file of another program ----
+# ---- a file that other users may write, and a file of another program ----------------------------
 chmod 0666 "$dir/live"
 check "a file that other users may write is refused" 1 "$(second)"
 check "the error has its mode" "$dir/live: writable by other users (mode 0666), expected mode 0600; run chmod 600, or set memory.trust_others" "$(refused)"
@@ -235,7 +235,7 @@ check "a file of another program at FILE.new is refused" 1 "$(second)"
 check "the error names it" "$dir/live.new: it is not a state file of weir, and weir makes new state files under this name; move that file away" "$(refused)"
 check "it is not changed" notes "$(cat "$dir/live.new")"
 
-# ---- other kinds of files, and usage errors ----
+# ---- other kinds of files, and usage errors ------------------------------------------------------
 mkfifo "$dir/pipe"
 check "a named pipe is refused" 1 "$(status timeout 20 "$weir" state "$dir/pipe")"
 check "the error says that it is not a regular file" "weir state: $dir/pipe: it is not a regular file" "$(cat "$dir/err")"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: a RESP connection. For any input, the session replies or closes. The replies do
- * not depend on how the input was split, nor on whether an engine has the states and replies late. */
+/* libFuzzer target: a RESP connection. For any input, the session replies or closes. The replies
+ * do not depend on how the input was split, nor on whether an engine has the states and replies
+ * late. */
 
 #include "fuzz.h"
 
@@ -17,8 +18,8 @@ static void is_ready(void *ctx)
     ++*(size_t *)ctx;
 }
 
-/* Runs the session until it needs more input. The engine replies to every `late`-th run of a pending
- * session. */
+/* Runs the session until it needs more input. The engine replies to every `late`-th run of a
+ * pending session. */
 static void run(weir_resp_session *s, weir_buffer *in, weir_buffer *output, fake_engine *f,
                 size_t late)
 {

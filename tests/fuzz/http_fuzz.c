@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: an HTTP connection. For any input, the session responds or closes. The responses
- * do not depend on how the input was split, on how little output is taken at once, nor on whether an
- * engine has the states and replies late. The first byte selects the options, the second the split. */
+/* libFuzzer target: an HTTP connection. For any input, the session responds or closes. The
+ * responses do not depend on how the input was split, on how little output is taken at once, nor
+ * on whether an engine has the states and replies late. The first byte selects the options, the
+ * second the split. */
 
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: serialised states, as they come from an RDB file, RESTORE, a master or an AOF. A
- * state that is refused changes nothing. A state that is accepted is saved unchanged, and every
+/* libFuzzer target: serialised states, as they come from an RDB file, RESTORE, a master or an AOF.
+ * A state that is refused changes nothing. A state that is accepted is saved unchanged, and every
  * command can decide on it. */
 
 #include "fuzz.h"

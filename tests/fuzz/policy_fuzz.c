@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: the text of a policy. Either it is refused with a column within the text, or its
- * canonical text is parsed to the same policy. */
+/* libFuzzer target: the text of a policy. Either it is refused with a column within the text, or
+ * its canonical text is parsed to the same policy. */
 
 #include "fuzz.h"
 

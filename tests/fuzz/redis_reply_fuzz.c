@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* libFuzzer target: replies of Redis, as the redis engine reads them. The values are the same
- * whether the reply comes whole or byte by byte. Each value lies within its bytes. The fast reader of
- * integers returns what the general reader returns. */
+ * whether the reply comes whole or byte by byte. Each value lies within its bytes. The fast reader
+ * of integers returns what the general reader returns. */
 
 #include "fuzz.h"
 
@@ -16,7 +16,8 @@ typedef struct reading {
     weir_resp_value value[VALUES_MAX];
 } reading;
 
-/* Continues to read at the end of the last value. Each read has a copy of exactly the bytes left. */
+/* Continues to read at the end of the last value. Each read has a copy of exactly the bytes
+ * left. */
 static void read_on(reading *r, weir_resp_stream *reader, const uint8_t *data, size_t len)
 {
     while (r->end != WEIR_RESP_READ_ERROR && r->values < VALUES_MAX) {

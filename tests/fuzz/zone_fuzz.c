@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* libFuzzer target: TZif files (time zones). In a zone that weir_zone_read() accepts, the calendar
- * windows partition time: each contains its instants, starts where the previous one ends, and is made
- * of whole days. */
+ * windows partition time: each contains its instants, starts where the previous one ends, and is
+ * made of whole days. */
 
 #include "fuzz.h"
 

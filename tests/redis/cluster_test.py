@@ -36,7 +36,7 @@ def is_well(daemons, key, attempt=[0]):
         def reaches(daemon=daemon):
             attempt[0] += 1
             return daemon.call("WEIR.TAKE", "p", f"{key}}}probe{attempt[0]}")[0] == 1
-        until(reaches, f"{daemon.name} asks the node of {key}")
+        until(reaches, f"{daemon.name} uses the node of {key}")
 
 
 def fail_over(daemons, master, wait_for_promotion):
@@ -47,23 +47,23 @@ def fail_over(daemons, master, wait_for_promotion):
         load.resume()
         load.wait(LIMIT // 2)
         master.kill()
-        load.wait(load.account.answers() + 200)
+        load.wait(load.record.replies() + 200)
         load.pause()
         first = load.phase("until a master was killed, and a little longer")
         began = time.monotonic()
         wait_for_promotion()
         promoted = time.monotonic()
         is_well(daemons, "hot")
-        say(f"promoted after {promoted - began:.2f} s, asked by all daemons "
+        say(f"promoted after {promoted - began:.2f} s, used by all daemons "
             f"{time.monotonic() - promoted:.2f} s later")
         knows = LIMIT - daemons[0].call("WEIR.PEEK", "p", "hot")[2]
         load.resume()
-        until(lambda: load.check() and load.account.denied["p", "hot"] > 500, "the key is exhausted")
+        until(lambda: load.check() and load.record.denied["p", "hot"] > 500, "the key is exhausted")
         load.pause()
         second = load.phase("with the replica")
-    for account in (first, second):
-        expect(not account.errors and not account.lost, "there are only decisions")
-        expect(account.longest_ns / 1e6 <= LONGEST_MS, "every reply is in time")
+    for record in (first, second):
+        expect(not record.errors and not record.lost, "there are only decisions")
+        expect(record.longest_ns / 1e6 <= LONGEST_MS, "every reply is in time")
     before, after = first.passed, second.passed
     lost_charges = max(0, before - knows)
     say(f"limit {LIMIT}: {before} admitted, of which the replica has {knows}; then {after} more")
@@ -118,9 +118,9 @@ def reshard(box, **options):
         for one, other in ((source, target), (target, source), (source, target)):
             nodes.reshard(one, other, slots)
         exhaust(load, {"p": limit}, keys)
-        account = load.phase(f"{len(keys)} keys of {slots} slots were moved 3 times")
+        record = load.phase(f"{len(keys)} keys of {slots} slots were moved 3 times")
     asked = together.end()
-    expect(not account.errors and not account.lost, "every request gets a reply")
+    expect(not record.errors and not record.lost, "every request gets a reply")
     redirected = sum(daemon.metric("weir_redis_redirects_total") for daemon in daemons)
     late = sum(daemon.metric("weir_redis_by_error_total") for daemon in daemons)
     say(f"{redirected:.0f} redirections, {late:.0f} answers without a server, "
@@ -135,7 +135,7 @@ class Together(threading.Thread):
     def __init__(self, daemon, key):
         super().__init__(daemon=True)
         self.client, self.key = daemon.client(), key
-        self.asked, self.allowed, self.failure, self.is_ending = 0, 0, None, False
+        self.sent, self.allowed, self.failure, self.is_ending = 0, 0, None, False
         self.start()
 
     def run(self):
@@ -145,7 +145,7 @@ class Together(threading.Thread):
         try:
             while not self.is_ending:
                 self.allowed += self.client.call(*words)[0]
-                self.asked += 1
+                self.sent += 1
         except Exception as failure:  # pylint: disable=broad-except
             self.failure = failure
 
@@ -153,8 +153,8 @@ class Together(threading.Thread):
         self.is_ending = True
         self.join()
         expect(not self.failure, f"two keys: {self.failure!r}")
-        expect(self.allowed == min(100, self.asked), f"{self.allowed} of {self.asked} were admitted")
-        return self.asked
+        expect(self.allowed == min(100, self.sent), f"{self.allowed} of {self.sent} were admitted")
+        return self.sent
 
 
 def reshard_module(box):
@@ -176,14 +176,14 @@ def rolling(box):
             until(replica.is_master, f"the replica of {name} takes over")
             master.restart()
             until(master.is_linked, f"{master.name} follows")
-        until(lambda: load.check() and load.account.denied["p", "hot"] > 500
-              and load.account.passed > 0, "the key is exhausted")
+        until(lambda: load.check() and load.record.denied["p", "hot"] > 500
+              and load.record.passed > 0, "the key is exhausted")
         load.pause()
-        account = load.phase("every master was replaced")
-    expect(not account.errors and not account.lost, "there are only decisions")
-    expect(account.longest_ns / 1e6 <= LONGEST_MS, "every reply is in time")
+        record = load.phase("every master was replaced")
+    expect(not record.errors and not record.lost, "there are only decisions")
+    expect(record.longest_ns / 1e6 <= LONGEST_MS, "every reply is in time")
     # A manual failover waits until the replica has everything.
-    expect(account.passed <= LIMIT, f"{account.passed} of {LIMIT} were admitted")
+    expect(record.passed <= LIMIT, f"{record.passed} of {LIMIT} were admitted")
 
 
 TESTS = [kill_master_module, reshard_module]

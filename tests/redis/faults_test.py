@@ -56,15 +56,15 @@ class Proxy:
             for args in ((inner, outer, False), (outer, inner, True)):
                 threading.Thread(target=self.carry, args=args, daemon=True).start()
 
-    def carry(self, source, target, is_answer):
+    def carry(self, source, target, is_reply):
         with contextlib.suppress(OSError):
             while got := source.recv(1 << 16):
-                self.ended.wait(self.delay_s if is_answer else 0)
-                if is_answer and self.mode == "dribble":
+                self.ended.wait(self.delay_s if is_reply else 0)
+                if is_reply and self.mode == "dribble":
                     for byte in got:
                         target.sendall(bytes([byte]))
                 else:
-                    target.sendall(self.changed(got, target) if is_answer else got)
+                    target.sendall(self.changed(got, target) if is_reply else got)
         for end in (source, target):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -72,7 +72,7 @@ class Proxy:
     def changed(self, got, target):
         """What happens to the reply."""
         while self.mode == "mute" and not self.ended.wait(0.005):
-            pass  # it comes later
+            pass  # it is delivered later
         if self.mode == "cut":
             target.sendall(got[:len(got) // 2])
             raise OSError
@@ -114,48 +114,48 @@ def reaches(daemon, attempt=[0]):
     return daemon.call("WEIR.TAKE", "closed", f"probe{attempt[0]}")[0] == 1
 
 
-def is_well(daemons):
+def await_decisions(daemons):
     for daemon in daemons:
-        until(lambda d=daemon: reaches(d), f"{daemon.name} asks its server")
+        until(lambda d=daemon: reaches(d), f"{daemon.name} gets decisions from its server")
 
 
-def keeps(load, daemons, name, over=0):
+def check_limits(load, daemons, name, over=0):
     """A phase in which every limit is kept, exactly if every reply was in time.
     over: how much a hybrid may admit beyond it."""
     keys = [f"{name}{i}" for i in range(3)]
-    load.asks = takes(POLICIES, keys)
+    load.requests = takes(POLICIES, keys)
     before = errors_of(daemons)
     load.resume()
     load.wait(LIMIT * len(POLICIES) * len(keys) * 3)
     load.pause()
-    account, late = load.phase(name), errors_of(daemons) - before
-    expect(not account.errors and not account.lost, "every reply is a decision")
-    for label, allowed in account.allowed.items():
+    record, late = load.phase(name), errors_of(daemons) - before
+    expect(not record.errors and not record.lost, "every reply is a decision")
+    for label, allowed in record.allowed.items():
         most = over + (LIMIT if label[0] == "closed" else LIMIT + late)
         expect(allowed <= most, f"{label}: {allowed} admitted, {late:.0f} replies were late")
         expect(late or allowed >= LIMIT, f"{label}: {allowed} admitted")
 
 
-def suffers(load, name, by_server=False):
+def check_fault(load, name, by_server=False):
     """A phase in which on_error decides (with `by_server`, the server may decide some)."""
     keys = [f"while {name}{i}" for i in range(3)]
     keys = [key.replace(" ", "_") for key in keys]
-    load.asks = takes(POLICIES, keys)
+    load.requests = takes(POLICIES, keys)
     load.resume()
     load.wait(1500)
     load.pause()
-    account = load.phase(name)
-    expect(not account.errors and not account.lost, "every reply is a decision")
-    expect(account.longest_ns / 1e6 <= LONGEST_MS, f"it took {account.longest_ns / 1e6:.0f} ms")
+    record = load.phase(name)
+    expect(not record.errors and not record.lost, "every reply is a decision")
+    expect(record.longest_ns / 1e6 <= LONGEST_MS, f"the slowest reply took {record.longest_ns / 1e6:.0f} ms")
     for key in keys:
         if not by_server:
-            expect(account.denied["open", key] == 0, "open: all are allowed")
-            expect(account.allowed["closed", key] == 0, "closed: none is allowed")
+            expect(record.denied["open", key] == 0, "open: all are allowed")
+            expect(record.allowed["closed", key] == 0, "closed: none is allowed")
         most = (DAEMONS + (1 if by_server else 0)) * LIMIT
-        expect(0 < account.allowed["local", key] <= most, "local: each daemon keeps the limit")
+        expect(0 < record.allowed["local", key] <= most, "local: each daemon keeps the limit")
 
 
-def endure(box, faults, by="any", engine="redis", **options):
+def run_faults(box, faults, by="any", engine="redis", **options):
     """faults  a list of (name, inject(redis, proxy), remove(redis, proxy))."""
     over = DAEMONS * (LIMIT // 16) if engine == "hybrid" else 0
     redis = Redis(box, **options).start()
@@ -163,19 +163,19 @@ def endure(box, faults, by="any", engine="redis", **options):
     daemons = daemons_of(box, f"redis://{HOST}:{proxy.port}", by, engine)
     try:
         with Load(daemons, takes(POLICIES, ["first"]), paused=True) as load:
-            is_well(daemons)
-            keeps(load, daemons, "before all", over)
-            for name, inflict, heal in faults:
+            await_decisions(daemons)
+            check_limits(load, daemons, "before all", over)
+            for name, inject, remove in faults:
                 load.phase()
-                inflict(redis, proxy)
-                suffers(load, name, by_server=name in DECIDES_SOME)
-                heal(redis, proxy)
-                is_well(daemons)
+                inject(redis, proxy)
+                check_fault(load, name, by_server=name in DECIDES_SOME)
+                remove(redis, proxy)
+                await_decisions(daemons)
                 load.phase()
-                keeps(load, daemons, "after_" + name.replace(" ", "_"), over)
+                check_limits(load, daemons, "after_" + name.replace(" ", "_"), over)
         for daemon in daemons:
             expect(daemon.end() == 0, f"{daemon.name} stops with status 0:\n{daemon.tail()}")
-            say(f"{daemon.name} said {len(daemon.said().splitlines())} lines")
+            say(f"{daemon.name} logged {len(daemon.said().splitlines())} lines")
     finally:
         proxy.close()
 
@@ -184,9 +184,9 @@ def endure(box, faults, by="any", engine="redis", **options):
 
 
 def mode(name, delay_s=0):
-    def inflict(_, proxy):
+    def inject(_, proxy):
         proxy.mode, proxy.delay_s = name, delay_s
-    return inflict
+    return inject
 
 
 def heal_proxy(_, proxy):
@@ -262,45 +262,45 @@ ON_DISK = {"appendonly": "yes", "appendfsync": "everysec", "fixed_file_size": Tr
 
 
 def module(box):
-    endure(box, [HUNG, GONE, FULL, READS], module=True)
+    run_faults(box, [HUNG, GONE, FULL, READS], module=True)
 
 
 def functions(box):
-    endure(box, [HUNG, DISK, SLOW], **ON_DISK)
+    run_faults(box, [HUNG, DISK, SLOW], **ON_DISK)
 
 
 def nonsense(box):
-    endure(box, [(name, mode(name), heal_proxy) for name in ("noise", "cut", "deep")], module=True)
+    run_faults(box, [(name, mode(name), heal_proxy) for name in ("noise", "cut", "deep")], module=True)
 
 
 # The faults of the long tests, some of which are slow.
 
 
 def long_module(box):
-    endure(box, [HUNG, GONE, FULL, READS, FORBIDS, DISK, BUSY, SLOW, MUTE], module=True, **ON_DISK)
+    run_faults(box, [HUNG, GONE, FULL, READS, FORBIDS, DISK, BUSY, SLOW, MUTE], module=True, **ON_DISK)
 
 
 def long_functions(box):
-    endure(box, [HUNG, GONE, FULL, READS, FORBIDS, DISK, BUSY, SLOW, MUTE], **ON_DISK)
+    run_faults(box, [HUNG, GONE, FULL, READS, FORBIDS, DISK, BUSY, SLOW, MUTE], **ON_DISK)
 
 
 def long_script(box):
-    endure(box, [HUNG, GONE, FULL, READS, FORBIDS, DISK, BUSY, SLOW, MUTE], by="script", **ON_DISK)
+    run_faults(box, [HUNG, GONE, FULL, READS, FORBIDS, DISK, BUSY, SLOW, MUTE], by="script", **ON_DISK)
 
 
 def long_hybrid(box):
-    endure(box, [HUNG, GONE, FULL, READS, DISK, SLOW], engine="hybrid", module=True, **ON_DISK)
+    run_faults(box, [HUNG, GONE, FULL, READS, DISK, SLOW], engine="hybrid", module=True, **ON_DISK)
 
 
 def long_nonsense(box):
-    endure(box, NONSENSE, module=True)
+    run_faults(box, NONSENSE, module=True)
 
 
 def long_nonsense_functions(box):
-    endure(box, NONSENSE)
+    run_faults(box, NONSENSE)
 
 
-# ---- lost libraries, restarts, persistence-------------------------------------------------------------
+# ---- lost libraries, restarts, persistence -------------------------------------------------------
 
 
 def flush(box, words, by):
@@ -312,15 +312,15 @@ def flush(box, words, by):
     keys = [f"k{i}" for i in range(40)]
     with Load(daemons, takes(["p"], keys)) as load:
         flushes = 0
-        while load.check() and sum(load.account.allowed.values()) < LIMIT * len(keys):
+        while load.check() and sum(load.record.allowed.values()) < LIMIT * len(keys):
             redis.call(*words)
             flushes += 1
-            load.wait(load.account.answers() + 40)
-            expect(load.account.answers() < 400 * LIMIT * len(keys), "every key reaches its limit")
+            load.wait(load.record.replies() + 40)
+            expect(load.record.replies() < 400 * LIMIT * len(keys), "every key reaches its limit")
         load.pause()
-        account = load.phase(f"{words[0]} {words[1]}, {flushes} times")
-    expect(not account.errors and not account.lost, "every reply is a decision")
-    expect(all(account.allowed["p", key] == LIMIT for key in keys), f"{account.allowed}")
+        record = load.phase(f"{words[0]} {words[1]}, {flushes} times")
+    expect(not record.errors and not record.lost, "every reply is a decision")
+    expect(all(record.allowed["p", key] == LIMIT for key in keys), f"{record.allowed}")
     expect(errors_of(daemons) == 0, "the server decided every request")
 
 
@@ -341,18 +341,18 @@ def daemon_restart(box):
                for _ in range(DAEMONS)]
     restarts = 0
     with Load(daemons, takes(["p"], ["one"])) as load:
-        while load.check() and load.account.allowed["p", "one"] + load.account.lost < limit \
+        while load.check() and load.record.allowed["p", "one"] + load.record.lost < limit \
                 and restarts < 6:
-            load.wait(load.account.answers() + 1000)
+            load.wait(load.record.replies() + 1000)
             daemons[0].kill()
             daemons[0].start()
             restarts += 1
-        load.wait(load.account.answers() + limit)
+        load.wait(load.record.replies() + limit)
         load.pause()
-        account = load.phase(f"{restarts} restarts of a daemon")
-    admitted = account.allowed["p", "one"]
-    say(f"limit {limit}: {admitted} admitted, {account.lost} replies were lost with the daemon")
-    expect(limit - account.lost <= admitted <= limit, "charges are kept")
+        record = load.phase(f"{restarts} restarts of a daemon")
+    admitted = record.allowed["p", "one"]
+    say(f"limit {limit}: {admitted} admitted, {record.lost} replies were lost with the daemon")
+    expect(limit - record.lost <= admitted <= limit, "charges are kept")
 
 
 def redis_restart(box):
@@ -366,22 +366,22 @@ def redis_restart(box):
     restarts = 0
     with Load(daemons, takes(["p"], ["one"])) as load:
         while load.check() and restarts < 3:
-            load.wait(load.account.answers() + 300)
+            load.wait(load.record.replies() + 300)
             redis.restart()
-            is_well(daemons)
+            await_decisions(daemons)
             restarts += 1
         until(lambda: load.check() and daemons[0].call("WEIR.PEEK", "p", "one")[2] == 0,
               "the limit is reached")
         load.pause()
-        account = load.phase(f"{restarts} restarts of Redis")
-    admitted = account.allowed["p", "one"]
+        record = load.phase(f"{restarts} restarts of Redis")
+    admitted = record.allowed["p", "one"]
     unknown = unknown_of(daemons)
     say(f"limit {limit}: {admitted} admitted; {errors_of(daemons):.0f} decisions by on_error, "
         f"of which {unknown:.0f} may have been charged")
     expect(limit - unknown <= admitted <= limit, "charges are kept")
 
 
-# ---- start, stop, and slow connections----------------------------------------------------------------------
+# ---- start, stop, and slow connections -----------------------------------------------------------
 
 
 def dribble(box):
@@ -391,8 +391,8 @@ def dribble(box):
     proxy.mode = "dribble"
     daemons = daemons_of(box, f"redis://{HOST}:{proxy.port}")
     with Load(daemons, takes(POLICIES, ["first"]), paused=True) as load:
-        is_well(daemons)
-        keeps(load, daemons, "a byte at a time")
+        await_decisions(daemons)
+        check_limits(load, daemons, "a byte at a time")
     proxy.close()
 
 
@@ -402,13 +402,13 @@ def late_start(box):
     redis.kill()
     daemons = daemons_of(box, redis.url())
     with Load(daemons, takes(POLICIES, ["first"]), paused=True) as load:
-        suffers(load, "before the server")
+        check_fault(load, "before the server")
         redis.start()
-        is_well(daemons)
+        await_decisions(daemons)
         load.phase()
-        keeps(load, daemons, "with the server")
+        check_limits(load, daemons, "with the server")
         redis.pause()
-        load.asks = takes(POLICIES, ["end"])
+        load.requests = takes(POLICIES, ["end"])
         load.resume()
         load.wait(100)
         load.is_paused = True
@@ -433,7 +433,7 @@ def wrong(box):
                   f"the log says {says}")
             expect("secret" not in daemon.said() and "other" not in daemon.said(), "no passwords")
         else:
-            is_well([daemon])
+            await_decisions([daemon])
         expect(daemon.end() == 0, "the daemon stops with status 0")
     with contextlib.closing(redis.client()) as client:
         client.call("SELECT", 3)
@@ -444,7 +444,7 @@ def undone(box):
     """A refund or reset succeeds, or returns an error."""
     redis = Redis(box, module=True).start()
     daemon = Daemon(box, POLICIES, {"url": redis.url(), "deadline": f"{DEADLINE_MS}ms"}).start()
-    is_well([daemon])
+    await_decisions([daemon])
     expect(daemon.call("WEIR.TAKE", "open", "a")[2] == LIMIT - 1, "charged")
     expect(daemon.call("WEIR.REFUND", "open", "a", 1)[2] == LIMIT, "refunded")
     redis.kill()
@@ -463,7 +463,7 @@ def http(box):
     """The same over HTTP: many requests wait at once, and all get a response."""
     redis = Redis(box, module=True).start()
     daemon = Daemon(box, POLICIES, {"url": redis.url(), "deadline": f"{DEADLINE_MS}ms"}).start()
-    is_well([daemon])
+    await_decisions([daemon])
 
     def answers(key):
         asked = []

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Tests libweir-redis with a real redis-server on a free port: blocking and async calls, many threads,
- * a server that stops, is killed and returns, and no server.
+/* Tests libweir-redis with a real redis-server on a free port: blocking and async calls, many
+ * threads, a server that stops, is killed and returns, and no server.
  *
  *   library_test [MODULE]   decides by functions and by the script, and by the module if given */
 
@@ -125,7 +125,7 @@ static weir_policy parsed(const char *text)
     return p;
 }
 
-/* ---- each decision method----------------------------------------------------------------------- */
+/* ---- each decision method -------------------------------------------------------------------- */
 
 static void decisions(server *s, weir_redis_by by)
 {
@@ -342,7 +342,8 @@ static void nobody_there(void **state)
     }
 }
 
-/* Sends requests until the expected decision method replies. Each key is new, so nothing is cached. */
+/* Sends requests until the expected decision method replies. Each key is new, so nothing is
+ * cached. */
 static bool comes_from(weir_redis *r, bool server_answers)
 {
     static int n;

@@ -16,11 +16,11 @@ from servers import expect, say
 HELD_TIMES = 200_000
 
 
-class Account:
+class Record:
     """The replies of a phase, by (policy, key)."""
 
     def __init__(self):
-        self.asked = collections.Counter()
+        self.sent = collections.Counter()
         self.allowed = collections.Counter()  # units
         self.denied = collections.Counter()   # requests
         self.errors = collections.Counter()   # by text
@@ -30,7 +30,7 @@ class Account:
         self.began_ns = time.monotonic_ns()
         self.ended_ns = None
 
-    def answers(self):
+    def replies(self):
         return sum(self.denied.values()) + sum(self.errors.values()) + self.passed
 
     passed = 0  # requests that were allowed
@@ -42,7 +42,7 @@ class Account:
 
     def __str__(self):
         took = max(self.ended_ns - self.began_ns, 1) / 1e9
-        text = (f"{self.answers()} answers in {took:.2f} s ({self.answers() / took:.0f}/s): "
+        text = (f"{self.replies()} replies in {took:.2f} s ({self.replies() / took:.0f}/s): "
                 f"{self.passed} allowed, {sum(self.denied.values())} denied, "
                 f"{sum(self.errors.values())} errors, {self.lost} lost; "
                 f"p50 {self.time_ms(.5):.1f} ms, p99 {self.time_ms(.99):.1f} ms, "
@@ -55,7 +55,7 @@ class Account:
 class Connection:
     def __init__(self, load, target):
         self.load, self.target = load, target
-        self.socket, self.rest, self.asked = None, b"", collections.deque()
+        self.socket, self.rest, self.sent = None, b"", collections.deque()
         self.next_try_ns = 0
 
     def open(self):
@@ -74,7 +74,7 @@ class Connection:
         now = time.monotonic_ns()
         for _ in range(depth):
             label, words = self.load.next_ask()
-            self.asked.append((label, now))
+            self.sent.append((label, now))
             out.append(words)
         self.socket.sendall(b"".join(out))
 
@@ -90,8 +90,8 @@ class Connection:
             size = int(head[1:]) if head[:1] == b"*" else 0
             if at + size >= tail:
                 break
-            label, asked_ns = self.asked.popleft()
-            yield label, asked_ns, head if not size else [int(n[1:]) for n in lines[at + 1:at + 7]]
+            label, sent_ns = self.sent.popleft()
+            yield label, sent_ns, head if not size else [int(n[1:]) for n in lines[at + 1:at + 7]]
             at += 1 + size
         self.rest = b"\r\n".join(lines[at:])
 
@@ -109,23 +109,23 @@ def takes(policies, keys, seed=1, cost=1):
 class Load(threading.Thread):
     """Sends requests until it is stopped. The port of a daemon may change meanwhile."""
 
-    def __init__(self, daemons, asks, *, connections=8, depth=1, cost=1, paused=False):
+    def __init__(self, daemons, requests, *, connections=8, depth=1, cost=1, paused=False):
         super().__init__(daemon=True)
-        self.asks, self.depth, self.cost = asks, depth, cost
+        self.requests, self.depth, self.cost = requests, depth, cost
         self.connections = [Connection(self, lambda d=daemon: d.port) for daemon in daemons
                             for _ in range(connections)]
-        self.account, self.lock = Account(), threading.Lock()
+        self.record, self.lock = Record(), threading.Lock()
         self.is_stopping, self.is_paused = False, paused
         self.outstanding, self.failure = 0, None
         self.selector = selectors.DefaultSelector()
 
     def next_ask(self):
-        label, words = next(self.asks)
-        self.account.asked[label] += 1
+        label, words = next(self.requests)
+        self.record.sent[label] += 1
         self.outstanding += 1
         return label, words
 
-    # ---- called by the test-----------------------------------------------------------------------
+    # ---- called by the test ----------------------------------------------------------------------
 
     def __enter__(self):
         self.start()
@@ -144,15 +144,15 @@ class Load(threading.Thread):
         """Returns the record since the last call, and starts a new one."""
         self.check()
         with self.lock:
-            account, self.account = self.account, Account()
-        account.ended_ns = time.monotonic_ns()
+            record, self.record = self.record, Record()
+        record.ended_ns = time.monotonic_ns()
         if name:
-            say(f"{name}: {account}")
-        return account
+            say(f"{name}: {record}")
+        return record
 
     def wait(self, answers, what="answers come"):
         """Waits until the phase has so many replies."""
-        until(lambda: self.check() and self.account.answers() >= answers, what)
+        until(lambda: self.check() and self.record.replies() >= answers, what)
 
     def pause(self):
         """Sends no more requests, and waits for all replies."""
@@ -162,7 +162,7 @@ class Load(threading.Thread):
     def resume(self):
         self.is_paused = False
 
-    # ---- on the thread---------------------------------------------------------------------
+    # ---- on the thread ---------------------------------------------------------------------------
 
     def run(self):
         try:
@@ -186,7 +186,7 @@ class Load(threading.Thread):
         for one in self.connections:
             if not one.socket and time.monotonic_ns() >= one.next_try_ns:
                 self.connect(one)
-            if one.socket and not one.asked and not self.is_paused:
+            if one.socket and not one.sent and not self.is_paused:
                 with self.lock:
                     try:
                         one.send(self.depth)
@@ -199,36 +199,36 @@ class Load(threading.Thread):
     def take(self, one):
         now = time.monotonic_ns()
         try:
-            for label, asked_ns, answer in one.read():
+            for label, sent_ns, answer in one.read():
                 self.outstanding -= 1
-                self.note(label, now - asked_ns, answer)
+                self.note(label, now - sent_ns, answer)
         except OSError:
             self.drop(one)
 
     def note(self, label, took_ns, answer):
-        account = self.account
+        record = self.record
         if isinstance(answer, bytes):
             expect(answer[:1] == b"-", f"expected an error or a decision, found {answer!r}")
-            account.errors[answer[1:].decode()] += 1
+            record.errors[answer[1:].decode()] += 1
         elif answer[0]:
-            account.passed += 1
-            account.allowed[label] += self.cost
+            record.passed += 1
+            record.allowed[label] += self.cost
         else:
-            account.denied[label] += 1
-        account.longest_ns = max(account.longest_ns, took_ns)
-        if len(account.times_ns) < HELD_TIMES:
-            account.times_ns.append(took_ns)
+            record.denied[label] += 1
+        record.longest_ns = max(record.longest_ns, took_ns)
+        if len(record.times_ns) < HELD_TIMES:
+            record.times_ns.append(took_ns)
 
     def drop(self, one):
         self.selector.unregister(one.socket)
         one.socket.close()
         one.socket, one.rest = None, b""
-        self.account.lost += len(one.asked)
-        self.outstanding -= len(one.asked)
-        one.asked.clear()
+        self.record.lost += len(one.sent)
+        self.outstanding -= len(one.sent)
+        one.sent.clear()
 
 
-# ---- the expected results-----------------------------------------------------------------------
+# ---- the expected results ------------------------------------------------------------------------
 
 # Each admits a fixed number of units at once, and no more during a test (see what_is_admitted()).
 ALGORITHMS = {
@@ -272,13 +272,13 @@ def exhaust(load, admitted, keys, after=500):
     def is_done():
         load.check()
         with load.lock:
-            allowed = load.account.allowed
+            allowed = load.record.allowed
             return all(allowed[label] >= units for label, units in goal.items())
 
     until(is_done, "every key gives what it may", patience_s=2 * PATIENCE_S)
-    load.wait(load.account.answers() + after)
+    load.wait(load.record.replies() + after)
     load.pause()
     with load.lock:
-        wrong = {label: (units, load.account.allowed[label]) for label, units in goal.items()
-                 if load.account.allowed[label] != units}
+        wrong = {label: (units, load.record.allowed[label]) for label, units in goal.items()
+                 if load.record.allowed[label] != units}
     expect(not wrong, f"keys with a wrong number of admitted units (found, expected): {wrong}")

@@ -54,7 +54,7 @@ def error_of(answer):
     return str(answer) if isinstance(answer, Refused) else f"no error: {answer!r}"
 
 
-# ---- concurrency---------------------------------------------------------------------------------
+# ---- concurrency ---------------------------------------------------------------------------------
 
 
 def test_race(tally):
@@ -108,7 +108,7 @@ def test_denials(tally):
                     tally.check(client("DUMP", "k") == before, policy, "a denial wrote")
 
 
-# ---- keys -----------------------------------------------------------------------------------------
+# ---- keys ----------------------------------------------------------------------------------------
 
 KEYS = {  # the type, and the parts that do not depend on the policy's id
     "gcra 100/s burst 20": ("string", ["1800000000133456"]),
@@ -368,7 +368,7 @@ def test_mad_row(tally):
         tally.equal(client("PING"), b"PONG")
 
 
-# ---- policies, arguments and replies-------------------------------------------------------------------------------------
+# ---- policies, arguments and replies -------------------------------------------------------------
 
 
 VERSION = 2  # reasons of the library
@@ -556,7 +556,7 @@ def test_names_without_maps(tally):
         tally.equal((len(answer), pairs[b"allowed"], pairs[b"remaining"], pairs[b"policy"]), (16, 1, 4, b"gcra 1/h burst 5"))
 
 
-# ---- time -----------------------------------------------------------------------------------------
+# ---- time ----------------------------------------------------------------------------------------
 
 
 def test_zones(tally):
@@ -624,7 +624,7 @@ def test_clock_back(tally):
             tally.equal(at.ask(T0_US, "k", "PEEK", policy, 0)[2], left, policy)
 
 
-# ---- several keys ---------------------------------------------------------------------------------
+# ---- several keys --------------------------------------------------------------------------------
 
 
 def test_all(tally):
@@ -676,7 +676,7 @@ def all_once(tally, client, at, now, key, chosen):
     return kept
 
 
-# ---- servers --------------------------------------------------------------------------------------
+# ---- servers -------------------------------------------------------------------------------------
 
 
 def test_flush(tally):

@@ -101,7 +101,7 @@ def wait_for_rewrite(c):
           number(c, "persistence", "aof_rewrite_scheduled") == 0, "the rewrite of the AOF")
 
 
-# ---- replies----------------------------------------------------------------------------------
+# ---- replies -------------------------------------------------------------------------------------
 
 NAMES = ["allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms"]
 
@@ -331,7 +331,7 @@ def test_changed_policy(t):
     equal(c("WEIR.CHECK", "gcra 1/h burst 3", "many")[0], 1, "those that are there go on")
 
 
-# ---- expiry, memory, other commands-------------------------------------------------------------------------
+# ---- expiry, memory, other commands --------------------------------------------------------------
 
 
 def test_transactions(t):
@@ -480,7 +480,7 @@ def test_crowded(t):
         equal(r("DEBUG", "DIGEST-VALUE", key), c("DEBUG", "DIGEST-VALUE", key))
 
 
-# ---- replication and persistence--------------------------------------------------------------------------------
+# ---- replication and persistence -----------------------------------------------------------------
 
 
 def test_replica(t):

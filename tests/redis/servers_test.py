@@ -77,8 +77,8 @@ def daemon(box):
     with Load([one], takes(["p"], ["a", "b"])) as load:
         load.wait(1000)
         load.pause()
-        account = load.phase("local")
-        expect(account.allowed == {("p", "a"): 100, ("p", "b"): 100}, f"{account.allowed}")
+        record = load.phase("local")
+        expect(record.allowed == {("p", "a"): 100, ("p", "b"): 100}, f"{record.allowed}")
         one.kill()
         one.start()
         load.resume()

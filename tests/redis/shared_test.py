@@ -48,12 +48,12 @@ def share(box, servers, redis, by):
         exhaust(load, one, ["one"])
         load.phase(f"{by}, one key of each algorithm: {sum(one.values())} admitted")
         # count-denied charges denials, so each denial is a request to Redis.
-        load.asks = takes(["gcra"], ["one"])
+        load.requests = takes(["gcra"], ["one"])
         before = asks_seen(servers)
         load.resume()
         load.wait(1000)
         load.pause()
-        denied, seen = load.phase().answers(), asks_seen(servers) - before
+        denied, seen = load.phase().replies(), asks_seen(servers) - before
         say(f"{by}, a key that is denied for an hour: {denied} requests, {seen} seen by Redis")
         expect(seen <= 2 * DAEMONS, f"Redis got {seen} requests for a denied key")
 
@@ -72,12 +72,12 @@ def share(box, servers, redis, by):
     with Load(daemons, takes(["rate"], ["hot"])) as load:
         load.wait(1500)
         load.pause()
-        account = load.phase(f"{by}, 500/s burst 20")
+        record = load.phase(f"{by}, 500/s burst 20")
     took_s = (time.monotonic_ns() - began) / 1e9
     most = 20 + 500 * took_s + 1
-    say(f"{by}, 500/s burst 20 in {took_s:.3f} s: {account.passed} admitted, {most:.0f} at most")
-    expect(20 <= account.passed <= most, "the rate is kept")
-    expect(not account.errors and not account.lost, "every request gets a reply")
+    say(f"{by}, 500/s burst 20 in {took_s:.3f} s: {record.passed} admitted, {most:.0f} at most")
+    expect(20 <= record.passed <= most, "the rate is kept")
+    expect(not record.errors and not record.lost, "every request gets a reply")
 
     together(daemons)
     for daemon in daemons:
@@ -88,18 +88,18 @@ def seen_of_hot(servers, daemons):
     """Many clients want a denied key: how many requests reach Redis."""
     before, began = asks_seen(servers), time.monotonic_ns()
     with Load(daemons, takes(["slow"], ["hot"])) as load:
-        until(lambda: load.check() and load.account.passed >= 15, "15 are admitted")
+        until(lambda: load.check() and load.record.passed >= 15, "15 are admitted")
         load.pause()
-        account = load.phase()
+        record = load.phase()
     took_s = (time.monotonic_ns() - began) / 1e9
     seen = asks_seen(servers) - before
     # A denial lasts at most 50 ms. When it ends, each thread sends the requests that arrive until the
     # next denial has come back: about one percent. Without the deny cache it would send every request.
-    most = account.answers() // 10
-    say(f"20/s burst 5, asked for {account.answers()} times in {took_s:.2f} s: {account.passed} "
+    most = record.replies() // 10
+    say(f"20/s burst 5, asked for {record.replies()} times in {took_s:.2f} s: {record.passed} "
         f"admitted, Redis saw {seen} requests")
     expect(seen <= most, f"Redis got {seen} requests, expected at most {most}")
-    expect(account.passed <= 5 + 20 * took_s + 1, "the rate is kept")
+    expect(record.passed <= 5 + 20 * took_s + 1, "the rate is kept")
 
 
 def together(daemons):
@@ -193,23 +193,23 @@ def hybrid(box):
 
         def is_exhausted():
             load.check()
-            is_same = load.account.allowed == seen
+            is_same = load.record.allowed == seen
             seen.clear()
-            seen.update(load.account.allowed)
+            seen.update(load.record.allowed)
             return is_same and all(seen[name, "hot"] >= 1000 for name in policies)
 
         until(is_exhausted, "the keys are exhausted", every_s=1)
         load.pause()
-        account = load.phase("hybrid, three hot keys")
+        record = load.phase("hybrid, three hot keys")
     here = sum(daemon.metric("weir_hybrid_here_total") for daemon in daemons)
     asked = sum(daemon.metric("weir_hybrid_questions_total") for daemon in daemons)
     say(f"{here:.0f} of {asked:.0f} were decided without waiting")
     for name, most in (("window", limit), ("bucket", limit), ("log", 2000)):
         share = min(count, most // 16)
-        admitted = account.allowed[name, "hot"]
+        admitted = record.allowed[name, "hot"]
         say(f"{name}: {admitted} of {most} admitted, {DAEMONS * share} more at most")
         expect(most <= admitted <= most + DAEMONS * share, f"{name}: the bound is kept")
-    expect(not account.errors and not account.lost, "every request gets a reply")
+    expect(not record.errors and not record.lost, "every request gets a reply")
 
 
 TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid]
