@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 weir=${WEIR:-build/weir}
 port=${PORT:-7000}
 module=()
-[ -z "${MODULE:-}" ] || module=(--loadmodule "$(realpath "$MODULE")") # nodes look for it elsewhere
+[ -z "${MODULE:-}" ] || module=(--loadmodule "$(realpath "$MODULE")") # nodes run in another directory
 directory=$(mktemp -d)
 pids=()
 
@@ -25,7 +25,7 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-all_run() { # what was started here
+all_run() { # returns whether all processes that this script started are running
     local pid
     for pid in "${pids[@]}"; do
         kill -0 "$pid" 2>/dev/null || return 1
@@ -37,7 +37,7 @@ until_true() {
     local end=$((SECONDS + 10))
     until "$@" >/dev/null 2>&1 && all_run; do
         if ((SECONDS > end)) || ! all_run; then
-            echo "it did not come true: $*; the logs:" >&2
+            echo "no success within 10 s: $*; the logs:" >&2
             tail -n 5 "$directory"/*/log >&2
             exit 1
         fi

@@ -53,7 +53,7 @@ typedef struct weir_redis_error {
 /* Set `urls` and `urls_len`; everything else may be zero. weir_redis_open() copies all strings. */
 typedef struct weir_redis_options {
     /* "redis://[user:password@]host[:port][/database]", the same with "rediss://" for TLS, or
-     * "unix:///path/of/socket[?db=n]". "%41" is the byte 0x41. The URLs are one server, or some
+     * "unix:///path/of/socket[?db=n]". "%41" is the byte 0x41. The URLs name one server, some
      * nodes of a Cluster, or, if `sentinel` is set, some Sentinels. */
     const char *const *urls;
     size_t urls_len;             /* 1..WEIR_REDIS_URLS_MAX */
@@ -63,8 +63,8 @@ typedef struct weir_redis_options {
     const char *prefix; /* of all Redis keys, 0..WEIR_REDIS_PREFIX_MAX bytes; NULL: "weir:" */
     weir_redis_by by;
     int64_t deadline_ns; /* of each request, 1 ms to 60 s; 0: 50 ms */
-    size_t in_flight;    /* requests beyond so many are answered by `on_error` at once. 1..2^20;
-                            0: 16384 */
+    size_t in_flight;    /* the maximum number of requests in flight; on_error answers further ones
+                            at once. 1..2^20; 0: 16384 */
     weir_redis_on_error on_error;
     size_t deny_cache_bytes;        /* memory for denials, which are answered from this cache until
                                        they expire; 0: 1 MiB; SIZE_MAX: no cache */
@@ -73,7 +73,7 @@ typedef struct weir_redis_options {
     const char *tls_name;           /* the name that the server's certificate must be valid for;
                                        NULL: the URL's host */
     bool tls_insecure;              /* accept any certificate */
-    const weir_zones *zones;        /* not used: policies refer to their zones; NULL */
+    const weir_zones *zones;        /* not used; set to NULL */
     weir_redis_error *ret_error;    /* written if weir_redis_open() fails; may be NULL */
 } weir_redis_options;
 
@@ -84,10 +84,10 @@ typedef struct weir_redis_answer {
     bool by_error;          /* no server replied in time: on_error decided */
 } weir_redis_answer;
 
-/* Opens a weir_redis, which connects in the background. Whether a server can be reached does not
- * matter here.
+/* Opens a weir_redis, which connects in the background. Opening succeeds even if no server can be
+ * reached.
  *  ret  written on WEIR_OK only.
- * Returns WEIR_OK; WEIR_E_SYNTAX for a URL; WEIR_E_RANGE for another option; WEIR_E_NOMEM;
+ * Returns WEIR_OK; WEIR_E_SYNTAX for a bad URL; WEIR_E_RANGE for another bad option; WEIR_E_NOMEM;
  * WEIR_E_IO if a TLS file cannot be read, or if there are no threads or descriptors left. */
 WEIR_NODISCARD weir_status weir_redis_open(weir_redis **ret, const weir_redis_options *options);
 
@@ -96,7 +96,7 @@ WEIR_NODISCARD weir_status weir_redis_open(weir_redis **ret, const weir_redis_op
 void weir_redis_close(weir_redis *r);
 
 /* Decides whether `cost` units of `key` may pass, charges them if so, and waits for the answer. The
- * decision is that of weir_check() at the server's time. Any thread.
+ * decision is that of weir_check() at the server's time. Threads: any.
  *  key   1..65536 bytes, any values. On a Cluster, keys with the same "{tag}" are on one node. IP
  *        addresses are not parsed. To share a state with a daemon, write them in the daemon's form:
  *        "2001:db8::/64" for an IPv6 address, "192.0.2.1" for "::ffff:192.0.2.1".
@@ -108,8 +108,8 @@ void weir_redis_close(weir_redis *r);
 WEIR_NODISCARD weir_status weir_redis_check(weir_redis *r, const weir_policy *p, const void *key,
                                             size_t key_len, int64_t cost, weir_redis_answer *ret);
 
-/* The same as weir_peek() and weir_refund() at the server. If no server replies in time, a refund
- * returns WEIR_E_IO, unless on_error is WEIR_REDIS_LOCAL. */
+/* Like weir_peek() and weir_refund(), on the state in the server. If no server replies in time, a
+ * refund returns WEIR_E_IO, unless on_error is WEIR_REDIS_LOCAL. */
 WEIR_NODISCARD weir_status weir_redis_peek(weir_redis *r, const weir_policy *p, const void *key,
                                            size_t key_len, int64_t cost, weir_redis_answer *ret);
 WEIR_NODISCARD weir_status weir_redis_refund(weir_redis *r, const weir_policy *p, const void *key,

@@ -32,8 +32,8 @@
  * - One sixteenth of the remainder, at most 4.5 MiB, is for reservations.
  *
  * Eviction: the memory of idle keys is reused. If there is none, a key that still has less than its
- * full quota is evicted; `evicted` counts such keys. In the table that is the key closest to idle
- * among the keys in the new key's two buckets. With WEIR_REFUSE, the new key is refused instead.
+ * full quota is evicted; `evicted` counts such keys. In the table, the victim is the key closest to
+ * idle in the new key's two buckets. With WEIR_REFUSE, the new key is refused instead.
  *
  * Files: the memory may be a mapped file. Then the process may be killed at any time, and every
  * decision that it returned is there at the next opening. Opening takes the same time for any
@@ -128,7 +128,7 @@ typedef struct weir_store_options {
 
 typedef struct weir_store_stats {
     uint64_t keys;         /* in the store now, including idle keys that were not dropped yet */
-    uint64_t memory_bytes; /* that the states of these keys use */
+    uint64_t memory_bytes; /* used by the states of these keys */
     uint64_t evicted;      /* keys evicted, with less than their full quota, to free memory */
     uint64_t memory_max;   /* the limit of memory_bytes: the option memory_bytes */
     uint64_t large_keys;   /* the part of `keys` with large states */
@@ -273,8 +273,8 @@ int64_t weir_store_now(weir_store *s);
 /* A callback for arithmetic other than weir_check() on a state of `p`'s format. `state` is a copy
  * of the key's state, all zero for an idle key. The changed copy is stored if the callback returns
  * WEIR_OK. The callback runs again on a new copy if another thread changed the key meanwhile. So it
- * must be pure but for *state and what it writes to ctx; the last run counts. It may run under a
- * lock, so it must be short and must not call a store. */
+ * must change nothing but *state and *ctx, and each run must replace what earlier runs wrote to
+ * *ctx. It may run under a lock, so it must be short and must not call a store. */
 typedef weir_status (*weir_store_fn)(void *ctx, uint64_t *state, int64_t now_ns);
 
 /* Runs fn on the state of a key. Returns the status of fn; WEIR_E_RANGE for a bad key or time;

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 #define WEIR_ZONE_NAME_MAX 63
-/* The most clock changes in a file. The files of tzdata have at most 250, and its
+/* The maximum number of clock changes in a file. The files of tzdata have at most 250, and its
  * reference code accepts 2000. */
 #define WEIR_ZONE_TIMES_MAX 4096
 
@@ -59,8 +59,8 @@ struct weir_zone {
 };
 
 /* Returns whether `name` is a valid name of a zone: 1..63 bytes of [A-Za-z0-9_+-], in parts that
- * are separated by single '/'. There is no '.' and no '/' at either end, so a valid name can be
- * appended to the path of a directory.
+ * are separated by single '/'. A valid name contains no '.' and does not begin or end with '/', so
+ * it can be appended to the path of a directory.
  * Threads: pure. */
 bool weir_zone_name_ok(const char *name, size_t len);
 
@@ -79,10 +79,11 @@ WEIR_NODISCARD weir_status weir_zone_read(weir_zone *ret, const char *name, size
 
 /* Returns the calendar window that contains t_ns.
  * A day starts at the first instant whose local time is midnight or later. If the clock shows
- * midnight twice, that is the first time. If a clock change skips midnight, that is the change. A
- * clock that goes back across midnight does not reopen the previous day. Weeks start with Monday,
- * months with the 1st, and years with January 1st. If a zone skipped a date, the window of that
- * date starts with the next date. No window is empty, and each starts where the previous one ends.
+ * midnight twice, the day starts at the first. If a clock change skips midnight, the day starts at
+ * the change. A clock that goes back across midnight does not reopen the previous day. Weeks start
+ * with Monday, months with the 1st, and years with January 1st. If a zone skipped a date, that date
+ * and the next one are a single day. No window is empty, and each starts where the previous one
+ * ends.
  *  zone   NULL is UTC.
  *  unit   WEIR_DAY, WEIR_WEEK, WEIR_MONTH or WEIR_YEAR; any other value is treated as WEIR_DAY.
  *  t_ns   0..WEIR_NOW_NS_MAX; a time outside is replaced by the nearest one inside.
