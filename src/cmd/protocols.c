@@ -141,7 +141,8 @@ static void http_print_example(const char *address)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-const protocol_row protocols[PROTOCOLS] = {
+/* Without a size, so that a missing row conflicts with the declaration. */
+const protocol_row protocols[] = {
     [PROTOCOL_RESP] =
         {
             .name = "resp",

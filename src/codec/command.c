@@ -6,6 +6,8 @@
 
 #include "codec/decision.h"
 
+#include "core/algorithm.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -170,8 +172,7 @@ void weir_call_request_error(weir_call *c, const weir_request *r, const char *wh
     else if (r->why)
         weir_call_error(c, "ERR %s%s", where, r->why);
     else if (r->status == WEIR_E_UNSUPPORTED)
-        weir_call_error(c, "ERR %sleaky-queue and count-denied policies do not support refunds",
-                        where);
+        weir_call_error(c, "ERR %s" WEIR_NO_REFUNDS, where);
     else
         weir_call_status_error(c, r->status, r->key.len, where);
 }

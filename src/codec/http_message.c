@@ -144,7 +144,7 @@ bool weir_http_succeeded(weir_http_response *a, const weir_request *r, const cha
     else if (r->why)
         weir_http_problem(a, r->status == WEIR_E_IO ? 503 : 501, "%s%s", where, r->why);
     else if (r->status == WEIR_E_UNSUPPORTED)
-        weir_http_problem(a, 400, "leaky-queue and count-denied policies do not support refunds");
+        weir_http_problem(a, 400, WEIR_NO_REFUNDS);
     else if (r->status == WEIR_E_NOMEM)
         weir_http_problem(a, 503, "%sthe store is out of memory; raise memory.size", where);
     else if (r->status == WEIR_E_FULL)

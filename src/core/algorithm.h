@@ -59,6 +59,9 @@ static inline const weir_algorithm_facts *weir_facts_of(weir_algorithm algorithm
     return &facts[algorithm];
 }
 
+/* The reason of WEIR_E_UNSUPPORTED for a refund: it names the rows without WEIR_CAN_REFUND. */
+#define WEIR_NO_REFUNDS "leaky-queue and count-denied policies do not support refunds"
+
 static inline bool weir_layer_is_bucket(const weir_layer *l)
 {
     return weir_facts_of(l->algorithm)->family == WEIR_FAMILY_BUCKET;

@@ -314,7 +314,7 @@ static bool is_supported(weir_engine_request *q)
         return true;
     if (!weir_policy_can(q->policy, WEIR_CAN_REFUND)) {
         q->status = WEIR_E_UNSUPPORTED;
-        q->reason = "leaky-queue and count-denied policies do not support refunds";
+        q->reason = WEIR_NO_REFUNDS;
         return false;
     }
     return true;
