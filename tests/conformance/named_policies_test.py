@@ -58,7 +58,7 @@ def requests(rng):
     return [{"key": rng.choice(KEYS), "cost": rng.choice((0, 1, 1, 1, 2, 3, 9))} for _ in range(REQUESTS)]
 
 
-def ask_daemon(daemon, which, asked):
+def decide_by_daemon(daemon, which, asked):
     """Sends the requests over HTTP, whose responses have the reason."""
     connection = http.client.HTTPConnection(HOST, daemon.http)
     answers = []
@@ -71,7 +71,7 @@ def ask_daemon(daemon, which, asked):
     return answers
 
 
-def ask_replay(box, config, which, asked):
+def decide_by_replay(box, config, which, asked):
     now_ns = time.time_ns()
     log = "".join(json.dumps({"t_ns": now_ns, **request}) + "\n" for request in asked)
     words = [box.weir, "replay", "--config", config, "--decisions", "jsonl", "-"]
@@ -100,10 +100,10 @@ def named_policies(box):
     policies = {f"p{i}": policy(rng) for i in range(24)}
     daemon = Daemon(box, policies, None, engine=None, threads=1).start()
     which, asked = [*policies, "gcra 1/299d burst 3", "sliding-log 2/5001d & gcra 1/299d burst 2"], requests(rng)
-    replayed = ask_replay(box, daemon.config, which, asked)
+    replayed = decide_by_replay(box, daemon.config, which, asked)
     reasons = set()
     for name in which:
-        answers = ask_daemon(daemon, name, asked)
+        answers = decide_by_daemon(daemon, name, asked)
         compare(f"{name} {policies.get(name, '')}", asked, answers, replayed[name])
         reasons |= {answer["reason"] for answer in answers}
     expect(reasons == {"limit", "shadow", "allow-list", "deny-list"}, f"expected every reason, found {reasons}")

@@ -32,7 +32,7 @@ check "and keeps a changed weir.yaml" "threads: 1" "$(tail -n 1 "$config")"
 mkdir -p "$root/var/lib/weir"
 echo state >"$root/var/lib/weir/state"
 said=$(tools/uninstall "$build" "$root" 2>&1)
-check "uninstalling says what it keeps" "kept: $config, which differs from the default" "$(grep kept <<<"$said")"
+check "uninstalling prints the files that it keeps" "kept: $config, which differs from the default" "$(grep kept <<<"$said")"
 check "and leaves the weir.yaml and the state" "${config#"$root/"} var/lib/weir/state " "$(files)"
 check "and no directory of weir's own but theirs" "$(dirname "$config") $root/var/lib/weir" \
     "$(find "$root" -type d -name weir | LC_ALL=C sort | xargs)"
@@ -40,7 +40,7 @@ rm "$config"
 install_it >/dev/null
 tools/uninstall "$build" "$root" >/dev/null 2>&1
 check "an unchanged weir.yaml is removed as well" "var/lib/weir/state " "$(files)"
-check "what is not installed is not missed" "removed: 0 files" "$(tools/uninstall "$build" "$root" 2>&1)"
+check "uninstalling again removes no files" "removed: 0 files" "$(tools/uninstall "$build" "$root" 2>&1)"
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

@@ -96,7 +96,7 @@ check "an empty import is refused" 1 "$(status "$weir" state "$dir/bad" --import
 # ---- in use --------------------------------------------------------------------------------------
 mkfifo "$dir/hold"
 "$keeper" "$file" 'gcra 5/h burst 5' carol 1 hold <"$dir/hold" >"$dir/held" &
-keeper_pid=$! # bash will say that it was killed
+keeper_pid=$! # bash reports that it was killed
 exec 9>"$dir/hold"
 timeout 20 tail -n +1 -f --pid=$keeper_pid "$dir/held" | grep -q -m1 allowed
 check "a file in use: status" 1 "$(status "$weir" state "$file")"

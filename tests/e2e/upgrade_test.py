@@ -17,8 +17,8 @@ import threading
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "redis"))
 from servers import Box, Daemon, Failed  # noqa: E402
 
-# The windows begin with the first request and are longer than the test: what was admitted is the
-# limit minus what remains.
+# Each window begins with the first request and is longer than the test, so the admitted units are the
+# limit minus the remaining ones.
 POLICIES = {
     "count": ("fixed-window 30000/w from-first", 30000),
     "log": ("sliding-log 6000/w", 6000),
@@ -48,7 +48,7 @@ class Connection:
             return None
         if not lines[6].endswith(b"\r\n"):
             return None
-        want("the form of an answer", b"*6\r\n", lines[0])
+        want("the first line of a reply", b"*6\r\n", lines[0])
         return int(lines[1][1:]), int(lines[3][1:])
 
     def close(self):
@@ -127,8 +127,8 @@ def replace(box, old_weir, new_weir):
     try:
         await_answers(clients, old.port, 500)
         new = start(box, new_weir)
-        if "open in other processes" not in new.said():
-            raise Failed("the second daemon does not share the file:\n" + new.said())
+        if "open in other processes" not in new.log_text():
+            raise Failed("the second daemon does not share the file:\n" + new.log_text())
         for client in clients[: CLIENTS // 2]:  # half of them switch, and both daemons decide
             port[client] = new.port
         await_answers(clients[: CLIENTS // 2], new.port, 500)
@@ -156,11 +156,11 @@ def judge(new, clients):
         left = ask_one(new.port, "WEIR.PEEK", name)[1]
         charged = limit - left
         if not admitted <= charged <= admitted + unanswered:
-            raise Failed(f"{name}: {admitted} were admitted, {unanswered} unanswered, {charged} are charged")
+            raise Failed(f"{name}: {admitted} were admitted, {unanswered} without a reply, {charged} are charged")
         in_flight += charged - admitted
         if left > 0:
-            want(f"{name}: all that is left", 1, ask_one(new.port, "WEIR.TAKE", name, f"COST {left}")[0])
-        want(f"{name}: one more", 0, ask_one(new.port, "WEIR.TAKE", name)[0])
+            want(f"{name}: a request for the remaining units", 1, ask_one(new.port, "WEIR.TAKE", name, f"COST {left}")[0])
+        want(f"{name}: one more unit", 0, ask_one(new.port, "WEIR.TAKE", name)[0])
     return in_flight
 
 
@@ -175,8 +175,8 @@ def main():
             files = sorted(path.name for path in box.path.iterdir() if path.name.startswith("state"))
             want("the files of the state", ["state"], files)
             third = start(box, new_weir)
-            if "closed cleanly" not in third.said():
-                raise Failed("the second daemon did not close the file:\n" + third.said())
+            if "closed cleanly" not in third.log_text():
+                raise Failed("the second daemon did not close the file:\n" + third.log_text())
         except Failed as failed:
             print(f"{failed}\n0 passed, 1 failed, 0 skipped")
             return True

@@ -16,7 +16,7 @@ from servers import Cluster, Daemon, Redis, Watched, expect, run, until
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "redis.md"
-PROBES = {b"cluster|slots", b"fcall"}  # by which a daemon detects the kind of a server; a refusal is an answer, too
+PROBES = {b"cluster|slots", b"fcall"}  # a daemon probes a server with these commands, which may be denied
 PATIENT = {"deadline": "20s", "on_error": "closed"}
 
 
@@ -35,7 +35,7 @@ def can_do(box, servers, redis, by):
     with Load([daemon], takes(ALGORITHMS, ["one", "two"]), depth=4) as load:
         exhaust(load, admitted, ["one", "two"])
         load.phase(f"as the user for {by}")
-    expect(re.search(rf"redis-up.*{by}", daemon.said()), f"the daemon decides by {by}:\n{daemon.tail()}")
+    expect(re.search(rf"redis-up.*{by}", daemon.log_text()), f"the daemon decides by {by}:\n{daemon.tail()}")
     with_all = daemon.client()
     with_all.call("WEIR.TAKEALL", 2, "log", "{three}a", 2, "gcra", "{three}", 1)
     with_all.call("WEIR.REFUND", "log", "{three}a", 1)
@@ -101,7 +101,7 @@ def revoked(box):
     expect(client.call("WEIR.TAKE", "log", "a")[0] == 1, "decided by the server")
     redis.call("ACL", "SETUSER", "weir", "resetpass", ">another")
     redis.call("CLIENT", "KILL", "USER", "weir")
-    until(lambda: re.search(r"redis-down.*authentication failed: WRONGPASS", daemon.said()), "the log gives the reason")
+    until(lambda: re.search(r"redis-down.*authentication failed: WRONGPASS", daemon.log_text()), "the log gives the reason")
     expect(client.call("WEIR.TAKE", "log", "a")[0] == 0, "on_error: closed")
 
 

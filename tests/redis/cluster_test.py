@@ -95,7 +95,7 @@ def sentinel(box, **options):
     daemons = daemons_of(box, {**watched.urls(), "sentinel": "{name: mymaster}"})
     fail_over(daemons, watched.master,
               lambda: until(watched.replica.is_master, "the replica takes over"))
-    expect(all("redis-master" in daemon.said() for daemon in daemons), "the log has the new master")
+    expect(all("redis-master" in daemon.log_text() for daemon in daemons), "the log has the new master")
 
 
 def sentinel_module(box):

@@ -175,7 +175,7 @@ def run_faults(box, faults, by="any", engine="redis", **options):
                 check_limits(load, daemons, "after_" + name.replace(" ", "_"), over)
         for daemon in daemons:
             expect(daemon.end() == 0, f"{daemon.name} stops with status 0:\n{daemon.tail()}")
-            say(f"{daemon.name} logged {len(daemon.said().splitlines())} lines")
+            say(f"{daemon.name} logged {len(daemon.log_text().splitlines())} lines")
     finally:
         proxy.close()
 
@@ -429,9 +429,9 @@ def wrong(box):
         daemon = Daemon(box, POLICIES, options).start()
         if says:
             expect(daemon.call("WEIR.TAKE", "closed", "a")[0] == 0, f"{change} does not decide")
-            until(lambda d=daemon, s=says: re.search(rf"redis-down.*{s}", d.said()),
+            until(lambda d=daemon, s=says: re.search(rf"redis-down.*{s}", d.log_text()),
                   f"the log says {says}")
-            expect("secret" not in daemon.said() and "other" not in daemon.said(), "no passwords")
+            expect("secret" not in daemon.log_text() and "other" not in daemon.log_text(), "no passwords")
         else:
             await_decisions([daemon])
         expect(daemon.end() == 0, "the daemon stops with status 0")

@@ -409,7 +409,7 @@ def test_memory(t):
     for i in range(20000 // 100):
         c.many([("WEIR.CHECK", f"gcra 1/h burst {5 + k % 7}", f"k:{i}:{k}") for k in range(100)])
     c("FLUSHALL", "ASYNC")
-    for i in range(300):  # policies come and go while the other thread frees
+    for i in range(300):  # policies are added and deleted while another thread frees memory
         c.many([("WEIR.CHECK", f"gcra {1 + i}/d burst {k + 1}", f"k:{k}") for k in range(20)])
         c("FLUSHALL", "ASYNC")
     c("CONFIG", "SET", "maxmemory", 1)
@@ -821,7 +821,7 @@ class Tests:
         except (Failed, OSError, KeyError, TypeError, AttributeError,
                 subprocess.SubprocessError) as e:
             print(f"{test.__name__}: {type(e).__name__}: {e}")
-            print(self.server.said())
+            print(self.server.log_text())
             return False
         finally:
             for server in self.opened[1:]:

@@ -46,7 +46,7 @@ def is_up(client, process):
 
 
 def is_port_taken(log):
-    """Whether a server that did not start gives this reason."""
+    """Whether a server did not start because its port is in use."""
     return "Could not create server TCP" in log or "Failed listening" in log
 
 
@@ -124,11 +124,11 @@ class Process:
             self.kill()
             raise Failed(f"{self.name} did not stop within the timeout:\n{self.tail()}") from None
 
-    def said(self):
+    def log_text(self):
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def tail(self, lines=20):
-        return "\n".join(self.said().splitlines()[-lines:])
+        return "\n".join(self.log_text().splitlines()[-lines:])
 
 
 class Redis(Process):
@@ -479,14 +479,14 @@ class Daemon(Process):
         self.config.write_text("\n".join(lines) + "\n")
 
     def start(self):
-        before = len(self.said())
+        before = len(self.log_text())
         self.spawn([self.program, "serve", self.config])
         started = until(lambda: self.started(before), f"{self.name} starts")
         self.port, self.http = int(started[1]), int(started[2])
         return self
 
     def started(self, before):
-        said = self.said()[before:]
+        said = self.log_text()[before:]
         if not self.is_running():
             raise Failed(f"{self.name} did not start:\n{said}\n{self.config.read_text()}")
         return re.search(r" info started .*\bresp=[^ ]*:(\d+).*\bhttp=[^ ]*:(\d+)", said)

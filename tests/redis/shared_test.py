@@ -58,7 +58,7 @@ def share(box, servers, redis, by):
         expect(seen <= 2 * DAEMONS, f"Redis got {seen} requests for a denied key")
 
     for daemon in daemons:
-        expect(re.search(rf"redis-up.*{SAYS[by]}", daemon.said()),
+        expect(re.search(rf"redis-up.*{SAYS[by]}", daemon.log_text()),
                f"it does not say that it decides by {by}:\n{daemon.tail()}")
 
     keys = [f"{{{i}}}key" for i in range(6)]
@@ -153,7 +153,7 @@ def tls(box):
     stranger = Daemon(box, ALGORITHMS, {**PATIENT, "deadline": "1s", "url": redis.url()}).start()
     with contextlib.closing(stranger.client()) as client:
         expect(client.call("WEIR.TAKE", "log", "b")[0] == 0, "without the CA, the server's certificate is refused")
-    until(lambda: "redis-down" in stranger.said(), "the log says so")
+    until(lambda: "redis-down" in stranger.log_text(), "the log says so")
     strict = Redis(box, module=True, tls=True, tls_auth_clients="yes").start()
     own = f"{{ca: {files.ca}, cert: {files.client_cert}, key: {files.client_key}}}"
     known, unknown = (Daemon(box, ALGORITHMS, {**PATIENT, "deadline": deadline, "url": strict.url(),
