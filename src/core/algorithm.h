@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CORE_ALGORITHM_H
 #define WEIR_CORE_ALGORITHM_H
-/* The table of facts: what is true of each algorithm and of each state format. Other files ask this
- * one and do not compare with an algorithm to learn what it supports. An algorithm or a format
- * without a row does not compile. modules/lua/weir.lua has the same table, FACTS. */
+/* The table of facts: what is true of each algorithm and of each state format. Other files query
+ * this table, and do not compare a layer's algorithm with an enum constant. An algorithm or a
+ * format without a row does not compile. modules/lua/weir.lua has the same table, FACTS. */
 
 #include <weir/weir.h>
 
@@ -31,8 +31,8 @@ typedef struct weir_algorithm_facts {
     const char *limit_word; /* precedes the limit in a policy text. NULL for a bucket: the limit
                                precedes the rate. NULL for a window: the rate's number is the
                                limit */
-    int64_t limits_at_most; /* windows: how many times the limit can be allowed, at worst, within a
-                               span as long as a window */
+    int64_t limits_at_most; /* windows: the most that a span as long as a window can allow, as a
+                               multiple of the limit */
 } weir_algorithm_facts;
 
 enum { WEIR_ALGORITHMS = 8, WEIR_FORMATS = 8 };
@@ -105,15 +105,15 @@ static inline bool weir_layer_has_calendar(const weir_layer *l)
     return false;
 }
 
-/* Returns the words of a state if its format has a fixed size, else 0: weir_layer_words() knows the
- * rest. Pure. */
+/* Returns the number of words of a state if its format has a fixed size, else 0. weir_layer_words()
+ * returns it for every format. Pure. */
 static inline size_t weir_format_words(weir_state_format format)
 {
     static const unsigned char words[] = {
         [WEIR_STATE_TAT_NS] = 1,      [WEIR_STATE_TAT_TICKS] = 2,
         [WEIR_STATE_TAT_STEPS] = 2,   [WEIR_STATE_WINDOW_WORD] = 1,
         [WEIR_STATE_WINDOW_PAIR] = 2, [WEIR_STATE_LOG] = 0,    /* grows with what it holds */
-        [WEIR_STATE_COUNTER] = 2,     [WEIR_STATE_SLICES] = 0, /* by the number of slices */
+        [WEIR_STATE_COUNTER] = 2,     [WEIR_STATE_SLICES] = 0, /* depends on the number of slices */
     };
     _Static_assert(sizeof words == WEIR_FORMATS, "each format has a size");
     return words[format];

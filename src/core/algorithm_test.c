@@ -39,7 +39,7 @@ static const struct {
     {"gcra 1/s & leaky-queue 7/m depth 5", NONE, true},
 };
 
-static void check_what_a_policy_can(void **unused)
+static void check_policy_can(void **unused)
 {
     (void)unused;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -71,7 +71,7 @@ static void check_unknown_format(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_what_a_policy_can),
+        cmocka_unit_test(check_policy_can),
         cmocka_unit_test(check_unknown_format),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static size_t run_one(const weir_policy *p, uint64_t *state, unsigned level, int
     return n;
 }
 
-static void only_what_is_listed(void **unused)
+static void only_listed_words_change(void **unused)
 {
     (void)unused;
     static const char *const texts[] = {
@@ -90,7 +90,7 @@ static void only_what_is_listed(void **unused)
 
 /* A log lists few words, whatever its length. Slices list those that have begun since the last
  * charge. */
-static void few_are_listed(void **unused)
+static void few_words_are_listed(void **unused)
 {
     (void)unused;
     weir_policy log = policy_of("sliding-log 1000/m"),
@@ -130,8 +130,8 @@ static void soundness(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_what_is_listed),
-        cmocka_unit_test(few_are_listed),
+        cmocka_unit_test(only_listed_words_change),
+        cmocka_unit_test(few_words_are_listed),
         cmocka_unit_test(soundness),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

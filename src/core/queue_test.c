@@ -113,7 +113,7 @@ static void check_costs(void **unused)
     int64_t ahead = 0;
     for (int64_t cost = 1; cost <= 8; cost++) {
         assert_int_equal(weir_queue_push(&q, 0, cost, (uint64_t)cost, &d), WEIR_OK);
-        assert_int_equal(d.delay_ns, (ahead * 1000000000 + 2) / 3); /* up */
+        assert_int_equal(d.delay_ns, (ahead * 1000000000 + 2) / 3); /* rounded up */
         ahead += cost;
     }
     int64_t due_ns, last_ns = -1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* sliding-counter. Both variants use x <= N*W + slack. It is 0 for strict and W - 1 for relaxed,
- * since x < (N + 1)*W is the same as x <= N*W + (W - 1). */
+/* sliding-counter. Both variants test x <= N*W + slack, where x is the left side in
+ * sliding_counter.h. The slack is 0 for strict. It is W - 1 for relaxed: for whole numbers,
+ * x < (N + 1)*W is the same as x <= N*W + (W - 1). */
 
 #include "core/sliding_counter.h"
 
@@ -57,9 +58,9 @@ static bool fits(const weir_layer *c, const view *v, int64_t cost)
     return units >= 0 && !weir_wide_less(budget(c, units), weighted(v));
 }
 
-/* Returns the wait for a denied cost <= limit. Either the overlap of the previous window shrinks to
- * `enough` within the current one. Or cur alone leaves too little: then cur becomes prev, and its
- * overlap must shrink to `enough` in the next window. */
+/* Returns the wait for a denied cost <= limit. If cur leaves enough of the limit, the request is
+ * allowed once the overlap of prev has shrunk to `enough`. Otherwise cur first becomes prev, and
+ * its overlap shrinks to `enough` in the next window. */
 static int64_t retry_after(const weir_layer *c, const view *v, int64_t cost)
 {
     int64_t units = c->limit - v->cur - cost;

@@ -70,8 +70,8 @@ static uint64_t first_after(const view *v, const uint64_t *state, int64_t t_ns)
     return low;
 }
 
-/* Returns the first entry up to which the log has counted at least `units` from the head, or len if
- * it has fewer. */
+/* Returns the first entry at which the sum of the units from the head on is `units` or more, or len
+ * if there is none. */
 static uint64_t first_reaching(const view *v, const uint64_t *state, int64_t units)
 {
     uint64_t low = 0, high = v->len;

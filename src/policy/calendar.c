@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Calendar windows: days, weeks, months and years of a time zone. A day starts where the running
- * maximum of local time first reaches midnight. If the clock shows midnight twice, that is the
- * first time; if it skips midnight, that is the end of the gap. The maximum never decreases, so
- * every instant is in exactly one day, and in one week, month and year of days. This file does not
- * depend on how a zone is stored. */
+ * maximum of local time first reaches midnight. If the clock shows midnight twice, the day starts
+ * at the first one. If it skips midnight, the day starts at the end of the gap. The maximum never
+ * decreases, so every instant is in exactly one day, and in one week, month and year of days. This
+ * file does not depend on how a zone is stored. */
 
 #include "policy/zone.h"
 

@@ -246,7 +246,8 @@ static void model_zone(const model *m, weir_zone *ret)
     assert_int_equal(weir_zone_read(ret, "M", 1, file_bytes, (size_t)(p - file_bytes)), WEIR_OK);
 }
 
-/* Makes changes that are seconds to days apart, to any offset, at whole hours or not. */
+/* Makes clock changes that are seconds to days apart. Their offsets are random multiples of a
+ * random step, which is 1 s to a day. */
 static void random_model(model *m, int64_t from_s)
 {
     static const int32_t steps[] = {1, 60, 1800, 3600, 86399};

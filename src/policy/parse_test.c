@@ -96,7 +96,7 @@ static const struct {
     const char *text;
     weir_status status;
     unsigned column;
-    const char *says;
+    const char *error;
 } bad[] = {
     {"gcra 100/x", WEIR_E_SYNTAX, 10, "unknown unit 'x', expected " UNITS},
     {"gcra 100/5x", WEIR_E_SYNTAX, 11, "unknown unit 'x', expected " UNITS},
@@ -185,7 +185,7 @@ static const struct {
 static const struct {
     const char *text;
     unsigned column;
-    const char *says;
+    const char *error;
 } habits[] = {
     {"gcra 0.5/s", 6, "found '0.5/s', expected a whole number: write 1/2s"},
     {"gcra 2.5/sec", 6, "found '2.5/sec', expected a whole number: write 5/2s"},
@@ -245,7 +245,7 @@ static void check_suggestions(void **unused)
         weir_policy_error e = {0};
         weir_status st = parse(&p, habits[i].text, &e);
         if (st != WEIR_E_SYNTAX || e.column != habits[i].column ||
-            strcmp(e.text, habits[i].says) != 0)
+            strcmp(e.text, habits[i].error) != 0)
             fail_msg("'%s': status %d, column %u: %s", habits[i].text, st, e.column, e.text);
     }
 }
@@ -257,7 +257,7 @@ static void check_invalid(void **unused)
         weir_policy p = {.layers = 77};
         weir_policy_error e = {0};
         weir_status st = parse(&p, bad[i].text, &e);
-        if (st != bad[i].status || e.column != bad[i].column || strcmp(e.text, bad[i].says) != 0)
+        if (st != bad[i].status || e.column != bad[i].column || strcmp(e.text, bad[i].error) != 0)
             fail_msg("'%s': status %d, column %u: %s", bad[i].text, st, e.column, e.text);
         assert_int_equal(p.layers, 77); /* nothing is written on failure */
         assert_int_equal(parse(&p, bad[i].text, NULL), st);

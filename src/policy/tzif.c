@@ -82,8 +82,8 @@ static bool designation(text *t)
     return ok && (!quoted || take(t, '>'));
 }
 
-/* Parses Jn, n or Mm.w.d, each with an optional /time. Times outside 0..24 h are of version 3, but
- * are accepted in version 2 too, where they have no other meaning. */
+/* Parses Jn, n or Mm.w.d, each with an optional /time. Times outside 0..24 h are an extension of
+ * version 3. They are accepted in version 2 too, where they have no other meaning. */
 static bool change_rule(text *t, weir_zone_rule *ret)
 {
     int32_t month = 0, week = 0, day = 0, time_s = 2 * 3600;

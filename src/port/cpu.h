@@ -11,17 +11,17 @@
 #include <emmintrin.h>
 #endif
 
-/* Marks a function that uses AES intrinsics. Call it only if port_aes_is_hard(). Undefined where
+/* Marks a function that uses AES intrinsics. Call it only if port_has_aes(). Undefined where
  * the compiler has no such intrinsics. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
-#define PORT_AES_HARD __attribute__((target("aes,sse4.1")))
+#define PORT_AES __attribute__((target("aes,sse4.1")))
 #endif
 
 /* Whether the processor has AES instructions. Any thread. */
-static inline bool port_aes_is_hard(void)
+static inline bool port_has_aes(void)
 {
-#ifdef PORT_AES_HARD
+#ifdef PORT_AES
     return __builtin_cpu_supports("aes") && __builtin_cpu_supports("sse4.1");
 #else
     return false;

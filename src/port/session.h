@@ -50,8 +50,8 @@ typedef struct weir_protocol {
     void (*close)(void *session); /* frees what the session holds; may be NULL */
 
     /* Handles every complete request in `in` and consumes it. All of them happen at now_ns. An
-     * incomplete request stays in `in`: the limits on a request's size and time depend on it, and
-     * on usage().
+     * incomplete request stays in `in`. The event loop checks the length of `in` and usage() to
+     * limit a request's memory and time.
      *  in   the bytes received and not consumed. The buffer may move between calls, so a session
      *       keeps offsets, not pointers.
      *  out  empty at the call; belongs to the loop. The session stops when `out` has more than
