@@ -38,7 +38,7 @@ bool weir_clock_slots_read(const weir_clock_slots *s, weir_clock_reading *ret);
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
-#define WEIR_CLOCK_TICK_NS  1000000000 /* between two looks at the wall clock */
+#define WEIR_CLOCK_TICK_NS  1000000000 /* between two readings of the wall clock */
 #define WEIR_CLOCK_SLEW_PPM 500        /* the fastest slew */
 #define WEIR_CLOCK_STEP_NS  1000000000 /* a larger change between two ticks is a step */
 
@@ -63,7 +63,7 @@ typedef struct weir_clock {
  *  slots    where readings are stored from the first tick on; may be NULL. If there is a reading,
  *           the clock continues from it. The time since then is that of CLOCK_BOOTTIME if it is
  *           from the same boot, otherwise that of the wall clock, at least 0.
- *  seen_ns  the clock does not start before the store's time; 0: none. */
+ *  seen_ns  the latest time of a decision in the store; the clock does not start before it. */
 void weir_clock_start(weir_clock *c, port_clocks at, uint64_t boot_id, weir_clock_slots *slots,
                       int64_t seen_ns);
 

@@ -3,8 +3,8 @@
 #ifndef WEIR_STORE_ITERATE_H
 #define WEIR_STORE_ITERATE_H
 /* Iteration over a store's contents, to copy them to another store, to back them up or to print
- * them: weir_store_each() reads all keys, weir_store_put() adds one. Also what else weir's own
- * commands need and the public header does not offer: the policies' texts, the clock and the mapped
+ * them: weir_store_each() reads all keys, weir_store_put() adds one. This header also has what
+ * weir's own commands need beside the public header: the policies' texts, the clock and the mapped
  * file. */
 
 #include <weir/weir_store.h>
@@ -17,7 +17,7 @@
  * not all from the same moment. fn must not call the store. Any thread. */
 void weir_store_each(weir_store *s, weir_key_state_fn fn, void *ctx);
 
-/* Adds a state that weir_store_each() returned. That may have been on another store with the same
+/* Adds a state that weir_store_each() returned, on this store or on another one with the same
  * secret. It replaces the state of the same hash. Returns WEIR_OK, also for an idle key, which is
  * not stored; WEIR_E_RANGE for an invalid state; WEIR_E_FULL; WEIR_E_NOMEM. Any thread. */
 WEIR_NODISCARD weir_status weir_store_put(weir_store *s, const weir_key_state *stored);
@@ -34,8 +34,8 @@ void weir_store_policies(weir_store *s,
                          bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
                          void *ctx);
 
-/* Adds a policy's text that weir_store_policies() returned. That may have been on another store
- * with the same secret. Returns false if there is no space. Any thread. */
+/* Adds a policy's text that weir_store_policies() returned, on this store or on another one with
+ * the same secret. Returns false if there is no space. Any thread. */
 bool weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len);
 
 /* The mapped memory of the store's file. */

@@ -94,7 +94,7 @@ static uint8_t byte_of(const block *b, unsigned i)
     return (uint8_t)(b->word[i / 8] >> (i % 8 * 8));
 }
 
-static block round_soft(const uint8_t box[256], block x, const block *key)
+static block round_plain(const uint8_t box[256], block x, const block *key)
 {
     block y = *key;
     for (unsigned column = 0; column < 4; column++) {
@@ -111,16 +111,17 @@ static block round_soft(const uint8_t box[256], block x, const block *key)
     return y;
 }
 
-static block lane_soft(const uint8_t box[256], block x, const block keys[1 + WEIR_HASH_ROUNDS])
+static block lane_plain(const uint8_t box[256], block x, const block keys[1 + WEIR_HASH_ROUNDS])
 {
     x.word[0] ^= keys[0].word[0];
     x.word[1] ^= keys[0].word[1];
     for (int i = 1; i <= WEIR_HASH_ROUNDS; i++)
-        x = round_soft(box, x, &keys[i]);
+        x = round_plain(box, x, &keys[i]);
     return x;
 }
 
-uint64_t weir_hash_soft(const weir_hash_keys *keys, uint64_t policy_id, const void *key, size_t len)
+uint64_t weir_hash_plain(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
+                         size_t len)
 {
     const uint8_t *p = key;
     block b[WEIR_HASH_LANES], sum = {{policy_id, len}};
@@ -130,24 +131,24 @@ uint64_t weir_hash_soft(const weir_hash_keys *keys, uint64_t policy_id, const vo
     else
         lanes = read_long(keys, p, len, b);
     for (int i = 0; i < lanes; i++) {
-        block x = lane_soft(keys->box, b[i], keys->lane[i]);
+        block x = lane_plain(keys->box, b[i], keys->lane[i]);
         sum.word[0] ^= x.word[0];
         sum.word[1] ^= x.word[1];
     }
     for (int i = 0; i < WEIR_HASH_ROUNDS; i++)
-        sum = round_soft(keys->box, sum, &keys->sum[i]);
+        sum = round_plain(keys->box, sum, &keys->sum[i]);
     return sum.word[0];
 }
 
 /* ---- with the AES instruction ---------------------------------------------------------------- */
 
-#ifdef PORT_AES_HARD
-PORT_AES_HARD static inline __m128i key_of(const block *b)
+#ifdef PORT_AES
+PORT_AES static inline __m128i key_of(const block *b)
 {
     return _mm_loadu_si128((const __m128i *)b);
 }
 
-PORT_AES_HARD static inline __m128i lane_hard(__m128i x, const block keys[1 + WEIR_HASH_ROUNDS])
+PORT_AES static inline __m128i lane_hard(__m128i x, const block keys[1 + WEIR_HASH_ROUNDS])
 {
     x = _mm_xor_si128(x, key_of(&keys[0]));
     x = _mm_aesenc_si128(x, key_of(&keys[1]));
@@ -156,13 +157,13 @@ PORT_AES_HARD static inline __m128i lane_hard(__m128i x, const block keys[1 + WE
     return _mm_aesenc_si128(x, key_of(&keys[4]));
 }
 
-PORT_AES_HARD static inline __m128i bytes16(const uint8_t *p)
+PORT_AES static inline __m128i bytes16(const uint8_t *p)
 {
     return _mm_loadu_si128((const __m128i *)p);
 }
 
-PORT_AES_HARD static inline uint64_t hash_hard(const weir_hash_keys *keys, uint64_t policy_id,
-                                               const uint8_t *p, size_t len)
+PORT_AES static inline uint64_t hash_aes(const weir_hash_keys *keys, uint64_t policy_id,
+                                         const uint8_t *p, size_t len)
 {
     __m128i sum = _mm_set_epi64x((long long)len, (long long)policy_id);
     if (len >= 16 && len <= 32) {
@@ -183,15 +184,15 @@ PORT_AES_HARD static inline uint64_t hash_hard(const weir_hash_keys *keys, uint6
     return (uint64_t)_mm_cvtsi128_si64(sum);
 }
 
-PORT_AES_HARD uint64_t weir_hash_hard(const weir_hash_keys *keys, uint64_t policy_id,
-                                      const void *key, size_t len)
+PORT_AES uint64_t weir_hash_aes(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
+                                size_t len)
 {
-    return hash_hard(keys, policy_id, key, len);
+    return hash_aes(keys, policy_id, key, len);
 }
 
-PORT_AES_HARD static void hash_requests_hard(const weir_hash_keys *keys,
-                                             const weir_store_request *requests, size_t n,
-                                             uint64_t *ret_hashes)
+PORT_AES static void hash_requests_hard(const weir_hash_keys *keys,
+                                        const weir_store_request *requests, size_t n,
+                                        uint64_t *ret_hashes)
 {
     for (size_t i = 0; i < n; i++) {
         const weir_store_request *r = &requests[i];
@@ -199,14 +200,14 @@ PORT_AES_HARD static void hash_requests_hard(const weir_hash_keys *keys,
             ret_hashes[i] = ret_hashes[i - 1];
         else
             ret_hashes[i] = weir_good_key(r->key, r->key_len)
-                                ? hash_hard(keys, r->policy_id, r->key, r->key_len)
+                                ? hash_aes(keys, r->policy_id, r->key, r->key_len)
                                 : 0;
     }
 }
 #else
-uint64_t weir_hash_hard(const weir_hash_keys *keys, uint64_t policy_id, const void *key, size_t len)
+uint64_t weir_hash_aes(const weir_hash_keys *keys, uint64_t policy_id, const void *key, size_t len)
 {
-    return weir_hash_soft(keys, policy_id, key, len); /* never called */
+    return weir_hash_plain(keys, policy_id, key, len); /* never called */
 }
 #endif
 
@@ -233,14 +234,14 @@ void weir_hash_init(weir_hash_keys *ret, weir_secret secret)
     ret->second = (weir_secret){long_keys[1].word[0], long_keys[1].word[1]};
     for (unsigned i = 0; i < sizeof ret->box; i++)
         ret->box[i] = substitute((uint8_t)i);
-    ret->hard = port_aes_is_hard();
+    ret->has_aes = port_has_aes();
 }
 
 void weir_hash_requests(const weir_hash_keys *keys, const weir_store_request *requests, size_t n,
                         uint64_t *ret_hashes)
 {
-#ifdef PORT_AES_HARD
-    if (keys->hard) {
+#ifdef PORT_AES
+    if (keys->has_aes) {
         hash_requests_hard(keys, requests, n, ret_hashes);
         return;
     }
@@ -248,7 +249,7 @@ void weir_hash_requests(const weir_hash_keys *keys, const weir_store_request *re
     for (size_t i = 0; i < n; i++) {
         const weir_store_request *r = &requests[i];
         ret_hashes[i] = weir_good_key(r->key, r->key_len)
-                            ? weir_hash_soft(keys, r->policy_id, r->key, r->key_len)
+                            ? weir_hash_plain(keys, r->policy_id, r->key, r->key_len)
                             : 0;
     }
 }

@@ -34,15 +34,15 @@ typedef struct weir_hash_keys {
     weir_hash_block sum[WEIR_HASH_ROUNDS];
     weir_secret first, second; /* for keys longer than 64 bytes */
     uint8_t box[256];          /* the S-box of the version in plain C */
-    bool hard;                 /* the processor has the AES instruction */
+    bool has_aes;              /* the processor has the AES instruction */
 } weir_hash_keys;
 
 void weir_hash_init(weir_hash_keys *ret, weir_secret secret);
 
-uint64_t weir_hash_soft(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
-                        size_t len);
-uint64_t weir_hash_hard(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
-                        size_t len); /* only if keys->hard */
+uint64_t weir_hash_plain(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
+                         size_t len);
+uint64_t weir_hash_aes(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
+                       size_t len); /* only if keys->has_aes */
 
 static inline bool weir_good_key(const void *key, size_t len)
 {
@@ -54,8 +54,8 @@ static inline bool weir_good_key(const void *key, size_t len)
 static inline uint64_t weir_hash(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
                                  size_t len)
 {
-    return keys->hard ? weir_hash_hard(keys, policy_id, key, len)
-                      : weir_hash_soft(keys, policy_id, key, len);
+    return keys->has_aes ? weir_hash_aes(keys, policy_id, key, len)
+                         : weir_hash_plain(keys, policy_id, key, len);
 }
 
 /* Hashes the keys of requests. The hash is 0 for a key that is not 1..WEIR_KEY_MAX bytes. */

@@ -24,8 +24,8 @@ typedef struct sizes {
     size_t table, large, reserved;
 } sizes;
 
-/* The memory for reservations: one sixteenth of what is not for large states, at most what they can
- * use. */
+/* The memory for reservations: one sixteenth of the memory that is not for large states, and at
+ * most WEIR_RESERVE_BYTES_MAX. */
 static size_t reserved_of(size_t spare_bytes)
 {
     size_t bytes = spare_bytes / 16 / 4096 * 4096;
@@ -129,7 +129,7 @@ static void close_parts(weir_store *s)
     weir_large_close(s->large);
 }
 
-/* The parts of an image, which itself could be opened, could not. */
+/* Reports that the image was opened, but one of its parts could not be. */
 static weir_status part_error(const weir_store_options *o, weir_status st)
 {
     return weir_file_error(st, o, "", "%s",
@@ -178,7 +178,7 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
 
 static bool put_into(void *ctx, const weir_key_state *stored)
 {
-    /* A state that does not fit is dropped, and counted there. */
+    /* A state that does not fit is dropped. The new store counts it. */
     (void)!weir_store_put(ctx, stored);
     return true;
 }

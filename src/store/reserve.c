@@ -540,7 +540,7 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
     return st;
 }
 
-void weir_reserve_forgive(weir_reserve *r, uint64_t hash)
+void weir_reserve_zero_units(weir_reserve *r, uint64_t hash)
 {
     table *t = table_of(r);
     lock(t);

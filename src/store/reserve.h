@@ -92,7 +92,7 @@ void weir_reserve_copy(weir_reserve *r, weir_reserve *from);
 
 /* Call this before a key is reset. The reservations on the key stay open, with 0 units, so that
  * they have nothing to return. Takes time in proportion to the open reservations. Any thread. */
-void weir_reserve_forgive(weir_reserve *r, uint64_t hash);
+void weir_reserve_zero_units(weir_reserve *r, uint64_t hash);
 
 typedef struct weir_reserve_stats {
     uint64_t open;

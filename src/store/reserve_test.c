@@ -406,7 +406,7 @@ static void check_ids(void **unused)
 }
 
 /* A reset returns the reserved units. They are not returned a second time. */
-static void check_forgiven(void **unused)
+static void check_zero_units(void **unused)
 {
     (void)unused;
     fixture x;
@@ -415,7 +415,7 @@ static void check_forgiven(void **unused)
     set_up(&x, "fixed-window 100/h", SMALL);
     uint64_t a = make(&x, 0, s_ns, 30, 60 * s_ns), b = make(&x, 0, s_ns, 20, 60 * s_ns);
     uint64_t c = make(&x, 1, s_ns, 40, 60 * s_ns);
-    weir_reserve_forgive(x.r, 0);
+    weir_reserve_zero_units(x.r, 0);
     memset(x.fake.state[0], 0, sizeof x.fake.state[0]);
     assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 2 * s_ns, 50, &d), WEIR_OK);
     reopen(&x);
@@ -722,7 +722,7 @@ int main(void)
         cmocka_unit_test(check_ids),         cmocka_unit_test(check_reopened),
         cmocka_unit_test(check_killed),      cmocka_unit_test(check_damaged),
         cmocka_unit_test(check_model),       cmocka_unit_test(check_shared),
-        cmocka_unit_test(check_left_locked), cmocka_unit_test(check_forgiven),
+        cmocka_unit_test(check_left_locked), cmocka_unit_test(check_zero_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,7 +182,7 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    weir_reserve_forgive(s->reserved, hash);
+    weir_reserve_zero_units(s->reserved, hash);
     weir_table_reset(s->table, hash);
     weir_large_reset(s->large, hash);
     weir_store_sync_if_always(s);

@@ -84,7 +84,7 @@ static inline void weir_store_expire_due(weir_store *s, int64_t now_ns)
 static inline void weir_store_sync_if_always(weir_store *s)
 {
     if (__builtin_expect(s->sync_always, 0))
-        (void)!weir_image_sync(s->image); /* a failure is counted there; the decision stands */
+        (void)!weir_image_sync(s->image); /* counts its failures; the decision stays valid */
 }
 
 #endif

@@ -495,7 +495,7 @@ static void check_overfull(void **unused)
 
 /* No key with less than its full quota is evicted while there is an idle one: a full store of idle
  * keys accepts as many new ones. */
-static void check_fresh_go_first(void **unused)
+static void check_idle_go_first(void **unused)
 {
     (void)unused;
     weir_policy quick = policy_of("gcra 1/s burst 5"), slow = policy_of("gcra 1/h burst 5");
@@ -527,7 +527,7 @@ int main(void)
         cmocka_unit_test(check_commit_refused),
         cmocka_unit_test(check_flooding),
         cmocka_unit_test(check_overfull),
-        cmocka_unit_test(check_fresh_go_first),
+        cmocka_unit_test(check_idle_go_first),
         cmocka_unit_test(check_siphash),
         cmocka_unit_test(check_options),
         cmocka_unit_test(check_statistics),

@@ -342,7 +342,7 @@ static int64_t next_time(uint64_t *seed, int64_t t_ns)
 }
 
 /* The store's decisions on a few keys equal those of weir_check() on their private states. */
-static void answers_are_the_cores(void **state)
+static void answers_equal_the_core(void **state)
 {
     enum { KEYS = 5, STEPS = 4000 };
     const store_engine *engine = *state;
@@ -428,7 +428,7 @@ int store_suite_run(const store_engine *engine)
         cmocka_unit_test_prestate(idle_keys_are_dropped, e),
         cmocka_unit_test_prestate(budget_holds, e),
         cmocka_unit_test_prestate(closest_to_idle_is_evicted_first, e),
-        cmocka_unit_test_prestate(answers_are_the_cores, e),
+        cmocka_unit_test_prestate(answers_equal_the_core, e),
         cmocka_unit_test_prestate(batch_is_one_by_one, e),
         cmocka_unit_test_prestate(suite_threads_fixed_now, e),
         cmocka_unit_test_prestate(suite_threads_time_goes_on, e),

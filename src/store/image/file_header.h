@@ -45,9 +45,10 @@ typedef struct weir_file_header {
     port_word openings;   /* openings so far; gives each opening its id */
     port_word attached;   /* openings that were not closed; 0: closed cleanly */
     port_word written_ns; /* about when it was last written to the disk */
-    /* The machine's boot id at the last opening while no other process had the file open. */
+    /* The boot id of the machine. It is written by each opening that finds no other process with
+     * the file open. */
     uint8_t boot[16];
-    weir_clock_slots epoch;
+    weir_clock_slots clock_slots;
     uint8_t rest[3448];
 } weir_file_header;
 

@@ -63,7 +63,8 @@ weir_status weir_image_sync(weir_image *m)
 {
     if (!in_file(m))
         return WEIR_OK;
-    /* Only for people to read. Stored first, so that it reaches the disk with the rest. */
+    /* written_ns is shown to people only. It is stored first, so that it reaches the disk with the
+     * rest. */
     port_word_store_release(&m->head->written_ns, (uint64_t)port_now_ns());
     if (port_file_sync(m->head, m->bytes))
         return WEIR_OK;
@@ -406,7 +407,7 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
         uint64_t openings = port_word_load_relaxed(&old->head->openings);
         port_word_store_release(&m->head->openings, openings);
         memcpy(registry(m), registry(old), WEIR_POLICY_REGISTRY_BYTES);
-        memcpy(&m->head->epoch, &old->head->epoch, sizeof m->head->epoch);
+        memcpy(&m->head->clock_slots, &old->head->clock_slots, sizeof m->head->clock_slots);
         st = attach(m, options);
     }
     if (st != WEIR_OK) {
@@ -479,7 +480,7 @@ const weir_processes *weir_image_processes(const weir_image *m)
 
 weir_clock_slots *weir_image_clock_slots(weir_image *m)
 {
-    return &m->head->epoch;
+    return &m->head->clock_slots;
 }
 
 const uint8_t *weir_image_secret(const weir_image *m)

@@ -29,8 +29,8 @@ typedef struct weir_state_file {
 #define WEIR_STATE_FILE_NONE                                                                       \
     ((weir_state_file){.fd = -1, .replaces = -1, .claim = WEIR_LOCK_FILE_NONE})
 
-/* Whether another opening uses the file; and the message that says which process does. The latter
- * returns WEIR_E_BUSY. */
+/* Whether another opening uses the file. weir_state_file_used_error() writes the message that names
+ * the other process, and returns WEIR_E_BUSY. */
 bool weir_state_file_is_used(int fd);
 weir_status weir_state_file_used_error(const weir_store_options *options, int fd, const char *what);
 

@@ -8,10 +8,10 @@
 enum {
     SWEEP = 2,       /* blocks to look at for each new block */
     SWEEP_FULL = 64, /* the same if the memory is full */
-    SAMPLE = 16,     /* blocks in the sample for an eviction ... */
-    SAMPLE_AT = 4,   /* ... taken at so many random places */
-    EVICTIONS = 8,   /* evictions before a whole stretch is cleared ... */
-    ANY_SIZE = 2,    /* ... the first of which ignore the size of the victim */
+    SAMPLE = 16,     /* blocks in the sample for an eviction */
+    SAMPLE_AT = 4,   /* random places from which the sample is taken */
+    EVICTIONS = 8,   /* evictions before a whole stretch is cleared */
+    ANY_SIZE = 2,    /* how many of them, the first ones, ignore the size of the victim */
     LIST = 64,
     FAR_UNITS = 1024, /* a block of more units is worth a long search */
     PASSES = 3,       /* tries to clear a stretch, in case other threads take it */
@@ -195,7 +195,7 @@ static bool could_fit(weir_large *l, const weir_block_request *want, uint64_t un
     return units < want->keep_at || units <= b->units - end;
 }
 
-/* Frees memory for a block and allocates it, if the memory is full. */
+/* Allocates a block in full memory: frees or evicts other blocks first. */
 static uint64_t alloc_evicting(weir_large *l, const weir_block_request *want, port_word *pending)
 {
     weir_allocator *b = &l->blocks;
@@ -217,7 +217,7 @@ static uint64_t alloc_evicting(weir_large *l, const weir_block_request *want, po
     return at;
 }
 
-/* If so, a long search for a small gap is not worthwhile. */
+/* Whether a long search for a small gap is not worthwhile. */
 static bool nearly_full(const weir_allocator *b)
 {
     return port_word_load_relaxed(&b->head->used) > b->units - b->units / 8;

@@ -27,7 +27,7 @@ void weir_index_repair(weir_large *l, weir_stripe *s)
 void weir_index_lock(weir_large *l, weir_stripe *s)
 {
     weir_lock_result got = weir_robust_lock(&s->lock, l->blocks.processes);
-    /* Not idle without a dead owner: damaged. */
+    /* An open transaction without a dead owner is damage. */
     if (got == WEIR_LOCK_OWNER_DIED || !weir_stripe_idle(s))
         weir_index_repair(l, s);
 }
@@ -107,7 +107,6 @@ void weir_index_remove(weir_large *l, weir_stripe *s, port_word *link, uint64_t 
     weir_stripe_free(s, &l->blocks, at);
 }
 
-/* Takes a block out of the index until what is tried is kept or dropped. */
 weir_status weir_index_detach(weir_large *l, weir_stripe *s, port_word *link, uint64_t at)
 {
     if (!weir_stripe_journal(s, &l->blocks, &link, 1, true) || !weir_stripe_mark_removed(s, at))
@@ -116,7 +115,6 @@ weir_status weir_index_detach(weir_large *l, weir_stripe *s, port_word *link, ui
     return WEIR_OK;
 }
 
-/* Puts a born block into the index, in the place of the block `old` if that is not 0. */
 weir_status weir_index_insert(weir_large *l, weir_stripe *s, uint64_t hash, uint64_t at,
                               uint64_t old)
 {

@@ -39,10 +39,11 @@ void weir_large_close(weir_large *l); /* accepts NULL */
 typedef struct weir_large_call {
     const weir_policy *policy;
     uint64_t hash;
-    int64_t now_ns; /* 0..WEIR_NOW_NS_MAX. A time before the stripe's time is treated as that */
+    int64_t now_ns; /* 0..WEIR_NOW_NS_MAX. The decision is at the later of now_ns and the stripe's
+                       time */
     weir_state_fn fn;
     void *ctx;
-    int64_t refund; /* units that fn passes to weir_refund(); 0 if it does not call that */
+    int64_t refund; /* units that fn passes to weir_refund(); 0 if fn does not call it */
     bool any_words; /* fn may write words that weir_check() and weir_refund() do not write */
     weir_when_full when_full;
 } weir_large_call;
@@ -50,8 +51,8 @@ typedef struct weir_large_call {
 /* Runs fn on the state of a key, with its stripe locked, at the state's level. If fn returns
  * WEIR_E_ROOM, it runs again at the next level. The new state is stored, unless the key is idle.
  * Returns the status of fn; WEIR_E_NOMEM if the state would not fit even if all other keys were
- * evicted; WEIR_E_FULL if it does not fit and when_full is WEIR_REFUSE. Then nothing was
- * written. */
+ * evicted; WEIR_E_FULL if it does not fit and when_full is WEIR_REFUSE. On any of these errors
+ * nothing was written. */
 weir_status weir_large_run(weir_large *l, const weir_large_call *call);
 
 /* Resets a key. */

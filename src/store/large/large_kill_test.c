@@ -126,8 +126,8 @@ static weir_large *open_after_kills(arena *a)
     return l;
 }
 
-/* Each returned charge is there. Of the others, at most one transaction for each killed child is
- * there, and then as a whole. */
+/* Every charge that was returned has survived. At most one more transaction for each killed child
+ * has survived, and only as a whole. */
 static void answers_survive(void **unused)
 {
     (void)unused;

@@ -50,7 +50,7 @@ static void fill_memory(weir_large *l, const weir_policy *p)
 }
 
 /* A log that has grown and is idle now. */
-static void let_go_stale(weir_large *l, const weir_policy *p)
+static void grow_and_let_idle(weir_large *l, const weir_policy *p)
 {
     for (int i = 0; i < 9; i++)
         take(l, p, 0, 1000000000 + i, 1);
@@ -121,7 +121,7 @@ static const scene scenes[] = {
      charge_zero},
     {"an eviction", "sliding-log 40/10s", fill_memory, charge_zero},
     {"evictions to grow", "sliding-log 40/10s & sliding-log 50/10s", fill_memory, charge_all},
-    {"an idle log that shrinks", "sliding-log 40/10s", let_go_stale, charge_zero},
+    {"an idle log that shrinks", "sliding-log 40/10s", grow_and_let_idle, charge_zero},
     {"an update on a copy", "sliding-slices 40/10s slices 200", charge_all, charge_any_words},
     {"a reset", "sliding-log 40/10s", charge_all, reset_zero},
     {"a refund", "sliding-log 40/10s", fill_level, give_back},

@@ -85,7 +85,7 @@ static void logs_are_sized_by_what_they_hold(void **unused)
 }
 
 /* States of every kind give the same answers as a bare state and weir_check(), as time passes. */
-static void answers_are_the_cores(void **unused)
+static void answers_equal_the_core(void **unused)
 {
     (void)unused;
     static const char *const texts[] = {
@@ -440,7 +440,7 @@ static void threads_charge_no_more_than_there_is(void **unused)
     close_fixture(&f);
 }
 
-static void threads_fight_for_room(void **unused)
+static void threads_in_full_memory(void **unused)
 {
     (void)unused;
     fixture f;
@@ -456,7 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening),
         cmocka_unit_test(logs_are_sized_by_what_they_hold),
-        cmocka_unit_test(answers_are_the_cores),
+        cmocka_unit_test(answers_equal_the_core),
         cmocka_unit_test(full_and_refilled),
         cmocka_unit_test(wide_among_small),
         cmocka_unit_test(refusing_when_full),
@@ -466,7 +466,7 @@ int main(void)
         cmocka_unit_test(contents_move),
         cmocka_unit_test(bad_contents),
         cmocka_unit_test(threads_charge_no_more_than_there_is),
-        cmocka_unit_test(threads_fight_for_room),
+        cmocka_unit_test(threads_in_full_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The journal works by the order of its stores: a record is stored before the journal's new length,
- * the length before the changed words, the words before the length returns to 0, and that before
- * the next record. */
+/* The journal relies on the order of stores. A transaction stores first the record, then the new
+ * length of the journal, then the changed words, and last the length 0. The record of the next
+ * transaction follows. */
 
 #include "store/large/stripe.h"
 

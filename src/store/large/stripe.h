@@ -17,7 +17,7 @@
 
 enum {
     WEIR_JOURNAL_MAX = 112,
-    /* The part reserved for changes of up to three words; enough for 16 tries. */
+    /* Records that only changes of the index may use: three for each of 16 tries. */
     WEIR_JOURNAL_SPARE = 48,
     WEIR_STRIPE_PENDING = 36, /* two for each of 16 tries, and a few temporary ones */
 };

@@ -299,9 +299,9 @@ static unsigned undo_of(uint64_t header)
     return (unsigned)(header >> WEIR_UNDO_AT) & 255;
 }
 
-/* A header with a version that no reader can have seen. Its low bits follow the version in the
- * locked header, its high bits are the current time. */
-static uint64_t header_anew(uint64_t contents, uint64_t locked)
+/* A header with a version that no reader can have seen. The low bits of the version follow those in
+ * the locked header, and its high bits are the current time. */
+static uint64_t unseen_header(uint64_t contents, uint64_t locked)
 {
     uint64_t version = (uint64_t)port_steady_ns() << 13 | ((locked >> WEIR_REMEMBERED_AT) + 1);
     return version << WEIR_VERSION_AT | (contents & WEIR_CONTENTS);
@@ -311,7 +311,7 @@ static void empty(const weir_bucket_array *a, weir_bucket *b, uint64_t locked)
 {
     weir_line l = {.word = {locked}};
     port_add_relaxed(a->damaged, (uint64_t)__builtin_popcount(weir_line_live(&l)));
-    port_word_store_release(&b->word[0], header_anew(WEIR_OVERFLOWED, locked));
+    port_word_store_release(&b->word[0], unseen_header(WEIR_OVERFLOWED, locked));
 }
 
 /* Restores the old contents from an undo record, if the record belongs to this lock. */
@@ -328,7 +328,7 @@ static void restore(const weir_bucket_array *a, weir_bucket *b, uint64_t locked,
     }
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
         port_word_store_release(&b->word[i], port_word_load_relaxed(&r->word[i - 1]));
-    port_word_store_release(&b->word[0], header_anew(before, locked));
+    port_word_store_release(&b->word[0], unseen_header(before, locked));
 }
 
 /* Repairs a bucket whose lock owner died. Several threads may try at once; one of them succeeds. */
@@ -344,7 +344,7 @@ static void repair(const weir_bucket_array *a, weir_bucket *b, uint64_t locked)
         if (!port_word_cas_acquire(&b->word[0], &locked, now_locked))
             return;
         if (weir_line_sound(&l))
-            port_word_store_release(&b->word[0], header_anew(locked, locked));
+            port_word_store_release(&b->word[0], unseen_header(locked, locked));
         else
             empty(a, b, locked);
         return;

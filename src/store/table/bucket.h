@@ -42,9 +42,8 @@
  *
  * Crash safety: a writer may be killed between any two stores. The bucket must then have its old or
  * its new contents. Where a single store makes the change, no undo record is needed: the time of a
- * TIME entry is one word; an added entry is valid from the header that has it; a dropped entry is
- * gone from the header that no longer has it. Before any other change, the old words are saved in
- * the undo log. */
+ * TIME entry is one word; the store of the header makes an added entry valid, and a dropped entry
+ * invalid. Before any other change, the old words are saved in the undo log. */
 
 #include "port/atomic.h"
 #include "store/robust_lock.h"

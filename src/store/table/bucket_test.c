@@ -529,14 +529,14 @@ static void record_of_another_moment(void **state)
             weir_bucket_repair_all(&k);
         weir_bucket_copy(&k, &g.buckets[HERE], &got);
         assert_int_equal(weir_line_live(&got), 0);
-        assert_true(got.word[0] & WEIR_OVERFLOWED); /* because that is not known */
+        assert_true(got.word[0] & WEIR_OVERFLOWED); /* its old value is unknown */
         assert_int_equal(port_load_relaxed(&g.damaged), 3);
         assert_int_equal(port_word_load_relaxed(&r->owner), 0);
     }
 }
 
 /* An invalid bucket is emptied when it is read, locked or not. */
-static void bucket_of_rubbish(void **state)
+static void invalid_bucket(void **state)
 {
     (void)state;
     static ground g;
@@ -695,7 +695,7 @@ int main(void)
         cmocka_unit_test(writers_are_killed),
         cmocka_unit_test(lock_without_record),
         cmocka_unit_test(record_of_another_moment),
-        cmocka_unit_test(bucket_of_rubbish),
+        cmocka_unit_test(invalid_bucket),
         cmocka_unit_test(all_records_left),
         cmocka_unit_test(threads),
     };

@@ -151,8 +151,9 @@ static bool may_fit(const weir_bucket *b, weir_form form, int64_t seen_ns)
     return weir_line_fits(&l, form);
 }
 
-/* Locks the other bucket of entry i of `from`. Returns NULL if that is locked, also by this set, in
- * which the order of writes would be wrong. */
+/* Locks the other bucket of entry i of `from`. Returns NULL if that bucket is locked. If this set
+ * has it, the bucket cannot be used either: the commit would write the buckets in the wrong
+ * order. */
 static weir_locked_bucket *lock_other(weir_table *t, weir_lock_set *h,
                                       const weir_locked_bucket *from, unsigned i)
 {
@@ -236,7 +237,7 @@ static bool displace_one(weir_table *t, weir_lock_set *h, weir_locked_bucket *l,
 }
 
 /* Evicts from the one of two buckets whose last victim is closer to idle. The new key is never the
- * victim, however close to idle it is: it would never be limited. */
+ * victim, however close to idle it is: otherwise it would never be limited. */
 static weir_locked_bucket *evict(weir_table *t, weir_locked_bucket *first,
                                  weir_locked_bucket *alternate, weir_form form)
 {
@@ -353,7 +354,7 @@ weir_status weir_cuckoo_write(weir_table *t, weir_lock_set *h, const weir_bucket
     weir_line_drop(&l->line, 1u << i);
     weir_status st = weir_cuckoo_insert(t, h, at, e, seen_ns);
     if (st != WEIR_OK)
-        /* It fits again: entries may have been dropped, none were added. */
+        /* The old entry still fits: entries may have been dropped, none were added. */
         weir_line_add(&l->line, &was);
     else if (e->alternate != was.alternate)
         write_first(weir_lock_set_find(h, e->alternate ? at->alternate : at->first), l);

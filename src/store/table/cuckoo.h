@@ -100,7 +100,7 @@ enum { WEIR_SEEN_STEP_NS = 1000000 }; /* so that seen_ns is written at most 1000
 static inline int64_t weir_table_see(weir_table *t, int64_t now_ns)
 {
     uint64_t seen_ns = port_word_load_relaxed(&t->head->seen_ns);
-    /* Ends: a failed try means that it advanced. */
+    /* The loop ends: a failed compare-and-swap means that seen_ns has advanced. */
     while (now_ns - (int64_t)seen_ns > WEIR_SEEN_STEP_NS) {
         if (port_word_cas_relaxed(&t->head->seen_ns, &seen_ns, (uint64_t)now_ns))
             return now_ns;

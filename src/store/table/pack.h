@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_PACK_H
 #define WEIR_STORE_PACK_H
-/* Compact encoding of states in the table. What follows from the policy and from the time at which
- * the key is idle is not stored. So states of 16 bytes take 18 or 20 bytes including their tag. The
- * encoding loses only differences that have no effect. No other part of the store knows the formats
- * of states. */
+/* Compact encoding of states in the table. It does not store values that can be computed from the
+ * policy and from the time at which the key is idle. So a state of 16 bytes takes 18 or 20 bytes
+ * including its tag. The encoding loses only differences that have no effect. No other part of the
+ * store knows the formats of states. */
 
 #include "store/table/bucket.h"
 

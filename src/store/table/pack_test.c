@@ -156,8 +156,8 @@ static void probe(const weir_policy *p, const words *a, const words *b, int64_t 
     }
 }
 
-/* fresh_at_ns is the time at which the state is idle, as exactly as its kind promises. It is
- * INT64_MAX if that is never. */
+/* fresh_at_ns is the time at which the state is idle. For a sliding-counter it may be later. It is
+ * INT64_MAX if the state is never idle. */
 static void check_time(const weir_policy *p, const words *state, const weir_bucket_entry *e,
                        int64_t now_ns)
 {

@@ -294,8 +294,8 @@ weir_table_stats weir_table_stats_get(weir_table *t)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* A time out of range, which only a damaged file can have, would end every decision. Resets it to
- * 0. */
+/* A time out of range, which only a damaged file can have, would make every decision fail. Resets
+ * it to 0. */
 static void repair_time(weir_table_head *h)
 {
     uint64_t seen_ns = port_word_load_relaxed(&h->seen_ns);

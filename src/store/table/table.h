@@ -38,7 +38,7 @@ void weir_table_close(weir_table *t); /* accepts NULL; the memory stays as it is
 
 /* Runs fn on the state of `hash` at level WEIR_LEVEL_MAX, and stores the new state.
  *  p       weir_table_words(p) is not 0.
- *  now_ns  0..WEIR_NOW_NS_MAX. A time before weir_table_now() is treated as that.
+ *  now_ns  0..WEIR_NOW_NS_MAX. The call is at the later of now_ns and the table's time.
  * Returns the status of fn; WEIR_E_FULL if the state does not fit: then nothing changed. */
 weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                            weir_state_fn fn, void *ctx);

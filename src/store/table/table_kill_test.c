@@ -112,8 +112,8 @@ static void open_arena(arena *a)
     weir_table_close(t);
 }
 
-/* Each returned charge is there. Of the others, at most one for each killed child is there. No lock
- * stays locked, and nothing is dropped as damaged. */
+/* Every charge that was returned has survived. At most one more charge for each killed child has
+ * survived. No lock stays locked, and nothing is dropped as damaged. */
 static void answers_survive(void **unused)
 {
     (void)unused;

@@ -95,7 +95,7 @@ static void four(weir_table *t)
         take(t, add(colliding(n), &c.tat), at_ns, true, 10 + (int64_t)n);
 }
 
-static void four_of_which_one_is_fresh(weir_table *t)
+static void four_of_which_one_is_idle(weir_table *t)
 {
     add(colliding(0), &c.tat);
     for (uint64_t n = 1; n <= 4; n++)
@@ -217,8 +217,8 @@ static const scene scenes[] = {
     {"an update to a larger form", a_large_count, charge_one},
     {"an update that moves to the other bucket", a_large_count_in_a_full_bucket, charge_one},
     {"a new key in its alternate bucket", four, charge_hot},
-    {"a new key in the place of an idle one", four_of_which_one_is_fresh, charge_hot},
-    {"the same, without the fast path", four_of_which_one_is_fresh, charge_one},
+    {"a new key in the place of an idle one", four_of_which_one_is_idle, charge_hot},
+    {"the same, without the fast path", four_of_which_one_is_idle, charge_one},
     {"an eviction", eight, charge_hot},
     {"a displacement", four_loners_each, charge_hot},
     {"displacements for a larger entry", loners_and_a_log, charge_one},

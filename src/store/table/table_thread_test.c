@@ -64,8 +64,8 @@ static int64_t run_workers(fixture *f, void *(*fn)(void *))
     return allowed;
 }
 
-/* Twice as many keys as their two buckets hold, of all forms. In every other round, the key that is
- * farthest from idle, which is therefore never evicted. */
+/* Charges random keys, of all forms, that share two buckets: twice as many as fit. In every other
+ * round, also charges the key farthest from idle, which is therefore never evicted. */
 static void *crowd(void *arg)
 {
     worker *w = arg;
@@ -127,7 +127,10 @@ static void bursts_of_all(void **state)
 
 /* A running clock: idle keys are dropped while other threads charge them. No key is admitted more
  * than its burst and its rate allow. */
-enum { CLOCK_KEYS = 2, CLOCK_ROUNDS = 20000 }; /* of pair; twice as many of tat: they fit */
+enum {
+    CLOCK_KEYS = 2, /* of `pair`, and twice as many of `tat`: they all fit */
+    CLOCK_ROUNDS = 20000
+};
 
 static void *take_as_time_goes(void *arg)
 {
