@@ -211,8 +211,8 @@ def offset_spans(zone, begin_s, end_s):
 def day_start(zone, date):
     """Returns the first instant whose local time is 00:00 of that date or later, in ns.
 
-    If the clock shows midnight twice, that is the first time. If it skips midnight, that is the time of the
-    clock change. If it skips several dates, all of them start at that instant.
+    If the clock shows midnight twice, the result is the first time. If it skips midnight, the result is the
+    time of the clock change. If it skips several dates, all of them start at that instant.
     """
     midnight_s = (date - EPOCH.date()).days * 24 * HOUR_S
     for begin_s, end_s, offset in offset_spans(zone, midnight_s - 26 * HOUR_S, midnight_s + 26 * HOUR_S):
@@ -440,7 +440,7 @@ def remaining(algorithm, state, now):
 
 
 def retry_after(algorithm, state, now, cost):
-    """Returns the smallest wait after which the request is allowed, 0 if it is now, None if it never is."""
+    """Returns the smallest wait after which the request is allowed, 0 if it is allowed now, None if it never is."""
     if cost > algorithm.limit:
         return None
     return first_true(lambda d: algorithm.allows(state, now + d, cost), 0)

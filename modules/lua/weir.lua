@@ -329,8 +329,8 @@ function gcra.write(_, s)
   return write_parts(s.q, s.r)
 end
 
--- The same state, stored as the time of the last charge and the level of the bucket: the time that
--- it needed to drain then.
+-- Buckets other than gcra. The state is that of GCRA, stored as the time of the last charge and the
+-- level of the bucket after it. The level is the time in which the bucket drains.
 local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, early = rate.early,
   left = rate.left, charge = rate.charge, refund = rate.refund }
 
@@ -350,7 +350,7 @@ function bucket.write(_, s, now)
   return whole(now), write_parts(s.q - now, s.r)
 end
 
--- A bucket that refills in steps. The state is how many tokens it lacked at which step.
+-- A bucket that refills in steps. The state is a step and how many tokens the bucket lacked then.
 local steps = { fields = { 'step', 'level' } }
 
 function steps.read(_, s, step, level)
@@ -637,7 +637,7 @@ function row.look(L, s, now)
   return true
 end
 
--- Returns the first entry up to which the counting entries have at least `units`.
+-- Returns the first entry at which the sum of the entries that count is `units` or more.
 local function reached(s, units)
   if units == s.sum then
     return s.next - 1

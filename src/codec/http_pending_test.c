@@ -114,7 +114,7 @@ static void check_cuts(void **unused)
     rig local, far;
     rig_open(&local, WEIR_ENGINE_LOCAL);
     send(&local, pipeline, len, len, OUT_PAUSE);
-    assert_int_equal(local.engine->asked, 0);
+    assert_int_equal(local.engine->submitted, 0);
     for (size_t piece = 1; piece <= len; piece += piece < 100 ? 1 : 97) {
         rig_open(&far, WEIR_ENGINE_REDIS);
         send(&far, pipeline, len, piece, piece % 2 ? OUT_PAUSE : 300);

@@ -261,7 +261,7 @@ static void replies_are_those_of_a_local_daemon(void **unused)
         assert_int_equal(weir_buffer_len(&remote.replies), weir_buffer_len(&local.replies));
         assert_memory_equal(weir_buffer_data(&remote.replies), weir_buffer_data(&local.replies),
                             weir_buffer_len(&local.replies));
-        assert_true(remote.redis->asked > 0 && remote.hybrid->asked > 0);
+        assert_true(remote.redis->submitted > 0 && remote.hybrid->submitted > 0);
         rig_close(&remote);
     }
     rig_close(&local);

@@ -376,11 +376,11 @@ static void check_no_engine(void **unused)
     assert_true(weir_service_peek(service, &completion, &requests[0], now_ns));
     assert_int_equal(requests[0].status, WEIR_E_UNSUPPORTED);
     weir_throttle t = {1, 1, 60, 1};
-    weir_throttle_result said;
+    weir_throttle_result result;
     weir_limiter_set_default_engine(limiter, WEIR_ENGINE_REDIS);
-    assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &said));
-    assert_int_equal(said.status, WEIR_E_UNSUPPORTED);
-    assert_non_null(said.why);
+    assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &result));
+    assert_int_equal(result.status, WEIR_E_UNSUPPORTED);
+    assert_non_null(result.why);
     assert_int_equal(counts_of(WEIR_COUNTS_THROTTLE).failed, 1);
     weir_service_set_engine(service, WEIR_ENGINE_REDIS, &redis->engine);
 }
@@ -432,23 +432,24 @@ static void check_throttle(void **unused)
     (void)unused;
     weir_limiter_set_default_engine(limiter, WEIR_ENGINE_HYBRID);
     weir_throttle t = {.max_burst = 1, .count = 1, .period_s = 60, .quantity = 1};
-    weir_throttle_result said;
+    weir_throttle_result result;
     for (int i = 0; i < 3; i++) {
-        assert_false(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &said));
+        assert_false(
+            weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &result));
         assert_int_equal(hybrid->waiting[0].batch->request[0].verb, WEIR_VERB_THROTTLE);
         fake_reply(hybrid, 0, now_ns);
-        assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &said));
-        assert_int_equal(said.status, WEIR_OK);
-        assert_int_equal(said.answer.limited, i == 2);
+        assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &result));
+        assert_int_equal(result.status, WEIR_OK);
+        assert_int_equal(result.answer.limited, i == 2);
     }
     hybrid->immediate = true;
     t.count = 0;
-    assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &said));
-    assert_int_equal(said.status, WEIR_E_RANGE);
-    assert_int_equal(said.numbers, WEIR_THROTTLE_ZERO_RATE);
-    assert_true(weir_service_throttle(service, &completion, &t, text_of(""), now_ns, &said));
-    assert_int_equal(said.status, WEIR_E_RANGE);
-    assert_int_equal(said.numbers, WEIR_THROTTLE_OK);
+    assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &result));
+    assert_int_equal(result.status, WEIR_E_RANGE);
+    assert_int_equal(result.numbers, WEIR_THROTTLE_ZERO_RATE);
+    assert_true(weir_service_throttle(service, &completion, &t, text_of(""), now_ns, &result));
+    assert_int_equal(result.status, WEIR_E_RANGE);
+    assert_int_equal(result.numbers, WEIR_THROTTLE_OK);
     weir_counts c = counts_of(WEIR_COUNTS_THROTTLE);
     assert_true(c.allowed == 2 && c.denied == 1 && c.failed == 2);
 }
@@ -563,7 +564,7 @@ static void check_take_all_errors(void **unused)
     assert_int_equal(requests[1].status, WEIR_E_UNSUPPORTED);
     assert_non_null(requests[1].why);
     assert_int_equal(requests[0].status, WEIR_OK);
-    assert_int_equal(redis->asked, 0);
+    assert_int_equal(redis->submitted, 0);
     assert_true(weir_service_take_all(service, NULL, requests, 1, now_ns, &all));
     assert_int_equal(all.status, WEIR_E_UNSUPPORTED);
     redis->status = WEIR_E_IO;

@@ -22,12 +22,12 @@ typedef struct fake_batch {
 typedef struct fake_engine {
     weir_engine engine;
     weir_store *store;
-    bool immediate; /* answers from within submit() */
-    bool files_as_store;
-    bool by_error;      /* answers by on_error: closed if the rule says so, else open */
-    weir_status status; /* of all answers, if not WEIR_OK */
-    const char *reason; /* for that status */
-    size_t asked;       /* requests submitted */
+    bool immediate;      /* answers from within submit() */
+    bool files_as_store; /* keeps states under the ids of the service's store */
+    bool by_error;       /* answers by on_error: closed if the rule says so, else open */
+    weir_status status;  /* of all answers, if not WEIR_OK */
+    const char *reason;  /* for that status */
+    size_t submitted;    /* requests submitted */
     size_t batches, abandoned;
     fake_batch waiting[FAKE_BATCHES_MAX];
 } fake_engine;
@@ -155,7 +155,7 @@ FAKE bool fake_submit(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
 {
     fake_engine *f = (fake_engine *)e;
     fake_require(r->len >= 1 && r->len <= WEIR_ENGINE_BATCH_MAX && r->done);
-    f->asked += r->len;
+    f->submitted += r->len;
     if (f->immediate) {
         fake_answer(f, r, now_ns);
         return true;

@@ -158,7 +158,7 @@ static uint32_t index_of_name(weir_limiter *l, const char *name)
     return (uint32_t)l->names++;
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static void activate(weir_limiter *l, weir_rules *rules)
 {
     for (size_t i = 0; i < rules->len; i++) {

@@ -17,7 +17,7 @@ void weir_policy_cache_close(weir_policy_cache *t); /* accepts NULL */
 
 /* Finds or parses a policy. The policy is valid until weir_policy_cache_collect(), or while it is
  * pinned.
- *  ret_id     the store files the policy's states under it.
+ *  ret_id     the id under which the store keeps the policy's states.
  *  ret_error  written if the text is not a policy.
  * Returns WEIR_OK; WEIR_E_NOMEM; or as weir_policy_parse(). */
 WEIR_NODISCARD weir_status weir_policy_cache_find(weir_policy_cache *t, const char *text,

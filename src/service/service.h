@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_SERVICE_H
 #define WEIR_SERVICE_SERVICE_H
-/* Requests -> decisions. A service finds the rule or the inline policy of each request, and lets
- * the store or another engine decide. Each thread has one service; all services share a limiter
- * (limiter.h). It must not know sockets or protocols. */
+/* A service finds the rule or the inline policy of each request, and lets the store or another
+ * engine decide. Each thread has one service; all services share a limiter (limiter.h). It must not
+ * know sockets or protocols. */
 
 #include "port/buffer.h"
 #include "port/text.h"
@@ -126,8 +126,8 @@ typedef struct weir_all_result {
  * weir_store_take_many(). Each request gets its own decision; if the whole is denied, that is the
  * decision it would get alone.
  *  - A key on an allow list is not charged and denies nothing. A key on a deny list denies all.
- *  - A rule in shadow denies nothing. It is charged, if its limit allows it, when all others are
- *    allowed: so its counters show the requests that really passed.
+ *  - A rule in shadow denies nothing. Its request is charged only if all others are allowed and
+ *    its own limit allows it, so its counters show the requests that really passed.
  *  - An allowed call counts for each request, a denied call only for the request that denied.
  *  - All states must be kept by one engine, except for keys on lists. Else a request fails with
  *    WEIR_E_UNSUPPORTED.

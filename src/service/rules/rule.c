@@ -46,8 +46,8 @@ static weir_status read_limit(weir_rule_limit *limit, const weir_zones *zones, c
     return st;
 }
 
-/* The id that the store files states under. The rule's name is hashed into it, so that two rules
- * with the same policy text do not share states. */
+/* Returns the id under which the store keeps the states. The rule's name is hashed into it, so that
+ * two rules with the same policy text do not share states. */
 static uint64_t limit_id(const weir_store *store, const weir_policy *p, const char *name)
 {
     weir_secret secret = {weir_store_policy_id(store, p), 0x6e616d6564};

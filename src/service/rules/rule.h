@@ -14,7 +14,7 @@
 /* A limit: of the rule itself, or of an override. */
 typedef struct weir_rule_limit {
     weir_policy policy;
-    uint64_t id;     /* the store files states under it */
+    uint64_t id;     /* the store keeps the states under this id */
     char *text;      /* the policy text as it was given */
     char *canonical; /* the policy text as weir_policy_print() writes it */
     size_t canonical_len;
@@ -74,7 +74,8 @@ weir_rules *weir_rules_with(const weir_rules *old, const char *name, size_t len,
 /* Returns the rule with a name, or NULL. */
 const weir_rule *weir_rules_find(const weir_rules *rules, const char *name, size_t len);
 
-/* One enum and not two flags: the caller reads it right after it was written. */
+/* One enum and not two flags: it is read right after it was written, and two stores cannot be
+ * forwarded to one load. */
 typedef enum weir_on_list { WEIR_ON_NO_LIST, WEIR_ON_ALLOW_LIST, WEIR_ON_DENY_LIST } weir_on_list;
 
 /* How a rule treats a key. */

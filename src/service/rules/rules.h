@@ -62,8 +62,8 @@ typedef struct weir_rules weir_rules;
  * takes over.
  *  specs  n specs with different names.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE if a number is out of its range; or WEIR_E_SYNTAX,
- * WEIR_E_RANGE or WEIR_E_ZONE for a bad name, policy text or pattern. It returns no message: a
- * reader of specs finds errors by weir_rule_name_check(), weir_policy_parse() and
+ * WEIR_E_RANGE or WEIR_E_ZONE for a bad name, policy text or pattern. It returns no message: for
+ * messages, check the specs before with weir_rule_name_check(), weir_policy_parse() and
  * weir_key_patterns_add(). */
 WEIR_NODISCARD weir_status weir_rules_build(weir_rules **ret, const weir_store *store,
                                             const weir_zones *zones, const weir_rule_spec *specs,

@@ -30,7 +30,8 @@ uint64_t weir_sampler_random(uint64_t *state);
  * does it because of a hit. Writes *left. */
 void weir_sampler_begin(weir_sampler *s, int64_t *left, uint64_t *random);
 
-/* Returns the units that the request that made *left 0 or less is counted with. Writes *left. */
+/* To be called once a request has made *left 0 or less. Returns the units with which that request
+ * is counted. Writes *left. */
 uint64_t weir_sampler_hit(weir_sampler *s, int64_t *left, uint64_t *random);
 
 #endif

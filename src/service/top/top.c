@@ -39,7 +39,7 @@ const char *weir_top_of_name(weir_top_of of)
     return of == WEIR_TOP_DENIED ? "denied" : "allowed";
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static bool find_policy(const weir_limiter *l, weir_slice policy, size_t *ret)
 {
     const weir_rule *rule = weir_rules_find(l->rules, policy.at, policy.len);

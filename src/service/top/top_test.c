@@ -180,18 +180,18 @@ static void check_intervals(void **unused)
         weir_sampler s = {.next = shift};
         int64_t left;
         weir_sampler_begin(&s, &left, &random);
-        uint64_t asked = 0, hit = 0, interval = UINT64_C(1) << shift;
+        uint64_t cost_sum = 0, hit = 0, interval = UINT64_C(1) << shift;
         for (int i = 0; i < 20000; i++) {
             uint64_t x = weir_sampler_random(&random);
             int64_t cost = 1 + (int64_t)(x % 7 == 0 ? x / 7 % 10000 : x / 7 % 5);
-            asked += (uint64_t)cost;
+            cost_sum += (uint64_t)cost;
             left -= cost;
             if (left <= 0)
                 hit += weir_sampler_hit(&s, &left, &random);
             assert_true(left > 0 && left < 2 * (int64_t)interval);
-            assert_true(hit <= asked + interval && asked < hit + interval);
+            assert_true(hit <= cost_sum + interval && cost_sum < hit + interval);
         }
-        assert_true(shift > 0 || asked == hit);
+        assert_true(shift > 0 || cost_sum == hit);
     }
 }
 

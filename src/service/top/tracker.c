@@ -10,8 +10,8 @@
 
 enum {
     STREAMS = COUNT_FAILED, /* verdicts that are tracked */
-    SAMPLES = 1024,         /* about how many requests are sampled in a second, in all streams */
-    SAMPLES_MIN = 16        /* and at least in each stream */
+    SAMPLES = 1024,  /* about how many requests are sampled in a second, in all streams together */
+    SAMPLES_MIN = 16 /* the minimum for each stream */
 };
 
 static const weir_top_of verdict[STREAMS] = {

@@ -27,9 +27,9 @@ typedef struct weir_top_tracker weir_top_tracker;
 weir_top_tracker *weir_top_tracker_open(weir_top_shared *shared, size_t policies);
 void weir_top_tracker_close(weir_top_tracker *w); /* accepts NULL */
 
-/* Samples a request. Called once lefts[which] is 0 or less, as it is at first: the caller subtracts
- * the cost of each request from it. Writes lefts[which]; the first call for a policy writes all its
- * lefts.
+/* Samples a request. The caller subtracts the cost of each request from lefts[which], which is 0 at
+ * first, and calls this function once the result is 0 or less. Writes lefts[which]; the first call
+ * for a policy writes all its lefts.
  *  w      NULL: nothing is tracked, and lefts[which] becomes so high that no call follows.
  *  which  the counter of the verdict, COUNT_ALLOWED to COUNT_DENY_LISTED.
  *  lefts  one for each counter of the policy; they must not move. */
