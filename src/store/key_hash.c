@@ -148,7 +148,7 @@ PORT_AES static inline __m128i key_of(const block *b)
     return _mm_loadu_si128((const __m128i *)b);
 }
 
-PORT_AES static inline __m128i lane_hard(__m128i x, const block keys[1 + WEIR_HASH_ROUNDS])
+PORT_AES static inline __m128i lane_aes(__m128i x, const block keys[1 + WEIR_HASH_ROUNDS])
 {
     x = _mm_xor_si128(x, key_of(&keys[0]));
     x = _mm_aesenc_si128(x, key_of(&keys[1]));
@@ -167,17 +167,17 @@ PORT_AES static inline uint64_t hash_aes(const weir_hash_keys *keys, uint64_t po
 {
     __m128i sum = _mm_set_epi64x((long long)len, (long long)policy_id);
     if (len >= 16 && len <= 32) {
-        __m128i head = lane_hard(bytes16(p), keys->lane[0]);
-        __m128i tail = lane_hard(bytes16(p + len - 16), keys->lane[1]);
+        __m128i head = lane_aes(bytes16(p), keys->lane[0]);
+        __m128i tail = lane_aes(bytes16(p + len - 16), keys->lane[1]);
         sum = _mm_xor_si128(sum, _mm_xor_si128(head, tail));
     } else if (len < 16) {
         block b = read_short(p, len);
-        sum = _mm_xor_si128(sum, lane_hard(key_of(&b), keys->lane[0]));
+        sum = _mm_xor_si128(sum, lane_aes(key_of(&b), keys->lane[0]));
     } else {
         block b[WEIR_HASH_LANES];
         read_long(keys, p, len, b);
         for (int i = 0; i < WEIR_HASH_LANES; i++)
-            sum = _mm_xor_si128(sum, lane_hard(key_of(&b[i]), keys->lane[i]));
+            sum = _mm_xor_si128(sum, lane_aes(key_of(&b[i]), keys->lane[i]));
     }
     for (int i = 0; i < WEIR_HASH_ROUNDS; i++)
         sum = _mm_aesenc_si128(sum, key_of(&keys->sum[i]));
@@ -190,9 +190,9 @@ PORT_AES uint64_t weir_hash_aes(const weir_hash_keys *keys, uint64_t policy_id, 
     return hash_aes(keys, policy_id, key, len);
 }
 
-PORT_AES static void hash_requests_hard(const weir_hash_keys *keys,
-                                        const weir_store_request *requests, size_t n,
-                                        uint64_t *ret_hashes)
+PORT_AES static void hash_requests_aes(const weir_hash_keys *keys,
+                                       const weir_store_request *requests, size_t n,
+                                       uint64_t *ret_hashes)
 {
     for (size_t i = 0; i < n; i++) {
         const weir_store_request *r = &requests[i];
@@ -242,7 +242,7 @@ void weir_hash_requests(const weir_hash_keys *keys, const weir_store_request *re
 {
 #ifdef PORT_AES
     if (keys->has_aes) {
-        hash_requests_hard(keys, requests, n, ret_hashes);
+        hash_requests_aes(keys, requests, n, ret_hashes);
         return;
     }
 #endif
