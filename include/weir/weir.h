@@ -66,7 +66,7 @@ typedef struct weir_decision {
     int64_t remaining;      /* the largest cost that would be allowed now, after this decision */
     int64_t retry_after_ns; /* allowed: 0. Denied: the shortest wait after which the same cost is
                                allowed. INT64_MAX: no wait helps */
-    int64_t reset_after_ns; /* until `layer` has full quota again; 0 if it has it now */
+    int64_t reset_after_ns; /* the time until `layer` has full quota; 0 if it has */
     int64_t delay_ns;       /* leaky-queue: delay the request by this time, then serve it */
     uint32_t layer;         /* index of the layer that limit, remaining, retry_after_ns and
                                reset_after_ns describe. Denied: the layer with the longest wait.
