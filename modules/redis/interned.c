@@ -67,7 +67,8 @@ static uint64_t hash_of(const char *name, size_t name_len, const char *text, siz
 
 static void free_base(uint32_t base);
 
-/* A base refers to its policy. The two are dead together if no state refers to either. */
+/* Whether no state refers to the policy or to its delta base. The base itself holds one reference
+ * to the policy. */
 static bool is_dead(const weir_interned *s)
 {
     if (s->base == 0)
@@ -123,9 +124,10 @@ static weir_interned *find(uint64_t hash, const char *name, size_t name_len, con
     return NULL;
 }
 
-/* Words of a state that can be stored inline, or 0. A base must serve for long: a TAT may be ahead
- * of the clock by at most half of WEIR_DELTA_MAX, and the clock takes days to pass the other half.
- * The window words of different keys are close to each other, since their windows are aligned. */
+/* Words of a state that can be stored inline, or 0. A base should stay usable for days. A TAT is
+ * therefore stored inline only if it is ahead of the clock by at most half of WEIR_DELTA_MAX; the
+ * clock takes days to advance by the other half. The window words of different keys are close to
+ * each other, since their windows are aligned. */
 static uint8_t small_words(const weir_policy *p)
 {
     enum { NUM_MAX = 64 };
@@ -286,7 +288,7 @@ static void cache_add(uint64_t hash, const char *at, size_t len, weir_interned *
     move_to_front(set, WAYS - 1);
 }
 
-/* One cache holds names and texts: every text has a space in it, and no name has. */
+/* One cache holds names and texts: a text contains a space, a name does not. */
 weir_status weir_intern_text(const char *text, size_t len, weir_interned **ret,
                              weir_policy_error *ret_error)
 {
@@ -433,7 +435,7 @@ static void free_base(uint32_t base)
 }
 
 /* Finds a base without references: one that was never used, else one of the next TRIES. Returns 0
- * if it finds none; the next call looks on from there. */
+ * if it finds none; the next call continues the search from there. */
 static uint32_t find_base(void)
 {
     enum { TRIES = 64 };

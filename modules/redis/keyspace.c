@@ -158,11 +158,11 @@ void weir_cell_close(weir_cell *c)
 /* Appends the words that the core is about to write to the undo log. */
 static void log_undo(weir_cell *c, int64_t now_ns, int64_t refund)
 {
-    enum { MOST = 64 }; /* for more words: the whole state */
-    size_t word[MOST];
-    size_t n =
-        weir_state_writes(&c->interned->policy, c->state, c->level, now_ns, refund, word, MOST);
-    bool all = n > MOST;
+    enum { WORDS_MAX = 64 }; /* if more words change, the whole state is logged */
+    size_t word[WORDS_MAX];
+    size_t n = weir_state_writes(&c->interned->policy, c->state, c->level, now_ns, refund, word,
+                                 WORDS_MAX);
+    bool all = n > WORDS_MAX;
     n = all ? c->words : n;
     c->undo = redis.Realloc(c->undo, (c->undo_len + n) * sizeof *c->undo + 1);
     for (size_t k = 0; k < n; k++) {

@@ -14,7 +14,7 @@
 
 #define WEIR_DECIDED_MAX 16 /* keys or cells of a command */
 
-/* Policies under which one key may be used at a time. */
+/* The most policies under which a key can have states before a command adds its own. */
 #define WEIR_POLICIES_OF_KEY (WEIR_STATES_MAX - WEIR_DECIDED_MAX)
 
 /* A key of a command. */
@@ -73,8 +73,8 @@ WEIR_NODISCARD weir_status weir_cell_open(weir_cell *c, weir_open_key *k, weir_i
 /* Closes a cell. Changes that were not written are undone. */
 void weir_cell_close(weir_cell *c);
 
-/* Decides on a cell. After WEIR_VERB_GRANT and WEIR_VERB_RESET the decision is that of a peek, with
- * cost 1 and 0.
+/* Decides on a cell. After WEIR_VERB_GRANT the decision is that of a peek with cost 1; after
+ * WEIR_VERB_RESET, that of a peek with cost 0.
  *  verb         not WEIR_VERB_THROTTLE: weir_throttle_check() decides on c->state.
  *  n            0..WEIR_COST_MAX
  *  ret_granted  units that WEIR_VERB_GRANT charged; else 0.

@@ -3,14 +3,14 @@
 /* Writing back and replicating.
  *
  * weir_must_replicate() queries the server once, and again after each event that may change the
- * answer. A replica or an AOF begins in one of three ways:
- * - with a copy of the data set. A child writes it, or the server itself does. The replication
- *   backlog or the AOF exists before the copy is begun; nothing reads what was replicated between
- *   these two moments;
- * - with the backlog that an earlier replica left, or that was loaded with the data set: it exists
- *   all the time;
- * - with the backlog of a replica that becomes a master: the role changes.
- * A node of a Cluster always replicates, since slots can migrate through streams of their own. */
+ * answer. These events suffice, because a replica or an AOF starts in one of three ways:
+ * - From a copy of the data set. A forked child or the server itself writes the copy; both cause an
+ *   event. The server creates the replication backlog or the AOF before it begins the copy, but no
+ *   reader needs changes from before the copy: the copy contains them.
+ * - From a backlog that an earlier replica left, or that was loaded with the data set. Such a
+ *   backlog existed when the server was queried.
+ * - From the backlog of a replica that becomes a master. The change of role causes an event.
+ * A node of a Cluster always replicates, since slots can migrate through separate streams. */
 
 #include "replicate.h"
 
@@ -181,7 +181,7 @@ static void put_patch(weir_buffer *out, size_t i, const weir_cell *c)
 
 /* Serialises the changes from `first` on, each as a payload of its own: a payload with several
  * changes makes the replica copy the value, which may be long. Must be called before the next state
- * is dropped, since a set refers to the value as it is now. */
+ * is dropped, since a set item is serialised from the current value. */
 static void put_changes(weir_buffer *out, weir_value v, changes *done, size_t first)
 {
     for (size_t k = first; k < done->len; k++) {
@@ -222,13 +222,13 @@ static void replicate_payload(redis_ctx *ctx, const weir_open_key *k, int64_t at
 
 /* Writes a key.
  *  at_ms    when it will be idle
- *  payload  NULL: nothing needs the change. Then the command itself is passed to the server, which
- *           discards it, but counts one more change for its next save. */
+ *  payload  NULL: no replica and no AOF needs the change. Then the command itself is replicated:
+ *           the server discards it, but counts one more change for its next save. */
 static void write_key(redis_ctx *ctx, weir_open_key *k, int64_t at_ms, const weir_buffer *payload,
                       const changes *done, bool by_changes, const char *event)
 {
     if (!k->exists && !k->value)
-        return; /* the charge is idle again at once */
+        return; /* a new key whose states are already idle again is not stored */
     weir_key_put(k);
     if (k->value != 0)
         redis.SetAbsExpire(k->key, at_ms);

@@ -92,8 +92,8 @@ static bool is_below(uint32_t base, number x)
     return x.hi != b->hi ? x.hi < b->hi : x.lo < b->lo;
 }
 
-/* Finds or makes a base for x. The base of a policy only moves up: else states that alternate
- * between low and high would use up the bases. Returns 0 if there is none. */
+/* Finds or makes a base for x. A new base of a policy is always higher than the last one: otherwise
+ * states that alternate between low and high would use up the bases. Returns 0 if there is none. */
 static uint32_t base_for(weir_interned *s, number x, uint64_t *ret_delta)
 {
     if (s->base && is_near(s->base, x, ret_delta))
@@ -109,8 +109,8 @@ static uint32_t base_for(weir_interned *s, number x, uint64_t *ret_delta)
     return s->base;
 }
 
-/* Encodes a state inline, with the base of `old` if that serves. Returns 0 if it must go to the
- * heap.
+/* Encodes a state inline, with the base of `old` if it is near enough. Returns 0 if the state must
+ * be stored on the heap.
  *  old  an inline state under the same policy, which is replaced; or 0 */
 static weir_value encode_inline(weir_value old, weir_interned *s, const uint64_t *state)
 {

@@ -27,7 +27,7 @@ static void put_duration(int64_t ns, const char *gap, char *ret)
     int64_t rest = ns % units[i + 1].ns;
     if (rest > 0 && ns <= INT64_MAX - (units[i + 1].ns - rest))
         ns += units[i + 1].ns - rest;
-    if (i > 0 && ns >= units[i - 1].ns) /* 59m 59.5s is 1h */
+    if (i > 0 && ns >= units[i - 1].ns) /* rounded up to the larger unit: 59m 59.5s becomes 1h */
         i--;
     int len =
         snprintf(ret, DURATION_TEXT_MAX, "%" PRId64 "%s%s", ns / units[i].ns, gap, units[i].name);

@@ -77,7 +77,7 @@ static void check_breakers(void **unused)
     assert_true(breaker(1, "probing")); /* of this time */
 }
 
-static void check_all_else(void **unused)
+static void check_other_events(void **unused)
 {
     (void)unused;
     const int64_t s_ns = 1000000000;
@@ -131,7 +131,7 @@ int main(void)
         cmocka_unit_test_setup(check_up_and_down, reset),
         cmocka_unit_test_setup(check_never_up, reset),
         cmocka_unit_test_setup(check_breakers, reset),
-        cmocka_unit_test_setup(check_all_else, reset),
+        cmocka_unit_test_setup(check_other_events, reset),
         cmocka_unit_test_setup(check_many, reset),
         cmocka_unit_test_setup(check_reaches, reset),
     };

@@ -38,7 +38,8 @@ int options_next(const char *command, int argc, char **argv, const struct option
     int c = getopt_long(argc, argv, ":h", known, NULL);
     if (c != '?' && c != ':')
         return c;
-    const char *found = argv[optind - 1]; /* a letter is not printed from it, because of -zx */
+    /* An unknown letter is in optopt; `found` may have several letters, such as -zx. */
+    const char *found = argv[optind - 1];
     if (c == ':') {
         fprintf(stderr, "%s: %s needs a value\n", command, found);
     } else if (has_value(found, optopt, known)) {

@@ -63,7 +63,7 @@ static int quoted_len(weir_slice arg)
     return arg.len < 100 ? (int)arg.len : 100;
 }
 
-/* Every policy text has a space in it, and no name has. */
+/* A policy text contains a space; a policy name does not. */
 static bool is_text(weir_slice rule)
 {
     return memchr(rule.at, ' ', rule.len) != NULL;
@@ -110,7 +110,7 @@ weir_where weir_where_request(size_t i)
 
 size_t weir_call_read_all(weir_call *c, weir_request *ret)
 {
-    enum { FIRST = 2, TRIPLE = 3 }; /* arguments before the first request, and of each */
+    enum { FIRST = 2, TRIPLE = 3 }; /* arguments before the first request; of each request */
     int64_t n;
     if (!weir_i64_read(c->arg[1].at, c->arg[1].len, &n) || n < 1 || n > WEIR_ALL_MAX) {
         weir_call_error(c, "ERR expected 1 to %d requests, found '%.*s'", WEIR_ALL_MAX,

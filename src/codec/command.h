@@ -20,7 +20,8 @@ typedef struct weir_call weir_call;
 /* The interface that a command runs on. All functions get the running call. A backend embeds
  * weir_call as the first member of a structure of its own. */
 typedef struct weir_backend {
-    /* Replies. Each function writes one, or the head of one that contains the next replies. */
+    /* Replies. Each function writes one reply, or the head of an array or a map. The members are
+     * written after the head. */
     void (*array)(weir_call *c, size_t n);
     void (*map)(weir_call *c, size_t pairs); /* for RESP2 clients an array of 2 * pairs */
     /* An array of n integers, and of `more` replies that follow. */
@@ -31,8 +32,9 @@ typedef struct weir_backend {
     void (*error)(weir_call *c, const char *text, size_t len); /* begins with a code: "ERR ..." */
     void (*boolean)(weir_call *c, bool v);
 
-    /* Decisions. Each function returns whether the result is written and must be replied. If not,
-     * the backend has replied with an error, or will run the command again later. */
+    /* Decisions. If a function returns true, the result is written, and the command replies with
+     * it. If it returns false, the backend has replied with an error, or will run the command again
+     * later. */
     bool (*decide)(weir_call *c, weir_verb verb, weir_request *r); /* TAKE, PEEK, REFUND, RESET */
     bool (*take_all)(weir_call *c, weir_request *r, size_t n, weir_all_result *ret);
     bool (*explain)(weir_call *c, weir_request *r, weir_buffer *out);
@@ -61,7 +63,7 @@ struct weir_call {
 typedef struct weir_command {
     const char *name; /* in upper case */
     void (*run)(weir_call *c);
-    int args_min, args_max; /* with the name; args_max 0: no maximum */
+    int args_min, args_max; /* including the name; args_max 0: no maximum */
     int key;                /* the index of the first key; 0: none */
     int key_step;           /* 0: no key; 1: one key; 3: every third argument from `key` on */
     bool names;             /* WITHNAMES may follow all other arguments */
@@ -157,18 +159,18 @@ void weir_call_status_error(weir_call *c, weir_status st, size_t key_len, const 
 /* Replies with the decision of a request, or its error. */
 void weir_call_put_decision(weir_call *c, const weir_request *r);
 
-/* The head of a decision and its six fields. The caller adds `more_in_map` pairs if c->with_names,
- * else `more_in_array` values. */
+/* Writes the head of a decision and its six fields. The caller adds `more_in_map` pairs if
+ * c->with_names, else `more_in_array` values. */
 void weir_call_put_fields(weir_call *c, const weir_decision *d, size_t more_in_map,
                           size_t more_in_array);
 
-/* Members of a decision. A map has the name and the value; an array has only values, and neither
- * the policy nor the layer. */
+/* Write parts of a decision. weir_call_put_name() writes the name of a member if the decision is a
+ * map. The other two write a member with its name if it is a map, otherwise nothing. */
 void weir_call_put_name(weir_call *c, const char *name);
 void weir_call_put_policy(weir_call *c, const weir_request *r);
 void weir_call_put_layer(weir_call *c, const weir_decision *d);
 
-/* A named policy, as WEIR.POLICY GET and LIST show it. */
+/* Writes a named policy, as WEIR.POLICY GET and LIST show it. */
 void weir_call_put_rule(weir_call *c, const weir_rule_view *rule);
 
 static inline void weir_call_put_text(weir_call *c, const char *text)

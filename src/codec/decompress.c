@@ -33,8 +33,9 @@ struct weir_decompressor {
     uint64_t begun_at; /* the offset where the member begins, or should begin */
     z_stream gzip;
     ZSTD_DStream *zstd;
-    size_t
-        zstd_wants; /* input bytes of the next block; more could lose the output before an error */
+    /* The most input bytes for one call: up to the end of the next block. If a later block in the
+     * same call were damaged, the output of this block could be lost. */
+    size_t zstd_wants;
     size_t zstd_head; /* bytes until the frame header has certainly ended */
 };
 

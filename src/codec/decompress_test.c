@@ -219,7 +219,6 @@ static void trailing_bytes(void **state)
     assert_int_equal(error.offset, end);
 }
 
-/* A frame with a window of 2 GiB. */
 /* An invalid frame header that contains the magic number of a format before 1.0. */
 static void legacy_magic_in_a_zstd_header(void **state)
 {
@@ -232,6 +231,7 @@ static void legacy_magic_in_a_zstd_header(void **state)
         assert_int_equal(decompress(step, DATA_MAX, &error), WEIR_E_SYNTAX);
 }
 
+/* A frame with a window of 2 GiB. */
 static void zstd_window_too_large(void **state)
 {
     (void)state;

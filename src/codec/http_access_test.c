@@ -42,18 +42,18 @@ static void check_password(void **state)
     assert_int_equal(status_of(get(f, "/healthz")), 200);
 }
 
-static bool count_wrong(void *ctx, const void *turn_ctx)
+static bool count_wrong(void *ctx, const void *peer)
 {
-    assert_ptr_equal(turn_ctx, ctx);
+    assert_ptr_equal(peer, ctx);
     ++*(int *)ctx;
     return true;
 }
 
 /* The limit on delayed replies is reached. */
-static bool hold_no_more(void *ctx, const void *turn_ctx)
+static bool hold_no_more(void *ctx, const void *peer)
 {
     (void)ctx;
-    (void)turn_ctx;
+    (void)peer;
     return false;
 }
 
@@ -76,13 +76,13 @@ static void check_wrong_passwords(void **state)
     f->options.wrong_password_ctx = &wrong;
     for (size_t step = 1; step < sizeof pipeline; step++) {
         reopen(f);
-        weir_buffer_clear(&f->said);
+        weir_buffer_clear(&f->output);
         f->session.completion.ctx = &wrong;
         f->last = WEIR_SESSION_READ;
         wrong = 0;
         f->waited_ns = 0;
         feed(f, pipeline, sizeof pipeline - 1, step);
-        const char *at = said(f);
+        const char *at = output_of(f);
         unsigned answers = 0, refused = 0;
         for (; (at = strstr(at, "HTTP/1.1 ")); at++, answers++)
             refused += status_of(at) == 401;
@@ -94,12 +94,12 @@ static void check_wrong_passwords(void **state)
     }
     f->options.wrong_password = hold_no_more;
     reopen(f);
-    weir_buffer_clear(&f->said);
+    weir_buffer_clear(&f->output);
     f->waited_ns = 0;
     feed(f, pipeline, sizeof pipeline - 1, sizeof pipeline - 1);
     assert_int_equal(f->last, WEIR_SESSION_CLOSE);
     assert_int_equal(f->waited_ns, 0);
-    assert_null(strstr(said(f), "HTTP/1.1 200"));
+    assert_null(strstr(output_of(f), "HTTP/1.1 200"));
     f->options.wrong_password = NULL;
     f->options.wrong_password_ctx = NULL;
     f->options.password = NULL;
@@ -124,13 +124,13 @@ static void check_missing_passwords(void **state)
                  guess ? guesses[i - sizeof none / sizeof none[0]] : none[i]);
         for (size_t step = 1; step <= strlen(request); step++) {
             reopen(f);
-            weir_buffer_clear(&f->said);
+            weir_buffer_clear(&f->output);
             f->session.completion.ctx = &wrong;
             f->last = WEIR_SESSION_READ;
             wrong = 0;
             f->waited_ns = 0;
             feed(f, request, strlen(request), step);
-            assert_int_equal(status_of(said(f)), 401);
+            assert_int_equal(status_of(output_of(f)), 401);
             assert_int_equal(wrong, guess ? 1 : 0);
             assert_int_equal(f->waited_ns, guess ? WEIR_PASSWORD_DELAY_NS : 0);
         }
@@ -210,10 +210,10 @@ static void check_targets_with_hosts(void **state)
         snprintf(request, sizeof request, "GET %s HTTP/%s\r\n", cases[i].target, cases[i].rest);
         for (size_t step = 1; step <= strlen(request); step++) {
             reopen(f);
-            weir_buffer_clear(&f->said);
+            weir_buffer_clear(&f->output);
             f->last = WEIR_SESSION_READ;
             feed(f, request, strlen(request), step);
-            if (status_of(said(f)) != cases[i].status)
+            if (status_of(output_of(f)) != cases[i].status)
                 fail_msg("expected %d for\n%s", cases[i].status, request);
         }
     }

@@ -22,7 +22,7 @@ typedef struct call {
     bool pending; /* the request waits for an engine: there is no response yet */
     weir_http_params params;
     weir_request request;
-    bool named, texts; /* the endpoint accepts `policy`, `limit` */
+    bool accepts_policy, accepts_limit; /* parameters of the endpoint */
     bool key_from_header;
     int64_t now_ns;
     weir_http_response *response;
@@ -35,14 +35,14 @@ typedef struct endpoint {
     void (*run)(call *c); /* the handler: makes the response or sets `pending` */
 } endpoint;
 
-/* Methods and parameters, for the table at the end of the file. */
+/* Sets of methods and parameters, for the table at the end of the file. GET includes HEAD. */
 enum {
-    READING = WEIR_HTTP_GET | WEIR_HTTP_HEAD,
-    ASKING = READING | WEIR_HTTP_POST,
-    CHANGING = WEIR_HTTP_POST,
+    GET = WEIR_HTTP_GET | WEIR_HTTP_HEAD,
+    GET_OR_POST = GET | WEIR_HTTP_POST,
+    POST = WEIR_HTTP_POST,
     NAME = WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY),
     TEXT = WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT),
-    WHO = WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE),
+    KEY = WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE),
     COST = WEIR_HTTP_BIT(WEIR_HTTP_P_COST),
     DENIED = WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED),
     DELAY = WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY),
@@ -114,9 +114,9 @@ static bool find_key(call *c, weir_slice *ret)
 static bool read_request(call *c)
 {
     weir_slice key;
-    const char *missing = c->named && c->texts ? WEIR_HTTP_EITHER
-                          : c->named           ? "\"policy\""
-                                               : "\"limit\"";
+    const char *missing = c->accepts_policy && c->accepts_limit ? WEIR_HTTP_EITHER
+                          : c->accepts_policy                   ? "\"policy\""
+                                                                : "\"limit\"";
     return find_key(c, &key) &&
            weir_http_params_request(&c->params, key, "", missing, &c->request, c->response);
 }
@@ -252,7 +252,7 @@ static void put_settled(call *c, const weir_decision *d, int64_t over)
     weir_buffer_append(b, "}\n", 2);
 }
 
-static void settle(call *c, int64_t actual)
+static void end_reservation(call *c, int64_t actual)
 {
     weir_slice text = c->params.text[WEIR_HTTP_P_ID];
     weir_http_response *a = c->response;
@@ -277,7 +277,7 @@ static void commit(call *c)
 {
     bool has_id = c->params.given & ID;
     if (has_id && c->params.given & ACTUAL)
-        settle(c, c->params.number[WEIR_HTTP_P_ACTUAL]);
+        end_reservation(c, c->params.number[WEIR_HTTP_P_ACTUAL]);
     else
         weir_http_problem(c->response, 400, "missing parameter \"%s\"", has_id ? "actual" : "id");
 }
@@ -285,7 +285,7 @@ static void commit(call *c)
 static void cancel(call *c)
 {
     if (c->params.given & ID)
-        settle(c, 0);
+        end_reservation(c, 0);
     else
         weir_http_problem(c->response, 400, "missing parameter \"id\"");
 }
@@ -528,22 +528,22 @@ static void server_options(call *c)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const endpoint endpoints[] = {
-    {"/v1/take", ASKING, NAME | WHO | COST | DELAY | DENIED, take},
-    {"/v1/check", ASKING, TEXT | WHO | COST | DELAY | DENIED, take},
-    {"/v1/peek", ASKING, NAME | TEXT | WHO | COST | DENIED, peek},
-    {"/v1/takeall", CHANGING, MANY | DELAY | DENIED, take_all},
-    {"/v1/reserve", CHANGING, NAME | TEXT | WHO | COST | TTL | DENIED, reserve},
-    {"/v1/commit", CHANGING, ID | ACTUAL, commit},
-    {"/v1/cancel", CHANGING, ID, cancel},
-    {"/v1/refund", CHANGING, NAME | TEXT | WHO | COST, refund},
-    {"/v1/reset", CHANGING, NAME | TEXT | WHO, reset},
-    {"/v1/explain", ASKING, NAME | TEXT | WHO, explain},
-    {"/v1/policies", READING, 0, policies},
-    {"/v1/top", READING, NAME | OF | K, top},
-    {"/healthz", READING, 0, healthz},
-    {"/readyz", READING, 0, readyz},
-    {"/metrics", READING, 0, metrics},
-    {"/", READING, 0, front_page},
+    {"/v1/take", GET_OR_POST, NAME | KEY | COST | DELAY | DENIED, take},
+    {"/v1/check", GET_OR_POST, TEXT | KEY | COST | DELAY | DENIED, take},
+    {"/v1/peek", GET_OR_POST, NAME | TEXT | KEY | COST | DENIED, peek},
+    {"/v1/takeall", POST, MANY | DELAY | DENIED, take_all},
+    {"/v1/reserve", POST, NAME | TEXT | KEY | COST | TTL | DENIED, reserve},
+    {"/v1/commit", POST, ID | ACTUAL, commit},
+    {"/v1/cancel", POST, ID, cancel},
+    {"/v1/refund", POST, NAME | TEXT | KEY | COST, refund},
+    {"/v1/reset", POST, NAME | TEXT | KEY, reset},
+    {"/v1/explain", GET_OR_POST, NAME | TEXT | KEY, explain},
+    {"/v1/policies", GET, 0, policies},
+    {"/v1/top", GET, NAME | OF | K, top},
+    {"/healthz", GET, 0, healthz},
+    {"/readyz", GET, 0, readyz},
+    {"/metrics", GET, 0, metrics},
+    {"/", GET, 0, front_page},
     {"*", WEIR_HTTP_OPTIONS, 0, server_options},
 };
 
@@ -568,8 +568,8 @@ static bool is_json(weir_slice type)
 
 static void refuse_method(weir_http_response *a, const endpoint *e)
 {
-    const char *allow = e->methods == ASKING              ? "GET, HEAD, POST"
-                        : e->methods == READING           ? "GET, HEAD"
+    const char *allow = e->methods == GET_OR_POST         ? "GET, HEAD, POST"
+                        : e->methods == GET               ? "GET, HEAD"
                         : e->methods == WEIR_HTTP_OPTIONS ? "OPTIONS"
                                                           : "POST";
     weir_http_problem(a, 405, "unsupported method for %s, expected %s", e->path, allow);
@@ -641,15 +641,15 @@ bool weir_http_dispatch(const weir_http_options *o, weir_completion *completion,
               .completion = completion,
               .now_ns = now_ns,
               .response = a,
-              .named = e->params & NAME,
-              .texts = e->params & TEXT};
+              .accepts_policy = e->params & NAME,
+              .accepts_limit = e->params & TEXT};
     if (e->params == 0) {
         if (e->run != policies || !refuse_other_site(&c))
             e->run(&c);
         return true;
     }
     if (weir_http_params_read(&c.params, r, e->params, o->key_query, query, a) &&
-        (!(e->params & WHO) || read_request(&c)) && !refuse_other_site(&c))
+        (!(e->params & KEY) || read_request(&c)) && !refuse_other_site(&c))
         e->run(&c);
     weir_http_params_free(&c.params);
     return !c.pending;

@@ -29,7 +29,7 @@ typedef struct fixture {
     weir_http_options options;
     weir_http_session session;
     weir_buffer in, out;
-    weir_buffer said; /* all output, with a NUL */
+    weir_buffer output; /* all output, with a NUL */
     int64_t now_ns;
     int64_t waited_ns;
     weir_session_next last;
@@ -85,7 +85,7 @@ UNUSED static fixture *fixture_of(weir_when_full when_full)
         .service = f->service, .version = "1.2.3", .hosts = {hosts, sizeof hosts / sizeof *hosts}};
     weir_buffer_init(&f->in, 1 << 21);
     weir_buffer_init(&f->out, OUT_MAX);
-    weir_buffer_init(&f->said, OUT_MAX);
+    weir_buffer_init(&f->output, OUT_MAX);
     weir_http_session_init(&f->session, &f->options);
     f->now_ns = NOW_NS;
     return f;
@@ -101,7 +101,7 @@ UNUSED static void fixture_free(fixture *f)
     weir_http_session_close(&f->session);
     weir_buffer_free(&f->in);
     weir_buffer_free(&f->out);
-    weir_buffer_free(&f->said);
+    weir_buffer_free(&f->output);
     weir_service_close(f->service);
     weir_limiter_close(f->limiter);
     weir_store_close(f->store);
@@ -127,7 +127,7 @@ UNUSED static void reopen(fixture *f)
     weir_buffer_clear(&f->in);
 }
 
-/* Collects the output in `said`, as a string. Delays take no time. */
+/* Collects the output in `output`, as a string. Delays take no time. */
 UNUSED static void run(fixture *f, size_t out_pause)
 {
     do {
@@ -139,7 +139,7 @@ UNUSED static void run(fixture *f, size_t out_pause)
             f->now_ns = step.until_ns;
         }
         assert_false(f->out.failed);
-        weir_buffer_append(&f->said, weir_buffer_data(&f->out), weir_buffer_len(&f->out));
+        weir_buffer_append(&f->output, weir_buffer_data(&f->out), weir_buffer_len(&f->out));
         weir_buffer_clear(&f->out);
         f->last = step.next;
     } while (f->last == WEIR_SESSION_AGAIN || f->last == WEIR_SESSION_WAIT);
@@ -153,20 +153,20 @@ UNUSED static void feed(fixture *f, const char *bytes, size_t len, size_t step)
     }
 }
 
-UNUSED static const char *said(fixture *f)
+UNUSED static const char *output_of(fixture *f)
 {
-    weir_buffer_append(&f->said, "", 1);
-    return (const char *)weir_buffer_data(&f->said);
+    weir_buffer_append(&f->output, "", 1);
+    return (const char *)weir_buffer_data(&f->output);
 }
 
 /* Sends bytes on a new connection. The response is valid until the next call. */
 UNUSED static const char *speak(fixture *f, const char *bytes, size_t len)
 {
     reopen(f);
-    weir_buffer_clear(&f->said);
+    weir_buffer_clear(&f->output);
     f->last = WEIR_SESSION_READ;
     feed(f, bytes, len, len);
-    return said(f);
+    return output_of(f);
 }
 
 #define HOST "Host: weir\r\n"

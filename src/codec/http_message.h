@@ -17,7 +17,8 @@ typedef enum weir_http_method {
     WEIR_HTTP_OTHER = 16
 } weir_http_method;
 
-/* A complete request. Its slices point into the session and are valid until it reads on. */
+/* A complete request. Its slices point into the session and are valid until it parses more
+ * input. */
 typedef struct weir_http_request {
     weir_http_method method;
     weir_slice path;

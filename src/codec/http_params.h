@@ -45,7 +45,8 @@ typedef struct weir_http_params {
  *  known  WEIR_HTTP_BIT() of each accepted parameter.
  *  query  a buffer for the decoded query; the slices of *ret point into it.
  *  ret    always written; pass it to weir_http_params_free() in any case.
- * Returns false with *a an error response if a parameter is unknown, duplicate or invalid. */
+ * Returns false, and makes *a an error response, if a parameter is unknown, duplicate or
+ * invalid. */
 bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, unsigned known,
                            const char *key_query, char query[static WEIR_HTTP_TARGET_MAX],
                            weir_http_response *a);
@@ -53,14 +54,14 @@ bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, un
 /* Reads one element of `requests`. It accepts policy, limit, key and cost.
  *  where  the element's name in errors: "requests[2]".
  *  ret    its slices point into `object`. It need not be freed.
- * Returns false with *a an error response if the element is invalid. */
+ * Returns false, and makes *a an error response, if the element is invalid. */
 bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const char *where,
                                   weir_http_response *a);
 
 /* Makes a request to the service from parameters.
  *  where    "", or the prefix of errors: "requests[2]: ".
  *  missing  the expected parameter if neither policy nor limit is given.
- * Returns false with *a an error response if the parameters are invalid. */
+ * Returns false, and makes *a an error response, if the parameters are invalid. */
 #define WEIR_HTTP_EITHER "\"policy\" or \"limit\""
 bool weir_http_params_request(const weir_http_params *p, weir_slice key, const char *where,
                               const char *missing, weir_request *ret, weir_http_response *a);

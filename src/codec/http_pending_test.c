@@ -34,7 +34,7 @@ static void rig_close(rig *r)
     kit_engine = WEIR_ENGINE_LOCAL;
 }
 
-/* Runs the session once, and appends its output to `said`. */
+/* Runs the session once, and appends its output to `output`. */
 static weir_session_next step(rig *r, size_t out_pause)
 {
     fixture *f = r->f;
@@ -43,7 +43,7 @@ static weir_session_next step(rig *r, size_t out_pause)
     weir_session_step s = weir_http_session_run(&f->session, &f->in, &f->out, out_pause, f->now_ns);
     if (s.next == WEIR_SESSION_WAIT)
         f->now_ns = s.until_ns;
-    weir_buffer_append(&f->said, weir_buffer_data(&f->out), weir_buffer_len(&f->out));
+    weir_buffer_append(&f->output, weir_buffer_data(&f->out), weir_buffer_len(&f->out));
     weir_buffer_clear(&f->out);
     return s.next;
 }
@@ -118,9 +118,9 @@ static void check_cuts(void **unused)
     for (size_t piece = 1; piece <= len; piece += piece < 100 ? 1 : 97) {
         rig_open(&far, WEIR_ENGINE_REDIS);
         send(&far, pipeline, len, piece, piece % 2 ? OUT_PAUSE : 300);
-        assert_int_equal(weir_buffer_len(&far.f->said), weir_buffer_len(&local.f->said));
-        assert_memory_equal(weir_buffer_data(&far.f->said), weir_buffer_data(&local.f->said),
-                            weir_buffer_len(&local.f->said));
+        assert_int_equal(weir_buffer_len(&far.f->output), weir_buffer_len(&local.f->output));
+        assert_memory_equal(weir_buffer_data(&far.f->output), weir_buffer_data(&local.f->output),
+                            weir_buffer_len(&local.f->output));
         assert_int_equal(far.ready, 18);
         rig_close(&far);
     }
@@ -138,23 +138,23 @@ static void check_waits(void **unused)
     rig_open(&r, WEIR_ENGINE_REDIS);
     weir_buffer_append(&r.f->in, three, sizeof three - 1);
     assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_PENDING);
-    const char *text = said(r.f);
+    const char *text = output_of(r.f);
     assert_int_equal(status_of(text), 200);
     assert_null(strstr(text, "remaining"));
-    size_t len = weir_buffer_len(&r.f->said);
+    size_t len = weir_buffer_len(&r.f->output);
     assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_PENDING);
-    assert_int_equal(weir_buffer_len(&r.f->said), len);
+    assert_int_equal(weir_buffer_len(&r.f->output), len);
     fake_reply(r.engine, 0, NOW_NS);
     assert_int_equal(r.ready, 1);
     assert_int_equal(step(&r, OUT_PAUSE), WEIR_SESSION_READ);
-    text = said(r.f) + len;
+    text = output_of(r.f) + len;
     assert_non_null(strstr(text, "\"remaining\":4"));
     assert_non_null(strstr(strstr(text, "remaining\""), "\r\n\r\nok\n"));
     rig_close(&r);
 }
 
 /* A client disconnects while its request waits, after the rules have changed. */
-static void check_gone(void **unused)
+static void check_client_disconnects(void **unused)
 {
     (void)unused;
     static const char take[] = "GET /v1/take?policy=api&key=a HTTP/1.1\r\n" HOST "\r\n";
@@ -174,9 +174,9 @@ static const char *ask(rig *r, const char *target)
 {
     char request[512];
     int len = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\n" HOST "\r\n", target);
-    weir_buffer_clear(&r->f->said);
+    weir_buffer_clear(&r->f->output);
     send(r, request, (size_t)len, (size_t)len, OUT_PAUSE);
-    return said(r->f);
+    return output_of(r->f);
 }
 
 static void check_errors(void **unused)
@@ -229,7 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_cuts),
         cmocka_unit_test(check_waits),
-        cmocka_unit_test(check_gone),
+        cmocka_unit_test(check_client_disconnects),
         cmocka_unit_test(check_errors),
         cmocka_unit_test(check_denied_by_error),
     };

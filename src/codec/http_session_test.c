@@ -111,7 +111,7 @@ static void check_malformed(void **state)
     fixture *f = *state;
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
         const char *answer = speak(f, malformed[i].bytes, strlen(malformed[i].bytes));
-        if (weir_buffer_len(&f->said) == 1 || status_of(answer) != malformed[i].status)
+        if (weir_buffer_len(&f->output) == 1 || status_of(answer) != malformed[i].status)
             fail_msg("expected %d for\n%s\ngot\n%s", malformed[i].status, malformed[i].bytes,
                      answer);
         has_line(answer, "Connection: close");
@@ -349,7 +349,7 @@ static char *answers(const char *bytes, size_t len, size_t first, size_t step, s
         weir_buffer_append(&f->in, bytes + at, len - at < n ? len - at : n);
         run(f, out_pause);
     }
-    char *text = strdup(said(f));
+    char *text = strdup(output_of(f));
     fixture_free(f);
     return text;
 }

@@ -54,7 +54,7 @@ typedef enum weir_logline_field {
     WEIR_LOGLINE_BYTES,
     WEIR_LOGLINE_REFERER, /* combined and vhost_combined only */
     WEIR_LOGLINE_AGENT,   /* combined and vhost_combined only */
-    WEIR_LOGLINE_FIELDS /* the number of fields; as weir_logline_format.cost: every line costs 1 */
+    WEIR_LOGLINE_FIELDS   /* the number of fields; in weir_logline_format.cost: each line costs 1 */
 } weir_logline_field;
 
 typedef struct weir_logline_format {

@@ -89,7 +89,7 @@ typedef struct tops {
     weir_buffer *out;
     weir_limiter *limiter;
     int64_t now_ns;
-    size_t room; /* how many more keys may be listed */
+    size_t left; /* keys that may still be listed */
 } tops;
 
 static void put_tops(tops *t, const char *policy)
@@ -101,7 +101,7 @@ static void put_tops(tops *t, const char *policy)
         if (weir_limiter_top(t->limiter, (weir_slice){policy, strlen(policy)}, (weir_top_of)of, k,
                              t->now_ns, &top) != WEIR_OK)
             continue;
-        for (size_t i = 0; i < top.len && t->room > 0; i++, t->room--) {
+        for (size_t i = 0; i < top.len && t->left > 0; i++, t->left--) {
             weir_buffer_printf(t->out, "weir_top_cost{policy=");
             weir_metrics_put_label(t->out, policy);
             weir_buffer_printf(t->out, ",verdict=\"%s\",key=", weir_top_of_name((weir_top_of)of));
@@ -116,7 +116,7 @@ static bool put_tops_of_rule(void *ctx, const weir_rule_view *rule)
 {
     tops *t = ctx;
     put_tops(t, rule->name);
-    return t->room > 0;
+    return t->left > 0;
 }
 
 void weir_metrics_put_top(weir_buffer *out, weir_service *s, int64_t now_ns)

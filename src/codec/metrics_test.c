@@ -72,7 +72,7 @@ static void expect(const char *text, const char *line)
         fail_msg("no line %s in\n%s", line, text);
 }
 
-static void check_figures(void **state)
+static void check_values(void **state)
 {
     (void)state;
     char *text = metrics_after(use_it);
@@ -164,7 +164,7 @@ static void check_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_figures),
+        cmocka_unit_test(check_values),
         cmocka_unit_test(check_form),
         cmocka_unit_test(check_keys),
     };

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_PASSWORD_H
 #define WEIR_CODEC_PASSWORD_H
-/* Password authentication: a comparison in constant time, and the penalty for a wrong password. Its
- * reply is delayed, and a few of them close the connection. */
+/* Password authentication: a comparison in constant time, and the penalty for a wrong password. The
+ * reply to a wrong password is delayed. After a few of them, the connection is closed. */
 
 #include <stdbool.h>
 #include <stddef.h>

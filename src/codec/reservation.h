@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_RESERVATION_H
 #define WEIR_CODEC_RESERVATION_H
-/* Reservations as both protocols read them and report errors about them: ids and time-to-live. */
+/* What RESP and HTTP share about reservations: the parser of a time-to-live, and error messages. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* The request parser and the reply writer of RESP. The parser steps from length to length, and does
  * not examine the arguments. Every decision depends only on the bytes before it, never on how many
- * bytes have arrived: else the same request could succeed or fail by the timing of TCP. */
+ * bytes have arrived. Otherwise the same request could succeed or fail, depending on how TCP splits
+ * it. */
 
 #include "codec/resp.h"
 
@@ -301,8 +302,8 @@ static step read_words(const weir_resp_limits *limits, const uint8_t *at, size_t
     return n > 0 ? STEP_REQUEST : STEP_EMPTY;
 }
 
-/* Whether the first word is of HTTP. Checked before the quotes, so that a bad quote cannot hide
- * it. */
+/* Whether the line begins like an HTTP request. This is checked before the quotes, so that a bad
+ * quote cannot hide such a request. */
 static bool line_is_http(const uint8_t *at, size_t len)
 {
     size_t begin = 0;

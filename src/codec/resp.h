@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_RESP_H
 #define WEIR_CODEC_RESP_H
-/* RESP, the protocol of Redis and Valkey, the server's side: a request parser and a reply writer.
+/* The server's side of RESP, the protocol of Redis and Valkey: a request parser and a reply writer.
  *
  *     weir_slice arg[WEIR_RESP_ARGS_MAX];
  *     uint8_t words[WEIR_RESP_INLINE_LEN_MAX];
@@ -27,7 +27,8 @@
 #define WEIR_RESP_REQUEST_LEN_MAX (1 << 20)
 #define WEIR_RESP_LINE_LEN_MAX    32 /* of a length with its CR LF; a valid one has at most 22 */
 
-/* Limits of one client, 1..SIZE_MAX/8. A request is refused as soon as it announces more. */
+/* Limits of one client, 1..SIZE_MAX/8. A request is refused as soon as one of its lengths is
+ * greater. */
 typedef struct weir_resp_limits {
     size_t args_max;        /* arguments of a request, with the name of the command */
     size_t arg_len_max;     /* bytes of one argument */

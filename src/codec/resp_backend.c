@@ -111,8 +111,8 @@ static bool list_rule(void *ctx, const weir_rule_view *rule)
     return l->only.len == 0;
 }
 
-/* Another thread may change the policies at any time, and the count precedes the list: so one pass
- * writes the list to a buffer of its own. */
+/* The reply begins with the number of policies, and another thread may change the policies at any
+ * time. Therefore one pass counts them and writes them to a separate buffer. */
 static void list_policies(weir_call *call)
 {
     weir_resp_call *c = weir_resp_call_of(call);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Runs the connection commands (AUTH, HELLO, CLIENT, SELECT, PING, QUIT, RESET ...) and the server
- * commands CONFIG and INFO. Client libraries send some of them on their own when they connect:
- * these get a reply with which the library goes on. */
+ * commands CONFIG and INFO. Client libraries send some of them on their own when they connect. The
+ * replies to those let the library continue. */
 
 #include "codec/password.h"
 #include "codec/resp_call.h"
@@ -66,7 +66,8 @@ void weir_resp_reset(weir_call *c)
 
 /* ---- AUTH and HELLO -------------------------------------------------------------------------- */
 
-/* Delays the reply, so that guesses are slow, and closes the connection after a few. */
+/* Delays the reply to a wrong password, and closes the connection after a few of them. This slows
+ * down password guessing. */
 static void delay_reply(weir_resp_call *c)
 {
     weir_resp_session *s = c->session;
@@ -223,7 +224,7 @@ void weir_resp_client(weir_call *call)
         weir_resp_put_i64(c->out, (int64_t)s->id);
     } else if (weir_resp_word_is(c->call.arg[1], "INFO") ||
                weir_resp_word_is(c->call.arg[1], "LIST")) {
-        put_client_line(c); /* of this client alone: others are private */
+        put_client_line(c); /* only this client: other clients are private */
     } else if ((c->call.args == 4 && weir_resp_word_is(c->call.arg[1], "SETINFO")) ||
                (c->call.args == 3 && weir_resp_word_is(c->call.arg[1], "NO-EVICT")) ||
                (c->call.args == 3 && weir_resp_word_is(c->call.arg[1], "NO-TOUCH")) ||

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* A value is one line, or a line with a length and as many bytes. The members of an array or a map
- * follow it as values. So nothing recurses: a counter of missing members replaces the stack. */
+ * follow it as values. The parser therefore needs no recursion: a counter of missing members
+ * replaces the stack. */
 
 #include "codec/resp_reply_reader.h"
 

@@ -58,8 +58,8 @@ typedef struct weir_resp_reply {
 
 /* Parses the reply at the front of the input.
  *  ret  valid after WEIR_RESP_READ only; points into `bytes`.
- * Every proper prefix of a valid reply is WEIR_RESP_READ_MORE. An input of WEIR_RESP_REPLY_LEN_MAX
- * bytes never is. Threads: pure. Source: the RESP3 specification, 1.0. */
+ * Returns WEIR_RESP_READ_MORE for every proper prefix of a valid reply, but never for an input of
+ * WEIR_RESP_REPLY_LEN_MAX bytes. Threads: pure. Source: the RESP3 specification, 1.0. */
 weir_resp_reading weir_resp_reply_read(const uint8_t *bytes, size_t len, weir_resp_reply *ret);
 
 /* The value after `v` and all its members. After the last value of a reply: one past its end. */
@@ -88,7 +88,7 @@ typedef struct weir_resp_stream {
  * WEIR_RESP_READ only.
  *  ret_used  bytes of the value, to be dropped before the next call. Members of an array follow as
  *            values of their own.
- * An input of WEIR_RESP_STREAM_TEXT_MAX + 32 bytes is never WEIR_RESP_READ_MORE. */
+ * Never returns WEIR_RESP_READ_MORE for an input of WEIR_RESP_STREAM_TEXT_MAX + 32 bytes. */
 weir_resp_reading weir_resp_stream_read(weir_resp_stream *r, const uint8_t *bytes, size_t len,
                                         weir_resp_value *ret, size_t *ret_used);
 

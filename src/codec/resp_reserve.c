@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Runs WEIR.RESERVE, which charges a cost for the time being, and WEIR.COMMIT and WEIR.CANCEL,
- * which end the reservation. Their replies begin as the reply of WEIR.TAKE does. */
+/* Runs WEIR.RESERVE, which charges a cost provisionally, and WEIR.COMMIT and WEIR.CANCEL, which end
+ * the reservation. Their replies begin as the reply of WEIR.TAKE does. */
 
 #include "codec/reservation.h"
 #include "codec/resp_call.h"

@@ -19,7 +19,7 @@ static const weir_command *find_command(weir_slice name)
 typedef struct batch {
     size_t len;
     size_t max;   /* a batch that waited for an engine is repeated with the same requests */
-    size_t bytes; /* at the front of `in`, of these requests */
+    size_t bytes; /* length of these requests, at the front of `in` */
     weir_buffer *in;
     weir_request request[WEIR_BATCH_MAX];
     bool with_names[WEIR_BATCH_MAX]; /* of each request */
@@ -44,8 +44,8 @@ static bool decide_batch(weir_resp_call *c, batch *b)
     return true;
 }
 
-/* Decides and replies to the batch, and drops its requests from `in`. Returns false, with nothing
- * changed, if an engine needs time. */
+/* Decides and replies to the batch, and drops its requests from `in`. Returns false and changes
+ * nothing if an engine needs time. */
 static inline bool flush(weir_resp_call *c, batch *b)
 {
     return b->len == 0 || decide_batch(c, b);
@@ -107,7 +107,8 @@ static inline void read_with_names(weir_resp_call *c, const weir_command *cmd)
     }
 }
 
-/* Whether the reply may be delayed. Earlier replies must be sent first. */
+/* Whether the command may contain a password. The reply to a wrong one is delayed, so earlier
+ * replies must be sent first. */
 static bool gives_password(const weir_resp_call *c, const weir_command *cmd)
 {
     return c->session->options->password && cmd &&
@@ -165,7 +166,7 @@ static weir_session_step end(weir_resp_call *c, batch *b, weir_session_next next
         return (weir_session_step){.next = WEIR_SESSION_PENDING};
     }
     if (c->stop != WEIR_SESSION_READ) {
-        if (c->stop == WEIR_SESSION_AGAIN) /* the request will be parsed again, too */
+        if (c->stop == WEIR_SESSION_AGAIN) /* this request will also be parsed again */
             weir_resp_init(&c->session->parser, NULL);
         return (weir_session_step){c->stop, c->held_ns};
     }

@@ -15,7 +15,7 @@ typedef struct weir_resp_options {
     weir_service *service;
     const char *password; /* NULL: none is required */
     /* Called for each wrong password with the `ctx` of the session's completion; may be NULL.
-     * Returns whether to delay the reply; if not, the connection is closed with it. */
+     * Returns true to delay the reply, false to send it at once and close the connection. */
     bool (*wrong_password)(void *ctx, const void *completion_ctx);
     void *wrong_password_ctx;
     const char *version;                     /* of weir, for HELLO and INFO */

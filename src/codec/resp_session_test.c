@@ -480,24 +480,24 @@ static void expect_delayed(fixture *f, const char *request, const char *reply, i
     weir_buffer_clear(&f->out);
 }
 
-static bool count_wrong(void *ctx, const void *turn_ctx)
+static bool count_wrong(void *ctx, const void *peer)
 {
-    assert_ptr_equal(turn_ctx, ctx);
+    assert_ptr_equal(peer, ctx);
     ++*(int *)ctx;
     return true;
 }
 
 /* The limit of delayed replies is reached. */
-static bool hold_no_more(void *ctx, const void *turn_ctx)
+static bool hold_no_more(void *ctx, const void *peer)
 {
     (void)ctx;
-    (void)turn_ctx;
+    (void)peer;
     return false;
 }
 
 /* Wrong passwords in a pipeline: each reply is delayed, and the third closes the connection.
  * Earlier requests are answered at once. */
-static void check_guesses(void **state)
+static void check_wrong_passwords(void **state)
 {
     fixture *f = *state;
     static const char pipeline[] = "QUERY\r\nAUTH a\r\nPING\r\nHELLO 2 AUTH default b\r\nAUTH c\r\n"
@@ -772,7 +772,7 @@ int main(void)
         TEST(check_hello),
         TEST(check_policy),
         TEST(check_password),
-        TEST(check_guesses),
+        TEST(check_wrong_passwords),
         TEST(check_binary),
         TEST(check_client),
     };

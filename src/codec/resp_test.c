@@ -314,7 +314,7 @@ static void a_long_line_is_refused(void **state)
 }
 
 /* Random pipelines, written by the reply writer, are parsed back however they are cut. */
-static void pipelines_come_back(void **state)
+static void random_pipelines_are_parsed_back(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -393,7 +393,7 @@ static void numbers_are_strict(void **state)
     }
 }
 
-static void integers_are_as_one_by_one(void **state)
+static void an_array_of_integers_equals_single_integers(void **state)
 {
     (void)state;
     static const int64_t edges[] = {0,  1,   -1,  9,    10,        -9,       -10,
@@ -422,7 +422,7 @@ static void integers_are_as_one_by_one(void **state)
     weir_buffer_free(&together);
 }
 
-static void words_have_no_case(void **state)
+static void words_are_case_insensitive(void **state)
 {
     (void)state;
     static const struct {
@@ -474,12 +474,18 @@ static void replies_by_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buffer_keeps_its_maximum), cmocka_unit_test(buffer_survives_no_memory),
-        cmocka_unit_test(buffer_is_a_queue),        cmocka_unit_test(requests_by_table),
-        cmocka_unit_test(errors_by_table),          cmocka_unit_test(limits_are_kept),
-        cmocka_unit_test(a_long_line_is_refused),   cmocka_unit_test(pipelines_come_back),
-        cmocka_unit_test(numbers_are_strict),       cmocka_unit_test(integers_are_as_one_by_one),
-        cmocka_unit_test(words_have_no_case),       cmocka_unit_test(replies_by_version),
+        cmocka_unit_test(buffer_keeps_its_maximum),
+        cmocka_unit_test(buffer_survives_no_memory),
+        cmocka_unit_test(buffer_is_a_queue),
+        cmocka_unit_test(requests_by_table),
+        cmocka_unit_test(errors_by_table),
+        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(a_long_line_is_refused),
+        cmocka_unit_test(random_pipelines_are_parsed_back),
+        cmocka_unit_test(numbers_are_strict),
+        cmocka_unit_test(an_array_of_integers_equals_single_integers),
+        cmocka_unit_test(words_are_case_insensitive),
+        cmocka_unit_test(replies_by_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

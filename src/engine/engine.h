@@ -62,8 +62,8 @@ typedef struct weir_hybrid_stats {
     port_counter local;          /* of these, answered without a round trip */
     port_counter syncs;          /* syncs: requests of the engine itself */
     port_counter given_back;     /* prepaid units that were given back */
-    port_counter overshoot;      /* units that were admitted and could not be charged, ever */
-    port_counter overshoot_last; /* the same of the latest interval, for the key with the most */
+    port_counter overshoot;      /* admitted units that could not be charged, in total */
+    port_counter overshoot_last; /* the largest overshoot of one key in the latest interval */
     port_counter keys;           /* keys with leases now */
 } weir_hybrid_stats;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A connection reads into the buffer of its loop, lets its session answer all requests in one batch
- * at one time, and sends the replies. Only input or output that cannot be handled at once is copied
- * to buffers of its own. Back-pressure: while replies are unsent, it neither reads nor answers, so
- * a client that does not read its replies delays only itself. It must not know the protocol. */
+/* A connection reads into the buffer of its loop, lets its session answer all requests as one batch
+ * with the same time, and sends the replies. Input and output that cannot be handled at once are
+ * copied to buffers of the connection. Back-pressure: while replies are unsent, it neither reads
+ * nor answers, so a client that does not read its replies delays only itself. It must not know the
+ * protocol. */
 
 #include "net/connection.h"
 
@@ -14,13 +15,13 @@
 
 enum {
     READ_SIZE = 64 << 10,   /* bytes of one read */
-    FEW = 16 << 10,         /* up to so much kept input is copied before the next read */
+    COPY_MAX = 16 << 10,    /* kept input up to this size is copied before the next read */
     OUT_PAUSE = 64 << 10,   /* bytes of replies after which they are sent */
     OUT_MAX = 16 << 20,     /* bytes of the replies to one batch */
     OUT_KEPT = 256 << 10,   /* bytes of output buffer that a loop keeps */
     KEPT = 512,             /* bytes of buffer that an idle connection keeps */
-    LINGER_MS = 1000,       /* at most */
-    LINGER_BYTES = 4 << 20, /* at most */
+    LINGER_MS = 1000,       /* the longest time that a connection lingers */
+    LINGER_BYTES = 4 << 20, /* the most input that it discards meanwhile */
     REFUSED_MAX = 128,      /* lingering refused connections of a loop; more are closed at once */
     LAST_READS_MAX = 16,    /* reads from a connection when the server stops */
 };
@@ -120,7 +121,7 @@ static void reset(weir_connection *c)
  * connection's own if there is much kept input. */
 static weir_buffer *reading_buffer(weir_connection *c)
 {
-    return weir_buffer_len(&c->in) > FEW ? &c->in : &c->loop->in;
+    return weir_buffer_len(&c->in) > COPY_MAX ? &c->in : &c->loop->in;
 }
 
 static weir_buffer *ready_to_read(weir_connection *c)
@@ -350,8 +351,9 @@ static bool run(weir_connection *c, weir_buffer *in)
         size_t len = weir_buffer_len(in);
         c->woken = false;
         weir_session_step step = c->protocol->run(c->session, in, &l->out, OUT_PAUSE, now_ns);
-        bool took = weir_buffer_len(in)<len, said = weir_buffer_len(&l->out)> 0;
-        answered |= said || (took && !c->protocol->usage);
+        bool consumed = weir_buffer_len(in) < len;
+        bool replied = weir_buffer_len(&l->out) > 0;
+        answered |= replied || (consumed && !c->protocol->usage);
         c->after = step.next;
         if (l->out.failed)
             overload(c, "closed a connection: the replies to a batch exceed 16 MiB",
@@ -363,7 +365,7 @@ static bool run(weir_connection *c, weir_buffer *in)
         if (step.next == WEIR_SESSION_PENDING && c->state == WEIR_CONNECTION_READ)
             c->state = WEIR_CONNECTION_PENDING;
         empty(&l->out, OUT_KEPT);
-        more = (took || said) && c->state == WEIR_CONNECTION_READ &&
+        more = (consumed || replied) && c->state == WEIR_CONNECTION_READ &&
                (step.next == WEIR_SESSION_AGAIN || step.next == WEIR_SESSION_WAIT);
     }
     return answered;
@@ -387,8 +389,8 @@ static void check_memory(weir_connection *c)
 }
 
 /* Answers the requests in `in`.
- *  goes_on  `in` begins with a part of a request whose timeout is already running. */
-static void serve(weir_connection *c, weir_buffer *in, bool goes_on)
+ *  continued  `in` begins with a part of a request whose timeout is already running. */
+static void serve(weir_connection *c, weir_buffer *in, bool continued)
 {
     bool answered = run(c, in);
     if (c->state == WEIR_CONNECTION_CLOSED || c->state == WEIR_CONNECTION_LINGER) {
@@ -396,7 +398,7 @@ static void serve(weir_connection *c, weir_buffer *in, bool goes_on)
         return;
     }
     keep_in(c, in);
-    if (answered || !goes_on)
+    if (answered || !continued)
         c->begun_ms = uv_now(&c->loop->uv);
     if (c->state == WEIR_CONNECTION_READ && c->after == WEIR_SESSION_CLOSE)
         linger(c);
@@ -409,7 +411,7 @@ static void finish(weir_connection *c)
 {
     while (c->state == WEIR_CONNECTION_READ && c->last_reads < LAST_READS_MAX) {
         c->last_reads++;
-        bool goes_on = mid_request(c);
+        bool continued = mid_request(c);
         weir_buffer *in = ready_to_read(c);
         ssize_t n = in ? recv(socket_of(c), weir_buffer_tail(in), READ_SIZE, MSG_DONTWAIT) : -1;
         if (n <= 0) {
@@ -417,14 +419,14 @@ static void finish(weir_connection *c)
             break;
         }
         port_bump_relaxed(&c->loop->stats.bytes_in, (uint64_t)n);
-        c->heard_ms = uv_now(&c->loop->uv);
+        c->idle_since_ms = uv_now(&c->loop->uv);
         weir_buffer_added(in, (size_t)n);
-        serve(c, in, goes_on);
+        serve(c, in, continued);
     }
     if (c->state != WEIR_CONNECTION_READ)
         return;
     /* Without recent input, there is no unread input that could reset the connection. */
-    if (uv_now(&c->loop->uv) - c->heard_ms > LINGER_MS)
+    if (uv_now(&c->loop->uv) - c->idle_since_ms > LINGER_MS)
         weir_connection_close(c);
     else
         linger(c);
@@ -442,7 +444,8 @@ static void after_event(weir_connection *c)
         weir_connection_close(c);
     bool waits = c->state == WEIR_CONNECTION_WAIT || c->state == WEIR_CONNECTION_PENDING;
     /* A waiting connection reads only to notice that the client has closed. */
-    if (c->state == WEIR_CONNECTION_READ || (waits && !c->ended && weir_buffer_len(&c->in) <= FEW))
+    if (c->state == WEIR_CONNECTION_READ ||
+        (waits && !c->ended && weir_buffer_len(&c->in) <= COPY_MAX))
         read_on(c);
     else if (c->state == WEIR_CONNECTION_WRITE || waits)
         read_stop(c);
@@ -452,7 +455,7 @@ static void after_event(weir_connection *c)
 static void resume(weir_connection *c)
 {
     c->state = WEIR_CONNECTION_READ;
-    c->heard_ms = c->begun_ms = uv_now(&c->loop->uv);
+    c->idle_since_ms = c->begun_ms = uv_now(&c->loop->uv);
     if (c->after == WEIR_SESSION_CLOSE) {
         linger(c);
     } else if (c->after == WEIR_SESSION_READ) {
@@ -505,7 +508,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         return;
     port_bump_relaxed(&c->loop->stats.bytes_in, (uint64_t)n);
     weir_buffer_added(in, (size_t)n);
-    c->heard_ms = uv_now(&c->loop->uv);
+    c->idle_since_ms = uv_now(&c->loop->uv);
     if (c->state == WEIR_CONNECTION_LINGER) {
         weir_buffer_clear(in);
         c->unsent += (size_t)n;
@@ -551,7 +554,7 @@ void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
         if (mid_request(c) && over(c->begun_ms, now_ms, limits->request_ns))
             time_out(c,
                      "closed a connection: its request was not complete in time (limits.request)");
-        else if (over(c->heard_ms, now_ms, limits->idle_ns))
+        else if (over(c->idle_since_ms, now_ms, limits->idle_ns))
             time_out(c, "closed an idle connection (limits.idle)");
     }
 }
@@ -583,14 +586,14 @@ static void start(weir_connection *c, const weir_listener *listener)
         c->next->link = &c->next;
     l->connections = c;
     l->connections_len++;
-    c->heard_ms = uv_now(&l->uv);
+    c->idle_since_ms = uv_now(&l->uv);
     if (c->refused) {
         l->refused_len++;
         close_with(c, listener->protocol->refusal);
         return;
     }
     port_bump_relaxed(&l->stats.accepted, 1);
-    weir_buffer_init(&c->in, l->shared->limits.request + FEW + 2 * READ_SIZE);
+    weir_buffer_init(&c->in, l->shared->limits.request + COPY_MAX + 2 * READ_SIZE);
     weir_buffer_init(&c->out, OUT_MAX);
     c->in_session = true;
     c->protocol->open(c->session, l->context, wake, c);

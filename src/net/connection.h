@@ -36,7 +36,8 @@ struct weir_connection {
     size_t held;         /* bytes of memory counted in shared->buffered */
     weir_wait wait;
 
-    uint64_t heard_ms; /* by uv_now(): when the client sent last, or could send again */
+    /* By uv_now(): the last input, the end of the last reply, or the opening. */
+    uint64_t idle_since_ms;
     uint64_t begun_ms; /* when the request in `in` began to arrive */
     uint64_t since_ms; /* WRITE: the last progress; LINGER: the beginning */
     size_t unsent;     /* WRITE: bytes unsent at since_ms; LINGER: bytes discarded */

@@ -218,9 +218,9 @@ static void check_order_of_delays(void **unused)
         close(fds[i]);
     }
     stop(&f);
-    assert_int_equal(f.places[0].order_len, WAITERS);
+    assert_int_equal(f.loop_contexts[0].order_len, WAITERS);
     for (int i = 0; i < WAITERS; i++)
-        assert_int_equal(f.places[0].order[i], 3 * (i % 4) + 2 - i / 4);
+        assert_int_equal(f.loop_contexts[0].order[i], 3 * (i % 4) + 2 - i / 4);
 }
 
 /* Connects until the server accepts, soon after another client has disconnected. */
@@ -299,10 +299,10 @@ static void check_refusals_are_reported_once(void **unused)
         close(fd);
     }
     int64_t seconds = (port_now_ns() - began_ns) / s_ns;
-    char said[128];
-    expect_said(&f, 'r');
-    struct pollfd p = {.fd = f.said[0], .events = POLLIN};
-    ssize_t more = poll(&p, 1, 0) == 1 ? read(f.said[0], said, sizeof said) : 0;
+    char letters[128];
+    expect_event(&f, 'r');
+    struct pollfd p = {.fd = f.events[0], .events = POLLIN};
+    ssize_t more = poll(&p, 1, 0) == 1 ? read(f.events[0], letters, sizeof letters) : 0;
     assert_true(more <= seconds + 1);
     close(a);
     stop(&f);
@@ -331,7 +331,7 @@ static void check_request_too_long(void **unused)
     text[255] = '\0';
     expect(fd, text);
     close(fd);
-    expect_said(&f, 'o');
+    expect_event(&f, 'o');
     assert_int_equal(weir_server_stats_get(f.server).overloaded, 1);
     stop(&f);
 }
@@ -439,7 +439,7 @@ static void check_idle_time(void **unused)
     expect(waiting, "waited\n");
     close(waiting);
     close(busy);
-    expect_said(&f, 't');
+    expect_event(&f, 't');
     stop(&f);
 }
 
@@ -472,7 +472,7 @@ static void check_no_descriptors(void **unused)
     close(lowest);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     int connected = try_connect(fd, weir_server_address(f.server, 0));
-    expect_said(&f, 'a');
+    expect_event(&f, 'a');
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(connected, 0);
     ask(fd, "at last\n");
@@ -483,7 +483,7 @@ static void check_no_descriptors(void **unused)
 /* ---- a protocol that consumes incomplete requests -------------------------------------------- */
 
 typedef struct hoard {
-    place *place;
+    loop_context *context;
     weir_buffer line;
 } hoard;
 
@@ -492,15 +492,15 @@ static void hoard_open(void *session, void *ctx, void (*wake)(void *wake_ctx), v
     (void)wake;
     (void)wake_ctx;
     hoard *h = session;
-    h->place = ctx;
-    h->place->open++;
+    h->context = ctx;
+    h->context->open++;
     weir_buffer_init(&h->line, 1 << 20);
 }
 
 static void hoard_close(void *session)
 {
     hoard *h = session;
-    h->place->open--;
+    h->context->open--;
     weir_buffer_free(&h->line);
 }
 

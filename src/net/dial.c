@@ -465,7 +465,7 @@ static void try_from(port_connection *c, const char *why)
 }
 
 /* Tries the next address.
- *  why  the current one failed. */
+ *  why  why the current address failed. */
 static void try_next(port_connection *c, const char *why)
 {
     drop_socket(c);

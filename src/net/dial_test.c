@@ -53,8 +53,8 @@ typedef struct fixture {
     port_dialer *port;
     int64_t now_ns;
     bool real_time;
-    void (*turn)(struct fixture *f);
-    port_connection *turn_line;
+    void (*before_send)(struct fixture *f);
+    port_connection *late_connection;
     char dir[64];
 } fixture;
 
@@ -64,11 +64,11 @@ static int64_t on_now(void *ctx)
     return f->real_time ? port_steady_ns() : f->now_ns;
 }
 
-static void on_turn(void *ctx)
+static void on_before_send(void *ctx)
 {
     fixture *f = ctx;
-    if (f->turn)
-        f->turn(f);
+    if (f->before_send)
+        f->before_send(f);
 }
 
 /* Also ends a UV_RUN_ONCE when the awaited event has happened already. */
@@ -87,7 +87,7 @@ static int setup(void **state)
     assert_int_equal(uv_loop_init(&f->uv), 0);
     uv_timer_init(&f->uv, &f->patience);
     f->patience.data = f;
-    const net_dialer_options options = {&f->uv, f, on_now, on_turn, f};
+    const net_dialer_options options = {&f->uv, f, on_now, on_before_send, f};
     assert_int_equal(net_dialer_open(&f->dialer, &options), WEIR_OK);
     f->port = net_dialer_port(f->dialer);
     strcpy(f->dir, "/tmp/weir-dial-XXXXXX");
@@ -132,11 +132,11 @@ static void run_idle(fixture *f)
 
 typedef struct caller {
     fixture *f;
-    port_connection *line;
+    port_connection *connection;
     int ups, downs, calls; /* calls of received() */
-    int heard;             /* bytes received, including unread ones */
+    int received;          /* bytes received, including unread ones */
     size_t leaves;         /* leaves so many bytes unread ... */
-    bool hangs_up_when_up, hangs_up_when_heard;
+    bool closes_when_up, closes_when_received;
     char text[64]; /* the first bytes received */
     char why[256];
 } caller;
@@ -147,11 +147,11 @@ static void on_up(void *ctx, int64_t now_ns)
     assert_int_equal(c->downs, 0);
     assert_true(now_ns > 0);
     c->ups++;
-    if (c->hangs_up_when_up)
-        c->f->port->calls->close(c->line);
+    if (c->closes_when_up)
+        c->f->port->calls->close(c->connection);
 }
 
-static void on_heard(void *ctx, weir_buffer *in, int64_t now_ns)
+static void on_received(void *ctx, weir_buffer *in, int64_t now_ns)
 {
     caller *c = ctx;
     size_t len = weir_buffer_len(in);
@@ -159,16 +159,16 @@ static void on_heard(void *ctx, weir_buffer *in, int64_t now_ns)
     assert_int_equal(c->downs, 0);
     assert_true(len > 0 && now_ns > 0);
     c->calls++;
-    if (c->heard == 0)
+    if (c->received == 0)
         snprintf(c->text, sizeof c->text, "%.*s", (int)(len < 60 ? len : 60),
                  (const char *)weir_buffer_data(in));
-    c->heard += (int)len;
-    if (c->hangs_up_when_heard) {
-        c->f->port->calls->close(c->line);
+    c->received += (int)len;
+    if (c->closes_when_received) {
+        c->f->port->calls->close(c->connection);
         return;
     }
     weir_buffer_consume(in, len > c->leaves ? len - c->leaves : 0);
-    c->heard -= (int)weir_buffer_len(in);
+    c->received -= (int)weir_buffer_len(in);
 }
 
 static void on_down(void *ctx, const char *why, int64_t now_ns)
@@ -181,17 +181,17 @@ static void on_down(void *ctx, const char *why, int64_t now_ns)
 
 static void call(fixture *f, caller *c, const port_endpoint *to)
 {
-    static const port_connection_events events = {on_up, on_heard, on_down};
+    static const port_connection_events events = {on_up, on_received, on_down};
     c->f = f;
-    c->line = f->port->calls->connect(f->port, to, &events, c);
-    assert_non_null(c->line);
+    c->connection = f->port->calls->connect(f->port, to, &events, c);
+    assert_non_null(c->connection);
     assert_int_equal(c->ups + c->downs, 0);
 }
 
 static void say(caller *c, const void *bytes, size_t len)
 {
-    weir_buffer_append(c->f->port->calls->out(c->line), bytes, len);
-    c->f->port->calls->send(c->line);
+    weir_buffer_append(c->f->port->calls->out(c->connection), bytes, len);
+    c->f->port->calls->send(c->connection);
 }
 
 static void say_text(caller *c, const char *text)
@@ -265,19 +265,19 @@ static void test_connection(void **state)
     say_text(&c, "two");
     run_idle(f);
     expect_bytes(fd, "one two");
-    assert_int_equal(weir_buffer_len(f->port->calls->out(c.line)), 0);
+    assert_int_equal(weir_buffer_len(f->port->calls->out(c.connection)), 0);
     reply(fd, "abc");
-    run_until(f, &c.heard, 1);
+    run_until(f, &c.received, 1);
     assert_string_equal(c.text, "abc");
-    c.heard = 0;
+    c.received = 0;
     c.leaves = 0;
     reply(fd, "def");
-    run_until(f, &c.heard, 5);
+    run_until(f, &c.received, 5);
     assert_string_equal(c.text, "bcdef"); /* the unread bytes, and then the rest */
     reply(fd, "last");
     close(fd);
     run_until(f, &c.downs, 1);
-    assert_int_equal(c.heard, 9);
+    assert_int_equal(c.received, 9);
     assert_string_equal(c.why, "the server closed the connection");
     run_idle(f);
     assert_int_equal(c.downs, 1);
@@ -353,7 +353,7 @@ static void test_socket_file(void **state)
     run_idle(f);
     expect_bytes(fd, "through a file");
     reply(fd, "yes");
-    run_until(f, &c.heard, 3);
+    run_until(f, &c.received, 3);
     close(fd);
     close(listener);
     run_until(f, &c.downs, 1);
@@ -366,28 +366,28 @@ static void test_close(void **state)
     int listener = listen_tcp(&port);
     int other = listen_tcp(&other_port); /* the connection may be established before it closes */
     const port_endpoint to = {.host = "127.0.0.1", .port = port};
-    caller before = {0}, resolving = {0}, up = {.hangs_up_when_up = true};
-    caller heard = {.hangs_up_when_heard = true};
+    caller before = {0}, resolving = {0}, up = {.closes_when_up = true};
+    caller received = {.closes_when_received = true};
     call(f, &before, &to);
-    f->port->calls->close(before.line);
+    f->port->calls->close(before.connection);
     call(f, &resolving, &(port_endpoint){.host = "localhost", .port = other_port});
     uv_run(&f->uv, UV_RUN_NOWAIT);
-    f->port->calls->close(resolving.line);
+    f->port->calls->close(resolving.connection);
     call(f, &up, &to);
     run_until(f, &up.ups, 1);
     close(accept_one(listener));
-    call(f, &heard, &to);
-    run_until(f, &heard.ups, 1);
+    call(f, &received, &to);
+    run_until(f, &received.ups, 1);
     int fd = accept_one(listener);
     reply(fd, "something");
-    run_until(f, &heard.calls, 1);
+    run_until(f, &received.calls, 1);
     run_idle(f);
     close(fd);
     close(listener);
     close(other);
     run_idle(f);
     assert_int_equal(before.ups + resolving.ups, 0);
-    assert_int_equal(before.downs + resolving.downs + up.downs + heard.downs, 0);
+    assert_int_equal(before.downs + resolving.downs + up.downs + received.downs, 0);
 }
 
 /* A peer that does not read: the socket accepts a part, and the rest waits in order. */
@@ -401,7 +401,7 @@ static void test_much_data(void **state)
         bytes[i] = (uint8_t)(i % 251);
     say(&c, bytes, BIG / 2);
     run_idle(f);
-    assert_true(weir_buffer_len(f->port->calls->out(c.line)) > 0);
+    assert_true(weir_buffer_len(f->port->calls->out(c.connection)) > 0);
     say(&c, bytes + BIG / 2, BIG - BIG / 2);
     for (size_t len = 0; len < BIG;) {
         ssize_t n = recv(fd, got + len, BIG - len, MSG_DONTWAIT);
@@ -411,7 +411,7 @@ static void test_much_data(void **state)
             uv_run(&f->uv, UV_RUN_NOWAIT);
     }
     assert_memory_equal(bytes, got, BIG);
-    assert_int_equal(weir_buffer_len(f->port->calls->out(c.line)), 0);
+    assert_int_equal(weir_buffer_len(f->port->calls->out(c.connection)), 0);
     for (size_t len = 0; len < BIG;) {
         ssize_t n = send(fd, bytes + len, BIG - len, MSG_DONTWAIT);
         if (n > 0)
@@ -419,7 +419,7 @@ static void test_much_data(void **state)
         else
             uv_run(&f->uv, UV_RUN_NOWAIT);
     }
-    run_until(f, &c.heard, BIG);
+    run_until(f, &c.received, BIG);
     free(bytes);
     free(got);
     close(fd);
@@ -461,13 +461,13 @@ static void on_peer(uv_poll_t *poll, int status, int events)
 }
 
 /* Sends only after the socket events, although before_send() is also called before them. */
-static void add_in_turn(fixture *f)
+static void add_before_send(fixture *f)
 {
-    if (weir_buffer_len(f->port->calls->out(f->turn_line)) == 0)
+    if (weir_buffer_len(f->port->calls->out(f->late_connection)) == 0)
         return;
-    weir_buffer_append(f->port->calls->out(f->turn_line), "!", 1);
-    f->port->calls->send(f->turn_line);
-    f->turn = NULL;
+    weir_buffer_append(f->port->calls->out(f->late_connection), "!", 1);
+    f->port->calls->send(f->late_connection);
+    f->before_send = NULL;
 }
 
 /* All output that several socket events add in one iteration of the loop, and that before_send()
@@ -490,10 +490,10 @@ static void test_one_send_per_iteration(void **state)
     for (int i = 0; i < PEERS; i++)
         reply(peers[i].ends[1], "y");
     sends = 0;
-    f->turn_line = c.line;
-    f->turn = add_in_turn;
+    f->late_connection = c.connection;
+    f->before_send = add_before_send;
     uv_run(&f->uv, UV_RUN_NOWAIT);
-    assert_null(f->turn);
+    assert_null(f->before_send);
     assert_int_equal(sends, 1);
     expect_bytes(fd, "xxxxxxxxxxyyyyyyyyyy!");
     for (int i = 0; i < PEERS; i++) {
@@ -637,14 +637,14 @@ static void test_tls(void **state)
     caller c = {.leaves = 1};
     call(f, &c, &(port_endpoint){.host = "127.0.0.1", .port = port, .tls = tls});
     say_text(&c, "early bird");
-    run_until(f, &c.heard, 9);
+    run_until(f, &c.received, 9);
     assert_string_equal(c.text, "early bird");
     c.leaves = 0;
-    c.heard = 0;
+    c.received = 0;
     uint8_t *bytes = calloc(1, BIG);
     say(&c, bytes, BIG);
-    run_until(f, &c.heard, BIG + 1);
-    f->port->calls->close(c.line);
+    run_until(f, &c.received, BIG + 1);
+    f->port->calls->close(c.connection);
     free(bytes);
 
     caller named = {0};
@@ -652,8 +652,8 @@ static void test_tls(void **state)
          &(port_endpoint){.host = "127.0.0.1", .port = port, .tls = tls, .tls_name = "redis.test"});
     run_until(f, &named.ups, 1);
     say_text(&named, "hello");
-    run_until(f, &named.heard, 5);
-    f->port->calls->close(named.line);
+    run_until(f, &named.received, 5);
+    f->port->calls->close(named.connection);
     tls_stop(&server);
     net_tls_close(tls);
     free_files(&k);
@@ -694,7 +694,7 @@ static void test_tls_verification(void **state)
     to.tls_name = "other-name.test";
     call(f, &c, &to);
     run_until(f, &c.ups, 1);
-    f->port->calls->close(c.line);
+    f->port->calls->close(c.connection);
 
     caller d = {0};
     to.port = plain;
@@ -732,8 +732,8 @@ static void test_tls_client_certificate(void **state)
     caller c = {0};
     call(f, &c, &to);
     say_text(&c, "it is me");
-    run_until(f, &c.heard, 8);
-    f->port->calls->close(c.line);
+    run_until(f, &c.received, 8);
+    f->port->calls->close(c.connection);
     tls_stop(&server);
     net_tls_close(no_client);
     net_tls_close(one);

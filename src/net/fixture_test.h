@@ -33,15 +33,15 @@ static const int64_t ms_ns = 1000000, s_ns = 1000000000;
 /* ---- the protocol ---------------------------------------------------------------------------- */
 
 /* The context of a loop. */
-typedef struct place {
+typedef struct loop_context {
     int id;
     int order[ORDER_MAX]; /* the names of delayed replies, in the order of sending */
     int order_len;
     int open; /* open sessions */
-} place;
+} loop_context;
 
 typedef struct line_session {
-    place *place;
+    loop_context *context;
     int waits_as;
 } line_session;
 
@@ -50,14 +50,14 @@ static inline void line_open(void *session, void *ctx, void (*wake)(void *wake_c
     (void)wake;
     (void)wake_ctx;
     line_session *s = session;
-    s->place = ctx;
+    s->context = ctx;
     s->waits_as = -1;
-    s->place->open++;
+    s->context->open++;
 }
 
 static inline void line_close(void *session)
 {
-    ((line_session *)session)->place->open--;
+    ((line_session *)session)->context->open--;
 }
 
 static inline void put(weir_buffer *out, const char *text)
@@ -87,7 +87,7 @@ static inline weir_session_step line_answer(line_session *s, const char *line, w
         return (weir_session_step){.next = WEIR_SESSION_CLOSE};
     } else if (strcmp(line, "loop") == 0) {
         char id[16];
-        snprintf(id, sizeof id, "%d\n", s->place->id);
+        snprintf(id, sizeof id, "%d\n", s->context->id);
         put(out, id);
     } else {
         put(out, line);
@@ -105,8 +105,8 @@ static inline weir_session_step line_run(void *session, weir_buffer *in, weir_bu
 {
     line_session *s = session;
     assert_int_equal(weir_buffer_len(out), 0);
-    if (s->waits_as >= 0 && s->place->order_len < ORDER_MAX)
-        s->place->order[s->place->order_len++] = s->waits_as;
+    if (s->waits_as >= 0 && s->context->order_len < ORDER_MAX)
+        s->context->order[s->context->order_len++] = s->waits_as;
     s->waits_as = -1;
     while (weir_buffer_len(in) > 0) {
         char line[256];
@@ -140,12 +140,12 @@ static const weir_protocol lines = {.session_size = sizeof(line_session),
 typedef struct fixture {
     weir_server_options options;
     weir_listen_address listens[WEIR_LISTENERS_MAX];
-    place places[LOOPS_MAX];
+    loop_context loop_contexts[LOOPS_MAX];
     void *contexts[LOOPS_MAX];
     weir_server *server;
     pthread_t thread;
     bool running;
-    int said[2];     /* a pipe: the first letter of each event */
+    int events[2];   /* a pipe: the first letter of each event */
     int unreadable;  /* so many reloads fail before one succeeds */
     int reloaded[2]; /* a pipe: the first letter of each reason */
     int ended[2];    /* a pipe: a byte when the server has ended */
@@ -157,7 +157,7 @@ static inline void on_say(void *ctx, const char *event, const char *text)
 {
     fixture *f = ctx;
     assert_true(text[0] != '\0');
-    assert_int_equal(write(f->said[1], event, 1), 1);
+    assert_int_equal(write(f->events[1], event, 1), 1);
 }
 
 static inline bool on_reload(void *ctx, const char *why)
@@ -179,8 +179,8 @@ static inline void prepare(fixture *f, unsigned loops)
     memset(f, 0, sizeof *f);
     f->listens[0] = (weir_listen_address){"127.0.0.1:0", &lines};
     for (int i = 0; i < LOOPS_MAX; i++) {
-        f->places[i].id = i;
-        f->contexts[i] = &f->places[i];
+        f->loop_contexts[i].id = i;
+        f->contexts[i] = &f->loop_contexts[i];
     }
     f->options = (weir_server_options){
         .listens = f->listens,
@@ -194,7 +194,7 @@ static inline void prepare(fixture *f, unsigned loops)
         .reload = on_reload,
         .report = on_say,
     };
-    assert_int_equal(pipe(f->said), 0);
+    assert_int_equal(pipe(f->events), 0);
     assert_int_equal(pipe(f->reloaded), 0);
     assert_int_equal(pipe(f->ended), 0);
     strcpy(f->dir, "/tmp/weir-net-XXXXXX");
@@ -257,9 +257,9 @@ static inline void stop(fixture *f)
     assert_int_equal(stats.buffered, 0);
     weir_server_close(f->server);
     for (int i = 0; i < LOOPS_MAX; i++)
-        assert_int_equal(f->places[i].open, 0);
+        assert_int_equal(f->loop_contexts[i].open, 0);
     for (int i = 0; i < 2; i++) {
-        close(f->said[i]);
+        close(f->events[i]);
         close(f->reloaded[i]);
         close(f->ended[i]);
     }
@@ -267,11 +267,11 @@ static inline void stop(fixture *f)
 }
 
 /* Expects that the next reported event begins with `letter`. */
-static inline void expect_said(fixture *f, char letter)
+static inline void expect_event(fixture *f, char letter)
 {
     char got = 0;
-    wait_readable(f->said[0]);
-    assert_int_equal(read(f->said[0], &got, 1), 1);
+    wait_readable(f->events[0]);
+    assert_int_equal(read(f->events[0], &got, 1), 1);
     assert_int_equal(got, letter);
 }
 

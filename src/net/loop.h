@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_LOOP_H
 #define WEIR_NET_LOOP_H
-/* An event loop and its thread: listeners, connections, timers. And the state that all loops
- * share. */
+/* An event loop and its thread: listeners, connections and timers. This file also has the state
+ * that all loops share. */
 
 #include "net/dial.h"
 #include "net/listen.h"
@@ -69,7 +69,7 @@ typedef struct weir_listener {
     weir_loop *loop;
 } weir_listener;
 
-/* Only the loop's thread writes them. */
+/* The statistics of a loop. Only the loop's thread writes them. */
 typedef struct weir_loop_stats {
     port_counter accepted, refused, overloaded, timed_out, bytes_in, bytes_out;
 } weir_loop_stats;

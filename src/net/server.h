@@ -61,7 +61,8 @@ typedef struct weir_server_options {
     void (*tick)(void *ctx);
     /* Called on the thread that runs the server.
      *  why  "SIGHUP", or "file changed" for the watched file.
-     * Returns false if the file could not be read; it is called again soon. */
+     * Returns false if the file could not be read. After "file changed" it is then called again
+     * soon; after "SIGHUP" it is not. */
     bool (*reload)(void *ctx, const char *why);
     /* Reports an event for the log: "refused", "overloaded", "timed-out", "accept" and "watch" at
      * most once a second each; "stopping" and "stopped" once. Threads: any. */

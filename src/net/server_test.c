@@ -200,7 +200,7 @@ static void check_drain_answers_what_has_arrived(void **unused)
         expect_end(fds[i]);
     }
     join(&f);
-    expect_said(&f, 's');
+    expect_event(&f, 's');
     int late = client_of(AF_INET);
     assert_int_equal(try_connect(late, weir_server_address(f.server, 0)), -1);
     close(late);
@@ -221,7 +221,7 @@ static void check_drain_sends_output_in_flight(void **unused)
     expect(waiting, "here\n");
     ask(sync, "sync\n");
     kill(getpid(), SIGTERM);
-    expect_said(&f, 's');
+    expect_event(&f, 's');
     expect(waiting, "waited\nlast\n");
     expect_end(waiting);
     expect_end(idle);
@@ -265,7 +265,7 @@ static void check_a_second_signal(void **unused)
     say(waiting, "here\nwait 20000\n");
     expect(waiting, "here\n");
     kill(getpid(), SIGTERM);
-    expect_said(&f, 's');
+    expect_event(&f, 's');
     kill(getpid(), SIGINT);
     expect_end(waiting);
     join(&f);

@@ -37,7 +37,7 @@ void weir_wait_heap_free(weir_wait_heap *w)
 
 static bool before(const weir_wait *a, const weir_wait *b)
 {
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->turn < b->turn;
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->sequence < b->sequence;
 }
 
 static void put(weir_wait_heap *w, weir_wait *one, size_t place)
@@ -65,7 +65,7 @@ void weir_wait_heap_add(weir_wait_heap *w, weir_wait *one, int64_t at_ns)
 {
     assert(one->place == 0 && w->len < w->capacity);
     one->at_ns = at_ns;
-    one->turn = w->turns++;
+    one->sequence = w->next_sequence++;
     sift(w, one, ++w->len);
 }
 

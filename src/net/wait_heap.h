@@ -12,15 +12,15 @@
 /* An element, embedded in the object that waits. All zero: not in the heap. */
 typedef struct weir_wait {
     int64_t at_ns;
-    uint64_t turn; /* order among elements with the same at_ns */
-    size_t place;  /* index in the heap, from 1; 0: not in it */
+    uint64_t sequence; /* order among elements with the same at_ns */
+    size_t place;      /* index in the heap, from 1; 0: not in it */
 } weir_wait;
 
 /* All zero: empty. */
 typedef struct weir_wait_heap {
     weir_wait **heap; /* [1..len]; element i is not later than 2i and 2i + 1 */
     size_t len, capacity;
-    uint64_t turns;
+    uint64_t next_sequence;
 } weir_wait_heap;
 
 /* Reserves memory for n elements in total, so that adding them cannot fail. Returns false if memory

@@ -25,7 +25,7 @@ static weir_wait *first_of(weir_wait *waits, size_t n)
     for (size_t i = 0; i < n; i++) {
         weir_wait *w = &waits[i];
         if (w->place != 0 && (!first || w->at_ns < first->at_ns ||
-                              (w->at_ns == first->at_ns && w->turn < first->turn)))
+                              (w->at_ns == first->at_ns && w->sequence < first->sequence)))
             first = w;
     }
     return first;

@@ -10,7 +10,8 @@
 
 enum { DEBOUNCE_MS = 100, POLL_MS = 2000, PATH_LEN_MAX = 4096 };
 
-/* Returns the version of the file, or `before` if there is no file: it may be about to return. */
+/* Returns the version of the file, or `before` if there is no file, because it may reappear
+ * soon. */
 static weir_file_state look(const char *path, weir_file_state before)
 {
     uv_fs_t req;

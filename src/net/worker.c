@@ -32,7 +32,7 @@ struct weir_worker {
     port_cond *begun_changed;
     calls posted;
     bool begun, stopping;
-    calls taken; /* being run, or their memory for reuse; only the thread uses it */
+    calls taken; /* the calls being run; then their memory for reuse. Used by the thread only */
 };
 
 /* ---- on the worker's thread ------------------------------------------------------------------ */

@@ -142,7 +142,7 @@ static void test_close_with_open_connections(void **state)
 }
 
 /* `begin` and `end` may be NULL. */
-static void test_bare(void **state)
+static void test_without_callbacks(void **state)
 {
     (void)state;
     weir_worker *worker = NULL;
@@ -156,7 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_posts),
         cmocka_unit_test(test_close_with_open_connections),
-        cmocka_unit_test(test_bare),
+        cmocka_unit_test(test_without_callbacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DAY_NS    (86400 * CONFIG_S_NS)
-#define TIB       (1024 * CONFIG_GIB)
-#define LARGE_MIN (64 * CONFIG_KIB) /* of large states, and of all others: see weir_store_open() */
+#define DAY_NS (86400 * CONFIG_S_NS)
+#define TIB    (1024 * CONFIG_GIB)
+
+/* The least memory for large states, and for all others; see weir_store_open(). */
+#define LARGE_MIN (64 * CONFIG_KIB)
 
 #define MEMBER(member)  CONFIG_MEMBER(weir_config, member)
 #define TIMEOUT(preset) CONFIG_RANGE(CONFIG_MS_NS, 30 * DAY_NS, preset), .may_be_off = true

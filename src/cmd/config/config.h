@@ -73,7 +73,7 @@ typedef struct weir_config {
 
     int top_keys; /* of each list of top keys; 0: no lists */
     uint64_t top_memory_bytes;
-    bool top_metrics; /* /metrics names them */
+    bool top_metrics; /* /metrics includes the top keys */
 
     weir_engine_kind engine;  /* of policies that name none, of inline policies, of CL.THROTTLE */
     bool has_redis;           /* `redis` is valid; if not, all rules have the local engine */

@@ -19,9 +19,9 @@ typedef struct replay_format {
     weir_logline_format format; /* if known */
     const char *name;           /* its name, if known */
     bool doubted;      /* some line could not be read; the fields below describe the first */
-    bool key_absent;   /* it is JSON and lacks only the member that is the key */
-    const char *other; /* a format that it has; or NULL */
-    uint64_t number;   /* its number */
+    bool key_absent;   /* the line is JSON and lacks only the member that is the key */
+    const char *other; /* a format in which it can be read; NULL: none */
+    uint64_t number;   /* its line number */
 } replay_format;
 
 /* Sets the format by name, with --key and --cost.

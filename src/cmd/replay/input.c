@@ -38,8 +38,8 @@ static ptrdiff_t read_decompressed(replay_input *in, char *buf, size_t size)
                                   sizeof in->error);
 }
 
-/* Reads the first bytes, just enough of them to recognise the compression, so that a slow pipe is
- * not waited for longer than that. Starts the decompression thread if one is needed. */
+/* Reads only as many bytes as are needed to recognise the compression, so that it does not wait for
+ * a slow pipe longer than necessary. Starts the decompression thread if one is needed. */
 static ptrdiff_t read_first(replay_input *in, char *buf, size_t size)
 {
     size_t len = 0, most = size < REPLAY_DECOMPRESS_HEAD_MAX ? size : REPLAY_DECOMPRESS_HEAD_MAX;

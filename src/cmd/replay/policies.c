@@ -245,9 +245,10 @@ static int64_t lowest_limit(const weir_policy *p)
     return lowest;
 }
 
-/* Decides on a cost above WEIR_COST_MAX, which the service does not accept. It takes WEIR_COST_MAX
- * instead, which is denied, and counted where denials count. If WEIR_COST_MAX could be allowed, it
- * takes 0. The decision is then replaced by that of a cost above the limit. */
+/* Decides on a cost above WEIR_COST_MAX, which the service does not accept. A cost of WEIR_COST_MAX
+ * is taken instead: it is above the limit, so it is denied, and counted if the policy counts
+ * denials. If the limit is WEIR_COST_MAX, that cost could be allowed, so a cost of 0 is taken. In
+ * both cases the decision becomes that of a cost above the limit. */
 static void take_above(const replay_policies *p, const replay_policy *which, int64_t now_ns,
                        weir_request *req)
 {

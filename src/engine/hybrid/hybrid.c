@@ -244,7 +244,7 @@ weir_status weir_hybrid_engine_open(weir_engine **ret, const weir_hybrid_setup *
     hybrid *h = port_zalloc(1, sizeof *h);
     if (!h)
         return WEIR_E_NOMEM;
-    *h = (hybrid){.face = {&calls},
+    *h = (hybrid){.base = {&calls},
                   .upstream = setup->upstream,
                   .dialer = setup->dialer,
                   .timer_ns = INT64_MAX,
@@ -259,9 +259,9 @@ weir_status weir_hybrid_engine_open(weir_engine **ret, const weir_hybrid_setup *
             st = WEIR_E_NOMEM;
     }
     if (st != WEIR_OK) {
-        close_engine(&h->face);
+        close_engine(&h->base);
         return WEIR_E_NOMEM;
     }
-    *ret = &h->face;
+    *ret = &h->base;
     return WEIR_OK;
 }

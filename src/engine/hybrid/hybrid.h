@@ -63,7 +63,7 @@ typedef struct sync_request {
 } sync_request;
 
 struct hybrid {
-    weir_engine face;
+    weir_engine base;
     weir_engine *upstream;
     port_dialer *dialer;
     port_timer *timer;
@@ -75,10 +75,10 @@ struct hybrid {
     forward *done;            /* answered, and done() is not called yet */
     unsigned inside;          /* depth of calls that may answer batches: done() is not called */
     uint64_t requests, local; /* not yet added to stats */
-    uint64_t keys;            /* as it was added to stats */
+    uint64_t keys;            /* the number of leases that stats->keys includes */
     int64_t over_at_ns;       /* when this interval of overshoot began */
     int64_t over;             /* the largest overshoot in it */
-    int64_t over_reported;    /* of the interval before, as it was added to stats */
+    int64_t over_reported;    /* the overshoot that stats->overshoot_last includes */
 };
 
 /* ---- hybrid.c -------------------------------------------------------------------------------- */

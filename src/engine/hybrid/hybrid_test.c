@@ -355,7 +355,7 @@ static void test_debt_ends_with_the_window(void **unused)
     world.now_ns = start_ns + 1000 * ms - 1001; /* the timer is late */
     (void)here("busy", 1);
     world.now_ns = start_ns + 1000 * ms -
-                   1000; /* the window may have ended: the server batches reset_after up */
+                   1000; /* the window may have ended: the server rounds reset_after up */
     forwarded("busy", 1, left(700));
     world.now_ns = start_ns + 1000 * ms;
     forwarded("busy", 1, left(1599));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The hybrid engine admits units of a lease without a round trip. These functions bound how many,
- * and for how long. */
+/* The hybrid engine admits units of a lease without a round trip. These functions bound how many
+ * units, and for how long. */
 
 #include "engine/hybrid/lease.h"
 

@@ -32,7 +32,7 @@ typedef enum weir_lease_kind {
 typedef struct weir_lease_plan {
     weir_lease_kind kind;
     int64_t window_ns; /* if the policy is one fixed window that is much longer than an interval:
-                          its approximate length, and what is owed ends with the window. Else 0 */
+                          its approximate length. Owed units are dropped at its end. Else 0 */
     bool drains;       /* the policy is one bucket that drains evenly, at the rate num / den */
     uint64_t num, den; /* units per den ns */
     int64_t cost_max;  /* the smallest limit of the layers: a larger cost is never allowed */
@@ -96,13 +96,13 @@ static inline bool weir_lease_denies(const weir_lease *s, int64_t now_ns, int64_
     return now_ns < s->deny_until_ns && cost >= s->deny_cost;
 }
 
-/* The decision for a request that was decided here. The wait of a denial is never too short for a
- * cost of deny_cost, nor, if the plan `drains`, for any cost. */
+/* The decision for a request that was decided here. The retry_after of a denial is long enough for
+ * a cost of deny_cost and, if the plan `drains`, for any cost. */
 void weir_lease_decision(const weir_lease *s, const weir_lease_plan *p, int64_t now_ns,
                          int64_t cost, bool allowed, weir_decision *ret);
 
-/* Ends the window if its time is over, and with it what is owed: no later request depends on it.
- * Call it before each request to the server. */
+/* Ends the window if its time is over, and drops the units that are owed in it: no later request
+ * depends on them. Call it before each request to the server. */
 void weir_lease_roll_window(weir_lease *s, const weir_lease_plan *p, int64_t now_ns);
 
 /* Updates the lease with a server's reply.
@@ -125,7 +125,7 @@ int64_t weir_lease_granted(weir_lease *s, const weir_lease_plan *p, uint32_t epo
  * They have left the balance. */
 int64_t weir_lease_end_interval(weir_lease *s, const weir_lease_plan *p, int64_t now_ns);
 
-/* Whether the lease can be removed without a loss. */
+/* Whether the lease can be removed without losing owed or prepaid units. */
 bool weir_lease_is_idle(const weir_lease *s, const weir_lease_plan *p, int64_t now_ns);
 
 /* Discards what is known, since the key was refunded or reset.

@@ -16,7 +16,7 @@
 /* The most different policies of leases, by text and by the rule's name. */
 #define WEIR_LEASE_POLICIES_MAX 1024
 
-/* What the leases of one policy share, with a reference count. */
+/* The data that all leases of one policy share, with a reference count. */
 typedef struct weir_lease_policy {
     struct weir_lease_policy *next; /* in its chain of the hash table */
     size_t refs;                    /* slots */

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* A sync charges to the server what a postpaid lease owes, or what a prepaid lease lacks. Prepaid
  * units that are not used are refunded. A key has at most one sync in flight. If no reply comes,
- * the sync is sent again: its units may be charged twice, but never not at all. */
+ * the sync is sent again: its units may be charged twice, but are not lost. */
 
 #include "engine/hybrid/hybrid.h"
 

@@ -23,8 +23,8 @@ static const int64_t ns_per_us = 1000, ns_per_s = 1000000000;
 typedef struct entry {
     weir_deny_key key;
     int64_t until_ns; /* when the entry expires */
-    int64_t retry_ns; /* the server's figures as times, never earlier than the server's */
-    int64_t reset_ns;
+    int64_t retry_ns; /* when to retry: never earlier than the server allows */
+    int64_t reset_ns; /* when the quota is full: never earlier than at the server */
     uint32_t cost;
     uint32_t limit;
     uint32_t remaining;

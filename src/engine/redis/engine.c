@@ -50,14 +50,14 @@ typedef struct node {
 } node;
 
 struct redis_engine {
-    weir_engine face; /* first */
+    weir_engine base; /* first */
     weir_redis_setup setup;
     weir_redis_client *client;
     port_timer *timer;
     int64_t timer_ns; /* when it expires */
     weir_fallback fallback;
     weir_deny_cache *denials; /* NULL: switched off */
-    size_t denials_counted;   /* as many keys of it are in stats->deny_keys */
+    size_t denials_counted;   /* how many of its keys stats->deny_keys includes */
     int64_t sweep_ns;         /* when its expired entries are next removed */
     int64_t deadline_ns;
     size_t in_flight, in_flight_max; /* items without an answer */
@@ -377,9 +377,9 @@ static void item_init(redis_engine *e, job *j, item *it)
     }
 }
 
-static bool engine_submit(weir_engine *face, weir_engine_batch *b, int64_t now_ns)
+static bool engine_submit(weir_engine *base, weir_engine_batch *b, int64_t now_ns)
 {
-    redis_engine *e = (redis_engine *)face;
+    redis_engine *e = (redis_engine *)base;
     size_t items = b->all ? 1 : b->len;
     port_add_relaxed(&e->setup.stats->requests, b->len);
     for (size_t i = 0; i < b->len; i++) {
@@ -418,9 +418,9 @@ static void abandon_item(redis_engine *e, item *it)
     e->in_flight--;
 }
 
-static void engine_abandon(weir_engine *face, weir_engine_batch *b)
+static void engine_abandon(weir_engine *base, weir_engine_batch *b)
 {
-    redis_engine *e = (redis_engine *)face;
+    redis_engine *e = (redis_engine *)base;
     job *j = b->inside;
     for (size_t i = 0; i < j->items; i++)
         abandon_item(e, &j->item[i]);
@@ -437,9 +437,9 @@ static void free_all(redis_engine *e)
     port_free(e);
 }
 
-static void engine_close(weir_engine *face)
+static void engine_close(weir_engine *base)
 {
-    redis_engine *e = (redis_engine *)face;
+    redis_engine *e = (redis_engine *)base;
     e->closing = true;
     weir_redis_client_close(e->client);
     free_all(e);
@@ -483,7 +483,7 @@ weir_status weir_redis_engine_open(weir_engine **ret, const weir_redis_setup *se
     redis_engine *e = port_zalloc(1, sizeof *e);
     if (!e)
         return WEIR_E_NOMEM;
-    e->face.calls = &calls;
+    e->base.calls = &calls;
     e->setup = *setup;
     e->timer_ns = INT64_MAX;
     e->random = setup->seed;
@@ -501,7 +501,7 @@ weir_status weir_redis_engine_open(weir_engine **ret, const weir_redis_setup *se
                                 &e->setup.log, next_random(e));
     if (st != WEIR_OK)
         goto fail;
-    *ret = &e->face;
+    *ret = &e->base;
     return WEIR_OK;
 fail:
     free_all(e);

@@ -36,7 +36,7 @@ struct weir_redis_client {
     size_t reasons;
 };
 
-static void tend(weir_redis_client *c, int64_t now_ns);
+static void maintain(weir_redis_client *c, int64_t now_ns);
 
 static weir_redis_client *client_of(const weir_redis_node *n)
 {
@@ -90,7 +90,7 @@ static uint32_t slot_of(const weir_redis_client *c, const weir_engine_request *q
     return t->mode == WEIR_REDIS_CLUSTER ? weir_redis_topology_slot(t, q) : 0;
 }
 
-/* Whether a server may reply before the deadline, and the topology become known. */
+/* Whether the topology may become known before the deadline, by the reply of a server. */
 static bool may_be_found(const weir_redis_topology *t, int64_t deadline_ns)
 {
     for (size_t i = 0; i < t->seeds; i++) {
@@ -193,7 +193,7 @@ static void redirect(weir_redis_node *n, weir_redis_call *call, weir_slice text,
     if (t->cluster.refresh_wanted)
         return; /* an earlier MOVED of many has requested the map */
     t->cluster.refresh_wanted = true;
-    tend(c, now_ns);
+    maintain(c, now_ns);
 }
 
 static void pause_call(weir_redis_client *c, weir_redis_call *call, const char *why, int64_t now_ns)
@@ -204,7 +204,7 @@ static void pause_call(weir_redis_client *c, weir_redis_call *call, const char *
     if (!is_first)
         return;
     c->resume_ns = now_ns + PAUSE_NS;
-    tend(c, now_ns);
+    maintain(c, now_ns);
 }
 
 /* READONLY and MASTERDOWN: the call is sent again while the new master is being found. */
@@ -294,7 +294,7 @@ static void on_error(weir_redis_node *n, weir_redis_call *call, weir_slice text,
     case WEIR_REDIS_ERROR_NO_CLUSTER:
         refuse(n, call, text, now_ns);
         c->topology.cluster.refresh_wanted = true;
-        tend(c, now_ns);
+        maintain(c, now_ns);
         return;
     case WEIR_REDIS_ERROR_OTHER:
         refuse(n, call, text, now_ns);
@@ -319,7 +319,7 @@ static void on_reply(weir_redis_node *n, weir_redis_expects expects, const weir_
     if (!v->last)
         return;
     reroute(c, now_ns);
-    tend(c, now_ns);
+    maintain(c, now_ns);
 }
 
 static void on_lost(weir_redis_node *n)
@@ -331,12 +331,12 @@ static void on_lost(weir_redis_node *n)
 static void on_changed(weir_redis_node *n, int64_t now_ns)
 {
     route_all(client_of(n), &n->waiting, now_ns);
-    tend(client_of(n), now_ns);
+    maintain(client_of(n), now_ns);
 }
 
-static void on_rested(weir_redis_node *n, int64_t now_ns)
+static void on_backoff_end(weir_redis_node *n, int64_t now_ns)
 {
-    tend(client_of(n), now_ns);
+    maintain(client_of(n), now_ns);
 }
 
 static bool is_wanted(const weir_redis_node *n)
@@ -355,14 +355,14 @@ static const weir_redis_node_events node_events = {
     .error = on_error,
     .lost = on_lost,
     .changed = on_changed,
-    .rested = on_rested,
+    .backoff_ended = on_backoff_end,
     .is_wanted = is_wanted,
     .serves = serves,
 };
 
 /* Called after every change: connects to the nodes that are wanted, asks for the topology if that
  * is due, and sends paused calls whose pause has ended. */
-static void tend(weir_redis_client *c, int64_t now_ns)
+static void maintain(weir_redis_client *c, int64_t now_ns)
 {
     weir_redis_topology *t = &c->topology;
     bool has_sentinels = c->context.options->sentinel != NULL;
@@ -370,9 +370,9 @@ static void tend(weir_redis_client *c, int64_t now_ns)
     if (c->context.closing)
         return;
     if (has_sentinels)
-        weir_redis_sentinel_tend(t, now_ns, &wake_ns);
+        weir_redis_sentinel_poll(t, now_ns, &wake_ns);
     if (!has_sentinels || t->mode == WEIR_REDIS_CLUSTER)
-        weir_redis_cluster_tend(t, now_ns, &wake_ns);
+        weir_redis_cluster_poll(t, now_ns, &wake_ns);
     for (size_t i = 0; i < t->nodes_end; i++) {
         weir_redis_node *n = t->node[i];
         if (n && n->state == WEIR_REDIS_IDLE && weir_redis_topology_wants(t, n))
@@ -389,7 +389,7 @@ static void tend(weir_redis_client *c, int64_t now_ns)
 
 static void on_tend_timer(void *ctx, int64_t now_ns)
 {
-    tend(ctx, now_ns);
+    maintain(ctx, now_ns);
 }
 
 /* ---- the interface --------------------------------------------------------------------------- */
@@ -495,7 +495,7 @@ weir_status weir_redis_client_open(weir_redis_client **ret, const weir_redis_opt
         weir_redis_client_close(c);
         return st;
     }
-    tend(c, dialer->calls->now(dialer));
+    maintain(c, dialer->calls->now(dialer));
     *ret = c;
     return WEIR_OK;
 }

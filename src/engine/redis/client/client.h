@@ -58,15 +58,15 @@ typedef struct weir_redis_counts {
     port_counter dialed;     /* attempts to connect */
 } weir_redis_counts;
 
-/* Receives events, not requests. The events, with what `text` is:
+/* Receives log events; requests are not logged. The events, and their `text`:
  *
  *   redis-up       "the module", "functions", "a script" or "a Sentinel"
- *   redis-down     why
- *   redis-slots    the slot map of a Cluster has changed: how many masters and slots
- *   redis-alone    several URLs were given, but the server is not in Cluster mode
- *   redis-master   a Sentinel has named another master: the name that it has there
- *   redis-library  functions or a script were loaded
- *   redis-refuses  the node is up, and replies to calls with this error
+ *   redis-down     the reason
+ *   redis-slots    the slot map of a Cluster has changed: the numbers of masters and slots
+ *   redis-alone    several URLs were given, but the server is not in Cluster mode: a message
+ *   redis-master   a Sentinel has named another master: the master's name in the Sentinels
+ *   redis-library  functions or a script were loaded: a message
+ *   redis-refuses  the node is up, but replies to calls with an error: the error
  *
  * `node` is "host:port". The client's thread calls write(). */
 typedef struct weir_redis_log {

@@ -135,7 +135,7 @@ static void kit_send(port_connection *l)
     assert_true(l->used);
 }
 
-static void drop_line(port_connection *l)
+static void drop_connection(port_connection *l)
 {
     assert_true(l->used);
     weir_buffer_free(&l->in);
@@ -181,8 +181,9 @@ static int64_t kit_now(port_dialer *d)
     return kit.now_ns;
 }
 
-static const port_dialer_calls kit_calls = {kit_connect,   kit_out,       kit_send,       drop_line,
-                                            kit_new_timer, kit_set_timer, kit_free_timer, kit_now};
+static const port_dialer_calls kit_calls = {kit_connect,     kit_out,       kit_send,
+                                            drop_connection, kit_new_timer, kit_set_timer,
+                                            kit_free_timer,  kit_now};
 
 /* ---- servers --------------------------------------------------------------------------------- */
 
@@ -304,7 +305,7 @@ static void hear(port_connection *l)
 static void close_connection(port_connection *l, const char *why)
 {
     port_connection gone = *l;
-    drop_line(l);
+    drop_connection(l);
     gone.events.closed(gone.ctx, why, kit.now_ns);
 }
 

@@ -264,7 +264,7 @@ static int64_t due_ns_of(const weir_redis_topology *t, int64_t now_ns)
     return is_cluster && !is_whole(t) ? c->refreshed_ns + LOST_NS : INT64_MAX;
 }
 
-void weir_redis_cluster_tend(weir_redis_topology *t, int64_t now_ns, int64_t *wake_ns)
+void weir_redis_cluster_poll(weir_redis_topology *t, int64_t now_ns, int64_t *wake_ns)
 {
     weir_redis_cluster *c = &t->cluster;
     c->is_alive = t->mode == WEIR_REDIS_CLUSTER && is_any_up(t, true);

@@ -31,7 +31,7 @@ typedef struct weir_redis_target {
 } weir_redis_target;
 
 /* Reads the target of MOVED or ASK.
- *  host  of the server that replied: it is meant if the target has no host.
+ *  host  of the server that replied; used if the target has no host.
  * False: it is not valid. */
 bool weir_redis_error_target(weir_slice text, const char *host, weir_redis_target *ret);
 

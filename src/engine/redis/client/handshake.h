@@ -3,8 +3,8 @@
 #ifndef WEIR_ENGINE_REDIS_HANDSHAKE_H
 #define WEIR_ENGINE_REDIS_HANDSHAKE_H
 /* The handshake: the requests over a new connection before its first call. They log in, find out
- * whether the server is a master, and choose how it decides (module, functions or script), for
- * which they may load weir's library into it. */
+ * whether the server is a master, and choose how it decides: by the module, by functions or by a
+ * script. If necessary, they load weir's functions or script into the server. */
 
 #include "engine/redis/client/node.h"
 

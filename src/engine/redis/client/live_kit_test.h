@@ -25,7 +25,7 @@
 
 #include <cmocka.h>
 
-enum { LIVE_LINES = 64, LIVE_ALARMS = 256, LIVE_SERVERS = 8 };
+enum { LIVE_CONNECTIONS = 64, LIVE_ALARMS = 256, LIVE_SERVERS = 8 };
 
 struct port_connection {
     bool used, up;
@@ -42,7 +42,7 @@ struct port_timer {
     int64_t at_ns;
 };
 
-static struct port_connection live_line[LIVE_LINES];
+static struct port_connection live_connection[LIVE_CONNECTIONS];
 static struct port_timer live_alarm[LIVE_ALARMS];
 
 /* ---- the dialer ------------------------------------------------------------------------------ */
@@ -68,8 +68,8 @@ static port_connection *live_dial(port_dialer *d, const port_endpoint *to,
                                   const port_connection_events *events, void *ctx)
 {
     (void)d;
-    for (size_t i = 0; i < LIVE_LINES; i++) {
-        port_connection *l = &live_line[i];
+    for (size_t i = 0; i < LIVE_CONNECTIONS; i++) {
+        port_connection *l = &live_connection[i];
         if (l->used)
             continue;
         *l = (port_connection){.used = true, .fd = connect_to(to), .events = *events, .ctx = ctx};
@@ -132,35 +132,35 @@ static const port_dialer_calls live_calls = {live_dial,      live_out, live_send
                                              live_alarm_new, live_set, live_drop, live_now};
 static port_dialer live_dialer = {&live_calls};
 
-static void end_line(port_connection *l, const char *why)
+static void end_connection(port_connection *l, const char *why)
 {
     port_connection gone = *l;
     live_hang_up(l);
     gone.events.closed(gone.ctx, why, port_now_ns());
 }
 
-static void read_line(port_connection *l)
+static void read_connection(port_connection *l)
 {
     char bytes[65536];
     ssize_t n = read(l->fd, bytes, sizeof bytes);
     if (n < 0 && errno == EAGAIN)
         return;
     if (n <= 0) {
-        end_line(l, n < 0 ? strerror(errno) : "it closed the connection");
+        end_connection(l, n < 0 ? strerror(errno) : "it closed the connection");
         return;
     }
     weir_buffer_append(&l->in, bytes, (size_t)n);
     l->events.received(l->ctx, &l->in, port_now_ns());
 }
 
-static void write_line(port_connection *l)
+static void write_connection(port_connection *l)
 {
     if (!l->up) {
         int err = 0;
         socklen_t len = sizeof err;
         getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &err, &len);
         if (err != 0) {
-            end_line(l, strerror(err));
+            end_connection(l, strerror(err));
             return;
         }
         l->up = true;
@@ -171,7 +171,7 @@ static void write_line(port_connection *l)
     if (n > 0)
         weir_buffer_consume(&l->out, (size_t)n);
     else if (errno != EAGAIN)
-        end_line(l, strerror(errno));
+        end_connection(l, strerror(errno));
 }
 
 static void ring_alarms(void)
@@ -187,26 +187,26 @@ static void ring_alarms(void)
 }
 
 /* One iteration of the event loop, of at most 2 ms. */
-static void turn(void)
+static void iterate(void)
 {
-    struct pollfd p[LIVE_LINES];
-    for (size_t i = 0; i < LIVE_LINES; i++) {
-        port_connection *l = &live_line[i];
+    struct pollfd p[LIVE_CONNECTIONS];
+    for (size_t i = 0; i < LIVE_CONNECTIONS; i++) {
+        port_connection *l = &live_connection[i];
         p[i] = (struct pollfd){l->used ? l->fd : -1, POLLIN, 0};
         if (l->used && l->fd >= 0 && (!l->up || weir_buffer_len(&l->out) > 0))
             p[i].events |= POLLOUT;
     }
-    poll(p, LIVE_LINES, 2);
-    for (size_t i = 0; i < LIVE_LINES; i++) {
-        port_connection *l = &live_line[i];
+    poll(p, LIVE_CONNECTIONS, 2);
+    for (size_t i = 0; i < LIVE_CONNECTIONS; i++) {
+        port_connection *l = &live_connection[i];
         if (l->used && l->fd < 0)
-            end_line(l, "connection refused");
+            end_connection(l, "connection refused");
         else if (l->used && l->fd == p[i].fd && (p[i].revents & POLLOUT))
-            write_line(l);
+            write_connection(l);
         else if (l->used && l->fd == p[i].fd && l->up && p[i].revents)
-            read_line(l);
+            read_connection(l);
         else if (l->used && l->fd == p[i].fd && p[i].revents)
-            write_line(l);
+            write_connection(l);
     }
     ring_alarms();
 }
@@ -307,7 +307,7 @@ static int run_to_end(char *const *argv)
         int status;
         if (waitpid(pid, &status, WNOHANG) == pid)
             return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-        turn();
+        iterate();
     }
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -317,7 +317,7 @@ static int run_to_end(char *const *argv)
 static int live_setup(void **state)
 {
     (void)state;
-    memset(live_line, 0, sizeof live_line);
+    memset(live_connection, 0, sizeof live_connection);
     memset(live_alarm, 0, sizeof live_alarm);
     live_servers_len = 0;
     strcpy(live_folder, "/tmp/weir-live-XXXXXX");

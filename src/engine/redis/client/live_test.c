@@ -80,7 +80,7 @@ static void wait_for(live_call *c, size_t n)
     int64_t until_ns = port_steady_ns() + 30000000000;
     for (size_t i = 0; i < n; i++) {
         while (!c[i].done && port_steady_ns() < until_ns)
-            turn();
+            iterate();
         assert_int_equal(c[i].done, 1);
     }
 }
@@ -103,7 +103,7 @@ static bool take_until_answered(const char *key)
     for (int64_t until_ns = port_steady_ns() + 20000000000; port_steady_ns() < until_ns;) {
         if (ask(key, &allowed) == WEIR_REDIS_ANSWERED)
             return allowed;
-        turn();
+        iterate();
     }
     fail_msg("no answer: %s", log_text);
     return false;
@@ -238,7 +238,7 @@ static void start_cluster(void)
     for (int i = 0; i < 100; i++) { /* until the nodes are up */
         if (run_to_end(create) == 0)
             return;
-        turn();
+        iterate();
     }
     fail_msg("no Cluster");
 }
@@ -353,7 +353,7 @@ static bool comes_to(int port, const char *command, const char *answer)
     while (port_steady_ns() < until_ns) {
         if (run_to_end(argv) == 0)
             return true;
-        turn();
+        iterate();
     }
     return false;
 }

@@ -259,7 +259,7 @@ static void set_state(weir_redis_node *n, weir_redis_node_state state, int64_t n
 void weir_redis_node_up(weir_redis_node *n, int64_t now_ns)
 {
     set_state(n, WEIR_REDIS_UP, now_ns);
-    if (!n->is_replica && !n->is_ignorant)
+    if (!n->is_replica && !n->lacks_master)
         weir_redis_node_log_up(n);
     n->context->events->changed(n, now_ns);
 }
@@ -418,7 +418,7 @@ static void on_timer(void *ctx, int64_t now_ns)
         check_connection(n, now_ns);
     } else if (n->state == WEIR_REDIS_BACKOFF) {
         set_state(n, WEIR_REDIS_IDLE, now_ns);
-        n->context->events->rested(n, now_ns);
+        n->context->events->backoff_ended(n, now_ns);
     }
 }
 

@@ -22,7 +22,7 @@ enum {
 
 typedef struct weir_redis_node weir_redis_node;
 
-/* What a node calls. `lost` and the queries must not call the node back. */
+/* The callbacks of a node. `lost`, `is_wanted` and `serves` must not call functions of the node. */
 typedef struct weir_redis_node_events {
     /* The connection was established: send the handshake. */
     void (*connected)(weir_redis_node *n, int64_t now_ns);
@@ -31,12 +31,12 @@ typedef struct weir_redis_node_events {
                   int64_t now_ns);
     /* An error reply to a call. The call has left the pipeline, and has to be ended or sent. */
     void (*error)(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns);
-    /* The connection was closed: no reply will come to what was requested over it. */
+    /* The connection was closed: the requests that were sent over it get no reply. */
     void (*lost)(weir_redis_node *n);
     /* The node came up, or failed: calls that wait for it have to be routed again. */
     void (*changed)(weir_redis_node *n, int64_t now_ns);
     /* The backoff pause has ended. */
-    void (*rested)(weir_redis_node *n, int64_t now_ns);
+    void (*backoff_ended)(weir_redis_node *n, int64_t now_ns);
     /* Whether there should be a connection. */
     bool (*is_wanted)(const weir_redis_node *n);
     /* Whether calls go to this node: then it has to be a master. */
@@ -86,7 +86,7 @@ struct weir_redis_node {
     uint32_t hash;           /* of host and port */
     bool is_seed;            /* one of the URLs: never removed */
     bool is_sentinel;        /* it gets no calls */
-    bool is_ignorant;        /* a Sentinel that did not know the master when it was last asked */
+    bool lacks_master;       /* a Sentinel that did not know the master when it was last asked */
     bool in_map, was_in_map; /* it serves slots of the Cluster: now, and in the latest map */
     bool is_replica;         /* by its own ROLE */
     char host[WEIR_REDIS_HOST_MAX];

@@ -29,7 +29,7 @@ static void choose(weir_redis_topology *t)
     }
 }
 
-void weir_redis_sentinel_tend(weir_redis_topology *t, int64_t now_ns, int64_t *wake_ns)
+void weir_redis_sentinel_poll(weir_redis_topology *t, int64_t now_ns, int64_t *wake_ns)
 {
     weir_redis_sentinel *s = &t->sentinel;
     choose(t);
@@ -89,11 +89,11 @@ void weir_redis_sentinel_receive(weir_redis_topology *t, weir_redis_node *n,
     if (!master || master->is_sentinel) {
         (void)snprintf(why, sizeof why, "the Sentinel does not know the master %s",
                        t->context->options->sentinel);
-        n->is_ignorant = true; /* its connections are not logged until it does */
+        n->lacks_master = true; /* its connections are not logged until it does */
         weir_redis_node_fail(n, why, now_ns);
         return;
     }
-    n->is_ignorant = false;
+    n->lacks_master = false;
     weir_redis_node_log_up(n);
     set_master(t, master, now_ns);
     s->next_ns = now_ns + (is_master_up(t) ? ASK_NS : LOST_NS);

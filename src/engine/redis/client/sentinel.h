@@ -9,7 +9,7 @@
 #include "engine/redis/client/topology.h"
 
 /* Asks for the master if that is due. Lowers *wake_ns to the time of the next call. */
-void weir_redis_sentinel_tend(weir_redis_topology *t, int64_t now_ns, int64_t *wake_ns);
+void weir_redis_sentinel_poll(weir_redis_topology *t, int64_t now_ns, int64_t *wake_ns);
 
 /* Takes one value of a Sentinel's reply. After the last one the master may be another. */
 void weir_redis_sentinel_receive(weir_redis_topology *t, weir_redis_node *n,

@@ -68,8 +68,9 @@ weir_redis_node *weir_redis_topology_add(weir_redis_topology *t, const char *hos
 
 /* ---- the node of a key ----------------------------------------------------------------------- */
 
-/* Module and functions name their keys differently, but with the same hash tag, unless the key is
- * unusual. Then the first node that is up decides. */
+/* Whether Redis keys are named as for the module. The names for the module and for functions
+ * differ, but have the same hash tag unless the key is unusual. For an unusual key, the first node
+ * that is up determines the name. */
 static bool is_by_module(const weir_redis_topology *t)
 {
     for (size_t i = 0; i < t->nodes_end; i++) {
@@ -80,7 +81,7 @@ static bool is_by_module(const weir_redis_topology *t)
     return true;
 }
 
-/* For a key whose hash tag is not the text within weir's own braces. */
+/* The slot of a key whose hash tag is not the text within weir's own braces. */
 static uint32_t slot_of_name(const weir_redis_topology *t, const weir_engine_request *q)
 {
     const char *prefix = t->context->prefix;

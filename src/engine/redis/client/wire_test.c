@@ -232,7 +232,7 @@ static void the_size_is_an_upper_bound(void **state)
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-static void believes_what_may_be(void **state)
+static void refuses_out_of_range_replies(void **state)
 {
     (void)state;
     weir_engine_request q = question_of(WEIR_VERB_GRANT, "a", 9);
@@ -306,10 +306,14 @@ static void accepts_all_throttle_replies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(encodes_requests),     cmocka_unit_test(encodes_several_as_one),
-        cmocka_unit_test(names_redis_keys),     cmocka_unit_test(computes_hash_slots),
-        cmocka_unit_test(encodes_windows),      cmocka_unit_test(the_size_is_an_upper_bound),
-        cmocka_unit_test(believes_what_may_be), cmocka_unit_test(accepts_all_throttle_replies),
+        cmocka_unit_test(encodes_requests),
+        cmocka_unit_test(encodes_several_as_one),
+        cmocka_unit_test(names_redis_keys),
+        cmocka_unit_test(computes_hash_slots),
+        cmocka_unit_test(encodes_windows),
+        cmocka_unit_test(the_size_is_an_upper_bound),
+        cmocka_unit_test(refuses_out_of_range_replies),
+        cmocka_unit_test(accepts_all_throttle_replies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
