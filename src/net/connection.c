@@ -299,8 +299,8 @@ static void send_out(weir_connection *c, weir_buffer *out)
         weir_connection_close(c);
 }
 
-/* Delays the reply: it stays in c->out until then. If the client closes before, on_read() closes the
- * connection, and the reply is dropped; its charge stays. */
+/* Delays the reply: it stays in c->out until then. If the client closes before, on_read() closes
+ * the connection, and the reply is dropped; its charge stays. */
 static void hold_out(weir_connection *c, int64_t until_ns)
 {
     if (!keep_out(c)) {

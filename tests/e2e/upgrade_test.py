@@ -41,7 +41,7 @@ class Connection:
         self.socket.sendall(b"".join(b"%s %s hot\r\n" % (command.encode(), name.encode()) for name in policies))
 
     def answer(self):
-        """allowed and remaining; None if the daemon has closed the connection."""
+        """Returns allowed and remaining, or None if the daemon has closed the connection."""
         try:
             lines = [self.file.readline() for _ in range(7)]
         except ConnectionResetError:
@@ -57,8 +57,8 @@ class Connection:
 
 
 class Client(threading.Thread):
-    """Takes in batches from the daemon at port_now() until go_on() is false. Connects again when a daemon
-    closes the connection."""
+    """Charges in batches, through the daemon at port_now(), until go_on() returns false. Reconnects when a
+    daemon closes the connection."""
 
     def __init__(self, port_now, go_on):
         super().__init__()
@@ -72,7 +72,7 @@ class Client(threading.Thread):
         try:
             connection.ask("WEIR.TAKE", names)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # some may have arrived
+            pass  # the daemon may have received some requests
         for i, name in enumerate(names):
             answer = connection.answer()
             if answer is None:

@@ -30,7 +30,7 @@ bool input_read(input *ret, const uint8_t *bytes, size_t len);
 bool input_parse(input *ret, const char *text, const uint8_t *bytes, size_t len);
 
 /* Each returns false if the property does not hold, and prints why to stderr. */
-bool p1_bound(const input *in);   /* the allowed requests satisfy the algorithm's inequality */
+bool p1_bound(const input *in);  /* the allowed requests satisfy the algorithm's inequality */
 bool p2_fields(const input *in); /* retry_after, remaining, reset_after are exact */
 bool p3_denial_writes_nothing(
     const input *in); /* a peek writes nothing either, and predicts the decision */
