@@ -11,7 +11,8 @@
  * numbers when several layers, or several requests that are charged as one, answer together. Both
  * allow or both deny.
  * On a denial `never` ranks first, then the longer wait. On an allowance the smaller remaining
- * ranks first. Then the later reset does. Returns false on a tie, so that the earlier one stays. Pure. */
+ * ranks first. Then the later reset does. Returns false on a tie, so that the earlier one stays.
+ * Pure. */
 static inline bool weir_outranks(const weir_decision *a, const weir_decision *b)
 {
     if (a->never != b->never)

@@ -49,7 +49,7 @@ def example(box, **more):
     done = start(box, first, **more)
     shown = "\n".join(done.stdout.splitlines()[2:]) + "\n"
     expect(done.returncode == 0 and shown == WANTED, f"{done.stdout}\n{done.stderr}")
-    expect(not list(box.path.iterdir()), "nothing is left")
+    expect(not list(box.path.iterdir()), "no files are left")
     for port in range(first, first + 10):
         socket.create_server((HOST, port)).close()
 
@@ -62,14 +62,14 @@ def with_module(box):
     example(box, MODULE=os.path.relpath(box.module, SCRIPT.parents[2]))
 
 
-def where_a_port_is_taken(box):
+def port_in_use(box):
     """If a port is in use, the script fails, and does not use the other process."""
     first = free_ports(10)
     with socket.create_server((HOST, first + 1)):
         done = start(box, first)
     expect(done.returncode == 1 and "Address already in use" in done.stderr, done.stderr)
-    expect(not list(box.path.iterdir()), "nothing is left")
+    expect(not list(box.path.iterdir()), "no files are left")
 
 
 if __name__ == "__main__":
-    sys.exit(run([with_functions, where_a_port_is_taken], sys.argv, [with_module]))
+    sys.exit(run([with_functions, port_in_use], sys.argv, [with_module]))

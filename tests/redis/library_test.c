@@ -229,7 +229,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void no_more_than_the_policy_says(void **state)
+static void admits_exactly_the_limit(void **state)
 {
     server *s = *state;
     static const char *const policies[] = {"gcra 1/h burst 700", "token-bucket 700 refill 1/h",
@@ -283,7 +283,7 @@ static void on_answer(void *ctx, weir_status status, const weir_redis_answer *a)
     t->called++; /* last: the waiting thread may return after it */
 }
 
-static void asked_without_waiting(void **state)
+static void async_calls(void **state)
 {
     weir_policy p = parsed("gcra 1/h burst 300");
     weir_redis *r = opened(*state, (weir_redis_options){.prefix = "async:"});
@@ -300,7 +300,7 @@ static void asked_without_waiting(void **state)
     weir_redis_close(r);
 }
 
-static void closing_answers_all(void **state)
+static void closing_completes_all_calls(void **state)
 {
     server *s = *state;
     weir_policy p = parsed("gcra 1/h burst 300");
@@ -317,7 +317,7 @@ static void closing_answers_all(void **state)
 
 /* ---- without a server ------------------------------------------------------------------------ */
 
-static void nobody_there(void **state)
+static void without_a_server(void **state)
 {
     (void)state;
     server none = {.port = free_port()};
@@ -361,7 +361,7 @@ static bool comes_from(weir_redis *r, bool server_answers)
     return false;
 }
 
-static void a_server_that_stops_and_goes_on(void **state)
+static void a_server_that_hangs_and_continues(void **state)
 {
     server *s = *state;
     weir_redis *r = opened(s, (weir_redis_options){.deadline_ns = 50 * ms_ns});
@@ -377,7 +377,7 @@ static void a_server_that_stops_and_goes_on(void **state)
     weir_redis_close(r);
 }
 
-static void a_server_that_dies_and_comes_back(void **state)
+static void a_server_that_is_killed_and_restarted(void **state)
 {
     server *s = *state;
     weir_redis *r = opened(s, (weir_redis_options){.deadline_ns = 50 * ms_ns});
@@ -393,7 +393,7 @@ static void a_server_that_dies_and_comes_back(void **state)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static void bad_options_are_told(void **state)
+static void bad_options_are_refused(void **state)
 {
     (void)state;
     static const char *const good[] = {"redis://127.0.0.1"}, *const bad[] = {"http://127.0.0.1"},
@@ -442,13 +442,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(by_functions),
         cmocka_unit_test(by_script),
         cmocka_unit_test(by_module),
-        cmocka_unit_test(no_more_than_the_policy_says),
-        cmocka_unit_test(asked_without_waiting),
-        cmocka_unit_test(closing_answers_all),
-        cmocka_unit_test(nobody_there),
-        cmocka_unit_test(a_server_that_stops_and_goes_on),
-        cmocka_unit_test(a_server_that_dies_and_comes_back),
-        cmocka_unit_test(bad_options_are_told),
+        cmocka_unit_test(admits_exactly_the_limit),
+        cmocka_unit_test(async_calls),
+        cmocka_unit_test(closing_completes_all_calls),
+        cmocka_unit_test(without_a_server),
+        cmocka_unit_test(a_server_that_hangs_and_continues),
+        cmocka_unit_test(a_server_that_is_killed_and_restarted),
+        cmocka_unit_test(bad_options_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -93,7 +93,7 @@ def offset(c):
 
 
 def in_step(master, replica):
-    until(lambda: offset(master) == offset(replica), "the replica to be in step")
+    until(lambda: offset(master) == offset(replica), "the replica equals its master")
 
 
 def wait_for_rewrite(c):
@@ -125,14 +125,14 @@ def test_answers(t):
     equal(c("WEIR.RESET", "api", "k"), "OK")
     equal(c("EXISTS", "k"), 0, "an idle key does not exist")
     equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 9)[:4], [0, 5, 5, -1])
-    equal(c("EXISTS", "a", "b"), 0, "none was charged")
+    equal(c("EXISTS", "a", "b"), 0, "no key was charged")
     equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 2)[6:], [1])
-    equal(c("WEIR.TAKEALL", 2, "api", "a", 3, "api", "a", 3)[0], 0, "held to the sum")
+    equal(c("WEIR.TAKEALL", 2, "api", "a", 3, "api", "a", 3)[0], 0, "a repeated key is charged the sum")
     m = c3("WEIR.TAKEALL", 1, "api", "a", 1, "WITHNAMES")
     equal(list(m), NAMES + ["index", "policy", "key", "layer"])
     equal((m["index"], m["policy"], m["key"]), (0, b"api", b"a"))
     equal(c("WEIR.POLICY", "SET", "hourly", "fixed-window 5/100d"), "OK")
-    equal(c("WEIR.TAKEALL", 2, "api", "t", 1, "hourly", "t", 1)[6], 1, "the latest reset of two with as much left")
+    equal(c("WEIR.TAKEALL", 2, "api", "t", 1, "hourly", "t", 1)[6], 1, "of two with equal remaining, the later reset is reported")
     c("WEIR.POLICY", "DEL", "hourly")
     equal(c("CL.THROTTLE", "u", 15, 30, 60), [0, 16, 15, -1, 2])
     equal(c3("WEIR.POLICY", "GET", "api"), {"name": b"api", "limit": b"gcra 1/h burst 5",
@@ -192,7 +192,7 @@ def test_programs(t):
     equal((all_[0], all_[3], all_[11]), (2, 3, 0))
     equal(c("WEIR.ASKALL", 2, "gcra 1/s", "g", 2, "fixed-window 1/h", "g", 1)[0], 0)
     c("WEIR.ASKALL", 2, "gcra 1/s", "g", 1, "fixed-window 1/h", "g", 1)
-    equal(c("WEIR.ASKALL", 2, "gcra 1/s", "g", 2, "fixed-window 1/h", "g", 2)[0], 1, "the latest reset of two that never pass")
+    equal(c("WEIR.ASKALL", 2, "gcra 1/s", "g", 2, "fixed-window 1/h", "g", 2)[0], 1, "of two that are never allowed, the later reset is reported")
     equal(c("WEIR.ASK", "TAKE", "gcra 5/h burst 9 & fixed-window 3/d", "l", 1)[6], 1)
     for words in (("TAKE", p, "k"), ("TAKE", p, "k", 1, 2), ("DROP", p, "k", 1),
                   ("TAKE", "gcra", "k", 1), ("TAKE", p, "k", -1), ("TAKE", p, "", 1)):
@@ -303,9 +303,9 @@ def test_expiry(t):
     c("WEIR.CHECK", "gcra 1/h burst 5", "k")
     good(3500000 <= c("PTTL", "k") <= 3600001, "the longer of two")
     c("WEIR.RESET", "gcra 1/h burst 5", "k")
-    good(100000 <= c("PTTL", "k") <= 180001, "what is left")
+    good(100000 <= c("PTTL", "k") <= 180001, "the remaining quota")
     c("WEIR.CHECK", "gcra 1000/s", "short")
-    until(lambda: c("EXISTS", "short") == 0, "a key to expire")
+    until(lambda: c("EXISTS", "short") == 0, "a key expires")
     equal(c("WEIR.CHECK", "gcra 1000/s", "short")[0], 1)
     c("WEIR.CHECK", "gcra 1/h burst 5", "long")
     c("PERSIST", "long")
@@ -323,12 +323,12 @@ def test_changed_policy(t):
     equal(c("WEIR.PEEK", "api", "k")[2], 6)
     equal(c("WEIR.TAKE", "api", "k")[2], 5)
     c("WEIR.POLICY", "SET", "api", "gcra  1/h  burst  5")
-    equal(c("WEIR.PEEK", "api", "k")[2], 0, "the same text in other spaces")
-    equal(c("WEIR.PEEK", "gcra 1/h burst 5", "k")[2], 5, "no name is another one")
+    equal(c("WEIR.PEEK", "api", "k")[2], 0, "the same text with other spaces is the same policy")
+    equal(c("WEIR.PEEK", "gcra 1/h burst 5", "k")[2], 5, "a policy without a name is another policy")
     for i in range(60):
         r = c("WEIR.CHECK", f"gcra 1/h burst {i + 1}", "many")
     good(isinstance(r, Error) and r.startswith("OOM"), r)
-    equal(c("WEIR.CHECK", "gcra 1/h burst 3", "many")[0], 1, "those that are there go on")
+    equal(c("WEIR.CHECK", "gcra 1/h burst 3", "many")[0], 1, "existing keys are still decided")
 
 
 # ---- expiry, memory, other commands --------------------------------------------------------------
@@ -401,7 +401,7 @@ def test_memory(t):
     c("WEIR.CHECK", "gcra 1/h burst 5", "small")
     small = c("MEMORY", "USAGE", "small")
     c("SET", "plain", 1700000000000)
-    good(small <= c("MEMORY", "USAGE", "plain") + 16, "one state is in the pointer")
+    good(small <= c("MEMORY", "USAGE", "plain") + 16, "a single state needs no allocation")
     for _ in range(300):
         c("WEIR.CHECK", "sliding-log 1000/h", "log")
     good(c("MEMORY", "USAGE", "log") > 3000)
@@ -444,7 +444,7 @@ def test_crowded(t):
     """However its states grow, a key fits into one replicated command. Idle states do not count."""
     replica, c = t.open("--replicaof", f"127.0.0.1 {t.server.port}"), t.server.client()
     r = replica.client()
-    until(lambda: is_linked(r), "the replica")
+    until(lambda: is_linked(r), "the replica is connected")
     logs = [f"sliding-log {3000000 + i}/d" for i in range(4)]
     for command in ("WEIR.ASKALL", "WEIR.TAKEALL"):
         reply = c(command, 4, *[word for log in logs for word in (log, "logs", 1)])
@@ -475,7 +475,7 @@ def test_crowded(t):
     before = states(r)
     take("logs", logs[:3] + ["gcra 1/h", "fixed-window 1/d"])
     in_step(c, r)
-    equal(states(r) - before, 5, "as changes of their own")
+    equal(states(r) - before, 5, "each change is replicated")
     for key in ("many", "logs", "full"):
         equal(r("DEBUG", "DIGEST-VALUE", key), c("DEBUG", "DIGEST-VALUE", key))
 
@@ -488,13 +488,13 @@ def test_replica(t):
     fill(master, seed=2)
     replica_server = t.open("--replicaof", f"127.0.0.1 {t.server.port}")
     replica = replica_server.client()
-    until(lambda: is_linked(replica), "the replica")
+    until(lambda: is_linked(replica), "the replica is connected")
     master("WEIR.POLICY", "SET", "api", "gcra 1/h burst 5")
     fill(master, seed=3)
     c = [("WEIR.ASK", "TAKE", "sliding-log 2000/d", "long", 1)] * 300
     master.many(c)
     in_step(master, replica)
-    same(master, replica, "the replica")
+    same(master, replica, "the replica is connected")
     equal(replica("WEIR.POLICY", "GET", "api")[3], b"gcra 1/h burst 5")
     # A command that changes nothing is not replicated.
     master("WEIR.TAKE", "api", "denied", "COST", 5)
@@ -542,7 +542,7 @@ def follows(master_server, replica_server, what):
     with Writing(master_server):
         until(lambda: is_linked(r), what)
         before = number(m, "stats", "total_commands_processed")
-        until(lambda: number(m, "stats", "total_commands_processed") > before + 500, "more writes")
+        until(lambda: number(m, "stats", "total_commands_processed") > before + 500, "more writes are replicated")
     in_step(m, r)
     same(m, r, what)
 
@@ -557,7 +557,7 @@ def test_followers(t):
     good(number(c, "persistence", "rdb_changes_since_last_save") > 300, "changes are counted")
     c("BGSAVE")
     fill(c, seed=2)
-    equal(number(c, "replication", "master_repl_offset"), 0, "a child that writes a file")
+    equal(number(c, "replication", "master_repl_offset"), 0, "a child process writes the file")
     # A full synchronisation: diskless, then with a file.
     to = ("--replicaof", f"127.0.0.1 {server.port}", "--repl-diskless-sync-delay", "0")
     until(lambda: number(c, "persistence", "rdb_bgsave_in_progress") == 0, "the file")
@@ -570,7 +570,7 @@ def test_followers(t):
     second.client()("REPLICAOF", "NO", "ONE")
     first.client()("CLIENT", "KILL", "TYPE", "master")
     follows(server, first, "a replica whose connection was closed")
-    good(number(c, "stats", "sync_partial_ok") >= 1, "what it missed was enough")
+    good(number(c, "stats", "sync_partial_ok") >= 1, "a partial synchronisation was enough")
     # An AOF, on servers that had replicas, that were a replica, and that were neither.
     alone = t.open()
     fill(alone.client())
@@ -594,7 +594,7 @@ def test_restarted(t):
     replica = t.open("--replicaof", f"127.0.0.1 {master.port}")
     follows(master, replica, "a replica")
     replica.client()("REPLICAOF", "127.0.0.1", 1)
-    until(lambda: number(master.client(), "replication", "connected_slaves") == 0, "it is gone")
+    until(lambda: number(master.client(), "replication", "connected_slaves") == 0, "the replica is disconnected")
     master.client()("SAVE")
     master.restart()
     c = master.client()
@@ -607,7 +607,7 @@ def test_restarted(t):
     h, r = heir.client(), replica.client()
     fill(h)
     h("REPLICAOF", "127.0.0.1", master.port)
-    until(lambda: is_linked(h) and offset(h) == offset(r), "two replicas")
+    until(lambda: is_linked(h) and offset(h) == offset(r), "two replicas are connected")
     h("REPLICAOF", "NO", "ONE")
     fill(h, seed=10)
     r("REPLICAOF", "127.0.0.1", heir.port)
@@ -622,7 +622,7 @@ def test_seeded(t):
     c = master.client()
     fill(c)
     t.open("--replicaof", f"127.0.0.1 {master.port}")
-    until(lambda: number(c, "replication", "connected_slaves") == 1, "one that waits")
+    until(lambda: number(c, "replication", "connected_slaves") == 1, "a replica waits")
     fill(c, seed=2)
     c("SAVE")
     fill(c, seed=3)
@@ -632,7 +632,7 @@ def test_seeded(t):
     seeded.options["replicaof"] = f"127.0.0.1 {master.port}"
     seeded.start()
     follows(master, seeded, "a replica of a copied file")
-    equal(number(c, "stats", "sync_partial_ok"), 1, "it goes on from the file")
+    equal(number(c, "stats", "sync_partial_ok"), 1, "replication continues from the file")
 
 
 def test_files(t):
@@ -738,8 +738,8 @@ def test_refuses(t):
     copy = shutil.copy(t.module, t.server.directory / "copy.so")
     good(isinstance(c("MODULE", "LOAD", copy), Error), "from another file")
     c("BGSAVE")  # an event, which must not be replicated
-    equal(c("WEIR.CHECK", "gcra 1/h burst 5", "k")[:3], [1, 5, 3], "the first one goes on")
-    good(isinstance(c("MODULE", "UNLOAD", "weir"), Error), "its type stays")
+    equal(c("WEIR.CHECK", "gcra 1/h burst 5", "k")[:3], [1, 5, 3], "the first module continues")
+    good(isinstance(c("MODULE", "UNLOAD", "weir"), Error), "its type stays registered")
     with tempfile.TemporaryDirectory() as tmp:
         run = subprocess.run(["redis-server", "--port", str(free_port()), "--dir", tmp, "--save", "",
                               "--loadmodule", t.module, "nonsense"],
@@ -756,19 +756,19 @@ def test_reshard(t):
     hosts = [f"127.0.0.1:{s.port}" for s in servers]
     cli("--cluster", "create", *hosts, "--cluster-yes")
     clients = [s.client() for s in servers]
-    until(lambda: all(b"cluster_state:ok" in c("CLUSTER", "INFO") for c in clients), "the cluster")
+    until(lambda: all(b"cluster_state:ok" in c("CLUSTER", "INFO") for c in clients), "the Cluster is ready")
     policy, used = "gcra 1/d burst 2", set()
     for i in range(300):
         at, r = ask(servers, "WEIR.ASK", "TAKE", policy, f"user:{i}", 2)
         used.add(at)
         equal(r[:3], [1, 2, 0])
-    equal(len(used), 3, "all nodes have some")
+    equal(len(used), 3, "every node has keys")
     good(isinstance(clients[0]("WEIR.ASKALL", 2, policy, "user:1", 1, policy, "user:2", 1), Error))
     ids = [c("CLUSTER", "MYID").decode() for c in clients]
     sizes = [c("DBSIZE") for c in clients]
     cli("--cluster", "reshard", hosts[0], "--cluster-from", ids[0], "--cluster-to", ids[2],
         "--cluster-slots", "3000", "--cluster-yes")
-    until(lambda: all(b"cluster_state:ok" in c("CLUSTER", "INFO") for c in clients), "the cluster")
+    until(lambda: all(b"cluster_state:ok" in c("CLUSTER", "INFO") for c in clients), "the Cluster is ready")
     after = [c("DBSIZE") for c in clients]
     equal(sum(after), 300)
     good(after[0] < sizes[0] and after[2] > sizes[2], f"{sizes} {after}")

@@ -19,8 +19,8 @@ from servers import Cluster, Daemon, Redis, expect, run, say
 DAEMONS = 4
 # The deadline is long, because a reply may take seconds on a busy machine.
 PATIENT = {"deadline": "20s", "on_error": "closed"}
-SAYS = {"module": "module", "functions": "functions", "script": "script"}
-ASKS = ("weir.ask", "weir.askall", "fcall", "evalsha", "eval")
+LOGGED = {"module": "module", "functions": "functions", "script": "script"}
+COMMANDS = ("weir.ask", "weir.askall", "fcall", "evalsha", "eval")
 
 
 def alone(box):
@@ -31,8 +31,8 @@ def daemons_of(box, redis, policies=ALGORITHMS, count=DAEMONS, **more):
     return [Daemon(box, policies, {**PATIENT, **redis}, **more).start() for _ in range(count)]
 
 
-def asks_seen(servers):
-    return sum(server.calls_of(name) for server in servers for name in ASKS)
+def requests_seen(servers):
+    return sum(server.calls_of(name) for server in servers for name in COMMANDS)
 
 
 def share(box, servers, redis, by):
@@ -49,17 +49,17 @@ def share(box, servers, redis, by):
         load.phase(f"{by}, one key of each algorithm: {sum(one.values())} admitted")
         # count-denied charges denials, so each denial is a request to Redis.
         load.requests = takes(["gcra"], ["one"])
-        before = asks_seen(servers)
+        before = requests_seen(servers)
         load.resume()
         load.wait(1000)
         load.pause()
-        denied, seen = load.phase().replies(), asks_seen(servers) - before
+        denied, seen = load.phase().replies(), requests_seen(servers) - before
         say(f"{by}, a key that is denied for an hour: {denied} requests, {seen} seen by Redis")
         expect(seen <= 2 * DAEMONS, f"Redis got {seen} requests for a denied key")
 
     for daemon in daemons:
-        expect(re.search(rf"redis-up.*{SAYS[by]}", daemon.log_text()),
-               f"it does not say that it decides by {by}:\n{daemon.tail()}")
+        expect(re.search(rf"redis-up.*{LOGGED[by]}", daemon.log_text()),
+               f"expected redis-up with {by} in the log:\n{daemon.tail()}")
 
     keys = [f"{{{i}}}key" for i in range(6)]
     with Load(daemons, takes(ALGORITHMS, keys, cost=3), cost=3, depth=4) as load:
@@ -81,22 +81,22 @@ def share(box, servers, redis, by):
 
     together(daemons)
     for daemon in daemons:
-        expect(daemon.end() == 0, f"{daemon.name} ends:\n{daemon.tail()}")
+        expect(daemon.end() == 0, f"{daemon.name} stops with status 0:\n{daemon.tail()}")
 
 
 def seen_of_hot(servers, daemons):
     """Many clients want a denied key: how many requests reach Redis."""
-    before, began = asks_seen(servers), time.monotonic_ns()
+    before, began = requests_seen(servers), time.monotonic_ns()
     with Load(daemons, takes(["slow"], ["hot"])) as load:
         until(lambda: load.check() and load.record.passed >= 15, "15 are admitted")
         load.pause()
         record = load.phase()
     took_s = (time.monotonic_ns() - began) / 1e9
-    seen = asks_seen(servers) - before
+    seen = requests_seen(servers) - before
     # A denial lasts at most 50 ms. When it ends, each thread sends the requests that arrive until the
     # next denial has come back: about one percent. Without the deny cache it would send every request.
     most = record.replies() // 10
-    say(f"20/s burst 5, asked for {record.replies()} times in {took_s:.2f} s: {record.passed} "
+    say(f"20/s burst 5, {record.replies()} requests in {took_s:.2f} s: {record.passed} "
         f"admitted, Redis saw {seen} requests")
     expect(seen <= most, f"Redis got {seen} requests, expected at most {most}")
     expect(record.passed <= 5 + 20 * took_s + 1, "the rate is kept")
