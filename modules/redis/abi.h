@@ -49,7 +49,7 @@ enum { /* of SubscribeToServerEvent(): the role changed; a file is saved; a chil
 
 /* ---- a data type ----------------------------------------------------------------------------- */
 
-/* An older server ignores the members that it does not know, and the version. */
+/* A server that does not know this version ignores the version and the members unknown to it. */
 enum { REDIS_TYPE_METHODS = 3 };
 
 typedef struct redis_type_methods {

@@ -70,7 +70,7 @@ static int run(int argc, char **argv)
     return -1;
 }
 
-static bool asks_help(int argc, char **argv)
+static bool wants_help(int argc, char **argv)
 {
     return argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
 }
@@ -87,7 +87,7 @@ static int version(int argc, char **argv)
                                "\n"
                                "Examples:\n"
                                "  weir version\n";
-    fputs(asks_help(argc, argv) ? text : "weir " WEIR_VERSION "\n", stdout);
+    fputs(wants_help(argc, argv) ? text : "weir " WEIR_VERSION "\n", stdout);
     return 0;
 }
 
@@ -109,7 +109,7 @@ static int help(int argc, char **argv)
         print_usage(stdout);
         return 0;
     }
-    if (asks_help(argc, argv)) {
+    if (wants_help(argc, argv)) {
         fputs(text, stdout);
         return 0;
     }

@@ -37,7 +37,7 @@ void out_bytes(out_stream *out, const void *bytes, size_t len)
     const char *at = bytes;
     while (len > 0) {
         size_t part = len < sizeof out->buf / 2 ? len : sizeof out->buf / 2;
-        memcpy(out_room(out, part), at, part);
+        memcpy(out_reserve(out, part), at, part);
         out->len += part;
         at += part;
         len -= part;

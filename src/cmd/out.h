@@ -31,7 +31,7 @@ int out_flush(out_stream *out);
 
 /* Returns space for `len` bytes, at most OUT_BYTES. Call out_commit() with the end of the bytes
  * that were written there. */
-static inline char *out_room(out_stream *out, size_t len)
+static inline char *out_reserve(out_stream *out, size_t len)
 {
     if (sizeof out->buf - out->len < len)
         out_flush(out);

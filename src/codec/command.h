@@ -135,7 +135,7 @@ const char *weir_call_read_cost(const weir_call *c, size_t i, int64_t *ret);
 weir_request weir_call_request(const weir_call *c, size_t i);
 
 /* Parses the requests of WEIR.TAKEALL: "n policy key cost [policy key cost ...]".
- *  ret  WEIR_ALL_MAX of them.
+ *  ret  an array of WEIR_ALL_MAX requests.
  * Returns n; 0 after an error reply. */
 size_t weir_call_read_all(weir_call *c, weir_request *ret);
 

@@ -163,7 +163,7 @@ static waiter *take_waiter(weir_redis *r)
     return s ? s : new_waiter();
 }
 
-static void give_waiter(weir_redis *r, waiter *s)
+static void return_waiter(weir_redis *r, waiter *s)
 {
     port_mutex_lock(r->lock);
     s->done = false;
@@ -181,9 +181,9 @@ static void wait_on(waiter *s)
 }
 
 /* Copies nothing: the caller waits, so its policy and key stay valid. */
-static weir_status ask_and_wait(weir_redis *r, weir_verb verb, const weir_policy *p,
-                                const void *key, size_t key_len, int64_t cost,
-                                weir_redis_answer *ret)
+static weir_status submit_and_wait(weir_redis *r, weir_verb verb, const weir_policy *p,
+                                   const void *key, size_t key_len, int64_t cost,
+                                   weir_redis_answer *ret)
 {
     char text[WEIR_POLICY_TEXT_MAX];
     posted q = {.fn = NULL};
@@ -203,31 +203,31 @@ static weir_status ask_and_wait(weir_redis *r, weir_verb verb, const weir_policy
     } else {
         st = WEIR_E_NOMEM;
     }
-    give_waiter(r, q.waiter);
+    return_waiter(r, q.waiter);
     return st;
 }
 
 weir_status weir_redis_check(weir_redis *r, const weir_policy *p, const void *key, size_t key_len,
                              int64_t cost, weir_redis_answer *ret)
 {
-    return ask_and_wait(r, WEIR_VERB_TAKE, p, key, key_len, cost, ret);
+    return submit_and_wait(r, WEIR_VERB_TAKE, p, key, key_len, cost, ret);
 }
 
 weir_status weir_redis_peek(weir_redis *r, const weir_policy *p, const void *key, size_t key_len,
                             int64_t cost, weir_redis_answer *ret)
 {
-    return ask_and_wait(r, WEIR_VERB_PEEK, p, key, key_len, cost, ret);
+    return submit_and_wait(r, WEIR_VERB_PEEK, p, key, key_len, cost, ret);
 }
 
 weir_status weir_redis_refund(weir_redis *r, const weir_policy *p, const void *key, size_t key_len,
                               int64_t cost, weir_redis_answer *ret)
 {
-    return ask_and_wait(r, WEIR_VERB_REFUND, p, key, key_len, cost, ret);
+    return submit_and_wait(r, WEIR_VERB_REFUND, p, key, key_len, cost, ret);
 }
 
 weir_status weir_redis_reset(weir_redis *r, const weir_policy *p, const void *key, size_t key_len)
 {
-    return ask_and_wait(r, WEIR_VERB_RESET, p, key, key_len, 0, NULL);
+    return submit_and_wait(r, WEIR_VERB_RESET, p, key, key_len, 0, NULL);
 }
 
 weir_status weir_redis_check_async(weir_redis *r, const weir_policy *p, const void *key,

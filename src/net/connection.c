@@ -197,9 +197,9 @@ static void close_with(weir_connection *c, const char *text)
 }
 
 /* Closes because a limit on memory or size is reached.
- *  owed  the client waits for a reply. To any other client an error would look like the reply to
- *        its next request. */
-static void overload(weir_connection *c, const char *what, bool owed)
+ *  waits  the client waits for a reply, so it gets an error. Another client would take an error for
+ *         the reply to its next request. */
+static void overload(weir_connection *c, const char *what, bool waits)
 {
     bool mid_reply = c->state == WEIR_CONNECTION_WRITE;
     port_bump_relaxed(&c->loop->stats.overloaded, 1);
@@ -210,7 +210,7 @@ static void overload(weir_connection *c, const char *what, bool owed)
     }
     if (mid_reply)
         reset(c);
-    else if (owed)
+    else if (waits)
         close_with(c, c->protocol->overload);
     else
         linger(c);
@@ -299,8 +299,8 @@ static void send_out(weir_connection *c, weir_buffer *out)
         weir_connection_close(c);
 }
 
-/* Delays the reply: it stays in c->out until then. If the client closes before, on_read() closes
- * the connection, and the reply is dropped; its charge stays. */
+/* Delays the reply: it stays in c->out until until_ns. If the client closes before then, on_read()
+ * closes the connection and drops the reply; its charge stays. */
 static void hold_out(weir_connection *c, int64_t until_ns)
 {
     if (!keep_out(c)) {
@@ -355,9 +355,11 @@ static bool run(weir_connection *c, weir_buffer *in)
         bool replied = weir_buffer_len(&l->out) > 0;
         answered |= replied || (consumed && !c->protocol->usage);
         c->after = step.next;
-        if (l->out.failed)
-            overload(c, "closed a connection: the replies to a batch exceed 16 MiB",
-                     true); /* not truncated */
+        if (l->out.failed) /* all replies of the batch are dropped: none is truncated */
+            overload(c,
+                     "closed a connection: the replies to a batch exceed 16 MiB, or memory is "
+                     "exhausted",
+                     true);
         else if (step.next == WEIR_SESSION_WAIT && step.until_ns > now_ns)
             hold_out(c, step.until_ns);
         else
@@ -383,7 +385,7 @@ static void check_memory(weir_connection *c)
     else if (c->state == WEIR_CONNECTION_READ && weir_buffer_len(&c->in) > limits->request)
         overload(c, "closed a connection: its request is too long", true);
     else if (c->held > before && port_load_relaxed(&c->loop->shared->buffered) > limits->buffers)
-        overload(c, "closed a connection: the buffers of all exceed the maximum (limits.buffers)",
+        overload(c, "closed a connection: the buffers of all connections exceed limits.buffers",
                  mid_request(c) || c->state == WEIR_CONNECTION_WAIT ||
                      c->state == WEIR_CONNECTION_PENDING);
 }

@@ -42,11 +42,11 @@ static char *number(char *at, int64_t v)
 void replay_print_decision(out_stream *out, const replay_answer *answer)
 {
     const weir_decision *d = &answer->decision;
-    char *at = literal(out_room(out, PIECE_MAX), "{\"t_ns\":");
+    char *at = literal(out_reserve(out, PIECE_MAX), "{\"t_ns\":");
     at = literal(number(at, answer->t_ns), ",\"key\":\"");
     out_commit(out, at);
     out_json(out, answer->key, answer->key_len);
-    at = literal(out_room(out, PIECE_MAX), "\",\"cost\":");
+    at = literal(out_reserve(out, PIECE_MAX), "\",\"cost\":");
     at = literal(number(at, answer->cost), ",\"allowed\":");
     at = literal(at, d->allowed ? "true" : "false");
     at = number(literal(at, ",\"limit\":"), d->limit);
@@ -59,7 +59,7 @@ void replay_print_decision(out_stream *out, const replay_answer *answer)
     if (answer->policy) {
         out_commit(out, literal(at, ",\"policy\":\""));
         out_json(out, answer->policy, strlen(answer->policy));
-        at = literal(out_room(out, PIECE_MAX), "\"");
+        at = literal(out_reserve(out, PIECE_MAX), "\"");
     }
     if (answer->reason)
         at = literal(literal(literal(at, ",\"reason\":\""), answer->reason), "\"");

@@ -33,7 +33,7 @@ uint64_t state_memory_bytes(const weir_file_header *head);
 weir_status state_open(const char *path, const weir_file_header *head, weir_store_options how,
                        state_file *ret, weir_store_error *ret_error);
 
-/* Writes a fingerprint that tells secrets apart and reveals nothing else of them. */
+/* Writes a fingerprint of a secret. It distinguishes secrets, and reveals nothing else of them. */
 void state_fingerprint(const uint8_t secret[16], char ret[STATE_FINGERPRINT_MAX]);
 
 /* Says how a file was last used; `weir state` and the log of the daemon print it. */

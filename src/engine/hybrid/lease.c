@@ -140,7 +140,7 @@ static int64_t narrow_window(weir_lease *s, const weir_lease_plan *p, int64_t re
 }
 
 /* The size of a prepaid lease: four times the units of an interval. */
-static int64_t ahead(const weir_lease *s, const weir_lease_plan *p)
+static int64_t prepaid_size(const weir_lease *s, const weir_lease_plan *p)
 {
     return least(p->cap, 4 * least(most(s->rate, s->used), p->cap) + 1);
 }
@@ -152,7 +152,7 @@ static void set_low(weir_lease *s, const weir_lease_plan *p)
     if (p->kind == WEIR_LEASE_POSTPAID)
         s->low = s->floor / 2;
     else
-        s->low = s->exhausted ? INT64_MIN : ahead(s, p) / 8;
+        s->low = s->exhausted ? INT64_MIN : prepaid_size(s, p) / 8;
 }
 
 void weir_lease_update(weir_lease *s, const weir_lease_plan *p, const weir_decision *d,
@@ -188,7 +188,7 @@ void weir_lease_update(weir_lease *s, const weir_lease_plan *p, const weir_decis
 int64_t weir_lease_wanted(const weir_lease *s, const weir_lease_plan *p)
 {
     if (p->kind == WEIR_LEASE_PREPAID)
-        return most(ahead(s, p) - s->balance, 0);
+        return most(prepaid_size(s, p) - s->balance, 0);
     return most(-s->balance, 0);
 }
 

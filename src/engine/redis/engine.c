@@ -80,7 +80,7 @@ static item *item_of(weir_redis_call *c)
     return (item *)(void *)((char *)c - offsetof(item, call));
 }
 
-/* The first request, if the item stands for all of them. */
+/* The request of an item; the first request of the batch if the item is a batch with `all` set. */
 static weir_engine_request *request_of(const item *it)
 {
     const weir_engine_batch *b = it->job->batch;

@@ -30,7 +30,7 @@ struct weir_redis_client {
     weir_redis_call unrouted; /* a list: calls that wait until a node for them is known */
     weir_redis_call paused;   /* a list: calls that wait until resume_ns */
     int64_t resume_ns;
-    port_timer *tend_timer;
+    port_timer *maintenance_timer;
     char error[WEIR_REDIS_WHY_MAX]; /* the latest error reply; a call's `why` points to it */
     char *reason[REASONS_MAX];      /* distinct errors; the requests' `reason` points to them */
     size_t reasons;
@@ -384,10 +384,10 @@ static void maintain(weir_redis_client *c, int64_t now_ns)
         else if (c->resume_ns < wake_ns)
             wake_ns = c->resume_ns;
     }
-    c->context.dialer->calls->set_timer(c->tend_timer, wake_ns);
+    c->context.dialer->calls->set_timer(c->maintenance_timer, wake_ns);
 }
 
-static void on_tend_timer(void *ctx, int64_t now_ns)
+static void on_maintenance_timer(void *ctx, int64_t now_ns)
 {
     maintain(ctx, now_ns);
 }
@@ -486,8 +486,8 @@ weir_status weir_redis_client_open(weir_redis_client **ret, const weir_redis_opt
     weir_redis_list_init(&c->unrouted);
     weir_redis_list_init(&c->paused);
     weir_status st = weir_redis_calls_init(&c->context.calls, dialer, counts);
-    c->tend_timer = dialer->calls->new_timer(dialer, on_tend_timer, c);
-    if (!c->tend_timer)
+    c->maintenance_timer = dialer->calls->new_timer(dialer, on_maintenance_timer, c);
+    if (!c->maintenance_timer)
         st = WEIR_E_NOMEM;
     if (st == WEIR_OK)
         st = weir_redis_topology_init(&c->topology, &c->context);
@@ -514,7 +514,7 @@ void weir_redis_client_close(weir_redis_client *c)
     }
     weir_redis_calls_close(&c->context.calls, now_ns);
     weir_redis_topology_free(t);
-    dialer->calls->free_timer(c->tend_timer);
+    dialer->calls->free_timer(c->maintenance_timer);
     for (size_t i = 0; i < c->reasons; i++)
         port_free(c->reason[i]);
     port_free(c);

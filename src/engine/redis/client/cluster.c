@@ -212,7 +212,7 @@ static bool is_any_up(const weir_redis_topology *t, bool in_map)
 }
 
 /* Nodes are asked in turn. */
-static weir_redis_node *next_to_ask(weir_redis_topology *t)
+static weir_redis_node *next_to_query(weir_redis_topology *t)
 {
     uint16_t *at = &t->cluster.refresh_at;
     for (size_t i = 0; i < t->nodes_end; i++) {
@@ -227,7 +227,7 @@ static weir_redis_node *next_to_ask(weir_redis_topology *t)
 static void request_map(weir_redis_topology *t, int64_t now_ns)
 {
     weir_redis_cluster *c = &t->cluster;
-    weir_redis_node *n = next_to_ask(t);
+    weir_redis_node *n = next_to_query(t);
     if (!n)
         return;
     weir_redis_draft *d = port_zalloc(1, sizeof *d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Requests that do not depend on a reply are sent together. A server decides by the module if it
- * has loaded it; else by the functions library, which is loaded if it is missing or too old; else
- * by the script. */
+/* Requests that do not depend on a reply are sent together. A server that has loaded the module
+ * decides by the module. Any other server decides by the functions library, which is loaded if it
+ * is missing or too old. A server that does not accept the library decides by the script. */
 
 #include "engine/redis/client/handshake.h"
 

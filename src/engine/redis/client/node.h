@@ -3,8 +3,8 @@
 #ifndef WEIR_ENGINE_REDIS_NODE_H
 #define WEIR_ENGINE_REDIS_NODE_H
 /* A node is one server and the connection to it. It connects, and reconnects with exponential
- * backoff; it pipelines requests, and matches replies to them. What to do about its replies and its
- * state is decided above, by the functions in weir_redis_node_events. */
+ * backoff; it pipelines requests, and matches replies to them. The functions in
+ * weir_redis_node_events decide what to do about its replies and its state. */
 
 #include "codec/resp_reply_reader.h"
 #include "engine/redis/client/calls.h"

@@ -199,8 +199,9 @@ static weir_status check_urls(const weir_redis_options *o, weir_redis_error *e)
                           "only database 0",
                           i + 1, (unsigned)u.database);
         if (i > 0 && u.tls != tls)
-            return refuse(e, WEIR_E_RANGE,
-                          "some URLs are rediss:// and others are not: use it for all or none");
+            return refuse(
+                e, WEIR_E_RANGE,
+                "some URLs begin with rediss:// and others do not: use rediss:// for all or none");
         tls = u.tls;
     }
     if (!tls && (o->tls_ca || o->tls_cert || o->tls_key || o->tls_name || o->tls_insecure))

@@ -3,8 +3,8 @@
 #ifndef WEIR_ENGINE_REDIS_SENTINEL_H
 #define WEIR_ENGINE_REDIS_SENTINEL_H
 /* Which node is the master, by Sentinels. The current Sentinel is asked every second, and more
- * often while the master is not up. If it cannot be reached or does not know the master, the next
- * Sentinel becomes the current one. */
+ * often while the master is not up. If the current Sentinel cannot be reached or does not know the
+ * master, the next Sentinel becomes the current one. */
 
 #include "engine/redis/client/topology.h"
 

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_REDIS_TOPOLOGY_H
 #define WEIR_ENGINE_REDIS_TOPOLOGY_H
-/* The topology: which nodes are known, and which of them serves a key. cluster.h learns it from the
- * slot map of a Cluster, sentinel.h from Sentinels. */
+/* The topology: which nodes are known, and which of them serves a key. cluster.c learns the
+ * topology from the slot map of a Cluster, sentinel.c from Sentinels. */
 
 #include "engine/redis/client/key.h"
 #include "engine/redis/client/node.h"

@@ -21,7 +21,7 @@ static weir_slice bytes_of(const char *text)
     return (weir_slice){text, strlen(text)};
 }
 
-static weir_engine_request question_of(weir_verb verb, const char *key, int64_t cost)
+static weir_engine_request make_request(weir_verb verb, const char *key, int64_t cost)
 {
     static const char text[] = "gcra 100/s burst 20";
     assert_int_equal(weir_policy_parse(&policy, text, strlen(text), NULL, NULL), WEIR_OK);
@@ -58,7 +58,7 @@ static void says(const weir_redis_call *c, weir_redis_by by, const char *expecte
 static void encodes_requests(void **state)
 {
     (void)state;
-    weir_engine_request q = question_of(WEIR_VERB_TAKE, "alice", 1);
+    weir_engine_request q = make_request(WEIR_VERB_TAKE, "alice", 1);
     weir_redis_call c = {.request = &q, .len = 1};
     says(&c, WEIR_REDIS_BY_MODULE,
          "*5\r\n$8\r\nWEIR.ASK\r\n$4\r\nTAKE\r\n$19\r\ngcra 100/s burst 20\r\n"
@@ -85,8 +85,8 @@ static void encodes_requests(void **state)
 static void encodes_several_as_one(void **state)
 {
     (void)state;
-    weir_engine_request q[2] = {question_of(WEIR_VERB_TAKE, "a", 1),
-                                question_of(WEIR_VERB_TAKE, "b", 22)};
+    weir_engine_request q[2] = {make_request(WEIR_VERB_TAKE, "a", 1),
+                                make_request(WEIR_VERB_TAKE, "b", 22)};
     q[1].name = bytes_of("");
     weir_redis_call c = {.request = q, .len = 2, .all = true};
     says(&c, WEIR_REDIS_BY_MODULE,
@@ -112,7 +112,7 @@ static void encodes_several_as_one(void **state)
 static void names_redis_keys(void **state)
 {
     (void)state;
-    weir_engine_request q = question_of(WEIR_VERB_TAKE, "{org1}:alice", 1);
+    weir_engine_request q = make_request(WEIR_VERB_TAKE, "{org1}:alice", 1);
     char name[64];
     size_t len = weir_redis_key("weir:", &q, true, name, sizeof name);
     assert_int_equal(len, 23);
@@ -160,7 +160,7 @@ static weir_span day(const weir_zone *zone, weir_calendar unit, int64_t t_ns)
 static void encodes_windows(void **state)
 {
     (void)state;
-    weir_engine_request q = question_of(WEIR_VERB_TAKE, "a", 1);
+    weir_engine_request q = make_request(WEIR_VERB_TAKE, "a", 1);
     weir_policy two = policy;
     two.layers = 2;
     two.layer[1] = policy.layer[0];
@@ -202,7 +202,7 @@ static void the_size_is_an_upper_bound(void **state)
     memset(name, 'n', sizeof name);
     memset(text, 't', sizeof text);
     weir_policy zoned;
-    (void)question_of(WEIR_VERB_TAKE, "a", 1);
+    (void)make_request(WEIR_VERB_TAKE, "a", 1);
     zoned = policy;
     zoned.layers = WEIR_LAYERS_MAX;
     for (int i = 0; i < WEIR_LAYERS_MAX; i++) {
@@ -235,7 +235,7 @@ static void the_size_is_an_upper_bound(void **state)
 static void refuses_out_of_range_replies(void **state)
 {
     (void)state;
-    weir_engine_request q = question_of(WEIR_VERB_GRANT, "a", 9);
+    weir_engine_request q = make_request(WEIR_VERB_GRANT, "a", 9);
     weir_redis_call c = {.request = &q, .len = 1};
     const int64_t denied[8] = {0, 20, 0, 1500, 200000, 0, 0, 9};
     assert_true(weir_redis_wire_answer(&c, denied));
@@ -279,7 +279,7 @@ static void accepts_all_throttle_replies(void **state)
                                       10,        1000000000000,  INT64_MAX};
     enum { N = sizeof numbers / sizeof numbers[0] };
     const int64_t now_ns = 1700000000000000000;
-    weir_engine_request q = question_of(WEIR_VERB_THROTTLE, "a", 1);
+    weir_engine_request q = make_request(WEIR_VERB_THROTTLE, "a", 1);
     weir_redis_call c = {.request = &q, .len = 1};
     for (int i = 0; i < N * N * N * N; i++) {
         const weir_throttle t = {numbers[i % N], numbers[i / N % N], numbers[i / (N * N) % N],
