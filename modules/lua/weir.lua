@@ -1816,7 +1816,7 @@ local function ask(key, verb, text, n, args, at)
     end
   end
   if args[at + P.zones * 4] then
-    return failed('more arguments than the policy, the cost and its bounds')
+    return failed('too many arguments after the cost, expected four bounds for each layer with tz')
   end
   local now = now_us()
   local S, err = open_key(P, key, now, bounds, verb == 'RESET')
@@ -1845,7 +1845,7 @@ end
 local function read_requests(keys, args)
   local requests, at = {}, 1
   if #keys < 1 or #keys > ALL_MAX then
-    return nil, 'the number of keys is not from 1 to 16'
+    return nil, 'wrong number of keys, expected 1 to 16'
   end
   for i, key in ipairs(keys) do
     local where = 'request ' .. i - 1 .. ': '
@@ -1866,7 +1866,7 @@ local function read_requests(keys, args)
     at, requests[i] = at + 2 + P.zones * 4, { P = P, key = key, cost = cost, bounds = bounds }
   end
   if args[at] then
-    return nil, 'more arguments than the policies and costs of the keys'
+    return nil, 'too many arguments, expected a policy, a cost and its bounds for each key'
   end
   return requests
 end

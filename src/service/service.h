@@ -123,8 +123,8 @@ typedef struct weir_all_result {
 #define WEIR_ALL_MAX 16 /* WEIR_TAKE_MANY_MAX of the store */
 
 /* Decides n requests (1..WEIR_ALL_MAX) atomically: all are charged, or none is. See
- * weir_store_take_many(). Each request gets its own decision; if the whole is denied, that is the
- * decision it would get alone.
+ * weir_store_take_many(). Each request gets its own decision. If the call is denied, it is the
+ * decision that the request would get alone.
  *  - A key on an allow list is not charged and denies nothing. A key on a deny list denies all.
  *  - A rule in shadow denies nothing. Its request is charged only if all others are allowed and
  *    its own limit allows it, so its counters show the requests that really passed.

@@ -201,7 +201,7 @@ static void take_locally(all *a, weir_all_result *ret)
 }
 
 /* ---- takes by an engine ---------------------------------------------------------------------- */
-/* The same in two steps, each of which may have to wait for the engine. The first step takes the
+/* An engine decides in two steps, each of which may have to wait for it. The first step takes the
  * enforced requests atomically. The second decides the others one by one, and depends on whether
  * the first one denied. weir_pending keeps the state in between. */
 

@@ -61,8 +61,9 @@ typedef struct weir_clock {
  *  at       the current clock readings.
  *  boot_id  the boot that at.boot_ns belongs to; 0: unknown.
  *  slots    where readings are stored from the first tick on; may be NULL. If there is a reading,
- *           the clock continues from it. The time since then is that of CLOCK_BOOTTIME if it is
- *           from the same boot, otherwise that of the wall clock, at least 0.
+ *           the clock continues from it. The time since the reading is measured by
+ *           CLOCK_BOOTTIME if the reading is from the same boot, otherwise by the wall clock; it is
+ *           at least 0.
  *  seen_ns  the latest time of a decision in the store; the clock does not start before it. */
 void weir_clock_start(weir_clock *c, port_clocks at, uint64_t boot_id, weir_clock_slots *slots,
                       int64_t seen_ns);

@@ -46,7 +46,8 @@ static inline int read_long(const weir_hash_keys *keys, const uint8_t *p, size_t
 }
 
 /* Whether two requests have the same key. Under an attack the same key comes again and again, and
- * comparing it is cheaper than hashing it. Only compares keys of 8 to 32 bytes. */
+ * comparing it is cheaper than hashing it. Returns false for keys that are not 8 to 32 bytes
+ * long. */
 static inline bool same_key(const weir_store_request *a, const weir_store_request *b)
 {
     if (a->key_len != b->key_len || a->policy_id != b->policy_id || a->key_len - 8 > 24 ||

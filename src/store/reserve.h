@@ -71,8 +71,9 @@ static inline bool weir_reserve_due(const weir_reserve *r, int64_t now_ns)
     return (int64_t)port_word_load_acquire(r->next_ns) <= now_ns;
 }
 
-/* Returns the units of all reservations that have expired by now_ns, in the order of expiry. When
- * the function returns, that is done, by this thread or by another. Any thread. */
+/* Returns the units of all reservations that have expired by now_ns, in the order of expiry. Once
+ * the function returns, these units have been returned, by this thread or by another. Any
+ * thread. */
 void weir_reserve_expire(weir_reserve *r, int64_t now_ns);
 
 /* See weir_store_reserve(). Times, cost and ttl_ns are in range. Any thread. */
@@ -90,8 +91,9 @@ WEIR_NODISCARD weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int
  * do not fit are counted as lost. */
 void weir_reserve_copy(weir_reserve *r, weir_reserve *from);
 
-/* Call this before a key is reset. The reservations on the key stay open, with 0 units, so that
- * they have nothing to return. Takes time in proportion to the open reservations. Any thread. */
+/* Sets the units of the open reservations on a key to 0, so that they return nothing. Call it
+ * before the key is reset. The reservations stay open. Takes time in proportion to the open
+ * reservations. Any thread. */
 void weir_reserve_zero_units(weir_reserve *r, uint64_t hash);
 
 typedef struct weir_reserve_stats {

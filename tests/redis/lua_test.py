@@ -448,14 +448,16 @@ def test_refusals(tally):
         for args, word in (((["k"], "TAKE", "gcra 1/s", "-1"), "cost"), ((["k"], "TAKE", "gcra 1/s", "2147483648"), "cost"),
                            ((["k"], "TAKE", "gcra 1/s", "1e3"), "cost"), ((["k"], "TAKE", "gcra 1/s", ""), "cost"),
                            ((["k"], "TOOK", "gcra 1/s", "1"), "verb"), ((["k"], "TAKE", "gcra 1/s"), "arguments"),
-                           (([], "TAKE", "gcra 1/s", "1"), "arguments"), ((["k"], "TAKE", "gcra 1/s", "1", "2"), "more"),
-                           ((["k"], "TAKE", "fixed-window 1/day tz Asia/Tokyo", "1", 0, 1, T0_US * 2, T0_US * 3, 9), "more")):
+                           (([], "TAKE", "gcra 1/s", "1"), "arguments"),
+                           ((["k"], "TAKE", "gcra 1/s", "1", "2"), "too many"),
+                           ((["k"], "TAKE", "fixed-window 1/day tz Asia/Tokyo", "1", 0, 1, T0_US * 2, T0_US * 3, 9),
+                            "too many")):
             answer = at.call(T0_US, "weir_ask", *args)
             tally.check(error_of(answer).startswith("ERR ") and word in error_of(answer), args, answer)
         # A text without quotes: the rest of its words are an error.
         for function in ("weir_take", "weir_peek", "weir_refund"):
             answer = at.call(T0_US, function, ["k"], "gcra 100/s", "1", "burst", "20")
-            tally.check("more arguments" in error_of(answer), function, answer)
+            tally.check("too many arguments" in error_of(answer), function, answer)
         for policy in ("leaky-queue 1/s depth 5", "fixed-window 5/m count-denied", "gcra 1/s & sliding-log 5/m count-denied"):
             answer = at.ask(T0_US, "k", "REFUND", policy, 1)
             tally.check(error_of(answer).startswith("ERR weir: ") and "do not support refunds" in error_of(answer), policy, answer)

@@ -73,8 +73,8 @@ static weir_status failed_to_make(const weir_store_options *options, port_file_e
     return weir_file_error_system(options, about_directory ? "" : suffix, error);
 }
 
-/* Creates a file at PATH.new with its OPENING and IN_USE locks and the magic number. *ret_again:
- * try again, because another file was there, which is removed now. */
+/* Creates a file at PATH.new with its OPENING and IN_USE locks and the magic number. Sets
+ * *ret_again to true if another file was there, which is removed now. */
 static weir_status create_once(const char *path, int *ret_fd, const weir_store_options *options,
                                bool *ret_again)
 {
@@ -225,7 +225,7 @@ static weir_status open_new(weir_state_file *f, const weir_store_options *option
     return st == WEIR_OK ? weir_lock_file_take(&f->claim, f->lock, f->fd, options) : st;
 }
 
-/* Tries once. *ret_again: try again, because the file at PATH has changed. */
+/* Tries once. Sets *ret_again, to try again, if the file at PATH has changed. */
 static weir_status open_once(weir_state_file *f, const weir_store_options *options, bool *ret_again)
 {
     port_file_error error = port_file_open(f->path, PORT_FILE_WRITE, &f->fd);

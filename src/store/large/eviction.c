@@ -115,7 +115,7 @@ static uint64_t sweep(weir_large *l, const weir_block_request *want, size_t coun
     return freed;
 }
 
-/* Keeps those of at least `units` units, if there are any. */
+/* Keeps only the blocks of at least `units` units, unless there are none. */
 static size_t keep_wide(weir_block_seen *seen, size_t n, uint64_t units)
 {
     size_t wide = 0;

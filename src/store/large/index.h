@@ -10,8 +10,8 @@
  *
  *     header | stripes | two bitmaps | buckets | units of blocks
  *
- * The low bits of a key's hash are the number of its bucket, and the low bits of that are the
- * number of its stripe. */
+ * The low bits of a key's hash are the number of its bucket, and the low bits of that number are
+ * the number of its stripe. */
 
 #include "store/large/large.h"
 #include "store/large/stripe.h"

@@ -72,8 +72,8 @@ static bool is_mixed(const weir_line *l)
     return (l->word[0] & WEIR_MIXED) != 0;
 }
 
-/* The same for a bucket that is not mixed. Looks at all four codes at once: each is 0, TIME or live
- * TIME, and all after a 0 are 0. */
+/* Whether the header of a bucket that is not mixed is valid. It checks all four codes at once: each
+ * is 0, TIME or live TIME, and all after a 0 are 0. */
 static bool times_sound(uint64_t header)
 {
     uint64_t codes = (header & WEIR_CODES) >> WEIR_CODE_AT(0), times = codes & 0x1111;

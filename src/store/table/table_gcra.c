@@ -172,7 +172,7 @@ static void evict_and_insert(weir_table *t, const times *first, const times *alt
 }
 
 /* Inserts a key if its buckets have TIME entries only and no other entry has to be displaced.
- * Returns false, with nothing changed, if that is not so or if a bucket is locked. */
+ * Otherwise, or if a bucket is locked, returns false with nothing changed. */
 static bool insert_directly(weir_table *t, const weir_bucket_pair *at, uint64_t header,
                             uint64_t word, int64_t seen_ns)
 {
@@ -248,7 +248,7 @@ __attribute__((always_inline)) static inline void take(const take_call *a, uint6
     }
 }
 
-/* The same as a callback, for table.c. */
+/* take() as a callback, for table.c. */
 static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                               int64_t now_ns, int64_t *ret_fresh_after_ns)
 {
@@ -281,8 +281,8 @@ static weir_status take_carefully(weir_table *t, take_call *a, uint64_t hash, in
     return weir_table_run(t, a->policy, hash, now_ns, take_state, a);
 }
 
-/* The same for a key that lies in its first bucket, if no other thread interferes. Returns false
- * otherwise. */
+/* Takes from a key that lies in its first bucket. Returns false, with nothing charged, if the key
+ * is not there or another thread changes the bucket. */
 __attribute__((always_inline)) static inline bool take_in_first(weir_table *t, const take_call *a,
                                                                 uint64_t hash, int64_t now_ns)
 {

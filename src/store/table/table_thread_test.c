@@ -99,8 +99,7 @@ static void two_buckets(void **state)
     assert_int_equal(check_whole(f->table), 0);
 }
 
-/* of 768 places */
-enum { CROWD = 600 }; /* of 768 places */
+enum { CROWD = 600 }; /* keys; the table has space for 768 */
 
 static void *take_all(void *arg)
 {
