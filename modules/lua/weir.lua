@@ -1816,7 +1816,8 @@ local function ask(key, verb, text, n, args, at)
     end
   end
   if args[at + P.zones * 4] then
-    return failed('too many arguments after the cost, expected four bounds for each layer with tz')
+    return failed('too many arguments, expected a policy, a cost, and four bounds for each layer ' ..
+      'with tz')
   end
   local now = now_us()
   local S, err = open_key(P, key, now, bounds, verb == 'RESET')
