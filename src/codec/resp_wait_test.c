@@ -268,7 +268,7 @@ static void replies_are_those_of_a_local_daemon(void **unused)
     weir_buffer_free(&requests);
 }
 
-/* ---- one thing at a time --------------------------------------------------------------------- */
+/* ---- single cases ---------------------------------------------------------------------------- */
 
 static void send(rig *r, const char *request)
 {

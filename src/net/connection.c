@@ -55,7 +55,7 @@ static void count_memory(weir_connection *c)
 }
 
 /* Frees the session and the buffers. */
-static void drop(weir_connection *c)
+static void free_session(weir_connection *c)
 {
     if (c->in_session && c->protocol->close)
         c->protocol->close(c->session);
@@ -73,7 +73,7 @@ static void on_closed(uv_handle_t *handle)
 }
 
 /* Removes the connection from its loop. Returns false if this was done before. */
-static bool leave(weir_connection *c)
+static bool unlink_from_loop(weir_connection *c)
 {
     weir_loop *l = c->loop;
     if (c->state == WEIR_CONNECTION_CLOSED)
@@ -97,21 +97,21 @@ static bool leave(weir_connection *c)
 
 void weir_connection_close(weir_connection *c)
 {
-    if (!leave(c))
+    if (!unlink_from_loop(c))
         return;
     uv_close(&c->uv.handle, on_closed); /* also cancels a write in flight */
-    drop(c);
+    free_session(c);
     weir_loop_left(c->loop);
 }
 
 /* Closes a connection whose client does not read. TCP RST discards the data in the send buffer. */
 static void reset(weir_connection *c)
 {
-    if (!leave(c))
+    if (!unlink_from_loop(c))
         return;
     if (c->uv.handle.type != UV_TCP || uv_tcp_close_reset(&c->uv.tcp, on_closed) != 0)
         uv_close(&c->uv.handle, on_closed); /* also cancels a write in flight */
-    drop(c);
+    free_session(c);
     weir_loop_left(c->loop);
 }
 
@@ -178,7 +178,7 @@ static void linger(weir_connection *c)
     c->state = WEIR_CONNECTION_LINGER;
     c->since_ms = uv_now(&c->loop->uv);
     c->unsent = 0;
-    drop(c);
+    free_session(c);
     if (shutdown(socket_of(c), SHUT_WR) == 0)
         read_on(c);
     else

@@ -23,7 +23,7 @@ struct weir_server {
     uv_loop_t uv; /* the control loop */
     bool uv_open;
     uv_signal_t signals[SIGNALS];
-    uv_timer_t beat;
+    uv_timer_t tick_timer;
     void (*tick)(void *ctx);
     weir_watch watch;
     char *watched;
@@ -44,7 +44,7 @@ static weir_stage stage_of(weir_server *s)
 
 /* Moves to a later stage and wakes the loops. A repeated call does nothing, since after the last
  * stage the loops may be freed. */
-static void go_to(weir_server *s, weir_stage stage)
+static void set_stage(weir_server *s, weir_stage stage)
 {
     weir_stage now = stage_of(s);
     if (now >= stage)
@@ -57,7 +57,7 @@ static void go_to(weir_server *s, weir_stage stage)
 /* Ends weir_server_run(). */
 static void end(weir_server *s)
 {
-    go_to(s, WEIR_STAGE_END);
+    set_stage(s, WEIR_STAGE_END);
     uv_stop(&s->uv);
 }
 
@@ -89,7 +89,7 @@ static void on_signal(uv_signal_t *handle, int signum)
         reload(s, "SIGHUP");
     } else if (stage_of(s) < WEIR_STAGE_DRAIN) {
         report_stopping(s, signum);
-        go_to(s, WEIR_STAGE_DRAIN);
+        set_stage(s, WEIR_STAGE_DRAIN);
     } else {
         end(s);
     }
@@ -100,9 +100,9 @@ static bool on_changed(void *ctx)
     return reload(ctx, "file changed");
 }
 
-static void on_beat(uv_timer_t *beat)
+static void on_tick(uv_timer_t *tick_timer)
 {
-    weir_server *s = beat->data;
+    weir_server *s = tick_timer->data;
     s->tick(s->shared.ctx);
 }
 
@@ -115,7 +115,7 @@ static void on_drained(uv_async_t *control)
 
 void weir_server_run(weir_server *s)
 {
-    go_to(s, WEIR_STAGE_SERVE);
+    set_stage(s, WEIR_STAGE_SERVE);
     uv_run(&s->uv, UV_RUN_DEFAULT);
     for (unsigned i = 0; i < s->loops_len; i++)
         weir_loop_join(s->loops[i]);
@@ -146,10 +146,10 @@ static weir_status open_control(weir_server *s, const char *watch)
             return WEIR_E_IO;
     }
     signal(SIGPIPE, SIG_IGN);
-    uv_timer_init(&s->uv, &s->beat);
-    s->beat.data = s;
+    uv_timer_init(&s->uv, &s->tick_timer);
+    s->tick_timer.data = s;
     if (s->tick)
-        uv_timer_start(&s->beat, on_beat, TICK_MS, TICK_MS);
+        uv_timer_start(&s->tick_timer, on_tick, TICK_MS, TICK_MS);
     if (!watch)
         return WEIR_OK;
     s->watched = port_zalloc(1, strlen(watch) + 1);
@@ -262,7 +262,7 @@ void weir_server_close(weir_server *s)
 {
     if (!s)
         return;
-    go_to(s, WEIR_STAGE_END); /* for a server that never ran */
+    set_stage(s, WEIR_STAGE_END); /* for a server that never ran */
     for (unsigned i = 0; i < s->loops_len; i++) {
         weir_loop_join(s->loops[i]);
         weir_loop_close(s->loops[i]);

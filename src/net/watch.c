@@ -12,7 +12,7 @@ enum { DEBOUNCE_MS = 100, POLL_MS = 2000, PATH_LEN_MAX = 4096 };
 
 /* Returns the version of the file, or `before` if there is no file, because it may reappear
  * soon. */
-static weir_file_state look(const char *path, weir_file_state before)
+static weir_file_state stat_file(const char *path, weir_file_state before)
 {
     uv_fs_t req;
     weir_file_state now = before;
@@ -32,7 +32,7 @@ static bool same(const weir_file_state *a, const weir_file_state *b)
 static void on_debounced(uv_timer_t *timer)
 {
     weir_watch *w = timer->data;
-    weir_file_state now = look(w->path, w->seen);
+    weir_file_state now = stat_file(w->path, w->seen);
     if (same(&now, &w->seen))
         return;
     if (w->changed(w->ctx))
@@ -40,7 +40,7 @@ static void on_debounced(uv_timer_t *timer)
 }
 
 /* A running timer is not restarted, so a directory with constant events cannot delay it forever. */
-static void look_soon(weir_watch *w)
+static void check_soon(weir_watch *w)
 {
     if (!uv_is_active((uv_handle_t *)&w->debounce))
         uv_timer_start(&w->debounce, on_debounced, DEBOUNCE_MS, 0);
@@ -51,15 +51,15 @@ static void on_event(uv_fs_event_t *handle, const char *name, int events, int st
     (void)name; /* a change of a link's target directory has another name */
     (void)events;
     (void)status;
-    look_soon(handle->data);
+    check_soon(handle->data);
 }
 
 static void on_poll(uv_timer_t *timer)
 {
     weir_watch *w = timer->data;
-    weir_file_state now = look(w->path, w->seen);
+    weir_file_state now = stat_file(w->path, w->seen);
     if (!same(&now, &w->seen))
-        look_soon(w);
+        check_soon(w);
 }
 
 static bool watch_directory(weir_watch *w)
@@ -84,7 +84,7 @@ bool weir_watch_start(weir_watch *w, uv_loop_t *loop, const char *path, bool (*c
     uv_timer_init(loop, &w->poll);
     uv_timer_init(loop, &w->debounce);
     w->poll.data = w->debounce.data = w;
-    w->seen = look(path, w->seen);
+    w->seen = stat_file(path, w->seen);
     uv_timer_start(&w->poll, on_poll, POLL_MS, POLL_MS);
     bool good = uv_fs_event_init(loop, &w->events) == 0;
     w->events.data = w;

@@ -243,7 +243,7 @@ static const config_key hybrid_keys[] = {
 
 const config_section config_hybrid_section = {CONFIG_KEYS(hybrid_keys), .check = check_hybrid};
 
-/* ---- using it -------------------------------------------------------------------------------- */
+/* ---- use by the daemon ----------------------------------------------------------------------- */
 
 bool config_wants_tls(const weir_config *c)
 {

@@ -85,7 +85,7 @@ static void insert_after(weir_redis_call *at, weir_redis_call *call)
     at->next = call;
 }
 
-static void take_out(weir_redis_call *call)
+static void unlink_call(weir_redis_call *call)
 {
     call->next->before = call->before;
     call->before->next = call->next;
@@ -126,7 +126,7 @@ void weir_redis_calls_remove(weir_redis_calls *c, weir_redis_call *call)
     call->pipeline = NULL;
     list_remove(call);
     if (call->next) {
-        take_out(call);
+        unlink_call(call);
         c->in_flight -= !call->ended;
     }
 }
@@ -168,7 +168,7 @@ static void report_ended(weir_redis_calls *c, int64_t now_ns)
     c->ended.next = c->ended.before = &c->ended;
     while (all.next != &all) {
         weir_redis_call *call = all.next;
-        take_out(call);
+        unlink_call(call);
         call->done(call, now_ns);
     }
 }

@@ -224,7 +224,8 @@ static void find_master(weir_redis_node *n, weir_redis_call *call, weir_slice te
 }
 
 /* NOSCRIPT, for example after SCRIPT FLUSH or a restart of the server. */
-static void load_again(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns)
+static void reload_library(weir_redis_node *n, weir_redis_call *call, weir_slice text,
+                           int64_t now_ns)
 {
     if (!may_repeat(n, call, text, now_ns))
         return;
@@ -280,7 +281,7 @@ static void on_error(weir_redis_node *n, weir_redis_call *call, weir_slice text,
         find_master(n, call, text, now_ns);
         return;
     case WEIR_REDIS_ERROR_NOT_LOADED:
-        load_again(n, call, text, now_ns);
+        reload_library(n, call, text, now_ns);
         return;
     case WEIR_REDIS_ERROR_CROSS_SLOT:
         unsupported(c, call, CROSS_SLOT, now_ns);
