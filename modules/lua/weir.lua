@@ -1485,8 +1485,8 @@ local READERS = {
 }
 
 -- Returns the states of a key under P at `now`, or nil and an error. If the stored states belong to
--- another policy or are invalid, or if `forget` is set, the result is that of a new key.
-local function open_key(P, key, now, bounds, forget)
+-- another policy or are invalid, or if `as_new` is set, the result is that of a new key.
+local function open_key(P, key, now, bounds, as_new)
   local S, found = { key = key, P = P }, nil
   if P.form == 'string' then
     found = redis.pcall('GET', key)
@@ -1501,7 +1501,7 @@ local function open_key(P, key, now, bounds, forget)
   elseif not find(found.err, 'WRONGTYPE', 1, true) then
     return nil, found
   end
-  if forget or not read then
+  if as_new or not read then
     local ours, another = true, false
     if not absent then
       ours, another = is_ours(key)
@@ -1803,7 +1803,7 @@ local VERBS = {
 }
 
 -- Handles one request for one key. Returns the eight numbers and the policy, or an error.
-local function ask(key, verb, text, n, args, at)
+local function handle(key, verb, text, n, args, at)
   local P, why = read_policy(text)
   if not P then
     return failed(why)
@@ -1838,7 +1838,7 @@ local function weir_ask(keys, args)
   elseif not VERBS[verb] then
     return failed('unknown verb, expected TAKE, PEEK, REFUND, GRANT or RESET')
   end
-  local decision = ask(keys[1], verb, args[2], cost, args, 4)
+  local decision = handle(keys[1], verb, args[2], cost, args, 4)
   return decision
 end
 
@@ -1994,7 +1994,7 @@ local function for_clients(verb, needed)
     elseif not cost then
       return failed(BAD_COST)
     end
-    local decision, P = ask(keys[1], verb, args[1], cost, args, 3)
+    local decision, P = handle(keys[1], verb, args[1], cost, args, 3)
     if decision.err then
       return decision
     end

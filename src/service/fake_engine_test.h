@@ -23,7 +23,7 @@ typedef struct fake_engine {
     weir_engine engine;
     weir_store *store;
     bool immediate;      /* answers from within submit() */
-    bool files_as_store; /* keeps states under the ids of the service's store */
+    bool uses_store_ids; /* keeps states under the ids of the service's store */
     bool by_error;       /* answers by on_error: closed if the rule says so, else open */
     weir_status status;  /* of all answers, if not WEIR_OK */
     const char *reason;  /* for that status */
@@ -66,7 +66,7 @@ FAKE void fake_require(bool good)
 /* The id of the states: of the rule's name and the policy text, or that of the service's store. */
 FAKE uint64_t fake_policy_id(const fake_engine *f, const weir_engine_request *q)
 {
-    if (f->files_as_store)
+    if (f->uses_store_ids)
         return q->policy_id;
     return fake_sum(fake_sum(1, q->name.at, q->name.len), q->text.at, q->text.len);
 }

@@ -100,8 +100,9 @@ typedef struct weir_reserve_stats {
     uint64_t open;
     uint64_t max;     /* the limit of `open` */
     uint64_t damaged; /* records dropped as damaged at an opening, since the file was created */
-    /* Reservations whose policy was unknown when they expired; their units stay charged until
-     * they drain. */
+    /* Reservations whose units could not be returned when they expired, because the policy was
+     * unknown or the state did not fit, and those that did not fit when the memory was resized.
+     * Their units stay charged until they drain. */
     uint64_t lost;
 } weir_reserve_stats;
 

@@ -156,7 +156,7 @@ static weir_status read_requests(transaction *t, weir_store_request *requests, s
     return st;
 }
 
-/* The index of the request that denies all, or m->len. Among several denials, weir_outranks()
+/* The index of the request that denies all, or t->len. Among several denials, weir_outranks()
  * chooses. */
 static size_t blocking(const transaction *t)
 {

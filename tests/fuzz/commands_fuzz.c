@@ -64,7 +64,7 @@ static void serve(const uint8_t *bytes, size_t len, size_t step, bool engine, we
     weir_buffer_init(&in, 1 << 21);
     weir_buffer_init(out, OUT_MAX);
     fake_engine *fake = fake_open();
-    fake->files_as_store = true;
+    fake->uses_store_ids = true;
     fake->immediate = engine && len % 5 == 0;
     weir_service_set_engine(service, WEIR_ENGINE_REDIS, &fake->engine);
     weir_limiter_set_default_engine(limiter, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);

@@ -52,7 +52,7 @@ static void daemon_open(daemon *d, uint8_t choice, bool engine)
     weir_limiter_set_rules(d->limiter, rules);
     CHECK(weir_service_open(&d->service, d->limiter) == WEIR_OK);
     d->fake = fake_open();
-    d->fake->files_as_store = true;
+    d->fake->uses_store_ids = true;
     weir_service_set_engine(d->service, WEIR_ENGINE_REDIS, &d->fake->engine);
     weir_limiter_set_default_engine(d->limiter, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
     static const char *const any = "*", *const origin = "http://app";
