@@ -5,7 +5,6 @@
 #include "codec/command.h"
 
 #include "codec/decision.h"
-
 #include "core/algorithm.h"
 
 #include <stdarg.h>
