@@ -111,7 +111,7 @@ static void check_throttle_errors(void **state)
     expect(f, "CL.THROTTLE u 1 60 0", zero);
     expect(f, "CL.THROTTLE u 1 2000000000 1", zero);
     expect(f, "CL.THROTTLE u -5 1 1",
-           "-Cell error: Store error: max_burst is less than -1, expected 0 or more\r\n");
+           "-Cell error: Store error: max_burst is less than -1, expected -1 or more\r\n");
     expect(f, "CL.THROTTLE u 9223372036854775807 1 1",
            "-Cell error: Store error: The rate, burst or quantity does not fit in 64 bits of "
            "nanoseconds\r\n");

@@ -15,7 +15,7 @@ const char *weir_throttle_status_text(weir_throttle_status st)
     case WEIR_THROTTLE_ZERO_RATE:
         return "Zero rates are not supported";
     case WEIR_THROTTLE_NEGATIVE_LIMIT:
-        return "max_burst is less than -1, expected 0 or more";
+        return "max_burst is less than -1, expected -1 or more";
     default:
         return "The rate, burst or quantity does not fit in 64 bits of nanoseconds";
     }

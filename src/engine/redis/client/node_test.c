@@ -305,7 +305,7 @@ static void cl_throttle_needs_the_module(void **state)
     a.request[0].throttle = (weir_throttle){15, 30, 60, -1};
     s->replies = 3;
     s->reply[0] = "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n";
-    s->reply[2] = "-Cell error: Store error: max_burst is less than -1, expected 0 or more\r\n";
+    s->reply[2] = "-Cell error: Store error: max_burst is less than -1, expected -1 or more\r\n";
     s->reply[1] = "-Cell error: Store error: Zero rates are not supported\r\n";
     send_call(&a);
     settle();
