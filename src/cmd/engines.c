@@ -227,7 +227,8 @@ static void put_hybrid(weir_buffer *out, const weir_hybrid_stats *s)
         {"weir_hybrid_overshoot_total", "counter",
          "Admitted units that exceeded the limit when they were synchronised.", &s->overshoot},
         {"weir_hybrid_overshoot_last", "gauge",
-         "The largest overshoot of a key in the last window or interval.", &s->overshoot_last},
+         "The largest overshoot of a key in the latest interval, summed over threads.",
+         &s->overshoot_last},
         {"weir_hybrid_keys", "gauge", "Keys with a quota lease.", &s->keys},
     };
     put_rows(out, rows, sizeof rows / sizeof rows[0]);

@@ -59,12 +59,14 @@ typedef struct weir_hybrid_options {
 /* The statistics of all hybrid engines of a process. Relaxed. */
 typedef struct weir_hybrid_stats {
     port_counter requests;
-    port_counter local;          /* of these, answered without a round trip */
-    port_counter syncs;          /* syncs: requests of the engine itself */
-    port_counter given_back;     /* prepaid units that were given back */
-    port_counter overshoot;      /* admitted units that could not be charged, in total */
-    port_counter overshoot_last; /* the largest overshoot of one key in the latest interval */
-    port_counter keys;           /* keys with leases now */
+    port_counter local;      /* of these, answered without a round trip */
+    port_counter syncs;      /* syncs: requests of the engine itself */
+    port_counter given_back; /* prepaid units that were given back */
+    port_counter overshoot;  /* admitted units that could not be charged, in total */
+    port_counter
+        overshoot_last; /* the largest overshoot of a key in the latest interval, summed over
+                                    the threads */
+    port_counter keys;  /* keys with leases now */
 } weir_hybrid_stats;
 
 typedef struct weir_hybrid_setup {
