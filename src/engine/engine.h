@@ -63,10 +63,9 @@ typedef struct weir_hybrid_stats {
     port_counter syncs;      /* syncs: requests of the engine itself */
     port_counter given_back; /* prepaid units that were given back */
     port_counter overshoot;  /* admitted units that could not be charged, in total */
-    port_counter
-        overshoot_last; /* the largest overshoot of a key in the latest interval, summed over
-                                    the threads */
-    port_counter keys;  /* keys with leases now */
+    /* The largest overshoot of a key in the latest interval, summed over the threads. */
+    port_counter overshoot_last;
+    port_counter keys; /* keys with leases now */
 } weir_hybrid_stats;
 
 typedef struct weir_hybrid_setup {
