@@ -1112,7 +1112,7 @@ PARSERS['token-bucket'] = function(p, l)
   end
   skip_space(p)
   if not keyword(p, 'every') then
-    unexpected(p, p.at, "'/' and a period, or every and a period")
+    unexpected(p, p.at, "'/' and a period, or 'every' and a period")
   end
   keyword_end(p, 'every')
   l.stepped, l.ops = true, steps

@@ -149,7 +149,7 @@ static void print_redis(const weir_config *c)
     print_line("engine", config_engine_words[c->engine]);
     print_servers(&c->redis);
     if (!is_used(c, WEIR_ENGINE_REDIS) && !is_used(c, WEIR_ENGINE_HYBRID))
-        print_line("", "unused: no policy has engine redis or hybrid");
+        print_line("", "unused: no policy has the engine redis or hybrid");
 }
 
 /* Prints all keys but `policies`. */
@@ -272,7 +272,7 @@ int weir_cmd_check(int argc, char **argv)
         fputs("weir check: missing FILE ('-' for the standard input); see weir check --help\n",
               stderr);
     else
-        fprintf(stderr, "weir check: expected one FILE, found also '%s'; see weir check --help\n",
+        fprintf(stderr, "weir check: expected one FILE, also found '%s'; see weir check --help\n",
                 argv[optind + 1]);
     return 2;
 }

@@ -103,11 +103,10 @@ void engines_begin(engines *e, unsigned loop, weir_service *service, port_dialer
     e->logs[loop] = (engine_log){e, loop};
     weir_status st = open_loop(e, loop, dialer);
     if (st != WEIR_OK)
-        log_event(
-            e->log, WEIR_LOG_ERROR, "engine-failed",
-            LOG(log_text("error", weir_status_str(st)),
-                log_text("text", "one thread could not start its Redis client; its requests to "
-                                 "policies with engine redis or hybrid fail")));
+        log_event(e->log, WEIR_LOG_ERROR, "engine-failed",
+                  LOG(log_text("error", weir_status_str(st)),
+                      log_text("text", "one thread could not start its Redis client; it fails all "
+                                       "requests for policies with the engine redis or hybrid")));
     if (e->redis[loop])
         weir_service_set_engine(service, WEIR_ENGINE_REDIS, e->redis[loop]);
     if (e->hybrid[loop])
@@ -178,7 +177,8 @@ static void put_redis(weir_buffer *out, const weir_redis_stats *s)
         {"weir_redis_requests_total", "counter", "Requests sent to servers, including retries.",
          &c->sent},
         {"weir_redis_answers_total", "counter",
-         "Requests answered in time, by a server or with an error by the client.", &c->answered},
+         "Requests answered in time: by a server, or with an error by weir's Redis client.",
+         &c->answered},
         {"weir_redis_redirects_total", "counter",
          "MOVED and ASK redirections of a Cluster that were followed.", &c->redirected},
         {"weir_redis_library_loads_total", "counter",

@@ -38,9 +38,10 @@ static const char usage_begin[] =
 
 static const char usage_end[] =
     "  --threads N      event loops, 1 to 256; default: that of FILE, or one for each core\n"
-    "  --connections N  maximum, 1 to 1000000; default: that of FILE, or 10000\n"
-    "  --redis URL      replace the engine local by this Redis or Valkey server, such as\n"
-    "                   redis://127.0.0.1:6379; daemons with the same server share their limits\n"
+    "  --connections N  most open connections, 1 to 1000000; default: that of FILE, or 10000\n"
+    "  --redis URL      use the engine redis instead of local, with the Redis or Valkey server\n"
+    "                   of URL, such as redis://127.0.0.1:6379; daemons with the same server\n"
+    "                   share their limits\n"
     "  --reset-state    discard the contents of the state file\n"
     "  --log-format F   text (default) or json, one event on each line\n"
     "  --help           print this text\n"

@@ -504,7 +504,7 @@ static void front_page(call *c)
         "  /v1/policies  lists the active policies\n"
         "  /v1/top       policy, of, k: lists the keys with the highest recent cost\n"
         "  /healthz      answers ok while the process runs\n"
-        "  /readyz       whether to send requests here; if not, why\n"
+        "  /readyz       answers 200 if the daemon can take requests; if not, 503 and why\n"
         "  /metrics      metrics for Prometheus\n"
         "\n"
         "Send parameters in the query or as a JSON object in the body:\n"

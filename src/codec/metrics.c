@@ -182,7 +182,7 @@ void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *versi
 
     weir_store_stats store = weir_limiter_store_stats(limiter);
     weir_metrics_put_one(out, "weir_store_keys", "gauge",
-                         "Keys stored, including keys with full quota that were not yet dropped.",
+                         "Keys stored, including keys with full quota that were not yet removed.",
                          store.keys);
     weir_metrics_put_one(out, "weir_store_memory_bytes", "gauge",
                          "Memory used by the states of keys.", store.memory_bytes);
@@ -202,7 +202,7 @@ void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *versi
     weir_metrics_put_one(out, "weir_store_reservations", "gauge", "Open reservations.",
                          store.reserved);
     put_head(out, "weir_clock_offset_seconds", "gauge",
-             "How far the wall clock is ahead of the clock that limits use.");
+             "How far the wall clock is ahead of weir's own clock.");
     weir_buffer_printf(out, "weir_clock_offset_seconds ");
     weir_clock_view clock = weir_limiter_clock(limiter);
     put_signed_seconds(out, clock.offset_ns);

@@ -146,7 +146,7 @@ static weir_status parse_token_bucket(parser *p, weir_layer *l)
     weir_scan_space(&p->scan);
     if (!weir_scan_keyword(&p->scan, "every"))
         return weir_scan_unexpected(&p->scan, p->scan.at,
-                                    "'/' and a period, or every and a period");
+                                    "'/' and a period, or 'every' and a period");
     st = keyword_end(p, "every");
     if (st != WEIR_OK)
         return st;

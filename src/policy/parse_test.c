@@ -149,7 +149,7 @@ static const struct {
     {"token-bucket 5", WEIR_E_SYNTAX, 15,
      "found the end, expected refill and a rate, as in refill 100/s or refill 5 every 1s"},
     {"token-bucket 5 refill 5", WEIR_E_SYNTAX, 24,
-     "found the end, expected '/' and a period, or every and a period"},
+     "found the end, expected '/' and a period, or 'every' and a period"},
     {"leaky-bucket 5/s", WEIR_E_SYNTAX, 17,
      "found the end, expected capacity and a number, as in capacity 20"},
     {"leaky-queue 5/s depth -1", WEIR_E_SYNTAX, 23,

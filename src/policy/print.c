@@ -145,7 +145,7 @@ static void report_bucket(weir_writer *t, const weir_layer *l)
     put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
     if (weir_layer_can(l, WEIR_CAN_DELAY))
-        put_number(t, ": 1 is served, and the rest wait: at most ", l->limit - 1);
+        put_number(t, ": 1 is served, and the others wait: at most ", l->limit - 1);
     weir_write_str(t, "\n  worst case  ");
     weir_write_u64(t, (uint64_t)worst_case(l));
     weir_write_str(t, " within ");
@@ -176,16 +176,19 @@ static void report_window(weir_writer *t, const weir_layer *l)
         put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
     put_number(t, "\n  worst case  ", worst_case(l));
-    weir_write_str(t,
-                   lengths_vary(l) ? " within the longest window" : " within the window's length");
+    weir_write_str(t, lengths_vary(l) ? " within the longest window's length"
+                                      : " within the window's length");
     if (l->algorithm == WEIR_FIXED_WINDOW)
-        weir_write_str(t, lengths_vary(l)
-                              ? ": the end of one window, a short one, the start of the next"
-                              : ": the end of one window and the start of the next");
+        weir_write_str(
+            t, lengths_vary(l)
+                   ? ": the end of one window, all of a short one, and the start of the next"
+                   : ": the end of one window and the start of the next");
     if (l->algorithm == WEIR_SLIDING_COUNTER)
-        weir_write_str(t, ", if the previous window was used up at its end");
-    if (l->algorithm == WEIR_SLIDING_SLICES)
-        weir_write_str(t, "; the limit within a span that is one slice shorter");
+        weir_write_str(t, ", if the previous limit was used up at the end of its window");
+    if (l->algorithm == WEIR_SLIDING_SLICES) {
+        put_number(t, "; at most ", l->limit);
+        weir_write_str(t, " within a span that is one slice shorter");
+    }
     if (l->count_denied)
         weir_write_str(t, "\n  denials     count: a client that keeps retrying stays denied");
     weir_write_char(t, '\n');

@@ -481,7 +481,7 @@ static void check_explain(void **unused)
                         "policy   shut\n"
                         "key      a\n"
                         "limit    fixed-window 5/h\n"
-                        "engine   redis, which could not reach its server: on_error decides\n"
+                        "engine   redis, whose server is unreachable: on_error decides\n"
                         "state    0 of 5 free; full\n"
                         "next     in 1 s, at 2026-01-01 00:00:01.000 UTC\n");
     weir_buffer_free(&out);

@@ -19,7 +19,7 @@ static void put_engine(weir_buffer *out, weir_engine_kind engine, bool by_error)
     static const char *const names[WEIR_ENGINES] = {"local", "redis", "hybrid"};
     if (engine != WEIR_ENGINE_LOCAL)
         weir_buffer_printf(out, "engine   %s%s\n", names[engine],
-                           by_error ? ", which could not reach its server: on_error decides" : "");
+                           by_error ? ", whose server is unreachable: on_error decides" : "");
 }
 
 static void put_rule(weir_buffer *out, const weir_request *request, const weir_resolved *at)
@@ -29,8 +29,7 @@ static void put_rule(weir_buffer *out, const weir_request *request, const weir_r
     weir_policy_print(request->policy, text, sizeof text);
     if (rule)
         weir_buffer_printf(out, "policy   %s%s\n", rule->name,
-                           rule->options->shadow ? ", in shadow: it counts, and denies nothing"
-                                                 : "");
+                           rule->options->shadow ? ", in shadow mode: it denies no requests" : "");
     weir_explain_key(out, at->key.at, at->key.len);
     weir_buffer_printf(out, "limit    %s\n", text);
     if (rule && at->limit->pattern)

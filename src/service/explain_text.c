@@ -66,7 +66,7 @@ static void put_layer(weir_buffer *out, const weir_policy *p, uint32_t layer)
     weir_policy one = {.layers = 1};
     one.layer[0] = p->layer[layer];
     weir_policy_print(&one, text, sizeof text);
-    weir_buffer_printf(out, " by %s", text);
+    weir_buffer_printf(out, " under %s", text);
 }
 
 void weir_explain_state(weir_buffer *out, const weir_policy *p, const weir_decision *d,
@@ -81,9 +81,10 @@ void weir_explain_state(weir_buffer *out, const weir_policy *p, const weir_decis
         weir_buffer_printf(out, "\n");
     }
     if (d->allowed) {
-        weir_buffer_printf(out, "next     now%s\n",
-                           shadowed ? ", because the policy is in shadow; its limit denies it"
-                                    : "");
+        weir_buffer_printf(
+            out, "next     now%s\n",
+            shadowed ? ", because the policy is in shadow mode; its limit would deny the request"
+                     : "");
         return;
     }
     if (d->never || d->retry_after_ns > INT64_MAX - now_ns) {

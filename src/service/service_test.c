@@ -304,14 +304,14 @@ static void check_explain(void **unused)
     assert_true(explains(&out, "policy   api\n"
                                "key      alice\n"
                                "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
-                               "state    3 of 3 free by sliding-log 3/d; full\n"
+                               "state    3 of 3 free under sliding-log 3/d; full\n"
                                "next     now\n"));
     take("api", "alice", 3);
     assert_true(weir_service_explain(service, NULL, &request, now_ns + 1, &out));
     assert_true(explains(&out, "policy   api\n"
                                "key      alice\n"
                                "limit    token-bucket 500 refill 100/s & sliding-log 3/d\n"
-                               "state    0 of 3 free by sliding-log 3/d; full again in 1 d\n"
+                               "state    0 of 3 free under sliding-log 3/d; full again in 1 d\n"
                                "next     in 1 d, at 2026-01-02 00:00:00.000 UTC\n"));
     request.key = text_of("trial-\n");
     take("api", "trial-\n", 1);
@@ -332,11 +332,12 @@ static void check_explain(void **unused)
     request = (weir_request){.rule = text_of("look"), .key = text_of("k")};
     assert_true(weir_service_explain(service, NULL, &request, now_ns, &out));
     assert_true(explains(&out,
-                         "policy   look, in shadow: it counts, and denies nothing\n"
+                         "policy   look, in shadow mode: it denies no requests\n"
                          "key      k\n"
                          "limit    gcra 1/s burst 1\n"
                          "state    0 of 1 free; full again in 1 s\n"
-                         "next     now, because the policy is in shadow; its limit denies it\n"));
+                         "next     now, because the policy is in shadow mode; its limit would "
+                         "deny the request\n"));
     request.rule = text_of("none");
     assert_true(weir_service_explain(service, NULL, &request, now_ns, &out));
     assert_int_equal(request.status, WEIR_E_ABSENT);

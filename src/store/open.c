@@ -66,10 +66,11 @@ static weir_status sizes_of(const weir_store_options *o, sizes *ret)
     size_t reserved = reserved_of(memory - large);
     *ret = (sizes){memory - large - reserved, large, reserved};
     if (o->file && ret->table < WEIR_TABLE_BYTES_WHOLE)
-        return refuse(o,
-                      "the memory beside that for large states has %zu bytes, expected at least 6 "
-                      "MiB for a file",
-                      memory - large);
+        return refuse(
+            o,
+            "without the memory for large states there are %zu bytes, expected at least 6 "
+            "MiB for a file",
+            memory - large);
     return WEIR_OK;
 }
 

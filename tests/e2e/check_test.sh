@@ -60,7 +60,7 @@ sentinels   TLS to s1:26379
             TLS to s2:5
 master      mymaster
 user        default, without a password
-            unused: no policy has engine redis or hybrid" "$("$weir" check "$dir/redis.yaml" | sed -n '/^engine/,/unused/p')"
+            unused: no policy has the engine redis or hybrid" "$("$weir" check "$dir/redis.yaml" | sed -n '/^engine/,/unused/p')"
 echo 'redis: {url: "unix:///run/redis.sock?db=3", tls: {ca: none.pem}}' >"$dir/redis.yaml"
 check "a TLS file that does not exist" 1 "$("$weir" check "$dir/redis.yaml" 2>&1 | grep -c "redis.tls.ca: cannot read $dir/none.pem: No such file")"
 echo 'redis: {url: "unix:///run/redis.sock?db=3"}' >"$dir/redis.yaml"
@@ -190,8 +190,8 @@ check "files and addresses of a running daemon are no errors" 0 "$(status "$weir
 check "they are warnings, with positions" "1:16: warning: listen.resp: 127.0.0.1:$port is
 1:$((36 + ${#port})): warning: listen.unix: $dir/weir.sock is
 2:26: warning: memory.file: $dir/run-state: the state file is in use by another weir process (pid $daemon_pid)" \
-    "$(grep '; expected if the daemon of this configuration is running, otherwise weir serve cannot start' "$dir/err" |
-        sed -e 's/ already in use;.*//' -e 's/; expected if.*//' -e "s,^$dir/run.yaml:,,")"
+    "$(grep "; this is expected if this configuration's daemon is running; otherwise weir serve cannot start" "$dir/err" |
+        sed -e 's/ already in use;.*//' -e 's/; this is expected if.*//' -e "s,^$dir/run.yaml:,,")"
 check "--quiet does not print warnings" "0" "$(status "$weir" check --quiet "$dir/run.yaml")$(cat "$dir/err")"
 check "the daemon still replies" 0 "$(status "$weir" take --server "$dir/weir.sock" --text 'gcra 1/s' a)"
 daemon_stop

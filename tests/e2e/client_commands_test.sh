@@ -113,7 +113,7 @@ check "take: a cost above the limit is always denied" "3 denied   always: the co
 run_against "$hello" "$(decision 0 5 0 -1 0 0)" -- take api alice
 check "take: on a deny list" "3 denied   always: the key is on the policy's deny list" "$got"
 run_against "$hello" "$(decision 1 21 3 0 90061001 200)" -- take api alice
-check "take: a delay, and a reset in more than a day" "0 allowed  3 of 21 remaining, serve it in 200 ms, full again in 1 d 2 h" "$got"
+check "take: a delay, and a reset in more than a day" "0 allowed  3 of 21 remaining, serve after 200 ms, full again in 1 d 2 h" "$got"
 run_against "$hello" "$(decision 1 5 5 0 0 0)" -- peek api alice
 check "peek: full" "0 allowed  5 of 5 remaining, full" "$got"
 check "peek: the request" "HELLO 3|WEIR.PEEK api alice WITHNAMES|" "$sent"
@@ -153,11 +153,11 @@ top_keys() { # UNLISTED SAMPLING COMPLETE KEYS KEY...: a reply of WEIR.TOP
         "$(bulk sampling):$2\\r\\n$(bulk half_life_ms):60000\\r\\n$(bulk complete)#$3\\r\\n$(bulk keys)*$4\\r\\n" "${@:5}"
 }
 run_against "$hello" "$(top_keys 0 1 t 0)" -- top api
-check "top: no keys" "0 denied by api lately: 5120 units (half-life 1 m)" "$got"
+check "top: no keys" "0 denied by api recently: 5120 units (half-life 1 m)" "$got"
 check "top: the request" "HELLO 3|WEIR.TOP api denied|" "$sent"
 two=$(top_keys 7 16 f 2 "$(top_key alice 4100 0 820 5)" "$(top_key bob 1020 20 204 300)")
 run_against "$hello" "$two" -- top --allowed --keys 2 api
-check "top" "0 denied by api lately: 5120 units (half-life 1 m)
+check "top" "0 denied by api recently: 5120 units (half-life 1 m)
        units    at least    requests  key
         4100        4100         820  alice
         1020        1000         204  bob...
@@ -294,7 +294,7 @@ wrong() { # NAME TEXT ARG...
 }
 wrong "no arguments" "weir take: POLICY and KEY are missing; see weir take --help" take
 wrong "no key" "weir peek: KEY is missing; see weir peek --help" peek api
-wrong "too many arguments" "weir reset: expected only POLICY and KEY, found also 'x'; see weir reset --help" reset api alice x
+wrong "too many arguments" "weir reset: expected only POLICY and KEY, also found 'x'; see weir reset --help" reset api alice x
 wrong "an empty key" "weir take: KEY is empty" take api ''
 wrong "an empty policy" "weir take: POLICY is empty" take '' alice
 wrong "an unknown option" "weir take: unknown option '--coast', expected --text, --cost, --server, --timeout, --json or --help; see weir take --help" take --coast 1 api alice
@@ -305,8 +305,8 @@ wrong "an option lacks its value" "weir take: --cost needs a value" take api ali
 wrong "an option that takes no value has one" "weir take: --json=1: the option takes no value" take --json=1 api alice
 wrong "--help takes no value" "weir take: --help=1: the option takes no value" take --help=1
 wrong "top: no policy" "weir top: POLICY is missing; see weir top --help" top
-wrong "top: too many arguments" "weir top: expected only POLICY, found also 'alice'; see weir top --help" top api alice
-wrong "policies: an argument" "weir policies: expected no arguments, found also 'api'; see weir policies --help" policies api
+wrong "top: too many arguments" "weir top: expected only POLICY, also found 'alice'; see weir top --help" top api alice
+wrong "policies: an argument" "weir policies: expected no arguments, also found 'api'; see weir policies --help" policies api
 wrong "explain: an option of another command" "weir explain: unknown option '--json', expected --text, --server, --timeout or --help; see weir explain --help" explain --json api alice
 for bad in '' x 0 1001 -1; do
     wrong "--keys '$bad'" "weir top: --keys: expected a number from 1 to 1000, found '$bad'" top --keys "$bad" api
@@ -368,7 +368,7 @@ check "daemon: a key that exceeds the protocol's limit" 1 "$(run take api "$(pri
 check "daemon: a wrong password" "1 weir take: $WEIR_SERVER: the password in WEIR_PASSWORD is wrong" "$(WEIR_PASSWORD=x run take api bob)"
 check "daemon: no password" "1 weir take: $WEIR_SERVER: the daemon requires a password: set WEIR_PASSWORD" "$(WEIR_PASSWORD='' run take api bob)"
 run take queue q >/dev/null
-check "daemon: a queue" "0 allowed  2 of 4 remaining, serve it in 365 d, full again in 730 d" "$(run take queue q)"
+check "daemon: a queue" "0 allowed  2 of 4 remaining, serve after 365 d, full again in 730 d" "$(run take queue q)"
 check "daemon: a key on the deny list, explained" "0 policy   api
 key      evil
 limit    gcra 1/3650d burst 2
@@ -378,7 +378,7 @@ queue  leaky-queue 1/365d depth 3
 seen   gcra 1/s; shadow" "$(run policies)"
 check "daemon: policies as JSON" '0 {"policies":[{"name":"api","limit":"gcra 1/3650d burst 2","overrides":1,"allow":0,"deny":1,"shadow":false},{"name":"queue"' \
     "$(run policies --json | cut -c 1-124)"
-check "daemon: top" "0 denied by api lately: N units (half-life 1 m)
+check "daemon: top" "0 denied by api recently: N units (half-life 1 m)
        units    at least    requests  key" "$(run top api | sed '1s/[0-9]* units/N units/' | head -2)"
 check "daemon: top has the key" 1 "$(run top api | grep -c '^ .*[0-9]  evil$')"
 check "daemon: top of one key" 1 "$(run top api --keys 1 | grep -c '^ .*[0-9]  ')"

@@ -398,7 +398,7 @@ replay --policy 'gcra 1/h burst 3' --key ip --cost weight j.jsonl
 ok 'jsonl: --key and --cost are members' row x '1 2'
 replay --policy 'gcra 1/h burst 3' --key who j.jsonl
 ok 'jsonl: a missing member' has err 'j.jsonl:1: column 1: expected a key: a string, number or boolean; member "who"'
-ok 'jsonl: hint' has err 'hint: --key NAME'
+ok 'jsonl: hint' has err 'hint: set --key to the name'
 printf '{"t_ns": 5, "key": "a"\n' >broken.jsonl
 replay --policy 'gcra 1/h burst 3' broken.jsonl
 ok 'jsonl: invalid JSON: status' ends 1
@@ -552,7 +552,7 @@ ok 'no policy' ends 2 "weir replay: --policy is missing, like --policy 'gcra 100
 replay --policy 'gcra 1/s burst 3'
 ok 'no file' ends 2 "weir replay: FILE is missing; '-' is standard input"
 replay --policy 'gcra 1/s burst 3' a.tsv b.tsv
-ok 'two files' ends 2 "weir replay: expected one FILE, found also 'b.tsv'; join files with cat and read '-'"
+ok 'two files' ends 2 "weir replay: expected one FILE, also found 'b.tsv'; join files with cat and read '-'"
 replay --polcy x a.tsv
 ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --format, --key, --cost, --decisions, --top, --strict, --no-progress or --help; see weir replay --help"
 replay -z a.tsv

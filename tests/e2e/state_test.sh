@@ -23,8 +23,8 @@ check "another key is charged" "allowed 9" "$("$keeper" "$file" 'sliding-log 10/
 check "the summary: status" 0 "$(status "$weir" state "$file")"
 check "the summary has the name of the file" "$file" "$(head -n 1 "$dir/out")"
 check "the summary has no errors" "" "$(cat "$dir/err")"
-check "the summary has the format" "1, states 1" "$(value_of format)"
-check "the summary has the number of keys" "2 live, 2 stored" "$(value_of keys | cut -d, -f1,2)"
+check "the summary has the format" "1, state version 1" "$(value_of format)"
+check "the summary has the number of keys" "2 stored, 2 of them without full quota" "$(value_of keys | cut -d, -f1,2)"
 check "the summary has the damage" 0 "$(value_of damaged)"
 check "the summary says how the file was closed" "closed cleanly" "$(value_of 'last used' | cut -d' ' -f2-)"
 check "the summary has the text of a policy" 1 "$(value_of policies | grep -cE '^(gcra 5/h burst 5|sliding-log 10/h)$')"
@@ -59,7 +59,7 @@ check "the error asks for the secret" "weir state: $dir/plain.jsonl:1: expected 
 check "no file is created" 0 "$(find "$dir" -name none | wc -l)"
 "$keeper" "$dir/other" 'gcra 5/h burst 5' alice 1 >"$dir/out"
 check "an export cannot be imported into a file with another secret" 1 "$(status "$weir" state "$dir/other" --import "$dir/full.jsonl")"
-check "the error says that the secrets differ" 1 "$(grep -c "full.jsonl:1: expected an export with the secret" "$dir/err")"
+check "the error says that the secrets differ" 1 "$(grep -c "full.jsonl:1: expected an export of a file with the secret" "$dir/err")"
 
 wrong() { # NAME LINE ERROR: an export with this line after the header is refused
     { head -n 1 "$dir/full.jsonl"; echo "$2"; } >"$dir/bad.jsonl"
@@ -88,7 +88,7 @@ check "the error has the version" 1 "$(grep -c "weir_state: expected version 1, 
 rm -f "$dir/bad"
 check "too many policies: status" 1 "$(status "$weir" state "$dir/bad" --import "$dir/bad.jsonl")"
 check "too many policies: the counts" "$dir/bad: 0 keys and 4096 policies imported" "$(cat "$dir/out")"
-check "too many policies: the error" "weir state: $dir/bad: the file is full: the texts of 4 policies were not imported" "$(cat "$dir/err")"
+check "too many policies: the error" "weir state: $dir/bad: the file is full: 4 policies were not imported" "$(cat "$dir/err")"
 rm -f "$dir/bad"
 : >"$dir/empty"
 check "an empty import is refused" 1 "$(status "$weir" state "$dir/bad" --import "$dir/empty")"
@@ -100,7 +100,7 @@ keeper_pid=$! # bash reports that it was killed
 exec 9>"$dir/hold"
 timeout 20 tail -n +1 -f --pid=$keeper_pid "$dir/held" | grep -q -m1 allowed
 check "a file in use: status" 1 "$(status "$weir" state "$file")"
-check "a file in use: the summary has the constant values" "1, states 1" "$(value_of format)"
+check "a file in use: the summary has the constant values" "1, state version 1" "$(value_of format)"
 check "a file in use: the error has the pid" "weir state: $file: the state file is in use by another weir process (pid $keeper_pid)" "$(cat "$dir/err")"
 check "a file in use cannot be exported" "1 0" "$(status "$weir" state "$file" --export) $(wc -l <"$dir/out")"
 kill -KILL $keeper_pid
@@ -141,7 +141,7 @@ unprivileged() { # COMMAND...: runs it as the file's owner, without the capabili
     fi
 }
 check "the summary of a file without write permission" 0 "$(status unprivileged "$weir" state "$file")"
-check "the number of its keys" 1 "$(value_of keys | grep -c live)"
+check "the number of its keys" 1 "$(value_of keys | grep -c stored)"
 chmod 0000 "$file"
 check "a file without read permission: status" 1 "$(status unprivileged "$weir" state "$file")"
 check "a file without read permission: the error" "weir state: $file: permission denied: the file is not readable" "$(cat "$dir/err")"

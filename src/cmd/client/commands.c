@@ -259,7 +259,7 @@ static int set_arguments(invocation *a, int argc, char **argv)
     if (argc < n)
         return complain(a, USAGE, "%s missing; see %s --help", missing[n][argc], name);
     if (argc > n)
-        return complain(a, USAGE, "expected %s, found also '%s'; see %s --help", expected[n],
+        return complain(a, USAGE, "expected %s, also found '%s'; see %s --help", expected[n],
                         argv[n], name);
     a->policy = n > 0 ? argv[0] : "";
     a->key = n > 1 ? argv[1] : "";

@@ -163,7 +163,7 @@ static void print_state(const char *verdict, const decision *d)
     printf("%-8s %" PRId64 " of %" PRId64 " remaining", verdict, d->remaining, d->limit);
     duration_ms_text(d->delay_ms, span);
     if (d->delay_ms > 0)
-        printf(", serve it in %s", span);
+        printf(", serve after %s", span);
     duration_ms_text(d->reset_after_ms, span);
     if (d->reset_after_ms > 0)
         printf(", full again in %s\n", span);
@@ -308,7 +308,7 @@ static client_print_status print_top(const weir_resp_reply *reply, bool json)
     fputs(" by ", stdout);
     print_text(t.policy);
     duration_ms_text(t.half_life_ms, span);
-    printf(" lately: %" PRId64 " units (half-life %s)\n", t.cost, span);
+    printf(" recently: %" PRId64 " units (half-life %s)\n", t.cost, span);
     print_top_keys(&t);
     if (t.unlisted_max > 0)
         printf("a key that is not listed has at most %" PRId64 " units\n", t.unlisted_max);

@@ -24,7 +24,8 @@
 #include <unistd.h>
 
 #define IN_USE                                                                                     \
-    "expected if the daemon of this configuration is running, otherwise weir serve cannot start"
+    "this is expected if this configuration's daemon is running; otherwise weir serve cannot "     \
+    "start"
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 

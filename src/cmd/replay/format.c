@@ -117,10 +117,10 @@ void replay_format_hint(const replay_format *f, const replay_options *o)
     if (f->other && o->format)
         replay_complain(0, "hint: try --format %s", f->other);
     else if (f->key_absent)
-        replay_complain(0, "hint: --key NAME says which member is the key");
+        replay_complain(0, "hint: set --key to the name of the member that is the key");
     else if (f->other && !json)
-        replay_complain(0, "hint: a common log has no referer and no agent; every line needs "
-                           "the fields of --key and --cost");
+        replay_complain(0, "hint: a common log has no referer and no agent; --key and --cost "
+                           "must name fields that every line has");
     else
         replay_complain(0, "hint: the formats are " REPLAY_FORMAT_LIST
                            ", plain or compressed with gzip "

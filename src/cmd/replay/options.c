@@ -20,7 +20,7 @@ const char replay_help[] =
     "keys would have been denied. Read-only. Logs may be compressed with gzip or\n"
     "zstd.\n"
     "\n"
-    "  --policy TEXT      a policy, like 'gcra 100/m burst 20'; may be given again:\n"
+    "  --policy TEXT      a policy, like 'gcra 100/m burst 20'; may be repeated:\n"
     "                     each policy decides every request independently\n"
     "  --config YAML      a configuration of weir serve: --policy may be the name of\n"
     "                     one of its policies, with overrides, lists, ip and shadow\n"
@@ -35,8 +35,8 @@ const char replay_help[] =
     "                     client), ident, user, method, path, uri, protocol, status,\n"
     "                     bytes, referer, agent, vhost; jsonl: a member (default key)\n"
     "  --cost FIELD       what a request costs: a field, like bytes; jsonl: a member\n"
-    "                     (default cost). Without it a request costs 1; a request of\n"
-    "                     more than 2147483647 is always denied\n"
+    "                     (default cost). A request without a cost costs 1; a\n"
+    "                     cost above 2147483647 is always denied\n"
     "  --decisions jsonl  print every decision as a line of JSON; the table then goes\n"
     "                     to standard error. Bytes that are not UTF-8 become U+FFFD\n"
     "  --top N            how many denied keys to list (default 10)\n"
@@ -45,7 +45,8 @@ const char replay_help[] =
     "  --help             print this text\n"
     "\n"
     "IPv6 addresses are limited by /64 network, as in the daemon.\n"
-    "A line that is earlier than one before it is decided at the latest time so far.\n"
+    "Time never goes back: a line that is earlier than the lines before it is\n"
+    "decided at the latest time of those lines.\n"
     "Exit status: 0 success, 1 failure, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
@@ -143,7 +144,7 @@ static int check_options(replay_options *o, int argc, char **argv, int at)
         return replay_complain(REPLAY_USAGE, "FILE is missing; '-' is standard input");
     if (argc - at > 1)
         return replay_complain(REPLAY_USAGE,
-                               "expected one FILE, found also '%s'; join files with cat "
+                               "expected one FILE, also found '%s'; join files with cat "
                                "and read '-'",
                                argv[at + 1]);
     if (o->config && strcmp(o->config, "-") == 0 && strcmp(argv[at], "-") == 0)

@@ -129,9 +129,9 @@ static bool same_secret(const import *m, const head_line *line, const weir_file_
     if (strcmp(fingerprint, line->fingerprint) == 0)
         return true;
     return wrong(m,
-                 "expected an export with the secret %s of %s, found the secret %s; import it "
-                 "into a new file",
-                 fingerprint, path, line->fingerprint);
+                 "expected an export of a file with the secret of %s (fingerprint %s), found "
+                 "another secret (fingerprint %s); import it into a new file",
+                 path, fingerprint, line->fingerprint);
 }
 
 /* Opens the file, or creates it with the secret and the sizes of the head line. */
@@ -281,9 +281,8 @@ import m = {.from = is_stdin ? "<stdin>" :from };
                 path, m.refused);
     if (m.policies_refused > 0)
         fprintf(stderr,
-                "weir state: %s: the file is full: the texts of %" PRIu64
-                " policies were not imported\n",
-                path, m.policies_refused);
+                "weir state: %s: the file is full: %" PRIu64 " policies were not imported\n", path,
+                m.policies_refused);
     if (!is_stdin)
         fclose(m.in);
     free(m.text);

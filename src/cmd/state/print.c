@@ -41,7 +41,7 @@ void state_print_head(const char *path, const weir_file_header *head)
     state_fingerprint(head->secret, fingerprint);
     printf("%s\n", path);
     print_label("format");
-    printf("%" PRIu32 ", states %" PRIu32 "\n", head->format, head->state_version);
+    printf("%" PRIu32 ", state version %" PRIu32 "\n", head->format, head->state_version);
     print_label("size");
     print_size(head->bytes);
     printf(" (table ");
@@ -49,7 +49,7 @@ void state_print_head(const char *path, const weir_file_header *head)
     printf(", large states ");
     print_size(head->parts[WEIR_PART_LARGE].bytes);
     printf(")\n");
-    print_label("made");
+    print_label("created");
     print_time(head->made_ns);
     printf("\n");
     print_label("secret");
@@ -68,7 +68,7 @@ const char *state_found_text(weir_found found)
     case WEIR_FOUND_KILLED:
         return "left by a process that was killed; no state is lost";
     case WEIR_FOUND_POWER_LOSS:
-        return "left by a machine that crashed; memory.sync says what may be lost";
+        return "left by a machine that crashed; what is lost depends on memory.sync";
     case WEIR_FOUND_OPEN:
         return "open in other processes";
     }
@@ -116,8 +116,8 @@ static void print_keys(weir_store *s)
     tally t = {.now_ns = weir_store_now(s)};
     weir_store_each(s, count_live, &t);
     print_label("keys");
-    printf("%" PRIu64 " live, %" PRIu64 " stored, %" PRIu64 " of them large\n", t.live, stats.keys,
-           stats.large_keys);
+    printf("%" PRIu64 " stored, %" PRIu64 " of them without full quota, %" PRIu64 " large\n",
+           stats.keys, t.live, stats.large_keys);
     print_label("memory");
     print_size(stats.memory_bytes);
     printf(" of ");

@@ -19,14 +19,14 @@
 static const char usage[] =
     "Usage: weir state FILE [--export [--with-secret] | --import LINES | --set-clock]\n"
     "\n"
-    "Prints what is in a state file. No daemon may have it open.\n"
+    "Prints the contents of a state file, which no daemon may have open.\n"
     "\n"
     "  --export         print the contents, one JSON object a line\n"
     "  --with-secret    include the secret, so that a new file can import the lines.\n"
     "                   Keep them private: the secret reveals which keys are in the\n"
     "                   file, and allows making keys that collide\n"
-    "  --import LINES   import what --export printed; FILE may be new. - is standard\n"
-    "                   input\n"
+    "  --import LINES   import LINES, a file with the output of --export; '-' is\n"
+    "                   standard input. FILE may be new\n"
     "  --set-clock      step weir's clock to the wall clock, instead of slewing it.\n"
     "                   Forward, keys regain quota for the time skipped. Back, all keys\n"
     "                   regain their full quota\n"
@@ -190,7 +190,7 @@ static bool check_options(int argc, char **argv, options *ret)
     if (argc == 0) {
         problem = "FILE is missing, like /var/lib/weir/state";
     } else if (argc > 1) {
-        problem = "expected one FILE, found also ";
+        problem = "expected one FILE, also found ";
         found = argv[1];
     } else if (ret->export + ret->set_clock + (ret->import != NULL) > 1) {
         problem = "expected only one of --export, --import and --set-clock";

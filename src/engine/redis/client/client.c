@@ -66,7 +66,8 @@ static void send_to(weir_redis_client *c, weir_redis_node *n, weir_redis_call *c
         if (!weir_redis_wire_can(call, n->by, &why))
             unsupported(c, call, why, now_ns);
         else if (!weir_redis_node_send(n, call, now_ns))
-            end(c, call, WEIR_REDIS_CROWDED, "too many bytes wait to be sent to the node", now_ns);
+            end(c, call, WEIR_REDIS_CROWDED, "too many bytes are waiting to be sent to the node",
+                now_ns);
         return;
     case WEIR_REDIS_BACKOFF:
         if (n->next_ns < call->deadline_ns)
@@ -275,7 +276,7 @@ static void on_error(weir_redis_node *n, weir_redis_call *call, weir_slice text,
         redirect(n, call, text, true, now_ns);
         return;
     case WEIR_REDIS_ERROR_TRY_AGAIN:
-        pause_call(c, call, "TRYAGAIN: the slot of the keys migrates", now_ns);
+        pause_call(c, call, "TRYAGAIN: the hash slot of the keys is migrating", now_ns);
         return;
     case WEIR_REDIS_ERROR_READ_ONLY:
         find_master(n, call, text, now_ns);

@@ -241,12 +241,12 @@ weir_status weir_redis_options_check(const weir_redis_options *o, weir_redis_err
     if (too_long(o->prefix, WEIR_REDIS_PREFIX_MAX))
         return refuse(e, WEIR_E_RANGE, "the prefix has more than %d bytes", WEIR_REDIS_PREFIX_MAX);
     if ((unsigned)o->by > WEIR_REDIS_BY_SCRIPT)
-        return refuse(e, WEIR_E_RANGE, "by must be any, module, functions or script");
+        return refuse(e, WEIR_E_RANGE, "'by' must be any, module, functions or script");
     if ((unsigned)o->on_error > WEIR_REDIS_LOCAL)
-        return refuse(e, WEIR_E_RANGE, "on_error must be open, closed or local");
+        return refuse(e, WEIR_E_RANGE, "'on_error' must be open, closed or local");
     if (o->deadline_ns != 0 && (o->deadline_ns < 1000000 || o->deadline_ns > 60000000000))
         return refuse(e, WEIR_E_RANGE, "the deadline must be 1 ms to 60 s");
     if (o->in_flight > (size_t)1 << 20)
-        return refuse(e, WEIR_E_RANGE, "in_flight must be 1 to 1048576");
+        return refuse(e, WEIR_E_RANGE, "'in_flight' must be 1 to 1048576");
     return WEIR_OK;
 }

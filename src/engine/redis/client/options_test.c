@@ -146,11 +146,11 @@ static void checks_options(void **state)
     REFUSED("the master's name", o.sentinel = "");
     REFUSED("more than 511 bytes", o.password = longer);
     REFUSED("the prefix has more than 64", o.prefix = longer);
-    REFUSED("by must be", o.by = (weir_redis_by)4);
-    REFUSED("on_error must be", o.on_error = (weir_redis_on_error)3);
+    REFUSED("'by' must be", o.by = (weir_redis_by)4);
+    REFUSED("'on_error' must be", o.on_error = (weir_redis_on_error)3);
     REFUSED("the deadline must be", o.deadline_ns = 999999);
     REFUSED("the deadline must be", o.deadline_ns = 60000000001);
-    REFUSED("in_flight must be", o.in_flight = (1 << 20) + 1);
+    REFUSED("'in_flight' must be", o.in_flight = (1 << 20) + 1);
     url = "rediss://h";
     REFUSED("must be given together", o.tls_cert = "a");
     url = "nonsense";
