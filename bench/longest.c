@@ -87,7 +87,7 @@ static void add_row(report *r, const char *name, double call, double nothing)
 void longest_run(report *r)
 {
     longest call = {1e9, 1e9}, nothing = {1e9, 1e9};
-    printf("the longest of %d calls in each of %d rounds, in ms; the minimum is the figure:\n",
+    printf("the longest of %d calls in each of %d rounds, in ms; the result is the minimum:\n",
            CALLS, ROUNDS);
     for (int round = 0; round < ROUNDS; round++) {
         double began = kit_seconds();

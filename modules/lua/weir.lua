@@ -792,7 +792,7 @@ local function number(p, what, low, high)
   local from, digits = p.at, take_digits(p)
   local n = tonumber(digits)
   if not n or n < low or n > high then
-    unexpected(p, from, format('%s, %.0f to %.0f', what, low, high))
+    unexpected(p, from, format('%s, from %.0f to %.0f', what, low, high))
   end
   return n
 end

@@ -71,7 +71,7 @@ int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc)
     if (!weir_data_type_create(ctx))
         return refuse(ctx, "another module has registered the data type weirstate");
     if (!weir_commands_create(ctx))
-        return refuse(ctx, "another module has registered a command of weir's");
+        return refuse(ctx, "another module has registered one of weir's commands");
     weir_replicate_start(ctx); /* last: a server sends events even to a module that was refused */
     redis.Log(ctx, "notice", "weir " WEIR_VERSION);
     return REDIS_OK;

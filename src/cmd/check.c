@@ -204,8 +204,9 @@ static void print_rule(const weir_config *c, const weir_rule_spec *rule)
     if (rule->plain_keys)
         puts("    keys are never read as IP addresses");
     else if (rule->v4_bits != 32 || rule->v6_bits != 64)
-        printf("    one limit for all IPv4 addresses of a /%u, and all IPv6 addresses of a /%u\n",
-               rule->v4_bits, rule->v6_bits);
+        printf(
+            "    one limit for each IPv4 network of size /%u, and each IPv6 network of size /%u\n",
+            rule->v4_bits, rule->v6_bits);
 }
 
 static void print_summary(const char *path, const weir_config *c)

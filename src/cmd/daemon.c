@@ -251,7 +251,7 @@ static bool reload(void *ctx, const char *why)
     if (adjusted && !has_its_engines(d, config))
         log_refused(
             d, why, false,
-            "its policies need the engine redis or hybrid, but weir was started without redis; "
+            "the new policies need the engine redis or hybrid, but weir was started without redis; "
             "the old configuration stays active. Restart weir to use the new one");
     else if (adjusted && put_rules(d, config) == WEIR_OK)
         log_reloaded(d, why, config);

@@ -144,8 +144,10 @@ static void report_bucket(weir_writer *t, const weir_layer *l)
         put_interval(t, l);
     put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
-    if (weir_layer_can(l, WEIR_CAN_DELAY))
-        put_number(t, ": 1 is served, and the others wait: at most ", l->limit - 1);
+    if (weir_layer_can(l, WEIR_CAN_DELAY)) {
+        put_number(t, ": 1 is served, and up to ", l->limit - 1);
+        weir_write_str(t, " wait");
+    }
     weir_write_str(t, "\n  worst case  ");
     weir_write_u64(t, (uint64_t)worst_case(l));
     weir_write_str(t, " within ");

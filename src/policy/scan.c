@@ -132,7 +132,7 @@ weir_status weir_scan_number(weir_scan *s, const char *what, int64_t low, int64_
     char expected[96];
     weir_writer t = weir_writer_init(expected, sizeof expected);
     weir_write_str(&t, what);
-    weir_write_str(&t, ", ");
+    weir_write_str(&t, ", from ");
     weir_write_u64(&t, (uint64_t)low);
     weir_write_str(&t, " to ");
     weir_write_u64(&t, (uint64_t)high);

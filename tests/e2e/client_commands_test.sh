@@ -315,7 +315,7 @@ for verb in take peek refund reset explain; do
     wrong "$verb: a wrong policy text" "weir $verb: column 10: unknown unit 'x', expected one of ns us ms s m h d w
   gcra 100/x
            ^" "$verb" --text 'gcra 100/x' alice
-    wrong "$verb: an incomplete policy text" "weir $verb: column 5: found the end, expected a rate such as 100/s, 1 to 1099511627776
+    wrong "$verb: an incomplete policy text" "weir $verb: column 5: found the end, expected a rate such as 100/s, from 1 to 1099511627776
   gcra
       ^" "$verb" --text gcra alice
 done

@@ -232,7 +232,7 @@ daemon_stop
 check "memory.trust_others accepts it" 0 $?
 echo notes >"$dir/live.new"
 check "a file of another program at FILE.new is refused" 1 "$(second)"
-check "the error names it" "$dir/live.new: it is not a state file of weir, and weir makes new state files under this name; move that file away" "$(refused)"
+check "the error names it" "$dir/live.new: it is not a state file of weir, but weir uses this name for creating a state file; move that file away" "$(refused)"
 check "it is not changed" notes "$(cat "$dir/live.new")"
 
 # ---- other kinds of files, and usage errors ------------------------------------------------------

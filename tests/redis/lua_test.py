@@ -372,7 +372,7 @@ def test_mad_row(tally):
 
 
 VERSION = 2  # reasons of the library
-FINER = ("whole microseconds", "a number of slices, 1 to 10")  # refused by the library alone
+FINER = ("whole microseconds", "a number of slices, from 1 to 10")  # refused by the library alone
 
 
 def test_errors(tally):

@@ -589,7 +589,7 @@ int main(int argc, char **argv)
     /* With the policy as the bound some seeds must fail, or the simulation could not detect
      * anything. */
     uint64_t seen = runs(1, CONTROL, 0);
-    printf("%d seeds with 0 %% of it: %llu failed, as some must\n", CONTROL,
+    printf("%d seeds with 0 %% of the bound: %llu failed; at least one must fail\n", CONTROL,
            (unsigned long long)seen);
     bool good = failed == 0 && seen > 0;
     printf("%d passed, %d failed, 0 skipped\n", (failed == 0) + (seen > 0),

@@ -363,8 +363,8 @@ static void check_foreign_beside(void **state)
         for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
             write_file(f->beside, foreign[i]);
             must_refuse_beside(f, ".new",
-                               "it is not a state file of weir, and weir makes new state files "
-                               "under this name; move that file away");
+                               "it is not a state file of weir, but weir uses this name for "
+                               "creating a state file; move that file away");
             FILE *in = fopen(f->beside, "r");
             assert_non_null(in);
             size_t len = fread(back, 1, sizeof back, in);

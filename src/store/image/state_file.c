@@ -55,15 +55,15 @@ static weir_status check_leftover(int fd, const weir_store_options *options)
     if (weir_state_file_is_used(fd)) {
         return weir_file_error(
             WEIR_E_BUSY, options, suffix,
-            "it is in use as a state file, and weir makes new state files under this "
-            "name; move that file away");
+            "it is in use as a state file, but weir uses this name for creating a state "
+            "file; move that file away");
     }
     if (is_leftover(fd))
         return WEIR_OK;
     return weir_file_error(
         WEIR_E_IO, options, suffix,
-        "it is not a state file of weir, and weir makes new state files under this "
-        "name; move that file away");
+        "it is not a state file of weir, but weir uses this name for creating a state "
+        "file; move that file away");
 }
 
 /* The message is about the directory if the directory does not allow the new file. */

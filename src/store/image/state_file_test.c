@@ -300,7 +300,7 @@ static void check_moved_to_new(void **state)
     assert_int_equal(rename(f->path, f->beside), 0);
     must_refuse(
         f, WEIR_E_BUSY,
-        "it is in use as a state file, and weir makes new state files under this name; move "
+        "it is in use as a state file, but weir uses this name for creating a state file; move "
         "that file away");
     assert_int_equal(rename(f->beside, f->path), 0);
     end(&a);
