@@ -31,7 +31,7 @@ static const struct {
     {"reset", "POLICY KEY", "restore the full limit of a key", weir_cmd_client},
     {"explain", "POLICY KEY", "print which limit applies to a key, and what remains",
      weir_cmd_client},
-    {"top", "POLICY", "list the keys that are denied most", weir_cmd_client},
+    {"top", "POLICY", "list the keys that are denied most units", weir_cmd_client},
     {"policies", "", "list the policies of a daemon", weir_cmd_client},
     {"help", "[COMMAND]", "print the help of a command", help},
     {"version", "", "print the version", version},

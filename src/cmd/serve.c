@@ -37,8 +37,8 @@ static const char usage_begin[] =
     "\n";
 
 static const char usage_end[] =
-    "  --threads N      event loops, 1 to 256; default: that of FILE, or one for each core\n"
-    "  --connections N  most open connections, 1 to 1000000; default: that of FILE, or 10000\n"
+    "  --threads N      event loops, 1 to 256; default: as in FILE, or one for each core\n"
+    "  --connections N  most open connections, 1 to 1000000; default: as in FILE, or 10000\n"
     "  --redis URL      use the engine redis instead of local, with the Redis or Valkey server\n"
     "                   of URL, such as redis://127.0.0.1:6379; daemons with the same server\n"
     "                   share their limits\n"

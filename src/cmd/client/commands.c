@@ -149,8 +149,8 @@ static const client_command top = {
     "weir top",
     "Usage: weir top [OPTION]... POLICY\n"
     "\n"
-    "Lists the keys that POLICY denied most often in the last few minutes.\n" HELP_NAME
-    "  --allowed        list the keys that POLICY allowed most often\n"
+    "Lists the keys that POLICY denied most units in the last few minutes.\n" HELP_NAME
+    "  --allowed        list the keys that POLICY allowed most units\n"
     "  --keys N         how many keys, 1 to top.keys of the configuration (default "
     "10)\n" HELP_SERVER HELP_JSON HELP_END HELP_DONE "Examples:\n"
     "  weir top api\n"
