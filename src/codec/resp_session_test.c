@@ -593,6 +593,14 @@ static void check_password(void **state)
     expect(f, "PING", no);
     expect(f, "AUTH default secret", "+OK\r\n");
     expect(f, "WEIR.CHECK 'gcra 1/s' k", "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n");
+    expect(f, "RESET", "+RESET\r\n");
+    expect(f, "HELLO 3 AUTH default secret NONSENSE",
+           "-ERR Syntax error in HELLO option 'NONSENSE'\r\n");
+    expect(f, "PING", no);
+    expect(f, "HELLO 3 AUTH default secret SETNAME 'a b'",
+           "-ERR Client names cannot contain spaces, newlines or special characters, and have at "
+           "most 64 bytes.\r\n");
+    expect(f, "PING", "+PONG\r\n"); /* as in Redis */
 }
 
 /* Commands that client libraries send on their own. */
