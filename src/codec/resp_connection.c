@@ -141,8 +141,9 @@ static bool read_proto(weir_resp_call *c, int *ret)
     return true;
 }
 
-/* Runs the options of HELLO: AUTH user password, SETNAME name. None takes effect if one has a syntax
- * error or the password is wrong. As in Redis, AUTH takes effect even if the name is not allowed. */
+/* Runs the options of HELLO: AUTH user password, SETNAME name. None takes effect if one has a
+ * syntax error or the password is wrong. As in Redis, AUTH takes effect even if the name is not
+ * allowed. */
 static bool read_hello(weir_resp_call *c)
 {
     size_t auth = 0, name = 0;
