@@ -117,11 +117,6 @@ void port_mutex_lock(port_mutex *m)
     pthread_mutex_lock(&m->os);
 }
 
-bool port_mutex_trylock(port_mutex *m)
-{
-    return pthread_mutex_trylock(&m->os) == 0;
-}
-
 void port_mutex_unlock(port_mutex *m)
 {
     pthread_mutex_unlock(&m->os);

@@ -53,7 +53,6 @@ typedef struct port_mutex port_mutex;
 port_mutex *port_mutex_new(void);
 void port_mutex_free(port_mutex *m); /* accepts NULL */
 void port_mutex_lock(port_mutex *m);
-bool port_mutex_trylock(port_mutex *m); /* returns false if the mutex is locked */
 void port_mutex_unlock(port_mutex *m);
 
 /* Lets other threads run: for a spin loop that has run long enough. */

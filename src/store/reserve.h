@@ -55,7 +55,7 @@ typedef struct weir_reserve {
  * are dropped.
  *  part    `bytes` bytes of memory, at least WEIR_RESERVE_BYTES_MIN, page-aligned. It must outlive
  *          the handle, as must *processes and the contexts of the hooks.
- *  is_new  the memory is all zero, and no other process has it open.
+ *  is_new  true for new memory, which is all zero and not used by another process.
  * Returns WEIR_OK; WEIR_E_RANGE for too few bytes; WEIR_E_NOMEM; WEIR_E_IO if there are no random
  * numbers. */
 WEIR_NODISCARD weir_status weir_reserve_open(weir_reserve **ret, void *part, size_t bytes,

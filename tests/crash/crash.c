@@ -386,7 +386,7 @@ int crash_apart(crash *c, int (*fn)(crash *c))
     return WEXITSTATUS(status);
 }
 
-static void verify_key(crash *c, weir_store *s, size_t p, size_t k, bool settle)
+static void verify_key(crash *c, weir_store *s, size_t p, size_t k, bool update)
 {
     char key[24];
     weir_decision d;
@@ -408,7 +408,7 @@ static void verify_key(crash *c, weir_store *s, size_t p, size_t k, bool settle)
     if (charged > most)
         crash_fail(c, "%s, %s: %" PRIu64 " units were requested, %" PRIu64 " are charged", texts[p],
                    key, most, charged);
-    if (!settle)
+    if (!update)
         return;
     if (d.remaining < d.limit / 2) {
         if (weir_store_reset(s, id, key, strlen(key)) != WEIR_OK)
@@ -418,11 +418,11 @@ static void verify_key(crash *c, weir_store *s, size_t p, size_t k, bool settle)
     *sums = (crash_sums){.begun = {charged}, .answered = {charged}};
 }
 
-void crash_verify(crash *c, weir_store *s, bool settle)
+void crash_verify(crash *c, weir_store *s, bool update)
 {
     for (size_t p = 0; p < CRASH_POLICIES; p++) {
         for (size_t k = 0; k < CRASH_KEYS; k++)
-            verify_key(c, s, p, k, settle);
+            verify_key(c, s, p, k, update);
     }
     weir_store_stats stats = weir_store_stats_get(s);
     if (stats.evicted > 0)

@@ -81,9 +81,9 @@ int crash_apart(crash *c, int (*fn)(crash *c));
 
 /* Checks each key against the record: at least what was answered is charged, and at most what was
  * begun. Fails otherwise.
- *  settle  no process is running. What is charged now becomes the record's value, and keys with
+ *  update  no process is running. What is charged now becomes the record's value, and keys with
  *          little quota left are reset. */
-void crash_verify(crash *c, weir_store *s, bool settle);
+void crash_verify(crash *c, weir_store *s, bool update);
 
 /* Clears the record, for a new file. */
 void crash_clear(crash *c);

@@ -355,8 +355,8 @@ static bool serve(port_connection *l)
     return any;
 }
 
-/* Runs all events that are due now. */
-static void settle(void)
+/* Runs all events that are due now, and those that they cause. */
+static void run_due_events(void)
 {
     bool busy = true;
     for (int turn = 0; busy; turn++) {
@@ -392,7 +392,7 @@ static void settle(void)
 static inline void pass(int64_t ns)
 {
     int64_t until_ns = kit.now_ns + ns;
-    settle();
+    run_due_events();
     for (;;) {
         int64_t next_ns = INT64_MAX;
         for (size_t i = 0; i < TIMERS_MAX; i++) {
@@ -402,10 +402,10 @@ static inline void pass(int64_t ns)
         if (next_ns > until_ns)
             break;
         kit.now_ns = next_ns;
-        settle();
+        run_due_events();
     }
     kit.now_ns = until_ns;
-    settle();
+    run_due_events();
 }
 
 static port_connection *connection_to(uint16_t port)

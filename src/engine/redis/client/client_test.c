@@ -12,7 +12,7 @@ static void the_module_decides(void **state)
     open_client();
     test_call t;
     take(&t, "alice", 3);
-    settle();
+    run_due_events();
     assert_answered(&t);
     assert_true(t.request[0].decision.allowed);
     assert_int_equal(t.request[0].decision.limit, 1000000);
@@ -33,7 +33,7 @@ static void replies_match_their_calls(void **state)
     static test_call t[N];
     for (int i = 0; i < N; i++)
         take(&t[i], "alice", i);
-    settle();
+    run_due_events();
     for (int i = 0; i < N; i++)
         assert_answered(&t[i]);
     assert_int_equal(kit.server[0].connects, 1);
@@ -44,7 +44,7 @@ static void a_call_is_late_at_its_deadline(void **state)
     (void)state;
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     s->is_hung = true;
     test_call a, b, c;
     take(&a, "alice", 1);
@@ -64,7 +64,7 @@ static void a_call_is_late_at_its_deadline(void **state)
     memset(&b, 0x55, sizeof b);
     take(&c, "alice", 3);
     s->is_hung = false;
-    settle();
+    run_due_events();
     assert_answered(&c);
     assert_int_equal(count(&kit.counts.late), 2);
     assert_int_equal(s->connects, 1);
@@ -84,7 +84,7 @@ static void a_refused_connection_is_unreachable(void **state)
     assert_in_range(next_ns, kit.now_ns, kit.now_ns + 2000 * MS);
     pass(next_ns - kit.now_ns);
     take(&b, "alice", 1);
-    settle();
+    run_due_events();
     assert_ended(&b, WEIR_REDIS_UNREACHABLE);
     assert_int_equal(count(&kit.counts.unreachable), 2);
     assert_string_equal(kit.log, "redis-down a:7000: connection refused\n");
@@ -104,7 +104,7 @@ static void a_call_waits_for_the_connection(void **state)
     assert_ended(&a, WEIR_REDIS_UNREACHABLE);
     assert_int_equal(b.done, 0);
     kit.holds = false;
-    settle();
+    run_due_events();
     assert_answered(&b);
     assert_int_equal(s->calls, 1);
     assert_true(weir_redis_client_is_up(kit.client, a.request, &(int64_t){0}));
@@ -133,7 +133,7 @@ static void sent_calls_end_as_broken(void **state)
     (void)state;
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     s->is_hung = true;
     test_call a, b;
     take(&a, "alice", 1);
@@ -147,7 +147,7 @@ static void sent_calls_end_as_broken(void **state)
     assert_int_equal(s->calls, 0); /* it is not sent again */
     test_call c;
     take(&c, "alice", 3);
-    settle();
+    run_due_events();
     assert_answered(&c);
     assert_string_equal(kit.log, "redis-up a:7000: the module\n"
                                  "redis-down a:7000: it closed the connection\n"
@@ -159,7 +159,7 @@ static void a_hung_server_is_reconnected(void **state)
     (void)state;
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     s->is_hung = true;
     test_call a;
     take(&a, "alice", 1);
@@ -190,12 +190,12 @@ static void an_abandoned_call_is_not_touched(void **state)
     weir_redis_client_abandon(kit.client, &waits.call);
     memset(&waits, 0x55, sizeof waits);
     kit.holds = false;
-    settle();
+    run_due_events();
     take(&sent, "alice", 2);
     take(&next, "alice", 3);
     weir_redis_client_abandon(kit.client, &sent.call);
     memset(&sent, 0x55, sizeof sent);
-    settle();
+    run_due_events();
     assert_answered(&next);
     assert_int_equal(s->calls, 2);
     /* The same for a call that ended within send(). */
@@ -205,7 +205,7 @@ static void an_abandoned_call_is_not_touched(void **state)
     call_of(&ended, WEIR_VERB_TAKE, "alice", 1, 0);
     send_call(&ended);
     weir_redis_client_abandon(kit.client, &ended.call);
-    settle();
+    run_due_events();
     assert_int_equal(ended.done, 0);
 }
 
@@ -215,23 +215,23 @@ static void too_many_calls_are_crowded(void **state)
     server *s = add_server(7000);
     kit.options.in_flight = 4;
     open_client();
-    settle();
+    run_due_events();
     s->is_hung = true;
     test_call t[6];
     for (int i = 0; i < 6; i++)
         take(&t[i], "alice", i);
-    settle();
+    run_due_events();
     for (int i = 0; i < 6; i++)
         assert_int_equal(t[i].done, i >= 4);
     assert_ended(&t[4], WEIR_REDIS_CROWDED);
     assert_int_equal(count(&kit.counts.sent), 4);
     s->is_hung = false;
-    settle();
+    run_due_events();
     for (int i = 0; i < 4; i++)
         assert_answered(&t[i]);
     test_call last;
     take(&last, "alice", 9);
-    settle();
+    run_due_events();
     assert_answered(&last);
 }
 
@@ -241,19 +241,19 @@ static void a_full_buffer_is_crowded(void **state)
     kit.len_max = 4096;
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     s->is_hung = true;
     enum { N = 100 };
     static test_call t[N];
     for (int i = 0; i < N; i++)
         take(&t[i], "alice", i);
-    settle();
+    run_due_events();
     int crowded = 0;
     for (int i = 0; i < N; i++)
         crowded += t[i].done && t[i].call.outcome == WEIR_REDIS_CROWDED;
     assert_in_range(crowded, 50, 95);
     s->is_hung = false;
-    settle();
+    run_due_events();
     for (int i = 0; i < N - crowded; i++)
         assert_answered(&t[i]);
 }
@@ -265,7 +265,7 @@ static void the_pipeline_is_bounded(void **state)
     kit.options.in_flight = 8;
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     s->is_hung = true;
     static test_call t[8];
     for (int round = 0; round < 10; round++) {
@@ -312,7 +312,7 @@ static void an_invalid_reply_closes_the_connection(void **state)
             test_call a, b;
             take(&a, "alice", 1);
             take(&b, "alice", 2);
-            settle();
+            run_due_events();
             assert_ended(&a, WEIR_REDIS_BROKEN);
             assert_ended(&b, WEIR_REDIS_BROKEN);
             assert_string_equal(a.why, "the server's reply violates the protocol");
@@ -327,7 +327,7 @@ static void an_unrequested_reply_closes_the_connection(void **state)
     (void)state;
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     reply(connection_to(7000), "+PONG\r\n", 7);
     assert_null(connection_to(7000));
     pass(100 * MS);
@@ -347,7 +347,7 @@ static void no_memory_for_a_connection(void **state)
     kit.no_memory = false;
     pass(3000 * MS);
     take(&a, "alice", 2);
-    settle();
+    run_due_events();
     assert_answered(&a);
     assert_string_equal(kit.log, "redis-down a:7000: no memory for a connection\n"
                                  "redis-up a:7000: the module\n");
@@ -364,7 +364,7 @@ static void tls_is_used_for_rediss(void **state)
     open_client();
     test_call a;
     take(&a, "alice", 2);
-    settle();
+    run_due_events();
     assert_answered(&a);
     assert_ptr_equal(connection_to(7000)->tls, kit.tls);
     assert_ptr_equal(connection_to(7001)->tls, kit.tls);
@@ -372,7 +372,7 @@ static void tls_is_used_for_rediss(void **state)
     weir_redis_client_close(kit.client);
     kit.url[0] = "redis://a:7000";
     open_client();
-    settle();
+    run_due_events();
     assert_null(connection_to(7001)->tls);
 }
 
@@ -381,7 +381,7 @@ static void closing_ends_all_calls(void **state)
     (void)state;
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     s->is_hung = true;
     test_call sent, crowded;
     take(&sent, "alice", 1);
@@ -451,7 +451,7 @@ static void any_allocation_may_fail(void **state)
         allocations_left = -1;
         pass(8000 * MS); /* the client recovers */
         take(&t[0], "alice", 1);
-        settle();
+        run_due_events();
         assert_answered(&t[0]);
         weir_redis_client_close(kit.client);
     }
@@ -478,14 +478,14 @@ static void done_may_send_and_abandon(void **state)
     (void)state;
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     test_call a, b;
     call_of(&a, WEIR_VERB_TAKE, "alice", 1, 50 * MS);
     a.call.done = send_another;
     send_call(&a);
     take(&b, "alice", 2);
     victim = &b;
-    settle();
+    run_due_events();
     assert_answered(&a);
     assert_answered(&chained);
     assert_int_equal(b.done, 0);

@@ -45,7 +45,7 @@ static void open_cluster(void)
         srv[i]->slots = slots;
     }
     open_client();
-    settle();
+    run_due_events();
 }
 
 static void calls_go_to_the_node_of_the_key(void **state)
@@ -56,7 +56,7 @@ static void calls_go_to_the_node_of_the_key(void **state)
     test_call t[3];
     for (int i = 0; i < 3; i++)
         take(&t[i], in_third[i], i);
-    settle();
+    run_due_events();
     for (int i = 0; i < 3; i++) {
         assert_answered(&t[i]);
         assert_int_equal(srv[i]->calls, 1);
@@ -84,7 +84,7 @@ static void any_node_can_be_the_seed(void **state)
     test_call t[3];
     for (int i = 0; i < 3; i++)
         take(&t[i], in_third[i], i);
-    settle();
+    run_due_events();
     for (int i = 0; i < 3; i++)
         assert_answered(&t[i]);
     assert_int_equal(replica->calls, 0);
@@ -106,7 +106,7 @@ static void a_host_may_be_left_out(void **state)
         open_client();
         test_call t;
         take(&t, "hello", 1);
-        settle();
+        run_due_events();
         assert_answered(&t);
         assert_string_equal(connection_to(7001)->host, "a");
         if (i < 2)
@@ -134,7 +134,7 @@ static void moved_updates_the_map(void **state)
         srv[0]->error = moved[i];
         test_call t, again, other;
         take(&t, "hello", 1);
-        settle();
+        run_due_events();
         assert_answered(&t);
         assert_int_equal(srv[0]->calls, 1);
         assert_int_equal(srv[1]->calls, 1);
@@ -142,7 +142,7 @@ static void moved_updates_the_map(void **state)
         srv[0]->error = NULL;
         take(&again, "hello", 2);
         take(&other, "user:6", 3); /* the map was requested again */
-        settle();
+        run_due_events();
         assert_answered(&again);
         assert_answered(&other);
         assert_int_equal(srv[0]->calls, 2);
@@ -161,7 +161,7 @@ static void map_requests_are_limited(void **state)
         srv[0]->reply[0] = "-MOVED 866 a:7001\r\n";
         test_call t;
         take(&t, "hello", 1);
-        settle();
+        run_due_events();
         assert_answered(&t);
         pass(10 * MS);
     }
@@ -176,11 +176,11 @@ static void ask_does_not_update_the_map(void **state)
     srv[0]->reply[0] = "-ASK 866 a:7001\r\n";
     test_call t, again;
     take(&t, "hello", 1);
-    settle();
+    run_due_events();
     assert_answered(&t);
     assert_int_equal(srv[1]->askings, 1);
     take(&again, "hello", 2);
-    settle();
+    run_due_events();
     assert_answered(&again);
     assert_int_equal(srv[0]->calls, 2);
     assert_int_equal(srv[1]->askings, 1);
@@ -217,7 +217,7 @@ static void moved_may_name_a_former_replica(void **state)
     srv[0]->error = "-MOVED 866 a:7003\r\n";
     test_call t;
     take(&t, "hello", 1);
-    settle();
+    run_due_events();
     assert_answered(&t);
     assert_int_equal(promoted->calls, 1);
     assert_memory_equal(promoted->last, "WEIR.ASK", 8);
@@ -231,7 +231,7 @@ static void redirects_are_limited(void **state)
     srv[1]->error = "-MOVED 866 a:7000\r\n";
     test_call t;
     take(&t, "hello", 1);
-    settle();
+    run_due_events();
     assert_ended(&t, WEIR_REDIS_REFUSED);
     assert_in_range(srv[0]->calls + srv[1]->calls, 3, 10);
 }
@@ -245,7 +245,7 @@ static void tryagain_repeats_the_call(void **state)
     srv[0]->replies = 3;
     test_call t, never;
     take(&t, "hello", 1);
-    settle();
+    run_due_events();
     assert_int_equal(t.done, 0);
     assert_int_equal(srv[0]->calls, 1); /* only after a pause */
     pass(40 * MS);
@@ -287,14 +287,14 @@ static void a_lost_node_is_replaced(void **state)
     test_call t, other;
     take(&t, "hello", 1);
     take(&other, "foo", 2);
-    settle();
+    run_due_events();
     assert_ended(&t, WEIR_REDIS_UNREACHABLE);
     assert_answered(&other);                                   /* the other nodes serve calls */
     const char *slots = thirds(map[1], "a", 7003, 7001, 7002); /* its replacement */
     srv[1]->slots = srv[2]->slots = slots;
     pass(1500 * MS);
     take(&t, "hello", 3);
-    settle();
+    run_due_events();
     assert_answered(&t);
     assert_int_equal(promoted->calls, 1);
     assert_non_null(strstr(kit.log, "redis-slots a:7001") ? kit.log
@@ -314,7 +314,7 @@ static void all_nodes_may_be_lost(void **state)
     test_call t[3];
     for (int i = 0; i < 3; i++)
         take(&t[i], in_third[i], i);
-    settle();
+    run_due_events();
     for (int i = 0; i < 3; i++)
         assert_answered(&t[i]);
 }
@@ -327,12 +327,12 @@ static void slots_without_a_node_are_unreachable(void **state)
     open_client();
     test_call t;
     take(&t, "hello", 1);
-    settle();
+    run_due_events();
     assert_ended(&t, WEIR_REDIS_UNREACHABLE);
     s->slots = "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\na\r\n:7000\r\n";
     pass(1000 * MS);
     take(&t, "hello", 1);
-    settle();
+    run_due_events();
     assert_answered(&t);
 }
 
@@ -353,7 +353,7 @@ static void takes_need_one_slot(void **state)
     s->reply[0] = "*17\r\n:1\r\n:1\r\n:20\r\n:19\r\n:0\r\n:5\r\n:0\r\n:0\r\n:0\r\n"
                   ":0\r\n:20\r\n:1\r\n:-1\r\n:5\r\n:0\r\n:0\r\n:0\r\n";
     send_call(&t);
-    settle();
+    run_due_events();
     assert_ended(&t, WEIR_REDIS_ANSWERED);
     assert_string_equal(s->last, "WEIR.ASKALL 2 gcra 100/s burst 20 weir:{{org}:a}:api 1 "
                                  "gcra 100/s burst 20 weir:{{org}:b}:api 2");
@@ -365,7 +365,7 @@ static void takes_need_one_slot(void **state)
     t.call.deadline_ns = kit.now_ns + MS;
     t.done = 0;
     send_call(&t);
-    settle();
+    run_due_events();
     assert_ended(&t, WEIR_REDIS_ANSWERED);
     assert_int_equal(t.request[0].status, WEIR_E_UNSUPPORTED);
     assert_int_equal(s->calls, 1);
@@ -397,18 +397,18 @@ static void moved_reveals_a_cluster(void **state)
     open_client(); /* its error is the one for a user without the right to CLUSTER SLOTS */
     test_call t;
     take(&t, "foo", 1);
-    settle();
+    run_due_events();
     assert_answered(&t);
     a->error = "-MOVED 12182 a:7001\r\n";
     take(&t, "foo", 2);
-    settle();
+    run_due_events();
     assert_answered(&t);
     assert_int_equal(b->calls, 1);
     a->error = NULL;
     test_call other;
     take(&other, "hello", 3);
     take(&t, "foo", 3);
-    settle();
+    run_due_events();
     assert_answered(&other);
     assert_answered(&t);
     assert_int_equal(b->calls, 2);
@@ -457,20 +457,20 @@ static void invalid_maps_are_refused(void **state)
     };
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     for (size_t i = 0; i < sizeof tales / sizeof *tales; i++) {
         weir_redis_client_close(kit.client);
         s->slots = tales[i];
         kit.log[0] = 0;
         open_client();
-        settle();
+        run_due_events();
         assert_non_null(strstr(kit.log, "the server's reply to CLUSTER SLOTS is not valid"));
     }
     s->slots = thirds(map[0], "a", 7000, 7000, 7000);
     pass(3000 * MS);
     test_call t;
     take(&t, "hello", 1);
-    settle();
+    run_due_events();
     assert_answered(&t);
 }
 
@@ -496,7 +496,7 @@ static void the_node_table_is_bounded(void **state)
     pass(2000 * MS);
     test_call t;
     take(&t, "hello", 1);
-    settle();
+    run_due_events();
     assert_answered(&t);
     free(text);
 }
@@ -512,7 +512,7 @@ static void a_silent_node_is_not_asked_twice(void **state)
     srv[0]->reply[0] = "-CLUSTERDOWN The cluster is down\r\n";
     test_call t;
     take(&t, "hello", 1);
-    settle();
+    run_due_events();
     assert_ended(&t, WEIR_REDIS_REFUSED);
     pass(2000 * MS);
     assert_non_null(strstr(kit.log, "redis-slots a:7000: 2 masters"));

@@ -12,7 +12,7 @@ static void prefers_the_module(void **state)
     server *s = add_server(7000);
     s->has_functions = s->has_library = true;
     open_client();
-    settle();
+    run_due_events();
     assert_string_equal(kit.log, "redis-up a:7000: the module\n");
     assert_int_equal(s->loads, 0);
 }
@@ -26,7 +26,7 @@ static void loads_missing_functions(void **state)
     open_client();
     test_call t;
     take(&t, "alice", 7);
-    settle();
+    run_due_events();
     assert_answered(&t);
     assert_int_equal(s->loads, 1);
     assert_string_equal(kit.log, "redis-library a:7000: the functions library was loaded\n"
@@ -45,7 +45,7 @@ static void uses_loaded_functions(void **state)
     s->has_functions = s->has_library = true;
     s->version = 9; /* a newer library is used */
     open_client();
-    settle();
+    run_due_events();
     assert_int_equal(s->loads, 0);
     assert_string_equal(kit.log, "redis-up a:7000: functions\n");
 }
@@ -58,7 +58,7 @@ static void falls_back_to_a_script(void **state)
     open_client();
     test_call t;
     take(&t, "alice", 7);
-    settle();
+    run_due_events();
     assert_answered(&t);
     assert_memory_equal(s->last, "EVALSHA 0123456789012345678901234567890123456789 1 weir:{", 56);
     assert_non_null(strstr(s->last, " weir_ask TAKE gcra 100/s burst 20 7"));
@@ -73,20 +73,20 @@ static void obeys_the_option_by(void **state)
     s->has_functions = s->has_library = true;
     kit.options.by = WEIR_REDIS_BY_SCRIPT;
     open_client();
-    settle();
+    run_due_events();
     assert_non_null(strstr(kit.log, "redis-up a:7000: a script\n"));
     weir_redis_client_close(kit.client);
     kit.options.by = WEIR_REDIS_BY_FUNCTIONS;
     kit.log[0] = 0;
     open_client();
-    settle();
+    run_due_events();
     assert_string_equal(kit.log, "redis-up a:7000: functions\n");
     weir_redis_client_close(kit.client);
     kit.options.by = WEIR_REDIS_BY_MODULE;
     s->has_module = false;
     kit.log[0] = 0;
     open_client();
-    settle();
+    run_due_events();
     assert_string_equal(kit.log, "redis-down a:7000: the server has not loaded the weir module\n");
 }
 
@@ -97,12 +97,12 @@ static void reloads_lost_functions(void **state)
     s->has_module = false;
     s->has_functions = true;
     open_client();
-    settle();
+    run_due_events();
     s->has_library = false; /* FUNCTION FLUSH */
     test_call a, b;
     take(&a, "alice", 1);
     take(&b, "alice", 2);
-    settle();
+    run_due_events();
     assert_answered(&a);
     assert_answered(&b);
     assert_int_equal(s->loads, 2);
@@ -110,12 +110,12 @@ static void reloads_lost_functions(void **state)
     s->has_functions = false; /* a server without functions has replaced it */
     s->has_library = false;
     take(&a, "alice", 3);
-    settle();
+    run_due_events();
     assert_answered(&a);
     assert_int_equal(s->loads, 3);
     s->has_script = false; /* SCRIPT FLUSH */
     take(&a, "alice", 4);
-    settle();
+    run_due_events();
     assert_answered(&a);
     assert_int_equal(s->loads, 4);
     assert_int_equal(s->connects, 1);
@@ -126,12 +126,12 @@ static void an_unloaded_module_is_noticed(void **state)
     (void)state;
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     s->has_module = false;
     s->has_functions = true;
     test_call a;
     take(&a, "alice", 1);
-    settle();
+    run_due_events();
     assert_answered(&a);
     assert_non_null(strstr(kit.log, "redis-up a:7000: functions\n"));
 }
@@ -142,11 +142,11 @@ static void loading_is_limited(void **state)
     server *s = add_server(7000);
     s->has_module = false;
     open_client();
-    settle();
+    run_due_events();
     s->error = "-NOSCRIPT No matching script.\r\n";
     test_call a;
     take(&a, "alice", 1);
-    settle();
+    run_due_events();
     assert_ended(&a, WEIR_REDIS_REFUSED);
     assert_in_range(s->calls, 2, 20);
 }
@@ -158,7 +158,7 @@ static void authenticates(void **state)
     s->password = "s e\"cret";
     kit.url[0] = "redis://me:s%20e%22cret@a:7000/3";
     open_client();
-    settle();
+    run_due_events();
     assert_true(weir_redis_client_is_up(kit.client, &(weir_engine_request){.key = {"x", 1}},
                                         &(int64_t){0}));
     weir_redis_client_close(kit.client);
@@ -178,7 +178,7 @@ static void logs_a_revoked_password(void **state)
     s->password = "secret";
     kit.options.password = "secret";
     open_client();
-    settle();
+    run_due_events();
     s->password = "another";
     kit.log[0] = 0;
     server_dies(s);
@@ -205,7 +205,7 @@ static void a_replica_gets_no_calls(void **state)
     s->role = "master";
     pass(2000 * MS);
     take(&a, "alice", 1);
-    settle();
+    run_due_events();
     assert_answered(&a);
 }
 
@@ -222,7 +222,7 @@ static void waits_for_a_loading_server(void **state)
     pass(2000 * MS);
     test_call a;
     take(&a, "alice", 1);
-    settle();
+    run_due_events();
     assert_answered(&a);
 }
 
@@ -250,14 +250,14 @@ static void refusals_have_a_reason(void **state)
     };
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     for (size_t i = 0; i < sizeof why / sizeof *why; i++) {
         char text[128];
         snprintf(text, sizeof text, "-%s\r\n", why[i]);
         s->error = text;
         test_call a;
         take(&a, "alice", 1);
-        settle();
+        run_due_events();
         assert_ended(&a, WEIR_REDIS_REFUSED);
         assert_string_equal(a.why, why[i]);
     }
@@ -272,11 +272,11 @@ static void an_unsupported_policy_is_an_answer(void **state)
     (void)state;
     server *s = add_server(7000);
     open_client();
-    settle();
+    run_due_events();
     test_call a;
     s->error = "-ERR policy: 1/3 of a unit cannot be held\r\n";
     take(&a, "alice", 1);
-    settle();
+    run_due_events();
     assert_ended(&a, WEIR_REDIS_ANSWERED);
     assert_int_equal(a.request[0].status, WEIR_E_UNSUPPORTED);
     assert_string_equal(a.request[0].reason, "policy: 1/3 of a unit cannot be held");
@@ -285,13 +285,13 @@ static void an_unsupported_policy_is_an_answer(void **state)
         snprintf(text, sizeof text, "-ERR weir: %d\r\n", i);
         s->error = text;
         take(&a, "alice", 1);
-        settle();
+        run_due_events();
         assert_int_equal(a.request[0].status, WEIR_E_UNSUPPORTED);
         assert_non_null(a.request[0].reason);
     }
     s->error = "-CROSSSLOT Keys in request don't hash to the same slot\r\n";
     take(&a, "alice", 1);
-    settle();
+    run_due_events();
     assert_int_equal(a.request[0].status, WEIR_E_UNSUPPORTED);
 }
 
@@ -308,7 +308,7 @@ static void cl_throttle_needs_the_module(void **state)
     s->reply[2] = "-Cell error: Store error: max_burst is less than -1, expected -1 or more\r\n";
     s->reply[1] = "-Cell error: Store error: Zero rates are not supported\r\n";
     send_call(&a);
-    settle();
+    run_due_events();
     assert_ended(&a, WEIR_REDIS_ANSWERED);
     assert_string_equal(s->last, "CL.THROTTLE weir:{alice}:#throttle 15 30 60 -1");
     assert_int_equal(a.request[0].answer.limit, 16);
@@ -316,21 +316,21 @@ static void cl_throttle_needs_the_module(void **state)
     a.done = 0;
     a.call.deadline_ns = kit.now_ns + MS;
     send_call(&a);
-    settle();
+    run_due_events();
     assert_ended(&a, WEIR_REDIS_ANSWERED);
     assert_int_equal(a.request[0].status, WEIR_E_RANGE);
     assert_int_equal(a.request[0].throttle_status, WEIR_THROTTLE_ZERO_RATE);
     a.done = 0;
     a.call.deadline_ns = kit.now_ns + MS;
     send_call(&a);
-    settle();
+    run_due_events();
     assert_int_equal(a.request[0].throttle_status, WEIR_THROTTLE_NEGATIVE_LIMIT);
     s->has_module = false;
     s->has_functions = true;
     a.done = 0;
     a.call.deadline_ns = kit.now_ns + MS;
     send_call(&a);
-    settle();
+    run_due_events();
     assert_ended(&a, WEIR_REDIS_ANSWERED);
     assert_int_equal(a.request[0].status, WEIR_E_UNSUPPORTED);
 }

@@ -32,7 +32,7 @@ static void calls_go_to_the_master(void **state)
     open_guarded();
     test_call t;
     take(&t, "alice", 1);
-    settle();
+    run_due_events();
     assert_answered(&t);
     assert_int_equal(srv[0]->calls, 1);
     assert_string_equal(connection_to(7000)->host, "m");
@@ -54,7 +54,7 @@ static void follows_a_failover(void **state)
     test_call t, during;
     pass(500 * MS);
     take(&during, "alice", 1);
-    settle();
+    run_due_events();
     assert_ended(&during, WEIR_REDIS_UNREACHABLE);
     guard[0]->master = guard[1]->master =
         master_b; /* before the node knows that it is the master */
@@ -63,7 +63,7 @@ static void follows_a_failover(void **state)
     srv[1]->role = "master";
     pass(2000 * MS);
     take(&t, "alice", 2);
-    settle();
+    run_due_events();
     assert_answered(&t);
     assert_int_equal(srv[1]->calls, 1);
     assert_non_null(strstr(kit.log, "redis-master m:7001: mymaster\n"));
@@ -85,7 +85,7 @@ static void follows_while_the_old_master_is_up(void **state)
     pass(1100 * MS);
     test_call t;
     take(&t, "alice", 2);
-    settle();
+    run_due_events();
     assert_answered(&t);
     assert_int_equal(srv[1]->calls, 1);
     pass(10000 * MS);
@@ -117,7 +117,7 @@ static void another_sentinel_takes_over(void **state)
     assert_int_equal(guard[1]->connects, 1);
     test_call t;
     take(&t, "alice", 1);
-    settle();
+    run_due_events();
     assert_answered(&t); /* calls do not need the Sentinels */
     guard[1]->is_hung = true;
     guard[0]->is_down = false;
@@ -207,7 +207,7 @@ static void sentinels_have_their_own_password(void **state)
     srv[0]->password = "secret";
     test_call t;
     take(&t, "alice", 1);
-    settle();
+    run_due_events();
     assert_answered(&t);
 }
 

@@ -34,7 +34,7 @@ static void measure(const char *what)
     int64_t rounds = (given ? atoll(given) : 200000) / BATCH;
     server *s = &kit.server[0];
     open_client();
-    settle();
+    run_due_events();
     port_connection *l = connection_to(s->port);
     weir_buffer replies;
     weir_buffer_init(&replies, 1 << 20);
