@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped run sim bench bench-lib bench-daemon bench-redis instructions check redis clients asan tsan fuzz coverage proof wasm dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped run sim bench bench-lib bench-daemon bench-redis instructions check redis clients asan tsan fuzz coverage mutants proof model aarch64 wasm dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -12,6 +12,7 @@ PREFIX ?= /usr/local
 all install uninstall build/build.ninja: export PREFIX := $(PREFIX)
 install uninstall: export DESTDIR := $(DESTDIR)
 FUZZ_SECONDS ?= 20
+SECONDS ?= 600
 SEEDS ?= 5000
 FIRST ?= 1
 
@@ -72,17 +73,29 @@ tsan:            ## run `make check` under TSan
 	@tools/deps check ci
 	@CC=clang EXAMPLE_CFLAGS='-fsanitize=thread' tools/check build/tsan -Db_sanitize=thread -Db_lundef=false
 
-fuzz:            ## run every fuzz target (FUZZ_SECONDS=20 each)
+fuzz:            ## run every fuzz target (FUZZ_SECONDS=20 each, FUZZ_AT_ONCE=as many as processors)
 	@tools/deps check ci
-	@tools/fuzz $(FUZZ_SECONDS)
+	@tools/fuzz $(FUZZ_SECONDS) $(FUZZ_AT_ONCE)
 
 coverage:        ## measure the branch coverage of src/core, which must be 100 %
 	@tools/deps check ci
 	@tools/coverage
 
+mutants:         ## change lines at random; the tests must fail (SECONDS=600, ROOM=store, SEED=1, JOBS=2)
+	@tools/deps check ci
+	@tools/mutants --seconds $(SECONDS) $(if $(ROOM),--room $(ROOM)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
+
 proof:           ## prove the core's decision functions with Frama-C
 	@tools/deps proof
 	@tools/proof
+
+model: build/build.ninja ## explore the memory orders of the store in a simulated weak memory; 2 minutes
+	@tools/deps check
+	@tools/model
+
+aarch64:         ## run the tests of core, policy, port and store on emulated aarch64; less than 4 minutes
+	@tools/deps check aarch64
+	@tools/aarch64
 
 sim: build/build.ninja  ## simulate daemons that share a limit, with faults (SEEDS=5000, FIRST=1)
 	@tools/deps check

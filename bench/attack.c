@@ -3,8 +3,8 @@
 /* Floods a store with one-off keys, several times as many as fit, while a thousand other keys (the
  * victims) keep requesting more than their limit. Reports how much slower the flood is than inserts
  * into free space, and how many requests of the victims were allowed compared with their limit.
- * Eviction should not help the victims: it evicts the keys closest to their full quota, and the
- * victims are the furthest from theirs. */
+ * Eviction should not help the victims: it evicts the keys that have used the smallest share of
+ * their limit, and the victims have used all of theirs. */
 
 #include "kit.h"
 #include "parts.h"

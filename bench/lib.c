@@ -5,8 +5,9 @@
  *
  *     bench_lib [FILE [PART...]]    prints a table; writes a JSON list to FILE
  *
- * The parts are speed, algos, memory, longest, state, attack and pace. By default all of them run
- * but pace, which is for bench/peers/run. */
+ * The parts are speed, algos, memory, longest, state, attack, flood, pace and long-flood. By
+ * default all of them run but the last two: pace is for bench/peers/run, and long-flood takes half
+ * an hour. */
 
 #include "parts.h"
 
@@ -16,10 +17,11 @@ static const struct part {
     const char *name;
     void (*run)(report *r);
 } parts[] = {
-    {"speed", speed_run}, {"algos", algos_run},   {"memory", memory_run}, {"longest", longest_run},
-    {"state", state_run}, {"attack", attack_run}, {"pace", pace_run},
+    {"speed", speed_run},     {"algos", algos_run}, {"memory", memory_run},
+    {"longest", longest_run}, {"state", state_run}, {"attack", attack_run},
+    {"flood", flood_run},     {"pace", pace_run},   {"long-flood", long_flood_run},
 };
-enum { PARTS = sizeof parts / sizeof parts[0], USUAL = PARTS - 1 };
+enum { PARTS = sizeof parts / sizeof parts[0], USUAL = PARTS - 2 };
 
 static const struct part *find_part(const char *name)
 {
@@ -29,7 +31,7 @@ static const struct part *find_part(const char *name)
     }
     fprintf(stderr,
             "bench_lib: unknown part '%s', expected speed, algos, memory, longest, state, "
-            "attack or pace\n",
+            "attack, flood, pace or long-flood\n",
             name);
     return NULL;
 }

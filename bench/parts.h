@@ -17,7 +17,12 @@ void algos_run(report *r);   /* the other algorithms compared with gcra */
 void memory_run(report *r);  /* bytes a key */
 void longest_run(report *r); /* the longest call */
 void state_run(report *r);   /* opening a file */
-void attack_run(report *r);  /* a flood of keys */
+void attack_run(report *r);  /* a flood of keys: its speed, and the limits meanwhile */
+void flood_run(report *r);   /* what a flood forgives, for each pair of algorithms */
+
+/* The same with 20 million keys for each pair, which takes half an hour. Runs only if it is
+ * named. */
+void long_flood_run(report *r);
 
 /* Measures only single calls, on a hot key and on a million keys, in a few seconds. bench/peers/run
  * uses it as the baseline for a peer that it measures right after. Runs only if it is named. */

@@ -2,6 +2,10 @@
 # Copyright (c) 2026 the weir authors
 """Generates tests/vectors/*.json from the model. The output is deterministic.
 
+    make_vectors.py                      writes tests/vectors
+    make_vectors.py --microseconds DIR   writes the same cases with times in whole microseconds, as
+                                         DIR/microseconds-FAMILY.json
+
 Every policy of a family runs through every scenario, with a new key each time. A scenario is a short function
 that behaves like one kind of client. The vectors record the decisions of the model.
 """
@@ -9,15 +13,17 @@ that behaves like one kind of client. The vectors record the decisions of the mo
 import datetime
 import pathlib
 import random
+import sys
 
 import address_keys
 from random_vectors import START_2026, START_2200, Walk
-from vector_format import Case, document
+from vector_format import Case, MicrosecondCase, document
 from weir_reference import COST_MAX, EPOCH, NS_MAX, SECOND, UNITS_NS, CalendarWindows
 
 VECTORS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "vectors"
 STARTS = (0, START_2026 + 123456789, START_2200 + 1, 7)
 DAY, HOUR = UNITS_NS["d"], UNITS_NS["h"]
+ROOM_AFTER_START = 25 * 365 * DAY
 
 POLICIES = {
     "gcra": (
@@ -155,11 +161,11 @@ def drain(case, parts=4):
 
 
 def retry_exactly(case, cost):
-    """Repeats a denied request at its retry_after, and 1 ns earlier."""
+    """Repeats a denied request at its retry_after, and one tick earlier."""
     retry_ns = case.take(cost).retry_after_ns
     if retry_ns:
-        until = case.now + retry_ns
-        case.take(cost, until - 1)
+        until = case.up(case.now + retry_ns)
+        case.take(cost, until - case.tick)
         case.take(cost, until)
 
 
@@ -185,11 +191,11 @@ def waits_as_told(case):
 
 
 def resets_as_told(case):
-    """Takes the whole limit at the reset, where it is allowed, and 1 ns earlier, where it is denied."""
+    """Takes the whole limit at the reset, where it is allowed, and one tick earlier, where it is denied."""
     for cost in (1, case.limit):
         reset_ns = case.take(cost).reset_after_ns
         if reset_ns:
-            case.take(case.limit, case.now + reset_ns - 1)
+            case.take(case.limit, case.up(case.now + reset_ns) - case.tick)
             case.take(0)
             case.take(case.limit, case.now + (case.take(0).reset_after_ns))
 
@@ -212,10 +218,10 @@ def every_cost(case):
 def at_the_edges(case):
     """Takes just before and at a time at which decisions of the first layer may change."""
     for cost in (1, max(1, case.limit // 2), case.limit):
-        edge = case.layers[0].edge_after(case.now)
-        case.take(cost, edge - 1)
+        edge = case.up(case.layers[0].edge_after(case.now))
+        case.take(cost, edge - case.tick)
         case.take(cost, edge)
-        case.take(1, edge + 1)
+        case.take(1, edge + case.tick)
     case.take(1, case.layers[0].edge_after(case.now))
 
 
@@ -280,7 +286,7 @@ REFUNDS = (gives_back_part, gives_back_all, gives_back_late, gives_back_to_fresh
 
 def steps_back_a_little(case):
     case.take(1)
-    for back in (1, max(1, wait_for(case) // 2), wait_for(case)):
+    for back in (case.tick, max(1, wait_for(case) // 2), wait_for(case)):
         case.take(1, case.now - back)
         case.take(case.limit)
         case.take(0)
@@ -289,7 +295,7 @@ def steps_back_a_little(case):
 def steps_back_when_drained(case):
     drain(case)
     at = case.now
-    for back in (1, SECOND, 5 * SECOND, DAY, at):
+    for back in (case.tick, SECOND, 5 * SECOND, DAY, at):
         case.take(1, at - back)
         case.take(0)
     retry_exactly(case, 1)
@@ -298,7 +304,7 @@ def steps_back_when_drained(case):
 def steps_back_and_on(case):
     """The clock steps back and forth. Earlier charges still count."""
     step = wait_for(case)
-    for move in (step, -step // 2, 2 * step, -3 * step, step, step, -step, 4 * step, -1, 1):
+    for move in (step, -step // 2, 2 * step, -3 * step, step, step, -step, 4 * step, -case.tick, case.tick):
         case.take(1, case.now + move)
         case.take(1)
 
@@ -328,71 +334,80 @@ STEPS_BACK = (steps_back_a_little, steps_back_when_drained, steps_back_and_on, s
               gives_back_after_step_back, wandering_back)
 
 
-def calendar(unit, zone, *dates):
-    """Returns cases around the starts of the windows that contain these dates."""
-    return [calendar_case(unit, zone, date) for date in dates]
-
-
-def calendar_case(unit, zone, date):
+def calendar_case(kind, unit, zone, date):
     noon = int((datetime.datetime.fromisoformat(date) - EPOCH).total_seconds()) * SECOND + DAY // 2
     windows = CalendarWindows(unit, zone)
     begin, end = windows.bounds(noon)
-    case = Case(f"{unit} {zone} {date}", f"fixed-window 5/{unit} tz {zone}", begin - 26 * HOUR)
-    for at in sorted((begin - 26 * HOUR, begin - HOUR, begin - 1, begin, begin + HOUR - 1, begin + HOUR,
-               begin + 3 * HOUR, noon, end - HOUR, end - 1, end, end + HOUR // 2, end + HOUR, end + 25 * HOUR)):
+    case = kind(f"{unit} {zone} {date}", f"fixed-window 5/{unit} tz {zone}", begin - 26 * HOUR)
+    for at in sorted((begin - 26 * HOUR, begin - HOUR, begin - case.tick, begin, begin + HOUR - case.tick, begin + HOUR,
+               begin + 3 * HOUR, noon, end - HOUR, end - case.tick, end, end + HOUR // 2, end + HOUR, end + 25 * HOUR)):
         case.take(2, at)
     return case
 
 
-def calendar_cases():
-    return (
-        calendar("day", "America/Havana", "2023-03-12", "2023-11-04", "2023-11-05")
-        + calendar("day", "America/Sao_Paulo", "2018-02-17", "2018-11-03", "2018-11-04")
-        + calendar("day", "Asia/Beirut", "2023-03-25", "2022-03-27", "2022-10-30")
-        + calendar("day", "Pacific/Apia", "2011-12-29", "2011-12-31", "2012-01-01")
-        + calendar("week", "Pacific/Apia", "2011-12-28", "2012-01-03")
-        + calendar("month", "Pacific/Apia", "2011-12-15", "2012-01-15")
-        + calendar("day", "America/St_Johns", "2010-03-13", "2010-03-14", "2010-11-06", "2010-11-07")
-        + calendar("day", "Europe/Berlin", "2024-03-31", "2024-10-27", "2026-01-01")
-        + calendar("day", "Australia/Lord_Howe", "2024-04-07", "2024-10-06")
-        + calendar("day", "UTC", "1970-01-03", "2024-02-29", "2100-02-28", "2100-03-01", "2200-12-31")
-        + calendar("week", "UTC", "1970-01-08", "2024-02-29", "2027-01-01", "2200-01-01")
-        + calendar("week", "America/New_York", "2025-03-09", "2025-11-02", "2025-11-03")
-        + calendar("month", "UTC", "1970-02-14", "2023-02-14", "2024-02-14", "2000-02-14", "2100-02-14", "2025-12-14")
-        + calendar("month", "America/Sao_Paulo", "2018-11-15", "2018-02-15")
-        + calendar("month", "Asia/Kathmandu", "2025-04-15")
-        + calendar("year", "UTC", "1971-06-01", "2024-06-01", "2100-06-01", "2200-06-01")
-        + calendar("year", "Pacific/Apia", "2011-06-01", "2012-06-01")
-        + calendar("year", "America/New_York", "1970-06-01", "2026-06-01", "2199-06-01")
-    )
+# Unit, time zone, and dates.
+CALENDARS = (
+    ("day", "America/Havana", "2023-03-12", "2023-11-04", "2023-11-05"),
+    ("day", "America/Sao_Paulo", "2018-02-17", "2018-11-03", "2018-11-04"),
+    ("day", "Asia/Beirut", "2023-03-25", "2022-03-27", "2022-10-30"),
+    ("day", "Pacific/Apia", "2011-12-29", "2011-12-31", "2012-01-01"),
+    ("week", "Pacific/Apia", "2011-12-28", "2012-01-03"),
+    ("month", "Pacific/Apia", "2011-12-15", "2012-01-15"),
+    ("day", "America/St_Johns", "2010-03-13", "2010-03-14", "2010-11-06", "2010-11-07"),
+    ("day", "Europe/Berlin", "2024-03-31", "2024-10-27", "2026-01-01"),
+    ("day", "Australia/Lord_Howe", "2024-04-07", "2024-10-06"),
+    ("day", "UTC", "1970-01-03", "2024-02-29", "2100-02-28", "2100-03-01", "2200-12-31"),
+    ("week", "UTC", "1970-01-08", "2024-02-29", "2027-01-01", "2200-01-01"),
+    ("week", "America/New_York", "2025-03-09", "2025-11-02", "2025-11-03"),
+    ("month", "UTC", "1970-02-14", "2023-02-14", "2024-02-14", "2000-02-14", "2100-02-14", "2025-12-14"),
+    ("month", "America/Sao_Paulo", "2018-11-15", "2018-02-15"),
+    ("month", "Asia/Kathmandu", "2025-04-15"),
+    ("year", "UTC", "1971-06-01", "2024-06-01", "2100-06-01", "2200-06-01"),
+    ("year", "Pacific/Apia", "2011-06-01", "2012-06-01"),
+    ("year", "America/New_York", "1970-06-01", "2026-06-01", "2199-06-01"),
+)
+
+
+def calendar_cases(kind):
+    """Returns cases around the starts of the windows that contain the dates."""
+    return [calendar_case(kind, unit, zone, date) for unit, zone, *dates in CALENDARS for date in dates]
 
 
 def scenarios(family):
     return {"refund": REFUNDS, "clock-steps-back": STEPS_BACK}.get(family, ALL)
 
 
-def start_for(family, index):
+def start_for(kind, family, index):
     """Returns the start time of the case with this number. A clock that steps back needs a late start."""
-    return START_2026 + 123456789 if family == "clock-steps-back" else STARTS[index % len(STARTS)]
+    start = START_2026 + 123456789 if family == "clock-steps-back" else STARTS[index % len(STARTS)]
+    return min(start, kind.end - ROOM_AFTER_START) // kind.tick * kind.tick
 
 
-def played(family):
+def played(kind, family):
     cases = []
     for number, policy in enumerate(POLICIES[family]):
         for play in scenarios(family):
             title = play.__name__.replace("_", " ")
-            case = Case(f"{policy}: {title}", policy, start_for(family, number + len(cases)))
+            case = kind(f"{policy}: {title}", policy, start_for(kind, family, number + len(cases)))
             play(case)
             cases.append(case)
     return cases
 
 
-def main():
+def write(kind, directory, prefix):
     for family in POLICIES:
-        cases = played(family) + (calendar_cases() if family == "fixed-window-calendar" else [])
+        cases = played(kind, family) + (calendar_cases(kind) if family == "fixed-window-calendar" else [])
         text = document(cases, monotone=family != "clock-steps-back")
-        (VECTORS / f"{family}.json").write_text(text, encoding="utf-8")
-        print(f"{family}.json: {len(cases)} cases, {sum(len(case.steps) for case in cases)} steps")
+        (directory / f"{prefix}{family}.json").write_text(text, encoding="utf-8")
+        if not prefix:
+            print(f"{family}.json: {len(cases)} cases, {sum(len(case.steps) for case in cases)} steps")
+
+
+def main():
+    if sys.argv[1:2] == ["--microseconds"]:
+        write(MicrosecondCase, pathlib.Path(sys.argv[2]), "microseconds-")
+        return
+    write(Case, VECTORS, "")
     (VECTORS / "keys.json").write_text(address_keys.document(), encoding="utf-8")
     print(f"keys.json: {sum(1 for _ in address_keys.rows())} keys")
 

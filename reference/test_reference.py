@@ -7,12 +7,14 @@ It also compares the model's bisection with the formulas of docs/algorithms.md, 
 
 import datetime
 import math
+import pathlib
 import random
 import unittest
 from fractions import Fraction
 
+import make_vectors
 from random_vectors import Walk, policy
-from vector_format import Case
+from vector_format import US, Case, MicrosecondCase
 from weir_reference import (
     COST_MAX, INT64_MAX, NS_MAX, SECOND, CalendarWindows, Key, day_start, parse_period, parse_policy,
 )
@@ -541,6 +543,19 @@ class RandomWalks(unittest.TestCase):
                     self.assertTrue(0 <= step["reset_after_ns"] <= INT64_MAX)
                 if step["op"] == "take":
                     self.assertEqual(step["allowed"], step["retry_after_ns"] == 0)
+
+
+class Vectors(unittest.TestCase):
+    def test_every_family_is_run(self):
+        build = (pathlib.Path(__file__).parent.parent / "meson.build").read_text(encoding="utf-8")
+        for family in make_vectors.POLICIES:
+            self.assertTrue((make_vectors.VECTORS / f"{family}.json").is_file(), family)
+            self.assertRegex(build, rf"'(tests/vectors/)?{family}(\.json)?'")
+
+    def test_microseconds(self):
+        steps = [step for case in make_vectors.played(MicrosecondCase, "clock-steps-back") for step in case.steps]
+        self.assertFalse([step for step in steps if step["t_ns"] % US or step["t_ns"] > MicrosecondCase.end])
+        self.assertTrue(any(not step.get("allowed", True) for step in steps))
 
 
 if __name__ == "__main__":

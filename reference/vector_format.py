@@ -6,11 +6,17 @@ import json
 
 from weir_reference import NS_MAX, Key, parse_policy
 
+US = 1000
+MICROSECONDS_MAX = 6_700_000_000_000_000  # in the year 2182, so that 73 years later is still below 2^53
+
 FIELDS = ("limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
 
 
 class Case:
-    """One new key. Sends requests to the model and records them with the decisions. `now` is the last time."""
+    """One new key. Sends requests to the model and records them with the decisions. `now` is the last time.
+    The clock has steps of `tick` ns, and ends at `end`."""
+
+    tick, end = 1, NS_MAX
 
     def __init__(self, name, policy, start=0):
         self.name, self.policy, self.now = name, policy, start
@@ -30,13 +36,25 @@ class Case:
         self.steps.append(self.request("refund", cost) | answer)
         return decision
 
+    def up(self, at):
+        """Returns the first tick at or after a time."""
+        return -(-at // self.tick) * self.tick
+
     def move_to(self, at):
+        """Never moves back if `at` is now or later."""
         if at is not None:
-            self.now = max(0, min(NS_MAX, at))
+            at = at // self.tick * self.tick if at < self.now else self.up(at)
+            self.now = max(0, min(self.end, at))
         return self.now
 
     def request(self, op, cost):
         return {"op": op, "t_ns": self.now, "cost": cost}
+
+
+class MicrosecondCase(Case):
+    """A case at times that the clock of a Redis server can have."""
+
+    tick, end = US, MICROSECONDS_MAX * US
 
 
 def fields(decision):

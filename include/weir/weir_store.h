@@ -16,8 +16,9 @@
  * decision is atomic. A store belongs to the process that opened it. A child made by fork() must
  * neither use nor close it, but may open a store of its own.
  *
- * Keys: the store keeps a keyed 64-bit hash of each key, never its text. With n keys in use, the
- * chance that any two share a state is about n*n / 2^65: 1 in 37 million for a million keys.
+ * Keys: the store keeps a keyed hash of each key, never its text: 58 bits, and 6 that depend on the
+ * policy: its class. With n keys in use whose policies have the same class, the chance that any two
+ * share a state is about n*n / 2^59: 1 in 576,000 for a million keys.
  *
  * Time: the store remembers the latest now_ns that it was given, to within 1 ms, and treats an
  * earlier now_ns as that time. Within that millisecond the guarantee of weir_check() applies: an
@@ -32,8 +33,11 @@
  * - One sixteenth of the remainder, at most 4.5 MiB, is for reservations.
  *
  * Eviction: the memory of idle keys is reused. If there is none, a key that still has less than its
- * full quota is evicted; `evicted` counts such keys. In the table, the victim is the key closest to
- * idle in the new key's two buckets. With WEIR_REFUSE, the new key is refused instead.
+ * full quota is evicted; `evicted` counts such keys. The victim is the key that has used the
+ * smallest share of its own limit, in the new key's two buckets of the table or in a sample of the
+ * large states. So keys of a flood, with one request each, evict each other, and not keys that have
+ * used up their limit, as long as those take a small part of the memory. With WEIR_REFUSE, the new
+ * key is refused instead.
  *
  * Files: the memory may be a mapped file. Then the process may be killed at any time, and every
  * decision that it returned is there at the next opening. Opening takes the same time for any
@@ -67,7 +71,7 @@ typedef enum weir_sync {
 } weir_sync;
 
 typedef enum weir_when_full {
-    WEIR_EVICT, /* evict the key that is closest to idle */
+    WEIR_EVICT, /* evict the key that has used the smallest share of its limit */
     WEIR_REFUSE /* return WEIR_E_FULL for new keys */
 } weir_when_full;
 
@@ -156,7 +160,9 @@ WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_op
 void weir_store_close(weir_store *s);
 
 /* Returns the id that a policy's states are stored under. Policies with equal canonical texts have
- * equal ids. */
+ * equal ids. To store several sets of states of one policy, use ids of your own, and keep the bits
+ * WEIR_POLICY_CLASS: an eviction needs them to tell how much of its limit a key has used. */
+#define WEIR_POLICY_CLASS (UINT64_C(63) << 58)
 uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p);
 
 /* ---- one key --------------------------------------------------------------------------------- */

@@ -33,7 +33,11 @@ enum { REDIS_API_VERSION = 1 };
 enum { REDIS_READ = 1, REDIS_WRITE = 2 };              /* of OpenKey() */
 enum { REDIS_KEY_EMPTY = 0, REDIS_KEY_OF_MODULE = 6 }; /* of KeyType() */
 enum { REDIS_EVENT_GENERIC = 1 << 2, REDIS_EVENT_OF_MODULE = 1 << 13 };
-enum { REDIS_HANDLES_IO_ERRORS = 1, REDIS_SIGNALS_ITSELF = 2 }; /* of SetModuleOptions() */
+enum { /* of SetModuleOptions(); the last one is Valkey 9's, and other servers ignore it */
+       REDIS_HANDLES_IO_ERRORS = 1 << 0,
+       REDIS_SIGNALS_ITSELF = 1 << 1,
+       REDIS_ALLOWS_SLOT_MIGRATION = 1 << 5
+};
 enum { REDIS_AUX_BEFORE = 1 };
 enum { /* of GetContextFlags() */
        REDIS_CONTEXT_CLUSTER = 1 << 5,

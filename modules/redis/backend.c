@@ -4,6 +4,7 @@
 
 #include "backend.h"
 
+#include "port/assert.h"
 #include "replicate.h"
 #include "service/explain_text.h"
 
@@ -140,6 +141,7 @@ bool weir_module_decide(weir_module_call *c, weir_verb verb, weir_request *r, in
     weir_interned *s;
     weir_open_key key;
     weir_cell cell;
+    WEIR_ASSERT(c->key && verb != WEIR_VERB_THROTTLE);
     const char *event = event_of(verb);
     r->status = weir_request_intern(r, &s);
     if (r->status != WEIR_OK)
@@ -169,20 +171,18 @@ static bool decide(weir_call *c, weir_verb verb, weir_request *r)
     return weir_module_decide(call_of(c), verb, r, &unused);
 }
 
-static weir_status explain_key(const weir_request *r, const weir_interned *s, weir_cell *cell,
-                               int64_t now_ns, weir_buffer *out)
+static void explain_key(const weir_request *r, const weir_interned *s, weir_cell *cell,
+                        int64_t now_ns, weir_buffer *out)
 {
     weir_decision d;
     int64_t unused;
     weir_status st = weir_cell_decide(cell, WEIR_VERB_PEEK, now_ns, 1, &d, &unused);
-    if (st != WEIR_OK)
-        return st;
+    WEIR_ASSERT(st == WEIR_OK);
     if (s->name_len > 0)
         weir_buffer_printf(out, "policy   %s\n", weir_interned_name(s));
     weir_explain_key(out, r->key.at, r->key.len);
     weir_buffer_printf(out, "limit    %s\n", weir_interned_text(s));
     weir_explain_state(out, &s->policy, &d, false, now_ns);
-    return WEIR_OK;
 }
 
 static bool explain(weir_call *call, weir_request *r, weir_buffer *out)
@@ -199,7 +199,7 @@ static bool explain(weir_call *call, weir_request *r, weir_buffer *out)
         int64_t now_ns = weir_moment_now().now_ns;
         r->status = weir_cell_open(&cell, &key, s, now_ns);
         if (r->status == WEIR_OK)
-            r->status = explain_key(r, s, &cell, now_ns, out);
+            explain_key(r, s, &cell, now_ns, out);
         weir_cell_close(&cell);
         weir_key_close(&key);
     } else {
@@ -216,8 +216,8 @@ static bool throttle(weir_call *call, const weir_throttle *t, weir_slice name,
     weir_open_key key;
     weir_cell cell;
     weir_interned *s = weir_intern_throttle();
-    *ret = (weir_throttle_result){.status = s ? WEIR_E_RANGE : WEIR_E_NOMEM};
-    if (!s || name.len < 1 || name.len > WEIR_KEY_MAX)
+    *ret = (weir_throttle_result){.status = WEIR_E_RANGE};
+    if (name.len < 1 || name.len > WEIR_KEY_MAX)
         return true;
     if (!weir_key_open(&key, c->ctx, c->key, REDIS_READ | REDIS_WRITE)) {
         weir_module_wrong_type(c->ctx);

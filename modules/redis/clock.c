@@ -14,9 +14,7 @@ static long long last_cached_us;
 
 void weir_moment_start(void)
 {
-    port_clocks at = port_clocks_now();
-    weir_clock_start(&ticker, at, 0, NULL, 0);
-    wall_base_ns = at.wall_ns - at.boot_ns;
+    weir_clock_start(&ticker, port_clocks_now(), 0, NULL, 0); /* a tick is due at once */
     last_cached_us = -1;
 }
 

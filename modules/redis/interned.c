@@ -8,6 +8,7 @@
 
 #include "abi.h"
 #include "core/algorithm.h"
+#include "port/assert.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
 #include "store/siphash.h"
@@ -53,7 +54,7 @@ weir_status weir_interned_open(void)
     all.table = redis.Calloc(TABLE_MIN, sizeof *all.table);
     all.buckets = TABLE_MIN;
     all.sweep_at = SWEEP_MIN;
-    if (!all.zone_cache || !all.table)
+    if (!all.zone_cache)
         return WEIR_E_NOMEM;
     all.zones = weir_zone_cache_zones(all.zone_cache);
     return port_random(&all.secret, sizeof all.secret);
@@ -82,15 +83,15 @@ static void sweep(void)
 {
     for (size_t i = 0; i < all.buckets; i++) {
         for (weir_interned **at = &all.table[i], *s; (s = *at);) {
-            if (!is_dead(s)) {
+            if (is_dead(s)) {
+                *at = s->next;
+                if (s->base)
+                    free_base(s->base);
+                redis.Free(s);
+                all.len--;
+            } else {
                 at = &s->next;
-                continue;
             }
-            *at = s->next;
-            if (s->base)
-                free_base(s->base);
-            redis.Free(s);
-            all.len--;
         }
     }
     all.sweep_at = all.len * 2 > SWEEP_MIN ? all.len * 2 : SWEEP_MIN;
@@ -158,6 +159,7 @@ static uint8_t small_words(const weir_policy *p)
 static weir_interned *intern(const weir_policy *p, const char *name, size_t name_len,
                              const char *text, size_t len)
 {
+    WEIR_ASSERT(name_len <= WEIR_RULE_NAME_MAX && len > 0 && len < WEIR_POLICY_TEXT_MAX);
     uint64_t hash = hash_of(name, name_len, text, len);
     weir_interned *s = find(hash, name, name_len, text, len);
     if (s)
@@ -198,8 +200,8 @@ weir_interned *weir_intern_throttle(void)
     weir_policy p;
     if (all.throttle)
         return all.throttle;
-    if (weir_policy_parse(&p, throttle_format, sizeof throttle_format - 1, NULL, NULL) != WEIR_OK)
-        return NULL;
+    weir_status st = weir_policy_parse(&p, throttle_format, sizeof throttle_format - 1, NULL, NULL);
+    WEIR_ASSERT(st == WEIR_OK);
     all.throttle = intern(&p, "", 0, throttle_text, sizeof throttle_text - 1);
     all.throttle->throttle = true;
     weir_interned_ref(all.throttle);
@@ -215,7 +217,7 @@ weir_status weir_intern_stored(const char *name, size_t name_len, const char *te
         return WEIR_E_SYNTAX;
     if (name_len == 0 && len == sizeof throttle_text - 1 && memcmp(text, throttle_text, len) == 0) {
         *ret = weir_intern_throttle();
-        return *ret ? WEIR_OK : WEIR_E_NOMEM;
+        return WEIR_OK;
     }
     weir_interned *s = find(hash_of(name, name_len, text, len), name, name_len, text, len);
     weir_status st = s ? WEIR_OK : parse(name, name_len, text, len, &s, &unused);
@@ -377,6 +379,7 @@ weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
         memmove(all.named + at + 1, all.named + at, (all.named_len++ - at) * sizeof *all.named);
     }
     weir_named *n = &all.named[at];
+    WEIR_ASSERT(all.named_len <= WEIR_RULES_MAX);
     *n = (weir_named){.interned = s, .name_len = name_len, .limit = redis.Alloc(limit_len + 1)};
     memcpy(n->name, name, name_len);
     memcpy(n->limit, limit, limit_len);
@@ -421,6 +424,7 @@ const weir_named *weir_named_find(const char *name, size_t len)
 
 weir_base *weir_base_at(uint32_t base)
 {
+    WEIR_ASSERT(base > 0 && base <= all.bases && base < WEIR_BASES_MAX);
     return &all.chunk[base / CHUNK][base % CHUNK];
 }
 
@@ -428,6 +432,7 @@ weir_base *weir_base_at(uint32_t base)
 static void free_base(uint32_t base)
 {
     weir_base *s = weir_base_at(base);
+    WEIR_ASSERT(s->interned && port_word_load_acquire(&s->refs) == 0);
     if (s->interned->base == base)
         s->interned->base = 0;
     weir_interned_unref(s->interned);
@@ -463,6 +468,7 @@ bool weir_base_new(weir_interned *s, uint64_t hi, uint64_t lo)
     if (base == 0)
         return false;
     weir_base *at = weir_base_at(base);
+    WEIR_ASSERT(!at->interned && port_word_load_acquire(&at->refs) == 0);
     weir_interned_ref(s);
     at->interned = s;
     at->hi = hi;
@@ -482,9 +488,52 @@ void weir_interned_close(void)
             free_base(base);
     }
     sweep();
+    WEIR_ASSERT(all.len == 0);
     redis.Free(all.table);
     for (size_t i = 0; i < CHUNKS; i++)
         redis.Free(all.chunk[i]);
     weir_zone_cache_close(all.zone_cache);
     memset(&all, 0, sizeof all);
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static bool is_sound_table(void)
+{
+    size_t len = 0;
+    bool sound = true;
+    for (size_t i = 0; i < all.buckets; i++) {
+        for (const weir_interned *s = all.table[i]; s; s = s->next) {
+            len++;
+            sound = sound && s->hash % all.buckets == i && s->base <= all.bases &&
+                    (s->base == 0 || weir_base_at(s->base)->interned == s);
+        }
+    }
+    return sound && len == all.len;
+}
+
+static bool is_sound_set(const cache_entry *set, size_t i)
+{
+    for (size_t way = 0; way < WAYS; way++) {
+        const cache_entry *k = &set[way];
+        if (k->at && (k->hash % SETS != i || port_word_load_acquire(&k->interned->refs) == 0))
+            return false;
+    }
+    return true;
+}
+
+bool weir_interned_sound(void)
+{
+    bool sound = is_sound_table();
+    for (size_t i = 0; i < SETS; i++)
+        sound = sound && is_sound_set(all.cache[i], i);
+    for (size_t i = 0; i < all.named_len; i++) {
+        bool there;
+        sound = sound && search(all.named[i].name, all.named[i].name_len, &there) == i && there;
+    }
+    for (uint32_t base = 1; base <= all.bases; base++) {
+        const weir_base *b = weir_base_at(base);
+        sound = sound && (b->interned || port_word_load_acquire(&b->refs) == 0);
+    }
+    return sound;
 }

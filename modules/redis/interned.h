@@ -42,6 +42,9 @@ static inline const char *weir_interned_text(const weir_interned *s)
 WEIR_NODISCARD weir_status weir_interned_open(void);
 void weir_interned_close(void); /* no value may be left */
 
+/* For tests: whether the table, the cache, the named policies and the delta bases agree. */
+bool weir_interned_sound(void);
+
 /* Interns the policy of a text, or finds the one of a name. The result is valid until the next
  * policy is interned, unless the caller takes a reference.
  *  ret_error  written if the text is not a policy.

@@ -5,6 +5,7 @@
 #include "keyspace.h"
 
 #include "core/check.h"
+#include "port/assert.h"
 #include "serialise.h"
 #include "service/full_quota.h"
 
@@ -92,18 +93,18 @@ static bool fits(const weir_open_key *k, bool without_idle, int64_t now_ns)
 {
     size_t policies = 0, bytes = 0, len = weir_value_len(k->value);
     for (size_t i = 0; i < k->cells; i++) {
-        if (weir_value_find(k->value, k->interned[i]) < len)
-            continue;
-        policies++;
-        bytes += weir_state_bytes_max(k->interned[i]);
+        if (weir_value_find(k->value, k->interned[i]) == len) {
+            policies++;
+            bytes += weir_state_bytes_max(k->interned[i]);
+        }
     }
     for (size_t i = 0; i < len; i++) {
         weir_state_view view;
-        if (without_idle && weir_key_can_drop(k, i, now_ns))
-            continue;
         weir_value_at(k->value, i, &view);
-        policies++;
-        bytes += weir_state_bytes_max(view.interned);
+        if (!without_idle || !weir_key_can_drop(k, i, now_ns)) {
+            policies++;
+            bytes += weir_state_bytes_max(view.interned);
+        }
     }
     return policies <= WEIR_POLICIES_OF_KEY && bytes <= WEIR_VALUE_BYTES_MAX;
 }
@@ -120,6 +121,7 @@ static bool make_room(weir_open_key *k, int64_t now_ns)
 weir_status weir_cell_open(weir_cell *c, weir_open_key *k, weir_interned *s, int64_t now_ns)
 {
     weir_state_view view;
+    WEIR_ASSERT(k->cells < WEIR_DECIDED_MAX && !has_cell(k, s));
     c->key = k;
     c->interned = s;
     c->absent = false;
@@ -149,8 +151,10 @@ weir_status weir_cell_open(weir_cell *c, weir_open_key *k, weir_interned *s, int
 
 void weir_cell_close(weir_cell *c)
 {
-    for (size_t i = c->undo_len; i-- > 0;)
+    for (size_t i = c->undo_len; i-- > 0;) {
+        WEIR_ASSERT(c->undo[i].word < c->in_place->words);
         c->in_place->state[c->undo[i].word] = c->undo[i].before;
+    }
     redis.Free(c->undo);
     weir_heap_state_free(c->new_state);
 }
@@ -176,6 +180,7 @@ static bool grow(weir_cell *c)
 {
     const weir_policy *p = &c->interned->policy;
     size_t words = weir_state_words(p, c->level + 1);
+    WEIR_ASSERT(words > c->words);
     if (words > WEIR_STATE_WORDS_MAX)
         return false;
     if (words <= WEIR_CELL_SMALL) {
@@ -196,15 +201,13 @@ static bool grow(weir_cell *c)
 
 static weir_status check(weir_cell *c, int64_t now_ns, int64_t cost, weir_decision *ret)
 {
-    weir_status st;
+    const weir_policy *p = &c->interned->policy;
     if (c->in_place && !c->new_state)
         log_undo(c, now_ns, 0);
-    while ((st = weir_check(&c->interned->policy, c->state, c->level, now_ns, cost, ret)) ==
-           WEIR_E_ROOM) {
-        if (!grow(c))
-            return WEIR_E_NOMEM;
-    }
-    return st;
+    weir_status st = weir_check(p, c->state, c->level, now_ns, cost, ret);
+    while (st == WEIR_E_ROOM && grow(c))
+        st = weir_check(p, c->state, c->level, now_ns, cost, ret);
+    return st == WEIR_E_ROOM ? WEIR_E_NOMEM : st;
 }
 
 static weir_status peek(const weir_cell *c, int64_t now_ns, int64_t cost, weir_decision *ret)
@@ -245,6 +248,7 @@ static void reset(weir_cell *c, weir_decision *ret)
 weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n,
                              weir_decision *ret, int64_t *ret_granted)
 {
+    WEIR_ASSERT(c->state && n >= 0 && n <= WEIR_COST_MAX);
     *ret_granted = 0;
     switch (verb) {
     case WEIR_VERB_TAKE:

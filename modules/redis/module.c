@@ -67,7 +67,9 @@ int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc)
     if (weir_interned_open() != WEIR_OK)
         return refuse(ctx, "out of memory, or no random bytes from the system");
     weir_moment_start();
-    redis.SetModuleOptions(ctx, REDIS_HANDLES_IO_ERRORS | REDIS_SIGNALS_ITSELF);
+    /* A key of weir carries its policy, so a slot can move with its keys alone. */
+    redis.SetModuleOptions(ctx, REDIS_HANDLES_IO_ERRORS | REDIS_SIGNALS_ITSELF |
+                                    REDIS_ALLOWS_SLOT_MIGRATION);
     if (!weir_data_type_create(ctx))
         return refuse(ctx, "another module has registered the data type weirstate");
     if (!weir_commands_create(ctx))

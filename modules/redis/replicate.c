@@ -14,6 +14,7 @@
 
 #include "replicate.h"
 
+#include "port/assert.h"
 #include "serialise.h"
 
 #include <string.h>
@@ -117,6 +118,8 @@ static void store_cell(weir_cell *c, changes *done)
 {
     weir_value *v = &c->key->value;
     size_t i = weir_value_find(*v, c->interned);
+    WEIR_ASSERT(done->len < sizeof done->of / sizeof done->of[0]);
+    WEIR_ASSERT(c->absent == (i == weir_value_len(*v)));
     done->of[done->len++] =
         (change){.i = i, .cell = c->state ? c : NULL, .patched = c->in_place && !c->new_state};
     if (!c->state) {
@@ -138,10 +141,11 @@ static int64_t drop_idle(weir_value *v, int64_t now_ns, changes *done)
         int64_t after_ns = weir_state_idle_after(*v, i, now_ns);
         if (after_ns > longest_ns)
             longest_ns = after_ns;
-        if (after_ns > 0)
-            continue;
-        done->of[done->len++] = (change){.i = i};
-        *v = weir_value_drop(*v, i);
+        if (after_ns == 0) {
+            WEIR_ASSERT(done->len < sizeof done->of / sizeof done->of[0]);
+            done->of[done->len++] = (change){.i = i};
+            *v = weir_value_drop(*v, i);
+        }
     }
     return longest_ns;
 }
@@ -150,10 +154,10 @@ static int64_t drop_idle(weir_value *v, int64_t now_ns, changes *done)
 static void make_room(weir_open_key *k, int64_t now_ns, changes *done)
 {
     for (size_t i = weir_value_len(k->value); i-- > 0;) {
-        if (!weir_key_can_drop(k, i, now_ns))
-            continue;
-        done->of[done->len++] = (change){.i = i};
-        k->value = weir_value_drop(k->value, i);
+        if (weir_key_can_drop(k, i, now_ns)) {
+            done->of[done->len++] = (change){.i = i};
+            k->value = weir_value_drop(k->value, i);
+        }
     }
 }
 
@@ -202,6 +206,7 @@ static void put_changes(weir_buffer *out, weir_value v, changes *done, size_t fi
 
 static int64_t expiry_ms(weir_moment at, int64_t after_ns)
 {
+    WEIR_ASSERT(after_ns >= 0 && at.wall_ns >= 0);
     int64_t ns = after_ns < INT64_MAX - at.wall_ns ? at.wall_ns + after_ns : INT64_MAX;
     return ns / 1000000 + (ns % 1000000 > 0);
 }

@@ -7,6 +7,7 @@
 
 #include "abi.h"
 #include "core/check.h"
+#include "port/assert.h"
 
 #include <string.h>
 
@@ -142,22 +143,25 @@ static bool can_grow(weir_value v, const weir_interned *s)
 
 static weir_status read_set(reader *r, size_t i, weir_value *v)
 {
+    enum { FEW = 16 };
     unsigned level = (unsigned)take_number(r, 1);
     size_t name_len = take_number(r, 1), text_len = take_number(r, 2), words = take_number(r, 4);
     const char *name = (const char *)take_bytes(r, name_len);
     const char *text = (const char *)take_bytes(r, text_len);
     weir_interned *s;
-    if (r->bad || words > r->left / 8 || i > weir_value_len(*v) || i >= WEIR_STATES_MAX ||
-        level > WEIR_LEVEL_MAX || words > WEIR_STATE_WORDS_MAX)
+    if (i > weir_value_len(*v) || i >= WEIR_STATES_MAX || level > WEIR_LEVEL_MAX ||
+        words > WEIR_STATE_WORDS_MAX)
         return WEIR_E_SYNTAX;
     weir_status st = weir_intern_stored(name, name_len, text, text_len, &s);
     if (st != WEIR_OK)
         return st;
     size_t found = weir_value_find(*v, s);
-    if (words != weir_state_words(&s->policy, level) || found != i ||
+    /* A level at which the state does not grow is not one that it can have reached. */
+    bool reached = level == 0 || weir_state_words(&s->policy, level - 1) < words;
+    if (words != weir_state_words(&s->policy, level) || !reached || found != i ||
         (i == weir_value_len(*v) && !can_grow(*v, s)))
         return WEIR_E_SYNTAX;
-    uint64_t few[16], *state = words <= 16 ? few : redis.Alloc(words * sizeof *state);
+    uint64_t few[FEW], *state = words <= FEW ? few : redis.Alloc(words * sizeof *state);
     take_words(r, state, words);
     bool sound = weir_state_sound(&s->policy, state, level);
     if (sound)
@@ -170,33 +174,34 @@ static weir_status read_set(reader *r, size_t i, weir_value *v)
 static weir_status read_patch(reader *r, size_t i, weir_value v)
 {
     weir_heap_state *e = i < weir_value_len(v) ? weir_value_heap_state(v, i) : NULL;
-    size_t n = take_number(r, 4);
-    const uint8_t *at = n <= r->left / 12 ? take_bytes(r, n * 12) : NULL;
-    if (r->bad || !e || !at)
+    size_t n = take_number(r, 4), done = 0;
+    if (!e)
         return WEIR_E_SYNTAX;
-    uint64_t *before = redis.Alloc(n * sizeof *before + 1);
-    size_t done = 0;
-    for (reader each = {at, n * 12, false}; done < n; done++) {
-        size_t word = take_number(&each, 4);
+    struct {
+        size_t word;
+        uint64_t before;
+    } *undo = redis.Alloc(n * sizeof *undo + 1);
+    for (; done < n; done++) {
+        size_t word = take_number(r, 4);
         if (word >= e->words)
             break;
-        before[done] = e->state[word];
-        e->state[word] = take_number(&each, 8);
+        undo[done].word = word;
+        undo[done].before = e->state[word];
+        e->state[word] = take_number(r, 8);
     }
     bool good = done == n && weir_state_sound(&e->interned->policy, e->state, e->level);
-    while (!good && done-- > 0) {
-        reader each = {at + done * 12, 12, false};
-        e->state[take_number(&each, 4)] = before[done];
-    }
-    redis.Free(before);
+    while (!good && done-- > 0)
+        e->state[undo[done].word] = undo[done].before;
+    redis.Free(undo);
     return good ? WEIR_OK : WEIR_E_SYNTAX;
 }
 
+/* Reads an item that are_items() has accepted, so its bytes are there. */
 static weir_status read_item(reader *r, bool all, size_t k, weir_value *v)
 {
     unsigned what = (unsigned)take_number(r, 1);
     size_t i = take_number(r, 2);
-    if (r->bad || (all && (what != SET || i != k)))
+    if (all && (what != SET || i != k))
         return WEIR_E_SYNTAX;
     if (what == SET)
         return read_set(r, i, v);
@@ -216,8 +221,8 @@ static bool are_items(reader r, size_t items)
         take_number(&r, 2);
         if (what == SET) {
             take_number(&r, 1);
-            size_t strings = take_number(&r, 1) + take_number(&r, 2);
-            take_bytes(&r, strings + take_number(&r, 4) * 8);
+            size_t name_len = take_number(&r, 1), text_len = take_number(&r, 2);
+            take_bytes(&r, take_number(&r, 4) * 8 + name_len + text_len);
         } else if (what == PATCH) {
             take_bytes(&r, take_number(&r, 4) * 12);
         }
@@ -240,6 +245,7 @@ weir_status weir_deserialise(const uint8_t *bytes, size_t len, weir_value *v)
     weir_status st = WEIR_OK;
     for (size_t k = 0; k < items && st == WEIR_OK; k++)
         st = read_item(&r, form == WHOLE, k, &made);
+    WEIR_ASSERT(!r.bad);
     if (!in_place)
         weir_value_free(st == WEIR_OK ? old : made);
     if (st == WEIR_OK)

@@ -8,6 +8,7 @@
 #include "backend.h"
 
 #include "core/check.h"
+#include "port/assert.h"
 #include "replicate.h"
 
 _Static_assert(WEIR_DECIDED_MAX == WEIR_ALL_MAX, "one limit everywhere");
@@ -79,11 +80,8 @@ static bool open_all(many *m, int64_t now_ns)
             m->keys++;
         }
         o->cell = cell_of(m, &m->key[o->key], o->interned);
-        if (o->cell < m->cells)
-            continue;
-        r->status = weir_cell_open(&m->cell[m->cells++], &m->key[o->key], o->interned, now_ns);
-        if (r->status != WEIR_OK)
-            break;
+        if (o->cell == m->cells)
+            r->status = weir_cell_open(&m->cell[m->cells++], &m->key[o->key], o->interned, now_ns);
     }
     return true;
 }
@@ -100,29 +98,24 @@ static void close_all(many *m)
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* Peeks at every request alone before any is charged. */
-static weir_status decide_all(many *m, int64_t now_ns)
+/* Peeks at every request alone before any is charged. Sets `allowed` if all are charged. */
+static void decide_all(many *m, int64_t now_ns)
 {
     int64_t unused;
-    m->allowed = true;
     for (size_t i = 0; i < m->len; i++) {
         one *o = &m->of[i];
-        weir_request *r = &m->request[i];
-        r->status = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_PEEK, now_ns, r->cost, &o->alone,
-                                     &unused);
-        if (r->status != WEIR_OK)
-            return r->status;
+        weir_status st = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_PEEK, now_ns,
+                                          m->request[i].cost, &o->alone, &unused);
+        WEIR_ASSERT(st == WEIR_OK);
     }
+    m->allowed = true;
     for (size_t i = 0; i < m->len; i++) {
         one *o = &m->of[i];
         weir_request *r = &m->request[i];
         r->status = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_TAKE, now_ns, r->cost,
                                      &o->together, &unused);
-        if (r->status != WEIR_OK)
-            return r->status;
-        m->allowed = m->allowed && o->together.allowed;
+        m->allowed = m->allowed && r->status == WEIR_OK && o->together.allowed;
     }
-    return WEIR_OK;
 }
 
 /* Returns the status of the first request that failed. */
@@ -145,7 +138,9 @@ static bool run(many *m)
         weir_module_wrong_type(m->call->ctx);
         return false;
     }
-    if (status_of(m) == WEIR_OK && decide_all(m, at.now_ns) == WEIR_OK && m->allowed)
+    if (status_of(m) == WEIR_OK)
+        decide_all(m, at.now_ns);
+    if (m->allowed)
         weir_cells_write(m->call->ctx, m->cell, m->cells, at, "weir.take");
     return true;
 }
@@ -167,6 +162,7 @@ static size_t blocking(const many *m)
 static size_t described(const many *m)
 {
     size_t at = 0;
+    WEIR_ASSERT(m->allowed == (blocking(m) == m->len));
     if (!m->allowed)
         return blocking(m);
     for (size_t i = 1; i < m->len; i++) {
@@ -186,10 +182,12 @@ static const weir_decision *decision_of(const many *m, size_t i)
 static many *many_new(weir_call *c, weir_request *r, size_t n)
 {
     many *m = redis.Alloc(sizeof *m); /* too large for the stack */
+    WEIR_ASSERT(n > 0 && n <= WEIR_DECIDED_MAX);
     m->call = (weir_module_call *)c;
     m->request = r;
     m->len = n;
     m->keys = m->cells = m->interned = 0;
+    m->allowed = false;
     return m;
 }
 

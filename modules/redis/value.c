@@ -5,6 +5,8 @@
 #include "value.h"
 
 #include "abi.h"
+#include "core/check.h"
+#include "port/assert.h"
 
 #include <string.h>
 
@@ -30,11 +32,13 @@ static bool is_one(weir_value v)
 
 static weir_heap_state *one_of(weir_value v)
 {
+    WEIR_ASSERT(is_one(v));
     return (weir_heap_state *)(v - ONE);
 }
 
 static list *list_of(weir_value v)
 {
+    WEIR_ASSERT(v != 0 && (v & TAG) == 0);
     return (list *)v;
 }
 
@@ -72,6 +76,7 @@ typedef struct number {
 
 static number number_of(const weir_interned *s, const uint64_t *state)
 {
+    WEIR_ASSERT(s->small == 1 || s->small == 2);
     return (number){s->small == 2 ? state[0] : 0, state[s->small - 1]};
 }
 
@@ -161,6 +166,7 @@ size_t weir_value_len(weir_value v)
 
 weir_heap_state *weir_value_heap_state(weir_value v, size_t i)
 {
+    WEIR_ASSERT(i < weir_value_len(v));
     if (is_inline(v))
         return NULL;
     return is_one(v) ? one_of(v) : list_of(v)->state[i];
@@ -195,6 +201,7 @@ weir_value weir_value_put(weir_value v, size_t i, weir_interned *interned, unsig
                           const uint64_t *state, size_t words)
 {
     size_t len = weir_value_len(v);
+    WEIR_ASSERT(i < len || (i == len && len < WEIR_STATES_MAX));
     if (interned->small > 0 && (len == 0 || (len == 1 && i == 0))) {
         weir_value old = is_inline(v) && weir_base_at(base_of(v))->interned == interned ? v : 0;
         weir_value encoded = encode_inline(old, interned, state);
@@ -237,6 +244,7 @@ weir_value weir_value_put_heap_state(weir_value v, size_t i, weir_heap_state *e)
 
 weir_value weir_value_drop(weir_value v, size_t i)
 {
+    WEIR_ASSERT(i < weir_value_len(v));
     if (v & TAG) {
         weir_value_free(v);
         return 0;
@@ -289,7 +297,7 @@ size_t weir_state_bytes_max(const weir_interned *s)
 size_t weir_value_bytes(weir_value v)
 {
     size_t len = weir_value_len(v), bytes = 0;
-    if (len == 0 || is_inline(v))
+    if (is_inline(v))
         return 0;
     for (size_t i = 0; i < len; i++)
         bytes += redis.MallocSize(weir_value_heap_state(v, i));

@@ -63,7 +63,7 @@ weir_value weir_value_copy(weir_value v);
 /* Bytes of the largest state that a policy can have. */
 size_t weir_state_bytes_max(const weir_interned *s);
 
-/* Bytes that the value has allocated. */
+/* Bytes that the value, which is not 0, has allocated. */
 size_t weir_value_bytes(weir_value v);
 
 /* A new state with all words 0. */

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define PAUSE_NS INT64_C(1000000000) /* between two log events, and the delay of a reply */
 
@@ -105,8 +106,7 @@ void auth_failures_put_metrics(auth_failures *g, weir_buffer *out)
 {
     uint64_t total[PROTOCOLS];
     port_mutex_lock(g->lock);
-    for (int i = 0; i < PROTOCOLS; i++)
-        total[i] = g->total[i];
+    memcpy(total, g->total, sizeof total);
     port_mutex_unlock(g->lock);
     weir_buffer_printf(out, "# HELP weir_wrong_passwords_total Wrong passwords from clients.\n"
                             "# TYPE weir_wrong_passwords_total counter\n");

@@ -79,6 +79,14 @@ static void logs_once_a_second(void **state)
     logged(f, " warning wrong-password protocol=http peer=unix times=1\n");
 }
 
+/* A clock that has just begun delays no event. */
+static void logs_the_first_at_once(void **state)
+{
+    fixture *f = *state;
+    auth_failures_add(f->failures, PROTOCOL_RESP, "unix", 1);
+    logged(f, " warning wrong-password protocol=resp peer=unix times=1\n");
+}
+
 static void metrics_count_by_protocol(void **state)
 {
     fixture *f = *state;
@@ -94,6 +102,10 @@ static void metrics_count_by_protocol(void **state)
         "weir_wrong_passwords_total{protocol=\"resp\"} 0\n"
         "weir_wrong_passwords_total{protocol=\"http\"} 3\n"; /* rows of new protocols follow */
     assert_memory_equal(weir_buffer_data(&out), expected, sizeof expected - 1);
+    size_t lines = 0;
+    for (const char *at = (const char *)weir_buffer_data(&out); (at = strchr(at, '\n')); at++)
+        lines++;
+    assert_int_equal(lines, 2 + PROTOCOLS);
     weir_buffer_free(&out);
 }
 
@@ -126,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(logs_once_a_second, setup, teardown),
+        cmocka_unit_test_setup_teardown(logs_the_first_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(metrics_count_by_protocol, setup, teardown),
         cmocka_unit_test_setup_teardown(limits_delayed_replies, setup, teardown),
         cmocka_unit_test_setup_teardown(logs_the_rest_on_close, setup, teardown),

@@ -61,8 +61,7 @@ static void print_section(const weir_config *c, const config_key *section)
         caret_text(stdout, text, strlen(text));
         any = true;
     }
-    if (any)
-        putchar('\n');
+    putchar('\n');
 }
 
 /* Prints a list on one line, or nothing if it is empty. */

@@ -16,6 +16,7 @@
 #include "port/port.h"
 #include "service/top/top.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,9 +116,9 @@ static bool find_need(void *ctx, const weir_rule_view *rule)
     return false;
 }
 
-/* Appends why the daemon is not ready if a rule needs an engine that is unreachable. Returns false
- * if no rule does. Names need no escaping in JSON. */
-static bool lacks_engine(const protocol_loop *l, weir_buffer *out)
+/* Appends why the daemon is not ready, after `before`, if a rule needs an engine that is
+ * unreachable. Returns false if no rule does. Names need no escaping in JSON. */
+static bool lacks_engine(const protocol_loop *l, const char *before, weir_buffer *out)
 {
     daemon *d = l->daemon;
     need n = {d, ""};
@@ -128,9 +129,10 @@ static bool lacks_engine(const protocol_loop *l, weir_buffer *out)
         !engines_are_down(d->engines, l->i, d->loops_len, weir_limiter_now(d->limiter)))
         return false;
     weir_buffer_printf(out,
-                       "\"a thread has no usable connection to Redis, so %s%s%s all requests "
+                       "%s\"a thread has no usable connection to Redis, so %s%s%s all requests "
                        "(on_error: closed)\"",
-                       texts ? "inline policies" : "policy ", n.name, texts ? " deny" : " denies");
+                       before, texts ? "inline policies" : "policy ", n.name,
+                       texts ? " deny" : " denies");
     return true;
 }
 
@@ -140,15 +142,7 @@ static bool not_ready(void *ctx, weir_buffer *out)
     bool stopping = weir_server_stopping(l->daemon->server);
     if (stopping)
         weir_buffer_printf(out, "\"the daemon is stopping\"");
-    if (!l->daemon->engines)
-        return stopping;
-    weir_buffer reason;
-    weir_buffer_init(&reason, 1024);
-    bool lacks = lacks_engine(l, &reason);
-    weir_buffer_printf(out, "%s", stopping && lacks ? "," : "");
-    weir_buffer_append(out, weir_buffer_data(&reason), weir_buffer_len(&reason));
-    weir_buffer_free(&reason);
-    return stopping || lacks;
+    return lacks_engine(l, stopping ? "," : "", out) || stopping;
 }
 
 /* ---- reload ---------------------------------------------------------------------------------- */
@@ -160,8 +154,7 @@ static weir_status put_rules(daemon *d, const weir_config *config)
         weir_rules_build(&rules, d->store, d->options->zones, config->rules, config->rules_len);
     if (st != WEIR_OK)
         return st;
-    weir_limiter_set_default_engine(d->limiter, config->engine);
-    weir_limiter_set_rules(d->limiter, rules);
+    weir_limiter_configure(d->limiter, rules, config->engine);
     return st;
 }
 
@@ -445,6 +438,7 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
 {
     const weir_config *c = d->options->config;
     weir_listen_address listens[CONFIG_LISTENS_MAX];
+    static_assert(CONFIG_LISTENS_MAX <= WEIR_LISTENERS_MAX, "the server accepts all of them");
     for (size_t i = 0; i < c->listens_len; i++)
         listens[i] = (weir_listen_address){c->listens[i].address,
                                            &protocols[c->listens[i].protocol].session};

@@ -46,13 +46,9 @@ static weir_log_level level_of(const char *event, const char *text)
 /* The name of the field with an event's text. */
 static const char *name_of(const char *event)
 {
-    static const char *const names[][2] = {
-        {"redis-up", "by"}, {"redis-down", "why"}, {"redis-breaker", "state"}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(event, names[i][0]) == 0)
-            return names[i][1];
-    }
-    return "text";
+    bool up = strcmp(event, "redis-up") == 0, down = strcmp(event, "redis-down") == 0;
+    bool breaker = strcmp(event, "redis-breaker") == 0;
+    return up ? "by" : down ? "why" : breaker ? "state" : "text";
 }
 
 static void log_engine_event(void *ctx, const char *event, const char *node, const char *text)

@@ -39,7 +39,7 @@ static event_filter_node *find(event_filter *t, const char *name)
         if (strcmp(t->node[i].name, name) == 0)
             return &t->node[i];
     }
-    if (t->nodes == EVENT_FILTER_NODES_MAX || strlen(name) >= sizeof t->node[0].name)
+    if (t->nodes == EVENT_FILTER_NODES_MAX || strlen(name) >= EVENT_FILTER_NAME_SIZE)
         return NULL;
     event_filter_node *n = &t->node[t->nodes++];
     (void)snprintf(n->name, sizeof n->name, "%s", name);
@@ -95,7 +95,7 @@ static uint64_t hash_of(const char *event, const char *text)
         h = (h ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
     for (const char *at = text; *at; at++)
         h = (h ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
-    return h | 1;
+    return h;
 }
 
 static bool passes_other(event_filter *t, const char *event, const char *text, int64_t now_ns)

@@ -13,10 +13,12 @@ enum {
     EVENT_FILTER_LOOPS_MAX = 256,
     EVENT_FILTER_NODES_MAX = 256, /* events of further servers always pass */
     EVENT_FILTER_RECENT = 16,
+    EVENT_FILTER_NAME_SIZE = 280,
 };
 
 typedef struct event_filter_node {
-    char name[280], text[256]; /* text: the reason of the last "redis-down" */
+    char name[EVENT_FILTER_NAME_SIZE];
+    char text[256]; /* the reason of the last "redis-down" */
     uint64_t up[EVENT_FILTER_LOOPS_MAX / 64],
         open[EVENT_FILTER_LOOPS_MAX / 64]; /* bit sets of loops: connected; circuit breaker open */
     bool is_sentinel, logged_up, logged_down, logged_open, logged_probing;

@@ -61,6 +61,9 @@ static void check_never_up(void **unused)
     assert_true(down(0, "a:1", "connection refused"));
     assert_false(down(1, "a:1", "connection refused"));
     assert_true(up(1, "a:1"));
+    assert_true(down(1, "a:1", "connection refused")); /* again */
+    assert_true(up(63, "b:1"));
+    assert_true(down(63, "b:1", "no answer"));
 }
 
 static void check_breakers(void **unused)
@@ -77,6 +80,29 @@ static void check_breakers(void **unused)
     assert_true(breaker(1, "probing")); /* of this time */
 }
 
+static void check_probe_first(void **unused)
+{
+    (void)unused;
+    assert_false(breaker(0, "probing")); /* it was open before the table had the server */
+    assert_true(breaker(0, "open"));
+}
+
+/* A long reason is compared by its beginning. */
+static void check_long_reasons(void **unused)
+{
+    (void)unused;
+    char one[400], other[400];
+    memset(one, 'x', sizeof one);
+    one[sizeof one - 1] = '\0';
+    memcpy(other, one, sizeof one);
+    other[sizeof other - 2] = 'y';
+    assert_true(down(0, "a:1", one));
+    assert_false(down(0, "a:1", other));
+    other[sizeof all.node[0].text - 2] = 'y'; /* the last one that is stored */
+    assert_true(down(0, "a:1", other));
+    assert_false(down(0, "a:1", other));
+}
+
 static void check_other_events(void **unused)
 {
     (void)unused;
@@ -85,7 +111,29 @@ static void check_other_events(void **unused)
     assert_false(event_filter_passes(&all, 1, "redis-slots", "b:1", "3 masters", 2 * s_ns));
     assert_true(event_filter_passes(&all, 1, "redis-slots", "b:1", "4 masters", 2 * s_ns));
     assert_true(event_filter_passes(&all, 1, "redis-master", "b:1", "4 masters", 2 * s_ns));
-    assert_true(event_filter_passes(&all, 1, "redis-slots", "b:1", "3 masters", 12 * s_ns));
+    assert_false(event_filter_passes(&all, 1, "redis-slots", "b:1", "3 masters", 11 * s_ns - 1));
+    assert_true(event_filter_passes(&all, 1, "redis-slots", "b:1", "3 masters", 11 * s_ns));
+}
+
+static bool other(int n)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", n);
+    return event_filter_passes(&all, 0, "redis-slots", "a:1", text, 1);
+}
+
+/* The last EVENT_FILTER_RECENT events are remembered. */
+static void check_recent_events(void **unused)
+{
+    (void)unused;
+    for (int n = 0; n < EVENT_FILTER_RECENT; n++)
+        assert_true(other(n));
+    for (int n = 0; n < EVENT_FILTER_RECENT; n++)
+        assert_false(other(n));
+    assert_true(other(EVENT_FILTER_RECENT));
+    assert_true(other(0)); /* forgotten, and remembered instead of 1 */
+    assert_false(other(2));
+    assert_true(other(1));
 }
 
 /* Events of servers beyond the table pass rather than get lost. */
@@ -100,6 +148,21 @@ static void check_many(void **unused)
     }
     assert_true(up(0, "one more:1"));
     assert_true(up(1, "one more:1"));
+}
+
+/* A name that does not fit passes, too. */
+static void check_long_names(void **unused)
+{
+    (void)unused;
+    char name[sizeof all.node[0].name + 1];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    assert_true(up(0, name));
+    assert_true(up(1, name));
+    assert_int_equal(all.nodes, 0);
+    name[sizeof name - 2] = '\0';
+    assert_true(up(0, name));
+    assert_false(up(1, name));
 }
 
 static void check_reaches(void **unused)
@@ -132,7 +195,11 @@ int main(void)
         cmocka_unit_test_setup(check_never_up, reset),
         cmocka_unit_test_setup(check_breakers, reset),
         cmocka_unit_test_setup(check_other_events, reset),
+        cmocka_unit_test_setup(check_probe_first, reset),
+        cmocka_unit_test_setup(check_long_reasons, reset),
+        cmocka_unit_test_setup(check_recent_events, reset),
         cmocka_unit_test_setup(check_many, reset),
+        cmocka_unit_test_setup(check_long_names, reset),
         cmocka_unit_test_setup(check_reaches, reset),
     };
     return cmocka_run_group_tests_name("event_filter", tests, NULL, NULL);

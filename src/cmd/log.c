@@ -15,7 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TAIL = 8 }; /* bytes kept free to close a truncated value and the line */
+enum {
+    TAIL = 8, /* bytes kept free to close a truncated value and the line */
+    NUMBER_MAX = 32
+};
 
 typedef struct line {
     char *buf;
@@ -89,19 +92,19 @@ static bool is_plain(const char *value)
 }
 
 /* Prints a number in the form that both JSON and text use: "-12", "-1.500". */
-static void print_number(const log_pair *pair, char text[static 32])
+static void print_number(const log_pair *pair, char text[static NUMBER_MAX])
 {
     uint64_t n = pair->number < 0 ? 0 - (uint64_t)pair->number : (uint64_t)pair->number;
     const char *minus = pair->number < 0 ? "-" : "";
     if (pair->kind == LOG_SECONDS)
-        snprintf(text, 32, "%s%" PRIu64 ".%03u", minus, n / 1000, (unsigned)(n % 1000));
+        snprintf(text, NUMBER_MAX, "%s%" PRIu64 ".%03u", minus, n / 1000, (unsigned)(n % 1000));
     else
-        snprintf(text, 32, "%s%" PRIu64, minus, n);
+        snprintf(text, NUMBER_MAX, "%s%" PRIu64, minus, n);
 }
 
 static void add_pair(line *l, bool json, const log_pair *pair)
 {
-    char number[32];
+    char number[NUMBER_MAX];
     size_t before = l->len;
     const char *value = pair->text;
     bool is_text = pair->kind == LOG_TEXT;
@@ -125,8 +128,7 @@ void log_time_text(int64_t ns, char ret[LOG_TIME_MAX])
 {
     struct tm t;
     time_t s = (time_t)(ns / 1000000000);
-    if (!gmtime_r(&s, &t))
-        t = (struct tm){.tm_year = 70, .tm_mday = 1};
+    gmtime_r(&s, &t); /* cannot fail: the year is 1677 to 2262 */
     size_t n = strftime(ret, LOG_TIME_MAX, "%Y-%m-%dT%H:%M:%S", &t);
     snprintf(ret + n, LOG_TIME_MAX - n, ".%03dZ", (int)(ns / 1000000 % 1000));
 }

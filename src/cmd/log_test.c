@@ -4,6 +4,7 @@
 
 #include "cmd/log.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,11 +99,36 @@ static void long_values_are_truncated(void **unused)
                             memcmp(buf + len - 18, "\"second\":1234567}\n", 18) == 0);
         }
     }
+    /* A plain value is whole if 8 bytes are left after it, and quoted and cut otherwise. */
+    static const char head[] = "2026-11-21T09:00:00.123Z error long first=";
+    for (size_t n = 600; n < sizeof value; n++) {
+        memset(value, 'x', n);
+        value[n] = '\0';
+        size_t len =
+            log_line(false, now_ns, WEIR_LOG_ERROR, "long", LOG(log_text("first", value)), buf);
+        bool fits = sizeof head - 1 + n <= WEIR_LOG_LINE_MAX - 8;
+        assert_int_equal(len, fits ? sizeof head - 1 + n + 1 : WEIR_LOG_LINE_MAX - 8 + 5);
+        assert_int_equal(buf[sizeof head - 1], fits ? 'x' : '"');
+    }
     memset(value, 'x', sizeof value - 1);
     value[sizeof value - 1] = '\0';
     const log_pair *pairs = LOG(log_text("first", value), log_integer("second", 1));
     size_t len = log_line(true, now_ns, WEIR_LOG_ERROR, "long", pairs, buf);
     assert_memory_equal(buf + len - 8, "xx...\"}\n", 8);
+}
+
+/* The next `fails` calls of write() fail. */
+static int fails, fail_errno;
+ssize_t __wrap_write(int fd, const void *buf, size_t len);
+ssize_t __real_write(int fd, const void *buf, size_t len);
+
+ssize_t __wrap_write(int fd, const void *buf, size_t len)
+{
+    if (fails == 0)
+        return __real_write(fd, buf, len);
+    fails--;
+    errno = fail_errno;
+    return -1;
 }
 
 /* Each event is one write, so a pipe delivers whole lines. Events below the level are dropped. */
@@ -121,6 +147,20 @@ static void each_event_is_one_write(void **unused)
     buf[len] = '\0';
     assert_string_equal(buf + 24, " warning seen a=b d=\"e f\"\n");
     assert_int_equal(buf[23], 'Z');
+    fails = 2;
+    fail_errno = EINTR; /* the write is repeated */
+    log_event(&log, WEIR_LOG_INFO, "again", LOG(log_text("a", "b")));
+    assert_true(read(fd[0], buf, sizeof buf) > 0);
+    assert_memory_equal(buf + 24, " info again a=b\n", 16);
+    assert_int_equal(fails, 0);
+    fails = 2;
+    fail_errno = EIO; /* the event is lost */
+    log_event(&log, WEIR_LOG_INFO, "lost", LOG(log_text("a", "b")));
+    assert_int_equal(fails, 1);
+    fails = 0;
+    errno = EINTR; /* of an earlier call */
+    log_event(&log, WEIR_LOG_INFO, "once", LOG(log_text("a", "b")));
+    assert_int_equal(read(fd[0], buf, sizeof buf), 24 + 15);
     close(fd[0]);
     close(fd[1]);
 }

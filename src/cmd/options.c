@@ -34,8 +34,7 @@ static bool has_value(const char *found, int value, const struct option *known)
 
 int options_next(const char *command, int argc, char **argv, const struct option *known)
 {
-    opterr = 0;
-    int c = getopt_long(argc, argv, ":h", known, NULL);
+    int c = getopt_long(argc, argv, ":h", known, NULL); /* the colon silences getopt */
     if (c != '?' && c != ':')
         return c;
     /* An unknown letter is in optopt; `found` may have several letters, such as -zx. */
@@ -45,7 +44,7 @@ int options_next(const char *command, int argc, char **argv, const struct option
     } else if (has_value(found, optopt, known)) {
         fprintf(stderr, "%s: %s: the option takes no value\n", command, found);
     } else {
-        if (optopt > 0)
+        if (optopt)
             fprintf(stderr, "%s: unknown option '-%c'", command, optopt);
         else
             fprintf(stderr, "%s: unknown option '%s'", command, found);

@@ -7,6 +7,7 @@
 #include "cmd/auth_failures.h"
 #include "cmd/config/config.h"
 #include "net/server.h"
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <stdio.h>
@@ -74,11 +75,11 @@ static weir_session_step resp_run(void *session, weir_buffer *in, weir_buffer *o
 
 static void resp_print_example(const char *address)
 {
-    const char *colon = strrchr(address, ':');
-    if (colon)
-        printf("  redis-cli -p %s WEIR.CHECK 'gcra 100/s burst 20' alice\n"
-               "  redis-cli -p %s CL.THROTTLE alice 15 30 60\n",
-               colon + 1, colon + 1);
+    const char *colon = strrchr(address, ':'); /* without a file, no address is a path */
+    WEIR_ASSERT(colon);
+    printf("  redis-cli -p %s WEIR.CHECK 'gcra 100/s burst 20' alice\n"
+           "  redis-cli -p %s CL.THROTTLE alice 15 30 60\n",
+           colon + 1, colon + 1);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------------ */

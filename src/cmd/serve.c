@@ -7,6 +7,7 @@
 #include "cmd/config/keys.h"
 #include "cmd/daemon.h"
 #include "cmd/options.h"
+#include "port/assert.h"
 #include "port/text.h"
 #include "service/zone_cache.h"
 
@@ -166,12 +167,10 @@ static void listen_on(weir_config *c, protocol_kind protocol, int port)
         if (c->listens[i].protocol != protocol || c->listens[i].address[0] == '/')
             c->listens[n++] = c->listens[i];
     }
-    if (n < CONFIG_LISTENS_MAX) {
-        config_listen *l = &c->listens[n++];
-        memset(l, 0, sizeof *l);
-        l->protocol = protocol;
-        snprintf(l->address, sizeof l->address, "127.0.0.1:%d", port);
-    }
+    WEIR_ASSERT(n < CONFIG_LISTENS_MAX);
+    config_listen *l = &c->listens[n++];
+    *l = (config_listen){.protocol = protocol};
+    snprintf(l->address, sizeof l->address, "127.0.0.1:%d", port);
     c->listens_len = n;
 }
 

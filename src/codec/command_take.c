@@ -5,6 +5,8 @@
 
 #include "codec/command.h"
 
+#include "port/assert.h"
+
 #include <string.h>
 
 static void run_take(weir_call *c, weir_verb verb, bool by_text)
@@ -108,7 +110,7 @@ void weir_run_take_all(weir_call *c)
         return;
     }
     weir_request *r = &requests[all.index];
-    r->decision.allowed = all.allowed;
+    WEIR_ASSERT(r->decision.allowed == all.allowed);
     r->decision.delay_ns = all.delay_ns;
     weir_call_put_fields(c, &r->decision, 4, 1);
     weir_call_put_name(c, "index");

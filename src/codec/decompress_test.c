@@ -11,6 +11,7 @@
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <cmocka.h>
 
@@ -50,6 +51,58 @@ static void add_bytes(const void *from, size_t len)
     memcpy(compressed.at + compressed.len, from, len);
     compressed.len += len;
 }
+
+/* ---- fakes ----------------------------------------------------------------------------------- */
+
+/* A function of the C library, zlib or libzstd that fails. */
+static enum function {
+    NOTHING,
+    CALLOC,
+    INFLATE_INIT,
+    INFLATE,
+    ZSTD_CREATE,
+    ZSTD_DECOMPRESS
+} failing;
+static int inflate_error;
+
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_calloc(size_t n, size_t size);
+int __wrap_inflateInit2_(z_stream *z, int bits, const char *version, int size);
+int __real_inflateInit2_(z_stream *z, int bits, const char *version, int size);
+int __wrap_inflate(z_stream *z, int flush);
+int __real_inflate(z_stream *z, int flush);
+ZSTD_DStream *__wrap_ZSTD_createDStream(void);
+ZSTD_DStream *__real_ZSTD_createDStream(void);
+size_t __wrap_ZSTD_decompressStream(ZSTD_DStream *d, ZSTD_outBuffer *to, ZSTD_inBuffer *from);
+size_t __real_ZSTD_decompressStream(ZSTD_DStream *d, ZSTD_outBuffer *to, ZSTD_inBuffer *from);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return failing == CALLOC ? NULL : __real_calloc(n, size);
+}
+
+int __wrap_inflateInit2_(z_stream *z, int bits, const char *version, int size)
+{
+    return failing == INFLATE_INIT ? Z_MEM_ERROR : __real_inflateInit2_(z, bits, version, size);
+}
+
+int __wrap_inflate(z_stream *z, int flush)
+{
+    return failing == INFLATE ? inflate_error : __real_inflate(z, flush);
+}
+
+ZSTD_DStream *__wrap_ZSTD_createDStream(void)
+{
+    return failing == ZSTD_CREATE ? NULL : __real_ZSTD_createDStream();
+}
+
+size_t __wrap_ZSTD_decompressStream(ZSTD_DStream *d, ZSTD_outBuffer *to, ZSTD_inBuffer *from)
+{
+    return failing == ZSTD_DECOMPRESS ? (size_t)-ZSTD_error_memory_allocation
+                                      : __real_ZSTD_decompressStream(d, to, from);
+}
+
+/* ---- running it ------------------------------------------------------------------------------ */
 
 /* Decompresses `compressed` into `out`, a few bytes at a time. */
 static weir_status decompress(size_t in_step, size_t out_step, weir_decompress_error *error)
@@ -242,6 +295,35 @@ static void zstd_window_too_large(void **state)
     assert_non_null(strstr(error.text, "zstd -dc --long=31"));
 }
 
+static void without_memory(void **state)
+{
+    (void)state;
+    weir_decompressor *u = NULL;
+    weir_decompress_error error;
+    for (int i = 0; i < 3; i++) {
+        failing = (enum function[]){CALLOC, INFLATE_INIT, ZSTD_CREATE}[i];
+        assert_int_equal(weir_decompress_open(&u), WEIR_E_NOMEM);
+        assert_null(u);
+        weir_decompress_close(u);
+    }
+    failing = NOTHING;
+    add_zstd(text, 100);
+    uint64_t end = compressed.len;
+    add_gzip(text, 100);
+    inflate_error = Z_MEM_ERROR;
+    for (int i = 0; i < 2; i++) {
+        failing = i == 0 ? INFLATE : ZSTD_DECOMPRESS;
+        assert_int_equal(decompress(1, DATA_MAX, &error), WEIR_E_NOMEM);
+        assert_int_equal(error.offset, i == 0 ? end : 0);
+        assert_string_equal(error.text, "out of memory");
+    }
+    failing = INFLATE;
+    inflate_error = Z_STREAM_ERROR; /* zlib gives no reason */
+    assert_int_equal(decompress(1, DATA_MAX, &error), WEIR_E_SYNTAX);
+    assert_string_equal(error.text, "the gzip data is damaged: unknown reason");
+    failing = NOTHING;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +335,7 @@ int main(void)
         cmocka_unit_test_setup(trailing_bytes, begin),
         cmocka_unit_test_setup(legacy_magic_in_a_zstd_header, begin),
         cmocka_unit_test_setup(zstd_window_too_large, begin),
+        cmocka_unit_test_setup(without_memory, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

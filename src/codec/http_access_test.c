@@ -280,6 +280,22 @@ static void check_hosts(void **state)
     is_problem(speak(f, rebound, strlen(rebound)), 421,
                "unknown host 'evil.example:8080', expected an IP address, localhost or a name "
                "listed in http.hosts; add it there, or set a password");
+    f->options.password = "secret"; /* no web page knows the password */
+    assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 401);
+    f->options.password = NULL;
+    static const char *const two[] = {"weir", "evil.example"}, *const any = "*";
+    f->options.hosts = (weir_http_names){two, 2};
+    assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 200);
+    f->options.hosts = (weir_http_names){&any, 1};
+    assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 200);
+    const char *old = "GET /v1/policies HTTP/1.0\r\n\r\n"; /* every browser sends Host */
+    assert_int_equal(status_of(speak(f, old, strlen(old))), 200);
+}
+
+/* The host of each request of a connection is checked. */
+static void check_hosts_of_each_request(void **state)
+{
+    fixture *f = *state;
     static const char after[] =
         "GET /v1/policies HTTP/1.1\r\nHost: weir\r\n\r\nGET /healthz HTTP/1.1\r\nHost: evil\r\n\r\n"
         "GET /v1/policies HTTP/1.1\r\nHost: weir\r\n\r\nGET /v1/policies HTTP/1.1\r\nHost: "
@@ -292,14 +308,47 @@ static void check_hosts(void **state)
         assert_non_null(at);
         assert_int_equal(status_of(at), expected[i]);
     }
-    f->options.password = "secret"; /* no web page knows the password */
-    assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 401);
-    f->options.password = NULL;
-    static const char *const any = "*";
-    f->options.hosts = (weir_http_names){&any, 1};
-    assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 200);
-    const char *old = "GET /v1/policies HTTP/1.0\r\n\r\n"; /* every browser sends Host */
-    assert_int_equal(status_of(speak(f, old, strlen(old))), 200);
+}
+
+/* Credentials that are not base64 are wrong. */
+static void check_bad_base64(void **state)
+{
+    fixture *f = *state;
+    static const char request[] =
+        "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: Basic Onx8!A==\r\n\r\n";
+    f->options.password = "||";
+    assert_int_equal(status_of(speak(f, request, sizeof request - 1)), 401);
+    static const char good[] =
+        "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: Basic Onx8\r\n\r\n";
+    assert_int_equal(status_of(speak(f, good, sizeof good - 1)), 200);
+}
+
+/* A parameter of an endpoint that takes a key cannot carry an API key. */
+static void check_key_parameters(void **unused)
+{
+    static const char *const taken[] = {"policy", "limit", "key", "cost", "delay", "denied", "ttl"};
+    (void)unused;
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        assert_true(weir_http_is_param(taken[i], strlen(taken[i])));
+    assert_false(weir_http_is_param("api_key", 7));
+    assert_false(weir_http_is_param("id", 2));
+}
+
+/* A header that every browser or proxy sends cannot carry an API key. */
+static void check_key_headers(void **unused)
+{
+    static const char *const refused[] = {
+        "authorization", "cache-control", "connection", "cookie",       "date",
+        "dnt",           "expect",        "host",       "origin",       "pragma",
+        "range",         "referer",       "te",         "via",          "user-agent",
+        "upgrade",       "Accept",        "accept-x",   "Content-Type", "If-Match",
+        "Proxy-Authx",   "sec-fetch-to",  "upgrade-",   "HOST",         "transfer-encoding"};
+    static const char *const allowed[] = {"x-api-key", "hos", "hosts", "accep", "sec", "if"};
+    (void)unused;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        assert_false(weir_http_may_be_key(refused[i], strlen(refused[i])));
+    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
+        assert_true(weir_http_may_be_key(allowed[i], strlen(allowed[i])));
 }
 
 #define PREFLIGHT "Access-Control-Request-Method: POST\r\n"
@@ -378,6 +427,8 @@ static void check_browsers(void **state)
     assert_int_equal(status_of(with(f, target, "Origin: http://weir\r\n")), 200);
     assert_int_equal(status_of(with(f, target, "Origin: chrome-extension://weir\r\n")), 403);
     assert_int_equal(status_of(with(f, target, "Origin: xhttp://weir\r\n")), 403);
+    assert_int_equal(status_of(with(f, target, "Origin: weir\r\n")), 403);
+    assert_int_equal(status_of(with(f, target, "Origin: xweir\r\n")), 403);
     assert_int_equal(status_of(with(f, "GET /v1/policies", "Origin: null\r\n")), 403);
     assert_int_equal(status_of(with(f, "GET /healthz", "Origin: null\r\n")), 200);
     /* A proxy forwards its client's headers and adds the key. */
@@ -390,9 +441,19 @@ static void check_browsers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_password),        TEST(check_wrong_passwords), TEST(check_missing_passwords),
-        TEST(check_names_with_dots), TEST(check_forms_of_hosts),  TEST(check_targets_with_hosts),
-        TEST(check_hosts),           TEST(check_origins),         TEST(check_browsers),
+        TEST(check_password),
+        TEST(check_wrong_passwords),
+        TEST(check_missing_passwords),
+        TEST(check_names_with_dots),
+        TEST(check_forms_of_hosts),
+        TEST(check_targets_with_hosts),
+        TEST(check_hosts),
+        TEST(check_hosts_of_each_request),
+        TEST(check_origins),
+        cmocka_unit_test(check_key_headers),
+        cmocka_unit_test(check_key_parameters),
+        TEST(check_bad_base64),
+        TEST(check_browsers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

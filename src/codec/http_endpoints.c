@@ -11,6 +11,7 @@
 #include "codec/json.h"
 #include "codec/metrics.h"
 #include "codec/reservation.h"
+#include "port/assert.h"
 #include "service/top/top.h"
 
 #include <inttypes.h>
@@ -186,6 +187,7 @@ static void put_first_failure(const weir_request *requests, size_t n, weir_http_
 {
     char where[WHERE_MAX];
     size_t i = 0;
+    WEIR_ASSERT(n > 0);
     while (i + 1 < n && requests[i].status == WEIR_OK)
         i++;
     where_of(where, i, ": ");
@@ -210,7 +212,7 @@ static void take_all(call *c)
     }
     weir_request *r = &requests[all.index];
     const weir_http_more more = {.of_all = true, .index = all.index};
-    r->decision.allowed = all.allowed;
+    WEIR_ASSERT(r->decision.allowed == all.allowed);
     r->decision.delay_ns = all.delay_ns;
     weir_http_decision(a, r, (int)c->params.number[WEIR_HTTP_P_DENIED], &more);
     if (all.allowed && !(c->params.given & DELAY))

@@ -49,6 +49,9 @@ static void check_take(void **state)
     assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=alice&cost=4&denied=403")), 403);
     assert_int_equal(
         status_of(post(f, "/v1/take?denied=503&cost=4&key=alice", "{\"policy\":\"api\"}")), 503);
+    assert_int_equal(
+        status_of(post(f, "/v1/take?key=alice", "{\"policy\":\"api\",\"cost\":4,\"denied\":403}")),
+        403);
     const char *never = get(f, "/v1/take?policy=api&key=alice&cost=6");
     assert_int_equal(status_of(never), 429);
     assert_non_null(strstr(never, "\"retry_after_ms\":-1"));
@@ -388,6 +391,74 @@ static void check_top(void **state)
                                                "key=\"bob\"} 5\n"));
 }
 
+static void check_no_top(void **state)
+{
+    fixture *f = *state;
+    weir_limiter *limiter;
+    weir_service *service;
+    assert_int_equal(weir_limiter_open(&limiter, f->store, NULL), WEIR_OK);
+    assert_int_equal(weir_service_open(&service, limiter), WEIR_OK);
+    f->options.service = service;
+    f->options.metrics_top = true;
+    is_problem(get(f, "/v1/top?policy=api"), 501,
+               "top keys are disabled: the configuration has top: off");
+    assert_null(strstr(get(f, "/metrics"), "weir_top_cost"));
+    f->options.service = f->service;
+    assert_non_null(strstr(get(f, "/metrics"), "weir_top_cost"));
+    reopen(f);
+    weir_service_close(service);
+    weir_limiter_close(limiter);
+}
+
+static void check_unknown_policies(void **state)
+{
+    static const char *const endpoints[] = {"take", "peek", "refund", "reset", "explain"};
+    fixture *f = *state;
+    for (size_t i = 0; i < sizeof endpoints / sizeof endpoints[0]; i++) {
+        char target[32];
+        snprintf(target, sizeof target, "/v1/%s", endpoints[i]);
+        is_problem(post(f, target, "{\"policy\":\"none\",\"key\":\"k\"}"), 404,
+                   "unknown policy \"none\"; GET /v1/policies lists all");
+        is_problem(post(f, target, "{\"policy\":\"api\",\"key\":\"\"}"), 400,
+                   "the key has 0 bytes, expected 1 to 65536");
+    }
+}
+
+/* The window in RateLimit-Policy is the time from empty to full. */
+static void check_windows(void **state)
+{
+    static const struct {
+        const char *limit, *line;
+    } rows[] = {
+        {"gcra+1000/h+burst+500", "RateLimit-Policy: \"limit\";q=500;w=1800"},
+        {"token-bucket+500+refill+1000+every+1h", "RateLimit-Policy: \"limit\";q=500;w=3600"},
+        {"token-bucket+7+refill+2+every+90s", "RateLimit-Policy: \"limit\";q=7;w=360"},
+        {"leaky-queue+3/m+depth+4", "RateLimit-Policy: \"limit\";q=5;w=100"},
+        {"sliding-log+5/1500ms", "RateLimit-Policy: \"limit\";q=5;w=2"},
+        {"fixed-window+5/day", "RateLimit-Policy: \"limit\";q=5;w=86400"},
+        {"fixed-window+5/week", "RateLimit-Policy: \"limit\";q=5;w=604800"},
+        {"fixed-window+5/month", "RateLimit-Policy: \"limit\";q=5"},
+        {"fixed-window+5/year", "RateLimit-Policy: \"limit\";q=5"},
+    };
+    fixture *f = *state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char target[128];
+        snprintf(target, sizeof target, "/v1/check?limit=%s&key=k", rows[i].limit);
+        has_line(get(f, target), rows[i].line);
+    }
+}
+
+/* A fragment is no part of the path or the query. */
+static void check_fragments(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(status_of(get(f, "/healthz#x")), 200);
+    assert_int_equal(status_of(get(f, "/healthz?x#y?z")), 200);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=a#bc&cost=5")), 200);
+    assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=a"), "\"remaining\":4"));
+    is_problem(get(f, "/nothing#x"), 404, "unknown path \"/nothing\"; GET / lists the endpoints");
+}
+
 static void more_metrics(void *ctx, weir_buffer *out)
 {
     weir_buffer_append(out, ctx, strlen(ctx));
@@ -464,6 +535,10 @@ int main(void)
         TEST(check_key_from_query),
         TEST(check_others),
         TEST(check_top),
+        TEST(check_no_top),
+        TEST(check_windows),
+        TEST(check_fragments),
+        TEST(check_unknown_policies),
         TEST(check_more_metrics),
         TEST(check_options),
         TEST(check_readyz),

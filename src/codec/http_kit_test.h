@@ -62,10 +62,9 @@ UNUSED static void set_rules(fixture *f)
     weir_rules *rules;
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
         specs[i].engine = kit_engine;
-    weir_limiter_set_default_engine(f->limiter, kit_engine);
     assert_int_equal(
         weir_rules_build(&rules, f->store, NULL, specs, sizeof specs / sizeof specs[0]), WEIR_OK);
-    weir_limiter_set_rules(f->limiter, rules);
+    weir_limiter_configure(f->limiter, rules, kit_engine);
 }
 
 UNUSED static fixture *fixture_of(weir_when_full when_full)

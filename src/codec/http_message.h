@@ -10,11 +10,11 @@
 /* ---- requests -------------------------------------------------------------------------------- */
 
 typedef enum weir_http_method {
+    WEIR_HTTP_OTHER = 0, /* in no set of methods */
     WEIR_HTTP_GET = 1,
     WEIR_HTTP_HEAD = 2,
     WEIR_HTTP_POST = 4,
-    WEIR_HTTP_OPTIONS = 8,
-    WEIR_HTTP_OTHER = 16
+    WEIR_HTTP_OPTIONS = 8
 } weir_http_method;
 
 /* A complete request. Its slices point into the session and are valid until it parses more

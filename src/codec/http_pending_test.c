@@ -191,6 +191,12 @@ static void check_errors(void **unused)
     r.engine->status = WEIR_E_UNSUPPORTED;
     r.engine->reason = "a double cannot hold it";
     is_problem(ask(&r, "/v1/peek?policy=api&key=a"), 501, "a double cannot hold it");
+    r.engine->reason = NULL;
+    r.engine->status = WEIR_E_BUSY;
+    is_problem(ask(&r, "/v1/take?policy=api&key=a"), 500, "busy, try again later");
+    r.engine->status = WEIR_E_FULL;
+    is_problem(ask(&r, "/v1/take?policy=api&key=a"), 503,
+               "the store is full and refuses new keys (memory.when_full)");
     r.engine->status = WEIR_OK;
     r.engine->by_error = true;
     const char *text = ask(&r, "/v1/take?policy=api&key=a");
@@ -198,7 +204,7 @@ static void check_errors(void **unused)
     assert_non_null(strstr(text, "\"reason\":\"on-error\""));
     text = ask(&r, "/metrics");
     assert_non_null(strstr(text, "weir_decisions_total{policy=\"api\",verdict=\"unreached\"} 1\n"));
-    assert_non_null(strstr(text, "weir_decisions_total{policy=\"api\",verdict=\"failed\"} 1\n"));
+    assert_non_null(strstr(text, "weir_decisions_total{policy=\"api\",verdict=\"failed\"} 3\n"));
     rig_close(&r);
 }
 
@@ -219,7 +225,8 @@ static void check_denied_by_error(void **unused)
     const char *text = ask(&r, "/v1/take?policy=shut&key=a");
     assert_int_equal(status_of(text), 429);
     has_line(text, "Retry-After: 1");
-    assert_non_null(strstr(text, "The server with the state of \\\"shut\\\" is unreachable"));
+    assert_non_null(strstr(text, "The server with the state of \\\"shut\\\" is unreachable; "
+                                 "try again in 1.000 s."));
     assert_non_null(strstr(text, "\"reason\":\"on-error\""));
     rig_close(&r);
 }

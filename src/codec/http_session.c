@@ -14,8 +14,8 @@
 #include "codec/http_access.h"
 #include "codec/http_endpoints.h"
 #include "codec/password.h"
+#include "port/assert.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -90,8 +90,7 @@ static int on_url_complete(llhttp_t *parser)
 static int on_header_field(llhttp_t *parser, const char *at, size_t len)
 {
     weir_http_session *s = parser->data;
-    size_t room = sizeof s->name - (s->name_len < sizeof s->name ? s->name_len : sizeof s->name);
-    if (len > room) {
+    if (s->name_len > sizeof s->name || len > sizeof s->name - s->name_len) {
         s->name_len = sizeof s->name + 1;
         return 0;
     }
@@ -261,8 +260,7 @@ static int on_chunk_header(llhttp_t *parser)
 static int on_body(llhttp_t *parser, const char *at, size_t len)
 {
     weir_http_session *s = parser->data;
-    if (weir_buffer_len(&s->text) - s->body_begin + len > WEIR_HTTP_BODY_MAX)
-        return refuse(s, 413, "the body exceeds 131072 bytes");
+    WEIR_ASSERT(weir_buffer_len(&s->text) - s->body_begin + len <= WEIR_HTTP_BODY_MAX);
     return keep(s, at, len);
 }
 
@@ -555,7 +553,7 @@ static void read_on(weir_http_session *s, weir_buffer *in, weir_buffer *out, int
     s->resumed = false;
     llhttp_errno_t error = llhttp_execute(&s->parser, at, n);
     if (error == HPE_PAUSED) {
-        assert((size_t)(llhttp_get_error_pos(&s->parser) - at) <= n);
+        WEIR_ASSERT((size_t)(llhttp_get_error_pos(&s->parser) - at) <= n);
         n = (size_t)(llhttp_get_error_pos(&s->parser) - at);
     }
     weir_buffer_consume(in, n);

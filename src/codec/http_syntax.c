@@ -5,6 +5,8 @@
 
 #include "codec/http_syntax.h"
 
+#include "port/assert.h"
+
 #include <endian.h>
 #include <string.h>
 
@@ -27,8 +29,7 @@ static const char *check_version(weir_http_syntax *l, char c)
     static const char form[] = "HTTP/1.1\r";
     enum { MAJOR = 5, MINOR = 7 };
     unsigned i = l->version;
-    if (i >= sizeof form - 1) /* only LF may follow; end_line() checks it */
-        return request_line;
+    WEIR_ASSERT(i < sizeof form - 1); /* the check of CR LF allows no byte after CR */
     if (c == form[i] || (c == '0' && i == MINOR)) {
         l->version++;
         return NULL;

@@ -399,8 +399,9 @@ static weir_status read_tsv(const reader *r)
 
 static const char *skip_string(const char *at, const char *end)
 {
-    for (at++; at < end && *at != '"'; at++)
-        at += *at == '\\' && at + 1 < end;
+    bool escaped = false;
+    for (at++; at < end && (escaped || *at != '"'); at++)
+        escaped = !escaped && *at == '\\';
     return at < end ? at + 1 : end;
 }
 

@@ -16,16 +16,9 @@
 #include <cmocka.h>
 
 #include "codec/logline.h"
+#include "port/random_kit_test.h"
 
 #define S INT64_C(1000000000)
-
-static uint64_t next_random(uint64_t *state) /* splitmix64 */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 
 static weir_logline_format format_of(const char *kind, const char *key, const char *cost)
 {
@@ -241,6 +234,13 @@ static void clf_errors(void **state)
          0},
         {"combined", "referer", NULL, GET " \"\" \"a\"", BAD,
          "column 78: expected a referer in quotes", 0},
+        {"combined", "referer", NULL, GET " - \"a\"", BAD,
+         "column 77: expected a referer in quotes", 0},
+        {"combined", "agent", NULL, GET " - \"a\"", BAD, "column 77: expected an agent in quotes",
+         0},
+        {"combined", "agent", NULL, GET " \"r\" a \"b\"", BAD,
+         "column 81: expected an agent in quotes", 0},
+        {"combined", "referer", NULL, GET " ", BAD, "column 77: expected a referer in quotes", 0},
     };
     CHECK(rows, false);
 }
@@ -381,6 +381,9 @@ static void jsonl_lines(void **state)
         {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":0.1}", 5, "0.1", 1},
         {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":0.30000000000000004}", 5, "0.30000000000000004",
          1},
+        {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":0.1234567890123456}", 5, "0.1234567890123456",
+         1},
+        {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":0.683915271066246}", 5, "0.683915271066246", 1},
         {"jsonl", NULL, NULL, "{\"time\":\"1970-01-01T00:00:00Z\",\"key\":\"k\"}", 0, "k", 1},
         {"jsonl", NULL, NULL, "{\"time\":\"1995-08-01 02:00:04.000000001-04:00\",\"key\":\"k\"}",
          T0_NS + 1, "k", 1},
@@ -442,7 +445,11 @@ static void jsonl_big_integers(void **state)
          "{\"t_ns\":8070450532247928831,\"cost\": " HUGE_INT " ,\"key\":\"a\\\"\"}",
          WEIR_NOW_NS_MAX - 1, "a\"", INT64_MAX},
         {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":" HUGE_INT "}", 5, HUGE_INT, 1},
+        {"jsonl", NULL, NULL, "{\"x\":\"\\\" a " HUGE_INT "\",\"t_ns\":5,\"key\":" HUGE_INT "}", 5,
+         HUGE_INT, 1},
+        {"jsonl", NULL, NULL, "{\"x\":\"\\\\\",\"t_ns\":5,\"key\":" HUGE_INT "}", 5, HUGE_INT, 1},
         {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":-" HUGE_INT ",\"cost\":3}", 5, "-" HUGE_INT, 3},
+        {"jsonl", NULL, NULL, "{\"x\":" HUGE_INT ",\"t_ns\":5,\"key\":0}", 5, "0", 1},
         {"jsonl", NULL, NULL,
          "{\"x\":[-" HUGE_INT "," HUGE_INT "],\"t_ns\":5,\"key\":\"" HUGE_INT "\"}", 5, HUGE_INT,
          1},
@@ -457,6 +464,10 @@ static void jsonl_big_integers(void **state)
         {"jsonl", NULL, NULL, "{\"t_ns\":" HUGE_INT ",\"key\":1}", BAD, EXPECT_TIME_JSON "\"t_ns\"",
          0},
         {"jsonl", NULL, NULL, "{\"x\":" HUGE_INT ",}", BAD,
+         "column 25: " EXPECT_JSON "; too big integer near '" HUGE_INT "'", 0},
+        {"jsonl", NULL, NULL, "{\"x\":" HUGE_INT ",\"t_ns\":5,\"key\":0" HUGE_INT "}", BAD,
+         "column 25: " EXPECT_JSON "; too big integer near '" HUGE_INT "'", 0},
+        {"jsonl", NULL, NULL, "{\"x\":" HUGE_INT ",\"t_ns\":5,\"key\":-}", BAD,
          "column 25: " EXPECT_JSON "; too big integer near '" HUGE_INT "'", 0},
     };
     CHECK(good, true);

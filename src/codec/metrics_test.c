@@ -87,6 +87,7 @@ static void check_values(void **state)
     expect(text, "weir_decision_duration_seconds_bucket{le=\"0.000000256\"} 2");
     expect(text, "weir_decision_duration_seconds_bucket{le=\"0.000000512\"} 3");
     expect(text, "weir_decision_duration_seconds_bucket{le=\"0.536870912\"} 3");
+    assert_null(strstr(text, "weir_decision_duration_seconds_bucket{le=\"1.073741824\"}"));
     expect(text, "weir_decision_duration_seconds_bucket{le=\"+Inf\"} 5");
     expect(text, "weir_decision_duration_seconds_sum 10.000000500");
     expect(text, "weir_decision_duration_seconds_count 5");
@@ -101,6 +102,91 @@ static void check_values(void **state)
     expect(text, "weir_clock_steps_total 0");
     expect(text, "# TYPE weir_decisions_total counter");
     expect(text, "# TYPE weir_decision_duration_seconds histogram");
+    free(text);
+}
+
+/* ---- fakes ----------------------------------------------------------------------------------- */
+
+static bool faking; /* different numbers, instead of those of the limiter */
+
+weir_store_stats __wrap_weir_limiter_store_stats(weir_limiter *l);
+weir_store_stats __real_weir_limiter_store_stats(weir_limiter *l);
+weir_clock_view __wrap_weir_limiter_clock(weir_limiter *l);
+weir_clock_view __real_weir_limiter_clock(weir_limiter *l);
+void __wrap_weir_limiter_counts(weir_limiter *l,
+                                void (*fn)(void *ctx, const char *name, const weir_counts *counts),
+                                void *ctx);
+void __real_weir_limiter_counts(weir_limiter *l,
+                                void (*fn)(void *ctx, const char *name, const weir_counts *counts),
+                                void *ctx);
+
+weir_store_stats __wrap_weir_limiter_store_stats(weir_limiter *l)
+{
+    static const weir_store_stats fake = {.keys = 11,
+                                          .memory_bytes = 12,
+                                          .evicted = 13,
+                                          .memory_max = 14,
+                                          .large_keys = 15,
+                                          .large_bytes = 16,
+                                          .large_max = 17,
+                                          .refused = 18,
+                                          .damaged = 19,
+                                          .reserved = 20,
+                                          .syncs_failed = 21};
+    return faking ? fake : __real_weir_limiter_store_stats(l);
+}
+
+weir_clock_view __wrap_weir_limiter_clock(weir_limiter *l)
+{
+    static const weir_clock_view fake = {.offset_ns = -1500000002, .steps = 22, .step_ns = 23};
+    return faking ? fake : __real_weir_limiter_clock(l);
+}
+
+void __wrap_weir_limiter_counts(weir_limiter *l,
+                                void (*fn)(void *ctx, const char *name, const weir_counts *counts),
+                                void *ctx)
+{
+    static const weir_counts fake = {.allowed = 31,
+                                     .denied = 32,
+                                     .shadowed = 33,
+                                     .allow_listed = 34,
+                                     .deny_listed = 35,
+                                     .unreached = 36,
+                                     .failed = 37};
+    if (faking)
+        fn(ctx, "p", &fake);
+    else
+        __real_weir_limiter_counts(l, fn, ctx);
+}
+
+/* Each metric has its own number. */
+static void check_numbers(void **state)
+{
+    static const char *const lines[] = {
+        "weir_store_keys 11",
+        "weir_store_memory_bytes 12",
+        "weir_store_evicted_total 13",
+        "weir_store_memory_max_bytes 14",
+        "weir_store_refused_total 18",
+        "weir_store_damaged_total 19",
+        "weir_store_reservations 20",
+        "weir_store_sync_failures_total 21",
+        "weir_clock_offset_seconds -1.500000002",
+        "weir_clock_steps_total 22",
+        "weir_decisions_total{policy=\"p\",verdict=\"allowed\"} 31",
+        "weir_decisions_total{policy=\"p\",verdict=\"denied\"} 32",
+        "weir_decisions_total{policy=\"p\",verdict=\"shadowed\"} 33",
+        "weir_decisions_total{policy=\"p\",verdict=\"allow_listed\"} 34",
+        "weir_decisions_total{policy=\"p\",verdict=\"deny_listed\"} 35",
+        "weir_decisions_total{policy=\"p\",verdict=\"unreached\"} 36",
+        "weir_decisions_total{policy=\"p\",verdict=\"failed\"} 37",
+    };
+    (void)state;
+    faking = true;
+    char *text = metrics_after(use_it);
+    faking = false;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        expect(text, lines[i]);
     free(text);
 }
 
@@ -161,12 +247,60 @@ static void check_keys(void **state)
     weir_store_close(store);
 }
 
+/* The weir_top_cost lines after requests for the keys, of which `listed` are tracked. */
+static char *top_after(size_t listed, const char *const *keys, size_t n)
+{
+    const weir_top_options options = {listed, 1 << 20};
+    weir_limiter *limiter;
+    weir_service *service;
+    assert_int_equal(weir_store_open(&store, NULL), WEIR_OK);
+    assert_int_equal(weir_limiter_open(&limiter, store, NULL), WEIR_OK);
+    assert_int_equal(weir_limiter_enable_top(limiter, &options), WEIR_OK);
+    assert_int_equal(weir_service_open(&service, limiter), WEIR_OK);
+    assert_int_equal(weir_limiter_set_limit(limiter, "api", "fixed-window 99/m", NULL), WEIR_OK);
+    for (size_t i = 0; i < n; i++)
+        take(service, "api", keys[i], 1);
+    weir_buffer out;
+    weir_buffer_init(&out, 1 << 20);
+    weir_metrics_put_top(&out, service, 1767225600000000000);
+    weir_buffer_append(&out, "", 1);
+    char *text = strdup((const char *)weir_buffer_data(&out));
+    weir_buffer_free(&out);
+    weir_service_close(service);
+    weir_limiter_close(limiter);
+    weir_store_close(store);
+    return text;
+}
+
+/* A key that ends within a character is escaped, also if a longer key was printed before it. */
+static void check_key_cut(void **state)
+{
+    static const char *const keys[] = {"a\xC3\xA9", "a\xC3"};
+    (void)state;
+    char *text = top_after(1, keys, 2);
+    expect(text, "weir_top_cost{policy=\"api\",verdict=\"allowed\",key=\"a\\\\xC3\"} 2");
+    free(text);
+}
+
+/* The first ten keys of each list are printed. */
+static void check_ten_keys(void **state)
+{
+    static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
+    (void)state;
+    char *text = top_after(20, keys, 12);
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, "verdict=\"allowed\"")); at++)
+        n++;
+    assert_int_equal(n, WEIR_TOP_K);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_values),
-        cmocka_unit_test(check_form),
-        cmocka_unit_test(check_keys),
+        cmocka_unit_test(check_values),  cmocka_unit_test(check_numbers),
+        cmocka_unit_test(check_form),    cmocka_unit_test(check_keys),
+        cmocka_unit_test(check_key_cut), cmocka_unit_test(check_ten_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

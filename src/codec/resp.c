@@ -7,6 +7,8 @@
 
 #include "codec/resp.h"
 
+#include "port/assert.h"
+
 #include <stdio.h>
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -26,10 +28,10 @@ void weir_resp_init(weir_resp_parser *p, const weir_resp_limits *limits)
 {
     *p = (weir_resp_parser){.limits = limits ? limits : &default_limits};
     limits = p->limits;
-    assert(limits->args_max >= 1 && limits->args_max <= SIZE_MAX / 8);
-    assert(limits->arg_len_max >= 1 && limits->arg_len_max <= SIZE_MAX / 8);
-    assert(limits->inline_len_max >= 1 && limits->inline_len_max <= SIZE_MAX / 8);
-    assert(limits->request_len_max >= 1 && limits->request_len_max <= SIZE_MAX / 8);
+    WEIR_ASSERT(limits->args_max >= 1 && limits->args_max <= SIZE_MAX / 8);
+    WEIR_ASSERT(limits->arg_len_max >= 1 && limits->arg_len_max <= SIZE_MAX / 8);
+    WEIR_ASSERT(limits->inline_len_max >= 1 && limits->inline_len_max <= SIZE_MAX / 8);
+    WEIR_ASSERT(limits->request_len_max >= 1 && limits->request_len_max <= SIZE_MAX / 8);
 }
 
 static void restart(weir_resp_parser *p)
@@ -89,8 +91,8 @@ static inline line read_length(const uint8_t *at, size_t len, int64_t *ret, size
 
 static step read_count(weir_resp_parser *p, const uint8_t *at, size_t len, weir_resp_request *ret)
 {
-    int64_t count = 0;
-    size_t used = 0;
+    int64_t count;
+    size_t used;
     switch (read_length(at + 1, len - 1, &count, &used)) {
     case LINE_MORE:
         return STEP_MORE;
@@ -117,8 +119,8 @@ static step read_count(weir_resp_parser *p, const uint8_t *at, size_t len, weir_
 static step read_bulk_length(const weir_resp_parser *p, const uint8_t *at, size_t len, size_t pos,
                              weir_slice *ret_arg, weir_resp_request *ret)
 {
-    int64_t n = 0;
-    size_t used = 0;
+    int64_t n;
+    size_t used;
     if (pos >= len)
         return STEP_MORE;
     if (at[pos] != '$')
@@ -191,7 +193,7 @@ static step read_multibulk(weir_resp_parser *p, const uint8_t *at, size_t len,
         p->pos = p->first;
         p->found = 0;
         s = read_bulks(p, at, len, ret);
-        assert(s == STEP_REQUEST && p->pos == used);
+        WEIR_ASSERT(s == STEP_REQUEST && p->pos == used);
     }
     if (is_http(ret->arg[0]))
         return STEP_GUARD;
@@ -226,11 +228,10 @@ static uint8_t escaped(uint8_t c)
     }
 }
 
-/* Decodes the escape sequence at a backslash inside `quote`. Returns its bytes; 1 if it is not an
- * escape sequence. */
+/* Decodes the escape sequence at a backslash inside `quote`. Returns its bytes. If it is not an
+ * escape sequence, returns 1 and does not write *ret. */
 static size_t read_escape(const uint8_t *at, size_t left, uint8_t quote, uint8_t *ret)
 {
-    *ret = at[0];
     if (left < 2)
         return 1;
     if (quote == '\'') {
@@ -446,7 +447,7 @@ void weir_resp_put_i64(weir_buffer *b, int64_t v)
 
 void weir_resp_put_integers(weir_buffer *b, const int64_t *v, size_t n, size_t more)
 {
-    enum { LEN_MAX = 23 }; /* ':', '-', 19 digits, CR LF */
+    enum { LEN_MAX = sizeof ":-9223372036854775808\r" }; /* with LF in place of NUL */
     if (!weir_buffer_reserve(b, (n + 1) * LEN_MAX))
         return;
     uint8_t *begin = weir_buffer_tail(b), *at = begin;

@@ -123,7 +123,7 @@ static void list_policies(weir_call *call)
     weir_service_rules(weir_resp_call_service(c), list_rule, &l);
     c->out = out;
     if (list.failed) {
-        weir_call_status_error(call, WEIR_E_NOMEM, 1, "");
+        weir_call_error(call, "ERR out of memory");
     } else {
         weir_resp_put_array(out, l.count);
         weir_buffer_append(out, weir_buffer_data(&list), weir_buffer_len(&list));

@@ -233,6 +233,20 @@ static void stream_reads_nested_values(void **state)
     good_stream("*3\r\n:1\r\n*1\r\n*1\r\n:2\r\n:3\r\n", "*0.0 :1.0 *1.1 *2.0 :3.0 :1.2 ");
 }
 
+/* The limit of values applies to each reply, not to all of them together. */
+static void stream_reads_many_replies(void **state)
+{
+    (void)state;
+    static const uint8_t reply[] = {':', '1', '\r', '\n'};
+    weir_resp_stream r = {0};
+    for (uint32_t i = 0; i <= WEIR_RESP_STREAM_VALUES_MAX; i++) {
+        weir_resp_value v;
+        size_t used;
+        if (weir_resp_stream_read(&r, reply, sizeof reply, &v, &used) != WEIR_RESP_READ)
+            fail_msg("reply %u was refused", i);
+    }
+}
+
 static void stream_refuses_malformed_replies(void **state)
 {
     (void)state;
@@ -323,6 +337,7 @@ int main(void)
         cmocka_unit_test(limits_the_length_of_a_reply),
         cmocka_unit_test(finds_members),
         cmocka_unit_test(stream_reads_nested_values),
+        cmocka_unit_test(stream_reads_many_replies),
         cmocka_unit_test(stream_refuses_malformed_replies),
         cmocka_unit_test(stream_has_limits),
         cmocka_unit_test(reads_integers_at_once),

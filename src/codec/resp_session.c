@@ -165,11 +165,8 @@ static weir_session_step end(weir_resp_call *c, batch *b, weir_session_next next
         weir_resp_init(&c->session->parser, NULL);
         return (weir_session_step){.next = WEIR_SESSION_PENDING};
     }
-    if (c->stop != WEIR_SESSION_READ) {
-        if (c->stop == WEIR_SESSION_AGAIN) /* this request will also be parsed again */
-            weir_resp_init(&c->session->parser, NULL);
+    if (c->stop != WEIR_SESSION_READ)
         return (weir_session_step){c->stop, c->held_ns};
-    }
     return (weir_session_step){.next = c->session->closing ? WEIR_SESSION_CLOSE : next};
 }
 

@@ -436,6 +436,13 @@ static void check_policy(void **state)
     expect(f, "WEIR.POLICY LIST", "*0\r\n");
     expect(f, "WEIR.POLICY SET login 'sliding-log 5/m'", "+OK\r\n");
     expect(f, "WEIR.POLICY SET api 'gcra 1/s'", "+OK\r\n");
+    expect(f, "WEIR.POLICY LIST",
+           "*2\r\n*12\r\n$4\r\nname\r\n$3\r\napi\r\n$5\r\nlimit\r\n$8\r\ngcra 1/s\r\n"
+           "$9\r\noverrides\r\n:0\r\n$5\r\nallow\r\n:0\r\n$4\r\ndeny\r\n:0\r\n"
+           "$6\r\nshadow\r\n:0\r\n"
+           "*12\r\n$4\r\nname\r\n$5\r\nlogin\r\n$5\r\nlimit\r\n$15\r\nsliding-log 5/m\r\n"
+           "$9\r\noverrides\r\n:0\r\n$5\r\nallow\r\n:0\r\n$4\r\ndeny\r\n:0\r\n"
+           "$6\r\nshadow\r\n:0\r\n");
     expect(
         f, "WEIR.POLICY GET login",
         "*12\r\n$4\r\nname\r\n$5\r\nlogin\r\n$5\r\nlimit\r\n$15\r\nsliding-log 5/m\r\n"
@@ -603,41 +610,6 @@ static void check_password(void **state)
     expect(f, "PING", "+PONG\r\n"); /* as in Redis */
 }
 
-/* Commands that client libraries send on their own. */
-static void check_client(void **state)
-{
-    fixture *f = *state;
-    expect(f, "CLIENT SETINFO LIB-NAME ioredis", "+OK\r\n");
-    expect(f, "CLIENT SETNAME app", "+OK\r\n");
-    expect(f, "CLIENT SETNAME 'a b'",
-           "-ERR Client names cannot contain spaces, newlines or special characters, and have at "
-           "most 64 bytes.\r\n");
-    expect(f, "CLIENT ID", ":7\r\n");
-    expect(f, "CLIENT INFO", "$39\r\nid=7 name=app db=0 resp=2 user=default\n\r\n");
-    expect(f, "CLIENT MAINT_NOTIFICATIONS ON",
-           "-ERR unknown subcommand or wrong number of arguments for 'MAINT_NOTIFICATIONS'\r\n");
-    expect(f, "SELECT 0", "+OK\r\n");
-    expect(f, "SELECT 1", "-ERR DB index is out of range\r\n");
-    expect(f, "SELECT x", "-ERR value is not an integer or out of range\r\n");
-    expect(f, "CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
-    expect(f, "CONFIG GET nothing appendonly", "*2\r\n$10\r\nappendonly\r\n$2\r\nno\r\n");
-    expect(f, "CONFIG GET nothing", "*0\r\n");
-    expect(f, "CONFIG SET save x",
-           "-ERR CONFIG supports only GET: weir reads its settings from weir.yaml\r\n");
-    expect(f, "ECHO hello", "$5\r\nhello\r\n");
-    expect(f, "COMMAND COUNT", ":28\r\n");
-    expect(f, "COMMAND INFO weir.take cl.throttle ping no",
-           "*4\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
-           "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n"
-           "*6\r\n$4\r\nping\r\n:-1\r\n*0\r\n:0\r\n:0\r\n:0\r\n$-1\r\n");
-    weir_buffer_append(&f->in, "INFO server\r\nWEIR.HELP\r\nCOMMAND\r\nCOMMAND LIST\r\n", 48);
-    weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
-    weir_buffer_append(&f->out, "", 1);
-    assert_non_null(strstr((const char *)weir_buffer_data(&f->out), "weir_version:1.2.3\r\n"));
-    assert_non_null(strstr((const char *)weir_buffer_data(&f->out), "loading:0\r\n"));
-    weir_buffer_clear(&f->out);
-}
-
 static void check_protocol_error(void **state)
 {
     fixture *f = *state;
@@ -782,7 +754,6 @@ int main(void)
         TEST(check_password),
         TEST(check_wrong_passwords),
         TEST(check_binary),
-        TEST(check_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

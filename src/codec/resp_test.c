@@ -13,20 +13,13 @@
 #include <cmocka.h>
 
 #include "codec/resp.h"
+#include "port/random_kit_test.h"
 
 /* Lets a huge allocation fail instead of ending the program. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "allocator_may_return_null=1";
-}
-
-static uint64_t next_random(uint64_t *state) /* splitmix64 */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
 }
 
 /* ---- the buffer ------------------------------------------------------------------------------ */

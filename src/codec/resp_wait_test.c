@@ -61,8 +61,7 @@ static void set_rules(rig *r, bool remote)
     specs[3].shadow = true;
     weir_rules *rules;
     assert_int_equal(weir_rules_build(&rules, r->store, NULL, specs, 5), WEIR_OK);
-    weir_limiter_set_rules(r->limiter, rules);
-    weir_limiter_set_default_engine(r->limiter, remote ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
+    weir_limiter_configure(r->limiter, rules, remote ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
 }
 
 static void rig_open(rig *r, bool remote)
@@ -343,6 +342,11 @@ static void errors_name_the_remedy(void **unused)
                "-ERR request 1: the server is gone\r\n"
                "-ERR leaky-queue and count-denied policies do not support refunds\r\n"
                "-ERR the policy's engine does not support this policy\r\n");
+    r.redis->status = WEIR_E_BUSY;
+    r.redis->reason = NULL;
+    send(&r, "WEIR.TAKE far a");
+    assert_int_equal(run(&r), WEIR_SESSION_READ);
+    expect(&r, "-ERR busy, try again later\r\n");
     rig_close(&r);
 }
 

@@ -8,9 +8,11 @@
 
 #include "core/algorithm.h"
 #include "core/layer.h"
+#include "port/assert.h"
 
 size_t weir_state_words(const weir_policy *p, unsigned level)
 {
+    WEIR_ASSERT(p->layers >= 1 && p->layers <= WEIR_LAYERS_MAX);
     size_t words = 0;
     for (uint32_t i = 0; i < p->layers; i++)
         words += weir_layer_words(&p->layer[i], level);
@@ -19,6 +21,7 @@ size_t weir_state_words(const weir_policy *p, unsigned level)
 
 void weir_state_grow(const weir_policy *p, const uint64_t *from, unsigned level, uint64_t *to)
 {
+    WEIR_ASSERT(level < WEIR_LEVEL_MAX);
     for (uint32_t i = 0; i < p->layers; i++) {
         weir_layer_grow(&p->layer[i], from, level, to);
         from += weir_layer_words(&p->layer[i], level);
@@ -80,6 +83,7 @@ static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, in
     for (uint32_t i = 0; i < p->layers; i++) {
         weir_decision d;
         weir_layer_check(&p->layer[i], state, level, now_ns, cost, true, &d);
+        WEIR_ASSERT(d.allowed);
         if (d.delay_ns > delay_ns)
             delay_ns = d.delay_ns;
         if (i == 0 || weir_outranks(&d, ret))
@@ -107,12 +111,14 @@ static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int6
         }
         if (!allows) {
             weir_layer_check(l, state, level, now_ns, cost, count && !counted, &d);
+            WEIR_ASSERT(!d.allowed);
             if (first || weir_outranks(&d, ret))
                 copy_decision(ret, &d, i);
             first = false;
         }
         state += weir_layer_words(l, level);
     }
+    WEIR_ASSERT(!first);
     ret->delay_ns = 0;
 }
 
@@ -208,21 +214,30 @@ weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned l
     return weir_check(p, state, level, now_ns, 0, ret);
 }
 
-int64_t weir_fresh_after(const weir_policy *p, const uint64_t *state, unsigned level,
+weir_usage weir_usage_of(const weir_policy *p, const uint64_t *state, unsigned level,
                          int64_t now_ns)
 {
-    int64_t longest_ns = 0;
+    weir_usage usage = {0, 0};
     if (now_ns < 0 || now_ns > WEIR_NOW_NS_MAX || !weir_state_sound(p, state, level))
-        return 0;
+        return usage;
     for (uint32_t i = 0; i < p->layers; i++) {
         weir_decision peek;
         /* The cast is safe: a cost of 0 writes nothing. */
         weir_layer_check(&p->layer[i], (uint64_t *)state, level, now_ns, 0, false, &peek);
-        if (peek.reset_after_ns > longest_ns)
-            longest_ns = peek.reset_after_ns;
+        unsigned used = weir_used_share(peek.limit, peek.remaining);
+        if (peek.reset_after_ns > usage.fresh_after_ns)
+            usage.fresh_after_ns = peek.reset_after_ns;
+        if (used > usage.used)
+            usage.used = used;
         state += weir_layer_words(&p->layer[i], level);
     }
-    return longest_ns;
+    return usage;
+}
+
+int64_t weir_fresh_after(const weir_policy *p, const uint64_t *state, unsigned level,
+                         int64_t now_ns)
+{
+    return weir_usage_of(p, state, level, now_ns).fresh_after_ns;
 }
 
 size_t weir_state_writes(const weir_policy *p, const uint64_t *state, unsigned level,
@@ -236,6 +251,7 @@ size_t weir_state_writes(const weir_policy *p, const uint64_t *state, unsigned l
         bool all = count > WEIR_LAYER_WRITES_MAX;
         if (all)
             count = words;
+        WEIR_ASSERT(n <= max);
         if (count > max - n)
             return max + 1;
         for (size_t k = 0; k < count; k++)

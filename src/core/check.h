@@ -34,6 +34,28 @@ bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned leve
 int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned level,
                         int64_t now_ns);
 
+/* How much of its quota a key has used, and for how long. */
+typedef struct weir_usage {
+    int64_t fresh_after_ns; /* weir_fresh_after() */
+    unsigned used; /* of the layer that has used the largest share: see weir_used_share() */
+} weir_usage;
+
+/* The used share of a limit, in 1/256 of the limit rounded up to a power of two: at most the true
+ * share, and at least half of it less 1/256. 0..WEIR_USED_MAX; a key that has used up its limit has
+ * 128 or more. Pure.
+ *  limit, remaining  of a weir_decision. */
+enum { WEIR_USED_MAX = 255 };
+static inline unsigned weir_used_share(int64_t limit, int64_t remaining)
+{
+    int up = limit > 1 ? 64 - __builtin_clzll((uint64_t)limit - 1) : 0;
+    uint64_t used = (uint64_t)(limit - remaining) << 8 >> up;
+    return used < WEIR_USED_MAX ? (unsigned)used : WEIR_USED_MAX;
+}
+
+/* Returns the usage of a state at now_ns; all 0 if the state is not sound. Pure. */
+weir_usage weir_usage_of(const weir_policy *p, const uint64_t *state, unsigned level,
+                         int64_t now_ns);
+
 /* As weir_refund(), for units whose time of charge is known. Unused if the amalgamated library is
  * compiled as the core alone.
  *  charged_ns  the result of weir_state_time() when the units were charged. */

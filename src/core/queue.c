@@ -6,6 +6,7 @@
 
 #include "core/algorithm.h"
 #include "core/wide.h"
+#include "port/assert.h"
 
 weir_status weir_queue_init(weir_queue *ret, const weir_policy *policy, weir_queue_item *items,
                             size_t capacity)
@@ -32,6 +33,7 @@ weir_status weir_queue_push(weir_queue *q, int64_t now_ns, int64_t cost, uint64_
     weir_status st = weir_check(q->policy, q->state, 0, now_ns, cost, ret);
     if (st != WEIR_OK || !ret->allowed)
         return st;
+    WEIR_ASSERT(q->head < q->capacity && q->len < q->capacity);
     size_t until_wrap = q->capacity - q->head;
     size_t at = q->len < until_wrap ? q->head + q->len : q->len - until_wrap;
     q->items[at] = (weir_queue_item){id, weir_ns_add(now_ns, ret->delay_ns), cost};
@@ -43,6 +45,7 @@ bool weir_queue_pop(weir_queue *q, int64_t now_ns, weir_queue_item *ret)
 {
     if (q->len == 0 || q->items[q->head].due_ns > now_ns)
         return false;
+    WEIR_ASSERT(q->head < q->capacity && q->len <= q->capacity);
     *ret = q->items[q->head];
     q->head = q->head + 1 == q->capacity ? 0 : q->head + 1;
     q->len--;

@@ -7,6 +7,7 @@
 #include "core/sliding_counter.h"
 
 #include "core/wide.h"
+#include "port/assert.h"
 
 typedef struct view { /* the windows at the later of now and the stored window's start */
     int64_t start_ns;
@@ -31,6 +32,7 @@ static view view_at(const weir_layer *c, const uint64_t *state, int64_t now_ns)
         cur = 0;
         start_ns += w_ns;
     }
+    WEIR_ASSERT(start_ns <= at_ns && at_ns - start_ns < w_ns);
     return (view){start_ns, w_ns - (at_ns - start_ns), at_ns - now_ns, prev, cur};
 }
 
@@ -65,6 +67,7 @@ static int64_t retry_after(const weir_layer *c, const view *v, int64_t cost)
 {
     int64_t units = c->limit - v->cur - cost;
     uint64_t enough, wait_ns = (uint64_t)v->overlap_ns;
+    WEIR_ASSERT(cost <= c->limit && !fits(c, v, cost));
     if (units >= 0) {
         enough = weir_wide_div_floor(budget(c, units), (uint64_t)v->prev);
     } else {

@@ -6,6 +6,7 @@
 #include "core/sliding_log.h"
 
 #include "core/wide.h"
+#include "port/assert.h"
 
 enum { RING, BASE, STAMPS }; /* words of the state */
 enum { CAP_MIN = 4 };
@@ -21,6 +22,7 @@ typedef struct view {
 
 static uint64_t ring_cap(const weir_layer *l, unsigned level)
 {
+    WEIR_ASSERT(level <= WEIR_LEVEL_MAX + 1);
     uint64_t cap = (uint64_t)CAP_MIN << level;
     return cap < (uint64_t)l->limit ? cap : (uint64_t)l->limit;
 }
@@ -34,6 +36,7 @@ size_t weir_log_words(const weir_layer *l, unsigned level)
 /* Returns the index in the ring of entry i, counted from the head. */
 static uint64_t index_of(const view *v, uint64_t i)
 {
+    WEIR_ASSERT(v->head < v->cap && i <= v->cap);
     return v->head + i < v->cap ? v->head + i : v->head + i - v->cap;
 }
 
@@ -119,6 +122,7 @@ static void write_ring(const view *v, uint64_t *state)
 /* Removes the expired entries, and then the oldest `units` that still count. */
 static void drop_oldest(view *v, const uint64_t *state, int64_t units)
 {
+    WEIR_ASSERT(units >= 0 && units <= v->sum && v->expired <= v->len);
     v->base = v->before + (uint32_t)units;
     v->head = index_of(v, v->expired);
     v->len -= v->expired;
@@ -283,7 +287,7 @@ size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned leve
         view v = view_at(l, state, level, now_ns);
         int64_t left = refund < v.sum ? v.sum - refund : 0;
         drop_oldest(&v, state, 0);
-        ret[2] = total_word(&v, v.len > 0 ? first_reaching(&v, state, left) : 0);
+        ret[2] = total_word(&v, first_reaching(&v, state, left));
         return 3;
     }
     /* A charge rewrites the latest entry if its timestamp is now, else it appends one. Dropping

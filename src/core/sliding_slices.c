@@ -6,6 +6,7 @@
 #include "core/sliding_slices.h"
 
 #include "core/wide.h"
+#include "port/assert.h"
 
 enum { LATEST, SUM, COUNTS }; /* words of the state */
 
@@ -27,6 +28,7 @@ static int64_t count_get(const uint64_t *state, uint64_t at)
 
 static void count_set(uint64_t *state, uint64_t at, int64_t count)
 {
+    WEIR_ASSERT(count >= 0);
     uint64_t *word = &state[COUNTS + at / 2];
     unsigned shift = at % 2 * 32;
     *word = (*word & ~((uint64_t)UINT32_MAX << shift)) | (uint64_t)(uint32_t)count << shift;
@@ -39,10 +41,11 @@ static uint64_t slice_of(const weir_layer *s, int64_t t_ns)
     return weir_wide_div_floor(weir_wide_mul((uint64_t)t_ns, s->num), s->den);
 }
 
-/* Returns the ns from now_ns until slice k begins. */
+/* Returns the ns from now_ns until slice k, a later one, begins. */
 static int64_t ns_until(const weir_layer *s, uint64_t k, int64_t now_ns)
 {
     uint64_t start_ns = weir_wide_div_ceil(weir_wide_mul(k, s->den), s->num);
+    WEIR_ASSERT(start_ns > (uint64_t)now_ns);
     return weir_ns_clamp(start_ns - (uint64_t)now_ns);
 }
 
@@ -53,11 +56,13 @@ static uint64_t index_of(const weir_layer *s, uint64_t slice)
 
 static uint64_t index_after(const weir_layer *s, uint64_t at)
 {
+    WEIR_ASSERT(at < (uint64_t)s->slices);
     return at + 1 == (uint64_t)s->slices ? 0 : at + 1;
 }
 
 static uint64_t index_before(const weir_layer *s, uint64_t at)
 {
+    WEIR_ASSERT(at < (uint64_t)s->slices);
     return at == 0 ? (uint64_t)s->slices - 1 : at - 1;
 }
 
@@ -99,6 +104,7 @@ static void advance(const weir_layer *s, uint64_t *state, const view *v)
 static int64_t retry_after(const weir_layer *s, const uint64_t *state, const view *v,
                            int64_t now_ns, int64_t cost)
 {
+    WEIR_ASSERT(cost <= s->limit && v->sum + cost > s->limit);
     int64_t sum = v->sum;
     uint64_t ahead = 0, kept = (uint64_t)s->slices - v->expired;
     uint64_t at = index_of(s, v->slice);

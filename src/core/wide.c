@@ -6,9 +6,12 @@
 
 #include "core/wide.h"
 
-/* Returns the number of leading zero bits of `d`, which is at least 1. */
+#include "port/assert.h"
+
+/* Returns the number of leading zero bits of `d`. */
 static unsigned leading_zeros(uint64_t d)
 {
+    WEIR_ASSERT(d >= 1);
     unsigned n = 0;
     for (unsigned step = 32; step > 0; step /= 2) {
         if (d >> (64 - step) == 0) {
@@ -20,9 +23,10 @@ static unsigned leading_zeros(uint64_t d)
 }
 
 /* Returns one digit of the quotient, floor((rem * 2^32 + next) / d), and leaves the remainder in
- * *rem. Requires rem < d and the top bit of d set. The first estimate is at most 2 too large. */
+ * *rem. The first estimate is at most 2 too large. */
 static uint64_t next_digit(uint64_t *rem, uint64_t next, uint64_t d)
 {
+    WEIR_ASSERT(*rem < d && d >> 63 == 1 && next >> 32 == 0);
     uint64_t d_hi = d >> 32, d_lo = (uint32_t)d;
     uint64_t q = *rem / d_hi;
     uint64_t r = *rem - q * d_hi;
@@ -32,13 +36,15 @@ static uint64_t next_digit(uint64_t *rem, uint64_t next, uint64_t d)
         if (r >> 32 != 0)
             break;
     }
-    *rem = (*rem << 32 | next) - q * d; /* wraps, but the result is below d */
+    *rem = (*rem << 32 | next) - q * d; /* wraps */
+    WEIR_ASSERT(*rem < d);
     return q;
 }
 
-/* Returns floor(n / d) and sets *ret_rem to the remainder. Requires n.hi < d. */
+/* Returns floor(n / d) and sets *ret_rem to the remainder. */
 static uint64_t divide(weir_wide n, uint64_t d, uint64_t *ret_rem)
 {
+    WEIR_ASSERT(n.hi < d);
     if (n.hi == 0) {
         *ret_rem = n.lo % d;
         return n.lo / d;

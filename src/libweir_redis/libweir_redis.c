@@ -7,13 +7,13 @@
 #include "engine/engine.h"
 #include "net/tls.h"
 #include "net/worker.h"
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <weir/weir_store.h>
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
     STORE_BYTES = 64 << 20,   /* for WEIR_REDIS_LOCAL */
@@ -86,6 +86,7 @@ static void answer(posted *q)
 {
     if (q->waiter) {
         port_mutex_lock(q->waiter->lock);
+        WEIR_ASSERT(!q->waiter->done);
         q->waiter->done = true;
         port_cond_wake(q->waiter->changed);
         port_mutex_unlock(q->waiter->lock);
@@ -123,18 +124,20 @@ static weir_status check_request(const weir_redis *r, const void *key, size_t ke
 static void fill(posted *q, weir_redis *r, weir_verb verb, const weir_policy *p, weir_slice text,
                  weir_slice key, int64_t cost)
 {
+    WEIR_ASSERT(!q->waiter != !q->fn);
     q->owner = r;
     q->batch = (weir_engine_batch){.request = &q->request, .len = 1, .done = on_done};
-    q->request = (weir_engine_request){
-        .verb = verb, .policy = p, .text = text, .key = key, .cost = cost, .status = WEIR_E_IO};
-    if (r->options->on_error == WEIR_REDIS_LOCAL)
-        q->request.policy_id = weir_store_policy_id(r->store, p);
+    q->request = (weir_engine_request){.verb = verb,
+                                       .policy = p,
+                                       .policy_id = weir_store_policy_id(r->store, p),
+                                       .text = text,
+                                       .key = key,
+                                       .cost = cost,
+                                       .status = WEIR_E_IO};
 }
 
 static void free_waiter(waiter *s)
 {
-    if (!s)
-        return;
     port_cond_free(s->changed);
     port_mutex_free(s->lock);
     port_free(s);
@@ -256,13 +259,17 @@ weir_status weir_redis_check_async(weir_redis *r, const weir_policy *p, const vo
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* The strings of the options except the URLs, by index; NULL after the last. */
+enum { STRINGS = 10 };
+
+/* The strings of the options except the URLs, by index. */
 static const char **string_at(weir_redis_options *o, size_t i)
 {
     const char **all[] = {
         &o->user,   &o->password, &o->sentinel, &o->sentinel_user, &o->sentinel_password,
         &o->prefix, &o->tls_ca,   &o->tls_cert, &o->tls_key,       &o->tls_name};
-    return i < sizeof all / sizeof *all ? all[i] : NULL;
+    _Static_assert(sizeof all / sizeof *all == STRINGS, "copy_options() copies each string");
+    WEIR_ASSERT(i < STRINGS);
+    return all[i];
 }
 
 static size_t size_of(const char *text)
@@ -288,7 +295,7 @@ static weir_redis_options *copy_options(const weir_redis_options *options)
     size_t size = sizeof from + from.urls_len * sizeof *from.urls;
     for (size_t i = 0; i < from.urls_len; i++)
         size += size_of(from.urls[i]);
-    for (size_t i = 0; string_at(&from, i); i++)
+    for (size_t i = 0; i < STRINGS; i++)
         size += size_of(*string_at(&from, i));
 
     weir_redis_options *o = port_zalloc(1, size);
@@ -300,22 +307,20 @@ static weir_redis_options *copy_options(const weir_redis_options *options)
     for (size_t i = 0; i < from.urls_len; i++)
         urls[i] = copy(&to, from.urls[i]);
     o->urls = urls;
-    for (size_t i = 0; string_at(o, i); i++)
+    for (size_t i = 0; i < STRINGS; i++)
         *string_at(o, i) = copy(&to, *string_at(o, i));
+    WEIR_ASSERT(to == (char *)o + size);
     o->zones = NULL;
     o->ret_error = NULL;
     return o;
 }
 
-/* Reads the TLS files if a URL needs them; otherwise *ret is NULL. */
+/* Reads the TLS files if the URLs need them; otherwise *ret is not written. */
 static weir_status open_tls(const weir_redis_options *options, port_tls **ret,
                             weir_redis_error *ret_error)
 {
-    bool wanted = false;
-    *ret = NULL;
-    for (size_t i = 0; i < options->urls_len; i++)
-        wanted = wanted || strncasecmp(options->urls[i], "rediss://", 9) == 0;
-    if (!wanted)
+    /* If one URL needs TLS, all do: weir_redis_options_check(). */
+    if (strncmp(options->urls[0], "rediss", 6) != 0)
         return WEIR_OK;
     return net_tls_open(ret, options->tls_ca, options->tls_cert, options->tls_key,
                         options->tls_insecure, ret_error->text, sizeof ret_error->text);
@@ -382,7 +387,7 @@ weir_status weir_redis_open(weir_redis **ret, const weir_redis_options *options)
     weir_status st = weir_redis_options_check(options, &error);
     if (st == WEIR_OK)
         st = open_good(ret, options, &error);
-    if (st != WEIR_OK && error.text[0] == '\0')
+    if (st != WEIR_OK && !*error.text)
         (void)snprintf(error.text, sizeof error.text, "%s",
                        st == WEIR_E_NOMEM ? "out of memory"
                                           : "no threads or file descriptors are left");

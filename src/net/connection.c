@@ -8,6 +8,8 @@
 
 #include "net/connection.h"
 
+#include "port/assert.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -47,10 +49,8 @@ static void count_memory(weir_connection *c)
 {
     size_t held = weir_buffer_memory(&c->in) + weir_buffer_memory(&c->out) + session_usage(c).bytes;
     port_counter *buffered = &c->loop->shared->buffered;
-    if (held > c->held)
-        port_add_relaxed(buffered, held - c->held);
-    else if (held < c->held)
-        port_sub_relaxed(buffered, c->held - held);
+    if (held != c->held)
+        port_add_relaxed(buffered, (uint64_t)held - c->held); /* modulo 2^64 */
     c->held = held;
 }
 
@@ -72,47 +72,45 @@ static void on_closed(uv_handle_t *handle)
     port_free(handle->data);
 }
 
-/* Removes the connection from its loop. Returns false if this was done before. */
-static bool unlink_from_loop(weir_connection *c)
+/* Does nothing if no reply is delayed. */
+static void stop_waiting(weir_connection *c)
+{
+    weir_wait_heap_remove(&c->loop->waits, &c->wait);
+    weir_loop_waits_changed(c->loop);
+}
+
+static void unlink_from_loop(weir_connection *c)
 {
     weir_loop *l = c->loop;
-    if (c->state == WEIR_CONNECTION_CLOSED)
-        return false;
+    WEIR_ASSERT(c->state != WEIR_CONNECTION_CLOSED && *c->link == c && l->connections_len > 0);
+    WEIR_ASSERT(!c->refused || l->refused_len > 0);
     weir_loop_not_woken(l, c);
     c->state = WEIR_CONNECTION_CLOSED;
     if (c->refused)
         l->refused_len--;
     else
         port_sub_relaxed(&l->shared->connected, 1);
-    if (c->wait.place != 0) {
-        weir_wait_heap_remove(&l->waits, &c->wait);
-        weir_loop_waits_changed(l);
-    }
+    stop_waiting(c);
     *c->link = c->next;
     if (c->next)
         c->next->link = c->link;
     l->connections_len--;
-    return true;
+}
+
+/*  reset  the client does not read: TCP RST discards the data in the send buffer. */
+static void close_connection(weir_connection *c, bool reset)
+{
+    unlink_from_loop(c);
+    bool is_tcp = c->uv.handle.type == UV_TCP;
+    if (!reset || !is_tcp || uv_tcp_close_reset(&c->uv.tcp, on_closed) != 0)
+        uv_close(&c->uv.handle, on_closed); /* also cancels a write in flight */
+    free_session(c);
+    weir_loop_left(c->loop);
 }
 
 void weir_connection_close(weir_connection *c)
 {
-    if (!unlink_from_loop(c))
-        return;
-    uv_close(&c->uv.handle, on_closed); /* also cancels a write in flight */
-    free_session(c);
-    weir_loop_left(c->loop);
-}
-
-/* Closes a connection whose client does not read. TCP RST discards the data in the send buffer. */
-static void reset(weir_connection *c)
-{
-    if (!unlink_from_loop(c))
-        return;
-    if (c->uv.handle.type != UV_TCP || uv_tcp_close_reset(&c->uv.tcp, on_closed) != 0)
-        uv_close(&c->uv.handle, on_closed); /* also cancels a write in flight */
-    free_session(c);
-    weir_loop_left(c->loop);
+    close_connection(c, false);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -204,12 +202,9 @@ static void overload(weir_connection *c, const char *what, bool waits)
     bool mid_reply = c->state == WEIR_CONNECTION_WRITE;
     port_bump_relaxed(&c->loop->stats.overloaded, 1);
     weir_shared_report(c->loop->shared, WEIR_EVENT_OVERLOADED, what);
-    if (c->wait.place != 0) {
-        weir_wait_heap_remove(&c->loop->waits, &c->wait);
-        weir_loop_waits_changed(c->loop);
-    }
+    stop_waiting(c);
     if (mid_reply)
-        reset(c);
+        close_connection(c, true);
     else if (waits)
         close_with(c, c->protocol->overload);
     else
@@ -221,7 +216,7 @@ static void time_out(weir_connection *c, const char *what)
     port_bump_relaxed(&c->loop->stats.timed_out, 1);
     weir_shared_report(c->loop->shared, WEIR_EVENT_TIMED_OUT, what);
     if (c->state == WEIR_CONNECTION_WRITE)
-        reset(c);
+        close_connection(c, true);
     else if (mid_request(c))
         close_with(c, c->protocol->timeout);
     else
@@ -234,6 +229,7 @@ static void time_out(weir_connection *c, const char *what)
 static bool keep_out(weir_connection *c)
 {
     weir_buffer *out = &c->loop->out;
+    WEIR_ASSERT(weir_buffer_len(&c->out) == 0);
     if (weir_buffer_memory(out) > OUT_KEPT) {
         weir_buffer_free(&c->out);
         weir_buffer all = *out;
@@ -263,6 +259,7 @@ static void on_written(uv_write_t *write, int status)
         weir_connection_close(c);
         return;
     }
+    WEIR_ASSERT(c->state == WEIR_CONNECTION_WRITE && !c->reading);
     port_bump_relaxed(&c->loop->stats.bytes_out, weir_buffer_len(&c->out));
     empty(&c->out, KEPT);
     resume(c);
@@ -307,6 +304,7 @@ static void hold_out(weir_connection *c, int64_t until_ns)
         overload(c, "closed a connection: out of memory for replies", true);
         return;
     }
+    WEIR_ASSERT(c->state == WEIR_CONNECTION_READ);
     c->state = WEIR_CONNECTION_WAIT;
     weir_wait_heap_add(&c->loop->waits, &c->wait, until_ns);
     weir_loop_waits_changed(c->loop);
@@ -314,8 +312,8 @@ static void hold_out(weir_connection *c, int64_t until_ns)
 
 void weir_connection_release(weir_connection *c)
 {
+    WEIR_ASSERT(c->state == WEIR_CONNECTION_WAIT && c->wait.place == 0);
     c->state = WEIR_CONNECTION_READ;
-    c->after = WEIR_SESSION_AGAIN;
     send_out(c, &c->out);
     if (c->state == WEIR_CONNECTION_READ) {
         empty(&c->out, KEPT);
@@ -327,16 +325,16 @@ void weir_connection_release(weir_connection *c)
 
 /* ---- answering ------------------------------------------------------------------------------- */
 
-/* Moves the rest of the input to the connection's buffer. */
+/* Moves the rest of the input to the connection's buffer. Without memory, in.failed stays set, and
+ * check_memory() closes the connection. */
 static void keep_in(weir_connection *c, weir_buffer *in)
 {
     if (in != &c->in) {
         size_t len = weir_buffer_len(in);
         weir_buffer_clear(&c->in);
         weir_buffer_append(&c->in, weir_buffer_data(in), len);
-        weir_buffer_clear(in);
     }
-    if (weir_buffer_len(&c->in) == 0)
+    if (weir_buffer_len(&c->in) == 0 && !c->in.failed)
         empty(&c->in, KEPT);
 }
 
@@ -349,6 +347,8 @@ static bool run(weir_connection *c, weir_buffer *in)
     bool answered = false, more = true;
     while (more) {
         size_t len = weir_buffer_len(in);
+        WEIR_ASSERT(c->in_session && c->state == WEIR_CONNECTION_READ);
+        WEIR_ASSERT(weir_buffer_len(&l->out) == 0);
         c->woken = false;
         weir_session_step step = c->protocol->run(c->session, in, &l->out, OUT_PAUSE, now_ns);
         bool consumed = weir_buffer_len(in) < len;
@@ -377,8 +377,7 @@ static void check_memory(weir_connection *c)
 {
     const weir_server_limits *limits = &c->loop->shared->limits;
     size_t before = c->held;
-    if (c->state >= WEIR_CONNECTION_LINGER)
-        return;
+    WEIR_ASSERT(c->state < WEIR_CONNECTION_LINGER);
     count_memory(c);
     if (c->in.failed)
         overload(c, "closed a connection: out of memory for requests", true);
@@ -395,10 +394,8 @@ static void check_memory(weir_connection *c)
 static void serve(weir_connection *c, weir_buffer *in, bool continued)
 {
     bool answered = run(c, in);
-    if (c->state == WEIR_CONNECTION_CLOSED || c->state == WEIR_CONNECTION_LINGER) {
-        weir_buffer_clear(&c->loop->in);
+    if (c->state == WEIR_CONNECTION_CLOSED || c->state == WEIR_CONNECTION_LINGER)
         return;
-    }
     keep_in(c, in);
     if (answered || !continued)
         c->begun_ms = uv_now(&c->loop->uv);
@@ -416,10 +413,8 @@ static void finish(weir_connection *c)
         bool continued = mid_request(c);
         weir_buffer *in = ready_to_read(c);
         ssize_t n = in ? recv(socket_of(c), weir_buffer_tail(in), READ_SIZE, MSG_DONTWAIT) : -1;
-        if (n <= 0) {
-            c->last_reads = LAST_READS_MAX;
+        if (n <= 0)
             break;
-        }
         port_bump_relaxed(&c->loop->stats.bytes_in, (uint64_t)n);
         c->idle_since_ms = uv_now(&c->loop->uv);
         weir_buffer_added(in, (size_t)n);
@@ -481,8 +476,7 @@ void weir_connection_wake(weir_connection *c)
 static void wake(void *ctx)
 {
     weir_connection *c = ctx;
-    if (!c->in_session)
-        return;
+    WEIR_ASSERT(c->in_session);
     c->woken = true;
     weir_loop_woken(c->loop, c);
 }
@@ -506,13 +500,11 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         weir_connection_close(c);
         return;
     }
-    if (n == 0)
-        return;
+    WEIR_ASSERT(c->reading && c->state != WEIR_CONNECTION_WRITE);
     port_bump_relaxed(&c->loop->stats.bytes_in, (uint64_t)n);
     weir_buffer_added(in, (size_t)n);
     c->idle_since_ms = uv_now(&c->loop->uv);
     if (c->state == WEIR_CONNECTION_LINGER) {
-        weir_buffer_clear(in);
         c->unsent += (size_t)n;
         if (c->unsent > LINGER_BYTES)
             weir_connection_close(c);
@@ -572,10 +564,9 @@ static bool open_socket(weir_connection *c, bool is_tcp, int fd)
 {
     uv_loop_t *uv = &c->loop->uv;
     int err = is_tcp ? uv_tcp_init(uv, &c->uv.tcp) : uv_pipe_init(uv, &c->uv.pipe, 0);
-    if (err != 0) /* does not happen: they allocate nothing */
-        return false;
-    err = is_tcp ? uv_tcp_open(&c->uv.tcp, fd) : uv_pipe_open(&c->uv.pipe, fd);
+    WEIR_ASSERT(err == 0); /* they allocate nothing */
     c->uv.handle.data = c;
+    err = is_tcp ? uv_tcp_open(&c->uv.tcp, fd) : uv_pipe_open(&c->uv.pipe, fd);
     return err == 0;
 }
 

@@ -67,7 +67,7 @@ void weir_connection_wake(weir_connection *c);
 /* The loop is stopping: answers what has arrived, and closes when the replies are sent. */
 void weir_connection_stop(weir_connection *c);
 
-/* Closes at once. It may be called again; the memory is freed later. */
+/* Closes at once. The memory is freed later. */
 void weir_connection_close(weir_connection *c);
 
 #endif

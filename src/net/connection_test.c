@@ -73,7 +73,7 @@ static void *send_lines(void *arg)
     char line[32];
     for (int i = 0; i < 100000; i++) {
         snprintf(line, sizeof line, "request %d\n", i);
-        say(*(int *)arg, line);
+        expect_in_thread(sent(*(int *)arg, line));
     }
     return NULL;
 }

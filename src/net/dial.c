@@ -8,6 +8,7 @@
 #include "net/dial.h"
 
 #include "net/lookup.h"
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <errno.h>
@@ -50,7 +51,6 @@ struct net_dialer {
     port_connection *connections;
     port_timer *timers;
     port_connection *dirty; /* connections with output to send */
-    uint8_t *scratch;       /* READ_SIZE bytes for encrypted input */
 };
 
 struct port_connection {
@@ -123,27 +123,26 @@ static void drop_socket(port_connection *c)
 {
     if (!c->poll)
         return;
-    c->poll->data = NULL;
     uv_close((uv_handle_t *)c->poll, free_handle);
     close(c->fd);
     c->poll = NULL;
-    c->watches_writes = false;
 }
 
 static void remove_dirty(port_connection *c)
 {
+    if (!c->is_dirty)
+        return;
     port_connection **link = &c->dialer->dirty;
-    while (c->is_dirty && *link != c)
+    while (*link != c) {
+        WEIR_ASSERT(*link);
         link = &(*link)->dirty_next;
-    if (c->is_dirty)
-        *link = c->dirty_next;
-    c->is_dirty = false;
+    }
+    *link = c->dirty_next;
 }
 
 static void close_connection(port_connection *c)
 {
-    if (c->stage == STAGE_CLOSED)
-        return;
+    WEIR_ASSERT(c->stage != STAGE_CLOSED && *c->link == c);
     c->stage = STAGE_CLOSED;
     remove_dirty(c);
     drop_socket(c);
@@ -169,12 +168,17 @@ static void end(port_connection *c, const char *why)
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 
+static void poll_socket(port_connection *c)
+{
+    uv_poll_start(c->poll, c->watches_writes ? UV_READABLE | UV_WRITABLE : UV_READABLE, on_socket);
+}
+
 static void watch(port_connection *c, bool writes)
 {
     if (writes == c->watches_writes)
         return;
     c->watches_writes = writes;
-    uv_poll_start(c->poll, writes ? UV_READABLE | UV_WRITABLE : UV_READABLE, on_socket);
+    poll_socket(c);
 }
 
 static void empty(weir_buffer *b)
@@ -188,10 +192,9 @@ static void empty(weir_buffer *b)
 /* Sends as much as the socket accepts. Returns false with errno if the connection is broken. */
 static bool push(port_connection *c, weir_buffer *b)
 {
+    WEIR_ASSERT(c->poll && c->stage >= STAGE_CONNECT && c->stage < STAGE_CLOSED);
     while (weir_buffer_len(b) > 0) {
         ssize_t n = send(c->fd, weir_buffer_data(b), weir_buffer_len(b), MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
         if (n < 0 && errno != EAGAIN)
             return false;
         watch(c, n < 0);
@@ -204,13 +207,13 @@ static bool push(port_connection *c, weir_buffer *b)
     return true;
 }
 
-/* Encrypts and sends as much as the socket accepts. */
+/* Encrypts and sends as much as the socket accepts. Does not loop while the server renegotiates. */
 static void flush_tls(port_connection *c)
 {
     char why[WHY_MAX];
-    size_t before = 0;
+    size_t before;
     do {
-        before = weir_buffer_len(&c->out);
+        before = weir_buffer_len(&c->out) + weir_buffer_len(&c->wire);
         if (net_tls_session_run(c->tls_session, &c->in, &c->out, &c->wire, why, sizeof why) ==
             NET_TLS_CLOSED) {
             end(c, why);
@@ -228,13 +231,11 @@ static void flush_tls(port_connection *c)
 
 static void flush(port_connection *c)
 {
-    if (c->out.failed || c->wire.failed)
+    if (c->out.failed)
         end(c, "more than 64 MiB of output are unsent, or memory is exhausted");
-    else if (c->stage != STAGE_ESTABLISHED)
-        return;
     else if (c->tls_session)
         flush_tls(c);
-    else if (!push(c, &c->out))
+    else if (c->stage == STAGE_ESTABLISHED && !push(c, &c->out))
         end(c, error_text(errno));
 }
 
@@ -243,6 +244,7 @@ static void flush_all(net_dialer *d)
     if (d->options.before_send)
         d->options.before_send(d->options.before_send_ctx);
     for (port_connection *c; (c = d->dirty);) {
+        WEIR_ASSERT(c->is_dirty && c->stage != STAGE_CLOSED);
         d->dirty = c->dirty_next;
         c->is_dirty = false;
         flush(c);
@@ -266,7 +268,8 @@ static weir_buffer *out(port_connection *c)
 
 static void send_soon(port_connection *c)
 {
-    if (c->is_dirty || c->stage == STAGE_CLOSED)
+    WEIR_ASSERT(c->stage != STAGE_CLOSED);
+    if (c->is_dirty)
         return;
     c->is_dirty = true;
     c->dirty_next = c->dialer->dirty;
@@ -279,16 +282,15 @@ static void deliver(port_connection *c)
 {
     if (weir_buffer_len(&c->in) > 0)
         c->events.received(c->ctx, &c->in, now_of(c->dialer));
-    if (c->stage != STAGE_CLOSED && weir_buffer_len(&c->in) == 0)
+    if (weir_buffer_len(&c->in) == 0)
         empty(&c->in);
 }
 
 static void become_established(port_connection *c)
 {
+    WEIR_ASSERT(c->stage == (c->tls ? STAGE_HANDSHAKE : STAGE_CONNECT));
     c->stage = STAGE_ESTABLISHED;
     uv_timer_stop(&c->timer);
-    uv_freeaddrinfo(c->found);
-    c->found = NULL;
     send_soon(c);
     c->events.connected(c->ctx, now_of(c->dialer));
 }
@@ -310,26 +312,20 @@ static void run_tls(port_connection *c)
         end(c, why);
     else if (!sent)
         end(c, "the connection was reset");
-    else if (c->in.failed)
-        end(c, "more than 64 MiB of input are unread, or memory is exhausted");
 }
 
 /* Reads once. Returns false if there is nothing more to read now or the connection is closed. */
 static bool read_some(port_connection *c)
 {
-    uint8_t *to = c->dialer->scratch;
-    if (!c->tls_session) {
-        if (!weir_buffer_reserve(&c->in, READ_SIZE)) {
-            end(c, "more than 64 MiB of input are unread, or memory is exhausted");
-            return false;
-        }
-        to = weir_buffer_tail(&c->in);
-    }
-    ssize_t n = recv(c->fd, to, READ_SIZE, 0);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    if (!weir_buffer_reserve(&c->in, READ_SIZE)) {
+        end(c, "more than 64 MiB of input are unread, or memory is exhausted");
         return false;
+    }
+    uint8_t *to = weir_buffer_tail(&c->in);
+    ssize_t n = recv(c->fd, to, READ_SIZE, 0);
     if (n <= 0) {
-        end(c, n < 0 ? error_text(errno) : "the server closed the connection");
+        if (n == 0 || errno != EAGAIN)
+            end(c, n < 0 ? error_text(errno) : "the server closed the connection");
         return false;
     }
     if (!c->tls_session) {
@@ -356,7 +352,7 @@ static void set_time(port_connection *c);
 
 static int socket_error(const port_connection *c)
 {
-    int err = 0;
+    int err;
     socklen_t len = sizeof err;
     return getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &len) == 0 ? err : errno;
 }
@@ -364,13 +360,11 @@ static int socket_error(const port_connection *c)
 static void connected(port_connection *c)
 {
     int on = 1, idle = KEEPALIVE_S;
-    if (c->at->ai_family != AF_UNIX) { /* the connection works without them, too */
-        (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        (void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-        (void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    }
-    c->watches_writes = true; /* on_socket() was waiting for connect() */
-    watch(c, false);
+    /* The connection works without them, too, and a Unix socket does not have them. */
+    (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    poll_socket(c);
     if (!c->tls) {
         become_established(c);
         return;
@@ -384,55 +378,54 @@ static void connected(port_connection *c)
         run_tls(c);
 }
 
+static void on_connectable(uv_poll_t *poll, int status, int events)
+{
+    (void)status; /* the socket has the error */
+    (void)events;
+    port_connection *c = poll->data;
+    int err = socket_error(c);
+    if (err != 0)
+        try_next(c, error_text(err));
+    else
+        connected(c);
+}
+
 static void on_socket(uv_poll_t *poll, int status, int events)
 {
     port_connection *c = poll->data;
-    if (!c)
-        return;
-    if (c->stage == STAGE_CONNECT) {
-        int err = socket_error(c);
-        if (err != 0)
-            try_next(c, error_text(err));
-        else if (status < 0)
-            try_next(c, uv_strerror(status));
-        else
-            connected(c);
-        return;
-    }
     if (status < 0 || (events & UV_READABLE))
         read_all(c);
     if (c->stage == STAGE_CLOSED)
         return;
     if (status < 0)
-        end(c, "the connection was reset"); /* and all input has been read */
-    else if (events & UV_WRITABLE)
-        c->stage == STAGE_HANDSHAKE ? run_tls(c) : flush(c);
+        poll_socket(c); /* libuv has stopped. Reading reports the error after the unread input */
+    else if (!c->is_dirty && weir_buffer_len(&c->out) + weir_buffer_len(&c->wire) > 0)
+        flush(c); /* no event need follow: run_tls() may have sent all of `wire` */
 }
 
-static bool open_socket(port_connection *c)
+/* Begins to connect to c->at. Returns NULL, or why that failed at once. */
+static const char *open_socket(port_connection *c)
 {
     const struct addrinfo *a = c->at;
     int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return false;
+        return error_text(errno);
     uv_poll_t *poll = port_zalloc(1, sizeof *poll);
     if (!poll || uv_poll_init(c->dialer->options.uv, poll, fd) != 0) {
         port_free(poll);
         close(fd);
-        errno = ENOMEM;
-        return false;
+        return error_text(ENOMEM);
     }
     c->fd = fd;
     c->poll = poll;
     poll->data = c;
     if (connect(fd, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) {
-        int err = errno;
+        const char *why = error_text(errno);
         drop_socket(c);
-        errno = err;
-        return false;
+        return why;
     }
-    uv_poll_start(poll, UV_WRITABLE, on_socket);
-    return true;
+    uv_poll_start(poll, UV_WRITABLE, on_connectable);
+    return NULL;
 }
 
 static void on_time(uv_timer_t *timer);
@@ -450,14 +443,16 @@ static void set_time(port_connection *c)
 /* Tries c->at and, if that fails at once, the addresses after it. */
 static void try_from(port_connection *c, const char *why)
 {
+    WEIR_ASSERT(!c->poll && !c->lookup);
     c->stage = STAGE_CONNECT;
     for (; c->at; c->at = c->at->ai_next) {
         c->tried++;
-        if (open_socket(c)) {
+        const char *failed = open_socket(c);
+        if (!failed) {
             set_time(c);
             return;
         }
-        why = error_text(errno);
+        why = failed;
     }
     char text[WHY_MAX];
     snprintf(text, sizeof text, "%s (tried %d addresses)", why, c->tried);
@@ -625,6 +620,7 @@ static void free_timer(port_timer *a)
 {
     if (!a)
         return;
+    WEIR_ASSERT(*a->link == a);
     *a->link = a->next;
     if (a->next)
         a->next->link = a->link;
@@ -642,7 +638,7 @@ weir_status net_dialer_open(net_dialer **ret, const net_dialer_options *options)
 {
     static const port_dialer_calls calls = {connect_to, out,       send_soon,  close_connection,
                                             new_timer,  set_timer, free_timer, now};
-    net_dialer *d = port_zalloc(1, sizeof *d + READ_SIZE);
+    net_dialer *d = port_zalloc(1, sizeof *d);
     if (!d)
         return WEIR_E_NOMEM;
     d->resolver = net_resolver_new(options->uv);
@@ -652,7 +648,6 @@ weir_status net_dialer_open(net_dialer **ret, const net_dialer_options *options)
     }
     d->port.calls = &calls;
     d->options = *options;
-    d->scratch = (uint8_t *)(d + 1);
     d->handles = 2;
     uv_prepare_init(options->uv, &d->prepare);
     uv_check_init(options->uv, &d->check);

@@ -1,266 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Connections over real sockets, including a TLS server in the test. A wrapper counts the calls of
- * send(); see meson.build. */
+/* Connections over real sockets, and timers. */
 
-#include "net/dial.h"
+#include "net/dial_kit_test.h"
 
-#include "port/port.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "net/tls_kit_test.h"
-
-enum { PATIENCE_MS = 30000, BEAT_MS = 20, BIG = 8 << 20 };
-
-static const int64_t ms_ns = 1000000;
-
-/* ---- counted calls of send() ----------------------------------------------------------------- */
-
-ssize_t __real_send(int fd, const void *buf, size_t len, int flags);
-ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
-
-static int sends;
-
-ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags)
-{
-    sends++;
-    return __real_send(fd, buf, len, flags);
-}
-
-/* ---- a loop with a dialer -------------------------------------------------------------------- */
-
-typedef struct fixture {
-    uv_loop_t uv;
-    uv_timer_t patience;
-    int beats;
-    net_dialer *dialer;
-    port_dialer *port;
-    int64_t now_ns;
-    bool real_time;
-    void (*before_send)(struct fixture *f);
-    port_connection *late_connection;
-    char dir[64];
-} fixture;
-
-static int64_t on_now(void *ctx)
-{
-    const fixture *f = ctx;
-    return f->real_time ? port_steady_ns() : f->now_ns;
-}
-
-static void on_before_send(void *ctx)
-{
-    fixture *f = ctx;
-    if (f->before_send)
-        f->before_send(f);
-}
-
-/* Also ends a UV_RUN_ONCE when the awaited event has happened already. */
-static void on_beat(uv_timer_t *timer)
-{
-    fixture *f = timer->data;
-    if (++f->beats > PATIENCE_MS / BEAT_MS)
-        fail_msg("nothing more happens");
-}
-
-static int setup(void **state)
-{
-    fixture *f = calloc(1, sizeof *f);
-    assert_non_null(f);
-    f->real_time = true;
-    assert_int_equal(uv_loop_init(&f->uv), 0);
-    uv_timer_init(&f->uv, &f->patience);
-    f->patience.data = f;
-    const net_dialer_options options = {&f->uv, f, on_now, on_before_send, f};
-    assert_int_equal(net_dialer_open(&f->dialer, &options), WEIR_OK);
-    f->port = net_dialer_port(f->dialer);
-    strcpy(f->dir, "/tmp/weir-dial-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    fixture *f = *state;
-    char command[128];
-    net_dialer_close(f->dialer);
-    uv_close((uv_handle_t *)&f->patience, NULL);
-    uv_run(&f->uv, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&f->uv), 0); /* all memory was freed */
-    snprintf(command, sizeof command, "rm -r %s", f->dir);
-    assert_int_equal(system(command), 0);
-    free(f);
-    return 0;
-}
-
-/* Runs the loop until *what is at least `least`. */
-static void run_until(fixture *f, const int *what, int least)
-{
-    uv_update_time(&f->uv);
-    f->beats = 0;
-    uv_timer_start(&f->patience, on_beat, BEAT_MS, BEAT_MS);
-    while (*what < least)
-        uv_run(&f->uv, UV_RUN_ONCE);
-    uv_timer_stop(&f->patience);
-}
-
-/* Runs the loop until no event is ready. */
-static void run_idle(fixture *f)
-{
-    for (int i = 0; i < 5; i++)
-        uv_run(&f->uv, UV_RUN_NOWAIT);
-}
-
-/* ---- clients with a connection --------------------------------------------------------------- */
-
-typedef struct caller {
-    fixture *f;
-    port_connection *connection;
-    int ups, downs, calls; /* calls of received() */
-    int received;          /* bytes received, including unread ones */
-    size_t leaves;         /* leaves so many bytes unread ... */
-    bool closes_when_up, closes_when_received;
-    char text[64]; /* the first bytes received */
-    char why[256];
-} caller;
-
-static void on_up(void *ctx, int64_t now_ns)
-{
-    caller *c = ctx;
-    assert_int_equal(c->downs, 0);
-    assert_true(now_ns > 0);
-    c->ups++;
-    if (c->closes_when_up)
-        c->f->port->calls->close(c->connection);
-}
-
-static void on_received(void *ctx, weir_buffer *in, int64_t now_ns)
-{
-    caller *c = ctx;
-    size_t len = weir_buffer_len(in);
-    assert_int_equal(c->ups, 1);
-    assert_int_equal(c->downs, 0);
-    assert_true(len > 0 && now_ns > 0);
-    c->calls++;
-    if (c->received == 0)
-        snprintf(c->text, sizeof c->text, "%.*s", (int)(len < 60 ? len : 60),
-                 (const char *)weir_buffer_data(in));
-    c->received += (int)len;
-    if (c->closes_when_received) {
-        c->f->port->calls->close(c->connection);
-        return;
-    }
-    weir_buffer_consume(in, len > c->leaves ? len - c->leaves : 0);
-    c->received -= (int)weir_buffer_len(in);
-}
-
-static void on_down(void *ctx, const char *why, int64_t now_ns)
-{
-    caller *c = ctx;
-    assert_true(now_ns > 0);
-    c->downs++;
-    snprintf(c->why, sizeof c->why, "%s", why);
-}
-
-static void call(fixture *f, caller *c, const port_endpoint *to)
-{
-    static const port_connection_events events = {on_up, on_received, on_down};
-    c->f = f;
-    c->connection = f->port->calls->connect(f->port, to, &events, c);
-    assert_non_null(c->connection);
-    assert_int_equal(c->ups + c->downs, 0);
-}
-
-static void say(caller *c, const void *bytes, size_t len)
-{
-    weir_buffer_append(c->f->port->calls->out(c->connection), bytes, len);
-    c->f->port->calls->send(c->connection);
-}
-
-static void say_text(caller *c, const char *text)
-{
-    say(c, text, strlen(text));
-}
-
-/* ---- callbacks ------------------------------------------------------------------------------- */
-
-static int listen_tcp(uint16_t *ret_port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(listen(fd, 8), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-    *ret_port = ntohs(a.sin_port);
-    return fd;
-}
-
-static int accept_one(int listener)
-{
-    struct pollfd p = {.fd = listener, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
-    int fd = accept(listener, NULL, NULL);
-    assert_true(fd >= 0);
-    return fd;
-}
-
-static void expect_bytes(int fd, const char *text)
-{
-    char got[128] = {0};
-    size_t len = 0;
-    while (len < strlen(text)) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
-        ssize_t n = recv(fd, got + len, strlen(text) - len, 0);
-        assert_true(n > 0);
-        len += (size_t)n;
-    }
-    assert_string_equal(got, text);
-}
-
-static void reply(int fd, const char *text)
-{
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-}
-
-/* An established connection, and the server's end of it. */
-static int connect_tcp(fixture *f, caller *c)
-{
-    uint16_t port;
-    int listener = listen_tcp(&port);
-    call(f, c, &(port_endpoint){.host = "127.0.0.1", .port = port});
-    run_until(f, &c->ups, 1);
-    int fd = accept_one(listener);
-    close(listener);
-    return fd;
-}
+#include <fcntl.h>
 
 /* ---- connections ----------------------------------------------------------------------------- */
+
+static int open_descriptors(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
 
 static void test_connection(void **state)
 {
     fixture *f = *state;
     caller c = {.leaves = 2};
-    int fd = connect_tcp(f, &c);
+    int descriptors = open_descriptors(), fd = connect_tcp(f, &c);
     say_text(&c, "one ");
     say_text(&c, "two");
     run_idle(f);
@@ -281,6 +41,7 @@ static void test_connection(void **state)
     assert_string_equal(c.why, "the server closed the connection");
     run_idle(f);
     assert_int_equal(c.downs, 1);
+    assert_int_equal(open_descriptors(), descriptors);
 }
 
 /* A host name of this machine, for which [::1] may be tried first. Without /etc/hosts the lookup
@@ -317,19 +78,23 @@ static void test_refused(void **state)
     fixture *f = *state;
     uint16_t port;
     close(listen_tcp(&port)); /* almost certainly free */
-    caller c = {0}, d = {0}, e = {0}, g = {0};
-    char name[200] = {0}, path[150];
+    caller c = {0}, d = {0}, e = {0}, g = {0}, ip6 = {0};
+    char name[200] = {0}, path[109] = {0}, nowhere[108] = {0};
     memset(name, 'x', sizeof name - 1); /* this label of the name is too long */
-    memset(path, '/', sizeof path);
-    path[sizeof path - 1] = '\0';
+    memset(path, '/', sizeof path - 1);
+    memset(nowhere, '/', sizeof nowhere - 1);
+    memcpy(nowhere, "/nowhere", 8);
     call(f, &c, &(port_endpoint){.host = "127.0.0.1", .port = port});
     call(f, &d, &(port_endpoint){.host = name, .port = port});
     call(f, &e, &(port_endpoint){.host = path});
-    call(f, &g, &(port_endpoint){.host = "/nowhere/at/all.sock"});
+    call(f, &g, &(port_endpoint){.host = nowhere});
+    call(f, &ip6, &(port_endpoint){.host = "::1", .port = port});
     run_until(f, &c.downs, 1);
     run_until(f, &d.downs, 1);
     run_until(f, &e.downs, 1);
     run_until(f, &g.downs, 1);
+    run_until(f, &ip6.downs, 1);
+    assert_string_equal(ip6.why, "connection refused");
     assert_string_equal(c.why, "connection refused");
     assert_string_equal(e.why, "the socket path has more than 107 bytes");
     assert_string_equal(g.why, "no such file or directory");
@@ -426,6 +191,38 @@ static void test_much_data(void **state)
     run_until(f, &c.downs, 1);
 }
 
+/* Large buffers are freed once they are empty. */
+static void test_buffers_shrink(void **state)
+{
+    fixture *f = *state;
+    caller c = {.leaves = BIG - 1};
+    int fd = connect_tcp(f, &c), got = 0;
+    static uint8_t bytes[BIG];
+    say(&c, bytes, BIG);
+    while (got < BIG) {
+        ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        got += n > 0 ? (int)n : 0;
+        uv_run(&f->uv, UV_RUN_NOWAIT);
+    }
+    assert_true(weir_buffer_memory(f->port->calls->out(c.connection)) <= 256 << 10);
+    for (size_t sent = 0; sent < BIG;) {
+        ssize_t n = send(fd, bytes, BIG - sent, MSG_DONTWAIT);
+        sent += n > 0 ? (size_t)n : 0;
+        uv_run(&f->uv, UV_RUN_NOWAIT);
+    }
+    while (c.memory < BIG)
+        uv_run(&f->uv, UV_RUN_ONCE);
+    c.leaves = 0;
+    int calls = c.calls;
+    reply(fd, "x"); /* everything is read */
+    run_until(f, &c.calls, calls + 1);
+    reply(fd, "y");
+    run_until(f, &c.calls, calls + 2);
+    assert_true(c.memory <= 256 << 10);
+    close(fd);
+    run_until(f, &c.downs, 1);
+}
+
 static void test_buffer_limit(void **state)
 {
     fixture *f = *state;
@@ -437,6 +234,96 @@ static void test_buffer_limit(void **state)
     run_until(f, &c.downs, 1);
     assert_string_equal(c.why, "more than 64 MiB of output are unsent, or memory is exhausted");
     free(bytes);
+    close(fd);
+}
+
+/* The client's end of a connection. */
+static int other_end(int fd)
+{
+    struct sockaddr_in peer, own;
+    socklen_t len = sizeof peer;
+    assert_int_equal(getpeername(fd, (struct sockaddr *)&peer, &len), 0);
+    for (int i = 0; i < 256; i++) {
+        len = sizeof own;
+        if (getsockname(i, (struct sockaddr *)&own, &len) == 0 && own.sin_port == peer.sin_port)
+            return i;
+    }
+    fail_msg("no client");
+    return -1;
+}
+
+static int option(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t len = sizeof value;
+    assert_int_equal(getsockopt(fd, level, name, &value, &len), 0);
+    return value;
+}
+
+static void test_socket_options(void **state)
+{
+    fixture *f = *state;
+    caller c = {0};
+    int fd = connect_tcp(f, &c), client = other_end(fd);
+    assert_true(option(client, IPPROTO_TCP, TCP_NODELAY));
+    assert_true(option(client, SOL_SOCKET, SO_KEEPALIVE));
+    assert_int_equal(option(client, IPPROTO_TCP, TCP_KEEPIDLE), 30);
+    close(fd);
+    run_until(f, &c.downs, 1);
+}
+
+/* A connection with much input reads four times. Then the others are served. */
+static void test_reads_are_bounded(void **state)
+{
+    enum { READ = 64 << 10 };
+    fixture *f = *state;
+    caller c = {0};
+    int fd = connect_tcp(f, &c);
+    run_idle(f);
+    recvs = polls = 0;
+    reply(fd, "x");
+    run_until(f, &c.received, 1);
+    assert_int_equal(recvs, 1);
+    say_text(&c, "x");
+    run_idle(f);
+    assert_int_equal(polls, 0); /* reading and sending change nothing that is polled for */
+    reply(fd, "y");
+    full_recvs = 6;
+    uv_run(&f->uv, UV_RUN_NOWAIT);
+    assert_int_equal(recvs, 1 + 4);
+    run_until(f, &c.received, 1 + 6 * READ + 1);
+    assert_int_equal(c.received, 1 + 6 * READ + 1);
+    close(fd);
+    run_until(f, &c.downs, 1);
+}
+
+/* All input is read before a reset is reported. */
+static void test_reset(void **state)
+{
+    enum { READ = 64 << 10 };
+    fixture *f = *state;
+    caller c = {0};
+    int fd = connect_tcp(f, &c);
+    run_idle(f);
+    full_recvs = 6;
+    const struct linger at_once = {.l_onoff = 1};
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    close(fd);
+    run_until(f, &c.downs, 1);
+    assert_int_equal(c.received, 6 * READ);
+    assert_string_equal(c.why, "connection reset by peer");
+}
+
+static void test_send_error(void **state)
+{
+    fixture *f = *state;
+    caller c = {0};
+    int fd = connect_tcp(f, &c);
+    run_idle(f);
+    send_errno = EPIPE;
+    say_text(&c, "lost");
+    run_until(f, &c.downs, 1);
+    assert_string_equal(c.why, "broken pipe");
     close(fd);
 }
 
@@ -504,6 +391,28 @@ static void test_one_send_per_iteration(void **state)
     run_idle(f);
     close(fd);
     run_until(f, &c.downs, 1);
+}
+
+/* Closing connections, with and without unsent output, does not lose the output of others. */
+static void test_close_keeps_the_output_of_others(void **state)
+{
+    fixture *f = *state;
+    caller c[4] = {{0}};
+    int fds[4];
+    for (int i = 0; i < 4; i++)
+        fds[i] = connect_tcp(f, &c[i]);
+    run_idle(f);
+    for (int i = 0; i < 3; i++)
+        say_text(&c[i], "output");
+    f->port->calls->close(c[1].connection); /* with output, in the middle of the list */
+    f->port->calls->close(c[3].connection); /* without output */
+    run_idle(f);
+    expect_bytes(fds[0], "output");
+    expect_bytes(fds[2], "output");
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    run_until(f, &c[0].downs, 1);
+    run_until(f, &c[2].downs, 1);
 }
 
 /* ---- timers ---------------------------------------------------------------------------------- */
@@ -584,197 +493,6 @@ static void test_timer_uses_dialer_clock(void **state)
     assert_int_equal(b.rings, 1);
 }
 
-/* ---- TLS ------------------------------------------------------------------------------------- */
-
-typedef struct files {
-    authority ours, other;
-    char ca[96], other_ca[96], server[96], client[96], stranger[96], bad[96];
-} files;
-
-static void make_files(const fixture *f, files *k)
-{
-    snprintf(k->ca, sizeof k->ca, "%s/ca.pem", f->dir);
-    snprintf(k->other_ca, sizeof k->other_ca, "%s/other.pem", f->dir);
-    snprintf(k->server, sizeof k->server, "%s/server.pem", f->dir);
-    snprintf(k->client, sizeof k->client, "%s/client.pem", f->dir);
-    snprintf(k->stranger, sizeof k->stranger, "%s/stranger.pem", f->dir);
-    snprintf(k->bad, sizeof k->bad, "%s/bad.pem", f->dir);
-    k->ours = make_authority(k->ca);
-    k->other = make_authority(k->other_ca);
-    make_pair(&k->ours, "DNS:redis.test,IP:127.0.0.1", k->server);
-    make_pair(&k->ours, "DNS:client.test", k->client);
-    make_pair(&k->other, "DNS:redis.test", k->stranger);
-    FILE *file = fopen(k->bad, "w");
-    fputs("no certificate\n", file);
-    fclose(file);
-}
-
-static void free_files(files *k)
-{
-    free_authority(&k->ours);
-    free_authority(&k->other);
-}
-
-static port_tls *open_tls(const char *ca, const char *pair, bool insecure)
-{
-    port_tls *tls = NULL;
-    char error[256] = "";
-    weir_status st = net_tls_open(&tls, ca, pair, pair, insecure, error, sizeof error);
-    assert_string_equal(error, "");
-    assert_int_equal(st, WEIR_OK);
-    return tls;
-}
-
-static void test_tls(void **state)
-{
-    fixture *f = *state;
-    files k;
-    uint16_t port;
-    tls_server server;
-    make_files(f, &k);
-    tls_start(&server, listen_tcp(&port), k.server, NULL);
-    port_tls *tls = open_tls(k.ca, NULL, false);
-    caller c = {.leaves = 1};
-    call(f, &c, &(port_endpoint){.host = "127.0.0.1", .port = port, .tls = tls});
-    say_text(&c, "early bird");
-    run_until(f, &c.received, 9);
-    assert_string_equal(c.text, "early bird");
-    c.leaves = 0;
-    c.received = 0;
-    uint8_t *bytes = calloc(1, BIG);
-    say(&c, bytes, BIG);
-    run_until(f, &c.received, BIG + 1);
-    f->port->calls->close(c.connection);
-    free(bytes);
-
-    caller named = {0};
-    call(f, &named,
-         &(port_endpoint){.host = "127.0.0.1", .port = port, .tls = tls, .tls_name = "redis.test"});
-    run_until(f, &named.ups, 1);
-    say_text(&named, "hello");
-    run_until(f, &named.received, 5);
-    f->port->calls->close(named.connection);
-    tls_stop(&server);
-    net_tls_close(tls);
-    free_files(&k);
-}
-
-/* Returns why a connection is not established, or closes soon after. */
-static void expect_down(fixture *f, const port_endpoint *to, const char *why)
-{
-    caller c = {0};
-    call(f, &c, to);
-    run_until(f, &c.downs, 1);
-    if (!strstr(c.why, why))
-        print_error("%s\n", c.why);
-    assert_non_null(strstr(c.why, why));
-}
-
-static void test_tls_verification(void **state)
-{
-    fixture *f = *state;
-    files k;
-    uint16_t port, port_of_stranger, plain;
-    tls_server server, stranger;
-    make_files(f, &k);
-    tls_start(&server, listen_tcp(&port), k.server, NULL);
-    tls_start(&stranger, listen_tcp(&port_of_stranger), k.stranger, NULL);
-    int listener = listen_tcp(&plain);
-    port_tls *tls = open_tls(k.ca, NULL, false), *any = open_tls(NULL, NULL, true);
-    port_endpoint to = {.host = "127.0.0.1", .port = port, .tls = tls, .tls_name = "other.test"};
-    expect_down(f, &to, "TLS: the server's certificate is not valid for \"other.test\"");
-    to.tls_name = "127.0.0.2";
-    expect_down(f, &to, "TLS: the server's certificate is not valid for \"127.0.0.2\"");
-    to.port = port_of_stranger;
-    to.tls_name = "redis.test";
-    expect_down(f, &to, "TLS: the server's certificate is not trusted: ");
-
-    caller c = {0};
-    to.tls = any;
-    to.tls_name = "other-name.test";
-    call(f, &c, &to);
-    run_until(f, &c.ups, 1);
-    f->port->calls->close(c.connection);
-
-    caller d = {0};
-    to.port = plain;
-    call(f, &d, &to);
-    while (uv_run(&f->uv, UV_RUN_NOWAIT) && d.calls == 0) {
-        struct pollfd p = {.fd = listener, .events = POLLIN};
-        if (poll(&p, 1, 1) == 1)
-            break;
-    }
-    int fd = accept_one(listener);
-    reply(fd, "-ERR what is that\r\n");
-    run_until(f, &d.downs, 1);
-    assert_string_equal(d.why, "TLS: the server does not speak TLS");
-    close(fd);
-    close(listener);
-    tls_stop(&server);
-    tls_stop(&stranger);
-    net_tls_close(tls);
-    net_tls_close(any);
-    free_files(&k);
-}
-
-static void test_tls_client_certificate(void **state)
-{
-    fixture *f = *state;
-    files k;
-    uint16_t port;
-    tls_server server;
-    make_files(f, &k);
-    tls_start(&server, listen_tcp(&port), k.server, k.ca);
-    port_tls *no_client = open_tls(k.ca, NULL, false), *one = open_tls(k.ca, k.client, false);
-    port_endpoint to = {.host = "127.0.0.1", .port = port, .tls = no_client};
-    expect_down(f, &to, "certificate required");
-    to.tls = one;
-    caller c = {0};
-    call(f, &c, &to);
-    say_text(&c, "it is me");
-    run_until(f, &c.received, 8);
-    f->port->calls->close(c.connection);
-    tls_stop(&server);
-    net_tls_close(no_client);
-    net_tls_close(one);
-    free_files(&k);
-}
-
-static void test_tls_files(void **state)
-{
-    fixture *f = *state;
-    files k;
-    port_tls *tls = NULL;
-    char error[256], nowhere[96];
-    make_files(f, &k);
-    snprintf(nowhere, sizeof nowhere, "%s/nowhere.pem", f->dir);
-    const struct {
-        const char *ca, *cert, *key, *error;
-    } bad[] = {
-        {nowhere, NULL, NULL, "cannot load the trusted certificates %s/nowhere.pem: No such file"},
-        {k.bad, NULL, NULL,
-         "cannot load the trusted certificates %s/bad.pem: no certificate or crl found"},
-        {k.ca, nowhere, k.client, "cannot load the certificate %s/nowhere.pem: No such file"},
-        {k.ca, k.bad, k.client, "cannot load the certificate %s/bad.pem: no start line"},
-        {k.ca, k.client, k.bad, "cannot load the private key %s/bad.pem: "},
-        {k.ca, k.client, k.server,
-         "cannot load the private key %s/server.pem: key values mismatch"},
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        char expected[256];
-        snprintf(expected, sizeof expected, bad[i].error, f->dir);
-        error[0] = '\0';
-        assert_int_equal(
-            net_tls_open(&tls, bad[i].ca, bad[i].cert, bad[i].key, false, error, sizeof error),
-            WEIR_E_IO);
-        if (strncmp(error, expected, strlen(expected)) != 0)
-            print_error("%s\n", error);
-        assert_int_equal(strncmp(error, expected, strlen(expected)), 0);
-    }
-    assert_null(tls);
-    free_files(&k);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -784,14 +502,16 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_socket_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_close, setup, teardown),
         cmocka_unit_test_setup_teardown(test_much_data, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_buffers_shrink, setup, teardown),
         cmocka_unit_test_setup_teardown(test_buffer_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_socket_options, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reads_are_bounded, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_reset, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_send_error, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_send_per_iteration, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_close_keeps_the_output_of_others, setup, teardown),
         cmocka_unit_test_setup_teardown(test_timers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_timer_uses_dialer_clock, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_tls, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_tls_verification, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_tls_client_certificate, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_tls_files, setup, teardown),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
  * with blocking sockets and a generous timeout. */
 
 #include "net/server.h"
+#include "port/atomic.h"
 #include "port/port.h"
 
 #include <setjmp.h>
@@ -30,6 +31,23 @@ enum { PATIENCE_S = 30, LOOPS_MAX = 4, ORDER_MAX = 64 };
 
 static const int64_t ms_ns = 1000000, s_ns = 1000000000;
 
+static inline void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* cmocka's assertions work only in the thread of the test. The other threads count what is wrong,
+ * and stop() asserts that nothing was. */
+static port_counter wrong_in_threads;
+
+static inline void expect_in_thread(bool good)
+{
+    port_add_relaxed(&wrong_in_threads, !good);
+}
+
 /* ---- the protocol ---------------------------------------------------------------------------- */
 
 /* The context of a loop. */
@@ -37,7 +55,8 @@ typedef struct loop_context {
     int id;
     int order[ORDER_MAX]; /* the names of delayed replies, in the order of sending */
     int order_len;
-    int open; /* open sessions */
+    int open;  /* open sessions */
+    int begun; /* times that the loop has begun */
 } loop_context;
 
 typedef struct line_session {
@@ -104,7 +123,7 @@ static inline weir_session_step line_run(void *session, weir_buffer *in, weir_bu
                                          size_t out_pause, int64_t now_ns)
 {
     line_session *s = session;
-    assert_int_equal(weir_buffer_len(out), 0);
+    expect_in_thread(weir_buffer_len(out) == 0);
     if (s->waits_as >= 0 && s->context->order_len < ORDER_MAX)
         s->context->order[s->context->order_len++] = s->waits_as;
     s->waits_as = -1;
@@ -145,10 +164,11 @@ typedef struct fixture {
     weir_server *server;
     pthread_t thread;
     bool running;
-    int events[2];   /* a pipe: the first letter of each event */
-    int unreadable;  /* so many reloads fail before one succeeds */
-    int reloaded[2]; /* a pipe: the first letter of each reason */
-    int ended[2];    /* a pipe: a byte when the server has ended */
+    int events[2];      /* a pipe: the first letter of each event */
+    char stopping[128]; /* the text of that event */
+    int unreadable;     /* so many reloads fail before one succeeds */
+    int reloaded[2];    /* a pipe: the first letter of each reason */
+    int ended[2];       /* a pipe: a byte when the server has ended */
     char dir[64];
     char error[256];
 } fixture;
@@ -156,14 +176,15 @@ typedef struct fixture {
 static inline void on_say(void *ctx, const char *event, const char *text)
 {
     fixture *f = ctx;
-    assert_true(text[0] != '\0');
-    assert_int_equal(write(f->events[1], event, 1), 1);
+    if (strcmp(event, "stopping") == 0)
+        snprintf(f->stopping, sizeof f->stopping, "%s", text);
+    expect_in_thread(text[0] != '\0' && write(f->events[1], event, 1) == 1);
 }
 
 static inline bool on_reload(void *ctx, const char *why)
 {
     fixture *f = ctx;
-    assert_int_equal(write(f->reloaded[1], why, 1), 1);
+    expect_in_thread(write(f->reloaded[1], why, 1) == 1);
     return !f->unreadable || --f->unreadable == 0;
 }
 
@@ -216,7 +237,7 @@ static inline void *run_server(void *ctx)
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     weir_server_run(f->server);
-    assert_int_equal(write(f->ended[1], "", 1), 1);
+    expect_in_thread(write(f->ended[1], "", 1) == 1);
     return NULL;
 }
 
@@ -252,6 +273,7 @@ static inline void stop(fixture *f)
         kill(getpid(), SIGTERM);
         join(f);
     }
+    assert_int_equal(port_load_relaxed(&wrong_in_threads), 0);
     weir_server_stats stats = weir_server_stats_get(f->server);
     assert_int_equal(stats.connected, 0);
     assert_int_equal(stats.buffered, 0);
@@ -335,10 +357,15 @@ static inline int client(const fixture *f)
     return connect_to(weir_server_address(f->server, 0));
 }
 
-static inline void say(int fd, const char *text)
+static inline bool sent(int fd, const char *text)
 {
     size_t len = strlen(text);
-    assert_int_equal(send(fd, text, len, MSG_NOSIGNAL), (ssize_t)len);
+    return send(fd, text, len, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+static inline void say(int fd, const char *text)
+{
+    assert_true(sent(fd, text));
 }
 
 /* recv() with a timeout of PATIENCE_S; -1 after the timeout. It waits in poll(), because recv()

@@ -104,7 +104,7 @@ static const char *read_address(const char *text, address *ret)
 
 static void print_address(const address *a, char ret[WEIR_LISTEN_ADDRESS_MAX])
 {
-    char host[64] = "?";
+    char host[INET6_ADDRSTRLEN] = "?";
     if (a->any.sa_family == AF_INET) {
         uv_ip4_name(&a->ip4, host, sizeof host);
         snprintf(ret, WEIR_LISTEN_ADDRESS_MAX, "%s:%d", host, ntohs(a->ip4.sin_port));
@@ -353,11 +353,10 @@ weir_listen_trial weir_listen_try(const char *text, char *ret_error, size_t size
     return WEIR_LISTEN_IMPOSSIBLE;
 }
 
-void weir_listen_remove(weir_listen_socket *l)
+void weir_listen_remove(const weir_listen_socket *l)
 {
     struct stat st;
     if (l->inode != 0 && lstat(l->text, &st) == 0 && st.st_dev == l->device &&
         st.st_ino == l->inode)
         unlink(l->text);
-    l->inode = 0;
 }

@@ -41,6 +41,6 @@ typedef enum weir_listen_trial {
 weir_listen_trial weir_listen_try(const char *address, char *ret_error, size_t size);
 
 /* Removes the socket file unless another one has replaced it. Does not close the sockets. */
-void weir_listen_remove(weir_listen_socket *l);
+void weir_listen_remove(const weir_listen_socket *l);
 
 #endif

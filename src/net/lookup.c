@@ -6,6 +6,7 @@
 
 #include "net/lookup.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <stdio.h>
@@ -57,8 +58,6 @@ static void unlock(net_resolver *r)
 
 void net_resolver_free(net_resolver *r)
 {
-    if (!r)
-        return;
     port_mutex_lock(r->mutex);
     r->closed = true;
     unlock(r);
@@ -68,6 +67,7 @@ void net_resolver_free(net_resolver *r)
 static void release(net_lookup *l)
 {
     net_resolver *r = l->resolver;
+    WEIR_ASSERT(l->holders > 0 && r->lookups > 0);
     if (--l->holders == 0) {
         if (l->found)
             freeaddrinfo(l->found);
@@ -102,6 +102,7 @@ static void on_ready(uv_async_t *ready)
 {
     net_lookup *l = ready->data;
     port_mutex_lock(l->resolver->mutex); /* makes the thread's writes visible */
+    WEIR_ASSERT(!l->cancelled);
     const char *error = l->error != 0 ? gai_strerror(l->error) : NULL;
     struct addrinfo *found = l->found;
     l->found = NULL;
@@ -151,6 +152,7 @@ net_lookup *net_lookup_start(net_resolver *r, const char *host, uint16_t port, n
 void net_lookup_cancel(net_lookup *l)
 {
     port_mutex_lock(l->resolver->mutex);
+    WEIR_ASSERT(!l->cancelled);
     l->cancelled = true;
     port_mutex_unlock(l->resolver->mutex);
     uv_close((uv_handle_t *)&l->ready, on_closed);

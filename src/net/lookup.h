@@ -25,7 +25,7 @@ typedef void (*net_lookup_done)(void *ctx, const char *error, struct addrinfo *f
 net_resolver *net_resolver_new(uv_loop_t *uv);
 
 /* Call it after every lookup is done or cancelled. Threads that still run keep the memory that they
- * need. Accepts NULL. */
+ * need. */
 void net_resolver_free(net_resolver *r);
 
 /* Starts to look up `host`, which is copied.

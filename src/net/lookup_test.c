@@ -21,36 +21,52 @@ int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **ret);
 
+void __real_freeaddrinfo(struct addrinfo *found);
+void __wrap_freeaddrinfo(struct addrinfo *found);
+
 static struct {
     port_mutex *mutex;
     port_cond *changed;
     bool over; /* lookups of hangs.example hang until it is set */
     int threads;
+    int lists; /* found and not freed */
 } hang;
 
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **ret)
 {
-    if (strcmp(host, "hangs.example") != 0)
-        return __real_getaddrinfo(host, port, hints, ret);
+    bool hangs = strcmp(host, "hangs.example") == 0;
+    int err = __real_getaddrinfo(hangs ? "127.0.0.1" : host, port, hints, ret);
     port_mutex_lock(hang.mutex);
-    hang.threads++;
+    hang.lists += err == 0;
+    hang.threads += hangs;
     port_cond_wake(hang.changed);
-    while (!hang.over)
+    while (hangs && !hang.over)
         port_cond_wait(hang.changed, hang.mutex);
-    int err = __real_getaddrinfo("127.0.0.1", port, hints, ret);
-    hang.threads--;
+    hang.threads -= hangs;
     port_cond_wake(hang.changed);
     port_mutex_unlock(hang.mutex);
     return err;
 }
 
-static void wait_for_threads(int n)
+void __wrap_freeaddrinfo(struct addrinfo *found)
+{
+    __real_freeaddrinfo(found);
+    port_mutex_lock(hang.mutex);
+    hang.lists--;
+    port_cond_wake(hang.changed);
+    port_mutex_unlock(hang.mutex);
+}
+
+/* Waits until a count of `hang` is n, for at most ten seconds. */
+static void wait_for(const int *count, int n)
 {
     port_mutex_lock(hang.mutex);
-    while (hang.threads != n)
-        port_cond_wait(hang.changed, hang.mutex);
+    for (int i = 0; i < 1000 && *count != n; i++)
+        port_cond_wait_for(hang.changed, hang.mutex, 10000000);
+    int found = *count;
     port_mutex_unlock(hang.mutex);
+    assert_int_equal(found, n);
 }
 
 typedef struct asked {
@@ -102,6 +118,7 @@ static void test_answers(void **state)
     net_lookup_cancel(l);
     uv_run(&uv, UV_RUN_DEFAULT);
     assert_int_equal(cancelled.answers, 0);
+    wait_for(&hang.lists, 0);
     net_resolver_free(r);
     assert_int_equal(uv_loop_close(&uv), 0);
 }
@@ -127,7 +144,7 @@ static void test_resolver_hangs(void **state)
         hangs[NET_LOOKUPS_MAX - 1] = net_lookup_start(r, "hangs.example", 1, on_done, &none);
     }
     assert_null(net_lookup_start(r, "127.0.0.1", 2, on_done, &none));
-    wait_for_threads(NET_LOOKUPS_MAX);
+    wait_for(&hang.threads, NET_LOOKUPS_MAX);
     for (int i = 0; i < NET_LOOKUPS_MAX; i++)
         net_lookup_cancel(hangs[i]);
     net_resolver_free(r);
@@ -138,7 +155,7 @@ static void test_resolver_hangs(void **state)
     hang.over = true;
     port_cond_wake(hang.changed);
     port_mutex_unlock(hang.mutex);
-    wait_for_threads(0);
+    wait_for(&hang.lists, 0);
 }
 
 int main(void)

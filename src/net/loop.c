@@ -8,6 +8,7 @@
 #include "net/loop.h"
 
 #include "net/connection.h"
+#include "port/assert.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -95,8 +96,7 @@ static void accept_some(weir_listener *listener)
         if (errno == EAGAIN)
             break;
         if (is_shortage(errno)) {
-            if (!listener->loop->stopping)
-                pause_accepting(listener->loop, errno);
+            pause_accepting(listener->loop, errno);
             break;
         }
     }
@@ -199,6 +199,7 @@ void weir_loop_not_woken(weir_loop *l, weir_connection *c)
 {
     if (!c->woken_link)
         return;
+    WEIR_ASSERT(*c->woken_link == c);
     *c->woken_link = c->woken_next;
     if (c->woken_next)
         c->woken_next->woken_link = c->woken_link;
@@ -240,6 +241,7 @@ void weir_loop_left(weir_loop *l)
 
 static void drain(weir_loop *l)
 {
+    WEIR_ASSERT(!l->stopping && !l->reported);
     /* Clients in the accept queue are connected and may have sent requests: serve them, too. */
     for (size_t i = 0; i < l->listeners_len; i++)
         accept_some(&l->listeners[i]);
@@ -266,7 +268,6 @@ static void close_handle(uv_handle_t *handle, void *unused)
 
 static void end(weir_loop *l)
 {
-    l->reported = true; /* the control loop has ended the drain */
     close_connections(l);
     listeners_close(l);
     if (l->begun && l->shared->end)
@@ -329,6 +330,7 @@ weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context)
 
 weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp, const weir_protocol *protocol)
 {
+    WEIR_ASSERT(l->listeners_len < WEIR_LISTENERS_MAX && !l->serving);
     weir_listener *listener = &l->listeners[l->listeners_len];
     *listener = (weir_listener){.fd = fd, .is_tcp = is_tcp, .protocol = protocol, .loop = l};
     if (uv_poll_init(&l->uv, &listener->poll, fd) != 0) {
@@ -352,6 +354,7 @@ static void run(void *arg)
 
 weir_status weir_loop_start(weir_loop *l)
 {
+    WEIR_ASSERT(!l->thread);
     l->thread = port_thread_start(run, l);
     return l->thread ? WEIR_OK : WEIR_E_IO;
 }
@@ -370,11 +373,12 @@ void weir_loop_join(weir_loop *l)
 
 void weir_loop_close(weir_loop *l)
 {
-    if (!l)
-        return;
     end(l); /* for a loop that never started */
     uv_run(&l->uv, UV_RUN_DEFAULT);
-    uv_loop_close(&l->uv);
+    WEIR_ASSERT(l->connections_len == 0 && l->refused_len == 0 && l->waits.len == 0 && !l->woken);
+    int err = uv_loop_close(&l->uv);
+    WEIR_ASSERT(err == 0); /* no handle is open */
+    (void)err;
     weir_wait_heap_free(&l->waits);
     weir_buffer_free(&l->in);
     weir_buffer_free(&l->out);

@@ -94,8 +94,8 @@ struct weir_loop {
     bool serving, stopping, reported;
     int64_t last_ns; /* when stopping: the end of the drain, by weir_loop_now() */
 
-    /* The buffers of the connection that is being served. Otherwise they are empty. An idle
-     * connection therefore needs no buffers of its own. */
+    /* The buffers of the connection that is being served: an idle connection needs no buffers of
+     * its own. `in` is cleared before each read; `out` is empty after each event. */
     weir_buffer in, out;
 
     weir_wait_heap waits; /* delayed replies, by weir_loop_now() */
@@ -125,7 +125,7 @@ void weir_loop_wake(weir_loop *l);
 /* Joins the loop's thread after WEIR_STAGE_END. Does nothing if the thread never started. */
 void weir_loop_join(weir_loop *l);
 
-/* Frees the loop. Call it after weir_loop_join(). Accepts NULL. */
+/* Frees the loop. Call it after weir_loop_join(). */
 void weir_loop_close(weir_loop *l);
 
 /* ---- used by connections --------------------------------------------------------------------- */

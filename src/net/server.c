@@ -9,6 +9,7 @@
 #include "net/listen.h"
 #include "net/loop.h"
 #include "net/watch.h"
+#include "port/assert.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ static void set_stage(weir_server *s, weir_stage stage)
     weir_stage now = stage_of(s);
     if (now >= stage)
         return;
+    WEIR_ASSERT(now < stage);
     port_bump_relaxed(&s->shared.stage, (uint64_t)(stage - now));
     for (unsigned i = 0; i < s->loops_len; i++)
         weir_loop_wake(s->loops[i]);
@@ -109,12 +111,14 @@ static void on_tick(uv_timer_t *tick_timer)
 static void on_drained(uv_async_t *control)
 {
     weir_server *s = control->data;
+    WEIR_ASSERT(port_load_relaxed(&s->shared.drained) <= s->loops_len);
     if (port_load_relaxed(&s->shared.drained) == s->loops_len)
         end(s);
 }
 
 void weir_server_run(weir_server *s)
 {
+    WEIR_ASSERT(stage_of(s) == WEIR_STAGE_READY);
     set_stage(s, WEIR_STAGE_SERVE);
     uv_run(&s->uv, UV_RUN_DEFAULT);
     for (unsigned i = 0; i < s->loops_len; i++)
@@ -146,10 +150,11 @@ static weir_status open_control(weir_server *s, const char *watch)
             return WEIR_E_IO;
     }
     signal(SIGPIPE, SIG_IGN);
-    uv_timer_init(&s->uv, &s->tick_timer);
-    s->tick_timer.data = s;
-    if (s->tick)
+    if (s->tick) {
+        uv_timer_init(&s->uv, &s->tick_timer);
+        s->tick_timer.data = s;
         uv_timer_start(&s->tick_timer, on_tick, TICK_MS, TICK_MS);
+    }
     if (!watch)
         return WEIR_OK;
     s->watched = port_zalloc(1, strlen(watch) + 1);
@@ -211,7 +216,8 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     weir_server *s = port_zalloc(1, sizeof *s);
     if (!s)
         return WEIR_E_NOMEM;
-    char error[256] = "out of file descriptors, threads or memory; raise the limits of the process";
+    snprintf(ret_error, size,
+             "out of file descriptors, threads or memory; raise the limits of the process");
     s->shared.limits = options->limits;
     s->shared.drain_ns = options->drain_ns;
     s->shared.ctx = options->ctx;
@@ -226,15 +232,13 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     if (st == WEIR_OK)
         st = open_loops(s, options);
     for (size_t i = 0; i < options->listens_len && st == WEIR_OK; i++)
-        st = open_listener(s, &options->listens[i], error, sizeof error);
+        st = open_listener(s, &options->listens[i], ret_error, size);
     if (st == WEIR_OK)
         st = start_loops(s);
     if (st == WEIR_OK) {
         *ret = s;
         return WEIR_OK;
     }
-    if (st == WEIR_E_IO)
-        snprintf(ret_error, size, "%s", error);
     weir_server_close(s);
     return st;
 }

@@ -13,7 +13,7 @@
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-#define WEIR_LISTENERS_MAX 16
+#define WEIR_LISTENERS_MAX 18
 #define WEIR_LOOPS_MAX     256
 
 typedef struct weir_listen_address {
@@ -75,7 +75,7 @@ typedef struct weir_server weir_server;
 
 /* Binds the addresses and listens. Clients can connect from now on; weir_server_run() serves them.
  * SIGINT, SIGTERM and SIGHUP are handled by the server from now on, and SIGPIPE is ignored.
- *  ret_error  written on WEIR_E_IO: the reason and what to do; `size` bytes.
+ *  ret_error  on WEIR_E_IO the reason and what to do; `size` bytes.
  * A port that another socket listens on is an error. A stale socket file is replaced; any other
  * file at its path is an error. A socket file has the mode 0660.
  * Returns WEIR_OK; WEIR_E_IO; WEIR_E_NOMEM; WEIR_E_RANGE for an option outside its range. */

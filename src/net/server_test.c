@@ -62,6 +62,12 @@ static void check_bad_addresses(void **unused)
     stop(&f);
 }
 
+static void count_begin(void *context, port_dialer *dialer)
+{
+    expect_in_thread(dialer != NULL);
+    ((loop_context *)context)->begun++;
+}
+
 static void check_several_listeners(void **unused)
 {
     (void)unused;
@@ -73,6 +79,7 @@ static void check_several_listeners(void **unused)
     f.listens[2] = (weir_listen_address){path, &lines};
     f.listens[3] = (weir_listen_address){"localhost:0", &lines};
     f.options.listens_len = 4;
+    f.options.begin = count_begin;
     start(&f);
     assert_string_equal(weir_server_address(f.server, 2), path);
     for (size_t i = 0; i < 4; i++) {
@@ -85,6 +92,8 @@ static void check_several_listeners(void **unused)
         }
     }
     stop(&f);
+    for (int i = 0; i < LOOPS_MAX; i++)
+        assert_int_equal(f.loop_contexts[i].begun, i < 2); /* the number of loops */
 }
 
 static void check_a_port_in_use(void **unused)
@@ -107,19 +116,61 @@ static void check_a_port_in_use(void **unused)
     stop(&f);
 }
 
+/* Opens with one option changed. All listeners have bad addresses, so WEIR_E_IO means that the
+ * option is in its range. */
+#define EXPECT_RANGE(member, value, in_range)                                                      \
+    do {                                                                                           \
+        weir_server *server = NULL;                                                                \
+        weir_server_options options = f.options;                                                   \
+        options.member = value;                                                                    \
+        assert_int_equal(weir_server_open(&server, &options, f.error, sizeof f.error),             \
+                         (in_range) ? WEIR_E_IO : WEIR_E_RANGE);                                   \
+    } while (0)
+
 static void check_out_of_range(void **unused)
 {
     (void)unused;
     fixture f;
     prepare(&f, 1);
-    weir_server *server = NULL;
-    weir_server_options options = f.options;
-    options.loops = 0;
-    assert_int_equal(weir_server_open(&server, &options, f.error, sizeof f.error), WEIR_E_RANGE);
-    options = f.options;
-    options.limits.connections = 0;
-    assert_int_equal(weir_server_open(&server, &options, f.error, sizeof f.error), WEIR_E_RANGE);
+    for (int i = 0; i < WEIR_LISTENERS_MAX; i++)
+        f.listens[i] = (weir_listen_address){"no address", &lines};
+    f.options.contexts = NULL; /* there are fewer than WEIR_LOOPS_MAX */
+    EXPECT_RANGE(listens_len, 0, false);
+    EXPECT_RANGE(listens_len, WEIR_LISTENERS_MAX, true);
+    EXPECT_RANGE(listens_len, WEIR_LISTENERS_MAX + 1, false);
+    EXPECT_RANGE(loops, 0, false);
+    EXPECT_RANGE(loops, WEIR_LOOPS_MAX, true);
+    EXPECT_RANGE(loops, WEIR_LOOPS_MAX + 1, false);
+    EXPECT_RANGE(limits.connections, 0, false);
+    EXPECT_RANGE(limits.connections, 1, true);
+    EXPECT_RANGE(limits.request, 0, false);
+    EXPECT_RANGE(limits.request, 1, true);
+    EXPECT_RANGE(limits.request, 1 << 30, true);
+    EXPECT_RANGE(limits.request, (1 << 30) + 1, false);
+    EXPECT_RANGE(limits.idle_ns, -1, false);
+    EXPECT_RANGE(limits.request_ns, -1, false);
+    EXPECT_RANGE(limits.write_ns, -1, false);
+    EXPECT_RANGE(drain_ns, -1, false);
+    EXPECT_RANGE(drain_ns, 0, true);
+    EXPECT_RANGE(drain_ns, WEIR_NOW_NS_MAX / 8, true);
+    EXPECT_RANGE(drain_ns, WEIR_NOW_NS_MAX / 8 + 1, false);
+    prepare(&f, 1);
     open_server(&f); /* a server that never runs */
+    stop(&f);
+}
+
+/* The server ignores SIGPIPE: a closed pipe or socket must not end the process. */
+static void check_sigpipe(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 1);
+    signal(SIGPIPE, SIG_DFL);
+    start(&f);
+    assert_int_equal(raise(SIGPIPE), 0);
+    int fd = client(&f);
+    ask(fd, "still here\n");
+    close(fd);
     stop(&f);
 }
 
@@ -143,6 +194,13 @@ static void check_socket_files(void **unused)
     fd = client_of(AF_UNIX);
     assert_int_equal(bind(fd, (struct sockaddr *)&stale, sizeof stale), 0);
     close(fd); /* a stale socket file */
+
+    stale.sun_path[strlen(path) - 1]++; /* a socket of another type */
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&stale, sizeof stale), 0);
+    expect_no_server(&f, stale.sun_path, "protocol wrong type for socket");
+    assert_int_equal(unlink(stale.sun_path), 0);
+    close(fd);
 
     f.listens[0].address = path;
     start(&f);
@@ -194,12 +252,14 @@ static void check_drain_answers_what_has_arrived(void **unused)
         say(fds[i], "one\ntwo\nthr");
     }
     kill(getpid(), SIGTERM);
+    assert_false(weir_server_stopping(f.server));
     run(&f);
     for (int i = 0; i < 10; i++) {
         expect(fds[i], "one\ntwo\n");
         expect_end(fds[i]);
     }
     join(&f);
+    assert_true(weir_server_stopping(f.server));
     expect_event(&f, 's');
     int late = client_of(AF_INET);
     assert_int_equal(try_connect(late, weir_server_address(f.server, 0)), -1);
@@ -250,6 +310,8 @@ static void check_drain_is_bounded(void **unused)
     kill(getpid(), SIGINT);
     expect_end(waiting);
     join(&f);
+    assert_string_equal(f.stopping, "received SIGINT with 2 open connections; a second signal "
+                                    "closes them at once");
     close(slow);
     stop(&f);
 }
@@ -266,22 +328,19 @@ static void check_a_second_signal(void **unused)
     expect(waiting, "here\n");
     kill(getpid(), SIGTERM);
     expect_event(&f, 's');
+    kill(getpid(), SIGHUP); /* no reload any more */
     kill(getpid(), SIGINT);
     expect_end(waiting);
     join(&f);
+    struct pollfd reloads = {.fd = f.reloaded[0], .events = POLLIN};
+    assert_int_equal(poll(&reloads, 1, 0), 0);
+    assert_string_equal(f.stopping, "received SIGTERM with 2 open connections; a second signal "
+                                    "closes them at once");
     close(slow);
     stop(&f);
 }
 
 /* ---- reloads --------------------------------------------------------------------------------- */
-
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
 
 static void check_reload(void **unused)
 {
@@ -311,6 +370,31 @@ static void check_reload(void **unused)
     struct pollfd p = {.fd = f.reloaded[0], .events = POLLIN};
     assert_int_equal(poll(&p, 1, 300), 0);
     unlink(path);
+    kill(getpid(), SIGTERM);
+    expect_event(&f, 's'); /* the first event: the directory was watched */
+    join(&f);
+    stop(&f);
+}
+
+static void check_no_events_of_a_file(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 1);
+    f.options.watch = "/nowhere/weir.yaml";
+    start(&f);
+    expect_event(&f, 'w');
+    stop(&f);
+}
+
+static void check_no_reload(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 1);
+    f.options.reload = NULL;
+    start(&f);
+    kill(getpid(), SIGHUP);
     stop(&f);
 }
 
@@ -359,6 +443,7 @@ int main(void)
         cmocka_unit_test(check_several_listeners),
         cmocka_unit_test(check_a_port_in_use),
         cmocka_unit_test(check_out_of_range),
+        cmocka_unit_test(check_sigpipe),
         cmocka_unit_test(check_socket_files),
         cmocka_unit_test(check_a_replaced_socket_file),
         cmocka_unit_test(check_drain_answers_what_has_arrived),
@@ -366,6 +451,8 @@ int main(void)
         cmocka_unit_test(check_drain_is_bounded),
         cmocka_unit_test(check_a_second_signal),
         cmocka_unit_test(check_reload),
+        cmocka_unit_test(check_no_events_of_a_file),
+        cmocka_unit_test(check_no_reload),
         cmocka_unit_test(check_reload_of_links),
     };
     return cmocka_run_group_tests_name("server", tests, NULL, NULL);

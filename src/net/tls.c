@@ -5,6 +5,7 @@
 
 #include "net/tls.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <openssl/err.h>
@@ -42,7 +43,6 @@ static weir_status complain(const char *what, const char *file, char *ret_error,
         reason = strerror(ERR_GET_REASON(code));
     snprintf(ret_error, size, "cannot load %s %s: %s", what, file,
              reason ? reason : "unknown format");
-    ERR_clear_error();
     return WEIR_E_IO;
 }
 
@@ -56,8 +56,7 @@ static weir_status read_files(SSL_CTX *ctx, const char *ca, const char *cert, co
         return WEIR_OK;
     if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
         return complain("the certificate", cert, ret_error, size);
-    if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1 ||
-        SSL_CTX_check_private_key(ctx) != 1)
+    if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1) /* it must fit `cert` */
         return complain("the private key", key, ret_error, size);
     return WEIR_OK;
 }
@@ -73,8 +72,7 @@ weir_status net_tls_open(port_tls **ret, const char *ca, const char *cert, const
     tls->ctx = SSL_CTX_new(TLS_client_method());
     if (!tls->ctx || SSL_CTX_set_min_proto_version(tls->ctx, TLS1_2_VERSION) != 1)
         goto fail;
-    SSL_CTX_set_mode(tls->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                   SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_mode(tls->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_verify(tls->ctx, insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
     st = read_files(tls->ctx, ca, cert, key, ret_error, size);
     if (st != WEIR_OK)
@@ -100,9 +98,7 @@ void net_tls_close(port_tls *tls)
 static bool expect_name(net_tls_session *s)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(s->ssl);
-    bool is_address = X509_VERIFY_PARAM_set1_ip_asc(param, s->name) == 1;
-    ERR_clear_error(); /* a DNS name is no address, but that is no error */
-    if (is_address)
+    if (X509_VERIFY_PARAM_set1_ip_asc(param, s->name) == 1)
         return true;
     SSL_set_hostflags(s->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     return (s->insecure || SSL_set1_host(s->ssl, s->name) == 1) &&
@@ -122,7 +118,6 @@ net_tls_session *net_tls_session_open(const port_tls *tls, const char *name)
     if (!s->ssl || !s->from || !s->to || !expect_name(s)) {
         BIO_free(s->from);
         BIO_free(s->to);
-        s->from = s->to = NULL;
         net_tls_session_close(s);
         return NULL;
     }
@@ -141,8 +136,7 @@ void net_tls_session_close(net_tls_session *s)
 
 bool net_tls_session_feed(net_tls_session *s, const uint8_t *bytes, size_t len)
 {
-    size_t taken = 0;
-    return BIO_write_ex(s->from, bytes, len, &taken) == 1 && taken == len;
+    return BIO_write(s->from, bytes, (int)len) == (int)len;
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -164,11 +158,17 @@ static void explain(const net_tls_session *s, char *ret_why, size_t size)
         snprintf(ret_why, size, "TLS: %s", text ? text : "the server closed the connection");
 }
 
-/* Returns whether a failed call only needs more input. */
+/* Prepares a call of OpenSSL: waits() must not find errors of earlier calls. */
+static SSL *begin(net_tls_session *s)
+{
+    ERR_clear_error();
+    return s->ssl;
+}
+
+/* Returns whether a failed call only needs more input. Output never waits: `to` has no limit. */
 static bool waits(net_tls_session *s, int result)
 {
-    int error = SSL_get_error(s->ssl, result);
-    return error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
+    return SSL_get_error(s->ssl, result) == SSL_ERROR_WANT_READ;
 }
 
 /* ---- handshake, input, output ---------------------------------------------------------------- */
@@ -176,24 +176,23 @@ static bool waits(net_tls_session *s, int result)
 static bool decrypt(net_tls_session *s, weir_buffer *in)
 {
     while (weir_buffer_reserve(in, PIECE)) {
-        size_t n = 0;
-        ERR_clear_error();
-        int result = SSL_read_ex(s->ssl, weir_buffer_tail(in), PIECE, &n);
+        size_t n;
+        int result = SSL_read_ex(begin(s), weir_buffer_tail(in), PIECE, &n);
         if (result != 1)
             return waits(s, result);
         weir_buffer_added(in, n);
     }
-    return true; /* in->failed is set; the dialer checks it */
+    return true; /* in->failed is set */
 }
 
 static bool encrypt(net_tls_session *s, weir_buffer *out)
 {
     while (weir_buffer_len(out) > 0 && BIO_ctrl_pending(s->to) < WIRE_MAX) {
         size_t n = 0;
-        ERR_clear_error();
-        int result = SSL_write_ex(s->ssl, weir_buffer_data(out), weir_buffer_len(out), &n);
-        if (result != 1)
+        int result = SSL_write_ex(begin(s), weir_buffer_data(out), weir_buffer_len(out), &n);
+        if (result != 1) /* also while the server renegotiates */
             return waits(s, result);
+        WEIR_ASSERT(n > 0);
         weir_buffer_consume(out, n);
     }
     return true;
@@ -201,34 +200,37 @@ static bool encrypt(net_tls_session *s, weir_buffer *out)
 
 static bool handshake(net_tls_session *s)
 {
-    ERR_clear_error();
-    int result = SSL_do_handshake(s->ssl);
+    int result = SSL_do_handshake(begin(s));
     s->established = result == 1;
     return s->established || waits(s, result);
 }
 
-static void drain(net_tls_session *s, weir_buffer *wire)
+/* Returns false if memory is exhausted. */
+static bool drain(net_tls_session *s, weir_buffer *wire)
 {
-    size_t len = BIO_ctrl_pending(s->to), n = 0;
-    if (len == 0 || !weir_buffer_reserve(wire, len))
-        return;
-    if (BIO_read_ex(s->to, weir_buffer_tail(wire), len, &n) == 1)
-        weir_buffer_added(wire, n);
+    size_t len = BIO_ctrl_pending(s->to);
+    if (len == 0)
+        return true;
+    if (!weir_buffer_reserve(wire, len))
+        return false;
+    int n = BIO_read(s->to, weir_buffer_tail(wire), (int)len);
+    WEIR_ASSERT(n == (int)len);
+    weir_buffer_added(wire, (size_t)n);
+    return true;
 }
 
 net_tls_state net_tls_session_run(net_tls_session *s, weir_buffer *in, weir_buffer *out,
                                   weir_buffer *wire, char *ret_why, size_t size)
 {
     bool good = s->established || handshake(s);
-    if (good && s->established)
-        good = decrypt(s, in);
-    if (good && s->established && weir_buffer_len(wire) < WIRE_MAX)
-        good = encrypt(s, out);
-    if (!good)
+    if (s->established)
+        good = decrypt(s, in) && (weir_buffer_len(wire) >= WIRE_MAX || encrypt(s, out));
+    bool space = drain(s, wire) && !in->failed;
+    if (good && space)
+        return s->established ? NET_TLS_ESTABLISHED : NET_TLS_HANDSHAKE;
+    if (space)
         explain(s, ret_why, size);
-    ERR_clear_error();
-    drain(s, wire);
-    if (!good)
-        return NET_TLS_CLOSED;
-    return s->established ? NET_TLS_ESTABLISHED : NET_TLS_HANDSHAKE;
+    else
+        snprintf(ret_why, size, "more than 64 MiB of input are unread, or memory is exhausted");
+    return NET_TLS_CLOSED;
 }

@@ -91,6 +91,7 @@ static inline void make_pair(authority *a, const char *names, const char *path)
 
 typedef struct tls_server {
     SSL_CTX *ctx;
+    size_t sinks; /* how many bytes of each client are read, then answered with one; 0: echoes */
     int listener;
     pthread_t thread;
 } tls_server;
@@ -103,6 +104,16 @@ static inline void echo(SSL *ssl)
         n = SSL_write(ssl, bytes, n);
 }
 
+static inline void sink(SSL *ssl, size_t sinks)
+{
+    char bytes[16384];
+    int n = SSL_accept(ssl) == 1 ? 1 : 0;
+    for (size_t have = 0; n > 0 && have<sinks; have += n> 0 ? (size_t)n : 0)
+        n = SSL_read(ssl, bytes, sizeof bytes);
+    if (n > 0)
+        SSL_write(ssl, bytes, 1);
+}
+
 /* Serves one client after the other until the listener is shut down. */
 static inline void *tls_serve(void *arg)
 {
@@ -110,17 +121,19 @@ static inline void *tls_serve(void *arg)
     for (int fd; (fd = accept(s->listener, NULL, NULL)) >= 0; close(fd)) {
         SSL *ssl = SSL_new(s->ctx);
         SSL_set_fd(ssl, fd);
-        echo(ssl);
+        s->sinks > 0 ? sink(ssl, s->sinks) : echo(ssl);
         SSL_free(ssl);
     }
     return NULL;
 }
 
 /* pair  file with certificate and key.  ca  file to check clients by; NULL: they need not show a
- * certificate. */
-static inline void tls_start(tls_server *s, int listener, const char *pair, const char *ca)
+ * certificate.  sinks  see tls_server. */
+static inline void tls_start_sink(tls_server *s, int listener, const char *pair, const char *ca,
+                                  size_t sinks)
 {
     s->listener = listener;
+    s->sinks = sinks;
     s->ctx = SSL_CTX_new(TLS_server_method());
     assert_int_equal(SSL_CTX_use_certificate_file(s->ctx, pair, SSL_FILETYPE_PEM), 1);
     assert_int_equal(SSL_CTX_use_PrivateKey_file(s->ctx, pair, SSL_FILETYPE_PEM), 1);
@@ -128,7 +141,13 @@ static inline void tls_start(tls_server *s, int listener, const char *pair, cons
         assert_int_equal(SSL_CTX_load_verify_file(s->ctx, ca), 1);
         SSL_CTX_set_verify(s->ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     }
+    SSL_CTX_set_num_tickets(s->ctx, sinks > 0 ? 0 : 2); /* a ticket is input for the client */
     assert_int_equal(pthread_create(&s->thread, NULL, tls_serve, s), 0);
+}
+
+static inline void tls_start(tls_server *s, int listener, const char *pair, const char *ca)
+{
+    tls_start_sink(s, listener, pair, ca, 0);
 }
 
 static inline void tls_stop(tls_server *s)

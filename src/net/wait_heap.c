@@ -4,6 +4,7 @@
 
 #include "net/wait_heap.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <assert.h>
@@ -32,7 +33,6 @@ bool weir_wait_heap_reserve(weir_wait_heap *w, size_t n)
 void weir_wait_heap_free(weir_wait_heap *w)
 {
     port_free(w->heap);
-    *w = (weir_wait_heap){0};
 }
 
 static bool before(const weir_wait *a, const weir_wait *b)
@@ -42,6 +42,7 @@ static bool before(const weir_wait *a, const weir_wait *b)
 
 static void put(weir_wait_heap *w, weir_wait *one, size_t place)
 {
+    WEIR_ASSERT(place >= 1 && place <= w->len);
     w->heap[place] = one;
     one->place = place;
 }
@@ -73,6 +74,7 @@ void weir_wait_heap_remove(weir_wait_heap *w, weir_wait *one)
 {
     if (one->place == 0)
         return;
+    WEIR_ASSERT(one->place <= w->len && w->heap[one->place] == one);
     weir_wait *last = w->heap[w->len--];
     if (last != one)
         sift(w, last, one->place);

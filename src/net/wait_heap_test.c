@@ -3,6 +3,7 @@
 /* The heap of waits against a slow, obvious model: the least by time, then by order of adding. */
 
 #include "net/wait_heap.h"
+#include "port/random_kit_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +13,6 @@
 #include <cmocka.h>
 
 enum { MANY = 200 };
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005U + 1442695040888963407U;
-    return *state >> 33;
-}
 
 static weir_wait *first_of(weir_wait *waits, size_t n)
 {

@@ -6,6 +6,7 @@
 #include "net/worker.h"
 
 #include "net/dial.h"
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <string.h>
@@ -50,6 +51,7 @@ static void on_wake(uv_async_t *wake)
 {
     weir_worker *w = wake->data;
     port_mutex_lock(w->lock);
+    WEIR_ASSERT(w->taken.len == 0);
     calls now = w->posted;
     w->posted = w->taken;
     bool stopping = w->stopping;
@@ -94,6 +96,7 @@ static bool grow(calls *c)
 bool weir_worker_post(weir_worker *w, void (*fn)(void *arg), void *arg)
 {
     port_mutex_lock(w->lock);
+    WEIR_ASSERT(!w->stopping);
     bool first = w->posted.len == 0, good = grow(&w->posted);
     if (good)
         w->posted.at[w->posted.len++] = (call){fn, arg};

@@ -141,6 +141,31 @@ static void test_close_with_open_connections(void **state)
     weir_worker_close(NULL);
 }
 
+static port_counter noted;
+
+static void note(void *arg)
+{
+    (void)arg;
+    port_add_relaxed(&noted, 1);
+}
+
+/* The first call wakes the worker, and so does a call after that. */
+static void test_a_call_wakes_the_worker(void **state)
+{
+    (void)state;
+    world w = {0};
+    const weir_worker_options options = {&w, on_begin, on_end, on_now};
+    assert_int_equal(weir_worker_open(&w.worker, &options), WEIR_OK);
+    int64_t give_up_ns = port_steady_ns() + 10000000000;
+    for (uint64_t i = 1; i <= 2; i++) {
+        assert_true(weir_worker_post(w.worker, note, NULL));
+        while (port_load_relaxed(&noted) < i && port_steady_ns() < give_up_ns)
+            port_yield();
+        assert_int_equal(port_load_relaxed(&noted), i);
+    }
+    weir_worker_close(w.worker);
+}
+
 /* `begin` and `end` may be NULL. */
 static void test_without_callbacks(void **state)
 {
@@ -156,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_posts),
         cmocka_unit_test(test_close_with_open_connections),
+        cmocka_unit_test(test_a_call_wakes_the_worker),
         cmocka_unit_test(test_without_callbacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,6 +133,36 @@ static const struct {
      "hours"},
     {"sliding-log 5/month", WEIR_E_SYNTAX, 15,
      "'month' is a calendar period, supported only by fixed-window, expected a length such as 30d"},
+    {"token-bucket 5 refill 5 every5s", WEIR_E_SYNTAX, 30,
+     "found '5s', expected a space, '&' or the end"},
+    {"token-bucket 5 refill5/s", WEIR_E_SYNTAX, 22,
+     "found '5/s', expected a space, '&' or the end"},
+    {"leaky-bucket 0/s capacity 5", WEIR_E_RANGE, 14,
+     "found '0/s', expected a rate such as 100/s, from 1 to 1099511627776"},
+    {"leaky-queue 0/s depth 5", WEIR_E_RANGE, 13,
+     "found '0/s', expected a rate such as 100/s, from 1 to 1099511627776"},
+    {"gcra 0/s burst 5", WEIR_E_RANGE, 6,
+     "found '0/s', expected a rate such as 100/s, from 1 to 1099511627776"},
+    {"gcra x burst 5", WEIR_E_SYNTAX, 6,
+     "found 'x', expected a rate such as 100/s, from 1 to 1099511627776"},
+    {"leaky-bucket x capacity 5", WEIR_E_SYNTAX, 14,
+     "found 'x', expected a rate such as 100/s, from 1 to 1099511627776"},
+    {"leaky-queue x depth 5", WEIR_E_SYNTAX, 13,
+     "found 'x', expected a rate such as 100/s, from 1 to 1099511627776"},
+    {"fixed-window 0/m count-denied", WEIR_E_RANGE, 14,
+     "found '0/m', expected a limit such as 100/m, from 1 to 2147483647"},
+    {"sliding-log 0/m count-denied", WEIR_E_RANGE, 13,
+     "found '0/m', expected a limit such as 100/m, from 1 to 2147483647"},
+    {"token-bucket 0 refill 5/s", WEIR_E_RANGE, 14,
+     "found '0', expected a capacity in tokens, from 1 to 2147483647"},
+    {"token-bucket 5 refill 0/s", WEIR_E_RANGE, 23,
+     "found '0/s', expected a refill such as 100/s or 5 every 1s, from 1 to 1099511627776"},
+    {"sliding-counter 5/month", WEIR_E_SYNTAX, 19,
+     "'month' is a calendar period, supported only by fixed-window, expected a length such as 30d"},
+    {"sliding-counter 0/m relaxed", WEIR_E_RANGE, 17,
+     "found '0/m', expected a limit such as 100/m, from 1 to 2147483647"},
+    {"sliding-slices 0/m slices 6", WEIR_E_RANGE, 16,
+     "found '0/m', expected a limit such as 100/m, from 1 to 2147483647"},
     {"fixed-window 5/2day", WEIR_E_SYNTAX, 17,
      "'day' is a calendar period and takes no number, expected a length: d is 24 hours"},
     {"gcra 5/s burst", WEIR_E_SYNTAX, 15, "found the end, expected a burst, from 1 to 2147483647"},
@@ -308,6 +338,135 @@ static void check_print_sizes(void **unused)
     }
 }
 
+/* Reports of each kind of layer. The worst case is that of docs/algorithms.md. */
+static const struct {
+    const char *text, *report;
+} reports[] = {
+    {"token-bucket 100 refill 10/s",
+     "token-bucket 100 refill 10/s\n"
+     "  sustained   10 every 1s, one every 100ms: exactly 864000 a day\n"
+     "  at once     100\n"
+     "  worst case  109 within 1s: a full burst and the refill\n"
+     "state         8 bytes a key\n"},
+    {"token-bucket 10 refill 3 every 7s",
+     "token-bucket 10 refill 3 every 7s\n"
+     "  sustained   3 every 7s, in one step at each multiple of the period since "
+     "1970: 37028+ a day\n"
+     "  at once     10\n"
+     "  worst case  13 within 7s: a full burst and the refill\n"
+     "state         16 bytes a key\n"},
+    {"gcra 7/3s", "gcra 7/3s burst 1\n"
+                  "  sustained   7 every 3s, one every 3s/7: exactly 201600 a day\n"
+                  "  at once     1\n"
+                  "  worst case  7 within 3s: a full burst and the refill\n"
+                  "state         16 bytes a key\n"},
+    {"gcra 2000000000/s burst 5",
+     "gcra 2000000000/s burst 5\n"
+     "  sustained   2000000000 every 1s: exactly 172800000000000 a day\n"
+     "  at once     5\n"
+     "  worst case  2000000004 within 1s: a full burst and the refill\n"
+     "state         16 bytes a key\n"},
+    {"gcra 1000000000/s burst 2",
+     "gcra 1000000000/s burst 2\n"
+     "  sustained   1000000000 every 1s, one every 1ns: exactly 86400000000000 a day\n"
+     "  at once     2\n"
+     "  worst case  1000000001 within 1s: a full burst and the refill\n"
+     "state         8 bytes a key\n"},
+    {"leaky-queue 10/s depth 20",
+     "leaky-queue 10/s depth 20\n"
+     "  sustained   10 every 1s, one every 100ms: exactly 864000 a day\n"
+     "  at once     21: 1 is served, and up to 20 wait\n"
+     "  worst case  30 within 1s: a full burst and the refill\n"
+     "state         8 bytes a key\n"},
+    {"leaky-bucket 10/s capacity 20",
+     "leaky-bucket 10/s capacity 20\n"
+     "  sustained   10 every 1s, one every 100ms: exactly 864000 a day\n"
+     "  at once     20\n"
+     "  worst case  29 within 1s: a full burst and the refill\n"
+     "state         8 bytes a key\n"},
+    {"fixed-window 10/h",
+     "fixed-window 10/h\n"
+     "  sustained   10 every 1h: exactly 240 a day\n"
+     "  at once     10\n"
+     "  worst case  20 within the window's length: the end of one window and the "
+     "start of the next\n"
+     "state         8 bytes a key\n"},
+    {"fixed-window 7/24h from-first",
+     "fixed-window 7/d from-first\n"
+     "  sustained   7 every 1d, from the key's first request: exactly 7 a day\n"
+     "  at once     7\n"
+     "  worst case  13 within the window's length: the end of one window and the "
+     "start of the next\n"
+     "state         16 bytes a key\n"},
+    {"fixed-window 7/day",
+     "fixed-window 7/day\n"
+     "  sustained   7 every calendar day of UTC\n"
+     "  at once     7\n"
+     "  worst case  14 within the window's length: the end of one window and the "
+     "start of the next\n"
+     "state         8 bytes a key\n"},
+    {"fixed-window 7/week",
+     "fixed-window 7/week\n"
+     "  sustained   7 every calendar week of UTC\n"
+     "  at once     7\n"
+     "  worst case  14 within the window's length: the end of one window and the "
+     "start of the next\n"
+     "state         8 bytes a key\n"},
+    {"fixed-window 7/day tz Europe/Berlin",
+     "fixed-window 7/day tz Europe/Berlin\n"
+     "  sustained   7 every calendar day of Europe/Berlin\n"
+     "  at once     7\n"
+     "  worst case  21 within the longest window's length: the end of one window, all "
+     "of a short one, and the start of the next\n"
+     "state         8 bytes a key\n"},
+    {"fixed-window 7/month",
+     "fixed-window 7/month\n"
+     "  sustained   7 every calendar month of UTC\n"
+     "  at once     7\n"
+     "  worst case  21 within the longest window's length: the end of one window, all "
+     "of a short one, and the start of the next\n"
+     "state         8 bytes a key\n"},
+    {"fixed-window 7/year count-denied",
+     "fixed-window 7/year count-denied\n"
+     "  sustained   7 every calendar year of UTC\n"
+     "  at once     7\n"
+     "  worst case  21 within the longest window's length: the end of one window, all "
+     "of a short one, and the start of the next\n"
+     "  denials     count: a client that keeps retrying stays denied\n"
+     "state         8 bytes a key\n"},
+    {"sliding-counter 11/13m",
+     "sliding-counter 11/13m\n"
+     "  sustained   11 every 13m: 1218+ a day\n"
+     "  at once     11\n"
+     "  worst case  21 within the window's length, if the previous limit was used up "
+     "at the end of its window\n"
+     "state         16 bytes a key\n"},
+    {"sliding-counter 10/m relaxed",
+     "sliding-counter 10/m relaxed\n"
+     "  sustained   10 every 1m: exactly 14400 a day\n"
+     "  at once     10\n"
+     "  worst case  20 within the window's length, if the previous limit was used up "
+     "at the end of its window\n"
+     "state         16 bytes a key\n"},
+    {"sliding-slices 10/m slices 6",
+     "sliding-slices 10/m slices 6\n"
+     "  sustained   10 every 1m: exactly 14400 a day\n"
+     "  at once     10\n"
+     "  worst case  20 within the window's length; at most 10 within a span that is "
+     "one slice shorter\n"
+     "state         40 bytes a key\n"},
+    {"gcra 5/s & sliding-log 1/h",
+     "gcra 5/s burst 1\n"
+     "  sustained   5 every 1s, one every 200ms: exactly 432000 a day\n"
+     "  at once     1\n"
+     "  worst case  5 within 1s: a full burst and the refill\n"
+     "sliding-log 1/h\n"
+     "  sustained   1 every 1h: exactly 24 a day\n"
+     "  at once     1\n"
+     "  worst case  1 within the window's length\n"
+     "state         40 bytes a key\n"},
+};
+
 static void check_report(void **unused)
 {
     (void)unused;
@@ -325,6 +484,11 @@ static void check_report(void **unused)
                                 "  worst case  10 within the window's length\n"
                                 "  denials     count: a client that keeps retrying stays denied\n"
                                 "state         80 to 152 bytes a key\n");
+    for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++) {
+        assert_int_equal(parse(&p, reports[i].text, NULL), WEIR_OK);
+        weir_policy_report(&p, report, sizeof report);
+        assert_string_equal(report, reports[i].report);
+    }
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_int_equal(parse(&p, good[i].text, NULL), WEIR_OK);
         assert_true(weir_policy_report(&p, report, sizeof report) < sizeof report - 1);

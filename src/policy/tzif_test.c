@@ -230,6 +230,39 @@ static void day_forms(void **state)
     assert_int_equal(weir_zone_change(&z.tail, 1, 2024), 1709251200 + 23 * 3600);
 }
 
+/* Every yearly change begins a piece that ends at the next change, also where the first change of a
+ * year lies in the year before. */
+static void yearly_pieces(void **state)
+{
+    static const char *const texts[] = {
+        "\nCET-1CEST,M3.5.0,M10.5.0/3\n", "\nAEST-10AEDT,M10.1.0,M4.1.0/3\n",
+        "\nAAA3BBB,J1/-167:59:59,J300\n", "\nAAA3BBB,J60,J365/167:59:59\n",
+        "\nAAA0BBB,0/0,J365/23\n",        "\nAAA-24:59:59BBB,J1/-167,J2/-167\n",
+    };
+    image f;
+    weir_zone z;
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        build(&f, '3', NULL, 0, texts[i]);
+        assert_true(accepted(&z, &f));
+        assert_int_equal(z.tail.course, WEIR_ZONE_YEARLY);
+        for (uint32_t year = 3; year < 9998; year += year < 1960 || year > 2100 ? 7 : 1) {
+            int64_t change_s[] = {weir_zone_change(&z.tail, 0, year),
+                                  weir_zone_change(&z.tail, 1, year),
+                                  weir_zone_change(&z.tail, 0, year + 1)};
+            for (int piece = 0; piece < 2; piece++) {
+                int64_t inside_s[] = {change_s[piece], change_s[piece + 1] - 1};
+                for (int at = 0; at < 2; at++) {
+                    weir_zone_piece got = weir_zone_piece_at(&z, inside_s[at]);
+                    assert_int_equal(got.start_s, change_s[piece]);
+                    assert_int_equal(got.end_s, change_s[piece + 1]);
+                    assert_int_equal(got.offset_s, piece == 0 ? z.tail.other_s : z.tail.base_s);
+                }
+            }
+        }
+    }
+}
+
 /* The footer must agree with the list on the last change. Bytes after the footer are ignored. */
 static void footer_continues(void **state)
 {
@@ -389,6 +422,7 @@ int main(void)
         cmocka_unit_test(footers),
         cmocka_unit_test(bad_footers),
         cmocka_unit_test(day_forms),
+        cmocka_unit_test(yearly_pieces),
         cmocka_unit_test(footer_continues),
         cmocka_unit_test(damage),
         cmocka_unit_test(too_many_times),

@@ -49,17 +49,14 @@ weir_zone_piece weir_zone_yearly(const weir_zone_tail *tail, int64_t t_s)
      */
     uint32_t year = (uint32_t)((uint64_t)(t_s - RULE_S_MIN) / 31556952) + 2;
     int64_t from_s = weir_zone_change(tail, 0, year);
-    int64_t next_s;
-    if (t_s < from_s) {
-        do {
-            next_s = from_s;
-            from_s = weir_zone_change(tail, 0, --year);
-        } while (t_s < from_s);
-    } else {
-        while ((next_s = weir_zone_change(tail, 0, year + 1)) <= t_s) {
-            from_s = next_s;
-            year++;
-        }
+    int64_t next_s = weir_zone_change(tail, 0, year + 1);
+    while (t_s < from_s) {
+        next_s = from_s;
+        from_s = weir_zone_change(tail, 0, --year);
+    }
+    while (next_s <= t_s) {
+        from_s = next_s;
+        next_s = weir_zone_change(tail, 0, ++year + 1);
     }
     int64_t back_s = weir_zone_change(tail, 1, year);
     if (t_s < back_s)

@@ -4,6 +4,8 @@
 
 #include "port/buffer.h"
 
+#include "port/assert.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +28,7 @@ void weir_buffer_clear(weir_buffer *b)
 static void move_to_front(weir_buffer *b)
 {
     size_t len = weir_buffer_len(b);
+    WEIR_ASSERT(b->begin <= b->end && len <= b->len_max);
     if (b->begin > 0 && len > 0)
         memmove(b->bytes, b->bytes + b->begin, len);
     b->begin = 0;
@@ -50,8 +53,7 @@ bool weir_buffer_grow(weir_buffer *b, size_t n)
     move_to_front(b);
     if (cheap)
         return true;
-    /* The capacity can grow here. At its maximum of 2 * len_max, a lack of space after `end`
-     * implies begin > len_max, since len + n <= len_max; and that is the cheap case. */
+    WEIR_ASSERT(b->capacity < 2 * b->len_max); /* at the maximum, moving is cheap */
     size_t capacity = b->capacity < CAPACITY_FIRST ? CAPACITY_FIRST : 2 * b->capacity;
     if (capacity < len + n)
         capacity = len + n;
@@ -63,6 +65,7 @@ bool weir_buffer_grow(weir_buffer *b, size_t n)
         b->capacity = capacity;
         move_to_front(b); /* sets the limit */
     }
+    WEIR_ASSERT(b->end <= b->limit && b->limit <= b->capacity && b->capacity <= 2 * b->len_max);
     return len + n <= b->capacity || fail(b);
 }
 
@@ -73,6 +76,6 @@ void weir_buffer_printf(weir_buffer *b, const char *format, ...)
     va_start(args, format);
     int len = vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    if (len > 0)
-        weir_buffer_append(b, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
+    WEIR_ASSERT(len >= 0);
+    weir_buffer_append(b, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
 }

@@ -6,6 +6,7 @@
 
 #include "port/file.h"
 
+#include "port/assert.h"
 #include "port/text.h"
 
 #include <dirent.h>
@@ -102,8 +103,7 @@ port_file_error port_file_open(const char *path, port_file_mode mode, int *ret_f
 
 void port_file_close(int fd)
 {
-    if (fd >= 0)
-        close(fd);
+    close(fd); /* -1 does nothing */
 }
 
 port_file_place port_file_look(int fd, const char *path)
@@ -181,6 +181,7 @@ bool port_file_read(int fd, void *buf, size_t len)
 
 port_file_error port_file_begin(int fd, const void *buf, size_t len)
 {
+    WEIR_ASSERT(len <= 4096);
     ssize_t n;
     do {
         n = pwrite(fd, buf, len, 0);
@@ -221,14 +222,11 @@ port_file_error port_file_remove(const char *path)
 /* Does nothing if it fails: a user may write to a directory but not open it for reading. */
 static void sync_directory(const char *path)
 {
-    char dir[PATH_MAX];
+    char dir[PATH_MAX] = ".";
     const char *slash = strrchr(path, '/');
-    size_t len = !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
-    if (len >= sizeof dir)
-        return;
-    memcpy(dir, path, len);
-    dir[len] = '\0';
-    int fd = open(len > 0 ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (slash)
+        snprintf(dir, sizeof dir, "%.*s", (int)(slash + 1 - path), path);
+    int fd = open(dir, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
     (void)fsync(fd);
@@ -334,6 +332,7 @@ bool port_file_is_locked(int fd, uint64_t at)
 
 bool port_file_find_lock(int fd, uint64_t from, uint64_t to, uint64_t *ret_at)
 {
+    WEIR_ASSERT(from <= to);
     struct flock l = on_byte(from, PORT_FILE_OWN);
     l.l_len = (off_t)(to - from + 1);
     if (fcntl(fd, F_OFD_GETLK, &l) != 0 || l.l_type == F_UNLCK)

@@ -72,7 +72,8 @@ typedef struct port_file_rights {
 /* Returns PORT_FILE_OK, or PORT_FILE_FAILED with nothing written. */
 port_file_error port_file_rights_get(int fd, port_file_rights *ret);
 
-/* Gives `fd` the owner, the group and the mode of `like`, as far as the process has permission. */
+/* Gives `fd` the owner, the group and the mode of `like`, as far as the process has permission.
+ * -1 does nothing. */
 void port_file_take_rights(int fd, int like);
 
 /* Reads the first `len` bytes. Returns false if the file is shorter. */

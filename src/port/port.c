@@ -6,6 +6,8 @@
 
 #include "port/port.h"
 
+#include "port/assert.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -67,6 +69,7 @@ int64_t port_steady_ns(void)
 
 void *port_zalloc(size_t n, size_t size)
 {
+    WEIR_ASSERT(n > 0 && size > 0);
     return calloc(n, size);
 }
 
@@ -95,10 +98,24 @@ struct port_mutex {
     pthread_mutex_t os;
 };
 
+/* With assertions, locking twice and unlocking what another thread holds are errors. */
+static bool init_mutex(pthread_mutex_t *m)
+{
+    pthread_mutexattr_t attr;
+    if (pthread_mutexattr_init(&attr) != 0)
+        return false;
+#ifdef WEIR_ASSERTS
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+#endif
+    bool good = pthread_mutex_init(m, &attr) == 0;
+    pthread_mutexattr_destroy(&attr);
+    return good;
+}
+
 port_mutex *port_mutex_new(void)
 {
     port_mutex *m = malloc(sizeof *m);
-    if (m && pthread_mutex_init(&m->os, NULL) != 0) {
+    if (m && !init_mutex(&m->os)) {
         free(m);
         return NULL;
     }
@@ -107,19 +124,24 @@ port_mutex *port_mutex_new(void)
 
 void port_mutex_free(port_mutex *m)
 {
-    if (m)
-        pthread_mutex_destroy(&m->os);
+    int err = m ? pthread_mutex_destroy(&m->os) : 0;
+    WEIR_ASSERT(err == 0); /* no thread has the lock */
+    (void)err;
     free(m);
 }
 
 void port_mutex_lock(port_mutex *m)
 {
-    pthread_mutex_lock(&m->os);
+    int err = pthread_mutex_lock(&m->os);
+    WEIR_ASSERT(err == 0); /* the thread does not have the lock */
+    (void)err;
 }
 
 void port_mutex_unlock(port_mutex *m)
 {
-    pthread_mutex_unlock(&m->os);
+    int err = pthread_mutex_unlock(&m->os);
+    WEIR_ASSERT(err == 0); /* the thread has the lock */
+    (void)err;
 }
 
 void port_yield(void)
@@ -158,15 +180,20 @@ void port_cond_free(port_cond *c)
 
 void port_cond_wait(port_cond *c, port_mutex *m)
 {
-    pthread_cond_wait(&c->os, &m->os);
+    int err = pthread_cond_wait(&c->os, &m->os);
+    WEIR_ASSERT(err == 0); /* the thread has the lock */
+    (void)err;
 }
 
 void port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns)
 {
+    WEIR_ASSERT(ns >= 0);
     int64_t until_ns = port_steady_ns() + ns;
     const struct timespec until = {.tv_sec = until_ns / 1000000000,
                                    .tv_nsec = until_ns % 1000000000};
-    pthread_cond_timedwait(&c->os, &m->os, &until);
+    int err = pthread_cond_timedwait(&c->os, &m->os, &until);
+    WEIR_ASSERT(err == 0 || err == ETIMEDOUT);
+    (void)err;
 }
 
 void port_cond_wake(port_cond *c)

@@ -4,8 +4,11 @@
 
 #include "port/text.h"
 
+#include "port/assert.h"
+
 size_t weir_utf8_len(const char *at, size_t len, bool *ret_valid)
 {
+    WEIR_ASSERT(len >= 1);
     const uint8_t *byte = (const uint8_t *)at;
     unsigned lead = byte[0], low = 0x80, high = 0xBF;
     size_t want = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0x80 ? 2 : 1, n = 1;

@@ -6,8 +6,6 @@
 
 #include "service/dispatch.h"
 
-#include <assert.h>
-
 /* ---- answers --------------------------------------------------------------------------------- */
 
 bool weir_dispatch_has_engine(const weir_service *s, const weir_completion *completion,
@@ -21,6 +19,7 @@ bool weir_dispatch_has_engine(const weir_service *s, const weir_completion *comp
             "the policy's engine is hybrid, but no server is configured: add redis: with "
             "a url to weir.yaml",
     };
+    WEIR_ASSERT(engine < WEIR_ENGINES);
     if (engine == WEIR_ENGINE_LOCAL || (completion && s->engine[engine]))
         return true;
     request->status = WEIR_E_UNSUPPORTED;
@@ -104,12 +103,13 @@ static bool refuse(batch *b, weir_verb verb)
 static bool query_engines(batch *b, weir_verb verb)
 {
     weir_service *s = b->service;
+    WEIR_ASSERT(b->remote >= 1 && b->remote <= b->n);
     weir_pending *p = weir_pending_open(s, b->n, b->key_bytes, b->now_ns);
     if (!p)
         return refuse(b, verb);
     for (size_t i = 0; i < b->n; i++)
         b->query[i] = NULL;
-    for (int kind = WEIR_ENGINE_LOCAL + 1; kind < WEIR_ENGINES; kind++) {
+    for (int kind = WEIR_ENGINE_REDIS; kind < WEIR_ENGINES; kind++) {
         for (size_t i = 0; i < b->n; i++) {
             if ((int)b->with[i] != kind)
                 continue;
@@ -143,7 +143,7 @@ static bool read_answers(weir_service *s, weir_completion *completion, weir_requ
     weir_pending *p = completion->pending;
     if (p->in_flight > 0)
         return false;
-    assert(p->n == n);
+    WEIR_ASSERT(p->n == n);
     bool takes = p->query[0].verb == WEIR_VERB_TAKE;
     for (size_t i = 0; i < n; i++) {
         weir_pending_request *k = &p->kept[i];
@@ -202,6 +202,7 @@ static void decide_locally(batch *b)
         }
         finish(b, i, WEIR_VERB_TAKE);
     }
+    WEIR_ASSERT(len + b->remote <= b->n);
     b->service->decided += b->n - b->remote;
 }
 
@@ -228,6 +229,8 @@ bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_reque
 bool weir_dispatch_one(weir_service *s, weir_completion *completion, weir_verb verb,
                        weir_request *request, int64_t now_ns, const weir_resolved *at)
 {
+    WEIR_ASSERT(verb != WEIR_VERB_TAKE);
+    WEIR_ASSERT(!weir_resolved_is_listed(at) || verb == WEIR_VERB_RESET);
     weir_engine_kind engine = weir_resolved_engine(s, at);
     if (!weir_dispatch_has_engine(s, completion, engine, request))
         return true;
@@ -246,6 +249,7 @@ bool weir_dispatch_one(weir_service *s, weir_completion *completion, weir_verb v
 bool weir_dispatch_answer(weir_service *s, weir_completion *completion, weir_request *request,
                           weir_resolved *ret_at)
 {
+    WEIR_ASSERT(completion->pending->n == 1);
     *ret_at = completion->pending->kept[0].at;
     return read_answers(s, completion, request, 1, 0);
 }
@@ -313,6 +317,7 @@ bool weir_dispatch_throttle(weir_service *s, weir_completion *completion, const 
     }
     if (p->in_flight > 0)
         return false;
+    WEIR_ASSERT(p->n == 1 && p->queries == 1);
     read_throttle(p->kept[0].query, ret, ret_by_error);
     weir_service_record_latency(s, 1, p->answered_ns - p->opened_ns);
     weir_pending_finish(p);

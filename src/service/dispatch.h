@@ -11,7 +11,8 @@
 bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_request *requests,
                         size_t n, int64_t now_ns);
 
-/* Sends one resolved request, which is on no list and not a take, to its engine. */
+/* Sends one resolved request to its engine.
+ *  verb  not WEIR_VERB_TAKE; only WEIR_VERB_RESET for a key on a list. */
 bool weir_dispatch_one(weir_service *s, weir_completion *completion, weir_verb verb,
                        weir_request *request, int64_t now_ns, const weir_resolved *at);
 

@@ -3,6 +3,8 @@
 /* Dispatch to engines: which requests are sent, when the completion is ready, and what the answers
  * do. The tests pass the time in. */
 
+#include "service/service_internal.h"
+
 #include "service/fake_engine_test.h"
 #include "service/kit_test.h"
 
@@ -106,6 +108,7 @@ static void check_mixed_batch(void **unused)
     assert_true(is_text(q[2].text, "fixed-window 20/h") && is_text(q[2].name, "far"));
     assert_int_equal(q[1].cost, 2);
     assert_int_equal(counts_of("near").allowed, 1); /* decided before the engines answer */
+    assert_int_equal(service->decided, 3);
     assert_int_equal(counts_of("far").allowed, 0);
 
     fake_reply(redis, 0, now_ns);
@@ -131,6 +134,7 @@ static void check_mixed_batch(void **unused)
     assert_int_equal(counts_of("near").allowed, 1);
     assert_int_equal(counts_of("mixed").allowed, 1);
     assert_int_equal(left("near", "a", now_ns), 2); /* not charged again */
+    assert_int_equal(service->decided, 3);
 }
 
 static void check_immediate_answers(void **unused)
@@ -146,6 +150,9 @@ static void check_immediate_answers(void **unused)
     assert_int_equal(ready, 0);
     assert_int_equal(counts_of("far").allowed, 1);
     assert_int_equal(counts_of("far").denied, 1);
+    assert_int_equal(service->decided, 3);
+    assert_true(weir_service_peek(service, &completion, requests, now_ns));
+    assert_int_equal(service->decided, 3);
 }
 
 static void check_shadow(void **unused)
@@ -212,14 +219,14 @@ static void check_inline_policies_while_pending(void **unused)
 {
     (void)unused;
     enum { OTHERS = 3 * WEIR_SERVICE_POLICIES_MAX };
-    weir_limiter_set_default_engine(limiter, WEIR_ENGINE_REDIS);
+    set_default_engine(WEIR_ENGINE_REDIS);
     weir_request request = {
         .rule = text_of("gcra   7/1s burst 9"), .by_text = true, .key = text_of("a")};
     request.cost = 1;
     assert_false(take(&request, 1));
     assert_true(is_text(redis->waiting[0].batch->request[0].text, "gcra 7/s burst 9"));
     assert_int_equal(redis->waiting[0].batch->request[0].name.len, 0);
-    weir_limiter_set_default_engine(limiter, WEIR_ENGINE_LOCAL);
+    set_default_engine(WEIR_ENGINE_LOCAL);
     for (int i = 0; i < OTHERS; i++) {
         char text[64];
         snprintf(text, sizeof text, "gcra %d/s", i + 1);
@@ -237,7 +244,7 @@ static void check_inline_policies_while_pending(void **unused)
 static void check_cancel(void **unused)
 {
     (void)unused;
-    weir_limiter_set_default_engine(limiter, WEIR_ENGINE_HYBRID);
+    set_default_engine(WEIR_ENGINE_HYBRID);
     weir_request requests[] = {request_of("far", "a", 1),
                                request_of("near", "a", 1),
                                request_of("mixed", "a", 1),
@@ -299,19 +306,21 @@ static void check_memory_bound(void **unused)
     memset(key, 'k', sizeof key);
     size_t waiting = 0, most = FAKE_BATCHES_MAX;
     weir_request request = {.rule = text_of("far"), .key = {key, sizeof key}, .cost = 1};
-    weir_request sixteen[16];
-    for (int i = 0; i < 16; i++)
-        sixteen[i] = request;
-    for (int i = 0; i < TURNS && waiting < most; i++) {
-        turns[i] = (weir_completion){.ready = is_ready, .ctx = &ready};
-        waiting += !weir_service_take(service, &turns[i], sixteen, 16, now_ns);
+    weir_request requests[17]; /* one in the middle needs no engine */
+    for (int i = 0; i < 17; i++)
+        requests[i] = request;
+    requests[7] = request_of("near", "a", 0);
+    size_t calls = 0;
+    for (; calls < TURNS && waiting < most; calls++) {
+        turns[calls] = (weir_completion){.ready = is_ready, .ctx = &ready};
+        waiting += !weir_service_take(service, &turns[calls], requests, 17, now_ns);
     }
     assert_in_range(waiting, TURNS / 16 - 8, TURNS / 16);
-    for (int i = 0; i < 16; i++) {
-        assert_int_equal(sixteen[i].status, WEIR_E_IO);
-        assert_non_null(sixteen[i].why);
+    for (int i = 0; i < 17; i++) {
+        assert_int_equal(requests[i].status, i == 7 ? WEIR_OK : WEIR_E_IO);
+        assert_int_equal(requests[i].why != NULL, i != 7);
     }
-    assert_true(counts_of("far").failed > 0);
+    assert_int_equal(counts_of("far").failed, 16 * (calls - waiting));
     for (int i = 0; i < TURNS; i++)
         weir_completion_cancel(&turns[i]);
     weir_request small = request_of("far", "a", 1);
@@ -339,6 +348,14 @@ static void check_on_error(void **unused)
     assert_int_equal(counts_of("far").allowed, 0);
     assert_int_equal(counts_of("shut").unreached, 1);
     assert_int_equal(counts_of("shut").denied, 0);
+    /* A policy without a rule uses the engine's default, also in memory that is used again. */
+    set_default_engine(WEIR_ENGINE_REDIS);
+    weir_request texts[2] = {
+        {.rule = text_of("gcra 1/s"), .by_text = true, .key = text_of("a"), .cost = 1}};
+    texts[1] = texts[0];
+    assert_false(take(texts, 2));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(redis->waiting[0].batch->request[i].on_error, WEIR_ON_ERROR_DEFAULT);
 }
 
 static void check_statuses(void **unused)
@@ -356,10 +373,36 @@ static void check_statuses(void **unused)
     assert_int_equal(request.status, WEIR_E_IO);
     assert_non_null(request.why);
     assert_int_equal(counts_of("far").failed, 2);
+    redis->status = WEIR_E_UNSUPPORTED;
+    take_far(&request);
+    assert_non_null(request.why);
+    assert_false(weir_service_refund(service, &completion, &request, now_ns));
+    fake_reply(redis, 0, now_ns);
+    assert_true(weir_service_refund(service, &completion, &request, now_ns));
+    assert_int_equal(request.status, WEIR_E_UNSUPPORTED);
+    assert_null(request.why); /* the engine does support the policy */
+    redis->status = WEIR_E_RANGE;
+    take_far(&request);
+    assert_int_equal(request.status, WEIR_E_RANGE);
+    assert_null(request.why);
     redis->status = WEIR_OK;
     take_far(&request);
     assert_int_equal(request.status, WEIR_OK);
     assert_null(request.why);
+}
+
+/* The position of an error stays while other requests of its batch are pending. */
+static void check_error_in_a_pending_batch(void **unused)
+{
+    (void)unused;
+    weir_request requests[] = {request_of("far", "a", 1),
+                               {.rule = text_of("gcrx 1/s"), .by_text = true, .key = text_of("a")}};
+    assert_false(take(requests, 2));
+    requests[1].error.column = 0;
+    fake_reply(redis, 0, now_ns);
+    assert_true(take(requests, 2));
+    assert_int_equal(requests[0].error.column, 0);
+    assert_int_equal(requests[1].error.column, 1);
 }
 
 static void check_no_engine(void **unused)
@@ -372,12 +415,14 @@ static void check_no_engine(void **unused)
     assert_non_null(requests[0].why);
     assert_int_equal(requests[1].status, WEIR_OK);
     assert_int_equal(requests[2].status, WEIR_OK); /* a list needs no engine */
+    assert_true(weir_service_take(service, &completion, &requests[1], 1, -1)); /* bad time */
+    assert_int_equal(requests[1].status, WEIR_E_RANGE);
     weir_service_set_engine(service, WEIR_ENGINE_REDIS, NULL);
     assert_true(weir_service_peek(service, &completion, &requests[0], now_ns));
     assert_int_equal(requests[0].status, WEIR_E_UNSUPPORTED);
     weir_throttle t = {1, 1, 60, 1};
     weir_throttle_result result;
-    weir_limiter_set_default_engine(limiter, WEIR_ENGINE_REDIS);
+    set_default_engine(WEIR_ENGINE_REDIS);
     assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &result));
     assert_int_equal(result.status, WEIR_E_UNSUPPORTED);
     assert_non_null(result.why);
@@ -398,8 +443,7 @@ static void check_reserve(void **unused)
     assert_int_equal(request.status, WEIR_OK);
 }
 
-/* ---- calls of one request
- * ------------------------------------------------------------------------ */
+/* ---- calls of one request -------------------------------------------------------------------- */
 
 static void check_peek_refund_reset(void **unused)
 {
@@ -407,6 +451,7 @@ static void check_peek_refund_reset(void **unused)
     weir_request request = request_of("far", "a", 3), again = request;
     take_far(&request);
     assert_false(weir_service_peek(service, &completion, &again, now_ns));
+    assert_false(weir_service_peek(service, &completion, &again, now_ns)); /* still */
     assert_int_equal(redis->waiting[0].batch->request[0].verb, WEIR_VERB_PEEK);
     fake_reply(redis, 0, now_ns);
     assert_true(weir_service_peek(service, &completion, &again, now_ns));
@@ -425,18 +470,30 @@ static void check_peek_refund_reset(void **unused)
     assert_true(weir_service_peek(service, &completion, &again, now_ns));
     assert_int_equal(again.decision.remaining, 5);
     assert_int_equal(counts_of("far").allowed, 1); /* the take alone */
+    assert_int_equal(weir_limiter_latency(limiter).count[0], 1);
 }
 
 static void check_throttle(void **unused)
 {
     (void)unused;
-    weir_limiter_set_default_engine(limiter, WEIR_ENGINE_HYBRID);
-    weir_throttle t = {.max_burst = 1, .count = 1, .period_s = 60, .quantity = 1};
+    weir_throttle t = {.max_burst = 1, .count = 1, .period_s = 60, .quantity = 0};
     weir_throttle_result result;
+    assert_false(weir_service_has_decided(service));
+    assert_true(weir_service_throttle(service, NULL, &t, text_of("k"), now_ns, &result));
+    assert_true(weir_service_has_decided(service)); /* by the local engine */
+    t.count = 0;
+    assert_true(weir_service_throttle(service, NULL, &t, text_of("k"), now_ns, &result));
+    assert_int_equal(result.status, WEIR_E_RANGE);
+    assert_int_equal(result.numbers, WEIR_THROTTLE_ZERO_RATE);
+    t.count = 1;
+    set_default_engine(WEIR_ENGINE_HYBRID);
+    t.quantity = 1;
     for (int i = 0; i < 3; i++) {
         assert_false(
             weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &result));
         assert_int_equal(hybrid->waiting[0].batch->request[0].verb, WEIR_VERB_THROTTLE);
+        assert_false(
+            weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &result));
         fake_reply(hybrid, 0, now_ns);
         assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &result));
         assert_int_equal(result.status, WEIR_OK);
@@ -450,8 +507,25 @@ static void check_throttle(void **unused)
     assert_true(weir_service_throttle(service, &completion, &t, text_of(""), now_ns, &result));
     assert_int_equal(result.status, WEIR_E_RANGE);
     assert_int_equal(result.numbers, WEIR_THROTTLE_OK);
+    static char long_key[WEIR_KEY_MAX + 1];
+    const weir_slice too_long = {long_key, sizeof long_key};
+    assert_true(weir_service_throttle(service, &completion, &t, too_long, now_ns, &result));
+    assert_int_equal(result.status, WEIR_E_RANGE);
+    t.count = 1;
+    hybrid->status = WEIR_E_IO;
+    assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &result));
+    assert_int_equal(result.status, WEIR_E_IO);
+    assert_non_null(result.why);
+    hybrid->status = WEIR_OK;
+    hybrid->by_error = true;
+    assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &result));
+    assert_int_equal(result.status, WEIR_OK);
+    assert_false(result.answer.limited);
+    t.quantity = 0; /* counts as nothing */
+    assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &result));
     weir_counts c = counts_of(WEIR_COUNTS_THROTTLE);
-    assert_true(c.allowed == 2 && c.denied == 1 && c.failed == 2);
+    assert_true(c.allowed == 2 && c.denied == 1 && c.failed == 5 && c.unreached == 1);
+    assert_int_equal(service->decided, 6); /* the local ones, and those answered at once */
 }
 
 static void check_explain(void **unused)
@@ -540,6 +614,10 @@ static void check_take_all_shadow(void **unused)
     assert_int_equal(requests[0].reason, WEIR_BY_SHADOW);
     assert_int_equal(take_all(requests, 1, &all), 1);
     assert_true(all.allowed);
+    weir_request others[] = {request_of("far", "c", 1), request_of("look", "c", 1)};
+    assert_int_equal(take_all(others, 2, &all), 2);
+    assert_int_equal(others[0].decision.remaining, 4);
+    assert_int_equal(others[1].decision.remaining, 0);
     weir_request listed[] = {request_of("look", "b", 1), request_of("far", "evil", 1),
                              request_of("far", "b", 1)};
     assert_int_equal(take_all(listed, 3, &all), 1);
@@ -587,6 +665,7 @@ static void check_take_all_while_pending(void **unused)
     weir_all_result all;
     weir_request requests[] = {request_of("look", "a", 1), request_of("far", "a", 4)};
     assert_false(weir_service_take_all(service, &completion, requests, 2, now_ns, &all));
+    assert_false(weir_service_take_all(service, &completion, requests, 2, now_ns, &all));
     set_usual_rules();
     assert_int_equal(left("near", "a", now_ns), 3);
     fake_reply(redis, 0, now_ns);
@@ -612,11 +691,34 @@ static void check_set_limit(void **unused)
     weir_request request = request_of("far", "a", 1);
     take_far(&request); /* its engine still keeps the state */
     assert_int_equal(request.decision.remaining, 8);
-    weir_limiter_set_default_engine(limiter, WEIR_ENGINE_REDIS);
+    set_default_engine(WEIR_ENGINE_REDIS);
     assert_int_equal(weir_limiter_set_limit(limiter, "new", "fixed-window 2/h", &e), WEIR_OK);
     request = request_of("new", "a", 1);
     take_far(&request);
     assert_int_equal(request.decision.remaining, 1);
+}
+
+/* No service can adopt new rules with the old default engine, or the other way round: both belong
+ * to one generation. */
+static void check_configure(void **unused)
+{
+    (void)unused;
+    weir_rules *rules;
+    const weir_rule_spec spec = spec_of("other", "fixed-window 2/h");
+    uint64_t generation = port_load_relaxed(&limiter->generation);
+    assert_int_equal(weir_rules_build(&rules, store, NULL, &spec, 1), WEIR_OK);
+    weir_limiter_configure(limiter, rules, WEIR_ENGINE_HYBRID);
+    assert_int_equal(port_load_relaxed(&limiter->generation), generation + 1);
+    assert_int_equal(weir_limiter_default_engine(limiter), WEIR_ENGINE_HYBRID);
+    weir_request requests[] = {request_of("far", "a", 1),
+                               request_of("other", "a", 1),
+                               {.rule = text_of("gcra 1/s"), .by_text = true, .key = text_of("a")}};
+    assert_false(take(requests, 3));
+    assert_int_equal(hybrid->batches, 1);
+    fake_reply(hybrid, 0, now_ns);
+    assert_true(take(requests, 3));
+    assert_int_equal(requests[0].status, WEIR_E_ABSENT);
+    assert_int_equal(requests[1].decision.remaining, 1);
 }
 
 static void check_latency(void **unused)
@@ -634,6 +736,31 @@ static void check_latency(void **unused)
     assert_int_equal(l.count[0], 1);
     assert_int_equal(l.count[13], 2);
     assert_int_equal(l.sum_ns, 100 + 2 * 1000000);
+    /* An atomic take is one decision. */
+    weir_all_result all;
+    assert_false(weir_service_take_all(service, &completion, requests, 1, now_ns, &all));
+    fake_reply(redis, 0, now_ns + 2000000);
+    assert_true(weir_service_take_all(service, &completion, requests, 1, now_ns + 9000000, &all));
+    l = weir_limiter_latency(limiter);
+    assert_int_equal(l.count[14], 1);
+    assert_int_equal(l.sum_ns, 100 + 2 * 1000000 + 2000000);
+    assert_int_equal(service->decided, 0);
+    redis->immediate = true;
+    assert_true(weir_service_take_all(service, &completion, requests, 1, now_ns, &all));
+    assert_int_equal(service->decided, 1);
+    assert_true(weir_service_take_all(service, NULL, requests + 1, 1, now_ns, &all));
+    assert_int_equal(service->decided, 2);
+    assert_true(weir_service_take_all(service, &completion, requests, 2, now_ns, &all));
+    assert_int_equal(all.status, WEIR_E_UNSUPPORTED);
+    assert_int_equal(service->decided, 3);
+    weir_throttle t = {1, 1, 60, 1};
+    weir_throttle_result throttled;
+    set_default_engine(WEIR_ENGINE_HYBRID);
+    assert_false(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &throttled));
+    fake_reply(hybrid, 0, now_ns + 500);
+    assert_true(weir_service_throttle(service, &completion, &t, text_of("k"), now_ns, &throttled));
+    assert_int_equal(weir_limiter_latency(limiter).sum_ns, 100 + 4 * 1000000 + 500);
+    assert_int_equal(service->decided, 3);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_engines, teardown_engines)
@@ -652,6 +779,7 @@ int main(void)
         TEST(check_memory_bound),
         TEST(check_on_error),
         TEST(check_statuses),
+        TEST(check_error_in_a_pending_batch),
         TEST(check_no_engine),
         TEST(check_reserve),
         TEST(check_peek_refund_reset),
@@ -662,6 +790,7 @@ int main(void)
         TEST(check_take_all_errors),
         TEST(check_take_all_while_pending),
         TEST(check_set_limit),
+        TEST(check_configure),
         TEST(check_latency),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 
 typedef enum weir_engine_kind {
     WEIR_ENGINE_LOCAL, /* the service's own store */
-    WEIR_ENGINE_REDIS,
+    WEIR_ENGINE_REDIS, /* from here on, an engine that may have to wait */
     WEIR_ENGINE_HYBRID,
     WEIR_ENGINES
 } weir_engine_kind;

@@ -41,8 +41,8 @@ static void put_time(weir_buffer *out, int64_t t_ns)
     time_t s = (time_t)(ms / 1000);
     struct tm tm;
     char text[32] = "";
-    if (gmtime_r(&s, &tm))
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
+    gmtime_r(&s, &tm); /* cannot fail: the year is below 2300 */
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
     weir_buffer_printf(out, "%s.%03d UTC", text, (int)(ms % 1000));
 }
 

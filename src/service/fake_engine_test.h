@@ -155,6 +155,8 @@ FAKE bool fake_submit(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
 {
     fake_engine *f = (fake_engine *)e;
     fake_require(r->len >= 1 && r->len <= WEIR_ENGINE_BATCH_MAX && r->done);
+    for (size_t i = 0; i < r->len; i++)
+        fake_require(r->request[i].key.len >= 1 && r->request[i].key.len <= WEIR_KEY_MAX);
     f->submitted += r->len;
     if (f->immediate) {
         fake_answer(f, r, now_ns);

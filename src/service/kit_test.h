@@ -4,7 +4,7 @@
 #define WEIR_SERVICE_KIT_TEST_H
 /* The fixture of this directory's tests: a store, a limiter and a service with rules. */
 
-#include "service/service.h"
+#include "service/service_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,6 +51,14 @@ static inline void set_rules(const weir_rule_spec *specs, size_t n)
     weir_rules *rules;
     assert_int_equal(weir_rules_build(&rules, store, NULL, specs, n), WEIR_OK);
     weir_limiter_set_rules(limiter, rules);
+}
+
+/* Changes the default engine and keeps the rules. */
+static inline void set_default_engine(weir_engine_kind engine)
+{
+    weir_rules *rules = limiter->rules;
+    rules->refs++;
+    weir_limiter_configure(limiter, rules, engine);
 }
 
 static inline weir_rule_spec spec_of(const char *name, const char *limit)

@@ -8,7 +8,6 @@
 #include "service/pending.h"
 #include "store/iterate.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +23,6 @@ static const weir_zone *no_zone(void *ctx, const char *name, size_t len)
 
 weir_status weir_limiter_open(weir_limiter **ret, weir_store *store, const weir_zones *zones)
 {
-    static const char throttle_format[] = "gcra 1/ns"; /* any policy with an 8-byte TAT */
     weir_limiter *l = port_zalloc(1, sizeof *l);
     if (!l)
         return WEIR_E_NOMEM;
@@ -34,16 +32,13 @@ weir_status weir_limiter_open(weir_limiter **ret, weir_store *store, const weir_
     l->closed = port_zalloc(1, sizeof *l->closed);
     l->rules = weir_rules_with(NULL, "", 0, NULL);
     port_add_relaxed(&l->generation, 1);
-    weir_status st = weir_policy_parse(&l->throttle_policy, throttle_format,
-                                       strlen(throttle_format), NULL, NULL);
+    weir_status st = weir_throttle_states(store, &l->throttle_policy, &l->throttle_id);
     if (!l->lock || !l->closed || !l->rules)
         st = WEIR_E_NOMEM;
     if (st != WEIR_OK) {
         weir_limiter_close(l);
         return st;
     }
-    /* An id of its own: CL.THROTTLE shares no states with that policy. */
-    l->throttle_id = ~weir_store_policy_id(store, &l->throttle_policy);
     snprintf(l->name[NAME_TEXTS], sizeof l->name[0], "%s", WEIR_COUNTS_TEXTS);
     snprintf(l->name[NAME_THROTTLE], sizeof l->name[0], "%s", WEIR_COUNTS_THROTTLE);
     snprintf(l->name[NAME_OTHERS], sizeof l->name[0], "%s", WEIR_COUNTS_OTHERS);
@@ -56,6 +51,7 @@ void weir_limiter_close(weir_limiter *l)
 {
     if (!l)
         return;
+    WEIR_ASSERT(!l->services);
     weir_rules_drop(l->rules);
     port_free(l->closed);
     port_mutex_free(l->lock);
@@ -107,8 +103,10 @@ void weir_service_close(weir_service *s)
     weir_pending_close(s);
     port_mutex_lock(l->lock);
     weir_service **link = &l->services;
-    while (*link != s)
+    while (*link != s) {
+        WEIR_ASSERT(*link);
         link = &(*link)->next;
+    }
     *link = s->next;
     add_counters(l->closed, s->counters, l->names);
     weir_rules_drop(s->rules);
@@ -152,6 +150,7 @@ static uint32_t index_of_name(weir_limiter *l, const char *name)
         if (strcmp(l->name[i], name) == 0)
             return (uint32_t)i;
     }
+    WEIR_ASSERT(l->names >= NAMES_FIRST && l->names <= NAMES_MAX);
     if (l->names == NAMES_MAX)
         return NAME_OTHERS;
     snprintf(l->name[l->names], sizeof l->name[0], "%s", name);
@@ -165,18 +164,11 @@ static void activate(weir_limiter *l, weir_rules *rules)
         /* Do not write to an active rule: other threads read it, and it has its index. */
         if (rules->rule[i]->counts == 0)
             rules->rule[i]->counts = index_of_name(l, rules->rule[i]->name);
+        WEIR_ASSERT(rules->rule[i]->counts < l->names);
     }
     weir_rules_drop(l->rules);
     l->rules = rules;
     port_add_relaxed(&l->generation, 1);
-}
-
-void weir_limiter_set_default_engine(weir_limiter *l, weir_engine_kind kind)
-{
-    port_mutex_lock(l->lock);
-    l->engine = kind;
-    port_add_relaxed(&l->generation, 1);
-    port_mutex_unlock(l->lock);
 }
 
 weir_engine_kind weir_limiter_default_engine(weir_limiter *l)
@@ -189,13 +181,21 @@ weir_engine_kind weir_limiter_default_engine(weir_limiter *l)
 
 void weir_service_set_engine(weir_service *s, weir_engine_kind kind, weir_engine *engine)
 {
-    assert(kind != WEIR_ENGINE_LOCAL && kind < WEIR_ENGINES);
+    WEIR_ASSERT(kind != WEIR_ENGINE_LOCAL && kind < WEIR_ENGINES);
     s->engine[kind] = engine;
 }
 
 void weir_limiter_set_rules(weir_limiter *l, weir_rules *rules)
 {
     port_mutex_lock(l->lock);
+    activate(l, rules);
+    port_mutex_unlock(l->lock);
+}
+
+void weir_limiter_configure(weir_limiter *l, weir_rules *rules, weir_engine_kind engine)
+{
+    port_mutex_lock(l->lock);
+    l->engine = engine;
     activate(l, rules);
     port_mutex_unlock(l->lock);
 }

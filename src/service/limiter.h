@@ -22,6 +22,10 @@ void weir_limiter_close(weir_limiter *l); /* accepts NULL; its services must be 
  * the old rules. Keys keep their state unless their policy's text changed. Any thread. */
 void weir_limiter_set_rules(weir_limiter *l, weir_rules *rules);
 
+/* Activates a set of rules and the default engine together: no request sees one without the other.
+ * Any thread. */
+void weir_limiter_configure(weir_limiter *l, weir_rules *rules, weir_engine_kind engine);
+
 /* Changes the limit of one rule (WEIR.POLICY SET). Its overrides, lists and options stay. If there
  * is no rule with this name, one without overrides and lists is added. Any thread.
  *  ret_error  written for a bad name or limit; may be NULL.
@@ -33,8 +37,7 @@ WEIR_NODISCARD weir_status weir_limiter_set_limit(weir_limiter *l, const char *n
 WEIR_NODISCARD weir_status weir_limiter_drop_rule(weir_limiter *l, const char *name, size_t len);
 
 /* The engine for inline policies, for CL.THROTTLE, and for rules that weir_limiter_set_limit()
- * adds. The local one at first. Any thread. */
-void weir_limiter_set_default_engine(weir_limiter *l, weir_engine_kind kind);
+ * adds. The local one until weir_limiter_configure(). Any thread. */
 weir_engine_kind weir_limiter_default_engine(weir_limiter *l);
 
 /* A callback for changes of single rules.

@@ -5,7 +5,6 @@
 
 #include "service/pending.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* Free lists of two sizes: most requests wait alone or in full batches. */
@@ -35,17 +34,19 @@ static bool reserve_keys(weir_pending *p, size_t key_bytes)
 {
     if (key_bytes <= p->keys_max)
         return true;
+    char *keys = port_zalloc(1, key_bytes);
+    if (!keys)
+        return false;
     port_free(p->keys);
-    p->keys_max = 0;
-    p->keys = port_zalloc(1, key_bytes);
-    if (p->keys)
-        p->keys_max = key_bytes;
-    return p->keys != NULL;
+    p->keys = keys;
+    p->keys_max = key_bytes;
+    return true;
 }
 
 weir_pending *weir_pending_open(weir_service *s, size_t n, size_t key_bytes, int64_t now_ns)
 {
     weir_pending_pool *w = &s->pending;
+    WEIR_ASSERT(n >= 1 && n <= WEIR_BATCH_MAX);
     int size = n <= sizes[FEW] ? FEW : MANY;
     if (w->bytes + bytes_of(sizes[size], key_bytes) > WEIR_SERVICE_PENDING_BYTES_MAX)
         return NULL;
@@ -58,13 +59,11 @@ weir_pending *weir_pending_open(weir_service *s, size_t n, size_t key_bytes, int
     }
     if (!p)
         return NULL;
+    WEIR_ASSERT(p->max == sizes[size] && !p->completion && !p->rules && p->in_flight == 0);
     p->service = s;
-    p->completion = NULL;
-    p->next = NULL;
-    p->in_flight = 0;
     p->opened_ns = p->answered_ns = now_ns;
     p->n = p->queries = p->keys_len = 0;
-    for (int i = 0; i < WEIR_ENGINES; i++)
+    for (int i = WEIR_ENGINE_REDIS; i < WEIR_ENGINES; i++)
         p->batches[i] = (weir_pending_batch){.pending = p};
     if (!reserve_keys(p, key_bytes)) {
         weir_pending_free(p);
@@ -83,6 +82,7 @@ void weir_pending_free(weir_pending *p)
 {
     weir_service *s = p->service;
     weir_pending_pool *w = &s->pending;
+    WEIR_ASSERT(!p->completion && p->in_flight == 0);
     for (size_t i = 0; i < p->n; i++) {
         if (p->kept[i].pinned)
             weir_policy_cache_unpin(s->policies, p->kept[i].request.policy);
@@ -108,7 +108,7 @@ void weir_pending_free(weir_pending *p)
 void weir_pending_copy_key(weir_pending *p, weir_resolved *at)
 {
     char *to = p->keys + p->keys_len;
-    assert(p->keys_len + at->key.len <= p->keys_max);
+    WEIR_ASSERT(p->keys_len + at->key.len <= p->keys_max);
     memcpy(to, at->key.at, at->key.len);
     p->keys_len += at->key.len;
     at->key.at = to;
@@ -119,10 +119,11 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
                                       const weir_request *request, const weir_resolved *at)
 {
     weir_engine_batch *r = &p->batches[kind].batch;
-    assert(p->queries < p->max);
+    WEIR_ASSERT(p->queries < p->max);
     weir_engine_request *q = &p->query[p->queries++];
     if (r->len++ == 0)
         r->request = q;
+    WEIR_ASSERT(kind != WEIR_ENGINE_LOCAL && &r->request[r->len - 1] == q);
     q->verb = verb;
     q->policy = request->policy;
     q->text = q->name = (weir_slice){"", 0};
@@ -137,7 +138,6 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
     q->key = (weir_slice){at->key.at, at->key.len};
     q->policy_id = at->policy_id;
     q->cost = request->cost;
-    q->granted = 0;
     q->by_error = false;
     q->reason = NULL;
     return q;
@@ -146,7 +146,7 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
 void weir_pending_keep(weir_pending *p, const weir_request *request, const weir_resolved *at,
                        weir_engine_request *query)
 {
-    assert(p->n < p->max);
+    WEIR_ASSERT(p->n < p->max);
     weir_pending_request *k = &p->kept[p->n++];
     k->request = *request;
     k->at = *at;
@@ -160,7 +160,7 @@ static void on_done(weir_engine_batch *r, int64_t now_ns)
 {
     weir_pending_batch *a = (weir_pending_batch *)r;
     weir_pending *p = a->pending;
-    assert(a->in_flight && p->in_flight > 0);
+    WEIR_ASSERT(a->in_flight && p->in_flight > 0);
     a->in_flight = false;
     if (--p->in_flight > 0)
         return;
@@ -170,8 +170,8 @@ static void on_done(weir_engine_batch *r, int64_t now_ns)
 
 bool weir_pending_submit(weir_pending *p, bool all, int64_t now_ns)
 {
-    p->in_flight = 0;
-    for (int i = 0; i < WEIR_ENGINES; i++) {
+    WEIR_ASSERT(p->in_flight == 0);
+    for (int i = WEIR_ENGINE_REDIS; i < WEIR_ENGINES; i++) {
         weir_pending_batch *a = &p->batches[i];
         if (a->batch.len == 0)
             continue;
@@ -186,11 +186,11 @@ bool weir_pending_submit(weir_pending *p, bool all, int64_t now_ns)
 
 void weir_pending_next_step(weir_pending *p)
 {
-    assert(p->in_flight == 0);
+    WEIR_ASSERT(p->in_flight == 0);
     p->queries = 0;
     for (size_t i = 0; i < p->n; i++)
         p->kept[i].query = NULL;
-    for (int i = 0; i < WEIR_ENGINES; i++)
+    for (int i = WEIR_ENGINE_REDIS; i < WEIR_ENGINES; i++)
         p->batches[i].batch.len = 0;
 }
 
@@ -199,6 +199,7 @@ void weir_pending_next_step(weir_pending *p)
 void weir_pending_wait(weir_pending *p, weir_completion *completion)
 {
     weir_pending_pool *w = &p->service->pending;
+    WEIR_ASSERT(!completion->pending && p->in_flight > 0);
     p->completion = completion;
     completion->pending = p;
     p->previous = NULL;
@@ -212,6 +213,8 @@ void weir_pending_wait(weir_pending *p, weir_completion *completion)
 static void stop_waiting(weir_pending *p)
 {
     weir_pending_pool *w = &p->service->pending;
+    WEIR_ASSERT(p->completion->pending == p);
+    WEIR_ASSERT(w->bytes >= bytes_of(p->max, p->keys_max));
     if (p->previous)
         p->previous->next = p->next;
     else
@@ -221,13 +224,12 @@ static void stop_waiting(weir_pending *p)
     w->bytes -= bytes_of(p->max, p->keys_max);
     p->completion->pending = NULL;
     p->completion = NULL;
-    p->next = NULL;
 }
 
 void weir_pending_finish(weir_pending *p)
 {
     weir_pending_pool *w = &p->service->pending;
-    assert(p->in_flight == 0 && !w->finished);
+    WEIR_ASSERT(p->in_flight == 0 && !w->finished);
     stop_waiting(p);
     w->finished = p;
 }
@@ -253,7 +255,8 @@ void weir_pending_keep_rules(weir_service *s)
 void weir_pending_close(weir_service *s)
 {
     weir_pending_pool *w = &s->pending;
-    assert(!w->first);
+    WEIR_ASSERT(!w->first);
+    WEIR_ASSERT(w->bytes == 0);
     weir_pending_collect(s);
     for (int size = FEW; size <= MANY; size++) {
         while (w->free[size]) {
@@ -279,11 +282,10 @@ void weir_completion_cancel(weir_completion *c)
     weir_pending *p = c->pending;
     if (!p)
         return;
-    for (int i = 0; i < WEIR_ENGINES; i++) {
+    for (int i = WEIR_ENGINE_REDIS; i < WEIR_ENGINES; i++) {
         weir_pending_batch *a = &p->batches[i];
         if (a->in_flight)
             a->engine->calls->abandon(a->engine, &a->batch);
-        a->in_flight = false;
     }
     p->in_flight = 0;
     stop_waiting(p);

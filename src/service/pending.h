@@ -59,7 +59,9 @@ void weir_pending_free(weir_pending *p);
 /* Copies the key of a resolved request, so that it outlives the request's bytes. */
 void weir_pending_copy_key(weir_pending *p, weir_resolved *at);
 
-/* Adds a query about a request whose key is copied. Add the queries engine by engine. */
+/* Adds a query about a request whose key is copied. Add all queries of one engine before those of
+ * the next.
+ *  kind  not WEIR_ENGINE_LOCAL. */
 weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, weir_verb verb,
                                       const weir_request *request, const weir_resolved *at);
 

@@ -4,6 +4,7 @@
 
 #include "service/policy_cache.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 #include "service/service.h"
 #include "store/siphash.h"
@@ -50,6 +51,7 @@ void weir_policy_cache_collect(weir_policy_cache *t)
     while (t->evicted) {
         entry *c = t->evicted;
         t->evicted = c->next;
+        WEIR_ASSERT(c->evicted && c->pins == 0);
         port_free(c);
     }
 }
@@ -60,8 +62,10 @@ void weir_policy_cache_close(weir_policy_cache *t)
         return;
     weir_policy_cache_collect(t);
     for (size_t i = 0; i < SETS; i++) {
-        for (size_t way = 0; way < WAYS; way++)
+        for (size_t way = 0; way < WAYS; way++) {
+            WEIR_ASSERT(!t->sets[i][way] || t->sets[i][way]->pins == 0);
             port_free(t->sets[i][way]);
+        }
     }
     port_free(t);
 }
@@ -114,6 +118,7 @@ void weir_policy_cache_pin(const weir_policy *p)
 void weir_policy_cache_unpin(weir_policy_cache *t, const weir_policy *p)
 {
     entry *c = entry_of(p);
+    WEIR_ASSERT(c->pins > 0);
     if (--c->pins == 0 && c->evicted)
         free_later(t, c);
 }
@@ -121,6 +126,7 @@ void weir_policy_cache_unpin(weir_policy_cache *t, const weir_policy *p)
 /* Moves set[0..way) up by one and puts c first. */
 static void put_first(entry **set, size_t way, entry *c)
 {
+    WEIR_ASSERT(way < WAYS);
     for (; way > 0; way--)
         set[way] = set[way - 1];
     set[0] = c;

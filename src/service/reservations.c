@@ -34,7 +34,7 @@ void weir_service_reserve(weir_service *s, weir_request *request, int64_t ttl_ns
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
     s->decided++;
-    request->status = weir_resolve(s, request, &s->match[0], &at);
+    request->status = weir_resolve(s, request, s->match, &at);
     if (request->status == WEIR_OK && weir_resolved_is_listed(&at)) {
         weir_resolved_decide_by_list(&at, request);
         if (request->decision.allowed)

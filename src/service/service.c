@@ -12,6 +12,7 @@
 
 void weir_resolved_decide_by_list(const weir_resolved *at, weir_request *request)
 {
+    WEIR_ASSERT(weir_resolved_is_listed(at));
     weir_decision d = weir_full_quota(request->policy);
     bool allow = at->list == WEIR_ON_ALLOW_LIST;
     request->reason = allow ? WEIR_BY_ALLOW_LIST : WEIR_BY_DENY_LIST;
@@ -54,6 +55,7 @@ weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match 
     if (bad_request(request))
         return WEIR_E_RANGE;
     weir_rule_match(ret->rule, request->key.at, request->key.len, match);
+    WEIR_ASSERT(match->len >= 1 && match->len <= WEIR_KEY_MAX);
     ret->limit = match->limit;
     ret->list = match->list;
     ret->policy_id = match->limit->id;
@@ -141,6 +143,7 @@ bool weir_service_take(weir_service *s, weir_completion *completion, weir_reques
     weir_store_request takes[WEIR_BATCH_MAX];
     weir_resolved at[WEIR_BATCH_MAX];
     size_t len = 0;
+    WEIR_ASSERT(n <= WEIR_BATCH_MAX);
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
     if (__builtin_expect(s->remote, 0))
@@ -171,6 +174,7 @@ bool weir_service_take(weir_service *s, weir_completion *completion, weir_reques
 static weir_status run_locally(weir_store *store, weir_verb verb, const weir_resolved *at,
                                weir_request *request, int64_t now_ns)
 {
+    WEIR_ASSERT(verb == WEIR_VERB_RESET || verb == WEIR_VERB_REFUND || verb == WEIR_VERB_PEEK);
     if (verb == WEIR_VERB_RESET)
         return weir_store_reset(store, at->policy_id, at->key.at, at->key.len);
     return (verb == WEIR_VERB_REFUND ? weir_store_refund : weir_store_peek)(
@@ -185,7 +189,7 @@ static bool run_one(weir_service *s, weir_completion *completion, weir_verb verb
     weir_service_refresh(s);
     if (completion && completion->pending)
         return weir_dispatch_answer(s, completion, request, ret_at);
-    request->status = weir_resolve(s, request, &s->match[0], ret_at);
+    request->status = weir_resolve(s, request, s->match, ret_at);
     if (request->status != WEIR_OK)
         return true;
     if (weir_resolved_is_listed(ret_at) && verb != WEIR_VERB_RESET)
@@ -236,7 +240,7 @@ weir_status weir_service_key(weir_service *s, const weir_request *request, weir_
     copy.key = request->key;
     copy.cost = request->cost;
     weir_service_refresh(s);
-    weir_status st = weir_resolve(s, &copy, &s->match[0], &at);
+    weir_status st = weir_resolve(s, &copy, s->match, &at);
     if (st == WEIR_OK)
         *ret = at.key;
     return st;

@@ -5,6 +5,7 @@
 /* The fields of weir_limiter and weir_service, their counters, and requests that are resolved to a
  * policy and a key. Private to src/service. */
 
+#include "port/assert.h"
 #include "port/atomic.h"
 #include "port/port.h"
 #include "service/policy_cache.h"
@@ -109,6 +110,7 @@ void weir_service_record_latency(weir_service *s, uint64_t n, int64_t elapsed_ns
  *  name  the index of the name. */
 static inline void weir_service_count(weir_service *s, uint32_t name, int which)
 {
+    WEIR_ASSERT(name < NAMES_MAX && which >= 0 && which < COUNTS);
     port_bump_relaxed(&s->counters->of[name].count[which], 1);
 }
 
@@ -127,6 +129,7 @@ static inline void weir_service_tick(weir_service *s, int64_t now_ns)
 static inline void weir_service_count_cost(weir_service *s, uint32_t name, int which,
                                            const weir_slice *key, int64_t cost, int64_t now_ns)
 {
+    WEIR_ASSERT(name < NAMES_MAX && which >= 0 && which < COUNT_FAILED && cost >= 1);
     weir_counters *t = &s->counters->of[name];
     port_bump_relaxed(&t->count[which], 1);
     int64_t left = t->left[which] - cost;
@@ -176,6 +179,7 @@ void weir_resolved_decide_by_list(const weir_resolved *at, weir_request *request
 static inline void weir_resolved_fill(weir_store_request *ret, const weir_resolved *at,
                                       const weir_request *request)
 {
+    WEIR_ASSERT(!weir_resolved_is_listed(at) && request->policy);
     ret->policy = request->policy;
     ret->policy_id = at->policy_id;
     ret->key = at->key.at;

@@ -20,7 +20,9 @@ static void check_rules(void **unused)
     static const weir_override_spec overrides[] = {{.pattern = "big", .limit = "gcra 1/s burst 9"}};
     static const char *const allow[] = {"10.0.0.0/8"}, *const deny[] = {"evil"};
     weir_rule_spec specs[] = {spec_of("api", "gcra 1/s burst 2"), spec_of("look", "gcra 1/s"),
-                              spec_of("queue", "leaky-queue 1/s depth 1 & fixed-window 9/h")};
+                              spec_of("queue", "leaky-queue 1/s depth 1 & fixed-window 9/h"),
+                              spec_of("shadowed-queue", "leaky-queue 1/s depth 5"),
+                              spec_of("two", "fixed-window 9/h & fixed-window 3/m")};
     specs[0].overrides = overrides;
     specs[0].overrides_len = 1;
     specs[0].allow = allow;
@@ -30,7 +32,10 @@ static void check_rules(void **unused)
     specs[1].shadow = true;
     specs[2].allow = allow;
     specs[2].allow_len = 1;
-    set_rules(specs, 3);
+    specs[3].shadow = true;
+    specs[4].allow = allow;
+    specs[4].allow_len = 1;
+    set_rules(specs, 5);
 
     assert_int_equal(take("api", "alice", 2).decision.remaining, 0);
     weir_request a = take("api", "alice", 1);
@@ -47,24 +52,48 @@ static void check_rules(void **unused)
     a = take("queue", "10.1.1.1", 1); /* the decision of the layer with the lowest limit */
     assert_int_equal(a.decision.limit, 2);
     assert_int_equal(a.decision.layer, 0);
+    a = take("two", "10.1.1.1", 1);
+    assert_int_equal(a.decision.limit, 3);
+    assert_int_equal(a.decision.layer, 1);
 
     a = take("api", "evil", 1);
     assert_false(a.decision.allowed);
     assert_true(a.decision.never);
     assert_int_equal(a.reason, WEIR_BY_DENY_LIST);
     assert_int_equal(a.decision.remaining, 0);
+    assert_int_equal(a.decision.retry_after_ns, INT64_MAX);
 
     assert_int_equal(take("look", "alice", 1).reason, WEIR_BY_LIMIT);
     a = take("look", "alice", 1);
     assert_true(a.decision.allowed);
     assert_int_equal(a.reason, WEIR_BY_SHADOW);
     assert_int_equal(a.decision.retry_after_ns, 0);
+    assert_false(take("look", "alice", 2).decision.never);
+    assert_int_equal(take("shadowed-queue", "alice", 1).decision.delay_ns, 0);
+    a = take("shadowed-queue", "alice", 1);
+    assert_true(a.decision.allowed);
+    assert_int_equal(a.decision.delay_ns, 0); /* instead of 1 s */
 
     assert_int_equal(take("nobody", "alice", 1).status, WEIR_E_ABSENT);
     assert_int_equal(take("api", "", 1).status, WEIR_E_RANGE);
     assert_int_equal(take("api", "alice", -1).status, WEIR_E_RANGE);
     /* A list does not allow an invalid request. */
     assert_int_equal(take("api", "10.1.1.1", -1).status, WEIR_E_RANGE);
+}
+
+/* The store refuses the time. */
+static void check_bad_time(void **unused)
+{
+    (void)unused;
+    const weir_rule_spec spec = spec_of("api", "gcra 1/s burst 5");
+    set_rules(&spec, 1);
+    weir_request requests[] = {request_of("api", "a", 1), request_of("api", "b", 1)};
+    assert_true(weir_service_take(service, NULL, requests, 2, -1));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(requests[i].status, WEIR_E_RANGE);
+    assert_true(weir_service_peek(service, NULL, requests, -1));
+    assert_int_equal(requests[0].status, WEIR_E_RANGE);
+    assert_int_equal(counts_of("api").failed, 2);
 }
 
 static void check_peek_refund_reset(void **unused)
@@ -87,10 +116,12 @@ static void check_peek_refund_reset(void **unused)
         weir_service_refund(service, NULL, &request, now_ns)); /* refunds 4 after 3 were taken */
     assert_int_equal(request.decision.remaining, 5);
     take("api", "alice", 5);
+    request.cost = -1; /* not read */
     assert_true(weir_service_reset(service, NULL, &request, now_ns));
     assert_int_equal(request.status, WEIR_OK);
     assert_int_equal(take("api", "alice", 1).decision.remaining, 4);
     request.rule = text_of("queue");
+    request.cost = 1;
     assert_true(weir_service_refund(service, NULL, &request, now_ns));
     assert_int_equal(request.status, WEIR_E_UNSUPPORTED);
     request.rule = text_of("none");
@@ -113,6 +144,38 @@ static void check_addresses(void **unused)
     assert_int_equal(take("api", "1.2.3.4", 1).decision.remaining, 2);
     assert_int_equal(take("api", "::ffff:1.2.3.4", 1).decision.remaining, 1);
     assert_int_equal(take("api", "::ffff:102:304", 1).decision.remaining, 0);
+}
+
+static void is_kept_under(const weir_request *request, weir_status status, const char *key)
+{
+    weir_slice kept = text_of("unwritten");
+    assert_int_equal(weir_service_key(service, request, &kept), status);
+    assert_int_equal(kept.len, strlen(key));
+    assert_memory_equal(kept.at, key, kept.len);
+}
+
+/* The key under which the state is kept, of each kind of request. */
+static void check_key(void **unused)
+{
+    (void)unused;
+    const weir_rule_spec spec = spec_of("api", "gcra 1/s burst 5");
+    set_rules(&spec, 1);
+    weir_request request = {.rule = text_of("api"), .key = text_of("2001:DB8::1"), .cost = 1};
+    is_kept_under(&request, WEIR_OK, "2001:db8::/64");
+    request.rule = text_of("gcra 1/s");
+    is_kept_under(&request, WEIR_E_ABSENT, "unwritten");
+    request.by_text = true;
+    is_kept_under(&request, WEIR_OK, "2001:db8::/64");
+    weir_request again = request;
+    assert_true(weir_service_take(service, NULL, &request, 1, now_ns));
+    assert_true(weir_service_take(service, NULL, &again, 1, now_ns));
+    assert_ptr_equal(again.policy, request.policy); /* it is parsed once */
+    request.cost = -1;
+    is_kept_under(&request, WEIR_E_RANGE, "unwritten");
+    const weir_rule_spec other = spec_of("new", "gcra 1/s");
+    set_rules(&other, 1);
+    request = request_of("new", "k", 1);
+    is_kept_under(&request, WEIR_OK, "k");
 }
 
 /* A batch equals single calls, with any mix of rules, keys and inline policies. */
@@ -221,6 +284,7 @@ static void check_counts(void **unused)
     take("a", "vip", 1);
     take("a", "evil", 1);
     take("a", "", 1);
+    assert_int_equal(take("a", "k", -1).status, WEIR_E_RANGE);
     take("s", "k", 1);
     take("s", "k", 1);
     take("none", "k", 1);
@@ -229,7 +293,7 @@ static void check_counts(void **unused)
     assert_int_equal(a.denied, 3);
     assert_int_equal(a.allow_listed, 1);
     assert_int_equal(a.deny_listed, 1);
-    assert_int_equal(a.failed, 1);
+    assert_int_equal(a.failed, 2);
     assert_int_equal(s.allowed, 1);
     assert_int_equal(s.shadowed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_OTHERS).failed, 1);
@@ -239,8 +303,19 @@ static void check_counts(void **unused)
     assert_true(weir_service_take(service, NULL, &request, 1, now_ns));
     request.rule = text_of("gcra");
     assert_true(weir_service_take(service, NULL, &request, 1, now_ns));
+    request.rule = text_of("gcra 1/s");
+    request.cost = -1;
+    assert_true(weir_service_take(service, NULL, &request, 1, now_ns));
+    assert_int_equal(request.status, WEIR_E_RANGE);
+    request.cost = INT64_C(1) + WEIR_COST_MAX;
+    assert_true(weir_service_take(service, NULL, &request, 1, now_ns));
+    assert_int_equal(request.status, WEIR_E_RANGE);
+    request.cost = 1;
+    request.key = text_of("");
+    assert_true(weir_service_take(service, NULL, &request, 1, now_ns));
+    assert_int_equal(request.status, WEIR_E_RANGE);
     assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).allowed, 1);
-    assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).failed, 1);
+    assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).failed, 4);
 
     weir_throttle t = {.max_burst = 0, .count = 1, .period_s = 60, .quantity = 1};
     weir_throttle_result answer;
@@ -248,6 +323,9 @@ static void check_counts(void **unused)
         assert_true(weir_service_throttle(service, NULL, &t, text_of("k"), now_ns, &answer));
     assert_int_equal(counts_of(WEIR_COUNTS_THROTTLE).allowed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_THROTTLE).denied, 1);
+    /* The states are found again in a store that was kept in a file. */
+    assert_true(limiter->throttle_id ==
+                (weir_store_policy_id(store, &limiter->throttle_policy) ^ ~WEIR_POLICY_CLASS));
 
     /* Counts outlive their service and their rule. */
     weir_latency before = weir_limiter_latency(limiter);
@@ -255,12 +333,14 @@ static void check_counts(void **unused)
     weir_service_latency(service, 128);
     uint64_t decided = weir_limiter_latency(limiter).count[0];
     assert_true(decided > 10);
+    assert_int_equal(weir_limiter_latency(limiter).sum_ns, 128 * decided);
     weir_service_latency(service, 128); /* nothing to record twice */
     static const int64_t elapsed_ns[] = {129, INT64_MAX, -5};
     for (int i = 0; i < 3; i++) {
         take("s", "k", 1);
         weir_service_latency(service, elapsed_ns[i]);
     }
+    uint64_t sum_ns = weir_limiter_latency(limiter).sum_ns;
     weir_service_close(service);
     assert_int_equal(weir_service_open(&service, limiter), WEIR_OK);
     set_rules(specs + 1, 1);
@@ -269,9 +349,189 @@ static void check_counts(void **unused)
     assert_int_equal(counts_of("s").shadowed, 5);
     weir_latency l = weir_limiter_latency(limiter);
     assert_int_equal(l.count[0], decided + 1);
+    assert_int_equal(l.sum_ns, sum_ns);
     assert_int_equal(l.count[1], 1);
     assert_int_equal(l.count[WEIR_LATENCY_BUCKETS - 1], 1);
 }
+
+static void check_words(void **unused)
+{
+    (void)unused;
+    assert_string_equal(weir_reason_word(WEIR_BY_LIMIT), "limit");
+    assert_string_equal(weir_reason_word(WEIR_BY_SHADOW), "shadow");
+    assert_string_equal(weir_reason_word(WEIR_BY_ALLOW_LIST), "allow-list");
+    assert_string_equal(weir_reason_word(WEIR_BY_DENY_LIST), "deny-list");
+    assert_string_equal(weir_reason_word(WEIR_BY_ON_ERROR), "on-error");
+}
+
+static const weir_zone *find_none(void *ctx, const char *name, size_t len)
+{
+    assert_int_equal(len, 4);
+    assert_memory_equal(name, "Mars", 4);
+    ++*(int *)ctx;
+    return NULL;
+}
+
+/* Time zones are found by the functions that the limiter was opened with. */
+static void check_zones(void **unused)
+{
+    (void)unused;
+    static const char text[] = "fixed-window 3/day tz Mars";
+    weir_request request = {.rule = text_of(text), .by_text = true, .key = text_of("k")};
+    assert_true(weir_service_take(service, NULL, &request, 1, now_ns));
+    assert_int_equal(request.status, WEIR_E_ZONE);
+    assert_int_equal(weir_limiter_set_limit(limiter, "a", text, NULL), WEIR_E_ZONE);
+    int calls = 0;
+    const weir_zones zones = {find_none, &calls};
+    weir_limiter *other;
+    weir_service *s;
+    assert_int_equal(weir_limiter_open(&other, store, &zones), WEIR_OK);
+    assert_int_equal(weir_service_open(&s, other), WEIR_OK);
+    assert_true(weir_service_take(s, NULL, &request, 1, now_ns));
+    assert_int_equal(calls, 1);
+    assert_int_equal(weir_limiter_set_limit(other, "a", text, NULL), WEIR_E_ZONE);
+    assert_int_equal(calls, 2);
+    weir_service_close(s);
+    weir_limiter_close(other);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+typedef struct names_seen {
+    size_t rules, others;
+    uint64_t allowed_of_rules;
+} names_seen;
+
+/* The names of rules come first, and the last three are fixed. */
+static void see_name(void *ctx, const char *name, const weir_counts *counts)
+{
+    static const char *const last[] = {WEIR_COUNTS_OTHERS, WEIR_COUNTS_THROTTLE, WEIR_COUNTS_TEXTS};
+    names_seen *n = ctx;
+    if (n->rules == NAMES_MAX - NAMES_FIRST) {
+        assert_in_range(n->others, 0, 2);
+        assert_string_equal(name, last[n->others++]);
+        return;
+    }
+    assert_int_equal(name[0], 'r');
+    assert_int_equal(counts->allowed, 1);
+    n->rules++;
+}
+
+/* After NAMES_MAX names, further rules share their counters. */
+static void check_many_names(void **unused)
+{
+    (void)unused;
+    enum { SETS = 5, N = 1000 };
+    static char names[N][16];
+    static weir_rule_spec specs[N];
+    for (int set = 0; set < SETS; set++) {
+        for (int i = 0; i < N; i++) {
+            snprintf(names[i], sizeof names[i], "r%d", set * N + i);
+            specs[i] = spec_of(names[i], "gcra 1/h");
+        }
+        set_rules(specs, N);
+        for (int i = 0; i < N; i++)
+            assert_int_equal(take(names[i], "k", 1).status, WEIR_OK);
+    }
+    names_seen seen = {0};
+    weir_limiter_counts(limiter, see_name, &seen);
+    assert_int_equal(seen.rules, NAMES_MAX - NAMES_FIRST);
+    assert_int_equal(seen.others, 3);
+    assert_int_equal(counts_of(WEIR_COUNTS_OTHERS).allowed, SETS * N - seen.rules);
+    assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).allowed, 0);
+}
+
+typedef struct change {
+    int calls;
+    char name[16], limit[32];
+} change;
+
+static void on_change(void *ctx, const char *name, const char *limit)
+{
+    change *c = ctx;
+    c->calls++;
+    snprintf(c->name, sizeof c->name, "%s", name);
+    snprintf(c->limit, sizeof c->limit, "%s", limit ? limit : "dropped");
+}
+
+/* A change is reported once it is made. A full set takes no new rules. */
+static void check_reports(void **unused)
+{
+    (void)unused;
+    static char names[WEIR_RULES_MAX][8];
+    static weir_rule_spec specs[WEIR_RULES_MAX];
+    change c = {0};
+    for (int i = 0; i < WEIR_RULES_MAX; i++) {
+        snprintf(names[i], sizeof names[i], "r%d", i);
+        specs[i] = spec_of(names[i], "gcra 1/h");
+    }
+    set_rules(specs, WEIR_RULES_MAX);
+    weir_limiter_on_change(limiter, on_change, &c);
+    assert_int_equal(weir_limiter_set_limit(limiter, "new", "gcra 1/s", NULL), WEIR_E_FULL);
+    assert_int_equal(weir_limiter_set_limit(limiter, "r7", "gcra", NULL), WEIR_E_SYNTAX);
+    assert_int_equal(weir_limiter_drop_rule(limiter, "new", 3), WEIR_E_ABSENT);
+    assert_int_equal(c.calls, 0);
+    assert_int_equal(weir_limiter_set_limit(limiter, "r7", "gcra  2/s", NULL), WEIR_OK);
+    assert_int_equal(c.calls, 1);
+    assert_string_equal(c.name, "r7");
+    assert_string_equal(c.limit, "gcra  2/s");
+    assert_int_equal(weir_limiter_drop_rule(limiter, "r8 and more", 2), WEIR_OK);
+    assert_int_equal(c.calls, 2);
+    assert_string_equal(c.name, "r8");
+    assert_string_equal(c.limit, "dropped");
+    assert_int_equal(weir_limiter_set_limit(limiter, "new", "gcra 1/s", NULL), WEIR_OK);
+    assert_int_equal(c.calls, 3);
+}
+
+typedef struct views {
+    int n, stop;
+    weir_rule_view last;
+} views;
+
+static bool see_rule(void *ctx, const weir_rule_view *rule)
+{
+    views *v = ctx;
+    v->last = *rule;
+    return ++v->n < v->stop;
+}
+
+static void check_views(void **unused)
+{
+    (void)unused;
+    static const weir_override_spec overrides[] = {{.pattern = "big", .limit = "gcra 1/s burst 9"}};
+    static const char *const allow[] = {"vip", "root"}, *const deny[] = {"evil", "bad", "worse"};
+    weir_rule_spec specs[] = {spec_of("a", "gcra 1/s"), spec_of("b", "gcra  2/s burst 7"),
+                              spec_of("c", "gcra 3/s")};
+    specs[1].overrides = overrides;
+    specs[1].overrides_len = 1;
+    specs[1].allow = allow;
+    specs[1].allow_len = 2;
+    specs[1].deny = deny;
+    specs[1].deny_len = 3;
+    specs[1].shadow = true;
+    specs[1].engine = WEIR_ENGINE_HYBRID;
+    specs[1].on_error = WEIR_ON_ERROR_CLOSED;
+    set_rules(specs, 3);
+    views v = {.stop = 2};
+    weir_service_rules(service, see_rule, &v);
+    assert_int_equal(v.n, 2);
+    assert_string_equal(v.last.name, "b");
+    assert_string_equal(v.last.limit, "gcra  2/s burst 7");
+    assert_int_equal(v.last.policy->layer[0].limit, 7);
+    assert_int_equal(v.last.overrides, 1);
+    assert_int_equal(v.last.allow, 2);
+    assert_int_equal(v.last.deny, 3);
+    assert_true(v.last.shadow);
+    assert_int_equal(v.last.engine, WEIR_ENGINE_HYBRID);
+    assert_int_equal(v.last.on_error, WEIR_ON_ERROR_CLOSED);
+    v = (views){.stop = 9};
+    weir_service_rules(service, see_rule, &v);
+    assert_int_equal(v.n, 3);
+    assert_string_equal(v.last.name, "c");
+    assert_false(v.last.shadow);
+}
+
+/* ---- explain --------------------------------------------------------------------------------- */
 
 static bool explains(weir_buffer *out, const char *want)
 {
@@ -349,19 +609,27 @@ static void check_explain(void **unused)
 
 enum { THREADS = 4, TAKES = 20000, BURST = 1000 };
 
+typedef struct taker {
+    uint64_t allowed, failures;
+} taker;
+
 static void *take_many(void *ctx)
 {
-    uint64_t *allowed = ctx;
+    taker *t = ctx;
     weir_service *own;
-    if (weir_service_open(&own, limiter) != WEIR_OK)
+    if (weir_service_open(&own, limiter) != WEIR_OK) {
+        t->failures++;
         return NULL;
+    }
     for (int i = 0; i < TAKES; i += 4) {
         weir_request requests[4];
         for (int k = 0; k < 4; k++)
             requests[k] = (weir_request){.rule = text_of("hot"), .key = text_of("k"), .cost = 1};
-        assert_true(weir_service_take(own, NULL, requests, 4, now_ns));
-        for (int k = 0; k < 4; k++)
-            *allowed += requests[k].status == WEIR_OK && requests[k].decision.allowed;
+        t->failures += !weir_service_take(own, NULL, requests, 4, now_ns);
+        for (int k = 0; k < 4; k++) {
+            t->failures += requests[k].status != WEIR_OK;
+            t->allowed += requests[k].status == WEIR_OK && requests[k].decision.allowed;
+        }
     }
     weir_service_close(own);
     return NULL;
@@ -376,16 +644,18 @@ static void check_threads(void **unused)
     const weir_rule_spec specs[] = {spec_of("hot", limit), spec_of("cold", "gcra 1/s")};
     set_rules(specs, 2);
     pthread_t threads[THREADS];
-    uint64_t allowed[THREADS] = {0}, sum = 0;
+    taker takers[THREADS] = {{0}};
+    uint64_t sum = 0;
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, take_many, &allowed[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, take_many, &takers[i]), 0);
     for (int i = 0; i < 200; i++) {
         set_rules(specs, 1 + (size_t)i % 2);
         counts_of("hot");
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
-        sum += allowed[i];
+        assert_int_equal(takers[i].failures, 0);
+        sum += takers[i].allowed;
     }
     assert_int_equal(sum, BURST);
     weir_counts c = counts_of("hot");
@@ -399,12 +669,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(check_rules),
+        TEST(check_bad_time),
         TEST(check_peek_refund_reset),
         TEST(check_addresses),
+        TEST(check_key),
         TEST(check_batch),
         TEST(check_many_inline_policies),
         TEST(check_changes_of_rules),
         TEST(check_counts),
+        cmocka_unit_test(check_words),
+        TEST(check_zones),
+        TEST(check_views),
+        TEST(check_many_names),
+        TEST(check_reports),
         TEST(check_explain),
         TEST(check_threads),
     };

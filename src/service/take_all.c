@@ -6,8 +6,6 @@
 #include "core/check.h"
 #include "service/dispatch.h"
 
-#include <assert.h>
-
 _Static_assert(WEIR_ALL_MAX == WEIR_TAKE_MANY_MAX && WEIR_ALL_MAX <= WEIR_BATCH_MAX,
                "the store takes all at once, and the service has a match for each key");
 
@@ -35,11 +33,11 @@ static weir_status first_failure(const all *a)
     return WEIR_OK;
 }
 
-/* Finds the engine that keeps all states. Refuses a request with another engine. */
+/* Finds the engine that keeps all states. Refuses a request with another engine.
+ *  ret  written unless lists decide all requests. */
 static weir_status find_engine(all *a, weir_engine_kind *ret)
 {
     weir_engine_kind engine = WEIR_ENGINES;
-    *ret = WEIR_ENGINE_LOCAL;
     for (size_t i = 0; i < a->n; i++) {
         if (weir_resolved_is_listed(&a->at[i]))
             continue;
@@ -177,6 +175,7 @@ static weir_status fail(all *a, weir_status st)
  *  blocking  the request that denies, else n. */
 static void conclude(all *a, size_t blocking, weir_all_result *ret)
 {
+    WEIR_ASSERT(blocking <= a->n);
     for (size_t i = 0; i < a->n; i++)
         weir_resolved_finish(&a->at[i], &a->requests[i]);
     count(a, blocking);
@@ -188,6 +187,7 @@ static void conclude(all *a, size_t blocking, weir_all_result *ret)
 static void take_locally(all *a, weir_all_result *ret)
 {
     size_t listed = decide_listed(a), blocking = listed;
+    WEIR_ASSERT(a->n >= 1 && a->n <= WEIR_ALL_MAX);
     weir_status st = WEIR_OK;
     a->service->decided++;
     if (listed == a->n)
@@ -220,7 +220,6 @@ static weir_pending *begin_remote(all *a, weir_engine_kind engine)
     p->blocking = decide_listed(a);
     p->step = p->blocking == a->n ? ENFORCED : OTHERS;
     p->listed = p->blocking < a->n;
-    p->failed = false;
     p->engine = engine;
     for (size_t i = 0; i < a->n; i++) {
         weir_pending_copy_key(p, &a->at[i]);
@@ -232,6 +231,7 @@ static weir_pending *begin_remote(all *a, weir_engine_kind engine)
 /* Submits the queries of a step. Returns whether they are answered now. */
 static bool submit_step(all *a, weir_pending *p)
 {
+    WEIR_ASSERT(p->n == a->n && (p->step == ENFORCED || p->step == OTHERS));
     weir_pending_next_step(p);
     for (size_t i = 0; i < a->n; i++) {
         bool denied = p->blocking < a->n, taken = is_enforced(a, i);
@@ -246,6 +246,7 @@ static bool submit_step(all *a, weir_pending *p)
 /* Reads the answers to a step, and advances to the next step. */
 static void read_step(all *a, weir_pending *p)
 {
+    WEIR_ASSERT(p->in_flight == 0 && p->step < DONE);
     const weir_engine_batch *r = &p->batches[p->engine].batch;
     for (size_t i = 0; i < a->n; i++) {
         const weir_engine_request *q = p->kept[i].query;
@@ -264,7 +265,7 @@ static bool resume(all *a, weir_pending *p)
 {
     if (p->in_flight > 0)
         return false;
-    assert(p->n == a->n);
+    WEIR_ASSERT(p->n == a->n);
     for (size_t i = 0; i < a->n; i++) {
         a->at[i] = p->kept[i].at;
         weir_dispatch_copy(&a->requests[i], &p->kept[i].request);
@@ -320,7 +321,7 @@ bool weir_service_take_all(weir_service *s, weir_completion *completion, weir_re
     }
     all a = {
         .service = s, .completion = completion, .requests = requests, .n = n, .now_ns = now_ns};
-    weir_engine_kind engine;
+    weir_engine_kind engine = WEIR_ENGINE_LOCAL;
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
     if (completion && completion->pending)

@@ -5,8 +5,7 @@
 
 #include "service/throttle.h"
 
-#include "port/text.h"
-
+#include "port/assert.h"
 #include "port/text.h"
 
 const char *weir_throttle_status_text(weir_throttle_status st)
@@ -87,6 +86,7 @@ static weir_throttle_status rate_of(const weir_throttle *t, rate *ret)
 static int64_t remaining(const rate *r, int64_t ttl_ns)
 {
     int64_t next_ns;
+    WEIR_ASSERT(r->interval_ns != 0 && r->limit >= 0);
     if (__builtin_sub_overflow(r->tolerance_ns, ttl_ns, &next_ns) || next_ns <= -r->interval_ns)
         return 0;
     int64_t grain_ns = r->interval_ns / 1000 != 0 ? 1000 : 1;
@@ -112,12 +112,13 @@ weir_throttle_status weir_throttle_check(const weir_throttle *t, uint64_t *state
     weir_throttle_answer a = {.limited = ahead_ns < 0, .limit = r.limit, .retry_after_s = -1};
     new_ns = max64(new_ns, now_ns); /* a refund restores the full quota at most */
     int64_t ttl_ns = (a.limited ? tat_ns : new_ns) - now_ns;
-    if (!a.limited)
+    if (!a.limited && new_ns != tat_ns)
         *state = (uint64_t)new_ns;
-    else if (r.increment_ns <= r.tolerance_ns)
+    else if (a.limited && r.increment_ns <= r.tolerance_ns)
         a.retry_after_s = seconds(-ahead_ns);
     a.reset_after_s = seconds(ttl_ns);
     a.remaining = remaining(&r, ttl_ns);
+    WEIR_ASSERT(a.remaining >= 0 && a.remaining <= a.limit && ttl_ns >= 0);
     *ret = a;
     return WEIR_THROTTLE_OK;
 }

@@ -4,9 +4,12 @@
 
 #include "service/throttle.h"
 
+#include "port/random_kit_test.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -55,6 +58,8 @@ static void check_table(void **unused)
     RUN(t, {0, 1, {0, 16, 15, -1, 2}});
     t = (weir_throttle){.max_burst = 0, .count = 1, .period_s = 2};
     RUN(t, {0, 1, {0, 1, 0, -1, 2}}, {0, 1, {1, 1, 0, 2, 2}}, {2000, 1, {0, 1, 0, -1, 2}});
+    t = (weir_throttle){.max_burst = 1, .count = -1, .period_s = 60}; /* nothing is ever free */
+    RUN(t, {0, 1, {1, 2, 0, -1, 0}});
 }
 
 /* A fraction of a second is rounded up only if it is 1 ms or more. */
@@ -89,6 +94,20 @@ static void check_refund_beyond_full(void **unused)
 }
 
 /* With redis-cell, Redis has expired the key. */
+/* Nothing is stored for a key with its full quota. */
+static void check_full_quota_is_not_written(void **unused)
+{
+    (void)unused;
+    for (int64_t quantity = -2; quantity <= 0; quantity++) {
+        const weir_throttle t = {.max_burst = 4, .count = 1, .period_s = 1, .quantity = quantity};
+        uint64_t state = 0;
+        weir_throttle_answer a;
+        assert_int_equal(weir_throttle_check(&t, &state, start_ns, &a), WEIR_THROTTLE_OK);
+        assert_int_equal(state, 0);
+        assert_int_equal(a.remaining, 5);
+    }
+}
+
 static void check_tat_in_the_past(void **unused)
 {
     (void)unused;
@@ -143,16 +162,32 @@ static void check_tiny_interval(void **unused)
          {0, 1000, 1000, -1, 0}}); /* redis-cell truncates 1999 ns to 1 us, and would answer 1999 */
 }
 
-/* ---- the property ---------------------------------------------------------------------------- */
-
-/* splitmix64 */
-static uint64_t random_next(uint64_t *x)
+static void reads(const char *text, bool good, int64_t number)
 {
-    uint64_t z = *x += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
+    int64_t got = 77;
+    assert_int_equal(weir_throttle_number(text, strlen(text), &got), good);
+    assert_int_equal(got, good ? number : 77);
 }
+
+static void check_numbers(void **unused)
+{
+    (void)unused;
+    reads("0", true, 0);
+    reads("15", true, 15);
+    reads("+15", true, 15);
+    reads("-15", true, -15);
+    reads("9223372036854775807", true, INT64_MAX);
+    reads("9223372036854775808", false, 0);
+    reads("-9223372036854775808", true, INT64_MIN);
+    reads("-9223372036854775809", false, 0);
+    reads("", false, 0);
+    reads("-", false, 0);
+    reads("+", false, 0);
+    reads("+-1", false, 0);
+    reads("1x", false, 0);
+}
+
+/* ---- the property ---------------------------------------------------------------------------- */
 
 /* A random number: mostly small, of either sign, sometimes any. */
 static int64_t number(uint64_t *x)
@@ -175,21 +210,21 @@ static int64_t number(uint64_t *x)
                                     INT64_MAX / 2,
                                     INT64_MAX - 1,
                                     INT64_MAX};
-    uint64_t how = random_next(x) % 16;
+    uint64_t how = next_random(x) % 16;
     if (how == 0)
-        return (int64_t)random_next(x);
+        return (int64_t)next_random(x);
     if (how < 4)
-        return edges[random_next(x) % (sizeof edges / sizeof edges[0])];
-    return (int64_t)(random_next(x) % 64) - (how == 4 ? 32 : 0);
+        return edges[next_random(x) % (sizeof edges / sizeof edges[0])];
+    return (int64_t)(next_random(x) % 64) - (how == 4 ? 32 : 0);
 }
 
 /* A random time: mostly a little later than the last, sometimes much earlier or later. */
 static int64_t move(uint64_t *x, int64_t now_ns)
 {
-    uint64_t how = random_next(x) % 32;
+    uint64_t how = next_random(x) % 32;
     if (how == 0)
-        return (int64_t)(random_next(x) % ((uint64_t)WEIR_NOW_NS_MAX + 1));
-    int64_t by_ns = (int64_t)(random_next(x) >> (24 + random_next(x) % 40));
+        return (int64_t)(next_random(x) % ((uint64_t)WEIR_NOW_NS_MAX + 1));
+    int64_t by_ns = (int64_t)(next_random(x) >> (24 + next_random(x) % 40));
     int64_t to_ns = how < 4 ? now_ns - by_ns : now_ns + by_ns;
     return to_ns < 0 || to_ns > WEIR_NOW_NS_MAX ? now_ns : to_ns;
 }
@@ -206,7 +241,7 @@ static bool holds(const weir_throttle *t, uint64_t *state, int64_t now_ns)
     bool good = a.limit >= 0 && a.remaining >= 0 && a.remaining <= a.limit &&
                 a.reset_after_s >= 0 && a.retry_after_s >= -1 &&
                 (a.limited || a.retry_after_s == -1) &&
-                (a.limited ? *state == before : (int64_t)*state >= now_ns);
+                (*state == before || (!a.limited && (int64_t)*state >= now_ns));
     if (!good || (int64_t)before > now_ns)
         return good;
     return weir_throttle_check(t, &fresh, now_ns, &b) == WEIR_THROTTLE_OK &&
@@ -225,7 +260,7 @@ static void check_answers_stay_in_bounds(void **unused)
         int64_t now_ns = start_ns;
         weir_throttle t = {number(&x), number(&x), number(&x), 1};
         for (int k = 0; k < STEPS; k++) {
-            if (random_next(&x) % 8 == 0) /* the same key with another rate */
+            if (next_random(&x) % 8 == 0) /* the same key with another rate */
                 t = (weir_throttle){number(&x), number(&x), number(&x), 1};
             t.quantity = number(&x);
             now_ns = move(&x, now_ns);
@@ -243,10 +278,16 @@ static void check_answers_stay_in_bounds(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_table),           cmocka_unit_test(check_seconds),
-        cmocka_unit_test(check_refund),          cmocka_unit_test(check_refund_beyond_full),
-        cmocka_unit_test(check_tat_in_the_past), cmocka_unit_test(check_bad_numbers),
-        cmocka_unit_test(check_tiny_interval),   cmocka_unit_test(check_answers_stay_in_bounds),
+        cmocka_unit_test(check_table),
+        cmocka_unit_test(check_seconds),
+        cmocka_unit_test(check_refund),
+        cmocka_unit_test(check_refund_beyond_full),
+        cmocka_unit_test(check_full_quota_is_not_written),
+        cmocka_unit_test(check_tat_in_the_past),
+        cmocka_unit_test(check_bad_numbers),
+        cmocka_unit_test(check_tiny_interval),
+        cmocka_unit_test(check_numbers),
+        cmocka_unit_test(check_answers_stay_in_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static const weir_zone *read_zone(weir_zone_cache *b, const char *name, size_t l
 {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s/%.*s", b->dir, (int)len, name);
-    entry *p = n > 0 && (size_t)n < sizeof path ? port_zalloc(1, sizeof *p) : NULL;
+    entry *p = (size_t)n < sizeof path ? port_zalloc(1, sizeof *p) : NULL;
     if (!p)
         return NULL;
     size_t bytes_len = 0;

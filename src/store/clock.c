@@ -5,6 +5,7 @@
 
 #include "store/clock.h"
 
+#include "port/assert.h"
 #include "store/siphash.h"
 
 #include <weir/weir.h>
@@ -26,11 +27,12 @@ static bool in_range(uint64_t time)
     return time <= (uint64_t)WEIR_NOW_NS_MAX;
 }
 
-/* Copies a slot. Returns false if its checksum is wrong. */
+/* Copies a slot. Returns false if its checksum is wrong. Relaxed: the checksum is also wrong if the
+ * words are from two readings. */
 static bool read_slot(const port_word *slot, uint64_t *ret)
 {
     for (int i = 0; i < WEIR_CLOCK_SLOT_WORDS; i++)
-        ret[i] = port_word_load_acquire(&slot[i]);
+        ret[i] = port_word_load_relaxed(&slot[i]);
     return ret[CHECK] == check_of(ret) && in_range(ret[TIME]) && in_range(ret[WALL]) &&
            in_range(ret[BOOT]);
 }
@@ -61,7 +63,7 @@ void weir_clock_slots_write(weir_clock_slots *s, const weir_clock_reading *e)
     };
     words[CHECK] = check_of(words);
     for (int i = 0; i < WEIR_CLOCK_SLOT_WORDS; i++)
-        port_word_store_release(&slot[i], words[i]);
+        port_word_store_relaxed(&slot[i], words[i]);
 }
 
 bool weir_clock_slots_read(const weir_clock_slots *s, weir_clock_reading *ret)
@@ -80,7 +82,7 @@ bool weir_clock_slots_read(const weir_clock_slots *s, weir_clock_reading *ret)
 
 static void set(port_word *w, int64_t x)
 {
-    port_word_store_release(w, (uint64_t)x);
+    port_word_store_relaxed(w, (uint64_t)x);
 }
 
 /* The time that has passed since a reading. */
@@ -94,6 +96,7 @@ static int64_t elapsed_ns(const weir_clock_reading *e, port_clocks at, uint64_t 
 void weir_clock_start(weir_clock *c, port_clocks at, uint64_t boot_id, weir_clock_slots *slots,
                       int64_t seen_ns)
 {
+    WEIR_ASSERT(in_range((uint64_t)at.wall_ns) && in_range((uint64_t)at.boot_ns));
     weir_clock_reading e;
     int64_t time_ns = at.wall_ns;
     if (slots && weir_clock_slots_read(slots, &e)) {
@@ -136,6 +139,7 @@ static void note(weir_clock *c, port_clocks at)
 
 void weir_clock_tick(weir_clock *c, port_clocks at)
 {
+    WEIR_ASSERT(in_range((uint64_t)at.wall_ns) && in_range((uint64_t)at.boot_ns));
     uint64_t unlocked = 0;
     if (!port_word_cas_acquire(&c->ticking, &unlocked, 1))
         return;

@@ -339,6 +339,9 @@ static void check_extremes(void **unused)
     weir_clock c;
     weir_clock_start(&c, (port_clocks){5, 100}, 1, NULL, 200); /* the store's time is ahead */
     assert_int_equal(weir_clock_time(&c, 5), 200);
+    weir_clock_start(&c, (port_clocks){100, 5}, 1, NULL, 0); /* a reading from before the start */
+    assert_int_equal(weir_clock_time(&c, 0), 0);
+    assert_int_equal(weir_clock_time(&c, 96), 1);
 }
 
 /* ---- clock readings in memory ---------------------------------------------------------------- */
@@ -384,15 +387,16 @@ static void check_torn_moments(void **unused)
 typedef struct ticker {
     weir_clock *clock;
     port_clocks at;
+    int failures;
 } ticker;
 
 static void tick_on(void *arg)
 {
-    ticker t = *(ticker *)arg;
-    for (int i = 0; i < 20000; i++, t.at.boot_ns += s_ns, t.at.wall_ns += s_ns) {
-        if (weir_clock_is_due(t.clock, t.at.boot_ns))
-            weir_clock_tick(t.clock, t.at);
-        assert_true(weir_clock_time(t.clock, t.at.boot_ns) == t.at.wall_ns);
+    ticker *t = arg;
+    for (int i = 0; i < 20000; i++, t->at.boot_ns += s_ns, t->at.wall_ns += s_ns) {
+        if (weir_clock_is_due(t->clock, t->at.boot_ns))
+            weir_clock_tick(t->clock, t->at);
+        t->failures += weir_clock_time(t->clock, t->at.boot_ns) != t->at.wall_ns;
     }
 }
 
@@ -407,12 +411,14 @@ static void check_threads(void **unused)
     port_thread *threads[THREADS];
     weir_clock_start(&c, (port_clocks){0, noon_ns}, 1, &file, 0);
     for (int i = 0; i < THREADS; i++) {
-        tickers[i] = (ticker){&c, {i * 1000 * s_ns, noon_ns + i * 1000 * s_ns}};
+        tickers[i] = (ticker){&c, {i * 1000 * s_ns, noon_ns + i * 1000 * s_ns}, 0};
         threads[i] = port_thread_start(tick_on, &tickers[i]);
         assert_non_null(threads[i]);
     }
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS; i++) {
         port_thread_join(threads[i]);
+        assert_int_equal(tickers[i].failures, 0);
+    }
     weir_clock_reading e;
     assert_true(weir_clock_slots_read(&file, &e));
     assert_int_equal(e.time_ns, e.wall_ns);

@@ -7,6 +7,11 @@
 #include "port/port.h"
 #include "store/store.h"
 
+void weir_store_repair_locks(weir_store *s)
+{
+    weir_table_repair_locks(s->table);
+}
+
 void weir_store_each(weir_store *s, weir_key_state_fn fn, void *ctx)
 {
     if (weir_table_each(s->table, fn, ctx))

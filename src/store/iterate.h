@@ -13,6 +13,12 @@
 #include "store/image/image.h"
 #include "store/state.h"
 
+/* Repairs the buckets that are locked with the id of this opening or of a dead one. Damage may
+ * leave the id of this opening, and so may an opening 2^20 - 1 openings earlier, which had the same
+ * id. Without the repair, a thread that needs such a bucket waits for ever. Reads the whole table.
+ * No other thread may use the store. */
+void weir_store_repair_locks(weir_store *s);
+
 /* Calls fn for every key in the store, idle keys included. Each state is consistent, but they are
  * not all from the same moment. fn must not call the store. Any thread. */
 void weir_store_each(weir_store *s, weir_key_state_fn fn, void *ctx);

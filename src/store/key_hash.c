@@ -5,11 +5,17 @@
 
 #include "store/key_hash.h"
 
+#include "port/assert.h"
 #include "port/cpu.h"
 
 typedef weir_hash_block block;
 
 /* ---- reading keys ---------------------------------------------------------------------------- */
+
+static inline uint64_t with_class(uint64_t hash, uint64_t policy_id)
+{
+    return hash << 6 | policy_id >> 58;
+}
 
 static inline uint64_t read4(const uint8_t *p)
 {
@@ -19,6 +25,7 @@ static inline uint64_t read4(const uint8_t *p)
 /* Reads fewer than 16 bytes. Different inputs of the same length give different blocks. */
 static inline block read_short(const uint8_t *p, size_t len)
 {
+    WEIR_ASSERT(len >= 1 && len < 16);
     if (len >= 8)
         return (block){{weir_read8(p), weir_read8(p + len - 8)}};
     if (len >= 4)
@@ -31,6 +38,7 @@ static inline block read_short(const uint8_t *p, size_t len)
 static inline int read_long(const weir_hash_keys *keys, const uint8_t *p, size_t len,
                             block ret[WEIR_HASH_LANES])
 {
+    WEIR_ASSERT(len >= 16);
     ret[0] = (block){{weir_read8(p), weir_read8(p + 8)}};
     ret[1] = (block){{weir_read8(p + len - 16), weir_read8(p + len - 8)}};
     if (len <= 32)
@@ -138,7 +146,7 @@ uint64_t weir_hash_plain(const weir_hash_keys *keys, uint64_t policy_id, const v
     }
     for (int i = 0; i < WEIR_HASH_ROUNDS; i++)
         sum = round_plain(keys->box, sum, &keys->sum[i]);
-    return sum.word[0];
+    return with_class(sum.word[0], policy_id);
 }
 
 /* ---- with the AES instruction ---------------------------------------------------------------- */
@@ -182,7 +190,7 @@ PORT_AES static inline uint64_t hash_aes(const weir_hash_keys *keys, uint64_t po
     }
     for (int i = 0; i < WEIR_HASH_ROUNDS; i++)
         sum = _mm_aesenc_si128(sum, key_of(&keys->sum[i]));
-    return (uint64_t)_mm_cvtsi128_si64(sum);
+    return with_class((uint64_t)_mm_cvtsi128_si64(sum), policy_id);
 }
 
 PORT_AES uint64_t weir_hash_aes(const weir_hash_keys *keys, uint64_t policy_id, const void *key,

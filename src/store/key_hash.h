@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_KEY_HASH_H
 #define WEIR_STORE_KEY_HASH_H
-/* The hash of keys: 64 bits, keyed with the store's secret. An attacker who does not know the
- * secret cannot find keys that share a bucket. With the processor's AES instruction it is as fast
- * as an unkeyed hash. All processors compute the same value.
+/* The hash of a key has 64 bits. The high 58 are a hash that is keyed with the store's secret. The
+ * low 6 are the class of the policy, copied from the high 6 bits of its id. An attacker who does
+ * not know the secret cannot find keys that share a bucket. With the processor's AES instruction it
+ * is as fast as an unkeyed hash. All processors compute the same value.
  *
  * Each block of 16 bytes of the key goes through four rounds of AES with round keys of its own. The
  * sum of the blocks goes through four more rounds. For any two different keys of up to 64 bytes,

@@ -138,10 +138,11 @@ static inline bool kill_many(kill_run *r)
 #define STEPS_TOO_SLOW 0
 #endif
 
-/* A part of a store, what it held after the last instruction, and a copy for the test to open. */
+/* A part of a store, what it held before the last instruction, and a copy for the test to open. */
 typedef struct stepped_memory {
     unsigned char *part, *last, *copy;
     size_t bytes;
+    int steps; /* instructions so far */
 } stepped_memory;
 
 /* In the child: lets the parent trace it, and stops. False if the system does not allow tracing. */
@@ -154,27 +155,45 @@ static inline bool step_begin(void)
  * has changed the part, with the number of changes so far. m->copy then holds what a kill would
  * have left behind. `act` calls step_begin() and returns 1 if that is false, else 0. Returns the
  * number of changes; -1 if the system does not allow tracing; -2 if the child failed. */
-static inline int step_child(int (*act)(void *ctx), const stepped_memory *m,
+static inline int step_child(int (*act)(void *ctx), stepped_memory *m,
                              void (*check)(void *ctx, int changes), void *ctx)
 {
     int status, changes = 0;
     pid_t pid = fork_child(act, ctx);
+    m->steps = 0;
     memcpy(m->last, m->part, m->bytes);
     m->last[0] ^= 1; /* so that the memory before the first instruction is checked as well */
     while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
         if (WSTOPSIG(status) != SIGTRAP && WSTOPSIG(status) != SIGSTOP)
             return -2;
         if (memcmp(m->last, m->part, m->bytes) != 0) {
-            memcpy(m->last, m->part, m->bytes);
             memcpy(m->copy, m->part, m->bytes);
             check(ctx, changes++);
+            memcpy(m->last, m->part, m->bytes);
         }
+        m->steps++;
         if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0)
             break;
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
         return -2;
     return WEXITSTATUS(status) == 1 ? -1 : changes;
+}
+
+/* Runs `act` in a child, and `rival` in this process once the child has executed `steps`
+ * instructions. Then the child goes on to its end. Returns false if the child failed. */
+static inline bool interrupt_child(int (*act)(void *ctx), int steps, void (*rival)(void *ctx),
+                                   void *ctx)
+{
+    int status;
+    pid_t pid = fork_child(act, ctx);
+    for (int n = 0; waitpid(pid, &status, 0) == pid && WIFSTOPPED(status); n++) {
+        if (n == steps)
+            rival(ctx);
+        if (ptrace(n < steps ? PTRACE_SINGLESTEP : PTRACE_CONT, pid, NULL, NULL) != 0)
+            break;
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 #endif

@@ -38,9 +38,9 @@ typedef struct charge {
 } charge;
 
 static inline weir_status check(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                                int64_t now_ns, int64_t *ret_fresh_after_ns)
+                                int64_t now_ns, weir_usage *ret_usage)
 {
-    (void)ret_fresh_after_ns;
+    (void)ret_usage;
     charge *c = ctx;
     return weir_check(p, state, level, now_ns, c->cost, &c->decision);
 }

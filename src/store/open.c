@@ -5,6 +5,7 @@
 
 #include "store/store.h"
 
+#include "port/assert.h"
 #include "port/file.h"
 #include "port/port.h"
 #include "store/image/file_error.h"
@@ -133,11 +134,14 @@ static void close_parts(weir_store *s)
 /* Reports that the image was opened, but one of its parts could not be. */
 static weir_status part_error(const weir_store_options *o, weir_status st)
 {
-    return weir_file_error(st, o, "", "%s",
+    return weir_file_error(st == WEIR_E_RANGE ? WEIR_E_SYNTAX : st, o, "", "%s",
                            st == WEIR_E_NOMEM ? "out of memory"
                            : st == WEIR_E_IO  ? "the system returned no random numbers"
-                                              : "its large states are damaged; --reset-state "
-                                                "replaces it with an empty file");
+                           : st == WEIR_E_RANGE
+                               ? "the sizes in its header are inconsistent; --reset-state replaces "
+                                 "it with an empty file"
+                               : "its large states are damaged; --reset-state replaces it with an "
+                                 "empty file");
 }
 
 /* Creates a store on an image, and takes ownership of the image. */
@@ -189,13 +193,15 @@ static bool put_into(void *ctx, const weir_key_state *stored)
 static weir_status change_size(weir_store **s, const weir_store_options *o)
 {
     weir_image *image = NULL;
-    weir_store *wider, *old = *s;
+    weir_store *wider = NULL, *old = *s;
     weir_status st = weir_image_open_beside(&image, old->image, o);
     if (st == WEIR_OK)
         st = open_on(&wider, image, o);
     if (st != WEIR_OK)
         return st;
+    WEIR_ASSERT(wider);
     (void)weir_table_now(wider->table, weir_store_seen_ns(old));
+    weir_store_repair_locks(old);
     weir_store_each(old, put_into, wider);
     weir_reserve_copy(wider->reserved, old->reserved);
     st = weir_image_replace(wider->image, old->image, o);
@@ -214,7 +220,7 @@ static weir_status change_size(weir_store **s, const weir_store_options *o)
 weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
 {
     weir_store_options o = options ? *options : (weir_store_options){0};
-    weir_store *s;
+    weir_store *s = NULL;
     weir_image *image = NULL;
     sizes parts = {0};
     weir_status st = check_read_only(&o);
@@ -224,6 +230,7 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
         st = weir_image_open(&image, &o, parts.table, parts.large, parts.reserved);
     if (st == WEIR_OK)
         st = open_on(&s, image, &o);
+    WEIR_ASSERT(st != WEIR_OK || s);
     if (st == WEIR_OK && !o.read_only && weir_image_other_size(s->image)) {
         st = change_size(&s, &o);
         if (st != WEIR_OK)

@@ -12,6 +12,7 @@
 
 #include "core/algorithm.h"
 #include "core/check.h"
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <stdalign.h>
@@ -107,6 +108,7 @@ static uint64_t new_id(table *t, uint32_t slot)
     uint64_t id = 0;
     while (id == 0)
         id = id_of(t, ++t->head->counter << SLOT_BITS | slot);
+    WEIR_ASSERT(slot_of(t, id) == slot);
     return id;
 }
 
@@ -137,9 +139,11 @@ static void set_open(record *r)
     port_word_store_release(&r->open, OPEN);
 }
 
+/* Makes a record invalid. The fence orders this before all that the caller changes next. */
 static void set_free(record *r)
 {
-    port_word_store_release(&r->open, 0);
+    port_word_store_relaxed(&r->open, 0);
+    port_stores_in_order();
 }
 
 static bool sound(const table *t, const record *r, uint32_t slot)
@@ -186,18 +190,18 @@ static void sift_down(table *t, uint32_t at, uint32_t slot)
 
 static void heap_add(table *t, uint32_t slot)
 {
+    WEIR_ASSERT(slot < t->max && t->head->heap_len < t->max);
     sift_up(t, t->head->heap_len++, slot);
 }
 
 static void heap_drop(table *t, uint32_t slot)
 {
+    WEIR_ASSERT(t->head->heap_len > 0 && t->heap[t->link[slot]] == slot);
     uint32_t at = t->link[slot], last = t->heap[--t->head->heap_len];
     if (last == slot)
         return;
-    if (at > 0 && sooner(t, last, t->heap[(at - 1) / 2]))
-        sift_up(t, at, last);
-    else
-        sift_down(t, at, last);
+    sift_up(t, at, last);
+    sift_down(t, t->link[last], last);
 }
 
 /* Publishes when the next reservation expires. Release: see weir_reserve_due(). */
@@ -210,6 +214,7 @@ static void set_next(table *t)
 
 static void slot_put(table *t, uint32_t slot)
 {
+    WEIR_ASSERT(slot < t->max && !is_open(&t->records[slot]));
     t->link[slot] = t->head->free_first;
     t->head->free_first = slot + 1;
 }
@@ -388,27 +393,27 @@ typedef struct change {
 } change;
 
 static weir_status charge_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                                int64_t now_ns, int64_t *ret_fresh_after_ns)
+                                int64_t now_ns, weir_usage *ret_usage)
 {
-    (void)ret_fresh_after_ns;
+    (void)ret_usage;
     change *c = ctx;
     c->now_ns = weir_state_time(p, state, level, now_ns);
     return weir_check(p, state, level, c->now_ns, c->units, &c->decision);
 }
 
 static weir_status give_back_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                                   int64_t now_ns, int64_t *ret_fresh_after_ns)
+                                   int64_t now_ns, weir_usage *ret_usage)
 {
-    (void)ret_fresh_after_ns;
+    (void)ret_usage;
     change *c = ctx;
     return weir_refund_charge(p, state, level, c->charged_ns, now_ns, c->units, &c->decision);
 }
 
 /* Charges as many units as the policy allows. */
 static weir_status charge_rest_state(void *ctx, const weir_policy *p, uint64_t *state,
-                                     unsigned level, int64_t now_ns, int64_t *ret_fresh_after_ns)
+                                     unsigned level, int64_t now_ns, weir_usage *ret_usage)
 {
-    (void)ret_fresh_after_ns;
+    (void)ret_usage;
     change *c = ctx;
     weir_status st = weir_check(p, state, level, now_ns, 0, &c->decision);
     if (st != WEIR_OK)
@@ -430,6 +435,7 @@ static weir_status run(table *t, const weir_policy *p, uint64_t hash, int64_t no
 /* Ends a reservation. From here on its units cannot be returned again. */
 static void end(table *t, uint32_t slot)
 {
+    WEIR_ASSERT(is_open(&t->records[slot]));
     set_free(&t->records[slot]);
     heap_drop(t, slot);
     slot_put(t, slot);
@@ -487,6 +493,7 @@ weir_status weir_reserve_make(weir_reserve *r, const weir_policy *p, uint64_t po
 {
     if (!weir_policy_can(p, WEIR_CAN_REFUND))
         return WEIR_E_UNSUPPORTED;
+    WEIR_ASSERT(cost >= 0 && cost <= WEIR_COST_MAX && ttl_ns >= 1 && ttl_ns <= WEIR_SPAN_NS_MAX);
     table *t = table_of(r);
     weir_status st = WEIR_E_FULL;
     uint32_t slot;
@@ -511,6 +518,7 @@ weir_status weir_reserve_make(weir_reserve *r, const weir_policy *p, uint64_t po
 weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, int64_t actual,
                                 weir_decision *ret, int64_t *ret_over)
 {
+    WEIR_ASSERT(actual >= 0 && actual <= WEIR_COST_MAX);
     table *t = table_of(r);
     weir_status st = WEIR_E_ABSENT;
     lock(t);

@@ -4,6 +4,7 @@
 
 #include "store/robust_lock.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 enum {
@@ -19,6 +20,7 @@ static bool take_over(port_word *lock, const weir_processes *p, uint64_t owner)
 
 weir_lock_result weir_robust_lock(port_word *lock, const weir_processes *p)
 {
+    WEIR_ASSERT(p->self >= 1 && p->self < (uint64_t)1 << WEIR_PROCESS_ID_BITS);
     for (uint64_t tries = 1;; tries++) {
         uint64_t owner = port_word_load_relaxed(lock);
         if (owner == 0 && port_word_cas_acquire(lock, &owner, p->self))

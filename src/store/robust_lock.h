@@ -44,6 +44,7 @@ weir_lock_result weir_robust_lock(port_word *lock, const weir_processes *p);
 /* Does not wait. */
 weir_lock_result weir_robust_try_lock(port_word *lock, const weir_processes *p);
 
+/* Release: the next owner takes the lock with acquire, and sees all changes made under it. */
 static inline void weir_robust_unlock(port_word *lock)
 {
     port_word_store_release(lock, 0);

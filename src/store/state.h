@@ -7,30 +7,63 @@
 
 #include <weir/weir.h>
 
+#include "core/check.h"
+
 /* Decides on a state and changes it. It may run several times for one call, each time on a new
  * copy, and the last run counts. So it must be pure but for *state and what it writes to ctx.
- *  state               weir_state_words(p, level) words, all zero for a key with full quota. The
- *                      changed state is kept if the function returns WEIR_OK.
- *  ret_fresh_after_ns  weir_fresh_after() of the new state. May be left unwritten. */
+ *  state      weir_state_words(p, level) words, all zero for a key with full quota. The changed
+ *             state is kept if the function returns WEIR_OK.
+ *  ret_usage  weir_usage_of() the new state. May be left unwritten. */
 typedef weir_status (*weir_state_fn)(void *ctx, const weir_policy *p, uint64_t *state,
-                                     unsigned level, int64_t now_ns, int64_t *ret_fresh_after_ns);
+                                     unsigned level, int64_t now_ns, weir_usage *ret_usage);
 
-#define WEIR_FRESH_UNKNOWN (-1) /* the initial value of *ret_fresh_after_ns */
+#define WEIR_USAGE_UNKNOWN ((weir_usage){-1, 0}) /* the initial value of *ret_usage */
 
-/* The time from which on a state equals full quota.
- *  after_ns  weir_fresh_after() of the state at now_ns, or WEIR_FRESH_UNKNOWN. */
-static inline int64_t weir_fresh_at(const weir_policy *p, const uint64_t *state, unsigned level,
-                                    int64_t now_ns, int64_t after_ns)
+/* The lowest bits of a key's hash are the class of its policy, which tells the table how much of
+ * its limit an entry has used: see table/pack.h. */
+enum { WEIR_CLASS_BITS = 6 };
+
+/* The rank of a key in the order of eviction: the lowest goes first. Its high 8 bits are the used
+ * share: see weir_used_share(). Among equal shares, the key that is idle first goes first. */
+static inline uint64_t weir_rank(unsigned used, int64_t fresh_at_ns)
 {
-    if (after_ns == WEIR_FRESH_UNKNOWN)
-        after_ns = weir_fresh_after(p, state, level, now_ns);
-    return after_ns < INT64_MAX - now_ns ? now_ns + after_ns : INT64_MAX;
+    return (uint64_t)used << 56 | (uint64_t)fresh_at_ns >> 8;
+}
+
+static inline unsigned weir_rank_used(uint64_t rank)
+{
+    return (unsigned)(rank >> 56);
+}
+
+/* A key with a larger used share has used much, and its eviction is worth avoiding. */
+enum { WEIR_CHEAP = 64 };
+
+/* A mark is the time at which a key is idle, rounded up to a multiple of 256 ns. Its low 8 bits are
+ * the used share when the mark was made. */
+static inline unsigned weir_mark_used(int64_t mark)
+{
+    return (unsigned)mark & WEIR_USED_MAX;
+}
+
+/* The mark of a state at now_ns. Of an idle key it is now_ns or less.
+ *  usage  of the state at now_ns, or WEIR_USAGE_UNKNOWN. */
+static inline int64_t weir_mark_of(const weir_policy *p, const uint64_t *state, unsigned level,
+                                   int64_t now_ns, weir_usage usage)
+{
+    if (usage.fresh_after_ns < 0)
+        usage = weir_usage_of(p, state, level, now_ns);
+    if (usage.fresh_after_ns == 0)
+        return now_ns;
+    int64_t last_ns = INT64_MAX - WEIR_USED_MAX - 1;
+    int64_t at_ns =
+        usage.fresh_after_ns < last_ns - now_ns ? now_ns + usage.fresh_after_ns : last_ns;
+    return ((at_ns | WEIR_USED_MAX) + 1) | usage.used;
 }
 
 /* A key's state in serialised form, for iteration and copying. */
 typedef struct weir_key_state {
     uint64_t hash;       /* of key and policy, under the store's secret */
-    int64_t fresh_at_ns; /* from then on the key has full quota */
+    int64_t fresh_at_ns; /* from then on the key has full quota; in some forms a mark */
     uint32_t form;       /* how the words are encoded: a weir_form, or WEIR_LARGE_FORM */
     uint32_t level;      /* how far a state that grows has grown, else 0 */
     size_t words_len;

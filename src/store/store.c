@@ -6,16 +6,20 @@
 
 #include "store/store.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 #include "store/table/pack.h"
 
 enum { GROUP = 32 }; /* requests whose states are prefetched at once */
 
+_Static_assert(WEIR_POLICY_CLASS >> 58 == WEIR_CLASS_MASK, "the high bits of an id are the class");
+
 uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p)
 {
     char text[WEIR_POLICY_TEXT_MAX];
     size_t len = weir_policy_print(p, text, sizeof text);
-    uint64_t id = weir_siphash(s->secret, text, len);
+    uint64_t id = (weir_siphash(s->secret, text, len) & ~WEIR_POLICY_CLASS) |
+                  (uint64_t)weir_pack_class(p) << 58;
     weir_image_note_policy(s->image, id, text, len);
     return id;
 }
@@ -63,37 +67,37 @@ static weir_status run(weir_store *s, const weir_policy *p, uint64_t policy_id, 
     return st;
 }
 
-/* With a single layer, the decision says when the key is idle again. */
-static void note_fresh(const weir_policy *p, weir_status st, const weir_decision *d,
-                       int64_t *ret_fresh_after_ns)
+/* With a single layer, the decision says what the key has used. */
+static void note_usage(const weir_policy *p, weir_status st, const weir_decision *d,
+                       weir_usage *ret_usage)
 {
     if (st == WEIR_OK && p->layers == 1)
-        *ret_fresh_after_ns = d->reset_after_ns;
+        *ret_usage = (weir_usage){d->reset_after_ns, weir_used_share(d->limit, d->remaining)};
 }
 
 weir_status weir_check_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                             int64_t now_ns, int64_t *ret_fresh_after_ns)
+                             int64_t now_ns, weir_usage *ret_usage)
 {
     weir_charge *c = ctx;
     weir_status st = weir_check(p, state, level, now_ns, c->cost, &c->decision);
-    note_fresh(p, st, &c->decision, ret_fresh_after_ns);
+    note_usage(p, st, &c->decision, ret_usage);
     return st;
 }
 
 weir_status weir_peek_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                            int64_t now_ns, int64_t *ret_fresh_after_ns)
+                            int64_t now_ns, weir_usage *ret_usage)
 {
-    (void)ret_fresh_after_ns; /* the fields of a denied peek are not those of the state */
+    (void)ret_usage; /* the fields of a denied peek are not those of the state */
     weir_charge *c = ctx;
     return weir_peek(p, state, level, now_ns, c->cost, &c->decision);
 }
 
 static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                                int64_t now_ns, int64_t *ret_fresh_after_ns)
+                                int64_t now_ns, weir_usage *ret_usage)
 {
     weir_charge *c = ctx;
     weir_status st = weir_refund(p, state, level, now_ns, c->cost, &c->decision);
-    note_fresh(p, st, &c->decision, ret_fresh_after_ns);
+    note_usage(p, st, &c->decision, ret_usage);
     return st;
 }
 
@@ -104,6 +108,7 @@ static weir_status run_charge(weir_store *s, const weir_policy *p, uint64_t poli
 {
     weir_charge c;
     c.cost = cost;
+    WEIR_ASSERT(fn == weir_check_state || fn == weir_peek_state || fn == refund_state);
     changes d = {.refund = fn == refund_state ? cost : 0};
     weir_status st = run(s, p, policy_id, key, key_len, now_ns, fn, &c, d);
     if (st == WEIR_OK)
@@ -146,10 +151,10 @@ typedef struct apply {
 } apply;
 
 static weir_status apply_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                               int64_t now_ns, int64_t *ret_fresh_after_ns)
+                               int64_t now_ns, weir_usage *ret_usage)
 {
     enum { SMALL = 16 };
-    (void)ret_fresh_after_ns;
+    (void)ret_usage;
     apply *a = ctx;
     uint64_t small[SMALL];
     size_t words = weir_state_words(p, level);
@@ -195,6 +200,7 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
 static void hash_group(const weir_store *s, const weir_store_request *requests, size_t n,
                        uint64_t *ret_hashes)
 {
+    WEIR_ASSERT(n <= GROUP);
     weir_hash_requests(&s->hash, requests, n, ret_hashes);
     for (size_t i = 0; i < n; i++)
         weir_table_prefetch(s->table, ret_hashes[i]);
@@ -219,6 +225,7 @@ static void decide_one(weir_store *s, weir_store_request *r, uint64_t hash, int6
 static size_t run_length(const weir_store_request *requests, size_t n, const uint64_t *hashes,
                          int64_t now_ns)
 {
+    WEIR_ASSERT(n >= 1 && weir_good_request(requests, now_ns));
     size_t len = 1;
     while (len < n && hashes[len] == hashes[0] && requests[len].policy == requests->policy &&
            weir_good_request(&requests[len], now_ns))

@@ -62,9 +62,9 @@ typedef struct weir_charge {
 
 /* weir_check() and weir_peek() as callbacks on a state. */
 weir_status weir_check_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                             int64_t now_ns, int64_t *ret_fresh_after_ns);
+                             int64_t now_ns, weir_usage *ret_usage);
 weir_status weir_peek_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                            int64_t now_ns, int64_t *ret_fresh_after_ns);
+                            int64_t now_ns, weir_usage *ret_usage);
 
 /* Runs fn on the state of a hash, at the later of now_ns and the store's time. fn may change any
  * word of the state. It does not expire reservations. Any thread. */

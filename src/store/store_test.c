@@ -6,6 +6,10 @@
 
 #include <weir/weir_store.h>
 
+#include "store/check/check.h"
+#include "store/image/file_header.h"
+#include "store/iterate.h"
+#include "store/kit_test.h"
 #include "store/siphash.h"
 #include "store/store.h"
 #include "store/table/cuckoo.h"
@@ -20,15 +24,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static const int64_t s_ns = 1000000000;
-
-static weir_policy policy_of(const char *text)
-{
-    weir_policy p;
-    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
-    return p;
-}
 
 static weir_store *store_of(size_t memory_bytes, size_t large_bytes)
 {
@@ -99,6 +94,7 @@ static void check_options(void **unused)
     assert_int_equal(weir_store_open(&s, NULL), WEIR_OK);
     assert_int_equal(weir_store_stats_get(s).memory_max, 256 * MIB);
     assert_int_equal(weir_store_stats_get(s).large_max, 64 * MIB);
+    assert_int_equal(weir_image_parts_get(s->image).reserved.bytes, WEIR_RESERVE_BYTES_MAX);
     weir_store_close(s);
 }
 
@@ -143,7 +139,7 @@ static void check_apply(void **unused)
 {
     (void)unused;
     weir_store *s = store_of(0, 0);
-    weir_policy p = policy_of("gcra 1/s burst 5"), log = policy_of("sliding-log 100/s");
+    weir_policy p = policy_of("gcra 1/s burst 5"), log = policy_of("sliding-log 8/s");
     uint64_t id = weir_store_policy_id(s, &p);
     int64_t add_ns = 2 * s_ns;
     assert_int_equal(weir_store_apply(s, &p, id, "a", 1, s_ns, add_to_state, &add_ns), WEIR_OK);
@@ -203,6 +199,170 @@ static void check_large_states(void **unused)
     weir_store_close(s);
 }
 
+/* ---- the disk -------------------------------------------------------------------------------- */
+
+/* A state file in /tmp that does not exist yet. */
+typedef struct test_file {
+    char path[32], beside[40], lock[40];
+} test_file;
+
+static test_file new_file(void)
+{
+    test_file f = {.path = "/tmp/weir-store-XXXXXX"};
+    close(mkstemp(f.path));
+    unlink(f.path);
+    snprintf(f.beside, sizeof f.beside, "%s.new", f.path);
+    snprintf(f.lock, sizeof f.lock, "%s.lock", f.path);
+    return f;
+}
+
+static unsigned syncs; /* calls of msync(), which the linker replaces (--wrap) */
+
+int __wrap_msync(void *p, size_t len, int flags);
+int __wrap_msync(void *p, size_t len, int flags)
+{
+    (void)p;
+    (void)len;
+    (void)flags;
+    syncs++;
+    return 0;
+}
+
+static weir_status keep_state(void *ctx, uint64_t *state, int64_t now_ns)
+{
+    (void)ctx;
+    (void)now_ns;
+    state[0] += 1;
+    return WEIR_OK;
+}
+
+/* Makes each call that may change a state, and checks how often each of them syncs the file. */
+static void count_syncs(weir_store *s, unsigned each)
+{
+    weir_policy p = policy_of("gcra 1/h burst 50"), log = policy_of("sliding-log 50/h");
+    uint64_t id = weir_store_policy_id(s, &p), log_id = weir_store_policy_id(s, &log), reserved = 0;
+    weir_store_request r[2] = {{&p, id, "b", 1, 1, WEIR_OK, {0}},
+                               {&log, log_id, "b", 1, 1, WEIR_OK, {0}}};
+    weir_decision d;
+    size_t blocking;
+    int64_t over;
+#define SYNCS(call) (syncs = 0, assert_int_equal(call, WEIR_OK), assert_int_equal(syncs, each))
+    SYNCS(weir_store_check(s, &p, id, "a", 1, s_ns, 1, &d));
+    SYNCS(weir_store_check(s, &log, log_id, "a", 1, s_ns, 1, &d));
+    SYNCS(weir_store_refund(s, &p, id, "a", 1, s_ns, 1, &d));
+    SYNCS(weir_store_apply(s, &p, id, "a", 1, s_ns, keep_state, NULL));
+    SYNCS(weir_store_take_many(s, r, 2, s_ns, &blocking));
+    SYNCS((weir_store_check_batch(s, r, 2, s_ns), r[1].status));
+    SYNCS(weir_store_reserve(s, &p, id, "a", 1, s_ns, 9, s_ns, &d, &reserved));
+    SYNCS(weir_store_commit(s, reserved, s_ns, 3, &d, &over));
+    SYNCS(weir_store_reserve(s, &p, id, "a", 1, s_ns, 9, s_ns, &d, &reserved));
+    SYNCS(weir_store_cancel(s, reserved, s_ns, &d));
+    SYNCS(weir_store_reset(s, id, "a", 1));
+#undef SYNCS
+}
+
+/* With WEIR_SYNC_ALWAYS, every call syncs the file before it returns; otherwise none does. */
+static void check_sync(void **unused)
+{
+    (void)unused;
+    test_file f = new_file();
+    for (int i = 0; i < 3; i++) {
+        weir_store *s = NULL;
+        const weir_store_options options = {.memory_bytes = 8 << 20,
+                                            .file = i < 2 ? f.path : NULL,
+                                            .sync = i == 0 ? WEIR_SYNC_NEVER : WEIR_SYNC_ALWAYS};
+        assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+        count_syncs(s, i == 1);
+        weir_store_close(s);
+    }
+    unlink(f.path);
+}
+
+/* ---- reservations ---------------------------------------------------------------------------- */
+
+/* A cancelled reservation returns all of its units, once. */
+static void check_cancel(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {"fixed-window 1000/h", "sliding-log 1000/h"};
+    for (size_t i = 0; i < 2; i++) {
+        weir_store *s = store_of(0, 0);
+        weir_policy p = policy_of(texts[i]);
+        uint64_t id = 0, policy_id = weir_store_policy_id(s, &p);
+        weir_decision d = {0};
+        take(s, &p, "a", s_ns, 100);
+        assert_int_equal(
+            weir_store_reserve(s, &p, policy_id, "a", 1, s_ns, 700, 60 * s_ns, &d, &id), WEIR_OK);
+        assert_int_equal(d.remaining, 200);
+        assert_int_equal(weir_store_stats_get(s).reserved, 1);
+        assert_int_equal(weir_store_cancel(s, id, -1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_store_cancel(s, id ^ 1, 2 * s_ns, &d), WEIR_E_ABSENT);
+        assert_int_equal(d.remaining, 200);
+        assert_int_equal(weir_store_cancel(s, id, 2 * s_ns, &d), WEIR_OK);
+        assert_true(d.allowed);
+        assert_int_equal(d.remaining, 900);
+        assert_int_equal(weir_store_stats_get(s).reserved, 0);
+        assert_int_equal(weir_store_cancel(s, id, 2 * s_ns, &d), WEIR_E_ABSENT);
+        assert_int_equal(take(s, &p, "a", 100 * s_ns, 0).remaining, 900); /* nothing expires */
+        weir_store_close(s);
+    }
+}
+
+/* After a reset of its key, a reservation that is cancelled returns nothing. */
+static void check_reset_ends_reservations(void **unused)
+{
+    (void)unused;
+    weir_store *s = store_of(0, 0);
+    weir_policy p = policy_of("fixed-window 1000/h");
+    uint64_t id = 0, policy_id = weir_store_policy_id(s, &p);
+    weir_decision d;
+    for (int64_t ttl_ns = 0; ttl_ns <= WEIR_SPAN_NS_MAX; ttl_ns += WEIR_SPAN_NS_MAX)
+        assert_int_equal(weir_store_reserve(s, &p, policy_id, "a", 1, s_ns, 700,
+                                            ttl_ns ? ttl_ns + 1 : 0, &d, &id),
+                         WEIR_E_RANGE);
+    assert_int_equal(weir_store_reserve(s, &p, policy_id, "a", 1, s_ns, 700, s_ns, &d, &id),
+                     WEIR_OK);
+    assert_int_equal(weir_store_reset(s, policy_id, "a", 1), WEIR_OK);
+    take(s, &p, "a", s_ns, 500);
+    assert_int_equal(weir_store_cancel(s, id, s_ns, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 500);
+    weir_store_close(s);
+}
+
+/* A file that is opened with another size keeps its states, its reservations and its time. */
+static void check_resized(void **unused)
+{
+    (void)unused;
+    test_file f = new_file();
+    weir_policy p = policy_of("gcra 1/h burst 1000"), log = policy_of("sliding-log 1000/d");
+    weir_store *s = NULL;
+    weir_decision d;
+    uint64_t id = 0;
+    weir_store_options options = {.memory_bytes = 8 << 20, .file = f.path};
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    int64_t later_ns = weir_store_now(s) + 3600 * s_ns;
+    take(s, &log, "a", later_ns, 9);
+    assert_int_equal(weir_store_reserve(s, &p, weir_store_policy_id(s, &p), "a", 1, later_ns, 700,
+                                        60 * s_ns, &d, &id),
+                     WEIR_OK);
+    for (int mib = 9; mib >= 8; mib--) {
+        weir_store_close(s);
+        options.memory_bytes = (size_t)mib << 20;
+        assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+        assert_int_equal(weir_store_stats_get(s).memory_max, options.memory_bytes);
+        assert_true(weir_store_seen_ns(s) + 1000000 >= later_ns);
+        assert_true(weir_store_now(s) + 1000000 >= later_ns);
+        assert_int_equal(take(s, &log, "a", later_ns, 0).remaining, 991);
+        assert_int_equal(take(s, &p, "a", later_ns, 0).remaining, 300);
+        assert_int_equal(weir_store_stats_get(s).reserved, 1);
+        WEIR_CHECK(weir_store_check_all(s, false));
+    }
+    assert_int_equal(weir_store_cancel(s, id, later_ns, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 1000);
+    weir_store_close(s);
+    unlink(f.path);
+}
+
 /* ---- failed allocations ---------------------------------------------------------------------- */
 
 /* The linker replaces these functions (--wrap). The fail_at'th call from now on fails; 0: none. */
@@ -254,6 +414,47 @@ static void check_open_without_memory(void **unused)
     weir_store_close(s);
 }
 
+/* The same for a file: a new one, an existing one, one that is resized and one that is reset. A
+ * failed opening leaves no lock, no other file, and the states as they were. */
+static void check_file_without_memory(void **unused)
+{
+    (void)unused;
+    test_file f = new_file();
+    weir_policy p = policy_of("gcra 1/h burst 50"), log = policy_of("sliding-log 50/h");
+    for (int i = 0; i < 4; i++) {
+        weir_store_error error;
+        const weir_store_options options = {.memory_bytes = (size_t)(i < 2 ? 8 : 9) << 20,
+                                            .file = f.path,
+                                            .sync = WEIR_SYNC_SECOND,
+                                            .reset = i == 3,
+                                            .ret_error = &error};
+        weir_store *s = NULL;
+        weir_status st = WEIR_E_NOMEM;
+        unsigned nth = 0;
+        while (st == WEIR_E_NOMEM) {
+            fail_at = ++nth;
+            memset(&error, 0, sizeof error);
+            st = weir_store_open(&s, &options);
+            assert_true((st == WEIR_OK) == (s != NULL));
+            assert_true((st == WEIR_OK) == (error.text[0] == '\0'));
+            assert_int_equal(access(f.beside, F_OK), -1);
+            assert_true(i == 0 || access(f.path, F_OK) == 0);
+            assert_int_equal(access(f.lock, F_OK), st == WEIR_OK ? 0 : -1);
+        }
+        assert_true(fail_at > 0);
+        fail_at = 0;
+        assert_int_equal(st, WEIR_OK);
+        assert_true(nth > 8);
+        int64_t charged = i < 3 ? i : 0;
+        assert_int_equal(take(s, &p, "a", s_ns, 1).remaining, 49 - charged);
+        assert_int_equal(take(s, &log, "a", s_ns, 1).remaining, 49 - charged);
+        assert_int_equal(weir_store_stats_get(s).memory_max,
+                         options.memory_bytes); /* the file was resized */
+        weir_store_close(s);
+    }
+    unlink(f.path);
+}
+
 /* A large state is refused if an allocation fails, and the key is unchanged. */
 static void check_state_without_memory(void **unused)
 {
@@ -268,6 +469,10 @@ static void check_state_without_memory(void **unused)
     assert_int_equal(d.limit, -7);
     assert_int_equal(take(s, &p, "a", s_ns + 4, 0).remaining, 100);
     assert_int_equal(take(s, &p, "a", s_ns + 4, 1).remaining, 99);
+    fail_at = 1; /* of the copy for the callback */
+    uint64_t id = weir_store_policy_id(s, &p);
+    assert_int_equal(weir_store_apply(s, &p, id, "a", 1, s_ns + 4, keep_state, NULL), WEIR_E_NOMEM);
+    assert_int_equal(take(s, &p, "a", s_ns + 4, 0).remaining, 99);
     weir_store_close(s);
 }
 
@@ -355,6 +560,45 @@ static void check_damaged_part(void **unused)
     unlink(path);
 }
 
+/* Locks every bucket of a closed file with the id of the next opening, as damage may do. */
+static void lock_buckets(const char *path)
+{
+    int fd = open(path, O_RDWR);
+    off_t len = lseek(fd, 0, SEEK_END);
+    uint8_t *at = mmap(NULL, (size_t)len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(at, MAP_FAILED);
+    const weir_file_header *h = (const weir_file_header *)at;
+    uint64_t next_id = port_word_load_relaxed(&h->openings) + 1;
+    const weir_file_part *table = &h->parts[WEIR_PART_TABLE];
+    weir_bucket *bucket = (weir_bucket *)(at + table->at + sizeof(weir_table_head));
+    for (; (uint8_t *)(bucket + 1) <= at + table->at + table->bytes; bucket++) {
+        uint64_t contents = port_word_load_relaxed(&bucket->word[0]) & WEIR_CONTENTS;
+        port_word_store_relaxed(&bucket->word[0],
+                                next_id << WEIR_LOCK_OWNER_AT | WEIR_LOCKED | contents);
+    }
+    munmap(at, (size_t)len);
+    close(fd);
+}
+
+/* A resize waits for no lock that damage left. */
+static void check_resize_with_locks(void **unused)
+{
+    (void)unused;
+    test_file f = new_file();
+    weir_policy p = policy_of("gcra 1/h burst 50");
+    weir_store_options options = {.memory_bytes = 8 << 20, .file = f.path};
+    weir_store *s;
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    take(s, &p, "a", s_ns, 1);
+    weir_store_close(s);
+    lock_buckets(f.path);
+    options.memory_bytes = 9 << 20;
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    assert_int_equal(take(s, &p, "a", s_ns, 1).remaining, 48);
+    weir_store_close(s);
+    unlink(f.path);
+}
+
 /* Under WEIR_REFUSE, a request whose state does not fit is refused, alone or in a transaction.
  * Nothing is charged, and the refusals are counted. */
 static void check_refused(void **unused)
@@ -381,6 +625,9 @@ static void check_refused(void **unused)
         weir_store_request r[] = {{&p, id, &known, sizeof known, 1, WEIR_OK, {0}},
                                   {&p, id, &key, sizeof key, 1, WEIR_OK, {0}}};
         size_t blocking;
+        assert_int_equal(weir_store_take_many(s, r, 0, s_ns, &blocking), WEIR_E_RANGE);
+        assert_int_equal(weir_store_take_many(s, r, WEIR_TAKE_MANY_MAX + 1, s_ns, &blocking),
+                         WEIR_E_RANGE);
         assert_int_equal(weir_store_take_many(s, r, 2, s_ns, &blocking), WEIR_E_FULL);
         assert_int_equal(r[0].status, WEIR_OK);
         assert_int_equal(r[1].status, WEIR_E_FULL);
@@ -520,6 +767,7 @@ static void check_idle_go_first(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_resize_with_locks),
         cmocka_unit_test(check_refused),
         cmocka_unit_test(check_damaged_part),
         cmocka_unit_test(check_growth_spares_others),
@@ -534,7 +782,12 @@ int main(void)
         cmocka_unit_test(check_apply),
         cmocka_unit_test(check_log_too_large),
         cmocka_unit_test(check_large_states),
+        cmocka_unit_test(check_sync),
+        cmocka_unit_test(check_cancel),
+        cmocka_unit_test(check_reset_ends_reservations),
+        cmocka_unit_test(check_resized),
         cmocka_unit_test(check_open_without_memory),
+        cmocka_unit_test(check_file_without_memory),
         cmocka_unit_test(check_state_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "store/store.h"
 
 #include "core/check.h"
+#include "port/assert.h"
 
 /* One of the requests. */
 typedef struct one {
@@ -29,12 +30,12 @@ typedef struct transaction {
 
 /* Peeks, then charges. */
 static weir_status decide(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                          int64_t now_ns, int64_t *ret_fresh_after_ns)
+                          int64_t now_ns, weir_usage *ret_usage)
 {
     one *o = ctx;
     weir_status st = weir_peek(p, state, level, now_ns, o->together.cost, &o->alone);
     if (st == WEIR_OK)
-        st = weir_check_state(&o->together, p, state, level, now_ns, ret_fresh_after_ns);
+        st = weir_check_state(&o->together, p, state, level, now_ns, ret_usage);
     return st;
 }
 
@@ -47,6 +48,7 @@ static void add_stripe(transaction *t, size_t stripe)
         to--;
     if (to > 0 && t->stripes[to - 1] == stripe)
         return;
+    WEIR_ASSERT(t->stripes_len < WEIR_TAKE_MANY_MAX);
     for (size_t i = t->stripes_len++; i > to; i--)
         t->stripes[i] = t->stripes[i - 1];
     t->stripes[to] = stripe;
@@ -114,7 +116,7 @@ static bool decide_large(void *ctx, const weir_table_one *ones)
 static void finish(void *ctx, bool written)
 {
     transaction *t = ctx;
-    t->committed = t->committed && written;
+    t->committed = written;
     end_large(t, t->committed);
 }
 
@@ -186,6 +188,7 @@ static weir_status answer(const transaction *t, size_t *ret_blocking)
         o->request->decision = as_charged ? o->together.decision : o->alone;
     }
     *ret_blocking = blocking(t);
+    WEIR_ASSERT(t->committed == (*ret_blocking == t->len));
     return WEIR_OK;
 }
 

@@ -17,6 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char refused[] =
+    "-ERR leaky-queue and count-denied policies do not support refunds\r\n";
+
 typedef struct daemon_ctx {
     weir_zones zones;
     weir_store *store;
@@ -107,6 +110,9 @@ static weir_status read_reply(const weir_buffer *out, int proto, bool names, wei
             WEIR_RESP_READ ||
         reply.used != weir_buffer_len(out) ||
         !(names ? read_names(&reply, proto, v, &layer) : read_array(&reply, v))) {
+        if (weir_buffer_len(out) == sizeof refused - 1 &&
+            memcmp(weir_buffer_data(out), refused, sizeof refused - 1) == 0)
+            return WEIR_E_UNSUPPORTED;
         fprintf(stderr, "    replied: %.*s\n", (int)weir_buffer_len(out),
                 (const char *)weir_buffer_data(out));
         return WEIR_E_SYNTAX;
@@ -127,22 +133,28 @@ static void add_word(weir_buffer *b, const char *word)
     weir_resp_put_bulk(b, word, strlen(word));
 }
 
-static weir_status decide(void *ctx, const step *s, weir_decision *ret)
+static void add_request(daemon_ctx *d, const step *s, bool names)
 {
-    daemon_ctx *d = ctx;
     char cost[24];
-    bool names = d->steps & 1;
-    d->session.proto = d->steps & 2 ? 3 : 2;
-    d->steps++;
     snprintf(cost, sizeof cost, "%" PRId64, s->cost);
-    weir_resp_put_array(&d->in, names ? 6 : 5);
-    add_word(&d->in, "WEIR.CHECK");
+    weir_resp_put_array(&d->in, (s->refund ? 4u : 5u) + names);
+    add_word(&d->in, s->refund ? "WEIR.REFUND" : "WEIR.CHECK");
     add_word(&d->in, d->policy);
     add_word(&d->in, "key");
-    add_word(&d->in, "COST");
+    if (!s->refund)
+        add_word(&d->in, "COST");
     add_word(&d->in, cost);
     if (names)
         add_word(&d->in, "WITHNAMES");
+}
+
+static weir_status decide(void *ctx, const step *s, weir_decision *ret)
+{
+    daemon_ctx *d = ctx;
+    bool names = d->steps & 1;
+    d->session.proto = d->steps & 2 ? 3 : 2;
+    d->steps++;
+    add_request(d, s, names);
     weir_resp_session_run(&d->session, &d->in, &d->out, 1 << 15, s->t_ns);
     ret->layer = s->want.layer; /* an array does not have the layer */
     weir_status st = read_reply(&d->out, d->session.proto, names, ret);

@@ -9,6 +9,8 @@
 
 #include "module_server.h"
 
+#include "core/check.h"
+#include "port/random_kit_test.h"
 #include "service/throttle.h"
 
 #include <weir/weir.h>
@@ -18,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS = 5, POLICIES = 15, STEPS = 1500, WORDS_MAX = 1024, ALL_MAX = 6 };
+enum { KEYS = 5, POLICIES = 18, STEPS = 1500, WORDS_MAX = 1024, ALL_MAX = 6 };
 #define FIRST_NS (INT64_C(1767225600) * 1000000000)
 
 static const char *const texts[POLICIES] = {
@@ -37,6 +39,10 @@ static const char *const texts[POLICIES] = {
     "sliding-slices 40/m slices 6",
     "gcra 10/s burst 5 & sliding-log 20/h",
     "gcra 997/1001s burst 50",
+    /* States of many words, which are written in place. */
+    "sliding-slices 9/m slices 40",
+    "sliding-slices 30/h slices 100",
+    "sliding-slices 50/h slices 30 & gcra 10/s burst 5",
 };
 
 typedef struct model {
@@ -61,10 +67,7 @@ static uint64_t noise(void)
     static uint64_t last_seed, x;
     if (seed != last_seed)
         x = last_seed = seed;
-    x += 0x9e3779b97f4a7c15;
-    uint64_t z = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
+    return next_random(&x);
 }
 
 static int64_t below(int64_t n)
@@ -146,6 +149,20 @@ static const module_reply *ask(const char *verb, int i, const char *key, int64_t
     return module_server_run(args, 5);
 }
 
+/* A key that was charged expires in the millisecond in which all its states have full quota. */
+static void check_expiry(int k, int64_t now_ns)
+{
+    const char key[] = {(char)('a' + k), '\0'};
+    int64_t longest_ns = 0;
+    for (int i = 0; i < POLICIES; i++) {
+        const model *m = &models[k][i];
+        int64_t after_ns = weir_fresh_after(&policy[i], m->state, m->level, now_ns);
+        longest_ns = after_ns > longest_ns ? after_ns : longest_ns;
+    }
+    int64_t at_ns = now_ns + longest_ns;
+    CHECK(module_server_expiry_ms(key) == at_ns / 1000000 + (at_ns % 1000000 > 0));
+}
+
 static void one(int k, int i, int64_t now_ns, int64_t n)
 {
     static const char *const verbs[] = {"TAKE", "TAKE", "TAKE", "PEEK", "GRANT", "REFUND", "RESET"};
@@ -163,45 +180,58 @@ static void one(int k, int i, int64_t now_ns, int64_t n)
     CHECK(r->failed == (st != WEIR_OK));
     if (st == WEIR_OK)
         compare(r->integer + 1, &d, granted);
+    if (st == WEIR_OK && strcmp(verb, "TAKE") == 0 && d.allowed && n > 0)
+        check_expiry(k, now_ns);
 }
 
-/* A request with several policies of one key, each once. */
-static void all(int k, int64_t now_ns)
+/* The policy of a request for key k. The first keys have one policy each, so their values are
+ * small. */
+static int policy_of(int k)
 {
-    const char key[] = {(char)('a' + k), '\0'};
+    return k < KEYS - 1 ? (int)((seed + (uint64_t)k * 3) % POLICIES) : (int)below(POLICIES);
+}
+
+/* Sends a request for several states, some of which may be the same. Most are states of the last
+ * key, which has states under many policies. */
+static void all(int64_t now_ns)
+{
     module_bytes args[2 + 3 * ALL_MAX] = {text_of("WEIR.ASKALL")};
-    char count[8], number[ALL_MAX][24];
-    int len = 1 + (int)below(ALL_MAX), first = (int)below(POLICIES);
+    char count[8], number[ALL_MAX][24], key[ALL_MAX][2];
+    int len = 1 + (int)below(ALL_MAX), policy_at[ALL_MAX];
+    model *m[ALL_MAX];
     int64_t cost[ALL_MAX];
     weir_decision alone, together[ALL_MAX];
     bool allowed = true, good = true;
     snprintf(count, sizeof count, "%d", len);
     args[1] = text_of(count);
     for (int i = 0; i < len; i++) {
-        int at = (first + i) % POLICIES;
+        int k = below(3) ? KEYS - 1 : (int)below(KEYS);
+        policy_at[i] =
+            i > 0 && k == KEYS - 1 && below(4) ? (policy_at[i - 1] + 1) % POLICIES : policy_of(k);
+        m[i] = &models[k][policy_at[i]];
+        key[i][0] = (char)('a' + k);
+        key[i][1] = '\0';
         cost[i] = below(4);
         snprintf(number[i], sizeof number[i], "%" PRId64, cost[i]);
-        args[2 + 3 * i] = text_of(texts[at]);
-        args[3 + 3 * i] = text_of(key);
+        args[2 + 3 * i] = text_of(texts[policy_at[i]]);
+        args[3 + 3 * i] = text_of(key[i]);
         args[4 + 3 * i] = text_of(number[i]);
-        kept[i] = models[k][at];
+        kept[i] = *m[i];
     }
     const module_reply *r = module_server_run(args, 2 + 3 * (size_t)len);
     for (int i = 0; i < len && good; i++) {
-        int at = (first + i) % POLICIES;
-        good = take(&policy[at], &models[k][at], now_ns, cost[i], &together[i]) == WEIR_OK;
+        good = take(&policy[policy_at[i]], m[i], now_ns, cost[i], &together[i]) == WEIR_OK;
         allowed = allowed && good && together[i].allowed;
     }
     CHECK(r->failed == !good && (!good || (r->integer[1] == len) == allowed));
     for (int i = 0; i < len; i++) {
-        int at = (first + i) % POLICIES;
         if (!good || !allowed)
-            models[k][at] = kept[i];
+            *m[i] = kept[i];
         if (!good)
             continue;
         bool told_alone = !allowed && together[i].allowed;
         if (told_alone)
-            CHECK(peek(&policy[at], &kept[i], now_ns, cost[i], &alone) == WEIR_OK);
+            CHECK(peek(&policy[policy_at[i]], &kept[i], now_ns, cost[i], &alone) == WEIR_OK);
         compare(r->integer + 2 + 8 * i, told_alone ? &alone : &together[i], 0);
     }
 }
@@ -242,6 +272,186 @@ static void throttle(int64_t now_ns)
     CHECK(v[2] >= 0 && v[2] <= v[1] && v[3] >= -1 && v[4] >= 0);
 }
 
+/* ---- policies -------------------------------------------------------------------------------- */
+
+/* Names of policies. Some begin with another name. burst[i] is 0 if policy i does not exist. */
+enum { NAMES = 24, TEXTS = 3000 };
+static const char *const name[NAMES] = {"a", "aa", "aaa", "ab", "aba", "abb", "b",   "ba",
+                                        "c", "ca", "cz",  "m",  "ma",  "mb",  "mba", "mbb",
+                                        "n", "na", "nb",  "x",  "xy",  "z",   "za",  "zz"};
+static int burst[NAMES];
+
+static const module_reply *run_text(const char *const *word, size_t words)
+{
+    module_bytes args[MODULE_SERVER_ARGS];
+    for (size_t i = 0; i < words; i++)
+        args[i] = text_of(word[i]);
+    return module_server_run(args, words);
+}
+
+static void name_one(int i)
+{
+    char text[40];
+    int64_t limits = 1 + below(1000);
+    snprintf(text, sizeof text, "gcra 1/s burst %d", (int)limits);
+    switch (below(4)) {
+    case 0:
+        CHECK(!run_text((const char *[]){"WEIR.POLICY", "SET", name[i], text}, 4)->failed);
+        burst[i] = (int)limits;
+        break;
+    case 1:
+        CHECK(run_text((const char *[]){"WEIR.POLICY", "DEL", name[i]}, 3)->integer[0] ==
+              (burst[i] > 0));
+        burst[i] = 0;
+        break;
+    default: {
+        const module_reply *r = run_text((const char *[]){"WEIR.TAKE", name[i], "named"}, 3);
+        CHECK(r->failed == !burst[i]);
+        CHECK(r->failed || (r->integer[2] == burst[i] && r->integer[3] < burst[i]));
+    }
+    }
+    /* A name is not a text, even if the same bytes were just found as a name. */
+    CHECK(run_text((const char *[]){"WEIR.ASK", "PEEK", name[i], "named", "1"}, 5)->failed);
+    const module_reply *r = run_text((const char *[]){"WEIR.POLICY", "LIST"}, 2);
+    int64_t policies = 0;
+    for (int k = 0; k < NAMES; k++)
+        policies += burst[k] > 0;
+    CHECK(r->integer[0] == policies);
+}
+
+/* Sends one of many texts, some of them more often than others. Most requests leave no state. */
+static void ask_some_text(void)
+{
+    static int last = 1;
+    char text[40], key[8];
+    int limit = below(2) ? last : below(2) ? 1 + (int)below(600) : 1 + (int)below(TEXTS);
+    const char *verb = below(8) ? "WEIR.PEEK" : "WEIR.TAKE";
+    snprintf(text, sizeof text, below(2) ? "gcra 1/s burst %d" : "gcra  1/1s burst %d", limit);
+    snprintf(key, sizeof key, "k%d", limit % 7);
+    last = limit;
+    const module_reply *r = run_text((const char *[]){verb, text, key}, 3);
+    CHECK(!r->failed && r->integer[2] == limit);
+}
+
+/* Names and texts come and go: each finds its own policy. */
+static void policies(void)
+{
+    int64_t now_ns = FIRST_NS;
+    seed = 1;
+    memset(burst, 0, sizeof burst);
+    for (int step = 0; step < 30000; step++) {
+        now_ns += below(20000000);
+        module_server_set_time(now_ns);
+        if (below(8) == 0)
+            module_server_expire();
+        /* A new name empties the cache of texts, which fills up while there is none. */
+        if (step / 5000 % 2 == 0 && below(4) == 0)
+            name_one((int)below(NAMES));
+        else
+            ask_some_text();
+    }
+    module_server_flush();
+}
+
+/* A key has states under at most 48 policies. Idle states make room for others. */
+static void full_key(void)
+{
+    enum { MOST = 48 };
+    const int64_t day_ns = INT64_C(86400) * 1000000000;
+    char text[MOST + 3][24];
+    module_server_set_time(FIRST_NS);
+    for (int i = 1; i <= MOST + 2; i++) {
+        snprintf(text[i], sizeof text[i], "gcra 1/d burst %d", i);
+        const module_reply *r = run_text((const char *[]){"WEIR.TAKE", text[i], "k"}, 3);
+        CHECK(r->failed == (i > MOST) && (!r->failed || strstr(r->error, "too many policies")));
+    }
+    CHECK(!run_text((const char *[]){"WEIR.TAKE", text[5], "k"}, 3)->failed);
+    module_server_set_time(FIRST_NS + day_ns + 1); /* all but one are idle */
+    const char *const both[] = {"WEIR.ASKALL", "2", text[3], "k", "1", text[MOST + 1], "k", "1"};
+    CHECK(run_text(both, 8)->integer[1] == 2);
+    CHECK(run_text((const char *[]){"WEIR.PEEK", text[5], "k"}, 3)->integer[3] == 4);
+    CHECK(run_text((const char *[]){"WEIR.PEEK", text[3], "k"}, 3)->integer[3] == 2);
+    module_server_flush();
+}
+
+/* Of a state of more than 64 words, only the words that changed are replicated. */
+static void long_states(void)
+{
+    size_t patched = 0;
+    module_server_set_time(FIRST_NS);
+    for (int slices = 110; slices < 140; slices++) {
+        char text[48];
+        size_t head = 4 + 3 + 8 +
+                      (size_t)snprintf(text, sizeof text, "sliding-slices 99/h slices %d", slices);
+        for (int i = 0; i < 2; i++)
+            CHECK(!run_text((const char *[]){"WEIR.TAKE", text, "k"}, 3)->failed);
+        size_t whole = module_server_saved("k").len, sent = module_server_payloads();
+        bool is_long = (whole - head) / 8 > 64;
+        CHECK(is_long ? sent < 100 : sent == whole);
+        patched += is_long;
+        module_server_flush();
+    }
+    CHECK(patched > 5 && patched < 25);
+}
+
+/* The server checks the number of arguments only since 7.0, so the commands do. */
+static void arities(void)
+{
+    static const struct {
+        const char *name;
+        size_t least, most;
+    } all[] = {{"WEIR.TAKE", 3, 5},   {"WEIR.CHECK", 3, 5},   {"WEIR.PEEK", 3, 5},
+               {"WEIR.REFUND", 4, 4}, {"WEIR.RESET", 3, 3},   {"WEIR.EXPLAIN", 3, 3},
+               {"WEIR.POLICY", 2, 9}, {"WEIR.TAKEALL", 5, 9}, {"WEIR.HELP", 1, 1},
+               {"WEIR.ASK", 5, 5},    {"WEIR.ASKALL", 5, 9},  {"WEIR.STATE", 4, 4},
+               {"CL.THROTTLE", 1, 9}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const char *words[] = {all[i].name, "1", "1", "1", "1", "1", "1", "1", "1"};
+        for (size_t n = 1; n <= 9; n++) {
+            const module_reply *r = run_text(words, n);
+            bool wrong = r->failed && strstr(r->error, "wrong number of arguments");
+            CHECK(wrong == (n < all[i].least || n > all[i].most));
+        }
+    }
+}
+
+/* WEIR.TAKEALL reports the longest delay of an allowed request, wherever it is; none if denied. */
+static void delays(void)
+{
+    enum { DELAY = 6 };
+    const char *const slow = "leaky-queue 1/s depth 9", *const quick = "leaky-queue 2/s depth 9";
+    module_server_set_time(FIRST_NS);
+    CHECK(run_text((const char *[]){"WEIR.TAKE", slow, "a"}, 3)->integer[DELAY] == 0);
+    CHECK(run_text((const char *[]){"WEIR.TAKE", quick, "b"}, 3)->integer[DELAY] == 0);
+    const char *all[] = {"WEIR.TAKEALL", "3", slow, "a", "1", quick, "b", "1", quick, "c", "1"};
+    CHECK(run_text(all, 11)->integer[DELAY] == 1000);
+    all[2] = all[8] = quick;
+    all[3] = "c";
+    all[5] = slow;
+    all[6] = "a";
+    all[9] = "b";
+    CHECK(run_text(all, 11)->integer[DELAY] == 2000);
+    all[10] = "11";
+    const module_reply *r = run_text(all, 11);
+    CHECK(r->integer[1] == 0 && r->integer[DELAY] == 0 && r->integer[DELAY + 1] == 2);
+    CHECK(run_text((const char *[]){"WEIR.EXPLAIN", slow, "a"}, 3)->integer[0] == 4);
+    CHECK(run_text((const char *[]){"WEIR.EXPLAIN", slow, "none"}, 3)->integer[0] == 4);
+    module_server_flush();
+}
+
+/* Without events, the module does not notice a new replica, so it always replicates everything. */
+static void without_events(void)
+{
+    module_server_open_without_events();
+    module_server_set_time(FIRST_NS);
+    for (int i = 0; i < 10; i++) {
+        if (i == 3)
+            module_server_replicate(false);
+        CHECK(!ask("TAKE", i % POLICIES, "k", 1)->failed);
+    }
+    module_server_close();
+}
+
 static int64_t pause_ns(void)
 {
     static const int64_t most[] = {1,
@@ -275,12 +485,10 @@ static void run(void)
         if (below(8) == 0)
             throttle(now_ns);
         int k = (int)below(KEYS);
-        /* The first keys have one policy each, so their values are small. */
-        int i = k < KEYS - 1 ? (int)((seed + (uint64_t)k * 3) % POLICIES) : (int)below(POLICIES);
         if (k == KEYS - 1 && below(3) == 0)
-            all(k, now_ns);
+            all(now_ns);
         else
-            one(k, i, now_ns, below(8) ? below(4) : below(60));
+            one(k, policy_of(k), now_ns, below(8) ? below(4) : below(60));
     }
     module_server_flush();
 }
@@ -299,7 +507,13 @@ int main(int argc, char **argv)
     }
     for (seed = first; seed < first + seeds; seed++)
         run();
+    policies();
+    full_key();
+    long_states();
+    arities();
+    delays();
     module_server_close();
+    without_events();
     printf("%" PRIu64 " seeds from %" PRIu64 "\n", seeds, first);
     return 0;
 }

@@ -4,21 +4,16 @@
 
 #include "module_server.h"
 
+#include "module_sound.h"
 #include "modules/redis/clock.h"
 #include "modules/redis/keyspace.h"
+#include "modules/redis/value.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#define CHECK(x)                                                                                   \
-    do {                                                                                           \
-        if (!(x)) {                                                                                \
-            fprintf(stderr, "module server: line %d: %s\n", __LINE__, #x);                         \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 int RedisModule_OnLoad(redis_ctx *ctx, redis_string **argv, int argc);
 
@@ -80,13 +75,16 @@ static struct {
     long missing; /* values that the reply still needs */
     bool resp3;
     replicated replicated[REPLICATED_MAX];
-    size_t replicated_len;
-    bool not_replicated;
+    size_t replicated_len, payloads;
+    bool not_replicated, has_no_events;
+    enum { TO_AOF, TO_BACKLOG, TO_CLUSTER, TO_UNKNOWN, TARGETS } target; /* why it is replicated */
     redis_event_fn on_event;
     int64_t now_ns;
     char *saved;
-    const char *lacks; /* an API function that this server lacks */
-    int logged;
+    long blocks;                             /* of memory that the module has */
+    unsigned long allocations;               /* so far */
+    unsigned signals, notices, propagations; /* of the command that runs */
+    uint64_t commands_run;
 } server;
 
 /* ---- the clock, in place of the module's ----------------------------------------------------- */
@@ -110,26 +108,33 @@ void module_server_set_time(int64_t now_ns)
 static void *fake_Alloc(size_t n)
 {
     void *p = malloc(n + 1);
-    CHECK(p);
+    assert(p);
+    server.blocks++;
+    server.allocations++;
     return p;
 }
 
 static void *fake_Calloc(size_t n, size_t size)
 {
     void *p = calloc(n, size);
-    CHECK(p);
+    assert(p);
+    server.blocks++;
+    server.allocations++;
     return p;
 }
 
 static void *fake_Realloc(void *p, size_t n)
 {
+    server.blocks += !p;
+    server.allocations++;
     p = realloc(p, n);
-    CHECK(p);
+    assert(p);
     return p;
 }
 
 static void fake_Free(void *p)
 {
+    server.blocks -= p != NULL;
     free(p);
 }
 
@@ -149,7 +154,7 @@ static void begin_reply(void)
 /* Adds a value to the reply. An array or a map holds further values. */
 static int note(int64_t v, long holds)
 {
-    CHECK(server.missing > 0 && holds >= 0);
+    assert(server.missing > 0 && holds >= 0);
     server.missing += holds - 1;
     if (server.reply.len < MODULE_SERVER_REPLIES)
         server.reply.integer[server.reply.len] = v;
@@ -172,7 +177,7 @@ static int fake_ReplyWithArray(redis_ctx *ctx, long len)
 static int fake_ReplyWithMap(redis_ctx *ctx, long pairs)
 {
     (void)ctx;
-    CHECK(server.resp3);
+    assert(server.resp3);
     server.reply.maps++;
     return note(pairs, 2 * pairs);
 }
@@ -180,7 +185,7 @@ static int fake_ReplyWithMap(redis_ctx *ctx, long pairs)
 static int fake_ReplyWithBool(redis_ctx *ctx, int v)
 {
     (void)ctx;
-    CHECK(server.resp3);
+    assert(server.resp3);
     return note(v, 0);
 }
 
@@ -208,7 +213,7 @@ static int fake_ReplyWithNull(redis_ctx *ctx)
 static int fake_ReplyWithError(redis_ctx *ctx, const char *text)
 {
     (void)ctx;
-    CHECK(server.missing == 1 && server.reply.len == 0 && strcspn(text, "\r\n") == strlen(text));
+    assert(server.missing == 1 && server.reply.len == 0 && strcspn(text, "\r\n") == strlen(text));
     server.reply.failed = true;
     server.missing = 0;
     snprintf(server.reply.error, sizeof server.reply.error, "%s", text);
@@ -239,7 +244,7 @@ static stored *find(int database, const redis_string *name)
 static redis_string copy_of(const void *at, size_t len)
 {
     redis_string s = {malloc(len + 1), len};
-    CHECK(s.at);
+    assert(s.at);
     if (len > 0)
         memcpy(s.at, at, len);
     return s;
@@ -270,12 +275,17 @@ void module_server_expire(void)
     }
 }
 
+static bool is_foreign(const redis_string *name)
+{
+    return name->len == 7 && memcmp(name->at, "foreign", 7) == 0;
+}
+
 static void *fake_OpenKey(redis_ctx *ctx, redis_string *name, int mode)
 {
     redis_key *k = malloc(sizeof *k);
-    CHECK(k && mode);
+    assert(k && mode);
     *k = (redis_key){ctx->database, mode, name, true};
-    if (!(mode & REDIS_WRITE) && !find(ctx->database, name)) {
+    if (!(mode & REDIS_WRITE) && !find(ctx->database, name) && !is_foreign(name)) {
         free(k);
         return NULL;
     }
@@ -284,20 +294,21 @@ static void *fake_OpenKey(redis_ctx *ctx, redis_string *name, int mode)
 
 static void fake_CloseKey(redis_key *k)
 {
-    CHECK(k && k->open);
+    assert(k && k->open);
     k->open = false;
     free(k);
 }
 
 static int fake_KeyType(redis_key *k)
 {
-    return find(k->database, k->name) ? REDIS_KEY_OF_MODULE : REDIS_KEY_EMPTY;
+    bool there = find(k->database, k->name) || is_foreign(k->name);
+    return there ? REDIS_KEY_OF_MODULE : REDIS_KEY_EMPTY;
 }
 
 static int fake_DeleteKey(redis_key *k)
 {
     stored *at = find(k->database, k->name);
-    CHECK(at && (k->mode & REDIS_WRITE));
+    assert(at && (k->mode & REDIS_WRITE));
     drop(k->database, at);
     return REDIS_OK;
 }
@@ -305,7 +316,7 @@ static int fake_DeleteKey(redis_key *k)
 static int fake_SetAbsExpire(redis_key *k, long long at_ms)
 {
     stored *at = find(k->database, k->name);
-    CHECK(at && (k->mode & REDIS_WRITE) && at_ms >= 0);
+    assert(at && (k->mode & REDIS_WRITE) && at_ms >= 0);
     at->expires_ms = at_ms;
     return REDIS_OK;
 }
@@ -322,8 +333,8 @@ static void *fake_ModuleTypeGetValue(redis_key *k)
 
 static int fake_ModuleTypeSetValue(redis_key *k, redis_type *type, void *value)
 {
-    CHECK(type == &server.type && value && !find(k->database, k->name));
-    CHECK((k->mode & REDIS_WRITE) && server.keys[k->database] < KEYS_MAX);
+    assert(type == &server.type && value && !find(k->database, k->name));
+    assert((k->mode & REDIS_WRITE) && server.keys[k->database] < KEYS_MAX);
     server.key[k->database][server.keys[k->database]++] =
         (stored){copy_of(k->name->at, k->name->len), value, 0};
     return REDIS_OK;
@@ -332,7 +343,7 @@ static int fake_ModuleTypeSetValue(redis_key *k, redis_type *type, void *value)
 static int fake_ModuleTypeReplaceValue(redis_key *k, redis_type *type, void *value, void **old)
 {
     stored *at = find(k->database, k->name);
-    CHECK(at && type == &server.type && (k->mode & REDIS_WRITE));
+    assert(at && type == &server.type && (k->mode & REDIS_WRITE));
     *old = at->value;
     at->value = value;
     return REDIS_OK;
@@ -340,15 +351,18 @@ static int fake_ModuleTypeReplaceValue(redis_key *k, redis_type *type, void *val
 
 static int fake_SignalModifiedKey(redis_ctx *ctx, redis_string *name)
 {
-    (void)ctx;
-    CHECK(name);
+    assert(name);
+    server.signals += ctx->database == 0;
     return REDIS_OK;
 }
 
 static int fake_NotifyKeyspaceEvent(redis_ctx *ctx, int type, const char *event, redis_string *name)
 {
-    (void)ctx;
-    CHECK(type && event && name);
+    bool is_gone = !find(ctx->database, name);
+    assert(type == REDIS_EVENT_OF_MODULE
+               ? strncmp(event, "weir.", 5) == 0 || strcmp(event, "cl.throttle") == 0
+               : type == REDIS_EVENT_GENERIC && strcmp(event, "del") == 0 && is_gone);
+    server.notices += ctx->database == 0 && type == REDIS_EVENT_OF_MODULE;
     return REDIS_OK;
 }
 
@@ -359,7 +373,8 @@ static int fake_Replicate(redis_ctx *ctx, const char *command, const char *forma
     va_list args;
     va_start(args, format);
     replicated *t = &server.replicated[server.replicated_len];
-    CHECK(ctx->database == 0 && server.replicated_len < REPLICATED_MAX && !server.not_replicated);
+    assert(ctx->database == 0 && server.replicated_len < REPLICATED_MAX);
+    assert(!server.not_replicated || server.has_no_events);
     t->arg[0] = copy_of(command, strlen(command));
     t->args = 1;
     for (; *format; format++) {
@@ -372,49 +387,56 @@ static int fake_Replicate(redis_ctx *ctx, const char *command, const char *forma
             int len = snprintf(number, sizeof number, "%lld", va_arg(args, long long));
             *to = copy_of(number, (size_t)len);
         } else {
-            CHECK(*format == 'b');
+            assert(*format == 'b');
             const char *at = va_arg(args, const char *);
             *to = copy_of(at, va_arg(args, size_t));
+            server.payloads += to->len;
         }
     }
     va_end(args);
+    server.propagations++;
     server.replicated_len++;
     return REDIS_OK;
 }
 
 static int fake_ReplicateVerbatim(redis_ctx *ctx)
 {
-    (void)ctx;
+    server.propagations += ctx->database == 0;
     return REDIS_OK;
 }
 
 static int fake_SubscribeToServerEvent(redis_ctx *ctx, redis_event event, redis_event_fn fn)
 {
     (void)ctx;
-    CHECK(event.version == 1 && fn);
+    assert(event.version == 1 && fn);
     server.on_event = fn;
-    return REDIS_OK;
+    return server.has_no_events ? REDIS_ERR : REDIS_OK;
+}
+
+static bool is_replicated_to(int target)
+{
+    return !server.not_replicated && (int)server.target == target;
 }
 
 static redis_info *fake_GetServerInfo(redis_ctx *ctx, const char *section)
 {
     (void)ctx;
-    CHECK(strcmp(section, "replication") == 0);
+    assert(strcmp(section, "replication") == 0);
     return (redis_info *)&server;
 }
 
 static unsigned long long fake_ServerInfoGetFieldUnsigned(redis_info *info, const char *field,
                                                           int *error)
 {
-    CHECK(info && strcmp(field, "repl_backlog_active") == 0);
-    *error = REDIS_OK;
-    return 0;
+    assert(info && strcmp(field, "repl_backlog_active") == 0);
+    *error = is_replicated_to(TO_UNKNOWN) ? REDIS_ERR : REDIS_OK;
+    return is_replicated_to(TO_BACKLOG);
 }
 
 static void fake_FreeServerInfo(redis_ctx *ctx, redis_info *info)
 {
     (void)ctx;
-    CHECK(info == (redis_info *)&server);
+    assert(info == (redis_info *)&server);
 }
 
 /* ---- RDB ------------------------------------------------------------------------------------- */
@@ -422,15 +444,14 @@ static void fake_FreeServerInfo(redis_ctx *ctx, redis_info *info)
 static void fake_SaveStringBuffer(redis_io *io, const char *at, size_t len)
 {
     io->written = realloc(io->written, io->written_len + len + 1);
-    CHECK(io->written);
+    assert(io->written);
     memcpy(io->written + io->written_len, at, len);
     io->written_len += len;
 }
 
 static char *fake_LoadStringBuffer(redis_io *io, size_t *ret_len)
 {
-    char *copy = malloc(io->left + 1);
-    CHECK(copy);
+    char *copy = fake_Alloc(io->left);
     memcpy(copy, io->at, io->left);
     *ret_len = io->left;
     return copy;
@@ -462,13 +483,13 @@ static void fake_EmitAOF(redis_io *io, const char *command, const char *format, 
 
 static void fake_DigestAddStringBuffer(redis_digest *d, const char *at, size_t len)
 {
-    CHECK(at);
+    assert(at);
     d->bytes += len;
 }
 
 static void fake_DigestEndSequence(redis_digest *d)
 {
-    CHECK(d->bytes > 0);
+    assert(d->bytes > 0);
 }
 
 /* ---- other API functions --------------------------------------------------------------------- */
@@ -476,38 +497,37 @@ static void fake_DigestEndSequence(redis_digest *d)
 static void fake_SetModuleAttribs(redis_ctx *ctx, const char *name, int version, int api)
 {
     (void)ctx;
-    CHECK(name && version > 0 && api == REDIS_API_VERSION);
+    assert(name && version > 0 && api == REDIS_API_VERSION);
 }
 
 static int fake_IsModuleNameBusy(const char *name)
 {
-    CHECK(strcmp(name, "weir") == 0);
+    assert(strcmp(name, "weir") == 0);
     return 0;
 }
 
 static void fake_SetModuleOptions(redis_ctx *ctx, int options)
 {
     (void)ctx;
-    CHECK(options & REDIS_HANDLES_IO_ERRORS);
+    assert(options & REDIS_HANDLES_IO_ERRORS);
 }
 
 static void fake_Log(redis_ctx *ctx, const char *level, const char *format, ...)
 {
     (void)ctx;
-    CHECK(level && format);
-    server.logged++;
+    assert(level && format);
 }
 
 static void fake_LogIOError(redis_io *io, const char *level, const char *format, ...)
 {
-    CHECK(io && level && format);
+    assert(io && level && format);
 }
 
 static int fake_CreateCommand(redis_ctx *ctx, const char *name, redis_command_fn fn,
                               const char *flags, int first, int last, int step)
 {
     (void)ctx;
-    CHECK(server.commands < COMMANDS_MAX && flags && first >= 0 && last >= -2 && step >= 0);
+    assert(server.commands < COMMANDS_MAX && flags && first >= 0 && last >= -2 && step >= 0);
     snprintf(server.command[server.commands].name, 32, "%s", name);
     server.command[server.commands++].fn = fn;
     return REDIS_OK;
@@ -522,7 +542,8 @@ static const char *fake_StringPtrLen(const redis_string *s, size_t *ret_len)
 static int fake_GetContextFlags(redis_ctx *ctx)
 {
     (void)ctx;
-    return (server.not_replicated ? 0 : REDIS_CONTEXT_AOF) |
+    return (is_replicated_to(TO_AOF) ? REDIS_CONTEXT_AOF : 0) |
+           (is_replicated_to(TO_CLUSTER) ? REDIS_CONTEXT_CLUSTER : 0) |
            (server.resp3 ? REDIS_CONTEXT_RESP3 : 0);
 }
 
@@ -530,12 +551,12 @@ static redis_type *fake_CreateDataType(redis_ctx *ctx, const char *name, int enc
                                        redis_type_methods *methods)
 {
     (void)ctx;
-    CHECK(strlen(name) == 9 && encver == 1);
+    assert(strlen(name) == 9 && encver == 1);
     server.type.methods = *methods;
     return &server.type;
 }
 
-static int get_api(const char *name, void *ret)
+int module_server_get_api(const char *name, void *ret)
 {
     static const struct {
         const char *name;
@@ -544,8 +565,7 @@ static int get_api(const char *name, void *ret)
 #define ENTRY(type, name, args) {"RedisModule_" #name, (void *)fake_##name},
         REDIS_NEEDED(ENTRY) ENTRY(int, ReplyWithMap, ) ENTRY(int, ReplyWithBool, )};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        bool there = !server.lacks || strcmp(server.lacks, name + strlen("RedisModule_")) != 0;
-        if (there && strcmp(all[i].name, name) == 0) {
+        if (strcmp(all[i].name, name) == 0) {
             memcpy(ret, &all[i].fn, sizeof all[i].fn);
             return REDIS_OK;
         }
@@ -557,34 +577,29 @@ static int get_api(const char *name, void *ret)
 
 void module_server_open(void)
 {
-    redis_ctx ctx = {get_api, 0};
-    CHECK(RedisModule_OnLoad(&ctx, NULL, 0) == REDIS_OK);
+    redis_ctx ctx = {module_server_get_api, 0};
+    assert(RedisModule_OnLoad(&ctx, NULL, 0) == REDIS_OK);
+}
+
+void module_server_open_without_events(void)
+{
+    server.has_no_events = true;
+    module_server_open();
+}
+
+size_t module_server_payloads(void)
+{
+    return server.payloads;
+}
+
+unsigned long module_server_allocations(void)
+{
+    return server.allocations;
 }
 
 void module_server_speak(int proto)
 {
     server.resp3 = proto >= 3;
-}
-
-bool module_server_check_loading(void)
-{
-    static const char *const needed[] = {
-#define NAME(type, name, args) #name,
-        REDIS_NEEDED(NAME)};
-    bool good = true;
-    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-        redis_ctx ctx = {get_api, 0};
-        server.lacks = needed[i];
-        server.logged = 0;
-        bool refused = RedisModule_OnLoad(&ctx, NULL, 0) == REDIS_ERR;
-        bool said = server.logged == 1 || strcmp(server.lacks, "Log") == 0;
-        if (!refused || !said)
-            fprintf(stderr, "module server: without %s it is %s\n", needed[i],
-                    refused ? "refused without a word" : "taken");
-        good = good && refused && said;
-    }
-    server.lacks = NULL;
-    return good;
 }
 
 void module_server_flush(void)
@@ -599,6 +614,7 @@ void module_server_close(void)
     module_server_flush();
     free(server.saved);
     weir_interned_close();
+    assert(server.blocks == 0);
     memset(&server, 0, sizeof server);
 }
 
@@ -618,6 +634,13 @@ module_bytes module_server_saved(const char *name)
     return k ? save(k) : (module_bytes){0};
 }
 
+int64_t module_server_expiry_ms(const char *name)
+{
+    redis_string s = {(char *)(uintptr_t)name, strlen(name)};
+    stored *k = find(0, &s);
+    return k ? k->expires_ms : 0;
+}
+
 static void copy_all(void)
 {
     drop_all(1);
@@ -627,43 +650,62 @@ static void copy_all(void)
         redis_io io = {.at = bytes.at, .left = bytes.len};
         *to = (stored){copy_of(from->name.at, from->name.len), server.type.methods.rdb_load(&io, 1),
                        from->expires_ms};
-        CHECK(to->value);
+        assert(to->value);
     }
 }
 
 void module_server_replicate(bool on)
 {
-    redis_ctx ctx = {get_api, 0};
+    redis_ctx ctx = {module_server_get_api, 0};
     redis_event event = {on ? REDIS_EVENT_FORK : REDIS_EVENT_ROLE, REDIS_EVENT_VERSION};
     server.not_replicated = !on;
+    server.target = (server.target + on) % TARGETS;
     server.on_event(&ctx, event, 0, NULL);
     if (on)
         copy_all();
 }
 
-static void check_same(void)
+static bool is_same(stored *a, stored *b)
 {
-    CHECK(server.keys[0] == server.keys[1]);
-    for (size_t i = 0; i < server.keys[0]; i++) {
-        stored *a = &server.key[0][i], *b = find(1, &a->name);
-        CHECK(b && a->expires_ms == b->expires_ms);
-        module_bytes first = save(a);
-        redis_string kept = copy_of(first.at, first.len);
-        module_bytes second = save(b);
-        CHECK(kept.len == second.len && memcmp(kept.at, second.at, kept.len) == 0);
-        free(kept.at);
-    }
+    if (!b || a->expires_ms != b->expires_ms)
+        return false;
+    module_bytes first = save(a);
+    redis_string kept = copy_of(first.at, first.len);
+    module_bytes second = save(b);
+    bool same = kept.len == second.len && memcmp(kept.at, second.at, kept.len) == 0;
+    free(kept.at);
+    return same;
+}
+
+/* Returns how many keys are in one database only, or differ in their values or expiries. */
+static unsigned differences(void)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < server.keys[0]; i++)
+        n += !is_same(&server.key[0][i], find(1, &server.key[0][i].name));
+    for (size_t i = 0; i < server.keys[1]; i++)
+        n += !find(0, &server.key[1][i].name);
+    return n;
+}
+
+/* Runs after each command. Checks all values, and the policies after every 64th command. */
+static void check_structures(void)
+{
+    for (size_t i = 0; i < server.keys[0]; i++)
+        assert(is_sound_value((weir_value)server.key[0][i].value));
+    if (server.commands_run++ % 64 == 0)
+        assert(weir_interned_sound());
 }
 
 static bool run_in(int database, redis_string *args, size_t len)
 {
-    redis_ctx ctx = {get_api, database};
+    redis_ctx ctx = {module_server_get_api, database};
     redis_string *argv[MODULE_SERVER_ARGS];
     for (size_t i = 0; i < len; i++)
         argv[i] = &args[i];
     if (database == 1 && args[0].len == 3 && memcmp(args[0].at, "DEL", 3) == 0) {
         stored *k = find(database, &args[1]);
-        CHECK(k);
+        assert(k);
         drop(database, k);
         return true;
     }
@@ -671,7 +713,7 @@ static bool run_in(int database, redis_string *args, size_t len)
         const char *name = server.command[i].name;
         if (strlen(name) != args[0].len || strncasecmp(name, args[0].at, args[0].len) != 0)
             continue;
-        CHECK(server.command[i].fn(&ctx, argv, (int)len) == REDIS_OK);
+        assert(server.command[i].fn(&ctx, argv, (int)len) == REDIS_OK);
         return true;
     }
     return false;
@@ -680,27 +722,32 @@ static bool run_in(int database, redis_string *args, size_t len)
 static void update_replica(void)
 {
     module_reply answer = server.reply;
+    /* Before the replica gets the changes, the keys that differ are those that changed. */
+    unsigned changed = differences();
+    assert(server.signals == changed && server.notices == changed);
+    assert(server.propagations >= changed && (changed > 0 || server.replicated_len == 0));
     for (size_t i = 0; i < server.replicated_len; i++) {
         replicated *t = &server.replicated[i];
         begin_reply();
-        CHECK(run_in(1, t->arg, (size_t)t->args) && !server.reply.failed);
+        assert(run_in(1, t->arg, (size_t)t->args) && !server.reply.failed);
         for (int k = 0; k < t->args; k++)
             free(t->arg[k].at);
     }
     server.reply = answer;
-    check_same();
+    assert(differences() == 0);
 }
 
 const module_reply *module_server_run(const module_bytes *args, size_t len)
 {
     redis_string copies[MODULE_SERVER_ARGS]; /* of exact size, for ASan */
-    CHECK(len > 0 && len <= MODULE_SERVER_ARGS);
+    assert(len > 0 && len <= MODULE_SERVER_ARGS);
     for (size_t i = 0; i < len; i++)
         copies[i] = copy_of(args[i].at, args[i].len);
     begin_reply();
-    server.replicated_len = 0;
+    server.replicated_len = server.payloads = 0;
+    server.signals = server.notices = server.propagations = 0;
     bool known = run_in(0, copies, len);
-    CHECK(!known || server.missing == 0); /* one complete reply */
+    assert(!known || server.missing == 0); /* one complete reply */
     /* A replica forwards a WEIR.STATE of its master unchanged. */
     if (known && !server.not_replicated && !server.reply.failed &&
         strncasecmp(copies[0].at, "WEIR.STATE", 10) == 0) {
@@ -711,8 +758,15 @@ const module_reply *module_server_run(const module_bytes *args, size_t len)
     }
     for (size_t i = 0; i < len; i++)
         free(copies[i].at);
-    if (known && !server.not_replicated)
+    check_structures();
+    bool has_replica = !server.not_replicated || server.has_no_events;
+    bool is_state = len > 0 && args[0].len == 10 && strncasecmp(args[0].at, "WEIR.STATE", 10) == 0;
+    if (known && has_replica && !is_state)
         update_replica();
+    else if (known && has_replica)
+        assert(differences() == 0);
+    else
+        assert(server.signals == server.notices && server.propagations >= server.signals);
     return known ? &server.reply : NULL;
 }
 
@@ -729,9 +783,9 @@ bool module_server_load(const uint8_t *bytes, size_t len)
     redis_string kept = copy_of(once.at, once.len);
     stored copy = {.value = m->copy(NULL, NULL, value)};
     module_bytes twice = save(&copy);
-    CHECK(kept.len == twice.len && memcmp(kept.at, twice.at, kept.len) == 0);
+    assert(kept.len == twice.len && memcmp(kept.at, twice.at, kept.len) == 0);
     m->digest(&digest, value);
-    CHECK(m->mem_usage(value) > 0 && m->free_effort(NULL, value) > 0);
+    assert(m->mem_usage(value) > 0 && m->free_effort(NULL, value) > 0);
     m->free(copy.value);
     m->free(value);
     free(kept.at);

@@ -4,8 +4,8 @@
 #define WEIR_TESTS_MODULE_SERVER_H
 /* A fake Redis server in this process, with the parts that the module uses: keys in two databases,
  * a clock that the test sets, replies, and replication. The second database is a replica of the
- * first: it gets the commands that the module replicates, and must stay equal byte by byte. A
- * forbidden call by the module ends in abort(). */
+ * first: it gets the commands that the module replicates, and must stay equal byte by byte. The key
+ * "foreign" has a type of another module. A forbidden call by the module ends in abort(). */
 
 #include "modules/redis/abi.h"
 
@@ -32,12 +32,20 @@ typedef struct module_reply {
 /* Loads the module. */
 void module_server_open(void);
 
+/* The same, into a server that has no events to subscribe to. */
+void module_server_open_without_events(void);
+
 /* Sets the protocol of the client, RESP 2 or 3. The default is 2. */
 void module_server_speak(int proto);
 
-/* Loads the module into servers that each lack one API function. Returns whether the module loads
- * if the function is optional, and otherwise refuses with a log line. */
-bool module_server_check_loading(void);
+/* Finds an API function of this server by its name, which begins with "RedisModule_". */
+int module_server_get_api(const char *name, void *ret);
+
+/* Bytes of payloads that the last command replicated. */
+size_t module_server_payloads(void);
+
+/* How often the module has allocated memory so far. */
+unsigned long module_server_allocations(void);
 void module_server_close(void);
 
 /* Turns replication on (the default) or off, by the event for an AOF. When it is turned on again,
@@ -64,5 +72,8 @@ bool module_server_load(const uint8_t *bytes, size_t len);
 /* Returns the value of a key as in an RDB; len is 0 if the key does not exist. Valid until the next
  * call. */
 module_bytes module_server_saved(const char *name);
+
+/* When a key expires, in ms; 0: it does not exist. */
+int64_t module_server_expiry_ms(const char *name);
 
 #endif

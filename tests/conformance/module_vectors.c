@@ -111,7 +111,5 @@ int main(int argc, char **argv)
                  .round = round_up,
                  .end = end,
                  .ctx = &m};
-    if (!module_server_check_loading())
-        return 1;
     return vectors_run(&d, argc - 1, argv + 1);
 }

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 
+CASES_MIN = 50  # of a file
 FIELDS = ("t_ns", "cost", "allowed", "limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
 
 
@@ -24,7 +25,7 @@ def decide(weir, case):
 def difference(case, answers, error):
     if error:
         return error
-    if len(answers) != len(case["steps"]):
+    if len(answers) != len(case["steps"]) or not answers:
         return f"{len(answers)} decisions for {len(case['steps'])} requests"
     for i, (step, answer) in enumerate(zip(case["steps"], answers)):
         want = {name: step[name] for name in FIELDS} | {"key": "key"}
@@ -44,14 +45,17 @@ def run_file(weir, path):
         failed += bool(wrong)
         passed += not wrong
         steps += len(case["steps"])
-    print(f"replay   {passed + failed:5} cases, {steps:6} steps  {path}")
+    print(f"replay   {passed + failed:5} cases, {steps:6} steps,    0 unsupported  {path}")
+    if passed + failed < CASES_MIN:
+        failed += 1
+        print(f"{path}: too few cases, expected {CASES_MIN} or more", file=sys.stderr)
     return passed, failed
 
 
 def main():
     totals = [run_file(sys.argv[1], path) for path in sys.argv[2:]]
     passed, failed = (sum(t) for t in zip(*totals))
-    print(f"{passed} passed, {failed} failed")
+    print(f"{passed + failed} cases, {failed} failed")
     return failed > 0 or passed == 0
 
 

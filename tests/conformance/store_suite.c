@@ -376,8 +376,30 @@ static void answers_equal_the_core(void **state)
     engine->close(e);
 }
 
-/* A batch gives the same results as its requests one by one, also for the same key and for invalid
- * requests. */
+/* A random request: often for the key and the policy of the one before it, sometimes invalid. */
+static store_request random_request(uint64_t *seed, const weir_policy policies[TEXTS],
+                                    const store_request *before)
+{
+    static const char *const keys[] = {
+        "a", "b", "c", "a key of 8 to 32 bytes", "a key of 8 to 32 bytez", "ten bytes!"};
+    enum { KEYS = sizeof keys / sizeof keys[0] };
+    uint32_t bad = suite_random(seed) % 100, same = suite_random(seed) % 4;
+    const char *key = keys[suite_random(seed) % KEYS];
+    store_request r = {.policy = &policies[suite_random(seed) % TEXTS],
+                       .key = key,
+                       .key_len = strlen(key),
+                       .cost = bad ? (int64_t)(suite_random(seed) % 4) : -1};
+    if (before && same > 0) {
+        r.policy = before->policy;
+        r.key = same > 1 ? before->key : key;
+        r.key_len = same > 1 ? before->key_len : r.key_len;
+    }
+    r.key_len = bad == 1 ? 0 : r.key_len;
+    return r;
+}
+
+/* A batch gives the same results as its requests one by one, also for runs of one key and for
+ * invalid requests. */
 static void batch_is_one_by_one(void **state)
 {
     enum { MOST = 100, BATCHES = 300 };
@@ -392,13 +414,8 @@ static void batch_is_one_by_one(void **state)
         store_request requests[MOST];
         size_t n = suite_random(&seed) % (MOST + 1);
         t_ns = next_time(&seed, t_ns);
-        for (size_t i = 0; i < n; i++) {
-            uint32_t bad = suite_random(&seed) % 100;
-            requests[i] = (store_request){.policy = &policies[suite_random(&seed) % TEXTS],
-                                          .key = &"abc"[suite_random(&seed) % 3],
-                                          .key_len = bad != 1,
-                                          .cost = bad ? (int64_t)(suite_random(&seed) % 4) : -1};
-        }
+        for (size_t i = 0; i < n; i++)
+            requests[i] = random_request(&seed, policies, i > 0 ? &requests[i - 1] : NULL);
         engine->batch(many, requests, n, t_ns);
         for (size_t i = 0; i < n; i++) {
             weir_decision d;

@@ -4,6 +4,8 @@
 
 #include "store_suite.h"
 
+#include "store/check/check.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -21,6 +23,7 @@ static void *open_store(size_t memory_bytes)
 
 static void close_store(void *e)
 {
+    WEIR_CHECK(weir_store_check_all(e, false));
     weir_store_close(e);
 }
 

@@ -29,8 +29,9 @@ typedef struct adapter {
 } adapter;
 
 /* Runs the vector files. The caller leaves out the files that the interface does not support: those
- * with refunds, or with a clock that steps back. Prints a line for each file, every difference, and
- * `N passed, N failed` (cases). Returns the exit status. */
+ * with refunds, or with a clock that steps back. A file with few cases, or a case without steps, is
+ * a failure. Prints a line for each file, every difference, and `N cases, N failed`. Returns the
+ * exit status. */
 int vectors_run(const adapter *d, int files, char **paths);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "crash.h"
 
+#include "port/random_kit_test.h"
 #include "store/kill_kit_test.h"
 
 #include <inttypes.h>
@@ -18,7 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS_MAX = 8, GROUP = 6, PATIENCE_MS = 30000, NO_STORE = 3, BAD_ANSWER = 4 };
+enum {
+    THREADS_MAX = 8,
+    GROUP = 6,
+    PATIENCE_MS = 30000,
+    NO_STORE = 3,
+    BAD_ANSWER = 4,
+    SEED = 20260101
+};
 
 static const int64_t now_ns = INT64_C(1800000000000000000);
 
@@ -29,14 +37,6 @@ static const char *const texts[CRASH_POLICIES] = {
 };
 
 /* ---- helpers --------------------------------------------------------------------------------- */
-
-static uint64_t next_random(uint64_t *state) /* splitmix64 */
-{
-    uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
 
 uint64_t crash_random(crash *c)
 {
@@ -71,8 +71,9 @@ void crash_init(crash *c, int argc, char **argv, int seconds, int *ret_seconds)
 {
     *c = (crash){.program = argv[0], .memory_bytes = (size_t)8 << 20};
     *ret_seconds = argc > 1 ? atoi(argv[1]) : seconds;
-    c->random = argc > 2 ? (uint64_t)strtoull(argv[2], NULL, 0)
-                         : (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid();
+    c->random = argc > 2   ? (uint64_t)strtoull(argv[2], NULL, 0)
+                : argc > 1 ? (uint64_t)time(NULL) << 20 ^ (uint64_t)getpid()
+                           : SEED;
     printf("%s: %d seconds, seed %" PRIu64 "\n", argv[0], *ret_seconds, c->random);
     fflush(stdout);
     /* Only processes are killed here, so a disk would only make the tests slower. */

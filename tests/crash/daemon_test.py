@@ -134,7 +134,8 @@ def run(daemon, kills, rng):
 
 def main():
     kills = int(sys.argv[2]) if len(sys.argv) > 2 else 24
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else time.time_ns()
+    fresh = time.time_ns() if len(sys.argv) > 2 else 20260101
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else fresh
     print(f"{kills} kills, seed {seed}")
     with contextlib.closing(Box(pathlib.Path(sys.argv[1]).resolve(), None)) as box:
         daemon = Daemon(box, {name: text for name, (text, _) in POLICIES.items()}, engine=None, threads=2,

@@ -8,6 +8,8 @@
 
 #include "crash.h"
 
+#include "store/check/check.h"
+
 #include <stdio.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@ static int look(crash *c)
     weir_store_error error;
     if (crash_open(c, &s, &error) != WEIR_OK)
         crash_fail(c, "the file does not open: %s", error.text);
+    WEIR_CHECK(weir_store_check_all(s, true));
     crash_verify(c, s, true);
     if (crash_below(c, 2))
         weir_store_close(s);

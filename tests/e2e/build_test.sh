@@ -137,5 +137,16 @@ check "run: a port in use gets a hint" "To choose other ports: make run PORT=738
 check "run: the hint is about the given ports" "listen: {resp: 7000, http: 7001}" "$(cat "$tmp/listen")"
 check "run: any other failure gets no hint" "" "$(ran '' | grep '^To ')"
 
+# ---- tools/mutants: a wrong option, file or line is an error before anything is built
+mutants_error() { tools/mutants "$@" 2>&1 | sed -n 's/^tools.mutants: error: //p' | cut -d, -f1; }
+if command -v python3 >/dev/null; then
+    check "mutants: no line" "--one: expected FILE:LINE" "$(mutants_error --one src/core/gcra.c)"
+    check "mutants: no such line" "--one: src/core/wide.c has $(wc -l <src/core/wide.c) lines" "$(mutants_error --one src/core/wide.c:99999)"
+    check "mutants: a comment" "--one: src/core/gcra.c:1 has no mutants" "$(mutants_error --one src/core/gcra.c:1)"
+    check "mutants: no such file" "src/core/x.c: expected a C or Lua file below src/ or modules/ that is not a test" \
+        "$(mutants_error --list --file src/core/x.c)"
+    check "mutants: no such room" "argument --room: invalid choice: 'polcy' (choose from 'core'" "$(mutants_error --room polcy)"
+fi
+
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

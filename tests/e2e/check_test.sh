@@ -66,6 +66,78 @@ check "a TLS file that does not exist" 1 "$("$weir" check "$dir/redis.yaml" 2>&1
 echo 'redis: {url: "unix:///run/redis.sock?db=3"}' >"$dir/redis.yaml"
 check "a socket file" 1 "$("$weir" check "$dir/redis.yaml" | grep -c '^servers     /run/redis.sock, database 3$')"
 
+cat >"$dir/all.yaml" <<'YAML'
+listen: {resp: ["127.0.0.1:0", "0.0.0.0:0"], http: "[::1]:0", unix: /tmp/weir-check-with-a-path-that-is-longer-than-usual.sock}
+password: secret
+threads: 3
+http: {hosts: [a.example, b.example], origins: "https://app.example", key: {header: X-Real-IP, hops: 2}}
+top: off
+redis: {url: "redis://127.0.0.1", on_error: closed}
+policies:
+  plain: gcra 1/s
+  lists: {limit: gcra 1/s, overrides: {a: gcra 2/s, b: gcra 3/s}, allow: [c], deny: [d, e, f]}
+  deny: {limit: gcra 1/s, deny: [d]}
+  shadow: {limit: gcra 1/s, shadow: true, ip: false}
+  nets: {limit: gcra 1/s, ip: {v4: 24}}
+  nets6: {limit: gcra 1/s, ip: {v6: 48}}
+  remote: {limit: gcra 1/s, engine: redis}
+  open: {limit: gcra 1/s, engine: hybrid, on_error: open}
+YAML
+check "the whole summary, without the reports of limits" "$dir/all.yaml: valid
+
+listen      resp on 127.0.0.1:0
+            resp on 0.0.0.0:0, public
+            http on [::1]:0
+            resp on /tmp/weir-check-with-a-path-that-is-longer-than-usual.sock
+password    set
+threads     3
+hosts       a.example, b.example
+origins     https://app.example
+http key    header X-Real-IP, element 2 from the right
+engine      local
+servers     127.0.0.1:6379
+user        default, without a password
+memory      size 256m, large 64m, file none, sync 1s, when_full evict, shared false, trust_others false
+limits      connections 10000, buffers 256m, idle off, request 10s, write 30s, drain 5s
+top         keys 0, memory 16m, metrics false
+redis       by any, deadline 50ms, in_flight 16384, on_error closed, deny_cache 1m
+hybrid      interval 100ms, count 1000, idle 1s, memory 4m
+policies    8
+
+  plain
+
+  lists
+    2 overrides, 1 always allowed, 3 always denied
+
+  deny
+    0 overrides, 0 always allowed, 1 always denied
+
+  shadow
+    shadow: allows every request, and counts those that it would deny
+    keys are never read as IP addresses
+
+  nets
+    one limit for each IPv4 network of size /24, and each IPv6 network of size /64
+
+  nets6
+    one limit for each IPv4 network of size /32, and each IPv6 network of size /48
+
+  remote
+    engine redis, on_error closed
+
+  open
+    engine hybrid, on_error open" "$("$weir" check --syntax "$dir/all.yaml" | grep -v '^    \(gcra\|  [saw]\|state\)')"
+check "the report of a limit" 8 "$("$weir" check --syntax "$dir/all.yaml" | grep -cx '      worst case  1 within 1s: a full burst and the refill')"
+check "the defaults, and a key of a query" "<stdin>: valid
+
+listen      resp on 127.0.0.1:6380
+            http on 127.0.0.1:8080
+password    none
+threads     one for each core
+hosts       *
+http key    query user" "$(echo 'http: {key: {query: user}, hosts: "*"}' | "$weir" check --syntax - | head -n 8)"
+rm "$dir/all.yaml"
+
 printf 'threads: 0\npolices: 1\n' >"$dir/bad.yaml"
 check "an invalid file" 1 "$(status "$weir" check "$dir/bad.yaml")"
 check "its errors" "$dir/bad.yaml:1:10: error: threads: expected a number from 1 to 256, found '0'
@@ -167,6 +239,9 @@ else
     echo "ok - a port that needs privileges # SKIP every port is free for all users here"
     skipped=$((skipped + 1))
 fi
+check "a state file in the root directory" "/" \
+    "$(try 'listen: {resp: "127.0.0.1:0"}
+memory: {size: 1024g, file: /weir-check-state}' | sed -n 's/.* \(create a file in\|needs 1024g, and\) \([^ :]*\)[ :].*/\2/p')"
 check "a socket file without its directory" \
     "1 1:16: error: listen.unix: cannot listen on DIR/none/weir.sock: no such file or directory: its directory does not exist; create it" \
     "$(try 'listen: {unix: DIR/none/weir.sock}')"

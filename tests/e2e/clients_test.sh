@@ -169,6 +169,9 @@ check "/v1/top returns k keys" 3 "$(grep -c '^{"key":"' "$tmp/body")"
 check "/v1/top of an unknown policy is 404" 404 "$(status "$web/v1/top?policy=none")"
 check "a connection serves several requests" 2 "$(curl -sv "$web/healthz" "$web/healthz" 2>&1 | grep -c '^< HTTP/1.1 200')"
 check "metrics" 200 "$(status "$web/metrics")"
+check "the decisions were timed, and took less than an hour" "1 1" \
+    "$(awk '/^weir_decision_duration_seconds_(sum|count) / { v[$1] = $2 } END {
+        print (v["weir_decision_duration_seconds_count"] > 0), (v["weir_decision_duration_seconds_sum"] < 3600) }' "$tmp/body")"
 check "the metrics name no keys by default" 0 "$(grep -c weir_top_cost "$tmp/body")"
 check "the metrics count the denials of a policy" 'weir_decisions_total{policy="login",verdict="denied"} 0' \
     "$(grep -F 'weir_decisions_total{policy="login",verdict="denied"}' "$tmp/body")"

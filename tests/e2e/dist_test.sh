@@ -100,8 +100,6 @@ for cc in "${compilers[@]}"; do
     conformance "$cc" "$cc.o" "$cc"
 done
 checked=(-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all)
-# The build under test may have other sanitizers.
-[[ ${EXAMPLE_CFLAGS-} = *thread* ]] && checked=(-g -O1 -fsanitize=thread)
 check "compiles with ${checked[2]}" "" "$(gcc -std=c11 "${checked[@]}" -c weir.c -o checked.o 2>&1)"
 examples "${checked[2]}" checked.o gcc "${checked[@]}"
 conformance "${checked[2]}" checked.o gcc "${checked[@]}"

@@ -26,8 +26,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import time
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "redis"))
+import resp  # noqa: E402
 
 WEIR = os.path.realpath(sys.argv[1])
 ROOT = os.path.realpath(sys.argv[2])
@@ -185,9 +186,7 @@ class Page:
         self.handlers.append(subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.directory,
                                               env=self.environment, stdout=subprocess.DEVNULL,
                                               stderr=subprocess.DEVNULL))
-        deadline = time.monotonic() + 60
-        while not accepts(self.ports[2]) and time.monotonic() < deadline and self.handlers[-1].poll() is None:
-            threading.Event().wait(0.02)
+        resp.until(lambda: accepts(self.ports[2]) or self.handlers[-1].poll() is not None, f"{command}: starts")
         check(f"{command}: starts", accepts(self.ports[2]))
 
     def run_console(self, text):

@@ -437,6 +437,16 @@ ok 'back by an hour' [ "$(back_note 3600000000000)" = "weir replay: $note 1h$see
 ok 'back by more than an hour is a warning' [ "$(back_note 3600000000001)" = "weir replay: WARNING: $note 1h 1m$seen; is the time of line 2 right?" ]
 ok 'back by years' [ "$(back_note 5000000000000000000)" = "weir replay: WARNING: $note 57870d 9h$seen; is the time of line 2 right?" ]
 
+# The line in the question is the first one that set the latest time before the longest step back.
+back_line() { # TIME...: in 10000 s
+    printf '%s0000000000000\tk\n' "$@" >far.tsv
+    replay --policy 'gcra 1/s burst 1' far.tsv
+    sed -n 's/.*is the time of line \([0-9]*\) right?.*/\1/p' err
+}
+ok 'back: the same time again sets nothing' [ "$(back_line 1 4 4 4 1)" = 2 ]
+ok 'back: the first of two steps of the same length' [ "$(back_line 1 3 1 2 4 2)" = 2 ]
+ok 'back: the longest of several steps' [ "$(back_line 1 3 2 4 2 9 8 1 9 2)" = 6 ]
+
 # ---- unreadable lines ----------------------------------------------------------------------------
 
 awk 'BEGIN { print "1\ta"; for (i = 0; i < 7; i++) print "x\ta"; print "1\ta" }' >bad.tsv
@@ -511,7 +521,7 @@ ok 'an invalid policy' ends 2 "weir replay: --policy: column 10: unknown unit 'x
            ^"
 
 # Invalid policies, with the same error in replay and policy: control bytes are replaced, and the caret
-esc=$(printf '\033') nl='
+esc=$(printf '\033') cr=$(printf '\r') nl='
 '
 # is in the right column.
 # wrong TEXT MORE: prints the error of `weir policy`, which must equal that of `weir replay`.
@@ -710,12 +720,12 @@ sys.stdout.buffer.write(got)
 PY
 }
 if python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
-    awk 'BEGIN { for (i = 0; i < 2000000; i++) printf "%.0f\tkey%d\n", i * 1000000, i * 7919 % 5003 }' >bar.tsv
+    awk 'BEGIN { for (i = 0; i < 1000000; i++) printf "%.0f\tkey%d\n", i * 1000000, i * 7919 % 5003 }' >bar.tsv
     on_terminal replay --policy 'gcra 10/m burst 5' --decisions jsonl bar.tsv >bar
     ok 'the progress bar' grep -q '\[[#.]*\] *[0-9]*%  [0-9.]* [kMG]*lines/s  ETA [0-9]' bar
     tr '\r' '\n' <bar | sed 's/.\[K.*//' >frames
     ok 'the progress bar is not wider than the terminal' [ "$(awk 'length($0) > 79' frames | wc -l)" -eq 0 ]
-    ok 'the progress bar is erased at the end' [ "$(grep -c "$esc\[Kgcra" bar)" -eq 1 ]
+    ok 'the progress bar is erased at the end' [ "$(grep -c "$cr$esc\[Kgcra" bar)" -eq 1 ]
     COLS=30 on_terminal replay --policy 'gcra 10/m burst 5' --decisions jsonl bar.tsv >bar
     ok 'a narrow terminal: only the numbers' [ "$(grep -c '\[#' bar)" -eq 0 ]
     on_terminal replay --policy 'gcra 10/m burst 5' --no-progress --decisions jsonl bar.tsv >bar
@@ -739,10 +749,11 @@ else
     ok 'a file without read permission' ends 1 'weir replay: b.tsv: Permission denied'
 fi
 if [ -w /dev/full ]; then
-    for more in '' --decisions=jsonl; do
-        "$weir" replay --policy 'gcra 1/s burst 3' $more blocks.tsv >/dev/full 2>err
+    for words in blocks.tsv far.tsv '--decisions=jsonl blocks.tsv' '--decisions=jsonl far.tsv'; do
+        # shellcheck disable=SC2086 # it is a list of words
+        "$weir" replay --policy 'gcra 1/s burst 3' $words >/dev/full 2>err
         status=$?
-        ok "a full disk $more" ends 1 'weir replay: standard output: No space left on device'
+        ok "a full disk: $words" ends 1 'weir replay: standard output: No space left on device'
     done
     "$weir" replay --help >/dev/full 2>err
     status=$?

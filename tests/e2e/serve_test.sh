@@ -159,6 +159,31 @@ check "closed connections do not count, and one too many is refused" \
 kill -TERM "$few_pid"
 wait "$few_pid"
 
+# Options replace the values of the file, also after a reload; a port replaces the TCP addresses of its
+# protocol.
+mkdir "$tmp/file"
+cat >"$tmp/file/weir.yaml" <<YAML
+listen: {resp: ["127.0.0.1:0", "127.0.0.1:0"], http: ["127.0.0.1:0", "127.0.0.1:0"], unix: $tmp/file/sock}
+threads: 1
+limits: {connections: 5}
+policies: {api: gcra 1/s}
+YAML
+(
+    daemon_start "$tmp/file" "$weir" serve "$tmp/file/weir.yaml" --port 0 --threads 2 --connections 7
+    trap daemon_kill EXIT
+    started=$(sed -nE '/ info started /s/127.0.0.1:[0-9]+/TCP/gp' "$daemon_log" | cut -d' ' -f5-)
+    check "options and a file" "resp=$tmp/file/sock,TCP http=TCP,TCP policies=1 memory_bytes=268435456 threads=2" "$started"
+    check "nothing is suggested to a user who has a file" 0 "$(grep -c '^weir is ready' "$daemon_log")"
+    metrics=http://127.0.0.1:$(sed -nE 's/.* http=127.0.0.1:([0-9]+).*/\1/p' "$daemon_log")/metrics
+    check "--connections" 7 "$(curl -s "$metrics" | sed -n 's/^weir_connections_max //p')"
+    sed -i 's/gcra 1/gcra 2/' "$tmp/file/weir.yaml"
+    check "a reload with options" 1 "$(await 1 ' info reloaded ')"
+    check "the options are kept: no restart is needed" 0 "$(grep -c restart-needed "$daemon_log")"
+    daemon_stop
+    echo "$passed $failed" >"$tmp/file/counts"
+)
+read -r passed failed <"$tmp/file/counts"
+
 in_use=$("$weir" serve --port "$port" 2>&1)
 check "a port in use: status" 1 $?
 check "a port in use: the error says what to do" \
@@ -167,6 +192,25 @@ for bad in 65536 -1 x '' ' 5' +5; do
     out=$("$weir" serve --port "$bad" 2>&1)
     check "--port '$bad': status and text" "2 weir serve: --port $bad: expected a number from 0 to 65535" "$? $out"
 done
+usage() { # TEXT ARGUMENT...: a usage error
+    local out
+    out=$(timeout 20 "$weir" serve "${@:2}" 2>&1)
+    check "weir serve ${*:2}" "2 weir serve: $1" "$? $out"
+}
+for bad in 0 257 -1 x ''; do
+    usage "--threads $bad: expected a number from 1 to 256" --threads "$bad"
+done
+for bad in 0 1000001 x; do
+    usage "--connections $bad: expected a number from 1 to 1000000" --connections "$bad"
+done
+usage "--http 65536: expected a number from 0 to 65535" --http 65536
+usage "--log-format xml: expected text or json" --log-format xml
+usage "--reset-state: no state file, expected memory.file in the configuration" --reset-state
+usage "--redis needs a value" --redis
+usage "unknown option '--prot', expected --port, --http, --threads, --connections, --redis, --reset-state, --log-format or --help; see weir serve --help" --prot 1
+out=$(timeout 20 "$weir" serve --redis http://h 2>&1)
+check "--redis with a URL that is none" "1 weir serve: --redis: " "$? ${out:0:21}"
+check "weir serve --help" "0 Usage: weir serve [OPTION]... [FILE]" "$("$weir" serve --help >"$tmp/help"; echo $?) $(head -n 1 "$tmp/help")"
 out=$("$weir" serve one two 2>&1)
 check "an extra argument" "2 weir serve: unexpected 'two'; see weir serve --help" "$? $out"
 out=$("$weir" serve /no/such/file 2>&1)

@@ -37,6 +37,7 @@ check "the other key was not charged" "1 20 18" "$(request WEIR.PEEK org acme | 
 check "the reply has the index of the key that denies" "0 20 18 1" "$(without_times WEIR.TAKEALL 2 user bob 3 org acme 19)"
 check "a key on an allow list is not counted" "1 20 17 1" "$(without_times WEIR.TAKEALL 2 user vip 99 org acme 1)"
 check "a key on a deny list denies the request" "0 3 0 1" "$(without_times WEIR.TAKEALL 2 org acme 1 user evil 1)"
+check "a request in shadow mode alone is allowed" "1 1 1 0" "$(without_times WEIR.TAKEALL 1 look k 6)"
 check "a policy in shadow mode does not deny" "1 20 11 1" "$(without_times WEIR.TAKEALL 2 look k 6 org acme 6)"
 check "an unknown policy is an error with the request's index" "ERR request 1: no policy 'no'; WEIR.POLICY LIST shows all policies" \
     "$(request WEIR.TAKEALL 2 org acme 1 no k 1)"

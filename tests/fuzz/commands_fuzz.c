@@ -4,11 +4,10 @@
  * do not depend on how the input was split, nor on whether an engine has the states and replies
  * late. */
 
-#include "fuzz.h"
+#include "daemon.h"
 
 #include "codec/password.h"
 #include "codec/resp_session.h"
-#include "service/fake_engine_test.h"
 #include "service/top/top.h"
 
 enum { OUT_MAX = 1 << 20 };
@@ -46,42 +45,30 @@ static void run(weir_resp_session *s, weir_buffer *in, weir_buffer *output, fake
     weir_buffer_free(&out);
 }
 
-/* Feeds the bytes in pieces of `step` to a new daemon, and collects its replies in `out`.
- *  engine  an engine has the states. */
-static void serve(const uint8_t *bytes, size_t len, size_t step, bool engine, weir_buffer *out)
+/* Feeds the bytes in pieces of `step` to a new session, and collects its replies in `out`.
+ *  engine  the states are in an engine.  top  the daemon tracks top keys. */
+static void serve(const uint8_t *bytes, size_t len, size_t step, bool engine, bool top,
+                  weir_buffer *out)
 {
-    static const uint8_t secret[16] = {1};
-    const weir_store_options options = {.memory_bytes = 1 << 20, .secret = secret};
-    weir_store *store;
-    weir_limiter *limiter;
-    weir_service *service;
+    weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
+    spec.name = "p";
+    spec.limit = "gcra 1/s burst 9";
+    fuzz_daemon *d = fuzz_daemon_begin(engine, top, &spec, 1);
     weir_resp_session session;
     weir_buffer in;
-    CHECK(weir_store_open(&store, &options) == WEIR_OK);
-    CHECK(weir_limiter_open(&limiter, store, NULL) == WEIR_OK);
-    CHECK(weir_limiter_enable_top(limiter, &(weir_top_options){4, 1 << 20}) == WEIR_OK);
-    CHECK(weir_service_open(&service, limiter) == WEIR_OK);
     weir_buffer_init(&in, 1 << 21);
     weir_buffer_init(out, OUT_MAX);
-    fake_engine *fake = fake_open();
-    fake->uses_store_ids = true;
-    fake->immediate = engine && len % 5 == 0;
-    weir_service_set_engine(service, WEIR_ENGINE_REDIS, &fake->engine);
-    weir_limiter_set_default_engine(limiter, engine ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
-    CHECK(weir_limiter_set_limit(limiter, "p", "gcra 1/s burst 9", NULL) == WEIR_OK);
+    d->fake->immediate = engine && len % 5 == 0;
     weir_resp_options resp = {
-        .service = service, .version = "1", .password = len % 8 == 7 ? "p" : NULL};
+        .service = d->service, .version = "1", .password = len % 8 == 7 ? "p" : NULL};
     weir_resp_session_init(&session, &resp);
     for (size_t at = 0; at < len && !session.closing; at += step) {
         weir_buffer_append(&in, bytes + at, len - at < step ? len - at : step);
-        run(&session, &in, out, fake, 1 + len % 3);
+        run(&session, &in, out, d->fake, 1 + len % 3);
     }
     weir_resp_session_close(&session);
     weir_buffer_free(&in);
-    fake->engine.calls->close(&fake->engine);
-    weir_service_close(service);
-    weir_limiter_close(limiter);
-    weir_store_close(store);
+    fuzz_daemon_end(d);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
@@ -89,11 +76,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     /* Commands that engines do not support, or whose reply names the engine; and the quotes in
      * which a command can be spelt with escapes. */
     static const char *const words[] = {"RESERVE", "COMMIT", "CANCEL", "EXPLAIN", "\""};
+    static const char *const top_word[] = {"TOP"};
+    bool top = mentions(bytes, len, top_word, 1);
     session_runs r;
-    serve(bytes, len, len, false, &r.whole);
-    serve(bytes, len, 1 + len % 7, false, &r.pieces);
-    serve(bytes, len, len, true, &r.engine_whole);
-    serve(bytes, len, 1 + len % 7, true, &r.engine_pieces);
+    serve(bytes, len, len, false, top, &r.whole);
+    serve(bytes, len, 1 + len % 7, false, top, &r.pieces);
+    serve(bytes, len, len, true, top, &r.engine_whole);
+    serve(bytes, len, 1 + len % 7, true, top, &r.engine_pieces);
     check_runs(&r, mentions(bytes, len, words, sizeof words / sizeof words[0]));
     return 0;
 }

@@ -5,6 +5,8 @@
 
 #include "properties.h"
 
+#include "port/random_kit_test.h"
+
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,19 +20,10 @@ enum { INPUTS = 4000, BYTES = 160 };
 
 static uint64_t seed = 20260101;
 
-/* splitmix64 */
-static uint64_t random_next(uint64_t *x)
-{
-    uint64_t z = *x += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
 static void random_bytes(uint64_t *x, uint8_t *bytes, size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        bytes[i] = (uint8_t)(random_next(x) >> 24);
+        bytes[i] = (uint8_t)(next_random(x) >> 24);
 }
 
 static const char *const policies[] = {

@@ -10,6 +10,8 @@
 #include "properties.h"
 
 #include "core/algorithm.h"
+#include "port/random_kit_test.h"
+#include "store/check/check.h"
 
 #include <weir/weir_store.h>
 
@@ -26,15 +28,6 @@ enum { RUNS = 3000, OPS = 16, LINES = 96 };
 
 static const int64_t ms_ns = 1000000;
 static uint64_t seed = 20260101;
-
-/* splitmix64 */
-static uint64_t random_next(uint64_t *x)
-{
-    uint64_t z = *x += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
 
 /* ---- two keys -------------------------------------------------------------------------------- */
 
@@ -59,7 +52,7 @@ typedef struct run {
 
 static int64_t below(run *r, int64_t n)
 {
-    return (int64_t)(random_next(&r->x) % (uint64_t)n);
+    return (int64_t)(next_random(&r->x) % (uint64_t)n);
 }
 
 static void note(run *r, const char *what, const char *key, int64_t t_ns, int64_t cost, bool done)
@@ -227,6 +220,8 @@ static bool has_no_effect(const weir_policy *p, uint64_t x, bool takes_between,
         good = decide_alike(&r);
     }
     *ret_reserved += r.reserved;
+    if (x % 32 == 0)
+        WEIR_CHECK(weir_store_check_all(r.store, false));
     weir_store_close(r.store);
     return good;
 }
@@ -288,12 +283,12 @@ static void check_random(void **unused)
         uint8_t bytes[64];
         input in;
         for (size_t k = 0; k < sizeof bytes; k++)
-            bytes[k] = (uint8_t)(random_next(&x) >> 24);
+            bytes[k] = (uint8_t)(next_random(&x) >> 24);
         if (!input_read(&in, bytes, sizeof bytes))
             continue;
-        assert_true(has_no_effect(&in.policy, random_next(&x), false, &reserved));
+        assert_true(has_no_effect(&in.policy, next_random(&x), false, &reserved));
         if (is_exact(&in.policy))
-            assert_true(has_no_effect(&in.policy, random_next(&x), true, &reserved));
+            assert_true(has_no_effect(&in.policy, next_random(&x), true, &reserved));
     }
     assert_true(reserved > RUNS);
 }

@@ -6,10 +6,13 @@
  *   library_test [MODULE]   decides by functions and by the script, and by the module if given */
 
 #include <weir/weir_redis.h>
+#include <weir/weir_store.h>
 
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,14 +20,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 static const int64_t ms_ns = 1000000;
-enum { TRIES = 1000, THREADS = 8 }; /* tries: 10 ms apart */
+enum { PATIENCE_S = 60, THREADS = 8 };
 
 static const char *module;
 
@@ -32,15 +37,10 @@ static const char *module;
 
 typedef struct server {
     pid_t pid;
+    int log; /* a pipe with its output */
     int port;
     char url[64];
-    const char *urls[1];
 } server;
-
-static void pause_10_ms(void)
-{
-    (void)poll(NULL, 0, 10);
-}
 
 static struct sockaddr_in at(int port)
 {
@@ -60,41 +60,44 @@ static int free_port(void)
     return ntohs(a.sin_port);
 }
 
-static bool answers(int port)
+/* Reads the server's log until it accepts connections. */
+static bool is_ready(int log)
 {
-    struct sockaddr_in a = at(port);
-    char buf[8];
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bool good = connect(fd, (struct sockaddr *)&a, sizeof a) == 0 &&
-                write(fd, "PING\r\n", 6) == 6 && read(fd, buf, 5) == 5 &&
-                memcmp(buf, "+PONG", 5) == 0;
-    close(fd);
-    return good;
+    static char text[1 << 16];
+    size_t len = 0;
+    struct pollfd p = {.fd = log, .events = POLLIN};
+    text[0] = 0;
+    while (!strstr(text, "Ready to accept connections")) {
+        ssize_t got =
+            poll(&p, 1, PATIENCE_S * 1000) == 1 ? read(log, text + len, sizeof text - 1 - len) : 0;
+        if (got <= 0)
+            return false;
+        text[len += (size_t)got] = 0;
+    }
+    return true;
 }
 
-static void run(server *s)
+/* Returns whether the server could use its port. */
+static bool run(server *s)
 {
     char port[16];
+    int fds[2];
     (void)snprintf(port, sizeof port, "%d", s->port);
+    assert_int_equal(pipe(fds), 0);
+    s->log = fds[0];
     s->pid = fork();
     assert_true(s->pid >= 0);
     if (s->pid == 0) {
-        (void)freopen("/dev/null", "w", stdout);
+        (void)dup2(fds[1], STDOUT_FILENO);
+        close(fds[0]);
+        close(fds[1]);
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* also if this process crashes */
         execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
                "--appendonly", "no", "--dir", "/tmp", module ? "--loadmodule" : NULL, module, NULL);
         _exit(127);
     }
-    for (int i = 0; i < TRIES && !answers(s->port); i++)
-        pause_10_ms();
-    assert_true(answers(s->port));
-}
-
-static void begin(server *s)
-{
-    s->port = free_port();
-    (void)snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d", s->port);
-    s->urls[0] = s->url;
-    run(s);
+    close(fds[1]);
+    return is_ready(s->log);
 }
 
 static void end(server *s)
@@ -102,19 +105,42 @@ static void end(server *s)
     (void)kill(s->pid, SIGCONT);
     (void)kill(s->pid, SIGKILL);
     (void)waitpid(s->pid, NULL, 0);
+    close(s->log);
+}
+
+static bool begin(server *s)
+{
+    for (int i = 0; i < 10; i++) { /* another process may take the port first */
+        s->port = free_port();
+        (void)snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d", s->port);
+        if (run(s))
+            return true;
+        end(s);
+    }
+    return false;
 }
 
 static weir_redis *opened(const server *s, weir_redis_options o)
 {
     weir_redis_error error = {.text = ""};
     weir_redis *r = NULL;
-    o.urls = s->urls;
+    char url[64], prefix[32]; /* they are copied */
+    const char *urls[] = {url};
+    (void)snprintf(url, sizeof url, "%s", s->url);
+    (void)snprintf(prefix, sizeof prefix, "%s", o.prefix ? o.prefix : "weir:");
+    o.prefix = prefix;
+    o.urls = urls;
     o.urls_len = 1;
     o.ret_error = &error;
     if (!o.deadline_ns)
         o.deadline_ns = 2000 * ms_ns; /* machines may be busy */
+    /* A crash of the library's thread ends the process: cmocka's handler works only in its own. */
+    (void)signal(SIGSEGV, SIG_DFL);
     if (weir_redis_open(&r, &o) != WEIR_OK)
         fail_msg("%s", error.text);
+    memset(url, 'x', sizeof url);
+    memset(prefix, 'x', sizeof prefix);
+    urls[0] = NULL;
     return r;
 }
 
@@ -160,9 +186,17 @@ static void decisions(server *s, weir_redis_by by)
     assert_int_equal(weir_redis_check(r, &p, "\0\r\n", 3, 5, &a), WEIR_OK);
     assert_true(a.decision.allowed);
 
-    assert_int_equal(weir_redis_check(r, &p, "", 0, 1, &a), WEIR_E_RANGE);
-    assert_int_equal(weir_redis_check(r, &p, "alice", 65537, 1, &a), WEIR_E_RANGE);
-    assert_int_equal(weir_redis_check(r, &p, "alice", 5, -1, &a), WEIR_E_RANGE);
+    static const char key[WEIR_KEY_MAX + 1];
+    assert_int_equal(weir_redis_check(r, &p, key, WEIR_KEY_MAX, 5, &a), WEIR_OK);
+    assert_true(a.decision.allowed);
+    assert_int_equal(weir_redis_check(r, &p, key, 1, WEIR_COST_MAX, &a), WEIR_OK);
+    assert_true(a.decision.never);
+    assert_int_equal(weir_redis_check(r, &p, NULL, 1, 1, &a), WEIR_E_RANGE);
+    assert_int_equal(weir_redis_check(r, &p, key, 0, 1, &a), WEIR_E_RANGE);
+    assert_int_equal(weir_redis_check(r, &p, key, WEIR_KEY_MAX + 1, 1, &a), WEIR_E_RANGE);
+    assert_int_equal(weir_redis_check(r, &p, key, 1, -1, &a), WEIR_E_RANGE);
+    assert_int_equal(weir_redis_check(r, &p, key, 1, INT64_C(1) + WEIR_COST_MAX, &a), WEIR_E_RANGE);
+    assert_int_equal(weir_redis_check_async(r, &p, key, 0, 1, NULL, NULL), WEIR_E_RANGE);
     weir_policy queue = parsed("leaky-queue 1/s depth 3");
     assert_int_equal(weir_redis_refund(r, &queue, "alice", 5, 1, &a), WEIR_E_UNSUPPORTED);
     weir_redis_close(r);
@@ -266,6 +300,8 @@ typedef struct tally {
     weir_redis *redis;
     const weir_policy *policy;
     atomic_int called, allowed, bad, again, refused;
+    int awaited; /* calls; 0: none */
+    sem_t all;   /* posted when all of them were made */
 } tally;
 
 static void on_answer(void *ctx, weir_status status, const weir_redis_answer *a)
@@ -277,26 +313,35 @@ static void on_answer(void *ctx, weir_status status, const weir_redis_answer *a)
         t->allowed += a->decision.allowed && !a->by_error;
     if (t->again > 0) {
         t->again--;
-        if (weir_redis_check_async(t->redis, t->policy, "bob", 3, 1, on_answer, t) != WEIR_OK)
+        weir_status st = weir_redis_check_async(t->redis, t->policy, "bob", 3, 1, on_answer, t);
+        if (st == WEIR_E_IO)
             t->refused++;
+        else if (st != WEIR_OK)
+            t->bad++;
     }
-    t->called++; /* last: the waiting thread may return after it */
+    if (++t->called == t->awaited)
+        sem_post(&t->all);
 }
 
 static void async_calls(void **state)
 {
     weir_policy p = parsed("gcra 1/h burst 300");
     weir_redis *r = opened(*state, (weir_redis_options){.prefix = "async:"});
-    tally t = {.redis = r, .policy = &p, .again = 100};
+    tally t = {.redis = r, .policy = &p, .again = 100, .awaited = 500};
     char key[] = "bob"; /* may change after the call */
+    assert_int_equal(sem_init(&t.all, 0, 0), 0);
     for (int i = 0; i < 400; i++)
         assert_int_equal(weir_redis_check_async(r, &p, key, 3, 1, on_answer, &t), WEIR_OK);
     key[0] = 'x';
-    for (int i = 0; i < TRIES && t.called < 500; i++)
-        pause_10_ms();
+    assert_int_equal(sem_wait(&t.all), 0);
     assert_int_equal(t.called, 500);
     assert_int_equal(t.allowed, 300);
     assert_int_equal(t.bad, 0);
+    weir_redis_answer a; /* the key was "bob" */
+    assert_int_equal(weir_redis_peek(r, &p, "bob", 3, 0, &a), WEIR_OK);
+    assert_int_equal(a.decision.remaining, 0);
+    assert_int_equal(weir_redis_peek(r, &p, "xob", 3, 0, &a), WEIR_OK);
+    assert_int_equal(a.decision.remaining, 300);
     weir_redis_close(r);
 }
 
@@ -315,6 +360,23 @@ static void closing_completes_all_calls(void **state)
     }
 }
 
+/* The answers come from within weir_redis_close(), which refuses further calls. */
+static void closing_refuses_calls(void **state)
+{
+    server *s = *state;
+    weir_policy p = parsed("gcra 1/h burst 300");
+    assert_int_equal(kill(s->pid, SIGSTOP), 0);
+    weir_redis *r = opened(s, (weir_redis_options){.deadline_ns = 60000 * ms_ns});
+    tally t = {.redis = r, .policy = &p, .again = 5};
+    for (int k = 0; k < 10; k++)
+        assert_int_equal(weir_redis_check_async(r, &p, "bob", 3, 1, on_answer, &t), WEIR_OK);
+    weir_redis_close(r);
+    assert_int_equal(kill(s->pid, SIGCONT), 0);
+    assert_int_equal(t.called, 10);
+    assert_int_equal(t.refused, 5);
+    assert_int_equal(t.bad, 0);
+}
+
 /* ---- without a server ------------------------------------------------------------------------ */
 
 static void without_a_server(void **state)
@@ -324,7 +386,6 @@ static void without_a_server(void **state)
     weir_policy p = parsed("gcra 1/h burst 2");
     weir_redis_answer a;
     (void)snprintf(none.url, sizeof none.url, "redis://127.0.0.1:%d", none.port);
-    none.urls[0] = none.url;
     for (int how = WEIR_REDIS_OPEN; how <= WEIR_REDIS_LOCAL; how++) {
         weir_redis *r = opened(&none, (weir_redis_options){.on_error = (weir_redis_on_error)how,
                                                            .deadline_ns = 20 * ms_ns});
@@ -336,19 +397,23 @@ static void without_a_server(void **state)
             if (!want)
                 assert_true(a.decision.retry_after_ns > 0);
         }
+        weir_policy other = parsed("gcra 1/h burst 7"); /* has states of its own */
+        assert_int_equal(weir_redis_check(r, &other, "a", 1, 3, &a), WEIR_OK);
+        if (how == WEIR_REDIS_LOCAL)
+            assert_int_equal(a.decision.remaining, 4);
         weir_status st = weir_redis_refund(r, &p, "a", 1, 1, &a);
         assert_int_equal(st, how == WEIR_REDIS_LOCAL ? WEIR_OK : WEIR_E_IO);
         weir_redis_close(r);
     }
 }
 
-/* Sends requests until the expected decision method replies. Each key is new, so nothing is
- * cached. */
+/* Sends requests until the expected decision method replies, one after the other. Each key is new,
+ * so nothing is cached. */
 static bool comes_from(weir_redis *r, bool server_answers)
 {
     static int n;
     weir_policy p = parsed("gcra 1/h burst 2");
-    for (int i = 0; i < TRIES; i++) {
+    for (time_t end = time(NULL) + PATIENCE_S; time(NULL) < end; sched_yield()) {
         char key[32];
         weir_redis_answer a;
         (void)snprintf(key, sizeof key, "key%d", n++);
@@ -356,7 +421,6 @@ static bool comes_from(weir_redis *r, bool server_answers)
         assert_true(a.decision.allowed);
         if (a.by_error != server_answers)
             return true;
-        pause_10_ms();
     }
     return false;
 }
@@ -385,7 +449,7 @@ static void a_server_that_is_killed_and_restarted(void **state)
     for (int i = 0; i < 2; i++) {
         end(s);
         assert_true(comes_from(r, false));
-        run(s); /* the server has lost the library and the script */
+        assert_true(run(s)); /* the server has lost the library and the script */
         assert_true(comes_from(r, true));
     }
     weir_redis_close(r);
@@ -422,9 +486,8 @@ static void bad_options_are_refused(void **state)
 static int set_up(void **state)
 {
     static server s;
-    begin(&s);
     *state = &s;
-    return 0;
+    return begin(&s) ? 0 : -1;
 }
 
 static int tear_down(void **state)
@@ -445,6 +508,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(admits_exactly_the_limit),
         cmocka_unit_test(async_calls),
         cmocka_unit_test(closing_completes_all_calls),
+        cmocka_unit_test(closing_refuses_calls),
         cmocka_unit_test(without_a_server),
         cmocka_unit_test(a_server_that_hangs_and_continues),
         cmocka_unit_test(a_server_that_is_killed_and_restarted),

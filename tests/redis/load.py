@@ -24,6 +24,7 @@ class Record:
         self.allowed = collections.Counter()  # units
         self.denied = collections.Counter()   # requests
         self.errors = collections.Counter()   # by text
+        self.heard = set()                    # connections with a reply
         self.lost = 0                         # the connection closed before the reply
         self.times_ns = []
         self.longest_ns = 0
@@ -154,6 +155,10 @@ class Load(threading.Thread):
         """Waits until the phase has so many replies."""
         until(lambda: self.check() and self.record.replies() >= answers, what)
 
+    def wait_for_all(self):
+        """Waits until each connection has a reply in this phase."""
+        until(lambda: self.check() and len(self.record.heard) == len(self.connections), "all get a reply")
+
     def pause(self):
         """Sends no more requests, and waits for all replies."""
         self.is_paused = True
@@ -201,6 +206,7 @@ class Load(threading.Thread):
         try:
             for label, sent_ns, answer in one.read():
                 self.outstanding -= 1
+                self.record.heard.add(one)
                 self.note(label, now - sent_ns, answer)
         except OSError:
             self.drop(one)

@@ -89,7 +89,7 @@ class Script:
 
 
 class Tally:
-    """Counts the checks, and prints the count that tools/tally reads."""
+    """Counts the checks, and prints the counts that tools/tally reads."""
 
     def __init__(self):
         self.passed = self.failed = 0
@@ -105,8 +105,9 @@ class Tally:
     def equal(self, got, want, *what):
         return self.check(got == want, *what, f"\n    want {want}\n    got  {got}")
 
-    def end(self):
-        print(f"{self.passed} passed, {self.failed} failed")
+    def end(self, good, tests):
+        print(f"{self.passed + self.failed} cases, {self.failed} failed")
+        print(f"{good} passed, {tests - good} failed, 0 skipped")
         return 1 if self.failed or not self.passed else 0
 
 
@@ -115,9 +116,11 @@ def run(*tests):
     if not shutil.which("redis-server"):
         print("0 passed, 0 failed, 1 skipped")
         return 77
-    tally = Tally()
+    tally, good = Tally(), 0
     for test in tests:
-        failed = tally.failed
+        passed, failed = tally.passed, tally.failed
         test(tally)
+        tally.check(tally.passed + tally.failed > passed + failed, test.__doc__, "has checked nothing")
+        good += tally.failed == failed
         print(f"{'ok' if tally.failed == failed else 'not ok'}  {test.__doc__.splitlines()[0]}", flush=True)
-    return tally.end()
+    return tally.end(good, len(tests))

@@ -8,6 +8,7 @@ memory, replicates, or is a Cluster.
     lua_test.py WEIR"""
 
 import collections
+import datetime
 import glob
 import os
 import random
@@ -18,6 +19,7 @@ import threading
 
 import lua_kit
 from lua_kit import CLOCK_KEY, REPO, Functions, Refused, Script, Server
+from resp import until
 
 WEIR = sys.argv[1] if len(sys.argv) > 1 else os.path.join(REPO, "build", "weir")
 WAYS = (Functions, Script)
@@ -336,14 +338,20 @@ def test_refund_of_many(tally):
         client = server.client()
         at = At(client)
         size = lambda: client("ZCARD", "k") if client("TYPE", "k") == b"zset" else client("HLEN", "k")  # noqa: E731
-        for policy in ("sliding-log 20000/10s", "sliding-log 20000/10s & sliding-log 30000/1s"):
+        # In the second layer all entries are old, and the last takes have removed some of them.
+        in_second = MANY + 3 - 4 * 256
+        for policy, by_charge, by_refund in (("sliding-log 20000/10s", 256 - 1, 8192 + 2), (
+                "sliding-log 20000/10s & sliding-log 30000/1s", 2 * (256 - 1), 8192 + 2 + in_second + 1)):
             client("DEL", "k")
             takes = [(T0_US + i, 1) for i in range(MANY)] + [(T0_US + 9_000_000 + i, 2) for i in range(3)]
             for now, n in takes:
                 at.ask(now, "k", "TAKE", policy, n)
             now, before = T0_US + 10_500_000, size()
-            tally.equal(at.ask(now, "k", "REFUND", policy, 3)[2], 20000 - 3, policy)
-            tally.equal(before - size(), 8192 + 1, policy)
+            tally.equal(at.ask(now, "k", "TAKE", policy, 1)[2], 20000 - 7, policy)
+            tally.equal(before - size(), by_charge, policy)
+            before = size()
+            tally.equal(at.ask(now, "k", "REFUND", policy, 4)[2], 20000 - 3, policy)
+            tally.equal(before - size(), by_refund, policy)
             for n, left in ((3, 20000), (1, 20000)):
                 tally.equal(at.ask(now, "k", "REFUND", policy, n)[2], left, policy)
             # All is refunded. If the clock steps back, the remaining old entries count, which is stricter.
@@ -401,12 +409,18 @@ def test_errors(tally):
         tally.check(same > len(texts) // 2, "too few texts were compared", same, len(texts))
 
 
+# Buckets that refill in 36.5 years (1152921504606846975 ns), and in a fraction of 1 ns more and less.
+LONGEST = ("gcra 40/1124801467909119us burst 41", "gcra 122/8322372851431us burst 16901", "gcra 77/162294252019611us burst 547")
+
+
 def texts_to_try():
     good = [*KEYS, *SLOW, "fixed-window 5/day tz Europe/Berlin count-denied", "gcra 1/2w3d4h5m6s7ms8us9ns", "gcra 1/500ns",
             "gcra 1/1152921504606846975ns", "gcra 1/1152921504606846976ns", "gcra 2/3650d burst 8", "gcra 1/3650d burst 4",
             "gcra 1099511627776/s burst 2147483647", "gcra 1099511627777/s", "gcra 3/36w burst 2147483647",
             "token-bucket 9 refill 1 every 3650d", "fixed-window 2147483648/s", "leaky-queue 1/s depth 2147483647",
             "sliding-slices 5/10us slices 11", "sliding-slices 5/m slices 65537", " & ".join(["gcra 1/s"] * 9),
+            " & ".join(["gcra 1/s"] * 8), "gcra 1/s" + " " * 1015, *LONGEST, "leaky-queue 1/3650d depth 9",
+            *("gcra " + "x" * n for n in (31, 32, 33)), "gcra 0.5/1000000000s", "gcra 0.5/1000000001s",
             "gcra 1/s & ", "", "gcra 1/" + "0" * 900 + "1s", "gcra 1/s" + " " * 1016, "gcra 99999999999999999999/s",
             "fixed-window 1/day from-first", "fixed-window 1/s tz UTC", "sliding-log 1/day", "gcra 1/1day", "gcra 1/1s1m"]
     habits = ["gcra 0.5/s", "gcra 2.5/sec", "gcra 0.5/10s burst 3", "gcra 3.0/m", "gcra 0.000001/s", "gcra 0.0000001/s",
@@ -441,10 +455,13 @@ def test_refusals(tally):
         at = At(server.client())
         for policy, column in (("fixed-window 5/1500ns", 16), ("sliding-log 5/1ns", 15), ("sliding-counter 5/999ns", 19),
                                ("sliding-slices 5/1500ns slices 1", 18), ("token-bucket 5 refill 1 every 1us1ns", 31),
-                               ("gcra 1/1y", 9), ("gcra 1/9007199254740993ns", 8)):
+                               ("gcra 1/1y", 9), ("gcra 1/9007199254740992ns", 8),
+                               *((f"fixed-window 5/day tz {zone}", 23) for zone in ("z" * 64, "/z", "z/", "z//z", ""))):
             for answer in (at.call(T0_US, "weir_policy_check", [], policy), at.ask(T0_US, "k", "TAKE", policy)):
                 tally.check(error_of(answer).startswith(f"ERR policy: column {column}: "), policy, answer)
         tally.check("10" in error_of(at.call(T0_US, "weir_policy_check", [], "sliding-slices 5/10us slices 11")), "slices")
+        for policy in ("gcra 1/9007199254740991ns", "fixed-window 5/day tz " + "z" * 63):
+            tally.equal(at.call(T0_US, "weir_policy_check", [], policy)[:len(policy)], policy.encode())
         for args, word in (((["k"], "TAKE", "gcra 1/s", "-1"), "cost"), ((["k"], "TAKE", "gcra 1/s", "2147483648"), "cost"),
                            ((["k"], "TAKE", "gcra 1/s", "1e3"), "cost"), ((["k"], "TAKE", "gcra 1/s", ""), "cost"),
                            ((["k"], "TOOK", "gcra 1/s", "1"), "verb"), ((["k"], "TAKE", "gcra 1/s"), "arguments"),
@@ -454,6 +471,11 @@ def test_refusals(tally):
                             "too many")):
             answer = at.call(T0_US, "weir_ask", *args)
             tally.check(error_of(answer).startswith("ERR ") and word in error_of(answer), args, answer)
+        for function, keys, args in (("weir_ask", ["k", "l"], ["TAKE", "gcra 1/s", 1]), ("weir_take", [], ["gcra 1/s"]),
+                                     ("weir_take", ["k", "l"], ["gcra 1/s"]), ("weir_take", ["k"], []),
+                                     ("weir_reset", [], []), ("weir_reset", ["k", "l"], [])):
+            answer = at.call(T0_US, function, keys, *args)
+            tally.check("wrong number of arguments" in error_of(answer), function, keys, answer)
         # A text without quotes: the rest of its words are an error.
         for function in ("weir_take", "weir_peek", "weir_refund"):
             answer = at.call(T0_US, function, ["k"], "gcra 100/s", "1", "burst", "20")
@@ -491,6 +513,12 @@ def test_people(tally):
             all_of = at.call(T0_US, "weir_take_all", ["k", "l", "m"], *tie)
             tally.equal((all_of[:4], all_of[6]), ([0, 1, 0, -1], 1), way.name, "also if both never pass")
             client("DEL", "k", "l", "m")
+            queue = "leaky-queue 3/s depth 5"
+            tally.equal(at.call(T0_US, "weir_take", ["k"], queue), [1, 6, 5, 0, 334, 0], way.name)
+            tally.equal(at.call(T0_US, "weir_take", ["k"], queue), [1, 6, 4, 0, 667, 334], way.name)
+            all_of = at.call(T0_US, "weir_take_all", ["k", "l"], queue, 1, policy, 1)
+            tally.equal(all_of, [1, 2, 1, 0, 334, 667, 1], way.name, "the longest delay")
+            client("DEL", "k", "l")
 
 
 NAMES = ("allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms")
@@ -558,6 +586,100 @@ def test_names_without_maps(tally):
         tally.equal((len(answer), pairs[b"allowed"], pairs[b"remaining"], pairs[b"policy"]), (16, 1, 4, b"gcra 1/h burst 5"))
 
 
+# ---- arithmetic ----------------------------------------------------------------------------------
+
+# Functions of the library that the test calls by themselves. `widest` gets limit, relaxed, before and spare.
+INSIDE = """local FUNCTIONS = {
+  mul_div = function(_, a)
+    local q, r = mul_div(tonumber(a[1]), tonumber(a[2]), tonumber(a[3]))
+    return { whole(q), whole(r) }
+  end,
+  widest = function(_, a)
+    local L = { period = tonumber(a[1]), relaxed = a[2] == 'relaxed' }
+    local us, ns = widest(L, tonumber(a[3]), tonumber(a[4]))
+    return { whole(us), whole(ns) }
+  end,
+  left = function(_, a)
+    local n = {}
+    for i = 1, #a do
+      n[i] = tonumber(a[i])
+    end
+    return whole(rate.left({ limit = n[1], whole = n[2], part = n[3], num = n[4] }, { q = n[5], r = n[6] }, n[7]))
+  end,
+  slices = function(_, a)
+    local L, at = { period = tonumber(a[1]), slices = tonumber(a[2]) }, tonumber(a[3])
+    local start, ns = slice_start(L, at)
+    return { whole(slice_at(L, at)), whole(start), whole(ns) }
+  end,
+"""
+
+
+def of_any_size(rng, bits):
+    return rng.randrange(2 ** rng.randint(0, bits))
+
+
+def mul_div_cases(rng):
+    """Products next to a multiple of the divisor, of every size that mul_div() allows."""
+    while True:
+        a, d = of_any_size(rng, 31) or 1, of_any_size(rng, 51) or 1
+        q = of_any_size(rng, 31 if d >= 2**31 else 51)
+        x = rng.choice((q * d // a, q * d // a + 1, of_any_size(rng, 51)))
+        quotient = a * x // d
+        if x < 2**51 and quotient < 2**51 and (quotient < 2**31 or d < 2**31):
+            yield a, x, d
+
+
+def left_cases(rng):
+    """Arrival times next to a multiple of the interval T = whole + part/num ahead, and how many units are left."""
+    while True:
+        limit, num = 1 + of_any_size(rng, 30), 1 + of_any_size(rng, rng.choice((0, 10, 40)))
+        whole, part, now = of_any_size(rng, 20), rng.randrange(num), of_any_size(rng, 50)
+        interval = whole * num + part  # this and `ahead` are in 1/num microseconds
+        ahead = rng.randint(0, limit + 1) * interval + rng.choice((-1, 0, 1, of_any_size(rng, 20)))
+        if interval and ahead >= 0 and limit * interval // num < 2**50:
+            left = limit - -(-ahead // interval)
+            yield (limit, whole, part, num, now + ahead // num, ahead % num, now), max(0, left)
+
+
+def widest_of(period, relaxed, before, spare):
+    """The largest overlap, in ns, with which `before` counts as at most `spare` units."""
+    if spare < 0:
+        return 0
+    if before <= spare:
+        return period * 1000
+    return -(-(spare + 1) * period * 1000 // before) - 1 if relaxed else spare * period * 1000 // before
+
+
+def test_arithmetic(tally):
+    """products and quotients are exact, of every size and next to every bound"""
+    rng = random.Random(11)
+    text = lua_kit.library()
+    tally.equal(text.count("local FUNCTIONS = {\n"), 1)
+    with Server() as server:
+        client = server.client()
+        way = Script(client, text.replace("local FUNCTIONS = {\n", INSIDE))
+        asked = []
+        for _, (a, x, d) in zip(range(3000), mul_div_cases(rng)):
+            asked.append((("mul_div", a, x, d), divmod(a * x, d)))
+        asked += [(("left", *args), (left,)) for _, (args, left) in zip(range(2000), left_cases(rng))]
+        for _ in range(1000):
+            before, spare = of_any_size(rng, 31), of_any_size(rng, 31) - rng.randrange(2)
+            spare = rng.choice((spare, before - 1, before, before - 2))
+            period, kind = 1 + of_any_size(rng, 50), rng.choice(("strict", "relaxed"))
+            asked.append((("widest", period, kind, before, spare), divmod(widest_of(period, kind == "relaxed", before, spare), 1000)))
+        for _ in range(1000):
+            period, slices = 1 + of_any_size(rng, 50), 1 + of_any_size(rng, 16)
+            at = rng.choice((of_any_size(rng, 51), of_any_size(rng, 51) // period * period))
+            start = -(-at * period // slices)
+            if slices <= period and start < 2**53:
+                early = (start * slices - at * period) * 1000 // slices
+                asked.append((("slices", period, slices, at), (at * slices // period, start, early)))
+        answers = client.many([way.call(name, [], *args) for (name, *args), _ in asked])
+        for (what, want), answer in zip(asked, answers):
+            found = answer if isinstance(answer, list) else [answer]
+            tally.equal([n if isinstance(n, Refused) else int(n) for n in found], list(want), what)
+
+
 # ---- time ----------------------------------------------------------------------------------------
 
 
@@ -585,6 +707,10 @@ def test_zones(tally):
             tally.equal(client("EXISTS", "k"), 1, "a reset that fails resets nothing")
             for now in (b - 7 * day - 1, b - day - 1, b + 2 * day, b + 14 * day):
                 tally.check("outside" in error_of(take(now)), way.name, now, take(now))
+            # The first window begins in 1970, as the one before it does, and is empty before.
+            early = at.ask(3, "early", "TAKE", "fixed-window 2/day tz Asia/Kathmandu", 1, 0, 0, day, 2 * day)
+            tally.equal(early[:5], [1, 2, 1, 0, day - 3], way.name)
+            client("DEL", "early")
             # The clock was months ahead for a moment: no request names the window in the key.
             ahead = [t + 70 * day for t in days + weeks]
             tally.equal(at.ask(T0_US + 70 * day, "k", "TAKE", policy, 1, *ahead)[0], 1, way.name)
@@ -626,6 +752,77 @@ def test_clock_back(tally):
             tally.equal(at.ask(T0_US, "k", "PEEK", policy, 0)[2], left, policy)
 
 
+DAY_US = 24 * H_US
+EPOCH = datetime.date(1970, 1, 1).toordinal()
+CALENDAR_YEARS = (*range(1970, 1978), *range(1999, 2003), *range(2023, 2029), *range(2095, 2105), 2180)
+DATES = {  # the first day of the window with a day, and a day of the next window
+    "day": (lambda d: d, lambda d: d + datetime.timedelta(1)),
+    "week": (lambda d: d - datetime.timedelta(d.weekday()), lambda d: d + datetime.timedelta(7)),
+    "month": (lambda d: d.replace(day=1), lambda d: d + datetime.timedelta(31)),
+    "year": (lambda d: d.replace(month=1, day=1), lambda d: d + datetime.timedelta(366)),
+}
+
+
+def date_window(word, day):
+    """Returns the start and the end, in microseconds, of the window with a day. No window begins before 1970."""
+    first, later = DATES[word]
+    start = first(day)
+    after = first(later(start))
+    return max(0, start.toordinal() - EPOCH) * DAY_US, (after.toordinal() - EPOCH) * DAY_US
+
+
+def test_largest(tally):
+    """the largest charge is exact and is kept"""
+    most = 2**31 - 1
+    with Server() as server:
+        client = server.client()
+        at = At(client)
+        for policy in (f"gcra 1000/s burst {most}", f"token-bucket {most} refill 1000/s", f"token-bucket {most} refill 5 every 1s",
+                       f"fixed-window {most}/d", f"fixed-window {most}/d from-first", f"sliding-log {most}/d",
+                       f"sliding-counter {most}/d", f"sliding-slices {most}/d slices 9"):
+            client("DEL", "k")
+            tally.equal(at.ask(T0_US, "k", "TAKE", policy, most)[:4], [1, most, 0, 0], policy)
+            tally.equal(at.ask(T0_US, "k", "TAKE", policy, 1)[:3], [0, most, 0], policy)
+            tally.equal(at.ask(T0_US, "k", "REFUND", policy, most)[:3], [1, most, most], policy)
+
+
+def test_ties(tally):
+    """of two waits within one microsecond, the longer one is reported"""
+    policy, start = "sliding-counter 2000/1ms & fixed-window 1998/1ms", T0_US // 1000 * 1000
+    with Server() as server:
+        at = At(server.client())
+        tally.equal(at.ask(start, "k", "TAKE", policy, 1998)[0], 1)
+        tally.equal(at.ask(start + 1500, "k", "TAKE", policy, 999)[0], 1)
+        # The counter allows 1000 units half a microsecond before the end of the window.
+        denied = at.ask(start + 1500, "k", "TAKE", policy, 1000)
+        tally.equal((denied[0], denied[3], denied[6]), (0, 500, 1))
+        # Both layers have 4 units left. The window has ended, and the other has its full quota in 1 us.
+        for policy, layer in (("fixed-window 4/500ms & gcra 1/s burst 5", 1), ("gcra 1/s burst 5 & fixed-window 4/500ms", 0)):
+            tally.equal(at.ask(T0_US, policy, "TAKE", policy, 1)[0], 1)
+            tally.equal(at.ask(T0_US + 10**6 - 1, policy, "PEEK", policy, 1)[2:7], [4, 0, 1, 0, layer], policy)
+
+
+def test_calendar(tally):
+    """calendar windows begin and end as Python's calendar says, around each end of a month"""
+    with Server() as server:
+        client = server.client()
+        at = At(client)
+        for year in CALENDAR_YEARS:
+            requests = []
+            for month in range(1, 13):
+                first = datetime.date(year, month, 1)
+                for day in (first, first + datetime.timedelta(27), DATES["month"][1](first).replace(day=1) - datetime.timedelta(1)):
+                    requests += [(word, day, (day.toordinal() - EPOCH) * DAY_US + us) for word in DATES for us in (0, DAY_US - 1)]
+            commands = []
+            for word, _, now in requests:
+                commands += [("DEL", "k"), ("SET", CLOCK_KEY, now), at.way.call("weir_ask", ["k"], "TAKE", f"fixed-window 5/{word}", 1),
+                             ("GET", "k")]
+            answers = client.many(commands)
+            wrong = [(word, str(day)) for (word, day, now), answer, stored in zip(requests, answers[2::4], answers[3::4])
+                     if (int(stored.split(b" ")[2]), now + answer[4]) != date_window(word, day)]
+            tally.check(not wrong, year, wrong)
+
+
 # ---- several keys --------------------------------------------------------------------------------
 
 
@@ -646,9 +843,14 @@ def test_all(tally):
             tally.check(20 < kept < 140, "too few of either", kept)
         too_many = at.call(now, "weir_ask_all", ["k"] * 17, *["gcra 1/s", 1] * 17)
         tally.check("expected 1 to 16" in error_of(too_many), too_many)
-        for args in (("gcra 1/s",), ("gcra 1/s", 1, "gcra 1/s"), ("gcra 1/s", 1, "x"), ("gcra 1/s", "y")):
+        as_many = at.call(now, "weir_ask_all", ["k"] * 16, *["gcra 1/s", 0] * 16)
+        tally.equal(as_many[0], 16, "as many keys as possible")
+        no_key = at.call(now, "weir_ask_all", [])
+        tally.check("expected 1 to 16" in error_of(no_key), no_key)
+        for args, why in ((("gcra 1/s",), "request 0: expected a policy"), (("gcra 1/s", 1, "gcra 1/s"), "too many"),
+                          (("gcra 1/s", 1, "x"), "too many"), (("gcra 1/s", "y"), "request 0: the cost")):
             answer = at.call(now, "weir_ask_all", ["k"], *args)
-            tally.check(error_of(answer).startswith("ERR "), args, answer)
+            tally.check(error_of(answer).startswith("ERR ") and why in error_of(answer), args, answer)
         answer = at.call(now, "weir_ask_all", ["k", "l"], "gcra 1/s", 1, "gcra 1/x", 1)
         tally.check(error_of(answer).startswith("ERR policy: column 8: ") and "(request 1)" in error_of(answer), answer)
         answer = at.call(now, "weir_ask_all", ["k", "k"], "gcra 1/s", 1, "gcra 2/s", 1)
@@ -735,7 +937,7 @@ def test_replica(tally):
         ways = [way(client, text) for way in WAYS]
         with Server("--replicaof", f"127.0.0.1 {master.port}") as replica:
             other = replica.client()
-            wait_for(lambda: b"master_link_status:up" in other("INFO", "replication"))
+            until(lambda: b"master_link_status:up" in other("INFO", "replication"), "the replica is linked")
             for way in ways:
                 for i, policy in enumerate(SLOW):
                     client(*way.call("weir_ask", [f"{way.name}:{i}"], "TAKE", policy, 20))
@@ -750,14 +952,6 @@ def test_replica(tally):
             tally.equal(peek[:3], [1, 50, 10])
             refused = other.many([ways[0].call("weir_ask", ["functions:0"], "TAKE", SLOW[0], 1)])[0]
             tally.check(error_of(refused).startswith("READONLY"), refused)
-
-
-def wait_for(holds):
-    for _ in range(2000):
-        if holds():
-            return
-        threading.Event().wait(0.01)
-    raise TimeoutError
 
 
 class OldScript(Script):
@@ -806,7 +1000,7 @@ def test_cluster(tally):
     with Server("--cluster-enabled", "yes") as server:
         client = server.client()
         client("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-        wait_for(lambda: b"cluster_state:ok" in client("CLUSTER", "INFO"))
+        until(lambda: b"cluster_state:ok" in client("CLUSTER", "INFO"), "the Cluster is whole")
         for way in WAYS:
             api = way(client, lua_kit.library())
             apart = client.many([api.call("weir_ask_all", ["a", "b"], "gcra 1/s", 1, "gcra 1/s", 1)])[0]
@@ -822,4 +1016,4 @@ if __name__ == "__main__":
     sys.exit(lua_kit.run(
         test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_damaged_fraction, test_far, test_expiry,
         test_rows, test_refund_of_many, test_mad_row, test_errors, test_refusals, test_people, test_protocols,
-        test_names_without_maps, test_zones, test_two_rules, test_clock_back, test_all, test_flush, test_cache, test_memory, test_replica, test_old, test_access, test_cluster))
+        test_names_without_maps, test_arithmetic, test_largest, test_ties, test_calendar, test_zones, test_two_rules, test_clock_back, test_all, test_flush, test_cache, test_memory, test_replica, test_old, test_access, test_cluster))

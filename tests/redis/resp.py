@@ -19,11 +19,6 @@ class Refused(Exception):
     """An error reply."""
 
 
-def pause(seconds):
-    """Waits between two tries."""
-    threading.Event().wait(seconds)
-
-
 def until(condition, what, patience_s=PATIENCE_S, every_s=0.005):
     """Calls `condition` until it returns something true, and returns that."""
     end = time.monotonic() + patience_s
@@ -33,7 +28,7 @@ def until(condition, what, patience_s=PATIENCE_S, every_s=0.005):
             return answer
         if time.monotonic() > end:
             raise Failed(f"not within {patience_s} s: {what}")
-        pause(every_s)
+        threading.Event().wait(every_s)
 
 
 def free_port():

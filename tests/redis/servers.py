@@ -22,7 +22,7 @@ import time
 import traceback
 
 import resp
-from resp import HOST, PATIENCE_S, Failed, Refused, free_port, mortal, pause, until
+from resp import HOST, PATIENCE_S, Failed, Refused, free_port, mortal, until
 
 
 class Skipped(Exception):
@@ -190,21 +190,20 @@ class Redis(Process):
 
     def wait_for_it(self, again):
         """Returns false if another process took the port."""
-        end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
-            if not self.is_running():
-                expect(is_port_taken(self.tail()), f"{self.name} ended:\n{self.tail()}")
-                return False
-            try:
-                with contextlib.closing(self.client(patience_s=5)) as client:
-                    if is_up(client, self.process):
-                        return True
-            except ssl.SSLCertVerificationError as error:
-                raise Failed(f"the client refused the certificate of {self.name}: {error}") from error
-            except (OSError, Refused):
-                pass
-            pause(0.005)
-        raise Failed(f"{self.name} did not reply within the timeout:\n{self.tail()}")
+        until(lambda: not self.is_running() or self.is_up(), f"{self.name} replies")
+        if self.is_running():
+            return True
+        expect(is_port_taken(self.tail()), f"{self.name} ended:\n{self.tail()}")
+        return False
+
+    def is_up(self):
+        try:
+            with contextlib.closing(self.client(patience_s=5)) as client:
+                return is_up(client, self.process)
+        except ssl.SSLCertVerificationError as error:
+            raise Failed(f"the client refused the certificate of {self.name}: {error}") from error
+        except (OSError, Refused):
+            return False
 
     def restart(self):
         self.kill()
@@ -603,7 +602,8 @@ def run(tests, argv, long=(), needs_redis=True):
         print(f"there are no tests {unknown}, but {[test.__name__ for test in every]}")
         return 2
     if needs_redis and not is_redis_here():
-        print(f"there is no redis-server\n0 passed, 0 failed, {len(wanted)} skipped")
+        print(f"skipped: {len(wanted)} in {pathlib.Path(argv[0]).stem}: there is no redis-server")
+        print(f"0 passed, 0 failed, {len(wanted)} skipped")
         return 0
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     for test in every:
@@ -614,12 +614,12 @@ def run(tests, argv, long=(), needs_redis=True):
             test(box)
         except Skipped as skipped:
             result = "skipped"
-            say(str(skipped))
+            say(f"skipped: 1 in {test.__name__}: {skipped}")
         except Exception as failed:  # pylint: disable=broad-except
             result = "failed"
-            say("".join(traceback.format_exception(failed)))
             for process in box.processes:
                 say(f"---- {process.name}\n{process.tail(15)}")
+            say("".join(traceback.format_exception(failed)))
         finally:
             box.close()
         counts[result] += 1

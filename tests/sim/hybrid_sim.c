@@ -11,7 +11,7 @@
 
 #include "bound.h"
 #include "core/algorithm.h"
-#include "engine/engine.h"
+#include "engine/hybrid/sound_test.h"
 #include "net.h"
 
 #include <stdarg.h>
@@ -73,6 +73,7 @@ struct sim {
     node node[NODES_MAX];
     life life[LIVES_MAX];
     size_t lives;
+    uint64_t events;
     net_link links[LIVES_MAX];
     list admitted[KEYS];
     list denied_by_server[KEYS];       /* denials of one unit, by the server */
@@ -134,7 +135,8 @@ static void decided(void *ctx, const char *key, int64_t decided_ns)
                 }
 }
 
-enum { NOT_YET = 99 }; /* the status of a request without an answer */
+enum { NOT_YET = 99 };        /* the status of a request without an answer */
+enum { CHECK_INTERVAL = 32 }; /* events from one check of the engines to the next */
 
 /* An answer that did not come from the server was decided now, even if its batch still waits for
  * other answers. */
@@ -148,9 +150,14 @@ static void note(sim *s, sent_batch *r)
 static void note_all(void *ctx)
 {
     sim *s = ctx;
-    for (unsigned i = 0; i < s->nodes; i++)
-        for (sent_batch *r = s->node[i].requests; r; r = r->next)
+    bool checks = s->events++ % CHECK_INTERVAL == 0;
+    for (unsigned i = 0; i < s->nodes; i++) {
+        const node *n = &s->node[i];
+        for (sent_batch *r = n->requests; r; r = r->next)
             note(s, r);
+        if (checks && n->engine && !is_sound_hybrid((const hybrid *)n->engine))
+            fail(s, "the structures of an engine do not agree");
+    }
 }
 
 static void count(sim *s, sent_batch *r)

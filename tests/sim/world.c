@@ -5,6 +5,8 @@
 
 #include "world.h"
 
+#include "port/random_kit_test.h"
+
 #include <stdlib.h>
 
 void world_init(world *w, uint64_t seed, int64_t now_ns)
@@ -20,13 +22,9 @@ void world_free(world *w)
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 
-/* Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
 uint64_t world_random(world *w)
 {
-    uint64_t z = w->dice += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
+    return next_random(&w->dice);
 }
 
 uint64_t world_below(world *w, uint64_t n)

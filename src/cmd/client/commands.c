@@ -340,16 +340,38 @@ static int read_options(invocation *a, int argc, char **argv)
 
 /* ---- the reply ------------------------------------------------------------------------------- */
 
+/* Finds words of an error that fit a RESP command only. Sets *ret_words to the words that fit the
+ * command line, and *ret_before to the number of bytes before them. Returns the text after them. */
+static const char *reword(const char *text, const char **ret_words, int *ret_before)
+{
+    static const char *const words[][2] = {
+        {"WEIR.POLICY LIST shows all policies", "weir policies lists them"},
+        {"k: expected a whole number", "--keys: expected a whole number"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const char *found = strstr(text, words[i][0]);
+        if (found) {
+            *ret_words = words[i][1];
+            *ret_before = (int)(found - text);
+            return found + strlen(words[i][0]);
+        }
+    }
+    *ret_words = "";
+    *ret_before = 0;
+    return text;
+}
+
 /* Prints an error reply, without the code "ERR" that is meant for programs. */
 static int print_error(const invocation *a, const client *c)
 {
     char text[CLIENT_ERROR_MAX];
+    const char *words, *after;
+    int before;
     const weir_resp_value *head = &c->reply.value[0];
-    const char *at = head->text, *end = head->text + head->len;
-    if (head->len > 4 && memcmp(at, "ERR ", 4) == 0)
-        at += 4;
-    client_printable(at, (size_t)(end - at), text, sizeof text);
-    return complain(a, FAILED, "%s: %s", c->server, text);
+    size_t code = head->len > 4 && memcmp(head->text, "ERR ", 4) == 0 ? 4 : 0;
+    client_printable(head->text + code, head->len - code, text, sizeof text);
+    after = reword(text, &words, &before);
+    return complain(a, FAILED, "%s: %.*s%s%s", c->server, before, text, words, after);
 }
 
 static int print_reply(const invocation *a, const client *c)

@@ -101,7 +101,7 @@ static client_status connect_unix(client *c)
 
 static bool read_port(const char *digits, char *port)
 {
-    uint64_t n;
+    uint64_t n = 0;
     size_t len = strlen(digits);
     if (len > 5 || !weir_decimal_read(digits, len, 65535, &n))
         return false;
@@ -276,7 +276,6 @@ static client_status fail_not_resp(client *c)
 client_status client_request(client *c, const weir_slice *words, size_t n)
 {
     weir_buffer_consume(&c->in, c->used);
-    c->used = 0;
     weir_resp_put_array(&c->out, n);
     for (size_t i = 0; i < n; i++)
         weir_resp_put_bulk(&c->out, words[i].at, words[i].len);
@@ -324,9 +323,11 @@ void client_printable(const char *text, size_t len, char *ret, size_t size)
 
 static client_status hello(client *c, const char *password)
 {
-    weir_slice words[5] = {{"HELLO", 5}, {"3", 1}, {"AUTH", 4}, {"default", 7}};
-    if (password)
-        words[4] = (weir_slice){password, strlen(password)};
+    const weir_slice words[] = {{"HELLO", 5},
+                                {"3", 1},
+                                {"AUTH", 4},
+                                {"default", 7},
+                                {password, password ? strlen(password) : 0}};
     client_status st = client_request(c, words, password ? 5 : 2);
     const weir_resp_value *head = &c->reply.value[0];
     if (st != CLIENT_OK)

@@ -282,13 +282,12 @@ static bool read_top(const weir_resp_value *map, top *ret)
 
 static void print_top_keys(const top *t)
 {
-    top_key key;
+    top_key key = {0};
     const weir_resp_value *at = t->keys + 1;
     if (t->keys->len > 0)
         puts("       units    at least    requests  key");
     for (size_t i = 0; i < t->keys->len; i++, at = weir_resp_value_next(at)) {
-        if (!read_top_key(at, &key))
-            return; /* cannot happen: read_top() has validated it */
+        read_top_key(at, &key); /* succeeds again: see read_top() */
         printf("%12" PRId64 "%12" PRId64 "%12" PRId64 "  ", key.cost,
                key.cost > key.error ? key.cost - key.error : 0, key.requests);
         print_text(key.key);
@@ -363,7 +362,7 @@ static client_print_status print_policies(const weir_resp_reply *reply, bool jso
     for (size_t i = 0; i < head->len; i++, at = weir_resp_value_next(at)) {
         if (!read_rule(at, &r))
             return CLIENT_PRINT_UNEXPECTED;
-        cols = r.name->len > cols && r.name->len < TEXT_MAX ? r.name->len : cols;
+        cols = r.name->len > cols ? r.name->len : cols;
     }
     if (json)
         return print_reply_json("{\"policies\":", reply, "}\n");
@@ -371,8 +370,8 @@ static client_print_status print_policies(const weir_resp_reply *reply, bool jso
         puts("no named policies");
     at = head + 1;
     for (size_t i = 0; i < head->len; i++, at = weir_resp_value_next(at)) {
-        if (read_rule(at, &r))
-            print_rule(&r, (int)cols);
+        read_rule(at, &r); /* succeeds again */
+        print_rule(&r, (int)cols);
     }
     return CLIENT_PRINT_OK;
 }

@@ -13,6 +13,7 @@ enum { BLOCK_SIZE = 64 << 10 };
 
 struct config_block {
     struct config_block *next;
+    size_t size; /* of `bytes` */
     max_align_t bytes[];
 };
 
@@ -22,6 +23,7 @@ static bool add_block(config_arena *a, size_t size)
     if (!b)
         return false;
     b->next = a->blocks;
+    b->size = size;
     a->blocks = b;
     a->used = 0;
     a->size = size;
@@ -55,7 +57,7 @@ void config_arena_free(config_arena *a)
 {
     for (struct config_block *b = a->blocks, *next; b; b = next) {
         next = b->next;
+        explicit_bzero(b->bytes, b->size);
         port_free(b);
     }
-    *a = (config_arena){0};
 }

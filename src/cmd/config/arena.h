@@ -20,7 +20,7 @@ void *config_alloc(config_arena *a, size_t n, size_t size);
 /* Returns a terminated copy of `len` bytes; NULL as config_alloc(). */
 char *config_copy(config_arena *a, const char *text, size_t len);
 
-/* Frees everything. `a` is empty afterwards. */
+/* Overwrites everything, since it may hold passwords, and frees it. */
 void config_arena_free(config_arena *a);
 
 #endif

@@ -22,18 +22,15 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Reports a key that requires a state file; returns false if there is one. */
-static bool check_file_keys(config_reader *r, const config_place *place)
+/* Reports the keys that require a state file. */
+static void check_file_keys(config_reader *r, const config_place *place)
 {
     static const char *const keys[] = {"sync", "shared", "trust_others"};
-    for (size_t i = 0; i < CONFIG_LENGTH(keys) && !config_get(place->node, "file"); i++) {
+    for (size_t i = 0; i < CONFIG_LENGTH(keys); i++) {
         const config_node *value = config_get(place->node, keys[i]);
-        if (value) {
+        if (value)
             config_error_at(r->errors, value->begin, place, "%s requires file: PATH", keys[i]);
-            return false;
-        }
     }
-    return true;
 }
 
 /* Reports sizes that weir_store_open() would refuse. */
@@ -49,11 +46,12 @@ static void check_memory(config_reader *r, const config_place *place, void *base
         config_error_at(r->errors, large->begin, place,
                         "large must be at least 64k less than size, which is %s",
                         config_size_text(c->memory_bytes, text, sizeof text));
-    else if (check_file_keys(r, place) && c->state_file &&
-             (c->memory_bytes < 8 * CONFIG_MIB ||
-              c->memory_bytes - c->memory_large_bytes < 6 * CONFIG_MIB))
+    else if (c->state_file && (c->memory_bytes < 8 * CONFIG_MIB ||
+                               c->memory_bytes - c->memory_large_bytes < 6 * CONFIG_MIB))
         config_error_at(r->errors, (large ? large : size)->begin, place,
                         "with file, size must be at least 8m, and at least 6m more than large");
+    if (!config_get(place->node, "file"))
+        check_file_keys(r, place);
 }
 
 static const char *const sync_words[] = {
@@ -174,20 +172,10 @@ weir_config *config_default(void)
     return c;
 }
 
-/* Overwrites a password, which is in the arena. */
-static void wipe(const char *password)
-{
-    if (password)
-        explicit_bzero((char *)password, strlen(password));
-}
-
 void config_free(weir_config *c)
 {
     if (!c)
         return;
-    wipe(c->password);
-    wipe(c->redis.password);
-    wipe(c->redis.sentinel_password);
     config_arena_free(c->arena);
     free(c->arena);
     free(c);

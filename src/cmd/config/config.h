@@ -15,7 +15,8 @@
 #include <stdio.h>
 
 enum {
-    CONFIG_LISTENS_MAX = 16,
+    CONFIG_FILE_LISTENS_MAX = 16,
+    CONFIG_LISTENS_MAX = CONFIG_FILE_LISTENS_MAX + PROTOCOLS, /* with those of the command line */
     CONFIG_ADDRESS_MAX = 108, /* with the terminator: the longest path of a Unix socket */
     CONFIG_PASSWORD_MAX = 512,
     CONFIG_NAME_MAX = WEIR_HTTP_NAME_MAX, /* of a header or a query parameter */

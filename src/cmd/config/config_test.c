@@ -54,6 +54,17 @@ static void invalid(const char *yaml)
         fail_msg("%s\nhas %zu errors, expected 1; the last is: %s", yaml, t.times, t.last);
 }
 
+/* Returns BEFORE, `n` times 'x' and AFTER, in a static buffer. */
+static const char *repeat(const char *before, size_t n, const char *after)
+{
+    static char text[4096];
+    size_t len = strlen(before);
+    memcpy(text, before, len);
+    memset(text + len, 'x', n);
+    strcpy(text + len + n, after);
+    return text;
+}
+
 /* ---- the defaults ---------------------------------------------------------------------------- */
 
 static void assert_defaults(const weir_config *c)
@@ -148,6 +159,8 @@ static void check_addresses(void **unused)
     invalid("listen: {resp: \"127.0.0.256:1\"}");
     invalid("listen: {resp: \"-1\"}");
     invalid("listen: {resp: 0.0.0.0:6380}");
+    invalid(repeat("listen: {resp: ", 100, ":1}"));
+    invalid("listen: {resp: \"127.0.0.1:000001\"}");
     invalid("insecure: false\nlisten: {resp: 0.0.0.0:6380}");
     config_free(valid("password: x\nlisten: {resp: 0.0.0.0:6380}"));
     config_free(valid("password_file: x\nlisten: {resp: 0.0.0.0:6380}"));
@@ -336,17 +349,6 @@ static void check_state_file(void **unused)
 
 /* ---- names and passwords --------------------------------------------------------------------- */
 
-/* Returns BEFORE, `n` times 'x' and AFTER, in a static buffer. */
-static const char *repeat(const char *before, size_t n, const char *after)
-{
-    static char text[4096];
-    size_t len = strlen(before);
-    memcpy(text, before, len);
-    memset(text + len, 'x', n);
-    strcpy(text + len + n, after);
-    return text;
-}
-
 static void check_names(void **unused)
 {
     (void)unused;
@@ -522,6 +524,12 @@ static const char api[] = "policies:\n  api:\n    limit: gcra 1/s\n    overrides
 static void check_many(void **unused)
 {
     (void)unused;
+    char *hosts = many_lines("http:\n  hosts:\n", "  - host#", CONFIG_NAMES_MAX + 1);
+    invalid(hosts);
+    free(hosts);
+    hosts = many_lines("http:\n  hosts:\n", "  - host#", CONFIG_NAMES_MAX);
+    config_free(valid(hosts));
+    free(hosts);
     char *yaml = many_lines(api, "      customer-#: \"token-bucket 5000 refill 1000/s\"", 20000);
     weir_config *c = valid(yaml);
     assert_int_equal(c->rules[0].overrides_len, 20000);
@@ -561,6 +569,34 @@ static void check_many_errors(void **unused)
             assert_string_equal(t.last, expected);
         }
         free(yaml);
+    }
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* Values and comments may have every character of UTF-8 except control characters, byte order
+ * marks, line and paragraph separators, and noncharacters at the end of the first plane. */
+static void check_text(void **unused)
+{
+    (void)unused;
+    static const char *const good[] = {"\xC2\xA0",     "\xC3\x84",     "\xC3\xBC",
+                                       "\xC4\x80",     "\xDF\xBF",     "\xE2\x80\xA7",
+                                       "\xE2\x80\xAA", "\xE2\x82\xAC", "\xE4\xB8\xAD",
+                                       "\xEF\xBB\xBE", "\xEF\xBF\xBD", "\xF0\x9F\x98\x80"};
+    static const char *const bad[] = {
+        "\x01",         "\x1F",         "\x7F",         "\xC2\x80",     "\xC2\x84",     "\xC2\x9F",
+        "\xE2\x80\xA8", "\xE2\x80\xA9", "\xEF\xBB\xBF", "\xEF\xBF\xBE", "\xEF\xBF\xBF", "\xC3"};
+    char yaml[100];
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        snprintf(yaml, sizeof yaml, "# %s\npassword: a%sb # %s\n", good[i], good[i], good[i]);
+        weir_config *c = valid(yaml);
+        snprintf(yaml, sizeof yaml, "a%sb", good[i]);
+        assert_string_equal(c->password, yaml);
+        config_free(c);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(yaml, sizeof yaml, "# %s\n", bad[i]);
+        invalid(yaml);
     }
 }
 
@@ -611,6 +647,17 @@ static void check_files(void **unused)
     write_file("secret", "\nhunter2", 8);
     assert_int_equal(load("c.yaml", &t, &c), WEIR_E_SYNTAX);
     assert_string_equal(t.last, "password_file: the password has 0 bytes, expected 1 to 512");
+    enum { SECRET_MAX = 64 << 10 };
+    static char secret[SECRET_MAX + 2] = "hunter2\n";
+    memset(secret + 8, 'x', sizeof secret - 8);
+    write_file("secret", secret, SECRET_MAX);
+    assert_int_equal(load("c.yaml", &t, &c), WEIR_OK);
+    assert_string_equal(c->password, "hunter2");
+    config_free(c);
+    c = NULL;
+    write_file("secret", secret, SECRET_MAX + 1);
+    assert_int_equal(load("c.yaml", &t, &c), WEIR_E_SYNTAX);
+    assert_string_equal(t.last, "password_file: cannot read secret: larger than 64 KiB");
     unlink("secret");
     assert_int_equal(load("c.yaml", &t, &c), WEIR_E_SYNTAX);
     assert_string_equal(t.last, "password_file: cannot read secret: No such file or directory");
@@ -694,6 +741,22 @@ static void check_failing_allocations(void **unused)
     }
 }
 
+/* `weir serve --redis` reports it, too. */
+static void check_failing_url(void **unused)
+{
+    (void)unused;
+    weir_redis_error error = {""};
+    weir_config *c = config_default();
+    while (config_alloc(c->arena, 1, 1)) { /* fills the arena, which cannot grow */
+        allocations_left = 0;
+    }
+    assert_false(config_use_redis(c, "redis://h:1", &error));
+    allocations_left = SIZE_MAX;
+    assert_string_equal(error.text, "out of memory");
+    assert_false(c->has_redis);
+    config_free(c);
+}
+
 /* ---- helpers --------------------------------------------------------------------------------- */
 
 static void check_helpers(void **unused)
@@ -705,6 +768,12 @@ static void check_helpers(void **unused)
     assert_int_equal(config_edit_distance("polices", "policies"), 1);
     assert_int_equal(config_edit_distance("memroy", "memory"), 1);
     assert_int_equal(config_edit_distance("kitten", "sitting"), 3);
+    char word[41]; /* of the greatest length */
+    strcpy(word, repeat("", 40, ""));
+    assert_int_equal(config_edit_distance(word, repeat("", 40, "")), 0);
+    word[0] = word[20] = word[39] = '-';
+    assert_int_equal(config_edit_distance(word, repeat("", 40, "")), 3);
+    assert_int_equal(config_edit_distance("", word), 40);
     assert_true(config_edit_distance(repeat("", 41, ""), "x") == SIZE_MAX);
     assert_string_equal(config_size_text(0, text, sizeof text), "0");
     assert_string_equal(config_size_text(1023, text, sizeof text), "1023");
@@ -716,20 +785,14 @@ static void check_helpers(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_defaults),
-        cmocka_unit_test(check_addresses),
-        cmocka_unit_test(check_listens),
-        cmocka_unit_test(check_bounds),
-        cmocka_unit_test(check_state_file),
-        cmocka_unit_test(check_names),
-        cmocka_unit_test(check_passwords),
-        cmocka_unit_test(check_variables),
-        cmocka_unit_test(check_policies),
-        cmocka_unit_test(check_many),
-        cmocka_unit_test(check_many_errors),
-        cmocka_unit_test(check_files),
-        cmocka_unit_test(check_failing_allocations),
-        cmocka_unit_test(check_helpers),
+        cmocka_unit_test(check_defaults),    cmocka_unit_test(check_addresses),
+        cmocka_unit_test(check_listens),     cmocka_unit_test(check_bounds),
+        cmocka_unit_test(check_state_file),  cmocka_unit_test(check_names),
+        cmocka_unit_test(check_passwords),   cmocka_unit_test(check_variables),
+        cmocka_unit_test(check_policies),    cmocka_unit_test(check_many),
+        cmocka_unit_test(check_many_errors), cmocka_unit_test(check_text),
+        cmocka_unit_test(check_files),       cmocka_unit_test(check_failing_allocations),
+        cmocka_unit_test(check_failing_url), cmocka_unit_test(check_helpers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

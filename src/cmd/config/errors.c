@@ -5,13 +5,14 @@
 #include "cmd/config/errors.h"
 
 #include "cmd/caret.h"
+#include "port/assert.h"
 
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
 
-enum { TEXT_SIZE = 400, PATH_SIZE = 200, KEY_SHOWN = 64, WORD_MAX = 40 };
+enum { TEXT_SIZE = 400, PATH_SIZE = 200, KEY_SHOWN = 64, WORD_SIZE = 41 };
 
 /* ---- collecting ------------------------------------------------------------------------------ */
 
@@ -26,9 +27,9 @@ __attribute__((format(printf, 3, 4))) static size_t append(char *buf, size_t at,
 {
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(buf + at, PATH_SIZE - at, format, args);
+    size_t len = (size_t)vsnprintf(buf + at, PATH_SIZE - at, format, args);
     va_end(args);
-    size_t rest = PATH_SIZE - at - 1, len = n < 0 ? 0 : (size_t)n;
+    size_t rest = PATH_SIZE - at - 1;
     return at + (len < rest ? len : rest);
 }
 
@@ -55,8 +56,7 @@ static void insert(config_errors *e, const config_found_error *error)
     size_t i = e->kept;
     while (i > 0 && e->list[i - 1].at > error->at)
         i--;
-    if (i == CONFIG_ERRORS_MAX)
-        return;
+    WEIR_ASSERT(i < CONFIG_ERRORS_MAX); /* add() has checked it */
     size_t moved = (e->kept < CONFIG_ERRORS_MAX ? e->kept++ : CONFIG_ERRORS_MAX - 1) - i;
     memmove(&e->list[i + 1], &e->list[i], moved * sizeof e->list[0]);
     e->list[i] = *error;
@@ -127,7 +127,8 @@ size_t config_line_end(const config_errors *e, size_t at)
  * end of the file is shown behind the last line that has text. */
 static void seek(const config_errors *e, line *l, size_t at)
 {
-    while (at > l->end && l->end < e->len) {
+    WEIR_ASSERT(at <= e->len);
+    while (at > l->end) {
         bool crlf = e->text[l->end] == '\r' && l->end + 1 < e->len && e->text[l->end + 1] == '\n';
         size_t next = l->end + (crlf ? 2 : 1);
         if (at < next || next == e->len)
@@ -219,9 +220,9 @@ static bool same_letter(const char *a, const char *b)
 
 size_t config_edit_distance(const char *a, const char *b)
 {
-    size_t rows[3][WORD_MAX + 1] = {{0}}, *before = rows[0], *last = rows[1], *now = rows[2];
+    size_t rows[3][WORD_SIZE] = {{0}}, *before = rows[0], *last = rows[1], *now = rows[2];
     size_t a_len = strlen(a), b_len = strlen(b);
-    if (a_len > WORD_MAX || b_len > WORD_MAX)
+    if (a_len >= WORD_SIZE || b_len >= WORD_SIZE)
         return SIZE_MAX;
     for (size_t k = 0; k <= b_len; k++)
         last[k] = k;

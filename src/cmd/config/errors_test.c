@@ -115,6 +115,9 @@ static void check_bytes(void **unused)
                  "t.yaml:1:10: error: found a control character, expected UTF-8 text\n"
                  "  threads:  \n"
                  "           ^\n");
+    check_errors("\001\n", "t.yaml:1:1: error: found a control character, expected UTF-8 text\n"
+                           "   \n"
+                           "  ^\n");
     check_errors("listen: {http: \"\302\23331m\"}\n",
                  "t.yaml:1:17: error: found a control character, expected UTF-8 text\n"
                  "  listen: {http: \" 31m\"}\n"
@@ -133,6 +136,70 @@ static void check_bytes(void **unused)
                  "t.yaml:1:10: error: threads: expected a number from 1 to 256, found '0'\n"
                  "  threads: 0\n"
                  "           ^\n");
+    check_errors("policies:\n  a: gcra 1/s burst", /* the error is at the end of the file */
+                 "t.yaml:2:20: error: policies.a: found the end, expected a burst, from 1 to "
+                 "2147483647\n"
+                 "    a: gcra 1/s burst\n"
+                 "                     ^\n");
+}
+
+/* The map, its key, the list, and `entries` entries: at most 2000000 together. */
+static void check_many_nodes(void **unused)
+{
+    (void)unused;
+    for (size_t entries = 1999997; entries <= 1999998; entries++) {
+        size_t len = 4 + 2 * entries;
+        char *yaml = malloc(len);
+        assert_non_null(yaml);
+        for (size_t i = 0; i < len; i++)
+            yaml[i] = i % 2 == 0 ? '1' : ',';
+        memcpy(yaml, "a: [", 4);
+        yaml[len - 1] = ']';
+        char *errors = errors_of(yaml, len);
+        assert_non_null(strstr(errors, entries == 1999997
+                                           ? "error: unknown key 'a'"
+                                           : "error: a: more than 2000000 keys and values\n"));
+        free(errors);
+        free(yaml);
+    }
+}
+
+/* A number of `most` digits is valid, and a longer one is not. */
+static void check_longest(const char *format, int most, const char *expected)
+{
+    char yaml[400];
+    const config_sink sink = config_print_to(stderr);
+    weir_config *c = NULL;
+    snprintf(yaml, sizeof yaml, format, most, 1);
+    assert_int_equal(config_parse(yaml, strlen(yaml), "t.yaml", false, NULL, &sink, &c), WEIR_OK);
+    config_free(c);
+    snprintf(yaml, sizeof yaml, format, most + 1, 1);
+    char *errors = errors_of(yaml, strlen(yaml));
+    assert_non_null(strstr(errors, expected));
+    free(errors);
+}
+
+static void check_lengths(void **unused)
+{
+    (void)unused;
+    check_longest("limits: {idle: %0*ds}\n", 63, "idle: expected a duration from 1ms to 30d");
+    check_longest("http: {hosts: %0*d}\n", CONFIG_HOST_MAX, "expected a host name");
+    check_longest("http: {origins: http://%0*d}\n", CONFIG_HOST_MAX - 7, "expected an origin");
+    check_longest("http: {key: {header: %0*d}}\n", CONFIG_NAME_MAX, "bytes, found '000");
+    check_longest("http: {key: {query: %0*d}}\n", CONFIG_NAME_MAX, "bytes, found '000");
+    char yaml[20 + 3 * (CONFIG_NAMES_MAX + 1)] = "http: {hosts: [";
+    for (int i = 0; i <= CONFIG_NAMES_MAX; i++)
+        strcat(yaml, "a, ");
+    strcat(yaml, "]}");
+    char *errors = errors_of(yaml, strlen(yaml));
+    assert_non_null(strstr(errors, "http.hosts: 257 entries, expected at most 256\n"));
+    free(errors);
+    memcpy(strstr(yaml, "a, "), "   ", 3);
+    weir_config *c = NULL;
+    const config_sink sink = config_print_to(stderr);
+    assert_int_equal(config_parse(yaml, strlen(yaml), "t.yaml", false, NULL, &sink, &c), WEIR_OK);
+    assert_int_equal(c->http_hosts.len, CONFIG_NAMES_MAX);
+    config_free(c);
 }
 
 /* ---- passwords ------------------------------------------------------------------------------- */
@@ -201,8 +268,8 @@ static int close_cache(void **unused)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_cases),
-        cmocka_unit_test(check_bytes),
+        cmocka_unit_test(check_cases),       cmocka_unit_test(check_bytes),
+        cmocka_unit_test(check_many_nodes),  cmocka_unit_test(check_lengths),
         cmocka_unit_test(check_no_password),
     };
     cases_path = argc == 2 ? argv[1] : "";

@@ -120,7 +120,7 @@ static void read_names(config_reader *r, const config_place *place, const config
         config_error(r->errors, place, "%zu entries, expected at most %d", max, CONFIG_NAMES_MAX);
         return;
     }
-    const char **names = config_alloc(r->arena, max + 1, sizeof *names);
+    const char **names = config_alloc(r->arena, max, sizeof *names);
     for (config_place entry = {0}; names && config_next_entry(place, &entry);) {
         const config_node *name = entry.node;
         if (!config_want_scalar(r, &entry, expected))

@@ -6,6 +6,7 @@
 #include "cmd/config/keys.h"
 
 #include "cmd/input.h"
+#include "port/assert.h"
 #include "port/text.h"
 
 #include <assert.h>
@@ -68,9 +69,11 @@ static void unknown_key(config_reader *r, const config_place *place, const confi
 {
     const char *meant = closest(key->text, section);
     char list[EXPECTED_SIZE] = "";
-    for (size_t i = 0, len = 0; i < section->len && len < sizeof list; i++)
+    for (size_t i = 0, len = 0; i < section->len; i++) {
         len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", i > 0 ? ", " : "",
                                 section->keys[i].name);
+        WEIR_ASSERT(len < sizeof list);
+    }
     if (strstr(key->text, "://")) /* it may contain a password */
         config_error_at(r->errors, key->begin, place,
                         "found a URL instead of a key, expected one of %s", list);
@@ -78,8 +81,8 @@ static void unknown_key(config_reader *r, const config_place *place, const confi
         config_error_at(r->errors, key->begin, place, "unknown key '%.*s', did you mean '%s'?",
                         SHOWN, key->text, meant);
     else
-        config_error_at(r->errors, key->begin, place, "unknown key '%.*s', expected %s%s", SHOWN,
-                        key->text, section->len > 1 ? "one of " : "", list);
+        config_error_at(r->errors, key->begin, place, "unknown key '%.*s', expected one of %s",
+                        SHOWN, key->text, list);
 }
 
 static void read_map(config_reader *r, const config_place *place, const config_section *section,
@@ -140,24 +143,17 @@ static void store(const config_key *key, void *base, int64_t value)
     if (key->size == 1)
         *(bool *)at = value != 0;
     else if (key->size == 4)
-        memcpy(at, &(int32_t){(int32_t)value}, 4);
+        *(int32_t *)at = (int32_t)value;
     else
-        memcpy(at, &value, 8);
+        *(int64_t *)at = value;
 }
 
 static int64_t load(const config_key *key, const void *base)
 {
     const void *at = (const char *)base + key->offset;
-    int64_t value;
-    int32_t narrow;
     if (key->size == 1)
         return *(const bool *)at;
-    if (key->size == 4) {
-        memcpy(&narrow, at, 4);
-        return narrow;
-    }
-    memcpy(&value, at, 8);
-    return value;
+    return key->size == 4 ? *(const int32_t *)at : *(const int64_t *)at;
 }
 
 static const char **string_of(const config_key *key, void *base)
@@ -195,8 +191,8 @@ bool config_column(const config_errors *e, const config_node *node, size_t colum
     size_t before = column > 0 ? column - 1 : 0;
     bool quoted = node->style == CONFIG_SINGLE_QUOTED || node->style == CONFIG_DOUBLE_QUOTED;
     size_t at = node->begin + quoted;
-    if (node->style == CONFIG_BLOCK || node->absent || before > node->len || at > e->len ||
-        before > e->len - at || memcmp(e->text + at, node->text, before) != 0)
+    if (node->style == CONFIG_BLOCK || node->absent || before > node->len || at + before > e->len ||
+        memcmp(e->text + at, node->text, before) != 0)
         return false;
     char escape = node->style == CONFIG_SINGLE_QUOTED ? '\'' : '\\';
     if (memchr(e->text + at, '\n', before) || (quoted && memchr(e->text + at, escape, before)))
@@ -233,7 +229,7 @@ static bool parse_duration(const char *text, int64_t *ret)
     char whole[sizeof policy + 64];
     size_t len = strlen(text);
     weir_policy p;
-    if (len == 0 || len > 64 || text[0] < '0' || text[0] > '9' ||
+    if (len == 0 || len > 64 || text[0] > '9' ||
         strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz") != len)
         return false;
     int n = snprintf(whole, sizeof whole, "%s%s", policy, text);
@@ -331,7 +327,6 @@ char *config_value_text(const config_key *key, const void *base, char *buf, size
 static void print_words(const config_key *key, char *buf, size_t size)
 {
     size_t len = 0;
-    buf[0] = '\0';
     for (size_t i = 0; i < key->words_len && len < size; i++) {
         const char *before = len == 0 ? "" : i + 1 < key->words_len ? ", " : " or ";
         if (key->words[i])
@@ -408,14 +403,15 @@ static const char *resolve_path(config_reader *r, const char *path)
 static void read_path(config_reader *r, const config_place *place, const config_key *key,
                       void *base)
 {
-    const char *path = resolve_path(r, place->node->text), *why = NULL;
-    int fd = -1;
-    if (path && key->type == CONFIG_READABLE_PATH && r->files)
-        why = input_open(path, &fd);
-    if (why)
-        config_error(r->errors, place, "cannot read %.200s: %s", path, why);
-    if (fd >= 0)
-        close(fd);
+    const char *path = resolve_path(r, place->node->text);
+    int fd;
+    if (path && key->type == CONFIG_READABLE_PATH && r->files) {
+        const char *why = input_open(path, &fd);
+        if (why)
+            config_error(r->errors, place, "cannot read %.200s: %s", path, why);
+        else
+            close(fd);
+    }
     *string_of(key, base) = path;
 }
 

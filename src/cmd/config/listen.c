@@ -58,9 +58,7 @@ static const char *parse_address(const char *text, config_listen *ret)
         return "a host name (write 127.0.0.1) in ";
     if (!parse_port(digits, &port))
         return is_number(digits) ? "a port above 65535 in " : "";
-    if (len >= sizeof host)
-        return "";
-    bool v6 = len > 2 && text[0] == '[' && text[len - 1] == ']';
+    bool v6 = text[0] == '[' && text[len - 1] == ']';
     if (len > 0)
         snprintf(host, sizeof host, "%.*s", (int)(len - 2 * v6), text + v6);
     return parse_host(host, v6, port, ret) ? NULL : "";
@@ -70,7 +68,7 @@ static const char *parse_address(const char *text, config_listen *ret)
 static bool has_port_0(const config_listen *l)
 {
     size_t len = strlen(l->address);
-    return l->address[0] != '/' && len > 2 && strcmp(l->address + len - 2, ":0") == 0;
+    return l->address[0] != '/' && strcmp(l->address + len - 2, ":0") == 0;
 }
 
 static void add_listen(config_reader *r, const config_place *place, const config_listen *listen)
@@ -82,8 +80,8 @@ static void add_listen(config_reader *r, const config_place *place, const config
             return;
         }
     }
-    if (c->listens_len == CONFIG_LISTENS_MAX)
-        config_error(r->errors, place, "more than %d addresses", CONFIG_LISTENS_MAX);
+    if (c->listens_len == CONFIG_FILE_LISTENS_MAX)
+        config_error(r->errors, place, "more than %d addresses", CONFIG_FILE_LISTENS_MAX);
     else
         c->listens[c->listens_len++] = *listen;
 }

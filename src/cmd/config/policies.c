@@ -87,7 +87,7 @@ static void read_overrides(config_reader *r, const config_place *place, const co
     weir_override_spec *specs = config_alloc(r->arena, max, sizeof *specs);
     weir_policy *policies = config_alloc(r->arena, max, sizeof *policies);
     for (const config_node *k = n->first; k && patterns && specs && policies; k = k->next) {
-        const config_place below = {place, k, 0, k->value};
+        const config_place below = {.up = place, .key = k, .node = k->value};
         if (k->bad)
             continue;
         check_pattern(r, &below, k->begin, k->text, spec, patterns);
@@ -221,7 +221,7 @@ void config_read_policies(config_reader *r, const config_place *place, const con
     }
     weir_rule_spec *specs = config_alloc(r->arena, n->children, sizeof *specs);
     for (const config_node *k = n->first; k && specs; k = k->next) {
-        const config_place below = {place, k, 0, k->value};
+        const config_place below = {.up = place, .key = k, .node = k->value};
         if (!k->bad && !k->value->bad)
             specs[c->rules_len++] = read_rule(r, &below);
     }

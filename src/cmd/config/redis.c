@@ -188,7 +188,6 @@ static void check_redis(config_reader *r, const config_place *place, void *base)
     size_t before = r->errors->found;
     if (config_is_empty(place->node))
         return;
-    o->zones = r->zones;
     if (!o->urls)
         config_error_at(r->errors, place->key->begin, place, "missing key url, expected %s",
                         url_expected);
@@ -254,7 +253,7 @@ bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_err
 {
     const char **urls = config_alloc(c->arena, 1, sizeof *urls);
     char *copy = config_copy(c->arena, url, strlen(url));
-    weir_rule_spec *rules = config_alloc(c->arena, c->rules_len + 1, sizeof *rules);
+    weir_rule_spec *rules = config_alloc(c->arena, c->rules_len, sizeof *rules);
     weir_redis_options o = c->redis;
     if (!urls || !copy || !rules) {
         snprintf(ret_error->text, sizeof ret_error->text, "out of memory");

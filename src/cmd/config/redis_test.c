@@ -123,6 +123,22 @@ static void check_short_forms(void **unused)
     config_free(c);
 }
 
+/* errors_test.txt has one more of each. */
+static void check_largest(void **unused)
+{
+    (void)unused;
+    char yaml[2000];
+    size_t len = (size_t)snprintf(yaml, sizeof yaml, "redis: {prefix: %064d, urls: [", 0);
+    for (int i = 0; i < WEIR_REDIS_URLS_MAX; i++)
+        len += (size_t)snprintf(yaml + len, sizeof yaml - len, "redis://h:%d, ", 7000 + i);
+    snprintf(yaml + len, sizeof yaml - len, "]}\n");
+    weir_config *c = read_valid(yaml);
+    assert_int_equal(c->redis.urls_len, WEIR_REDIS_URLS_MAX);
+    assert_string_equal(c->redis.urls[WEIR_REDIS_URLS_MAX - 1], "redis://h:7063");
+    assert_int_equal(strlen(c->redis.prefix), WEIR_REDIS_PREFIX_MAX);
+    config_free(c);
+}
+
 static void check_command_line(void **unused)
 {
     (void)unused;
@@ -145,14 +161,18 @@ static void check_command_line(void **unused)
     assert_string_equal(c->rules[0].name, "a");
     assert_int_equal(c->rules[1].engine, WEIR_ENGINE_HYBRID);
     config_free(c);
+
+    c = read_valid("engine: hybrid\nredis: {url: redis://h}\n");
+    assert_true(config_use_redis(c, "redis://h:1", &error));
+    assert_int_equal(c->engine, WEIR_ENGINE_HYBRID);
+    config_free(c);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_defaults),
-        cmocka_unit_test(check_all_keys),
-        cmocka_unit_test(check_short_forms),
+        cmocka_unit_test(check_defaults),     cmocka_unit_test(check_all_keys),
+        cmocka_unit_test(check_short_forms),  cmocka_unit_test(check_largest),
         cmocka_unit_test(check_command_line),
     };
     return cmocka_run_group_tests_name("config-redis", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "cmd/config/tree.h"
 
 #include "cmd/config/errors.h"
+#include "port/assert.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,21 +37,16 @@ static bool is_continuation(char byte)
     return ((unsigned char)byte & 0xC0) == 0x80; /* of a UTF-8 sequence */
 }
 
-/* Converts a libyaml mark, which counts characters, to a byte offset. Successive marks are close to
- * each other, so the search starts at the previous one. */
+/* Converts a libyaml mark, which counts characters, to a byte offset. No mark is before the
+ * previous one, so the search continues there. */
 static size_t byte_of(builder *b, const yaml_mark_t *mark)
 {
+    WEIR_ASSERT(mark->index >= b->cursor_index);
     while (b->cursor_index < mark->index && b->cursor < b->len) {
         b->cursor++;
         while (b->cursor < b->len && is_continuation(b->text[b->cursor]))
             b->cursor++;
         b->cursor_index++;
-    }
-    while (b->cursor_index > mark->index && b->cursor > 0) {
-        b->cursor--;
-        while (b->cursor > 0 && is_continuation(b->text[b->cursor]))
-            b->cursor--;
-        b->cursor_index--;
     }
     return b->cursor;
 }
@@ -80,10 +76,8 @@ static void set_position(builder *b, config_node *n, const yaml_event_t *event)
     n->absent = event->type == YAML_SCALAR_EVENT && event->data.scalar.length == 0 &&
                 event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     const frame *f = top(b);
-    if (n->absent && f && f->key) {
+    if (n->absent && f && f->key)
         n->begin = f->key->begin;
-        n->line = f->key->line;
-    }
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -121,19 +115,18 @@ static void append_child(frame *f, config_node *n)
 
 static void add_key(builder *b, frame *f, config_node *n)
 {
-    const config_place place = {&f->place, n, 0, n};
+    const config_place place = {.up = &f->place, .key = n, .node = n};
     bool merge = n->style == CONFIG_PLAIN && strcmp(n->text, "<<") == 0;
     if (n->kind != CONFIG_SCALAR) {
         config_error_at(b->errors, n->begin, &f->place,
                         "found a map or a list as a key, expected a name");
         b->stopped = true;
-        return;
-    }
-    if (n->absent)
+    } else if (n->absent) {
         config_error_at(b->errors, n->begin, &f->place, "expected a key before ':'");
-    else if (merge)
+    } else if (merge) {
         config_error_at(b->errors, n->begin, &place,
                         "merge keys (<<) are not supported; repeat the keys instead");
+    }
     n->bad = n->bad || n->absent || merge;
     f->key = n;
     append_child(f, n);
@@ -150,10 +143,10 @@ static void add(builder *b, config_node *n, const yaml_event_t *event, config_pl
         *ret_place = (config_place){&f->place, NULL, f->node->children, n};
         append_child(f, n);
     } else if (!f->key) {
-        *ret_place = (config_place){&f->place, n, 0, n};
+        *ret_place = (config_place){.up = &f->place, .key = n, .node = n};
         add_key(b, f, n);
     } else {
-        *ret_place = (config_place){&f->place, f->key, 0, n};
+        *ret_place = (config_place){.up = &f->place, .key = f->key, .node = n};
         n->bad = n->bad || f->key->bad;
         f->key->value = n;
         f->key = NULL;
@@ -168,10 +161,8 @@ static config_node *new_node(builder *b, const yaml_event_t *event, config_kind 
         return NULL;
     }
     config_node *n = config_alloc(b->arena, 1, sizeof *n);
-    if (!n) {
-        b->stopped = true;
+    if (!n)
         return NULL;
-    }
     n->kind = kind;
     n->text = "";
     set_position(b, n, event);
@@ -193,10 +184,8 @@ static void add_scalar(builder *b, const yaml_event_t *event)
     config_node *n = new_node(b, event, CONFIG_SCALAR);
     const char *text = (const char *)event->data.scalar.value;
     char *copy = n ? config_copy(b->arena, text, event->data.scalar.length) : NULL;
-    if (!copy) {
-        b->stopped = true;
+    if (!copy)
         return;
-    }
     n->style = style_of(event->data.scalar.style);
     n->text = copy;
     n->len = strlen(copy);
@@ -248,11 +237,9 @@ static void refuse_duplicates(builder *b, const frame *f)
             first = k;
             continue;
         }
-        const config_place place = {&f->place, keys[k], 0, keys[k]};
+        const config_place place = {.up = &f->place, .key = keys[k], .node = keys[k]};
         config_error(b->errors, &place, "duplicate key, first set on line %zu", keys[first]->line);
         keys[k]->bad = true;
-        if (keys[k]->value)
-            keys[k]->value->bad = true;
     }
     free(keys);
 }
@@ -378,7 +365,7 @@ config_node *config_tree_read(config_arena *arena, config_errors *errors, const 
         return NULL;
     }
     *b = (builder){.arena = arena, .errors = errors, .text = text, .len = len};
-    *empty = (config_node){.absent = true, .text = "", .line = 1};
+    *empty = (config_node){.absent = true, .text = ""};
     config_node *root = parse(b, &parser) ? (b->root ? b->root : empty) : NULL;
     yaml_parser_delete(&parser);
     return root;
@@ -391,7 +378,7 @@ config_place config_below(const config_place *up, const char *name)
     bool is_map = up->node && up->node->kind == CONFIG_MAP;
     for (const config_node *key = is_map ? up->node->first : NULL; key; key = key->next) {
         if (strcmp(key->text, name) == 0)
-            return (config_place){up, key, 0, key->value};
+            return (config_place){.up = up, .key = key, .node = key->value};
     }
     return (config_place){.up = up};
 }
@@ -406,7 +393,7 @@ bool config_next_entry(const config_place *place, config_place *entry)
     if (place->node->kind != CONFIG_LIST)
         *entry = entry->node ? (config_place){0} : *place;
     else if (!entry->node)
-        *entry = (config_place){place, NULL, 0, place->node->first};
+        *entry = (config_place){.up = place, .node = place->node->first};
     else
         *entry = (config_place){place, NULL, entry->index + 1, entry->node->next};
     return entry->node != NULL;

@@ -34,7 +34,7 @@ typedef struct config_node {
     const char *text;  /* terminated, without NUL in it; "" for maps and lists */
     size_t len;        /* of text */
     size_t begin, end; /* byte offsets in the file */
-    size_t line;       /* from 1 */
+    size_t line;       /* of a key, from 1 */
     size_t children;
     struct config_node *first, *next, *value;
 } config_node;

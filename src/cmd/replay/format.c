@@ -106,23 +106,21 @@ void replay_format_note(const replay_format *f)
         weir_logline_format_init(&other, f->other, NULL, NULL) != WEIR_OK ||
         alike(f->format.kind, other.kind))
         return;
-    replay_complain(0,
-                    "WARNING: the lines were read as %s, but line %" PRIu64 " is %s; see --format",
-                    f->name, f->number, f->other);
+    replay_note("WARNING: the lines were read as %s, but line %" PRIu64 " is %s; see --format",
+                f->name, f->number, f->other);
 }
 
 void replay_format_hint(const replay_format *f, const replay_options *o)
 {
     bool json = f->known && f->format.kind == WEIR_LOGLINE_JSONL;
     if (f->other && o->format)
-        replay_complain(0, "hint: try --format %s", f->other);
+        replay_note("hint: try --format %s", f->other);
     else if (f->key_absent)
-        replay_complain(0, "hint: set --key to the name of the member that is the key");
+        replay_note("hint: set --key to the name of the member that is the key");
     else if (f->other && !json)
-        replay_complain(0, "hint: a common log has no referer and no agent; --key and --cost "
-                           "must name fields that every line has");
+        replay_note("hint: a common log has no referer and no agent; --key and --cost "
+                    "must name fields that every line has");
     else
-        replay_complain(0, "hint: the formats are " REPLAY_FORMAT_LIST
-                           ", plain or compressed with gzip "
-                           "or zstd; see weir replay --help");
+        replay_note("hint: the formats are " REPLAY_FORMAT_LIST ", plain or compressed with gzip "
+                    "or zstd; see weir replay --help");
 }

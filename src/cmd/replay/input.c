@@ -6,6 +6,8 @@
 
 #include "cmd/replay/input.h"
 
+#include "port/assert.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,10 +44,11 @@ static ptrdiff_t read_decompressed(replay_input *in, char *buf, size_t size)
  * a slow pipe longer than necessary. Starts the decompression thread if one is needed. */
 static ptrdiff_t read_first(replay_input *in, char *buf, size_t size)
 {
-    size_t len = 0, most = size < REPLAY_DECOMPRESS_HEAD_MAX ? size : REPLAY_DECOMPRESS_HEAD_MAX;
+    size_t len = 0;
     weir_compression compression = WEIR_COMPRESSION_UNDECIDED;
+    WEIR_ASSERT(size >= REPLAY_DECOMPRESS_HEAD_MAX);
     while (compression == WEIR_COMPRESSION_UNDECIDED) {
-        ptrdiff_t n = read_plain(in, buf + len, most - len);
+        ptrdiff_t n = read_plain(in, buf + len, REPLAY_DECOMPRESS_HEAD_MAX - len);
         if (n < 0)
             return n;
         if (n == 0)
@@ -78,8 +81,7 @@ static ptrdiff_t read_bytes(replay_input *in, char *buf, size_t size)
 static bool fill(replay_input *in)
 {
     size_t held = in->end - in->begin;
-    if (in->begin > 0 && held > 0)
-        memmove(in->buf, in->buf + in->begin, held);
+    memmove(in->buf, in->buf + in->begin, held);
     in->begin = 0;
     in->end = held;
     ptrdiff_t n = read_bytes(in, in->buf + held, BLOCK);

@@ -20,13 +20,26 @@ enum {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+static void print_line(const char *text, va_list args)
+{
+    fputs("weir replay: ", stderr);
+    vfprintf(stderr, text, args);
+    fputs("\n", stderr);
+}
+
+void replay_note(const char *text, ...)
+{
+    va_list args;
+    va_start(args, text);
+    print_line(text, args);
+    va_end(args);
+}
+
 int replay_complain(int status, const char *text, ...)
 {
     va_list args;
     va_start(args, text);
-    fputs("weir replay: ", stderr);
-    vfprintf(stderr, text, args);
-    fputs("\n", stderr);
+    print_line(text, args);
     va_end(args);
     return status;
 }

@@ -12,7 +12,10 @@
 
 enum { REPLAY_FAILED = 1, REPLAY_USAGE = 2 }; /* exit statuses */
 
-/* Prints one line, "weir replay: " and the formatted text. Returns `status`. */
+/* Prints one line, "weir replay: " and the formatted text. */
+__attribute__((format(printf, 1, 2))) void replay_note(const char *text, ...);
+
+/* The same. Returns `status`. */
 __attribute__((format(printf, 2, 3))) int replay_complain(int status, const char *text, ...);
 
 /* Prints "out of memory". Returns REPLAY_FAILED. */

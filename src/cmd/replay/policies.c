@@ -27,8 +27,7 @@ static int complain_text(const replay_policies *p, const char *text, const weir_
 {
     caret_policy_error("weir replay: --policy", text, error);
     if (!p->named && *text && is_name(text))
-        replay_complain(0,
-                        "hint: to use a named policy, pass its configuration with --config FILE");
+        replay_note("hint: to use a named policy, pass its configuration with --config FILE");
     return REPLAY_USAGE;
 }
 
@@ -218,9 +217,9 @@ weir_status replay_policies_see(replay_policies *p, const weir_log_record *reque
         weir_request req;
         weir_slice key;
         fill_request(p, p->first[g], request, &req);
-        weir_status st = weir_service_key(p->service, &req, &key);
-        if (st != WEIR_OK)
-            return st;
+        weir_status found = weir_service_key(p->service, &req, &key);
+        if (found != WEIR_OK)
+            return found;
         p->seen[g] = replay_key_table_at(p->keys[g], key.at, key.len);
         if (!p->seen[g])
             return WEIR_E_NOMEM;

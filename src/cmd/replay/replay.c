@@ -175,7 +175,7 @@ static int complain_nothing(const replay *r)
         return replay_complain(REPLAY_FAILED, "%s: the log is empty", name);
     if (r->bad == 0)
         return replay_complain(REPLAY_FAILED, "%s: the log has only empty lines", name);
-    replay_complain(REPLAY_FAILED, "%s: no line could be read (%" PRIu64 " tried)", name, r->bad);
+    replay_note("%s: no line could be read (%" PRIu64 " tried)", name, r->bad);
     replay_format_hint(&r->format, &r->options);
     return REPLAY_FAILED;
 }
@@ -217,34 +217,31 @@ static void note_back(const replay *r)
     duration_text(r->back_ns_max, span);
     if (far)
         snprintf(ahead, sizeof ahead, "; is the time of line %" PRIu64 " right?", r->back_number);
-    replay_complain(0,
-                    "%s%" PRIu64 " line%s went back in time, by up to %s; %s was decided at the "
-                    "latest time seen%s",
-                    far ? "WARNING: " : "", r->went_back, one ? "" : "s", span, one ? "it" : "each",
-                    ahead);
+    replay_note("%s%" PRIu64 " line%s went back in time, by up to %s; %s was decided at the "
+                "latest time seen%s",
+                far ? "WARNING: " : "", r->went_back, one ? "" : "s", span, one ? "it" : "each",
+                ahead);
 }
 
 /* Prints what a reader must know to trust the tables. */
 static void print_notes(const replay *r)
 {
     if (r->bad > 0)
-        replay_complain(0, "%" PRIu64 " line%s could not be read and %s left out", r->bad,
-                        r->bad == 1 ? "" : "s", r->bad == 1 ? "was" : "were");
+        replay_note("%" PRIu64 " line%s could not be read and %s left out", r->bad,
+                    r->bad == 1 ? "" : "s", r->bad == 1 ? "was" : "were");
     replay_format_note(&r->format);
     if (r->over_cost > 0)
-        replay_complain(0,
-                        "%" PRIu64 " request%s cost more than %d and %s denied; the daemon rejects "
-                        "such requests with an error",
-                        r->over_cost, r->over_cost == 1 ? "" : "s", WEIR_COST_MAX,
-                        r->over_cost == 1 ? "was" : "were");
+        replay_note("%" PRIu64 " request%s cost more than %d and %s denied; the daemon rejects "
+                    "such requests with an error",
+                    r->over_cost, r->over_cost == 1 ? "" : "s", WEIR_COST_MAX,
+                    r->over_cost == 1 ? "was" : "were");
     if (r->went_back > 0)
         note_back(r);
     uint64_t evicted = replay_policies_evicted(&r->policies);
     if (evicted > 0)
-        replay_complain(0,
-                        "WARNING: the tables show too few denials: the store of %d MiB was full, "
-                        "and %" PRIu64 " keys were evicted before they had their full quota again",
-                        REPLAY_STORE_MIB, evicted);
+        replay_note("WARNING: the tables show too few denials: the store of %d MiB was full, "
+                    "and %" PRIu64 " keys were evicted before they had their full quota again",
+                    REPLAY_STORE_MIB, evicted);
 }
 
 static int run(replay *r)

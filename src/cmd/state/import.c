@@ -18,21 +18,24 @@
 
 #include <jansson.h>
 
-typedef struct import {
+typedef struct importer {
     const char *from; /* for messages */
     FILE *in;
     size_t line;
     char *text; /* of that line, allocated by getline() */
     size_t text_size;
     state_file file;
-    uint64_t keys, policies, refused, policies_refused; /* imported; did not fit */
+    uint64_t keys, refused; /* keys that were imported, and that did not fit */
+    /* The same of policies: objects with the texts as member names. If one is NULL for lack of
+     * memory, the first policy fails. */
+    json_t *texts, *texts_refused;
     uint64_t *words;
     size_t words_max;
-} import;
+} importer;
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static bool wrong(const import *m, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool wrong(const importer *m, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -46,7 +49,7 @@ __attribute__((format(printf, 2, 3))) static bool wrong(const import *m, const c
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /* Reads a line. Returns false at the end, and with *ret_good false after printing an error. */
-static bool next_line(import *m, json_t **ret_root, bool *ret_good)
+static bool next_line(importer *m, json_t **ret_root, bool *ret_good)
 {
     ssize_t len = getline(&m->text, &m->text_size, m->in);
     *ret_good = true;
@@ -88,12 +91,14 @@ static bool read_secret(const char *text, uint8_t ret[16])
     uint64_t words[2];
     if (!read_hex(text, 2, words))
         return false;
-    for (size_t i = 0; i < 16; i++)
-        ret[i] = (uint8_t)(words[i / 8] >> (56 - 8 * (i % 8)));
+    for (size_t i = 0; i < 8; i++) {
+        ret[i] = (uint8_t)(words[0] >> (56 - 8 * i));
+        ret[8 + i] = (uint8_t)(words[1] >> (56 - 8 * i));
+    }
     return true;
 }
 
-static bool read_head_line(const import *m, json_t *root, head_line *ret)
+static bool read_head_line(const importer *m, json_t *root, head_line *ret)
 {
     const char *fingerprint, *secret = NULL;
     json_error_t error;
@@ -121,7 +126,7 @@ static bool read_head_line(const import *m, json_t *root, head_line *ret)
     return true;
 }
 
-static bool same_secret(const import *m, const head_line *line, const weir_file_header *head,
+static bool same_secret(const importer *m, const head_line *line, const weir_file_header *head,
                         const char *path)
 {
     char fingerprint[STATE_FINGERPRINT_MAX];
@@ -135,7 +140,7 @@ static bool same_secret(const import *m, const head_line *line, const weir_file_
 }
 
 /* Opens the file, or creates it with the secret and the sizes of the head line. */
-static bool open_file(import *m, const head_line *line, const char *path, const weir_zones *zones)
+static bool open_file(importer *m, const head_line *line, const char *path, const weir_zones *zones)
 {
     weir_file_header head = {0};
     bool absent;
@@ -171,7 +176,9 @@ static bool open_file(import *m, const head_line *line, const char *path, const 
 
 /* ---- policies and keys ----------------------------------------------------------------------- */
 
-static bool import_policy(import *m, json_t *root)
+/* Counts policies by their texts, as the summary lists them: a text has several ids if several
+ * policy names have it. */
+static bool import_policy(importer *m, json_t *root)
 {
     const char *text, *hex;
     uint64_t id;
@@ -182,14 +189,14 @@ static bool import_policy(import *m, json_t *root)
         return wrong(m, "id: expected 16 hexadecimal digits, not all of them 0");
     if (strlen(text) >= WEIR_POLICY_TEXT_MAX)
         return wrong(m, "policy: expected fewer than %d bytes", WEIR_POLICY_TEXT_MAX);
-    if (weir_store_note_text(m->file.store, id, text, strlen(text)))
-        m->policies++;
-    else
-        m->policies_refused++;
+    bool fits = weir_store_note_text(m->file.store, id, text, strlen(text));
+    json_t *texts = fits ? m->texts : m->texts_refused;
+    if (json_object_set_new_nocheck(texts, text, json_true()) != 0)
+        return wrong(m, "out of memory");
     return true;
 }
 
-static bool reserve_words(import *m, size_t n)
+static bool reserve_words(importer *m, size_t n)
 {
     if (n <= m->words_max)
         return true;
@@ -201,7 +208,7 @@ static bool reserve_words(import *m, size_t n)
     return true;
 }
 
-static bool import_key(import *m, json_t *root)
+static bool import_key(importer *m, json_t *root)
 {
     const char *hash, *words;
     size_t words_len;
@@ -235,7 +242,7 @@ static bool import_key(import *m, json_t *root)
     return true;
 }
 
-static bool import_all(import *m, const char *path, const weir_zones *zones)
+static bool import_all(importer *m, const char *path, const weir_zones *zones)
 {
     json_t *root = NULL;
     bool good;
@@ -257,35 +264,51 @@ static bool import_all(import *m, const char *path, const weir_zones *zones)
     return good;
 }
 
-int state_import(const char *path, const char *from, const weir_zones *zones)
+/* Prints how much was imported, and what did not fit. */
+static void print_counts(const importer *m, const char *path)
 {
-    bool is_stdin = strcmp(from, "-") == 0;
-import m = {.from = is_stdin ? "<stdin>" :from };
-    int fd = -1;
-    const char *why = is_stdin ? NULL : input_open(from, &fd);
-    m.in = is_stdin ? stdin : why ? NULL : fdopen(fd, "r");
-    if (!m.in) {
-        fprintf(stderr, "weir state: cannot read %s: %s\n", from, why ? why : "out of memory");
-        return 1;
-    }
-    bool good = import_all(&m, path, zones);
-    if (m.file.store) {
-        weir_store_close(m.file.store);
-        printf("%s: %" PRIu64 " keys and %" PRIu64 " policies imported\n", path, m.keys,
-               m.policies);
-    }
-    if (m.refused > 0)
+    size_t refused = json_object_size(m->texts_refused);
+    if (m->file.store)
+        printf("%s: %" PRIu64 " keys and %zu policies imported\n", path, m->keys,
+               json_object_size(m->texts));
+    if (m->refused > 0)
         fprintf(stderr,
                 "weir state: %s: the file is full: %" PRIu64
                 " keys were not imported and have their full quota\n",
-                path, m.refused);
-    if (m.policies_refused > 0)
-        fprintf(stderr,
-                "weir state: %s: the file is full: %" PRIu64 " policies were not imported\n", path,
-                m.policies_refused);
-    if (!is_stdin)
+                path, m->refused);
+    if (refused > 0)
+        fprintf(stderr, "weir state: %s: the file is full: %zu policies were not imported\n", path,
+                refused);
+}
+
+static void close_import(importer *m)
+{
+    weir_store_close(m->file.store);
+    json_decref(m->texts);
+    json_decref(m->texts_refused);
+    free(m->text);
+    free(m->words);
+}
+
+int state_import(const char *path, const char *from, const weir_zones *zones)
+{
+    bool is_stdin = strcmp(from, "-") == 0;
+    importer m = {.from = is_stdin ? "<stdin>" : from,
+                  .texts = json_object(),
+                  .texts_refused = json_object()};
+    int fd = -1;
+    const char *why = is_stdin ? NULL : input_open(from, &fd);
+    m.in = is_stdin ? stdin : why ? NULL : fdopen(fd, "r");
+    bool good = false;
+    if (m.in) {
+        good = import_all(&m, path, zones);
+        print_counts(&m, path);
+    } else {
+        fprintf(stderr, "weir state: cannot read %s: %s\n", from, why ? why : "out of memory");
+    }
+    if (m.in && !is_stdin)
         fclose(m.in);
-    free(m.text);
-    free(m.words);
-    return good && m.refused == 0 && m.policies_refused == 0 ? 0 : 1;
+    good = good && m.refused == 0 && json_object_size(m.texts_refused) == 0;
+    close_import(&m);
+    return good ? 0 : 1;
 }

@@ -98,9 +98,11 @@ weir_status state_open(const char *path, const weir_file_header *head, weir_stor
     how.trust_others = true; /* the user named the file, often as root: accept any owner */
     const log_target log = {.fd = 2};
     weir_status st = weir_store_open(&ret->store, &how);
-    if (st == WEIR_OK)
-        sigbus_watch(&log, path, ret->store);
-    return st;
+    if (st != WEIR_OK)
+        return st;
+    sigbus_watch(&log, path, ret->store);
+    weir_store_repair_locks(ret->store);
+    return WEIR_OK;
 }
 
 /* ---- the clock ------------------------------------------------------------------------------- */

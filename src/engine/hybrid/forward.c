@@ -6,6 +6,7 @@
 
 #include "engine/hybrid/hybrid.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 forward *forward_new(hybrid *h, weir_engine_batch *b)
@@ -37,6 +38,7 @@ static origin origin_of(const weir_engine_request *q, weir_lease_slot *s, uint32
 
 void forward_add(forward *f, uint32_t index, weir_lease_slot *s)
 {
+    WEIR_ASSERT(f->submitting && f->to_send < f->batch->len);
     f->origin[f->to_send++] = origin_of(&f->batch->request[index], s, index);
     f->left++;
 }
@@ -44,6 +46,7 @@ void forward_add(forward *f, uint32_t index, weir_lease_slot *s)
 void forward_wait(forward *f, uint32_t index, weir_lease_slot *s)
 {
     wait *w = &f->wait[index];
+    WEIR_ASSERT(!w->slot && (s->probes > 0 || s->lease.syncing));
     w->forward = f;
     w->index = index;
     w->slot = s;
@@ -58,18 +61,17 @@ static void end_wait(wait *w)
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
-    w->slot = NULL;
 }
 
 /* One of its requests has been answered. */
 static void answered(forward *f)
 {
+    WEIR_ASSERT(f->left > 0);
     if (--f->left > 0 || f->submitting)
         return;
     forward **at = &f->engine->done;
     while (*at)
         at = &(*at)->next;
-    f->next = NULL;
     *at = f;
 }
 
@@ -98,6 +100,7 @@ static void update_lease(hybrid *h, const origin *f, const weir_engine_request *
     weir_lease_slot *s = slot_of(f);
     if (!s)
         return;
+    WEIR_ASSERT(s->probes >= f->probe);
     s->probes -= f->probe;
     if (q->status != WEIR_OK || q->by_error)
         s->forward_until_ns = now_ns + h->interval_ns;
@@ -118,8 +121,7 @@ static void return_answers(sub_batch *a, int64_t now_ns)
     forward *f = a->forward;
     hybrid *h = f->engine;
     unlink_sub(a);
-    if (a->batch.all)
-        f->batch->blocking = a->batch.blocking;
+    f->batch->blocking = a->batch.blocking;
     for (size_t i = 0; i < a->batch.len; i++) {
         if (a->request)
             copy_answer(&f->batch->request[a->origin[i].index], &a->request[i]);
@@ -128,7 +130,7 @@ static void return_answers(sub_batch *a, int64_t now_ns)
     h->inside++; /* done() must not be called yet: it frees the forward */
     for (size_t i = 0; i < a->batch.len; i++) {
         weir_lease_slot *s = slot_of(&a->origin[i]);
-        if (s && s->waits)
+        if (s)
             forward_release(h, s, now_ns);
     }
     h->inside--;
@@ -145,7 +147,8 @@ static void on_done(weir_engine_batch *b, int64_t now_ns)
     hybrid_deliver(h, now_ns);
 }
 
-static void fail(forward *f, const origin *from, size_t n)
+/* Fails requests for lack of memory. Decides the requests again that wait for a failed probe. */
+static void fail(forward *f, const origin *from, size_t n, int64_t now_ns)
 {
     for (size_t i = 0; i < n; i++) {
         weir_engine_request *q = &f->batch->request[from[i].index];
@@ -156,6 +159,8 @@ static void fail(forward *f, const origin *from, size_t n)
         q->by_error = false;
         q->reason = NULL;
         answered(f);
+        if (s && s->probes == 0 && !s->lease.syncing)
+            forward_release(f->engine, s, now_ns);
     }
 }
 
@@ -175,15 +180,16 @@ static void send_upstream(forward *f, const origin *from, size_t n, int64_t now_
 {
     hybrid *h = f->engine;
     bool whole = n == f->batch->len;
-    size_t rest = n * sizeof *from + (whole ? 0 : n * sizeof(weir_engine_request));
-    sub_batch *a = port_zalloc(1, sizeof *a + rest);
+    size_t copied = whole ? 0 : n * sizeof(weir_engine_request);
+    sub_batch *a = port_zalloc(1, sizeof *a + n * sizeof *from + copied);
     if (!a) {
-        fail(f, from, n);
+        fail(f, from, n, now_ns);
         return;
     }
-    weir_engine_request *copies = whole ? NULL : (weir_engine_request *)(void *)(a + 1);
+    origin *origins = (origin *)(void *)(a + 1);
+    weir_engine_request *copies = whole ? NULL : (weir_engine_request *)(void *)(origins + n);
     *a = (sub_batch){.next = f->subs, .forward = f, .sent_ns = now_ns, .request = copies};
-    a->origin = (origin *)(void *)((char *)(a + 1) + (whole ? 0 : n * sizeof(weir_engine_request)));
+    a->origin = origins;
     for (size_t i = 0; i < n; i++) {
         a->origin[i] = from[i];
         if (copies)
@@ -202,10 +208,8 @@ static void send_upstream(forward *f, const origin *from, size_t n, int64_t now_
 
 void forward_send(forward *f, int64_t now_ns)
 {
-    size_t n = f->to_send;
-    f->to_send = 0;
-    if (n > 0)
-        send_upstream(f, f->origin, n, now_ns);
+    if (f->to_send > 0)
+        send_upstream(f, f->origin, f->to_send, now_ns);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -213,6 +217,7 @@ void forward_send(forward *f, int64_t now_ns)
 static void release(hybrid *h, weir_lease_slot *s, wait *w, int64_t now_ns)
 {
     forward *f = w->forward;
+    WEIR_ASSERT(w->slot == s);
     weir_engine_request *q = &f->batch->request[w->index];
     outcome o = hybrid_decide(h, s, q, now_ns);
     w->slot = NULL; /* a request waits at most once */
@@ -264,7 +269,6 @@ void forward_abandon(forward *f, int64_t now_ns)
         if (*at == f) {
             *at = f->next;
             port_free(f);
-            hybrid_deliver(h, now_ns);
             return;
         }
     for (size_t i = 0; i < f->batch->len; i++)

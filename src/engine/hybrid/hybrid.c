@@ -5,6 +5,7 @@
 
 #include "engine/hybrid/hybrid.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 static const int64_t ns_per_ms = 1000000;
@@ -44,7 +45,7 @@ outcome hybrid_decide(hybrid *h, weir_lease_slot *s, weir_engine_request *q, int
         return OUTCOME_ANSWERED;
     }
     s->seen_ns = now_ns;
-    weir_lease_roll_window(lease, &s->policy->plan, now_ns);
+    weir_lease_roll_window(lease, now_ns);
     if (q->cost > s->policy->plan.cost_max || now_ns < s->forward_until_ns)
         return OUTCOME_FORWARD;
     bool leased = s->policy->plan.kind == WEIR_LEASE_PREPAID && q->cost <= s->policy->plan.cap;
@@ -141,6 +142,7 @@ static forward *decide_each(hybrid *h, weir_engine_batch *b, int64_t now_ns)
 static bool submit(weir_engine *e, weir_engine_batch *b, int64_t now_ns)
 {
     hybrid *h = (hybrid *)e;
+    WEIR_ASSERT(b->len > 0);
     h->inside++;
     h->requests += b->len;
     b->inside = NULL;
@@ -165,8 +167,7 @@ static bool submit(weir_engine *e, weir_engine_batch *b, int64_t now_ns)
 static void abandon(weir_engine *e, weir_engine_batch *b)
 {
     hybrid *h = (hybrid *)e;
-    if (!b->inside)
-        return;
+    WEIR_ASSERT(b->inside);
     h->inside++;
     forward_abandon(b->inside, h->dialer->calls->now(h->dialer));
     b->inside = NULL;
@@ -182,6 +183,7 @@ void hybrid_deliver(hybrid *h, int64_t now_ns)
     while (h->done) {
         forward *f = h->done;
         weir_engine_batch *b = f->batch;
+        WEIR_ASSERT(f->left == 0);
         h->done = f->next;
         b->inside = NULL;
         port_free(f);
@@ -214,12 +216,11 @@ static void close_engine(weir_engine *e)
 {
     hybrid *h = (hybrid *)e;
     int64_t now_ns = h->dialer->calls->now(h->dialer);
-    if (h->timer) {
-        sync_all(h, now_ns);
-        sync_stats(h, now_ns);
-        port_sub_relaxed(&h->stats->keys, h->keys);
-        port_sub_relaxed(&h->stats->overshoot_last, (uint64_t)h->over_reported);
-    }
+    WEIR_ASSERT(h->inside == 0);
+    sync_all(h, now_ns);
+    sync_stats(h, now_ns);
+    port_sub_relaxed(&h->stats->keys, h->keys);
+    port_sub_relaxed(&h->stats->overshoot_last, (uint64_t)h->over_reported);
     h->dialer->calls->free_timer(h->timer);
     weir_lease_table_close(&h->table);
     port_free(h);

@@ -1,241 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The hybrid engine with a virtual clock, on top of a simulated upstream engine. */
+/* The hybrid engine: leases, syncs, denials, and what is forwarded. */
 
-#include "engine/engine.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static const int64_t ms = 1000000, start_ns = 1767225600000000000;
-
-/* ---- the simulated upstream engine ----------------------------------------------------------- */
-
-enum { PENDING = 64 };
-
-struct port_timer {
-    void (*fn)(void *ctx, int64_t now_ns);
-    void *ctx;
-    int64_t at_ns;
-};
-
-static struct {
-    int64_t now_ns;
-    port_timer alarm;
-    weir_engine_batch *pending[PENDING];
-    size_t len;
-    bool at_once; /* the upstream engine fails each request at once */
-    size_t done;  /* batches that were answered after submit() */
-} world;
-
-static port_timer *alarm_new(port_dialer *d, void (*fn)(void *, int64_t), void *ctx)
-{
-    (void)d;
-    world.alarm = (port_timer){fn, ctx, INT64_MAX};
-    return &world.alarm;
-}
-
-static void alarm_set(port_timer *a, int64_t at_ns)
-{
-    a->at_ns = at_ns;
-}
-
-static void alarm_drop(port_timer *a)
-{
-    if (a)
-        a->at_ns = INT64_MAX;
-}
-
-static int64_t dialer_now(port_dialer *d)
-{
-    (void)d;
-    return world.now_ns;
-}
-
-static const port_dialer_calls dialer_calls = {
-    .new_timer = alarm_new, .set_timer = alarm_set, .free_timer = alarm_drop, .now = dialer_now};
-static port_dialer dialer = {&dialer_calls};
-
-static bool sub_batch(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
-{
-    (void)e;
-    (void)now_ns;
-    if (world.at_once) {
-        for (size_t i = 0; i < r->len; i++)
-            r->request[i].status = WEIR_E_IO;
-        return true;
-    }
-    assert_true(world.len < PENDING);
-    world.pending[world.len++] = r;
-    return false;
-}
-
-static void take_out(size_t i)
-{
-    world.len--;
-    memmove(&world.pending[i], &world.pending[i + 1],
-            (world.len - i) * sizeof(weir_engine_batch *));
-}
-
-static void below_abandon(weir_engine *e, weir_engine_batch *r)
-{
-    (void)e;
-    for (size_t i = 0; i < world.len; i++)
-        if (world.pending[i] == r) {
-            take_out(i);
-            return;
-        }
-    fail_msg("abandoned a batch that is not in flight");
-}
-
-static const weir_engine_calls below_calls = {sub_batch, below_abandon, NULL};
-static weir_engine below = {&below_calls};
-
-static void pass_time(int64_t ns)
-{
-    int64_t until_ns = world.now_ns + ns;
-    while (world.alarm.at_ns <= until_ns) {
-        if (world.alarm.at_ns > world.now_ns)
-            world.now_ns = world.alarm.at_ns;
-        world.alarm.at_ns = INT64_MAX;
-        world.alarm.fn(world.alarm.ctx, world.now_ns);
-    }
-    world.now_ns = until_ns;
-}
-
-/* ---- requests -------------------------------------------------------------------------------- */
-
-static weir_engine *engine;
-static weir_hybrid_stats stats;
-static weir_policy policy;
-static const char *text;
-
-static void open_with(const char *policy_text, weir_hybrid_options options)
-{
-    static weir_hybrid_options kept;
-    kept = options;
-    memset(&world, 0, sizeof world);
-    world.now_ns = start_ns;
-    memset(&stats, 0, sizeof stats);
-    text = policy_text;
-    assert_int_equal(weir_policy_parse(&policy, text, strlen(text), NULL, NULL), WEIR_OK);
-    weir_hybrid_setup setup = {&kept, &below, &dialer, &stats};
-    assert_int_equal(weir_hybrid_engine_open(&engine, &setup), WEIR_OK);
-}
-
-static void close_all(void)
-{
-    engine->calls->close(engine);
-    assert_int_equal(world.len, 0);
-}
-
-static void done(weir_engine_batch *r, int64_t now_ns)
-{
-    (void)r;
-    assert_int_equal(now_ns, world.now_ns);
-    world.done++;
-}
-
-static weir_engine_request request(weir_verb verb, const char *key, int64_t cost)
-{
-    return (weir_engine_request){.verb = verb,
-                                 .policy = &policy,
-                                 .text = {text, strlen(text)},
-                                 .name = {"api", 3},
-                                 .key = {key, strlen(key)},
-                                 .policy_id = 7,
-                                 .cost = cost,
-                                 .on_error = WEIR_ON_ERROR_CLOSED};
-}
-
-static bool ask(weir_engine_batch *r, weir_engine_request *q, size_t n)
-{
-    *r = (weir_engine_batch){.request = q, .len = n, .done = done};
-    return engine->calls->submit(engine, r, world.now_ns);
-}
-
-enum { ALL = -1 };
-
-/* Answers the oldest upstream batch. */
-static void answer(int64_t granted, weir_decision d)
-{
-    assert_true(world.len > 0);
-    weir_engine_batch *r = world.pending[0];
-    take_out(0);
-    for (size_t i = 0; i < r->len; i++) {
-        r->request[i].status = WEIR_OK;
-        r->request[i].decision = d;
-        r->request[i].granted = granted == ALL ? r->request[i].cost : granted;
-    }
-    r->done(r, world.now_ns);
-}
-
-static void answer_nothing(void)
-{
-    weir_engine_batch *r = world.pending[0];
-    take_out(0);
-    r->request[0].status = WEIR_E_IO;
-    r->done(r, world.now_ns);
-}
-
-/* A decision of a window of one second. */
-static int64_t reset_ns(void)
-{
-    return 1000 * ms - (world.now_ns - start_ns) % (1000 * ms);
-}
-
-static weir_decision left(int64_t remaining)
-{
-    return (weir_decision){
-        .limit = 1600, .remaining = remaining, .reset_after_ns = reset_ns(), .allowed = true};
-}
-
-static weir_decision denied(int64_t retry_ns)
-{
-    return (weir_decision){.limit = 1600, .retry_after_ns = retry_ns, .reset_after_ns = reset_ns()};
-}
-
-/* A take that must be answered without the upstream engine. */
-static weir_decision here(const char *key, int64_t cost)
-{
-    weir_engine_batch r;
-    weir_engine_request q = request(WEIR_VERB_TAKE, key, cost);
-    assert_true(ask(&r, &q, 1));
-    assert_int_equal(q.status, WEIR_OK);
-    assert_false(q.by_error);
-    return q.decision;
-}
-
-/* A take that must be forwarded, and gets d. So does the sync after it. */
-static void forwarded(const char *key, int64_t cost, weir_decision d)
-{
-    weir_engine_batch r;
-    weir_engine_request q = request(WEIR_VERB_TAKE, key, cost);
-    size_t before = world.done;
-    assert_false(ask(&r, &q, 1));
-    while (world.done == before || world.len > 0)
-        answer(ALL, d);
-    assert_int_equal(q.decision.remaining, d.remaining);
-    assert_int_equal(q.decision.allowed, d.allowed);
-}
-
-/* Makes a key busy: it has a lease, and `remaining` units remain at the server. */
-static void make_busy(const char *key, int64_t remaining)
-{
-    for (int i = 0; i < 3; i++)
-        forwarded(key, 1, left(remaining));
-}
-
-static const weir_engine_request *pending(void)
-{
-    assert_int_equal(world.len, 1);
-    return &world.pending[0]->request[0];
-}
+#include "engine/hybrid/hybrid_kit_test.h"
 
 /* ---- postpaid leases ------------------------------------------------------------------------- */
 
@@ -251,6 +18,13 @@ static void test_requests_for_a_quiet_key_are_forwarded(void **unused)
     assert_int_equal(port_load_relaxed(&stats.local), 0);
     assert_int_equal(port_load_relaxed(&stats.requests), 20);
     close_all();
+}
+
+static const char *slice_text(weir_slice s)
+{
+    static char text_of[64];
+    (void)snprintf(text_of, sizeof text_of, "%.*s", (int)s.len, s.at);
+    return text_of;
 }
 
 static void test_a_busy_key_syncs_every_interval(void **unused)
@@ -269,12 +43,18 @@ static void test_a_busy_key_syncs_every_interval(void **unused)
     assert_int_equal(pending()->verb, WEIR_VERB_GRANT);
     assert_int_equal(pending()->cost, 20);
     assert_int_equal(pending()->on_error, WEIR_ON_ERROR_REPORT);
+    assert_int_equal(pending()->policy->layers, 1);
+    assert_int_equal(pending()->policy->layer[0].limit, 1600);
+    assert_string_equal(slice_text(pending()->text), "fixed-window 1600/s");
+    assert_string_equal(slice_text(pending()->name), "api");
+    assert_string_equal(slice_text(pending()->key), "busy");
+    assert_int_equal(pending()->policy_id, 7);
     assert_true(here("busy", 1).allowed); /* while the sync is in flight */
     answer(20, left(700));
     assert_int_equal(here("busy", 1).remaining, 698);
     assert_int_equal(port_load_relaxed(&stats.keys), 1);
-    engine->calls->close(engine);
-    assert_int_equal(world.len, 0); /* closing does not wait for the reply */
+    close_all();
+    assert_int_equal(port_load_relaxed(&stats.local), 22);
     assert_int_equal(port_load_relaxed(&stats.syncs), 2);
 }
 
@@ -300,6 +80,40 @@ static void test_a_lease_is_limited(void **unused)
     close_all();
 }
 
+/* A sync is due at half of the lease, also if nothing was owed at the last one. */
+static void test_a_sync_at_half_of_the_lease(void **unused)
+{
+    (void)unused;
+    open_with("fixed-window 1600/s", (weir_hybrid_options){0});
+    make_busy("busy", 800); /* a lease of 50 */
+    pass_time(100 * ms);
+    (void)here("busy", 24);
+    assert_int_equal(world.len, 0);
+    (void)here("busy", 1);
+    assert_int_equal(pending()->cost, 25);
+    close_all();
+}
+
+/* Units that are owed are charged at close, also if a sync is in flight, but not after their window
+ * has ended. */
+static void test_closing_charges_what_is_owed(void **unused)
+{
+    (void)unused;
+    static const uint64_t syncs[] = {1, 2, 0};
+    for (int i = 0; i < 3; i++) {
+        open_with("fixed-window 1600/s", (weir_hybrid_options){0});
+        make_busy("busy", 800);
+        (void)here("busy", 10);
+        if (i == 1)
+            pass_time(100 * ms);
+        assert_int_equal(world.len, i == 1);
+        if (i == 2)
+            world.now_ns = start_ns + 1000 * ms; /* the timer is late */
+        close_all();
+        assert_int_equal(port_load_relaxed(&stats.syncs), syncs[i]);
+    }
+}
+
 static void test_uncharged_units_are_overshoot(void **unused)
 {
     (void)unused;
@@ -316,6 +130,9 @@ static void test_uncharged_units_are_overshoot(void **unused)
     assert_int_equal(pending()->cost, 15); /* still owed */
     answer(10, denied(30 * ms));
     assert_int_equal(port_load_relaxed(&stats.overshoot), 15); /* counted once */
+    for (int i = 0; i < 300; i++) /* the statistics are updated within the interval */
+        (void)here("busy", 1);
+    assert_int_equal(port_load_relaxed(&stats.overshoot_last), 15);
     forwarded("other", 1, left(1));
     pass_time(100 * ms);
     assert_int_equal(pending()->cost, 5);
@@ -324,23 +141,35 @@ static void test_uncharged_units_are_overshoot(void **unused)
     close_all();
 }
 
-static void test_a_sync_without_a_reply_is_repeated(void **unused)
+/* The largest overshoot of a key counts. */
+static void test_the_largest_overshoot(void **unused)
 {
     (void)unused;
-    open_with("fixed-window 1600/s", (weir_hybrid_options){0});
+    open_with("sliding-log 1600/s", (weir_hybrid_options){0});
+    make_busy("a", 800);
+    make_busy("b", 800);
+    (void)here("a", 20);
+    (void)here("b", 20);
+    pass_time(100 * ms);
+    answer(5, left(800));
+    answer(15, left(800));
+    assert_int_equal(port_load_relaxed(&stats.overshoot), 20);
+    pass_time(100 * ms);
+    assert_int_equal(port_load_relaxed(&stats.overshoot_last), 15);
+    close_all();
+}
+
+/* Also when the overshoot of an interval has just been reported: close_all() expects 0. */
+static void test_closing_takes_the_overshoot_back(void **unused)
+{
+    (void)unused;
+    open_with("sliding-log 1600/s", (weir_hybrid_options){0});
     make_busy("busy", 800);
-    (void)here("busy", 10);
+    (void)here("busy", 20);
     pass_time(100 * ms);
-    answer_nothing();
+    answer(5, left(800));
     pass_time(100 * ms);
-    assert_int_equal(pending()->cost, 10);
-    weir_engine_batch r;
-    weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1); /* the lease is no longer valid */
-    assert_false(ask(&r, &q, 1));
-    answer_nothing();
-    answer(0, left(3));
-    assert_int_equal(world.done, 4);
-    assert_int_equal(q.decision.remaining, 3);
+    assert_int_equal(port_load_relaxed(&stats.overshoot_last), 15);
     close_all();
 }
 
@@ -426,12 +255,24 @@ static void test_prepaid_units_are_used(void **unused)
     close_all();
 }
 
+static void test_a_single_unit_is_given_back(void **unused)
+{
+    (void)unused;
+    open_with("gcra 1000/s burst 1600", (weir_hybrid_options){0});
+    make_busy("busy", 1600); /* and prepays one unit */
+    pass_time(1100 * ms);
+    assert_int_equal(pending()->verb, WEIR_VERB_REFUND);
+    assert_int_equal(pending()->cost, 1);
+    assert_int_equal(port_load_relaxed(&stats.given_back), 1);
+    close_all();
+}
+
 static void test_closing_gives_units_back(void **unused)
 {
     (void)unused;
     open_with("token-bucket 1600 refill 100/s", (weir_hybrid_options){0});
     make_busy("busy", 1600);
-    engine->calls->close(engine);
+    close_all();
     assert_int_equal(port_load_relaxed(&stats.given_back), 1);
 }
 
@@ -451,7 +292,9 @@ static void test_a_denial_is_kept(void **unused)
     weir_engine_batch r;
     weir_engine_request q = request(WEIR_VERB_PEEK, "busy", 900);
     assert_true(ask(&r, &q, 1));
+    assert_answer(&q, WEIR_OK);
     assert_false(q.decision.allowed);
+    assert_int_equal(q.decision.retry_after_ns, 50 * ms);
     q = request(WEIR_VERB_RESET, "busy", 0);
     assert_false(ask(&r, &q, 1));
     answer(0, left(1600));
@@ -473,7 +316,7 @@ static void test_a_denial_is_kept_for_idle(void **unused)
     pass_time(1 * ms);
     forwarded("busy", 1, left(1600)); /* another engine has reset the key */
     assert_true(here("busy", 1).allowed);
-    engine->calls->close(engine);
+    close_all();
 }
 
 static void test_one_probe_for_many(void **unused)
@@ -501,6 +344,7 @@ static void test_one_probe_for_many(void **unused)
     assert_false(ask(&others, many, 8));
     assert_int_equal(world.len, 1);
     engine->calls->abandon(engine, &first);
+    assert_true(world.alarm.at_ns > world.now_ns);
     assert_int_equal(world.len, 8);
     while (world.len > 0)
         answer(0, denied(10 * ms));
@@ -510,8 +354,21 @@ static void test_one_probe_for_many(void **unused)
     assert_false(ask(&first, &q, 1));
     assert_false(ask(&others, many, 8));
     engine->calls->abandon(engine, &others);
+    assert_null(only_lease()->waits);
     answer(0, denied(10 * ms));
     assert_int_equal(world.done, before + 2);
+
+    pass_time(10 * ms); /* what is answered meanwhile is reported after abandon() */
+    weir_decision none = denied(10 * ms);
+    assert_false(ask(&first, &q, 1));
+    assert_false(ask(&others, many, 8));
+    world.immediate = &none;
+    engine->calls->abandon(engine, &first);
+    assert_null(first.inside);
+    assert_int_equal(world.done, before + 2);
+    assert_int_equal(world.alarm.at_ns, world.now_ns);
+    pass_time(0);
+    assert_int_equal(world.done, before + 3);
     close_all();
 }
 
@@ -522,7 +379,9 @@ static void always_below(const char *policy_text, const char *key)
     open_with(policy_text, (weir_hybrid_options){0});
     for (int i = 0; i < 10; i++)
         forwarded(key, 1, left(1000));
+    pass_time(100 * ms);
     assert_int_equal(port_load_relaxed(&stats.syncs), 0);
+    assert_int_equal(port_load_relaxed(&stats.keys), 0);
     close_all();
 }
 
@@ -538,6 +397,68 @@ static void test_policies_without_a_lease(void **unused)
     always_below("gcra 100/s burst 3", "busy");
     always_below("sliding-log 15/s", "busy");
     always_below("fixed-window 1600/s", key);
+    key[WEIR_LEASE_KEY_MAX + 1] = 0;
+    always_below("fixed-window 1600/s", key);
+    always_below("fixed-window 1600/s", "");
+    key[WEIR_LEASE_KEY_MAX] = 0; /* the longest key with a lease */
+    open_with("fixed-window 1600/s", (weir_hybrid_options){0});
+    make_busy(key, 800);
+    assert_true(here(key, 1).allowed);
+    close_all();
+}
+
+/* Asks for one request. Returns whether it was answered at once. */
+static bool ask_one(weir_verb verb, int64_t cost, weir_decision *ret)
+{
+    static weir_engine_batch r;
+    static weir_engine_request q;
+    q = request(verb, "busy", cost);
+    bool answered = ask(&r, &q, 1);
+    *ret = q.decision;
+    return answered;
+}
+
+static void test_verbs(void **unused)
+{
+    (void)unused;
+    weir_decision d;
+    open_with("fixed-window 1600/s", (weir_hybrid_options){0});
+    for (int i = 0; i < 5; i++) { /* a cost of 0 makes no key busy */
+        assert_false(ask_one(WEIR_VERB_TAKE, 0, &d));
+        answer(0, left(800));
+    }
+    make_busy("busy", 800); /* a lease of 50 */
+    assert_int_equal(here("busy", 10).remaining, 790);
+    static const weir_verb reads[] = {WEIR_VERB_PEEK, WEIR_VERB_TAKE};
+    for (int i = 0; i < 4; i++) { /* reading charges nothing */
+        assert_true(ask_one(reads[i % 2], i % 2 ? 0 : 40, &d));
+        assert_true(d.allowed);
+        assert_int_equal(d.remaining, 790);
+        assert_int_equal(d.reset_after_ns, reset_ns());
+    }
+    assert_false(ask_one(WEIR_VERB_PEEK, 60, &d)); /* neither allowed nor denied here */
+    answer(0, left(800));
+    static const weir_verb others[] = {WEIR_VERB_GRANT, WEIR_VERB_THROTTLE};
+    for (int i = 0; i < 2; i++) { /* decided by the server, though the lease has a unit */
+        assert_false(ask_one(others[i], 1, &d));
+        assert_int_equal(pending()->verb, others[i]);
+        answer(ALL, left(800));
+        assert_true(ask_one(WEIR_VERB_PEEK, 40, &d)); /* and the lease stays */
+    }
+    for (int i = 0; i < 2; i++) { /* a refund keeps the debt, and a reset does not */
+        weir_verb verb = i ? WEIR_VERB_RESET : WEIR_VERB_REFUND;
+        assert_false(ask_one(verb, 1, &d));
+        assert_int_equal(pending()->verb, verb);
+        answer(0, left(1600));
+        forwarded("busy", 1, left(800));
+        pass_time(100 * ms);
+        assert_int_equal(world.len, i == 0);
+        if (i == 0) {
+            assert_int_equal(pending()->cost, 10);
+            answer(0, left(800)); /* still owed */
+        }
+    }
+    close_all();
 }
 
 static void test_batches_are_forwarded(void **unused)
@@ -552,9 +473,21 @@ static void test_batches_are_forwarded(void **unused)
     assert_false(ask(&r, q, 3)); /* the first is denied by the lease */
     assert_true(q[0].decision.allowed);
     assert_int_equal(world.pending[0]->len, 2);
-    world.pending[0]->request[0].by_error = true;
-    answer(0, left(3));
+    weir_engine_request *sent = world.pending[0]->request;
+    assert_string_equal(slice_text(sent[0].key), "other");
+    assert_string_equal(slice_text(sent[1].key), "third");
+    sent[0].by_error = true;
+    sent[0].reason = "a reason";
+    sent[1].answer.limit = 16;
+    sent[1].throttle_status = WEIR_THROTTLE_ZERO_RATE;
+    answer(7, left(3));
+    assert_int_equal(q[1].status, WEIR_OK);
     assert_true(q[1].by_error);
+    assert_string_equal(q[1].reason, "a reason");
+    assert_answer(&q[2], WEIR_OK);
+    assert_int_equal(q[1].granted, 7);
+    assert_int_equal(q[2].answer.limit, 16);
+    assert_int_equal(q[2].throttle_status, WEIR_THROTTLE_ZERO_RATE);
     assert_int_equal(q[1].decision.remaining, 3);
     assert_int_equal(q[2].decision.remaining, 3);
 
@@ -568,22 +501,6 @@ static void test_batches_are_forwarded(void **unused)
     assert_false(ask(&r, &q[1], 2));
     engine->calls->abandon(engine, &r);
     assert_int_equal(world.len, 0);
-    engine->calls->close(engine);
-}
-
-static void test_upstream_may_answer_at_once(void **unused)
-{
-    (void)unused;
-    open_with("gcra 100/s burst 1600", (weir_hybrid_options){0});
-    world.at_once = true;
-    for (int i = 0; i < 10; i++) {
-        weir_engine_batch r;
-        weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
-        assert_true(ask(&r, &q, 1));
-        assert_int_equal(q.status, WEIR_E_IO);
-    }
-    pass_time(1000 * ms);
-    assert_int_equal(world.done, 0);
     close_all();
 }
 
@@ -606,24 +523,7 @@ static void test_a_full_table_forwards(void **unused)
     assert_int_equal(shares, 8);
     pass_time(100 * ms);
     assert_int_equal(port_load_relaxed(&stats.keys), 8);
-    engine->calls->close(engine);
-    assert_int_equal(port_load_relaxed(&stats.keys), 0);
-}
-
-static void test_options(void **unused)
-{
-    (void)unused;
-    const weir_hybrid_options bad[] = {{.interval_ns = 999999},
-                                       {.interval_ns = 60001 * ms},
-                                       {.interval_ns = -1},
-                                       {.count = -1},
-                                       {.idle_ns = -1}};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        weir_engine *e = NULL;
-        weir_hybrid_setup setup = {&bad[i], &below, &dialer, &stats};
-        assert_int_equal(weir_hybrid_engine_open(&e, &setup), WEIR_E_RANGE);
-        assert_null(e);
-    }
+    close_all();
 }
 
 int main(void)
@@ -632,20 +532,23 @@ int main(void)
         cmocka_unit_test(test_requests_for_a_quiet_key_are_forwarded),
         cmocka_unit_test(test_a_busy_key_syncs_every_interval),
         cmocka_unit_test(test_a_lease_is_limited),
+        cmocka_unit_test(test_a_sync_at_half_of_the_lease),
+        cmocka_unit_test(test_closing_charges_what_is_owed),
         cmocka_unit_test(test_uncharged_units_are_overshoot),
-        cmocka_unit_test(test_a_sync_without_a_reply_is_repeated),
+        cmocka_unit_test(test_the_largest_overshoot),
+        cmocka_unit_test(test_closing_takes_the_overshoot_back),
         cmocka_unit_test(test_debt_ends_with_the_window),
-        cmocka_unit_test(test_prepaid_units_are_used),
         cmocka_unit_test(test_a_sync_follows_the_request),
+        cmocka_unit_test(test_prepaid_units_are_used),
+        cmocka_unit_test(test_a_single_unit_is_given_back),
         cmocka_unit_test(test_closing_gives_units_back),
         cmocka_unit_test(test_a_denial_is_kept),
         cmocka_unit_test(test_a_denial_is_kept_for_idle),
         cmocka_unit_test(test_one_probe_for_many),
         cmocka_unit_test(test_policies_without_a_lease),
+        cmocka_unit_test(test_verbs),
         cmocka_unit_test(test_batches_are_forwarded),
-        cmocka_unit_test(test_upstream_may_answer_at_once),
         cmocka_unit_test(test_a_full_table_forwards),
-        cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "engine/hybrid/lease.h"
 
 #include "core/algorithm.h"
+#include "port/assert.h"
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -17,9 +18,10 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* a + b, at most INT64_MAX; both are 0 or more. */
+/* a + b, at most INT64_MAX. */
 static int64_t later(int64_t a, int64_t b)
 {
+    WEIR_ASSERT(a >= 0 && b >= 0);
     return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
@@ -39,6 +41,7 @@ static int64_t window_of(const weir_policy *p, int64_t interval_ns)
 /* The time in which `units` drain at num units per den ns, rounded up. */
 static int64_t drain_ns(uint64_t num, uint64_t den, int64_t units)
 {
+    WEIR_ASSERT(num > 0 && units >= 0);
     unsigned __int128 ns = ((unsigned __int128)units * den + num - 1) / num;
     return ns < (unsigned __int128)WEIR_SPAN_NS_MAX ? (int64_t)ns : WEIR_SPAN_NS_MAX;
 }
@@ -52,6 +55,7 @@ static int64_t fill_ns(const weir_layer *l, int64_t units)
 weir_lease_plan weir_lease_plan_of(const weir_policy *p, int64_t count, int64_t interval_ns,
                                    int64_t idle_ns)
 {
+    WEIR_ASSERT(p->layers > 0 && count > 0 && interval_ns > 0 && idle_ns > 0);
     const weir_layer *first = &p->layer[0];
     weir_lease_plan plan = {.kind = WEIR_LEASE_PREPAID,
                             .window_ns = window_of(p, interval_ns),
@@ -87,9 +91,10 @@ void weir_lease_decision(const weir_lease *s, const weir_lease_plan *p, int64_t 
                          int64_t cost, bool allowed, weir_decision *ret)
 {
     int64_t retry_ns = 0;
+    WEIR_ASSERT(allowed || weir_lease_denies(s, now_ns, cost));
     if (!allowed) {
         retry_ns = s->retry_at_ns - now_ns;
-        if (p->drains && cost > s->deny_cost)
+        if (p->drains)
             retry_ns = later(retry_ns, drain_ns(p->num, p->den, cost - s->deny_cost));
     }
     *ret = (weir_decision){.limit = s->limit,
@@ -100,21 +105,22 @@ void weir_lease_decision(const weir_lease *s, const weir_lease_plan *p, int64_t 
                            .allowed = allowed};
 }
 
+/* Nothing can be taken from the lease before the next reply: it is no longer valid. */
 static void end_window(weir_lease *s)
 {
     s->balance = 0;
     s->debt = 0;
-    s->floor = 0;
-    s->valid_to_ns = 0;
     s->end_ns_min = 0;
     s->end_ns_max = 0;
     s->epoch++;
 }
 
-void weir_lease_roll_window(weir_lease *s, const weir_lease_plan *p, int64_t now_ns)
+void weir_lease_roll_window(weir_lease *s, int64_t now_ns)
 {
-    if (p->window_ns > 0 && s->end_ns_max > 0 && now_ns >= s->end_ns_max)
+    if (s->end_ns_max > 0 && now_ns >= s->end_ns_max) {
+        WEIR_ASSERT(now_ns >= s->valid_to_ns);
         end_window(s);
+    }
 }
 
 /* Narrows down when the window ends. The server measured reset_after at a time between sent_ns and
@@ -122,6 +128,7 @@ void weir_lease_roll_window(weir_lease *s, const weir_lease_plan *p, int64_t now
 static int64_t narrow_window(weir_lease *s, const weir_lease_plan *p, int64_t reset_after_ns,
                              int64_t sent_ns, int64_t now_ns)
 {
+    WEIR_ASSERT(p->window_ns > 0 && s->end_ns_min <= s->end_ns_max);
     if (reset_after_ns == 0 || now_ns - sent_ns > p->window_ns / 4)
         return 0;
     int64_t min_ns = later(sent_ns, reset_after_ns) - 1000, max_ns = later(now_ns, reset_after_ns);
@@ -173,7 +180,6 @@ void weir_lease_update(weir_lease *s, const weir_lease_plan *p, const weir_decis
         s->deny_until_ns = least(s->retry_at_ns, later(now_ns, p->idle_ns));
     }
     if (p->kind == WEIR_LEASE_PREPAID) {
-        s->floor = 0;
         s->valid_to_ns = INT64_MAX;
     } else {
         int64_t until_ns = later(sent_ns, 2 * p->interval_ns);
@@ -182,11 +188,13 @@ void weir_lease_update(weir_lease *s, const weir_lease_plan *p, const weir_decis
         s->floor = -least(p->cap, s->remaining / WEIR_LEASE_POSTPAID_PARTS);
         s->valid_to_ns = until_ns;
     }
+    WEIR_ASSERT(s->floor <= 0 && s->floor >= -p->cap);
     set_low(s, p);
 }
 
 int64_t weir_lease_wanted(const weir_lease *s, const weir_lease_plan *p)
 {
+    WEIR_ASSERT(!s->syncing);
     if (p->kind == WEIR_LEASE_PREPAID)
         return most(prepaid_size(s, p) - s->balance, 0);
     return most(-s->balance, 0);
@@ -231,10 +239,6 @@ void weir_lease_invalidate(weir_lease *s, bool reset)
     s->valid_to_ns = 0;
     s->deny_until_ns = 0;
     s->exhausted = false;
-    if (reset) {
-        s->balance = 0;
-        s->debt = 0;
-        s->floor = 0;
-        s->epoch++;
-    }
+    if (reset)
+        end_window(s);
 }

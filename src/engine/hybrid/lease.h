@@ -49,7 +49,7 @@ weir_lease_plan weir_lease_plan_of(const weir_policy *p, int64_t count, int64_t 
 /* All zero: an empty lease, before the first reply. */
 typedef struct weir_lease {
     int64_t balance;
-    int64_t floor;       /* 0 or less */
+    int64_t floor;       /* 0 or less; 0 if it is prepaid */
     int64_t low;         /* at this balance, or below it, a sync is due */
     int64_t valid_to_ns; /* nothing may be taken from then on */
 
@@ -103,7 +103,7 @@ void weir_lease_decision(const weir_lease *s, const weir_lease_plan *p, int64_t 
 
 /* Ends the window if its time is over, and drops the units that are owed in it: no later request
  * depends on them. Call it before each request to the server. */
-void weir_lease_roll_window(weir_lease *s, const weir_lease_plan *p, int64_t now_ns);
+void weir_lease_roll_window(weir_lease *s, int64_t now_ns);
 
 /* Updates the lease with a server's reply.
  *  d        to a take, a peek or, with a cost of 1, a grant.
@@ -112,7 +112,7 @@ void weir_lease_update(weir_lease *s, const weir_lease_plan *p, const weir_decis
                        int64_t cost, int64_t sent_ns, int64_t now_ns);
 
 /* How many units a sync should charge now: those that are owed, or those that a prepaid lease
- * lacks. 0: no sync. None may be in flight. */
+ * lacks. 0: no sync. No sync is in flight. */
 int64_t weir_lease_wanted(const weir_lease *s, const weir_lease_plan *p);
 
 /* Records that a sync has charged `granted` of n units. Call it before weir_lease_update().

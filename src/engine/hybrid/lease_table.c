@@ -5,6 +5,7 @@
 
 #include "engine/hybrid/lease_table.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <string.h>
@@ -25,10 +26,7 @@ weir_status weir_lease_table_open(weir_lease_table *t, size_t memory_bytes, int6
     weir_hash_init(&t->hash, secret);
     t->slot = port_map(n * sizeof *t->slot);
     t->tag = port_map(n * sizeof *t->tag);
-    if (t->slot && t->tag)
-        return WEIR_OK;
-    weir_lease_table_close(t);
-    return WEIR_E_NOMEM;
+    return t->slot && t->tag ? WEIR_OK : WEIR_E_NOMEM;
 }
 
 void weir_lease_table_close(weir_lease_table *t)
@@ -40,8 +38,6 @@ void weir_lease_table_close(weir_lease_table *t)
         }
     port_unmap(t->slot, (t->mask + 1) * sizeof *t->slot);
     port_unmap(t->tag, (t->mask + 1) * sizeof *t->tag);
-    t->slot = NULL;
-    t->tag = NULL;
 }
 
 /* ---- policies -------------------------------------------------------------------------------- */
@@ -95,6 +91,7 @@ static weir_lease_policy *hold_policy(weir_lease_table *t, const weir_engine_req
 
 static void drop_policy(weir_lease_table *t, weir_lease_policy *p)
 {
+    WEIR_ASSERT(p->refs > 0 && t->policies > 0);
     if (--p->refs > 0)
         return;
     weir_lease_policy **at = &t->chain[p->id % WEIR_LEASE_CHAINS];
@@ -110,6 +107,7 @@ static void drop_policy(weir_lease_table *t, weir_lease_policy *p)
 uint64_t weir_lease_table_hash(const weir_lease_table *t, const weir_engine_request *q)
 {
     uint64_t h = weir_hash(&t->hash, q->policy_id, q->key.at, q->key.len);
+    h = h >> 6 | h << 58; /* the low 6 bits, the class of the policy, choose no row */
     return h ? h : 1;
 }
 
@@ -132,6 +130,7 @@ static bool is_lease_of(const weir_lease_slot *s, const weir_engine_request *q, 
 weir_lease_slot *weir_lease_table_find(weir_lease_table *t, const weir_engine_request *q,
                                        uint64_t hash)
 {
+    WEIR_ASSERT(hash != 0);
     uint32_t tag = tag_of(hash);
     size_t row = row_of(t, hash);
     for (size_t i = row; i < row + WAYS; i++)
@@ -180,6 +179,7 @@ static weir_lease_slot *promote(weir_lease_table *t, weir_lease_slot *s,
                                 const weir_engine_request *q, int64_t now_ns)
 {
     weir_lease_policy *p = NULL;
+    WEIR_ASSERT(!s->policy && !s->waits && s->probes == 0);
     if (weir_lease_plan_of(q->policy, t->count, t->interval_ns, t->idle_ns).kind != WEIR_LEASE_NONE)
         p = hold_policy(t, q);
     if (!p)
@@ -190,8 +190,6 @@ static weir_lease_slot *promote(weir_lease_table *t, weir_lease_slot *s,
     s->forward_until_ns = 0;
     s->uses++;
     memcpy(s->key, q->key.at, q->key.len);
-    s->before = NULL;
-    s->after = NULL;
     t->leases++;
     weir_lease_table_reschedule(t, s, now_ns);
     return s;
@@ -200,6 +198,7 @@ static weir_lease_slot *promote(weir_lease_table *t, weir_lease_slot *s,
 weir_lease_slot *weir_lease_table_count(weir_lease_table *t, const weir_engine_request *q,
                                         uint64_t hash, int64_t now_ns)
 {
+    WEIR_ASSERT(q->key.len > 0 && q->key.len <= WEIR_LEASE_KEY_MAX);
     weir_lease_slot *s = find_counted(t, hash);
     if (!s)
         s = claim(t, hash, now_ns);
@@ -230,6 +229,7 @@ static void unlink_slot(weir_lease_table *t, weir_lease_slot *s)
 
 void weir_lease_table_reschedule(weir_lease_table *t, weir_lease_slot *s, int64_t now_ns)
 {
+    WEIR_ASSERT(s->policy);
     unlink_slot(t, s);
     s->check_ns = now_ns + t->interval_ns;
     s->before = t->last;
@@ -242,6 +242,8 @@ void weir_lease_table_reschedule(weir_lease_table *t, weir_lease_slot *s, int64_
 
 void weir_lease_table_remove(weir_lease_table *t, weir_lease_slot *s)
 {
+    WEIR_ASSERT(s->policy && t->leases > 0);
+    WEIR_ASSERT(!s->waits && s->probes == 0 && !s->lease.syncing);
     unlink_slot(t, s);
     drop_policy(t, s->policy);
     s->policy = NULL;

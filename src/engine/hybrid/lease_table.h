@@ -59,6 +59,7 @@ typedef struct weir_lease_table {
 } weir_lease_table;
 
 /*  memory_bytes  for the table. The number of slots is a power of two.
+ *  t             to be closed in any case.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_IO without random. */
 WEIR_NODISCARD weir_status weir_lease_table_open(weir_lease_table *t, size_t memory_bytes,
                                                  int64_t interval_ns, int64_t idle_ns,

@@ -119,22 +119,29 @@ static void test_windows(void **unused)
     learn(&s, &p, left(160, 100 * ms), t0, t0 + 3 * ms);
     assert_true(weir_lease_take(&s, t0 + 100 * ms - 1001, 3));
     assert_false(weir_lease_take(&s, t0 + 100 * ms - 1000, 1));
-    weir_lease_roll_window(&s, &p, t0 + 103 * ms - 1);
+    weir_lease_roll_window(&s, t0 + 103 * ms - 1);
     assert_int_equal(s.balance, -3);
     learn(&s, &p, left(160, 98 * ms), t0 + ms, t0 + 3 * ms); /* the same window, more precisely */
     assert_int_equal(s.end_ns_min, t0 + 100 * ms - 1000);
     assert_int_equal(s.end_ns_max, t0 + 101 * ms);
+    learn(&s, &p, left(160, 99 * ms), t0 + 2 * ms, t0 + 2 * ms);
+    assert_int_equal(s.end_ns_min, t0 + 101 * ms - 1000);
+    assert_int_equal(s.end_ns_max, t0 + 101 * ms);
+    assert_int_equal(s.valid_to_ns, s.end_ns_min);
     uint32_t epoch = s.epoch;
-    weir_lease_roll_window(&s, &p, t0 + 101 * ms);
+    weir_lease_roll_window(&s, t0 + 101 * ms);
     assert_int_equal(s.balance, 0);
     assert_int_equal(weir_lease_granted(&s, &p, epoch, 3, 3),
                      0); /* a sync of the previous window */
     assert_int_equal(s.balance, 0);
 
     learn(&s, &p, left(160, 990 * ms), t0 + 101 * ms, t0 + 103 * ms);
+    assert_int_equal(s.end_ns_min, t0 + 1091 * ms - 1000);
+    assert_int_equal(s.end_ns_max, t0 + 1093 * ms);
     assert_true(weir_lease_take(&s, t0 + 103 * ms, 2));
     learn(&s, &p, left(160, 10 * ms), t0 + 80 * ms, t0 + 104 * ms); /* overtaken by another reply */
     assert_int_equal(s.balance, -2);
+    assert_int_equal(s.valid_to_ns, 0);
     assert_false(weir_lease_take(&s, t0 + 104 * ms, 1));
     learn(&s, &p, left(160, 995 * ms), t0 + 1101 * ms,
           t0 + 1102 * ms); /* a reply about the next window */
@@ -142,6 +149,31 @@ static void test_windows(void **unused)
     learn(&s, &p, left(160, 1), t0 + 1102 * ms,
           t0 + 1902 * ms); /* too slow: it may be about either window */
     assert_false(weir_lease_take(&s, t0 + 1902 * ms, 1));
+}
+
+static void test_edges_of_windows(void **unused)
+{
+    (void)unused;
+    weir_lease_plan p = plan_of("fixed-window 160/s", 1000);
+    weir_lease s = {0};
+    learn(&s, &p, left(160, 500 * ms), t0, t0 + 250 * ms); /* a quarter of the window is in time */
+    assert_int_equal(s.valid_to_ns, t0 + 200 * ms);
+    assert_int_equal(s.end_ns_max, t0 + 750 * ms);
+    learn(&s, &p, left(160, 500 * ms), t0, t0 + 250 * ms + 1);
+    assert_int_equal(s.valid_to_ns, 0);
+    /* A reply that says that the window ends at end_ns_min, the earliest possible time. */
+    s.end_ns_min = t0 + 100 * ms;
+    s.end_ns_max = t0 + 101 * ms;
+    learn(&s, &p, left(160, 90 * ms), t0 + 9 * ms, t0 + 10 * ms);
+    assert_int_equal(s.valid_to_ns, t0 + 100 * ms);
+    assert_int_equal(s.end_ns_max, t0 + 100 * ms);
+    /* The debt of a window is forgotten when the window ends. */
+    assert_true(weir_lease_take(&s, t0 + 10 * ms, 5));
+    assert_int_equal(weir_lease_granted(&s, &p, s.epoch, 5, 2), 3);
+    assert_int_equal(s.debt, 3);
+    weir_lease_roll_window(&s, t0 + 100 * ms);
+    assert_int_equal(s.debt, 0);
+    assert_int_equal(s.balance, 0);
 }
 
 static void test_prepaid(void **unused)
@@ -161,12 +193,18 @@ static void test_prepaid(void **unused)
     assert_int_equal(weir_lease_wanted(&s, &p), 35); /* 40 in all */
     assert_int_equal(weir_lease_end_interval(&s, &p, t0), 0);
     assert_int_equal(s.rate, 400);
+    assert_int_equal(s.low, 40 / 8);
+    assert_int_equal(weir_lease_end_interval(&s, &p, t0), 0);
+    assert_int_equal(s.rate, 200); /* it decays */
     s.syncing = true;
     assert_int_equal(weir_lease_end_interval(&s, &p, t0 + 1000 * ms), 0);
     s.syncing = false;
     assert_int_equal(weir_lease_end_interval(&s, &p, t0 + 1000 * ms), 5);
     assert_int_equal(s.balance, 0);
     assert_true(weir_lease_is_idle(&s, &p, t0 + 1000 * ms));
+    s.balance = 1;
+    assert_false(weir_lease_is_idle(&s, &p, t0 + 1000 * ms));
+    assert_int_equal(weir_lease_end_interval(&s, &p, t0 + 1000 * ms), 1);
     learn(&s, &p, denied(ms, 0), t0, t0);
     assert_false(weir_lease_is_low(&s)); /* exhausted: no sync in advance */
 }
@@ -189,12 +227,20 @@ static void test_decisions_of_denials(void **unused)
     weir_lease_decision(&s, &p, t0 + 100, 1, false, &d);
     assert_int_equal(d.retry_after_ns, 200);
     assert_int_equal(d.reset_after_ns, 200);
+    s.layer = 3;
+    s.remaining = 1;
+    s.balance = -2; /* more was admitted than remained */
     weir_lease_decision(&s, &p, t0 + 100, 2, false, &d);
+    assert_int_equal(d.layer, 3);
+    assert_int_equal(d.remaining, 0);
+    s.balance = 0;
     assert_int_equal(d.retry_after_ns, 200 + 428572); /* 3 ms / 7, rounded up */
     assert_false(d.allowed);
 
     weir_decision large = denied(300, 3);
+    p.hold_ns = 1000; /* only for an exhausted key */
     weir_lease_update(&s, &p, &large, 5, t0, t0);
+    assert_int_equal(s.retry_at_ns, t0 + 300);
     assert_false(s.exhausted);
     assert_false(weir_lease_denies(&s, t0, 4));
     assert_true(weir_lease_denies(&s, t0, 5));
@@ -204,6 +250,12 @@ static void test_decisions_of_denials(void **unused)
     assert_int_equal(s.remaining, 3); /* a cost above the limit changes nothing */
     weir_lease_invalidate(&s, false);
     assert_false(weir_lease_denies(&s, t0, 5));
+    learn(&s, &p, denied(300, 0), t0, t0);
+    learn(&s, &p, left(1, 0), t0, t0);
+    assert_false(weir_lease_denies(&s, t0, 5));
+    learn(&s, &p, denied(300, 0), t0, t0);
+    weir_lease_invalidate(&s, false);
+    assert_false(s.exhausted);
 }
 
 static void test_invalidation(void **unused)
@@ -226,11 +278,9 @@ static void test_invalidation(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plans),
-        cmocka_unit_test(test_postpaid),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_prepaid),
-        cmocka_unit_test(test_decisions_of_denials),
+        cmocka_unit_test(test_plans),        cmocka_unit_test(test_postpaid),
+        cmocka_unit_test(test_windows),      cmocka_unit_test(test_edges_of_windows),
+        cmocka_unit_test(test_prepaid),      cmocka_unit_test(test_decisions_of_denials),
         cmocka_unit_test(test_invalidation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,14 +6,13 @@
 
 #include "engine/hybrid/hybrid.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
 static void count_overshoot(hybrid *h, int64_t units)
 {
-    if (units == 0)
-        return;
     (void)port_add_relaxed(&h->stats->overshoot, (uint64_t)units);
     if (units > h->over)
         h->over = units;
@@ -23,6 +22,7 @@ static void apply_reply(hybrid *h, const sync_request *j, int64_t now_ns)
 {
     weir_lease_slot *s = j->slot;
     const weir_engine_request *q = &j->request;
+    WEIR_ASSERT(s->policy && s->lease.syncing);
     s->lease.syncing = false;
     if (q->status != WEIR_OK || q->by_error) {
         s->lease.low = INT64_MIN; /* no sync before the next interval */
@@ -32,8 +32,7 @@ static void apply_reply(hybrid *h, const sync_request *j, int64_t now_ns)
         count_overshoot(h, weir_lease_granted(&s->lease, plan, j->epoch, q->cost, q->granted));
         weir_lease_update(&s->lease, plan, &q->decision, 1, j->sent_ns, now_ns);
     }
-    if (s->waits)
-        forward_release(h, s, now_ns);
+    forward_release(h, s, now_ns);
 }
 
 static void unlink_request(sync_request *j)
@@ -63,6 +62,7 @@ static void on_done(weir_engine_batch *r, int64_t now_ns)
 /* False: no memory. */
 static bool send(hybrid *h, weir_lease_slot *s, weir_verb verb, int64_t n, int64_t now_ns)
 {
+    WEIR_ASSERT(n > 0 && !s->lease.syncing);
     sync_request *j = port_zalloc(1, sizeof *j);
     if (!j)
         return false;
@@ -95,7 +95,7 @@ void sync(hybrid *h, weir_lease_slot *s, int64_t now_ns)
 {
     if (s->lease.syncing)
         return;
-    weir_lease_roll_window(&s->lease, &s->policy->plan, now_ns);
+    weir_lease_roll_window(&s->lease, now_ns);
     int64_t n = weir_lease_wanted(&s->lease, &s->policy->plan);
     if (n > 0 && !send(h, s, WEIR_VERB_GRANT, n, now_ns))
         s->lease.low = INT64_MIN; /* no sync before the next interval */
@@ -112,12 +112,11 @@ static void give_back(hybrid *h, weir_lease_slot *s, int64_t n, int64_t now_ns)
 static void end_interval(hybrid *h, weir_lease_slot *s, int64_t now_ns)
 {
     const weir_lease_plan *plan = &s->policy->plan;
-    weir_lease_roll_window(&s->lease, plan, now_ns);
     int64_t back = weir_lease_end_interval(&s->lease, plan, now_ns);
-    if (back > 0)
-        give_back(h, s, back, now_ns);
-    else if (plan->kind == WEIR_LEASE_POSTPAID)
+    if (plan->kind == WEIR_LEASE_POSTPAID)
         sync(h, s, now_ns);
+    else
+        give_back(h, s, back, now_ns);
     if (!s->waits && s->probes == 0 && now_ns - s->seen_ns >= h->idle_ns &&
         weir_lease_is_idle(&s->lease, plan, now_ns))
         weir_lease_table_remove(&h->table, s);
@@ -161,9 +160,7 @@ void sync_all(hybrid *h, int64_t now_ns)
     }
     for (weir_lease_slot *s = h->table.first; s; s = s->after) {
         if (s->policy->plan.kind == WEIR_LEASE_PREPAID) {
-            int64_t n = s->lease.balance;
-            s->lease.balance = 0;
-            give_back(h, s, n, now_ns);
+            give_back(h, s, s->lease.balance, now_ns);
         } else {
             sync(h, s, now_ns);
         }

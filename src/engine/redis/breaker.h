@@ -8,6 +8,8 @@
  *
  * Pure: the caller passes the time and a random number. */
 
+#include "port/assert.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,6 +50,7 @@ static inline void weir_breaker_open(weir_breaker *b, int64_t now_ns, uint64_t r
 {
     int64_t pause_ns = b->pause_ns ? b->pause_ns : WEIR_BREAKER_PAUSE_NS;
     int64_t half_ns = pause_ns / 2;
+    WEIR_ASSERT(b->state != WEIR_BREAKER_OPEN && pause_ns <= WEIR_BREAKER_PAUSE_NS_MAX);
     b->state = WEIR_BREAKER_OPEN;
     b->until_ns = now_ns + half_ns + (int64_t)(random % (uint64_t)(half_ns + 1));
     b->pause_ns =
@@ -64,6 +67,7 @@ static inline bool weir_breaker_record(weir_breaker *b, bool probe, bool replied
                                        uint64_t random)
 {
     weir_breaker_state was = b->state;
+    WEIR_ASSERT(was != WEIR_BREAKER_CLOSED || b->failures < WEIR_BREAKER_FAILURES);
     if (replied) {
         *b = (weir_breaker){WEIR_BREAKER_CLOSED, 0, 0, 0};
     } else if (was == WEIR_BREAKER_CLOSED) {

@@ -6,6 +6,7 @@
 #include "engine/redis/deny_cache.h"
 
 #include "core/algorithm.h"
+#include "port/assert.h"
 #include "port/port.h"
 #include "store/siphash.h"
 
@@ -65,6 +66,7 @@ void weir_deny_cache_close(weir_deny_cache *d)
 {
     if (!d)
         return;
+    WEIR_ASSERT(weir_deny_cache_sound(d));
     port_free(d->entries);
     port_free(d);
 }
@@ -75,6 +77,7 @@ void weir_deny_cache_close(weir_deny_cache *d)
  * bytes, or both hashes of them if it is long. */
 static uint8_t *put(const weir_deny_cache *d, uint8_t *to, weir_slice bytes)
 {
+    WEIR_ASSERT(bytes.at || bytes.len == 0);
     memcpy(to, &bytes.len, sizeof bytes.len);
     to += sizeof bytes.len;
     if (bytes.len > PLAIN_MAX) {
@@ -94,6 +97,7 @@ weir_deny_key weir_deny_key_of(const weir_deny_cache *d, const weir_engine_reque
     uint8_t buf[3 * (sizeof(size_t) + PLAIN_MAX)];
     uint8_t *end = put(d, put(d, put(d, buf, q->name), q->text), q->key);
     size_t len = (size_t)(end - buf);
+    WEIR_ASSERT(len <= sizeof buf);
     return (weir_deny_key){
         {weir_siphash(d->secret[0], buf, len), weir_siphash(d->secret[1], buf, len)}};
 }
@@ -125,6 +129,7 @@ static entry *find(const weir_deny_cache *d, weir_deny_key key)
 
 static void drop(weir_deny_cache *d, entry *e)
 {
+    WEIR_ASSERT(e->cost > 0 && d->keys > 0);
     e->cost = 0;
     d->keys--;
 }
@@ -138,11 +143,12 @@ static int64_t cost_of(const weir_engine_request *q)
 }
 
 /* Writes how much longer the wait is for a cost that is `more` units larger than a denied one.
+ *  ret_ns  0 before.
  * Returns false if the policy alone does not determine it. */
 static bool extra_wait(const weir_policy *p, int64_t more, int64_t *ret_ns)
 {
     const weir_layer *l = &p->layer[0];
-    *ret_ns = 0;
+    WEIR_ASSERT(more >= 0 && *ret_ns == 0);
     if (more == 0)
         return true;
     if (p->layers > 1)
@@ -151,6 +157,7 @@ static bool extra_wait(const weir_policy *p, int64_t more, int64_t *ret_ns)
         return true;
     if (!weir_layer_can(l, WEIR_CAN_DRAIN_EVENLY))
         return false;
+    WEIR_ASSERT(l->period_ns > 0 && l->rate > 0);
     unsigned __int128 ticks = (unsigned __int128)more * (uint64_t)l->period_ns;
     unsigned __int128 ns = (ticks + (uint64_t)l->rate - 1) / (uint64_t)l->rate;
     if (ns > (uint64_t)WEIR_NOW_NS_MAX)
@@ -175,6 +182,7 @@ static int64_t until(int64_t then_ns, int64_t now_ns)
 static void answer(const entry *e, int64_t more_ns, bool never, int64_t now_ns,
                    weir_engine_request *q)
 {
+    WEIR_ASSERT(e->cost > 0 && more_ns >= 0);
     q->status = WEIR_OK;
     q->granted = 0;
     q->by_error = false;
@@ -192,6 +200,7 @@ static void answer(const entry *e, int64_t more_ns, bool never, int64_t now_ns,
 bool weir_deny_cache_find(weir_deny_cache *d, weir_deny_key key, uint32_t epoch, int64_t now_ns,
                           weir_engine_request *q)
 {
+    WEIR_ASSERT(weir_deny_cache_may_hold(q));
     entry *e = find(d, key);
     if (!e)
         return false;
@@ -227,10 +236,11 @@ static entry *find_or_evict(weir_deny_cache *d, weir_deny_key key)
 void weir_deny_cache_add(weir_deny_cache *d, weir_deny_key key, uint32_t epoch, int64_t sent_ns,
                          int64_t now_ns, const weir_engine_request *q)
 {
+    WEIR_ASSERT(weir_deny_cache_may_hold(q));
     const weir_decision *a = &q->decision;
     int64_t cost = cost_of(q);
     if (q->status != WEIR_OK || a->allowed || a->never || cost < 1 || cost > WEIR_COST_MAX ||
-        a->retry_after_ns <= 0 || a->limit < 0 || a->limit > WEIR_LIMIT_MAX || a->remaining < 0 ||
+        a->retry_after_ns <= 0 || a->limit < 1 || a->limit > WEIR_LIMIT_MAX || a->remaining < 0 ||
         a->remaining > WEIR_LIMIT_MAX)
         return;
     entry *e = find_or_evict(d, key);
@@ -257,6 +267,7 @@ void weir_deny_cache_add(weir_deny_cache *d, weir_deny_key key, uint32_t epoch, 
 
 void weir_deny_cache_sweep(weir_deny_cache *d, int64_t now_ns)
 {
+    WEIR_ASSERT(d->next_swept < d->buckets);
     size_t buckets = d->buckets < SWEPT_AT_ONCE ? d->buckets : SWEPT_AT_ONCE;
     for (size_t n = 0; n < buckets && d->keys > 0; n++) {
         entry *bucket = &d->entries[d->next_swept * WAYS];
@@ -270,4 +281,12 @@ void weir_deny_cache_sweep(weir_deny_cache *d, int64_t now_ns)
 size_t weir_deny_cache_keys(const weir_deny_cache *d)
 {
     return d->keys;
+}
+
+bool weir_deny_cache_sound(const weir_deny_cache *d)
+{
+    size_t keys = 0;
+    for (size_t i = 0; i < d->buckets * WAYS; i++)
+        keys += find(d, d->entries[i].key) == &d->entries[i]; /* false for a free entry */
+    return keys == d->keys;
 }

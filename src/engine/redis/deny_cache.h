@@ -56,4 +56,8 @@ void weir_deny_cache_sweep(weir_deny_cache *d, int64_t now_ns);
 /* The number of denials in the cache. */
 size_t weir_deny_cache_keys(const weir_deny_cache *d);
 
+/* For tests and assertions: whether each entry is found by its key, and the number of denials is
+ * right. Reads the whole table. */
+bool weir_deny_cache_sound(const weir_deny_cache *d);
+
 #endif

@@ -83,6 +83,7 @@ static void one_denial(const weir_policy *p, const char *text, const uint64_t *w
     assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
     weir_deny_key id = weir_deny_key_of(d, &q);
     weir_deny_cache_add(d, id, 5, sent_ns, received_ns, &q);
+    assert_true(weir_deny_cache_sound(d));
     for (int i = 0; i < 20; i++) {
         weir_decision core;
         weir_engine_request again = q;
@@ -129,7 +130,7 @@ static void it_agrees_with_the_core(void **state)
     }
 }
 
-/* ---- which requests -------------------------------------------------------------------------- */
+/* ---- what a cached denial answers ------------------------------------------------------------ */
 
 static weir_engine_request denied(const weir_policy *p, const char *name, const char *text,
                                   const char *key, int64_t wait_ns)
@@ -138,6 +139,110 @@ static weir_engine_request denied(const weir_policy *p, const char *name, const 
     q.decision = (weir_decision){.limit = 5, .retry_after_ns = wait_ns, .reset_after_ns = wait_ns};
     return q;
 }
+
+/* Returns the wait in ns that the cache answers for a cost, after a cost of 2 was denied for one
+ * second under a limit of 50. -1: no answer; INT64_MAX: never allowed. */
+static int64_t wait_for(const char *text, int64_t cost)
+{
+    weir_policy p = parsed(text);
+    weir_deny_cache *d;
+    weir_engine_request q = denied(&p, "", text, "key", s_ns);
+    q.cost = 2;
+    q.decision.limit = 50;
+    assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
+    weir_deny_key id = weir_deny_key_of(d, &q);
+    weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q);
+    q = request(&p, "", text, "key", cost);
+    bool found = weir_deny_cache_find(d, id, 0, start_ns, &q);
+    weir_deny_cache_close(d);
+    assert_true(!found || q.decision.never == (q.decision.retry_after_ns == INT64_MAX));
+    return found ? q.decision.retry_after_ns : -1;
+}
+
+static void a_larger_cost_waits_longer(void **state)
+{
+    (void)state;
+    static const char *const even[] = {"gcra 7/s burst 50", "token-bucket 50 refill 7/s",
+                                       "leaky-bucket 7/s capacity 50"};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(wait_for(even[i], 1), -1);
+        assert_int_equal(wait_for(even[i], 2), s_ns);
+        assert_int_equal(wait_for(even[i], 3), s_ns + 142858 * us_ns); /* rounded up */
+        assert_int_equal(wait_for(even[i], 9), 2 * s_ns);
+        assert_int_equal(wait_for(even[i], 50), s_ns + 6857143 * us_ns);
+        assert_int_equal(wait_for(even[i], 51), INT64_MAX);
+    }
+    assert_int_equal(wait_for("gcra 1/us burst 50", 3), s_ns + us_ns); /* no part to round up */
+    assert_int_equal(wait_for("fixed-window 50/m", 50), s_ns);
+    assert_int_equal(wait_for("fixed-window 50/m", 51), INT64_MAX);
+    static const char *const others[] = {
+        "sliding-log 50/m", "sliding-counter 50/m", "token-bucket 50 refill 5 every 1s",
+        "leaky-queue 7/s depth 49", "gcra 7/s burst 50 & gcra 1/s"};
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(wait_for(others[i], 2), s_ns);
+        assert_int_equal(wait_for(others[i], 3), -1);
+        assert_int_equal(wait_for(others[i], 51), i == 4 ? -1 : INT64_MAX);
+    }
+}
+
+/* The limit comes from the server, so a wait may exceed every time that the policy can yield. */
+static void a_wait_beyond_the_clock_is_not_answered(void **state)
+{
+    (void)state;
+    weir_policy p = parsed("gcra 1/3650d burst 2");
+    weir_deny_cache *d;
+    weir_engine_request q = denied(&p, "", "", "key", s_ns);
+    q.decision.limit = q.decision.remaining = WEIR_LIMIT_MAX;
+    assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
+    weir_deny_key id = weir_deny_key_of(d, &q);
+    weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q);
+    q.cost = WEIR_COST_MAX;
+    assert_false(weir_deny_cache_find(d, id, 0, start_ns, &q));
+    q.cost = 1;
+    assert_true(weir_deny_cache_find(d, id, 0, start_ns, &q));
+    assert_int_equal(q.decision.limit, WEIR_LIMIT_MAX);
+    assert_int_equal(q.decision.remaining, WEIR_LIMIT_MAX);
+    weir_deny_cache_close(d);
+}
+
+/* A denial with a wait of d is held for d less 1/512 and 1 us, from the time when the request was
+ * sent. Times are rounded up. */
+static void a_denial_is_held_for_a_little_less(void **state)
+{
+    (void)state;
+    weir_policy p = parsed("gcra 1/s burst 5");
+    weir_deny_cache *d;
+    int64_t wait_ns = 512 * ms_ns, end_ns = start_ns + 511 * ms_ns - us_ns;
+    weir_engine_request q = denied(&p, "", "", "key", wait_ns);
+    q.decision.reset_after_ns = 5 * us_ns;
+    q.decision.layer = 3;
+    assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
+    weir_deny_key id = weir_deny_key_of(d, &q);
+    weir_deny_cache_add(d, id, 0, start_ns, start_ns + us_ns, &q);
+    q.reason = "another";
+    q.granted = 7;
+    q.by_error = true;
+    q.status = WEIR_E_IO;
+    assert_true(weir_deny_cache_find(d, id, 0, start_ns + us_ns, &q));
+    assert_int_equal(q.decision.retry_after_ns, wait_ns);
+    assert_int_equal(q.decision.reset_after_ns, 5 * us_ns);
+    assert_int_equal(q.decision.layer, 3);
+    assert_int_equal(q.status, WEIR_OK);
+    assert_int_equal(q.granted, 0);
+    assert_false(q.by_error);
+    assert_null(q.reason);
+    assert_true(weir_deny_cache_find(d, id, 0, start_ns + 2 * us_ns - 1, &q));
+    assert_int_equal(q.decision.retry_after_ns, wait_ns);
+    assert_true(weir_deny_cache_find(d, id, 0, start_ns + 6 * us_ns, &q));
+    assert_int_equal(q.decision.reset_after_ns, 0);
+    assert_true(weir_deny_cache_find(d, id, 0, end_ns - 1, &q));
+    assert_int_equal(q.decision.reset_after_ns, 0);
+    assert_false(weir_deny_cache_find(d, id, 0, end_ns, &q));
+    assert_int_equal(weir_deny_cache_keys(d), 1); /* removed by sweeping */
+    weir_deny_cache_close(d);
+}
+
+/* ---- which requests -------------------------------------------------------------------------- */
 
 static void no_key_is_denied_for_another(void **state)
 {
@@ -156,13 +261,45 @@ static void no_key_is_denied_for_another(void **state)
                                      {"ap", "itext", "key"},  {"api", "textk", "ey"},
                                      {"api", "tex", "tkey"},  {"api", "text", "kex"},
                                      {"api", "text", a_long}, {"api", "text", b_long}};
-    weir_deny_key seen[8];
+    weir_deny_key seen[8], with[2];
     for (size_t i = 0; i < 8; i++) {
         weir_engine_request o = request(&p, others[i][0], others[i][1], others[i][2], 1);
         seen[i] = weir_deny_key_of(d, &o);
         assert_false(weir_deny_cache_find(d, seen[i], 0, start_ns, &o));
         for (size_t k = 0; k < i; k++)
             assert_memory_not_equal(&seen[i], &seen[k], sizeof seen[i]);
+    }
+    weir_deny_cache_close(d);
+    /* Each word of a key depends on its own secret, or on both if a string was hashed first. */
+    const uint64_t secrets[][4] = {
+        {1, 2, 3, 4}, {9, 2, 3, 4}, {1, 9, 3, 4}, {1, 2, 9, 4}, {1, 2, 3, 9}};
+    for (int is_long = 0; is_long < 2; is_long++)
+        for (size_t i = 0; i < 5; i++) {
+            weir_engine_request o = request(&p, "", "text", is_long ? a_long : "key", 1);
+            assert_int_equal(weir_deny_cache_open(&d, 4096, secrets[i]), WEIR_OK);
+            with[i > 0] = weir_deny_key_of(d, &o);
+            weir_deny_cache_close(d);
+            for (size_t k = 0; i > 0 && k < 2; k++)
+                assert_int_equal(with[0].word[k] != with[1].word[k], is_long || (i > 2) == k);
+        }
+}
+
+/* A string of 256 bytes is the longest that is not hashed on its own. */
+static void long_strings_are_hashed_first(void **state)
+{
+    (void)state;
+    weir_policy p = parsed("gcra 1/s burst 5");
+    weir_deny_cache *d;
+    static char of[2][300];
+    assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
+    for (size_t len = 250; len < 262; len++) {
+        memset(of, 'x', sizeof of);
+        of[0][len] = of[1][len] = '\0';
+        of[1][len - 1] = 'y';
+        weir_engine_request a = request(&p, of[0], of[0], of[0], 1);
+        weir_engine_request b = request(&p, of[0], of[0], of[1], 1);
+        weir_deny_key of_a = weir_deny_key_of(d, &a), of_b = weir_deny_key_of(d, &b);
+        assert_memory_not_equal(&of_a, &of_b, sizeof of_a);
     }
     weir_deny_cache_close(d);
 }
@@ -190,14 +327,15 @@ static void only_denials_are_added(void **state)
     weir_policy p = parsed("gcra 1/s burst 5");
     weir_deny_cache *d;
     assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 11; i++) {
         weir_engine_request q = denied(&p, "", "", "key", s_ns);
         q.status = i == 0 ? WEIR_E_UNSUPPORTED : WEIR_OK;
         q.decision.allowed = i == 1;
         q.decision.never = i == 2;
-        q.decision.retry_after_ns = i == 3 ? 0 : s_ns;
-        q.cost = i == 4 ? 0 : 1;
-        q.decision.limit = i == 5 ? (int64_t)WEIR_LIMIT_MAX + 1 : 5; /* out of range */
+        q.decision.retry_after_ns = i == 3 ? 0 : i == 4 ? -1 : s_ns;
+        q.cost = i == 5 ? 0 : i == 6 ? (int64_t)WEIR_COST_MAX + 1 : 1;
+        q.decision.limit = i == 7 ? 0 : i == 8 ? (int64_t)WEIR_LIMIT_MAX + 1 : 5;
+        q.decision.remaining = i == 9 ? -1 : i == 10 ? (int64_t)WEIR_LIMIT_MAX + 1 : 0;
         weir_deny_cache_add(d, weir_deny_key_of(d, &q), 0, start_ns, start_ns, &q);
         assert_int_equal(weir_deny_cache_keys(d), 0);
     }
@@ -219,6 +357,128 @@ static void a_new_epoch_invalidates(void **state)
     assert_false(weir_deny_cache_find(d, id, 8, start_ns, &q));
     assert_int_equal(weir_deny_cache_keys(d), 0);
     assert_false(weir_deny_cache_find(d, id, 7, start_ns, &q));
+    weir_deny_cache_close(d);
+}
+
+/* The smallest cost answers most requests, and a denial of another epoch or an expired one none. */
+static void the_smallest_cost_is_kept(void **state)
+{
+    (void)state;
+    weir_policy p = parsed("sliding-log 5/m");
+    weir_deny_cache *d;
+    assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
+    weir_engine_request small = denied(&p, "", "", "key", s_ns), large = small;
+    large.cost = 3;
+    weir_deny_key id = weir_deny_key_of(d, &small);
+    struct {
+        const weir_engine_request *first, *then;
+        uint32_t epoch;
+        int64_t then_ns;
+        bool small_is_answered;
+    } each[] = {{&small, &large, 1, 0, true},
+                {&large, &small, 1, 0, true},
+                {&small, &large, 2, 0, false},
+                {&small, &large, 1, 997 * ms_ns, true},
+                {&small, &large, 1, s_ns, false}};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        int64_t now_ns = start_ns + each[i].then_ns;
+        weir_deny_cache_add(d, id, 1, start_ns, start_ns, each[i].first);
+        weir_deny_cache_add(d, id, each[i].epoch, now_ns, now_ns, each[i].then);
+        assert_int_equal(weir_deny_cache_keys(d), 1);
+        weir_engine_request q = small;
+        assert_int_equal(weir_deny_cache_find(d, id, each[i].epoch, now_ns, &q),
+                         each[i].small_is_answered);
+        assert_true(weir_deny_cache_sound(d));
+        assert_false(weir_deny_cache_find(d, id, 9, now_ns, &q)); /* removes it */
+    }
+    weir_deny_cache_close(d);
+}
+
+/* Adds a denial that expires soon after start_ns + wait_ns. */
+static void add(weir_deny_cache *d, weir_deny_key key, int64_t wait_ns)
+{
+    weir_policy p = parsed("gcra 1/s burst 5");
+    weir_engine_request q = denied(&p, "", "", "", wait_ns);
+    weir_deny_cache_add(d, key, 0, start_ns, start_ns, &q);
+    assert_true(weir_deny_cache_sound(d));
+}
+
+static bool has(weir_deny_cache *d, weir_deny_key key)
+{
+    weir_policy p = parsed("gcra 1/s burst 5");
+    weir_engine_request q = request(&p, "", "", "", 1);
+    return weir_deny_cache_find(d, key, 0, start_ns, &q);
+}
+
+/* A ninth key in a bucket of eight evicts the one that expires first, wherever that is. Keys of
+ * other buckets stay. */
+static void a_full_bucket_evicts_the_first_to_expire(void **state)
+{
+    (void)state;
+    for (uint64_t bucket = 0; bucket <= UINT64_MAX - (UINT64_MAX >> 3); bucket += UINT64_MAX >> 3)
+        for (uint64_t first = 0; first < 8; first++) {
+            weir_deny_cache *d;
+            assert_int_equal(weir_deny_cache_open(&d, 100, secret), WEIR_OK); /* raised to 4096 */
+            for (uint64_t i = 0; i < 8; i++)
+                add(d, (weir_deny_key){{bucket, i}}, i == first ? s_ns : (int64_t)(10 + i) * s_ns);
+            assert_int_equal(weir_deny_cache_keys(d), 8);
+            assert_false(has(d, (weir_deny_key){{bucket, 8}}));
+            add(d, (weir_deny_key){{~bucket, 8}}, s_ns);
+            add(d, (weir_deny_key){{bucket, 8}}, 5 * s_ns);
+            assert_int_equal(weir_deny_cache_keys(d), 9);
+            for (uint64_t i = 0; i <= 8; i++)
+                assert_int_equal(has(d, (weir_deny_key){{bucket, i}}), i != first);
+            assert_true(has(d, (weir_deny_key){{~bucket, 8}}));
+            weir_deny_cache_close(d);
+        }
+}
+
+/* The denial of a smaller cost is kept until it expires. */
+static void a_smaller_cost_is_kept(void **state)
+{
+    (void)state;
+    const int64_t until_ns = start_ns + 511 * ms_ns - us_ns;
+    weir_policy p = parsed("gcra 1/s burst 5");
+    for (int64_t late = 0; late < 2; late++) {
+        weir_deny_cache *d;
+        weir_engine_request q = denied(&p, "", "", "key", 512 * ms_ns);
+        assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
+        weir_deny_key id = weir_deny_key_of(d, &q);
+        weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q);
+        q.cost = 2;
+        weir_deny_cache_add(d, id, 0, start_ns, until_ns - 1 + late, &q);
+        q.cost = 1;
+        assert_int_equal(weir_deny_cache_find(d, id, 0, start_ns, &q), late == 0);
+        weir_deny_cache_close(d);
+    }
+}
+
+/* A sweep reads 4096 buckets, and the next one continues where it ended. */
+static void sweeps_go_round(void **state)
+{
+    (void)state;
+    enum { BUCKETS = 10000 };
+    weir_deny_cache *d;
+    int64_t expired_ns = start_ns + 511 * ms_ns - us_ns + s_ns;
+    static const size_t at[] = {0, 4095, 4096, 8191, 8192, BUCKETS - 1};
+    assert_int_equal(weir_deny_cache_open(&d, (size_t)BUCKETS * 512, secret), WEIR_OK);
+    for (size_t i = 0; i < 6; i++)
+        add(d, (weir_deny_key){{UINT64_MAX / BUCKETS * at[i] + UINT32_MAX, i}}, 512 * ms_ns);
+    add(d, (weir_deny_key){{0, 9}}, 2 * s_ns); /* not expired */
+    for (int i = 0; i < 6; i++)
+        weir_deny_cache_sweep(d, expired_ns - 1);
+    assert_int_equal(weir_deny_cache_keys(d), 7);
+    static const size_t left[] = {5, 3, 1}; /* the sweeps above ended at bucket 4576 */
+    for (size_t i = 0; i < 3; i++) {
+        weir_deny_cache_sweep(d, expired_ns);
+        assert_true(weir_deny_cache_sound(d));
+        assert_int_equal(weir_deny_cache_keys(d), left[i]);
+    }
+    assert_true(has(d, (weir_deny_key){{0, 9}}));
+    weir_deny_cache_sweep(d, start_ns + 5 * s_ns);
+    for (int i = 0; i < 3; i++)
+        weir_deny_cache_sweep(d, start_ns + 5 * s_ns);
+    assert_int_equal(weir_deny_cache_keys(d), 0);
     weir_deny_cache_close(d);
 }
 
@@ -264,6 +524,14 @@ int main(void)
         cmocka_unit_test(only_denials_are_added),
         cmocka_unit_test(a_new_epoch_invalidates),
         cmocka_unit_test(the_first_to_expire_is_evicted),
+        cmocka_unit_test(a_larger_cost_waits_longer),
+        cmocka_unit_test(a_wait_beyond_the_clock_is_not_answered),
+        cmocka_unit_test(a_denial_is_held_for_a_little_less),
+        cmocka_unit_test(long_strings_are_hashed_first),
+        cmocka_unit_test(the_smallest_cost_is_kept),
+        cmocka_unit_test(a_full_bucket_evicts_the_first_to_expire),
+        cmocka_unit_test(a_smaller_cost_is_kept),
+        cmocka_unit_test(sweeps_go_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

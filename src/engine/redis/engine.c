@@ -16,6 +16,7 @@
 #include "engine/redis/deny_cache.h"
 #include "engine/redis/fallback.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <stddef.h>
@@ -97,6 +98,7 @@ static void set_timer(redis_engine *e)
 
 static void answered(redis_engine *e, item *it)
 {
+    WEIR_ASSERT(e->in_flight > 0 && it->job->left > 0);
     e->in_flight--;
     it->job->left--;
 }
@@ -263,6 +265,7 @@ static void call_done(weir_redis_call *c, int64_t now_ns)
     item *it = item_of(c);
     redis_engine *e = it->job->engine;
     weir_redis_outcome outcome = c->outcome;
+    WEIR_ASSERT(it->sent && !it->job->batch->all == !c->all);
     it->sent = false;
     record_outcome(e, it, outcome, now_ns);
     invalidate(e, request_of(it));
@@ -285,8 +288,7 @@ static void send(redis_engine *e, item *it, int64_t now_ns)
     const char *name;
     int64_t next_ns = 0;
     it->node = weir_redis_client_node(e->client, q, &name);
-    if (it->node > WEIR_REDIS_NODES_MAX)
-        it->node = WEIR_REDIS_NODES_MAX;
+    WEIR_ASSERT(it->node <= WEIR_REDIS_NODES_MAX);
     if (!weir_redis_client_is_up(e->client, q, &next_ns) && next_ns > now_ns) {
         port_add_relaxed(&e->setup.stats->client.unreachable, 1);
         fall_back(e, it, now_ns, next_ns - now_ns, why_of(WEIR_REDIS_UNREACHABLE));
@@ -297,6 +299,7 @@ static void send(redis_engine *e, item *it, int64_t now_ns)
                   "Redis did not reply several times in a row; the circuit breaker is open");
         return;
     }
+    WEIR_ASSERT(!it->sent);
     it->sent = true;
     it->sent_ns = now_ns;
     it->call.request = q;
@@ -422,6 +425,7 @@ static void engine_abandon(weir_engine *base, weir_engine_batch *b)
 {
     redis_engine *e = (redis_engine *)base;
     job *j = b->inside;
+    WEIR_ASSERT(j->batch == b && j->left > 0);
     for (size_t i = 0; i < j->items; i++)
         abandon_item(e, &j->item[i]);
     b->inside = NULL;
@@ -431,6 +435,7 @@ static void engine_abandon(weir_engine *base, weir_engine_batch *b)
 
 static void free_all(redis_engine *e)
 {
+    WEIR_ASSERT(e->in_flight == 0);
     e->setup.dialer->calls->free_timer(e->timer);
     count_denials(e, 0);
     weir_deny_cache_close(e->denials);

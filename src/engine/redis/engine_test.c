@@ -25,6 +25,51 @@ static void a_reply_answers_the_request(void **state)
     assert_int_equal(s.request.decision.remaining, 3);
     assert_false(s.request.by_error);
     assert_int_equal(port_load_relaxed(&w.stats.requests), 1);
+    s.request.by_error = true; /* of an earlier use of the batch */
+    s.request.reason = "another";
+    assert_false(w.engine->calls->submit(w.engine, &s.batch, w.now_ns));
+    assert_false(s.request.by_error);
+    assert_null(s.request.reason);
+    allow(&w, 3);
+    end(&w);
+}
+
+/* The reason says what happened to the request. */
+static void each_outcome_has_a_reason(void **state)
+{
+    (void)state;
+    static const char *const reasons[] = {[WEIR_REDIS_LATE] = "before the deadline",
+                                          [WEIR_REDIS_BROKEN] = "broke before the reply",
+                                          [WEIR_REDIS_UNREACHABLE] = "no connection",
+                                          [WEIR_REDIS_CROWDED] = "too many requests",
+                                          [WEIR_REDIS_REFUSED] = "with an error"};
+    world w;
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){.deadline_ns = 7 * ms_ns});
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+        single s = {.request = {.on_error = WEIR_ON_ERROR_REPORT}};
+        if (!reasons[i])
+            continue;
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        assert_int_equal(client.call[0]->deadline_ns, w.now_ns + 7 * ms_ns);
+        end_call(&w, 0, (weir_redis_outcome)i);
+        assert_int_equal(s.request.status, WEIR_E_IO);
+        assert_non_null(strstr(s.request.reason, reasons[i]));
+    }
+    end(&w);
+}
+
+static void local_decides_in_the_store(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_LOCAL});
+    for (int i = 0; i < 2; i++) {
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        end_call(&w, 0, WEIR_REDIS_BROKEN);
+        assert_int_equal(s.request.decision.remaining, 4 - i);
+    }
+    assert_int_equal(by(&w, WEIR_ON_ERROR_LOCAL), 2);
     end(&w);
 }
 
@@ -178,6 +223,10 @@ static void a_node_in_backoff_is_not_waited_for(void **state)
     assert_int_equal(client.sent, 0);
     assert_int_equal(s.request.decision.retry_after_ns, 300 * ms_ns + us_ns);
     assert_int_equal(s.done, 0);
+    assert_int_equal(port_load_relaxed(&w.stats.client.unreachable), 1);
+    client.next_ns = start_ns + 1; /* at least 1 ms */
+    assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    assert_int_equal(s.request.decision.retry_after_ns, ms_ns);
     client.next_ns = 0; /* connecting: it may be up before the deadline */
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
     client.next_ns = w.now_ns;
@@ -206,16 +255,24 @@ static void without_memory(void **state)
     (void)state;
     world w;
     single s = {0};
-    several all;
+    several all, each;
     begin(&w, "gcra 10/s burst 5", (weir_redis_options){.on_error = WEIR_REDIS_CLOSED});
     no_memory_from = 0;
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
     assert_true(s.request.by_error);
     assert_true(ask_several(&w, &all, 3, true));
     assert_int_equal(all.batch.blocking, 0);
+    all.batch.blocking = 7;
+    all.request[1].on_error = WEIR_ON_ERROR_REPORT; /* the strictest applies to all */
+    assert_true(w.engine->calls->submit(w.engine, &all.batch, w.now_ns));
+    assert_int_equal(all.request[0].status, WEIR_E_IO);
+    assert_int_equal(all.batch.blocking, 3);
+    assert_int_equal(by(&w, WEIR_ON_ERROR_REPORT), 3);
+    assert_true(ask_several(&w, &each, 2, false));
+    assert_false(each.request[1].decision.allowed);
     no_memory_from = -1;
     assert_int_equal(client.sent, 0);
-    assert_int_equal(by(&w, WEIR_ON_ERROR_CLOSED), 4);
+    assert_int_equal(by(&w, WEIR_ON_ERROR_CLOSED), 6);
     end(&w);
 }
 
@@ -261,6 +318,7 @@ static void a_breaker_opens_probes_and_closes(void **state)
     assert_string_equal(w.line[1], "redis-breaker host:6379 probing");
     assert_false(weir_redis_engine_would_probe(w.engine, w.now_ns));
     assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    assert_int_equal(s.request.decision.retry_after_ns, 50 * ms_ns); /* the probe's deadline */
 
     /* The probe fails: a longer pause, and no log line. */
     w.now_ns += 50 * ms_ns;
@@ -278,6 +336,42 @@ static void a_breaker_opens_probes_and_closes(void **state)
     assert_false(weir_redis_engine_would_probe(w.engine, INT64_MAX));
     assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
     allow(&w, 4);
+
+    /* It opens again: the first probe is logged again. */
+    fail_some(&w, WEIR_BREAKER_FAILURES, "a");
+    assert_string_equal(w.line[3], "redis-breaker host:6379 open");
+    assert_int_equal(port_load_relaxed(&w.stats.breaks), 2);
+    w.now_ns += WEIR_BREAKER_PAUSE_NS;
+    assert_false(ask(&w, &probe, WEIR_VERB_TAKE, "b", 1));
+    assert_string_equal(w.line[4], "redis-breaker host:6379 probing");
+    allow(&w, 4);
+    end(&w);
+}
+
+/* A request that finds too many in flight did not reach the node. The engine has no log here. */
+static void crowded_nodes_open_no_breaker(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    is_silent = true;
+    begin(&w, "gcra 10/s burst 5", (weir_redis_options){0});
+    is_silent = false;
+    for (int i = 0; i < 3 * WEIR_BREAKER_FAILURES; i++) {
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        end_call(&w, 0, WEIR_REDIS_CROWDED);
+        assert_int_equal(s.done, 1);
+    }
+    assert_int_equal(port_load_relaxed(&w.stats.breaks), 0);
+    fail_some(&w, WEIR_BREAKER_FAILURES, "a");
+    assert_int_equal(port_load_relaxed(&w.stats.breaks), 1);
+    w.now_ns += WEIR_BREAKER_PAUSE_NS;
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1)); /* the probe, which is not sent */
+    end_call(&w, 0, WEIR_REDIS_CROWDED);
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1)); /* another probe */
+    allow(&w, 4);
+    assert_false(weir_redis_engine_would_probe(w.engine, INT64_MAX));
+    assert_int_equal(w.lines, 0);
     end(&w);
 }
 
@@ -345,7 +439,11 @@ static void closing_answers_all_requests(void **state)
     for (int i = 0; i < 4; i++)
         assert_false(ask(&w, &s[i], WEIR_VERB_TAKE, "a", 1));
     assert_int_equal(client.calls, 5);
+    size_t sent = client.sent;
     end(&w);
+    assert_int_equal(client.sent, sent); /* what done() submits meanwhile is not sent */
+    assert_int_equal(port_load_relaxed(&w.stats.breaks), 0);
+    assert_int_equal(w.lines, 0);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(s[i].done, 1);
         assert_true(s[i].request.by_error);
@@ -362,6 +460,7 @@ static void a_batch_may_be_abandoned(void **state)
     assert_false(ask_several(&w, &s, 4, false));
     allow(&w, 0);
     w.engine->calls->abandon(w.engine, &s.batch);
+    assert_null(s.batch.inside);
     assert_int_equal(client.calls, 0);
     assert_int_equal(s.done, 0);
     assert_false(ask(&w, &next, WEIR_VERB_TAKE, "a", 1)); /* none of the four is in flight */
@@ -394,6 +493,7 @@ static void a_denial_is_cached_until_it_expires(void **state)
     assert_true(ask(&w, &s, WEIR_VERB_GRANT, "a", 3));
     assert_int_equal(s.request.granted, 0);
     assert_int_equal(port_load_relaxed(&w.stats.deny_hits), 3);
+    assert_int_equal(port_load_relaxed(&w.stats.deny_lookups), 4);
 
     /* A smaller cost and another key are not cached. */
     assert_false(ask(&w, &s, WEIR_VERB_PEEK, "a", 0));
@@ -434,6 +534,14 @@ static void a_reset_or_refund_invalidates(void **state)
         assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
         deny(&w, 0, s_ns);
 
+        /* So may one that was abandoned. */
+        assert_false(ask(&w, &r, verbs[i], "a", 1));
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        w.engine->calls->abandon(w.engine, &r.batch);
+        deny(&w, 0, s_ns);
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        deny(&w, 0, s_ns);
+
         /* A reset without a reply may have been executed: it invalidates, too. */
         assert_false(ask(&w, &r, verbs[i], "a", 1));
         end_call(&w, 0, WEIR_REDIS_LATE);
@@ -441,6 +549,49 @@ static void a_reset_or_refund_invalidates(void **state)
         allow(&w, 0);
         end(&w);
     }
+}
+
+/* Keys are slices: the bytes after them do not count. */
+static void a_reset_finds_the_key_in_other_bytes(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    deny(&w, 0, s_ns);
+    single r = {.request = request(&w, WEIR_VERB_RESET, "ab", 0)};
+    r.request.key.len = 1;
+    r.batch = (weir_engine_batch){.request = &r.request, .len = 1, .done = on_done};
+    assert_false(w.engine->calls->submit(w.engine, &r.batch, w.now_ns));
+    allow(&w, 1);
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    allow(&w, 1);
+    end(&w);
+}
+
+/* The timer removes each denial a second after it expired, and is not set if there is none. */
+static void expired_denials_are_removed(void **state)
+{
+    (void)state;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+    assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+    allow(&w, 1);
+    assert_int_equal(w.timer->at_ns, INT64_MAX);
+    static const int64_t wait_s[] = {1, 4};
+    for (size_t i = 0; i < 2; i++) {
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, i ? "b" : "a", 1));
+        deny(&w, 0, wait_s[i] * s_ns);
+    }
+    assert_true(w.timer->at_ns < INT64_MAX);
+    for (int64_t t = 0; t <= 7; t++) {
+        to(&w, start_ns + t * s_ns);
+        assert_int_equal(port_load_relaxed(&w.stats.deny_keys), (t < 2) + (t < 5));
+    }
+    assert_int_equal(w.timer->at_ns, INT64_MAX);
+    end(&w);
 }
 
 /* In a batch, a request behind a reset is not answered by an older denial. */
@@ -563,6 +714,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reply_answers_the_request),
+        cmocka_unit_test(each_outcome_has_a_reason),
+        cmocka_unit_test(local_decides_in_the_store),
         cmocka_unit_test(an_unsupported_policy_is_reported),
         cmocka_unit_test(a_batch_ends_once_in_any_order),
         cmocka_unit_test(a_batch_as_one_is_one_call),
@@ -579,6 +732,9 @@ int main(void)
         cmocka_unit_test(a_batch_may_be_abandoned),
         cmocka_unit_test(a_denial_is_cached_until_it_expires),
         cmocka_unit_test(a_reset_or_refund_invalidates),
+        cmocka_unit_test(crowded_nodes_open_no_breaker),
+        cmocka_unit_test(a_reset_finds_the_key_in_other_bytes),
+        cmocka_unit_test(expired_denials_are_removed),
         cmocka_unit_test(a_reset_precedes_later_requests),
         cmocka_unit_test(count_denied_is_not_cached),
         cmocka_unit_test(the_cache_may_be_off),

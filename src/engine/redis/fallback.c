@@ -5,9 +5,9 @@
 
 #include "engine/redis/fallback.h"
 
+#include "port/assert.h"
 #include "service/full_quota.h"
-
-#include <string.h>
+#include "service/throttle.h"
 
 enum { GRANT_TRIES = 4 };
 
@@ -15,11 +15,10 @@ static const int64_t ns_per_us = 1000, ns_per_s = 1000000000;
 
 void weir_fallback_init(weir_fallback *ret, weir_store *store, weir_on_error on_error)
 {
-    static const char format[] = "gcra 1/ns"; /* any policy with an 8-byte TAT would do */
+    WEIR_ASSERT(on_error != WEIR_ON_ERROR_DEFAULT);
     *ret = (weir_fallback){.store = store, .on_error = on_error};
-    weir_status st = weir_policy_parse(&ret->throttle_policy, format, strlen(format), NULL, NULL);
-    if (st == WEIR_OK && store)
-        ret->throttle_id = ~weir_store_policy_id(store, &ret->throttle_policy);
+    if (store)
+        (void)!weir_throttle_states(store, &ret->throttle_policy, &ret->throttle_id);
 }
 
 /* The decision for a key with its full quota. If the cost is above the limit of a layer, that layer
@@ -62,8 +61,6 @@ static weir_status grant(weir_store *s, weir_engine_request *q, int64_t now_ns)
     q->granted = 0;
     for (int i = 0; st == WEIR_OK && i < GRANT_TRIES; i++) {
         int64_t n = d.remaining < q->cost ? d.remaining : q->cost;
-        if (n == 0)
-            break;
         st = weir_store_check(s, q->policy, q->policy_id, q->key.at, q->key.len, now_ns, n, &d);
         if (st == WEIR_OK && d.allowed) {
             q->granted = n;
@@ -107,11 +104,11 @@ static weir_status local(const weir_fallback *f, weir_engine_request *q, int64_t
     case WEIR_VERB_GRANT:
         return grant(f->store, q, now_ns);
     case WEIR_VERB_THROTTLE:
-        q->throttle_status = WEIR_THROTTLE_OK;
-        return weir_store_apply(f->store, &f->throttle_policy, f->throttle_id, q->key.at,
-                                q->key.len, now_ns, throttle_state, q);
+        break;
     }
-    return WEIR_E_RANGE;
+    q->throttle_status = WEIR_THROTTLE_OK;
+    return weir_store_apply(f->store, &f->throttle_policy, f->throttle_id, q->key.at, q->key.len,
+                            now_ns, throttle_state, q);
 }
 
 /* ---- one request ----------------------------------------------------------------------------- */
@@ -154,6 +151,7 @@ static weir_on_error report(weir_engine_request *q, const char *why)
 weir_on_error weir_fallback_answer(const weir_fallback *f, weir_engine_request *q, int64_t now_ns,
                                    int64_t wait_ns, const char *why)
 {
+    WEIR_ASSERT(wait_ns > 0);
     weir_on_error by = of(f, q);
     bool changes = q->verb == WEIR_VERB_REFUND || q->verb == WEIR_VERB_RESET;
     if (by == WEIR_ON_ERROR_REPORT || (by == WEIR_ON_ERROR_LOCAL && !f->store) ||
@@ -197,6 +195,7 @@ static weir_on_error strictest(const weir_fallback *f, const weir_engine_batch *
 static void local_all(const weir_fallback *f, weir_engine_batch *r, int64_t now_ns)
 {
     weir_store_request request[WEIR_TAKE_MANY_MAX];
+    WEIR_ASSERT(r->len <= WEIR_TAKE_MANY_MAX);
     for (size_t i = 0; i < r->len; i++) {
         const weir_engine_request *q = &r->request[i];
         request[i] = (weir_store_request){.policy = q->policy,

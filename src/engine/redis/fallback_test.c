@@ -29,18 +29,28 @@ static void begin(bench *b, const char *policy, weir_on_error on_error)
     weir_fallback_init(&b->fallback, b->store, on_error);
 }
 
+/* Its outputs are not those of any answer. */
 static weir_engine_request request(const bench *b, weir_verb verb, const char *key, int64_t cost)
 {
     return (weir_engine_request){.verb = verb,
                                  .policy = &b->policy,
                                  .key = {key, strlen(key)},
                                  .policy_id = weir_store_policy_id(b->store, &b->policy),
-                                 .cost = cost};
+                                 .cost = cost,
+                                 .status = WEIR_E_BUSY,
+                                 .reason = "not answered",
+                                 .granted = 99,
+                                 .throttle_status = WEIR_THROTTLE_ZERO_RATE};
 }
 
 static weir_on_error answer(const bench *b, weir_engine_request *q)
 {
-    return weir_fallback_answer(&b->fallback, q, start_ns, 300 * ms_ns + 1, why);
+    weir_on_error by = weir_fallback_answer(&b->fallback, q, start_ns, 300 * ms_ns + 1, why);
+    assert_int_equal(q->by_error, by != WEIR_ON_ERROR_REPORT);
+    assert_ptr_equal(q->reason, by == WEIR_ON_ERROR_REPORT ? why : NULL);
+    if (by != WEIR_ON_ERROR_REPORT)
+        assert_int_not_equal(q->granted, 99);
+    return by;
 }
 
 static weir_decision fresh_by_core(const weir_policy *p, int64_t cost)
@@ -108,6 +118,11 @@ static void closed_shows_the_wait(void **state)
     assert_true(q.decision.never);
     assert_int_equal(q.decision.retry_after_ns, INT64_MAX);
     weir_store_close(b.store);
+    begin(&b, "gcra 1/s", WEIR_ON_ERROR_CLOSED); /* a grant needs one unit */
+    q = request(&b, WEIR_VERB_GRANT, "a", 9);
+    (void)answer(&b, &q);
+    assert_false(q.decision.never);
+    weir_store_close(b.store);
 }
 
 static void local_is_the_store(void **state)
@@ -141,9 +156,15 @@ static void local_is_the_store(void **state)
     (void)answer(&b, &q);
     assert_int_equal(q.status, WEIR_OK);
     assert_int_equal(q.decision.remaining, 5);
-    q = request(&b, WEIR_VERB_TAKE, "", 1); /* the store refuses an empty key */
-    (void)answer(&b, &q);
-    assert_int_equal(q.status, WEIR_E_RANGE);
+    static const weir_verb verbs[] = {WEIR_VERB_TAKE,  WEIR_VERB_PEEK,  WEIR_VERB_REFUND,
+                                      WEIR_VERB_RESET, WEIR_VERB_GRANT, WEIR_VERB_THROTTLE};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        q = request(&b, verbs[i], "", 1); /* the store refuses an empty key */
+        (void)answer(&b, &q);
+        assert_int_equal(q.status, WEIR_E_RANGE);
+        assert_int_equal(q.granted, 0);
+    }
+    assert_int_equal(q.throttle_status, WEIR_THROTTLE_OK); /* of the last one */
     weir_store_close(b.store);
 }
 
@@ -212,8 +233,16 @@ static void cl_throttle(void **state)
     (void)weir_fallback_answer(&b.fallback, &q, start_ns, s_ns + 1, why);
     assert_true(q.answer.limited);
     assert_int_equal(q.answer.retry_after_s, 2);
+    assert_int_equal(q.answer.reset_after_s, 2);
     assert_int_equal(q.answer.remaining, 0);
+    (void)weir_fallback_answer(&b.fallback, &q, start_ns, s_ns, why);
+    assert_int_equal(q.answer.retry_after_s, 1);
 
+    /* The states of a service have the same id. */
+    weir_policy p;
+    uint64_t id;
+    assert_int_equal(weir_throttle_states(b.store, &p, &id), WEIR_OK);
+    assert_int_equal(b.fallback.throttle_id, id);
     q.on_error = WEIR_ON_ERROR_LOCAL;
     (void)answer(&b, &q);
     assert_int_equal(q.answer.remaining, 13);
@@ -266,6 +295,33 @@ static void the_strictest_on_error_applies(void **state)
     weir_store_close(b.store);
 }
 
+/* In either order, and with all outputs written. */
+static void the_stricter_of_two_applies(void **state)
+{
+    (void)state;
+    static const weir_on_error rank[] = {WEIR_ON_ERROR_OPEN, WEIR_ON_ERROR_LOCAL,
+                                         WEIR_ON_ERROR_CLOSED, WEIR_ON_ERROR_REPORT};
+    bench b;
+    begin(&b, "gcra 1/s burst 5", WEIR_ON_ERROR_OPEN);
+    for (int i = 0; i < 16; i++) {
+        int first = i / 4, second = i % 4, most = first > second ? first : second;
+        weir_engine_request q[2] = {request(&b, WEIR_VERB_TAKE, "a", 0),
+                                    request(&b, WEIR_VERB_TAKE, "b", 0)};
+        weir_engine_batch r = {.request = q, .len = 2, .all = true, .blocking = 7};
+        q[0].on_error = rank[first];
+        q[1].on_error = rank[second];
+        assert_int_equal(weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why),
+                         rank[most]);
+        assert_int_equal(r.blocking, most == 2 ? 0 : 2);
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(q[k].status, most == 3 ? WEIR_E_IO : WEIR_OK);
+            assert_int_equal(q[k].by_error, most < 3);
+            assert_ptr_equal(q[k].reason, most == 3 ? why : NULL);
+        }
+    }
+    weir_store_close(b.store);
+}
+
 /* A cost above the limit denies all. */
 static void open_denies_a_cost_above_the_limit(void **state)
 {
@@ -281,6 +337,46 @@ static void open_denies_a_cost_above_the_limit(void **state)
     weir_store_close(b.store);
 }
 
+/* The first layer that can never allow the cost is named, as the core does. */
+static void the_layer_that_never_allows_is_named(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, "gcra 1/s burst 9 & fixed-window 7/m & fixed-window 5/h", WEIR_ON_ERROR_OPEN);
+    for (int64_t cost = 6; cost <= 10; cost++) {
+        weir_engine_request q = request(&b, WEIR_VERB_TAKE, "a", cost);
+        weir_decision core = fresh_by_core(&b.policy, cost);
+        (void)answer(&b, &q);
+        assert_true(q.decision.never && core.never);
+        assert_int_equal(q.decision.layer, core.layer);
+        assert_int_equal(q.decision.limit, core.limit);
+        assert_int_equal(q.decision.remaining, core.remaining);
+    }
+    weir_store_close(b.store);
+}
+
+/* Without a store, LOCAL is REPORT, also for several requests as one. */
+static void local_needs_a_store(void **state)
+{
+    (void)state;
+    bench b;
+    begin(&b, "gcra 1/s burst 9", WEIR_ON_ERROR_LOCAL);
+    b.fallback.store = NULL;
+    weir_engine_request q[2] = {request(&b, WEIR_VERB_TAKE, "a", 1),
+                                request(&b, WEIR_VERB_TAKE, "b", 1)};
+    weir_engine_batch r = {.request = q, .len = 2, .all = true};
+    assert_int_equal(answer(&b, &q[0]), WEIR_ON_ERROR_REPORT);
+    assert_int_equal(weir_fallback_answer_all(&b.fallback, &r, start_ns, ms_ns, why),
+                     WEIR_ON_ERROR_REPORT);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(q[i].status, WEIR_E_IO);
+        assert_string_equal(q[i].reason, why);
+        assert_false(q[i].by_error);
+    }
+    assert_int_equal(r.blocking, 2);
+    weir_store_close(b.store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,7 +386,10 @@ int main(void)
         cmocka_unit_test(changes_fail_unless_local),
         cmocka_unit_test(a_request_may_override_on_error),
         cmocka_unit_test(cl_throttle),
+        cmocka_unit_test(the_layer_that_never_allows_is_named),
+        cmocka_unit_test(local_needs_a_store),
         cmocka_unit_test(the_strictest_on_error_applies),
+        cmocka_unit_test(the_stricter_of_two_applies),
         cmocka_unit_test(open_denies_a_cost_above_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

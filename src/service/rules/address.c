@@ -4,6 +4,7 @@
 
 #include "service/rules/address.h"
 
+#include "port/assert.h"
 #include "port/text.h"
 
 #include <string.h>
@@ -44,20 +45,21 @@ static size_t read_group(const char *text, size_t len, uint8_t *ret)
     return i;
 }
 
-/* Reads the groups of an IPv6 address into `ret`. Returns the number of bytes read; 0 if the text
- * is not an address.
+/* Reads the groups of an IPv6 address into `ret`, which has 20 bytes. Returns the number of bytes
+ * read; 0 if the text is not an address.
+ *  len      2 or more.
  *  ret_gap  written if there is a "::": the number of bytes before it. */
 static size_t read_groups(uint8_t *ret, const char *text, size_t len, size_t *ret_gap)
 {
     size_t at = 0, n = 0;
     bool gap = false;
-    if (len >= 2 && text[0] == ':' && text[1] == ':') {
+    if (text[0] == ':' && text[1] == ':') {
         gap = true;
         *ret_gap = 0;
         at = 2;
     }
     while (at < len) {
-        if (n <= 12 && memchr(text + at, '.', len - at) && !memchr(text + at, ':', len - at))
+        if (memchr(text + at, '.', len - at) && !memchr(text + at, ':', len - at))
             return parse_v4(ret + n, text + at, len - at) ? n + 4 : 0;
         size_t used = n < 16 ? read_group(text + at, len - at, ret + n) : 0;
         if (used == 0)
@@ -79,6 +81,7 @@ static size_t read_groups(uint8_t *ret, const char *text, size_t len, size_t *re
     return n;
 }
 
+/*  ret  16 bytes, all 0. */
 static bool parse_v6(uint8_t *ret, const char *text, size_t len)
 {
     size_t gap = SIZE_MAX, n;
@@ -88,7 +91,6 @@ static bool parse_v6(uint8_t *ret, const char *text, size_t len)
         return false;
     if (gap == SIZE_MAX)
         gap = n;
-    memset(ret, 0, 16);
     memcpy(ret, bytes, gap);
     memcpy(ret + 16 - (n - gap), bytes + gap, n - gap);
     return true;
@@ -119,6 +121,7 @@ bool weir_address_parse(weir_address *ret, const char *text, size_t len)
 
 bool weir_address_mask(weir_address *a, unsigned bits)
 {
+    WEIR_ASSERT(bits <= weir_address_bits(a));
     uint8_t cleared = 0;
     for (unsigned i = bits / 8; i < 16; i++) {
         uint8_t keep = i == bits / 8 ? (uint8_t)(0xFF00 >> bits % 8) : 0;
@@ -196,5 +199,6 @@ size_t weir_address_print(const weir_address *a, unsigned bits, char *buf)
         buf[n++] = '/';
         n += weir_i64_print(buf + n, bits);
     }
+    WEIR_ASSERT(n >= 2 && n < WEIR_ADDRESS_TEXT_MAX);
     return n;
 }

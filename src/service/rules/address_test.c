@@ -45,6 +45,7 @@ static void check_canonical_forms(void **unused)
         {"::ffff:10.1.2.3", "10.1.2.3"},
         {"::FFFF:a01:203", "10.1.2.3"},
         {"0:0:0:0:0:ffff:10.1.2.3", "10.1.2.3"},
+        {"0000:0000:0000:0000:0000:ffff:255.255.255.255", "255.255.255.255"}, /* the longest text */
         {"64:ff9b::192.0.2.33", "64:ff9b::c000:221"},
         {"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
     };
@@ -88,6 +89,11 @@ static void check_no_address(void **unused)
         "::1:2:3:4:5:6:7:8",
         "alice",
         "::ffff:10.1.2.300",
+        "1.2.3.1000",
+        "1.2.3.18446744073709551617",
+        "1:2:3:4:5:6:7:8:1.2.3.4",
+        "::1:2:3:4:5:6:1.2.3.4",
+        "00000000:0000:0000:0000:0000:ffff:255.255.255.255",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strcmp(form(texts[i], 0), "-") != 0)
@@ -110,6 +116,8 @@ static void check_networks(void **unused)
     assert_true(weir_address_mask(&a, 31));
     assert_false(weir_address_mask(&a, 31));
     assert_true(weir_address_mask(&a, 0));
+    assert_true(weir_address_parse(&a, "::ffff:1.2.3.4", 14));
+    assert_false(weir_address_mask(&a, 32)); /* nothing is left of the IPv6 address */
 }
 
 int main(void)

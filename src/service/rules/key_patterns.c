@@ -6,6 +6,7 @@
 
 #include "service/rules/key_patterns.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 #include "port/text.h"
 #include "store/siphash.h"
@@ -68,6 +69,7 @@ void weir_key_patterns_free(weir_key_patterns *p)
 /* Returns the slot of an entry, or the free slot where it would be inserted. */
 static slot *find_slot(const weir_key_patterns *p, enum kind kind, const void *bytes, size_t len)
 {
+    WEIR_ASSERT((p->slots_len & (p->slots_len - 1)) == 0);
     weir_secret secret = {p->secret.k0 + kind, p->secret.k1};
     size_t i = weir_siphash(secret, bytes, len) & (p->slots_len - 1);
     for (;; i = (i + 1) & (p->slots_len - 1)) {
@@ -92,9 +94,12 @@ static bool add_length(lengths *l, unsigned length)
         l->at = wider;
         l->capacity = capacity;
     }
+    WEIR_ASSERT(l->len < l->capacity);
     memmove(&l->at[at + 1], &l->at[at], (l->len - at) * sizeof *l->at);
     l->at[at] = length;
     l->len++;
+    WEIR_ASSERT((at == 0 || l->at[at - 1] > length) &&
+                (at + 1 == l->len || length > l->at[at + 1]));
     return true;
 }
 
@@ -118,6 +123,7 @@ static weir_status add_entry(weir_key_patterns *p, enum kind kind, const void *b
 /* Writes the key of a network in the table: the address, and the number of bits. */
 static size_t net_bytes(const weir_address *a, unsigned bits, uint8_t *ret)
 {
+    WEIR_ASSERT(bits <= weir_address_bits(a));
     size_t n = weir_address_bits(a) / 8;
     memcpy(ret, a->bytes, n);
     ret[n] = (uint8_t)bits;

@@ -5,6 +5,7 @@
 
 #include "service/rules/rule.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 #include "store/iterate.h"
 #include "store/siphash.h"
@@ -51,7 +52,8 @@ static weir_status read_limit(weir_rule_limit *limit, const weir_zones *zones, c
 static uint64_t limit_id(const weir_store *store, const weir_policy *p, const char *name)
 {
     weir_secret secret = {weir_store_policy_id(store, p), 0x6e616d6564};
-    uint64_t id = weir_siphash(secret, name, strlen(name));
+    uint64_t id = (weir_siphash(secret, name, strlen(name)) & ~WEIR_POLICY_CLASS) |
+                  (secret.k0 & WEIR_POLICY_CLASS);
     weir_store_note_policy(store, id, p);
     return id;
 }
@@ -62,6 +64,7 @@ static weir_status build_limit(weir_rule_limit *limit, const weir_store *store, 
     char canonical[WEIR_POLICY_TEXT_MAX];
     limit->text = copy_text(text);
     limit->canonical_len = weir_policy_print(&limit->policy, canonical, sizeof canonical);
+    WEIR_ASSERT(limit->canonical_len >= 1 && limit->canonical_len < sizeof canonical);
     limit->canonical = copy_bytes(canonical, limit->canonical_len);
     if (store)
         limit->id = limit_id(store, &limit->policy, name);
@@ -174,6 +177,7 @@ weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_z
 
 static void drop_options(weir_rule_options *options)
 {
+    WEIR_ASSERT(options->refs > 0);
     if (--options->refs > 0)
         return;
     for (size_t i = 0; i < options->overrides_len; i++) {
@@ -190,6 +194,7 @@ static void drop_options(weir_rule_options *options)
 
 void weir_rule_share_options(weir_rule *rule, const weir_rule *of)
 {
+    WEIR_ASSERT(rule->refs == 1 && rule->options->refs == 1);
     drop_options(rule->options);
     rule->options = of->options;
     rule->options->refs++;
@@ -197,6 +202,7 @@ void weir_rule_share_options(weir_rule *rule, const weir_rule *of)
 
 void weir_rule_drop(weir_rule *r)
 {
+    WEIR_ASSERT(!r || r->refs > 0);
     if (!r || --r->refs > 0)
         return;
     drop_options(r->options);
@@ -214,6 +220,7 @@ static void match_lists(const weir_rule *r, const char *key, size_t len,
     if (r->options->by_pattern &&
         weir_key_patterns_find(r->options->by_pattern, key, len, address, &at))
         ret->limit = &r->options->overrides[at];
+    WEIR_ASSERT(ret->limit == &r->limit || at < r->options->overrides_len);
     ret->list = WEIR_ON_NO_LIST;
     if (r->options->deny && weir_key_patterns_find(r->options->deny, key, len, address, &at))
         ret->list = WEIR_ON_DENY_LIST;

@@ -4,6 +4,7 @@
 
 #include "service/rules/rule.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <stdlib.h>
@@ -29,6 +30,8 @@ static void sort(weir_rules *rules)
     for (size_t i = 0; i < rules->len; i++)
         rules->remote |= rules->rule[i]->options->engine != WEIR_ENGINE_LOCAL;
     qsort(rules->rule, rules->len, sizeof rules->rule[0], by_name);
+    for (size_t i = 1; i < rules->len; i++)
+        WEIR_ASSERT(by_name(&rules->rule[i - 1], &rules->rule[i]) < 0);
 }
 
 weir_status weir_rules_build(weir_rules **ret, const weir_store *store, const weir_zones *zones,
@@ -54,6 +57,7 @@ weir_status weir_rules_build(weir_rules **ret, const weir_store *store, const we
 
 void weir_rules_drop(weir_rules *rules)
 {
+    WEIR_ASSERT(!rules || rules->refs > 0);
     if (!rules || --rules->refs > 0)
         return;
     for (size_t i = 0; i < rules->len; i++)
@@ -68,6 +72,7 @@ static bool is_named(const weir_rule *r, const char *name, size_t len)
 
 weir_rules *weir_rules_with(const weir_rules *old, const char *name, size_t len, weir_rule *rule)
 {
+    WEIR_ASSERT(!rule || is_named(rule, name, len));
     size_t old_len = old ? old->len : 0;
     weir_rules *rules = rules_new(old_len + 1);
     if (!rules)

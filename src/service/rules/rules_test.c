@@ -5,6 +5,7 @@
 #include "service/rules/rule.h"
 
 #include "port/port.h"
+#include "store/iterate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,11 +63,35 @@ static void check_patterns(void **unused)
     assert_int_equal(fits(p, "2001:db8:ffff::1"), 7);
     assert_int_equal(fits(p, "2001:0DB8::0:1"), 9);
     assert_int_equal(fits(p, "2001:db9::1"), -1);
+    add(p, "::ffff:0.0.0.0/96", 11); /* all IPv4 addresses */
+    assert_int_equal(fits(p, "11.1.2.3"), 11);
+    assert_int_equal(fits(p, "10.9.9.9"), 4);
+    assert_int_equal(fits(p, "2001:db9::1"), -1);
     add(p, "*", 10);
     assert_int_equal(fits(p, "bob"), 10);
     assert_int_equal(fits(p, "alicia"), 3);
     weir_key_patterns_free(p);
     weir_key_patterns_free(NULL);
+}
+
+/* The longest of many prefixes wins, in whatever order they were added. */
+static void check_many_lengths(void **unused)
+{
+    (void)unused;
+    enum { LENGTHS = 61 };
+    char text[LENGTHS + 3], as[LENGTHS + 1];
+    memset(as, 'a', sizeof as);
+    weir_key_patterns *p = weir_key_patterns_new(LENGTHS);
+    for (uint32_t i = 0; i < LENGTHS; i++) {
+        int len = (int)(i * 7 % LENGTHS) + 1;
+        (void)snprintf(text, sizeof text, "%.*s*", len, as);
+        add(p, text, (uint32_t)len);
+    }
+    for (int len = 1; len <= LENGTHS + 1; len++) {
+        (void)snprintf(text, sizeof text, "%.*s", len, as);
+        assert_int_equal(fits(p, text), len < LENGTHS ? len : LENGTHS);
+    }
+    weir_key_patterns_free(p);
 }
 
 static void check_bad_patterns(void **unused)
@@ -82,6 +107,10 @@ static void check_bad_patterns(void **unused)
         {"::/129", "'::/129' is not a network: expected /0 to /128 after the address"},
         {"::ffff:10.0.0.0/8",
          "'::ffff:10.0.0.0/8' is not a network: expected /96 to /128 after the address"},
+        {"::ffff:10.0.0.0/95",
+         "'::ffff:10.0.0.0/95' is not a network: expected /96 to /128 after the address"},
+        {"::ffff:10.0.0.0/129",
+         "'::ffff:10.0.0.0/129' is not a network: expected /96 to /128 after the address"},
         {"", "a pattern has 1 to 65536 bytes, this one has 0"},
         {"a*b", "'a*b' has a '*' before its end: expected a whole key, or a prefix and '*'"},
         {"**", "'**' has a '*' before its end: expected a whole key, or a prefix and '*'"},
@@ -133,6 +162,56 @@ static int close_store(void **unused)
     (void)unused;
     weir_store_close(store);
     return 0;
+}
+
+static bool is_noted(void *ctx, uint64_t id, const char *text, size_t len)
+{
+    const weir_rule **r = ctx;
+    bool found = id == (*r)->limit.id && len == (*r)->limit.canonical_len &&
+                 memcmp(text, (*r)->limit.canonical, len) == 0;
+    if (found)
+        *r = NULL;
+    return !found;
+}
+
+/* `weir state` prints the policy of a rule's state. */
+static void check_noted(void **unused)
+{
+    (void)unused;
+    weir_rule *r;
+    weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
+    spec.name = "noted";
+    spec.limit = "gcra  1/s";
+    assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
+    const weir_rule *sought = r;
+    weir_store_policies(store, is_noted, &sought);
+    assert_null(sought);
+    uint64_t plain =
+        weir_store_policy_id(store, &r->limit.policy); /* an id of its own, same class */
+    assert_true(r->limit.id != plain);
+    assert_true(((r->limit.id ^ plain) & WEIR_POLICY_CLASS) == 0);
+    weir_rule_drop(r);
+}
+
+/* A policy that is parsed already is not parsed again. */
+static void check_parsed(void **unused)
+{
+    (void)unused;
+    weir_rule *r;
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, "gcra 1/s burst 6", 16, NULL, NULL), WEIR_OK);
+    const weir_override_spec parsed = {.pattern = "big", .limit = "also not read", .policy = &p};
+    weir_rule_spec spec = WEIR_RULE_SPEC_DEFAULT;
+    spec.name = "parsed";
+    spec.limit = "not read";
+    spec.policy = &p;
+    spec.overrides = &parsed;
+    spec.overrides_len = 1;
+    assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
+    assert_int_equal(r->limit.policy.layer[0].limit, 6);
+    assert_string_equal(r->limit.text, "not read");
+    assert_int_equal(r->options->overrides[0].policy.layer[0].limit, 6);
+    weir_rule_drop(r);
 }
 
 static void matches(const weir_rule *r, const char *key, const char *at, int64_t limit, char list)
@@ -258,6 +337,26 @@ static void check_refused(void **unused)
     s = good;
     s.deny_len = WEIR_RULE_PATTERNS_MAX + 1;
     refused(s, WEIR_E_RANGE, 0, "");
+    s = good;
+    s.allow_len = WEIR_RULE_PATTERNS_MAX + 1;
+    refused(s, WEIR_E_RANGE, 0, "");
+    s = good;
+    s.overrides_len = WEIR_RULE_PATTERNS_MAX + 1;
+    refused(s, WEIR_E_RANGE, 0, "");
+
+    static const char *many[WEIR_RULE_PATTERNS_MAX];
+    static weir_override_spec same[WEIR_RULE_PATTERNS_MAX];
+    for (size_t i = 0; i < WEIR_RULE_PATTERNS_MAX; i++) {
+        many[i] = "a";
+        same[i] = (weir_override_spec){.pattern = "a", .limit = "gcra 1/s"};
+    }
+    s = good;
+    s.overrides = same;
+    s.allow = s.deny = many;
+    s.overrides_len = s.allow_len = s.deny_len = WEIR_RULE_PATTERNS_MAX;
+    weir_rule *r;
+    assert_int_equal(weir_rule_new(&r, store, NULL, &s, NULL), WEIR_OK);
+    weir_rule_drop(r);
 }
 
 /* ---- sets ------------------------------------------------------------------------------------ */
@@ -292,7 +391,15 @@ static void check_sets(void **unused)
     /* Rules with the same policy text do not share states. */
     assert_int_equal(weir_rules_build(&rules, store, NULL, specs, 2), WEIR_OK);
     assert_true(rules->rule[0]->limit.id != rules->rule[1]->limit.id);
+    assert_false(rules->remote);
     weir_rules_drop(rules);
+    for (int i = 0; i < 2; i++) { /* one rule with another engine suffices */
+        specs[i].engine = WEIR_ENGINE_REDIS;
+        assert_int_equal(weir_rules_build(&rules, store, NULL, specs, 2), WEIR_OK);
+        assert_true(rules->remote);
+        weir_rules_drop(rules);
+        specs[i].engine = WEIR_ENGINE_LOCAL;
+    }
 
     specs[1].limit = "gcra";
     assert_int_equal(weir_rules_build(&rules, store, NULL, specs, 2), WEIR_E_SYNTAX);
@@ -301,9 +408,11 @@ static void check_sets(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_patterns), cmocka_unit_test(check_bad_patterns),
-        cmocka_unit_test(check_match),    cmocka_unit_test(check_inline_match),
-        cmocka_unit_test(check_refused),  cmocka_unit_test(check_sets),
+        cmocka_unit_test(check_patterns),     cmocka_unit_test(check_many_lengths),
+        cmocka_unit_test(check_bad_patterns), cmocka_unit_test(check_noted),
+        cmocka_unit_test(check_parsed),       cmocka_unit_test(check_match),
+        cmocka_unit_test(check_inline_match), cmocka_unit_test(check_refused),
+        cmocka_unit_test(check_sets),
     };
     return cmocka_run_group_tests(tests, open_store, close_store);
 }

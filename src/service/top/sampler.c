@@ -4,8 +4,11 @@
 
 #include "service/top/sampler.h"
 
+#include "port/assert.h"
+
 uint64_t weir_sampler_random(uint64_t *state)
 {
+    WEIR_ASSERT(*state != 0);
     uint64_t x = *state;
     x ^= x << 13;
     x ^= x >> 7;
@@ -15,12 +18,12 @@ uint64_t weir_sampler_random(uint64_t *state)
 
 static uint64_t draw(weir_sampler *s, uint64_t *random)
 {
-    uint64_t x = s->shift > 0 ? weir_sampler_random(random) : 0;
-    return s->at = x & ((UINT64_C(1) << s->shift) - 1);
+    return s->at = weir_sampler_random(random) & ((UINT64_C(1) << s->shift) - 1);
 }
 
 void weir_sampler_begin(weir_sampler *s, int64_t *left, uint64_t *random)
 {
+    WEIR_ASSERT(s->next <= WEIR_SAMPLER_SHIFT_MAX);
     s->shift = s->next;
     *left = (int64_t)draw(s, random) + 1;
 }
@@ -29,6 +32,7 @@ uint64_t weir_sampler_hit(weir_sampler *s, int64_t *left, uint64_t *random)
 {
     unsigned shift = s->shift;
     uint64_t interval = UINT64_C(1) << shift;
+    WEIR_ASSERT(*left <= 0 && s->at < interval);
     /* The units from the start of the interval to the end of the request. The request ends -*left
      * units after the drawn unit. */
     uint64_t done = s->at + 1 + (uint64_t) - *left;

@@ -5,14 +5,17 @@
 
 #include "service/top/space_saving.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t add(uint64_t a, uint64_t b)
+/* Adds n to a sum, up to INT64_MAX. */
+static void add(uint64_t *sum, uint64_t n)
 {
-    return a > INT64_MAX || b > INT64_MAX - a ? INT64_MAX : a + b;
+    WEIR_ASSERT(*sum <= INT64_MAX);
+    *sum = n > INT64_MAX - *sum ? INT64_MAX : *sum + n;
 }
 
 size_t weir_space_saving_bytes(size_t max)
@@ -23,6 +26,7 @@ size_t weir_space_saving_bytes(size_t max)
 
 weir_space_saving *weir_space_saving_new(size_t max, int64_t step)
 {
+    WEIR_ASSERT(max >= 1);
     weir_space_saving *h = port_zalloc(1, weir_space_saving_bytes(max));
     if (!h)
         return NULL;
@@ -40,6 +44,7 @@ void weir_space_saving_free(weir_space_saving *h)
 
 void weir_space_saving_copy(weir_space_saving *to, const weir_space_saving *from)
 {
+    WEIR_ASSERT(to->max == from->max && from->len <= from->max);
     to->cost = from->cost;
     to->step = from->step;
     to->len = from->len;
@@ -87,6 +92,7 @@ static size_t find(const weir_space_saving *h, uint64_t hash)
 void weir_space_saving_add(weir_space_saving *h, uint64_t hash, const void *key, size_t len,
                            uint64_t cost, uint64_t requests)
 {
+    WEIR_ASSERT(cost >= 1);
     size_t at = h->len > 0 ? find(h, hash) : 0;
     bool listed = h->len > 0 && h->weight[at].hash == hash;
     if (!listed && h->len < h->max) {
@@ -103,10 +109,11 @@ void weir_space_saving_add(weir_space_saving *h, uint64_t hash, const void *key,
         k->len = (uint32_t)len;
         memcpy(k->text, key, len < WEIR_SPACE_SAVING_TEXT_MAX ? len : WEIR_SPACE_SAVING_TEXT_MAX);
     }
-    w->cost = add(w->cost, cost);
-    k->least = add(k->least, cost);
-    k->requests = add(k->requests, requests);
-    h->cost = add(h->cost, cost);
+    add(&w->cost, cost);
+    add(&k->least, cost);
+    add(&k->requests, requests);
+    add(&h->cost, cost);
+    WEIR_ASSERT(h->len <= h->max && k->least <= w->cost);
 }
 
 uint64_t weir_space_saving_unlisted(const weir_space_saving *h)
@@ -149,26 +156,28 @@ weir_space_saving_sum weir_space_saving_merge(weir_space_saving *const *lists, s
          * is added to every row below, so this list's bound is subtracted from its own keys. */
         const weir_space_saving *h = lists[i];
         uint64_t unlisted = weir_space_saving_unlisted(h);
-        sum.cost = add(sum.cost, h->cost);
-        sum.unlisted = add(sum.unlisted, unlisted);
-        for (size_t k = 0; k < h->len; k++)
+        add(&sum.cost, h->cost);
+        add(&sum.unlisted, unlisted);
+        for (size_t k = 0; k < h->len; k++) {
+            WEIR_ASSERT(h->weight[k].cost >= unlisted);
             ret_rows[rows++] =
                 (weir_space_saving_row){h->weight[k].hash, h->weight[k].cost - unlisted,
                                         h->key[k].least, h->key[k].requests, &h->key[k]};
+        }
     }
     qsort(ret_rows, rows, sizeof *ret_rows, by_hash);
     for (size_t i = 0; i < rows; i++) {
         weir_space_saving_row *last = sum.len > 0 ? &ret_rows[sum.len - 1] : NULL;
         if (last && last->hash == ret_rows[i].hash) {
-            last->cost = add(last->cost, ret_rows[i].cost);
-            last->least = add(last->least, ret_rows[i].least);
-            last->requests = add(last->requests, ret_rows[i].requests);
+            add(&last->cost, ret_rows[i].cost);
+            add(&last->least, ret_rows[i].least);
+            add(&last->requests, ret_rows[i].requests);
         } else {
             ret_rows[sum.len++] = ret_rows[i];
         }
     }
     for (size_t i = 0; i < sum.len; i++)
-        ret_rows[i].cost = add(ret_rows[i].cost, sum.unlisted);
+        add(&ret_rows[i].cost, sum.unlisted);
     qsort(ret_rows, sum.len, sizeof *ret_rows, by_cost);
     return sum;
 }

@@ -93,6 +93,7 @@ static weir_status merge(struct weir_top_rows *rows, size_t k, int64_t now_ns, w
     for (size_t i = 0; i < ret->len; i++) {
         const weir_space_saving_row *row = &rows->row[i];
         const weir_space_saving_key *key = row->key;
+        WEIR_ASSERT(row->least <= row->cost && row->cost <= INT64_MAX);
         ret->key[i] = (weir_top_key){
             .text = key->text,
             .text_len =

@@ -133,6 +133,25 @@ static void check_bounds(void **unused)
     }
 }
 
+/* A request of one and a half intervals contains the drawn unit of the second one, or the next hit
+ * is at that unit. */
+static void check_sampler_within_an_interval(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15);
+        int64_t left;
+        weir_sampler s = {.next = 3};
+        weir_sampler_begin(&s, &left, &random);
+        uint64_t copy = random, drawn = weir_sampler_random(&copy) % 8;
+        left -= 12;
+        uint64_t counted = weir_sampler_hit(&s, &left, &random);
+        assert_int_equal(counted, drawn < 4 ? 16 : 8);
+        uint64_t next = drawn < 4 ? 8 + weir_sampler_random(&copy) % 8 : drawn;
+        assert_int_equal(left, next - 4 + 1);
+    }
+}
+
 static void check_decay(void **unused)
 {
     (void)unused;
@@ -253,14 +272,20 @@ static void close_limiter(void)
 
 static const weir_top_options ten = {10, 1 << 20};
 
-static void take_bytes(weir_service *s, const char *rule, const void *key, size_t len, int64_t cost,
+static bool took_bytes(weir_service *s, const char *rule, const void *key, size_t len, int64_t cost,
                        int64_t at_ns)
 {
     weir_request request = {.rule = text_of(rule),
                             .by_text = strchr(rule, ' ') != NULL,
                             .key = {key, len},
                             .cost = cost};
-    assert_true(weir_service_take(s, NULL, &request, 1, at_ns));
+    return weir_service_take(s, NULL, &request, 1, at_ns);
+}
+
+static void take_bytes(weir_service *s, const char *rule, const void *key, size_t len, int64_t cost,
+                       int64_t at_ns)
+{
+    assert_true(took_bytes(s, rule, key, len, cost, at_ns));
 }
 
 static void take(const char *rule, const char *key, int64_t cost)
@@ -428,6 +453,21 @@ static void check_hostile_keys(void **unused)
     close_limiter();
 }
 
+/* Costs are halved by the time of a request, even if no second has passed since the last one. */
+static void check_half(void **unused)
+{
+    (void)unused;
+    int64_t half_ns = (now_ns / WEIR_TOP_HALF_NS + 1) * WEIR_TOP_HALF_NS;
+    open_limiter(&ten, 1);
+    assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/h burst 1000", NULL), WEIR_OK);
+    take_bytes(services[0], "api", "k", 1, 16, half_ns - s_ns / 2);
+    take_bytes(services[0], "api", "k", 1, 16, half_ns + s_ns / 10);
+    weir_top t = top_of("api", WEIR_TOP_ALLOWED, half_ns + s_ns / 10);
+    assert_int_equal(t.key[0].cost, 8 + 16);
+    weir_top_free(&t);
+    close_limiter();
+}
+
 /* A million keys in 10 s, three of which have a high cost: sampling finds these, with costs close
  * to the true ones. The seed is random; the test allows five standard deviations. */
 static void check_million(void **unused)
@@ -453,7 +493,7 @@ static void check_million(void **unused)
     }
     weir_top t = top_of("api", WEIR_TOP_ALLOWED, now_ns);
     assert_true(t.sampling > 1);
-    assert_true(t.unlisted <= t.cost / 100);
+    assert_true(t.unlisted > 0 && t.unlisted <= t.cost / 100);
     assert_true(llabs(t.cost - N) <= 16 * t.sampling);
     for (int i = 0; i < 3; i++) {
         static const int64_t truth[] = {200000, 100000, 60000};
@@ -475,6 +515,28 @@ static void check_million(void **unused)
     t = top_of("api", WEIR_TOP_ALLOWED, now_ns);
     assert_memory_equal(t.key[0].text, "late", 4);
     assert_true(t.key[0].cost - t.key[0].error == 900001);
+    weir_top_free(&t);
+    close_limiter();
+}
+
+/* However long the intervals have become, requests after an idle time are counted exactly. */
+static void check_idle(void **unused)
+{
+    (void)unused;
+    open_limiter(&ten, 1);
+    assert_int_equal(weir_limiter_set_limit(limiter, "api", "fixed-window 2000000000/h", NULL),
+                     WEIR_OK);
+    for (int i = 0; i < 8000; i++)
+        take("api", "big", 1 << 17);
+    weir_top t = top_of("api", WEIR_TOP_ALLOWED, now_ns);
+    assert_true(t.sampling > 1 << 10);
+    weir_top_free(&t);
+    for (int i = 0; i < 900; i++)
+        take_bytes(services[0], "api", "late", 4, 1, now_ns + 13 * s_ns);
+    t = top_of("api", WEIR_TOP_ALLOWED, now_ns);
+    assert_int_equal(t.len, 2);
+    assert_memory_equal(t.key[1].text, "late", 4);
+    assert_int_equal(t.key[1].cost - t.key[1].error, 900);
     weir_top_free(&t);
     close_limiter();
 }
@@ -507,15 +569,17 @@ static void check_memory(void **unused)
 typedef struct thread {
     pthread_t id;
     weir_service *service;
+    int failures;
 } thread;
 
 static void *take_many(void *arg)
 {
-    const thread *t = arg;
+    thread *t = arg;
     for (int i = 0; i < 20000; i++) {
         char key[16];
         int len = snprintf(key, sizeof key, "%d", i % 3 == 0 ? 7 : i);
-        take_bytes(t->service, "api", key, (size_t)len, 1, now_ns + (int64_t)i * s_ns / 500);
+        t->failures +=
+            !took_bytes(t->service, "api", key, (size_t)len, 1, now_ns + (int64_t)i * s_ns / 500);
     }
     return NULL;
 }
@@ -528,7 +592,7 @@ static void check_threads(void **unused)
     open_limiter(&ten, 2);
     assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/h burst 1000", NULL), WEIR_OK);
     for (int i = 0; i < 2; i++) {
-        threads[i].service = services[i];
+        threads[i] = (thread){.service = services[i]};
         assert_int_equal(pthread_create(&threads[i].id, NULL, take_many, &threads[i]), 0);
     }
     for (int i = 0; i < 200; i++) {
@@ -537,8 +601,10 @@ static void check_threads(void **unused)
             assert_true(t.key[k - 1].cost >= t.key[k].cost);
         weir_top_free(&t);
     }
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         pthread_join(threads[i].id, NULL);
+        assert_int_equal(threads[i].failures, 0);
+    }
     weir_top t = top_of("api", WEIR_TOP_DENIED, now_ns + 40 * s_ns);
     assert_true(t.len > 0 && t.key[0].text_len == 1 && t.key[0].text[0] == '7');
     weir_top_free(&t);
@@ -548,12 +614,21 @@ static void check_threads(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_bounds),       cmocka_unit_test(check_decay),
-        cmocka_unit_test(check_saturation),   cmocka_unit_test(check_intervals),
-        cmocka_unit_test(check_expectation),  cmocka_unit_test(check_verdicts),
-        cmocka_unit_test(check_refusals),     cmocka_unit_test(check_merge),
-        cmocka_unit_test(check_hostile_keys), cmocka_unit_test(check_million),
-        cmocka_unit_test(check_memory),       cmocka_unit_test(check_threads),
+        cmocka_unit_test(check_sampler_within_an_interval),
+        cmocka_unit_test(check_bounds),
+        cmocka_unit_test(check_decay),
+        cmocka_unit_test(check_saturation),
+        cmocka_unit_test(check_intervals),
+        cmocka_unit_test(check_expectation),
+        cmocka_unit_test(check_verdicts),
+        cmocka_unit_test(check_refusals),
+        cmocka_unit_test(check_merge),
+        cmocka_unit_test(check_hostile_keys),
+        cmocka_unit_test(check_million),
+        cmocka_unit_test(check_half),
+        cmocka_unit_test(check_idle),
+        cmocka_unit_test(check_memory),
+        cmocka_unit_test(check_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,13 +61,25 @@ weir_top_tracker *weir_top_tracker_open(weir_top_shared *shared, size_t policies
     return w;
 }
 
+/* Frees a list, which may be NULL. */
+static void drop_list(weir_top_tracker *w, weir_space_saving **list)
+{
+    if (!*list)
+        return;
+    weir_space_saving_free(*list);
+    *list = NULL;
+    size_t bytes = weir_space_saving_bytes(w->shared->keys);
+    WEIR_ASSERT(port_load_relaxed(&w->shared->bytes) >= bytes);
+    port_sub_relaxed(&w->shared->bytes, bytes);
+}
+
 void weir_top_tracker_close(weir_top_tracker *w)
 {
     if (!w)
         return;
     for (size_t i = 0; i < w->policies; i++) {
         for (int of = 0; w->policy[i] && of < WEIR_TOP_OFS; of++)
-            weir_space_saving_free(w->policy[i]->list[of]);
+            drop_list(w, &w->policy[i]->list[of]);
         port_free(w->policy[i]);
     }
     port_mutex_free(w->lock);
@@ -75,13 +87,6 @@ void weir_top_tracker_close(weir_top_tracker *w)
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
-
-static void drop_list(weir_top_tracker *w, weir_space_saving **list)
-{
-    weir_space_saving_free(*list);
-    *list = NULL;
-    port_sub_relaxed(&w->shared->bytes, weir_space_saving_bytes(w->shared->keys));
-}
 
 static weir_space_saving *new_list(weir_top_tracker *w, int64_t step)
 {
@@ -168,10 +173,12 @@ static policy_streams *new_policy(weir_top_tracker *w, size_t at, int64_t *lefts
 void weir_top_tracker_hit(weir_top_tracker *w, size_t at, int which, int64_t *lefts, weir_slice key,
                           int64_t cost, int64_t now_ns)
 {
+    WEIR_ASSERT(which >= 0 && which < STREAMS && cost >= 1 && lefts[which] <= 0);
     if (!w) {
         lefts[which] = INT64_MAX;
         return;
     }
+    WEIR_ASSERT(at < w->policies);
     policy_streams *p = w->policy[at];
     if (!p) {
         p = new_policy(w, at, lefts);
@@ -224,8 +231,7 @@ void weir_top_tracker_tick(weir_top_tracker *w, int64_t now_ns)
             continue;
         for (int which = 0; which < STREAMS; which++)
             refine(w, p, which, idle);
-        if (step > w->step)
-            decay(w, p, step);
+        decay(w, p, step);
     }
     w->step = step;
     w->ticked_ns = now_ns;

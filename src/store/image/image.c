@@ -5,6 +5,7 @@
 
 #include "store/image/image.h"
 
+#include "port/assert.h"
 #include "port/atomic.h"
 #include "port/file.h"
 #include "port/port.h"
@@ -134,6 +135,7 @@ static weir_status lay_out(const weir_image *m, weir_file_header *ret,
 
 static weir_status map_file(weir_image *m, uint64_t bytes, const weir_store_options *options)
 {
+    WEIR_ASSERT(bytes >= WEIR_FILE_HEADER_BYTES && !m->head);
     m->bytes = (size_t)bytes;
     m->head = m->read_only ? port_file_map_private(m->file.fd, m->bytes)
                            : port_file_map(m->file.fd, m->bytes);
@@ -186,7 +188,7 @@ static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_sto
 static weir_status check_old(weir_image *m, const weir_store_options *options)
 {
     weir_file_header head = {0};
-    uint64_t bytes = 0;
+    uint64_t bytes;
     char what[128];
     port_file_error error = port_file_info(m->file.fd, &bytes, &m->opened.written_ns);
     bool whole = error == PORT_FILE_OK && port_file_read(m->file.fd, &head, sizeof head);
@@ -214,7 +216,7 @@ static bool process_alive(const void *ctx, uint64_t id)
 
 static weir_status take_owner(weir_image *m, const weir_store_options *options)
 {
-    bool taken = false;
+    bool taken;
     do {
         /* The OPENING lock excludes other openings. */
         uint64_t n = port_word_load_relaxed(&m->head->openings) + 1;
@@ -254,9 +256,7 @@ static weir_status attach(weir_image *m, const weir_store_options *options)
     m->opened.found = found(m, boot);
     uint64_t attached = m->file.is_first ? 0 : port_word_load_relaxed(&m->head->attached);
     int64_t written_ns = (int64_t)port_word_load_relaxed(&m->head->written_ns);
-    if (m->file.is_new)
-        m->opened.written_ns = 0;
-    else if (m->opened.found == WEIR_FOUND_CLOSED || m->opened.written_ns < written_ns)
+    if (m->opened.found == WEIR_FOUND_CLOSED || m->opened.written_ns < written_ns)
         m->opened.written_ns = written_ns;
     port_word_store_release(&m->head->attached, attached + 1);
     if (m->file.is_first) {
@@ -392,8 +392,10 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
                                    const weir_store_options *options)
 {
     weir_image *m = image_new();
-    if (!m)
+    if (!m) {
+        (void)weir_state_file_end_opening(&old->file, options);
         return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
+    }
     memcpy(m->requested, old->requested, sizeof m->requested);
     m->trust_others = old->trust_others;
     weir_status st = weir_state_file_open_beside(&m->file, &old->file, options);
@@ -414,7 +416,6 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
         weir_image_close(m);
         return st;
     }
-    m->opened = old->opened;
     *ret = m;
     return WEIR_OK;
 }
@@ -463,6 +464,7 @@ bool weir_image_is_new(const weir_image *m)
 static weir_part part(const weir_image *m, weir_file_part_name name)
 {
     const weir_file_part *p = &m->head->parts[name];
+    WEIR_ASSERT(p->at <= m->bytes && p->bytes <= m->bytes - p->at);
     return (weir_part){(char *)m->head + p->at, (size_t)p->bytes};
 }
 

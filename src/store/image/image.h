@@ -15,7 +15,7 @@
 /* The version of the parts' contents: of the layouts of the table, the large states and the
  * reservations, and of the states of src/core. Increase it with each change of one of these. A file
  * with another version is refused. */
-#define WEIR_STATE_VERSION 1
+#define WEIR_STATE_VERSION 2
 
 typedef struct weir_image weir_image;
 

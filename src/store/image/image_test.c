@@ -17,7 +17,7 @@
 
 /* ---- a fake disk and clock ------------------------------------------------------------------- */
 
-static _Atomic int syncs, syncs_to_fail;
+static _Atomic int syncs, syncs_to_fail, waits;
 static _Atomic bool clock_is_ours;
 static _Atomic int64_t our_ns;
 
@@ -43,6 +43,7 @@ void __real_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns);
 void __wrap_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns);
 void __wrap_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns)
 {
+    waits++;
     if (!clock_is_ours) {
         __real_port_cond_wait_for(c, m, ns);
         return;
@@ -76,6 +77,10 @@ static void check_anonymous(void **state)
     weir_image_note_policy(m, 7, "gcra 1/s", 8);
     char text[WEIR_POLICY_TEXT_MAX];
     assert_int_equal(weir_policy_registry_text(weir_image_policies(m), 7, text, sizeof text), 8);
+    static const char longest[WEIR_POLICY_TEXT_MAX] = {'g'};
+    assert_false(weir_image_note_policy(m, 8, longest, sizeof longest)); /* with 0 at its end */
+    assert_int_equal(weir_image_stats_get(m).policies_refused, 1);
+    assert_true(weir_image_note_policy(m, 8, longest, sizeof longest - 1));
     assert_int_equal(f->opened.found, WEIR_FOUND_NOTHING);
     weir_image_close(m);
     weir_image_close(NULL);
@@ -202,7 +207,7 @@ static void check_texts(void **state)
         {8, 0x04030201, false, "it was created on a machine with another byte order"},
         {8, 0x01020305, true, "its header is damaged"},
         {12, 2, false, "it has format 2, expected 1"},
-        {16, 0x7FFF, true, "its states have version 32767, expected 1"},
+        {16, 0x7FFF, true, "its states have version 32767, expected 2"},
         {20, 8192, true, "the sizes in its header are inconsistent"},
         {24, 4096, true, "the sizes in its header are inconsistent"},
         {32, 8192, true, "the sizes in its header are inconsistent"},
@@ -408,6 +413,17 @@ static void check_watch(void **state)
     weir_image_close(m);
 }
 
+/* The third file descriptor that is free. */
+static int third_free(void)
+{
+    int fd[3];
+    for (int i = 0; i < 3; i++)
+        fd[i] = dup(0);
+    for (int i = 0; i < 3; i++)
+        close(fd[i]);
+    return fd[2];
+}
+
 static void check_lock_file(void **state)
 {
     fixture *f = *state;
@@ -426,9 +442,11 @@ static void check_lock_file(void **state)
                                "lock; move that file away";
     write_file(f->lock, "notes");
     assert_int_equal(chmod(f->lock, 0600), 0);
+    int before = third_free();
     must_refuse_beside(f, ".lock", text);
     assert_int_equal(unlink(f->path), 0);
     must_refuse_beside(f, ".lock", text);
+    assert_int_equal(third_free(), before); /* no file was left open */
     assert_int_equal(count_files(f), 0);
     assert_int_equal(stat(f->lock, &s), 0);
     assert_int_equal(s.st_size, 5);
@@ -583,6 +601,8 @@ static void check_other_size(void **state)
         f->options.reset = false;
         assert_false(weir_image_other_size(m));
         memset(weir_image_parts_get(m).table.at, 4, TABLE);
+        const weir_clock_reading reading = {5 * INT64_C(1000000000), 6, 7, 8};
+        weir_clock_slots_write(weir_image_clock_slots(m), &reading);
         weir_image_note_policy(m, 7, "gcra 1/s", 8);
         weir_image_close(m);
 
@@ -609,6 +629,9 @@ static void check_other_size(void **state)
         memset(p.table.at, 5, p.table.bytes);
         assert_memory_equal(weir_image_secret(wide), secret, sizeof secret);
         assert_true(weir_image_processes(wide)->self != id);
+        weir_clock_reading copied = {0};
+        assert_true(weir_clock_slots_read(weir_image_clock_slots(wide), &copied));
+        assert_int_equal(copied.time_ns, reading.time_ns);
         assert_int_equal(weir_image_replace(wide, m, &f->options), WEIR_OK);
         char text[WEIR_POLICY_TEXT_MAX];
         assert_int_equal(weir_policy_registry_text(weir_image_policies(wide), 7, text, sizeof text),
@@ -680,13 +703,16 @@ static void check_sync_each_second(void **state)
 {
     fixture *f = *state;
     f->options.sync = WEIR_SYNC_SECOND;
-    weir_image_close(must_open(f)); /* does not wait until the sleeping thread wakes */
     weir_image *m = must_open(f);
-    weir_image_close(m);
+    while (waits == 0)
+        sched_yield();
+    int before = syncs;
+    weir_image_close(m); /* wakes the thread, which does not write the file once more */
+    assert_int_equal(syncs - before, 2);
 
     clock_is_ours = true;
     m = must_open(f);
-    int before = syncs;
+    before = syncs;
     while (syncs < before + 3)
         sched_yield();
     syncs_to_fail = 2;
@@ -711,6 +737,28 @@ static void check_power_loss(void **state)
     assert_int_equal(f->opened.found, WEIR_FOUND_POWER_LOSS);
     weir_image_close(must_open(f));
     assert_int_equal(f->opened.found, WEIR_FOUND_CLOSED);
+}
+
+/* A closed file contains the time when it was last written. If it was not closed, the file system
+ * may know a later time. */
+static void check_when_written(void **state)
+{
+    fixture *f = *state;
+    const size_t attached = offsetof(weir_file_header, attached),
+                 written = offsetof(weir_file_header, written_ns);
+    weir_image_close(must_open(f));
+    assert_int_equal(f->opened.written_ns, 0); /* it is new */
+    set_word(f, written, 5);
+    weir_image_close(must_open(f));
+    assert_int_equal(f->opened.written_ns, 5);
+    set_word(f, attached, 1);
+    set_word(f, written, 5);
+    weir_image_close(must_open(f));
+    assert_true(f->opened.written_ns > 5);
+    set_word(f, attached, 1);
+    set_word(f, written, INT64_MAX);
+    weir_image_close(must_open(f));
+    assert_int_equal(f->opened.written_ns, INT64_MAX);
 }
 
 int main(void)
@@ -739,6 +787,7 @@ int main(void)
         IN_DIR(check_failed_sync),
         IN_DIR(check_sync_each_second),
         IN_DIR(check_power_loss),
+        IN_DIR(check_when_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

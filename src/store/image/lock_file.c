@@ -5,6 +5,8 @@
 
 #include "store/image/lock_file.h"
 
+#include "port/assert.h"
+
 #define LAST ((UINT64_C(1) << 62) - 1) /* the last byte that the system can lock */
 
 static const char suffix[] = ".lock";
@@ -41,7 +43,7 @@ static weir_status open_lock(const char *path, int file, const weir_store_option
 
 static weir_status check_lock(int fd, const weir_store_options *options)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes;
     int64_t written_ns;
     weir_status st = weir_file_check_rights(options, suffix, fd);
     if (st != WEIR_OK)
@@ -83,6 +85,7 @@ static weir_status lock_byte(weir_lock_file *c, const char *lock_path, int file,
 
 static bool find_other(const weir_lock_file *c, uint64_t *ret_at)
 {
+    WEIR_ASSERT(c->at > 0 && c->at <= LAST);
     return port_file_find_lock(c->fd, 0, c->at - 1, ret_at) ||
            port_file_find_lock(c->fd, c->at + 1, LAST, ret_at);
 }
@@ -91,7 +94,7 @@ weir_status weir_lock_file_take(weir_lock_file *ret, const char *lock_path, int 
                                 const weir_store_options *options)
 {
     uint64_t other;
-    weir_lock_file c = {.fd = -1, .at = byte_of(file)};
+    weir_lock_file c = {.at = byte_of(file)};
     weir_status st = lock_byte(&c, lock_path, file, options);
     if (st == WEIR_OK && c.fd >= 0 && find_other(&c, &other)) {
         st = weir_file_error_in_use(
@@ -129,7 +132,7 @@ void weir_lock_file_hand_over(weir_lock_file *second, weir_lock_file *old)
 void weir_lock_file_renew(weir_lock_file *c, const char *lock_path, int file,
                           const weir_store_options *options)
 {
-    weir_lock_file again = {.fd = -1, .at = byte_of(file)};
+    weir_lock_file again = {.at = byte_of(file)};
     if (c->fd >= 0 && port_file_is_at(c->fd, lock_path))
         return;
     if (lock_byte(&again, lock_path, file, options) != WEIR_OK || again.fd < 0)

@@ -7,6 +7,7 @@
 
 #include "store/image/policy_registry.h"
 
+#include "port/assert.h"
 #include "port/atomic.h"
 #include "store/siphash.h"
 
@@ -65,6 +66,7 @@ static const uint8_t *text_of(const weir_policy_registry *r, uint64_t id, uint64
  * none. */
 static entry *find(const weir_policy_registry *r, uint64_t id, bool claim)
 {
+    WEIR_ASSERT(id != 0);
     weir_policy_registry *own = (weir_policy_registry *)r; /* written with `claim` only */
     for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++) {
         entry *e = &own->entries[(id + i) % WEIR_POLICY_REGISTRY_ENTRIES];
@@ -90,6 +92,7 @@ static bool reserve_bytes(weir_policy_registry *r, size_t bytes, uint64_t *ret_b
             bytes > WEIR_POLICY_REGISTRY_TEXT_BYTES - used)
             return false;
     } while (!port_word_cas_relaxed(&r->used, &used, used + bytes));
+    WEIR_ASSERT(used % 8 == 0 && used + bytes <= WEIR_POLICY_REGISTRY_TEXT_BYTES);
     *ret_begin = used;
     return true;
 }
@@ -117,7 +120,7 @@ bool weir_policy_registry_note(weir_policy_registry *r, uint64_t id, const char 
 
 size_t weir_policy_registry_text(const weir_policy_registry *r, uint64_t id, char *buf, size_t size)
 {
-    size_t len = 0;
+    size_t len;
     const entry *e = id == 0 ? NULL : find(r, id, false);
     const uint8_t *text = e ? text_of(r, id, port_word_load_acquire(&e->place), &len) : NULL;
     if (!text || len >= size)
@@ -142,7 +145,7 @@ void weir_policy_registry_each(const weir_policy_registry *r,
     for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++) {
         const entry *e = &r->entries[i];
         uint64_t id = port_word_load_relaxed(&e->id);
-        size_t len = 0;
+        size_t len;
         const uint8_t *text = text_of(r, id, port_word_load_acquire(&e->place), &len);
         if (text && !fn(ctx, id, (const char *)text, len))
             return;
@@ -154,7 +157,7 @@ void weir_policy_registry_repair(weir_policy_registry *r)
     uint64_t used = 0;
     for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++) {
         entry *e = &r->entries[i];
-        size_t len = 0;
+        size_t len;
         uint64_t place = port_word_load_relaxed(&e->place);
         if (!text_of(r, port_word_load_relaxed(&e->id), place, &len)) {
             port_word_store_release(&e->place, 0);

@@ -5,6 +5,7 @@
 #include "store/image/policy_registry.h"
 
 #include "port/port.h"
+#include "store/check/check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,6 +70,7 @@ static void check_notes(void **state)
     assert_false(note(r, 0, "x"));
     assert_text(r, 0, "");
     assert_false(weir_policy_registry_note(r, 9, "", 0));
+    WEIR_CHECK(weir_policy_registry_check(r));
 }
 
 typedef struct seen {
@@ -117,6 +119,7 @@ static void check_many(void **state)
         snprintf(text, sizeof text, "gcra %u/s", (unsigned)i);
         assert_text(r, i * 0x9E3779B97F4A7C15, text);
     }
+    WEIR_CHECK(weir_policy_registry_check(r));
 }
 
 static void check_long_ones(void **state)
@@ -135,6 +138,7 @@ static void check_long_ones(void **state)
            used(r) + 32 <= WEIR_POLICY_REGISTRY_TEXT_BYTES)
         assert_text(r, n + 1, "short ones still fit");
     assert_true(used(r) <= WEIR_POLICY_REGISTRY_TEXT_BYTES);
+    WEIR_CHECK(weir_policy_registry_check(r));
 }
 
 static void check_torn(void **state)
@@ -160,6 +164,7 @@ static void check_torn(void **state)
     assert_text(r, 3, "gcra 3/s");
     assert_text(r, 4, "gcra 4/s");
     assert_int_equal(weir_policy_registry_len(r), 4);
+    WEIR_CHECK(weir_policy_registry_check(r));
     memset(bytes, 0xFF, 8); /* not repaired: no text is written outside */
     assert_false(note(r, 5, "gcra 5/s"));
     for (size_t i = 0; i < WEIR_POLICY_REGISTRY_BYTES; i++) /* no byte makes it read outside */
@@ -199,6 +204,7 @@ static void check_threads(void **state)
         assert_text(r, i, text);
     }
     assert_int_equal(weir_policy_registry_len(r), 500);
+    WEIR_CHECK(weir_policy_registry_check(r));
 }
 
 int main(void)

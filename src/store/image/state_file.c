@@ -40,7 +40,7 @@ static port_file_error wait_opening(int fd, const char *path, bool *ret_is_at)
  * begins with the magic number. */
 static bool is_leftover(int fd)
 {
-    uint64_t bytes = 1;
+    uint64_t bytes;
     int64_t written_ns;
     uint8_t first[WEIR_FILE_HEADER_MAGIC];
     if (port_file_info(fd, &bytes, &written_ns) != PORT_FILE_OK)
@@ -78,7 +78,7 @@ static weir_status failed_to_make(const weir_store_options *options, port_file_e
 static weir_status create_once(const char *path, int *ret_fd, const weir_store_options *options,
                                bool *ret_again)
 {
-    bool is_at = false;
+    bool is_at;
     *ret_again = true;
     port_file_error error = port_file_open(path, PORT_FILE_MAKE, ret_fd);
     bool made = error == PORT_FILE_OK;
@@ -129,7 +129,7 @@ static weir_status create_beside(const char *path, int *ret_fd, const weir_store
 static weir_status drop_leftover(const char *path, const weir_store_options *options)
 {
     int fd;
-    bool locked = false;
+    bool locked;
     weir_status st = WEIR_OK;
     port_file_error error = port_file_open(path, PORT_FILE_WRITE, &fd);
     if (error == PORT_FILE_ABSENT)
@@ -250,8 +250,7 @@ static weir_status open_once(weir_state_file *f, const weir_store_options *optio
         f->replaces = f->fd;
         f->fd = -1;
         st = create(f, options);
-        if (st == WEIR_OK)
-            port_file_take_rights(f->fd, f->replaces);
+        port_file_take_rights(f->fd, f->replaces); /* ignores -1 */
     }
     return st == WEIR_OK ? weir_lock_file_take(&f->claim, f->lock, f->fd, options) : st;
 }
@@ -314,15 +313,13 @@ weir_status weir_state_file_open(weir_state_file *f, const weir_store_options *o
 weir_status weir_state_file_open_beside(weir_state_file *f, weir_state_file *old,
                                         const weir_store_options *options)
 {
-    bool alone = true;
+    bool alone = false;
     *f = WEIR_STATE_FILE_NONE;
     f->shared = old->shared;
-    weir_status st = set_paths(f, options);
-    if (st != WEIR_OK)
-        return st;
     port_file_error error = port_file_wait_lock(old->fd, OPENING, PORT_FILE_OWN);
     if (error == PORT_FILE_OK)
         error = port_file_try_lock(old->fd, IN_USE, PORT_FILE_OWN, &alone);
+    weir_status st = set_paths(f, options);
     if (error != PORT_FILE_OK)
         st = weir_file_error_system(options, "", error);
     if (st == WEIR_OK && !alone)

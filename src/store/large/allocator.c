@@ -6,6 +6,7 @@
 
 #include "store/large/allocator.h"
 
+#include "port/assert.h"
 #include "store/robust_lock.h"
 
 enum {
@@ -105,6 +106,7 @@ static uint64_t find_run(const weir_allocator *b, uint64_t from, uint64_t to, ui
         if (from >= to || units > b->units - from)
             break;
         uint64_t end = next_bit(b->taken, from, from + units, true);
+        WEIR_ASSERT(end > from && end <= from + units);
         if (end == from + units)
             return from;
         from = end;
@@ -145,6 +147,9 @@ static void begin_op(weir_allocator *b, uint64_t op, uint64_t at, uint64_t units
                      port_word *pending)
 {
     weir_allocator_head *h = b->head;
+    WEIR_ASSERT(port_word_load_relaxed(&h->lock) == b->processes->self);
+    WEIR_ASSERT(pending >= b->words && (uint64_t)(pending - b->words) < b->words_undo);
+    WEIR_ASSERT(at > 0 && units <= b->units - at);
     port_word_store_relaxed(&h->op_at, at);
     port_word_store_relaxed(&h->op_units, units);
     port_word_store_relaxed(&h->op_pending, (uint64_t)(pending - b->words));
@@ -185,8 +190,7 @@ static uint64_t find_place(const weir_allocator *b, uint64_t units, uint64_t fro
     uint64_t near = NEAR + at_most(units, b->units) * NEAR_BLOCKS;
     if (from == 0)
         from = port_word_load_relaxed(&b->head->rover);
-    if (from >= b->units)
-        from = 0;
+    from = at_most(from, b->units);
     uint64_t to = at_most(b->units, from + (far ? FAR : near));
     uint64_t at = find_run(b, from, to, units);
     if (at == 0 && (far || to == b->units))
@@ -200,7 +204,7 @@ static void take_block(weir_allocator *b, uint64_t at, uint64_t units, uint64_t 
     weir_allocator_head *h = b->head;
     weir_block *block = weir_block_at(b, at);
     port_word_store_relaxed(&block->hash, hash);
-    port_word_store_relaxed(&block->fresh_at_ns, INT64_MAX);
+    port_word_store_relaxed(&block->mark, INT64_MAX);
     port_word_store_relaxed(&block->next, 0);
     port_word_store_relaxed(&block->shape, shape_of(words, level, hash, at));
     set_bits(b->taken, at, units, true);
@@ -251,7 +255,7 @@ size_t weir_allocator_list(weir_allocator *b, uint64_t from, weir_block_seen *re
         if (weir_block_sound(b, from)) {
             ret[n++] = (weir_block_seen){from, weir_block_units(weir_block_words(block)),
                                          port_word_load_relaxed(&block->hash),
-                                         (int64_t)port_word_load_relaxed(&block->fresh_at_ns)};
+                                         (int64_t)port_word_load_relaxed(&block->mark)};
         } else { /* damaged: in no index */
             uint64_t end = next_bit(b->begins, from + 1, to, true);
             clear_block(b, from, next_bit(b->taken, from, end, false) - from);

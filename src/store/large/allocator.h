@@ -28,7 +28,7 @@ enum { WEIR_PENDING_REMOVED = 1, WEIR_PENDING_ADDED = 2, WEIR_PENDING_SHIFT = 2 
 /* A block. Its words belong to its user, but weir_allocator_list() may load them at any time. */
 typedef struct weir_block {
     port_word hash;
-    port_word fresh_at_ns;
+    port_word mark;  /* see store/state.h */
     port_word next;  /* the next block of the chain in the index, or 0 */
     port_word shape; /* size and level of the state, and a checksum; see allocator.c */
     uint64_t state[];
@@ -89,7 +89,7 @@ void weir_allocator_free(weir_allocator *b, uint64_t at, port_word *pending);
 /* A block as it was when it was listed. */
 typedef struct weir_block_seen {
     uint64_t at, units, hash;
-    int64_t fresh_at_ns;
+    int64_t mark;
 } weir_block_seen;
 
 /* Lists up to `max` blocks from unit `from` on, within a few thousand units. Returns their number.

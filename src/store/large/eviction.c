@@ -5,16 +5,21 @@
 
 #include "store/large/eviction.h"
 
+#include "port/assert.h"
+#include "store/state.h"
+
 enum {
     SWEEP = 2,       /* blocks to look at for each new block */
     SWEEP_FULL = 64, /* the same if the memory is full */
     SAMPLE = 16,     /* blocks in the sample for an eviction */
     SAMPLE_AT = 4,   /* random places from which the sample is taken */
+    SAMPLES = 8,     /* samples to draw until one has a key that has used little */
     EVICTIONS = 8,   /* evictions before a whole stretch is cleared */
     ANY_SIZE = 2,    /* how many of them, the first ones, ignore the size of the victim */
     LIST = 64,
+    CLEAR_LISTS = 16,
     FAR_UNITS = 1024, /* a block of more units is worth a long search */
-    PASSES = 3,       /* tries to clear a stretch, in case other threads take it */
+    PASSES = 16,      /* tries to clear a stretch, in case other threads take it */
 };
 
 /* Locks the stripe of a listed block. Returns NULL if that is not possible. */
@@ -76,13 +81,13 @@ static bool drop_seen(weir_large *l, const weir_block_request *want, const weir_
     weir_stripe *s = lock_stripe_of(l, want, seen->hash);
     if (!s)
         return false;
-    bool gone = false;
+    bool gone;
     port_word *link = weir_index_find_block(l, seen->hash, seen->at);
     if (!link) {
         gone = free_lost(l, s, seen);
     } else {
         const weir_block *block = weir_block_at(&l->blocks, seen->at);
-        bool live = (int64_t)port_word_load_relaxed(&block->fresh_at_ns) > now_of(s);
+        bool live = (int64_t)port_word_load_relaxed(&block->mark) > now_of(s);
         gone = !live || !if_idle;
         if (gone) {
             count_evictions(s, live);
@@ -97,13 +102,14 @@ static bool drop_seen(weir_large *l, const weir_block_request *want, const weir_
  * index is found later, when the memory is full. */
 static bool looks_idle(weir_large *l, const weir_block_seen *seen)
 {
-    return seen->fresh_at_ns <= now_of(weir_large_stripe_of(l, seen->hash));
+    return seen->mark <= now_of(weir_large_stripe_of(l, seen->hash));
 }
 
 /* Drops the idle keys among the next `count` blocks. Returns where one of them was, or 0. */
 static uint64_t sweep(weir_large *l, const weir_block_request *want, size_t count)
 {
     weir_block_seen seen[SWEEP_FULL];
+    WEIR_ASSERT(count <= SWEEP_FULL);
     uint64_t next, freed = 0;
     size_t n =
         weir_allocator_list(&l->blocks, weir_allocator_sweep_at(&l->blocks), seen, count, &next);
@@ -126,23 +132,56 @@ static size_t keep_wide(weir_block_seen *seen, size_t n, uint64_t units)
     return wide > 0 ? wide : n;
 }
 
-/* Evicts one key: of a random sample, the one closest to idle, preferably in a block of at least
- * `units` units. Returns where its block was, or 0. */
+/* An idle key is evicted before any other. */
+static uint64_t rank_of(weir_large *l, const weir_block_seen *seen)
+{
+    return looks_idle(l, seen) ? 0 : weir_rank(weir_mark_used(seen->mark), seen->mark);
+}
+
+static bool is_dear(weir_large *l, const weir_block_seen *seen)
+{
+    return !looks_idle(l, seen) && weir_mark_used(seen->mark) > WEIR_CHEAP;
+}
+
+static size_t draw(weir_large *l, weir_block_seen *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < SAMPLE_AT; i++) {
+        uint64_t next, from = weir_allocator_any(&l->blocks);
+        n += weir_allocator_list(&l->blocks, from, ret + n, SAMPLE / SAMPLE_AT, &next);
+    }
+    return n;
+}
+
+static bool all_dear(weir_large *l, const weir_block_seen *seen, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!is_dear(l, &seen[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Evicts one key: of a random sample, the one with the lowest rank, preferably in a block of at
+ * least `units` units. Returns where its block was, or 0. */
 static uint64_t evict(weir_large *l, const weir_block_request *want, uint64_t units)
 {
     weir_block_seen seen[SAMPLE];
     size_t n = 0;
-    for (size_t i = 0; i < SAMPLE_AT; i++) {
-        uint64_t next, from = weir_allocator_any(&l->blocks);
-        n += weir_allocator_list(&l->blocks, from, seen + n, SAMPLE / SAMPLE_AT, &next);
-    }
-    for (n = keep_wide(seen, n, units); n > 0; n--) {
+    /* Draws again while every key in the sample has used much. If that holds for all wide blocks
+     * that were drawn, returns 0: the caller clears adjacent blocks instead. */
+    bool refuse = want->when_full == WEIR_REFUSE; /* then only idle keys are dropped */
+    for (unsigned i = 0; i < (refuse ? 1 : SAMPLES) && all_dear(l, seen, n); i++)
+        n = keep_wide(seen, draw(l, seen), units);
+    if (units > 0 && !refuse && all_dear(l, seen, n))
+        return 0;
+    for (; n > 0; n--) {
+        WEIR_ASSERT(n <= SAMPLE);
         size_t best = 0;
         for (size_t i = 1; i < n; i++) {
-            if (seen[i].fresh_at_ns < seen[best].fresh_at_ns)
+            if (rank_of(l, &seen[i]) < rank_of(l, &seen[best]))
                 best = i;
         }
-        bool refuse = want->when_full == WEIR_REFUSE;
         if (drop_seen(l, want, &seen[best], refuse))
             return seen[best].at;
         if (refuse)
@@ -184,6 +223,38 @@ static uint64_t clear_place(weir_large *l, const weir_block_request *want, uint6
     }
 }
 
+/* As clear_place(), but first looks for a stretch in which no key has used much, and evicts nothing
+ * unless it finds one. */
+static uint64_t clear_cheap_place(weir_large *l, const weir_block_request *want, uint64_t units)
+{
+    weir_allocator *b = &l->blocks;
+    weir_block_seen seen[LIST];
+    uint64_t from = weir_allocator_any(b), gap = 0, end = 0, next;
+    for (unsigned lists = 0; lists < CLEAR_LISTS && end == 0; lists++, from = next) {
+        size_t n = weir_allocator_list(b, from, seen, LIST, &next);
+        for (size_t i = 0; i < n && end == 0; i++) {
+            if (gap == 0)
+                gap = seen[i].at;
+            if (is_dear(l, &seen[i]) || seen[i].at == want->keep_at)
+                gap = seen[i].at + seen[i].units;
+            else if (seen[i].at + seen[i].units - gap >= units)
+                end = gap + units;
+        }
+        if (next >= b->units) {
+            next = 0;
+            gap = end == 0 ? 0 : gap;
+        }
+    }
+    for (from = gap; end != 0 && from < end; from = next) {
+        size_t n = weir_allocator_list(b, from, seen, LIST, &next);
+        for (size_t i = 0; i < n && seen[i].at < end; i++) {
+            if (!drop_seen(l, want, &seen[i], false))
+                return 0;
+        }
+    }
+    return end != 0 ? gap : 0;
+}
+
 /* Whether a gap of `units` units is possible at all, beside the block that must stay. */
 static bool could_fit(weir_large *l, const weir_block_request *want, uint64_t units)
 {
@@ -209,7 +280,7 @@ static uint64_t alloc_evicting(weir_large *l, const weir_block_request *want, po
         from = 0;
     }
     for (int i = 0; i < PASSES && at == 0 && want->when_full != WEIR_REFUSE; i++) {
-        from = clear_place(l, want, units);
+        from = i < PASSES / 2 ? clear_cheap_place(l, want, units) : clear_place(l, want, units);
         if (from != 0)
             at =
                 weir_allocator_alloc(b, want->words, want->level, want->hash, from, false, pending);
@@ -226,6 +297,8 @@ static bool nearly_full(const weir_allocator *b)
 weir_status weir_eviction_alloc(weir_large *l, const weir_block_request *want, uint64_t *ret_at)
 {
     weir_allocator *b = &l->blocks;
+    WEIR_ASSERT(weir_index_is_locked(l, want->stripe));
+    WEIR_ASSERT(want->stripe == weir_large_stripe_of(l, want->hash));
     uint64_t units = weir_block_units(want->words);
     if (!could_fit(l, want, units))
         return WEIR_E_NOMEM;

@@ -4,6 +4,8 @@
 
 #include "store/large/index.h"
 
+#include "port/assert.h"
+
 enum { CHAIN_MAX = 4096 }; /* blocks in a chain. A longer one is a damaged chain with a loop */
 
 /* ---- locks ----------------------------------------------------------------------------------- */
@@ -21,7 +23,7 @@ void weir_index_repair(weir_large *l, weir_stripe *s)
         }
         port_word_store_relaxed(&s->pending[i], 0);
     }
-    port_word_store_release(&s->pending_used, 0);
+    port_word_store_relaxed(&s->pending_used, 0);
 }
 
 void weir_index_lock(weir_large *l, weir_stripe *s)
@@ -51,13 +53,14 @@ void weir_index_count_damage(weir_stripe *s)
 static bool belongs(const weir_large *l, size_t i, uint64_t at)
 {
     return weir_block_sound(&l->blocks, at) &&
-           (port_word_load_relaxed(&weir_block_at(&l->blocks, at)->hash) & (l->buckets - 1)) == i;
+           weir_index_bucket(l, port_word_load_relaxed(&weir_block_at(&l->blocks, at)->hash)) == i;
 }
 
 /* Follows the chain of `hash` to the block `want_at`, or, if that is 0, to the block of `hash`. */
 static port_word *walk(weir_large *l, uint64_t hash, uint64_t want_at, uint64_t *ret_at)
 {
-    size_t i = hash & (l->buckets - 1);
+    WEIR_ASSERT(weir_index_is_locked(l, weir_large_stripe_of(l, hash)));
+    size_t i = weir_index_bucket(l, hash);
     port_word *link = &l->bucket[i];
     uint64_t at;
     for (unsigned steps = 0; (at = port_word_load_relaxed(link)) != 0; steps++) {
@@ -88,10 +91,11 @@ port_word *weir_index_find_block(weir_large *l, uint64_t hash, uint64_t at)
     return found != 0 ? link : NULL;
 }
 
-/* The single store that changes the index, once the block is complete. */
+/* The single store that changes the index. Relaxed: the journal has the old link until the commit,
+ * and a block is freed only after a fence. */
 static void set_link(port_word *link, uint64_t at)
 {
-    port_word_store_release(link, at);
+    port_word_store_relaxed(link, at);
 }
 
 static uint64_t next_of(const weir_large *l, uint64_t at)
@@ -101,6 +105,7 @@ static uint64_t next_of(const weir_large *l, uint64_t at)
 
 void weir_index_remove(weir_large *l, weir_stripe *s, port_word *link, uint64_t at)
 {
+    WEIR_ASSERT(weir_stripe_idle(s) && port_word_load_relaxed(link) == at);
     if (!weir_stripe_mark_removed(s, at))
         return;
     set_link(link, next_of(l, at));
@@ -109,6 +114,7 @@ void weir_index_remove(weir_large *l, weir_stripe *s, port_word *link, uint64_t 
 
 weir_status weir_index_detach(weir_large *l, weir_stripe *s, port_word *link, uint64_t at)
 {
+    WEIR_ASSERT(at != 0 && port_word_load_relaxed(link) == at);
     if (!weir_stripe_journal(s, &l->blocks, &link, 1, true) || !weir_stripe_mark_removed(s, at))
         return WEIR_E_BUSY;
     set_link(link, next_of(l, at));
@@ -118,7 +124,8 @@ weir_status weir_index_detach(weir_large *l, weir_stripe *s, port_word *link, ui
 weir_status weir_index_insert(weir_large *l, weir_stripe *s, uint64_t hash, uint64_t at,
                               uint64_t old)
 {
-    port_word *link = &l->bucket[hash & (l->buckets - 1)];
+    WEIR_ASSERT(at != 0 && at != old);
+    port_word *link = &l->bucket[weir_index_bucket(l, hash)];
     if (old != 0)
         link = weir_index_find_block(l, hash, old);
     if (!link || !weir_stripe_journal(s, &l->blocks, &link, 1, true) ||
@@ -132,6 +139,7 @@ weir_status weir_index_insert(weir_large *l, weir_stripe *s, uint64_t hash, uint
 
 bool weir_index_each(weir_large *l, size_t i, weir_key_state_fn fn, void *ctx)
 {
+    WEIR_ASSERT(i < l->buckets);
     uint64_t at;
     port_word *link = &l->bucket[i];
     for (unsigned steps = 0; (at = port_word_load_relaxed(link)) != 0; steps++) {
@@ -139,8 +147,7 @@ bool weir_index_each(weir_large *l, size_t i, weir_key_state_fn fn, void *ctx)
             return true;
         weir_block *block = weir_block_at(&l->blocks, at);
         weir_key_state stored = {.hash = port_word_load_relaxed(&block->hash),
-                                 .fresh_at_ns =
-                                     (int64_t)port_word_load_relaxed(&block->fresh_at_ns),
+                                 .fresh_at_ns = (int64_t)port_word_load_relaxed(&block->mark),
                                  .form = WEIR_LARGE_FORM,
                                  .level = weir_block_level(block),
                                  .words_len = weir_block_words(block),

@@ -10,8 +10,8 @@
  *
  *     header | stripes | two bitmaps | buckets | units of blocks
  *
- * The low bits of a key's hash are the number of its bucket, and the low bits of that number are
- * the number of its stripe. */
+ * The bits of a key's hash above the class are the number of its bucket, and the low bits of that
+ * number are the number of its stripe. */
 
 #include "store/large/large.h"
 #include "store/large/stripe.h"
@@ -24,13 +24,24 @@ struct weir_large {
     weir_allocator blocks;
 };
 
+static inline size_t weir_index_bucket(const weir_large *l, uint64_t hash)
+{
+    return (size_t)(hash >> WEIR_CLASS_BITS) & (l->buckets - 1);
+}
+
 static inline weir_stripe *weir_large_stripe_of(weir_large *l, uint64_t hash)
 {
-    return &l->stripe[hash & (l->stripes - 1)];
+    return &l->stripe[weir_index_bucket(l, hash) & (l->stripes - 1)];
 }
 
 /* Locks a stripe. If the last owner died, rolls back what it was doing. */
 void weir_index_lock(weir_large *l, weir_stripe *s);
+
+/* Whether this process has locked a stripe. For assertions. */
+static inline bool weir_index_is_locked(const weir_large *l, const weir_stripe *s)
+{
+    return port_word_load_relaxed(&s->lock) == l->blocks.processes->self;
+}
 
 /* Does not wait. Returns false if a live process holds the lock. */
 bool weir_index_try_lock(weir_large *l, weir_stripe *s);

@@ -8,6 +8,7 @@
 #include "store/large/eviction.h"
 
 #include "core/check.h"
+#include "port/assert.h"
 #include "port/port.h"
 
 enum {
@@ -62,6 +63,7 @@ static void lay_out(weir_large *l, unsigned char *part, size_t bytes)
     b->words_undo = at / 8;
     at += l->buckets * sizeof(port_word);
     b->base = part + at;
+    WEIR_ASSERT(at < bytes && l->buckets % l->stripes == 0);
     b->units = (bytes - at) / WEIR_UNIT;
 }
 
@@ -106,7 +108,7 @@ void weir_large_close(weir_large *l)
 
 size_t weir_large_stripe(const weir_large *l, uint64_t hash)
 {
-    return hash & (l->stripes - 1);
+    return weir_index_bucket(l, hash) & (l->stripes - 1);
 }
 
 void weir_large_lock(weir_large *l, size_t stripe)
@@ -116,16 +118,20 @@ void weir_large_lock(weir_large *l, size_t stripe)
 
 void weir_large_unlock(weir_large *l, size_t stripe)
 {
+    WEIR_ASSERT(weir_index_is_locked(l, &l->stripe[stripe]) &&
+                weir_stripe_idle(&l->stripe[stripe]));
     weir_robust_unlock(&l->stripe[stripe].lock);
 }
 
 void weir_large_commit(weir_large *l, size_t stripe)
 {
+    WEIR_ASSERT(weir_index_is_locked(l, &l->stripe[stripe]));
     weir_stripe_commit(&l->stripe[stripe], &l->blocks);
 }
 
 void weir_large_roll_back(weir_large *l, size_t stripe)
 {
+    WEIR_ASSERT(weir_index_is_locked(l, &l->stripe[stripe]));
     weir_stripe_roll_back(&l->stripe[stripe], &l->blocks);
 }
 
@@ -150,16 +156,16 @@ typedef struct job {
     int64_t now_ns;
     uint64_t at;          /* the key's block; 0: the key is absent */
     uint64_t journal_len; /* length of the stripe's journal before this decision */
-    int64_t fresh_at_ns;  /* of the new state */
+    int64_t mark;         /* of the new state */
 } job;
 
 static weir_status run_fn(job *j, uint64_t *state, unsigned level)
 {
     const weir_large_call *c = j->call;
-    int64_t after_ns = WEIR_FRESH_UNKNOWN;
-    weir_status st = c->fn(c->ctx, c->policy, state, level, j->now_ns, &after_ns);
+    weir_usage usage = WEIR_USAGE_UNKNOWN;
+    weir_status st = c->fn(c->ctx, c->policy, state, level, j->now_ns, &usage);
     if (st == WEIR_OK)
-        j->fresh_at_ns = weir_fresh_at(c->policy, state, level, j->now_ns, after_ns);
+        j->mark = weir_mark_of(c->policy, state, level, j->now_ns, usage);
     return st;
 }
 
@@ -183,7 +189,8 @@ static void copy_words(uint64_t *to, const uint64_t *from, size_t words)
 /* Replaces the key's block by the block `at` with the new state. Frees `at` if that fails. */
 static weir_status swap_in(job *j, uint64_t at, weir_status st)
 {
-    port_word_store_relaxed(&block_of(j, at)->fresh_at_ns, (uint64_t)j->fresh_at_ns);
+    WEIR_ASSERT(at != 0 && at != j->at);
+    port_word_store_relaxed(&block_of(j, at)->mark, (uint64_t)j->mark);
     if (st == WEIR_OK)
         st = weir_index_insert(j->l, j->s, j->call->hash, at, j->at);
     if (st != WEIR_OK)
@@ -197,6 +204,7 @@ static weir_status decide_on_copy(job *j, bool grown)
 {
     const weir_policy *p = j->call->policy;
     uint64_t at = 0, from = j->at;
+    WEIR_ASSERT(from != 0);
     unsigned level = weir_block_level(block_of(j, from));
     weir_status st;
     do {
@@ -239,9 +247,10 @@ static bool journal_writes(job *j, unsigned level)
     if (n > IN_PLACE_MAX)
         return false;
     port_word *at[IN_PLACE_MAX + 1];
+    WEIR_ASSERT(n < sizeof at / sizeof at[0]);
     for (size_t i = 0; i < n; i++)
         at[i] = (port_word *)&block->state[index[i]];
-    at[n++] = &block->fresh_at_ns;
+    at[n++] = &block->mark;
     return weir_stripe_journal(j->s, &j->l->blocks, at, n, false);
 }
 
@@ -253,7 +262,7 @@ static weir_status decide_on_block(job *j)
         return decide_on_copy(j, false);
     weir_status st = run_fn(j, block->state, level);
     if (st == WEIR_OK) {
-        port_word_store_relaxed(&block->fresh_at_ns, (uint64_t)j->fresh_at_ns);
+        port_word_store_relaxed(&block->mark, (uint64_t)j->mark);
         return st;
     }
     weir_stripe_undo(j->s, &j->l->blocks, j->journal_len);
@@ -271,7 +280,7 @@ static weir_status decide_for_absent(job *j)
     if (!state)
         return WEIR_E_NOMEM;
     weir_status st = run_fn(j, state, 0);
-    if (st == WEIR_OK && j->fresh_at_ns > j->now_ns) {
+    if (st == WEIR_OK && j->mark > j->now_ns) {
         st = new_block(j, words, 0, &at);
         if (st == WEIR_OK) {
             copy_words(block_of(j, at)->state, state, words);
@@ -296,12 +305,13 @@ static bool must_drop(job *j)
         return true;
     }
     /* The key is idle. A state that has grown is dropped, because that frees memory. */
-    return level > 0 && (int64_t)port_word_load_relaxed(&block->fresh_at_ns) <= j->now_ns;
+    return level > 0 && (int64_t)port_word_load_relaxed(&block->mark) <= j->now_ns;
 }
 
 weir_status weir_large_try(weir_large *l, const weir_large_call *call)
 {
     weir_stripe *s = weir_large_stripe_of(l, call->hash);
+    WEIR_ASSERT(weir_index_is_locked(l, s));
     job j = {.l = l, .s = s, .call = call, .now_ns = stripe_now(s, call->now_ns)};
     j.journal_len = port_word_load_relaxed(&s->journal_len);
     port_word *link = weir_index_find(l, call->hash, &j.at);
@@ -341,7 +351,7 @@ void weir_large_each(weir_large *l, weir_key_state_fn fn, void *ctx)
 {
     bool on = true;
     for (size_t i = 0; i < l->buckets && on; i++) {
-        weir_stripe *s = weir_large_stripe_of(l, i);
+        weir_stripe *s = &l->stripe[i & (l->stripes - 1)];
         weir_index_lock(l, s);
         on = weir_index_each(l, i, fn, ctx);
         weir_robust_unlock(&s->lock);
@@ -358,7 +368,7 @@ static weir_status put_locked(weir_large *l, weir_stripe *s, const weir_key_stat
         return st;
     weir_block *block = weir_block_at(&l->blocks, at);
     copy_words(block->state, stored->words, stored->words_len);
-    port_word_store_relaxed(&block->fresh_at_ns, (uint64_t)stored->fresh_at_ns);
+    port_word_store_relaxed(&block->mark, (uint64_t)stored->fresh_at_ns);
     return weir_index_insert(l, s, stored->hash, at, old);
 }
 

@@ -3,6 +3,7 @@
 /* Large states in memory that survives its processes: children that are killed while they work, a
  * copy of the memory taken during a decision, and damaged memory. */
 
+#include "port/random_kit_test.h"
 #include "store/kill_kit_test.h"
 #include "store/large/large_kit_test.h"
 
@@ -176,9 +177,9 @@ typedef struct snapshot {
 
 /* Decides, and copies all of the memory before the commit. */
 static weir_status check_and_copy(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                                  int64_t now_ns, int64_t *ret_fresh_after_ns)
+                                  int64_t now_ns, weir_usage *ret_usage)
 {
-    (void)ret_fresh_after_ns;
+    (void)ret_usage;
     snapshot *s = ctx;
     weir_status st = weir_check(p, state, level, now_ns, s->charge.cost, &s->charge.decision);
     memcpy(s->copy, s->part, s->bytes);
@@ -216,12 +217,6 @@ static void copies_in_the_middle(void **unused)
 }
 
 /* ---- damaged memory -------------------------------------------------------------------------- */
-
-static uint64_t next_random(uint64_t *x)
-{
-    *x = *x * 6364136223846793005 + 1442695040888963407;
-    return hash_of(*x);
-}
 
 /* Damages some words: with zeros, random words, flipped bits, or the words of another place, as in
  * an old page. */

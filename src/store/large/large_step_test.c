@@ -33,7 +33,7 @@ static void charge_zero(weir_large *l, const weir_policy *p)
 static void charge_all(weir_large *l, const weir_policy *p)
 {
     for (uint64_t key = 0; key < KEYS; key++)
-        take(l, p, key * 64, at_ns, 2);
+        take(l, p, key << (WEIR_CLASS_BITS + 6), at_ns, 2);
 }
 
 /* Four requests: with one more, the log grows. */
@@ -46,7 +46,7 @@ static void fill_level(weir_large *l, const weir_policy *p)
 static void fill_memory(weir_large *l, const weir_policy *p)
 {
     for (uint64_t key = 0; key < 1000; key++)
-        take(l, p, 100 + 7 * key, at_ns - 1, 1);
+        take(l, p, (100 + 7 * key) << WEIR_CLASS_BITS, at_ns - 1, 1);
 }
 
 /* A log that has grown and is idle now. */
@@ -54,7 +54,7 @@ static void grow_and_let_idle(weir_large *l, const weir_policy *p)
 {
     for (int i = 0; i < 9; i++)
         take(l, p, 0, 1000000000 + i, 1);
-    take(l, p, 64, at_ns, 1);
+    take(l, p, 1 << (WEIR_CLASS_BITS + 6), at_ns, 1);
 }
 
 static void reset_zero(weir_large *l, const weir_policy *p)
@@ -81,7 +81,7 @@ static void try_all(weir_large *l, const weir_policy *p, bool keep)
     weir_large_lock(l, 0);
     for (uint64_t key = 0; key < KEYS; key++) {
         charge c = {.cost = 1};
-        weir_large_call call = call_of(p, key * 64, at_ns, &c);
+        weir_large_call call = call_of(p, key << (WEIR_CLASS_BITS + 6), at_ns, &c);
         assert_int_equal(weir_large_try(l, &call), WEIR_OK);
     }
     if (keep)
@@ -134,7 +134,7 @@ static const scene scenes[] = {
 static void look_at(weir_large *l, const weir_policy *p, int64_t ret[KEYS])
 {
     for (uint64_t key = 0; key < KEYS; key++)
-        ret[key] = take(l, p, key * 64, at_ns, 0);
+        ret[key] = take(l, p, key << (WEIR_CLASS_BITS + 6), at_ns, 0);
 }
 
 /* Opens a copy, as the next process after the kill. */
@@ -216,7 +216,7 @@ static bool run_scene(const scene *sc, stepping *s)
 static void killed_at_every_instruction(void **unused)
 {
     (void)unused;
-    stepping s = {.m = {part_of(BYTES), part_of(BYTES), part_of(BYTES), BYTES}};
+    stepping s = {.m = {part_of(BYTES), part_of(BYTES), part_of(BYTES), BYTES, 0}};
     if (STEPS_TOO_SLOW)
         skip();
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {

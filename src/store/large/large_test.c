@@ -39,6 +39,12 @@ static void opening(void **unused)
     void *part = part_of(MIB);
     assert_int_equal(weir_large_open(&l, part, WEIR_LARGE_BYTES_MIN - 1, true, &alone),
                      WEIR_E_RANGE);
+    port_word *words = part;
+    port_word_store_relaxed(&words[1], MIB / 2); /* it was created with another size */
+    assert_int_equal(weir_large_open(&l, part, MIB, false, &alone), WEIR_E_SYNTAX);
+    port_word_store_relaxed(&words[1], MIB);
+    weir_large_close(open_part(part, MIB, false, &alone));
+    memset(part, 0, 16);
     /* The process that created it did no more. */
     weir_large_close(open_part(part, MIB, false, &alone));
     l = open_part(part, MIB, true, &alone);
@@ -75,6 +81,8 @@ static void logs_are_sized_by_what_they_hold(void **unused)
     assert_int_equal(give(f.l, &f.log, 1, s_ns + 100, 30), 30);
     assert_int_equal(take(f.l, &f.log, 1, s_ns + 101, 10), 20);
     assert_int_equal(take(f.l, &f.log, 1, 100 * s_ns, 1), 99);
+    assert_int_equal(weir_large_stats_get(f.l).bytes, 96);
+    take(f.l, &f.log, 1, 200 * s_ns, 0); /* idle, but it has not grown: stays in place */
     assert_int_equal(weir_large_stats_get(f.l).bytes, 96);
     check_whole(f.l);
     weir_large_reset(f.l, 1);
@@ -172,6 +180,200 @@ static void wide_among_small(void **unused)
     close_fixture(&f);
 }
 
+/* Keys far from idle stay while keys closer to idle are evicted, many times over. */
+static void closest_to_idle_is_evicted(void **unused)
+{
+    (void)unused;
+    enum { DEBTORS = 100, FLOOD = 20000 };
+    fixture f;
+    weir_policy day =
+        policy_of("sliding-log 100/d"); /* its blocks are as large as those of a log */
+    open_fixture(&f, 128 * KIB);
+    for (uint64_t n = 0; n < DEBTORS; n++)
+        take(f.l, &day, hash_of(n), s_ns, 60);
+    for (uint64_t n = DEBTORS; n < FLOOD; n++)
+        take(f.l, &f.log, hash_of(n), s_ns + (int64_t)n, 1);
+    weir_large_stats stats = weir_large_stats_get(f.l);
+    assert_int_equal(stats.keys + stats.evicted, FLOOD);
+    assert_true(stats.evicted > FLOOD - 10 * DEBTORS - 1000);
+    uint64_t debtors = 0;
+    for (uint64_t n = 0; n < DEBTORS; n++)
+        debtors += take(f.l, &day, hash_of(n), s_ns + FLOOD, 0) == 40;
+    assert_true(debtors > DEBTORS * 95 / 100); /* they are evicted if the sample has no others */
+    uint64_t older = 0, newer = 0;             /* the survivors of the flood are its newest keys */
+    for (uint64_t n = DEBTORS; n < FLOOD; n++) {
+        bool there = take(f.l, &f.log, hash_of(n), s_ns + FLOOD, 0) == 99;
+        older += there && n < FLOOD - 4000;
+        newer += there && n >= FLOOD - 4000;
+    }
+    assert_true(newer > 500);
+    assert_true(older < newer / 20);
+    check_whole(f.l);
+    close_fixture(&f);
+}
+
+/* In full memory, a wide state takes the place of another wide one, not of many small ones. */
+static void wide_is_evicted_for_wide(void **unused)
+{
+    (void)unused;
+    enum { WIDE = 200 }; /* a cost of 90 is a larger share of 1000 than 1 is of 100 */
+    fixture f;
+    open_fixture(&f, MIB);
+    for (uint64_t n = 0; n < 12000; n++)
+        take(f.l, n % 50 == 0 ? &f.slices : &f.log, hash_of(n), s_ns, n % 50 == 0 ? 90 : 1);
+    uint64_t evicted = weir_large_stats_get(f.l).evicted;
+    assert_true(evicted > 1000);
+    for (uint64_t n = 0; n < WIDE; n++)
+        take(f.l, &f.slices, hash_of(20000 + n), s_ns, 1);
+    evicted = weir_large_stats_get(f.l).evicted - evicted;
+    assert_in_range(evicted, WIDE, 15 * WIDE / 2); /* of at most 8 each, most are wide */
+    check_whole(f.l);
+    close_fixture(&f);
+}
+
+/* A log that grows in full memory is not evicted for itself, although it is the closest to idle. */
+static void a_growing_log_is_not_evicted_for_itself(void **unused)
+{
+    (void)unused;
+    fixture f;
+    weir_policy quick = policy_of("sliding-log 1000/s");
+    open_fixture(&f, 64 * KIB);
+    for (uint64_t n = 0; n < 100; n++)
+        take(f.l, &f.slices, hash_of(n), s_ns, 1);
+    assert_true(weir_large_stats_get(f.l).keys < 24);
+    for (int64_t i = 0; i < 500; i++) {
+        assert_int_equal(take(f.l, &quick, 7, s_ns + i, 1), 999 - i);
+        charge c = {.cost = 1}; /* fills the memory again */
+        weir_large_call call = call_of(&f.slices, hash_of((uint64_t)i), s_ns + i, &c);
+        call.when_full = WEIR_REFUSE;
+        (void)!weir_large_run(f.l, &call);
+    }
+    check_whole(f.l);
+    close_fixture(&f);
+}
+
+/* When keys are added, other keys are dropped as soon as they are idle. */
+static void idle_are_dropped_at_once(void **unused)
+{
+    (void)unused;
+    enum { IDLE = 100, NEW = 60 };
+    fixture f;
+    for (int early = 0; early <= 1; early++) {
+        int64_t now_ns = 61 * s_ns + (early ? -1 : 512); /* a mark is less than 512 ns late */
+        open_fixture(&f, MIB);
+        for (uint64_t n = 0; n < IDLE; n++)
+            take(f.l, &f.log, hash_of(n), s_ns, 1);
+        for (uint64_t i = 0; i < 64; i++) /* advances the time of every stripe */
+            take(f.l, &f.log, i << WEIR_CLASS_BITS, now_ns, 0);
+        for (uint64_t n = 0; n < NEW; n++)
+            take(f.l, &f.log, hash_of(1000 + n), now_ns, 1);
+        assert_int_equal(weir_large_stats_get(f.l).keys, early ? IDLE + NEW : NEW);
+        assert_int_equal(weir_large_stats_get(f.l).evicted, 0);
+        check_whole(f.l);
+        close_fixture(&f);
+    }
+}
+
+/* Blocks that a damaged index does not lead to are freed when the memory is full, and counted. */
+static void lost_blocks_are_found(void **unused)
+{
+    (void)unused;
+    fixture f;
+    open_fixture(&f, 64 * KIB);
+    for (uint64_t n = 0; n < 100; n++)
+        take(f.l, &f.log, hash_of(n), s_ns, 1);
+    uint64_t lost = 0;
+    for (size_t i = 0; lost < 5; i++) {
+        uint64_t at = port_word_load_relaxed(&f.l->bucket[i]);
+        if (at != 0 && port_word_load_relaxed(&weir_block_at(&f.l->blocks, at)->next) == 0) {
+            port_word_store_relaxed(&f.l->bucket[i], 0);
+            lost++;
+        }
+    }
+    assert_non_null(weir_large_check(f.l));
+    for (uint64_t n = 0; n < 5000; n++) {
+        for (uint64_t i = 0; n % 1000 == 999 && i < 64; i++)
+            take(f.l, &f.log, i << WEIR_CLASS_BITS, s_ns + (int64_t)n * s_ns / 10, 0);
+        take(f.l, &f.log, hash_of(1000 + n), s_ns + (int64_t)n * s_ns / 10, 1);
+    }
+    assert_int_equal(weir_large_stats_get(f.l).damaged, lost);
+    WEIR_CHECK(weir_large_check(f.l));
+    close_fixture(&f);
+}
+
+/* A state that takes all of the memory fits; a larger one never does, and evicts nothing. */
+static void a_state_as_large_as_the_memory_fits(void **unused)
+{
+    (void)unused;
+    fixture f;
+    open_fixture(&f, 64 * KIB);
+    uint64_t units = f.l->blocks.units, *words = calloc(2 * units, sizeof *words);
+    weir_key_state stored = {.hash = 1,
+                             .fresh_at_ns = 9 * s_ns,
+                             .form = WEIR_LARGE_FORM,
+                             .words_len = 2 * units - 4,
+                             .words = words};
+    assert_int_equal(weir_block_units(stored.words_len), units);
+    assert_int_equal(weir_large_put(f.l, &stored), WEIR_E_NOMEM); /* unit 0 is not used */
+    stored.words_len -= 2;
+    take(f.l, &f.log, 3, s_ns, 1);
+    assert_int_equal(weir_large_put(f.l, &stored), WEIR_E_FULL);
+    weir_large_reset(f.l, 3);
+    assert_int_equal(weir_large_put(f.l, &stored), WEIR_OK);
+    assert_int_equal(weir_large_stats_get(f.l).bytes, (units - 1) * WEIR_UNIT);
+    check_whole(f.l);
+    free(words);
+    close_fixture(&f);
+}
+
+/* A search that reaches the end of the memory goes on at its beginning, before it evicts. */
+static void search_wraps(void **unused)
+{
+    (void)unused;
+    fixture f;
+    open_fixture(&f, 64 * KIB);
+    uint64_t n = 0;
+    while (weir_large_stats_get(f.l).bytes < f.l->blocks.units * WEIR_UNIT / 16 * 15)
+        take(f.l, &f.log, hash_of(n++), s_ns, 1);
+    assert_int_equal(weir_large_stats_get(f.l).evicted, 0);
+    weir_large_reset(f.l, hash_of(0));
+    port_word_store_relaxed(&f.l->blocks.head->rover, f.l->blocks.units - 3);
+    for (uint64_t i = 1; i < 4; i++) { /* too little space is left after the last block */
+        take(f.l, &f.log, hash_of(n), s_ns, 1);
+        assert_int_equal(weir_large_stats_get(f.l).evicted, 0);
+        weir_large_reset(f.l, hash_of(n));
+        port_word_store_relaxed(&f.l->blocks.head->rover, f.l->blocks.units - i);
+    }
+    check_whole(f.l);
+    close_fixture(&f);
+}
+
+/* weir_block_sound() rejects what no allocation leaves. */
+static void invalid_blocks_are_rejected(void **unused)
+{
+    (void)unused;
+    fixture f;
+    open_fixture(&f, 64 * KIB);
+    take(f.l, &f.log, 5 << WEIR_CLASS_BITS, s_ns, 1);
+    const weir_allocator *b = &f.l->blocks;
+    uint64_t at = port_word_load_relaxed(&f.l->bucket[5]), end = b->units - 1;
+    assert_true(weir_block_sound(b, at));
+    assert_false(weir_block_sound(b, 0));
+    assert_false(weir_block_sound(b, at + 1));
+    assert_false(weir_block_sound(b, b->units));
+    assert_false(weir_block_sound(b, UINT64_MAX));
+    uint64_t taken = port_word_load_relaxed(&b->taken[at / 64]);
+    port_word_store_relaxed(&b->taken[at / 64], taken & ~((uint64_t)1 << at % 64));
+    assert_false(weir_block_sound(b, at));
+    port_word_store_relaxed(&b->taken[at / 64], taken);
+    port_word_store_relaxed(&b->taken[end / 64], (uint64_t)1 << end % 64);
+    port_word_store_relaxed(&b->begins[end / 64], (uint64_t)1 << end % 64);
+    assert_false(weir_block_sound(b, end)); /* its header would not fit */
+    port_word_store_relaxed(&weir_block_at(b, at)->shape, UINT64_MAX);
+    assert_false(weir_block_sound(b, at));
+    close_fixture(&f);
+}
+
 static void refusing_when_full(void **unused)
 {
     (void)unused;
@@ -192,6 +394,17 @@ static void refusing_when_full(void **unused)
         /* Does not grow: one request. */
         assert_int_equal(take(f.l, &f.log, hash_of(i), s_ns, 1), 98);
     check_whole(f.l);
+    uint64_t refused = weir_large_stats_get(f.l).refused;
+    size_t stripe = weir_large_stripe(f.l, 5);
+    weir_large_lock(f.l, stripe);
+    for (int i = 0; i < 100; i++) { /* a refused try uses up nothing of the transaction */
+        weir_large_call again = call_of(&f.log, ((uint64_t)1 << 40) + 5, s_ns, &c);
+        again.when_full = WEIR_REFUSE;
+        assert_int_equal(weir_large_try(f.l, &again), WEIR_E_FULL);
+    }
+    weir_large_roll_back(f.l, stripe);
+    weir_large_unlock(f.l, stripe);
+    assert_int_equal(weir_large_stats_get(f.l).refused, refused + 100);
     for (uint64_t i = 0; i < 64; i++) /* advances the time of every stripe */
         weir_large_reset(f.l, i), take(f.l, &f.log, hash_of(i), 100 * s_ns, 0);
     weir_large_call call = call_of(&f.log, hash_of(n), 100 * s_ns, &c);
@@ -199,6 +412,48 @@ static void refusing_when_full(void **unused)
     assert_int_equal(weir_large_run(f.l, &call), WEIR_OK);
     assert_int_equal(weir_large_stats_get(f.l).evicted, 0);
     close_fixture(&f);
+}
+
+static weir_status spoil(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                         int64_t now_ns, weir_usage *ret_usage)
+{
+    (void)now_ns;
+    (void)ret_usage;
+    for (size_t i = 0; i < weir_state_words(p, level); i++)
+        state[i] = i;
+    return *(weir_status *)ctx;
+}
+
+/* A call that fails changes no word of a state of any size. A time beyond the range is not used. */
+static void failed_calls_change_nothing(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {"sliding-slices 100/h slices 100",
+                                        "sliding-slices 100/h slices 122",
+                                        "sliding-slices 100/h slices 600"};
+    for (size_t i = 0; i < 3; i++) {
+        fixture f;
+        open_fixture(&f, 64 * KIB);
+        weir_policy p = policy_of(texts[i]);
+        weir_status st = WEIR_E_RANGE;
+        for (int64_t n = 0; n < 50; n++)
+            take(f.l, &p, 5, n * 72 * s_ns, 1);
+        const weir_large_call call = {.policy = &p,
+                                      .hash = 5,
+                                      .now_ns = 3600 * s_ns,
+                                      .fn = spoil,
+                                      .ctx = &st,
+                                      .any_words = true};
+        int64_t before = take(f.l, &p, 5, call.now_ns, 0);
+        assert_int_equal(weir_large_run(f.l, &call), WEIR_E_RANGE);
+        assert_int_equal(take(f.l, &p, 5, call.now_ns, 0), before);
+        port_word_store_relaxed(&f.l->stripe[weir_large_stripe(f.l, 5)].now_ns,
+                                (uint64_t)WEIR_NOW_NS_MAX + 1);
+        for (int64_t n = 50; n < 98; n++)
+            assert_true(take(f.l, &p, 5, n * 72 * s_ns - 1, 2) >= 0);
+        check_whole(f.l);
+        close_fixture(&f);
+    }
 }
 
 /* ---- transactions on several keys ------------------------------------------------------------ */
@@ -292,6 +547,55 @@ static void tries_have_an_end(void **unused)
     close_fixture(&f);
 }
 
+/* The journal has space for a fixed number of words, and for more if the caller may use it. */
+static void journal_is_full(void **unused)
+{
+    (void)unused;
+    fixture f;
+    open_fixture(&f, 64 * KIB);
+    weir_allocator *b = &f.l->blocks;
+    weir_stripe *s = &f.l->stripe[1];
+    port_word *const word = (port_word *)b->base, *const two[] = {word, word + 1};
+    weir_large_lock(f.l, 1);
+    for (int i = 0; i < (WEIR_JOURNAL_MAX - WEIR_JOURNAL_SPARE) / 2; i++) {
+        assert_true(weir_stripe_journal(s, b, two, 2, false));
+        port_word_store_relaxed(word, (uint64_t)i + 1);
+    }
+    assert_false(weir_stripe_journal(s, b, two, 1, false));
+    for (int i = 0; i < WEIR_JOURNAL_SPARE / 2; i++)
+        assert_true(weir_stripe_journal(s, b, two, 2, true));
+    assert_false(weir_stripe_journal(s, b, two, 1, true));
+    assert_int_equal(port_word_load_relaxed(&s->journal_len), WEIR_JOURNAL_MAX);
+    weir_stripe_undo(s, b, 4);
+    assert_int_equal(port_word_load_relaxed(word), 2);
+    weir_large_roll_back(f.l, 1);
+    assert_int_equal(port_word_load_relaxed(word), 0);
+    weir_large_unlock(f.l, 1);
+    check_whole(f.l);
+    close_fixture(&f);
+}
+
+/* A process was killed between a commit and the release of its pending words, in every stripe but
+ * one. An eviction that takes over such a stripe repairs it. */
+static void eviction_takes_over_stripes(void **unused)
+{
+    (void)unused;
+    fixture f;
+    open_fixture(&f, 64 * KIB);
+    for (uint64_t n = 0; n < 2000; n++)
+        take(f.l, &f.log, hash_of(n), s_ns, 1);
+    for (size_t i = 1; i < f.l->stripes; i++) {
+        weir_stripe *s = &f.l->stripe[i];
+        port_word_store_relaxed(&s->lock, 9);
+        port_word_store_relaxed(&s->pending_used, 1);
+        port_word_store_relaxed(&s->pending[0], (uint64_t)1 << 40); /* of a block that is gone */
+    }
+    for (uint64_t n = 0; n < 1000; n++)
+        take(f.l, &f.log, hash_of(5000 + n) & ~((f.l->stripes << WEIR_CLASS_BITS) - 1), s_ns, 1);
+    WEIR_CHECK(weir_large_check(f.l));
+    close_fixture(&f);
+}
+
 /* ---- iteration and copying ------------------------------------------------------------------- */
 
 static bool put_into(void *ctx, const weir_key_state *stored)
@@ -360,7 +664,11 @@ static void bad_contents(void **unused)
     assert_int_equal(weir_large_put(f.l, &good), WEIR_OK);
     assert_int_equal(weir_large_stats_get(f.l).keys, 1);
     take(f.l, &f.log, 1, 10 * s_ns, 0);
-    assert_int_equal(weir_large_put(f.l, &good), WEIR_OK); /* idle by now */
+    assert_int_equal(weir_large_put(f.l, &good), WEIR_OK); /* idle by now: not stored */
+    assert_int_equal(weir_large_stats_get(f.l).keys, 1);
+    weir_large_reset(f.l, 1);
+    assert_int_equal(weir_large_put(f.l, &good), WEIR_OK);
+    assert_int_equal(weir_large_stats_get(f.l).keys, 0);
     check_whole(f.l);
     weir_status st = WEIR_OK;
     good.fresh_at_ns = 100 * s_ns;
@@ -378,6 +686,7 @@ enum { WORKERS = 4, ROUNDS = 20000, SHARED = 16 };
 
 typedef struct worker {
     fixture *f;
+    const weir_policy *hour;
     uint64_t keys, seed;
     int64_t allowed;
     int failures;
@@ -396,10 +705,9 @@ static void *work(void *arg)
 {
     worker *w = arg;
     uint64_t x = w->seed;
-    weir_policy hour = policy_of("sliding-log 3000/h");
     for (int i = 0; i < ROUNDS; i++) {
         x = x * 6364136223846793005 + 1442695040888963407;
-        w->allowed += charge_one(w, &hour, hash_of(x >> 33 & (SHARED - 1)));
+        w->allowed += charge_one(w, w->hour, hash_of(x >> 33 & (SHARED - 1)));
         charge_one(w, i % 64 ? &w->f->log : &w->f->layers, hash_of(1000 + (x >> 40) % w->keys));
         if (i % 16 == 0)
             weir_large_reset(w->f->l, hash_of(1000 + (x >> 35) % w->keys));
@@ -416,9 +724,10 @@ static int64_t run_workers(fixture *f, uint64_t keys)
 {
     pthread_t threads[WORKERS];
     worker workers[WORKERS];
+    weir_policy hour = policy_of("sliding-log 3000/h");
     int64_t allowed = 0;
     for (unsigned n = 0; n < WORKERS; n++) {
-        workers[n] = (worker){.f = f, .keys = keys, .seed = n + 1};
+        workers[n] = (worker){.f = f, .hour = &hour, .keys = keys, .seed = n + 1};
         assert_int_equal(pthread_create(&threads[n], NULL, work, &workers[n]), 0);
     }
     for (int n = 0; n < WORKERS; n++) {
@@ -459,9 +768,20 @@ int main(void)
         cmocka_unit_test(answers_equal_the_core),
         cmocka_unit_test(full_and_refilled),
         cmocka_unit_test(wide_among_small),
+        cmocka_unit_test(closest_to_idle_is_evicted),
+        cmocka_unit_test(a_growing_log_is_not_evicted_for_itself),
+        cmocka_unit_test(idle_are_dropped_at_once),
+        cmocka_unit_test(lost_blocks_are_found),
+        cmocka_unit_test(a_state_as_large_as_the_memory_fits),
+        cmocka_unit_test(search_wraps),
+        cmocka_unit_test(invalid_blocks_are_rejected),
+        cmocka_unit_test(journal_is_full),
+        cmocka_unit_test(eviction_takes_over_stripes),
+        cmocka_unit_test(wide_is_evicted_for_wide),
         cmocka_unit_test(refusing_when_full),
         cmocka_unit_test(tries_are_kept_or_dropped),
         cmocka_unit_test(tries_add_up),
+        cmocka_unit_test(failed_calls_change_nothing),
         cmocka_unit_test(tries_have_an_end),
         cmocka_unit_test(contents_move),
         cmocka_unit_test(bad_contents),

@@ -6,6 +6,8 @@
 
 #include "store/large/stripe.h"
 
+#include "port/assert.h"
+
 static uint64_t journal_len(const weir_stripe *s)
 {
     uint64_t n = port_word_load_relaxed(&s->journal_len);
@@ -20,6 +22,7 @@ bool weir_stripe_journal(weir_stripe *s, weir_allocator *b, port_word *const *wo
     if (n + count > space)
         return false;
     for (size_t i = 0; i < count; i++, n++) {
+        WEIR_ASSERT(words[i] >= b->words + b->words_undo && words[i] < b->words + b->words_len);
         port_word_store_relaxed(&s->journal[n].at, (uint64_t)(words[i] - b->words));
         port_word_store_relaxed(&s->journal[n].old, port_word_load_relaxed(words[i]));
     }
@@ -49,8 +52,8 @@ port_word *weir_stripe_take_pending(weir_stripe *s)
     unsigned i = (unsigned)__builtin_ctzll(~pending_used(s));
     if (i >= WEIR_STRIPE_PENDING)
         return NULL;
-    port_word_store_release(&s->pending_used, pending_used(s) | (uint64_t)1 << i);
-    port_stores_in_order();
+    /* Relaxed: a repair looks at all pending words. */
+    port_word_store_relaxed(&s->pending_used, pending_used(s) | (uint64_t)1 << i);
     return &s->pending[i];
 }
 
@@ -72,14 +75,15 @@ bool weir_stripe_mark_removed(weir_stripe *s, uint64_t at)
         pending = weir_stripe_take_pending(s);
     if (!pending)
         return false;
-    port_word_store_release(pending, at << WEIR_PENDING_SHIFT | bits | WEIR_PENDING_REMOVED);
+    port_word_store_relaxed(pending, at << WEIR_PENDING_SHIFT | bits | WEIR_PENDING_REMOVED);
     port_stores_in_order();
     return true;
 }
 
 void weir_stripe_give_pending(weir_stripe *s, const port_word *pending)
 {
-    port_word_store_release(&s->pending_used,
+    WEIR_ASSERT(pending >= s->pending && pending < s->pending + WEIR_STRIPE_PENDING);
+    port_word_store_relaxed(&s->pending_used,
                             pending_used(s) & ~((uint64_t)1 << (pending - s->pending)));
 }
 

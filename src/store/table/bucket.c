@@ -104,6 +104,7 @@ static uint64_t units_get(const weir_line *l, unsigned at, unsigned n)
 
 static void units_set(weir_line *l, unsigned at, unsigned n, uint64_t x)
 {
+    WEIR_ASSERT(at + n <= WEIR_LINE_UNITS && (n == 4 || x >> (16 * n) == 0));
     unsigned low = 512 - 16 * (at + n), shift = low % 64;
     uint64_t mask = n < 4 ? ((uint64_t)1 << (16 * n)) - 1 : UINT64_MAX;
     uint64_t *word = &l->word[low / 64];
@@ -151,6 +152,7 @@ unsigned weir_line_find(const weir_line *l, uint64_t tag, bool alternate)
 
 weir_bucket_entry weir_line_get(const weir_line *l, unsigned i)
 {
+    WEIR_ASSERT(i < WEIR_LINE_ENTRIES);
     weir_form form = weir_line_form(l, i);
     spot s = spot_of(l, i);
     weir_bucket_entry e = {.tag = tag_get(l, i),
@@ -166,8 +168,10 @@ weir_bucket_entry weir_line_get(const weir_line *l, unsigned i)
 
 void weir_line_put(weir_line *l, unsigned i, const weir_bucket_entry *e)
 {
+    WEIR_ASSERT(i < WEIR_LINE_ENTRIES && e->form != WEIR_FORM_NONE && e->tag >> 48 == 0);
     spot s = spot_of(l, i);
     unsigned extra = form_extra[e->form];
+    WEIR_ASSERT(s.word + form_cells[e->form] <= WEIR_LINE_WORDS);
     uint64_t code = (uint64_t)(WEIR_LIVE | e->form) << WEIR_CODE_AT(i);
     l->word[0] = (l->word[0] & ~((uint64_t)15 << WEIR_CODE_AT(i)) & ~WEIR_ALTERNATE(i)) | code |
                  (e->alternate ? WEIR_ALTERNATE(i) : 0);
@@ -231,6 +235,8 @@ static unsigned place_for(const weir_line *l, weir_form form)
 
 void weir_line_add(weir_line *l, const weir_bucket_entry *e)
 {
+    WEIR_ASSERT(weir_line_fits(l, e->form));
+    WEIR_ASSERT(weir_line_find(l, e->tag, e->alternate) == WEIR_LINE_ENTRIES);
     bool mixed = e->form != WEIR_FORM_TIME || has_other_forms(l);
     if (mixed != is_mixed(l))
         gather(l, mixed);
@@ -240,6 +246,7 @@ void weir_line_add(weir_line *l, const weir_bucket_entry *e)
         at = entries(l);
     }
     weir_line_put(l, at, e);
+    WEIR_ASSERT(weir_line_sound(l));
 }
 
 void weir_line_drop(weir_line *l, unsigned set)
@@ -269,20 +276,21 @@ unsigned weir_line_idle(const weir_line *l, int64_t now_ns)
     return idle;
 }
 
-unsigned weir_line_victims(const weir_line *l, weir_form form, int64_t *ret_fresh_at_ns)
+unsigned weir_line_victims(const weir_line *l, weir_form form,
+                           const uint64_t rank[WEIR_LINE_ENTRIES], uint64_t *ret_rank)
 {
     unsigned drop = 0, live = weir_line_live(l), units = units_live(l);
-    *ret_fresh_at_ns = INT64_MIN;
+    *ret_rank = 0;
     while (units + weir_form_units(form) > WEIR_LINE_UNITS) {
         unsigned best = WEIR_LINE_ENTRIES;
         for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
-            if ((live & ~drop) >> i & 1 &&
-                (best == WEIR_LINE_ENTRIES || fresh_at(l, i) < fresh_at(l, best)))
+            if ((live & ~drop) >> i & 1 && (best == WEIR_LINE_ENTRIES || rank[i] < rank[best]))
                 best = i;
         }
+        WEIR_ASSERT(best < WEIR_LINE_ENTRIES);
         drop |= 1u << best;
         units -= weir_form_units(weir_line_form(l, best));
-        *ret_fresh_at_ns = fresh_at(l, best);
+        *ret_rank = rank[best];
     }
     return drop;
 }
@@ -292,6 +300,12 @@ unsigned weir_line_victims(const weir_line *l, weir_form form, int64_t *ret_fres
 static uint64_t owner_of(uint64_t header)
 {
     return header >> WEIR_LOCK_OWNER_AT & (((uint64_t)1 << WEIR_PROCESS_ID_BITS) - 1);
+}
+
+static bool owner_died(const weir_bucket_array *a, uint64_t owner)
+{
+    return (a->opening && owner == a->processes->self) ||
+           !weir_process_is_alive(a->processes, owner);
 }
 
 static unsigned undo_of(uint64_t header)
@@ -318,7 +332,7 @@ static void empty(const weir_bucket_array *a, weir_bucket *b, uint64_t locked)
 static void restore(const weir_bucket_array *a, weir_bucket *b, uint64_t locked,
                     const weir_undo_record *r)
 {
-    uint64_t before = port_word_load_acquire(&r->header);
+    uint64_t before = port_word_load_relaxed(&r->header);
     bool is_it = port_word_load_relaxed(&r->bucket) == (uint64_t)(b - a->buckets) &&
                  before >> WEIR_VERSION_AT << WEIR_REMEMBERED_AT ==
                      locked >> WEIR_REMEMBERED_AT << WEIR_REMEMBERED_AT;
@@ -338,10 +352,8 @@ static void repair(const weir_bucket_array *a, weir_bucket *b, uint64_t locked)
     unsigned undo = undo_of(locked);
     if (undo == 0) {
         weir_line l = {.word = {locked}};
-        uint64_t now_locked =
-            (locked & ~((((uint64_t)1 << WEIR_PROCESS_ID_BITS) - 1) << WEIR_LOCK_OWNER_AT)) |
-            a->processes->self << WEIR_LOCK_OWNER_AT;
-        if (!port_word_cas_acquire(&b->word[0], &locked, now_locked))
+        uint64_t ours = locked ^ (owner_id ^ a->processes->self) << WEIR_LOCK_OWNER_AT;
+        if (!port_word_cas_acquire(&b->word[0], &locked, ours))
             return;
         if (weir_line_sound(&l))
             port_word_store_release(&b->word[0], unseen_header(locked, locked));
@@ -351,16 +363,19 @@ static void repair(const weir_bucket_array *a, weir_bucket *b, uint64_t locked)
     }
     /* The record belongs to the dead owner, or to a process that was killed during this repair. */
     weir_undo_record *r = &a->undo[undo - 1];
-    uint64_t owner = port_word_load_acquire(&r->owner);
-    bool is_dead = owner == owner_id || (owner != 0 && !weir_process_is_alive(a->processes, owner));
+    uint64_t owner = port_word_load_relaxed(&r->owner);
+    bool is_dead = owner == owner_id || (owner != 0 && owner_died(a, owner));
     if (is_dead && port_word_cas_acquire(&r->owner, &owner, a->processes->self)) {
-        bool is_there = port_word_load_acquire(&b->word[0]) == locked;
+        bool is_there = port_word_load_relaxed(&b->word[0]) == locked;
         if (is_there)
             restore(a, b, locked, r);
-        /* The record may have been reused. */
+        /* The record may have been reused. Release: a thread that finds the record free sees the
+         * repaired bucket. */
         port_word_store_release(&r->owner, is_there ? 0 : owner);
-    } else if (owner == 0 && port_word_load_acquire(&b->word[0]) == locked) {
-        /* Bucket and record are from different moments: the file was damaged by a power failure. */
+    } else if (port_word_load_acquire(&r->owner) == 0 &&
+               port_word_load_relaxed(&b->word[0]) == locked) {
+        /* Nobody has repaired the bucket: with acquire, its header is not older than the record.
+         * Header and record are from different moments, so a power failure damaged the file. */
         if (port_word_cas_acquire(&b->word[0], &locked, weir_header_lock(a, locked)))
             empty(a, b, locked);
     }
@@ -374,7 +389,7 @@ uint64_t weir_bucket_wait(const weir_bucket_array *a, weir_bucket *b)
             return header;
         if (spins < SPINS)
             port_pause();
-        else if (spins % YIELDS != 0 || weir_process_is_alive(a->processes, owner_of(header)))
+        else if (spins % YIELDS != 0 || !owner_died(a, owner_of(header)))
             port_yield(); /* the lock's owner may be waiting for this processor */
         else
             repair(a, b, header);
@@ -386,13 +401,12 @@ static void reclaim(const weir_bucket_array *a, unsigned i)
 {
     weir_undo_record *r = &a->undo[i];
     uint64_t owner = port_word_load_acquire(&r->owner);
-    if (owner == 0 || weir_process_is_alive(a->processes, owner))
+    if (owner == 0 || !owner_died(a, owner))
         return;
     uint64_t at = port_word_load_relaxed(&r->bucket);
     weir_bucket *b = &a->buckets[at < a->buckets_len ? at : 0];
     uint64_t header = port_word_load_acquire(&b->word[0]);
-    if (header & WEIR_LOCKED && undo_of(header) == i + 1 &&
-        !weir_process_is_alive(a->processes, owner_of(header)))
+    if (header & WEIR_LOCKED && undo_of(header) == i + 1 && owner_died(a, owner_of(header)))
         repair(a, b, header);
     else
         (void)port_word_cas_acquire(&r->owner, &owner, 0);
@@ -402,6 +416,15 @@ void weir_bucket_repair_all(const weir_bucket_array *a)
 {
     for (unsigned i = 0; i < WEIR_UNDO_RECORDS; i++)
         reclaim(a, i);
+}
+
+void weir_bucket_repair_locks(const weir_bucket_array *a)
+{
+    for (uint64_t i = 0; i < a->buckets_len; i++) {
+        uint64_t header = port_word_load_acquire(&a->buckets[i].word[0]);
+        if (header & WEIR_LOCKED && owner_died(a, owner_of(header)))
+            repair(a, &a->buckets[i], header);
+    }
 }
 
 /* ---- reading and writing --------------------------------------------------------------------- */
@@ -486,6 +509,9 @@ void weir_bucket_commit(const weir_bucket_array *a, weir_bucket *b, const weir_l
 {
     unsigned undo = 0, live = weir_line_live(old), same = live;
     bool moved = false;
+    WEIR_ASSERT(weir_is_locked(b) &&
+                owner_of(port_word_load_relaxed(&b->word[0])) == a->processes->self);
+    WEIR_ASSERT(weir_line_sound(old) && weir_line_sound(line));
     if ((old->word[0] ^ line->word[0]) & WEIR_CONTENTS)
         same = unchanged(old, line, &moved);
     else
@@ -494,10 +520,11 @@ void weir_bucket_commit(const weir_bucket_array *a, weir_bucket *b, const weir_l
     if (moved) {
         undo = claim_undo(a, b) + 1;
         weir_undo_record *r = &a->undo[undo - 1];
-        port_word_store_release(&r->bucket, (uint64_t)(b - a->buckets));
+        port_word_store_relaxed(&r->bucket, (uint64_t)(b - a->buckets));
         for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
-            port_word_store_release(&r->word[i - 1], old->word[i]);
-        port_word_store_release(&r->header, old->word[0]);
+            port_word_store_relaxed(&r->word[i - 1], old->word[i]);
+        port_word_store_relaxed(&r->header, old->word[0]);
+        /* Release: a thread that reads the record's number here also reads the record. */
         port_word_store_release(&b->word[0], locked | (uint64_t)undo << WEIR_UNDO_AT);
     } else if (same != live) {
         /* Drop them before their words change, even if they moved to their alternate bucket. */
@@ -511,6 +538,6 @@ void weir_bucket_commit(const weir_bucket_array *a, weir_bucket *b, const weir_l
     }
     uint64_t version = (old->word[0] & ~(WEIR_CONTENTS | WEIR_LOCKED)) + WEIR_VERSION_ONE;
     port_word_store_release(&b->word[0], version | (line->word[0] & WEIR_CONTENTS));
-    if (undo)
+    if (undo) /* pairs with claim_undo(): the next owner overwrites the record */
         port_word_store_release(&a->undo[undo - 1].owner, 0);
 }

@@ -45,6 +45,7 @@
  * TIME entry is one word; the store of the header makes an added entry valid, and a dropped entry
  * invalid. Before any other change, the old words are saved in the undo log. */
 
+#include "port/assert.h"
 #include "port/atomic.h"
 #include "store/robust_lock.h"
 
@@ -148,9 +149,11 @@ void weir_line_drop(weir_line *l, unsigned set);
 /* The set of live entries that are idle at now_ns. */
 unsigned weir_line_idle(const weir_line *l, int64_t now_ns);
 
-/* The entries to evict so that an entry of `form` fits, those closest to idle first.
- *  ret_fresh_at_ns  the latest fresh_at_ns among them; INT64_MIN if there are none. */
-unsigned weir_line_victims(const weir_line *l, weir_form form, int64_t *ret_fresh_at_ns);
+/* The entries to drop so that an entry of `form` fits, the lowest rank first.
+ *  rank      of each live entry.
+ *  ret_rank  the highest rank among them; 0 if there are none. */
+unsigned weir_line_victims(const weir_line *l, weir_form form,
+                           const uint64_t rank[WEIR_LINE_ENTRIES], uint64_t *ret_rank);
 
 /* ---- the shared bucket ----------------------------------------------------------------------- */
 
@@ -169,6 +172,8 @@ typedef struct weir_bucket_array {
     uint64_t buckets_len;
     weir_undo_record *undo; /* the undo log: WEIR_UNDO_RECORDS records */
     port_counter *damaged;  /* entries that were dropped because they were damaged */
+    /* No thread of this opening has locked anything yet, so a lock with its id is stale. */
+    bool opening;
 } weir_bucket_array;
 
 /* Waits until a bucket is not locked, and returns its header. Repairs a bucket whose lock owner
@@ -198,7 +203,8 @@ static inline uint64_t weir_header_lock(const weir_bucket_array *a, uint64_t hea
     return remembered | a->lock | (header & WEIR_CONTENTS);
 }
 
-/* Locks a bucket if its header is still `header`, which is not locked. Returns whether it did. */
+/* Locks a bucket if its header is still `header`, which is not locked. Returns whether it did.
+ * Acquire: the words may be loaded afterwards, and `header` may have been loaded relaxed. */
 static inline bool weir_bucket_try_lock(const weir_bucket_array *a, weir_bucket *b, uint64_t header)
 {
     return port_word_cas_acquire(&b->word[0], &header, weir_header_lock(a, header));
@@ -207,15 +213,24 @@ static inline bool weir_bucket_try_lock(const weir_bucket_array *a, weir_bucket 
 /* Waits for the lock, and copies the locked bucket. */
 void weir_bucket_lock(const weir_bucket_array *a, weir_bucket *b, weir_line *ret);
 
-/* Unlocks a bucket that was not changed. */
+/* For assertions of a thread that has locked the bucket: no other thread changes the header. */
+static inline bool weir_is_locked(const weir_bucket *b)
+{
+    return (port_word_load_relaxed(&b->word[0]) & WEIR_LOCKED) != 0;
+}
+
+/* Unlocks a bucket that was not changed. Release: loads under the lock do not move after it. */
 static inline void weir_bucket_unlock(weir_bucket *b, uint64_t header)
 {
+    WEIR_ASSERT(weir_is_locked(b) && !(header & WEIR_LOCKED));
     port_word_store_release(&b->word[0], header);
 }
 
-/* Unlocks a bucket of which one word was changed: advances the version. */
+/* Unlocks a bucket after a change of one word: advances the version. Release: a reader of the new
+ * header sees the word. */
 static inline void weir_bucket_publish(weir_bucket *b, uint64_t header)
 {
+    WEIR_ASSERT(weir_is_locked(b) && !(header & WEIR_LOCKED));
     port_word_store_release(&b->word[0], header + WEIR_VERSION_ONE);
 }
 
@@ -226,5 +241,8 @@ void weir_bucket_commit(const weir_bucket_array *a, weir_bucket *b, const weir_l
 
 /* Repairs the buckets whose lock owners died, from the undo log. For opening; any thread. */
 void weir_bucket_repair_all(const weir_bucket_array *a);
+
+/* Repairs every bucket whose lock owner died. It reads all buckets. */
+void weir_bucket_repair_locks(const weir_bucket_array *a);
 
 #endif

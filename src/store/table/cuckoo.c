@@ -2,15 +2,15 @@
  * Copyright (c) 2026 the weir authors */
 /* Cuckoo insertion. If both buckets of a key are full, one of their entries is displaced to its own
  * other bucket. If that bucket is full too, one of its entries is displaced first, and so on. Only
- * if no chain of displacements is found, an entry that is not idle is evicted.
+ * if no chain of displacements is found, the entry that has used the smallest share of its limit is
+ * evicted. If both buckets would lose an entry that has used much, that one is displaced, and an
+ * entry of its other bucket is evicted.
  *
  * Locks: a thread waits for locks only in the order of the buckets' addresses. A bucket to which an
  * entry would be displaced may come earlier in that order, so the thread tries its lock and does
  * not wait. */
 
 #include "store/table/cuckoo.h"
-
-#include <assert.h>
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
@@ -46,6 +46,8 @@ weir_locked_bucket *weir_lock_set_find(const weir_lock_set *h, const weir_bucket
 
 weir_locked_bucket *weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_bucket *b)
 {
+    WEIR_ASSERT(h->len < h->max);
+    WEIR_ASSERT(h->len == 0 || h->of[h->len - 1].bucket < b); /* prevents deadlocks */
     weir_locked_bucket *l = &h->of[h->len++];
     l->bucket = b;
     weir_bucket_lock(&t->array, b, &l->old);
@@ -56,6 +58,7 @@ weir_locked_bucket *weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_buc
 /* Unlocks the bucket added last, which was not changed. */
 static void unlock_last(weir_lock_set *h)
 {
+    WEIR_ASSERT(h->len > 0);
     const weir_locked_bucket *l = &h->of[--h->len];
     weir_bucket_unlock(l->bucket, l->old.word[0]);
 }
@@ -63,6 +66,7 @@ static void unlock_last(weir_lock_set *h)
 weir_locked_bucket *weir_lock_set_try(weir_table *t, weir_lock_set *h, weir_bucket *b,
                                       uint64_t header)
 {
+    WEIR_ASSERT(h->len < h->max);
     if (header & WEIR_LOCKED || !weir_bucket_try_lock(&t->array, b, header))
         return NULL;
     weir_locked_bucket *l = &h->of[h->len++];
@@ -80,6 +84,7 @@ weir_locked_bucket *weir_lock_set_try(weir_table *t, weir_lock_set *h, weir_buck
 
 void weir_lock_set_pair(weir_table *t, weir_lock_set *h, const weir_bucket_pair *at)
 {
+    WEIR_ASSERT(h->len == 0);
     bool in_order = at->first < at->alternate;
     weir_lock_set_wait(t, h, in_order ? at->first : at->alternate);
     weir_lock_set_wait(t, h, in_order ? at->alternate : at->first);
@@ -90,7 +95,7 @@ weir_locked_bucket *weir_lock_set_find_key(const weir_lock_set *h, const weir_bu
 {
     weir_locked_bucket *first = weir_lock_set_find(h, at->first),
                        *alternate = weir_lock_set_find(h, at->alternate);
-    assert(first && alternate);
+    WEIR_ASSERT(first && alternate);
     *ret_i = weir_line_find(&first->line, at->tag, false);
     if (*ret_i < WEIR_LINE_ENTRIES)
         return first;
@@ -138,13 +143,13 @@ static weir_bucket *other_of(const weir_table *t, const weir_bucket *b, const we
 }
 
 /* Whether an entry of `form` would fit in a bucket without its idle entries. A guess, without a
- * lock, to avoid most useless locks. It does not wait either: other threads may wait for buckets
- * that this one has locked. */
+ * lock or an order of the loads, to avoid most useless locks. It does not wait either: other
+ * threads may wait for buckets that this one has locked. */
 static bool may_fit(const weir_bucket *b, weir_form form, int64_t seen_ns)
 {
-    weir_line l = {.word = {port_word_load_acquire(&b->word[0])}};
+    weir_line l = {.word = {port_word_load_relaxed(&b->word[0])}};
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
-        l.word[i] = port_word_load_acquire(&b->word[i]);
+        l.word[i] = port_word_load_relaxed(&b->word[i]);
     if (l.word[0] & WEIR_LOCKED || !weir_bucket_same(b, l.word[0]) || !weir_line_sound(&l))
         return false;
     weir_line_drop(&l, weir_line_idle(&l, seen_ns));
@@ -159,7 +164,7 @@ static weir_locked_bucket *lock_other(weir_table *t, weir_lock_set *h,
 {
     weir_bucket_entry e = weir_line_get(&from->line, i);
     weir_bucket *b = other_of(t, from->bucket, &e);
-    return h->len < h->max ? weir_lock_set_try(t, h, b, port_word_load_acquire(&b->word[0])) : NULL;
+    return h->len < h->max ? weir_lock_set_try(t, h, b, port_word_load_relaxed(&b->word[0])) : NULL;
 }
 
 /* Adds an entry. A writer that was killed while it displaced the key may have left the key in both
@@ -177,6 +182,7 @@ static void add_entry(weir_locked_bucket *to, const weir_bucket_entry *e)
 /* Displaces entry i to its other bucket, in which it fits. */
 static void displace_entry(weir_locked_bucket *from, weir_locked_bucket *to, unsigned i)
 {
+    WEIR_ASSERT(weir_line_live(&from->line) >> i & 1);
     weir_bucket_entry e = weir_line_get(&from->line, i);
     weir_line_drop(&from->line, 1u << i);
     from->line.word[0] |= e.alternate ? 0 : WEIR_OVERFLOWED;
@@ -203,6 +209,7 @@ static unsigned movable(const weir_line *l, weir_form form)
 static bool displace_one(weir_table *t, weir_lock_set *h, weir_locked_bucket *l, weir_form form,
                          int64_t seen_ns, unsigned depth)
 {
+    WEIR_ASSERT(depth >= 1);
     unsigned set = movable(&l->line, form);
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         weir_bucket_entry e = weir_line_get(&l->line, i); /* harmless for a free entry */
@@ -236,19 +243,79 @@ static bool displace_one(weir_table *t, weir_lock_set *h, weir_locked_bucket *l,
     return false;
 }
 
-/* Evicts from the one of two buckets whose last victim is closer to idle. The new key is never the
- * victim, however close to idle it is: otherwise it would never be limited. */
-static weir_locked_bucket *evict(weir_table *t, weir_locked_bucket *first,
-                                 weir_locked_bucket *alternate, weir_form form)
+/* The entries that an eviction would drop from a bucket, and the highest of their ranks. `ranks` is
+ * set for live entries only. */
+typedef struct victims {
+    unsigned set;
+    uint64_t rank, ranks[WEIR_LINE_ENTRIES];
+} victims;
+
+static victims victims_in(const weir_line *l, weir_form form, int64_t seen_ns)
 {
-    int64_t first_ns, second_ns;
-    unsigned victims1 = weir_line_victims(&first->line, form, &first_ns);
-    unsigned victims2 = weir_line_victims(&alternate->line, form, &second_ns);
-    weir_locked_bucket *l = second_ns < first_ns ? alternate : first;
-    unsigned victims = second_ns < first_ns ? victims2 : victims1;
-    weir_line_drop(&l->line, victims);
-    weir_count_evictions(t, l->bucket, (unsigned)__builtin_popcount(victims));
-    return l;
+    victims v;
+    unsigned live = weir_line_live(l);
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (live >> i & 1) {
+            weir_bucket_entry e = weir_line_get(l, i);
+            v.ranks[i] = weir_pack_rank(&e, seen_ns);
+        }
+    }
+    v.set = weir_line_victims(l, form, v.ranks, &v.rank);
+    return v;
+}
+
+static void evict_set(weir_table *t, weir_locked_bucket *l, unsigned set)
+{
+    weir_line_drop(&l->line, set);
+    weir_count_evictions(t, l->bucket, (unsigned)__builtin_popcount(set));
+}
+
+/* Makes space for `form` in a bucket. Victims that rank below `below` are evicted. Each other
+ * victim is displaced to its other bucket, where only entries that rank below it may be evicted.
+ * `depth` limits the displacements in a row. Returns whether it succeeded. If not, some entries may
+ * already have been displaced or evicted. */
+static bool evict_below(weir_table *t, weir_lock_set *h, weir_locked_bucket *l, weir_form form,
+                        int64_t seen_ns, uint64_t below, unsigned depth)
+{
+    victims v = victims_in(&l->line, form, seen_ns);
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        if (!(v.set >> i & 1) || v.ranks[i] < below)
+            continue;
+        weir_locked_bucket *to = depth > 0 ? lock_other(t, h, l, i) : NULL;
+        weir_form moved = weir_line_form(&l->line, i);
+        if (!to || (!drop_idle(to, moved, seen_ns) &&
+                    !evict_below(t, h, to, moved, seen_ns, v.ranks[i], depth - 1)))
+            return false;
+        displace_entry(l, to, i);
+        v.set &= ~(1u << i);
+    }
+    evict_set(t, l, v.set);
+    return true;
+}
+
+/* Makes space for a new key in one of its two buckets. If both would lose an entry that has used
+ * much, it looks further. If that fails, too, it evicts from the bucket with the lower rank. The
+ * new key is never the victim, however little it has used: otherwise it would never be limited. */
+static weir_locked_bucket *evict(weir_table *t, weir_lock_set *h, weir_locked_bucket *first,
+                                 weir_locked_bucket *alternate, weir_form form, int64_t seen_ns)
+{
+    const uint64_t dear = weir_rank(WEIR_CHEAP + 1, 0);
+    victims v1 = victims_in(&first->line, form, seen_ns);
+    victims v2 = victims_in(&alternate->line, form, seen_ns);
+    bool is_second = v2.rank < v1.rank;
+    weir_locked_bucket *low = is_second ? alternate : first;
+    weir_locked_bucket *high = is_second ? first : alternate;
+    if ((is_second ? v2.rank : v1.rank) < dear) {
+        evict_set(t, low, is_second ? v2.set : v1.set);
+        return low;
+    }
+    if (evict_below(t, h, low, form, seen_ns, dear, WEIR_MOVES - 1))
+        return low;
+    if (evict_below(t, h, high, form, seen_ns, dear, WEIR_MOVES - 1))
+        return high;
+    evict_below(t, h, low, form, seen_ns, UINT64_MAX, 0);
+    WEIR_ASSERT(weir_line_fits(&low->line, form));
+    return low;
 }
 
 bool weir_cuckoo_skips_search(weir_table *t, const weir_bucket *first)
@@ -282,8 +349,7 @@ static weir_locked_bucket *search(weir_table *t, weir_lock_set *h, weir_locked_b
 static bool displace_several(weir_table *t, weir_lock_set *h, weir_locked_bucket *l, weir_form form,
                              int64_t seen_ns)
 {
-    int64_t last_ns;
-    unsigned set = weir_line_victims(&l->line, form, &last_ns);
+    unsigned set = victims_in(&l->line, form, seen_ns).set;
     if (__builtin_popcount(set) < 2)
         return false;
     for (unsigned i = WEIR_LINE_ENTRIES; i-- > 0;) {
@@ -305,7 +371,8 @@ weir_status weir_cuckoo_insert(weir_table *t, weir_lock_set *h, const weir_bucke
     weir_locked_bucket *first = weir_lock_set_find(h, at->first),
                        *alternate = weir_lock_set_find(h, at->alternate);
     weir_locked_bucket *l = NULL;
-    assert(first && alternate);
+    WEIR_ASSERT(first && alternate);
+    WEIR_ASSERT(weir_line_find(&first->line, at->tag, false) == WEIR_LINE_ENTRIES);
     if (drop_idle(first, e->form, seen_ns))
         l = first;
     else if (drop_idle(alternate, e->form, seen_ns))
@@ -317,7 +384,7 @@ weir_status weir_cuckoo_insert(weir_table *t, weir_lock_set *h, const weir_bucke
     if (!l && displace_several(t, h, first, e->form, seen_ns))
         l = first;
     if (!l && !t->refuse)
-        l = evict(t, first, alternate, e->form);
+        l = evict(t, h, first, alternate, e->form, seen_ns);
     if (!l) {
         port_add_relaxed(&weir_counts_of(t, at->first)->refused, 1);
         return WEIR_E_FULL;
@@ -365,11 +432,12 @@ bool weir_cuckoo_insert_alone(weir_table *t, weir_lock_set *h, const weir_bucket
                               weir_bucket_entry *e, int64_t seen_ns, weir_status *ret_st)
 {
     weir_locked_bucket *first = &h->of[0];
+    WEIR_ASSERT(h->len == 1 && first->bucket == at->first);
     weir_line_drop(&first->line, weir_line_idle(&first->line, seen_ns));
     if (weir_line_fits(&first->line, e->form)) {
         weir_line_add(&first->line, e);
     } else {
-        uint64_t header = port_word_load_acquire(&at->alternate->word[0]);
+        uint64_t header = port_word_load_relaxed(&at->alternate->word[0]);
         if (!weir_lock_set_try(t, h, at->alternate, header)) {
             weir_lock_set_release(h);
             return false;

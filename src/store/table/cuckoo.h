@@ -42,7 +42,7 @@ struct weir_table {
 
 typedef struct weir_bucket_pair {
     uint64_t tag;
-    weir_bucket *first, *alternate; /* two different buckets */
+    weir_bucket *first, *alternate;
 } weir_bucket_pair;
 
 /* The high bits of the hash give the first bucket. The low bits are the tag, which also gives the
@@ -53,8 +53,21 @@ static inline uint64_t weir_first_of(const weir_table *t, uint64_t hash)
     return (uint64_t)((wide)hash * t->array.buckets_len >> 64);
 }
 
+/* The hash of an entry: the low bits are its tag, the high bits follow from its first bucket. In a
+ * table of more than 2^16 buckets, a damaged entry may have a tag that no hash of its bucket has.
+ * Lookups never find that entry, and the result is a hash of another bucket. */
+static inline uint64_t weir_hash_of(const weir_table *t, uint64_t first, uint64_t tag)
+{
+    /* The smallest hash whose first bucket this is: ceil(first * 2^64 / len). */
+    __extension__ typedef unsigned __int128 wide;
+    uint64_t len = t->array.buckets_len, low = (uint64_t)((((wide)first << 64) + len - 1) / len);
+    uint64_t hash = (low & ~WEIR_TAG_MASK) | tag;
+    return hash + (hash < low ? WEIR_TAG_MASK + 1 : 0);
+}
+
 static inline uint64_t weir_distance_of(const weir_table *t, uint64_t tag)
 {
+    WEIR_ASSERT(t->array.buckets_len >= 2);
     return 1 + ((tag & UINT32_MAX) * (t->array.buckets_len - 1) >> 32);
 }
 
@@ -68,6 +81,8 @@ static inline weir_bucket_pair weir_bucket_pair_of(const weir_table *t, uint64_t
     uint64_t first = weir_first_of(t, hash);
     uint64_t alternate = first + weir_distance_of(t, hash);
     alternate -= alternate >= t->array.buckets_len ? t->array.buckets_len : 0;
+    WEIR_ASSERT(first < t->array.buckets_len && alternate < t->array.buckets_len);
+    WEIR_ASSERT(first != alternate);
     return (weir_bucket_pair){hash & WEIR_TAG_MASK, &t->array.buckets[first],
                               &t->array.buckets[alternate]};
 }
@@ -99,6 +114,7 @@ enum { WEIR_SEEN_STEP_NS = 1000000 }; /* so that seen_ns is written at most 1000
 /* The table's time. Advances it if now_ns is far ahead. Call it after loading the headers. */
 static inline int64_t weir_table_see(weir_table *t, int64_t now_ns)
 {
+    WEIR_ASSERT(now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX);
     uint64_t seen_ns = port_word_load_relaxed(&t->head->seen_ns);
     /* The loop ends: a failed compare-and-swap means that seen_ns has advanced. */
     while (now_ns - (int64_t)seen_ns > WEIR_SEEN_STEP_NS) {

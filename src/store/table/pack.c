@@ -10,15 +10,21 @@
  *     AS_COUNTER   f = start + 2W, and both counts
  *     AS_TATS      two TATs: f = the later one, the lag of the other, and a bit: which is later
  *
- * States that do not fit, and all other formats, are stored word by word. */
+ * States that do not fit, and all other formats, are stored word by word, and f is a mark: see
+ * store/state.h.
+ *
+ * The used share must be known without the policy. So a count is shifted left until the highest bit
+ * of the limit is the highest bit of the field: the field's high bits then are about the share. The
+ * numbers of AS_STEPS and AS_TATS have a bit above them that says whether the key has used much. */
 
 #include "store/table/pack.h"
 
 #include "core/algorithm.h"
 #include "core/wide.h"
+#include "port/assert.h"
 #include "store/state.h"
 
-enum { SHORT_BITS = 32, LONG_BITS = 48, COUNT_BITS = 24, LAG_BITS = 47 };
+enum { SHORT_BITS = 32, LONG_BITS = 48, SHARE_BITS = 1 };
 
 size_t weir_pack_words(const weir_policy *p)
 {
@@ -91,6 +97,7 @@ static bool pack_wide(const uint64_t *state, uint64_t each, uint64_t *ret_q, uin
         return false;
     *ret_q = weir_wide_div_ceil(t, each);
     *ret_rest = weir_wide_sub(weir_wide_mul(*ret_q, each), t).lo;
+    WEIR_ASSERT(*ret_rest < each);
     return true;
 }
 
@@ -101,14 +108,42 @@ static void unpack_wide(uint64_t q, uint64_t rest, uint64_t each, uint64_t *ret_
     ret_state[1] = t.lo;
 }
 
-static bool pack_steps(const weir_layer *l, const uint64_t *state, packed *ret)
+/* Stores a number, and a bit above it: whether the key has used much. Returns false if it does not
+ * fit. */
+static bool pack_share(uint64_t rest, unsigned used, packed *ret)
 {
-    uint64_t steps;
-    if (!pack_wide(state, (uint64_t)l->rate, &steps, &ret->rest) ||
+    uint64_t share = used > WEIR_CHEAP;
+    ret->is_long = rest >> (SHORT_BITS - SHARE_BITS) != 0;
+    ret->rest = rest | share << ((ret->is_long ? LONG_BITS : SHORT_BITS) - SHARE_BITS);
+    return rest >> (LONG_BITS - SHARE_BITS) == 0;
+}
+
+static uint64_t unpack_share(const weir_bucket_entry *e)
+{
+    unsigned bits = (e->form == WEIR_FORM_SHORT ? SHORT_BITS : LONG_BITS) - SHARE_BITS;
+    return e->words[0] & (((uint64_t)1 << bits) - 1);
+}
+
+/* The used share of a bucket that refills in steps. */
+static unsigned steps_used(const weir_layer *l, const uint64_t *state, int64_t now_ns)
+{
+    weir_wide t = {state[0], state[1]};
+    weir_wide clock = weir_wide_mul((uint64_t)(now_ns / l->period_ns), (uint64_t)l->rate);
+    if (!weir_wide_less(clock, t))
+        return 0;
+    weir_wide backlog = weir_wide_sub(t, clock);
+    bool within = backlog.hi == 0 && backlog.lo <= (uint64_t)l->limit;
+    return weir_used_share(l->limit, within ? l->limit - (int64_t)backlog.lo : 0);
+}
+
+static bool pack_steps(const weir_layer *l, const uint64_t *state, int64_t now_ns, packed *ret)
+{
+    uint64_t steps, rest;
+    if (!pack_wide(state, (uint64_t)l->rate, &steps, &rest) ||
         steps > (uint64_t)(INT64_MAX / l->period_ns))
         return false;
     ret->fresh_at_ns = (int64_t)steps * l->period_ns;
-    return true;
+    return pack_share(rest, steps_used(l, state, now_ns), ret);
 }
 
 static bool pack_ticks(const weir_layer *l, const uint64_t *state, packed *ret)
@@ -120,14 +155,32 @@ static bool pack_ticks(const weir_layer *l, const uint64_t *state, packed *ret)
     return true;
 }
 
+static unsigned limit_bits(const weir_layer *l)
+{
+    return 64 - (unsigned)__builtin_clzll((uint64_t)l->limit);
+}
+
+/* How far a count up to the limit can be shifted in a field of `bits` bits. */
+static unsigned shift_in(const weir_layer *l, unsigned bits)
+{
+    return bits > limit_bits(l) ? bits - limit_bits(l) : 0;
+}
+
+/* Returns false for a count above the limit, which only a damaged state can have. */
+static bool pack_count(const weir_layer *l, uint64_t count, packed *ret)
+{
+    unsigned shift = shift_in(l, SHORT_BITS);
+    ret->rest = count << shift;
+    return count >> (SHORT_BITS - shift) == 0;
+}
+
 static bool pack_window(const weir_layer *l, const uint64_t *state, packed *ret)
 {
-    int64_t word = (int64_t)state[0];
+    int64_t word = (int64_t)state[0], count = word % l->period_ns;
     if (!in_time(word))
         return false;
-    ret->rest = (uint64_t)(word % l->period_ns);
-    ret->fresh_at_ns = word - (int64_t)ret->rest + l->period_ns;
-    return true;
+    ret->fresh_at_ns = word - count + l->period_ns;
+    return pack_count(l, (uint64_t)count, ret);
 }
 
 static bool pack_pair(const weir_layer *l, const uint64_t *state, packed *ret)
@@ -135,34 +188,49 @@ static bool pack_pair(const weir_layer *l, const uint64_t *state, packed *ret)
     if (!in_time((int64_t)state[0]))
         return false;
     ret->fresh_at_ns = (int64_t)state[0] + l->period_ns;
-    ret->rest = state[1];
-    return true;
+    return pack_count(l, state[1], ret);
 }
 
 static bool pack_counter(const weir_layer *l, const uint64_t *state, packed *ret)
 {
     uint64_t prev = (uint32_t)state[1], cur = state[1] >> 32;
+    unsigned bits = SHORT_BITS / 2;
+    ret->is_long = (prev | cur) >> (bits - shift_in(l, bits)) != 0;
+    if (ret->is_long)
+        bits = LONG_BITS / 2;
+    unsigned shift = shift_in(l, bits);
     if (!in_time((int64_t)state[0]) || (int64_t)state[0] > INT64_MAX - 2 * l->period_ns ||
-        (prev | cur) >> COUNT_BITS != 0)
+        (prev | cur) >> (bits - shift) != 0)
         return false;
-    ret->is_long = (prev | cur) >> (SHORT_BITS / 2) != 0;
     ret->fresh_at_ns = (int64_t)state[0] + 2 * l->period_ns;
-    ret->rest = cur << (ret->is_long ? COUNT_BITS : SHORT_BITS / 2) | prev;
+    ret->rest = (cur << bits | prev) << shift;
     return true;
 }
 
-static bool pack_tats(const uint64_t *state, packed *ret)
+/* The class of a bucket. Its quota is full after cap / num ns, which is below 2^60. */
+static unsigned time_class(const weir_layer *l)
+{
+    weir_wide cap = {l->cap_hi, l->cap_lo};
+    uint64_t full_ns = cap.hi < l->num ? weir_wide_div_ceil(cap, l->num) : UINT64_MAX;
+    unsigned bits = full_ns > 1 ? 64 - (unsigned)__builtin_clzll(full_ns - 1) : 0;
+    unsigned class = bits > 20 ? bits - 20 : 0;
+    return class < WEIR_CLASS_TIME_MAX ? class : WEIR_CLASS_TIME_MAX;
+}
+
+static bool pack_tats(const weir_layer *l, const uint64_t *state, int64_t now_ns, packed *ret)
 {
     bool second = state[1] > state[0];
     uint64_t late = state[second], lag = late - state[!second];
-    if (late > INT64_MAX || lag >> LAG_BITS != 0)
+    if (late > INT64_MAX)
         return false;
+    unsigned used = weir_time_used(time_class(&l[second]), (int64_t)late - now_ns);
+    unsigned other = weir_time_used(time_class(&l[!second]), (int64_t)state[!second] - now_ns);
     ret->fresh_at_ns = (int64_t)late;
-    ret->rest = lag << 1 | second;
-    return true;
+    return lag >> (LONG_BITS - 1) == 0 &&
+           pack_share(lag << 1 | second, used > other ? used : other, ret);
 }
 
-static bool pack_by(way w, const weir_layer *l, const uint64_t *state, packed *ret)
+static bool pack_by(way w, const weir_layer *l, const uint64_t *state, int64_t now_ns, packed *ret)
 {
     switch (w) {
     case AS_TIME:
@@ -171,7 +239,7 @@ static bool pack_by(way w, const weir_layer *l, const uint64_t *state, packed *r
     case AS_TICKS:
         return pack_ticks(l, state, ret);
     case AS_STEPS:
-        return pack_steps(l, state, ret);
+        return pack_steps(l, state, now_ns, ret);
     case AS_WINDOW:
         return pack_window(l, state, ret);
     case AS_PAIR:
@@ -179,7 +247,7 @@ static bool pack_by(way w, const weir_layer *l, const uint64_t *state, packed *r
     case AS_COUNTER:
         return pack_counter(l, state, ret);
     case AS_TATS:
-        return pack_tats(state, ret);
+        return pack_tats(l, state, now_ns, ret);
     case AS_WORDS:
         break;
     }
@@ -195,12 +263,12 @@ static weir_form form_of_words(size_t words)
                         : WEIR_FORM_FIVE;
 }
 
-void weir_pack(const weir_policy *p, const uint64_t *state, int64_t now_ns, int64_t after_ns,
+void weir_pack(const weir_policy *p, const uint64_t *state, int64_t now_ns, weir_usage usage,
                weir_bucket_entry *ret)
 {
     packed r = {0};
     way w = way_of(p);
-    if (pack_by(w, p->layer, state, &r) && r.rest >> LONG_BITS == 0) {
+    if (pack_by(w, p->layer, state, now_ns, &r) && r.rest >> LONG_BITS == 0) {
         bool is_long = r.is_long || r.rest >> SHORT_BITS != 0;
         ret->form = w == AS_TIME ? WEIR_FORM_TIME : is_long ? WEIR_FORM_LONG : WEIR_FORM_SHORT;
         ret->fresh_at_ns = r.fresh_at_ns;
@@ -208,21 +276,34 @@ void weir_pack(const weir_policy *p, const uint64_t *state, int64_t now_ns, int6
         return;
     }
     size_t words = weir_pack_words(p);
+    WEIR_ASSERT(words >= 1 && words <= WEIR_ENTRY_WORDS);
     ret->form = form_of_words(words);
-    ret->fresh_at_ns = weir_fresh_at(p, state, WEIR_LEVEL_MAX, now_ns, after_ns);
+    ret->fresh_at_ns = weir_mark_of(p, state, WEIR_LEVEL_MAX, now_ns, usage);
     for (size_t i = 0; i < WEIR_ENTRY_WORDS; i++)
         ret->words[i] = i < words ? state[i] : 0;
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
-static bool unpack_counter(const weir_layer *l, const weir_bucket_entry *e, uint64_t *ret_state)
+static uint64_t unpack_count(const weir_layer *l, const weir_bucket_entry *e)
 {
-    unsigned bits = e->form == WEIR_FORM_SHORT ? SHORT_BITS / 2 : COUNT_BITS;
-    uint64_t prev = e->words[0] & (((uint64_t)1 << bits) - 1), cur = e->words[0] >> bits;
+    return e->words[0] >> shift_in(l, SHORT_BITS);
+}
+
+static void unpack_counter(const weir_layer *l, const weir_bucket_entry *e, uint64_t *ret_state)
+{
+    unsigned bits = (e->form == WEIR_FORM_SHORT ? SHORT_BITS : LONG_BITS) / 2;
+    uint64_t counts = e->words[0] >> shift_in(l, bits);
+    uint64_t prev = counts & (((uint64_t)1 << bits) - 1), cur = counts >> bits;
     ret_state[0] = (uint64_t)(e->fresh_at_ns - 2 * l->period_ns);
     ret_state[1] = cur << 32 | prev;
-    return true;
+}
+
+static void unpack_tats(const weir_bucket_entry *e, uint64_t *ret_state)
+{
+    uint64_t rest = unpack_share(e);
+    ret_state[rest & 1] = (uint64_t)e->fresh_at_ns;
+    ret_state[!(rest & 1)] = (uint64_t)e->fresh_at_ns - (rest >> 1);
 }
 
 static bool unpack_by(way w, const weir_layer *l, const weir_bucket_entry *e, uint64_t *ret_state)
@@ -233,20 +314,21 @@ static bool unpack_by(way w, const weir_layer *l, const weir_bucket_entry *e, ui
         unpack_wide(fresh_at_ns, rest, l->num, ret_state);
         return rest < l->num;
     case AS_STEPS:
+        rest = unpack_share(e);
         unpack_wide(fresh_at_ns / (uint64_t)l->period_ns, rest, (uint64_t)l->rate, ret_state);
         return rest < (uint64_t)l->rate;
     case AS_WINDOW:
-        ret_state[0] = fresh_at_ns - (uint64_t)l->period_ns + rest;
+        ret_state[0] = fresh_at_ns - (uint64_t)l->period_ns + unpack_count(l, e);
         return true;
     case AS_PAIR:
         ret_state[0] = fresh_at_ns - (uint64_t)l->period_ns;
-        ret_state[1] = rest;
+        ret_state[1] = unpack_count(l, e);
         return true;
     case AS_COUNTER:
-        return unpack_counter(l, e, ret_state);
+        unpack_counter(l, e, ret_state);
+        return true;
     case AS_TATS:
-        ret_state[rest & 1] = fresh_at_ns;
-        ret_state[!(rest & 1)] = fresh_at_ns - (rest >> 1);
+        unpack_tats(e, ret_state);
         return true;
     case AS_TIME: /* has a form of its own */
     case AS_WORDS:
@@ -278,4 +360,70 @@ bool weir_unpack(const weir_policy *p, const weir_bucket_entry *e,
     for (size_t i = 0; i < words && !is_one; i++)
         ret_state[i] = 0;
     return is_one;
+}
+
+/* ---- what an eviction forgives --------------------------------------------------------------- */
+
+/* The classes of policies that are no buckets. Those of sliding counters are CLASS_COUNTER plus the
+ * number of bits by which the limit is longer than a count in the SHORT form. */
+enum { CLASS_COUNTER = 41, CLASS_COUNT = 62, CLASS_SHARE };
+
+static unsigned bits_over(const weir_layer *l)
+{
+    return limit_bits(l) > SHORT_BITS / 2 ? limit_bits(l) - SHORT_BITS / 2 : 0;
+}
+
+unsigned weir_pack_class(const weir_policy *p)
+{
+    switch (way_of(p)) {
+    case AS_TIME:
+    case AS_TICKS:
+        return time_class(p->layer);
+    case AS_WINDOW:
+    case AS_PAIR:
+        return CLASS_COUNT;
+    case AS_COUNTER:
+        return CLASS_COUNTER + bits_over(p->layer);
+    case AS_STEPS:
+    case AS_TATS:
+        return CLASS_SHARE;
+    case AS_WORDS: /* has forms of its own */
+        break;
+    }
+    return CLASS_SHARE;
+}
+
+/* The high 8 bits of a field that ends below bit `end`, divided by 2^over. */
+static unsigned high_bits(uint64_t rest, unsigned end, unsigned over)
+{
+    return ((unsigned)(rest >> (end - 8)) & 255) >> over;
+}
+
+/* The larger of both shares: without the period, it is not known which count is the current one. */
+static unsigned counter_used(const weir_bucket_entry *e, unsigned over)
+{
+    unsigned bits = SHORT_BITS / 2;
+    if (e->form == WEIR_FORM_LONG) {
+        bits = LONG_BITS / 2;
+        over = over > 8 ? over - 8 : 0;
+    }
+    unsigned cur = high_bits(e->words[0], 2 * bits, over);
+    unsigned prev = high_bits(e->words[0], bits, over);
+    return cur > prev ? cur : prev;
+}
+
+uint64_t weir_pack_rank(const weir_bucket_entry *e, int64_t now_ns)
+{
+    unsigned class = (unsigned)e->tag & WEIR_CLASS_MASK;
+    unsigned bits = e->form == WEIR_FORM_SHORT ? SHORT_BITS : LONG_BITS;
+    if (e->form != WEIR_FORM_TIME && e->form != WEIR_FORM_SHORT && e->form != WEIR_FORM_LONG)
+        return weir_rank(weir_mark_used(e->fresh_at_ns), e->fresh_at_ns);
+    if (e->form == WEIR_FORM_TIME || class <= WEIR_CLASS_TIME_MAX)
+        return weir_time_rank(e->tag, e->fresh_at_ns, now_ns);
+    if (class < CLASS_COUNT)
+        return weir_rank(counter_used(e, class - CLASS_COUNTER), e->fresh_at_ns);
+    unsigned used = high_bits(e->words[0], bits, 0);
+    if (class == CLASS_SHARE)
+        used = used & 128 ? 128 : 0;
+    return weir_rank(used, e->fresh_at_ns);
 }

@@ -4,6 +4,7 @@
  * unpacked must decide as one that was not, at any time and for any cost. */
 
 #include "core/algorithm.h"
+#include "port/random_kit_test.h"
 #include "store/state.h"
 #include "store/table/pack.h"
 
@@ -14,14 +15,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static uint64_t next_random(uint64_t *seed)
-{
-    uint64_t n = *seed += 0x9e3779b97f4a7c15;
-    n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9;
-    n = (n ^ n >> 27) * 0x94d049bb133111eb;
-    return n ^ n >> 31;
-}
 
 /* A number in 1..max: small ones are as likely as large ones, and the limits are the most
  * likely. */
@@ -164,6 +157,10 @@ static void check_time(const weir_policy *p, const words *state, const weir_buck
     int64_t after_ns = weir_fresh_after(p, state->word, WEIR_LEVEL_MAX, now_ns);
     int64_t at_ns = after_ns < INT64_MAX - now_ns ? now_ns + after_ns : INT64_MAX;
     bool counter = p->layers == 1 && p->layer[0].format == WEIR_STATE_COUNTER;
+    bool is_mark = e->form >= WEIR_FORM_ONE;
+    if (is_mark && after_ns > 0) /* rounded up, with the used share */
+        at_ns = ((at_ns < INT64_MAX - 256 ? at_ns : INT64_MAX - 256) | 255) + 1 +
+                (int64_t)weir_usage_of(p, state->word, WEIR_LEVEL_MAX, now_ns).used;
     if (after_ns == 0)
         assert_true(counter || e->fresh_at_ns <= now_ns || (state->word[0] | state->word[1]) == 0);
     else if (counter)
@@ -173,11 +170,11 @@ static void check_time(const weir_policy *p, const words *state, const weir_buck
 }
 
 static words pack_and_unpack(const weir_policy *p, const words *from, int64_t now_ns,
-                             int64_t after_ns, weir_bucket_entry *ret)
+                             weir_usage usage, weir_bucket_entry *ret)
 {
     words to = {{0}};
     *ret = (weir_bucket_entry){0};
-    weir_pack(p, from->word, now_ns, after_ns, ret);
+    weir_pack(p, from->word, now_ns, usage, ret);
     assert_in_range(ret->form, WEIR_FORM_TIME, WEIR_FORM_FIVE);
     assert_true(ret->form != WEIR_FORM_SHORT || ret->words[0] >> 32 == 0);
     assert_true(ret->form != WEIR_FORM_LONG || ret->words[0] >> 48 == 0);
@@ -210,8 +207,8 @@ static void run_policy(const weir_policy *p, uint64_t *seed, uint64_t *ret_forms
         d = check_both(p, &a, &b, now_ns, costs[x % 5]);
         weir_bucket_entry e;
         bool is_known = x >> 16 & 1;
-        int64_t after_ns = weir_fresh_after(p, b.word, WEIR_LEVEL_MAX, now_ns);
-        b = pack_and_unpack(p, &b, now_ns, is_known ? after_ns : WEIR_FRESH_UNKNOWN, &e);
+        weir_usage usage = weir_usage_of(p, b.word, WEIR_LEVEL_MAX, now_ns);
+        b = pack_and_unpack(p, &b, now_ns, is_known ? usage : WEIR_USAGE_UNKNOWN, &e);
         check_time(p, &a, &e, now_ns);
         probe(p, &a, &b, now_ns, &d, seed);
         *ret_forms |= 1u << e.form;
@@ -277,10 +274,92 @@ static void usual_policies(void **state)
         assert_int_equal(weir_check(&p, w.word, WEIR_LEVEL_MAX, now_ns, cases[i].cost, &d),
                          WEIR_OK);
         assert_true(d.allowed);
-        pack_and_unpack(&p, &w, now_ns, WEIR_FRESH_UNKNOWN, &e);
+        pack_and_unpack(&p, &w, now_ns, WEIR_USAGE_UNKNOWN, &e);
         if (e.form != cases[i].form)
             fail_msg("%s: form %d", cases[i].text, (int)e.form);
     }
+}
+
+/* ---- used shares ------------------------------------------------------------------------------
+ * */
+
+/* The rank of an entry tells the used share without the policy: it is at most the true one, and at
+ * least half of it. Where one bit is stored, it is 0 up to a quarter, and 128 from three quarters
+ * on. */
+static void used_shares(void **state)
+{
+    (void)state;
+    enum { BIT = 99 };
+    static const struct {
+        const char *text;
+        unsigned less; /* in 1/256; BIT: only one bit is stored */
+    } cases[] = {
+        {"gcra 1/ns burst 100", 0}, /* the quota is full again within 1 ms */
+        {"gcra 100/s burst 20", 1},
+        {"gcra 1/2h burst 60", 1},
+        {"gcra 3/s burst 64", 1},
+        {"token-bucket 20 refill 3 every 1h", BIT},
+        {"token-bucket 20 refill 1000000000000 every 2000h", BIT},
+        {"leaky-queue 7/s depth 9", 1},
+        {"fixed-window 100/h", 1},
+        {"fixed-window 1/h", 1},
+        {"fixed-window 2147483647/d", 1},
+        {"fixed-window 128/h from-first", 1},
+        {"fixed-window 9/month", 1},
+        {"sliding-counter 100/h", 1},
+        {"sliding-counter 100000/h", 1},
+        {"sliding-counter 17000000/h", 1},
+        {"sliding-counter 2147483647/h", 2},
+        {"sliding-log 2/s", 1},
+        {"sliding-slices 60/m slices 6", 1},
+        {"gcra 10/s burst 10 & gcra 100/d burst 100", BIT},
+        {"gcra 100/d burst 100 & gcra 10/s burst 10", BIT},
+        {"gcra 1/s burst 5 & sliding-counter 100/h", 1},
+    };
+    int64_t now_ns = 1767225600000000000;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        weir_policy p = policy_of(cases[i].text);
+        int64_t limit = 0;
+        for (uint32_t l = 0; l < p.layers; l++) {
+            if (limit == 0 || p.layer[l].limit < limit)
+                limit = p.layer[l].limit;
+        }
+        for (int64_t eighth = 1; eighth <= 8; eighth++) {
+            int64_t cost = (limit * eighth + 7) / 8;
+            words w = {{0}};
+            weir_decision d;
+            weir_bucket_entry e;
+            assert_int_equal(weir_check(&p, w.word, WEIR_LEVEL_MAX, now_ns, cost, &d), WEIR_OK);
+            assert_true(d.allowed);
+            pack_and_unpack(&p, &w, now_ns, WEIR_USAGE_UNKNOWN, &e);
+            e.tag = weir_pack_class(&p);
+            unsigned used = weir_rank_used(weir_pack_rank(&e, now_ns));
+            int64_t most = cost * 256 / limit, least = most / 2 - cases[i].less;
+            if (cases[i].less == BIT) {
+                most = cost * 4 <= limit ? 0 : 128;
+                least = eighth < 6 ? 0 : 128;
+            } else if (i == 0) {
+                least = 0;
+            }
+            if (used > most || used < least)
+                fail_msg("%s: %d of %d: %u/256", cases[i].text, (int)cost, (int)limit, used);
+        }
+    }
+}
+
+/* Of two entries that have used the same share, the one that is idle first has the lower rank. */
+static void ranks(void **state)
+{
+    (void)state;
+    weir_bucket_entry e = {.tag = 20, .form = WEIR_FORM_TIME, .fresh_at_ns = 5000};
+    uint64_t early = weir_pack_rank(&e, 9000);
+    assert_int_equal(weir_rank_used(early), 0);
+    e.fresh_at_ns = 6000;
+    assert_true(weir_pack_rank(&e, 9000) > early);
+    e.fresh_at_ns = INT64_MAX;
+    assert_int_equal(weir_rank_used(weir_pack_rank(&e, 0)), WEIR_USED_MAX);
+    e.tag = WEIR_CLASS_TIME_MAX + 1; /* no bucket has this class: the entry is damaged */
+    assert_int_equal(weir_rank_used(weir_pack_rank(&e, 0)), 0);
 }
 
 /* ---- damaged states and entries -------------------------------------------------------------- */
@@ -300,7 +379,7 @@ static void any_words(void **state)
         weir_bucket_entry e;
         weir_decision d = {0};
         if (weir_peek(&p, w.word, WEIR_LEVEL_MAX, now_ns, 1, &d) == WEIR_OK) {
-            words back = pack_and_unpack(&p, &w, now_ns, WEIR_FRESH_UNKNOWN, &e);
+            words back = pack_and_unpack(&p, &w, now_ns, WEIR_USAGE_UNKNOWN, &e);
             check_both(&p, &w, &back, now_ns, 1);
         }
         e = (weir_bucket_entry){.form = (weir_form)(1 + next_random(&seed) % 7),
@@ -314,6 +393,30 @@ static void any_words(void **state)
             refused++;
     }
     assert_true(refused > 1000);
+}
+
+/* The words of a state stay as they are, even if no decision leaves such a state. */
+static void out_of_range(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "gcra 7/s burst 9",    "token-bucket 10 refill 3 every 1s",
+        "fixed-window 9/h",    "fixed-window 9/h from-first",
+        "sliding-counter 9/h", "gcra 10/s burst 10 & gcra 100/h burst 100"};
+    static const uint64_t words_of[] = {UINT64_MAX, INT64_MAX, (uint64_t)WEIR_NOW_NS_MAX + 1,
+                                        (uint64_t)1 << 63, 5};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        weir_policy p = policy_of(texts[i]);
+        for (size_t a = 0; a < 5; a++) {
+            for (size_t b = 0; b < 5; b++) {
+                weir_bucket_entry e;
+                words w = {{words_of[a], weir_pack_words(&p) > 1 ? words_of[b] : 0}};
+                words back = pack_and_unpack(&p, &w, 1000000000, (weir_usage){1, 0}, &e);
+                if (memcmp(&back, &w, sizeof w) != 0)
+                    fail_msg("%s: %zu, %zu", texts[i], a, b);
+            }
+        }
+    }
 }
 
 /* An entry of another form does not belong to the policy. */
@@ -338,9 +441,9 @@ static void other_forms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_policies),
-        cmocka_unit_test(usual_policies),
-        cmocka_unit_test(any_words),
+        cmocka_unit_test(random_policies), cmocka_unit_test(used_shares),
+        cmocka_unit_test(ranks),           cmocka_unit_test(usual_policies),
+        cmocka_unit_test(any_words),       cmocka_unit_test(out_of_range),
         cmocka_unit_test(other_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

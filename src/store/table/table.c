@@ -24,9 +24,8 @@
 
 #include "store/table/cuckoo.h"
 
+#include "port/assert.h"
 #include "port/port.h"
-
-#include <assert.h>
 
 _Static_assert(sizeof(weir_table_head) + 2 * sizeof(weir_bucket) <= WEIR_TABLE_BYTES_MIN,
                "the smallest part must hold two buckets");
@@ -78,7 +77,7 @@ static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret
 {
     uint64_t old[WEIR_ENTRY_WORDS] = {0}, new[WEIR_ENTRY_WORDS] = {0};
     size_t words = weir_table_words(c->policy);
-    int64_t after_ns = WEIR_FRESH_UNKNOWN;
+    weir_usage usage = WEIR_USAGE_UNKNOWN;
     bool present = f->i < WEIR_LINE_ENTRIES, alternate = false;
     if (present) {
         f->entry = weir_line_get(l, f->i);
@@ -89,11 +88,11 @@ static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret
         new[i] = old[i];
     f->seen_ns = weir_table_see(c->table, c->now_ns);
     int64_t now_ns = weir_later(c->now_ns, f->seen_ns);
-    *ret_st = c->fn(c->ctx, c->policy, new, WEIR_LEVEL_MAX, now_ns, &after_ns);
+    *ret_st = c->fn(c->ctx, c->policy, new, WEIR_LEVEL_MAX, now_ns, &usage);
     if (*ret_st != WEIR_OK || same_words(new, old, words))
         return false;
     f->entry = (weir_bucket_entry){.tag = c->at.tag, .alternate = alternate};
-    weir_pack(c->policy, new, now_ns, after_ns, &f->entry);
+    weir_pack(c->policy, new, now_ns, usage, &f->entry);
     /* The state of an idle key is not stored. */
     return present || f->entry.fresh_at_ns > f->seen_ns;
 }
@@ -164,6 +163,7 @@ static weir_status run_locked(const call *c)
 weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                            weir_state_fn fn, void *ctx)
 {
+    WEIR_ASSERT(weir_table_words(p) > 0);
     call c = {t, p, now_ns, fn, ctx, weir_bucket_pair_of(t, hash)};
     for (int i = 0; i < WEIR_TRIES; i++) {
         weir_line line;
@@ -205,18 +205,12 @@ void weir_table_reset(weir_table *t, uint64_t hash)
 
 /* ---- all keys: iteration, copying, statistics ------------------------------------------------ */
 
-/* The hash of an entry: the low bits are its tag, the high bits follow from its first bucket. */
 static uint64_t hash_of(const weir_table *t, uint64_t bucket, const weir_bucket_entry *e)
 {
     uint64_t len = t->array.buckets_len, first = bucket;
     if (e->alternate)
         first += len - weir_distance_of(t, e->tag);
-    first -= first >= len ? len : 0;
-    /* The smallest hash whose first bucket this is: ceil(first * 2^64 / len). */
-    __extension__ typedef unsigned __int128 wide;
-    uint64_t low = (uint64_t)((((wide)first << 64) + len - 1) / len);
-    uint64_t hash = (low & ~WEIR_TAG_MASK) | e->tag;
-    return hash < low ? hash + WEIR_TAG_MASK + 1 : hash;
+    return weir_hash_of(t, first - (first >= len ? len : 0), e->tag);
 }
 
 bool weir_table_each(weir_table *t, weir_key_state_fn fn, void *ctx)
@@ -224,10 +218,8 @@ bool weir_table_each(weir_table *t, weir_key_state_fn fn, void *ctx)
     for (uint64_t b = 0; b < t->array.buckets_len; b++) {
         weir_line l;
         weir_bucket_copy(&t->array, &t->array.buckets[b], &l);
-        unsigned live = weir_line_live(&l);
-        for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
-            if (!(live >> i & 1))
-                continue;
+        for (unsigned live = weir_line_live(&l); live != 0; live &= live - 1) {
+            unsigned i = (unsigned)__builtin_ctz(live);
             weir_bucket_entry e = weir_line_get(&l, i);
             weir_key_state stored = {hash_of(t, b, &e),       e.fresh_at_ns, e.form, 0,
                                      weir_form_words(e.form), e.words};
@@ -278,8 +270,7 @@ static uint64_t at_least_0(int64_t sum)
 weir_table_stats weir_table_stats_get(weir_table *t)
 {
     int64_t keys = 0, units = 0;
-    weir_table_stats stats = {.damaged = port_load_relaxed(&t->head->damaged),
-                              .bytes_max = t->array.buckets_len * WEIR_LINE_UNITS * 2};
+    weir_table_stats stats = {.damaged = port_load_relaxed(&t->head->damaged)};
     for (size_t i = 0; i < WEIR_COUNTS_LEN; i++) {
         uint64_t held = port_load_relaxed(&t->head->counts[i].held);
         keys += (int32_t)held;
@@ -306,7 +297,10 @@ static void repair_time(weir_table_head *h)
 weir_status weir_table_open(weir_table **ret, void *part, size_t bytes,
                             const weir_processes *processes, bool refuse)
 {
-    assert(bytes >= WEIR_TABLE_BYTES_MIN);
+    if (bytes < WEIR_TABLE_BYTES_MIN)
+        return WEIR_E_RANGE;
+    WEIR_ASSERT((uintptr_t)part % WEIR_LINE_BYTES == 0);
+    WEIR_ASSERT(processes->self >= 1 && processes->self < (uint64_t)1 << WEIR_PROCESS_ID_BITS);
     weir_table *t = port_zalloc(1, sizeof *t);
     if (!t)
         return WEIR_E_NOMEM;
@@ -319,11 +313,20 @@ weir_status weir_table_open(weir_table **ret, void *part, size_t bytes,
         .buckets_len = (bytes - sizeof(weir_table_head)) / sizeof(weir_bucket),
         .undo = t->head->undo,
         .damaged = &t->head->damaged,
+        .opening = true,
     };
     repair_time(t->head);
     weir_bucket_repair_all(&t->array);
+    t->array.opening = false;
     *ret = t;
     return WEIR_OK;
+}
+
+void weir_table_repair_locks(weir_table *t)
+{
+    t->array.opening = true;
+    weir_bucket_repair_locks(&t->array);
+    t->array.opening = false;
 }
 
 void weir_table_close(weir_table *t)

@@ -4,12 +4,12 @@
 #define WEIR_STORE_TABLE_H
 /* The hash table of small states: cuckoo hashing with buckets of one cache line, in memory of a
  * fixed size. A key is a 64-bit hash, keyed by the caller with a secret. The table knows no key's
- * text. Of a policy it knows no more than the format of its states.
+ * text. Of a policy it knows no more than the format of its states, and its class: see pack.h.
  *
  * The hash of a key gives two buckets. The key lies in the first if there was space, otherwise in
- * the alternate bucket. If both are full of keys that are not idle, the keys closest to idle are
- * evicted. All functions but open and close may be called from any thread, and from any process
- * that has the same memory open. */
+ * the alternate bucket. If both are full of keys that are not idle, those that have used the
+ * smallest share of their limit are evicted. All functions but open and close may be called from
+ * any thread, and from any process that has the same memory open. */
 
 #include <weir/weir_store.h>
 
@@ -24,13 +24,16 @@ size_t weir_table_words(const weir_policy *p);
 
 /* Opens a table in memory that begins on a page and must outlive it.
  *  part       all zero, or what a table of the same size has left there.
- *  bytes      at least WEIR_TABLE_BYTES_MIN.
  *  processes  must outlive the table.
  *  refuse     refuse new keys instead of evicting others.
- * Returns WEIR_OK or WEIR_E_NOMEM. */
+ * Returns WEIR_OK; WEIR_E_RANGE for less than WEIR_TABLE_BYTES_MIN bytes; WEIR_E_NOMEM. */
 #define WEIR_TABLE_BYTES_MIN 49152
 weir_status weir_table_open(weir_table **ret, void *part, size_t bytes,
                             const weir_processes *processes, bool refuse);
+/* Repairs the buckets that are locked with the id of this opening or of a dead one. Reads the
+ * whole table. No other thread may use the table. */
+void weir_table_repair_locks(weir_table *t);
+
 void weir_table_close(weir_table *t); /* accepts NULL; the memory stays as it is */
 
 /* The smallest table for which weir_table_each() returns the whole hash of a key. */
@@ -93,8 +96,7 @@ weir_status weir_table_put(weir_table *t, const weir_key_state *stored);
 
 typedef struct weir_table_stats {
     uint64_t keys;
-    uint64_t bytes;     /* that their entries use */
-    uint64_t bytes_max; /* the limit of `bytes` */
+    uint64_t bytes; /* that their entries use */
     uint64_t evicted;
     uint64_t refused;
     uint64_t damaged; /* entries dropped because they were damaged */

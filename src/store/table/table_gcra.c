@@ -131,11 +131,13 @@ static void write_entry(weir_table *t, const times *b, unsigned i, uint64_t tag,
                         bool alternate)
 {
     weir_bucket *at = b->bucket;
+    WEIR_ASSERT(weir_is_locked(at) && i < WEIR_LINE_ENTRIES && !(b->header & WEIR_MIXED));
+    WEIR_ASSERT(tag <= WEIR_TAG_MASK);
     uint64_t code = (uint64_t)(WEIR_LIVE | WEIR_FORM_TIME) << WEIR_CODE_AT(i);
     uint64_t others = b->header & ~((uint64_t)15 << WEIR_CODE_AT(i)) & ~WEIR_ALTERNATE(i);
-    if (is_live(b->header, i)) { /* drop the old entry before its words change */
+    if (is_live(b->header, i)) { /* drop the old entry before its words change, with release */
         uint64_t dead = (uint64_t)WEIR_FORM_TIME << WEIR_CODE_AT(i);
-        port_word_store_release(&at->word[0], weir_header_lock(&t->array, others | dead));
+        port_word_store_relaxed(&at->word[0], weir_header_lock(&t->array, others | dead));
     } else {
         port_add_relaxed(&weir_counts_of(t, at)->held, weir_held_by(WEIR_FORM_TIME));
     }
@@ -150,25 +152,41 @@ static void write_entry(weir_table *t, const times *b, unsigned i, uint64_t tag,
     weir_bucket_publish(at, others | code | (alternate ? WEIR_ALTERNATE(i) : 0));
 }
 
-/* Evicts the entry closest to idle from two full buckets, and inserts a key in its place. */
-static void evict_and_insert(weir_table *t, const times *first, const times *alternate,
-                             uint64_t tag, uint64_t word)
+static uint64_t rank_at(const times *b, unsigned i, int64_t seen_ns)
+{
+    uint64_t tag = port_word_load_relaxed(&b->bucket->word[6 + i / 2]) >> (i % 2 * 32);
+    return weir_time_rank(tag, time_at(b, i), seen_ns);
+}
+
+/* Evicts the entry with the lowest rank from two full buckets, and inserts a key in its place.
+ * Returns false, with nothing changed, if that entry has used much. */
+static bool evict_and_insert(weir_table *t, const times *first, const times *alternate,
+                             uint64_t tag, uint64_t word, int64_t seen_ns)
 {
     const times *b = first;
     unsigned best = 0;
+    uint64_t lowest = UINT64_MAX;
     for (unsigned i = 0; i < 2 * WEIR_LINE_ENTRIES; i++) {
         const times *at = i < WEIR_LINE_ENTRIES ? first : alternate;
-        if (time_at(at, i % WEIR_LINE_ENTRIES) < time_at(b, best)) {
+        WEIR_ASSERT(is_live(at->header, i % WEIR_LINE_ENTRIES));
+        uint64_t rank = rank_at(at, i % WEIR_LINE_ENTRIES, seen_ns);
+        if (rank < lowest) {
+            lowest = rank;
             b = at;
             best = i % WEIR_LINE_ENTRIES;
         }
     }
+    if (weir_rank_used(lowest) > WEIR_CHEAP)
+        return false;
+    (void)weir_cuckoo_skips_search(t,
+                                   first->bucket); /* counts this insertion as a skipped search */
     weir_count_evictions(t, b->bucket, 1);
     write_entry(t, b, best, tag, word, b == alternate);
     if (b == alternate)
         weir_bucket_publish(first->bucket, first->header | WEIR_OVERFLOWED);
     else
         weir_bucket_unlock(alternate->bucket, alternate->header);
+    return true;
 }
 
 /* Inserts a key if its buckets have TIME entries only and no other entry has to be displaced.
@@ -184,7 +202,7 @@ static bool insert_directly(weir_table *t, const weir_bucket_pair *at, uint64_t 
         write_entry(t, &first, i, at->tag, word, false);
         return true;
     }
-    times alternate = {at->alternate, port_word_load_acquire(&at->alternate->word[0])};
+    times alternate = {at->alternate, port_word_load_relaxed(&at->alternate->word[0])};
     if (alternate.header & (WEIR_MIXED | WEIR_LOCKED) ||
         !weir_bucket_try_lock(&t->array, at->alternate, alternate.header)) {
         weir_bucket_unlock(at->first, header);
@@ -198,10 +216,10 @@ static bool insert_directly(weir_table *t, const weir_bucket_pair *at, uint64_t 
         weir_bucket_publish(at->first, header | WEIR_OVERFLOWED);
         return true;
     }
-    if (!left && !t->refuse && weir_cuckoo_skips_search(t, at->first)) {
-        evict_and_insert(t, &first, &alternate, at->tag, word);
+    bool in_vain = port_load_relaxed(&weir_counts_of(t, at->first)->skip) > 0;
+    if (!left && !t->refuse && in_vain &&
+        evict_and_insert(t, &first, &alternate, at->tag, word, seen_ns))
         return true;
-    }
     weir_bucket_unlock(at->alternate, alternate.header);
     weir_bucket_unlock(at->first, header);
     return false;
@@ -250,11 +268,11 @@ __attribute__((always_inline)) static inline void take(const take_call *a, uint6
 
 /* take() as a callback, for table.c. */
 static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                              int64_t now_ns, int64_t *ret_fresh_after_ns)
+                              int64_t now_ns, weir_usage *ret_usage)
 {
     (void)p;
     (void)level;
-    (void)ret_fresh_after_ns;
+    (void)ret_usage;
     take(ctx, state, now_ns);
     return WEIR_OK;
 }
@@ -306,6 +324,7 @@ __attribute__((always_inline)) static inline bool take_in_first(weir_table *t, c
 void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
                          int64_t now_ns)
 {
+    WEIR_ASSERT(n >= 1 && weir_pack_is_time(requests->policy));
     take_call a = {.policy = requests->policy, .row = requests, .n = n};
     weir_status st = WEIR_OK;
     if (!take_in_first(t, &a, hash, now_ns))

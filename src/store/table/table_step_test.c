@@ -95,6 +95,22 @@ static void four(weir_table *t)
         take(t, add(colliding(n), &c.tat), at_ns, true, 10 + (int64_t)n);
 }
 
+/* Key 0 is in its first bucket. */
+static void four_with_the_key(weir_table *t)
+{
+    for (uint64_t n = 0; n < 4; n++)
+        take(t, add(colliding(n), &c.tat), at_ns, true, 10 + (int64_t)n);
+}
+
+/* Key 0 is in its alternate bucket: its first one is full. */
+static void five_with_the_key(weir_table *t)
+{
+    key *first = add(colliding(0), &c.tat);
+    for (uint64_t n = 1; n <= 4; n++)
+        take(t, add(colliding(n), &c.tat), at_ns, true, 10 + (int64_t)n);
+    take(t, first, at_ns, true, 20);
+}
+
 static void four_of_which_one_is_idle(weir_table *t)
 {
     add(colliding(0), &c.tat);
@@ -211,7 +227,8 @@ static void charge_and_drop(weir_table *t)
 static const scene scenes[] = {
     {"a new key", no_keys, charge_hot},
     {"a new key, without the fast path", no_keys, charge_one},
-    {"an update", four, charge_hot},
+    {"an update", four_with_the_key, charge_hot},
+    {"an update in the alternate bucket", five_with_the_key, charge_hot},
     {"an update of two words", a_few_of_two_words, charge_one},
     {"an update in a mixed bucket", a_few, charge_hot},
     {"an update to a larger form", a_large_count, charge_one},
@@ -238,6 +255,35 @@ static void look_at(weir_table *t, int64_t ret[KEYS_MAX])
         ret[i] = take(t, &c.of[i], at_ns, i % 2, 0);
 }
 
+typedef struct stepping {
+    const scene *scene;
+    stepped_memory m;
+    int64_t idle[KEYS_MAX], before[KEYS_MAX], after[KEYS_MAX], now[KEYS_MAX];
+} stepping;
+
+static size_t buckets_len(void)
+{
+    return (BYTES - sizeof(weir_table_head)) / sizeof(weir_bucket);
+}
+
+static const weir_line *bucket_in(const unsigned char *part, size_t i)
+{
+    return (const weir_line *)(part + sizeof(weir_table_head)) + i;
+}
+
+/* Checks that the child changes only buckets that it has locked. */
+static void check_locks(const stepping *s)
+{
+    for (size_t i = 0; i < buckets_len(); i++) {
+        const weir_line *was = bucket_in(s->m.last, i), *is = bucket_in(s->m.part, i);
+        bool same = memcmp(was->word + 1, is->word + 1, sizeof *is - sizeof is->word[0]) == 0;
+        if (!same && !(was->word[0] & is->word[0] & WEIR_LOCKED))
+            fail_msg("%s: an unlocked bucket changed", s->scene->name);
+        if (was->word[0] != is->word[0] && !((was->word[0] | is->word[0]) & WEIR_LOCKED))
+            fail_msg("%s: the header of an unlocked bucket changed", s->scene->name);
+    }
+}
+
 /* Opens a copy, as the next process after the kill. Each key that is there can be charged, once. */
 static void check_copy(void *copy, const int64_t idle[KEYS_MAX], int64_t ret[KEYS_MAX])
 {
@@ -257,15 +303,10 @@ static void check_copy(void *copy, const int64_t idle[KEYS_MAX], int64_t ret[KEY
         weir_bucket_copy(&t->array, &t->array.buckets[b], &l); /* repairs a locked bucket */
         assert_int_equal(l.word[0] & WEIR_LOCKED, 0);
     }
+    WEIR_CHECK(weir_table_check(t, true));
     assert_int_equal(weir_table_stats_get(t).damaged, 0);
     weir_table_close(t);
 }
-
-typedef struct stepping {
-    const scene *scene;
-    stepped_memory m;
-    int64_t idle[KEYS_MAX], before[KEYS_MAX], after[KEYS_MAX], now[KEYS_MAX];
-} stepping;
 
 static int act(void *ctx)
 {
@@ -281,6 +322,7 @@ static int act(void *ctx)
 static void check_step(void *ctx, int changes)
 {
     stepping *s = ctx;
+    check_locks(s);
     check_copy(s->m.copy, s->idle, s->now);
     for (size_t i = 0; i < c.len; i++) {
         if (s->now[i] != s->before[i] && s->now[i] != s->after[i])
@@ -318,32 +360,178 @@ static bool run_scene(const scene *sc, stepping *s)
     return changes != -1;
 }
 
+static void make_cast(void)
+{
+    c.tat = policy_of("gcra 1/s burst 100");
+    c.ticks = policy_of("gcra 7/h burst 100");
+    c.counter = policy_of("sliding-counter 1000000/h");
+    c.log = policy_of("sliding-log 2/h");
+}
+
+static void drop_memory(const stepped_memory *m)
+{
+    munmap(m->part, BYTES);
+    munmap(m->last, BYTES);
+    munmap(m->copy, BYTES);
+}
+
 static void killed_at_every_instruction(void **unused)
 {
     (void)unused;
     static stepping s;
     if (STEPS_TOO_SLOW)
         skip();
-    s.m = (stepped_memory){part_of(BYTES), part_of(BYTES), part_of(BYTES), BYTES};
-    c.tat = policy_of("gcra 1/s burst 100");
-    c.ticks = policy_of("gcra 7/h burst 100");
-    c.counter = policy_of("sliding-counter 1000000/h");
-    c.log = policy_of("sliding-log 2/h");
+    make_cast();
+    s.m = (stepped_memory){part_of(BYTES), part_of(BYTES), part_of(BYTES), BYTES, 0};
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
         if (!run_scene(&scenes[i], &s)) {
             print_message("skipped: this system does not allow ptrace\n");
             skip();
         }
     }
-    munmap(s.m.part, BYTES);
-    munmap(s.m.last, BYTES);
-    munmap(s.m.copy, BYTES);
+    drop_memory(&s.m);
+}
+
+/* ---- two calls at once ----------------------------------------------------------------------- */
+
+/* The call of a scene is interrupted by a call of this process, before it locks a bucket. The
+ * outcome must be the same as if one call had followed the other. */
+typedef struct race {
+    stepping s;
+    key rival;
+    bool hot;
+    int points[2], len; /* after how many instructions the scene's call is interrupted */
+    bool ran;
+    void *prepared;
+    int64_t first[KEYS_MAX], second[KEYS_MAX]; /* what remains if the scene's call is the first */
+} race;
+
+static void note_point(void *ctx, int changes)
+{
+    race *r = ctx;
+    for (size_t i = 0; i < buckets_len() && changes > 0; i++) {
+        bool locks =
+            ~bucket_in(r->s.m.last, i)->word[0] & bucket_in(r->s.m.part, i)->word[0] & WEIR_LOCKED;
+        if (locks && r->len < (int)(sizeof r->points / sizeof r->points[0]))
+            r->points[r->len++] = r->s.m.steps - 1;
+    }
+}
+
+static void run_rival(weir_table *t, const race *r)
+{
+    take(t, &r->rival, at_ns, r->hot, 1);
+}
+
+static bool is_alive(const void *ctx, uint64_t id)
+{
+    (void)ctx;
+    (void)id;
+    return true;
+}
+
+/* Runs the rival, unless it would wait for a lock of the stopped child. */
+static void interrupt(void *ctx)
+{
+    static const weir_processes beside = {.self = 1, .alive = is_alive};
+    race *r = ctx;
+    weir_table *t = open_part(r->s.m.part, BYTES, &beside, false);
+    weir_bucket_pair at = weir_bucket_pair_of(t, r->rival.hash);
+    uint64_t headers =
+        port_word_load_relaxed(&at.first->word[0]) | port_word_load_relaxed(&at.alternate->word[0]);
+    if (!(headers & WEIR_LOCKED)) {
+        run_rival(t, r);
+        r->ran = true;
+    }
+    weir_table_close(t);
+}
+
+/* Runs both calls one after the other. Returns false if that evicts a key. */
+static bool run_in_order(race *r, bool rival_first, int64_t ret[KEYS_MAX])
+{
+    memcpy(r->s.m.copy, r->prepared, BYTES);
+    weir_table *t = open_part(r->s.m.copy, BYTES, &alone, false);
+    if (rival_first)
+        run_rival(t, r);
+    r->s.scene->act(t);
+    if (!rival_first)
+        run_rival(t, r);
+    look_at(t, ret);
+    bool evicted = weir_table_stats_get(t).evicted > 0;
+    weir_table_close(t);
+    return !evicted;
+}
+
+static void interrupt_at(race *r, int steps)
+{
+    memcpy(r->s.m.part, r->prepared, BYTES);
+    r->ran = false;
+    assert_true(interrupt_child(act, steps, interrupt, &r->s));
+    weir_table *t = open_part(r->s.m.part, BYTES, &alone, false);
+    if (!r->ran)
+        run_rival(t, r);
+    check_whole(t);
+    look_at(t, r->s.now);
+    size_t bytes = c.len * sizeof *r->s.now;
+    if (memcmp(r->s.now, r->first, bytes) != 0 && memcmp(r->s.now, r->second, bytes) != 0)
+        fail_msg("%s, interrupted after instruction %d by key %#llx", r->s.scene->name, steps,
+                 (unsigned long long)r->rival.hash);
+    weir_table_close(t);
+}
+
+/* Returns false if the system does not allow tracing. */
+static bool run_race(race *r, const scene *sc, key rival)
+{
+    r->s.scene = sc;
+    r->rival = rival;
+    r->len = 0;
+    if (!run_in_order(r, false, r->first) || !run_in_order(r, true, r->second))
+        return true;
+    memcpy(r->s.m.part, r->prepared, BYTES);
+    int changes = step_child(act, &r->s.m, note_point, &r->s);
+    assert_true(changes == -1 || changes >= 3);
+    for (int i = 0; i < r->len; i++)
+        interrupt_at(r, r->points[i]);
+    return changes != -1;
+}
+
+/* The rival charges the same key, a new key of the same two buckets, or one whose first bucket is
+ * the alternate one. */
+static void interrupted_before_each_lock(void **unused)
+{
+    (void)unused;
+    static race r;
+    bool traced = true;
+    if (STEPS_TOO_SLOW)
+        skip();
+    make_cast();
+    r.s.m = (stepped_memory){part_of(BYTES), part_of(BYTES), part_of(BYTES), BYTES, 0};
+    r.prepared = part_of(BYTES);
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0] && traced; i++) {
+        if (scenes[i].prepare == a_crowd)
+            continue;
+        memset(r.prepared, 0, BYTES);
+        c.len = 0;
+        weir_table *t = open_part(r.prepared, BYTES, &alone, false);
+        scenes[i].prepare(t);
+        weir_table_close(t);
+        const key rivals[] = {c.of[0], *add(c.of[0].hash ^ 0x40, &c.tat),
+                              *add(loner(0x4567, 0), &c.tat)};
+        for (size_t n = 0; n < sizeof rivals / sizeof rivals[0] && traced; n++) {
+            r.hot = i % 2;
+            traced = run_race(&r, &scenes[i], rivals[n]);
+        }
+    }
+    munmap(r.prepared, BYTES);
+    drop_memory(&r.s.m);
+    if (!traced)
+        skip();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_at_every_instruction),
+        cmocka_unit_test(interrupted_before_each_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,6 @@
 
 #include "store/table/cuckoo.h"
 
-#include <assert.h>
-
 /* A key's state between the decision and the write. */
 typedef struct draft {
     weir_bucket_pair at;
@@ -35,10 +33,9 @@ static void lock_all(weir_table *t, weir_lock_set *h, const draft *drafts, size_
         weir_lock_set_wait(t, h, b[i]);
 }
 
+/* Reads the state of a draft that is all zero otherwise. */
 static void read_state(const weir_policy *p, draft *d)
 {
-    for (size_t i = 0; i < WEIR_ENTRY_WORDS; i++)
-        d->old[i] = 0;
     if (d->i < WEIR_LINE_ENTRIES) {
         weir_bucket_entry e = weir_line_get(&d->l->line, d->i);
         weir_unpack(p, &e, d->old);
@@ -53,6 +50,7 @@ static size_t first_of_key(const weir_table_one *ones, size_t i)
     size_t j = 0;
     while (ones[j].hash != ones[i].hash)
         j++;
+    WEIR_ASSERT(j <= i);
     return j;
 }
 
@@ -67,11 +65,11 @@ static weir_status write_all(weir_table *t, weir_lock_set *h, weir_table_one *on
         uint64_t differ = 0;
         for (size_t w = 0; w < WEIR_ENTRY_WORDS; w++)
             differ |= d->old[w] ^ d->new[w];
-        if (first_of_key(ones, i) != i || differ == 0)
+        if (differ == 0) /* unchanged, or decided in the draft of an earlier request */
             continue;
         d->l = weir_lock_set_find_key(h, &d->at, &d->i);
         d->entry = (weir_bucket_entry){.tag = d->at.tag};
-        weir_pack(ones[i].policy, d->new, now_ns, WEIR_FRESH_UNKNOWN, &d->entry);
+        weir_pack(ones[i].policy, d->new, now_ns, WEIR_USAGE_UNKNOWN, &d->entry);
         if (d->i < WEIR_LINE_ENTRIES || d->entry.fresh_at_ns > seen_ns)
             st = weir_cuckoo_write(t, h, &d->at, d->l, d->i, &d->entry, seen_ns);
         if (st != WEIR_OK)
@@ -87,21 +85,21 @@ weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, i
     draft drafts[WEIR_TABLE_MANY_MAX];
     weir_locked_bucket of[WEIR_LOCK_SET_MANY_KEYS];
     weir_lock_set h = {0, WEIR_LOCK_SET_MANY_KEYS, of};
-    assert(n <= WEIR_TABLE_MANY_MAX);
+    WEIR_ASSERT(n <= WEIR_TABLE_MANY_MAX);
     for (size_t i = 0; i < n; i++)
-        drafts[i].at = weir_bucket_pair_of(t, ones[i].hash);
+        drafts[i] = (draft){.at = weir_bucket_pair_of(t, ones[i].hash)};
     lock_all(t, &h, drafts, n);
     int64_t seen_ns = weir_table_see(t, now_ns);
     now_ns = weir_later(now_ns, seen_ns);
     for (size_t i = 0; i < n; i++) {
         draft *d = &drafts[first_of_key(ones, i)];
-        int64_t after_ns = WEIR_FRESH_UNKNOWN;
+        weir_usage usage = WEIR_USAGE_UNKNOWN;
         if (d == &drafts[i]) {
             d->l = weir_lock_set_find_key(&h, &d->at, &d->i);
             read_state(ones[i].policy, d);
         }
         ones[i].status =
-            ones[i].fn(ones[i].ctx, ones[i].policy, d->new, WEIR_LEVEL_MAX, now_ns, &after_ns);
+            ones[i].fn(ones[i].ctx, ones[i].policy, d->new, WEIR_LEVEL_MAX, now_ns, &usage);
     }
     weir_status st = WEIR_OK;
     bool kept = keep(ctx, ones);

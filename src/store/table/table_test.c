@@ -328,6 +328,58 @@ static void fills_before_it_evicts(void **state)
     close_fixture(&f);
 }
 
+/* Three entries each in both buckets of a key that takes the space of two: two of them are
+ * displaced, and none is evicted. */
+static void two_entries_are_displaced_for_a_wide_one(void **state)
+{
+    fixture *f = *state;
+    static const uint64_t tops[] = {0x0123, 0x4567};
+    weir_policy ticks = policy_of("gcra 7/h burst 100"),
+                pair = policy_of("gcra 1/s burst 50 & fixed-window 90/h");
+    for (size_t i = 0; i < 2; i++) {
+        for (uint64_t n = 0; n < 3; n++)
+            take(f, &ticks, loner(tops[i], 8 + n), s_ns, 50);
+    }
+    assert_int_equal(take(f, &pair, colliding(0), s_ns, 10), 40);
+    assert_int_equal(evicted(f), 0);
+    assert_int_equal(keys(f), 7);
+    check_whole(f->table);
+}
+
+/* Of two entries in each bucket, only the second one leaves enough space. The first ones stay. */
+static void the_second_is_displaced(void **state)
+{
+    fixture *f = *state;
+    static const uint64_t tops[] = {0x0123, 0x4567};
+    weir_policy pair = policy_of("gcra 1/s burst 50 & fixed-window 90/h");
+    for (size_t i = 0; i < 2; i++) {
+        take(f, &f->tat, loner(tops[i], 8), s_ns, 50);
+        take(f, &pair, loner(tops[i], 9), s_ns, 20);
+    }
+    assert_int_equal(take(f, &pair, colliding(0), s_ns, 10), 40);
+    assert_int_equal(evicted(f), 0);
+    assert_int_equal(check_whole(f->table), 5);
+    for (size_t i = 0; i < 2; i++) {
+        weir_bucket_pair at = weir_bucket_pair_of(f->table, loner(tops[i], 8));
+        weir_line l;
+        weir_bucket_copy(&f->table->array, at.first, &l);
+        assert_true(weir_line_find(&l, at.tag, false) < WEIR_LINE_ENTRIES);
+    }
+}
+
+/* After a search that found no space, the next searches in its neighbourhood are skipped. */
+static void vain_searches_are_skipped(void **state)
+{
+    fixture *f = *state;
+    for (uint64_t n = 0; n < 3000; n++)
+        take(f, &f->tat, mix(n), s_ns, 50);
+    assert_true(evicted(f) > 2000);
+    uint64_t skipping = 0;
+    for (size_t i = 0; i < WEIR_COUNTS_LEN; i++)
+        skipping += port_load_relaxed(&f->table->head->counts[i].skip) > 0;
+    assert_true(skipping > WEIR_COUNTS_LEN / 2);
+}
+
 /* ---- against a model ------------------------------------------------------------------------- */
 
 enum { MODEL_KEYS = 700, MODEL_STEPS = 200000, MODEL_WORDS = WEIR_ENTRY_WORDS };
@@ -397,7 +449,8 @@ static void as_if_alone(void **state)
         now_ns += (int64_t)(next_random(&seed) % (4 * WEIR_SEEN_STEP_NS));
         weir_table_now(f.table, now_ns);
         model_step(&f, &m, &seed, now_ns);
-        if (i % 5000 == 0)
+        WEIR_CHECK(weir_table_check_key(f.table, m.hash[(unsigned)i % MODEL_KEYS], false));
+        if (i % 256 == 0)
             check_whole(f.table);
     }
     assert_true(m.evictions <= evicted(&f));
@@ -442,6 +495,11 @@ static void time_is_shared(void **state)
         assert_int_equal(take(f, &f->tat, hash, t_ns + s_ns, 1), 0);
         assert_int_equal(weir_table_now(f->table, 0), t_ns + s_ns);
     }
+    int64_t ms_ns = 2 * half_ms_ns;
+    weir_table_now(f->table, 3 * s_ns + ms_ns);
+    assert_int_equal(weir_table_now(f->table, 0), 3 * s_ns);
+    weir_table_now(f->table, 3 * s_ns + ms_ns + 1);
+    assert_int_equal(weir_table_now(f->table, 0), 3 * s_ns + ms_ns + 1);
 }
 
 /* A key that is idle by a clock ahead of the table's is not dropped. If it is evicted, it is
@@ -591,6 +649,39 @@ static void put_is_checked(void **state)
     assert_int_equal(left, 0);
 }
 
+static bool add_hash(void *ctx, const weir_key_state *stored)
+{
+    *(uint64_t *)ctx += stored->hash;
+    return true;
+}
+
+/* In a table of more than 2^16 buckets, only some tags belong to a bucket. An iteration returns the
+ * hash of each key, and survives a damaged tag. */
+static void tags_of_a_large_table(void **state)
+{
+    fixture f;
+    (void)state;
+    open_fixture(&f, WEIR_TABLE_BYTES_MIN + ((size_t)5 << 20), false);
+    assert_true(f.table->array.buckets_len > 1 << 16);
+    const uint64_t hashes[] = {0, 0x123456789abcdef0, UINT64_MAX};
+    uint64_t sum = 0;
+    for (size_t i = 0; i < 3; i++)
+        take(&f, &f.tat, hashes[i], s_ns, 50);
+    assert_true(weir_table_each(f.table, add_hash, &sum));
+    assert_true(sum == hashes[0] + hashes[1] + hashes[2]);
+    assert_int_equal(check_whole(f.table), 3);
+    for (size_t i = 0; i < 3; i++) {
+        weir_bucket_pair at = weir_bucket_pair_of(f.table, hashes[i]);
+        port_word *high = &at.first->word[5]; /* the highest 16 bits of each tag */
+        port_word_store_relaxed(high, ~port_word_load_relaxed(high));
+    }
+    assert_true(weir_table_each(f.table, add_hash, &sum));
+    const char *wrong = weir_table_check(f.table, false);
+    assert_non_null(wrong);
+    assert_non_null(strstr(wrong, "no hash has the tag"));
+    close_fixture(&f);
+}
+
 /* A table that is closed and opened again is unchanged, and has the same time. */
 static void opened_again(void **state)
 {
@@ -603,6 +694,8 @@ static void opened_again(void **state)
     assert_int_equal(take(f, &f->tat, 5, 0, 0), 50);
     assert_int_equal(take(f, &f->counter, 6, 0, 0), 50);
     assert_int_equal(check_whole(f->table), 2);
+    weir_table_repair_locks(f->table);
+    assert_false(f->table->array.opening); /* from now on, locks of this process are in use */
 }
 
 /* A damaged time is reset, and counted. */
@@ -642,6 +735,9 @@ int main(void)
         ON_A_TABLE(large_among_small),
         ON_A_TABLE(keys_are_displaced),
         cmocka_unit_test(fills_before_it_evicts),
+        ON_A_TABLE(two_entries_are_displaced_for_a_wide_one),
+        ON_A_TABLE(the_second_is_displaced),
+        ON_A_TABLE(vain_searches_are_skipped),
         cmocka_unit_test(as_if_alone),
         ON_A_TABLE(hash_zero),
         ON_A_TABLE(time_is_shared),
@@ -649,6 +745,7 @@ int main(void)
         ON_A_TABLE(several_takes_of_a_key),
         cmocka_unit_test(contents_move),
         ON_A_TABLE(put_is_checked),
+        cmocka_unit_test(tags_of_a_large_table),
         ON_A_TABLE(opened_again),
         ON_A_TABLE(damaged_time),
     };

@@ -12,6 +12,8 @@ enum { FULL = WEIR_LINE_ENTRIES, WORKERS = 4, ROUNDS = 40000, HASHES = 4 * FULL 
 typedef struct fixture {
     weir_table *table;
     weir_policy tat, counter, window, pair;
+    weir_policy log;    /* of look_often() */
+    weir_policy own[3]; /* of keep_one() */
 } fixture;
 
 static int open_table(void **state)
@@ -20,7 +22,10 @@ static int open_table(void **state)
     f = (fixture){.tat = policy_of("gcra 100/s burst 100"),
                   .counter = policy_of("sliding-counter 100/h"),
                   .window = policy_of("fixed-window 100/s"),
-                  .pair = policy_of("gcra 7/s burst 100")};
+                  .pair = policy_of("gcra 7/s burst 100"),
+                  .log = policy_of("sliding-log 2/s"),
+                  .own = {policy_of("gcra 1/s"), policy_of("fixed-window 9/s"),
+                          policy_of("fixed-window 9/day")}};
     f.table = open_part(part_of(WEIR_TABLE_BYTES_MIN), WEIR_TABLE_BYTES_MIN, &alone, false);
     *state = &f;
     return 0;
@@ -167,7 +172,7 @@ typedef struct whole {
 } whole;
 
 static weir_status look(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                        int64_t now_ns, int64_t *ret_fresh_after_ns)
+                        int64_t now_ns, weir_usage *ret_usage)
 {
     (void)p;
     (void)level;
@@ -178,27 +183,27 @@ static weir_status look(void *ctx, const weir_policy *p, uint64_t *state, unsign
         w->failures += state[i] != state[0];
     for (int i = 0; i < 5 && w->add; i++)
         state[i]++;
-    *ret_fresh_after_ns = 1000 * s_ns;
+    *ret_usage = (weir_usage){1000 * s_ns, 1};
     return WEIR_OK;
 }
 
 static weir_status put(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                       int64_t now_ns, int64_t *ret_fresh_after_ns)
+                       int64_t now_ns, weir_usage *ret_usage)
 {
     (void)now_ns;
     memcpy(state, ctx, weir_state_words(p, level) * sizeof *state);
-    *ret_fresh_after_ns = 1000 * s_ns;
+    *ret_usage = (weir_usage){1000 * s_ns, 1};
     return WEIR_OK;
 }
 
 /* Subtracts the first word from a number. */
 static weir_status look_at_first(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                                 int64_t now_ns, int64_t *ret_fresh_after_ns)
+                                 int64_t now_ns, weir_usage *ret_usage)
 {
     (void)p;
     (void)level;
     (void)now_ns;
-    (void)ret_fresh_after_ns;
+    (void)ret_usage;
     int64_t *left = ctx;
     *left -= (int64_t)state[0];
     return WEIR_OK;
@@ -207,12 +212,12 @@ static weir_status look_at_first(void *ctx, const weir_policy *p, uint64_t *stat
 static void *look_often(void *arg)
 {
     worker *w = arg;
-    weir_policy p = policy_of("sliding-log 2/s");
     pthread_barrier_wait(w->start);
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t x = next_random(&w->seed);
         whole one = {.add = x % 4 == 0};
-        w->failures += weir_table_run(w->f->table, &p, colliding(0), s_ns, look, &one) != WEIR_OK;
+        w->failures +=
+            weir_table_run(w->f->table, &w->f->log, colliding(0), s_ns, look, &one) != WEIR_OK;
         w->failures += one.failures;
         w->allowed += one.add;
         uint64_t hash = colliding(1 + (x >> 16) % FULL);
@@ -232,12 +237,11 @@ static void *look_often(void *arg)
 static void whole_states(void **state)
 {
     fixture *f = *state;
-    weir_policy p = policy_of("sliding-log 2/s");
     uint64_t five[5] = {1, 1, 1, 1, 1};
-    assert_int_equal(weir_table_words(&p), 5);
-    assert_int_equal(weir_table_run(f->table, &p, colliding(0), s_ns, put, five), WEIR_OK);
+    assert_int_equal(weir_table_words(&f->log), 5);
+    assert_int_equal(weir_table_run(f->table, &f->log, colliding(0), s_ns, put, five), WEIR_OK);
     int64_t left = 1 + run_workers(f, look_often);
-    assert_int_equal(weir_table_run(f->table, &p, colliding(0), s_ns, look_at_first, &left),
+    assert_int_equal(weir_table_run(f->table, &f->log, colliding(0), s_ns, look_at_first, &left),
                      WEIR_OK);
     assert_int_equal(left, 0);
 }
@@ -246,15 +250,11 @@ static void whole_states(void **state)
  * so that it moves. */
 static void *keep_one(void *arg)
 {
-    static const char *const texts[] = {"gcra 1/s", "fixed-window 9/s", "fixed-window 9/day"};
     worker *w = arg;
     uint64_t hash = colliding(w->seed >> 20), own = (uint64_t)(100 * s_ns) + (w->seed >> 20);
-    weir_policy p[3];
-    for (int i = 0; i < 3; i++)
-        p[i] = policy_of(texts[i]);
     pthread_barrier_wait(w->start);
     for (int i = 0; i < ROUNDS / 4; i++) {
-        const weir_policy *own_policy = &p[i % 3];
+        const weir_policy *own_policy = &w->f->own[i % 3];
         w->failures += weir_table_run(w->f->table, own_policy, hash, s_ns, put, &own) != WEIR_OK;
         for (int n = 0; n < 6; n++) {
             int64_t left = (int64_t)own;

@@ -40,6 +40,7 @@ void weir_redis_pipeline_close(weir_redis_pipeline *p, weir_redis_call *ret_list
 
 void weir_redis_list_add(weir_redis_call *list, weir_redis_call *call)
 {
+    WEIR_ASSERT(!call->wait_next && !call->pipeline);
     call->wait_next = list;
     call->wait_before = list->wait_before;
     list->wait_before->wait_next = call;
@@ -79,6 +80,7 @@ void weir_redis_list_move(weir_redis_call *from, weir_redis_call *ret_to)
 
 static void insert_after(weir_redis_call *at, weir_redis_call *call)
 {
+    WEIR_ASSERT(!call->next && !call->before);
     call->before = at;
     call->next = at->next;
     at->next->before = call;
@@ -87,6 +89,7 @@ static void insert_after(weir_redis_call *at, weir_redis_call *call)
 
 static void unlink_call(weir_redis_call *call)
 {
+    WEIR_ASSERT(call->next->before == call && call->before->next == call);
     call->next->before = call->before;
     call->before->next = call->next;
     call->next = call->before = NULL;
@@ -121,12 +124,14 @@ static port_counter *counter_of(weir_redis_counts *n, weir_redis_outcome outcome
 
 void weir_redis_calls_remove(weir_redis_calls *c, weir_redis_call *call)
 {
+    WEIR_ASSERT(!call->pipeline || !call->wait_next);
     if (call->pipeline)
         weir_redis_pipeline_at(call->pipeline, call->number)->call = NULL;
     call->pipeline = NULL;
     list_remove(call);
     if (call->next) {
         unlink_call(call);
+        WEIR_ASSERT(call->ended || c->in_flight > 0);
         c->in_flight -= !call->ended;
     }
 }
@@ -189,14 +194,13 @@ static void end_at_deadline(weir_redis_calls *c, weir_redis_call *call, int64_t 
 static void on_timer(void *ctx, int64_t now_ns)
 {
     weir_redis_calls *c = ctx;
+    WEIR_ASSERT(!c->sending);
     c->timer_ns = INT64_MAX;
     report_ended(c, now_ns);
     while (c->deadlines.next != &c->deadlines && c->deadlines.next->deadline_ns <= now_ns)
         end_at_deadline(c, c->deadlines.next, now_ns);
     if (c->deadlines.next != &c->deadlines)
         set_timer(c, c->deadlines.next->deadline_ns);
-    if (c->ended.next != &c->ended)
-        set_timer(c, now_ns);
 }
 
 void weir_redis_calls_add(weir_redis_calls *c, weir_redis_call *call)
@@ -229,5 +233,6 @@ void weir_redis_calls_close(weir_redis_calls *c, int64_t now_ns)
                              now_ns);
     while (c->ended.next != &c->ended)
         report_ended(c, now_ns);
+    WEIR_ASSERT(c->in_flight == 0);
     c->dialer->calls->free_timer(c->timer);
 }

@@ -11,6 +11,8 @@
 
 #include "engine/redis/client/client.h"
 
+#include "port/assert.h"
+
 /* ---- pipelines ------------------------------------------------------------------------------- */
 
 /* The request that an expected reply belongs to. */
@@ -50,6 +52,7 @@ static inline uint32_t weir_redis_pipeline_len(const weir_redis_pipeline *p)
 static inline weir_redis_reply *weir_redis_pipeline_at(const weir_redis_pipeline *p,
                                                        uint32_t number)
 {
+    WEIR_ASSERT(number - p->head < p->size);
     return &p->reply[number & (p->size - 1)];
 }
 
@@ -67,10 +70,11 @@ static inline bool weir_redis_pipeline_reserve(weir_redis_pipeline *p, uint32_t 
     return weir_redis_pipeline_len(p) + n <= p->size || weir_redis_pipeline_grow(p);
 }
 
-/* Appends a reply; there is space for it. */
+/* Appends a reply. Space for it was reserved. */
 static inline void weir_redis_pipeline_push(weir_redis_pipeline *p, weir_redis_call *call,
                                             weir_redis_expects expects, int64_t now_ns)
 {
+    WEIR_ASSERT(weir_redis_pipeline_len(p) < p->size);
     *weir_redis_pipeline_at(p, p->tail++) = (weir_redis_reply){call, now_ns, expects};
 }
 
@@ -104,7 +108,7 @@ typedef struct weir_redis_calls {
     weir_redis_counts *counts;
     weir_redis_call deadlines; /* the head of a ring through `next`, the earliest deadline first */
     weir_redis_call ended;     /* the same, of calls that ended within weir_redis_client_send() */
-    size_t in_flight;          /* calls in both rings */
+    size_t in_flight;          /* calls in `deadlines` */
     bool sending;              /* weir_redis_client_send() is running */
     port_timer *timer;
     int64_t timer_ns; /* when the timer expires */

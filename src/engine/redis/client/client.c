@@ -10,6 +10,7 @@
 #include "engine/redis/client/handshake.h"
 #include "engine/redis/client/sentinel.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <string.h>
@@ -61,6 +62,7 @@ static void unsupported(weir_redis_client *c, weir_redis_call *call, const char 
 static void send_to(weir_redis_client *c, weir_redis_node *n, weir_redis_call *call, int64_t now_ns)
 {
     const char *why;
+    WEIR_ASSERT(!n->is_sentinel && call->next && !call->ended);
     switch (n->state) {
     case WEIR_REDIS_UP:
         if (!weir_redis_wire_can(call, n->by, &why))
@@ -106,10 +108,7 @@ static bool may_be_found(const weir_redis_topology *t, int64_t deadline_ns)
 static void route(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
 {
     const weir_redis_topology *t = &c->topology;
-    if (c->context.closing) {
-        end(c, call, WEIR_REDIS_UNREACHABLE, "the client was closed", now_ns);
-        return;
-    }
+    WEIR_ASSERT(!call->pipeline && !call->wait_next);
     call->asking = false;
     weir_redis_node *n = weir_redis_topology_node(t, slot_of(c, call->request));
     if (n)
@@ -151,7 +150,7 @@ static void refuse(weir_redis_node *n, weir_redis_call *call, weir_slice text, i
 {
     weir_redis_client *c = client_of(n);
     weir_redis_copy_text(c->error, sizeof c->error, text.at, text.len);
-    if (n->logged_refuses_ns == 0 || now_ns - n->logged_refuses_ns >= LOG_ERROR_NS) {
+    if (now_ns - n->logged_refuses_ns >= LOG_ERROR_NS) {
         n->logged_refuses_ns = now_ns;
         weir_redis_node_log(n, "redis-refuses", c->error);
     }
@@ -318,10 +317,10 @@ static void on_reply(weir_redis_node *n, weir_redis_expects expects, const weir_
         weir_redis_cluster_receive(&c->topology, n, v, now_ns);
     else
         weir_redis_sentinel_receive(&c->topology, n, v, now_ns);
-    if (!v->last)
-        return;
-    reroute(c, now_ns);
-    maintain(c, now_ns);
+    if (v->last) {
+        reroute(c, now_ns);
+        maintain(c, now_ns);
+    }
 }
 
 static void on_lost(weir_redis_node *n)
@@ -409,6 +408,7 @@ static bool is_in_one_slot(const weir_redis_client *c, const weir_redis_call *ca
 void weir_redis_client_send(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
 {
     weir_redis_calls *calls = &c->context.calls;
+    WEIR_ASSERT(call->len > 0 && !calls->sending);
     call->next = call->before = call->wait_next = call->wait_before = NULL;
     call->pipeline = NULL;
     call->why = NULL;

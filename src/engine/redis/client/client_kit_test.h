@@ -31,7 +31,7 @@ enum {
 };
 
 struct port_connection {
-    bool used, up;
+    bool used, up, authenticated;
     char host[WEIR_REDIS_HOST_MAX];
     uint16_t port;
     const port_tls *tls;
@@ -64,9 +64,11 @@ typedef struct server {
     const char *error;              /* the reply to every call; NULL: decisions */
     const char *reply[REPLIES_MAX]; /* the replies to the next calls */
     size_t replied, replies;
-    const char *loading; /* the reply to ROLE; NULL: its role */
-    size_t calls, connects, loads, askings, map_requests,
-        clients;     /* counts; clients: connections now */
+    const char *loading;    /* the reply to ROLE; NULL: its role */
+    const char *no_load;    /* the reply to FUNCTION LOAD and SCRIPT LOAD; NULL: it loads */
+    const char *no_version; /* the reply to weir_version; NULL: its version */
+    size_t calls, connects, loads, askings, map_requests, master_requests; /* counts */
+    char database[8];                                                      /* the latest SELECT */
     char last[4096]; /* the latest call, its words separated by spaces */
 } server;
 
@@ -79,9 +81,10 @@ static struct kit {
     port_timer timer[TIMERS_MAX];
     server server[SERVERS_MAX];
     size_t servers;
-    bool bytewise;  /* replies arrive byte by byte */
-    bool holds;     /* connections stay in CONNECTING */
-    bool no_memory; /* for connections */
+    bool bytewise;      /* replies arrive byte by byte */
+    bool holds;         /* connections stay in CONNECTING */
+    bool no_memory;     /* for connections */
+    size_t timers_left; /* then one timer fails */
     const port_tls *tls;
     size_t len_max; /* of a connection's buffers */
     char log[LOG_MAX];
@@ -154,6 +157,8 @@ static inline size_t timers_in_use(void)
 static port_timer *kit_new_timer(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns), void *ctx)
 {
     (void)d;
+    if (kit.timers_left-- == 0)
+        return NULL;
     for (size_t i = 0; i < TIMERS_MAX; i++) {
         if (kit.timer[i].used)
             continue;
@@ -236,13 +241,26 @@ static void decide(server *s, const weir_resp_request *r, weir_buffer *b)
     put_figures(b, cost);
 }
 
+static bool is_text(weir_slice arg, const char *text)
+{
+    return arg.len == strlen(text) && memcmp(arg.at, text, arg.len) == 0;
+}
+
+static void authenticate(const server *s, port_connection *l, const weir_resp_request *r,
+                         weir_buffer *b)
+{
+    const weir_slice *a = r->arg;
+    l->authenticated = s->password && r->args == (s->user ? 3 : 2) &&
+                       (!s->user || is_text(a[1], s->user)) && is_text(a[r->args - 1], s->password);
+    put(b, l->authenticated ? "+OK\r\n" : "-WRONGPASS invalid username-password pair\r\n");
+}
+
 static void answer_shake(server *s, const weir_resp_request *r, weir_buffer *b)
 {
     const weir_slice *a = r->arg;
-    if (is(a[0], "AUTH")) {
-        bool good = s->password && r->args >= 2 && a[r->args - 1].len == strlen(s->password) &&
-                    memcmp(a[r->args - 1].at, s->password, a[r->args - 1].len) == 0;
-        put(b, good ? "+OK\r\n" : "-WRONGPASS invalid username-password pair\r\n");
+    if (is(a[0], "SELECT")) {
+        snprintf(s->database, sizeof s->database, "%.*s", (int)a[1].len, a[1].at);
+        put(b, "+OK\r\n");
     } else if (is(a[0], "ROLE") && s->loading) {
         put(b, s->loading);
     } else if (is(a[0], "ROLE")) {
@@ -252,6 +270,8 @@ static void answer_shake(server *s, const weir_resp_request *r, weir_buffer *b)
     } else if (is(a[0], "COMMAND")) {
         put(b, s->has_module ? "*1\r\n*3\r\n$8\r\nweir.ask\r\n:5\r\n*1\r\n+write\r\n"
                              : "*1\r\n*-1\r\n");
+    } else if ((is(a[0], "FUNCTION") || is(a[0], "SCRIPT")) && s->no_load) {
+        put(b, s->no_load);
     } else if (is(a[0], "FUNCTION")) {
         s->has_library = true;
         s->version = WEIR_REDIS_LIBRARY_VERSION;
@@ -262,6 +282,7 @@ static void answer_shake(server *s, const weir_resp_request *r, weir_buffer *b)
         s->loads++;
         put(b, "$40\r\n0123456789012345678901234567890123456789\r\n");
     } else if (is(a[0], "SENTINEL")) {
+        s->master_requests++;
         put(b, s->master ? s->master : "*-1\r\n");
     } else {
         put(b, "+OK\r\n");
@@ -271,11 +292,17 @@ static void answer_shake(server *s, const weir_resp_request *r, weir_buffer *b)
 static void answer_one(server *s, port_connection *l, const weir_resp_request *r, weir_buffer *b)
 {
     const weir_slice *a = r->arg;
-    if (is(a[0], "CLUSTER")) {
+    if (is(a[0], "AUTH")) {
+        authenticate(s, l, r, b);
+    } else if (s->password && !l->authenticated) {
+        put(b, "-NOAUTH Authentication required.\r\n");
+    } else if (is(a[0], "CLUSTER")) {
         s->map_requests++;
         put(b, s->slots ? s->slots : "-ERR This instance has cluster support disabled\r\n");
     } else if (is(a[0], "FCALL") && is(a[1], "WEIR_VERSION")) {
-        if (!s->has_functions)
+        if (s->no_version)
+            put(b, s->no_version);
+        else if (!s->has_functions)
             put(b, "-ERR unknown command 'FCALL'\r\n");
         else if (!s->has_library)
             put(b, "-ERR Function not found\r\n");
@@ -292,6 +319,35 @@ static void answer_one(server *s, port_connection *l, const weir_resp_request *r
     } else {
         answer_shake(s, r, b);
     }
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static bool is_sound_call(const weir_redis_call *call)
+{
+    bool linked = call->next->before == call && call->before->next == call;
+    if (!call->pipeline)
+        return linked && (!call->wait_next || (call->wait_next->wait_before == call &&
+                                               call->wait_before->wait_next == call));
+    return linked && !call->wait_next &&
+           weir_redis_pipeline_at(call->pipeline, call->number)->call == call;
+}
+
+/* The rings are linked in both directions, the deadlines are in order, and each call is where it
+ * says. */
+static void assert_calls_are_sound(const weir_redis_calls *c)
+{
+    size_t in_flight = 0;
+    int64_t before_ns = INT64_MIN;
+    for (const weir_redis_call *call = c->deadlines.next; call != &c->deadlines;
+         call = call->next) {
+        in_flight++;
+        assert_true(is_sound_call(call) && !call->ended && call->deadline_ns >= before_ns);
+        before_ns = call->deadline_ns;
+    }
+    for (const weir_redis_call *call = c->ended.next; call != &c->ended; call = call->next)
+        assert_true(is_sound_call(call) && call->ended && !call->pipeline && !call->wait_next);
+    assert_int_equal(in_flight, c->in_flight);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -385,6 +441,8 @@ static void run_due_events(void)
             a->fn(a->ctx, kit.now_ns);
             busy = true;
         }
+        if (kit.client) /* its context comes first */
+            assert_calls_are_sound(&((const weir_redis_context *)kit.client)->calls);
     }
 }
 
@@ -460,7 +518,9 @@ static weir_slice bytes_of(const char *text)
 
 static void call_of(test_call *t, weir_verb verb, const char *key, int64_t cost, int64_t within_ns)
 {
-    *t = (test_call){0};
+    memset(t, 0xa5, sizeof *t); /* only what is set below counts */
+    t->request[1].status = WEIR_E_BUSY;
+    t->done = 0;
     snprintf(t->key, sizeof t->key, "%s", key);
     t->request[0] = (weir_engine_request){
         .verb = verb,
@@ -469,13 +529,16 @@ static void call_of(test_call *t, weir_verb verb, const char *key, int64_t cost,
         .name = bytes_of("api"),
         .key = bytes_of(t->key),
         .cost = cost,
+        .status = WEIR_E_BUSY,
+        .by_error = true,
+        .reason = "not answered",
+        .granted = 7,
     };
-    t->call = (weir_redis_call){
-        .request = t->request,
-        .len = 1,
-        .deadline_ns = kit.now_ns + within_ns,
-        .done = on_done,
-    };
+    t->call.request = t->request;
+    t->call.len = 1;
+    t->call.all = false;
+    t->call.deadline_ns = kit.now_ns + within_ns;
+    t->call.done = on_done;
 }
 
 static void send_call(test_call *t)
@@ -496,10 +559,26 @@ static inline void take(test_call *t, const char *key, int64_t cost)
         assert_int_equal((t)->call.outcome, how);                                                  \
     } while (0)
 
-static inline void assert_answered(const test_call *t)
+static inline void assert_status(const test_call *t, weir_status status, const char *reason)
 {
     assert_ended(t, WEIR_REDIS_ANSWERED);
-    assert_int_equal(t->request[0].status, WEIR_OK);
+    for (size_t i = 0; i < t->call.len; i++) {
+        assert_int_equal(t->request[i].status, status);
+        assert_false(t->request[i].by_error);
+        if (reason)
+            assert_string_equal(t->request[i].reason, reason);
+        else
+            assert_null(t->request[i].reason);
+    }
+    /* Only the requests of the call are written. */
+    if (t->call.len < WEIR_TAKE_MANY_MAX)
+        assert_int_equal(t->request[t->call.len].status, WEIR_E_BUSY);
+}
+
+static inline void assert_answered(const test_call *t)
+{
+    assert_status(t, WEIR_OK, NULL);
+    assert_int_equal(t->request[0].granted, 0);
     assert_int_equal(t->request[0].decision.remaining, t->request[0].cost);
 }
 
@@ -526,6 +605,7 @@ static int setup(void **state)
     kit.port.calls = &kit_calls;
     kit.now_ns = 1767225600000000000;
     kit.len_max = 64 << 20;
+    kit.timers_left = SIZE_MAX;
     kit.bytewise = cut;
     kit.url[0] = "redis://a:7000";
     kit.options = (weir_redis_options){.urls = kit.url, .urls_len = 1};

@@ -90,6 +90,109 @@ static void a_refused_connection_is_unreachable(void **state)
     assert_string_equal(kit.log, "redis-down a:7000: connection refused\n");
 }
 
+/* A call waits for the end of a pause only if the pause ends before its deadline. */
+static void a_pause_may_end_too_late(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    open_client();
+    run_due_events();
+    server_dies(s);
+    run_due_events();
+    test_call a, b;
+    int64_t next_ns = 0;
+    call_of(&a, WEIR_VERB_TAKE, "alice", 1, 0);
+    assert_false(weir_redis_client_is_up(kit.client, a.request, &next_ns));
+    call_of(&a, WEIR_VERB_TAKE, "alice", 1, next_ns - kit.now_ns);
+    send_call(&a);
+    call_of(&b, WEIR_VERB_TAKE, "alice", 2, next_ns - kit.now_ns + 1);
+    send_call(&b);
+    run_due_events();
+    assert_ended(&a, WEIR_REDIS_UNREACHABLE);
+    assert_string_equal(a.why, "no connection to the node before the deadline");
+    assert_int_equal(b.done, 0);
+    s->is_down = false;
+    pass(next_ns - kit.now_ns);
+    assert_answered(&b);
+}
+
+/* The time of the next attempt to connect, with and without a known master. */
+static void tells_when_it_connects_next(void **state)
+{
+    (void)state;
+    test_call t;
+    int64_t next_ns = 7, again_ns = 7;
+    server *s = add_server(7001);
+    kit.url[1] = "redis://a:7001";
+    kit.options.urls_len = 2;
+    s->is_down = true;
+    open_client();
+    call_of(&t, WEIR_VERB_TAKE, "alice", 1, 0);
+    assert_false(weir_redis_client_is_up(kit.client, t.request, &next_ns));
+    assert_int_equal(next_ns, 0); /* it connects now */
+    run_due_events();
+    assert_false(weir_redis_client_is_up(kit.client, t.request, &next_ns));
+    assert_in_range(next_ns, kit.now_ns + 5 * MS, kit.now_ns + 10 * MS);
+    test_call late, waits; /* whether a server may reply before the deadline */
+    call_of(&late, WEIR_VERB_TAKE, "alice", 1, next_ns - kit.now_ns);
+    send_call(&late);
+    call_of(&waits, WEIR_VERB_TAKE, "alice", 1, next_ns - kit.now_ns + 1);
+    send_call(&waits);
+    run_due_events();
+    assert_ended(&late, WEIR_REDIS_UNREACHABLE);
+    assert_string_equal(late.why, "no server can be reached before the deadline");
+    assert_int_equal(waits.done, 0);
+    pass(next_ns - kit.now_ns); /* the other URL's pause is longer */
+    assert_false(weir_redis_client_is_up(kit.client, t.request, &again_ns));
+    assert_in_range(again_ns, next_ns + 1, next_ns + 5 * MS);
+    weir_redis_client_close(kit.client);
+    s->is_down = false;
+    s->is_hung = true;
+    open_client();
+    run_due_events();
+    next_ns = 7;
+    assert_false(weir_redis_client_is_up(kit.client, t.request, &next_ns));
+    assert_int_equal(next_ns, 0); /* the second URL may reply at any time */
+    weir_redis_client_close(kit.client);
+    kit.options.urls_len = 1;
+    s = add_server(7000);
+    open_client();
+    run_due_events();
+    server_dies(s);
+    s->is_down = false;
+    kit.holds = true;
+    pass(20 * MS);
+    next_ns = 7;
+    assert_false(weir_redis_client_is_up(kit.client, t.request, &next_ns));
+    assert_int_equal(next_ns, 0);
+}
+
+static void timeouts_before_the_handshake_ends(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    kit.holds = true;
+    open_client();
+    pass(3000 * MS - 1);
+    assert_string_equal(kit.log, "");
+    pass(1);
+    assert_string_equal(kit.log, "redis-down a:7000: connecting timed out\n");
+    s->is_hung = true;
+    pass(20 * MS);
+    kit.holds = false;
+    kit.log[0] = 0;
+    run_due_events(); /* the handshake begins, and has its own time */
+    pass(3000 * MS - 1);
+    assert_non_null(connection_to(7000));
+    assert_int_equal(s->connects, 2);
+    pass(20 * MS);
+    s->is_hung = false;
+    pass(100 * MS);
+    assert_int_equal(s->connects, 3);
+    assert_string_equal(kit.log, "redis-down a:7000: the server does not reply\n"
+                                 "redis-up a:7000: the module\n");
+}
+
 static void a_call_waits_for_the_connection(void **state)
 {
     (void)state;
@@ -135,12 +238,19 @@ static void sent_calls_end_as_broken(void **state)
     open_client();
     run_due_events();
     s->is_hung = true;
-    test_call a, b;
+    test_call late, a, b;
+    call_of(&late, WEIR_VERB_TAKE, "alice", 0, MS);
+    send_call(&late);
     take(&a, "alice", 1);
     take(&b, "alice", 2);
+    pass(MS);
+    assert_ended(&late, WEIR_REDIS_LATE);
+    assert_int_equal(count(&kit.counts.connected), 1);
     server_dies(s);
+    assert_int_equal(count(&kit.counts.connected), 0);
     assert_ended(&a, WEIR_REDIS_BROKEN);
     assert_ended(&b, WEIR_REDIS_BROKEN);
+    assert_int_equal(count(&kit.counts.broken), 2);
     assert_string_equal(a.why, "it closed the connection");
     s->is_down = s->is_hung = false;
     pass(1000 * MS);
@@ -235,6 +345,25 @@ static void too_many_calls_are_crowded(void **state)
     assert_answered(&last);
 }
 
+static void a_single_call_in_flight(void **state)
+{
+    (void)state;
+    server *s = add_server(7000);
+    kit.options.in_flight = 1;
+    open_client();
+    run_due_events();
+    s->is_hung = true;
+    test_call a, b;
+    take(&a, "alice", 1);
+    take(&b, "alice", 2);
+    run_due_events();
+    assert_ended(&b, WEIR_REDIS_CROWDED);
+    assert_int_equal(count(&kit.counts.crowded), 1);
+    s->is_hung = false;
+    run_due_events();
+    assert_answered(&a);
+}
+
 static void a_full_buffer_is_crowded(void **state)
 {
     (void)state;
@@ -322,6 +451,22 @@ static void an_invalid_reply_closes_the_connection(void **state)
     }
 }
 
+/* A complete decision within an array is no reply. */
+static void a_nested_reply_is_not_a_decision(void **state)
+{
+    (void)state;
+    static const char inner[] = "*8\r\n:1\r\n:20\r\n:1\r\n:0\r\n:5\r\n:0\r\n:0\r\n:0\r\n";
+    server *s = add_server(7000);
+    open_client();
+    run_due_events();
+    s->is_hung = true;
+    test_call a;
+    take(&a, "alice", 1);
+    reply(connection_to(7000), "*8\r\n", 4);
+    reply(connection_to(7000), inner, sizeof inner - 1);
+    assert_ended(&a, WEIR_REDIS_BROKEN);
+}
+
 static void an_unrequested_reply_closes_the_connection(void **state)
 {
     (void)state;
@@ -376,6 +521,42 @@ static void tls_is_used_for_rediss(void **state)
     assert_null(connection_to(7001)->tls);
 }
 
+/* The log names it by its path. */
+static void a_unix_socket(void **state)
+{
+    (void)state;
+    add_server(0);
+    kit.url[0] = "unix:///run/redis.sock";
+    open_client();
+    test_call a;
+    take(&a, "alice", 1);
+    run_due_events();
+    assert_answered(&a);
+    assert_string_equal(connection_to(0)->host, "/run/redis.sock");
+    assert_string_equal(kit.log, "redis-up /run/redis.sock: the module\n");
+}
+
+/* The user and the password of the first URL are used for all. */
+static void the_first_url_has_the_password(void **state)
+{
+    (void)state;
+    kit.url[0] = "redis://me:secret@gone:6999";
+    kit.url[1] = "redis://you:other@a:7000";
+    kit.options.urls_len = 2;
+    server *s = add_server(7000);
+    s->slots = "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\na\r\n:7000\r\n";
+    s->user = "me";
+    s->password = "secret";
+    open_client();
+    test_call a;
+    take(&a, "alice", 1);
+    run_due_events();
+    assert_answered(&a);
+}
+
+static void send_another(weir_redis_call *c, int64_t now_ns);
+static test_call chained;
+
 static void closing_ends_all_calls(void **state)
 {
     (void)state;
@@ -396,72 +577,24 @@ static void closing_ends_all_calls(void **state)
     take(&waits, "alice", 1);
     weir_redis_client_close(kit.client);
     assert_ended(&waits, WEIR_REDIS_UNREACHABLE);
+    assert_string_equal(waits.why, "the client was closed");
+    kit.holds = s->is_hung = false;
+    open_client(); /* done() may send another call, which ends as well */
+    run_due_events();
+    s->is_hung = true;
+    call_of(&sent, WEIR_VERB_TAKE, "alice", 1, 50 * MS);
+    sent.call.done = send_another;
+    send_call(&sent);
+    weir_redis_client_close(kit.client);
+    assert_ended(&sent, WEIR_REDIS_BROKEN);
+    assert_ended(&chained, WEIR_REDIS_UNREACHABLE);
+    assert_string_equal(chained.why, "the client was closed");
     kit.client = NULL;
-}
-
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static long allocations_left = -1; /* before one fails; -1: none fails */
-
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-
-static bool fails(void)
-{
-    return allocations_left >= 0 && allocations_left-- == 0;
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    return fails() ? NULL : __real_realloc(p, size);
-}
-
-static void any_allocation_may_fail(void **state)
-{
-    (void)state;
-    const weir_redis_log log = {on_log, NULL};
-    server *s = add_server(7000);
-    s->has_module = false;
-    s->has_functions = true;
-    s->slots = "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nb\r\n:7000\r\n";
-    enum { CALLS = 100 };
-    static test_call t[CALLS];
-    int opened = 0;
-    for (long n = 0; n < 60; n++) {
-        s->has_library = false;
-        allocations_left = n;
-        weir_status st = weir_redis_client_open(&kit.client, &kit.options, NULL, &kit.port,
-                                                &kit.counts, &log, 1);
-        assert_true(st == WEIR_OK || st == WEIR_E_NOMEM);
-        if (st != WEIR_OK)
-            continue;
-        opened++;
-        for (int i = 0; i < CALLS; i++)
-            take(&t[i], "alice", i);
-        pass(60 * MS);
-        for (int i = 0; i < CALLS; i++)
-            assert_int_equal(t[i].done, 1);
-        allocations_left = -1;
-        pass(8000 * MS); /* the client recovers */
-        take(&t[0], "alice", 1);
-        run_due_events();
-        assert_answered(&t[0]);
-        weir_redis_client_close(kit.client);
-    }
-    kit.client = NULL;
-    assert_in_range(opened, 10, 59);
+    assert_null(strstr(kit.log, "redis-down"));
 }
 
 /* ---- done() calls the client ----------------------------------------------------------------- */
 
-static test_call chained;
 static test_call *victim;
 
 static void send_another(weir_redis_call *c, int64_t now_ns)
@@ -511,7 +644,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(replies_match_their_calls, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_is_late_at_its_deadline, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refused_connection_is_unreachable, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_pause_may_end_too_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(tells_when_it_connects_next, setup, teardown),
+        cmocka_unit_test_setup_teardown(timeouts_before_the_handshake_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_waits_for_the_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_single_call_in_flight, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_nested_reply_is_not_a_decision, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_unix_socket, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_first_url_has_the_password, setup, teardown),
         cmocka_unit_test_setup_teardown(backoff_grows_and_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(sent_calls_end_as_broken, setup, teardown),
         cmocka_unit_test_setup_teardown(a_hung_server_is_reconnected, setup, teardown),
@@ -525,7 +665,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_memory_for_a_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(tls_is_used_for_rediss, setup, teardown),
         cmocka_unit_test_setup_teardown(closing_ends_all_calls, setup, teardown),
-        cmocka_unit_test_setup_teardown(any_allocation_may_fail, setup, teardown),
         cmocka_unit_test_setup_teardown(done_may_send_and_abandon, setup, teardown),
     };
     RUN_BOTH_WAYS(tests);

@@ -6,6 +6,7 @@
 
 #include "engine/redis/client/error_reply.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <stdio.h>
@@ -22,7 +23,6 @@ typedef struct weir_redis_draft {
     int64_t start, end;
     char host[WEIR_REDIS_HOST_MAX];
     bool is_bad;
-    char error[WEIR_REDIS_WHY_MAX]; /* the error reply; "" */
 } weir_redis_draft;
 
 /* ---- reading a map --------------------------------------------------------------------------- */
@@ -67,7 +67,6 @@ static void read_value(weir_redis_topology *t, const weir_redis_node *n, const w
     bool is_integer = v->type == WEIR_RESP_INTEGER, is_array = v->type == WEIR_RESP_ARRAY;
     if (v->depth == 1) {
         d->is_bad |= !is_array || v->len < 3;
-        d->start = d->end = -1;
     } else if (v->depth == 2 && index[2] < 2) {
         d->is_bad |= !is_integer;
         *(index[2] == 0 ? &d->start : &d->end) = v->integer;
@@ -145,31 +144,34 @@ static void use_single(weir_redis_topology *t, weir_redis_node *n, int64_t now_n
         weir_redis_node_fail(n, WEIR_REDIS_IS_REPLICA, now_ns);
 }
 
+/* Whether an error means that the server is not in Cluster mode, or does not say so. */
+static bool has_no_map(weir_slice error)
+{
+    return weir_redis_error_begins(error, "ERR") || weir_redis_error_begins(error, "NOPERM");
+}
+
 void weir_redis_cluster_receive(weir_redis_topology *t, weir_redis_node *n,
                                 const weir_resp_value *v, int64_t now_ns)
 {
     weir_redis_cluster *c = &t->cluster;
     weir_redis_draft *d = c->draft;
-    if (v->depth == 0 && v->type == WEIR_RESP_ERROR_REPLY)
-        weir_redis_copy_text(d->error, sizeof d->error, v->text, v->len);
-    else if (v->depth == 0)
-        d->is_bad |= v->type != WEIR_RESP_ARRAY;
+    bool is_error = v->depth == 0 && v->type == WEIR_RESP_ERROR_REPLY;
+    if (v->depth == 0)
+        d->is_bad |= v->type != WEIR_RESP_ARRAY && !is_error;
     else if (!d->is_bad)
         read_value(t, n, v);
     if (!v->last)
         return;
+    if (d->is_bad) { /* weir_redis_cluster_lost() discards the draft */
+        weir_redis_node_fail(n, "the server's reply to CLUSTER SLOTS is not valid", now_ns);
+        return;
+    }
     c->refreshing = NULL;
     c->draft = NULL;
-    bool is_error = d->error[0] != 0;
-    bool is_final = strncmp(d->error, "ERR", 3) == 0 || strncmp(d->error, "NOPERM", 6) == 0;
-    if (d->is_bad) {
-        c->refresh_wanted = true;
-        weir_redis_node_fail(n, "the server's reply to CLUSTER SLOTS is not valid", now_ns);
-    } else if (!is_error) {
+    if (!is_error)
         use_map(t, n, d, now_ns);
-    } else if (is_final) {
+    else if (has_no_map((weir_slice){v->text, v->len}))
         use_single(t, n, now_ns);
-    }
     port_free(d);
 }
 
@@ -187,12 +189,13 @@ void weir_redis_cluster_lost(weir_redis_topology *t, const weir_redis_node *n)
 
 void weir_redis_cluster_moved(weir_redis_topology *t, uint32_t slot, weir_redis_node *n)
 {
+    WEIR_ASSERT(slot < WEIR_REDIS_SLOTS && t->node[n->at] == n);
     if (t->mode != WEIR_REDIS_CLUSTER) {
+        WEIR_ASSERT(t->master != WEIR_REDIS_NO_NODE); /* the MOVED came from a master */
         t->mode = WEIR_REDIS_CLUSTER;
         for (size_t i = 0; i < WEIR_REDIS_SLOTS; i++)
             t->of_slot[i] = t->master;
-        if (t->master != WEIR_REDIS_NO_NODE)
-            t->node[t->master]->in_map = true;
+        t->node[t->master]->in_map = true;
     }
     n->in_map = true;
     t->cluster.has_changed |= t->of_slot[slot] != n->at;
@@ -228,8 +231,7 @@ static void request_map(weir_redis_topology *t, int64_t now_ns)
 {
     weir_redis_cluster *c = &t->cluster;
     weir_redis_node *n = next_to_query(t);
-    if (!n)
-        return;
+    WEIR_ASSERT(n); /* is_any_up() */
     weir_redis_draft *d = port_zalloc(1, sizeof *d);
     if (!d || !weir_redis_node_request(n, WEIR_REDIS_EXPECTS_SLOTS, 2, now_ns)) {
         port_free(d);
@@ -255,12 +257,12 @@ static bool is_whole(const weir_redis_topology *t)
     return t->cluster.uncovered == 0;
 }
 
-static int64_t due_ns_of(const weir_redis_topology *t, int64_t now_ns)
+static int64_t due_ns_of(const weir_redis_topology *t)
 {
     const weir_redis_cluster *c = &t->cluster;
     bool is_cluster = t->mode == WEIR_REDIS_CLUSTER;
     if (t->mode == WEIR_REDIS_UNKNOWN || (is_cluster && c->refresh_wanted))
-        return c->refreshed_ns == 0 ? now_ns : c->refreshed_ns + REFRESH_NS;
+        return c->refreshed_ns + REFRESH_NS;
     return is_cluster && !is_whole(t) ? c->refreshed_ns + LOST_NS : INT64_MAX;
 }
 
@@ -273,7 +275,7 @@ void weir_redis_cluster_poll(weir_redis_topology *t, int64_t now_ns, int64_t *wa
             WEIR_REDIS_EXPECTS_IGNORED;
         weir_redis_cluster_lost(t, c->refreshing);
     }
-    int64_t due_ns = c->refreshing ? INT64_MAX : due_ns_of(t, now_ns);
+    int64_t due_ns = c->refreshing ? INT64_MAX : due_ns_of(t);
     bool is_due = due_ns <= now_ns, can_ask = is_due && is_any_up(t, false);
     if (can_ask)
         request_map(t, now_ns);

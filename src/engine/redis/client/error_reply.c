@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static bool begins(weir_slice t, const char *word)
+bool weir_redis_error_begins(weir_slice t, const char *word)
 {
     size_t len = strlen(word);
     return t.len >= len && memcmp(t.at, word, len) == 0;
@@ -34,11 +34,11 @@ weir_redis_error_kind weir_redis_error_kind_of(weir_slice text, bool is_throttle
         {"CLUSTERDOWN", WEIR_REDIS_ERROR_NO_CLUSTER},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (begins(text, known[i].begins))
+        if (weir_redis_error_begins(text, known[i].begins))
             return known[i].kind;
     }
-    return is_throttle && begins(text, "Cell error") ? WEIR_REDIS_ERROR_THROTTLE
-                                                     : WEIR_REDIS_ERROR_OTHER;
+    return is_throttle && weir_redis_error_begins(text, "Cell error") ? WEIR_REDIS_ERROR_THROTTLE
+                                                                      : WEIR_REDIS_ERROR_OTHER;
 }
 
 /* ---- MOVED and ASK --------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static weir_slice cut(weir_slice *t, char end)
 static bool number(weir_slice t, uint32_t max, uint32_t *ret)
 {
     uint64_t v;
-    if (t.len > 6 || !weir_decimal_read(t.at, t.len, max, &v))
+    if (!weir_decimal_read(t.at, t.len, max, &v))
         return false;
     *ret = (uint32_t)v;
     return true;
@@ -104,12 +104,12 @@ weir_throttle_status weir_redis_error_throttle(weir_slice text)
     static const char prefix[] = "Cell error: Store error: ";
     static const weir_throttle_status known[] = {WEIR_THROTTLE_ZERO_RATE,
                                                  WEIR_THROTTLE_NEGATIVE_LIMIT};
-    if (!begins(text, prefix))
+    if (!weir_redis_error_begins(text, prefix))
         return WEIR_THROTTLE_RANGE;
     text.at += sizeof prefix - 1;
     text.len -= sizeof prefix - 1;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (begins(text, weir_throttle_status_text(known[i])))
+        if (weir_redis_error_begins(text, weir_throttle_status_text(known[i])))
             return known[i];
     }
     return WEIR_THROTTLE_RANGE;

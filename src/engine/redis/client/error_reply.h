@@ -22,6 +22,8 @@ typedef enum weir_redis_error_kind {
     WEIR_REDIS_ERROR_OTHER
 } weir_redis_error_kind;
 
+bool weir_redis_error_begins(weir_slice t, const char *word);
+
 /*  is_throttle  the call was CL.THROTTLE. */
 weir_redis_error_kind weir_redis_error_kind_of(weir_slice text, bool is_throttle);
 

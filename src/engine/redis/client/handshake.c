@@ -6,20 +6,20 @@
 
 #include "engine/redis/client/handshake.h"
 
+#include "engine/redis/client/error_reply.h"
+
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    VERSION_ABSENT = -1, /* the server has functions, but not weir's */
-    VERSION_NO_FUNCTIONS = -2
-};
+#define VERSION_ABSENT       0 /* the server has functions, but not weir's */
+#define VERSION_NO_FUNCTIONS INT64_MIN
 
 static bool begins(const weir_resp_value *v, const char *word)
 {
-    size_t len = strlen(word);
-    return v->len >= len && memcmp(v->text, word, len) == 0;
+    return weir_redis_error_begins((weir_slice){v->text, v->len}, word);
 }
 
 static bool contains(const weir_resp_value *v, const char *word)
@@ -55,8 +55,7 @@ static void request(weir_redis_node *n, weir_redis_expects expects, const char *
     size_t words = 0;
     while (word[words])
         words++;
-    if (!weir_redis_node_request(n, expects, words, now_ns))
-        return;
+    weir_redis_node_request(n, expects, words, now_ns);
     n->handshake.left += expects != WEIR_REDIS_EXPECTS_IGNORED;
     for (size_t i = 0; i < words; i++)
         weir_redis_node_word(n, word[i]);
@@ -83,7 +82,6 @@ static void request_abilities(weir_redis_node *n, int64_t now_ns)
     static const char *const module[] = {"COMMAND", "INFO", "WEIR.ASK", NULL};
     static const char *const version[] = {"FCALL", "weir_version", "0", NULL};
     weir_redis_by by = n->context->options->by;
-    n->handshake.has_module = false;
     n->handshake.version = VERSION_NO_FUNCTIONS;
     if (by == WEIR_REDIS_BY_ANY || by == WEIR_REDIS_BY_MODULE)
         request(n, WEIR_REDIS_EXPECTS_MODULE, module, now_ns);
@@ -93,9 +91,7 @@ static void request_abilities(weir_redis_node *n, int64_t now_ns)
 
 static void load_functions(weir_redis_node *n, int64_t now_ns)
 {
-    n->handshake.tried_load = true;
-    if (!weir_redis_node_request(n, WEIR_REDIS_EXPECTS_LOAD, 4, now_ns))
-        return;
+    weir_redis_node_request(n, WEIR_REDIS_EXPECTS_LOAD, 4, now_ns);
     n->handshake.left++;
     weir_redis_node_word(n, "FUNCTION");
     weir_redis_node_word(n, "LOAD");
@@ -105,8 +101,7 @@ static void load_functions(weir_redis_node *n, int64_t now_ns)
 
 static void load_script(weir_redis_node *n, int64_t now_ns)
 {
-    if (!weir_redis_node_request(n, WEIR_REDIS_EXPECTS_SCRIPT, 3, now_ns))
-        return;
+    weir_redis_node_request(n, WEIR_REDIS_EXPECTS_SCRIPT, 3, now_ns);
     n->handshake.left++;
     weir_redis_node_word(n, "SCRIPT");
     weir_redis_node_word(n, "LOAD");
@@ -147,16 +142,14 @@ void weir_redis_handshake_repeat(weir_redis_node *n, int64_t now_ns)
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
+/* By what the option `by` let the handshake ask for. */
 static weir_redis_by choose(const weir_redis_node *n)
 {
-    weir_redis_by by = n->context->options->by;
-    bool may_be_functions = by != WEIR_REDIS_BY_SCRIPT && by != WEIR_REDIS_BY_MODULE;
-    bool may_be_script = by != WEIR_REDIS_BY_MODULE && by != WEIR_REDIS_BY_FUNCTIONS;
     if (n->handshake.has_module)
         return WEIR_REDIS_BY_MODULE;
-    if (may_be_functions && n->handshake.version >= WEIR_REDIS_LIBRARY_VERSION)
+    if (n->handshake.version >= WEIR_REDIS_LIBRARY_VERSION)
         return WEIR_REDIS_BY_FUNCTIONS;
-    return n->sha[0] && may_be_script ? WEIR_REDIS_BY_SCRIPT : WEIR_REDIS_BY_ANY;
+    return n->sha[0] ? WEIR_REDIS_BY_SCRIPT : WEIR_REDIS_BY_ANY;
 }
 
 /* All replies have come: ends the handshake, or sends the next request. */
@@ -164,8 +157,6 @@ static void proceed(weir_redis_node *n, int64_t now_ns)
 {
     const weir_redis_handshake *h = &n->handshake;
     weir_redis_by by = n->context->options->by;
-    bool functions = by != WEIR_REDIS_BY_SCRIPT && by != WEIR_REDIS_BY_MODULE;
-    n->by = WEIR_REDIS_BY_ANY;
     if (h->problem[0]) {
         weir_redis_node_fail(n, h->problem, now_ns);
         return;
@@ -179,7 +170,7 @@ static void proceed(weir_redis_node *n, int64_t now_ns)
         weir_redis_node_up(n, now_ns);
     else if (by == WEIR_REDIS_BY_MODULE)
         weir_redis_node_fail(n, "the server has not loaded the weir module", now_ns);
-    else if (functions && h->version != VERSION_NO_FUNCTIONS && !h->tried_load)
+    else if (h->version != VERSION_NO_FUNCTIONS)
         load_functions(n, now_ns);
     else if (by != WEIR_REDIS_BY_FUNCTIONS)
         load_script(n, now_ns);
@@ -211,17 +202,13 @@ static void receive_version(weir_redis_node *n, const weir_resp_value *v)
     if (v->depth != 0 || n->is_replica)
         return;
     if (v->type == WEIR_RESP_INTEGER)
-        h->version = v->integer < 0 ? VERSION_ABSENT : v->integer;
-    else if (v->type != WEIR_RESP_ERROR_REPLY)
+        h->version = v->integer;
+    else if (v->type != WEIR_RESP_ERROR_REPLY || contains(v, "unction not found"))
         h->version = VERSION_ABSENT;
-    else if (contains(v, "unction not found"))
-        h->version = VERSION_ABSENT;
-    else if (begins(v, "ERR unknown command") || begins(v, "NOPERM"))
-        h->version = VERSION_NO_FUNCTIONS;
     else if (begins(v, "OOM") || begins(v, "MISCONF") || begins(v, "NOREPLICAS"))
         h->version =
             WEIR_REDIS_LIBRARY_VERSION; /* assumed: a call will fail if the library is missing */
-    else
+    else if (!begins(v, "ERR unknown command") && !begins(v, "NOPERM"))
         keep_error(n, v);
 }
 
@@ -245,7 +232,7 @@ static void receive_script(weir_redis_node *n, const weir_resp_value *v)
         weir_redis_node_log(n, "redis-library", "the script was loaded");
     } else if (v->type == WEIR_RESP_ERROR_REPLY) {
         keep_error(n, v);
-    } else if (!n->handshake.problem[0]) {
+    } else {
         (void)snprintf(n->handshake.problem, sizeof n->handshake.problem,
                        "the reply to SCRIPT LOAD is not a SHA-1");
     }
@@ -267,6 +254,7 @@ void weir_redis_handshake_receive(weir_redis_node *n, weir_redis_expects expects
         receive_script(n, v);
     else if (is_error)
         keep_error(n, v);
+    WEIR_ASSERT(n->handshake.left > 0);
     if (v->last && --n->handshake.left == 0)
         proceed(n, now_ns);
 }

@@ -80,7 +80,7 @@ uint32_t weir_redis_slot(const char *key, size_t len)
     const char *open = memchr(key, '{', len);
     if (open) {
         size_t left = len - (size_t)(open + 1 - key);
-        const char *end = left > 0 ? memchr(open + 1, '}', left) : NULL;
+        const char *end = memchr(open + 1, '}', left);
         if (end && end > open + 1)
             return crc16(open + 1, (size_t)(end - open - 1)) % WEIR_REDIS_SLOTS;
     }

@@ -7,6 +7,7 @@
 #include "engine/redis/client/node.h"
 
 #include "codec/resp.h"
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <stdio.h>
@@ -87,6 +88,7 @@ static bool has_space(weir_redis_node *n, size_t bytes)
 bool weir_redis_node_send(weir_redis_node *n, weir_redis_call *call, int64_t now_ns)
 {
     weir_redis_context *x = n->context;
+    WEIR_ASSERT(n->state == WEIR_REDIS_UP && n->connection);
     size_t size = weir_redis_wire_size(call, x->prefix_len) + sizeof asking;
     if (!has_space(n, size))
         return false;
@@ -102,6 +104,7 @@ bool weir_redis_node_send(weir_redis_node *n, weir_redis_call *call, int64_t now
         weir_redis_pipeline_push(&n->pipeline, NULL, WEIR_REDIS_EXPECTS_IGNORED, now_ns);
     }
     at = weir_redis_wire_put(at, call, &encoder);
+    WEIR_ASSERT((size_t)(at - begin) <= size);
     weir_buffer_added(n->out, (size_t)(at - begin));
     n->used_ns = now_ns;
     call->pipeline = &n->pipeline;
@@ -115,6 +118,7 @@ bool weir_redis_node_send(weir_redis_node *n, weir_redis_call *call, int64_t now
 bool weir_redis_node_request(weir_redis_node *n, weir_redis_expects expects, size_t words,
                              int64_t now_ns)
 {
+    WEIR_ASSERT(n->connection);
     if (!weir_redis_pipeline_reserve(&n->pipeline, 1)) {
         n->out->failed = true;
         set_timer(n, now_ns);
@@ -177,6 +181,7 @@ static bool receive_for_call(weir_redis_node *n, const weir_resp_value *v, int64
         return v->type == WEIR_RESP_ARRAY && v->len == wanted;
     if (v->depth != 1 || v->type != WEIR_RESP_INTEGER || n->fields == wanted)
         return false;
+    WEIR_ASSERT(n->fields < WEIR_REDIS_FIELDS_MAX);
     n->field[n->fields++] = v->integer;
     return !v->last || (n->fields == wanted && answer(n, call, now_ns));
 }
@@ -258,6 +263,7 @@ static void set_state(weir_redis_node *n, weir_redis_node_state state, int64_t n
 
 void weir_redis_node_up(weir_redis_node *n, int64_t now_ns)
 {
+    WEIR_ASSERT(n->state == WEIR_REDIS_HANDSHAKE);
     set_state(n, WEIR_REDIS_UP, now_ns);
     if (!n->is_replica && !n->lacks_master)
         weir_redis_node_log_up(n);
@@ -266,6 +272,7 @@ void weir_redis_node_up(weir_redis_node *n, int64_t now_ns)
 
 void weir_redis_node_renegotiate(weir_redis_node *n, int64_t now_ns)
 {
+    WEIR_ASSERT(n->state == WEIR_REDIS_UP);
     set_state(n, WEIR_REDIS_HANDSHAKE, now_ns);
 }
 
@@ -300,7 +307,6 @@ static void close_connection(weir_redis_node *n)
     if (n->connection)
         n->context->dialer->calls->close(n->connection);
     n->connection = NULL;
-    n->out = NULL;
 }
 
 void weir_redis_node_fail(weir_redis_node *n, const char *why, int64_t now_ns)
@@ -336,7 +342,6 @@ void weir_redis_node_end_backoff(weir_redis_node *n, int64_t now_ns)
         return;
     n->failures = 0;
     set_state(n, WEIR_REDIS_IDLE, now_ns);
-    set_timer(n, INT64_MAX);
 }
 
 /* ---- connecting ------------------------------------------------------------------------------ */
@@ -360,6 +365,7 @@ void weir_redis_node_connect(weir_redis_node *n, int64_t now_ns)
 {
     static const port_connection_events events = {on_connected, on_received, on_closed};
     weir_redis_context *x = n->context;
+    WEIR_ASSERT(n->state == WEIR_REDIS_IDLE && !n->connection);
     const port_endpoint to = {
         .host = n->host,
         .port = n->port,
@@ -376,7 +382,6 @@ void weir_redis_node_connect(weir_redis_node *n, int64_t now_ns)
     }
     n->out = x->dialer->calls->out(n->connection);
     n->stream = (weir_resp_stream){0};
-    n->fields = 0;
     set_state(n, WEIR_REDIS_CONNECTING, now_ns);
     set_timer(n, now_ns + reply_ns(n));
 }
@@ -416,7 +421,7 @@ static void on_timer(void *ctx, int64_t now_ns)
     weir_redis_node *n = ctx;
     if (n->connection) {
         check_connection(n, now_ns);
-    } else if (n->state == WEIR_REDIS_BACKOFF) {
+    } else { /* the pause has ended, or was ended earlier */
         set_state(n, WEIR_REDIS_IDLE, now_ns);
         n->context->events->backoff_ended(n, now_ns);
     }
@@ -448,6 +453,7 @@ weir_redis_node *weir_redis_node_new(weir_redis_context *x, const char *host, ui
 
 void weir_redis_node_free(weir_redis_node *n)
 {
+    WEIR_ASSERT(weir_redis_list_is_empty(&n->waiting));
     n->context->dialer->calls->free_timer(n->timer);
     close_connection(n);
     port_free(n->pipeline.reply);

@@ -76,14 +76,12 @@ typedef struct weir_redis_handshake {
     unsigned left;   /* replies that it still waits for */
     bool has_module; /* the server has the command WEIR.ASK */
     int64_t version; /* of the functions library, or one of the constants in handshake.c */
-    bool tried_load; /* FUNCTION LOAD was sent over this connection */
     char problem[WEIR_REDIS_WHY_MAX]; /* its first error; "" */
 } weir_redis_handshake;
 
 struct weir_redis_node {
     weir_redis_context *context;
     uint16_t at;             /* the node's number */
-    uint32_t hash;           /* of host and port */
     bool is_seed;            /* one of the URLs: never removed */
     bool is_sentinel;        /* it gets no calls */
     bool lacks_master;       /* a Sentinel that did not know the master when it was last asked */
@@ -144,7 +142,7 @@ void weir_redis_node_end_backoff(weir_redis_node *n, int64_t now_ns);
  * nothing was sent. */
 bool weir_redis_node_send(weir_redis_node *n, weir_redis_call *call, int64_t now_ns);
 /* Begins a request of `words` words that is not a call; weir_redis_node_word() adds each. False: no
- * memory; then the connection is closed soon. */
+ * memory; then nothing is sent, and the connection is closed soon. */
 bool weir_redis_node_request(weir_redis_node *n, weir_redis_expects expects, size_t words,
                              int64_t now_ns);
 void weir_redis_node_word(weir_redis_node *n, const char *word);

@@ -25,30 +25,28 @@ __attribute__((format(printf, 3, 4))) static weir_status refuse(weir_redis_error
 /* ---- parts of a URL -------------------------------------------------------------------------- */
 
 /* Percent-decoding: "%41" becomes "A". False: two digits are missing, a byte is a control
- * character, or the text is too long. */
+ * character, or the text is too long.
+ *  ret  all zero before. */
 static bool decode(const char *at, size_t len, char *ret, size_t size)
 {
     size_t n = 0;
     for (size_t i = 0; i < len; i++) {
         int c = (uint8_t)at[i];
         if (c == '%') {
-            c = weir_percent_read(at + i, len - i);
-            if (c < 0)
-                return false;
+            c = weir_percent_read(at + i, len - i); /* -1: it is not valid */
             i += 2;
         }
         if (c < ' ' || c == 0x7f || n + 1 >= size)
             return false;
         ret[n++] = (char)c;
     }
-    ret[n] = 0;
     return true;
 }
 
 static bool number(const char *at, size_t len, uint32_t max, uint32_t *ret)
 {
     uint64_t v;
-    if (len > 9 || !weir_decimal_read(at, len, max, &v))
+    if (!weir_decimal_read(at, len, max, &v))
         return false;
     *ret = (uint32_t)v;
     return true;

@@ -43,6 +43,33 @@ static void reads_urls(void **state)
     good("redis://a%3Ab:%40%2f%25@h", "h", 0, "a:b", "@/%", 0);
     good("unix:///run/redis.sock", "/run/redis.sock", 0, "", NULL, 0);
     good("unix:///run/a%20b?db=3", "/run/a b", 0, "", NULL, 3);
+    good("redis://h:65535/1000000", "h", 65535, "", NULL, 1000000);
+    good("redis://h:00000000001/0000000002", "h", 1, "", NULL, 2);
+    good("unix:///x?db=1000000", "/x", 0, "", NULL, 1000000);
+}
+
+/* "redis://" with a part of n bytes, which is the host, the user or the password. */
+static weir_status with_part(const char *before, size_t n, const char *after)
+{
+    char text[1200];
+    size_t len = strlen(before);
+    memcpy(text, before, len);
+    memset(text + len, 'a', n);
+    strcpy(text + len + n, after);
+    weir_redis_url u;
+    return weir_redis_url_read(text, &u, NULL);
+}
+
+static void limits_the_parts_of_urls(void **state)
+{
+    (void)state;
+    for (size_t more = 0; more < 2; more++) {
+        weir_status st = more ? WEIR_E_SYNTAX : WEIR_OK;
+        assert_int_equal(with_part("redis://", 255 + more, ":1"), st);
+        assert_int_equal(with_part("unix:///", 254 + more, ""), st);
+        assert_int_equal(with_part("redis://", 511 + more, ":x@h"), st);
+        assert_int_equal(with_part("redis://x:", 511 + more, "@h"), st);
+    }
 }
 
 static void refuses_bad_urls(void **state)
@@ -70,6 +97,7 @@ static void refuses_bad_urls(void **state)
         "redis://a:b@",
         "redis://[::1",
         "redis://[]",
+        "redis://[",
         "redis://[::1]x",
         "redis://::1",
         "redis://h /",
@@ -81,9 +109,12 @@ static void refuses_bad_urls(void **state)
         "unix:///x?db=",
         "unix:///x?db=x",
         "unix:///x?x",
+        "unix:///x?dbx1",
         "unix:///x#",
         "redis://%2ftmp",
         "redis://h/99999999999",
+        "redis://h/1000001",
+        "unix:///x?db=1000001",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         weir_redis_url u;
@@ -141,9 +172,16 @@ static void checks_options(void **state)
     REFUSED("all or none", o.urls = mixed; o.urls_len = 2);
     REFUSED("no URL begins with rediss://", o.tls_insecure = true);
     REFUSED("user is given without password", o.user = "me");
-    REFUSED("sentinel user is given", o.sentinel = "m"; o.sentinel_user = "me");
+    REFUSED("sentinel user is given without sentinel password", o.sentinel = "m";
+            o.sentinel_user = "me");
+    REFUSED("sentinel user is given", o.sentinel = "m"; o.sentinel_user = o.user = "me";
+            o.password = "x");
     REFUSED("without the master's name", o.sentinel_password = "x");
-    REFUSED("the master's name", o.sentinel = "");
+    REFUSED("the master's name for the Sentinels must have 1 to 255 bytes", o.sentinel = "");
+    REFUSED("the master's name", o.sentinel = longer + sizeof longer - 1 - WEIR_REDIS_HOST_MAX);
+    fine.sentinel = longer + sizeof longer - WEIR_REDIS_HOST_MAX;
+    assert_int_equal(weir_redis_options_check(&fine, NULL), WEIR_OK);
+    fine.sentinel = NULL;
     REFUSED("more than 511 bytes", o.password = longer);
     REFUSED("the prefix has more than 64", o.prefix = longer);
     REFUSED("'by' must be", o.by = (weir_redis_by)4);
@@ -154,15 +192,24 @@ static void checks_options(void **state)
     url = "rediss://h";
     REFUSED("must be given together", o.tls_cert = "a");
     url = "nonsense";
-    REFUSED("the URL does not begin with redis://", o.in_flight = 0);
+    weir_redis_error e;
+    weir_redis_options one = {.urls = &url, .urls_len = 1};
+    assert_int_equal(weir_redis_options_check(&one, &e), WEIR_E_SYNTAX);
+    assert_memory_equal(e.text, "the URL does not begin with redis://", 36);
+    two[1] = url;
+    one = (weir_redis_options){.urls = two, .urls_len = 2};
+    assert_int_equal(weir_redis_options_check(&one, &e), WEIR_E_SYNTAX);
+    assert_memory_equal(e.text, "URL 2: the URL does not begin", 29);
+    two[1] = NULL;
+    assert_int_equal(weir_redis_options_check(&one, &e), WEIR_E_RANGE);
+    assert_string_equal(e.text, "URL 2 is NULL");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_urls),
-        cmocka_unit_test(refuses_bad_urls),
-        cmocka_unit_test(never_quotes_a_password),
+        cmocka_unit_test(reads_urls),       cmocka_unit_test(limits_the_parts_of_urls),
+        cmocka_unit_test(refuses_bad_urls), cmocka_unit_test(never_quotes_a_password),
         cmocka_unit_test(checks_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

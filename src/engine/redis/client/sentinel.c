@@ -5,6 +5,7 @@
 #include "engine/redis/client/sentinel.h"
 
 #include "engine/redis/client/error_reply.h"
+#include "port/assert.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static bool is_master_up(const weir_redis_topology *t)
 /* Chooses the next Sentinel that is not in backoff. If all are, the current one stays. */
 static void choose(weir_redis_topology *t)
 {
+    WEIR_ASSERT(t->seeds > 0 && t->sentinel.at < t->seeds);
     for (uint16_t i = 0; i < t->seeds; i++) {
         uint16_t at = (uint16_t)((t->sentinel.at + i) % t->seeds);
         if (t->node[at]->state == WEIR_REDIS_BACKOFF)
@@ -60,14 +62,11 @@ static void set_master(weir_redis_topology *t, weir_redis_node *n, int64_t now_n
 
 static void read_address(weir_redis_sentinel *s, uint32_t index, const weir_resp_value *v)
 {
-    uint64_t port = 0;
+    uint64_t port;
     if (index == 0 && weir_redis_host_is_valid(v->text, v->len))
         memcpy(memset(s->host, 0, sizeof s->host), v->text, v->len);
-    if (index != 1)
-        return;
-    if (v->len <= 5)
-        (void)weir_decimal_read(v->text, v->len, UINT32_MAX, &port);
-    s->port = (uint32_t)port;
+    if (index == 1 && weir_decimal_read(v->text, v->len, UINT16_MAX, &port))
+        s->port = (uint16_t)port;
 }
 
 void weir_redis_sentinel_receive(weir_redis_topology *t, weir_redis_node *n,
@@ -84,8 +83,8 @@ void weir_redis_sentinel_receive(weir_redis_topology *t, weir_redis_node *n,
     if (!v->last)
         return;
     s->asked = false;
-    bool good = s->host[0] && s->port >= 1 && s->port <= 65535;
-    weir_redis_node *master = good ? weir_redis_topology_add(t, s->host, (uint16_t)s->port) : NULL;
+    bool good = s->host[0] && s->port != 0;
+    weir_redis_node *master = good ? weir_redis_topology_add(t, s->host, s->port) : NULL;
     if (!master || master->is_sentinel) {
         (void)snprintf(why, sizeof why, "the Sentinel does not know the master %s",
                        t->context->options->sentinel);
@@ -101,7 +100,7 @@ void weir_redis_sentinel_receive(weir_redis_topology *t, weir_redis_node *n,
 
 void weir_redis_sentinel_lost(weir_redis_topology *t, const weir_redis_node *n)
 {
-    if (n->is_sentinel && n->at == t->sentinel.at)
+    if (n->at == t->sentinel.at)
         t->sentinel.asked = false;
     else if (n->at == t->master)
         t->sentinel.next_ns = 0;

@@ -5,6 +5,7 @@
 
 #include "engine/redis/client/topology.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@ static uint32_t hash_of(const char *host, uint16_t port)
     uint32_t h = 2166136261u ^ port; /* FNV-1a, 32 bits */
     for (; *host; host++)
         h = (h ^ (uint8_t)*host) * 16777619u;
-    return h | 1; /* 0 marks a free entry */
+    return h;
 }
 
 static bool is_removable(const weir_redis_topology *t, const weir_redis_node *n)
@@ -39,7 +40,6 @@ static size_t free_entry(weir_redis_topology *t)
             continue;
         weir_redis_node_free(t->node[i]);
         t->node[i] = NULL;
-        t->hash[i] = 0;
         found = i;
     }
     return found;
@@ -50,7 +50,7 @@ weir_redis_node *weir_redis_topology_add(weir_redis_topology *t, const char *hos
     uint32_t hash = hash_of(host, port);
     for (size_t i = 0; i < t->nodes_end; i++) {
         weir_redis_node *n = t->node[i];
-        if (t->hash[i] == hash && n->port == port && strcmp(n->host, host) == 0)
+        if (n && t->hash[i] == hash && n->port == port && strcmp(n->host, host) == 0)
             return n;
     }
     size_t at = free_entry(t);
@@ -110,6 +110,7 @@ uint32_t weir_redis_topology_slot(const weir_redis_topology *t, const weir_engin
 
 weir_redis_node *weir_redis_topology_node(const weir_redis_topology *t, uint32_t slot)
 {
+    WEIR_ASSERT(slot < WEIR_REDIS_SLOTS);
     uint16_t at = t->mode == WEIR_REDIS_CLUSTER ? t->of_slot[slot] : t->master;
     return at == WEIR_REDIS_NO_NODE ? NULL : t->node[at];
 }
@@ -158,7 +159,6 @@ weir_status weir_redis_topology_init(weir_redis_topology *ret, weir_redis_contex
     ret->mode = is_sentinel ? WEIR_REDIS_SINGLE : WEIR_REDIS_UNKNOWN;
     ret->master = WEIR_REDIS_NO_NODE;
     ret->prefix_has_tag = strchr(context->prefix, '{') != NULL;
-    memset(ret->of_slot, 0xff, sizeof ret->of_slot);
     for (size_t i = 0; i < o->urls_len; i++) {
         weir_redis_url u;
         weir_status st = weir_redis_url_read(o->urls[i], &u, NULL);

@@ -36,14 +36,14 @@ typedef struct weir_redis_sentinel {
     bool asked;  /* a request is in flight */
     int64_t next_ns;
     char host[WEIR_REDIS_HOST_MAX]; /* of the master, in the reply that is being read */
-    uint32_t port;
+    uint16_t port;
 } weir_redis_sentinel;
 
 typedef struct weir_redis_topology {
     weir_redis_context *context;
     weir_redis_mode mode;
     weir_redis_node *node[WEIR_REDIS_NODES_MAX]; /* NULL: free */
-    uint32_t hash[WEIR_REDIS_NODES_MAX];         /* of node[i]; 0: none */
+    uint32_t hash[WEIR_REDIS_NODES_MAX];         /* of node[i] */
     size_t nodes_end;                            /* one past the last that is not NULL */
     uint16_t seeds;                              /* node[0 .. seeds) are those of the URLs */
     uint32_t database;

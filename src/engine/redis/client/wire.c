@@ -39,8 +39,7 @@ static uint8_t *put_head(uint8_t *at, char type, uint64_t v)
 
 static uint8_t *put_bytes(uint8_t *at, const char *bytes, size_t len)
 {
-    if (len > 0)
-        memcpy(at, bytes, len);
+    memcpy(at, bytes, len);
     return at + len;
 }
 
@@ -63,8 +62,7 @@ static uint8_t *put_number(uint8_t *at, int64_t v)
     uint64_t digits = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
     unsigned len = weir_decimal_len(digits) + (v < 0);
     at = put_head(at, '$', len);
-    if (v < 0)
-        *at = '-';
+    *at = '-'; /* the first digit of a number that is not negative replaces it */
     at += len;
     (void)weir_decimal_before(at, digits);
     *at++ = '\r';
@@ -111,18 +109,18 @@ static void find_windows(weir_redis_bounds *b, const weir_layer *l, int64_t now_
         before_ns = l->window(l->zone, l->calendar, before_ns - 1).start_ns;
     *b = (weir_redis_bounds){
         l->zone,
-        l->calendar,
         {before_ns / US_NS, here.start_ns / US_NS, here.end_ns / US_NS, next.end_ns / US_NS}};
 }
 
-/* Direct-mapped: a zone and a unit have one entry, which another pair may replace. */
+_Static_assert(WEIR_YEAR < WEIR_REDIS_ZONES, "the units of a zone have different entries");
+
+/* Direct-mapped: a zone and a unit have one entry, which another zone may replace. */
 static const weir_redis_bounds *bounds_of(const weir_layer *l, const weir_redis_encoder *s)
 {
     size_t i = ((uintptr_t)l->zone / 64 + (size_t)l->calendar) % WEIR_REDIS_ZONES;
     weir_redis_bounds *b = &s->bounds[i];
     int64_t now_us = s->now_ns / US_NS;
-    bool good = b->zone == l->zone && b->unit == l->calendar && b->at_us[1] <= now_us &&
-                now_us < b->at_us[2];
+    bool good = b->zone == l->zone && b->at_us[1] <= now_us && now_us < b->at_us[2];
     if (!good)
         find_windows(b, l, s->now_ns);
     return b;

@@ -16,7 +16,6 @@
  * Servers know no time zones, so requests to functions and scripts carry these bounds. */
 typedef struct weir_redis_bounds {
     const weir_zone *zone; /* NULL: empty */
-    weir_calendar unit;
     int64_t at_us[4];
 } weir_redis_bounds;
 

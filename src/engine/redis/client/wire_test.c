@@ -80,6 +80,18 @@ static void encodes_requests(void **state)
              "$1\r\n0\r\n",
              name);
     says(&c, WEIR_REDIS_BY_SCRIPT, expected);
+    static const char *const verbs[] = {[WEIR_VERB_PEEK] = "PEEK", [WEIR_VERB_REFUND] = "REFUND"};
+    static const weir_verb others[] = {WEIR_VERB_PEEK, WEIR_VERB_REFUND};
+    for (int i = 0; i < 2; i++) {
+        const char *verb = verbs[others[i]];
+        q.verb = others[i];
+        q.cost = -10;
+        snprintf(expected, sizeof expected,
+                 "*5\r\n$8\r\nWEIR.ASK\r\n$%zu\r\n%s\r\n$19\r\ngcra 100/s burst 20\r\n"
+                 "$16\r\nweir:{alice}:api\r\n$3\r\n-10\r\n",
+                 strlen(verb), verb);
+        says(&c, WEIR_REDIS_BY_MODULE, expected);
+    }
 }
 
 static void encodes_several_as_one(void **state)
@@ -138,18 +150,23 @@ static void computes_hash_slots(void **state)
     assert_int_equal(weir_redis_slot("foo", 3), 12182);
     assert_int_equal(weir_redis_slot("a{foo}b", 7), 12182);
     assert_int_equal(weir_redis_slot("{foo}{bar}", 10), 12182);
-    assert_int_not_equal(weir_redis_slot("{}foo", 5), 12182);
+    assert_int_equal(weir_redis_slot("{}foo", 5), weir_redis_slot_of_tag("{}foo", 5));
+    assert_int_equal(weir_redis_slot("{a}", 3), weir_redis_slot_of_tag("a", 1));
     assert_int_equal(weir_redis_slot("{", 1), weir_redis_slot_of_tag("{", 1));
+    assert_int_equal(weir_redis_slot("a{b}", 3), weir_redis_slot_of_tag("a{b", 3));
     assert_int_equal(weir_redis_slot("foo{{bar}}zap", 13), weir_redis_slot_of_tag("{bar", 4));
 }
 
 /* ---- calendar windows ------------------------------------------------------------------------ */
+
+static int windows; /* that were computed */
 
 /* Days begin at 1:00; the first one begins at 0. */
 static weir_span day(const weir_zone *zone, weir_calendar unit, int64_t t_ns)
 {
     (void)zone;
     (void)unit;
+    windows++;
     const int64_t h = 3600000000000;
     int64_t n = (t_ns - h) / (24 * h);
     if (t_ns < h)
@@ -171,6 +188,7 @@ static void encodes_windows(void **state)
     q.policy = &two;
     weir_redis_call c = {.request = &q, .len = 1};
     memset(bounds, 0, sizeof bounds);
+    windows = 0;
     const int64_t h = 3600000000000;
     for (int i = 0; i < 2; i++) { /* the second time from the cache */
         char *text = encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 30 * h);
@@ -178,7 +196,22 @@ static void encodes_windows(void **state)
         assert_non_null(strstr(text, "\r\n$1\r\n1\r\n$10\r\n3600000000\r\n$11\r\n90000000000\r\n"
                                      "$12\r\n176400000000\r\n$12\r\n262800000000\r\n"));
         free(text);
+        assert_int_equal(windows, 3);
     }
+    free(encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 49 * h - 1)); /* to the end of the day */
+    assert_int_equal(windows, 3);
+    free(encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 49 * h));
+    assert_int_equal(windows, 6);
+    two.layer[1].zone =
+        (const weir_zone *)(const void *)((const char *)&two + 64 * WEIR_REDIS_ZONES);
+    free(encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 49 * h)); /* another zone, in the same entry */
+    assert_int_equal(windows, 9);
+    two.layer[1].calendar = WEIR_WEEK; /* another unit, in another entry */
+    free(encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 49 * h));
+    assert_int_equal(windows, 12);
+    two.layer[1].calendar = WEIR_DAY;
+    free(encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 49 * h));
+    assert_int_equal(windows, 12);
     char *text = encoded(&c, WEIR_REDIS_BY_SCRIPT, 0); /* the first day */
     assert_memory_equal(text, "*12\r\n", 5);
     assert_non_null(strstr(text, "\r\n$1\r\n0\r\n$1\r\n0\r\n$10\r\n3600000000\r\n"
@@ -187,6 +220,15 @@ static void encodes_windows(void **state)
     text = encoded(&c, WEIR_REDIS_BY_MODULE, 30 * h); /* the module has time zones */
     assert_memory_equal(text, "*5\r\n", 4);
     free(text);
+    two.layers = 1; /* a layer beyond the last is not read, and the first may have a zone */
+    two.layer[0] = two.layer[1];
+    text = encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 30 * h);
+    assert_memory_equal(text, "*11\r\n", 5);
+    assert_non_null(strstr(text, "\r\n$1\r\n1\r\n$10\r\n3600000000\r\n"));
+    assert_string_equal(text + strlen(text) - 12, "2800000000\r\n");
+    free(text);
+    two.layers = 2;
+    two.layer[0] = policy.layer[0];
     two.layer[1].zone = NULL; /* UTC needs no bounds */
     text = encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 30 * h);
     assert_memory_equal(text, "*7\r\n", 4);
@@ -266,8 +308,62 @@ static void refuses_out_of_range_replies(void **state)
     const int64_t all[9] = {1, 1, 20, 19, 0, 50, 0, 0, 0};
     assert_true(weir_redis_wire_answer(&c, all));
     assert_int_equal(c.blocking, 1);
+    const int64_t first[9] = {0, 0, 20, 0, 1500, 50, 0, 0, 0}; /* the first one blocks */
+    assert_true(weir_redis_wire_answer(&c, first));
+    assert_int_equal(c.blocking, 0);
+    const int64_t before[9] = {-1, 0, 20, 0, 1500, 50, 0, 0, 0};
+    assert_false(weir_redis_wire_answer(&c, before));
+    const int64_t wrong_one[9] = {1, 2, 20, 19, 0, 50, 0, 0, 0};
+    assert_false(weir_redis_wire_answer(&c, wrong_one));
     const int64_t none[9] = {2, 1, 20, 19, 0, 50, 0, 0, 0};
     assert_false(weir_redis_wire_answer(&c, none));
+}
+
+static void a_reply_sets_all_outputs(void **state)
+{
+    (void)state;
+    weir_engine_request q[2];
+    weir_policy two = policy;
+    two.layers = 2;
+    for (int i = 0; i < 2; i++) {
+        q[i] = make_request(WEIR_VERB_GRANT, "a", 9);
+        q[i].policy = &two;
+        q[i].status = WEIR_E_BUSY;
+        q[i].by_error = true;
+        q[i].reason = "not answered";
+    }
+    weir_redis_call c = {.request = q, .len = 2, .all = true, .blocking = 7};
+    const int64_t f[17] = {1, 1, 20, 3, 0, 4, 5, 1, 2, 0, 30, 6, -1, 7, 8, 0, 9};
+    assert_true(weir_redis_wire_answer(&c, f));
+    assert_int_equal(c.blocking, 1);
+    for (int i = 0; i < 2; i++) {
+        const weir_decision *d = &q[i].decision;
+        assert_int_equal(q[i].status, WEIR_OK);
+        assert_false(q[i].by_error);
+        assert_null(q[i].reason);
+        assert_int_equal(d->allowed, i == 0);
+        assert_int_equal(d->limit, i ? 30 : 20);
+        assert_int_equal(d->remaining, i ? 6 : 3);
+        assert_int_equal(d->retry_after_ns, i ? INT64_MAX : 0);
+        assert_int_equal(d->never, i == 1);
+        assert_int_equal(d->reset_after_ns, i ? 7000 : 4000);
+        assert_int_equal(d->delay_ns, i ? 8000 : 5000);
+        assert_int_equal(d->layer, i ? 0 : 1);
+        assert_int_equal(q[i].granted, i ? 9 : 2);
+    }
+    q[0].verb = WEIR_VERB_THROTTLE;
+    q[0].status = WEIR_E_BUSY;
+    q[0].throttle_status = WEIR_THROTTLE_RANGE;
+    c = (weir_redis_call){.request = q, .len = 1};
+    const int64_t limited[5] = {1, 4, 3, 2, 5};
+    assert_true(weir_redis_wire_answer(&c, limited));
+    assert_int_equal(q[0].status, WEIR_OK);
+    assert_int_equal(q[0].throttle_status, WEIR_THROTTLE_OK);
+    assert_true(q[0].answer.limited);
+    assert_int_equal(q[0].answer.limit, 4);
+    assert_int_equal(q[0].answer.remaining, 3);
+    assert_int_equal(q[0].answer.retry_after_s, 2);
+    assert_int_equal(q[0].answer.reset_after_s, 5);
 }
 
 /* CL.THROTTLE answers any arguments of a client. Its replies must be accepted: a reply that is
@@ -313,6 +409,7 @@ int main(void)
         cmocka_unit_test(encodes_windows),
         cmocka_unit_test(the_size_is_an_upper_bound),
         cmocka_unit_test(refuses_out_of_range_replies),
+        cmocka_unit_test(a_reply_sets_all_outputs),
         cmocka_unit_test(accepts_all_throttle_replies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* What the client commands send, what they print, and their exit status. */
+
+#define _GNU_SOURCE /* memfd_create */
+
+#include "cmd/client/kit_test.h"
+
+typedef struct dialog {
+    const char *reply; /* to the request after HELLO */
+    int status;
+    const char *output, *sent; /* without HELLO; NULL: any */
+    const char *line;          /* the command */
+} dialog;
+
+static const dialog dialogs[] = {
+    {DECISION("1", "500", "499", "0", "10", "0"), 0,
+     "allowed  499 of 500 remaining, full again in 10 ms\n", "WEIR.TAKE api alice WITHNAMES|",
+     "take api alice"},
+    {DECISION("0", "500", "0", "1250", "600000", "0"), 3, "denied   retry in 1.25 s\n",
+     "WEIR.TAKE api alice COST 7 WITHNAMES|", "take api alice --cost 7"},
+    {DECISION("0", "5", "5", "-1", "0", "0"), 3,
+     "denied   always: the cost of 6 exceeds the limit of 5\n", NULL, "take --cost=6 api alice"},
+    {DECISION("0", "5", "0", "-1", "0", "0"), 3,
+     "denied   always: the key is on the policy's deny list\n", NULL, "take --cost=5 api alice"},
+    {DECISION("0", "5", "0", "0", "9", "0"), 3, "denied   retry in 0 ms\n", NULL, "take api a"},
+    {DECISION("1", "21", "3", "0", "90061001", "200"), 0,
+     "allowed  3 of 21 remaining, serve after 200 ms, full again in 1 d 2 h\n", NULL,
+     "take api alice"},
+    {DECISION("1", "21", "3", "0", "1", "1"), 0,
+     "allowed  3 of 21 remaining, serve after 1 ms, full again in 1 ms\n", NULL, "take api alice"},
+    {DECISION("1", "5", "5", "0", "0", "0"), 0, "allowed  5 of 5 remaining, full\n",
+     "WEIR.PEEK api alice WITHNAMES|", "peek api alice"},
+    {DECISION("0", "5", "2", "59999", "60000", "0"), 3, "denied   retry in 59.999 s\n",
+     "WEIR.PEEK api -alice COST 3 WITHNAMES|", "peek --cost 3 -- api -alice"},
+    {DECISION("0", "5", "2", "60000", "60000", "0"), 3, "denied   retry in 1 m\n", NULL,
+     "peek api a"},
+    {DECISION("0", "5", "2", "999", "60000", "0"), 3, "denied   retry in 999 ms\n", NULL,
+     "peek api a"},
+    {DECISION("0", "5", "2", "1000", "60000", "0"), 3, "denied   retry in 1 s\n", NULL,
+     "peek api a"},
+    {DECISION("0", "5", "2", "10010", "60000", "0"), 3, "denied   retry in 10.01 s\n", NULL,
+     "peek api a"},
+    {DECISION("0", "5", "2", "9223372036854775807", "60000", "0"), 3,
+     "denied   retry in 106751 d 23 h\n", NULL, "peek api a"},
+    {DECISION("1", "5", "4", "0", "60000", "0"), 0,
+     "allowed  4 of 5 remaining, full again in 1 m\n",
+     "WEIR.TAKE gcra 5/m burst 5 alice WITHNAMES|", "take --text ' gcra  5/60s burst 5' alice"},
+    {DECISION("1", "5", "4", "0", "60000", "0"), 0,
+     "allowed  4 of 5 remaining, full again in 1 m\n",
+     "WEIR.TAKE fixed-window 5/day tz  Mars/Base alice WITHNAMES|",
+     "take --text 'fixed-window 5/day tz  Mars/Base' alice"},
+    {"+OK\r\n", 0, "reset\n", "WEIR.RESET api alice|", "reset api alice"},
+    {"+OK\r\n", 0, "{\"reset\":true,\"policy\":\"a\\\"b\"}\n", NULL, "reset --json a\"b alice"},
+    {DECISION("1", "5", "3", "0", "24000", "0"), 0,
+     "refunded 3 of 5 remaining, full again in 24 s\n", "WEIR.REFUND api alice 1 WITHNAMES|",
+     "refund api alice"},
+    {DECISION("0", "5", "0", "12000", "60000", "0"), 0,
+     "refunded 0 of 5 remaining, full again in 1 m\n",
+     "WEIR.REFUND gcra 5/m burst 5 alice 7 WITHNAMES|",
+     "refund --cost 7 --text 'gcra 5/m burst 5' alice"},
+    {DECISION("0", "5", "0", "12000", "60000", "0"), 0,
+     "{\"allowed\":false,\"limit\":5,\"remaining\":0,\"retry_after_ms\":12000,"
+     "\"reset_after_ms\":60000,\"delay_ms\":0,\"policy\":\"api\",\"layer\":0}\n",
+     NULL, "refund --json api alice"},
+    {"*2\r\n$10\r\npolicy api\r\n$8\r\nnext\x1bnow\r\n", 0, "policy api\nnext?now\n",
+     "WEIR.EXPLAIN api alice|", "explain api alice"},
+    {NAMED("a\"\xff", "0", "5", "0", "1250", "7", "2", "1"), 3,
+     "{\"allowed\":false,\"limit\":5,\"remaining\":0,\"retry_after_ms\":1250,\"reset_after_ms\":7,"
+     "\"delay_ms\":2,\"policy\":\"a\\\"\xef\xbf\xbd\",\"layer\":1}\n",
+     NULL, "take --json api alice"},
+    {DECISION("1", "5", "0", "-1", "7", "0"), 0,
+     "{\"allowed\":true,\"limit\":5,\"remaining\":0,\"retry_after_ms\":-1,\"reset_after_ms\":7,"
+     "\"delay_ms\":0,\"policy\":\"api\",\"layer\":0}\n",
+     NULL, "peek --json api alice"},
+    /* errors */
+    {"-ERR no policy 'apj'; there is none\r\n", 1, AT "no policy 'apj'; there is none\n", NULL,
+     "take apj alice"},
+    {"-ERR \x1b[31mred\xc2\x9b \xff\xc3\x84\r\n", 1, AT "?[31mred? ?\xc3\x84\n", NULL,
+     "take api a"},
+    {"-ERR no policy 'apj'; WEIR.POLICY LIST shows all policies\r\n", 1,
+     AT "no policy 'apj'; weir policies lists them\n", NULL, "take apj alice"},
+    {"-ERR k: expected a whole number from 1 to 100, the value of top.keys\r\n", 1,
+     "weir top: 127.0.0.1:6380: --keys: expected a whole number from 1 to 100, the value of "
+     "top.keys\n",
+     NULL, "top --keys 1000 api"},
+    {"-ERR '::1/129' is not a network: expected /0\r\n", 1,
+     AT "'::1/129' is not a network: expected /0\n", NULL, "take api a"},
+    {"-OOM out of memory\r\n", 1, AT "OOM out of memory\n", NULL, "take api a"},
+    {"-ERR \r\n", 1, AT "ERR \n", NULL, "take api a"},
+    {"-ERR x\r\n", 1, AT "x\n", NULL, "take api a"},
+};
+
+static void check_replies(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof dialogs / sizeof dialogs[0]; i++) {
+        const dialog *d = &dialogs[i];
+        char sent[sizeof net.sent];
+        for (size_t piece = 0; piece < 2; piece++) { /* whole, and byte by byte */
+            SERVER(HELLO, d->reply);
+            net.piece = piece;
+            expect(d->status, d->output, "%s", d->line);
+            snprintf(sent, sizeof sent, "HELLO 3|%s", d->sent ? d->sent : "");
+            if (d->sent)
+                assert_string_equal(net.sent, sent);
+            assert_string_equal(net.at, "127.0.0.1:6380");
+            assert_true(net.no_delay);
+        }
+    }
+}
+
+/* ---- top and policies ------------------------------------------------------------------------ */
+
+#define TOP_KEY(key, cost, error, requests, bytes)                                                 \
+    "%5\r\n$3\r\nkey\r\n$3\r\n" key "\r\n$4\r\ncost\r\n:" cost "\r\n$5\r\nerror\r\n:" error        \
+    "\r\n$8\r\nrequests\r\n:" requests "\r\n$9\r\nkey_bytes\r\n:" bytes "\r\n"
+#define TOP(unlisted, sampling, half_life, complete, keys)                                         \
+    "%8\r\n$6\r\npolicy\r\n$3\r\napi\r\n$2\r\nof\r\n$6\r\ndenied\r\n$4\r\ncost\r\n:5120\r\n"       \
+    "$12\r\nunlisted_max\r\n:" unlisted "\r\n$8\r\nsampling\r\n:" sampling                         \
+    "\r\n$12\r\nhalf_life_ms\r\n:" half_life "\r\n$8\r\ncomplete\r\n#" complete                    \
+    "\r\n$4\r\nkeys\r\n*" keys
+#define TWO                                                                                        \
+    TOP("7", "16", "60000", "f",                                                                   \
+        "2\r\n" TOP_KEY("ali", "4100", "0", "820", "3")                                            \
+            TOP_KEY("b\xffq", "1020", "1021", "204", "300"))
+#define RULE(limit, overrides, allow, deny, shadow)                                                \
+    RULE_OF("3\r\napi", limit, overrides, allow, deny, shadow)
+#define RULE_OF(name, limit, overrides, allow, deny, shadow)                                       \
+    "%6\r\n$4\r\nname\r\n$" name "\r\n$5\r\nlimit\r\n$8\r\n" limit                                 \
+    "\r\n$9\r\noverrides\r\n:" overrides "\r\n$5\r\nallow\r\n:" allow "\r\n$4\r\ndeny\r\n:" deny   \
+    "\r\n$6\r\nshadow\r\n#" shadow "\r\n"
+
+static const dialog lists[] = {
+    {TOP("0", "1", "60000", "t", "0\r\n"), 0,
+     "denied by api recently: 5120 units (half-life 1 m)\n", "WEIR.TOP api denied|", "top api"},
+    {TOP("1", "2", "1", "t", "0\r\n"), 0,
+     "denied by api recently: 5120 units (half-life 1 ms)\n"
+     "a key that is not listed has at most 1 units\n"
+     "estimated from a sample: one of every 2 units was counted\n",
+     "WEIR.TOP api denied 1000|", "top --keys 1000 api"},
+    {TWO, 0,
+     "denied by api recently: 5120 units (half-life 1 m)\n"
+     "       units    at least    requests  key\n"
+     "        4100        4100         820  ali\n"
+     "        1020           0         204  b?q...\n"
+     "a key that is not listed has at most 7 units\n"
+     "estimated from a sample: one of every 16 units was counted\n"
+     "incomplete: some threads did not count this policy, because top.memory is full\n",
+     "WEIR.TOP api allowed 2|", "top --allowed --keys 2 api"},
+    {TWO, 0,
+     "{\"policy\":\"api\",\"of\":\"denied\",\"cost\":5120,\"unlisted_max\":7,\"sampling\":16,"
+     "\"half_life_ms\":60000,\"complete\":false,\"keys\":[{\"key\":\"ali\",\"cost\":4100,"
+     "\"error\":0,\"requests\":820,\"key_bytes\":3},{\"key\":\"b\xef\xbf\xbdq\",\"cost\":1020,"
+     "\"error\":1021,\"requests\":204,\"key_bytes\":300}]}\n",
+     NULL, "top --json api"},
+    {"*0\r\n", 0, "no named policies\n", "WEIR.POLICY LIST|", "policies"},
+    {"*0\r\n", 0, "{\"policies\":[]}\n", NULL, "policies --json"},
+    {"*2\r\n" RULE("gcra 1/s", "0", "0", "0", "f") RULE("gcra\x1b"
+                                                        "9/s",
+                                                        "1", "2", "3", "t"),
+     0,
+     "api  gcra 1/s\n"
+     "api  gcra?9/s; overrides: 1; always allowed: 2; always denied: 3; shadow\n",
+     NULL, "policies"},
+    {"*3\r\n" RULE_OF("1\r\na", "gcra 1/s", "0", "0", "0", "f")
+         RULE_OF("5\r\nlogin", "gcra 2/s", "0", "0", "0", "f")
+             RULE_OF("2\r\nbc", "gcra 3/s", "0", "0", "0", "f"),
+     0, "a      gcra 1/s\nlogin  gcra 2/s\nbc     gcra 3/s\n", NULL, "policies"},
+    {"*1\r\n" RULE("gcra 1/s", "1", "0", "0", "t"), 0,
+     "{\"policies\":[{\"name\":\"api\",\"limit\":\"gcra 1/s\",\"overrides\":1,\"allow\":0,"
+     "\"deny\":0,\"shadow\":true}]}\n",
+     NULL, "policies --json"},
+    {"*1\r\n%5\r\n$4\r\nname\r\n$1\r\na\r\n$5\r\nlimit\r\n$1\r\nb\r\n$9\r\noverrides\r\n:0\r\n"
+     "$5\r\nallow\r\n:0\r\n$4\r\ndeny\r\n:0\r\n",
+     1,
+     "weir policies: 127.0.0.1:6380: unexpected reply to WEIR.POLICY; is this server a weir "
+     "daemon?\n",
+     NULL, "policies"},
+    /* members of a later version */
+    {"*1\r\n%8\r\n$1\r\nx\r\n_\r\n$1\r\ny\r\n*2\r\n:-1\r\n*0\r\n$4\r\nname\r\n$1\r\na\r\n"
+     "$5\r\nlimit\r\n$1\r\nb\r\n$9\r\noverrides\r\n:0\r\n$5\r\nallow\r\n:0\r\n$4\r\ndeny\r\n:0\r\n"
+     "$6\r\nshadow\r\n#f\r\n",
+     0,
+     "{\"policies\":[{\"x\":null,\"y\":[-1,[]],\"name\":\"a\",\"limit\":\"b\",\"overrides\":0,"
+     "\"allow\":0,\"deny\":0,\"shadow\":false}]}\n",
+     NULL, "policies --json"},
+};
+
+static void check_top_and_policies(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        char sent[sizeof net.sent];
+        SERVER(HELLO, lists[i].reply);
+        expect(lists[i].status, lists[i].output, "%s", lists[i].line);
+        snprintf(sent, sizeof sent, "HELLO 3|%s", lists[i].sent ? lists[i].sent : "");
+        if (lists[i].sent)
+            assert_string_equal(net.sent, sent);
+    }
+}
+
+/* A reply with another name instead of policy, of or keys. */
+#define TOP_PART(policy, of, keys)                                                                 \
+    "%8\r\n$6\r\n" policy "$1\r\na\r\n" of "$4\r\ncost\r\n:5\r\n$12\r\nunlisted_max\r\n:0\r\n"     \
+    "$8\r\nsampling\r\n:1\r\n$12\r\nhalf_life_ms\r\n:1\r\n$8\r\ncomplete\r\n#t\r\n$4\r\n" keys     \
+    "\r\n*0\r\n"
+
+/* ---- replies that a daemon does not send ----------------------------------------------------- */
+
+static void expect_unexpected(const char *reply, const char *resp, const char *command)
+{
+    char text[200];
+    snprintf(text, sizeof text,
+             "weir %.*s: 127.0.0.1:6380: unexpected reply to %s; is this server a weir daemon?\n",
+             (int)strcspn(command, " "), command, resp);
+    SERVER(HELLO, reply);
+    expect(1, text, "%s", command);
+}
+
+static void check_malformed_replies(void **unused)
+{
+    (void)unused;
+    static const char *const decisions[] = {
+        "+OK\r\n",
+        "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:10\r\n:0\r\n",
+        "%1\r\n$7\r\nallowed\r\n:1\r\n",
+        DECISION("2", "5", "4", "0", "10", "0"),
+        DECISION("-1", "5", "4", "0", "10", "0"),
+        DECISION("1", "-1", "4", "0", "10", "0"),
+        DECISION("1", "5", "-1", "0", "10", "0"),
+        DECISION("1", "5", "4", "-2", "10", "0"),
+        DECISION("1", "5", "4", "0", "-1", "0"),
+        DECISION("1", "5", "4", "0", "10", "-1"),
+        NAMED("api", "1", "5", "4", "0", "10", "0", "-1"),
+        "%1\r\n$6\r\npolicy\r\n:1\r\n",
+        "%8\r\n$7\r\nallowed\r\n$1\r\n1\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:5\r\n$14\r\n"
+        "retry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n$8\r\ndelay_ms\r\n:0\r\n$"
+        "6\r\npolicy"
+        "\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n",
+    };
+    static const char *const tops[] = {
+        "*0\r\n",
+        TOP("-1", "1", "1", "t", "0\r\n"),
+        TOP("0", "0", "1", "t", "0\r\n"),
+        TOP("0", "1", "0", "t", "0\r\n"),
+        TOP("0", "1", "1", "t", "1\r\n*0\r\n"),
+        TOP_PART("pilocy\r\n", "$2\r\nof\r\n$1\r\nd\r\n", "keys"),
+        TOP_PART("policy\r\n", "$2\r\nno\r\n$1\r\nd\r\n", "keys"),
+        TOP_PART("policy\r\n", "$2\r\nof\r\n$1\r\nd\r\n", "yeks"),
+        TOP("0", "1", "1", "t", "1\r\n" TOP_KEY("ali", "-1", "0", "1", "1")),
+        TOP("0", "1", "1", "t", "1\r\n" TOP_KEY("ali", "1", "-1", "1", "1")),
+        TOP("0", "1", "1", "t", "1\r\n" TOP_KEY("ali", "1", "0", "-1", "1")),
+        TOP("0", "1", "1", "t",
+            "2\r\n" TOP_KEY("ali", "1", "0", "1", "1") TOP_KEY("bob", "1", "0", "1", "-1")),
+    };
+    static const char *const rules[] = {
+        ":1\r\n",
+        "+OK\r\n",
+        "*1\r\n%1\r\n$4\r\nname\r\n$1\r\na\r\n",
+        "*1\r\n" RULE("gcra 1/s", "-1", "0", "0", "f"),
+        "*1\r\n" RULE("gcra 1/s", "0", "-1", "0", "f"),
+        "*1\r\n" RULE("gcra 1/s", "0", "0", "-1", "f"),
+    };
+    static const char *const lines[] = {"_\r\n", "+OK\r\n", "*1\r\n:1\r\n",
+                                        "*1\r\n*1\r\n$1\r\na\r\n", "*2\r\n$1\r\na\r\n:1\r\n"};
+    static const char *const resets[] = {":1\r\n", "+OK!\r\n", "+KO\r\n", "$2\r\nOK\r\n"};
+    for (size_t i = 0; i < sizeof decisions / sizeof decisions[0]; i++)
+        expect_unexpected(decisions[i], "WEIR.TAKE", "take api a");
+    for (size_t i = 0; i < sizeof tops / sizeof tops[0]; i++)
+        expect_unexpected(tops[i], "WEIR.TOP", "top api");
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        expect_unexpected(rules[i], "WEIR.POLICY", "policies");
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        expect_unexpected(lines[i], "WEIR.EXPLAIN", "explain api a");
+    for (size_t i = 0; i < sizeof resets / sizeof resets[0]; i++)
+        expect_unexpected(resets[i], "WEIR.RESET", "reset api a");
+}
+
+/* ---- wrong usage ----------------------------------------------------------------------------- */
+
+typedef struct mistake {
+    const char *text;
+    const char *line;
+} mistake;
+
+#define OF_TAKE  "expected --text, --cost, --server, --timeout, --json or --help"
+#define OF_RESET "expected --text, --server, --timeout, --json or --help"
+
+static const mistake mistakes[] = {
+    {"weir take: POLICY and KEY are missing; see weir take --help\n", "take"},
+    {"weir peek: KEY is missing; see weir peek --help\n", "peek api"},
+    {"weir reset: expected only POLICY and KEY, also found 'x'; see weir reset --help\n",
+     "reset api a x y"},
+    {"weir take: KEY is empty\n", "take api ''"},
+    {"weir take: POLICY is empty\n", "take '' a"},
+    {"weir top: POLICY is empty\n", "top ''"},
+    {"weir take: unknown option '--coast', " OF_TAKE "; see weir take --help\n",
+     "take --coast 1 api a"},
+    {"weir peek: unknown option '--keys', " OF_TAKE "; see weir peek --help\n",
+     "peek --keys 5 api a"},
+    {"weir reset: unknown option '--cost', " OF_RESET "; see weir reset --help\n",
+     "reset --cost 1 api a"},
+    {"weir refund: unknown option '--allowed', " OF_TAKE "; see weir refund --help\n",
+     "refund --allowed api a"},
+    {"weir take: unknown option '-q', " OF_TAKE "; see weir take --help\n", "take -q api a"},
+    {"weir take: unknown option '-q', " OF_TAKE "; see weir take --help\n", "take -qz api a"},
+    {"weir take: --cost needs a value\n", "take api a --cost"},
+    {"weir take: --json=1: the option takes no value\n", "take --json=1 api a"},
+    {"weir take: --j=1: the option takes no value\n", "take --j=1 api a"},
+    {"weir take: unknown option '--t=1', " OF_TAKE "; see weir take --help\n", "take --t=1 api a"},
+    {"weir take: unknown option '--t', " OF_TAKE "; see weir take --help\n", "take --t api a"},
+    {"weir take: --help=1: the option takes no value\n", "take --help=1"},
+    {"weir take: unknown option '--=1', " OF_TAKE "; see weir take --help\n", "take --=1"},
+    {"weir top: POLICY is missing; see weir top --help\n", "top"},
+    {"weir top: expected only POLICY, also found 'a'; see weir top --help\n", "top api a"},
+    {"weir policies: expected no arguments, also found 'api'; see weir policies --help\n",
+     "policies api"},
+    {"weir policies: unknown option '--text', expected --server, --timeout, --json or --help; see "
+     "weir policies --help\n",
+     "policies --text"},
+    {"weir explain: unknown option '--json', expected --text, --server, --timeout or --help; see "
+     "weir explain --help\n",
+     "explain --json api a"},
+    {"weir top: unknown option '--cost', expected --allowed, --keys, --server, --timeout, --json "
+     "or "
+     "--help; see weir top --help\n",
+     "top --cost 5 api"},
+    {"weir take: --server: expected HOST:PORT, PORT, HOST or [IPV6]:PORT, with a PORT of 1 to "
+     "65535, "
+     "or the path of a socket, with a '/', found ''\n",
+     "take --server '' api a"},
+};
+
+static void expect_usage(const char *text, const char *line)
+{
+    SERVER(HELLO);
+    expect(2, text, "%s", line);
+    assert_int_equal(net.connects, 0);
+}
+
+static void check_wrong_arguments(void **unused)
+{
+    (void)unused;
+    static const char *const costs[] = {"",    "x",          "-1", "+1",
+                                        "1.5", "2147483648", "1 ", "99999999999999999999"};
+    static const char *const keys[] = {"", "x", "0", "1001", "-1"};
+    static const char *const times[] = {"",
+                                        "s",
+                                        "5",
+                                        "5m",
+                                        "0s",
+                                        "0ms",
+                                        "-1s",
+                                        "1.5s",
+                                        "86401s",
+                                        "86400001ms",
+                                        "ms",
+                                        "1S",
+                                        "99999999999999999999s"};
+    char text[200], line[100];
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
+        expect_usage(mistakes[i].text, mistakes[i].line);
+    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
+        snprintf(text, sizeof text,
+                 "weir take: --cost: expected a number from 0 to 2147483647, found '%s'\n",
+                 costs[i]);
+        snprintf(line, sizeof line, "take --cost '%s' api a", costs[i]);
+        expect_usage(text, line);
+    }
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        snprintf(text, sizeof text,
+                 "weir top: --keys: expected a number from 1 to 1000, found '%s'\n", keys[i]);
+        snprintf(line, sizeof line, "top --keys '%s' api", keys[i]);
+        expect_usage(text, line);
+    }
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        snprintf(text, sizeof text,
+                 "weir take: --timeout: expected a time from 1ms to 86400s, like 5s, found '%s'\n",
+                 times[i]);
+        snprintf(line, sizeof line, "take --timeout '%s' api a", times[i]);
+        expect_usage(text, line);
+    }
+}
+
+/* A wrong policy text is shown with its position, before anything is sent. */
+static void check_wrong_policy_texts(void **unused)
+{
+    (void)unused;
+    static const char *const commands[] = {"take", "peek", "refund", "reset", "explain"};
+    char text[300], line[100];
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        snprintf(text, sizeof text,
+                 "weir %s: column 10: unknown unit 'x', expected one of ns us ms s m h d w\n"
+                 "  gcra 100/x\n"
+                 "           ^\n",
+                 commands[i]);
+        snprintf(line, sizeof line, "%s --text 'gcra 100/x' a", commands[i]);
+        expect_usage(text, line);
+    }
+    SERVER(HELLO, "-ERR what?\r\n"); /* without --text, the daemon reads it */
+    expect(1, AT "what?\n", "take 'gcra 100/x' a");
+    assert_string_equal(net.sent, "HELLO 3|WEIR.TAKE gcra 100/x a WITHNAMES|");
+}
+
+static void check_help(void **unused)
+{
+    (void)unused;
+    static const char *const commands[] = {"take", "peek",    "refund",  "reset",
+                                           "top",  "explain", "policies"};
+    char begin[64], line[64];
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        SERVER(HELLO);
+        snprintf(begin, sizeof begin, "Usage: weir %s ", commands[i]);
+        snprintf(line, sizeof line, "%s --help --no-such-option", commands[i]);
+        assert_int_equal(run(line), 0);
+        assert_int_equal(strncmp(output, begin, strlen(begin)), 0);
+        assert_int_equal(net.connects, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_replies),
+        cmocka_unit_test(check_top_and_policies),
+        cmocka_unit_test(check_malformed_replies),
+        cmocka_unit_test(check_wrong_arguments),
+        cmocka_unit_test(check_wrong_policy_texts),
+        cmocka_unit_test(check_help),
+    };
+    return cmocka_run_group_tests(tests, redirect, NULL);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Which keys of two configurations differ, so that a reload reports that they need a restart; and
+ * the arena of a configuration. */
+
+#include "cmd/config/arena.h"
+#include "cmd/config/config.h"
+#include "cmd/config/keys.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static weir_config *valid(const char *yaml)
+{
+    const config_sink sink = config_print_to(stderr);
+    weir_config *c = NULL;
+    assert_int_equal(config_parse(yaml, strlen(yaml), "t.yaml", false, NULL, &sink, &c), WEIR_OK);
+    return c;
+}
+
+typedef struct config_change {
+    const char *before, *after, *keys; /* the keys that changed, each with a blank */
+} config_change;
+
+static const config_change changes[] = {
+    {"", "", ""},
+    {"threads: 1", "threads: 2", "threads "},
+    {"insecure: true", "insecure: false", "insecure "},
+    {"listen: {resp: 1}", "listen: {resp: 2}", "listen "},
+    {"listen: {resp: 1}", "listen: {http: 1}", "listen "},
+    {"listen: {resp: 1}", "listen: {resp: 1, http: 2}", "listen "},
+    {"listen: {resp: [1, 2]}", "listen: {resp: [1, 2]}", ""},
+    {"password: a", "password: a", ""},
+    {"password: a", "password: b", "password "},
+    {"password: a", "", "password "},
+    {"", "password: a", "password "},
+    {"memory: {size: 1m}", "memory: {size: 2m}", "memory "},
+    {"memory: {size: 8m, file: a}", "memory: {size: 8m, file: b}", "memory "},
+    {"memory: {size: 8m, file: a, sync: never}", "memory: {size: 8m, file: a}", "memory "},
+    {"limits: {idle: 1s}", "limits: {idle: 1000ms}", ""},
+    {"limits: {drain: 1s}", "limits: {drain: 2s}", "limits "},
+    {"http: {key: {header: a}}", "http: {key: {header: a}}", ""},
+    {"http: {key: {header: a}}", "http: {key: {header: b}}", "http "},
+    {"http: {key: {header: a}}", "http: {key: {query: a}}", "http "},
+    {"http: {key: {header: a}}", "http: {key: {header: a, hops: 1}}", "http "},
+    {"", "http: {key: {header: a}}", "http "},
+    {"http: {hosts: [a, b]}", "http: {hosts: [a, b]}", ""},
+    {"http: {hosts: [a, b]}", "http: {hosts: [a, c]}", "http "},
+    {"http: {hosts: [b, a]}", "http: {hosts: [c, a]}", "http "},
+    {"http: {hosts: [a, b]}", "http: {hosts: a}", "http "},
+    {"http: {origins: 'http://a'}", "http: {origins: 'http://b'}", "http "},
+    {"top: off", "top: {keys: 0}", ""},
+    {"top: off", "", "top "},
+    {"redis: {url: 'redis://a'}", "redis: {urls: ['redis://a']}", ""},
+    {"redis: {url: 'redis://a'}", "redis: {url: 'redis://b'}", "redis "},
+    {"redis: {urls: ['redis://a', 'redis://b']}", "redis: {urls: ['redis://a', 'redis://b']}", ""},
+    {"redis: {urls: ['redis://a', 'redis://b']}", "redis: {urls: ['redis://c', 'redis://b']}",
+     "redis "},
+    {"redis: {urls: ['redis://a', 'redis://b']}", "redis: {urls: ['redis://a']}", "redis "},
+    {"redis: {url: 'redis://a', by: any}", "redis: {url: 'redis://a', by: module}", "redis "},
+    {"redis: {url: 'redis://a', prefix: a}", "redis: {url: 'redis://a', prefix: b}", "redis "},
+    {"redis: {url: 'rediss://a', tls: {ca: a}}", "redis: {url: 'rediss://a', tls: {ca: b}}",
+     "redis "},
+    {"redis: {url: 'redis://a'}", "redis: {url: 'redis://a'}\nhybrid: {count: 1}", "hybrid "},
+    {"policies: {a: gcra 1/s}", "policies: {b: gcra 2/s}", ""}, /* needs no restart */
+    {"redis: {url: 'redis://a'}\nengine: redis", "redis: {url: 'redis://a'}\nengine: hybrid", ""},
+    {"threads: 1\ntop: off", "limits: {connections: 1}", "threads limits top "},
+};
+
+static void note_change(void *ctx, const char *key)
+{
+    char *keys = ctx;
+    strcat(keys, key);
+    strcat(keys, " ");
+}
+
+static void check_changes(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        char keys[200] = "";
+        weir_config *before = valid(changes[i].before), *after = valid(changes[i].after);
+        config_each_change(before, after, note_change, keys);
+        if (strcmp(keys, changes[i].keys) != 0)
+            fail_msg("change %zu: %s: expected '%s', found '%s'", i, changes[i].after,
+                     changes[i].keys, keys);
+        config_free(before);
+        config_free(after);
+    }
+}
+
+/* Allocations do not overlap, are aligned and zeroed, and survive further blocks. */
+static void check_arena(void **unused)
+{
+    (void)unused;
+    enum { ALLOCATIONS = 2000 };
+    static char *at[ALLOCATIONS];
+    config_arena a = {0};
+    for (size_t i = 0; i < ALLOCATIONS; i++) {
+        at[i] = config_alloc(&a, i + 1, i % 3 + 1);
+        assert_int_equal((uintptr_t)at[i] % _Alignof(max_align_t), 0);
+        for (size_t j = 0; j < (i + 1) * (i % 3 + 1); j++)
+            assert_int_equal(at[i][j], 0);
+        memset(at[i], (int)(i % 127) + 1, (i + 1) * (i % 3 + 1));
+    }
+    for (size_t i = 0; i < ALLOCATIONS; i++) {
+        for (size_t j = 0; j < (i + 1) * (i % 3 + 1); j++)
+            assert_int_equal(at[i][j], i % 127 + 1);
+    }
+    char *large = config_alloc(&a, 1 << 20, 1), *copy = config_copy(&a, "0123456789abcdef", 16);
+    memset(large, 'x', 1 << 20);
+    assert_string_equal(copy, "0123456789abcdef");
+    assert_false(a.failed);
+    assert_null(config_alloc(&a, SIZE_MAX / 2, 3));
+    assert_true(a.failed);
+    config_arena_free(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(check_changes),
+                                       cmocka_unit_test(check_arena)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

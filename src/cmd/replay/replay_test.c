@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Tests of `weir replay` that a script cannot make: the progress bar at each time and width, reads
+ * that return few bytes or fail, and failing allocations. The clock, the terminal, read() and the
+ * allocator are fakes (see meson.build). */
+
+#define _GNU_SOURCE /* memfd_create */
+
+#include "cmd/cmd.h"
+#include "cmd/replay/key_table.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+/* ---- fakes ----------------------------------------------------------------------------------- */
+
+static struct {
+    bool terminal;           /* standard error is one; standard output is none */
+    int cols;                /* -1: ioctl() fails */
+    int64_t now_ns, step_ns; /* each reading of the clock adds step_ns */
+    size_t read_max, reads;  /* the most bytes that a read() returns, if read_max > 0 */
+    int read_errno;          /* of the read() number `read_fails`, from 1 */
+    size_t read_fails;
+    size_t allocations_left;
+} fake;
+
+#define ALL ((size_t)-1)
+
+static ino_t log_inode;
+
+int64_t __wrap_port_steady_ns(void);
+int __wrap_isatty(int fd);
+int __wrap_ioctl(int fd, unsigned long request, struct winsize *ret);
+ssize_t __wrap_read(int fd, void *buf, size_t size);
+ssize_t __real_read(int fd, void *buf, size_t size);
+void *__wrap_malloc(size_t size);
+void *__real_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+void *__real_realloc(void *p, size_t size);
+
+int64_t __wrap_port_steady_ns(void)
+{
+    fake.now_ns += fake.step_ns;
+    return fake.now_ns;
+}
+
+int __wrap_isatty(int fd)
+{
+    return fd == STDERR_FILENO && fake.terminal;
+}
+
+int __wrap_ioctl(int fd, unsigned long request, struct winsize *ret)
+{
+    assert_true(fd == STDERR_FILENO && request == TIOCGWINSZ);
+    *ret = (struct winsize){.ws_col = (unsigned short)(fake.cols > 0 ? fake.cols : 0)};
+    return fake.cols < 0 ? -1 : 0;
+}
+
+ssize_t __wrap_read(int fd, void *buf, size_t size)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0 || s.st_ino != log_inode)
+        return __real_read(fd, buf, size);
+    if (++fake.reads == fake.read_fails) {
+        errno = fake.read_errno;
+        return -1;
+    }
+    return __real_read(fd, buf, fake.read_max > 0 && fake.read_max < size ? fake.read_max : size);
+}
+
+static bool may_allocate(void)
+{
+    return fake.allocations_left == ALL || (fake.allocations_left > 0 && fake.allocations_left--);
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return may_allocate() ? __real_malloc(size) : NULL;
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return may_allocate() ? __real_calloc(n, size) : NULL;
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+    return may_allocate() ? __real_realloc(p, size) : NULL;
+}
+
+/* ---- running it ------------------------------------------------------------------------------ */
+
+static char dir[] = "/tmp/weir-replay-XXXXXX";
+static char output[1 << 20], errors[1 << 20]; /* of the last run */
+
+static void capture(int saved, int to, int fd, char *ret, size_t size)
+{
+    dup2(saved, to);
+    close(saved);
+    ssize_t n = pread(fd, ret, size - 1, 0);
+    ret[n > 0 ? n : 0] = '\0';
+    close(fd);
+}
+
+/* Runs `weir replay ARGUMENT...`; the list ends with NULL. Returns the exit status. */
+static int run(const char *first, ...)
+{
+    char *argv[16] = {"replay", NULL};
+    int argc = 1, out = memfd_create("out", 0), err = memfd_create("err", 0);
+    va_list args;
+    va_start(args, first);
+    for (const char *arg = first; arg; arg = va_arg(args, const char *))
+        argv[argc++] = (char *)arg;
+    va_end(args);
+    fflush(stdout);
+    int saved_out = dup(STDOUT_FILENO), saved_err = dup(STDERR_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    int status = weir_cmd_replay(argc, argv);
+    fflush(stdout);
+    capture(saved_out, STDOUT_FILENO, out, output, sizeof output);
+    capture(saved_err, STDERR_FILENO, err, errors, sizeof errors);
+    return status;
+}
+
+#define POLICY "--policy", "gcra 1/s burst 1"
+
+/* A log of n lines of 64 bytes. */
+static void write_log(const char *name, size_t n)
+{
+    struct stat s;
+    FILE *f = fopen(name, "w");
+    assert_non_null(f);
+    assert_int_equal(fstat(fileno(f), &s), 0);
+    log_inode = s.st_ino;
+    for (size_t i = 0; i < n; i++)
+        fprintf(f, "1%017zu\tk%043zu\n", i, i % 100);
+    fclose(f);
+}
+
+static int reset(void **unused)
+{
+    (void)unused;
+    memset(&fake, 0, sizeof fake);
+    fake.allocations_left = ALL;
+    fake.cols = 80;
+    return 0;
+}
+
+/* ---- the progress bar ------------------------------------------------------------------------ */
+
+enum { STEP = 4096 }; /* lines between two looks at the clock; the bytes of a read() */
+
+/* A log of `steps` steps; each look at the clock is step_ns later. */
+static void expect_bar(size_t steps, int64_t step_ns, int cols, const char *expected)
+{
+    fake.terminal = true;
+    fake.now_ns = 0;
+    fake.step_ns = step_ns;
+    fake.cols = cols;
+    write_log("log", steps * STEP);
+    assert_int_equal(run(POLICY, "log", NULL), 0);
+    assert_string_equal(errors, expected);
+    assert_int_equal(strncmp(output, "gcra 1/s", 8), 0);
+}
+
+static void check_progress_bar(void **unused)
+{
+    (void)unused;
+    expect_bar(4, 1000000000, 80,
+               "\r[############............................]  31%  4.10 klines/s  ETA 3s\033[K"
+               "\r[######################..................]  56%  4.10 klines/s  ETA 2s\033[K"
+               "\r[################################........]  81%  4.10 klines/s  ETA 1s\033[K"
+               "\r[########################################] 100%  4.10 klines/s  ETA 1s\033[K"
+               "\r\033[K");
+    /* at most ten times a second */
+    expect_bar(4, 50000000, 80,
+               "\r[######################..................]  56%  81.9 klines/s  ETA 1s\033[K"
+               "\r[########################################] 100%  81.9 klines/s  ETA 1s\033[K"
+               "\r\033[K");
+    expect_bar(1, 99999999, 80, "");
+    expect_bar(1, 100000000, 80,
+               "\r[########################################] 100%  41.0 klines/s  ETA 1s\033[K"
+               "\r\033[K");
+}
+
+static void check_bar_widths(void **unused)
+{
+    (void)unused;
+    static const char wide[] =
+        "\r[########################################] 100%  4.10 klines/s  ETA 1s\033[K\r\033[K";
+    expect_bar(1, 1000000000, 0, wide); /* unknown: 80 */
+    expect_bar(1, 1000000000, -1, wide);
+    expect_bar(1, 1000000000, 300, wide);
+    expect_bar(1, 1000000000, 71, wide);
+    expect_bar(1, 1000000000, 70,
+               "\r[#######################################] 100%  4.10 klines/s  ETA 1s\033[K"
+               "\r\033[K");
+    expect_bar(1, 1000000000, 36, "\r[#####] 100%  4.10 klines/s  ETA 1s\033[K\r\033[K");
+    expect_bar(1, 1000000000, 35, "\r100%  4.10 klines/s  ETA 1s\033[K\r\033[K");
+    expect_bar(1, 1000000000, 10, "\r100%  4.1\033[K\r\033[K");
+}
+
+static void expect_rate(int64_t step_ns, const char *rate)
+{
+    char expected[200];
+    snprintf(expected, sizeof expected,
+             "\r[########################################] 100%%  %slines/s  ETA 1s\033[K\r\033[K",
+             rate);
+    expect_bar(1, step_ns, 80, expected);
+}
+
+static void check_bar_rates(void **unused)
+{
+    (void)unused;
+    expect_rate(INT64_C(4096000000000), "1 ");
+    expect_rate(INT64_C(409600000000), "10 ");
+    expect_rate(INT64_C(4100000000), "999 ");   /* 999.02 */
+    expect_rate(INT64_C(4097229168), "1.00 k"); /* 999.7 */
+    expect_rate(INT64_C(4096000000), "1.00 k"); /* 1000 */
+    expect_rate(INT64_C(410000000), "9.99 k");  /* 9990.2 */
+    expect_rate(INT64_C(409700000), "10.0 k");  /* 9997.6 */
+    expect_rate(INT64_C(409600000), "10.0 k");
+    fake.terminal = true;
+    fake.cols = 80;
+    fake.step_ns = INT64_C(1000000000);
+    write_log("log", STEP);
+    assert_int_equal(run(POLICY, "--no-progress", "log", NULL), 0);
+    assert_string_equal(errors, "");
+    fake.terminal = false;
+    assert_int_equal(run(POLICY, "log", NULL), 0);
+    assert_string_equal(errors, "");
+}
+
+/* The bar is erased before a message, and drawn again after it. */
+static void check_message_erases_bar(void **unused)
+{
+    (void)unused;
+    fake.terminal = true;
+    fake.step_ns = 1000000000;
+    write_log("log", STEP);
+    FILE *f = fopen("log", "a");
+    assert_non_null(f);
+    fputs("x\n", f);
+    fclose(f);
+    assert_int_equal(run(POLICY, "log", NULL), 0);
+    assert_string_equal(
+        errors, "\r[########################################] 100%  4.10 klines/s  ETA 1s\033[K"
+                "\r\033[K"
+                "log:4097: column 1: expected t_ns, whole nanoseconds since 1970\n"
+                "weir replay: 1 line could not be read and was left out\n");
+}
+
+/* ---- input ----------------------------------------------------------------------------------- */
+
+static void check_reads(void **unused)
+{
+    (void)unused;
+    write_log("log", 300);
+    assert_int_equal(run(POLICY, "--decisions", "jsonl", "log", NULL), 0);
+    char *all = strdup(output);
+    static const size_t pieces[] = {1, 2, 3, 63, 64, 65, 4096};
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        fake.read_max = pieces[i];
+        assert_int_equal(run(POLICY, "--decisions", "jsonl", "log", NULL), 0);
+        assert_string_equal(output, all);
+    }
+    for (size_t n = 1; n < 12; n++) { /* an interrupted read() is repeated */
+        fake.read_max = 2048;
+        fake.reads = 0;
+        fake.read_fails = n;
+        fake.read_errno = EINTR;
+        assert_int_equal(run(POLICY, "--decisions", "jsonl", "log", NULL), 0);
+        assert_string_equal(output, all);
+        assert_true(fake.reads >= n);
+    }
+    free(all);
+}
+
+/* The compression is recognised in single bytes, and the thread reads them. */
+static void check_compressed_reads(void **unused)
+{
+    (void)unused;
+    struct stat s;
+    write_log("log", 300);
+    assert_int_equal(run(POLICY, "--decisions", "jsonl", "log", NULL), 0);
+    char *all = strdup(output), line[64];
+    gzFile packed = gzopen("log.gz", "w");
+    FILE *plain = fopen("log", "r");
+    assert_true(packed && plain);
+    for (size_t n; (n = fread(line, 1, sizeof line, plain)) > 0;)
+        assert_int_equal(gzwrite(packed, line, (unsigned)n), n);
+    fclose(plain);
+    gzclose(packed);
+    assert_int_equal(stat("log.gz", &s), 0);
+    log_inode = s.st_ino;
+    for (fake.read_max = 1; fake.read_max < 4; fake.read_max++) {
+        assert_int_equal(run(POLICY, "--decisions", "jsonl", "log.gz", NULL), 0);
+        assert_string_equal(output, all);
+    }
+    free(all);
+    unlink("log.gz");
+}
+
+/* A failed read() is reported. The decisions before it are printed. */
+static void check_failed_reads(void **unused)
+{
+    (void)unused;
+    write_log("log", 300);
+    for (size_t n = 1; n < 12; n++) {
+        reset(NULL);
+        fake.read_max = 2048;
+        fake.read_fails = n;
+        fake.read_errno = EIO;
+        assert_int_equal(run(POLICY, "--decisions", "jsonl", "log", NULL), 1);
+        assert_string_equal(errors, "weir replay: log: Input/output error\n");
+        size_t lines = 0;
+        for (const char *at = output; (at = strchr(at, '\n')); at++)
+            lines++;
+        assert_int_equal(lines, n == 11 ? 300 : (n - 1) * 2048 / 64);
+    }
+}
+
+/* ---- failing allocations --------------------------------------------------------------------- */
+
+/* Fails each allocation of a run once. */
+static void fail_allocations(void)
+{
+    int status = 1;
+    size_t n;
+    assert_int_equal(run(POLICY, "--policy", "sliding-log 5/m", "log", NULL), 0);
+    char *all = strdup(output);
+    for (n = 0; status == 1 && n < 1000; n++) {
+        fake.allocations_left = n;
+        status = run(POLICY, "--policy", "sliding-log 5/m", "log", NULL);
+        fake.allocations_left = ALL;
+        if (status == 1 && !strstr(errors, "out of memory") && !strstr(errors, "Cannot allocate"))
+            fail_msg("allocation %zu: %s", n, errors);
+    }
+    assert_int_equal(status, 0);
+    assert_string_equal(output, all);
+    assert_true(n > 10);
+    free(all);
+}
+
+static void check_failing_allocations(void **unused)
+{
+    (void)unused;
+    write_log("log", 10);
+    fail_allocations();
+    FILE *f = fopen("log", "w"); /* an integer that jansson refuses, so that the line is copied */
+    assert_non_null(f);
+    fputs("{\"t_ns\":5,\"key\":\"a\",\"cost\":18446744073709551616}\n", f);
+    fclose(f);
+    fail_allocations();
+}
+
+/* ---- the table of keys ----------------------------------------------------------------------- */
+
+static void check_key_table(void **unused)
+{
+    (void)unused;
+    enum { KEYS = 20000, POLICIES = 3 };
+    replay_key_table *t = replay_key_table_open(POLICIES);
+    static char longest[3 << 20];
+    char text[32];
+    memset(longest, 'x', sizeof longest);
+    assert_null(replay_key_table_first(t));
+    for (uint64_t i = 0; i < 2 * KEYS; i++) { /* each key twice */
+        int len = snprintf(text, sizeof text, "key %d", (int)(i % KEYS));
+        replay_key *k = replay_key_table_at(t, text, (size_t)len);
+        assert_non_null(k);
+        assert_int_equal((uintptr_t)k % sizeof(uint64_t), 0);
+        assert_int_equal(k->requests, i / KEYS);
+        for (size_t p = 0; p < POLICIES; p++)
+            assert_int_equal(k->denied[p], i / KEYS * (i % KEYS + p));
+        k->requests++;
+        for (size_t p = 0; p < POLICIES; p++)
+            k->denied[p] = i % KEYS + p;
+    }
+    assert_int_equal(replay_key_table_count(t), KEYS);
+    uint64_t n = 0;
+    for (const replay_key *k = replay_key_table_first(t); k; k = k->next, n++) { /* in order */
+        int len = snprintf(text, sizeof text, "key %d", (int)n);
+        assert_int_equal(k->len, len);
+        assert_memory_equal(replay_key_text(t, k), text, (size_t)len);
+    }
+    assert_int_equal(n, KEYS);
+    /* the empty key, a prefix, a key above the size of a chunk */
+    assert_true(replay_key_table_at(t, "", 0) == replay_key_table_at(t, "x", 0));
+    assert_true(replay_key_table_at(t, "key 1", 4) != replay_key_table_at(t, "key 1", 5));
+    const replay_key *k = replay_key_table_at(t, longest, sizeof longest);
+    assert_memory_equal(replay_key_text(t, k), longest, sizeof longest);
+    assert_true(replay_key_table_at(t, longest, sizeof longest) == k);
+    assert_int_equal(replay_key_table_count(t), KEYS + 3);
+    replay_key_table_close(t);
+    replay_key_table_close(NULL);
+}
+
+/* A key that cannot be added leaves the table as it was. */
+static void check_key_table_without_memory(void **unused)
+{
+    (void)unused;
+    char text[16];
+    for (size_t n = 0; n < 2; n++) {
+        fake.allocations_left = n;
+        assert_null(replay_key_table_open(1));
+    }
+    fake.allocations_left = ALL;
+    replay_key_table *t = replay_key_table_open(1);
+    fake.allocations_left = 0; /* no chunk */
+    assert_null(replay_key_table_at(t, "a", 1));
+    fake.allocations_left = 1;
+    int i = 0;
+    for (; snprintf(text, sizeof text, "%d", i) > 0 && replay_key_table_at(t, text, 8); i++)
+        ;
+    assert_int_equal(replay_key_table_count(t), i);
+    assert_true(i >= 2048); /* it could not grow */
+    fake.allocations_left = ALL;
+    assert_non_null(replay_key_table_at(t, text, 8));
+    assert_int_equal(replay_key_table_count(t), i + 1);
+    replay_key_table_close(t);
+}
+
+static int make_dir(void **unused)
+{
+    (void)unused;
+    return mkdtemp(dir) && chdir(dir) == 0 ? 0 : -1;
+}
+
+static int remove_dir(void **unused)
+{
+    (void)unused;
+    (void)unlink("log");
+    return chdir("/") == 0 && rmdir(dir) == 0 ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(check_progress_bar, reset),
+        cmocka_unit_test_setup(check_bar_widths, reset),
+        cmocka_unit_test_setup(check_bar_rates, reset),
+        cmocka_unit_test_setup(check_message_erases_bar, reset),
+        cmocka_unit_test_setup(check_reads, reset),
+        cmocka_unit_test_setup(check_compressed_reads, reset),
+        cmocka_unit_test_setup(check_failed_reads, reset),
+        cmocka_unit_test_setup(check_failing_allocations, reset),
+        cmocka_unit_test_setup(check_key_table, reset),
+        cmocka_unit_test_setup(check_key_table_without_memory, reset),
+    };
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Transactions on small and large states, against a model: private states and the core. Also a
+ * batch of requests with one hash. */
+
+#include <weir/weir_store.h>
+
+#include "core/check.h"
+#include "store/table/table_kit_test.h"
+
+#include <stdio.h>
+
+enum { KEYS = 5, POLICIES = 6, WORDS = 64, STEPS = 4000, MOST = WEIR_TAKE_MANY_MAX };
+
+static const char *const texts[POLICIES] = {
+    "gcra 1/s burst 9",
+    "gcra 7/s burst 9",
+    "sliding-counter 9/m",
+    "sliding-log 9/m",
+    "sliding-slices 9/m slices 60",
+    "fixed-window 9/m & sliding-log 20/h count-denied",
+};
+
+typedef uint64_t states[POLICIES][KEYS][WORDS];
+
+/* The same transaction on private states. */
+typedef struct model {
+    weir_policy p[POLICIES];
+    states kept, tried;
+    weir_decision decision[MOST];
+    size_t blocking;
+} model;
+
+static void decide(model *m, const weir_store_request *r, size_t n, int64_t now_ns)
+{
+    weir_decision single[MOST];
+    memcpy(m->tried, m->kept, sizeof m->tried);
+    m->blocking = n;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t *state = m->tried[r[i].policy - m->p][*(const char *)r[i].key - 'a'];
+        weir_decision *d = &m->decision[i];
+        assert_int_equal(
+            weir_peek(r[i].policy, state, WEIR_LEVEL_MAX, now_ns, r[i].cost, &single[i]), WEIR_OK);
+        assert_int_equal(weir_check(r[i].policy, state, WEIR_LEVEL_MAX, now_ns, r[i].cost, d),
+                         WEIR_OK);
+        if (!d->allowed && (m->blocking == n || weir_outranks(d, &m->decision[m->blocking])))
+            m->blocking = i;
+    }
+    if (m->blocking == n)
+        memcpy(m->kept, m->tried, sizeof m->kept);
+    for (size_t i = 0; i < n && m->blocking < n; i++) {
+        if (m->decision[i].allowed)
+            m->decision[i] = single[i];
+    }
+}
+
+static void assert_same(const weir_decision *a, const weir_decision *b, int step)
+{
+    bool same = a->limit == b->limit && a->remaining == b->remaining &&
+                a->retry_after_ns == b->retry_after_ns && a->reset_after_ns == b->reset_after_ns &&
+                a->allowed == b->allowed && a->never == b->never && a->layer == b->layer;
+    if (!same)
+        fail_msg("step %d: the decisions differ", step);
+}
+
+/* All requests are charged or none, each sees the charges of those before it, and the denial that
+ * ranks first is named. */
+static void transactions_equal_the_model(void **unused)
+{
+    (void)unused;
+    static model m;
+    weir_store *s = NULL;
+    const weir_store_options options = {.memory_bytes = 1 << 20, .secret = (const uint8_t[16]){1}};
+    uint64_t id[POLICIES], x = 7, committed = 0, denied = 0;
+    int64_t now_ns = s_ns;
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    for (size_t i = 0; i < POLICIES; i++) {
+        assert_int_equal(weir_policy_parse(&m.p[i], texts[i], strlen(texts[i]), NULL, NULL),
+                         WEIR_OK);
+        assert_true(weir_state_words(&m.p[i], WEIR_LEVEL_MAX) <= WORDS);
+        id[i] = weir_store_policy_id(s, &m.p[i]);
+    }
+    for (int step = 0; step < STEPS; step++) {
+        weir_store_request r[MOST];
+        size_t n = 1 + next_random(&x) % (step % 2 ? 3 : MOST), blocking = MOST + 1;
+        now_ns += (int64_t)(next_random(&x) >> 1) % (step % 50 ? 3 * s_ns : 90 * s_ns);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t p = next_random(&x) % POLICIES;
+            r[i] = (weir_store_request){.policy = &m.p[p],
+                                        .policy_id = id[p],
+                                        .key = &"abcde"[next_random(&x) % KEYS],
+                                        .key_len = 1,
+                                        .cost = (int64_t)(next_random(&x) % 3)};
+        }
+        decide(&m, r, n, now_ns);
+        assert_int_equal(weir_store_take_many(s, r, n, now_ns, &blocking), WEIR_OK);
+        assert_int_equal(blocking, m.blocking);
+        for (size_t i = 0; i < n; i++) {
+            assert_int_equal(r[i].status, WEIR_OK);
+            assert_same(&r[i].decision, &m.decision[i], step);
+        }
+        committed += blocking == n;
+        denied += blocking < n;
+        WEIR_CHECK(weir_store_check_all(s, false));
+    }
+    assert_true(committed > STEPS / 8 && denied > STEPS / 8);
+    assert_int_equal(weir_store_stats_get(s).evicted, 0);
+    weir_store_close(s);
+}
+
+static bool keep_all(void *ctx, const weir_table_one *ones)
+{
+    (void)ones;
+    return *(bool *)ctx;
+}
+
+static void note_written(void *ctx, bool written)
+{
+    assert_int_equal(written, *(bool *)ctx);
+}
+
+/* The first request adds a key whose state has another form. For that, an idle key of the bucket is
+ * dropped, and the key of the second request moves within the bucket. */
+static void a_key_moves_meanwhile(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        void *part = part_of(WEIR_TABLE_BYTES_MIN);
+        weir_table *t = open_part(part, WEIR_TABLE_BYTES_MIN, &alone, false);
+        weir_policy tat = policy_of("gcra 1/s burst 100"), ticks = policy_of("gcra 7/s burst 100");
+        bool keep = i == 1;
+        for (uint64_t n = 0; n < 3; n++) {
+            charge c = {.cost = n == 0 ? 1 : 10};
+            assert_int_equal(charge_key(t, &tat, colliding(n), s_ns, true, &c), WEIR_OK);
+        }
+        charge c[] = {{.cost = 30}, {.cost = 5}};
+        weir_table_one ones[] = {{&ticks, colliding(9), check, &c[0], WEIR_E_BUSY},
+                                 {&tat, colliding(1), check, &c[1], WEIR_E_BUSY}};
+        assert_int_equal(weir_table_run_many(t, ones, 2, 3 * s_ns, keep_all, note_written, &keep),
+                         WEIR_OK);
+        assert_true(ones[0].status == WEIR_OK && ones[1].status == WEIR_OK);
+        assert_true(c[0].decision.remaining == 70 && c[1].decision.remaining == 87);
+        for (uint64_t n = 1; n < 3; n++) {
+            charge_key(t, &tat, colliding(n), 3 * s_ns, true, memset(c, 0, sizeof c));
+            assert_int_equal(c->decision.remaining, keep && n == 1 ? 87 : 92);
+        }
+        charge_key(t, &ticks, colliding(9), 3 * s_ns, true, memset(c, 0, sizeof c));
+        assert_int_equal(c->decision.remaining, keep ? 70 : 100);
+        check_whole(t);
+        weir_table_close(t);
+        munmap(part, WEIR_TABLE_BYTES_MIN);
+    }
+}
+
+/* Each request of a batch is decided by its own policy, even under the same id, and none behind the
+ * end. */
+static void batch_of_one_id(void **unused)
+{
+    (void)unused;
+    enum { LEN = 66 }; /* two groups and two requests */
+    const char *const policies[] = {"gcra 1/s burst 500", "gcra 1/s burst 300"};
+    const weir_store_options options = {.memory_bytes = 1 << 20};
+    weir_policy p[2];
+    weir_store *s;
+    weir_store_request r[LEN + 1];
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_policy_parse(&p[i], policies[i], strlen(policies[i]), NULL, NULL),
+                         WEIR_OK);
+    for (int i = 0; i <= LEN; i++)
+        r[i] = (weir_store_request){&p[i == 1], 7, "k", 1, 1, WEIR_E_BUSY, {0}};
+    weir_store_check_batch(s, r, LEN, s_ns);
+    for (int i = 0; i < LEN; i++)
+        assert_int_equal(r[i].decision.remaining, (i == 1 ? 300 : 500) - i - 1);
+    assert_int_equal(r[LEN].status, WEIR_E_BUSY);
+    weir_store_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(transactions_equal_the_model),
+        cmocka_unit_test(a_key_moves_meanwhile),
+        cmocka_unit_test(batch_of_one_id),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
