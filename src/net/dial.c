@@ -302,6 +302,8 @@ static void run_tls(port_connection *c)
     net_tls_state state =
         net_tls_session_run(c->tls_session, &c->in, &c->out, &c->wire, why, sizeof why);
     bool sent = push(c, &c->wire);
+    if (weir_buffer_len(&c->out) == 0)
+        empty(&c->out);
     if (state == NET_TLS_ESTABLISHED && c->stage == STAGE_HANDSHAKE)
         become_established(c);
     if (c->stage == STAGE_ESTABLISHED)
