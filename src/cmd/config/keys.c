@@ -209,7 +209,7 @@ static bool parse_number(const char *text, int64_t *ret)
     return valid;
 }
 
-static bool parse_size(const char *text, int64_t *ret)
+bool config_size_read(const char *text, int64_t *ret)
 {
     uint64_t n;
     size_t digits = weir_digits_read(text, strlen(text), &n);
@@ -381,7 +381,7 @@ static bool parse(const config_key *key, const char *text, int64_t *ret)
     if (key->type == CONFIG_NUMBER)
         valid = parse_number(text, ret);
     else if (key->type == CONFIG_SIZE)
-        valid = parse_size(text, ret);
+        valid = config_size_read(text, ret);
     else if (key->type == CONFIG_DURATION)
         valid = !is_off(text) && parse_duration(text, ret);
     return valid && *ret >= key->low && *ret <= key->high;

@@ -118,6 +118,10 @@ void config_read_value(config_reader *r, const config_place *place, const config
  * unknown, because an escape or a line break is before it. */
 bool config_column(const config_errors *e, const config_node *node, size_t column, size_t *ret_at);
 
+/* Reads a size such as "256m". Returns false if the text is not a size from 0 to INT64_MAX.
+ *  ret  written only on success. */
+bool config_size_read(const char *text, int64_t *ret);
+
 /* Prints a size as YAML has it: "256m". Returns buf, of 24 bytes or more. */
 char *config_size_text(uint64_t bytes, char *buf, size_t size);
 

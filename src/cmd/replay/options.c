@@ -4,6 +4,7 @@
 
 #include "cmd/replay/options.h"
 
+#include "cmd/config/keys.h"
 #include "cmd/options.h"
 #include "cmd/replay/messages.h"
 #include "port/text.h"
@@ -11,6 +12,11 @@
 #include <string.h>
 
 enum { TOP_DEFAULT = 10, TOP_MAX = 1000000 };
+
+#define MIB            ((int64_t)1 << 20)
+#define MEMORY_MIN     MIB
+#define MEMORY_MAX     (MIB << 20)
+#define MEMORY_DEFAULT ((size_t)1 << 30)
 
 const char replay_help[] =
     "Usage: weir replay --policy TEXT [OPTION]... FILE|-\n"
@@ -40,6 +46,8 @@ const char replay_help[] =
     "  --decisions jsonl  print every decision as a line of JSON; the table then goes\n"
     "                     to standard error. Bytes that are not UTF-8 become U+FFFD\n"
     "  --top N            how many denied keys to list (default 10)\n"
+    "  --memory SIZE      the most memory for the states of all keys, like 256m\n"
+    "                     (default 1g). It grows with the number of keys\n"
     "  --strict           stop at the first line that cannot be read\n"
     "  --no-progress      do not show a progress bar\n"
     "  --help             print this text\n"
@@ -78,6 +86,18 @@ static int set_top(replay_options *o, const char *text)
     return 0;
 }
 
+static int set_memory(replay_options *o, const char *text)
+{
+    int64_t bytes;
+    if (!config_size_read(text, &bytes) || bytes < MEMORY_MIN || bytes > MEMORY_MAX)
+        return replay_complain(REPLAY_USAGE,
+                               "--memory: expected a size from 1m to 1024g, such as 256m (units k, "
+                               "m, g), found '%s'",
+                               text);
+    o->memory_bytes = (size_t)bytes;
+    return 0;
+}
+
 static int set_decisions(replay_options *o, const char *text)
 {
     if (strcmp(text, "jsonl") != 0)
@@ -94,6 +114,7 @@ enum {
     OPT_COST,
     OPT_DECISIONS,
     OPT_TOP,
+    OPT_MEMORY,
     OPT_STRICT,
     OPT_NO_PROGRESS
 };
@@ -119,6 +140,8 @@ static int set_option(replay_options *o, int c, const char *value)
         return set_decisions(o, value);
     case OPT_TOP:
         return set_top(o, value);
+    case OPT_MEMORY:
+        return set_memory(o, value);
     case OPT_STRICT:
         o->strict = true;
         return 0;
@@ -164,12 +187,13 @@ int replay_options_read(replay_options *ret, int argc, char **argv)
         {"cost", required_argument, NULL, OPT_COST},
         {"decisions", required_argument, NULL, OPT_DECISIONS},
         {"top", required_argument, NULL, OPT_TOP},
+        {"memory", required_argument, NULL, OPT_MEMORY},
         {"strict", no_argument, NULL, OPT_STRICT},
         {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    replay_options o = {.top = TOP_DEFAULT};
+    replay_options o = {.top = TOP_DEFAULT, .memory_bytes = MEMORY_DEFAULT};
     int status = 0, c;
     optind = 0; /* resets getopt, which main may have used */
     while (status == 0 && !o.help && (c = options_next("weir replay", argc, argv, known)) != -1)

@@ -18,6 +18,7 @@ typedef struct replay_options {
     const char *config, *format, *key, *cost; /* NULL if not given */
     const char *path;
     size_t top;
+    size_t memory_bytes; /* the largest store */
     bool decisions, strict, no_progress, help;
 } replay_options;
 

@@ -10,6 +10,7 @@
 #include "cmd/replay/messages.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
+#include "store/iterate.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -138,6 +139,18 @@ static bool open_keys(replay_policies *p)
 
 /* ---- the service ----------------------------------------------------------------------------- */
 
+/* The smallest store, unless the options ask for less. It holds some 200,000 keys of gcra. In a
+ * store of 8 MiB or more, weir_store_each() knows the whole hash of each key. */
+#define STORE_BYTES_MIN ((size_t)8 << 20)
+
+static weir_status open_store(weir_store **ret, const replay_policies *p, unsigned doublings)
+{
+    const weir_store_options o = {.memory_bytes = p->memory_max >> doublings,
+                                  .secret = p->secret,
+                                  .when_full = doublings > 0 ? WEIR_REFUSE : WEIR_EVICT};
+    return weir_store_open(ret, &o);
+}
+
 static weir_status set_rules(replay_policies *p, const weir_zones *zones)
 {
     weir_rule_spec specs[REPLAY_POLICIES_MAX];
@@ -155,15 +168,64 @@ static weir_status set_rules(replay_policies *p, const weir_zones *zones)
     return st;
 }
 
-static weir_status open_service(replay_policies *p, const weir_zones *zones)
+static weir_status open_service(replay_policies *p)
 {
-    weir_store_options store = {.memory_bytes = (size_t)REPLAY_STORE_MIB << 20};
-    weir_status st = weir_store_open(&p->store, &store);
+    weir_zones zones = weir_zone_cache_zones(p->zones);
+    weir_status st = weir_limiter_open(&p->limiter, p->store, &zones);
     if (st == WEIR_OK)
-        st = weir_limiter_open(&p->limiter, p->store, zones);
-    if (st == WEIR_OK)
-        st = set_rules(p, zones);
+        st = set_rules(p, &zones);
     return st == WEIR_OK ? weir_service_open(&p->service, p->limiter) : st;
+}
+
+static void close_service(replay_policies *p)
+{
+    weir_service_close(p->service);
+    weir_limiter_close(p->limiter);
+    p->service = NULL;
+    p->limiter = NULL;
+}
+
+static weir_status open_first(replay_policies *p, size_t memory_max)
+{
+    p->memory_max = memory_max;
+    while (memory_max >> p->doublings >= 2 * STORE_BYTES_MIN)
+        p->doublings++;
+    weir_status st = port_random(p->secret, sizeof p->secret);
+    if (st == WEIR_OK)
+        st = open_store(&p->store, p, p->doublings);
+    return st == WEIR_OK ? open_service(p) : st;
+}
+
+typedef struct copy {
+    weir_store *to;
+    weir_status status;
+} copy;
+
+static bool copy_state(void *ctx, const weir_key_state *stored)
+{
+    copy *c = ctx;
+    if (c->status == WEIR_OK)
+        c->status = weir_store_put(c->to, stored);
+    return c->status == WEIR_OK;
+}
+
+/* Moves all states to a store of twice the size. On an error, the store is unchanged. */
+static weir_status grow(replay_policies *p)
+{
+    copy c = {0};
+    weir_status st = open_store(&c.to, p, p->doublings - 1);
+    if (st != WEIR_OK)
+        return st;
+    weir_store_each(p->store, copy_state, &c);
+    if (c.status != WEIR_OK) {
+        weir_store_close(c.to);
+        return c.status;
+    }
+    close_service(p);
+    weir_store_close(p->store);
+    p->store = c.to;
+    p->doublings--;
+    return open_service(p);
 }
 
 int replay_policies_open(replay_policies *ret, const replay_options *o)
@@ -181,15 +243,14 @@ int replay_policies_open(replay_policies *ret, const replay_options *o)
         if (status != 0)
             return status;
     }
-    if (!open_keys(ret) || open_service(ret, &zones) != WEIR_OK)
+    if (!open_keys(ret) || open_first(ret, o->memory_bytes) != WEIR_OK)
         return replay_complain_memory();
     return 0;
 }
 
 void replay_policies_close(replay_policies *p)
 {
-    weir_service_close(p->service);
-    weir_limiter_close(p->limiter);
+    close_service(p);
     weir_store_close(p->store);
     for (size_t g = 0; g < p->groups; g++)
         replay_key_table_close(p->keys[g]);
@@ -200,10 +261,9 @@ void replay_policies_close(replay_policies *p)
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* Fills in the request. Leaves the rest of *ret, which is large, uninitialised. */
-static void fill_request(const replay_policies *p, size_t i, const weir_log_record *request,
+static void fill_request(const replay_policy *which, const weir_log_record *request,
                          weir_request *ret)
 {
-    const replay_policy *which = &p->policy[i];
     const char *rule = which->by_name ? which->given : which->text;
     ret->rule = (weir_slice){rule, strlen(rule)};
     ret->by_text = !which->by_name;
@@ -216,7 +276,7 @@ weir_status replay_policies_see(replay_policies *p, const weir_log_record *reque
     for (size_t g = 0; g < p->groups; g++) {
         weir_request req;
         weir_slice key;
-        fill_request(p, p->first[g], request, &req);
+        fill_request(&p->policy[p->first[g]], request, &req);
         weir_status found = weir_service_key(p->service, &req, &key);
         if (found != WEIR_OK)
             return found;
@@ -283,18 +343,35 @@ static void count(const replay_policies *p, replay_policy *which, const weir_req
     p->seen[which->group]->denied[which->index] += !req->decision.allowed || shadowed;
 }
 
-weir_status replay_policies_decide(replay_policies *p, size_t i, const weir_log_record *request,
-                                   int64_t now_ns, weir_request *ret)
+static void decide(const replay_policies *p, const replay_policy *which,
+                   const weir_log_record *request, int64_t now_ns, weir_request *ret)
 {
-    replay_policy *which = &p->policy[i];
-    fill_request(p, i, request, ret);
+    fill_request(which, request, ret);
     if (request->cost > WEIR_COST_MAX)
         take_above(p, which, now_ns, ret);
     else
         take(p, ret, now_ns);
+}
+
+weir_status replay_policies_decide(replay_policies *p, size_t i, const weir_log_record *request,
+                                   int64_t now_ns, weir_request *ret)
+{
+    replay_policy *which = &p->policy[i];
+    decide(p, which, request, now_ns, ret);
+    /* A request that finds no space charges nothing, so it can be repeated. */
+    while ((ret->status == WEIR_E_FULL || ret->status == WEIR_E_NOMEM) && p->doublings > 0) {
+        if (grow(p) != WEIR_OK)
+            return WEIR_E_NOMEM;
+        decide(p, which, request, now_ns, ret);
+    }
     if (ret->status == WEIR_OK)
         count(p, which, ret);
     return ret->status;
+}
+
+bool replay_policies_at_max(const replay_policies *p)
+{
+    return p->doublings == 0;
 }
 
 uint64_t replay_policies_evicted(const replay_policies *p)

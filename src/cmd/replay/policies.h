@@ -3,14 +3,13 @@
 #ifndef WEIR_CMD_REPLAY_POLICIES_H
 #define WEIR_CMD_REPLAY_POLICIES_H
 /* The policies of a run, each given as a policy text or as a name in a configuration, and their
- * decisions. They run on a weir_service, as in the daemon, with a store in memory. */
+ * decisions. They run on a weir_service, as in the daemon, with a store in memory. The store begins
+ * small and doubles when it is full, so that memory grows with the keys. */
 
 #include "cmd/replay/key_table.h"
 #include "cmd/replay/options.h"
 #include "codec/logline.h"
 #include "service/service.h"
-
-enum { REPLAY_STORE_MIB = 1024 };
 
 /* Counts of the requests under one policy. */
 typedef struct replay_counts {
@@ -42,6 +41,9 @@ typedef struct replay_policies {
     struct weir_config *config;
     struct weir_zone_cache *zones;
     weir_store *store;
+    uint8_t secret[16]; /* of each store */
+    size_t memory_max;  /* the size of the largest store */
+    unsigned doublings; /* until the store has that size */
     weir_limiter *limiter;
     weir_service *service;
 } replay_policies;
@@ -60,10 +62,14 @@ WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p, const weir_lo
  * denied, like any cost above the limit. A policy that counts denials counts WEIR_COST_MAX units
  * for it, or none if it could have allowed as many.
  *  ret  `status`, `decision` and `reason` are written.
- * Returns ret->status, as weir_service_take(). */
+ * Returns ret->status, as weir_service_take(). With WEIR_E_NOMEM, replay_policies_at_max() tells
+ * whether the memory of the options was too small, or that of the machine. */
 WEIR_NODISCARD weir_status replay_policies_decide(replay_policies *p, size_t i,
                                                   const weir_log_record *request, int64_t now_ns,
                                                   weir_request *ret);
+
+/* Whether the store has its largest size. Only such a store evicts keys. */
+bool replay_policies_at_max(const replay_policies *p);
 
 /* How many keys were evicted before they had their full quota again. */
 uint64_t replay_policies_evicted(const replay_policies *p);

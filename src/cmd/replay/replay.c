@@ -6,6 +6,7 @@
 
 #include "cmd/cmd.h"
 
+#include "cmd/config/keys.h"
 #include "cmd/duration.h"
 #include "cmd/replay/format.h"
 #include "cmd/replay/input.h"
@@ -81,11 +82,15 @@ static int64_t decision_time(replay *r)
 
 static int complain_decision(const replay *r, const replay_policy *which, weir_status st)
 {
+    char size[24];
+    if (st == WEIR_E_NOMEM && !replay_policies_at_max(&r->policies))
+        return replay_complain_memory();
     if (st == WEIR_E_NOMEM)
         return replay_complain(REPLAY_FAILED,
                                "%s:%" PRIu64 ": out of memory: the state of this key under the "
-                               "policy %s does not fit into %d MiB",
-                               r->in.name, r->in.number, which->text, REPLAY_STORE_MIB);
+                               "policy %s does not fit into %s; --memory allows more",
+                               r->in.name, r->in.number, which->text,
+                               config_size_text(r->options.memory_bytes, size, sizeof size));
     return replay_complain(REPLAY_FAILED, "%s:%" PRIu64 ": %s", r->in.name, r->in.number,
                            weir_status_str(st));
 }
@@ -238,10 +243,12 @@ static void print_notes(const replay *r)
     if (r->went_back > 0)
         note_back(r);
     uint64_t evicted = replay_policies_evicted(&r->policies);
+    char size[24];
     if (evicted > 0)
-        replay_note("WARNING: the tables show too few denials: the store of %d MiB was full, "
-                    "and %" PRIu64 " keys were evicted before they had their full quota again",
-                    REPLAY_STORE_MIB, evicted);
+        replay_note("WARNING: the tables show too few denials: the memory of %s was full, and "
+                    "%" PRIu64 " keys were evicted before they had their full quota again; "
+                    "--memory allows more",
+                    config_size_text(r->options.memory_bytes, size, sizeof size), evicted);
 }
 
 static int run(replay *r)

@@ -337,6 +337,72 @@ static void check_failed_reads(void **unused)
     }
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* A log in which each of n keys, in no order, has two requests. */
+static void write_pairs(const char *name, size_t n)
+{
+    FILE *f = fopen(name, "w");
+    assert_non_null(f);
+    for (size_t i = 0; i < 2 * n; i++)
+        fprintf(f, "%zu\t%zx\n", 1000000000000 + i, i % n * 2654435761U % (1U << 31));
+    fclose(f);
+}
+
+/* The store doubles several times, and each key keeps its state: the second request is denied. */
+static void expect_growth(const char *policy, const char *memory, size_t keys)
+{
+    char expected[100];
+    write_pairs("log", keys);
+    assert_int_equal(run("--policy", policy, "--memory", memory, "log", NULL), 0);
+    assert_string_equal(errors, "");
+    snprintf(expected, sizeof expected, "%zu", keys);
+    const char *denied = strstr(output, "\n  denied ");
+    assert_non_null(denied);
+    assert_int_equal(strtoull(denied + strlen("\n  denied "), NULL, 10), keys);
+}
+
+static void check_growing(void **unused)
+{
+    (void)unused;
+    expect_growth("sliding-counter 1/h & gcra 1/d burst 1", "1g", 120000); /* in the table */
+    expect_growth("sliding-log 1/h", "64m", 60000);                        /* large states */
+    expect_growth("gcra 1/h burst 1", "64m", 1);                           /* no growth */
+}
+
+/* A store of the largest size evicts keys, and says so. */
+static void check_full_memory(void **unused)
+{
+    (void)unused;
+    write_pairs("log", 100000);
+    assert_int_equal(run("--policy", "gcra 1/h burst 1", "--memory", "1m", "log", NULL), 0);
+    assert_non_null(strstr(errors, "the tables show too few denials: the memory of 1m was full"));
+    assert_int_equal(run("--policy", "gcra 1/h burst 1", "--memory", "8m", "log", NULL), 0);
+    assert_string_equal(errors, "");
+    FILE *f = fopen("log", "w");
+    assert_non_null(f);
+    for (int i = 0; i < 100000; i++)
+        fprintf(f, "%d\tk\n", i);
+    fclose(f);
+    assert_int_equal(run("--policy", "sliding-log 100000/h", "--memory", "1m", "log", NULL), 1);
+    assert_non_null(strstr(errors, "does not fit into 1m; --memory allows more"));
+    assert_int_equal(run("--policy", "sliding-log 100000/h", "log", NULL), 0);
+}
+
+static void check_memory_option(void **unused)
+{
+    (void)unused;
+    static const char *const bad[] = {"",      "x",   "1",   "1048575", "1023k",
+                                      "1025g", "-1m", "1mb", "1 m"};
+    write_log("log", 1);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(run(POLICY, "--memory", bad[i], "log", NULL), 2);
+        assert_non_null(strstr(errors, "--memory: expected a size from 1m to 1024g"));
+    }
+    assert_int_equal(run(POLICY, "--memory", "1024k", "log", NULL), 0);
+    assert_int_equal(run(POLICY, "--memory", "1024g", "log", NULL), 0);
+}
+
 /* ---- failing allocations --------------------------------------------------------------------- */
 
 /* Fails each allocation of a run once. */
@@ -461,6 +527,9 @@ int main(void)
         cmocka_unit_test_setup(check_reads, reset),
         cmocka_unit_test_setup(check_compressed_reads, reset),
         cmocka_unit_test_setup(check_failed_reads, reset),
+        cmocka_unit_test_setup(check_growing, reset),
+        cmocka_unit_test_setup(check_full_memory, reset),
+        cmocka_unit_test_setup(check_memory_option, reset),
         cmocka_unit_test_setup(check_failing_allocations, reset),
         cmocka_unit_test_setup(check_key_table, reset),
         cmocka_unit_test_setup(check_key_table_without_memory, reset),
