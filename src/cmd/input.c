@@ -48,6 +48,25 @@ const char *input_open(const char *path, int *ret_fd)
     return why;
 }
 
+/* The bytes may hold a password. */
+static void discard(char *buf, size_t len)
+{
+    explicit_bzero(buf, len);
+    free(buf);
+}
+
+/* Doubles the size of a buffer. realloc() would leave a copy of the bytes in freed memory. Returns
+ * NULL if there is no memory, and frees the buffer. */
+static char *grow(char *buf, size_t len, size_t *size)
+{
+    char *more = malloc(2 * *size);
+    if (more)
+        memcpy(more, buf, len);
+    discard(buf, len);
+    *size *= 2;
+    return more;
+}
+
 /* Reads up to max + 1 bytes, so that a file that is too large is noticed. */
 static const char *read_all(int fd, size_t max, char **ret_buf, size_t *ret_len)
 {
@@ -57,21 +76,17 @@ static const char *read_all(int fd, size_t max, char **ret_buf, size_t *ret_len)
         n = read(fd, buf + len, size - len - 1);
         if (n < 0 && errno != EINTR) {
             int reason = errno;
-            free(buf);
+            discard(buf, len);
             return strerror(reason);
         }
         len += n > 0 ? (size_t)n : 0;
-        if (size - len > 1)
-            continue;
-        char *more = realloc(buf, size *= 2);
-        if (!more)
-            free(buf);
-        buf = more;
+        if (size - len == 1)
+            buf = grow(buf, len, &size);
     }
     if (!buf)
         return "out of memory";
     if (len > max) {
-        free(buf);
+        discard(buf, len);
         return max >= 1 << 20 ? "larger than 16 MiB" : "larger than 64 KiB";
     }
     buf[len] = '\0';

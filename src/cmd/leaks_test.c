@@ -78,20 +78,26 @@ void *__wrap_calloc(size_t n, size_t size)
     return may_allocate() ? counted(__real_calloc(n, size)) : NULL;
 }
 
+/* No block that is freed may hold a password. */
+static void check_freed(void *p)
+{
+    if (p && memmem(p, malloc_usable_size(p), SECRET, sizeof SECRET - 1))
+        heap.leaked_secret = true;
+}
+
 void *__wrap_realloc(void *p, size_t size)
 {
     if (!may_allocate())
         return NULL;
+    check_freed(p); /* it may move */
     size_t before = p ? malloc_usable_size(p) : 0;
     void *more = __real_realloc(p, size);
     return p ? cleared(more, before) : counted(more);
 }
 
-/* No block that is freed may hold a password. */
 void __wrap_free(void *p)
 {
-    if (p && memmem(p, malloc_usable_size(p), SECRET, sizeof SECRET - 1))
-        heap.leaked_secret = true;
+    check_freed(p);
     heap.blocks -= p != NULL;
     __real_free(p);
 }
@@ -124,6 +130,8 @@ static const row rows[] = {
     {weir_cmd_check, 1, {"check", "redis.yaml"}},
     {weir_cmd_check, 1, {"check", "secret.yaml"}},
     {weir_cmd_check, 0, {"check", "--syntax", "sentinel.yaml"}},
+    {weir_cmd_check, 0, {"check", "--syntax", "long.yaml"}},
+    {weir_cmd_check, 1, {"check", "long_secret.yaml"}},
     {weir_cmd_check, 1, {"check", "none.yaml"}},
     {weir_cmd_serve, 1, {"serve", "bad.yaml"}},
     {weir_cmd_serve, 1, {"serve", "redis.yaml"}},
@@ -150,6 +158,7 @@ static const row rows[] = {
 
 static const struct {
     const char *name, *text;
+    size_t more; /* bytes of a comment behind the text */
 } files[] = {
     {"good.yaml", "listen: {resp: '127.0.0.1:0', http: '127.0.0.1:0'}\nmemory: {file: state}\n"
                   "password: " SECRET "\nredis: {url: 'redis://h', user: u, password: " SECRET "}\n"
@@ -159,6 +168,9 @@ static const struct {
     {"bad.yaml", "threads: 0\nx: *y\npolices: [1\n"},
     {"secret.yaml", "password: 'a" SECRET "'\nthreads: 0\n"},
     {"sentinel.yaml", "redis: {url: 'redis://h', sentinel: {name: m, password: \"" SECRET "\"}}\n"},
+    {"long.yaml", "password: '" SECRET "'\n", 5000},
+    {"long_secret.yaml", "password_file: long_secret\n"},
+    {"long_secret", SECRET "\n", 64 << 10},
     {"redis.yaml", "redis: {url: 'rediss://127.0.0.1', tls: {ca: none.pem}}\n"},
     {"log.tsv", "1000000000\ta\n2000000000\tb\nx\n2000000001\ta\n1\ta\n"},
     {"full.jsonl",
@@ -259,6 +271,8 @@ static int make_files(void **unused)
         FILE *f = fopen(files[i].name, "w");
         assert_non_null(f);
         fputs(files[i].text, f);
+        for (size_t n = 0; n < files[i].more; n++)
+            putc('#', f);
         fclose(f);
     }
     for (int whole = 0; whole < 2; whole++) {

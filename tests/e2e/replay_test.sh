@@ -298,6 +298,13 @@ ok 'a huge cost: denied, allowed by the allow list, allowed in shadow mode' [ "$
 ok 'a huge cost under shadow' has out '"policy":"look","reason":"shadow"}'
 replay --config weir.yaml --policy login named.tsv
 ok 'an unknown policy name' ends 2 "weir replay: --policy: weir.yaml has no policy 'login', expected one of api look"
+{ echo policies:; for i in 0 1 2 3 4 5 6 7 8 9; do echo "  p$i: gcra 1/s"; done; } >names.yaml
+replay --config names.yaml --policy login named.tsv
+ok 'an unknown policy name: all of ten names' has err 'no policy '\''login'\'', expected one of p0 p1 p2 p3 p4 p5 p6 p7 p8 p9'
+ok 'an unknown policy name: no more than ten' [ "$(grep -c '\.\.\.$' err)" -eq 0 ]
+echo '  q: gcra 1/s' >>names.yaml
+replay --config names.yaml --policy login named.tsv
+ok 'an unknown policy name: ten of eleven names' ends 2 "weir replay: --policy: names.yaml has no policy 'login', expected one of p0 p1 p2 p3 p4 p5 p6 p7 p8 p9 ..."
 replay --config weir.yaml named.tsv
 ok '--config without a policy' ends 2 'weir replay: --policy is missing: expected the name of a policy of weir.yaml'
 replay --config weir.yaml --policy api --policy api named.tsv

@@ -84,12 +84,14 @@ int64_t __wrap_port_steady_ns(void)
     return INT64_C(5000000000) + net.now_ns;
 }
 
-/* Returns -1 with errno if an error is due, and forgets the error. */
+/* Returns -1 with errno if an error is due, and forgets the error. Without one, errno changes too,
+ * as the C library allows. */
 static inline int fail_once(int *error)
 {
-    errno = *error;
+    int due = *error;
+    errno = due == 0 ? ENOTTY : due;
     *error = 0;
-    return errno == 0 ? 0 : -1;
+    return due == 0 ? 0 : -1;
 }
 
 int __wrap_socket(int family, int type, int protocol)

@@ -312,7 +312,6 @@ static void take_above(const replay_policies *p, const replay_policy *which, int
                        weir_request *req)
 {
     weir_decision *d = &req->decision;
-    req->cost = WEIR_COST_MAX;
     bool answered =
         weir_service_peek(p->service, NULL, req, now_ns); /* finds the policy, checks the lists */
     assert(answered);
