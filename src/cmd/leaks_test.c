@@ -230,6 +230,8 @@ static int run(const row *r, size_t allocations)
         fail_msg("weir %s %s: %d blocks leak", argv[0], argv[1], (int)heap.blocks);
     ssize_t len = pread(err, errors, sizeof errors - 1, 0);
     errors[len > 0 ? len : 0] = '\0';
+    if (strstr(errors, "hunter2"))
+        fail_msg("weir %s %s: an error shows a password: %s", argv[0], argv[1], errors);
     close(err);
     close(null);
     if (open_files() != before - 4)

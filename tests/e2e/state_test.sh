@@ -164,12 +164,13 @@ check "too many large states: the counts and the error" "23 23" \
         xargs expr) $("$weir" state "$dir/sum" --export | grep -c hash | xargs expr 20 +)"
 rm -f "$dir/bad"
 # A text with two ids belongs to two policy names. It is one policy for the import and for the summary.
-{ head -n 1 "$dir/full.jsonl"; for i in 1 2 3; do
+{ head -n 1 "$dir/full.jsonl"; for i in 1 2 3 4 5 6; do
     printf '{"policy":"gcra %d/s burst 1","id":"%016x"}\n' $((i / 2)) "$i"; done; } >"$dir/names.jsonl"
-check "a text with two ids is imported" 0 "$(status "$weir" state "$dir/names" --import "$dir/names.jsonl")"
-check "it is counted once" "$dir/names: 0 keys and 2 policies imported" "$(cat "$dir/out")"
-check "it is listed once" 2 "$("$weir" state "$dir/names" | grep -c 'gcra ./s burst 1$')"
-check "both ids are exported" 3 "$("$weir" state "$dir/names" --export | grep -c '"policy"')"
+check "texts with two ids are imported" 0 "$(status "$weir" state "$dir/names" --import "$dir/names.jsonl")"
+check "each is counted once" "$dir/names: 0 keys and 4 policies imported" "$(cat "$dir/out")"
+check "each is listed once" "gcra 0/s burst 1|gcra 1/s burst 1|gcra 2/s burst 1|gcra 3/s burst 1|" \
+    "$("$weir" state "$dir/names" | sed -n '/^policies/,$p' | cut -c 13- | sort | tr '\n' '|')"
+check "all ids are exported" 6 "$("$weir" state "$dir/names" --export | grep -c '"policy"')"
 : >"$dir/empty"
 check "an empty import is refused" 1 "$(status "$weir" state "$dir/bad" --import "$dir/empty")"
 
@@ -321,16 +322,24 @@ check "a named pipe is refused" 1 "$(status timeout 20 "$weir" state "$dir/pipe"
 check "the error says that it is not a regular file" "weir state: $dir/pipe: it is not a regular file" "$(cat "$dir/err")"
 check "an import from a named pipe is refused" 1 "$(status timeout 20 "$weir" state "$dir/bad" --import "$dir/pipe")"
 check "the error says that it is a named pipe" "weir state: cannot read $dir/pipe: found a named pipe, expected a regular file" "$(cat "$dir/err")"
-check "no such file" 1 "$(status "$weir" state "$dir/nothing")"
+refuses() { # NAME STATUS ERROR ARGUMENT...: weir state ends with this status and exactly this error
+    local name=$1 expected="$2 weir state: $3"
+    shift 3
+    check "$name" "$expected" "$(status "$weir" state "$@") $(cat "$dir/err")"
+}
+refuses "no such file" 1 "$dir/nothing: there is no such file" "$dir/nothing"
 check "no file is created for a missing one" 0 "$(find "$dir" -name nothing | wc -l)"
-check "the error has the name" 1 "$(grep -c "^weir state: $dir/nothing: " "$dir/err")"
-check "a directory" 1 "$(status "$weir" state "$dir")"
-check "another file" 1 "$(status "$weir" state "$weir")"
-check "an empty file" 1 "$(status "$weir" state "$dir/empty")"
-check "no file" 2 "$(status "$weir" state)"
-check "two files" 2 "$(status "$weir" state a b)"
-check "two actions at once" 2 "$(status "$weir" state "$file" --export --set-clock)"
-check "--with-secret without --export" 2 "$(status "$weir" state "$file" --with-secret)"
+refuses "a directory" 1 "$dir: it is not a regular file" "$dir"
+refuses "another file" 1 "$weir: it is not a state file of weir" "$weir"
+refuses "an empty file" 1 "$dir/empty: it is empty" "$dir/empty"
+one="expected only one of --export, --import and --set-clock; see weir state --help"
+refuses "no file" 2 "FILE is missing, like /var/lib/weir/state; see weir state --help"
+refuses "two files" 2 "expected one FILE, also found b; see weir state --help" a b
+refuses "--export and --set-clock" 2 "$one" "$file" --export --set-clock
+refuses "--export and --import" 2 "$one" "$file" --import "$dir/full.jsonl" --export
+refuses "--import and --set-clock" 2 "$one" "$file" --set-clock --import "$dir/full.jsonl"
+refuses "--with-secret without --export" 2 "--with-secret needs --export; see weir state --help" "$file" --with-secret
+refuses "an unknown option" 2 "unknown option '--exports', expected --export, --with-secret, --import, --set-clock or --help; see weir state --help" --exports
 
 echo "$passed passed, $failed failed, $skipped skipped"
 exit $((failed > 0))
