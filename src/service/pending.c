@@ -187,7 +187,6 @@ bool weir_pending_submit(weir_pending *p, bool all, int64_t now_ns)
 void weir_pending_next_step(weir_pending *p)
 {
     WEIR_ASSERT(p->in_flight == 0);
-    p->queries = 0;
     for (size_t i = 0; i < p->n; i++)
         p->kept[i].query = NULL;
     for (int i = WEIR_ENGINE_REDIS; i < WEIR_ENGINES; i++)
@@ -244,9 +243,8 @@ void weir_pending_collect(weir_service *s)
 
 void weir_pending_keep_rules(weir_service *s)
 {
-    for (weir_pending *p = s->pending.first; p; p = p->next) {
-        if (p->rules)
-            continue;
+    /* The latest come first. All after one that keeps its rules do so as well. */
+    for (weir_pending *p = s->pending.first; p && !p->rules; p = p->next) {
         p->rules = s->rules;
         p->rules->refs++;
     }

@@ -73,7 +73,7 @@ void weir_pending_keep(weir_pending *p, const weir_request *request, const weir_
  *  all  the queries of an engine are one atomic take; see weir_engine_batch. */
 bool weir_pending_submit(weir_pending *p, bool all, int64_t now_ns);
 
-/* Removes the answered queries, so that others can be added. */
+/* Ends the answered queries, so that others can be added. A request is queried at most once. */
 void weir_pending_next_step(weir_pending *p);
 
 /* Makes the completion wait for the answers. */

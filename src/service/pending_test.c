@@ -7,6 +7,8 @@
 
 #include "service/kit_test.h"
 
+#include "port/memory_kit_test.h"
+
 enum {
     REQUESTS = 1000,
     FEW_LEN = 4,     /* requests of a small block */
@@ -36,6 +38,7 @@ static weir_policy policy;
 static const weir_policy *inline_policy; /* of the requests; NULL: they name a rule */
 static weir_completion completions[REQUESTS];
 static int ready;
+static uint64_t blocks; /* of memory, before a test */
 
 static void is_ready(void *ctx)
 {
@@ -45,12 +48,20 @@ static void is_ready(void *ctx)
 
 static int setup_pool(void **state)
 {
+    blocks = port_load_relaxed(&memory.blocks);
     int err = setup(state);
     weir_service_set_engine(service, WEIR_ENGINE_REDIS, &engine);
     for (int i = 0; i < REQUESTS; i++)
         completions[i] = (weir_completion){.ready = is_ready};
     ready = 0;
     return err == 0 && weir_policy_parse(&policy, "gcra 1/s", 8, NULL, NULL) == WEIR_OK ? 0 : -1;
+}
+
+/* Closing the service frees all of its memory. */
+static int teardown_pool(void **state)
+{
+    int err = teardown(state);
+    return port_load_relaxed(&memory.blocks) == blocks ? err : -1;
 }
 
 static size_t bytes_of(size_t max, size_t key_bytes)
@@ -173,7 +184,60 @@ static void check_inline_policies(void **unused)
         assert_true(wait_for(i, FEW_LEN, 10));
     finish(0);
     cancel(1);
+    assert_true(wait_for(2, 1, 10)); /* in the memory of four requests */
+    cancel(2);
     inline_policy = NULL;
+}
+
+/* A query has all that an engine reads, and none of the answers that were in its memory before. */
+static void check_queries(void **unused)
+{
+    (void)unused;
+    weir_rule_spec spec = spec_of("api", "fixed-window  5/1h");
+    const weir_policy *cached;
+    uint64_t id;
+    spec.on_error = WEIR_ON_ERROR_CLOSED;
+    set_rules(&spec, 1);
+    weir_service_refresh(service);
+    const weir_rule *rule = weir_rules_find(service->rules, "api", 3);
+    assert_int_equal(
+        weir_policy_cache_find(service->policies, "gcra  7/1s burst 9", 18, &cached, &id, NULL),
+        WEIR_OK);
+    const struct {
+        const weir_rule *rule;
+        const weir_policy *policy;
+        const char *text, *name;
+        weir_on_error on_error;
+    } each[] = {{rule, &rule->limit.policy, "fixed-window 5/h", "api", WEIR_ON_ERROR_CLOSED},
+                {NULL, cached, "gcra 7/s burst 9", "", WEIR_ON_ERROR_DEFAULT},
+                {NULL, NULL, "", "", WEIR_ON_ERROR_DEFAULT}};
+    for (size_t i = 0; i < 3; i++) {
+        char key[] = "key";
+        weir_pending *p = weir_pending_open(service, 1, 3, now_ns);
+        memset(p->query, 0xFF, sizeof *p->query);
+        weir_request request = {.policy = each[i].policy, .cost = 9};
+        weir_resolved at = {.rule = each[i].rule, .policy_id = 77, .key = text_of(key)};
+        at.limit = each[i].rule ? &each[i].rule->limit : NULL;
+        weir_pending_copy_key(p, &at);
+        key[0] = 'x';
+        const weir_engine_request *q =
+            weir_pending_add(p, WEIR_ENGINE_REDIS, WEIR_VERB_PEEK, &request, &at);
+        assert_ptr_equal(p->batches[WEIR_ENGINE_REDIS].batch.request, q);
+        assert_int_equal(q->verb, WEIR_VERB_PEEK);
+        assert_ptr_equal(q->policy, each[i].policy);
+        assert_int_equal(q->text.len, strlen(each[i].text));
+        assert_memory_equal(q->text.at, each[i].text, q->text.len);
+        assert_int_equal(q->name.len, strlen(each[i].name));
+        assert_memory_equal(q->name.at, each[i].name, q->name.len);
+        assert_int_equal(q->key.len, 3);
+        assert_memory_equal(q->key.at, "key", 3);
+        assert_int_equal(q->policy_id, 77);
+        assert_int_equal(q->cost, 9);
+        assert_int_equal(q->on_error, each[i].on_error);
+        assert_false(q->by_error);
+        assert_null(q->reason);
+        weir_pending_free(p);
+    }
 }
 
 /* Exactly as many requests wait as fit into the limit. */
@@ -216,15 +280,13 @@ static void check_random_steps(void **unused)
     check_pool();
 }
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_pool, teardown)
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_pool, teardown_pool)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_what_is_kept),
-        TEST(check_inline_policies),
-        TEST(check_bytes_max),
-        TEST(check_random_steps),
+        TEST(check_what_is_kept), TEST(check_inline_policies), TEST(check_queries),
+        TEST(check_bytes_max),    TEST(check_random_steps),
     };
     return cmocka_run_group_tests_name("service-pending", tests, NULL, NULL);
 }

@@ -308,6 +308,7 @@ static void only_reads_and_takes_are_cached(void **state)
 {
     (void)state;
     weir_policy counted = parsed("gcra 1/s burst 5 & fixed-window 5/s count-denied");
+    weir_policy counted_first = parsed("fixed-window 5/s count-denied & gcra 1/s burst 5");
     weir_policy plain = parsed("gcra 1/s burst 5");
     static const bool want[] = {
         [WEIR_VERB_TAKE] = true,   [WEIR_VERB_PEEK] = true,  [WEIR_VERB_REFUND] = false,
@@ -317,6 +318,8 @@ static void only_reads_and_takes_are_cached(void **state)
         q.verb = (weir_verb)verb;
         assert_int_equal(weir_deny_cache_may_hold(&q), want[verb]);
         q.policy = &counted;
+        assert_false(weir_deny_cache_may_hold(&q));
+        q.policy = &counted_first;
         assert_false(weir_deny_cache_may_hold(&q));
     }
 }
@@ -433,6 +436,21 @@ static void a_full_bucket_evicts_the_first_to_expire(void **state)
         }
 }
 
+/* Any smaller size is raised to 4096 bytes, which is 64 entries. */
+static void the_smallest_cache_has_64_entries(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 4095, 4096};
+    for (size_t i = 0; i < 3; i++) {
+        weir_deny_cache *d;
+        assert_int_equal(weir_deny_cache_open(&d, sizes[i], secret), WEIR_OK);
+        for (uint64_t k = 0; k < 64; k++)
+            add(d, (weir_deny_key){{(k % 8 << 61) + 1, k}}, s_ns);
+        assert_int_equal(weir_deny_cache_keys(d), 64);
+        weir_deny_cache_close(d);
+    }
+}
+
 /* The denial of a smaller cost is kept until it expires. */
 static void a_smaller_cost_is_kept(void **state)
 {
@@ -451,6 +469,57 @@ static void a_smaller_cost_is_kept(void **state)
         assert_int_equal(weir_deny_cache_find(d, id, 0, start_ns, &q), late == 0);
         weir_deny_cache_close(d);
     }
+}
+
+/* A grant of any size is denied if one unit is. */
+static void a_grant_is_denied_like_one_unit(void **state)
+{
+    (void)state;
+    weir_policy p = parsed("sliding-log 5/m"); /* another cost needs another answer */
+    for (int of_grant = 0; of_grant < 2; of_grant++) {
+        weir_deny_cache *d;
+        weir_engine_request q = denied(&p, "", "", "key", s_ns);
+        assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
+        weir_deny_key id = weir_deny_key_of(d, &q);
+        q.verb = of_grant ? WEIR_VERB_GRANT : WEIR_VERB_TAKE;
+        q.cost = of_grant ? 4 : 1;
+        weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q);
+        for (int64_t cost = 1; cost <= 3; cost++) {
+            q.cost = cost;
+            q.verb = WEIR_VERB_TAKE;
+            assert_int_equal(weir_deny_cache_find(d, id, 0, start_ns, &q), cost == 1);
+            q.verb = WEIR_VERB_GRANT;
+            assert_true(weir_deny_cache_find(d, id, 0, start_ns, &q));
+        }
+        weir_deny_cache_close(d);
+    }
+}
+
+static void fill_stack(char with)
+{
+    volatile char stack[4096];
+    for (size_t i = 0; i < sizeof stack; i++)
+        stack[i] = with;
+}
+
+/* Equal secrets give equal keys, wherever the cache is and whatever the stack holds. */
+static void keys_depend_on_the_secret_alone(void **state)
+{
+    (void)state;
+    static char text[1000];
+    weir_policy p = parsed("gcra 1/s burst 5");
+    weir_deny_cache *d[2];
+    weir_deny_key key[2];
+    memset(text, 'x', sizeof text - 1);
+    for (size_t i = 0; i < 2; i++) {
+        fill_stack(i ? 'a' : 'b');
+        weir_engine_request q = request(&p, text, text, text, 1);
+        assert_int_equal(weir_deny_cache_open(&d[i], 4096, secret), WEIR_OK);
+        key[i] = weir_deny_key_of(d[i], &q);
+    }
+    assert_memory_equal(&key[0], &key[1], sizeof key[0]);
+    for (size_t i = 0; i < 2; i++)
+        weir_deny_cache_close(d[i]);
 }
 
 /* A sweep reads 4096 buckets, and the next one continues where it ended. */
@@ -530,7 +599,10 @@ int main(void)
         cmocka_unit_test(long_strings_are_hashed_first),
         cmocka_unit_test(the_smallest_cost_is_kept),
         cmocka_unit_test(a_full_bucket_evicts_the_first_to_expire),
+        cmocka_unit_test(the_smallest_cache_has_64_entries),
         cmocka_unit_test(a_smaller_cost_is_kept),
+        cmocka_unit_test(a_grant_is_denied_like_one_unit),
+        cmocka_unit_test(keys_depend_on_the_secret_alone),
         cmocka_unit_test(sweeps_go_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,11 +24,13 @@ void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 
 static int no_memory_from = -1, failed; /* failed: how many did */
+static bool fails_once;                 /* only that allocation, not those after it */
 
 void *__wrap_calloc(size_t n, size_t size)
 {
     if (no_memory_from == 0) {
         failed++;
+        no_memory_from = fails_once ? -1 : 0;
         return NULL;
     }
     no_memory_from -= no_memory_from > 0;
@@ -171,7 +173,8 @@ static inline void say(void *ctx, const char *event, const char *node, const cha
 
 static bool is_silent; /* engines are opened without a log */
 
-/* Lets each allocation of opening fail in turn, before it opens the engine. */
+/* Lets each allocation of opening fail in turn, alone or with all later ones, before it opens the
+ * engine. */
 static inline void open_engine(world *w, weir_redis_stats *stats)
 {
     weir_status st = WEIR_E_NOMEM;
@@ -182,13 +185,15 @@ static inline void open_engine(world *w, weir_redis_stats *stats)
                                     .log =
                                         is_silent ? (weir_redis_log){0} : (weir_redis_log){say, w},
                                     .seed = 7};
-    for (int n = 0; st == WEIR_E_NOMEM && n < 200; n++) {
-        no_memory_from = n;
+    for (int n = 0; st == WEIR_E_NOMEM && n < 400; n++) {
+        no_memory_from = n / 2;
+        fails_once = n % 2 == 0;
         failed = 0;
         st = weir_redis_engine_open(&w->engine, &setup);
     }
     assert_int_equal(failed, 0);
     no_memory_from = -1;
+    fails_once = false;
     assert_int_equal(st, WEIR_OK);
 }
 
