@@ -262,8 +262,8 @@ static void check_zero_units(void **unused)
     weir_decision d;
     int64_t over;
     set_up(&x, "fixed-window 100/h", SMALL);
+    uint64_t c = make(&x, 1, s_ns, 40, 50 * s_ns); /* of another key, and expires first */
     uint64_t a = make(&x, 0, s_ns, 30, 60 * s_ns), b = make(&x, 0, s_ns, 20, 60 * s_ns);
-    uint64_t c = make(&x, 1, s_ns, 40, 60 * s_ns);
     weir_reserve_zero_units(x.r, 0);
     memset(x.fake.state[0], 0, sizeof x.fake.state[0]);
     assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 2 * s_ns, 50, &d), WEIR_OK);

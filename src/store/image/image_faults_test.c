@@ -400,27 +400,107 @@ static void other_descriptors(void **state)
     assert_false(file.is_new || file.is_first || file.is_installed);
 }
 
-/* The lock of a second file ends without that of the first one. */
-static void claims(void **state)
+/* The lock of a second file ends without that of the first one. With `zero`, the lock file has
+ * descriptor 0. */
+static void check_claims(fixture *f, bool zero)
 {
-    fixture *f = *state;
     weir_lock_file a, b;
-    int first, second, look;
+    int first, second, look, standard = dup(0);
     assert_int_equal(port_file_open(f->path, PORT_FILE_MAKE, &first), PORT_FILE_OK);
     assert_int_equal(port_file_open(f->beside, PORT_FILE_MAKE, &second), PORT_FILE_OK);
+    if (zero)
+        close(0);
     assert_int_equal(weir_lock_file_take(&a, f->lock, first, &f->options), WEIR_OK);
+    assert_int_equal(a.fd == 0, zero);
     assert_int_equal(weir_lock_file_take_beside(&b, &a, second, &f->options), WEIR_OK);
     assert_int_equal(port_file_open(f->lock, PORT_FILE_READ, &look), PORT_FILE_OK);
     uint64_t at = b.at;
     assert_true(port_file_is_locked(look, a.at) && port_file_is_locked(look, at));
     weir_lock_file_drop(&b, f->lock);
     assert_true(port_file_is_locked(look, a.at) && !port_file_is_locked(look, at));
+    assert_int_equal(weir_lock_file_take_beside(&b, &a, second, &f->options), WEIR_OK);
+    at = a.at;
+    weir_lock_file_hand_over(&b, &a);
+    assert_true(!port_file_is_locked(look, at) && port_file_is_locked(look, b.at));
+    weir_lock_file_renew(&b, f->lock, second, &f->options);
+    assert_int_equal(b.fd == 0, zero);
     weir_lock_file_drop(&a, f->lock);
+    assert_int_equal(access(f->lock, F_OK), 0);
+    weir_lock_file_drop(&b, f->lock);
     assert_int_equal(access(f->lock, F_OK), -1);
     assert_true(a.fd == -1 && b.fd == -1);
+    if (zero)
+        assert_int_equal(dup2(standard, 0), 0);
+    close(standard);
     port_file_close(first);
     port_file_close(second);
     port_file_close(look);
+    unlink(f->path);
+    unlink(f->beside);
+}
+
+static void claims(void **state)
+{
+    check_claims(*state, false);
+    check_claims(*state, true);
+}
+
+/* A state file may have descriptor 0. */
+static void descriptor_0(void **state)
+{
+    fixture *f = *state;
+    weir_image *m = NULL, *wide = NULL;
+    int standard = dup(0);
+    close(0);
+    weir_image_close(must_open(f));
+    assert_int_equal(weir_image_open(&m, &f->options, 2 * TABLE, LARGE, RESERVED), WEIR_OK);
+    assert_int_equal(weir_image_mapping(m).fd, 0);
+    calls_left = 1;
+    assert_int_equal(weir_image_sync(m), WEIR_E_IO);
+    assert_int_equal(calls_left, 0);
+    assert_int_equal(resize(f, m, &wide), WEIR_OK);
+    assert_int_equal(rename(f->path, f->beside), 0);
+    assert_int_equal(weir_image_watch(wide), WEIR_FILE_MOVED);
+    weir_image_close(wide);
+    assert_int_equal(rename(f->beside, f->path), 0);
+    f->options.read_only = true;
+    m = must_open(f);
+    assert_int_equal(weir_image_mapping(m).fd, 0);
+    assert_int_equal(f->opened.found, WEIR_FOUND_CLOSED);
+    weir_image_close(m);
+    assert_int_equal(dup2(standard, 0), 0);
+    close(standard);
+}
+
+/* Where the parts lie in the file. */
+static void layout(void **unused)
+{
+    (void)unused;
+    enum { PAGE = 4096, LARGE_PAGE = 2 << 20 };
+    const uint64_t most = UINT64_C(1) << 56;
+    const uint64_t small[WEIR_PARTS] = {1, PAGE, PAGE + 1, LARGE_PAGE - 1};
+    weir_file_header h = {0};
+    assert_true(weir_file_header_lay_out(&h, small));
+    for (size_t i = 0; i < WEIR_PARTS; i++) {
+        static const uint64_t at[WEIR_PARTS] = {PAGE, 2 * PAGE, 3 * PAGE, 5 * PAGE};
+        assert_int_equal(h.parts[i].at, at[i]);
+        assert_int_equal(h.parts[i].bytes, small[i]);
+    }
+    assert_int_equal(h.bytes, 5 * PAGE + LARGE_PAGE);
+    const uint64_t large[WEIR_PARTS] = {LARGE_PAGE, 1, LARGE_PAGE, 1};
+    assert_true(weir_file_header_lay_out(&h, large));
+    for (size_t i = 0; i < WEIR_PARTS; i++)
+        assert_int_equal(h.parts[i].at, (1 + i) * LARGE_PAGE);
+    assert_int_equal(h.bytes, 4 * (uint64_t)LARGE_PAGE + PAGE);
+    for (size_t i = 0; i < WEIR_PARTS; i++) {
+        uint64_t bytes[WEIR_PARTS] = {1, 1, 1, 1};
+        bytes[i] = 0;
+        assert_false(weir_file_header_lay_out(&h, bytes));
+        bytes[i] = most + 1;
+        assert_false(weir_file_header_lay_out(&h, bytes));
+        bytes[i] = most;
+        assert_true(weir_file_header_lay_out(&h, bytes));
+    }
 }
 
 int main(void)
@@ -429,6 +509,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_DIR(opening),           IN_DIR(resizing), IN_DIR(watching),
         IN_DIR(other_descriptors), IN_DIR(claims),   IN_DIR(watching_among_others),
+        IN_DIR(descriptor_0),      cmocka_unit_test(layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

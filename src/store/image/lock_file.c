@@ -77,7 +77,6 @@ static weir_status lock_byte(weir_lock_file *c, const char *lock_path, int file,
         if (st == WEIR_OK && port_file_is_at(c->fd, lock_path))
             return WEIR_OK;
         port_file_close(c->fd);
-        c->fd = -1;
         if (st != WEIR_OK)
             return st;
     } /* FILE.lock was removed between open and lock: try again */

@@ -195,6 +195,74 @@ static void one_is_replaced(void **unused)
     free(words);
 }
 
+/* The lowest rank in the sample that the next eviction draws, of a block other than keep_at; sets
+ * *ret_at to the block. The sample is 4 blocks each from 4 random places, drawn again up to 7 times
+ * while every key in it has used much. */
+static void look_ahead(weir_large *l, uint64_t keep_at, uint64_t *ret_at)
+{
+    enum { SAMPLES = 8, PLACES = 4, EACH = 4 };
+    weir_allocator *b = &l->blocks;
+    uint64_t dice = port_load_relaxed(&b->head->dice), lowest = UINT64_MAX, next;
+    bool dear = true;
+    for (int i = 0; i < SAMPLES && dear; i++) {
+        weir_block_seen seen[EACH];
+        lowest = UINT64_MAX;
+        for (int place = 0; place < PLACES; place++) {
+            size_t n = weir_allocator_list(b, weir_allocator_any(b), seen, EACH, &next);
+            for (size_t k = 0; k < n; k++) {
+                unsigned used = weir_mark_used(seen[k].mark);
+                uint64_t rank = weir_rank(used, seen[k].mark);
+                dear = dear && used > 64;
+                if (seen[k].at != keep_at && rank < lowest) {
+                    lowest = rank;
+                    *ret_at = seen[k].at;
+                }
+            }
+        }
+    }
+    assert_true(lowest < UINT64_MAX);
+    port_store_relaxed(&b->head->dice, dice);
+}
+
+/* Of a sample, the key with the lowest rank is evicted. If its block has to stay, it is the next
+ * one. */
+static void the_lowest_rank_is_evicted(void **unused)
+{
+    (void)unused;
+    enum { TIMES = 400, UNITS = 200 };
+    static const uint64_t words[2 * UNITS];
+    void *part = part_of(BYTES);
+    for (uint64_t i = 0; i < TIMES; i++) {
+        weir_large *l = open_new(memset(part, 0, BYTES));
+        uint64_t keep_at = 0, lowest = UINT64_MAX, expected_at, at;
+        for (uint64_t k = 0; k < (l->blocks.units - 1) / UNITS; k++) {
+            uint64_t x = hash_of((1 + i) << 32 | k), used = x % 32 == 0 ? 64 : 65 + x % 8;
+            weir_key_state stored = {.hash = hash_of(1 + k),
+                                     .fresh_at_ns = (int64_t)((x >> 8) % 9999 << 32 | used),
+                                     .form = WEIR_LARGE_FORM,
+                                     .words_len = words_of(UNITS),
+                                     .words = words};
+            assert_int_equal(weir_large_put(l, &stored), WEIR_OK);
+            uint64_t rank = weir_rank((unsigned)used, stored.fresh_at_ns);
+            if (i % 2 == 0 && rank < lowest) {
+                lowest = rank;
+                keep_at = 1 + k * UNITS;
+            }
+        }
+        port_add_relaxed(&l->blocks.head->dice, hash_of(i));
+        look_ahead(l, keep_at, &expected_at);
+        weir_large_lock(l, 0);
+        assert_int_equal(alloc(l, UNITS, keep_at, &at), WEIR_OK);
+        assert_int_equal(at, expected_at);
+        assert_int_equal(evicted(l), 1);
+        weir_large_roll_back(l, 0);
+        weir_large_unlock(l, 0);
+        check_whole(l);
+        weir_large_close(l);
+    }
+    munmap(part, BYTES);
+}
+
 /* A short search that would begin behind the end of the memory begins at its start. */
 static void search_from_beyond(void **unused)
 {
@@ -270,6 +338,40 @@ static void searches_end(void **unused)
     }
     weir_large_close(l);
     munmap(part, bytes);
+}
+
+/* Whether a new state finds the only free units, which are far away, while `used` units count as
+ * taken. */
+static bool looks_far(weir_large *l, uint64_t units, uint64_t used)
+{
+    weir_allocator *b = &l->blocks;
+    uint64_t at = 0;
+    take_all(b, true);
+    free_from(b, b->units - units, units);
+    port_word_store_relaxed(&b->head->rover, 1);
+    port_word_store_relaxed(&b->head->used, used);
+    weir_large_lock(l, 0);
+    weir_block_request want = {0, words_of(units), 0, 0, &l->stripe[0], WEIR_REFUSE};
+    weir_status st = weir_eviction_alloc(l, &want, &at);
+    assert_int_equal(st, at != 0 ? WEIR_OK : WEIR_E_FULL);
+    weir_large_roll_back(l, 0);
+    weir_large_unlock(l, 0);
+    return at != 0;
+}
+
+/* If more than seven eighths of the memory are taken, only a large state is worth a long search. */
+static void long_searches(void **unused)
+{
+    (void)unused;
+    enum { MORE = 1 << 20, LARGE = 1025 };
+    void *part = part_of(MORE);
+    weir_large *l = open_part(part, MORE, true, &alone);
+    uint64_t units = l->blocks.units, most = units - units / 8;
+    assert_true(looks_far(l, LARGE - 1, most));
+    assert_false(looks_far(l, LARGE - 1, most + 1));
+    assert_true(looks_far(l, LARGE, most + 1));
+    weir_large_close(l);
+    munmap(part, MORE);
 }
 
 /* A search gives up after 2^15 gaps that are too small. */
@@ -372,6 +474,7 @@ int main(void)
         cmocka_unit_test(header_at_the_end),     cmocka_unit_test(searches_end),
         cmocka_unit_test(many_small_gaps),       cmocka_unit_test(lock_at_opening),
         cmocka_unit_test(one_is_replaced),       cmocka_unit_test(random_units),
+        cmocka_unit_test(long_searches),         cmocka_unit_test(the_lowest_rank_is_evicted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
