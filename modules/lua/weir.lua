@@ -732,7 +732,7 @@ local function unexpected(p, at, expected, stop)
   else
     local word = stop and sub(p.text, at, stop - 1) or
       sub(p.text, at, at) .. match(p.text, '^[^ \t\r\n&]*', at + 1)
-    local cut = #word >= 32
+    local cut = #word > 32
     word = string.gsub(sub(word, 1, 32), '[^ -~]', '?')
     found = "found '" .. word .. (cut and "...'" or "'")
   end

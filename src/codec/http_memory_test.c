@@ -175,9 +175,12 @@ static void memory_between_requests(void **state)
         assert_true(!u.mid_request && u.bytes < 2048);
         u = after(f, metrics, sizeof metrics - 1);
         assert_true(!u.mid_request && u.bytes < 2048);
+        size_t idle = u.bytes;
         u = after(f, wait, sizeof wait - 1);
         assert_true(!u.mid_request && u.bytes < 2048);
         assert_int_equal(f->waited_ns > 0, i > 0);
+        if (i > 0) /* the response was delayed */
+            assert_int_equal(u.bytes, idle);
     }
 }
 

@@ -71,6 +71,7 @@ static const struct {
     {"FOO / HTTP/1.1\r\n\r\n", 400, bad_request},
     {"GET / HTTP/1.1\r\n\r\n", 400, one_host},
     {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, one_host},
+    {"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n", 400, one_host},
     {"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400, bad_header},
     {"GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n", 400, bare_cr},
     {"GET / HTTP/1.1\r\nHost: a\r\nX: \x01\r\n\r\n", 400, bad_header},
@@ -357,6 +358,33 @@ static void check_next_request(void **state)
     assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=a,+b"), "\"remaining\":4"));
 }
 
+/* Lines of one header are joined, wherever they are; other headers stay as they are. */
+static void check_joined_lines(void **state)
+{
+    fixture *f = *state;
+    static const char request[] = "GET /v1/take?policy=api HTTP/1.1\r\nX-Client: a\r\n"
+                                  "Content-Type: x\r\nAuthorization: Bearer p\r\n" HOST
+                                  "Content-Type: y\r\nX-Client: b\r\n\r\n";
+    f->options.key_header = "X-Client";
+    f->options.password = "p";
+    assert_int_equal(status_of(speak(f, request, sizeof request - 1)), 200);
+    f->options.password = NULL;
+    assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=a,+b"), "\"remaining\":4"));
+}
+
+/* HTTP/1.0 requires no Host. The host of an earlier request must not count for it. */
+static void check_host_of_next(void **state)
+{
+    static const char two[] =
+        "GET /healthz HTTP/1.1\r\nContent-Type: x\r\nHost: unknown\r\n\r\n"
+        "GET /v1/policies HTTP/1.0\r\nContent-Type: x\r\nConnection: keep-alive\r\n\r\n";
+    const char *answer = speak(*state, two, sizeof two - 1);
+    assert_int_equal(status_of(answer), 200);
+    answer = strstr(body_of(answer), "HTTP/1.1");
+    assert_non_null(answer);
+    assert_int_equal(status_of(answer), 200);
+}
+
 /* The limits apply to a request, not to a connection. */
 static void check_many_requests(void **state)
 {
@@ -530,12 +558,25 @@ static void check_back_pressure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_connection),     TEST(check_malformed),      TEST(check_between_requests),
-        TEST(check_bodies),         TEST(check_expect),         TEST(check_limits),
-        TEST(check_body_limits),    TEST(check_framing_limits), TEST(check_long_names),
-        TEST(check_last_method),    TEST(check_next_request),   TEST(check_many_requests),
-        TEST(check_cuts),           TEST(check_cuts_of_errors), TEST(check_back_pressure_of_heads),
-        TEST(check_limits_of_next), TEST(check_back_pressure),
+        TEST(check_connection),
+        TEST(check_malformed),
+        TEST(check_between_requests),
+        TEST(check_bodies),
+        TEST(check_expect),
+        TEST(check_limits),
+        TEST(check_body_limits),
+        TEST(check_framing_limits),
+        TEST(check_long_names),
+        TEST(check_last_method),
+        TEST(check_next_request),
+        TEST(check_many_requests),
+        TEST(check_joined_lines),
+        TEST(check_host_of_next),
+        TEST(check_cuts),
+        TEST(check_cuts_of_errors),
+        TEST(check_back_pressure_of_heads),
+        TEST(check_limits_of_next),
+        TEST(check_back_pressure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

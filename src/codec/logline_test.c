@@ -121,6 +121,7 @@ static void clf_fields(void **state)
         {"combined", "agent", NULL, FULL, T0_NS, "Mozilla \\\"5\\\" (x)", 1},
         {"combined", "agent", NULL, FULL " \"-\" 0.003", T0_NS, "Mozilla \\\"5\\\" (x)", 1},
         {"combined", "path", NULL, GET, T0_NS, "/a", 1},
+        {"combined", "agent", NULL, GET " \"r\\\"\" \"a\"b c\"", T0_NS, "a\"b c", 1},
         {"common", "user", NULL, "::1 - john q [x] " TIME, T0_NS, "john q [x]", 1},
         {"common", "host", NULL, HEAD, T0_NS, "h.example", 1},
         {"common", "host", NULL, HEAD "garbage", T0_NS, "h.example", 1},
@@ -151,6 +152,12 @@ static void virtual_hosts(void **state)
         {"combined", "user", NULL, "1.2.3.4 - - joe " TIME, T0_NS, "- joe", 1},
         {"combined", "user", NULL, "h ident john q " TIME, T0_NS, "john q", 1},
         {"combined", "ident", NULL, "h john.doe joe " TIME, T0_NS, "john.doe", 1},
+        {"combined", "user", NULL, "h ident -x y " TIME, T0_NS, "-x y", 1},
+        {"combined", "user", NULL, "h ident x y " TIME, T0_NS, "x y", 1},
+        {"combined", "host", NULL, "a: ident john q " TIME, T0_NS, "a:", 1},
+        {"combined", "host", NULL, "a:x ident john q " TIME, T0_NS, "a:x", 1},
+        {"combined", "host", NULL, "80 ident john q " TIME, T0_NS, "80", 1},
+        {"vhost_common", NULL, NULL, "v -x - - " TIME, T0_NS, "-x", 1},
         {"combined", "host", NULL, "1.2.3.4:5678 - john q " TIME, T0_NS, "1.2.3.4:5678", 1},
     };
     static const line_row errors[] = {
@@ -162,6 +169,7 @@ static void virtual_hosts(void **state)
         {"common", NULL, NULL, "example.org client.example x joe " TIME, BAD,
          "column 13: " NOT_IDENT, 0},
         {"common", NULL, NULL, "a:80 localhost ident joe " TIME, BAD, "column 6: " NOT_IDENT, 0},
+        {"common", NULL, NULL, "a:909 localhost ident joe " TIME, BAD, "column 7: " NOT_IDENT, 0},
         {"common", NULL, NULL, "example.org 2001:db8::1 - " TIME, BAD, "column 13: " NOT_IDENT, 0},
         {"combined", "agent", NULL, VHOST FULL, BAD, "column 17: " NOT_IDENT, 0},
         {"common", NULL, NULL, "9.9.9.9, 1.2.3.4 - - " TIME, BAD,
@@ -174,9 +182,14 @@ static void virtual_hosts(void **state)
          "column 9: expected the client's host behind the virtual host, found '-'; if the line "
          "starts with the client, use --format combined or common",
          0},
+        {"vhost_combined", NULL, NULL, "v - ", BAD,
+         "column 3: expected the client's host behind the virtual host, found '-'; if the line "
+         "starts with the client, use --format combined or common",
+         0},
         {"vhost_common", NULL, NULL, "v 1.2.3.4 5.6.7.8 - - " TIME, BAD,
          "column 11: expected an ident or '-'", 0},
         {"vhost_common", NULL, NULL, "example.org", BAD, "column 12: " EXPECT_TIME, 0},
+        {"vhost_common", NULL, NULL, "9.9.9.9, x", BAD, "column 11: " EXPECT_TIME, 0},
         {"vhost_common", "vhost", NULL, " 1.2.3.4 - - " TIME, BAD,
          "column 1: expected a virtual host", 0},
     };
@@ -196,6 +209,16 @@ static void clf_garbage_requests(void **state)
         {"common", "path", NULL, HEAD " \"GET /a\\\\\" 404 7", T0_NS, "/a\\\\", 1},
         {"common", "method", NULL, HEAD " \"M-SEARCH * HTTP/1.1\" 400 0", T0_NS, "M-SEARCH", 1},
         {"common", "method", NULL, HEAD " \"QUIT\" 400 0", T0_NS, "QUIT", 1},
+        {"common", "method", NULL, HEAD " \"AZaz / HTTP/1.1\" 400 0", T0_NS, "AZaz", 1},
+        {"common", "method", NULL, HEAD " \"A_1 / HTTP/1.1\" 400 0", T0_NS, "A_1", 1},
+        {"common", "uri", NULL, HEAD " \"GET /a\" 20x\" 200 1", T0_NS, "/a\" 20x", 1},
+        {"common", "uri", NULL, HEAD " \"GET /a\" 20x b\" 200 1", T0_NS, "/a\" 20x b", 1},
+        {"common", "path", NULL, HEAD " \"GET /a HTTPX1.0\" 200 1", T0_NS, "/a HTTPX1.0", 1},
+        {"common", "uri", NULL, HEAD " \"GET /a\" 2000\" 200 1", T0_NS, "/a\" 2000", 1},
+        {"common", "uri", NULL, HEAD " \"GET /a\" -x\" 200 1", T0_NS, "/a\" -x", 1},
+        {"common", "uri", NULL, HEAD " \"GET /a HTTP/\" 200 1", T0_NS, "/a HTTP/", 1},
+        {"common", "protocol", NULL, HEAD " \"GET /a HTTP/2\" 200 1", T0_NS, "HTTP/2", 1},
+        {"common", "status", NULL, HEAD " \"\" -", T0_NS, "-", 1},
         {"common", "status", "bytes", HEAD " \"\" 400 0", T0_NS, "400", 0},
         {"common", "status", "bytes", HEAD " \"-\" - 0", T0_NS, "-", 0},
         {"common", "status", NULL, HEAD " \"\\x16\\x03\\x01\" 400", T0_NS, "400", 1},
@@ -224,6 +247,17 @@ static void clf_errors(void **state)
          "column 47: expected a request in quotes that has a uri", 0},
         {"common", "path", NULL, HEAD " \"GET ?q HTTP/1.0\" 200 1", BAD,
          "column 51: expected a request in quotes that has a path", 0},
+        {"common", "uri", NULL, HEAD " \"GET HTTP/1.0\" 400 0", BAD,
+         "column 51: expected a request in quotes that has a uri", 0},
+        {"common", "method", NULL, HEAD " \"1A / HTTP/1.0\" 400 0", BAD,
+         "column 47: expected a request in quotes that has a method", 0},
+        {"common", "path", NULL, HEAD " \"", BAD,
+         "column 47: expected a request in quotes that has a path", 0},
+        {"common", "path", NULL, HEAD "\"GET /a\" 200 1", BAD,
+         "column 45: expected a request in quotes that has a path", 0},
+        {"common", "user", NULL, "h -  " TIME, BAD, "column 5: expected a user", 0},
+        {"common", NULL, NULL, "h - a b [01/", BAD, "column 9: " EXPECT_TIME, 0},
+        {"common", NULL, NULL, "h - a b [01", BAD, "column 7: " EXPECT_TIME, 0},
         {"common", "host", "bytes", HEAD " \"GET /a\" 200", BAD,
          "column 58: expected a request in quotes, then a status and bytes", 0},
         {"common", "host", "bytes", HEAD " \"GET /a\" 200 x", BAD, "column 59: " EXPECT_COST, 0},
@@ -448,6 +482,10 @@ static void jsonl_big_integers(void **state)
         {"jsonl", NULL, NULL, "{\"x\":\"\\\" a " HUGE_INT "\",\"t_ns\":5,\"key\":" HUGE_INT "}", 5,
          HUGE_INT, 1},
         {"jsonl", NULL, NULL, "{\"x\":\"\\\\\",\"t_ns\":5,\"key\":" HUGE_INT "}", 5, HUGE_INT, 1},
+        {"jsonl", NULL, NULL, "{\"x\":" HUGE_INT ",\"t_ns\":5,\"key\":" HUGE_INT ".5}", 5,
+         "1.8446744073709552e19", 1},
+        {"jsonl", NULL, NULL, "{\"x\":" HUGE_INT ",\"t_ns\":5,\"key\":0." HUGE_INT "}", 5,
+         "0.1844674407370955", 1},
         {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":-" HUGE_INT ",\"cost\":3}", 5, "-" HUGE_INT, 3},
         {"jsonl", NULL, NULL, "{\"x\":" HUGE_INT ",\"t_ns\":5,\"key\":0}", 5, "0", 1},
         {"jsonl", NULL, NULL,
@@ -490,8 +528,9 @@ static void jsonl_missing_key(void **state)
     };
     weir_logline_format f = format_of("jsonl", NULL, NULL);
     weir_log_record r = {0};
-    weir_logline_error e = {.key_absent = true};
+    weir_logline_error e;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        e.key_absent = !rows[i].want;
         weir_status st = weir_logline_read(&f, rows[i].line, strlen(rows[i].line), &r, &e);
         assert_int_not_equal(st, WEIR_OK);
         if (e.key_absent != rows[i].want)
@@ -562,6 +601,64 @@ static void damaged_lines_are_refused_or_read(void **state)
     weir_log_record_free(&r);
 }
 
+/* A prefix of a line is read as if nothing followed, whatever follows it in memory. */
+static void bytes_beyond_the_end_do_not_matter(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *key, *line;
+    } rows[] = {
+        {"combined", "agent", FULL},
+        {"common", "path", HEAD " \"GET /a\" - -"},
+        {"vhost_common", "user", "v - john q [x] " TIME},
+        {"vhost_common", "host", "[::1]:443 client.example x joe " TIME},
+        {"common", "host", "a:80 localhost ident joe [01/Aug/1995:02:00:04.5 -0400] "},
+        {"tsv", NULL, "17\tkey\t5"},
+        {"jsonl", NULL, "{\"t_ns\":" HUGE_INT ",\"time\":\"2026-01-02T03:04:05.5Z\",\"key\":-1}"},
+    };
+    weir_log_record r = {0}, r_alone = {0};
+    weir_logline_error e = {0}, e_alone = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_logline_format f = format_of(rows[i].kind, rows[i].key, NULL);
+        for (size_t len = 0; len <= strlen(rows[i].line); len++) {
+            char *alone, line[200];
+            weir_status st_alone = read_copy(&f, rows[i].line, len, &r_alone, &e_alone, &alone);
+            for (const char *next = "\" -0/:.[,'\\\t\n"; *next; next++) {
+                memset(line, *next, sizeof line);
+                memcpy(line, rows[i].line, len);
+                assert_int_equal(weir_logline_read(&f, line, len, &r, &e), st_alone);
+                if (st_alone == WEIR_OK) {
+                    assert_true(r.t_ns == r_alone.t_ns && r.cost == r_alone.cost);
+                    assert_int_equal(r.key_len, r_alone.key_len);
+                    assert_memory_equal(r.key, r_alone.key, r.key_len);
+                } else {
+                    assert_int_equal(e.column, e_alone.column);
+                    assert_string_equal(e.expected, e_alone.expected);
+                }
+            }
+            free(alone);
+        }
+    }
+    weir_log_record_free(&r);
+    weir_log_record_free(&r_alone);
+}
+
+/* A number does not depend on the digits of the one before. */
+static void a_number_ends_after_its_digits(void **state)
+{
+    (void)state;
+    static const char longer[] = "{\"t_ns\":5,\"key\":0.30000000000000004}";
+    static const char shorter[] = "{\"t_ns\":5,\"key\":0.1}";
+    weir_logline_format f = format_of("jsonl", NULL, NULL);
+    weir_log_record r = {0};
+    weir_logline_error e;
+    weir_status first = weir_logline_read(&f, longer, sizeof longer - 1, &r, &e);
+    weir_status second = weir_logline_read(&f, shorter, sizeof shorter - 1, &r, &e);
+    assert_true(first == WEIR_OK && second == WEIR_OK);
+    assert_int_equal(r.key_len, 3);
+    weir_log_record_free(&r);
+}
+
 static void formats_by_name(void **state)
 {
     (void)state;
@@ -569,6 +666,7 @@ static void formats_by_name(void **state)
     assert_int_equal(weir_logline_format_init(&f, "clf", NULL, NULL), WEIR_E_SYNTAX);
     assert_int_equal(weir_logline_format_init(&f, "common", "ip", NULL), WEIR_E_SYNTAX);
     assert_int_equal(weir_logline_format_init(&f, "common", NULL, "size"), WEIR_E_SYNTAX);
+    assert_int_equal(weir_logline_format_init(&f, "common", "referer", NULL), WEIR_E_UNSUPPORTED);
     assert_int_equal(weir_logline_format_init(&f, "common", "agent", NULL), WEIR_E_UNSUPPORTED);
     assert_int_equal(weir_logline_format_init(&f, "tsv", "host", NULL), WEIR_E_UNSUPPORTED);
     assert_int_equal(weir_logline_format_init(&f, "tsv", NULL, "bytes"), WEIR_E_UNSUPPORTED);
@@ -594,6 +692,8 @@ int main(void)
         cmocka_unit_test(jsonl_errors),
         cmocka_unit_test(jsonl_big_integers),
         cmocka_unit_test(jsonl_missing_key),
+        cmocka_unit_test(bytes_beyond_the_end_do_not_matter),
+        cmocka_unit_test(a_number_ends_after_its_digits),
         cmocka_unit_test(formats_by_name),
         cmocka_unit_test(keys_have_a_maximum_length),
         cmocka_unit_test(damaged_lines_are_refused_or_read),

@@ -337,7 +337,6 @@ static void layer_clear(weir_layer *l)
 static weir_status parse_layer(parser *p, weir_layer *l)
 {
     layer_clear(l);
-    p->limit_at = p->scan.at;
     p->next = "'&' or the end";
     weir_status st = parse_algorithm(p, &l->algorithm);
     if (st == WEIR_OK)

@@ -35,6 +35,7 @@ static const struct {
     {"gcra 100/s burst 20", "gcra 100/s burst 20"},
     {"gcra 1/s", "gcra 1/s burst 1"},
     {"  gcra\t100/1s  burst\n20 ", "gcra 100/s burst 20"},
+    {"gcra\r1/s\r\n", "gcra 1/s burst 1"},
     {"gcra 007/0060s burst 0020", "gcra 7/m burst 20"},
     {"gcra 5/90s", "gcra 5/90s burst 1"},
     {"gcra 5/1h30m", "gcra 5/90m burst 1"},
@@ -54,6 +55,11 @@ static const struct {
     {"fixed-window 5/day", "fixed-window 5/day"},
     {"fixed-window 5/day tz UTC", "fixed-window 5/day"},
     {"fixed-window 5/week tz Europe/Berlin", "fixed-window 5/week tz Europe/Berlin"},
+    {"fixed-window 5/week tz AZ/az_09+-", "fixed-window 5/week tz AZ/az_09+-"},
+    {"fixed-window 5/day tz UTX", "fixed-window 5/day tz UTX"},
+    {"fixed-window 5/day tz UXC", "fixed-window 5/day tz UXC"},
+    {"fixed-window 5/day tz XTC", "fixed-window 5/day tz XTC"},
+    {"fixed-window 5/day tz UTC0", "fixed-window 5/day tz UTC0"},
     {"fixed-window 5/month count-denied tz Asia/Tokyo",
      "fixed-window 5/month tz Asia/Tokyo count-denied"},
     {"fixed-window 5/d count-denied from-first", "fixed-window 5/d from-first count-denied"},
@@ -64,6 +70,7 @@ static const struct {
     {"sliding-counter 100/m relaxed", "sliding-counter 100/m relaxed"},
     {"sliding-slices 100/h slices 60", "sliding-slices 100/h slices 60"},
     {"sliding-slices 1/2ns slices 2", "sliding-slices 1/2ns slices 2"},
+    {"sliding-slices 1/m slices 1", "sliding-slices 1/m slices 1"},
     {"gcra 1/s&gcra 2/m & fixed-window 3/h",
      "gcra 1/s burst 1 & gcra 2/m burst 1 & fixed-window 3/h"},
 };
@@ -106,6 +113,55 @@ static const struct {
     {"   ", WEIR_E_SYNTAX, 4, "found the end, expected " ALGORITHMS},
     {"gcrx 1/s", WEIR_E_SYNTAX, 1, "found 'gcrx', expected " ALGORITHMS},
     {"gcra-x 1/s", WEIR_E_SYNTAX, 1, "found 'gcra-x', expected " ALGORITHMS},
+    {"Gcra_x 1/s", WEIR_E_SYNTAX, 1, "found 'Gcra_x', expected " ALGORITHMS},
+    {"Gcraa 1/s", WEIR_E_SYNTAX, 1, "found 'Gcraa', expected " ALGORITHMS},
+    {"Gcraz 1/s", WEIR_E_SYNTAX, 1, "found 'Gcraz', expected " ALGORITHMS},
+    {"GcraA 1/s", WEIR_E_SYNTAX, 1, "found 'GcraA', expected " ALGORITHMS},
+    {"GcraZ 1/s", WEIR_E_SYNTAX, 1, "found 'GcraZ', expected " ALGORITHMS},
+    {"gcra 5/secx", WEIR_E_SYNTAX, 8, "unknown unit 'secx', expected " UNITS},
+    {"gcra 5/secsx", WEIR_E_SYNTAX, 8, "unknown unit 'secsx', expected " UNITS},
+    {"gcra 5/abcdefghijklmnopqrstuvwxyzabcdef", WEIR_E_SYNTAX, 8,
+     "unknown unit 'abcdefghijklmnopqrstuvwxyzabcdef', expected " UNITS},
+    {"gcra 5/abcdefghijklmnopqrstuvwxyzabcdefg", WEIR_E_SYNTAX, 8,
+     "unknown unit 'abcdefghijklmnopqrstuvwxyzabcdef', expected " UNITS},
+    {"gcra .5/s", WEIR_E_SYNTAX, 6,
+     "found '.5/s', expected a rate such as 100/s, from 1 to 1099511627776"},
+    {"gcra 1./s", WEIR_E_SYNTAX, 7, "found './s', expected '/' and a period, as in 100/s"},
+    {"gcra 1,x/s", WEIR_E_SYNTAX, 7, "found ',x/s', expected '/' and a period, as in 100/s"},
+    {"gcra 10rps", WEIR_E_SYNTAX, 8, "found 'rps', expected '/' and a period, as in 100/s"},
+    {"gcra 10x/s", WEIR_E_SYNTAX, 8, "found 'x/s', expected '/' and a period, as in 100/s"},
+    {"gcra  ~{|}!\"#$%'()*+,-.0123456789:;<=>", WEIR_E_SYNTAX, 7,
+     "found '~{|}!\"#$%'()*+,-.0123456789:;<=>', expected a rate such as 100/s, from 1 to "
+     "1099511627776"},
+    {"gcra ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\x7f~", WEIR_E_SYNTAX, 6,
+     "found '~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~?...', expected a rate such as 100/s, from 1 to "
+     "1099511627776"},
+    {"token-bucket 5 refill 5/s5", WEIR_E_SYNTAX, 26,
+     "found '5', expected a space, '&' or the end"},
+    {"token-bucket 5 refill 5/x", WEIR_E_SYNTAX, 25, "unknown unit 'x', expected " UNITS},
+    {"token-bucket 5 refill 5/s x", WEIR_E_SYNTAX, 27, "found 'x', expected '&' or the end"},
+    {"token-bucket 5 refill 5 every 1s5", WEIR_E_SYNTAX, 34,
+     "found the end, expected a unit: " UNITS},
+    {"token-bucket 5 refill 5 every 1x", WEIR_E_SYNTAX, 32, "unknown unit 'x', expected " UNITS},
+    {"token-bucket 5 refill 5 every 1s x", WEIR_E_SYNTAX, 34, "found 'x', expected '&' or the end"},
+    {"leaky-bucket 5/s capacity 0", WEIR_E_RANGE, 27,
+     "found '0', expected a capacity, from 1 to 2147483647"},
+    {"leaky-bucket 5/s capacity 1 x", WEIR_E_SYNTAX, 29, "found 'x', expected '&' or the end"},
+    {"leaky-bucket 1/3650d capacity 9", WEIR_E_RANGE, 31,
+     "found '9', expected at most 3 at this rate (an empty bucket must refill within 36.5 years)"},
+    {"leaky-queue 5/s depth 1 x", WEIR_E_SYNTAX, 25, "found 'x', expected '&' or the end"},
+    {"sliding-log 5/m x", WEIR_E_SYNTAX, 17, "found 'x', expected count-denied, '&' or the end"},
+    {"sliding-log 5/m count-denied x", WEIR_E_SYNTAX, 30, "found 'x', expected '&' or the end"},
+    {"sliding-counter 5/m x", WEIR_E_SYNTAX, 21,
+     "found 'x', expected strict or relaxed, '&' or the end"},
+    {"sliding-counter 5/m strict x", WEIR_E_SYNTAX, 28, "found 'x', expected '&' or the end"},
+    {"sliding-slices 5/m slices 6 x", WEIR_E_SYNTAX, 29, "found 'x', expected '&' or the end"},
+    {"sliding-slices 5/m slices 0", WEIR_E_RANGE, 27,
+     "found '0', expected a number of slices, from 1 to 65536"},
+    {"fixed-window 5/h from-first from-first", WEIR_E_SYNTAX, 29,
+     "found 'from-first', expected from-first or count-denied, each once, '&' or the end"},
+    {"fixed-window 5/h count-denied count-denied", WEIR_E_SYNTAX, 31,
+     "found 'count-denied', expected from-first or count-denied, each once, '&' or the end"},
     {"gcra", WEIR_E_SYNTAX, 5,
      "found the end, expected a rate such as 100/s, from 1 to 1099511627776"},
     {"gcra 0/s", WEIR_E_RANGE, 6,
@@ -124,6 +180,12 @@ static const struct {
     {"gcra 5/0s", WEIR_E_RANGE, 8, "found '0s', expected a period of at least 1ns"},
     {"gcra 5/1152921504606846976ns", WEIR_E_RANGE, 8,
      "found '1152921504606846976ns', expected a period of at most 1152921504606846975ns (36.5 "
+     "years)"},
+    {"gcra 5/9999999999999999999ns", WEIR_E_RANGE, 8,
+     "found '9999999999999999999ns', expected a period of at most 1152921504606846975ns (36.5 "
+     "years)"},
+    {"gcra 5/1w1152921504606846975ns", WEIR_E_RANGE, 8,
+     "found '1w1152921504606846975ns', expected a period of at most 1152921504606846975ns (36.5 "
      "years)"},
     {"gcra 5/1h1h", WEIR_E_SYNTAX, 11,
      "found 'h', expected units from the largest to the smallest, as in 1h30m"},
@@ -237,6 +299,13 @@ static const struct {
     {"gcra 1.5", 6, "found '1.5', expected a whole number"},
     {"fixed-window 0.5/day", 14, "found '0.5/day', expected a whole number: write 1/2d"},
     {"token-bucket 5 refill 0.1/s", 23, "found '0.1/s', expected a whole number: write 1/10s"},
+    {"gcra 0.5/", 6, "found '0.5/', expected a whole number"},
+    {"gcra 0.5/sx", 6, "found '0.5/sx', expected a whole number"},
+    {"gcra 0.5/0s", 6, "found '0.5/0s', expected a whole number"},
+    {"gcra 0.5/1000000000s", 6,
+     "found '0.5/1000000000s', expected a whole number: write 1/2000000000s"},
+    {"gcra 0.5/1000000001s", 6, "found '0.5/1000000001s', expected a whole number"},
+    {"gcra 10000000000.5/s", 6, "found '10000000000.5/s', expected a whole number"},
     {"gcra 5/sec", 8, "unknown unit 'sec', expected s"},
     {"gcra 5/10seconds", 10, "unknown unit 'seconds', expected s"},
     {"gcra 5/hour", 8, "unknown unit 'hour', expected h"},
@@ -255,10 +324,29 @@ static const struct {
     {"5/s", 1, "found '5/s', expected an algorithm before the rate, as in gcra 5/s"},
     {"10r/s", 1, "found '10r/s', expected an algorithm before the rate, as in gcra 10/s"},
     {"10 per minute", 1, "found '10', expected an algorithm before the rate, as in gcra 10/s"},
+    {"09/s", 1, "found '09/s', expected an algorithm before the rate, as in gcra 09/s"},
+    {"9/s&gcra 1/s", 1, "found '9/s', expected an algorithm before the rate, as in gcra 9/s"},
+    {"9/s~", 1, "found '9/s~', expected an algorithm before the rate, as in gcra 9/s~"},
+    {"gcra 1/s & 5/s burst 3", 12,
+     "found '5/s', expected an algorithm before the rate, as in gcra 5/s"},
+    {"12345678901234567/s x", 1,
+     "found '12345678901234567/s', expected an algorithm before the rate, as in gcra "
+     "12345678901234567/s"},
+    {"1234567890123456789/s", 1,
+     "found '1234567890123456789/s', expected an algorithm before the rate, as in gcra "
+     "1234567890123456789/"},
     {"gcra 10r/s", 8, "found 'r/s', expected '/' and a period, as in 100/s: write 10/s"},
+    {"gcra 0000000000000000010r/s", 25,
+     "found 'r/s', expected '/' and a period, as in 100/s: write 0000000000000000010/s"},
+    {"gcra 1/s & gcra 10r/s", 19,
+     "found 'r/s', expected '/' and a period, as in 100/s: write 10/s"},
     {"gcra 1,000/s", 7, "found ',000/s', expected digits only, as in 1000/s"},
     {"gcra 1_000/s", 7, "found '_000/s', expected digits only, as in 1000/s"},
     {"gcra 10/s burst=20", 16, "found '=20', expected a space: write burst 20"},
+    {"gcra 10/s burst=20 & gcra 1/s", 16, "found '=20', expected a space: write burst 20"},
+    {"gcra 10/s burst=20&gcra 1/s", 16, "found '=20', expected a space: write burst 20"},
+    {"gcra 10/s burst=~~~~~~~~~~~~~~~~~~~~~~~~~", 16,
+     "found '=~~~~~~~~~~~~~~~~~~~~~~~~~', expected a space: write burst ~~~~~~~~~~~~~~~~~~~~~~~~"},
     {"leaky-bucket 10/s capacity=20", 27, "found '=20', expected a space: write capacity 20"},
     {"fixed-window 100/day tz=UTC", 24, "found '=UTC', expected a space: write tz UTC"},
     {"token-bucket 5 refill=1/s", 22, "found '=1/s', expected a space: write refill 1/s"},
@@ -266,6 +354,11 @@ static const struct {
     {"gcra 1/s && gcra 5/m", 11, "found '&', expected one '&' between two layers"},
     {"token-bucket 10/s burst 5", 16,
      "found '/s', expected a capacity and a refill: write token-bucket 5 refill 10/s"},
+    {"token-bucket 10/s  burst   5", 16,
+     "found '/s', expected a capacity and a refill: write token-bucket 5 refill 10/s"},
+    {"token-bucket 10/abcdefghijklmnopqrstuvwxyz", 16,
+     "found '/abcdefghijklmnopqrstuvwxyz', expected a capacity and a refill: write token-bucket 10 "
+     "refill 10/abcdefghijklmnopqrstu"},
     {"token-bucket 10/s", 16,
      "found '/s', expected a capacity and a refill: write token-bucket 10 refill 10/s"},
 };
@@ -280,6 +373,35 @@ static void check_suggestions(void **unused)
         if (st != WEIR_E_SYNTAX || e.column != habits[i].column ||
             strcmp(e.text, habits[i].error) != 0)
             fail_msg("'%s': status %d, column %u: %s", habits[i].text, st, e.column, e.text);
+    }
+}
+
+/* Each unit has other spellings, and each spelling a plural. The error suggests the unit. */
+static void check_spellings_of_units(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *from, *to;
+    } units[] = {
+        {"nsec", "ns"}, {"nanosecond", "ns"},  {"usec", "us"}, {"microsecond", "us"},
+        {"msec", "ms"}, {"millisecond", "ms"}, {"sec", "s"},   {"second", "s"},
+        {"min", "m"},   {"minute", "m"},       {"hr", "h"},    {"hour", "h"},
+    };
+    for (size_t i = 0; i < 2 * (sizeof units / sizeof units[0]); i++) {
+        weir_policy p;
+        weir_policy_error e = {0};
+        char text[64], expected[96];
+        const char *from = units[i / 2].from, *plural = i % 2 ? "s" : "", *to = units[i / 2].to;
+        snprintf(text, sizeof text, "gcra 5/7%s%s", from, plural);
+        snprintf(expected, sizeof expected, "unknown unit '%s%s', expected %s", from, plural, to);
+        assert_int_equal(parse(&p, text, &e), WEIR_E_SYNTAX);
+        assert_int_equal(e.column, 9);
+        assert_string_equal(e.text, expected);
+        snprintf(text, sizeof text, "gcra 0.5/7%s%s", from, plural);
+        snprintf(expected, sizeof expected,
+                 "found '0.5/7%s%s', expected a whole number: write 1/14%s", from, plural, to);
+        assert_int_equal(parse(&p, text, &e), WEIR_E_SYNTAX);
+        assert_string_equal(e.text, expected);
     }
 }
 
@@ -311,6 +433,10 @@ static void check_lengths(void **unused)
     /* A text may contain any bytes and need not be terminated. */
     assert_int_equal(weir_policy_parse(&p, "gcra 1/s\0", 9, NULL, &e), WEIR_E_SYNTAX);
     assert_int_equal(weir_policy_parse(&p, "gcra 1/sX", 8, NULL, &e), WEIR_OK);
+    assert_int_equal(weir_policy_parse(&p, "gcra 1/s&", 8, NULL, &e), WEIR_OK);
+    /* Without zones, UTC is the only one. */
+    assert_int_equal(weir_policy_parse(&p, "fixed-window 5/day tz UTC", 25, NULL, &e), WEIR_OK);
+    assert_int_equal(weir_policy_parse(&p, "fixed-window 5/day tz GMT", 25, NULL, &e), WEIR_E_ZONE);
 }
 
 /* The longest canonical text fits in WEIR_POLICY_TEXT_MAX, and a short buffer does not overflow. */
@@ -334,6 +460,8 @@ static void check_print_sizes(void **unused)
         size_t got = weir_policy_print(&p, small, size);
         assert_int_equal(got, size == 0 ? 0 : size - 1 < len ? size - 1 : len);
         assert_memory_equal(small, printed, got);
+        if (size > 0)
+            assert_int_equal(small[got], '\0');
         assert_int_equal(small[size], '~');
     }
 }
@@ -499,8 +627,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_valid),       cmocka_unit_test(check_invalid),
-        cmocka_unit_test(check_suggestions), cmocka_unit_test(check_lengths),
-        cmocka_unit_test(check_print_sizes), cmocka_unit_test(check_report),
+        cmocka_unit_test(check_suggestions), cmocka_unit_test(check_spellings_of_units),
+        cmocka_unit_test(check_lengths),     cmocka_unit_test(check_print_sizes),
+        cmocka_unit_test(check_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

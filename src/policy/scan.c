@@ -52,7 +52,7 @@ static void quote(const weir_scan *s, size_t from, size_t end, weir_writer *t)
     size_t i = from;
     for (; i < end && i - from < FOUND_MAX; i++)
         weir_write_char(t, s->text[i] >= ' ' && s->text[i] <= '~' ? s->text[i] : '?');
-    weir_write_str(t, i - from == FOUND_MAX ? "...'" : "'");
+    weir_write_str(t, i < end ? "...'" : "'");
 }
 
 weir_status weir_scan_unexpected_to(weir_scan *s, size_t from, size_t end, const char *expected)
