@@ -121,6 +121,9 @@ typedef struct row {
     const char *words[WORDS_MAX];
 } row;
 
+/* A store of 8 MiB holds 7 states of this policy, so that the store grows for the 8th. */
+#define LARGE "sliding-slices 1/h slices 65536"
+
 static const row rows[] = {
     {weir_cmd_policy, 0, {"policy", "gcra 1/s", "gcra 2/s"}},
     {weir_cmd_policy, 2, {"policy", "gcra 1/q"}},
@@ -151,6 +154,7 @@ static const row rows[] = {
     {weir_cmd_replay, 0, {"replay", "--decisions", "jsonl", "--policy", "gcra 1/s", "log.tsv"}},
     {weir_cmd_replay, 0, {"replay", "--policy", "gcra 1/s", "log.gz"}},
     {weir_cmd_replay, 1, {"replay", "--policy", "gcra 1/s", "half.gz"}},
+    {weir_cmd_replay, 0, {"replay", "--memory", "16m", "--policy", LARGE, "keys.tsv"}},
     {weir_cmd_replay, 1, {"replay", "--policy", "gcra 1/s", "none.tsv"}},
     {weir_cmd_replay, 1, {"replay", "--policy", "gcra 1/s", "--strict", "bad.yaml"}},
     {weir_cmd_replay, 1, {"replay", "--config", "bad.yaml", "--policy", "a", "log.tsv"}},
@@ -158,7 +162,6 @@ static const row rows[] = {
 
 static const struct {
     const char *name, *text;
-    size_t more; /* bytes of a comment behind the text */
 } files[] = {
     {"good.yaml", "listen: {resp: '127.0.0.1:0', http: '127.0.0.1:0'}\nmemory: {file: state}\n"
                   "password: " SECRET "\nredis: {url: 'redis://h', user: u, password: " SECRET "}\n"
@@ -168,11 +171,12 @@ static const struct {
     {"bad.yaml", "threads: 0\nx: *y\npolices: [1\n"},
     {"secret.yaml", "password: 'a" SECRET "'\nthreads: 0\n"},
     {"sentinel.yaml", "redis: {url: 'redis://h', sentinel: {name: m, password: \"" SECRET "\"}}\n"},
-    {"long.yaml", "password: '" SECRET "'\n", 5000},
+    {"long.yaml", "password: '" SECRET "'\n"},
     {"long_secret.yaml", "password_file: long_secret\n"},
-    {"long_secret", SECRET "\n", 64 << 10},
+    {"long_secret", SECRET "\n"},
     {"redis.yaml", "redis: {url: 'rediss://127.0.0.1', tls: {ca: none.pem}}\n"},
     {"log.tsv", "1000000000\ta\n2000000000\tb\nx\n2000000001\ta\n1\ta\n"},
+    {"keys.tsv", "1\ta\n1\tb\n1\tc\n1\td\n1\te\n1\tf\n1\tg\n1\th\n"},
     {"full.jsonl",
      "{\"weir_state\":2,\"time_ns\":1795377343327627252,\"wall_ns\":1795377343327627102,"
      "\"memory_bytes\":8388608,\"large_bytes\":2097152,\"fingerprint\":\"658b070407a29c39\","
@@ -264,6 +268,16 @@ static void no_leaks_without_memory(void **unused)
     }
 }
 
+/* Appends n bytes. */
+static void append(const char *name, size_t n)
+{
+    FILE *f = fopen(name, "a");
+    assert_non_null(f);
+    while (n-- > 0)
+        putc('#', f);
+    fclose(f);
+}
+
 static int make_files(void **unused)
 {
     (void)unused;
@@ -273,10 +287,10 @@ static int make_files(void **unused)
         FILE *f = fopen(files[i].name, "w");
         assert_non_null(f);
         fputs(files[i].text, f);
-        for (size_t n = 0; n < files[i].more; n++)
-            putc('#', f);
         fclose(f);
     }
+    append("long.yaml", 5000);
+    append("long_secret", 64 << 10);
     for (int whole = 0; whole < 2; whole++) {
         FILE *f = fopen(whole ? "log.gz" : "half.gz", "w");
         assert_non_null(f);

@@ -204,8 +204,7 @@ typedef struct copy {
 static bool copy_state(void *ctx, const weir_key_state *stored)
 {
     copy *c = ctx;
-    if (c->status == WEIR_OK)
-        c->status = weir_store_put(c->to, stored);
+    c->status = weir_store_put(c->to, stored);
     return c->status == WEIR_OK;
 }
 
@@ -224,8 +223,9 @@ static weir_status grow(replay_policies *p)
     close_service(p);
     weir_store_close(p->store);
     p->store = c.to;
-    p->doublings--;
-    return open_service(p);
+    st = open_service(p);
+    p->doublings -= st == WEIR_OK;
+    return st;
 }
 
 int replay_policies_open(replay_policies *ret, const replay_options *o)

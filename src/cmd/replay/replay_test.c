@@ -349,14 +349,15 @@ static void write_pairs(const char *name, size_t n)
     fclose(f);
 }
 
+/* A store of 8 MiB holds 7 states of this policy. */
+#define LARGE "sliding-slices 1/h slices 65536"
+
 /* The store doubles several times, and each key keeps its state: the second request is denied. */
 static void expect_growth(const char *policy, const char *memory, size_t keys)
 {
-    char expected[100];
     write_pairs("log", keys);
     assert_int_equal(run("--policy", policy, "--memory", memory, "log", NULL), 0);
     assert_string_equal(errors, "");
-    snprintf(expected, sizeof expected, "%zu", keys);
     const char *denied = strstr(output, "\n  denied ");
     assert_non_null(denied);
     assert_int_equal(strtoull(denied + strlen("\n  denied "), NULL, 10), keys);
@@ -368,6 +369,25 @@ static void check_growing(void **unused)
     expect_growth("sliding-counter 1/h & gcra 1/d burst 1", "1g", 120000); /* in the table */
     expect_growth("sliding-log 1/h", "64m", 60000);                        /* large states */
     expect_growth("gcra 1/h burst 1", "64m", 1);                           /* no growth */
+    expect_growth(LARGE, "8m", 7);
+    expect_growth(LARGE, "16m", 8);
+}
+
+/* If the machine has no memory for a larger store, a larger --memory would not help. */
+static void check_growing_without_memory(void **unused)
+{
+    (void)unused;
+    write_pairs("log", 8);
+    int status = 1;
+    size_t n = 0;
+    for (; status == 1 && n < 1000; n++) {
+        fake.allocations_left = n;
+        status = run("--policy", LARGE, "--memory", "32m", "log", NULL);
+        fake.allocations_left = ALL;
+        if (status == 1 && strstr(errors, "--memory"))
+            fail_msg("allocation %zu: %s", n, errors);
+    }
+    assert_int_equal(status, 0);
 }
 
 /* A store of the largest size evicts keys, and says so. */
@@ -377,6 +397,13 @@ static void check_full_memory(void **unused)
     write_pairs("log", 100000);
     assert_int_equal(run("--policy", "gcra 1/h burst 1", "--memory", "1m", "log", NULL), 0);
     assert_non_null(strstr(errors, "the tables show too few denials: the memory of 1m was full"));
+    write_pairs("log", 8);
+    assert_int_equal(run("--policy", LARGE, "--memory", "8m", "log", NULL), 0);
+    assert_string_equal(errors,
+                        "weir replay: WARNING: the tables show too few denials: the memory of 8m "
+                        "was full, and 3 keys were evicted before they had their full quota "
+                        "again; --memory allows more\n");
+    write_pairs("log", 100000);
     assert_int_equal(run("--policy", "gcra 1/h burst 1", "--memory", "8m", "log", NULL), 0);
     assert_string_equal(errors, "");
     FILE *f = fopen("log", "w");
@@ -528,6 +555,7 @@ int main(void)
         cmocka_unit_test_setup(check_compressed_reads, reset),
         cmocka_unit_test_setup(check_failed_reads, reset),
         cmocka_unit_test_setup(check_growing, reset),
+        cmocka_unit_test_setup(check_growing_without_memory, reset),
         cmocka_unit_test_setup(check_full_memory, reset),
         cmocka_unit_test_setup(check_memory_option, reset),
         cmocka_unit_test_setup(check_failing_allocations, reset),
