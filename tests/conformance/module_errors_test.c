@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Errors of the module's commands in a fake server, which checks that an error changes nothing and
- * that all memory is freed at the end. */
+/* Errors and texts of the module's commands in a fake server, which checks that an error changes
+ * nothing and that all memory is freed at the end. */
 
 #include "module_server.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = 12, POLICIES_MAX = 1024 };
+enum { WORDS = 14, POLICIES_MAX = 1024 };
 
 #define CHECK(x)                                                                                   \
     do {                                                                                           \
@@ -174,6 +174,9 @@ static void a_full_key(void)
         {{"WEIR.TAKEALL", "2", LIMIT, "x", "1", LIMIT, "k", "1"},
          "OOM request 1: the key has states under too many policies"},
         {{"WEIR.TAKE", LIMIT, "k"}, "OOM the key has states under too many policies"},
+        {{"WEIR.REFUND", LIMIT, "k", "1"}, "OOM the key has states under too many policies"},
+        {{"WEIR.EXPLAIN", LIMIT, "k"}, "OOM the key has states under too many policies"},
+        {{"CL.THROTTLE", "k", "4", "1", "60"}, "OOM the key has states under too many policies"},
     };
     char text[32];
     for (int i = 1; i <= 48; i++) {
@@ -182,6 +185,93 @@ static void a_full_key(void)
     }
     CHECK_ROWS(rows);
     CHECK(module_server_saved("x").len == 0);
+    module_server_flush();
+}
+
+/* ---- replies ---------------------------------------------------------------------------------- */
+
+#define API "name|api|limit|gcra 1/h burst 5|overrides|allow|deny|shadow|"
+
+static void texts(void)
+{
+    static const struct {
+        const char *words[WORDS];
+        const char *text;
+    } each[] = {
+        {{"WEIR.POLICY", "SET", "api", LIMIT}, "OK|"},
+        {{"WEIR.POLICY", "SET", "b", "fixed-window 7/1h & gcra 9/s"}, "OK|"},
+        {{"WEIR.POLICY", "GET", "api"}, API},
+        {{"WEIR.POLICY", "LIST"},
+         API "name|b|limit|fixed-window 7/1h & gcra 9/s|overrides|allow|deny|shadow|"},
+        {{"WEIR.EXPLAIN", "api", "k"},
+         "policy   api|key      k|limit    gcra 1/h burst 5|state    5 of 5 free; full|"
+         "next     now|"},
+        {{"WEIR.TAKE", "api", "k", "COST", "5"}, ""},
+        {{"WEIR.EXPLAIN", "api", "k"},
+         "policy   api|key      k|limit    gcra 1/h burst 5|"
+         "state    0 of 5 free; full again in 5 h|"
+         "next     in 1 h, at 2026-01-01 01:00:00.000 UTC|"},
+        {{"WEIR.EXPLAIN", "fixed-window 7/1h & gcra 9/s", "10.0.0.1"},
+         "key      10.0.0.1|limit    fixed-window 7/h & gcra 9/s burst 1|"
+         "state    1 of 1 free under gcra 9/s burst 1; full|next     now|"},
+    };
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        const module_reply *r = run(each[i].words);
+        if (r->failed || strcmp(r->text, each[i].text) != 0) {
+            fprintf(stderr, "%s %s: expected %s, got %s\n", each[i].words[0], each[i].words[1],
+                    each[i].text, r->failed ? r->error : r->text);
+            abort();
+        }
+    }
+    module_server_flush();
+}
+
+/* Which request of several a reply describes: of those denied the one with the longest wait, of
+ * those allowed the one with the least quota left, and the first among equals. */
+static void described_requests(void)
+{
+    static const struct {
+        const char *words[WORDS];
+        int64_t allowed, index, remaining;
+    } each[] = {
+        {{"WEIR.TAKEALL", "2", "gcra 1/h burst 5", "a", "1", "gcra 1/h burst 4", "b", "1"},
+         1,
+         1,
+         3},
+        {{"WEIR.TAKEALL", "2", "gcra 1/h burst 4", "b", "1", "gcra 1/h burst 5", "a", "1"},
+         1,
+         0,
+         2},
+        {{"WEIR.TAKEALL", "2", "gcra 1/h burst 9", "c", "1", "gcra 1/h burst 9", "d", "1"},
+         1,
+         0,
+         8},
+        {{"WEIR.TAKEALL", "3", "gcra 1/h burst 9", "e", "1", "gcra 1/h burst 4", "b", "3",
+          "gcra 1/h burst 5", "a", "5"},
+         0,
+         2,
+         3},
+        {{"WEIR.TAKEALL", "3", "gcra 1/h burst 5", "a", "5", "gcra 1/h burst 4", "b", "3",
+          "gcra 1/h burst 9", "e", "1"},
+         0,
+         0,
+         3},
+        {{"WEIR.TAKEALL", "3", "gcra 1/h burst 5", "a", "4", "gcra 1/h burst 4", "b", "3",
+          "gcra 1/h burst 9", "e", "1"},
+         0,
+         0,
+         3},
+        {{"WEIR.TAKEALL", "3", "gcra 1/h burst 9", "e", "1", "gcra 1/h burst 4", "b", "3",
+          "gcra 1/h burst 4", "b", "5"},
+         0,
+         2,
+         2},
+    };
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        const module_reply *r = run(each[i].words);
+        CHECK(!r->failed && r->integer[1] == each[i].allowed);
+        CHECK(r->integer[7] == each[i].index && r->integer[3] == each[i].remaining);
+    }
     module_server_flush();
 }
 
@@ -210,8 +300,10 @@ int main(void)
     names_are_no_texts();
     a_full_key();
     states();
+    texts();
+    described_requests();
     too_many_policies();
     module_server_close();
-    printf("7 passed, 0 failed\n");
+    printf("9 passed, 0 failed\n");
     return 0;
 }

@@ -81,7 +81,8 @@ static struct {
     redis_event_fn on_event;
     int64_t now_ns;
     char *saved;
-    long blocks;                             /* of memory that the module has */
+    long blocks; /* of memory that the module has */
+    long open_keys;
     unsigned long allocations;               /* so far */
     unsigned signals, notices, propagations; /* of the command that runs */
     uint64_t commands_run;
@@ -189,19 +190,29 @@ static int fake_ReplyWithBool(redis_ctx *ctx, int v)
     return note(v, 0);
 }
 
+static int note_text(const char *at, size_t len)
+{
+    module_reply *r = &server.reply;
+    for (size_t i = 0; i < len; i++) {
+        char c = at[i]; /* also if it is not stored: the arguments are complete */
+        if (r->text_len < sizeof r->text - 2)
+            r->text[r->text_len++] = c;
+    }
+    r->text[r->text_len] = '|';
+    r->text_len += r->text_len < sizeof r->text - 2;
+    return note(0, 0);
+}
+
 static int fake_ReplyWithSimpleString(redis_ctx *ctx, const char *text)
 {
     (void)ctx;
-    (void)text;
-    return note(0, 0);
+    return note_text(text, strlen(text));
 }
 
 static int fake_ReplyWithStringBuffer(redis_ctx *ctx, const char *at, size_t len)
 {
     (void)ctx;
-    for (volatile size_t i = 0; i < len; i++)
-        (void)at[i]; /* the arguments are complete */
-    return note(0, 0);
+    return note_text(at, len);
 }
 
 static int fake_ReplyWithNull(redis_ctx *ctx)
@@ -289,6 +300,7 @@ static void *fake_OpenKey(redis_ctx *ctx, redis_string *name, int mode)
         free(k);
         return NULL;
     }
+    server.open_keys++;
     return k;
 }
 
@@ -296,6 +308,7 @@ static void fake_CloseKey(redis_key *k)
 {
     assert(k && k->open);
     k->open = false;
+    server.open_keys--;
     free(k);
 }
 
@@ -714,6 +727,7 @@ static bool run_in(int database, redis_string *args, size_t len)
         if (strlen(name) != args[0].len || strncasecmp(name, args[0].at, args[0].len) != 0)
             continue;
         assert(server.command[i].fn(&ctx, argv, (int)len) == REDIS_OK);
+        assert(server.open_keys == 0);
         return true;
     }
     return false;

@@ -5,7 +5,8 @@
 /* A fake Redis server in this process, with the parts that the module uses: keys in two databases,
  * a clock that the test sets, replies, and replication. The second database is a replica of the
  * first: it gets the commands that the module replicates, and must stay equal byte by byte. The key
- * "foreign" has a type of another module. A forbidden call by the module ends in abort(). */
+ * "foreign" has a type of another module. A forbidden call by the module ends in abort(), and so
+ * does a key that a command leaves open. */
 
 #include "modules/redis/abi.h"
 
@@ -25,6 +26,8 @@ typedef struct module_reply {
     size_t len;
     size_t maps; /* the number of maps */
     int64_t integer[MODULE_SERVER_REPLIES];
+    char text[1024]; /* all strings, each followed by '|'; the part that fits */
+    size_t text_len;
     bool failed; /* the reply is the error below */
     char error[512];
 } module_reply;
