@@ -143,8 +143,8 @@ static uint8_t small_words(const weir_policy *p)
         return near ? 1 : 0;
     case WEIR_STATE_TAT_TICKS:
         return near && l->num <= NUM_MAX ? 2 : 0;
-    case WEIR_STATE_TAT_STEPS:
-        return near ? 2 : 0;
+    case WEIR_STATE_TAT_STEPS: /* it counts units, so it is always near */
+        return 2;
     case WEIR_STATE_WINDOW_PAIR:
     case WEIR_STATE_LOG:
     case WEIR_STATE_COUNTER:

@@ -167,6 +167,81 @@ static void policies_in_use(void)
     }
 }
 
+/* Interns a policy that the cache does not see, and no state refers to. */
+static weir_interned *policy_number(int i)
+{
+    char text[40];
+    weir_interned *s;
+    snprintf(text, sizeof text, "gcra 1/s burst %d", 20000 + i);
+    CHECK(stored("", text, &s) == WEIR_OK);
+    return s;
+}
+
+/* The table doubles when it has as many policies as buckets. Policies without references are freed
+ * when there are 1024, or later twice as many as were in use. */
+static void the_table(void)
+{
+    enum { BUCKETS = 256, SWEPT = 1024, MORE = 500 };
+    static weir_interned *s[SWEPT];
+    for (int has_states = 0; has_states < 2; has_states++) {
+        uint64_t state = 5;
+        module_server_close();
+        module_server_open();
+        for (int i = 0; i < SWEPT; i++) {
+            unsigned long before = module_server_allocations();
+            s[i] = policy_number(i);
+            CHECK(module_server_allocations() - before ==
+                  (i == BUCKETS || i == 2 * BUCKETS ? 2 : 1));
+            weir_interned_ref(s[i]);
+        }
+        long blocks = module_server_blocks();
+        for (int i = 0; i < MORE; i++)
+            policy_number(SWEPT + i); /* the first sweeps and makes the table double */
+        CHECK(module_server_blocks() == blocks + MORE);
+        for (int i = 0; i < SWEPT; i++) {
+            if (has_states)
+                weir_value_free(weir_value_put(0, 0, s[i], 0, &state, 1));
+            weir_interned_unref(s[i]);
+        }
+        blocks = module_server_blocks();
+        for (int i = SWEPT + MORE; i < 2 * SWEPT; i++)
+            policy_number(i);
+        CHECK(module_server_blocks() == blocks + SWEPT - MORE);
+        policy_number(2 * SWEPT); /* sweeps all others */
+        CHECK(module_server_blocks() == blocks - SWEPT - MORE + 1);
+        CHECK(weir_interned_sound());
+    }
+}
+
+/* Which states are inline, and with how many words. */
+static void small_states(void)
+{
+    static const struct {
+        const char *text;
+        int words;
+    } each[] = {
+        {"fixed-window 5/m", 1},
+        {"gcra 1/s burst 5", 1},
+        {"gcra 3/s burst 5", 2},
+        {"gcra 32768/s burst 1", 2},     /* 64 ticks */
+        {"gcra 634765625/m burst 1", 0}, /* 65 ticks */
+        {"token-bucket 9 refill 4 every 5s", 2},
+        {"gcra 1/h burst 1000", 0},
+        {"gcra 3/h burst 3000", 0},
+        {"token-bucket 70000 refill 7 every 1h", 2},
+        {"sliding-counter 12/m", 0},
+        {"sliding-log 12/m", 0},
+        {"sliding-slices 12/m slices 4", 0},
+        {"gcra 1/s burst 5 & gcra 1/m burst 9", 0},
+    };
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        weir_interned *s;
+        weir_policy_error e;
+        CHECK(weir_intern_text(each[i].text, strlen(each[i].text), &s, &e) == WEIR_OK);
+        CHECK(s->small == each[i].words);
+    }
+}
+
 /* ---- the largest state ----------------------------------------------------------------------- */
 
 /* A log that is full to the last entry is an error, and keeps its charges. */
@@ -201,8 +276,10 @@ int main(void)
     names_in_the_cache();
     texts_of_states();
     policies_in_use();
+    small_states();
+    the_table();
     the_largest_state();
     module_server_close();
-    printf("5 passed, 0 failed\n");
+    printf("7 passed, 0 failed\n");
     return 0;
 }

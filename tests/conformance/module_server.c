@@ -610,6 +610,11 @@ unsigned long module_server_allocations(void)
     return server.allocations;
 }
 
+long module_server_blocks(void)
+{
+    return server.blocks;
+}
+
 void module_server_speak(int proto)
 {
     server.resp3 = proto >= 3;

@@ -49,6 +49,9 @@ size_t module_server_payloads(void);
 
 /* How often the module has allocated memory so far. */
 unsigned long module_server_allocations(void);
+
+/* How many blocks of memory the module has now. */
+long module_server_blocks(void);
 void module_server_close(void);
 
 /* Turns replication on (the default) or off, by the event for an AOF. When it is turned on again,
