@@ -213,6 +213,32 @@ static void a_state_that_is_left_is_inline_again(void)
     weir_value_free(v);
 }
 
+/* A state of several that grows replaces the old one, and the others stay. */
+static void a_state_of_several_grows(void)
+{
+    enum { STATES = 3 };
+    uint64_t state[STATES][8] = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
+    static const int policy[STATES] = {3, 0, 2};
+    for (size_t grown = 0; grown < STATES; grown++) {
+        weir_value v = 0;
+        size_t words[STATES];
+        for (size_t i = 0; i < STATES; i++) {
+            words[i] = words_of(policy[i]);
+            v = weir_value_put(v, i, interned[policy[i]], 0, state[i], words[i]);
+        }
+        words[grown] += 4;
+        v = weir_value_put(v, grown, interned[policy[grown]], 1, state[grown], words[grown]);
+        CHECK(weir_value_len(v) == STATES);
+        for (size_t i = 0; i < STATES; i++) {
+            weir_state_view at;
+            weir_value_at(v, i, &at);
+            CHECK(at.interned == interned[policy[i]] && at.level == (i == grown));
+            CHECK(at.words == words[i] && memcmp(at.state, state[i], 8 * words[i]) == 0);
+        }
+        weir_value_free(v);
+    }
+}
+
 /* A level without more words is kept, too: a payload may have it. */
 static void the_level_is_replaced(void)
 {
@@ -245,12 +271,13 @@ int main(void)
     alternating_states_use_few_bases();
     a_state_that_is_left_is_inline_again();
     the_level_is_replaced();
+    a_state_of_several_grows();
     bases_run_out();
     random_values();
     no_base_is_in_use();
     for (int i = 0; i < POLICIES; i++)
         weir_interned_unref(interned[i]);
     module_server_close();
-    printf("5 passed, 0 failed\n");
+    printf("6 passed, 0 failed\n");
     return 0;
 }

@@ -173,6 +173,7 @@ static void a_larger_cost_waits_longer(void **state)
         assert_int_equal(wait_for(even[i], 51), INT64_MAX);
     }
     assert_int_equal(wait_for("gcra 1/us burst 50", 3), s_ns + us_ns); /* no part to round up */
+    assert_int_equal(wait_for("gcra 3/3001ns burst 50", 3), s_ns + 2 * us_ns); /* 1000 1/3 ns */
     assert_int_equal(wait_for("fixed-window 50/m", 50), s_ns);
     assert_int_equal(wait_for("fixed-window 50/m", 51), INT64_MAX);
     static const char *const others[] = {
