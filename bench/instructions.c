@@ -35,6 +35,7 @@ typedef struct rig {
     weir_policy policy;
     uint64_t policy_id;
     weir_store *store;
+    weir_key prepared[KEYS];
     weir_limiter *limiter;
     weir_service *service;
     weir_resp_options resp_options;
@@ -76,6 +77,17 @@ static void round_store(rig *r)
         if (weir_store_check(r->store, &r->policy, r->policy_id, r->keys[r->order[i]], KEY_LEN,
                              start_ns + (int64_t)i * STEP_NS, 1, &d) != WEIR_OK)
             die("weir_store_check() failed");
+        r->allowed += d.allowed;
+    }
+}
+
+static void round_key(rig *r)
+{
+    weir_decision d;
+    for (size_t i = 0; i < DECISIONS; i++) {
+        if (weir_store_check_key(r->store, &r->policy, r->prepared[r->order[i]],
+                                 start_ns + (int64_t)i * STEP_NS, 1, &d) != WEIR_OK)
+            die("weir_store_check_key() failed");
         r->allowed += d.allowed;
     }
 }
@@ -171,6 +183,7 @@ static const bench_case cases[] = {
     {"check.sliding-counter", "sliding-counter 100/s", round_check, NULL, 1, NULL},
     {"check.layers", "gcra 100/s burst 20 & fixed-window 1000/m", round_check, NULL, 1, NULL},
     {"store.one", api, round_store, NULL, 1, NULL},
+    {"store.key", api, round_key, NULL, 1, NULL},
     {"store.batch", api, round_batch, NULL, 1, NULL},
     {"resp.p1", api, round_resp, &resp_request, 1, "*6\r\n:1\r\n"},
     {"resp.p16", api, round_resp, &resp_request, 16, "*6\r\n:1\r\n"},
@@ -213,6 +226,10 @@ static void open_rig(rig *r, const bench_case *c)
         weir_service_open(&r->service, r->limiter) != WEIR_OK)
         die("cannot open the store");
     r->policy_id = weir_store_policy_id(r->store, &r->policy);
+    for (size_t i = 0; i < KEYS; i++) {
+        if (weir_store_key(r->store, r->policy_id, r->keys[i], KEY_LEN, &r->prepared[i]) != WEIR_OK)
+            die("cannot prepare a key");
+    }
     weir_limiter_set_rules(r->limiter, rules_of(r, &zones));
     r->resp_options = (weir_resp_options){.service = r->service, .version = ""};
     weir_resp_session_init(&r->resp, &r->resp_options);

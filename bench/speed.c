@@ -4,7 +4,8 @@
  * one. In every round each loop runs twice on the same requests: once to warm the caches, once to
  * be measured. Ratios are taken within a round, and the median ratio is reported. One thread is
  * measured by its CPU time, which other programs do not affect. Two threads, and the one thread
- * that they are compared with, are measured by the wall clock. */
+ * that they are compared with, are measured by the wall clock. The scaling is two threads as a
+ * multiple of one; the bare loop has no locks, so its own scaling is that of the machine. */
 
 #include "bare.h"
 #include "kit.h"
@@ -36,6 +37,7 @@ typedef struct bench {
     subject subject;
     bare bare;
     request_key *keys[THREADS]; /* PASS keys for each thread */
+    weir_key *prepared;         /* those of the first thread */
 } bench;
 
 /* Volatile, so that the compiler cannot treat it as a constant. */
@@ -77,6 +79,18 @@ static uint64_t singles(const bench *b, const request_key *keys)
 static uint64_t batches(const bench *b, const request_key *keys)
 {
     return subject_batch(&b->subject, keys, PASS, now_ns, 1);
+}
+
+static uint64_t prepared_singles(const bench *b, const request_key *keys)
+{
+    (void)keys;
+    return subject_prepared(&b->subject, b->prepared, PASS, now_ns, 1);
+}
+
+static uint64_t prefetched_singles(const bench *b, const request_key *keys)
+{
+    (void)keys;
+    return subject_prefetched(&b->subject, b->prepared, PASS, now_ns, 1);
 }
 
 typedef struct lane { /* a thread and its requests */
@@ -146,35 +160,50 @@ static void note(figures *f, int round, double value, double baseline)
 }
 
 static void add_row(report *r, const bench_case *what, const char *kind, const char *than,
-                    const char *baseline, figures *f)
+                    const char *unit, const char *baseline, figures *f)
 {
     char name[64];
     snprintf(name, sizeof name, "lib.%s.%s.%s", kind, what->name, than);
     report_add(r, &(report_row){.name = name,
                                 .value = kit_median(f->value, ROUNDS),
-                                .unit = "M/s",
+                                .unit = unit,
                                 .baseline_name = baseline,
                                 .baseline = kit_median(f->baseline, ROUNDS),
                                 .ratio = kit_median(f->ratio, ROUNDS)});
 }
 
+static void measure_threads(const bench *b, int round, figures *threads, figures *scaling)
+{
+    double bare_one = measure(b, bare_singles, 1).wall, one = measure(b, singles, 1).wall;
+    double bare_two = measure(b, bare_singles, THREADS).wall;
+    double two = measure(b, singles, THREADS).wall;
+    note(threads, round, two, one);
+    note(scaling, round, two / one, bare_two / bare_one);
+}
+
 static void measure_all(const bench *b, report *r)
 {
-    static figures batch, single, threads;
+    static figures batch, single, prepared, prefetched, threads, scaling;
     for (int round = 0; round < ROUNDS; round++) {
         for (unsigned i = 0; i < THREADS; i++)
             keys_draw(b->keys[i], b->what->keys, PASS, (uint64_t)round * THREADS + i + 1);
-        speed bare_batched = measure(b, bare_batches, 1), batched = measure(b, batches, 1);
-        speed bare_one = measure(b, bare_singles, 1), one = measure(b, singles, 1);
-        note(&batch, round, batched.cpu, bare_batched.cpu);
-        note(&single, round, one.cpu, bare_one.cpu);
+        subject_prepare(&b->subject, b->keys[0], PASS, b->prepared);
+        note(&batch, round, measure(b, batches, 1).cpu, measure(b, bare_batches, 1).cpu);
+        double bare_pace = measure(b, bare_singles, 1).cpu;
+        note(&single, round, measure(b, singles, 1).cpu, bare_pace);
+        note(&prepared, round, measure(b, prepared_singles, 1).cpu, bare_pace);
+        note(&prefetched, round, measure(b, prefetched_singles, 1).cpu, bare_pace);
         if (b->what->threads)
-            note(&threads, round, measure(b, singles, THREADS).wall, one.wall);
+            measure_threads(b, round, &threads, &scaling);
     }
-    add_row(r, b->what, "batch", "vs_bare", "bare loop", &batch);
-    add_row(r, b->what, "single", "vs_bare", "bare loop", &single);
-    if (b->what->threads)
-        add_row(r, b->what, "threads2", "vs_one", "one thread", &threads);
+    add_row(r, b->what, "batch", "vs_bare", "M/s", "bare loop", &batch);
+    add_row(r, b->what, "single", "vs_bare", "M/s", "bare loop", &single);
+    add_row(r, b->what, "prepared", "vs_bare", "M/s", "bare loop", &prepared);
+    add_row(r, b->what, "prefetched", "vs_bare", "M/s", "bare loop", &prefetched);
+    if (b->what->threads) {
+        add_row(r, b->what, "threads2", "vs_one", "M/s", "one thread", &threads);
+        add_row(r, b->what, "scaling", "vs_bare", "x", "bare loop", &scaling);
+    }
 }
 
 /* ---- setting up ------------------------------------------------------------------------------ */
@@ -201,7 +230,8 @@ static void warn_of_small_pages(const char *name, const char *whose, size_t larg
 static void run_case(const bench_case *what, request_key *const *keys, report *r)
 {
     const size_t table = what->slots * sizeof(bare_slot);
-    bench b = {.what = what, .keys = {keys[0], keys[1]}};
+    bench b = {
+        .what = what, .keys = {keys[0], keys[1]}, .prepared = kit_map(PASS * sizeof *b.prepared)};
     subject_open(&b.subject, what->text, table + LARGE_BYTES_MIN, LARGE_BYTES_MIN);
     const weir_layer *l = &b.subject.policy.layer[0]; /* all cases have intervals of whole ns */
     bare_open(&b.bare, what->slots, l->limit, (int64_t)(l->den / l->num));
@@ -218,6 +248,7 @@ static void run_case(const bench_case *what, request_key *const *keys, report *r
     if (stats.evicted > 0)
         printf("%s: the store has evicted %llu live keys\n", what->name,
                (unsigned long long)stats.evicted);
+    kit_unmap(b.prepared, PASS * sizeof *b.prepared);
     bare_close(&b.bare);
     subject_close(&b.subject);
 }

@@ -37,6 +37,43 @@ uint64_t subject_single(const subject *s, const request_key *keys, size_t n, int
     return allowed;
 }
 
+void subject_prepare(const subject *s, const request_key *keys, size_t n, weir_key *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (weir_store_key(s->store, s->policy_id, keys[i].text, keys[i].len, &ret[i]) != WEIR_OK)
+            die("cannot prepare a key");
+    }
+}
+
+static inline uint64_t take_prepared(const subject *s, weir_key key, int64_t now_ns, int64_t cost)
+{
+    weir_decision d;
+    if (weir_store_check_key(s->store, &s->policy, key, now_ns, cost, &d) != WEIR_OK)
+        die("a check failed");
+    return d.allowed;
+}
+
+uint64_t subject_prepared(const subject *s, const weir_key *keys, size_t n, int64_t now_ns,
+                          int64_t cost)
+{
+    uint64_t allowed = 0;
+    for (size_t i = 0; i < n; i++)
+        allowed += take_prepared(s, keys[i], now_ns, cost);
+    return allowed;
+}
+
+uint64_t subject_prefetched(const subject *s, const weir_key *keys, size_t n, int64_t now_ns,
+                            int64_t cost)
+{
+    uint64_t allowed = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i + SUBJECT_AHEAD < n)
+            weir_store_prefetch(s->store, keys[i + SUBJECT_AHEAD]);
+        allowed += take_prepared(s, keys[i], now_ns, cost);
+    }
+    return allowed;
+}
+
 uint64_t subject_batch(const subject *s, const request_key *keys, size_t n, int64_t now_ns,
                        int64_t cost)
 {

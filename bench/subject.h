@@ -28,6 +28,17 @@ uint64_t subject_single(const subject *s, const request_key *keys, size_t n, int
 uint64_t subject_batch(const subject *s, const request_key *keys, size_t n, int64_t now_ns,
                        int64_t cost);
 
+/* Prepares n keys. */
+void subject_prepare(const subject *s, const request_key *keys, size_t n, weir_key *ret);
+
+/* Take `cost` for each of n prepared keys, with one call a key. subject_prefetched() prefetches a
+ * key SUBJECT_AHEAD calls before it decides. Return how many were allowed. */
+enum { SUBJECT_AHEAD = 8 };
+uint64_t subject_prepared(const subject *s, const weir_key *keys, size_t n, int64_t now_ns,
+                          int64_t cost);
+uint64_t subject_prefetched(const subject *s, const weir_key *keys, size_t n, int64_t now_ns,
+                            int64_t cost);
+
 /* Takes `cost` for each of the keys numbered 0 to keys - 1, in batches. Returns how many were
  * allowed. */
 uint64_t subject_sweep(const subject *s, uint64_t keys, int64_t now_ns, int64_t cost);

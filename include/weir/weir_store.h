@@ -193,6 +193,30 @@ WEIR_NODISCARD weir_status weir_store_refund(weir_store *s, const weir_policy *p
 WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
                                             size_t key_len);
 
+/* ---- prepared keys --------------------------------------------------------------------------- */
+
+/* A key that was hashed ahead. On a key whose state is in the processor's cache, this saves about a
+ * quarter of the time of weir_store_check(). It is worthwhile if a caller decides on the same key
+ * often, such as on each request of a connection. A caller that knows the key some time before it
+ * decides, such as a proxy that still parses the request, can also prefetch the key's state: with
+ * many keys, most of the time of a decision is spent waiting for memory. */
+typedef struct weir_key {
+    uint64_t hash; /* private to the store */
+} weir_key;
+
+/* Prepares a key, for this store and this policy_id, as long as the store is open. It is the same
+ * key as in the other functions. Returns WEIR_OK; WEIR_E_RANGE for a bad key, with *ret unchanged. */
+WEIR_NODISCARD weir_status weir_store_key(const weir_store *s, uint64_t policy_id, const void *key,
+                                          size_t key_len, weir_key *ret);
+
+/* Prefetches the state of a key into the processor's cache, if it is in the hash table; see Memory
+ * above. It returns at once, and changes no decision. */
+void weir_store_prefetch(const weir_store *s, weir_key key);
+
+/* weir_store_check() for a prepared key. */
+WEIR_NODISCARD weir_status weir_store_check_key(weir_store *s, const weir_policy *p, weir_key key,
+                                                int64_t now_ns, int64_t cost, weir_decision *ret);
+
 /* ---- several keys ---------------------------------------------------------------------------- */
 
 /* One request of a batch: the arguments of weir_store_check(), and its result. */

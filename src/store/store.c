@@ -55,13 +55,13 @@ weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t hash, i
     return run_hash(s, p, hash, now_ns, fn, ctx, (changes){.any_words = true});
 }
 
-static weir_status run(weir_store *s, const weir_policy *p, uint64_t policy_id, const void *key,
-                       size_t key_len, int64_t now_ns, weir_state_fn fn, void *ctx, changes d)
+/* A call of a public function: expires reservations, runs fn, and syncs. */
+static weir_status run(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                       weir_state_fn fn, void *ctx, changes d)
 {
-    if (!weir_good_key(key, key_len) || !weir_good_time(now_ns))
+    if (!weir_good_time(now_ns))
         return WEIR_E_RANGE;
     weir_store_expire_due(s, now_ns);
-    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
     weir_status st = run_hash(s, p, hash, now_ns, fn, ctx, d);
     weir_store_sync_if_always(s);
     return st;
@@ -102,17 +102,30 @@ static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state
 }
 
 /* Runs fn, and writes *ret after its last run. */
-static weir_status run_charge(weir_store *s, const weir_policy *p, uint64_t policy_id,
-                              const void *key, size_t key_len, int64_t now_ns, int64_t cost,
-                              weir_state_fn fn, weir_decision *ret)
+static weir_status run_charge(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                              int64_t cost, weir_state_fn fn, weir_decision *ret)
 {
     weir_charge c;
     c.cost = cost;
     WEIR_ASSERT(fn == weir_check_state || fn == weir_peek_state || fn == refund_state);
     changes d = {.refund = fn == refund_state ? cost : 0};
-    weir_status st = run(s, p, policy_id, key, key_len, now_ns, fn, &c, d);
+    weir_status st = run(s, p, hash, now_ns, fn, &c, d);
     if (st == WEIR_OK)
         *ret = c.decision;
+    return st;
+}
+
+__attribute__((always_inline)) static inline weir_status check(weir_store *s, const weir_policy *p,
+                                                               uint64_t hash, int64_t now_ns,
+                                                               int64_t cost, weir_decision *ret)
+{
+    if (!weir_pack_is_time(p))
+        return run_charge(s, p, hash, now_ns, cost, weir_check_state, ret);
+    if (!weir_good_time(now_ns) || !weir_good_cost(cost))
+        return WEIR_E_RANGE;
+    weir_store_expire_due(s, now_ns);
+    weir_status st = weir_table_take_one(s->table, p, hash, now_ns, cost, ret);
+    weir_store_sync_if_always(s);
     return st;
 }
 
@@ -120,29 +133,29 @@ weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t polic
                              const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                              weir_decision *ret)
 {
-    if (!weir_pack_is_time(p))
-        return run_charge(s, p, policy_id, key, key_len, now_ns, cost, weir_check_state, ret);
-    if (!weir_good_key(key, key_len) || !weir_good_time(now_ns) || !weir_good_cost(cost))
+    if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
-    weir_store_expire_due(s, now_ns);
-    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    weir_status st = weir_table_take_one(s->table, p, hash, now_ns, cost, ret);
-    weir_store_sync_if_always(s);
-    return st;
+    return check(s, p, weir_store_hash(s, policy_id, key, key_len), now_ns, cost, ret);
 }
 
 weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy_id,
                             const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                             weir_decision *ret)
 {
-    return run_charge(s, p, policy_id, key, key_len, now_ns, cost, weir_peek_state, ret);
+    if (!weir_good_key(key, key_len))
+        return WEIR_E_RANGE;
+    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
+    return run_charge(s, p, hash, now_ns, cost, weir_peek_state, ret);
 }
 
 weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t policy_id,
                               const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                               weir_decision *ret)
 {
-    return run_charge(s, p, policy_id, key, key_len, now_ns, cost, refund_state, ret);
+    if (!weir_good_key(key, key_len))
+        return WEIR_E_RANGE;
+    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
+    return run_charge(s, p, hash, now_ns, cost, refund_state, ret);
 }
 
 typedef struct apply {
@@ -177,8 +190,10 @@ weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t polic
 {
     if (weir_state_words(p, 0) != weir_state_words(p, WEIR_LEVEL_MAX))
         return WEIR_E_UNSUPPORTED;
+    if (!weir_good_key(key, key_len))
+        return WEIR_E_RANGE;
     apply a = {fn, ctx};
-    return run(s, p, policy_id, key, key_len, now_ns, apply_state, &a,
+    return run(s, p, weir_store_hash(s, policy_id, key, key_len), now_ns, apply_state, &a,
                (changes){.any_words = true});
 }
 
@@ -192,6 +207,28 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
     weir_large_reset(s->large, hash);
     weir_store_sync_if_always(s);
     return WEIR_OK;
+}
+
+/* ---- prepared keys --------------------------------------------------------------------------- */
+
+weir_status weir_store_key(const weir_store *s, uint64_t policy_id, const void *key, size_t key_len,
+                           weir_key *ret)
+{
+    if (!weir_good_key(key, key_len))
+        return WEIR_E_RANGE;
+    ret->hash = weir_store_hash(s, policy_id, key, key_len);
+    return WEIR_OK;
+}
+
+void weir_store_prefetch(const weir_store *s, weir_key key)
+{
+    weir_table_prefetch(s->table, key.hash);
+}
+
+weir_status weir_store_check_key(weir_store *s, const weir_policy *p, weir_key key, int64_t now_ns,
+                                 int64_t cost, weir_decision *ret)
+{
+    return check(s, p, key.hash, now_ns, cost, ret);
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */

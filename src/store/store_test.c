@@ -246,9 +246,12 @@ static void count_syncs(weir_store *s, unsigned each)
     weir_decision d;
     size_t blocking;
     int64_t over;
+    weir_key key;
+    assert_int_equal(weir_store_key(s, id, "a", 1, &key), WEIR_OK);
 #define SYNCS(call) (syncs = 0, assert_int_equal(call, WEIR_OK), assert_int_equal(syncs, each))
     SYNCS(weir_store_check(s, &p, id, "a", 1, s_ns, 1, &d));
     SYNCS(weir_store_check(s, &log, log_id, "a", 1, s_ns, 1, &d));
+    SYNCS(weir_store_check_key(s, &p, key, s_ns, 1, &d));
     SYNCS(weir_store_refund(s, &p, id, "a", 1, s_ns, 1, &d));
     SYNCS(weir_store_apply(s, &p, id, "a", 1, s_ns, keep_state, NULL));
     SYNCS(weir_store_take_many(s, r, 2, s_ns, &blocking));

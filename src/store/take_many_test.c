@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Transactions on small and large states, against a model: private states and the core. Also a
- * batch of requests with one hash. */
+ * batch of requests with one hash, and prepared keys. */
 
 #include <weir/weir_store.h>
 
@@ -176,12 +176,67 @@ static void batch_of_one_id(void **unused)
     weir_store_close(s);
 }
 
+/* A prepared key is the same key: what is charged under one is charged under the other, also what a
+ * reservation has returned. A bad argument changes nothing. */
+static void prepared_keys(void **unused)
+{
+    (void)unused;
+    const weir_store_options options = {.memory_bytes = 1 << 20};
+    char longest[WEIR_KEY_MAX + 1] = {0};
+    weir_store *s;
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    for (size_t i = 0; i < POLICIES; i++) {
+        weir_policy p = policy_of(texts[i]);
+        uint64_t id = weir_store_policy_id(s, &p), reserved = 0;
+        weir_key a, b, before;
+        weir_decision d = {0}, same = {0};
+        int64_t now_ns = 90 * s_ns;
+        assert_int_equal(weir_store_key(s, id, "a", 1, &a), WEIR_OK);
+        assert_int_equal(weir_store_key(s, id, longest, WEIR_KEY_MAX, &before), WEIR_OK);
+        b = before;
+        assert_int_equal(weir_store_key(s, id, longest, WEIR_KEY_MAX + 1, &b), WEIR_E_RANGE);
+        assert_int_equal(weir_store_key(s, id, "a", 0, &b), WEIR_E_RANGE);
+        assert_int_equal(weir_store_key(s, id, NULL, 1, &b), WEIR_E_RANGE);
+        assert_memory_equal(&b, &before, sizeof b);
+
+        weir_store_prefetch(s, a);
+        assert_int_equal(weir_store_check_key(s, &p, a, now_ns, 2, &d), WEIR_OK);
+        assert_true(d.allowed && d.remaining == 7);
+        assert_int_equal(weir_store_check(s, &p, id, "a", 1, now_ns, 3, &same), WEIR_OK);
+        assert_true(same.allowed && same.remaining == 4);
+        assert_int_equal(weir_store_check_key(s, &p, a, now_ns, 5, &d), WEIR_OK);
+        assert_int_equal(weir_store_check(s, &p, id, "a", 1, now_ns, 5, &same), WEIR_OK);
+        assert_false(d.allowed);
+        assert_same(&d, &same, (int)i);
+
+        weir_decision kept = d;
+        assert_int_equal(weir_store_check_key(s, &p, a, -1, 1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_store_check_key(s, &p, a, WEIR_NOW_NS_MAX + 1, 1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_store_check_key(s, &p, a, now_ns, -1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_store_check_key(s, &p, a, now_ns, WEIR_COST_MAX + INT64_C(1), &d),
+                         WEIR_E_RANGE);
+        assert_same(&d, &kept, (int)i);
+
+        assert_int_equal(weir_store_reserve(s, &p, id, "b", 1, now_ns, 6, 1, &d, &reserved),
+                         i == 5 ? WEIR_E_UNSUPPORTED : WEIR_OK);
+        if (i == 5) /* count-denied cannot be refunded */
+            continue;
+        assert_int_equal(weir_store_key(s, id, "b", 1, &b), WEIR_OK);
+        assert_int_equal(weir_store_check_key(s, &p, b, now_ns, 1, &d), WEIR_OK);
+        assert_int_equal(d.remaining, 2);
+        assert_int_equal(weir_store_check_key(s, &p, b, now_ns + 1, 0, &d), WEIR_OK);
+        assert_int_equal(d.remaining, 8);
+    }
+    weir_store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transactions_equal_the_model),
         cmocka_unit_test(a_key_moves_meanwhile),
         cmocka_unit_test(batch_of_one_id),
+        cmocka_unit_test(prepared_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,10 +27,18 @@ static void close_store(void *e)
     weir_store_close(e);
 }
 
+/* Every second call prepares and prefetches the key first, which must make no difference. */
 static weir_status check(void *e, const weir_policy *p, const char *key, size_t key_len,
                          int64_t now_ns, int64_t cost, weir_decision *ret)
 {
-    return weir_store_check(e, p, weir_store_policy_id(e, p), key, key_len, now_ns, cost, ret);
+    static _Thread_local unsigned calls;
+    uint64_t id = weir_store_policy_id(e, p);
+    weir_key prepared = {0};
+    if (calls++ % 2 == 0)
+        return weir_store_check(e, p, id, key, key_len, now_ns, cost, ret);
+    weir_status st = weir_store_key(e, id, key, key_len, &prepared);
+    weir_store_prefetch(e, prepared);
+    return st == WEIR_OK ? weir_store_check_key(e, p, prepared, now_ns, cost, ret) : st;
 }
 
 static weir_status refund(void *e, const weir_policy *p, const char *key, size_t key_len,

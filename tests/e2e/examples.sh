@@ -10,6 +10,9 @@ want() {
         '400 ms: allowed, 0 remaining, retry after 0 ns' ;;
     batch) printf '%s\n' 'alice: allowed, 1 remaining' 'bob: allowed, 1 remaining' \
         'alice: allowed, 0 remaining' 'alice: denied, 0 remaining' 'carol: allowed, 1 remaining' ;;
+    prepared) printf '%s\n' '192.0.2.1: allowed, 1 remaining' '192.0.2.7: allowed, 1 remaining' \
+        '192.0.2.1: allowed, 0 remaining' '192.0.2.7: allowed, 0 remaining' \
+        '192.0.2.1: denied, 0 remaining' '192.0.2.7: denied, 0 remaining' ;;
     threads) printf '%s: 100 allowed\n' alice bob carol ;;
     layers) printf '%s\n' '0 s: ten allowed by layer 0, retry after 0 s' \
         '1 s: ten allowed by layer 1, retry after 0 s' \
