@@ -145,6 +145,7 @@ static const row rows[] = {
     {weir_cmd_state, 0, {"state", "new", "--export", "--with-secret"}},
     {weir_cmd_state, 0, {"state", "new", "--set-clock"}},
     {weir_cmd_state, 0, {"state", "new", "--import", "full.jsonl"}},
+    {weir_cmd_state, 0, {"state", "ahead", "--set-clock"}},
     {weir_cmd_state, 1, {"state", "new", "--import", "wrong.jsonl"}},
     {weir_cmd_state, 1, {"state", "new", "--import", "none.jsonl"}},
     {weir_cmd_state, 1, {"state", "none"}},
@@ -156,9 +157,16 @@ static const row rows[] = {
     {weir_cmd_replay, 1, {"replay", "--policy", "gcra 1/s", "half.gz"}},
     {weir_cmd_replay, 0, {"replay", "--memory", "16m", "--policy", LARGE, "keys.tsv"}},
     {weir_cmd_replay, 1, {"replay", "--policy", "gcra 1/s", "none.tsv"}},
+    {weir_cmd_replay, 1, {"replay", "--policy", "gcra 1/s", "."}},
+    {weir_cmd_replay, 1, {"replay", "--policy", "gcra 1/s", "-"}}, /* it is empty */
     {weir_cmd_replay, 1, {"replay", "--policy", "gcra 1/s", "--strict", "bad.yaml"}},
     {weir_cmd_replay, 1, {"replay", "--config", "bad.yaml", "--policy", "a", "log.tsv"}},
 };
+
+#define HEAD(time_ns)                                                                              \
+    "{\"weir_state\":2,\"time_ns\":" time_ns ",\"wall_ns\":1795377343327627102,"                   \
+    "\"memory_bytes\":8388608,\"large_bytes\":2097152,\"fingerprint\":\"658b070407a29c39\","       \
+    "\"secret\":\"00112233445566778899aabbccddeeff\"}\n"
 
 static const struct {
     const char *name, *text;
@@ -178,11 +186,10 @@ static const struct {
     {"log.tsv", "1000000000\ta\n2000000000\tb\nx\n2000000001\ta\n1\ta\n"},
     {"keys.tsv", "1\ta\n1\tb\n1\tc\n1\td\n1\te\n1\tf\n1\tg\n1\th\n"},
     {"full.jsonl",
-     "{\"weir_state\":2,\"time_ns\":1795377343327627252,\"wall_ns\":1795377343327627102,"
-     "\"memory_bytes\":8388608,\"large_bytes\":2097152,\"fingerprint\":\"658b070407a29c39\","
-     "\"secret\":\"00112233445566778899aabbccddeeff\"}\n"
-     "{\"policy\":\"gcra 5/h burst 5\",\"id\":\"38962c7ef3936cfd\"}\n"
-     "{\"hash\":\"1e83d10eed7a2859\",\"fresh_at_ns\":1,\"form\":1,\"level\":0,\"words\":\"\"}\n"},
+     HEAD("1795377343327627252") "{\"policy\":\"gcra 5/h burst 5\",\"id\":\"38962c7ef3936cfd\"}\n"
+                                 "{\"hash\":\"1e83d10eed7a2859\",\"fresh_at_ns\":1,\"form\":1,"
+                                 "\"level\":0,\"words\":\"\"}\n"},
+    {"ahead.jsonl", HEAD("4000000000000000000")},
     {"wrong.jsonl", "{}\n"},
 };
 
@@ -243,9 +250,18 @@ static int run(const row *r, size_t allocations)
     return status;
 }
 
+/* Makes a state file whose clock --set-clock sets back. */
+static void make_ahead(void)
+{
+    static const row r = {weir_cmd_state, 0, {"state", "ahead", "--import", "ahead.jsonl"}};
+    (void)unlink("ahead");
+    assert_int_equal(run(&r, ALL), 0);
+}
+
 static void no_leaks(void **unused)
 {
     (void)unused;
+    make_ahead();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (run(&rows[i], ALL) != rows[i].status)
             fail_msg("row %zu, weir %s: the exit status is wrong", i, rows[i].words[0]);
@@ -256,6 +272,7 @@ static void no_leaks(void **unused)
 static void no_leaks_without_memory(void **unused)
 {
     (void)unused;
+    make_ahead();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         heap.failed = true;
         for (size_t n = 0; heap.failed; n++) {
@@ -298,7 +315,7 @@ static int make_files(void **unused)
         fclose(f);
     }
     heap.left = ALL;
-    return 0;
+    return freopen("/dev/null", "r", stdin) ? 0 : -1;
 }
 
 static int remove_files(void **unused)

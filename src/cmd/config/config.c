@@ -251,7 +251,8 @@ static weir_status parse(const char *bytes, size_t len, const char *name, config
     read_tree(&r);
     if (reach == WITH_PREFLIGHT && e->found == e->warnings && !c->arena->failed)
         config_preflight(&r);
-    config_errors_report(e, sink);
+    if (!c->arena->failed) /* else a redaction may be missing */
+        config_errors_report(e, sink);
     weir_status st = e->found > e->warnings ? WEIR_E_SYNTAX : WEIR_OK;
     if (c->arena->failed)
         st = fail_whole(sink, name, "out of memory", WEIR_E_NOMEM);

@@ -21,10 +21,8 @@ bool config_is_password(const config_node *key)
 static void redact(config_errors *e, size_t begin, size_t end)
 {
     config_redaction *r = config_alloc(e->arena, 1, sizeof *r);
-    if (!r) {
-        e->len = 0; /* without memory for a redaction, no line is shown at all */
-        return;
-    }
+    if (!r)
+        return; /* after a failed allocation, no line is shown */
     *r = (config_redaction){e->redactions, begin, end};
     e->redactions = r;
 }

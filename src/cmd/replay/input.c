@@ -130,11 +130,10 @@ replay_input_status replay_input_next(replay_input *in, const char **ret, size_t
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* The bytes of a regular file from its current offset to its end; -1 for anything else. */
+/* The bytes of a regular file from its current offset to its end. For a device, 0, and for a pipe,
+ * which has no offset, -1. */
 static int64_t size_of(int fd, const struct stat *st)
 {
-    if (!S_ISREG(st->st_mode))
-        return -1;
     off_t at = lseek(fd, 0, SEEK_CUR); /* standard input may have been read in part */
     return at >= 0 && at <= st->st_size ? st->st_size - at : -1;
 }
@@ -176,8 +175,7 @@ bool replay_input_open(replay_input *ret, const char *path)
 void replay_input_close(replay_input *in)
 {
     replay_decompress_stop(in->thread);
-    if (in->name && in->fd != STDIN_FILENO)
+    if (in->fd != STDIN_FILENO)
         close(in->fd);
     free(in->buf);
-    *in = (replay_input){0};
 }

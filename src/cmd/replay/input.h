@@ -17,11 +17,11 @@
 
 /* Callers may read the fields above "Private". */
 typedef struct replay_input {
-    const char *name;   /* for messages: the path, or "<stdin>" */
-    int64_t size;       /* bytes of the file from its current offset; -1 for a pipe or a terminal */
-    int64_t bytes_read; /* bytes read from the file so far, before decompression */
-    uint64_t number;    /* number of the last line returned, from 1 */
-    bool empty;         /* no byte has been read so far */
+    const char *name; /* for messages: the path, or "<stdin>" */
+    int64_t size; /* bytes of the file from its current offset; 0 or -1 if it is no regular file */
+    int64_t bytes_read;                 /* bytes read from the file so far, before decompression */
+    uint64_t number;                    /* number of the last line returned, from 1 */
+    bool empty;                         /* no byte has been read so far */
     char error[REPLAY_INPUT_ERROR_MAX]; /* why a read failed */
     /* Private: */
     int fd;
@@ -48,7 +48,7 @@ bool replay_input_open(replay_input *ret, const char *path);
  *                REPLAY_INPUT_LINE. */
 replay_input_status replay_input_next(replay_input *in, const char **ret, size_t *ret_len);
 
-/* Accepts a zeroed or closed input. */
+/* Accepts a zeroed input. */
 void replay_input_close(replay_input *in);
 
 #endif

@@ -296,7 +296,7 @@ int state_import(const char *path, const char *from, const weir_zones *zones)
     importer m = {.from = is_stdin ? "<stdin>" : from,
                   .texts = json_object(),
                   .texts_refused = json_object()};
-    int fd = -1;
+    int fd;
     const char *why = is_stdin ? NULL : input_open(from, &fd);
     m.in = is_stdin ? stdin : why ? NULL : fdopen(fd, "r");
     bool good = false;
