@@ -191,6 +191,8 @@ static void check_targets_with_hosts(void **state)
         {"HTTPS://weir.:8080/v1/policies", "1.1\r\nHost: evil\r\n", 200},
         {"http://[::1]:80/v1/policies?x=http://evil/", "1.1\r\nHost: evil\r\n", 200},
         {"http://localhost", "1.1\r\nHost: localhost\r\n", 200},
+        {"/v1/policies", "1.1\r\nHost:\r\n", 421},
+        {"/v1/policies", "1.1\r\nHost:\r\nOrigin:[x\r\n", 421},
         {"http://localhost?x", "1.1\r\nHost: localhost\r\n", 200},
         {"http://evil/v1/policies", "1.1\r\nHost: localhost\r\n", 421},
         {"http://evil?@localhost/v1/policies", "1.1\r\nHost: localhost\r\n", 421},
@@ -363,6 +365,8 @@ static void check_origins(void **state)
     assert_int_equal(status_of(answer), 403);
     has_no_line(answer, "Access-Control");
     has_no_line(answer, "Vary");
+    assert_int_equal(
+        status_of(with(f, "OPTIONS /v1/take", "Origin: http://localhost:3000\r\n" PREFLIGHT)), 405);
     f->options.origins = (weir_http_names){origins, 2};
     f->options.password = "secret";
     answer = with(f, "OPTIONS /v1/take", "Origin: http://localhost:3000\r\n" PREFLIGHT);

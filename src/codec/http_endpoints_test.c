@@ -3,6 +3,7 @@
 /* The HTTP endpoints: requests and their responses. */
 
 #include "codec/http_kit_test.h"
+#include "codec/http_message.h"
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
@@ -433,6 +434,9 @@ static void check_windows(void **state)
         {"gcra+1000/h+burst+500", "RateLimit-Policy: \"limit\";q=500;w=1800"},
         {"token-bucket+500+refill+1000+every+1h", "RateLimit-Policy: \"limit\";q=500;w=3600"},
         {"token-bucket+7+refill+2+every+90s", "RateLimit-Policy: \"limit\";q=7;w=360"},
+        {"token-bucket+6+refill+2+every+90s", "RateLimit-Policy: \"limit\";q=6;w=270"},
+        {"gcra+3/s+burst+3", "RateLimit-Policy: \"limit\";q=3;w=1"},
+        {"gcra+3/s+burst+4", "RateLimit-Policy: \"limit\";q=4;w=2"},
         {"leaky-queue+3/m+depth+4", "RateLimit-Policy: \"limit\";q=5;w=100"},
         {"sliding-log+5/1500ms", "RateLimit-Policy: \"limit\";q=5;w=2"},
         {"fixed-window+5/day", "RateLimit-Policy: \"limit\";q=5;w=86400"},
@@ -446,6 +450,81 @@ static void check_windows(void **state)
         snprintf(target, sizeof target, "/v1/check?limit=%s&key=k", rows[i].limit);
         has_line(get(f, target), rows[i].line);
     }
+}
+
+/* The detail of a denial has the wait in seconds, with three digits. */
+static void check_details(void **state)
+{
+    static const struct {
+        const char *limit, *detail;
+    } rows[] = {
+        {"gcra+1/s", "\\\"limit\\\" allows 0 more now; try again in 1.000 s."},
+        {"gcra+1/1001ms", "\\\"limit\\\" allows 0 more now; try again in 1.001 s."},
+        {"gcra+1/999ms", "\\\"limit\\\" allows 0 more now; try again in 0.999 s."},
+        {"gcra+1/60s", "\\\"limit\\\" allows 0 more now; try again in 60.000 s."},
+    };
+    fixture *f = *state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char target[128];
+        snprintf(target, sizeof target, "/v1/check?limit=%s&key=k", rows[i].limit);
+        assert_int_equal(status_of(get(f, target)), 200);
+        assert_non_null(strstr(get(f, target), rows[i].detail));
+    }
+}
+
+/* No decision and no state may be cached. */
+static void check_no_store(void **state)
+{
+    static const char *const gets[] = {
+        "/v1/take?policy=api&key=a",    "/v1/check?limit=gcra+1/s&key=a",
+        "/v1/peek?policy=api&key=a",    "/v1/take?policy=api&key=evil",
+        "/v1/explain?policy=api&key=a", "/v1/policies",
+        "/v1/top?policy=api",           "/readyz"};
+    static const char *const posts[] = {"/v1/refund?policy=api&key=a&cost=1",
+                                        "/v1/reset?policy=api&key=a",
+                                        "/v1/reserve?policy=api&key=a&cost=1&ttl=1s"};
+    fixture *f = *state;
+    for (size_t i = 0; i < sizeof gets / sizeof gets[0]; i++)
+        has_line(get(f, gets[i]), "Cache-Control: no-store");
+    for (size_t i = 0; i < sizeof posts / sizeof posts[0]; i++) {
+        char start[128];
+        snprintf(start, sizeof start, "POST %s", posts[i]);
+        has_line(with(f, start, ""), "Cache-Control: no-store");
+    }
+}
+
+/* ASCII letters are case-insensitive, and nothing else. */
+static void check_words(void **state)
+{
+    static const struct {
+        const char *text, *word;
+        bool same;
+    } rows[] = {
+        {"AZaz", "azAZ", true}, {"azAZ", "AZaz", true}, {"@[`{", "@[`{", true},
+        {"@", "`", false},      {"`", "@", false},      {"[", "{", false},
+        {"{", "[", false},      {"ab", "abc", false},   {"abc", "ab", false},
+        {"", "", true},         {"1", "Q", false},      {"Q", "1", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_slice text = {rows[i].text, strlen(rows[i].text)};
+        assert_int_equal(weir_http_is(text, rows[i].word), rows[i].same);
+    }
+}
+
+/* A header line that does not fit is left out as a whole. */
+static void check_full_head(void **state)
+{
+    weir_http_response *a = calloc(1, sizeof *a);
+    (void)state;
+    weir_http_response_init(a, NULL);
+    weir_http_add_field(a, "%0*d", WEIR_HTTP_HEAD_ROOM, 1);
+    assert_int_equal(a->fields_len, 0);
+    weir_http_add_field(a, "%0*d", WEIR_HTTP_HEAD_ROOM - 1, 1);
+    assert_int_equal(a->fields_len, WEIR_HTTP_HEAD_ROOM - 1);
+    weir_http_add_field(a, "x");
+    assert_int_equal(a->fields_len, WEIR_HTTP_HEAD_ROOM - 1);
+    free(a);
 }
 
 /* A fragment is no part of the path or the query. */
@@ -537,6 +616,10 @@ int main(void)
         TEST(check_top),
         TEST(check_no_top),
         TEST(check_windows),
+        TEST(check_details),
+        TEST(check_no_store),
+        TEST(check_words),
+        TEST(check_full_head),
         TEST(check_fragments),
         TEST(check_unknown_policies),
         TEST(check_more_metrics),

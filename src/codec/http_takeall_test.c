@@ -116,6 +116,13 @@ static void check_take_all_errors(void **state)
                404, "requests[1]: unknown policy \"no\"; GET /v1/policies lists all");
     is_problem(with(f, "POST /v1/takeall?requests=1", ""), 400,
                "unsupported \"requests\" in the query, expected it in a JSON body");
+    const char *good = "{\"requests\":[{\"policy\":\"user\",\"key\":\"a\"}]}";
+    is_problem(post(f, "/v1/takeall?denied=200", good), 400,
+               "\"denied\": expected 403, 429 or 503, found \"200\"");
+    is_problem(post(f, "/v1/takeall?delay=yes", good), 400,
+               "\"delay\": expected \"report\", found \"yes\"");
+    is_problem(post(f, "/v1/takeall?denied=403&denied=503", good), 400,
+               "duplicate parameter \"denied\"");
     is_problem(with(f, "POST /v1/takeall?key=a", ""), 400,
                "unknown parameter \"key\", expected delay, denied, requests");
     assert_non_null(strstr(body_of(get(f, "/v1/peek?policy=org&key=k")), "\"remaining\":9,"));

@@ -364,8 +364,7 @@ static step read_inline(weir_resp_parser *p, const uint8_t *at, size_t len, weir
     if (line_is_http(at, line_len))
         return STEP_GUARD;
     step s = read_words(p->limits, at, line_len, ret); /* a CR before the LF is a space */
-    if (s != STEP_ERROR)
-        ret->used += line_len + 1;
+    ret->used += line_len + 1;
     return s;
 }
 

@@ -3,6 +3,7 @@
 /* The commands of connections and of the server: what client libraries send on their own, the lists
  * of commands, INFO; and replies when memory runs out. */
 
+#include "codec/password.h"
 #include "codec/resp_kit_test.h"
 
 #include "port/memory_kit_test.h"
@@ -173,11 +174,36 @@ static void check_no_password(void **state)
     fixture *f = *state;
     expect(f, "AUTH default x", "+OK\r\n");
     begins(reply_to(f, "HELLO 3 AUTH DEFAULT x\r\n"), "%7\r\n");
-    begins(reply_to(f, "HELLO 3 AUTH alice x\r\n"), "-WRONGPASS ");
-    begins(reply_to(f, "AUTH alice x\r\n"), "-WRONGPASS ");
     weir_buffer_clear(&f->out);
+    const char *wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    for (int i = 0; i <= WEIR_PASSWORD_TRIES; i++) { /* without a delay */
+        expect(f, "HELLO 3 AUTH alice x", wrong);
+        expect(f, "AUTH alice x", wrong);
+    }
     assert_false(f->session.closing);
     expect(f, "CL.THROTTLE '' 1 1 1", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
+}
+
+/* An error quotes at most 64 bytes of a word. */
+static void check_long_words(void **state)
+{
+    static const struct {
+        const char *before, *after, *error, *rest;
+    } rows[] = {
+        {"", "", "-ERR unknown command '", "'; WEIR.HELP lists the commands\r\n"},
+        {"CLIENT ", "", "-ERR unknown subcommand or wrong number of arguments for '", "'\r\n"},
+        {"HELLO 3 ", "", "-ERR Syntax error in HELLO option '", "'\r\n"},
+    };
+    fixture *f = *state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (int len = 62; len <= 66; len++) {
+            char request[200], reply[300];
+            int cut = len < 64 ? len : 64;
+            snprintf(request, sizeof request, "%s%0*d%s", rows[i].before, len, 0, rows[i].after);
+            snprintf(reply, sizeof reply, "%s%0*d%s", rows[i].error, cut, 0, rows[i].rest);
+            expect(f, request, reply);
+        }
+    }
 }
 
 static void check_no_top(void **state)
@@ -307,6 +333,7 @@ int main(void)
         TEST(check_memory),
         TEST(check_memory_of_policies),
         TEST(check_no_password),
+        TEST(check_long_words),
         TEST(check_no_top),
         TEST(check_reservations_that_fail),
     };

@@ -417,6 +417,7 @@ static void check_hello(void **state)
     expect(f, "WEIR.POLICY GET none", "_\r\n");
     expect(f, "CLIENT GETNAME", "_\r\n");
     expect(f, "HELLO 4", "-NOPROTO unsupported protocol version\r\n");
+    expect(f, "HELLO 1", "-NOPROTO unsupported protocol version\r\n");
     expect(f, "HELLO x", "-ERR Protocol version is not an integer or out of range\r\n");
     expect(
         f, "HELLO 2 SETNAME me",

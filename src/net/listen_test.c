@@ -230,11 +230,15 @@ static void check_errors(void **unused)
     few = before;
     int lowest = dup(0);
     close(lowest);
-    few.rlim_cur = (rlim_t)lowest + 1;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    expect_no_listener(path, 2, "too many open files");
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    assert_int_equal(access(path, F_OK), -1);
+    for (int room = 0; room < 4; room++) {
+        few.rlim_cur = (rlim_t)(lowest + room);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        expect_no_listener(path, 4, "too many open files");
+        expect_no_listener("127.0.0.1:0", 4, "too many open files");
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        assert_int_equal(access(path, F_OK), -1);
+        assert_int_equal(open_descriptors(), descriptors);
+    }
 }
 
 /* ---- trials ---------------------------------------------------------------------------------- */
