@@ -29,6 +29,7 @@ static port_counter answers; /* of calls that do not wait */
 static int stores;           /* that are open */
 static size_t store_bytes;   /* of the last one */
 static int tls_opened;
+static int seeds; /* random numbers of 8 bytes */
 
 weir_status __real_port_random(void *buf, size_t len);
 weir_status __wrap_port_random(void *buf, size_t len);
@@ -43,6 +44,7 @@ weir_status __wrap_net_tls_open(port_tls **ret, const char *ca, const char *cert
 
 weir_status __wrap_port_random(void *buf, size_t len)
 {
+    seeds += len == sizeof(uint64_t);
     return may_allocate() ? __real_port_random(buf, len) : WEIR_E_IO;
 }
 
@@ -227,6 +229,17 @@ static void only_local_decisions_need_a_large_store(void **state)
     assert_int_equal(store_bytes, 1 << 20);
 }
 
+/* It spreads the times at which processes reconnect to the same server. */
+static void each_client_has_a_random_seed(void **state)
+{
+    (void)state;
+    seeds = 0;
+    for (int i = 1; i <= 2; i++) {
+        weir_redis_close(opened("redis://127.0.0.1:1", WEIR_REDIS_OPEN));
+        assert_int_equal(seeds, i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +247,7 @@ int main(void)
         cmocka_unit_test(all_waiters_are_freed),
         cmocka_unit_test(tls_is_opened_if_needed_and_closed),
         cmocka_unit_test(only_local_decisions_need_a_large_store),
+        cmocka_unit_test(each_client_has_a_random_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

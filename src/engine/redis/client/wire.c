@@ -274,7 +274,7 @@ static bool is_span_us(int64_t v)
 /* allowed, limit, remaining, retry_after_us, reset_after_us, delay_us, layer, granted. */
 static bool answer_one(weir_engine_request *q, const int64_t *f)
 {
-    bool good = is_bit(f[0]) && f[1] >= 0 && f[1] <= WEIR_LIMIT_MAX && f[2] >= 0 && f[2] <= f[1] &&
+    bool good = is_bit(f[0]) && f[1] <= WEIR_LIMIT_MAX && f[2] >= 0 && f[2] <= f[1] &&
                 (f[3] == -1 || is_span_us(f[3])) && is_span_us(f[4]) && is_span_us(f[5]) &&
                 f[6] >= 0 && f[6] < q->policy->layers && f[7] >= 0 && f[7] <= units_of(q) &&
                 !(f[0] == 1 && f[3] != 0);

@@ -166,6 +166,7 @@ static weir_span day(const weir_zone *zone, weir_calendar unit, int64_t t_ns)
 {
     (void)zone;
     (void)unit;
+    assert_true(t_ns >= 0);
     windows++;
     const int64_t h = 3600000000000;
     int64_t n = (t_ns - h) / (24 * h);
@@ -226,6 +227,7 @@ static void encodes_windows(void **state)
     assert_memory_equal(text, "*11\r\n", 5);
     assert_non_null(strstr(text, "\r\n$1\r\n1\r\n$10\r\n3600000000\r\n"));
     assert_string_equal(text + strlen(text) - 12, "2800000000\r\n");
+    assert_null(strstr(strstr(text, "\n3600000000") + 1, "\n3600000000"));
     free(text);
     two.layers = 2;
     two.layer[0] = policy.layer[0];
