@@ -750,6 +750,13 @@ def test_clock_back(tally):
                 tally.check(then[2] <= left, policy, "looser by", back)
                 tally.check(then[4] <= at.ask(T0_US, "k", "PEEK", policy, 0)[4] + back, policy, "for longer than", back)
             tally.equal(at.ask(T0_US, "k", "PEEK", policy, 0)[2], left, policy)
+        # Refunds two steps before the last charge. A refund beyond the full quota fills it as of then.
+        policy = "token-bucket 10 refill 2 every 1s"
+        for n, left, earlier in ((2, 5, 1), (6, 9, 5), (7, 10, 6), (10, 10, 6)):
+            client("DEL", "k")
+            at.ask(T0_US, "k", "TAKE", policy, 3)
+            tally.equal(at.ask(T0_US - 2 * 10**6, "k", "REFUND", policy, n)[2], left, policy, n)
+            tally.equal(at.ask(T0_US - 4 * 10**6, "k", "PEEK", policy, 0)[2], earlier, policy, n)
 
 
 DAY_US = 24 * H_US

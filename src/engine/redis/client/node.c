@@ -349,8 +349,7 @@ void weir_redis_node_end_backoff(weir_redis_node *n, int64_t now_ns)
 static void on_connected(void *ctx, int64_t now_ns)
 {
     weir_redis_node *n = ctx;
-    set_state(n, WEIR_REDIS_HANDSHAKE, now_ns);
-    set_timer(n, now_ns + reply_ns(n));
+    set_state(n, WEIR_REDIS_HANDSHAKE, now_ns); /* the timer is set: it checks this as well */
     n->context->events->connected(n, now_ns);
 }
 
