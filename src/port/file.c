@@ -24,6 +24,10 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* glibc has it from version 2.37 on */
+#endif
+
 static port_file_error error_of(int err)
 {
     switch (err) {
@@ -262,24 +266,40 @@ static void *map_aligned(size_t bytes, int flags, int fd)
     if (before > 0)
         munmap(area, before);
     munmap(at + (bytes + page - 1) / page * page, HUGE_PAGE - before);
-    if (bytes > HUGE_PAGE) /* a hint: small pages work too, but slower */
+    return at;
+}
+
+static void *map_file(size_t bytes, int flags, int fd)
+{
+    char *at = map_aligned(bytes, flags, fd);
+    if (at && bytes > HUGE_PAGE) /* a hint: small pages work too, but slower */
         (void)madvise(at + HUGE_PAGE, bytes - HUGE_PAGE, MADV_HUGEPAGE);
     return at;
 }
 
 void *port_file_map(int fd, size_t bytes)
 {
-    return map_aligned(bytes, MAP_SHARED, fd);
+    return map_file(bytes, MAP_SHARED, fd);
 }
 
 void *port_file_map_private(int fd, size_t bytes)
 {
-    return map_aligned(bytes, MAP_PRIVATE | MAP_NORESERVE, fd);
+    return map_file(bytes, MAP_PRIVATE | MAP_NORESERVE, fd);
 }
 
 void *port_map_aligned(size_t bytes)
 {
-    return map_aligned(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    void *at = map_aligned(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    if (at) /* fails only if the system has no huge pages */
+        (void)madvise(at, bytes, MADV_NOHUGEPAGE);
+    return at;
+}
+
+void port_use_huge_pages(void *at, size_t bytes)
+{
+    /* Before Linux 6.1 there is no MADV_COLLAPSE; the system then moves the memory, in time. */
+    if (madvise(at, bytes, MADV_HUGEPAGE) == 0)
+        (void)madvise(at, bytes, MADV_COLLAPSE);
 }
 
 bool port_file_sync(void *p, size_t bytes)

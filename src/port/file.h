@@ -104,8 +104,12 @@ void *port_file_map(int fd, size_t bytes);
 /* The same, but writes stay private to the process. The file may be open for reading only. */
 void *port_file_map_private(int fd, size_t bytes);
 
-/* The same without a file: zeroed memory, which the system provides as it is used. */
+/* The same without a file: zeroed memory, which the system provides in small pages as it is used. */
 void *port_map_aligned(size_t bytes);
+
+/* Moves a part of a mapping to huge pages if possible, and uses them for what is not resident yet.
+ * Other threads may use the memory. The part begins on a page. */
+void port_use_huge_pages(void *at, size_t bytes);
 
 /* Returns once the bytes of a mapped file are durable; false if that failed. */
 bool port_file_sync(void *p, size_t bytes);

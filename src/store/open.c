@@ -8,6 +8,7 @@
 #include "port/assert.h"
 #include "port/file.h"
 #include "port/port.h"
+#include "store/huge_pages.h"
 #include "store/image/file_error.h"
 #include "store/iterate.h"
 
@@ -171,6 +172,8 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
                              processes);
     if (st == WEIR_OK)
         st = open_reservations(s, parts.reserved);
+    if (st == WEIR_OK && !o->file)
+        st = weir_huge_pages_start(&s->huge_pages, s);
     if (st != WEIR_OK) {
         weir_store_close(s);
         return part_error(o, st);
@@ -247,6 +250,7 @@ void weir_store_close(weir_store *s) /* accepts NULL and half-opened stores */
 {
     if (!s)
         return;
+    weir_huge_pages_stop(s->huge_pages);
     close_parts(s);
     weir_image_close(s->image);
     port_free(s);

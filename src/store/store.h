@@ -23,7 +23,8 @@ struct weir_store {
     weir_hash_keys hash;
     weir_secret secret;
     weir_image *image;
-    weir_zones zones; /* find is NULL: UTC only */
+    struct weir_huge_pages *huge_pages; /* NULL: no thread */
+    weir_zones zones;                   /* find is NULL: UTC only */
     uint64_t memory_max, large_max;
     weir_clock clock;
 };

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Once a second, the thread compares what each part holds with its size. A part that holds enough
+ * is moved in steps of one huge page. A step locks the page against all accesses for less than a
+ * millisecond, and a pause between steps lets the accesses that waited proceed. */
+
+#include "store/huge_pages.h"
+
+#include "port/file.h"
+#include "port/port.h"
+#include "store/store.h"
+
+enum { SMALL_PAGE = 4096 };
+
+#define HUGE_PAGE ((size_t)2 << 20)
+#define SECOND_NS INT64_C(1000000000)
+#define PAUSE_NS  INT64_C(1000000)
+
+/* The huge pages of a part that are left to move. The rest of the part stays in small pages. */
+typedef struct remaining {
+    char *at;
+    size_t pages;
+    bool begun;
+} remaining;
+
+struct weir_huge_pages {
+    weir_store *store;
+    remaining table, large;
+    port_mutex *lock;
+    port_cond *wake;
+    port_thread *thread;
+    bool stop; /* under the lock */
+};
+
+/* Whether small pages would save little. The table: if each key were in a page of its own, all
+ * pages would be in use; in fact, 63 % are. */
+static bool table_is_used(const weir_huge_pages *h)
+{
+    size_t bytes = weir_image_parts_get(h->store->image).table.bytes;
+    return weir_table_stats_get(h->store->table).keys >= bytes / SMALL_PAGE;
+}
+
+/* The same for large states, whose blocks are allocated one behind the other. */
+static bool large_is_used(const weir_huge_pages *h)
+{
+    return weir_large_stats_get(h->store->large).bytes >= h->store->large_max / 2;
+}
+
+/* Moves one huge page. Returns whether it did. */
+static bool move(remaining *r, bool is_used)
+{
+    r->begun |= is_used;
+    if (!r->begun || r->pages == 0)
+        return false;
+    port_use_huge_pages(r->at, HUGE_PAGE);
+    r->at += HUGE_PAGE;
+    r->pages--;
+    return true;
+}
+
+static bool move_next(weir_huge_pages *h)
+{
+    return move(&h->table, h->table.begun || table_is_used(h)) ||
+           move(&h->large, h->large.begun || large_is_used(h));
+}
+
+static void move_all(void *arg)
+{
+    weir_huge_pages *h = arg;
+    port_mutex_lock(h->lock);
+    while (!h->stop && h->table.pages + h->large.pages > 0) {
+        port_mutex_unlock(h->lock);
+        bool moved = move_next(h);
+        port_mutex_lock(h->lock);
+        if (!h->stop)
+            port_cond_wait_for(h->wake, h->lock, moved ? PAUSE_NS : SECOND_NS);
+    }
+    port_mutex_unlock(h->lock);
+}
+
+static remaining remaining_of(weir_part part)
+{
+    size_t before = (HUGE_PAGE - (uintptr_t)part.at % HUGE_PAGE) % HUGE_PAGE;
+    size_t pages = part.bytes > before ? (part.bytes - before) / HUGE_PAGE : 0;
+    return (remaining){.at = (char *)part.at + before, .pages = pages};
+}
+
+weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s)
+{
+    weir_image_parts parts = weir_image_parts_get(s->image);
+    *ret = NULL;
+    if (s->memory_max < WEIR_SMALL_PAGES_BYTES_MIN) {
+        port_use_huge_pages(parts.large.at, parts.large.bytes);
+        port_use_huge_pages(parts.table.at, parts.table.bytes);
+        return WEIR_OK;
+    }
+    weir_huge_pages *h = port_zalloc(1, sizeof *h);
+    if (!h)
+        return WEIR_E_NOMEM;
+    h->store = s;
+    h->table = remaining_of(parts.table);
+    h->large = remaining_of(parts.large);
+    h->lock = port_mutex_new();
+    h->wake = port_cond_new();
+    h->thread = h->lock && h->wake ? port_thread_start(move_all, h) : NULL;
+    if (!h->thread) {
+        weir_huge_pages_stop(h);
+        return WEIR_E_NOMEM;
+    }
+    *ret = h;
+    return WEIR_OK;
+}
+
+void weir_huge_pages_stop(weir_huge_pages *h)
+{
+    if (!h)
+        return;
+    if (h->thread) {
+        port_mutex_lock(h->lock);
+        h->stop = true;
+        port_cond_wake(h->wake);
+        port_mutex_unlock(h->lock);
+        port_thread_join(h->thread);
+    }
+    port_cond_free(h->wake);
+    port_mutex_free(h->lock);
+    port_free(h);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_STORE_HUGE_PAGES_H
+#define WEIR_STORE_HUGE_PAGES_H
+/* When a store in memory uses huge pages. Hashing spreads keys over the whole table, so a few
+ * hundred of them would make all of it resident in huge pages of 2 MiB. A store therefore begins
+ * with small pages, and resident memory grows by at most one of them with each key. Once most small
+ * pages are in use, they save little, and a lookup is faster in huge pages. From then on a thread
+ * moves the memory to huge pages, one at a time, while other threads use it. */
+
+#include <weir/weir_store.h>
+
+/* A store with less memory uses huge pages from the beginning, and has no such thread. */
+#define WEIR_SMALL_PAGES_BYTES_MIN ((size_t)16 << 20)
+
+typedef struct weir_huge_pages weir_huge_pages;
+
+/* Starts the thread for a store in memory, whose parts are open.
+ *  ret  NULL if no thread is needed.
+ * Returns WEIR_OK; WEIR_E_NOMEM if the thread cannot be started. */
+weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s);
+
+/* Stops the thread, which takes a few milliseconds at most. Accepts NULL. */
+void weir_huge_pages_stop(weir_huge_pages *h);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Resident memory of a store in memory, and when it is moved to huge pages. The thread's waits and
+ * the calls that move memory are fakes, so that a test runs the thread step by step. */
+
+#include "store/huge_pages.h"
+
+#include "port/file.h"
+#include "port/port.h"
+#include "store/kit_test.h"
+#include "store/store.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define MIB       ((size_t)1 << 20)
+#define HUGE_PAGE (2 * MIB)
+
+enum { SMALL_PAGE = 4096, MOVES_MAX = 64 };
+
+/* ---- fakes ----------------------------------------------------------------------------------- */
+
+static struct {
+    port_mutex *lock;
+    port_cond *changed;
+    unsigned waits, allowed; /* waits begun by the thread, and those that the test has ended */
+    bool real;               /* do not stop the thread */
+    int64_t wait_ns;         /* of the last wait */
+    unsigned moves;
+    weir_part moved[MOVES_MAX];
+    bool fail_thread;
+} fake;
+
+void __real_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns);
+void __wrap_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns);
+void __wrap_port_use_huge_pages(void *at, size_t bytes);
+port_thread *__real_port_thread_start(void (*fn)(void *arg), void *arg);
+port_thread *__wrap_port_thread_start(void (*fn)(void *arg), void *arg);
+
+void __wrap_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns)
+{
+    port_mutex_lock(fake.lock);
+    fake.wait_ns = ns;
+    fake.waits++;
+    port_cond_wake(fake.changed);
+    while (!fake.real && fake.allowed < fake.waits)
+        port_cond_wait(fake.changed, fake.lock);
+    bool real = fake.real;
+    port_mutex_unlock(fake.lock);
+    if (real) /* the store is being closed: sleep until the stop wakes the thread */
+        __real_port_cond_wait_for(c, m, ns);
+}
+
+void __wrap_port_use_huge_pages(void *at, size_t bytes)
+{
+    port_mutex_lock(fake.lock);
+    assert_true(fake.moves < MOVES_MAX);
+    fake.moved[fake.moves++] = (weir_part){at, bytes};
+    port_mutex_unlock(fake.lock);
+}
+
+port_thread *__wrap_port_thread_start(void (*fn)(void *arg), void *arg)
+{
+    return fake.fail_thread ? NULL : __real_port_thread_start(fn, arg);
+}
+
+/* ---- a store --------------------------------------------------------------------------------- */
+
+typedef struct fixture {
+    weir_store *s;
+    weir_store_options options;
+} fixture;
+
+static void begin(fixture *f, size_t memory_bytes)
+{
+    static const uint8_t secret[16] = "the same secret";
+    memset(&fake, 0, sizeof fake);
+    fake.lock = port_mutex_new();
+    fake.changed = port_cond_new();
+    assert_true(fake.lock && fake.changed);
+    *f = (fixture){.options = {.memory_bytes = memory_bytes, .secret = secret}};
+    assert_int_equal(weir_store_open(&f->s, &f->options), WEIR_OK);
+}
+
+static void end(fixture *f)
+{
+    port_mutex_lock(fake.lock);
+    fake.real = true;
+    port_cond_wake(fake.changed);
+    port_mutex_unlock(fake.lock);
+    weir_store_close(f->s);
+    port_cond_free(fake.changed);
+    port_mutex_free(fake.lock);
+}
+
+/* Waits until the thread waits. */
+static void settle(void)
+{
+    port_mutex_lock(fake.lock);
+    while (fake.waits == fake.allowed)
+        port_cond_wait(fake.changed, fake.lock);
+    port_mutex_unlock(fake.lock);
+}
+
+/* Lets the thread run until its next wait. */
+static void step(void)
+{
+    settle();
+    port_mutex_lock(fake.lock);
+    fake.allowed = fake.waits;
+    port_cond_wake(fake.changed);
+    port_mutex_unlock(fake.lock);
+    settle();
+}
+
+/* One request for each of the keys from..to-1. */
+static void take(const fixture *f, const char *policy, int from, int to)
+{
+    weir_policy p = policy_of(policy);
+    uint64_t id = weir_store_policy_id(f->s, &p);
+    for (int i = from; i < to; i++) {
+        char key[16];
+        weir_decision d;
+        int len = snprintf(key, sizeof key, "key %d", i);
+        assert_int_equal(weir_store_check(f->s, &p, id, key, (size_t)len, s_ns, 1, &d), WEIR_OK);
+        assert_true(d.allowed);
+    }
+}
+
+static void reset(const fixture *f, const char *policy, int keys)
+{
+    weir_policy p = policy_of(policy);
+    uint64_t id = weir_store_policy_id(f->s, &p);
+    for (int i = 0; i < keys; i++) {
+        char key[16];
+        int len = snprintf(key, sizeof key, "key %d", i);
+        assert_int_equal(weir_store_reset(f->s, id, key, (size_t)len), WEIR_OK);
+    }
+}
+
+static size_t resident_pages(weir_part part)
+{
+    static unsigned char pages[65536];
+    size_t n = part.bytes / SMALL_PAGE, resident = 0;
+    assert_true(n <= sizeof pages);
+    assert_int_equal(mincore(part.at, n * SMALL_PAGE, pages), 0);
+    for (size_t i = 0; i < n; i++)
+        resident += pages[i] & 1;
+    return resident;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+/* Each key makes at most one small page resident. Opening touches the heads of the parts. */
+static void resident_memory_grows_with_the_keys(void **state)
+{
+    (void)state;
+    fixture f;
+    begin(&f, 256 * MIB);
+    weir_image_parts parts = weir_image_parts_get(f.s->image);
+    assert_true(resident_pages(parts.table) + resident_pages(parts.large) <= 64);
+    take(&f, "gcra 1/m burst 5", 0, 3000);
+    step();
+    size_t table = resident_pages(parts.table);
+    assert_in_range(table, 2800, 3000 + 10);
+    assert_true(resident_pages(parts.large) + resident_pages(parts.reserved) <= 64);
+    take(&f, "gcra 1/m burst 5", 0, 3000); /* the same keys */
+    assert_int_equal(resident_pages(parts.table), table);
+    assert_int_equal(fake.moves, 0);
+    end(&f);
+}
+
+/* Whether the memory was moved from its beginning, one huge page after the other. */
+static void expect_moved(unsigned from, unsigned to, weir_part part)
+{
+    assert_int_equal((uintptr_t)part.at % HUGE_PAGE, 0);
+    for (unsigned i = from; i < to; i++) {
+        assert_ptr_equal(fake.moved[i].at, (char *)part.at + (i - from) * HUGE_PAGE);
+        assert_int_equal(fake.moved[i].bytes, HUGE_PAGE);
+    }
+}
+
+/* The table is moved once it has as many keys as pages, and the large states once they fill half of
+ * their memory. */
+static void well_used_memory_is_moved(void **state)
+{
+    (void)state;
+    fixture f;
+    begin(&f, 32 * MIB);
+    weir_image_parts parts = weir_image_parts_get(f.s->image);
+    int pages = (int)(parts.table.bytes / SMALL_PAGE);
+    unsigned table = (unsigned)(parts.table.bytes / HUGE_PAGE), large = 4;
+    take(&f, "gcra 1/m burst 5", 0, pages - 1);
+    step();
+    step();
+    assert_int_equal(fake.moves, 0);
+    assert_int_equal(fake.wait_ns, s_ns);
+    take(&f, "gcra 1/m burst 5", pages - 1, pages);
+    for (unsigned i = 1; i <= table; i++) {
+        step();
+        assert_int_equal(fake.moves, i);
+        assert_int_equal(fake.wait_ns, 1000000);
+    }
+    expect_moved(0, table, parts.table);
+    step();
+    assert_int_equal(fake.wait_ns, s_ns);
+
+    int keys = 0;
+    while (weir_large_stats_get(f.s->large).bytes < parts.large.bytes / 2) {
+        assert_int_equal(fake.moves, table);
+        take(&f, "sliding-log 100/m", keys, keys + 100);
+        keys += 100;
+    }
+    for (unsigned i = 1; i <= large; i++) {
+        step();
+        assert_int_equal(fake.moves, table + i);
+        if (i == 1) /* what was begun is finished, even if the keys are gone */
+            reset(&f, "sliding-log 100/m", keys);
+    }
+    expect_moved(table, table + large, parts.large);
+    end(&f); /* the thread has nothing left to do, and ends */
+    assert_int_equal(fake.moves, table + large);
+}
+
+/* A small store uses huge pages from the beginning, without a thread. */
+static void small_stores_have_no_thread(void **state)
+{
+    (void)state;
+    fixture f;
+    begin(&f, 15 * MIB);
+    assert_null(f.s->huge_pages);
+    assert_int_equal(fake.moves, 2);
+    end(&f);
+    begin(&f, 17 * MIB);
+    assert_non_null(f.s->huge_pages);
+    end(&f);
+    assert_int_equal(fake.moves, 0);
+}
+
+static void no_thread(void **state)
+{
+    (void)state;
+    weir_store_error error;
+    weir_store *s = NULL;
+    const weir_store_options options = {.ret_error = &error};
+    memset(&fake, 0, sizeof fake);
+    fake.fail_thread = true;
+    assert_int_equal(weir_store_open(&s, &options), WEIR_E_NOMEM);
+    assert_null(s);
+    assert_string_equal(error.text, "memory: out of memory");
+    weir_huge_pages_stop(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resident_memory_grows_with_the_keys),
+        cmocka_unit_test(well_used_memory_is_moved),
+        cmocka_unit_test(small_stores_have_no_thread),
+        cmocka_unit_test(no_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
