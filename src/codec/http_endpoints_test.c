@@ -392,6 +392,22 @@ static void check_top(void **state)
                                                "key=\"bob\"} 5\n"));
 }
 
+/* Without a number, at most WEIR_TOP_K keys are listed, and never more than are tracked. */
+static void check_number_of_top(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < WEIR_TOP_K + 2; i++) {
+        char target[64];
+        snprintf(target, sizeof target, "/v1/take?policy=api&key=k%d", i);
+        assert_int_equal(status_of(get(f, target)), 200);
+    }
+    int listed = 0;
+    const char *at = get(f, "/v1/top?policy=api&of=allowed");
+    for (; (at = strstr(at, "{\"key\":")); at++)
+        listed++;
+    assert_int_equal(listed, WEIR_TOP_K);
+}
+
 static void check_no_top(void **state)
 {
     fixture *f = *state;
@@ -614,6 +630,7 @@ int main(void)
         TEST(check_key_from_query),
         TEST(check_others),
         TEST(check_top),
+        TEST(check_number_of_top),
         TEST(check_no_top),
         TEST(check_windows),
         TEST(check_details),

@@ -298,7 +298,12 @@ static void clf_times(void **state)
         {"29/Feb/2024:00:00:00 +0000", 1709164800 * S},
         {"29/Feb/2100:00:00:00 +0000", -BAD},
         {"29/Feb/2023:00:00:00 +0000", -BAD},
+        {"30/Feb/2024:00:00:00 +0000", -BAD},
+        {"32/Jan/2023:00:00:00 +0000", -BAD},
         {"31/Apr/2023:00:00:00 +0000", -BAD},
+        {"31/Jun/2023:00:00:00 +0000", -BAD},
+        {"31/Sep/2023:00:00:00 +0000", -BAD},
+        {"31/Nov/2023:00:00:00 +0000", -BAD},
         {"00/Apr/2023:00:00:00 +0000", -BAD},
         {"01/apr/2023:00:00:00 +0000", -BAD},
         {"01/Foo/2023:00:00:00 +0000", -BAD},
@@ -359,6 +364,37 @@ static void times_equal_the_c_library(void **state)
                        zone_min < 0 ? '-' : '+', z / 60, z % 60);
         assert_int_equal(weir_logline_read(&json, line, (size_t)len, &r, &e), WEIR_OK);
         assert_true(r.t_ns == want * S + S / 2);
+    }
+    weir_log_record_free(&r);
+}
+
+/* A time is refused if any byte of it is another letter. */
+static void each_byte_of_a_time_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *line;
+        size_t from, to; /* where the time is */
+    } rows[] = {
+        {"common", "h - - [01/Aug/1995:02:00:04 -0400]", 6, 34},
+        {"common", "h - - [01/Aug/1995:02:00:04.5 -0400]", 6, 36},
+        {"jsonl", "{\"key\":1,\"time\":\"2026-01-02T03:04:05.5Z\"}", 17, 39},
+        {"jsonl", "{\"key\":1,\"time\":\"2026-01-02T03:04:05+01:00\"}", 17, 42},
+    };
+    weir_log_record r = {0};
+    weir_logline_error e;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_logline_format f = format_of(rows[i].kind, NULL, NULL);
+        size_t len = strlen(rows[i].line);
+        char line[64];
+        strcpy(line, rows[i].line);
+        assert_int_equal(weir_logline_read(&f, line, len, &r, &e), WEIR_OK);
+        for (size_t at = rows[i].from; at < rows[i].to; at++) {
+            strcpy(line, rows[i].line);
+            line[at] = 'x';
+            if (weir_logline_read(&f, line, len, &r, &e) != WEIR_E_SYNTAX)
+                fail_msg("read %s", line);
+        }
     }
     weir_log_record_free(&r);
 }
@@ -444,6 +480,8 @@ static void jsonl_errors(void **state)
         {"jsonl", NULL, NULL, "{\"time\":\"2026-02-30T00:00:00Z\",\"key\":\"k\"}", BAD,
          EXPECT_TIME_JSON "\"time\"", 0},
         {"jsonl", NULL, NULL, "{\"time\":\"2026-01-02T03:04:05\",\"key\":\"k\"}", BAD,
+         EXPECT_TIME_JSON "\"time\"", 0},
+        {"jsonl", NULL, NULL, "{\"time\":\"2026-01-02\\u000003:04:05Z\",\"key\":\"k\"}", BAD,
          EXPECT_TIME_JSON "\"time\"", 0},
         {"jsonl", NULL, NULL, "{\"time\":\"1969-01-02T03:04:05Z\",\"key\":\"k\"}", OUT,
          "column 1: " EXPECT_SPAN "; member \"time\"", 0},
@@ -688,6 +726,7 @@ int main(void)
         cmocka_unit_test(clf_times),
         cmocka_unit_test(tsv_lines),
         cmocka_unit_test(times_equal_the_c_library),
+        cmocka_unit_test(each_byte_of_a_time_counts),
         cmocka_unit_test(jsonl_lines),
         cmocka_unit_test(jsonl_errors),
         cmocka_unit_test(jsonl_big_integers),

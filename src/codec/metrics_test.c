@@ -224,6 +224,12 @@ static void check_keys(void **state)
         take(service, "api", keys[i], (int64_t)i + 1);
     take(service, "api", "x", 10);
     take(service, "gcra 1/s", "t", 1); /* an unknown policy has no top keys */
+    weir_request by_text = {
+        .rule = {"gcra 1/s", 8}, .by_text = true, .key = {"text", 4}, .cost = 1};
+    assert_true(weir_service_take(service, NULL, &by_text, 1, 1767225600000000000));
+    weir_throttle_result result;
+    assert_true(weir_service_throttle(service, NULL, &(weir_throttle){9, 1, 1, 1},
+                                      (weir_slice){"thr", 3}, 1767225600000000000, &result));
     weir_buffer out;
     weir_buffer_init(&out, 1 << 20);
     weir_metrics_put_top(&out, service, 1767225600000000000);
@@ -235,12 +241,14 @@ static void check_keys(void **state)
     expect(text, "weir_top_cost{policy=\"api\",verdict=\"allowed\",key=\"\\\\x5CxFF\"} 3");
     expect(text, "weir_top_cost{policy=\"api\",verdict=\"allowed\",key=\"\xE2\x82\xAC\"} 4");
     expect(text, "weir_top_cost{policy=\"api\",verdict=\"denied\",key=\"x\"} 10");
+    expect(text, "weir_top_cost{policy=\"(texts)\",verdict=\"allowed\",key=\"text\"} 1");
+    expect(text, "weir_top_cost{policy=\"(throttle)\",verdict=\"allowed\",key=\"thr\"} 1");
     assert_non_null(strstr(text, "x\\\\... 298 bytes #"));
     assert_non_null(strstr(text, "x\\\\... 299 bytes #"));
     size_t lines = 0;
     for (const char *at = text; (at = strchr(at, '\n')); at++)
         lines++;
-    assert_int_equal(lines, 2 + 7);
+    assert_int_equal(lines, 2 + 9);
     weir_buffer_free(&out);
     weir_service_close(service);
     weir_limiter_close(limiter);

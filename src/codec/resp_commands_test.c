@@ -206,6 +206,58 @@ static void check_long_words(void **state)
     }
 }
 
+static void check_lengths_of_policies(void **state)
+{
+    fixture *f = *state;
+    char request[3000];
+    for (int len = 63; len <= 68; len++) {
+        snprintf(request, sizeof request, "WEIR.POLICY SET %0*d 'gcra 1/s'", len, 0);
+        const char *error = len == 65
+                                ? "-ERR a policy's name has 1 to 64 bytes, this one has 65\r\n"
+                                : "-ERR the policy's name: expected 1 to 64 bytes without NUL\r\n";
+        expect(f, request, len <= WEIR_RULE_NAME_MAX ? "+OK\r\n" : error);
+    }
+    expect(f, "WEIR.POLICY SET a 'gcra 1/s'", "+OK\r\n");
+    expect(f, "WEIR.POLICY GET b", "$-1\r\n");
+    expect(f, "WEIR.POLICY GET ''", "$-1\r\n");
+    begins(reply_to(f, "WEIR.POLICY GET a\r\n"), "*12\r\n$4\r\nname\r\n$1\r\na\r\n");
+    weir_buffer_clear(&f->out);
+    for (int len = 2046; len <= 2049; len++) {
+        snprintf(request, sizeof request, "WEIR.POLICY SET a %0*d", len, 0);
+        expect(f, request,
+               len < 2048 ? "-ERR policy: column 1: the policy text is too long, expected at most "
+                            "1023 bytes\r\n"
+                          : "-ERR the policy text: expected at most 2047 bytes without NUL\r\n");
+    }
+}
+
+/* Each key has a state of its own. */
+static void check_keys_of_throttle(void **state)
+{
+    fixture *f = *state;
+    expect(f, "CL.THROTTLE a 0 1 60", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n");
+    expect(f, "CL.THROTTLE b 0 1 60", "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n");
+    expect(f, "CL.THROTTLE a 0 1 60", "*5\r\n:1\r\n:1\r\n:0\r\n:60\r\n:60\r\n");
+}
+
+/* Without a number, at most WEIR_TOP_K keys are listed. */
+static void check_number_of_top(void **state)
+{
+    fixture *f = *state;
+    char request[64];
+    set_rule(f, "api", "gcra 1/s");
+    for (int i = 10; i < 10 + WEIR_TOP_K + 2; i++) {
+        snprintf(request, sizeof request, "WEIR.TAKE api key%d\r\n", i);
+        begins(reply_to(f, request), "*6\r\n:1\r\n");
+    }
+    int listed = 0;
+    for (const char *at = reply_to(f, "WEIR.TOP api allowed\r\n"); (at = strstr(at, "$5\r\nkey"));
+         at++)
+        listed++;
+    weir_buffer_clear(&f->out);
+    assert_int_equal(listed, WEIR_TOP_K);
+}
+
 static void check_no_top(void **state)
 {
     fixture *f = *state;
@@ -334,6 +386,9 @@ int main(void)
         TEST(check_memory_of_policies),
         TEST(check_no_password),
         TEST(check_long_words),
+        TEST(check_lengths_of_policies),
+        TEST(check_keys_of_throttle),
+        TEST(check_number_of_top),
         TEST(check_no_top),
         TEST(check_reservations_that_fail),
     };

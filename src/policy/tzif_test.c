@@ -216,7 +216,7 @@ static void bad_footers(void **state)
     }
 }
 
-/* J60 is always March 1st; day 59 is February 29th in a leap year. */
+/* J60 is always March 1st; day 59 is February 29th in a leap year. The default time is 2:00. */
 static void day_forms(void **state)
 {
     image f;
@@ -228,6 +228,9 @@ static void day_forms(void **state)
     assert_int_equal(weir_zone_change(&z.tail, 1, 2023), 1677628800 + 47 * 3600);
     assert_int_equal(weir_zone_change(&z.tail, 0, 2024), 1709251200);
     assert_int_equal(weir_zone_change(&z.tail, 1, 2024), 1709251200 + 23 * 3600);
+    build(&f, '3', NULL, 0, "\nAAA0BBB,J60,J99\n");
+    assert_true(accepted(&z, &f));
+    assert_int_equal(weir_zone_change(&z.tail, 0, 2023), 1677628800 + 2 * 3600);
 }
 
 /* Every yearly change begins a piece that ends at the next change, also where the first change of a
@@ -286,6 +289,13 @@ static void footer_continues(void **state)
     assert_false(accepted(&z, &f));
     times[0] = RULE_S_MIN - 1;
     build(&f, '2', times, 1, berlin);
+    assert_false(accepted(&z, &f));
+    build(&f, '2', times, 1, "\nDST-2\n");
+    assert_true(accepted(&z, &f));
+    times[0] = RULE_S_MAX + 1;
+    build(&f, '2', times, 1, "\nDST-2\n");
+    assert_true(accepted(&z, &f));
+    build(&f, '2', times, 1, "\nSTD-1\n");
     assert_false(accepted(&z, &f));
     times[0] = INT64_MIN;
     times[1] = INT64_MAX;
