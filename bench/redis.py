@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Benchmarks state in Redis on loopback. It compares:
 
-- the module with INCR, and with weir's library of functions;
+- the module with INCR, with SET and its EX, and with weir's library of functions;
 - the daemon with `engine: redis` with EVALSHA from redis-benchmark, of weir's library as a script and
   of a common GCRA script;
 - the hybrid engine with the daemon's own memory.
@@ -165,11 +165,13 @@ class Bench:
         self.report.add("module.bytes_vs_set", "bytes", *grown)
 
     def inside(self):
-        """Compares the module with INCR and with the library of functions, inside one server."""
+        """Compares the module with INCR, which has no expiry; with SET EX, which writes a value and its
+        expiry as a limiter does; and with the library of functions, inside one server."""
         take = ["WEIR.TAKE", "long", "key:__rand_int__"]
         pairs = (("incr", ["INCR", "n:__rand_int__"]),
+                 ("set_ex", ["SET", "s:__rand_int__", "1", "EX", "36000"]),
                  ("lua", ["FCALL", "weir_ask", "1", "lua:__rand_int__", "TAKE", LONG, "1"]))
-        for made, share in ((take, 1), (pairs[0][1], 1), (pairs[1][1], 2)):
+        for made, share in ((take, 1), (pairs[0][1], 1), (pairs[1][1], 1), (pairs[2][1], 2)):
             load(self.module, 64, made, requests=FILL // share)
         for name, theirs in pairs:
             self.rows("module", name, lambda: load(self.module, 16, take),

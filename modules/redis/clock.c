@@ -8,7 +8,6 @@
 #include "store/clock.h"
 
 static weir_clock ticker;
-static int64_t wall_base_ns; /* the wall clock minus boot_ns, at the last tick */
 static weir_moment last;
 static long long last_cached_us;
 
@@ -16,6 +15,20 @@ void weir_moment_start(void)
 {
     weir_clock_start(&ticker, port_clocks_now(), 0, NULL, 0); /* a tick is due at once */
     last_cached_us = -1;
+}
+
+/* Follows the wall clock, which is `ahead_ns` ahead of the clock of decisions. The margin is for
+ * the time until the next tick. A step is slewed away for weeks: last.ahead_ns then falls by halves
+ * and not at every tick, since each change makes all keys set their expiry once. */
+static void follow_wall(int64_t ahead_ns)
+{
+    enum { MARGIN_NS = 100000000 };
+    int64_t least_ns = ahead_ns > 0 ? ahead_ns : 0;
+    if (last.epoch > 0 && least_ns + MARGIN_NS / 2 <= last.ahead_ns &&
+        last.ahead_ns <= 2 * (least_ns + MARGIN_NS))
+        return;
+    last.ahead_ns = least_ns + MARGIN_NS;
+    last.epoch++;
 }
 
 /* The wall clock is read once a second. If it was stepped since then, the keys written now expire
@@ -32,11 +45,11 @@ weir_moment weir_moment_now(void)
     if (weir_clock_is_due(&ticker, boot_ns)) {
         port_clocks at = port_clocks_now();
         weir_clock_tick(&ticker, at);
-        wall_base_ns = at.wall_ns - at.boot_ns;
+        follow_wall(at.wall_ns - weir_clock_time(&ticker, at.boot_ns));
     }
     int64_t now_ns = weir_clock_time(&ticker, boot_ns);
     if (now_ns < last.now_ns) /* the clock may slew back by less than a millisecond */
         now_ns = last.now_ns;
-    last = (weir_moment){now_ns, boot_ns + wall_base_ns};
+    last.now_ns = now_ns;
     return last;
 }

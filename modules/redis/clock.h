@@ -4,15 +4,17 @@
 #define WEIR_MODULES_REDIS_CLOCK_H
 /* The two clocks of a command. Decisions use a clock that follows the wall clock but is never
  * stepped, as the store's does: a step of the wall clock neither blocks keys nor fills their
- * quotas. Expiry uses the wall clock, since the server knows no other. Main thread only. */
+ * quotas. Expiry uses the wall clock, since the server knows no other. It is computed as a time of
+ * the first clock plus `ahead_ns`, which stays the same for long: then a key whose expiry need not
+ * move can keep the one that it has. Main thread only. */
 
 #include <stdint.h>
 
 typedef struct weir_moment {
-    int64_t
-        now_ns; /* for decisions. Since Redis 7.2 it is the same for all commands of a transaction
-                        or a script */
-    int64_t wall_ns; /* for expiry */
+    int64_t now_ns;   /* for decisions. Since Redis 7.2 it is the same for all commands of a
+                         transaction or a script */
+    int64_t ahead_ns; /* at least the wall clock minus now_ns, and at least 0 */
+    uint32_t epoch;   /* how often ahead_ns has changed; from 1 */
 } weir_moment;
 
 void weir_moment_start(void);

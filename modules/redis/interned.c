@@ -68,14 +68,19 @@ static uint64_t hash_of(const char *name, size_t name_len, const char *text, siz
 
 static void free_base(uint32_t base);
 
-/* Whether no state refers to the policy or to its delta base. The base itself holds one reference
+enum { BASES = 2 }; /* of a policy */
+
+/* Whether no state refers to the policy or to its delta bases. Each base itself holds one reference
  * to the policy. */
 static bool is_dead(const weir_interned *s)
 {
-    if (s->base == 0)
-        return port_word_load_acquire(&s->refs) == 0;
-    return port_word_load_acquire(&s->refs) == 1 &&
-           port_word_load_acquire(&weir_base_at(s->base)->refs) == 0;
+    uint64_t bases = 0;
+    for (int i = 0; i < BASES; i++) {
+        bases += s->base[i] > 0;
+        if (s->base[i] > 0 && port_word_load_acquire(&weir_base_at(s->base[i])->refs) > 0)
+            return false;
+    }
+    return port_word_load_acquire(&s->refs) == bases;
 }
 
 /* Frees the dead policies. */
@@ -85,8 +90,10 @@ static void sweep(void)
         for (weir_interned **at = &all.table[i], *s; (s = *at);) {
             if (is_dead(s)) {
                 *at = s->next;
-                if (s->base)
-                    free_base(s->base);
+                for (int k = 0; k < BASES; k++) {
+                    if (s->base[k] > 0)
+                        free_base(s->base[k]);
+                }
                 redis.Free(s);
                 all.len--;
             } else {
@@ -154,6 +161,27 @@ static uint8_t small_words(const weir_policy *p)
     return 0;
 }
 
+/* The expiry of a key is rounded up to a multiple of the time in which a bucket refills 16 to 32
+ * units, so that most charges do not move it. With a small limit it is less, at most an eighth of
+ * the time in which the whole bucket refills. Windows of the other algorithms end at times that do
+ * not move with each charge. */
+static uint8_t grid_of(const weir_policy *p)
+{
+    enum { GRID_MIN = 29, GRID_MAX = 50, UNITS = 32, PART = 8 };
+    uint8_t grid = GRID_MIN; /* half a second */
+    for (uint32_t i = 0; i < p->layers; i++) {
+        const weir_layer *l = &p->layer[i];
+        if (!weir_layer_is_bucket(l))
+            continue;
+        uint64_t part = (uint64_t)l->limit / PART, units = part < UNITS ? part : UNITS;
+        uint64_t most = UINT64_C(1) << GRID_MAX, interval_ns = l->den / l->num;
+        interval_ns = interval_ns < most ? interval_ns : most;
+        while (grid < GRID_MAX && interval_ns * units >= UINT64_C(2) << grid)
+            grid++;
+    }
+    return grid;
+}
+
 /* Finds or adds a policy.
  *  text  canonical */
 static weir_interned *intern(const weir_policy *p, const char *name, size_t name_len,
@@ -171,6 +199,7 @@ static weir_interned *intern(const weir_policy *p, const char *name, size_t name
     s = redis.Calloc(1, sizeof *s + name_len + len + 2);
     s->hash = hash;
     s->small = small_words(p);
+    s->grid = grid_of(p);
     s->name_len = (uint8_t)name_len;
     s->text_len = (uint16_t)len;
     s->policy = *p;
@@ -433,8 +462,8 @@ static void free_base(uint32_t base)
 {
     weir_base *s = weir_base_at(base);
     WEIR_ASSERT(s->interned && port_word_load_acquire(&s->refs) == 0);
-    if (s->interned->base == base)
-        s->interned->base = 0;
+    if (*weir_base_of(s->interned, s->epoch) == base)
+        *weir_base_of(s->interned, s->epoch) = 0;
     weir_interned_unref(s->interned);
     s->interned = NULL;
 }
@@ -462,7 +491,7 @@ static uint32_t find_base(void)
     return 0;
 }
 
-bool weir_base_new(weir_interned *s, uint64_t hi, uint64_t lo)
+bool weir_base_new(weir_interned *s, uint32_t epoch, uint64_t hi, uint64_t lo)
 {
     uint32_t base = find_base();
     if (base == 0)
@@ -473,7 +502,8 @@ bool weir_base_new(weir_interned *s, uint64_t hi, uint64_t lo)
     at->interned = s;
     at->hi = hi;
     at->lo = lo;
-    s->base = base;
+    at->epoch = epoch;
+    *weir_base_of(s, epoch) = base;
     return true;
 }
 
@@ -505,8 +535,10 @@ static bool is_sound_table(void)
     for (size_t i = 0; i < all.buckets; i++) {
         for (const weir_interned *s = all.table[i]; s; s = s->next) {
             len++;
-            sound = sound && s->hash % all.buckets == i && s->base <= all.bases &&
-                    (s->base == 0 || weir_base_at(s->base)->interned == s);
+            sound = sound && s->hash % all.buckets == i;
+            for (int k = 0; k < BASES && sound; k++)
+                sound = s->base[k] <= all.bases &&
+                        (s->base[k] == 0 || weir_base_at(s->base[k])->interned == s);
         }
     }
     return sound && len == all.len;

@@ -19,9 +19,11 @@ typedef struct weir_interned {
     port_word refs;
     struct weir_interned *next; /* in its chain of the hash table */
     uint64_t hash;
-    uint32_t base; /* the delta base of new inline states; 0: none yet */
-    bool throttle; /* for CL.THROTTLE: the state is a TAT, and `policy` only has its format */
-    uint8_t small; /* the words of a state, 1 or 2, if it can be stored inline; else 0 */
+    uint32_t base[2]; /* the delta bases of new inline states: [1] of those whose expiry is known,
+                         [0] of the others; 0: none yet */
+    bool throttle;    /* for CL.THROTTLE: the state is a TAT, and `policy` only has its format */
+    uint8_t small;    /* the words of a state, 1 or 2, if it can be stored inline; else 0 */
+    uint8_t grid;     /* the expiry of a key is a multiple of 2^grid ns: weir_cells_write() */
     uint8_t name_len;
     uint16_t text_len;
     weir_policy policy;
@@ -95,6 +97,11 @@ const weir_named *weir_named_find(const char *name, size_t len); /* NULL: there 
 /* Delta encoding: an inline state is stored as its distance from a base. Many states under one
  * policy share a base. Bases are numbered from 1, and reused when no state refers to them. */
 
+/* What is known of the expiry of a key with one state. Such a state has the epoch in which the
+ * module last set the expiry: weir_moment.epoch. An unchanged epoch tells that the key expires at
+ * the time that is computed from the state, or later. */
+#define WEIR_EPOCH_UNKNOWN 0u /* as after loading a file */
+
 enum { WEIR_BASE_BITS = 12, WEIR_BASES_MAX = 1 << WEIR_BASE_BITS };
 
 /* The largest distance: 2^50 ns are 13 days. */
@@ -104,13 +111,21 @@ typedef struct weir_base {
     port_word refs; /* of states */
     weir_interned *interned;
     uint64_t hi, lo;
+    uint32_t epoch; /* of all its states */
 } weir_base;
 
 /* base: 1..WEIR_BASES_MAX - 1, with a reference to it. */
 weir_base *weir_base_at(uint32_t base);
 
-/* Makes a base without references, and sets s->base to it. Returns false if all are in use. */
-bool weir_base_new(weir_interned *s, uint64_t hi, uint64_t lo);
+/* The base of new states in an epoch; 0: none. */
+static inline uint32_t *weir_base_of(weir_interned *s, uint32_t epoch)
+{
+    return &s->base[epoch != WEIR_EPOCH_UNKNOWN];
+}
+
+/* Makes a base without references, and sets *weir_base_of(s, epoch) to it. Returns false if all are
+ * in use. */
+bool weir_base_new(weir_interned *s, uint32_t epoch, uint64_t hi, uint64_t lo);
 
 static inline void weir_base_unref(uint32_t base)
 {

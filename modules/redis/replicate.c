@@ -16,6 +16,7 @@
 
 #include "port/assert.h"
 #include "serialise.h"
+#include "store/siphash.h"
 
 #include <string.h>
 
@@ -114,7 +115,7 @@ typedef struct changes {
 } changes;
 
 /* Moves the state of a cell into the value of its key. */
-static void store_cell(weir_cell *c, changes *done)
+static void store_cell(weir_cell *c, uint32_t epoch, changes *done)
 {
     weir_value *v = &c->key->value;
     size_t i = weir_value_find(*v, c->interned);
@@ -129,25 +130,40 @@ static void store_cell(weir_cell *c, changes *done)
         c->new_state = NULL;
         c->undo_len = 0; /* the state that it logged is gone */
     } else if (!c->in_place) {
-        *v = weir_value_put(*v, i, c->interned, c->level, c->small, c->words);
+        *v = weir_value_put(*v, i, c->interned, c->level, c->small, c->words, epoch);
     }
 }
 
-/* Drops the idle states. Returns the nanoseconds until all others are idle. */
+/* When a key with one state expires, by the clock of decisions: after the state is idle, at a
+ * multiple of the grid of its policy. 0 if the state is idle. */
+static int64_t expiry_of(const weir_interned *s, const uint64_t *state, unsigned level,
+                         int64_t now_ns)
+{
+    int64_t after_ns = weir_fresh_after(&s->policy, state, level, now_ns);
+    int64_t grid_ns = INT64_C(1) << s->grid;
+    WEIR_ASSERT(after_ns >= 0 && now_ns >= 0);
+    if (after_ns > INT64_MAX - now_ns - grid_ns)
+        return INT64_MAX;
+    return after_ns > 0 ? (now_ns + after_ns + grid_ns - 1) & -grid_ns : 0;
+}
+
+/* Drops the idle states. Returns the latest expiry of the others; 0 if there are none. */
 static int64_t drop_idle(weir_value *v, int64_t now_ns, changes *done)
 {
-    int64_t longest_ns = 0;
+    int64_t last_ns = 0;
     for (size_t i = weir_value_len(*v); i-- > 0;) {
-        int64_t after_ns = weir_state_idle_after(*v, i, now_ns);
-        if (after_ns > longest_ns)
-            longest_ns = after_ns;
-        if (after_ns == 0) {
+        weir_state_view view;
+        weir_value_at(*v, i, &view);
+        int64_t at_ns = expiry_of(view.interned, view.state, view.level, now_ns);
+        if (at_ns > last_ns)
+            last_ns = at_ns;
+        if (at_ns == 0) {
             WEIR_ASSERT(done->len < sizeof done->of / sizeof done->of[0]);
             done->of[done->len++] = (change){.i = i};
             *v = weir_value_drop(*v, i);
         }
     }
-    return longest_ns;
+    return last_ns;
 }
 
 /* Drops the idle states that the command does not decide on. */
@@ -204,10 +220,26 @@ static void put_changes(weir_buffer *out, weir_value v, changes *done, size_t fi
     }
 }
 
-static int64_t expiry_ms(weir_moment at, int64_t after_ns)
+/* Whether a key, which had the one state of a cell and still has, expires late enough already.
+ *  epoch_before  of its value, before the cell was written */
+static bool keeps_expiry(const weir_cell *c, uint32_t epoch_before, weir_moment at,
+                         int64_t expiry_ns)
 {
-    WEIR_ASSERT(after_ns >= 0 && at.wall_ns >= 0);
-    int64_t ns = after_ns < INT64_MAX - at.wall_ns ? at.wall_ns + after_ns : INT64_MAX;
+    return epoch_before == at.epoch && weir_value_epoch(c->key->value) == at.epoch &&
+           expiry_of(c->interned, c->before, c->level_before, at.now_ns) == expiry_ns;
+}
+
+/* The expiry of a key by the wall clock. Keys with equal expiries are spread over one interval of
+ * the grid, since the server would otherwise delete them all at once. */
+static int64_t wall_ms(const weir_open_key *k, const weir_interned *s, int64_t expiry_ns,
+                       int64_t ahead_ns)
+{
+    size_t len;
+    const char *name = redis.StringPtrLen(k->name, &len);
+    uint64_t more = weir_siphash((weir_secret){0}, name, len) & ((UINT64_C(1) << s->grid) - 1);
+    WEIR_ASSERT(expiry_ns >= 0 && ahead_ns >= 0);
+    int64_t ns = ahead_ns + (int64_t)more;
+    ns = expiry_ns < INT64_MAX - ns ? expiry_ns + ns : INT64_MAX;
     return ns / 1000000 + (ns % 1000000 > 0);
 }
 
@@ -226,16 +258,18 @@ static void replicate_payload(redis_ctx *ctx, const weir_open_key *k, int64_t at
 }
 
 /* Writes a key.
- *  at_ms    when it will be idle
+ *  at_ms    its expiry
+ *  moved    whether the expiry must be set
  *  payload  NULL: no replica and no AOF needs the change. Then the command itself is replicated:
  *           the server discards it, but counts one more change for its next save. */
-static void write_key(redis_ctx *ctx, weir_open_key *k, int64_t at_ms, const weir_buffer *payload,
-                      const changes *done, bool by_changes, const char *event)
+static void write_key(redis_ctx *ctx, weir_open_key *k, int64_t at_ms, bool moved,
+                      const weir_buffer *payload, const changes *done, bool by_changes,
+                      const char *event)
 {
     if (!k->exists && !k->value)
         return; /* a new key whose states are already idle again is not stored */
     weir_key_put(k);
-    if (k->value != 0)
+    if (k->value != 0 && moved)
         redis.SetAbsExpire(k->key, at_ms);
     if (!payload)
         redis.ReplicateVerbatim(ctx);
@@ -271,15 +305,16 @@ static void write_cells(redis_ctx *ctx, weir_open_key *k, weir_cell *cells, size
                         weir_moment at, const char *event)
 {
     changes done;
-    bool changed = false;
+    const weir_cell *changed = NULL;
+    uint32_t epoch_before = weir_value_epoch(k->value);
     done.len = 0;
     for (size_t i = 0; i < n; i++) {
         if (cells[i].key != k || !has_changed(&cells[i]))
             continue;
         if (!changed && k->must_drop_idle)
             make_room(k, at.now_ns, &done);
-        changed = true;
-        store_cell(&cells[i], &done);
+        changed = &cells[i];
+        store_cell(&cells[i], at.epoch, &done);
     }
     if (!changed)
         return;
@@ -288,12 +323,14 @@ static void write_cells(redis_ctx *ctx, weir_open_key *k, weir_cell *cells, size
     if (by_changes)
         put_changes(out, k->value, &done, 0);
     size_t stored = done.len;
-    int64_t after_ns = drop_idle(&k->value, at.now_ns, &done);
+    int64_t expiry_ns = drop_idle(&k->value, at.now_ns, &done);
+    bool moved = !keeps_expiry(changed, epoch_before, at, expiry_ns);
     if (by_changes)
         put_changes(out, k->value, &done, stored);
     else if (out && k->value)
         weir_serialise_value(out, k->value);
-    write_key(ctx, k, expiry_ms(at, after_ns), out, &done, by_changes, event);
+    int64_t at_ms = out || moved ? wall_ms(k, changed->interned, expiry_ns, at.ahead_ns) : 0;
+    write_key(ctx, k, at_ms, moved, out, &done, by_changes, event);
     if (out)
         scratch_end();
 }

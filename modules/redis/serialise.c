@@ -165,7 +165,7 @@ static weir_status read_set(reader *r, size_t i, weir_value *v)
     take_words(r, state, words);
     bool sound = weir_state_sound(&s->policy, state, level);
     if (sound)
-        *v = weir_value_put(*v, i, s, level, state, words);
+        *v = weir_value_put(*v, i, s, level, state, words, WEIR_EPOCH_UNKNOWN);
     if (state != few)
         redis.Free(state);
     return sound ? WEIR_OK : WEIR_E_SYNTAX;
@@ -193,6 +193,8 @@ static weir_status read_patch(reader *r, size_t i, weir_value v)
     while (!good && done-- > 0)
         e->state[undo[done].word] = undo[done].before;
     redis.Free(undo);
+    if (good)
+        e->epoch = WEIR_EPOCH_UNKNOWN;
     return good ? WEIR_OK : WEIR_E_SYNTAX;
 }
 

@@ -54,8 +54,8 @@ weir_heap_state *weir_heap_state_new(weir_interned *interned, unsigned level, si
     weir_heap_state *e = redis.Calloc(1, sizeof *e + words * sizeof e->state[0]);
     weir_interned_ref(interned);
     e->interned = interned;
-    e->level = level;
-    e->words = (uint32_t)words;
+    e->level = level & UINT8_MAX;
+    e->words = (uint32_t)words & (WEIR_STATE_WORDS_MAX * 2 - 1);
     return e;
 }
 
@@ -97,33 +97,38 @@ static bool is_below(uint32_t base, number x)
     return x.hi != b->hi ? x.hi < b->hi : x.lo < b->lo;
 }
 
-/* Finds or makes a base for x. A new base of a policy is always higher than the last one: otherwise
- * states that alternate between low and high would use up the bases. Returns 0 if there is none. */
-static uint32_t base_for(weir_interned *s, number x, uint64_t *ret_delta)
+/* Finds or makes a base for x. A new base of a policy is always higher than the last one of its
+ * epoch: otherwise states that alternate between low and high would use up the bases. Returns 0 if
+ * there is none. */
+static uint32_t base_for(weir_interned *s, number x, uint32_t epoch, uint64_t *ret_delta)
 {
-    if (s->base && is_near(s->base, x, ret_delta))
-        return s->base;
-    if (s->base && is_below(s->base, x))
-        return 0;
+    uint32_t base = *weir_base_of(s, epoch);
+    if (base > 0 && weir_base_at(base)->epoch == epoch) {
+        if (is_near(base, x, ret_delta))
+            return base;
+        if (is_below(base, x))
+            return 0;
+    }
     uint64_t back = WEIR_DELTA_MAX / 2;
     if (x.hi == 0 && x.lo < back)
         back = x.lo;
-    if (!weir_base_new(s, x.hi - (x.lo < back), x.lo - back))
+    if (!weir_base_new(s, epoch, x.hi - (x.lo < back), x.lo - back))
         return 0;
     *ret_delta = back;
-    return s->base;
+    return *weir_base_of(s, epoch);
 }
 
-/* Encodes a state inline, with the base of `old` if it is near enough. Returns 0 if the state must
- * be stored on the heap.
+/* Encodes a state inline, with the base of `old` if it is near enough and of the epoch. Returns 0
+ * if the state must be stored on the heap.
  *  old  an inline state under the same policy, which is replaced; or 0 */
-static weir_value encode_inline(weir_value old, weir_interned *s, const uint64_t *state)
+static weir_value encode_inline(weir_value old, weir_interned *s, const uint64_t *state,
+                                uint32_t epoch)
 {
     number x = number_of(s, state);
     uint64_t delta;
     uint32_t base = old ? base_of(old) : 0;
-    if (base == 0 || !is_near(base, x, &delta)) {
-        base = base_for(s, x, &delta);
+    if (base == 0 || weir_base_at(base)->epoch != epoch || !is_near(base, x, &delta)) {
+        base = base_for(s, x, epoch, &delta);
         if (base == 0)
             return 0;
         port_word_add_relaxed(&weir_base_at(base)->refs, 1);
@@ -164,6 +169,13 @@ size_t weir_value_len(weir_value v)
     return v & TAG ? 1 : list_of(v)->len;
 }
 
+uint32_t weir_value_epoch(weir_value v)
+{
+    if (is_inline(v))
+        return weir_base_at(base_of(v))->epoch;
+    return is_one(v) ? one_of(v)->epoch : WEIR_EPOCH_UNKNOWN;
+}
+
 weir_heap_state *weir_value_heap_state(weir_value v, size_t i)
 {
     WEIR_ASSERT(i < weir_value_len(v));
@@ -198,13 +210,13 @@ size_t weir_value_find(weir_value v, const weir_interned *s)
 }
 
 weir_value weir_value_put(weir_value v, size_t i, weir_interned *interned, unsigned level,
-                          const uint64_t *state, size_t words)
+                          const uint64_t *state, size_t words, uint32_t epoch)
 {
     size_t len = weir_value_len(v);
     WEIR_ASSERT(i < len || (i == len && len < WEIR_STATES_MAX));
     if (interned->small > 0 && (len == 0 || (len == 1 && i == 0))) {
         weir_value old = is_inline(v) && weir_base_at(base_of(v))->interned == interned ? v : 0;
-        weir_value encoded = encode_inline(old, interned, state);
+        weir_value encoded = encode_inline(old, interned, state, epoch);
         if (encoded) {
             if (!old)
                 weir_value_free(v);
@@ -216,7 +228,8 @@ weir_value weir_value_put(weir_value v, size_t i, weir_interned *interned, unsig
         e = weir_heap_state_new(interned, level, words);
         v = weir_value_put_heap_state(v, i, e);
     }
-    e->level = level;
+    e->level = level & UINT8_MAX;
+    e->epoch = is_one(v) ? epoch : WEIR_EPOCH_UNKNOWN;
     memcpy(e->state, state, words * sizeof e->state[0]);
     return v;
 }
@@ -237,6 +250,7 @@ weir_value weir_value_put_heap_state(weir_value v, size_t i, weir_heap_state *e)
         redis.Realloc(len > 1 ? list_of(v) : NULL, sizeof *l + (len + 1) * sizeof l->state[0]);
     if (len == 1)
         l->state[0] = is_inline(v) ? to_heap(v) : one_of(v);
+    l->state[0]->epoch = WEIR_EPOCH_UNKNOWN;
     l->state[len] = e;
     l->len = len + 1;
     return (weir_value)l;
@@ -258,8 +272,9 @@ weir_value weir_value_drop(weir_value v, size_t i)
     redis.Free(l);
     v = (weir_value)e + ONE;
     /* The state that is left may fit inline again. */
-    return e->interned->small > 0 ? weir_value_put(v, 0, e->interned, e->level, e->state, e->words)
-                                  : v;
+    return e->interned->small > 0
+               ? weir_value_put(v, 0, e->interned, e->level, e->state, e->words, WEIR_EPOCH_UNKNOWN)
+               : v;
 }
 
 void weir_value_free(weir_value v)
@@ -283,7 +298,8 @@ weir_value weir_value_copy(weir_value v)
     for (size_t i = 0; i < weir_value_len(v); i++) {
         weir_state_view at;
         weir_value_at(v, i, &at);
-        copy = weir_value_put(copy, i, at.interned, at.level, at.state, at.words);
+        copy =
+            weir_value_put(copy, i, at.interned, at.level, at.state, at.words, WEIR_EPOCH_UNKNOWN);
     }
     return copy;
 }

@@ -17,9 +17,9 @@
 typedef uintptr_t weir_value; /* 0: no value */
 
 typedef struct weir_heap_state {
-    weir_interned *interned; /* a reference */
-    uint32_t level;
-    uint32_t words;
+    weir_interned *interned;        /* a reference */
+    uint32_t epoch;                 /* WEIR_EPOCH_UNKNOWN in a list */
+    uint32_t level : 8, words : 24; /* at most WEIR_STATE_WORDS_MAX */
     uint64_t state[];
 } weir_heap_state;
 
@@ -37,6 +37,9 @@ typedef struct weir_state_view {
 
 size_t weir_value_len(weir_value v); /* states */
 
+/* The epoch of a value with one state; WEIR_EPOCH_UNKNOWN for others and for 0. */
+uint32_t weir_value_epoch(weir_value v);
+
 /* Decodes state i, 0..len - 1. *ret must not move while ret->state is used. */
 void weir_value_at(weir_value v, size_t i, weir_state_view *ret);
 
@@ -44,17 +47,19 @@ void weir_value_at(weir_value v, size_t i, weir_state_view *ret);
 size_t weir_value_find(weir_value v, const weir_interned *s);
 
 /* Replaces state i, or appends one if i is weir_value_len(), which must be below WEIR_STATES_MAX.
- * Returns the new value; the old one is no longer valid. */
+ * Returns the new value, of the epoch if that is its only state; the old one is no longer valid. */
 WEIR_NODISCARD weir_value weir_value_put(weir_value v, size_t i, weir_interned *interned,
-                                         unsigned level, const uint64_t *state, size_t words);
+                                         unsigned level, const uint64_t *state, size_t words,
+                                         uint32_t epoch);
 
-/* The same with a state on the heap, which the value then owns. */
+/* The same with a state on the heap, which the value then owns, and an unknown epoch. */
 WEIR_NODISCARD weir_value weir_value_put_heap_state(weir_value v, size_t i, weir_heap_state *e);
 
-/* Removes state i. Returns the new value; 0 if that was the only state. */
+/* Removes state i. Returns the new value, of an unknown epoch; 0 if that was the only state. */
 WEIR_NODISCARD weir_value weir_value_drop(weir_value v, size_t i);
 
-/* State i, writable in place. NULL if it is stored inline. */
+/* State i, writable in place. NULL if it is stored inline. If state i is changed in place, the
+ * epoch must be unknown. */
 weir_heap_state *weir_value_heap_state(weir_value v, size_t i);
 
 void weir_value_free(weir_value v); /* accepts 0. Any thread */

@@ -157,7 +157,7 @@ static void policies_in_use(void)
         int len = snprintf(text, sizeof text, "gcra 1/s burst %d", 10000 + (int)i);
         CHECK(weir_intern_text(text, (size_t)len, &s, &e) == WEIR_OK);
         if (i < USED)
-            v[i] = weir_value_put(0, 0, s, 0, &state, 1);
+            v[i] = weir_value_put(0, 0, s, 0, &state, 1, 0);
     }
     CHECK(weir_interned_sound());
     for (uint64_t i = 0; i < USED; i++) {
@@ -200,7 +200,7 @@ static void the_table(void)
         CHECK(module_server_blocks() == blocks + MORE);
         for (int i = 0; i < SWEPT; i++) {
             if (has_states)
-                weir_value_free(weir_value_put(0, 0, s[i], 0, &state, 1));
+                weir_value_free(weir_value_put(0, 0, s[i], 0, &state, 1, 0));
             weir_interned_unref(s[i]);
         }
         blocks = module_server_blocks();

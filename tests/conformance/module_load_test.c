@@ -364,7 +364,7 @@ static weir_value some_value(void)
     weir_policy_error e;
     uint64_t state[2] = {1, 7};
     CHECK(weir_intern_text("fixed-window 5/m", 16, &s, &e) == WEIR_OK);
-    return weir_value_put(0, 0, s, 0, state, weir_state_words(&s->policy, 0));
+    return weir_value_put(0, 0, s, 0, state, weir_state_words(&s->policy, 0), 0);
 }
 
 static void a_value_in_a_file(void)

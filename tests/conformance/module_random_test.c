@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS = 5, POLICIES = 18, STEPS = 1500, WORDS_MAX = 1024, ALL_MAX = 6 };
+enum { KEYS = 5, POLICIES = 19, STEPS = 1500, WORDS_MAX = 1024, ALL_MAX = 6 };
 #define FIRST_NS (INT64_C(1767225600) * 1000000000)
 
 static const char *const texts[POLICIES] = {
@@ -39,6 +39,7 @@ static const char *const texts[POLICIES] = {
     "sliding-slices 40/m slices 6",
     "gcra 10/s burst 5 & sliding-log 20/h",
     "gcra 997/1001s burst 50",
+    "gcra 100/h burst 1000",
     /* States of many words, which are written in place. */
     "sliding-slices 9/m slices 40",
     "sliding-slices 30/h slices 100",
@@ -53,6 +54,7 @@ typedef struct model {
 static weir_policy policy[POLICIES];
 static model models[KEYS][POLICIES], kept[ALL_MAX];
 static uint64_t seed, throttle_tat;
+static int64_t ahead_ns; /* of the wall clock */
 
 #define CHECK(x)                                                                                   \
     do {                                                                                           \
@@ -149,18 +151,39 @@ static const module_reply *ask(const char *verb, int i, const char *key, int64_t
     return module_server_run(args, 5);
 }
 
-/* A key that was charged expires in the millisecond in which all its states have full quota. */
-static void check_expiry(int k, int64_t now_ns)
+static int64_t fresh_after(int k, int i, int64_t now_ns)
+{
+    return weir_fresh_after(&policy[i], models[k][i].state, models[k][i].level, now_ns);
+}
+
+/* How long a key may stay after its quota is full: a quarter of the time in which the bucket
+ * refills, or 1.1 seconds. */
+static int64_t late_ns(int i)
+{
+    int64_t most_ns = 1100000000;
+    for (uint32_t n = 0; n < policy[i].layers; n++) {
+        const weir_layer *l = &policy[i].layer[n];
+        int64_t quarter_ns = (int64_t)((double)l->limit * (double)l->den / (double)l->num / 4);
+        most_ns = quarter_ns > most_ns ? quarter_ns : most_ns;
+    }
+    return most_ns;
+}
+
+/* No key expires before all its states have full quota. A key that was just charged does not expire
+ * much later either. */
+static void check_expiry(int k, int64_t now_ns, bool charged)
 {
     const char key[] = {(char)('a' + k), '\0'};
-    int64_t longest_ns = 0;
+    int64_t longest_ns = 0, latest_ns = 0;
     for (int i = 0; i < POLICIES; i++) {
-        const model *m = &models[k][i];
-        int64_t after_ns = weir_fresh_after(&policy[i], m->state, m->level, now_ns);
+        int64_t after_ns = fresh_after(k, i, now_ns);
         longest_ns = after_ns > longest_ns ? after_ns : longest_ns;
+        int64_t most_ns = after_ns > 0 ? late_ns(i) : 0;
+        latest_ns = most_ns > latest_ns ? most_ns : latest_ns;
     }
-    int64_t at_ns = now_ns + longest_ns;
-    CHECK(module_server_expiry_ms(key) == at_ns / 1000000 + (at_ns % 1000000 > 0));
+    int64_t expiry_ms = module_server_expiry_ms(key), wall_ns = now_ns + ahead_ns;
+    CHECK(longest_ns == 0 || expiry_ms * 1000000 >= wall_ns + longest_ns);
+    CHECK(!charged || expiry_ms * 1000000 <= wall_ns + longest_ns + latest_ns + 1000000);
 }
 
 static void one(int k, int i, int64_t now_ns, int64_t n)
@@ -181,7 +204,7 @@ static void one(int k, int i, int64_t now_ns, int64_t n)
     if (st == WEIR_OK)
         compare(r->integer + 1, &d, granted);
     if (st == WEIR_OK && strcmp(verb, "TAKE") == 0 && d.allowed && n > 0)
-        check_expiry(k, now_ns);
+        check_expiry(k, now_ns, true);
 }
 
 /* The policy of a request for key k. The first keys have one policy each, so their values are
@@ -270,6 +293,8 @@ static void throttle(int64_t now_ns)
     CHECK(v[0] == a.limited && v[1] == a.limit && v[2] == a.remaining);
     CHECK(v[3] == a.retry_after_s && v[4] == a.reset_after_s);
     CHECK(v[2] >= 0 && v[2] <= v[1] && v[3] >= -1 && v[4] >= 0);
+    bool is_ahead = throttle_tat > (uint64_t)now_ns;
+    CHECK(!is_ahead || module_server_expiry_ms("throttled") >= (int64_t)(throttle_tat / 1000000));
 }
 
 /* ---- policies -------------------------------------------------------------------------------- */
@@ -452,6 +477,110 @@ static void without_events(void)
     module_server_close();
 }
 
+/* ---- expiry ---------------------------------------------------------------------------------- */
+
+/* Charges one unit, and checks the decision and the expiry. */
+static void charge(int i, int64_t now_ns)
+{
+    weir_decision d;
+    module_server_set_time(now_ns);
+    const module_reply *r = ask("TAKE", i, "a", 1);
+    CHECK(take(&policy[i], &models[0][i], now_ns, 1, &d) == WEIR_OK);
+    compare(r->integer + 1, &d, 0);
+    check_expiry(0, now_ns, false);
+}
+
+static void begin_expiry(void)
+{
+    module_server_flush();
+    memset(models, 0, sizeof models);
+}
+
+static int find_text(const char *text)
+{
+    int i = 0;
+    while (strcmp(texts[i], text) != 0)
+        i++;
+    return i;
+}
+
+/* A charge moves the expiry only if the key would expire too early. */
+static void expiry_is_set_ahead(void)
+{
+    static const struct {
+        const char *text;
+        int64_t pause_ns;
+        unsigned long most; /* times, in 320 charges */
+    } cases[] = {
+        {"gcra 100/h burst 1000", INT64_C(30) * 1000000000, 40},
+        {"gcra 997/1001s burst 50", 900000000, 130},
+        {"fixed-window 9/d count-denied", 1000000, 1},
+        {"sliding-counter 12/m", 1000, 1},
+        {"gcra 10/s burst 5", 95000000, 80},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        begin_expiry();
+        int i = find_text(cases[c].text);
+        unsigned long before = module_server_expiries();
+        for (int n = 0; n < 320; n++)
+            charge(i, FIRST_NS + n * cases[c].pause_ns);
+        unsigned long moved = module_server_expiries() - before;
+        CHECK(moved >= 1 && moved <= cases[c].most);
+    }
+}
+
+/* A key is there until its quota is full, even if the clock went back between two charges. */
+static void expiry_is_never_early(void)
+{
+    static const int64_t back_ns[] = {0, 1, 999999, INT64_C(2) * 1000000000,
+                                      INT64_C(7200) * 1000000000};
+    for (int i = 0; i < POLICIES; i++) {
+        for (size_t b = 0; b < sizeof back_ns / sizeof back_ns[0]; b++) {
+            begin_expiry();
+            for (int n = 0; n < 40; n++)
+                charge(i, FIRST_NS + n * INT64_C(70000000) - (n % 3) * back_ns[b]);
+            int64_t now_ns = FIRST_NS + 39 * INT64_C(70000000);
+            int64_t full_ns = now_ns + fresh_after(0, i, now_ns);
+            module_server_set_time(full_ns - 1);
+            module_server_expire();
+            CHECK(module_server_saved("a").len > 0 || full_ns == now_ns);
+            module_server_set_time(full_ns + late_ns(i) + 2000000);
+            module_server_expire();
+            CHECK(module_server_saved("a").len == 0);
+        }
+    }
+}
+
+/* After a step of the wall clock, or with a state that the module did not write itself, the next
+ * charge sets the expiry. */
+static void expiry_is_set_again(void)
+{
+    for (int i = 0; i < POLICIES; i++) {
+        char at[24], payload[1 << 14];
+        begin_expiry();
+        charge(i, FIRST_NS);
+        ahead_ns = INT64_C(3600) * 1000000000;
+        module_server_step_wall_clock(ahead_ns);
+        charge(i, FIRST_NS);
+        ahead_ns = 0;
+        module_server_step_wall_clock(0);
+        charge(i, FIRST_NS);
+        module_bytes saved = module_server_saved("a");
+        CHECK(saved.len <= sizeof payload);
+        memcpy(payload, saved.at, saved.len);
+        snprintf(at, sizeof at, "%" PRId64, FIRST_NS / 1000000 + 1);
+        const module_bytes state[] = {
+            text_of("WEIR.STATE"), text_of("a"), text_of(at), {payload, saved.len}};
+        CHECK(!module_server_run(state, 4)->failed);
+        CHECK(module_server_expiry_ms("a") == FIRST_NS / 1000000 + 1);
+        weir_decision d; /* make room for one more, which a policy without refunds still has */
+        weir_status st =
+            weir_refund(&policy[i], models[0][i].state, models[0][i].level, FIRST_NS, 2, &d);
+        CHECK(ask("REFUND", i, "a", 2)->failed == (st != WEIR_OK));
+        charge(i, FIRST_NS);
+    }
+}
+
 static int64_t pause_ns(void)
 {
     static const int64_t most[] = {1,
@@ -473,6 +602,8 @@ static void run(void)
     int64_t now_ns = below(4) ? FIRST_NS + below(FIRST_NS / 8) : below(FIRST_NS);
     memset(models, 0, sizeof models);
     throttle_tat = 0;
+    ahead_ns = below(2) ? below(INT64_C(5000000000)) : 0;
+    module_server_step_wall_clock(ahead_ns);
     for (int step = 0; step < STEPS; step++) {
         now_ns += pause_ns();
         if (now_ns > WEIR_NOW_NS_MAX)
@@ -484,6 +615,8 @@ static void run(void)
             module_server_replicate(below(2));
         if (below(8) == 0)
             throttle(now_ns);
+        for (int k = 0; k < KEYS; k++)
+            check_expiry(k, now_ns, false);
         int k = (int)below(KEYS);
         if (k == KEYS - 1 && below(3) == 0)
             all(now_ns);
@@ -491,6 +624,8 @@ static void run(void)
             one(k, policy_of(k), now_ns, below(8) ? below(4) : below(60));
     }
     module_server_flush();
+    ahead_ns = 0;
+    module_server_step_wall_clock(0);
 }
 
 int main(int argc, char **argv)
@@ -512,6 +647,9 @@ int main(int argc, char **argv)
     long_states();
     arities();
     delays();
+    expiry_is_set_ahead();
+    expiry_is_never_early();
+    expiry_is_set_again();
     module_server_close();
     without_events();
     printf("%" PRIu64 " seeds from %" PRIu64 "\n", seeds, first);

@@ -79,11 +79,12 @@ static struct {
     bool not_replicated, has_no_events;
     enum { TO_AOF, TO_BACKLOG, TO_CLUSTER, TO_UNKNOWN, TARGETS } target; /* why it is replicated */
     redis_event_fn on_event;
-    int64_t now_ns;
+    int64_t now_ns, ahead_ns; /* of the clock of decisions; of the wall clock */
+    uint32_t steps;
     char *saved;
     long blocks; /* of memory that the module has */
     long open_keys;
-    unsigned long allocations;               /* so far */
+    unsigned long allocations, expiries;     /* so far */
     unsigned signals, notices, propagations; /* of the command that runs */
     uint64_t commands_run;
 } server;
@@ -96,12 +97,18 @@ void weir_moment_start(void)
 
 weir_moment weir_moment_now(void)
 {
-    return (weir_moment){server.now_ns, server.now_ns};
+    return (weir_moment){server.now_ns, server.ahead_ns, 1 + server.steps};
 }
 
 void module_server_set_time(int64_t now_ns)
 {
     server.now_ns = now_ns;
+}
+
+void module_server_step_wall_clock(int64_t ahead_ns)
+{
+    server.ahead_ns = ahead_ns;
+    server.steps++;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -280,7 +287,7 @@ void module_server_expire(void)
     for (int database = 0; database < DATABASES; database++) {
         for (size_t i = server.keys[database]; i-- > 0;) {
             stored *k = &server.key[database][i];
-            if (k->expires_ms > 0 && server.now_ns / 1000000 > k->expires_ms)
+            if (k->expires_ms > 0 && (server.now_ns + server.ahead_ns) / 1000000 > k->expires_ms)
                 drop(database, k);
         }
     }
@@ -331,6 +338,7 @@ static int fake_SetAbsExpire(redis_key *k, long long at_ms)
     stored *at = find(k->database, k->name);
     assert(at && (k->mode & REDIS_WRITE) && at_ms >= 0);
     at->expires_ms = at_ms;
+    server.expiries += k->database == 0;
     return REDIS_OK;
 }
 
@@ -613,6 +621,11 @@ unsigned long module_server_allocations(void)
 long module_server_blocks(void)
 {
     return server.blocks;
+}
+
+unsigned long module_server_expiries(void)
+{
+    return server.expiries;
 }
 
 void module_server_speak(int proto)

@@ -47,8 +47,9 @@ int module_server_get_api(const char *name, void *ret);
 /* Bytes of payloads that the last command replicated. */
 size_t module_server_payloads(void);
 
-/* How often the module has allocated memory so far. */
+/* How often the module has allocated memory so far, or set an expiry. */
 unsigned long module_server_allocations(void);
+unsigned long module_server_expiries(void);
 
 /* How many blocks of memory the module has now. */
 long module_server_blocks(void);
@@ -62,6 +63,10 @@ void module_server_replicate(bool on);
 void module_server_flush(void);
 
 void module_server_set_time(int64_t now_ns);
+
+/* Steps the wall clock, by which keys expire: ahead_ns, 0 or more, is how much it is then ahead of
+ * the time of decisions. */
+void module_server_step_wall_clock(int64_t ahead_ns);
 
 /* Deletes the expired keys, as a server may do at any moment or never. */
 void module_server_expire(void);

@@ -112,7 +112,7 @@ static void step(copy *c, int p)
     some_state(c->state[i], words);
     c->policy[i] = p;
     c->len += i == c->len;
-    c->value = weir_value_put(c->value, i, interned[p], 0, c->state[i], words);
+    c->value = weir_value_put(c->value, i, interned[p], 0, c->state[i], words, 0);
 }
 
 static void random_values(void)
@@ -142,7 +142,7 @@ static void random_values(void)
 static weir_value far_value(int policy, uint64_t i)
 {
     uint64_t x = i * (WEIR_DELTA_MAX + 2);
-    return weir_value_put(0, 0, interned[policy], 0, &x, 1);
+    return weir_value_put(0, 0, interned[policy], 0, &x, 1, 0);
 }
 
 static void is_far_value(weir_value v, uint64_t i)
@@ -205,7 +205,7 @@ static void a_state_that_is_left_is_inline_again(void)
 {
     uint64_t state[4] = {0};
     weir_value v = far_value(1, 4000);
-    v = weir_value_put(v, 1, interned[3], 0, state, words_of(3));
+    v = weir_value_put(v, 1, interned[3], 0, state, words_of(3), 0);
     CHECK(weir_value_len(v) == 2 && base_of(v) == 0);
     v = weir_value_drop(v, 1);
     CHECK(weir_value_len(v) == 1 && base_of(v) > 0);
@@ -224,10 +224,10 @@ static void a_state_of_several_grows(void)
         size_t words[STATES];
         for (size_t i = 0; i < STATES; i++) {
             words[i] = words_of(policy[i]);
-            v = weir_value_put(v, i, interned[policy[i]], 0, state[i], words[i]);
+            v = weir_value_put(v, i, interned[policy[i]], 0, state[i], words[i], 0);
         }
         words[grown] += 4;
-        v = weir_value_put(v, grown, interned[policy[grown]], 1, state[grown], words[grown]);
+        v = weir_value_put(v, grown, interned[policy[grown]], 1, state[grown], words[grown], 0);
         CHECK(weir_value_len(v) == STATES);
         for (size_t i = 0; i < STATES; i++) {
             weir_state_view at;
@@ -244,8 +244,8 @@ static void the_level_is_replaced(void)
 {
     uint64_t state[4] = {0};
     weir_state_view at;
-    weir_value v = weir_value_put(0, 0, interned[3], 0, state, words_of(3));
-    v = weir_value_put(v, 0, interned[3], 2, state, words_of(3));
+    weir_value v = weir_value_put(0, 0, interned[3], 0, state, words_of(3), 0);
+    v = weir_value_put(v, 0, interned[3], 2, state, words_of(3), 0);
     weir_value_at(v, 0, &at);
     CHECK(at.level == 2 && at.words == words_of(3));
     weir_value_free(v);
