@@ -92,21 +92,21 @@ bool weir_line_sound(const weir_line *l)
     return units_used(l) <= WEIR_LINE_UNITS;
 }
 
-/* Reads `n` units, 1..4. The last of them is `at` units from the back. */
+/* Reads `n` units, 0..3. The last of them is `at` units from the back. */
 static uint64_t units_get(const weir_line *l, unsigned at, unsigned n)
 {
     unsigned low = 512 - 16 * (at + n), shift = low % 64;
     uint64_t x = l->word[low / 64] >> shift;
     if (shift + 16 * n > 64)
         x |= l->word[low / 64 + 1] << (64 - shift);
-    return n < 4 ? x & (((uint64_t)1 << (16 * n)) - 1) : x;
+    return x & (((uint64_t)1 << (16 * n)) - 1);
 }
 
 static void units_set(weir_line *l, unsigned at, unsigned n, uint64_t x)
 {
-    WEIR_ASSERT(at + n <= WEIR_LINE_UNITS && (n == 4 || x >> (16 * n) == 0));
+    WEIR_ASSERT(at + n <= WEIR_LINE_UNITS && n < 4 && x >> (16 * n) == 0);
     unsigned low = 512 - 16 * (at + n), shift = low % 64;
-    uint64_t mask = n < 4 ? ((uint64_t)1 << (16 * n)) - 1 : UINT64_MAX;
+    uint64_t mask = ((uint64_t)1 << (16 * n)) - 1;
     uint64_t *word = &l->word[low / 64];
     word[0] = (word[0] & ~(mask << shift)) | x << shift;
     if (shift + 16 * n > 64)

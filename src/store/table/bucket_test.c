@@ -102,6 +102,14 @@ static bool model_has_room(const model *m, weir_form form)
     return model_units(m) + units_of[form] <= 28;
 }
 
+static bool model_is_mixed(const model *m)
+{
+    bool mixed = false;
+    for (unsigned i = 0; i < m->len; i++)
+        mixed = mixed || m->of[i].form != WEIR_FORM_TIME;
+    return mixed;
+}
+
 static void model_drop(model *m, unsigned i)
 {
     m->of[i] = m->of[--m->len];
@@ -210,6 +218,7 @@ static void change(weir_line *l, model *m, uint64_t *seed)
             return;
         m->of[m->len++] = e;
         weir_line_add(l, &e);
+        assert_int_equal((l->word[0] & WEIR_MIXED) != 0, model_is_mixed(m));
     }
 }
 
@@ -244,6 +253,25 @@ static void lines_are_as_the_model(void **state)
         full += m.len == WEIR_LINE_ENTRIES;
     }
     assert_true(full > STEPS / 100);
+}
+
+/* An entry takes the place of a dropped one of its form, and the others stay where they are. */
+static void dropped_entries_are_reused(void **state)
+{
+    (void)state;
+    for (unsigned form = WEIR_FORM_TIME; form <= WEIR_FORM_FIVE; form++) {
+        unsigned len = 28 / units_of[form];
+        for (unsigned dropped = 0; dropped < len; dropped++) {
+            weir_line l = {.word = {0}};
+            weir_bucket_entry e = {.form = (weir_form)form};
+            for (e.tag = 0; e.tag < len; e.tag++)
+                weir_line_add(&l, &e);
+            weir_line_drop(&l, 1u << dropped);
+            weir_line_add(&l, &e);
+            for (unsigned i = 0; i < len; i++)
+                assert_int_equal(weir_line_find(&l, i == dropped ? len : i, false), i);
+        }
+    }
 }
 
 /* A bucket is either reported as invalid, or safe for every function. */
@@ -524,10 +552,10 @@ static void record_of_another_moment(void **state)
                  {FIRST, HERE + 1, 0},   {FIRST, BUCKETS, 0},
                  {FIRST, UINT64_MAX, 0}, {SECOND, HERE, 7},
                  {0, UINT64_MAX, 12345}, {SECOND, UINT64_MAX / 64, 0}};
-    for (unsigned i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+    for (unsigned i = 0; i < 3 * sizeof cases / sizeof cases[0]; i++) {
         weir_line l = line_of(3), got;
         uint64_t header = l.word[0];
-        unsigned c = i / 2;
+        unsigned c = i / 3;
         l.word[0] = locked_by(header, FIRST, 5);
         memset(&g, 0, sizeof g);
         fill(&g.buckets[HERE], &l);
@@ -536,8 +564,12 @@ static void record_of_another_moment(void **state)
         port_word_store_release(&r->bucket, cases[c].bucket);
         port_word_store_release(&r->header, header + cases[c].versions * WEIR_VERSION_ONE);
         weir_bucket_array k = keeper_of(&g, LAST);
-        if (i % 2)
+        if (i % 3 == 1)
             weir_bucket_repair_all(&k);
+        if (i % 3 == 2) {
+            weir_bucket_repair_locks(&k);
+            assert_false(weir_is_locked(&g.buckets[HERE]));
+        }
         weir_bucket_copy(&k, &g.buckets[HERE], &got);
         assert_int_equal(weir_line_live(&got), 0);
         assert_true(got.word[0] & WEIR_OVERFLOWED); /* its old value is unknown */
@@ -701,6 +733,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms),
         cmocka_unit_test(lines_are_as_the_model),
+        cmocka_unit_test(dropped_entries_are_reused),
         cmocka_unit_test(any_bytes),
         cmocka_unit_test(every_layout),
         cmocka_unit_test(writers_are_killed),

@@ -44,7 +44,7 @@ weir_locked_bucket *weir_lock_set_find(const weir_lock_set *h, const weir_bucket
     return NULL;
 }
 
-weir_locked_bucket *weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_bucket *b)
+void weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_bucket *b)
 {
     WEIR_ASSERT(h->len < h->max);
     WEIR_ASSERT(h->len == 0 || h->of[h->len - 1].bucket < b); /* prevents deadlocks */
@@ -52,7 +52,6 @@ weir_locked_bucket *weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_buc
     l->bucket = b;
     weir_bucket_lock(&t->array, b, &l->old);
     l->line = l->old;
-    return l;
 }
 
 /* Unlocks the bucket added last, which was not changed. */

@@ -157,7 +157,7 @@ weir_locked_bucket *weir_lock_set_find(const weir_lock_set *h, const weir_bucket
 
 /* Locks a bucket and adds it to the set, which is not full. weir_lock_set_wait() waits for the
  * lock. weir_lock_set_try() returns NULL unless the header is `header` and not locked. */
-weir_locked_bucket *weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_bucket *b);
+void weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_bucket *b);
 weir_locked_bucket *weir_lock_set_try(weir_table *t, weir_lock_set *h, weir_bucket *b,
                                       uint64_t header);
 

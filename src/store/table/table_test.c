@@ -636,8 +636,12 @@ static void put_is_checked(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(weir_table_put(f->table, &bad[i]), WEIR_E_RANGE);
+    /* A time whose bits 6 to 21 are those of an empty bucket's header. */
+    weir_key_state one = {5, INT64_C(1) << 22, WEIR_FORM_TIME, 0, 0, NULL};
+    assert_int_equal(weir_table_put(f->table, &one), WEIR_OK);
+    assert_int_equal(keys(f), 1);
     take(f, &f->tat, 5, 3 * s_ns, 50);
-    weir_key_state one = {5, 3 * s_ns, WEIR_FORM_TIME, 0, 0, NULL};
+    one.fresh_at_ns = 3 * s_ns;
     assert_int_equal(weir_table_put(f->table, &one), WEIR_OK);
     assert_int_equal(keys(f), 0);
     one.fresh_at_ns = 13 * s_ns;
