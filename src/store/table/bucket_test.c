@@ -31,9 +31,16 @@ static inline void store_release_or_die(port_word *w, uint64_t x)
     port_word_store_release(w, x);
 }
 
+/* What another thread does before the next compare-and-swap. */
+static _Thread_local void (*before_cas)(void);
+
 static inline bool cas_acquire_or_die(port_word *w, uint64_t *from, uint64_t to)
 {
+    void (*first)(void) = before_cas;
     maybe_die();
+    before_cas = NULL;
+    if (first)
+        first();
     return port_word_cas_acquire(w, from, to);
 }
 
@@ -540,6 +547,38 @@ static void lock_without_record(void **state)
                      ((header >> WEIR_VERSION_AT) + 1) & 0x1fff);
 }
 
+static ground shared;
+
+static void repair_and_drop(void)
+{
+    weir_bucket_array k = keeper_of(&shared, LAST);
+    weir_line l;
+    weir_bucket_lock(&k, &shared.buckets[HERE], &l);
+    weir_line fewer = l;
+    weir_line_drop(&fewer, 2);
+    weir_bucket_commit(&k, &shared.buckets[HERE], &l, &fewer);
+}
+
+/* The thread that repairs a bucket owns its lock meanwhile. If another thread is faster, its changes
+ * stay. */
+static void one_thread_repairs(void **state)
+{
+    (void)state;
+    weir_line l = line_of(3), got;
+    l.word[0] = locked_by(l.word[0], FIRST, 0);
+    memset(&shared, 0, sizeof shared);
+    fill(&shared.buckets[HERE], &l);
+    assert_false(run_until(&shared, SECOND, 2, read_it, &got));
+    uint64_t header = port_word_load_relaxed(&shared.buckets[HERE].word[0]);
+    assert_true(header & WEIR_LOCKED);
+    assert_int_equal(owner_of(header), SECOND);
+    weir_bucket_array k = keeper_of(&shared, LAST);
+    before_cas = repair_and_drop;
+    weir_bucket_copy(&k, &shared.buckets[HERE], &got);
+    assert_int_equal(weir_line_live(&got), 5);
+    assert_int_equal(port_load_relaxed(&shared.damaged), 0);
+}
+
 /* A record that does not belong to the lock is from another moment, so the contents of the bucket
  * are unknown. */
 static void record_of_another_moment(void **state)
@@ -600,6 +639,11 @@ static void invalid_bucket(void **state)
         bool sound = weir_line_sound(&l);
         fill(&g.buckets[HERE], &l);
         weir_bucket_array k = keeper_of(&g, LAST);
+        if (locked && i % 3 && i % 2) {
+            weir_bucket_repair_locks(&k);
+            got.word[0] = port_word_load_relaxed(&g.buckets[HERE].word[0]);
+            assert_true(weir_line_sound(&got));
+        }
         weir_bucket_copy(&k, &g.buckets[HERE], &got);
         assert_true(weir_line_sound(&got));
         if (!sound && (!locked || i % 3)) {
@@ -738,6 +782,7 @@ int main(void)
         cmocka_unit_test(every_layout),
         cmocka_unit_test(writers_are_killed),
         cmocka_unit_test(lock_without_record),
+        cmocka_unit_test(one_thread_repairs),
         cmocka_unit_test(record_of_another_moment),
         cmocka_unit_test(invalid_bucket),
         cmocka_unit_test(all_records_left),
