@@ -179,6 +179,192 @@ static void left_in_both_buckets(void **state)
     }
 }
 
+/* ---- chains of displacements ----------------------------------------------------------------- */
+
+/* A hash with these two buckets of 192, of the class of keys that refill in 69 to 137 s. */
+static uint64_t between(uint64_t first, uint64_t alternate, uint64_t n)
+{
+    uint64_t distance = (alternate + 192 - first) % 192;
+    uint64_t low = (((distance - 1) << 32) / 191 + 128) & ~(uint64_t)63;
+    return (first * 65536 / 192 + 1) << 48 | n << 32 | low | 17;
+}
+
+/* Adds a key with a used share of used/256. */
+static void put(fixture *f, uint64_t hash, int64_t used)
+{
+    weir_key_state s = {hash, s_ns + (used << 29), WEIR_FORM_TIME, 0, 0, NULL};
+    weir_table_now(f->table, s_ns);
+    assert_int_equal(weir_table_put(f->table, &s), WEIR_OK);
+}
+
+static bool is_stored(fixture *f, uint64_t hash)
+{
+    charge c = {.cost = 0};
+    assert_int_equal(charge_key(f->table, &f->tat, hash, s_ns, true, &c), WEIR_OK);
+    return c.decision.remaining < 100;
+}
+
+/* Fills a bucket, which has some keys, with keys whose other bucket is `other`. */
+static void fill(fixture *f, uint64_t bucket, uint64_t other, uint64_t len, int64_t used)
+{
+    for (uint64_t n = 0; n < len; n++)
+        put(f, between(bucket, other, 100 + n), used);
+}
+
+/* Buckets 0 and 1, those of the new key, are full of keys that have used much. The lowest in rank
+ * of one of them can be displaced to bucket 10 if the lowest there is displaced to bucket 11, and
+ * so on. The last bucket of the chain has a key that has used little. Up to three displacements in
+ * a row, that key is evicted. With more, the lowest of the new key's buckets is. */
+static void the_least_used_at_the_end_of_a_chain(void **state)
+{
+    (void)state;
+    enum { HIGH = 140, LOW = WEIR_CHEAP + 1 };
+    for (unsigned i = 0; i < 4 * 4; i++) {
+        fixture f;
+        uint64_t chain = 1 + i / 4, from = i & 1, last = 9 + chain;
+        open_fixture(&f);
+        put(&f, between(from, 10, 1), LOW + (int64_t)from);
+        if (from == 1)
+            put(&f, between(0, 1, 1), LOW);
+        fill(&f, 0, 1, FULL - 1, HIGH);
+        fill(&f, 1, 0, FULL - from, HIGH);
+        for (uint64_t b = 10; b <= last; b++) {
+            put(&f, between(b, b + 1, 1), b == last ? 9 : LOW + (int64_t)b);
+            fill(&f, b, 0, FULL - 1, HIGH);
+        }
+        port_store_relaxed(&f.table->head->counts[0].skip, 9);
+        charge c = {.cost = 50};
+        assert_int_equal(charge_key(f.table, &f.tat, between(0, 1, 99), s_ns, i & 2, &c), WEIR_OK);
+        assert_int_equal(evicted(&f), 1);
+        assert_int_equal(is_stored(&f, between(last, last + 1, 1)), chain >= WEIR_MOVES);
+        assert_int_equal(is_stored(&f, between(0, from == 1 ? 1 : 10, 1)), chain < WEIR_MOVES);
+        assert_true(is_stored(&f, between(0, 1, 99)));
+        check_whole(f.table);
+        close_fixture(&f);
+    }
+}
+
+/* A key that has used little is evicted at once, even if another one has used less. */
+static void little_used_is_evicted_at_once(void **state)
+{
+    (void)state;
+    for (int64_t used = WEIR_CHEAP; used <= WEIR_CHEAP + 1; used++) {
+        for (int hot = 0; hot < 2; hot++) {
+            fixture f;
+            open_fixture(&f);
+            put(&f, between(0, 10, 1), used);
+            fill(&f, 0, 1, FULL - 1, 140);
+            fill(&f, 1, 0, FULL, 140);
+            fill(&f, 10, 0, FULL, 9);
+            port_store_relaxed(&f.table->head->counts[0].skip, 9);
+            charge c = {.cost = 50};
+            assert_int_equal(charge_key(f.table, &f.tat, between(0, 1, 99), s_ns, hot, &c),
+                             WEIR_OK);
+            assert_int_equal(evicted(&f), 1);
+            assert_int_equal(is_stored(&f, between(0, 10, 1)), used > WEIR_CHEAP);
+            close_fixture(&f);
+        }
+    }
+}
+
+/* Only the last key of a bucket can be displaced: of the others, some would have to return, and
+ * some lead to buckets whose keys would. */
+static void dead_ends(void **state)
+{
+    (void)state;
+    for (uint64_t back = 0; back < FULL; back++) {
+        fixture f;
+        open_fixture(&f);
+        for (uint64_t n = 0; n < FULL; n++) {
+            put(&f, between(0, n < back ? 1 : 10 + n, n), 140);
+            put(&f, between(10 + n, n == FULL - 1 ? 20 : 1, 1), 140);
+            fill(&f, 10 + n, 0, FULL - 1, 140);
+        }
+        fill(&f, 1, 0, FULL, 140);
+        charge c = {.cost = 50};
+        assert_int_equal(charge_key(f.table, &f.tat, between(0, 1, 99), s_ns, back % 2, &c),
+                         WEIR_OK);
+        assert_int_equal(evicted(&f), 0);
+        assert_int_equal(check_whole(f.table), 6 * FULL + 1);
+        close_fixture(&f);
+    }
+}
+
+/* ---- a locked bucket ------------------------------------------------------------------------- */
+
+typedef struct locker {
+    fixture *f;
+    weir_bucket *bucket;
+    uint64_t header;
+    unsigned runs;
+} locker;
+
+/* Charges 10. Locks a bucket in the first run, and unlocks it in the second. */
+static weir_status charge_and_lock(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                   int64_t now_ns, weir_usage *ret_usage)
+{
+    locker *l = ctx;
+    charge c = {.cost = 10};
+    if (l->runs++ == 0) {
+        l->header = port_word_load_relaxed(&l->bucket->word[0]);
+        assert_true(weir_bucket_try_lock(&l->f->table->array, l->bucket, l->header));
+    } else if (weir_is_locked(l->bucket)) {
+        weir_bucket_unlock(l->bucket, l->header);
+    }
+    return check(&c, p, state, level, now_ns, ret_usage);
+}
+
+/* An insertion uses the alternate bucket only if the first one is full. If the alternate one is
+ * locked then, the call unlocks the first one and decides again. */
+static void the_alternate_bucket_is_locked(void **state)
+{
+    (void)state;
+    for (unsigned len = FULL - 1; len <= FULL; len++) {
+        fixture f;
+        open_fixture(&f);
+        fill(&f, 0, 1, len, 140);
+        locker l = {.f = &f, .bucket = &f.table->array.buckets[1]};
+        assert_int_equal(
+            weir_table_run(f.table, &f.tat, between(0, 1, 99), s_ns, charge_and_lock, &l), WEIR_OK);
+        assert_int_equal(l.runs, len < FULL ? 1 : 2);
+        if (len < FULL)
+            weir_bucket_unlock(l.bucket, l.header);
+        assert_true(is_stored(&f, between(0, 1, 99)));
+        assert_int_equal(check_whole(f.table), len + 1);
+        close_fixture(&f);
+    }
+}
+
+static bool keep_all(void *ctx, const weir_table_one *ones)
+{
+    (void)ctx;
+    (void)ones;
+    return true;
+}
+
+static void finished(void *ctx, bool written)
+{
+    (void)ctx;
+    assert_true(written);
+}
+
+/* A transaction finds and updates a key in its alternate bucket. */
+static void a_transaction_in_the_alternate_bucket(void **state)
+{
+    (void)state;
+    fixture f;
+    open_fixture(&f);
+    for (uint64_t n = 0; n <= FULL; n++)
+        take(&f, n, s_ns, true, 50);
+    charge c = {.cost = 1};
+    weir_table_one one = {&f.tat, colliding(FULL), check, &c, WEIR_E_BUSY};
+    assert_int_equal(weir_table_run_many(f.table, &one, 1, s_ns, keep_all, finished, NULL),
+                     WEIR_OK);
+    assert_int_equal(take(&f, FULL, s_ns, true, 0), 49);
+    assert_int_equal(check_whole(f.table), FULL + 1);
+    close_fixture(&f);
+}
+
 /* A bucket that a call has locked but not changed keeps its version, so that other threads need not
  * decide again. */
 static void unchanged_buckets_keep_their_version(void **state)
@@ -209,6 +395,11 @@ int main(void)
         cmocka_unit_test(searches_begin_again),
         cmocka_unit_test(locked_buckets_are_left_alone),
         cmocka_unit_test(left_in_both_buckets),
+        cmocka_unit_test(the_least_used_at_the_end_of_a_chain),
+        cmocka_unit_test(little_used_is_evicted_at_once),
+        cmocka_unit_test(dead_ends),
+        cmocka_unit_test(the_alternate_bucket_is_locked),
+        cmocka_unit_test(a_transaction_in_the_alternate_bucket),
         cmocka_unit_test(unchanged_buckets_keep_their_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
