@@ -389,6 +389,23 @@ ok 'a mixed log: the readable lines are decided' cmp -s host out
 ok 'a mixed log: position' has err "mixed.log:4: column 17: expected an ident or '-'"
 ok 'a mixed log: the number of skipped lines' has err '3 lines could not be read and were left out'
 ok 'a mixed log: the hint names the format' has err 'weir replay: WARNING: the lines were read as combined, but line 4 is vhost_combined; see --format'
+# A line of each format in a log of each format. The formats of access logs differ from their shorter
+# variants only at the end of a line.
+sed -n 1p common.log >common.line
+sed -n 1p combined.log >combined.line
+sed 's/^/example.org /' common.line >vhost_common.line
+sed 's/^/example.org /' combined.line >vhost_combined.line
+printf '807249601000000000\ta\n' >tsv.line
+echo '{"t_ns":807249601000000000,"key":"a"}' >jsonl.line
+for a in combined vhost_combined tsv jsonl; do
+    for b in common combined vhost_common vhost_combined tsv jsonl; do
+        cat $a.line $a.line $b.line >pair.log
+        replay --policy 'gcra 1/h burst 1' pair.log
+        warning="weir replay: WARNING: the lines were read as $a, but line 3 is $b; see --format"
+        [ "${a%com*}" = "${b%com*}" ] && warning=
+        ok "a $b line in a $a log" [ "$(grep WARNING: err)" = "$warning" ]
+    done
+done
 sed 's/^/192.0.2.1, /' common.log >list.log
 replay --policy 'gcra 1/h burst 1' list.log
 ok 'a list of addresses is not a host' ends 1

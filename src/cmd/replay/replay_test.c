@@ -35,6 +35,9 @@ static struct {
     size_t read_max, reads;  /* the most bytes that a read() returns, if read_max > 0 */
     int read_errno;          /* of the read() number `read_fails`, from 1 */
     size_t read_fails;
+    size_t write_max, writes; /* the same of write() */
+    int write_errno;
+    size_t write_fails;
     size_t allocations_left;
 } fake;
 
@@ -47,6 +50,8 @@ int __wrap_isatty(int fd);
 int __wrap_ioctl(int fd, unsigned long request, struct winsize *ret);
 ssize_t __wrap_read(int fd, void *buf, size_t size);
 ssize_t __real_read(int fd, void *buf, size_t size);
+ssize_t __wrap_write(int fd, const void *buf, size_t size);
+ssize_t __real_write(int fd, const void *buf, size_t size);
 void *__wrap_malloc(size_t size);
 void *__real_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
@@ -82,6 +87,17 @@ ssize_t __wrap_read(int fd, void *buf, size_t size)
         return -1;
     }
     return __real_read(fd, buf, fake.read_max > 0 && fake.read_max < size ? fake.read_max : size);
+}
+
+/* The thread that decompresses writes to a pipe, so the counter is only for uncompressed logs. */
+ssize_t __wrap_write(int fd, const void *buf, size_t size)
+{
+    if (fake.write_fails > 0 && ++fake.writes == fake.write_fails) {
+        errno = fake.write_errno;
+        return -1;
+    }
+    size_t max = fake.write_max;
+    return __real_write(fd, buf, max > 0 && max < size ? max : size);
 }
 
 static bool may_allocate(void)
@@ -293,7 +309,7 @@ static void check_reads(void **unused)
     free(all);
 }
 
-/* The compression is recognised in single bytes, and the thread reads them. */
+/* The compression is recognised in single bytes, and the thread reads and writes them. */
 static void check_compressed_reads(void **unused)
 {
     (void)unused;
@@ -311,11 +327,66 @@ static void check_compressed_reads(void **unused)
     assert_int_equal(stat("log.gz", &s), 0);
     log_inode = s.st_ino;
     for (fake.read_max = 1; fake.read_max < 4; fake.read_max++) {
+        fake.write_max = 1000 * fake.read_max;
         assert_int_equal(run(POLICY, "--decisions", "jsonl", "log.gz", NULL), 0);
         assert_string_equal(output, all);
     }
     free(all);
     unlink("log.gz");
+}
+
+/* Output is complete if a write() writes few bytes or is interrupted. */
+static void check_writes(void **unused)
+{
+    (void)unused;
+    write_log("log", 300);
+    assert_int_equal(run(POLICY, "--decisions", "jsonl", "log", NULL), 0);
+    char *all = strdup(output);
+    for (size_t max = 1; max < 5000; max = max * 7 + 1) {
+        fake.write_max = max;
+        assert_int_equal(run(POLICY, "--decisions", "jsonl", "log", NULL), 0);
+        assert_string_equal(output, all);
+    }
+    for (size_t n = 1; n < 12; n++) {
+        fake.write_max = 4096;
+        fake.writes = 0;
+        fake.write_fails = n;
+        fake.write_errno = EINTR;
+        assert_int_equal(run(POLICY, "--decisions", "jsonl", "log", NULL), 0);
+        assert_string_equal(output, all);
+        assert_true(fake.writes >= n);
+        fake.writes = 0;
+        fake.write_errno = ENOSPC;
+        assert_int_equal(run(POLICY, "--decisions", "jsonl", "log", NULL), 1);
+        assert_string_equal(errors, "weir replay: standard output: No space left on device\n");
+        assert_int_equal(strlen(output), (n - 1) * 4096);
+        assert_memory_equal(output, all, (n - 1) * 4096);
+    }
+    free(all);
+}
+
+/* A line of exactly the longest length is read, also if a read() ends before its LF. */
+static void check_longest_line(void **unused)
+{
+    (void)unused;
+    enum { FIRST = 65536, LONGEST = 1 << 20 }; /* the bytes of the first read() */
+    for (size_t more = 0; more < 2; more++) {
+        FILE *f = fopen("log", "w");
+        assert_non_null(f);
+        for (int i = 0; i < 2; i++) {
+            int len = i == 0 ? FIRST - 1 : LONGEST + (int)more;
+            int part = fprintf(f, "{\"t_ns\":1,\"key\":\"a\",\"x\":\"");
+            fprintf(f, "%0*d\"}\n", len - part - 2, 0);
+        }
+        fclose(f);
+        assert_int_equal(run(POLICY, "log", NULL), 0);
+        assert_string_equal(errors, more == 0
+                                        ? ""
+                                        : "log:2: column 1048577: expected the end of the line: a "
+                                          "line has at most 1 MiB\n"
+                                          "weir replay: 1 line could not be read and was left "
+                                          "out\n");
+    }
 }
 
 /* A failed read() is reported. The decisions before it are printed. */
@@ -553,6 +624,8 @@ int main(void)
         cmocka_unit_test_setup(check_message_erases_bar, reset),
         cmocka_unit_test_setup(check_reads, reset),
         cmocka_unit_test_setup(check_compressed_reads, reset),
+        cmocka_unit_test_setup(check_writes, reset),
+        cmocka_unit_test_setup(check_longest_line, reset),
         cmocka_unit_test_setup(check_failed_reads, reset),
         cmocka_unit_test_setup(check_growing, reset),
         cmocka_unit_test_setup(check_growing_without_memory, reset),
