@@ -20,6 +20,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +92,21 @@ static void touch_next_byte(const weir_store *s)
         *(volatile char *)((char *)weir_store_mapping(s).at + 8192) = 1;
 }
 
+static struct {
+    bool from_end;
+    ptrdiff_t at; /* from the begin or the end of the file */
+} bad_byte;
+
+/* Does what the kernel does if it cannot read a page of the file. */
+static void fail_to_read(const weir_store *s)
+{
+    weir_mapping file = weir_store_mapping(s);
+    siginfo_t info = {.si_signo = SIGBUS, .si_code = BUS_ADRERR};
+    info.si_addr = (char *)file.at + (bad_byte.from_end ? (ptrdiff_t)file.bytes : 0) + bad_byte.at;
+    syscall(SYS_rt_sigqueueinfo, getpid(), SIGBUS, &info);
+    touch_last_byte(s); /* the page is there */
+}
+
 static void send_signal(const weir_store *s)
 {
     (void)s;
@@ -133,6 +149,28 @@ static void check_log_lines(void **unused)
     run(true, truncate_and_touch, got, sizeof got);
     assert_string_equal(got, "{\"time\":\"2025-11-21T09:00:00.123Z\",\"level\":\"error\",\"event\":"
                              "\"state-file-fault\",\"file\":\"a file\",\"text\":\"" TEXT "\"}\n");
+}
+
+static void check_unreadable_pages(void **unused)
+{
+    (void)unused;
+    char got[WEIR_LOG_LINE_MAX + 1];
+    static const char expected[] =
+        "2025-11-21T09:00:00.123Z error state-file-fault file=\"a file\" text=\"the system could "
+        "not read or write a page of the state file: the disk is full or has an error; weir is "
+        "terminating\"\n";
+    static const struct {
+        bool from_end;
+        ptrdiff_t at;
+        const char *log;
+    } rows[] = {{false, -1, ""}, {false, 0, expected}, {true, -1, expected}, {true, 0, ""}};
+    fault_ns = INT64_C(1763715600123999999);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bad_byte.from_end = rows[i].from_end;
+        bad_byte.at = rows[i].at;
+        assert_int_equal(run(false, fail_to_read, got, sizeof got), 0);
+        assert_string_equal(got, rows[i].log);
+    }
 }
 
 static void check_other_faults_log_nothing(void **unused)
@@ -189,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_log_lines),
+        cmocka_unit_test(check_unreadable_pages),
         cmocka_unit_test(check_other_faults_log_nothing),
         cmocka_unit_test(check_dates),
     };

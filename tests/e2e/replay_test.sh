@@ -296,6 +296,8 @@ ok 'ip: false counts other keys' row keys "$(printf '8\n6\n7')"
 printf '1\tk\t3000000000\n1\t10.1.1.1\t3000000000\n' | "$weir" replay --config weir.yaml --policy api --policy look --decisions jsonl - >out 2>err
 ok 'a huge cost: denied, allowed by the allow list, allowed in shadow mode' [ "$(decided)" = 'false true true true ' ]
 ok 'a huge cost under shadow' has out '"policy":"look","reason":"shadow"}'
+replay --config weir.yaml --policy 'gcra 1/h' --policy api named.tsv
+ok 'a named policy after a policy text' row keys "$(printf '7\n6')"
 replay --config weir.yaml --policy login named.tsv
 ok 'an unknown policy name' ends 2 "weir replay: --policy: weir.yaml has no policy 'login', expected one of api look"
 { echo policies:; for i in 0 1 2 3 4 5 6 7 8 9; do echo "  p$i: gcra 1/s"; done; } >names.yaml
