@@ -539,6 +539,8 @@ static void jsonl_big_integers(void **state)
          "column 1: " EXPECT_COST "; member \"cost\"", 0},
         {"jsonl", NULL, NULL, "{\"t_ns\":" HUGE_INT ",\"key\":1}", BAD, EXPECT_TIME_JSON "\"t_ns\"",
          0},
+        {"jsonl", NULL, NULL, "{\"x\":" HUGE_INT ",\"t_ns\":5,\"key\":1,\"key\":2}", BAD,
+         "column 25: " EXPECT_JSON "; too big integer near '" HUGE_INT "'", 0},
         {"jsonl", NULL, NULL, "{\"x\":" HUGE_INT ",}", BAD,
          "column 25: " EXPECT_JSON "; too big integer near '" HUGE_INT "'", 0},
         {"jsonl", NULL, NULL, "{\"x\":" HUGE_INT ",\"t_ns\":5,\"key\":0" HUGE_INT "}", BAD,

@@ -231,6 +231,11 @@ static void day_forms(void **state)
     build(&f, '3', NULL, 0, "\nAAA0BBB,J60,J99\n");
     assert_true(accepted(&z, &f));
     assert_int_equal(weir_zone_change(&z.tail, 0, 2023), 1677628800 + 2 * 3600);
+    /* The fifth Sunday of a month with four is the fourth: here February 22nd, September 24th. */
+    build(&f, '3', NULL, 0, "\nAAA0BBB,M2.5.0/0,M9.5.0/1\n");
+    assert_true(accepted(&z, &f));
+    assert_int_equal(weir_zone_change(&z.tail, 0, 2026), 1771718400);
+    assert_int_equal(weir_zone_change(&z.tail, 1, 2023), 1695513600);
 }
 
 /* Every yearly change begins a piece that ends at the next change, also where the first change of a
