@@ -29,7 +29,20 @@ static inline bool cas_acquire(port_word *w, uint64_t *from, uint64_t to)
 #define port_word_load_acquire load_acquire
 #define port_word_load_relaxed load_relaxed
 #define port_word_cas_acquire  cas_acquire
+#include "store/table/cuckoo.h"
+
+static unsigned slow_runs; /* calls that the fast path has left to table.c */
+
+static weir_status run_slowly(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                              weir_state_fn fn, void *ctx)
+{
+    slow_runs++;
+    return weir_table_run(t, p, hash, now_ns, fn, ctx);
+}
+
+#define weir_table_run run_slowly
 #include "store/table/table_gcra.c"
+#undef weir_table_run
 #undef port_word_load_acquire
 #undef port_word_load_relaxed
 #undef port_word_cas_acquire
@@ -176,6 +189,13 @@ static int64_t reset_the_key(void)
     return 0;
 }
 
+/* The new key takes the place of the key. */
+static int64_t replace_the_key(void)
+{
+    weir_table_reset(scene.table, scene.of[0].hash);
+    return charge_one(&scene.of[NEW], 60);
+}
+
 /* Moves the key to its other bucket if it fits there. */
 static int64_t move_the_key(void)
 {
@@ -198,7 +218,7 @@ static int64_t move_the_key(void)
 }
 
 static int64_t (*const rivals[])(void) = {charge_the_key, charge_a_new_key, charge_a_neighbour,
-                                          reset_the_key, move_the_key};
+                                          reset_the_key,  replace_the_key,  move_the_key};
 
 /* ---- interruptions --------------------------------------------------------------------------- */
 
@@ -299,6 +319,20 @@ static void interrupted_once(void **state)
     }
 }
 
+/* Only in a bucket with other states does the fast path leave a call to table.c. */
+static void not_interrupted(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < sizeof scenes / sizeof scenes[0]; s++) {
+        for (int64_t cost = 0; cost <= 1; cost++) {
+            prepare(scenes[s]);
+            slow_runs = 0;
+            charge_one(&scene.of[0], cost);
+            assert_int_equal(slow_runs, scenes[s] == in_a_mixed_bucket);
+        }
+    }
+}
+
 /* The call ends even if the bucket changes each time, and charges once. */
 static void interrupted_again_and_again(void **state)
 {
@@ -321,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(interrupted_once, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(not_interrupted, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(interrupted_again_and_again, open_scene, close_scene),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
