@@ -128,6 +128,9 @@ typedef struct weir_store_options {
     /* Accepts a file that another user owns or that is group- or world-writable. Otherwise such a
      * file is refused. */
     bool trust_others;
+    /* Makes the memory resident at once, in huge pages. A thread does that in the background, in
+     * steps. Not for a file. */
+    bool prefault;
     const weir_zones *zones;       /* to parse the policies stored in the file. NULL: UTC only */
     weir_store_error *ret_error;   /* may be NULL; written if opening fails */
     weir_store_opened *ret_opened; /* may be NULL; written once the store is open */

@@ -377,6 +377,7 @@ static weir_status open_store(daemon *d, char *ret_error, size_t size)
                                         .when_full = c->when_full,
                                         .shared = c->shared,
                                         .trust_others = c->trust_others,
+                                        .prefault = c->prefault,
                                         .reset = d->options->reset_state,
                                         .zones = d->options->zones,
                                         .ret_error = &error,

@@ -24,6 +24,9 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* glibc has it from version 2.35 on */
+#endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* glibc has it from version 2.37 on */
 #endif
@@ -297,6 +300,9 @@ void *port_map_aligned(size_t bytes)
 
 void port_use_huge_pages(void *at, size_t bytes)
 {
+    /* An empty area cannot be moved. If it had no small page, a thread that used it during the call
+     * would wait until a whole huge page is cleared. */
+    (void)madvise(at, 1, MADV_POPULATE_WRITE);
     /* Before Linux 6.1 there is no MADV_COLLAPSE; the system then moves the memory, in time. */
     if (madvise(at, bytes, MADV_HUGEPAGE) == 0)
         (void)madvise(at, bytes, MADV_COLLAPSE);

@@ -108,7 +108,8 @@ void *port_file_map_private(int fd, size_t bytes);
 void *port_map_aligned(size_t bytes);
 
 /* Moves a part of a mapping to huge pages if possible, and uses them for what is not resident yet.
- * Other threads may use the memory. The part begins on a page. */
+ * With `bytes` 2 MiB at a multiple of 2 MiB, all of that becomes resident. Other threads may use the
+ * memory. The part begins on a page. */
 void port_use_huge_pages(void *at, size_t bytes);
 
 /* Returns once the bytes of a mapped file are durable; false if that failed. */

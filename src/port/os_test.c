@@ -539,6 +539,13 @@ static void mappings_begin_at_huge_pages(void **state)
         port_unmap(p, sizes[i]);
     }
     unsigned char resident;
+    char *area = port_map_aligned(4 << 20);
+    area[2 << 20] = 7;
+    port_use_huge_pages(area, 2 << 20);
+    port_use_huge_pages(area + (2 << 20), 2 << 20);
+    assert_int_equal(area[2 << 20], 7); /* the contents stay */
+    assert_int_equal(area[0], 0);
+    port_unmap(area, 4 << 20);
     void *p = port_map(4096);
     assert_int_equal(mincore(p, 4096, &resident), 0);
     port_unmap(p, 4096);

@@ -78,18 +78,18 @@ static void move_all(void *arg)
     port_mutex_unlock(h->lock);
 }
 
-static remaining remaining_of(weir_part part)
+static remaining remaining_of(weir_part part, bool prefault)
 {
     size_t before = (HUGE_PAGE - (uintptr_t)part.at % HUGE_PAGE) % HUGE_PAGE;
     size_t pages = part.bytes > before ? (part.bytes - before) / HUGE_PAGE : 0;
-    return (remaining){.at = (char *)part.at + before, .pages = pages};
+    return (remaining){.at = (char *)part.at + before, .pages = pages, .begun = prefault};
 }
 
-weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s)
+weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s, bool prefault)
 {
     weir_image_parts parts = weir_image_parts_get(s->image);
     *ret = NULL;
-    if (s->memory_max < WEIR_SMALL_PAGES_BYTES_MIN) {
+    if (s->memory_max < WEIR_SMALL_PAGES_BYTES_MIN && !prefault) {
         port_use_huge_pages(parts.large.at, parts.large.bytes);
         port_use_huge_pages(parts.table.at, parts.table.bytes);
         return WEIR_OK;
@@ -98,8 +98,8 @@ weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s)
     if (!h)
         return WEIR_E_NOMEM;
     h->store = s;
-    h->table = remaining_of(parts.table);
-    h->large = remaining_of(parts.large);
+    h->table = remaining_of(parts.table, prefault);
+    h->large = remaining_of(parts.large, prefault);
     h->lock = port_mutex_new();
     h->wake = port_cond_new();
     h->thread = h->lock && h->wake ? port_thread_start(move_all, h) : NULL;

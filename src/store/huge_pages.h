@@ -16,9 +16,10 @@
 typedef struct weir_huge_pages weir_huge_pages;
 
 /* Starts the thread for a store in memory, whose parts are open.
- *  ret  NULL if no thread is needed.
+ *  prefault  move the memory at once, whatever it holds.
+ *  ret       NULL if no thread is needed.
  * Returns WEIR_OK; WEIR_E_NOMEM if the thread cannot be started. */
-weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s);
+weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s, bool prefault);
 
 /* Stops the thread, which takes a few milliseconds at most. Accepts NULL. */
 void weir_huge_pages_stop(weir_huge_pages *h);

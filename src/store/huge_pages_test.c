@@ -71,15 +71,21 @@ typedef struct fixture {
     weir_store_options options;
 } fixture;
 
-static void begin(fixture *f, size_t memory_bytes)
+static void begin_with(fixture *f, size_t memory_bytes, bool prefault)
 {
     static const uint8_t secret[16] = "the same secret";
     memset(&fake, 0, sizeof fake);
     fake.lock = port_mutex_new();
     fake.changed = port_cond_new();
     assert_true(fake.lock && fake.changed);
-    *f = (fixture){.options = {.memory_bytes = memory_bytes, .secret = secret}};
+    *f = (fixture){
+        .options = {.memory_bytes = memory_bytes, .secret = secret, .prefault = prefault}};
     assert_int_equal(weir_store_open(&f->s, &f->options), WEIR_OK);
+}
+
+static void begin(fixture *f, size_t memory_bytes)
+{
+    begin_with(f, memory_bytes, false);
 }
 
 static void end(fixture *f)
@@ -237,6 +243,31 @@ static void small_stores_have_no_thread(void **state)
     assert_int_equal(fake.moves, 0);
 }
 
+/* With prefault, all memory is moved from the start, also that of a small store. */
+static void prefault_moves_all_memory(void **state)
+{
+    (void)state;
+    fixture f;
+    static const size_t sizes[] = {32 * MIB, 12 * MIB};
+    for (size_t i = 0; i < 2; i++) {
+        begin_with(&f, sizes[i], true);
+        weir_image_parts parts = weir_image_parts_get(f.s->image);
+        unsigned table = (unsigned)(parts.table.bytes / HUGE_PAGE);
+        unsigned large = (unsigned)(parts.large.bytes / HUGE_PAGE);
+        settle();
+        for (unsigned moves = 1; moves <= table + large; moves++) {
+            assert_int_equal(fake.moves, moves);
+            assert_int_equal(fake.wait_ns, 1000000);
+            if (moves < table + large)
+                step();
+        }
+        expect_moved(0, table, parts.table);
+        expect_moved(table, table + large, parts.large);
+        end(&f);
+        assert_int_equal(fake.moves, table + large);
+    }
+}
+
 static void no_thread(void **state)
 {
     (void)state;
@@ -257,6 +288,7 @@ int main(void)
         cmocka_unit_test(resident_memory_grows_with_the_keys),
         cmocka_unit_test(well_used_memory_is_moved),
         cmocka_unit_test(small_stores_have_no_thread),
+        cmocka_unit_test(prefault_moves_all_memory),
         cmocka_unit_test(no_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

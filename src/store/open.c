@@ -45,10 +45,12 @@ __attribute__((format(printf, 2, 3))) static weir_status refuse(const weir_store
     return WEIR_E_RANGE;
 }
 
-static weir_status check_read_only(const weir_store_options *o)
+static weir_status check_flags(const weir_store_options *o)
 {
     if (o->read_only && (!o->file || o->reset))
         return refuse(o, "'read_only' requires 'file', and cannot be combined with 'reset'");
+    if (o->prefault && o->file)
+        return refuse(o, "'prefault' cannot be combined with 'file'");
     return WEIR_OK;
 }
 
@@ -173,7 +175,7 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
     if (st == WEIR_OK)
         st = open_reservations(s, parts.reserved);
     if (st == WEIR_OK && !o->file)
-        st = weir_huge_pages_start(&s->huge_pages, s);
+        st = weir_huge_pages_start(&s->huge_pages, s, o->prefault);
     if (st != WEIR_OK) {
         weir_store_close(s);
         return part_error(o, st);
@@ -226,7 +228,7 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
     weir_store *s = NULL;
     weir_image *image = NULL;
     sizes parts = {0};
-    weir_status st = check_read_only(&o);
+    weir_status st = check_flags(&o);
     if (st == WEIR_OK)
         st = sizes_of(&o, &parts);
     if (st == WEIR_OK)

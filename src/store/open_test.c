@@ -51,6 +51,11 @@ static void bad_options(void **state)
     must_not_open(f, WEIR_E_RANGE, read_only);
     *o = good;
     o->file = NULL;
+    *o = good;
+    o->prefault = true;
+    must_not_open(f, WEIR_E_RANGE, "'prefault' cannot be combined with 'file'");
+    *o = good;
+    o->file = NULL;
     o->memory_bytes = MIB - 1;
     must_not_open(f, WEIR_E_RANGE, "the memory has 1048575 bytes, expected at least 1 MiB");
     o->memory_bytes = MIB;

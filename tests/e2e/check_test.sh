@@ -26,7 +26,7 @@ check "--quiet prints nothing" "0" "$(status "$weir" check --syntax --quiet "$ex
 echo 'memory: {size: 8m, file: state, sync: always, when_full: refuse, shared: true}' >"$dir/state.yaml"
 check "a state file" 0 "$(status "$weir" check "$dir/state.yaml")"
 check "the values of memory" \
-    "memory      size 8m, large 2m, file $dir/state, sync always, when_full refuse, shared true, trust_others false" \
+    "memory      size 8m, large 2m, file $dir/state, sync always, when_full refuse, shared true, trust_others false, prefault false" \
     "$(grep '^memory' "$dir/out")"
 check "the state file is not created" "" "$(ls "$dir/state" 2>/dev/null)"
 check "no state file" 1 "$(echo 'memory: {size: 8m}' | "$weir" check - | grep -c '^memory .* file none, ')"
@@ -97,7 +97,7 @@ http key    header X-Real-IP, element 2 from the right
 engine      local
 servers     127.0.0.1:6379
 user        default, without a password
-memory      size 256m, large 64m, file none, sync 1s, when_full evict, shared false, trust_others false
+memory      size 256m, large 64m, file none, sync 1s, when_full evict, shared false, trust_others false, prefault false
 limits      connections 10000, buffers 256m, idle off, request 10s, write 30s, drain 5s
 top         keys 0, memory 16m, metrics false
 redis       by any, deadline 50ms, in_flight 16384, on_error closed, deny_cache 1m

@@ -33,7 +33,7 @@ static void check_file_keys(config_reader *r, const config_place *place)
     }
 }
 
-/* Reports sizes that weir_store_open() would refuse. */
+/* Reports what weir_store_open() would refuse. */
 static void check_memory(config_reader *r, const config_place *place, void *base)
 {
     weir_config *c = base;
@@ -52,6 +52,9 @@ static void check_memory(config_reader *r, const config_place *place, void *base
                         "with file, size must be at least 8m, and at least 6m more than large");
     if (!config_get(place->node, "file"))
         check_file_keys(r, place);
+    if (c->state_file && c->prefault)
+        config_error_at(r->errors, config_get(place->node, "prefault")->begin, place,
+                        "prefault cannot be combined with file");
 }
 
 static const char *const sync_words[] = {
@@ -67,6 +70,7 @@ static const config_key memory_keys[] = {
     {"when_full", CONFIG_WORD, MEMBER(when_full), CONFIG_WORDS(full_words, WEIR_EVICT)},
     {"shared", CONFIG_BOOL, MEMBER(shared)},
     {"trust_others", CONFIG_BOOL, MEMBER(trust_others)},
+    {"prefault", CONFIG_BOOL, MEMBER(prefault)},
 };
 
 /* ---- limits ---------------------------------------------------------------------------------- */

@@ -63,6 +63,7 @@ typedef struct weir_config {
     bool shared;            /* by several processes */
     bool trust_others;      /* other users may own or write it */
     weir_when_full when_full;
+    bool prefault; /* not with a state file */
 
     int connections;
     uint64_t buffers_bytes;
