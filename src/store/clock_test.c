@@ -5,6 +5,8 @@
 
 #include "store/clock.h"
 
+#include "store/iterate.h"
+
 #include <weir/weir_store.h>
 
 #include <setjmp.h>
@@ -357,13 +359,13 @@ static void check_torn_moments(void **unused)
 {
     (void)unused;
     for (int begun = 1; begun < 6; begun++) {
-        weir_clock_reading got, a = {begun, 2, 3, 4}, b = {begun + 5, 6, 7, 8};
-        for (int i = 1; i < begun; i++)
-            a.time_ns += i;
+        weir_clock_reading got, a = {0, 2, 3, 4}, b = {begun + 5, 6, 7, 8};
         weir_clock_slots before = {0};
         assert_false(weir_clock_slots_read(&before, &got));
-        for (int i = 0; i < begun; i++)
+        for (int i = 0; i < begun; i++) {
+            a.time_ns++;
             weir_clock_slots_write(&before, &a);
+        }
         for (int word = 0; word <= 2 * WEIR_CLOCK_SLOT_WORDS; word++) {
             weir_clock_slots torn = before, after = before;
             weir_clock_slots_write(&after, &b);
@@ -438,6 +440,8 @@ static void check_store_now(void **unused)
     int64_t most_ns = port_boot_ns() - before_ns;
     assert_true(weir_store_now(s) - began_ns <= port_boot_ns() - before_ns + ms_ns);
     assert_true(most_ns >= 0);
+    weir_store_set_time(s, began_ns + 3600 * s_ns);
+    assert_true(weir_store_now(s) >= began_ns + 3600 * s_ns);
     weir_store_close(s);
 }
 

@@ -230,6 +230,73 @@ static void prepared_keys(void **unused)
     weir_store_close(s);
 }
 
+static weir_status count_call(void *ctx, uint64_t *state, int64_t now_ns)
+{
+    (void)state;
+    (void)now_ns;
+    ++*(int *)ctx;
+    return WEIR_OK;
+}
+
+/* A request out of range is refused by every function, and changes nothing: the reservation of
+ * another key does not expire. At the ends of the ranges, requests are decided. */
+static void out_of_range(void **unused)
+{
+    (void)unused;
+    static const char key[WEIR_KEY_MAX + 1] = "k";
+    static const struct {
+        size_t key_len;
+        int64_t now_ns, cost;
+        weir_status st;
+    } rows[] = {
+        {0, 9, 1, WEIR_E_RANGE},          {WEIR_KEY_MAX + 1, 9, 1, WEIR_E_RANGE},
+        {1, -1, 1, WEIR_E_RANGE},         {1, WEIR_NOW_NS_MAX + 1, 1, WEIR_E_RANGE},
+        {1, 9, -1, WEIR_E_RANGE},         {1, 9, (int64_t)WEIR_COST_MAX + 1, WEIR_E_RANGE},
+        {WEIR_KEY_MAX, 0, 0, WEIR_OK},    {1, 9, WEIR_COST_MAX, WEIR_OK},
+        {1, WEIR_NOW_NS_MAX, 1, WEIR_OK},
+    };
+    static const char *const policies[] = {"gcra 1/s burst 9", "fixed-window 9/m",
+                                           "sliding-slices 9/m slices 60"};
+    for (size_t k = 0; k < sizeof policies / sizeof policies[0]; k++) {
+        weir_policy p = policy_of(policies[k]);
+        const weir_store_options options = {.memory_bytes = 1 << 20};
+        weir_store *s = NULL;
+        weir_decision d;
+        assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+        uint64_t id, held, pid = weir_store_policy_id(s, &p);
+        assert_int_equal(weir_store_reserve(s, &p, pid, "held", 4, 5, 1, s_ns, &d, &held), WEIR_OK);
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            size_t len = rows[i].key_len, blocking;
+            int64_t now_ns = rows[i].now_ns, cost = rows[i].cost, over;
+            weir_status st = rows[i].st;
+            weir_store_request r = {&p, pid, key, len, cost, WEIR_E_BUSY, {0}};
+            bool good_cost = cost >= 0 && cost <= WEIR_COST_MAX;
+            int calls = 0;
+            assert_int_equal(weir_store_peek(s, &p, pid, key, len, now_ns, cost, &d), st);
+            assert_int_equal(weir_store_check(s, &p, pid, key, len, now_ns, cost, &d), st);
+            assert_int_equal(weir_store_refund(s, &p, pid, key, len, now_ns, cost, &d), st);
+            weir_store_check_batch(s, &r, 1, now_ns);
+            assert_int_equal(r.status, st);
+            r.status = WEIR_E_BUSY;
+            assert_int_equal(weir_store_take_many(s, &r, 1, now_ns, &blocking), st);
+            assert_int_equal(r.status, st);
+            assert_int_equal(weir_store_reserve(s, &p, pid, key, len, now_ns, cost, 1, &d, &id),
+                             st);
+            if (good_cost) {
+                assert_int_equal(weir_store_apply(s, &p, pid, key, len, now_ns, count_call, &calls),
+                                 st);
+                assert_int_equal(calls > 0, st == WEIR_OK);
+            }
+            if (len == 1)
+                assert_int_equal(weir_store_commit(s, 1, now_ns, cost, &d, &over),
+                                 st == WEIR_OK ? WEIR_E_ABSENT : st);
+            if (st != WEIR_OK)
+                assert_int_equal(weir_store_stats_get(s).reserved, 1);
+        }
+        weir_store_close(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +304,7 @@ int main(void)
         cmocka_unit_test(a_key_moves_meanwhile),
         cmocka_unit_test(batch_of_one_id),
         cmocka_unit_test(prepared_keys),
+        cmocka_unit_test(out_of_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-enum { BYTES = 128 << 10, SMALL_UNITS = 6 };
+enum { BYTES = 128 << 10, SMALL_UNITS = 6, UNITS_MAX = 200 };
 
 static weir_large *open_new(void *part)
 {
@@ -33,22 +33,28 @@ static weir_status alloc(weir_large *l, uint64_t units, uint64_t keep_at, uint64
     return weir_eviction_alloc(l, &want, ret_at);
 }
 
-static void put(weir_large *l, uint64_t hash, uint64_t units)
+static void put_mark(weir_large *l, uint64_t hash, uint64_t units, int64_t mark)
 {
-    uint64_t words[64] = {0};
+    static const uint64_t words[2 * UNITS_MAX];
     weir_key_state stored = {.hash = hash,
-                             .fresh_at_ns = 9 * s_ns,
+                             .fresh_at_ns = mark,
                              .form = WEIR_LARGE_FORM,
                              .words_len = words_of(units),
                              .words = words};
+    assert_true(units <= UNITS_MAX);
     (void)!weir_large_put(l, &stored);
 }
 
-/* Fills the memory with blocks of SMALL_UNITS units. */
-static void fill(weir_large *l)
+static void put(weir_large *l, uint64_t hash, uint64_t units)
+{
+    put_mark(l, hash, units, 9 * s_ns);
+}
+
+/* Fills the memory with blocks of SMALL_UNITS units, of keys that have used that share. */
+static void fill(weir_large *l, unsigned used)
 {
     for (uint64_t n = 0; n < l->blocks.units / SMALL_UNITS; n++)
-        put(l, hash_of(1 + n), SMALL_UNITS);
+        put_mark(l, hash_of(1 + n), SMALL_UNITS, 9 * s_ns | used);
     assert_int_equal(evicted(l), 0);
 }
 
@@ -115,7 +121,7 @@ static void beside_the_old_block(void **unused)
         for (uint64_t k = 0; k < before; k++)
             put(l, hash_of(5000 + k), SMALL_UNITS);
         put(l, 0, SMALL_UNITS);
-        fill(l);
+        fill(l, 0);
         weir_large_lock(l, 0);
         span old = {.units = SMALL_UNITS};
         uint64_t at, most;
@@ -133,31 +139,92 @@ static void beside_the_old_block(void **unused)
     munmap(part, BYTES);
 }
 
-/* For a wide block, a few blocks anywhere are evicted, which does not help. Then no more blocks are
- * evicted than it covers, wherever the search begins. */
+/* For a wide block, a few blocks anywhere are evicted, which does not help: at most 8, and only 2 if
+ * all keys have used much. Then no more blocks are evicted than it covers, wherever the search
+ * begins. */
 static void as_few_as_it_covers(void **unused)
 {
     (void)unused;
-    enum { TIMES = 64, EVICTIONS = 8 };
+    enum { TIMES = 64 };
+    static const struct {
+        unsigned used, evictions;
+    } rows[] = {{0, 8}, {200, 2}};
     void *part = part_of(BYTES);
-    uint64_t early = 0, late = 0, elsewhere = 0;
+    for (size_t row = 0; row < 2; row++) {
+        uint64_t early = 0, late = 0, elsewhere = 0, evictions = rows[row].evictions;
+        for (uint64_t i = 0; i < TIMES; i++) {
+            weir_large *l = open_new(memset(part, 0, BYTES));
+            uint64_t at, half = l->blocks.units / 2, wide = half / 2;
+            fill(l, rows[row].used);
+            port_add_relaxed(&l->blocks.head->dice, hash_of(i));
+            weir_large_lock(l, 0);
+            assert_int_equal(alloc(l, wide, 0, &at), WEIR_OK);
+            assert_in_range(evicted(l), wide / SMALL_UNITS, evictions + wide / SMALL_UNITS + 1);
+            elsewhere += evicted(l) - wide / SMALL_UNITS;
+            early += at < half;
+            late += at > half;
+            weir_large_roll_back(l, 0);
+            weir_large_unlock(l, 0);
+            check_whole(l);
+            weir_large_close(l);
+        }
+        assert_true(early > 0 && late > 0 && elsewhere > TIMES * evictions / 2);
+    }
+    munmap(part, BYTES);
+}
+
+/* Of the keys that are evicted, the first two may have blocks of any size. The next ones have
+ * blocks that are wide enough, if there are any. */
+static void the_third_is_wide(void **unused)
+{
+    (void)unused;
+    enum { TIMES = 32, WIDE = 200 };
+    void *part = part_of(BYTES);
     for (uint64_t i = 0; i < TIMES; i++) {
         weir_large *l = open_new(memset(part, 0, BYTES));
-        uint64_t at, half = l->blocks.units / 2, wide = half / 2;
-        fill(l);
+        uint64_t at, more = i % 2;
+        for (uint64_t k = 0; k < l->blocks.units / (WIDE + SMALL_UNITS); k++) {
+            put_mark(l, hash_of(1000 + k), WIDE, 9 * s_ns);
+            put_mark(l, hash_of(2000 + k), SMALL_UNITS, 8 * s_ns);
+        }
         port_add_relaxed(&l->blocks.head->dice, hash_of(i));
         weir_large_lock(l, 0);
-        assert_int_equal(alloc(l, wide, 0, &at), WEIR_OK);
-        assert_in_range(evicted(l), wide / SMALL_UNITS, EVICTIONS + wide / SMALL_UNITS + 1);
-        elsewhere += evicted(l) - wide / SMALL_UNITS;
-        early += at < half;
-        late += at > half;
+        assert_int_equal(alloc(l, WIDE + more, 0, &at), WEIR_OK);
+        if (more) /* eight small ones do not help */
+            assert_in_range(evicted(l), 9, 10);
+        else
+            assert_int_equal(evicted(l), 3);
         weir_large_roll_back(l, 0);
         weir_large_unlock(l, 0);
         check_whole(l);
         weir_large_close(l);
     }
-    assert_true(early > 0 && late > 0 && elsewhere > TIMES * EVICTIONS / 2);
+    munmap(part, BYTES);
+}
+
+/* A key is idle from the very time of its mark on. Then two idle keys are dropped for each new
+ * one. */
+static void idle_at_the_mark(void **unused)
+{
+    (void)unused;
+    void *part = part_of(BYTES);
+    for (int64_t early = 0; early <= 1; early++) {
+        weir_large *l = open_new(memset(part, 0, BYTES));
+        uint64_t at;
+        for (uint64_t k = 0; k < 3; k++)
+            put(l, hash_of(1 + k), SMALL_UNITS);
+        for (size_t i = 0; i < l->stripes; i++)
+            port_word_store_relaxed(&l->stripe[i].now_ns, (uint64_t)(9 * s_ns - early));
+        weir_allocator_sweep_to(&l->blocks, 0);
+        weir_large_lock(l, 0);
+        assert_int_equal(alloc(l, SMALL_UNITS, 0, &at), WEIR_OK);
+        weir_large_roll_back(l, 0);
+        weir_large_unlock(l, 0);
+        assert_int_equal(weir_large_stats_get(l).keys, early ? 3 : 1);
+        assert_int_equal(evicted(l), 0);
+        check_whole(l);
+        weir_large_close(l);
+    }
     munmap(part, BYTES);
 }
 
@@ -229,21 +296,16 @@ static void look_ahead(weir_large *l, uint64_t keep_at, uint64_t *ret_at)
 static void the_lowest_rank_is_evicted(void **unused)
 {
     (void)unused;
-    enum { TIMES = 400, UNITS = 200 };
-    static const uint64_t words[2 * UNITS];
+    enum { TIMES = 400, UNITS = UNITS_MAX };
     void *part = part_of(BYTES);
     for (uint64_t i = 0; i < TIMES; i++) {
         weir_large *l = open_new(memset(part, 0, BYTES));
         uint64_t keep_at = 0, lowest = UINT64_MAX, expected_at, at;
         for (uint64_t k = 0; k < (l->blocks.units - 1) / UNITS; k++) {
             uint64_t x = hash_of((1 + i) << 32 | k), used = x % 32 == 0 ? 64 : 65 + x % 8;
-            weir_key_state stored = {.hash = hash_of(1 + k),
-                                     .fresh_at_ns = (int64_t)((x >> 8) % 9999 << 32 | used),
-                                     .form = WEIR_LARGE_FORM,
-                                     .words_len = words_of(UNITS),
-                                     .words = words};
-            assert_int_equal(weir_large_put(l, &stored), WEIR_OK);
-            uint64_t rank = weir_rank((unsigned)used, stored.fresh_at_ns);
+            int64_t mark = (int64_t)((x >> 8) % 9999 << 32 | used);
+            put_mark(l, hash_of(1 + k), UNITS, mark);
+            uint64_t rank = weir_rank((unsigned)used, mark);
             if (i % 2 == 0 && rank < lowest) {
                 lowest = rank;
                 keep_at = 1 + k * UNITS;
@@ -474,6 +536,7 @@ int main(void)
         cmocka_unit_test(header_at_the_end),     cmocka_unit_test(searches_end),
         cmocka_unit_test(many_small_gaps),       cmocka_unit_test(lock_at_opening),
         cmocka_unit_test(one_is_replaced),       cmocka_unit_test(random_units),
+        cmocka_unit_test(the_third_is_wide),     cmocka_unit_test(idle_at_the_mark),
         cmocka_unit_test(long_searches),         cmocka_unit_test(the_lowest_rank_is_evicted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
