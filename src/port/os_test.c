@@ -526,14 +526,26 @@ static void descriptor_0(void **state)
     assert_int_equal(taken, -1);
 }
 
+/* The pages of the process's address space. */
+static size_t pages(void)
+{
+    char text[128] = "";
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    assert_true(read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    return strtoull(text, NULL, 10);
+}
+
 /* Mappings begin at a huge page, have the bytes that were asked for, and are freed around that. */
 static void mappings_begin_at_huge_pages(void **state)
 {
     (void)state;
     static const size_t sizes[] = {1, 4096, 5000, (2 << 20) - 1, 2 << 20, (2 << 20) + 1, 5 << 20};
     for (size_t i = 0; i < COUNT(sizes); i++) {
+        size_t before = pages(), page = (size_t)sysconf(_SC_PAGESIZE);
         char *p = port_map_aligned(sizes[i]);
         assert_non_null(p);
+        assert_int_equal(pages() - before, (sizes[i] + page - 1) / page);
         assert_int_equal((uintptr_t)p % (2 << 20), 0);
         p[0] = p[sizes[i] - 1] = 1;
         port_unmap(p, sizes[i]);
@@ -552,7 +564,9 @@ static void mappings_begin_at_huge_pages(void **state)
     assert_int_equal(mincore(p, 4096, &resident), -1);
     assert_null(port_map_aligned(SIZE_MAX));
     assert_null(port_map_aligned(SIZE_MAX - (2 << 20)));
+    size_t before = pages();
     assert_null(port_file_map(-1, 4096));
+    assert_int_equal(pages(), before);
     assert_null(port_map(SIZE_MAX));
     port_unmap(NULL, 1);
 }

@@ -198,6 +198,13 @@ static void check_no_room(void **unused)
     assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 5 * s_ns, 1, &d), WEIR_E_ROOM);
     assert_int_equal(commit(&x, id, 5 * s_ns, 30, &over), 87);
     assert_int_equal(over, 20);
+    id = make(&x, 1, s_ns, 10, 60 * s_ns);
+    x.fake.fails = WEIR_E_BUSY; /* then nothing is written */
+    d.remaining = over = -5;
+    assert_int_equal(weir_reserve_commit(x.r, id, 5 * s_ns, 3, &d, &over), WEIR_E_BUSY);
+    assert_true(d.remaining == -5 && over == -5);
+    x.fake.fails = WEIR_OK;
+    assert_int_equal(try_commit(&x, id, 5 * s_ns), WEIR_E_ABSENT);
     tear_down(&x);
 }
 

@@ -152,6 +152,30 @@ static void a_key_moves_meanwhile(void **unused)
     }
 }
 
+/* Each request of a batch charges its own key. */
+static void batch_of_keys(void **unused)
+{
+    (void)unused;
+    enum { LEN = 6 };
+    const weir_store_options options = {.memory_bytes = 1 << 20};
+    weir_store *s;
+    weir_decision d;
+    weir_store_request r[LEN];
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    for (size_t k = 0; k < POLICIES; k++) {
+        weir_policy p = policy_of(texts[k]);
+        uint64_t id = weir_store_policy_id(s, &p);
+        for (int i = 0; i < LEN; i++) /* the last two have one key */
+            r[i] = (weir_store_request){&p, id, &"abcdee"[i], 1, 1 + i % 4, WEIR_E_BUSY, {0}};
+        weir_store_check_batch(s, r, LEN, s_ns);
+        for (int i = 0; i < LEN - 1; i++) {
+            assert_int_equal(weir_store_peek(s, &p, id, r[i].key, 1, s_ns, 0, &d), WEIR_OK);
+            assert_int_equal(d.remaining, i < 4 ? 9 - 1 - i : 9 - 1 - 2);
+        }
+    }
+    weir_store_close(s);
+}
+
 /* Each request of a batch is decided by its own policy, even under the same id, and none behind the
  * end. */
 static void batch_of_one_id(void **unused)
@@ -303,6 +327,7 @@ int main(void)
         cmocka_unit_test(transactions_equal_the_model),
         cmocka_unit_test(a_key_moves_meanwhile),
         cmocka_unit_test(batch_of_one_id),
+        cmocka_unit_test(batch_of_keys),
         cmocka_unit_test(prepared_keys),
         cmocka_unit_test(out_of_range),
     };

@@ -173,6 +173,41 @@ static void as_few_as_it_covers(void **unused)
     munmap(part, BYTES);
 }
 
+static bool count_dear(void *ctx, const weir_key_state *stored)
+{
+    *(uint64_t *)ctx += weir_mark_used(stored->fresh_at_ns) > 64;
+    return true;
+}
+
+/* For a wide block, adjacent keys are evicted that have used little, not keys that have used much,
+ * wherever the search begins. */
+static void a_cheap_stretch_is_cleared(void **unused)
+{
+    (void)unused;
+    enum { TIMES = 64 };
+    void *part = part_of(BYTES);
+    for (uint64_t i = 0; i < TIMES; i++) {
+        weir_large *l = open_new(memset(part, 0, BYTES));
+        uint64_t at, n = l->blocks.units / SMALL_UNITS, dear = 0, left = 0;
+        for (uint64_t k = 0; k < n; k++) {
+            bool cheap = k > n / 4 && k < n / 2;
+            put_mark(l, hash_of(1 + k), SMALL_UNITS, 9 * s_ns | (cheap ? 64 : 65));
+        }
+        weir_large_each(l, count_dear, &dear);
+        port_add_relaxed(&l->blocks.head->dice, hash_of(i));
+        weir_large_lock(l, 0);
+        assert_int_equal(alloc(l, l->blocks.units / 6, 0, &at), WEIR_OK);
+        assert_in_range(at, l->blocks.units / 4, l->blocks.units / 2);
+        weir_large_roll_back(l, 0);
+        weir_large_unlock(l, 0);
+        weir_large_each(l, count_dear, &left);
+        assert_int_equal(left, dear);
+        check_whole(l);
+        weir_large_close(l);
+    }
+    munmap(part, BYTES);
+}
+
 /* Of the keys that are evicted, the first two may have blocks of any size. The next ones have
  * blocks that are wide enough, if there are any. */
 static void the_third_is_wide(void **unused)
@@ -531,13 +566,21 @@ static void header_at_the_end(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(beside_pending_blocks), cmocka_unit_test(beside_the_old_block),
-        cmocka_unit_test(as_few_as_it_covers),   cmocka_unit_test(search_from_beyond),
-        cmocka_unit_test(header_at_the_end),     cmocka_unit_test(searches_end),
-        cmocka_unit_test(many_small_gaps),       cmocka_unit_test(lock_at_opening),
-        cmocka_unit_test(one_is_replaced),       cmocka_unit_test(random_units),
-        cmocka_unit_test(the_third_is_wide),     cmocka_unit_test(idle_at_the_mark),
-        cmocka_unit_test(long_searches),         cmocka_unit_test(the_lowest_rank_is_evicted),
+        cmocka_unit_test(beside_pending_blocks),
+        cmocka_unit_test(beside_the_old_block),
+        cmocka_unit_test(as_few_as_it_covers),
+        cmocka_unit_test(search_from_beyond),
+        cmocka_unit_test(header_at_the_end),
+        cmocka_unit_test(searches_end),
+        cmocka_unit_test(many_small_gaps),
+        cmocka_unit_test(lock_at_opening),
+        cmocka_unit_test(one_is_replaced),
+        cmocka_unit_test(random_units),
+        cmocka_unit_test(a_cheap_stretch_is_cleared),
+        cmocka_unit_test(the_third_is_wide),
+        cmocka_unit_test(idle_at_the_mark),
+        cmocka_unit_test(long_searches),
+        cmocka_unit_test(the_lowest_rank_is_evicted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
