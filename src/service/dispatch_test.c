@@ -469,6 +469,8 @@ static void check_peek_refund_reset(void **unused)
     redis->immediate = true;
     assert_true(weir_service_peek(service, &completion, &again, now_ns));
     assert_int_equal(again.decision.remaining, 5);
+    assert_true(weir_service_peek(service, &completion, &again, -1)); /* bad time */
+    assert_int_equal(again.status, WEIR_E_RANGE);
     assert_int_equal(counts_of("far").allowed, 1); /* the take alone */
     assert_int_equal(weir_limiter_latency(limiter).count[0], 1);
 }

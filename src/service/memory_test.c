@@ -208,7 +208,9 @@ static fake_engine *engine;
 /* Calls the service once. Returns whether the request is answered; its status goes to *ret. */
 static bool call_remotely(weir_service *s, weir_completion *c, weir_status *ret)
 {
-    weir_request request = request_of("far", "k", 1);
+    static char key[2]; /* changes after each call: an engine that waits needs a copy */
+    memcpy(key, "k", sizeof key);
+    weir_request request = request_of("far", key, 1);
     const weir_throttle throttle = {1, 1, 60, 1};
     weir_all_result all = {0};
     weir_throttle_result throttled = {0};
@@ -226,6 +228,7 @@ static bool call_remotely(weir_service *s, weir_completion *c, weir_status *ret)
     default:
         answered = weir_service_throttle(s, c, &throttle, request.key, now_ns, &throttled);
     }
+    key[0] = 'x';
     const char *why = remote_call == THROTTLE ? throttled.why : request.why;
     *ret = remote_call == TAKE_ALL   ? all.status
            : remote_call == THROTTLE ? throttled.status

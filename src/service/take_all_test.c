@@ -224,6 +224,7 @@ static void check_failures(void **unused)
     assert_int_equal(requests[0].status, WEIR_E_RANGE);
     assert_int_equal(left("look", "a", now_ns), 3);
     assert_int_equal(counts_of("user").failed, 2);
+    assert_int_equal(counts_of("user").allowed + counts_of("user").denied, 0); /* undecided */
     assert_int_equal(counts_of("look").failed, 0);
     assert_int_equal(counts_of(WEIR_COUNTS_OTHERS).failed, 1);
     assert_int_equal(counts_of(WEIR_COUNTS_TEXTS).failed, 1);

@@ -262,6 +262,7 @@ static void without_memory(void **state)
     assert_true(s.request.by_error);
     assert_true(ask_several(&w, &all, 3, true));
     assert_int_equal(all.batch.blocking, 0);
+    assert_int_equal(all.request[0].decision.retry_after_ns, s.request.decision.retry_after_ns);
     all.batch.blocking = 7;
     all.request[1].on_error = WEIR_ON_ERROR_REPORT; /* the strictest applies to all */
     assert_true(w.engine->calls->submit(w.engine, &all.batch, w.now_ns));

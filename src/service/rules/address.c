@@ -156,7 +156,7 @@ static size_t put_hex(char *buf, unsigned v)
 {
     size_t n = 0;
     for (int shift = 12; shift >= 0; shift -= 4) {
-        if (n > 0 || shift == 0 || v >> shift != 0)
+        if (shift == 0 || v >> shift != 0)
             buf[n++] = "0123456789abcdef"[v >> shift & 15];
     }
     return n;

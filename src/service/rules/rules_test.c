@@ -60,11 +60,14 @@ static void check_patterns(void **unused)
     assert_int_equal(fits(p, "::ffff:10.1.2.3"), 6);
     assert_int_equal(fits(p, "11.1.2.3"), -1);
     assert_int_equal(fits(p, "192.168.77.1"), 8);
+    assert_int_equal(fits(p, "192.168.200.1"), 8);
+    assert_int_equal(fits(p, "192.169.0.1"), -1);
     assert_int_equal(fits(p, "2001:db8:ffff::1"), 7);
     assert_int_equal(fits(p, "2001:0DB8::0:1"), 9);
     assert_int_equal(fits(p, "2001:db9::1"), -1);
     add(p, "::ffff:0.0.0.0/96", 11); /* all IPv4 addresses */
     assert_int_equal(fits(p, "11.1.2.3"), 11);
+    assert_int_equal(fits(p, "211.1.2.3"), 11);
     assert_int_equal(fits(p, "10.9.9.9"), 4);
     assert_int_equal(fits(p, "2001:db9::1"), -1);
     add(p, "*", 10);
@@ -252,6 +255,12 @@ static void check_match(void **unused)
     assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
     matches(r, "172.16.5.9", "172.16.5.0/24", 10, '-');
     matches(r, "2001:DB8:b:b:d:0:0:2", "2001:db8:b:b:d::2", 10, '-');
+    weir_rule_drop(r);
+    spec.v4_bits = 31;
+    spec.v6_bits = 127;
+    assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
+    matches(r, "172.16.5.9", "172.16.5.8/31", 10, '-');
+    matches(r, "2001:db8:b:b:d::3", "2001:db8:b:b:d::2/127", 10, '-');
     weir_rule_drop(r);
     spec.plain_keys = true;
     assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);

@@ -156,6 +156,13 @@ static void never_quotes_a_password(void **state)
             assert_string_equal(e.text, expected);                                                 \
     } while (0)
 
+#define ACCEPTED(change)                                                                           \
+    do {                                                                                           \
+        weir_redis_options o = {.urls = &url, .urls_len = 1};                                      \
+        change;                                                                                    \
+        assert_int_equal(weir_redis_options_check(&o, NULL), WEIR_OK);                             \
+    } while (0)
+
 static void checks_options(void **state)
 {
     (void)state;
@@ -171,6 +178,10 @@ static void checks_options(void **state)
     REFUSED("URL 2 has database 1", o.urls = two; o.urls_len = 2);
     REFUSED("all or none", o.urls = mixed; o.urls_len = 2);
     REFUSED("no URL begins with rediss://", o.tls_insecure = true);
+    REFUSED("no URL begins with rediss://", o.tls_ca = "a");
+    REFUSED("no URL begins with rediss://", o.tls_cert = "a");
+    REFUSED("no URL begins with rediss://", o.tls_key = "a");
+    REFUSED("no URL begins with rediss://", o.tls_name = "a");
     REFUSED("user is given without password", o.user = "me");
     REFUSED("sentinel user is given without sentinel password", o.sentinel = "m";
             o.sentinel_user = "me");
@@ -183,14 +194,28 @@ static void checks_options(void **state)
     assert_int_equal(weir_redis_options_check(&fine, NULL), WEIR_OK);
     fine.sentinel = NULL;
     REFUSED("more than 511 bytes", o.password = longer);
+    REFUSED("more than 511 bytes", o.password = longer + sizeof longer - 1 - 512);
+    REFUSED("more than 511 bytes", o.password = "x"; o.user = longer);
+    REFUSED("more than 511 bytes", o.sentinel = "m"; o.sentinel_password = longer);
+    REFUSED("more than 511 bytes", o.sentinel = "m"; o.sentinel_password = "x";
+            o.sentinel_user = longer);
     REFUSED("the prefix has more than 64", o.prefix = longer);
+    REFUSED("the prefix has more than 64", o.prefix = longer + sizeof longer - 1 - 65);
     REFUSED("'by' must be", o.by = (weir_redis_by)4);
     REFUSED("'on_error' must be", o.on_error = (weir_redis_on_error)3);
     REFUSED("the deadline must be", o.deadline_ns = 999999);
     REFUSED("the deadline must be", o.deadline_ns = 60000000001);
     REFUSED("'in_flight' must be", o.in_flight = (1 << 20) + 1);
+    ACCEPTED(o.password = longer + sizeof longer - 1 - 511);
+    ACCEPTED(o.prefix = longer + sizeof longer - 1 - 64);
+    ACCEPTED(o.by = WEIR_REDIS_BY_SCRIPT; o.on_error = WEIR_REDIS_LOCAL);
+    ACCEPTED(o.deadline_ns = 1000000);
+    ACCEPTED(o.deadline_ns = 60000000000);
+    ACCEPTED(o.in_flight = 1 << 20);
     url = "rediss://h";
     REFUSED("must be given together", o.tls_cert = "a");
+    REFUSED("must be given together", o.tls_key = "a");
+    ACCEPTED(o.tls_cert = o.tls_key = "a");
     url = "nonsense";
     weir_redis_error e;
     weir_redis_options one = {.urls = &url, .urls_len = 1};
