@@ -22,14 +22,20 @@ typedef struct command {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+static bool is_word(const redis_string *s, const char *word)
+{
+    weir_slice a;
+    a.at = redis.StringPtrLen(s, &a.len);
+    return weir_resp_word_is(a, word);
+}
+
 /* Runs a command of the shared set. WITHNAMES is removed from the end, but never from the required
  * arguments: a key may have that name. */
 static int run(weir_command_id id, redis_ctx *ctx, redis_string **argv, int argc)
 {
     const weir_command *cmd = &weir_commands[id];
-    weir_slice arg[WEIR_MODULE_ARGS_MAX], last;
-    last.at = redis.StringPtrLen(argv[argc - 1], &last.len);
-    bool with_names = cmd->names && argc > cmd->args_min && weir_resp_word_is(last, "WITHNAMES");
+    weir_slice arg[WEIR_MODULE_ARGS_MAX];
+    bool with_names = cmd->names && argc > cmd->args_min && is_word(argv[argc - 1], "WITHNAMES");
     argc -= with_names;
     if (!weir_command_arity_is_good(cmd, (size_t)argc))
         return redis.WrongArity(ctx);

@@ -17,7 +17,11 @@ redis_type *weir_data_type;
 
 bool weir_key_open(weir_open_key *k, redis_ctx *ctx, redis_string *name, int mode)
 {
-    *k = (weir_open_key){.name = name, .key = redis.OpenKey(ctx, name, mode)};
+    k->name = name; /* clearing the whole structure would cost more than deciding */
+    k->key = redis.OpenKey(ctx, name, mode);
+    k->value = 0;
+    k->exists = k->must_drop_idle = false;
+    k->cells = 0;
     if (!k->key || redis.KeyType(k->key) == REDIS_KEY_EMPTY)
         return true;
     if (redis.ModuleTypeGetType(k->key) != weir_data_type) {

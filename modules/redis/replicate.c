@@ -139,7 +139,12 @@ static void store_cell(weir_cell *c, uint32_t epoch, changes *done)
 static int64_t expiry_of(const weir_interned *s, const uint64_t *state, unsigned level,
                          int64_t now_ns)
 {
-    int64_t after_ns = weir_fresh_after(&s->policy, state, level, now_ns);
+    const weir_policy *p = &s->policy;
+    int64_t after_ns, tat_ns = (int64_t)state[0];
+    if (p->layers == 1 && p->layer[0].format == WEIR_STATE_TAT_NS) /* the usual case, inlined */
+        after_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
+    else
+        after_ns = weir_fresh_after(p, state, level, now_ns);
     int64_t grid_ns = INT64_C(1) << s->grid;
     WEIR_ASSERT(after_ns >= 0 && now_ns >= 0);
     if (after_ns > INT64_MAX - now_ns - grid_ns)

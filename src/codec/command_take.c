@@ -11,7 +11,11 @@
 
 static void run_take(weir_call *c, weir_verb verb, bool by_text)
 {
-    weir_request r = {0};
+    weir_request r; /* not cleared: it is large */
+    r.status = WEIR_OK;
+    r.policy = NULL;
+    r.why = NULL;
+    r.error.column = 0;
     const char *error = weir_call_read_take(c, by_text, &r);
     if (error)
         weir_call_syntax_error(c, error);

@@ -642,6 +642,7 @@ int main(int argc, char **argv)
     }
     for (seed = first; seed < first + seeds; seed++)
         run();
+    module_server_replicate(true);
     policies();
     full_key();
     long_states();
