@@ -26,8 +26,8 @@
  *
  * Memory: the store never uses more memory than its budget. The system provides it as it is used:
  * each key makes at most a page of 4 KiB resident. A store in memory of 16 MiB or more has a thread.
- * Once there are as many keys as pages, it moves the memory to huge pages, which makes all of it
- * resident. The budget has three parts.
+ * Once there is a key for every fourth page, it moves the memory to huge pages, which makes all of
+ * it resident. The budget has three parts.
  * - A hash table holds states of a fixed size of up to 5 words. That covers GCRA, token and leaky
  *   buckets, queues, fixed windows, sliding counters, sliding logs of up to 2 requests, up to 6
  *   slices, and short combinations of these as layers. Lookups take no lock. A denial or a peek

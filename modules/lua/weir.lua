@@ -857,7 +857,7 @@ do
         return spelling[2], stop
       end
     end
-    if at > 1 and sub(text, at, at) == '&' then
+    if sub(text, at, at) == '&' and find(sub(text, 1, at - 1), '[^ ]') then
       return "one '&' between two layers", at + 1
     end
     local rate = match(text, "^%d+[!-$%%'-~]*", at)
@@ -899,7 +899,7 @@ do
     if find(text, '^[,_]%d', at) then
       return 'digits only, as in 1000/s'
     end
-    local rest = match(text, '^r(/[%a/]*)', at) -- the spelling of nginx
+    local rest = match(text, '^r(/[%w/]*)', at) -- the spelling of nginx
     return "'/' and a period, as in 100/s" ..
       (rest and ': write ' .. sub(sub(text, from, at - 1), 1, 20) .. rest or '')
   end

@@ -146,7 +146,10 @@ size_t weir_hint_algorithm(const weir_scan *s, weir_writer *expected)
             return end;
         }
     }
-    if (byte(s, s->at) == '&' && s->at > 0) {
+    size_t before = s->at;
+    while (before > 0 && byte(s, before - 1) == ' ')
+        before--;
+    if (byte(s, s->at) == '&' && before > 0) {
         weir_write_str(expected, "one '&' between two layers");
         return s->at + 1;
     }
@@ -233,7 +236,8 @@ void weir_hint_slash(const weir_scan *s, size_t from, weir_writer *expected)
         return;
     weir_write_str(expected, ": write ");
     weir_write_bytes(expected, s->text + from, s->at - from < 20 ? s->at - from : 20);
-    for (size_t at = s->at + 1; is_letter(byte(s, at)) || byte(s, at) == '/'; at++)
+    for (size_t at = s->at + 1;
+         is_letter(byte(s, at)) || is_digit(byte(s, at)) || byte(s, at) == '/'; at++)
         weir_write_char(expected, byte(s, at));
 }
 

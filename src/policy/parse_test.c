@@ -271,6 +271,7 @@ static const struct {
      "found '65537', expected a number of slices, from 1 to 65536"},
     {"gcra 1/s &", WEIR_E_SYNTAX, 11, "found the end, expected " ALGORITHMS},
     {"& gcra 1/s", WEIR_E_SYNTAX, 1, "found '&', expected " ALGORITHMS},
+    {"  & gcra 1/s", WEIR_E_SYNTAX, 3, "found '&', expected " ALGORITHMS},
     {"gcra 1/s burst 3\x01", WEIR_E_SYNTAX, 17, "found '?', expected a space, '&' or the end"},
     {"gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s&gcra 1/s",
      WEIR_E_SYNTAX, 72, "found '&gcra', expected at most 8 layers"},
@@ -336,6 +337,7 @@ static const struct {
      "found '1234567890123456789/s', expected an algorithm before the rate, as in gcra "
      "1234567890123456789/"},
     {"gcra 10r/s", 8, "found 'r/s', expected '/' and a period, as in 100/s: write 10/s"},
+    {"gcra 10r/5s", 8, "found 'r/5s', expected '/' and a period, as in 100/s: write 10/5s"},
     {"gcra 0000000000000000010r/s", 25,
      "found 'r/s', expected '/' and a period, as in 100/s: write 0000000000000000010/s"},
     {"gcra 1/s & gcra 10r/s", 19,

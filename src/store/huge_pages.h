@@ -4,9 +4,9 @@
 #define WEIR_STORE_HUGE_PAGES_H
 /* When a store in memory uses huge pages. Hashing spreads keys over the whole table, so a few
  * hundred of them would make all of it resident in huge pages of 2 MiB. A store therefore begins
- * with small pages, and resident memory grows by at most one of them with each key. Once most small
- * pages are in use, they save little, and a lookup is faster in huge pages. From then on a thread
- * moves the memory to huge pages, one at a time, while other threads use it. */
+ * with small pages, and resident memory grows by at most one of them with each key. Lookups are
+ * faster in huge pages. So once a quarter of the small pages is in use, a thread moves the memory
+ * to huge pages, one at a time, while other threads use it. */
 
 #include <weir/weir_store.h>
 
