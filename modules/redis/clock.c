@@ -25,7 +25,7 @@ static void follow_wall(int64_t ahead_ns)
     enum { MARGIN_NS = 100000000 };
     int64_t least_ns = ahead_ns > 0 ? ahead_ns : 0;
     if (last.epoch > 0 && least_ns + MARGIN_NS / 2 <= last.ahead_ns &&
-        last.ahead_ns <= 2 * (least_ns + MARGIN_NS))
+        last.ahead_ns / 2 <= least_ns + MARGIN_NS)
         return;
     last.ahead_ns = least_ns + MARGIN_NS;
     last.epoch++;
