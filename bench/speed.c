@@ -4,8 +4,8 @@
  * one. In every round each loop runs twice on the same requests: once to warm the caches, once to
  * be measured. Ratios are taken within a round, and the median ratio is reported. One thread is
  * measured by its CPU time, which other programs do not affect. Two threads, and the one thread
- * that they are compared with, are measured by the wall clock. The scaling is two threads as a
- * multiple of one; the bare loop has no locks, so its own scaling is that of the machine. */
+ * that they are compared with, are measured by the wall clock. `scaling` is the speed of two
+ * threads divided by that of one. The bare loop has no locks, so its scaling is the machine's. */
 
 #include "bare.h"
 #include "kit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A proxy that learns the client's key early, with the connection. It prepares the key once, and
+/* A proxy that knows the client's key once the client has connected. It prepares the key once, and
  * prefetches the key's state while it parses a request. */
 
 #include <weir/weir_store.h>

@@ -24,16 +24,17 @@
  * earlier now_ns as that time. Within that millisecond the guarantee of weir_check() applies: an
  * earlier now makes the answer stricter, never looser.
  *
- * Memory: the store never uses more memory than its budget. The system provides it as it is used:
- * each key makes at most a page of 4 KiB resident. A store in memory of 16 MiB or more has a thread.
- * Once there is a key for every fourth page, it moves the memory to huge pages, which makes all of
- * it resident. The budget has three parts.
+ * Memory: the store never uses more memory than its budget, which has three parts.
  * - A hash table holds states of a fixed size of up to 5 words. That covers GCRA, token and leaky
  *   buckets, queues, fixed windows, sliding counters, sliding logs of up to 2 requests, up to 6
  *   slices, and short combinations of these as layers. Lookups take no lock. A denial or a peek
  *   writes no shared memory, except for the store's time, at most once a millisecond.
  * - Another part, of `large_bytes`, holds all other states: large ones and those that grow.
  * - One sixteenth of the remainder, at most 4.5 MiB, is for reservations.
+ * The system provides pages as they are used. A store in memory of 16 MiB or more begins with pages
+ * of 4 KiB, so a key of a fixed size makes at most one of them resident. A thread moves the table to
+ * huge pages once it has a key for every fourth page, and the large states once they fill half of
+ * their part. All of them are then resident. A smaller store uses huge pages from the beginning.
  *
  * Eviction: the memory of idle keys is reused. If there is none, a key that still has less than its
  * full quota is evicted; `evicted` counts such keys. The victim is the key that has used the
@@ -128,8 +129,8 @@ typedef struct weir_store_options {
     /* Accepts a file that another user owns or that is group- or world-writable. Otherwise such a
      * file is refused. */
     bool trust_others;
-    /* Makes the memory resident at once, in huge pages. A thread does that in the background, in
-     * steps. Not for a file. */
+    /* A thread begins at once to make all memory resident in huge pages, in steps. Otherwise it
+     * does so later; see Memory above. Not for a file. Linux 5.14 or newer. */
     bool prefault;
     const weir_zones *zones;       /* to parse the policies stored in the file. NULL: UTC only */
     weir_store_error *ret_error;   /* may be NULL; written if opening fails */
@@ -153,8 +154,8 @@ typedef struct weir_store_stats {
 /* Creates a store in memory, or opens or creates the one in `file`. With options NULL, all options
  * have their defaults. If the file has other sizes than the options, the states move to a new file.
  * *ret is written on WEIR_OK only.
- * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for a bad memory_bytes or large_bytes, or for a
- * secret other than the file's; WEIR_E_IO for a system error, or if another user owns the file or
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for a bad memory_bytes or large_bytes, for
+ * options that exclude each other, or for a secret other than the file's; WEIR_E_IO for a system error, or if another user owns the file or
  * may write it; WEIR_E_BUSY if another process uses the file, uses a moved or deleted file that was
  * at this path, or prevents a change of size; WEIR_E_SYNTAX if the file is damaged, has another
  * version, or is not a state file of weir. */
@@ -201,8 +202,8 @@ WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, c
 
 /* ---- prepared keys --------------------------------------------------------------------------- */
 
-/* A key that was hashed ahead. On a key whose state is in the processor's cache, this saves about a
- * quarter of the time of weir_store_check(). It is worthwhile if a caller decides on the same key
+/* A key that was hashed in advance. If its state is in the processor's cache, this saves a quarter
+ * of the time of weir_store_check(), and almost half for a denial. It is worthwhile if a caller decides on the same key
  * often, such as on each request of a connection. A caller that knows the key some time before it
  * decides, such as a proxy that still parses the request, can also prefetch the key's state: with
  * many keys, most of the time of a decision is spent waiting for memory. */
@@ -210,16 +211,18 @@ typedef struct weir_key {
     uint64_t hash; /* private to the store */
 } weir_key;
 
-/* Prepares a key, for this store and this policy_id, as long as the store is open. It is the same
- * key as in the other functions. Returns WEIR_OK; WEIR_E_RANGE for a bad key, with *ret unchanged. */
+/* Hashes a key in advance. *ret is valid with this store and policy_id until the store is closed,
+ * and stands for the same state as the key itself. Returns WEIR_OK; WEIR_E_RANGE for a bad key, with
+ * *ret unchanged. */
 WEIR_NODISCARD weir_status weir_store_key(const weir_store *s, uint64_t policy_id, const void *key,
                                           size_t key_len, weir_key *ret);
 
-/* Prefetches the state of a key into the processor's cache, if it is in the hash table; see Memory
- * above. It returns at once, and changes no decision. */
+/* Prefetches the state of a key into the processor's cache. Returns without waiting, and changes no
+ * decision. It has no effect on large states, which are not in the hash table. */
 void weir_store_prefetch(const weir_store *s, weir_key key);
 
-/* weir_store_check() for a prepared key. */
+/* Does the same as weir_store_check() for a prepared key, and returns the same.
+ *  p  the policy of the policy_id that the key was prepared with. */
 WEIR_NODISCARD weir_status weir_store_check_key(weir_store *s, const weir_policy *p, weir_key key,
                                                 int64_t now_ns, int64_t cost, weir_decision *ret);
 

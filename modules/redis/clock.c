@@ -17,9 +17,9 @@ void weir_moment_start(void)
     last_cached_us = -1;
 }
 
-/* Follows the wall clock, which is `ahead_ns` ahead of the clock of decisions. The margin is for
- * the time until the next tick. A step is slewed away for weeks: last.ahead_ns then falls by halves
- * and not at every tick, since each change makes all keys set their expiry once. */
+/* Keeps last.ahead_ns at or above the offset of the wall clock, with a margin until the next tick.
+ * Slewing away a step may take weeks. Each change of last.ahead_ns makes every key set its expiry
+ * once, so it is lowered only when it can be halved. */
 static void follow_wall(int64_t ahead_ns)
 {
     enum { MARGIN_NS = 100000000 };

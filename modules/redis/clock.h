@@ -4,9 +4,9 @@
 #define WEIR_MODULES_REDIS_CLOCK_H
 /* The two clocks of a command. Decisions use a clock that follows the wall clock but is never
  * stepped, as the store's does: a step of the wall clock neither blocks keys nor fills their
- * quotas. Expiry uses the wall clock, since the server knows no other. It is computed as a time of
- * the first clock plus `ahead_ns`, which stays the same for long: then a key whose expiry need not
- * move can keep the one that it has. Main thread only. */
+ * quotas. Expiry uses the wall clock, the only one that the server knows. It is computed as a time
+ * of the first clock plus `ahead_ns`. That rarely changes, so most keys can keep their expiry. Main
+ * thread only. */
 
 #include <stdint.h>
 

@@ -161,10 +161,9 @@ static uint8_t small_words(const weir_policy *p)
     return 0;
 }
 
-/* The expiry of a key is rounded up to a multiple of the time in which a bucket refills 16 to 32
- * units, so that most charges do not move it. With a small limit it is less, at most an eighth of
- * the time in which the whole bucket refills. Windows of the other algorithms end at times that do
- * not move with each charge. */
+/* Expiries are rounded up to a multiple of a power of two of nanoseconds, at least half a second:
+ * the time in which a bucket refills 16 to 32 units, or up to an eighth of a smaller bucket. Other
+ * algorithms need no more: their windows do not move with each charge. */
 static uint8_t grid_of(const weir_policy *p)
 {
     enum { GRID_MIN = 29, GRID_MAX = 50, UNITS = 32, PART = 8 };

@@ -23,7 +23,7 @@ typedef struct weir_interned {
                          [0] of the others; 0: none yet */
     bool throttle;    /* for CL.THROTTLE: the state is a TAT, and `policy` only has its format */
     uint8_t small;    /* the words of a state, 1 or 2, if it can be stored inline; else 0 */
-    uint8_t grid;     /* the expiry of a key is a multiple of 2^grid ns: weir_cells_write() */
+    uint8_t grid;     /* an expiry is rounded up to a multiple of 2^grid ns, before it is spread */
     uint8_t name_len;
     uint16_t text_len;
     weir_policy policy;
@@ -97,9 +97,8 @@ const weir_named *weir_named_find(const char *name, size_t len); /* NULL: there 
 /* Delta encoding: an inline state is stored as its distance from a base. Many states under one
  * policy share a base. Bases are numbered from 1, and reused when no state refers to them. */
 
-/* What is known of the expiry of a key with one state. Such a state has the epoch in which the
- * module last set the expiry: weir_moment.epoch. An unchanged epoch tells that the key expires at
- * the time that is computed from the state, or later. */
+/* The epoch (weir_moment.epoch) of the last command that set the expiry of a key with one state. If
+ * that is the current epoch, the key expires at the time that is computed from the state, or later. */
 #define WEIR_EPOCH_UNKNOWN 0u /* as after loading a file */
 
 enum { WEIR_BASE_BITS = 12, WEIR_BASES_MAX = 1 << WEIR_BASE_BITS };

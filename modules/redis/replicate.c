@@ -134,8 +134,8 @@ static void store_cell(weir_cell *c, uint32_t epoch, changes *done)
     }
 }
 
-/* When a key with one state expires, by the clock of decisions: after the state is idle, at a
- * multiple of the grid of its policy. 0 if the state is idle. */
+/* The expiry of a state by the clock of decisions: the first multiple of the policy's grid at which
+ * it is idle. 0 if it is idle now. */
 static int64_t expiry_of(const weir_interned *s, const uint64_t *state, unsigned level,
                          int64_t now_ns)
 {
@@ -225,8 +225,9 @@ static void put_changes(weir_buffer *out, weir_value v, changes *done, size_t fi
     }
 }
 
-/* Whether a key, which had the one state of a cell and still has, expires late enough already.
- *  epoch_before  of its value, before the cell was written */
+/* Whether a key can keep its expiry: the state of cell c is its only state, before and after the
+ * write, and both have the same expiry.
+ *  epoch_before  of the value before the write */
 static bool keeps_expiry(const weir_cell *c, uint32_t epoch_before, weir_moment at,
                          int64_t expiry_ns)
 {

@@ -47,7 +47,8 @@ void weir_value_at(weir_value v, size_t i, weir_state_view *ret);
 size_t weir_value_find(weir_value v, const weir_interned *s);
 
 /* Replaces state i, or appends one if i is weir_value_len(), which must be below WEIR_STATES_MAX.
- * Returns the new value, of the epoch if that is its only state; the old one is no longer valid. */
+ * Returns the new value; the old one is no longer valid. Its epoch is `epoch` if that is its only
+ * state, else WEIR_EPOCH_UNKNOWN. */
 WEIR_NODISCARD weir_value weir_value_put(weir_value v, size_t i, weir_interned *interned,
                                          unsigned level, const uint64_t *state, size_t words,
                                          uint32_t epoch);
@@ -58,8 +59,8 @@ WEIR_NODISCARD weir_value weir_value_put_heap_state(weir_value v, size_t i, weir
 /* Removes state i. Returns the new value, of an unknown epoch; 0 if that was the only state. */
 WEIR_NODISCARD weir_value weir_value_drop(weir_value v, size_t i);
 
-/* State i, writable in place. NULL if it is stored inline. If state i is changed in place, the
- * epoch must be unknown. */
+/* State i, writable in place. NULL if it is stored inline. A caller that changes it must set its
+ * epoch to WEIR_EPOCH_UNKNOWN. */
 weir_heap_state *weir_value_heap_state(weir_value v, size_t i);
 
 void weir_value_free(weir_value v); /* accepts 0. Any thread */

@@ -55,8 +55,8 @@ static void discard(char *buf, size_t len)
     free(buf);
 }
 
-/* Doubles the size of a buffer. realloc() would leave a copy of the bytes in freed memory. Returns
- * NULL if there is no memory, and frees the buffer. */
+/* Moves the bytes to a buffer of twice the size, and clears and frees the old one, also on failure.
+ * realloc() would leave a copy in freed memory. Returns NULL if there is no memory. */
 static char *grow(char *buf, size_t len, size_t *size)
 {
     char *more = malloc(2 * *size);

@@ -300,12 +300,12 @@ void *port_map_aligned(size_t bytes)
 
 void port_use_huge_pages(void *at, size_t bytes)
 {
-    /* An empty area cannot be moved. If it had no small page, a thread that used it during the call
-     * would wait until a whole huge page is cleared. */
+    /* MADV_COLLAPSE fails on an area without resident pages. */
     (void)madvise(at, 1, MADV_POPULATE_WRITE);
-    /* Before Linux 6.1 there is no MADV_COLLAPSE; the system then moves the memory, in time. */
-    if (madvise(at, bytes, MADV_HUGEPAGE) == 0)
-        (void)madvise(at, bytes, MADV_COLLAPSE);
+    /* Before Linux 6.1 there is no MADV_COLLAPSE. Then the memory is resident in small pages, and
+     * the system moves it to huge pages later. */
+    if (madvise(at, bytes, MADV_HUGEPAGE) != 0 || madvise(at, bytes, MADV_COLLAPSE) != 0)
+        (void)madvise(at, bytes, MADV_POPULATE_WRITE);
 }
 
 bool port_file_sync(void *p, size_t bytes)

@@ -107,9 +107,8 @@ void *port_file_map_private(int fd, size_t bytes);
 /* The same without a file: zeroed memory, which the system provides in small pages as it is used. */
 void *port_map_aligned(size_t bytes);
 
-/* Moves a part of a mapping to huge pages if possible, and uses them for what is not resident yet.
- * With `bytes` 2 MiB at a multiple of 2 MiB, all of that becomes resident. Other threads may use the
- * memory. The part begins on a page. */
+/* Makes a part of a mapping resident, in huge pages if possible. Other threads may use the memory.
+ * The part begins on a page. */
 void port_use_huge_pages(void *at, size_t bytes);
 
 /* Returns once the bytes of a mapped file are durable; false if that failed. */

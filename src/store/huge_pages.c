@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Once a second, the thread compares what each part holds with its size. A part that holds enough
- * is moved in steps of one huge page. A step locks the page against all accesses for less than a
- * millisecond, and a pause between steps lets the accesses that waited proceed. */
+ * is moved in steps of one huge page. A step blocks accesses to the page for about half a millisecond,
+ * and a pause between steps lets the accesses that waited proceed. */
 
 #include "store/huge_pages.h"
 
@@ -32,15 +32,16 @@ struct weir_huge_pages {
     bool stop; /* under the lock */
 };
 
-/* Whether the memory is worth its size. The table: with a key for every fourth page, nearly a quarter
- * of the pages is resident. With more keys, lookups in small pages miss the TLB too often. */
+/* Whether the table is full enough to move. With a key for every fourth page, nearly a quarter of
+ * its pages are resident. With more keys, TLB misses make lookups slow. */
 static bool table_is_used(const weir_huge_pages *h)
 {
     size_t bytes = weir_image_parts_get(h->store->image).table.bytes;
     return weir_table_stats_get(h->store->table).keys >= bytes / (4 * SMALL_PAGE);
 }
 
-/* The same for large states, whose blocks are allocated one behind the other. */
+/* Whether the large states fill half of their part. Their blocks are adjacent, so the other half is
+ * not resident. */
 static bool large_is_used(const weir_huge_pages *h)
 {
     return weir_large_stats_get(h->store->large).bytes >= h->store->large_max / 2;

@@ -5,18 +5,19 @@
 /* When a store in memory uses huge pages. Hashing spreads keys over the whole table, so a few
  * hundred of them would make all of it resident in huge pages of 2 MiB. A store therefore begins
  * with small pages, and resident memory grows by at most one of them with each key. Lookups are
- * faster in huge pages. So once a quarter of the small pages is in use, a thread moves the memory
- * to huge pages, one at a time, while other threads use it. */
+ * faster in huge pages. So a thread moves the table to huge pages once a quarter of its pages is in
+ * use, and the large states once they fill half of their part. It moves one huge page at a time,
+ * while other threads use the memory. */
 
 #include <weir/weir_store.h>
 
-/* A store with less memory uses huge pages from the beginning, and has no such thread. */
+/* A store with less memory uses huge pages from the beginning. Without prefault it has no thread. */
 #define WEIR_SMALL_PAGES_BYTES_MIN ((size_t)16 << 20)
 
 typedef struct weir_huge_pages weir_huge_pages;
 
 /* Starts the thread for a store in memory, whose parts are open.
- *  prefault  move the memory at once, whatever it holds.
+ *  prefault  begin to move the memory at once, however little is in use.
  *  ret       NULL if no thread is needed.
  * Returns WEIR_OK; WEIR_E_NOMEM if the thread cannot be started. */
 weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s, bool prefault);

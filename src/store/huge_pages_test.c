@@ -186,8 +186,8 @@ static void expect_moved(unsigned from, unsigned to, weir_part part)
     }
 }
 
-/* The table is moved once it has a key for every fourth page, and the large states once they fill half of
- * their memory. */
+/* The table is moved once it has a key for every fourth page, and the large states once they fill
+ * half of their memory. */
 static void well_used_memory_is_moved(void **state)
 {
     (void)state;

@@ -54,7 +54,7 @@ static void check_memory(config_reader *r, const config_place *place, void *base
         check_file_keys(r, place);
     if (c->state_file && c->prefault)
         config_error_at(r->errors, config_get(place->node, "prefault")->begin, place,
-                        "prefault cannot be combined with file");
+                        "prefault cannot be combined with file; remove one of them");
 }
 
 static const char *const sync_words[] = {

@@ -208,7 +208,8 @@ static bool copy_state(void *ctx, const weir_key_state *stored)
     return c->status == WEIR_OK;
 }
 
-/* Moves all states to a store of twice the size. On an error, the store is unchanged. */
+/* Moves all states to a store of twice the size. If that cannot be opened or filled, the old one
+ * stays. If the service cannot be reopened, *p can only be closed. */
 static weir_status grow(replay_policies *p)
 {
     copy c = {0};

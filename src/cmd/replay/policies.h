@@ -41,9 +41,9 @@ typedef struct replay_policies {
     struct weir_config *config;
     struct weir_zone_cache *zones;
     weir_store *store;
-    uint8_t secret[16]; /* of each store */
+    uint8_t secret[16]; /* the hash key of every store */
     size_t memory_max;  /* the size of the largest store */
-    unsigned doublings; /* until the store has that size */
+    unsigned doublings; /* left until the store has that size */
     weir_limiter *limiter;
     weir_service *service;
 } replay_policies;
@@ -62,8 +62,9 @@ WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p, const weir_lo
  * denied, like any cost above the limit. A policy that counts denials counts WEIR_COST_MAX units
  * for it, or none if it could have allowed as many.
  *  ret  `status`, `decision` and `reason` are written.
- * Returns ret->status, as weir_service_take(). With WEIR_E_NOMEM, replay_policies_at_max() tells
- * whether the memory of the options was too small, or that of the machine. */
+ * Returns ret->status, as weir_service_take(). After WEIR_E_NOMEM,
+ * replay_policies_at_max() returns true if --memory was too small, and false if the machine has no
+ * memory left. */
 WEIR_NODISCARD weir_status replay_policies_decide(replay_policies *p, size_t i,
                                                   const weir_log_record *request, int64_t now_ns,
                                                   weir_request *ret);

@@ -88,7 +88,7 @@ static int complain_decision(const replay *r, const replay_policy *which, weir_s
     if (st == WEIR_E_NOMEM)
         return replay_complain(REPLAY_FAILED,
                                "%s:%" PRIu64 ": out of memory: the state of this key under the "
-                               "policy %s does not fit into %s; --memory allows more",
+                               "policy %s does not fit into %s; raise --memory",
                                r->in.name, r->in.number, which->text,
                                config_size_text(r->options.memory_bytes, size, sizeof size));
     return replay_complain(REPLAY_FAILED, "%s:%" PRIu64 ": %s", r->in.name, r->in.number,
@@ -246,9 +246,9 @@ static void print_notes(const replay *r)
     char size[24];
     if (evicted > 0)
         replay_note("WARNING: the tables show too few denials: the memory of %s was full, and "
-                    "%" PRIu64 " keys were evicted before they had their full quota again; "
-                    "--memory allows more",
-                    config_size_text(r->options.memory_bytes, size, sizeof size), evicted);
+                    "%" PRIu64 " %s evicted without a full quota; raise --memory",
+                    config_size_text(r->options.memory_bytes, size, sizeof size), evicted,
+                    evicted == 1 ? "key was" : "keys were");
 }
 
 static int run(replay *r)

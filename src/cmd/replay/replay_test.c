@@ -472,8 +472,7 @@ static void check_full_memory(void **unused)
     assert_int_equal(run("--policy", LARGE, "--memory", "8m", "log", NULL), 0);
     assert_string_equal(errors,
                         "weir replay: WARNING: the tables show too few denials: the memory of 8m "
-                        "was full, and 3 keys were evicted before they had their full quota "
-                        "again; --memory allows more\n");
+                        "was full, and 3 keys were evicted without a full quota; raise --memory\n");
     write_pairs("log", 100000);
     assert_int_equal(run("--policy", "gcra 1/h burst 1", "--memory", "8m", "log", NULL), 0);
     assert_string_equal(errors, "");
@@ -483,7 +482,7 @@ static void check_full_memory(void **unused)
         fprintf(f, "%d\tk\n", i);
     fclose(f);
     assert_int_equal(run("--policy", "sliding-log 100000/h", "--memory", "1m", "log", NULL), 1);
-    assert_non_null(strstr(errors, "does not fit into 1m; --memory allows more"));
+    assert_non_null(strstr(errors, "does not fit into 1m; raise --memory"));
     assert_int_equal(run("--policy", "sliding-log 100000/h", "log", NULL), 0);
 }
 
