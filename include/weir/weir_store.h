@@ -32,9 +32,9 @@
  * - Another part, of `large_bytes`, holds all other states: large ones and those that grow.
  * - One sixteenth of the remainder, at most 4.5 MiB, is for reservations.
  * The system provides pages as they are used. A store in memory of 16 MiB or more begins with pages
- * of 4 KiB, so a key of a fixed size makes at most one of them resident. A thread moves the table to
- * huge pages once it has a key for every fourth page, and the large states once they fill half of
- * their part. All of them are then resident. A smaller store uses huge pages from the beginning.
+ * of 4 KiB, so a key of a fixed size makes at most one of them resident. A thread moves the table
+ * to huge pages once it has a key for every fourth page, and the large states once they fill half
+ * of their part. All of them are then resident. A smaller store uses huge pages from the beginning.
  *
  * Eviction: the memory of idle keys is reused. If there is none, a key that still has less than its
  * full quota is evicted; `evicted` counts such keys. The victim is the key that has used the
@@ -154,11 +154,12 @@ typedef struct weir_store_stats {
 /* Creates a store in memory, or opens or creates the one in `file`. With options NULL, all options
  * have their defaults. If the file has other sizes than the options, the states move to a new file.
  * *ret is written on WEIR_OK only.
- * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for a bad memory_bytes or large_bytes, for
- * options that exclude each other, or for a secret other than the file's; WEIR_E_IO for a system error, or if another user owns the file or
- * may write it; WEIR_E_BUSY if another process uses the file, uses a moved or deleted file that was
- * at this path, or prevents a change of size; WEIR_E_SYNTAX if the file is damaged, has another
- * version, or is not a state file of weir. */
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for a bad
+ * memory_bytes or large_bytes, for options that exclude each other, or for a secret other than the
+ * file's; WEIR_E_IO for a system error, or if another user owns the file or may write it;
+ * WEIR_E_BUSY if another process uses the file, uses a moved or deleted file that was at this path,
+ * or prevents a change of size; WEIR_E_SYNTAX if the file is damaged, has another version, or is
+ * not a state file of weir. */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
 /* Writes all changes to the disk, for any `sync`, marks the file as cleanly closed, and frees the
@@ -203,17 +204,17 @@ WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, c
 /* ---- prepared keys --------------------------------------------------------------------------- */
 
 /* A key that was hashed in advance. If its state is in the processor's cache, this saves a quarter
- * of the time of weir_store_check(), and almost half for a denial. It is worthwhile if a caller decides on the same key
- * often, such as on each request of a connection. A caller that knows the key some time before it
- * decides, such as a proxy that still parses the request, can also prefetch the key's state: with
- * many keys, most of the time of a decision is spent waiting for memory. */
+ * of the time of weir_store_check(), and almost half for a denial. It is worthwhile if a caller
+ * decides on the same key often, such as on each request of a connection. A caller that knows the
+ * key some time before it decides, such as a proxy that still parses the request, can also prefetch
+ * the key's state: with many keys, most of the time of a decision is spent waiting for memory. */
 typedef struct weir_key {
     uint64_t hash; /* private to the store */
 } weir_key;
 
 /* Hashes a key in advance. *ret is valid with this store and policy_id until the store is closed,
- * and stands for the same state as the key itself. Returns WEIR_OK; WEIR_E_RANGE for a bad key, with
- * *ret unchanged. */
+ * and stands for the same state as the key itself. Returns WEIR_OK; WEIR_E_RANGE for a bad key,
+ * with *ret unchanged. */
 WEIR_NODISCARD weir_status weir_store_key(const weir_store *s, uint64_t policy_id, const void *key,
                                           size_t key_len, weir_key *ret);
 

@@ -118,9 +118,9 @@ static uint32_t base_for(weir_interned *s, number x, uint32_t epoch, uint64_t *r
     return *weir_base_of(s, epoch);
 }
 
-/* Encodes a state inline. Reuses the base of `old` if that is near enough and has this epoch. Returns
- * 0 if the state must be stored on the heap.
- *  old  an inline state under the same policy, which is replaced; or 0 */
+/* Encodes a state inline. Reuses the base of `old` if that is near enough and has this epoch.
+ * Returns 0 if the state must be stored on the heap. old  an inline state under the same policy,
+ * which is replaced; or 0 */
 static weir_value encode_inline(weir_value old, weir_interned *s, const uint64_t *state,
                                 uint32_t epoch)
 {

@@ -222,8 +222,8 @@ static void test_tls_close_at_the_end(void **state)
     net_tls_close(tls);
 }
 
-/* Output that is added while the server renegotiates (TLS 1.2) is sent afterwards, and a large buffer
- * of it is freed then. */
+/* Output that is added while the server renegotiates (TLS 1.2) is sent afterwards, and a large
+ * buffer of it is freed then. */
 static void test_tls_renegotiation(void **state)
 {
     fixture *f = *state;

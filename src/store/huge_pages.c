@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Once a second, the thread compares what each part holds with its size. A part that holds enough
- * is moved in steps of one huge page. A step blocks accesses to the page for about half a millisecond,
- * and a pause between steps lets the accesses that waited proceed. */
+ * is moved in steps of one huge page. A step blocks accesses to the page for about half a
+ * millisecond, and a pause between steps lets the accesses that waited proceed. */
 
 #include "store/huge_pages.h"
 

@@ -139,8 +139,8 @@ static void beside_the_old_block(void **unused)
     munmap(part, BYTES);
 }
 
-/* For a wide block, a few blocks anywhere are evicted, which does not help: at most 8, and only 2 if
- * all keys have used much. Then no more blocks are evicted than it covers, wherever the search
+/* For a wide block, a few blocks anywhere are evicted, which does not help: at most 8, and only 2
+ * if all keys have used much. Then no more blocks are evicted than it covers, wherever the search
  * begins. */
 static void as_few_as_it_covers(void **unused)
 {

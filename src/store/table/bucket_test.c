@@ -559,8 +559,8 @@ static void repair_and_drop(void)
     weir_bucket_commit(&k, &shared.buckets[HERE], &l, &fewer);
 }
 
-/* The thread that repairs a bucket owns its lock meanwhile. If another thread is faster, its changes
- * stay. */
+/* The thread that repairs a bucket owns its lock meanwhile. If another thread is faster, its
+ * changes stay. */
 static void one_thread_repairs(void **state)
 {
     (void)state;
