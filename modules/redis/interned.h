@@ -97,8 +97,9 @@ const weir_named *weir_named_find(const char *name, size_t len); /* NULL: there 
 /* Delta encoding: an inline state is stored as its distance from a base. Many states under one
  * policy share a base. Bases are numbered from 1, and reused when no state refers to them. */
 
-/* The epoch (weir_moment.epoch) of the last command that set the expiry of a key with one state. If
- * that is the current epoch, the key expires at the time that is computed from the state, or later. */
+/* The epoch (weir_moment.epoch) of the last command that set the expiry of a key with one state.
+ * If that is the current epoch, the key expires at the time that is computed from the state, or
+ * later. */
 #define WEIR_EPOCH_UNKNOWN 0u /* as after loading a file */
 
 enum { WEIR_BASE_BITS = 12, WEIR_BASES_MAX = 1 << WEIR_BASE_BITS };

@@ -104,7 +104,8 @@ void *port_file_map(int fd, size_t bytes);
 /* The same, but writes stay private to the process. The file may be open for reading only. */
 void *port_file_map_private(int fd, size_t bytes);
 
-/* The same without a file: zeroed memory, which the system provides in small pages as it is used. */
+/* The same without a file: zeroed memory, which the system provides in small pages as it is
+ * used. */
 void *port_map_aligned(size_t bytes);
 
 /* Makes a part of a mapping resident, in huge pages if possible. Other threads may use the memory.

@@ -11,7 +11,8 @@
 
 #include <weir/weir_store.h>
 
-/* A store with less memory uses huge pages from the beginning. Without prefault it has no thread. */
+/* A store with less memory uses huge pages from the beginning. Without prefault it has no
+ * thread. */
 #define WEIR_SMALL_PAGES_BYTES_MIN ((size_t)16 << 20)
 
 typedef struct weir_huge_pages weir_huge_pages;

@@ -188,7 +188,7 @@ static void a_full_key(void)
     module_server_flush();
 }
 
-/* ---- replies ---------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 #define API "name|api|limit|gcra 1/h burst 5|overrides|allow|deny|shadow|"
 

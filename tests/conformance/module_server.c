@@ -4,6 +4,7 @@
 
 #include "module_server.h"
 
+#include "module_rdb.h"
 #include "module_sound.h"
 #include "modules/redis/clock.h"
 #include "modules/redis/keyspace.h"
@@ -43,18 +44,6 @@ struct redis_ctx {
 
 struct redis_type {
     redis_type_methods methods;
-};
-
-struct redis_io { /* an RDB that is read or written */
-    const uint8_t *at;
-    size_t left;
-    bool failed;
-    char *written;
-    size_t written_len;
-};
-
-struct redis_digest {
-    size_t bytes;
 };
 
 typedef struct replicated { /* a replicated command: DEL or WEIR.STATE */
@@ -458,59 +447,6 @@ static void fake_FreeServerInfo(redis_ctx *ctx, redis_info *info)
 {
     (void)ctx;
     assert(info == (redis_info *)&server);
-}
-
-/* ---- RDB ------------------------------------------------------------------------------------- */
-
-static void fake_SaveStringBuffer(redis_io *io, const char *at, size_t len)
-{
-    io->written = realloc(io->written, io->written_len + len + 1);
-    assert(io->written);
-    memcpy(io->written + io->written_len, at, len);
-    io->written_len += len;
-}
-
-static char *fake_LoadStringBuffer(redis_io *io, size_t *ret_len)
-{
-    char *copy = fake_Alloc(io->left);
-    memcpy(copy, io->at, io->left);
-    *ret_len = io->left;
-    return copy;
-}
-
-static void fake_SaveUnsigned(redis_io *io, uint64_t v)
-{
-    (void)io;
-    (void)v;
-}
-
-static uint64_t fake_LoadUnsigned(redis_io *io)
-{
-    (void)io;
-    return 0;
-}
-
-static int fake_IsIOError(redis_io *io)
-{
-    return io->failed;
-}
-
-static void fake_EmitAOF(redis_io *io, const char *command, const char *format, ...)
-{
-    (void)io;
-    (void)command;
-    (void)format;
-}
-
-static void fake_DigestAddStringBuffer(redis_digest *d, const char *at, size_t len)
-{
-    assert(at);
-    d->bytes += len;
-}
-
-static void fake_DigestEndSequence(redis_digest *d)
-{
-    assert(d->bytes > 0);
 }
 
 /* ---- other API functions --------------------------------------------------------------------- */

@@ -507,8 +507,8 @@ int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, drop_dir)
     const struct CMUnitTest tests[] = {
-        IN_DIR(opening),           IN_DIR(resizing), IN_DIR(watching),
-        IN_DIR(other_descriptors), IN_DIR(claims),   IN_DIR(watching_among_others),
+        IN_DIR(opening),           IN_DIR(resizing),         IN_DIR(watching),
+        IN_DIR(other_descriptors), IN_DIR(claims),           IN_DIR(watching_among_others),
         IN_DIR(descriptor_0),      cmocka_unit_test(layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
