@@ -162,11 +162,12 @@ static uint8_t small_words(const weir_policy *p)
 }
 
 /* Expiries are rounded up to a multiple of a power of two of nanoseconds, at least half a second:
- * the time in which a bucket refills 16 to 32 units, or up to an eighth of a smaller bucket. Other
- * algorithms need no more: their windows do not move with each charge. */
+ * the time in which a bucket refills 2 to 4 units, or up to an eighth of a smaller bucket. A longer
+ * one would keep a key that has used one unit much longer than necessary. Other algorithms need no
+ * more: their windows do not move with each charge. */
 static uint8_t grid_of(const weir_policy *p)
 {
-    enum { GRID_MIN = 29, GRID_MAX = 50, UNITS = 32, PART = 8 };
+    enum { GRID_MIN = 29, GRID_MAX = 50, UNITS = 4, PART = 8 };
     uint8_t grid = GRID_MIN; /* half a second */
     for (uint32_t i = 0; i < p->layers; i++) {
         const weir_layer *l = &p->layer[i];

@@ -300,12 +300,16 @@ void *port_map_aligned(size_t bytes)
 
 void port_use_huge_pages(void *at, size_t bytes)
 {
-    /* MADV_COLLAPSE fails on an area without resident pages. */
-    (void)madvise(at, 1, MADV_POPULATE_WRITE);
-    /* Before Linux 6.1 there is no MADV_COLLAPSE. Then the memory is resident in small pages, and
-     * the system moves it to huge pages later. */
-    if (madvise(at, bytes, MADV_HUGEPAGE) != 0 || madvise(at, bytes, MADV_COLLAPSE) != 0)
-        (void)madvise(at, bytes, MADV_POPULATE_WRITE);
+    /* An area without resident pages becomes a huge page at once. Otherwise its small pages are
+     * copied to one. Where that fails, as before Linux 6.1, the system may do it later. */
+    (void)madvise(at, bytes, MADV_HUGEPAGE);
+    (void)madvise(at, bytes, MADV_POPULATE_WRITE);
+    (void)madvise(at, bytes, MADV_COLLAPSE);
+}
+
+void port_prefer_huge_pages(void *at, size_t bytes)
+{
+    (void)madvise(at, bytes, MADV_HUGEPAGE);
 }
 
 bool port_file_sync(void *p, size_t bytes)

@@ -112,6 +112,9 @@ void *port_map_aligned(size_t bytes);
  * The part begins on a page. */
 void port_use_huge_pages(void *at, size_t bytes);
 
+/* A hint to use huge pages for what is not resident yet. */
+void port_prefer_huge_pages(void *at, size_t bytes);
+
 /* Returns once the bytes of a mapped file are durable; false if that failed. */
 bool port_file_sync(void *p, size_t bytes);
 

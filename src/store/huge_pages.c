@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Once a second, the thread compares what each part holds with its size. A part that holds enough
- * is moved in steps of one huge page. A step blocks accesses to the page for about half a
+ * is moved in steps of one huge page. A step usually blocks accesses to the page for about a
  * millisecond, and a pause between steps lets the accesses that waited proceed. */
 
 #include "store/huge_pages.h"
@@ -86,13 +86,23 @@ static remaining remaining_of(weir_part part, bool prefault)
     return (remaining){.at = (char *)part.at + before, .pages = pages, .begun = prefault};
 }
 
+/* The system refuses a thread. */
+static void start_without_thread(weir_huge_pages *h)
+{
+    while (h->table.begun && move_next(h))
+        continue;
+    port_prefer_huge_pages(h->large.at, h->large.pages * HUGE_PAGE);
+    port_prefer_huge_pages(h->table.at, h->table.pages * HUGE_PAGE);
+    weir_huge_pages_stop(h);
+}
+
 weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s, bool prefault)
 {
     weir_image_parts parts = weir_image_parts_get(s->image);
     *ret = NULL;
     if (s->memory_max < WEIR_SMALL_PAGES_BYTES_MIN && !prefault) {
-        port_use_huge_pages(parts.large.at, parts.large.bytes);
-        port_use_huge_pages(parts.table.at, parts.table.bytes);
+        port_prefer_huge_pages(parts.large.at, parts.large.bytes);
+        port_prefer_huge_pages(parts.table.at, parts.table.bytes);
         return WEIR_OK;
     }
     weir_huge_pages *h = port_zalloc(1, sizeof *h);
@@ -104,11 +114,10 @@ weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s, bool pre
     h->lock = port_mutex_new();
     h->wake = port_cond_new();
     h->thread = h->lock && h->wake ? port_thread_start(move_all, h) : NULL;
-    if (!h->thread) {
-        weir_huge_pages_stop(h);
-        return WEIR_E_NOMEM;
-    }
-    *ret = h;
+    if (h->thread)
+        *ret = h;
+    else
+        start_without_thread(h);
     return WEIR_OK;
 }
 

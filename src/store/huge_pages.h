@@ -20,10 +20,11 @@ typedef struct weir_huge_pages weir_huge_pages;
 /* Starts the thread for a store in memory, whose parts are open.
  *  prefault  begin to move the memory at once, however little is in use.
  *  ret       NULL if no thread is needed.
- * Returns WEIR_OK; WEIR_E_NOMEM if the thread cannot be started. */
+ * If the system refuses a thread, the store uses huge pages from now on. Returns WEIR_OK;
+ * WEIR_E_NOMEM. */
 weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s, bool prefault);
 
-/* Stops the thread, which takes a few milliseconds at most. Accepts NULL. */
+/* Stops the thread, which usually takes a few milliseconds at most. Accepts NULL. */
 void weir_huge_pages_stop(weir_huge_pages *h);
 
 #endif

@@ -29,11 +29,13 @@ static struct {
     unsigned moves;
     weir_part moved[MOVES_MAX];
     bool fail_thread;
+    size_t hinted_bytes; /* of all hints to use huge pages */
 } fake;
 
 void __real_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns);
 void __wrap_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns);
 void __wrap_port_use_huge_pages(void *at, size_t bytes);
+void __wrap_port_prefer_huge_pages(void *at, size_t bytes);
 port_thread *__real_port_thread_start(void (*fn)(void *arg), void *arg);
 port_thread *__wrap_port_thread_start(void (*fn)(void *arg), void *arg);
 
@@ -57,6 +59,12 @@ void __wrap_port_use_huge_pages(void *at, size_t bytes)
     assert_true(fake.moves < MOVES_MAX);
     fake.moved[fake.moves++] = (weir_part){at, bytes};
     port_mutex_unlock(fake.lock);
+}
+
+void __wrap_port_prefer_huge_pages(void *at, size_t bytes)
+{
+    assert_non_null(at);
+    fake.hinted_bytes += bytes;
 }
 
 port_thread *__wrap_port_thread_start(void (*fn)(void *arg), void *arg)
@@ -234,13 +242,15 @@ static void small_stores_have_no_thread(void **state)
     (void)state;
     fixture f;
     begin(&f, 15 * MIB);
+    weir_image_parts parts = weir_image_parts_get(f.s->image);
     assert_null(f.s->huge_pages);
-    assert_int_equal(fake.moves, 2);
+    assert_int_equal(fake.moves, 0);
+    assert_int_equal(fake.hinted_bytes, parts.table.bytes + parts.large.bytes);
     end(&f);
     begin(&f, 17 * MIB);
     assert_non_null(f.s->huge_pages);
     end(&f);
-    assert_int_equal(fake.moves, 0);
+    assert_int_equal(fake.moves + fake.hinted_bytes, 0);
 }
 
 /* With prefault, all memory is moved from the start, also that of a small store. */
@@ -268,17 +278,33 @@ static void prefault_moves_all_memory(void **state)
     }
 }
 
+/* Where the system refuses a thread, a store uses huge pages from the beginning. With prefault, all
+ * memory is moved before the store is open. */
 static void no_thread(void **state)
 {
     (void)state;
-    weir_store_error error;
-    weir_store *s = NULL;
-    const weir_store_options options = {.ret_error = &error};
-    memset(&fake, 0, sizeof fake);
-    fake.fail_thread = true;
-    assert_int_equal(weir_store_open(&s, &options), WEIR_E_NOMEM);
-    assert_null(s);
-    assert_string_equal(error.text, "memory: out of memory");
+    for (int prefault = 0; prefault <= 1; prefault++) {
+        const weir_store_options options = {.memory_bytes = 32 * MIB, .prefault = prefault};
+        weir_store *s = NULL;
+        memset(&fake, 0, sizeof fake);
+        fake.lock = port_mutex_new();
+        fake.fail_thread = true;
+        assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+        assert_null(s->huge_pages);
+        weir_image_parts parts = weir_image_parts_get(s->image);
+        unsigned table = (unsigned)(parts.table.bytes / HUGE_PAGE);
+        unsigned large = (unsigned)(parts.large.bytes / HUGE_PAGE);
+        if (prefault) {
+            assert_int_equal(fake.moves, table + large);
+            expect_moved(0, table, parts.table);
+            expect_moved(table, table + large, parts.large);
+        } else {
+            assert_int_equal(fake.moves, 0);
+            assert_int_equal(fake.hinted_bytes, (table + large) * HUGE_PAGE);
+        }
+        weir_store_close(s);
+        port_mutex_free(fake.lock);
+    }
     weir_huge_pages_stop(NULL);
 }
 

@@ -512,8 +512,8 @@ static void expiry_is_set_ahead(void)
         int64_t pause_ns;
         unsigned long most; /* times, in 320 charges */
     } cases[] = {
-        {"gcra 100/h burst 1000", INT64_C(30) * 1000000000, 40},
-        {"gcra 997/1001s burst 50", 900000000, 130},
+        {"gcra 100/h burst 1000", INT64_C(30) * 1000000000, 90},
+        {"gcra 997/1001s burst 50", 900000000, 165},
         {"fixed-window 9/d count-denied", 1000000, 1},
         {"sliding-counter 12/m", 1000, 1},
         {"gcra 10/s burst 5", 95000000, 80},
