@@ -163,6 +163,8 @@ static int64_t late_ns(int i)
     int64_t most_ns = 1100000000;
     for (uint32_t n = 0; n < policy[i].layers; n++) {
         const weir_layer *l = &policy[i].layer[n];
+        if (l->num == 0) /* a window */
+            continue;
         int64_t quarter_ns = (int64_t)((double)l->limit * (double)l->den / (double)l->num / 4);
         most_ns = quarter_ns > most_ns ? quarter_ns : most_ns;
     }
