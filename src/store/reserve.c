@@ -197,7 +197,9 @@ static void heap_add(table *t, uint32_t slot)
 static void heap_drop(table *t, uint32_t slot)
 {
     WEIR_ASSERT(t->head->heap_len > 0 && t->heap[t->link[slot]] == slot);
-    uint32_t at = t->link[slot], last = t->heap[--t->head->heap_len]; /* perhaps `slot` itself */
+    uint32_t at = t->link[slot], last = t->heap[--t->head->heap_len];
+    if (last == slot)
+        return;
     sift_up(t, at, last);
     sift_down(t, t->link[last], last);
 }

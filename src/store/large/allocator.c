@@ -205,6 +205,7 @@ static void take_block(weir_allocator *b, uint64_t at, uint64_t units, uint64_t 
     weir_block *block = weir_block_at(b, at);
     port_word_store_relaxed(&block->hash, hash);
     port_word_store_relaxed(&block->mark, INT64_MAX);
+    port_word_store_relaxed(&block->next, 0);
     port_word_store_relaxed(&block->shape, shape_of(words, level, hash, at));
     set_bits(b->taken, at, units, true);
     set_bits(b->begins, at, 1, true);
