@@ -86,7 +86,8 @@ static remaining remaining_of(weir_part part, bool prefault)
     return (remaining){.at = (char *)part.at + before, .pages = pages, .begun = prefault};
 }
 
-/* The system refuses a thread. */
+/* Where the system refuses a thread, nothing could move the memory later. So it is moved now with
+ * prefault, and is in huge pages from the first access without. Frees `h`. */
 static void start_without_thread(weir_huge_pages *h)
 {
     while (h->table.begun && move_next(h))
