@@ -230,9 +230,12 @@ uint64_t weir_allocator_alloc(weir_allocator *b, uint64_t words, unsigned level,
     return at;
 }
 
-void weir_allocator_free(weir_allocator *b, uint64_t at, port_word *pending)
+void weir_allocator_free(weir_allocator *b, port_word *pending)
 {
     lock(b);
+    /* Only now: another process may have completed the free of a dead process, and the block may
+     * belong to another key. */
+    uint64_t at = port_word_load_relaxed(pending) >> WEIR_PENDING_SHIFT;
     if (weir_block_sound(b, at)) {
         begin_op(b, OP_FREE, at, weir_block_units(weir_block_words(weir_block_at(b, at))), pending);
         end_op(b);

@@ -83,8 +83,9 @@ void weir_allocator_repair(weir_allocator *b);
 uint64_t weir_allocator_alloc(weir_allocator *b, uint64_t words, unsigned level, uint64_t hash,
                               uint64_t from, bool far, port_word *pending);
 
-/* Frees a block that `pending` refers to, and clears `pending`. */
-void weir_allocator_free(weir_allocator *b, uint64_t at, port_word *pending);
+/* Frees the block that `pending` refers to, and clears `pending`. If there is no such block, only
+ * clears `pending`. */
+void weir_allocator_free(weir_allocator *b, port_word *pending);
 
 /* A block as it was when it was listed. */
 typedef struct weir_block_seen {

@@ -19,7 +19,7 @@ void weir_index_repair(weir_large *l, weir_stripe *s)
         if (weir_block_sound(&l->blocks, at)) {
             uint64_t hash = port_word_load_relaxed(&weir_block_at(&l->blocks, at)->hash);
             if (weir_large_stripe_of(l, hash) == s && !weir_index_find_block(l, hash, at))
-                weir_allocator_free(&l->blocks, at, &s->pending[i]);
+                weir_allocator_free(&l->blocks, &s->pending[i]);
         }
         port_word_store_relaxed(&s->pending[i], 0);
     }

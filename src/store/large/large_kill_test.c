@@ -116,14 +116,14 @@ static void open_arena(arena *a, size_t bytes, uint64_t fillers)
 }
 
 /* Kills children while they work, and opens the memory afterwards. */
-static weir_large *open_after_kills(arena *a, uint64_t damaged_max)
+static weir_large *open_after_kills(arena *a)
 {
     static weir_processes processes;
     kill_run run = {.shared = &a->shared->kills, .work = work, .ctx = a, .gap_max = 2000};
     assert_true(kill_many(&run));
     processes = kill_processes(&a->shared->kills, 1);
     weir_large *l = open_part(a->part, a->bytes, false, &processes);
-    check_repaired(l, damaged_max);
+    check_whole(l);
     return l;
 }
 
@@ -134,7 +134,7 @@ static void answers_survive(void **unused)
     (void)unused;
     arena a;
     open_arena(&a, 64 * MIB, 2000);
-    weir_large *l = open_after_kills(&a, 0);
+    weir_large *l = open_after_kills(&a);
     assert_int_equal(weir_large_stats_get(l).evicted, 0);
     int64_t now_ns = s_ns + (int64_t)port_load_relaxed(&a.shared->clock_ns), more = 0, all = 0;
     for (uint64_t key = 0; key < KEYS; key++) {
@@ -151,9 +151,7 @@ static void answers_survive(void **unused)
     munmap(a.shared, sizeof *a.shared);
 }
 
-/* The same with a full memory: keys are evicted, and no memory leaks. In about one run of 40, the
- * index led to a block that was no longer valid; the cause is not known. Such a link is cut and
- * counted as damage, of which a few are allowed here. */
+/* The same with a full memory: keys are evicted, and no memory leaks. */
 static void memory_survives(void **unused)
 {
     (void)unused;
@@ -161,7 +159,7 @@ static void memory_survives(void **unused)
     open_arena(&a, 256 * KIB, 5000);
     for (int i = 0; i < POLICIES; i++)
         a.policy[i] = policy_of("sliding-log 300/s & sliding-slices 1000/s slices 100");
-    weir_large *l = open_after_kills(&a, 4);
+    weir_large *l = open_after_kills(&a);
     assert_true(weir_large_stats_get(l).evicted > 0);
     weir_large_close(l);
     munmap(a.part, a.bytes);

@@ -147,6 +147,46 @@ static void check_copy(void *copy, const weir_policy *p, int64_t ret[KEYS])
     weir_large_close(l);
 }
 
+/* Two processes that repair a copy at the same time. */
+typedef struct heirs {
+    weir_large *first, *second;
+    const weir_policy *policy;
+    bool done;
+} heirs;
+
+/* When the first heir waits for the allocator's lock, which the child held, and owns the stripe
+ * that the child had locked, the second heir takes that lock over and allocates blocks for keys of
+ * other stripes. */
+static bool alive_to_first(const void *ctx, uint64_t id)
+{
+    heirs *h = *(heirs *const *)ctx;
+    if (id == 2 && weir_index_is_locked(h->first, &h->first->stripe[0]) && !h->done) {
+        h->done = true;
+        for (uint64_t key = 0; key < 3; key++)
+            take(h->second, h->policy, (101 + 4 * key) << WEIR_CLASS_BITS, at_ns, 1);
+    }
+    return false;
+}
+
+static bool alive_to_second(const void *ctx, uint64_t id)
+{
+    (void)ctx;
+    return id == 3;
+}
+
+/* Opens a copy in two processes. Both repair it. */
+static void check_two_heirs(void *copy, const weir_policy *p, int64_t ret[KEYS])
+{
+    heirs h = {.policy = p}, *at = &h;
+    const weir_processes first = {3, alive_to_first, &at}, second = {4, alive_to_second, NULL};
+    h.first = open_part(copy, BYTES, false, &first);
+    h.second = open_part(copy, BYTES, false, &second);
+    look_at(h.first, p, ret);
+    check_whole(h.first);
+    weir_large_close(h.second);
+    weir_large_close(h.first);
+}
+
 /* Whether each key has its old value or its new one. With `at_once`, all keys change together. */
 static bool either(const int64_t now[KEYS], const int64_t before[KEYS], const int64_t after[KEYS],
                    bool at_once)
@@ -165,6 +205,7 @@ typedef struct stepping {
     const scene *scene;
     weir_policy policy;
     stepped_memory m;
+    unsigned char *twice; /* another copy of the memory */
     int64_t before[KEYS], after[KEYS], now[KEYS];
 } stepping;
 
@@ -182,7 +223,10 @@ static int act(void *ctx)
 static void check_step(void *ctx, int changes)
 {
     stepping *s = ctx;
+    memcpy(s->twice, s->m.copy, BYTES);
     check_copy(s->m.copy, &s->policy, s->now);
+    int64_t now[KEYS];
+    check_two_heirs(s->twice, &s->policy, now);
     if (!either(s->now, s->before, s->after, s->scene->act != charge_all))
         fail_msg("%s, after write %d", s->scene->name, changes);
     memcpy(s->before, s->now, sizeof s->now); /* no key returns to its old state */
@@ -216,7 +260,7 @@ static bool run_scene(const scene *sc, stepping *s)
 static void killed_at_every_instruction(void **unused)
 {
     (void)unused;
-    stepping s = {.m = {part_of(BYTES), part_of(BYTES), part_of(BYTES), BYTES, 0}};
+    stepping s = {.m = {part_of(BYTES), part_of(BYTES), part_of(BYTES), BYTES, 0}, .twice = part_of(BYTES)};
     if (STEPS_TOO_SLOW)
         skip();
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
@@ -228,6 +272,7 @@ static void killed_at_every_instruction(void **unused)
     munmap(s.m.part, BYTES);
     munmap(s.m.last, BYTES);
     munmap(s.m.copy, BYTES);
+    munmap(s.twice, BYTES);
 }
 
 int main(void)

@@ -92,7 +92,7 @@ void weir_stripe_free(weir_stripe *s, weir_allocator *b, uint64_t at)
     port_word *pending = pending_of(s, at);
     if (!pending)
         return;
-    weir_allocator_free(b, at, pending);
+    weir_allocator_free(b, pending);
     weir_stripe_give_pending(s, pending);
 }
 
@@ -102,9 +102,8 @@ static void clear_pending(weir_stripe *s, weir_allocator *b, uint64_t bit)
 {
     for (uint64_t left = pending_used(s); left != 0; left &= left - 1) {
         port_word *pending = &s->pending[__builtin_ctzll(left)];
-        uint64_t block = port_word_load_relaxed(pending);
-        if (block & bit)
-            weir_allocator_free(b, block >> WEIR_PENDING_SHIFT, pending);
+        if (port_word_load_relaxed(pending) & bit)
+            weir_allocator_free(b, pending);
         else
             port_word_store_relaxed(pending, 0);
         weir_stripe_give_pending(s, pending);
