@@ -127,7 +127,7 @@ static void take_all(transaction *t)
     for (size_t i = 0; i < t->len; i++) {
         one *o = &t->ones[i];
         if (!o->large)
-            ones[len++] = (weir_table_one){o->request->policy, o->hash, decide, o, WEIR_OK};
+            ones[len++] = (weir_table_one){o->request->policy, o->hash, decide, o, WEIR_OK, NULL};
     }
     if (weir_table_run_many(t->store->table, ones, len, t->now_ns, decide_large, finish, t) !=
         WEIR_OK)

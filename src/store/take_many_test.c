@@ -134,8 +134,8 @@ static void a_key_moves_meanwhile(void **unused)
             assert_int_equal(charge_key(t, &tat, colliding(n), s_ns, true, &c), WEIR_OK);
         }
         charge c[] = {{.cost = 30}, {.cost = 5}};
-        weir_table_one ones[] = {{&ticks, colliding(9), check, &c[0], WEIR_E_BUSY},
-                                 {&tat, colliding(1), check, &c[1], WEIR_E_BUSY}};
+        weir_table_one ones[] = {{&ticks, colliding(9), check, &c[0], WEIR_E_BUSY, NULL},
+                                 {&tat, colliding(1), check, &c[1], WEIR_E_BUSY, NULL}};
         assert_int_equal(weir_table_run_many(t, ones, 2, 3 * s_ns, keep_all, note_written, &keep),
                          WEIR_OK);
         assert_true(ones[0].status == WEIR_OK && ones[1].status == WEIR_OK);

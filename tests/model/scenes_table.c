@@ -528,8 +528,8 @@ static void finish(void *ctx, bool written)
 static void take_two(uint64_t a, uint64_t b)
 {
     charge c[2] = {{.cost = 1}, {.cost = 1}};
-    weir_table_one ones[2] = {{&shared->fast, a, check_state, &c[0], WEIR_OK},
-                              {&shared->fast, b, check_state, &c[1], WEIR_OK}};
+    weir_table_one ones[2] = {{&shared->fast, a, check_state, &c[0], WEIR_OK, NULL},
+                              {&shared->fast, b, check_state, &c[1], WEIR_OK, NULL}};
     MODEL_CHECK(weir_table_run_many(shared->table[model_self()], ones, 2, start_ns, keep_all,
                                     finish, NULL) == WEIR_OK);
     shared->done[model_self()] = true;

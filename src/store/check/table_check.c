@@ -11,13 +11,13 @@ static weir_line line_of(const weir_table *t, uint64_t b)
 {
     weir_line l;
     for (unsigned i = 0; i < WEIR_LINE_WORDS; i++)
-        l.word[i] = port_word_load_relaxed(&t->array.buckets[b].word[i]);
+        l.word[i] = port_word_load_relaxed(&t->buckets[b].word[i]);
     return l;
 }
 
 static uint64_t other_of(const weir_table *t, uint64_t b, const weir_bucket_entry *e)
 {
-    uint64_t len = t->array.buckets_len, distance = weir_distance_of(t, e->tag);
+    uint64_t len = t->buckets_len, distance = weir_distance_of(t, e->tag);
     return (b + (e->alternate ? len - distance : distance)) % len;
 }
 
@@ -73,10 +73,11 @@ const char *weir_table_check(const weir_table *t, bool killed)
 {
     uint64_t held[WEIR_COUNTS_LEN] = {0};
     const char *wrong = check_head(t);
-    for (uint64_t b = 0; b < t->array.buckets_len && !wrong; b++)
-        wrong = check_bucket(t, b, killed, &held[b % WEIR_COUNTS_LEN]);
+    uint64_t begin = (uint64_t)(t->buckets - t->array.buckets);
+    for (uint64_t b = 0; b < t->buckets_len && !wrong; b++)
+        wrong = check_bucket(t, b, killed, &held[(begin + b) % WEIR_COUNTS_LEN]);
     for (unsigned i = 0; i < WEIR_COUNTS_LEN && !wrong && !killed; i++) {
-        uint64_t counted = port_load_relaxed(&t->head->counts[i].held);
+        uint64_t counted = port_load_relaxed(&t->counts[i].held);
         if (counted != held[i])
             wrong =
                 weir_wrong("counter %u: %#" PRIx64 " held, counted %#" PRIx64, i, held[i], counted);
@@ -88,7 +89,6 @@ const char *weir_table_check_key(const weir_table *t, uint64_t hash, bool killed
 {
     weir_bucket_pair at = weir_bucket_pair_of(t, hash);
     uint64_t held = 0;
-    const char *wrong = check_bucket(t, (uint64_t)(at.first - t->array.buckets), killed, &held);
-    return wrong ? wrong
-                 : check_bucket(t, (uint64_t)(at.alternate - t->array.buckets), killed, &held);
+    const char *wrong = check_bucket(t, (uint64_t)(at.first - t->buckets), killed, &held);
+    return wrong ? wrong : check_bucket(t, (uint64_t)(at.alternate - t->buckets), killed, &held);
 }

@@ -27,10 +27,11 @@ static uint64_t held_by(const weir_line *l)
 
 /* Relaxed: these sums publish nothing. Each change is made under the lock of its bucket. So the
  * sums do not fall below 0, unless a writer was killed before it wrote its bucket. */
-static void count(weir_table *t, const weir_locked_bucket *l)
+static void count(const weir_locked_bucket *l)
 {
     if ((l->old.word[0] ^ l->line.word[0]) & WEIR_CODES)
-        port_add_relaxed(&weir_counts_of(t, l->bucket)->held, held_by(&l->line) - held_by(&l->old));
+        port_add_relaxed(&weir_counts_of(l->table, l->bucket)->held,
+                         held_by(&l->line) - held_by(&l->old));
 }
 
 /* ---- sets of locked buckets ------------------------------------------------------------------ */
@@ -49,6 +50,7 @@ void weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_bucket *b)
     WEIR_ASSERT(h->len < h->max);
     WEIR_ASSERT(h->len == 0 || h->of[h->len - 1].bucket < b); /* prevents deadlocks */
     weir_locked_bucket *l = &h->of[h->len++];
+    l->table = t;
     l->bucket = b;
     weir_bucket_lock(&t->array, b, &l->old);
     l->line = l->old;
@@ -69,6 +71,7 @@ weir_locked_bucket *weir_lock_set_try(weir_table *t, weir_lock_set *h, weir_buck
     if (header & WEIR_LOCKED || !weir_bucket_try_lock(&t->array, b, header))
         return NULL;
     weir_locked_bucket *l = &h->of[h->len++];
+    l->table = t;
     l->bucket = b;
     l->old.word[0] = header;
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
@@ -102,7 +105,7 @@ weir_locked_bucket *weir_lock_set_find_key(const weir_lock_set *h, const weir_bu
     return *ret_i < WEIR_LINE_ENTRIES ? alternate : first;
 }
 
-void weir_lock_set_commit(weir_table *t, weir_lock_set *h)
+void weir_lock_set_commit(weir_lock_set *h)
 {
     while (h->len > 0) {
         const weir_locked_bucket *l = &h->of[--h->len];
@@ -110,8 +113,8 @@ void weir_lock_set_commit(weir_table *t, weir_lock_set *h)
         for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
             changed |= l->old.word[i] != l->line.word[i];
         if (changed) {
-            count(t, l);
-            weir_bucket_commit(&t->array, l->bucket, &l->old, &l->line);
+            count(l);
+            weir_bucket_commit(&l->table->array, l->bucket, &l->old, &l->line);
         } else {
             weir_bucket_unlock(l->bucket, l->old.word[0]);
         }
@@ -135,10 +138,10 @@ static bool drop_idle(weir_locked_bucket *l, weir_form form, int64_t seen_ns)
 /* The other bucket of an entry in `b`. */
 static weir_bucket *other_of(const weir_table *t, const weir_bucket *b, const weir_bucket_entry *e)
 {
-    uint64_t at = (uint64_t)(b - t->array.buckets), len = t->array.buckets_len;
+    uint64_t at = (uint64_t)(b - t->buckets), len = t->buckets_len;
     uint64_t distance = weir_distance_of(t, e->tag);
     at += e->alternate ? len - distance : distance;
-    return &t->array.buckets[at >= len ? at - len : at];
+    return &t->buckets[at >= len ? at - len : at];
 }
 
 /* Whether an entry of `form` would fit in a bucket without its idle entries. A guess, without a
@@ -443,6 +446,6 @@ bool weir_cuckoo_insert_alone(weir_table *t, weir_lock_set *h, const weir_bucket
         }
         *ret_st = weir_cuckoo_insert(t, h, at, e, seen_ns);
     }
-    weir_lock_set_commit(t, h);
+    weir_lock_set_commit(h);
     return true;
 }

@@ -30,8 +30,13 @@ typedef struct weir_table_head {
     weir_undo_record undo[WEIR_UNDO_RECORDS];
 } weir_table_head;
 
+/* A table has a range of the buckets in its memory; see weir_table_open_split(). Locks and the undo
+ * log belong to all ranges together. */
 struct weir_table {
-    weir_bucket_array array;
+    weir_bucket_array array; /* of all ranges */
+    weir_bucket *buckets;    /* this range */
+    uint64_t buckets_len;
+    weir_table_counts *counts; /* of this range: WEIR_COUNTS_LEN */
     weir_table_head *head;
     bool refuse;
 };
@@ -50,7 +55,7 @@ typedef struct weir_bucket_pair {
 static inline uint64_t weir_first_of(const weir_table *t, uint64_t hash)
 {
     __extension__ typedef unsigned __int128 wide;
-    return (uint64_t)((wide)hash * t->array.buckets_len >> 64);
+    return (uint64_t)((wide)hash * t->buckets_len >> 64);
 }
 
 /* The hash of an entry: the low bits are its tag, the high bits follow from its first bucket. In a
@@ -60,38 +65,39 @@ static inline uint64_t weir_hash_of(const weir_table *t, uint64_t first, uint64_
 {
     /* The smallest hash whose first bucket this is: ceil(first * 2^64 / len). */
     __extension__ typedef unsigned __int128 wide;
-    uint64_t len = t->array.buckets_len, low = (uint64_t)((((wide)first << 64) + len - 1) / len);
+    uint64_t len = t->buckets_len, low = (uint64_t)((((wide)first << 64) + len - 1) / len);
     uint64_t hash = (low & ~WEIR_TAG_MASK) | tag;
     return hash + (hash < low ? WEIR_TAG_MASK + 1 : 0);
 }
 
 static inline uint64_t weir_distance_of(const weir_table *t, uint64_t tag)
 {
-    WEIR_ASSERT(t->array.buckets_len >= 2);
-    return 1 + ((tag & UINT32_MAX) * (t->array.buckets_len - 1) >> 32);
+    WEIR_ASSERT(t->buckets_len >= 2);
+    return 1 + ((tag & UINT32_MAX) * (t->buckets_len - 1) >> 32);
 }
 
 static inline weir_bucket *weir_first_bucket(const weir_table *t, uint64_t hash)
 {
-    return &t->array.buckets[weir_first_of(t, hash)];
+    return &t->buckets[weir_first_of(t, hash)];
 }
 
 static inline weir_bucket_pair weir_bucket_pair_of(const weir_table *t, uint64_t hash)
 {
     uint64_t first = weir_first_of(t, hash);
     uint64_t alternate = first + weir_distance_of(t, hash);
-    alternate -= alternate >= t->array.buckets_len ? t->array.buckets_len : 0;
-    WEIR_ASSERT(first < t->array.buckets_len && alternate < t->array.buckets_len);
+    alternate -= alternate >= t->buckets_len ? t->buckets_len : 0;
+    WEIR_ASSERT(first < t->buckets_len && alternate < t->buckets_len);
     WEIR_ASSERT(first != alternate);
-    return (weir_bucket_pair){hash & WEIR_TAG_MASK, &t->array.buckets[first],
-                              &t->array.buckets[alternate]};
+    return (weir_bucket_pair){hash & WEIR_TAG_MASK, &t->buckets[first], &t->buckets[alternate]};
 }
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
+/* `b` is in the range of `t`. */
 static inline weir_table_counts *weir_counts_of(weir_table *t, const weir_bucket *b)
 {
-    return &t->head->counts[(size_t)(b - t->array.buckets) % WEIR_COUNTS_LEN];
+    WEIR_ASSERT(b >= t->buckets && b < t->buckets + t->buckets_len);
+    return &t->counts[(size_t)(b - t->array.buckets) % WEIR_COUNTS_LEN];
 }
 
 /* Counts evicted keys: those dropped from bucket b while they had less than their full quota. All
@@ -136,6 +142,7 @@ enum { WEIR_TRIES = 8 }; /* tries before the call locks both buckets */
 /* ---- sets of locked buckets ------------------------------------------------------------------ */
 
 typedef struct weir_locked_bucket {
+    weir_table *table; /* the range that has the bucket */
     weir_bucket *bucket;
     weir_line old, line; /* the contents before and after the change */
 } weir_locked_bucket;
@@ -173,7 +180,7 @@ weir_locked_bucket *weir_lock_set_find_key(const weir_lock_set *h, const weir_bu
 
 /* Writes all changed buckets and unlocks all. It begins with the bucket added last: a displaced
  * entry is written to its new bucket before it is dropped from its old one. */
-void weir_lock_set_commit(weir_table *t, weir_lock_set *h);
+void weir_lock_set_commit(weir_lock_set *h);
 
 /* Unlocks all buckets and writes nothing. */
 void weir_lock_set_release(weir_lock_set *h);

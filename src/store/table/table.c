@@ -29,6 +29,7 @@
 
 _Static_assert(sizeof(weir_table_head) + 2 * sizeof(weir_bucket) <= WEIR_TABLE_BYTES_MIN,
                "the smallest part must hold two buckets");
+_Static_assert(sizeof(weir_table_counts) == sizeof(weir_bucket), "see WEIR_TABLE_RANGE_MIN");
 _Static_assert(sizeof(weir_table_head) % WEIR_LINE_BYTES == 0, "the buckets begin on a line");
 _Static_assert(WEIR_TABLE_BYTES_WHOLE - sizeof(weir_table_head) >= sizeof(weir_bucket) << 16,
                "16 bits of a hash must follow from its first bucket");
@@ -156,7 +157,7 @@ static weir_status run_locked(const call *c)
         return st;
     }
     weir_status written = weir_cuckoo_write(c->table, &h, &c->at, l, f.i, &f.entry, f.seen_ns);
-    weir_lock_set_commit(c->table, &h);
+    weir_lock_set_commit(&h);
     return written == WEIR_OK ? st : written;
 }
 
@@ -200,14 +201,14 @@ void weir_table_reset(weir_table *t, uint64_t hash)
     weir_lock_set h = {0, WEIR_LOCK_SET_ONE_KEY, of};
     weir_lock_set_pair(t, &h, &at);
     drop_key(&h, &at);
-    weir_lock_set_commit(t, &h);
+    weir_lock_set_commit(&h);
 }
 
 /* ---- all keys: iteration, copying, statistics ------------------------------------------------ */
 
 static uint64_t hash_of(const weir_table *t, uint64_t bucket, const weir_bucket_entry *e)
 {
-    uint64_t len = t->array.buckets_len, first = bucket;
+    uint64_t len = t->buckets_len, first = bucket;
     if (e->alternate)
         first += len - weir_distance_of(t, e->tag);
     return weir_hash_of(t, first - (first >= len ? len : 0), e->tag);
@@ -215,9 +216,9 @@ static uint64_t hash_of(const weir_table *t, uint64_t bucket, const weir_bucket_
 
 bool weir_table_each(weir_table *t, weir_key_state_fn fn, void *ctx)
 {
-    for (uint64_t b = 0; b < t->array.buckets_len; b++) {
+    for (uint64_t b = 0; b < t->buckets_len; b++) {
         weir_line l;
-        weir_bucket_copy(&t->array, &t->array.buckets[b], &l);
+        weir_bucket_copy(&t->array, &t->buckets[b], &l);
         for (unsigned live = weir_line_live(&l); live != 0; live &= live - 1) {
             unsigned i = (unsigned)__builtin_ctz(live);
             weir_bucket_entry e = weir_line_get(&l, i);
@@ -255,7 +256,7 @@ weir_status weir_table_put(weir_table *t, const weir_key_state *stored)
     weir_status st =
         e.fresh_at_ns > seen_ns ? weir_cuckoo_insert(t, &h, &at, &e, seen_ns) : WEIR_OK;
     if (st == WEIR_OK)
-        weir_lock_set_commit(t, &h);
+        weir_lock_set_commit(&h);
     else
         weir_lock_set_release(&h);
     return st;
@@ -270,13 +271,15 @@ static uint64_t at_least_0(int64_t sum)
 weir_table_stats weir_table_stats_get(weir_table *t)
 {
     int64_t keys = 0, units = 0;
-    weir_table_stats stats = {.damaged = port_load_relaxed(&t->head->damaged)};
+    weir_table_stats stats = {0};
+    if (t->counts == t->head->counts) /* counted for all ranges together */
+        stats.damaged = port_load_relaxed(&t->head->damaged);
     for (size_t i = 0; i < WEIR_COUNTS_LEN; i++) {
-        uint64_t held = port_load_relaxed(&t->head->counts[i].held);
+        uint64_t held = port_load_relaxed(&t->counts[i].held);
         keys += (int32_t)held;
         units += (int32_t)((held - (uint64_t)(int32_t)held) >> 32);
-        stats.evicted += port_load_relaxed(&t->head->counts[i].evicted);
-        stats.refused += port_load_relaxed(&t->head->counts[i].refused);
+        stats.evicted += port_load_relaxed(&t->counts[i].evicted);
+        stats.refused += port_load_relaxed(&t->counts[i].refused);
     }
     stats.keys = at_least_0(keys);
     stats.bytes = 2 * at_least_0(units);
@@ -294,10 +297,48 @@ static void repair_time(weir_table_head *h)
         port_add_relaxed(&h->damaged, 1);
 }
 
+/* Gives the n ranges at the end of the buckets to tables of their own. Behind the last range are
+ * the counters of all, so that every word between the first bucket and the last is a bucket. */
+static weir_status split(weir_table *ret[], const size_t size[], size_t n)
+{
+    weir_table *all = ret[0];
+    weir_bucket *end = all->buckets + all->buckets_len;
+    weir_table_counts *counts = (weir_table_counts *)end;
+    for (size_t i = n; i > 0; i--) {
+        weir_table *t = ret[i] = port_zalloc(1, sizeof *t);
+        if (!t)
+            return WEIR_E_NOMEM;
+        *t = *all;
+        t->buckets_len = size[i - 1] / sizeof(weir_bucket) - WEIR_COUNTS_LEN;
+        t->buckets = end -= t->buckets_len;
+        t->counts = counts + WEIR_COUNTS_LEN * (i - 1);
+        all->buckets_len -= t->buckets_len;
+    }
+    return WEIR_OK;
+}
+
 weir_status weir_table_open(weir_table **ret, void *part, size_t bytes,
                             const weir_processes *processes, bool refuse)
 {
-    if (bytes < WEIR_TABLE_BYTES_MIN)
+    return weir_table_open_split(ret, part, bytes, processes, refuse, NULL, 0);
+}
+
+/* Whether the ranges leave enough. */
+static bool is_possible(size_t bytes, const size_t size[], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (size[i] < WEIR_TABLE_RANGE_MIN || size[i] % sizeof(weir_bucket) != 0 || size[i] > bytes)
+            return false;
+        bytes -= size[i];
+    }
+    return bytes >= WEIR_TABLE_BYTES_MIN && n <= WEIR_TABLE_RANGES_MAX;
+}
+
+weir_status weir_table_open_split(weir_table *ret[], void *part, size_t bytes,
+                                  const weir_processes *processes, bool refuse, const size_t size[],
+                                  size_t n)
+{
+    if (!is_possible(bytes, size, n))
         return WEIR_E_RANGE;
     WEIR_ASSERT((uintptr_t)part % WEIR_LINE_BYTES == 0);
     WEIR_ASSERT(processes->self >= 1 && processes->self < (uint64_t)1 << WEIR_PROCESS_ID_BITS);
@@ -310,16 +351,27 @@ weir_status weir_table_open(weir_table **ret, void *part, size_t bytes,
         .processes = processes,
         .lock = processes->self << WEIR_LOCK_OWNER_AT | WEIR_LOCKED,
         .buckets = (weir_bucket *)((char *)part + sizeof(weir_table_head)),
-        .buckets_len = (bytes - sizeof(weir_table_head)) / sizeof(weir_bucket),
+        .buckets_len =
+            (bytes - sizeof(weir_table_head)) / sizeof(weir_bucket) - n * WEIR_COUNTS_LEN,
         .undo = t->head->undo,
         .damaged = &t->head->damaged,
         .opening = true,
     };
+    t->buckets = t->array.buckets;
+    t->buckets_len = t->array.buckets_len;
+    t->counts = t->head->counts;
     repair_time(t->head);
     weir_bucket_repair_all(&t->array);
     t->array.opening = false;
-    *ret = t;
-    return WEIR_OK;
+    weir_table *tables[1 + WEIR_TABLE_RANGES_MAX] = {t};
+    weir_status st = split(tables, size, n);
+    for (size_t i = 0; i <= n; i++) {
+        if (st == WEIR_OK)
+            ret[i] = tables[i];
+        else
+            weir_table_close(tables[i]);
+    }
+    return st;
 }
 
 void weir_table_repair_locks(weir_table *t)

@@ -30,13 +30,28 @@ size_t weir_table_words(const weir_policy *p);
 #define WEIR_TABLE_BYTES_MIN 49152
 weir_status weir_table_open(weir_table **ret, void *part, size_t bytes,
                             const weir_processes *processes, bool refuse);
+
+/* The same, but divides the buckets into ranges: n of these sizes, and before them one of all that
+ * is left. Each is a table of its own, whose keys never displace or evict keys of another. They
+ * share the time, the locks and the undo log.
+ *  ret   n + 1 tables: the one of what is left, then those of the sizes. Close all of them.
+ *  size  of the n ranges, in bytes: multiples of 64, at least WEIR_TABLE_RANGE_MIN each. The
+ *        last 4 KiB of a range hold its counters.
+ *  n     0..WEIR_TABLE_RANGES_MAX.
+ * Returns also WEIR_E_RANGE if fewer than WEIR_TABLE_BYTES_MIN bytes are left. */
+#define WEIR_TABLE_RANGE_MIN  65536
+#define WEIR_TABLE_RANGES_MAX 15
+weir_status weir_table_open_split(weir_table *ret[], void *part, size_t bytes,
+                                  const weir_processes *processes, bool refuse, const size_t size[],
+                                  size_t n);
+
 /* Repairs the buckets that are locked with the id of this opening or of a dead one. Reads the
- * whole table. No other thread may use the table. */
+ * whole table, with all ranges. No other thread may use the table. */
 void weir_table_repair_locks(weir_table *t);
 
 void weir_table_close(weir_table *t); /* accepts NULL; the memory stays as it is */
 
-/* The smallest table for which weir_table_each() returns the whole hash of a key. */
+/* The smallest table or range for which weir_table_each() returns the whole hash of a key. */
 #define WEIR_TABLE_BYTES_WHOLE ((size_t)5 << 20)
 
 /* Runs fn on the state of `hash` at level WEIR_LEVEL_MAX, and stores the new state.
@@ -63,9 +78,10 @@ typedef struct weir_table_one {
     weir_state_fn fn;
     void *ctx;
     weir_status status; /* output: the status of fn, or WEIR_E_FULL if the new state does not fit */
+    weir_table *table;  /* a range of the same memory; NULL: the table of the call */
 } weir_table_one;
 
-/* A transaction on several keys. Locks all keys and runs the callbacks in order, each on its key's
+/* A transaction on several keys, of any ranges of the memory of `t`. Locks all keys and runs the callbacks in order, each on its key's
  * state. Then `keep` decides whether to commit all new states or none. `finish` runs before the
  * locks are released.
  *  n        0..WEIR_TABLE_MANY_MAX. Requests for the same hash see each other's changes.
@@ -99,7 +115,7 @@ typedef struct weir_table_stats {
     uint64_t bytes; /* that their entries use */
     uint64_t evicted;
     uint64_t refused;
-    uint64_t damaged; /* entries dropped because they were damaged */
+    uint64_t damaged; /* entries of all ranges dropped as damaged; 0 in all tables but the first */
 } weir_table_stats;
 
 weir_table_stats weir_table_stats_get(weir_table *t);

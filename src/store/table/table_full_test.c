@@ -147,7 +147,7 @@ static void leave_behind(fixture *f, uint64_t hash, int64_t fresh_at_ns)
     weir_bucket_entry e = {at.tag, fresh_at_ns, WEIR_FORM_TIME, true, {0}};
     weir_lock_set_pair(f->table, &h, &at);
     weir_line_add(&weir_lock_set_find(&h, at.alternate)->line, &e);
-    weir_lock_set_commit(f->table, &h);
+    weir_lock_set_commit(&h);
 }
 
 /* A new key displaces one of the two entries of a key: the valid one, which overwrites the old one,
@@ -357,7 +357,7 @@ static void a_transaction_in_the_alternate_bucket(void **state)
     for (uint64_t n = 0; n <= FULL; n++)
         take(&f, n, s_ns, true, 50);
     charge c = {.cost = 1};
-    weir_table_one one = {&f.tat, colliding(FULL), check, &c, WEIR_E_BUSY};
+    weir_table_one one = {&f.tat, colliding(FULL), check, &c, WEIR_E_BUSY, NULL};
     assert_int_equal(weir_table_run_many(f.table, &one, 1, s_ns, keep_all, finished, NULL),
                      WEIR_OK);
     assert_int_equal(take(&f, FULL, s_ns, true, 0), 49);

@@ -61,8 +61,8 @@ static void charge_two(arena *a, weir_table *t, uint64_t key)
     uint64_t other = (key + 7) % KEYS;
     charge charges[2] = {{.cost = 1}, {.cost = 1}};
     weir_table_one ones[2] = {
-        {policy_of_key(a, key), hash_of_key(a, key), check, &charges[0], WEIR_OK},
-        {policy_of_key(a, other), hash_of_key(a, other), check, &charges[1], WEIR_OK}};
+        {policy_of_key(a, key), hash_of_key(a, key), check, &charges[0], WEIR_OK, NULL},
+        {policy_of_key(a, other), hash_of_key(a, other), check, &charges[1], WEIR_OK, NULL}};
     bool written = false;
     assert_int_equal(weir_table_run_many(t, ones, 2, s_ns, all_allowed, finished, &written),
                      WEIR_OK);
@@ -222,8 +222,8 @@ static void use_damaged(weir_table *t, const weir_policy *p, size_t policies, ui
             weir_table_reset(t, mix(next_random(seed) % 900));
         if (i % 16 == 1) {
             bool written;
-            weir_table_one ones[2] = {{&p[0], mix(key), check, &one, WEIR_OK},
-                                      {&p[1], mix(key + 1), check, &two, WEIR_OK}};
+            weir_table_one ones[2] = {{&p[0], mix(key), check, &one, WEIR_OK, NULL},
+                                      {&p[1], mix(key + 1), check, &two, WEIR_OK, NULL}};
             one.decision.allowed = two.decision.allowed = false;
             (void)weir_table_run_many(t, ones, 2, s_ns, all_allowed, finished, &written);
         }

@@ -65,9 +65,9 @@ static inline weir_status charge_key(weir_table *t, const weir_policy *p, uint64
 static inline uint64_t check_whole(weir_table *t)
 {
     uint64_t keys = 0, units = 0;
-    for (uint64_t b = 0; b < t->array.buckets_len; b++) {
+    for (uint64_t b = 0; b < t->buckets_len; b++) {
         weir_line l;
-        weir_bucket_copy(&t->array, &t->array.buckets[b], &l);
+        weir_bucket_copy(&t->array, &t->buckets[b], &l);
         for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
             bool live = weir_line_live(&l) >> i & 1;
             keys += live;

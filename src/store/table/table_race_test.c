@@ -213,7 +213,7 @@ static int64_t move_the_key(void)
         weir_line_add(&to->line, &e);
         weir_lock_set_find(&h, at.first)->line.word[0] |= WEIR_OVERFLOWED;
     }
-    weir_lock_set_commit(scene.table, &h);
+    weir_lock_set_commit(&h);
     return 0;
 }
 

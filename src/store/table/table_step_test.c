@@ -208,7 +208,7 @@ static void charge_many(weir_table *t, bool keep)
     charge charges[LEN];
     for (size_t i = 0; i < LEN; i++) {
         charges[i].cost = 1;
-        ones[i] = (weir_table_one){c.of[i].policy, c.of[i].hash, check, &charges[i], WEIR_OK};
+        ones[i] = (weir_table_one){c.of[i].policy, c.of[i].hash, check, &charges[i], WEIR_OK, NULL};
     }
     assert_int_equal(weir_table_run_many(t, ones, LEN, at_ns, keep_them, is_finished, &keep),
                      WEIR_OK);

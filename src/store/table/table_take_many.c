@@ -7,6 +7,7 @@
 
 /* A key's state between the decision and the write. */
 typedef struct draft {
+    weir_table *table;
     weir_bucket_pair at;
     weir_locked_bucket *l; /* the key's bucket; the first one if the key is absent */
     unsigned i;            /* WEIR_LINE_ENTRIES: the key is absent */
@@ -14,9 +15,10 @@ typedef struct draft {
     weir_bucket_entry entry;
 } draft;
 
-static void lock_all(weir_table *t, weir_lock_set *h, const draft *drafts, size_t n)
+static void lock_all(weir_lock_set *h, const draft *drafts, size_t n)
 {
     weir_bucket *b[2 * WEIR_TABLE_MANY_MAX];
+    weir_table *table[2 * WEIR_TABLE_MANY_MAX];
     size_t len = 0;
     for (size_t i = 0; i < 2 * n; i++) { /* insertion sort, without duplicates */
         weir_bucket *next = i % 2 ? drafts[i / 2].at.alternate : drafts[i / 2].at.first;
@@ -25,12 +27,15 @@ static void lock_all(weir_table *t, weir_lock_set *h, const draft *drafts, size_
             to--;
         if (to > 0 && b[to - 1] == next)
             continue;
-        for (size_t j = len++; j > to; j--)
+        for (size_t j = len++; j > to; j--) {
             b[j] = b[j - 1];
+            table[j] = table[j - 1];
+        }
         b[to] = next;
+        table[to] = drafts[i / 2].table;
     }
     for (size_t i = 0; i < len; i++)
-        weir_lock_set_wait(t, h, b[i]);
+        weir_lock_set_wait(table[i], h, b[i]);
 }
 
 /* Reads the state of a draft that is all zero otherwise. */
@@ -48,7 +53,7 @@ static void read_state(const weir_policy *p, draft *d)
 static size_t first_of_key(const weir_table_one *ones, size_t i)
 {
     size_t j = 0;
-    while (ones[j].hash != ones[i].hash)
+    while (ones[j].hash != ones[i].hash || ones[j].table != ones[i].table)
         j++;
     WEIR_ASSERT(j <= i);
     return j;
@@ -56,8 +61,8 @@ static size_t first_of_key(const weir_table_one *ones, size_t i)
 
 /* Writes the states that have changed. It searches for each key again, because an insertion may
  * have displaced it. A request whose state does not fit gets that status. */
-static weir_status write_all(weir_table *t, weir_lock_set *h, weir_table_one *ones, draft *drafts,
-                             size_t n, int64_t now_ns, int64_t seen_ns)
+static weir_status write_all(weir_lock_set *h, weir_table_one *ones, draft *drafts, size_t n,
+                             int64_t now_ns, int64_t seen_ns)
 {
     weir_status st = WEIR_OK;
     for (size_t i = 0; i < n && st == WEIR_OK; i++) {
@@ -71,7 +76,7 @@ static weir_status write_all(weir_table *t, weir_lock_set *h, weir_table_one *on
         d->entry = (weir_bucket_entry){.tag = d->at.tag};
         weir_pack(ones[i].policy, d->new, now_ns, WEIR_USAGE_UNKNOWN, &d->entry);
         if (d->i < WEIR_LINE_ENTRIES || d->entry.fresh_at_ns > seen_ns)
-            st = weir_cuckoo_write(t, h, &d->at, d->l, d->i, &d->entry, seen_ns);
+            st = weir_cuckoo_write(d->table, h, &d->at, d->l, d->i, &d->entry, seen_ns);
         if (st != WEIR_OK)
             ones[i].status = st;
     }
@@ -86,9 +91,11 @@ weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, i
     weir_locked_bucket of[WEIR_LOCK_SET_MANY_KEYS];
     weir_lock_set h = {0, WEIR_LOCK_SET_MANY_KEYS, of};
     WEIR_ASSERT(n <= WEIR_TABLE_MANY_MAX);
-    for (size_t i = 0; i < n; i++)
-        drafts[i] = (draft){.at = weir_bucket_pair_of(t, ones[i].hash)};
-    lock_all(t, &h, drafts, n);
+    for (size_t i = 0; i < n; i++) {
+        weir_table *table = ones[i].table ? ones[i].table : t;
+        drafts[i] = (draft){.table = table, .at = weir_bucket_pair_of(table, ones[i].hash)};
+    }
+    lock_all(&h, drafts, n);
     int64_t seen_ns = weir_table_see(t, now_ns);
     now_ns = weir_later(now_ns, seen_ns);
     for (size_t i = 0; i < n; i++) {
@@ -104,10 +111,10 @@ weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, i
     weir_status st = WEIR_OK;
     bool kept = keep(ctx, ones);
     if (kept)
-        st = write_all(t, &h, ones, drafts, n, now_ns, seen_ns);
+        st = write_all(&h, ones, drafts, n, now_ns, seen_ns);
     finish(ctx, kept && st == WEIR_OK);
     if (kept && st == WEIR_OK)
-        weir_lock_set_commit(t, &h);
+        weir_lock_set_commit(&h);
     else
         weir_lock_set_release(&h);
     return st;
