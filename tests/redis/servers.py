@@ -132,11 +132,12 @@ class Process:
 
 
 class Redis(Process):
-    """A redis-server. `options` are lines of its configuration, with _ for -."""
+    """A redis-server, or another program. `options` are lines of its configuration, with _ for -."""
 
     def __init__(self, box, name=None, *, module=False, password=None, tls=False, unix=False,
-                 cluster=False, fixed_file_size=False, **options):
+                 cluster=False, fixed_file_size=False, program="redis-server", **options):
         super().__init__(box, name or box.name("redis"))
+        self.program = program
         self.directory = box.path / self.name
         self.directory.mkdir()
         self.module, self.password, self.cluster = module, password, cluster
@@ -181,7 +182,7 @@ class Redis(Process):
             if not again or not self.cluster:
                 config.write_text(self.configuration())
             more = {"restore_signals": False} if self.ignore_file_size else {}
-            self.spawn(["redis-server", config], **more)
+            self.spawn([self.program, config], **more)
             if self.wait_for_it(again):
                 return self
             if not again:
