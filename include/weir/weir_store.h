@@ -31,6 +31,7 @@
  *   writes no shared memory, except for the store's time, at most once a millisecond.
  * - Another part, of `large_bytes`, holds all other states: large ones and those that grow.
  * - One sixteenth of the remainder, at most 4.5 MiB, is for reservations.
+ * A partition has a range of the hash table or of the memory for large states, or both.
  * The system provides pages as they are used. A store in memory of 16 MiB or more begins with pages
  * of 4 KiB, so a key of a fixed size makes at most one of them resident. A thread moves the table
  * to huge pages once it has a key for every fourth page, and the large states once they fill half
@@ -83,6 +84,20 @@ typedef struct weir_store_error {
     char text[256]; /* one line: what is wrong and what to do */
 } weir_store_error;
 
+/* A partition: a part of the store's memory for some policies alone. Keys of a partition are never
+ * evicted or refused because of other keys, and never take memory from others: the sizes are both
+ * the least and the most that the partition has. A partition of 0 bytes for small or for large
+ * states uses the memory of all other policies for them; see Memory above. */
+typedef struct weir_store_partition {
+    const char *name; /* 1..WEIR_PARTITION_NAME_MAX bytes */
+    /* For small states, in the hash table. 0, or at least 64 KiB; for a file, at least 5 MiB. */
+    size_t table_bytes;
+    size_t large_bytes; /* for large states: 0, or at least 64 KiB */
+} weir_store_partition;
+
+#define WEIR_PARTITIONS_MAX     15
+#define WEIR_PARTITION_NAME_MAX 64
+
 /* How a store's file was found when it was opened. */
 typedef enum weir_found {
     WEIR_FOUND_NOTHING,    /* no state: a store in memory, or a file that is new or was reset */
@@ -132,6 +147,10 @@ typedef struct weir_store_options {
     /* A thread begins at once to make all memory resident in huge pages, in steps. Otherwise it
      * does so later; see Memory above. Not for a file. Linux 5.14 or newer. */
     bool prefault;
+    /* 0..WEIR_PARTITIONS_MAX partitions with different names. All together have at most 90 % of
+     * large_bytes, and at most 90 % of the rest of memory_bytes. See weir_store_partition_id(). */
+    const weir_store_partition *partitions;
+    size_t partitions_len;
     const weir_zones *zones;       /* to parse the policies stored in the file. NULL: UTC only */
     weir_store_error *ret_error;   /* may be NULL; written if opening fails */
     weir_store_opened *ret_opened; /* may be NULL; written once the store is open */
@@ -173,6 +192,13 @@ void weir_store_close(weir_store *s);
 #define WEIR_POLICY_CLASS (UINT64_C(63) << 58)
 uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p);
 
+/* Returns the id under which the states of `policy_id` are kept in the partition `name`. It differs
+ * from the ids of other partitions and of no partition, and stays the same at each opening. Pass it
+ * in place of policy_id to all functions below. If the store has no such partition, returns
+ * policy_id itself. Any other id has a chance of 1 in 1,000,000 to be one of a partition; then its
+ * keys take memory there. */
+uint64_t weir_store_partition_id(const weir_store *s, uint64_t policy_id, const char *name);
+
 /* ---- one key --------------------------------------------------------------------------------- */
 
 /* Decides on a request for one key, and charges it if it is allowed; see weir_check().
@@ -209,7 +235,8 @@ WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, c
  * key some time before it decides, such as a proxy that still parses the request, can also prefetch
  * the key's state: with many keys, most of the time of a decision is spent waiting for memory. */
 typedef struct weir_key {
-    uint64_t hash; /* private to the store */
+    uint64_t hash; /* private to the store, as the next */
+    const void *partition;
 } weir_key;
 
 /* Hashes a key in advance. *ret is valid with this store and policy_id until the store is closed,
@@ -297,6 +324,20 @@ WEIR_NODISCARD weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t
 
 /* Returns the statistics as of about now. It may wait for a lock, but not for a disk. */
 weir_store_stats weir_store_stats_get(weir_store *s);
+
+/* The statistics of a partition. */
+typedef struct weir_partition_stats {
+    const char *name;      /* valid until the store is closed */
+    uint64_t keys;         /* in the partition now, including idle keys that were not dropped yet */
+    uint64_t memory_bytes; /* used by the states of these keys */
+    uint64_t memory_max;   /* the size of the partition */
+    uint64_t evicted;      /* its keys evicted, with less than their full quota */
+    uint64_t refused;      /* its new keys refused under WEIR_REFUSE */
+} weir_partition_stats;
+
+/* Returns the number of partitions, 0..WEIR_PARTITIONS_MAX, and writes the statistics of up to
+ * `max` of them, sorted by name. weir_store_stats_get() includes them in its sums. */
+size_t weir_store_partitions(weir_store *s, weir_partition_stats *ret, size_t max);
 
 /* Reports whether the store's file is still at its path. Call it about once a second while the
  * store is open. It also creates FILE.lock again if that was removed. It makes a few system calls.

@@ -37,14 +37,15 @@ struct weir_huge_pages {
 static bool table_is_used(const weir_huge_pages *h)
 {
     size_t bytes = weir_image_parts_get(h->store->image).table.bytes;
-    return weir_table_stats_get(h->store->table).keys >= bytes / (4 * SMALL_PAGE);
+    weir_store_stats stats = weir_store_stats_get(h->store);
+    return stats.keys - stats.large_keys >= bytes / (4 * SMALL_PAGE);
 }
 
 /* Whether the large states fill half of their part. Their blocks are adjacent, so the other half is
  * not resident. */
 static bool large_is_used(const weir_huge_pages *h)
 {
-    return weir_large_stats_get(h->store->large).bytes >= h->store->large_max / 2;
+    return weir_store_stats_get(h->store).large_bytes >= h->store->large_max / 2;
 }
 
 /* Moves one huge page. Returns whether it did. */

@@ -220,7 +220,7 @@ static void well_used_memory_is_moved(void **state)
     assert_int_equal(fake.wait_ns, s_ns);
 
     int keys = 0;
-    while (weir_large_stats_get(f.s->large).bytes < parts.large.bytes / 2) {
+    while (weir_large_stats_get(f.s->common.large).bytes < parts.large.bytes / 2) {
         assert_int_equal(fake.moves, table);
         take(&f, "sliding-log 100/m", keys, keys + 100);
         keys += 100;

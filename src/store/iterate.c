@@ -9,24 +9,60 @@
 
 void weir_store_repair_locks(weir_store *s)
 {
-    weir_table_repair_locks(s->table);
+    weir_table_repair_locks(s->common.table);
+}
+
+/* An iteration over the keys of a partition. */
+typedef struct iteration {
+    weir_key_state_fn fn;
+    void *ctx;
+    uint64_t partition;
+    bool stopped;
+} iteration;
+
+static bool with_partition(void *ctx, const weir_key_state *stored)
+{
+    iteration *i = ctx;
+    weir_key_state copy = *stored;
+    copy.partition = i->partition;
+    i->stopped = !i->fn(i->ctx, &copy);
+    return !i->stopped;
+}
+
+static void each_in(const weir_store *s, const weir_partition *p, iteration *i)
+{
+    i->partition = p ? p->is.name_hash : 0;
+    if (!i->stopped && (!p || p->area.table != s->common.table))
+        weir_table_each(p ? p->area.table : s->common.table, with_partition, i);
+    if (!i->stopped && (!p || p->area.large != s->common.large))
+        weir_large_each(p ? p->area.large : s->common.large, with_partition, i);
 }
 
 void weir_store_each(weir_store *s, weir_key_state_fn fn, void *ctx)
 {
-    if (weir_table_each(s->table, fn, ctx))
-        weir_large_each(s->large, fn, ctx);
+    iteration i = {.fn = fn, .ctx = ctx};
+    each_in(s, NULL, &i);
+    for (size_t n = 0; n < s->partitions_len; n++)
+        each_in(s, &s->partitions[n], &i);
 }
 
 weir_status weir_store_put(weir_store *s, const weir_key_state *stored)
 {
-    return stored->form == WEIR_LARGE_FORM ? weir_large_put(s->large, stored)
-                                           : weir_table_put(s->table, stored);
+    const weir_area *at = &s->common;
+    size_t n = 0;
+    while (n < s->partitions_len && s->partitions[n].is.name_hash != stored->partition)
+        n++;
+    if (stored->partition != 0 && n == s->partitions_len)
+        return WEIR_E_ABSENT;
+    if (stored->partition != 0)
+        at = &s->partitions[n].area;
+    return stored->form == WEIR_LARGE_FORM ? weir_large_put(at->large, stored)
+                                           : weir_table_put(at->table, stored);
 }
 
 int64_t weir_store_seen_ns(const weir_store *s)
 {
-    return weir_table_now(s->table, 0);
+    return weir_table_now(s->common.table, 0);
 }
 
 void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_policy *p)

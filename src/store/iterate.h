@@ -25,7 +25,8 @@ void weir_store_each(weir_store *s, weir_key_state_fn fn, void *ctx);
 
 /* Adds a state that weir_store_each() returned, on this store or on another one with the same
  * secret. It replaces the state of the same hash. Returns WEIR_OK, also for an idle key, which is
- * not stored; WEIR_E_RANGE for an invalid state; WEIR_E_FULL; WEIR_E_NOMEM. Any thread. */
+ * not stored; WEIR_E_ABSENT if the store does not have its partition; WEIR_E_RANGE for an invalid
+ * state; WEIR_E_FULL; WEIR_E_NOMEM. Any thread. */
 WEIR_NODISCARD weir_status weir_store_put(weir_store *s, const weir_key_state *stored);
 
 /* The clock behind weir_store_now(), as of about a second ago. Any thread. */

@@ -54,6 +54,92 @@ static weir_status check_flags(const weir_store_options *o)
     return WEIR_OK;
 }
 
+/* ---- partitions ------------------------------------------------------------------------------ */
+
+enum { COMMON_PERCENT_MIN = 10 }; /* of each area, for the policies without a partition */
+
+/* Checks the name of partition i, and that it differs from those before it. */
+static weir_status check_name(const weir_store_options *o, size_t i)
+{
+    const char *name = o->partitions[i].name;
+    size_t len = name ? strnlen(name, WEIR_PARTITION_NAME_MAX + 1) : 0;
+    if (len < 1 || len > WEIR_PARTITION_NAME_MAX)
+        return refuse(o, "partition %zu: expected a name of 1 to %d bytes", i,
+                      WEIR_PARTITION_NAME_MAX);
+    for (size_t j = 0; j < i; j++) {
+        const char *other = o->partitions[j].name;
+        uint64_t differ = weir_partition_name_hash(name) ^ weir_partition_name_hash(other);
+        if (strcmp(name, other) == 0)
+            return refuse(o, "two partitions have the name '%s'", name);
+        if ((differ & WEIR_ID_PARTITION) == 0)
+            return refuse(o, "the partitions '%s' and '%s' have colliding names; rename one", name,
+                          other);
+    }
+    return WEIR_OK;
+}
+
+/* Checks the sizes of partition i. */
+static weir_status check_sizes(const weir_store_options *o, size_t i)
+{
+    const weir_store_partition *p = &o->partitions[i];
+    size_t table_min = o->file ? WEIR_TABLE_BYTES_WHOLE : WEIR_TABLE_RANGE_MIN;
+    if (p->table_bytes == 0 && p->large_bytes == 0)
+        return refuse(o, "the partition '%s' has no memory", p->name);
+    if (p->table_bytes > 0 && p->table_bytes < table_min)
+        return refuse(o, "the partition '%s' has %zu bytes, expected at least %s", p->name,
+                      p->table_bytes, o->file ? "5 MiB for a file" : "64 KiB");
+    if (p->large_bytes > 0 && p->large_bytes < WEIR_LARGE_BYTES_MIN)
+        return refuse(o,
+                      "the partition '%s' has %zu bytes for large states, expected at least 64 "
+                      "KiB",
+                      p->name, p->large_bytes);
+    return WEIR_OK;
+}
+
+/* Sets *ret to what the partitions leave of an area of `bytes` bytes. Returns false if that is too
+ * little. */
+static bool leaves(const weir_store_options *o, size_t bytes, bool large, size_t *ret)
+{
+    *ret = bytes;
+    for (size_t i = 0; i < o->partitions_len; i++) {
+        size_t size = large ? o->partitions[i].large_bytes : o->partitions[i].table_bytes;
+        if (size > *ret)
+            return false;
+        *ret -= size;
+    }
+    return *ret / COMMON_PERCENT_MIN >= bytes / 100;
+}
+
+/* Checks the partitions, which divide the table and the large states of these sizes.
+ *  small  the memory that is not for large states. */
+static weir_status check_partitions(const weir_store_options *o, const sizes *of, size_t small)
+{
+    if (o->partitions_len > WEIR_PARTITIONS_MAX)
+        return refuse(o, "%zu partitions, expected at most %d", o->partitions_len,
+                      WEIR_PARTITIONS_MAX);
+    for (size_t i = 0; i < o->partitions_len; i++) {
+        weir_status st = check_name(o, i);
+        if (st == WEIR_OK)
+            st = check_sizes(o, i);
+        if (st != WEIR_OK)
+            return st;
+    }
+    size_t left, table_min = o->file ? WEIR_TABLE_BYTES_WHOLE : WEIR_TABLE_BYTES_MIN;
+    if (!leaves(o, of->large, true, &left) || left < WEIR_LARGE_BYTES_MIN + 4096)
+        return refuse(o,
+                      "the partitions leave too little of the %zu bytes for large states, "
+                      "expected 10 %% of them and at least 68 KiB",
+                      of->large);
+    if (!leaves(o, small, false, &left) || left < small - of->table + table_min)
+        return refuse(o,
+                      "the partitions leave too little of the %zu bytes for small states, "
+                      "expected 10 %% of them and at least %zu bytes",
+                      small, small - of->table + table_min);
+    return WEIR_OK;
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
 static weir_status sizes_of(const weir_store_options *o, sizes *ret)
 {
     size_t memory = o->memory_bytes ? o->memory_bytes : (size_t)256 << 20;
@@ -75,15 +161,15 @@ static weir_status sizes_of(const weir_store_options *o, sizes *ret)
             "without the memory for large states there are %zu bytes, expected at least 6 "
             "MiB for a file",
             memory - large);
-    return WEIR_OK;
+    return o->partitions_len > 0 ? check_partitions(o, ret, memory - large) : WEIR_OK;
 }
 
 /* ---- reservations and the clock -------------------------------------------------------------- */
 
-static weir_status run_state(void *ctx, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                             weir_state_fn fn, void *fn_ctx)
+static weir_status run_state(void *ctx, const weir_policy *p, uint64_t policy_id, uint64_t hash,
+                             int64_t now_ns, weir_state_fn fn, void *fn_ctx)
 {
-    return weir_store_run(ctx, p, hash, now_ns, fn, fn_ctx);
+    return weir_store_run(ctx, p, policy_id, hash, now_ns, fn, fn_ctx);
 }
 
 static weir_status policy_find(void *ctx, uint64_t policy_id, weir_policy *ret)
@@ -130,8 +216,14 @@ static void start_clock(weir_store *s)
 static void close_parts(weir_store *s)
 {
     weir_reserve_close(s->reserved);
-    weir_table_close(s->table);
-    weir_large_close(s->large);
+    for (size_t i = 0; i < s->partitions_len; i++) {
+        const weir_area *at = &s->partitions[i].area;
+        weir_table_close(at->table != s->common.table ? at->table : NULL);
+        weir_large_close(at->large != s->common.large ? at->large : NULL);
+    }
+    weir_table_close(s->common.table);
+    weir_large_close(s->common.large);
+    port_free(s->partitions);
 }
 
 /* Reports that the image was opened, but one of its parts could not be. */
@@ -147,11 +239,63 @@ static weir_status part_error(const weir_store_options *o, weir_status st)
                                  "empty file");
 }
 
+static weir_status open_table(weir_store *s, weir_part part, bool refuse_new)
+{
+    size_t size[WEIR_PARTITIONS_MAX], n = 0;
+    weir_table *tables[1 + WEIR_PARTITIONS_MAX] = {NULL};
+    for (size_t i = 0; i < s->partitions_len; i++) {
+        if (s->partitions[i].is.table_bytes > 0)
+            size[n++] = s->partitions[i].is.table_bytes;
+    }
+    weir_status st = weir_table_open_split(tables, part.at, part.bytes,
+                                           weir_image_processes(s->image), refuse_new, size, n);
+    s->common.table = tables[0];
+    for (size_t i = 0, next = 1; i < s->partitions_len; i++)
+        s->partitions[i].area.table =
+            s->partitions[i].is.table_bytes > 0 ? tables[next++] : s->common.table;
+    return st;
+}
+
+/* The partitions lie at the end of the part, each at the beginning of a page. */
+static weir_status open_large(weir_store *s, weir_part part)
+{
+    const weir_processes *processes = weir_image_processes(s->image);
+    bool is_new = weir_image_is_new(s->image);
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->partitions_len; i++)
+        bytes += s->partitions[i].is.large_bytes;
+    if (bytes > part.bytes)
+        return WEIR_E_RANGE;
+    size_t at = bytes > 0 ? (part.bytes - bytes) / 4096 * 4096 : part.bytes;
+    weir_status st = weir_large_open(&s->common.large, part.at, at, is_new, processes);
+    for (size_t i = 0; i < s->partitions_len && st == WEIR_OK; i++) {
+        weir_partition *p = &s->partitions[i];
+        p->area.large = s->common.large;
+        if (p->is.large_bytes > 0)
+            st = weir_large_open(&p->area.large, (char *)part.at + at, p->is.large_bytes, is_new,
+                                 processes);
+        at += p->is.large_bytes;
+    }
+    return st;
+}
+
+static weir_status open_partitions(weir_store *s)
+{
+    weir_image_partition is[WEIR_PARTITIONS_MAX];
+    size_t n = weir_image_partitions(s->image, is);
+    s->partitions = n > 0 ? port_zalloc(n, sizeof *s->partitions) : NULL;
+    if (n > 0 && !s->partitions)
+        return WEIR_E_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        s->partitions[i].is = is[i];
+    s->partitions_len = n;
+    return WEIR_OK;
+}
+
 /* Creates a store on an image, and takes ownership of the image. */
 static weir_status open_on(weir_store **ret, weir_image *image, const weir_store_options *o)
 {
     weir_image_parts parts = weir_image_parts_get(image);
-    const weir_processes *processes = weir_image_processes(image);
     weir_store *s = port_zalloc(1, sizeof *s);
     if (!s) {
         weir_image_close(image);
@@ -167,11 +311,11 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
     const uint8_t *secret = weir_image_secret(image);
     s->secret = (weir_secret){weir_read8(secret), weir_read8(secret + 8)};
     weir_hash_init(&s->hash, s->secret);
-    weir_status st = weir_table_open(&s->table, parts.table.at, parts.table.bytes, processes,
-                                     o->when_full == WEIR_REFUSE);
+    weir_status st = open_partitions(s);
     if (st == WEIR_OK)
-        st = weir_large_open(&s->large, parts.large.at, parts.large.bytes, weir_image_is_new(image),
-                             processes);
+        st = open_table(s, parts.table, o->when_full == WEIR_REFUSE);
+    if (st == WEIR_OK)
+        st = open_large(s, parts.large);
     if (st == WEIR_OK)
         st = open_reservations(s, parts.reserved);
     if (st == WEIR_OK && !o->file)
@@ -188,7 +332,8 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
 
 static bool put_into(void *ctx, const weir_key_state *stored)
 {
-    /* A state that does not fit is dropped. The new store counts it. */
+    /* A state that does not fit is dropped. The new store counts it. So is one of a partition that
+     * is gone: its policies have other ids now, see weir_store_partition_id(). */
     (void)!weir_store_put(ctx, stored);
     return true;
 }
@@ -205,7 +350,7 @@ static weir_status change_size(weir_store **s, const weir_store_options *o)
     if (st != WEIR_OK)
         return st;
     WEIR_ASSERT(wider);
-    (void)weir_table_now(wider->table, weir_store_seen_ns(old));
+    (void)weir_table_now(wider->common.table, weir_store_seen_ns(old));
     weir_store_repair_locks(old);
     weir_store_each(old, put_into, wider);
     weir_reserve_copy(wider->reserved, old->reserved);

@@ -424,10 +424,20 @@ static weir_status charge_rest_state(void *ctx, const weir_policy *p, uint64_t *
     return st == WEIR_OK ? weir_check(p, state, level, now_ns, 0, &c->decision) : st;
 }
 
-static weir_status run(table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                       weir_state_fn fn, change *c)
+/* The key of a reservation. A copy: the record may be free by the time of the call. */
+typedef struct key {
+    uint64_t policy_id, hash;
+} key;
+
+static key key_of(const record *r)
 {
-    return t->hooks.run(t->hooks.ctx, p, hash, now_ns, fn, c);
+    return (key){r->policy_id, r->hash};
+}
+
+static weir_status run(table *t, const weir_policy *p, key of, int64_t now_ns, weir_state_fn fn,
+                       change *c)
+{
+    return t->hooks.run(t->hooks.ctx, p, of.policy_id, of.hash, now_ns, fn, c);
 }
 
 /* ---- reservations ---------------------------------------------------------------------------- */
@@ -448,10 +458,10 @@ static void expire(table *t, int64_t now_ns)
         const record *r = &t->records[slot];
         change c = {.units = r->units, .charged_ns = r->charged_ns};
         const weir_policy *p = policy_of(t, r->policy_id);
-        uint64_t hash = r->hash;
+        key of = key_of(r);
         int64_t expires_ns = r->expires_ns;
         end(t, slot);
-        if (!p || run(t, p, hash, expires_ns, give_back_state, &c) != WEIR_OK)
+        if (!p || run(t, p, of, expires_ns, give_back_state, &c) != WEIR_OK)
             t->head->lost++;
     }
     set_next(t); /* only after the units are returned */
@@ -471,7 +481,7 @@ static weir_status make(table *t, const weir_policy *p, uint32_t slot, int64_t n
 {
     record *r = &t->records[slot];
     change c = {.units = r->units};
-    weir_status st = run(t, p, r->hash, now_ns, charge_state, &c);
+    weir_status st = run(t, p, key_of(r), now_ns, charge_state, &c);
     if (st != WEIR_OK)
         return st;
     *ret = c.decision;
@@ -530,14 +540,14 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
         bool more = actual > of->units;
         change c = {.units = more ? actual - of->units : of->units - actual,
                     .charged_ns = of->charged_ns};
-        uint64_t hash = of->hash;
+        key at = key_of(of);
         end(t, slot);
         set_next(t);
-        st = run(t, p, hash, now_ns, more ? charge_rest_state : give_back_state, &c);
+        st = run(t, p, at, now_ns, more ? charge_rest_state : give_back_state, &c);
         if (more && (st == WEIR_E_NOMEM || st == WEIR_E_ROOM || st == WEIR_E_FULL)) {
             /* The key has no state, and no memory for one: nothing more can be charged. */
             c = (change){.over = c.units};
-            st = run(t, p, hash, now_ns, charge_state, &c);
+            st = run(t, p, at, now_ns, charge_state, &c);
         }
         if (st == WEIR_OK) {
             *ret = c.decision;

@@ -36,8 +36,8 @@ typedef struct weir_reserve_hooks {
     void *ctx;
 
     /* Runs fn on the state of a key, at the later of now_ns and the store's time. */
-    weir_status (*run)(void *ctx, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                       weir_state_fn fn, void *fn_ctx);
+    weir_status (*run)(void *ctx, const weir_policy *p, uint64_t policy_id, uint64_t hash,
+                       int64_t now_ns, weir_state_fn fn, void *fn_ctx);
 
     /* Finds the policy of an id. Returns WEIR_OK, or WEIR_E_ABSENT if the id is unknown. */
     weir_status (*policy_find)(void *ctx, uint64_t policy_id, weir_policy *ret);

@@ -45,9 +45,10 @@ typedef struct fake {
     void *watch;
 } fake;
 
-static inline weir_status fake_run(void *ctx, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                                   weir_state_fn fn, void *fn_ctx)
+static inline weir_status fake_run(void *ctx, const weir_policy *p, uint64_t policy_id,
+                                   uint64_t hash, int64_t now_ns, weir_state_fn fn, void *fn_ctx)
 {
+    (void)policy_id;
     fake *f = ctx;
     weir_usage usage = WEIR_USAGE_UNKNOWN;
     f->last_ns = now_ns;

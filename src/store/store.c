@@ -10,6 +10,8 @@
 #include "port/port.h"
 #include "store/table/pack.h"
 
+#include <string.h>
+
 enum { GROUP = 32 }; /* requests whose states are prefetched at once */
 
 _Static_assert(WEIR_POLICY_CLASS >> 58 == WEIR_CLASS_MASK, "the high bits of an id are the class");
@@ -24,6 +26,31 @@ uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p)
     return id;
 }
 
+/* ---- partitions ------------------------------------------------------------------------------ */
+
+static uint64_t id_bits(const weir_partition *p)
+{
+    return p->is.name_hash & WEIR_ID_PARTITION;
+}
+
+const weir_area *weir_area_find(const weir_store *s, uint64_t policy_id)
+{
+    for (size_t i = 0; i < s->partitions_len; i++) {
+        if ((policy_id & WEIR_ID_PARTITION) == id_bits(&s->partitions[i]))
+            return &s->partitions[i].area;
+    }
+    return &s->common;
+}
+
+uint64_t weir_store_partition_id(const weir_store *s, uint64_t policy_id, const char *name)
+{
+    for (size_t i = 0; i < s->partitions_len; i++) {
+        if (strcmp(s->partitions[i].is.name, name) == 0)
+            return (policy_id & ~WEIR_ID_PARTITION) | id_bits(&s->partitions[i]);
+    }
+    return policy_id;
+}
+
 /* ---- deciding -------------------------------------------------------------------------------- */
 
 /* How a callback changes a state, beyond what weir_check() changes. */
@@ -33,36 +60,37 @@ typedef struct changes {
 } changes;
 
 /* Runs fn on the state of `hash`, in the table or among the large states. */
-static weir_status run_hash(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                            weir_state_fn fn, void *ctx, changes d)
+static weir_status run_hash(weir_store *s, const weir_area *at, const weir_policy *p, uint64_t hash,
+                            int64_t now_ns, weir_state_fn fn, void *ctx, changes d)
 {
     if (weir_table_words(p) > 0)
-        return weir_table_run(s->table, p, hash, now_ns, fn, ctx);
+        return weir_table_run(at->table, p, hash, now_ns, fn, ctx);
     const weir_large_call call = {.policy = p,
                                   .hash = hash,
-                                  .now_ns = weir_table_now(s->table, now_ns),
+                                  .now_ns = weir_table_now(at->table, now_ns),
                                   .fn = fn,
                                   .ctx = ctx,
                                   .refund = d.refund,
                                   .any_words = d.any_words,
                                   .when_full = s->when_full};
-    return weir_large_run(s->large, &call);
+    return weir_large_run(at->large, &call);
 }
 
-weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                           weir_state_fn fn, void *ctx)
+weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t policy_id, uint64_t hash,
+                           int64_t now_ns, weir_state_fn fn, void *ctx)
 {
-    return run_hash(s, p, hash, now_ns, fn, ctx, (changes){.any_words = true});
+    return run_hash(s, weir_area_of(s, policy_id), p, hash, now_ns, fn, ctx,
+                    (changes){.any_words = true});
 }
 
 /* A call of a public function: expires reservations, runs fn, and syncs. */
-static weir_status run(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                       weir_state_fn fn, void *ctx, changes d)
+static weir_status run(weir_store *s, const weir_area *at, const weir_policy *p, uint64_t hash,
+                       int64_t now_ns, weir_state_fn fn, void *ctx, changes d)
 {
     if (!weir_good_time(now_ns))
         return WEIR_E_RANGE;
     weir_store_expire_due(s, now_ns);
-    weir_status st = run_hash(s, p, hash, now_ns, fn, ctx, d);
+    weir_status st = run_hash(s, at, p, hash, now_ns, fn, ctx, d);
     weir_store_sync_if_always(s);
     return st;
 }
@@ -102,31 +130,56 @@ static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state
 }
 
 /* Runs fn, and writes *ret after its last run. */
-static weir_status run_charge(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                              int64_t cost, weir_state_fn fn, weir_decision *ret)
+static weir_status run_charge(weir_store *s, const weir_area *at, const weir_policy *p,
+                              uint64_t hash, int64_t now_ns, int64_t cost, weir_state_fn fn,
+                              weir_decision *ret)
 {
     weir_charge c;
     c.cost = cost;
     WEIR_ASSERT(fn == weir_check_state || fn == weir_peek_state || fn == refund_state);
     changes d = {.refund = fn == refund_state ? cost : 0};
-    weir_status st = run(s, p, hash, now_ns, fn, &c, d);
+    weir_status st = run(s, at, p, hash, now_ns, fn, &c, d);
     if (st == WEIR_OK)
         *ret = c.decision;
     return st;
 }
 
-__attribute__((always_inline)) static inline weir_status check(weir_store *s, const weir_policy *p,
-                                                               uint64_t hash, int64_t now_ns,
-                                                               int64_t cost, weir_decision *ret)
+/* Decides in the cases that check() leaves to it. */
+__attribute__((noinline)) static weir_status check_rare(weir_store *s, const weir_area *at,
+                                                        const weir_policy *p, uint64_t hash,
+                                                        int64_t now_ns, int64_t cost,
+                                                        weir_decision *ret)
 {
     if (!weir_pack_is_time(p))
-        return run_charge(s, p, hash, now_ns, cost, weir_check_state, ret);
+        return run_charge(s, at, p, hash, now_ns, cost, weir_check_state, ret);
     if (!weir_good_time(now_ns) || !weir_good_cost(cost))
         return WEIR_E_RANGE;
     weir_store_expire_due(s, now_ns);
-    weir_status st = weir_table_take_one(s->table, p, hash, now_ns, cost, ret);
+    weir_status st = weir_table_take_one(at->table, p, hash, now_ns, cost, ret);
     weir_store_sync_if_always(s);
     return st;
+}
+
+/* Small enough to be compiled without a stack frame. */
+__attribute__((always_inline)) static inline weir_status check(weir_store *s, const weir_area *at,
+                                                               const weir_policy *p, uint64_t hash,
+                                                               int64_t now_ns, int64_t cost,
+                                                               weir_decision *ret)
+{
+    bool rare = !weir_pack_is_time(p) || !weir_good_time(now_ns) || !weir_good_cost(cost) ||
+                weir_reserve_due(s->reserved, now_ns) || s->sync_always;
+    return __builtin_expect(rare, 0) ? check_rare(s, at, p, hash, now_ns, cost, ret)
+                                     : weir_table_take_one(at->table, p, hash, now_ns, cost, ret);
+}
+
+/* weir_store_check() on a store with partitions. */
+__attribute__((noinline)) static weir_status check_divided(weir_store *s, const weir_policy *p,
+                                                           uint64_t policy_id, const void *key,
+                                                           size_t key_len, int64_t now_ns,
+                                                           int64_t cost, weir_decision *ret)
+{
+    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
+    return check(s, weir_area_find(s, policy_id), p, hash, now_ns, cost, ret);
 }
 
 weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t policy_id,
@@ -135,7 +188,10 @@ weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t polic
 {
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
-    return check(s, p, weir_store_hash(s, policy_id, key, key_len), now_ns, cost, ret);
+    if (__builtin_expect(s->partitions_len > 0, 0))
+        return check_divided(s, p, policy_id, key, key_len, now_ns, cost, ret);
+    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
+    return check(s, &s->common, p, hash, now_ns, cost, ret);
 }
 
 weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy_id,
@@ -145,7 +201,8 @@ weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    return run_charge(s, p, hash, now_ns, cost, weir_peek_state, ret);
+    const weir_area *at = weir_area_of(s, policy_id);
+    return run_charge(s, at, p, hash, now_ns, cost, weir_peek_state, ret);
 }
 
 weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t policy_id,
@@ -155,7 +212,8 @@ weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t poli
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    return run_charge(s, p, hash, now_ns, cost, refund_state, ret);
+    const weir_area *at = weir_area_of(s, policy_id);
+    return run_charge(s, at, p, hash, now_ns, cost, refund_state, ret);
 }
 
 typedef struct apply {
@@ -193,7 +251,8 @@ weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t polic
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
     apply a = {fn, ctx};
-    return run(s, p, weir_store_hash(s, policy_id, key, key_len), now_ns, apply_state, &a,
+    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
+    return run(s, weir_area_of(s, policy_id), p, hash, now_ns, apply_state, &a,
                (changes){.any_words = true});
 }
 
@@ -203,8 +262,9 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
         return WEIR_E_RANGE;
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
     weir_reserve_zero_units(s->reserved, hash);
-    weir_table_reset(s->table, hash);
-    weir_large_reset(s->large, hash);
+    const weir_area *at = weir_area_of(s, policy_id);
+    weir_table_reset(at->table, hash);
+    weir_large_reset(at->large, hash);
     weir_store_sync_if_always(s);
     return WEIR_OK;
 }
@@ -217,42 +277,57 @@ weir_status weir_store_key(const weir_store *s, uint64_t policy_id, const void *
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
     ret->hash = weir_store_hash(s, policy_id, key, key_len);
+    ret->partition = weir_area_of(s, policy_id);
     return WEIR_OK;
 }
 
 void weir_store_prefetch(const weir_store *s, weir_key key)
 {
-    weir_table_prefetch(s->table, key.hash);
+    const weir_area *at = key.partition;
+    (void)s;
+    weir_table_prefetch(at->table, key.hash);
 }
 
 weir_status weir_store_check_key(weir_store *s, const weir_policy *p, weir_key key, int64_t now_ns,
                                  int64_t cost, weir_decision *ret)
 {
-    return check(s, p, key.hash, now_ns, cost, ret);
+    return check(s, key.partition, p, key.hash, now_ns, cost, ret);
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
+/* Where the states of a request are. Most stores have no partitions; a constant `divided` keeps the
+ * search for one out of their batches. */
+static inline const weir_area *area_of_request(const weir_store *s, const weir_store_request *r,
+                                               bool divided)
+{
+    return divided ? weir_area_find(s, r->policy_id) : &s->common;
+}
+
 /* Hashes up to GROUP requests and prefetches their states. */
-static void hash_group(const weir_store *s, const weir_store_request *requests, size_t n,
-                       uint64_t *ret_hashes)
+__attribute__((always_inline)) static inline void hash_group(const weir_store *s,
+                                                             const weir_store_request *requests,
+                                                             size_t n, bool divided,
+                                                             uint64_t *ret_hashes)
 {
     WEIR_ASSERT(n <= GROUP);
     weir_hash_requests(&s->hash, requests, n, ret_hashes);
     for (size_t i = 0; i < n; i++)
-        weir_table_prefetch(s->table, ret_hashes[i]);
+        weir_table_prefetch(area_of_request(s, &requests[i], divided)->table, ret_hashes[i]);
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || ret_hashes[i] != ret_hashes[i - 1])
-            weir_table_prefetch_alternate(s->table, ret_hashes[i]);
+            weir_table_prefetch_alternate(area_of_request(s, &requests[i], divided)->table,
+                                          ret_hashes[i]);
     }
 }
 
-static void decide_one(weir_store *s, weir_store_request *r, uint64_t hash, int64_t now_ns)
+static void decide_one(weir_store *s, const weir_area *at, weir_store_request *r, uint64_t hash,
+                       int64_t now_ns)
 {
     weir_charge c;
     c.cost = r->cost;
     r->status = weir_good_request(r, now_ns)
-                    ? run_hash(s, r->policy, hash, now_ns, weir_check_state, &c, (changes){0})
+                    ? run_hash(s, at, r->policy, hash, now_ns, weir_check_state, &c, (changes){0})
                     : WEIR_E_RANGE;
     if (r->status == WEIR_OK)
         r->decision = c.decision;
@@ -271,35 +346,52 @@ static size_t run_length(const weir_store_request *requests, size_t n, const uin
 }
 
 /* Decides one or more requests at the front. Returns how many. */
-static size_t decide_first(weir_store *s, weir_store_request *r, size_t n, const uint64_t *hashes,
-                           int64_t now_ns)
+__attribute__((always_inline)) static inline size_t
+decide_first(weir_store *s, weir_store_request *r, size_t n, bool divided, const uint64_t *hashes,
+             int64_t now_ns)
 {
+    const weir_area *at = area_of_request(s, r, divided);
     if (!weir_pack_is_time(r->policy) || !weir_good_request(r, now_ns)) {
-        decide_one(s, r, hashes[0], now_ns);
+        decide_one(s, at, r, hashes[0], now_ns);
         return 1;
     }
     if (n == 1 || hashes[1] != hashes[0]) {
         r->status =
-            weir_table_take_one(s->table, r->policy, hashes[0], now_ns, r->cost, &r->decision);
+            weir_table_take_one(at->table, r->policy, hashes[0], now_ns, r->cost, &r->decision);
         return 1;
     }
     size_t len = run_length(r, n, hashes, now_ns);
-    weir_table_take_row(s->table, r, len, hashes[0], now_ns);
+    weir_table_take_row(at->table, r, len, hashes[0], now_ns);
     return len;
+}
+
+__attribute__((always_inline)) static inline void
+check_batch(weir_store *s, weir_store_request *requests, size_t n, bool divided, int64_t now_ns)
+{
+    uint64_t hashes[GROUP];
+    for (size_t at = 0; at < n; at += GROUP) {
+        size_t group = n - at < GROUP ? n - at : GROUP;
+        weir_store_request *r = &requests[at];
+        hash_group(s, r, group, divided, hashes);
+        for (size_t i = 0; i < group;)
+            i += decide_first(s, &r[i], group - i, divided, &hashes[i], now_ns);
+    }
+}
+
+__attribute__((noinline)) static void
+check_divided_batch(weir_store *s, weir_store_request *requests, size_t n, int64_t now_ns)
+{
+    check_batch(s, requests, n, true, now_ns);
 }
 
 void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t n, int64_t now_ns)
 {
-    uint64_t hashes[GROUP];
     if (weir_good_time(now_ns))
         weir_store_expire_due(s, now_ns);
-    for (size_t at = 0; at < n; at += GROUP) {
-        size_t group = n - at < GROUP ? n - at : GROUP;
-        weir_store_request *r = &requests[at];
-        hash_group(s, r, group, hashes);
-        for (size_t i = 0; i < group;)
-            i += decide_first(s, &r[i], group - i, &hashes[i], now_ns);
-    }
+    if (__builtin_expect(s->partitions_len == 0, 1))
+        check_batch(s, requests, n, false, now_ns);
+    else
+        check_divided_batch(s, requests, n, now_ns);
     weir_store_sync_if_always(s);
 }
 
@@ -350,20 +442,54 @@ int64_t weir_store_now(weir_store *s)
     return weir_clock_time(&s->clock, boot_ns);
 }
 
+/* The sums of the small and the large states of an area. */
+typedef struct sums {
+    weir_table_stats table;
+    weir_large_stats large;
+} sums;
+
+static sums sums_of(const weir_store *s, const weir_partition *p)
+{
+    sums of = {0};
+    if (!p || p->area.table != s->common.table)
+        of.table = weir_table_stats_get(p ? p->area.table : s->common.table);
+    if (!p || p->area.large != s->common.large)
+        of.large = weir_large_stats_get(p ? p->area.large : s->common.large);
+    return of;
+}
+
+size_t weir_store_partitions(weir_store *s, weir_partition_stats *ret, size_t max)
+{
+    for (size_t i = 0; i < s->partitions_len && i < max; i++) {
+        const weir_partition *p = &s->partitions[i];
+        sums of = sums_of(s, p);
+        ret[i] = (weir_partition_stats){.name = p->is.name,
+                                        .keys = of.table.keys + of.large.keys,
+                                        .memory_bytes = of.table.bytes + of.large.bytes,
+                                        .memory_max = p->is.table_bytes + p->is.large_bytes,
+                                        .evicted = of.table.evicted + of.large.evicted,
+                                        .refused = of.table.refused + of.large.refused};
+    }
+    return s->partitions_len;
+}
+
 weir_store_stats weir_store_stats_get(weir_store *s)
 {
-    weir_table_stats table = weir_table_stats_get(s->table);
-    weir_large_stats large = weir_large_stats_get(s->large);
     weir_reserve_stats reserved = weir_reserve_stats_get(s->reserved);
-    return (weir_store_stats){.keys = table.keys + large.keys,
-                              .memory_bytes = table.bytes + large.bytes,
-                              .evicted = table.evicted + large.evicted,
-                              .memory_max = s->memory_max,
-                              .large_keys = large.keys,
-                              .large_bytes = large.bytes,
-                              .large_max = s->large_max,
-                              .refused = table.refused + large.refused,
-                              .damaged = table.damaged + large.damaged + reserved.damaged,
-                              .reserved = reserved.open,
-                              .syncs_failed = weir_image_stats_get(s->image).syncs_failed};
+    weir_store_stats ret = {.memory_max = s->memory_max,
+                            .large_max = s->large_max,
+                            .damaged = reserved.damaged,
+                            .reserved = reserved.open,
+                            .syncs_failed = weir_image_stats_get(s->image).syncs_failed};
+    for (size_t i = 0; i <= s->partitions_len; i++) {
+        sums of = sums_of(s, i > 0 ? &s->partitions[i - 1] : NULL);
+        ret.keys += of.table.keys + of.large.keys;
+        ret.memory_bytes += of.table.bytes + of.large.bytes;
+        ret.evicted += of.table.evicted + of.large.evicted;
+        ret.large_keys += of.large.keys;
+        ret.large_bytes += of.large.bytes;
+        ret.refused += of.table.refused + of.large.refused;
+        ret.damaged += of.table.damaged + of.large.damaged;
+    }
+    return ret;
 }

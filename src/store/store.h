@@ -14,9 +14,22 @@
 #include "store/reserve.h"
 #include "store/table/table.h"
 
+/* Where the states of a policy are. */
+typedef struct weir_area {
+    weir_table *table; /* small states */
+    weir_large *large; /* large states */
+} weir_area;
+
+/* A partition, see weir_store_partition. */
+typedef struct weir_partition {
+    weir_area area;          /* where it has no memory of its own, that of the store */
+    weir_image_partition is; /* its name and its sizes */
+} weir_partition;
+
 struct weir_store {
-    weir_table *table;
-    weir_large *large;
+    weir_area common;           /* of all policies without a partition */
+    weir_partition *partitions; /* sorted by name */
+    size_t partitions_len;
     weir_reserve *reserved;
     bool sync_always;
     weir_when_full when_full;
@@ -53,6 +66,23 @@ static inline uint64_t weir_store_hash(const weir_store *s, uint64_t policy_id, 
     return weir_hash(&s->hash, policy_id, key, len);
 }
 
+/* ---- partitions ------------------------------------------------------------------------------ */
+
+/* In the id of a policy in a partition, these bits are those of the hash of the partition's name.
+ * So the partition follows from the id, also for a reservation of an earlier opening. */
+enum { WEIR_ID_PARTITION_BITS = 24, WEIR_ID_PARTITION_AT = 34 };
+#define WEIR_ID_PARTITION ((((uint64_t)1 << WEIR_ID_PARTITION_BITS) - 1) << WEIR_ID_PARTITION_AT)
+
+_Static_assert((WEIR_ID_PARTITION & WEIR_POLICY_CLASS) == 0, "the class stays");
+
+/* Finds where the states of a policy's id are. */
+const weir_area *weir_area_find(const weir_store *s, uint64_t policy_id);
+
+static inline const weir_area *weir_area_of(const weir_store *s, uint64_t policy_id)
+{
+    return __builtin_expect(s->partitions_len == 0, 1) ? &s->common : weir_area_find(s, policy_id);
+}
+
 /* ---- callbacks on a key's state -------------------------------------------------------------- */
 
 /* One charge: the ctx of weir_check_state() and weir_peek_state(). */
@@ -67,10 +97,10 @@ weir_status weir_check_state(void *ctx, const weir_policy *p, uint64_t *state, u
 weir_status weir_peek_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                             int64_t now_ns, weir_usage *ret_usage);
 
-/* Runs fn on the state of a hash, at the later of now_ns and the store's time. fn may change any
+/* Runs fn on the state of a hash under a policy's id, at the later of now_ns and the store's time. fn may change any
  * word of the state. It does not expire reservations. Any thread. */
-weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                           weir_state_fn fn, void *ctx);
+weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t policy_id, uint64_t hash,
+                           int64_t now_ns, weir_state_fn fn, void *ctx);
 
 /* Returns the units of reservations that have expired by now_ns. Call it before any decision at
  * now_ns. Any thread. */

@@ -687,10 +687,10 @@ static uint64_t flood(weir_store *known, weir_store *s, size_t keys)
     enum { FEW = 16 };
     weir_policy p = policy_of("gcra 1/h burst 5");
     uint64_t id = weir_store_policy_id(known, &p);
-    const weir_bucket *end = known->table->array.buckets + FEW;
+    const weir_bucket *end = known->common.table->array.buckets + FEW;
     for (uint64_t key = 0; keys > 0; key++) {
         uint64_t hash = weir_store_hash(known, id, &key, sizeof key);
-        weir_bucket_pair at = weir_bucket_pair_of(known->table, hash);
+        weir_bucket_pair at = weir_bucket_pair_of(known->common.table, hash);
         if (at.first >= end || at.alternate >= end)
             continue;
         weir_decision d;
@@ -709,7 +709,7 @@ static void check_flooding(void **unused)
     (void)unused;
     enum { KEYS = 300, ROOM = 16 * WEIR_LINE_ENTRIES };
     weir_store *known = tiny_store(1), *other = tiny_store(2);
-    assert_true(known->table->array.buckets_len * WEIR_LINE_ENTRIES > 3 * KEYS);
+    assert_true(known->common.table->array.buckets_len * WEIR_LINE_ENTRIES > 3 * KEYS);
     assert_int_equal(flood(known, known, KEYS), KEYS - ROOM);
     assert_int_equal(flood(known, other, KEYS), 0);
     weir_store_close(known);
@@ -735,7 +735,8 @@ static void check_overfull(void **unused)
     weir_policy p = policy_of("gcra 1/h burst 5");
     for (unsigned tenths = 11; tenths <= 20; tenths += 9) {
         weir_store *s = tiny_store(3);
-        uint64_t room = s->table->array.buckets_len * WEIR_LINE_ENTRIES, keys = room * tenths / 10;
+        uint64_t room = s->common.table->array.buckets_len * WEIR_LINE_ENTRIES,
+                 keys = room * tenths / 10;
         charge_keys(s, &p, 0, keys, s_ns);
         weir_store_stats stats = weir_store_stats_get(s);
         assert_int_equal(stats.keys + stats.evicted, keys);
@@ -751,7 +752,7 @@ static void check_idle_go_first(void **unused)
     (void)unused;
     weir_policy quick = policy_of("gcra 1/s burst 5"), slow = policy_of("gcra 1/h burst 5");
     weir_store *s = tiny_store(4);
-    uint64_t room = s->table->array.buckets_len * WEIR_LINE_ENTRIES, most = room * 8 / 10;
+    uint64_t room = s->common.table->array.buckets_len * WEIR_LINE_ENTRIES, most = room * 8 / 10;
     for (int64_t round = 0; round < 10; round++) {
         charge_keys(s, &quick, (uint64_t)round * most, most, (2 * round + 1) * s_ns);
         assert_int_equal(weir_store_stats_get(s).evicted, 0);

@@ -13,17 +13,26 @@
 typedef struct one {
     weir_store_request *request;
     uint64_t hash;
+    const weir_area *at;
     bool large;
     weir_decision alone;  /* the decision for this request alone */
     weir_charge together; /* the decision after the requests before it */
     weir_status status;
 } one;
 
+/* A stripe of one of the store's areas. */
+typedef struct stripe {
+    weir_large *large;
+    size_t area; /* its place in the order of locking, the same in all processes */
+    size_t i;
+} stripe;
+
 typedef struct transaction {
     weir_store *store;
     one ones[WEIR_TAKE_MANY_MAX];
     size_t len;
-    size_t stripes[WEIR_TAKE_MANY_MAX], stripes_len; /* ascending: the order of locking */
+    stripe stripes[WEIR_TAKE_MANY_MAX]; /* in the order of locking: by area, then by number */
+    size_t stripes_len;
     int64_t now_ns;
     bool committed;
 } transaction;
@@ -41,34 +50,50 @@ static weir_status decide(void *ctx, const weir_policy *p, uint64_t *state, unsi
 
 /* ---- large states ---------------------------------------------------------------------------- */
 
-static void add_stripe(transaction *t, size_t stripe)
+/* 0 for the large states without a partition, then the partitions in their order. */
+static size_t order_of(const weir_store *s, const weir_large *large)
 {
+    size_t i = s->partitions_len;
+    while (i > 0 && s->partitions[i - 1].area.large != large)
+        i--;
+    return large == s->common.large ? 0 : i;
+}
+
+static bool is_before(const stripe *a, const stripe *b)
+{
+    return a->area != b->area ? a->area < b->area : a->i < b->i;
+}
+
+static void add_stripe(transaction *t, const one *o)
+{
+    weir_large *large = o->at->large;
+    const stripe add = {large, order_of(t->store, large), weir_large_stripe(large, o->hash)};
     size_t to = t->stripes_len;
-    while (to > 0 && t->stripes[to - 1] > stripe)
+    while (to > 0 && is_before(&add, &t->stripes[to - 1]))
         to--;
-    if (to > 0 && t->stripes[to - 1] == stripe)
+    if (to > 0 && !is_before(&t->stripes[to - 1], &add))
         return;
     WEIR_ASSERT(t->stripes_len < WEIR_TAKE_MANY_MAX);
     for (size_t i = t->stripes_len++; i > to; i--)
         t->stripes[i] = t->stripes[i - 1];
-    t->stripes[to] = stripe;
+    t->stripes[to] = add;
 }
 
 static void try_large(transaction *t)
 {
     for (size_t i = 0; i < t->stripes_len; i++)
-        weir_large_lock(t->store->large, t->stripes[i]);
+        weir_large_lock(t->stripes[i].large, t->stripes[i].i);
     for (size_t i = 0; i < t->len; i++) {
         one *o = &t->ones[i];
         if (!o->large)
             continue;
         const weir_large_call call = {.policy = o->request->policy,
                                       .hash = o->hash,
-                                      .now_ns = weir_table_now(t->store->table, t->now_ns),
+                                      .now_ns = weir_table_now(t->store->common.table, t->now_ns),
                                       .fn = decide,
                                       .ctx = o,
                                       .when_full = t->store->when_full};
-        o->status = weir_large_try(t->store->large, &call);
+        o->status = weir_large_try(o->at->large, &call);
     }
 }
 
@@ -85,12 +110,12 @@ static void end_large(transaction *t, bool commit)
 {
     for (size_t i = 0; i < t->stripes_len; i++) {
         if (commit)
-            weir_large_commit(t->store->large, t->stripes[i]);
+            weir_large_commit(t->stripes[i].large, t->stripes[i].i);
         else
-            weir_large_roll_back(t->store->large, t->stripes[i]);
+            weir_large_roll_back(t->stripes[i].large, t->stripes[i].i);
     }
     for (size_t i = t->stripes_len; i-- > 0;)
-        weir_large_unlock(t->store->large, t->stripes[i]);
+        weir_large_unlock(t->stripes[i].large, t->stripes[i].i);
 }
 
 /* ---- small states ---------------------------------------------------------------------------- */
@@ -127,10 +152,11 @@ static void take_all(transaction *t)
     for (size_t i = 0; i < t->len; i++) {
         one *o = &t->ones[i];
         if (!o->large)
-            ones[len++] = (weir_table_one){o->request->policy, o->hash, decide, o, WEIR_OK, NULL};
+            ones[len++] =
+                (weir_table_one){o->request->policy, o->hash, decide, o, WEIR_OK, o->at->table};
     }
-    if (weir_table_run_many(t->store->table, ones, len, t->now_ns, decide_large, finish, t) !=
-        WEIR_OK)
+    if (weir_table_run_many(t->store->common.table, ones, len, t->now_ns, decide_large, finish,
+                            t) != WEIR_OK)
         note_statuses(t, ones); /* one of them is now WEIR_E_FULL */
 }
 
@@ -150,9 +176,10 @@ static weir_status read_requests(transaction *t, weir_store_request *requests, s
         one *o = &t->ones[i];
         *o = (one){.request = r, .together.cost = r->cost};
         o->hash = weir_store_hash(t->store, r->policy_id, r->key, r->key_len);
+        o->at = weir_area_of(t->store, r->policy_id);
         o->large = weir_table_words(r->policy) == 0;
         if (o->large)
-            add_stripe(t, weir_large_stripe(t->store->large, o->hash));
+            add_stripe(t, o);
     }
     t->len = n;
     return st;

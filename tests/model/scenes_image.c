@@ -227,9 +227,10 @@ static struct reserved {
 
 static const int64_t s_ns = SECOND;
 
-static weir_status run_state(void *ctx, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                             weir_state_fn fn, void *fn_ctx)
+static weir_status run_state(void *ctx, const weir_policy *p, uint64_t policy_id, uint64_t hash,
+                             int64_t now_ns, weir_state_fn fn, void *fn_ctx)
 {
+    (void)policy_id;
     (void)ctx;
     (void)hash;
     for (;;) {

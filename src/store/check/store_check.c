@@ -40,7 +40,9 @@ static void recover(weir_store *s)
     weir_block_seen seen;
     uint64_t next;
     weir_store_each(s, go_on, NULL);
-    weir_allocator_list(&s->large->blocks, 0, &seen, 1, &next);
+    weir_allocator_list(&s->common.large->blocks, 0, &seen, 1, &next);
+    for (size_t i = 0; i < s->partitions_len; i++)
+        weir_allocator_list(&s->partitions[i].area.large->blocks, 0, &seen, 1, &next);
     (void)weir_reserve_stats_get(s->reserved);
 }
 
@@ -48,9 +50,14 @@ const char *weir_store_check_all(weir_store *s, bool killed)
 {
     if (killed)
         recover(s);
-    const char *wrong = weir_table_check(s->table, killed);
+    const char *wrong = weir_table_check(s->common.table, killed);
     if (!wrong)
-        wrong = weir_large_check(s->large);
+        wrong = weir_large_check(s->common.large);
+    for (size_t i = 0; i < s->partitions_len && !wrong; i++) {
+        wrong = weir_table_check(s->partitions[i].area.table, killed);
+        if (!wrong)
+            wrong = weir_large_check(s->partitions[i].area.large);
+    }
     if (!wrong)
         wrong = weir_reserve_check(s->reserved);
     if (!wrong)

@@ -128,7 +128,7 @@ static void damaged_table(void **unused)
     (void)unused;
     fixture f;
     fill(&f);
-    weir_table *t = f.s->table;
+    weir_table *t = f.s->common.table;
     weir_bucket *b = t->array.buckets;
     weir_line l;
     do
@@ -159,7 +159,7 @@ static void damaged_large(void **unused)
     (void)unused;
     fixture f;
     fill(&f);
-    weir_large *l = f.s->large;
+    weir_large *l = f.s->common.large;
     weir_allocator *b = &l->blocks;
     size_t i = 0;
     uint64_t at = 0;
@@ -247,7 +247,7 @@ static void twice_in_the_table(void **unused)
     (void)unused;
     fixture f;
     fill(&f);
-    weir_table *t = f.s->table;
+    weir_table *t = f.s->common.table;
     uint64_t key = 3;
     weir_bucket_pair at = weir_bucket_pair_of(t, weir_store_hash(f.s, f.id[0], &key, sizeof key));
     weir_line first, old, line;

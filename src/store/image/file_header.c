@@ -5,6 +5,7 @@
 #include "store/image/file_header.h"
 
 #include "store/image/image.h"
+#include "store/image/partitions.h"
 #include "store/image/policy_registry.h"
 #include "store/siphash.h"
 
@@ -25,9 +26,11 @@ const uint8_t weir_file_header_magic[WEIR_FILE_HEADER_MAGIC] = {0x89, 'w',  'e',
 _Static_assert(sizeof(weir_file_header) == WEIR_FILE_HEADER_BYTES, "the file's layout");
 _Static_assert(offsetof(weir_file_header, parts) == 32, "the file's layout");
 _Static_assert(offsetof(weir_file_header, secret) == 96, "the file's layout");
+_Static_assert(offsetof(weir_file_header, partitions) == 120, "the file's layout");
 _Static_assert(offsetof(weir_file_header, checksum) == WEIR_FILE_HEADER_FIXED, "the file's layout");
 _Static_assert(offsetof(weir_file_header, boot) == 536, "the file's layout");
 _Static_assert(offsetof(weir_file_header, clock_slots) == 552, "the file's layout");
+_Static_assert(offsetof(weir_file_header, partition_names) == 648, "the file's layout");
 
 static uint64_t round_up(uint64_t n, uint64_t to)
 {
@@ -55,12 +58,17 @@ static uint64_t sum_of(const weir_file_header *h)
     return weir_siphash(key, h, WEIR_FILE_HEADER_FIXED);
 }
 
+uint32_t weir_file_header_version(const weir_file_header *h)
+{
+    return weir_partitions_get(h, NULL) > 0 ? WEIR_STATE_VERSION_PARTITIONS : WEIR_STATE_VERSION;
+}
+
 void weir_file_header_init(weir_file_header *h, const uint8_t secret[16], int64_t made_ns)
 {
     memcpy(h->magic, weir_file_header_magic, sizeof h->magic);
     h->byte_order = BYTE_ORDER_MARK;
     h->format = WEIR_IMAGE_FORMAT;
-    h->state_version = WEIR_STATE_VERSION;
+    h->state_version = weir_file_header_version(h);
     h->head_bytes = WEIR_FILE_HEADER_BYTES;
     memcpy(h->secret, secret, sizeof h->secret);
     h->made_ns = made_ns;
@@ -95,9 +103,11 @@ bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, char
     else if (h->byte_order != BYTE_ORDER_MARK || h->checksum != sum_of(h) ||
              port_word_load_relaxed(&h->openings) == 0)
         snprintf(ret, size, "its header is damaged");
-    else if (h->state_version != WEIR_STATE_VERSION)
-        snprintf(ret, size, "its states have version %" PRIu32 ", expected %d", h->state_version,
-                 WEIR_STATE_VERSION);
+    else if (h->state_version != weir_file_header_version(h))
+        snprintf(ret, size, "its states have version %" PRIu32 ", expected %" PRIu32,
+                 h->state_version, weir_file_header_version(h));
+    else if (!weir_partitions_sound(h))
+        snprintf(ret, size, "the names of its partitions are damaged");
     else if (!adds_up(h))
         snprintf(ret, size, "the sizes in its header are inconsistent");
     else if (file_bytes != h->bytes)

@@ -5,6 +5,8 @@
 /* The header of a state file: its first page, which says what the file is and where its parts are.
  * Anonymous memory has one too. docs/internals/state.md describes it byte by byte. */
 
+#include <weir/weir_store.h>
+
 #include "port/atomic.h"
 #include "store/clock.h"
 
@@ -28,6 +30,12 @@ typedef struct weir_file_part {
     uint64_t at, bytes;
 } weir_file_part;
 
+/* A partition: the parts of `table` and `large` that it has. Sorted by name. */
+typedef struct weir_file_partition {
+    uint64_t name_hash; /* 0: unused, as are all after it */
+    uint64_t table_bytes, large_bytes;
+} weir_file_partition;
+
 typedef struct weir_file_header {
     uint8_t magic[8];    /* weir_file_header_magic */
     uint32_t byte_order; /* 0x01020304 */
@@ -38,7 +46,8 @@ typedef struct weir_file_header {
     weir_file_part parts[WEIR_PARTS];
     uint8_t secret[16];
     int64_t made_ns;
-    uint8_t zero[384];
+    weir_file_partition partitions[WEIR_PARTITIONS_MAX];
+    uint8_t zero[24];
     uint64_t checksum; /* of all bytes above */
 
     /* The words that change, on a cache line of their own. */
@@ -49,7 +58,8 @@ typedef struct weir_file_header {
      * the file open. */
     uint8_t boot[16];
     weir_clock_slots clock_slots;
-    uint8_t rest[3448];
+    char partition_names[WEIR_PARTITIONS_MAX][72]; /* padded with zeros */
+    uint8_t rest[2368];
 } weir_file_header;
 
 enum { WEIR_FILE_HEADER_MAGIC = 8 };
@@ -60,8 +70,11 @@ extern const uint8_t weir_file_header_magic[WEIR_FILE_HEADER_MAGIC];
 /* Computes the layout of parts of these sizes. Returns false if the sizes are impossible. */
 bool weir_file_header_lay_out(weir_file_header *h, const uint64_t bytes[WEIR_PARTS]);
 
-/* Completes a new header whose layout was computed. */
+/* Completes a new header whose layout was computed, and whose partitions are set. */
 void weir_file_header_init(weir_file_header *h, const uint8_t secret[16], int64_t made_ns);
+
+/* The version of the states that a header with its partitions has; see WEIR_STATE_VERSION. */
+uint32_t weir_file_header_version(const weir_file_header *h);
 
 /* Validates the header of a file. Returns false and explains what is wrong.
  *  file_bytes  the size of the file. If it is less than a header, *h is not read.

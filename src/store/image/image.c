@@ -34,6 +34,7 @@ struct weir_image {
     weir_processes processes;
     weir_store_opened opened;
     uint64_t requested[WEIR_PARTS]; /* the requested sizes */
+    weir_file_header wanted;        /* has the requested partitions, and nothing else */
     bool is_new;
     bool read_only; /* mapped privately: writes stay in this process */
     bool trust_others;
@@ -127,10 +128,21 @@ static void stop_syncer(weir_image *m)
 static weir_status lay_out(const weir_image *m, weir_file_header *ret,
                            const weir_store_options *options)
 {
+    memcpy(ret->partitions, m->wanted.partitions, sizeof ret->partitions);
+    memcpy(ret->partition_names, m->wanted.partition_names, sizeof ret->partition_names);
     if (weir_file_header_lay_out(ret, m->requested))
         return WEIR_OK;
     return weir_file_error(WEIR_E_RANGE, options, "",
                            "a state file cannot have the requested size");
+}
+
+/* Writes a header that lay_out() filled to new memory, which is all zero. */
+static void write_head(weir_image *m, weir_file_header *head, const uint8_t secret[16])
+{
+    weir_file_header_init(head, secret, port_now_ns());
+    memcpy(m->head, head, WEIR_FILE_HEADER_FIXED + sizeof head->checksum);
+    memcpy(m->head->partition_names, head->partition_names, sizeof head->partition_names);
+    m->is_new = true;
 }
 
 static weir_status map_file(weir_image *m, uint64_t bytes, const weir_store_options *options)
@@ -178,9 +190,7 @@ static weir_status fill_new(weir_image *m, const uint8_t *secret, const weir_sto
     st = map_file(m, head.bytes, options);
     if (st != WEIR_OK)
         return st;
-    weir_file_header_init(&head, secret, port_now_ns());
-    memcpy(m->head, &head, WEIR_FILE_HEADER_FIXED + sizeof head.checksum);
-    m->is_new = true;
+    write_head(m, &head, secret);
     return WEIR_OK;
 }
 
@@ -286,9 +296,7 @@ static weir_status open_anonymous(weir_image *m, const weir_store_options *optio
     m->head = port_map_aligned(m->bytes);
     if (!m->head)
         return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
-    weir_file_header_init(&head, secret, port_now_ns());
-    memcpy(m->head, &head, WEIR_FILE_HEADER_FIXED + sizeof head.checksum);
-    m->is_new = true;
+    write_head(m, &head, secret);
     m->processes.self = 1;
     return WEIR_OK;
 }
@@ -341,6 +349,7 @@ weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
     m->requested[WEIR_PART_RESERVED] = reserved_bytes;
     m->requested[WEIR_PART_LARGE] = large_bytes;
     m->requested[WEIR_PART_TABLE] = table_bytes;
+    weir_partitions_set(&m->wanted, options);
     weir_status st = options->file ? open_file(m, options) : open_anonymous(m, options);
     if (st != WEIR_OK) {
         drop(m);
@@ -385,7 +394,7 @@ bool weir_image_other_size(const weir_image *m)
         if (m->head->parts[i].bytes != m->requested[i])
             return true;
     }
-    return false;
+    return memcmp(m->head->partitions, m->wanted.partitions, sizeof m->wanted.partitions) != 0;
 }
 
 weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
@@ -397,6 +406,7 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
         return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
     }
     memcpy(m->requested, old->requested, sizeof m->requested);
+    m->wanted = old->wanted;
     m->trust_others = old->trust_others;
     weir_status st = weir_state_file_open_beside(&m->file, &old->file, options);
     if (st != WEIR_OK) {
@@ -473,6 +483,11 @@ weir_image_parts weir_image_parts_get(const weir_image *m)
     return (weir_image_parts){.table = part(m, WEIR_PART_TABLE),
                               .large = part(m, WEIR_PART_LARGE),
                               .reserved = part(m, WEIR_PART_RESERVED)};
+}
+
+size_t weir_image_partitions(const weir_image *m, weir_image_partition *ret)
+{
+    return weir_partitions_get(m->head, ret);
 }
 
 const weir_processes *weir_image_processes(const weir_image *m)

@@ -9,6 +9,7 @@
 #include <weir/weir_store.h>
 
 #include "store/clock.h"
+#include "store/image/partitions.h"
 #include "store/image/policy_registry.h"
 #include "store/robust_lock.h"
 
@@ -16,6 +17,8 @@
  * reservations, and of the states of src/core. Increase it with each change of one of these. A file
  * with another version is refused. */
 #define WEIR_STATE_VERSION 2
+/* The version of a file with partitions, so that a program that does not know them refuses it. */
+#define WEIR_STATE_VERSION_PARTITIONS 3
 
 typedef struct weir_image weir_image;
 
@@ -30,7 +33,7 @@ typedef struct weir_image_parts {
 } weir_image_parts;
 
 /* Creates an image, or opens the one in options->file; NULL: anonymous memory. The sizes of the
- * parts are not 0. An existing file keeps its own sizes. Opening takes the same time for any size,
+ * parts are not 0, and the partitions of the options fit into them. An existing file keeps its own sizes. Opening takes the same time for any size,
  * except that a new file is allocated on the disk. If this process is the only one with the file
  * open, and the file does not have the requested sizes, other openings wait until
  * weir_image_open_beside() fails, weir_image_replace() returns, or weir_image_close() returns.
@@ -48,6 +51,9 @@ void weir_image_close(weir_image *m);
 
 bool weir_image_is_new(const weir_image *m); /* whether this opening created it */
 weir_image_parts weir_image_parts_get(const weir_image *m);
+
+/* The number of partitions. With `ret`, writes all, WEIR_PARTITIONS_MAX at most. */
+size_t weir_image_partitions(const weir_image *m, weir_image_partition *ret);
 const weir_processes *weir_image_processes(const weir_image *m);
 const uint8_t *weir_image_secret(const weir_image *m); /* 16 bytes */
 
@@ -79,7 +85,7 @@ weir_mapping weir_image_mapping(const weir_image *m);
 
 /* ---- resizing -------------------------------------------------------------------------------- */
 
-/* Whether the sizes of the file's parts differ from the requested ones. */
+/* Whether the sizes of the file's parts or its partitions differ from the requested ones. */
 bool weir_image_other_size(const weir_image *m);
 
 /* The first step of resizing: creates an image of the requested sizes in a new file beside that of

@@ -656,8 +656,8 @@ static void check_other_size_when_shared(void **state)
     weir_image *m = must_open(f), *second = must_open_other(f), *wide = NULL;
     assert_int_equal(weir_image_open_beside(&wide, second, &f->options), WEIR_E_BUSY);
     assert_string_equal(f->error.text + strlen(f->path),
-                        ": the state file is in use by this process; to change memory.size or "
-                        "memory.large, stop it first");
+                        ": the state file is in use by this process; to change memory.size, "
+                        "memory.large or a policy's memory, stop it first");
     weir_image_close(m);
     assert_int_equal(weir_image_open_beside(&wide, second, &f->options), WEIR_OK);
     assert_int_equal(weir_image_replace(wide, second, &f->options), WEIR_OK);

@@ -323,8 +323,9 @@ weir_status weir_state_file_open_beside(weir_state_file *f, weir_state_file *old
     if (error != PORT_FILE_OK)
         st = weir_file_error_system(options, "", error);
     if (st == WEIR_OK && !alone)
-        st = weir_state_file_used_error(options, old->fd,
-                                        "; to change memory.size or memory.large, stop it first");
+        st = weir_state_file_used_error(
+            options, old->fd,
+            "; to change memory.size, memory.large or a policy's memory, stop it first");
     if (st == WEIR_OK)
         st = create(f, options);
     if (st == WEIR_OK) {

@@ -216,7 +216,7 @@ static void check_killed_sharer(void **state)
 static void check_size_of_others(void **state)
 {
     fixture *f = *state;
-    char text[200];
+    char text[256];
     f->options.shared = true;
     child a = start(f);
     assert_int_equal(ask(&a, OPEN).st, WEIR_OK);
@@ -224,7 +224,7 @@ static void check_size_of_others(void **state)
     assert_int_equal(weir_image_open_beside(&wide, m, &f->options), WEIR_E_BUSY);
     snprintf(text, sizeof text,
              "%s: the state file is in use by another weir process (pid %d); to change "
-             "memory.size or memory.large, stop it first",
+             "memory.size, memory.large or a policy's memory, stop it first",
              f->path, (int)a.pid);
     assert_string_equal(f->error.text, text);
     weir_image_close(m);

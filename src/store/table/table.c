@@ -222,8 +222,11 @@ bool weir_table_each(weir_table *t, weir_key_state_fn fn, void *ctx)
         for (unsigned live = weir_line_live(&l); live != 0; live &= live - 1) {
             unsigned i = (unsigned)__builtin_ctz(live);
             weir_bucket_entry e = weir_line_get(&l, i);
-            weir_key_state stored = {hash_of(t, b, &e),       e.fresh_at_ns, e.form, 0,
-                                     weir_form_words(e.form), e.words};
+            weir_key_state stored = {.hash = hash_of(t, b, &e),
+                                     .fresh_at_ns = e.fresh_at_ns,
+                                     .form = e.form,
+                                     .words_len = weir_form_words(e.form),
+                                     .words = e.words};
             if (!fn(ctx, &stored))
                 return false;
         }

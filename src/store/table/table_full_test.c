@@ -192,7 +192,7 @@ static uint64_t between(uint64_t first, uint64_t alternate, uint64_t n)
 /* Adds a key with a used share of used/256. */
 static void put(fixture *f, uint64_t hash, int64_t used)
 {
-    weir_key_state s = {hash, s_ns + (used << 29), WEIR_FORM_TIME, 0, 0, NULL};
+    weir_key_state s = {hash, s_ns + (used << 29), WEIR_FORM_TIME, 0, 0, NULL, 0};
     weir_table_now(f->table, s_ns);
     assert_int_equal(weir_table_put(f->table, &s), WEIR_OK);
 }

@@ -186,7 +186,7 @@ static void reset_one(weir_table *t)
 
 static void put_one(weir_table *t)
 {
-    weir_key_state stored = {c.of[0].hash, at_ns + 77 * s_ns, WEIR_FORM_TIME, 0, 0, NULL};
+    weir_key_state stored = {c.of[0].hash, at_ns + 77 * s_ns, WEIR_FORM_TIME, 0, 0, NULL, 0};
     assert_int_equal(weir_table_put(t, &stored), WEIR_OK);
 }
 

@@ -634,14 +634,17 @@ static void put_is_checked(void **state)
     fixture *f = *state;
     uint64_t words[6] = {UINT64_C(1) << 32};
     const weir_key_state bad[] = {
-        {1, 9 * s_ns, WEIR_FORM_NONE, 0, 0, words},  {1, 9 * s_ns, 8, 0, 1, words},
-        {1, 9 * s_ns, WEIR_FORM_TIME, 0, 1, words},  {1, 9 * s_ns, WEIR_FORM_TIME, 1, 0, words},
-        {1, 9 * s_ns, WEIR_FORM_SHORT, 0, 1, words}, {1, 9 * s_ns, WEIR_FORM_FIVE, 0, 4, words},
+        {1, 9 * s_ns, WEIR_FORM_NONE, 0, 0, words, 0},
+        {1, 9 * s_ns, 8, 0, 1, words, 0},
+        {1, 9 * s_ns, WEIR_FORM_TIME, 0, 1, words, 0},
+        {1, 9 * s_ns, WEIR_FORM_TIME, 1, 0, words, 0},
+        {1, 9 * s_ns, WEIR_FORM_SHORT, 0, 1, words, 0},
+        {1, 9 * s_ns, WEIR_FORM_FIVE, 0, 4, words, 0},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(weir_table_put(f->table, &bad[i]), WEIR_E_RANGE);
     /* A time whose bits 6 to 21 are those of an empty bucket's header. */
-    weir_key_state one = {5, INT64_C(1) << 22, WEIR_FORM_TIME, 0, 0, NULL};
+    weir_key_state one = {5, INT64_C(1) << 22, WEIR_FORM_TIME, 0, 0, NULL, 0};
     assert_int_equal(weir_table_put(f->table, &one), WEIR_OK);
     assert_int_equal(keys(f), 1);
     take(f, &f->tat, 5, 3 * s_ns, 50);
