@@ -164,7 +164,7 @@ static const row rows[] = {
 };
 
 #define HEAD(time_ns)                                                                              \
-    "{\"weir_state\":2,\"time_ns\":" time_ns ",\"wall_ns\":1795377343327627102,"                   \
+    "{\"weir_state\":3,\"time_ns\":" time_ns ",\"wall_ns\":1795377343327627102,"                   \
     "\"memory_bytes\":8388608,\"large_bytes\":2097152,\"fingerprint\":\"658b070407a29c39\","       \
     "\"secret\":\"00112233445566778899aabbccddeeff\"}\n"
 

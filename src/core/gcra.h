@@ -39,6 +39,14 @@ void weir_gcra_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64
 void weir_gcra_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
                           weir_decision *ret);
 
+/* As weir_gcra_wide_check() for WEIR_STATE_TAT_TICKS, with the TAT as *f_ns - *rest / num ns, where
+ * *rest is below num. The new TAT is written if the request is allowed and cost > 0. Returns false,
+ * with *ret undefined, if a quantity is too large: then use weir_gcra_wide_check(). Unused if the
+ * amalgamated library is compiled as the core alone. */
+__attribute__((unused)) bool weir_gcra_ticks_check(const weir_layer *g, int64_t *f_ns,
+                                                   uint64_t *rest, int64_t now_ns, int64_t cost,
+                                                   weir_decision *ret);
+
 /* Removes `cost` units from the backlog, down to 0 at most. */
 void weir_gcra_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost);
 void weir_gcra_wide_refund(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost);

@@ -20,7 +20,7 @@ typedef weir_status (*weir_state_fn)(void *ctx, const weir_policy *p, uint64_t *
 #define WEIR_USAGE_UNKNOWN ((weir_usage){-1, 0}) /* the initial value of *ret_usage */
 
 /* The lowest bits of a key's hash are the class of its policy, which tells the table how much of
- * its limit an entry has used: see table/pack.h. */
+ * its limit an entry has used: see table/word.h. */
 enum { WEIR_CLASS_BITS = 6 };
 
 /* The rank of a key in the order of eviction: the lowest goes first. Its high 8 bits are the used
@@ -63,7 +63,8 @@ static inline int64_t weir_mark_of(const weir_policy *p, const uint64_t *state, 
 /* A key's state in serialised form, for iteration and copying. */
 typedef struct weir_key_state {
     uint64_t hash;       /* of key and policy, under the store's secret */
-    int64_t fresh_at_ns; /* from then on the key has full quota; in some forms a mark */
+    int64_t fresh_at_ns; /* from then on the key has full quota; in some forms a mark, or a word of
+                            table/word.h */
     uint32_t form;       /* how the words are encoded: a weir_form, or WEIR_LARGE_FORM */
     uint32_t level;      /* how far a state that grows has grown, else 0 */
     size_t words_len;

@@ -14,14 +14,15 @@
 
 enum { GROUP = 32 }; /* requests whose states are prefetched at once */
 
-_Static_assert(WEIR_POLICY_CLASS >> 58 == WEIR_CLASS_MASK, "the high bits of an id are the class");
+_Static_assert(WEIR_POLICY_CLASS >> (64 - WEIR_CLASS_BITS) == WEIR_CLASS_MASK,
+               "the high bits of an id are the class");
 
 uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p)
 {
     char text[WEIR_POLICY_TEXT_MAX];
     size_t len = weir_policy_print(p, text, sizeof text);
     uint64_t id = (weir_siphash(s->secret, text, len) & ~WEIR_POLICY_CLASS) |
-                  (uint64_t)weir_pack_class(p) << 58;
+                  (uint64_t)weir_pack_class(p) << (64 - WEIR_CLASS_BITS);
     weir_image_note_policy(s->image, id, text, len);
     return id;
 }

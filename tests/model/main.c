@@ -93,7 +93,7 @@ static const struct {
      "the death of the owner orders it as well"},
     {"bucket.h:weir_bucket_unlock port_word_store_release(&b->word[0])",
      "loads under the lock must not move behind it, which is load buffering"},
-    {"table_gcra.c:try_update port_word_store_release(&b->word[1 + i])",
+    {"table_word.c:try_update port_word_store_release(&b->word[1 + i])",
      "every store to a word of a bucket is a release; a newer time of the same key is right"},
     {"stripe.c:weir_stripe_undo port_stores_in_order()",
      "a transaction that goes on never undoes a state that is half written"},

@@ -6,6 +6,7 @@
 #include "cmd/state/state.h"
 #include "port/port.h"
 #include "store/image/image.h"
+#include "store/table/table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -106,7 +107,7 @@ typedef struct tally {
 static bool count_live(void *ctx, const weir_key_state *stored)
 {
     tally *t = ctx;
-    t->live += stored->fresh_at_ns > t->now_ns;
+    t->live += weir_table_idle_at(stored) > t->now_ns;
     return true;
 }
 

@@ -207,7 +207,7 @@ static void check_texts(void **state)
         {8, 0x04030201, false, "it was created on a machine with another byte order"},
         {8, 0x01020305, true, "its header is damaged"},
         {12, 2, false, "it has format 2, expected 1"},
-        {16, 0x7FFF, true, "its states have version 32767, expected 2"},
+        {16, 0x7FFF, true, "its states have version 32767, expected 3"},
         {20, 8192, true, "the sizes in its header are inconsistent"},
         {24, 4096, true, "the sizes in its header are inconsistent"},
         {32, 8192, true, "the sizes in its header are inconsistent"},

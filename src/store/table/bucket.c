@@ -6,6 +6,7 @@
 #include "store/table/bucket.h"
 
 #include "port/port.h"
+#include "store/table/word.h"
 
 enum {
     SPINS = 64,  /* tries before the thread yields */
@@ -263,7 +264,8 @@ void weir_line_drop(weir_line *l, unsigned set)
 
 static int64_t fresh_at(const weir_line *l, unsigned i)
 {
-    return (int64_t)l->word[spot_of(l, i).word];
+    uint64_t first = l->word[spot_of(l, i).word];
+    return weir_line_form(l, i) == WEIR_FORM_TIME ? weir_word_time(first) : (int64_t)first;
 }
 
 unsigned weir_line_idle(const weir_line *l, int64_t now_ns)

@@ -8,7 +8,8 @@
  * Layout: word 0 is the header. The rest is divided among up to 4 entries, also called slots.
  * Entries take words from the front, and units of 16 bits from the back, until the two meet. A
  * bucket has 28 units in all; a word is four of them. An entry has a tag of 48 bits, which
- * identifies its key, and the time from which on the key is idle. Its form says what else it has:
+ * identifies its key, and the time from which on the key is idle, or a word of word.h. Its form says what
+ * else it has:
  *
  *     form         beside tag and time     words  units            bytes    entries in a bucket
  *     TIME         nothing                    1      3                14          4
@@ -109,8 +110,8 @@ typedef struct weir_line {
 } weir_line;
 
 typedef struct weir_bucket_entry {
-    uint64_t tag; /* 48 bits */
-    int64_t fresh_at_ns;
+    uint64_t tag;        /* 48 bits */
+    int64_t fresh_at_ns; /* in the form TIME, a word of word.h */
     weir_form form;
     bool alternate;
     uint64_t words[WEIR_ENTRY_WORDS];

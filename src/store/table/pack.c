@@ -5,7 +5,6 @@
  *
  *     AS_TICKS     f = ceil(T / num), and a number below num: f*num - T
  *     AS_STEPS     f = ceil(T / rate) * W, and a number below rate: f/W*rate - T
- *     AS_WINDOW    an aligned window: f = start + W, and the count
  *     AS_PAIR      a window in two words: f = start + W, and the count
  *     AS_COUNTER   f = start + 2W, and both counts
  *     AS_TATS      two TATs: f = the later one, the lag of the other, and a bit: which is later
@@ -23,6 +22,7 @@
 #include "core/wide.h"
 #include "port/assert.h"
 #include "store/state.h"
+#include "store/table/word.h"
 
 enum { SHORT_BITS = 32, LONG_BITS = 48, SHARE_BITS = 1 };
 
@@ -39,16 +39,7 @@ size_t weir_pack_words(const weir_policy *p)
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-typedef enum way {
-    AS_WORDS,
-    AS_TIME,
-    AS_TICKS,
-    AS_STEPS,
-    AS_WINDOW,
-    AS_PAIR,
-    AS_COUNTER,
-    AS_TATS
-} way;
+typedef enum way { AS_WORDS, AS_TICKS, AS_STEPS, AS_PAIR, AS_COUNTER, AS_TATS } way;
 
 static way way_of(const weir_policy *p)
 {
@@ -58,18 +49,16 @@ static way way_of(const weir_policy *p)
     if (p->layers != 1)
         return AS_WORDS;
     switch (l->format) {
-    case WEIR_STATE_TAT_NS:
-        return AS_TIME;
     case WEIR_STATE_TAT_TICKS:
         return AS_TICKS;
     case WEIR_STATE_TAT_STEPS:
         return AS_STEPS;
-    case WEIR_STATE_WINDOW_WORD:
-        return l->calendar == WEIR_ALIGNED ? AS_WINDOW : AS_WORDS;
     case WEIR_STATE_WINDOW_PAIR:
         return l->calendar == WEIR_ALIGNED || l->calendar == WEIR_FROM_FIRST ? AS_PAIR : AS_WORDS;
     case WEIR_STATE_COUNTER:
         return AS_COUNTER;
+    case WEIR_STATE_TAT_NS: /* always one word */
+    case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_LOG:
     case WEIR_STATE_SLICES:
         break;
@@ -174,15 +163,6 @@ static bool pack_count(const weir_layer *l, uint64_t count, packed *ret)
     return count >> (SHORT_BITS - shift) == 0;
 }
 
-static bool pack_window(const weir_layer *l, const uint64_t *state, packed *ret)
-{
-    int64_t word = (int64_t)state[0], count = word % l->period_ns;
-    if (!in_time(word))
-        return false;
-    ret->fresh_at_ns = word - count + l->period_ns;
-    return pack_count(l, (uint64_t)count, ret);
-}
-
 static bool pack_pair(const weir_layer *l, const uint64_t *state, packed *ret)
 {
     if (!in_time((int64_t)state[0]))
@@ -199,22 +179,12 @@ static bool pack_counter(const weir_layer *l, const uint64_t *state, packed *ret
     if (ret->is_long)
         bits = LONG_BITS / 2;
     unsigned shift = shift_in(l, bits);
-    if (!in_time((int64_t)state[0]) || (int64_t)state[0] > INT64_MAX - 2 * l->period_ns ||
-        (prev | cur) >> (bits - shift) != 0)
+    if (limit_bits(l) > LONG_BITS / 2 || !in_time((int64_t)state[0]) ||
+        (int64_t)state[0] > INT64_MAX - 2 * l->period_ns || (prev | cur) >> (bits - shift) != 0)
         return false;
     ret->fresh_at_ns = (int64_t)state[0] + 2 * l->period_ns;
     ret->rest = (cur << bits | prev) << shift;
     return true;
-}
-
-/* The class of a bucket. Its quota is full after cap / num ns, which is below 2^60. */
-static unsigned time_class(const weir_layer *l)
-{
-    weir_wide cap = {l->cap_hi, l->cap_lo};
-    uint64_t full_ns = cap.hi < l->num ? weir_wide_div_ceil(cap, l->num) : UINT64_MAX;
-    unsigned bits = full_ns > 1 ? 64 - (unsigned)__builtin_clzll(full_ns - 1) : 0;
-    unsigned class = bits > 20 ? bits - 20 : 0;
-    return class < WEIR_CLASS_TIME_MAX ? class : WEIR_CLASS_TIME_MAX;
 }
 
 static bool pack_tats(const weir_layer *l, const uint64_t *state, int64_t now_ns, packed *ret)
@@ -223,8 +193,8 @@ static bool pack_tats(const weir_layer *l, const uint64_t *state, int64_t now_ns
     uint64_t late = state[second], lag = late - state[!second];
     if (late > INT64_MAX)
         return false;
-    unsigned used = weir_time_used(time_class(&l[second]), (int64_t)late - now_ns);
-    unsigned other = weir_time_used(time_class(&l[!second]), (int64_t)state[!second] - now_ns);
+    unsigned used = weir_time_used(weir_time_class(&l[second]), (int64_t)late - now_ns);
+    unsigned other = weir_time_used(weir_time_class(&l[!second]), (int64_t)state[!second] - now_ns);
     ret->fresh_at_ns = (int64_t)late;
     return lag >> (LONG_BITS - 1) == 0 &&
            pack_share(lag << 1 | second, used > other ? used : other, ret);
@@ -233,15 +203,10 @@ static bool pack_tats(const weir_layer *l, const uint64_t *state, int64_t now_ns
 static bool pack_by(way w, const weir_layer *l, const uint64_t *state, int64_t now_ns, packed *ret)
 {
     switch (w) {
-    case AS_TIME:
-        ret->fresh_at_ns = (int64_t)state[0];
-        return true;
     case AS_TICKS:
         return pack_ticks(l, state, ret);
     case AS_STEPS:
         return pack_steps(l, state, now_ns, ret);
-    case AS_WINDOW:
-        return pack_window(l, state, ret);
     case AS_PAIR:
         return pack_pair(l, state, ret);
     case AS_COUNTER:
@@ -267,10 +232,15 @@ void weir_pack(const weir_policy *p, const uint64_t *state, int64_t now_ns, weir
                weir_bucket_entry *ret)
 {
     packed r = {0};
-    way w = way_of(p);
-    if (pack_by(w, p->layer, state, now_ns, &r) && r.rest >> LONG_BITS == 0) {
+    uint64_t word;
+    if (p->layers == 1 && weir_word_encode(p->layer, state, &word)) {
+        ret->form = WEIR_FORM_TIME;
+        ret->fresh_at_ns = (int64_t)word;
+        return;
+    }
+    if (pack_by(way_of(p), p->layer, state, now_ns, &r) && r.rest >> LONG_BITS == 0) {
         bool is_long = r.is_long || r.rest >> SHORT_BITS != 0;
-        ret->form = w == AS_TIME ? WEIR_FORM_TIME : is_long ? WEIR_FORM_LONG : WEIR_FORM_SHORT;
+        ret->form = is_long ? WEIR_FORM_LONG : WEIR_FORM_SHORT;
         ret->fresh_at_ns = r.fresh_at_ns;
         ret->words[0] = r.rest;
         return;
@@ -317,9 +287,6 @@ static bool unpack_by(way w, const weir_layer *l, const weir_bucket_entry *e, ui
         rest = unpack_share(e);
         unpack_wide(fresh_at_ns / (uint64_t)l->period_ns, rest, (uint64_t)l->rate, ret_state);
         return rest < (uint64_t)l->rate;
-    case AS_WINDOW:
-        ret_state[0] = fresh_at_ns - (uint64_t)l->period_ns + unpack_count(l, e);
-        return true;
     case AS_PAIR:
         ret_state[0] = fresh_at_ns - (uint64_t)l->period_ns;
         ret_state[1] = unpack_count(l, e);
@@ -330,7 +297,6 @@ static bool unpack_by(way w, const weir_layer *l, const weir_bucket_entry *e, ui
     case AS_TATS:
         unpack_tats(e, ret_state);
         return true;
-    case AS_TIME: /* has a form of its own */
     case AS_WORDS:
         break;
     }
@@ -340,16 +306,14 @@ static bool unpack_by(way w, const weir_layer *l, const weir_bucket_entry *e, ui
 static bool unpack(const weir_policy *p, const weir_bucket_entry *e, size_t words,
                    uint64_t *ret_state)
 {
-    way w = way_of(p);
-    if (e->form == WEIR_FORM_TIME) {
-        ret_state[0] = (uint64_t)e->fresh_at_ns;
-        return w == AS_TIME;
-    }
+    if (e->form == WEIR_FORM_TIME)
+        return p->layers == 1 && weir_word_decode(p->layer, (uint64_t)e->fresh_at_ns, ret_state);
     if (e->form == WEIR_FORM_SHORT || e->form == WEIR_FORM_LONG)
-        return e->fresh_at_ns >= 0 && unpack_by(w, p->layer, e, ret_state);
+        return e->fresh_at_ns >= 0 && unpack_by(way_of(p), p->layer, e, ret_state);
     for (size_t i = 0; i < words; i++)
         ret_state[i] = e->words[i];
-    return w != AS_TIME && e->form == form_of_words(words);
+    bool always_time = p->layers == 1 && p->layer[0].format == WEIR_STATE_TAT_NS;
+    return !always_time && e->form == form_of_words(words);
 }
 
 bool weir_unpack(const weir_policy *p, const weir_bucket_entry *e,
@@ -364,29 +328,31 @@ bool weir_unpack(const weir_policy *p, const weir_bucket_entry *e,
 
 /* ---- what an eviction forgives --------------------------------------------------------------- */
 
-/* The classes of policies that are no buckets. Those of sliding counters are CLASS_COUNTER plus the
- * number of bits by which the limit is longer than a count in the SHORT form. */
-enum { CLASS_COUNTER = 41, CLASS_COUNT = 62, CLASS_SHARE };
+/* The classes of policies that are not in word.h. Those of sliding counters are CLASS_COUNTER plus
+ * the number of bits by which the limit is longer than a count in the SHORT form, 6 at most. */
+enum { CLASS_COUNTER = WEIR_CLASS_OTHER, CLASS_COUNT = 62, CLASS_SHARE };
 
 static unsigned bits_over(const weir_layer *l)
 {
-    return limit_bits(l) > SHORT_BITS / 2 ? limit_bits(l) - SHORT_BITS / 2 : 0;
+    unsigned bits = limit_bits(l), max = CLASS_COUNT - CLASS_COUNTER - 1;
+    unsigned over = bits > SHORT_BITS / 2 ? bits - SHORT_BITS / 2 : 0;
+    return over < max ? over : max;
 }
 
 unsigned weir_pack_class(const weir_policy *p)
 {
+    const weir_layer *l = p->layer;
+    if (p->layers == 1 && weir_word_fits(l))
+        return weir_word_class(l);
     switch (way_of(p)) {
-    case AS_TIME:
     case AS_TICKS:
-        return time_class(p->layer);
-    case AS_WINDOW:
+        return weir_time_class(l);
     case AS_PAIR:
         return CLASS_COUNT;
     case AS_COUNTER:
-        return CLASS_COUNTER + bits_over(p->layer);
+        return CLASS_COUNTER + bits_over(l);
     case AS_STEPS:
     case AS_TATS:
-        return CLASS_SHARE;
     case AS_WORDS: /* has forms of its own */
         break;
     }
@@ -415,15 +381,18 @@ static unsigned counter_used(const weir_bucket_entry *e, unsigned over)
 uint64_t weir_pack_rank(const weir_bucket_entry *e, int64_t now_ns)
 {
     unsigned class = (unsigned)e->tag & WEIR_CLASS_MASK;
-    unsigned bits = e->form == WEIR_FORM_SHORT ? SHORT_BITS : LONG_BITS;
-    if (e->form != WEIR_FORM_TIME && e->form != WEIR_FORM_SHORT && e->form != WEIR_FORM_LONG)
-        return weir_rank(weir_mark_used(e->fresh_at_ns), e->fresh_at_ns);
-    if (e->form == WEIR_FORM_TIME || class <= WEIR_CLASS_TIME_MAX)
-        return weir_time_rank(e->tag, e->fresh_at_ns, now_ns);
-    if (class < CLASS_COUNT)
-        return weir_rank(counter_used(e, class - CLASS_COUNTER), e->fresh_at_ns);
-    unsigned used = high_bits(e->words[0], bits, 0);
-    if (class == CLASS_SHARE)
-        used = used & 128 ? 128 : 0;
+    unsigned bits = e->form == WEIR_FORM_SHORT ? SHORT_BITS : LONG_BITS, used;
+    if (e->form == WEIR_FORM_TIME)
+        return weir_word_rank(e->tag, (uint64_t)e->fresh_at_ns, now_ns);
+    if (e->form != WEIR_FORM_SHORT && e->form != WEIR_FORM_LONG)
+        used = weir_mark_used(e->fresh_at_ns);
+    else if (class <= WEIR_CLASS_TIME_MAX)
+        used = weir_time_used(class, e->fresh_at_ns - now_ns);
+    else if (class < CLASS_COUNT)
+        used = counter_used(e, class > CLASS_COUNTER ? class - CLASS_COUNTER : 0);
+    else if (class == CLASS_SHARE)
+        used = high_bits(e->words[0], bits, 0) & 128;
+    else
+        used = high_bits(e->words[0], bits, 0);
     return weir_rank(used, e->fresh_at_ns);
 }

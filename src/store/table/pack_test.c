@@ -149,24 +149,32 @@ static void probe(const weir_policy *p, const words *a, const words *b, int64_t 
     }
 }
 
-/* fresh_at_ns is the time at which the state is idle. For a sliding-counter it may be later. It is
- * INT64_MAX if the state is never idle. */
+/* An entry tells the time at which the state is idle. For windows it may be later. It is INT64_MAX
+ * if the state is never idle. */
 static void check_time(const weir_policy *p, const words *state, const weir_bucket_entry *e,
                        int64_t now_ns)
 {
     int64_t after_ns = weir_fresh_after(p, state->word, WEIR_LEVEL_MAX, now_ns);
     int64_t at_ns = after_ns < INT64_MAX - now_ns ? now_ns + after_ns : INT64_MAX;
-    bool counter = p->layers == 1 && p->layer[0].format == WEIR_STATE_COUNTER;
+    const weir_layer *l = p->layer;
+    bool counter = p->layers == 1 && l->format == WEIR_STATE_COUNTER;
+    bool window = p->layers == 1 && l->format == WEIR_STATE_WINDOW_WORD;
+    int64_t idle_ns = weir_pack_time(e);
     bool is_mark = e->form >= WEIR_FORM_ONE;
     if (is_mark && after_ns > 0) /* rounded up, with the used share */
         at_ns = ((at_ns < INT64_MAX - 256 ? at_ns : INT64_MAX - 256) | 255) + 1 +
                 (int64_t)weir_usage_of(p, state->word, WEIR_LEVEL_MAX, now_ns).used;
     if (after_ns == 0)
-        assert_true(counter || e->fresh_at_ns <= now_ns || (state->word[0] | state->word[1]) == 0);
-    else if (counter)
-        assert_true(e->fresh_at_ns >= at_ns);
+        assert_true(counter || window || idle_ns <= now_ns ||
+                    (state->word[0] | state->word[1]) == 0);
+    else if (counter || window)
+        assert_true(idle_ns >= at_ns);
     else
-        assert_int_equal(e->fresh_at_ns, at_ns);
+        assert_int_equal(idle_ns, at_ns);
+    /* At most two windows and twice their rounding, or twice that of a count of 32 bits. */
+    int64_t late_ns = counter ? l->period_ns : INT64_C(1) << 31;
+    if (after_ns > 0 && e->form == WEIR_FORM_TIME && late_ns < (INT64_MAX - at_ns) / 4)
+        assert_true(idle_ns <= at_ns + 4 * late_ns);
 }
 
 static words pack_and_unpack(const weir_policy *p, const words *from, int64_t now_ns,
@@ -249,16 +257,20 @@ static void usual_policies(void **state)
         weir_form form;
     } cases[] = {
         {"gcra 100/s burst 20", 5, WEIR_FORM_TIME},
-        {"gcra 3/s burst 20", 5, WEIR_FORM_SHORT},
+        {"gcra 3/s burst 20", 5, WEIR_FORM_TIME},
+        {"gcra 17/s burst 20", 5, WEIR_FORM_SHORT},
         {"token-bucket 20 refill 5 every 1h", 5, WEIR_FORM_SHORT},
-        {"fixed-window 100/h", 5, WEIR_FORM_SHORT},
+        {"fixed-window 100/h", 5, WEIR_FORM_TIME},
+        {"fixed-window 100/50ns", 5, WEIR_FORM_SHORT},
         {"fixed-window 100/h from-first", 5, WEIR_FORM_SHORT},
-        {"sliding-counter 100/h", 5, WEIR_FORM_SHORT},
-        {"sliding-counter 100000/h", 65535, WEIR_FORM_SHORT},
-        {"sliding-counter 100000/h", 65536, WEIR_FORM_LONG},
-        {"sliding-counter 17000000/h", 16777215, WEIR_FORM_LONG},
-        {"sliding-counter 17000000/h", 16777216, WEIR_FORM_TWO},
-        {"fixed-window 100/day", 5, WEIR_FORM_ONE},
+        {"sliding-counter 100/h", 5, WEIR_FORM_TIME},
+        {"sliding-counter 100000/h", 65536, WEIR_FORM_TIME},
+        {"sliding-counter 100000/s", 65535, WEIR_FORM_SHORT},
+        {"sliding-counter 100000/s", 65536, WEIR_FORM_LONG},
+        {"sliding-counter 16000000/h", 16000000, WEIR_FORM_LONG},
+        {"sliding-counter 17000000/h", 5, WEIR_FORM_TWO},
+        {"fixed-window 100/day", 5, WEIR_FORM_TIME},
+        {"fixed-window 1900000000/2s", 5, WEIR_FORM_ONE},
         {"gcra 10/s burst 10 & gcra 100/h burst 100", 5, WEIR_FORM_LONG},
         {"gcra 10/s burst 10 & sliding-counter 100/h", 5, WEIR_FORM_THREE},
         {"sliding-log 2/s", 1, WEIR_FORM_FIVE},
@@ -308,7 +320,12 @@ static void used_shares(void **state)
         {"fixed-window 9/month", 1},
         {"sliding-counter 100/h", 1},
         {"sliding-counter 100000/h", 1},
+        {"sliding-counter 100000/s", 1},
+        {"sliding-counter 5000000/s", 1},
+        {"sliding-counter 16000000/h", 1},
         {"sliding-counter 17000000/h", 1},
+        {"gcra 17/s burst 64", 1},
+        {"fixed-window 9/10us", 1},
         {"sliding-counter 2147483647/h", 2},
         {"sliding-log 2/s", 1},
         {"sliding-slices 60/m slices 6", 1},
@@ -358,7 +375,7 @@ static void ranks(void **state)
     assert_true(weir_pack_rank(&e, 9000) > early);
     e.fresh_at_ns = INT64_MAX;
     assert_int_equal(weir_rank_used(weir_pack_rank(&e, 0)), WEIR_USED_MAX);
-    e.tag = WEIR_CLASS_TIME_MAX + 1; /* no bucket has this class: the entry is damaged */
+    e.tag = WEIR_CLASS_OTHER; /* no word has this class */
     assert_int_equal(weir_rank_used(weir_pack_rank(&e, 0)), 0);
 }
 

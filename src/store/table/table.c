@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* How threads decide on a key at the same time. table_gcra.c has the fast path for one-word states,
+/* How threads decide on a key at the same time. table_word.c has the fast path for one-word states,
  * table_take_many.c has transactions on several keys.
  *
  * A decision is optimistic. It copies the state, works on the copy, and ends in one of three ways.
@@ -95,7 +95,7 @@ static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret
     f->entry = (weir_bucket_entry){.tag = c->at.tag, .alternate = alternate};
     weir_pack(c->policy, new, now_ns, usage, &f->entry);
     /* The state of an idle key is not stored. */
-    return present || f->entry.fresh_at_ns > f->seen_ns;
+    return present || weir_pack_time(&f->entry) > f->seen_ns;
 }
 
 /* Finds the key without locks. Returns the key's bucket, or the first one if the key is absent, and
@@ -234,6 +234,12 @@ bool weir_table_each(weir_table *t, weir_key_state_fn fn, void *ctx)
     return true;
 }
 
+int64_t weir_table_idle_at(const weir_key_state *stored)
+{
+    return stored->form == WEIR_FORM_TIME ? weir_word_time((uint64_t)stored->fresh_at_ns)
+                                          : stored->fresh_at_ns;
+}
+
 static bool can_be(const weir_key_state *s)
 {
     if (s->form < WEIR_FORM_TIME || s->form > WEIR_FORM_FIVE || s->level != 0 ||
@@ -257,7 +263,7 @@ weir_status weir_table_put(weir_table *t, const weir_key_state *stored)
     drop_key(&h, &at);
     int64_t seen_ns = (int64_t)port_word_load_relaxed(&t->head->seen_ns);
     weir_status st =
-        e.fresh_at_ns > seen_ns ? weir_cuckoo_insert(t, &h, &at, &e, seen_ns) : WEIR_OK;
+        weir_pack_time(&e) > seen_ns ? weir_cuckoo_insert(t, &h, &at, &e, seen_ns) : WEIR_OK;
     if (st == WEIR_OK)
         weir_lock_set_commit(&h);
     else

@@ -106,6 +106,10 @@ int64_t weir_table_now(weir_table *t, int64_t now_ns);
 /* Calls fn for every entry. Returns false if fn stopped the iteration. */
 bool weir_table_each(weir_table *t, weir_key_state_fn fn, void *ctx);
 
+/* The time from which on the key of a state is idle; of a large state too. In some forms it is up
+ * to 255 ns later than the exact time, or as weir_word_time(). */
+int64_t weir_table_idle_at(const weir_key_state *stored);
+
 /* Adds an entry that weir_table_each() returned, on this table or another. Returns WEIR_OK;
  * WEIR_E_RANGE for an invalid entry; WEIR_E_FULL. */
 weir_status weir_table_put(weir_table *t, const weir_key_state *stored);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* A call on the fast path is interrupted by a call of another thread, at each of its accesses to
  * the table. The outcome must be the same as if one call had followed the other. This file includes
- * table_gcra.c, to interrupt it. */
+ * table_word.c, to interrupt it. */
 
 #include "port/atomic.h"
 
@@ -41,7 +41,7 @@ static weir_status run_slowly(weir_table *t, const weir_policy *p, uint64_t hash
 }
 
 #define weir_table_run run_slowly
-#include "store/table/table_gcra.c"
+#include "store/table/table_word.c"
 #undef weir_table_run
 #undef port_word_load_acquire
 #undef port_word_load_relaxed

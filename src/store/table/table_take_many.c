@@ -75,7 +75,7 @@ static weir_status write_all(weir_lock_set *h, weir_table_one *ones, draft *draf
         d->l = weir_lock_set_find_key(h, &d->at, &d->i);
         d->entry = (weir_bucket_entry){.tag = d->at.tag};
         weir_pack(ones[i].policy, d->new, now_ns, WEIR_USAGE_UNKNOWN, &d->entry);
-        if (d->i < WEIR_LINE_ENTRIES || d->entry.fresh_at_ns > seen_ns)
+        if (d->i < WEIR_LINE_ENTRIES || weir_pack_time(&d->entry) > seen_ns)
             st = weir_cuckoo_write(d->table, h, &d->at, d->l, d->i, &d->entry, seen_ns);
         if (st != WEIR_OK)
             ones[i].status = st;

@@ -204,9 +204,9 @@ static void refused_growth(void **state)
 static void forms_of_one_key(void **state)
 {
     fixture *f = *state;
-    weir_policy log = policy_of("sliding-log 2/s"),
+    weir_policy log = policy_of("sliding-log 2/s"), ticks = policy_of("gcra 17/s burst 100"),
                 pair = policy_of("fixed-window 100/h from-first");
-    const weir_policy *const of[] = {&f->tat, &f->counter, &log, &f->tat, &pair, &log, &pair};
+    const weir_policy *const of[] = {&f->tat, &ticks, &log, &f->tat, &pair, &log, &pair};
     static const uint64_t bytes[] = {14, 18, 54, 14, 18, 54, 18};
     uint64_t hash = colliding(7);
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
@@ -245,13 +245,15 @@ static void form_grows_and_shrinks(void **state)
 static void forms_in_one_bucket(void **state)
 {
     fixture *f = *state;
+    weir_policy ticks = policy_of("gcra 17/s burst 100"),
+                pair = policy_of("fixed-window 100/h from-first");
     assert_int_equal(take(f, &f->tat, colliding(1), s_ns, 10), 90);
-    assert_int_equal(take(f, &f->counter, colliding(2), s_ns, 20), 80);
-    assert_int_equal(take(f, &f->window, colliding(3), s_ns, 30), 70);
+    assert_int_equal(take(f, &ticks, colliding(2), s_ns, 20), 80);
+    assert_int_equal(take(f, &pair, colliding(3), s_ns, 30), 70);
     assert_int_equal(take(f, &f->tat, colliding(4), s_ns, 40), 60);
     assert_int_equal(take(f, &f->tat, colliding(1), s_ns, 1), 89);
-    assert_int_equal(take(f, &f->counter, colliding(2), s_ns, 1), 79);
-    assert_int_equal(take(f, &f->window, colliding(3), s_ns, 1), 69);
+    assert_int_equal(take(f, &ticks, colliding(2), s_ns, 1), 79);
+    assert_int_equal(take(f, &pair, colliding(3), s_ns, 1), 69);
     assert_int_equal(keys(f), 4);
     assert_int_equal(weir_table_stats_get(f->table).bytes, 2 * 14 + 2 * 18);
     weir_table_reset(f->table, colliding(3));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The fast path of the table: GCRA and token buckets whose state is one word, a time, in buckets
+/* The fast path of the table: policies with weir_pack_is_time(), whose state is one word, in buckets
  * that hold no other states. It reads no more of a bucket than the tags and that word. It leaves
  * all other cases to table.c. */
 
 #include "store/table/cuckoo.h"
 
+#include "core/check.h"
 #include "core/gcra.h"
 #include "port/cpu.h"
 
@@ -107,9 +108,9 @@ typedef struct times {
     uint64_t header;
 } times;
 
-static int64_t time_at(const times *b, unsigned i)
+static uint64_t word_at(const times *b, unsigned i)
 {
-    return (int64_t)port_word_load_relaxed(&b->bucket->word[1 + i]);
+    return port_word_load_relaxed(&b->bucket->word[1 + i]);
 }
 
 /* The index of a free or idle entry; ABSENT if there is none. */
@@ -120,7 +121,7 @@ static unsigned slot_in(const times *b, int64_t seen_ns)
             return i;
     }
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
-        if (time_at(b, i) <= seen_ns)
+        if (weir_word_time(word_at(b, i)) <= seen_ns)
             return i;
     }
     return ABSENT;
@@ -155,7 +156,7 @@ static void write_entry(weir_table *t, const times *b, unsigned i, uint64_t tag,
 static uint64_t rank_at(const times *b, unsigned i, int64_t seen_ns)
 {
     uint64_t tag = port_word_load_relaxed(&b->bucket->word[6 + i / 2]) >> (i % 2 * 32);
-    return weir_time_rank(tag, time_at(b, i), seen_ns);
+    return weir_word_rank(tag, word_at(b, i), seen_ns);
 }
 
 /* Evicts the entry with the lowest rank from two full buckets, and inserts a key in its place.
@@ -250,31 +251,39 @@ typedef struct take_call {
     weir_decision *ret;
 } take_call;
 
-__attribute__((always_inline)) static inline void take(const take_call *a, uint64_t *word,
+/* Decides all requests on *word. Returns false, with *word undefined, if that is left to
+ * take_state(). */
+__attribute__((always_inline)) static inline bool take(const take_call *a, uint64_t *word,
                                                        int64_t now_ns)
 {
     const weir_layer *l = a->policy->layer;
-    if (!a->row) {
+    if (!a->row && __builtin_expect(l->format == WEIR_STATE_TAT_NS, 1)) {
         weir_gcra_check(l, word, now_ns, a->cost, a->ret);
         a->ret->layer = 0;
-        return;
+        return true;
     }
+    if (!a->row)
+        return weir_word_take(l, word, now_ns, a->cost, a->ret);
     for (size_t i = 0; i < a->n; i++) {
         weir_store_request *r = &a->row[i];
-        weir_gcra_check(l, word, now_ns, r->cost, &r->decision);
-        r->decision.layer = 0;
+        if (!weir_word_take(l, word, now_ns, r->cost, &r->decision))
+            return false;
     }
+    return true;
 }
 
-/* take() as a callback, for table.c. */
+/* Decides all requests on a state, as a callback for table.c. */
 static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                               int64_t now_ns, weir_usage *ret_usage)
 {
-    (void)p;
-    (void)level;
     (void)ret_usage;
-    take(ctx, state, now_ns);
-    return WEIR_OK;
+    const take_call *a = ctx;
+    if (!a->row)
+        return weir_check(p, state, level, now_ns, a->cost, a->ret);
+    weir_status st = WEIR_OK;
+    for (size_t i = 0; i < a->n && st == WEIR_OK; i++)
+        st = weir_check(p, state, level, now_ns, a->row[i].cost, &a->row[i].decision);
+    return st;
 }
 
 static weir_status take_carefully(weir_table *t, take_call *a, uint64_t hash, int64_t now_ns)
@@ -288,8 +297,9 @@ static weir_status take_carefully(weir_table *t, take_call *a, uint64_t hash, in
             break;
         int64_t seen_ns = weir_table_see(t, now_ns);
         uint64_t word = s.bucket ? s.word : 0, old = word;
-        take(a, &word, weir_later(now_ns, seen_ns));
-        if (word == old || (!s.bucket && (int64_t)word <= seen_ns))
+        if (!take(a, &word, weir_later(now_ns, seen_ns)))
+            break;
+        if (word == old || (!s.bucket && weir_word_time(word) <= seen_ns))
             return WEIR_OK;
         weir_status st = WEIR_OK;
         if (s.bucket ? try_update(t, s.bucket, s.header, s.i, word)
@@ -317,7 +327,8 @@ __attribute__((always_inline)) static inline bool take_in_first(weir_table *t, c
                    !(header & WEIR_ALTERNATE(i));
     if (!is_ours || !weir_bucket_same(b, header))
         return false;
-    take(a, &word, weir_later(now_ns, weir_table_see(t, now_ns)));
+    if (!take(a, &word, weir_later(now_ns, weir_table_see(t, now_ns))))
+        return false;
     return word == old || try_update(t, b, header, i, word);
 }
 
