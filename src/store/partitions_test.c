@@ -379,7 +379,7 @@ static void the_version_of_a_file(void **state)
         FILE *in = fopen(p.path, "r+");
         assert_non_null(in);
         assert_int_equal(fread(&head, sizeof head, 1, in), 1);
-        assert_int_equal(head.state_version, n > 0 ? 3 : 2);
+        assert_int_equal(head.state_version, n > 0 ? 4 : 3);
         if (n == 2) { /* a damaged name */
             head.partition_names[1][2] ^= 1;
             rewind(in);
