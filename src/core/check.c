@@ -82,8 +82,8 @@ static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, in
     int64_t delay_ns = 0;
     for (uint32_t i = 0; i < p->layers; i++) {
         weir_decision d;
-        weir_layer_check(&p->layer[i], state, level, now_ns, cost, true, &d);
-        WEIR_ASSERT(d.allowed);
+        bool room = weir_layer_check(&p->layer[i], state, level, now_ns, cost, true, &d);
+        WEIR_ASSERT(room && d.allowed);
         if (d.delay_ns > delay_ns)
             delay_ns = d.delay_ns;
         if (i == 0 || weir_outranks(&d, ret))
@@ -106,12 +106,13 @@ static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int6
         bool allows = weir_layer_allows(l, state, level, now_ns, cost);
         bool counted = count && l->count_denied && allows;
         if (counted) { /* the layer may deny the request once it has counted it */
-            weir_layer_check(l, state, level, now_ns, cost, true, &d);
+            bool room = weir_layer_check(l, state, level, now_ns, cost, true, &d);
+            WEIR_ASSERT(room);
             allows = weir_layer_allows(l, state, level, now_ns, cost);
         }
         if (!allows) {
-            weir_layer_check(l, state, level, now_ns, cost, count && !counted, &d);
-            WEIR_ASSERT(!d.allowed);
+            bool room = weir_layer_check(l, state, level, now_ns, cost, count && !counted, &d);
+            WEIR_ASSERT(room && !d.allowed);
             if (first || weir_outranks(&d, ret))
                 copy_decision(ret, &d, i);
             first = false;
@@ -136,9 +137,10 @@ weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, in
     weir_status st = validate(p, state, level, now_ns, cost);
     if (st != WEIR_OK)
         return st;
-    if (p->layers == 1 && p->layer[0].format != WEIR_STATE_LOG) { /* only a log can be full */
+    if (p->layers == 1) {
+        if (!weir_layer_check(&p->layer[0], state, level, now_ns, cost, true, ret))
+            return WEIR_E_ROOM;
         ret->layer = 0;
-        weir_layer_check(&p->layer[0], state, level, now_ns, cost, true, ret);
         return WEIR_OK;
     }
     bool allowed = all_allow(p, state, level, now_ns, cost);
@@ -223,7 +225,9 @@ weir_usage weir_usage_of(const weir_policy *p, const uint64_t *state, unsigned l
     for (uint32_t i = 0; i < p->layers; i++) {
         weir_decision peek;
         /* The cast is safe: a cost of 0 writes nothing. */
-        weir_layer_check(&p->layer[i], (uint64_t *)state, level, now_ns, 0, false, &peek);
+        bool room =
+            weir_layer_check(&p->layer[i], (uint64_t *)state, level, now_ns, 0, false, &peek);
+        WEIR_ASSERT(room);
         unsigned used = weir_used_share(peek.limit, peek.remaining);
         if (peek.reset_after_ns > usage.fresh_after_ns)
             usage.fresh_after_ns = peek.reset_after_ns;
@@ -244,6 +248,11 @@ size_t weir_state_writes(const weir_policy *p, const uint64_t *state, unsigned l
                          int64_t now_ns, int64_t refund, size_t *ret, size_t max)
 {
     size_t n = 0, first = 0;
+    if (p->layers == 1 && max >= WEIR_LAYER_WRITES_MAX) { /* as below, with less work */
+        size_t count = weir_layer_writes(&p->layer[0], state, level, now_ns, refund, ret);
+        if (count <= WEIR_LAYER_WRITES_MAX)
+            return count;
+    }
     for (uint32_t i = 0; i < p->layers; i++) {
         const weir_layer *l = &p->layer[i];
         size_t some[WEIR_LAYER_WRITES_MAX], words = weir_layer_words(l, level);
@@ -259,4 +268,10 @@ size_t weir_state_writes(const weir_policy *p, const uint64_t *state, unsigned l
         first += words;
     }
     return n;
+}
+
+size_t weir_state_loads(const weir_policy *p, uint64_t first, unsigned level,
+                        size_t ret[WEIR_STATE_LOADS])
+{
+    return weir_layer_loads(&p->layer[0], first, level, ret);
 }

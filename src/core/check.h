@@ -76,4 +76,13 @@ __attribute__((unused)) size_t weir_state_writes(const weir_policy *p, const uin
                                                  unsigned level, int64_t now_ns, int64_t refund,
                                                  size_t *ret, size_t max);
 
+/* Lists words of the first layer's state that weir_check() will probably load, for a prefetch.
+ * Threads: pure. Unused if the amalgamated library is compiled as the core alone.
+ *  first  the first word of the state; any number is safe.
+ *  ret    receives indices into the state, within its size at `level`.
+ * Returns their number. */
+enum { WEIR_STATE_LOADS = 4 };
+__attribute__((unused)) size_t weir_state_loads(const weir_policy *p, uint64_t first,
+                                                unsigned level, size_t ret[WEIR_STATE_LOADS]);
+
 #endif

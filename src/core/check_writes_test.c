@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Tests weir_state_writes(): random calls change only the words that it lists, on every kind of
- * state. */
+ * state. And weir_state_loads(): it lists the words of the latest charge. */
 
 #include "core/check.h"
 
@@ -117,6 +117,50 @@ static void few_words_are_listed(void **unused)
     free(state);
 }
 
+/* Checks that weir_state_loads() lists the word that the charge at `now_ns` has changed: the
+ * timestamp, or the count of the slice. */
+static void check_loads(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns)
+{
+    size_t list[WEIR_STATE_LOADS], n = weir_state_loads(p, state[0], level, list);
+    bool latest = false;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t word = state[list[i]];
+        assert_true(list[i] < weir_state_words(p, level));
+        latest |= p->layer[0].format == WEIR_STATE_LOG ? word == (uint64_t)now_ns : word != 0;
+    }
+    assert_true(latest);
+}
+
+static void loads_are_of_the_latest_charge(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {"sliding-log 40/us", "sliding-log 6/us",
+                                        "sliding-slices 2000/us slices 7"};
+    uint64_t state[128], x = 1;
+    size_t list[WEIR_STATE_LOADS];
+    weir_decision d;
+    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
+        weir_policy p = policy_of(texts[t]);
+        memset(state, 0, sizeof state);
+        for (int64_t now_ns = 1000000; now_ns < 1010000; now_ns += 30) {
+            assert_int_equal(weir_check(&p, state, 4, now_ns, 1, &d), WEIR_OK);
+            if (d.allowed)
+                check_loads(&p, state, 4, now_ns);
+        }
+        for (int i = 0; i < 1000; i++) { /* any first word, and any level */
+            x = x * 6364136223846793005 + 1442695040888963407;
+            uint64_t first = x >> 62 == 0 ? x : (x >> 40 & 63) << 32 | (x >> 50 & 63);
+            size_t n = weir_state_loads(&p, first, (unsigned)(x >> 32) % 256, list);
+            assert_true(n <= WEIR_STATE_LOADS);
+            n = weir_state_loads(&p, first, 4, list);
+            for (size_t k = 0; k < n; k++)
+                assert_true(list[k] < weir_state_words(&p, 4));
+        }
+    }
+    weir_policy p = policy_of("gcra 1/s & sliding-log 40/us");
+    assert_int_equal(weir_state_loads(&p, 7, 0, list), 0);
+}
+
 static void soundness(void **unused)
 {
     (void)unused;
@@ -132,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_listed_words_change),
         cmocka_unit_test(few_words_are_listed),
+        cmocka_unit_test(loads_are_of_the_latest_charge),
         cmocka_unit_test(soundness),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

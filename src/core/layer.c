@@ -116,14 +116,6 @@ weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max)
 _Static_assert(WEIR_FORMATS == 8,
                "a new format: review the comparisons with WEIR_STATE_LOG and _SLICES in src/core");
 
-size_t weir_layer_words(const weir_layer *l, unsigned level)
-{
-    size_t fixed = weir_format_words(l->format);
-    if (fixed > 0)
-        return fixed;
-    return l->format == WEIR_STATE_LOG ? weir_log_words(l, level) : weir_slices_words(l);
-}
-
 void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to)
 {
     if (l->format == WEIR_STATE_LOG) {
@@ -168,32 +160,32 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
     return false;
 }
 
-void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+bool weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                       int64_t cost, bool count, weir_decision *ret)
 {
     bool count_denied = count && l->count_denied;
     switch (l->format) {
     case WEIR_STATE_TAT_NS:
         weir_gcra_check(l, state, now_ns, cost, ret);
-        return;
+        return true;
     case WEIR_STATE_TAT_TICKS:
     case WEIR_STATE_TAT_STEPS:
         weir_gcra_wide_check(l, state, now_ns, cost, ret);
-        return;
+        return true;
     case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_WINDOW_PAIR:
         weir_window_check(l, state, now_ns, cost, count_denied, ret);
-        return;
+        return true;
     case WEIR_STATE_LOG:
-        weir_log_check(l, state, level, now_ns, cost, count_denied, ret);
-        return;
+        return weir_log_check(l, state, level, now_ns, cost, count_denied, ret);
     case WEIR_STATE_COUNTER:
         weir_counter_check(l, state, now_ns, cost, ret);
-        return;
+        return true;
     case WEIR_STATE_SLICES:
         weir_slices_check(l, state, now_ns, cost, ret);
-        return;
+        return true;
     }
+    return true;
 }
 
 int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns)
@@ -255,4 +247,12 @@ size_t weir_layer_writes(const weir_layer *l, const uint64_t *state, unsigned le
     if (l->format == WEIR_STATE_SLICES && refund == 0)
         return weir_slices_writes(l, state, now_ns, ret);
     return WEIR_LAYER_WRITES_MAX + 1;
+}
+
+size_t weir_layer_loads(const weir_layer *l, uint64_t first, unsigned level,
+                        size_t ret[WEIR_LAYER_LOADS_MAX])
+{
+    if (l->format == WEIR_STATE_LOG)
+        return weir_log_loads(l, first, level, ret);
+    return l->format == WEIR_STATE_SLICES ? weir_slices_loads(l, first, ret) : 0;
 }

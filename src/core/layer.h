@@ -7,7 +7,17 @@
 
 #include <weir/weir.h>
 
-size_t weir_layer_words(const weir_layer *l, unsigned level);
+#include "core/algorithm.h"
+#include "core/sliding_log.h"
+#include "core/sliding_slices.h"
+
+static inline size_t weir_layer_words(const weir_layer *l, unsigned level)
+{
+    size_t fixed = weir_format_words(l->format);
+    if (fixed > 0)
+        return fixed;
+    return l->format == WEIR_STATE_LOG ? weir_log_words(l, level) : weir_slices_words(l);
+}
 void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to);
 
 /* Returns false if the words cannot be a state of this layer. No other function accepts such a
@@ -23,9 +33,10 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
                        int64_t cost);
 
 /* Decides and charges this layer alone. Sets every field of *ret except `layer`.
- *  state  sound, and not full if the call will write it.
- *  count  true: a count-denied layer counts a denied cost. false: a denial writes nothing. */
-void weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+ *  state  sound.
+ *  count  true: a count-denied layer counts a denied cost. false: a denial writes nothing.
+ * Returns false, with nothing written, if the call would write a state that is full. */
+bool weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                       int64_t cost, bool count, weir_decision *ret);
 
 /* Returns the time at which the layer decides: now_ns, or the latest time in the state if the clock
@@ -44,5 +55,10 @@ void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int
 enum { WEIR_LAYER_WRITES_MAX = 32 };
 size_t weir_layer_writes(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                          int64_t refund, size_t ret[WEIR_LAYER_WRITES_MAX]);
+
+/* Lists words that weir_layer_check() will probably load: see weir_state_loads(). */
+enum { WEIR_LAYER_LOADS_MAX = 4 };
+size_t weir_layer_loads(const weir_layer *l, uint64_t first, unsigned level,
+                        size_t ret[WEIR_LAYER_LOADS_MAX]);
 
 #endif

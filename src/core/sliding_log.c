@@ -8,8 +8,7 @@
 #include "core/wide.h"
 #include "port/assert.h"
 
-enum { RING, BASE, STAMPS }; /* words of the state */
-enum { CAP_MIN = 4 };
+enum { RING, BASE, STAMPS = WEIR_LOG_STAMPS }; /* words of the state */
 
 typedef struct view {
     uint64_t cap, head, len;
@@ -19,19 +18,6 @@ typedef struct view {
     uint32_t before;  /* the running total before the first entry that counts */
     int64_t sum;      /* L(now) */
 } view;
-
-static uint64_t ring_cap(const weir_layer *l, unsigned level)
-{
-    WEIR_ASSERT(level <= WEIR_LEVEL_MAX + 1);
-    uint64_t cap = (uint64_t)CAP_MIN << level;
-    return cap < (uint64_t)l->limit ? cap : (uint64_t)l->limit;
-}
-
-size_t weir_log_words(const weir_layer *l, unsigned level)
-{
-    size_t cap = (size_t)ring_cap(l, level);
-    return STAMPS + cap + (cap + 1) / 2;
-}
 
 /* Returns the index in the ring of entry i, counted from the head. */
 static uint64_t index_of(const view *v, uint64_t i)
@@ -59,10 +45,17 @@ static void total_set(const view *v, uint64_t *state, uint64_t i, uint32_t total
     *word = (*word & ~((uint64_t)UINT32_MAX << shift)) | (uint64_t)total << shift;
 }
 
-/* Returns the first entry whose timestamp is after t_ns, or len. */
+/* Returns the first entry whose timestamp is after t_ns, or len. It is usually near the head, so
+ * this is an exponential search. */
 static uint64_t first_after(const view *v, const uint64_t *state, int64_t t_ns)
 {
-    uint64_t low = 0, high = v->len;
+    uint64_t low = 0, high = 0;
+    while (high < v->len && stamp_get(v, state, high) <= t_ns) {
+        low = high + 1;
+        high = low * 2;
+    }
+    if (high > v->len)
+        high = v->len;
     while (low < high) {
         uint64_t mid = (low + high) / 2;
         if (stamp_get(v, state, mid) > t_ns)
@@ -90,7 +83,7 @@ static uint64_t first_reaching(const view *v, const uint64_t *state, int64_t uni
 
 static view ring_at(const weir_layer *l, const uint64_t *state, unsigned level)
 {
-    return (view){.cap = ring_cap(l, level),
+    return (view){.cap = weir_log_cap(l, level),
                   .head = (uint32_t)state[RING],
                   .len = state[RING] >> 32,
                   .base = (uint32_t)state[BASE]};
@@ -129,6 +122,8 @@ static void drop_oldest(view *v, const uint64_t *state, int64_t units)
     v->sum -= units;
     v->expired = 0;
     v->before = v->base;
+    if (units == 0)
+        return; /* without a look at the totals: every entry has units */
     while (v->len > 0 && (int32_t)(total_get(v, state, 0) - v->base) <= 0) {
         v->head = index_of(v, 1);
         v->len--;
@@ -185,12 +180,18 @@ bool weir_log_sound(const weir_layer *l, const uint64_t *state, unsigned level)
            (int64_t)sum <= l->limit;
 }
 
+/* Returns whether logging a charge needs a larger ring buffer. */
+static bool is_full(const weir_layer *l, const view *v, const uint64_t *state)
+{
+    return v->len - v->expired == v->cap && v->cap < (uint64_t)l->limit &&
+           stamp_get(v, state, v->len - 1) != v->at_ns;
+}
+
 bool weir_log_full(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                    int64_t cost)
 {
     view v = view_at(l, state, level, now_ns);
-    bool same = v.len > 0 && stamp_get(&v, state, v.len - 1) == v.at_ns;
-    return cost > 0 && !same && v.len - v.expired == v.cap && v.cap < (uint64_t)l->limit;
+    return cost > 0 && is_full(l, &v, state);
 }
 
 bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
@@ -199,15 +200,18 @@ bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level,
     return view_at(l, state, level, now_ns).sum + cost <= l->limit;
 }
 
-void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+bool weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                     int64_t cost, bool count_denied, weir_decision *ret)
 {
     view v = view_at(l, state, level, now_ns);
+    bool allowed = v.sum + cost <= l->limit, logged = cost > 0 && (allowed || count_denied);
+    if (logged && is_full(l, &v, state))
+        return false;
     ret->limit = l->limit;
-    ret->allowed = v.sum + cost <= l->limit;
+    ret->allowed = allowed;
     ret->never = cost > l->limit;
     ret->delay_ns = 0;
-    if (cost > 0 && (ret->allowed || count_denied)) {
+    if (logged) {
         int64_t units = cost < l->limit ? cost : l->limit;
         drop_oldest(&v, state, excess(l, &v, units));
         push(&v, state, units);
@@ -217,6 +221,7 @@ void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_
         ret->retry_after_ns = ret->never ? INT64_MAX : retry_after(l, &v, state, now_ns, cost);
     ret->remaining = v.sum < l->limit ? l->limit - v.sum : 0;
     ret->reset_after_ns = v.sum > 0 ? stamp_leaves_after(l, &v, state, v.len - 1, now_ns) : 0;
+    return true;
 }
 
 int64_t weir_log_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns)
@@ -262,7 +267,7 @@ void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64
 void weir_log_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to)
 {
     view old = ring_at(l, from, level);
-    view new = {.cap = ring_cap(l, level + 1), .len = old.len, .base = old.base};
+    view new = {.cap = weir_log_cap(l, level + 1), .len = old.len, .base = old.base};
     size_t words = weir_log_words(l, level + 1);
     for (size_t i = 0; i < words; i++)
         to[i] = 0;
@@ -297,4 +302,20 @@ size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned leve
     ret[3] = total_word(&v, v.len);
     ret[4] = total_word(&v, v.len > 0 ? v.len - 1 : 0);
     return WEIR_LOG_WRITES;
+}
+
+size_t weir_log_loads(const weir_layer *l, uint64_t first, unsigned level,
+                      size_t ret[WEIR_LOG_LOADS])
+{
+    if (level > WEIR_LEVEL_MAX)
+        return 0;
+    view v = {.cap = weir_log_cap(l, level), .head = (uint32_t)first, .len = first >> 32};
+    if (v.head >= v.cap || v.len > v.cap)
+        return 0;
+    uint64_t last = v.len > 0 ? v.len - 1 : 0;
+    ret[0] = (size_t)(STAMPS + v.head);
+    ret[1] = (size_t)(STAMPS + index_of(&v, last));
+    ret[2] = (size_t)(STAMPS + index_of(&v, v.len));
+    ret[3] = total_word(&v, last);
+    return WEIR_LOG_LOADS;
 }

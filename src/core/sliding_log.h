@@ -20,7 +20,24 @@
 
 #include <weir/weir.h>
 
-size_t weir_log_words(const weir_layer *l, unsigned level);
+#include "port/assert.h"
+
+/* Returns `cap`. level is 0..WEIR_LEVEL_MAX + 1. */
+static inline uint64_t weir_log_cap(const weir_layer *l, unsigned level)
+{
+    WEIR_ASSERT(level <= WEIR_LEVEL_MAX + 1);
+    uint64_t cap = (uint64_t)4 << level;
+    return cap < (uint64_t)l->limit ? cap : (uint64_t)l->limit;
+}
+
+/* The words before the timestamps. */
+enum { WEIR_LOG_STAMPS = 2 };
+
+static inline size_t weir_log_words(const weir_layer *l, unsigned level)
+{
+    size_t cap = (size_t)weir_log_cap(l, level);
+    return WEIR_LOG_STAMPS + cap + (cap + 1) / 2;
+}
 
 /* Copies a state of `level` into a larger one of `level + 1`. */
 void weir_log_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to);
@@ -39,9 +56,10 @@ bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level,
                      int64_t cost);
 
 /* Decides, and logs the charge if allowed. Sets every field of *ret except `layer`. Writes *state
- * if cost > 0 and the request is allowed, or is denied and count_denied is true; the log must not
- * be full then. Time: O(log len). */
-void weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
+ * if cost > 0 and the request is allowed, or is denied and count_denied is true. Returns false,
+ * with nothing written, if that needs a larger ring buffer. Time: O(log len), or O(1) if at most
+ * one entry has expired since the last charge and the cost is allowed. */
+bool weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                     int64_t cost, bool count_denied, weir_decision *ret);
 
 /* Returns the time at which the log decides: the later of now_ns and the latest timestamp. Pure. */
@@ -57,5 +75,11 @@ void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64
 enum { WEIR_LOG_WRITES = 5 };
 size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t refund, size_t ret[WEIR_LOG_WRITES]);
+
+/* Lists words that weir_log_check() will probably load: see weir_state_loads(). Any `first` is
+ * safe, and any level. */
+enum { WEIR_LOG_LOADS = 4 };
+size_t weir_log_loads(const weir_layer *l, uint64_t first, unsigned level,
+                      size_t ret[WEIR_LOG_LOADS]);
 
 #endif

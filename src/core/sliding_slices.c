@@ -8,18 +8,13 @@
 #include "core/wide.h"
 #include "port/assert.h"
 
-enum { LATEST, SUM, COUNTS }; /* words of the state */
+enum { LATEST, SUM, COUNTS = WEIR_SLICES_COUNTS }; /* words of the state */
 
 typedef struct view {
     uint64_t slice;   /* the number of the current slice */
     uint64_t expired; /* how many of the S counts belong to expired slices */
     int64_t sum;      /* of the slices that have not expired */
 } view;
-
-size_t weir_slices_words(const weir_layer *s)
-{
-    return COUNTS + ((size_t)s->slices + 1) / 2;
-}
 
 static int64_t count_get(const uint64_t *state, uint64_t at)
 {
@@ -205,4 +200,12 @@ size_t weir_slices_writes(const weir_layer *s, const uint64_t *state, int64_t no
         at = index_before(s, at);
     }
     return n;
+}
+
+size_t weir_slices_loads(const weir_layer *s, uint64_t first, size_t ret[WEIR_SLICES_LOADS])
+{
+    uint64_t at = index_of(s, first);
+    ret[0] = COUNTS + (size_t)at / 2;
+    ret[1] = COUNTS + (size_t)index_after(s, at) / 2;
+    return WEIR_SLICES_LOADS;
 }

@@ -16,7 +16,13 @@
 
 #include <weir/weir.h>
 
-size_t weir_slices_words(const weir_layer *s);
+/* The words before the counts. */
+enum { WEIR_SLICES_COUNTS = 2 };
+
+static inline size_t weir_slices_words(const weir_layer *s)
+{
+    return WEIR_SLICES_COUNTS + ((size_t)s->slices + 1) / 2;
+}
 
 /* Returns whether `cost` is allowed.
  *  state   any words are safe.
@@ -44,5 +50,10 @@ void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t charged_ns
 enum { WEIR_SLICES_WRITES = 32 };
 size_t weir_slices_writes(const weir_layer *s, const uint64_t *state, int64_t now_ns,
                           size_t ret[WEIR_SLICES_WRITES]);
+
+/* Lists words that weir_slices_check() will probably load: see weir_state_loads(). Any `first` is
+ * safe. */
+enum { WEIR_SLICES_LOADS = 2 };
+size_t weir_slices_loads(const weir_layer *s, uint64_t first, size_t ret[WEIR_SLICES_LOADS]);
 
 #endif

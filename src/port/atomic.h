@@ -125,4 +125,20 @@ static inline void port_prefetch(const void *p)
     __asm__ __volatile__("");
 }
 
+/* Loads a word that another thread may be writing with plain stores, and that may be unmapped only
+ * if any other load of it would fault too. The result is a hint, such as what to prefetch next: it
+ * may be any number. In C such a load is a data race, so the compiler must not see it. */
+static inline uint64_t port_peek(const void *word)
+{
+    uint64_t x = 0;
+#if defined(__x86_64__)
+    __asm__ __volatile__("movq (%1), %0" : "=r"(x) : "r"(word));
+#elif defined(__aarch64__)
+    __asm__ __volatile__("ldr %0, [%1]" : "=r"(x) : "r"(word));
+#else
+    (void)word;
+#endif
+    return x;
+}
+
 #endif

@@ -60,12 +60,9 @@ typedef struct changes {
     bool any_words;
 } changes;
 
-/* Runs fn on the state of `hash`, in the table or among the large states. */
-static weir_status run_hash(weir_store *s, const weir_area *at, const weir_policy *p, uint64_t hash,
-                            int64_t now_ns, weir_state_fn fn, void *ctx, changes d)
+static weir_status run_large(weir_store *s, const weir_area *at, const weir_policy *p,
+                             uint64_t hash, int64_t now_ns, weir_state_fn fn, void *ctx, changes d)
 {
-    if (weir_table_words(p) > 0)
-        return weir_table_run(at->table, p, hash, now_ns, fn, ctx);
     const weir_large_call call = {.policy = p,
                                   .hash = hash,
                                   .now_ns = weir_table_now(at->table, now_ns),
@@ -75,6 +72,15 @@ static weir_status run_hash(weir_store *s, const weir_area *at, const weir_polic
                                   .any_words = d.any_words,
                                   .when_full = s->when_full};
     return weir_large_run(at->large, &call);
+}
+
+/* Runs fn on the state of `hash`, in the table or among the large states. */
+static weir_status run_hash(weir_store *s, const weir_area *at, const weir_policy *p, uint64_t hash,
+                            int64_t now_ns, weir_state_fn fn, void *ctx, changes d)
+{
+    if (weir_table_words(p) > 0)
+        return weir_table_run(at->table, p, hash, now_ns, fn, ctx);
+    return run_large(s, at, p, hash, now_ns, fn, ctx, d);
 }
 
 weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t policy_id, uint64_t hash,
@@ -305,31 +311,69 @@ static inline const weir_area *area_of_request(const weir_store *s, const weir_s
     return divided ? weir_area_find(s, r->policy_id) : &s->common;
 }
 
+/* The requests that are decided on together. */
+typedef struct group {
+    uint64_t hashes[GROUP];
+    uint64_t large; /* a bit for each request on a large state */
+} group;
+
+/* Finds the requests on large states, and lists their keys. Returns how many there are. */
+__attribute__((always_inline)) static inline size_t find_large(const weir_store *s,
+                                                               const weir_store_request *requests,
+                                                               size_t n, bool divided, group *g,
+                                                               weir_large_hint *ret)
+{
+    const weir_policy *last = NULL;
+    bool is_large = false;
+    size_t len = 0;
+    g->large = 0;
+    for (size_t i = 0; i < n; i++) {
+        const weir_policy *p = requests[i].policy;
+        if (p != last)
+            is_large = !weir_pack_is_time(p) && weir_table_words(p) == 0;
+        last = p;
+        if (is_large) {
+            const weir_area *at = area_of_request(s, &requests[i], divided);
+            g->large |= (uint64_t)1 << i;
+            ret[len++] = (weir_large_hint){at->large, p, g->hashes[i]};
+        }
+    }
+    return len;
+}
+
 /* Hashes up to GROUP requests and prefetches their states. */
 __attribute__((always_inline)) static inline void hash_group(const weir_store *s,
                                                              const weir_store_request *requests,
-                                                             size_t n, bool divided,
-                                                             uint64_t *ret_hashes)
+                                                             size_t n, bool divided, group *ret)
 {
     WEIR_ASSERT(n <= GROUP);
-    weir_hash_requests(&s->hash, requests, n, ret_hashes);
+    weir_large_hint large[GROUP];
+    weir_hash_requests(&s->hash, requests, n, ret->hashes);
+    size_t large_len = find_large(s, requests, n, divided, ret, large);
+    if (large_len > 0)
+        weir_large_prefetch(large, large_len);
+    if (large_len == n)
+        return;
     for (size_t i = 0; i < n; i++)
-        weir_table_prefetch(area_of_request(s, &requests[i], divided)->table, ret_hashes[i]);
+        weir_table_prefetch(area_of_request(s, &requests[i], divided)->table, ret->hashes[i]);
     for (size_t i = 0; i < n; i++) {
-        if (i == 0 || ret_hashes[i] != ret_hashes[i - 1])
+        if (i == 0 || ret->hashes[i] != ret->hashes[i - 1])
             weir_table_prefetch_alternate(area_of_request(s, &requests[i], divided)->table,
-                                          ret_hashes[i]);
+                                          ret->hashes[i]);
     }
 }
 
 static void decide_one(weir_store *s, const weir_area *at, weir_store_request *r, uint64_t hash,
-                       int64_t now_ns)
+                       bool large, int64_t now_ns)
 {
     weir_charge c;
     c.cost = r->cost;
-    r->status = weir_good_request(r, now_ns)
-                    ? run_hash(s, at, r->policy, hash, now_ns, weir_check_state, &c, (changes){0})
-                    : WEIR_E_RANGE;
+    if (!weir_good_request(r, now_ns))
+        r->status = WEIR_E_RANGE;
+    else if (large)
+        r->status = run_large(s, at, r->policy, hash, now_ns, weir_check_state, &c, (changes){0});
+    else
+        r->status = weir_table_run(at->table, r->policy, hash, now_ns, weir_check_state, &c);
     if (r->status == WEIR_OK)
         r->decision = c.decision;
 }
@@ -346,22 +390,24 @@ static size_t run_length(const weir_store_request *requests, size_t n, const uin
     return len;
 }
 
-/* Decides one or more requests at the front. Returns how many. */
+/* Decides request i of a group, and maybe some that follow. Returns how many. */
 __attribute__((always_inline)) static inline size_t
-decide_first(weir_store *s, weir_store_request *r, size_t n, bool divided, const uint64_t *hashes,
-             int64_t now_ns)
+decide_next(weir_store *s, weir_store_request *requests, size_t n, bool divided, const group *g,
+            size_t i, int64_t now_ns)
 {
+    weir_store_request *r = &requests[i];
+    const uint64_t *hashes = &g->hashes[i];
     const weir_area *at = area_of_request(s, r, divided);
     if (!weir_pack_is_time(r->policy) || !weir_good_request(r, now_ns)) {
-        decide_one(s, at, r, hashes[0], now_ns);
+        decide_one(s, at, r, hashes[0], g->large >> i & 1, now_ns);
         return 1;
     }
-    if (n == 1 || hashes[1] != hashes[0]) {
+    if (i + 1 == n || hashes[1] != hashes[0]) {
         r->status =
             weir_table_take_one(at->table, r->policy, hashes[0], now_ns, r->cost, &r->decision);
         return 1;
     }
-    size_t len = run_length(r, n, hashes, now_ns);
+    size_t len = run_length(r, n - i, hashes, now_ns);
     weir_table_take_row(at->table, r, len, hashes[0], now_ns);
     return len;
 }
@@ -369,13 +415,12 @@ decide_first(weir_store *s, weir_store_request *r, size_t n, bool divided, const
 __attribute__((always_inline)) static inline void
 check_batch(weir_store *s, weir_store_request *requests, size_t n, bool divided, int64_t now_ns)
 {
-    uint64_t hashes[GROUP];
+    group g;
     for (size_t at = 0; at < n; at += GROUP) {
-        size_t group = n - at < GROUP ? n - at : GROUP;
-        weir_store_request *r = &requests[at];
-        hash_group(s, r, group, divided, hashes);
-        for (size_t i = 0; i < group;)
-            i += decide_first(s, &r[i], group - i, divided, &hashes[i], now_ns);
+        size_t len = n - at < GROUP ? n - at : GROUP;
+        hash_group(s, &requests[at], len, divided, &g);
+        for (size_t i = 0; i < len;)
+            i += decide_next(s, &requests[at], len, divided, &g, i, now_ns);
     }
 }
 

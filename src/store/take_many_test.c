@@ -200,6 +200,50 @@ static void batch_of_one_id(void **unused)
     weir_store_close(s);
 }
 
+/* A batch of requests on small and large states decides as its requests would alone, one after the
+ * other. */
+static void batches_equal_the_model(void **unused)
+{
+    (void)unused;
+    enum { LEN = 70 }; /* three groups */
+    static model m;
+    const weir_store_options options = {.memory_bytes = 1 << 20};
+    uint64_t id[POLICIES], x = 3;
+    int64_t now_ns = s_ns;
+    weir_store *s;
+    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+    for (size_t i = 0; i < POLICIES; i++) {
+        m.p[i] = policy_of(texts[i]);
+        id[i] = weir_store_policy_id(s, &m.p[i]);
+    }
+    for (int step = 0; step < STEPS / 8; step++) {
+        weir_store_request r[LEN];
+        size_t n = 1 + next_random(&x) % LEN;
+        now_ns += (int64_t)(next_random(&x) >> 1) % (step % 50 ? 9 * s_ns : 90 * s_ns);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t p = step % 8 ? next_random(&x) % POLICIES : 3 + (uint64_t)step / 8 % 3;
+            r[i] = (weir_store_request){&m.p[p],
+                                        id[p],
+                                        &"abcde" [next_random(&x) % KEYS],
+                                        1,
+                                        (int64_t)(next_random(&x) % 3),
+                                        WEIR_E_BUSY,
+                                        {0 }};
+        }
+        weir_store_check_batch(s, r, n, now_ns);
+        for (size_t i = 0; i < n; i++) {
+            weir_decision d;
+            uint64_t *state = m.kept[r[i].policy - m.p][*(const char *)r[i].key - 'a'];
+            assert_int_equal(weir_check(r[i].policy, state, WEIR_LEVEL_MAX, now_ns, r[i].cost, &d),
+                             WEIR_OK);
+            assert_int_equal(r[i].status, WEIR_OK);
+            assert_same(&r[i].decision, &d, step);
+        }
+        WEIR_CHECK(weir_store_check_all(s, false));
+    }
+    weir_store_close(s);
+}
+
 /* A prepared key is the same key: what is charged under one is charged under the other, also what a
  * reservation has returned. A bad argument changes nothing. */
 static void prepared_keys(void **unused)
@@ -328,6 +372,7 @@ int main(void)
         cmocka_unit_test(a_key_moves_meanwhile),
         cmocka_unit_test(batch_of_one_id),
         cmocka_unit_test(batch_of_keys),
+        cmocka_unit_test(batches_equal_the_model),
         cmocka_unit_test(prepared_keys),
         cmocka_unit_test(out_of_range),
     };

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* First-fit search in bitmaps, which begins where the last search ended (next fit). A block's
- * `shape` has, from the high bits on, 40 bits of the state's size in words, 8 bits of its level and
- * a checksum of 16 bits. */
+/* First-fit search in bitmaps, which begins where the last search ended (next fit). */
 
 #include "store/large/allocator.h"
 
@@ -10,8 +8,6 @@
 #include "store/robust_lock.h"
 
 enum {
-    HEAD_WORDS = sizeof(weir_block) / 8,
-    UNIT_WORDS = WEIR_UNIT / 8,
     /* Units that a short search covers, beside NEAR_BLOCKS times the block's size. */
     NEAR = 1 << 14,
     NEAR_BLOCKS = 8,
@@ -21,50 +17,6 @@ enum {
 };
 
 enum { OP_NONE, OP_ALLOC, OP_FREE };
-
-#define WORDS_MAX (((uint64_t)1 << 40) - 1)
-
-/* ---- blocks ---------------------------------------------------------------------------------- */
-
-uint64_t weir_block_units(uint64_t words)
-{
-    return words > WORDS_MAX ? UINT64_MAX : (HEAD_WORDS + words + UNIT_WORDS - 1) / UNIT_WORDS;
-}
-
-static uint64_t shape_of(uint64_t words, unsigned level, uint64_t hash, uint64_t at)
-{
-    uint64_t front = words << 24 | (uint64_t)(level & 0xff) << 16;
-    uint64_t mix = (front ^ hash ^ at << 32 ^ 0x77656972) * 0x9e3779b97f4a7c15;
-    return front | mix >> 48;
-}
-
-uint64_t weir_block_words(const weir_block *block)
-{
-    return port_word_load_relaxed(&block->shape) >> 24;
-}
-
-unsigned weir_block_level(const weir_block *block)
-{
-    return port_word_load_relaxed(&block->shape) >> 16 & 0xff;
-}
-
-static bool bit_at(const port_word *bits, uint64_t at)
-{
-    return port_word_load_relaxed(&bits[at / 64]) >> at % 64 & 1;
-}
-
-bool weir_block_sound(const weir_allocator *b, uint64_t at)
-{
-    if (at == 0 || at >= b->units || !bit_at(b->begins, at) || !bit_at(b->taken, at))
-        return false;
-    const weir_block *block = weir_block_at(b, at);
-    if (b->units - at < HEAD_WORDS / UNIT_WORDS)
-        return false;
-    uint64_t words = weir_block_words(block), hash = port_word_load_relaxed(&block->hash);
-    return weir_block_units(words) <= b->units - at &&
-           port_word_load_relaxed(&block->shape) ==
-               shape_of(words, weir_block_level(block), hash, at);
-}
 
 /* ---- bitmaps --------------------------------------------------------------------------------- */
 
@@ -206,7 +158,7 @@ static void take_block(weir_allocator *b, uint64_t at, uint64_t units, uint64_t 
     port_word_store_relaxed(&block->hash, hash);
     port_word_store_relaxed(&block->mark, INT64_MAX);
     port_word_store_relaxed(&block->next, 0);
-    port_word_store_relaxed(&block->shape, shape_of(words, level, hash, at));
+    port_word_store_relaxed(&block->shape, weir_block_shape(words, level, hash, at));
     set_bits(b->taken, at, units, true);
     set_bits(b->begins, at, 1, true);
     port_word_store_relaxed(&h->used, port_word_load_relaxed(&h->used) + units);

@@ -30,7 +30,7 @@ typedef struct weir_block {
     port_word hash;
     port_word mark;  /* see store/state.h */
     port_word next;  /* the next block of the chain in the index, or 0 */
-    port_word shape; /* size and level of the state, and a checksum; see allocator.c */
+    port_word shape; /* see weir_block_shape() */
     uint64_t state[];
 } weir_block;
 
@@ -57,19 +57,59 @@ typedef struct weir_allocator {
     uint64_t words_undo;       /* the first word that a journal may restore */
 } weir_allocator;
 
+enum { WEIR_BLOCK_HEAD_UNITS = sizeof(weir_block) / WEIR_UNIT };
+_Static_assert(sizeof(weir_block) % WEIR_UNIT == 0, "a block's head is whole units");
+
+#define WEIR_BLOCK_WORDS_MAX (((uint64_t)1 << 40) - 1)
+
 /* The number of units of a block with a state of `words` words; UINT64_MAX if that is too large. */
-uint64_t weir_block_units(uint64_t words);
+static inline uint64_t weir_block_units(uint64_t words)
+{
+    return words > WEIR_BLOCK_WORDS_MAX ? UINT64_MAX
+                                        : WEIR_BLOCK_HEAD_UNITS + words / 2 + words % 2;
+}
 
 static inline weir_block *weir_block_at(const weir_allocator *b, uint64_t at)
 {
     return (weir_block *)(b->base + at * WEIR_UNIT);
 }
 
-uint64_t weir_block_words(const weir_block *block);
-unsigned weir_block_level(const weir_block *block);
+/* The shape of the block `at` of `hash`: from the high bits on, 40 bits of the state's size in
+ * words, 8 bits of its level and a checksum of 16 bits. */
+static inline uint64_t weir_block_shape(uint64_t words, unsigned level, uint64_t hash, uint64_t at)
+{
+    uint64_t front = words << 24 | (uint64_t)(level & 0xff) << 16;
+    uint64_t mix = (front ^ hash ^ at << 32 ^ 0x77656972) * 0x9e3779b97f4a7c15;
+    return front | mix >> 48;
+}
+
+static inline uint64_t weir_block_words(const weir_block *block)
+{
+    return port_word_load_relaxed(&block->shape) >> 24;
+}
+
+static inline unsigned weir_block_level(const weir_block *block)
+{
+    return port_word_load_relaxed(&block->shape) >> 16 & 0xff;
+}
+
+static inline bool weir_unit_bit(const port_word *bits, uint64_t at)
+{
+    return port_word_load_relaxed(&bits[at / 64]) >> at % 64 & 1;
+}
 
 /* Whether a valid block begins at `at`, which may be any number. */
-bool weir_block_sound(const weir_allocator *b, uint64_t at);
+static inline bool weir_block_sound(const weir_allocator *b, uint64_t at)
+{
+    if (at == 0 || at >= b->units || b->units - at < WEIR_BLOCK_HEAD_UNITS ||
+        !weir_unit_bit(b->begins, at) || !weir_unit_bit(b->taken, at))
+        return false;
+    const weir_block *block = weir_block_at(b, at);
+    uint64_t shape = port_word_load_relaxed(&block->shape);
+    uint64_t hash = port_word_load_relaxed(&block->hash);
+    return weir_block_units(shape >> 24) <= b->units - at &&
+           shape == weir_block_shape(shape >> 24, shape >> 16 & 0xff, hash, at);
+}
 
 /* Repairs the allocator at opening. A lock that holds the id of this opening is damage, and is
  * released. */

@@ -235,8 +235,9 @@ static bool journal_writes(job *j, unsigned level)
 {
     const weir_large_call *c = j->call;
     weir_block *block = block_of(j, j->at);
-    size_t index[IN_PLACE_MAX], words = weir_state_words(c->policy, level), n;
+    size_t index[IN_PLACE_MAX], n;
     if (c->any_words) {
+        size_t words = weir_state_words(c->policy, level);
         for (n = 0; n < words && n < IN_PLACE_MAX; n++)
             index[n] = n;
         n = words <= IN_PLACE_MAX ? words : IN_PLACE_MAX + 1;
@@ -244,14 +245,7 @@ static bool journal_writes(job *j, unsigned level)
         n = weir_state_writes(c->policy, block->state, level, j->now_ns, c->refund, index,
                               IN_PLACE_MAX);
     }
-    if (n > IN_PLACE_MAX)
-        return false;
-    port_word *at[IN_PLACE_MAX + 1];
-    WEIR_ASSERT(n < sizeof at / sizeof at[0]);
-    for (size_t i = 0; i < n; i++)
-        at[i] = (port_word *)&block->state[index[i]];
-    at[n++] = &block->mark;
-    return weir_stripe_journal(j->s, &j->l->blocks, at, n, false);
+    return n <= IN_PLACE_MAX && weir_stripe_journal_block(j->s, &j->l->blocks, block, index, n);
 }
 
 static weir_status decide_on_block(job *j)

@@ -55,6 +55,17 @@ typedef struct weir_large_call {
  * nothing was written. */
 weir_status weir_large_run(weir_large *l, const weir_large_call *call);
 
+/* A key that will be decided on. */
+typedef struct weir_large_hint {
+    const weir_large *large;
+    const weir_policy *policy;
+    uint64_t hash;
+} weir_large_hint;
+
+/* Prefetches what the decisions on n keys load, at most WEIR_LARGE_HINTS_MAX. Takes no lock. */
+enum { WEIR_LARGE_HINTS_MAX = 32 };
+void weir_large_prefetch(const weir_large_hint *keys, size_t n);
+
 /* Resets a key. */
 void weir_large_reset(weir_large *l, uint64_t hash);
 

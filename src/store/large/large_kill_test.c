@@ -236,7 +236,14 @@ static void scribble(unsigned char *part, size_t bytes, uint64_t *x)
 
 static void use_damaged(weir_large *l, const weir_policy *p, size_t policies, uint64_t *x)
 {
+    weir_large_hint hints[WEIR_LARGE_HINTS_MAX];
     for (uint64_t i = 0; i < 200; i++) {
+        for (size_t k = 0; k < WEIR_LARGE_HINTS_MAX && i % 32 == 0; k++) {
+            uint64_t key = next_random(x) % 1500;
+            hints[k] = (weir_large_hint){l, &p[key % policies], hash_of(key)};
+        }
+        if (i % 32 == 0)
+            weir_large_prefetch(hints, WEIR_LARGE_HINTS_MAX);
         charge c = {.cost = (int64_t)(next_random(x) % 3)};
         uint64_t key = next_random(x) % 1500;
         weir_large_call call =

@@ -696,6 +696,7 @@ static int64_t charge_one(worker *w, const weir_policy *p, uint64_t hash)
 {
     charge c = {.cost = 1};
     weir_large_call call = call_of(p, hash, s_ns, &c);
+    weir_large_prefetch(&(weir_large_hint){w->f->l, p, hash}, 1);
     w->failures += weir_large_run(w->f->l, &call) != WEIR_OK;
     return c.decision.allowed;
 }

@@ -14,6 +14,20 @@ static uint64_t journal_len(const weir_stripe *s)
     return n <= WEIR_JOURNAL_MAX ? n : WEIR_JOURNAL_MAX;
 }
 
+/* Saves the word `at` in record n. */
+static void save_word(weir_stripe *s, const weir_allocator *b, uint64_t n, uint64_t at)
+{
+    WEIR_ASSERT(n < WEIR_JOURNAL_MAX && at >= b->words_undo && at < b->words_len);
+    port_word_store_relaxed(&s->journal[n].at, at);
+    port_word_store_relaxed(&s->journal[n].old, port_word_load_relaxed(&b->words[at]));
+}
+
+static void set_journal_len(weir_stripe *s, uint64_t n)
+{
+    port_word_store_release(&s->journal_len, n);
+    port_stores_in_order();
+}
+
 bool weir_stripe_journal(weir_stripe *s, weir_allocator *b, port_word *const *words, size_t count,
                          bool spare)
 {
@@ -21,13 +35,23 @@ bool weir_stripe_journal(weir_stripe *s, weir_allocator *b, port_word *const *wo
     uint64_t space = (uint64_t)WEIR_JOURNAL_MAX - (spare ? 0 : WEIR_JOURNAL_SPARE);
     if (n + count > space)
         return false;
-    for (size_t i = 0; i < count; i++, n++) {
-        WEIR_ASSERT(words[i] >= b->words + b->words_undo && words[i] < b->words + b->words_len);
-        port_word_store_relaxed(&s->journal[n].at, (uint64_t)(words[i] - b->words));
-        port_word_store_relaxed(&s->journal[n].old, port_word_load_relaxed(words[i]));
-    }
-    port_word_store_release(&s->journal_len, n);
-    port_stores_in_order();
+    for (size_t i = 0; i < count; i++)
+        save_word(s, b, n++, (uint64_t)(words[i] - b->words));
+    set_journal_len(s, n);
+    return true;
+}
+
+bool weir_stripe_journal_block(weir_stripe *s, weir_allocator *b, const weir_block *block,
+                               const size_t *index, size_t count)
+{
+    uint64_t n = journal_len(s);
+    if (n + count + 1 > (uint64_t)WEIR_JOURNAL_MAX - WEIR_JOURNAL_SPARE)
+        return false;
+    uint64_t state = (uint64_t)((const port_word *)block->state - b->words);
+    for (size_t i = 0; i < count; i++)
+        save_word(s, b, n++, state + index[i]);
+    save_word(s, b, n++, (uint64_t)(&block->mark - b->words));
+    set_journal_len(s, n);
     return true;
 }
 
@@ -38,8 +62,7 @@ void weir_stripe_undo(weir_stripe *s, weir_allocator *b, uint64_t keep)
         if (at >= b->words_undo && at < b->words_len)
             port_word_store_relaxed(&b->words[at], port_word_load_relaxed(&s->journal[n - 1].old));
     }
-    port_word_store_release(&s->journal_len, keep);
-    port_stores_in_order();
+    set_journal_len(s, keep);
 }
 
 static uint64_t pending_used(const weir_stripe *s)
@@ -112,8 +135,7 @@ static void clear_pending(weir_stripe *s, weir_allocator *b, uint64_t bit)
 
 void weir_stripe_commit(weir_stripe *s, weir_allocator *b)
 {
-    port_word_store_release(&s->journal_len, 0);
-    port_stores_in_order();
+    set_journal_len(s, 0);
     clear_pending(s, b, WEIR_PENDING_REMOVED);
 }
 

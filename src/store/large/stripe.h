@@ -53,6 +53,11 @@ static inline bool weir_stripe_idle(const weir_stripe *s)
 bool weir_stripe_journal(weir_stripe *s, weir_allocator *b, port_word *const *words, size_t count,
                          bool spare);
 
+/* Saves `count` words of a block's state, given by their indices, and the block's mark. Otherwise
+ * as weir_stripe_journal(). */
+bool weir_stripe_journal_block(weir_stripe *s, weir_allocator *b, const weir_block *block,
+                               const size_t *index, size_t count);
+
 /* Restores the words saved after the first `keep` records, and drops these records. */
 void weir_stripe_undo(weir_stripe *s, weir_allocator *b, uint64_t keep);
 
