@@ -23,7 +23,8 @@ static redis_ctx *ctx_of(weir_call *c)
 weir_module_call weir_module_call_make(redis_ctx *ctx, redis_string **argv, int argc, int key,
                                        weir_slice arg[WEIR_MODULE_ARGS_MAX])
 {
-    for (int i = 0; i < argc && i < WEIR_MODULE_ARGS_MAX; i++)
+    arg[0] = (weir_slice){0};
+    for (int i = 1; i < argc && i < WEIR_MODULE_ARGS_MAX; i++)
         arg[i].at = redis.StringPtrLen(argv[i], &arg[i].len);
     return (weir_module_call){
         .call = {.backend = &weir_module_backend, .arg = arg, .args = (size_t)argc},
@@ -104,18 +105,22 @@ void weir_module_wrong_type(redis_ctx *ctx)
 
 /* ---- decisions on one key -------------------------------------------------------------------- */
 
-weir_status weir_request_intern(weir_request *r, weir_interned **ret)
+/* Does the same as weir_request_intern(), but without a reference. */
+static weir_status find_policy(weir_request *r, weir_interned **ret)
 {
-    weir_interned *s;
-    weir_status st = r->by_text ? weir_intern_text(r->rule.at, r->rule.len, &s, &r->error)
-                                : weir_intern_name(r->rule.at, r->rule.len, &s);
+    weir_status st = r->by_text ? weir_intern_text(r->rule.at, r->rule.len, ret, &r->error)
+                                : weir_intern_name(r->rule.at, r->rule.len, ret);
     if (st != WEIR_OK)
         return st;
-    if (r->key.len < 1 || r->key.len > WEIR_KEY_MAX)
-        return WEIR_E_RANGE;
-    weir_interned_ref(s);
-    *ret = s;
-    return WEIR_OK;
+    return r->key.len >= 1 && r->key.len <= WEIR_KEY_MAX ? WEIR_OK : WEIR_E_RANGE;
+}
+
+weir_status weir_request_intern(weir_request *r, weir_interned **ret)
+{
+    weir_status st = find_policy(r, ret);
+    if (st == WEIR_OK)
+        weir_interned_ref(*ret);
+    return st;
 }
 
 /* The keyspace event of a change; NULL for verbs that change nothing. */
@@ -136,18 +141,14 @@ static const char *event_of(weir_verb verb)
     return NULL;
 }
 
-bool weir_module_decide(weir_module_call *c, weir_verb verb, weir_request *r, int64_t *ret_granted)
+/* Decides under a policy, as weir_module_decide() does. */
+static bool decide_under(weir_interned *s, weir_module_call *c, weir_verb verb, weir_request *r,
+                         int64_t *ret_granted)
 {
-    weir_interned *s;
     weir_open_key key;
     weir_cell cell;
-    WEIR_ASSERT(c->key && verb != WEIR_VERB_THROTTLE);
     const char *event = event_of(verb);
-    r->status = weir_request_intern(r, &s);
-    if (r->status != WEIR_OK)
-        return true;
     if (!weir_key_open(&key, c->ctx, c->key, event ? REDIS_READ | REDIS_WRITE : REDIS_READ)) {
-        weir_interned_unref(s);
         weir_module_wrong_type(c->ctx);
         return false;
     }
@@ -161,8 +162,20 @@ bool weir_module_decide(weir_module_call *c, weir_verb verb, weir_request *r, in
     weir_key_close(&key);
     r->status = st;
     r->policy = &s->policy; /* valid until the next policy is interned */
-    weir_interned_unref(s);
     return true;
+}
+
+bool weir_module_decide(weir_module_call *c, weir_verb verb, weir_request *r, int64_t *ret_granted)
+{
+    weir_interned *s;
+    WEIR_ASSERT(c->key && verb != WEIR_VERB_THROTTLE);
+    r->status = find_policy(r, &s);
+    if (r->status != WEIR_OK)
+        return true;
+    weir_interned_hold(); /* cheaper than an atomic reference */
+    bool decided = decide_under(s, c, verb, r, ret_granted);
+    weir_interned_release();
+    return decided;
 }
 
 static bool decide(weir_call *c, weir_verb verb, weir_request *r)

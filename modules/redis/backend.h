@@ -20,7 +20,8 @@ extern const weir_backend weir_module_backend;
 
 enum { WEIR_MODULE_ARGS_MAX = 64 }; /* no command reads more arguments */
 
-/* Makes a call of argc arguments. The first WEIR_MODULE_ARGS_MAX are decoded into `arg`.
+/* Makes a call of argc arguments. The first WEIR_MODULE_ARGS_MAX are decoded into `arg`, except
+ * arg[0], the name of the command, which is empty.
  *  key  the index of the first key; 0: none */
 weir_module_call weir_module_call_make(redis_ctx *ctx, redis_string **argv, int argc, int key,
                                        weir_slice arg[WEIR_MODULE_ARGS_MAX]);

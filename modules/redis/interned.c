@@ -45,6 +45,8 @@ static struct {
     uint32_t bases, next_base;
 } all;
 
+unsigned weir_interned_holds;
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 weir_status weir_interned_open(void)
@@ -192,7 +194,7 @@ static weir_interned *intern(const weir_policy *p, const char *name, size_t name
     weir_interned *s = find(hash, name, name_len, text, len);
     if (s)
         return s;
-    if (all.len >= all.sweep_at)
+    if (all.len >= all.sweep_at && weir_interned_holds == 0)
         sweep();
     if (all.len >= all.buckets)
         grow_table();
@@ -556,7 +558,7 @@ static bool is_sound_set(const cache_entry *set, size_t i)
 
 bool weir_interned_sound(void)
 {
-    bool sound = is_sound_table();
+    bool sound = is_sound_table() && weir_interned_holds == 0;
     for (size_t i = 0; i < SETS; i++)
         sound = sound && is_sound_set(all.cache[i], i);
     for (size_t i = 0; i < all.named_len; i++) {

@@ -44,7 +44,8 @@ static inline const char *weir_interned_text(const weir_interned *s)
 WEIR_NODISCARD weir_status weir_interned_open(void);
 void weir_interned_close(void); /* no value may be left */
 
-/* For tests: whether the table, the cache, the named policies and the delta bases agree. */
+/* For tests: whether the table, the cache, the named policies and the delta bases agree. Not while
+ * policies are held. */
 bool weir_interned_sound(void);
 
 /* Interns the policy of a text, or finds the one of a name. The result is valid until the next
@@ -71,6 +72,21 @@ static inline void weir_interned_ref(weir_interned *s)
 static inline void weir_interned_unref(weir_interned *s)
 {
     port_word_sub_release(&s->refs, 1);
+}
+
+/* From hold to release no policy is freed. The server may run other commands of the module
+ * meanwhile: publishing an event calls the modules that subscribed to it. May be nested. A command
+ * that holds before it interns would never free policies. */
+extern unsigned weir_interned_holds;
+
+static inline void weir_interned_hold(void)
+{
+    weir_interned_holds++;
+}
+
+static inline void weir_interned_release(void)
+{
+    weir_interned_holds--;
 }
 
 /* ---- named policies -------------------------------------------------------------------------- */

@@ -22,15 +22,17 @@ bool weir_key_open(weir_open_key *k, redis_ctx *ctx, redis_string *name, int mod
     k->value = 0;
     k->exists = k->must_drop_idle = false;
     k->cells = 0;
-    if (!k->key || redis.KeyType(k->key) == REDIS_KEY_EMPTY)
+    if (!k->key)
         return true;
-    if (redis.ModuleTypeGetType(k->key) != weir_data_type) {
-        redis.CloseKey(k->key);
-        return false;
+    if (redis.ModuleTypeGetType(k->key) == weir_data_type) { /* never of an empty key */
+        k->exists = true;
+        k->value = (weir_value)redis.ModuleTypeGetValue(k->key);
+        return true;
     }
-    k->exists = true;
-    k->value = (weir_value)redis.ModuleTypeGetValue(k->key);
-    return true;
+    if (redis.KeyType(k->key) == REDIS_KEY_EMPTY)
+        return true;
+    redis.CloseKey(k->key);
+    return false;
 }
 
 void weir_key_put(weir_open_key *k)

@@ -307,6 +307,29 @@ static void scratch_end(void)
         weir_buffer_free(&scratch);
 }
 
+/* Whether write_only() can write a cell: its state is small, and the only one of its key. */
+static bool is_only_state(const weir_cell *c)
+{
+    return c->state == c->small && !c->key->must_drop_idle &&
+           weir_value_len(c->key->value) == (c->absent ? 0 : 1);
+}
+
+/* Does the same as write_cells() for such a cell if no replica and no AOF needs the change: the
+ * usual case. */
+static void write_only(redis_ctx *ctx, weir_cell *c, weir_moment at, const char *event)
+{
+    weir_open_key *k = c->key;
+    uint32_t epoch_before = weir_value_epoch(k->value);
+    int64_t expiry_ns = expiry_of(c->interned, c->state, c->level, at.now_ns);
+    if (expiry_ns > 0)
+        k->value = weir_value_put(k->value, 0, c->interned, c->level, c->state, c->words, at.epoch);
+    else if (k->value)
+        k->value = weir_value_drop(k->value, 0);
+    bool moved = !keeps_expiry(c, epoch_before, at, expiry_ns);
+    int64_t at_ms = moved ? wall_ms(k, c->interned, expiry_ns, at.ahead_ns) : 0;
+    write_key(ctx, k, at_ms, moved, NULL, NULL, false, event);
+}
+
 static void write_cells(redis_ctx *ctx, weir_open_key *k, weir_cell *cells, size_t n,
                         weir_moment at, const char *event)
 {
@@ -343,6 +366,11 @@ static void write_cells(redis_ctx *ctx, weir_open_key *k, weir_cell *cells, size
 
 void weir_cells_write(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at, const char *event)
 {
+    if (n == 1 && is_only_state(cells) && !weir_must_replicate(ctx)) {
+        if (has_changed(cells))
+            write_only(ctx, cells, at, event);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         bool seen = false;
         for (size_t k = 0; k < i; k++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Errors and texts of the module's commands in a fake server, which checks that an error changes
- * nothing and that all memory is freed at the end. */
+ * nothing and that all memory is freed at the end; and that replication changes no state. */
 
 #include "module_server.h"
 
@@ -289,6 +289,41 @@ static void states(void)
     CHECK(module_server_saved("k").len == 0);
 }
 
+/* The state and the expiry of a key are the same whether changes are replicated or not. A refund
+ * that fills the quota deletes the key. */
+static void with_and_without_replication(void)
+{
+    enum { STEPS = 6 };
+    static const char *const steps[STEPS][WORDS] = {
+        {"WEIR.TAKE", LIMIT, "k", "COST", "1"}, {"WEIR.TAKE", LIMIT, "k", "COST", "2"},
+        {"WEIR.REFUND", LIMIT, "k", "1"},       {"WEIR.TAKE", "fixed-window 9/d", "w"},
+        {"WEIR.TAKE", "sliding-log 9/d", "l"},  {"WEIR.REFUND", LIMIT, "k", "2"},
+    };
+    static struct {
+        uint8_t bytes[256];
+        size_t len;
+        int64_t expiry_ms;
+    } seen[STEPS];
+    for (int replicates = 1; replicates >= 0; replicates--) {
+        module_server_replicate(replicates);
+        for (size_t i = 0; i < STEPS; i++) {
+            CHECK(!run(steps[i])->failed);
+            module_bytes saved = module_server_saved(steps[i][2]);
+            int64_t expiry_ms = module_server_expiry_ms(steps[i][2]);
+            CHECK(saved.len <= sizeof seen[i].bytes && (saved.len > 0) == (i < STEPS - 1));
+            if (replicates) {
+                seen[i].len = saved.len;
+                seen[i].expiry_ms = expiry_ms;
+                memcpy(seen[i].bytes, saved.at, saved.len);
+            }
+            CHECK(saved.len == seen[i].len && expiry_ms == seen[i].expiry_ms);
+            CHECK(memcmp(saved.at, seen[i].bytes, saved.len) == 0);
+        }
+        module_server_flush();
+    }
+    module_server_replicate(true);
+}
+
 int main(void)
 {
     memset(long_key, 'k', sizeof long_key - 1);
@@ -303,7 +338,8 @@ int main(void)
     texts();
     described_requests();
     too_many_policies();
+    with_and_without_replication();
     module_server_close();
-    printf("9 passed, 0 failed\n");
+    printf("10 passed, 0 failed\n");
     return 0;
 }

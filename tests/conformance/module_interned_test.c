@@ -179,9 +179,10 @@ static weir_interned *policy_number(int i)
 
 /* The table doubles when it has as many policies as buckets. Policies without references are freed
  * when there are 1024, or later twice as many as were in use. */
+enum { BUCKETS = 256, SWEPT = 1024, MORE = 500 };
+
 static void the_table(void)
 {
-    enum { BUCKETS = 256, SWEPT = 1024, MORE = 500 };
     static weir_interned *s[SWEPT];
     for (int has_states = 0; has_states < 2; has_states++) {
         uint64_t state = 5;
@@ -269,6 +270,34 @@ static void the_largest_state(void)
     weir_interned_unref(s);
 }
 
+/* More policies than the table sweeps at. None is freed meanwhile. */
+static void intern_many(void)
+{
+    long blocks = module_server_blocks();
+    for (int i = 0; i < SWEPT + MORE; i++)
+        policy_number(i);
+    CHECK(module_server_blocks() == blocks + SWEPT + MORE);
+}
+
+/* Another module may run commands when it receives an event of the first. These free no policy. */
+static void commands_inside_a_command(void)
+{
+    static const char *const words[] = {"WEIR.TAKE", "gcra 1/s burst 5", "key"};
+    module_bytes args[3];
+    for (size_t i = 0; i < 3; i++)
+        args[i] = (module_bytes){words[i], strlen(words[i])};
+    module_server_close();
+    module_server_open();
+    module_server_on_notice(intern_many);
+    const module_reply *reply = module_server_run(args, 3);
+    CHECK(reply && !reply->failed && reply->integer[3] == 4);
+    module_server_on_notice(NULL);
+    long blocks = module_server_blocks();
+    policy_number(SWEPT + MORE); /* frees the others */
+    CHECK(module_server_blocks() == blocks - SWEPT - MORE + 1);
+    CHECK(weir_interned_sound());
+}
+
 int main(void)
 {
     module_server_open();
@@ -279,7 +308,8 @@ int main(void)
     small_states();
     the_table();
     the_largest_state();
+    commands_inside_a_command();
     module_server_close();
-    printf("7 passed, 0 failed\n");
+    printf("8 passed, 0 failed\n");
     return 0;
 }

@@ -75,6 +75,7 @@ static struct {
     long open_keys;
     unsigned long allocations, expiries;     /* so far */
     unsigned signals, notices, propagations; /* of the command that runs */
+    void (*on_notice)(void);
     uint64_t commands_run;
 } server;
 
@@ -373,6 +374,8 @@ static int fake_NotifyKeyspaceEvent(redis_ctx *ctx, int type, const char *event,
                ? strncmp(event, "weir.", 5) == 0 || strcmp(event, "cl.throttle") == 0
                : type == REDIS_EVENT_GENERIC && strcmp(event, "del") == 0 && is_gone);
     server.notices += ctx->database == 0 && type == REDIS_EVENT_OF_MODULE;
+    if (server.on_notice && ctx->database == 0)
+        server.on_notice();
     return REDIS_OK;
 }
 
@@ -552,6 +555,11 @@ size_t module_server_payloads(void)
 unsigned long module_server_allocations(void)
 {
     return server.allocations;
+}
+
+void module_server_on_notice(void (*fn)(void))
+{
+    server.on_notice = fn;
 }
 
 long module_server_blocks(void)

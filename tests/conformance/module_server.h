@@ -51,6 +51,10 @@ size_t module_server_payloads(void);
 unsigned long module_server_allocations(void);
 unsigned long module_server_expiries(void);
 
+/* Calls a function at each event that the module publishes in the first database, as a server calls
+ * the modules that subscribed to it. NULL: none. */
+void module_server_on_notice(void (*fn)(void));
+
 /* How many blocks of memory the module has now. */
 long module_server_blocks(void);
 void module_server_close(void);
