@@ -89,7 +89,8 @@ typedef struct weir_store_error {
  * the least and the most that the partition has. A partition of 0 bytes for small or for large
  * states uses the memory of all other policies for them; see Memory above. */
 typedef struct weir_store_partition {
-    const char *name; /* 1..WEIR_PARTITION_NAME_MAX bytes */
+    /* 1..WEIR_PARTITION_NAME_MAX printable ASCII characters, without space, quote, backslash. */
+    const char *name;
     /* For small states, in the hash table. 0, or at least 64 KiB; for a file, at least 5 MiB. */
     size_t table_bytes;
     size_t large_bytes; /* for large states: 0, or at least 64 KiB */

@@ -37,8 +37,10 @@ typedef struct daemon {
     unsigned loops_len;
     int64_t started_ns;
     uint64_t clock_steps; /* already logged */
-    bool unreadable;      /* the last attempt to read the configuration failed */
-    port_counter place;   /* a weir_file: the state file at the last check */
+    /* The keys that each partition had evicted or refused at the start; UINT64_MAX: logged. */
+    uint64_t lost[WEIR_PARTITIONS_MAX];
+    bool unreadable;    /* the last attempt to read the configuration failed */
+    port_counter place; /* a weir_file: the state file at the last check */
     port_counter reloads, reloads_refused;
 } daemon;
 
@@ -341,11 +343,44 @@ static void log_state_file(daemon *d)
                   log_text("text", texts[now])));
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static void note_partitions(daemon *d)
+{
+    weir_partition_stats stats[WEIR_PARTITIONS_MAX];
+    size_t n = weir_limiter_partitions(d->limiter, stats, WEIR_PARTITIONS_MAX);
+    for (size_t i = 0; i < n; i++)
+        d->lost[i] = stats[i].evicted + stats[i].refused;
+}
+
+/* Logs once for each policy with memory of its own that this memory is full. */
+static void log_full_partitions(daemon *d)
+{
+    weir_partition_stats stats[WEIR_PARTITIONS_MAX];
+    size_t n = weir_limiter_partitions(d->limiter, stats, WEIR_PARTITIONS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        const weir_partition_stats *p = &stats[i];
+        if (d->lost[i] == UINT64_MAX || p->evicted + p->refused <= d->lost[i])
+            continue;
+        d->lost[i] = UINT64_MAX;
+        log_event(d->options->log, WEIR_LOG_WARNING, "policy-memory-full",
+                  LOG(log_text("policy", p->name), log_integer("keys", (int64_t)p->keys),
+                      log_integer("memory_bytes", (int64_t)p->memory_max),
+                      log_text("text", p->refused > 0
+                                           ? "the policy's own memory is full, and new keys are "
+                                             "refused; raise its memory and restart weir"
+                                           : "the policy's own memory is full, and keys without "
+                                             "full quota are evicted; raise its memory and "
+                                             "restart weir")));
+    }
+}
+
 /* Called about once a second. */
 static void tick(void *ctx)
 {
     daemon *d = ctx;
     log_clock_step(d);
+    log_full_partitions(d);
     auth_failures_tick(d->failures, port_steady_ns());
     if (d->options->config->state_file)
         log_state_file(d);
@@ -379,6 +414,8 @@ static weir_status open_store(daemon *d, char *ret_error, size_t size)
                                         .trust_others = c->trust_others,
                                         .prefault = c->prefault,
                                         .reset = d->options->reset_state,
+                                        .partitions = c->partitions,
+                                        .partitions_len = c->partitions_len,
                                         .zones = d->options->zones,
                                         .ret_error = &error,
                                         .ret_opened = &opened};
@@ -520,6 +557,8 @@ int daemon_run(const daemon_options *options)
         st = weir_limiter_open(&d->limiter, d->store, options->zones);
     if (st == WEIR_OK)
         weir_limiter_on_change(d->limiter, log_change, d);
+    if (st == WEIR_OK)
+        note_partitions(d);
     if (st == WEIR_OK)
         st = put_rules(d, options->config);
     if (st == WEIR_OK)

@@ -8,7 +8,9 @@
 #include "service/top/top.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 static void put_head(weir_buffer *out, const char *name, const char *type, const char *help)
 {
@@ -167,6 +169,42 @@ static void put_latency(weir_buffer *out, const weir_latency *l)
     weir_buffer_printf(out, "\nweir_decision_duration_seconds_count %" PRIu64 "\n", count);
 }
 
+typedef struct partition_row {
+    const char *name, *type, *help;
+    size_t offset; /* of the value in weir_partition_stats */
+} partition_row;
+
+/* The policies that have memory of their own. */
+static void put_partitions(weir_buffer *out, weir_limiter *limiter)
+{
+    static const partition_row rows[] = {
+        {"weir_policy_keys", "gauge", "Keys in the memory of their policy, see `memory`.",
+         offsetof(weir_partition_stats, keys)},
+        {"weir_policy_memory_bytes", "gauge", "Memory used by the keys of the policy.",
+         offsetof(weir_partition_stats, memory_bytes)},
+        {"weir_policy_memory_max_bytes", "gauge", "Memory of its own that the policy has.",
+         offsetof(weir_partition_stats, memory_max)},
+        {"weir_policy_evicted_total", "counter",
+         "Keys without full quota that were evicted because their policy's memory was full.",
+         offsetof(weir_partition_stats, evicted)},
+        {"weir_policy_refused_total", "counter",
+         "Requests for new keys that were refused because their policy's memory was full.",
+         offsetof(weir_partition_stats, refused)},
+    };
+    weir_partition_stats stats[WEIR_PARTITIONS_MAX];
+    size_t n = weir_limiter_partitions(limiter, stats, WEIR_PARTITIONS_MAX);
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0] && n > 0; r++) {
+        put_head(out, rows[r].name, rows[r].type, rows[r].help);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t value;
+            memcpy(&value, (const char *)&stats[i] + rows[r].offset, sizeof value);
+            weir_buffer_printf(out, "%s{policy=", rows[r].name);
+            weir_metrics_put_label(out, stats[i].name);
+            weir_buffer_printf(out, "} %" PRIu64 "\n", value);
+        }
+    }
+}
+
 void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *version)
 {
     put_head(out, "weir_build_info", "gauge", "Always 1; the version is the label.");
@@ -201,6 +239,7 @@ void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *versi
                          "Failed attempts to sync the state file to disk.", store.syncs_failed);
     weir_metrics_put_one(out, "weir_store_reservations", "gauge", "Open reservations.",
                          store.reserved);
+    put_partitions(out, limiter);
     put_head(out, "weir_clock_offset_seconds", "gauge",
              "How far the wall clock is ahead of weir's own clock.");
     weir_buffer_printf(out, "weir_clock_offset_seconds ");

@@ -294,6 +294,19 @@ static void put_counts(void *ctx, const char *name, const weir_counts *n)
                        n->failed);
 }
 
+/* The policies that have memory of their own. */
+static void put_partitions(weir_buffer *out, weir_limiter *h)
+{
+    weir_partition_stats stats[WEIR_PARTITIONS_MAX];
+    size_t n = weir_limiter_partitions(h, stats, WEIR_PARTITIONS_MAX);
+    for (size_t i = 0; i < n; i++)
+        weir_buffer_printf(out,
+                           "memory_%s:keys=%" PRIu64 ",bytes=%" PRIu64 ",max_bytes=%" PRIu64
+                           ",evicted=%" PRIu64 ",refused=%" PRIu64 "\r\n",
+                           stats[i].name, stats[i].keys, stats[i].memory_bytes, stats[i].memory_max,
+                           stats[i].evicted, stats[i].refused);
+}
+
 /* Always replies with all sections. */
 void weir_resp_info(weir_call *call)
 {
@@ -307,11 +320,13 @@ void weir_resp_info(weir_call *call)
                        "# Server\r\nweir_version:%s\r\nredis_mode:standalone\r\n"
                        "\r\n# Persistence\r\nloading:0\r\n"
                        "\r\n# Memory\r\nstore_keys:%" PRIu64 "\r\nstore_memory_bytes:%" PRIu64
-                       "\r\nstore_evicted:%" PRIu64 "\r\n"
+                       "\r\nstore_evicted:%" PRIu64 "\r\n",
+                       c->session->options->version, store.keys, store.memory_bytes, store.evicted);
+    put_partitions(&text, h);
+    weir_buffer_printf(&text,
                        "\r\n# Clock\r\nclock_offset_ms:%" PRId64 "\r\nclock_steps:%" PRIu64 "\r\n"
                        "\r\n# Replication\r\nrole:master\r\n"
                        "\r\n# Decisions\r\n",
-                       c->session->options->version, store.keys, store.memory_bytes, store.evicted,
                        clock.offset_ns / 1000000, clock.steps);
     weir_limiter_counts(h, put_counts, &text);
     if (text.failed)

@@ -342,6 +342,11 @@ weir_store_stats weir_limiter_store_stats(weir_limiter *l)
     return weir_store_stats_get(l->store);
 }
 
+size_t weir_limiter_partitions(weir_limiter *l, weir_partition_stats *ret, size_t max)
+{
+    return weir_store_partitions(l->store, ret, max);
+}
+
 int64_t weir_limiter_now(weir_limiter *l)
 {
     return weir_store_now(l->store);

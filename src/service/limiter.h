@@ -61,6 +61,9 @@ typedef struct weir_counts {
     uint64_t unreached; /* decided by on_error */
 } weir_counts;
 
+/* weir_store_partitions() of the store. Any thread. */
+size_t weir_limiter_partitions(weir_limiter *l, weir_partition_stats *ret, size_t max);
+
 /* Names for requests without a rule. */
 #define WEIR_COUNTS_TEXTS    "(texts)"    /* inline policies */
 #define WEIR_COUNTS_THROTTLE "(throttle)" /* CL.THROTTLE */

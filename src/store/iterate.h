@@ -13,6 +13,10 @@
 #include "store/image/image.h"
 #include "store/state.h"
 
+/* Checks the sizes and partitions of the options as weir_store_open() does. Returns WEIR_OK, or
+ * WEIR_E_RANGE with a message. Pure. */
+weir_status weir_store_check_sizes(const weir_store_options *options);
+
 /* Repairs the buckets that are locked with the id of this opening or of a dead one. Damage may
  * leave the id of this opening, and so may an opening 2^20 - 1 openings earlier, which had the same
  * id. Without the repair, a thread that needs such a bucket waits for ever. Reads the whole table.

@@ -63,9 +63,14 @@ static weir_status check_name(const weir_store_options *o, size_t i)
 {
     const char *name = o->partitions[i].name;
     size_t len = name ? strnlen(name, WEIR_PARTITION_NAME_MAX + 1) : 0;
-    if (len < 1 || len > WEIR_PARTITION_NAME_MAX)
-        return refuse(o, "partition %zu: expected a name of 1 to %d bytes", i,
-                      WEIR_PARTITION_NAME_MAX);
+    size_t good = 0;
+    while (good < len && name[good] > ' ' && name[good] <= '~' && !strchr("\"\\", name[good]))
+        good++;
+    if (len < 1 || len > WEIR_PARTITION_NAME_MAX || good < len)
+        return refuse(o,
+                      "partition %zu: expected a name of 1 to %d printable ASCII characters "
+                      "without space, quote and backslash",
+                      i, WEIR_PARTITION_NAME_MAX);
     for (size_t j = 0; j < i; j++) {
         const char *other = o->partitions[j].name;
         uint64_t differ = weir_partition_name_hash(name) ^ weir_partition_name_hash(other);
@@ -162,6 +167,12 @@ static weir_status sizes_of(const weir_store_options *o, sizes *ret)
             "MiB for a file",
             memory - large);
     return o->partitions_len > 0 ? check_partitions(o, ret, memory - large) : WEIR_OK;
+}
+
+weir_status weir_store_check_sizes(const weir_store_options *options)
+{
+    sizes unused;
+    return sizes_of(options, &unused);
 }
 
 /* ---- reservations and the clock -------------------------------------------------------------- */

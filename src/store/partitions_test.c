@@ -556,9 +556,12 @@ static void bad_options(void **state)
         size_t n;
         const char *text;
     } bad[] = {
-        {{{NULL, MIB, 0}}, 1, "expected a name of 1 to 64 bytes"},
-        {{{"", MIB, 0}}, 1, "expected a name of 1 to 64 bytes"},
-        {{{long_name, MIB, 0}}, 1, "expected a name of 1 to 64 bytes"},
+        {{{NULL, MIB, 0}}, 1, "expected a name of 1 to 64 printable"},
+        {{{"", MIB, 0}}, 1, "expected a name of 1 to 64 printable"},
+        {{{long_name, MIB, 0}}, 1, "expected a name of 1 to 64 printable"},
+        {{{"a b", MIB, 0}}, 1, "expected a name of 1 to 64 printable"},
+        {{{"a\"", MIB, 0}}, 1, "expected a name of 1 to 64 printable"},
+        {{{"\xC3\xA4", MIB, 0}}, 1, "expected a name of 1 to 64 printable"},
         {{{"a", MIB, 0}, {"a", MIB, 0}}, 2, "two partitions have the name 'a'"},
         {{{"a", 0, 0}}, 1, "the partition 'a' has no memory"},
         {{{"a", 65535, 0}}, 1, "expected at least 64 KiB"},

@@ -145,6 +145,31 @@ static const config_key root_keys[] = {
 
 const config_section config_root = {CONFIG_KEYS(root_keys)};
 
+static const weir_store_partition *find_partition(const weir_config *c, const char *name)
+{
+    for (size_t i = 0; i < c->partitions_len; i++) {
+        if (strcmp(c->partitions[i].name, name) == 0)
+            return &c->partitions[i];
+    }
+    return NULL;
+}
+
+/* Reports the policies of `a` whose own memory is another in `b`, or with `only_absent` those that
+ * have none there. */
+static void each_other_memory(const weir_config *a, const weir_config *b, bool only_absent,
+                              void (*changed)(void *ctx, const char *key), void *ctx)
+{
+    for (size_t i = 0; i < a->partitions_len; i++) {
+        const weir_store_partition *p = &a->partitions[i], *q = find_partition(b, p->name);
+        bool same = q && (only_absent ||
+                          (p->table_bytes == q->table_bytes && p->large_bytes == q->large_bytes));
+        char key[WEIR_RULE_NAME_MAX + 32];
+        snprintf(key, sizeof key, "policies.%s.memory", p->name);
+        if (!same)
+            changed(ctx, key);
+    }
+}
+
 void config_each_change(const weir_config *a, const weir_config *b,
                         void (*changed)(void *ctx, const char *key), void *ctx)
 {
@@ -152,6 +177,8 @@ void config_each_change(const weir_config *a, const weir_config *b,
         if (!config_same(&root_keys[i], a, b))
             changed(ctx, root_keys[i].name);
     }
+    each_other_memory(a, b, false, changed, ctx);
+    each_other_memory(b, a, true, changed, ctx);
 }
 
 /* ---- creating and freeing -------------------------------------------------------------------- */

@@ -84,6 +84,9 @@ typedef struct weir_config {
 
     const weir_rule_spec *rules; /* in the order of the file; unique names, all valid */
     size_t rules_len;            /* 0..WEIR_RULES_MAX */
+    /* The memory of the rules that have memory of their own. */
+    weir_store_partition partitions[WEIR_PARTITIONS_MAX];
+    size_t partitions_len;
 
     struct config_arena *arena; /* owns all strings and rules */
 } weir_config;
@@ -158,7 +161,7 @@ bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_err
 bool config_wants_tls(const weir_config *c);
 
 /* Calls changed() for each top-level key that has another value in `b` than in `a` and takes effect
- * at the next start only. */
+ * at the next start only, and for the `memory` of each policy, such as "policies.login.memory". */
 void config_each_change(const weir_config *a, const weir_config *b,
                         void (*changed)(void *ctx, const char *key), void *ctx);
 

@@ -136,6 +136,15 @@ bool config_same_listen(const config_key *key, const weir_config *a, const weir_
 void config_read_policies(config_reader *r, const config_place *place, const config_key *key,
                           void *base);
 
+/* policy_memory.c */
+void config_read_policy_memory(config_reader *r, const config_place *place, const config_key *key,
+                               void *base);
+
+/* Adds the partition of a policy with memory of its own to the configuration. Reports why that is
+ * impossible. The memory's sizes are known.
+ *  rule  the place of the policy. */
+void config_add_partition(config_reader *r, const config_place *rule, const weir_rule_spec *spec);
+
 /* redis.c: a weir_engine_kind that the configuration has a server for. */
 void config_read_engine(config_reader *r, const config_place *place, const config_key *key,
                         void *base);

@@ -171,6 +171,7 @@ static const config_key rule_keys[] = {
     {"shadow", CONFIG_BOOL, MEMBER(shadow)},
     {"engine", CONFIG_OTHER, MEMBER(engine), .read = config_read_engine},
     {"on_error", CONFIG_WORD, MEMBER(on_error), CONFIG_WORDS(config_on_error_words, 0)},
+    {"memory", CONFIG_OTHER, .read = config_read_policy_memory},
 };
 
 const config_section config_rule_section = {
@@ -222,8 +223,11 @@ void config_read_policies(config_reader *r, const config_place *place, const con
     weir_rule_spec *specs = config_alloc(r->arena, n->children, sizeof *specs);
     for (const config_node *k = n->first; k && specs; k = k->next) {
         const config_place below = {.up = place, .key = k, .node = k->value};
-        if (!k->bad && !k->value->bad)
-            specs[c->rules_len++] = read_rule(r, &below);
+        if (!k->bad && !k->value->bad) {
+            weir_rule_spec *spec = &specs[c->rules_len++];
+            *spec = read_rule(r, &below);
+            config_add_partition(r, &below, spec);
+        }
     }
     c->rules = specs;
 }

@@ -270,6 +270,7 @@ bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_err
             rules[i].engine = WEIR_ENGINE_REDIS;
     }
     c->rules = rules;
+    c->partitions_len = 0; /* no rule has states here any more */
     c->redis = o;
     c->has_redis = true;
     if (c->engine == WEIR_ENGINE_LOCAL)

@@ -6,6 +6,7 @@
 #include "cmd/state/state.h"
 #include "port/port.h"
 #include "store/image/image.h"
+#include "store/image/partitions.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,14 +19,28 @@ static void put_hex(const uint8_t *bytes, size_t len)
         printf("%02x", bytes[i]);
 }
 
+/* The names are printable and need no escape. */
+static void put_partitions(const weir_file_header *head)
+{
+    weir_image_partition is[WEIR_PARTITIONS_MAX];
+    size_t n = weir_partitions_get(head, is);
+    for (size_t i = 0; i < n; i++)
+        printf("%s{\"name\":\"%s\",\"table_bytes\":%zu,\"large_bytes\":%zu}",
+               i == 0 ? ",\"partitions\":[" : ",", is[i].name, is[i].table_bytes,
+               is[i].large_bytes);
+    if (n > 0)
+        printf("]");
+}
+
 static void put_head(const state_file *f, bool with_secret)
 {
     char fingerprint[STATE_FINGERPRINT_MAX];
     state_fingerprint(f->head.secret, fingerprint);
     printf("{\"weir_state\":%d,\"time_ns\":%" PRId64 ",\"wall_ns\":%" PRId64
            ",\"memory_bytes\":%" PRIu64 ",\"large_bytes\":%" PRIu64 ",\"fingerprint\":\"%s\"",
-           WEIR_STATE_VERSION, weir_store_now(f->store), port_now_ns(),
+           (int)f->head.state_version, weir_store_now(f->store), port_now_ns(),
            state_memory_bytes(&f->head), f->head.parts[WEIR_PART_LARGE].bytes, fingerprint);
+    put_partitions(&f->head);
     if (with_secret) {
         printf(",\"secret\":\"");
         put_hex(f->head.secret, sizeof f->head.secret);
@@ -58,7 +73,10 @@ static bool put_key(void *ctx, const weir_key_state *stored)
            stored->hash, stored->fresh_at_ns, stored->form, stored->level);
     for (size_t i = 0; i < stored->words_len; i++)
         printf("%016" PRIx64, stored->words[i]);
-    printf("\"}\n");
+    printf("\"");
+    if (stored->partition != 0)
+        printf(",\"partition\":\"%016" PRIx64 "\"", stored->partition);
+    printf("}\n");
     return !ferror(stdout);
 }
 

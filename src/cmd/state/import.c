@@ -8,6 +8,7 @@
 #include "port/port.h"
 #include "port/text.h"
 #include "store/image/image.h"
+#include "store/image/partitions.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -84,6 +85,7 @@ typedef struct head_line {
     char fingerprint[STATE_FINGERPRINT_MAX];
     bool has_secret;
     uint8_t secret[16];
+    weir_file_header partitions; /* has the partitions, and nothing else */
 } head_line;
 
 static bool read_secret(const char *text, uint8_t ret[16])
@@ -98,18 +100,49 @@ static bool read_secret(const char *text, uint8_t ret[16])
     return true;
 }
 
+/* Reads the partitions of the head line; NULL: none. */
+static bool read_partitions(const importer *m, json_t *list, weir_file_header *ret)
+{
+    weir_store_partition of[WEIR_PARTITIONS_MAX];
+    size_t len = json_array_size(list);
+    if (list && (!json_is_array(list) || len > WEIR_PARTITIONS_MAX))
+        return wrong(m, "partitions: expected a list of at most %d", WEIR_PARTITIONS_MAX);
+    for (size_t i = 0; i < len; i++) {
+        json_int_t table_bytes, large_bytes;
+        const char *name;
+        json_error_t error;
+        if (json_unpack_ex(json_array_get(list, i), &error, JSON_STRICT, "{s:s,s:I,s:I}", "name",
+                           &name, "table_bytes", &table_bytes, "large_bytes", &large_bytes) != 0)
+            return wrong(m, "partitions: %s", error.text);
+        if (strlen(name) > WEIR_PARTITION_NAME_MAX || table_bytes < 0 || large_bytes < 0 ||
+            table_bytes > (json_int_t)1 << 50 || large_bytes > (json_int_t)1 << 50)
+            return wrong(m,
+                         "partitions: expected names of at most %d bytes, and sizes from 0 to "
+                         "1 PiB",
+                         WEIR_PARTITION_NAME_MAX);
+        of[i] = (weir_store_partition){name, (size_t)table_bytes, (size_t)large_bytes};
+    }
+    weir_partitions_set(ret, &(weir_store_options){.partitions = of, .partitions_len = len});
+    return true;
+}
+
 static bool read_head_line(const importer *m, json_t *root, head_line *ret)
 {
     const char *fingerprint, *secret = NULL;
+    json_t *partitions = NULL;
     json_error_t error;
-    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:I,s:I,s:I,s:I,s:I,s:s,s?s}", "weir_state",
+    *ret = (head_line){0};
+    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:I,s:I,s:I,s:I,s:I,s:s,s?s,s?o}", "weir_state",
                        &ret->version, "time_ns", &ret->time_ns, "wall_ns", &ret->wall_ns,
                        "memory_bytes", &ret->memory_bytes, "large_bytes", &ret->large_bytes,
-                       "fingerprint", &fingerprint, "secret", &secret) != 0)
+                       "fingerprint", &fingerprint, "secret", &secret, "partitions",
+                       &partitions) != 0)
         return wrong(m, "expected the first line of an export: %s", error.text);
-    if (ret->version != WEIR_STATE_VERSION)
-        return wrong(m, "weir_state: expected version %d, found %" JSON_INTEGER_FORMAT,
-                     WEIR_STATE_VERSION, ret->version);
+    if (ret->version != WEIR_STATE_VERSION && ret->version != WEIR_STATE_VERSION_PARTITIONS)
+        return wrong(m, "weir_state: expected version %d or %d, found %" JSON_INTEGER_FORMAT,
+                     WEIR_STATE_VERSION, WEIR_STATE_VERSION_PARTITIONS, ret->version);
+    if (!read_partitions(m, partitions, &ret->partitions))
+        return false;
     if (ret->time_ns < 0 || ret->time_ns > WEIR_NOW_NS_MAX || ret->wall_ns < 0 ||
         ret->wall_ns > WEIR_NOW_NS_MAX)
         return wrong(m, "time_ns, wall_ns: expected 0 to %" PRId64, (int64_t)WEIR_NOW_NS_MAX);
@@ -159,6 +192,8 @@ static bool open_file(importer *m, const head_line *line, const char *path, cons
         memcpy(head.secret, line->secret, sizeof head.secret);
         head.parts[WEIR_PART_TABLE].bytes = (uint64_t)(line->memory_bytes - line->large_bytes);
         head.parts[WEIR_PART_LARGE].bytes = (uint64_t)line->large_bytes;
+        memcpy(head.partitions, line->partitions.partitions, sizeof head.partitions);
+        memcpy(head.partition_names, line->partitions.partition_names, sizeof head.partition_names);
     }
     const weir_store_options how = {.zones = zones, .when_full = WEIR_REFUSE};
     weir_status st = state_open(path, &head, how, &m->file, &error);
@@ -210,17 +245,19 @@ static bool reserve_words(importer *m, size_t n)
 
 static bool import_key(importer *m, json_t *root)
 {
-    const char *hash, *words;
+    const char *hash, *words, *partition = NULL;
     size_t words_len;
     json_int_t fresh_at_ns, form, level;
     weir_key_state stored = {0};
     json_error_t error;
-    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:s,s:I,s:I,s:I,s:s%}", "hash", &hash,
+    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:s,s:I,s:I,s:I,s:s%,s?s}", "hash", &hash,
                        "fresh_at_ns", &fresh_at_ns, "form", &form, "level", &level, "words", &words,
-                       &words_len) != 0)
+                       &words_len, "partition", &partition) != 0)
         return wrong(m, "expected a key or a policy: %s", error.text);
     if (!read_hex(hash, 1, &stored.hash))
         return wrong(m, "hash: expected 16 hexadecimal digits");
+    if (partition && !read_hex(partition, 1, &stored.partition))
+        return wrong(m, "partition: expected 16 hexadecimal digits");
     if (form < 0 || form > UINT32_MAX || level < 0 || level > UINT32_MAX)
         return wrong(m, "form, level: expected 0 to 2^32 - 1");
     stored.words_len = words_len / 16;
@@ -235,6 +272,11 @@ static bool import_key(importer *m, json_t *root)
     weir_status st = weir_store_put(m->file.store, &stored);
     if (st == WEIR_E_FULL || st == WEIR_E_NOMEM)
         m->refused++;
+    else if (st == WEIR_E_ABSENT)
+        return wrong(m,
+                     "partition: %s does not have it; import into a new file, or give the "
+                     "policy memory of its own first",
+                     m->file.path);
     else if (st != WEIR_OK)
         return wrong(m, "expected a valid state: %s", weir_status_str(st));
     else

@@ -111,6 +111,20 @@ static bool count_live(void *ctx, const weir_key_state *stored)
     return true;
 }
 
+static void print_partitions(weir_store *s)
+{
+    weir_partition_stats stats[WEIR_PARTITIONS_MAX];
+    size_t n = weir_store_partitions(s, stats, WEIR_PARTITIONS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        print_label(i == 0 ? "of its own" : "");
+        printf("%s: %" PRIu64 " keys, ", stats[i].name, stats[i].keys);
+        print_size(stats[i].memory_bytes);
+        printf(" of ");
+        print_size(stats[i].memory_max);
+        printf(", %" PRIu64 " evicted\n", stats[i].evicted);
+    }
+}
+
 static void print_keys(weir_store *s)
 {
     weir_store_stats stats = weir_store_stats_get(s);
@@ -125,6 +139,7 @@ static void print_keys(weir_store *s)
     print_size(stats.memory_max);
     uint64_t permille = stats.memory_max > 0 ? stats.memory_bytes * 1000 / stats.memory_max : 0;
     printf(" (%" PRIu64 ".%" PRIu64 " %%)\n", permille / 10, permille % 10);
+    print_partitions(s);
     print_label("evicted");
     printf("%" PRIu64 "\n", stats.evicted);
     print_label("reserved");

@@ -10,6 +10,7 @@
 #include "port/file.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
+#include "store/image/partitions.h"
 #include "store/siphash.h"
 
 #include <inttypes.h>
@@ -88,11 +89,17 @@ bool state_read_head(const char *path, weir_file_header *ret, bool *ret_absent)
 weir_status state_open(const char *path, const weir_file_header *head, weir_store_options how,
                        state_file *ret, weir_store_error *ret_error)
 {
+    weir_image_partition is[WEIR_PARTITIONS_MAX];
+    weir_store_partition partitions[WEIR_PARTITIONS_MAX];
     *ret = (state_file){.path = path, .head = *head};
     how.file = path;
     how.large_bytes = (size_t)head->parts[WEIR_PART_LARGE].bytes;
     how.memory_bytes = (size_t)state_memory_bytes(head);
     how.secret = head->secret;
+    how.partitions = partitions;
+    how.partitions_len = weir_partitions_get(head, is);
+    for (size_t i = 0; i < how.partitions_len; i++)
+        partitions[i] = (weir_store_partition){is[i].name, is[i].table_bytes, is[i].large_bytes};
     how.ret_error = ret_error;
     how.ret_opened = &ret->opened;
     how.trust_others = true; /* the user named the file, often as root: accept any owner */

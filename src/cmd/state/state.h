@@ -25,9 +25,9 @@ bool state_read_head(const char *path, weir_file_header *ret, bool *ret_absent);
 /* The memory_bytes with which a store with this header was created. */
 uint64_t state_memory_bytes(const weir_file_header *head);
 
-/* Opens the store in a file. A new file gets the sizes and the secret of `head`; an existing file
- * keeps its own.
- *  how        `file`, the sizes and the secret are filled in here.
+/* Opens the store in a file. A new file gets the sizes, the partitions and the secret of `head`; an
+ * existing file keeps its own.
+ *  how        `file`, the sizes, the partitions and the secret are filled in here.
  *  ret_error  written unless WEIR_OK.
  * Returns as weir_store_open(). */
 weir_status state_open(const char *path, const weir_file_header *head, weir_store_options how,

@@ -48,12 +48,14 @@ static weir_status read_limit(weir_rule_limit *limit, const weir_zones *zones, c
 }
 
 /* Returns the id under which the store keeps the states. The rule's name is hashed into it, so that
- * two rules with the same policy text do not share states. */
+ * two rules with the same policy text do not share states. If the store has a partition of that
+ * name, the states are in it. */
 static uint64_t limit_id(const weir_store *store, const weir_policy *p, const char *name)
 {
     weir_secret secret = {weir_store_policy_id(store, p), 0x6e616d6564};
     uint64_t id = (weir_siphash(secret, name, strlen(name)) & ~WEIR_POLICY_CLASS) |
                   (secret.k0 & WEIR_POLICY_CLASS);
+    id = weir_store_partition_id(store, id, name);
     weir_store_note_policy(store, id, p);
     return id;
 }

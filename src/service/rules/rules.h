@@ -36,6 +36,11 @@ typedef struct weir_rule_spec {
     weir_on_error on_error;  /* its answer when it fails; not WEIR_ON_ERROR_REPORT */
     unsigned v4_bits;        /* 0..32: IPv4 addresses count as one key per /v4_bits network */
     unsigned v6_bits;        /* 0..128: the same for IPv6 */
+    /* The memory of its own that the configuration gives the rule, as a size or as a share; both 0:
+     * none. Rules do not read it: a rule's states are in the partition of its name, if the store
+     * has one. */
+    uint64_t memory_bytes;
+    unsigned memory_percent;
 } weir_rule_spec;
 
 /* By default an IPv6 address counts as its /64, since one client usually has a whole /64. */
