@@ -23,7 +23,7 @@ check "another key is charged" "allowed 9" "$("$keeper" "$file" 'sliding-log 10/
 check "the summary: status" 0 "$(status "$weir" state "$file")"
 check "the summary has the name of the file" "$file" "$(head -n 1 "$dir/out")"
 check "the summary has no errors" "" "$(cat "$dir/err")"
-check "the summary has the format" "1, state version 2" "$(value_of format)"
+check "the summary has the format" "1, state version 3" "$(value_of format)"
 check "the summary has the number of keys" "2 stored, 2 of them without full quota" "$(value_of keys | cut -d, -f1,2)"
 check "the summary has the memory" 1 "$(value_of memory | grep -cE '^[0-9]+ bytes of 8192 KiB \(0\.0 %\)$')"
 check "the summary has the damage" 0 "$(value_of damaged)"
@@ -35,7 +35,7 @@ check "the summary has the fingerprint of the secret" 1 "$(value_of secret | gre
 "$keeper" "$dir/sum" 'gcra 5/h burst 5' bob 2 >"$dir/out"
 "$keeper" "$dir/sum" 'gcra 1/us burst 1' carol 1 >"$dir/out" # has its full quota again
 summary() { "$weir" state "$1" | sed -E '1d; /^policies|^ /d; s/fingerprint .*/SECRET/; s/[0-9-]{10}T[0-9:.]{12}Z/TIME/'; }
-expected='format      1, state version 2
+expected='format      1, state version 3
 size        9856 KiB (table 5760 KiB, large states 2048 KiB)
 created     TIME
 secret      SECRET
@@ -181,7 +181,7 @@ keeper_pid=$! # bash reports that it was killed
 exec 9>"$dir/hold"
 timeout 20 tail -n +1 -f --pid=$keeper_pid "$dir/held" | grep -q -m1 allowed
 check "a file in use: status" 1 "$(status "$weir" state "$file")"
-check "a file in use: the summary has the constant values" "1, state version 2" "$(value_of format)"
+check "a file in use: the summary has the constant values" "1, state version 3" "$(value_of format)"
 check "a file in use: the error has the pid" "weir state: $file: the state file is in use by another weir process (pid $keeper_pid)" "$(cat "$dir/err")"
 check "a file in use cannot be exported" "1 0" "$(status "$weir" state "$file" --export) $(wc -l <"$dir/out")"
 kill -KILL $keeper_pid
