@@ -183,6 +183,22 @@ static void print_report(const weir_policy *p)
     }
 }
 
+/* Prints the memory that a policy has of its own. */
+static void print_memory(const weir_config *c, const char *name)
+{
+    char small[24], large[24];
+    for (size_t i = 0; i < c->partitions_len; i++) {
+        const weir_store_partition *p = &c->partitions[i];
+        if (strcmp(p->name, name) != 0)
+            continue;
+        config_size_text(p->table_bytes, small, sizeof small);
+        config_size_text(p->large_bytes, large, sizeof large);
+        printf("    memory of its own: %s%s%s%s\n", p->table_bytes > 0 ? small : "",
+               p->table_bytes > 0 && p->large_bytes > 0 ? ", and for large states " : "",
+               p->large_bytes > 0 ? large : "", p->table_bytes == 0 ? " for large states" : "");
+    }
+}
+
 static void print_rule(const weir_config *c, const weir_rule_spec *rule)
 {
     static const weir_on_error defaults[] = {[WEIR_REDIS_OPEN] = WEIR_ON_ERROR_OPEN,
@@ -199,6 +215,7 @@ static void print_rule(const weir_config *c, const weir_rule_spec *rule)
     if (rule->engine != WEIR_ENGINE_LOCAL)
         printf("    engine %s, on_error %s\n", config_engine_words[rule->engine],
                config_on_error_words[on_error]);
+    print_memory(c, rule->name);
     if (rule->shadow)
         puts("    shadow: allows every request, and counts those that it would deny");
     if (rule->plain_keys)

@@ -69,7 +69,8 @@ typedef struct weir_key_state {
     uint32_t level;      /* how far a state that grows has grown, else 0 */
     size_t words_len;
     const uint64_t *words; /* valid during the call only */
-    /* weir_partition_name_hash() of its partition; 0: in none. Tables and large states ignore it. */
+    /* weir_partition_name_hash() of its partition; 0: in none. Tables and large states do not read
+     * it. */
     uint64_t partition;
 } weir_key_state;
 

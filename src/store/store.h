@@ -97,8 +97,8 @@ weir_status weir_check_state(void *ctx, const weir_policy *p, uint64_t *state, u
 weir_status weir_peek_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                             int64_t now_ns, weir_usage *ret_usage);
 
-/* Runs fn on the state of a hash under a policy's id, at the later of now_ns and the store's time. fn may change any
- * word of the state. It does not expire reservations. Any thread. */
+/* Runs fn on the state of a hash under a policy's id, at the later of now_ns and the store's time.
+ * fn may change any word of the state. It does not expire reservations. Any thread. */
 weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t policy_id, uint64_t hash,
                            int64_t now_ns, weir_state_fn fn, void *ctx);
 

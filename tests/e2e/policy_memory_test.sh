@@ -65,7 +65,7 @@ for policy in login audit api api-log; do
     for i in 1 2 3 4 5; do request WEIR.TAKE "$policy" "k$i" >/dev/null; done
 done
 check "the memory of login" 5242880 "$(metric 'weir_policy_memory_max_bytes{policy="login"}')"
-check "the memory of audit" 1044480 "$(metric 'weir_policy_memory_max_bytes{policy="audit"}')"
+check "the memory of audit" 1048576 "$(metric 'weir_policy_memory_max_bytes{policy="audit"}')"
 check "keys in it" "5 5" "$(metric 'weir_policy_keys{policy="login"}') $(metric 'weir_policy_keys{policy="audit"}')"
 check "nothing is logged yet" 0 "$(grep -c policy-memory-full "$daemon_log")"
 check "a flood of api-log" 60000 "$(flood api-log 60000)"
@@ -84,6 +84,16 @@ check "INFO has the memory of login" 1 "$(request_to "$port" INFO | grep -c "mem
 check "the log names login" 1 "$(await 1 ' warning policy-memory-full policy=login keys=[0-9]* memory_bytes=5242880 text="the policy.s own memory is full, and keys without full quota are evicted')"
 check "the log names audit" 1 "$(await 1 ' warning policy-memory-full policy=audit ')"
 check "once each" 2 "$(grep -c policy-memory-full "$daemon_log")"
+
+# ---- a policy that is set, and overrides
+before=$(metric 'weir_policy_keys{policy="login"}')
+check "WEIR.POLICY SET keeps the memory" OK "$(request WEIR.POLICY SET login "gcra 9/365d burst 9")"
+request WEIR.RESET login k1 >/dev/null
+check "a flood under the new limit" 400000 "$(flood login 400000)"
+check "evicts in the memory of login" yes "$(more_than $((login + 10000)) "$(metric 'weir_policy_evicted_total{policy="login"}')")"
+check "and there only" "$((evicted + audit + $(metric 'weir_policy_evicted_total{policy="login"}')))" "$(metric weir_store_evicted_total)"
+check "weir check prints the memory" "    memory of its own: 5m;    memory of its own: 1m for large states" \
+    "$("$weir" check --syntax "$tmp/weir.yaml" | grep 'memory of its own' | paste -sd';')"
 
 # ---- reload
 config ", memory: 6m" ", memory: 25%"

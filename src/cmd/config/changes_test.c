@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Which keys of two configurations differ, so that a reload reports that they need a restart; and
- * the arena of a configuration. */
+/* Which keys of two configurations differ, so that a reload reports that they need a restart; the
+ * partitions that follow from `memory` of policies; and the arena of a configuration. */
 
 #include "cmd/config/arena.h"
 #include "cmd/config/config.h"
@@ -107,6 +107,61 @@ static void check_changes(void **unused)
     }
 }
 
+typedef struct config_memory {
+    const char *yaml;
+    weir_store_partition of[2]; /* with a name */
+} config_memory;
+
+#define KIB ((size_t)1024)
+
+/* A share is one of the memory that holds the policy's states; a size is taken as it is. */
+static const config_memory memories[] = {
+    {"policies: {a: gcra 1/s}", {{0}}},
+    {"policies: {a: {limit: gcra 1/s, memory: 10%}}", {{"a", 19660 * KIB, 0}}},
+    {"policies: {a: {limit: sliding-log 99/s, memory: 90%}}", {{"a", 0, 58982 * KIB}}},
+    {"policies: {a: {limit: sliding-log 2/s, memory: 1%}}", {{"a", 1966 * KIB, 0}}},
+    {"memory: {size: 20m, large: 10m}\n"
+     "policies: {a: {limit: gcra 1/s, memory: 50%}, b: {limit: sliding-log 99/s, memory: 20%}}",
+     {{"a", 5120 * KIB, 0}, {"b", 0, 2048 * KIB}}},
+    {"policies: {a: {limit: gcra 1/s, memory: 20m, overrides: {k: sliding-log 99/s}}}",
+     {{"a", 20480 * KIB, 20480 * KIB}}},
+    {"policies: {a: {limit: gcra 1/s, memory: 10%, overrides: {k: gcra 2/s}}}",
+     {{"a", 19660 * KIB, 0}}},
+    {"policies: {a: {limit: gcra 1/s, memory: 64k}, c: gcra 1/s, b: {limit: gcra 1/s, memory: 1m}}",
+     {{"a", 64 * KIB, 0}, {"b", 1024 * KIB, 0}}},
+    {"memory: {size: 60m, file: x}\npolicies: {a: {limit: gcra 1/s, memory: 5m}}",
+     {{"a", 5120 * KIB, 0}}},
+};
+
+static void check_memories(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof memories / sizeof memories[0]; i++) {
+        const config_memory *m = &memories[i];
+        weir_config *c = valid(m->yaml);
+        size_t len = !m->of[0].name ? 0 : !m->of[1].name ? 1 : 2;
+        assert_int_equal(c->partitions_len, len);
+        for (size_t k = 0; k < len; k++) {
+            assert_string_equal(c->partitions[k].name, m->of[k].name);
+            assert_int_equal(c->partitions[k].table_bytes, m->of[k].table_bytes);
+            assert_int_equal(c->partitions[k].large_bytes, m->of[k].large_bytes);
+        }
+        config_free(c);
+    }
+}
+
+/* With `weir serve --redis`, no policy has states here. */
+static void check_redis_has_no_partitions(void **unused)
+{
+    (void)unused;
+    weir_redis_error error;
+    weir_config *c = valid("policies: {a: {limit: gcra 1/s, memory: 10%}}");
+    assert_int_equal(c->partitions_len, 1);
+    assert_true(config_use_redis(c, "redis://h", &error));
+    assert_int_equal(c->partitions_len, 0);
+    config_free(c);
+}
+
 /* Allocations do not overlap, are aligned and zeroed, and survive further blocks. */
 static void check_arena(void **unused)
 {
@@ -136,7 +191,8 @@ static void check_arena(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(check_changes),
-                                       cmocka_unit_test(check_arena)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_changes), cmocka_unit_test(check_memories),
+        cmocka_unit_test(check_redis_has_no_partitions), cmocka_unit_test(check_arena)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The key `memory` of policies: a share or a size, and from all of them the partitions of the store.
- * A policy has small states, large states, or with its overrides both; the share is one of the
- * memory for these. */
+/* The key `memory` of policies, a share or a size, and the partitions of the store that follow. A
+ * policy has small states, large states, or with its overrides both; its share is one of the memory
+ * for these. */
 
 #include "cmd/config/keys.h"
 
@@ -70,10 +70,15 @@ static kinds kinds_of(const weir_rule_spec *spec)
     return k;
 }
 
+static uint64_t percent_of(uint64_t bytes, unsigned percent)
+{
+    return bytes / 100 * percent + bytes % 100 * percent / 100;
+}
+
 static uint64_t share_of(const weir_rule_spec *spec, uint64_t bytes)
 {
-    uint64_t share = bytes / 100 * spec->memory_percent;
-    return spec->memory_bytes > 0 ? spec->memory_bytes : share / 1024 * 1024;
+    return spec->memory_bytes > 0 ? spec->memory_bytes
+                                  : percent_of(bytes, spec->memory_percent) / 1024 * 1024;
 }
 
 static uint64_t small_bytes(const weir_config *c)
@@ -114,7 +119,7 @@ static bool check_most(config_reader *r, const config_place *place, bool large)
         uint64_t add = large ? p->large_bytes : p->table_bytes;
         taken = add < UINT64_MAX - taken ? taken + add : UINT64_MAX;
     }
-    if (taken <= bytes / 100 * PERCENT_MAX)
+    if (taken <= percent_of(bytes, PERCENT_MAX))
         return true;
     config_error(r->errors, place,
                  "the policies with memory of their own take %" PRIu64 "%% of the %s for %s "

@@ -33,10 +33,11 @@ typedef struct weir_image_parts {
 } weir_image_parts;
 
 /* Creates an image, or opens the one in options->file; NULL: anonymous memory. The sizes of the
- * parts are not 0, and the partitions of the options fit into them. An existing file keeps its own sizes. Opening takes the same time for any size,
- * except that a new file is allocated on the disk. If this process is the only one with the file
- * open, and the file does not have the requested sizes, other openings wait until
- * weir_image_open_beside() fails, weir_image_replace() returns, or weir_image_close() returns.
+ * parts are not 0, and the partitions of the options fit into them. An existing file keeps its own
+ * sizes. Opening takes the same time for any size, except that a new file is allocated on the disk.
+ * If this process is the only one with the file open, and the file does not have the requested
+ * sizes or partitions, other openings wait until weir_image_open_beside() fails,
+ * weir_image_replace() returns, or weir_image_close() returns.
  * Returns WEIR_OK; WEIR_E_BUSY if another process has the file open; WEIR_E_SYNTAX for a file that
  * is not a state file, is damaged, or has another version; WEIR_E_RANGE for sizes that no file can
  * have, or a secret other than the file's; WEIR_E_IO; WEIR_E_NOMEM. On failure there is a message

@@ -81,9 +81,9 @@ typedef struct weir_table_one {
     weir_table *table;  /* a range of the same memory; NULL: the table of the call */
 } weir_table_one;
 
-/* A transaction on several keys, of any ranges of the memory of `t`. Locks all keys and runs the callbacks in order, each on its key's
- * state. Then `keep` decides whether to commit all new states or none. `finish` runs before the
- * locks are released.
+/* A transaction on several keys, of any ranges of the memory of `t`. Locks all keys and runs the
+ * callbacks in order, each on its key's state. Then `keep` decides whether to commit all new states
+ * or none. `finish` runs before the locks are released.
  *  n        0..WEIR_TABLE_MANY_MAX. Requests for the same hash see each other's changes.
  *  written  whether the new states were committed.
  * Returns WEIR_OK; WEIR_E_FULL, which is also the status of one request, with nothing committed. */
