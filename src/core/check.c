@@ -32,9 +32,10 @@ void weir_state_grow(const weir_policy *p, const uint64_t *from, unsigned level,
 bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned level)
 {
     for (uint32_t i = 0; i < p->layers; i++) {
-        if (!weir_layer_sound(&p->layer[i], state, level))
+        const weir_layer *l = &p->layer[i];
+        if (!weir_layer_sound(l, state, level))
             return false;
-        state += weir_layer_words(&p->layer[i], level);
+        state += p->layers > 1 ? weir_layer_words(l, level) : 0;
     }
     return true;
 }

@@ -81,29 +81,32 @@ static uint64_t first_reaching(const view *v, const uint64_t *state, int64_t uni
     return low;
 }
 
-static view ring_at(const weir_layer *l, const uint64_t *state, unsigned level)
+/* Fills in the ring of *ret, in place: a copy of a view that was just written stalls the loads. */
+static void ring_at(const weir_layer *l, const uint64_t *state, unsigned level, view *ret)
 {
-    return (view){.cap = weir_log_cap(l, level),
-                  .head = (uint32_t)state[RING],
-                  .len = state[RING] >> 32,
-                  .base = (uint32_t)state[BASE]};
+    ret->cap = weir_log_cap(l, level);
+    ret->head = (uint32_t)state[RING];
+    ret->len = state[RING] >> 32;
+    ret->base = (uint32_t)state[BASE];
 }
 
-static view view_at(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns)
+static void view_at(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
+                    view *ret)
 {
-    view v = ring_at(l, state, level);
-    v.at_ns = now_ns;
-    v.before = v.base;
-    if (v.len == 0)
-        return v;
-    int64_t latest_ns = stamp_get(&v, state, v.len - 1);
+    ring_at(l, state, level, ret);
+    ret->at_ns = now_ns;
+    ret->expired = 0;
+    ret->before = ret->base;
+    ret->sum = 0;
+    if (ret->len == 0)
+        return;
+    int64_t latest_ns = stamp_get(ret, state, ret->len - 1);
     if (latest_ns > now_ns)
-        v.at_ns = latest_ns;
-    v.expired = first_after(&v, state, v.at_ns - l->period_ns);
-    if (v.expired > 0)
-        v.before = total_get(&v, state, v.expired - 1);
-    v.sum = (int64_t)(uint32_t)(total_get(&v, state, v.len - 1) - v.before);
-    return v;
+        ret->at_ns = latest_ns;
+    ret->expired = first_after(ret, state, ret->at_ns - l->period_ns);
+    if (ret->expired > 0)
+        ret->before = total_get(ret, state, ret->expired - 1);
+    ret->sum = (int64_t)(uint32_t)(total_get(ret, state, ret->len - 1) - ret->before);
 }
 
 static void write_ring(const view *v, uint64_t *state)
@@ -169,7 +172,8 @@ static int64_t retry_after(const weir_layer *l, const view *v, const uint64_t *s
 
 bool weir_log_sound(const weir_layer *l, const uint64_t *state, unsigned level)
 {
-    view v = ring_at(l, state, level);
+    view v;
+    ring_at(l, state, level, &v);
     if (v.head >= v.cap || v.len > v.cap)
         return false;
     if (v.len == 0)
@@ -190,20 +194,24 @@ static bool is_full(const weir_layer *l, const view *v, const uint64_t *state)
 bool weir_log_full(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                    int64_t cost)
 {
-    view v = view_at(l, state, level, now_ns);
+    view v;
+    view_at(l, state, level, now_ns, &v);
     return cost > 0 && is_full(l, &v, state);
 }
 
 bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost)
 {
-    return view_at(l, state, level, now_ns).sum + cost <= l->limit;
+    view v;
+    view_at(l, state, level, now_ns, &v);
+    return v.sum + cost <= l->limit;
 }
 
 bool weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                     int64_t cost, bool count_denied, weir_decision *ret)
 {
-    view v = view_at(l, state, level, now_ns);
+    view v;
+    view_at(l, state, level, now_ns, &v);
     bool allowed = v.sum + cost <= l->limit, logged = cost > 0 && (allowed || count_denied);
     if (logged && is_full(l, &v, state))
         return false;
@@ -226,7 +234,9 @@ bool weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_
 
 int64_t weir_log_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns)
 {
-    return view_at(l, state, level, now_ns).at_ns;
+    view v;
+    view_at(l, state, level, now_ns, &v);
+    return v.at_ns;
 }
 
 /* Returns the units in the first `entries` of the ring, none of which has expired. */
@@ -250,7 +260,8 @@ static void move_down(view *v, uint64_t *state, uint64_t from, uint64_t to, int6
 void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t charged_ns,
                      int64_t now_ns, int64_t cost)
 {
-    view v = view_at(l, state, level, now_ns);
+    view v;
+    view_at(l, state, level, now_ns, &v);
     if (v.sum == 0 || charged_ns < stamp_get(&v, state, v.expired))
         return;
     drop_oldest(&v, state, 0);
@@ -266,7 +277,8 @@ void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64
 
 void weir_log_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to)
 {
-    view old = ring_at(l, from, level);
+    view old;
+    ring_at(l, from, level, &old);
     view new = {.cap = weir_log_cap(l, level + 1), .len = old.len, .base = old.base};
     size_t words = weir_log_words(l, level + 1);
     for (size_t i = 0; i < words; i++)
@@ -289,7 +301,8 @@ size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned leve
     ret[0] = RING;
     ret[1] = BASE;
     if (refund > 0) { /* a refund shortens the log, and rewrites the total of its last entry */
-        view v = view_at(l, state, level, now_ns);
+        view v;
+        view_at(l, state, level, now_ns, &v);
         int64_t left = refund < v.sum ? v.sum - refund : 0;
         drop_oldest(&v, state, 0);
         ret[2] = total_word(&v, first_reaching(&v, state, left));
@@ -297,7 +310,8 @@ size_t weir_log_writes(const weir_layer *l, const uint64_t *state, unsigned leve
     }
     /* A charge rewrites the latest entry if its timestamp is now, else it appends one. Dropping
      * entries at the head moves neither. */
-    view v = ring_at(l, state, level);
+    view v;
+    ring_at(l, state, level, &v);
     ret[2] = (size_t)(STAMPS + index_of(&v, v.len));
     ret[3] = total_word(&v, v.len);
     ret[4] = total_word(&v, v.len > 0 ? v.len - 1 : 0);

@@ -36,10 +36,19 @@ static uint64_t slice_of(const weir_layer *s, int64_t t_ns)
     return weir_wide_div_floor(weir_wide_mul((uint64_t)t_ns, s->num), s->den);
 }
 
+/* Returns when slice k begins. It is at most one period after WEIR_NOW_NS_MAX. */
+static uint64_t start_of(const weir_layer *s, uint64_t k)
+{
+    _Static_assert((uint64_t)WEIR_NOW_NS_MAX <= UINT64_MAX - WEIR_SPAN_NS_MAX, "no overflow");
+    if (s->num == 1)
+        return k * s->den;
+    return weir_wide_div_ceil(weir_wide_mul(k, s->den), s->num);
+}
+
 /* Returns the ns from now_ns until slice k, a later one, begins. */
 static int64_t ns_until(const weir_layer *s, uint64_t k, int64_t now_ns)
 {
-    uint64_t start_ns = weir_wide_div_ceil(weir_wide_mul(k, s->den), s->num);
+    uint64_t start_ns = start_of(s, k);
     WEIR_ASSERT(start_ns > (uint64_t)now_ns);
     return weir_ns_clamp(start_ns - (uint64_t)now_ns);
 }
@@ -65,14 +74,17 @@ static view view_at(const weir_layer *s, const uint64_t *state, int64_t now_ns)
 {
     uint64_t latest = state[LATEST], present = slice_of(s, now_ns);
     view v = {present, (uint64_t)s->slices, 0};
-    if (latest > slice_of(s, WEIR_NOW_NS_MAX))
-        return v; /* damaged: treat as never charged */
-    if (latest > present)
+    if (latest > present) {
+        if (latest > slice_of(s, WEIR_NOW_NS_MAX))
+            return v; /* damaged: treat as never charged */
         v.slice = latest;
+    }
     if (v.slice - latest >= (uint64_t)s->slices)
         return v;
     v.expired = v.slice - latest;
     v.sum = (int64_t)(uint32_t)state[SUM];
+    if (v.expired == 0)
+        return v;
     uint64_t at = index_of(s, latest);
     for (uint64_t i = 0; i < v.expired; i++) {
         at = index_after(s, at);
@@ -83,10 +95,10 @@ static view view_at(const weir_layer *s, const uint64_t *state, int64_t now_ns)
     return v;
 }
 
-/* Stores v->slice as the latest slice, and clears the counts that have expired. */
-static void advance(const weir_layer *s, uint64_t *state, const view *v)
+/* Stores v->slice, whose count is at index `at`, as the latest slice, and clears the counts that
+ * have expired. */
+static void advance(const weir_layer *s, uint64_t *state, const view *v, uint64_t at)
 {
-    uint64_t at = index_of(s, v->slice);
     for (uint64_t i = 0; i < v->expired; i++) {
         count_set(state, at, 0);
         at = index_before(s, at);
@@ -96,13 +108,12 @@ static void advance(const weir_layer *s, uint64_t *state, const view *v)
 }
 
 /* Returns the wait for a denied cost <= limit: until enough of the oldest slices have expired. */
-static int64_t retry_after(const weir_layer *s, const uint64_t *state, const view *v,
+static int64_t retry_after(const weir_layer *s, const uint64_t *state, const view *v, uint64_t at,
                            int64_t now_ns, int64_t cost)
 {
     WEIR_ASSERT(cost <= s->limit && v->sum + cost > s->limit);
     int64_t sum = v->sum;
     uint64_t ahead = 0, kept = (uint64_t)s->slices - v->expired;
-    uint64_t at = index_of(s, v->slice);
     while (sum + cost > s->limit && ahead < kept) {
         ahead++;
         at = index_after(s, at); /* the oldest slice follows the current one */
@@ -112,13 +123,13 @@ static int64_t retry_after(const weir_layer *s, const uint64_t *state, const vie
 }
 
 /* Returns the ns from now_ns until the latest slice with a count expires. */
-static int64_t reset_after(const weir_layer *s, const uint64_t *state, const view *v,
+static int64_t reset_after(const weir_layer *s, const uint64_t *state, const view *v, uint64_t at,
                            int64_t now_ns)
 {
     if (v->sum == 0)
         return 0;
     uint64_t last = v->slice - v->expired, kept = (uint64_t)s->slices - v->expired;
-    uint64_t at = index_of(s, last);
+    at = at >= v->expired ? at - v->expired : at + kept;
     for (uint64_t i = 1; i < kept && count_get(state, at) == 0; i++) {
         at = index_before(s, at);
         last--;
@@ -135,22 +146,22 @@ void weir_slices_check(const weir_layer *s, uint64_t *state, int64_t now_ns, int
                        weir_decision *ret)
 {
     view v = view_at(s, state, now_ns);
+    uint64_t at = index_of(s, v.slice);
     ret->limit = s->limit;
     ret->allowed = v.sum + cost <= s->limit;
     ret->never = cost > s->limit;
     ret->delay_ns = 0;
     ret->retry_after_ns = 0;
     if (!ret->allowed)
-        ret->retry_after_ns = ret->never ? INT64_MAX : retry_after(s, state, &v, now_ns, cost);
+        ret->retry_after_ns = ret->never ? INT64_MAX : retry_after(s, state, &v, at, now_ns, cost);
     if (ret->allowed && cost > 0) {
         v.sum += cost;
-        advance(s, state, &v);
+        advance(s, state, &v, at);
         v.expired = 0;
-        uint64_t at = index_of(s, v.slice);
         count_set(state, at, count_get(state, at) + cost);
     }
     ret->remaining = v.sum < s->limit ? s->limit - v.sum : 0;
-    ret->reset_after_ns = reset_after(s, state, &v, now_ns);
+    ret->reset_after_ns = reset_after(s, state, &v, at, now_ns);
 }
 
 int64_t weir_slices_time(const weir_layer *s, const uint64_t *state, int64_t now_ns)
@@ -173,7 +184,7 @@ void weir_slices_refund(const weir_layer *s, uint64_t *state, int64_t charged_ns
     if (v.slice - last >= kept || left <= 0)
         return;
     v.sum -= left;
-    advance(s, state, &v);
+    advance(s, state, &v, index_of(s, v.slice));
     for (; left > 0 && v.slice - last < kept; last--, at = index_before(s, at)) {
         int64_t count = count_get(state, at), back = left < count ? left : count;
         count_set(state, at, count - back);

@@ -136,7 +136,8 @@ static void clear_pending(weir_stripe *s, weir_allocator *b, uint64_t bit)
 void weir_stripe_commit(weir_stripe *s, weir_allocator *b)
 {
     set_journal_len(s, 0);
-    clear_pending(s, b, WEIR_PENDING_REMOVED);
+    if (pending_used(s) != 0)
+        clear_pending(s, b, WEIR_PENDING_REMOVED);
 }
 
 void weir_stripe_roll_back(weir_stripe *s, weir_allocator *b)
