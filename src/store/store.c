@@ -157,7 +157,7 @@ __attribute__((noinline)) static weir_status check_rare(weir_store *s, const wei
                                                         int64_t now_ns, int64_t cost,
                                                         weir_decision *ret)
 {
-    if (!weir_pack_is_time(p))
+    if (!weir_pack_is_fast(p))
         return run_charge(s, at, p, hash, now_ns, cost, weir_check_state, ret);
     if (!weir_good_time(now_ns) || !weir_good_cost(cost))
         return WEIR_E_RANGE;
@@ -173,7 +173,7 @@ __attribute__((always_inline)) static inline weir_status check(weir_store *s, co
                                                                int64_t now_ns, int64_t cost,
                                                                weir_decision *ret)
 {
-    bool rare = !weir_pack_is_time(p) || !weir_good_time(now_ns) || !weir_good_cost(cost) ||
+    bool rare = !weir_pack_is_fast(p) || !weir_good_time(now_ns) || !weir_good_cost(cost) ||
                 weir_reserve_due(s->reserved, now_ns) || s->sync_always;
     return __builtin_expect(rare, 0) ? check_rare(s, at, p, hash, now_ns, cost, ret)
                                      : weir_table_take_one(at->table, p, hash, now_ns, cost, ret);
@@ -330,7 +330,7 @@ __attribute__((always_inline)) static inline size_t find_large(const weir_store 
     for (size_t i = 0; i < n; i++) {
         const weir_policy *p = requests[i].policy;
         if (p != last)
-            is_large = !weir_pack_is_time(p) && weir_table_words(p) == 0;
+            is_large = !weir_pack_is_fast(p) && weir_table_words(p) == 0;
         last = p;
         if (is_large) {
             const weir_area *at = area_of_request(s, &requests[i], divided);
@@ -398,7 +398,7 @@ decide_next(weir_store *s, weir_store_request *requests, size_t n, bool divided,
     weir_store_request *r = &requests[i];
     const uint64_t *hashes = &g->hashes[i];
     const weir_area *at = area_of_request(s, r, divided);
-    if (!weir_pack_is_time(r->policy) || !weir_good_request(r, now_ns)) {
+    if (!weir_pack_is_fast(r->policy) || !weir_good_request(r, now_ns)) {
         decide_one(s, at, r, hashes[0], g->large >> i & 1, now_ns);
         return 1;
     }

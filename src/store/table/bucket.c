@@ -23,9 +23,13 @@ unsigned weir_form_words(weir_form form)
     return form_extra[form] ? 1 : form_cells[form] ? form_cells[form] - 1u : 0;
 }
 
+static const uint8_t form_units[] = {0, 7, 9, 10, 11, 15, 19, 27};
+
 unsigned weir_form_units(weir_form form)
 {
-    return form == WEIR_FORM_NONE ? 0 : 4u * form_cells[form] + TAG_UNITS + form_extra[form];
+    WEIR_ASSERT(form == WEIR_FORM_NONE ||
+                form_units[form] == 4u * form_cells[form] + TAG_UNITS + form_extra[form]);
+    return form_units[form];
 }
 
 /* ---- a private copy of a bucket -------------------------------------------------------------- */
@@ -62,10 +66,8 @@ static unsigned entries(const weir_line *l)
 
 static unsigned units_used(const weir_line *l)
 {
-    unsigned units = 0;
-    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++)
-        units += weir_form_units(weir_line_form(l, i));
-    return units;
+    return (unsigned)form_units[weir_line_form(l, 0)] + form_units[weir_line_form(l, 1)] +
+           form_units[weir_line_form(l, 2)] + form_units[weir_line_form(l, 3)];
 }
 
 static bool is_mixed(const weir_line *l)
@@ -86,11 +88,10 @@ bool weir_line_sound(const weir_line *l)
 {
     if (!is_mixed(l))
         return times_sound(l->word[0]);
-    for (unsigned i = entries(l); i < WEIR_LINE_ENTRIES; i++) {
-        if (code_of(l, i) != 0)
-            return false;
-    }
-    return units_used(l) <= WEIR_LINE_UNITS;
+    /* Of all four codes at once: a live entry has a form, and all entries after the last are 0. */
+    uint64_t codes = (l->word[0] & WEIR_CODES) >> WEIR_CODE_AT(0);
+    uint64_t forms = (codes | codes >> 1 | codes >> 2) & 0x1111, lives = codes >> 3 & 0x1111;
+    return ((forms >> 4 | lives) & ~forms) == 0 && units_used(l) <= WEIR_LINE_UNITS;
 }
 
 /* Reads `n` units, 0..3. The last of them is `at` units from the back. */
@@ -141,30 +142,74 @@ unsigned weir_line_live(const weir_line *l)
     return live;
 }
 
+/* Reads the time and words of entry i, which lies at `s`. */
+static inline void read_at(const weir_line *l, spot s, weir_form form, weir_bucket_entry *ret)
+{
+    ret->fresh_at_ns = (int64_t)l->word[s.word];
+    if (form_extra[form])
+        ret->words[0] = units_get(l, s.unit + TAG_UNITS, form_extra[form]);
+    for (unsigned w = 1; w < form_cells[form]; w++)
+        ret->words[w - 1] = l->word[s.word + w];
+}
+
+weir_bucket_entry weir_line_get(const weir_line *l, unsigned i)
+{
+    WEIR_ASSERT(i < WEIR_LINE_ENTRIES);
+    weir_bucket_entry e = {.tag = tag_get(l, i),
+                           .form = weir_line_form(l, i),
+                           .alternate = (l->word[0] & WEIR_ALTERNATE(i)) != 0};
+    read_at(l, spot_of(l, i), e.form, &e);
+    return e;
+}
+
+/* weir_line_find() in the mixed layout. Also returns where the entry lies. */
+static inline unsigned find_mixed(const weir_line *l, uint64_t tag, bool alternate, spot *ret)
+{
+    spot s = {1, 0};
+    for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
+        unsigned code = code_of(l, i), form = code & 7;
+        bool is_alternate = (l->word[0] & WEIR_ALTERNATE(i)) != 0;
+        if (code & WEIR_LIVE && is_alternate == alternate &&
+            units_get(l, s.unit, TAG_UNITS) == tag) {
+            *ret = s;
+            return i;
+        }
+        s.word += form_cells[form];
+        s.unit += form_units[form] - 4u * form_cells[form];
+    }
+    return WEIR_LINE_ENTRIES;
+}
+
+unsigned weir_line_lookup(const weir_line *l, uint64_t tag, bool alternate, weir_bucket_entry *ret)
+{
+    spot s;
+    unsigned i;
+    if (!is_mixed(l)) {
+        i = weir_line_find(l, tag, alternate);
+        if (i < WEIR_LINE_ENTRIES)
+            *ret = weir_line_get(l, i);
+        return i;
+    }
+    i = find_mixed(l, tag, alternate, &s);
+    if (i < WEIR_LINE_ENTRIES) {
+        *ret =
+            (weir_bucket_entry){.tag = tag, .form = weir_line_form(l, i), .alternate = alternate};
+        read_at(l, s, ret->form, ret);
+    }
+    return i;
+}
+
 unsigned weir_line_find(const weir_line *l, uint64_t tag, bool alternate)
 {
+    spot unused;
+    if (is_mixed(l))
+        return find_mixed(l, tag, alternate, &unused);
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         bool is_alternate = (l->word[0] & WEIR_ALTERNATE(i)) != 0;
         if (code_of(l, i) & WEIR_LIVE && is_alternate == alternate && tag_get(l, i) == tag)
             return i;
     }
     return WEIR_LINE_ENTRIES;
-}
-
-weir_bucket_entry weir_line_get(const weir_line *l, unsigned i)
-{
-    WEIR_ASSERT(i < WEIR_LINE_ENTRIES);
-    weir_form form = weir_line_form(l, i);
-    spot s = spot_of(l, i);
-    weir_bucket_entry e = {.tag = tag_get(l, i),
-                           .fresh_at_ns = (int64_t)l->word[s.word],
-                           .form = form,
-                           .alternate = (l->word[0] & WEIR_ALTERNATE(i)) != 0};
-    if (form_extra[form])
-        e.words[0] = units_get(l, s.unit + TAG_UNITS, form_extra[form]);
-    for (unsigned w = 1; w < form_cells[form]; w++)
-        e.words[w - 1] = l->word[s.word + w];
-    return e;
 }
 
 void weir_line_put(weir_line *l, unsigned i, const weir_bucket_entry *e)
@@ -180,6 +225,17 @@ void weir_line_put(weir_line *l, unsigned i, const weir_bucket_entry *e)
     tag_set(l, i, e->tag);
     if (extra)
         units_set(l, s.unit + TAG_UNITS, extra, e->words[0]);
+    for (unsigned w = 1; w < form_cells[e->form]; w++)
+        l->word[s.word + w] = e->words[w - 1];
+}
+
+void weir_line_set(weir_line *l, unsigned i, const weir_bucket_entry *e)
+{
+    WEIR_ASSERT(i < WEIR_LINE_ENTRIES && code_of(l, i) == (WEIR_LIVE | e->form));
+    spot s = spot_of(l, i);
+    l->word[s.word] = (uint64_t)e->fresh_at_ns;
+    if (form_extra[e->form])
+        units_set(l, s.unit + TAG_UNITS, form_extra[e->form], e->words[0]);
     for (unsigned w = 1; w < form_cells[e->form]; w++)
         l->word[s.word + w] = e->words[w - 1];
 }
@@ -435,6 +491,7 @@ void weir_bucket_copy(const weir_bucket_array *a, weir_bucket *b, weir_line *ret
 {
     for (;;) {
         ret->word[0] = weir_bucket_read(a, b);
+#pragma GCC unroll 7
         for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
             ret->word[i] = port_word_load_acquire(&b->word[i]);
         if (!weir_bucket_same(b, ret->word[0]))
@@ -483,9 +540,11 @@ static unsigned unchanged(const weir_line *old, const weir_line *line, bool *ret
 
 /* Takes a free undo record. Waits if there is none: records are in use for a few dozen
  * instructions. */
-static unsigned claim_undo(const weir_bucket_array *a, const weir_bucket *b)
+static unsigned claim_undo(const weir_bucket_array *a)
 {
-    size_t n = (size_t)(b - a->buckets) % WEIR_UNDO_RECORDS;
+    /* The address differs between threads: each begins with a record that is in its cache. */
+    static _Thread_local char mine;
+    size_t n = ((uintptr_t)&mine >> 12) % WEIR_UNDO_RECORDS;
     for (unsigned tries = 0;; tries++, n = (n + 1) % WEIR_UNDO_RECORDS) {
         uint64_t owner = port_word_load_relaxed(&a->undo[n].owner);
         if (owner == 0 && port_word_cas_acquire(&a->undo[n].owner, &owner, a->processes->self))
@@ -497,49 +556,78 @@ static unsigned claim_undo(const weir_bucket_array *a, const weir_bucket *b)
     }
 }
 
-/* The number of words, beside the header, that differ. */
-static unsigned words_that_differ(const weir_line *old, const weir_line *line)
+/* Saves the old contents of a locked bucket in an undo record, and refers to it in the header.
+ * Returns the number of the record, which is not 0. */
+static unsigned save_undo(const weir_bucket_array *a, weir_bucket *b, const weir_line *old)
 {
-    unsigned words = 0;
+    unsigned undo = claim_undo(a) + 1;
+    weir_undo_record *r = &a->undo[undo - 1];
+    port_word_store_relaxed(&r->bucket, (uint64_t)(b - a->buckets));
+#pragma GCC unroll 7
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
-        words += old->word[i] != line->word[i];
-    return words;
+        port_word_store_relaxed(&r->word[i - 1], old->word[i]);
+    port_word_store_relaxed(&r->header, old->word[0]);
+    /* Release: a thread that reads the record's number here also reads the record. */
+    port_word_store_release(&b->word[0],
+                            weir_header_lock(a, old->word[0]) | (uint64_t)undo << WEIR_UNDO_AT);
+    return undo;
+}
+
+/* Pairs with claim_undo(): the next owner overwrites the record. */
+static void release_undo(const weir_bucket_array *a, unsigned undo)
+{
+    port_word_store_release(&a->undo[undo - 1].owner, 0);
+}
+
+static void write_words(weir_bucket *b, const weir_line *old, const weir_line *line)
+{
+#pragma GCC unroll 7
+    for (unsigned i = 1; i < WEIR_LINE_WORDS; i++) {
+        if (line->word[i] != old->word[i])
+            port_word_store_release(&b->word[i], line->word[i]);
+    }
+}
+
+/* weir_bucket_commit() of a line whose header is unchanged: entries are overwritten in place. */
+static void commit_in_place(const weir_bucket_array *a, weir_bucket *b, const weir_line *old,
+                            const weir_line *line)
+{
+    unsigned differ = 0, undo = 0;
+#pragma GCC unroll 7
+    for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
+        differ += old->word[i] != line->word[i];
+    if (differ > 1)
+        undo = save_undo(a, b, old);
+    write_words(b, old, line);
+    weir_bucket_publish(b, old->word[0]);
+    if (undo)
+        release_undo(a, undo);
 }
 
 void weir_bucket_commit(const weir_bucket_array *a, weir_bucket *b, const weir_line *old,
                         const weir_line *line)
 {
-    unsigned undo = 0, live = weir_line_live(old), same = live;
-    bool moved = false;
     WEIR_ASSERT(weir_is_locked(b) &&
                 owner_of(port_word_load_relaxed(&b->word[0])) == a->processes->self);
     WEIR_ASSERT(weir_line_sound(old) && weir_line_sound(line));
-    if ((old->word[0] ^ line->word[0]) & WEIR_CONTENTS)
-        same = unchanged(old, line, &moved);
-    else
-        moved = words_that_differ(old, line) > 1; /* entries are overwritten in place */
-    uint64_t locked = weir_header_lock(a, old->word[0]);
+    if (((old->word[0] ^ line->word[0]) & WEIR_CONTENTS) == 0) {
+        commit_in_place(a, b, old, line);
+        return;
+    }
+    bool moved = false;
+    unsigned undo = 0, live = weir_line_live(old), same = unchanged(old, line, &moved);
     if (moved) {
-        undo = claim_undo(a, b) + 1;
-        weir_undo_record *r = &a->undo[undo - 1];
-        port_word_store_relaxed(&r->bucket, (uint64_t)(b - a->buckets));
-        for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
-            port_word_store_relaxed(&r->word[i - 1], old->word[i]);
-        port_word_store_relaxed(&r->header, old->word[0]);
-        /* Release: a thread that reads the record's number here also reads the record. */
-        port_word_store_release(&b->word[0], locked | (uint64_t)undo << WEIR_UNDO_AT);
+        undo = save_undo(a, b, old);
     } else if (same != live) {
         /* Drop them before their words change, even if they moved to their alternate bucket. */
+        uint64_t locked = weir_header_lock(a, old->word[0]);
         weir_line fewer = {.word = {locked | (line->word[0] & WEIR_OVERFLOWED)}};
         weir_line_drop(&fewer, live & ~same);
         port_word_store_release(&b->word[0], fewer.word[0]);
     }
-    for (unsigned i = 1; i < WEIR_LINE_WORDS; i++) {
-        if (line->word[i] != old->word[i])
-            port_word_store_release(&b->word[i], line->word[i]);
-    }
+    write_words(b, old, line);
     uint64_t version = (old->word[0] & ~(WEIR_CONTENTS | WEIR_LOCKED)) + WEIR_VERSION_ONE;
     port_word_store_release(&b->word[0], version | (line->word[0] & WEIR_CONTENTS));
-    if (undo) /* pairs with claim_undo(): the next owner overwrites the record */
-        port_word_store_release(&a->undo[undo - 1].owner, 0);
+    if (undo)
+        release_undo(a, undo);
 }

@@ -135,8 +135,12 @@ unsigned weir_line_live(const weir_line *l);
 
 weir_bucket_entry weir_line_get(const weir_line *l, unsigned i);
 
-/* Overwrites a live entry with one of the same form. */
+/* weir_line_find() and, if there is an entry, weir_line_get(). */
+unsigned weir_line_lookup(const weir_line *l, uint64_t tag, bool alternate, weir_bucket_entry *ret);
+
+/* Overwrites a live entry with one of the same form. weir_line_set() leaves its tag as it is. */
 void weir_line_put(weir_line *l, unsigned i, const weir_bucket_entry *e);
+void weir_line_set(weir_line *l, unsigned i, const weir_bucket_entry *e);
 
 /* Whether there is space for an entry of a form. */
 bool weir_line_fits(const weir_line *l, weir_form form);

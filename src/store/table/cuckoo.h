@@ -139,6 +139,25 @@ static inline int64_t weir_later(int64_t a_ns, int64_t b_ns)
 
 enum { WEIR_TRIES = 8 }; /* tries before the call locks both buckets */
 
+/* ---- takes ----------------------------------------------------------------------------------- */
+
+/* One request, or several for the same key, of a policy with weir_pack_is_fast(). */
+typedef struct weir_take_call {
+    const weir_policy *policy;
+    weir_store_request *row; /* NULL: one request */
+    size_t n;
+    int64_t cost; /* of the one request */
+    weir_decision *ret;
+} weir_take_call;
+
+/* Decides all requests on the words of the key's entry: one for each layer, 0 if the key is absent.
+ * Returns false, with the words undefined, if that is left to weir_check().
+ *  used  see weir_pair_take(). */
+bool weir_take_fast(const weir_take_call *a, uint64_t *words, int64_t now_ns, unsigned *used);
+
+/* Decides all requests, in buckets with entries of any form. Returns WEIR_OK or WEIR_E_FULL. */
+weir_status weir_table_take(weir_table *t, weir_take_call *a, uint64_t hash, int64_t now_ns);
+
 /* ---- sets of locked buckets ------------------------------------------------------------------ */
 
 typedef struct weir_locked_bucket {

@@ -7,14 +7,13 @@
  *     AS_STEPS     f = ceil(T / rate) * W, and a number below rate: f/W*rate - T
  *     AS_PAIR      a window in two words: f = start + W, and the count
  *     AS_COUNTER   f = start + 2W, and both counts
- *     AS_TATS      two TATs: f = the later one, the lag of the other, and a bit: which is later
  *
  * States that do not fit, and all other formats, are stored word by word, and f is a mark: see
  * store/state.h.
  *
  * The used share must be known without the policy. So a count is shifted left until the highest bit
  * of the limit is the highest bit of the field: the field's high bits then are about the share. The
- * numbers of AS_STEPS and AS_TATS have a bit above them that says whether the key has used much. */
+ * number of AS_STEPS has a bit above it that says whether the key has used much. */
 
 #include "store/table/pack.h"
 
@@ -22,6 +21,7 @@
 #include "core/wide.h"
 #include "port/assert.h"
 #include "store/state.h"
+#include "store/table/pair.h"
 #include "store/table/word.h"
 
 enum { SHORT_BITS = 32, LONG_BITS = 48, SHARE_BITS = 1 };
@@ -39,13 +39,11 @@ size_t weir_pack_words(const weir_policy *p)
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-typedef enum way { AS_WORDS, AS_TICKS, AS_STEPS, AS_PAIR, AS_COUNTER, AS_TATS } way;
+typedef enum way { AS_WORDS, AS_TICKS, AS_STEPS, AS_PAIR, AS_COUNTER } way;
 
 static way way_of(const weir_policy *p)
 {
     const weir_layer *l = p->layer;
-    if (p->layers == 2 && l[0].format == WEIR_STATE_TAT_NS && l[1].format == WEIR_STATE_TAT_NS)
-        return AS_TATS;
     if (p->layers != 1)
         return AS_WORDS;
     switch (l->format) {
@@ -187,19 +185,6 @@ static bool pack_counter(const weir_layer *l, const uint64_t *state, packed *ret
     return true;
 }
 
-static bool pack_tats(const weir_layer *l, const uint64_t *state, int64_t now_ns, packed *ret)
-{
-    bool second = state[1] > state[0];
-    uint64_t late = state[second], lag = late - state[!second];
-    if (late > INT64_MAX)
-        return false;
-    unsigned used = weir_time_used(weir_time_class(&l[second]), (int64_t)late - now_ns);
-    unsigned other = weir_time_used(weir_time_class(&l[!second]), (int64_t)state[!second] - now_ns);
-    ret->fresh_at_ns = (int64_t)late;
-    return lag >> (LONG_BITS - 1) == 0 &&
-           pack_share(lag << 1 | second, used > other ? used : other, ret);
-}
-
 static bool pack_by(way w, const weir_layer *l, const uint64_t *state, int64_t now_ns, packed *ret)
 {
     switch (w) {
@@ -211,8 +196,6 @@ static bool pack_by(way w, const weir_layer *l, const uint64_t *state, int64_t n
         return pack_pair(l, state, ret);
     case AS_COUNTER:
         return pack_counter(l, state, ret);
-    case AS_TATS:
-        return pack_tats(l, state, now_ns, ret);
     case AS_WORDS:
         break;
     }
@@ -228,6 +211,24 @@ static weir_form form_of_words(size_t words)
                         : WEIR_FORM_FIVE;
 }
 
+/* Where the state of the second layer begins. */
+static size_t second_at(const weir_policy *p)
+{
+    return weir_format_words(p->layer[0].format);
+}
+
+static bool pack_layers(const weir_policy *p, const uint64_t *state, int64_t now_ns,
+                        weir_usage usage, weir_bucket_entry *ret)
+{
+    uint64_t words[2];
+    if (!weir_word_encode(&p->layer[0], state, &words[0]) ||
+        !weir_word_encode(&p->layer[1], state + second_at(p), &words[1]))
+        return false;
+    if (usage.fresh_after_ns < 0)
+        usage = weir_usage_of(p, state, WEIR_LEVEL_MAX, now_ns);
+    return weir_pair_encode(p, words, usage.used, ret);
+}
+
 void weir_pack(const weir_policy *p, const uint64_t *state, int64_t now_ns, weir_usage usage,
                weir_bucket_entry *ret)
 {
@@ -238,6 +239,8 @@ void weir_pack(const weir_policy *p, const uint64_t *state, int64_t now_ns, weir
         ret->fresh_at_ns = (int64_t)word;
         return;
     }
+    if (weir_pair_fits(p) && pack_layers(p, state, now_ns, usage, ret))
+        return;
     if (pack_by(way_of(p), p->layer, state, now_ns, &r) && r.rest >> LONG_BITS == 0) {
         bool is_long = r.is_long || r.rest >> SHORT_BITS != 0;
         ret->form = is_long ? WEIR_FORM_LONG : WEIR_FORM_SHORT;
@@ -269,13 +272,6 @@ static void unpack_counter(const weir_layer *l, const weir_bucket_entry *e, uint
     ret_state[1] = cur << 32 | prev;
 }
 
-static void unpack_tats(const weir_bucket_entry *e, uint64_t *ret_state)
-{
-    uint64_t rest = unpack_share(e);
-    ret_state[rest & 1] = (uint64_t)e->fresh_at_ns;
-    ret_state[!(rest & 1)] = (uint64_t)e->fresh_at_ns - (rest >> 1);
-}
-
 static bool unpack_by(way w, const weir_layer *l, const weir_bucket_entry *e, uint64_t *ret_state)
 {
     uint64_t fresh_at_ns = (uint64_t)e->fresh_at_ns, rest = e->words[0];
@@ -294,13 +290,17 @@ static bool unpack_by(way w, const weir_layer *l, const weir_bucket_entry *e, ui
     case AS_COUNTER:
         unpack_counter(l, e, ret_state);
         return true;
-    case AS_TATS:
-        unpack_tats(e, ret_state);
-        return true;
     case AS_WORDS:
         break;
     }
     return false;
+}
+
+static bool unpack_layers(const weir_policy *p, const weir_bucket_entry *e, uint64_t *ret_state)
+{
+    uint64_t words[2];
+    return weir_pair_decode(p, e, words) && weir_word_decode(&p->layer[0], words[0], ret_state) &&
+           weir_word_decode(&p->layer[1], words[1], ret_state + second_at(p));
 }
 
 static bool unpack(const weir_policy *p, const weir_bucket_entry *e, size_t words,
@@ -308,6 +308,8 @@ static bool unpack(const weir_policy *p, const weir_bucket_entry *e, size_t word
 {
     if (e->form == WEIR_FORM_TIME)
         return p->layers == 1 && weir_word_decode(p->layer, (uint64_t)e->fresh_at_ns, ret_state);
+    if (e->form <= WEIR_FORM_ONE && weir_pair_fits(p))
+        return unpack_layers(p, e, ret_state);
     if (e->form == WEIR_FORM_SHORT || e->form == WEIR_FORM_LONG)
         return e->fresh_at_ns >= 0 && unpack_by(way_of(p), p->layer, e, ret_state);
     for (size_t i = 0; i < words; i++)
@@ -329,12 +331,12 @@ bool weir_unpack(const weir_policy *p, const weir_bucket_entry *e,
 /* ---- what an eviction forgives --------------------------------------------------------------- */
 
 /* The classes of policies that are not in word.h. Those of sliding counters are CLASS_COUNTER plus
- * the number of bits by which the limit is longer than a count in the SHORT form, 6 at most. */
-enum { CLASS_COUNTER = WEIR_CLASS_OTHER, CLASS_COUNT = 62, CLASS_SHARE };
+ * the number of bits by which the limit is longer than a count in the SHORT form, 5 at most. */
+enum { CLASS_COUNTER = WEIR_CLASS_OTHER, CLASS_PAIR = 61, CLASS_COUNT, CLASS_SHARE };
 
 static unsigned bits_over(const weir_layer *l)
 {
-    unsigned bits = limit_bits(l), max = CLASS_COUNT - CLASS_COUNTER - 1;
+    unsigned bits = limit_bits(l), max = CLASS_PAIR - CLASS_COUNTER - 1;
     unsigned over = bits > SHORT_BITS / 2 ? bits - SHORT_BITS / 2 : 0;
     return over < max ? over : max;
 }
@@ -344,6 +346,8 @@ unsigned weir_pack_class(const weir_policy *p)
     const weir_layer *l = p->layer;
     if (p->layers == 1 && weir_word_fits(l))
         return weir_word_class(l);
+    if (weir_pair_fits(p))
+        return CLASS_PAIR;
     switch (way_of(p)) {
     case AS_TICKS:
         return weir_time_class(l);
@@ -352,7 +356,6 @@ unsigned weir_pack_class(const weir_policy *p)
     case AS_COUNTER:
         return CLASS_COUNTER + bits_over(l);
     case AS_STEPS:
-    case AS_TATS:
     case AS_WORDS: /* has forms of its own */
         break;
     }
@@ -384,7 +387,9 @@ uint64_t weir_pack_rank(const weir_bucket_entry *e, int64_t now_ns)
     unsigned bits = e->form == WEIR_FORM_SHORT ? SHORT_BITS : LONG_BITS, used;
     if (e->form == WEIR_FORM_TIME)
         return weir_word_rank(e->tag, (uint64_t)e->fresh_at_ns, now_ns);
-    if (e->form != WEIR_FORM_SHORT && e->form != WEIR_FORM_LONG)
+    if (class == CLASS_PAIR && e->form <= WEIR_FORM_ONE)
+        used = weir_pair_used(e);
+    else if (e->form != WEIR_FORM_SHORT && e->form != WEIR_FORM_LONG)
         used = weir_mark_used(e->fresh_at_ns);
     else if (class <= WEIR_CLASS_TIME_MAX)
         used = weir_time_used(class, e->fresh_at_ns - now_ns);

@@ -15,12 +15,19 @@
 /* The size of a state of `p` in words, 1..WEIR_ENTRY_WORDS; 0 if it is too large or grows. */
 size_t weir_pack_words(const weir_policy *p);
 
-/* Whether the states may be TIME entries. */
-static inline bool weir_pack_is_time(const weir_policy *p)
+static inline bool weir_pack_is_word(const weir_layer *l)
 {
     const unsigned formats = 1u << WEIR_STATE_TAT_NS | 1u << WEIR_STATE_TAT_TICKS |
                              1u << WEIR_STATE_WINDOW_WORD | 1u << WEIR_STATE_COUNTER;
-    return p->layers == 1 && formats >> p->layer[0].format & 1;
+    return formats >> l->format & 1;
+}
+
+/* Whether the states may be words or pairs of words, see word.h and pair.h, so that the fast path is
+ * worth trying. */
+static inline bool weir_pack_is_fast(const weir_policy *p)
+{
+    return weir_pack_is_word(&p->layer[0]) &&
+           (p->layers == 1 || (p->layers == 2 && weir_pack_is_word(&p->layer[1])));
 }
 
 /* Encodes a state of weir_pack_words() words: sets form, fresh_at_ns and words of an entry.

@@ -7,6 +7,7 @@
 #include "port/random_kit_test.h"
 #include "store/state.h"
 #include "store/table/pack.h"
+#include "store/table/pair.h"
 
 #include <weir/weir_zone.h>
 
@@ -160,14 +161,15 @@ static void check_time(const weir_policy *p, const words *state, const weir_buck
     bool counter = p->layers == 1 && l->format == WEIR_STATE_COUNTER;
     bool window = p->layers == 1 && l->format == WEIR_STATE_WINDOW_WORD;
     int64_t idle_ns = weir_pack_time(e);
-    bool is_mark = e->form >= WEIR_FORM_ONE;
+    bool pair = weir_pair_fits(p) && e->form <= WEIR_FORM_ONE;
+    bool is_mark = e->form >= WEIR_FORM_ONE && !pair;
     if (is_mark && after_ns > 0) /* rounded up, with the used share */
         at_ns = ((at_ns < INT64_MAX - 256 ? at_ns : INT64_MAX - 256) | 255) + 1 +
                 (int64_t)weir_usage_of(p, state->word, WEIR_LEVEL_MAX, now_ns).used;
     if (after_ns == 0)
-        assert_true(counter || window || idle_ns <= now_ns ||
+        assert_true(counter || window || pair || idle_ns <= now_ns ||
                     (state->word[0] | state->word[1]) == 0);
-    else if (counter || window)
+    else if (counter || window || pair)
         assert_true(idle_ns >= at_ns);
     else
         assert_int_equal(idle_ns, at_ns);
@@ -272,7 +274,9 @@ static void usual_policies(void **state)
         {"fixed-window 100/day", 5, WEIR_FORM_TIME},
         {"fixed-window 1900000000/2s", 5, WEIR_FORM_ONE},
         {"gcra 10/s burst 10 & gcra 100/h burst 100", 5, WEIR_FORM_LONG},
-        {"gcra 10/s burst 10 & sliding-counter 100/h", 5, WEIR_FORM_THREE},
+        {"gcra 10/s burst 10 & gcra 1/s burst 1000", 5, WEIR_FORM_LONG},
+        {"gcra 10/s burst 10 & sliding-counter 100/h", 5, WEIR_FORM_ONE},
+        {"gcra 3/s burst 10 & sliding-counter 100/h", 5, WEIR_FORM_FIVE},
         {"sliding-log 2/s", 1, WEIR_FORM_FIVE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -331,7 +335,9 @@ static void used_shares(void **state)
         {"sliding-slices 60/m slices 6", 1},
         {"gcra 10/s burst 10 & gcra 100/d burst 100", BIT},
         {"gcra 100/d burst 100 & gcra 10/s burst 10", BIT},
-        {"gcra 1/s burst 5 & sliding-counter 100/h", 1},
+        {"gcra 1/s burst 5 & sliding-counter 100/h", BIT},
+        {"fixed-window 9/h & gcra 100/h burst 9", BIT},
+        {"gcra 3/s burst 5 & sliding-counter 100/h", 1},
     };
     int64_t now_ns = 1767225600000000000;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -26,6 +26,7 @@
 
 #include "port/assert.h"
 #include "port/port.h"
+#include "store/table/pair.h"
 
 _Static_assert(sizeof(weir_table_head) + 2 * sizeof(weir_bucket) <= WEIR_TABLE_BYTES_MIN,
                "the smallest part must hold two buckets");
@@ -53,13 +54,14 @@ typedef struct call {
     int64_t now_ns; /* as passed by the caller */
     weir_state_fn fn;
     void *ctx;
+    const weir_take_call *take; /* what fn does, if weir_take_fast() may do it; else NULL */
     weir_bucket_pair at;
 } call;
 
 /* A key's entry in a copy of a bucket, and its new state. */
 typedef struct found {
     unsigned i;              /* WEIR_LINE_ENTRIES: the key is absent */
-    weir_bucket_entry entry; /* with the new state, once decided */
+    weir_bucket_entry entry; /* the key's; with the new state, once decided */
     int64_t seen_ns;
 } found;
 
@@ -71,31 +73,71 @@ static bool same_words(const uint64_t *a, const uint64_t *b, size_t words)
     return differ == 0;
 }
 
-/* Runs the callback on the state in `l`, a consistent copy. Returns true if the new state must be
- * written; *ret_st is the result once that is done. Returns false if there is nothing to write;
- * *ret_st is the result. An entry that does not belong to the policy is treated as absent. */
-static bool decide(const call *c, const weir_line *l, found *f, weir_status *ret_st)
+/* Decides without the callback, on the words of the entry. Returns false, with nothing changed, if
+ * that is not possible. */
+static bool decide_fast(const call *c, const weir_bucket_entry *old, int64_t now_ns, found *f,
+                        bool *ret_changed)
+{
+    uint64_t words[2] = {0}, before[2];
+    unsigned used = 0;
+    bool pair = c->policy->layers == 2;
+    if (old &&
+        !(pair ? weir_pair_decode(c->policy, old, words)
+               : old->form == WEIR_FORM_TIME && (words[0] = (uint64_t)old->fresh_at_ns, true)))
+        return false;
+    before[0] = words[0];
+    before[1] = words[1];
+    if (!weir_take_fast(c->take, words, now_ns, &used))
+        return false;
+    *ret_changed = ((words[0] ^ before[0]) | (words[1] ^ before[1])) != 0;
+    if (!*ret_changed)
+        return true;
+    weir_bucket_entry new = {.tag = c->at.tag, .alternate = old && old->alternate};
+    if (!pair) {
+        new.form = WEIR_FORM_TIME;
+        new.fresh_at_ns = (int64_t)words[0];
+    } else if (!weir_pair_encode(c->policy, words, used, &new)) {
+        return false;
+    }
+    f->entry = new;
+    return true;
+}
+
+/* Runs the callback on the state of the core. An entry that does not belong to the policy is treated
+ * as absent. Returns whether the state has changed. */
+__attribute__((noinline)) static bool decide_slowly(const call *c, bool present, int64_t now_ns,
+                                                    found *f, weir_status *ret_st)
 {
     uint64_t old[WEIR_ENTRY_WORDS] = {0}, new[WEIR_ENTRY_WORDS] = {0};
-    size_t words = weir_table_words(c->policy);
     weir_usage usage = WEIR_USAGE_UNKNOWN;
-    bool present = f->i < WEIR_LINE_ENTRIES, alternate = false;
-    if (present) {
-        f->entry = weir_line_get(l, f->i);
-        alternate = f->entry.alternate;
+    size_t words = weir_table_words(c->policy);
+    bool alternate = present && f->entry.alternate;
+    if (present)
         weir_unpack(c->policy, &f->entry, old);
-    }
     for (size_t i = 0; i < words; i++)
         new[i] = old[i];
-    f->seen_ns = weir_table_see(c->table, c->now_ns);
-    int64_t now_ns = weir_later(c->now_ns, f->seen_ns);
     *ret_st = c->fn(c->ctx, c->policy, new, WEIR_LEVEL_MAX, now_ns, &usage);
     if (*ret_st != WEIR_OK || same_words(new, old, words))
         return false;
     f->entry = (weir_bucket_entry){.tag = c->at.tag, .alternate = alternate};
     weir_pack(c->policy, new, now_ns, usage, &f->entry);
+    return true;
+}
+
+/* Decides on the state of the key that was found, in a consistent copy. Returns true if the new state must be written;
+ * *ret_st is the result once that is done. Returns false if there is nothing to write; *ret_st is
+ * the result. */
+static bool decide(const call *c, found *f, weir_status *ret_st)
+{
+    bool present = f->i < WEIR_LINE_ENTRIES, changed;
+    f->seen_ns = weir_table_see(c->table, c->now_ns);
+    int64_t now_ns = weir_later(c->now_ns, f->seen_ns);
+    if (!c->take || !decide_fast(c, present ? &f->entry : NULL, now_ns, f, &changed))
+        changed = decide_slowly(c, present, now_ns, f, ret_st);
+    else
+        *ret_st = WEIR_OK;
     /* The state of an idle key is not stored. */
-    return present || weir_pack_time(&f->entry) > f->seen_ns;
+    return changed && (present || weir_pack_time(&f->entry) > f->seen_ns);
 }
 
 /* Finds the key without locks. Returns the key's bucket, or the first one if the key is absent, and
@@ -105,11 +147,11 @@ static weir_bucket *find(const call *c, weir_line *ret, found *f)
     weir_table *t = c->table;
     weir_line alternate;
     weir_bucket_copy(&t->array, c->at.first, ret);
-    f->i = weir_line_find(ret, c->at.tag, false);
+    f->i = weir_line_lookup(ret, c->at.tag, false, &f->entry);
     if (f->i < WEIR_LINE_ENTRIES || !(ret->word[0] & WEIR_OVERFLOWED))
         return c->at.first;
     weir_bucket_copy(&t->array, c->at.alternate, &alternate);
-    f->i = weir_line_find(&alternate, c->at.tag, true);
+    f->i = weir_line_lookup(&alternate, c->at.tag, true, &f->entry);
     if (f->i < WEIR_LINE_ENTRIES) {
         *ret = alternate;
         return c->at.alternate;
@@ -127,7 +169,7 @@ static bool try_update(const call *c, weir_bucket *b, const weir_line *old, cons
     if (weir_line_form(old, f->i) != f->entry.form ||
         !weir_bucket_try_lock(&c->table->array, b, old->word[0]))
         return false;
-    weir_line_put(&line, f->i, &f->entry);
+    weir_line_set(&line, f->i, &f->entry);
     weir_bucket_commit(&c->table->array, b, old, &line);
     return true;
 }
@@ -152,7 +194,9 @@ static weir_status run_locked(const call *c)
     found f;
     weir_lock_set_pair(c->table, &h, &c->at);
     weir_locked_bucket *l = weir_lock_set_find_key(&h, &c->at, &f.i);
-    if (!decide(c, &l->line, &f, &st)) {
+    if (f.i < WEIR_LINE_ENTRIES)
+        f.entry = weir_line_get(&l->line, f.i);
+    if (!decide(c, &f, &st)) {
         weir_lock_set_release(&h);
         return st;
     }
@@ -161,25 +205,50 @@ static weir_status run_locked(const call *c)
     return written == WEIR_OK ? st : written;
 }
 
-weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                           weir_state_fn fn, void *ctx)
+static weir_status run(const call *c)
 {
-    WEIR_ASSERT(weir_table_words(p) > 0);
-    call c = {t, p, now_ns, fn, ctx, weir_bucket_pair_of(t, hash)};
     for (int i = 0; i < WEIR_TRIES; i++) {
         weir_line line;
         found f;
         weir_status st;
-        weir_bucket *b = find(&c, &line, &f);
+        weir_bucket *b = find(c, &line, &f);
         if (!b)
             continue;
-        if (!decide(&c, &line, &f, &st))
+        if (!decide(c, &f, &st))
             return st;
         bool is_there = f.i < WEIR_LINE_ENTRIES;
-        if (is_there ? try_update(&c, b, &line, &f) : try_insert(&c, line.word[0], &f, &st))
+        if (is_there ? try_update(c, b, &line, &f) : try_insert(c, line.word[0], &f, &st))
             return st;
     }
-    return run_locked(&c);
+    return run_locked(c);
+}
+
+weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                           weir_state_fn fn, void *ctx)
+{
+    WEIR_ASSERT(weir_table_words(p) > 0);
+    const call c = {t, p, now_ns, fn, ctx, NULL, weir_bucket_pair_of(t, hash)};
+    return run(&c);
+}
+
+/* Decides all requests on a state, as a callback. */
+static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                              int64_t now_ns, weir_usage *ret_usage)
+{
+    (void)ret_usage;
+    const weir_take_call *a = ctx;
+    if (!a->row)
+        return weir_check(p, state, level, now_ns, a->cost, a->ret);
+    weir_status st = WEIR_OK;
+    for (size_t i = 0; i < a->n && st == WEIR_OK; i++)
+        st = weir_check(p, state, level, now_ns, a->row[i].cost, &a->row[i].decision);
+    return st;
+}
+
+weir_status weir_table_take(weir_table *t, weir_take_call *a, uint64_t hash, int64_t now_ns)
+{
+    const call c = {t, a->policy, now_ns, take_state, a, a, weir_bucket_pair_of(t, hash)};
+    return run(&c);
 }
 
 /* Drops a key from its two buckets, which are in the set. It is in both if a writer was killed

@@ -62,7 +62,7 @@ weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, i
                            weir_state_fn fn, void *ctx);
 
 /* The fast path: decides requests for one key, in order, as weir_check() does.
- *  requests  have the same policy, with weir_pack_is_time(). Key and policy_id are not read. The
+ *  requests  have the same policy, with weir_pack_is_fast(). Key and policy_id are not read. The
  *            costs are in range. Status, WEIR_OK or WEIR_E_FULL, and decision are written. */
 void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
                          int64_t now_ns);

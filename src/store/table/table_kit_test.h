@@ -55,7 +55,7 @@ static inline uint64_t loner(uint64_t top, uint64_t n)
 static inline weir_status charge_key(weir_table *t, const weir_policy *p, uint64_t hash,
                                      int64_t now_ns, bool hot, charge *c)
 {
-    return hot && weir_pack_is_time(p)
+    return hot && weir_pack_is_fast(p)
                ? weir_table_take_one(t, p, hash, now_ns, c->cost, &c->decision)
                : weir_table_run(t, p, hash, now_ns, check, c);
 }

@@ -33,16 +33,15 @@ static inline bool cas_acquire(port_word *w, uint64_t *from, uint64_t to)
 
 static unsigned slow_runs; /* calls that the fast path has left to table.c */
 
-static weir_status run_slowly(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                              weir_state_fn fn, void *ctx)
+static weir_status take_slowly(weir_table *t, weir_take_call *a, uint64_t hash, int64_t now_ns)
 {
     slow_runs++;
-    return weir_table_run(t, p, hash, now_ns, fn, ctx);
+    return weir_table_take(t, a, hash, now_ns);
 }
 
-#define weir_table_run run_slowly
+#define weir_table_take take_slowly
 #include "store/table/table_word.c"
-#undef weir_table_run
+#undef weir_table_take
 #undef port_word_load_acquire
 #undef port_word_load_relaxed
 #undef port_word_cas_acquire

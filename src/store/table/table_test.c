@@ -357,7 +357,7 @@ static void the_second_is_displaced(void **state)
 {
     fixture *f = *state;
     static const uint64_t tops[] = {0x0123, 0x4567};
-    weir_policy pair = policy_of("gcra 1/s burst 50 & fixed-window 90/h");
+    weir_policy pair = policy_of("gcra 1/s burst 50 & fixed-window 90/100ns");
     for (size_t i = 0; i < 2; i++) {
         take(f, &f->tat, loner(tops[i], 8), s_ns, 50);
         take(f, &pair, loner(tops[i], 9), s_ns, 20);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The fast path of the table: policies with weir_pack_is_time(), whose state is one word, in buckets
+/* The fast path of the table: policies with weir_pack_is_fast(), whose state is one word, in buckets
  * that hold no other states. It reads no more of a bucket than the tags and that word. It leaves
  * all other cases to table.c. */
 
@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "core/gcra.h"
 #include "port/cpu.h"
+#include "store/table/pair.h"
 
 /* The result of a search in a bucket: the index of an entry, or one of these. */
 enum {
@@ -242,18 +243,9 @@ __attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, c
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* One request, or several for the same key. */
-typedef struct take_call {
-    const weir_policy *policy;
-    weir_store_request *row; /* NULL: one request */
-    size_t n;
-    int64_t cost; /* of the one request */
-    weir_decision *ret;
-} take_call;
-
 /* Decides all requests on *word. Returns false, with *word undefined, if that is left to
- * take_state(). */
-__attribute__((always_inline)) static inline bool take(const take_call *a, uint64_t *word,
+ * weir_table_take(). */
+__attribute__((always_inline)) static inline bool take(const weir_take_call *a, uint64_t *word,
                                                        int64_t now_ns)
 {
     const weir_layer *l = a->policy->layer;
@@ -272,23 +264,23 @@ __attribute__((always_inline)) static inline bool take(const take_call *a, uint6
     return true;
 }
 
-/* Decides all requests on a state, as a callback for table.c. */
-static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
-                              int64_t now_ns, weir_usage *ret_usage)
+bool weir_take_fast(const weir_take_call *a, uint64_t *words, int64_t now_ns, unsigned *used)
 {
-    (void)ret_usage;
-    const take_call *a = ctx;
+    if (a->policy->layers == 1)
+        return take(a, words, now_ns);
     if (!a->row)
-        return weir_check(p, state, level, now_ns, a->cost, a->ret);
-    weir_status st = WEIR_OK;
-    for (size_t i = 0; i < a->n && st == WEIR_OK; i++)
-        st = weir_check(p, state, level, now_ns, a->row[i].cost, &a->row[i].decision);
-    return st;
+        return weir_pair_take(a->policy, words, now_ns, a->cost, a->ret, used);
+    for (size_t i = 0; i < a->n; i++) {
+        weir_store_request *r = &a->row[i];
+        if (!weir_pair_take(a->policy, words, now_ns, r->cost, &r->decision, used))
+            return false;
+    }
+    return true;
 }
 
-static weir_status take_carefully(weir_table *t, take_call *a, uint64_t hash, int64_t now_ns)
+static weir_status take_carefully(weir_table *t, weir_take_call *a, uint64_t hash, int64_t now_ns)
 {
-    for (int i = 0; i < WEIR_TRIES; i++) {
+    for (int i = 0; i < WEIR_TRIES && a->policy->layers == 1; i++) {
         spot s;
         outcome o = find(t, hash, &s);
         if (o == CHANGED)
@@ -306,13 +298,13 @@ static weir_status take_carefully(weir_table *t, take_call *a, uint64_t hash, in
                      : try_insert(t, hash, &s, word, seen_ns, &st))
             return st;
     }
-    return weir_table_run(t, a->policy, hash, now_ns, take_state, a);
+    return weir_table_take(t, a, hash, now_ns);
 }
 
 /* Takes from a key that lies in its first bucket. Returns false, with nothing charged, if the key
  * is not there or another thread changes the bucket. */
-__attribute__((always_inline)) static inline bool take_in_first(weir_table *t, const take_call *a,
-                                                                uint64_t hash, int64_t now_ns)
+__attribute__((always_inline)) static inline bool
+take_in_first(weir_table *t, const weir_take_call *a, uint64_t hash, int64_t now_ns)
 {
     weir_bucket *b = weir_first_bucket(t, hash);
     uint64_t header = port_word_load_acquire(&b->word[0]);
@@ -335,10 +327,10 @@ __attribute__((always_inline)) static inline bool take_in_first(weir_table *t, c
 void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
                          int64_t now_ns)
 {
-    WEIR_ASSERT(n >= 1 && weir_pack_is_time(requests->policy));
-    take_call a = {.policy = requests->policy, .row = requests, .n = n};
+    WEIR_ASSERT(n >= 1 && weir_pack_is_fast(requests->policy));
+    weir_take_call a = {.policy = requests->policy, .row = requests, .n = n};
     weir_status st = WEIR_OK;
-    if (!take_in_first(t, &a, hash, now_ns))
+    if (a.policy->layers > 1 || !take_in_first(t, &a, hash, now_ns))
         st = take_carefully(t, &a, hash, now_ns);
     for (size_t i = 0; i < n; i++)
         requests[i].status = st;
@@ -349,8 +341,20 @@ __attribute__((noinline)) static weir_status take_one_carefully(weir_table *t, c
                                                                 int64_t cost, weir_decision *ret)
 {
     weir_decision d; /* a copy: the key may not fit, and then the caller's is not written */
-    take_call a = {.policy = p, .cost = cost, .ret = &d};
+    weir_take_call a = {.policy = p, .cost = cost, .ret = &d};
     weir_status st = take_carefully(t, &a, hash, now_ns);
+    if (st == WEIR_OK)
+        *ret = d;
+    return st;
+}
+
+__attribute__((noinline)) static weir_status take_pair(weir_table *t, const weir_policy *p,
+                                                       uint64_t hash, int64_t now_ns, int64_t cost,
+                                                       weir_decision *ret)
+{
+    weir_decision d; /* a copy, as above */
+    weir_take_call a = {.policy = p, .cost = cost, .ret = &d};
+    weir_status st = weir_table_take(t, &a, hash, now_ns);
     if (st == WEIR_OK)
         *ret = d;
     return st;
@@ -359,7 +363,9 @@ __attribute__((noinline)) static weir_status take_one_carefully(weir_table *t, c
 weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                                 int64_t cost, weir_decision *ret)
 {
-    const take_call a = {.policy = p, .cost = cost, .ret = ret};
+    const weir_take_call a = {.policy = p, .cost = cost, .ret = ret};
+    if (p->layers > 1)
+        return take_pair(t, p, hash, now_ns, cost, ret);
     if (__builtin_expect(take_in_first(t, &a, hash, now_ns), 1))
         return WEIR_OK;
     return take_one_carefully(t, p, hash, now_ns, cost, ret);

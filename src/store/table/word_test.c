@@ -43,9 +43,17 @@ static int64_t draw(uint64_t *seed, int64_t max)
 
 static int64_t draw_wait(const weir_decision *d, uint64_t *seed)
 {
-    const int64_t waits[] = {
-        0, 0, 1, -1, -900000, d->reset_after_ns, d->reset_after_ns - 1, d->reset_after_ns / 3,
-        d->retry_after_ns, d->retry_after_ns - 1, draw(seed, WEIR_SPAN_NS_MAX)};
+    const int64_t waits[] = {0,
+                             0,
+                             1,
+                             -1,
+                             -900000,
+                             d->reset_after_ns,
+                             d->reset_after_ns - 1,
+                             d->reset_after_ns / 3,
+                             d->retry_after_ns,
+                             d->retry_after_ns - 1,
+                             draw(seed, WEIR_SPAN_NS_MAX)};
     int64_t wait_ns = waits[next_random(seed) % (sizeof waits / sizeof waits[0])];
     return wait_ns < WEIR_SPAN_NS_MAX ? wait_ns : 0;
 }
@@ -132,7 +140,10 @@ static const char *const texts[] = {
 static void words_decide_as_states(void **state)
 {
     (void)state;
-    static const int64_t starts_ns[] = {0, 1, 1000000000, WEIR_TICKS_EPOCH_NS - 5,
+    static const int64_t starts_ns[] = {0,
+                                        1,
+                                        1000000000,
+                                        WEIR_TICKS_EPOCH_NS - 5,
                                         WEIR_TICKS_EPOCH_NS + ((int64_t)1 << 59) - 9,
                                         WEIR_NOW_NS_MAX - 5};
     uint64_t seed = 20261123;
@@ -149,11 +160,14 @@ static void words_decide_as_states(void **state)
 static void others(void **state)
 {
     (void)state;
-    static const char *const wide[] = {
-        "gcra 17/s burst 5",          "token-bucket 20 refill 5 every 1h",
-        "fixed-window 5/h from-first", "fixed-window 200/255ns",
-        "sliding-counter 1/65us",     "sliding-counter 1048576/h",
-        "sliding-log 2/s",            "sliding-slices 9/m slices 6"};
+    static const char *const wide[] = {"gcra 17/s burst 5",
+                                       "token-bucket 20 refill 5 every 1h",
+                                       "fixed-window 5/h from-first",
+                                       "fixed-window 200/255ns",
+                                       "sliding-counter 1/65us",
+                                       "sliding-counter 1048576/h",
+                                       "sliding-log 2/s",
+                                       "sliding-slices 9/m slices 6"};
     for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++) {
         weir_policy p = policy_of(wide[i]);
         weir_decision d;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_STORE_PAIR_H
+#define WEIR_STORE_PAIR_H
+/* The states of two layers in one entry of the table, if each of them is a word of word.h other than
+ * one of TAT_TICKS. The entry is idle at the later of the two words, which is its time f. The other
+ * word is stored in one of two ways:
+ *
+ *     SHORT, LONG  two TATs: how much earlier the other one is; a bit: which is later
+ *     ONE          the other word, below 2^62; two bits: which is later, and the share
+ *
+ * In all forms one bit says whether either layer has used much: see WEIR_CHEAP. */
+
+#include "store/table/bucket.h"
+#include "store/table/word.h"
+
+/* Whether the everyday states of a policy fit. Pure. */
+bool weir_pair_fits(const weir_policy *p);
+
+/* Encodes two words. Returns false if they do not fit.
+ *  used  the larger share of the two layers; see weir_used_share(). */
+bool weir_pair_encode(const weir_policy *p, const uint64_t words[2], unsigned used,
+                      weir_bucket_entry *ret);
+
+/* Decodes an entry. Returns false if it cannot belong to the policy. */
+bool weir_pair_decode(const weir_policy *p, const weir_bucket_entry *e, uint64_t ret_words[2]);
+
+/* Decides as weir_check() on two words. Returns false, with *words and *ret undefined, if that is
+ * left to weir_check().
+ *  used  the share of the new state, written only if the words change. */
+bool weir_pair_take(const weir_policy *p, uint64_t words[2], int64_t now_ns, int64_t cost,
+                    weir_decision *ret, unsigned *used);
+
+/* The used share that an entry of the form SHORT, LONG or ONE tells: 0 or 128. */
+unsigned weir_pair_used(const weir_bucket_entry *e);
+
+#endif
