@@ -64,7 +64,7 @@ static unsigned entries(const weir_line *l)
     return n;
 }
 
-static unsigned units_used(const weir_line *l)
+static inline unsigned units_used(const weir_line *l)
 {
     return (unsigned)form_units[weir_line_form(l, 0)] + form_units[weir_line_form(l, 1)] +
            form_units[weir_line_form(l, 2)] + form_units[weir_line_form(l, 3)];
@@ -229,9 +229,9 @@ void weir_line_put(weir_line *l, unsigned i, const weir_bucket_entry *e)
         l->word[s.word + w] = e->words[w - 1];
 }
 
-void weir_line_set(weir_line *l, unsigned i, const weir_bucket_entry *e)
+/* Overwrites a live entry with one of the same key and form. */
+static void overwrite(weir_line *l, unsigned i, const weir_bucket_entry *e)
 {
-    WEIR_ASSERT(i < WEIR_LINE_ENTRIES && code_of(l, i) == (WEIR_LIVE | e->form));
     spot s = spot_of(l, i);
     l->word[s.word] = (uint64_t)e->fresh_at_ns;
     if (form_extra[e->form])
@@ -602,6 +602,24 @@ static void commit_in_place(const weir_bucket_array *a, weir_bucket *b, const we
     weir_bucket_publish(b, old->word[0]);
     if (undo)
         release_undo(a, undo);
+}
+
+void weir_bucket_set(const weir_bucket_array *a, weir_bucket *b, const weir_line *old, unsigned i,
+                     const weir_bucket_entry *e)
+{
+    weir_line line;
+    WEIR_ASSERT(weir_is_locked(b) && code_of(old, i) == (WEIR_LIVE | e->form));
+    if (e->form != WEIR_FORM_ONE) {
+        line = *old;
+        overwrite(&line, i, e);
+        commit_in_place(a, b, old, &line);
+        return;
+    }
+    unsigned undo = save_undo(a, b, old), word = spot_of(old, i).word;
+    port_word_store_release(&b->word[word], (uint64_t)e->fresh_at_ns);
+    port_word_store_release(&b->word[word + 1], e->words[0]);
+    weir_bucket_publish(b, old->word[0]);
+    release_undo(a, undo);
 }
 
 void weir_bucket_commit(const weir_bucket_array *a, weir_bucket *b, const weir_line *old,

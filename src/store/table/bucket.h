@@ -138,9 +138,8 @@ weir_bucket_entry weir_line_get(const weir_line *l, unsigned i);
 /* weir_line_find() and, if there is an entry, weir_line_get(). */
 unsigned weir_line_lookup(const weir_line *l, uint64_t tag, bool alternate, weir_bucket_entry *ret);
 
-/* Overwrites a live entry with one of the same form. weir_line_set() leaves its tag as it is. */
+/* Overwrites a live entry with one of the same form. */
 void weir_line_put(weir_line *l, unsigned i, const weir_bucket_entry *e);
-void weir_line_set(weir_line *l, unsigned i, const weir_bucket_entry *e);
 
 /* Whether there is space for an entry of a form. */
 bool weir_line_fits(const weir_line *l, weir_form form);
@@ -243,6 +242,11 @@ static inline void weir_bucket_publish(weir_bucket *b, uint64_t header)
  * has one or the other. Entries of `old` that `line` does not have may be gone in either case. */
 void weir_bucket_commit(const weir_bucket_array *a, weir_bucket *b, const weir_line *old,
                         const weir_line *line);
+
+/* Overwrites entry i of a locked bucket with one of the same key and form, and unlocks it. Crash
+ * safety as of weir_bucket_commit(). */
+void weir_bucket_set(const weir_bucket_array *a, weir_bucket *b, const weir_line *old, unsigned i,
+                     const weir_bucket_entry *e);
 
 /* Repairs the buckets whose lock owners died, from the undo log. For opening; any thread. */
 void weir_bucket_repair_all(const weir_bucket_array *a);

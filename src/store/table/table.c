@@ -165,12 +165,10 @@ static weir_bucket *find(const call *c, weir_line *ret, found *f)
  * state has another form. */
 static bool try_update(const call *c, weir_bucket *b, const weir_line *old, const found *f)
 {
-    weir_line line = *old;
     if (weir_line_form(old, f->i) != f->entry.form ||
         !weir_bucket_try_lock(&c->table->array, b, old->word[0]))
         return false;
-    weir_line_set(&line, f->i, &f->entry);
-    weir_bucket_commit(&c->table->array, b, old, &line);
+    weir_bucket_set(&c->table->array, b, old, f->i, &f->entry);
     return true;
 }
 

@@ -29,23 +29,37 @@ typedef struct shape {
     bool is_counter;
 } shape;
 
-static inline shape shape_of(const weir_layer *l)
+static inline unsigned limit_bits(const weir_layer *l)
 {
     WEIR_ASSERT(l->limit >= 1);
-    unsigned limit = 64 - (unsigned)__builtin_clzll((uint64_t)l->limit);
-    unsigned bits = limit > BITS_MIN ? limit : BITS_MIN;
-    shape s = {.is_counter = l->format == WEIR_STATE_COUNTER};
-    if (s.is_counter) {
-        s.count = (bits + COUNTER_STEP - 1) / COUNTER_STEP * COUNTER_STEP;
-        s.bits = s.count <= COUNTER_BITS_MAX ? 2 * s.count : 0;
-    } else if (l->format == WEIR_STATE_WINDOW_WORD) {
-        s.count = (bits + WINDOW_STEP - 1) / WINDOW_STEP * WINDOW_STEP;
-        s.bits = s.count <= WINDOW_BITS_MAX ? s.count : 0;
-    }
-    if (!l->window && l->period_ns >> s.bits == 0)
-        s.bits = 0;
-    s.shift = s.count - limit;
-    return s;
+    return 64 - (unsigned)__builtin_clzll((uint64_t)l->limit);
+}
+
+/* The smallest size of a count that holds the limit. */
+static inline unsigned count_bits(unsigned limit, unsigned step)
+{
+    return limit > BITS_MIN ? (limit + step - 1) / step * step : BITS_MIN;
+}
+
+static inline shape window_shape(const weir_layer *l)
+{
+    unsigned limit = limit_bits(l), count = count_bits(limit, WINDOW_STEP);
+    bool fits = count <= WINDOW_BITS_MAX && (l->window || l->period_ns >> count != 0);
+    return (shape){fits ? count : 0, count, count - limit, false};
+}
+
+static inline shape counter_shape(const weir_layer *l)
+{
+    unsigned limit = limit_bits(l), count = count_bits(limit, COUNTER_STEP);
+    bool fits = count <= COUNTER_BITS_MAX && l->period_ns >> 2 * count != 0;
+    return (shape){fits ? 2 * count : 0, count, count - limit, true};
+}
+
+static shape shape_of(const weir_layer *l)
+{
+    if (l->format == WEIR_STATE_WINDOW_WORD)
+        return window_shape(l);
+    return l->format == WEIR_STATE_COUNTER ? counter_shape(l) : (shape){0};
 }
 
 /* What a word holds: the idle time, rounded up, and the counts. */
@@ -131,50 +145,49 @@ static bool decode_window(const weir_layer *l, uint64_t word, uint64_t *ret_stat
     return is_one && (int64_t)p.cur < span.end_ns - span.start_ns;
 }
 
-/* The last times at which the fast path decides; no sum below overflows. */
-#define EVERYDAY_NS (WEIR_NOW_NS_MAX - WEIR_SPAN_NS_MAX)
+/* The last time at which the fast path decides, in 2116: no sum below reaches WEIR_NOW_NS_MAX. */
+#define EVERYDAY_NS ((int64_t)4 << 60)
 
-static inline bool take_window(const weir_layer *l, shape s, uint64_t *word, int64_t now_ns,
-                               int64_t cost, weir_decision *ret)
+static bool take_window(const weir_layer *l, uint64_t *word, int64_t now_ns, int64_t cost,
+                        weir_decision *ret)
 {
+    shape s = window_shape(l);
+    if (s.bits == 0 || now_ns > EVERYDAY_NS)
+        return false;
     weir_span span = span_at(l, now_ns);
-    parts p = split(s, *word);
-    uint64_t base = round_up(span.end_ns, s.bits), count = p.base == base ? p.cur : 0;
-    if (p.base > base || (int64_t)count >= span.end_ns - span.start_ns)
+    uint64_t base = round_up(span.end_ns, s.bits), counts = low(*word, s.bits);
+    uint64_t count = *word - counts == base ? counts >> s.shift : 0;
+    if (*word - counts > base || (int64_t)count >= span.end_ns - span.start_ns)
         return false;
     uint64_t state = (uint64_t)span.start_ns + count, old = state;
     weir_window_check(l, &state, now_ns, cost, l->count_denied, ret);
-    p = (parts){base, state - (uint64_t)span.start_ns, 0};
-    return state == old || join(s, &p, word);
+    if (state != old)
+        *word = base | (state - (uint64_t)span.start_ns) << s.shift;
+    return true;
 }
 
-static inline bool take_counter(const weir_layer *l, shape s, uint64_t *word, int64_t now_ns,
-                                int64_t cost, weir_decision *ret)
+static bool take_counter(const weir_layer *l, uint64_t *word, int64_t now_ns, int64_t cost,
+                         weir_decision *ret)
 {
-    int64_t period_ns = l->period_ns, start_ns = now_ns - now_ns % period_ns;
-    parts p = split(s, *word);
-    uint64_t base = round_up(start_ns + 2 * period_ns, s.bits), counts = p.cur << 32 | p.prev;
-    uint64_t state[2] = {(uint64_t)start_ns, counts};
-    if (p.base > base)
-        return false;
-    if (p.base == round_up(start_ns + period_ns, s.bits))
-        state[0] -= (uint64_t)period_ns;
-    else if (p.base != base)
-        state[1] = counts = 0;
-    uint64_t old_start = state[0];
-    weir_counter_check(l, state, now_ns, cost, ret);
-    p = (parts){base, state[1] >> 32, (uint32_t)state[1]};
-    return (state[0] == old_start && state[1] == counts) || join(s, &p, word);
-}
-
-static bool take_from_window(const weir_layer *l, uint64_t *word, int64_t now_ns, int64_t cost,
-                             weir_decision *ret)
-{
-    shape s = shape_of(l);
+    shape s = counter_shape(l);
     if (s.bits == 0 || now_ns > EVERYDAY_NS)
         return false;
-    return s.is_counter ? take_counter(l, s, word, now_ns, cost, ret)
-                        : take_window(l, s, word, now_ns, cost, ret);
+    int64_t period_ns = l->period_ns, start_ns = now_ns - now_ns % period_ns;
+    uint64_t base = round_up(start_ns + 2 * period_ns, s.bits);
+    uint64_t counts = low(*word, s.bits) >> s.shift, before = *word - low(*word, s.bits);
+    uint64_t pair = counts >> s.count << 32 | low(counts, s.count);
+    uint64_t state[2] = {(uint64_t)start_ns, pair};
+    if (before > base)
+        return false;
+    if (before == round_up(start_ns + period_ns, s.bits))
+        state[0] -= (uint64_t)period_ns;
+    else if (before != base)
+        state[1] = pair = 0;
+    uint64_t old_start = state[0];
+    weir_counter_check(l, state, now_ns, cost, ret);
+    if (state[0] != old_start || state[1] != pair)
+        *word = base | ((state[1] >> 32) << s.count | (uint32_t)state[1]) << s.shift;
+    return true;
 }
 
 static unsigned window_used(unsigned class, uint64_t word)
@@ -296,8 +309,16 @@ bool weir_word_take(const weir_layer *l, uint64_t *word, int64_t now_ns, int64_t
         weir_gcra_check(l, word, now_ns, cost, ret);
         return true;
     }
-    return l->format == WEIR_STATE_TAT_TICKS ? take_ticks(l, word, now_ns, cost, ret)
-                                             : take_from_window(l, word, now_ns, cost, ret);
+    switch (l->format) {
+    case WEIR_STATE_TAT_TICKS:
+        return take_ticks(l, word, now_ns, cost, ret);
+    case WEIR_STATE_WINDOW_WORD:
+        return take_window(l, word, now_ns, cost, ret);
+    case WEIR_STATE_COUNTER:
+        return take_counter(l, word, now_ns, cost, ret);
+    default:
+        return false;
+    }
 }
 
 uint64_t weir_word_rank(uint64_t tag, uint64_t word, int64_t now_ns)
