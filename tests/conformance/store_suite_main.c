@@ -37,8 +37,10 @@ static weir_status check(void *e, const weir_policy *p, const char *key, size_t 
     if (calls++ % 2 == 0)
         return weir_store_check(e, p, id, key, key_len, now_ns, cost, ret);
     weir_status st = weir_store_key(e, id, key, key_len, &prepared);
+    if (st != WEIR_OK)
+        return st;
     weir_store_prefetch(e, prepared);
-    return st == WEIR_OK ? weir_store_check_key(e, p, prepared, now_ns, cost, ret) : st;
+    return weir_store_check_key(e, p, prepared, now_ns, cost, ret);
 }
 
 static weir_status refund(void *e, const weir_policy *p, const char *key, size_t key_len,
