@@ -101,6 +101,8 @@ static void few_words_are_listed(void **unused)
     size_t list[MAX];
     for (int i = 0; i < 1000; i++)
         assert_int_equal(run_one(&log, state, WEIR_LEVEL_MAX, 1000 + i, 1, false), 5);
+    assert_int_equal(weir_state_writes(&log, state, WEIR_LEVEL_MAX, 3000, 0, list, 5), 5);
+    assert_int_equal(weir_state_writes(&log, state, WEIR_LEVEL_MAX, 3000, 0, list, 4), 5);
     assert_int_equal(run_one(&log, state, WEIR_LEVEL_MAX, 3000, 700, true), 3);
     assert_int_equal(run_one(&log, state, WEIR_LEVEL_MAX, 3000, 700, true), 3);
     memset(state, 0, weir_state_words(&both, WEIR_LEVEL_MAX) * 8);

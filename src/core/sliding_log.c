@@ -239,10 +239,11 @@ int64_t weir_log_time(const weir_layer *l, const uint64_t *state, unsigned level
     return v.at_ns;
 }
 
-/* Returns the units in the first `entries` of the ring, none of which has expired. */
+/* Returns the units in the first `entries` of the ring, one or more, none of which has expired. */
 static int64_t units_of(const view *v, const uint64_t *state, uint64_t entries)
 {
-    return entries == 0 ? 0 : (int64_t)(uint32_t)(total_get(v, state, entries - 1) - v->base);
+    WEIR_ASSERT(entries > 0);
+    return (int64_t)(uint32_t)(total_get(v, state, entries - 1) - v->base);
 }
 
 /* Moves the entries at `from` and after to `to` and after, and subtracts `units` from their totals.
