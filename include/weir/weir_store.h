@@ -172,14 +172,14 @@ typedef struct weir_store_stats {
 } weir_store_stats;
 
 /* Creates a store in memory, or opens or creates the one in `file`. With options NULL, all options
- * have their defaults. If the file has other sizes than the options, the states move to a new file.
- * *ret is written on WEIR_OK only.
- * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for a bad
- * memory_bytes or large_bytes, for options that exclude each other, or for a secret other than the
- * file's; WEIR_E_IO for a system error, or if another user owns the file or may write it;
- * WEIR_E_BUSY if another process uses the file, uses a moved or deleted file that was at this path,
- * or prevents a change of size; WEIR_E_SYNTAX if the file is damaged, has another version, or is
- * not a state file of weir. */
+ * have their defaults. If the file has other sizes or partitions than the options, the states move
+ * to a new file: those of a partition to the one of the same name, if there is one. *ret is written
+ * on WEIR_OK only.
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for a bad memory_bytes, large_bytes or partition, for
+ * options that exclude each other, or for a secret other than the file's; WEIR_E_IO for a system
+ * error, or if another user owns the file or may write it; WEIR_E_BUSY if another process uses the
+ * file, uses a moved or deleted file that was at this path, or prevents a change of size;
+ * WEIR_E_SYNTAX if the file is damaged, has another version, or is not a state file of weir. */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
 /* Writes all changes to the disk, for any `sync`, marks the file as cleanly closed, and frees the

@@ -8,6 +8,7 @@
 #include "store/kit_test.h"
 #include "store/store.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,6 +271,67 @@ static void transactions_across_partitions(void **state)
         for (size_t i = 0; i < 3 * POLICIES; i++)
             assert_int_equal(left(&r, (i + round) % POLICIES, keys[i], s_ns),
                              denied < 3 * POLICIES ? 100 : 60);
+    }
+    close_rig(&r);
+}
+
+enum { THREADS = 4, ROUNDS = 3000, SHARED_KEYS = 3 };
+
+typedef struct worker {
+    pthread_t thread;
+    rig *r;
+    uint64_t seed, allowed[POLICIES][SHARED_KEYS];
+    bool failed;
+} worker;
+
+static void *take_in_any_order(void *arg)
+{
+    worker *w = arg;
+    for (int round = 0; round < ROUNDS; round++) {
+        weir_store_request requests[5];
+        uint64_t keys[5];
+        size_t policies[5], blocking = 5;
+        for (size_t i = 0; i < 5; i++) {
+            policies[i] = next_random(&w->seed) % POLICIES;
+            keys[i] = next_random(&w->seed) % SHARED_KEYS;
+            requests[i] = (weir_store_request){.policy = &w->r->p[policies[i]],
+                                               .policy_id = w->r->id[policies[i]],
+                                               .key = &keys[i],
+                                               .key_len = sizeof keys[i],
+                                               .cost = round % 50 == 0};
+        }
+        w->failed |= weir_store_take_many(w->r->s, requests, 5, s_ns, &blocking) != WEIR_OK;
+        for (size_t i = 0; i < 5 && blocking == 5; i++)
+            w->allowed[policies[i]][keys[i]] += (uint64_t)requests[i].cost;
+    }
+    return NULL;
+}
+
+/* Transactions of several threads that name the partitions in different orders neither wait for
+ * each other for ever nor lose a charge. */
+static void concurrent_transactions(void **state)
+{
+    (void)state;
+    rig r = {.options = {.memory_bytes = 64 * MIB, .partitions = both, .partitions_len = 2}};
+    worker w[THREADS] = {{.failed = false}};
+    open_rig(&r);
+    for (size_t i = 0; i < THREADS; i++) {
+        w[i].r = &r;
+        w[i].seed = i + 1;
+        assert_int_equal(pthread_create(&w[i].thread, NULL, take_in_any_order, &w[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(w[i].thread, NULL), 0);
+        assert_false(w[i].failed);
+    }
+    for (size_t of = 0; of < POLICIES; of++) {
+        for (uint64_t key = 0; key < SHARED_KEYS; key++) {
+            uint64_t sum = 0;
+            for (size_t i = 0; i < THREADS; i++)
+                sum += w[i].allowed[of][key];
+            assert_true(sum > 0);
+            assert_int_equal(left(&r, of, key, s_ns), 100 - (int64_t)sum);
+        }
     }
     close_rig(&r);
 }
@@ -596,6 +658,7 @@ int main(void)
         cmocka_unit_test(decides_as_without),
         cmocka_unit_test(a_flood_evicts_only_its_own),
         cmocka_unit_test(transactions_across_partitions),
+        cmocka_unit_test(concurrent_transactions),
         cmocka_unit_test(changed_partitions),
         cmocka_unit_test(the_version_of_a_file),
         cmocka_unit_test(killed),
