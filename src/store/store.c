@@ -292,7 +292,8 @@ void weir_store_prefetch(const weir_store *s, weir_key key)
 {
     const weir_area *at = key.partition;
     (void)s;
-    weir_table_prefetch(at->table, key.hash);
+    if (at) /* NULL in a key that was never prepared */
+        weir_table_prefetch(at->table, key.hash);
 }
 
 weir_status weir_store_check_key(weir_store *s, const weir_policy *p, weir_key key, int64_t now_ns,
