@@ -316,9 +316,14 @@ bool weir_word_take(const weir_layer *l, uint64_t *word, int64_t now_ns, int64_t
         return take_window(l, word, now_ns, cost, ret);
     case WEIR_STATE_COUNTER:
         return take_counter(l, word, now_ns, cost, ret);
-    default:
-        return false;
+    case WEIR_STATE_TAT_NS: /* decided above */
+    case WEIR_STATE_TAT_STEPS:
+    case WEIR_STATE_WINDOW_PAIR:
+    case WEIR_STATE_LOG:
+    case WEIR_STATE_SLICES:
+        break;
     }
+    return false;
 }
 
 uint64_t weir_word_rank(uint64_t tag, uint64_t word, int64_t now_ns)
