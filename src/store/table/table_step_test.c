@@ -16,7 +16,7 @@ typedef struct key {
 
 /* The keys and policies of a scene. */
 typedef struct cast {
-    weir_policy tat, ticks, counter, log;
+    weir_policy tat, ticks, counter, log, pair, tats;
     key of[KEYS_MAX];
     size_t len;
 } cast;
@@ -65,6 +65,20 @@ static void a_few_of_two_words(weir_table *t)
     const weir_policy *const of[] = {&c.ticks, &c.tat, &c.ticks, &c.counter};
     for (uint64_t n = 0; n < 4; n++)
         take(t, add(colliding(n), of[n]), at_ns, false, 10 + (int64_t)n);
+}
+
+static void layers(weir_table *t)
+{
+    const weir_policy *const of[] = {&c.pair, &c.pair, &c.tat, &c.tats, &c.tats};
+    for (uint64_t n = 0; n < 5; n++)
+        take(t, add(colliding(n), of[n]), at_ns, true, 10 + (int64_t)n);
+}
+
+static void layers_of_gcra(weir_table *t)
+{
+    const weir_policy *const of[] = {&c.tats, &c.tat, &c.tats, &c.pair};
+    for (uint64_t n = 0; n < 4; n++)
+        take(t, add(colliding(n), of[n]), at_ns, true, 10 + (int64_t)n);
 }
 
 static void a_large_count(weir_table *t)
@@ -231,6 +245,8 @@ static const scene scenes[] = {
     {"an update in the alternate bucket", five_with_the_key, charge_hot},
     {"an update of two words", a_few_of_two_words, charge_one},
     {"an update in a mixed bucket", a_few, charge_hot},
+    {"an update of two layers", layers, charge_hot},
+    {"an update of two layers of gcra", layers_of_gcra, charge_hot},
     {"an update to a larger form", a_large_count, charge_one},
     {"an update that moves to the other bucket", a_large_count_in_a_full_bucket, charge_one},
     {"a new key in its alternate bucket", four, charge_hot},
@@ -364,7 +380,9 @@ static void make_cast(void)
 {
     c.tat = policy_of("gcra 1/s burst 100");
     c.ticks = policy_of("gcra 7/h burst 100");
-    c.counter = policy_of("sliding-counter 1000000/h");
+    c.counter = policy_of("sliding-counter 1000000/s");
+    c.pair = policy_of("gcra 1/s burst 100 & fixed-window 1000/h");
+    c.tats = policy_of("gcra 1/s burst 100 & gcra 100/h burst 100");
     c.log = policy_of("sliding-log 2/h");
 }
 
