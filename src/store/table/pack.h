@@ -26,8 +26,9 @@ static inline bool weir_pack_is_word(const weir_layer *l)
  * worth trying. */
 static inline bool weir_pack_is_fast(const weir_policy *p)
 {
-    return weir_pack_is_word(&p->layer[0]) &&
-           (p->layers == 1 || (p->layers == 2 && weir_pack_is_word(&p->layer[1])));
+    if (__builtin_expect(p->layers == 1, 1))
+        return weir_pack_is_word(&p->layer[0]);
+    return p->layers == 2 && weir_pack_is_word(&p->layer[0]) && weir_pack_is_word(&p->layer[1]);
 }
 
 /* Encodes a state of weir_pack_words() words: sets form, fresh_at_ns and words of an entry.
