@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* GCRA in ticks of 1/num ns, in 64-bit arithmetic. It decides as gcra_wide.c does, for a TAT that is
- * given as a number of ns and a rest, and for quantities that cannot overflow. */
+/* GCRA in ticks of 1/num ns, in 64-bit arithmetic. The decisions are those of gcra_wide.c. The TAT
+ * is given as a number of ns and a rest. Quantities that might overflow are refused. */
 
 #include "core/gcra.h"
 

@@ -8,8 +8,8 @@
  * Layout: word 0 is the header. The rest is divided among up to 4 entries, also called slots.
  * Entries take words from the front, and units of 16 bits from the back, until the two meet. A
  * bucket has 28 units in all; a word is four of them. An entry has a tag of 48 bits, which
- * identifies its key, and the time from which on the key is idle, or a word of word.h. Its form says what
- * else it has:
+ * identifies its key, and the time from which on the key is idle, or a word of word.h. Its form
+ * says what else it has:
  *
  *     form         beside tag and time     words  units            bytes    entries in a bucket
  *     TIME         nothing                    1      3                14          4

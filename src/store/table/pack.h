@@ -22,8 +22,8 @@ static inline bool weir_pack_is_word(const weir_layer *l)
     return formats >> l->format & 1;
 }
 
-/* Whether the states may be words or pairs of words, see word.h and pair.h, so that the fast path is
- * worth trying. */
+/* Whether the states may be words or pairs of words, see word.h and pair.h. Then a call should try
+ * the fast path. */
 static inline bool weir_pack_is_fast(const weir_policy *p)
 {
     if (__builtin_expect(p->layers == 1, 1))

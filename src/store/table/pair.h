@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_PAIR_H
 #define WEIR_STORE_PAIR_H
-/* The states of two layers in one entry of the table, if each of them is a word of word.h other than
- * one of TAT_TICKS. The entry is idle at the later of the two words, which is its time f. The other
- * word is stored in one of two ways:
+/* The states of two layers in one entry of the table. Each of the two is a word of word.h, but not
+ * one of TAT_TICKS. The later of the two words is the entry's time. The other word is stored in one
+ * of two ways:
  *
  *     SHORT, LONG  two TATs: how much earlier the other one is; a bit: which is later
  *     ONE          the other word, below 2^62; two bits: which is later, and the share

@@ -103,8 +103,8 @@ static bool decide_fast(const call *c, const weir_bucket_entry *old, int64_t now
     return true;
 }
 
-/* Runs the callback on the state of the core. An entry that does not belong to the policy is treated
- * as absent. Returns whether the state has changed. */
+/* Runs the callback on the state of the core. An entry that does not belong to the policy is
+ * treated as absent. Returns whether the state has changed. */
 __attribute__((noinline)) static bool decide_slowly(const call *c, bool present, int64_t now_ns,
                                                     found *f, weir_status *ret_st)
 {
@@ -124,7 +124,7 @@ __attribute__((noinline)) static bool decide_slowly(const call *c, bool present,
     return true;
 }
 
-/* Decides on the state of the key that was found, in a consistent copy. Returns true if the new state must be written;
+/* Decides on the state of the key that was found. Returns true if the new state must be written;
  * *ret_st is the result once that is done. Returns false if there is nothing to write; *ret_st is
  * the result. */
 static bool decide(const call *c, found *f, weir_status *ret_st)

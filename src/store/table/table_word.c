@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The fast path of the table: policies with weir_pack_is_fast(), whose state is one word, in buckets
- * that hold no other states. It reads no more of a bucket than the tags and that word. It leaves
- * all other cases to table.c. */
+/* The fast path of the table: states in one word, in buckets that hold no other states. It reads no
+ * more of a bucket than the tags and that word. It leaves all other cases to table.c. */
 
 #include "store/table/cuckoo.h"
 

@@ -72,7 +72,7 @@ static inline int64_t weir_word_time(uint64_t word)
     return WEIR_TICKS_EPOCH_NS + (int64_t)((word & ~WEIR_TICKS) >> WEIR_TICKS_REST_BITS);
 }
 
-/* The used share of a bucket's key that has its full quota again after left_ns. 2^(20 + class) ns is
+/* The used share of a key of GCRA that has its full quota again after left_ns. 2^(20 + class) ns is
  * the time in which a used-up key refills, rounded up: at most twice that time, except below
  * 1 ms. */
 static inline unsigned weir_time_used(unsigned class, int64_t left_ns)
