@@ -92,8 +92,8 @@ request WEIR.RESET login k1 >/dev/null
 check "a flood under the new limit" 400000 "$(flood login 400000)"
 check "evicts in the memory of login" yes "$(more_than $((login + 10000)) "$(metric 'weir_policy_evicted_total{policy="login"}')")"
 check "and there only" "$((evicted + audit + $(metric 'weir_policy_evicted_total{policy="login"}')))" "$(metric weir_store_evicted_total)"
-check "weir check prints the memory" "    memory of its own: 5m;    memory of its own: 1m for large states" \
-    "$("$weir" check --syntax "$tmp/weir.yaml" | grep 'memory of its own' | paste -sd';')"
+check "weir check prints the memory" "    memory        5m, for its keys alone;    memory        1m for large states, for its keys alone" \
+    "$("$weir" check --syntax "$tmp/weir.yaml" | grep 'for its keys alone' | paste -sd';')"
 
 # ---- reload
 config ", memory: 6m" ", memory: 25%"
