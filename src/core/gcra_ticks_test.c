@@ -49,8 +49,8 @@ static void run(const char *text, uint64_t *seed)
     for (int i = 0; i < 20000; i++) {
         uint64_t x = next_random(seed), state[2], expected[2];
         const int64_t costs[] = {0, 1, 1, 1, d.remaining, d.remaining + 1, l.limit, l.limit + 1};
-        const int64_t waits[] = {0, 0, 1, d.reset_after_ns, d.reset_after_ns - 1,
-                                 d.reset_after_ns / 3, -5, 1000000000};
+        const int64_t waits[] = {
+            0, 0, 1, d.reset_after_ns, d.reset_after_ns - 1, d.reset_after_ns / 3, -5, 1000000000};
         int64_t cost = costs[x % 8], wait_ns = waits[x >> 8 & 7];
         now_ns += wait_ns;
         to_state(&l, f_ns, rest, expected);
@@ -68,8 +68,8 @@ static void ticks_decide_as_wide_numbers(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "gcra 3/s burst 1",    "gcra 3/s burst 20",           "gcra 7/m burst 1000",
-        "gcra 60/s burst 99",  "token-bucket 50 refill 11/s", "leaky-bucket 13/s capacity 40",
+        "gcra 3/s burst 1",        "gcra 3/s burst 20",           "gcra 7/m burst 1000",
+        "gcra 60/s burst 99",      "token-bucket 50 refill 11/s", "leaky-bucket 13/s capacity 40",
         "leaky-queue 3/s depth 9", "gcra 65521/s burst 65521"};
     uint64_t seed = 20261123;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)

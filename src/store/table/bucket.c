@@ -9,8 +9,9 @@
 #include "store/table/word.h"
 
 enum {
-    SPINS = 64,  /* tries before the thread yields */
-    YIELDS = 64, /* yields between two checks that the lock's owner is alive */
+    SPINS = 64,    /* tries before the thread yields */
+    BACK_OFF = 16, /* pauses between two tries, about 300 ns */
+    YIELDS = 64,   /* yields between two checks that the lock's owner is alive */
     TAG_UNITS = 3,
 };
 
@@ -445,12 +446,14 @@ uint64_t weir_bucket_wait(const weir_bucket_array *a, weir_bucket *b)
         uint64_t header = port_word_load_acquire(&b->word[0]);
         if (!(header & WEIR_LOCKED))
             return header;
-        if (spins < SPINS)
+        if (spins < SPINS) {
             port_pause();
-        else if (spins % YIELDS != 0 || !owner_died(a, owner_of(header)))
+            port_back_off(BACK_OFF);
+        } else if (spins % YIELDS != 0 || !owner_died(a, owner_of(header))) {
             port_yield(); /* the lock's owner may be waiting for this processor */
-        else
+        } else {
             repair(a, b, header);
+        }
     }
 }
 

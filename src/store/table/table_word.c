@@ -16,6 +16,8 @@ enum {
     OTHER /* table.c must decide */
 };
 
+enum { BACK_OFF = 16 }; /* pauses after the first try, about 300 ns; then twice as many each time */
+
 static inline bool is_live(uint64_t header, unsigned i)
 {
     return header >> (WEIR_CODE_AT(i) + 3) & 1;
@@ -282,8 +284,10 @@ static weir_status take_carefully(weir_table *t, weir_take_call *a, uint64_t has
     for (int i = 0; i < WEIR_TRIES && a->policy->layers == 1; i++) {
         spot s;
         outcome o = find(t, hash, &s);
-        if (o == CHANGED)
+        if (o == CHANGED) {
+            port_back_off(BACK_OFF << i);
             continue;
+        }
         if (o == UNKNOWN)
             break;
         int64_t seen_ns = weir_table_see(t, now_ns);
@@ -296,6 +300,7 @@ static weir_status take_carefully(weir_table *t, weir_take_call *a, uint64_t has
         if (s.bucket ? try_update(t, s.bucket, s.header, s.i, word)
                      : try_insert(t, hash, &s, word, seen_ns, &st))
             return st;
+        port_back_off(BACK_OFF << i);
     }
     return weir_table_take(t, a, hash, now_ns);
 }

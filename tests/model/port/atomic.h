@@ -44,6 +44,7 @@
 #define port_sub_relaxed(c, n)   ((void)model_count(c, 0 - (uint64_t)(n)))
 #define port_store_relaxed(c, x) model_set_count(c, x)
 #define port_pause()             model_pause()
+#define port_back_off(n)         ((void)(n))
 
 /* The checker must see copies of plain memory. */
 #define memcpy(to, from, n) model_copy(to, from, n)
