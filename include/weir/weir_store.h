@@ -85,9 +85,9 @@ typedef struct weir_store_error {
 } weir_store_error;
 
 /* A partition: a part of the store's memory for some policies alone. Keys of a partition are never
- * evicted or refused because of other keys, and never take memory from others: the sizes are both
- * the least and the most that the partition has. A partition of 0 bytes for small or for large
- * states uses the memory of all other policies for them; see Memory above. */
+ * evicted or refused because of keys outside it, and never take memory from those: its size is
+ * fixed. If one of the sizes is 0, the states of that kind are in the memory of all other policies;
+ * see Memory above. */
 typedef struct weir_store_partition {
     /* 1..WEIR_PARTITION_NAME_MAX printable ASCII characters, without space, quote, backslash. */
     const char *name;
@@ -193,11 +193,10 @@ void weir_store_close(weir_store *s);
 #define WEIR_POLICY_CLASS (UINT64_C(63) << 58)
 uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p);
 
-/* Returns the id under which the states of `policy_id` are kept in the partition `name`. It differs
- * from the ids of other partitions and of no partition, and stays the same at each opening. Pass it
- * in place of policy_id to all functions below. If the store has no such partition, returns
- * policy_id itself. Any other id has a chance of 1 in 1,000,000 to be one of a partition; then its
- * keys take memory there. */
+/* Returns the id to pass in place of policy_id to all functions below, so that the states are kept
+ * in the partition `name`. It is the same at each opening. If the store has no such partition,
+ * returns policy_id itself. An id that this function did not return falls into one of 15 partitions
+ * with a probability of 1 in 1,000,000; then its keys take memory there. */
 uint64_t weir_store_partition_id(const weir_store *s, uint64_t policy_id, const char *name);
 
 /* ---- one key --------------------------------------------------------------------------------- */
@@ -236,7 +235,8 @@ WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, c
  * key some time before it decides, such as a proxy that still parses the request, can also prefetch
  * the key's state: with many keys, most of the time of a decision is spent waiting for memory. */
 typedef struct weir_key {
-    uint64_t hash; /* private to the store, as the next */
+    /* Both are private to the store. */
+    uint64_t hash;
     const void *partition;
 } weir_key;
 

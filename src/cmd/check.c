@@ -194,8 +194,8 @@ static void print_memory(const weir_config *c, const char *name)
         config_size_text(p->table_bytes, small, sizeof small);
         config_size_text(p->large_bytes, large, sizeof large);
         printf("    memory        %s%s%s%s, for its keys alone\n", p->table_bytes > 0 ? small : "",
-               p->table_bytes > 0 && p->large_bytes > 0 ? ", and for large states " : "",
-               p->large_bytes > 0 ? large : "", p->table_bytes == 0 ? " for large states" : "");
+               p->table_bytes > 0 && p->large_bytes > 0 ? " for small states and " : "",
+               p->large_bytes > 0 ? large : "", p->large_bytes > 0 ? " for large states" : "");
     }
 }
 

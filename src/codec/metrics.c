@@ -178,11 +178,11 @@ typedef struct partition_row {
 static void put_partitions(weir_buffer *out, weir_limiter *limiter)
 {
     static const partition_row rows[] = {
-        {"weir_policy_keys", "gauge", "Keys in the memory of their policy, see `memory`.",
+        {"weir_policy_keys", "gauge", "Keys of a policy that has its own memory.",
          offsetof(weir_partition_stats, keys)},
         {"weir_policy_memory_bytes", "gauge", "Memory used by the keys of the policy.",
          offsetof(weir_partition_stats, memory_bytes)},
-        {"weir_policy_memory_max_bytes", "gauge", "Memory of its own that the policy has.",
+        {"weir_policy_memory_max_bytes", "gauge", "Size of a policy's own memory.",
          offsetof(weir_partition_stats, memory_max)},
         {"weir_policy_evicted_total", "counter",
          "Keys without full quota that were evicted because their policy's memory was full.",

@@ -14,7 +14,8 @@
 #include "store/reserve.h"
 #include "store/table/table.h"
 
-/* Where the states of a policy are. */
+/* Where the states of a policy are. A partition has an area: a range of the hash table's buckets,
+ * and a part of the large states. All policies without a partition share the common area. */
 typedef struct weir_area {
     weir_table *table; /* small states */
     weir_large *large; /* large states */

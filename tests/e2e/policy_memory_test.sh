@@ -117,18 +117,18 @@ check "a larger memory keeps the keys" 40 "$(left login)"
 check "without memory of its own, keys start anew" 50 "$(left audit)"
 check "other keys stay" "45 45" "$(left api) $(left api-log)"
 daemon_stop
-check "weir state prints the memory of login" 1 "$("$weir" state "$tmp/state" | grep -c '^of its own *login: 5 keys, .* of 8192 KiB, 0 evicted$')"
+check "weir state prints the memory of login" 1 "$("$weir" state "$tmp/state" | grep -c '^partitions *login: 5 keys, .* of 8192 KiB, 0 evicted$')"
 "$weir" state "$tmp/state" --export --with-secret >"$tmp/lines"
 check "the export has the keys of login" 5 "$(grep -c '"partition":"' "$tmp/lines")"
 "$weir" state "$tmp/copy" --import "$tmp/lines" >"$tmp/out" 2>&1
 check "the import succeeds" 0 $?
-check "the copy has the memory of login" 1 "$("$weir" state "$tmp/copy" | grep -c '^of its own *login: 5 keys, .* of 8192 KiB, 0 evicted$')"
+check "the copy has the memory of login" 1 "$("$weir" state "$tmp/copy" | grep -c '^partitions *login: 5 keys, .* of 8192 KiB, 0 evicted$')"
 mv "$tmp/copy" "$tmp/state"
 start
 check "a daemon finds the keys in the copy" "40 45" "$(left login) $(left api)"
 daemon_stop
 sed -i '1s/,"partitions":\[[^]]*\]//' "$tmp/lines"
-check "keys of a partition that the file does not have are refused" 1 "$("$weir" state "$tmp/bare" --import "$tmp/lines" 2>&1 | grep -c 'partition: .* does not have it')"
+check "keys of a partition that the file does not have are refused" 1 "$("$weir" state "$tmp/bare" --import "$tmp/lines" 2>&1 | grep -c 'partition: .* has no partition with this hash')"
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

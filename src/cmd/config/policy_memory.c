@@ -158,7 +158,8 @@ void config_add_partition(config_reader *r, const config_place *rule, const weir
     }
     if (c->partitions_len == WEIR_PARTITIONS_MAX) {
         config_error_at(r->errors, place.key->begin, &place,
-                        "more than %d policies have memory of their own", WEIR_PARTITIONS_MAX);
+                        "expected at most %d policies with `memory`; remove it from some",
+                        WEIR_PARTITIONS_MAX);
         return;
     }
     kinds k = kinds_of(spec);

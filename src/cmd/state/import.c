@@ -274,8 +274,8 @@ static bool import_key(importer *m, json_t *root)
         m->refused++;
     else if (st == WEIR_E_ABSENT)
         return wrong(m,
-                     "partition: %s does not have it; import into a new file, or give the "
-                     "policy memory of its own first",
+                     "partition: %s has no partition with this hash; import into a new file, or "
+                     "set `memory` for its policy and start weir once",
                      m->file.path);
     else if (st != WEIR_OK)
         return wrong(m, "expected a valid state: %s", weir_status_str(st));

@@ -116,7 +116,7 @@ static void print_partitions(weir_store *s)
     weir_partition_stats stats[WEIR_PARTITIONS_MAX];
     size_t n = weir_store_partitions(s, stats, WEIR_PARTITIONS_MAX);
     for (size_t i = 0; i < n; i++) {
-        print_label(i == 0 ? "of its own" : "");
+        print_label(i == 0 ? "partitions" : "");
         printf("%s: %" PRIu64 " keys, ", stats[i].name, stats[i].keys);
         print_size(stats[i].memory_bytes);
         printf(" of ");

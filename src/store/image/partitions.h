@@ -16,7 +16,7 @@ typedef struct weir_image_partition {
     size_t table_bytes, large_bytes;
 } weir_image_partition;
 
-/* The hash of a name: what a file and an exported key have instead of it. */
+/* Hashes a partition's name. A file's header has both, an exported key has only the hash. */
 uint64_t weir_partition_name_hash(const char *name);
 
 /* Writes the partitions of the options to a header that has none. Their names are valid and

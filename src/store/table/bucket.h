@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_BUCKET_H
 #define WEIR_STORE_BUCKET_H
-/* A bucket of the hash table: one cache line of 8 words, read with a seqlock. Buckets know nothing
- * of how a key finds them, of what a state means, or of the time.
+/* A bucket of the hash table: one cache line of 8 words, read with a seqlock. Buckets do
+ * not know how a key finds them, or what a state means, except the time at which an entry is idle.
  *
  * Layout: word 0 is the header. The rest is divided among up to 4 entries, also called slots.
  * Entries take words from the front, and units of 16 bits from the back, until the two meet. A

@@ -141,7 +141,7 @@ enum { WEIR_TRIES = 8 }; /* tries before the call locks both buckets */
 
 /* ---- takes ----------------------------------------------------------------------------------- */
 
-/* One request, or several for the same key, of a policy with weir_pack_is_fast(). */
+/* One request, or several for the same key, of a policy for which weir_pack_is_fast() is true. */
 typedef struct weir_take_call {
     const weir_policy *policy;
     weir_store_request *row; /* NULL: one request */
@@ -150,8 +150,8 @@ typedef struct weir_take_call {
     weir_decision *ret;
 } weir_take_call;
 
-/* Decides all requests on the words of the key's entry: one for each layer, 0 if the key is absent.
- * Returns false, with the words undefined, if that is left to weir_check().
+/* Decides all requests on `words`, which has one word for each layer, 0 if the key is absent.
+ * Returns false, with `words` undefined, if weir_check() must decide.
  *  used  see weir_pair_take(). */
 bool weir_take_fast(const weir_take_call *a, uint64_t *words, int64_t now_ns, unsigned *used);
 

@@ -3,9 +3,10 @@
 #ifndef WEIR_STORE_PACK_H
 #define WEIR_STORE_PACK_H
 /* Compact encoding of states in the table. It does not store values that can be computed from the
- * policy and from the time at which the key is idle. So a state of 16 bytes takes 18 or 20 bytes
- * including its tag. The encoding loses only differences that have no effect. No other part of the
- * store knows the formats of states. */
+ * policy and from the time at which the key is idle. Most states of
+ * up to 16 bytes take 14 bytes including the tag, see word.h; others take 18 or 20. The encoding
+ * loses only differences that have no effect. Only this file, word.h and pair.h know the formats of
+ * states. */
 
 #include "store/table/bucket.h"
 
@@ -22,8 +23,8 @@ static inline bool weir_pack_is_word(const weir_layer *l)
     return formats >> l->format & 1;
 }
 
-/* Whether the states may be words or pairs of words, see word.h and pair.h. Then a call should try
- * the fast path. */
+/* Whether the states may be words or pairs of words, see word.h and pair.h. If so, a call should
+ * try weir_table_take_one(). Its states may still be of another form. */
 static inline bool weir_pack_is_fast(const weir_policy *p)
 {
     if (__builtin_expect(p->layers == 1, 1))
@@ -55,8 +56,8 @@ unsigned weir_pack_class(const weir_policy *p);
 /* weir_rank() of an entry. */
 uint64_t weir_pack_rank(const weir_bucket_entry *e, int64_t now_ns);
 
-/* The time from which on the key of an entry is idle; at most 255 ns later in some forms, and in a
- * TIME entry see weir_word_time(). */
+/* The time from which on the key of an entry is idle. A mark is up to 511 ns later. For a TIME
+ * entry, see weir_word_time(). */
 static inline int64_t weir_pack_time(const weir_bucket_entry *e)
 {
     return e->form == WEIR_FORM_TIME ? weir_word_time((uint64_t)e->fresh_at_ns) : e->fresh_at_ns;

@@ -6,15 +6,16 @@
  * one of TAT_TICKS. The later of the two words is the entry's time. The other word is stored in one
  * of two ways:
  *
- *     SHORT, LONG  two TATs: how much earlier the other one is; a bit: which is later
- *     ONE          the other word, below 2^62; two bits: which is later, and the share
+ *     SHORT, LONG  two TATs: how much earlier the other one is
+ *     ONE          the other word, which is below 2^62
  *
- * In all forms one bit says whether either layer has used much: see WEIR_CHEAP. */
+ * Each form has two more bits: which word is later, and whether a layer has used more than a
+ * quarter of its limit (WEIR_CHEAP). */
 
 #include "store/table/bucket.h"
 #include "store/table/word.h"
 
-/* Whether the everyday states of a policy fit. Pure. */
+/* Whether the states of a policy usually fit. Pure. */
 bool weir_pair_fits(const weir_policy *p);
 
 /* Encodes two words. Returns false if they do not fit.
@@ -25,13 +26,14 @@ bool weir_pair_encode(const weir_policy *p, const uint64_t words[2], unsigned us
 /* Decodes an entry. Returns false if it cannot belong to the policy. */
 bool weir_pair_decode(const weir_policy *p, const weir_bucket_entry *e, uint64_t ret_words[2]);
 
-/* Decides as weir_check() on two words. Returns false, with *words and *ret undefined, if that is
- * left to weir_check().
+/* Decides as weir_check() on two words. Returns false, with `words` and *ret undefined, if
+ * weir_check() must decide.
  *  used  the share of the new state, written only if the words change. */
 bool weir_pair_take(const weir_policy *p, uint64_t words[2], int64_t now_ns, int64_t cost,
                     weir_decision *ret, unsigned *used);
 
-/* The used share that an entry of the form SHORT, LONG or ONE tells: 0 or 128. */
+/* The used share of an entry of the form SHORT, LONG or ONE, see weir_used_share(): 128 if a layer
+ * has used more than a quarter of its limit, else 0. */
 unsigned weir_pair_used(const weir_bucket_entry *e);
 
 #endif

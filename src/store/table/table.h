@@ -4,7 +4,7 @@
 #define WEIR_STORE_TABLE_H
 /* The hash table of small states: cuckoo hashing with buckets of one cache line, in memory of a
  * fixed size. A key is a 64-bit hash, keyed by the caller with a secret. The table knows no key's
- * text. Of a policy it knows no more than the format of its states, and its class: see pack.h.
+ * text. Only word.h, pair.h and pack.h read the policy.
  *
  * The hash of a key gives two buckets. The key lies in the first if there was space, otherwise in
  * the alternate bucket. If both are full of keys that are not idle, those that have used the
@@ -35,8 +35,8 @@ weir_status weir_table_open(weir_table **ret, void *part, size_t bytes,
  * is left. Each is a table of its own, whose keys never displace or evict keys of another. They
  * share the time, the locks and the undo log.
  *  ret   n + 1 tables: the one of what is left, then those of the sizes. Close all of them.
- *  size  of the n ranges, in bytes: multiples of 64, at least WEIR_TABLE_RANGE_MIN each. The
- *        last 4 KiB of a range hold its counters.
+ *  size  of the n ranges, in bytes: multiples of 64, at least WEIR_TABLE_RANGE_MIN each. 4 KiB of
+ *        each are for the range's counters, which lie behind the last bucket of all ranges.
  *  n     0..WEIR_TABLE_RANGES_MAX.
  * Returns also WEIR_E_RANGE if fewer than WEIR_TABLE_BYTES_MIN bytes are left. */
 #define WEIR_TABLE_RANGE_MIN  65536
@@ -62,8 +62,8 @@ weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, i
                            weir_state_fn fn, void *ctx);
 
 /* The fast path: decides requests for one key, in order, as weir_check() does.
- *  requests  have the same policy, with weir_pack_is_fast(). Key and policy_id are not read. The
- *            costs are in range. Status, WEIR_OK or WEIR_E_FULL, and decision are written. */
+ *  requests  have the same policy, for which weir_pack_is_fast() is true. Key and policy_id are
+ *            not read. The costs are in range. Status, WEIR_OK or WEIR_E_FULL, and decision are written. */
 void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
                          int64_t now_ns);
 
@@ -106,8 +106,8 @@ int64_t weir_table_now(weir_table *t, int64_t now_ns);
 /* Calls fn for every entry. Returns false if fn stopped the iteration. */
 bool weir_table_each(weir_table *t, weir_key_state_fn fn, void *ctx);
 
-/* The time from which on the key of a state is idle; of a large state too. In some forms it is up
- * to 255 ns later than the exact time, or as weir_word_time(). */
+/* The time from which on the key of a state is idle; of a large state too. A mark is up to 511 ns
+ * later than the exact time. For a TIME entry, see weir_word_time(). */
 int64_t weir_table_idle_at(const weir_key_state *stored);
 
 /* Adds an entry that weir_table_each() returned, on this table or another. Returns WEIR_OK;

@@ -145,14 +145,14 @@ static bool decode_window(const weir_layer *l, uint64_t word, uint64_t *ret_stat
     return is_one && (int64_t)p.cur < span.end_ns - span.start_ns;
 }
 
-/* The last time at which the fast path decides, in 2116: no sum below reaches WEIR_NOW_NS_MAX. */
-#define EVERYDAY_NS ((int64_t)4 << 60)
+/* The last time at which the functions below decide, in 2116: no sum reaches WEIR_NOW_NS_MAX. */
+#define TAKE_NS_MAX ((int64_t)4 << 60)
 
 static bool take_window(const weir_layer *l, uint64_t *word, int64_t now_ns, int64_t cost,
                         weir_decision *ret)
 {
     shape s = window_shape(l);
-    if (s.bits == 0 || now_ns > EVERYDAY_NS)
+    if (s.bits == 0 || now_ns > TAKE_NS_MAX)
         return false;
     weir_span span = span_at(l, now_ns);
     uint64_t base = round_up(span.end_ns, s.bits), counts = low(*word, s.bits);
@@ -170,7 +170,7 @@ static bool take_counter(const weir_layer *l, uint64_t *word, int64_t now_ns, in
                          weir_decision *ret)
 {
     shape s = counter_shape(l);
-    if (s.bits == 0 || now_ns > EVERYDAY_NS)
+    if (s.bits == 0 || now_ns > TAKE_NS_MAX)
         return false;
     int64_t period_ns = l->period_ns, start_ns = now_ns - now_ns % period_ns;
     uint64_t base = round_up(start_ns + 2 * period_ns, s.bits);

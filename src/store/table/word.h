@@ -6,7 +6,8 @@
  * means, follows from the policy's layer:
  *
  *     TAT_NS       the TAT
- *     TAT_TICKS    2^63 + (f - 2020) * 16 + rest, where TAT = f - rest / num ns and num <= 16
+ *     TAT_TICKS    bit 63; 59 bits of f, in ns since 2020-01-01; 4 bits of rest; where the TAT is
+ *                  f - rest / num ns, and weir_layer.num is at most 16
  *     WINDOW_WORD  the end of the window, rounded up to a multiple of 2^bits ns, plus the count
  *     COUNTER      the end of the next window, rounded up likewise, plus both counts
  *
@@ -23,7 +24,8 @@
  *     48..54    COUNTER: a count has 8, 10 .. 20 bits
  *     55..63    entries that are not one word: see pack.c
  *
- * A caller may pass a wrong class. Then a key is evicted too early or too late. */
+ * The class is that of the policy id that a caller passes, see WEIR_POLICY_CLASS. If it is wrong,
+ * decisions stay exact, but keys are evicted too early or too late. */
 
 #include "store/state.h"
 
@@ -35,13 +37,13 @@ enum {
     WEIR_CLASS_OTHER = 55
 };
 
-/* Whether the everyday states of a layer fit in a word. Pure. */
+/* Whether the states of a layer usually fit in a word. Pure. */
 bool weir_word_fits(const weir_layer *l);
 
-/* The class of a bucket's layer, 0..WEIR_CLASS_TIME_MAX. */
+/* The class of a layer of GCRA, or of a token or leaky bucket: 0..WEIR_CLASS_TIME_MAX. */
 unsigned weir_time_class(const weir_layer *l);
 
-/* The class of a layer with weir_word_fits(). */
+/* The class of a layer for which weir_word_fits() is true. */
 unsigned weir_word_class(const weir_layer *l);
 
 /* Encodes a state of the core. Returns false if it does not fit in a word. */
@@ -51,20 +53,20 @@ bool weir_word_encode(const weir_layer *l, const uint64_t *state, uint64_t *ret_
 bool weir_word_decode(const weir_layer *l, uint64_t word, uint64_t *ret_state);
 
 /* Decides as weir_check() on the state in *word, which is 0 if the key is absent. Returns false,
- * with *word and *ret undefined, if the old or the new state does not fit in a word or is not an
- * everyday one: then weir_check() must decide.
- *  l             any, also one without weir_word_fits().
+ * with *word and *ret undefined, if weir_check() must decide: the old or the new state does not fit
+ * in a word, the word is damaged, or the time is after 2116.
+ *  l             any, also one for which weir_word_fits() is false.
  *  now_ns, cost  in range. */
 bool weir_word_take(const weir_layer *l, uint64_t *word, int64_t now_ns, int64_t cost,
                     weir_decision *ret);
 
-/* Words of TAT_TICKS have WEIR_TICKS, and times from 2020-01-01 until 2038. */
+/* WEIR_TICKS is set in each word of TAT_TICKS. Such a word holds times from 2020 into 2038. */
 #define WEIR_TICKS          ((uint64_t)1 << 63)
 #define WEIR_TICKS_EPOCH_NS INT64_C(1577836800000000000)
 enum { WEIR_TICKS_REST_BITS = 4 };
 
-/* The time from which on a key is idle. It may be later than the exact time by less than 2 * 2^bits
- * ns of a window, which is at most twice the window. */
+/* The time from which on a key is idle. Of a window, it is later than the exact time by less than
+ * twice 2^bits ns, which is at most twice the length of the window. */
 static inline int64_t weir_word_time(uint64_t word)
 {
     if (!(word & WEIR_TICKS))
