@@ -63,7 +63,8 @@ weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, i
 
 /* The fast path: decides requests for one key, in order, as weir_check() does.
  *  requests  have the same policy, for which weir_pack_is_fast() is true. Key and policy_id are
- *            not read. The costs are in range. Status, WEIR_OK or WEIR_E_FULL, and decision are written. */
+ *            not read. The costs are in range. Status, WEIR_OK or WEIR_E_FULL, and decision are
+ *            written. */
 void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
                          int64_t now_ns);
 
