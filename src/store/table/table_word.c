@@ -285,7 +285,7 @@ static weir_status take_carefully(weir_table *t, weir_take_call *a, uint64_t has
         spot s;
         outcome o = find(t, hash, &s);
         if (o == CHANGED) {
-            port_back_off(BACK_OFF << i);
+            port_back_off((unsigned)BACK_OFF << i);
             continue;
         }
         if (o == UNKNOWN)
@@ -300,7 +300,7 @@ static weir_status take_carefully(weir_table *t, weir_take_call *a, uint64_t has
         if (s.bucket ? try_update(t, s.bucket, s.header, s.i, word)
                      : try_insert(t, hash, &s, word, seen_ns, &st))
             return st;
-        port_back_off(BACK_OFF << i);
+        port_back_off((unsigned)BACK_OFF << i);
     }
     return weir_table_take(t, a, hash, now_ns);
 }
