@@ -52,6 +52,7 @@ void weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_bucket *b)
     weir_locked_bucket *l = &h->of[h->len++];
     l->table = t;
     l->bucket = b;
+    l->advance = false;
     weir_bucket_lock(&t->array, b, &l->old);
     l->line = l->old;
 }
@@ -73,6 +74,7 @@ weir_locked_bucket *weir_lock_set_try(weir_table *t, weir_lock_set *h, weir_buck
     weir_locked_bucket *l = &h->of[h->len++];
     l->table = t;
     l->bucket = b;
+    l->advance = false;
     l->old.word[0] = header;
     for (unsigned i = 1; i < WEIR_LINE_WORDS; i++)
         l->old.word[i] = port_word_load_relaxed(&b->word[i]);
@@ -115,6 +117,8 @@ void weir_lock_set_commit(weir_lock_set *h)
         if (changed) {
             count(l);
             weir_bucket_commit(&l->table->array, l->bucket, &l->old, &l->line);
+        } else if (l->advance) {
+            weir_bucket_publish(l->bucket, l->old.word[0]);
         } else {
             weir_bucket_unlock(l->bucket, l->old.word[0]);
         }
@@ -392,8 +396,10 @@ weir_status weir_cuckoo_insert(weir_table *t, weir_lock_set *h, const weir_bucke
         return WEIR_E_FULL;
     }
     e->alternate = l == alternate;
-    if (e->alternate)
+    if (e->alternate) {
         first->line.word[0] |= WEIR_OVERFLOWED;
+        first->advance = true;
+    }
     add_entry(l, e);
     return WEIR_OK;
 }

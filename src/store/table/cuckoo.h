@@ -164,6 +164,10 @@ typedef struct weir_locked_bucket {
     weir_table *table; /* the range that has the bucket */
     weir_bucket *bucket;
     weir_line old, line; /* the contents before and after the change */
+    /* A key was inserted into its alternate bucket, and this is its first one. Its version must
+     * advance, even if its contents stay the same: a thread that found the key absent must not be
+     * able to lock this bucket with the header that it read. */
+    bool advance;
 } weir_locked_bucket;
 
 enum {

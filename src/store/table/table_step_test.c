@@ -109,6 +109,14 @@ static void four(weir_table *t)
         take(t, add(colliding(n), &c.tat), at_ns, true, 10 + (int64_t)n);
 }
 
+/* The first bucket has overflowed: another key was added to the alternate one. */
+static void five(weir_table *t)
+{
+    add(colliding(0), &c.tat);
+    for (uint64_t n = 1; n <= 5; n++)
+        take(t, add(colliding(n), &c.tat), at_ns, true, 10 + (int64_t)n);
+}
+
 /* Key 0 is in its first bucket. */
 static void four_with_the_key(weir_table *t)
 {
@@ -250,6 +258,8 @@ static const scene scenes[] = {
     {"an update to a larger form", a_large_count, charge_one},
     {"an update that moves to the other bucket", a_large_count_in_a_full_bucket, charge_one},
     {"a new key in its alternate bucket", four, charge_hot},
+    {"a new key in its alternate bucket, as another one before", five, charge_hot},
+    {"the same, without the fast path", five, charge_one},
     {"a new key in the place of an idle one", four_of_which_one_is_idle, charge_hot},
     {"the same, without the fast path", four_of_which_one_is_idle, charge_one},
     {"an eviction", eight, charge_hot},

@@ -14,6 +14,7 @@
 enum {
     BITS_MIN = 8,
     WINDOW_BITS_MAX = 32,
+    CALENDAR_BITS_MAX = 28, /* a calendar window is longer than WEIR_LIMIT_MAX ns, which is 2^31 */
     WINDOW_STEP = 4,
     COUNTER_BITS_MAX = 20,
     COUNTER_STEP = 2
@@ -44,7 +45,8 @@ static inline unsigned count_bits(unsigned limit, unsigned step)
 static inline shape window_shape(const weir_layer *l)
 {
     unsigned limit = limit_bits(l), count = count_bits(limit, WINDOW_STEP);
-    bool fits = count <= WINDOW_BITS_MAX && (l->window || l->period_ns >> count != 0);
+    bool fits = l->window ? count <= CALENDAR_BITS_MAX
+                          : count <= WINDOW_BITS_MAX && l->period_ns >> count != 0;
     return (shape){fits ? count : 0, count, count - limit, false};
 }
 
