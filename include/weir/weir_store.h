@@ -204,7 +204,7 @@ uint64_t weir_store_partition_id(const weir_store *s, uint64_t policy_id, const 
 /* Decides on a request for one key, and charges it if it is allowed; see weir_check().
  *  policy_id  weir_store_policy_id(s, p).
  *  key        key_len bytes of any value, 1..WEIR_KEY_MAX.
- *  ret        written on WEIR_OK only.
+ *  ret        valid only if WEIR_OK is returned.
  * Returns WEIR_OK; WEIR_E_RANGE for a bad key, time or cost; WEIR_E_NOMEM if a large state does not
  * fit even after eviction; WEIR_E_FULL under WEIR_REFUSE if the key is new and the memory is full.
  * Nothing is charged unless the status is WEIR_OK. */
