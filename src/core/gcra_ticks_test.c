@@ -3,6 +3,7 @@
 /* Random requests on two copies of a TAT: one decided in 64 bits, one in 128 bits. All fields and
  * the new TATs must agree. Quantities that are too large must be refused. */
 
+#include "core/decision_kit_test.h"
 #include "core/gcra.h"
 #include "core/wide.h"
 #include "port/random_kit_test.h"
@@ -21,17 +22,6 @@ static weir_layer layer_of(const char *text)
     return p.layer[0];
 }
 
-static void assert_same(const weir_decision *a, const weir_decision *b)
-{
-    assert_int_equal(a->allowed, b->allowed);
-    assert_int_equal(a->never, b->never);
-    assert_int_equal(a->limit, b->limit);
-    assert_int_equal(a->remaining, b->remaining);
-    assert_int_equal(a->retry_after_ns, b->retry_after_ns);
-    assert_int_equal(a->reset_after_ns, b->reset_after_ns);
-    assert_int_equal(a->delay_ns, b->delay_ns);
-}
-
 /* The TAT f_ns - rest / num as a state of the core. */
 static void to_state(const weir_layer *l, int64_t f_ns, uint64_t rest, uint64_t state[2])
 {
@@ -45,7 +35,7 @@ static void run(const char *text, uint64_t *seed)
     weir_layer l = layer_of(text);
     int64_t now_ns = 1795377343327627102, f_ns = now_ns;
     uint64_t rest = 0;
-    weir_decision d = {.limit = l.limit}, wide;
+    weir_decision d = {.limit = l.limit}, wide = {0};
     for (int i = 0; i < 20000; i++) {
         uint64_t x = next_random(seed), state[2], expected[2];
         const int64_t costs[] = {0, 1, 1, 1, d.remaining, d.remaining + 1, l.limit, l.limit + 1};
@@ -56,7 +46,7 @@ static void run(const char *text, uint64_t *seed)
         to_state(&l, f_ns, rest, expected);
         weir_gcra_wide_check(&l, expected, now_ns, cost, &wide);
         assert_true(weir_gcra_ticks_check(&l, &f_ns, &rest, now_ns, cost, &d));
-        assert_same(&d, &wide);
+        assert_same_decision(&d, &wide);
         assert_true(rest < l.num);
         to_state(&l, f_ns, rest, state);
         assert_int_equal(state[0], expected[0]);

@@ -4,6 +4,7 @@
  * unpacked must decide as one that was not, at any time and for any cost. */
 
 #include "core/algorithm.h"
+#include "core/decision_kit_test.h"
 #include "port/random_kit_test.h"
 #include "store/state.h"
 #include "store/table/pack.h"
@@ -89,18 +90,6 @@ static weir_policy draw_policy(uint64_t *seed)
 typedef struct words {
     uint64_t word[WEIR_ENTRY_WORDS];
 } words;
-
-static void assert_same_decision(const weir_decision *a, const weir_decision *b)
-{
-    assert_int_equal(a->allowed, b->allowed);
-    assert_int_equal(a->never, b->never);
-    assert_int_equal(a->limit, b->limit);
-    assert_int_equal(a->remaining, b->remaining);
-    assert_int_equal(a->retry_after_ns, b->retry_after_ns);
-    assert_int_equal(a->reset_after_ns, b->reset_after_ns);
-    assert_int_equal(a->delay_ns, b->delay_ns);
-    assert_int_equal(a->layer, b->layer);
-}
 
 static weir_decision check_both(const weir_policy *p, words *a, words *b, int64_t now_ns,
                                 int64_t cost)

@@ -4,6 +4,7 @@
  * agree, and so must the states. */
 
 #include "core/algorithm.h"
+#include "core/decision_kit_test.h"
 #include "port/random_kit_test.h"
 #include "store/table/word.h"
 
@@ -20,18 +21,6 @@ static weir_policy policy_of(const char *text)
     weir_policy p;
     assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
     return p;
-}
-
-static void assert_same(const weir_decision *a, const weir_decision *b)
-{
-    assert_int_equal(a->allowed, b->allowed);
-    assert_int_equal(a->never, b->never);
-    assert_int_equal(a->limit, b->limit);
-    assert_int_equal(a->remaining, b->remaining);
-    assert_int_equal(a->retry_after_ns, b->retry_after_ns);
-    assert_int_equal(a->reset_after_ns, b->reset_after_ns);
-    assert_int_equal(a->delay_ns, b->delay_ns);
-    assert_int_equal(a->layer, b->layer);
 }
 
 /* Small numbers are as likely as large ones. */
@@ -74,7 +63,7 @@ static weir_decision decide(twins *t, int64_t now_ns, int64_t cost)
     assert_int_equal(weir_check(&t->policy, t->state, 0, now_ns, cost, &slow), WEIR_OK);
     bool is_fast = weir_word_take(l, &word, now_ns, cost, &fast);
     if (is_fast) {
-        assert_same(&fast, &slow);
+        assert_same_decision(&fast, &slow);
         t->word = word;
         t->fast++;
     } else if (!weir_word_encode(l, t->state, &t->word)) {
@@ -89,7 +78,7 @@ static weir_decision decide(twins *t, int64_t now_ns, int64_t cost)
     weir_decision one, two;
     assert_int_equal(weir_peek(&t->policy, t->state, 0, now_ns, cost, &one), WEIR_OK);
     assert_int_equal(weir_peek(&t->policy, state, 0, now_ns, cost, &two), WEIR_OK);
-    assert_same(&one, &two);
+    assert_same_decision(&one, &two);
     return slow;
 }
 
