@@ -198,13 +198,12 @@ static weir_status submit_and_wait(weir_redis *r, weir_verb verb, const weir_pol
         return WEIR_E_NOMEM;
     size_t len = weir_policy_print(p, text, sizeof text);
     fill(&q, r, verb, p, (weir_slice){text, len}, (weir_slice){key, key_len}, cost);
-    if (weir_worker_post(r->worker, submit, &q)) {
+    st = weir_worker_post(r->worker, submit, &q);
+    if (st == WEIR_OK) {
         wait_on(q.waiter);
         st = q.request.status;
         if (st == WEIR_OK && ret)
             *ret = (weir_redis_answer){q.request.decision, q.request.by_error};
-    } else {
-        st = WEIR_E_NOMEM;
     }
     return_waiter(r, q.waiter);
     return st;
@@ -251,10 +250,10 @@ weir_status weir_redis_check_async(weir_redis *r, const weir_policy *p, const vo
     memcpy(q->bytes + len, key, key_len);
     fill(q, r, WEIR_VERB_TAKE, &q->policy, (weir_slice){q->bytes, len},
          (weir_slice){q->bytes + len, key_len}, cost);
-    if (weir_worker_post(r->worker, submit, q))
-        return WEIR_OK;
-    port_free(q);
-    return WEIR_E_NOMEM;
+    st = weir_worker_post(r->worker, submit, q);
+    if (st != WEIR_OK)
+        port_free(q);
+    return st;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */

@@ -215,10 +215,10 @@ static bool try_post(uint64_t n, bool later)
     gate = port_mutex_new();
     assert_int_equal(weir_worker_open(&w, &(weir_worker_options){.now = steady_now}), WEIR_OK);
     port_mutex_lock(gate);
-    assert_true(weir_worker_post(w, wait_at_gate, NULL));
+    assert_int_equal(weir_worker_post(w, wait_at_gate, NULL), WEIR_OK);
     memory_fail(n, later);
     for (int i = 0; i < MANY; i++)
-        posted += weir_worker_post(w, count_call, &calls);
+        posted += weir_worker_post(w, count_call, &calls) == WEIR_OK;
     bool failed = memory_stop();
     assert_int_equal(posted < MANY, failed);
     port_mutex_unlock(gate);

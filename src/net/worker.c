@@ -93,17 +93,17 @@ static bool grow(calls *c)
     return true;
 }
 
-bool weir_worker_post(weir_worker *w, void (*fn)(void *arg), void *arg)
+weir_status weir_worker_post(weir_worker *w, void (*fn)(void *arg), void *arg)
 {
     port_mutex_lock(w->lock);
-    WEIR_ASSERT(!w->stopping);
-    bool first = w->posted.len == 0, good = grow(&w->posted);
-    if (good)
+    bool first = w->posted.len == 0;
+    weir_status st = w->stopping ? WEIR_E_IO : grow(&w->posted) ? WEIR_OK : WEIR_E_NOMEM;
+    if (st == WEIR_OK)
         w->posted.at[w->posted.len++] = (call){fn, arg};
     port_mutex_unlock(w->lock);
-    if (good && first)
+    if (st == WEIR_OK && first)
         uv_async_send(&w->wake);
-    return good;
+    return st;
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */

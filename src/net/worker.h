@@ -25,11 +25,14 @@ typedef struct weir_worker_options {
 WEIR_NODISCARD weir_status weir_worker_open(weir_worker **ret, const weir_worker_options *options);
 
 /* Schedules fn(arg) on the worker's thread. Calls run in order, and their output is sent in one
- * batch. Returns false if memory is exhausted; fn is then not called. Threads: any. */
-bool weir_worker_post(weir_worker *w, void (*fn)(void *arg), void *arg);
+ * batch. Threads: any.
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_IO once weir_worker_close() was called. Unless it returns
+ * WEIR_OK, fn is not called. */
+WEIR_NODISCARD weir_status weir_worker_post(weir_worker *w, void (*fn)(void *arg), void *arg);
 
-/* Runs all posted calls, then `end`, and joins the thread. Do not post during or after this call,
- * and do not call it on the worker's thread. Accepts NULL. */
+/* Runs all posted calls, then `end`, and joins the thread. Only posted calls, `begin` and `end` may
+ * post during this call, and none may post after it. Do not call it on the worker's thread. Accepts
+ * NULL. */
 void weir_worker_close(weir_worker *w);
 
 #endif

@@ -69,7 +69,7 @@ static void *post_all(void *arg)
 {
     job *jobs = arg;
     for (int i = 0; i < POSTS; i++) {
-        if (!weir_worker_post(jobs[i].w->worker, work, &jobs[i]))
+        if (weir_worker_post(jobs[i].w->worker, work, &jobs[i]) != WEIR_OK)
             abort();
     }
     return NULL;
@@ -134,7 +134,7 @@ static void test_close_with_open_connections(void **state)
     world w = {0};
     const weir_worker_options options = {&w, on_begin, on_end, on_now};
     assert_int_equal(weir_worker_open(&w.worker, &options), WEIR_OK);
-    assert_true(weir_worker_post(w.worker, dial_nowhere, &w));
+    assert_int_equal(weir_worker_post(w.worker, dial_nowhere, &w), WEIR_OK);
     weir_worker_close(w.worker);
     assert_int_equal(w.downs, 0);
     assert_int_equal(w.ended, 1);
@@ -158,12 +158,38 @@ static void test_a_call_wakes_the_worker(void **state)
     assert_int_equal(weir_worker_open(&w.worker, &options), WEIR_OK);
     int64_t give_up_ns = port_steady_ns() + 10000000000;
     for (uint64_t i = 1; i <= 2; i++) {
-        assert_true(weir_worker_post(w.worker, note, NULL));
+        assert_int_equal(weir_worker_post(w.worker, note, NULL), WEIR_OK);
         while (port_load_relaxed(&noted) < i && port_steady_ns() < give_up_ns)
             port_yield();
         assert_int_equal(port_load_relaxed(&noted), i);
     }
     weir_worker_close(w.worker);
+}
+
+static uint64_t accepted; /* of the calls of post_until_refused() */
+
+/* Posts until the worker is being closed. */
+static void post_until_refused(void *arg)
+{
+    world *w = arg;
+    while (weir_worker_post(w->worker, note, NULL) == WEIR_OK) {
+        accepted++;
+        port_yield();
+    }
+}
+
+/* A call that posts while the worker is being closed is refused; all that was accepted runs. */
+static void test_posts_while_closing(void **state)
+{
+    (void)state;
+    world w = {0};
+    const weir_worker_options options = {&w, on_begin, on_end, on_now};
+    assert_int_equal(weir_worker_open(&w.worker, &options), WEIR_OK);
+    uint64_t before = port_load_relaxed(&noted);
+    assert_int_equal(weir_worker_post(w.worker, post_until_refused, &w), WEIR_OK);
+    weir_worker_close(w.worker);
+    assert_int_equal(port_load_relaxed(&noted) - before, accepted);
+    assert_int_equal(w.ended, 1);
 }
 
 /* `begin` and `end` may be NULL. */
@@ -182,6 +208,7 @@ int main(void)
         cmocka_unit_test(test_posts),
         cmocka_unit_test(test_close_with_open_connections),
         cmocka_unit_test(test_a_call_wakes_the_worker),
+        cmocka_unit_test(test_posts_while_closing),
         cmocka_unit_test(test_without_callbacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
