@@ -7,6 +7,7 @@
 
 #include "codec/decision.h"
 #include "codec/json.h"
+#include "codec/ratelimit_fields.h"
 #include "codec/reservation.h"
 #include "core/algorithm.h"
 
@@ -15,9 +16,8 @@
 #include <stdio.h>
 
 #define QUOTA_EXCEEDED "https://iana.org/assignments/http-problem-types#quota-exceeded"
-#define SECOND_NS      INT64_C(1000000000)
 
-enum { ITEM_NAME_MAX = WEIR_RULE_NAME_MAX + 1 + WEIR_I64_MAX_LEN + 1 };
+_Static_assert(WEIR_RULE_NAME_MAX == WEIR_RATELIMIT_NAME_MAX, "the headers have room for any name");
 
 weir_slice weir_http_trim(weir_slice text)
 {
@@ -158,75 +158,29 @@ bool weir_http_succeeded(weir_http_response *a, const weir_request *r, const cha
 
 /* ---- rate limit headers ---------------------------------------------------------------------- */
 
-/* An integer of a structured field has at most 15 digits (RFC 9651, 3.3.1). */
-_Static_assert(INT64_MAX / SECOND_NS < INT64_C(999999999999999), "a time fits a structured field");
-
-/* The length of a layer's window or, for a bucket, the time from empty to full; 0 for months and
- * years, whose length varies. */
-static unsigned __int128 window_ns(const weir_layer *l)
+/* The name of a policy in the headers; an inline policy has none. */
+static weir_slice shown_name(const weir_request *r)
 {
-    switch (l->calendar) {
-    case WEIR_DAY:
-        return (unsigned __int128)86400 * SECOND_NS;
-    case WEIR_WEEK:
-        return (unsigned __int128)604800 * SECOND_NS;
-    case WEIR_MONTH:
-    case WEIR_YEAR:
-        return 0;
-    case WEIR_ALIGNED:
-    case WEIR_FROM_FIRST:
-        break;
-    }
-    if (!weir_layer_is_bucket(l))
-        return (unsigned __int128)l->period_ns;
-    unsigned __int128 limit = (unsigned __int128)l->limit, rate = (unsigned __int128)l->rate;
-    if (l->stepped)
-        return (limit + rate - 1) / rate * (unsigned __int128)l->period_ns;
-    return (limit * (unsigned __int128)l->period_ns + rate - 1) / rate;
+    return r->by_text ? (weir_slice){NULL, 0} : r->rule;
 }
 
-/* Writes the name of a layer in the headers: the policy's name, with a number if the policy has
- * several layers. Names need no escaping: they consist of letters, digits and - _ . : / */
-static void item_name(char buf[static ITEM_NAME_MAX], const weir_request *r, uint32_t layer)
+static void add_ratelimit(weir_http_response *a, const weir_request *r, bool resets)
 {
-    size_t len = r->by_text ? 5 : r->rule.len;
-    memcpy(buf, r->by_text ? "limit" : r->rule.at, len);
-    if (r->policy->layers > 1) {
-        buf[len++] = '-';
-        len += weir_i64_print(buf + len, (int64_t)layer + 1);
-    }
-    buf[len] = '\0';
-}
-
-static void add_policy_field(weir_http_response *a, const weir_request *r)
-{
-    add(a, "RateLimit-Policy: \"");
-    for (uint32_t i = 0; i < r->policy->layers; i++) {
-        const weir_layer *l = &r->policy->layer[i];
-        char name[ITEM_NAME_MAX];
-        item_name(name, r, i);
-        if (i > 0)
-            add(a, ", \"");
-        add_bytes(a, name, strlen(name));
-        add_number(a, "\";q=", l->limit);
-        unsigned __int128 s = (window_ns(l) + SECOND_NS - 1) / SECOND_NS;
-        if (s > 0)
-            add_number(a, ";w=", (int64_t)s);
-    }
+    weir_slice name = shown_name(r);
+    add(a, "RateLimit-Policy: ");
+    if (sizeof a->fields - a->fields_len >= WEIR_RATELIMIT_POLICY_ROOM)
+        a->fields_len += weir_ratelimit_policy(a->fields + a->fields_len, name, r->policy);
+    add(a, "\r\nRateLimit: ");
+    if (sizeof a->fields - a->fields_len >= WEIR_RATELIMIT_FIELD_ROOM)
+        a->fields_len +=
+            weir_ratelimit_value(a->fields + a->fields_len, name, r->policy, &r->decision, resets);
 }
 
 static void add_decision_fields(weir_http_response *a, const weir_request *r)
 {
     const weir_decision *d = &r->decision;
     bool resets = r->reason != WEIR_BY_DENY_LIST; /* waiting does not help on a deny list */
-    char name[ITEM_NAME_MAX];
-    item_name(name, r, d->layer);
-    add_policy_field(a, r);
-    add(a, "\r\nRateLimit: \"");
-    add_bytes(a, name, strlen(name));
-    add_number(a, "\";r=", d->remaining);
-    if (resets)
-        add_number(a, ";t=", weir_s_ceil(d->reset_after_ns));
+    add_ratelimit(a, r, resets);
     add_number(a, "\r\nX-RateLimit-Limit: ", d->limit);
     add_number(a, "\r\nX-RateLimit-Remaining: ", d->remaining);
     if (resets)
@@ -303,8 +257,8 @@ void weir_http_decision(weir_http_response *a, const weir_request *r, int denied
         put_members(a->body, r, more);
         return;
     }
-    char name[ITEM_NAME_MAX], detail[256];
-    item_name(name, r, r->decision.layer);
+    char name[WEIR_RATELIMIT_ITEM_ROOM + 1], detail[256];
+    name[weir_ratelimit_item(name, shown_name(r), r->policy, r->decision.layer)] = '\0';
     describe_denial(detail, sizeof detail, r, name);
     a->status = denied_status;
     put_problem(a, QUOTA_EXCEEDED,
