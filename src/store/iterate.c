@@ -65,6 +65,13 @@ int64_t weir_store_seen_ns(const weir_store *s)
     return weir_table_now(s->common.table, 0);
 }
 
+uint64_t weir_store_named_id(const weir_store *s, const weir_policy *p, const char *name,
+                             size_t len)
+{
+    weir_secret secret = {weir_store_policy_id(s, p), 0x6e616d6564};
+    return (weir_siphash(secret, name, len) & ~WEIR_POLICY_CLASS) | (secret.k0 & WEIR_POLICY_CLASS);
+}
+
 void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_policy *p)
 {
     char text[WEIR_POLICY_TEXT_MAX];

@@ -55,6 +55,11 @@ weir_mapping weir_store_mapping(const weir_store *s);
 /* The store's time. No decision is made at an earlier time. */
 int64_t weir_store_seen_ns(const weir_store *s);
 
+/* Returns the id of a policy that has states of its own under `name`: of two policies with the same
+ * text, each with a name, neither sees the states of the other. Any thread. */
+uint64_t weir_store_named_id(const weir_store *s, const weir_policy *p, const char *name,
+                             size_t len);
+
 /* Stores the text of a policy whose id is not weir_store_policy_id(), so that `weir state` can
  * print it. Any thread. */
 void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_policy *p);

@@ -8,7 +8,6 @@
 #include "port/assert.h"
 #include "port/port.h"
 #include "store/iterate.h"
-#include "store/siphash.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -52,9 +51,7 @@ static weir_status read_limit(weir_rule_limit *limit, const weir_zones *zones, c
  * name, the states are in it. */
 static uint64_t limit_id(const weir_store *store, const weir_policy *p, const char *name)
 {
-    weir_secret secret = {weir_store_policy_id(store, p), 0x6e616d6564};
-    uint64_t id = (weir_siphash(secret, name, strlen(name)) & ~WEIR_POLICY_CLASS) |
-                  (secret.k0 & WEIR_POLICY_CLASS);
+    uint64_t id = weir_store_named_id(store, p, name, strlen(name));
     id = weir_store_partition_id(store, id, name);
     weir_store_note_policy(store, id, p);
     return id;

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The directive `weir`: reads a limit, and finds its id and its counters. */
+
+#include "module.h"
+
+#include "store/iterate.h"
+
+#include <string.h>
+
+/* ---- the policy ------------------------------------------------------------------------------ */
+
+bool weir_ngx_policy_conf(ngx_conf_t *cf, const ngx_str_t *text, weir_policy *ret)
+{
+    weir_ngx_main_conf *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
+    weir_policy_error error = {.text = ""};
+    if (weir_policy_parse(ret, (const char *)text->data, text->len, &conf->time_zones, &error) ==
+        WEIR_OK)
+        return true;
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "policy \"%V\", column %uD: %s", text, error.column,
+                       error.text);
+    return false;
+}
+
+static bool print_policy(ngx_conf_t *cf, weir_ngx_limit *limit)
+{
+    char text[WEIR_POLICY_TEXT_MAX];
+    limit->text.len = weir_policy_print(&limit->policy, text, sizeof text);
+    limit->text.data = ngx_pnalloc(cf->pool, limit->text.len);
+    if (limit->text.data)
+        ngx_memcpy(limit->text.data, text, limit->text.len);
+    return limit->text.data != NULL;
+}
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+static bool read_value(ngx_conf_t *cf, ngx_str_t *value, ngx_http_complex_value_t *ret)
+{
+    ngx_http_compile_complex_value_t compile = {.cf = cf, .value = value, .complex_value = ret};
+    return ngx_http_compile_complex_value(&compile) == NGX_OK;
+}
+
+static bool bad(ngx_conf_t *cf, const ngx_str_t *parameter, const char *expected)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "bad parameter \"%V\", expected %s", parameter,
+                       expected);
+    return false;
+}
+
+static bool read_key(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+{
+    if (value->len == 0 || limit->states.len > 0)
+        return bad(cf, value, "one key=EXPRESSION");
+    limit->states.len = sizeof "key=" - 1 + value->len;
+    limit->states.data = value->data - (sizeof "key=" - 1);
+    return read_value(cf, value, &limit->key);
+}
+
+static bool read_cost(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+{
+    if (value->len == 0)
+        return bad(cf, value, "cost=EXPRESSION");
+    limit->cost = ngx_pcalloc(cf->pool, sizeof *limit->cost);
+    return limit->cost && read_value(cf, value, limit->cost);
+}
+
+/* Names are those of the policies in weir.yaml, so that they need no escaping anywhere. */
+static bool read_name(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+{
+    static const char others[] = "-_.:/";
+    size_t good = 0;
+    while (good < value->len && (strchr(others, value->data[good]) || isalnum(value->data[good])))
+        good++;
+    if (good == 0 || good < value->len || good > WEIR_PARTITION_NAME_MAX)
+        return bad(cf, value, "name= with 1 to 64 letters, digits and - _ . : /");
+    limit->name = *value;
+    return true;
+}
+
+static bool read_status(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+{
+    ngx_int_t status = ngx_atoi(value->data, value->len);
+    if (status < 400 || status > 599)
+        return bad(cf, value, "status= from 400 to 599");
+    limit->status = (ngx_uint_t)status;
+    return true;
+}
+
+static bool read_log_level(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+{
+    static const struct {
+        const char *name;
+        ngx_uint_t level;
+    } levels[] = {{"info", NGX_LOG_INFO},
+                  {"notice", NGX_LOG_NOTICE},
+                  {"warn", NGX_LOG_WARN},
+                  {"error", NGX_LOG_ERR}};
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        if (value->len == strlen(levels[i].name) &&
+            ngx_strncmp(value->data, levels[i].name, value->len) == 0) {
+            limit->log_level = levels[i].level;
+            return true;
+        }
+    }
+    return bad(cf, value, "log_level= info, notice, warn or error");
+}
+
+typedef struct parameter {
+    const char *name; /* with its '=' */
+    bool (*read)(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value);
+} parameter;
+
+static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_t *arg)
+{
+    static const parameter all[] = {{"key=", read_key},       {"cost=", read_cost},
+                                    {"name=", read_name},     {"status=", read_status},
+                                    {"log_level=", read_log_level}};
+    if (arg->len == 6 && ngx_strncmp(arg->data, "shadow", 6) == 0) {
+        limit->shadow = true;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        size_t len = strlen(all[i].name);
+        if (arg->len >= len && ngx_strncmp(arg->data, all[i].name, len) == 0) {
+            ngx_str_t value = {arg->len - len, arg->data + len};
+            return all[i].read(cf, limit, &value);
+        }
+    }
+    return bad(cf, arg, "key=, cost=, name=, status=, log_level= or shadow");
+}
+
+/* ---- the directive --------------------------------------------------------------------------- */
+
+static weir_ngx_limit *read_limit(ngx_conf_t *cf)
+{
+    ngx_str_t *args = cf->args->elts;
+    weir_ngx_limit *limit = ngx_pcalloc(cf->pool, sizeof *limit);
+    if (!limit || !weir_ngx_policy_conf(cf, &args[2], &limit->policy) || !print_policy(cf, limit))
+        return NULL;
+    limit->status = NGX_HTTP_TOO_MANY_REQUESTS;
+    limit->log_level = NGX_LOG_ERR;
+    for (ngx_uint_t i = 3; i < cf->args->nelts; i++) {
+        if (!read_parameter(cf, limit, &args[i]))
+            return NULL;
+    }
+    if (limit->states.len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "no key, expected a parameter such as key=$binary_remote_addr");
+        return NULL;
+    }
+    if (limit->name.len > 0)
+        limit->states = limit->name;
+    limit->label = limit->name.len > 0 ? limit->name : limit->text;
+    limit->zone = weir_ngx_zone_named(cf, &args[1]);
+    return limit->zone && weir_ngx_zone_add_label(limit->zone, &limit->label) ? limit : NULL;
+}
+
+char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    weir_ngx_loc_conf *loc = conf;
+    weir_ngx_main_conf *all = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
+    ngx_str_t *args = cf->args->elts;
+    bool off = cf->args->nelts == 2 && args[1].len == 3 && ngx_strncmp(args[1].data, "off", 3) == 0;
+    (void)cmd;
+    if (cf->args->nelts < 4 && !off) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "expected weir ZONE \"POLICY\" key=EXPRESSION ..., or weir off");
+        return NGX_CONF_ERROR;
+    }
+    if (loc->limits && (off || loc->limits->nelts == 0)) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"weir off\" excludes other limits here");
+        return NGX_CONF_ERROR;
+    }
+    if (!loc->limits)
+        loc->limits = ngx_array_create(cf->pool, 2, sizeof(weir_ngx_limit *));
+    if (!loc->limits)
+        return NGX_CONF_ERROR;
+    if (off)
+        return NGX_CONF_OK;
+    if (loc->limits->nelts == WEIR_TAKE_MANY_MAX) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "too many limits, expected at most %d",
+                           WEIR_TAKE_MANY_MAX);
+        return NGX_CONF_ERROR;
+    }
+    weir_ngx_limit *limit = read_limit(cf);
+    weir_ngx_limit **here = limit ? ngx_array_push(loc->limits) : NULL;
+    weir_ngx_limit **there = limit ? ngx_array_push(&all->limits) : NULL;
+    if (!here || !there)
+        return NGX_CONF_ERROR;
+    *here = *there = limit;
+    return NGX_CONF_OK;
+}
+
+/* ---- in a worker ----------------------------------------------------------------------------- */
+
+void weir_ngx_limit_open(weir_ngx_limit *limit)
+{
+    limit->counts = weir_ngx_zone_counts(limit->zone, &limit->label);
+    if (limit->zone->store)
+        limit->id = weir_store_named_id(limit->zone->store, &limit->policy,
+                                        (const char *)limit->states.data, limit->states.len);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_MODULES_NGINX_MODULE_H
+#define WEIR_MODULES_NGINX_MODULE_H
+/* What the files of the nginx module share: its configuration, and the decision on a request.
+ * nginx runs each worker in one thread, so nothing here needs a lock. */
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include <weir/weir_store.h>
+
+#include "zone.h"
+
+extern ngx_module_t ngx_http_weir_module;
+
+/* ---- configuration --------------------------------------------------------------------------- */
+
+/* One `weir` directive. */
+typedef struct weir_ngx_limit {
+    weir_ngx_zone *zone;
+    weir_policy policy;
+    ngx_str_t text;   /* the canonical text of the policy */
+    ngx_str_t label;  /* the name, or else the canonical text */
+    ngx_str_t name;   /* empty: no name */
+    ngx_str_t states; /* limits with the same text here and the same policy share their states */
+    ngx_http_complex_value_t key, *cost; /* cost is NULL: 1 */
+    ngx_uint_t status;                   /* of a denial: 400..599 */
+    ngx_uint_t log_level;                /* of a denial; a delay is logged one level lower */
+    bool shadow;
+    uint64_t id; /* of the policy in the zone's store; set in each worker */
+    weir_ngx_counts *counts;
+} weir_ngx_limit;
+
+typedef struct weir_ngx_main_conf {
+    ngx_array_t zones;  /* of weir_ngx_zone * */
+    ngx_array_t limits; /* of weir_ngx_limit * */
+    struct weir_zone_cache *zone_cache;
+    weir_zones time_zones;
+} weir_ngx_main_conf;
+
+typedef enum weir_ngx_headers {
+    WEIR_NGX_HEADERS_OFF = 0,
+    WEIR_NGX_HEADERS_LEGACY = 1, /* X-RateLimit-* */
+    WEIR_NGX_HEADERS_IETF = 2,   /* RateLimit and RateLimit-Policy */
+    WEIR_NGX_HEADERS_BOTH = 3
+} weir_ngx_headers;
+
+typedef struct weir_ngx_loc_conf {
+    ngx_array_t *limits; /* of weir_ngx_limit *; NULL: not set at this level */
+    ngx_uint_t headers;  /* weir_ngx_headers */
+    ngx_uint_t status_format;
+    struct weir_ngx_reset *reset;
+} weir_ngx_loc_conf;
+
+/* ---- the decision on a request --------------------------------------------------------------- */
+
+/* The values of $weir_status. Of several limits, the one with the highest value is shown. */
+typedef enum weir_ngx_status {
+    WEIR_NGX_PASSED,
+    WEIR_NGX_DELAYED_SHADOW,
+    WEIR_NGX_REJECTED_SHADOW,
+    WEIR_NGX_DELAYED,
+    WEIR_NGX_REJECTED,
+    WEIR_NGX_STATUSES
+} weir_ngx_status;
+
+/* What a limit decided. */
+typedef struct weir_ngx_outcome {
+    weir_ngx_limit *limit; /* NULL: no limit was asked */
+    weir_decision decision;
+} weir_ngx_outcome;
+
+/* The decision on a main request. It is made once, and kept over internal redirects. */
+typedef struct weir_ngx_ctx {
+    weir_ngx_status status;
+    weir_ngx_outcome shown;    /* for the variables */
+    weir_ngx_outcome enforced; /* for the headers: no shadow limit */
+    int64_t delay_ns;
+    ngx_uint_t headers; /* weir_ngx_headers, of the location that decided */
+} weir_ngx_ctx;
+
+/* The decision on r's main request; NULL if there is none yet. */
+weir_ngx_ctx *weir_ngx_ctx_of(ngx_http_request_t *r);
+
+/* ---- the parts ------------------------------------------------------------------------------- */
+
+/* limit.c: the directive `weir`. */
+char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Parses a policy text, or logs a configuration error with its column. */
+bool weir_ngx_policy_conf(ngx_conf_t *cf, const ngx_str_t *text, weir_policy *ret);
+
+/* Finds the ids and counters of a limit. Call it once the zone's store is open. */
+void weir_ngx_limit_open(weir_ngx_limit *limit);
+
+/* handler.c: the handler of the preaccess phase. */
+ngx_int_t weir_ngx_handler(ngx_http_request_t *r);
+
+/* report.c: the variables $weir_*, and the header filter. */
+ngx_int_t weir_ngx_add_variables(ngx_conf_t *cf);
+void weir_ngx_add_header_filter(void);
+extern const char *const weir_ngx_status_names[WEIR_NGX_STATUSES];
+
+/* operator.c: the directives `weir_status` and `weir_reset`. */
+char *weir_ngx_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *weir_ngx_reset_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+#endif

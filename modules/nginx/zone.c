@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The master creates each zone's store, or copies it after a change of size, and closes it again.
+ * Then each worker opens the store for itself. */
+
+#include "zone.h"
+
+#include "module.h"
+#include "store/iterate.h"
+
+#include <string.h>
+
+enum { COUNTS_MAX = 256, COUNTS_OTHERS = COUNTS_MAX - 1 };
+
+#define MEMORY_BYTES_MIN ((size_t)1 << 20)
+#define FILE_BYTES_MIN   ((size_t)8 << 20)
+#define LARGE_BYTES_MIN  ((size_t)64 << 10)
+
+_Static_assert(sizeof(weir_ngx_counts) == 192, "whole cache lines");
+
+/* ---- configuration --------------------------------------------------------------------------- */
+
+static weir_ngx_main_conf *main_conf(ngx_conf_t *cf)
+{
+    return ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
+}
+
+weir_ngx_zone *weir_ngx_zone_named(ngx_conf_t *cf, const ngx_str_t *name)
+{
+    weir_ngx_main_conf *conf = main_conf(cf);
+    weir_ngx_zone **zones = conf->zones.elts;
+    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++) {
+        if (zones[i]->name.len == name->len &&
+            ngx_memcmp(zones[i]->name.data, name->data, name->len) == 0)
+            return zones[i];
+    }
+    weir_ngx_zone *zone = ngx_pcalloc(cf->pool, sizeof *zone);
+    weir_ngx_zone **place = zone ? ngx_array_push(&conf->zones) : NULL;
+    if (!place || ngx_array_init(&zone->labels, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK)
+        return NULL;
+    zone->name = *name;
+    zone->conf_file = cf->conf_file->file.name;
+    zone->conf_line = cf->conf_file->line;
+    *place = zone;
+    return zone;
+}
+
+bool weir_ngx_zone_is_declared(ngx_conf_t *cf, const weir_ngx_zone *zone)
+{
+    if (zone->bytes > 0)
+        return true;
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "unknown zone \"%V\", expected one that weir_zone declares in %V:%ui",
+                  &zone->name, &zone->conf_file, zone->conf_line);
+    return false;
+}
+
+bool weir_ngx_zone_add_label(weir_ngx_zone *zone, const ngx_str_t *label)
+{
+    ngx_str_t *place = ngx_array_push(&zone->labels);
+    if (place)
+        *place = *label;
+    return place != NULL;
+}
+
+/* The zone of the same name in the configuration that this one replaces. */
+static weir_ngx_zone *zone_before(ngx_conf_t *cf, const weir_ngx_zone *zone)
+{
+    ngx_cycle_t *old = cf->cycle->old_cycle;
+    if (!old || ngx_is_init_cycle(old))
+        return NULL;
+    for (ngx_list_part_t *part = &old->shared_memory.part; part; part = part->next) {
+        ngx_shm_zone_t *zones = part->elts;
+        for (ngx_uint_t i = 0; i < part->nelts; i++) {
+            if (zones[i].tag == &ngx_http_weir_module &&
+                zones[i].shm.name.len == zone->name.len &&
+                ngx_memcmp(zones[i].shm.name.data, zone->name.data, zone->name.len) == 0)
+                return zones[i].data;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the shared memory of one can serve the other. */
+static bool same_memory(const weir_ngx_zone *a, const weir_ngx_zone *b)
+{
+    if (a->file.len > 0 || b->file.len > 0)
+        return a->file.len > 0 && b->file.len > 0;
+    return a->bytes == b->bytes && a->large_bytes == b->large_bytes;
+}
+
+static bool is_parameter(ngx_str_t *arg, const char *name, ngx_str_t *ret_value)
+{
+    size_t len = strlen(name);
+    if (arg->len < len || ngx_strncmp(arg->data, name, len) != 0)
+        return false;
+    *ret_value = (ngx_str_t){arg->len - len, arg->data + len};
+    return true;
+}
+
+static char *read_zone(ngx_conf_t *cf, weir_ngx_zone *zone)
+{
+    ngx_str_t *args = cf->args->elts, value;
+    for (ngx_uint_t i = 3; i < cf->args->nelts; i++) {
+        if (is_parameter(&args[i], "file=", &value) && value.len > 0) {
+            zone->file = value;
+            if (ngx_conf_full_name(cf->cycle, &zone->file, 0) != NGX_OK)
+                return NGX_CONF_ERROR;
+        } else if (is_parameter(&args[i], "large=", &value)) {
+            ssize_t large = ngx_parse_size(&value);
+            if (large < (ssize_t)LARGE_BYTES_MIN) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "bad parameter \"%V\", expected large=SIZE of at least 64k",
+                                   &args[i]);
+                return NGX_CONF_ERROR;
+            }
+            zone->large_bytes = (size_t)large;
+        } else {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "bad parameter \"%V\", expected file=PATH or large=SIZE", &args[i]);
+            return NGX_CONF_ERROR;
+        }
+    }
+    size_t min = zone->file.len > 0 ? FILE_BYTES_MIN : MEMORY_BYTES_MIN;
+    ssize_t bytes = ngx_parse_size(&args[2]);
+    if (bytes < (ssize_t)min) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bad size \"%V\" of zone \"%V\", expected at least %s", &args[2],
+                           &zone->name, zone->file.len > 0 ? "8m with file=" : "1m");
+        return NGX_CONF_ERROR;
+    }
+    zone->bytes = ngx_align((size_t)bytes, ngx_pagesize);
+    if (zone->large_bytes == 0)
+        zone->large_bytes = ngx_max(zone->bytes / 16, LARGE_BYTES_MIN);
+    const weir_store_options sizes = {.memory_bytes = zone->bytes,
+                                      .large_bytes = zone->large_bytes,
+                                      .ret_error = &(weir_store_error){0}};
+    if (weir_store_check_sizes(&sizes) != WEIR_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\": %s", &zone->name,
+                           sizes.ret_error->text);
+        return NGX_CONF_ERROR;
+    }
+    return NGX_CONF_OK;
+}
+
+static ngx_int_t init(ngx_shm_zone_t *shm, void *data);
+
+char *weir_ngx_zone_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_str_t *args = cf->args->elts;
+    (void)cmd;
+    (void)conf;
+    weir_ngx_zone *zone = args[1].len > 0 ? weir_ngx_zone_named(cf, &args[1]) : NULL;
+    if (!zone) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "bad zone name \"%V\"", &args[1]);
+        return NGX_CONF_ERROR;
+    }
+    if (zone->bytes > 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is already declared", &args[1]);
+        return NGX_CONF_ERROR;
+    }
+    if (read_zone(cf, zone) != NGX_CONF_OK)
+        return NGX_CONF_ERROR;
+    size_t shared = sizeof(weir_ngx_zone_shared) + COUNTS_MAX * sizeof(weir_ngx_counts) +
+                    (zone->file.len > 0 ? 0 : zone->bytes);
+    /* nginx's allocator has 24 bytes a page of its own. */
+    size_t bytes = shared + shared / 64 + 16 * ngx_pagesize;
+    zone->cycle = cf->cycle;
+    zone->time_zones = &main_conf(cf)->time_zones;
+    zone->shm = ngx_shared_memory_add(cf, &zone->name, bytes, &ngx_http_weir_module);
+    if (!zone->shm)
+        return NGX_CONF_ERROR;
+    zone->old = zone_before(cf, zone);
+    zone->shm->noreuse = zone->old && !same_memory(zone, zone->old);
+    zone->shm->init = init;
+    zone->shm->data = zone;
+    return NGX_CONF_OK;
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+/* The user of the workers. */
+static uid_t worker_user(const weir_ngx_zone *zone)
+{
+    ngx_core_conf_t *core = (ngx_core_conf_t *)ngx_get_conf(zone->cycle->conf_ctx, ngx_core_module);
+    return geteuid() == 0 ? core->user : geteuid();
+}
+
+/* Checks that no other user could have written the state file. A new one has no owner yet. */
+static bool check_owner(const weir_ngx_zone *zone, ngx_log_t *log)
+{
+    ngx_file_info_t info;
+    if (zone->file.len == 0 || ngx_file_info(zone->file.data, &info) == NGX_FILE_ERROR)
+        return true;
+    if ((info.st_uid == worker_user(zone) || info.st_uid == geteuid() || info.st_uid == 0) &&
+        (info.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+        return true;
+    ngx_log_error(NGX_LOG_EMERG, log, 0,
+                  "zone \"%V\": another user may write the state file \"%V\": give it to the user "
+                  "of the workers, with mode 600",
+                  &zone->name, &zone->file);
+    return false;
+}
+
+typedef struct opening {
+    const uint8_t *secret; /* NULL: that of the store, or a new one */
+    bool keep_size;        /* of a file */
+} opening;
+
+static weir_status open_store(const weir_ngx_zone *zone, const opening *how, weir_store **ret,
+                              weir_store_error *error)
+{
+    bool in_file = zone->file.len > 0;
+    const weir_store_options options = {
+        .memory_bytes = zone->bytes,
+        .large_bytes = zone->large_bytes,
+        .memory = in_file ? NULL : zone->shared->memory,
+        .file = in_file ? (const char *)zone->file.data : NULL,
+        .shared = in_file,
+        .keep_size = in_file && how->keep_size,
+        .trust_others = in_file, /* check_owner() has checked the owner */
+        .secret = how->secret,
+        .zones = zone->time_zones,
+        .ret_error = error,
+    };
+    return weir_store_open(ret, &options);
+}
+
+/* Creates the file or changes its size. The workers, which have another user, open it later. */
+static weir_status create_file(const weir_ngx_zone *zone, ngx_log_t *log, weir_store **ret,
+                               weir_store_error *error)
+{
+    weir_status st = open_store(zone, &(opening){.keep_size = ngx_test_config}, ret, error);
+    if (st == WEIR_E_BUSY) {
+        weir_store_error busy = *error;
+        st = open_store(zone, &(opening){.keep_size = true}, ret, error);
+        if (st == WEIR_OK)
+            ngx_log_error(NGX_LOG_WARN, log, 0,
+                          "zone \"%V\": the state file keeps its size until nginx is restarted: %s",
+                          &zone->name, busy.text);
+    }
+    if (st != WEIR_OK || geteuid() != 0)
+        return st;
+    u_char lock_file[NGX_MAX_PATH];
+    (void)ngx_snprintf(lock_file, sizeof lock_file, "%V.lock%Z", &zone->file);
+    if (chown((const char *)zone->file.data, worker_user(zone), (gid_t)-1) != 0 ||
+        chown((const char *)lock_file, worker_user(zone), (gid_t)-1) != 0)
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                      "zone \"%V\": the state file \"%V\" cannot be given to the workers",
+                      &zone->name, &zone->file);
+    return WEIR_OK;
+}
+
+/* Creates the store, with the states that the zone had before a change of size. */
+static weir_status create_in_memory(const weir_ngx_zone *zone, ngx_log_t *log, weir_store **ret,
+                                    weir_store_error *error)
+{
+    const weir_ngx_zone *old = zone->old;
+    weir_store *from = NULL;
+    bool copy = old && old->shared && old->shared->memory &&
+                old->shared->memory != zone->shared->memory;
+    if (copy && open_store(old, &(opening){0}, &from, error) != WEIR_OK)
+        ngx_log_error(NGX_LOG_WARN, log, 0, "zone \"%V\" begins empty: %s", &zone->name,
+                      error->text);
+    opening how = {.secret = from ? weir_store_secret(from) : NULL};
+    weir_status st = open_store(zone, &how, ret, error);
+    if (st == WEIR_OK && from)
+        ngx_log_error(NGX_LOG_NOTICE, log, 0,
+                      "zone \"%V\": copied %uL keys to its memory of a new size", &zone->name,
+                      weir_store_copy(*ret, from));
+    weir_store_close(from);
+    return st;
+}
+
+static bool create_store(const weir_ngx_zone *zone, ngx_log_t *log)
+{
+    weir_store *store = NULL;
+    weir_store_error error = {.text = ""};
+    if (!check_owner(zone, log))
+        return false;
+    weir_status st = zone->file.len > 0 ? create_file(zone, log, &store, &error)
+                                        : create_in_memory(zone, log, &store, &error);
+    if (st != WEIR_OK)
+        ngx_log_error(NGX_LOG_EMERG, log, 0, "zone \"%V\": %s", &zone->name, error.text);
+    weir_store_close(store);
+    return st == WEIR_OK;
+}
+
+/* ---- shared memory, in the master ------------------------------------------------------------ */
+
+static weir_ngx_zone_shared *allocate(const weir_ngx_zone *zone)
+{
+    ngx_slab_pool_t *pool = (ngx_slab_pool_t *)zone->shm->shm.addr;
+    size_t bytes = sizeof(weir_ngx_zone_shared) + COUNTS_MAX * sizeof(weir_ngx_counts);
+    weir_ngx_zone_shared *shared = ngx_slab_calloc(pool, bytes);
+    if (!shared)
+        return NULL;
+    if (zone->file.len == 0) {
+        shared->memory = ngx_slab_alloc(pool, zone->bytes);
+        if (!shared->memory)
+            return NULL;
+    }
+    pool->data = shared;
+    return shared;
+}
+
+static size_t label_len(const ngx_str_t *label)
+{
+    return ngx_min(label->len, WEIR_NGX_LABEL_MAX);
+}
+
+weir_ngx_counts *weir_ngx_zone_counts(weir_ngx_zone *zone, const ngx_str_t *label)
+{
+    weir_ngx_zone_shared *shared = zone->shared;
+    size_t len = label_len(label);
+    for (ngx_uint_t i = 0; i < shared->counts_len; i++) {
+        weir_ngx_counts *c = &shared->counts[i];
+        if (c->label_len == len && ngx_memcmp(c->label, label->data, len) == 0)
+            return c;
+    }
+    return &shared->counts[COUNTS_OTHERS];
+}
+
+/* Gives each new label a row. Only the master adds rows. */
+static void add_counts(weir_ngx_zone *zone)
+{
+    weir_ngx_zone_shared *shared = zone->shared;
+    ngx_str_t *labels = zone->labels.elts;
+    for (ngx_uint_t i = 0; i < zone->labels.nelts; i++) {
+        weir_ngx_counts *c = weir_ngx_zone_counts(zone, &labels[i]);
+        if (c != &shared->counts[COUNTS_OTHERS] || shared->counts_len == COUNTS_OTHERS)
+            continue;
+        c = &shared->counts[shared->counts_len];
+        c->label_len = (u_char)label_len(&labels[i]);
+        ngx_memcpy(c->label, labels[i].data, c->label_len);
+        shared->counts_len++;
+    }
+}
+
+/* Runs in the master, before it forks the workers. `data` is the old zone if it had the same size
+ * and lies in the same memory. */
+static ngx_int_t init(ngx_shm_zone_t *shm, void *data)
+{
+    weir_ngx_zone *zone = shm->data, *reused = data;
+    ngx_slab_pool_t *pool = (ngx_slab_pool_t *)shm->shm.addr;
+    zone->shared = reused ? reused->shared : shm->shm.exists ? pool->data : allocate(zone);
+    if (!zone->shared) {
+        ngx_log_error(NGX_LOG_EMERG, shm->shm.log, 0, "zone \"%V\": out of memory", &zone->name);
+        return NGX_ERROR;
+    }
+    add_counts(zone);
+    bool created = create_store(zone, shm->shm.log);
+    zone->old = NULL;
+    return created ? NGX_OK : NGX_ERROR;
+}
+
+/* ---- in a worker ----------------------------------------------------------------------------- */
+
+void weir_ngx_zone_open(weir_ngx_zone *zone, ngx_log_t *log)
+{
+    weir_store_error error = {.text = ""};
+    if (check_owner(zone, log) &&
+        open_store(zone, &(opening){.keep_size = true}, &zone->store, &error) != WEIR_OK)
+        ngx_log_error(NGX_LOG_EMERG, log, 0, "zone \"%V\": %s; its limits allow all requests",
+                      &zone->name, error.text);
+}
+
+void weir_ngx_zone_close(weir_ngx_zone *zone)
+{
+    weir_store_close(zone->store);
+    zone->store = NULL;
+}

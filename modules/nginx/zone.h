@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_MODULES_NGINX_ZONE_H
+#define WEIR_MODULES_NGINX_ZONE_H
+/* A zone: a store that all workers share. It lies in an nginx shared memory zone, or in a state
+ * file. The shared memory zone also has the counters of the limits. */
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+
+#include <weir/weir_store.h>
+
+enum { WEIR_NGX_LABEL_MAX = 143 }; /* bytes of a label; longer ones are cut */
+
+/* The decisions of the limits with one label, in shared memory. */
+typedef struct weir_ngx_counts {
+    ngx_atomic_t passed, delayed, rejected;
+    ngx_atomic_t delayed_shadow, rejected_shadow;
+    ngx_atomic_t failed; /* the store had no memory, or there is no store */
+    u_char label_len;
+    u_char label[WEIR_NGX_LABEL_MAX];
+} weir_ngx_counts;
+
+typedef struct weir_ngx_zone_shared { /* in shared memory */
+    void *memory;                     /* of the store; NULL: it is in a file */
+    ngx_uint_t counts_len;            /* rows with a label; only the master adds rows */
+    _Alignas(64) weir_ngx_counts counts[]; /* 256; the last one is for all labels without a row */
+} weir_ngx_zone_shared;
+
+typedef struct weir_ngx_zone {
+    ngx_str_t name;
+    size_t bytes, large_bytes; /* bytes is 0: not declared yet */
+    ngx_str_t file;            /* terminated; empty: in shared memory */
+    ngx_shm_zone_t *shm;
+    struct weir_ngx_zone *old; /* the zone of that name before a reload, during it only */
+    ngx_array_t labels;        /* of ngx_str_t: the labels of its limits */
+    weir_ngx_zone_shared *shared;
+    ngx_cycle_t *cycle; /* of the configuration */
+    const weir_zones *time_zones;
+    weir_store *store; /* of this worker; NULL in the master */
+    /* Where the zone was named first, for errors. */
+    ngx_str_t conf_file;
+    ngx_uint_t conf_line;
+} weir_ngx_zone;
+
+/* The directive `weir_zone`. */
+char *weir_ngx_zone_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Returns the zone of a name, which may be declared later; NULL if memory is exhausted. */
+weir_ngx_zone *weir_ngx_zone_named(ngx_conf_t *cf, const ngx_str_t *name);
+
+/* Checks that a zone was declared; otherwise logs a configuration error. */
+bool weir_ngx_zone_is_declared(ngx_conf_t *cf, const weir_ngx_zone *zone);
+
+/* Adds a label, so that the zone has counters for it. Returns false if memory is exhausted. */
+bool weir_ngx_zone_add_label(weir_ngx_zone *zone, const ngx_str_t *label);
+
+/* The counters of a label that was added. */
+weir_ngx_counts *weir_ngx_zone_counts(weir_ngx_zone *zone, const ngx_str_t *label);
+
+/* Opens the zone's store in a worker, or logs why it cannot. */
+void weir_ngx_zone_open(weir_ngx_zone *zone, ngx_log_t *log);
+void weir_ngx_zone_close(weir_ngx_zone *zone);
+
+#endif
