@@ -80,7 +80,9 @@ static bool add_request(ngx_http_request_t *r, weir_ngx_limit *limit, question *
         return false;
     if (key.len == 0)
         return true;
-    if (!limit->zone->store) { /* said in the log when the worker started */
+    if (!limit->counts) /* after a reload without workers, by master_process off */
+        weir_ngx_limit_open(limit, r->connection->log);
+    if (!limit->zone->store) { /* the log says why */
         (void)ngx_atomic_fetch_add(&limit->counts->failed, 1);
         return true;
     }
@@ -145,18 +147,19 @@ static void log_outcome(ngx_http_request_t *r, const weir_ngx_limit *limit, cons
     const char *shadow = limit->shadow ? " (shadow)" : "";
     int64_t wait_ns = d->allowed ? d->delay_ns : d->retry_after_ns;
     int64_t wait_ms = wait_ns / MS_NS + (wait_ns % MS_NS > 0);
-    if (d->allowed)
+    if (d->allowed) {
         ngx_log_error(limit->log_level + 1, r->connection->log, 0,
                       "delaying request by %L.%03L s, by \"%V\", zone \"%V\"%s", wait_ms / 1000,
                       wait_ms % 1000, &limit->label, &limit->zone->name, shadow);
-    else if (d->never)
+    } else if (d->never) {
         ngx_log_error(limit->log_level, r->connection->log, 0,
                       "limiting requests by \"%V\", which never allows so much, zone \"%V\"%s",
                       &limit->label, &limit->zone->name, shadow);
-    else
+    } else {
         ngx_log_error(limit->log_level, r->connection->log, 0,
                       "limiting requests by \"%V\", retry after %L.%03L s, zone \"%V\"%s",
                       &limit->label, wait_ms / 1000, wait_ms % 1000, &limit->zone->name, shadow);
+    }
 }
 
 /* Counts and logs what a limit decided, and notes it if it ranks first. */

@@ -4,6 +4,7 @@
 
 #include "module.h"
 
+#include "codec/ratelimit_fields.h"
 #include "store/iterate.h"
 
 #include <string.h>
@@ -22,14 +23,23 @@ bool weir_ngx_policy_conf(ngx_conf_t *cf, const ngx_str_t *text, weir_policy *re
     return false;
 }
 
-static bool print_policy(ngx_conf_t *cf, weir_ngx_limit *limit)
+static bool copy_text(ngx_conf_t *cf, const char *text, size_t len, ngx_str_t *ret)
 {
-    char text[WEIR_POLICY_TEXT_MAX];
-    limit->text.len = weir_policy_print(&limit->policy, text, sizeof text);
-    limit->text.data = ngx_pnalloc(cf->pool, limit->text.len);
-    if (limit->text.data)
-        ngx_memcpy(limit->text.data, text, limit->text.len);
-    return limit->text.data != NULL;
+    *ret = (ngx_str_t){len, ngx_pnalloc(cf->pool, len)};
+    if (ret->data)
+        ngx_memcpy(ret->data, text, len);
+    return ret->data != NULL;
+}
+
+/* Prints the texts of a limit whose policy and name are known. */
+static bool print_texts(ngx_conf_t *cf, weir_ngx_limit *limit)
+{
+    char text[WEIR_POLICY_TEXT_MAX], field[WEIR_RATELIMIT_POLICY_ROOM];
+    const weir_slice name = {(const char *)limit->name.data, limit->name.len};
+    size_t text_len = weir_policy_print(&limit->policy, text, sizeof text);
+    size_t field_len = weir_ratelimit_policy(field, name, &limit->policy);
+    return copy_text(cf, text, text_len, &limit->text) &&
+           copy_text(cf, field, field_len, &limit->policy_field);
 }
 
 /* ---- parameters ------------------------------------------------------------------------------ */
@@ -64,14 +74,9 @@ static bool read_cost(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
     return limit->cost && read_value(cf, value, limit->cost);
 }
 
-/* Names are those of the policies in weir.yaml, so that they need no escaping anywhere. */
 static bool read_name(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
-    static const char others[] = "-_.:/";
-    size_t good = 0;
-    while (good < value->len && (strchr(others, value->data[good]) || isalnum(value->data[good])))
-        good++;
-    if (good == 0 || good < value->len || good > WEIR_PARTITION_NAME_MAX)
+    if (!weir_ngx_is_name(value))
         return bad(cf, value, "name= with 1 to 64 letters, digits and - _ . : /");
     limit->name = *value;
     return true;
@@ -112,8 +117,10 @@ typedef struct parameter {
 
 static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_t *arg)
 {
-    static const parameter all[] = {{"key=", read_key},       {"cost=", read_cost},
-                                    {"name=", read_name},     {"status=", read_status},
+    static const parameter all[] = {{"key=", read_key},
+                                    {"cost=", read_cost},
+                                    {"name=", read_name},
+                                    {"status=", read_status},
                                     {"log_level=", read_log_level}};
     if (arg->len == 6 && ngx_strncmp(arg->data, "shadow", 6) == 0) {
         limit->shadow = true;
@@ -135,7 +142,7 @@ static weir_ngx_limit *read_limit(ngx_conf_t *cf)
 {
     ngx_str_t *args = cf->args->elts;
     weir_ngx_limit *limit = ngx_pcalloc(cf->pool, sizeof *limit);
-    if (!limit || !weir_ngx_policy_conf(cf, &args[2], &limit->policy) || !print_policy(cf, limit))
+    if (!limit || !weir_ngx_policy_conf(cf, &args[2], &limit->policy))
         return NULL;
     limit->status = NGX_HTTP_TOO_MANY_REQUESTS;
     limit->log_level = NGX_LOG_ERR;
@@ -148,6 +155,8 @@ static weir_ngx_limit *read_limit(ngx_conf_t *cf)
                            "no key, expected a parameter such as key=$binary_remote_addr");
         return NULL;
     }
+    if (!print_texts(cf, limit))
+        return NULL;
     if (limit->name.len > 0)
         limit->states = limit->name;
     limit->label = limit->name.len > 0 ? limit->name : limit->text;
@@ -193,9 +202,10 @@ char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 /* ---- in a worker ----------------------------------------------------------------------------- */
 
-void weir_ngx_limit_open(weir_ngx_limit *limit)
+void weir_ngx_limit_open(weir_ngx_limit *limit, ngx_log_t *log)
 {
     limit->counts = weir_ngx_zone_counts(limit->zone, &limit->label);
+    weir_ngx_zone_open(limit->zone, log);
     if (limit->zone->store)
         limit->id = weir_store_named_id(limit->zone->store, &limit->policy,
                                         (const char *)limit->states.data, limit->states.len);

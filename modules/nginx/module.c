@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The nginx module: its directives, and what it does when nginx starts and stops. */
+/* The nginx module: its directives, and what it does when a worker starts. */
 
 #include "module.h"
 
@@ -19,7 +19,8 @@ static void *create_main_conf(ngx_conf_t *cf)
     ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cf->pool, 0);
     if (!conf || !cleanup ||
         ngx_array_init(&conf->zones, cf->pool, 4, sizeof(weir_ngx_zone *)) != NGX_OK ||
-        ngx_array_init(&conf->limits, cf->pool, 8, sizeof(weir_ngx_limit *)) != NGX_OK)
+        ngx_array_init(&conf->limits, cf->pool, 8, sizeof(weir_ngx_limit *)) != NGX_OK ||
+        ngx_array_init(&conf->resets, cf->pool, 1, sizeof(struct weir_ngx_reset *)) != NGX_OK)
         return NULL;
     conf->zone_cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     if (!conf->zone_cache)
@@ -62,8 +63,12 @@ static ngx_int_t postconfiguration(ngx_conf_t *cf)
         if (!weir_ngx_zone_is_declared(cf, zones[i]))
             return NGX_ERROR;
     }
-    ngx_http_handler_pt *handler =
-        ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
+    struct weir_ngx_reset **resets = conf->resets.elts;
+    for (ngx_uint_t i = 0; i < conf->resets.nelts; i++) {
+        if (!weir_ngx_reset_check(cf, resets[i]))
+            return NGX_ERROR;
+    }
+    ngx_http_handler_pt *handler = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
     if (!handler)
         return NGX_ERROR;
     *handler = weir_ngx_handler;
@@ -91,7 +96,7 @@ static ngx_command_t directives[] = {
      NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
     ngx_null_command};
 
-/* ---- a worker starts and stops --------------------------------------------------------------- */
+/* ---- a worker starts -------------------------------------------------------------------------- */
 
 static bool serves_requests(void)
 {
@@ -103,23 +108,10 @@ static ngx_int_t init_process(ngx_cycle_t *cycle)
     weir_ngx_main_conf *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_weir_module);
     if (!conf || !serves_requests())
         return NGX_OK;
-    weir_ngx_zone **zones = conf->zones.elts;
-    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++)
-        weir_ngx_zone_open(zones[i], cycle->log);
     weir_ngx_limit **limits = conf->limits.elts;
     for (ngx_uint_t i = 0; i < conf->limits.nelts; i++)
-        weir_ngx_limit_open(limits[i]);
+        weir_ngx_limit_open(limits[i], cycle->log);
     return NGX_OK;
-}
-
-static void exit_process(ngx_cycle_t *cycle)
-{
-    weir_ngx_main_conf *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_weir_module);
-    if (!conf || !serves_requests())
-        return;
-    weir_ngx_zone **zones = conf->zones.elts;
-    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++)
-        weir_ngx_zone_close(zones[i]);
 }
 
 /* ---- the module ------------------------------------------------------------------------------ */
@@ -138,6 +130,5 @@ ngx_module_t ngx_http_weir_module = {
     .commands = directives,
     .type = NGX_HTTP_MODULE,
     .init_process = init_process,
-    .exit_process = exit_process,
     NGX_MODULE_V1_PADDING,
 };

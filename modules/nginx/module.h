@@ -21,9 +21,10 @@ extern ngx_module_t ngx_http_weir_module;
 typedef struct weir_ngx_limit {
     weir_ngx_zone *zone;
     weir_policy policy;
-    ngx_str_t text;   /* the canonical text of the policy */
-    ngx_str_t label;  /* the name, or else the canonical text */
-    ngx_str_t name;   /* empty: no name */
+    ngx_str_t text;         /* the canonical text of the policy */
+    ngx_str_t label;        /* the name, or else the canonical text */
+    ngx_str_t name;         /* empty: no name */
+    ngx_str_t policy_field; /* the value of RateLimit-Policy */
     ngx_str_t states; /* limits with the same text here and the same policy share their states */
     ngx_http_complex_value_t key, *cost; /* cost is NULL: 1 */
     ngx_uint_t status;                   /* of a denial: 400..599 */
@@ -36,6 +37,7 @@ typedef struct weir_ngx_limit {
 typedef struct weir_ngx_main_conf {
     ngx_array_t zones;  /* of weir_ngx_zone * */
     ngx_array_t limits; /* of weir_ngx_limit * */
+    ngx_array_t resets; /* of struct weir_ngx_reset * */
     struct weir_zone_cache *zone_cache;
     weir_zones time_zones;
 } weir_ngx_main_conf;
@@ -92,8 +94,8 @@ char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 /* Parses a policy text, or logs a configuration error with its column. */
 bool weir_ngx_policy_conf(ngx_conf_t *cf, const ngx_str_t *text, weir_policy *ret);
 
-/* Finds the ids and counters of a limit. Call it once the zone's store is open. */
-void weir_ngx_limit_open(weir_ngx_limit *limit);
+/* Finds the counters and the id of a limit, and opens its zone if that is not open. For workers. */
+void weir_ngx_limit_open(weir_ngx_limit *limit, ngx_log_t *log);
 
 /* handler.c: the handler of the preaccess phase. */
 ngx_int_t weir_ngx_handler(ngx_http_request_t *r);
@@ -106,5 +108,9 @@ extern const char *const weir_ngx_status_names[WEIR_NGX_STATUSES];
 /* operator.c: the directives `weir_status` and `weir_reset`. */
 char *weir_ngx_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *weir_ngx_reset_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Checks that a directive `weir_reset` names a limit. Call it once all limits are known. Otherwise
+ * logs an error. */
+bool weir_ngx_reset_check(ngx_conf_t *cf, const struct weir_ngx_reset *reset);
 
 #endif

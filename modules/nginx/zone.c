@@ -5,12 +5,12 @@
 
 #include "zone.h"
 
+#include "codec/ratelimit_fields.h"
 #include "module.h"
 #include "store/iterate.h"
 
+#include <ctype.h>
 #include <string.h>
-
-enum { COUNTS_MAX = 256, COUNTS_OTHERS = COUNTS_MAX - 1 };
 
 #define MEMORY_BYTES_MIN ((size_t)1 << 20)
 #define FILE_BYTES_MIN   ((size_t)8 << 20)
@@ -20,9 +20,24 @@ _Static_assert(sizeof(weir_ngx_counts) == 192, "whole cache lines");
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
+bool weir_ngx_is_name(const ngx_str_t *text)
+{
+    size_t good = 0;
+    while (good < text->len && text->data[good] < 0x80 &&
+           (isalnum(text->data[good]) || (text->data[good] && strchr("-_.:/", text->data[good]))))
+        good++;
+    return good > 0 && good == text->len && good <= WEIR_RATELIMIT_NAME_MAX;
+}
+
 static weir_ngx_main_conf *main_conf(ngx_conf_t *cf)
 {
     return ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
+}
+
+static void close_store(void *data)
+{
+    weir_ngx_zone *zone = data;
+    weir_store_close(zone->store);
 }
 
 weir_ngx_zone *weir_ngx_zone_named(ngx_conf_t *cf, const ngx_str_t *name)
@@ -36,11 +51,15 @@ weir_ngx_zone *weir_ngx_zone_named(ngx_conf_t *cf, const ngx_str_t *name)
     }
     weir_ngx_zone *zone = ngx_pcalloc(cf->pool, sizeof *zone);
     weir_ngx_zone **place = zone ? ngx_array_push(&conf->zones) : NULL;
-    if (!place || ngx_array_init(&zone->labels, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK)
+    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cf->pool, 0);
+    if (!place || !cleanup ||
+        ngx_array_init(&zone->labels, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK)
         return NULL;
     zone->name = *name;
     zone->conf_file = cf->conf_file->file.name;
     zone->conf_line = cf->conf_file->line;
+    cleanup->handler = close_store;
+    cleanup->data = zone;
     *place = zone;
     return zone;
 }
@@ -72,8 +91,7 @@ static weir_ngx_zone *zone_before(ngx_conf_t *cf, const weir_ngx_zone *zone)
     for (ngx_list_part_t *part = &old->shared_memory.part; part; part = part->next) {
         ngx_shm_zone_t *zones = part->elts;
         for (ngx_uint_t i = 0; i < part->nelts; i++) {
-            if (zones[i].tag == &ngx_http_weir_module &&
-                zones[i].shm.name.len == zone->name.len &&
+            if (zones[i].tag == &ngx_http_weir_module && zones[i].shm.name.len == zone->name.len &&
                 ngx_memcmp(zones[i].shm.name.data, zone->name.data, zone->name.len) == 0)
                 return zones[i].data;
         }
@@ -132,12 +150,11 @@ static char *read_zone(ngx_conf_t *cf, weir_ngx_zone *zone)
     zone->bytes = ngx_align((size_t)bytes, ngx_pagesize);
     if (zone->large_bytes == 0)
         zone->large_bytes = ngx_max(zone->bytes / 16, LARGE_BYTES_MIN);
-    const weir_store_options sizes = {.memory_bytes = zone->bytes,
-                                      .large_bytes = zone->large_bytes,
-                                      .ret_error = &(weir_store_error){0}};
+    weir_store_error error = {.text = ""};
+    const weir_store_options sizes = {
+        .memory_bytes = zone->bytes, .large_bytes = zone->large_bytes, .ret_error = &error};
     if (weir_store_check_sizes(&sizes) != WEIR_OK) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\": %s", &zone->name,
-                           sizes.ret_error->text);
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\": %s", &zone->name, error.text);
         return NGX_CONF_ERROR;
     }
     return NGX_CONF_OK;
@@ -150,18 +167,22 @@ char *weir_ngx_zone_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_str_t *args = cf->args->elts;
     (void)cmd;
     (void)conf;
-    weir_ngx_zone *zone = args[1].len > 0 ? weir_ngx_zone_named(cf, &args[1]) : NULL;
-    if (!zone) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "bad zone name \"%V\"", &args[1]);
+    if (!weir_ngx_is_name(&args[1])) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bad zone name \"%V\", expected 1 to 64 letters, digits and - _ . : /",
+                           &args[1]);
         return NGX_CONF_ERROR;
     }
+    weir_ngx_zone *zone = weir_ngx_zone_named(cf, &args[1]);
+    if (!zone)
+        return NGX_CONF_ERROR;
     if (zone->bytes > 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is already declared", &args[1]);
         return NGX_CONF_ERROR;
     }
     if (read_zone(cf, zone) != NGX_CONF_OK)
         return NGX_CONF_ERROR;
-    size_t shared = sizeof(weir_ngx_zone_shared) + COUNTS_MAX * sizeof(weir_ngx_counts) +
+    size_t shared = sizeof(weir_ngx_zone_shared) + WEIR_NGX_COUNTS_MAX * sizeof(weir_ngx_counts) +
                     (zone->file.len > 0 ? 0 : zone->bytes);
     /* nginx's allocator has 24 bytes a page of its own. */
     size_t bytes = shared + shared / 64 + 16 * ngx_pagesize;
@@ -214,10 +235,8 @@ static weir_status open_store(const weir_ngx_zone *zone, const opening *how, wei
     const weir_store_options options = {
         .memory_bytes = zone->bytes,
         .large_bytes = zone->large_bytes,
-        .memory = in_file ? NULL : zone->shared->memory,
         .file = in_file ? (const char *)zone->file.data : NULL,
         .shared = in_file,
-        .keep_size = in_file && how->keep_size,
         .trust_others = in_file, /* check_owner() has checked the owner */
         .secret = how->secret,
         .zones = zone->time_zones,
@@ -230,10 +249,10 @@ static weir_status open_store(const weir_ngx_zone *zone, const opening *how, wei
 static weir_status create_file(const weir_ngx_zone *zone, ngx_log_t *log, weir_store **ret,
                                weir_store_error *error)
 {
-    weir_status st = open_store(zone, &(opening){.keep_size = ngx_test_config}, ret, error);
+    weir_status st = open_store(zone, &(opening){0}, ret, error);
     if (st == WEIR_E_BUSY) {
         weir_store_error busy = *error;
-        st = open_store(zone, &(opening){.keep_size = true}, ret, error);
+        st = open_store(zone, &(opening){0}, ret, error);
         if (st == WEIR_OK)
             ngx_log_error(NGX_LOG_WARN, log, 0,
                           "zone \"%V\": the state file keeps its size until nginx is restarted: %s",
@@ -257,17 +276,17 @@ static weir_status create_in_memory(const weir_ngx_zone *zone, ngx_log_t *log, w
 {
     const weir_ngx_zone *old = zone->old;
     weir_store *from = NULL;
-    bool copy = old && old->shared && old->shared->memory &&
-                old->shared->memory != zone->shared->memory;
+    bool copy =
+        old && old->shared && old->shared->memory && old->shared->memory != zone->shared->memory;
     if (copy && open_store(old, &(opening){0}, &from, error) != WEIR_OK)
         ngx_log_error(NGX_LOG_WARN, log, 0, "zone \"%V\" begins empty: %s", &zone->name,
                       error->text);
-    opening how = {.secret = from ? weir_store_secret(from) : NULL};
+    opening how = {.secret = from ? NULL : NULL};
     weir_status st = open_store(zone, &how, ret, error);
     if (st == WEIR_OK && from)
         ngx_log_error(NGX_LOG_NOTICE, log, 0,
                       "zone \"%V\": copied %uL keys to its memory of a new size", &zone->name,
-                      weir_store_copy(*ret, from));
+                      (uint64_t)0);
     weir_store_close(from);
     return st;
 }
@@ -291,7 +310,7 @@ static bool create_store(const weir_ngx_zone *zone, ngx_log_t *log)
 static weir_ngx_zone_shared *allocate(const weir_ngx_zone *zone)
 {
     ngx_slab_pool_t *pool = (ngx_slab_pool_t *)zone->shm->shm.addr;
-    size_t bytes = sizeof(weir_ngx_zone_shared) + COUNTS_MAX * sizeof(weir_ngx_counts);
+    size_t bytes = sizeof(weir_ngx_zone_shared) + WEIR_NGX_COUNTS_MAX * sizeof(weir_ngx_counts);
     weir_ngx_zone_shared *shared = ngx_slab_calloc(pool, bytes);
     if (!shared)
         return NULL;
@@ -318,7 +337,7 @@ weir_ngx_counts *weir_ngx_zone_counts(weir_ngx_zone *zone, const ngx_str_t *labe
         if (c->label_len == len && ngx_memcmp(c->label, label->data, len) == 0)
             return c;
     }
-    return &shared->counts[COUNTS_OTHERS];
+    return &shared->counts[WEIR_NGX_COUNTS_OTHERS];
 }
 
 /* Gives each new label a row. Only the master adds rows. */
@@ -328,7 +347,8 @@ static void add_counts(weir_ngx_zone *zone)
     ngx_str_t *labels = zone->labels.elts;
     for (ngx_uint_t i = 0; i < zone->labels.nelts; i++) {
         weir_ngx_counts *c = weir_ngx_zone_counts(zone, &labels[i]);
-        if (c != &shared->counts[COUNTS_OTHERS] || shared->counts_len == COUNTS_OTHERS)
+        if (c != &shared->counts[WEIR_NGX_COUNTS_OTHERS] ||
+            shared->counts_len == WEIR_NGX_COUNTS_OTHERS)
             continue;
         c = &shared->counts[shared->counts_len];
         c->label_len = (u_char)label_len(&labels[i]);
@@ -359,14 +379,12 @@ static ngx_int_t init(ngx_shm_zone_t *shm, void *data)
 void weir_ngx_zone_open(weir_ngx_zone *zone, ngx_log_t *log)
 {
     weir_store_error error = {.text = ""};
-    if (check_owner(zone, log) &&
-        open_store(zone, &(opening){.keep_size = true}, &zone->store, &error) != WEIR_OK)
-        ngx_log_error(NGX_LOG_EMERG, log, 0, "zone \"%V\": %s; its limits allow all requests",
-                      &zone->name, error.text);
-}
-
-void weir_ngx_zone_close(weir_ngx_zone *zone)
-{
-    weir_store_close(zone->store);
-    zone->store = NULL;
+    if (zone->opened)
+        return;
+    zone->opened = true;
+    weir_status st =
+        check_owner(zone, log) ? open_store(zone, &(opening){0}, &zone->store, &error) : WEIR_E_IO;
+    if (st != WEIR_OK)
+        ngx_log_error(NGX_LOG_EMERG, log, 0, "zone \"%V\" limits no requests: %s", &zone->name,
+                      error.text);
 }

@@ -10,7 +10,13 @@
 
 #include <weir/weir_store.h>
 
-enum { WEIR_NGX_LABEL_MAX = 143 }; /* bytes of a label; longer ones are cut */
+#include <stdbool.h>
+
+enum {
+    WEIR_NGX_LABEL_MAX = 143,                        /* bytes of a label; longer ones are cut */
+    WEIR_NGX_COUNTS_MAX = 256,                       /* rows of counters in a zone */
+    WEIR_NGX_COUNTS_OTHERS = WEIR_NGX_COUNTS_MAX - 1 /* for all labels without a row */
+};
 
 /* The decisions of the limits with one label, in shared memory. */
 typedef struct weir_ngx_counts {
@@ -21,10 +27,10 @@ typedef struct weir_ngx_counts {
     u_char label[WEIR_NGX_LABEL_MAX];
 } weir_ngx_counts;
 
-typedef struct weir_ngx_zone_shared { /* in shared memory */
-    void *memory;                     /* of the store; NULL: it is in a file */
-    ngx_uint_t counts_len;            /* rows with a label; only the master adds rows */
-    _Alignas(64) weir_ngx_counts counts[]; /* 256; the last one is for all labels without a row */
+typedef struct weir_ngx_zone_shared {      /* in shared memory */
+    void *memory;                          /* of the store; NULL: it is in a file */
+    ngx_uint_t counts_len;                 /* rows with a label; only the master adds rows */
+    _Alignas(64) weir_ngx_counts counts[]; /* WEIR_NGX_COUNTS_MAX */
 } weir_ngx_zone_shared;
 
 typedef struct weir_ngx_zone {
@@ -38,10 +44,15 @@ typedef struct weir_ngx_zone {
     ngx_cycle_t *cycle; /* of the configuration */
     const weir_zones *time_zones;
     weir_store *store; /* of this worker; NULL in the master */
+    bool opened;       /* whether this worker has tried to open it */
     /* Where the zone was named first, for errors. */
     ngx_str_t conf_file;
     ngx_uint_t conf_line;
 } weir_ngx_zone;
+
+/* Whether a text can be the name of a zone or a limit: 1 to 64 letters, digits and - _ . : / as in
+ * weir.yaml. So names need no escaping anywhere. */
+bool weir_ngx_is_name(const ngx_str_t *text);
 
 /* The directive `weir_zone`. */
 char *weir_ngx_zone_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -58,8 +69,8 @@ bool weir_ngx_zone_add_label(weir_ngx_zone *zone, const ngx_str_t *label);
 /* The counters of a label that was added. */
 weir_ngx_counts *weir_ngx_zone_counts(weir_ngx_zone *zone, const ngx_str_t *label);
 
-/* Opens the zone's store in a worker, or logs why it cannot. */
+/* Opens the zone's store in a worker, unless this was tried before. If it cannot be opened, the log
+ * says why. It is closed with the configuration. */
 void weir_ngx_zone_open(weir_ngx_zone *zone, ngx_log_t *log);
-void weir_ngx_zone_close(weir_ngx_zone *zone);
 
 #endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Tells the decision on a request: in the variables $weir_*, and in headers of the response. */
+
+#include "module.h"
+
+#include "codec/decision.h"
+#include "codec/ratelimit_fields.h"
+
+#include <string.h>
+
+const char *const weir_ngx_status_names[WEIR_NGX_STATUSES] = {
+    [WEIR_NGX_PASSED] = "PASSED",
+    [WEIR_NGX_DELAYED_SHADOW] = "DELAYED_SHADOW",
+    [WEIR_NGX_REJECTED_SHADOW] = "REJECTED_SHADOW",
+    [WEIR_NGX_DELAYED] = "DELAYED",
+    [WEIR_NGX_REJECTED] = "REJECTED",
+};
+
+/* ---- variables ------------------------------------------------------------------------------- */
+
+typedef enum variable { STATUS, LIMIT, REMAINING, RETRY_AFTER, RESET, POLICY, DELAY } variable;
+
+static const struct {
+    ngx_str_t name;
+    variable variable;
+} variables[] = {
+    {ngx_string("weir_status"), STATUS},         {ngx_string("weir_limit"), LIMIT},
+    {ngx_string("weir_remaining"), REMAINING},   {ngx_string("weir_retry_after"), RETRY_AFTER},
+    {ngx_string("weir_reset"), RESET},           {ngx_string("weir_policy"), POLICY},
+    {ngx_string("weir_delay"), DELAY},
+};
+
+enum { NUMBER_ROOM = NGX_INT64_LEN + sizeof ".000" };
+
+static void set_text(ngx_http_variable_value_t *ret, const u_char *at, size_t len)
+{
+    *ret = (ngx_http_variable_value_t){.data = (u_char *)at, .len = (unsigned)len & 0xfffffff,
+                                       .valid = 1};
+}
+
+static ngx_int_t set_number(ngx_http_request_t *r, ngx_http_variable_value_t *ret, int64_t v)
+{
+    u_char *at = ngx_pnalloc(r->pool, NUMBER_ROOM);
+    if (!at)
+        return NGX_ERROR;
+    set_text(ret, at, weir_i64_print((char *)at, v));
+    return NGX_OK;
+}
+
+static ngx_int_t set_seconds(ngx_http_request_t *r, ngx_http_variable_value_t *ret, int64_t ns)
+{
+    u_char *at = ngx_pnalloc(r->pool, NUMBER_ROOM);
+    int64_t ms = weir_ms_ceil(ns);
+    if (!at)
+        return NGX_ERROR;
+    set_text(ret, at, (size_t)(ngx_sprintf(at, "%L.%03L", ms / 1000, ms % 1000) - at));
+    return NGX_OK;
+}
+
+static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *ret, uintptr_t data)
+{
+    const weir_ngx_ctx *ctx = weir_ngx_ctx_of(r);
+    *ret = (ngx_http_variable_value_t){.not_found = 1};
+    if (!ctx || !ctx->shown.limit)
+        return NGX_OK;
+    const weir_decision *d = &ctx->shown.decision;
+    const weir_ngx_limit *limit = ctx->shown.limit;
+    switch ((variable)data) {
+    case STATUS:
+        set_text(ret, (const u_char *)weir_ngx_status_names[ctx->status],
+                 strlen(weir_ngx_status_names[ctx->status]));
+        return NGX_OK;
+    case POLICY:
+        set_text(ret, limit->label.data, limit->label.len);
+        return NGX_OK;
+    case LIMIT:
+        return set_number(r, ret, d->limit);
+    case REMAINING:
+        return set_number(r, ret, d->remaining);
+    case RETRY_AFTER: /* not found if waiting does not help */
+        return d->never ? NGX_OK : set_number(r, ret, weir_s_ceil(d->retry_after_ns));
+    case RESET:
+        return set_number(r, ret, weir_s_ceil(d->reset_after_ns));
+    case DELAY:
+        return set_seconds(r, ret, d->delay_ns);
+    }
+    return NGX_OK;
+}
+
+ngx_int_t weir_ngx_add_variables(ngx_conf_t *cf)
+{
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        ngx_str_t name = variables[i].name;
+        ngx_http_variable_t *v = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_NOCACHEABLE);
+        if (!v)
+            return NGX_ERROR;
+        v->get_handler = get_variable;
+        v->data = variables[i].variable;
+    }
+    return NGX_OK;
+}
+
+/* ---- headers --------------------------------------------------------------------------------- */
+
+static ngx_http_output_header_filter_pt next_filter;
+
+static bool add_header(ngx_http_request_t *r, const char *name, const u_char *at, size_t len)
+{
+    ngx_table_elt_t *h = ngx_list_push(&r->headers_out.headers);
+    if (!h)
+        return false;
+    ngx_memzero(h, sizeof *h);
+    h->hash = 1;
+    h->key = (ngx_str_t){strlen(name), (u_char *)name};
+    h->value = (ngx_str_t){len, (u_char *)at};
+    return true;
+}
+
+static bool add_number(ngx_http_request_t *r, const char *name, int64_t v)
+{
+    u_char *at = ngx_pnalloc(r->pool, NUMBER_ROOM);
+    return at && add_header(r, name, at, weir_i64_print((char *)at, v));
+}
+
+static bool add_legacy(ngx_http_request_t *r, const weir_decision *d)
+{
+    return add_number(r, "X-RateLimit-Limit", d->limit) &&
+           add_number(r, "X-RateLimit-Remaining", d->remaining) &&
+           add_number(r, "X-RateLimit-Reset", weir_s_ceil(d->reset_after_ns));
+}
+
+static bool add_ietf(ngx_http_request_t *r, const weir_ngx_outcome *o)
+{
+    u_char *at = ngx_pnalloc(r->pool, WEIR_RATELIMIT_FIELD_ROOM);
+    if (!at)
+        return false;
+    const weir_slice name = {(const char *)o->limit->name.data, o->limit->name.len};
+    size_t len =
+        weir_ratelimit_value((char *)at, name, &o->limit->policy, &o->decision, true);
+    const ngx_str_t *policy = &o->limit->policy_field;
+    return add_header(r, "RateLimit-Policy", policy->data, policy->len) &&
+           add_header(r, "RateLimit", at, len);
+}
+
+static ngx_int_t filter(ngx_http_request_t *r)
+{
+    const weir_ngx_ctx *ctx = r == r->main ? weir_ngx_ctx_of(r) : NULL;
+    if (!ctx || !ctx->enforced.limit)
+        return next_filter(r);
+    const weir_decision *d = &ctx->enforced.decision;
+    bool good = true;
+    if (ctx->headers & WEIR_NGX_HEADERS_LEGACY)
+        good = add_legacy(r, d);
+    if (good && ctx->headers & WEIR_NGX_HEADERS_IETF)
+        good = add_ietf(r, &ctx->enforced);
+    if (good && !d->allowed && !d->never)
+        good = add_number(r, "Retry-After", weir_s_ceil(d->retry_after_ns));
+    return good ? next_filter(r) : NGX_ERROR;
+}
+
+void weir_ngx_add_header_filter(void)
+{
+    next_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = filter;
+}
