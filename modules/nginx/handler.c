@@ -148,7 +148,7 @@ static void log_outcome(ngx_http_request_t *r, const weir_ngx_limit *limit, cons
     int64_t wait_ns = d->allowed ? d->delay_ns : d->retry_after_ns;
     int64_t wait_ms = wait_ns / MS_NS + (wait_ns % MS_NS > 0);
     if (d->allowed) {
-        ngx_log_error(limit->log_level + 1, r->connection->log, 0,
+        ngx_log_error(ngx_min(limit->log_level + 1, NGX_LOG_INFO), r->connection->log, 0,
                       "delaying request by %L.%03L s, by \"%V\", zone \"%V\"%s", wait_ms / 1000,
                       wait_ms % 1000, &limit->label, &limit->zone->name, shadow);
     } else if (d->never) {
@@ -256,21 +256,19 @@ static void shadow(ngx_http_request_t *r, weir_ngx_ctx *ctx, const question *q)
 
 /* ---- the phase handler ----------------------------------------------------------------------- */
 
-static void on_delay_over(ngx_http_request_t *r)
+/* Write events of a held request: the connection became writable, or the delay is over. */
+static void on_write(ngx_http_request_t *r)
 {
-    ngx_event_t *write = r->connection->write;
-    if (write->delayed) {
-        if (ngx_handle_write_event(write, 0) != NGX_OK)
-            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
-    }
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+    ngx_connection_t *c = r->connection;
+    bool held = c->write->delayed;
+    ngx_int_t rc = held ? ngx_handle_write_event(c->write, 0) : ngx_handle_read_event(c->read, 0);
+    if (rc != NGX_OK) {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-        return;
+    } else if (!held) {
+        r->read_event_handler = ngx_http_block_reading;
+        r->write_event_handler = ngx_http_core_run_phases;
+        ngx_http_core_run_phases(r);
     }
-    r->read_event_handler = ngx_http_block_reading;
-    r->write_event_handler = ngx_http_core_run_phases;
-    ngx_http_core_run_phases(r);
 }
 
 /* Holds a request on its connection's timer. If the client closes the connection meanwhile, the
@@ -280,7 +278,7 @@ static ngx_int_t hold(ngx_http_request_t *r, int64_t delay_ns)
     if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = on_delay_over;
+    r->write_event_handler = on_write;
     r->connection->write->delayed = 1;
     ngx_add_timer(r->connection->write, (ngx_msec_t)(delay_ns / MS_NS + (delay_ns % MS_NS > 0)));
     return NGX_AGAIN;

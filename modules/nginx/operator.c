@@ -92,13 +92,12 @@ static void put_json(weir_buffer *out, const weir_ngx_main_conf *conf)
     weir_buffer_printf(out, "{\"zones\":[");
     for (ngx_uint_t i = 0; i < conf->zones.nelts; i++) {
         weir_store_stats s = stats_of(zones[i]);
-        weir_buffer_printf(out,
-                           "%s{\"zone\":\"%.*s\",\"open\":%s,\"keys\":%" PRIu64
-                           ",\"memory_bytes\":%" PRIu64 ",\"memory_max_bytes\":%" PRIu64
-                           ",\"evicted\":%" PRIu64 ",\"limits\":[",
-                           i > 0 ? "," : "", (int)zones[i]->name.len, zones[i]->name.data,
-                           zones[i]->store ? "true" : "false", s.keys, s.memory_bytes,
-                           s.memory_max, s.evicted);
+        weir_buffer_printf(
+            out,
+            "%s{\"zone\":\"%.*s\",\"open\":%s,\"keys\":%" PRIu64 ",\"memory_bytes\":%" PRIu64
+            ",\"memory_max_bytes\":%" PRIu64 ",\"evicted\":%" PRIu64 ",\"limits\":[",
+            i > 0 ? "," : "", (int)zones[i]->name.len, zones[i]->name.data,
+            zones[i]->store ? "true" : "false", s.keys, s.memory_bytes, s.memory_max, s.evicted);
         each_count(out, zones[i], put_json_count);
         weir_buffer_printf(out, "]}");
     }
@@ -172,10 +171,10 @@ static ngx_int_t status_handler(ngx_http_request_t *r)
         put_json(&out, conf);
     else
         put_prometheus(&out, conf);
-    rc = out.failed ? NGX_HTTP_INTERNAL_SERVER_ERROR
-                    : send_text(r, NGX_HTTP_OK,
-                                json ? "application/json" : "text/plain; version=0.0.4",
-                                weir_buffer_data(&out), weir_buffer_len(&out));
+    rc = out.failed
+             ? NGX_HTTP_INTERNAL_SERVER_ERROR
+             : send_text(r, NGX_HTTP_OK, json ? "application/json" : "text/plain; version=0.0.4",
+                         weir_buffer_data(&out), weir_buffer_len(&out));
     weir_buffer_free(&out);
     return rc;
 }
@@ -214,6 +213,7 @@ struct weir_ngx_reset {
     ngx_str_t label; /* of the limits whose states are reset */
     ngx_http_complex_value_t key;
     bool is_address;
+    weir_ngx_place at; /* of the directive */
 };
 
 static ngx_int_t refuse(ngx_http_request_t *r, const char *why)
@@ -298,8 +298,8 @@ bool weir_ngx_reset_check(ngx_conf_t *cf, const struct weir_ngx_reset *reset)
     }
     ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                   "weir_reset: no limit \"%V\" in zone \"%V\", expected the name of a limit or, if "
-                  "it has none, its policy",
-                  &reset->label, &reset->zone->name);
+                  "it has none, its policy in %V:%ui",
+                  &reset->label, &reset->zone->name, &reset->at.file, reset->at.line);
     return false;
 }
 
@@ -333,6 +333,7 @@ char *weir_ngx_reset_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (!reset || !place || !read_label(cf, &args[2], &reset->label))
         return NGX_CONF_ERROR;
     *place = loc->reset = reset;
+    reset->at = weir_ngx_place_of(cf);
     reset->zone = weir_ngx_zone_named(cf, &args[1]);
     reset->is_address = ngx_strncmp(args[3].data, "addr=", 5) == 0;
     size_t name_len = reset->is_address ? 5 : 4;

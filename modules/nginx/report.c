@@ -25,9 +25,9 @@ static const struct {
     ngx_str_t name;
     variable variable;
 } variables[] = {
-    {ngx_string("weir_status"), STATUS},         {ngx_string("weir_limit"), LIMIT},
-    {ngx_string("weir_remaining"), REMAINING},   {ngx_string("weir_retry_after"), RETRY_AFTER},
-    {ngx_string("weir_reset"), RESET},           {ngx_string("weir_policy"), POLICY},
+    {ngx_string("weir_status"), STATUS},       {ngx_string("weir_limit"), LIMIT},
+    {ngx_string("weir_remaining"), REMAINING}, {ngx_string("weir_retry_after"), RETRY_AFTER},
+    {ngx_string("weir_reset"), RESET},         {ngx_string("weir_policy"), POLICY},
     {ngx_string("weir_delay"), DELAY},
 };
 
@@ -35,8 +35,8 @@ enum { NUMBER_ROOM = NGX_INT64_LEN + sizeof ".000" };
 
 static void set_text(ngx_http_variable_value_t *ret, const u_char *at, size_t len)
 {
-    *ret = (ngx_http_variable_value_t){.data = (u_char *)at, .len = (unsigned)len & 0xfffffff,
-                                       .valid = 1};
+    *ret = (ngx_http_variable_value_t){
+        .data = (u_char *)at, .len = (unsigned)len & 0xfffffff, .valid = 1};
 }
 
 static ngx_int_t set_number(ngx_http_request_t *r, ngx_http_variable_value_t *ret, int64_t v)
@@ -136,8 +136,7 @@ static bool add_ietf(ngx_http_request_t *r, const weir_ngx_outcome *o)
     if (!at)
         return false;
     const weir_slice name = {(const char *)o->limit->name.data, o->limit->name.len};
-    size_t len =
-        weir_ratelimit_value((char *)at, name, &o->limit->policy, &o->decision, true);
+    size_t len = weir_ratelimit_value((char *)at, name, &o->limit->policy, &o->decision, true);
     const ngx_str_t *policy = &o->limit->policy_field;
     return add_header(r, "RateLimit-Policy", policy->data, policy->len) &&
            add_header(r, "RateLimit", at, len);

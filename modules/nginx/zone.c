@@ -56,8 +56,7 @@ weir_ngx_zone *weir_ngx_zone_named(ngx_conf_t *cf, const ngx_str_t *name)
         ngx_array_init(&zone->labels, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK)
         return NULL;
     zone->name = *name;
-    zone->conf_file = cf->conf_file->file.name;
-    zone->conf_line = cf->conf_file->line;
+    zone->at = weir_ngx_place_of(cf);
     cleanup->handler = close_store;
     cleanup->data = zone;
     *place = zone;
@@ -70,7 +69,7 @@ bool weir_ngx_zone_is_declared(ngx_conf_t *cf, const weir_ngx_zone *zone)
         return true;
     ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                   "unknown zone \"%V\", expected one that weir_zone declares in %V:%ui",
-                  &zone->name, &zone->conf_file, zone->conf_line);
+                  &zone->name, &zone->at.file, zone->at.line);
     return false;
 }
 

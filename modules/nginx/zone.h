@@ -33,6 +33,17 @@ typedef struct weir_ngx_zone_shared {      /* in shared memory */
     _Alignas(64) weir_ngx_counts counts[]; /* WEIR_NGX_COUNTS_MAX */
 } weir_ngx_zone_shared;
 
+/* A place in the configuration, for errors that are found after it was read. */
+typedef struct weir_ngx_place {
+    ngx_str_t file;
+    ngx_uint_t line;
+} weir_ngx_place;
+
+static inline weir_ngx_place weir_ngx_place_of(const ngx_conf_t *cf)
+{
+    return (weir_ngx_place){cf->conf_file->file.name, cf->conf_file->line};
+}
+
 typedef struct weir_ngx_zone {
     ngx_str_t name;
     size_t bytes, large_bytes; /* bytes is 0: not declared yet */
@@ -45,9 +56,7 @@ typedef struct weir_ngx_zone {
     const weir_zones *time_zones;
     weir_store *store; /* of this worker; NULL in the master */
     bool opened;       /* whether this worker has tried to open it */
-    /* Where the zone was named first, for errors. */
-    ngx_str_t conf_file;
-    ngx_uint_t conf_line;
+    weir_ngx_place at; /* where it was named first */
 } weir_ngx_zone;
 
 /* Whether a text can be the name of a zone or a limit: 1 to 64 letters, digits and - _ . : / as in
