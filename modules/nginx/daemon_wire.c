@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* A question is encoded with the writers of RESP replies: a request is an array of bulk strings.
+ * The integers of a reply are checked, because a wrong type or a value out of range means that
+ * questions and replies no longer match. */
+
+#include "daemon_wire.h"
+
+#include "codec/decision.h"
+#include "codec/resp.h"
+#include "codec/resp_reply_reader.h"
+
+#define MS_NS 1000000
+
+enum {
+    HEAD_MAX = 24,   /* type, digits, CR LF */
+    NUMBER_MAX = 48, /* a number as a bulk string */
+    FIXED_MAX = 128, /* the words that do not depend on the question */
+    FIELDS_MAX = WEIR_DECISION_FIELDS + 1
+};
+
+_Static_assert(WEIR_NGX_QUESTION_LEN_MAX == WEIR_RESP_REQUEST_LEN_MAX, "the daemon's maximum");
+_Static_assert(2 + 3 * WEIR_NGX_ASK_MAX <= WEIR_RESP_ARGS_MAX, "a question is one request");
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+size_t weir_ngx_wire_size(const weir_ngx_ask_limit *limit, size_t limits)
+{
+    size_t size = FIXED_MAX;
+    for (size_t i = 0; i < limits; i++)
+        size += limit[i].text.len + limit[i].key.len + 2 * HEAD_MAX + NUMBER_MAX;
+    return size;
+}
+
+static void put_slice(weir_buffer *out, weir_slice s)
+{
+    weir_resp_put_bulk(out, s.at, s.len);
+}
+
+static void put_number(weir_buffer *out, int64_t v)
+{
+    char digits[WEIR_I64_MAX_LEN];
+    weir_resp_put_bulk(out, digits, weir_i64_print(digits, v));
+}
+
+static void put_check(weir_buffer *out, const weir_ngx_ask_limit *limit)
+{
+    bool by_one = limit->cost == 1; /* the default */
+    weir_resp_put_array(out, by_one ? 3 : 5);
+    weir_resp_put_text(out, "WEIR.CHECK");
+    put_slice(out, limit->text);
+    put_slice(out, limit->key);
+    if (by_one)
+        return;
+    weir_resp_put_text(out, "COST");
+    put_number(out, limit->cost);
+}
+
+void weir_ngx_wire_put(weir_buffer *out, const weir_ngx_ask_limit *limit, size_t limits)
+{
+    if (!weir_buffer_reserve(out, weir_ngx_wire_size(limit, limits)))
+        return;
+    if (limits == 1) {
+        put_check(out, limit);
+        return;
+    }
+    weir_resp_put_array(out, 2 + 3 * limits);
+    weir_resp_put_text(out, "WEIR.TAKEALL");
+    put_number(out, (int64_t)limits);
+    for (size_t i = 0; i < limits; i++) {
+        put_slice(out, limit[i].text); /* has a space: the daemon takes it for a text, not a name */
+        put_slice(out, limit[i].key);
+        put_number(out, limit[i].cost);
+    }
+}
+
+void weir_ngx_wire_put_greeting(weir_buffer *out, weir_slice password)
+{
+    bool has_password = password.len > 0;
+    weir_resp_put_array(out, has_password ? 2 : 1);
+    weir_resp_put_text(out, has_password ? "AUTH" : "PING");
+    if (has_password)
+        put_slice(out, password);
+}
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+/* Saturates: the daemon rounds up, so INT64_MAX nanoseconds are one millisecond too many. */
+static int64_t ns_of_ms(int64_t ms)
+{
+    return ms > INT64_MAX / MS_NS ? INT64_MAX : ms * MS_NS;
+}
+
+/* In the order of weir_decision_field_names, then the index of a question of several limits. */
+static bool is_decision(const int64_t *f, size_t limits)
+{
+    bool allowed = f[0] == 1;
+    return (f[0] == 0 || allowed) && f[1] >= 0 && f[2] >= 0 && f[2] <= f[1] && f[3] >= -1 &&
+           !(allowed && f[3] != 0) && f[4] >= 0 && f[5] >= 0 &&
+           (limits == 1 || (f[6] >= 0 && (uint64_t)f[6] < limits));
+}
+
+static weir_ngx_reading to_decision(const int64_t *f, size_t limits, weir_ngx_reply *ret)
+{
+    if (!is_decision(f, limits))
+        return WEIR_NGX_READ_BAD;
+    bool never = f[3] == -1;
+    ret->index = limits == 1 ? 0 : (size_t)f[6];
+    ret->decision = (weir_decision){
+        .limit = f[1],
+        .remaining = f[2],
+        .retry_after_ns = never ? INT64_MAX : ns_of_ms(f[3]),
+        .reset_after_ns = ns_of_ms(f[4]),
+        .delay_ns = ns_of_ms(f[5]),
+        .allowed = f[0] == 1,
+        .never = never,
+    };
+    return WEIR_NGX_READ_DECISION;
+}
+
+typedef struct reader {
+    weir_resp_stream stream;
+    const uint8_t *bytes;
+    size_t len, pos;
+} reader;
+
+/* Returns WEIR_NGX_READ_DECISION if a value was read. */
+static weir_ngx_reading next_value(reader *r, weir_resp_value *ret)
+{
+    size_t used = 0;
+    switch (weir_resp_stream_read(&r->stream, r->bytes + r->pos, r->len - r->pos, ret, &used)) {
+    case WEIR_RESP_READ_MORE:
+        return WEIR_NGX_READ_MORE;
+    case WEIR_RESP_READ_ERROR:
+        return WEIR_NGX_READ_BAD;
+    case WEIR_RESP_READ:
+        break;
+    }
+    r->pos += used;
+    return WEIR_NGX_READ_DECISION;
+}
+
+/* Reads value by value: all that the fast path cannot read. */
+static weir_ngx_reading read_values(const uint8_t *bytes, size_t len, size_t limits, size_t fields,
+                                    weir_ngx_reply *ret)
+{
+    reader r = {.bytes = bytes, .len = len};
+    weir_resp_value v;
+    int64_t f[FIELDS_MAX];
+    weir_ngx_reading reading = next_value(&r, &v);
+    if (reading != WEIR_NGX_READ_DECISION)
+        return reading;
+    if (v.type == WEIR_RESP_ERROR_REPLY || (v.type == WEIR_RESP_SIMPLE && limits == 0)) {
+        ret->used = r.pos;
+        ret->error = (weir_slice){v.text, v.len};
+        return v.type == WEIR_RESP_SIMPLE ? WEIR_NGX_READ_GREETING : WEIR_NGX_READ_ERROR;
+    }
+    if (limits == 0 || v.type != WEIR_RESP_ARRAY || v.len != fields)
+        return WEIR_NGX_READ_BAD;
+    for (size_t i = 0; i < fields; i++) {
+        reading = next_value(&r, &v);
+        if (reading != WEIR_NGX_READ_DECISION)
+            return reading;
+        if (v.type != WEIR_RESP_INTEGER)
+            return WEIR_NGX_READ_BAD;
+        f[i] = v.integer;
+    }
+    ret->used = r.pos;
+    return to_decision(f, limits, ret);
+}
+
+weir_ngx_reading weir_ngx_wire_read(const uint8_t *bytes, size_t len, size_t limits,
+                                    weir_ngx_reply *ret)
+{
+    size_t fields = limits == 1 ? WEIR_DECISION_FIELDS : FIELDS_MAX;
+    int64_t f[FIELDS_MAX];
+    size_t used = limits > 0 ? weir_resp_read_integers(bytes, len, f, fields) : 0;
+    if (used == 0)
+        return read_values(bytes, len, limits, fields, ret);
+    ret->used = used;
+    return to_decision(f, limits, ret);
+}
