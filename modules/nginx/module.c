@@ -34,8 +34,10 @@ static void *create_main_conf(ngx_conf_t *cf)
 static void *create_loc_conf(ngx_conf_t *cf)
 {
     weir_ngx_loc_conf *conf = ngx_pcalloc(cf->pool, sizeof *conf);
-    if (conf)
+    if (conf) {
+        conf->daemon = NGX_CONF_UNSET_PTR;
         conf->headers = NGX_CONF_UNSET_UINT;
+    }
     return conf;
 }
 
@@ -45,6 +47,7 @@ static char *merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     (void)cf;
     if (!conf->limits)
         conf->limits = before->limits;
+    ngx_conf_merge_ptr_value(conf->daemon, before->daemon, NULL);
     ngx_conf_merge_uint_value(conf->headers, before->headers, WEIR_NGX_HEADERS_OFF);
     return NGX_CONF_OK;
 }
@@ -88,6 +91,8 @@ static ngx_command_t directives[] = {
     {ngx_string("weir_zone"), NGX_HTTP_MAIN_CONF | NGX_CONF_2MORE, weir_ngx_zone_conf, 0, 0, NULL},
     {ngx_string("weir"), ANYWHERE | NGX_CONF_1MORE, weir_ngx_limit_conf, NGX_HTTP_LOC_CONF_OFFSET,
      0, NULL},
+    {ngx_string("weir_daemon"), ANYWHERE | NGX_CONF_1MORE, weir_ngx_daemon_directive,
+     NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
     {ngx_string("weir_headers"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_enum_slot,
      NGX_HTTP_LOC_CONF_OFFSET, offsetof(weir_ngx_loc_conf, headers), header_modes},
     {ngx_string("weir_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS | NGX_CONF_TAKE1,

@@ -11,6 +11,7 @@
 
 #include <weir/weir_store.h>
 
+#include "daemon.h"
 #include "zone.h"
 
 extern ngx_module_t ngx_http_weir_module;
@@ -50,8 +51,9 @@ typedef enum weir_ngx_headers {
 } weir_ngx_headers;
 
 typedef struct weir_ngx_loc_conf {
-    ngx_array_t *limits; /* of weir_ngx_limit *; NULL: not set at this level */
-    ngx_uint_t headers;  /* weir_ngx_headers */
+    ngx_array_t *limits;     /* of weir_ngx_limit *; NULL: not set at this level */
+    weir_ngx_daemon *daemon; /* NULL: the zone decides */
+    ngx_uint_t headers;      /* weir_ngx_headers */
     ngx_uint_t status_format;
     struct weir_ngx_reset *reset;
 } weir_ngx_loc_conf;
@@ -79,6 +81,7 @@ typedef struct weir_ngx_ctx {
     weir_ngx_status status;
     weir_ngx_outcome shown;    /* for the variables */
     weir_ngx_outcome enforced; /* for the headers: no shadow limit */
+    bool by_error; /* neither the store nor the daemon decided: `shown` has no numbers */
     int64_t delay_ns;
     ngx_uint_t headers; /* weir_ngx_headers, of the location that decided */
 } weir_ngx_ctx;
@@ -99,6 +102,9 @@ void weir_ngx_limit_open(weir_ngx_limit *limit, ngx_log_t *log);
 
 /* handler.c: the handler of the preaccess phase. */
 ngx_int_t weir_ngx_handler(ngx_http_request_t *r);
+
+/* daemon_ask.c: the directive `weir_daemon`. */
+char *weir_ngx_daemon_directive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 /* report.c: the variables $weir_*, and the header filter. */
 ngx_int_t weir_ngx_add_variables(ngx_conf_t *cf);

@@ -58,22 +58,10 @@ static ngx_int_t set_seconds(ngx_http_request_t *r, ngx_http_variable_value_t *r
     return NGX_OK;
 }
 
-static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *ret, uintptr_t data)
+static ngx_int_t get_number(ngx_http_request_t *r, const weir_decision *d, variable which,
+                            ngx_http_variable_value_t *ret)
 {
-    const weir_ngx_ctx *ctx = weir_ngx_ctx_of(r);
-    *ret = (ngx_http_variable_value_t){.not_found = 1};
-    if (!ctx || !ctx->shown.limit)
-        return NGX_OK;
-    const weir_decision *d = &ctx->shown.decision;
-    const weir_ngx_limit *limit = ctx->shown.limit;
-    switch ((variable)data) {
-    case STATUS:
-        set_text(ret, (const u_char *)weir_ngx_status_names[ctx->status],
-                 strlen(weir_ngx_status_names[ctx->status]));
-        return NGX_OK;
-    case POLICY:
-        set_text(ret, limit->label.data, limit->label.len);
-        return NGX_OK;
+    switch (which) {
     case LIMIT:
         return set_number(r, ret, d->limit);
     case REMAINING:
@@ -84,7 +72,27 @@ static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *
         return set_number(r, ret, weir_s_ceil(d->reset_after_ns));
     case DELAY:
         return set_seconds(r, ret, d->delay_ns);
+    case STATUS:
+    case POLICY:
+        break;
     }
+    return NGX_OK;
+}
+
+static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *ret, uintptr_t data)
+{
+    const weir_ngx_ctx *ctx = weir_ngx_ctx_of(r);
+    *ret = (ngx_http_variable_value_t){.not_found = 1};
+    if (!ctx || !ctx->shown.limit)
+        return NGX_OK;
+    const char *status = weir_ngx_status_names[ctx->status];
+    const ngx_str_t *label = &ctx->shown.limit->label;
+    if (data == STATUS)
+        set_text(ret, (const u_char *)status, strlen(status));
+    else if (data == POLICY)
+        set_text(ret, label->data, label->len);
+    else if (!ctx->by_error)
+        return get_number(r, &ctx->shown.decision, (variable)data, ret);
     return NGX_OK;
 }
 
@@ -102,6 +110,8 @@ ngx_int_t weir_ngx_add_variables(ngx_conf_t *cf)
 }
 
 /* ---- headers --------------------------------------------------------------------------------- */
+
+enum { RETRY_AFTER_ERROR_S = 1 }; /* of a denial because of an error */
 
 static ngx_http_output_header_filter_pt next_filter;
 
@@ -145,6 +155,9 @@ static bool add_ietf(ngx_http_request_t *r, const weir_ngx_outcome *o)
 static ngx_int_t filter(ngx_http_request_t *r)
 {
     const weir_ngx_ctx *ctx = r == r->main ? weir_ngx_ctx_of(r) : NULL;
+    if (ctx && ctx->by_error && ctx->status == WEIR_NGX_REJECTED &&
+        !add_number(r, "Retry-After", RETRY_AFTER_ERROR_S))
+        return NGX_ERROR;
     if (!ctx || !ctx->enforced.limit)
         return next_filter(r);
     const weir_decision *d = &ctx->enforced.decision;

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Asks the stores of the zones, and counts and logs what they decided. */
+
+#include "decide.h"
+
+#include "core/check.h"
+
+#define MS_NS INT64_C(1000000)
+
+/* ---- outcomes -------------------------------------------------------------------------------- */
+
+static ngx_atomic_t *count_of(weir_ngx_counts *c, weir_ngx_status status)
+{
+    switch (status) {
+    case WEIR_NGX_PASSED:
+        return &c->passed;
+    case WEIR_NGX_DELAYED_SHADOW:
+        return &c->delayed_shadow;
+    case WEIR_NGX_REJECTED_SHADOW:
+        return &c->rejected_shadow;
+    case WEIR_NGX_DELAYED:
+        return &c->delayed;
+    case WEIR_NGX_REJECTED:
+    case WEIR_NGX_STATUSES:
+        break;
+    }
+    return &c->rejected;
+}
+
+static weir_ngx_status status_of(const weir_ngx_limit *limit, const weir_decision *d)
+{
+    if (!d->allowed)
+        return limit->shadow ? WEIR_NGX_REJECTED_SHADOW : WEIR_NGX_REJECTED;
+    if (d->delay_ns > 0)
+        return limit->shadow ? WEIR_NGX_DELAYED_SHADOW : WEIR_NGX_DELAYED;
+    return WEIR_NGX_PASSED;
+}
+
+static void log_outcome(ngx_http_request_t *r, const weir_ngx_limit *limit, const weir_decision *d)
+{
+    const char *shadow = limit->shadow ? " (shadow)" : "";
+    int64_t wait_ns = d->allowed ? d->delay_ns : d->retry_after_ns;
+    int64_t wait_ms = wait_ns / MS_NS + (wait_ns % MS_NS > 0);
+    if (d->allowed) {
+        ngx_log_error(ngx_min(limit->log_level + 1, NGX_LOG_INFO), r->connection->log, 0,
+                      "delaying request by %L.%03L s, by \"%V\", zone \"%V\"%s", wait_ms / 1000,
+                      wait_ms % 1000, &limit->label, &limit->zone->name, shadow);
+    } else if (d->never) {
+        ngx_log_error(limit->log_level, r->connection->log, 0,
+                      "limiting requests by \"%V\", which never allows so much, zone \"%V\"%s",
+                      &limit->label, &limit->zone->name, shadow);
+    } else {
+        ngx_log_error(limit->log_level, r->connection->log, 0,
+                      "limiting requests by \"%V\", retry after %L.%03L s, zone \"%V\"%s",
+                      &limit->label, wait_ms / 1000, wait_ms % 1000, &limit->zone->name, shadow);
+    }
+}
+
+void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_limit *limit,
+                   const weir_decision *d)
+{
+    weir_ngx_status status = status_of(limit, d);
+    (void)ngx_atomic_fetch_add(count_of(limit->counts, status), 1);
+    if (status != WEIR_NGX_PASSED)
+        log_outcome(r, limit, d);
+    const weir_ngx_outcome outcome = {limit, *d};
+    bool first = !ctx->shown.limit || status > ctx->status ||
+                 (status == ctx->status && weir_outranks(d, &ctx->shown.decision));
+    if (first) {
+        ctx->status = status;
+        ctx->shown = outcome;
+    }
+}
+
+/* ---- decisions ------------------------------------------------------------------------------- */
+
+/* A limit could not be decided on, such as for lack of memory. */
+static void fail(ngx_http_request_t *r, const weir_ngx_limit *limit, const char *why)
+{
+    (void)ngx_atomic_fetch_add(&limit->counts->failed, 1);
+    ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "no decision by \"%V\", zone \"%V\": %s",
+                  &limit->label, &limit->zone->name, why);
+}
+
+/* Decides on all requests: all are charged, or none is. As weir_store_take_many(). */
+static weir_status take(weir_ngx_question *q, size_t *ret_blocking)
+{
+    weir_store *store = q->limits[0]->zone->store;
+    weir_store_request *one = &q->requests[0];
+    int64_t now_ns = weir_store_now(store);
+    if (q->len > 1)
+        return weir_store_take_many(store, q->requests, q->len, now_ns, ret_blocking);
+    one->status = weir_store_check(store, one->policy, one->policy_id, one->key, one->key_len,
+                                   now_ns, one->cost, &one->decision);
+    *ret_blocking = one->status == WEIR_OK && one->decision.allowed;
+    return one->status;
+}
+
+static const char *failure_of(const weir_ngx_question *q, size_t *ret_index)
+{
+    size_t i = 0;
+    while (i + 1 < q->len && q->requests[i].status == WEIR_OK)
+        i++;
+    *ret_index = i;
+    return weir_status_str(q->requests[i].status);
+}
+
+ngx_int_t weir_ngx_apply(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_question *q,
+                         size_t blocking)
+{
+    if (blocking < q->len) {
+        weir_ngx_note(r, ctx, q->limits[blocking], &q->requests[blocking].decision);
+        ctx->enforced = (weir_ngx_outcome){q->limits[blocking], q->requests[blocking].decision};
+        return (ngx_int_t)q->limits[blocking]->status;
+    }
+    for (size_t i = 0; i < q->len; i++) {
+        const weir_decision *d = &q->requests[i].decision;
+        weir_ngx_note(r, ctx, q->limits[i], d);
+        ctx->delay_ns = ngx_max(ctx->delay_ns, d->delay_ns);
+        if (!ctx->enforced.limit || weir_outranks(d, &ctx->enforced.decision))
+            ctx->enforced = (weir_ngx_outcome){q->limits[i], *d};
+    }
+    return NGX_DECLINED;
+}
+
+ngx_int_t weir_ngx_enforce(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_question *q)
+{
+    size_t blocking;
+    if (q->len == 0)
+        return NGX_DECLINED;
+    if (take(q, &blocking) == WEIR_OK)
+        return weir_ngx_apply(r, ctx, q, blocking);
+    const char *why = failure_of(q, &blocking);
+    fail(r, q->limits[blocking], why);
+    return weir_ngx_by_error(ctx, q->limits[blocking], true);
+}
+
+ngx_int_t weir_ngx_by_error(weir_ngx_ctx *ctx, weir_ngx_limit *limit, bool deny)
+{
+    ctx->by_error = true;
+    ctx->status = deny ? WEIR_NGX_REJECTED : WEIR_NGX_PASSED;
+    ctx->shown.limit = limit;
+    return deny ? (ngx_int_t)limit->status : NGX_DECLINED;
+}
+
+void weir_ngx_shadow(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_question *q)
+{
+    for (size_t i = 0; i < q->len; i++) {
+        weir_ngx_question one = {.len = 1, .limits = {q->limits[i]}, .requests = {q->requests[i]}};
+        size_t blocking;
+        if (take(&one, &blocking) == WEIR_OK)
+            weir_ngx_note(r, ctx, one.limits[0], &one.requests[0].decision);
+        else
+            fail(r, one.limits[0], failure_of(&one, &blocking));
+    }
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_MODULES_NGINX_DECIDE_H
+#define WEIR_MODULES_NGINX_DECIDE_H
+/* Decides on a request by the limits of its location, and counts and logs the outcome. */
+
+#include "module.h"
+
+/* What limits are asked about a request. Their keys lie in the request's pool. */
+typedef struct weir_ngx_question {
+    size_t len;
+    weir_ngx_limit *limits[WEIR_TAKE_MANY_MAX];
+    weir_store_request requests[WEIR_TAKE_MANY_MAX];
+} weir_ngx_question;
+
+/* Counts and logs what a limit decided, and keeps it for the variables if it ranks first. */
+void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_limit *limit,
+                   const weir_decision *d);
+
+/* Asks the stores: all limits are charged together, or none is. Counts, logs and notes the outcome.
+ *  q  may be empty.
+ * Returns NGX_DECLINED if the request may pass; otherwise the status of its response. */
+ngx_int_t weir_ngx_enforce(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_question *q);
+
+/* The same for decisions that are in q->requests.
+ *  blocking  the index of the limit that denies; q->len: all allow the request. */
+ngx_int_t weir_ngx_apply(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_question *q,
+                         size_t blocking);
+
+/* Decides on a request without a decision: a denial, or not. Returns as weir_ngx_enforce(). */
+ngx_int_t weir_ngx_by_error(weir_ngx_ctx *ctx, weir_ngx_limit *limit, bool deny);
+
+/* Asks the stores about each limit alone. The limits are shadow limits: they deny nothing. */
+void weir_ngx_shadow(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_question *q);
+
+/* Asks the daemon of the location instead. Later it calls weir_ngx_resume(), but never from within
+ * this call. Returns NGX_OK; NGX_ERROR if memory is exhausted. */
+ngx_int_t weir_ngx_ask_daemon(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_daemon *daemon,
+                              const weir_ngx_question *enforced, const weir_ngx_question *shadows);
+
+/* Continues with a request that waited for weir_ngx_ask_daemon().
+ *  rc  as from weir_ngx_enforce() */
+void weir_ngx_resume(ngx_http_request_t *r, weir_ngx_ctx *ctx, ngx_int_t rc);
+
+#endif
