@@ -83,6 +83,8 @@ class Client:
         while (line := self.file.readline()) not in (b"\r\n", b""):
             name, value = line.decode("latin-1").split(":", 1)
             headers.append((name.lower(), value.strip()))
+        if status == "100":
+            return self.read()
         return Response(int(status), headers, self.read_body(int(status), dict(headers)))
 
     def read_body(self, status, headers):
@@ -103,10 +105,10 @@ class Client:
         return self.read()
 
     def is_readable(self, patience_s):
-        """Whether something arrives within this time; nothing arrives on a response that is held."""
+        """Whether a response arrives within this time, after all others were read."""
         self.socket.settimeout(patience_s)
         try:
-            return bool(self.file.peek(1))
+            return bool(self.socket.recv(1, socket.MSG_PEEK))
         except TimeoutError:
             return False
         finally:
@@ -136,8 +138,8 @@ def curl(*words):
 
 class Nginx(servers.Process):
     """An nginx with the module. `http` and `server` are lines of these blocks, `main` of the whole
-    file. Each server listens on a port of its own; `server` is that of `port`. With daemon=True, the
-    master detaches itself, as a binary upgrade needs it."""
+    file; `listen` has parameters of the directive of that name. Relative paths are below `directory`.
+    With daemon=True, the master detaches itself, as a binary upgrade needs it."""
 
     def __init__(self, box, http="", server="", *, main="", workers=1, master=True, daemon=False,
                  listen=""):
@@ -170,7 +172,7 @@ error_log {self.error_log} info;
 events {{ worker_connections 1024; }}
 http {{
     {temporary}
-    access_log off;
+    {'' if 'access_log' in self.http else 'access_log off;'}
     keepalive_requests 1000000000;
     root {self.html};
     default_type text/plain;
@@ -189,7 +191,7 @@ http {{
         self.config.write_text(self.configuration())
         return self
 
-    def words(self, *more):
+    def command(self, *more):
         return [NGINX, "-p", f"{self.directory}/", "-e", self.error_log, "-c", self.config, *more]
 
     def environment(self):
@@ -201,7 +203,7 @@ http {{
     def test_configuration(self):
         """Runs `nginx -t`. Returns the status and the output."""
         self.write()
-        done = subprocess.run([str(word) for word in self.words("-t")], capture_output=True, text=True,
+        done = subprocess.run([str(word) for word in self.command("-t")], capture_output=True, text=True,
                               timeout=PATIENCE_S, check=False, env=self.environment())
         return done.returncode, done.stderr
 
@@ -210,7 +212,7 @@ http {{
     def start(self):
         for _ in range(8):
             self.write()
-            self.spawn(self.words(), env=self.environment())
+            self.spawn(self.command(), env=self.environment())
             self.groups.add(self.process.pid)
             if until(self.is_up, f"{self.name} starts", every_s=0.002) == "up":
                 return self
@@ -295,7 +297,16 @@ http {{
         """The lines of the error log that contain a regular expression."""
         return [line for line in self.log_text().splitlines() if re.search(pattern, line)]
 
+    def accesses(self, count):
+        """The lines of the access log, once they are so many: a worker writes a line after the response."""
+        until(lambda: self.access_log.exists() and self.access_log.read_text().count("\n") >= count,
+              f"{self.name} logs {count} requests")
+        return self.access_log.read_text().splitlines()
+
     def check(self):
+        """Fails if the error log or a sanitizer tells of a failure. Errors of `nginx -t` are none."""
+        if self.process is None:
+            return
         bad = [line for line in self.logged(FAILURE) if not any(one.search(line) for one in self.expected)]
         expect(not bad, f"{self.name} logged:\n" + "\n".join(bad[:20]))
         reports = [path.read_text(errors="replace") for path in sorted(self.directory.glob("sanitizer*"))]

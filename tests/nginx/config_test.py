@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tests the errors of the nginx module's directives with `nginx -t`: the text, the line of the file,
+and the column of a policy.
+
+    config_test.py WEIR MODULE [TEST ...]
+"""
+
+import sys
+
+from kit import Nginx, equal, expect, run
+
+OK = 'weir z "gcra 1/h" key=a'
+
+
+class Checker:
+    """Checks configurations in one directory. The directive in question is in a line of its own."""
+
+    def __init__(self, box):
+        self.nginx = Nginx(box)
+
+    def said(self, http, server):
+        self.nginx.http, self.nginx.server = http, server
+        status, text = self.nginx.test_configuration()
+        return status, [line.split("[emerg] ", 1)[1] for line in text.splitlines() if "[emerg]" in line]
+
+    def is_good(self, directive, place="location", zone="weir_zone z 1m;"):
+        status, errors = self.said(*self.blocks(directive, place, zone))
+        equal((status, errors), (0, []), directive)
+
+    def is_bad(self, directive, text, place="location", zone="weir_zone z 1m;", line=True):
+        """`text` is the whole error, without the name and the line of the file."""
+        status, errors = self.said(*self.blocks(directive, place, zone))
+        equal((status, len(errors)), (1, 1), f"{directive}: {errors}")
+        number = 1 + self.nginx.config.read_text().splitlines().index(directive + ";")
+        where = f" in {self.nginx.config}:{number}" if line else ""
+        equal(errors[0], text + where, directive)
+
+    @staticmethod
+    def blocks(directive, place, zone):
+        line = f"\n{directive};\n"
+        if place == "http":
+            return zone + line, ""
+        return zone, line if place == "server" else f"location / {{{line}}}"
+
+
+def test_limits(box):
+    """The parameters of `weir`."""
+    c = Checker(box)
+    for place in ("http", "server", "location"):
+        c.is_good(OK, place)
+        c.is_good("weir off", place)
+    for more in ("cost=$arg_c", "cost=5", "name=a-b_c.d:e/F9", "status=400", "status=599", "shadow", "log_level=info",
+                 "log_level=notice", "log_level=warn", "log_level=error",
+                 "cost=$arg_c$arg_d name=n status=503 shadow log_level=info"):
+        c.is_good(f"{OK} {more}")
+    c.is_good('weir z "gcra 1/h" key=$arg_a-$remote_addr')
+    c.is_good('weir z "gcra 1/h" "key=a b"')
+    c.is_bad('weir z "gcra 1/h" name=a', "no key, expected a parameter such as key=$binary_remote_addr")
+    known = "key=, cost=, name=, status=, log_level= or shadow"
+    for text, expected in [
+            ("key=", "one key=EXPRESSION"), ("cost=", "cost=EXPRESSION"),
+            ("name=", "name= with 1 to 64 letters, digits and - _ . : /"),
+            ("name=a,b", "name= with 1 to 64 letters, digits and - _ . : /"),
+            ("name=" + "n" * 65, "name= with 1 to 64 letters, digits and - _ . : /"),
+            ("status=399", "status= from 400 to 599"), ("status=600", "status= from 400 to 599"),
+            ("status=", "status= from 400 to 599"), ("status=4x9", "status= from 400 to 599"),
+            ("log_level=debug", "log_level= info, notice, warn or error"),
+            ("log_level=err", "log_level= info, notice, warn or error"),
+            ("shadows", known), ("Shadow", known), ("burst=5", known), ("nodelay", known)]:
+        value = text.split("=", 1)[-1] if text.split("=")[0] in ("key", "cost", "name", "status", "log_level") else text
+        directive = f"{OK} {text}" if not text.startswith("key") else f'weir z "gcra 1/h" {text}'
+        status, errors = c.said(*c.blocks(directive, "location", "weir_zone z 1m;"))
+        equal((status, len(errors)), (1, 1), directive)
+        expect(f'"{text}"' in errors[0] or f'"{value}"' in errors[0], errors[0])
+        expect(errors[0].rsplit(" in ", 1)[0].endswith(f", expected {expected}"), errors[0])
+    c.is_bad(f"{OK} key=$arg_b", 'bad parameter "$arg_b", expected one key=EXPRESSION')
+    c.is_bad("weir", 'invalid number of arguments in "weir" directive')
+    for words in ("z", 'z "gcra 1/h"', "on", "off off"):
+        c.is_bad(f"weir {words}", 'expected weir ZONE "POLICY" key=EXPRESSION ..., or weir off')
+    c.is_bad(f"{OK} cost=$", "invalid variable name")
+    c.is_bad('weir z "gcra 1/h" key=$nosuch', 'unknown "nosuch" variable', line=False)
+
+
+def test_policies(box):
+    """An error in a policy has its column and the text of the parser."""
+    c = Checker(box)
+    algorithms = "gcra token-bucket leaky-bucket leaky-queue fixed-window sliding-log sliding-counter sliding-slices"
+    for policy, column, text in [
+            ("gcra 100/x", 10, "unknown unit 'x', expected one of ns us ms s m h d w"),
+            ("gcra 5", 7, "found the end, expected '/' and a period, as in 100/s"),
+            ("", 1, f"found the end, expected one of {algorithms}"),
+            ("gcra 1/s & gcraa 1/s", 12, f"found 'gcraa', expected one of {algorithms}"),
+            ("gcra 0.5/s", 6, "found '0.5/s', expected a whole number: write 1/2s"),
+            ("fixed-window 5/day tz Mars/Base", 23, "found 'Mars/Base', expected the name of a time zone, as in tz "
+             "Europe/Berlin")]:
+        c.is_bad(f'weir z "{policy}" key=a', f'policy "{policy}", column {column}: {text}')
+        c.is_bad(f'weir_reset z "{policy}" key=a', f'policy "{policy}", column {column}: {text}') \
+            if policy and " " in policy else None
+
+
+def test_lists(box):
+    """At most 16 limits in a level, and none beside `off`."""
+    c = Checker(box)
+    others = "".join(f"{OK} name=n{i};" for i in range(15))
+    c.is_good(f"{others} {OK}")
+    c.is_bad(f"{OK} name=last", "too many limits, expected at most 16", zone=f"weir_zone z 1m; {others} {OK};",
+             place="http")
+    only = '"weir off" excludes other limits here'
+    c.is_bad("weir off", only, place="http", zone=f"weir_zone z 1m; {OK};")
+    c.is_bad(OK, only, place="http", zone="weir_zone z 1m; weir off;")
+    c.is_bad("weir off", only, place="http", zone="weir_zone z 1m; weir off;")
+
+
+def test_places(box):
+    """The blocks that have each directive."""
+    c = Checker(box)
+    for directive, places in [("weir_zone y 1m", ["http"]), ("weir_status", ["location"]),
+                              ("weir_reset z name key=a", ["location"]),
+                              ("weir_headers both", ["http", "server", "location"])]:
+        zone = f"weir_zone z 1m; {OK} name=name;"
+        for place in ("http", "server", "location"):
+            if place in places:
+                c.is_good(directive, place, zone)
+            else:
+                c.is_bad(directive, f'"{directive.split()[0]}" directive is not allowed here', place, zone)
+    status, errors = c.said("weir_zone z 1m;", f"location / {{ if ($arg_a) {{\n{OK};\n}} }}")
+    expect(status == 1 and '"weir" directive is not allowed here' in errors[0], errors)
+
+
+def test_zones(box):
+    """The parameters of `weir_zone`."""
+    c = Checker(box)
+    for size in ("1m", "1024k", "1048576", "3m large=64k", "8m large=4m", f"8m file={box.path}/state",
+                 f"16m large=1m file={box.path}/state2"):
+        c.is_good(f"weir_zone y {size}", "http", "")
+    for size in ("1", "0", "1023k", "-1", "1mb", "x", ""):
+        c.is_bad(f'weir_zone y "{size}"', f'bad size "{size}" of zone "y", expected at least 1m', "http", "")
+    c.is_bad(f"weir_zone y 7m file={box.path}/s", 'bad size "7m" of zone "y", expected at least 8m with file=',
+             "http", "")
+    for large in ("large=0", "large=63k", "large=x", "large="):
+        c.is_bad(f"weir_zone y 2m {large}", f'bad parameter "{large}", expected large=SIZE of at least 64k',
+                 "http", "")
+    for other in ("file=", "File=x", "size=1m", "x"):
+        c.is_bad(f"weir_zone y 2m {other}", f'bad parameter "{other}", expected file=PATH or large=SIZE', "http", "")
+    for name in ("a,b", '"a b"', "n" * 65, '"é"', '""'):
+        plain = name.strip('"')
+        c.is_bad(f"weir_zone {name} 1m",
+                 f'bad zone name "{plain}", expected 1 to 64 letters, digits and - _ . : /', "http", "")
+    c.is_bad("weir_zone z 2m", 'zone "z" is already declared', "http")
+    c.is_bad("weir_zone z", 'invalid number of arguments in "weir_zone" directive', "http", "")
+    c.is_bad(OK, 'unknown zone "z", expected one that weir_zone declares', zone="weir_zone y 1m;")
+    c.is_bad(OK, 'unknown zone "z", expected one that weir_zone declares', zone="")
+    status, errors = c.said(f"{OK}; weir_zone z 1m;", "")
+    equal((status, errors), (0, []), "a zone may be declared later")
+    c.is_bad("weir_zone z 2m large=2m", 'zone "z": the memory for large states has 2097152 bytes, expected at least '
+             "64 KiB, and at least 64 KiB less than the whole memory of 2097152 bytes", "http", "")
+
+
+def test_zone_of_another_module(box):
+    """nginx has one list of shared memory zones."""
+    c = Checker(box)
+    status, errors = c.said("limit_req_zone $arg_a zone=z:1m rate=1r/s;\nweir_zone z 2m;", "")
+    expect(status == 1 and "z" in errors[0], errors)
+
+
+def test_files(box):
+    """A state file that cannot be used is an error of the configuration."""
+    c = Checker(box)
+    status, errors = c.said(f"weir_zone z 8m file={box.path}/none/state;", "")
+    expect(status == 1 and f"{box.path}/none/state" in errors[0], errors)
+    (box.path / "text").write_text("this is no state file\n" * 1000)
+    status, errors = c.said(f"weir_zone z 8m file={box.path}/text;", "")
+    expect(status == 1 and f"{box.path}/text" in errors[0], errors)
+    equal((box.path / "text").read_text(), "this is no state file\n" * 1000, "the file is left alone")
+
+
+def test_headers_status_reset(box):
+    c = Checker(box)
+    for mode in ("off", "legacy", "ietf", "both"):
+        c.is_good(f"weir_headers {mode}")
+    c.is_bad("weir_headers on", 'invalid value "on"')
+    for words in ("", " json", " prometheus"):
+        c.is_good(f"weir_status{words}")
+    c.is_bad("weir_status text", 'bad format "text", expected json or prometheus')
+    zone = f'weir_zone z 1m; {OK}; {OK} name=n;'
+    for words in ('"gcra 1/h burst 1" key=$arg_a', '"gcra  1/60m" key=$arg_a', "n key=$arg_a", "n addr=$arg_a"):
+        c.is_good(f"weir_reset z {words}", zone=zone)
+    for words in ("n name=a", "n key=", "n addr=", "n key"):
+        c.is_bad(f"weir_reset z {words}",
+                 f'bad parameter "{words[2:]}", expected key=EXPRESSION or addr=EXPRESSION', zone=zone)
+    status, errors = c.said(zone, "location / { weir_reset z other key=a; }")
+    expect(status == 1 and 'no limit "other" in zone "z"' in errors[0], errors)
+    status, errors = c.said(zone, "location / { weir_reset y n key=a; }")
+    expect(status == 1 and ('unknown zone "y"' in errors[0]), errors)
+
+
+TESTS = [value for name, value in list(globals().items()) if name.startswith("test_")]
+
+if __name__ == "__main__":
+    sys.exit(run(TESTS))
