@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module run sim bench bench-lib bench-daemon bench-redis instructions check redis clients asan tsan fuzz coverage mutants proof model aarch64 wasm dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis instructions check redis clients asan tsan fuzz coverage mutants proof model aarch64 wasm dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -33,6 +33,10 @@ nginx-module: export NGINX := $(NGINX)
 nginx-module:    ## build the nginx module, for Debian's nginx or for one built from NGINX=DIR
 	@dir=build$${NGINX:+/nginx-source} && tools/nginx-module "$$dir" $${NGINX:+"$$NGINX"} && \
 	    echo "built: $$dir/ngx_http_weir_module.so; docs/nginx.md says how to load it"
+
+nginx-deb:       ## build the Debian package of the nginx module: build/deb/libnginx-mod-http-weir_*.deb
+	@tools/deps check
+	@tools/nginx-deb build
 
 run: shipped     ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=8080)
 	@tools/deps run || true
