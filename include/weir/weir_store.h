@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_WEIR_STORE_H
 #define WEIR_WEIR_STORE_H
-/* A store: rate limits for many keys in one process, or in several processes that share a file.
+/* A store: rate limits for many keys in one process, or in several processes that share a file or
+ * memory.
  *
  *     weir_store *s;
  *     weir_store_open(&s, NULL);
@@ -50,7 +51,12 @@
  * open. A child made by fork() keeps the lock until it ends or calls exec(). Several processes may
  * have the file open if all set `shared`. A second lock, on the empty file FILE.lock, prevents
  * another process from creating a new file at the path after FILE was moved or deleted while in
- * use. */
+ * use.
+ *
+ * Shared memory: the memory may also be the caller's, such as a mapping that is inherited by fork().
+ * Then each process opens a store of its own there, and all decide on the same states. Any of them
+ * may be killed at any time: every decision that it returned is there, and the others release its
+ * locks. Such a store starts no threads. */
 
 #include <weir/weir.h>
 
@@ -99,13 +105,13 @@ typedef struct weir_store_partition {
 #define WEIR_PARTITIONS_MAX     15
 #define WEIR_PARTITION_NAME_MAX 64
 
-/* How a store's file was found when it was opened. */
+/* How a store's file or memory was found when it was opened. */
 typedef enum weir_found {
     WEIR_FOUND_NOTHING,    /* no state: a store in memory, or a file that is new or was reset */
     WEIR_FOUND_CLOSED,     /* the file was closed cleanly: nothing is lost */
     WEIR_FOUND_KILLED,     /* the last process ended without closing it: nothing is lost */
     WEIR_FOUND_POWER_LOSS, /* the machine stopped: what `sync` allows may be lost */
-    WEIR_FOUND_OPEN        /* other processes have it open */
+    WEIR_FOUND_OPEN        /* other processes have it open; or memory of the caller with a store */
 } weir_found;
 
 /* Where a store's file is now. */
@@ -132,6 +138,21 @@ typedef struct weir_store_options {
     /* The part of memory_bytes for large states. 0: a quarter. It is at least 64 KiB, and at least
      * 64 KiB less than memory_bytes. */
     size_t large_bytes;
+    /* Memory for the store, which other processes may share. NULL: the store allocates its own.
+     * Otherwise memory_bytes bytes that begin on a page, at least 1 MiB. They hold all of the store:
+     * the states, and beside them a header, the places of 512 to 2048 openings, and the texts of
+     * policies, 7 % of 1 MiB and less of more. Of the rest, large_bytes are for large states, and at
+     * least 64 KiB must remain.
+     * - At the first opening the memory is all zero. That opening must end before another begins.
+     *   Later ones may overlap each other.
+     * - If the memory has a store, it is opened with its states. The sizes and partitions must be
+     *   those of the first opening. The contents are trusted: other processes must not damage them.
+     * - The thread that opens the store must also close it, and must live as long as its process
+     *   uses it: when that thread ends, others take over the locks of this opening.
+     * - Closing leaves the memory as it is. Close the store before the memory is unmapped.
+     * - Excludes `file`, `reset`, `read_only` and `prefault`. `shared`, `sync` and `trust_others`
+     *   have no effect. */
+    void *memory;
     const char *file;         /* path of the state file, created if absent. NULL: in memory */
     weir_sync sync;           /* default: WEIR_SYNC_NEVER */
     weir_when_full when_full; /* default: WEIR_EVICT */
@@ -161,7 +182,9 @@ typedef struct weir_store_stats {
     uint64_t keys;         /* in the store now, including idle keys that were not dropped yet */
     uint64_t memory_bytes; /* used by the states of these keys */
     uint64_t evicted;      /* keys evicted, with less than their full quota, to free memory */
-    uint64_t memory_max;   /* the limit of memory_bytes: the option memory_bytes */
+    /* The limit of memory_bytes: the option memory_bytes. With the option `memory`, that without the
+     * header, the places of openings and the texts of policies. */
+    uint64_t memory_max;
     uint64_t large_keys;   /* the part of `keys` with large states */
     uint64_t large_bytes;  /* the part of memory_bytes for large states */
     uint64_t large_max;    /* the limit of large_bytes */
@@ -171,15 +194,17 @@ typedef struct weir_store_stats {
     uint64_t syncs_failed; /* failed syncs: some changes may not be on the disk */
 } weir_store_stats;
 
-/* Creates a store in memory, or opens or creates the one in `file`. With options NULL, all options
- * have their defaults. If the file has other sizes or partitions than the options, the states move
+/* Creates a store in memory, or opens or creates the one in `file` or `memory`. With options NULL,
+ * all options have their defaults. If the file has other sizes or partitions than the options, the states move
  * to a new file: those of a partition to the one of the same name, if there is one. *ret is written
  * on WEIR_OK only.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for a bad memory_bytes, large_bytes or partition, for
- * options that exclude each other, or for a secret other than the file's; WEIR_E_IO for a system
- * error, or if another user owns the file or may write it; WEIR_E_BUSY if another process uses the
- * file, uses a moved or deleted file that was at this path, or prevents a change of size;
- * WEIR_E_SYNTAX if the file is damaged, has another version, or is not a state file of weir. */
+ * options that exclude each other, for a secret other than the file's, or if `memory` has a store of
+ * other sizes or partitions; WEIR_E_IO for a system error, or if another user owns the file or may
+ * write it; WEIR_E_BUSY if another process uses the file, uses a moved or deleted file that was at
+ * this path, or prevents a change of size, or if `memory` has no place for another opening;
+ * WEIR_E_SYNTAX if the file or the header of `memory` is damaged, has another version, or is not one
+ * of weir. */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
 /* Writes all changes to the disk, for any `sync`, marks the file as cleanly closed, and frees the

@@ -149,6 +149,71 @@ void port_yield(void)
     sched_yield();
 }
 
+/* ---- the presence of processes --------------------------------------------------------------- */
+
+_Static_assert(sizeof(pthread_mutex_t) <= sizeof((port_presence *)0)->os, "there is space");
+_Static_assert(_Alignof(pthread_mutex_t) <= _Alignof(uint64_t), "it is aligned");
+
+static pthread_mutex_t *mutex_of(port_presence *p)
+{
+    return (pthread_mutex_t *)(void *)p->os;
+}
+
+bool port_presence_init(port_presence *p)
+{
+    pthread_mutexattr_t attr;
+    if (pthread_mutexattr_init(&attr) != 0)
+        return false;
+    port_word_store_relaxed(&p->id, 0);
+    bool good = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED) == 0 &&
+                pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST) == 0 &&
+                pthread_mutex_init(mutex_of(p), &attr) == 0;
+    pthread_mutexattr_destroy(&attr);
+    return good;
+}
+
+/* Locks the mutex if no living thread holds it. */
+static bool try_lock(port_presence *p)
+{
+    int err = pthread_mutex_trylock(mutex_of(p));
+    if (err == EOWNERDEAD)
+        err = pthread_mutex_consistent(mutex_of(p));
+    return err == 0;
+}
+
+bool port_presence_take(port_presence *p, uint64_t id)
+{
+    WEIR_ASSERT(id != 0);
+    if (!try_lock(p))
+        return false;
+    port_word_store_relaxed(&p->id, id);
+    /* A process that finds the id elsewhere, in the lock of a bucket, also finds it here. */
+    port_stores_in_order();
+    return true;
+}
+
+void port_presence_release(port_presence *p)
+{
+    port_word_store_relaxed(&p->id, 0);
+    int err = pthread_mutex_unlock(mutex_of(p));
+    WEIR_ASSERT(err == 0); /* this thread has the lock */
+    (void)err;
+}
+
+bool port_presence_is_held(port_presence *p, uint64_t id)
+{
+    /* The caller computed the address of `p` from the id, so this load is made after that of the
+     * id. */
+    if (port_word_load_acquire(&p->id) != id)
+        return false;
+    if (!try_lock(p))
+        return true;
+    pthread_mutex_unlock(mutex_of(p));
+    return false;
+}
+
+/* ---- condition variables --------------------------------------------------------------------- */
+
 struct port_cond {
     pthread_cond_t os;
 };

@@ -10,6 +10,7 @@
 #include "port/port.h"
 #include "store/huge_pages.h"
 #include "store/image/file_error.h"
+#include "store/image/shared_memory.h"
 #include "store/iterate.h"
 
 #include <stdarg.h>
@@ -21,6 +22,7 @@ enum { PART_BYTES_MIN = 65536 }; /* of the memory for large states, and of the r
 _Static_assert(PART_BYTES_MIN / 16 * 15 >= WEIR_TABLE_BYTES_MIN, "and of that, of the table");
 
 #define FILE_BYTES_MIN ((size_t)8 << 20)
+#define PAGE           ((size_t)4096)
 
 typedef struct sizes {
     size_t table, large, reserved;
@@ -51,6 +53,15 @@ static weir_status check_flags(const weir_store_options *o)
         return refuse(o, "'read_only' requires 'file', and cannot be combined with 'reset'");
     if (o->prefault && o->file)
         return refuse(o, "'prefault' cannot be combined with 'file'");
+    if (!o->memory)
+        return WEIR_OK;
+    if (o->file || o->reset || o->read_only || o->prefault)
+        return refuse(o, "'memory' cannot be combined with 'file', 'reset', 'read_only' or "
+                         "'prefault'");
+    if (o->memory_bytes == 0)
+        return refuse(o, "'memory' requires 'memory_bytes'");
+    if ((uintptr_t)o->memory % PAGE != 0)
+        return refuse(o, "'memory' does not begin on a page of %zu bytes", PAGE);
     return WEIR_OK;
 }
 
@@ -145,6 +156,23 @@ static weir_status check_partitions(const weir_store_options *o, const sizes *of
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
+/* Memory of the caller also has what other stores have beside their memory. The sizes are multiples
+ * of a page, so that nothing is lost between the parts. */
+static weir_status memory_sizes_of(const weir_store_options *o, size_t large, sizes *ret)
+{
+    size_t memory = o->memory_bytes / PAGE * PAGE;
+    size_t left = memory - weir_shared_memory_overhead(memory);
+    large = large / PAGE * PAGE;
+    if (large > left - PART_BYTES_MIN)
+        return refuse(o,
+                      "the memory for large states has %zu bytes, expected at least %d KiB less "
+                      "than the %zu bytes that are left of the memory of %zu bytes",
+                      large, PART_BYTES_MIN / 1024, left, memory);
+    size_t reserved = reserved_of(left - large) / PAGE * PAGE;
+    *ret = (sizes){left - large - reserved, large, reserved};
+    return o->partitions_len > 0 ? check_partitions(o, ret, left - large) : WEIR_OK;
+}
+
 static weir_status sizes_of(const weir_store_options *o, sizes *ret)
 {
     size_t memory = o->memory_bytes ? o->memory_bytes : (size_t)256 << 20;
@@ -158,6 +186,8 @@ static weir_status sizes_of(const weir_store_options *o, sizes *ret)
                       "the memory for large states has %zu bytes, expected at least 64 KiB, and at "
                       "least 64 KiB less than the whole memory of %zu bytes",
                       large, memory);
+    if (o->memory)
+        return memory_sizes_of(o, large, ret);
     size_t reserved = reserved_of(memory - large);
     *ret = (sizes){memory - large - reserved, large, reserved};
     if (o->file && ret->table < WEIR_TABLE_BYTES_WHOLE)
@@ -329,7 +359,7 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
         st = open_large(s, parts.large);
     if (st == WEIR_OK)
         st = open_reservations(s, parts.reserved);
-    if (st == WEIR_OK && !o->file)
+    if (st == WEIR_OK && !o->file && !o->memory)
         st = weir_huge_pages_start(&s->huge_pages, s, o->prefault);
     if (st != WEIR_OK) {
         weir_store_close(s);

@@ -15,7 +15,7 @@
 static struct noted {
     bool done[MODEL_THREADS];
 } * noted;
-static weir_policy_registry *registry;
+static weir_policy_registry *registry, handle;
 
 enum {
     ID = 5,
@@ -24,7 +24,9 @@ enum {
 
 static void prepare_registry(void)
 {
-    registry = model_alloc(WEIR_POLICY_REGISTRY_BYTES);
+    handle = weir_policy_registry_at(model_alloc(WEIR_POLICY_REGISTRY_BYTES),
+                                     WEIR_POLICY_REGISTRY_BYTES);
+    registry = &handle;
     noted = model_alloc(sizeof *noted);
 }
 

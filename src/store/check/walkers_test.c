@@ -222,7 +222,7 @@ static void damaged_registry(void **unused)
     (void)unused;
     fixture f;
     fill(&f);
-    port_word *words = (port_word *)weir_image_policies(f.s->image);
+    port_word *words = (port_word *)weir_image_policies(f.s->image)->part;
     enum { ENTRIES_AT = 4096 / 8, PLACE = 1, LEN_BITS = 16 };
     size_t of[3];
     for (size_t i = 0; i < 3; i++)

@@ -17,6 +17,7 @@
 #define OTHER_BYTE_ORDER UINT32_C(0x04030201)
 #define PAGE             UINT64_C(4096)
 #define LARGE_PAGE       (UINT64_C(2) << 20)
+#define REGISTRY_BYTES   ((uint64_t)WEIR_POLICY_REGISTRY_BYTES)
 #define BYTES_MAX        (UINT64_C(1) << 56) /* of a part, so that no sum overflows */
 
 /* The first byte is in no text file. The line ends reveal a transfer as text. */
@@ -39,11 +40,16 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 
 bool weir_file_header_lay_out(weir_file_header *h, const uint64_t bytes[WEIR_PARTS])
 {
+    bool in_file = h->processes.bytes == 0;
     uint64_t at = WEIR_FILE_HEADER_BYTES;
+    if (!in_file) {
+        h->processes.at = at;
+        at += h->processes.bytes;
+    }
     for (size_t i = 0; i < WEIR_PARTS; i++) {
         if (bytes[i] == 0 || bytes[i] > BYTES_MAX)
             return false;
-        at = round_up(at, bytes[i] >= LARGE_PAGE ? LARGE_PAGE : PAGE);
+        at = round_up(at, in_file && bytes[i] >= LARGE_PAGE ? LARGE_PAGE : PAGE);
         h->parts[i] = (weir_file_part){at, bytes[i]};
         at += bytes[i];
     }
@@ -67,7 +73,7 @@ void weir_file_header_init(weir_file_header *h, const uint8_t secret[16], int64_
 {
     memcpy(h->magic, weir_file_header_magic, sizeof h->magic);
     h->byte_order = BYTE_ORDER_MARK;
-    h->format = WEIR_IMAGE_FORMAT;
+    h->format = h->processes.bytes == 0 ? WEIR_IMAGE_FORMAT : WEIR_MEMORY_FORMAT;
     h->state_version = weir_file_header_version(h);
     h->head_bytes = WEIR_FILE_HEADER_BYTES;
     memcpy(h->secret, secret, sizeof h->secret);
@@ -77,27 +83,27 @@ void weir_file_header_init(weir_file_header *h, const uint8_t secret[16], int64_
 
 static bool adds_up(const weir_file_header *h)
 {
-    weir_file_header again = {0};
+    bool in_file = h->format == WEIR_IMAGE_FORMAT;
+    weir_file_header again = {.processes.bytes = h->processes.bytes};
     uint64_t bytes[WEIR_PARTS];
     for (size_t i = 0; i < WEIR_PARTS; i++)
         bytes[i] = h->parts[i].bytes;
     return h->head_bytes == WEIR_FILE_HEADER_BYTES &&
-           bytes[WEIR_PART_REGISTRY] == WEIR_POLICY_REGISTRY_BYTES &&
+           (in_file ? h->processes.bytes == 0 && bytes[WEIR_PART_REGISTRY] == REGISTRY_BYTES
+                    : h->processes.bytes > 0 && h->processes.bytes <= BYTES_MAX &&
+                          bytes[WEIR_PART_REGISTRY] >= WEIR_POLICY_REGISTRY_MIN &&
+                          bytes[WEIR_PART_REGISTRY] <= REGISTRY_BYTES) &&
            weir_file_header_lay_out(&again, bytes) && again.bytes == h->bytes &&
            memcmp(again.parts, h->parts, sizeof again.parts) == 0;
 }
 
-bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, char *ret, size_t size)
+/* Validates all but the magic number and the size of the whole. */
+static bool is_sound(const weir_file_header *h, uint32_t format, char *ret, size_t size)
 {
-    if (file_bytes == 0)
-        snprintf(ret, size, "it is empty");
-    else if (file_bytes < WEIR_FILE_HEADER_BYTES ||
-             memcmp(h->magic, weir_file_header_magic, sizeof h->magic) != 0)
-        snprintf(ret, size, "it is not a state file of weir");
-    else if (h->byte_order == OTHER_BYTE_ORDER)
+    if (h->byte_order == OTHER_BYTE_ORDER)
         snprintf(ret, size, "it was created on a machine with another byte order");
-    else if (h->format != WEIR_IMAGE_FORMAT)
-        snprintf(ret, size, "it has format %" PRIu32 ", expected %d", h->format, WEIR_IMAGE_FORMAT);
+    else if (h->format != format)
+        snprintf(ret, size, "it has format %" PRIu32 ", expected %" PRIu32, h->format, format);
     /* The creator of a file counts its own opening, so the count is not 0. If it began again at 0,
      * a new id could equal that of a dead owner of locks. */
     else if (h->byte_order != BYTE_ORDER_MARK || h->checksum != sum_of(h) ||
@@ -110,10 +116,36 @@ bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, char
         snprintf(ret, size, "the names of its partitions are damaged");
     else if (!adds_up(h))
         snprintf(ret, size, "the sizes in its header are inconsistent");
+    else
+        return true;
+    return false;
+}
+
+static bool has_magic(const weir_file_header *h)
+{
+    return memcmp(h->magic, weir_file_header_magic, sizeof h->magic) == 0;
+}
+
+bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, char *ret, size_t size)
+{
+    if (file_bytes == 0)
+        snprintf(ret, size, "it is empty");
+    else if (file_bytes < WEIR_FILE_HEADER_BYTES || !has_magic(h))
+        snprintf(ret, size, "it is not a state file of weir");
+    else if (!is_sound(h, WEIR_IMAGE_FORMAT, ret, size))
+        return false;
     else if (file_bytes != h->bytes)
         snprintf(ret, size, "it has %" PRIu64 " bytes, expected %" PRIu64 " as in its header",
                  file_bytes, h->bytes);
     else
         return true;
+    return false;
+}
+
+bool weir_memory_header_check(const weir_file_header *h, char *ret, size_t size)
+{
+    if (has_magic(h))
+        return is_sound(h, WEIR_MEMORY_FORMAT, ret, size);
+    snprintf(ret, size, "it neither is all zero nor has a store");
     return false;
 }

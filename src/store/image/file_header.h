@@ -3,7 +3,8 @@
 #ifndef WEIR_STORE_FILE_HEADER_H
 #define WEIR_STORE_FILE_HEADER_H
 /* The header of a state file: its first page, which says what the file is and where its parts are.
- * Anonymous memory has one too. docs/internals/state.md describes it byte by byte. */
+ * Anonymous memory has one too, and so has the memory of a caller. docs/internals/state.md describes
+ * it byte by byte. */
 
 #include <weir/weir_store.h>
 
@@ -15,7 +16,8 @@
 enum {
     WEIR_FILE_HEADER_BYTES = 4096,
     WEIR_FILE_HEADER_FIXED = 504, /* bytes that never change, before their checksum */
-    WEIR_IMAGE_FORMAT = 1         /* the version of the header and of the order of parts */
+    WEIR_IMAGE_FORMAT = 1,        /* the version of the header and of the order of parts */
+    WEIR_MEMORY_FORMAT = 0x10001  /* the same for memory of the caller */
 };
 
 typedef enum weir_file_part_name { /* in the order in which they lie */
@@ -47,7 +49,8 @@ typedef struct weir_file_header {
     uint8_t secret[16];
     int64_t made_ns;
     weir_file_partition partitions[WEIR_PARTITIONS_MAX];
-    uint8_t zero[24];
+    weir_file_part processes; /* memory of the caller: the process slots. In a file all zero */
+    uint8_t zero[8];
     uint64_t checksum; /* of all bytes above */
 
     /* The words that change, on a cache line of their own. */
@@ -67,7 +70,9 @@ enum { WEIR_FILE_HEADER_MAGIC = 8 };
 /* The magic number at the start of every state file. */
 extern const uint8_t weir_file_header_magic[WEIR_FILE_HEADER_MAGIC];
 
-/* Computes the layout of parts of these sizes. Returns false if the sizes are impossible. */
+/* Computes the layout of parts of these sizes. Returns false if the sizes are impossible.
+ *  h  processes.bytes is set: 0 in a file. If it is not 0, the process slots come first, and no part
+ *     is aligned to huge pages. */
 bool weir_file_header_lay_out(weir_file_header *h, const uint64_t bytes[WEIR_PARTS]);
 
 /* Completes a new header whose layout was computed, and whose partitions are set. */
@@ -80,5 +85,8 @@ uint32_t weir_file_header_version(const weir_file_header *h);
  *  file_bytes  the size of the file. If it is less than a header, *h is not read.
  *  ret         one line, terminated; written if the result is false. */
 bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, char *ret, size_t size);
+
+/* The same for memory of the caller, of any size. */
+bool weir_memory_header_check(const weir_file_header *h, char *ret, size_t size);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* An image is one piece of memory: a header, then the parts. Anonymous memory has a header too,
- * which only its own process sees. */
+ * which only its own process sees. In memory of the caller, process slots are in the place of the
+ * locks on the bytes of a file. */
 
 #include "store/image/image.h"
 
@@ -11,6 +12,7 @@
 #include "port/port.h"
 #include "store/image/file_header.h"
 #include "store/image/policy_registry.h"
+#include "store/image/shared_memory.h"
 #include "store/image/state_file.h"
 
 #include <inttypes.h>
@@ -30,7 +32,10 @@ typedef struct syncer {
 struct weir_image {
     weir_file_header *head; /* NULL: nothing is mapped */
     size_t bytes;
-    weir_state_file file; /* fd is -1: anonymous memory */
+    weir_policy_registry registry;
+    weir_state_file file;     /* fd is -1: anonymous memory, or the caller's */
+    bool in_callers;          /* in memory of the caller */
+    weir_process_slots slots; /* in memory of the caller, once a slot is taken; else len is 0 */
     weir_processes processes;
     weir_store_opened opened;
     uint64_t requested[WEIR_PARTS]; /* the requested sizes */
@@ -43,9 +48,11 @@ struct weir_image {
     port_counter syncs_failed, policies_refused;
 };
 
-static weir_policy_registry *registry(const weir_image *m)
+/* Sets the memory of an image that has a header. */
+static void find_registry(weir_image *m)
 {
-    return (weir_policy_registry *)((char *)m->head + m->head->parts[WEIR_PART_REGISTRY].at);
+    const weir_file_part *p = &m->head->parts[WEIR_PART_REGISTRY];
+    m->registry = weir_policy_registry_at((char *)m->head + p->at, (size_t)p->bytes);
 }
 
 /* Whether writes go to a file. */
@@ -130,6 +137,7 @@ static weir_status lay_out(const weir_image *m, weir_file_header *ret,
 {
     memcpy(ret->partitions, m->wanted.partitions, sizeof ret->partitions);
     memcpy(ret->partition_names, m->wanted.partition_names, sizeof ret->partition_names);
+    ret->processes = m->wanted.processes;
     if (weir_file_header_lay_out(ret, m->requested))
         return WEIR_OK;
     return weir_file_error(WEIR_E_RANGE, options, "",
@@ -143,6 +151,7 @@ static void write_head(weir_image *m, weir_file_header *head, const uint8_t secr
     memcpy(m->head, head, WEIR_FILE_HEADER_FIXED + sizeof head->checksum);
     memcpy(m->head->partition_names, head->partition_names, sizeof head->partition_names);
     m->is_new = true;
+    find_registry(m);
 }
 
 static weir_status map_file(weir_image *m, uint64_t bytes, const weir_store_options *options)
@@ -213,7 +222,10 @@ static weir_status check_old(weir_image *m, const weir_store_options *options)
             WEIR_E_RANGE, options, "",
             "its secret differs from the one given; --reset-state replaces it with an empty file");
     }
-    return map_file(m, bytes, options);
+    weir_status st = map_file(m, bytes, options);
+    if (st == WEIR_OK)
+        find_registry(m);
+    return st;
 }
 
 /* ---- opening, with the OPENING lock held ----------------------------------------------------- */
@@ -271,7 +283,7 @@ static weir_status attach(weir_image *m, const weir_store_options *options)
     port_word_store_release(&m->head->attached, attached + 1);
     if (m->file.is_first) {
         memcpy(m->head->boot, boot, sizeof boot);
-        weir_policy_registry_repair(registry(m));
+        weir_policy_registry_repair(&m->registry);
     }
     weir_status st = take_owner(m, options);
     if (st != WEIR_OK)
@@ -301,6 +313,63 @@ static weir_status open_anonymous(weir_image *m, const weir_store_options *optio
     return WEIR_OK;
 }
 
+static bool slot_alive(const void *ctx, uint64_t id)
+{
+    const weir_image *m = ctx;
+    return weir_process_slots_has(&m->slots, id);
+}
+
+static weir_status take_slot(weir_image *m, const weir_store_options *options)
+{
+    weir_process_slots slots = weir_shared_memory_slots(m->head);
+    if (!weir_process_slots_take(&slots, &m->head->openings, &m->processes.self))
+        return weir_file_error(WEIR_E_BUSY, options, "",
+                               "processes have it open %" PRIu64 " times, which is the limit",
+                               slots.len);
+    m->slots = slots;
+    m->processes.alive = slot_alive;
+    m->processes.ctx = m;
+    return WEIR_OK;
+}
+
+/* Creates a store in memory of the caller that is all zero. */
+static weir_status fill_memory(weir_image *m, weir_file_header *head,
+                               const weir_store_options *options)
+{
+    uint8_t secret[16];
+    weir_status st = take_secret(options, secret);
+    if (st == WEIR_OK && !weir_shared_memory_init(m->head, head, secret))
+        st = weir_file_error(WEIR_E_NOMEM, options, "", "the system has no robust mutexes");
+    if (st == WEIR_OK)
+        st = take_slot(m, options);
+    if (st != WEIR_OK)
+        return st;
+    m->is_new = true;
+    find_registry(m);
+    weir_shared_memory_publish(m->head);
+    return WEIR_OK;
+}
+
+static weir_status open_memory(weir_image *m, const weir_store_options *options)
+{
+    weir_file_header head = {0};
+    weir_status st = lay_out(m, &head, options);
+    if (st != WEIR_OK)
+        return st;
+    WEIR_ASSERT(head.bytes <= options->memory_bytes);
+    m->bytes = (size_t)head.bytes;
+    m->head = options->memory;
+    if (weir_shared_memory_is_new(m->head))
+        return fill_memory(m, &head, options);
+    m->opened.found = WEIR_FOUND_OPEN;
+    st = weir_shared_memory_check(m->head, &head, options);
+    if (st == WEIR_OK)
+        st = take_slot(m, options);
+    if (st == WEIR_OK)
+        find_registry(m);
+    return st;
+}
+
 static weir_status open_file(weir_image *m, const weir_store_options *options)
 {
     weir_status st = weir_state_file_open(&m->file, options);
@@ -324,7 +393,10 @@ static weir_status open_file(weir_image *m, const weir_store_options *options)
 static void drop(weir_image *m)
 {
     stop_syncer(m);
-    port_unmap(m->head, m->bytes);
+    if (m->slots.len > 0)
+        weir_process_slots_release(&m->slots, m->processes.self);
+    if (!m->in_callers)
+        port_unmap(m->head, m->bytes);
     weir_state_file_close(&m->file);
     port_free(m);
 }
@@ -345,12 +417,19 @@ weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
         return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
     m->read_only = options->read_only;
     m->trust_others = options->trust_others;
+    m->in_callers = options->memory;
     m->requested[WEIR_PART_REGISTRY] = WEIR_POLICY_REGISTRY_BYTES;
+    if (m->in_callers) {
+        m->wanted.processes.bytes = weir_shared_memory_processes(options->memory_bytes);
+        m->requested[WEIR_PART_REGISTRY] = weir_shared_memory_registry(options->memory_bytes);
+    }
     m->requested[WEIR_PART_RESERVED] = reserved_bytes;
     m->requested[WEIR_PART_LARGE] = large_bytes;
     m->requested[WEIR_PART_TABLE] = table_bytes;
     weir_partitions_set(&m->wanted, options);
-    weir_status st = options->file ? open_file(m, options) : open_anonymous(m, options);
+    weir_status st = options->memory ? open_memory(m, options)
+                     : options->file ? open_file(m, options)
+                                     : open_anonymous(m, options);
     if (st != WEIR_OK) {
         drop(m);
         return st;
@@ -418,7 +497,7 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
     if (st == WEIR_OK) {
         uint64_t openings = port_word_load_relaxed(&old->head->openings);
         port_word_store_release(&m->head->openings, openings);
-        memcpy(registry(m), registry(old), WEIR_POLICY_REGISTRY_BYTES);
+        memcpy(m->registry.part, old->registry.part, WEIR_POLICY_REGISTRY_BYTES);
         memcpy(&m->head->clock_slots, &old->head->clock_slots, sizeof m->head->clock_slots);
         st = attach(m, options);
     }
@@ -508,14 +587,14 @@ const uint8_t *weir_image_secret(const weir_image *m)
 weir_image_stats weir_image_stats_get(const weir_image *m)
 {
     return (weir_image_stats){.syncs_failed = port_load_relaxed(&m->syncs_failed),
-                              .policies = weir_policy_registry_len(registry(m)),
+                              .policies = weir_policy_registry_len(&m->registry),
                               .policies_refused = port_load_relaxed(&m->policies_refused)};
 }
 
 bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text, size_t len)
 {
     bool noted =
-        len < WEIR_POLICY_TEXT_MAX && weir_policy_registry_note(registry(m), policy_id, text, len);
+        len < WEIR_POLICY_TEXT_MAX && weir_policy_registry_note(&m->registry, policy_id, text, len);
     if (!noted)
         port_add_relaxed(&m->policies_refused, 1);
     return noted;
@@ -523,5 +602,5 @@ bool weir_image_note_policy(weir_image *m, uint64_t policy_id, const char *text,
 
 const weir_policy_registry *weir_image_policies(const weir_image *m)
 {
-    return registry(m);
+    return &m->registry;
 }

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_IMAGE_H
 #define WEIR_STORE_IMAGE_H
-/* The memory of a store: anonymous memory or a memory-mapped file, with a header that describes it.
+/* The memory of a store: anonymous memory, memory of the caller, or a memory-mapped file, with a
+ * header that describes it.
  * The image divides the memory into parts and does not know what they hold. docs/internals/state.md
  * describes the file format. */
 
@@ -32,8 +33,9 @@ typedef struct weir_image_parts {
     weir_part table, large, reserved;
 } weir_image_parts;
 
-/* Creates an image, or opens the one in options->file; NULL: anonymous memory. The sizes of the
- * parts are not 0, and the partitions of the options fit into them. An existing file keeps its own
+/* Creates an image, or opens the one in options->file or options->memory; both NULL: anonymous
+ * memory. The sizes of the parts are not 0, and the partitions of the options fit into them. With
+ * weir_shared_memory_overhead(), they fit into options->memory. An existing file keeps its own
  * sizes. Opening takes the same time for any size, except that a new file is allocated on the disk.
  * If this process is the only one with the file open, and the file does not have the requested
  * sizes or partitions, other openings wait until weir_image_open_beside() fails,

@@ -24,15 +24,31 @@ typedef struct entry {
     port_word place; /* 0: the text is not published yet */
 } entry;
 
-struct weir_policy_registry {
+/* Behind the entries are the texts. Each has a checksum of 8 bytes before it. */
+typedef struct weir_policy_registry_part {
     port_word used; /* bytes used of the texts */
     uint8_t unused[4088];
-    entry entries[WEIR_POLICY_REGISTRY_ENTRIES];
-    uint8_t texts[WEIR_POLICY_REGISTRY_TEXT_BYTES]; /* each has a checksum of 8 bytes before it */
-};
+    entry entries[];
+} registry_part;
 
-_Static_assert(sizeof(weir_policy_registry) == WEIR_POLICY_REGISTRY_BYTES, "the file's layout");
+enum { TEXT_BYTES = WEIR_POLICY_REGISTRY_TEXT_BYTES / WEIR_POLICY_REGISTRY_ENTRIES };
+
+_Static_assert(sizeof(registry_part) == 4096, "the file's layout");
 _Static_assert(sizeof(entry) == 16, "the file's layout");
+_Static_assert(WEIR_POLICY_REGISTRY_TEXT_BYTES % WEIR_POLICY_REGISTRY_ENTRIES == 0,
+               "the file's layout");
+
+weir_policy_registry weir_policy_registry_at(void *part, size_t bytes)
+{
+    WEIR_ASSERT(bytes >= WEIR_POLICY_REGISTRY_MIN && bytes <= WEIR_POLICY_REGISTRY_BYTES);
+    uint64_t left = bytes - sizeof(registry_part), entries = left / (sizeof(entry) + TEXT_BYTES);
+    return (weir_policy_registry){part, entries, (left - entries * sizeof(entry)) / 8 * 8};
+}
+
+static uint8_t *texts(const weir_policy_registry *r)
+{
+    return (uint8_t *)(r->part->entries + r->entries_len);
+}
 
 static size_t bytes_of(size_t len)
 {
@@ -52,12 +68,12 @@ static const uint8_t *text_of(const weir_policy_registry *r, uint64_t id, uint64
 {
     size_t len = place & LEN_MAX;
     uint64_t begin = (place >> LEN_BITS) - 1;
-    if (place == 0 || len == 0 || begin % 8 != 0 || begin > WEIR_POLICY_REGISTRY_TEXT_BYTES ||
-        bytes_of(len) > WEIR_POLICY_REGISTRY_TEXT_BYTES - begin)
+    if (place == 0 || len == 0 || begin % 8 != 0 || begin > r->texts_len ||
+        bytes_of(len) > r->texts_len - begin)
         return NULL;
     uint64_t sum;
-    memcpy(&sum, r->texts + begin, sizeof sum);
-    const uint8_t *text = r->texts + begin + 8;
+    memcpy(&sum, texts(r) + begin, sizeof sum);
+    const uint8_t *text = texts(r) + begin + 8;
     *ret_len = len;
     return sum == checksum(id, text, len) ? text : NULL;
 }
@@ -67,9 +83,8 @@ static const uint8_t *text_of(const weir_policy_registry *r, uint64_t id, uint64
 static entry *find(const weir_policy_registry *r, uint64_t id, bool claim)
 {
     WEIR_ASSERT(id != 0);
-    weir_policy_registry *own = (weir_policy_registry *)r; /* written with `claim` only */
-    for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++) {
-        entry *e = &own->entries[(id + i) % WEIR_POLICY_REGISTRY_ENTRIES];
+    for (uint64_t i = 0; i < r->entries_len; i++) {
+        entry *e = &r->part->entries[(id % r->entries_len + i) % r->entries_len];
         uint64_t there = port_word_load_relaxed(&e->id); /* relaxed: `place` publishes the entry */
         if (there == 0) {
             if (!claim)
@@ -84,20 +99,20 @@ static entry *find(const weir_policy_registry *r, uint64_t id, bool claim)
 }
 
 /* Reserves memory for a text. Returns false if there is none. */
-static bool reserve_bytes(weir_policy_registry *r, size_t bytes, uint64_t *ret_begin)
+static bool reserve_bytes(const weir_policy_registry *r, size_t bytes, uint64_t *ret_begin)
 {
-    uint64_t used = port_word_load_relaxed(&r->used);
+    uint64_t used = port_word_load_relaxed(&r->part->used);
     do {
-        if (used % 8 != 0 || used > WEIR_POLICY_REGISTRY_TEXT_BYTES ||
-            bytes > WEIR_POLICY_REGISTRY_TEXT_BYTES - used)
+        if (used % 8 != 0 || used > r->texts_len || bytes > r->texts_len - used)
             return false;
-    } while (!port_word_cas_relaxed(&r->used, &used, used + bytes));
-    WEIR_ASSERT(used % 8 == 0 && used + bytes <= WEIR_POLICY_REGISTRY_TEXT_BYTES);
+    } while (!port_word_cas_relaxed(&r->part->used, &used, used + bytes));
+    WEIR_ASSERT(used % 8 == 0 && used + bytes <= r->texts_len);
     *ret_begin = used;
     return true;
 }
 
-bool weir_policy_registry_note(weir_policy_registry *r, uint64_t id, const char *text, size_t len)
+bool weir_policy_registry_note(const weir_policy_registry *r, uint64_t id, const char *text,
+                               size_t len)
 {
     if (id == 0 || len == 0 || len > LEN_MAX)
         return false;
@@ -111,8 +126,8 @@ bool weir_policy_registry_note(weir_policy_registry *r, uint64_t id, const char 
     if (!reserve_bytes(r, bytes_of(len), &begin))
         return false;
     uint64_t sum = checksum(id, (const uint8_t *)text, len);
-    memcpy(r->texts + begin, &sum, sizeof sum);
-    memcpy(r->texts + begin + 8, text, len);
+    memcpy(texts(r) + begin, &sum, sizeof sum);
+    memcpy(texts(r) + begin + 8, text, len);
     /* Pairs with the acquire loads. Two threads may store the same id: they write the same text. */
     port_word_store_release(&e->place, (begin + 1) << LEN_BITS | len);
     return true;
@@ -133,8 +148,8 @@ size_t weir_policy_registry_text(const weir_policy_registry *r, uint64_t id, cha
 size_t weir_policy_registry_len(const weir_policy_registry *r)
 {
     size_t n = 0;
-    for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++)
-        n += port_word_load_relaxed(&r->entries[i].id) != 0;
+    for (size_t i = 0; i < r->entries_len; i++)
+        n += port_word_load_relaxed(&r->part->entries[i].id) != 0;
     return n;
 }
 
@@ -142,8 +157,8 @@ void weir_policy_registry_each(const weir_policy_registry *r,
                                bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
                                void *ctx)
 {
-    for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++) {
-        const entry *e = &r->entries[i];
+    for (size_t i = 0; i < r->entries_len; i++) {
+        const entry *e = &r->part->entries[i];
         uint64_t id = port_word_load_relaxed(&e->id);
         size_t len;
         const uint8_t *text = text_of(r, id, port_word_load_acquire(&e->place), &len);
@@ -152,11 +167,11 @@ void weir_policy_registry_each(const weir_policy_registry *r,
     }
 }
 
-void weir_policy_registry_repair(weir_policy_registry *r)
+void weir_policy_registry_repair(const weir_policy_registry *r)
 {
     uint64_t used = 0;
-    for (size_t i = 0; i < WEIR_POLICY_REGISTRY_ENTRIES; i++) {
-        entry *e = &r->entries[i];
+    for (size_t i = 0; i < r->entries_len; i++) {
+        entry *e = &r->part->entries[i];
         size_t len;
         uint64_t place = port_word_load_relaxed(&e->place);
         if (!text_of(r, port_word_load_relaxed(&e->id), place, &len)) {
@@ -166,5 +181,5 @@ void weir_policy_registry_repair(weir_policy_registry *r)
         uint64_t end = (place >> LEN_BITS) - 1 + bytes_of(len);
         used = used < end ? end : used;
     }
-    port_word_store_release(&r->used, used);
+    port_word_store_release(&r->part->used, used);
 }

@@ -3,7 +3,8 @@
 #ifndef WEIR_STORE_POLICY_REGISTRY_H
 #define WEIR_STORE_POLICY_REGISTRY_H
 /* The policy registry: the text of each policy's id, in a part of an image. Without it, the states
- * in a file could not be interpreted. Entries are added, and never changed or removed. There are no
+ * in a file could not be interpreted. Its memory may have any size from WEIR_POLICY_REGISTRY_MIN
+ * on; that of a file has WEIR_POLICY_REGISTRY_BYTES. Entries are added, and never changed or removed. There are no
  * locks that a killed process could leave locked. Each entry has its own checksum, to detect text
  * damaged by a power failure. The registry does not know what a policy is. */
 
@@ -15,20 +16,31 @@ enum {
     WEIR_POLICY_REGISTRY_ENTRIES = 4096,
     WEIR_POLICY_REGISTRY_TEXT_BYTES = 1 << 20, /* for all texts, with 8 to 15 more bytes each */
     WEIR_POLICY_REGISTRY_BYTES =
-        4096 + WEIR_POLICY_REGISTRY_ENTRIES * 16 + WEIR_POLICY_REGISTRY_TEXT_BYTES
+        4096 + WEIR_POLICY_REGISTRY_ENTRIES * 16 + WEIR_POLICY_REGISTRY_TEXT_BYTES,
+    WEIR_POLICY_REGISTRY_MIN = 8192
 };
 
-typedef struct weir_policy_registry
-    weir_policy_registry; /* WEIR_POLICY_REGISTRY_BYTES; all zero when empty */
+/* A handle on the memory. All members are private. */
+typedef struct weir_policy_registry {
+    struct weir_policy_registry_part *part;
+    uint64_t entries_len, texts_len;
+} weir_policy_registry;
+
+/* Returns a handle on a registry.
+ *  part   all zero when empty, at an address that is a multiple of 8.
+ *  bytes  WEIR_POLICY_REGISTRY_MIN..WEIR_POLICY_REGISTRY_BYTES, the same at each call. One byte in
+ *         17 is for the index of ids: it has an entry for each 272 bytes. */
+weir_policy_registry weir_policy_registry_at(void *part, size_t bytes);
 
 /* Repairs the registry after a kill or a power failure. No other thread or process may use it. */
-void weir_policy_registry_repair(weir_policy_registry *r);
+void weir_policy_registry_repair(const weir_policy_registry *r);
 
 /* Stores the text of an id, if the id has no valid one.
  *  id   not 0.
  *  len  at least 1.
  * Returns false if there is no space. Any thread of any process. */
-bool weir_policy_registry_note(weir_policy_registry *r, uint64_t id, const char *text, size_t len);
+bool weir_policy_registry_note(const weir_policy_registry *r, uint64_t id, const char *text,
+                               size_t len);
 
 /* Gets the text of an id, terminated, in at most `size` bytes. Returns its length; 0 if the id is
  * unknown or the text does not fit. Any thread of any process. */

@@ -30,6 +30,11 @@ static int drop_registry(void **state)
     return 0;
 }
 
+static weir_policy_registry at(void *part)
+{
+    return weir_policy_registry_at(part, WEIR_POLICY_REGISTRY_BYTES);
+}
+
 static void assert_text(const weir_policy_registry *r, uint64_t id, const char *text)
 {
     char buf[1024];
@@ -46,13 +51,13 @@ static bool note(weir_policy_registry *r, uint64_t id, const char *text)
 static uint64_t used(const weir_policy_registry *r)
 {
     uint64_t n;
-    memcpy(&n, r, sizeof n);
+    memcpy(&n, r->part, sizeof n);
     return n;
 }
 
 static void check_notes(void **state)
 {
-    weir_policy_registry *r = *state;
+    weir_policy_registry registry = at(*state), *r = &registry;
     assert_text(r, 1, "");
     assert_true(note(r, 1, "gcra 1/s"));
     assert_true(note(r, 1 + WEIR_POLICY_REGISTRY_ENTRIES, "gcra 2/s")); /* of the same entry */
@@ -89,7 +94,7 @@ static bool see(void *ctx, uint64_t id, const char *text, size_t len)
 
 static void check_each(void **state)
 {
-    weir_policy_registry *r = *state;
+    weir_policy_registry registry = at(*state), *r = &registry;
     seen none = {.most = 9}, all = {.most = 9}, two = {.most = 2};
     weir_policy_registry_each(r, see, &none);
     assert_int_equal(none.len, 0);
@@ -104,7 +109,7 @@ static void check_each(void **state)
 
 static void check_many(void **state)
 {
-    weir_policy_registry *r = *state;
+    weir_policy_registry registry = at(*state), *r = &registry;
     char text[32];
     for (uint64_t i = 1; i <= WEIR_POLICY_REGISTRY_ENTRIES; i++) {
         snprintf(text, sizeof text, "gcra %u/s", (unsigned)i);
@@ -124,7 +129,7 @@ static void check_many(void **state)
 
 static void check_long_ones(void **state)
 {
-    weir_policy_registry *r = *state;
+    weir_policy_registry registry = at(*state), *r = &registry;
     char text[1001];
     memset(text, 'a', 1000);
     text[1000] = '\0';
@@ -143,7 +148,7 @@ static void check_long_ones(void **state)
 
 static void check_torn(void **state)
 {
-    weir_policy_registry *r = *state;
+    weir_policy_registry registry = at(*state), *r = &registry;
     uint8_t *bytes = *state;
     assert_true(note(r, 1, "gcra 1/s"));
     assert_true(note(r, 2, "gcra 2/s"));
@@ -190,7 +195,7 @@ static void note_all(void *arg)
 
 static void check_threads(void **state)
 {
-    weir_policy_registry *r = *state;
+    weir_policy_registry registry = at(*state), *r = &registry;
     port_thread *threads[4];
     for (int i = 0; i < 4; i++) {
         threads[i] = port_thread_start(note_all, r);
