@@ -23,7 +23,8 @@ static const uint8_t secret[16] = "sixteen letters";
 
 /* Two policies with small states and two with large ones. */
 static const char *const texts[POLICIES] = {"gcra 1000000/h burst 1000", "fixed-window 1000000/h",
-                                            "sliding-log 1000/h", "sliding-slices 5000/h slices 60"};
+                                            "sliding-log 1000/h",
+                                            "sliding-slices 5000/h slices 60"};
 
 /* Shared memory between two pages that fault. */
 typedef struct rig {
@@ -99,8 +100,8 @@ static int64_t charged(rig *r, weir_store *s, size_t policy, uint64_t key)
 {
     weir_decision d;
     uint64_t id = weir_store_policy_id(s, &r->p[policy]);
-    assert_int_equal(
-        weir_store_peek(s, &r->p[policy], id, &key, sizeof key, now_ns, 0, &d), WEIR_OK);
+    assert_int_equal(weir_store_peek(s, &r->p[policy], id, &key, sizeof key, now_ns, 0, &d),
+                     WEIR_OK);
     return d.limit - d.remaining;
 }
 
@@ -571,8 +572,9 @@ static int take_all(void *ctx)
 static void exact_limit(void **unused)
 {
     (void)unused;
-    static const char *const limits[POLICIES] = {
-        "gcra 1000/h burst 1000", "fixed-window 1000/h", "sliding-log 1000/h", "sliding-slices 1000/h slices 60"};
+    static const char *const limits[POLICIES] = {"gcra 1000/h burst 1000", "fixed-window 1000/h",
+                                                 "sliding-log 1000/h",
+                                                 "sliding-slices 1000/h slices 60"};
     race a;
     open_rig(&a.r, MIB);
     a.allowed = part_of(POLICIES * sizeof *a.allowed);

@@ -23,11 +23,11 @@ static bool mark(uint64_t marks[PIECES / 64], uint64_t begin, size_t bytes)
 
 const char *weir_policy_registry_check(const weir_policy_registry *r)
 {
-    uint64_t marks[PIECES / 64] = {0}, used = port_word_load_relaxed(&r->part->used);
+    uint64_t marks[PIECES / 64] = {0}, used = port_word_load_relaxed(&part_of(r)->used);
     if (used % 8 != 0 || used > r->texts_len)
         return weir_wrong("the policies: %llu bytes used", (unsigned long long)used);
     for (size_t i = 0; i < r->entries_len; i++) {
-        const entry *e = &r->part->entries[i];
+        const entry *e = &part_of(r)->entries[i];
         uint64_t id = port_word_load_relaxed(&e->id), place = port_word_load_relaxed(&e->place);
         uint64_t begin = (place >> LEN_BITS) - 1;
         size_t len = 0;

@@ -25,7 +25,7 @@ typedef struct entry {
 } entry;
 
 /* Behind the entries are the texts. Each has a checksum of 8 bytes before it. */
-typedef struct weir_policy_registry_part {
+typedef struct registry_part {
     port_word used; /* bytes used of the texts */
     uint8_t unused[4088];
     entry entries[];
@@ -45,9 +45,14 @@ weir_policy_registry weir_policy_registry_at(void *part, size_t bytes)
     return (weir_policy_registry){part, entries, (left - entries * sizeof(entry)) / 8 * 8};
 }
 
+static registry_part *part_of(const weir_policy_registry *r)
+{
+    return r->part;
+}
+
 static uint8_t *texts(const weir_policy_registry *r)
 {
-    return (uint8_t *)(r->part->entries + r->entries_len);
+    return (uint8_t *)(part_of(r)->entries + r->entries_len);
 }
 
 static size_t bytes_of(size_t len)
@@ -84,7 +89,7 @@ static entry *find(const weir_policy_registry *r, uint64_t id, bool claim)
 {
     WEIR_ASSERT(id != 0);
     for (uint64_t i = 0; i < r->entries_len; i++) {
-        entry *e = &r->part->entries[(id % r->entries_len + i) % r->entries_len];
+        entry *e = &part_of(r)->entries[(id % r->entries_len + i) % r->entries_len];
         uint64_t there = port_word_load_relaxed(&e->id); /* relaxed: `place` publishes the entry */
         if (there == 0) {
             if (!claim)
@@ -101,11 +106,11 @@ static entry *find(const weir_policy_registry *r, uint64_t id, bool claim)
 /* Reserves memory for a text. Returns false if there is none. */
 static bool reserve_bytes(const weir_policy_registry *r, size_t bytes, uint64_t *ret_begin)
 {
-    uint64_t used = port_word_load_relaxed(&r->part->used);
+    uint64_t used = port_word_load_relaxed(&part_of(r)->used);
     do {
         if (used % 8 != 0 || used > r->texts_len || bytes > r->texts_len - used)
             return false;
-    } while (!port_word_cas_relaxed(&r->part->used, &used, used + bytes));
+    } while (!port_word_cas_relaxed(&part_of(r)->used, &used, used + bytes));
     WEIR_ASSERT(used % 8 == 0 && used + bytes <= r->texts_len);
     *ret_begin = used;
     return true;
@@ -149,7 +154,7 @@ size_t weir_policy_registry_len(const weir_policy_registry *r)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->entries_len; i++)
-        n += port_word_load_relaxed(&r->part->entries[i].id) != 0;
+        n += port_word_load_relaxed(&part_of(r)->entries[i].id) != 0;
     return n;
 }
 
@@ -158,7 +163,7 @@ void weir_policy_registry_each(const weir_policy_registry *r,
                                void *ctx)
 {
     for (size_t i = 0; i < r->entries_len; i++) {
-        const entry *e = &r->part->entries[i];
+        const entry *e = &part_of(r)->entries[i];
         uint64_t id = port_word_load_relaxed(&e->id);
         size_t len;
         const uint8_t *text = text_of(r, id, port_word_load_acquire(&e->place), &len);
@@ -171,7 +176,7 @@ void weir_policy_registry_repair(const weir_policy_registry *r)
 {
     uint64_t used = 0;
     for (size_t i = 0; i < r->entries_len; i++) {
-        entry *e = &r->part->entries[i];
+        entry *e = &part_of(r)->entries[i];
         size_t len;
         uint64_t place = port_word_load_relaxed(&e->place);
         if (!text_of(r, port_word_load_relaxed(&e->id), place, &len)) {
@@ -181,5 +186,5 @@ void weir_policy_registry_repair(const weir_policy_registry *r)
         uint64_t end = (place >> LEN_BITS) - 1 + bytes_of(len);
         used = used < end ? end : used;
     }
-    port_word_store_release(&r->part->used, used);
+    port_word_store_release(&part_of(r)->used, used);
 }

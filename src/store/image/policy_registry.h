@@ -22,7 +22,7 @@ enum {
 
 /* A handle on the memory. All members are private. */
 typedef struct weir_policy_registry {
-    struct weir_policy_registry_part *part;
+    void *part;
     uint64_t entries_len, texts_len;
 } weir_policy_registry;
 

@@ -18,8 +18,8 @@
 enum {
     SLOTS_MIN = 512,
     SLOTS_MAX = 2048,
-    SLOT_BYTES = 2048,    /* bytes of memory for each slot */
-    REGISTRY_SHARE = 32,  /* the part of the memory for the registry */
+    SLOT_BYTES = 2048,   /* bytes of memory for each slot */
+    REGISTRY_SHARE = 32, /* the part of the memory for the registry */
 };
 
 static uint64_t pages(uint64_t bytes)
@@ -104,8 +104,7 @@ static weir_status check_partitions(const weir_file_header *h, const weir_file_h
         describe(h, i, is, sizeof is);
         describe(wanted, i, asked, sizeof asked);
         return weir_file_error(WEIR_E_RANGE, options, "",
-                               "partition %zu of its store is %s, requested is %s", i,
-                               is, asked);
+                               "partition %zu of its store is %s, requested is %s", i, is, asked);
     }
     return WEIR_OK;
 }
