@@ -27,8 +27,8 @@ KERNEL = [
 ]
 # Purposes of functions, by source file and name; the first match counts.
 OURS = [
-    ("write the reply", r"/codec/.*:(put_|weir_\w*put_|write_|add|item_name|weir_i64|drain|send_)"
-                        r"|/codec/(http_message|json)\.c"),
+    ("write the reply", r"/codec/.*:(put_|weir_\w*put_|write_|add|weir_i64|drain|send_)"
+                        r"|/codec/(http_message|ratelimit_fields|json)\.c"),
     ("parse the request", r"/codec/|/llhttp"),
     ("find the policy", r"/service/"),
     ("find the key's state", r"/store/"),

@@ -33,7 +33,7 @@ size_t weir_ratelimit_item(char *buf, weir_slice name, const weir_policy *policy
  *  buf    WEIR_RATELIMIT_POLICY_ROOM bytes. */
 size_t weir_ratelimit_policy(char *buf, weir_slice name, const weir_policy *policy);
 
-/* Writes the value of RateLimit, one item for the layer that the decision describes: "api-1";r=3;t=2
+/* Writes the value of RateLimit, one item, for the layer that the decision describes: "api";r=3;t=2
  * r is what remains. t is the time until the quota is full, in whole seconds, rounded up.
  *  d       a decision on `policy`.
  *  resets  false leaves t out: the quota does not come back, as on a deny list.
