@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis instructions check redis clients asan tsan fuzz coverage mutants proof model aarch64 wasm dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx instructions check redis clients asan tsan fuzz coverage mutants proof model aarch64 wasm dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -44,7 +44,7 @@ run: shipped     ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=80
 	    { printf 'listen: {resp: %s, http: %s}' '$(PORT)' '$(HTTP)' | build/weir check - 2>&1 | grep 'is in use;' >/dev/null && \
 	        echo 'To choose other ports: make run PORT=7380 HTTP=9080' >&2; exit 1; }
 
-bench: bench-lib bench-daemon bench-redis ## run all three benchmarks; the results are in build/bench.json
+bench: bench-lib bench-daemon bench-redis bench-nginx ## run all four benchmarks; the results are in build/bench.json
 
 bench-lib: shipped ## benchmark the library: decisions a second, compared with a bare loop
 	@tools/deps check bench
@@ -57,6 +57,10 @@ bench-daemon: shipped ## benchmark the daemon, compared with redis-server and ng
 bench-redis: shipped ## benchmark state in Redis: module, functions, daemon and hybrid, compared with Redis commands
 	@tools/deps check bench
 	@bench/run redis
+
+bench-nginx: shipped ## benchmark the nginx module, compared with limit_req and with no limiter; 5 minutes
+	@tools/deps check bench
+	@bench/run nginx
 
 instructions: shipped ## count the instructions of a decision, and compare them with bench/instructions.txt
 	@tools/deps ci
