@@ -23,13 +23,19 @@ typedef struct asked {
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* The daemon tells the decision of one limit. Of the others it is known that they rank after it. */
+/* The daemon tells the decision of one limit. Of the others it is known that they rank after it. Its
+ * delay is the longest of all limits. If several have a queue, the one with the least delay= counts.
+ * Returns the index of the limit that denies, or q->len. */
 static size_t put_decisions(weir_ngx_question *q, const weir_ngx_ask *ask)
 {
-    for (size_t i = 0; i < q->len; i++)
-        q->requests[i].decision = i == ask->index
-                                      ? ask->decision
-                                      : (weir_decision){.allowed = true, .remaining = INT64_MAX};
+    int64_t delay_ns = 0;
+    for (size_t i = 0; i < q->len; i++) {
+        q->requests[i].decision = (weir_decision){.allowed = true, .remaining = INT64_MAX};
+        if (q->limits[i]->queue)
+            delay_ns = ngx_max(delay_ns, weir_ngx_delay(q->limits[i], ask->decision.delay_ns));
+    }
+    q->requests[ask->index].decision = ask->decision;
+    q->requests[ask->index].decision.delay_ns = delay_ns;
     return ask->decision.allowed ? q->len : ask->index;
 }
 
@@ -49,10 +55,12 @@ static ngx_int_t enforce(const asked *a, part *p)
 static void shadow(const asked *a, part *p)
 {
     weir_ngx_question *q = &p->question;
-    if (p->ask.answer == WEIR_NGX_ANSWERED)
-        weir_ngx_note(a->r, a->ctx, q->limits[0], &p->ask.decision);
-    else
+    if (p->ask.answer == WEIR_NGX_ANSWERED) {
+        (void)put_decisions(q, &p->ask);
+        weir_ngx_note(a->r, a->ctx, q->limits[0], &q->requests[0].decision);
+    } else {
         (void)ngx_atomic_fetch_add(&q->limits[0]->counts->failed, 1);
+    }
 }
 
 static void on_answer(weir_ngx_ask *ask)

@@ -83,8 +83,13 @@ static void fail(ngx_http_request_t *r, const weir_ngx_limit *limit, const char 
                   &limit->label, &limit->zone->name, why);
 }
 
+int64_t weir_ngx_delay(const weir_ngx_limit *limit, int64_t delay_ns)
+{
+    return delay_ns > limit->undelayed_ns ? delay_ns - limit->undelayed_ns : 0;
+}
+
 /* Decides on all requests: all are charged, or none is. As weir_store_take_many(). */
-static weir_status take(weir_ngx_question *q, size_t *ret_blocking)
+static weir_status ask_store(weir_ngx_question *q, size_t *ret_blocking)
 {
     weir_store *store = q->limits[0]->zone->store;
     weir_store_request *one = &q->requests[0];
@@ -95,6 +100,17 @@ static weir_status take(weir_ngx_question *q, size_t *ret_blocking)
                                    now_ns, one->cost, &one->decision);
     *ret_blocking = one->status == WEIR_OK && one->decision.allowed;
     return one->status;
+}
+
+/* ask_store(), and applies delay=. */
+static weir_status take(weir_ngx_question *q, size_t *ret_blocking)
+{
+    weir_status st = ask_store(q, ret_blocking);
+    for (size_t i = 0; i < q->len && st == WEIR_OK; i++) {
+        weir_decision *d = &q->requests[i].decision;
+        d->delay_ns = weir_ngx_delay(q->limits[i], d->delay_ns);
+    }
+    return st;
 }
 
 static const char *failure_of(const weir_ngx_question *q, size_t *ret_index)

@@ -13,6 +13,9 @@ typedef struct weir_ngx_question {
     weir_store_request requests[WEIR_TAKE_MANY_MAX];
 } weir_ngx_question;
 
+/* What is left of a delay after the parameter delay= of the limit. */
+int64_t weir_ngx_delay(const weir_ngx_limit *limit, int64_t delay_ns);
+
 /* Counts and logs what a limit decided, and keeps it for the variables if it ranks first. */
 void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_limit *limit,
                    const weir_decision *d);

@@ -110,6 +110,27 @@ static bool read_log_level(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *val
     return bad(cf, value, "log_level= info, notice, warn or error");
 }
 
+/* delay=N: the first N requests of a leaky-queue do not wait, and the others wait less by as much. */
+static bool read_delay(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+{
+    const weir_layer *queue = limit->queue;
+    ngx_int_t n = ngx_atoi(value->data, value->len);
+    if (!queue || n < 1 || n >= queue->limit)
+        return bad(cf, value, "delay= from 1 to the depth of the leaky-queue in the policy");
+    unsigned __int128 span = (unsigned __int128)n * (uint64_t)queue->period_ns;
+    limit->undelayed_ns = (int64_t)((span + (uint64_t)queue->rate - 1) / (uint64_t)queue->rate);
+    return true;
+}
+
+static const weir_layer *queue_of(const weir_policy *p)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (p->layer[i].algorithm == WEIR_LEAKY_QUEUE)
+            return &p->layer[i];
+    }
+    return NULL;
+}
+
 typedef struct parameter {
     const char *name; /* with its '=' */
     bool (*read)(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value);
@@ -117,11 +138,9 @@ typedef struct parameter {
 
 static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_t *arg)
 {
-    static const parameter all[] = {{"key=", read_key},
-                                    {"cost=", read_cost},
-                                    {"name=", read_name},
-                                    {"status=", read_status},
-                                    {"log_level=", read_log_level}};
+    static const parameter all[] = {
+        {"key=", read_key},       {"cost=", read_cost},           {"name=", read_name},
+        {"status=", read_status}, {"log_level=", read_log_level}, {"delay=", read_delay}};
     if (arg->len == 6 && ngx_strncmp(arg->data, "shadow", 6) == 0) {
         limit->shadow = true;
         return true;
@@ -133,7 +152,7 @@ static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_
             return all[i].read(cf, limit, &value);
         }
     }
-    return bad(cf, arg, "key=, cost=, name=, status=, log_level= or shadow");
+    return bad(cf, arg, "key=, cost=, name=, status=, delay=, log_level= or shadow");
 }
 
 /* ---- the directive --------------------------------------------------------------------------- */
@@ -144,6 +163,7 @@ static weir_ngx_limit *read_limit(ngx_conf_t *cf)
     weir_ngx_limit *limit = ngx_pcalloc(cf->pool, sizeof *limit);
     if (!limit || !weir_ngx_policy_conf(cf, &args[2], &limit->policy))
         return NULL;
+    limit->queue = queue_of(&limit->policy);
     limit->status = NGX_HTTP_TOO_MANY_REQUESTS;
     limit->log_level = NGX_LOG_ERR;
     for (ngx_uint_t i = 3; i < cf->args->nelts; i++) {

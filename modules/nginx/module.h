@@ -31,7 +31,9 @@ typedef struct weir_ngx_limit {
     ngx_uint_t status;                   /* of a denial: 400..599 */
     ngx_uint_t log_level;                /* of a denial; a delay is logged one level lower */
     bool shadow;
-    uint64_t id; /* of the policy in the zone's store; set in each worker */
+    const weir_layer *queue; /* the first leaky-queue of the policy; NULL: it delays nothing */
+    int64_t undelayed_ns;    /* delay=: the wait that is left out */
+    uint64_t id;             /* of the policy in the zone's store; set in each worker */
     weir_ngx_counts *counts;
 } weir_ngx_limit;
 
