@@ -150,8 +150,11 @@ static char *read_zone(ngx_conf_t *cf, weir_ngx_zone *zone)
     if (zone->large_bytes == 0)
         zone->large_bytes = ngx_max(zone->bytes / 16, LARGE_BYTES_MIN);
     weir_store_error error = {.text = ""};
-    const weir_store_options sizes = {
-        .memory_bytes = zone->bytes, .large_bytes = zone->large_bytes, .ret_error = &error};
+    const weir_store_options sizes = {.memory_bytes = zone->bytes,
+                                      .large_bytes = zone->large_bytes,
+                                      .memory = zone->file.len > 0 ? NULL : (void *)ngx_pagesize,
+                                      .file = (const char *)zone->file.data,
+                                      .ret_error = &error};
     if (weir_store_check_sizes(&sizes) != WEIR_OK) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\": %s", &zone->name, error.text);
         return NGX_CONF_ERROR;
@@ -234,6 +237,7 @@ static weir_status open_store(const weir_ngx_zone *zone, const opening *how, wei
     const weir_store_options options = {
         .memory_bytes = zone->bytes,
         .large_bytes = zone->large_bytes,
+        .memory = in_file ? NULL : zone->shared->memory,
         .file = in_file ? (const char *)zone->file.data : NULL,
         .shared = in_file,
         .trust_others = in_file, /* check_owner() has checked the owner */
@@ -356,6 +360,12 @@ static void add_counts(weir_ngx_zone *zone)
     }
 }
 
+static void copy_counts(weir_ngx_zone_shared *to, const weir_ngx_zone_shared *from)
+{
+    to->counts_len = from->counts_len;
+    ngx_memcpy(to->counts, from->counts, WEIR_NGX_COUNTS_MAX * sizeof to->counts[0]);
+}
+
 /* Runs in the master, before it forks the workers. `data` is the old zone if it had the same size
  * and lies in the same memory. */
 static ngx_int_t init(ngx_shm_zone_t *shm, void *data)
@@ -367,6 +377,8 @@ static ngx_int_t init(ngx_shm_zone_t *shm, void *data)
         ngx_log_error(NGX_LOG_EMERG, shm->shm.log, 0, "zone \"%V\": out of memory", &zone->name);
         return NGX_ERROR;
     }
+    if (!reused && zone->old && zone->old->shared && zone->shared->counts_len == 0)
+        copy_counts(zone->shared, zone->old->shared);
     add_counts(zone);
     bool created = create_store(zone, shm->shm.log);
     zone->old = NULL;
