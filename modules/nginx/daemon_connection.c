@@ -92,10 +92,12 @@ static void close_connection(weir_ngx_connection *k, weir_ngx_answer why)
     weir_buffer_free(&k->out);
 }
 
-/* Logs each reason once until the daemon is available again. */
+/* Logs the first reason until the daemon is available again, and also the first error reply: a
+ * wrong password does not go away.
+ *  text  the error reply, or empty */
 static void log_lost(weir_ngx_daemon *d, ngx_err_t err, const char *why, weir_slice text)
 {
-    if (d->lost && ngx_strcmp(d->lost, why) == 0)
+    if (d->lost && (text.len == 0 || ngx_strcmp(d->lost, why) == 0))
         return;
     d->lost = why;
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, err, "weir daemon \"%V\" is unavailable: %s%*s",
