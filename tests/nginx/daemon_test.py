@@ -187,7 +187,7 @@ def shadow_limits_are_asked_alone(box):
 def a_delay_of_the_daemon(box):
     """A request is held as long as the daemon says."""
     with Fake(lambda words: ALLOWED[:-4] + b":30\r\n") as fake:
-        one = serve(box, tcp(fake), ("/a", 9, LONG))
+        one = start(box, f'location /a {{ weir z "leaky-queue 1/s depth 9" key=$arg_k; weir_daemon {tcp(fake)} {LONG}; }}')
         equal(statuses(one, "/a?k=a", 2), [200, 200], "statuses")
         equal(logged(one, "delaying request by 0.030 s"), 2, "lines")
 
