@@ -109,6 +109,16 @@ def all_blocks(_box):
     equal(sorted(blocks), sorted(tests), "the headings with a configuration, and those with a test")
 
 
+def log_lines(box):
+    """The module has the texts of the log lines that the page explains."""
+    module = pathlib.Path(box.module).read_bytes()
+    lines = re.findall(r"^\| `([^`]*)` \|", section_of("Troubleshoot"), re.M)
+    expect(len(lines) > 10, str(lines))
+    for line in lines:
+        for part in re.split(r'"[^"]*"|[\d.]+', line):
+            expect(part.encode() in module, f"{line}: the module never logs {part!r}")
+
+
 @of("Limit requests")
 def limit_requests(page):
     denial = page.admits(20, "burst 20")
@@ -124,6 +134,10 @@ def replace_limit_req(page):
     with page.client() as client:
         client.send(*["/export/"] * 21, headers={CLIENT: "192.0.2.7"})
         equal([client.read().status for _ in range(21)], [200] * 21, "a queue holds requests, and serves them")
+    with page.client() as client:
+        client.send(*["/feed/"] * 9, headers={CLIENT: "192.0.2.7"})
+        equal([client.read().status for _ in range(9)], [200] * 9, "delay=8")
+    equal(page.logged(r"delaying request.*/feed/"), [], "nine requests that do not wait")
     for i in range(5):
         equal(page.ask("/search/").status, 200, f"shadow: request {i + 1}")
     equal(len(page.logged(r"\[warn\].*limiting requests.*\(shadow\)")), 4, "shadow denials in the log")
@@ -263,7 +277,7 @@ def with_daemon(page):
 
 def main():
     read_blocks()
-    sys.exit(kit.run([all_blocks, *tests.values()]))
+    sys.exit(kit.run([all_blocks, log_lines, *tests.values()]))
 
 
 main()
