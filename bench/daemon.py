@@ -207,9 +207,9 @@ class Report:
     def __init__(self):
         self.rows = []
 
-    def add(self, name, kind, value, baseline):
+    def add(self, name, kind, value, baseline, ratio=None):
         row = {"name": name, "value": round(value, 1), "unit": UNITS[kind],
-               "baseline": round(baseline, 1), "ratio": round(value / baseline, 3)}
+               "baseline": round(baseline, 1), "ratio": round(ratio or value / baseline, 3)}
         self.rows.append(row)
         print(f"{name:<30} {value:>12.1f} {baseline:>12.1f} {row['ratio']:>8.3f}  {row['unit']}",
               flush=True)

@@ -7,8 +7,8 @@ two that deny. The key is an argument of the request line: one key, or one of a 
 limits are so high that they neither delay nor deny, except those that shall deny.
 
 The figures are requests a second, and the CPU time of the workers a request, as the kernel accounts
-it. They are medians of short rounds in which the loads alternate. The workers and wrk share the
-processors, so only ratios are meaningful.
+it. They and their ratios are medians of short rounds in which the loads alternate. The workers and wrk
+share the processors, so only ratios are meaningful.
 
 It also sends a million requests with a million distinct keys to a zone of 24 MiB, and fails if that
 evicts a key.
@@ -157,31 +157,34 @@ class Nginx:
 
 
 def rounds_of(nginx, rounds):
-    """Runs every load once a round. Returns the medians of each by (path, keys)."""
+    """Runs every load once a round. Returns the figures of each round by (path, keys)."""
     loads = [(path, keys, False) for keys in ("many", "one") for path in ("none", "limit_req", *POLICIES)]
     loads += [("deny_req", "one", True), ("deny", "one", True)]
     samples = {load[:2]: [] for load in loads}
     for i in range(rounds):
         for load in loads if i % 2 == 0 else reversed(loads):
             samples[load[:2]].append(nginx.load(*load))
-    return {load: {kind: statistics.median(s[kind] for s in of) for kind in ("cpu", "rps")}
-            for load, of in samples.items()}
+    return samples
 
 
-def compare(report, prefix, suffix, ours, theirs):
-    for kind in ("rps", "cpu"):
-        report.add(f"{prefix}.{kind}_vs_{suffix}", kind, ours[kind], theirs[kind])
+def compare(report, name, kind, ours, theirs):
+    """Adds a row with the medians of both. The ratio is the median of the ratios in each round, because
+    what else the machine does changes from round to round."""
+    ours, theirs = [sample[kind] for sample in ours], [sample[kind] for sample in theirs]
+    report.add(name, kind, statistics.median(ours), statistics.median(theirs),
+               statistics.median(a / b for a, b in zip(ours, theirs)))
 
 
-def report_all(report, medians):
+def report_all(report, samples):
     for keys, middle in (("many", ""), ("one", ".one-key")):
-        for policy in POLICIES:
-            prefix = "nginx" + middle + ("" if policy == "gcra" else f".{policy}")
+        for path in (*POLICIES, "limit_req"):
+            prefix = "nginx" + middle + ("" if path == "gcra" else f".{path}")
             for theirs in ("limit_req", "none"):
-                compare(report, prefix, theirs, medians[policy, keys], medians[theirs, keys])
-        compare(report, f"nginx{middle}.limit_req", "none", medians["limit_req", keys], medians["none", keys])
-    report.add("nginx.deny_cpu_vs_limit_req", "cpu", medians["deny", "one"]["cpu"],
-               medians["deny_req", "one"]["cpu"])
+                for kind in ("rps", "cpu"):
+                    if theirs != path:
+                        compare(report, f"{prefix}.{kind}_vs_{theirs}", kind, samples[path, keys],
+                                samples[theirs, keys])
+    compare(report, "nginx.deny_cpu_vs_limit_req", "cpu", samples["deny", "one"], samples["deny_req", "one"])
 
 
 def fill_zone(nginx, report):
