@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx instructions check redis clients asan tsan fuzz coverage mutants proof model aarch64 wasm dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx instructions check redis nginx clients asan tsan fuzz coverage mutants proof model aarch64 wasm dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -73,6 +73,10 @@ check:           ## build, and run every quick test
 redis: shipped   ## run the slow tests with real redis-servers
 	@tools/deps check
 	@tools/redis
+
+nginx: shipped   ## run the slow tests with nginx, and all of them under ASan and UBSan; less than 3 minutes
+	@tools/deps check
+	@tools/nginx
 
 clients: shipped ## test current client libraries and the examples of docs/clients.md; needs the network
 	@tools/deps clients

@@ -57,7 +57,7 @@ def test_limits(box):
     c.is_good('weir z "gcra 1/h" key=$arg_a-$remote_addr')
     c.is_good('weir z "gcra 1/h" "key=a b"')
     c.is_bad('weir z "gcra 1/h" name=a', "no key, expected a parameter such as key=$binary_remote_addr")
-    known = "key=, cost=, name=, status=, log_level= or shadow"
+    known = "key=, cost=, name=, status=, delay=, log_level= or shadow"
     for text, expected in [
             ("key=", "one key=EXPRESSION"), ("cost=", "cost=EXPRESSION"),
             ("name=", "name= with 1 to 64 letters, digits and - _ . : /"),
@@ -75,6 +75,11 @@ def test_limits(box):
         expect(f'"{text}"' in errors[0] or f'"{value}"' in errors[0], errors[0])
         expect(errors[0].rsplit(" in ", 1)[0].endswith(f", expected {expected}"), errors[0])
     c.is_bad(f"{OK} key=$arg_b", 'bad parameter "$arg_b", expected one key=EXPRESSION')
+    for value in ("0", "5", "-1", "x", ""):
+        c.is_bad(f'weir z "leaky-queue 1/s depth 4" key=a delay={value}',
+                 f'bad parameter "{value}", expected delay= from 1 to the depth of the leaky-queue in the policy')
+    c.is_good('weir z "leaky-queue 1/s depth 4" key=a delay=4')
+    c.is_bad(f"{OK} delay=1", 'bad parameter "1", expected delay= from 1 to the depth of the leaky-queue in the policy')
     c.is_bad("weir", 'invalid number of arguments in "weir" directive')
     for words in ("z", 'z "gcra 1/h"', "on", "off off"):
         c.is_bad(f"weir {words}", 'expected weir ZONE "POLICY" key=EXPRESSION ..., or weir off')

@@ -24,7 +24,7 @@ import servers  # noqa: E402
 from resp import HOST, PATIENCE_S, Failed, free_port, mortal, until  # noqa: E402
 from servers import Skipped, expect  # noqa: E402, F401
 
-NGINX = os.environ.get("NGINX_BINARY", "nginx")
+NGINX = os.environ.get("NGINX_BINARY") or shutil.which("nginx")
 PRELOAD = os.environ.get("NGINX_PRELOAD", "")
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 # Lines of the error log that are no failure of the module: the kill of a worker by a test.
@@ -358,9 +358,9 @@ def run(tests, long=()):
     """Runs TEST.py WEIR MODULE [--long | NAME...], and returns the exit status. Without nginx or
     without the module, all tests are skipped."""
     argv = sys.argv
-    if not shutil.which(NGINX) or not os.path.exists(argv[2]):
+    if not NGINX or not os.path.exists(argv[2]):
         count = len(tests) if "--long" not in argv else len(long)
-        what = "nginx" if not shutil.which(NGINX) else argv[2]
+        what = "nginx" if not NGINX else argv[2]
         print(f"skipped: {count} in {pathlib.Path(argv[0]).stem}: there is no {what}")
         print(f"0 passed, 0 failed, {count} skipped")
         return 0

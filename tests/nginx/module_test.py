@@ -107,6 +107,23 @@ def test_queue_order(box):
     expect(max(delays) <= 0.35, f"delays {delays}")
 
 
+def test_delay(box):
+    """delay= requests of a queue do not wait, and the others wait less by as much."""
+    n = nginx(box, 'location / { weir z "leaky-queue 1/h depth 3" key=$arg_k delay=2; }'
+                   'location /b { weir z "leaky-queue 2/s depth 9 & gcra 1/h burst 5" key=$arg_k delay=3; }'
+                   'location /c { weir z "leaky-queue 1/h depth 2" key=$arg_k delay=2; }',
+              http="log_format d '$weir_status $weir_delay'; access_log access.log d;")
+    equal(n.statuses(*["/ok?k=a"] * 3), [200] * 3)
+    equal(n.accesses(3), ["PASSED 0.000"] * 3)
+    with n.client() as held:
+        held.send("/ok?k=a")
+        until(lambda: n.logged("delaying request by 3[56]"), "the fourth waits for one hour, not three")
+        equal(n.get("/ok?k=a").status, 429)
+    equal(n.statuses(*["/c?k=a"] * 4), [200] * 3 + [429], "nothing is held")
+    equal(n.statuses(*["/b?k=a"] * 6), [200] * 5 + [429], "with another layer")
+    expect(all(float(line.split()[1]) <= 0.5 for line in n.accesses(15)[9:]), "the fifth waits for half a second")
+
+
 def test_queue_and_bucket(box):
     """With a queue and other limits, a request is held if all admit it, and else denied at once."""
     n = nginx(box, 'location / { weir z "leaky-queue 1/h depth 5" key=$arg_k name=queue;'
@@ -138,17 +155,6 @@ def test_all_or_none(box):
     equal(n.statuses(*["/ok?a=x&b=z"] * 2), [200] * 2)
     equal(n.statuses(*["/ok?a=x&b=w"] * 2), [200, 429], "now a denies")
     equal([left(n, path) for path in ("/left_a?a=x", "/left_b?b=w", "/left_c?a=x")], [0, 1, 4])
-
-
-def test_zones(box):
-    """Limits in two zones are charged together, or none is. A key has its own state in each zone."""
-    a, b = '"gcra 1/h burst 5" key=$arg_a', '"gcra 1/h burst 2" key=$arg_b'
-    n = nginx(box, f"location / {{ weir z {a}; weir y {b}; }} location /b {{ weir y {a}; }}"
-              + peek("/left_a", a) + peek("/left_b", b).replace("weir z", "weir y"),
-              http="weir_zone y 1m;")
-    equal(n.statuses(*["/ok?a=x&b=y"] * 4), [200, 200, 429, 429])
-    equal([left(n, "/left_a?a=x"), left(n, "/left_b?b=y")], [3, 0])
-    equal(n.statuses(*["/b?a=x"] * 6), [200] * 5 + [429], "the other zone")
 
 
 def test_sixteen_limits(box):
