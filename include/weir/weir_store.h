@@ -19,7 +19,8 @@
  *
  * Keys: the store keeps a keyed hash of each key, never its text: 58 bits, and 6 that depend on the
  * policy: its class. With n keys in use whose policies have the same class, the chance that any two
- * share a state is about n*n / 2^59: 1 in 576,000 for a million keys.
+ * share a state is about n*n / 2^59: 1 in 576,000 for a million keys. In memory of the caller, the
+ * hash has 55 bits and the chance is about n*n / 2^56.
  *
  * Time: the store remembers the latest now_ns that it was given, to within 1 ms, and treats an
  * earlier now_ns as that time. Within that millisecond the guarantee of weir_check() applies: an
@@ -97,7 +98,8 @@ typedef struct weir_store_error {
 typedef struct weir_store_partition {
     /* 1..WEIR_PARTITION_NAME_MAX printable ASCII characters, without space, quote, backslash. */
     const char *name;
-    /* For small states, in the hash table. 0, or at least 64 KiB; for a file, at least 5 MiB. */
+    /* For small states, in the hash table. 0, or at least 64 KiB; for a file, at least 5 MiB; in
+     * memory of the caller, at least 576 KiB. */
     size_t table_bytes;
     size_t large_bytes; /* for large states: 0, or at least 64 KiB */
 } weir_store_partition;
@@ -142,7 +144,7 @@ typedef struct weir_store_options {
      * Otherwise memory_bytes bytes that begin on a page, at least 1 MiB. They hold all of the store:
      * the states, and beside them a header, the places of 512 to 2048 openings, and the texts of
      * policies, 7 % of 1 MiB and less of more. Of the rest, large_bytes are for large states, and at
-     * least 64 KiB must remain.
+     * least 576 KiB must remain for the hash table.
      * - At the first opening the memory is all zero. That opening must end before another begins.
      *   Later ones may overlap each other.
      * - If the memory has a store, it is opened with its states. The sizes and partitions must be
@@ -163,6 +165,10 @@ typedef struct weir_store_options {
     /* Maps the file privately and never writes it: changes stay in this process. The file must
      * exist and must not be in use. */
     bool read_only;
+    /* An existing file keeps its sizes and partitions, whatever memory_bytes, large_bytes and
+     * `partitions` are. weir_store_stats_get() returns the real sizes. For processes that open a
+     * shared file and leave its size to another one. */
+    bool keep_size;
     /* Accepts a file that another user owns or that is group- or world-writable. Otherwise such a
      * file is refused. */
     bool trust_others;
@@ -196,7 +202,7 @@ typedef struct weir_store_stats {
 
 /* Creates a store in memory, or opens or creates the one in `file` or `memory`. With options NULL,
  * all options have their defaults. If the file has other sizes or partitions than the options, the states move
- * to a new file: those of a partition to the one of the same name, if there is one. *ret is written
+ * to a new file, unless keep_size is set: those of a partition to the one of the same name, if there is one. *ret is written
  * on WEIR_OK only.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for a bad memory_bytes, large_bytes or partition, for
  * options that exclude each other, for a secret other than the file's, or if `memory` has a store of

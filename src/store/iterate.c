@@ -4,8 +4,11 @@
 
 #include "store/iterate.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 #include "store/store.h"
+
+#include <string.h>
 
 void weir_store_repair_locks(weir_store *s)
 {
@@ -58,6 +61,33 @@ weir_status weir_store_put(weir_store *s, const weir_key_state *stored)
         at = &s->partitions[n].area;
     return stored->form == WEIR_LARGE_FORM ? weir_large_put(at->large, stored)
                                            : weir_table_put(at->table, stored);
+}
+
+const uint8_t *weir_store_secret(const weir_store *s)
+{
+    return weir_image_secret(s->image);
+}
+
+static bool copy_state(void *ctx, const weir_key_state *stored)
+{
+    /* A state that does not fit is dropped. The new store counts it. So is one of a partition that
+     * is gone: its policies have other ids now, see weir_store_partition_id(). */
+    (void)!weir_store_put(ctx, stored);
+    return true;
+}
+
+uint64_t weir_store_copy(weir_store *to, weir_store *from)
+{
+    WEIR_ASSERT(memcmp(weir_store_secret(to), weir_store_secret(from), 16) == 0);
+    WEIR_ASSERT(to->hash.folded == from->hash.folded);
+    weir_image_copy(to->image, from->image);
+    (void)weir_table_now(to->common.table, weir_store_seen_ns(from));
+    weir_reserve_lock(from->reserved);
+    weir_store_each(from, copy_state, to);
+    weir_reserve_copy(to->reserved, from->reserved);
+    weir_reserve_unlock(from->reserved);
+    weir_store_start_clock(to);
+    return weir_store_stats_get(to).keys;
 }
 
 int64_t weir_store_seen_ns(const weir_store *s)

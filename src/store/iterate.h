@@ -33,6 +33,18 @@ void weir_store_each(weir_store *s, weir_key_state_fn fn, void *ctx);
  * state; WEIR_E_FULL; WEIR_E_NOMEM. Any thread. */
 WEIR_NODISCARD weir_status weir_store_put(weir_store *s, const weir_key_state *stored);
 
+/* The 16 bytes that key the hash. Valid until the store is closed. */
+const uint8_t *weir_store_secret(const weir_store *s);
+
+/* Copies all that a store holds to another one: the states, the reservations, the texts of policies
+ * and the time. States that do not fit, or whose partition `to` does not have, are left out.
+ *  to    new, with the secret of `from` and in memory of the same kind: both of the caller, or
+ *        neither. No other thread or process may use it.
+ *  from  may be in use. Each state is copied with its reservations as of one moment, but not all
+ *        states are from the same moment. Calls on reservations wait until the copy is complete.
+ * Returns the number of keys that `to` has now. Idle keys are not copied. */
+uint64_t weir_store_copy(weir_store *to, weir_store *from);
+
 /* The clock behind weir_store_now(), as of about a second ago. Any thread. */
 weir_clock_view weir_store_clock(const weir_store *s);
 

@@ -246,6 +246,21 @@ void weir_hash_init(weir_hash_keys *ret, weir_secret secret)
     ret->has_aes = port_has_aes();
 }
 
+void weir_hash_fold(weir_hash_keys *keys)
+{
+    keys->folded = true;
+    keys->folded_aes = keys->has_aes;
+    keys->has_aes = false;
+}
+
+uint64_t weir_hash_other(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
+                         size_t len)
+{
+    uint64_t hash = keys->folded_aes ? weir_hash_aes(keys, policy_id, key, len)
+                                     : weir_hash_plain(keys, policy_id, key, len);
+    return keys->folded ? weir_fold(hash) : hash;
+}
+
 void weir_hash_requests(const weir_hash_keys *keys, const weir_store_request *requests, size_t n,
                         uint64_t *ret_hashes)
 {
@@ -258,7 +273,7 @@ void weir_hash_requests(const weir_hash_keys *keys, const weir_store_request *re
     for (size_t i = 0; i < n; i++) {
         const weir_store_request *r = &requests[i];
         ret_hashes[i] = weir_good_key(r->key, r->key_len)
-                            ? weir_hash_plain(keys, r->policy_id, r->key, r->key_len)
+                            ? weir_hash_other(keys, r->policy_id, r->key, r->key_len)
                             : 0;
     }
 }

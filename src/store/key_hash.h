@@ -35,20 +35,39 @@ typedef struct weir_hash_keys {
     weir_hash_block sum[WEIR_HASH_ROUNDS];
     weir_secret first, second; /* for keys longer than 64 bytes */
     uint8_t box[256];          /* the S-box of the version in plain C */
-    bool has_aes;              /* the processor has the AES instruction */
+    bool has_aes;              /* use the AES instruction, and do not fold: the common case */
+    bool folded, folded_aes;   /* fold, of the version with the AES instruction */
 } weir_hash_keys;
 
 void weir_hash_init(weir_hash_keys *ret, weir_secret secret);
 
+/* A folded hash has 61 bits: bits 48 to 50 repeat bits 45 to 47. So a small table, which keeps the
+ * low 48 bits, needs its buckets to tell only 13 bits more: see weir_table_each(). From now on all
+ * hashes are folded. */
+void weir_hash_fold(weir_hash_keys *keys);
+
+enum { WEIR_FOLDED_BITS = 3, WEIR_FOLDED_AT = 48 };
+#define WEIR_FOLDED_MASK (((uint64_t)1 << (WEIR_FOLDED_AT + WEIR_FOLDED_BITS)) - 1)
+
+static inline uint64_t weir_fold(uint64_t hash)
+{
+    const uint64_t bits = WEIR_FOLDED_MASK >> WEIR_FOLDED_AT << WEIR_FOLDED_AT;
+    return (hash & ~bits) | (hash << WEIR_FOLDED_BITS & bits);
+}
+
 uint64_t weir_hash_plain(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
                          size_t len);
 uint64_t weir_hash_aes(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
-                       size_t len); /* only if keys->has_aes */
+                       size_t len); /* only if port_has_aes() */
 
 static inline bool weir_good_key(const void *key, size_t len)
 {
     return key && len >= 1 && len <= WEIR_KEY_MAX;
 }
+
+/* Hashes a key if has_aes is false. */
+uint64_t weir_hash_other(const weir_hash_keys *keys, uint64_t policy_id, const void *key,
+                         size_t len);
 
 /* Hashes a key under a policy.
  *  len  1 or more. */
@@ -56,7 +75,7 @@ static inline uint64_t weir_hash(const weir_hash_keys *keys, uint64_t policy_id,
                                  size_t len)
 {
     return keys->has_aes ? weir_hash_aes(keys, policy_id, key, len)
-                         : weir_hash_plain(keys, policy_id, key, len);
+                         : weir_hash_other(keys, policy_id, key, len);
 }
 
 /* Hashes the keys of requests. The hash is 0 for a key that is not 1..WEIR_KEY_MAX bytes. */

@@ -261,10 +261,14 @@ static void bad_options(void **unused)
     must_not_open(&r, WEIR_E_RANGE, "'memory' does not begin on a page of 4096 bytes");
     *o = good;
     o->memory_bytes = MIB;
+    o->large_bytes = 360 * KIB;
+    must_not_open(&r, WEIR_E_RANGE,
+                  "the memory for large states leaves 573440 of 1048576 bytes for the hash table, "
+                  "expected at least 576 KiB");
     o->large_bytes = 960 * KIB;
     must_not_open(&r, WEIR_E_RANGE,
-                  "the memory for large states has 983040 bytes, expected at least 64 KiB less "
-                  "than the 978944 bytes that are left of the memory of 1048576 bytes");
+                  "the memory for large states leaves 0 of 1048576 bytes for the hash table, "
+                  "expected at least 576 KiB");
     o->large_bytes = 64 * KIB - 1;
     must_not_open(&r, WEIR_E_RANGE,
                   "the memory for large states has 65535 bytes, expected at least 64 KiB, and at "
@@ -278,8 +282,8 @@ static void bad_options(void **unused)
 static void other_sizes(void **unused)
 {
     (void)unused;
-    static const weir_store_partition one[] = {{"a", 128 * KIB, 0}};
-    static const weir_store_partition two[] = {{"b", 128 * KIB, 0}, {"a", 128 * KIB, 64 * KIB}};
+    static const weir_store_partition one[] = {{"a", 576 * KIB, 0}};
+    static const weir_store_partition two[] = {{"b", 0, 128 * KIB}, {"a", 576 * KIB, 64 * KIB}};
     rig r;
     make_rig(&r, 2 * MIB);
     weir_store_options *o = &r.options;
@@ -288,10 +292,10 @@ static void other_sizes(void **unused)
     r.s = must_open(&r);
     assert_true(take(&r, r.s, 0, 1, 1));
     weir_store_options good = *o;
-    o->memory_bytes = MIB;
+    o->memory_bytes = 3 * MIB;
     must_not_open(&r, WEIR_E_RANGE,
                   "memory: its store has 2097152 bytes, 524288 of them for large states, requested "
-                  "are 1048576 bytes, 262144 of them for large states");
+                  "are 3145728 bytes, 786432 of them for large states");
     *o = good;
     o->large_bytes = 128 * KIB;
     must_not_open(&r, WEIR_E_RANGE,
@@ -300,12 +304,18 @@ static void other_sizes(void **unused)
     *o = good;
     o->partitions_len = 0;
     must_not_open(&r, WEIR_E_RANGE,
-                  "memory: partition 0 of its store is 'a' of 131072+0 bytes, requested is none");
+                  "memory: partition 0 of its store is 'a' of 589824+0 bytes, requested is none");
     o->partitions = two;
     o->partitions_len = 2;
     must_not_open(&r, WEIR_E_RANGE,
-                  "memory: partition 0 of its store is 'a' of 131072+0 bytes, requested is 'a' of "
-                  "131072+65536 bytes");
+                  "memory: partition 0 of its store is 'a' of 589824+0 bytes, requested is 'a' of "
+                  "589824+65536 bytes");
+    *o = good;
+    static const weir_store_partition small[] = {{"a", 576 * KIB - 1, 0}};
+    o->partitions = small;
+    must_not_open(&r, WEIR_E_RANGE,
+                  "the partition 'a' has 589823 bytes, expected at least 576 KiB in memory of the "
+                  "caller");
     *o = good;
     static const uint8_t another[16] = "another secret!";
     o->secret = another;

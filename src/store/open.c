@@ -69,6 +69,13 @@ static weir_status check_flags(const weir_store_options *o)
 
 enum { COMMON_PERCENT_MIN = 10 }; /* of each area, for the policies without a partition */
 
+/* The smallest table or range of it. Where states may be copied later, the whole hash of a key must
+ * follow from its place. */
+static size_t table_min(const weir_store_options *o, size_t otherwise)
+{
+    return o->file ? WEIR_TABLE_BYTES_WHOLE : o->memory ? WEIR_TABLE_BYTES_FOLDED : otherwise;
+}
+
 /* Checks the name of partition i, and that it differs from those before it. */
 static weir_status check_name(const weir_store_options *o, size_t i)
 {
@@ -98,12 +105,14 @@ static weir_status check_name(const weir_store_options *o, size_t i)
 static weir_status check_sizes(const weir_store_options *o, size_t i)
 {
     const weir_store_partition *p = &o->partitions[i];
-    size_t table_min = o->file ? WEIR_TABLE_BYTES_WHOLE : WEIR_TABLE_RANGE_MIN;
     if (p->table_bytes == 0 && p->large_bytes == 0)
         return refuse(o, "the partition '%s' has no memory", p->name);
-    if (p->table_bytes > 0 && p->table_bytes < table_min)
+    if (p->table_bytes > 0 && p->table_bytes < table_min(o, WEIR_TABLE_RANGE_MIN))
         return refuse(o, "the partition '%s' has %zu bytes, expected at least %s", p->name,
-                      p->table_bytes, o->file ? "5 MiB for a file" : "64 KiB");
+                      p->table_bytes,
+                      o->file     ? "5 MiB for a file"
+                      : o->memory ? "576 KiB in memory of the caller"
+                                  : "64 KiB");
     if (p->large_bytes > 0 && p->large_bytes < WEIR_LARGE_BYTES_MIN)
         return refuse(o,
                       "the partition '%s' has %zu bytes for large states, expected at least 64 "
@@ -140,17 +149,17 @@ static weir_status check_partitions(const weir_store_options *o, const sizes *of
         if (st != WEIR_OK)
             return st;
     }
-    size_t left, table_min = o->file ? WEIR_TABLE_BYTES_WHOLE : WEIR_TABLE_BYTES_MIN;
+    size_t left, small_min = small - of->table + table_min(o, WEIR_TABLE_BYTES_MIN);
     if (!leaves(o, of->large, true, &left) || left < WEIR_LARGE_BYTES_MIN + 4096)
         return refuse(o,
                       "the partitions leave too little of the %zu bytes for large states, "
                       "expected 10 %% of them and at least 68 KiB",
                       of->large);
-    if (!leaves(o, small, false, &left) || left < small - of->table + table_min)
+    if (!leaves(o, small, false, &left) || left < small_min)
         return refuse(o,
                       "the partitions leave too little of the %zu bytes for small states, "
                       "expected 10 %% of them and at least %zu bytes",
-                      small, small - of->table + table_min);
+                      small, small_min);
     return WEIR_OK;
 }
 
@@ -163,14 +172,14 @@ static weir_status memory_sizes_of(const weir_store_options *o, size_t large, si
     size_t memory = o->memory_bytes / PAGE * PAGE;
     size_t left = memory - weir_shared_memory_overhead(memory);
     large = large / PAGE * PAGE;
-    if (large > left - PART_BYTES_MIN)
+    size_t small = large < left ? left - large : 0, reserved = reserved_of(small) / PAGE * PAGE;
+    *ret = (sizes){small - reserved, large, reserved};
+    if (ret->table < WEIR_TABLE_BYTES_FOLDED)
         return refuse(o,
-                      "the memory for large states has %zu bytes, expected at least %d KiB less "
-                      "than the %zu bytes that are left of the memory of %zu bytes",
-                      large, PART_BYTES_MIN / 1024, left, memory);
-    size_t reserved = reserved_of(left - large) / PAGE * PAGE;
-    *ret = (sizes){left - large - reserved, large, reserved};
-    return o->partitions_len > 0 ? check_partitions(o, ret, left - large) : WEIR_OK;
+                      "the memory for large states leaves %zu of %zu bytes for the hash table, "
+                      "expected at least 576 KiB",
+                      ret->table, memory);
+    return o->partitions_len > 0 ? check_partitions(o, ret, small) : WEIR_OK;
 }
 
 static weir_status sizes_of(const weir_store_options *o, sizes *ret)
@@ -246,7 +255,7 @@ static uint64_t boot_word(void)
     return words[0] ^ words[1];
 }
 
-static void start_clock(weir_store *s)
+void weir_store_start_clock(weir_store *s)
 {
     weir_clock_start(&s->clock, port_clocks_now(), boot_word(), weir_image_clock_slots(s->image),
                      weir_store_seen_ns(s));
@@ -291,6 +300,8 @@ static weir_status open_table(weir_store *s, weir_part part, bool refuse_new)
     weir_status st = weir_table_open_split(tables, part.at, part.bytes,
                                            weir_image_processes(s->image), refuse_new, size, n);
     s->common.table = tables[0];
+    for (size_t i = 0; i <= n && st == WEIR_OK && s->hash.folded; i++)
+        weir_table_fold(tables[i]);
     for (size_t i = 0, next = 1; i < s->partitions_len; i++)
         s->partitions[i].area.table =
             s->partitions[i].is.table_bytes > 0 ? tables[next++] : s->common.table;
@@ -352,6 +363,8 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
     const uint8_t *secret = weir_image_secret(image);
     s->secret = (weir_secret){weir_read8(secret), weir_read8(secret + 8)};
     weir_hash_init(&s->hash, s->secret);
+    if (o->memory)
+        weir_hash_fold(&s->hash);
     weir_status st = open_partitions(s);
     if (st == WEIR_OK)
         st = open_table(s, parts.table, o->when_full == WEIR_REFUSE);
@@ -371,14 +384,6 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
 
 /* ---- resizing -------------------------------------------------------------------------------- */
 
-static bool put_into(void *ctx, const weir_key_state *stored)
-{
-    /* A state that does not fit is dropped. The new store counts it. So is one of a partition that
-     * is gone: its policies have other ids now, see weir_store_partition_id(). */
-    (void)!weir_store_put(ctx, stored);
-    return true;
-}
-
 /* Creates a file of the requested size, copies the contents of *s there, and puts it in the place
  * of the old file. */
 static weir_status change_size(weir_store **s, const weir_store_options *o)
@@ -391,10 +396,8 @@ static weir_status change_size(weir_store **s, const weir_store_options *o)
     if (st != WEIR_OK)
         return st;
     WEIR_ASSERT(wider);
-    (void)weir_table_now(wider->common.table, weir_store_seen_ns(old));
     weir_store_repair_locks(old);
-    weir_store_each(old, put_into, wider);
-    weir_reserve_copy(wider->reserved, old->reserved);
+    (void)weir_store_copy(wider, old);
     st = weir_image_replace(wider->image, old->image, o);
     if (st != WEIR_OK) {
         weir_store_close(wider);
@@ -429,7 +432,7 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
     }
     if (st != WEIR_OK)
         return st;
-    start_clock(s);
+    weir_store_start_clock(s);
     *ret = s;
     return WEIR_OK;
 }

@@ -127,6 +127,51 @@ static void no_random_numbers(void **state)
     assert_int_equal(f->opened.found, WEIR_FOUND_CLOSED);
 }
 
+static size_t memory_max(const fixture *f, size_t *ret_large)
+{
+    weir_store *s = NULL;
+    assert_int_equal(weir_store_open(&s, &f->options), WEIR_OK);
+    weir_store_stats stats = weir_store_stats_get(s);
+    *ret_large = stats.large_max;
+    weir_store_close(s);
+    return stats.memory_max;
+}
+
+/* With keep_size, the first opening of a file and later ones leave its size as it is. */
+static void kept_sizes(void **state)
+{
+    fixture *f = *state;
+    static const weir_store_partition one[] = {{"a", 0, 64 * KIB}};
+    size_t large;
+    weir_store_options *o = &f->options;
+    for (int shared = 0; shared <= 1; shared++) {
+        o->shared = shared;
+        o->keep_size = true;
+        o->reset = true;
+        o->memory_bytes = 8 * MIB;
+        o->large_bytes = MIB;
+        assert_int_equal(memory_max(f, &large), 8 * MIB); /* a new file has the requested sizes */
+        o->reset = false;
+        o->memory_bytes = 16 * MIB;
+        o->large_bytes = 2 * MIB;
+        o->partitions = one;
+        o->partitions_len = 1;
+        assert_int_equal(memory_max(f, &large), 8 * MIB);
+        assert_int_equal(large, MIB);
+        if (shared) {
+            weir_store *first = NULL;
+            assert_int_equal(weir_store_open(&first, o), WEIR_OK);
+            assert_int_equal(memory_max(f, &large), 8 * MIB);
+            assert_int_equal(weir_store_partitions(first, NULL, 0), 0);
+            weir_store_close(first);
+        }
+        o->keep_size = false;
+        assert_int_equal(memory_max(f, &large), 16 * MIB);
+        assert_int_equal(large, 2 * MIB);
+        o->partitions_len = 0;
+    }
+}
+
 int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, drop_dir)
@@ -134,6 +179,7 @@ int main(void)
         IN_DIR(bad_options),
         IN_DIR(small_parts),
         IN_DIR(no_random_numbers),
+        IN_DIR(kept_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

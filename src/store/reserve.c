@@ -340,10 +340,19 @@ void weir_reserve_close(weir_reserve *r)
     port_free(t);
 }
 
+void weir_reserve_lock(weir_reserve *r)
+{
+    lock(table_of(r));
+}
+
+void weir_reserve_unlock(weir_reserve *r)
+{
+    unlock(table_of(r));
+}
+
 void weir_reserve_copy(weir_reserve *r, weir_reserve *from)
 {
     table *t = table_of(r), *old = table_of(from);
-    lock(old);
     lock(t);
     for (uint32_t slot = 0; slot < old->max; slot++) {
         if (!sound(old, &old->records[slot], slot))
@@ -355,7 +364,6 @@ void weir_reserve_copy(weir_reserve *r, weir_reserve *from)
     }
     (void)rebuild(t); /* without random numbers the counter goes on */
     unlock(t);
-    unlock(old);
 }
 
 /* ---- policies -------------------------------------------------------------------------------- */

@@ -87,8 +87,13 @@ WEIR_NODISCARD weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int
                                                int64_t actual, weir_decision *ret,
                                                int64_t *ret_over);
 
-/* Copies the open reservations of `from` to `r`, which is new and has the same secret. Those that
- * do not fit are counted as lost. */
+/* While the lock is held, no reservation is made, committed or returned, and calls that would do so
+ * wait. Other decisions do not wait, unless a reservation has expired. */
+void weir_reserve_lock(weir_reserve *r);
+void weir_reserve_unlock(weir_reserve *r);
+
+/* Copies the open reservations of `from`, whose lock is held, to `r`, which is new and has the same
+ * secret. Those that do not fit are counted as lost. */
 void weir_reserve_copy(weir_reserve *r, weir_reserve *from);
 
 /* Sets the units of the open reservations on a key to 0, so that they return nothing. Call it

@@ -67,6 +67,9 @@ static inline uint64_t weir_store_hash(const weir_store *s, uint64_t policy_id, 
     return weir_hash(&s->hash, policy_id, key, len);
 }
 
+/* Starts the clock of a store whose parts are open: it goes on from the readings in its memory. */
+void weir_store_start_clock(weir_store *s);
+
 /* ---- partitions ------------------------------------------------------------------------------ */
 
 /* In the id of a policy in a partition, these bits are those of the hash of the partition's name.

@@ -42,7 +42,7 @@ struct weir_image {
     weir_file_header wanted;        /* has the requested partitions, and nothing else */
     bool is_new;
     bool read_only; /* mapped privately: writes stay in this process */
-    bool trust_others;
+    bool trust_others, keep_size;
     weir_image *old; /* the image that this one will replace */
     syncer syncer;
     port_counter syncs_failed, policies_refused;
@@ -417,6 +417,7 @@ weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
         return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
     m->read_only = options->read_only;
     m->trust_others = options->trust_others;
+    m->keep_size = options->keep_size;
     m->in_callers = options->memory;
     m->requested[WEIR_PART_REGISTRY] = WEIR_POLICY_REGISTRY_BYTES;
     if (m->in_callers) {
@@ -469,6 +470,8 @@ void weir_image_close(weir_image *m)
 
 bool weir_image_other_size(const weir_image *m)
 {
+    if (m->keep_size)
+        return false;
     for (size_t i = 0; i < WEIR_PARTS; i++) {
         if (m->head->parts[i].bytes != m->requested[i])
             return true;
@@ -497,8 +500,6 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
     if (st == WEIR_OK) {
         uint64_t openings = port_word_load_relaxed(&old->head->openings);
         port_word_store_release(&m->head->openings, openings);
-        memcpy(m->registry.part, old->registry.part, WEIR_POLICY_REGISTRY_BYTES);
-        memcpy(&m->head->clock_slots, &old->head->clock_slots, sizeof m->head->clock_slots);
         st = attach(m, options);
     }
     if (st != WEIR_OK) {
@@ -525,6 +526,21 @@ weir_status weir_image_replace(weir_image *m, weir_image *old, const weir_store_
     drop(old);
     (void)weir_state_file_end_opening(&m->file, options); /* releasing a lock does not fail */
     return WEIR_OK;
+}
+
+static bool copy_text(void *ctx, uint64_t id, const char *text, size_t len)
+{
+    weir_image *m = ctx;
+    (void)weir_image_note_policy(m, id, text, len); /* counts the texts that do not fit */
+    return true;
+}
+
+void weir_image_copy(weir_image *m, const weir_image *from)
+{
+    weir_clock_reading reading;
+    weir_policy_registry_each(&from->registry, copy_text, m);
+    if (weir_clock_slots_read(&from->head->clock_slots, &reading))
+        weir_clock_slots_write(&m->head->clock_slots, &reading);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */

@@ -88,12 +88,13 @@ weir_mapping weir_image_mapping(const weir_image *m);
 
 /* ---- resizing -------------------------------------------------------------------------------- */
 
-/* Whether the sizes of the file's parts or its partitions differ from the requested ones. */
+/* Whether the sizes of the file's parts or its partitions differ from the requested ones. False with
+ * keep_size: then no other sizes are requested. */
 bool weir_image_other_size(const weir_image *m);
 
 /* The first step of resizing: creates an image of the requested sizes in a new file beside that of
- * `old`. It has the secret, the policy texts and the clock readings of `old`, and is empty
- * otherwise. `old` is unchanged. From here on no other process can open `old`.
+ * `old`. It has the secret and the count of openings of `old`, and is empty otherwise. `old` is
+ * unchanged. From here on no other process can open `old`.
  *  old  opened with the same options.
  * Returns as weir_image_open(); WEIR_E_BUSY if other processes have `old` open. */
 WEIR_NODISCARD weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
@@ -103,6 +104,10 @@ WEIR_NODISCARD weir_status weir_image_open_beside(weir_image **ret, weir_image *
  * `old`. On any other status than WEIR_OK, both images are unchanged. */
 WEIR_NODISCARD weir_status weir_image_replace(weir_image *m, weir_image *old,
                                               const weir_store_options *options);
+
+/* Copies the policy texts and the clock readings of `from`, which other threads and processes may use
+ * meanwhile, to `m`. */
+void weir_image_copy(weir_image *m, const weir_image *from);
 
 /* ---- policies -------------------------------------------------------------------------------- */
 

@@ -630,6 +630,7 @@ static void check_other_size(void **state)
         assert_memory_equal(weir_image_secret(wide), secret, sizeof secret);
         assert_true(weir_image_processes(wide)->self != id);
         weir_clock_reading copied = {0};
+        weir_image_copy(wide, m);
         assert_true(weir_clock_slots_read(weir_image_clock_slots(wide), &copied));
         assert_int_equal(copied.time_ns, reading.time_ns);
         assert_int_equal(weir_image_replace(wide, m, &f->options), WEIR_OK);

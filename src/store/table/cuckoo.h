@@ -6,6 +6,7 @@
  * and how a thread locks several buckets at once to change them together. Also the table's
  * internals and counters. Only the table's own files include this header. */
 
+#include "store/key_hash.h"
 #include "store/table/bucket.h"
 #include "store/table/pack.h"
 #include "store/table/table.h"
@@ -39,6 +40,7 @@ struct weir_table {
     weir_table_counts *counts; /* of this range: WEIR_COUNTS_LEN */
     weir_table_head *head;
     bool refuse;
+    bool folded; /* the hashes are folded, see weir_hash_fold() */
 };
 
 /* ---- a key's two buckets --------------------------------------------------------------------- */
@@ -59,15 +61,17 @@ static inline uint64_t weir_first_of(const weir_table *t, uint64_t hash)
 }
 
 /* The hash of an entry: the low bits are its tag, the high bits follow from its first bucket. In a
- * table of more than 2^16 buckets, a damaged entry may have a tag that no hash of its bucket has.
- * Lookups never find that entry, and the result is a hash of another bucket. */
+ * table of more than 2^16 buckets, or 2^13 with folded hashes, a damaged entry may have a tag that no
+ * hash of its bucket has. Lookups never find that entry, and the result is a hash of another
+ * bucket. */
 static inline uint64_t weir_hash_of(const weir_table *t, uint64_t first, uint64_t tag)
 {
     /* The smallest hash whose first bucket this is: ceil(first * 2^64 / len). */
     __extension__ typedef unsigned __int128 wide;
     uint64_t len = t->buckets_len, low = (uint64_t)((((wide)first << 64) + len - 1) / len);
-    uint64_t hash = (low & ~WEIR_TAG_MASK) | tag;
-    return hash + (hash < low ? WEIR_TAG_MASK + 1 : 0);
+    uint64_t known = t->folded ? WEIR_FOLDED_MASK : WEIR_TAG_MASK;
+    uint64_t hash = (low & ~known) | (t->folded ? weir_fold(tag) & known : tag);
+    return hash + (hash < low ? known + 1 : 0);
 }
 
 static inline uint64_t weir_distance_of(const weir_table *t, uint64_t tag)

@@ -32,6 +32,10 @@ _Static_assert(sizeof(weir_table_head) + 2 * sizeof(weir_bucket) <= WEIR_TABLE_B
                "the smallest part must hold two buckets");
 _Static_assert(sizeof(weir_table_counts) == sizeof(weir_bucket), "see WEIR_TABLE_RANGE_MIN");
 _Static_assert(sizeof(weir_table_head) % WEIR_LINE_BYTES == 0, "the buckets begin on a line");
+_Static_assert(WEIR_TABLE_BYTES_FOLDED - sizeof(weir_table_head) -
+                       sizeof(weir_table_counts) * WEIR_COUNTS_LEN >=
+                   (sizeof(weir_bucket) << (16 - WEIR_FOLDED_BITS)),
+               "13 bits of a folded hash must follow from its first bucket");
 _Static_assert(WEIR_TABLE_BYTES_WHOLE - sizeof(weir_table_head) >= sizeof(weir_bucket) << 16,
                "16 bits of a hash must follow from its first bucket");
 
@@ -455,6 +459,11 @@ void weir_table_repair_locks(weir_table *t)
     t->array.opening = true;
     weir_bucket_repair_locks(&t->array);
     t->array.opening = false;
+}
+
+void weir_table_fold(weir_table *t)
+{
+    t->folded = true;
 }
 
 void weir_table_close(weir_table *t)

@@ -54,6 +54,11 @@ void weir_table_close(weir_table *t); /* accepts NULL; the memory stays as it is
 /* The smallest table or range for which weir_table_each() returns the whole hash of a key. */
 #define WEIR_TABLE_BYTES_WHOLE ((size_t)5 << 20)
 
+/* The same if all hashes are folded, see weir_hash_fold(). Call weir_table_fold() on such a table
+ * once it is open. */
+#define WEIR_TABLE_BYTES_FOLDED ((size_t)576 << 10)
+void weir_table_fold(weir_table *t);
+
 /* Runs fn on the state of `hash` at level WEIR_LEVEL_MAX, and stores the new state.
  *  p       weir_table_words(p) is not 0.
  *  now_ns  0..WEIR_NOW_NS_MAX. The call is at the later of now_ns and the table's time.

@@ -585,43 +585,60 @@ static void make_hashes(const weir_table *t, uint64_t *ret, size_t n)
             bucket = i < 16 ? i % 8 : i < 32 ? len - 1 - i % 8 : bucket;
             ret[i] = (uint64_t)((((wide)bucket << 64) + len - 1) / len) - i % 4;
         }
+        ret[i] = t->folded ? weir_fold(ret[i]) : ret[i];
     }
     qsort(ret, n, sizeof *ret, by_value);
 }
 
 /* Iteration returns the whole hash of every key, for any size of the table. A copy of another size
- * gives the same decisions. */
-static void contents_move(void **state)
+ * gives the same decisions.
+ *  whole  the smallest size for which that is so.
+ *  n      the number of keys. */
+static void move_contents(size_t whole, bool folded, size_t n)
 {
-    enum { KEYS = 30000 };
     static const size_t more[] = {0, 64, 12345 * 64 + 63, (size_t)3 << 20};
     const char *const texts[4] = {"gcra 1/h burst 100", "gcra 7/h burst 100", "sliding-log 2/d",
                                   "sliding-counter 100/d"};
     weir_policy p[4];
-    uint64_t *hash = calloc(KEYS, sizeof *hash);
-    (void)state;
+    uint64_t *hash = calloc(n, sizeof *hash);
     for (int i = 0; i < 4; i++)
         p[i] = policy_of(texts[i]);
     for (size_t m = 0; m < sizeof more / sizeof more[0]; m++) {
         fixture a, b;
-        open_fixture(&a, WEIR_TABLE_BYTES_WHOLE + more[m], false);
-        open_fixture(&b, WEIR_TABLE_BYTES_WHOLE + more[(m + 1) % 4], false);
-        make_hashes(a.table, hash, KEYS);
-        for (size_t i = 0; i < KEYS; i++)
+        open_fixture(&a, whole + more[m], false);
+        open_fixture(&b, whole + more[(m + 1) % 4], false);
+        if (folded) {
+            weir_table_fold(a.table);
+            weir_table_fold(b.table);
+        }
+        make_hashes(a.table, hash, n);
+        for (size_t i = 0; i < n; i++)
             take(&a, &p[i % 4], hash[i], s_ns, 1 + (int64_t)(i % 2));
-        copying t = {.to = b.table, .hash = hash, .len = KEYS};
+        copying t = {.to = b.table, .hash = hash, .len = n};
         assert_true(weir_table_each(a.table, put_into, &t));
-        assert_true(evicted(&a) + evicted(&b) < KEYS / 2000);
+        assert_true(evicted(&a) + evicted(&b) < n / 1000);
         assert_int_equal(t.count, check_whole(a.table));
         assert_int_equal(check_whole(b.table), t.count - evicted(&b));
         uint64_t lost = 0;
-        for (size_t i = 0; i < KEYS; i++)
+        for (size_t i = 0; i < n; i++)
             lost += take(&a, &p[i % 4], hash[i], s_ns, 0) != take(&b, &p[i % 4], hash[i], s_ns, 0);
         assert_int_equal(lost, evicted(&b));
         close_fixture(&a);
         close_fixture(&b);
     }
     free(hash);
+}
+
+static void contents_move(void **state)
+{
+    (void)state;
+    move_contents(WEIR_TABLE_BYTES_WHOLE, false, 30000);
+}
+
+static void folded_contents_move(void **state)
+{
+    (void)state;
+    move_contents(WEIR_TABLE_BYTES_FOLDED, true, 4000);
 }
 
 static bool stop(void *ctx, const weir_key_state *stored)
@@ -757,6 +774,7 @@ int main(void)
         ON_A_TABLE(idle_by_the_tables_time),
         ON_A_TABLE(several_takes_of_a_key),
         cmocka_unit_test(contents_move),
+        cmocka_unit_test(folded_contents_move),
         ON_A_TABLE(put_is_checked),
         cmocka_unit_test(tags_of_a_large_table),
         ON_A_TABLE(opened_again),
