@@ -5,6 +5,8 @@
 
 #include "decide.h"
 
+#include "port/text.h"
+
 #define MS_NS INT64_C(1000000)
 
 /* ---- the context of a request ---------------------------------------------------------------- */
@@ -51,14 +53,14 @@ static int64_t cost_of(ngx_http_request_t *r, const weir_ngx_limit *limit)
     ngx_str_t text;
     if (!limit->cost || ngx_http_complex_value(r, limit->cost, &text) != NGX_OK || text.len == 0)
         return 1;
-    off_t cost = ngx_atoof(text.data, text.len);
-    if (cost < 0) {
+    uint64_t cost;
+    if (weir_digits_read((const char *)text.data, text.len, &cost) < text.len) {
         ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
                       "bad cost \"%V\" of \"%V\", expected a whole number; counting 1", &text,
                       &limit->label);
         return 1;
     }
-    return ngx_min(cost, WEIR_COST_MAX);
+    return (int64_t)ngx_min(cost, WEIR_COST_MAX);
 }
 
 /* Adds the question of a limit, unless its key is empty. Returns false if memory is exhausted. */
