@@ -152,7 +152,6 @@ static char *read_zone(ngx_conf_t *cf, weir_ngx_zone *zone)
     weir_store_error error = {.text = ""};
     const weir_store_options sizes = {.memory_bytes = zone->bytes,
                                       .large_bytes = zone->large_bytes,
-                                      .memory = zone->file.len > 0 ? NULL : (void *)ngx_pagesize,
                                       .file = (const char *)zone->file.data,
                                       .ret_error = &error};
     if (weir_store_check_sizes(&sizes) != WEIR_OK) {
