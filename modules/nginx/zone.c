@@ -239,6 +239,7 @@ static weir_status open_store(const weir_ngx_zone *zone, const opening *how, wei
         .memory = in_file ? NULL : zone->shared->memory,
         .file = in_file ? (const char *)zone->file.data : NULL,
         .shared = in_file,
+        .keep_size = in_file && how->keep_size,
         .trust_others = in_file, /* check_owner() has checked the owner */
         .secret = how->secret,
         .zones = zone->time_zones,
@@ -251,10 +252,10 @@ static weir_status open_store(const weir_ngx_zone *zone, const opening *how, wei
 static weir_status create_file(const weir_ngx_zone *zone, ngx_log_t *log, weir_store **ret,
                                weir_store_error *error)
 {
-    weir_status st = open_store(zone, &(opening){0}, ret, error);
+    weir_status st = open_store(zone, &(opening){.keep_size = ngx_test_config}, ret, error);
     if (st == WEIR_E_BUSY) {
         weir_store_error busy = *error;
-        st = open_store(zone, &(opening){0}, ret, error);
+        st = open_store(zone, &(opening){.keep_size = true}, ret, error);
         if (st == WEIR_OK)
             ngx_log_error(NGX_LOG_WARN, log, 0,
                           "zone \"%V\": the state file keeps its size until nginx is restarted: %s",
@@ -264,8 +265,8 @@ static weir_status create_file(const weir_ngx_zone *zone, ngx_log_t *log, weir_s
         return st;
     u_char lock_file[NGX_MAX_PATH];
     (void)ngx_snprintf(lock_file, sizeof lock_file, "%V.lock%Z", &zone->file);
-    if (chown((const char *)zone->file.data, worker_user(zone), (gid_t)-1) != 0 ||
-        chown((const char *)lock_file, worker_user(zone), (gid_t)-1) != 0)
+    if (lchown((const char *)zone->file.data, worker_user(zone), (gid_t)-1) != 0 ||
+        lchown((const char *)lock_file, worker_user(zone), (gid_t)-1) != 0)
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
                       "zone \"%V\": the state file \"%V\" cannot be given to the workers",
                       &zone->name, &zone->file);
@@ -283,12 +284,12 @@ static weir_status create_in_memory(const weir_ngx_zone *zone, ngx_log_t *log, w
     if (copy && open_store(old, &(opening){0}, &from, error) != WEIR_OK)
         ngx_log_error(NGX_LOG_WARN, log, 0, "zone \"%V\" begins empty: %s", &zone->name,
                       error->text);
-    opening how = {.secret = from ? NULL : NULL};
+    opening how = {.secret = from ? weir_store_secret(from) : NULL};
     weir_status st = open_store(zone, &how, ret, error);
     if (st == WEIR_OK && from)
         ngx_log_error(NGX_LOG_NOTICE, log, 0,
                       "zone \"%V\": copied %uL keys to its memory of a new size", &zone->name,
-                      (uint64_t)0);
+                      weir_store_copy(*ret, from));
     weir_store_close(from);
     return st;
 }
@@ -392,8 +393,9 @@ void weir_ngx_zone_open(weir_ngx_zone *zone, ngx_log_t *log)
     if (zone->opened)
         return;
     zone->opened = true;
-    weir_status st =
-        check_owner(zone, log) ? open_store(zone, &(opening){0}, &zone->store, &error) : WEIR_E_IO;
+    weir_status st = check_owner(zone, log)
+                         ? open_store(zone, &(opening){.keep_size = true}, &zone->store, &error)
+                         : WEIR_E_IO;
     if (st != WEIR_OK)
         ngx_log_error(NGX_LOG_EMERG, log, 0, "zone \"%V\" limits no requests: %s", &zone->name,
                       error.text);

@@ -70,9 +70,9 @@ static void take(const rig *r, size_t policy, uint64_t key, int64_t cost)
 static int64_t charged(const rig *r, size_t policy, uint64_t key)
 {
     weir_decision d;
-    assert_int_equal(weir_store_peek(r->s, &r->p[policy], r->id[policy], &key, sizeof key, now_ns,
-                                     0, &d),
-                     WEIR_OK);
+    assert_int_equal(
+        weir_store_peek(r->s, &r->p[policy], r->id[policy], &key, sizeof key, now_ns, 0, &d),
+        WEIR_OK);
     return d.limit - d.remaining;
 }
 
@@ -99,8 +99,11 @@ static void states_are_kept(void **unused)
 {
     (void)unused;
     enum { KEYS = 400 };
-    static const size_t sizes[][2] = {{2 * MIB, 3 * MIB},  {3 * MIB, 2 * MIB}, {2 * MIB, 2 * MIB},
-                                      {2 * MIB, 20 * MIB}, {20 * MIB, 2 * MIB}};
+    static const size_t sizes[][2] = {{2 * MIB, 3 * MIB},
+                                      {3 * MIB, 2 * MIB},
+                                      {2 * MIB, 2 * MIB},
+                                      {2 * MIB, 20 * MIB},
+                                      {20 * MIB, 2 * MIB}};
     for (size_t n = 0; n < 2 * sizeof sizes / sizeof sizes[0]; n++) {
         rig a, b;
         bool divided = n % 2;
