@@ -515,10 +515,7 @@ bool weir_ngx_connection_ask(weir_ngx_connection *k, weir_ngx_ask *ask,
     ask->connection = k;
     ask->number = k->tail;
     *slot_of(k, k->tail++) = (weir_ngx_slot){ask, deadline, limits};
-    k->live++;
-    k->deadline.cancelable = 0;
-    if (k->c)
-        k->c->idle = 0;
+    k->live++; /* on_flush() marks the connection as busy */
     set_deadline(k, deadline);
     return true;
 }

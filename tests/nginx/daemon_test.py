@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 # pylint: disable=wrong-import-position
@@ -63,7 +64,8 @@ class Fake(threading.Thread):
 
     def __init__(self, reply, greeting=b"+PONG\r\n"):
         super().__init__(daemon=True)
-        self.reply, self.greeting, self.asked, self.accepted = reply, greeting, 0, 0
+        self.reply, self.greeting = reply, greeting
+        self.accepted, self.asked, self.closed = 0, 0, 0
         self.listener = socket.create_server((HOST, 0))
         self.port = self.listener.getsockname()[1]
         self.start()
@@ -187,7 +189,8 @@ def shadow_limits_are_asked_alone(box):
 def a_delay_of_the_daemon(box):
     """A request is held as long as the daemon says."""
     with Fake(lambda words: ALLOWED[:-4] + b":30\r\n") as fake:
-        one = start(box, f'location /a {{ weir z "leaky-queue 1/s depth 9" key=$arg_k; weir_daemon {tcp(fake)} {LONG}; }}')
+        one = start(box, 'location /a { weir z "leaky-queue 1/s depth 9" key=$arg_k; '
+                         f"weir_daemon {tcp(fake)} {LONG}; }}")
         equal(statuses(one, "/a?k=a", 2), [200, 200], "statuses")
         equal(logged(one, "delaying request by 0.030 s"), 2, "lines")
 
@@ -242,6 +245,83 @@ def no_daemon_at_all(box):
         one.stop()
 
 
+def a_lost_daemon_is_not_asked(box):
+    """Questions do not make a worker connect again: only its timer does, less and less often."""
+    with Fake(None, greeting=b"-ERR no\r\n") as fake:
+        one = serve(box, tcp(fake), ("/a", 2, f"{LONG} connections=2"))
+        equal(statuses(one, "/a?k=a", 500), [200] * 500, "statuses")
+        expect(2 <= fake.accepted < 30, f"{fake.accepted} attempts")
+        equal(logged(one, LOST), 1, "lines")
+
+
+def a_daemon_that_greets_nobody(box):
+    """A question does not wait for a connection longer than for a reply, although connecting may take longer."""
+    with Fake(lambda words: b"", greeting=b"") as fake:
+        one = serve(box, tcp(fake), ("/a", 2, "timeout=20ms connect_timeout=60s"))
+        equal(statuses(one, "/a?k=a", 3), [200] * 3, "statuses")
+        equal(logged(one, f"{LOST}: connecting took longer"), 1, "lines")
+
+
+def a_connection_is_closed_while_idle(box):
+    """A daemon may close a connection on which it owes no reply. The next question opens another one."""
+
+    class Closing(Fake):
+        def serve(self, connection):
+            with contextlib.suppress(OSError, ValueError), connection, connection.makefile("rb") as file:
+                self.read_command(file)
+                connection.sendall(self.greeting)
+                self.read_command(file)
+                connection.sendall(ALLOWED)
+                connection.shutdown(socket.SHUT_WR)
+                file.read()
+                self.closed += 1
+
+    with Closing(None) as fake:
+        one = serve(box, tcp(fake), ("/a", 9, f"{LONG} on_error=closed"))
+        for turn in range(1, 5):
+            equal(one.get("/a?k=a").status, 200, f"request {turn}")
+            until(lambda now=turn: fake.closed == now, "nginx closes the connection")
+        equal((fake.accepted, logged(one, "weir daemon")), (4, 0), "connections and lines")
+
+
+def a_connection_lives_on(box):
+    """connect_timeout is over once the connection is there."""
+    with Fake(lambda words: ALLOWED) as fake:
+        one = serve(box, tcp(fake), ("/a", 9, "connect_timeout=50ms on_error=closed"))
+        until(lambda: one.get("/a?k=a").status == 200, "the connection")
+        accepted, asked, end = fake.accepted, fake.asked, time.monotonic() + 0.2
+        until(lambda: one.get("/a?k=a") and time.monotonic() > end, "requests")
+        equal(fake.accepted, accepted, "connections")
+        expect(fake.asked > asked, "it was asked")
+
+
+def a_daemon_is_killed_under_load(box):
+    """All requests are answered, and the daemon is asked again each time."""
+    weir = Weir(box).start()
+    one = serve(box, tcp(weir), ("/a", 1000000, "timeout=5s on_error=closed connections=2"))
+    ended, found = threading.Event(), set()
+
+    def load():
+        with one.client() as client:
+            while not ended.is_set():
+                client.send(*["/a?k=a"] * 4)
+                found.update(client.read().status for _ in range(4))
+
+    threads = [threading.Thread(target=load, daemon=True) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for turn in range(1, 6):
+        until(lambda: one.get("/a?k=a").status == 200, "it is asked")
+        weir.kill()
+        until(lambda now=turn: logged(one, LOST) == now, "the failure is logged")
+        weir.start()
+        until(lambda now=turn: logged(one, BACK) == now, "the daemon is back")
+    ended.set()
+    for thread in threads:
+        thread.join()
+    equal(found, {200, 429}, "statuses")
+
+
 def a_stopped_daemon(box):
     """A daemon that does not reply in time: on_error decides, no request hangs, its late reply is dropped,
     and it is asked again once it replies."""
@@ -283,6 +363,7 @@ def a_full_queue(box):
     found = [client.read().status for client in clients]
     expect(0 < found.count(200) < 40, f"the others are answered: {found}")
     expect(one.get(paths[1]).status != 200, "a question that is too long")
+    equal(logged(one, LOST), 0, "it is not sent: the daemon would close the connection")
     for client in clients:
         client.close()
 
@@ -424,10 +505,10 @@ def clients_that_leave(box):
     """The replies to clients that have closed their connection are dropped, and the others get theirs."""
     with Holding() as fake:
         one = serve(box, tcp(fake), ("/a", 100, LONG))
-        clients = fake.hold(one, 20)
+        clients = fake.hold(one, 150)
         for client in clients[::2]:
             client.close()
-        until(lambda: logged(one, "prematurely closed connection") == 10, "nginx sees it")
+        until(lambda: logged(one, "prematurely closed connection") == 75, "nginx sees it")
         fake.release()
         fake.finish(clients[1::2])
 
@@ -456,6 +537,18 @@ def a_quit_with_questions(box):
         fake.release()
         fake.finish(clients)
         until(lambda: one.process.poll() is not None, "nginx ends")
+
+
+def a_quit_that_nobody_waits_for(box):
+    """SIGQUIT: a worker does not wait for replies once all clients have gone."""
+    with Holding() as fake:
+        one = serve(box, tcp(fake), ("/a", 100, "timeout=60s"))
+        clients = fake.hold(one, 5)
+        os.kill(one.pid(), signal.SIGQUIT)
+        until(lambda: logged(one, "gracefully shutting down"), "the worker shuts down")
+        for client in clients:
+            client.close()
+        until(lambda: one.process.poll() is not None, "nginx ends", patience_s=30)
 
 
 def idle_workers_end(box):
@@ -504,6 +597,7 @@ if __name__ == "__main__":
     sys.exit(kit.run([
         counts_are_exact, connections_are_kept, several_limits_are_one_question, shadow_limits_are_asked_alone,
         a_delay_of_the_daemon, a_password_and_a_socket, a_daemon_ends_and_comes_back, no_daemon_at_all,
-        a_stopped_daemon, a_full_queue, late_replies_are_dropped, garbage, error_replies, a_reply_in_pieces,
-        clients_that_leave, questions_survive_a_reload, idle_workers_end, a_quit_with_questions,
-        configuration_errors]))
+        a_lost_daemon_is_not_asked, a_daemon_that_greets_nobody, a_connection_is_closed_while_idle,
+        a_connection_lives_on, a_daemon_is_killed_under_load, a_stopped_daemon, a_full_queue, late_replies_are_dropped,
+        garbage, error_replies, a_reply_in_pieces, clients_that_leave, questions_survive_a_reload,
+        a_quit_with_questions, a_quit_that_nobody_waits_for, idle_workers_end, configuration_errors]))
