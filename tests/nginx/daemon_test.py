@@ -247,7 +247,7 @@ def no_daemon_at_all(box):
 
 def a_lost_daemon_is_not_asked(box):
     """Questions do not make a worker connect again: only its timer does, less and less often."""
-    with Fake(None, greeting=b"-ERR no\r\n") as fake:
+    with Fake(lambda words: None, greeting=b"-ERR no\r\n") as fake:
         one = serve(box, tcp(fake), ("/a", 2, f"{LONG} connections=2"))
         equal(statuses(one, "/a?k=a", 500), [200] * 500, "statuses")
         expect(2 <= fake.accepted < 30, f"{fake.accepted} attempts")
