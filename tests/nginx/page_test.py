@@ -115,7 +115,7 @@ def log_lines(box):
     lines = re.findall(r"^\| `([^`]*)` \|", section_of("Troubleshoot"), re.M)
     expect(len(lines) > 10, str(lines))
     for line in lines:
-        for part in re.split(r'"[^"]*"|[\d.]+', line):
+        for part in re.split(r'"[^"]*"|[\d.]+|(?<=: )', line):
             expect(part.encode() in module, f"{line}: the module never logs {part!r}")
 
 
