@@ -92,15 +92,19 @@ static bool add_request(ngx_http_request_t *r, weir_ngx_limit *limit, weir_ngx_q
     return true;
 }
 
-/* Collects the limits of a location that are shadow limits, or those that are not. */
-static bool collect(ngx_http_request_t *r, const ngx_array_t *limits, bool shadow,
+/* Collects the shadow limits of a location, or those that are not. */
+static bool collect(ngx_http_request_t *r, const weir_ngx_loc_conf *conf, bool shadow,
                     weir_ngx_question *ret)
 {
-    weir_ngx_limit **all = limits->elts;
+    weir_ngx_limit **all = conf->limits->elts;
+    ngx_uint_t n = shadow ? conf->shadows : conf->limits->nelts - conf->shadows;
     ret->len = 0;
-    for (ngx_uint_t i = 0; i < limits->nelts; i++) {
-        if (all[i]->shadow == shadow && !add_request(r, all[i], ret))
+    for (ngx_uint_t i = 0; n > 0; i++) {
+        if (all[i]->shadow != shadow)
+            continue;
+        if (!add_request(r, all[i], ret))
             return false;
+        n--;
     }
     return true;
 }
@@ -176,8 +180,7 @@ ngx_int_t weir_ngx_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     weir_ngx_question enforced, shadows;
     weir_ngx_ctx *ctx = new_ctx(r->main);
-    if (!ctx || !collect(r, conf->limits, false, &enforced) ||
-        !collect(r, conf->limits, true, &shadows))
+    if (!ctx || !collect(r, conf, false, &enforced) || !collect(r, conf, true, &shadows))
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     ctx->headers = conf->headers;
     if (conf->daemon)

@@ -217,6 +217,7 @@ char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (!here || !there)
         return NGX_CONF_ERROR;
     *here = *there = limit;
+    loc->shadows += limit->shadow;
     return NGX_CONF_OK;
 }
 

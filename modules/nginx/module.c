@@ -45,8 +45,10 @@ static char *merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 {
     weir_ngx_loc_conf *before = parent, *conf = child;
     (void)cf;
-    if (!conf->limits)
+    if (!conf->limits) {
         conf->limits = before->limits;
+        conf->shadows = before->shadows;
+    }
     ngx_conf_merge_ptr_value(conf->daemon, before->daemon, NULL);
     ngx_conf_merge_uint_value(conf->headers, before->headers, WEIR_NGX_HEADERS_OFF);
     return NGX_CONF_OK;

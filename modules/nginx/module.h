@@ -54,6 +54,7 @@ typedef enum weir_ngx_headers {
 
 typedef struct weir_ngx_loc_conf {
     ngx_array_t *limits;     /* of weir_ngx_limit *; NULL: not set at this level */
+    ngx_uint_t shadows;      /* how many of them are shadow limits */
     weir_ngx_daemon *daemon; /* NULL: the zone decides */
     ngx_uint_t headers;      /* weir_ngx_headers */
     ngx_uint_t status_format;
