@@ -591,6 +591,17 @@ def a_quit_that_nobody_waits_for(box):
         until(lambda: one.process.poll() is not None, "nginx ends", patience_s=30)
 
 
+def a_shutdown_timeout(box):
+    """worker_shutdown_timeout closes all connections, also those to daemons that owe replies."""
+    with Holding() as fake:
+        one = serve(box, tcp(fake), ("/a", 100, "timeout=60s connections=2"), main="worker_shutdown_timeout 50ms;")
+        clients = fake.hold(one, 5)
+        os.kill(one.pid(), signal.SIGQUIT)
+        until(lambda: one.process.poll() is not None, "nginx ends", patience_s=30)
+        for client in clients:
+            client.close()
+
+
 def idle_workers_end(box):
     """An idle connection, one that is broken, and an overdue reply do not keep a worker from ending."""
     weir = Weir(box).start()
@@ -641,4 +652,4 @@ if __name__ == "__main__":
         a_connection_lives_on, a_daemon_is_killed_under_load, a_daemon_ends_after_a_question, a_stopped_daemon,
         a_full_queue, a_question_that_is_too_long, a_reply_too_many, late_replies_are_dropped, garbage, error_replies,
         a_reply_in_pieces, clients_that_leave, questions_survive_a_reload, a_quit_with_questions,
-        a_quit_that_nobody_waits_for, idle_workers_end, configuration_errors]))
+        a_quit_that_nobody_waits_for, a_shutdown_timeout, idle_workers_end, configuration_errors]))
