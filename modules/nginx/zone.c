@@ -90,20 +90,34 @@ static weir_ngx_zone *zone_before(ngx_conf_t *cf, const weir_ngx_zone *zone)
     for (ngx_list_part_t *part = &old->shared_memory.part; part; part = part->next) {
         ngx_shm_zone_t *zones = part->elts;
         for (ngx_uint_t i = 0; i < part->nelts; i++) {
-            if (zones[i].tag == &ngx_http_weir_module && zones[i].shm.name.len == zone->name.len &&
-                ngx_memcmp(zones[i].shm.name.data, zone->name.data, zone->name.len) == 0)
-                return zones[i].data;
+            weir_ngx_zone *before = zones[i].data;
+            if (zones[i].tag == &ngx_http_weir_module && before->name.len == zone->name.len &&
+                ngx_memcmp(before->name.data, zone->name.data, zone->name.len) == 0)
+                return before;
         }
     }
     return NULL;
 }
 
-/* Whether the shared memory of one can serve the other. */
-static bool same_memory(const weir_ngx_zone *a, const weir_ngx_zone *b)
+/* Adds the shared memory of a zone. At a reload, nginx reuses memory of the same name and size, so
+ * the name tells what it is for. (Memory with `noreuse` would be freed by the next reload, even if
+ * that reuses it.) */
+static ngx_shm_zone_t *add_memory(ngx_conf_t *cf, const weir_ngx_zone *zone)
 {
-    if (a->file.len > 0 || b->file.len > 0)
-        return a->file.len > 0 && b->file.len > 0;
-    return a->bytes == b->bytes && a->large_bytes == b->large_bytes;
+    bool in_file = zone->file.len > 0;
+    size_t bytes = sizeof(weir_ngx_zone_shared) + WEIR_NGX_COUNTS_MAX * sizeof(weir_ngx_counts) +
+                   (in_file ? 0 : zone->bytes);
+    u_char text[WEIR_RATELIMIT_NAME_MAX + 2 * NGX_SIZE_T_LEN + sizeof "  "];
+    u_char *end =
+        in_file ? ngx_sprintf(text, "%V file", &zone->name)
+                : ngx_sprintf(text, "%V %uz %uz", &zone->name, zone->bytes, zone->large_bytes);
+    ngx_str_t name = {(size_t)(end - text), ngx_pnalloc(cf->pool, (size_t)(end - text))};
+    if (!name.data)
+        return NULL;
+    ngx_memcpy(name.data, text, name.len);
+    /* nginx's allocator has 24 bytes a page of its own. */
+    return ngx_shared_memory_add(cf, &name, bytes + bytes / 64 + 16 * ngx_pagesize,
+                                 &ngx_http_weir_module);
 }
 
 static bool is_parameter(ngx_str_t *arg, const char *name, ngx_str_t *ret_value)
@@ -183,17 +197,12 @@ char *weir_ngx_zone_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
     if (read_zone(cf, zone) != NGX_CONF_OK)
         return NGX_CONF_ERROR;
-    size_t shared = sizeof(weir_ngx_zone_shared) + WEIR_NGX_COUNTS_MAX * sizeof(weir_ngx_counts) +
-                    (zone->file.len > 0 ? 0 : zone->bytes);
-    /* nginx's allocator has 24 bytes a page of its own. */
-    size_t bytes = shared + shared / 64 + 16 * ngx_pagesize;
     zone->cycle = cf->cycle;
     zone->time_zones = &main_conf(cf)->time_zones;
-    zone->shm = ngx_shared_memory_add(cf, &zone->name, bytes, &ngx_http_weir_module);
+    zone->shm = add_memory(cf, zone);
     if (!zone->shm)
         return NGX_CONF_ERROR;
     zone->old = zone_before(cf, zone);
-    zone->shm->noreuse = zone->old && !same_memory(zone, zone->old);
     zone->shm->init = init;
     zone->shm->data = zone;
     return NGX_CONF_OK;

@@ -163,10 +163,9 @@ def test_zones(box):
 
 
 def test_zone_of_another_module(box):
-    """nginx has one list of shared memory zones."""
+    """A zone of limit_req may have the same name."""
     c = Checker(box)
-    status, errors = c.said("limit_req_zone $arg_a zone=z:1m rate=1r/s;\nweir_zone z 2m;", "")
-    expect(status == 1 and "z" in errors[0], errors)
+    equal(c.said("limit_req_zone $arg_a zone=z:1m rate=1r/s;\nweir_zone z 1m;", ""), (0, []))
 
 
 def test_files(box):

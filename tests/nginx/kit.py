@@ -168,6 +168,7 @@ master_process {'on' if self.master else 'off'};
 worker_processes {self.workers};
 pid {self.directory}/nginx.pid;
 error_log {self.error_log} info;
+env LD_PRELOAD; env ASAN_OPTIONS; env UBSAN_OPTIONS; env LSAN_OPTIONS;
 {self.main}
 events {{ worker_connections 1024; }}
 http {{
@@ -188,7 +189,9 @@ http {{
         """Writes the configuration, with new blocks if they are given."""
         self.http = self.http if http is None else http
         self.server = self.server if server is None else server
-        self.config.write_text(self.configuration())
+        new = self.directory / "nginx.conf.new"
+        new.write_text(self.configuration())
+        new.replace(self.config)  # nginx may be reading the old one
         return self
 
     def command(self, *more):
@@ -197,7 +200,7 @@ http {{
     def environment(self):
         options = f"log_path={self.directory}/sanitizer:detect_odr_violation=0"
         found = dict(os.environ, UBSAN_OPTIONS=f"print_stacktrace=1:{options}",
-                     ASAN_OPTIONS=f"detect_leaks=0:{options}:{os.environ.get('ASAN_OPTIONS', '')}")
+                     ASAN_OPTIONS=f"detect_leaks=1:{options}:{os.environ.get('ASAN_OPTIONS', '')}")
         return {**found, "LD_PRELOAD": PRELOAD} if PRELOAD else found
 
     def test_configuration(self):
@@ -229,7 +232,7 @@ http {{
                                             stdout=output, stderr=output, start_new_session=True, **more)
 
     def is_up(self):
-        if not self.daemon and not self.is_running():
+        if self.has_ended():
             return "down"
         if self.daemon and self.process.poll():
             return "down"
@@ -257,13 +260,18 @@ http {{
         os.kill(self.pid(), number)
 
     def reload(self):
-        """Reloads the configuration, and waits until all workers are new and the old ones are gone."""
+        """Reloads the configuration, and waits until all workers are new and the old ones have ended."""
         before = self.worker_pids()
         self.write()
         self.reload_begin()
-        until(lambda: len(now := self.worker_pids()) == self.workers and not now & before,
-              f"{self.name} has new workers:\n{self.tail()}")
+        until(lambda: len(now := self.worker_pids()) == self.workers and not now & before or self.has_ended(),
+              f"{self.name} has new workers")
+        expect(not self.has_ended(), f"{self.name} has ended:\n{self.tail()}")
         until(lambda: not any(is_alive(pid) for pid in before), "the old workers end")
+
+    def has_ended(self):
+        """Whether nginx has ended though nothing told it to."""
+        return not self.daemon and not self.is_running()
 
     def reload_begin(self):
         self.send_signal(signal.SIGHUP)
@@ -307,6 +315,8 @@ http {{
         """Fails if the error log or a sanitizer tells of a failure. Errors of `nginx -t` are none."""
         if self.process is None:
             return
+        status = self.process.poll()
+        expect(status in (None, 0), f"{self.name} ended with the status {status}:\n{self.tail()}")
         bad = [line for line in self.logged(FAILURE) if not any(one.search(line) for one in self.expected)]
         expect(not bad, f"{self.name} logged:\n" + "\n".join(bad[:20]))
         reports = [path.read_text(errors="replace") for path in sorted(self.directory.glob("sanitizer*"))]
