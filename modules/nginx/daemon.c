@@ -122,10 +122,21 @@ static bool read_address(ngx_conf_t *cf, weir_ngx_daemon *d)
 
 static void on_deliver(ngx_event_t *event);
 
+/* Runs when the configuration is freed: when a worker ends, or after a reload without workers. */
+static void free_daemon(void *data)
+{
+    weir_ngx_daemon *d = data;
+    for (ngx_uint_t i = 0; i < d->connections; i++)
+        weir_ngx_connection_free(&d->connection[i]);
+    if (d->deliver.posted)
+        ngx_delete_posted_event(&d->deliver);
+}
+
 weir_ngx_daemon *weir_ngx_daemon_conf(ngx_conf_t *cf)
 {
     weir_ngx_daemon *d = ngx_pcalloc(cf->pool, sizeof *d);
-    if (!d)
+    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cf->pool, 0);
+    if (!d || !cleanup)
         return NULL;
     d->name = ((const ngx_str_t *)cf->args->elts)[1];
     d->timeout = 50;
@@ -143,6 +154,8 @@ weir_ngx_daemon *weir_ngx_daemon_conf(ngx_conf_t *cf)
     d->stand_in.data = d;
     d->deliver.handler = on_deliver;
     d->deliver.data = &d->stand_in;
+    cleanup->handler = free_daemon;
+    cleanup->data = d;
     return d;
 }
 

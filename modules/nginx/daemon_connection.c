@@ -491,6 +491,15 @@ void weir_ngx_connection_init(weir_ngx_connection *k, weir_ngx_daemon *d)
     k->retry.cancelable = 1;
 }
 
+void weir_ngx_connection_free(weir_ngx_connection *k)
+{
+    close_connection(k, WEIR_NGX_ASK_LOST);
+    if (k->flush.posted)
+        ngx_delete_posted_event(&k->flush);
+    ngx_free(k->slot);
+    ngx_free(k->in);
+}
+
 static void post_flush(weir_ngx_connection *k)
 {
     ngx_post_event(&k->flush, &ngx_posted_events);

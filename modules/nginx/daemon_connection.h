@@ -77,6 +77,10 @@ struct weir_ngx_connection {
 /* When the configuration is read. */
 void weir_ngx_connection_init(weir_ngx_connection *k, weir_ngx_daemon *d);
 
+/* Closes the connection and frees its memory, when the configuration is freed. No question may be
+ * on it. */
+void weir_ngx_connection_free(weir_ngx_connection *k);
+
 /* Queues a question, to be sent at the end of this iteration of the event loop. Returns false if
  * the queue is full or memory runs out. */
 bool weir_ngx_connection_ask(weir_ngx_connection *k, weir_ngx_ask *ask,
