@@ -128,8 +128,9 @@ static void free_daemon(void *data)
     weir_ngx_daemon *d = data;
     for (ngx_uint_t i = 0; i < d->connections; i++)
         weir_ngx_connection_free(&d->connection[i]);
-    if (d->deliver.posted)
-        ngx_delete_posted_event(&d->deliver);
+    if (d->deliver.posted) {
+        ngx_delete_posted_event(&d->deliver); /* a macro of two statements */
+    }
 }
 
 weir_ngx_daemon *weir_ngx_daemon_conf(ngx_conf_t *cf)

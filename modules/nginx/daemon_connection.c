@@ -494,8 +494,9 @@ void weir_ngx_connection_init(weir_ngx_connection *k, weir_ngx_daemon *d)
 void weir_ngx_connection_free(weir_ngx_connection *k)
 {
     close_connection(k, WEIR_NGX_ASK_LOST);
-    if (k->flush.posted)
-        ngx_delete_posted_event(&k->flush);
+    if (k->flush.posted) {
+        ngx_delete_posted_event(&k->flush); /* a macro of two statements */
+    }
     ngx_free(k->slot);
     ngx_free(k->in);
 }
