@@ -6,9 +6,6 @@
 
 enum { PORT_DEFAULT = 6380, CONNECTIONS_MAX = 64, WAIT_MAX_MS = 60000 };
 
-const char *const weir_ngx_answer_names[WEIR_NGX_ANSWERS] = {"answered", "timeout", "lost",
-                                                             "down",     "full",    "refused"};
-
 /* ---- the directive --------------------------------------------------------------------------- */
 
 /* If `argument` is "NAME=value", sets *ret to the value, which may be empty. */
@@ -165,16 +162,6 @@ weir_ngx_on_error weir_ngx_daemon_on_error(const weir_ngx_daemon *d)
     return d->on_error;
 }
 
-const ngx_str_t *weir_ngx_daemon_address(const weir_ngx_daemon *d)
-{
-    return &d->name;
-}
-
-const weir_ngx_daemon_counts *weir_ngx_daemon_counts_of(const weir_ngx_daemon *d)
-{
-    return &d->counts;
-}
-
 bool weir_ngx_daemon_may_warn(weir_ngx_daemon *d)
 {
     time_t now = ngx_time();
@@ -194,7 +181,6 @@ static void on_deliver(ngx_event_t *event)
         weir_ngx_ask *ask = ngx_queue_data(first, weir_ngx_ask, failed);
         ngx_queue_remove(first);
         ask->is_failed = 0;
-        d->counts.by_answer[ask->answer]++;
         ask->done(ask);
     }
 }
@@ -227,7 +213,6 @@ ngx_int_t weir_ngx_daemon_ask(weir_ngx_daemon *d, weir_ngx_ask *ask,
     ask->is_failed = 0;
     if (limits < 1 || limits > WEIR_NGX_ASK_MAX)
         return NGX_ERROR;
-    d->counts.asked++;
     weir_ngx_connection *k = choose(d);
     ngx_log_debug3(NGX_LOG_DEBUG_HTTP, log, 0, "weir daemon \"%V\": %uz limits, %s", &d->name,
                    limits, k ? "asked" : "down");
@@ -253,8 +238,6 @@ void weir_ngx_daemon_cancel(weir_ngx_ask *ask)
         ask->is_failed = 0;
         return;
     }
-    if (ask->connection) {
-        ask->connection->daemon->counts.cancelled++;
+    if (ask->connection)
         weir_ngx_connection_cancel(ask->connection, ask);
-    }
 }

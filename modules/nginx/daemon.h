@@ -38,7 +38,6 @@ typedef enum weir_ngx_on_error {
 weir_ngx_daemon *weir_ngx_daemon_conf(ngx_conf_t *cf);
 
 weir_ngx_on_error weir_ngx_daemon_on_error(const weir_ngx_daemon *d);
-const ngx_str_t *weir_ngx_daemon_address(const weir_ngx_daemon *d); /* as configured */
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
@@ -48,8 +47,7 @@ typedef enum weir_ngx_answer {
     WEIR_NGX_ASK_LOST,    /* the connection broke meanwhile; the limits may have been charged */
     WEIR_NGX_ASK_DOWN,    /* there is no connection */
     WEIR_NGX_ASK_FULL,    /* too many questions wait, or the question is too long */
-    WEIR_NGX_ASK_REFUSED, /* the daemon replied with an error, which was logged */
-    WEIR_NGX_ANSWERS
+    WEIR_NGX_ASK_REFUSED  /* the daemon replied with an error, which was logged */
 } weir_ngx_answer;
 
 /* One question: all of its limits are charged together, or none is. It must stay in memory until
@@ -84,20 +82,5 @@ ngx_int_t weir_ngx_daemon_ask(weir_ngx_daemon *d, weir_ngx_ask *ask,
 /* Prevents the call of done(): the reply will be dropped. The limits may be charged nevertheless.
  * Does nothing if done() was called. *ask must have been passed to weir_ngx_daemon_ask(). */
 void weir_ngx_daemon_cancel(weir_ngx_ask *ask);
-
-/* ---- statistics ------------------------------------------------------------------------------ */
-
-/* Of this worker, since it started. */
-typedef struct weir_ngx_daemon_counts {
-    uint64_t asked;
-    uint64_t by_answer[WEIR_NGX_ANSWERS]; /* cancelled questions are in none of them */
-    uint64_t cancelled;
-    uint64_t failures; /* connections that broke, and attempts to connect that failed */
-} weir_ngx_daemon_counts;
-
-/* The names of the members of `by_answer`: "answered", "timeout", "lost", ... */
-extern const char *const weir_ngx_answer_names[WEIR_NGX_ANSWERS];
-
-const weir_ngx_daemon_counts *weir_ngx_daemon_counts_of(const weir_ngx_daemon *d);
 
 #endif

@@ -110,7 +110,6 @@ static void fail_with(weir_ngx_connection *k, ngx_err_t err, const char *why, we
     weir_ngx_daemon *d = k->daemon;
     if (!ngx_exiting)
         log_lost(d, err, why, text);
-    d->counts.failures++;
     if (k->state != WEIR_NGX_READY)
         k->address = (k->address + 1) % d->addresses;
     bool was_sent = k->state == WEIR_NGX_GREETING || k->state == WEIR_NGX_READY;
@@ -236,7 +235,6 @@ static void on_reply(weir_ngx_connection *k, weir_ngx_reading reading, const wei
         ask->decision = reply->decision;
         ask->index = reply->index;
     }
-    d->counts.by_answer[ask->answer]++;
     ask->done(ask);
 }
 

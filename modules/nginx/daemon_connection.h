@@ -22,10 +22,9 @@ struct weir_ngx_daemon {
     /* Of this worker. */
     weir_ngx_connection *connection;
     ngx_uint_t connections;
-    ngx_uint_t turn;  /* the connection that gets the next question */
-    const char *lost; /* the reason, logged when it became unavailable; else NULL */
-    time_t warned;    /* the second in which an error or a full queue was logged */
-    weir_ngx_daemon_counts counts;
+    ngx_uint_t turn;    /* the connection that gets the next question */
+    const char *lost;   /* the reason, logged when it became unavailable; else NULL */
+    time_t warned;      /* the second in which an error or a full queue was logged */
     ngx_queue_t failed; /* questions whose done() is due */
     ngx_event_t deliver;
     ngx_connection_t stand_in; /* nginx's debug log reads ->fd of an event's data */

@@ -161,8 +161,6 @@ void weir_ngx_resume(ngx_http_request_t *r, weir_ngx_ctx *ctx, ngx_int_t rc)
 static ngx_int_t ask(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_daemon *daemon,
                      const weir_ngx_question *enforced, const weir_ngx_question *shadows)
 {
-    if (enforced->len + shadows->len == 0)
-        return NGX_DECLINED;
     if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK ||
         weir_ngx_ask_daemon(r, ctx, daemon, enforced, shadows) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -179,8 +177,12 @@ ngx_int_t weir_ngx_handler(ngx_http_request_t *r)
     if (!conf->limits || conf->limits->nelts == 0 || weir_ngx_ctx_of(r))
         return NGX_DECLINED;
     weir_ngx_question enforced, shadows;
+    if (!collect(r, conf, false, &enforced) || !collect(r, conf, true, &shadows))
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (enforced.len + shadows.len == 0)
+        return NGX_DECLINED;
     weir_ngx_ctx *ctx = new_ctx(r->main);
-    if (!ctx || !collect(r, conf, false, &enforced) || !collect(r, conf, true, &shadows))
+    if (!ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     ctx->headers = conf->headers;
     if (conf->daemon)

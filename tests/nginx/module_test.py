@@ -434,6 +434,15 @@ def test_empty_key(box):
     equal(n.statuses(*["/ok?a=x"] * 3), [200] * 2 + [429])
 
 
+def test_undecided_request(box):
+    """A request whose keys were all empty is still undecided after an internal redirect."""
+    n = nginx(box, """
+        location /try { weir z "gcra 1/h" key=$arg_none; try_files /none @next; }
+        location @next { weir z "gcra 1/h burst 2" key=a; try_files /ok =404; }
+    """)
+    equal(n.statuses(*["/try"] * 3), [200] * 2 + [429])
+
+
 def test_long_key(box):
     """A key of 65536 bytes is limited. A longer one is not, and is logged."""
     n = nginx(box, f"""
