@@ -300,8 +300,11 @@ static weir_status open_table(weir_store *s, weir_part part, bool refuse_new)
     weir_status st = weir_table_open_split(tables, part.at, part.bytes,
                                            weir_image_processes(s->image), refuse_new, size, n);
     s->common.table = tables[0];
-    for (size_t i = 0; i <= n && st == WEIR_OK && s->hash.folded; i++)
-        weir_table_fold(tables[i]);
+    for (size_t i = 0; i <= n && st == WEIR_OK; i++) {
+        weir_table_set_order(tables[i], s->order);
+        if (s->hash.folded)
+            weir_table_fold(tables[i]);
+    }
     for (size_t i = 0, next = 1; i < s->partitions_len; i++)
         s->partitions[i].area.table =
             s->partitions[i].is.table_bytes > 0 ? tables[next++] : s->common.table;
@@ -362,6 +365,7 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
     s->large_max = parts.large.bytes;
     const uint8_t *secret = weir_image_secret(image);
     s->secret = (weir_secret){weir_read8(secret), weir_read8(secret + 8)};
+    s->order = weir_siphash(s->secret, "order", 5);
     weir_hash_init(&s->hash, s->secret);
     if (o->memory)
         weir_hash_fold(&s->hash);

@@ -36,6 +36,7 @@ struct weir_store {
     weir_when_full when_full;
     weir_hash_keys hash;
     weir_secret secret;
+    uint64_t order; /* in which a transaction locks its stores: follows from the secret */
     weir_image *image;
     struct weir_huge_pages *huge_pages; /* NULL: no thread */
     weir_zones zones;                   /* find is NULL: UTC only */

@@ -2,7 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* weir_store_take_many(): decides several requests as one transaction. It locks the buckets of all
  * small states and decides on them, then locks the stripes of all large states and decides on them.
- * Then it commits everything or rolls everything back. */
+ * Then it commits everything or rolls everything back. The requests may be of several stores. */
+
+#include "store/take_many.h"
 
 #include "store/store.h"
 
@@ -12,6 +14,7 @@
 /* One of the requests. */
 typedef struct one {
     weir_store_request *request;
+    weir_store *store;
     uint64_t hash;
     const weir_area *at;
     bool large;
@@ -20,21 +23,22 @@ typedef struct one {
     weir_status status;
 } one;
 
-/* A stripe of one of the store's areas. */
+/* A stripe of one of the areas. The numbers are its place in the order of locking, the same in all
+ * processes. */
 typedef struct stripe {
     weir_large *large;
-    size_t area; /* its place in the order of locking, the same in all processes */
-    size_t i;
+    uint64_t store; /* weir_store.order */
+    size_t area, i;
 } stripe;
 
 typedef struct transaction {
-    weir_store *store;
-    one ones[WEIR_TAKE_MANY_MAX];
-    size_t len;
-    stripe stripes[WEIR_TAKE_MANY_MAX]; /* in the order of locking: by area, then by number */
-    size_t stripes_len;
+    weir_store *stores[WEIR_TAKE_MANY_MAX]; /* each once */
+    size_t stores_len;
+    size_t len, stripes_len;
     int64_t now_ns;
     bool committed;
+    one ones[WEIR_TAKE_MANY_MAX];
+    stripe stripes[WEIR_TAKE_MANY_MAX]; /* in the order of locking */
 } transaction;
 
 /* Peeks, then charges. */
@@ -61,13 +65,16 @@ static size_t order_of(const weir_store *s, const weir_large *large)
 
 static bool is_before(const stripe *a, const stripe *b)
 {
+    if (a->store != b->store)
+        return a->store < b->store;
     return a->area != b->area ? a->area < b->area : a->i < b->i;
 }
 
 static void add_stripe(transaction *t, const one *o)
 {
     weir_large *large = o->at->large;
-    const stripe add = {large, order_of(t->store, large), weir_large_stripe(large, o->hash)};
+    const stripe add = {large, o->store->order, order_of(o->store, large),
+                        weir_large_stripe(large, o->hash)};
     size_t to = t->stripes_len;
     while (to > 0 && is_before(&add, &t->stripes[to - 1]))
         to--;
@@ -89,10 +96,10 @@ static void try_large(transaction *t)
             continue;
         const weir_large_call call = {.policy = o->request->policy,
                                       .hash = o->hash,
-                                      .now_ns = weir_table_now(t->store->common.table, t->now_ns),
+                                      .now_ns = weir_table_now(o->store->common.table, t->now_ns),
                                       .fn = decide,
                                       .ctx = o,
-                                      .when_full = t->store->when_full};
+                                      .when_full = o->store->when_full};
         o->status = weir_large_try(o->at->large, &call);
     }
 }
@@ -155,34 +162,41 @@ static void take_all(transaction *t)
             ones[len++] =
                 (weir_table_one){o->request->policy, o->hash, decide, o, WEIR_OK, o->at->table};
     }
-    if (weir_table_run_many(t->store->common.table, ones, len, t->now_ns, decide_large, finish,
+    if (weir_table_run_many(t->stores[0]->common.table, ones, len, t->now_ns, decide_large, finish,
                             t) != WEIR_OK)
         note_statuses(t, ones); /* one of them is now WEIR_E_FULL */
 }
 
 /* ---- weir_store_take_many() ------------------------------------------------------------------ */
 
-static weir_status read_requests(transaction *t, weir_store_request *requests, size_t n)
+/* Adds the store of a request to those of the transaction. Returns false if another one has the
+ * same order. */
+static bool add_store(transaction *t, weir_store *s)
 {
-    weir_status st = WEIR_OK;
-    for (size_t i = 0; i < n; i++) {
-        weir_store_request *r = &requests[i];
-        bool good = weir_good_request(r, t->now_ns);
-        r->status = good ? WEIR_OK : WEIR_E_RANGE;
-        if (!good) {
-            st = WEIR_E_RANGE;
-            continue;
-        }
-        one *o = &t->ones[i];
-        *o = (one){.request = r, .together.cost = r->cost};
-        o->hash = weir_store_hash(t->store, r->policy_id, r->key, r->key_len);
-        o->at = weir_area_of(t->store, r->policy_id);
-        o->large = weir_table_words(r->policy) == 0;
-        if (o->large)
-            add_stripe(t, o);
+    size_t i = 0;
+    while (i < t->stores_len && t->stores[i] != s) {
+        if (t->stores[i]->order == s->order)
+            return false;
+        i++;
     }
-    t->len = n;
-    return st;
+    if (i == t->stores_len)
+        t->stores[t->stores_len++] = s;
+    return true;
+}
+
+static weir_status read_request(transaction *t, one *o, weir_store_request *r, weir_store *s)
+{
+    bool good = weir_good_request(r, t->now_ns);
+    r->status = good ? WEIR_OK : WEIR_E_RANGE;
+    if (!good)
+        return WEIR_E_RANGE;
+    *o = (one){.request = r, .store = s, .together.cost = r->cost};
+    o->hash = weir_store_hash(s, r->policy_id, r->key, r->key_len);
+    o->at = weir_area_of(s, r->policy_id);
+    o->large = weir_table_words(r->policy) == 0;
+    if (o->large)
+        add_stripe(t, o);
+    return WEIR_OK;
 }
 
 /* The index of the request that denies all, or t->len. Among several denials, weir_outranks()
@@ -219,17 +233,44 @@ static weir_status answer(const transaction *t, size_t *ret_blocking)
     return WEIR_OK;
 }
 
+/* Decides on the requests. Request i is of stores[i * step]. */
+static weir_status take(weir_store *const stores[], size_t step, weir_store_request *requests,
+                        size_t n, int64_t now_ns, size_t *ret_blocking)
+{
+    transaction t;
+    weir_status st = WEIR_OK;
+    t.stores_len = t.stripes_len = 0;
+    t.len = n;
+    t.now_ns = now_ns;
+    t.committed = false;
+    if (n < 1 || n > WEIR_TAKE_MANY_MAX)
+        return WEIR_E_RANGE;
+    for (size_t i = 0; i < n; i++) {
+        if ((i == 0 || step > 0) && !add_store(&t, stores[i * step]))
+            return WEIR_E_RANGE;
+    }
+    for (size_t i = 0; i < n; i++) {
+        weir_status one_st = read_request(&t, &t.ones[i], &requests[i], stores[i * step]);
+        st = one_st != WEIR_OK ? one_st : st;
+    }
+    if (st != WEIR_OK)
+        return st;
+    for (size_t i = 0; i < t.stores_len; i++)
+        weir_store_expire_due(t.stores[i], now_ns);
+    take_all(&t);
+    for (size_t i = 0; i < t.stores_len; i++)
+        weir_store_sync_if_always(t.stores[i]);
+    return answer(&t, ret_blocking);
+}
+
 weir_status weir_store_take_many(weir_store *s, weir_store_request *requests, size_t n,
                                  int64_t now_ns, size_t *ret_blocking)
 {
-    if (n < 1 || n > WEIR_TAKE_MANY_MAX)
-        return WEIR_E_RANGE;
-    transaction t = {.store = s, .now_ns = now_ns};
-    weir_status st = read_requests(&t, requests, n);
-    if (st != WEIR_OK)
-        return st;
-    weir_store_expire_due(s, now_ns);
-    take_all(&t);
-    weir_store_sync_if_always(s);
-    return answer(&t, ret_blocking);
+    return take(&s, 0, requests, n, now_ns, ret_blocking);
+}
+
+weir_status weir_stores_take_many(weir_store *const stores[], weir_store_request *requests,
+                                  size_t n, int64_t now_ns, size_t *ret_blocking)
+{
+    return take(stores, 1, requests, n, now_ns, ret_blocking);
 }

@@ -48,7 +48,10 @@ weir_locked_bucket *weir_lock_set_find(const weir_lock_set *h, const weir_bucket
 void weir_lock_set_wait(weir_table *t, weir_lock_set *h, weir_bucket *b)
 {
     WEIR_ASSERT(h->len < h->max);
-    WEIR_ASSERT(h->len == 0 || h->of[h->len - 1].bucket < b); /* prevents deadlocks */
+    const weir_locked_bucket *last = h->len > 0 ? &h->of[h->len - 1] : NULL;
+    WEIR_ASSERT(!last || last->table->order < t->order ||
+                (last->table->order == t->order && last->bucket < b)); /* prevents deadlocks */
+    (void)last;
     weir_locked_bucket *l = &h->of[h->len++];
     l->table = t;
     l->bucket = b;
@@ -94,17 +97,22 @@ void weir_lock_set_pair(weir_table *t, weir_lock_set *h, const weir_bucket_pair 
     weir_lock_set_wait(t, h, in_order ? at->alternate : at->first);
 }
 
+weir_locked_bucket *weir_locked_find_key(weir_locked_bucket *first, weir_locked_bucket *alternate,
+                                         uint64_t tag, unsigned *ret_i)
+{
+    WEIR_ASSERT(first && alternate);
+    *ret_i = weir_line_find(&first->line, tag, false);
+    if (*ret_i < WEIR_LINE_ENTRIES)
+        return first;
+    *ret_i = weir_line_find(&alternate->line, tag, true);
+    return *ret_i < WEIR_LINE_ENTRIES ? alternate : first;
+}
+
 weir_locked_bucket *weir_lock_set_find_key(const weir_lock_set *h, const weir_bucket_pair *at,
                                            unsigned *ret_i)
 {
-    weir_locked_bucket *first = weir_lock_set_find(h, at->first),
-                       *alternate = weir_lock_set_find(h, at->alternate);
-    WEIR_ASSERT(first && alternate);
-    *ret_i = weir_line_find(&first->line, at->tag, false);
-    if (*ret_i < WEIR_LINE_ENTRIES)
-        return first;
-    *ret_i = weir_line_find(&alternate->line, at->tag, true);
-    return *ret_i < WEIR_LINE_ENTRIES ? alternate : first;
+    return weir_locked_find_key(weir_lock_set_find(h, at->first),
+                                weir_lock_set_find(h, at->alternate), at->tag, ret_i);
 }
 
 void weir_lock_set_commit(weir_lock_set *h)

@@ -39,6 +39,7 @@ struct weir_table {
     uint64_t buckets_len;
     weir_table_counts *counts; /* of this range: WEIR_COUNTS_LEN */
     weir_table_head *head;
+    uint64_t order; /* of this memory, see weir_table_set_order() */
     bool refuse;
     bool folded; /* the hashes are folded, see weir_hash_fold() */
 };
@@ -198,6 +199,10 @@ weir_locked_bucket *weir_lock_set_try(weir_table *t, weir_lock_set *h, weir_buck
 /* Locks both buckets of a pair, in the order of their addresses, which prevents deadlocks. The set
  * is empty. */
 void weir_lock_set_pair(weir_table *t, weir_lock_set *h, const weir_bucket_pair *at);
+
+/* Finds a key in its two locked buckets, as weir_lock_set_find_key() does. */
+weir_locked_bucket *weir_locked_find_key(weir_locked_bucket *first, weir_locked_bucket *alternate,
+                                         uint64_t tag, unsigned *ret_i);
 
 /* Finds a key in its two buckets, which are in the set. Returns the key's bucket and sets *ret_i to
  * its entry. If the key is absent, returns the first bucket and sets *ret_i to

@@ -466,6 +466,11 @@ void weir_table_fold(weir_table *t)
     t->folded = true;
 }
 
+void weir_table_set_order(weir_table *t, uint64_t order)
+{
+    t->order = order;
+}
+
 void weir_table_close(weir_table *t)
 {
     port_free(t);
