@@ -12,10 +12,12 @@
  *
  * Threads: all functions belong to the thread of the worker's event loop. */
 
-#include "daemon_wire.h"
-
+/* Before all headers of the system: it defines _GNU_SOURCE. */
 #include <ngx_config.h>
+
 #include <ngx_core.h>
+
+#include "daemon_wire.h"
 
 typedef struct weir_ngx_daemon weir_ngx_daemon;
 
