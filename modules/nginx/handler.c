@@ -169,19 +169,20 @@ static ngx_int_t ask(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_daemon *
     return NGX_AGAIN;
 }
 
-/* The phase runs again after a delay, after an internal redirect and in subrequests: then the
- * decision is there. */
+/* The phase runs again after a delay and after an internal redirect: then the decision is there.
+ * Subrequests are not limited. (One in the background, such as that of mirror, could not be held:
+ * the connection's timer resumes the main request.) */
 ngx_int_t weir_ngx_handler(ngx_http_request_t *r)
 {
     const weir_ngx_loc_conf *conf = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
-    if (!conf->limits || conf->limits->nelts == 0 || weir_ngx_ctx_of(r))
+    if (r != r->main || !conf->limits || conf->limits->nelts == 0 || weir_ngx_ctx_of(r))
         return NGX_DECLINED;
     weir_ngx_question enforced, shadows;
     if (!collect(r, conf, false, &enforced) || !collect(r, conf, true, &shadows))
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (enforced.len + shadows.len == 0)
         return NGX_DECLINED;
-    weir_ngx_ctx *ctx = new_ctx(r->main);
+    weir_ngx_ctx *ctx = new_ctx(r);
     if (!ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     ctx->headers = conf->headers;

@@ -148,6 +148,7 @@ class Nginx(servers.Process):
         self.directory = box.path / self.name
         self.html = self.directory / "html"
         self.html.mkdir(parents=True)
+        (self.directory / "logs").mkdir()  # of access logs where the tests choose none
         (self.html / "index.html").write_text("index\n")
         self.http, self.server, self.main, self.listen = http, server, main, listen
         self.workers, self.master, self.daemon = workers, master, daemon

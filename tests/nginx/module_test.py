@@ -11,7 +11,7 @@ import re
 import sys
 import time
 
-from kit import Nginx, curl, equal, expect, run, until
+from kit import Client, Nginx, curl, equal, expect, run, until
 
 # Each admits three requests of a key, one after another.
 THREE = ["gcra 1/h burst 3", "token-bucket 3 refill 1/h", "token-bucket 3 refill 1 every 1h",
@@ -312,6 +312,44 @@ def test_subrequests(box):
     equal(n.statuses("/part", "/part"), [200, 429], "as requests of their own they are limited")
 
 
+def test_subrequests_of_unlimited_requests(box):
+    """A subrequest is not limited even if its main request has no limits, and holds no connection."""
+    queue = 'weir z "leaky-queue 1/h depth 1" key=all;'
+    n = nginx(box, f"""
+        location /ssi {{ ssi on; ssi_types *; alias html/ssi; }}
+        location = /part {{ {queue} }}
+        location /auth {{ auth_request /check; alias html/ok; }}
+        location = /check {{ {queue} alias html/ok; }}
+        location /mirrored {{ mirror /copy; alias html/ok; }}
+        location = /copy {{ internal; {queue} alias html/ok; }}
+    """)
+    (n.html / "ssi").write_text('<!--#include virtual="/part" -->' * 3)
+    with n.client() as client:
+        for path in ["/ssi", "/auth", "/mirrored"] * 3:
+            client.send(path, path)
+            equal([client.read().status for _ in range(2)], [200, 200], path)
+    equal(n.logged("limiting|delaying"), [])
+
+
+def test_queue_with_body(box):
+    """A request with a body is held, and its body is then passed on. It may arrive meanwhile."""
+    up = f"unix:{box.path}/nginx1/up"
+    n = nginx(box, f'location /a {{ weir z "leaky-queue 20/s depth 9" key=a; proxy_pass http://{up}; }}',
+              http=f"client_max_body_size 1m; server {{ listen {up}; location / {{ proxy_pass http://{up}2; }} }}"
+                   f"server {{ listen {up}2; location / {{ return 200 $content_length; }} }}")
+    clients = [n.client() for _ in range(4)]
+    for client in clients:
+        client.send("/a", method="POST", body=b"x" * 500_000)
+    equal([client.read().body for client in clients], [b"500000"] * 4)
+    request = Client.request("/a", "POST", body=b"x" * 1000)
+    with n.client() as client:
+        for _ in range(5):  # the first may pass at once
+            client.methods.append("POST")
+            client.socket.sendall(request[:-500])
+            client.socket.sendall(request[-500:])
+            equal(client.read().body, b"1000")
+
+
 def test_return_is_not_limited(box):
     """`return` runs before limits. A request that is refused later is charged."""
     n = nginx(box, f"""
@@ -438,9 +476,10 @@ def test_undecided_request(box):
     """A request whose keys were all empty is still undecided after an internal redirect."""
     n = nginx(box, """
         location /try { weir z "gcra 1/h" key=$arg_none; try_files /none @next; }
+        location /off { weir off; try_files /none @next; }
         location @next { weir z "gcra 1/h burst 2" key=a; try_files /ok =404; }
     """)
-    equal(n.statuses(*["/try"] * 3), [200] * 2 + [429])
+    equal(n.statuses("/try", "/off", "/try", "/off"), [200, 200, 429, 429])
 
 
 def test_long_key(box):
