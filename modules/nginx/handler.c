@@ -119,29 +119,51 @@ static void run_phases(ngx_http_request_t *r)
     ngx_http_core_run_phases(r);
 }
 
-/* Write events of a held request: the connection became writable, or the delay is over. */
-static void on_write(ngx_http_request_t *r)
-{
-    ngx_connection_t *c = r->connection;
-    bool held = c->write->delayed;
-    ngx_int_t rc = held ? ngx_handle_write_event(c->write, 0) : ngx_handle_read_event(c->read, 0);
-    if (rc != NGX_OK) {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
-    } else if (!held) {
-        run_phases(r);
-    }
-}
-
-/* Holds a request on its connection's timer. If the client closes the connection meanwhile, the
- * request ends, and its charge stays. */
-static ngx_int_t hold(ngx_http_request_t *r, int64_t delay_ns)
+/* Lets a request wait until run_phases(). Write events do nothing meanwhile. If the client closes
+ * the connection, the request ends, and its charge stays. */
+static bool await_event(ngx_http_request_t *r)
 {
     if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK)
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        return false;
     r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = on_write;
-    r->connection->write->delayed = 1;
-    ngx_add_timer(r->connection->write, (ngx_msec_t)(delay_ns / MS_NS + (delay_ns % MS_NS > 0)));
+    r->write_event_handler = ngx_http_request_empty_handler;
+    return true;
+}
+
+/* A request that waits for a timer. It has one of its own, since those of its connection would
+ * resume the main request, not a subrequest in the background. */
+typedef struct held {
+    ngx_event_t timer;
+    ngx_http_request_t *r;
+} held;
+
+static void on_timer(ngx_event_t *timer)
+{
+    ngx_http_request_t *r = ((held *)((u_char *)timer - offsetof(held, timer)))->r;
+    ngx_connection_t *c = r->connection;
+    ngx_http_set_log_request(c->log, r);
+    run_phases(r);
+    ngx_http_run_posted_requests(c);
+}
+
+static void stop_timer(void *data)
+{
+    held *h = data;
+    if (h->timer.timer_set)
+        ngx_del_timer(&h->timer);
+}
+
+/* Holds a request. */
+static ngx_int_t hold(ngx_http_request_t *r, int64_t delay_ns)
+{
+    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(r->pool, sizeof(held));
+    if (!cleanup || !await_event(r))
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    held *h = cleanup->data;
+    *h = (held){.timer = {.handler = on_timer, .data = r->connection, .log = r->connection->log},
+                .r = r};
+    cleanup->handler = stop_timer;
+    ngx_add_timer(&h->timer, (ngx_msec_t)(delay_ns / MS_NS + (delay_ns % MS_NS > 0)));
     return NGX_AGAIN;
 }
 
@@ -157,32 +179,27 @@ void weir_ngx_resume(ngx_http_request_t *r, weir_ngx_ctx *ctx, ngx_int_t rc)
     ngx_http_run_posted_requests(c);
 }
 
-/* Waits for the daemon. Write events do nothing meanwhile. */
+/* Waits for the daemon. */
 static ngx_int_t ask(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_daemon *daemon,
                      const weir_ngx_question *enforced, const weir_ngx_question *shadows)
 {
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK ||
-        weir_ngx_ask_daemon(r, ctx, daemon, enforced, shadows) != NGX_OK)
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = ngx_http_request_empty_handler;
-    return NGX_AGAIN;
+    bool asked = weir_ngx_ask_daemon(r, ctx, daemon, enforced, shadows) == NGX_OK && await_event(r);
+    return asked ? NGX_AGAIN : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
-/* The phase runs again after a delay and after an internal redirect: then the decision is there.
- * Subrequests are not limited. (One in the background, such as that of mirror, could not be held:
- * the connection's timer resumes the main request.) */
+/* The phase runs again after a delay, after an internal redirect and in subrequests: then the
+ * decision is there. A subrequest of a request without limits is decided in its place. */
 ngx_int_t weir_ngx_handler(ngx_http_request_t *r)
 {
     const weir_ngx_loc_conf *conf = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
-    if (r != r->main || !conf->limits || conf->limits->nelts == 0 || weir_ngx_ctx_of(r))
+    if (!conf->limits || conf->limits->nelts == 0 || weir_ngx_ctx_of(r))
         return NGX_DECLINED;
     weir_ngx_question enforced, shadows;
     if (!collect(r, conf, false, &enforced) || !collect(r, conf, true, &shadows))
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (enforced.len + shadows.len == 0)
         return NGX_DECLINED;
-    weir_ngx_ctx *ctx = new_ctx(r);
+    weir_ngx_ctx *ctx = new_ctx(r->main);
     if (!ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     ctx->headers = conf->headers;

@@ -84,7 +84,10 @@ static void open_stores(weir_store *s[STORES], void *memory)
     static const weir_store_partition own = {"own", 64 << 10, 64 << 10};
     const weir_store_options options[STORES] = {
         {.memory_bytes = MIB, .secret = (const uint8_t[16]){1}},
-        {.memory_bytes = MIB, .secret = (const uint8_t[16]){2}, .partitions = &own, .partitions_len = 1},
+        {.memory_bytes = MIB,
+         .secret = (const uint8_t[16]){2},
+         .partitions = &own,
+         .partitions_len = 1},
         {.memory_bytes = MIB, .secret = (const uint8_t[16]){3}, .memory = memory},
     };
     for (size_t i = 0; i < STORES; i++)
@@ -146,19 +149,19 @@ static void equal_to_the_model(void **unused)
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-static weir_store_request request_of(const weir_store *s, const weir_policy *p,
-                                     const uint64_t *key, int64_t cost)
+static weir_store_request request_of(const weir_store *s, const weir_policy *p, const uint64_t *key,
+                                     int64_t cost)
 {
-    return (weir_store_request){p,    weir_store_policy_id(s, p), key, sizeof *key,
-                                cost, WEIR_E_BUSY,                {0}};
+    return (weir_store_request){p,  weir_store_policy_id(s, p), key, sizeof *key, cost, WEIR_E_BUSY,
+                                {0}};
 }
 
 static int64_t charged(weir_store *s, const weir_policy *p, uint64_t key, int64_t now_ns)
 {
     weir_decision d;
-    assert_int_equal(weir_store_peek(s, p, weir_store_policy_id(s, p), &key, sizeof key, now_ns, 0,
-                                     &d),
-                     WEIR_OK);
+    assert_int_equal(
+        weir_store_peek(s, p, weir_store_policy_id(s, p), &key, sizeof key, now_ns, 0, &d),
+        WEIR_OK);
     return d.limit - d.remaining;
 }
 
@@ -269,7 +272,8 @@ static void reservations_expire(void **unused)
 enum { PROCESSES = 4, ZONES = 3, FEW = 6 };
 
 /* A small state and a large one. */
-static const char *const counted[2] = {"fixed-window 1000000/d", "sliding-slices 1000000/d slices 60"};
+static const char *const counted[2] = {"fixed-window 1000000/d",
+                                       "sliding-slices 1000000/d slices 60"};
 
 /* Charges of each key that were begun and answered. */
 typedef struct sums {
@@ -464,9 +468,9 @@ static void all_or_none(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_to_the_model),   cmocka_unit_test(equal_secrets),
-        cmocka_unit_test(one_store_is_full),    cmocka_unit_test(reservations_expire),
-        cmocka_unit_test(opposite_orders),      cmocka_unit_test(killed_meanwhile),
+        cmocka_unit_test(equal_to_the_model), cmocka_unit_test(equal_secrets),
+        cmocka_unit_test(one_store_is_full),  cmocka_unit_test(reservations_expire),
+        cmocka_unit_test(opposite_orders),    cmocka_unit_test(killed_meanwhile),
         cmocka_unit_test(all_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
