@@ -132,7 +132,7 @@ static void aes_equals_plain_c(void **state)
 #endif
 
 /* A folded hash is the same with and without the AES instruction, alone and in a batch. Its bits 48
- * to 50 repeat bits 45 to 47. */
+ * to 50 repeat bits 32 to 34. */
 static void folded(void **state)
 {
     (void)state;
@@ -142,7 +142,7 @@ static void folded(void **state)
     weir_hash_fold(&slow);
     for (uint64_t key = 1; key < 1000; key++) {
         uint64_t hash = weir_hash(&whole, key << 58, &key, sizeof key);
-        uint64_t want = (hash & ~(UINT64_C(7) << 48)) | (hash >> 45 & 7) << 48, got = 0;
+        uint64_t want = (hash & ~(UINT64_C(7) << 48)) | (hash >> 32 & 7) << 48, got = 0;
         assert_int_equal(weir_hash(&fast, key << 58, &key, sizeof key), want);
         assert_int_equal(weir_hash(&slow, key << 58, &key, sizeof key), want);
         const weir_store_request r = {.policy_id = key << 58, .key = &key, .key_len = sizeof key};

@@ -641,6 +641,21 @@ static void folded_contents_move(void **state)
     move_contents(WEIR_TABLE_BYTES_FOLDED, true, 4000);
 }
 
+/* Nine of ten entries of a table with folded hashes are used before a key is evicted. */
+static void folded_table_fills(void **state)
+{
+    (void)state;
+    enum { BYTES = 8 << 20, KEYS = BYTES / WEIR_LINE_BYTES * WEIR_LINE_ENTRIES / 10 * 9 };
+    fixture f;
+    uint64_t seed = 5;
+    open_fixture(&f, BYTES, false);
+    weir_table_fold(f.table);
+    for (int i = 0; i < KEYS; i++)
+        take(&f, &f.window, weir_fold(next_random(&seed)), s_ns, 1);
+    assert_int_equal(evicted(&f), 0);
+    close_fixture(&f);
+}
+
 static bool stop(void *ctx, const weir_key_state *stored)
 {
     (void)stored;
@@ -775,6 +790,7 @@ int main(void)
         ON_A_TABLE(several_takes_of_a_key),
         cmocka_unit_test(contents_move),
         cmocka_unit_test(folded_contents_move),
+        cmocka_unit_test(folded_table_fills),
         ON_A_TABLE(put_is_checked),
         cmocka_unit_test(tags_of_a_large_table),
         ON_A_TABLE(opened_again),
