@@ -3,6 +3,7 @@
 /* The arguments of weir_daemon, the choice of a connection, and the delivery of failures. */
 
 #include "daemon_connection.h"
+#include "zone.h"
 
 enum { PORT_DEFAULT = 6380, CONNECTIONS_MAX = 64, WAIT_MAX_MS = 60000 };
 
@@ -90,6 +91,8 @@ static bool read_options(ngx_conf_t *cf, weir_ngx_daemon *d)
 {
     const ngx_str_t *argument = cf->args->elts;
     for (ngx_uint_t i = 2; i < cf->args->nelts; i++) {
+        if (!weir_ngx_is_first(cf, i))
+            return false;
         const char *error = read_option(d, &argument[i]);
         if (error) {
             ngx_str_t name = name_of(&argument[i]);

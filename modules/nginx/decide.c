@@ -5,6 +5,7 @@
 #include "decide.h"
 
 #include "core/check.h"
+#include "store/take_many.h"
 
 #define MS_NS INT64_C(1000000)
 
@@ -89,23 +90,25 @@ int64_t weir_ngx_delay(const weir_ngx_limit *limit, int64_t delay_ns)
 }
 
 /* Decides on all requests: all are charged, or none is. As weir_store_take_many(). */
-static weir_status ask_store(weir_ngx_question *q, size_t *ret_blocking)
+static weir_status ask_stores(weir_ngx_question *q, size_t *ret_blocking)
 {
-    weir_store *store = q->limits[0]->zone->store;
+    weir_store *stores[WEIR_TAKE_MANY_MAX];
     weir_store_request *one = &q->requests[0];
-    int64_t now_ns = weir_store_now(store);
+    for (size_t i = 0; i < q->len; i++)
+        stores[i] = q->limits[i]->zone->store;
+    int64_t now_ns = weir_store_now(stores[0]);
     if (q->len > 1)
-        return weir_store_take_many(store, q->requests, q->len, now_ns, ret_blocking);
-    one->status = weir_store_check(store, one->policy, one->policy_id, one->key, one->key_len,
+        return weir_stores_take_many(stores, q->requests, q->len, now_ns, ret_blocking);
+    one->status = weir_store_check(stores[0], one->policy, one->policy_id, one->key, one->key_len,
                                    now_ns, one->cost, &one->decision);
     *ret_blocking = one->status == WEIR_OK && one->decision.allowed;
     return one->status;
 }
 
-/* ask_store(), and applies delay=. */
+/* ask_stores(), and applies delay=. */
 static weir_status take(weir_ngx_question *q, size_t *ret_blocking)
 {
-    weir_status st = ask_store(q, ret_blocking);
+    weir_status st = ask_stores(q, ret_blocking);
     for (size_t i = 0; i < q->len && st == WEIR_OK; i++) {
         weir_decision *d = &q->requests[i].decision;
         d->delay_ns = weir_ngx_delay(q->limits[i], d->delay_ns);

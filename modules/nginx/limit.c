@@ -59,8 +59,8 @@ static bool bad(ngx_conf_t *cf, const ngx_str_t *parameter, const char *expected
 
 static bool read_key(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
-    if (value->len == 0 || limit->states.len > 0)
-        return bad(cf, value, "one key=EXPRESSION");
+    if (value->len == 0)
+        return false;
     limit->states.len = sizeof "key=" - 1 + value->len;
     limit->states.data = value->data - (sizeof "key=" - 1);
     return read_value(cf, value, &limit->key);
@@ -69,7 +69,7 @@ static bool read_key(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 static bool read_cost(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
     if (value->len == 0)
-        return bad(cf, value, "cost=EXPRESSION");
+        return false;
     limit->cost = ngx_pcalloc(cf->pool, sizeof *limit->cost);
     return limit->cost && read_value(cf, value, limit->cost);
 }
@@ -77,7 +77,7 @@ static bool read_cost(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 static bool read_name(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
     if (!weir_ngx_is_name(value))
-        return bad(cf, value, "name= with 1 to 64 letters, digits and - _ . : /");
+        return false;
     limit->name = *value;
     return true;
 }
@@ -86,7 +86,7 @@ static bool read_status(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
     ngx_int_t status = ngx_atoi(value->data, value->len);
     if (status < 400 || status > 599)
-        return bad(cf, value, "status= from 400 to 599");
+        return false;
     limit->status = (ngx_uint_t)status;
     return true;
 }
@@ -107,7 +107,7 @@ static bool read_log_level(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *val
             return true;
         }
     }
-    return bad(cf, value, "log_level= info, notice, warn or error");
+    return false;
 }
 
 /* delay=N: the first N requests of a leaky-queue do not wait, and the others wait less by as much. */
@@ -116,7 +116,7 @@ static bool read_delay(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
     const weir_layer *queue = limit->queue;
     ngx_int_t n = ngx_atoi(value->data, value->len);
     if (!queue || n < 1 || n >= queue->limit)
-        return bad(cf, value, "delay= from 1 to the depth of the leaky-queue in the policy");
+        return false;
     unsigned __int128 span = (unsigned __int128)n * (uint64_t)queue->period_ns;
     limit->undelayed_ns = (int64_t)((span + (uint64_t)queue->rate - 1) / (uint64_t)queue->rate);
     return true;
@@ -134,13 +134,18 @@ static const weir_layer *queue_of(const weir_policy *p)
 typedef struct parameter {
     const char *name; /* with its '=' */
     bool (*read)(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value);
+    const char *expected; /* for the error if read() returns false */
 } parameter;
 
 static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_t *arg)
 {
     static const parameter all[] = {
-        {"key=", read_key},       {"cost=", read_cost},           {"name=", read_name},
-        {"status=", read_status}, {"log_level=", read_log_level}, {"delay=", read_delay}};
+        {"key=", read_key, "key=EXPRESSION"},
+        {"cost=", read_cost, "cost=EXPRESSION"},
+        {"name=", read_name, "name= with 1 to 64 letters, digits and - _ . : /"},
+        {"status=", read_status, "status= from 400 to 599"},
+        {"log_level=", read_log_level, "log_level= info, notice, warn or error"},
+        {"delay=", read_delay, "delay= from 1 to the depth of the leaky-queue in the policy"}};
     if (arg->len == 6 && ngx_strncmp(arg->data, "shadow", 6) == 0) {
         limit->shadow = true;
         return true;
@@ -149,7 +154,7 @@ static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_
         size_t len = strlen(all[i].name);
         if (arg->len >= len && ngx_strncmp(arg->data, all[i].name, len) == 0) {
             ngx_str_t value = {arg->len - len, arg->data + len};
-            return all[i].read(cf, limit, &value);
+            return all[i].read(cf, limit, &value) || bad(cf, arg, all[i].expected);
         }
     }
     return bad(cf, arg, "key=, cost=, name=, status=, delay=, log_level= or shadow");
@@ -167,7 +172,7 @@ static weir_ngx_limit *read_limit(ngx_conf_t *cf)
     limit->status = NGX_HTTP_TOO_MANY_REQUESTS;
     limit->log_level = NGX_LOG_ERR;
     for (ngx_uint_t i = 3; i < cf->args->nelts; i++) {
-        if (!read_parameter(cf, limit, &args[i]))
+        if (!weir_ngx_is_first(cf, i) || !read_parameter(cf, limit, &args[i]))
             return NULL;
     }
     if (limit->states.len == 0) {

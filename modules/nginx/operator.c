@@ -67,7 +67,7 @@ static void each_count(weir_buffer *out, const weir_ngx_zone *zone,
         put(out, zone, i == 0, (const char *)c->label, c->label_len, c);
     }
     if (n == WEIR_NGX_COUNTS_OTHERS)
-        put(out, zone, false, "others", 6, &zone->shared->counts[n]);
+        put(out, zone, false, "(others)", 8, &zone->shared->counts[n]);
 }
 
 static void put_json_count(weir_buffer *out, const weir_ngx_zone *zone, bool first,
@@ -191,8 +191,8 @@ char *weir_ngx_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     weir_ngx_loc_conf *loc = conf;
     ngx_str_t *args = cf->args->elts;
     (void)cmd;
-    if (loc->status_format != 0)
-        return "is duplicate";
+    if (loc->status_format != 0 || loc->reset)
+        return "is duplicate: a location has one weir_status or weir_reset";
     if (cf->args->nelts == 1 || (args[1].len == 4 && ngx_strncmp(args[1].data, "json", 4) == 0)) {
         loc->status_format = JSON;
     } else if (args[1].len == 10 && ngx_strncmp(args[1].data, "prometheus", 10) == 0) {
@@ -326,8 +326,8 @@ char *weir_ngx_reset_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     weir_ngx_main_conf *all = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
     ngx_str_t *args = cf->args->elts;
     (void)cmd;
-    if (loc->reset)
-        return "is duplicate";
+    if (loc->status_format != 0 || loc->reset)
+        return "is duplicate: a location has one weir_status or weir_reset";
     struct weir_ngx_reset *reset = ngx_pcalloc(cf->pool, sizeof *reset);
     struct weir_ngx_reset **place = ngx_array_push(&all->resets);
     if (!reset || !place || !read_label(cf, &args[2], &reset->label))

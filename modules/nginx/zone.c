@@ -20,6 +20,21 @@ _Static_assert(sizeof(weir_ngx_counts) == 192, "whole cache lines");
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
+bool weir_ngx_is_first(ngx_conf_t *cf, ngx_uint_t i)
+{
+    ngx_str_t *args = cf->args->elts;
+    u_char *end = ngx_strlchr(args[i].data, args[i].data + args[i].len, '=');
+    size_t len = end ? (size_t)(end - args[i].data) + 1 : args[i].len;
+    for (ngx_uint_t j = 1; j < i; j++) {
+        if (args[j].len < len || ngx_memcmp(args[j].data, args[i].data, len) != 0 ||
+            (!end && args[j].len != len))
+            continue;
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "duplicate parameter \"%*s\"", len, args[i].data);
+        return false;
+    }
+    return true;
+}
+
 bool weir_ngx_is_name(const ngx_str_t *text)
 {
     size_t good = 0;
@@ -129,17 +144,37 @@ static bool is_parameter(ngx_str_t *arg, const char *name, ngx_str_t *ret_value)
     return true;
 }
 
+/* Two zones cannot have one file: a transaction could not lock it twice. */
+static bool read_file(ngx_conf_t *cf, weir_ngx_zone *zone, ngx_str_t path)
+{
+    weir_ngx_main_conf *conf = main_conf(cf);
+    weir_ngx_zone **zones = conf->zones.elts;
+    if (ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK)
+        return false;
+    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++) {
+        if (zones[i]->file.len == path.len &&
+            ngx_memcmp(zones[i]->file.data, path.data, path.len) == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" already has the file \"%V\"",
+                               &zones[i]->name, &path);
+            return false;
+        }
+    }
+    zone->file = path;
+    return true;
+}
+
 static char *read_zone(ngx_conf_t *cf, weir_ngx_zone *zone)
 {
     ngx_str_t *args = cf->args->elts, value;
     for (ngx_uint_t i = 3; i < cf->args->nelts; i++) {
+        if (!weir_ngx_is_first(cf, i))
+            return NGX_CONF_ERROR;
         if (is_parameter(&args[i], "file=", &value) && value.len > 0) {
-            zone->file = value;
-            if (ngx_conf_full_name(cf->cycle, &zone->file, 0) != NGX_OK)
+            if (!read_file(cf, zone, value))
                 return NGX_CONF_ERROR;
         } else if (is_parameter(&args[i], "large=", &value)) {
-            ssize_t large = ngx_parse_size(&value);
-            if (large < (ssize_t)LARGE_BYTES_MIN) {
+            off_t large = ngx_parse_offset(&value);
+            if (large < (off_t)LARGE_BYTES_MIN) {
                 ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                    "bad parameter \"%V\", expected large=SIZE of at least 64k",
                                    &args[i]);
@@ -153,11 +188,12 @@ static char *read_zone(ngx_conf_t *cf, weir_ngx_zone *zone)
         }
     }
     size_t min = zone->file.len > 0 ? FILE_BYTES_MIN : MEMORY_BYTES_MIN;
-    ssize_t bytes = ngx_parse_size(&args[2]);
-    if (bytes < (ssize_t)min) {
+    off_t bytes = ngx_parse_offset(&args[2]);
+    if (bytes < (off_t)min) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bad size \"%V\" of zone \"%V\", expected at least %s", &args[2],
-                           &zone->name, zone->file.len > 0 ? "8m with file=" : "1m");
+                           "bad size \"%V\" of zone \"%V\", expected a number with k, m or g, at "
+                           "least %s",
+                           &args[2], &zone->name, zone->file.len > 0 ? "8m with file=" : "1m");
         return NGX_CONF_ERROR;
     }
     zone->bytes = ngx_align((size_t)bytes, ngx_pagesize);
@@ -220,15 +256,16 @@ static uid_t worker_user(const weir_ngx_zone *zone)
 /* Checks that no other user could have written the state file. A new one has no owner yet. */
 static bool check_owner(const weir_ngx_zone *zone, ngx_log_t *log)
 {
+    static const mode_t checked = S_IRUSR | S_IWUSR | S_IWGRP | S_IWOTH;
     ngx_file_info_t info;
     if (zone->file.len == 0 || ngx_file_info(zone->file.data, &info) == NGX_FILE_ERROR)
         return true;
     if ((info.st_uid == worker_user(zone) || info.st_uid == geteuid() || info.st_uid == 0) &&
-        (info.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+        (info.st_mode & checked) == (S_IRUSR | S_IWUSR))
         return true;
     ngx_log_error(NGX_LOG_EMERG, log, 0,
-                  "zone \"%V\": another user may write the state file \"%V\": give it to the user "
-                  "of the workers, with mode 600",
+                  "zone \"%V\": the workers cannot write the state file \"%V\", or another user "
+                  "may: give it to the user of the workers, with mode 600",
                   &zone->name, &zone->file);
     return false;
 }
@@ -340,32 +377,58 @@ static size_t label_len(const ngx_str_t *label)
     return ngx_min(label->len, WEIR_NGX_LABEL_MAX);
 }
 
+static bool is_label(const weir_ngx_counts *c, const ngx_str_t *label)
+{
+    return c->label_len == label_len(label) && ngx_memcmp(c->label, label->data, c->label_len) == 0;
+}
+
 weir_ngx_counts *weir_ngx_zone_counts(weir_ngx_zone *zone, const ngx_str_t *label)
 {
     weir_ngx_zone_shared *shared = zone->shared;
-    size_t len = label_len(label);
     for (ngx_uint_t i = 0; i < shared->counts_len; i++) {
-        weir_ngx_counts *c = &shared->counts[i];
-        if (c->label_len == len && ngx_memcmp(c->label, label->data, len) == 0)
-            return c;
+        if (is_label(&shared->counts[i], label))
+            return &shared->counts[i];
     }
     return &shared->counts[WEIR_NGX_COUNTS_OTHERS];
 }
 
-/* Gives each new label a row. Only the master adds rows. */
-static void add_counts(weir_ngx_zone *zone)
+static bool has_label(const weir_ngx_zone *zone, const weir_ngx_counts *c)
 {
-    weir_ngx_zone_shared *shared = zone->shared;
     ngx_str_t *labels = zone->labels.elts;
     for (ngx_uint_t i = 0; i < zone->labels.nelts; i++) {
-        weir_ngx_counts *c = weir_ngx_zone_counts(zone, &labels[i]);
-        if (c != &shared->counts[WEIR_NGX_COUNTS_OTHERS] ||
-            shared->counts_len == WEIR_NGX_COUNTS_OTHERS)
+        if (is_label(c, &labels[i]))
+            return true;
+    }
+    return false;
+}
+
+/* A row for a new label; if there is none left, one whose label no limit has any more. NULL: all
+ * are needed. */
+static weir_ngx_counts *free_row(const weir_ngx_zone *zone)
+{
+    weir_ngx_zone_shared *shared = zone->shared;
+    if (shared->counts_len < WEIR_NGX_COUNTS_OTHERS)
+        return &shared->counts[shared->counts_len++];
+    for (ngx_uint_t i = 0; i < WEIR_NGX_COUNTS_OTHERS; i++) {
+        if (!has_label(zone, &shared->counts[i]))
+            return &shared->counts[i];
+    }
+    return NULL;
+}
+
+/* Gives each new label a row. Only the master does so. */
+static void add_counts(weir_ngx_zone *zone)
+{
+    ngx_str_t *labels = zone->labels.elts;
+    for (ngx_uint_t i = 0; i < zone->labels.nelts; i++) {
+        if (weir_ngx_zone_counts(zone, &labels[i]) != &zone->shared->counts[WEIR_NGX_COUNTS_OTHERS])
             continue;
-        c = &shared->counts[shared->counts_len];
+        weir_ngx_counts *c = free_row(zone);
+        if (!c)
+            return;
+        ngx_memzero(c, sizeof *c);
         c->label_len = (u_char)label_len(&labels[i]);
         ngx_memcpy(c->label, labels[i].data, c->label_len);
-        shared->counts_len++;
     }
 }
 

@@ -63,6 +63,10 @@ typedef struct weir_ngx_zone {
  * weir.yaml. So names need no escaping anywhere. */
 bool weir_ngx_is_name(const ngx_str_t *text);
 
+/* Checks that argument i of a directive, a parameter with its '=' or a word, is not a repetition.
+ * Otherwise logs a configuration error. */
+bool weir_ngx_is_first(ngx_conf_t *cf, ngx_uint_t i);
+
 /* The directive `weir_zone`. */
 char *weir_ngx_zone_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 

@@ -235,8 +235,9 @@ http {{
     def is_up(self):
         if self.has_ended():
             return "down"
-        if self.daemon and self.process.poll():
-            return "down"
+        if self.daemon and self.process.poll() != 0:
+            # Until the first process has ended, the master ignores SIGUSR2.
+            return "down" if self.process.poll() else None
         with contextlib.suppress(OSError, ValueError):
             self.groups.add(self.pid())
             Client(self.port).close()

@@ -292,7 +292,7 @@ def test_status_of_many_limits(box):
                                     for i in range(300)))
     equal(n.statuses(*[f"/{i}" for i in range(300)]), [200] * 300)
     found = limits_of(n)
-    equal((len(found), found["others"][0], found["n0"][0]), (256, 45, 1))
+    equal((len(found), found["(others)"][0], found["n0"][0]), (256, 45, 1))
     equal(sum(counts[0] for counts in found.values()), 300)
 
 
