@@ -3,6 +3,8 @@
 /* Transactions on keys of several stores: against a model, with stores that refuse, and from several
  * processes that name the stores in different orders. */
 
+#define _GNU_SOURCE /* mremap */
+
 #include "core/check.h"
 #include "store/check/check.h"
 #include "store/iterate.h"
@@ -289,6 +291,21 @@ typedef struct race {
     uint64_t rounds;
 } race;
 
+/* Moves the memory, so that the zones lie in the opposite order of addresses. For a child, before it
+ * opens them. */
+static bool reverse_addresses(race *a)
+{
+    char *to = part_of(ZONES * (size_t)MIB);
+    bool up = a->memory[0] < a->memory[1];
+    for (size_t i = 0; i < ZONES; i++) {
+        void *at = to + (up ? ZONES - 1 - i : i) * MIB;
+        if (mremap(a->memory[i], MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at)
+            return false;
+        a->memory[i] = at;
+    }
+    return true;
+}
+
 static bool open_zones(const race *a, weir_store *s[ZONES])
 {
     for (size_t i = 0; i < ZONES; i++) {
@@ -299,7 +316,8 @@ static bool open_zones(const race *a, weir_store *s[ZONES])
     return true;
 }
 
-/* One transaction on random keys. Half of the processes name the stores in the opposite order. */
+/* One transaction on random keys. Half of the processes name the stores in the opposite order, and
+ * have them at addresses in the opposite order. */
 static bool transact(const race *a, weir_store *s[ZONES], uint64_t *x)
 {
     weir_store *stores[FEW];
@@ -326,10 +344,10 @@ static bool transact(const race *a, weir_store *s[ZONES], uint64_t *x)
 
 static int transact_many(void *ctx)
 {
-    const race *a = ctx;
+    race *a = ctx;
     weir_store *s[ZONES];
     uint64_t x = 100 + a->process;
-    if (!open_zones(a, s))
+    if ((a->process % 2 && !reverse_addresses(a)) || !open_zones(a, s))
         return 1;
     for (uint64_t n = 0; n < a->rounds; n++) {
         if (!transact(a, s, &x))
@@ -429,7 +447,7 @@ static int take_until_denied(void *ctx)
     weir_store *s[ZONES];
     size_t blocking = 0;
     const uint64_t key = 1;
-    if (!open_zones(a, s))
+    if ((a->process % 2 && !reverse_addresses(a)) || !open_zones(a, s))
         return 1;
     do {
         weir_store *stores[ZONES];

@@ -110,7 +110,8 @@ weir_status crash_open(const crash *c, weir_store **ret, weir_store_error *ret_e
     *ret_error = (weir_store_error){""};
     const weir_store_options options = {.memory_bytes = c->memory_bytes,
                                         .secret = secret,
-                                        .file = c->file,
+                                        .memory = c->memory,
+                                        .file = c->memory ? NULL : c->file,
                                         .shared = c->shared,
                                         .ret_error = ret_error};
     return weir_store_open(ret, &options);

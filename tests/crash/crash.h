@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_TESTS_CRASH_H
 #define WEIR_TESTS_CRASH_H
-/* The kit of the crash tests: processes that charge keys in one state file and are killed at any
- * moment. They record what the store returned to them, in memory of their parent. Time stands
+/* The kit of the crash tests: processes that charge keys in one state file, or in memory that they
+ * share, and are killed at any moment. They record what the store returned to them, in memory of their parent. Time stands
  * still, so charges can be counted: the remaining quota of a key is its limit less all charges. */
 
 #include "port/atomic.h"
@@ -34,6 +34,7 @@ typedef struct crash {
     char dir[64], file[96];
     size_t memory_bytes;
     bool shared;
+    void *memory; /* of memory_bytes bytes, in the place of the file; NULL: the file */
     crash_record *record;
     weir_policy policy[CRASH_POLICIES];
 } crash;

@@ -180,6 +180,37 @@ static void check_torn(void **state)
     assert_int_equal(used(r), 0);
 }
 
+/* A registry of any size keeps texts until it is full, and writes nothing behind its end. */
+static void check_small(void **unused)
+{
+    (void)unused;
+    for (size_t bytes = WEIR_POLICY_REGISTRY_MIN; bytes <= 16 * WEIR_POLICY_REGISTRY_MIN;
+         bytes += 4096 + 8) {
+        /* Of the exact size, so that a sanitizer detects accesses beyond it. */
+        void *part = calloc(1, bytes);
+        assert_non_null(part);
+        weir_policy_registry registry = weir_policy_registry_at(part, bytes), *r = &registry;
+        char text[600];
+        uint64_t ids = 0, full = 0;
+        memset(text, 'x', sizeof text);
+        for (uint64_t id = UINT64_MAX; full < 5; id -= 3) {
+            bool noted = weir_policy_registry_note(r, id, text, id % 2 ? 200 : sizeof text - 1);
+            full += !noted;
+            ids += noted;
+        }
+        assert_true(ids * 400 > (bytes - 4096) / 2 && ids * 200 < bytes);
+        WEIR_CHECK(weir_policy_registry_check(r));
+        uint64_t found = 0;
+        char buf[sizeof text];
+        for (uint64_t id = UINT64_MAX, n = 0; n < 10000; id -= 3, n++)
+            found += weir_policy_registry_text(r, id, buf, sizeof buf) > 0;
+        assert_int_equal(found, ids);
+        weir_policy_registry_repair(r);
+        WEIR_CHECK(weir_policy_registry_check(r));
+        free(part);
+    }
+}
+
 static void note_all(void *arg)
 {
     for (uint64_t i = 1; i <= 500; i++) {
@@ -216,8 +247,9 @@ int main(void)
 {
 #define WITH_ONE(test) cmocka_unit_test_setup_teardown(test, make_registry, drop_registry)
     const struct CMUnitTest tests[] = {
-        WITH_ONE(check_notes),     WITH_ONE(check_each), WITH_ONE(check_many),
-        WITH_ONE(check_long_ones), WITH_ONE(check_torn), WITH_ONE(check_threads),
+        WITH_ONE(check_notes),         WITH_ONE(check_each), WITH_ONE(check_many),
+        WITH_ONE(check_long_ones),     WITH_ONE(check_torn), WITH_ONE(check_threads),
+        cmocka_unit_test(check_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
