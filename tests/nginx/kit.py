@@ -139,10 +139,11 @@ def curl(*words):
 class Nginx(servers.Process):
     """An nginx with the module. `http` and `server` are lines of these blocks, `main` of the whole
     file; `listen` has parameters of the directive of that name. Relative paths are below `directory`.
-    With daemon=True, the master detaches itself, as a binary upgrade needs it."""
+    With daemon=True, the master detaches itself, as a binary upgrade needs it. With quiet=True, denials
+    are not logged."""
 
     def __init__(self, box, http="", server="", *, main="", workers=1, master=True, daemon=False,
-                 listen=""):
+                 listen="", quiet=False):
         super().__init__(box, box.name("nginx"))
         box.path.chmod(0o755)  # workers may run as another user
         self.directory = box.path / self.name
@@ -151,7 +152,7 @@ class Nginx(servers.Process):
         (self.directory / "logs").mkdir()  # of access logs where the tests choose none
         (self.html / "index.html").write_text("index\n")
         self.http, self.server, self.main, self.listen = http, server, main, listen
-        self.workers, self.master, self.daemon = workers, master, daemon
+        self.workers, self.master, self.daemon, self.quiet = workers, master, daemon, quiet
         self.config = self.directory / "nginx.conf"
         self.error_log = self.log = self.directory / "error.log"
         self.access_log = self.directory / "access.log"
@@ -181,6 +182,7 @@ http {{
     {self.http}
     server {{
         listen {HOST}:{self.port} {self.listen};
+        {f'error_log {self.directory}/failures crit;' if self.quiet else ''}
         {self.server}
     }}
 }}
@@ -268,7 +270,7 @@ http {{
         self.reload_begin()
         until(lambda: len(now := self.worker_pids()) == self.workers and not now & before or self.has_ended(),
               f"{self.name} has new workers")
-        expect(not self.has_ended(), f"{self.name} has ended:\n{self.tail()}")
+        expect(not self.has_ended(), f"{self.name} has ended")
         until(lambda: not any(is_alive(pid) for pid in before), "the old workers end")
 
     def has_ended(self):
@@ -283,7 +285,7 @@ http {{
         if self.is_running() or self.daemon:
             pid = self.pid()
             self.send_signal(signal.SIGQUIT)
-            until(lambda: (self.process.poll(), not is_alive(pid))[1], f"{self.name} stops:\n{self.tail()}")
+            until(lambda: (self.process.poll(), not is_alive(pid))[1], f"{self.name} stops")
         self.check()
 
     def kill(self):
@@ -318,8 +320,10 @@ http {{
         if self.process is None:
             return
         status = self.process.poll()
-        expect(status in (None, 0), f"{self.name} ended with the status {status}:\n{self.tail()}")
-        bad = [line for line in self.logged(FAILURE) if not any(one.search(line) for one in self.expected)]
+        expect(status in (None, 0), f"{self.name} ended with the status {status}")
+        more = self.directory / "failures"
+        lines = self.logged(FAILURE) + (more.read_text(errors="replace").splitlines() if more.exists() else [])
+        bad = [line for line in lines if not any(one.search(line) for one in self.expected)]
         expect(not bad, f"{self.name} logged:\n" + "\n".join(bad[:20]))
         reports = [path.read_text(errors="replace") for path in sorted(self.directory.glob("sanitizer*"))]
         expect(not reports, f"{self.name}:\n" + "\n".join(reports)[:20000])

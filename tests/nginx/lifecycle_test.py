@@ -288,14 +288,14 @@ ALL = f"""
 
 
 def kill_workers(box, zone, kills):
-    n = nginx(box, zone, ALL + LIMITS, workers=2)
+    n = nginx(box, zone, ALL + LIMITS, workers=2, quiet=True)
     rng = random.Random(1)
     keys = [f"key{i}" for i in range(6)]
     load = Load(n, keys, threads=4)
     try:
         for _ in range(kills):
             goal = load.requests + rng.randrange(5, 60)
-            until(lambda: load.requests >= goal, f"requests go on:\n{n.tail()}", every_s=0.0003)
+            until(lambda: load.requests >= goal, "requests go on", every_s=0.0003)
             pids = until(n.worker_pids, "a worker")
             with contextlib.suppress(ProcessLookupError):
                 os.kill(rng.choice(sorted(pids)), signal.SIGKILL)
@@ -357,7 +357,7 @@ def test_full_zone(box):
 
 def long_full_table(box):
     """The same for states of a few bytes."""
-    n = nginx(box, workers=2)
+    n = nginx(box, workers=2, quiet=True)
     count, batch = 150_000, 500
     with n.client() as client:
         for i in range(0, count, batch):
@@ -379,8 +379,8 @@ def resident(pid):
 
 def reload_often(box, reloads, warm):
     """Reloads with changes of size and of limits, under load. The master does not grow."""
-    n = nginx(box, file_zone(box) + "weir_zone y 1m;",
-              ALL + LIMITS + 'location /y { alias html/ok; weir y "gcra 1/h" key=$arg_k; }', workers=2)
+    n = nginx(box, file_zone(box) + "weir_zone y 1m;", 
+              ALL + LIMITS + 'location /y { alias html/ok; weir y "gcra 1/h" key=$arg_k; }', workers=2, quiet=True)
     zones = [file_zone(box) + f"weir_zone y {size};" for size in ("1m", "2m", "1m large=128k")]
     load = Load(n, [f"key{i}" for i in range(1000)], threads=1)
     try:
