@@ -44,10 +44,12 @@ static bool print_texts(ngx_conf_t *cf, weir_ngx_limit *limit)
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-static bool read_value(ngx_conf_t *cf, ngx_str_t *value, ngx_http_complex_value_t *ret)
+/* The functions below return NGX_OK; NGX_DECLINED for a bad value; NGX_ERROR if that was logged. */
+
+static ngx_int_t read_value(ngx_conf_t *cf, ngx_str_t *value, ngx_http_complex_value_t *ret)
 {
     ngx_http_compile_complex_value_t compile = {.cf = cf, .value = value, .complex_value = ret};
-    return ngx_http_compile_complex_value(&compile) == NGX_OK;
+    return value->len > 0 ? ngx_http_compile_complex_value(&compile) : NGX_DECLINED;
 }
 
 static bool bad(ngx_conf_t *cf, const ngx_str_t *parameter, const char *expected)
@@ -57,41 +59,37 @@ static bool bad(ngx_conf_t *cf, const ngx_str_t *parameter, const char *expected
     return false;
 }
 
-static bool read_key(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+static ngx_int_t read_key(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
-    if (value->len == 0)
-        return false;
     limit->states.len = sizeof "key=" - 1 + value->len;
     limit->states.data = value->data - (sizeof "key=" - 1);
     return read_value(cf, value, &limit->key);
 }
 
-static bool read_cost(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+static ngx_int_t read_cost(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
-    if (value->len == 0)
-        return false;
     limit->cost = ngx_pcalloc(cf->pool, sizeof *limit->cost);
-    return limit->cost && read_value(cf, value, limit->cost);
+    return limit->cost ? read_value(cf, value, limit->cost) : NGX_ERROR;
 }
 
-static bool read_name(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+static ngx_int_t read_name(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
     if (!weir_ngx_is_name(value))
-        return false;
+        return NGX_DECLINED;
     limit->name = *value;
-    return true;
+    return NGX_OK;
 }
 
-static bool read_status(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+static ngx_int_t read_status(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
     ngx_int_t status = ngx_atoi(value->data, value->len);
     if (status < 400 || status > 599)
-        return false;
+        return NGX_DECLINED;
     limit->status = (ngx_uint_t)status;
-    return true;
+    return NGX_OK;
 }
 
-static bool read_log_level(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+static ngx_int_t read_log_level(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
     static const struct {
         const char *name;
@@ -104,22 +102,22 @@ static bool read_log_level(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *val
         if (value->len == strlen(levels[i].name) &&
             ngx_strncmp(value->data, levels[i].name, value->len) == 0) {
             limit->log_level = levels[i].level;
-            return true;
+            return NGX_OK;
         }
     }
-    return false;
+    return NGX_DECLINED;
 }
 
 /* delay=N: the first N requests of a leaky-queue do not wait, and the others wait less by as much. */
-static bool read_delay(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+static ngx_int_t read_delay(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
     const weir_layer *queue = limit->queue;
     ngx_int_t n = ngx_atoi(value->data, value->len);
     if (!queue || n < 1 || n >= queue->limit)
-        return false;
+        return NGX_DECLINED;
     unsigned __int128 span = (unsigned __int128)n * (uint64_t)queue->period_ns;
     limit->undelayed_ns = (int64_t)((span + (uint64_t)queue->rate - 1) / (uint64_t)queue->rate);
-    return true;
+    return NGX_OK;
 }
 
 static const weir_layer *queue_of(const weir_policy *p)
@@ -133,8 +131,8 @@ static const weir_layer *queue_of(const weir_policy *p)
 
 typedef struct parameter {
     const char *name; /* with its '=' */
-    bool (*read)(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value);
-    const char *expected; /* for the error if read() returns false */
+    ngx_int_t (*read)(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value);
+    const char *expected; /* for the error about a bad value */
 } parameter;
 
 static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_t *arg)
@@ -154,7 +152,8 @@ static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_
         size_t len = strlen(all[i].name);
         if (arg->len >= len && ngx_strncmp(arg->data, all[i].name, len) == 0) {
             ngx_str_t value = {arg->len - len, arg->data + len};
-            return all[i].read(cf, limit, &value) || bad(cf, arg, all[i].expected);
+            ngx_int_t rc = all[i].read(cf, limit, &value);
+            return rc == NGX_OK || (rc == NGX_DECLINED && bad(cf, arg, all[i].expected));
         }
     }
     return bad(cf, arg, "key=, cost=, name=, status=, delay=, log_level= or shadow");

@@ -10,6 +10,7 @@
 #include "store/iterate.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MEMORY_BYTES_MIN ((size_t)1 << 20)
@@ -253,21 +254,33 @@ static uid_t worker_user(const weir_ngx_zone *zone)
     return geteuid() == 0 ? core->user : geteuid();
 }
 
-/* Checks that no other user could have written the state file. A new one has no owner yet. */
-static bool check_owner(const weir_ngx_zone *zone, ngx_log_t *log)
+/* Checks that the workers may write the state file, and no other user may. */
+static bool check_file(const weir_ngx_zone *zone, bool may_create, weir_store_error *error)
 {
     static const mode_t checked = S_IRUSR | S_IWUSR | S_IWGRP | S_IWOTH;
     ngx_file_info_t info;
-    if (zone->file.len == 0 || ngx_file_info(zone->file.data, &info) == NGX_FILE_ERROR)
+    const char *why = NULL;
+    if (zone->file.len == 0)
         return true;
-    if ((info.st_uid == worker_user(zone) || info.st_uid == geteuid() || info.st_uid == 0) &&
-        (info.st_mode & checked) == (S_IRUSR | S_IWUSR))
-        return true;
-    ngx_log_error(NGX_LOG_EMERG, log, 0,
-                  "zone \"%V\": the workers cannot write the state file \"%V\", or another user "
-                  "may: give it to the user of the workers, with mode 600",
-                  &zone->name, &zone->file);
-    return false;
+    if (ngx_file_info(zone->file.data, &info) == NGX_FILE_ERROR)
+        why = may_create && ngx_errno == NGX_ENOENT ? NULL : "cannot be found";
+    else if (info.st_uid != worker_user(zone) && info.st_uid != geteuid() && info.st_uid != 0)
+        why = "belongs to another user: give it to the user of the workers";
+    else if ((info.st_mode & checked) != (S_IRUSR | S_IWUSR))
+        why = "has a bad mode: chmod 600 it";
+    if (why)
+        (void)snprintf(error->text, sizeof error->text, "the state file %.150s %s",
+                       (const char *)zone->file.data, why);
+    return !why;
+}
+
+/* Replaces the advice to use an option of the daemon. */
+static void adapt(weir_store_error *error)
+{
+    char *option = strstr(error->text, "; --reset-state");
+    if (option)
+        (void)snprintf(option, sizeof error->text - (size_t)(option - error->text),
+                       "; move it away to begin with an empty one");
 }
 
 typedef struct opening {
@@ -344,10 +357,12 @@ static bool create_store(const weir_ngx_zone *zone, ngx_log_t *log)
 {
     weir_store *store = NULL;
     weir_store_error error = {.text = ""};
-    if (!check_owner(zone, log))
-        return false;
-    weir_status st = zone->file.len > 0 ? create_file(zone, log, &store, &error)
-                                        : create_in_memory(zone, log, &store, &error);
+    weir_status st = WEIR_E_IO;
+    if (zone->file.len == 0)
+        st = create_in_memory(zone, log, &store, &error);
+    else if (check_file(zone, true, &error))
+        st = create_file(zone, log, &store, &error);
+    adapt(&error);
     if (st != WEIR_OK)
         ngx_log_error(NGX_LOG_EMERG, log, 0, "zone \"%V\": %s", &zone->name, error.text);
     weir_store_close(store);
@@ -465,9 +480,10 @@ void weir_ngx_zone_open(weir_ngx_zone *zone, ngx_log_t *log)
     if (zone->opened)
         return;
     zone->opened = true;
-    weir_status st = check_owner(zone, log)
-                         ? open_store(zone, &(opening){.keep_size = true}, &zone->store, &error)
-                         : WEIR_E_IO;
+    weir_status st = WEIR_E_IO;
+    if (check_file(zone, false, &error))
+        st = open_store(zone, &(opening){.keep_size = true}, &zone->store, &error);
+    adapt(&error);
     if (st != WEIR_OK)
         ngx_log_error(NGX_LOG_EMERG, log, 0, "zone \"%V\" limits no requests: %s", &zone->name,
                       error.text);

@@ -295,6 +295,17 @@ http {{
                 os.killpg(group, signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
+        until(lambda: not self.living(), f"all processes of {self.name} end")
+
+    def living(self):
+        """Its processes that have not ended."""
+        found = set()
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                state, _, group = (path / "stat").read_text().rpartition(")")[2].split()[:3]
+                if int(group) in self.groups and state != "Z":
+                    found.add(int(path.name))
+        return found
 
     # ---- logs
 
