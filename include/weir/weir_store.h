@@ -54,10 +54,10 @@
  * another process from creating a new file at the path after FILE was moved or deleted while in
  * use.
  *
- * Shared memory: the memory may also be the caller's, such as a mapping that is inherited by fork().
- * Then each process opens a store of its own there, and all decide on the same states. Any of them
- * may be killed at any time: every decision that it returned is there, and the others release its
- * locks. Such a store starts no threads. */
+ * Shared memory: the memory may also be the caller's, such as a mapping that is inherited by
+ * fork(). Then each process opens a store of its own there, and all decide on the same states. Any
+ * of them may be killed at any time: every decision that it returned is there, and the others
+ * release its locks. Such a store starts no threads. */
 
 #include <weir/weir.h>
 
@@ -141,10 +141,10 @@ typedef struct weir_store_options {
      * 64 KiB less than memory_bytes. */
     size_t large_bytes;
     /* Memory for the store, which other processes may share. NULL: the store allocates its own.
-     * Otherwise memory_bytes bytes that begin on a page, at least 1 MiB. They hold all of the store:
-     * the states, and beside them a header, the places of 512 to 2048 openings, and the texts of
-     * policies, 7 % of 1 MiB and less of more. Of the rest, large_bytes are for large states, and at
-     * least 576 KiB must remain for the hash table.
+     * Otherwise memory_bytes bytes that begin on a page, at least 1 MiB. They hold all of the
+     * store: the states, and beside them a header, the places of 512 to 2048 openings, and the
+     * texts of policies, 7 % of 1 MiB and less of more. Of the rest, large_bytes are for large
+     * states, and at least 576 KiB must remain for the hash table.
      * - At the first opening the memory is all zero. That opening must end before another begins.
      *   Later ones may overlap each other.
      * - If the memory has a store, it is opened with its states. The sizes and partitions must be
@@ -188,8 +188,8 @@ typedef struct weir_store_stats {
     uint64_t keys;         /* in the store now, including idle keys that were not dropped yet */
     uint64_t memory_bytes; /* used by the states of these keys */
     uint64_t evicted;      /* keys evicted, with less than their full quota, to free memory */
-    /* The limit of memory_bytes: the option memory_bytes. With the option `memory`, that without the
-     * header, the places of openings and the texts of policies. */
+    /* The limit of memory_bytes: the option memory_bytes. With the option `memory`, that without
+     * the header, the places of openings and the texts of policies. */
     uint64_t memory_max;
     uint64_t large_keys;   /* the part of `keys` with large states */
     uint64_t large_bytes;  /* the part of memory_bytes for large states */
@@ -201,16 +201,16 @@ typedef struct weir_store_stats {
 } weir_store_stats;
 
 /* Creates a store in memory, or opens or creates the one in `file` or `memory`. With options NULL,
- * all options have their defaults. If the file has other sizes or partitions than the options, the states move
- * to a new file, unless keep_size is set: those of a partition to the one of the same name, if there is one. *ret is written
- * on WEIR_OK only.
+ * all options have their defaults. If the file has other sizes or partitions than the options, the
+ * states move to a new file, unless keep_size is set: those of a partition to the one of the same
+ * name, if there is one. *ret is written on WEIR_OK only.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for a bad memory_bytes, large_bytes or partition, for
- * options that exclude each other, for a secret other than the file's, or if `memory` has a store of
- * other sizes or partitions; WEIR_E_IO for a system error, or if another user owns the file or may
- * write it; WEIR_E_BUSY if another process uses the file, uses a moved or deleted file that was at
- * this path, or prevents a change of size, or if `memory` has no place for another opening;
- * WEIR_E_SYNTAX if the file or the header of `memory` is damaged, has another version, or is not one
- * of weir. */
+ * options that exclude each other, for a secret other than the file's, or if `memory` has a store
+ * of other sizes or partitions; WEIR_E_IO for a system error, or if another user owns the file or
+ * may write it; WEIR_E_BUSY if another process uses the file, uses a moved or deleted file that was
+ * at this path, or prevents a change of size, or if `memory` has no place for another opening;
+ * WEIR_E_SYNTAX if the file or the header of `memory` is damaged, has another version, or is not
+ * one of weir. */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
 /* Writes all changes to the disk, for any `sync`, marks the file as cleanly closed, and frees the

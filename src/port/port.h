@@ -90,8 +90,8 @@ bool port_thread_run(void (*fn)(void *arg), void *arg);
 
 /* A place in memory that processes share, which one of them holds at a time. Others can tell
  * whether the holder still runs: the kernel releases the place when the holder's thread ends, in
- * any way, or calls exec(). It is a robust mutex. While a place is held, its memory must stay mapped
- * at the same address: the thread has a list of the places that it holds. */
+ * any way, or calls exec(). It is a robust mutex. While a place is held, its memory must stay
+ * mapped at the same address: the thread has a list of the places that it holds. */
 typedef struct port_presence {
     port_word id;
     uint64_t os[7];
@@ -102,8 +102,8 @@ typedef struct port_presence {
 bool port_presence_init(port_presence *p);
 
 /* Takes the place for an id, which is not 0. Returns false if another process holds it. Only the
- * thread that took the place may release it. Whoever reads what the thread stores afterwards finds
- * the place held. */
+ * thread that took the place may release it. A process that reads what the thread stores afterwards
+ * finds the place held. */
 bool port_presence_take(port_presence *p, uint64_t id);
 void port_presence_release(port_presence *p);
 

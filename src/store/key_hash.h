@@ -42,10 +42,10 @@ typedef struct weir_hash_keys {
 void weir_hash_init(weir_hash_keys *ret, weir_secret secret);
 
 /* A folded hash has 61 bits: bits 48 to 50 repeat bits 32 to 34. So a small table, which keeps the
- * low 48 bits, needs its buckets to tell only 13 bits more: see weir_table_each(). In a large table,
- * bits 48 to 50 also choose the first bucket. Bits 32 to 34 choose neither that nor the distance to
- * the other one, so the table fills as well as with whole hashes. From now on all hashes are
- * folded. */
+ * low 48 bits, needs its buckets to tell only 13 bits more: see weir_table_each(). In a large
+ * table, bits 48 to 50 also choose the first bucket. Bits 32 to 34 choose neither that nor the
+ * distance to the other one, so the table fills as well as with whole hashes. From now on all
+ * hashes are folded. */
 void weir_hash_fold(weir_hash_keys *keys);
 
 enum { WEIR_FOLDED_BITS = 3, WEIR_FOLDED_FROM = 32, WEIR_FOLDED_AT = 48 };

@@ -7,9 +7,10 @@
 #include <weir/weir_store.h>
 
 /* Does what weir_store_take_many() does, for requests of different stores.
- *  stores  the store of each request. Stores are locked in an order that follows from their secrets,
- *          so that processes cannot wait for each other, whatever the order of their requests. Two
- *          openings of one store, and stores with equal secrets, cannot be in one transaction.
+ *  stores  the store of each request. Stores are locked in an order that follows from their
+ *          secrets, so that processes cannot wait for each other, whatever the order of their
+ *          requests. Two openings of one store, and stores with equal secrets, cannot be in one
+ *          transaction.
  *  now_ns  the requests of a store are decided at the later of now_ns and the store's time.
  * Returns as weir_store_take_many(); WEIR_E_RANGE also for stores with equal secrets, with nothing
  * written. If the process is killed during the call, some stores may keep charges and others not;

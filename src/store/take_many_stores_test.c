@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Transactions on keys of several stores: against a model, with stores that refuse, and from several
- * processes that name the stores in different orders. */
+/* Transactions on keys of several stores: against a model, with stores that refuse, and from
+ * several processes that name the stores in different orders. */
 
 #define _GNU_SOURCE /* mremap */
 
@@ -291,8 +291,8 @@ typedef struct race {
     uint64_t rounds;
 } race;
 
-/* Moves the memory, so that the zones lie in the opposite order of addresses. For a child, before it
- * opens them. */
+/* Moves the memory, so that the zones lie in the opposite order of addresses. For a child, before
+ * it opens them. */
 static bool reverse_addresses(race *a)
 {
     char *to = part_of(ZONES * (size_t)MIB);

@@ -3,8 +3,9 @@
 #ifndef WEIR_TESTS_CRASH_H
 #define WEIR_TESTS_CRASH_H
 /* The kit of the crash tests: processes that charge keys in one state file, or in memory that they
- * share, and are killed at any moment. They record what the store returned to them, in memory of their parent. Time stands
- * still, so charges can be counted: the remaining quota of a key is its limit less all charges. */
+ * share, and are killed at any moment. They record what the store returned to them, in memory of
+ * their parent. Time stands still, so charges can be counted: the remaining quota of a key is its
+ * limit less all charges. */
 
 #include "port/atomic.h"
 

@@ -3,8 +3,8 @@
 #ifndef WEIR_STORE_FILE_HEADER_H
 #define WEIR_STORE_FILE_HEADER_H
 /* The header of a state file: its first page, which says what the file is and where its parts are.
- * Anonymous memory has one too, and so has the memory of a caller. docs/internals/state.md describes
- * it byte by byte. */
+ * Anonymous memory has one too, and so has the memory of a caller. docs/internals/state.md
+ * describes it byte by byte. */
 
 #include <weir/weir_store.h>
 
@@ -71,8 +71,8 @@ enum { WEIR_FILE_HEADER_MAGIC = 8 };
 extern const uint8_t weir_file_header_magic[WEIR_FILE_HEADER_MAGIC];
 
 /* Computes the layout of parts of these sizes. Returns false if the sizes are impossible.
- *  h  processes.bytes is set: 0 in a file. If it is not 0, the process slots come first, and no part
- *     is aligned to huge pages. */
+ *  h  processes.bytes is set: 0 in a file. If it is not 0, the process slots come first, and no
+ *     part is aligned to huge pages. */
 bool weir_file_header_lay_out(weir_file_header *h, const uint64_t bytes[WEIR_PARTS]);
 
 /* Completes a new header whose layout was computed, and whose partitions are set. */

@@ -88,8 +88,8 @@ weir_mapping weir_image_mapping(const weir_image *m);
 
 /* ---- resizing -------------------------------------------------------------------------------- */
 
-/* Whether the sizes of the file's parts or its partitions differ from the requested ones. False with
- * keep_size: then no other sizes are requested. */
+/* Whether the sizes of the file's parts or its partitions differ from the requested ones. False
+ * with keep_size: then no other sizes are requested. */
 bool weir_image_other_size(const weir_image *m);
 
 /* The first step of resizing: creates an image of the requested sizes in a new file beside that of
@@ -105,8 +105,8 @@ WEIR_NODISCARD weir_status weir_image_open_beside(weir_image **ret, weir_image *
 WEIR_NODISCARD weir_status weir_image_replace(weir_image *m, weir_image *old,
                                               const weir_store_options *options);
 
-/* Copies the policy texts and the clock readings of `from`, which other threads and processes may use
- * meanwhile, to `m`. */
+/* Copies the policy texts and the clock readings of `from`, which other threads and processes may
+ * use meanwhile, to `m`. */
 void weir_image_copy(weir_image *m, const weir_image *from);
 
 /* ---- policies -------------------------------------------------------------------------------- */

@@ -4,9 +4,10 @@
 #define WEIR_STORE_POLICY_REGISTRY_H
 /* The policy registry: the text of each policy's id, in a part of an image. Without it, the states
  * in a file could not be interpreted. Its memory may have any size from WEIR_POLICY_REGISTRY_MIN
- * on; that of a file has WEIR_POLICY_REGISTRY_BYTES. Entries are added, and never changed or removed. There are no
- * locks that a killed process could leave locked. Each entry has its own checksum, to detect text
- * damaged by a power failure. The registry does not know what a policy is. */
+ * on; that of a file has WEIR_POLICY_REGISTRY_BYTES. Entries are added, and never changed or
+ * removed. There are no locks that a killed process could leave locked. Each entry has its own
+ * checksum, to detect text damaged by a power failure. The registry does not know what a policy
+ * is. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_PROCESS_SLOTS_H
 #define WEIR_STORE_PROCESS_SLOTS_H
-/* The openings of a store in memory of the caller, as an array of slots in that memory. Each opening
- * holds a slot until it is closed or its thread ends. So others can tell whether the owner of a lock
- * is alive, as the lock on a byte of a state file tells. */
+/* The openings of a store in memory of the caller, as an array of slots in that memory. Each
+ * opening holds a slot until it is closed or its thread ends. So others can tell whether the owner
+ * of a lock is alive, as the lock on a byte of a state file tells. */
 
 #include "port/port.h"
 

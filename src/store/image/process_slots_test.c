@@ -190,11 +190,8 @@ static void many_processes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_place),
-        cmocka_unit_test(killed_holder),
-        cmocka_unit_test(ids),
-        cmocka_unit_test(last_slot),
-        cmocka_unit_test(many_processes),
+        cmocka_unit_test(one_place), cmocka_unit_test(killed_holder),  cmocka_unit_test(ids),
+        cmocka_unit_test(last_slot), cmocka_unit_test(many_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The header and the process slots of memory of the caller. The magic number is stored last: without
- * it, the memory counts as new. */
+/* The header and the process slots of memory of the caller. The magic number is stored last:
+ * without it, the memory counts as new. */
 
 #include "store/image/shared_memory.h"
 

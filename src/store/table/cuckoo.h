@@ -62,8 +62,8 @@ static inline uint64_t weir_first_of(const weir_table *t, uint64_t hash)
 }
 
 /* The hash of an entry: the low bits are its tag, the high bits follow from its first bucket. In a
- * table of more than 2^16 buckets, or 2^13 with folded hashes, a damaged entry may have a tag that no
- * hash of its bucket has. Lookups never find that entry, and the result is a hash of another
+ * table of more than 2^16 buckets, or 2^13 with folded hashes, a damaged entry may have a tag that
+ * no hash of its bucket has. Lookups never find that entry, and the result is a hash of another
  * bucket. */
 static inline uint64_t weir_hash_of(const weir_table *t, uint64_t first, uint64_t tag)
 {

@@ -59,8 +59,9 @@ void weir_table_close(weir_table *t); /* accepts NULL; the memory stays as it is
 #define WEIR_TABLE_BYTES_FOLDED ((size_t)576 << 10)
 void weir_table_fold(weir_table *t);
 
-/* The place of this memory among several that one transaction locks, see weir_table_one: the same in
- * all processes, and different for different memory. Set it for each range. It is 0 otherwise. */
+/* The place of this memory among several that one transaction locks, see weir_table_one: the same
+ * in all processes, and different for different memory. Set it for each range. It is 0
+ * otherwise. */
 void weir_table_set_order(weir_table *t, uint64_t order);
 
 /* Runs fn on the state of `hash` at level WEIR_LEVEL_MAX, and stores the new state.
@@ -93,9 +94,10 @@ typedef struct weir_table_one {
     weir_table *table;
 } weir_table_one;
 
-/* A transaction on several keys, of any ranges and any memory. Locks all keys and runs the callbacks
- * in order, each on its key's state, at the later of now_ns and the time of its memory. Then `keep`
- * decides whether to commit all new states or none. `finish` runs before the locks are released.
+/* A transaction on several keys, of any ranges and any memory. Locks all keys and runs the
+ * callbacks in order, each on its key's state, at the later of now_ns and the time of its memory.
+ * Then `keep` decides whether to commit all new states or none. `finish` runs before the locks are
+ * released.
  *  n        0..WEIR_TABLE_MANY_MAX. Requests for the same hash see each other's changes.
  *  written  whether the new states were committed.
  * Returns WEIR_OK; WEIR_E_FULL, which is also the status of one request, with nothing committed. */
