@@ -85,7 +85,8 @@ def test_limits(box):
     c.is_bad("weir", 'invalid number of arguments in "weir" directive')
     for words in ("z", 'z "gcra 1/h"', "on", "off off"):
         c.is_bad(f"weir {words}", 'expected weir ZONE "POLICY" key=EXPRESSION ..., or weir off')
-    c.is_bad(f"{OK} cost=$", "invalid variable name")
+    status, errors = c.said(*c.blocks(f"{OK} cost=$", "location", "weir_zone z 1m;"))
+    expect(status == 1 and errors[0].startswith("invalid variable name in "), errors)
     c.is_bad('weir z "gcra 1/h" key=$nosuch', 'unknown "nosuch" variable', line=False)
 
 

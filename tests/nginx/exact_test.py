@@ -109,6 +109,25 @@ def test_several_limits(box):
     expect(max(passed.values()) <= ADMITTED, passed)
 
 
+def test_two_zones(box):
+    """Two limits in two zones, in both orders: exactly what both admit, and no deadlock."""
+    first, second = 'weir z "gcra 1/h burst 300" key=all name=all;', 'weir y "sliding-log 60/w" key=$arg_k name=each;'
+    n = nginx(box, f"location /a {{ alias html/ok; {first} {second} }} location /b {{ alias html/ok; {second} {first} }}",
+              zone="weir_zone z 1m; weir_zone y 1m;")
+    load(n, """
+        math.randomseed(os.time())
+        request = function()
+            return wrk.format("GET", (math.random(2) == 1 and "/a" or "/b") .. "?k=" .. math.random(9))
+        end
+    """, "1s")
+    passed, sent = admitted(n)
+    expect(sum(sent.values()) > 1000, f"{sent} requests")
+    equal(sum(passed.values()), 300, "all keys together")
+    for key in range(1, 10):
+        count = passed["/a", str(key)] + passed["/b", str(key)]
+        expect(count <= ADMITTED, f"{count} requests of key {key} were admitted")
+
+
 def test_queue(box):
     """A leaky queue serves one request, holds as many as its depth, and denies all others."""
     n = nginx(box, 'location /q { alias html/ok; weir z "leaky-queue 1/h depth 40" key=$arg_k; }'

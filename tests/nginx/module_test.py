@@ -157,6 +157,17 @@ def test_all_or_none(box):
     equal([left(n, path) for path in ("/left_a?a=x", "/left_b?b=w", "/left_c?a=x")], [0, 1, 4])
 
 
+def test_zones(box):
+    """Limits in two zones are charged together, or none is. A key has its own state in each zone."""
+    a, b = '"gcra 1/h burst 5" key=$arg_a', '"gcra 1/h burst 2" key=$arg_b'
+    n = nginx(box, f"location / {{ weir z {a}; weir y {b}; }} location /b {{ weir y {a}; }}"
+              + peek("/left_a", a) + peek("/left_b", b).replace("weir z", "weir y"),
+              http="weir_zone y 1m;")
+    equal(n.statuses(*["/ok?a=x&b=y"] * 4), [200, 200, 429, 429])
+    equal([left(n, "/left_a?a=x"), left(n, "/left_b?b=y")], [3, 0])
+    equal(n.statuses(*["/b?a=x"] * 6), [200] * 5 + [429], "the other zone")
+
+
 def test_sixteen_limits(box):
     """A location has up to 16 limits. Each of them can deny."""
     limits = [f'weir z "gcra 1/h burst {i + 2}" key=$arg_k{i} name=n{i};' for i in range(16)]
