@@ -75,12 +75,6 @@ server {{ listen {kit.HOST}:{self.app}; client_max_body_size 0; location / {{ re
 }}
 """
 
-    def environment(self):
-        """With its first regular expression, nginx itself leaks an object."""
-        suppressions = self.directory / "leaks"
-        suppressions.write_text("leak:^ngx_alloc$\n")
-        return {**super().environment(), "LSAN_OPTIONS": f"suppressions={suppressions}:print_suppressions=0"}
-
     def ask(self, path="/", address="192.0.2.7", **headers):
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         method = headers.pop("method", "GET")
