@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Benchmarks the nginx module beside nginx's own limit_req, in one nginx with two workers. wrk sends
 requests for a 43-byte image over 50 connections that are kept open. Each load has a location of its
-own: without a limiter, with limit_req, with one policy of weir, with a policy of two layers, and with
+own: without a limiter, with limit_req, with one policy of weir, with a policy of two layers, and
 two that deny. The key is an argument of the request line: one key, or one of a million at random. The
-limits are so high that they neither delay nor deny, except those that shall deny.
+limits are so high that they neither delay nor deny, except in the two that deny.
 
 The figures are requests a second, and the CPU time of the workers a request, as the kernel accounts
 it. They and their ratios are medians of short rounds in which the loads alternate. The workers and wrk
@@ -189,7 +189,7 @@ def compare_all(report, prefix, keys, samples):
 
 
 def run_all(nginx, report, rounds):
-    """The figures with many keys need more rounds than the others: they are those of the goals."""
+    """The figures with many keys have twice as many rounds, because the performance goals are about them."""
     compare_all(report, "nginx", "many", rounds_of(nginx, MANY_KEYS, 2 * rounds))
     compare_all(report, "nginx.one-key", "one", rounds_of(nginx, ONE_KEY, rounds))
     samples = rounds_of(nginx, DENIED, rounds)
@@ -201,7 +201,7 @@ def fill_zone(nginx, report):
     zone = nginx.zone("filled")
     if zone["keys"] != KEYS or zone["evicted"] != 0:
         sys.exit(f"bench: {KEYS} keys in a zone of {FILLED} bytes: {zone}, expected all keys, and none evicted")
-    # The baseline of 32 bytes is the target.
+    # The goal is at most 32 bytes a key.
     report.add("nginx.bytes_per_key", "bytes", FILLED / zone["keys"], 32)
 
 

@@ -54,10 +54,10 @@
  * another process from creating a new file at the path after FILE was moved or deleted while in
  * use.
  *
- * Shared memory: the memory may also be the caller's, such as a mapping that is inherited by
- * fork(). Then each process opens a store of its own there, and all decide on the same states. Any
- * of them may be killed at any time: every decision that it returned is there, and the others
- * release its locks. Such a store starts no threads. */
+ * Shared memory: the caller can also provide the memory, such as a mapping that fork() inherits.
+ * Each process then opens the store for itself, and all share its states. Any of them may be killed
+ * at any time: the charges that it made are kept, and the other processes release its locks. Such
+ * a store starts no threads. */
 
 #include <weir/weir.h>
 
@@ -113,7 +113,7 @@ typedef enum weir_found {
     WEIR_FOUND_CLOSED,     /* the file was closed cleanly: nothing is lost */
     WEIR_FOUND_KILLED,     /* the last process ended without closing it: nothing is lost */
     WEIR_FOUND_POWER_LOSS, /* the machine stopped: what `sync` allows may be lost */
-    WEIR_FOUND_OPEN        /* other processes have it open; or memory of the caller with a store */
+    WEIR_FOUND_OPEN        /* other processes have it open; or `memory` has a store */
 } weir_found;
 
 /* Where a store's file is now. */
@@ -141,16 +141,15 @@ typedef struct weir_store_options {
      * 64 KiB less than memory_bytes. */
     size_t large_bytes;
     /* Memory for the store, which other processes may share. NULL: the store allocates its own.
-     * Otherwise memory_bytes bytes that begin on a page, at least 1 MiB. They hold all of the
-     * store: the states, and beside them a header, the places of 512 to 2048 openings, and the
-     * texts of policies, 7 % of 1 MiB and less of more. Of the rest, large_bytes are for large
-     * states, and at least 576 KiB must remain for the hash table.
-     * - At the first opening the memory is all zero. That opening must end before another begins.
-     *   Later ones may overlap each other.
+     * Otherwise memory_bytes bytes that begin on a page, at least 1 MiB. Up to 7 % of them are for
+     * a header, slots for 512 to 2048 openings, and the texts of policies. Of the rest, large_bytes
+     * are for large states, and at least 576 KiB must remain for the hash table.
+     * - At the first opening the memory must be all zero, and weir_store_open() must return before
+     *   another process calls it. Later calls may overlap.
      * - If the memory has a store, it is opened with its states. The sizes and partitions must be
      *   those of the first opening. The contents are trusted: other processes must not damage them.
-     * - The thread that opens the store must also close it, and must live as long as its process
-     *   uses it: when that thread ends, others take over the locks of this opening.
+     * - The thread that opens the store must close it, and must not end before: to the other
+     *   processes, its end is the end of this opening, and they release its locks.
      * - Closing leaves the memory as it is. Close the store before the memory is unmapped.
      * - Excludes `file`, `reset`, `read_only` and `prefault`. `shared`, `sync` and `trust_others`
      *   have no effect. */
@@ -188,8 +187,8 @@ typedef struct weir_store_stats {
     uint64_t keys;         /* in the store now, including idle keys that were not dropped yet */
     uint64_t memory_bytes; /* used by the states of these keys */
     uint64_t evicted;      /* keys evicted, with less than their full quota, to free memory */
-    /* The limit of memory_bytes: the option memory_bytes. With the option `memory`, that without
-     * the header, the places of openings and the texts of policies. */
+    /* The limit of memory_bytes: the option memory_bytes. With the option `memory`, less the
+     * header, the slots of openings and the texts of policies. */
     uint64_t memory_max;
     uint64_t large_keys;   /* the part of `keys` with large states */
     uint64_t large_bytes;  /* the part of memory_bytes for large states */
@@ -208,7 +207,7 @@ typedef struct weir_store_stats {
  * options that exclude each other, for a secret other than the file's, or if `memory` has a store
  * of other sizes or partitions; WEIR_E_IO for a system error, or if another user owns the file or
  * may write it; WEIR_E_BUSY if another process uses the file, uses a moved or deleted file that was
- * at this path, or prevents a change of size, or if `memory` has no place for another opening;
+ * at this path, or prevents a change of size, or if `memory` has no slot for another opening;
  * WEIR_E_SYNTAX if the file or the header of `memory` is damaged, has another version, or is not
  * one of weir. */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);

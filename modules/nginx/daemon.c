@@ -197,7 +197,7 @@ void weir_ngx_daemon_fail(weir_ngx_daemon *d, weir_ngx_ask *ask, weir_ngx_answer
     ngx_post_event(&d->deliver, &ngx_posted_events);
 }
 
-/* The connections take turns, except those that are down. Returns NULL if all are. */
+/* Chooses a connection round-robin, without those that are down. Returns NULL if all are. */
 static weir_ngx_connection *choose(weir_ngx_daemon *d)
 {
     for (ngx_uint_t i = 0; i < d->connections; i++) {
@@ -228,7 +228,7 @@ ngx_int_t weir_ngx_daemon_ask(weir_ngx_daemon *d, weir_ngx_ask *ask,
         return NGX_OK;
     if (weir_ngx_daemon_may_warn(d))
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "weir daemon \"%V\": a question is too long, or too many questions wait",
+                      "weir daemon \"%V\": a command is too long, or too many commands wait",
                       &d->name);
     weir_ngx_daemon_fail(d, ask, WEIR_NGX_ASK_FULL);
     return NGX_OK;

@@ -23,8 +23,8 @@ typedef struct asked {
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* The daemon tells the decision of one limit. Of the others it is known that they rank after it. Its
- * delay is the longest of all limits. If several have a queue, the one with the least delay= counts.
+/* The daemon reports the decision of one limit, which outranks those of the others, and the longest
+ * delay of all limits. If several have a queue, the smallest delay= is subtracted.
  * Returns the index of the limit that denies, or q->len. */
 static size_t put_decisions(weir_ngx_question *q, const weir_ngx_ask *ask)
 {

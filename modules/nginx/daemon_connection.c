@@ -13,7 +13,7 @@
 enum {
     RETRY_MIN_MS = 100,
     RETRY_MAX_MS = 5000,
-    SILENT_MS = 1000, /* a connection with an overdue reply is closed if so long no byte arrives */
+    SILENT_MS = 1000, /* without a byte on a connection with an overdue reply, until it is closed */
     SLOTS_MIN = 64,
     SLOTS_MAX = 65536,  /* questions without a reply */
     OUT_MAX = 16 << 20, /* bytes that are not sent yet */
@@ -92,8 +92,8 @@ static void close_connection(weir_ngx_connection *k, weir_ngx_answer why)
     weir_buffer_free(&k->out);
 }
 
-/* Logs the first reason until the daemon is available again, and also the first error reply: a
- * wrong password does not go away.
+/* Logs only the first reason until the daemon is available again, and after it only the first error
+ * reply, such as for a wrong password, which needs the operator.
  *  text  the error reply, or empty */
 static void log_lost(weir_ngx_daemon *d, ngx_err_t err, const char *why, weir_slice text)
 {
@@ -126,7 +126,8 @@ static void fail(weir_ngx_connection *k, ngx_err_t err, const char *why)
     fail_with(k, err, why, (weir_slice){"", 0});
 }
 
-/* Ends each handler. A worker that shuts down closes a connection as soon as nobody waits. */
+/* Called last in each event handler. A worker that shuts down closes a connection as soon as no
+ * request waits for it. */
 static void settle(weir_ngx_connection *k)
 {
     bool idle = k->live == 0;
@@ -180,8 +181,8 @@ static void on_deadline(ngx_event_t *timer)
     weir_ngx_connection *k = ((ngx_connection_t *)timer->data)->data;
     bool expired = expire(k);
     if (expired && k->state != WEIR_NGX_READY) {
-        /* The next attempt has the time of connect_timeout: no questions wait for it. */
-        fail(k, 0, "connecting took longer than the timeout of a question");
+        /* The next attempt may take as long as connect_timeout, as no question waits for it. */
+        fail(k, 0, "connecting took longer than timeout= allows");
     } else if (k->head != k->due && is_past(silent_until(k))) {
         fail(k, NGX_ETIMEDOUT, "no reply");
     } else {
@@ -244,7 +245,7 @@ static bool read_reply(weir_ngx_connection *k, size_t *pos)
 {
     bool greets = k->state == WEIR_NGX_GREETING;
     if (!greets && k->head == k->tail) {
-        fail(k, 0, "it sent a reply without a question");
+        fail(k, 0, "it sent a reply without a command");
         return false;
     }
     size_t limits = greets ? 0 : slot_of(k, k->head)->limits;
@@ -256,7 +257,7 @@ static bool read_reply(weir_ngx_connection *k, size_t *pos)
         return false;
     }
     if (r == WEIR_NGX_READ_BAD) {
-        fail(k, 0, "it sent a reply that a weir daemon does not send");
+        fail(k, 0, "its reply is not one of a weir daemon");
         return false;
     }
     if (greets && r == WEIR_NGX_READ_ERROR) {

@@ -34,7 +34,7 @@ struct weir_ngx_daemon {
 typedef enum weir_ngx_connection_state {
     WEIR_NGX_CLOSED,     /* opened by the next question, or, if down, by the timer */
     WEIR_NGX_CONNECTING, /* connect() has not ended */
-    WEIR_NGX_GREETING,   /* questions may be sent, but the reply to the greeting is missing */
+    WEIR_NGX_GREETING,   /* questions are sent, but the greeting has no reply yet */
     WEIR_NGX_READY
 } weir_ngx_connection_state;
 
@@ -53,7 +53,7 @@ struct weir_ngx_connection {
     ngx_uint_t address; /* the index of the address in use */
     ngx_uint_t tried;   /* addresses, in this attempt to connect */
     ngx_msec_t delay;   /* before the next attempt */
-    ngx_msec_t heard;   /* when bytes arrived */
+    ngx_msec_t heard;   /* when bytes last arrived */
 
     /* A ring. Numbers count up from 0; question i is at slot[i % slots]. head <= due <= tail. */
     weir_ngx_slot *slot;
@@ -68,7 +68,7 @@ struct weir_ngx_connection {
     size_t in_len;
 
     ngx_event_t flush;    /* posted: sends the questions of this iteration */
-    ngx_event_t deadline; /* timer: of questions and of a silent connection */
+    ngx_event_t deadline; /* timer: the deadline of questions, or of a silent connection */
     ngx_event_t retry;    /* timer: connects again; while connecting, the end of connect_timeout */
     ngx_connection_t stand_in;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* A question is encoded with the writers of RESP replies: a request is an array of bulk strings.
+/* The writers of RESP replies also encode a question, which is an array of bulk strings.
  * The integers of a reply are checked, because a wrong type or a value out of range means that
  * questions and replies no longer match. */
 
@@ -140,7 +140,7 @@ static weir_ngx_reading next_value(reader *r, weir_resp_value *ret)
     return WEIR_NGX_READ_DECISION;
 }
 
-/* Reads value by value: all that the fast path cannot read. */
+/* The slow path: reads value by value. */
 static weir_ngx_reading read_values(const uint8_t *bytes, size_t len, size_t limits, size_t fields,
                                     weir_ngx_reply *ret)
 {

@@ -38,7 +38,7 @@ typedef enum weir_ngx_reading {
     WEIR_NGX_READ_GREETING, /* a simple string, the reply to AUTH and PING */
     WEIR_NGX_READ_ERROR,    /* an error reply */
     WEIR_NGX_READ_MORE,     /* incomplete: call again with more bytes */
-    WEIR_NGX_READ_BAD       /* no reply that a daemon sends: nothing after it can be trusted */
+    WEIR_NGX_READ_BAD       /* not a reply of a daemon: close the connection */
 } weir_ngx_reading;
 
 typedef struct weir_ngx_reply {
@@ -50,7 +50,7 @@ typedef struct weir_ngx_reply {
 
 /* Parses the reply at the front of the input.
  *  limits  how many the question had; 0: the reply to the greeting
- *  ret     what belongs to the result is written. */
+ *  ret     only the members that the result needs are written. */
 weir_ngx_reading weir_ngx_wire_read(const uint8_t *bytes, size_t len, size_t limits,
                                     weir_ngx_reply *ret);
 

@@ -76,7 +76,7 @@ void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_limit *lim
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-/* A limit could not be decided on, such as for lack of memory. */
+/* Counts and logs that a limit could not be checked, such as for lack of memory. */
 static void fail(ngx_http_request_t *r, const weir_ngx_limit *limit, const char *why)
 {
     (void)ngx_atomic_fetch_add(&limit->counts->failed, 1);

@@ -6,14 +6,14 @@
 
 #include "module.h"
 
-/* What limits are asked about a request. Their keys lie in the request's pool. */
+/* The limits to check for a request, with keys and costs. The keys lie in the request's pool. */
 typedef struct weir_ngx_question {
     size_t len;
     weir_ngx_limit *limits[WEIR_TAKE_MANY_MAX];
     weir_store_request requests[WEIR_TAKE_MANY_MAX];
 } weir_ngx_question;
 
-/* What is left of a delay after the parameter delay= of the limit. */
+/* Subtracts what the limit's delay= leaves out of a delay. The result is at least 0. */
 int64_t weir_ngx_delay(const weir_ngx_limit *limit, int64_t delay_ns);
 
 /* Counts and logs what a limit decided, and keeps it for the variables if it ranks first. */
@@ -25,12 +25,14 @@ void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_limit *lim
  * Returns NGX_DECLINED if the request may pass; otherwise the status of its response. */
 ngx_int_t weir_ngx_enforce(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_question *q);
 
-/* The same for decisions that are in q->requests.
+/* Does the same with decisions that q->requests already has.
  *  blocking  the index of the limit that denies; q->len: all allow the request. */
 ngx_int_t weir_ngx_apply(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_question *q,
                          size_t blocking);
 
-/* Decides on a request without a decision: a denial, or not. Returns as weir_ngx_enforce(). */
+/* Denies or allows a request on which neither a store nor the daemon could decide.
+ *  limit  its name and its status are used
+ * Returns as weir_ngx_enforce(). */
 ngx_int_t weir_ngx_by_error(weir_ngx_ctx *ctx, weir_ngx_limit *limit, bool deny);
 
 /* Asks the stores about each limit alone. The limits are shadow limits: they deny nothing. */

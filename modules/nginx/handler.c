@@ -63,7 +63,7 @@ static int64_t cost_of(ngx_http_request_t *r, const weir_ngx_limit *limit)
     return (int64_t)ngx_min(cost, WEIR_COST_MAX);
 }
 
-/* Adds the question of a limit, unless its key is empty. Returns false if memory is exhausted. */
+/* Adds a limit to the question, unless its key is empty. Returns false if memory is exhausted. */
 static bool add_request(ngx_http_request_t *r, weir_ngx_limit *limit, weir_ngx_question *q)
 {
     ngx_str_t key;
@@ -71,7 +71,7 @@ static bool add_request(ngx_http_request_t *r, weir_ngx_limit *limit, weir_ngx_q
         return false;
     if (key.len == 0)
         return true;
-    if (!limit->counts) /* after a reload without workers, by master_process off */
+    if (!limit->counts) /* after a reload with master_process off */
         weir_ngx_limit_open(limit, r->connection->log);
     if (!limit->zone->store) { /* the log says why */
         (void)ngx_atomic_fetch_add(&limit->counts->failed, 1);
@@ -92,7 +92,7 @@ static bool add_request(ngx_http_request_t *r, weir_ngx_limit *limit, weir_ngx_q
     return true;
 }
 
-/* Collects the shadow limits of a location, or those that are not. */
+/* Collects the shadow limits of a location or, if `shadow` is false, all others. */
 static bool collect(ngx_http_request_t *r, const weir_ngx_loc_conf *conf, bool shadow,
                     weir_ngx_question *ret)
 {
@@ -130,8 +130,8 @@ static bool await_event(ngx_http_request_t *r)
     return true;
 }
 
-/* A request that waits for a timer. It has one of its own, since those of its connection would
- * resume the main request, not a subrequest in the background. */
+/* A request that waits for a timer. It cannot use the timers of its connection: they would resume
+ * the main request, not a subrequest in the background. */
 typedef struct held {
     ngx_event_t timer;
     ngx_http_request_t *r;
@@ -187,8 +187,8 @@ static ngx_int_t ask(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_daemon *
     return asked ? NGX_AGAIN : NGX_HTTP_INTERNAL_SERVER_ERROR;
 }
 
-/* The phase runs again after a delay, after an internal redirect and in subrequests: then the
- * decision is there. A subrequest of a request without limits is decided in its place. */
+/* The phase runs again after a delay, after an internal redirect and in subrequests. By then the
+ * main request has its decision. If it had no limits, those of a subrequest decide instead. */
 ngx_int_t weir_ngx_handler(ngx_http_request_t *r)
 {
     const weir_ngx_loc_conf *conf = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);

@@ -108,7 +108,7 @@ static ngx_int_t read_log_level(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t
     return NGX_DECLINED;
 }
 
-/* delay=N: the first N requests of a leaky-queue do not wait, and the others wait less by as much. */
+/* delay=N: N queued requests are not delayed, and the delay of the others is shorter by as much. */
 static ngx_int_t read_delay(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
     const weir_layer *queue = limit->queue;

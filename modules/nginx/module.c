@@ -103,7 +103,7 @@ static ngx_command_t directives[] = {
      NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
     ngx_null_command};
 
-/* ---- a worker starts -------------------------------------------------------------------------- */
+/* ---- a worker starts ------------------------------------------------------------------------- */
 
 static bool serves_requests(void)
 {

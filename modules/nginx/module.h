@@ -31,8 +31,8 @@ typedef struct weir_ngx_limit {
     ngx_uint_t status;                   /* of a denial: 400..599 */
     ngx_uint_t log_level;                /* of a denial; a delay is logged one level lower */
     bool shadow;
-    const weir_layer *queue; /* the first leaky-queue of the policy; NULL: it delays nothing */
-    int64_t undelayed_ns;    /* delay=: the wait that is left out */
+    const weir_layer *queue; /* the first leaky-queue of the policy; NULL: there is none */
+    int64_t undelayed_ns;    /* delay=: subtracted from each delay */
     uint64_t id;             /* of the policy in the zone's store; set in each worker */
     weir_ngx_counts *counts;
 } weir_ngx_limit;
@@ -75,7 +75,7 @@ typedef enum weir_ngx_status {
 
 /* What a limit decided. */
 typedef struct weir_ngx_outcome {
-    weir_ngx_limit *limit; /* NULL: no limit was asked */
+    weir_ngx_limit *limit; /* NULL: no limit was checked */
     weir_decision decision;
 } weir_ngx_outcome;
 
@@ -118,8 +118,8 @@ extern const char *const weir_ngx_status_names[WEIR_NGX_STATUSES];
 char *weir_ngx_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *weir_ngx_reset_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Checks that a directive `weir_reset` names a limit. Call it once all limits are known. Otherwise
- * logs an error. */
+/* Checks that a directive `weir_reset` names a limit; logs a configuration error if not. Call it
+ * after all limits were read. */
 bool weir_ngx_reset_check(ngx_conf_t *cf, const struct weir_ngx_reset *reset);
 
 #endif

@@ -55,8 +55,8 @@ static uint64_t result_of(const weir_ngx_counts *c, size_t i)
     return *(const ngx_atomic_t *)((const char *)c + results[i].at);
 }
 
-/* Calls put() for each row of a zone's counters that has a label, and for the last one, which is
- * for all other labels, if there are any. */
+/* Calls put() for each row of a zone's counters that has a label and, once all rows have one, for
+ * the last row, which counts for all other labels. */
 static void each_count(weir_buffer *out, const weir_ngx_zone *zone,
                        void (*put)(weir_buffer *out, const weir_ngx_zone *zone, bool first,
                                    const char *label, int len, const weir_ngx_counts *c))
@@ -135,7 +135,7 @@ static const struct {
 static void put_prometheus(weir_buffer *out, const weir_ngx_main_conf *conf)
 {
     weir_ngx_zone **zones = conf->zones.elts;
-    weir_buffer_printf(out, "# HELP weir_nginx_decisions_total Requests decided, by limit and "
+    weir_buffer_printf(out, "# HELP weir_nginx_decisions_total Requests, by limit and "
                             "result.\n# TYPE weir_nginx_decisions_total counter\n");
     for (ngx_uint_t i = 0; i < conf->zones.nelts; i++)
         each_count(out, zones[i], put_metric_count);
@@ -179,7 +179,7 @@ static ngx_int_t status_handler(ngx_http_request_t *r)
     return rc;
 }
 
-/* Makes a location answer by `handler`. */
+/* Makes `handler` answer the requests of a location. */
 static void set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler)
 {
     ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
@@ -223,7 +223,7 @@ static ngx_int_t refuse(ngx_http_request_t *r, const char *why)
     return send_text(r, NGX_HTTP_BAD_REQUEST, "application/json", text, (size_t)len);
 }
 
-/* Replaces the text of an address by the bytes of $binary_remote_addr. */
+/* Replaces the text of an address with the bytes that $binary_remote_addr has for it. */
 static bool read_address(ngx_http_request_t *r, ngx_str_t *key)
 {
     ngx_addr_t addr;

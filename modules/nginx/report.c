@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Tells the decision on a request: in the variables $weir_*, and in headers of the response. */
+/* Reports the decision on a request: in the variables $weir_*, and in headers of the response. */
 
 #include "module.h"
 
@@ -66,7 +66,7 @@ static ngx_int_t get_number(ngx_http_request_t *r, const weir_decision *d, varia
         return set_number(r, ret, d->limit);
     case REMAINING:
         return set_number(r, ret, d->remaining);
-    case RETRY_AFTER: /* not found if waiting does not help */
+    case RETRY_AFTER: /* not set if no wait helps */
         return d->never ? NGX_OK : set_number(r, ret, weir_s_ceil(d->retry_after_ns));
     case RESET:
         return set_number(r, ret, weir_s_ceil(d->reset_after_ns));

@@ -84,8 +84,8 @@ bool weir_ngx_zone_is_declared(ngx_conf_t *cf, const weir_ngx_zone *zone)
     if (zone->bytes > 0)
         return true;
     ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                  "unknown zone \"%V\", expected one that weir_zone declares in %V:%ui",
-                  &zone->name, &zone->at.file, zone->at.line);
+                  "unknown zone \"%V\", expected the name of a weir_zone in %V:%ui", &zone->name,
+                  &zone->at.file, zone->at.line);
     return false;
 }
 
@@ -116,8 +116,8 @@ static weir_ngx_zone *zone_before(ngx_conf_t *cf, const weir_ngx_zone *zone)
 }
 
 /* Adds the shared memory of a zone. At a reload, nginx reuses memory of the same name and size, so
- * the name tells what it is for. (Memory with `noreuse` would be freed by the next reload, even if
- * that reuses it.) */
+ * the name contains both sizes of the zone. (`noreuse` is no alternative: the next reload would
+ * free the memory even if it reuses it.) */
 static ngx_shm_zone_t *add_memory(ngx_conf_t *cf, const weir_ngx_zone *zone)
 {
     bool in_file = zone->file.len > 0;
@@ -131,7 +131,7 @@ static ngx_shm_zone_t *add_memory(ngx_conf_t *cf, const weir_ngx_zone *zone)
     if (!name.data)
         return NULL;
     ngx_memcpy(name.data, text, name.len);
-    /* nginx's allocator has 24 bytes a page of its own. */
+    /* nginx's slab allocator needs 24 bytes for each page. */
     return ngx_shared_memory_add(cf, &name, bytes + bytes / 64 + 16 * ngx_pagesize,
                                  &ngx_http_weir_module);
 }
@@ -307,7 +307,7 @@ static weir_status open_store(const weir_ngx_zone *zone, const opening *how, wei
     return weir_store_open(ret, &options);
 }
 
-/* Creates the file or changes its size. The workers, which have another user, open it later. */
+/* Creates the file or changes its size. The workers, which run as another user, open it later. */
 static weir_status create_file(const weir_ngx_zone *zone, ngx_log_t *log, weir_store **ret,
                                weir_store_error *error)
 {
@@ -327,7 +327,7 @@ static weir_status create_file(const weir_ngx_zone *zone, ngx_log_t *log, weir_s
     if (lchown((const char *)zone->file.data, worker_user(zone), (gid_t)-1) != 0 ||
         lchown((const char *)lock_file, worker_user(zone), (gid_t)-1) != 0)
         ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
-                      "zone \"%V\": the state file \"%V\" cannot be given to the workers",
+                      "zone \"%V\": cannot make the user of the workers own the file \"%V\"",
                       &zone->name, &zone->file);
     return WEIR_OK;
 }
@@ -417,8 +417,8 @@ static bool has_label(const weir_ngx_zone *zone, const weir_ngx_counts *c)
     return false;
 }
 
-/* A row for a new label; if there is none left, one whose label no limit has any more. NULL: all
- * are needed. */
+/* Returns an unused row or, if there is none, a row whose label no limit has any more. Returns NULL
+ * if there is none either. */
 static weir_ngx_counts *free_row(const weir_ngx_zone *zone)
 {
     weir_ngx_zone_shared *shared = zone->shared;

@@ -18,11 +18,11 @@ enum {
     WEIR_NGX_COUNTS_OTHERS = WEIR_NGX_COUNTS_MAX - 1 /* for all labels without a row */
 };
 
-/* The decisions of the limits with one label, in shared memory. */
+/* Counters of the limits with one label, in shared memory. */
 typedef struct weir_ngx_counts {
     ngx_atomic_t passed, delayed, rejected;
     ngx_atomic_t delayed_shadow, rejected_shadow;
-    ngx_atomic_t failed; /* the store had no memory, or there is no store */
+    ngx_atomic_t failed; /* neither the store nor the daemon decided */
     u_char label_len;
     u_char label[WEIR_NGX_LABEL_MAX];
 } weir_ngx_counts;
@@ -47,9 +47,9 @@ static inline weir_ngx_place weir_ngx_place_of(const ngx_conf_t *cf)
 typedef struct weir_ngx_zone {
     ngx_str_t name;
     size_t bytes, large_bytes; /* bytes is 0: not declared yet */
-    ngx_str_t file;            /* terminated; empty: in shared memory */
+    ngx_str_t file;            /* NUL-terminated; empty: in shared memory */
     ngx_shm_zone_t *shm;
-    struct weir_ngx_zone *old; /* the zone of that name before a reload, during it only */
+    struct weir_ngx_zone *old; /* during a reload: the old zone of that name */
     ngx_array_t labels;        /* of ngx_str_t: the labels of its limits */
     weir_ngx_zone_shared *shared;
     ngx_cycle_t *cycle; /* of the configuration */
@@ -63,7 +63,7 @@ typedef struct weir_ngx_zone {
  * weir.yaml. So names need no escaping anywhere. */
 bool weir_ngx_is_name(const ngx_str_t *text);
 
-/* Checks that argument i of a directive, a parameter with its '=' or a word, is not a repetition.
+/* Checks that no argument before argument i has the same name, that is, the same text up to '='.
  * Otherwise logs a configuration error. */
 bool weir_ngx_is_first(ngx_conf_t *cf, ngx_uint_t i);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Both fields are lists of structured fields (RFC 9651): each item is a quoted name with parameters.
- * The nginx module compiles this file without the rest of the codec. */
+/* Both fields are lists of structured fields (RFC 9651): each item is a quoted name with
+ * parameters. The nginx module compiles this file without the rest of the codec. */
 
 #include "codec/ratelimit_fields.h"
 

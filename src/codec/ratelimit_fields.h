@@ -3,7 +3,7 @@
 #ifndef WEIR_CODEC_RATELIMIT_FIELDS_H
 #define WEIR_CODEC_RATELIMIT_FIELDS_H
 /* The values of the header fields RateLimit-Policy and RateLimit, as
- * draft-ietf-httpapi-ratelimit-headers-11 defines them. The HTTP door and the nginx module both use
+ * draft-ietf-httpapi-ratelimit-headers-11 defines them. The HTTP API and the nginx module both use
  * them, so their fields are equal. This file must not know messages, sessions or requests. */
 
 #include "port/text.h"

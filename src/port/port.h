@@ -88,27 +88,26 @@ bool port_thread_run(void (*fn)(void *arg), void *arg);
 
 /* ---- the presence of processes --------------------------------------------------------------- */
 
-/* A place in memory that processes share, which one of them holds at a time. Others can tell
- * whether the holder still runs: the kernel releases the place when the holder's thread ends, in
- * any way, or calls exec(). It is a robust mutex. While a place is held, its memory must stay
- * mapped at the same address: the thread has a list of the places that it holds. */
+/* A robust mutex with an id, in memory that processes share. A thread holds it to show that it is
+ * alive: the kernel releases the mutex when the thread ends in any way, or calls exec(). While it
+ * is held, its memory must stay mapped at the same address, because the kernel reads the thread's
+ * list of the robust mutexes that it holds. */
 typedef struct port_presence {
     port_word id;
     uint64_t os[7];
 } port_presence;
 
-/* Makes a place that no process holds. Returns false if the system has no robust mutexes. No other
- * process may use the place meanwhile. */
+/* Initialises *p as not held. Returns false if the system has no robust mutexes. No other thread or
+ * process may use *p meanwhile. */
 bool port_presence_init(port_presence *p);
 
-/* Takes the place for an id, which is not 0. Returns false if another process holds it. Only the
- * thread that took the place may release it. A process that reads what the thread stores afterwards
- * finds the place held. */
+/* Takes *p for an id, which is not 0. Returns false if another thread holds it. Only the thread
+ * that took *p may release it. A process that sees a later store of it also sees *p held. */
 bool port_presence_take(port_presence *p, uint64_t id);
 void port_presence_release(port_presence *p);
 
-/* Whether the place is held for this id. It may report a place that was just released as held. Any
- * thread of any process. */
+/* Whether *p is held for this id. May still return true just after a release. Any thread of any
+ * process. */
 bool port_presence_is_held(port_presence *p, uint64_t id);
 
 /* ---- random ---------------------------------------------------------------------------------- */

@@ -33,7 +33,7 @@ void weir_store_each(weir_store *s, weir_key_state_fn fn, void *ctx);
  * state; WEIR_E_FULL; WEIR_E_NOMEM. Any thread. */
 WEIR_NODISCARD weir_status weir_store_put(weir_store *s, const weir_key_state *stored);
 
-/* The 16 bytes that key the hash. Valid until the store is closed. */
+/* The secret of 16 bytes that keys the hash. Valid until the store is closed. */
 const uint8_t *weir_store_secret(const weir_store *s);
 
 /* Copies all that a store holds to another one: the states, the reservations, the texts of policies
@@ -67,8 +67,8 @@ weir_mapping weir_store_mapping(const weir_store *s);
 /* The store's time. No decision is made at an earlier time. */
 int64_t weir_store_seen_ns(const weir_store *s);
 
-/* Returns the id of a policy that has states of its own under `name`: of two policies with the same
- * text, each with a name, neither sees the states of the other. Any thread. */
+/* Returns the id of a policy under a name. The same policy under different names has separate
+ * states. Any thread. */
 uint64_t weir_store_named_id(const weir_store *s, const weir_policy *p, const char *name,
                              size_t len);
 

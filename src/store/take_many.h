@@ -13,8 +13,8 @@
  *          transaction.
  *  now_ns  the requests of a store are decided at the later of now_ns and the store's time.
  * Returns as weir_store_take_many(); WEIR_E_RANGE also for stores with equal secrets, with nothing
- * written. If the process is killed during the call, some stores may keep charges and others not;
- * the call has not returned then. Any thread. */
+ * written. If the process is killed during the call, some stores may keep the charges, and others
+ * not. Any thread. */
 WEIR_NODISCARD weir_status weir_stores_take_many(weir_store *const stores[],
                                                  weir_store_request *requests, size_t n,
                                                  int64_t now_ns, size_t *ret_blocking);

@@ -159,8 +159,8 @@ def test_zones(box):
                  f'bad zone name "{plain}", expected 1 to 64 letters, digits and - _ . : /', "http", "")
     c.is_bad("weir_zone z 2m", 'zone "z" is already declared', "http")
     c.is_bad("weir_zone z", 'invalid number of arguments in "weir_zone" directive', "http", "")
-    c.is_bad(OK, 'unknown zone "z", expected one that weir_zone declares', zone="weir_zone y 1m;")
-    c.is_bad(OK, 'unknown zone "z", expected one that weir_zone declares', zone="")
+    c.is_bad(OK, 'unknown zone "z", expected the name of a weir_zone', zone="weir_zone y 1m;")
+    c.is_bad(OK, 'unknown zone "z", expected the name of a weir_zone', zone="")
     status, errors = c.said(f"{OK}; weir_zone z 1m;", "")
     equal((status, errors), (0, []), "a zone may be declared later")
     c.is_bad("weir_zone z 2m large=2m", 'zone "z": the memory for large states has 2097152 bytes, expected at least '

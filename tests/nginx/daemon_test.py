@@ -257,7 +257,7 @@ def a_lost_daemon_is_not_asked(box):
 
 
 def a_daemon_that_greets_nobody(box):
-    """A question does not wait for a connection longer than for a reply, although connecting may take longer."""
+    """A request waits for a connection no longer than timeout=, even if connect_timeout= is longer."""
     with Fake(lambda words: b"", greeting=b"") as fake:
         one = serve(box, tcp(fake), ("/a", 2, "timeout=20ms connect_timeout=60s"))
         equal(statuses(one, "/a?k=a", 3), [200] * 3, "statuses")
@@ -381,7 +381,7 @@ def a_full_queue(box):
     for client in clients:
         client.send(path)
     until(lambda: any(client.is_readable(0.001) for client in clients), "some fail at once")
-    expect(logged(one, "too many questions wait") > 0, "it is logged")
+    expect(logged(one, "too many commands wait") > 0, "it is logged")
     weir.resume()
     found = [client.read().status for client in clients]
     expect(0 < found.count(200) < 40, f"the others are answered: {found}")
@@ -396,7 +396,7 @@ def a_question_that_is_too_long(box):
     one = start(box, server, http=BIG)
     equal(one.get("/a16?k=k").status, 200, "a short question")
     expect(one.get(path).status != 200, "a long question")
-    equal((logged(one, "a question is too long"), logged(one, "replied with an error")), (1, 0), "lines")
+    equal((logged(one, "a command is too long"), logged(one, "replied with an error")), (1, 0), "lines")
 
 
 def a_reply_too_many(box):
@@ -405,7 +405,7 @@ def a_reply_too_many(box):
     with Fake(lambda words: next(replies, ALLOWED)) as fake:
         one = serve(box, tcp(fake), ("/a", 9, f"{LONG} on_error=closed"))
         equal(statuses(one, "/a?k=a", 70), [200] * 70, "statuses")
-        until(lambda: logged(one, f"{LOST}: it sent a reply without a question") == 1, "it is lost")
+        until(lambda: logged(one, f"{LOST}: it sent a reply without a command") == 1, "it is lost")
         until(lambda: logged(one, BACK) == 1, "it is back")
         equal(one.get("/a?k=a").status, 200, "the next question")
 
@@ -453,7 +453,7 @@ def replying_once(bad):
 
 
 def garbage(box):
-    """What is no reply of a daemon closes the connection, and the next one is used."""
+    """A reply that no daemon sends closes the connection. The next connection is used."""
     with contextlib.ExitStack() as stack:
         fakes = {name: stack.enter_context(replying_once(bad)) for name, bad in GARBAGE.items()}
         one = start(box, "".join(location(f"/{name}", tcp(fake), 9, "on_error=closed " + TIMEOUTS.get(name, LONG))

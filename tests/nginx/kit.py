@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Starts nginx with the module, each in a directory of its own on a free port of the loopback, and
-sends requests to it. run() runs the tests of a file, as that of tests/redis/servers.py does.
+"""Starts nginx processes with the module, each in a directory of its own on a free port of the loopback,
+and sends requests to them. run() runs the tests of a file, like run() of tests/redis/servers.py.
 
 An nginx ends with its test. If it has logged an alert, if a worker has crashed, or if a sanitizer has
 reported anything, the test fails. With NGINX_PRELOAD, the runtime of the sanitizers is loaded."""
@@ -139,7 +139,7 @@ def curl(*words):
 class Nginx(servers.Process):
     """An nginx with the module. `http` and `server` are lines of these blocks, `main` of the whole
     file; `listen` has parameters of the directive of that name. Relative paths are below `directory`.
-    With daemon=True, the master detaches itself, as a binary upgrade needs it. With quiet=True, denials
+    With daemon=True, the master detaches itself, as a binary upgrade requires. With quiet=True, denials
     are not logged."""
 
     def __init__(self, box, http="", server="", *, main="", workers=1, master=True, daemon=False,
@@ -275,7 +275,7 @@ http {{
         until(lambda: not any(is_alive(pid) for pid in before), "the old workers end")
 
     def has_ended(self):
-        """Whether nginx has ended though nothing told it to."""
+        """Whether nginx has ended by itself."""
         return not self.daemon and not self.is_running()
 
     def reload_begin(self):
@@ -322,13 +322,13 @@ http {{
         return [line for line in self.log_text().splitlines() if re.search(pattern, line)]
 
     def accesses(self, count):
-        """The lines of the access log, once they are so many: a worker writes a line after the response."""
+        """Waits for `count` lines of the access log, which a worker writes after the response."""
         until(lambda: self.access_log.exists() and self.access_log.read_text().count("\n") >= count,
               f"{self.name} logs {count} requests")
         return self.access_log.read_text().splitlines()
 
     def check(self):
-        """Fails if the error log or a sanitizer tells of a failure. Errors of `nginx -t` are none."""
+        """Fails if the error log or a sanitizer has a failure. Errors of `nginx -t` do not count."""
         reports = "".join(path.read_text(errors="replace") for path in sorted(self.directory.glob("sanitizer*")))
         # Of the leaks, those of the module: when nginx ends, the module is no longer loaded.
         blocks = [block for block in reports.split("\n\n") if "Sanitizer" not in block or "leak" not in block.lower()]
@@ -373,7 +373,7 @@ def is_alive(pid):
 
 
 def checked(test):
-    """A test that also fails for what its nginxes have logged."""
+    """A test that also fails if one of its nginx processes has logged a failure."""
 
     @functools.wraps(test)
     def run_and_check(box):

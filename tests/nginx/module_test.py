@@ -108,7 +108,7 @@ def test_queue_order(box):
 
 
 def test_delay(box):
-    """delay= requests of a queue do not wait, and the others wait less by as much."""
+    """delay=: so many queued requests are not delayed, and the delay of the others is shorter by as much."""
     n = nginx(box, 'location / { weir z "leaky-queue 1/h depth 3" key=$arg_k delay=2; }'
                    'location /b { weir z "leaky-queue 2/s depth 9 & gcra 1/h burst 5" key=$arg_k delay=3; }'
                    'location /c { weir z "leaky-queue 1/h depth 2" key=$arg_k delay=2; }',
@@ -125,7 +125,7 @@ def test_delay(box):
 
 
 def test_queue_and_bucket(box):
-    """With a queue and other limits, a request is held if all admit it, and else denied at once."""
+    """With a queue and other limits, a request is held if all admit it, and is otherwise denied at once."""
     n = nginx(box, 'location / { weir z "leaky-queue 1/h depth 5" key=$arg_k name=queue;'
                    '             weir z "gcra 1/h burst 2" key=$arg_k name=bucket; }'
               + peek("/queue", '"leaky-queue 1/h depth 5" key=$arg_k name=queue'))

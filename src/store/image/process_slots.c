@@ -36,7 +36,7 @@ static uint64_t next_id(port_word *openings)
 bool weir_process_slots_take(weir_process_slots *s, port_word *openings, uint64_t *ret_id)
 {
     WEIR_ASSERT(s->len > 0);
-    /* Twice, because the ids begin again at 1, which leaves out a slot. */
+    /* Twice as often as there are slots: when ids start again at 1, slots are skipped. */
     for (uint64_t tries = 0; tries < 2 * s->len; tries++) {
         uint64_t id = next_id(openings);
         if (port_presence_take(slot_of(s, id), id)) {

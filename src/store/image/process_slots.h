@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_PROCESS_SLOTS_H
 #define WEIR_STORE_PROCESS_SLOTS_H
-/* The openings of a store in memory of the caller, as an array of slots in that memory. Each
- * opening holds a slot until it is closed or its thread ends. So others can tell whether the owner
- * of a lock is alive, as the lock on a byte of a state file tells. */
+/* An array of slots in memory of the caller, one for each opening of the store. An opening holds
+ * its slot until it is closed or its thread ends, so others can tell whether the owner of a lock is
+ * alive. In a state file, the locks on bytes of the file have this purpose. */
 
 #include "port/port.h"
 
@@ -17,7 +17,7 @@ typedef struct weir_process_slots {
 bool weir_process_slots_init(weir_process_slots *s);
 
 /* Counts an opening and takes a slot for it. The slot's number is the opening's id modulo `len`; a
- * slot that a live opening holds is left out, with its id.
+ * slot that a live opening holds is skipped, and so is the id.
  *  openings  the count of openings, which gives each its id.
  *  ret_id    1..2^WEIR_PROCESS_ID_BITS - 1. Written if the result is true.
  * Returns false if all slots are held. Any process. */

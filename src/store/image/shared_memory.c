@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The header and the process slots of memory of the caller. The magic number is stored last:
- * without it, the memory counts as new. */
+/* The magic number of a new header is stored last. Memory without it is treated as new. */
 
 #include "store/image/shared_memory.h"
 

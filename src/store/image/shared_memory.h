@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_STORE_SHARED_MEMORY_H
 #define WEIR_STORE_SHARED_MEMORY_H
-/* Memory of the caller as the memory of a store: what lies there beside the parts, and the check
- * that the store there is the one that the options describe. The memory has the header of a state
- * file with a format of its own, and behind it the process slots. It ends with the table. */
+/* A store in memory of the caller: the header and the process slots in front of the parts, and the
+ * check that an existing store has the sizes that the options ask for. The header is that of a
+ * state file, with another format number. The process slots follow it. The table is last. */
 
 #include <weir/weir_store.h>
 
@@ -22,13 +22,13 @@ size_t weir_shared_memory_overhead(size_t memory_bytes);
 /* The process slots of a header in memory. */
 weir_process_slots weir_shared_memory_slots(weir_file_header *h);
 
-/* Whether the memory was never opened, or by a process that was killed before it had finished. */
+/* Whether the memory has no store yet: it is all zero, or its first opening was interrupted. */
 bool weir_shared_memory_is_new(const weir_file_header *h);
 
-/* Writes a new header to the memory, and initialises the process slots. The store is there only
- * after weir_shared_memory_publish().
+/* Writes a new header to the memory, and initialises the process slots. Other
+ * openings see the store only after weir_shared_memory_publish().
  *  head  a header that was laid out.
- * Returns false if the system refuses the process slots. */
+ * Returns false if the system has no robust mutexes. */
 bool weir_shared_memory_init(weir_file_header *h, weir_file_header *head, const uint8_t secret[16]);
 void weir_shared_memory_publish(weir_file_header *h);
 
