@@ -91,7 +91,7 @@ static bool read_options(ngx_conf_t *cf, weir_ngx_daemon *d)
 {
     const ngx_str_t *argument = cf->args->elts;
     for (ngx_uint_t i = 2; i < cf->args->nelts; i++) {
-        if (!weir_ngx_is_first(cf, i))
+        if (!weir_ngx_is_first(cf, 2, i))
             return false;
         const char *error = read_option(d, &argument[i]);
         if (error) {

@@ -36,6 +36,8 @@ static size_t put_decisions(weir_ngx_question *q, const weir_ngx_ask *ask)
     }
     q->requests[ask->index].decision = ask->decision;
     q->requests[ask->index].decision.delay_ns = delay_ns;
+    if (q->limits[ask->index]->policy.layers > 1)
+        q->requests[ask->index].decision.layer = WEIR_LAYERS_MAX; /* unknown */
     return ask->decision.allowed ? q->len : ask->index;
 }
 

@@ -116,15 +116,6 @@ static weir_status take(weir_ngx_question *q, size_t *ret_blocking)
     return st;
 }
 
-static const char *failure_of(const weir_ngx_question *q, size_t *ret_index)
-{
-    size_t i = 0;
-    while (i + 1 < q->len && q->requests[i].status == WEIR_OK)
-        i++;
-    *ret_index = i;
-    return weir_status_str(q->requests[i].status);
-}
-
 ngx_int_t weir_ngx_apply(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_question *q,
                          size_t blocking)
 {
@@ -143,16 +134,26 @@ ngx_int_t weir_ngx_apply(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ng
     return NGX_DECLINED;
 }
 
+/* The limit that could not be decided on. */
+static weir_ngx_limit *failed_one(const weir_ngx_question *q)
+{
+    size_t i = 0;
+    while (i + 1 < q->len && q->requests[i].status == WEIR_OK)
+        i++;
+    return q->limits[i];
+}
+
 ngx_int_t weir_ngx_enforce(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_question *q)
 {
     size_t blocking;
     if (q->len == 0)
         return NGX_DECLINED;
-    if (take(q, &blocking) == WEIR_OK)
+    weir_status st = take(q, &blocking);
+    if (st == WEIR_OK)
         return weir_ngx_apply(r, ctx, q, blocking);
-    const char *why = failure_of(q, &blocking);
-    fail(r, q->limits[blocking], why);
-    return weir_ngx_by_error(ctx, q->limits[blocking], true);
+    weir_ngx_limit *limit = failed_one(q);
+    fail(r, limit, weir_status_str(st));
+    return weir_ngx_by_error(ctx, limit, true);
 }
 
 ngx_int_t weir_ngx_by_error(weir_ngx_ctx *ctx, weir_ngx_limit *limit, bool deny)
@@ -168,9 +169,10 @@ void weir_ngx_shadow(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_qu
     for (size_t i = 0; i < q->len; i++) {
         weir_ngx_question one = {.len = 1, .limits = {q->limits[i]}, .requests = {q->requests[i]}};
         size_t blocking;
-        if (take(&one, &blocking) == WEIR_OK)
+        weir_status st = take(&one, &blocking);
+        if (st == WEIR_OK)
             weir_ngx_note(r, ctx, one.limits[0], &one.requests[0].decision);
         else
-            fail(r, one.limits[0], failure_of(&one, &blocking));
+            fail(r, one.limits[0], weir_status_str(st));
     }
 }

@@ -71,9 +71,9 @@ static bool add_request(ngx_http_request_t *r, weir_ngx_limit *limit, weir_ngx_q
         return false;
     if (key.len == 0)
         return true;
-    if (!limit->counts) /* after a reload with master_process off */
+    if (!limit->open)
         weir_ngx_limit_open(limit, r->connection->log);
-    if (!limit->zone->store) { /* the log says why */
+    if (!limit->open) { /* the log says why */
         (void)ngx_atomic_fetch_add(&limit->counts->failed, 1);
         return true;
     }

@@ -171,7 +171,7 @@ static weir_ngx_limit *read_limit(ngx_conf_t *cf)
     limit->status = NGX_HTTP_TOO_MANY_REQUESTS;
     limit->log_level = NGX_LOG_ERR;
     for (ngx_uint_t i = 3; i < cf->args->nelts; i++) {
-        if (!weir_ngx_is_first(cf, i) || !read_parameter(cf, limit, &args[i]))
+        if (!weir_ngx_is_first(cf, 3, i) || !read_parameter(cf, limit, &args[i]))
             return NULL;
     }
     if (limit->states.len == 0) {
@@ -231,7 +231,9 @@ void weir_ngx_limit_open(weir_ngx_limit *limit, ngx_log_t *log)
 {
     limit->counts = weir_ngx_zone_counts(limit->zone, &limit->label);
     weir_ngx_zone_open(limit->zone, log);
-    if (limit->zone->store)
-        limit->id = weir_store_named_id(limit->zone->store, &limit->policy,
-                                        (const char *)limit->states.data, limit->states.len);
+    if (!limit->zone->store)
+        return;
+    limit->id = weir_store_named_id(limit->zone->store, &limit->policy,
+                                    (const char *)limit->states.data, limit->states.len);
+    limit->open = true;
 }

@@ -33,7 +33,8 @@ typedef struct weir_ngx_limit {
     bool shadow;
     const weir_layer *queue; /* the first leaky-queue of the policy; NULL: there is none */
     int64_t undelayed_ns;    /* delay=: subtracted from each delay */
-    uint64_t id;             /* of the policy in the zone's store; set in each worker */
+    bool open;               /* whether weir_ngx_limit_open() has found the store, in this worker */
+    uint64_t id;             /* of the policy in the store */
     weir_ngx_counts *counts;
 } weir_ngx_limit;
 

@@ -259,8 +259,9 @@ static weir_status reset_all(ngx_http_request_t *r, const struct weir_ngx_reset 
     for (ngx_uint_t i = 0; i < conf->limits.nelts && st == WEIR_OK; i++) {
         if (!is_of(limits[i], reset))
             continue;
-        weir_ngx_limit_open(limits[i], r->connection->log);
-        st = reset->zone->store
+        if (!limits[i]->open)
+            weir_ngx_limit_open(limits[i], r->connection->log);
+        st = limits[i]->open
                  ? weir_store_reset(reset->zone->store, limits[i]->id, key->data, key->len)
                  : WEIR_E_IO;
     }
@@ -285,6 +286,12 @@ static ngx_int_t reset_handler(ngx_http_request_t *r)
         return refuse(r, "expected an IP address");
     if (reset_all(r, loc->reset, &key) != WEIR_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (loc->reset->is_address && key.len == 4) { /* as a socket for IPv6 sees the client */
+        u_char mapped[16] = {[10] = 0xff, [11] = 0xff};
+        ngx_memcpy(mapped + 12, key.data, key.len);
+        if (reset_all(r, loc->reset, &(ngx_str_t){sizeof mapped, mapped}) != WEIR_OK)
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
     return send_text(r, NGX_HTTP_OK, "application/json", done, sizeof done - 1);
 }
 

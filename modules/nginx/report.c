@@ -142,14 +142,17 @@ static bool add_legacy(ngx_http_request_t *r, const weir_decision *d)
 
 static bool add_ietf(ngx_http_request_t *r, const weir_ngx_outcome *o)
 {
+    const ngx_str_t *policy = &o->limit->policy_field;
+    if (!add_header(r, "RateLimit-Policy", policy->data, policy->len))
+        return false;
+    if (o->decision.layer >= o->limit->policy.layers) /* a daemon does not tell which */
+        return true;
     u_char *at = ngx_pnalloc(r->pool, WEIR_RATELIMIT_FIELD_ROOM);
     if (!at)
         return false;
     const weir_slice name = {(const char *)o->limit->name.data, o->limit->name.len};
     size_t len = weir_ratelimit_value((char *)at, name, &o->limit->policy, &o->decision, true);
-    const ngx_str_t *policy = &o->limit->policy_field;
-    return add_header(r, "RateLimit-Policy", policy->data, policy->len) &&
-           add_header(r, "RateLimit", at, len);
+    return add_header(r, "RateLimit", at, len);
 }
 
 static ngx_int_t filter(ngx_http_request_t *r)

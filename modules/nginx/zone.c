@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { LOG_AGAIN_S = 60 }; /* a zone that cannot be opened */
+
 #define MEMORY_BYTES_MIN ((size_t)1 << 20)
 #define FILE_BYTES_MIN   ((size_t)8 << 20)
 #define LARGE_BYTES_MIN  ((size_t)64 << 10)
@@ -21,12 +23,12 @@ _Static_assert(sizeof(weir_ngx_counts) == 192, "whole cache lines");
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-bool weir_ngx_is_first(ngx_conf_t *cf, ngx_uint_t i)
+bool weir_ngx_is_first(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t i)
 {
     ngx_str_t *args = cf->args->elts;
     u_char *end = ngx_strlchr(args[i].data, args[i].data + args[i].len, '=');
     size_t len = end ? (size_t)(end - args[i].data) + 1 : args[i].len;
-    for (ngx_uint_t j = 1; j < i; j++) {
+    for (ngx_uint_t j = first; j < i; j++) {
         if (args[j].len < len || ngx_memcmp(args[j].data, args[i].data, len) != 0 ||
             (!end && args[j].len != len))
             continue;
@@ -72,6 +74,7 @@ weir_ngx_zone *weir_ngx_zone_named(ngx_conf_t *cf, const ngx_str_t *name)
         ngx_array_init(&zone->labels, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK)
         return NULL;
     zone->name = *name;
+    zone->all = &conf->zones;
     zone->at = weir_ngx_place_of(cf);
     cleanup->handler = close_store;
     cleanup->data = zone;
@@ -168,7 +171,7 @@ static char *read_zone(ngx_conf_t *cf, weir_ngx_zone *zone)
 {
     ngx_str_t *args = cf->args->elts, value;
     for (ngx_uint_t i = 3; i < cf->args->nelts; i++) {
-        if (!weir_ngx_is_first(cf, i))
+        if (!weir_ngx_is_first(cf, 3, i))
             return NGX_CONF_ERROR;
         if (is_parameter(&args[i], "file=", &value) && value.len > 0) {
             if (!read_file(cf, zone, value))
@@ -189,6 +192,7 @@ static char *read_zone(ngx_conf_t *cf, weir_ngx_zone *zone)
         }
     }
     size_t min = zone->file.len > 0 ? FILE_BYTES_MIN : MEMORY_BYTES_MIN;
+    static _Alignas(4096) char any_page[1]; /* for the check of the sizes */
     off_t bytes = ngx_parse_offset(&args[2]);
     if (bytes < (off_t)min) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -203,6 +207,7 @@ static char *read_zone(ngx_conf_t *cf, weir_ngx_zone *zone)
     weir_store_error error = {.text = ""};
     const weir_store_options sizes = {.memory_bytes = zone->bytes,
                                       .large_bytes = zone->large_bytes,
+                                      .memory = zone->file.len > 0 ? NULL : any_page,
                                       .file = (const char *)zone->file.data,
                                       .ret_error = &error};
     if (weir_store_check_sizes(&sizes) != WEIR_OK) {
@@ -263,13 +268,13 @@ static bool check_file(const weir_ngx_zone *zone, bool may_create, weir_store_er
     if (zone->file.len == 0)
         return true;
     if (ngx_file_info(zone->file.data, &info) == NGX_FILE_ERROR)
-        why = may_create && ngx_errno == NGX_ENOENT ? NULL : "cannot be found";
+        why = may_create && ngx_errno == NGX_ENOENT ? NULL : strerror(ngx_errno);
     else if (info.st_uid != worker_user(zone) && info.st_uid != geteuid() && info.st_uid != 0)
-        why = "belongs to another user: give it to the user of the workers";
+        why = "it belongs to another user: give it to the user of the workers";
     else if ((info.st_mode & checked) != (S_IRUSR | S_IWUSR))
-        why = "has a bad mode: chmod 600 it";
+        why = "it has a bad mode: chmod 600 it";
     if (why)
-        (void)snprintf(error->text, sizeof error->text, "the state file %.150s %s",
+        (void)snprintf(error->text, sizeof error->text, "the state file %.150s: %s",
                        (const char *)zone->file.data, why);
     return !why;
 }
@@ -311,6 +316,10 @@ static weir_status open_store(const weir_ngx_zone *zone, const opening *how, wei
 static weir_status create_file(const weir_ngx_zone *zone, ngx_log_t *log, weir_store **ret,
                                weir_store_error *error)
 {
+    if (zone->old && zone->old->file.len == 0)
+        ngx_log_error(NGX_LOG_NOTICE, log, 0,
+                      "zone \"%V\" has the states of its file now, not those in memory",
+                      &zone->name);
     weir_status st = open_store(zone, &(opening){.keep_size = ngx_test_config}, ret, error);
     if (st == WEIR_E_BUSY) {
         weir_store_error busy = *error;
@@ -343,6 +352,9 @@ static weir_status create_in_memory(const weir_ngx_zone *zone, ngx_log_t *log, w
     if (copy && open_store(old, &(opening){0}, &from, error) != WEIR_OK)
         ngx_log_error(NGX_LOG_WARN, log, 0, "zone \"%V\" begins empty: %s", &zone->name,
                       error->text);
+    if (old && old->file.len > 0)
+        ngx_log_error(NGX_LOG_NOTICE, log, 0, "zone \"%V\" begins empty: its states are in \"%V\"",
+                      &zone->name, &old->file);
     opening how = {.secret = from ? weir_store_secret(from) : NULL};
     weir_status st = open_store(zone, &how, ret, error);
     if (st == WEIR_OK && from)
@@ -353,7 +365,24 @@ static weir_status create_in_memory(const weir_ngx_zone *zone, ngx_log_t *log, w
     return st;
 }
 
-static bool create_store(const weir_ngx_zone *zone, ngx_log_t *log)
+/* Whether another zone has the same store, or a copy of its file: a transaction could not lock both.
+ * Only zones that were created before have a secret. */
+static bool is_copy(weir_ngx_zone *zone, const weir_store *store, weir_store_error *error)
+{
+    weir_ngx_zone **all = zone->all->elts;
+    ngx_memcpy(zone->secret, weir_store_secret(store), sizeof zone->secret);
+    for (ngx_uint_t i = 0; i < zone->all->nelts; i++) {
+        if (all[i] == zone || ngx_memcmp(all[i]->secret, zone->secret, sizeof zone->secret) != 0)
+            continue;
+        (void)snprintf(error->text, sizeof error->text,
+                       "its state file is that of zone %.*s, or a copy of it",
+                       (int)all[i]->name.len, (const char *)all[i]->name.data);
+        return true;
+    }
+    return false;
+}
+
+static bool create_store(weir_ngx_zone *zone, ngx_log_t *log)
 {
     weir_store *store = NULL;
     weir_store_error error = {.text = ""};
@@ -362,6 +391,8 @@ static bool create_store(const weir_ngx_zone *zone, ngx_log_t *log)
         st = create_in_memory(zone, log, &store, &error);
     else if (check_file(zone, true, &error))
         st = create_file(zone, log, &store, &error);
+    if (st == WEIR_OK && is_copy(zone, store, &error))
+        st = WEIR_E_RANGE;
     adapt(&error);
     if (st != WEIR_OK)
         ngx_log_error(NGX_LOG_EMERG, log, 0, "zone \"%V\": %s", &zone->name, error.text);
@@ -477,14 +508,16 @@ static ngx_int_t init(ngx_shm_zone_t *shm, void *data)
 void weir_ngx_zone_open(weir_ngx_zone *zone, ngx_log_t *log)
 {
     weir_store_error error = {.text = ""};
-    if (zone->opened)
+    if (zone->store || zone->tried == ngx_time())
         return;
-    zone->opened = true;
+    zone->tried = ngx_time();
     weir_status st = WEIR_E_IO;
     if (check_file(zone, false, &error))
         st = open_store(zone, &(opening){.keep_size = true}, &zone->store, &error);
     adapt(&error);
-    if (st != WEIR_OK)
+    if (st != WEIR_OK && zone->tried - zone->logged >= LOG_AGAIN_S) {
+        zone->logged = zone->tried;
         ngx_log_error(NGX_LOG_EMERG, log, 0, "zone \"%V\" limits no requests: %s", &zone->name,
                       error.text);
+    }
 }

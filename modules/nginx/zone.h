@@ -46,17 +46,19 @@ static inline weir_ngx_place weir_ngx_place_of(const ngx_conf_t *cf)
 
 typedef struct weir_ngx_zone {
     ngx_str_t name;
+    ngx_array_t *all;          /* of weir_ngx_zone *: the zones of the configuration */
     size_t bytes, large_bytes; /* bytes is 0: not declared yet */
     ngx_str_t file;            /* NUL-terminated; empty: in shared memory */
     ngx_shm_zone_t *shm;
     struct weir_ngx_zone *old; /* during a reload: the old zone of that name */
     ngx_array_t labels;        /* of ngx_str_t: the labels of its limits */
     weir_ngx_zone_shared *shared;
+    uint8_t secret[16]; /* of the store; in the master, once the store was created */
     ngx_cycle_t *cycle; /* of the configuration */
     const weir_zones *time_zones;
-    weir_store *store; /* of this worker; NULL in the master */
-    bool opened;       /* whether this worker has tried to open it */
-    weir_ngx_place at; /* where it was named first */
+    weir_store *store;    /* of this worker; NULL in the master */
+    time_t tried, logged; /* when this worker could not open it, and when it logged that */
+    weir_ngx_place at;    /* where it was named first */
 } weir_ngx_zone;
 
 /* Whether a text can be the name of a zone or a limit: 1 to 64 letters, digits and - _ . : / as in
@@ -65,7 +67,7 @@ bool weir_ngx_is_name(const ngx_str_t *text);
 
 /* Checks that no argument before argument i has the same name, that is, the same text up to '='.
  * Otherwise logs a configuration error. */
-bool weir_ngx_is_first(ngx_conf_t *cf, ngx_uint_t i);
+bool weir_ngx_is_first(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t i);
 
 /* The directive `weir_zone`. */
 char *weir_ngx_zone_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -82,8 +84,8 @@ bool weir_ngx_zone_add_label(weir_ngx_zone *zone, const ngx_str_t *label);
 /* The counters of a label that was added. */
 weir_ngx_counts *weir_ngx_zone_counts(weir_ngx_zone *zone, const ngx_str_t *label);
 
-/* Opens the zone's store in a worker, unless this was tried before. If it cannot be opened, the log
- * says why. It is closed with the configuration. */
+/* Opens the zone's store in a worker, unless it is open. If it cannot be opened, the log says why,
+ * and the next call after a second tries again. It is closed with the configuration. */
 void weir_ngx_zone_open(weir_ngx_zone *zone, ngx_log_t *log);
 
 #endif
