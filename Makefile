@@ -35,7 +35,6 @@ nginx-module:    ## build the nginx module, for Debian's nginx or for one built 
 	    echo "built: $$dir/ngx_http_weir_module.so; docs/nginx.md says how to load it"
 
 nginx-deb:       ## build the Debian package of the nginx module: build/deb/libnginx-mod-http-weir_*.deb
-	@tools/deps check
 	@tools/nginx-deb build
 
 run: shipped     ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=8080)

@@ -365,8 +365,8 @@ static weir_status create_in_memory(const weir_ngx_zone *zone, ngx_log_t *log, w
     return st;
 }
 
-/* Whether another zone has the same store, or a copy of its file: a transaction could not lock both.
- * Only zones that were created before have a secret. */
+/* Whether a zone that was created before has the same store, or a copy of its file. A transaction
+ * could not lock both. */
 static bool is_copy(weir_ngx_zone *zone, const weir_store *store, weir_store_error *error)
 {
     weir_ngx_zone **all = zone->all->elts;

@@ -301,7 +301,7 @@ def kill_workers(box, zone, kills):
                 os.kill(rng.choice(sorted(pids)), signal.SIGKILL)
     finally:
         load.stop()
-    # Whoever was killed, no lock is held, and nothing is lost or admitted twice.
+    # Whichever worker was killed, no lock is held, and nothing is lost or admitted twice.
     until(lambda: len(n.worker_pids()) == 2, "the master replaces the workers")
     more = 0
     with n.client() as client:
@@ -379,7 +379,7 @@ def resident(pid):
 
 def reload_often(box, reloads, warm):
     """Reloads with changes of size and of limits, under load. The master does not grow."""
-    n = nginx(box, file_zone(box) + "weir_zone y 1m;", 
+    n = nginx(box, file_zone(box) + "weir_zone y 1m;",
               ALL + LIMITS + 'location /y { alias html/ok; weir y "gcra 1/h" key=$arg_k; }', workers=2, quiet=True)
     zones = [file_zone(box) + f"weir_zone y {size};" for size in ("1m", "2m", "1m large=128k")]
     load = Load(n, [f"key{i}" for i in range(1000)], threads=1)
@@ -391,7 +391,6 @@ def reload_often(box, reloads, warm):
             n.reload()
     finally:
         load.stop()
-    equal(load.lost, 0, "requests that no reload may break") if False else None
     # The master closes its socket to a worker once it has seen it end.
     until(lambda: all(a <= b for a, b in zip(resident(n.pid())[1:], before[1:])),
           f"{before[1:]} files and mappings after {warm} reloads, {resident(n.pid())[1:]} at the end", patience_s=10)
