@@ -81,7 +81,8 @@ static void make_base(void)
 {
     weir_store *s = open_in_memory();
     fill(s);
-    const uint8_t *from = (const uint8_t *)weir_image_policies(s->image) - WEIR_FILE_HEADER_BYTES;
+    const uint8_t *from =
+        (const uint8_t *)weir_image_policies(s->image)->part - WEIR_FILE_HEADER_BYTES;
     base_len = ((const weir_file_header *)from)->bytes;
     base = malloc(base_len);
     CHECK(base);

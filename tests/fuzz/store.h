@@ -14,7 +14,7 @@
 static inline void fuzz_store_clear(weir_store *s)
 {
     weir_part last = weir_image_parts_get(s->image).table;
-    uint8_t *begin = (uint8_t *)weir_image_policies(s->image);
+    uint8_t *begin = weir_image_policies(s->image)->part;
     uint8_t *end = (uint8_t *)last.at + last.bytes;
     CHECK(madvise(begin, (size_t)(end - begin), MADV_DONTNEED) == 0);
 }
