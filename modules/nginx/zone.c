@@ -167,7 +167,37 @@ static bool read_file(ngx_conf_t *cf, weir_ngx_zone *zone, ngx_str_t path)
     return true;
 }
 
-static char *read_zone(ngx_conf_t *cf, weir_ngx_zone *zone)
+/* Reads the size of a zone whose parameters were read. */
+static char *read_size(ngx_conf_t *cf, weir_ngx_zone *zone, ngx_str_t *text)
+{
+    size_t min = zone->file.len > 0 ? FILE_BYTES_MIN : MEMORY_BYTES_MIN;
+    static _Alignas(4096) char any_page[1]; /* for the check of the sizes */
+    off_t bytes = ngx_parse_offset(text);
+    if (bytes < (off_t)min) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "bad size \"%V\" of zone \"%V\", expected a number with k, m or g, at "
+                           "least %s",
+                           text, &zone->name, zone->file.len > 0 ? "8m with file=" : "1m");
+        return NGX_CONF_ERROR;
+    }
+    zone->bytes = ngx_align((size_t)bytes, ngx_pagesize);
+    if (zone->large_bytes == 0)
+        zone->large_bytes = ngx_max(zone->bytes / 16, LARGE_BYTES_MIN);
+    weir_store_error error = {.text = ""};
+    const weir_store_options sizes = {.memory_bytes = zone->bytes,
+                                      .large_bytes = zone->large_bytes,
+                                      .memory = zone->file.len > 0 ? NULL : any_page,
+                                      .file = (const char *)zone->file.data,
+                                      .ret_error = &error};
+    if (weir_store_check_sizes(&sizes) != WEIR_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\": %s", &zone->name, error.text);
+        return NGX_CONF_ERROR;
+    }
+    return NGX_CONF_OK;
+}
+
+/* Reads file= and large=. */
+static char *read_parameters(ngx_conf_t *cf, weir_ngx_zone *zone)
 {
     ngx_str_t *args = cf->args->elts, value;
     for (ngx_uint_t i = 3; i < cf->args->nelts; i++) {
@@ -190,29 +220,6 @@ static char *read_zone(ngx_conf_t *cf, weir_ngx_zone *zone)
                                "bad parameter \"%V\", expected file=PATH or large=SIZE", &args[i]);
             return NGX_CONF_ERROR;
         }
-    }
-    size_t min = zone->file.len > 0 ? FILE_BYTES_MIN : MEMORY_BYTES_MIN;
-    static _Alignas(4096) char any_page[1]; /* for the check of the sizes */
-    off_t bytes = ngx_parse_offset(&args[2]);
-    if (bytes < (off_t)min) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bad size \"%V\" of zone \"%V\", expected a number with k, m or g, at "
-                           "least %s",
-                           &args[2], &zone->name, zone->file.len > 0 ? "8m with file=" : "1m");
-        return NGX_CONF_ERROR;
-    }
-    zone->bytes = ngx_align((size_t)bytes, ngx_pagesize);
-    if (zone->large_bytes == 0)
-        zone->large_bytes = ngx_max(zone->bytes / 16, LARGE_BYTES_MIN);
-    weir_store_error error = {.text = ""};
-    const weir_store_options sizes = {.memory_bytes = zone->bytes,
-                                      .large_bytes = zone->large_bytes,
-                                      .memory = zone->file.len > 0 ? NULL : any_page,
-                                      .file = (const char *)zone->file.data,
-                                      .ret_error = &error};
-    if (weir_store_check_sizes(&sizes) != WEIR_OK) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\": %s", &zone->name, error.text);
-        return NGX_CONF_ERROR;
     }
     return NGX_CONF_OK;
 }
@@ -237,7 +244,7 @@ char *weir_ngx_zone_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is already declared", &args[1]);
         return NGX_CONF_ERROR;
     }
-    if (read_zone(cf, zone) != NGX_CONF_OK)
+    if (read_parameters(cf, zone) != NGX_CONF_OK || read_size(cf, zone, &args[2]) != NGX_CONF_OK)
         return NGX_CONF_ERROR;
     zone->cycle = cf->cycle;
     zone->time_zones = &main_conf(cf)->time_zones;
@@ -304,7 +311,7 @@ static weir_status open_store(const weir_ngx_zone *zone, const opening *how, wei
         .file = in_file ? (const char *)zone->file.data : NULL,
         .shared = in_file,
         .keep_size = in_file && how->keep_size,
-        .trust_others = in_file, /* check_owner() has checked the owner */
+        .trust_others = in_file, /* check_file() has checked the owner */
         .secret = how->secret,
         .zones = zone->time_zones,
         .ret_error = error,
@@ -357,10 +364,12 @@ static weir_status create_in_memory(const weir_ngx_zone *zone, ngx_log_t *log, w
                       &zone->name, &old->file);
     opening how = {.secret = from ? weir_store_secret(from) : NULL};
     weir_status st = open_store(zone, &how, ret, error);
-    if (st == WEIR_OK && from)
+    if (st == WEIR_OK && from) {
+        uint64_t keys = weir_store_copy(*ret, from);
         ngx_log_error(NGX_LOG_NOTICE, log, 0,
                       "zone \"%V\": copied %uL keys to its memory of a new size", &zone->name,
-                      weir_store_copy(*ret, from));
+                      keys);
+    }
     weir_store_close(from);
     return st;
 }

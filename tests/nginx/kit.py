@@ -156,6 +156,7 @@ class Nginx(servers.Process):
         self.config = self.directory / "nginx.conf"
         self.error_log = self.log = self.directory / "error.log"
         self.access_log = self.directory / "access.log"
+        self.log_level = "info"
         self.port = free_port()
         self.expected = [EXPECTED]
         self.groups = set()
@@ -169,7 +170,7 @@ daemon {'on' if self.daemon else 'off'};
 master_process {'on' if self.master else 'off'};
 worker_processes {self.workers};
 pid {self.directory}/nginx.pid;
-error_log {self.error_log} info;
+error_log {self.error_log} {self.log_level};
 env LD_PRELOAD; env ASAN_OPTIONS; env UBSAN_OPTIONS; env LSAN_OPTIONS;
 {self.main}
 events {{ worker_connections 1024; }}

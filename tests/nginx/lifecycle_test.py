@@ -112,6 +112,17 @@ def test_reload_with_other_size(box):
     equal(len(n.logged("copied")), len(sizes))
 
 
+def test_reload_with_other_size_and_quiet_log(box):
+    """The states are copied whatever the level of the log."""
+    n = nginx(box)
+    charge(n, "x", 2)
+    n.log_level = "error"
+    n.write(http="weir_zone z 2m;")
+    n.reload()
+    equal(n.logged("copied"), [])
+    equal(left(n, "x"), [3] * 3)
+
+
 def test_reload_that_fails(box):
     """After an error in the new configuration, the old one goes on with its states."""
     n = nginx(box)
