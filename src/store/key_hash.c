@@ -244,6 +244,8 @@ void weir_hash_init(weir_hash_keys *ret, weir_secret secret)
     for (unsigned i = 0; i < sizeof ret->box; i++)
         ret->box[i] = substitute((uint8_t)i);
     ret->has_aes = port_has_aes();
+    ret->folded = false;
+    ret->folded_aes = false;
 }
 
 void weir_hash_fold(weir_hash_keys *keys)
