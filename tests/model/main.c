@@ -95,8 +95,10 @@ static const struct {
      "loads under the lock must not move behind it, which is load buffering"},
     {"table_word.c:try_update port_word_store_release(&b->word[1 + i])",
      "every store to a word of a bucket is a release; a newer time of the same key is right"},
-    {"stripe.c:weir_stripe_undo port_stores_in_order()",
-     "a transaction that goes on never undoes a state that is half written"},
+    {"bucket.c:weir_bucket_set port_word_store_release(&b->word[word])",
+     "every store to a word of a bucket is a release; each layer's newer word is right"},
+    {"bucket.c:weir_bucket_set port_word_store_release(&b->word[word + 1])",
+     "every store to a word of a bucket is a release; each layer's newer word is right"},
 };
 static bool kept_used[sizeof kept / sizeof *kept];
 

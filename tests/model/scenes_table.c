@@ -13,7 +13,7 @@ enum { SECOND = 1000000000 };
 static const int64_t start_ns = 100 * (int64_t)SECOND;
 
 static struct shared {
-    weir_policy fast, wide; /* a state of one word, and one of several */
+    weir_policy fast, wide; /* an entry of one word, and one of two */
     weir_table *table[MODEL_THREADS + 1];
     bool done[MODEL_THREADS], allowed[MODEL_THREADS];
 } * shared;
@@ -44,7 +44,7 @@ static void prepare(void)
 {
     shared = model_alloc(sizeof *shared);
     shared->fast = policy_of("gcra 1/s burst 10");
-    shared->wide = policy_of("sliding-counter 10/10s");
+    shared->wide = policy_of("gcra 1/s burst 10 & sliding-counter 100/h");
     void *part = model_alloc(WEIR_TABLE_BYTES_MIN);
     for (unsigned t = 0; t <= MODEL_THREADS; t++) {
         const weir_processes *p = t < MODEL_THREADS ? &processes[t] : &last_process;
