@@ -9,18 +9,6 @@ enum { PORT_DEFAULT = 6380, CONNECTIONS_MAX = 64, WAIT_MAX_MS = 60000 };
 
 /* ---- the directive --------------------------------------------------------------------------- */
 
-/* If `argument` is "NAME=value", sets *ret to the value, which may be empty. */
-static bool is_option(const ngx_str_t *argument, const char *name, ngx_str_t *ret)
-{
-    size_t len = ngx_strlen(name);
-    if (argument->len <= len || ngx_strncmp(argument->data, name, len) != 0 ||
-        argument->data[len] != '=')
-        return false;
-    ret->data = argument->data + len + 1;
-    ret->len = argument->len - len - 1;
-    return true;
-}
-
 static const char *read_wait(ngx_str_t *value, ngx_msec_t *ret)
 {
     ngx_int_t ms = ngx_parse_time(value, 0);
@@ -64,15 +52,15 @@ static const char *read_password(const ngx_str_t *value, weir_slice *ret)
 static const char *read_option(weir_ngx_daemon *d, const ngx_str_t *argument)
 {
     ngx_str_t value;
-    if (is_option(argument, "timeout", &value))
+    if (weir_ngx_is_parameter(argument, "timeout=", &value))
         return read_wait(&value, &d->timeout);
-    if (is_option(argument, "connect_timeout", &value))
+    if (weir_ngx_is_parameter(argument, "connect_timeout=", &value))
         return read_wait(&value, &d->connect_timeout);
-    if (is_option(argument, "on_error", &value))
+    if (weir_ngx_is_parameter(argument, "on_error=", &value))
         return read_on_error(&value, &d->on_error);
-    if (is_option(argument, "connections", &value))
+    if (weir_ngx_is_parameter(argument, "connections=", &value))
         return read_connections(&value, &d->connections);
-    if (is_option(argument, "password", &value))
+    if (weir_ngx_is_parameter(argument, "password=", &value))
         return read_password(&value, &d->password);
     return "expected timeout=, connect_timeout=, on_error=, connections= or password=";
 }

@@ -4,10 +4,9 @@
 
 #include "decide.h"
 
+#include "codec/decision.h"
 #include "core/check.h"
 #include "store/take_many.h"
-
-#define MS_NS INT64_C(1000000)
 
 /* ---- outcomes -------------------------------------------------------------------------------- */
 
@@ -42,7 +41,7 @@ static void log_outcome(ngx_http_request_t *r, const weir_ngx_limit *limit, cons
 {
     const char *shadow = limit->shadow ? " (shadow)" : "";
     int64_t wait_ns = d->allowed ? d->delay_ns : d->retry_after_ns;
-    int64_t wait_ms = wait_ns / MS_NS + (wait_ns % MS_NS > 0);
+    int64_t wait_ms = weir_ms_ceil(wait_ns);
     if (d->allowed) {
         ngx_log_error(ngx_min(limit->log_level + 1, NGX_LOG_INFO), r->connection->log, 0,
                       "delaying request by %L.%03L s, by \"%V\", zone \"%V\"%s", wait_ms / 1000,

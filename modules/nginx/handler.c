@@ -5,9 +5,8 @@
 
 #include "decide.h"
 
+#include "codec/decision.h"
 #include "port/text.h"
-
-#define MS_NS INT64_C(1000000)
 
 /* ---- the context of a request ---------------------------------------------------------------- */
 
@@ -163,7 +162,7 @@ static ngx_int_t hold(ngx_http_request_t *r, int64_t delay_ns)
     *h = (held){.timer = {.handler = on_timer, .data = r->connection, .log = r->connection->log},
                 .r = r};
     cleanup->handler = stop_timer;
-    ngx_add_timer(&h->timer, (ngx_msec_t)(delay_ns / MS_NS + (delay_ns % MS_NS > 0)));
+    ngx_add_timer(&h->timer, (ngx_msec_t)weir_ms_ceil(delay_ns));
     return NGX_AGAIN;
 }
 

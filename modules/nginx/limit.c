@@ -149,9 +149,8 @@ static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_
         return true;
     }
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        size_t len = strlen(all[i].name);
-        if (arg->len >= len && ngx_strncmp(arg->data, all[i].name, len) == 0) {
-            ngx_str_t value = {arg->len - len, arg->data + len};
+        ngx_str_t value;
+        if (weir_ngx_is_parameter(arg, all[i].name, &value)) {
             ngx_int_t rc = all[i].read(cf, limit, &value);
             return rc == NGX_OK || (rc == NGX_DECLINED && bad(cf, arg, all[i].expected));
         }

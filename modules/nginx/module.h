@@ -113,7 +113,6 @@ char *weir_ngx_daemon_directive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 /* report.c: the variables $weir_*, and the header filter. */
 ngx_int_t weir_ngx_add_variables(ngx_conf_t *cf);
 void weir_ngx_add_header_filter(void);
-extern const char *const weir_ngx_status_names[WEIR_NGX_STATUSES];
 
 /* operator.c: the directives `weir_status` and `weir_reset`. */
 char *weir_ngx_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);

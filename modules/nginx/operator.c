@@ -342,16 +342,15 @@ char *weir_ngx_reset_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     *place = loc->reset = reset;
     reset->at = weir_ngx_place_of(cf);
     reset->zone = weir_ngx_zone_named(cf, &args[1]);
-    reset->is_address = ngx_strncmp(args[3].data, "addr=", 5) == 0;
-    size_t name_len = reset->is_address ? 5 : 4;
-    if ((!reset->is_address && ngx_strncmp(args[3].data, "key=", 4) != 0) ||
-        args[3].len == name_len) {
+    ngx_str_t value = ngx_null_string;
+    reset->is_address = weir_ngx_is_parameter(&args[3], "addr=", &value);
+    if ((!reset->is_address && !weir_ngx_is_parameter(&args[3], "key=", &value)) ||
+        value.len == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "bad parameter \"%V\", expected key=EXPRESSION or addr=EXPRESSION",
                            &args[3]);
         return NGX_CONF_ERROR;
     }
-    ngx_str_t value = {args[3].len - name_len, args[3].data + name_len};
     ngx_http_compile_complex_value_t compile = {
         .cf = cf, .value = &value, .complex_value = &reset->key};
     if (!reset->zone || ngx_http_compile_complex_value(&compile) != NGX_OK)

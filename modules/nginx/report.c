@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-const char *const weir_ngx_status_names[WEIR_NGX_STATUSES] = {
+static const char *const status_names[WEIR_NGX_STATUSES] = {
     [WEIR_NGX_PASSED] = "PASSED",
     [WEIR_NGX_DELAYED_SHADOW] = "DELAYED_SHADOW",
     [WEIR_NGX_REJECTED_SHADOW] = "REJECTED_SHADOW",
@@ -85,7 +85,7 @@ static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *
     *ret = (ngx_http_variable_value_t){.not_found = 1};
     if (!ctx || !ctx->shown.limit)
         return NGX_OK;
-    const char *status = weir_ngx_status_names[ctx->status];
+    const char *status = status_names[ctx->status];
     const ngx_str_t *label = &ctx->shown.limit->label;
     if (data == STATUS)
         set_text(ret, (const u_char *)status, strlen(status));

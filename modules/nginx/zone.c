@@ -38,6 +38,15 @@ bool weir_ngx_is_first(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t i)
     return true;
 }
 
+bool weir_ngx_is_parameter(const ngx_str_t *arg, const char *name, ngx_str_t *ret_value)
+{
+    size_t len = strlen(name);
+    if (arg->len < len || ngx_strncmp(arg->data, name, len) != 0)
+        return false;
+    *ret_value = (ngx_str_t){arg->len - len, arg->data + len};
+    return true;
+}
+
 bool weir_ngx_is_name(const ngx_str_t *text)
 {
     size_t good = 0;
@@ -139,15 +148,6 @@ static ngx_shm_zone_t *add_memory(ngx_conf_t *cf, const weir_ngx_zone *zone)
                                  &ngx_http_weir_module);
 }
 
-static bool is_parameter(ngx_str_t *arg, const char *name, ngx_str_t *ret_value)
-{
-    size_t len = strlen(name);
-    if (arg->len < len || ngx_strncmp(arg->data, name, len) != 0)
-        return false;
-    *ret_value = (ngx_str_t){arg->len - len, arg->data + len};
-    return true;
-}
-
 /* Two zones cannot have one file: a transaction could not lock it twice. */
 static bool read_file(ngx_conf_t *cf, weir_ngx_zone *zone, ngx_str_t path)
 {
@@ -203,10 +203,10 @@ static char *read_parameters(ngx_conf_t *cf, weir_ngx_zone *zone)
     for (ngx_uint_t i = 3; i < cf->args->nelts; i++) {
         if (!weir_ngx_is_first(cf, 3, i))
             return NGX_CONF_ERROR;
-        if (is_parameter(&args[i], "file=", &value) && value.len > 0) {
+        if (weir_ngx_is_parameter(&args[i], "file=", &value) && value.len > 0) {
             if (!read_file(cf, zone, value))
                 return NGX_CONF_ERROR;
-        } else if (is_parameter(&args[i], "large=", &value)) {
+        } else if (weir_ngx_is_parameter(&args[i], "large=", &value)) {
             off_t large = ngx_parse_offset(&value);
             if (large < (off_t)LARGE_BYTES_MIN) {
                 ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,

@@ -65,6 +65,10 @@ typedef struct weir_ngx_zone {
  * weir.yaml. So names need no escaping anywhere. */
 bool weir_ngx_is_name(const ngx_str_t *text);
 
+/* Whether an argument is the parameter `name`, which ends in '='. If so, sets *ret_value to what
+ * follows, which may be empty. */
+bool weir_ngx_is_parameter(const ngx_str_t *arg, const char *name, ngx_str_t *ret_value);
+
 /* Checks that no argument before argument i has the same name, that is, the same text up to '='.
  * Otherwise logs a configuration error. */
 bool weir_ngx_is_first(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t i);
