@@ -191,34 +191,44 @@ static void reservations_are_kept(void **unused)
 
 /* ---- while other processes use the store ----------------------------------------------------- */
 
-enum { CHARGERS = 2, SHARED_KEYS = 64 };
+enum { CHARGERS = 2, SHARED_KEYS = 64, COUNTERS = 2 * SHARED_KEYS + 1 };
 
 typedef struct busy {
     rig from;
     /* In shared memory: charges begun and answered of each key, which only grow. */
     port_counter *begun, *answered;
+    port_counter *ending; /* in shared memory too: not 0 once a child has failed or shall end */
 } busy;
 
-static int charge_until_killed(void *ctx)
+static weir_status charge_until_ending(const busy *b)
 {
-    const busy *b = ctx;
     weir_store *s = NULL;
-    if (weir_store_open(&s, &b->from.options) != WEIR_OK)
-        return 1;
-    for (uint64_t n = 0;; n++) {
+    weir_status status = weir_store_open(&s, &b->from.options);
+    for (uint64_t n = 0; status == WEIR_OK && port_load_relaxed(b->ending) == 0; n++) {
         uint64_t key = n % SHARED_KEYS, reserved;
         weir_decision d;
         port_add_relaxed(&b->begun[key], 1);
-        if (charge_key(&b->from, s, key % POLICIES, key, 1, &d) != WEIR_OK)
-            return 2;
+        status = charge_key(&b->from, s, key % POLICIES, key, 1, &d);
+        if (status != WEIR_OK)
+            break;
         port_add_relaxed(&b->answered[key], d.allowed);
         /* Reservations that are made and returned meanwhile change nothing. */
-        if (key % POLICIES == 0 &&
-            (weir_store_reserve(s, &b->from.p[0], b->from.id[0], &key, sizeof key, now_ns, 5, s_ns,
-                                &d, &reserved) != WEIR_OK ||
-             weir_store_cancel(s, reserved, now_ns, &d) != WEIR_OK))
-            return 3;
+        if (key % POLICIES == 0)
+            status = weir_store_reserve(s, &b->from.p[0], b->from.id[0], &key, sizeof key, now_ns,
+                                        5, s_ns, &d, &reserved);
+        if (key % POLICIES == 0 && status == WEIR_OK)
+            status = weir_store_cancel(s, reserved, now_ns, &d);
     }
+    weir_store_close(s);
+    return status;
+}
+
+static int run_charger(void *ctx)
+{
+    const busy *b = ctx;
+    weir_status status = charge_until_ending(b);
+    port_add_relaxed(b->ending, 1);
+    return status != WEIR_OK;
 }
 
 /* Each key in the copy has all charges that were answered before the copy began, and none that
@@ -228,15 +238,16 @@ static void copy_of_a_busy_store(void **unused)
     (void)unused;
     busy b;
     open_rig(&b.from, 2 * MIB, false, NULL);
-    b.begun = part_of(2 * SHARED_KEYS * sizeof *b.begun);
+    b.begun = part_of(COUNTERS * sizeof *b.begun);
     b.answered = b.begun + SHARED_KEYS;
+    b.ending = b.answered + SHARED_KEYS;
     pid_t pid[CHARGERS];
     for (size_t i = 0; i < CHARGERS; i++)
-        pid[i] = fork_child(charge_until_killed, &b);
+        pid[i] = fork_child(run_charger, &b);
     for (int n = 0; n < 20; n++) {
         rig to;
         uint64_t least[SHARED_KEYS], before = port_load_relaxed(&b.begun[0]);
-        while (port_load_relaxed(&b.begun[0]) < before + 3)
+        while (port_load_relaxed(&b.begun[0]) < before + 3 && port_load_relaxed(b.ending) == 0)
             port_yield();
         open_rig(&to, (size_t)(2 + n % 2) * MIB, false, &b.from);
         for (size_t key = 0; key < SHARED_KEYS; key++)
@@ -258,9 +269,11 @@ static void copy_of_a_busy_store(void **unused)
         }
         close_rig(&to);
     }
+    assert_int_equal(port_load_relaxed(b.ending), 0);
+    port_add_relaxed(b.ending, 1);
     for (size_t i = 0; i < CHARGERS; i++)
-        assert_true(kill_child(pid[i]));
-    munmap(b.begun, 2 * SHARED_KEYS * sizeof *b.begun);
+        assert_int_equal(wait_child(pid[i]), 0);
+    munmap(b.begun, COUNTERS * sizeof *b.begun);
     close_rig(&b.from);
 }
 
