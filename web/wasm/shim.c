@@ -6,13 +6,9 @@
  * decision each have a fixed buffer. The host loads time zone data. The module is single-threaded.
  */
 
-#include <weir/weir.h>
-#include <weir/weir_zone.h>
+#include "shim.h"
 
-/* A function that weir.mjs calls, under its own name. */
-#define EXPORT(type, name, ...)                                                                    \
-    __attribute__((export_name(#name))) type name(__VA_ARGS__);                                    \
-    type name(__VA_ARGS__)
+#include <weir/weir_zone.h>
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -108,8 +104,7 @@ EXPORT(weir_decision *, weir_web_decision_buffer, void)
     return &decision;
 }
 
-/* Copies a terminated text to the text buffer. Returns its length. */
-static size_t put_text(const char *s)
+size_t weir_web_put_text(const char *s)
 {
     size_t len = 0;
     for (; s[len] != '\0' && len < sizeof text; len++)
@@ -119,14 +114,14 @@ static size_t put_text(const char *s)
 
 EXPORT(size_t, weir_web_status_text, weir_status st)
 {
-    return put_text(weir_status_str(st));
+    return weir_web_put_text(weir_status_str(st));
 }
 
 /* ---- policies -------------------------------------------------------------------------------- */
 
 typedef struct policy {
-    weir_policy policy;
-    uint32_t zones; /* at most one for each layer */
+    weir_policy policy; /* the first member: view.c reads it */
+    uint32_t zones;     /* at most one for each layer */
     weir_zone zone[WEIR_LAYERS_MAX];
     void *bytes[WEIR_LAYERS_MAX]; /* the zones' TZif files, from weir_web_alloc() */
     size_t missing_len;           /* 0: the last parse found every zone */
@@ -188,7 +183,7 @@ EXPORT(uint32_t, weir_web_error_column, void)
 
 EXPORT(size_t, weir_web_error_text, void)
 {
-    return put_text(error.text);
+    return weir_web_put_text(error.text);
 }
 
 /* Writes the name of the zone that the last parse did not find to the text buffer. Returns its
@@ -224,13 +219,11 @@ EXPORT(size_t, weir_web_policy_report, const policy *p)
     return weir_policy_report(&p->policy, text, sizeof text);
 }
 
+_Static_assert(offsetof(policy, policy) == 0, "view.c reads a policy at this address");
+
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-typedef struct key {
-    const weir_policy *policy;
-    uint64_t *state;
-    unsigned level;
-} key;
+typedef weir_web_key key;
 
 /* A log of this level is too large to allocate. Below it, the words of 8 layers fit in 32 bits. */
 enum { LEVEL_END = 23 };
@@ -282,18 +275,23 @@ static weir_status key_grow(key *k)
     return WEIR_OK;
 }
 
-/* Calls weir_check() and sets the decision buffer. Returns WEIR_E_NOMEM, with nothing charged, if a
- * log cannot grow. */
-EXPORT(weir_status, weir_web_key_take, key *k, int64_t now_ns, int32_t cost)
+weir_status weir_web_decide(key *k, int64_t now_ns, int64_t cost, weir_decision *ret)
 {
     weir_status st = WEIR_OK;
     while (st == WEIR_OK) {
-        st = weir_check(k->policy, k->state, k->level, now_ns, cost, &decision);
+        st = weir_check(k->policy, k->state, k->level, now_ns, cost, ret);
         if (st != WEIR_E_ROOM)
             return st;
         st = key_grow(k);
     }
     return st;
+}
+
+/* Calls weir_check() and sets the decision buffer. Returns WEIR_E_NOMEM, with nothing charged, if a
+ * log cannot grow. */
+EXPORT(weir_status, weir_web_key_take, key *k, int64_t now_ns, int32_t cost)
+{
+    return weir_web_decide(k, now_ns, cost, &decision);
 }
 
 /* Calls weir_refund(); otherwise like weir_web_key_take(). */

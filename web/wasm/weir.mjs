@@ -24,6 +24,46 @@
  */
 
 /**
+ * A decision of decideAt(), in Numbers. Infinity as retryAfterNs: no wait helps.
+ * @typedef {{allowed: boolean, limit: number, remaining: number, retryAfterNs: number, resetAfterNs: number,
+ *            delayNs: number, layer: number}} Brief
+ */
+
+/**
+ * What a layer of a policy says. Buckets: `limit` is the burst, the capacity or the depth + 1, and they refill
+ * `rate` units in `periodNs`. Windows: `rate` is the limit, and `periodNs` is 0 if `calendar` is a unit.
+ * @typedef {object} LayerFacts
+ * @property {string} algorithm its name in a policy text
+ * @property {number} limit
+ * @property {number} rate
+ * @property {number} periodNs
+ * @property {"aligned" | "from-first" | "day" | "week" | "month" | "year"} calendar
+ * @property {string} zone the time zone, "" for UTC
+ * @property {number} slices
+ * @property {boolean} countDenied
+ * @property {boolean} relaxed
+ * @property {boolean} stepped
+ */
+
+/**
+ * The state of one layer for a key. Times are offsets in ns.
+ * @typedef {object} LayerView
+ * @property {string} algorithm
+ * @property {number} limit
+ * @property {number} remaining the largest cost that this layer alone would allow
+ * @property {number} resetAfterNs until the layer has full quota
+ * @property {number} retryAfterNs 0, or the wait until this layer alone allows a cost of 1; Infinity: never
+ * @property {number} delayNs leaky-queue: how long a request with a cost of 1 would be delayed
+ * @property {number} tatNs buckets: when the key has full quota
+ * @property {number} beginNs windows: the begin of the window that counts; sliding-counter: of the aligned window
+ * @property {number} endNs
+ * @property {number} used units in that window; buckets: limit - remaining
+ * @property {number} previous sliding-counter: the units of the previous window
+ * @property {number[]} entries sliding-log: time and units of each charge that counts; sliding-slices: begin and
+ *     units of each slice; the oldest first, the latest 4096
+ */
+
+/**
  * Returns the bytes of a zone's TZif file, or nothing if the zone is unknown.
  * @typedef {(name: string) => Uint8Array | null | undefined} Zones
  */
@@ -37,6 +77,9 @@ export const Status = Object.freeze({
 });
 
 const OK = 0;
+const OFFSET_MAX = 2 ** 53;
+const NOW_NS_MAX = 7n << 60n;
+const CALENDARS = ["aligned", "from-first", "day", "week", "month", "year"];
 const ZONE_BYTES_MAX = 1 << 20; // the largest of tzdata has 4 KB
 
 /** A call failed, and nothing was charged. */
@@ -80,7 +123,25 @@ class Core {
         this.textAt = this.fn.weir_web_text_buffer();
         this.textSize = this.fn.weir_web_text_size();
         this.decisionAt = this.fn.weir_web_decision_buffer();
+        this.briefAt = this.fn.weir_web_brief_buffer() / 8;
+        this.factsAt = this.fn.weir_web_facts_buffer() / 8;
+        this.viewAt = this.fn.weir_web_view_buffer() / 8;
+        this.offsetMax = OFFSET_MAX;
         this.view = new DataView(this.memory.buffer);
+        this.doubles = new Float64Array(this.memory.buffer);
+    }
+
+    /** Returns the memory as doubles. */
+    get numbers() {
+        if (this.doubles.buffer !== this.memory.buffer)
+            this.doubles = new Float64Array(this.memory.buffer);
+        return this.doubles;
+    }
+
+    /** Throws if `offsetNs` is not a valid offset. */
+    checkOffset(offsetNs) {
+        if (!(offsetNs >= 0 && offsetNs <= this.offsetMax && Number.isInteger(offsetNs)))
+            throw this.error(Status.RANGE);
     }
 
     /** Writes a text to the text buffer. A text that does not fit is truncated, and too long to parse. */
@@ -144,6 +205,42 @@ class Key {
     }
 
     /**
+     * Like take(), at an offset from the base (Weir.setBase), and faster.
+     * @param {number} offsetNs a whole number, 0 to 2^53
+     * @param {number} cost
+     * @param {Brief} out is filled in
+     * @returns {Brief} out
+     */
+    decideAt(offsetNs, cost, out) {
+        const core = this.#core;
+        this.#live();
+        core.checkOffset(offsetNs);
+        const status = (cost | 0) === cost ? core.fn.weir_web_key_decide_at(this.#at, offsetNs, cost) : Status.RANGE;
+        if (status !== OK)
+            throw core.error(status);
+        const numbers = core.numbers, at = core.briefAt;
+        out.allowed = numbers[at] !== 0;
+        out.limit = numbers[at + 1];
+        out.remaining = numbers[at + 2];
+        out.retryAfterNs = numbers[at + 3];
+        out.resetAfterNs = numbers[at + 4];
+        out.delayNs = numbers[at + 5];
+        out.layer = numbers[at + 6];
+        return out;
+    }
+
+    /**
+     * Describes the state of each layer at an offset. Charges nothing.
+     * @param {number} offsetNs a whole number, 0 to 2^53
+     * @returns {LayerView[]}
+     */
+    lookAt(offsetNs) {
+        this.#live();
+        this.#core.checkOffset(offsetNs);
+        return this.#policy.layers.map((layer, i) => this.#viewLayer(layer, i, offsetNs));
+    }
+
+    /**
      * Refunds units that were charged but not used. Throws Status.UNSUPPORTED if the policy does not
      * support refunds.
      * @param {bigint} now_ns
@@ -168,9 +265,34 @@ class Key {
         this.#at = 0;
     }
 
-    #call(fn, now_ns, cost) {
+    #viewLayer({ algorithm }, i, offsetNs) {
+        const count = this.#core.fn.weir_web_key_view(this.#at, i, offsetNs);
+        const numbers = this.#core.numbers, at = this.#core.viewAt;
+        const resetAfterNs = numbers[at + 2], retryAfterNs = numbers[at + 3];
+        const queue = algorithm === "leaky-queue";
+        return {
+            algorithm,
+            limit: numbers[at],
+            remaining: numbers[at + 1],
+            resetAfterNs,
+            retryAfterNs,
+            delayNs: queue && retryAfterNs === 0 ? resetAfterNs : 0,
+            tatNs: offsetNs + resetAfterNs,
+            beginNs: numbers[at + 4],
+            endNs: numbers[at + 5],
+            used: numbers[at + 6],
+            previous: numbers[at + 7],
+            entries: Array.from(numbers.subarray(at + 8, at + 8 + 2 * count)),
+        };
+    }
+
+    #live() {
         if (this.#at === 0)
             throw new TypeError("the key was freed");
+    }
+
+    #call(fn, now_ns, cost) {
+        this.#live();
         // WebAssembly would truncate a number that is out of range.
         const narrow = BigInt.asIntN(64, now_ns) === now_ns && (cost | 0) === cost;
         const status = narrow ? fn(this.#at, now_ns, cost) : Status.RANGE;
@@ -185,6 +307,7 @@ class Policy {
     #core;
     #at;
     #keys = new Set();
+    #layers = null;
 
     constructor(core, at) {
         this.#core = core;
@@ -199,6 +322,16 @@ class Policy {
     /** An explanation of the policy in plain English. */
     get report() {
         return this.#core.readText(this.#core.fn.weir_web_policy_report(this.#live()));
+    }
+
+    /** @returns {readonly LayerFacts[]} the layers */
+    get layers() {
+        const at = this.#live(), { fn } = this.#core;
+        if (!this.#layers) {
+            const count = fn.weir_web_policy_layers(at);
+            this.#layers = Array.from({ length: count }, (_, i) => this.#layer(at, i));
+        }
+        return this.#layers;
     }
 
     /** @returns {Key} a key with full quota */
@@ -217,6 +350,18 @@ class Policy {
         if (this.#at !== 0)
             this.#core.fn.weir_web_policy_free(this.#at);
         this.#at = 0;
+    }
+
+    #layer(policyAt, i) {
+        const core = this.#core;
+        const algorithm = core.readText(core.fn.weir_web_layer_facts(policyAt, i));
+        const zone = core.readText(core.fn.weir_web_layer_zone(policyAt, i));
+        const [limit, rate, periodNs, slices, calendar, countDenied, relaxed, stepped] =
+            core.numbers.subarray(core.factsAt, core.factsAt + 8);
+        return Object.freeze({
+            algorithm, limit, rate, periodNs, calendar: CALENDARS[calendar], zone, slices,
+            countDenied: countDenied !== 0, relaxed: relaxed !== 0, stepped: stepped !== 0,
+        });
     }
 
     /** For Key. */
@@ -267,6 +412,18 @@ class Weir {
 
     constructor(core) {
         this.#core = core;
+    }
+
+    /**
+     * Sets the base of the offsets of decideAt() and lookAt(), for all keys. It is 0n at first.
+     * @param {bigint} ns since the Unix epoch, 0 to 7 * 2^60
+     */
+    setBase(ns) {
+        if (!(ns >= 0n && ns <= NOW_NS_MAX))
+            throw this.#core.error(Status.RANGE);
+        const rest = NOW_NS_MAX - ns;
+        this.#core.offsetMax = rest < BigInt(OFFSET_MAX) ? Number(rest) : OFFSET_MAX;
+        this.#core.fn.weir_web_set_base(ns);
     }
 
     /**

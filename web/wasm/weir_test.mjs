@@ -145,6 +145,114 @@ const tests = {
         assert.throws(() => key.take(T0, 2 ** 32 + 1), statusOf(Status.RANGE));
     },
 
+    lists_the_facts_of_layers(weir) {
+        const policy = weir.policy(
+            "token-bucket 9 refill 5 every 1s & fixed-window 7/month tz Asia/Tokyo count-denied", { zones: zoneinfo });
+        assert.deepEqual(policy.layers, [
+            {
+                algorithm: "token-bucket", limit: 9, rate: 5, periodNs: 1e9, calendar: "aligned", zone: "",
+                slices: 0, countDenied: false, relaxed: false, stepped: true,
+            },
+            {
+                algorithm: "fixed-window", limit: 7, rate: 7, periodNs: 0, calendar: "month", zone: "Asia/Tokyo",
+                slices: 0, countDenied: true, relaxed: false, stepped: false,
+            },
+        ]);
+        assert(weir.policy("sliding-counter 5/s relaxed").layers[0].relaxed);
+        assert.equal(weir.policy("fixed-window 5/s from-first").layers[0].calendar, "from-first");
+        policy.free();
+        assert.throws(() => policy.layers, TypeError);
+    },
+
+    decides_at_offsets_as_it_takes(weir) {
+        weir.setBase(T0);
+        for (let i = 0; i < 600; i++) {
+            const policy = weir.policy(many(1 + below(3), () => pick(LAYERS)).join(" & "), { zones: zoneinfo });
+            const [key, other] = [policy.key(), policy.key()];
+            let offset = 0;
+            for (let n = 0; n < 30; n++) {
+                offset += below(3) === 0 ? below(2 ** 32) : below(2e8);
+                const cost = below(5) === 0 ? pick([0, 2147483647]) : below(9);
+                const d = key.take(T0 + BigInt(offset), cost);
+                const retryAfterNs = d.retryAfterNs === null ? Infinity : Number(d.retryAfterNs);
+                const [resetAfterNs, delayNs] = [Number(d.resetAfterNs), Number(d.delayNs)];
+                assert.deepEqual(other.decideAt(offset, cost, {}), { ...d, retryAfterNs, resetAfterNs, delayNs });
+            }
+            policy.free();
+        }
+    },
+
+    refuses_offsets_out_of_range(weir) {
+        const key = weir.policy("gcra 1/s burst 9").key();
+        weir.setBase(NOW_NS_MAX - 5n);
+        assert(key.decideAt(5, 1, {}).allowed);
+        for (const offset of [6, -1, 0.5, NaN, Infinity, 2 ** 53, "1", 1n, undefined]) {
+            assert.throws(() => key.decideAt(offset, 1, {}), statusOf(Status.RANGE));
+            assert.throws(() => key.lookAt(offset), statusOf(Status.RANGE));
+        }
+        for (const cost of [-1, 0.5, 2 ** 31, NaN, "1"])
+            assert.throws(() => key.decideAt(5, cost, {}), statusOf(Status.RANGE));
+        for (const base of [-1n, NOW_NS_MAX + 1n])
+            assert.throws(() => weir.setBase(base), statusOf(Status.RANGE));
+        weir.setBase(0n);
+        assert.throws(() => key.decideAt(2 ** 53 + 2, 1, {}), statusOf(Status.RANGE));
+    },
+
+    // Each layer is compared with a policy that has this layer alone. Looking charges nothing.
+    shows_the_state_of_each_layer(weir) {
+        const texts = [
+            "gcra 3/s burst 30", "token-bucket 9 refill 5 every 1s", "leaky-queue 10/s depth 20", "fixed-window 30/m",
+            "fixed-window 20/m from-first", "fixed-window 50/day tz Asia/Tokyo", "sliding-log 20/m count-denied",
+            "sliding-counter 40/m", "sliding-slices 30/m slices 7", "sliding-log 9/s",
+        ];
+        weir.setBase(T0);
+        for (let i = 0; i < 300; i++) {
+            const text = pick(texts), policy = weir.policy(text, { zones: zoneinfo });
+            const key = policy.key(), out = {};
+            let offset = below(2 ** 30);
+            for (let n = 0; n < 60; n++) {
+                offset += below(4e8) * below(5);
+                key.decideAt(offset, 1 + below(2), out);
+                const later = offset + below(2e9), before = JSON.stringify(key.lookAt(later));
+                const [view] = key.lookAt(later), peek = key.decideAt(later, 0, out);
+                assert.equal(JSON.stringify(key.lookAt(later)), before);
+                assert.deepEqual([view.limit, view.remaining, view.resetAfterNs],
+                    [peek.limit, peek.remaining, peek.resetAfterNs]);
+                assert.equal(view.retryAfterNs === 0, view.remaining > 0);
+                if (text.startsWith("sliding-log") || text.startsWith("sliding-slices")) {
+                    const units = view.entries.filter((_, at) => at % 2 === 1).reduce((a, b) => a + b, 0);
+                    const times = view.entries.filter((_, at) => at % 2 === 0);
+                    assert.equal(units, view.used);
+                    assert(times.every((t, at) => at === 0 || t > times[at - 1]));
+                    assert(times.every((t) => t >= view.beginNs && t <= view.endNs));
+                }
+                if (text.includes("window") || text.startsWith("sliding-counter"))
+                    assert(view.beginNs <= later && later < view.endNs);
+            }
+            policy.free();
+        }
+    },
+
+    shows_both_windows_of_a_counter_and_the_latest_of_many_entries(weir) {
+        weir.setBase(T0);
+        const out = {}, counter = weir.policy("sliding-counter 5/s").key();
+        for (const offset of [0, 1, 2, 1.5e9])
+            counter.decideAt(offset, 1, out);
+        const windows = (offset) => {
+            const [view] = counter.lookAt(offset);
+            return [view.beginNs, view.endNs, view.previous, view.used];
+        };
+        assert.deepEqual(windows(1.6e9), [1e9, 2e9, 3, 1]);
+        assert.deepEqual(windows(2.6e9), [2e9, 3e9, 1, 0]);
+        assert.deepEqual(windows(3.6e9), [3e9, 4e9, 0, 0]);
+        const log = weir.policy("sliding-log 10000/h").key();
+        for (let n = 0; n < 6000; n++)
+            log.decideAt(n, 1, out);
+        const { entries, used } = log.lookAt(6000)[0];
+        assert.deepEqual([entries.length, entries[0], entries.at(-2), used], [2 * 4096, 6000 - 4096, 5999, 6000]);
+        assert.equal(weir.policy("leaky-queue 2/s depth 2").key().decideAt(0, 1, out).delayNs, 0);
+    },
+
     takes_eight_zones_and_lets_zones_use_weir(weir) {
         const names = [
             "Europe/Berlin", "Asia/Tokyo", "America/New_York", "Africa/Cairo", "Asia/Kolkata",
