@@ -93,6 +93,18 @@ static void put_metrics(void *ctx, weir_buffer *out)
     engines_put_metrics(d->engines, out);
 }
 
+static void describe_server(void *ctx, weir_resp_server *ret)
+{
+    const protocol_loop *l = ctx;
+    const daemon *d = l->daemon;
+    int64_t up_ns = port_now_ns() - d->started_ns;
+    *ret = (weir_resp_server){
+        .uptime_s = up_ns > 0 ? up_ns / 1000000000 : 0,
+        .connections = weir_server_stats_get(d->server).connected,
+        .connections_max = (uint64_t)d->options->config->connections,
+    };
+}
+
 /* ---- readiness ------------------------------------------------------------------------------- */
 
 /* Returns whether a rule denies all requests while its engine is unreachable. */
@@ -448,6 +460,7 @@ static weir_status open_loops(daemon *d)
         l->loops = d->loops_len;
         l->not_ready = not_ready;
         l->metrics = put_metrics;
+        l->server = describe_server;
         protocols_open_loop(l);
     }
     return WEIR_OK;

@@ -44,6 +44,11 @@ static void check_metrics(void)
         assert_int_equal(l->config->connections, 99);
         assert_ptr_equal(l->failures, fake.loop->failures);
         assert_true(l->daemon == fake.loop->daemon && l->metrics && l->not_ready);
+        weir_resp_server server;
+        l->resp.server(l->resp.server_ctx, &server);
+        assert_int_equal(server.uptime_s, 0);
+        assert_int_equal(server.connections, 101);
+        assert_int_equal(server.connections_max, 99);
     }
     assert_int_equal(fake.servers_closed, 0);
     fake.place = WEIR_FILE_MOVED; /* without a state file, this means nothing */

@@ -43,6 +43,8 @@ static const char *password_of(const protocol_loop *l)
 static void resp_open_loop(protocol_loop *l)
 {
     l->resp = (weir_resp_options){.service = l->service,
+                                  .server = l->server,
+                                  .server_ctx = l,
                                   .password = password_of(l),
                                   .wrong_password = wrong_password,
                                   .wrong_password_ctx = &l->login[PROTOCOL_RESP],

@@ -28,9 +28,10 @@ typedef struct protocol_loop {
     const struct weir_config *config;
     struct auth_failures *failures;
     weir_service *service;
-    unsigned i, loops;                               /* this is event loop i of 0..loops - 1 */
-    bool (*not_ready)(void *loop, weir_buffer *out); /* for GET /readyz: see weir_http_options */
-    void (*metrics)(void *loop, weir_buffer *out);   /* for GET /metrics */
+    unsigned i, loops;                                 /* this is event loop i of 0..loops - 1 */
+    bool (*not_ready)(void *loop, weir_buffer *out);   /* for GET /readyz: see weir_http_options */
+    void (*metrics)(void *loop, weir_buffer *out);     /* for GET /metrics */
+    void (*server)(void *loop, weir_resp_server *ret); /* for INFO */
 
     protocol_login login[PROTOCOLS];
     weir_resp_options resp;

@@ -146,6 +146,36 @@ static void check_lists(void **state)
     free(info);
 }
 
+static void describe_server(void *ctx, weir_resp_server *ret)
+{
+    const int64_t *uptime_s = ctx;
+    *ret = (weir_resp_server){*uptime_s, 12, 345};
+}
+
+/* The fields for which the daemon has to be asked, and the histogram: of each bucket alone. */
+static void check_info_of_daemon(void **state)
+{
+    fixture *f = *state;
+    int64_t uptime_s = 67;
+    const char *info = reply_to(f, "INFO\r\n");
+    assert_null(strstr(info, "uptime_in_seconds"));
+    assert_null(strstr(info, "# Clients"));
+    has(info, "# Latency\r\ndecision_duration_ns:\r\n");
+    weir_buffer_clear(&f->out);
+    f->options.server = describe_server;
+    f->options.server_ctx = &uptime_s;
+    static const int64_t elapsed_ns[] = {1, 128, 129, INT64_C(1) << 60};
+    for (size_t i = 0; i < sizeof elapsed_ns / sizeof elapsed_ns[0]; i++) {
+        reply_to(f, "WEIR.TAKE 'gcra 9/s burst 9' k\r\n");
+        weir_service_latency(f->options.service, elapsed_ns[i]);
+    }
+    info = reply_to(f, "INFO\r\n");
+    has(info, "redis_mode:standalone\r\nuptime_in_seconds:67\r\n\r\n"
+              "# Clients\r\nconnected_clients:12\r\nmaxclients:345\r\n\r\n# Persistence\r\n");
+    has(info, "decision_duration_ns:128=2,256=1,inf=1\r\n");
+    weir_buffer_clear(&f->out);
+}
+
 static void check_info(void **state)
 {
     fixture *f = *state;
@@ -160,11 +190,14 @@ static void check_info(void **state)
     has(info, "# Server\r\nweir_version:1.2.3\r\nredis_mode:standalone\r\n");
     has(info, "loading:0\r\n");
     has(info, "store_keys:2\r\nstore_memory_bytes:");
-    has(info, "store_evicted:0\r\n");
+    has(info, "store_evicted:0\r\nstore_memory_max_bytes:");
+    has(info, "\r\nstore_refused:0\r\n");
     has(info, "clock_steps:0\r\n");
     has(info, "role:master\r\n");
-    has(info, "policy_api:allowed=2,denied=1,shadowed=0,allow_listed=0,deny_listed=0,failed=0\r\n");
-    has(info, "policy_b:allowed=1,denied=0,shadowed=0,allow_listed=0,deny_listed=0,failed=0\r\n");
+    has(info, "policy_api:allowed=2,denied=1,shadowed=0,allow_listed=0,deny_listed=0,failed=0,"
+              "unreached=0\r\n");
+    has(info, "policy_b:allowed=1,denied=0,shadowed=0,allow_listed=0,deny_listed=0,failed=0,"
+              "unreached=0\r\n");
     weir_buffer_clear(&f->out);
 }
 
@@ -382,6 +415,7 @@ int main(void)
         TEST(check_names),
         TEST(check_lists),
         TEST(check_info),
+        TEST(check_info_of_daemon),
         TEST(check_memory),
         TEST(check_memory_of_policies),
         TEST(check_no_password),

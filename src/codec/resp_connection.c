@@ -289,9 +289,10 @@ static void put_counts(void *ctx, const char *name, const weir_counts *n)
 {
     weir_buffer_printf(ctx,
                        "policy_%s:allowed=%" PRIu64 ",denied=%" PRIu64 ",shadowed=%" PRIu64
-                       ",allow_listed=%" PRIu64 ",deny_listed=%" PRIu64 ",failed=%" PRIu64 "\r\n",
+                       ",allow_listed=%" PRIu64 ",deny_listed=%" PRIu64 ",failed=%" PRIu64
+                       ",unreached=%" PRIu64 "\r\n",
                        name, n->allowed, n->denied, n->shadowed, n->allow_listed, n->deny_listed,
-                       n->failed);
+                       n->failed, n->unreached);
 }
 
 /* The policies that have memory of their own. */
@@ -307,6 +308,39 @@ static void put_partitions(weir_buffer *out, weir_limiter *h)
                            stats[i].evicted, stats[i].refused);
 }
 
+static void put_server(weir_buffer *out, const weir_resp_options *o)
+{
+    weir_resp_server s = {0};
+    weir_buffer_printf(out, "# Server\r\nweir_version:%s\r\nredis_mode:standalone\r\n", o->version);
+    if (!o->server)
+        return;
+    o->server(o->server_ctx, &s);
+    weir_buffer_printf(out,
+                       "uptime_in_seconds:%" PRId64 "\r\n"
+                       "\r\n# Clients\r\nconnected_clients:%" PRIu64 "\r\nmaxclients:%" PRIu64
+                       "\r\n",
+                       s.uptime_s, s.connections, s.connections_max);
+}
+
+/* The histogram of /metrics, but each count is of its bucket alone. Empty buckets are left out. */
+static void put_latency(weir_buffer *out, weir_limiter *h)
+{
+    weir_latency l = weir_limiter_latency(h);
+    weir_buffer_printf(out, "\r\n# Latency\r\ndecision_duration_ns:");
+    const char *comma = "";
+    for (unsigned i = 0; i < WEIR_LATENCY_BUCKETS; i++) {
+        if (l.count[i] == 0)
+            continue;
+        if (i < WEIR_LATENCY_BUCKETS - 1)
+            weir_buffer_printf(out, "%s%" PRIu64 "=", comma, UINT64_C(1) << (i + 7));
+        else
+            weir_buffer_printf(out, "%sinf=", comma);
+        weir_buffer_printf(out, "%" PRIu64, l.count[i]);
+        comma = ",";
+    }
+    weir_buffer_printf(out, "\r\n");
+}
+
 /* Always replies with all sections. */
 void weir_resp_info(weir_call *call)
 {
@@ -315,14 +349,17 @@ void weir_resp_info(weir_call *call)
     weir_store_stats store = weir_limiter_store_stats(h);
     weir_clock_view clock = weir_limiter_clock(h);
     weir_buffer text;
-    weir_buffer_init(&text, 1 << 20);
+    weir_buffer_init(&text, 4 << 20);
+    put_server(&text, c->session->options);
     weir_buffer_printf(&text,
-                       "# Server\r\nweir_version:%s\r\nredis_mode:standalone\r\n"
                        "\r\n# Persistence\r\nloading:0\r\n"
                        "\r\n# Memory\r\nstore_keys:%" PRIu64 "\r\nstore_memory_bytes:%" PRIu64
-                       "\r\nstore_evicted:%" PRIu64 "\r\n",
-                       c->session->options->version, store.keys, store.memory_bytes, store.evicted);
+                       "\r\nstore_evicted:%" PRIu64 "\r\nstore_memory_max_bytes:%" PRIu64
+                       "\r\nstore_refused:%" PRIu64 "\r\n",
+                       store.keys, store.memory_bytes, store.evicted, store.memory_max,
+                       store.refused);
     put_partitions(&text, h);
+    put_latency(&text, h);
     weir_buffer_printf(&text,
                        "\r\n# Clock\r\nclock_offset_ms:%" PRId64 "\r\nclock_steps:%" PRIu64 "\r\n"
                        "\r\n# Replication\r\nrole:master\r\n"

@@ -10,9 +10,18 @@
 #include "port/session.h"
 #include "service/service.h"
 
+/* What INFO reports of the server that runs the sessions. */
+typedef struct weir_resp_server {
+    int64_t uptime_s;
+    uint64_t connections, connections_max; /* clients of every protocol */
+} weir_resp_server;
+
 /* Shared by the sessions of one thread. */
 typedef struct weir_resp_options {
     weir_service *service;
+    /* Writes *ret for INFO, on the session's thread. NULL: INFO leaves these fields out. */
+    void (*server)(void *ctx, weir_resp_server *ret);
+    void *server_ctx;
     const char *password; /* NULL: none is required */
     /* Called for each wrong password with the `ctx` of the session's completion; may be NULL.
      * Returns true to delay the reply, false to send it at once and close the connection. */
