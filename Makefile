@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx instructions check redis nginx clients asan tsan fuzz coverage mutants proof model aarch64 wasm dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx instructions check redis nginx clients browser asan tsan fuzz coverage mutants proof model aarch64 wasm dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -80,6 +80,10 @@ nginx: shipped   ## run the slow tests with nginx, and all of them under ASan an
 clients: shipped ## test current client libraries and the examples of docs/clients.md; needs the network
 	@tools/deps clients
 	@tools/clients
+
+browser: shipped wasm ## test the web pages in Chromium; downloads its npm packages once
+	@tools/deps check browser
+	@tools/browser
 
 asan:            ## run `make check` under ASan and UBSan
 	@tools/deps check ci
