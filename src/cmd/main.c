@@ -24,6 +24,7 @@ static const struct {
     {"replay", "--policy TEXT FILE|-", "run an access log through a policy, offline",
      weir_cmd_replay},
     {"policy", "TEXT...", "print what a policy admits", weir_cmd_policy},
+    {"demo", "", "draw what fixed-window, sliding-log and gcra do at a boundary", weir_cmd_demo},
     {"state", "FILE", "show, export or import a state file", weir_cmd_state},
     {"take", "POLICY KEY", "ask a daemon whether a request may pass", weir_cmd_client},
     {"peek", "POLICY KEY", "the same without charging the key", weir_cmd_client},

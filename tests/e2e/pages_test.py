@@ -152,7 +152,8 @@ class Page:
         self.daemon = Daemon()
         self.handlers = []
         self.saved = None
-        self.environment = {**os.environ, "WEIR_SERVER": f"127.0.0.1:{self.ports[0]}"}
+        self.environment = {**os.environ, "WEIR_SERVER": f"127.0.0.1:{self.ports[0]}",
+                            "LC_ALL": "C.UTF-8", "COLUMNS": "80"}
         self.environment.pop("WEIR_PASSWORD", None)
         os.symlink(os.path.dirname(WEIR), os.path.join(directory, "build"))
         os.symlink(os.path.join(ROOT, "examples"), os.path.join(directory, "examples"))

@@ -8,8 +8,8 @@
 #include "shim.h"
 
 #include "core/algorithm.h"
-#include "core/layer.h"
 #include "core/fixed_window.h"
+#include "core/layer.h"
 #include "core/sliding_counter.h"
 #include "core/sliding_log.h"
 #include "core/sliding_slices.h"
