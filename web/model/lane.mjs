@@ -93,7 +93,6 @@ export function checkPolicy(weir, text, zones) {
 
 export class Lane {
     #weir;
-    #traffic;
     #baseNs;
     #keys = []; // by index of the key; absent until its first request
     #out = {};
@@ -110,7 +109,7 @@ export class Lane {
      */
     constructor(weir, text, traffic, { beginMs = 0, zones } = {}) {
         this.#weir = weir;
-        this.#traffic = traffic;
+        this.traffic = traffic;
         this.#baseNs = BigInt(beginMs) * 1000000n;
         this.text = text;
         /** A PolicyError or, if the module has no memory left for more keys, a WeirError. */
@@ -118,6 +117,8 @@ export class Lane {
         this.policy = null;
         /** How many requests are decided. */
         this.decided = 0;
+        /** Changes when earlier decisions become invalid. */
+        this.version = 0;
         /** @type {Columns} */
         this.columns = makeColumns(0);
         try {
@@ -161,6 +162,7 @@ export class Lane {
         this.#keys = [];
         this.#dropCaches();
         this.decided = 0;
+        this.version++;
         if (this.policy)
             this.error = null;
     }
@@ -198,7 +200,7 @@ export class Lane {
      * @param {string} [keyName] only those of a key
      */
     rate(offsetNs, windowNs, keyName) {
-        const traffic = this.#traffic;
+        const traffic = this.traffic;
         if (keyName !== undefined)
             return this.#rateOfKey(offsetNs, windowNs, traffic.indexes.get(keyName));
         const to = Math.min(traffic.countTo(offsetNs), this.decided);
@@ -213,11 +215,11 @@ export class Lane {
      * @param {number} [index] default: all requests up to the offset
      * @returns {LayerView[]} one for each layer; none if there is an error
      */
-    look(keyName, offsetNs, index = this.#traffic.countTo(offsetNs)) {
+    look(keyName, offsetNs, index = this.traffic.countTo(offsetNs)) {
         if (!this.policy)
             return [];
         this.#weir.setBase(this.#baseNs);
-        const key = this.#traffic.indexes.get(keyName) ?? -1;
+        const key = this.traffic.indexes.get(keyName) ?? -1;
         try {
             const live = index === this.decided ? this.#keys[key] : undefined;
             return (live ?? this.#stateAt(key, index)).lookAt(offsetNs);
@@ -234,7 +236,7 @@ export class Lane {
      */
     event(i) {
         const { columns } = this;
-        const { times, keys, costs, names } = this.#traffic;
+        const { times, keys, costs, names } = this.traffic;
         return {
             index: i,
             time: times[i],
@@ -276,7 +278,7 @@ export class Lane {
     #makeRoom(index) {
         if (index <= this.#room)
             return;
-        this.#room = Math.max(ROOM_MIN, index, Math.min(2 * this.#room, this.#traffic.times.length));
+        this.#room = Math.max(ROOM_MIN, index, Math.min(2 * this.#room, this.traffic.times.length));
         this.columns = copyArrays(this.columns, makeColumns(this.#room));
         this.#sums = copyArrays(this.#sums, makeSums(this.#room));
     }
@@ -294,7 +296,7 @@ export class Lane {
     }
 
     #decide(i) {
-        const { columns } = this, { times, keys, costs } = this.#traffic, sums = this.#sums;
+        const { columns } = this, { times, keys, costs } = this.traffic, sums = this.#sums;
         const out = (this.#keys[keys[i]] ??= this.policy.key()).decideAt(times[i], costs[i], this.#out);
         columns.allowed[i] = out.allowed ? 1 : 0;
         columns.limit[i] = out.limit;
@@ -317,8 +319,8 @@ export class Lane {
             this.#replay?.state.free();
             this.#replay = { key, index: 0, next: 0, state: this.policy.key() };
         }
-        const replay = this.#replay, { times, costs } = this.#traffic;
-        const events = this.#traffic.eventsOf(key);
+        const replay = this.#replay, { times, costs } = this.traffic;
+        const events = this.traffic.eventsOf(key);
         for (; replay.next < events.length && events[replay.next] < index; replay.next++)
             replay.state.decideAt(times[events[replay.next]], costs[events[replay.next]], this.#out);
         replay.index = index;
@@ -326,7 +328,7 @@ export class Lane {
     }
 
     #rateOfKey(offsetNs, windowNs, key) {
-        const events = this.#traffic.eventsOf(key), { times, costs } = this.#traffic;
+        const events = this.traffic.eventsOf(key), { times, costs } = this.traffic;
         const sums = this.#keySums.get(key) ?? [0];
         this.#keySums.set(key, sums);
         for (let n = sums.length - 1; n < events.length && events[n] < this.decided; n++)

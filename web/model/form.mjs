@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copyright (c) 2026 the weir authors
+//
+// The form of a policy: the fields that a page shows for each layer, and the policy text that they make.
+
+/** @typedef {import("../wasm/weir.mjs").LayerFacts} LayerFacts */
+
+/**
+ * A layer as the fields of a form. Every field is there; fieldsOf() says which ones the algorithm has.
+ * @typedef {object} Form
+ * @property {string} algorithm
+ * @property {number} rate requests in each period
+ * @property {number} period how many units
+ * @property {string} unit "ns" to "w"; for a fixed window also "day", "week", "month" or "year"
+ * @property {number} burst gcra: burst; buckets: capacity; leaky-queue: depth
+ * @property {boolean} stepped token-bucket: refill the whole rate at the end of each period
+ * @property {boolean} fromFirst fixed-window: a window begins with the first request of a key
+ * @property {string} zone fixed-window with a calendar unit: a time zone, "" for UTC
+ * @property {boolean} countDenied fixed-window, sliding-log: count denied requests as well
+ * @property {boolean} relaxed sliding-counter
+ * @property {number} slices sliding-slices
+ */
+
+/**
+ * A field of a form.
+ * @typedef {{name: string, label: string, kind: "number" | "unit" | "text" | "check", min?: number, max?: number,
+ *            units?: string[]}} Field
+ */
+
+const UNIT_NS = [
+    ["w", 604800e9], ["d", 86400e9], ["h", 3600e9], ["m", 60e9], ["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1],
+];
+const UNITS = UNIT_NS.map(([unit]) => unit).reverse();
+const CALENDARS = ["day", "week", "month", "year"];
+const LENGTH_OF = { day: [1, "d"], week: [1, "w"], month: [30, "d"], year: [365, "d"] };
+const LIMIT_MAX = 2 ** 31 - 1;
+const RATE_MAX = 2 ** 40;
+
+export const ALGORITHMS = Object.freeze([
+    "gcra", "token-bucket", "leaky-bucket", "leaky-queue", "fixed-window", "sliding-log", "sliding-counter",
+    "sliding-slices",
+]);
+
+const USUAL = Object.freeze({
+    algorithm: "gcra", rate: 5, period: 1, unit: "s", burst: 10, stepped: false, fromFirst: false, zone: "",
+    countDenied: false, relaxed: false, slices: 10,
+});
+
+const number = (name, label, min, max) => ({ name, label, kind: "number", min, max });
+const check = (name, label) => ({ name, label, kind: "check" });
+const RATE = number("rate", "rate", 1, RATE_MAX);
+const LIMIT = number("rate", "limit", 1, LIMIT_MAX);
+const PERIOD = number("period", "per", 1, 1e15);
+const UNIT = { name: "unit", label: "unit", kind: "unit", units: UNITS };
+
+/** @type {Record<string, Field[]>} */
+const FIELDS = {
+    gcra: [RATE, PERIOD, UNIT, number("burst", "burst", 1, LIMIT_MAX)],
+    "token-bucket": [
+        number("burst", "capacity", 1, LIMIT_MAX), { ...RATE, label: "refill" }, PERIOD, UNIT,
+        check("stepped", "refill at the end of each period"),
+    ],
+    "leaky-bucket": [RATE, PERIOD, UNIT, number("burst", "capacity", 1, LIMIT_MAX)],
+    "leaky-queue": [RATE, PERIOD, UNIT, number("burst", "depth", 0, LIMIT_MAX - 1)],
+    "fixed-window": [
+        LIMIT, PERIOD, { ...UNIT, units: [...UNITS, ...CALENDARS] }, { name: "zone", label: "time zone", kind: "text" },
+        check("fromFirst", "window begins with the first request"), check("countDenied", "count denied requests"),
+    ],
+    "sliding-log": [LIMIT, PERIOD, UNIT, check("countDenied", "count denied requests")],
+    "sliding-counter": [LIMIT, PERIOD, UNIT, check("relaxed", "relaxed")],
+    "sliding-slices": [LIMIT, PERIOD, UNIT, number("slices", "slices", 1, 65536)],
+};
+
+const isCalendar = (form) => CALENDARS.includes(form.unit);
+
+/**
+ * Returns the fields that a form shows, in their order.
+ * @param {Form} form
+ * @returns {Field[]}
+ */
+export function fieldsOf(form) {
+    const hidden = isCalendar(form) ? ["period", "fromFirst"] : ["zone"];
+    return FIELDS[form.algorithm].filter(({ name }) => !hidden.includes(name));
+}
+
+/** Returns the period of a layer as [count, unit], or null if it is not exact. */
+function periodOf({ periodNs, calendar }) {
+    if (CALENDARS.includes(calendar))
+        return [1, calendar];
+    for (const [unit, ns] of UNIT_NS)
+        if (periodNs >= ns && periodNs % ns === 0)
+            return periodNs > 2 ** 53 && ns < 1e9 ? null : [periodNs / ns, unit];
+    return null;
+}
+
+/**
+ * Returns the form of a policy.
+ * @param {readonly LayerFacts[]} layers
+ * @returns {Form[] | null} null if a form cannot show the policy: a period above 104 days that is not in seconds
+ */
+export function formOf(layers) {
+    const forms = layers.map((layer) => {
+        const period = periodOf(layer);
+        return period && {
+            ...USUAL,
+            algorithm: layer.algorithm,
+            rate: layer.rate,
+            period: period[0],
+            unit: period[1],
+            burst: layer.algorithm === "leaky-queue" ? layer.limit - 1 : layer.limit,
+            stepped: layer.stepped,
+            fromFirst: layer.calendar === "from-first",
+            zone: layer.zone,
+            countDenied: layer.countDenied,
+            relaxed: layer.relaxed,
+            slices: layer.slices > 0 ? layer.slices : USUAL.slices,
+        };
+    });
+    return forms.every((form) => form !== null) ? /** @type {Form[]} */ (forms) : null;
+}
+
+/** Returns "5/s", "5/90m" or "5/day". */
+function rateText({ rate, period, unit }) {
+    return `${rate}/${period === 1 || CALENDARS.includes(unit) ? "" : period}${unit}`;
+}
+
+function refillText(form) {
+    const { rate, period, unit } = form;
+    return form.stepped ? `${rate} every ${period}${unit}` : rateText(form);
+}
+
+function layerText(form) {
+    const rate = rateText(form), counting = form.countDenied ? " count-denied" : "";
+    switch (form.algorithm) {
+    case "token-bucket":
+        return `token-bucket ${form.burst} refill ${refillText(form)}`;
+    case "leaky-bucket":
+        return `leaky-bucket ${rate} capacity ${form.burst}`;
+    case "leaky-queue":
+        return `leaky-queue ${rate} depth ${form.burst}`;
+    case "fixed-window": {
+        const zone = isCalendar(form) && form.zone !== "" ? ` tz ${form.zone}` : "";
+        return `fixed-window ${rate}${zone}${form.fromFirst && !isCalendar(form) ? " from-first" : ""}${counting}`;
+    }
+    case "sliding-log":
+        return `sliding-log ${rate}${counting}`;
+    case "sliding-counter":
+        return `sliding-counter ${rate}${form.relaxed ? " relaxed" : ""}`;
+    case "sliding-slices":
+        return `sliding-slices ${rate} slices ${form.slices}`;
+    default:
+        return `gcra ${rate} burst ${form.burst}`;
+    }
+}
+
+/**
+ * Returns the policy text of a form. It may be invalid if a number is out of range.
+ * @param {Form[]} forms one for each layer
+ * @returns {string}
+ */
+export function textOf(forms) {
+    return forms.map(layerText).join(" & ");
+}
+
+/**
+ * Changes the algorithm of a layer, and keeps what the new one has as well.
+ * @param {Form} form
+ * @param {string} algorithm
+ * @returns {Form}
+ */
+export function withAlgorithm(form, algorithm) {
+    const changed = { ...form, algorithm };
+    if (isCalendar(form) && algorithm !== "fixed-window")
+        [changed.period, changed.unit] = LENGTH_OF[form.unit];
+    const had = FIELDS[form.algorithm].some(({ name }) => name === "burst");
+    if (!had || changed.burst < 1)
+        changed.burst = Math.min(LIMIT_MAX - 1, Math.max(1, form.rate));
+    if (!FIELDS[algorithm].some(({ name }) => name === "burst"))
+        changed.rate = Math.min(LIMIT_MAX, form.rate);
+    return changed;
+}
+
+/** Returns a layer to begin with. @returns {Form} */
+export function usualForm() {
+    return { ...USUAL };
+}
