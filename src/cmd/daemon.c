@@ -42,6 +42,7 @@ typedef struct daemon {
     bool unreadable;    /* the last attempt to read the configuration failed */
     port_counter place; /* a weir_file: the state file at the last check */
     port_counter reloads, reloads_refused;
+    port_counter streams; /* open streams of /v1/live */
 } daemon;
 
 /* How many replies to wrong passwords may be delayed per second. A delay takes a second, so at most
@@ -103,6 +104,21 @@ static void describe_server(void *ctx, weir_resp_server *ret)
         .connections = weir_server_stats_get(d->server).connected,
         .connections_max = (uint64_t)d->options->config->connections,
     };
+}
+
+/* ---- /v1/live -------------------------------------------------------------------------------- */
+
+static void put_live(void *ctx, int64_t now_ns, weir_buffer *out)
+{
+    const protocol_loop *l = ctx;
+    const daemon *d = l->daemon;
+    weir_server_stats s = weir_server_stats_get(d->server);
+    weir_buffer_printf(out,
+                       ",\"connections\":%" PRIu64 ",\"reloads\":%" PRIu64
+                       ",\"reloads_refused\":%" PRIu64 ",\"engine\":",
+                       s.connected, port_load_relaxed(&d->reloads),
+                       port_load_relaxed(&d->reloads_refused));
+    engines_put_live(d->engines, l->i, d->loops_len, now_ns, out);
 }
 
 /* ---- readiness ------------------------------------------------------------------------------- */
@@ -461,6 +477,9 @@ static weir_status open_loops(daemon *d)
         l->not_ready = not_ready;
         l->metrics = put_metrics;
         l->server = describe_server;
+        l->live = put_live;
+        l->streams = &d->streams;
+        l->started_ns = d->started_ns;
         protocols_open_loop(l);
     }
     return WEIR_OK;

@@ -21,7 +21,7 @@
 enum {
     POLICIES_MAX = 8,
     BURST_MAX = 10000,
-    MARKS_MAX = 20, /* drawn for each burst */
+    MARKS_MAX = 20,  /* drawn for each burst */
     COUNTS_MAX = 120 /* bytes of the text of an outcome */
 };
 
@@ -55,8 +55,8 @@ typedef struct outcome {
 
 typedef struct shown_policy {
     weir_policy policy;
-    char text[WEIR_POLICY_TEXT_MAX];  /* canonical */
-    outcome mark[2 * MARKS_MAX];      /* what became of the requests that each mark stands for */
+    char text[WEIR_POLICY_TEXT_MAX]; /* canonical */
+    outcome mark[2 * MARKS_MAX];     /* what became of the requests that each mark stands for */
     outcome sum;
 } shown_policy;
 

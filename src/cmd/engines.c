@@ -238,6 +238,35 @@ void engines_put_metrics(const engines *e, weir_buffer *out)
     put_hybrid(out, &e->hybrid_stats);
 }
 
+static uint64_t sum(const port_counter *const *counters, size_t n)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += port_load_relaxed(counters[i]);
+    return total;
+}
+
+void engines_put_live(engines *e, unsigned loop, unsigned loops, int64_t now_ns, weir_buffer *out)
+{
+    if (!e) {
+        weir_buffer_printf(out, "null");
+        return;
+    }
+    const weir_redis_counts *c = &e->redis_stats.client;
+    const port_counter *by_error = e->redis_stats.by_error;
+    const port_counter *const failures[] = {&c->late, &c->broken, &c->unreachable, &c->crowded,
+                                            &c->refused};
+    const port_counter *const answers[] = {&by_error[WEIR_ON_ERROR_OPEN],
+                                           &by_error[WEIR_ON_ERROR_CLOSED],
+                                           &by_error[WEIR_ON_ERROR_LOCAL]};
+    weir_buffer_printf(
+        out, "{\"name\":\"%s\",\"up\":%s,\"failures\":%" PRIu64 ",\"by_error\":%" PRIu64 "}",
+        e->config->engine == WEIR_ENGINE_HYBRID ? "hybrid" : "redis",
+        engines_are_down(e, loop, loops, now_ns) ? "false" : "true",
+        sum(failures, sizeof failures / sizeof failures[0]),
+        sum(answers, sizeof answers / sizeof answers[0]));
+}
+
 /* ---- open and close -------------------------------------------------------------------------- */
 
 weir_status engines_open(engines **ret, const weir_config *config, weir_store *store,

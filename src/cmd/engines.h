@@ -33,6 +33,10 @@ bool engines_are_down(engines *e, unsigned loop, unsigned loops, int64_t now_ns)
 /* Appends the metrics of the engines. Accepts NULL. Threads: any. */
 void engines_put_metrics(const engines *e, weir_buffer *out);
 
+/* Appends the state of the engines as a JSON value: null for NULL, otherwise an object with `name`,
+ * `up`, `failures` and `by_error`. Call it on a loop's thread; see engines_are_down(). */
+void engines_put_live(engines *e, unsigned loop, unsigned loops, int64_t now_ns, weir_buffer *out);
+
 /* Call it after the last engines_end(). Accepts NULL. */
 void engines_close(engines *e);
 

@@ -104,7 +104,11 @@ static void http_open_loop(protocol_loop *l)
                                   .not_ready_ctx = l,
                                   .metrics_top = c->top_metrics,
                                   .metrics = l->metrics,
-                                  .metrics_ctx = l};
+                                  .metrics_ctx = l,
+                                  .started_ns = l->started_ns,
+                                  .streams = l->streams,
+                                  .live = l->live,
+                                  .live_ctx = l};
 }
 
 static void http_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)

@@ -32,6 +32,9 @@ typedef struct protocol_loop {
     bool (*not_ready)(void *loop, weir_buffer *out);   /* for GET /readyz: see weir_http_options */
     void (*metrics)(void *loop, weir_buffer *out);     /* for GET /metrics */
     void (*server)(void *loop, weir_resp_server *ret); /* for INFO */
+    void (*live)(void *loop, int64_t now_ns, weir_buffer *out); /* for GET /v1/live */
+    port_counter *streams;                                      /* of all loops: the same */
+    int64_t started_ns;
 
     protocol_login login[PROTOCOLS];
     weir_resp_options resp;

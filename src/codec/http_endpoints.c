@@ -7,6 +7,7 @@
 
 #include "codec/decision.h"
 #include "codec/http_access.h"
+#include "codec/http_live.h"
 #include "codec/http_params.h"
 #include "codec/json.h"
 #include "codec/metrics.h"
@@ -446,6 +447,25 @@ static void top(call *c)
     weir_top_free(&t);
 }
 
+static void live(call *c)
+{
+    weir_http_response *a = c->response;
+    weir_status st = WEIR_OK;
+    if (c->http->method != WEIR_HTTP_HEAD)
+        st = weir_http_live_open(&a->live, c->options, c->now_ns, a->body);
+    if (st != WEIR_OK) {
+        weir_http_problem(a, 503, "%s",
+                          st == WEIR_E_FULL ? "64 streams are open, the maximum; close one first"
+                                            : "out of memory for the stream");
+        return;
+    }
+    a->status = 200;
+    a->type = "text/event-stream";
+    a->endless = true;
+    /* X-Accel-Buffering: nginx passes each event on at once. */
+    weir_http_add_field(a, "Cache-Control: no-store\r\nX-Accel-Buffering: no\r\n");
+}
+
 static void metrics(call *c)
 {
     const weir_http_options *o = c->options;
@@ -505,6 +525,7 @@ static void front_page(call *c)
         "  /v1/explain   policy, key: describes the key's limit and state\n"
         "  /v1/policies  lists the active policies\n"
         "  /v1/top       policy, of, k: lists the keys with the highest recent cost\n"
+        "  /v1/live      sends the counters once a second, as server-sent events\n"
         "  /healthz      answers ok while the process runs\n"
         "  /readyz       answers 200 if the daemon can take requests; if not, 503 and why\n"
         "  /metrics      metrics for Prometheus\n"
@@ -542,6 +563,7 @@ static const endpoint endpoints[] = {
     {"/v1/explain", GET_OR_POST, NAME | TEXT | KEY, explain},
     {"/v1/policies", GET, 0, policies},
     {"/v1/top", GET, NAME | OF | K, top},
+    {"/v1/live", GET, 0, live},
     {"/healthz", GET, 0, healthz},
     {"/readyz", GET, 0, readyz},
     {"/metrics", GET, 0, metrics},
@@ -646,7 +668,7 @@ bool weir_http_dispatch(const weir_http_options *o, weir_completion *completion,
               .accepts_policy = e->params & NAME,
               .accepts_limit = e->params & TEXT};
     if (e->params == 0) {
-        if (e->run != policies || !refuse_other_site(&c))
+        if ((e->run != policies && e->run != live) || !refuse_other_site(&c))
             e->run(&c);
         return true;
     }

@@ -281,8 +281,9 @@ void weir_http_put_head(weir_buffer *out, const weir_http_response *a, const cha
     if (a->status != 204) { /* 204 has no body */
         weir_buffer_append(out, "\r\nContent-Type: ", 16);
         weir_buffer_append(out, a->type, strlen(a->type));
-        weir_buffer_put(out, "\r\nContent-Length: ", (int64_t)weir_buffer_len(a->body));
     }
+    if (a->status != 204 && !a->endless)
+        weir_buffer_put(out, "\r\nContent-Length: ", (int64_t)weir_buffer_len(a->body));
     weir_buffer_append(out, "\r\n", 2);
     weir_buffer_append(out, a->fields, a->fields_len);
     if (connection)

@@ -49,6 +49,8 @@ typedef struct weir_http_response {
     size_t fields_len;
     int64_t delay_ns; /* delay the response for so long */
     bool wrong_password;
+    bool endless;                /* the body ends with the connection: it has no Content-Length */
+    struct weir_http_live *live; /* sends the body after `body`; NULL: nothing does */
 } weir_http_response;
 
 /* Makes *a an empty response. It does not clear `fields`, which is large. */
@@ -60,6 +62,8 @@ static inline void weir_http_response_init(weir_http_response *a, weir_buffer *b
     a->fields_len = 0;
     a->delay_ns = 0;
     a->wrong_password = false;
+    a->endless = false;
+    a->live = NULL;
 }
 
 /* Appends header lines. The format contains complete lines, each with its CR LF. */

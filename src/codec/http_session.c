@@ -13,6 +13,7 @@
 
 #include "codec/http_access.h"
 #include "codec/http_endpoints.h"
+#include "codec/http_live.h"
 #include "codec/password.h"
 #include "port/assert.h"
 
@@ -440,7 +441,8 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
         s->pending = true;
         return;
     }
-    s->closing = !s->keep_alive;
+    s->closing = !s->keep_alive || a.endless;
+    s->live = a.live;
     send_response(s, &a, out, now_ns);
     begin_request(s);
 }
@@ -609,14 +611,35 @@ void weir_http_session_init(weir_http_session *s, const weir_http_options *optio
 void weir_http_session_close(weir_http_session *s)
 {
     weir_completion_cancel(&s->completion);
+    weir_http_live_close(s->live);
     weir_buffer_free(&s->text);
     weir_buffer_free(&s->rest);
 }
 
 weir_session_usage weir_http_session_usage(const weir_http_session *s)
 {
-    return (weir_session_usage){weir_buffer_memory(&s->text) + weir_buffer_memory(&s->rest),
+    size_t live = s->live ? weir_http_live_memory(s->live) : 0;
+    return (weir_session_usage){weir_buffer_memory(&s->text) + weir_buffer_memory(&s->rest) + live,
                                 !s->pending && (s->phase_len > 0 || s->target_done)};
+}
+
+/* Puts the event of a stream that is due into `rest`. Returns false if there is none, or no memory
+ * for it: *ret is then the session's next step. */
+static bool stream(weir_http_session *s, weir_buffer *in, const weir_buffer *out, int64_t now_ns,
+                   weir_session_step *ret)
+{
+    int64_t next_ns = weir_http_live_next_ns(s->live);
+    weir_buffer_consume(in, weir_buffer_len(in));
+    *ret = (weir_session_step){WEIR_SESSION_AGAIN, 0};
+    if (weir_buffer_len(out) > 0)
+        return false;
+    *ret = (weir_session_step){WEIR_SESSION_WAIT, next_ns};
+    if (next_ns > now_ns)
+        return false;
+    weir_http_live_put(s->live, now_ns, &s->rest);
+    s->rest_big = weir_buffer_len(&s->rest) > TEXT_KEPT;
+    *ret = (weir_session_step){WEIR_SESSION_CLOSE, 0};
+    return !s->rest.failed;
 }
 
 weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, weir_buffer *out,
@@ -626,6 +649,11 @@ weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, w
     if (s->pending && weir_completion_is_pending(&s->completion))
         return (weir_session_step){WEIR_SESSION_PENDING, 0};
     while (drain(s, out, out_pause, &step)) {
+        if (s->live) {
+            if (!stream(s, in, out, now_ns, &step))
+                return step;
+            continue;
+        }
         if (s->closing) {
             weir_buffer_consume(in, weir_buffer_len(in));
             return (weir_session_step){WEIR_SESSION_CLOSE, 0};

@@ -7,6 +7,7 @@
  * writes buffers; it opens no socket and reads no clock. */
 
 #include "codec/http_syntax.h"
+#include "port/atomic.h"
 #include "port/buffer.h"
 #include "port/session.h"
 #include "service/service.h"
@@ -59,6 +60,12 @@ typedef struct weir_http_options {
     void *not_ready_ctx;
 
     bool metrics_top; /* /metrics includes the top keys */
+
+    int64_t started_ns;    /* of the daemon, for /v1/live */
+    port_counter *streams; /* open streams of /v1/live, over all threads; NULL: not limited */
+    /* Appends the daemon's own members to a tick of /v1/live, each after a comma; may be NULL. */
+    void (*live)(void *ctx, int64_t now_ns, weir_buffer *out);
+    void *live_ctx;
 
     /* Appends the daemon's own metrics to a response of /metrics; may be NULL. */
     void (*metrics)(void *ctx, weir_buffer *out);
@@ -129,6 +136,10 @@ typedef struct weir_http_session {
     bool rest_big; /* `rest` is freed rather than cleared once it is sent */
     bool held;     /* `rest` is delayed until until_ns */
     int64_t until_ns;
+
+    /* After the head of GET /v1/live: sends the events. The connection then has no more requests, so
+     * its input is discarded. NULL: no stream. */
+    struct weir_http_live *live;
 
     int64_t date_s; /* the second that `date` shows */
     char date[40];

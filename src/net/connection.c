@@ -44,6 +44,12 @@ static bool mid_request(const weir_connection *c)
     return weir_buffer_len(&c->in) > 0 || session_usage(c).mid_request;
 }
 
+/* Returns whether a reply is delayed. A session that pauses is in the same state, without a reply. */
+static bool delays_reply(const weir_connection *c)
+{
+    return c->state == WEIR_CONNECTION_WAIT && weir_buffer_len(&c->out) > 0;
+}
+
 /* Updates shared->buffered. */
 static void count_memory(weir_connection *c)
 {
@@ -385,8 +391,7 @@ static void check_memory(weir_connection *c)
         overload(c, "closed a connection: its request is too long", true);
     else if (c->held > before && port_load_relaxed(&c->loop->shared->buffered) > limits->buffers)
         overload(c, "closed a connection: the buffers of all connections exceed limits.buffers",
-                 mid_request(c) || c->state == WEIR_CONNECTION_WAIT ||
-                     c->state == WEIR_CONNECTION_PENDING);
+                 mid_request(c) || delays_reply(c) || c->state == WEIR_CONNECTION_PENDING);
 }
 
 /* Answers the requests in `in`.
@@ -435,7 +440,8 @@ static void after_event(weir_connection *c)
     const weir_loop *l = c->loop;
     if (l->stopping && c->state == WEIR_CONNECTION_READ)
         finish(c);
-    if (l->stopping && c->state == WEIR_CONNECTION_WAIT && c->wait.at_ns > l->last_ns)
+    if (l->stopping && c->state == WEIR_CONNECTION_WAIT &&
+        (c->wait.at_ns > l->last_ns || !delays_reply(c)))
         weir_connection_close(c);
     if (c->ended && c->state == WEIR_CONNECTION_READ)
         weir_connection_close(c);

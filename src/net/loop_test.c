@@ -206,6 +206,84 @@ static void test_poll_error(void **unused)
     close(fds[1]);
 }
 
+/* ---- sessions that pause --------------------------------------------------------------------- */
+
+static int64_t sent_ns; /* the time of the last beat */
+
+/* Sends "beat" every 10 ms, and pauses in between. */
+static weir_session_step run_beats(void *session, weir_buffer *in, weir_buffer *out,
+                                   size_t out_pause, int64_t now_ns)
+{
+    (void)session;
+    (void)out_pause;
+    int64_t beat_ns = now_ns - now_ns % (10 * ms_ns);
+    weir_buffer_consume(in, weir_buffer_len(in));
+    if (beat_ns == sent_ns)
+        return (weir_session_step){WEIR_SESSION_WAIT, beat_ns + 10 * ms_ns};
+    sent_ns = beat_ns;
+    put(out, "beat\n");
+    return (weir_session_step){WEIR_SESSION_AGAIN, 0};
+}
+
+/* The session needs more memory from its first beat on. */
+static weir_session_usage usage_of_beats(const void *session)
+{
+    (void)session;
+    return (weir_session_usage){.bytes = sent_ns > 0 ? 1000 : 0};
+}
+
+static int join_beats(world *w, const weir_server_limits *limits)
+{
+    static weir_protocol beats;
+    sent_ns = 0;
+    beats = lines;
+    beats.run = run_beats;
+    beats.usage = usage_of_beats;
+    open_world(w, limits, &beats);
+    w->shared.drain_ns = s_ns;
+    reach(w, WEIR_STAGE_SERVE);
+    int fd = join_world(w);
+    tell(w, fd, "x");
+    expect_now(fd, "beat\n");
+    return fd;
+}
+
+/* A pause is no delayed reply: a server that stops does not wait for its end, and if memory is
+ * exhausted, no error is sent in the middle of a stream. No timeout applies. */
+static void test_pauses(void **unused)
+{
+    (void)unused;
+    world w;
+    weir_server_limits limits = usual;
+    limits.idle_ns = limits.request_ns = 25 * ms_ns;
+    int fd = join_beats(&w, &limits);
+    for (int i = 0; i < 10; i++) {
+        pass(&w, 9);
+        expect_now(fd, "");
+        pass(&w, 1);
+        expect_now(fd, "beat\n");
+    }
+    assert_int_equal(w.loop->waits.len, 1);
+    close(fd); /* is noticed at once */
+    step(&w);
+    assert_int_equal(w.loop->connections_len, 0);
+    close_world(&w);
+
+    fd = join_beats(&w, &usual);
+    reach(&w, WEIR_STAGE_DRAIN);
+    assert_true(has_ended(fd));
+    assert_int_equal(w.drained, 1);
+    close(fd);
+    close_world(&w);
+
+    limits = usual;
+    limits.buffers = 600;
+    fd = join_beats(&w, &limits);
+    assert_true(has_ended(fd));
+    close(fd);
+    close_world(&w);
+}
+
 /* ---- reports --------------------------------------------------------------------------------- */
 
 static void test_reports_once_a_second(void **unused)
@@ -421,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_drain_of_waiting_clients),
         cmocka_unit_test(test_drain_of_much_input),
+        cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_queue_of_woken),
     };
     signal(SIGPIPE, SIG_IGN); /* as weir_server_open() does */

@@ -18,7 +18,9 @@ typedef enum weir_session_next {
     WEIR_SESSION_AGAIN,   /* send `out`, then call again; the session stopped because `out` is full
                              or must be flushed first */
     WEIR_SESSION_WAIT,    /* hold `out` until until_ns, then send it and call again. Flush earlier
-                             replies with AGAIN before returning WAIT */
+                             replies with AGAIN before returning WAIT. With an empty `out`, the
+                             session only pauses: nobody waits for a reply, so a server that stops
+                             closes the connection at once */
     WEIR_SESSION_PENDING, /* the next reply is pending: send `out`, and call again after the session
                              has called its `wake` callback. Earlier calls return PENDING again */
     WEIR_SESSION_CLOSE    /* send `out`, then close; the session is not run again */

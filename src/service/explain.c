@@ -13,12 +13,20 @@ static void put_list(weir_buffer *out, const weir_resolved *at)
                            allow ? "always allowed, and not counted" : "always denied");
 }
 
+const char *weir_engine_word(weir_engine_kind engine)
+{
+    static const char *const words[WEIR_ENGINES] = {[WEIR_ENGINE_LOCAL] = "local",
+                                                    [WEIR_ENGINE_REDIS] = "redis",
+                                                    [WEIR_ENGINE_HYBRID] = "hybrid"};
+    WEIR_ASSERT(engine < WEIR_ENGINES);
+    return words[engine];
+}
+
 /* Writes nothing for the local engine. */
 static void put_engine(weir_buffer *out, weir_engine_kind engine, bool by_error)
 {
-    static const char *const names[WEIR_ENGINES] = {"local", "redis", "hybrid"};
     if (engine != WEIR_ENGINE_LOCAL)
-        weir_buffer_printf(out, "engine   %s%s\n", names[engine],
+        weir_buffer_printf(out, "engine   %s%s\n", weir_engine_word(engine),
                            by_error ? ", whose server is unreachable: on_error decides" : "");
 }
 

@@ -262,6 +262,11 @@ void weir_limiter_on_change(weir_limiter *l, weir_limiter_changed fn, void *ctx)
     l->changed_ctx = ctx;
 }
 
+uint64_t weir_limiter_generation(const weir_limiter *l)
+{
+    return port_load_relaxed(&l->generation);
+}
+
 /* ---- counters -------------------------------------------------------------------------------- */
 
 static weir_counts counts_of(weir_limiter *l, size_t name)

@@ -48,6 +48,10 @@ typedef void (*weir_limiter_changed)(void *ctx, const char *name, const char *li
  * on the caller's thread. To be called before any other thread uses the limiter. */
 void weir_limiter_on_change(weir_limiter *l, weir_limiter_changed fn, void *ctx);
 
+/* A number that changes whenever the rules change: a thread that remembers it can ask later whether
+ * it has seen the active rules. Any thread. */
+uint64_t weir_limiter_generation(const weir_limiter *l);
+
 /* ---- counters -------------------------------------------------------------------------------- */
 
 /* Requests since the start, by rule. Peeks are not counted. */

@@ -204,6 +204,9 @@ WEIR_NODISCARD weir_status weir_service_key(weir_service *s, const weir_request 
 
 /* ---- active rules, latency ------------------------------------------------------------------- */
 
+/* "local", "redis" or "hybrid". */
+const char *weir_engine_word(weir_engine_kind engine);
+
 /* An active rule, as WEIR.POLICY LIST and /v1/policies show it. */
 typedef struct weir_rule_view {
     const char *name;

@@ -34,18 +34,21 @@ static fuzz_daemon *daemon_begin(bool engine, bool top)
 }
 
 /* Runs the session until it needs more input. Waits take no time. Returns whether the session
- * closed. */
+ * closed; a stream, which pauses without a reply, ends with its third pause. */
 static bool run(fuzz_daemon *d, weir_http_session *s, weir_buffer *in, weir_buffer *output,
                 size_t out_pause, int64_t *now_ns)
 {
     weir_buffer out;
     weir_buffer_init(&out, OUT_MAX);
     weir_session_step step;
+    int pauses = 0;
     do {
         step = weir_http_session_run(s, in, &out, out_pause, *now_ns);
         CHECK(step.next != WEIR_SESSION_WAIT || step.until_ns >= *now_ns);
-        if (step.next == WEIR_SESSION_WAIT)
+        if (step.next == WEIR_SESSION_WAIT) {
             *now_ns = step.until_ns;
+            pauses += weir_buffer_len(&out) == 0;
+        }
         /* Without progress, the connection would call it forever. */
         CHECK(step.next != WEIR_SESSION_AGAIN || weir_buffer_len(&out) > 0);
         CHECK(step.next != WEIR_SESSION_PENDING ||
@@ -54,9 +57,9 @@ static bool run(fuzz_daemon *d, weir_http_session *s, weir_buffer *in, weir_buff
             fake_reply(d->fake, 0, *now_ns);
         weir_buffer_append(output, weir_buffer_data(&out), weir_buffer_len(&out));
         weir_buffer_clear(&out);
-    } while (step.next != WEIR_SESSION_READ && step.next != WEIR_SESSION_CLOSE);
+    } while (step.next != WEIR_SESSION_READ && step.next != WEIR_SESSION_CLOSE && pauses < 3);
     weir_buffer_free(&out);
-    return step.next == WEIR_SESSION_CLOSE;
+    return step.next == WEIR_SESSION_CLOSE || pauses == 3;
 }
 
 /*  choice  the options, as bits.
@@ -98,7 +101,8 @@ static void serve(const uint8_t *bytes, size_t len, uint8_t choice, size_t step,
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     /* Endpoints that engines do not support, or whose response names the engine. */
-    static const char *const words[] = {"reserve", "commit", "cancel", "explain", "metrics"};
+    static const char *const words[] = {"reserve", "commit",  "cancel",
+                                        "explain", "metrics", "live"};
     if (len < 3)
         return 0;
     static const char *const top_words[] = {"/v1/top", "/metrics"};
