@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx instructions check redis nginx clients browser asan tsan fuzz coverage mutants proof model aarch64 wasm dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx instructions check redis nginx clients browser asan tsan fuzz coverage mutants proof model aarch64 wasm web dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -124,6 +124,10 @@ sim: build/build.ninja  ## simulate daemons that share a limit, with faults (SEE
 wasm:            ## build core and policy as WebAssembly: build/weir.wasm
 	@tools/deps check
 	@mkdir -p build && tools/build-wasm build/weir.wasm
+
+web: build/build.ninja   ## build the web pages: build/web, which a browser opens from disk
+	@tools/deps
+	@ninja -C build --quiet web_pages.c >/dev/null && echo "build/web: open playground.html, guide.html or dashboard.html"
 
 dist: build/build.ninja  ## amalgamate the library into one file: build/dist/weir.c and weir.h
 	@tools/deps check

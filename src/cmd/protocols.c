@@ -6,6 +6,7 @@
 
 #include "cmd/auth_failures.h"
 #include "cmd/config/config.h"
+#include "cmd/web_pages.h"
 #include "net/server.h"
 #include "port/assert.h"
 #include "port/port.h"
@@ -92,6 +93,7 @@ static void http_open_loop(protocol_loop *l)
     const config_http_key *key = &c->http_key;
     l->http = (weir_http_options){.service = l->service,
                                   .version = WEIR_VERSION,
+                                  .pages = weir_web_pages,
                                   .password = password_of(l),
                                   .wrong_password = wrong_password,
                                   .wrong_password_ctx = &l->login[PROTOCOL_HTTP],

@@ -8,6 +8,7 @@
 #include "codec/decision.h"
 #include "codec/http_access.h"
 #include "codec/http_live.h"
+#include "codec/http_pages.h"
 #include "codec/http_params.h"
 #include "codec/json.h"
 #include "codec/metrics.h"
@@ -529,6 +530,8 @@ static void front_page(call *c)
         "  /healthz      answers ok while the process runs\n"
         "  /readyz       answers 200 if the daemon can take requests; if not, 503 and why\n"
         "  /metrics      metrics for Prometheus\n"
+        "  /playground   a page that shows how policies decide; /guide explains the algorithms\n"
+        "  /dashboard    a page that shows what this daemon decides\n"
         "\n"
         "Send parameters in the query or as a JSON object in the body:\n"
         "\n"
@@ -539,6 +542,11 @@ static void front_page(call *c)
         "       http://HOST/v1/check\n"
         "\n"
         "200 is allowed, 429 is denied. RateLimit, Retry-After and the body have the details.\n");
+}
+
+static void page(call *c)
+{
+    weir_http_send_page(weir_http_find_page(c->options, c->http->path), c->http, c->response);
 }
 
 /* Answers OPTIONS * with the methods of all endpoints. */
@@ -571,14 +579,15 @@ static const endpoint endpoints[] = {
     {"*", WEIR_HTTP_OPTIONS, 0, server_options},
 };
 
-static const endpoint *find_endpoint(weir_slice path)
+static const endpoint *find_endpoint(const weir_http_options *o, weir_slice path)
 {
+    static const endpoint any_page = {"a page", GET, 0, page};
     for (size_t i = 0; i < sizeof endpoints / sizeof endpoints[0]; i++) {
         const endpoint *e = &endpoints[i];
         if (path.len == strlen(e->path) && memcmp(path.at, e->path, path.len) == 0)
             return e;
     }
-    return NULL;
+    return weir_http_find_page(o, path) ? &any_page : NULL;
 }
 
 /* Returns whether a Content-Type is application/json, with or without parameters. */
@@ -603,7 +612,7 @@ static void refuse_method(weir_http_response *a, const endpoint *e)
 int weir_http_check_head(const weir_http_options *o, const weir_http_request *r, bool has_body,
                          weir_http_response *a)
 {
-    const endpoint *e = find_endpoint(r->path);
+    const endpoint *e = find_endpoint(o, r->path);
     bool open = e && (e->run == healthz || e->run == readyz);
     bool may_cross = weir_http_add_cors(o, r, a);
     bool locked = o->password && !open;
@@ -624,6 +633,10 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
                           given == WEIR_HTTP_WRONG_PASSWORD ? "wrong" : "missing");
         weir_http_add_field(a, "WWW-Authenticate: Bearer realm=\"weir\", Basic realm=\"weir\"\r\n");
         a->wrong_password = given == WEIR_HTTP_WRONG_PASSWORD;
+    } else if (!e && o->pages.len == 0 && weir_http_names_page(r->path)) {
+        weir_http_problem(a, 404,
+                          "this weir was built without its web pages; the build needs clang, lld "
+                          "and esbuild");
     } else if (!e) {
         weir_http_problem(a, 404, "unknown path \"%.*s\"; GET / lists the endpoints",
                           shown(r->path.len), r->path.at);
@@ -659,7 +672,7 @@ bool weir_http_dispatch(const weir_http_options *o, weir_completion *completion,
                         const weir_http_request *r, int64_t now_ns, weir_http_response *a)
 {
     char query[WEIR_HTTP_TARGET_MAX];
-    const endpoint *e = find_endpoint(r->path);
+    const endpoint *e = find_endpoint(o, r->path);
     call c = {.options = o,
               .http = r,
               .completion = completion,

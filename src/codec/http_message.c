@@ -52,6 +52,7 @@ const char *weir_http_reason(int status)
     } reasons[] = {
         {200, "OK"},
         {204, "No Content"},
+        {304, "Not Modified"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
         {403, "Forbidden"},
@@ -278,7 +279,7 @@ void weir_http_put_head(weir_buffer *out, const weir_http_response *a, const cha
     weir_buffer_append(out, reason, strlen(reason));
     weir_buffer_append(out, "\r\nDate: ", 8);
     weir_buffer_append(out, date, strlen(date));
-    if (a->status != 204) { /* 204 has no body */
+    if (a->status != 204 && a->status != 304) { /* these have no body */
         weir_buffer_append(out, "\r\nContent-Type: ", 16);
         weir_buffer_append(out, a->type, strlen(a->type));
     }

@@ -30,11 +30,13 @@ _Static_assert(WEIR_HTTP_HEAD_MAX + JOINED_MAX <= UINT16_MAX,
                "offsets in weir_http_value have 16 bits");
 
 static const weir_slice header_names[WEIR_HTTP_KEY] = {
+    [WEIR_HTTP_ACCEPT_ENCODING] = {"accept-encoding", 15},
     [WEIR_HTTP_AUTHORIZATION] = {"authorization", 13},
     [WEIR_HTTP_CONTENT_TYPE] = {"content-type", 12},
     [WEIR_HTTP_EXPECT] = {"expect", 6},
     [WEIR_HTTP_FETCH_SITE] = {"sec-fetch-site", 14},
     [WEIR_HTTP_HOST] = {"host", 4},
+    [WEIR_HTTP_IF_NONE_MATCH] = {"if-none-match", 13},
     [WEIR_HTTP_ORIGIN] = {"origin", 6},
     [WEIR_HTTP_REQUEST_METHOD] = {"access-control-request-method", 29},
     [WEIR_HTTP_TRANSFER_ENCODING] = {"transfer-encoding", 17},

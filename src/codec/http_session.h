@@ -33,9 +33,23 @@ typedef struct weir_http_names {
     size_t len;
 } weir_http_names;
 
+/* A web page, or a file that one uses. */
+typedef struct weir_http_page {
+    const char *name;     /* "playground.html" */
+    const char *tag;      /* the entity tag, without quotes: it changes with the content */
+    const uint8_t *gzip;  /* the content, compressed */
+    size_t gzip_len, len; /* bytes, compressed and uncompressed */
+} weir_http_page;
+
+typedef struct weir_http_page_table {
+    const weir_http_page *at;
+    size_t len;
+} weir_http_page_table;
+
 typedef struct weir_http_options {
     weir_service *service;
-    const char *version;  /* of weir, for the metrics */
+    const char *version; /* of weir, for the metrics */
+    weir_http_page_table pages;
     const char *password; /* required by every endpoint but /healthz and /readyz; NULL: none */
     /* Called for each wrong password; may be NULL. Returns true to delay the response, false to
      * send it at once and close the connection.
@@ -84,11 +98,13 @@ bool weir_http_may_be_key(const char *name, size_t len);
 
 /* The headers whose values a session stores. */
 typedef enum weir_http_header {
+    WEIR_HTTP_ACCEPT_ENCODING,
     WEIR_HTTP_AUTHORIZATION,
     WEIR_HTTP_CONTENT_TYPE,
     WEIR_HTTP_EXPECT,
     WEIR_HTTP_FETCH_SITE,
     WEIR_HTTP_HOST,
+    WEIR_HTTP_IF_NONE_MATCH,
     WEIR_HTTP_ORIGIN,
     WEIR_HTTP_REQUEST_METHOD, /* Access-Control-Request-Method */
     WEIR_HTTP_TRANSFER_ENCODING,

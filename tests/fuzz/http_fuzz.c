@@ -62,6 +62,9 @@ static bool run(fuzz_daemon *d, weir_http_session *s, weir_buffer *in, weir_buff
     return step.next == WEIR_SESSION_CLOSE || pauses == 3;
 }
 
+static const uint8_t empty_gzip[] = {0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3,
+                                     3,    0,    0, 0, 0, 0, 0, 0, 0, 0};
+
 /*  choice  the options, as bits.
  *  engine  the states are in an engine.
  *  top     the daemon tracks top keys. */
@@ -69,11 +72,13 @@ static void serve(const uint8_t *bytes, size_t len, uint8_t choice, size_t step,
                   bool engine, bool top, weir_buffer *output)
 {
     static const char *const any = "*", *const origin = "http://app";
+    static const weir_http_page page = {"p.html", "t", empty_gzip, sizeof empty_gzip, 0};
     fuzz_daemon *d = daemon_begin(engine, top);
     const weir_http_options options = {.service = d->service,
                                        .hosts = {&any, choice >> 4 & 1 ? 0 : 1},
                                        .origins = {&origin, choice >> 5 & 1},
                                        .version = "1",
+                                       .pages = {&page, 1},
                                        .password = choice & 1 ? "p" : NULL,
                                        .key_header = choice & 2 ? "X-Forwarded-For" : NULL,
                                        .key_query = choice & 2 ? NULL : "k",
