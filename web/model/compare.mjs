@@ -77,7 +77,8 @@ class Counter {
             this.log = log;
             this.measured = logOf(b) ? a : b;
             this.windows = new Windows(log.periodNs);
-            this.result.exact = { lane: logOf(b) ? "a" : "b", wronglyAllowed: 0, wronglyDenied: 0, marks: [] };
+            const lane = logOf(b) ? "a" : "b";
+            this.result.exact = { lane, wronglyAllowed: 0, wronglyDenied: 0, marks: [] };
         }
     }
 
@@ -112,7 +113,8 @@ class Counter {
     #measure(i, time, key, cost) {
         const { exact } = this.result;
         const window = this.windows.at(key, time);
-        const allowed = this.measured.columns.allowed[i] === 1, fits = window.units + cost <= this.log.limit;
+        const allowed = this.measured.columns.allowed[i] === 1;
+        const fits = window.units + cost <= this.log.limit;
         if (allowed && cost > 0) {
             window.times.push(time);
             window.costs.push(cost);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// Writes a policy as a configuration, a command or a program, and a timeline as CSV. A policy text must be valid.
+// Writes a policy as a configuration, a command or a program, and a timeline as CSV.
+// The texts of policies must be valid.
 
 const NAME_MAX = 64;
 const NEVER = "never";
@@ -107,6 +108,10 @@ static const weir_zone *find_zone(void *ctx, const char *name, size_t len)
 }
 `;
 
+const C_ZONES_DECLARED = `    loaded_zones loaded = {.count = 0};
+    weir_zones zones = {find_zone, &loaded};
+`;
+
 /**
  * Returns a C program that limits requests with libweir.
  * @param {string} text
@@ -144,7 +149,7 @@ int main(void)
     weir_policy policy;
     weir_policy_error error;
     weir_store *store;
-${zoned ? "    loaded_zones loaded = {.count = 0};\n    weir_zones zones = {find_zone, &loaded};\n" : ""}\
+${zoned ? C_ZONES_DECLARED : ""}\
     if (weir_policy_parse(&policy, text, strlen(text), ${zoned ? "&zones" : "NULL"}, &error) != WEIR_OK) {
         fprintf(stderr, "column %" PRIu32 ": %s\\n", error.column, error.text);
         return 1;
@@ -166,7 +171,9 @@ function csvField(value) {
     return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 
-const CSV_LANE = ["policy", "allowed", "limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer"];
+const CSV_LANE = [
+    "policy", "allowed", "limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer",
+];
 
 function csvOfLane(lane, policy, i) {
     if (i >= lane.decided)
@@ -183,9 +190,8 @@ function csvOfLane(lane, policy, i) {
 export function toCsv(world) {
     const { traffic, lanes } = world, baseNs = BigInt(world.beginMs) * 1000000n;
     const policies = lanes.map((lane) => lane.policy?.text ?? lane.text);
-    const prefix = (n) => (lanes.length > 1 ? `lane${n + 1}_` : "");
-    const head = ["t_ns", "key", "cost", ...lanes.flatMap((_, n) => CSV_LANE.map((name) => prefix(n) + name))];
-    const lines = [head];
+    const named = (n) => CSV_LANE.map((name) => (lanes.length > 1 ? `lane${n + 1}_${name}` : name));
+    const lines = [["t_ns", "key", "cost", ...lanes.flatMap((_, n) => named(n))]];
     for (let i = 0; i < world.index; i++) {
         const request = [baseNs + BigInt(traffic.times[i]), traffic.names[traffic.keys[i]], traffic.costs[i]];
         lines.push([...request, ...lanes.flatMap((lane, n) => csvOfLane(lane, policies[n], i))]);

@@ -23,12 +23,13 @@
 
 /**
  * A field of a form.
- * @typedef {{name: string, label: string, kind: "number" | "unit" | "text" | "check", min?: number, max?: number,
- *            units?: string[]}} Field
+ * @typedef {{name: string, label: string, kind: "number" | "unit" | "text" | "check", min?: number,
+ *            max?: number, units?: string[]}} Field
  */
 
 const UNIT_NS = [
-    ["w", 604800e9], ["d", 86400e9], ["h", 3600e9], ["m", 60e9], ["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1],
+    ["w", 604800e9], ["d", 86400e9], ["h", 3600e9], ["m", 60e9], ["s", 1e9],
+    ["ms", 1e6], ["us", 1e3], ["ns", 1],
 ];
 const UNITS = UNIT_NS.map(([unit]) => unit).reverse();
 const CALENDARS = ["day", "week", "month", "year"];
@@ -63,8 +64,10 @@ const FIELDS = {
     "leaky-bucket": [RATE, PERIOD, UNIT, number("burst", "capacity", 1, LIMIT_MAX)],
     "leaky-queue": [RATE, PERIOD, UNIT, number("burst", "depth", 0, LIMIT_MAX - 1)],
     "fixed-window": [
-        LIMIT, PERIOD, { ...UNIT, units: [...UNITS, ...CALENDARS] }, { name: "zone", label: "time zone", kind: "text" },
-        check("fromFirst", "window begins with the first request"), check("countDenied", "count denied requests"),
+        LIMIT, PERIOD, { ...UNIT, units: [...UNITS, ...CALENDARS] },
+        { name: "zone", label: "time zone", kind: "text" },
+        check("fromFirst", "window begins with the first request"),
+        check("countDenied", "count denied requests"),
     ],
     "sliding-log": [LIMIT, PERIOD, UNIT, check("countDenied", "count denied requests")],
     "sliding-counter": [LIMIT, PERIOD, UNIT, check("relaxed", "relaxed")],
@@ -96,7 +99,8 @@ function periodOf({ periodNs, calendar }) {
 /**
  * Returns the form of a policy.
  * @param {readonly LayerFacts[]} layers
- * @returns {Form[] | null} null if a form cannot show the policy: a period above 104 days that is not in seconds
+ * @returns {Form[] | null} null if a form cannot show the policy: its period is above 104 days, and not in
+ *     whole seconds
  */
 export function formOf(layers) {
     const forms = layers.map((layer) => {
@@ -140,7 +144,8 @@ function layerText(form) {
         return `leaky-queue ${rate} depth ${form.burst}`;
     case "fixed-window": {
         const zone = isCalendar(form) && form.zone !== "" ? ` tz ${form.zone}` : "";
-        return `fixed-window ${rate}${zone}${form.fromFirst && !isCalendar(form) ? " from-first" : ""}${counting}`;
+        const start = form.fromFirst && !isCalendar(form) ? " from-first" : "";
+        return `fixed-window ${rate}${zone}${start}${counting}`;
     }
     case "sliding-log":
         return `sliding-log ${rate}${counting}`;

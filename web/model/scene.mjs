@@ -141,8 +141,8 @@ export function completeTraffic(spec) {
 function completeHits(hits) {
     if (!Array.isArray(hits))
         return [];
-    const valid = hits.slice(0, MAX_EVENTS).filter((hit) => Array.isArray(hit) && hit[0] >= 0 && hit[0] <= OFFSET_MAX);
-    return valid.map(([offset, key, cost]) => [
+    const inRange = (hit) => Array.isArray(hit) && hit[0] >= 0 && hit[0] <= OFFSET_MAX;
+    return hits.slice(0, MAX_EVENTS).filter(inRange).map(([offset, key, cost]) => [
         Math.round(Number(offset)),
         String(key ?? "").slice(0, NAME_CHARS_MAX) || "user",
         bounded(cost, 1, 0, MAX_COST, true),
@@ -192,7 +192,8 @@ export function offsetOf(text) {
     if (!match)
         return NaN;
     const digits = (match[2] ?? "").padEnd(9, "0");
-    const offset = Number(match[1]) * SECOND_NS + Math.round(Number(`${digits.slice(0, 9)}.${digits.slice(9)}`));
+    const fraction = Math.round(Number(`${digits.slice(0, 9)}.${digits.slice(9)}`));
+    const offset = Number(match[1]) * SECOND_NS + fraction;
     return offset <= OFFSET_MAX ? offset : NaN;
 }
 

@@ -42,7 +42,8 @@ function clockNs(text) {
     const match = CLOCK.exec(text);
     if (!match || Number(match[1]) > 23)
         return null;
-    return isoNs(`${DAY_DEFAULT}T${match[1].padStart(2, "0")}:${match[2]}:${match[3] ?? "00"}${match[4] ?? ""}Z`);
+    const [, hour, minute, second, fraction] = match;
+    return isoNs(`${DAY_DEFAULT}T${hour.padStart(2, "0")}:${minute}:${second ?? "00"}${fraction ?? ""}Z`);
 }
 
 /** Returns {since: offset in ns} or {at: ns since the epoch}, or null. */
@@ -79,7 +80,7 @@ function readLine(line) {
         time = timeOf(words[0]);
     }
     if (!time)
-        fail(`found '${words[0].slice(0, 40)}', expected a time such as 0.5, 1.2s, 12:00:03 or 2026-01-02T03:04:05Z`);
+        fail(`found '${words[0].slice(0, 40)}', expected a time: 0.5, 1.2s, 12:00:03 or ISO 8601`);
     if (words.length > 3)
         fail(`found '${words[3].slice(0, 40)}', expected the end of the line: a time, a key and a cost`);
     return { ...time, name: words[1] ?? NAME_DEFAULT, cost: costOf(words[2]) };

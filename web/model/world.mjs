@@ -5,7 +5,9 @@
 // so sceneToHash(world.scene) shares it.
 
 import { Lane } from "./lane.mjs";
-import { MAX_COST, MAX_LANES, OFFSET_MAX, SPEED_MAX, SPEED_MIN, completeScene, completeTraffic } from "./scene.mjs";
+import {
+    MAX_COST, MAX_LANES, OFFSET_MAX, SPEED_MAX, SPEED_MIN, completeScene, completeTraffic,
+} from "./scene.mjs";
 import { Traffic } from "./traffic.mjs";
 
 const MS_NS = 1e6;
@@ -129,7 +131,7 @@ export class World {
         this.#build();
     }
 
-    /** Starts again at offset 0, with the same traffic, and with the requests sent by hand that the scene had. */
+    /** Starts again at offset 0. Of the requests sent by hand, those that the scene began with stay. */
     reset() {
         this.now = 0;
         this.scene.hits = this.#hitsAtFirst.slice();
@@ -180,7 +182,7 @@ export class World {
     }
 
     /**
-     * Changes the traffic. The clock and the requests sent by hand stay; a log starts at offset 0 without them.
+     * Changes the traffic. The clock and the requests sent by hand stay, but a log starts without them.
      * @param {any} spec a TrafficSpec
      */
     setTraffic(spec) {
@@ -212,7 +214,8 @@ export class World {
         this.traffic = new Traffic(this.scene.traffic);
         if (this.traffic.begin !== null)
             this.scene.begin = completeScene({ begin: this.traffic.begin }).begin;
-        this.scene.hits = this.scene.hits.filter(([offset, key, cost]) => this.#insert(offset, key, cost) >= 0);
+        const fits = ([offset, key, cost]) => this.#insert(offset, key, cost) >= 0;
+        this.scene.hits = this.scene.hits.filter(fits);
         this.lanes = this.scene.lanes.map((text) => this.#makeLane(text));
         this.seek(this.now);
     }
