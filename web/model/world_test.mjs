@@ -31,7 +31,8 @@ const worldOf = (weir, scene) => new World(weir, scene, { zones });
 
 /** Returns the requests that have happened with their decisions, for each lane. */
 function decisionsOf({ lanes, index }) {
-    return lanes.map((lane) => Array.from({ length: Math.min(index, lane.decided) }, (_, i) => lane.event(i)));
+    const lengthOf = (lane) => Math.min(index, lane.decided);
+    return lanes.map((lane) => Array.from({ length: lengthOf(lane) }, (_, i) => lane.event(i)));
 }
 
 /** Asserts that two worlds have the same requests, decisions, totals and states. */
@@ -96,7 +97,8 @@ const tests = {
             const scene = randomScene(), world = worldOf(weir, scene);
             for (let n = 1 + below(8); n > 0; n--) {
                 world.seek(below(60000) * 1e6);
-                const key = pick(["alice", "bob", "someone else"]), cost = below(4), index = world.hit(key, cost);
+                const key = pick(["alice", "bob", "someone else"]), cost = below(4);
+                const index = world.hit(key, cost);
                 const event = world.lanes[0].event(index);
                 assert.deepEqual([event.key, event.cost, event.time], [key, cost, world.now]);
                 assert.equal(world.index, index + 1);
@@ -137,8 +139,10 @@ const tests = {
             const world = worldOf(weir, randomScene());
             world.seek(MINUTE);
             const n = below(world.lanes.length), lane = world.lanes[n], events = decisionsOf(world)[n];
-            const offset = below(70000) * 1e6, windowNs = below(30000) * 1e6, name = pick(world.traffic.names);
-            const inWindow = events.filter((e) => e.allowed && e.time <= offset && e.time > offset - windowNs);
+            const offset = below(70000) * 1e6, windowNs = below(30000) * 1e6;
+            const name = pick(world.traffic.names);
+            const isIn = (e) => e.allowed && e.time <= offset && e.time > offset - windowNs;
+            const inWindow = events.filter(isIn);
             const unitsOf = (list) => list.reduce((sum, e) => sum + e.cost, 0);
             assert.equal(lane.rate(offset, windowNs), unitsOf(inWindow));
             assert.equal(lane.rate(offset, windowNs, name), unitsOf(inWindow.filter((e) => e.key === name)));
@@ -170,7 +174,8 @@ const tests = {
             assert.equal(result.neither, count((x, y) => !x && !y));
             assert.equal(result.onlyA, count((x, y) => x && !y));
             assert.equal(result.onlyB, count((x, y) => !x && y));
-            assert.deepEqual(result.marks, a.filter((e, n) => e.allowed !== b[n].allowed).map((e) => e.index));
+            const differs = a.filter((event, n) => event.allowed !== b[n].allowed);
+            assert.deepEqual(result.marks, differs.map((event) => event.index));
             assertExact(result.exact, a);
             world.free();
         }
@@ -213,7 +218,8 @@ const tests = {
     },
 
     ends_at_the_most_requests_and_keys(weir) {
-        const world = worldOf(weir, { lanes: ["gcra 1/s"], traffic: { kind: "steady", rate: 1e6, users: 9999 } });
+        const steady = { kind: "steady", rate: 1e6, users: 9999 };
+        const world = worldOf(weir, { lanes: ["gcra 1/s"], traffic: steady });
         world.seek(3 * SECOND);
         assert.deepEqual([world.index, world.ended], [MAX_EVENTS, true]);
         assert.equal(world.hit("alice"), -1);
@@ -226,7 +232,8 @@ const tests = {
     },
 
     changes_lanes_while_it_runs(weir) {
-        const world = worldOf(weir, { lanes: ["gcra 5/s", "gcra 6/s"], traffic: { kind: "poisson", rate: 20 } });
+        const poisson = { kind: "poisson", rate: 20 };
+        const world = worldOf(weir, { lanes: ["gcra 5/s", "gcra 6/s"], traffic: poisson });
         world.scene.compare = [0, 1];
         world.seek(10 * SECOND);
         assert.equal(world.setLane(0, "gcra 5/x").error.column, 8);
