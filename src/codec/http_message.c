@@ -279,11 +279,12 @@ void weir_http_put_head(weir_buffer *out, const weir_http_response *a, const cha
     weir_buffer_append(out, reason, strlen(reason));
     weir_buffer_append(out, "\r\nDate: ", 8);
     weir_buffer_append(out, date, strlen(date));
-    if (a->status != 204 && a->status != 304) { /* these have no body */
+    bool no_body = a->status == 204 || a->status == 304;
+    if (!no_body) {
         weir_buffer_append(out, "\r\nContent-Type: ", 16);
         weir_buffer_append(out, a->type, strlen(a->type));
     }
-    if (a->status != 204 && !a->endless)
+    if (!no_body && !a->endless)
         weir_buffer_put(out, "\r\nContent-Length: ", (int64_t)weir_buffer_len(a->body));
     weir_buffer_append(out, "\r\n", 2);
     weir_buffer_append(out, a->fields, a->fields_len);
