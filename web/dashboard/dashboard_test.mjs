@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copyright (c) 2026 the weir authors
+//
+// Tests the parts of the dashboard that need no page: the stream, the history and the numbers.
+//
+//     node web/dashboard/dashboard_test.mjs [SEED]
+
+import assert from "node:assert/strict";
+import { bytes, clock, duration, micros, percent, rate, short, whole } from "./format.mjs";
+import { History, meanOf, POINTS, POLICIES_MAX, recent, recentTimes } from "./history.mjs";
+import { EventParser, LiveStream } from "./live.mjs";
+
+const seed = Number(process.argv[2] ?? 1);
+let random = seed;
+
+// Returns a random number 0 <= n < bound (mulberry32).
+function below(bound) {
+    random = (random + 0x6d2b79f5) | 0;
+    let n = Math.imul(random ^ (random >>> 15), 1 | random);
+    n = (n + Math.imul(n ^ (n >>> 7), 61 | n)) ^ n;
+    return ((n ^ (n >>> 14)) >>> 0) % bound;
+}
+
+const T0 = 1767225600000;
+const plain = (text) => text.replaceAll("\u202f", " ");
+const none = [0, 0, 0, 0, 0, 0, 0];
+const store = { keys: 1, bytes: 2, bytes_max: 3, evicted: 0, refused: 0 };
+const latency = { p50: 1, p90: 2, p99: 3, max: 4 };
+
+function hello(names, more = {}) {
+    const policies = names.map((name) => ({
+        name, limit: "gcra 1/s burst 1", engine: "local", shadow: false, candidate: null,
+    }));
+    return { version: "0", start_ms: 1, now_ms: T0, interval_ms: 1000, top: true, password: false, policies, ...more };
+}
+
+function tick(t_ms, policies, more = {}) {
+    return { t_ms, policies, candidates: {}, latency_us: latency, store, ...more };
+}
+
+const allowed = (n) => [n, 0, 0, 0, 0, 0, 0];
+
+/** A stream without a network: the test answers each fetch, and lets time pass. */
+class Scene {
+    states = [];
+    events = [];
+    fetches = [];
+    timers = new Map();
+    nowMs = 0;
+    #id = 0;
+
+    constructor() {
+        this.stream = new LiveStream({
+            url: "v1/live",
+            onEvent: (name, data) => this.events.push([name, data]),
+            onConnection: ({ state, retryAtMs, reason }) => this.states.push({ state, retryAtMs, reason }),
+            fetch: (url, { signal }) =>
+                new Promise((resolve, reject) => {
+                    signal.addEventListener("abort", () => reject(new Error("aborted")));
+                    this.fetches.push({ resolve, reject, signal });
+                }),
+            timers: {
+                set: (fn, ms) => {
+                    this.timers.set(++this.#id, { fn, at: this.nowMs + ms });
+                    return this.#id;
+                },
+                clear: (id) => this.timers.delete(id),
+            },
+            now: () => this.nowMs,
+            random: () => 0.999,
+        });
+    }
+
+    /** Answers the latest request with a stream, and returns a function that sends a part of it. */
+    accept() {
+        let controller;
+        const body = new ReadableStream({ start: (c) => void (controller = c) });
+        this.fetches.at(-1).resolve({ ok: true, status: 200, body });
+        const encoder = new TextEncoder();
+        return {
+            send: (text) => controller.enqueue(encoder.encode(text)),
+            end: () => controller.close(),
+        };
+    }
+
+    get last() {
+        return this.states.at(-1);
+    }
+
+    /** Runs what was made ready. */
+    async settle() {
+        for (let i = 0; i < 20; i++)
+            await new Promise((resolve) => setImmediate(resolve));
+    }
+
+    /** Lets time pass up to the next timer, and runs it. */
+    async next() {
+        const [id, { fn, at }] = [...this.timers].sort((a, b) => a[1].at - b[1].at)[0];
+        this.timers.delete(id);
+        this.nowMs = at;
+        fn();
+        await this.settle();
+    }
+}
+
+const tests = {
+    "numbers are short, and round without a fourth digit"() {
+        const rows = [[0, "0"], [0.126, "0.13"], [9.999, "10"], [12.34, "12.3"], [999.4, "999"], [999.7, "1 k"],
+            [1234, "1.23 k"], [12345, "12.3 k"], [999999, "1 M"], [5e9, "5 G"], [-1500, "-1.5 k"], [NaN, "–"]];
+        for (const [n, text] of rows)
+            assert.equal(plain(short(n)), text);
+        assert.equal(plain(rate(1234)), "1.23 k/s");
+        assert.equal(plain(rate(12)), "12 /s");
+        assert.equal(rate(NaN), "–");
+        assert.equal(plain(bytes(196083712)), "187 MiB");
+        assert.equal(plain(micros(85)), "85 µs");
+        assert.equal(plain(micros(1200)), "1.2 ms");
+        assert.equal(whole(1234567), "1,234,567");
+    },
+
+    "shares say neither 0 % nor 100 % of what is not"() {
+        assert.equal(plain(percent(1, 1e6)), "< 0.01 %");
+        assert.equal(plain(percent(999999, 1e6)), "> 99.9 %");
+        assert.equal(plain(percent(0, 10)), "0 %");
+        assert.equal(plain(percent(10, 10)), "100 %");
+        assert.equal(percent(0, 0), "–");
+    },
+
+    "durations have two units"() {
+        const rows = [[0, "0 s"], [59999, "59 s"], [60000, "1 min"], [3725000, "1 h 2 min"], [273600000, "3 d 4 h"],
+            [86400000, "1 d"], [NaN, "–"], [-5, "0 s"]];
+        for (const [ms, text] of rows)
+            assert.equal(plain(duration(ms)), text);
+        assert.match(clock(T0), /^\d\d:\d\d:\d\d$/);
+    },
+
+    "a stream is parsed alike at every division"() {
+        const text = ": comment\nevent: hello\r\ndata: {\"a\":1}\r\n\r\nid: 7\rdata: one\rdata:two\r\r" +
+            "event: tick\ndata:  x\n\nevent: no data\n\ndata\n\ndata: unfinished\n";
+        const whole = new EventParser().feed(text);
+        assert.deepEqual(whole, [
+            { name: "hello", data: "{\"a\":1}" }, { name: "message", data: "one\ntwo" },
+            { name: "tick", data: " x" }, { name: "message", data: "" },
+        ]);
+        for (let round = 0; round < 300; round++) {
+            const parser = new EventParser();
+            const events = [];
+            for (let at = 0; at < text.length; ) {
+                const end = at + 1 + below(6);
+                events.push(...parser.feed(text.slice(at, end)));
+                at = end;
+            }
+            assert.deepEqual(events, whole);
+        }
+    },
+
+    "an event without an end takes no more than 8 MiB"() {
+        for (const part of ["x".repeat(1 << 20), `data: ${"x".repeat(1 << 20)}\n`]) {
+            const parser = new EventParser();
+            assert.throws(() => {
+                for (let i = 0; i < 10; i++)
+                    parser.feed(part);
+            }, /larger than 8 MiB/);
+        }
+    },
+
+    async "events arrive, and a broken one is left out"() {
+        const scene = new Scene();
+        void scene.stream.open();
+        const { send } = scene.accept();
+        send("event: hello\ndata: {\"version\"");
+        await scene.settle();
+        assert.equal(scene.last.state, "connecting");
+        send(":\"1\"}\n\nevent: tick\ndata: {\n\nevent: tick\ndata: 5\n\n");
+        await scene.settle();
+        assert.equal(scene.last.state, "open");
+        assert.deepEqual(scene.events, [["hello", { version: "1" }], ["tick", 5]]);
+        scene.stream.close();
+        assert.equal(scene.timers.size, 0);
+    },
+
+    async "reconnection waits twice as long each time, up to 30 s, and starts anew after success"() {
+        const scene = new Scene();
+        void scene.stream.open();
+        const waits = [];
+        for (let i = 0; i < 7; i++) {
+            scene.fetches.at(-1).reject(new Error("refused"));
+            await scene.settle();
+            assert.equal(scene.last.state, "waiting");
+            assert.equal(scene.last.reason, "the daemon does not answer");
+            waits.push(Math.round((scene.last.retryAtMs - scene.nowMs) / 1000));
+            await scene.next();
+        }
+        assert.deepEqual(waits, [1, 2, 4, 8, 16, 30, 30]);
+        const { send, end } = scene.accept();
+        send("event: hello\ndata: {}\n\n");
+        await scene.settle();
+        end();
+        await scene.settle();
+        assert.equal(scene.last.reason, "the daemon closed the connection");
+        assert.equal(Math.round((scene.last.retryAtMs - scene.nowMs) / 1000), 1);
+    },
+
+    async "a refusal says why"() {
+        for (const [status, reason] of [[401, /password/], [404, /older version/], [503, /as many/], [500, /500/]]) {
+            const scene = new Scene();
+            void scene.stream.open();
+            scene.fetches.at(-1).resolve({ ok: false, status, body: null });
+            await scene.settle();
+            assert.match(scene.last.reason, reason);
+        }
+    },
+
+    async "a silent connection is given up, and an old one reports nothing"() {
+        const scene = new Scene();
+        void scene.stream.open();
+        scene.accept().send("event: hello\ndata: {}\n\n");
+        await scene.settle();
+        await scene.next();
+        assert.equal(scene.nowMs, 10000);
+        assert.match(scene.last.reason, /nothing was received for 10 s/);
+        assert(scene.fetches[0].signal.aborted);
+        assert.equal(scene.timers.size, 1);
+        void scene.stream.open(); // by hand, while it waits
+        await scene.settle();
+        assert.equal(scene.fetches.length, 2);
+        assert.equal(scene.last.state, "connecting");
+        assert.equal(scene.timers.size, 1);
+    },
+
+    "counts become rates a second"() {
+        const history = new History();
+        history.onHello(hello(["a", "b"]));
+        history.onTick(tick(T0, { a: allowed(1000), b: none }));
+        history.onTick(tick(T0 + 1000, { a: [1010, 5, 0, 0, 2, 0, 0] }));
+        const a = history.policies.get("a");
+        assert.equal(a.rateOf("allowed"), 10);
+        assert.equal(a.rateOf("denied"), 7);
+        assert.equal(a.total, 1017);
+        assert.equal(history.policies.get("b").series, null);
+        assert.deepEqual(recent(history.intervals, a.series, "denied", 3, 300), [NaN, NaN, 7]);
+        history.onTick(tick(T0 + 3000, { b: allowed(4) }));
+        assert.equal(a.rate, 0);
+        assert.equal(history.policies.get("b").rate, 2);
+        assert.deepEqual(recent(history.intervals, a.series, "denied", 4, 300), [NaN, 7, NaN, 0]);
+        assert.deepEqual(recent(history.intervals, history.all, "allowed", 4, 300), [NaN, 10, NaN, 2]);
+        assert.equal(meanOf(history.intervals, history.all, ["allowed", "denied"]), 9.5);
+        assert.deepEqual(recentTimes(history.intervals, 2, 300), [T0 + 2000, T0 + 3000]);
+    },
+
+    "a reconnection or a restart shows a gap, and no peak"() {
+        const history = new History();
+        history.onHello(hello(["a"]));
+        history.onTick(tick(T0, { a: allowed(100) }));
+        history.onTick(tick(T0 + 1000, { a: allowed(101) }));
+        history.onHello(hello(["a"]));
+        history.onTick(tick(T0 + 5000, { a: allowed(900) }));
+        history.onTick(tick(T0 + 6000, { a: allowed(903) }));
+        history.onHello(hello(["a"], { start_ms: 2 }));
+        history.onTick(tick(T0 + 7000, { a: allowed(50) }));
+        history.onTick(tick(T0 + 8000, { a: allowed(52) }));
+        const { intervals, all } = history;
+        assert.deepEqual(recent(intervals, all, "allowed", 8, 300), [1, NaN, NaN, NaN, NaN, 3, NaN, 2]);
+    },
+
+    "the totals before the page was opened fill what it has not seen"() {
+        const history = new History();
+        const past = { t_ms: [T0 - 2000, T0 - 1000], allowed: [7, 8], denied: [1, 2] };
+        history.onHello(hello(["a"], { history: past }));
+        history.onTick(tick(T0 - 900, { a: allowed(100) }));
+        history.onTick(tick(T0, { a: allowed(109) }));
+        const { intervals, all, policies } = history;
+        assert.deepEqual(recent(intervals, all, "allowed", 3, 300).map(Math.round), [7, 8, 10]);
+        assert.deepEqual(recent(intervals, policies.get("a").series, "allowed", 3, 300).map(Math.round), [NaN, NaN, 10]);
+        const later = { t_ms: [T0, T0 + 1000], allowed: [9, 4], denied: [0, 0] };
+        history.onHello(hello(["a"], { history: later }));
+        assert.deepEqual(recent(intervals, all, "allowed", 2, 300).map(Math.round), [10, 4]);
+    },
+
+    "an hour is kept, and no more"() {
+        const history = new History();
+        history.onHello(hello(["a"]));
+        for (let i = 0; i <= POINTS + 100; i++)
+            history.onTick(tick(T0 + 1000 * i, { a: allowed(i * 3) }));
+        const { intervals, all, policies } = history;
+        const values = recent(intervals, policies.get("a").series, "allowed", POINTS, 300);
+        assert.equal(values.length, 300);
+        assert(values.every((value) => value === 3));
+        assert.equal(recentTimes(intervals, POINTS, 300).length, 300);
+        history.onTick(tick(T0 + 1e9, {}));
+        assert.deepEqual(recent(intervals, all, "allowed", POINTS, POINTS).filter((value) => value > 0), []);
+    },
+
+    "a point keeps its value while it moves"() {
+        const history = new History();
+        history.onHello(hello(["a"]));
+        let n = 0;
+        for (let i = 0; i < 600; i++)
+            history.onTick(tick(T0 + 1000 * i, { a: allowed((n += below(50))) }));
+        const before = recent(history.intervals, history.all, "allowed", 300, 100);
+        const times = recentTimes(history.intervals, 300, 100);
+        history.onTick(tick(T0 + 600000, { a: allowed(n) }));
+        const after = recent(history.intervals, history.all, "allowed", 300, 100);
+        const moved = times.indexOf(recentTimes(history.intervals, 300, 100)[0]);
+        assert(moved >= 0);
+        assert.deepEqual(after.slice(0, 95), before.slice(moved, moved + 95));
+    },
+
+    "thousands of policies keep a bounded number of series"() {
+        const history = new History();
+        const names = Array.from({ length: POLICIES_MAX + 50 }, (_, i) => `p${i}`);
+        history.onHello(hello(names));
+        history.onTick(tick(T0, Object.fromEntries(names.map((name) => [name, none]))));
+        names.forEach((name, i) => history.onTick(tick(T0 + 1000 * (i + 1), { [name]: allowed(1) })));
+        const kept = names.filter((name) => history.policies.get(name).series);
+        assert.deepEqual(kept, names.slice(50));
+    },
+
+    "the outcomes of a candidate begin anew with each candidate"() {
+        const history = new History();
+        const row = { name: "a", limit: "gcra 1/s burst 1", engine: "local", shadow: false };
+        history.onHello(hello([], { policies: [{ ...row, candidate: "gcra 2/s burst 1" }] }));
+        history.onTick(tick(T0, { a: none }, { candidates: { a: [10, 20, 30, 40] } }));
+        history.onTick(tick(T0 + 1000, {}, { candidates: { a: [11, 22, 33, 44] } }));
+        const a = history.policies.get("a");
+        assert.deepEqual([a.outcomesBase, a.outcomesSinceMs], [[10, 20, 30, 40], T0]);
+        assert.deepEqual(recent(history.intervals, a.series, "candidateDenies", 1, 300), [4]);
+        history.onPolicies({ policies: [{ ...row, candidate: null }] });
+        history.onPolicies({ policies: [{ ...row, candidate: "gcra 9/s burst 9" }] });
+        history.onTick(tick(T0 + 2000, {}, { candidates: { a: [12, 22, 33, 44] } }));
+        assert.deepEqual([a.outcomes, a.outcomesBase], [[12, 22, 33, 44], [11, 22, 33, 44]]);
+        history.onTick(tick(T0 + 3000, {}, { candidates: { a: [1, 0, 0, 0] } })); // the daemon counts from 0 again
+        assert.deepEqual(a.outcomesBase, [0, 0, 0, 0]);
+    },
+
+    "a policy that was removed stays, with its counts"() {
+        const history = new History();
+        history.onHello(hello(["a", "b"]));
+        history.onTick(tick(T0, { a: allowed(3), b: none }));
+        history.onPolicies({ policies: hello(["b"]).policies });
+        assert.deepEqual([history.policies.get("a").listed, history.policies.get("a").total], [false, 3]);
+    },
+};
+
+const tally = { passed: 0, failed: 0 };
+for (const [name, test] of Object.entries(tests)) {
+    try {
+        await test();
+        tally.passed++;
+    } catch (error) {
+        console.error(`${name} (seed ${seed}):`, error);
+        tally.failed++;
+    }
+}
+console.log(`${tally.passed} passed, ${tally.failed} failed`);
+process.exitCode = tally.failed > 0 ? 1 : 0;

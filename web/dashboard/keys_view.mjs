@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copyright (c) 2026 the weir authors
+//
+// The keys of one policy: those denied most, those nearest to their limit, and the state of one key.
+
+import { el, newId, setText } from "../playground/dom.mjs";
+import { daemon } from "./daemon.mjs";
+import { confirmChange } from "./dialog.mjs";
+import { duration, percent, short, whole } from "./format.mjs";
+
+const TOP_MS = 2000;
+const NEAREST_MS = 4000;
+const KEYS = 10;
+const KEY_BYTES_MAX = 128; // the daemon keeps the first 128 bytes of a longer key, which name no key
+
+const TOP_OFF =
+    "This daemon keeps no lists of keys. To switch them on, set top.keys in weir.yaml, such as " +
+    "top: {keys: 100}, and restart it.";
+
+/** A table of keys, each with a bar. */
+class KeyList {
+    #rows = [];
+
+    /**
+     * @param {string} title
+     * @param {string} note
+     * @param {string[]} columns the titles after the key's
+     * @param {(key: string) => void} onKey
+     */
+    constructor(title, note, columns, onKey) {
+        const id = newId("keys");
+        this.onKey = onKey;
+        this.message = el("p", { class: "muted", text: "Loading…" });
+        this.body = el("tbody");
+        this.table = el(
+            "table",
+            { class: "keys numbers", "aria-labelledby": id, hidden: true },
+            el(
+                "thead",
+                {},
+                el(
+                    "tr",
+                    {},
+                    el("th", { scope: "col", text: "Key" }),
+                    ...columns.map((text) => el("th", { scope: "col", class: "number", text })),
+                ),
+            ),
+            this.body,
+        );
+        this.element = el(
+            "section",
+            { class: "panel keys-panel" },
+            el("h2", { id, text: title }),
+            el("p", { class: "muted note", text: note }),
+            this.message,
+            this.table,
+        );
+    }
+
+    /** @param {string} text shown instead of a table */
+    tell(text) {
+        this.table.hidden = true;
+        this.message.hidden = false;
+        setText(this.message, text);
+    }
+
+    /** @param {{key: string, cut: boolean, share: number, cells: string[]}[]} rows share: 0 to 1 */
+    show(rows, empty) {
+        if (rows.length === 0)
+            return this.tell(empty);
+        this.table.hidden = false;
+        this.message.hidden = true;
+        while (this.#rows.length < rows.length)
+            this.#addRow(rows[0].cells.length);
+        this.#rows.forEach((row, i) => {
+            row.element.hidden = i >= rows.length;
+            if (i < rows.length)
+                this.#fill(row, rows[i]);
+        });
+    }
+
+    #addRow(cells) {
+        const button = el("button", {
+            type: "button",
+            class: "key-button",
+            on: { click: () => this.onKey(row.key) },
+        });
+        const bar = el("span", { class: "key-bar", "aria-hidden": "true" });
+        const row = {
+            key: "",
+            button,
+            bar,
+            cells: Array.from({ length: cells }, () => el("td", { class: "number" })),
+        };
+        row.element = el("tr", {}, el("th", { scope: "row" }, bar, button), ...row.cells);
+        this.body.append(row.element);
+        this.#rows.push(row);
+    }
+
+    #fill(row, { key, cut, share, cells }) {
+        row.key = key;
+        setText(row.button, cut ? `${key}…` : key);
+        row.button.disabled = cut;
+        row.button.title = cut ? "The key is longer than what the daemon keeps of it" : `Explain ${key}`;
+        row.bar.style.transform = `scaleX(${Math.max(0, Math.min(1, share))})`;
+        cells.forEach((text, i) => setText(row.cells[i], text));
+    }
+}
+
+/** Runs `fn` at once and then `ms` after its end, unless the page is hidden. */
+class Poll {
+    #timer = 0;
+    #stopped = false;
+
+    constructor(fn, ms) {
+        this.fn = fn;
+        this.ms = ms;
+        void this.#run();
+    }
+
+    async #run() {
+        if (!document.hidden)
+            await this.fn();
+        if (!this.#stopped)
+            this.#timer = setTimeout(() => void this.#run(), this.ms);
+    }
+
+    stop() {
+        this.#stopped = true;
+        clearTimeout(this.#timer);
+    }
+}
+
+export class KeysView {
+    #policy;
+    #polls = [];
+    #keys = new Set(); // candidates for "nearest to their limit"
+
+    /**
+     * @param {HTMLElement} root
+     * @param {string} policy
+     * @param {{top: boolean, hasState: boolean, paused: () => boolean}} options
+     *     hasState: the policy has a name that requests can use
+     */
+    constructor(root, policy, { top, hasState, paused }) {
+        this.#policy = policy;
+        this.paused = paused;
+        const onKey = (key) => void this.explain(key);
+        this.denied = new KeyList(
+            "Most denied keys",
+            "Recent denials; the figures halve each minute.",
+            ["Denied cost", "Requests"],
+            onKey,
+        );
+        this.nearest = new KeyList(
+            "Nearest to their limit",
+            "Of the keys that the lists of top keys have.",
+            ["Used", "Left", "Full in"],
+            onKey,
+        );
+        root.append(
+            el("div", { class: "chart-pair" }, this.denied.element, hasState ? this.nearest.element : null),
+        );
+        if (hasState)
+            root.append(this.#lookUp());
+        if (!top) {
+            this.denied.tell(TOP_OFF);
+            this.nearest.tell(TOP_OFF);
+            return;
+        }
+        this.#polls.push(new Poll(() => this.#askTop(), TOP_MS));
+        if (hasState)
+            this.#polls.push(new Poll(() => this.#askNearest(), NEAREST_MS));
+    }
+
+    destroy() {
+        for (const poll of this.#polls)
+            poll.stop();
+    }
+
+    #lookUp() {
+        this.input = el("input", {
+            type: "text",
+            id: "key",
+            autocomplete: "off",
+            spellcheck: "false",
+            placeholder: "alice or 192.0.2.7",
+            required: true,
+        });
+        this.output = el("pre", {
+            class: "explain",
+            tabindex: "0",
+            "aria-label": "State of the key",
+            hidden: true,
+        });
+        this.status = el("p", { role: "status", class: "muted" });
+        this.reset = el("button", {
+            class: "button",
+            type: "button",
+            text: "Reset…",
+            on: { click: () => void this.#reset() },
+        });
+        const form = el(
+            "form",
+            { class: "key-form", on: { submit: (event) => this.#onSubmit(event) } },
+            el("div", { class: "field" }, el("label", { for: "key", text: "Key" }), this.input),
+            el("button", { class: "button primary", text: "Explain" }),
+            this.reset,
+        );
+        return el(
+            "section",
+            { class: "panel block" },
+            el("h2", { text: "Look up a key" }),
+            form,
+            this.output,
+            this.status,
+        );
+    }
+
+    #onSubmit(event) {
+        event.preventDefault();
+        void this.explain(this.input.value);
+    }
+
+    /** Shows the state of a key. */
+    async explain(key) {
+        if (!this.input || key === "")
+            return;
+        this.input.value = key;
+        try {
+            this.output.textContent = (await daemon.explain(this.#policy, key)).trimEnd();
+            this.output.hidden = false;
+            setText(this.status, `State of ${key} at ${new Date().toLocaleTimeString()}.`);
+        } catch (error) {
+            this.output.hidden = true;
+            setText(this.status, error.message);
+        }
+        this.output.scrollIntoView({ block: "nearest" });
+    }
+
+    async #reset() {
+        const key = this.input.value;
+        if (key === "") {
+            this.input.focus();
+            return setText(this.status, "Enter the key to reset.");
+        }
+        const sure = await confirmChange({
+            title: `Reset ${key}?`,
+            text: `The key gets its full quota under the policy ${this.#policy} back. This cannot be undone.`,
+            action: "Reset the key",
+        });
+        if (!sure)
+            return;
+        try {
+            await daemon.reset(this.#policy, key);
+            await this.explain(key);
+            setText(this.status, `${key} has its full quota again.`);
+        } catch (error) {
+            setText(this.status, error.message);
+        }
+    }
+
+    async #askTop() {
+        if (this.paused())
+            return;
+        try {
+            const [denied, allowed] = await Promise.all([
+                daemon.top(this.#policy, "denied", KEYS),
+                daemon.top(this.#policy, "allowed", KEYS),
+            ]);
+            const whole = [...denied.keys, ...allowed.keys].filter((row) => row.key_bytes <= KEY_BYTES_MAX);
+            this.#keys = new Set(whole.map((row) => row.key));
+            this.#showDenied(denied);
+        } catch (error) {
+            this.denied.tell(error.status === 501 ? TOP_OFF : error.message);
+        }
+    }
+
+    #showDenied({ keys }) {
+        const most = keys[0]?.cost ?? 1;
+        this.denied.show(
+            keys.map((row) => ({
+                key: row.key,
+                cut: row.key_bytes > KEY_BYTES_MAX,
+                share: row.cost / most,
+                cells: [
+                    row.error > 0 ? `${short(row.cost - row.error)} to ${short(row.cost)}` : short(row.cost),
+                    short(row.requests),
+                ],
+            })),
+            "No key was denied in the last minutes.",
+        );
+    }
+
+    async #askNearest() {
+        if (this.paused())
+            return;
+        try {
+            const answers = await Promise.all(
+                [...this.#keys].map(async (key) => ({ key, ...(await daemon.peek(this.#policy, key)) })),
+            );
+            this.#showNearest(
+                answers.filter((answer) => answer.reason === "limit" || answer.reason === "shadow"),
+            );
+        } catch (error) {
+            this.nearest.tell(error.message);
+        }
+    }
+
+    #showNearest(answers) {
+        const used = ({ limit, remaining }) => (limit > 0 ? 1 - remaining / limit : 1);
+        answers.sort((a, b) => used(b) - used(a) || b.reset_after_ms - a.reset_after_ms);
+        this.nearest.show(
+            answers.slice(0, KEYS).map((answer) => ({
+                key: answer.key,
+                cut: false,
+                share: used(answer),
+                cells: [
+                    percent(answer.limit - answer.remaining, answer.limit),
+                    `${whole(answer.remaining)} of ${whole(answer.limit)}`,
+                    answer.remaining < answer.limit
+                        ? duration(Math.ceil(answer.reset_after_ms / 1000) * 1000)
+                        : "full",
+                ],
+            })),
+            "No key of this policy was active in the last minutes.",
+        );
+    }
+}
