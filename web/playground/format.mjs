@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copyright (c) 2026 the weir authors
+//
+// Numbers and times as people read them. Times are Numbers of nanoseconds.
+
+const UNITS = [
+    [7 * 86400e9, "w"],
+    [86400e9, "d"],
+    [3600e9, "h"],
+    [60e9, "min"],
+    [1e9, "s"],
+    [1e6, "ms"],
+    [1e3, "µs"],
+    [1, "ns"],
+];
+
+/** A count with separators: 12,345. */
+export function count(n) {
+    return Math.round(n).toLocaleString("en-US");
+}
+
+/** At most three significant digits, without trailing zeros: 12.3, 0.05, 1,234. */
+export function short(n) {
+    if (!Number.isFinite(n))
+        return "–";
+    if (Math.abs(n) >= 1000)
+        return count(n);
+    return String(Number(n.toPrecision(3)));
+}
+
+/** A part of a whole in per cent: "3.1 %", and "< 0.1 %" for what would round to zero. */
+export function percent(part, whole) {
+    if (whole === 0)
+        return "0 %";
+    const value = (100 * part) / whole;
+    if (part !== 0 && value < 0.1)
+        return "< 0.1 %";
+    return `${value >= 10 ? Math.round(value) : Number(value.toFixed(1))} %`;
+}
+
+/** A length of time in its largest fitting unit, rounded up in the third digit: "1.25 s", "3 h". */
+export function duration(ns) {
+    if (ns === Infinity)
+        return "never";
+    if (!(ns > 0))
+        return "0 s";
+    for (const [length, unit] of UNITS) {
+        if (ns >= length && (length !== 7 * 86400e9 || ns >= 14 * 86400e9)) {
+            const value = ns / length;
+            const step = 10 ** (Math.floor(Math.log10(value)) - 2);
+            return `${short(Math.ceil(value / step - 1e-9) * step)} ${unit}`;
+        }
+    }
+    return "1 ns";
+}
+
+/** An offset as a clock: "0:12.34", "1:02:03.4", with days if there are any: "2 d 03:00:00". */
+export function clock(ns) {
+    const tenths = Math.floor(ns / 1e8);
+    const seconds = Math.floor(tenths / 10);
+    const pad = (n) => String(n).padStart(2, "0");
+    const [s, m, h, d] = [seconds % 60, Math.floor(seconds / 60) % 60, Math.floor(seconds / 3600) % 24,
+        Math.floor(seconds / 86400)];
+    if (d > 0)
+        return `${d} d ${pad(h)}:${pad(m)}:${pad(s)}`;
+    const end = `${pad(s)}.${tenths % 10}`;
+    return h > 0 ? `${h}:${pad(m)}:${end}` : `${m}:${end}`;
+}
+
+/** A date of the scene in UTC: "Mon 2 Mar 2026 09:00:12 UTC". */
+export function date(ms) {
+    const d = new Date(ms);
+    if (Number.isNaN(d.getTime()))
+        return "";
+    const day = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][d.getUTCDay()];
+    const month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov",
+        "Dec"][d.getUTCMonth()];
+    return `${day} ${d.getUTCDate()} ${month} ${d.getUTCFullYear()} ${d.toISOString().slice(11, 19)} UTC`;
+}
+
+/** A size in bytes: "12 KB". */
+export function bytes(n) {
+    for (const [size, unit] of [[2 ** 30, "GB"], [2 ** 20, "MB"], [2 ** 10, "KB"]]) {
+        if (n >= size)
+            return `${short(n / size)} ${unit}`;
+    }
+    return `${n} bytes`;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copyright (c) 2026 the weir authors
+//
+// The policy of a lane: its text, checked by the core while it is typed, and a form that writes the text
+// and is written by it.
+
+import { debounce, el, newId, setText } from "./dom.mjs";
+import { PolicyForm } from "./policy_form.mjs";
+
+const CHECK_MS = 120;
+const TEXT_MAX = 1023; // bytes, of the policy language
+
+/** The text on one line, as a browser shows it in an input, so that the caret is under its column. */
+const oneLine = (text) => text.replace(/[\r\n\t]/g, " ");
+
+export class PolicyEditor {
+    /**
+     * @param {{weir: any, zones: any, text: string, letter: string, onText: (text: string) => void}} options
+     *     `onText` gets each text that the core accepts
+     */
+    constructor({ weir, zones, text, letter, onText }) {
+        this.weir = weir;
+        this.zones = zones;
+        this.onText = onText;
+        const errorId = newId("policy-error");
+        this.input = el("input", {
+            class: "policy mono",
+            type: "text",
+            spellcheck: "false",
+            autocomplete: "off",
+            autocapitalize: "none",
+            maxlength: TEXT_MAX,
+            value: text,
+            "aria-label": `Policy of lane ${letter}`,
+            "aria-describedby": errorId,
+        });
+        this.caret = el("pre", { class: "policy-caret", "aria-hidden": "true" });
+        this.message = el("p", { class: "policy-message" });
+        this.error = el("div", { class: "policy-error", id: errorId, "aria-live": "polite" },
+            this.caret, this.message);
+        this.error.classList.add("is-empty");
+        this.form = new PolicyForm((written) => this.set(written, true));
+        this.form.element.hidden = true;
+        this.toggle = el("button", {
+            class: "button plain",
+            type: "button",
+            text: "Form",
+            "aria-expanded": "false",
+            on: { click: () => this.#open(this.form.element.hidden) },
+        });
+        const check = debounce(() => this.check(), CHECK_MS);
+        this.input.addEventListener("input", check);
+        this.input.addEventListener("change", () => this.check());
+        this.check(true);
+    }
+
+    /** Shows a text that was written elsewhere. */
+    set(text, announce) {
+        this.input.value = text;
+        this.check(!announce);
+    }
+
+    /** Checks the text, shows its error or writes the form, and passes a valid text on. */
+    check(silent = false) {
+        const text = oneLine(this.input.value);
+        let policy;
+        try {
+            policy = this.weir.policy(text, { zones: this.zones });
+        } catch (error) {
+            this.#fail(text, error);
+            return;
+        }
+        this.#clear();
+        this.form.show(policy);
+        policy.free();
+        if (!silent)
+            this.onText(text);
+    }
+
+    #open(open) {
+        this.form.element.hidden = !open;
+        this.toggle.setAttribute("aria-expanded", String(open));
+    }
+
+    #clear() {
+        this.error.classList.add("is-empty");
+        this.caret.textContent = "";
+        this.message.textContent = "";
+        this.input.removeAttribute("aria-invalid");
+    }
+
+    #fail(text, error) {
+        const column = Math.max(1, error.column ?? 1);
+        this.error.classList.remove("is-empty");
+        this.input.setAttribute("aria-invalid", "true");
+        this.caret.textContent = `${text}\n${" ".repeat(column - 1)}^`;
+        setText(this.message, error.column ? `column ${column}: ${error.message}` : String(error.message));
+        this.form.disable("The form is written again once the text is valid.");
+    }
+}

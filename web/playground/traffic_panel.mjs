@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copyright (c) 2026 the weir authors
+//
+// Who sends requests, and when: the kind of the traffic, its numbers, pasted times, or an access log that
+// is read on this machine and goes nowhere.
+
+import { parseLog } from "../model/access_log.mjs";
+import { parseTimes } from "../model/traffic.mjs";
+import { debounce, el, field, setOptions, setText } from "./dom.mjs";
+import { bytes, count } from "./format.mjs";
+
+const APPLY_MS = 250;
+const LOG_BYTES_MAX = 64 << 20;
+const BINARY_PROBE = 4096;
+
+const KINDS = [
+    ["none", "Only by hand"],
+    ["steady", "Steady"],
+    ["poisson", "Poisson"],
+    ["bursts", "Bursts"],
+    ["spammer", "A spammer among users"],
+    ["times", "A list of times"],
+    ["log", "An access log"],
+];
+
+const HELP = {
+    none: "Requests come from the Hit button and the space bar alone.",
+    steady: "Requests come at even distances.",
+    poisson: "Requests come at random, independent of each other, as from many users.",
+    bursts: "Many requests come together, then none until the next burst.",
+    spammer: "One key sends at a rate of its own among users with Poisson traffic.",
+    times: "A line for each request: seconds or a time of day, then a key and a cost if you like.",
+    log: "Drop a log anywhere on the page, or choose a file. It is read in your browser and goes nowhere.",
+};
+
+// name: [label, smallest, largest, step, the kinds that use it]
+const NUMBERS = {
+    rate: ["Requests a second", 0, 100000, "any", ["steady", "poisson", "spammer"]],
+    spammerRate: ["Spammer, a second", 0, 100000, "any", ["spammer"]],
+    burst: ["Requests in a burst", 1, 200000, 1, ["bursts"]],
+    everySeconds: ["A burst every, s", 0.001, 31536000, "any", ["bursts"]],
+    atSeconds: ["First burst at, s", 0, 31536000, "any", ["bursts"]],
+    withinSeconds: ["A burst lasts, s", 0, 31536000, "any", ["bursts"]],
+    users: ["Users", 1, 10000, 1, ["steady", "poisson", "bursts", "spammer"]],
+    cost: ["Cost of each", 0, 2147483647, 1, ["steady", "poisson", "bursts", "spammer"]],
+    seed: ["Seed", 0, 4294967295, 1, ["poisson", "spammer"]],
+};
+
+const TIMES_SAMPLE = "0.5\n0.7 alice\n1.2s alice 3\n1.2 bob\n4";
+
+/** Whether the text is what a person can read: a file with NUL bytes is not. */
+const isText = (text) => !text.slice(0, BINARY_PROBE).includes("\0");
+
+export class TrafficPanel {
+    /**
+     * @param {{spec: any, onSpec: (spec: any) => void, say: (text: string) => void}} options
+     *     `onSpec` gets each complete specification
+     */
+    constructor({ spec, onSpec, say }) {
+        this.spec = spec;
+        this.onSpec = onSpec;
+        this.say = say;
+        this.apply = debounce(() => this.onSpec(this.spec), APPLY_MS);
+        this.help = el("p", { class: "muted traffic-help", "aria-live": "polite" });
+        this.kind = el("select", { on: { change: () => this.#choose(this.kind.value) } });
+        setOptions(this.kind, KINDS, spec.kind);
+        this.numbers = el("div", { class: "traffic-numbers" }, field("Traffic", this.kind, "is-kind"));
+        this.times = this.#timesBox();
+        this.log = this.#logBox();
+        this.element = el("div", { class: "traffic" }, this.numbers, this.times.element, this.log.element,
+            this.help);
+        this.#addNumbers();
+        this.show(spec);
+    }
+
+    /** Shows a specification that was made elsewhere. */
+    show(spec) {
+        this.spec = { ...spec };
+        this.kind.value = spec.kind;
+        for (const [name, input] of Object.entries(this.inputs))
+            input.value = String(spec[name]);
+        this.times.input.value = spec.times;
+        this.#showKind();
+    }
+
+    /** Reads a log. Returns a message on failure, and null on success. @param {File} file */
+    async open(file) {
+        const message = await this.#read(file);
+        this.log.message.textContent = message;
+        this.log.message.classList.toggle("is-denied", this.logFailed);
+        this.say(message);
+    }
+
+    async #read(file) {
+        this.logFailed = true;
+        if (file.size > LOG_BYTES_MAX)
+            return `${file.name} has ${bytes(file.size)}, expected at most ${bytes(LOG_BYTES_MAX)}. `
+                + "Use weir replay for larger logs.";
+        let text;
+        try {
+            text = await file.text();
+        } catch {
+            return `${file.name} cannot be read.`;
+        }
+        if (!isText(text))
+            return `${file.name} is not a text file, expected an access log. Decompress it first.`;
+        const result = parseLog(text);
+        if (result.events.times.length === 0)
+            return `${file.name} has no line in a known format, expected combined, common, JSON lines or `
+                + "tab-separated lines.";
+        this.logFailed = false;
+        this.spec = { ...this.spec, kind: "log",
+            log: { name: file.name, events: result.events, begin: result.begin ?? null } };
+        this.show(this.spec);
+        this.onSpec(this.spec);
+        const requests = count(result.events.times.length);
+        const skipped = result.errors.length > 0 ? ` ${count(result.errors.length)} lines were skipped.` : "";
+        return `${file.name}: ${requests} requests in the format ${result.format}.${skipped}`;
+    }
+
+    #addNumbers() {
+        this.inputs = {};
+        this.fields = {};
+        for (const [name, [label, min, max, step]] of Object.entries(NUMBERS)) {
+            const input = el("input", { type: "number", min, max, step, inputmode: "decimal",
+                on: { input: () => this.#number(name) } });
+            this.inputs[name] = input;
+            this.fields[name] = field(label, input);
+            this.numbers.append(this.fields[name]);
+        }
+    }
+
+    #number(name) {
+        const input = this.inputs[name];
+        const value = input.valueAsNumber;
+        const [, min, max, step] = NUMBERS[name];
+        const valid = value >= min && value <= max && (step === "any" || Number.isInteger(value));
+        input.setAttribute("aria-invalid", String(!valid));
+        if (!valid)
+            return;
+        this.spec = { ...this.spec, [name]: value };
+        this.apply();
+    }
+
+    #choose(kind) {
+        this.spec = { ...this.spec, kind };
+        if (kind === "times" && this.spec.times === "") {
+            this.spec.times = TIMES_SAMPLE;
+            this.times.input.value = TIMES_SAMPLE;
+        }
+        this.#showKind();
+        this.onSpec(this.spec);
+    }
+
+    #showKind() {
+        const { kind } = this.spec;
+        setText(this.help, HELP[kind] ?? "");
+        for (const [name, [, , , , kinds]] of Object.entries(NUMBERS))
+            this.fields[name].hidden = !kinds.includes(kind);
+        this.times.element.hidden = kind !== "times";
+        this.log.element.hidden = kind !== "log";
+        if (kind === "log")
+            this.#showLog();
+        this.#showTimes();
+    }
+
+    #showLog() {
+        const { log } = this.spec;
+        if (log && !log.events && this.log.message.textContent === "")
+            this.log.message.textContent = `The log ${log.name} is not part of the link. Choose it again.`;
+    }
+
+    #timesBox() {
+        const input = el("textarea", { spellcheck: "false", rows: 6, on: {
+            input: () => {
+                this.spec = { ...this.spec, times: input.value };
+                this.#showTimes();
+                this.apply();
+            },
+        } });
+        const message = el("p", { class: "muted", "aria-live": "polite" });
+        return { input, message, element: el("div", { class: "times" }, field("Times", input), message) };
+    }
+
+    #showTimes() {
+        if (this.spec.kind !== "times")
+            return;
+        const { events, errors } = parseTimes(this.spec.times);
+        const [first] = errors;
+        const requests = `${count(events.times?.length ?? events.length)} requests.`;
+        const more = errors.length > 1 ? `, and ${errors.length - 1} more` : "";
+        setText(this.times.message,
+            first ? `${requests} Line ${first.line}: ${first.message}${more}` : requests);
+        this.times.message.classList.toggle("is-denied", Boolean(first));
+    }
+
+    #logBox() {
+        const file = el("input", { type: "file", class: "visually-hidden", tabindex: -1,
+            "aria-label": "Access log",
+            on: {
+                change: () => {
+                    if (file.files?.[0])
+                        this.open(file.files[0]);
+                    file.value = "";
+                },
+            } });
+        const button = el("button", { class: "button", type: "button", text: "Choose a file …",
+            on: { click: () => file.click() } });
+        const message = el("p", { class: "muted", "aria-live": "polite" });
+        return { message, element: el("div", { class: "log" }, button, file, message) };
+    }
+}
+
+/** Lets a file be dropped anywhere on the page. @param {(file: File) => void} onFile */
+export function acceptDrops(onFile) {
+    const hasFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+    const mark = (on) => document.body.classList.toggle("is-dropping", on);
+    addEventListener("dragover", (event) => {
+        if (hasFile(event)) {
+            event.preventDefault();
+            mark(true);
+        }
+    });
+    addEventListener("dragleave", (event) => {
+        if (event.relatedTarget === null)
+            mark(false);
+    });
+    addEventListener("drop", (event) => {
+        mark(false);
+        if (!hasFile(event))
+            return;
+        event.preventDefault();
+        const file = event.dataTransfer?.files[0];
+        if (file)
+            onFile(file);
+    });
+}
