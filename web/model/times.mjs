@@ -14,7 +14,7 @@
 import { MAX_COST, MAX_EVENTS, MAX_KEYS, OFFSET_MAX } from "./scene.mjs";
 
 const UNIT_NS = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 6e10, h: 3.6e12 };
-const MINUTE_NS = 60000000000n;
+const SECOND_NS = 1000000000n;
 const ERRORS_MAX = 100;
 const DAY_DEFAULT = "2026-01-01";
 const NAME_DEFAULT = "user";
@@ -86,13 +86,13 @@ function readLine(line) {
     return { ...time, name: words[1] ?? NAME_DEFAULT, cost: costOf(words[2]) };
 }
 
-/** Sets .offset of all events, and returns the beginning: the minute of the first absolute time. */
+/** Sets .offset of all events, and returns the beginning: the second of the first absolute time. */
 function setOffsets(events) {
     let first = null;
     for (const { at } of events)
         if (at !== undefined && (first === null || at < first))
             first = at;
-    const begin = first === null ? null : first - (first % MINUTE_NS);
+    const begin = first === null ? null : first - (first % SECOND_NS);
     for (const event of events)
         event.offset = event.since ?? Number(event.at - begin);
     return begin === null ? null : new Date(Number(begin / 1000000n)).toISOString().replace(".000Z", "Z");
