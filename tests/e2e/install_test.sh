@@ -23,6 +23,9 @@ check "the default is also where it is not edited" "" "$(diff packaging/weir.yam
 weir=$(find_it '*/bin/weir')
 "$weir" check "$config" >/dev/null 2>&1
 check "weir check accepts it" 0 $?
+for file in prometheus/weir.rules.yml prometheus/weir.test.yml grafana/weir.json; do
+    check "$file is installed" "" "$(diff packaging/$file "$(find_it "*/share/weir/$file")" 2>&1)"
+done
 check "the licence is installed" "" "$(diff LICENSE "$(find_it '*/share/licenses/weir/LICENSE')" 2>&1)"
 
 echo "threads: 1" >>"$config"
