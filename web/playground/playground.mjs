@@ -9,7 +9,7 @@ import { leftOutOfHash, sceneFromHash, sceneToHash } from "../model/scene.mjs";
 import { World } from "../model/world.mjs";
 import { boot } from "./boot.mjs";
 import { ComparePanel } from "./compare_panel.mjs";
-import { debounce, el, setText } from "./dom.mjs";
+import { debounce, el, reducedMotion, setText } from "./dom.mjs";
 import { copyText, mountExportMenu } from "./export_menu.mjs";
 import { mountLane } from "./lane_view.mjs";
 import { Player } from "./player.mjs";
@@ -20,6 +20,7 @@ import { Transport } from "./transport.mjs";
 const LANES_MAX = 8;
 const HASH_MS = 400;
 const TOAST_MS = 4000;
+const LOG_SECONDS = 40; // a longer log is played faster
 const NEW_LANES = ["gcra 5/s burst 10", "fixed-window 10/s", "sliding-log 10/s", "sliding-counter 10/s",
     "token-bucket 10 refill 5/s", "leaky-queue 5/s depth 10", "sliding-slices 10/s slices 10",
     "leaky-bucket 5/s capacity 10"];
@@ -88,7 +89,7 @@ class Playground {
     show() {
         const { scene } = this.world;
         this.#showTitle();
-        this.traffic.show(scene.traffic);
+        this.traffic.show(scene.traffic, scene.begin);
         this.transport.show();
         this.#showLanes();
         this.player.redraw();
@@ -97,8 +98,9 @@ class Playground {
     #mountControls() {
         const { player } = this;
         mountThemeSwitch(find("theme"));
-        this.traffic = new TrafficPanel({ spec: this.world.scene.traffic, say,
-            onSpec: (spec) => this.#setTraffic(spec) });
+        const { scene } = this.world;
+        this.traffic = new TrafficPanel({ spec: scene.traffic, begin: scene.begin, say,
+            onSpec: (spec) => this.#setTraffic(spec), onBegin: (iso) => this.#setBegin(iso) });
         find("traffic").append(this.traffic.element);
         foldOnPhones(find("traffic"));
         this.transport = new Transport(player, { say, onWatch: () => {} });
@@ -172,15 +174,38 @@ class Playground {
         say(`Lane ${String.fromCharCode(65 + index)} removed`);
     }
 
+    #setBegin(iso) {
+        this.world.setBegin(iso);
+        this.traffic.showBegin(this.world.scene.begin);
+        this.player.invalidate();
+        this.#changed();
+    }
+
     #setTraffic(spec) {
         const { player } = this;
         this.world.setTraffic(spec);
+        if (!this.world.traffic.names.includes(this.world.scene.watch))
+            this.world.scene.watch = "";
+        if (spec.kind === "log")
+            this.#fitLog();
+        this.traffic.showBegin(this.world.scene.begin);
         player.furthest = Math.max(0, this.world.now);
         player.selected = -1;
         player.hovered = -1;
         this.transport.show();
         player.invalidate();
         this.#changed();
+    }
+
+    /** Chooses the speed so that a long log takes well under a minute, and shows a part of it at a time. */
+    #fitLog() {
+        const { traffic, scene } = this.world;
+        const seconds = traffic.length > 0 ? traffic.times[traffic.length - 1] / 1e9 : 0;
+        if (seconds <= LOG_SECONDS)
+            return;
+        scene.span = Math.ceil(seconds / 6);
+        this.world.speed = Math.ceil(seconds / LOG_SECONDS);
+        this.player.play();
     }
 
     /** The scene is no longer the preset's. */
@@ -216,9 +241,11 @@ class Playground {
         toast([copied ? "The link is copied." : "The link is in the address bar.", ...left].join(" "));
     }
 
-    /** Plays at once, unless the reader prefers less motion. */
+    /** Plays at once. A reader who prefers less motion gets the picture after the first seconds. */
     #start() {
-        if (!matchMedia("(prefers-reduced-motion: reduce)").matches)
+        if (reducedMotion())
+            this.player.seek(this.world.scene.span * 1e9);
+        else
             this.player.play();
     }
 }

@@ -53,12 +53,14 @@ const isText = (text) => !text.slice(0, BINARY_PROBE).includes("\0");
 
 export class TrafficPanel {
     /**
-     * @param {{spec: any, onSpec: (spec: any) => void, say: (text: string) => void}} options
-     *     `onSpec` gets each complete specification
+     * @param {{spec: any, begin: string, onSpec: (spec: any) => void, onBegin: (iso: string) => void,
+     *          say: (text: string) => void}} options
+     *     `onSpec` gets each complete specification, and `onBegin` each time at which the scene begins
      */
-    constructor({ spec, onSpec, say }) {
+    constructor({ spec, begin, onSpec, onBegin, say }) {
         this.spec = spec;
         this.onSpec = onSpec;
+        this.onBegin = onBegin;
         this.say = say;
         this.apply = debounce(() => this.onSpec(this.spec), APPLY_MS);
         this.help = el("p", { class: "muted traffic-help", "aria-live": "polite" });
@@ -70,17 +72,24 @@ export class TrafficPanel {
         this.element = el("div", { class: "traffic" }, this.numbers, this.times.element, this.log.element,
             this.help);
         this.#addNumbers();
-        this.show(spec);
+        this.show(spec, begin);
     }
 
-    /** Shows a specification that was made elsewhere. */
-    show(spec) {
+    /** Shows a specification that was made elsewhere, and the time at which the scene begins. */
+    show(spec, begin = this.begun) {
         this.spec = { ...spec };
+        this.showBegin(begin);
         this.kind.value = spec.kind;
         for (const [name, input] of Object.entries(this.inputs))
             input.value = String(spec[name]);
         this.times.input.value = spec.times;
         this.#showKind();
+    }
+
+    /** @param {string} iso ISO 8601 in UTC */
+    showBegin(iso) {
+        this.begun = iso;
+        this.begin.value = iso.slice(0, 19).replace("Z", ":00");
     }
 
     /** Reads a log. Returns a message on failure, and null on success. @param {File} file */
@@ -128,6 +137,17 @@ export class TrafficPanel {
             this.fields[name] = field(label, input);
             this.numbers.append(this.fields[name]);
         }
+        this.begin = el("input", { type: "datetime-local", step: 1, min: "1970-01-01T00:00:00",
+            max: "2199-12-31T23:59:59", on: { change: () => this.#changeBegin() } });
+        this.numbers.append(field("Begins at, UTC", this.begin, "is-begin"));
+    }
+
+    #changeBegin() {
+        const ms = Date.parse(`${this.begin.value}Z`);
+        if (ms >= 0)
+            this.onBegin(new Date(ms).toISOString());
+        else
+            this.showBegin(this.begun);
     }
 
     #number(name) {

@@ -9,7 +9,8 @@ import { sentence } from "./request_card.mjs";
 
 const SCRUB_STEPS = 2000;
 const SPEED_LOG_MIN = -1; // 0.1x
-const SPEED_LOG_MAX = 3; // 1000x
+const SPEED_LOG_MAX = 4; // 10000x
+const [SPEED_MIN, SPEED_MAX] = [0.1, 10000];
 const USES_SPACE = "input:not([type=range]), select, textarea, button, summary";
 const NAMES_MAX = 200; // suggestions of keys
 
@@ -60,7 +61,7 @@ export class Transport {
         this.#makeHit();
         this.#makeClock();
         this.#makeSpeed();
-        this.element = el("div", { class: "transport", role: "group", "aria-label": "Play",
+        this.element = el("div", { class: "transport", role: "region", "aria-label": "Player",
             on: { click: releaseFocus } },
             el("div", { class: "transport-hit" }, this.hit, this.key, this.cost),
             el("div", { class: "transport-play" }, this.restart, this.play, this.step),
@@ -177,12 +178,12 @@ export class Transport {
         };
         this.speed = el("input", { type: "range", min: SPEED_LOG_MIN, max: SPEED_LOG_MAX, step: 0.01,
             on: { input: () => set(round2(10 ** Number(this.speed.value))) } });
-        this.speedInput = el("input", { type: "number", min: 0.1, max: 1000, step: "any",
+        this.speedInput = el("input", { type: "number", min: SPEED_MIN, max: SPEED_MAX, step: "any",
             "aria-label": "Speed, times",
             on: {
                 change: () => {
                     const value = this.speedInput.valueAsNumber;
-                    set(value > 0 ? Math.min(1000, Math.max(0.1, value)) : player.world.scene.speed);
+                    set(value > 0 ? Math.min(SPEED_MAX, Math.max(SPEED_MIN, value)) : player.world.scene.speed);
                 },
             } });
         this.speedNumber = el("div", { class: "speed-number" }, this.speedInput, el("span", { text: "×" }));
