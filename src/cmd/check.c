@@ -199,6 +199,13 @@ static void print_memory(const weir_config *c, const char *name)
     }
 }
 
+static void print_candidate(const weir_policy *p)
+{
+    char text[WEIR_POLICY_TEXT_MAX];
+    weir_policy_print(p, text, sizeof text);
+    printf("    candidate %s: decides each request too, and changes no answer\n", text);
+}
+
 static void print_rule(const weir_config *c, const weir_rule_spec *rule)
 {
     static const weir_on_error defaults[] = {[WEIR_REDIS_OPEN] = WEIR_ON_ERROR_OPEN,
@@ -218,6 +225,8 @@ static void print_rule(const weir_config *c, const weir_rule_spec *rule)
     print_memory(c, rule->name);
     if (rule->shadow)
         puts("    shadow: allows every request, and counts those that it would deny");
+    if (rule->candidate)
+        print_candidate(rule->candidate_policy);
     if (rule->plain_keys)
         puts("    keys are never read as IP addresses");
     else if (rule->v4_bits != 32 || rule->v6_bits != 64)

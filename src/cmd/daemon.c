@@ -284,12 +284,21 @@ static bool reload(void *ctx, const char *why)
     return !d->unreadable;
 }
 
-/* Logs WEIR.POLICY SET and DEL. */
-static void log_change(void *ctx, const char *name, const char *limit)
+/* Logs changes of single policies: WEIR.POLICY SET and DEL, /v1/shadow, /v1/candidate. */
+static void log_change(void *ctx, const weir_rule_change *change)
 {
     const daemon *d = ctx;
-    log_event(d->options->log, WEIR_LOG_INFO, limit ? "policy-set" : "policy-deleted",
-              LOG(log_text("policy", name), log_text("limit", limit)));
+    static const char *const events[] = {[WEIR_RULE_LIMIT] = "policy-set",
+                                         [WEIR_RULE_DROPPED] = "policy-deleted",
+                                         [WEIR_RULE_SHADOW] = "shadow-changed",
+                                         [WEIR_RULE_CANDIDATE] = "candidate-changed"};
+    log_pair value = log_text("limit", change->text);
+    if (change->kind == WEIR_RULE_SHADOW)
+        value = log_text("shadow", change->shadow ? "true" : "false");
+    else if (change->kind == WEIR_RULE_CANDIDATE)
+        value = log_text("candidate", change->text ? change->text : "none");
+    log_event(d->options->log, WEIR_LOG_INFO, events[change->kind],
+              LOG(log_text("policy", change->name), value));
 }
 
 static void report_event(void *ctx, const char *event, const char *text)

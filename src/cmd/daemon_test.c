@@ -534,10 +534,21 @@ static void events(void)
     fake.server.report(fake.server.ctx, "stopping", "a");
     fake.server.report(fake.server.ctx, "stopped", "b");
     fake.server.report(fake.server.ctx, "refused", "c");
-    fake.changed(fake.changed_ctx, "p", "gcra 1/s");
-    fake.changed(fake.changed_ctx, "p", NULL);
+    const weir_rule_change changes[] = {
+        {.kind = WEIR_RULE_LIMIT, .name = "p", .text = "gcra 1/s"},
+        {.kind = WEIR_RULE_DROPPED, .name = "p"},
+        {.kind = WEIR_RULE_SHADOW, .name = "p", .shadow = true},
+        {.kind = WEIR_RULE_SHADOW, .name = "p"},
+        {.kind = WEIR_RULE_CANDIDATE, .name = "p", .text = "gcra 2/s"},
+        {.kind = WEIR_RULE_CANDIDATE, .name = "p"},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
+        fake.changed(fake.changed_ctx, &changes[i]);
     logged("info stopping text=a\ninfo stopped text=b\nwarning refused text=c\n"
-           "info policy-set policy=p limit=\"gcra 1/s\"\ninfo policy-deleted policy=p\n");
+           "info policy-set policy=p limit=\"gcra 1/s\"\ninfo policy-deleted policy=p\n"
+           "info shadow-changed policy=p shadow=true\ninfo shadow-changed policy=p shadow=false\n"
+           "info candidate-changed policy=p candidate=\"gcra 2/s\"\n"
+           "info candidate-changed policy=p candidate=none\n");
     expect_ready("");
     fake.stopping = true;
     expect_ready("\"the daemon is stopping\"");

@@ -54,6 +54,7 @@ enum {
     TTL = WEIR_HTTP_BIT(WEIR_HTTP_P_TTL),
     ID = WEIR_HTTP_BIT(WEIR_HTTP_P_ID),
     ACTUAL = WEIR_HTTP_BIT(WEIR_HTTP_P_ACTUAL),
+    SHADOW = WEIR_HTTP_BIT(WEIR_HTTP_P_SHADOW),
     MANY = WEIR_HTTP_BIT(WEIR_HTTP_P_REQUESTS)
 };
 
@@ -350,6 +351,93 @@ static void explain(call *c)
     weir_http_add_field(c->response, "Cache-Control: no-store\r\n");
 }
 
+/* ---- changes of a policy --------------------------------------------------------------------- */
+
+/* Makes the response to a change that failed. */
+static void refuse_change(call *c, weir_status st, const weir_rule_error *error)
+{
+    weir_slice policy = c->params.text[WEIR_HTTP_P_POLICY];
+    if (error->column > 0)
+        weir_http_problem(c->response, 400, "column %u: %s", error->column, error->text);
+    else if (st == WEIR_E_ABSENT)
+        weir_http_problem(c->response, 404, "unknown policy \"%.*s\"; GET /v1/policies lists all",
+                          shown(policy.len), policy.at);
+    else if (st == WEIR_E_UNSUPPORTED)
+        weir_http_problem(c->response, 501, "a candidate requires a policy with engine: local");
+    else
+        weir_http_problem(c->response, st == WEIR_E_NOMEM ? 503 : 500, "%s", weir_status_str(st));
+}
+
+/* Begins the response to a change: the name of the policy. */
+static weir_buffer *begin_changed(call *c)
+{
+    weir_buffer *b = begin_json(c);
+    weir_buffer_printf(b, "{\"policy\":");
+    weir_json_put_string(b, c->params.text[WEIR_HTTP_P_POLICY].at,
+                         c->params.text[WEIR_HTTP_P_POLICY].len);
+    return b;
+}
+
+/* Returns false with an error response unless both parameters are given. */
+static bool has_both(call *c, unsigned param, const char *name)
+{
+    bool policy = c->params.given & NAME, both = policy && c->params.given & param;
+    if (!both)
+        weir_http_problem(c->response, 400, "missing parameter \"%s\"", policy ? name : "policy");
+    return both;
+}
+
+static void shadow(call *c)
+{
+    weir_slice policy = c->params.text[WEIR_HTTP_P_POLICY];
+    weir_slice text = c->params.text[WEIR_HTTP_P_SHADOW];
+    bool on = text.at && weir_http_is(text, "true");
+    if (!has_both(c, SHADOW, "shadow"))
+        return;
+    if (!on && !weir_http_is(text, "false")) {
+        weir_http_problem(c->response, 400, "\"shadow\": expected true or false, found \"%.*s\"",
+                          shown(text.len), text.at);
+        return;
+    }
+    weir_status st = weir_limiter_set_shadow(weir_service_limiter(c->options->service), policy.at,
+                                             policy.len, on);
+    if (st == WEIR_OK)
+        weir_buffer_printf(begin_changed(c), ",\"shadow\":%s}\n", on ? "true" : "false");
+    else
+        refuse_change(c, st, &(weir_rule_error){0});
+}
+
+static void candidate(call *c)
+{
+    weir_slice policy = c->params.text[WEIR_HTTP_P_POLICY];
+    weir_slice text = c->params.text[WEIR_HTTP_P_LIMIT];
+    char limit[2 * WEIR_POLICY_TEXT_MAX];
+    weir_rule_error error = {0};
+    if (!has_both(c, TEXT, "limit"))
+        return;
+    if (text.len >= sizeof limit || memchr(text.at, '\0', text.len)) {
+        weir_http_problem(c->response, 400, "\"limit\": expected at most %zu bytes without NUL",
+                          sizeof limit - 1);
+        return;
+    }
+    memcpy(limit, text.at, text.len);
+    limit[text.len] = '\0';
+    weir_status st =
+        weir_limiter_set_candidate(weir_service_limiter(c->options->service), policy.at, policy.len,
+                                   text.len > 0 ? limit : NULL, &error);
+    if (st != WEIR_OK) {
+        refuse_change(c, st, &error);
+        return;
+    }
+    weir_buffer *b = begin_changed(c);
+    weir_buffer_printf(b, ",\"candidate\":");
+    if (text.len > 0)
+        weir_json_put_string(b, text.at, text.len);
+    else
+        weir_buffer_printf(b, "null");
+    weir_buffer_append(b, "}\n", 2);
+}
+
 /* ---- information ----------------------------------------------------------------------------- */
 
 static bool put_rule(void *ctx, const weir_rule_view *rule)
@@ -525,6 +613,8 @@ static void front_page(call *c)
         "  /v1/reset     policy, key: restores the key's full quota (POST)\n"
         "  /v1/explain   policy, key: describes the key's limit and state\n"
         "  /v1/policies  lists the active policies\n"
+        "  /v1/shadow    policy, shadow: puts a policy into shadow mode, or out of it (POST)\n"
+        "  /v1/candidate policy, limit: tries out another limit beside a policy's own (POST)\n"
         "  /v1/top       policy, of, k: lists the keys with the highest recent cost\n"
         "  /v1/live      sends the counters once a second, as server-sent events\n"
         "  /healthz      answers ok while the process runs\n"
@@ -570,6 +660,8 @@ static const endpoint endpoints[] = {
     {"/v1/reset", POST, NAME | TEXT | KEY, reset},
     {"/v1/explain", GET_OR_POST, NAME | TEXT | KEY, explain},
     {"/v1/policies", GET, 0, policies},
+    {"/v1/shadow", POST, NAME | SHADOW, shadow},
+    {"/v1/candidate", POST, NAME | TEXT, candidate},
     {"/v1/top", GET, NAME | OF | K, top},
     {"/v1/live", GET, 0, live},
     {"/healthz", GET, 0, healthz},

@@ -614,6 +614,75 @@ static void check_readyz(void **state)
     f->options.not_ready_ctx = NULL;
 }
 
+/* ---- changes of a policy --------------------------------------------------------------------- */
+
+static void check_shadow(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < 5; i++)
+        get(f, "/v1/take?policy=api&key=a");
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=a")), 429);
+    const char *answer = with(f, "POST /v1/shadow?policy=api&shadow=true", "");
+    assert_int_equal(status_of(answer), 200);
+    has_line(answer, "Cache-Control: no-store");
+    assert_string_equal(body_of(answer), "{\"policy\":\"api\",\"shadow\":true}\n");
+    answer = get(f, "/v1/take?policy=api&key=a");
+    assert_int_equal(status_of(answer), 200);
+    assert_non_null(strstr(answer, "\"reason\":\"shadow\""));
+    assert_string_equal(body_of(post(f, "/v1/shadow", "{\"policy\":\"api\",\"shadow\":false}")),
+                        "{\"policy\":\"api\",\"shadow\":false}\n");
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=a")), 429); /* the state stayed */
+    assert_string_equal(body_of(post(f, "/v1/shadow", "{\"policy\":\"api\",\"shadow\":true}")),
+                        "{\"policy\":\"api\",\"shadow\":true}\n");
+    is_problem(with(f, "POST /v1/shadow?shadow=true", ""), 400, "missing parameter \"policy\"");
+    is_problem(with(f, "POST /v1/shadow?policy=api", ""), 400, "missing parameter \"shadow\"");
+    is_problem(with(f, "POST /v1/shadow?policy=api&shadow=yes", ""), 400,
+               "\"shadow\": expected true or false, found \"yes\"");
+    is_problem(post(f, "/v1/shadow", "{\"policy\":\"api\",\"shadow\":1}"), 400,
+               "\"shadow\" in the body: expected a boolean, found a number");
+    is_problem(with(f, "POST /v1/shadow?policy=none&shadow=true", ""), 404,
+               "unknown policy \"none\"; GET /v1/policies lists all");
+    has_line(get(f, "/v1/shadow?policy=api&shadow=true"), "Allow: POST");
+    assert_int_equal(
+        status_of(with(f, "POST /v1/shadow?policy=api&shadow=false", "Origin: null\r\n")), 403);
+}
+
+static void check_candidate(void **state)
+{
+    fixture *f = *state;
+    const char *answer = with(f, "POST /v1/candidate?policy=api&limit=gcra+1/s++burst+2", "");
+    assert_int_equal(status_of(answer), 200);
+    assert_string_equal(body_of(answer),
+                        "{\"policy\":\"api\",\"candidate\":\"gcra 1/s  burst 2\"}\n");
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=a")), i < 5 ? 200 : 429);
+    static const char *const lines[] = {
+        "{policy=\"api\",current=\"allowed\",candidate=\"allowed\"} 2\n",
+        "{policy=\"api\",current=\"allowed\",candidate=\"denied\"} 3\n",
+        "{policy=\"api\",current=\"denied\",candidate=\"allowed\"} 0\n",
+        "{policy=\"api\",current=\"denied\",candidate=\"denied\"} 1\n",
+    };
+    answer = get(f, "/metrics");
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        char line[160];
+        snprintf(line, sizeof line, "\nweir_candidate_decisions_total%s", lines[i]);
+        assert_non_null(strstr(answer, line));
+    }
+    assert_string_equal(body_of(post(f, "/v1/candidate", "{\"policy\":\"api\",\"limit\":\"\"}")),
+                        "{\"policy\":\"api\",\"candidate\":null}\n");
+    is_problem(with(f, "POST /v1/candidate?policy=api&limit=gcra+1/q", ""), 400,
+               "column 8: unknown unit 'q', expected one of ns us ms s m h d w");
+    is_problem(post(f, "/v1/candidate", "{\"policy\":\"api\",\"limit\":\"gcra\\u0000\"}"), 400,
+               "\"limit\": expected at most 2047 bytes without NUL");
+    is_problem(with(f, "POST /v1/candidate?limit=gcra+1/s", ""), 400,
+               "missing parameter \"policy\"");
+    is_problem(with(f, "POST /v1/candidate?policy=api", ""), 400, "missing parameter \"limit\"");
+    is_problem(with(f, "POST /v1/candidate?policy=none&limit=gcra+1/s", ""), 404,
+               "unknown policy \"none\"; GET /v1/policies lists all");
+    assert_int_equal(status_of(with(f, "POST /v1/candidate?policy=api&limit=", "Origin: null\r\n")),
+                     403);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -642,6 +711,8 @@ int main(void)
         TEST(check_more_metrics),
         TEST(check_options),
         TEST(check_readyz),
+        TEST(check_shadow),
+        TEST(check_candidate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

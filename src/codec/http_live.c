@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Serialises the events of /v1/live. A stream remembers a sum for each policy, so that a tick has
+/* Serialises the events of /v1/live. A stream remembers sums for each policy, so that a tick has
  * only the policies whose counters changed. */
 
 #include "codec/http_live.h"
@@ -11,14 +11,19 @@
 
 #include <inttypes.h>
 
+/* Sums of counters, by index; those beyond the array are 0. */
+typedef struct sums {
+    uint64_t *at;
+    size_t len;
+} sums;
+
 struct weir_http_live {
     const weir_http_options *options;
     int64_t next_ns;
-    bool ticked;          /* the first tick, which has all policies, was sent */
-    uint64_t generation;  /* of the rules that the client knows */
-    weir_latency latency; /* at the last tick */
-    uint64_t *seen;       /* the sum of each policy's counters at the last tick */
-    size_t seen_len;
+    bool ticked;           /* the first tick, which has all policies, was sent */
+    uint64_t generation;   /* of the rules that the client knows */
+    weir_latency latency;  /* at the last tick */
+    sums seen, candidates; /* of each policy at the last tick */
 };
 
 static weir_limiter *limiter_of(const weir_http_live *l)
@@ -36,8 +41,13 @@ static bool put_policy(void *ctx, const weir_rule_view *rule)
     weir_json_put_string(b, rule->name, strlen(rule->name));
     weir_buffer_printf(b, ",\"limit\":");
     weir_json_put_string(b, rule->limit, strlen(rule->limit));
-    weir_buffer_printf(b, ",\"engine\":\"%s\",\"shadow\":%s,\"candidate\":null}",
+    weir_buffer_printf(b, ",\"engine\":\"%s\",\"shadow\":%s,\"candidate\":",
                        weir_engine_word(rule->engine), rule->shadow ? "true" : "false");
+    if (rule->candidate)
+        weir_json_put_string(b, rule->candidate, strlen(rule->candidate));
+    else
+        weir_buffer_printf(b, "null");
+    weir_buffer_append(b, "}", 1);
     return !b->failed;
 }
 
@@ -76,25 +86,23 @@ typedef struct tick {
     bool any;             /* a policy was appended */
 } tick;
 
-/* Returns the place of a name's sum, which stays the same although names are added: the three names
- * of requests without a rule are visited last. Returns NULL if memory is exhausted; the policy is
- * then part of each tick. */
-static uint64_t *seen_of(tick *t, const char *name)
+/* Remembers a sum. Returns whether it belongs into the tick: it has changed, the tick is the first
+ * one, or memory is exhausted. */
+static bool is_news(const tick *t, sums *seen, size_t i, uint64_t sum)
 {
-    weir_http_live *l = t->live;
-    size_t i = name[0] == '(' ? t->others++ : 3 + t->rules++;
-    if (i >= l->seen_len) {
+    if (i >= seen->len) {
         size_t len = i < 8 ? 16 : 2 * i;
-        uint64_t *seen = port_zalloc(len, sizeof *seen);
-        if (!seen)
-            return NULL;
-        if (l->seen)
-            memcpy(seen, l->seen, l->seen_len * sizeof *seen);
-        port_free(l->seen);
-        l->seen = seen;
-        l->seen_len = len;
+        uint64_t *at = port_zalloc(len, sizeof *at);
+        if (!at)
+            return true;
+        if (seen->at)
+            memcpy(at, seen->at, seen->len * sizeof *at);
+        port_free(seen->at);
+        *seen = (sums){at, len};
     }
-    return &l->seen[i];
+    bool changed = seen->at[i] != sum;
+    seen->at[i] = sum;
+    return changed || !t->live->ticked;
 }
 
 static void put_counts(void *ctx, const char *name, const weir_counts *c)
@@ -102,11 +110,11 @@ static void put_counts(void *ctx, const char *name, const weir_counts *c)
     tick *t = ctx;
     uint64_t sum = c->allowed + c->denied + c->shadowed + c->allow_listed + c->deny_listed +
                    c->unreached + c->failed;
-    uint64_t *seen = seen_of(t, name);
-    if (seen && *seen == sum && t->live->ticked)
+    /* A place that stays the same although names are added: the three names of requests without a
+     * rule are visited last. */
+    size_t i = name[0] == '(' ? t->others++ : 3 + t->rules++;
+    if (!is_news(t, &t->live->seen, i, sum))
         return;
-    if (seen)
-        *seen = sum;
     weir_buffer_printf(t->out, "%s", t->any ? "," : "");
     weir_json_put_string(t->out, name, strlen(name));
     weir_buffer_printf(t->out,
@@ -114,6 +122,19 @@ static void put_counts(void *ctx, const char *name, const weir_counts *c)
                        ",%" PRIu64 "]",
                        c->allowed, c->denied, c->shadowed, c->allow_listed, c->deny_listed,
                        c->unreached, c->failed);
+    t->any = true;
+}
+
+static void put_candidate(void *ctx, const char *name, size_t index, const weir_candidate_counts *c)
+{
+    tick *t = ctx;
+    uint64_t sum = c->both_allow + c->both_deny + c->only_current_denies + c->only_candidate_denies;
+    if (!is_news(t, &t->live->candidates, index, sum))
+        return;
+    weir_buffer_printf(t->out, "%s", t->any ? "," : "");
+    weir_json_put_string(t->out, name, strlen(name));
+    weir_buffer_printf(t->out, ":[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", c->both_allow,
+                       c->both_deny, c->only_current_denies, c->only_candidate_denies);
     t->any = true;
 }
 
@@ -163,7 +184,10 @@ static void put_tick(weir_http_live *l, int64_t now_ns, weir_buffer *b)
     weir_buffer_put(b, "event: tick\ndata: {\"t_ms\":", now_ns / 1000000);
     weir_buffer_printf(b, ",\"policies\":{");
     weir_limiter_counts(limiter_of(l), put_counts, &t);
-    weir_buffer_printf(b, "},\"candidates\":{}");
+    weir_buffer_printf(b, "},\"candidates\":{");
+    t.any = false;
+    weir_limiter_candidates(limiter_of(l), put_candidate, &t);
+    weir_buffer_printf(b, "}");
     put_latency(l, b);
     weir_store_stats s = weir_limiter_store_stats(limiter_of(l));
     weir_buffer_printf(b,
@@ -215,7 +239,8 @@ void weir_http_live_close(weir_http_live *l)
         return;
     if (l->options->streams)
         port_sub_relaxed(l->options->streams, 1);
-    port_free(l->seen);
+    port_free(l->seen.at);
+    port_free(l->candidates.at);
     port_free(l);
 }
 
@@ -238,5 +263,5 @@ void weir_http_live_put(weir_http_live *l, int64_t now_ns, weir_buffer *out)
 
 size_t weir_http_live_memory(const weir_http_live *l)
 {
-    return sizeof *l + l->seen_len * sizeof *l->seen;
+    return sizeof *l + (l->seen.len + l->candidates.len) * sizeof *l->seen.at;
 }

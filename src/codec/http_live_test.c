@@ -183,6 +183,28 @@ static void test_ticks(void **state)
     expect_tick(next_second(f), "store", expected);
 }
 
+static void test_candidates(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(weir_limiter_set_candidate(f->limiter, "two", 3, "gcra 1/h", NULL), WEIR_OK);
+    json_t *hello = event_of(open_stream(f), "hello");
+    expect_json(json_object_get(json_array_get(json_object_get(hello, "policies"), 4), "candidate"),
+                "\"gcra 1/h\"");
+    json_decref(hello);
+    expect_tick(open_stream(f), "candidates", "{\"two\":[0,0,0,0]}");
+    take(f, "two", 1, 3);
+    expect_tick(next_second(f), "candidates", "{\"two\":[1,1,0,1]}");
+    expect_tick(next_second(f), "candidates", "{}");
+    assert_int_equal(weir_limiter_set_candidate(f->limiter, "two", 3, NULL, NULL), WEIR_OK);
+    assert_int_equal(
+        weir_limiter_set_candidate(f->limiter, "api", 3, "fixed-window 9/h & gcra 1/s", NULL),
+        WEIR_OK);
+    take(f, "two", 1, 1);
+    take(f, "api", 1, 1);
+    expect_tick(next_second(f), "candidates", "{\"api\":[1,0,0,0]}");
+    expect_tick(open_stream(f), "candidates", "{\"api\":[1,0,0,0],\"two\":[1,1,0,1]}");
+}
+
 /* A change of the policies is announced once, before the tick. */
 static void test_policies(void **state)
 {
@@ -367,10 +389,11 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LIVE_TEST(test_hello),     LIVE_TEST(test_ticks),          LIVE_TEST(test_policies),
-        LIVE_TEST(test_latency),   LIVE_TEST(test_latency_bounds), LIVE_TEST(test_rhythm),
-        LIVE_TEST(test_pipelined), LIVE_TEST(test_small_output),   LIVE_TEST(test_head),
-        LIVE_TEST(test_refused),   LIVE_TEST(test_limit),          LIVE_TEST(test_memory),
+        LIVE_TEST(test_candidates), LIVE_TEST(test_hello),     LIVE_TEST(test_ticks),
+        LIVE_TEST(test_policies),   LIVE_TEST(test_latency),   LIVE_TEST(test_latency_bounds),
+        LIVE_TEST(test_rhythm),     LIVE_TEST(test_pipelined), LIVE_TEST(test_small_output),
+        LIVE_TEST(test_head),       LIVE_TEST(test_refused),   LIVE_TEST(test_limit),
+        LIVE_TEST(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,7 @@ static const char *const names[WEIR_HTTP_PARAMS] = {
     [WEIR_HTTP_P_TTL] = "ttl",       [WEIR_HTTP_P_ID] = "id",
     [WEIR_HTTP_P_ACTUAL] = "actual", [WEIR_HTTP_P_REQUESTS] = "requests",
     [WEIR_HTTP_P_OF] = "of",         [WEIR_HTTP_P_K] = "k",
+    [WEIR_HTTP_P_SHADOW] = "shadow",
 };
 
 bool weir_http_is_param(const char *name, size_t len)
@@ -166,6 +167,11 @@ static bool keep_value(weir_http_params *p, unsigned param, json_t *value)
         p->requests = value;
         return json_is_array(value);
     }
+    if (param == WEIR_HTTP_P_SHADOW && json_is_boolean(value)) {
+        bool on = json_is_true(value);
+        p->text[param] = (weir_slice){on ? "true" : "false", on ? 4 : 5};
+        return true;
+    }
     if (is_number(param) || (param == WEIR_HTTP_P_TTL && json_is_integer(value))) {
         p->number[param] = json_integer_value(value);
         return json_is_integer(value);
@@ -187,6 +193,7 @@ static const char *expected_type(unsigned param)
 {
     return param == WEIR_HTTP_P_REQUESTS ? "list of objects"
            : param == WEIR_HTTP_P_TTL    ? "whole number of seconds or a string"
+           : param == WEIR_HTTP_P_SHADOW ? "boolean"
            : is_number(param)            ? "whole number"
                                          : "string";
 }

@@ -58,6 +58,23 @@ static void put_counts(void *ctx, const char *name, const weir_counts *c)
     put_count(out, name, "failed", c->failed);
 }
 
+static void put_candidate(void *ctx, const char *name, size_t index, const weir_candidate_counts *c)
+{
+    static const char *const verdicts[] = {"allowed", "denied"};
+    const uint64_t value[2][2] = {{c->both_allow, c->only_candidate_denies},
+                                  {c->only_current_denies, c->both_deny}};
+    weir_buffer *out = ctx;
+    (void)index;
+    for (int current = 0; current < 2; current++) {
+        for (int candidate = 0; candidate < 2; candidate++) {
+            weir_buffer_printf(out, "weir_candidate_decisions_total{policy=");
+            weir_metrics_put_label(out, name);
+            weir_buffer_printf(out, ",current=\"%s\",candidate=\"%s\"} %" PRIu64 "\n",
+                               verdicts[current], verdicts[candidate], value[current][candidate]);
+        }
+    }
+}
+
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 /* Appends a key as a label value. Bytes that are not printable UTF-8, and the backslash, become
@@ -214,6 +231,9 @@ void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *versi
 
     put_head(out, "weir_decisions_total", "counter", "Requests decided, by policy and verdict.");
     weir_limiter_counts(limiter, put_counts, out);
+    put_head(out, "weir_candidate_decisions_total", "counter",
+             "Requests that a candidate decided too, by the verdicts of limit and candidate.");
+    weir_limiter_candidates(limiter, put_candidate, out);
 
     weir_latency latency = weir_limiter_latency(limiter);
     put_latency(out, &latency);

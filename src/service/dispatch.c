@@ -182,7 +182,7 @@ static void find(batch *b, size_t i)
     }
 }
 
-/* Decides the requests that need no engine. */
+/* Decides the requests that need no engine, by their candidates too. */
 static void decide_locally(batch *b)
 {
     weir_store_request takes[WEIR_BATCH_MAX];
@@ -203,6 +203,8 @@ static void decide_locally(batch *b)
         finish(b, i, WEIR_VERB_TAKE);
     }
     WEIR_ASSERT(len + b->remote <= b->n);
+    if (b->service->rules->candidates) /* all rules with a candidate have the local engine */
+        weir_candidates_take(b->service, b->at, b->requests, b->n, b->now_ns);
     b->service->decided += b->n - b->remote;
 }
 

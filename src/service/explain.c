@@ -37,7 +37,7 @@ static void put_rule(weir_buffer *out, const weir_request *request, const weir_r
     weir_policy_print(request->policy, text, sizeof text);
     if (rule)
         weir_buffer_printf(out, "policy   %s%s\n", rule->name,
-                           rule->options->shadow ? ", in shadow mode: it denies no requests" : "");
+                           rule->shadow ? ", in shadow mode: it denies no requests" : "");
     weir_explain_key(out, at->key.at, at->key.len);
     weir_buffer_printf(out, "limit    %s\n", text);
     if (rule && at->limit->pattern)

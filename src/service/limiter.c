@@ -90,6 +90,10 @@ static void add_counters(weir_counter_table *to, weir_counter_table *from, size_
         for (int k = 0; k < COUNTS; k++)
             port_add_relaxed(&to->of[i].count[k], port_load_relaxed(&from->of[i].count[k]));
     }
+    for (size_t i = 0; i < names; i++) {
+        for (int k = 0; k < CANDIDATE_COUNTS; k++)
+            port_add_relaxed(&to->candidate[i][k], port_load_relaxed(&from->candidate[i][k]));
+    }
     for (int i = 0; i < WEIR_LATENCY_BUCKETS; i++)
         port_add_relaxed(&to->latency[i], port_load_relaxed(&from->latency[i]));
     port_add_relaxed(&to->latency_sum_ns, port_load_relaxed(&from->latency_sum_ns));
@@ -138,7 +142,8 @@ void weir_service_refresh(weir_service *s)
     s->rules = l->rules;
     s->rules->refs++;
     s->default_engine = l->engine;
-    s->remote = s->rules->remote || l->engine != WEIR_ENGINE_LOCAL || s->pending.first;
+    s->dispatches = s->rules->remote || s->rules->candidates || l->engine != WEIR_ENGINE_LOCAL ||
+                    s->pending.first;
     s->generation = port_load_relaxed(&l->generation);
     port_mutex_unlock(l->lock);
 }
@@ -168,6 +173,7 @@ static void activate(weir_limiter *l, weir_rules *rules)
     }
     weir_rules_drop(l->rules);
     l->rules = rules;
+    l->had_candidates |= rules->candidates;
     port_add_relaxed(&l->generation, 1);
 }
 
@@ -200,6 +206,14 @@ void weir_limiter_configure(weir_limiter *l, weir_rules *rules, weir_engine_kind
     port_mutex_unlock(l->lock);
 }
 
+/* Reports a change that has succeeded. Returns st. */
+static weir_status notify(weir_limiter *l, weir_status st, const weir_rule_change *change)
+{
+    if (st == WEIR_OK && l->changed)
+        l->changed(l->changed_ctx, change);
+    return st;
+}
+
 weir_status weir_limiter_set_limit(weir_limiter *l, const char *name, const char *limit,
                                    weir_rule_error *ret_error)
 {
@@ -217,11 +231,11 @@ weir_status weir_limiter_set_limit(weir_limiter *l, const char *name, const char
     const weir_rule *old = weir_rules_find(l->rules, rule->name, rule->name_len);
     weir_rules *rules = NULL;
     if (old)
-        weir_rule_share_options(rule, old);
-    if (old || l->rules->len < WEIR_RULES_MAX)
-        rules = weir_rules_with(l->rules, rule->name, rule->name_len, rule);
-    else
+        st = weir_rule_share_options(rule, old);
+    else if (l->rules->len == WEIR_RULES_MAX)
         st = WEIR_E_FULL;
+    if (st == WEIR_OK)
+        rules = weir_rules_with(l->rules, rule->name, rule->name_len, rule);
     if (rules)
         activate(l, rules);
     else if (st == WEIR_OK)
@@ -229,9 +243,8 @@ weir_status weir_limiter_set_limit(weir_limiter *l, const char *name, const char
     if (st != WEIR_OK)
         weir_rule_drop(rule);
     port_mutex_unlock(l->lock);
-    if (st == WEIR_OK && l->changed)
-        l->changed(l->changed_ctx, name, limit);
-    return st;
+    const weir_rule_change change = {.kind = WEIR_RULE_LIMIT, .name = name, .text = limit};
+    return notify(l, st, &change);
 }
 
 weir_status weir_limiter_drop_rule(weir_limiter *l, const char *name, size_t len)
@@ -251,9 +264,74 @@ weir_status weir_limiter_drop_rule(weir_limiter *l, const char *name, size_t len
             st = WEIR_E_NOMEM;
     }
     port_mutex_unlock(l->lock);
-    if (st == WEIR_OK && l->changed)
-        l->changed(l->changed_ctx, text, NULL);
-    return st;
+    const weir_rule_change change = {.kind = WEIR_RULE_DROPPED, .name = text};
+    return notify(l, st, &change);
+}
+
+/* Copies the active rule with a name, to be changed and activated. Under the lock. */
+static weir_status begin_change(weir_limiter *l, const char *name, size_t len, weir_rule **ret)
+{
+    const weir_rule *rule = weir_rules_find(l->rules, name, len);
+    return rule ? weir_rule_copy(ret, rule) : WEIR_E_ABSENT;
+}
+
+/* Activates a changed copy, or drops it on failure. Under the lock. */
+static weir_status end_change(weir_limiter *l, weir_rule *rule)
+{
+    weir_rules *rules = weir_rules_with(l->rules, rule->name, rule->name_len, rule);
+    if (!rules) {
+        weir_rule_drop(rule);
+        return WEIR_E_NOMEM;
+    }
+    activate(l, rules);
+    return WEIR_OK;
+}
+
+weir_status weir_limiter_set_shadow(weir_limiter *l, const char *name, size_t len, bool shadow)
+{
+    weir_rule *rule;
+    char text[WEIR_RULE_NAME_MAX + 1] = "";
+    port_mutex_lock(l->lock);
+    weir_status st = begin_change(l, name, len, &rule);
+    if (st == WEIR_OK) {
+        memcpy(text, rule->name, sizeof text);
+        rule->shadow = shadow;
+        st = end_change(l, rule);
+    }
+    port_mutex_unlock(l->lock);
+    const weir_rule_change change = {.kind = WEIR_RULE_SHADOW, .name = text, .shadow = shadow};
+    return notify(l, st, &change);
+}
+
+weir_status weir_limiter_set_candidate(weir_limiter *l, const char *name, size_t len,
+                                       const char *limit, weir_rule_error *ret_error)
+{
+    weir_rule *rule;
+    weir_rule_limit candidate = {.text = NULL};
+    char text[WEIR_RULE_NAME_MAX + 1];
+    if (weir_rule_name_check(name, len, NULL) != WEIR_OK)
+        return WEIR_E_ABSENT;
+    snprintf(text, sizeof text, "%.*s", (int)len, name);
+    weir_status st = WEIR_OK;
+    if (limit)
+        st = weir_rule_candidate_build(&candidate, l->store, &l->zones, text, limit, NULL,
+                                       ret_error);
+    port_mutex_lock(l->lock);
+    if (st == WEIR_OK)
+        st = begin_change(l, name, len, &rule);
+    if (st == WEIR_OK && rule->options->engine != WEIR_ENGINE_LOCAL) {
+        weir_rule_drop(rule);
+        st = WEIR_E_UNSUPPORTED;
+    }
+    if (st == WEIR_OK) {
+        weir_rule_give_candidate(rule, &candidate);
+        candidate = (weir_rule_limit){.text = NULL};
+        st = end_change(l, rule);
+    }
+    weir_rule_limit_free(&candidate);
+    port_mutex_unlock(l->lock);
+    const weir_rule_change change = {.kind = WEIR_RULE_CANDIDATE, .name = text, .text = limit};
+    return notify(l, st, &change);
 }
 
 void weir_limiter_on_change(weir_limiter *l, weir_limiter_changed fn, void *ctx)
@@ -298,6 +376,34 @@ void weir_limiter_counts(weir_limiter *l,
         size_t name = i + NAMES_FIRST < l->names ? i + NAMES_FIRST : l->names - 1 - i;
         weir_counts counts = counts_of(l, name);
         fn(ctx, l->name[name], &counts);
+    }
+    port_mutex_unlock(l->lock);
+}
+
+void weir_limiter_candidates(weir_limiter *l,
+                             void (*fn)(void *ctx, const char *name, size_t index,
+                                        const weir_candidate_counts *counts),
+                             void *ctx)
+{
+    port_mutex_lock(l->lock);
+    for (size_t i = NAMES_FIRST; i < l->names && l->had_candidates; i++) {
+        uint64_t n[CANDIDATE_COUNTS], any = 0;
+        for (int k = 0; k < CANDIDATE_COUNTS; k++) {
+            n[k] = port_load_relaxed(&l->closed->candidate[i][k]);
+            for (weir_service *s = l->services; s; s = s->next)
+                n[k] += port_load_relaxed(&s->counters->candidate[i][k]);
+            any += n[k];
+        }
+        const weir_rule *rule = weir_rules_find(l->rules, l->name[i], strlen(l->name[i]));
+        if (any == 0 && !(rule && rule->candidate.text))
+            continue;
+        const weir_candidate_counts counts = {
+            .both_allow = n[CANDIDATE_BOTH_ALLOW],
+            .both_deny = n[CANDIDATE_BOTH_DENY],
+            .only_current_denies = n[CANDIDATE_ONLY_CURRENT_DENIES],
+            .only_candidate_denies = n[CANDIDATE_ONLY_CANDIDATE_DENIES],
+        };
+        fn(ctx, l->name[i], i, &counts);
     }
     port_mutex_unlock(l->lock);
 }

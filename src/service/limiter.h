@@ -26,7 +26,7 @@ void weir_limiter_set_rules(weir_limiter *l, weir_rules *rules);
  * Any thread. */
 void weir_limiter_configure(weir_limiter *l, weir_rules *rules, weir_engine_kind engine);
 
-/* Changes the limit of one rule (WEIR.POLICY SET). Its overrides, lists and options stay. If there
+/* Changes the limit of one rule (WEIR.POLICY SET). Everything else of the rule stays. If there
  * is no rule with this name, one without overrides and lists is added. Any thread.
  *  ret_error  written for a bad name or limit; may be NULL.
  * Returns WEIR_OK; WEIR_E_FULL for more than WEIR_RULES_MAX rules; or as weir_rules_build(). */
@@ -36,16 +36,39 @@ WEIR_NODISCARD weir_status weir_limiter_set_limit(weir_limiter *l, const char *n
 /* Removes one rule. Returns WEIR_OK, WEIR_E_ABSENT or WEIR_E_NOMEM. Any thread. */
 WEIR_NODISCARD weir_status weir_limiter_drop_rule(weir_limiter *l, const char *name, size_t len);
 
+/* Puts one rule into shadow, or out of it. Everything else of the rule stays. Lasts until the next
+ * weir_limiter_configure() or weir_limiter_set_rules(). Any thread.
+ * Returns WEIR_OK; WEIR_E_ABSENT; WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status weir_limiter_set_shadow(weir_limiter *l, const char *name, size_t len,
+                                                   bool shadow);
+
+/* Sets or removes the candidate of one rule; see weir_rule_spec. Everything else of the rule stays.
+ * Lasts as weir_limiter_set_shadow(). Any thread.
+ *  limit      a policy text; NULL: no candidate.
+ *  ret_error  written for a bad limit; may be NULL.
+ * Returns WEIR_OK; WEIR_E_ABSENT; WEIR_E_NOMEM; WEIR_E_UNSUPPORTED if another engine than the local
+ * one keeps the rule's states; or WEIR_E_SYNTAX, WEIR_E_RANGE or WEIR_E_ZONE for a bad limit. */
+WEIR_NODISCARD weir_status weir_limiter_set_candidate(weir_limiter *l, const char *name, size_t len,
+                                                      const char *limit,
+                                                      weir_rule_error *ret_error);
+
 /* The engine for inline policies, for CL.THROTTLE, and for rules that weir_limiter_set_limit()
  * adds. The local one until weir_limiter_configure(). Any thread. */
 weir_engine_kind weir_limiter_default_engine(weir_limiter *l);
 
-/* A callback for changes of single rules.
- *  limit  the new limit; NULL: the rule was removed. */
-typedef void (*weir_limiter_changed)(void *ctx, const char *name, const char *limit);
+/* A change of a single rule. */
+typedef struct weir_rule_change {
+    enum { WEIR_RULE_LIMIT, WEIR_RULE_DROPPED, WEIR_RULE_SHADOW, WEIR_RULE_CANDIDATE } kind;
+    const char *name;
+    const char *text; /* the new limit or candidate; NULL: none */
+    bool shadow;      /* WEIR_RULE_SHADOW: the new value */
+} weir_rule_change;
 
-/* Sets the callback. weir_limiter_set_limit() and weir_limiter_drop_rule() call it after a success,
- * on the caller's thread. To be called before any other thread uses the limiter. */
+/* A callback for changes of single rules. */
+typedef void (*weir_limiter_changed)(void *ctx, const weir_rule_change *change);
+
+/* Sets the callback. The functions above that change one rule call it after a success, on the
+ * caller's thread. To be called before any other thread uses the limiter. */
 void weir_limiter_on_change(weir_limiter *l, weir_limiter_changed fn, void *ctx);
 
 /* A number that changes whenever the rules change: a thread that remembers it can ask later whether
@@ -78,6 +101,20 @@ size_t weir_limiter_partitions(weir_limiter *l, weir_partition_stats *ret, size_
 void weir_limiter_counts(weir_limiter *l,
                          void (*fn)(void *ctx, const char *name, const weir_counts *counts),
                          void *ctx);
+
+/* Requests since the start that a candidate decided too, by both verdicts. The current limit's
+ * verdict is that before shadow. */
+typedef struct weir_candidate_counts {
+    uint64_t both_allow, both_deny, only_current_denies, only_candidate_denies;
+} weir_candidate_counts;
+
+/* Calls fn with the sums of all services, for each rule that has a candidate or had one that has
+ * decided. Any thread.
+ *  index  of the name, below 4096; it stays the same until the limiter closes. */
+void weir_limiter_candidates(weir_limiter *l,
+                             void (*fn)(void *ctx, const char *name, size_t index,
+                                        const weir_candidate_counts *counts),
+                             void *ctx);
 
 /* A histogram of latencies: from the clock reading before a batch to its decision, or to the
  * engine's answer. */

@@ -146,7 +146,7 @@ bool weir_service_take(weir_service *s, weir_completion *completion, weir_reques
     WEIR_ASSERT(n <= WEIR_BATCH_MAX);
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
-    if (__builtin_expect(s->remote, 0))
+    if (__builtin_expect(s->dispatches, 0))
         return weir_dispatch_take(s, completion, requests, n, now_ns);
     s->decided += n;
     for (size_t i = 0; i < n; i++) {
@@ -171,15 +171,21 @@ bool weir_service_take(weir_service *s, weir_completion *completion, weir_reques
     return true;
 }
 
-static weir_status run_locally(weir_store *store, weir_verb verb, const weir_resolved *at,
+static weir_status run_locally(weir_service *s, weir_verb verb, const weir_resolved *at,
                                weir_request *request, int64_t now_ns)
 {
+    weir_status st;
+    weir_store *store = s->limiter->store;
     WEIR_ASSERT(verb == WEIR_VERB_RESET || verb == WEIR_VERB_REFUND || verb == WEIR_VERB_PEEK);
     if (verb == WEIR_VERB_RESET)
-        return weir_store_reset(store, at->policy_id, at->key.at, at->key.len);
-    return (verb == WEIR_VERB_REFUND ? weir_store_refund : weir_store_peek)(
-        store, request->policy, at->policy_id, at->key.at, at->key.len, now_ns, request->cost,
-        &request->decision);
+        st = weir_store_reset(store, at->policy_id, at->key.at, at->key.len);
+    else
+        st = (verb == WEIR_VERB_REFUND ? weir_store_refund : weir_store_peek)(
+            store, request->policy, at->policy_id, at->key.at, at->key.len, now_ns, request->cost,
+            &request->decision);
+    if (verb != WEIR_VERB_PEEK && st == WEIR_OK)
+        weir_candidate_repeat(s, verb, at, request, now_ns);
+    return st;
 }
 
 /* Runs an operation other than a take on one request. Nothing is counted. */
@@ -197,7 +203,7 @@ static bool run_one(weir_service *s, weir_completion *completion, weir_verb verb
     else if (weir_resolved_engine(s, ret_at) != WEIR_ENGINE_LOCAL)
         return weir_dispatch_one(s, completion, verb, request, now_ns, ret_at);
     else
-        request->status = run_locally(s->limiter->store, verb, ret_at, request, now_ns);
+        request->status = run_locally(s, verb, ret_at, request, now_ns);
     if (verb != WEIR_VERB_RESET)
         weir_resolved_finish(ret_at, request);
     return true;
@@ -306,7 +312,8 @@ void weir_service_rules(weir_service *s, bool (*fn)(void *ctx, const weir_rule_v
             .overrides = r->options->overrides_len,
             .allow = r->options->allow_len,
             .deny = r->options->deny_len,
-            .shadow = r->options->shadow,
+            .shadow = r->shadow,
+            .candidate = r->candidate.text,
             .engine = r->options->engine,
             .on_error = r->options->on_error,
         };

@@ -214,6 +214,7 @@ typedef struct weir_rule_view {
     const weir_policy *policy;
     size_t overrides, allow, deny; /* numbers of patterns */
     bool shadow;
+    const char *candidate; /* a policy text, or NULL */
     weir_engine_kind engine;
     weir_on_error on_error;
 } weir_rule_view;

@@ -28,6 +28,14 @@ enum { /* the counters of a name, in the order of weir_counts */
        COUNTS
 };
 
+enum { /* the requests that a candidate decided too, in the order of weir_candidate_counts */
+       CANDIDATE_BOTH_ALLOW,
+       CANDIDATE_BOTH_DENY,
+       CANDIDATE_ONLY_CURRENT_DENIES,
+       CANDIDATE_ONLY_CANDIDATE_DENIES,
+       CANDIDATE_COUNTS
+};
+
 enum { /* the first names */
        NAME_TEXTS,
        NAME_THROTTLE,
@@ -48,6 +56,7 @@ typedef struct weir_counter_table {
     weir_counters of[NAMES_MAX];
     port_counter latency[WEIR_LATENCY_BUCKETS];
     port_counter latency_sum_ns;
+    port_counter candidate[NAMES_MAX][CANDIDATE_COUNTS]; /* by name; untouched without candidates */
 } weir_counter_table;
 
 /* ---- fields ---------------------------------------------------------------------------------- */
@@ -70,6 +79,7 @@ struct weir_limiter {
     weir_engine_kind engine; /* of requests without a rule */
     weir_service *services;
     weir_counter_table *closed; /* the sums of closed services */
+    bool had_candidates;        /* a rule has or had a candidate */
     size_t names;
     char name[NAMES_MAX][WEIR_RULE_NAME_MAX + 1];
 };
@@ -89,8 +99,8 @@ struct weir_service {
     weir_policy_cache *policies;
     weir_rules *rules; /* the active ones; holds one reference */
     uint64_t generation;
-    weir_engine_kind default_engine;   /* a copy of the limiter's */
-    bool remote;                       /* a request may need another engine than the store */
+    weir_engine_kind default_engine; /* a copy of the limiter's */
+    bool dispatches; /* a request may need dispatch.c: for an engine, or for a candidate */
     weir_engine *engine[WEIR_ENGINES]; /* NULL: not configured */
     weir_pending_pool pending;
     weir_counter_table *counters;
@@ -162,7 +172,7 @@ static inline bool weir_resolved_is_listed(const weir_resolved *at)
 
 static inline bool weir_resolved_is_shadow(const weir_resolved *at)
 {
-    return at->rule && at->rule->options->shadow;
+    return at->rule && at->rule->shadow;
 }
 
 /* The engine that keeps the state, unless a list decides. */
@@ -193,6 +203,22 @@ void weir_resolved_finish(const weir_resolved *at, weir_request *request);
 /* Counts a decided request, unless it is a peek. */
 void weir_resolved_count(weir_service *s, const weir_resolved *at, const weir_request *request,
                          int64_t now_ns);
+
+/* ---- candidates ------------------------------------------------------------------------------ */
+
+/* Lets the candidates of the rules decide n requests that the rules' own limits have decided, and
+ * counts both verdicts. Writes to no request. Skips requests without a candidate: those that failed
+ * or that a list or an override decided, and peeks.
+ *  n  0..WEIR_BATCH_MAX. */
+void weir_candidates_take(weir_service *s, const weir_resolved *at, const weir_request *requests,
+                          size_t n, int64_t now_ns);
+
+/* Repeats a reset or a refund, which has succeeded, on the candidate's state, if there is a
+ * candidate. */
+void weir_candidate_repeat(weir_service *s, weir_verb verb, const weir_resolved *at,
+                           const weir_request *request, int64_t now_ns);
+
+/* ---- peeks ----------------------------------------------------------------------------------- */
 
 /* weir_service_peek(), which also returns where the state is; valid until the next call on the
  * service. */

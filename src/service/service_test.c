@@ -446,12 +446,13 @@ typedef struct change {
     char name[16], limit[32];
 } change;
 
-static void on_change(void *ctx, const char *name, const char *limit)
+static void on_change(void *ctx, const weir_rule_change *change_)
 {
     change *c = ctx;
     c->calls++;
-    snprintf(c->name, sizeof c->name, "%s", name);
-    snprintf(c->limit, sizeof c->limit, "%s", limit ? limit : "dropped");
+    snprintf(c->name, sizeof c->name, "%s", change_->name);
+    snprintf(c->limit, sizeof c->limit, "%s", change_->text ? change_->text : "dropped");
+    assert_int_equal(change_->kind, change_->text ? WEIR_RULE_LIMIT : WEIR_RULE_DROPPED);
 }
 
 /* A change is reported once it is made. A full set takes no new rules. */

@@ -154,12 +154,15 @@ static int64_t longest_delay(const all *a)
     return longest_ns;
 }
 
+/* Counts all requests of an allowed call, and only the blocking one of a denied call. Candidates
+ * decide the same requests, each alone. */
 static void count(all *a, size_t blocking)
 {
-    for (size_t i = 0; i < a->n; i++) {
-        if (blocking == a->n || blocking == i)
-            weir_resolved_count(a->service, &a->at[i], &a->requests[i], a->now_ns);
-    }
+    size_t first = blocking == a->n ? 0 : blocking, n = blocking == a->n ? a->n : 1;
+    for (size_t i = first; i < first + n; i++)
+        weir_resolved_count(a->service, &a->at[i], &a->requests[i], a->now_ns);
+    if (a->service->rules->candidates)
+        weir_candidates_take(a->service, &a->at[first], &a->requests[first], n, a->now_ns);
 }
 
 static weir_status fail(all *a, weir_status st)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # /v1/live of a running daemon: its events over several threads, the limit on streams, clients that
-# leave, a reload, and the stop of the daemon.
+# leave, a reload, and the stop of the daemon. Shadow and candidates that change at run time.
 #
 #   live_test.sh WEIR
 set -uo pipefail
@@ -76,11 +76,20 @@ say("the first tick has all policies", name == "tick" and tick["policies"]["api"
 for _ in range(8):  # on connections of both threads
     ask("/v1/take?policy=api&key=a")
 say("a tick has the counts of all threads", stream.until(lambda n, d: d.get("policies", {}) == {"api": [3, 5, 0, 0, 0, 0, 0]}))
+say("a candidate is set", ask("/v1/candidate?policy=api&limit=gcra+1/365d+burst+2", "POST").endswith(
+    b'{"policy":"api","candidate":"gcra 1/365d burst 2"}\n'))
+say("a policy is put into shadow", ask("/v1/shadow?policy=api&shadow=true", "POST").endswith(b'"shadow":true}\n'))
+said = stream.until(lambda n, d: n == "policies" and d["policies"][0]["shadow"])
+say("the stream announces both", said["policies"][0]["candidate"] == "gcra 1/365d burst 2")
+allowed = [b" 200 " in ask("/v1/take?policy=api&key=b") for _ in range(5)]
+say("neither denies a request", all(allowed))
+say("a tick compares the verdicts", stream.until(lambda n, d: d.get("candidates", {}) == {"api": [2, 2, 0, 1]}))
 with open(path, encoding="utf-8") as config, open(path + ".new", "w", encoding="utf-8") as changed:
     changed.write(config.read().replace("burst 3", "burst 4"))
 os.replace(path + ".new", path)  # the daemon watches the file
-changed = stream.until(lambda n, d: n == "policies")
-say("a reload keeps the stream and announces the policies", changed["policies"][0]["limit"] == "gcra 1/365d burst 4")
+changed = stream.until(lambda n, d: n == "policies")["policies"][0]
+say("a reload keeps the stream and announces the policies", changed["limit"] == "gcra 1/365d burst 4")
+say("it returns to the shadow and the candidate of the file", not changed["shadow"] and changed["candidate"] is None)
 say("ticks count reloads", stream.until(lambda n, d: d.get("reloads", 0) >= 1))
 
 others = [Stream() for _ in range(63)]
@@ -100,7 +109,9 @@ check_python "$tmp/live.py" "$http" "$daemon_pid" "$tmp/weir.yaml"
 wait "$daemon_pid"
 check "the daemon stopped, with status 0" 0 "$?"
 daemon_pid=
-check "and did not wait for the drain to end" 1 "$(grep -c ' info stopped text="all connections are closed"' "$daemon_log")"
+check "the daemon did not wait for the drain to end" 1 "$(grep -c ' info stopped text="all connections are closed"' "$daemon_log")"
+check "the log has the change of the candidate" 1 "$(grep -c ' info candidate-changed policy=api candidate="gcra 1/365d burst 2"' "$daemon_log")"
+check "the log has the change of shadow" 1 "$(grep -c ' info shadow-changed policy=api shadow=true' "$daemon_log")"
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

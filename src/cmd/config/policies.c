@@ -32,15 +32,31 @@ static bool parse_policy(config_reader *r, const config_place *place, weir_polic
     return false;
 }
 
+/* Reads a policy text.
+ *  ret_text, ret_policy  of the spec. */
+static void read_text(config_reader *r, const config_place *place, const char **ret_text,
+                      const weir_policy **ret_policy)
+{
+    weir_policy *policy = config_alloc(r->arena, 1, sizeof *policy);
+    *ret_text = place->node->text;
+    if (policy && parse_policy(r, place, policy))
+        *ret_policy = policy;
+}
+
 static void read_limit(config_reader *r, const config_place *place, const config_key *key,
                        void *base)
 {
     weir_rule_spec *spec = base;
-    weir_policy *policy = config_alloc(r->arena, 1, sizeof *policy);
     (void)key;
-    spec->limit = place->node->text;
-    if (policy && parse_policy(r, place, policy))
-        spec->policy = policy;
+    read_text(r, place, &spec->limit, &spec->policy);
+}
+
+static void read_candidate(config_reader *r, const config_place *place, const config_key *key,
+                           void *base)
+{
+    weir_rule_spec *spec = base;
+    (void)key;
+    read_text(r, place, &spec->candidate, &spec->candidate_policy);
 }
 
 /* A set for checking the patterns of a map or a list. Returns NULL if there are none or too many,
@@ -153,17 +169,21 @@ static void read_ip(config_reader *r, const config_place *place, const config_ke
 static void check_keys(config_reader *r, const config_place *place, const weir_rule_spec *spec)
 {
     const config_place on_error = config_below(place, "on_error");
+    const config_place candidate = config_below(place, "candidate");
     if (!spec->limit)
         config_error_at(r->errors, place->key->begin, place, "missing key limit, expected %s",
                         limit_expected);
     if (on_error.node && spec->engine == WEIR_ENGINE_LOCAL)
         config_error_at(r->errors, on_error.key->begin, place,
                         "on_error requires engine: redis or engine: hybrid");
+    if (candidate.node && spec->engine != WEIR_ENGINE_LOCAL)
+        config_error_at(r->errors, candidate.key->begin, place, "candidate requires engine: local");
 }
 
 /* `ip` is before the keys with patterns, because it decides whether a pattern may be a network. */
 static const config_key rule_keys[] = {
     {"limit", CONFIG_OTHER, .read = read_limit},
+    {"candidate", CONFIG_OTHER, .read = read_candidate},
     {"ip", CONFIG_SECTION, .section = &ip_section, .read = read_ip},
     {"overrides", CONFIG_OTHER, .read = read_overrides},
     {"allow", CONFIG_OTHER, .low = ALLOW, .read = read_list},

@@ -268,6 +268,7 @@ bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_err
         rules[i] = c->rules[i];
         if (rules[i].engine == WEIR_ENGINE_LOCAL)
             rules[i].engine = WEIR_ENGINE_REDIS;
+        rules[i].candidate = NULL; /* needs the local engine */
     }
     c->rules = rules;
     c->partitions_len = 0; /* no rule has states here any more */

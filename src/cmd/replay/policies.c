@@ -160,6 +160,7 @@ static weir_status set_rules(replay_policies *p, const weir_zones *zones)
         if (!p->policy[i].by_name)
             continue;
         specs[n] = spec_of(p, i);
+        specs[n].candidate = NULL; /* changes no answer */
         specs[n++].engine = WEIR_ENGINE_LOCAL;
     }
     weir_status st = weir_rules_build(&rules, p->store, zones, specs, n);

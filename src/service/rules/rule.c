@@ -46,19 +46,26 @@ static weir_status read_limit(weir_rule_limit *limit, const weir_zones *zones, c
     return st;
 }
 
+#define CANDIDATE "?candidate" /* no name of a rule contains '?' */
+
 /* Returns the id under which the store keeps the states. The rule's name is hashed into it, so that
- * two rules with the same policy text do not share states. If the store has a partition of that
- * name, the states are in it. */
-static uint64_t limit_id(const weir_store *store, const weir_policy *p, const char *name)
+ * two rules with the same policy text do not share states; nor does a candidate with its rule. If
+ * the store has a partition of that name, the states are in it.
+ *  suffix  "" or CANDIDATE. */
+static uint64_t limit_id(const weir_store *store, const weir_policy *p, const char *name,
+                         const char *suffix)
 {
-    uint64_t id = weir_store_named_id(store, p, name, strlen(name));
+    char full[WEIR_RULE_NAME_MAX + sizeof CANDIDATE];
+    int len = snprintf(full, sizeof full, "%s%s", name, suffix);
+    WEIR_ASSERT(len > 0 && (size_t)len < sizeof full);
+    uint64_t id = weir_store_named_id(store, p, full, (size_t)len);
     id = weir_store_partition_id(store, id, name);
     weir_store_note_policy(store, id, p);
     return id;
 }
 
 static weir_status build_limit(weir_rule_limit *limit, const weir_store *store, const char *name,
-                               const char *text)
+                               const char *suffix, const char *text)
 {
     char canonical[WEIR_POLICY_TEXT_MAX];
     limit->text = copy_text(text);
@@ -66,8 +73,29 @@ static weir_status build_limit(weir_rule_limit *limit, const weir_store *store, 
     WEIR_ASSERT(limit->canonical_len >= 1 && limit->canonical_len < sizeof canonical);
     limit->canonical = copy_bytes(canonical, limit->canonical_len);
     if (store)
-        limit->id = limit_id(store, &limit->policy, name);
+        limit->id = limit_id(store, &limit->policy, name, suffix);
     return limit->text && limit->canonical ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+void weir_rule_limit_free(weir_rule_limit *limit)
+{
+    port_free(limit->text);
+    port_free(limit->canonical);
+    port_free(limit->pattern);
+    *limit = (weir_rule_limit){.text = NULL};
+}
+
+weir_status weir_rule_candidate_build(weir_rule_limit *ret, const weir_store *store,
+                                      const weir_zones *zones, const char *name, const char *text,
+                                      const weir_policy *parsed, weir_rule_error *ret_error)
+{
+    *ret = (weir_rule_limit){.text = NULL};
+    weir_status st = read_limit(ret, zones, text, parsed, ret_error);
+    if (st == WEIR_OK)
+        st = build_limit(ret, store, name, CANDIDATE, text);
+    if (st != WEIR_OK)
+        weir_rule_limit_free(ret);
+    return st;
 }
 
 static weir_status build_overrides(weir_rule *r, const weir_store *store, const weir_zones *zones,
@@ -89,7 +117,7 @@ static weir_status build_overrides(weir_rule *r, const weir_store *store, const 
         if (st == WEIR_OK)
             st = read_limit(limit, zones, o->limit, o->policy, NULL);
         if (st == WEIR_OK)
-            st = build_limit(limit, store, spec->name, o->limit);
+            st = build_limit(limit, store, spec->name, "", o->limit);
         if (st != WEIR_OK)
             return st;
         limit->pattern = copy_text(o->pattern);
@@ -123,7 +151,10 @@ static weir_status build_parts(weir_rule *r, const weir_store *store, const weir
 {
     weir_status st = read_limit(&r->limit, zones, spec->limit, spec->policy, ret);
     if (st == WEIR_OK)
-        st = build_limit(&r->limit, store, spec->name, spec->limit);
+        st = build_limit(&r->limit, store, spec->name, "", spec->limit);
+    if (st == WEIR_OK && spec->candidate)
+        st = weir_rule_candidate_build(&r->candidate, store, zones, spec->name, spec->candidate,
+                                       spec->candidate_policy, ret);
     if (st == WEIR_OK)
         st = build_overrides(r, store, zones, spec);
     if (st == WEIR_OK)
@@ -143,6 +174,8 @@ weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_z
         return st;
     if (!is_within_limits(spec))
         return WEIR_E_RANGE;
+    if (spec->candidate && spec->engine != WEIR_ENGINE_LOCAL)
+        return WEIR_E_UNSUPPORTED;
     weir_rule *r = port_zalloc(1, sizeof *r);
     if (!r)
         return WEIR_E_NOMEM;
@@ -157,7 +190,7 @@ weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_z
     memcpy(r->name, spec->name, r->name_len);
     r->options->allow_len = spec->allow_len;
     r->options->deny_len = spec->deny_len;
-    r->options->shadow = spec->shadow;
+    r->shadow = spec->shadow;
     r->options->plain_keys = spec->plain_keys;
     r->options->engine = spec->engine;
     r->options->on_error = spec->on_error;
@@ -179,11 +212,8 @@ static void drop_options(weir_rule_options *options)
     WEIR_ASSERT(options->refs > 0);
     if (--options->refs > 0)
         return;
-    for (size_t i = 0; i < options->overrides_len; i++) {
-        port_free(options->overrides[i].text);
-        port_free(options->overrides[i].canonical);
-        port_free(options->overrides[i].pattern);
-    }
+    for (size_t i = 0; i < options->overrides_len; i++)
+        weir_rule_limit_free(&options->overrides[i]);
     port_free(options->overrides);
     weir_key_patterns_free(options->by_pattern);
     weir_key_patterns_free(options->allow);
@@ -191,12 +221,50 @@ static void drop_options(weir_rule_options *options)
     port_free(options);
 }
 
-void weir_rule_share_options(weir_rule *rule, const weir_rule *of)
+static weir_status copy_limit(weir_rule_limit *to, const weir_rule_limit *from)
 {
-    WEIR_ASSERT(rule->refs == 1 && rule->options->refs == 1);
-    drop_options(rule->options);
+    WEIR_ASSERT(!from->pattern);
+    *to = *from;
+    to->text = copy_text(from->text);
+    to->canonical = copy_bytes(from->canonical, from->canonical_len);
+    return to->text && to->canonical ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+weir_status weir_rule_share_options(weir_rule *rule, const weir_rule *of)
+{
+    WEIR_ASSERT(rule->refs == 1 && (!rule->options || rule->options->refs == 1));
+    WEIR_ASSERT(!rule->candidate.text);
+    if (rule->options)
+        drop_options(rule->options);
     rule->options = of->options;
     rule->options->refs++;
+    rule->shadow = of->shadow;
+    return of->candidate.text ? copy_limit(&rule->candidate, &of->candidate) : WEIR_OK;
+}
+
+weir_status weir_rule_copy(weir_rule **ret, const weir_rule *of)
+{
+    weir_rule *r = port_zalloc(1, sizeof *r);
+    if (!r)
+        return WEIR_E_NOMEM;
+    r->refs = 1;
+    r->name_len = of->name_len;
+    memcpy(r->name, of->name, of->name_len);
+    r->counts = of->counts;
+    weir_status st = weir_rule_share_options(r, of);
+    if (st == WEIR_OK)
+        st = copy_limit(&r->limit, &of->limit);
+    if (st == WEIR_OK)
+        *ret = r;
+    else
+        weir_rule_drop(r);
+    return st;
+}
+
+void weir_rule_give_candidate(weir_rule *rule, const weir_rule_limit *candidate)
+{
+    weir_rule_limit_free(&rule->candidate);
+    rule->candidate = *candidate;
 }
 
 void weir_rule_drop(weir_rule *r)
@@ -205,8 +273,8 @@ void weir_rule_drop(weir_rule *r)
     if (!r || --r->refs > 0)
         return;
     drop_options(r->options);
-    port_free(r->limit.text);
-    port_free(r->limit.canonical);
+    weir_rule_limit_free(&r->limit);
+    weir_rule_limit_free(&r->candidate);
     port_free(r);
 }
 

@@ -11,24 +11,24 @@
 #include "service/rules/key_patterns.h"
 #include "service/rules/rules.h"
 
-/* A limit: of the rule itself, or of an override. */
+/* A limit: of the rule itself, of an override, or a candidate. */
 typedef struct weir_rule_limit {
     weir_policy policy;
     uint64_t id;     /* the store keeps the states under this id */
     char *text;      /* the policy text as it was given */
     char *canonical; /* the policy text as weir_policy_print() writes it */
     size_t canonical_len;
-    char *pattern; /* of the override; NULL: the rule's own limit */
+    char *pattern; /* of the override; NULL: the rule's own limit, or its candidate */
 } weir_rule_limit;
 
-/* Everything of a rule but its name and limit. */
+/* What a change of a single rule never changes. */
 typedef struct weir_rule_options {
     size_t refs; /* rules that share them */
     weir_rule_limit *overrides;
     size_t overrides_len, allow_len, deny_len;
     weir_key_patterns *by_pattern;   /* pattern -> index of the override; NULL: no overrides */
     weir_key_patterns *allow, *deny; /* NULL: an empty list */
-    bool shadow, plain_keys;
+    bool plain_keys;
     weir_engine_kind engine;
     weir_on_error on_error;
     unsigned v4_bits, v6_bits;
@@ -39,6 +39,8 @@ typedef struct weir_rule {
     char name[WEIR_RULE_NAME_MAX + 1];
     size_t name_len;
     weir_rule_limit limit;
+    weir_rule_limit candidate; /* `text` is NULL: none */
+    bool shadow;
     weir_rule_options *options; /* holds one reference */
     uint32_t counts;            /* index of its counters; assigned by the limiter, 0 before */
 } weir_rule;
@@ -47,6 +49,7 @@ struct weir_rules {
     size_t refs;
     size_t len;
     bool remote;       /* a rule has another engine than the local one */
+    bool candidates;   /* a rule has a candidate */
     weir_rule *rule[]; /* sorted by name */
 };
 
@@ -58,8 +61,31 @@ WEIR_NODISCARD weir_status weir_rule_new(weir_rule **ret, const weir_store *stor
                                          const weir_zones *zones, const weir_rule_spec *spec,
                                          weir_rule_error *ret_error);
 
-/* Replaces the options of a new rule, which no set has yet, by those of `of`. */
-void weir_rule_share_options(weir_rule *rule, const weir_rule *of);
+/* Replaces everything of a new rule, which no set has yet, by that of `of`, but the name and the
+ * limit. Returns WEIR_OK, or WEIR_E_NOMEM with the rule in any state: drop it. */
+WEIR_NODISCARD weir_status weir_rule_share_options(weir_rule *rule, const weir_rule *of);
+
+/* Copies a rule, with one reference, so that the copy can be changed. Returns WEIR_OK or
+ * WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status weir_rule_copy(weir_rule **ret, const weir_rule *of);
+
+/* Builds a candidate, for weir_rule_give_candidate() or weir_rule_limit_free().
+ *  text       a policy text.
+ *  parsed     its policy; NULL: it is parsed here.
+ *  ret        its `text` is NULL on failure.
+ *  ret_error  written for a bad text; may be NULL.
+ * Returns as weir_rules_build(). */
+WEIR_NODISCARD weir_status weir_rule_candidate_build(weir_rule_limit *ret, const weir_store *store,
+                                                     const weir_zones *zones, const char *name,
+                                                     const char *text, const weir_policy *parsed,
+                                                     weir_rule_error *ret_error);
+
+/* Replaces the candidate of a rule that no set has yet. Takes over what the limit holds.
+ *  candidate  `text` is NULL: none. */
+void weir_rule_give_candidate(weir_rule *rule, const weir_rule_limit *candidate);
+
+/* Frees what a limit holds. Accepts zeros. */
+void weir_rule_limit_free(weir_rule_limit *limit);
 
 /* Drop one reference; the last one frees. Accept NULL. */
 void weir_rule_drop(weir_rule *r);

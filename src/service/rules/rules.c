@@ -27,8 +27,10 @@ static weir_rules *rules_new(size_t capacity)
 /* Sorts a set that has all its rules. */
 static void sort(weir_rules *rules)
 {
-    for (size_t i = 0; i < rules->len; i++)
+    for (size_t i = 0; i < rules->len; i++) {
         rules->remote |= rules->rule[i]->options->engine != WEIR_ENGINE_LOCAL;
+        rules->candidates |= rules->rule[i]->candidate.text != NULL;
+    }
     qsort(rules->rule, rules->len, sizeof rules->rule[0], by_name);
     for (size_t i = 1; i < rules->len; i++)
         WEIR_ASSERT(by_name(&rules->rule[i - 1], &rules->rule[i]) < 0);

@@ -30,12 +30,16 @@ typedef struct weir_rule_spec {
     size_t allow_len;
     const char *const *deny; /* patterns of keys that are always denied; wins over `allow` */
     size_t deny_len;
-    bool shadow;             /* decide and count, but allow every request */
-    bool plain_keys;         /* do not read keys as IP addresses */
-    weir_engine_kind engine; /* the engine that keeps the states */
-    weir_on_error on_error;  /* its answer when it fails; not WEIR_ON_ERROR_REPORT */
-    unsigned v4_bits;        /* 0..32: IPv4 addresses count as one key per /v4_bits network */
-    unsigned v6_bits;        /* 0..128: the same for IPv6 */
+    /* A policy text that is tried out: it also decides the requests that `limit` decides, in states
+     * of its own, and changes no answer. NULL: none. Only with WEIR_ENGINE_LOCAL. */
+    const char *candidate;
+    const weir_policy *candidate_policy; /* as `policy` */
+    bool shadow;                         /* decide and count, but allow every request */
+    bool plain_keys;                     /* do not read keys as IP addresses */
+    weir_engine_kind engine;             /* the engine that keeps the states */
+    weir_on_error on_error;              /* its answer when it fails; not WEIR_ON_ERROR_REPORT */
+    unsigned v4_bits; /* 0..32: IPv4 addresses count as one key per /v4_bits network */
+    unsigned v6_bits; /* 0..128: the same for IPv6 */
     /* The memory of its own that the configuration gives the rule, as a size or as a share; both 0:
      * none. Rules do not read it: a rule's states are in the partition of its name, if the store
      * has one. */
@@ -66,8 +70,9 @@ typedef struct weir_rules weir_rules;
 /* Builds a set of rules for a store. The set has one reference, which weir_limiter_set_rules()
  * takes over.
  *  specs  n specs with different names.
- * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE if a number is out of its range; or WEIR_E_SYNTAX,
- * WEIR_E_RANGE or WEIR_E_ZONE for a bad name, policy text or pattern. It returns no message: for
+ * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE if a number is out of its range; WEIR_E_UNSUPPORTED
+ * for a candidate with another engine than the local one; or WEIR_E_SYNTAX, WEIR_E_RANGE or
+ * WEIR_E_ZONE for a bad name, policy text or pattern. It returns no message: for
  * messages, check the specs before with weir_rule_name_check(), weir_policy_parse() and
  * weir_key_patterns_add(). */
 WEIR_NODISCARD weir_status weir_rules_build(weir_rules **ret, const weir_store *store,

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Candidates: policies that are tried out on live traffic. A candidate decides the same requests as
+ * its rule's own limit, in states of its own, and only the counters show its verdicts. */
+
+#include "service/service_internal.h"
+
+/* Returns the candidate that decides requests like this one, or NULL. A key with an override has
+ * the override's limit on both sides, so there is nothing to compare. */
+static const weir_rule_limit *candidate_of(const weir_resolved *at)
+{
+    const weir_rule *rule = at->rule;
+    bool has = rule && rule->candidate.text && at->limit == &rule->limit;
+    return has ? &rule->candidate : NULL;
+}
+
+static bool is_compared(const weir_resolved *at, const weir_request *request)
+{
+    return request->status == WEIR_OK && candidate_of(at) && !weir_resolved_is_listed(at) &&
+           request->cost > 0;
+}
+
+static int counter_of(const weir_request *request, bool candidate_allows)
+{
+    bool allows = request->decision.allowed && request->reason != WEIR_BY_SHADOW;
+    if (allows)
+        return candidate_allows ? CANDIDATE_BOTH_ALLOW : CANDIDATE_ONLY_CANDIDATE_DENIES;
+    return candidate_allows ? CANDIDATE_ONLY_CURRENT_DENIES : CANDIDATE_BOTH_DENY;
+}
+
+void weir_candidates_take(weir_service *s, const weir_resolved *at, const weir_request *requests,
+                          size_t n, int64_t now_ns)
+{
+    weir_store_request takes[WEIR_BATCH_MAX];
+    size_t of[WEIR_BATCH_MAX], len = 0;
+    WEIR_ASSERT(n <= WEIR_BATCH_MAX);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_compared(&at[i], &requests[i]))
+            continue;
+        const weir_rule_limit *candidate = candidate_of(&at[i]);
+        weir_resolved_fill(&takes[len], &at[i], &requests[i]);
+        takes[len].policy = &candidate->policy;
+        takes[len].policy_id = candidate->id;
+        of[len++] = i;
+    }
+    weir_store_check_batch(s->limiter->store, takes, len, now_ns);
+    for (size_t j = 0; j < len; j++) {
+        uint32_t name = at[of[j]].rule->counts;
+        int which = counter_of(&requests[of[j]], takes[j].decision.allowed);
+        if (takes[j].status == WEIR_OK)
+            port_bump_relaxed(&s->counters->candidate[name][which], 1);
+    }
+}
+
+void weir_candidate_repeat(weir_service *s, weir_verb verb, const weir_resolved *at,
+                           const weir_request *request, int64_t now_ns)
+{
+    weir_store *store = s->limiter->store;
+    const weir_rule_limit *candidate = candidate_of(at);
+    weir_decision d;
+    WEIR_ASSERT(verb == WEIR_VERB_RESET || verb == WEIR_VERB_REFUND);
+    if (!candidate)
+        return;
+    /* A failure, such as of a policy without refunds, changes no answer. */
+    if (verb == WEIR_VERB_RESET)
+        (void)!weir_store_reset(store, candidate->id, at->key.at, at->key.len);
+    else
+        (void)!weir_store_refund(store, &candidate->policy, candidate->id, at->key.at, at->key.len,
+                                 now_ns, request->cost, &d);
+}
