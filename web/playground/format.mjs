@@ -4,7 +4,6 @@
 // Numbers and times as people read them. Times are Numbers of nanoseconds.
 
 const UNITS = [
-    [7 * 86400e9, "w"],
     [86400e9, "d"],
     [3600e9, "h"],
     [60e9, "min"],
@@ -44,14 +43,15 @@ export function duration(ns) {
         return "never";
     if (!(ns > 0))
         return "0 s";
-    for (const [length, unit] of UNITS) {
-        if (ns >= length && (length !== 7 * 86400e9 || ns >= 14 * 86400e9)) {
-            const value = ns / length;
-            const step = 10 ** (Math.floor(Math.log10(value)) - 2);
-            return `${short(Math.ceil(value / step - 1e-9) * step)} ${unit}`;
-        }
-    }
-    return "1 ns";
+    const at = UNITS.findIndex(([length]) => ns >= length);
+    if (at < 0)
+        return "1 ns";
+    const [length, unit] = UNITS[at];
+    const step = length * 10 ** (Math.floor(Math.log10(ns / length)) - 2);
+    const rounded = Math.ceil(ns / step - 1e-9) * step;
+    if (at > 0 && rounded >= UNITS[at - 1][0])
+        return duration(UNITS[at - 1][0]);
+    return `${short(rounded / length)} ${unit}`;
 }
 
 /** An offset as a clock: "0:12.34", "1:02:03.4", with days if there are any: "2 d 03:00:00". */
