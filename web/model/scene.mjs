@@ -109,7 +109,12 @@ function bounded(value, fallback, low, high, whole) {
     return whole ? Math.round(within) : within;
 }
 
-const textOr = (value, fallback, length) => (typeof value === "string" ? value.slice(0, length) : fallback);
+/** Replaces unpaired surrogates, which no link can contain. */
+const wellFormed = (text) => text.replace(/[\ud800-\udfff]/gu, "\ufffd");
+
+function textOr(value, fallback, length) {
+    return typeof value === "string" ? wellFormed(value.slice(0, length)) : fallback;
+}
 
 /** Returns the instant as ISO 8601 in UTC to the millisecond, or the default. */
 function instant(value) {
@@ -144,7 +149,7 @@ function completeHits(hits) {
     const inRange = (hit) => Array.isArray(hit) && hit[0] >= 0 && hit[0] <= OFFSET_MAX;
     return hits.slice(0, MAX_EVENTS).filter(inRange).map(([offset, key, cost]) => [
         Math.round(Number(offset)),
-        String(key ?? "").slice(0, NAME_CHARS_MAX) || "user",
+        textOr(String(key ?? ""), "", NAME_CHARS_MAX) || "user",
         bounded(cost, 1, 0, MAX_COST, true),
     ]);
 }
@@ -164,7 +169,7 @@ function completeCompare(compare, lanes) {
 export function completeScene(scene) {
     const from = scene !== null && typeof scene === "object" ? scene : {};
     const texts = (Array.isArray(from.lanes) ? from.lanes : []).filter((text) => typeof text === "string");
-    const lanes = texts.slice(0, MAX_LANES).map((text) => text.slice(0, POLICY_CHARS_MAX));
+    const lanes = texts.slice(0, MAX_LANES).map((text) => textOr(text, "", POLICY_CHARS_MAX));
     if (lanes.length === 0)
         lanes.push("gcra 5/s burst 10");
     return {
@@ -199,8 +204,7 @@ export function offsetOf(text) {
 
 /** Encodes a value for the fragment of a URL, and keeps it readable. */
 function encode(value) {
-    const whole = value.replace(/[\ud800-\udfff]/gu, "\ufffd"); // only unpaired surrogates
-    return encodeURIComponent(whole).replace(/%20/g, "+").replace(/%(2F|3A|2C|40)/g, decodeURIComponent);
+    return encodeURIComponent(value).replace(/%20/g, "+").replace(/%(2F|3A|2C|40)/g, decodeURIComponent);
 }
 
 /** Decodes a value, or returns null if it is malformed. */
@@ -277,6 +281,19 @@ function valuesOf(hash) {
     return values;
 }
 
+/** Reads the traffic, only with the fields that its kind uses. `first` returns the first value of a name. */
+function trafficOf(first) {
+    const kind = KINDS.includes(first("traffic")) ? first("traffic") : "none";
+    const traffic = /** @type {any} */ ({ kind });
+    for (const name of USED[kind])
+        traffic[name] = first(SHORT[name] ?? name);
+    if (kind === "times")
+        traffic.times = first("times");
+    if (kind === "log")
+        traffic.log = { name: first("log"), events: null, begin: null };
+    return traffic;
+}
+
 function hitOf(text) {
     const [offset, cost, ...words] = text.split(" ");
     return [offsetOf(offset), words.join(" "), cost];
@@ -295,14 +312,9 @@ export function sceneFromHash(hash) {
     if (!lanes)
         return null;
     const first = (name) => values.get(name)?.[0];
-    const traffic = { kind: first("traffic"), times: first("times") };
-    for (const name of Object.keys(NUMBERS))
-        traffic[name] = first(SHORT[name] ?? name);
-    if (traffic.kind === "log")
-        traffic.log = { name: first("log"), events: null, begin: null };
     return completeScene({
         lanes,
-        traffic,
+        traffic: trafficOf(first),
         hits: (values.get("hit") ?? []).slice(0, HITS_IN_HASH_MAX).map(hitOf),
         compare: first("compare")?.split(",").map((number) => Number(number) - 1),
         speed: first("speed"),

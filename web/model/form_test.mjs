@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copyright (c) 2026 the weir authors
+//
+// Tests form.mjs: a policy survives its form, and every form makes a valid text.
+//
+//     node web/model/form_test.mjs WASM
+
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import { ALGORITHMS, fieldsOf, formOf, textOf, usualForm, withAlgorithm } from "./form.mjs";
+import { checkPolicy } from "./lane.mjs";
+import { POLICIES, runTests, zones } from "./model_test_kit.mjs";
+import { presets } from "./presets.mjs";
+
+const VECTORS = new URL("../../tests/vectors/", import.meta.url);
+
+/** Returns the policies of all shared vectors. */
+function vectorPolicies() {
+    const texts = new Set();
+    for (const file of readdirSync(VECTORS).filter((name) => name.endsWith(".json") && name !== "keys.json"))
+        JSON.parse(readFileSync(new URL(file, VECTORS))).cases.forEach(({ policy }) => texts.add(policy));
+    return [...texts];
+}
+
+const presetPolicies = presets.flatMap(({ scene }) => scene.lanes);
+const EXTREMES = [
+    "gcra 1099511627776/s burst 2147483647", "gcra 1/1152921504606846975ns", "leaky-queue 10/s depth 2147483646",
+    "leaky-queue 10/s depth 0", "sliding-slices 100/155382367ns slices 7", "fixed-window 1/36w",
+    "sliding-counter 5/1000000001ns", "token-bucket 5 refill 7 every 90m", "fixed-window 9/year tz Asia/Tokyo",
+    "fixed-window 5/h from-first count-denied", "fixed-window 5/month count-denied", "sliding-log 1/13000d",
+];
+
+const check = (weir, text) => checkPolicy(weir, text, zones);
+
+const tests = {
+    survives_its_form(weir) {
+        const policies = [...presetPolicies, ...POLICIES, ...EXTREMES, ...vectorPolicies()];
+        let shown = 0;
+        for (const text of policies) {
+            const policy = check(weir, text), forms = formOf(policy.layers);
+            assert.equal(policy.error, null, text);
+            if (forms)
+                assert.equal(check(weir, textOf(forms)).text, policy.text);
+            shown += Number(forms !== null);
+        }
+        assert(shown >= policies.length - 10, `${shown} of ${policies.length}`);
+        for (const text of [...presetPolicies, ...POLICIES])
+            assert.notEqual(formOf(check(weir, text).layers), null);
+        assert.equal(formOf(check(weir, "gcra 1/1152921504606846975ns").layers), null);
+    },
+
+    changes_the_algorithm(weir) {
+        for (const text of [...presetPolicies, ...POLICIES]) {
+            for (const form of formOf(check(weir, text).layers)) {
+                for (const algorithm of ALGORITHMS) {
+                    const changed = withAlgorithm(form, algorithm), policy = check(weir, textOf([changed]));
+                    assert.equal(policy.error, null, `${text}: ${textOf([changed])}`);
+                    assert.equal(policy.layers[0].algorithm, algorithm);
+                }
+            }
+        }
+    },
+
+    keeps_the_rate_when_the_algorithm_changes(weir) {
+        const [form] = formOf(check(weir, "fixed-window 100/day tz Europe/Berlin").layers);
+        assert.equal(textOf([withAlgorithm(form, "sliding-log")]), "sliding-log 100/d");
+        assert.equal(textOf([withAlgorithm(form, "gcra")]), "gcra 100/d burst 100");
+        assert.equal(textOf([withAlgorithm(usualForm(), "leaky-queue")]), "leaky-queue 5/s depth 10");
+    },
+
+    has_bounds_that_the_language_accepts(weir) {
+        for (const algorithm of ALGORITHMS) {
+            const form = withAlgorithm(usualForm(), algorithm);
+            for (const { name, kind, min, max, units, label } of fieldsOf(form)) {
+                assert(label.length > 1 && name in form);
+                const unlimited = name === "burst" || name === "period" || name === "slices" ? { rate: 1e5 } : {};
+                const values = { number: [min, max], unit: units, check: [true, false], text: ["", "UTC"] }[kind];
+                for (const value of values) {
+                    const { error } = check(weir, textOf([{ ...form, ...unlimited, [name]: value }]));
+                    if (name !== "period" && !(name === "unit" && value === "ns"))
+                        assert.equal(error, null, `${algorithm} ${name} ${value}: ${error?.message}`);
+                }
+            }
+        }
+        assert.deepEqual(fieldsOf({ ...withAlgorithm(usualForm(), "fixed-window"), unit: "day" }).map((f) => f.name),
+            ["rate", "unit", "zone", "countDenied"]);
+    },
+};
+
+await runTests(tests);
