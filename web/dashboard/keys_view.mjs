@@ -134,6 +134,8 @@ class Poll {
 export class KeysView {
     #policy;
     #polls = [];
+    #hasState;
+    #destroyed = false;
     #keys = new Set(); // candidates for "nearest to their limit"
 
     /**
@@ -144,6 +146,7 @@ export class KeysView {
      */
     constructor(root, policy, { top, hasState, paused }) {
         this.#policy = policy;
+        this.#hasState = hasState;
         this.paused = paused;
         const onKey = (key) => void this.explain(key);
         this.denied = new KeyList(
@@ -169,11 +172,10 @@ export class KeysView {
             return;
         }
         this.#polls.push(new Poll(() => this.#askTop(), TOP_MS));
-        if (hasState)
-            this.#polls.push(new Poll(() => this.#askNearest(), NEAREST_MS));
     }
 
     destroy() {
+        this.#destroyed = true;
         for (const poll of this.#polls)
             poll.stop();
     }
@@ -271,6 +273,8 @@ export class KeysView {
             const whole = [...denied.keys, ...allowed.keys].filter((row) => row.key_bytes <= KEY_BYTES_MAX);
             this.#keys = new Set(whole.map((row) => row.key));
             this.#showDenied(denied);
+            if (this.#hasState && this.#polls.length === 1 && !this.#destroyed)
+                this.#polls.push(new Poll(() => this.#askNearest(), NEAREST_MS));
         } catch (error) {
             this.denied.tell(error.status === 501 ? TOP_OFF : error.message);
         }

@@ -91,11 +91,11 @@ export class Overview {
             note: "From receiving a batch of requests to deciding all. A point shows its worst second.",
         });
         this.store = new ChartView({
-            title: el("h2", { text: "Evictions and refusals" }),
+            title: el("h2", { text: "Evictions" }),
             label: "Evictions and refusals of keys",
             series: [
-                { id: "evicted", name: "evicted keys", role: "delayed" },
-                { id: "refused", name: "refused new keys", role: "denied" },
+                { id: "evicted", name: "evicted", role: "delayed" },
+                { id: "refused", name: "refused", role: "denied" },
             ],
             format: rate,
             scale: perSecond,
