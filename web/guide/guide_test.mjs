@@ -110,7 +110,7 @@ const facts = {
         const events = eventsOf(world, 0, 0, 120), first = events.find(({ allowed }) => !allowed);
         const late = events.filter((event) => event.time >= first.time && event.allowed);
         assert.equal(deniedOf(world, 0, 0, 120), deniedOf(world, 1, 0, 120));
-        assert(late.every(({ delayNs }) => delayNs > 4.5 * S));
+        assert(late.every(({ delayNs }) => delayNs > 4.8 * S));
         return {
             fullAfter: Math.ceil(first.time / S),
             delay: Math.max(...late.map(({ delayNs }) => delayNs)) / S,

@@ -20,6 +20,7 @@ function laneBlock(weir, { titles, scene }) {
     const player = new Player(world);
     const [lane] = world.lanes;
     const view = new LaneView(player, 0, { compact: true });
+    [view.letter] = titles; // in the descriptions for screen readers
     const head = el("div", { class: "small-head" },
         el("strong", { text: titles[0] }), el("code", { text: lane.text }));
     return { player, view, element: el("div", { class: "small-lane" }, head, view.pictures, view.totals) };
