@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The client commands: `weir take`, `peek`, `refund`, `reset`, `explain`, `top` and `policies`.
- * Each of them sends one request to a running daemon and prints the reply. The daemon decides; this
- * file knows only the command lines and the requests. */
+ * Each of them sends one request to a running daemon and prints the reply; `weir top` without a
+ * policy is in top_live.c. The daemon decides; this file knows only the command lines and the
+ * requests. */
 
 #include "cmd/caret.h"
 #include "cmd/client/connection.h"
 #include "cmd/client/print.h"
+#include "cmd/client/top_live.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "port/text.h"
@@ -21,11 +23,13 @@
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, DENIED = 3 }; /* exit statuses */
 
-#define TIMEOUT_MS_MAX 86400000
-#define KEYS_MAX       1000 /* the largest value of top.keys */
+#define TIMEOUT_MS_MAX  86400000
+#define KEYS_MAX        1000 /* the largest value of top.keys */
+#define COUNT_MAX       1000000000
+#define INTERVAL_MS_MIN 100
 
 /* The options that only some commands have. */
-enum { HAS_TEXT = 1, HAS_COST = 2, HAS_ALLOWED = 4, HAS_KEYS = 8, HAS_JSON = 16 };
+enum { HAS_TEXT = 1, HAS_COST = 2, HAS_TOP = 4, HAS_JSON = 8 };
 
 typedef struct client_command {
     const char *name; /* "weir take" */
@@ -40,9 +44,9 @@ typedef struct client_command {
 typedef struct invocation {
     const client_command *command;
     const char *server;
-    const char *cost_text, *keys_text; /* NULL if not given */
-    int64_t cost, keys, timeout_ns;
-    bool text, json, help, allowed;
+    const char *cost_text, *keys_text;                  /* NULL if not given */
+    int64_t cost, keys, count, timeout_ns, interval_ns; /* count, interval_ns: 0 if not given */
+    bool text, json, help, allowed, live;
     const char *policy, *key;
     char canonical[WEIR_POLICY_TEXT_MAX]; /* what --text gave, in canonical form */
 } invocation;
@@ -147,17 +151,25 @@ static const client_command explain = {
 
 static const client_command top = {
     "weir top",
-    "Usage: weir top [OPTION]... POLICY\n"
+    "Usage: weir top [OPTION]... [POLICY]\n"
     "\n"
-    "Lists the keys that POLICY denied most units in the last few minutes.\n" HELP_NAME
+    "Shows what the daemon decides now, on a screen: its policies, and the keys that the\n"
+    "chosen policy denied most. ? lists the keys of the screen, q quits. If standard\n"
+    "output is no terminal, prints a table for each interval.\n"
+    "With POLICY, lists the keys that it denied most units in the last few minutes.\n" HELP_NAME
     "  --allowed        list the keys that POLICY allowed most units\n"
-    "  --keys N         how many keys, 1 to top.keys of the configuration (default "
-    "10)\n" HELP_SERVER HELP_JSON HELP_END HELP_DONE "Examples:\n"
+    "  --keys N         how many keys, 1 to top.keys of the configuration (default 10)\n"
+    "  --live           with POLICY: the screen, with this policy chosen\n"
+    "  --interval TIME  between two figures of the screen, 100ms to 86400s (default 1s)\n"
+    "  --count N        how many figures, then exit (default: until q or Ctrl-C)\n" HELP_SERVER
+        HELP_JSON HELP_END HELP_DONE "Examples:\n"
+    "  weir top\n"
+    "  weir top --interval 10s --count 6 | tee load.txt\n"
     "  weir top api\n"
     "  weir top --allowed --keys 20 api\n",
     "WEIR.TOP",
     CLIENT_REPLY_TOP,
-    HAS_ALLOWED | HAS_KEYS | HAS_JSON,
+    HAS_TOP | HAS_JSON,
     1,
 };
 
@@ -201,20 +213,34 @@ static int set_number(const invocation *a, const char *option, const char *text,
     return 0;
 }
 
-static int set_timeout(invocation *a, const char *text)
+/* Reads the time of an option, from low_ms to 86400s. */
+static int set_time(const invocation *a, const char *option, const char *text, uint64_t low_ms,
+                    int64_t *ret_ns)
 {
     uint64_t n;
     const char *unit = text + weir_digits_read(text, strlen(text), &n);
     bool seconds = strcmp(unit, "s") == 0;
     uint64_t max = seconds ? TIMEOUT_MS_MAX / 1000 : TIMEOUT_MS_MAX;
-    if (unit == text || n < 1 || n > max || (!seconds && strcmp(unit, "ms") != 0))
-        return complain(a, USAGE,
-                        "--timeout: expected a time from 1ms to 86400s, like 5s, found '%s'", text);
-    a->timeout_ns = (int64_t)n * (seconds ? 1000000000 : 1000000);
+    if (unit == text || n < (seconds ? 1 : low_ms) || n > max ||
+        (!seconds && strcmp(unit, "ms") != 0))
+        return complain(a, USAGE, "%s: expected a time from %dms to 86400s, like 5s, found '%s'",
+                        option, (int)low_ms, text);
+    *ret_ns = (int64_t)n * (seconds ? 1000000000 : 1000000);
     return 0;
 }
 
-enum { OPT_COST = 256, OPT_TEXT, OPT_ALLOWED, OPT_KEYS, OPT_SERVER, OPT_TIMEOUT, OPT_JSON };
+enum {
+    OPT_COST = 256,
+    OPT_TEXT,
+    OPT_ALLOWED,
+    OPT_KEYS,
+    OPT_LIVE,
+    OPT_INTERVAL,
+    OPT_COUNT,
+    OPT_SERVER,
+    OPT_TIMEOUT,
+    OPT_JSON
+};
 
 static int set_option(invocation *a, int c, const char *value)
 {
@@ -226,7 +252,11 @@ static int set_option(invocation *a, int c, const char *value)
         a->keys_text = value;
         return set_number(a, "--keys", value, 1, KEYS_MAX, &a->keys);
     case OPT_TIMEOUT:
-        return set_timeout(a, value);
+        return set_time(a, "--timeout", value, 1, &a->timeout_ns);
+    case OPT_INTERVAL:
+        return set_time(a, "--interval", value, INTERVAL_MS_MIN, &a->interval_ns);
+    case OPT_COUNT:
+        return set_number(a, "--count", value, 1, COUNT_MAX, &a->count);
     case OPT_SERVER:
         if (!*value)
             return complain(a, USAGE, "--server: expected " CLIENT_EXPECTED ", found ''");
@@ -237,6 +267,9 @@ static int set_option(invocation *a, int c, const char *value)
         return 0;
     case OPT_ALLOWED:
         a->allowed = true;
+        return 0;
+    case OPT_LIVE:
+        a->live = true;
         return 0;
     case OPT_JSON:
         a->json = true;
@@ -256,6 +289,11 @@ static int set_arguments(invocation *a, int argc, char **argv)
         {NULL, NULL}, {"POLICY is", NULL}, {"POLICY and KEY are", "KEY is"}};
     const char *name = a->command->name;
     int n = a->command->arguments;
+    if (argc == 0 && (a->command->options & HAS_TOP)) { /* the screen */
+        a->policy = a->key = "";
+        a->live = true;
+        return 0;
+    }
     if (argc < n)
         return complain(a, USAGE, "%s missing; see %s --help", missing[n][argc], name);
     if (argc > n)
@@ -296,7 +334,7 @@ static void set_server(invocation *a)
         a->server = CLIENT_SERVER;
 }
 
-enum { OPTIONS = 8 };
+enum { OPTIONS = 11 };
 
 /* Lists the options of a command for getopt. */
 static void list_options(const client_command *v, struct option ret[OPTIONS + 1])
@@ -307,8 +345,11 @@ static void list_options(const client_command *v, struct option ret[OPTIONS + 1]
     } known[OPTIONS] = {
         {HAS_TEXT, {"text", no_argument, NULL, OPT_TEXT}},
         {HAS_COST, {"cost", required_argument, NULL, OPT_COST}},
-        {HAS_ALLOWED, {"allowed", no_argument, NULL, OPT_ALLOWED}},
-        {HAS_KEYS, {"keys", required_argument, NULL, OPT_KEYS}},
+        {HAS_TOP, {"allowed", no_argument, NULL, OPT_ALLOWED}},
+        {HAS_TOP, {"keys", required_argument, NULL, OPT_KEYS}},
+        {HAS_TOP, {"live", no_argument, NULL, OPT_LIVE}},
+        {HAS_TOP, {"interval", required_argument, NULL, OPT_INTERVAL}},
+        {HAS_TOP, {"count", required_argument, NULL, OPT_COUNT}},
         {0, {"server", required_argument, NULL, OPT_SERVER}},
         {0, {"timeout", required_argument, NULL, OPT_TIMEOUT}},
         {HAS_JSON, {"json", no_argument, NULL, OPT_JSON}},
@@ -320,6 +361,18 @@ static void list_options(const client_command *v, struct option ret[OPTIONS + 1]
             ret[n++] = known[i].option;
     }
     ret[n] = (struct option){0};
+}
+
+/* The screen and the list have options of their own. */
+static int check_live(const invocation *a)
+{
+    if (a->live && (a->json || a->keys_text))
+        return complain(a, USAGE, "%s: expected a POLICY, without --live; see weir top --help",
+                        a->json ? "--json" : "--keys");
+    if (!a->live && (a->interval_ns > 0 || a->count > 0))
+        return complain(a, USAGE, "%s: expected --live, or no POLICY; see weir top --help",
+                        a->interval_ns > 0 ? "--interval" : "--count");
+    return 0;
 }
 
 static int read_options(invocation *a, int argc, char **argv)
@@ -335,6 +388,8 @@ static int read_options(invocation *a, int argc, char **argv)
     }
     set_server(a);
     int status = set_arguments(a, argc - optind, argv + optind);
+    if (status == 0)
+        status = check_live(a);
     return status == 0 && a->text ? set_text(a) : status;
 }
 
@@ -427,13 +482,31 @@ static size_t list_words(const invocation *a, weir_slice ret[WORDS_MAX])
     return n;
 }
 
+static const char *password_of_user(void)
+{
+    const char *password = getenv("WEIR_PASSWORD");
+    return password && *password ? password : NULL;
+}
+
+static int run_live(const invocation *a)
+{
+    const top_live_options options = {
+        .server = a->server,
+        .password = password_of_user(),
+        .policy = a->policy,
+        .allowed = a->allowed,
+        .interval_ns = a->interval_ns > 0 ? a->interval_ns : 1000000000,
+        .timeout_ns = a->timeout_ns,
+        .count = a->count,
+    };
+    return top_live(&options);
+}
+
 static int run(const invocation *a)
 {
     static client c; /* its reply is large */
     weir_slice words[WORDS_MAX];
-    const char *password = getenv("WEIR_PASSWORD");
-    client_status st =
-        client_open(&c, a->server, password && *password ? password : NULL, a->timeout_ns);
+    client_status st = client_open(&c, a->server, password_of_user(), a->timeout_ns);
     if (st == CLIENT_OK)
         st = client_request(&c, words, list_words(a, words));
     int status = FAILED;
@@ -477,6 +550,6 @@ int weir_cmd_client(int argc, char **argv)
     if (status == 0 && a.help)
         fputs(a.command->help, stdout);
     else if (status == 0)
-        status = run(&a);
+        status = a.live ? run_live(&a) : run(&a);
     return status;
 }

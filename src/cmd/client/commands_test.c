@@ -312,7 +312,18 @@ static const mistake mistakes[] = {
     {"weir take: unknown option '--t', " OF_TAKE "; see weir take --help\n", "take --t api a"},
     {"weir take: --help=1: the option takes no value\n", "take --help=1"},
     {"weir take: unknown option '--=1', " OF_TAKE "; see weir take --help\n", "take --=1"},
-    {"weir top: POLICY is missing; see weir top --help\n", "top"},
+    {"weir top: --json: expected a POLICY, without --live; see weir top --help\n", "top --json"},
+    {"weir top: --keys: expected a POLICY, without --live; see weir top --help\n",
+     "top --keys 3 --live api"},
+    {"weir top: --interval: expected --live, or no POLICY; see weir top --help\n",
+     "top --interval 1s api"},
+    {"weir top: --count: expected --live, or no POLICY; see weir top --help\n",
+     "top --count 1 api"},
+    {"weir top: --count: expected a number from 1 to 1000000000, found '0'\n", "top --count 0"},
+    {"weir top: --interval: expected a time from 100ms to 86400s, like 5s, found '99ms'\n",
+     "top --interval 99ms"},
+    {"weir top: --interval: expected a time from 100ms to 86400s, like 5s, found '1m'\n",
+     "top --interval 1m"},
     {"weir top: expected only POLICY, also found 'a'; see weir top --help\n", "top api a"},
     {"weir policies: expected no arguments, also found 'api'; see weir policies --help\n",
      "policies api"},
@@ -322,9 +333,8 @@ static const mistake mistakes[] = {
     {"weir explain: unknown option '--json', expected --text, --server, --timeout or --help; see "
      "weir explain --help\n",
      "explain --json api a"},
-    {"weir top: unknown option '--cost', expected --allowed, --keys, --server, --timeout, --json "
-     "or "
-     "--help; see weir top --help\n",
+    {"weir top: unknown option '--cost', expected --allowed, --keys, --live, --interval, "
+     "--count, --server, --timeout, --json or --help; see weir top --help\n",
      "top --cost 5 api"},
     {"weir take: --server: expected HOST:PORT, PORT, HOST or [IPV6]:PORT, with a PORT of 1 to "
      "65535, "

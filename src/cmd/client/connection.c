@@ -61,6 +61,8 @@ static int wait_for(const client *c, short events)
 
 static client_status connect_to(client *c, const struct sockaddr *address, socklen_t len)
 {
+    memcpy(&c->address, address, len);
+    c->address_len = len;
     c->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int error = 0;
     if (c->fd < 0)
@@ -180,6 +182,12 @@ static int look_up(const char *host, const char *port, int64_t left_ns, struct a
     return error;
 }
 
+static void send_at_once(client *c)
+{
+    int on = 1;
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 static client_status connect_tcp(client *c)
 {
     char host[HOST_MAX], port[PORT_MAX];
@@ -196,9 +204,8 @@ static client_status connect_tcp(client *c)
         st = connect_to(c, at->ai_addr, at->ai_addrlen);
     }
     freeaddrinfo(found);
-    int on = 1;
     if (st == CLIENT_OK)
-        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        send_at_once(c);
     return st;
 }
 
@@ -231,11 +238,9 @@ static client_status send_all(client *c)
     return CLIENT_OK;
 }
 
-static client_status receive(client *c)
+/* Reads what has arrived; it may be nothing. */
+static client_status receive_some(client *c)
 {
-    int ready = wait_for(c, POLLIN);
-    if (ready == 0)
-        return fail_timeout(c, CLIENT_FAILED, "no reply");
     if (!weir_buffer_reserve(&c->in, READ_BYTES))
         return fail(c, CLIENT_FAILED, "out of memory");
     ssize_t n = recv(c->fd, weir_buffer_tail(&c->in), READ_BYTES, 0);
@@ -247,6 +252,11 @@ static client_status receive(client *c)
     else if (errno != EAGAIN && errno != EINTR)
         return fail_broken(c);
     return CLIENT_OK;
+}
+
+static client_status receive(client *c)
+{
+    return wait_for(c, POLLIN) == 0 ? fail_timeout(c, CLIENT_FAILED, "no reply") : receive_some(c);
 }
 
 static bool is_http(client *c)
@@ -273,27 +283,44 @@ static client_status fail_not_resp(client *c)
                 c->server);
 }
 
-client_status client_request(client *c, const weir_slice *words, size_t n)
+client_status client_send(client *c, const weir_slice *words, size_t n)
 {
     weir_buffer_consume(&c->in, c->used);
+    c->used = 0;
     weir_resp_put_array(&c->out, n);
     for (size_t i = 0; i < n; i++)
         weir_resp_put_bulk(&c->out, words[i].at, words[i].len);
-    if (c->out.failed)
-        return fail(c, CLIENT_FAILED, "out of memory");
-    client_status st = send_all(c);
-    while (st == CLIENT_OK) {
-        weir_resp_reading r =
-            weir_resp_reply_read(weir_buffer_data(&c->in), weir_buffer_len(&c->in), &c->reply);
-        if (r == WEIR_RESP_READ_ERROR)
-            return fail_not_resp(c);
-        if (r == WEIR_RESP_READ) {
-            c->used = c->reply.used;
-            return st;
-        }
+    return c->out.failed ? fail(c, CLIENT_FAILED, "out of memory") : send_all(c);
+}
+
+/* Parses a reply in what was received. */
+static client_status parse(client *c)
+{
+    weir_resp_reading r =
+        weir_resp_reply_read(weir_buffer_data(&c->in), weir_buffer_len(&c->in), &c->reply);
+    if (r == WEIR_RESP_READ_ERROR)
+        return fail_not_resp(c);
+    c->used = r == WEIR_RESP_READ ? c->reply.used : 0;
+    return r == WEIR_RESP_READ ? CLIENT_OK : CLIENT_WAITING;
+}
+
+client_status client_request(client *c, const weir_slice *words, size_t n)
+{
+    client_status st = client_send(c, words, n);
+    while (st == CLIENT_OK && (st = parse(c)) == CLIENT_WAITING)
         st = receive(c);
-    }
     return st;
+}
+
+void client_set_timeout(client *c, int64_t timeout_ns)
+{
+    c->deadline_ns = port_steady_ns() + timeout_ns;
+}
+
+client_status client_read(client *c)
+{
+    client_status st = receive_some(c);
+    return st == CLIENT_OK ? parse(c) : st;
 }
 
 static bool failed_with(const weir_resp_value *head, const char *code)
@@ -372,6 +399,19 @@ client_status client_open(client *c, const char *server, const char *password, i
     if (scheme > 0)
         return fail_url(c, scheme);
     client_status st = strchr(server, '/') ? connect_unix(c) : connect_tcp(c);
+    return st == CLIENT_OK ? hello(c, password) : st;
+}
+
+client_status client_reopen(client *c, const char *password, int64_t timeout_ns)
+{
+    hang_up(c);
+    weir_buffer_clear(&c->in);
+    weir_buffer_clear(&c->out);
+    c->used = 0;
+    client_set_timeout(c, timeout_ns);
+    client_status st = connect_to(c, (const struct sockaddr *)&c->address, c->address_len);
+    if (st == CLIENT_OK && c->address.ss_family != AF_UNIX)
+        send_at_once(c);
     return st == CLIENT_OK ? hello(c, password) : st;
 }
 

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CLIENT_CONNECTION_H
 #define WEIR_CMD_CLIENT_CONNECTION_H
-/* A blocking RESP3 connection to a daemon, over TCP or a Unix socket, with one deadline for all of
- * its work. It sends a request and reads the reply. The only request that it knows is HELLO. */
+/* A RESP3 connection to a daemon, over TCP or a Unix socket, with a deadline for all of its work. It
+ * sends a request and reads the reply. The only request that it knows is HELLO. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +12,8 @@
 #include "codec/resp_reply_reader.h"
 #include "port/buffer.h"
 #include "port/text.h"
+
+#include <sys/socket.h>
 
 #define CLIENT_PORT      "6380"
 #define CLIENT_HOST      "127.0.0.1"
@@ -26,14 +28,18 @@ typedef enum client_status {
     CLIENT_OK,
     CLIENT_BAD_ADDRESS, /* `server` is not an address: a usage error */
     CLIENT_UNREACHABLE, /* no connection was possible: perhaps no daemon runs there */
-    CLIENT_FAILED       /* another failure, for example a timeout or a wrong password */
+    CLIENT_FAILED,      /* another failure, for example a timeout or a wrong password */
+    CLIENT_WAITING      /* client_read() only: the reply is not complete */
 } client_status;
 
-/* Callers may read `reply`, `error` and `server`. The other fields are private. */
+/* Callers may read `fd`, `deadline_ns`, `reply`, `error` and `server`. The other fields are
+ * private. */
 typedef struct client {
-    int fd; /* -1 if there is none */
-    int64_t deadline_ns;
+    int fd;              /* -1 if there is none */
+    int64_t deadline_ns; /* on the steady clock */
     const char *server;
+    struct sockaddr_storage address; /* the last one that was tried */
+    socklen_t address_len;
     char local[32]; /* holds HOST:PORT if `server` was only a port */
     weir_buffer in, out;
     size_t used;                  /* bytes of `in` that the last reply takes */
@@ -50,6 +56,21 @@ client_status client_open(client *c, const char *server, const char *password, i
 
 /* Sends a request of n words and reads its reply. Returns CLIENT_OK for an error reply, too. */
 client_status client_request(client *c, const weir_slice *words, size_t n);
+
+/* Connects again, to the address that the first connection had, without resolving a name.
+ *  c  opened with client_open(), whatever that returned, and not closed. */
+client_status client_reopen(client *c, const char *password, int64_t timeout_ns);
+
+/* Sets the deadline for what is done from now on.
+ *  timeout_ns  above 0. */
+void client_set_timeout(client *c, int64_t timeout_ns);
+
+/* Sends a request without waiting for the reply, which client_read() reads. */
+client_status client_send(client *c, const weir_slice *words, size_t n);
+
+/* Reads what has arrived of a reply, without waiting. Returns CLIENT_WAITING if the rest of it is
+ * still missing: poll `fd` then. */
+client_status client_read(client *c);
 
 /* Copies untrusted text for a terminal, with a NUL, cut to `size` bytes. A '?' replaces each
  * control character and each invalid UTF-8 sequence.
