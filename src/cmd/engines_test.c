@@ -280,6 +280,9 @@ static void without_redis(void **unused)
     engines_end(e, 0, service);
     engines_put_metrics(e, &out);
     assert_int_equal(weir_buffer_len(&out), 0);
+    engines_put_live(e, 0, 1, 9, &out);
+    weir_buffer_append_byte(&out, '\0');
+    assert_string_equal((const char *)weir_buffer_data(&out), "null");
     engines_close(e);
     weir_buffer_free(&out);
 }
@@ -452,6 +455,11 @@ static void metrics(void **unused)
                                "on_error without a server.\n# TYPE weir_redis_by_error_total "
                                "counter\nweir_redis_by_error_total{on_error=\"open\"} 17\n";
     assert_non_null(strstr(text, head));
+    weir_buffer_clear(&out);
+    engines_put_live(all, 0, 1, 9, &out); /* the sums of the counters 12..16 and 17..19 */
+    weir_buffer_append_byte(&out, '\0');
+    assert_string_equal((const char *)weir_buffer_data(&out),
+                        "{\"name\":\"redis\",\"up\":false,\"failures\":70,\"by_error\":54}");
     weir_buffer_free(&out);
     engines_end(all, 0, service);
 }

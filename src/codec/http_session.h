@@ -153,8 +153,8 @@ typedef struct weir_http_session {
     bool held;     /* `rest` is delayed until until_ns */
     int64_t until_ns;
 
-    /* After the head of GET /v1/live: sends the events. The connection then has no more requests, so
-     * its input is discarded. NULL: no stream. */
+    /* After the head of GET /v1/live: sends the events. The connection then has no more requests,
+     * so its input is discarded. NULL: no stream. */
     struct weir_http_live *live;
 
     int64_t date_s; /* the second that `date` shows */

@@ -44,7 +44,7 @@ static bool mid_request(const weir_connection *c)
     return weir_buffer_len(&c->in) > 0 || session_usage(c).mid_request;
 }
 
-/* Returns whether a reply is delayed. A session that pauses is in the same state, without a reply. */
+/* Returns whether a reply is delayed. A session that pauses has the same state, but no reply. */
 static bool delays_reply(const weir_connection *c)
 {
     return c->state == WEIR_CONNECTION_WAIT && weir_buffer_len(&c->out) > 0;

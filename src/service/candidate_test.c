@@ -454,9 +454,11 @@ static void check_threads(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_verdicts),       TEST(check_which_are_compared), TEST(check_refund_and_reset),
-        TEST(check_take_all),       TEST(check_mixed_engines),      TEST(check_changes),
-        TEST(check_closed_service), TEST(check_memory),             TEST(check_threads),
+        TEST(check_verdicts),         TEST(check_which_are_compared),
+        TEST(check_refund_and_reset), TEST(check_take_all),
+        TEST(check_mixed_engines),    TEST(check_changes),
+        TEST(check_closed_service),   TEST(check_memory),
+        TEST(check_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
