@@ -46,8 +46,13 @@ function daysIn(year, month) {
     return new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate();
 }
 
-/** Returns the time of a date, or throws. A leap second is the first second of the next minute. */
-function timeOf([year, month, day, hour, minute, second], fraction, east, at, expected) {
+/**
+ * Returns the time of a date, or throws. A leap second is the first second of the next minute.
+ * @param {number[]} date year, month, day, hour, minute, second
+ * @returns {Time}
+ */
+function timeOf(date, fraction, east, at, expected) {
+    const [year, month, day, hour, minute, second] = date;
     const valid = month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month) && hour <= 23 &&
         minute <= 59 && second <= 60;
     if (!valid)

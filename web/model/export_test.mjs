@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the weir authors
 //
 // Tests export.mjs with the programs that read its texts: weir, redis-cli with a daemon, nginx with the
-// module if that is built, and a C compiler.
+// module if that is built, and a C compiler. Tests headers.mjs against the daemon.
 //
 //     node web/model/export_test.mjs WASM WEIR NGINX_MODULE
 
@@ -15,6 +15,7 @@ import { fileURLToPath } from "node:url";
 import { toC, toCsv, toNginx, toResp, toYaml } from "./export.mjs";
 import { POLICIES, runTests, zones } from "./model_test_kit.mjs";
 import { presets } from "./presets.mjs";
+import { MAX_COST } from "./scene.mjs";
 import { World } from "./world.mjs";
 
 const [, , , program, nginxModule] = process.argv;
@@ -31,22 +32,43 @@ function run(command, args, options = {}) {
     return stdout;
 }
 
-/** Starts a daemon, and returns it once it listens on the socket. */
+/** Starts a daemon. Returns it and the port of HTTP once it listens on the socket. */
 function startDaemon(socket) {
-    const config = `listen: {resp: off, http: off, unix: ${socket}}\n`;
+    const config = `listen: {resp: off, http: 127.0.0.1:0, unix: ${socket}}\n`;
     writeFileSync(file("daemon.yaml"), config);
     const daemon = spawn(program, ["serve", file("daemon.yaml")], { stdio: ["ignore", "pipe", "pipe"] });
     return new Promise((resolve, reject) => {
         let log = "";
         const onLog = (bytes) => {
             log += bytes;
-            if (/ started |"started"/.test(log))
-                resolve(daemon);
+            const started = / started .*\bhttp=[^ ]*:(\d+)/.exec(log);
+            if (started)
+                resolve({ daemon, port: Number(started[1]) });
         };
         daemon.stdout.on("data", onLog);
         daemon.stderr.on("data", onLog);
         daemon.on("exit", () => reject(new Error(`the daemon did not start: ${log}`)));
     });
+}
+
+/** Calls a function with the socket and the HTTP port of a daemon. */
+async function withDaemon(use) {
+    const socket = file("socket"), { daemon, port } = await startDaemon(socket);
+    try {
+        await use(socket, port);
+    } finally {
+        const ended = new Promise((resolve) => daemon.removeAllListeners("exit").on("exit", resolve));
+        daemon.kill();
+        await ended;
+    }
+}
+
+/** Asserts that a response has exactly the fields of a lane, besides those of every response. */
+function assertHeaders(response, [[, status], ...fields]) {
+    const others = ["connection", "content-length", "content-type", "date"];
+    const sent = [...response.headers].filter(([name]) => !others.includes(name));
+    assert.equal(`${response.status} ${response.statusText}`, status);
+    assert.deepEqual(sent, fields.map(([name, value]) => [name.toLowerCase(), value]).sort());
 }
 
 const tests = {
@@ -58,19 +80,31 @@ const tests = {
         assert.match(toYaml("gcra  1/s\n burst 2", ": }"), /"api": "gcra 1\/s burst 2"/);
     },
 
-    async writes_a_command() {
-        const socket = file("socket"), daemon = await startDaemon(socket);
-        try {
+    writes_a_command() {
+        return withDaemon((socket) => {
             for (const text of new Set(policies)) {
                 const command = toResp(text, "it's $HOME `x`");
                 assert(command.startsWith("redis-cli -p 6380 "));
                 const reply = run("sh", ["-c", command.replace("-p 6380", `-s '${socket}'`)]);
                 assert.match(reply, /^1\n\d+\n\d+\n/, text);
             }
-        } finally {
-            daemon.removeAllListeners("exit");
-            daemon.kill();
-        }
+        });
+    },
+
+    has_the_headers_of_the_daemon(weir) {
+        return withDaemon(async (socket, port) => {
+            for (const text of new Set([...policies, "fixed-window 5/year & gcra 7/90m burst 3"])) {
+                // The daemon only peeks, but a lane counts a denied request of a count-denied policy.
+                for (const cost of text.includes("count-denied") ? [0] : [0, MAX_COST]) {
+                    const world = new World(weir, { lanes: [text] }, { zones });
+                    world.hit("alice", cost);
+                    const parameters = new URLSearchParams({ limit: text, key: "alice", cost: String(cost) });
+                    const response = await fetch(`http://127.0.0.1:${port}/v1/peek?${parameters}`);
+                    assertHeaders(response, world.lanes[0].headers(0));
+                    world.free();
+                }
+            }
+        });
     },
 
     writes_an_nginx_configuration() {

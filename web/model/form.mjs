@@ -27,6 +27,7 @@
  *            max?: number, units?: string[]}} Field
  */
 
+/** @type {[string, number][]} */
 const UNIT_NS = [
     ["w", 604800e9], ["d", 86400e9], ["h", 3600e9], ["m", 60e9], ["s", 1e9],
     ["ms", 1e6], ["us", 1e3], ["ns", 1],
@@ -47,11 +48,14 @@ const USUAL = Object.freeze({
     countDenied: false, relaxed: false, slices: 10,
 });
 
+/** @returns {Field} */
 const number = (name, label, min, max) => ({ name, label, kind: "number", min, max });
+/** @returns {Field} */
 const check = (name, label) => ({ name, label, kind: "check" });
 const RATE = number("rate", "rate", 1, RATE_MAX);
 const LIMIT = number("rate", "limit", 1, LIMIT_MAX);
 const PERIOD = number("period", "per", 1, 1e15);
+/** @type {Field} */
 const UNIT = { name: "unit", label: "unit", kind: "unit", units: UNITS };
 
 /** @type {Record<string, Field[]>} */

@@ -5,6 +5,7 @@
 // Decisions are kept in columns, and their sums in prefix sums, so any earlier moment can be shown.
 
 import { responseHeaders } from "./headers.mjs";
+import { OFFSET_MAX } from "./scene.mjs";
 
 const ROOM_MIN = 1024;
 const CHECK_CLOCK_EVERY = 256; // decisions
@@ -213,19 +214,19 @@ export class Lane {
      * @param {string} keyName
      * @param {number} offsetNs not before those requests
      * @param {number} [index] default: all requests up to the offset
-     * @returns {LayerView[]} one for each layer; none if there is an error
+     * @returns {LayerView[]} one for each layer; none if the policy is invalid, or without memory
      */
     look(keyName, offsetNs, index = this.traffic.countTo(offsetNs)) {
         if (!this.policy)
             return [];
         this.#weir.setBase(this.#baseNs);
         const key = this.traffic.indexes.get(keyName) ?? -1;
+        const offset = Math.min(OFFSET_MAX, Math.max(0, Math.round(offsetNs) || 0));
         try {
             const live = index === this.decided ? this.#keys[key] : undefined;
-            return (live ?? this.#stateAt(key, index)).lookAt(offsetNs);
-        } catch (error) {
-            this.error ??= error;
-            return [];
+            return (live ?? this.#stateAt(key, index)).lookAt(offset);
+        } catch {
+            return []; // the module has no memory left for another key
         }
     }
 

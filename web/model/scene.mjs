@@ -143,6 +143,7 @@ export function completeTraffic(spec) {
     return traffic;
 }
 
+/** @returns {[number, string, number][]} */
 function completeHits(hits) {
     if (!Array.isArray(hits))
         return [];
@@ -154,6 +155,7 @@ function completeHits(hits) {
     ]);
 }
 
+/** @returns {[number, number] | null} */
 function completeCompare(compare, lanes) {
     const valid = (i) => Number.isInteger(i) && i >= 0 && i < lanes;
     if (!Array.isArray(compare) || !valid(compare[0]) || !valid(compare[1]) || compare[0] === compare[1])
@@ -177,7 +179,7 @@ export function completeScene(scene) {
         lanes,
         begin: instant(from.begin),
         traffic: completeTraffic(from.traffic),
-        hits: /** @type {[number, string, number][]} */ (completeHits(from.hits)),
+        hits: completeHits(from.hits),
         speed: bounded(from.speed, 1, SPEED_MIN, SPEED_MAX, false),
         span: bounded(from.span, 10, SPAN_MIN, SPAN_MAX, false),
         watch: textOr(from.watch, "", NAME_CHARS_MAX),

@@ -83,7 +83,7 @@ function readLine(line) {
         fail(`found '${words[0].slice(0, 40)}', expected a time: 0.5, 1.2s, 12:00:03 or ISO 8601`);
     if (words.length > 3)
         fail(`found '${words[3].slice(0, 40)}', expected the end of the line: a time, a key and a cost`);
-    return { ...time, name: words[1] ?? NAME_DEFAULT, cost: costOf(words[2]) };
+    return { ...time, offset: 0, name: words[1] ?? NAME_DEFAULT, cost: costOf(words[2]) };
 }
 
 /** Sets .offset of all events, and returns the beginning: the second of the first absolute time. */

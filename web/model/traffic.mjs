@@ -36,8 +36,11 @@ export function userNames(count) {
     return Array.from({ length: count }, (_, i) => USER_NAMES[i] ?? `user${i + 1}`);
 }
 
-// A source has the time and the key of its next request; time is Infinity after the last one. next()
-// moves to the request after it.
+/**
+ * A source of requests: the time and the key of its next one; next() moves to the one after it. After the
+ * last one, the time is Infinity.
+ * @typedef {{time: number, key: number, next(): void}} Source
+ */
 
 class Steady {
     constructor(rate, users) {
@@ -104,13 +107,17 @@ class Merged {
     }
 }
 
+/** @type {Source} */
 const NOTHING = Object.freeze({ time: Infinity, key: 0, next() {} });
 
 function poissonOf(rate, users, firstKey, seed) {
     return rate > 0 ? new Poisson(rate, users, firstKey, randomOf(seed)) : NOTHING;
 }
 
-/** Returns [source, names] of a kind that generates its requests. */
+/**
+ * Returns the source and the names of the keys of a kind that generates its requests.
+ * @returns {[Source, string[]]}
+ */
 function generator(spec) {
     const names = userNames(spec.users);
     switch (spec.kind) {
@@ -168,6 +175,7 @@ export class Traffic {
         this.indexes = new Map(); // from name to index
         this.byKey = new Map(); // from index to the list of the key's events, for eventsOf()
         this.scanned = 0; // how many events are in byKey
+        /** @type {Source} */
         this.source = this.#start();
         this.ended = this.source.time > OFFSET_MAX;
     }
