@@ -18,6 +18,7 @@ import { isDark, onTheme } from "./theme_switch.mjs";
 
 export { mountSmall } from "./small_view.mjs";
 
+const RECENT = 0.06; // of the visible span
 const CARD_HEIGHT = 300; // CSS pixels, about
 
 /** The letter of a lane: A to H. */
@@ -104,8 +105,7 @@ export class LaneView {
         this.time = new Picture("time", redraw);
         this.time.canvas.tabIndex = 0;
         this.card = el("div", { class: "card", hidden: true });
-        this.cardIndex = -1;
-        this.cardEdge = false;
+        this.chosen = el("div", { class: "card is-chosen", hidden: true });
         this.allowed = total("allowed", "is-allowed");
         this.denied = total("denied", "is-denied");
         this.delayed = total("delayed", "is-delayed");
@@ -123,7 +123,6 @@ export class LaneView {
     /** Earlier decisions changed: the time line is drawn anew. */
     invalidate() {
         this.version++;
-        this.cardIndex = -1;
     }
 
     draw() {
@@ -181,7 +180,7 @@ export class LaneView {
         return this.lane.look(world.watch, world.now, world.index);
     }
 
-    /** The decision of the watched key's last request, or null. */
+    /** The decision of the watched key's last request, or null if that was some time ago. */
     lastDecision() {
         const { world } = this.player;
         const key = world.traffic.names.indexOf(world.watch);
@@ -189,7 +188,9 @@ export class LaneView {
             return null;
         const events = world.traffic.eventsOf(key);
         const at = after(events, events.length, Math.min(world.index, this.lane.decided) - 1);
-        return at > 0 ? this.lane.event(events[at - 1]) : null;
+        const event = at > 0 ? this.lane.event(events[at - 1]) : null;
+        const recentNs = world.scene.span * 1e9 * RECENT;
+        return event && world.now - event.time <= recentNs ? event : null;
     }
 
     /** Brings totals and the card up to date. */
@@ -205,7 +206,7 @@ export class LaneView {
         }
         this.delayed.element.hidden = !this.lane.layers.some((layer) => layer.algorithm === "leaky-queue");
         this.#writeRate();
-        this.#writeCard();
+        this.#writeCards();
     }
 
     /** Describes the pictures for a screen reader. */
@@ -271,18 +272,25 @@ export class LaneView {
         setText(this.rate.part, line ? `${line.hard ? "limit" : "rate"} ${count(line.perWindow)}` : "");
     }
 
-    #writeCard() {
+    /** Shows the request under the pointer in a floating card, and the chosen one in the lane. */
+    #writeCards() {
         const { player } = this;
-        const mine = player.hovered >= 0 && player.hoverView === this;
-        const index = mine ? player.hovered : player.hovered >= 0 ? -1 : player.selected;
         const end = this.lane.error ? 0 : Math.min(player.world.index, this.lane.decided);
-        const shown = index >= 0 && index < end;
-        if (shown && index !== this.cardIndex)
-            fillCard(this.card, this.lane, index);
-        if (shown && this.card.hidden)
+        const hovered = player.hoverView === this ? player.hovered : -1;
+        if (this.#writeCard(this.card, hovered < end ? hovered : -1, null))
             this.#placeCard();
-        this.card.hidden = !shown;
-        this.cardIndex = shown ? index : -1;
+        this.#writeCard(this.chosen, player.selected < end ? player.selected : -1, () => player.select(-1));
+    }
+
+    /** Fills a card if its request changed. Returns whether it was hidden before. */
+    #writeCard(card, index, onClose) {
+        const appears = card.hidden && index >= 0;
+        const key = index < 0 ? "" : `${index} ${this.version}`;
+        if (key !== "" && card.dataset.shown !== key)
+            fillCard(card, this.lane, index, onClose);
+        card.dataset.shown = key;
+        card.hidden = index < 0;
+        return appears;
     }
 
     /** Puts the card below the time line, or above it if there is more room. */
@@ -384,7 +392,7 @@ export function mountLane(element, { weir, zones, player, laneIndex, controls = 
         el("header", { class: "lane-head" },
             el("span", { class: "lane-letter", text: letter, "aria-hidden": "true" }),
             editor.input, editor.toggle, remove),
-        editor.error, editor.form.element, view.pictures, view.totals, explanation));
+        editor.error, editor.form.element, view.pictures, view.totals, view.chosen, explanation));
     return {
         view,
         setText: (text) => editor.set(text, true),

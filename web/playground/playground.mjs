@@ -222,6 +222,7 @@ class Playground {
         const kept = preset ?? presets.find(({ title }) => title === this.world.scene.title);
         find("presets").value = preset?.id ?? "";
         setText(find("title"), this.world.scene.title || "Rate limits, decided before your eyes");
+        document.title = `${this.world.scene.title || "Rate limits"} · weir playground`;
         setText(find("about"), kept?.text ?? "All lanes get the same requests at the same time.");
     }
 

@@ -49,8 +49,9 @@ function rows(event, layers) {
  * @param {HTMLElement} card
  * @param {any} lane of web/model/lane.mjs
  * @param {number} index
+ * @param {(() => void) | null} onClose adds a button that closes the card
  */
-export function fillCard(card, lane, index) {
+export function fillCard(card, lane, index, onClose = null) {
     const event = lane.event(index);
     const { word, className } = verdict(event);
     const [[version, status], ...fields] = lane.headers(index);
@@ -59,7 +60,9 @@ export function fillCard(card, lane, index) {
     card.replaceChildren(
         el("div", { class: "card-head" },
             el("strong", { class: className, text: word }),
-            el("span", { class: "muted numbers", text: place })),
+            el("span", { class: "muted numbers", text: place }),
+            onClose && el("button", { class: "button plain icon", type: "button", text: "×",
+                "aria-label": "Close", on: { click: onClose } })),
         el("p", { class: "card-key" },
             el("span", { class: "mono", text: event.key }), ` · cost ${count(event.cost)}`),
         el("dl", { class: "card-fields numbers" }, ...rows(event, lane.layers)),

@@ -33,7 +33,7 @@ function laneBlock(player, lane, index, titles) {
     const element = el("div", { class: "small-lane" },
         el("div", { class: "small-head" }, title ? el("strong", { text: title }) : null,
             el("code", { text: lane.text })),
-        view.pictures, view.totals);
+        view.pictures, view.totals, view.chosen);
     return { view, element };
 }
 

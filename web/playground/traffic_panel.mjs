@@ -35,14 +35,14 @@ const HELP = {
 
 // name: [label, smallest, largest, step, the kinds that use it]
 const NUMBERS = {
-    rate: ["Requests a second", 0, 100000, "any", ["steady", "poisson", "spammer"]],
-    spammerRate: ["Spammer, a second", 0, 100000, "any", ["spammer"]],
-    burst: ["Requests in a burst", 1, 200000, 1, ["bursts"]],
-    everySeconds: ["A burst every, s", 0.001, 31536000, "any", ["bursts"]],
-    atSeconds: ["First burst at, s", 0, 31536000, "any", ["bursts"]],
-    withinSeconds: ["A burst lasts, s", 0, 31536000, "any", ["bursts"]],
+    rate: ["Requests/s", 0, 100000, "any", ["steady", "poisson", "spammer"]],
+    spammerRate: ["Spammer/s", 0, 100000, "any", ["spammer"]],
+    burst: ["Burst size", 1, 200000, 1, ["bursts"]],
+    everySeconds: ["Every, s", 0.001, 31536000, "any", ["bursts"]],
+    atSeconds: ["First at, s", 0, 31536000, "any", ["bursts"]],
+    withinSeconds: ["Lasts, s", 0, 31536000, "any", ["bursts"]],
     users: ["Users", 1, 10000, 1, ["steady", "poisson", "bursts", "spammer"]],
-    cost: ["Cost of each", 0, 2147483647, 1, ["steady", "poisson", "bursts", "spammer"]],
+    cost: ["Cost", 0, 2147483647, 1, ["steady", "poisson", "bursts", "spammer"]],
     seed: ["Seed", 0, 4294967295, 1, ["poisson", "spammer"]],
 };
 
@@ -191,7 +191,7 @@ export class TrafficPanel {
     }
 
     #timesBox() {
-        const input = el("textarea", { spellcheck: "false", rows: 6, on: {
+        const input = el("textarea", { spellcheck: "false", rows: 4, on: {
             input: () => {
                 this.spec = { ...this.spec, times: input.value };
                 this.#showTimes();
