@@ -69,7 +69,7 @@ def replace_variables(expr):
 def exported(box):
     """The metrics of a daemon that uses everything: name -> label -> values."""
     more = f"top: {{keys: 10, metrics: true}}\nredis: {{url: 'redis://{HOST}:{free_port()}'}}"
-    daemon = Daemon(box, {"api": "gcra 1/h burst 1", "own": "{limit: gcra 1/s burst 1, memory: 5m}"},
+    daemon = Daemon(box, {"api": "{limit: gcra 1/h burst 1, candidate: gcra 1/s burst 1}", "own": "{limit: gcra 1/s burst 1, memory: 5m}"},
                     engine=None, memory=f"{{size: 32m, file: {box.path}/state}}", more=more).start()
     with contextlib.closing(Client(daemon.port)) as client:
         for _ in range(2):
@@ -92,7 +92,7 @@ def check_query(expr, names):
     for metric, selector in re.findall(r"\b(weir_\w+)\{([^}]*)\}", expr):
         for label, value in re.findall(r'(\w+)=~?"([^"]*)"', selector):
             expect(label in FROM_PROMETHEUS or label in names[metric], f"{metric} has no label {label}: {expr}")
-            if label == "verdict":
+            if label in ("verdict", "current", "candidate"):
                 expect(set(value.split("|")) <= names[metric][label], f"{metric} has no {label} {value}: {expr}")
 
 

@@ -186,6 +186,8 @@ class Dashboard {
 
     #drawPolicy() {
         const policy = this.#history.policies.get(this.#policyName);
+        if (this.#page && policy && this.#page.listed !== policy.listed)
+            this.#leavePolicy(); // a reload has added or removed it
         if (policy && !this.#page) {
             at("policy-head").replaceChildren();
             this.#page = new PolicyPage(at("policy-head"), at("policy"), this.#history, policy, {

@@ -31,7 +31,7 @@ function hello(names, more = {}) {
     const policies = names.map((name) => ({
         name, limit: "gcra 1/s burst 1", engine: "local", shadow: false, candidate: null,
     }));
-    return { version: "0", start_ms: 1, now_ms: T0, interval_ms: 1000, top: true, password: false, policies, ...more };
+    return { version: "0", start_ms: 1, now_ms: T0, interval_ms: 1000, top: true, policies, ...more };
 }
 
 function tick(t_ms, policies, more = {}) {
@@ -105,8 +105,10 @@ class Scene {
 
 const tests = {
     "numbers are short, and round without a fourth digit"() {
-        const rows = [[0, "0"], [0.126, "0.13"], [9.999, "10"], [12.34, "12.3"], [999.4, "999"], [999.7, "1 k"],
-            [1234, "1.23 k"], [12345, "12.3 k"], [999999, "1 M"], [5e9, "5 G"], [-1500, "-1.5 k"], [NaN, "–"]];
+        const rows = [
+            [0, "0"], [0.126, "0.13"], [9.999, "10"], [12.34, "12.3"], [999.4, "999"], [999.7, "1 k"],
+            [1234, "1.23 k"], [12345, "12.3 k"], [999999, "1 M"], [5e9, "5 G"], [-1500, "-1.5 k"], [NaN, "–"],
+        ];
         for (const [n, text] of rows)
             assert.equal(plain(short(n)), text);
         assert.equal(plain(rate(1234)), "1.23 k/s");
@@ -127,8 +129,10 @@ const tests = {
     },
 
     "durations have two units"() {
-        const rows = [[0, "0 s"], [59999, "59 s"], [60000, "1 min"], [3725000, "1 h 2 min"], [273600000, "3 d 4 h"],
-            [86400000, "1 d"], [NaN, "–"], [-5, "0 s"]];
+        const rows = [
+            [0, "0 s"], [59999, "59 s"], [60000, "1 min"], [3725000, "1 h 2 min"], [273600000, "3 d 4 h"],
+            [86400000, "1 d"], [NaN, "–"], [-5, "0 s"],
+        ];
         for (const [ms, text] of rows)
             assert.equal(plain(duration(ms)), text);
         assert.match(clock(T0), /^\d\d:\d\d:\d\d$/);
@@ -202,10 +206,11 @@ const tests = {
     },
 
     async "a refusal says why"() {
-        for (const [status, reason] of [[401, /password/], [404, /older version/], [503, /as many/], [500, /500/]]) {
+        const reasons = { 401: /password/, 404: /older version/, 503: /as many/, 500: /500/ };
+        for (const [code, reason] of Object.entries(reasons)) {
             const scene = new Scene();
             void scene.stream.open();
-            scene.fetches.at(-1).resolve({ ok: false, status, body: null });
+            scene.fetches.at(-1).resolve({ ok: false, status: Number(code), body: null });
             await scene.settle();
             assert.match(scene.last.reason, reason);
         }
@@ -271,7 +276,8 @@ const tests = {
         history.onTick(tick(T0, { a: allowed(109) }));
         const { intervals, all, policies } = history;
         assert.deepEqual(recent(intervals, all, "allowed", 3, 300).map(Math.round), [7, 8, 10]);
-        assert.deepEqual(recent(intervals, policies.get("a").series, "allowed", 3, 300).map(Math.round), [NaN, NaN, 10]);
+        const { series } = policies.get("a");
+        assert.deepEqual(recent(intervals, series, "allowed", 3, 300).map(Math.round), [NaN, NaN, 10]);
         const later = { t_ms: [T0, T0 + 1000], allowed: [9, 4], denied: [0, 0] };
         history.onHello(hello(["a"], { history: later }));
         assert.deepEqual(recent(intervals, all, "allowed", 2, 300).map(Math.round), [10, 4]);
@@ -329,7 +335,8 @@ const tests = {
         history.onPolicies({ policies: [{ ...row, candidate: "gcra 9/s burst 9" }] });
         history.onTick(tick(T0 + 2000, {}, { candidates: { a: [12, 22, 33, 44] } }));
         assert.deepEqual([a.outcomes, a.outcomesBase], [[12, 22, 33, 44], [11, 22, 33, 44]]);
-        history.onTick(tick(T0 + 3000, {}, { candidates: { a: [1, 0, 0, 0] } })); // the daemon counts from 0 again
+        // The daemon counts from 0 again.
+        history.onTick(tick(T0 + 3000, {}, { candidates: { a: [1, 0, 0, 0] } }));
         assert.deepEqual(a.outcomesBase, [0, 0, 0, 0]);
     },
 

@@ -49,6 +49,7 @@ export class PolicyPage {
     constructor(head, root, history, policy, { core, paused }) {
         this.#history = history;
         this.#policy = policy;
+        this.listed = policy.listed;
         this.chart = new ChartView({
             title: el("h2", { text: "Decisions a second" }),
             label: `Decisions of ${policy.name} a second`,
@@ -97,6 +98,7 @@ export class PolicyPage {
         });
         this.#whatIf?.update(seconds);
         this.#updateShadow();
+        this.#updateLink();
     }
 
     #addHead(head) {
@@ -107,6 +109,22 @@ export class PolicyPage {
             el("h1", { tabindex: "-1" }, el("span", { class: "mono", text: this.#policy.name }), this.badges),
             this.limit,
         );
+        if (this.#policy.listed)
+            head.append(this.#tryIt());
+    }
+
+    /** A link to the playground, with this limit and what is tried instead of it. */
+    #tryIt() {
+        this.playground = el("a", { class: "try-it", text: "Open in the playground" });
+        return this.playground;
+    }
+
+    #updateLink() {
+        const { limit, candidate } = this.#policy;
+        const lanes = candidate === null ? [limit] : [limit, candidate];
+        const scene = new URLSearchParams(lanes.map((lane) => ["lane", lane]));
+        scene.append("traffic", "poisson");
+        this.playground?.setAttribute("href", `playground.html#${scene}`);
     }
 
     #counts() {

@@ -13,6 +13,10 @@ import { perSecond } from "./overview.mjs";
 
 const POINTS = 300;
 
+const ABOUT =
+    "A candidate decides on each request too, with states of its own, and changes no answer. " +
+    "It begins with full quotas, and stays until the next reload or restart of the daemon.";
+
 const SERIES = [
     { id: "bothAllow", name: "both allow", role: "allowed" },
     { id: "bothDeny", name: "both deny", role: "muted" },
@@ -43,6 +47,22 @@ export class WhatIf {
         this.#history = history;
         this.#policy = policy;
         this.#core = core;
+        this.summary = el("p", { class: "what-if-summary" });
+        this.results = el("div", { class: "what-if-results", hidden: true });
+        const form = this.#form();
+        const title = el("h2", { text: "What if the limit were another?" });
+        const section = el("section", { class: "panel block" }, title);
+        root.append(section);
+        if (policy.engine === "local") {
+            section.append(el("p", { class: "muted note", text: ABOUT }), form, this.error, this.results);
+        } else {
+            const text = `A candidate needs engine: local. This policy is decided by ${policy.engine}.`;
+            section.append(el("p", { class: "muted note", text }));
+        }
+        this.#sync();
+    }
+
+    #form() {
         this.input = el("input", {
             type: "text",
             id: "candidate",
@@ -56,44 +76,16 @@ export class WhatIf {
         this.caret = el("pre", { class: "caret", "aria-hidden": "true", hidden: true });
         this.error = el("p", { class: "error", id: "candidate-error", role: "status" });
         this.start = el("button", { class: "button primary", text: "Compare" });
-        this.stop = el("button", {
-            class: "button",
-            type: "button",
-            text: "Stop",
-            hidden: true,
-            on: { click: () => void this.#set("") },
-        });
-        this.summary = el("p", { class: "what-if-summary" });
-        this.results = el("div", { class: "what-if-results", hidden: true });
-        root.append(
-            el(
-                "section",
-                { class: "panel block" },
-                el("h2", { text: "What if the limit were another?" }),
-                el("p", {
-                    class: "muted note",
-                    text:
-                        "A candidate decides on each request too, with a state of its own, and " +
-                        "changes no answer. It stays until the next reload or restart of the daemon.",
-                }),
-                el(
-                    "form",
-                    { class: "key-form", on: { submit: (event) => this.#onSubmit(event) } },
-                    el(
-                        "div",
-                        { class: "field" },
-                        el("label", { for: "candidate", text: "Candidate limit" }),
-                        this.input,
-                        this.caret,
-                    ),
-                    this.start,
-                    this.stop,
-                ),
-                this.error,
-                this.results,
-            ),
+        const stop = { click: () => void this.#set("") };
+        this.stop = el("button", { class: "button", type: "button", text: "Stop", hidden: true, on: stop });
+        const label = el("label", { for: "candidate", text: "Candidate limit" });
+        return el(
+            "form",
+            { class: "key-form", on: { submit: (event) => this.#onSubmit(event) } },
+            el("div", { class: "field" }, label, this.input, this.caret),
+            this.start,
+            this.stop,
         );
-        this.#sync();
     }
 
     destroy() {
