@@ -8,6 +8,7 @@ import { formatNs, formatNumber, formatRate } from "./format.mjs";
 import { textWidth } from "./surface.mjs";
 
 const UNITS_MAX = 24; // more units than this are not drawn one by one
+const NOTES_WIDTH = 130; // of the words beside a bucket
 const FAST_NS = 120e6; // drops that follow each other faster than this are a stream
 
 // The interval of one unit in ns, and the backlog in units, 0..limit.
@@ -18,13 +19,13 @@ function stateOf({ view, fact, nowNs }) {
 }
 
 /** A token bucket: tokens drop into it at the rate, and each request takes one. */
-export function drawBucket(picture, box) {
+export function drawBucket(picture, box, unit = "token") {
     const { interval, backlog } = stateOf(picture);
     const { view, fact } = picture;
     const level = view.limit - backlog;
     const step = fact.stepped
         ? `+${fact.rate} every ${formatNs(fact.periodNs)}`
-        : `1 token each ${formatNs(interval)}`;
+        : `1 ${unit} every ${formatNs(interval)}`;
     const shape = bucketShape(box, 20, 8);
     const dropping = backlog > 0 && !fact.stepped;
     drawDrops(picture, shape.middle, box.y + 4, surfaceY(shape, level / view.limit), dropping, interval,
@@ -33,11 +34,11 @@ export function drawBucket(picture, box) {
     drawVessel(picture, shape, level, view.limit, true);
     drawNotes(picture, box, shape, [
         { y: box.y + 9, text: step, muted: true },
-        { y: surfaceY(shape, level / view.limit) + 4, text: tokens(Math.floor(level + 1e-9)), muted: false },
+        { y: surfaceY(shape, level / view.limit) + 4, text: counted(Math.floor(level + 1e-9), unit) },
     ]);
 }
 
-const tokens = (count) => `${formatNumber(count)} ${count === 1 ? "token" : "tokens"}`;
+const counted = (count, unit) => `${formatNumber(count)} ${unit}${count === 1 ? "" : "s"}`;
 
 /** A leaky bucket: each request pours a unit into it, and it drains at the rate. */
 export function drawLeakyBucket(picture, box) {
@@ -49,7 +50,7 @@ export function drawLeakyBucket(picture, box) {
         1 - backlog % 1);
     drawNotes(picture, box, shape, [
         { y: Math.min(surfaceY(shape, backlog / view.limit) + 4, shape.bottom - 12),
-            text: `level ${formatNumber(Math.round(backlog * 10) / 10)}`, muted: false },
+            text: `level ${formatNumber(Math.round(backlog * 10) / 10)}` },
         { y: shape.bottom + 12, text: `drains ${formatRate(fact.rate, fact.periodNs)}`, muted: true },
     ]);
 }
@@ -60,7 +61,7 @@ export function drawGcra(picture, box) {
     if (lineHeight === 0)
         return drawArrivals(picture, box);
     if (box.h - lineHeight >= 40)
-        drawBucket(picture, { x: box.x, y: box.y, w: box.w, h: box.h - lineHeight });
+        drawBucket(picture, { x: box.x, y: box.y, w: box.w, h: box.h - lineHeight - 4 }, "unit");
     drawArrivals(picture, { x: box.x, y: box.y + box.h - lineHeight, w: box.w, h: lineHeight });
 }
 
@@ -70,7 +71,8 @@ function drawArrivals(picture, box) {
     const { surface, view, theme } = picture;
     const { interval, backlog } = stateOf(picture);
     const noted = box.h >= 40;
-    const bar = { x: box.x + 1, y: box.y + (noted ? 16 : 4), w: box.w - 2, h: noted ? 14 : Math.max(2, box.h - 8) };
+    const high = noted ? 14 : Math.max(2, box.h - 8);
+    const bar = { x: box.x + 1, y: box.y + (noted ? 16 : 4), w: box.w - 2, h: high };
     const fits = backlog + 1 <= view.limit + 1e-9;
     const unit = bar.w / (view.limit + 1); // the last unit is room for a request that is denied
     const end = bar.x + unit * view.limit;
@@ -122,16 +124,17 @@ export function drawQueue(picture, box) {
         return;
     const waiting = Math.max(0, Math.ceil(backlog - 1 - 1e-9));
     surface.text(box.x, box.y + 11, `${formatNumber(waiting)} waiting`, { color: theme.ink });
-    surface.text(box.x + box.w, box.y + 11, `1 leaves each ${formatNs(interval)}`,
+    surface.text(box.x + box.w, box.y + 11, `serves 1 every ${formatNs(interval)}`,
         { align: "right", color: theme.muted });
 }
 
 // Request i leaves when `backlog - i` units before it have drained: it is as far from the door.
 function drawWaiting({ surface, theme }, { door, y, unit, size, slots, backlog }) {
-    for (let i = 0; i < slots; i++) {
+    const width = slots * unit;
+    surface.roundRect(door - width, y - size / 2 - 5, width + 3, size + 10, 4, { fill: theme.band });
+    for (let i = Math.ceil(backlog - 1e-9); i < slots; i++) {
         const x = door - (i + 0.5) * unit;
-        surface.roundRect(x - size / 2, y - size / 2, size, size, 3,
-            { stroke: theme.edge, dash: i === slots - 1 && backlog > slots - 1 ? undefined : [2, 2] });
+        surface.roundRect(x - size / 2, y - size / 2, size, size, 3, { stroke: theme.edge, dash: [2, 2] });
     }
     for (let behind = backlog; behind > 0; behind -= 1) {
         const x = door - behind * unit + unit / 2;
@@ -154,8 +157,8 @@ function drawWaitingBar({ surface, theme }, { left, door, y, backlog, slots, siz
 function bucketShape(box, above, below) {
     const high = Math.max(4, box.h - above - below);
     const noted = box.w >= 140 && box.h >= 40;
-    const w = Math.max(4, Math.min(noted ? box.w * 0.45 : box.w - 8, high * 1.5, 150));
-    const left = noted ? box.x + 6 : box.x + (box.w - w) / 2;
+    const w = Math.max(4, Math.min(noted ? box.w * 0.45 : box.w - 8, high * 1.4, 150));
+    const left = box.x + Math.max(noted ? 6 : 0, (box.w - w - (noted ? NOTES_WIDTH : 0)) / 2);
     const top = box.y + Math.min(above, box.h / 4);
     return { left, w, top, bottom: Math.max(top + 2, box.y + box.h - Math.min(below, box.h / 4)),
         middle: left + w / 2, taper: w * 0.09, noted };
@@ -186,8 +189,9 @@ function drawVessel({ surface, theme, denied, view }, shape, level, limit, isQuo
     if (level > 0)
         surface.line(left, y, right, y, { stroke: theme.allowed, width: 2 });
     const [top, topRight] = sides(shape, shape.top), [low, lowRight] = sides(shape, shape.bottom);
-    surface.polyline([top, shape.top - 3, top, shape.top, low, shape.bottom, lowRight, shape.bottom, topRight,
-        shape.top, topRight, shape.top - 3], { stroke: denied ? theme.denied : theme.ink, width: 2, cap: "round" });
+    surface.polyline([top, shape.top - 3, top, shape.top, low, shape.bottom, lowRight, shape.bottom,
+        topRight, shape.top, topRight, shape.top - 3],
+    { stroke: denied ? theme.denied : theme.ink, width: 2, cap: "round" });
 }
 
 function drawUnits(surface, theme, shape, limit) {

@@ -85,7 +85,8 @@ function layoutOf(box, data) {
     const labels = yTicks.map(formatNumber);
     const right = axes ? Math.max(28, ...labels.map((text) => textWidth(text, { size: 11 }) + 8)) : 0;
     const above = axes ? 18 : 2, below = axes ? 20 : 2;
-    const plot = { x: box.x, y: box.y + above, w: Math.max(1, box.w - right), h: Math.max(1, box.h - above - below) };
+    const w = Math.max(1, box.w - right), h = Math.max(1, box.h - above - below);
+    const plot = { x: box.x, y: box.y + above, w, h };
     return { box, plot, axes, fromMs, toMs, top, yTicks: multiples(0, top, step) };
 }
 
@@ -174,7 +175,8 @@ function drawPart(surface, { plot }, line, low, color, kind) {
     if (kind !== "line") {
         const base = plot.y + plot.h;
         const back = low ? reversed(low) : [line[line.length - 2], base, line[0], base];
-        surface.opacity(kind === "stacked" ? 0.55 : 0.18, () => surface.polygon([...line, ...back], { fill: color }));
+        surface.opacity(kind === "stacked" ? 0.55 : 0.18, () =>
+            surface.polygon([...line, ...back], { fill: color }));
     }
     surface.polyline(line, { stroke: color, width: kind === "stacked" ? 1 : 1.75 });
 }

@@ -77,6 +77,8 @@ export function formatCount(value) {
     return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u2009");
 }
 
+const PERIODS = [[DAY, "d"], [HOUR, "h"], [MINUTE, "m"], [SECOND, "s"], [1e6, "ms"], [1e3, "us"]];
+
 /**
  * The rate of a layer as the policy language writes it.
  * @param {number} rate
@@ -87,7 +89,7 @@ export function formatCount(value) {
 export function formatRate(rate, periodNs, calendar = "") {
     if (!periodNs)
         return `${rate}/${calendar || "window"}`;
-    for (const [unit, name] of [[DAY, "d"], [HOUR, "h"], [MINUTE, "m"], [SECOND, "s"], [1e6, "ms"], [1e3, "us"]]) {
+    for (const [unit, name] of PERIODS) {
         if (periodNs % unit === 0) {
             const count = periodNs / unit;
             return `${rate}/${count === 1 ? "" : count}${name}`;
@@ -111,7 +113,7 @@ export function ticks(low, high, count, whole = false) {
     let power = 10 ** Math.floor(Math.log10(least));
     if (whole && power < 1)
         power = 1;
-    const step = [1, 2, 5, 10, 20, 50].map((factor) => factor * power).find((size) => size >= least * (1 - 1e-9));
+    const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= least * (1 - 1e-9));
     return multiples(low, high, step);
 }
 
@@ -138,8 +140,12 @@ export function timeStep(spanNs, count) {
 /** @returns {number[]} the multiples of `step` in low..high, ascending, at most 1000 */
 export function multiples(low, high, step) {
     const found = [];
-    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9 && found.length < 1000; i++)
-        found.push(Number((i * step).toPrecision(15)));
+    const first = Math.ceil(low / step - 1e-9), last = Math.min(first + 999, Math.floor(high / step + 1e-9));
+    for (let i = first; i <= last; i++) {
+        const value = Number((i * step).toPrecision(15)); // 0.3, not 0.30000000000000004
+        if (!(value <= found[found.length - 1]))
+            found.push(value);
+    }
     return found;
 }
 

@@ -4,7 +4,7 @@
 // The running rate of a time line: the units that were allowed in the window that ends at each moment.
 
 import { formatNs, formatNumber } from "./format.mjs";
-import { textWidth } from "./surface.mjs";
+import { drawLabel, textWidth } from "./surface.mjs";
 
 const STEP = 2; // the distance of two samples, in CSS pixels
 const SAMPLES_MAX = 1 << 16; // samples that are kept
@@ -144,5 +144,5 @@ function drawLimitLabel(surface, area, y, { perWindow, windowNs, hard }, theme) 
     if (width + 8 > area.w)
         return;
     const above = y - area.y >= 15;
-    surface.text(area.x + 4, above ? y - 4 : y + 12, label, { size: 11, color: theme.ink });
+    drawLabel(surface, area.x + 4, above ? y - 4 : y + 12, label, theme.ink, theme);
 }

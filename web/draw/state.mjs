@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// The state of one key as pictures: one for each layer of the policy, side by side. A picture has a title, the
-// algorithm's own drawing (buckets.mjs, windows.mjs), and what remains in words.
+// The state of one key as pictures: one for each layer of the policy, side by side. A picture has a title,
+// the algorithm's own drawing (buckets.mjs, windows.mjs), and what remains in words.
 
 import { drawBucket, drawGcra, drawLeakyBucket, drawQueue } from "./buckets.mjs";
 import { formatCount, formatNs, formatRate } from "./format.mjs";

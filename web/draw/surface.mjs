@@ -263,6 +263,14 @@ export function drawShape(surface, role, x, y, r, color) {
     }
 }
 
+/** A small text at x, y on a ground that lets little of what lies behind it shine through. */
+export function drawLabel(surface, x, y, text, color, theme) {
+    const style = { size: 11, color };
+    surface.opacity(0.8, () =>
+        surface.roundRect(x - 2, y - 10, textWidth(text, style) + 4, 13, 2, { fill: theme.panel }));
+    surface.text(x, y, text, style);
+}
+
 /** Adds a rectangle with corners of radius `r` to the path of a context. */
 export function roundedPath(context, x, y, w, h, r) {
     context.moveTo(x + r, y);

@@ -49,7 +49,7 @@ export const themes = Object.freeze({
 
 /** The fonts of all pictures and pages. */
 export const fonts = Object.freeze({
-    sans: "system-ui, -apple-system, \"Segoe UI\", Roboto, \"Noto Sans\", \"Liberation Sans\", Arial, sans-serif",
+    sans: "system-ui, -apple-system, \"Segoe UI\", Roboto, \"Noto Sans\", Arial, sans-serif",
     mono: "ui-monospace, \"SF Mono\", Menlo, Consolas, \"DejaVu Sans Mono\", monospace",
 });
 

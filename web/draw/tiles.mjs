@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// The requests of a time line, cut into tiles of equal duration. A tile counts its requests, places them as dots,
-// and keeps a picture of them, so that a frame only draws the requests that are new.
+// The requests of a time line, cut into tiles of equal duration. A tile counts its requests, places them as
+// dots, and keeps a picture of them, so that a frame only draws the requests that are new.
 //
 // Allowed requests are stacked upwards from the base line, and denied ones downwards. Three sizes of dots are
 // tried; if a stack of the smallest is still too high, the requests are drawn as bars.
@@ -132,13 +132,15 @@ export class Tile {
     drawPicture(surface, x, y, look, data, style, ratio) {
         this.#paint(look, data, style, ratio);
         const snapped = Math.round((x - MARGIN) * ratio) / ratio;
-        surface.context.drawImage(this.#surface.context.canvas, snapped, y, TILE_WIDTH + 2 * MARGIN, look.height);
+        const { canvas } = this.#surface.context;
+        surface.context.drawImage(canvas, snapped, y, canvas.width / ratio, canvas.height / ratio);
     }
 
     #paint(look, data, style, ratio) {
         if (this.#paintedAs === style && this.#paintedTo === this.next)
             return;
-        const [w, h] = [TILE_WIDTH + 2 * MARGIN, look.height].map((size) => Math.max(1, Math.ceil(size * ratio)));
+        const w = Math.ceil((TILE_WIDTH + 2 * MARGIN) * ratio);
+        const h = Math.max(1, Math.ceil(look.height * ratio));
         const fresh = this.#paintedAs !== style || look.mode === BARS;
         if (this.#surface === null || this.#surface.context.canvas.height !== h ||
             this.#surface.context.canvas.width !== w)
@@ -164,7 +166,8 @@ export class Tile {
             const away = (this.#levels[i - this.first] + 0.5) * pitch + 1;
             const y = allowed ? look.base - away : look.base + away;
             const other = look.watchKey >= 0 && data.keys && data.keys[i] !== look.watchKey;
-            drawShape(surface, role, x0 + this.#x(data.times[i]), y, r, look.theme[other ? `${role}Faint` : role]);
+            const color = look.theme[other ? `${role}Faint` : role];
+            drawShape(surface, role, x0 + this.#x(data.times[i]), y, r, color);
         }
     }
 

@@ -6,7 +6,7 @@
 
 import { formatClock, formatOffset, multiples, timeStep } from "./format.mjs";
 import { RunningRate } from "./running_rate.mjs";
-import { CanvasSurface, textWidth } from "./surface.mjs";
+import { CanvasSurface, drawLabel, textWidth } from "./surface.mjs";
 import { BARS, DOTS, Tile, TILE_WIDTH } from "./tiles.mjs";
 
 /**
@@ -28,8 +28,8 @@ import { BARS, DOTS, Tile, TILE_WIDTH } from "./tiles.mjs";
  * @property {Bands | null} [bands] see bandsOf()
  * @property {number} [hoverIndex] a request to point out, or -1
  * @property {number} [version] to be changed whenever decisions before `to` changed, as by another policy
- * @property {number} [beginMs] the scene's beginning in ms since the epoch: long spans then show the time of
- *     day, in UTC
+ * @property {number} [beginMs] the scene's beginning in ms since the epoch: long spans then show the time
+ *     of day, in UTC
  */
 
 /**
@@ -54,8 +54,8 @@ export function bandsOf(fact, view) {
 }
 
 /**
- * The limit of a layer for TimelineData: what a window allows, or what a bucket allows in a period besides its
- * burst.
+ * The limit of a layer for TimelineData: what a window allows, or what a bucket allows in a period besides
+ * its burst.
  * @param {object} fact of policy.layers
  * @param {object} view of key.lookAt()
  * @returns {{perWindow: number, windowNs: number, hard: boolean} | null}
@@ -102,6 +102,7 @@ export class Timeline {
             this.#rate.draw(surface, layout, data);
         surface.line(box.x, layout.base, box.x + box.w, layout.base, { stroke: data.theme.edge });
         this.#drawTiles(surface, tiles, layout, data);
+        drawVerdicts(surface, layout, data);
         drawMarks(surface, layout, data);
         this.#drawHover(surface, layout, data);
     }
@@ -122,7 +123,10 @@ export class Timeline {
         let best = -1, bestDistance = reach * reach;
         for (let i = begin; i < end; i++) {
             const place = this.positionOf(i);
-            const distance = (place.x - x) ** 2 + (this.#mode === BARS ? barDistance(place, y) : (place.y - y) ** 2);
+            if (!place)
+                continue;
+            const away = this.#mode === BARS ? barDistance(place, y) : (place.y - y) ** 2;
+            const distance = (place.x - x) ** 2 + away;
             if (distance <= bestDistance) {
                 best = i;
                 bestDistance = distance;
@@ -186,8 +190,8 @@ export class Timeline {
         return found;
     }
 
-    // Chooses the size of dots, or the scale of bars. Both become smaller at once, but larger only if there is
-    // much room, so that they do not change back and forth.
+    // Chooses the size of dots, or the scale of bars. Both become smaller at once, but larger only if there
+    // is much room, so that they do not change back and forth.
     #choose(tiles, layout) {
         const crowd = (size, side) => Math.max(0, ...tiles.map((tile) => tile.crowds[size][side]));
         const fits = (size, share) => {
@@ -216,8 +220,8 @@ export class Timeline {
             }
             const local = { ...look, base: layout.base - dots.y, barScale, height: dots.h };
             const ratio = surface.context.getTransform().a || 1;
-            const style = `${look.mode} ${dots.h} ${this.#mode === BARS ? barScale : 0} ${look.watchKey} ${ratio} ` +
-                this.#themeId(data.theme);
+            const style = [look.mode, dots.h, look.mode === BARS ? barScale : 0, look.watchKey, ratio,
+                this.#themeId(data.theme)].join(" ");
             for (const tile of tiles)
                 tile.drawPicture(surface, left(tile), dots.y, local, data, style, ratio);
         });
@@ -265,7 +269,7 @@ const timeAt = (layout, x) => layout.beginNs + (x - layout.box.x) * layout.nsPer
 const inside = ({ x, y, w, h }, px, py) => px >= x - 4 && px <= x + w + 4 && py >= y && py <= y + h;
 
 // A bar reaches from the base line to its end: only the side counts.
-const barDistance = (place, y) => Math.sign(y - place.base) === Math.sign(place.y - place.base) ? 0 : Infinity;
+const barDistance = ({ y: end, base }, y) => Math.sign(y - base) === Math.sign(end - base) ? 0 : Infinity;
 
 /** The first index in from..to whose time is at least `ns`. */
 export function lowerBound(times, ns, from, to) {
@@ -335,6 +339,14 @@ function drawAxis(surface, layout, { nowNs, spanNs, theme, beginMs }) {
         if (x - half >= box.x - 1 && x + half <= box.x + box.w + 1)
             surface.text(x, axisY + 15, label, { size: 11, align: "center", color: theme.muted });
     }
+}
+
+// Names both sides of the base line, with what lies behind shining through.
+function drawVerdicts(surface, { dots }, { theme }) {
+    if (dots.h < 56 || dots.w < 160)
+        return;
+    for (const [role, y] of [["allowed", dots.y + 11], ["denied", dots.y + dots.h - 4]])
+        drawLabel(surface, dots.x + 4, y, role, theme[`${role}Text`], theme);
 }
 
 function drawMarks(surface, layout, { marks, times, to, theme }) {

@@ -16,9 +16,10 @@ export function drawFixedWindow(picture, box) {
     const full = view.remaining < 1;
     const high = area.h * used;
     surface.rect(area.x, area.y, area.w, area.h, { fill: theme.band });
-    surface.rect(area.x, area.y + area.h - high, area.w, high, { fill: full ? theme.deniedSoft : theme.allowedSoft });
-    surface.opacity(0.55, () => surface.rect(area.x, area.y + area.h - high, now - area.x, high,
-        { fill: full ? theme.denied : theme.allowed }));
+    const role = full ? "denied" : "allowed";
+    const top = area.y + area.h - high;
+    surface.rect(area.x, top, area.w, high, { fill: theme[`${role}Soft`] });
+    surface.opacity(0.55, () => surface.rect(area.x, top, now - area.x, high, { fill: theme[role] }));
     drawLimit(surface, theme, area, denied);
     surface.rect(area.x, area.y, area.w, area.h, { stroke: theme.edge });
     drawCursor(surface, theme, area, now);
@@ -35,7 +36,7 @@ export function drawLog(picture, box) {
     const length = view.endNs - view.beginNs;
     surface.rect(area.x, area.y, area.w, area.h, { fill: theme.band });
     drawStamps(picture, area, length);
-    surface.line(area.x, area.y - 3, area.x, area.y + area.h + 3, { stroke: denied ? theme.denied : theme.ink, width: 2 });
+    drawCursor(surface, theme, area, area.x, denied);
     drawCursor(surface, theme, area, area.x + area.w);
     if (!area.noted)
         return;
@@ -118,7 +119,7 @@ export function drawSlices(picture, box) {
         if (unit >= 22 && counts[i] > 0)
             drawSliceCount(surface, theme, x + unit / 2, area.y + area.h - high, area, counts[i]);
     }
-    surface.line(area.x, area.y - 3, area.x, area.y + area.h + 3, { stroke: denied ? theme.denied : theme.ink, width: 2 });
+    drawCursor(surface, theme, area, area.x, denied);
     drawCursor(surface, theme, area, area.x + area.w * portion(nowNs - begin, length * slices));
     if (!area.noted)
         return;
@@ -150,7 +151,8 @@ function countSlices(entries, begin, length, shown) {
 function plotOf(box) {
     const noted = box.h >= 76 && box.w >= 120;
     const above = noted ? 22 : Math.min(5, box.h / 6), below = noted ? 20 : Math.min(5, box.h / 6);
-    return { x: box.x + 5, y: box.y + above, w: Math.max(1, box.w - 10), h: Math.max(1, box.h - above - below), noted };
+    const w = Math.max(1, box.w - 10), h = Math.max(1, box.h - above - below);
+    return { x: box.x + 5, y: box.y + above, w, h, noted };
 }
 
 const portion = (part, whole) => whole > 0 ? Math.min(1, Math.max(0, part / whole)) : 0;
@@ -160,8 +162,9 @@ function drawLimit(surface, theme, area, denied) {
         { stroke: denied ? theme.denied : theme.muted, width: denied ? 2 : 1, dash: [4, 3] });
 }
 
-function drawCursor(surface, theme, area, x) {
-    surface.line(x, area.y - 4, x, area.y + area.h + 4, { stroke: theme.ink, width: 2 });
+function drawCursor(surface, theme, area, x, denied = false) {
+    const stroke = denied ? theme.denied : theme.ink;
+    surface.line(x, area.y - 4, x, area.y + area.h + 4, { stroke, width: 2 });
 }
 
 function drawCount({ surface, theme }, area, text) {
