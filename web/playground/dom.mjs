@@ -78,8 +78,10 @@ export function debounce(fn, ms) {
     };
 }
 
+const lessMotion = matchMedia("(prefers-reduced-motion: reduce)");
+
 /** Whether the reader has asked for less motion. */
-export const reducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+export const reducedMotion = () => lessMotion.matches;
 
 /** Offers a Blob as a download. */
 export function download(name, blob) {

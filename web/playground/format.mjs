@@ -15,7 +15,7 @@ const UNITS = [
 
 /** A count with separators: 12,345. */
 export function count(n) {
-    return Math.round(n).toLocaleString("en-US");
+    return String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** At most three significant digits, without trailing zeros: 12.3, 0.05, 1,234. */

@@ -354,13 +354,11 @@ export function mountLane(element, { weir, zones, player, laneIndex, controls = 
     const letter = letterOf(laneIndex);
     const lane = () => player.world.lanes[laneIndex];
     const view = new LaneView(player, laneIndex, { compact: controls === "small" });
-    const explanation = el("details", { class: "about" }, el("summary", { text: "How it works" }));
+    const explanation = el("details", { class: "about" }, el("summary", { text: "How it works, pros and cons" }));
     const explainLane = () => {
         const names = [...new Set(lane().layers.map((layer) => layer.algorithm))];
         explanation.replaceChildren(explanation.firstElementChild,
             ...names.map(about).filter((text) => text !== null));
-        setText(explanation.firstElementChild,
-            `How ${names.map((name) => explanations[name]?.title ?? name).join(" and ")} works`);
         explanation.hidden = names.length === 0;
         explanation.open = open;
     };

@@ -57,6 +57,8 @@ export class Player {
         this.coveredBelow = 0;
         /** Called whenever the scene changed: what would be in a link. */
         this.onChange = () => {};
+        /** Called when the last request has left the visible span. */
+        this.onOver = () => {};
         this.lastMs = 0;
         this.textMs = 0;
         this.labelMs = 0;
@@ -101,8 +103,10 @@ export class Player {
         const { world } = this;
         world.advance(ms);
         this.furthest = Math.max(this.furthest, world.now);
-        if (this.isOver())
+        if (this.isOver()) {
             this.pause();
+            this.onOver();
+        }
     }
 
     /** Whether all requests have been shown and have left the visible span. */

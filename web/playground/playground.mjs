@@ -4,19 +4,21 @@
 // The playground: policies side by side that decide the same traffic. The scene is in the address, so a
 // link shares it.
 
-import { presets } from "../model/presets.mjs";
-import { leftOutOfHash, sceneFromHash, sceneToHash } from "../model/scene.mjs";
+import { presetOf, presets } from "../model/presets.mjs";
+import { MAX_EVENTS, leftOutOfHash, sceneFromHash, sceneToHash } from "../model/scene.mjs";
 import { World } from "../model/world.mjs";
 import { boot } from "./boot.mjs";
 import { ComparePanel } from "./compare_panel.mjs";
 import { debounce, el, reducedMotion, setText } from "./dom.mjs";
 import { copyText, mountExportMenu } from "./export_menu.mjs";
+import { count } from "./format.mjs";
 import { mountLane } from "./lane_view.mjs";
 import { Player } from "./player.mjs";
 import { mountThemeSwitch } from "./theme_switch.mjs";
 import { TrafficPanel, acceptDrops } from "./traffic_panel.mjs";
 import { Transport } from "./transport.mjs";
 
+const FIRST = "boundary"; // the example of a page without a scene in its address
 const LANES_MAX = 8;
 const HASH_MS = 400;
 const TOAST_MS = 4000;
@@ -63,12 +65,15 @@ class Playground {
         this.zones = zones;
         this.lanes = [];
         this.ownHash = "";
-        const scene = sceneFromHash(location.hash) ?? presets[0].scene;
+        const scene = sceneFromHash(location.hash) ?? (presetOf(FIRST) ?? presets[0]).scene;
         this.world = new World(weir, structuredClone(scene), { zones });
         this.player = new Player(this.world);
         this.player.say = say;
         this.writeHash = debounce(() => this.#writeHash(), HASH_MS);
         this.player.onChange = this.writeHash;
+        this.player.onOver = () => toast(this.world.traffic.length < MAX_EVENTS
+            ? "That was the last request."
+            : `A scene has at most ${count(MAX_EVENTS)} requests, and that was the last one.`);
         this.#mountControls();
         this.#listen();
         this.show();

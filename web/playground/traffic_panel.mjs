@@ -18,17 +18,13 @@ const KINDS = [
     ["steady", "Steady"],
     ["poisson", "Poisson"],
     ["bursts", "Bursts"],
-    ["spammer", "A spammer among users"],
-    ["times", "A list of times"],
-    ["log", "An access log"],
+    ["spammer", "One spammer"],
+    ["times", "List of times"],
+    ["log", "Access log"],
 ];
 
 const HELP = {
     none: "Requests come from the Hit button and the space bar alone.",
-    steady: "Requests come at even distances.",
-    poisson: "Requests come at random, independent of each other, as from many users.",
-    bursts: "Many requests come together, then none until the next burst.",
-    spammer: "One key sends at a rate of its own among users with Poisson traffic.",
     times: "A line for each request: seconds or a time of day, then a key and a cost if you like.",
     log: "Drop a log anywhere on the page, or choose a file. It is read in your browser and goes nowhere.",
 };
@@ -46,6 +42,7 @@ const NUMBERS = {
     seed: ["Seed", 0, 4294967295, 1, ["poisson", "spammer"]],
 };
 
+const BEGIN = /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2})(:\d{2})?)?/;
 const TIMES_SAMPLE = "0.5\n0.7 alice\n1.2s alice 3\n1.2 bob\n4";
 
 /** Whether the text is what a person can read: a file with NUL bytes is not. */
@@ -89,7 +86,8 @@ export class TrafficPanel {
     /** @param {string} iso ISO 8601 in UTC */
     showBegin(iso) {
         this.begun = iso;
-        this.begin.value = iso.slice(0, 19).replace("Z", ":00");
+        this.begin.value = iso.slice(0, 19).replace("T", " ");
+        this.begin.removeAttribute("aria-invalid");
     }
 
     /** Reads a log. Returns a message on failure, and null on success. @param {File} file */
@@ -137,17 +135,20 @@ export class TrafficPanel {
             this.fields[name] = field(label, input);
             this.numbers.append(this.fields[name]);
         }
-        this.begin = el("input", { type: "datetime-local", step: 1, min: "1970-01-01T00:00:00",
-            max: "2199-12-31T23:59:59", on: { change: () => this.#changeBegin() } });
+        this.begin = el("input", { type: "text", class: "numbers", maxlength: 24, autocomplete: "off",
+            spellcheck: "false", placeholder: "2026-01-01 00:00:00",
+            on: { change: () => this.#changeBegin() } });
         this.numbers.append(field("Begins at, UTC", this.begin, "is-begin"));
     }
 
     #changeBegin() {
-        const ms = Date.parse(`${this.begin.value}Z`);
+        const [, day, minutes = "00:00", seconds = ":00"] = BEGIN.exec(this.begin.value.trim()) ?? [];
+        const ms = Date.parse(`${day}T${minutes}${seconds}Z`);
+        this.begin.setAttribute("aria-invalid", String(!(ms >= 0)));
         if (ms >= 0)
             this.onBegin(new Date(ms).toISOString());
         else
-            this.showBegin(this.begun);
+            this.say("Expected a date and a time such as 2026-01-01 00:00:00");
     }
 
     #number(name) {
@@ -175,6 +176,7 @@ export class TrafficPanel {
     #showKind() {
         const { kind } = this.spec;
         setText(this.help, HELP[kind] ?? "");
+        this.help.hidden = !Object.hasOwn(HELP, kind);
         for (const [name, [, , , , kinds]] of Object.entries(NUMBERS))
             this.fields[name].hidden = !kinds.includes(kind);
         this.times.element.hidden = kind !== "times";
