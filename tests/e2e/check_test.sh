@@ -77,7 +77,7 @@ policies:
   plain: gcra 1/s
   lists: {limit: gcra 1/s, overrides: {a: gcra 2/s, b: gcra 3/s}, allow: [c], deny: [d, e, f]}
   deny: {limit: gcra 1/s, deny: [d]}
-  shadow: {limit: gcra 1/s, shadow: true, ip: false}
+  shadow: {limit: gcra 1/s, shadow: true, ip: false, candidate: gcra  2/s}
   nets: {limit: gcra 1/s, ip: {v4: 24}}
   nets6: {limit: gcra 1/s, ip: {v6: 48}}
   remote: {limit: gcra 1/s, engine: redis}
@@ -114,6 +114,7 @@ policies    8
 
   shadow
     shadow: allows every request, and counts those that it would deny
+    candidate gcra 2/s: decides each request too, and changes no answer
     keys are never read as IP addresses
 
   nets

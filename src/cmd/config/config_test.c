@@ -474,6 +474,7 @@ static void check_policies(void **unused)
                            "    allow: [\"10.0.0.0/8\"]\n"
                            "    deny: [x, \"y*\"]\n"
                            "    shadow: true\n"
+                           "    candidate: gcra  7/s burst 3\n"
                            "    ip: {v4: 24}\n"
                            "  raw: {limit: gcra 1/s, ip: false, deny: []}\n");
     assert_int_equal(c->rules_len, 3);
@@ -494,6 +495,11 @@ static void check_policies(void **unused)
     assert_int_equal(r[1].deny_len, 2);
     assert_string_equal(r[1].deny[1], "y*");
     assert_true(r[1].shadow && !r[1].plain_keys);
+    assert_string_equal(r[1].candidate, "gcra  7/s burst 3");
+    char text[WEIR_POLICY_TEXT_MAX];
+    weir_policy_print(r[1].candidate_policy, text, sizeof text);
+    assert_string_equal(text, "gcra 7/s burst 3");
+    assert_null(r[0].candidate);
     assert_int_equal(r[1].v4_bits, 24);
     assert_int_equal(r[1].v6_bits, 64);
     assert_true(r[2].plain_keys);

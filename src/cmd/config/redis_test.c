@@ -153,12 +153,14 @@ static void check_command_line(void **unused)
     config_free(c);
 
     c = read_valid("redis: {url: redis://h, by: script}\n"
-                   "policies: {a: gcra 1/s, b: {limit: gcra 1/s, engine: hybrid}}\n");
+                   "policies: {a: {limit: gcra 1/s, candidate: gcra 2/s}, b: {limit: gcra 1/s, "
+                   "engine: hybrid}}\n");
     assert_true(config_use_redis(c, "unix:///s", &error));
     assert_string_equal(c->redis.urls[0], "unix:///s");
     assert_int_equal(c->redis.by, WEIR_REDIS_BY_SCRIPT);
     assert_int_equal(c->rules[0].engine, WEIR_ENGINE_REDIS);
     assert_string_equal(c->rules[0].name, "a");
+    assert_null(c->rules[0].candidate); /* it needs the local engine */
     assert_int_equal(c->rules[1].engine, WEIR_ENGINE_HYBRID);
     config_free(c);
 
