@@ -8,6 +8,7 @@ import { boot } from "../playground/boot.mjs";
 import { el, reducedMotion } from "../playground/dom.mjs";
 import { mountSmall } from "../playground/lane_view.mjs";
 import { mountThemeSwitch } from "../playground/theme_switch.mjs";
+import { presetOf } from "../model/presets.mjs";
 import { sceneToHash } from "../model/scene.mjs";
 import { pictures, servers } from "./scenes.mjs";
 import { mountServers } from "./servers_view.mjs";
@@ -110,8 +111,16 @@ function fail(error) {
         element.prepend(el("p", { class: "no-picture", text }));
 }
 
-for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("a[data-open]")))
-    link.href = `playground.html${sceneToHash(pictures[link.dataset.open].scene)}`;
+/** Completes the links to the playground that open a scene of the guide, or a preset. */
+function completeLinks() {
+    for (const link of document.querySelectorAll("a[data-open], a[data-preset]")) {
+        const { open, preset } = link.dataset;
+        const { scene } = open ? pictures[open] : presetOf(preset);
+        link.href = `playground.html${sceneToHash(scene)}`;
+    }
+}
+
+completeLinks();
 document.getElementById("dashboard-link").hidden = !location.protocol.startsWith("http");
 const themeButton = document.getElementById("theme");
 themeButton.hidden = false;

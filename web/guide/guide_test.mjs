@@ -9,6 +9,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { compare } from "../model/compare.mjs";
+import { presetOf } from "../model/presets.mjs";
 import { leftOutOfHash, sceneFromHash, sceneToHash } from "../model/scene.mjs";
 import { World } from "../model/world.mjs";
 import { load } from "../wasm/weir.mjs";
@@ -153,7 +154,7 @@ const plain = (text) => text.replace(/<[^>]+>/g, "").replace(/&\w+;/g, (entity) 
 
 /** Returns the content of the element <pre> with an attribute. */
 function preOf(attribute) {
-    const match = new RegExp(`<pre ${attribute}><code>(.*?)</code></pre>`, "s").exec(html);
+    const match = new RegExp(`<pre[^>]* ${attribute}><code>(.*?)</code></pre>`, "s").exec(html);
     assert(match, attribute);
     return plain(match[1]);
 }
@@ -169,6 +170,21 @@ const tests = {
             assert.deepEqual(leftOutOfHash(scene), []);
             assert.deepEqual(sceneFromHash(sceneToHash(scene)), scene);
         }
+    },
+
+    links_to_scenes(weir) {
+        const links = [...html.matchAll(/<a href="playground\.html(#[^"]+)"[^>]*>\s*(.*?)\s*<\/a>/gs)];
+        assert(links.length >= 7);
+        for (const [, hash, text] of links) {
+            const scene = sceneFromHash(plain(hash));
+            assert.equal(sceneToHash(scene), plain(hash));
+            if (text.startsWith("<code>"))
+                assert.deepEqual(scene.lanes, [plain(text)]);
+            const world = worldOf(weir, scene, 4 * scene.span);
+            assert(!world.lanes[0].error && (world.index > 0 || scene.traffic.kind === "none"));
+        }
+        for (const [, id] of html.matchAll(/data-preset="([^"]+)"/g))
+            assert(presetOf(id), id);
     },
 
     states_what_the_scenes_do(weir) {
