@@ -4,9 +4,10 @@
 // Tests the guide: its scenes are valid, and every number in the text that describes a scene is what the
 // scene does.
 //
-//     node web/guide/guide_test.mjs WASM
+//     node web/guide/guide_test.mjs WASM WEIR
 
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { compare } from "../model/compare.mjs";
 import { presetOf } from "../model/presets.mjs";
@@ -208,13 +209,22 @@ const tests = {
 
     quotes_the_reports(weir) {
         const report = (text) => weir.policy(text).report;
-        const shown = preOf('data-report="token-bucket 10 refill 1/s"').split("\n").slice(1).join("\n");
-        assert.equal(shown.trim(), report("token-bucket 10 refill 1/s").trim());
         assert.match(report("sliding-log 5/m"), /64 to 80 bytes a key/);
         assert.match(html, /64 to 80 bytes for a key/);
         assert.match(report("sliding-slices 100/h slices 60"), /256 bytes a key/);
         assert.match(html, /256 bytes for a key/);
         assert.match(report("sliding-counter 10/10s"), /worst case +19 within/);
+    },
+
+    shows_commands_that_work() {
+        const program = (args, input) => execFileSync(process.argv[3], args, { input, encoding: "utf8" });
+        const [command, ...shown] = preOf('data-report="token-bucket 10 refill 1/s"').split("\n");
+        const policy = /^\$ weir policy '(.*)'$/.exec(command)[1];
+        assert.equal(shown.join("\n").trim(), program(["policy", policy]).trim());
+        const config = preOf('data-file="weir.yaml"');
+        assert(config.includes(`api: ${policy}`));
+        assert.equal(program(["check", "--quiet", "-"], config), "");
+        assert.deepEqual(pictures.run.scene.lanes, [policy]);
     },
 
     quotes_the_headers_of_a_denial(weir) {
