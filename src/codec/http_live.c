@@ -162,19 +162,22 @@ static void put_latency(weir_http_live *l, weir_buffer *b)
         const char *name;
         uint64_t percent;
     } rows[] = {{"p50", 50}, {"p90", 90}, {"p99", 99}, {"max", 100}};
-    weir_latency now = weir_limiter_latency(limiter_of(l));
+    weir_latency now = weir_limiter_latency(limiter_of(l)), since = l->latency;
     uint64_t n = 0;
     for (int i = 0; i < WEIR_LATENCY_BUCKETS; i++)
-        n += now.count[i] - l->latency.count[i];
-    weir_buffer_printf(b, ",\"latency_us\":%s", n > 0 && l->ticked ? "" : "null");
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && n > 0 && l->ticked; i++) {
-        uint64_t rank = n / 100 * rows[i].percent + (n % 100 * rows[i].percent + 99) / 100;
-        uint64_t ns = weir_http_live_latency_ns(&l->latency, &now, rank);
-        weir_buffer_printf(b, "%s\"%s\":%" PRIu64 ".%03" PRIu64, i > 0 ? "," : "{", rows[i].name,
-                           ns / 1000, ns % 1000);
-    }
-    weir_buffer_printf(b, "%s", n > 0 && l->ticked ? "}" : "");
+        n += now.count[i] - since.count[i];
     l->latency = now;
+    if (n == 0 || !l->ticked) {
+        weir_buffer_printf(b, ",\"latency_us\":null");
+        return;
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t rank = n / 100 * rows[i].percent + (n % 100 * rows[i].percent + 99) / 100;
+        uint64_t ns = weir_http_live_latency_ns(&since, &now, rank);
+        weir_buffer_printf(b, "%s\"%s\":%" PRIu64 ".%03" PRIu64, i == 0 ? ",\"latency_us\":{" : ",",
+                           rows[i].name, ns / 1000, ns % 1000);
+    }
+    weir_buffer_append_byte(b, '}');
 }
 
 static void put_tick(weir_http_live *l, int64_t now_ns, weir_buffer *b)
