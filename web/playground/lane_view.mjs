@@ -354,7 +354,8 @@ export function mountLane(element, { weir, zones, player, laneIndex, controls = 
     const letter = letterOf(laneIndex);
     const lane = () => player.world.lanes[laneIndex];
     const view = new LaneView(player, laneIndex, { compact: controls === "small" });
-    const explanation = el("details", { class: "about" }, el("summary", { text: "How it works, pros and cons" }));
+    const explanation = el("details", { class: "about" },
+        el("summary", { text: "How it works, pros and cons" }));
     const explainLane = () => {
         const names = [...new Set(lane().layers.map((layer) => layer.algorithm))];
         explanation.replaceChildren(explanation.firstElementChild,
@@ -393,7 +394,7 @@ export function mountLane(element, { weir, zones, player, laneIndex, controls = 
         editor.error, editor.form.element, view.pictures, view.totals, view.chosen, explanation));
     return {
         view,
-        setText: (text) => editor.set(text, true),
+        setText: (text) => editor.set(text),
         redraw: () => player.redraw(),
         destroy: () => {
             view.destroy();

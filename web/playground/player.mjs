@@ -59,6 +59,8 @@ export class Player {
         this.onChange = () => {};
         /** Called when the last request has left the visible span. */
         this.onOver = () => {};
+        /** Where the next frame moves the clock to, or null. @type {number | null} */
+        this.target = null;
         this.lastMs = 0;
         this.textMs = 0;
         this.labelMs = 0;
@@ -74,6 +76,7 @@ export class Player {
 
     /** The world began again. */
     restarted() {
+        this.target = null;
         this.furthest = this.world.now;
         this.selected = -1;
         this.hovered = -1;
@@ -90,6 +93,8 @@ export class Player {
         const { world } = this;
         const passed = this.lastMs === 0 ? 0 : Math.min(time - this.lastMs, STEP_MS_MAX);
         this.lastMs = world.playing ? time : 0;
+        if (this.target !== null)
+            this.seek(this.target);
         if (world.playing)
             this.advance(Math.max(0, passed));
         for (const view of this.views)
@@ -162,10 +167,17 @@ export class Player {
     }
 
     seek(offsetNs) {
+        this.target = null;
         this.world.seek(Math.max(0, Math.round(offsetNs)));
         this.furthest = Math.max(this.furthest, this.world.now);
         if (this.selected >= this.world.index)
             this.selected = -1;
+        this.redraw();
+    }
+
+    /** Moves the clock in the next frame: a slider asks more often than a frame comes. */
+    seekSoon(offsetNs) {
+        this.target = offsetNs;
         this.redraw();
     }
 

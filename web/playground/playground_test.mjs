@@ -178,6 +178,20 @@ const tests = {
             assert.equal(player.furthest, 2e9);
         });
     },
+    "seekSoon() moves the clock once, in the next frame"() {
+        withFrames((frame) => {
+            const player = playerOf(worldOf([1e9]));
+            player.seekSoon(2e9);
+            player.seekSoon(3e9);
+            assert.equal(player.world.now, 0);
+            frame();
+            assert.equal(player.world.now, 3e9);
+            player.world.now = 4e9;
+            player.redraw();
+            frame();
+            assert.equal(player.world.now, 4e9);
+        });
+    },
     "the request under the pointer is shown before the chosen one"() {
         withFrames(() => {
             const player = playerOf(worldOf([1e9, 2e9]));

@@ -39,7 +39,10 @@ export class PolicyEditor {
         this.error = el("div", { class: "policy-error", id: errorId, "aria-live": "polite" },
             this.caret, this.message);
         this.error.classList.add("is-empty");
-        this.form = new PolicyForm((written) => this.set(written, true));
+        this.form = new PolicyForm((written) => {
+            this.input.value = written;
+            this.check({ byForm: true });
+        });
         this.form.element.hidden = true;
         this.toggle = el("button", {
             class: "button plain",
@@ -51,23 +54,29 @@ export class PolicyEditor {
         const check = debounce(() => this.check(), CHECK_MS);
         this.input.addEventListener("input", check);
         this.input.addEventListener("change", () => this.check());
-        this.check(true);
+        this.check({ silent: true });
     }
 
-    /** Shows a text that was written elsewhere. */
-    set(text, announce) {
+    /** Replaces the text. */
+    set(text) {
         this.input.value = text;
-        this.check(!announce);
+        this.check();
     }
 
-    /** Checks the text, shows its error or writes the form, and passes a valid text on. */
-    check(silent = false) {
+    /**
+     * Checks the text, shows its error or writes the form, and passes a valid text on.
+     * @param {{silent?: boolean, byForm?: boolean}} [options] silent: passes nothing on;
+     *     byForm: the form wrote the text, and remains as it is
+     */
+    check({ silent = false, byForm = false } = {}) {
         const text = oneLine(this.input.value);
         let policy;
         try {
             policy = this.weir.policy(text, { zones: this.zones });
         } catch (error) {
             this.#fail(text, error);
+            if (!byForm)
+                this.form.disable("The form follows once the text is valid.");
             return;
         }
         this.#clear();
@@ -95,6 +104,5 @@ export class PolicyEditor {
         this.input.setAttribute("aria-invalid", "true");
         this.caret.textContent = `${text}\n${" ".repeat(column - 1)}^`;
         setText(this.message, error.column ? `column ${column}: ${error.message}` : String(error.message));
-        this.form.disable("The form is written again once the text is valid.");
     }
 }

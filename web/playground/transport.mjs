@@ -183,7 +183,8 @@ export class Transport {
             on: {
                 change: () => {
                     const value = this.speedInput.valueAsNumber;
-                    set(value > 0 ? Math.min(SPEED_MAX, Math.max(SPEED_MIN, value)) : player.world.scene.speed);
+                    const speed = value > 0 ? value : player.world.scene.speed;
+                    set(Math.min(SPEED_MAX, Math.max(SPEED_MIN, speed)));
                 },
             } });
         this.speedNumber = el("div", { class: "speed-number" }, this.speedInput, el("span", { text: "×" }));
@@ -210,7 +211,7 @@ export class Transport {
             this.scrubbing = true;
             this.scrubEnd = this.horizon();
         }
-        this.player.seek((value / SCRUB_STEPS) * this.scrubEnd);
+        this.player.seekSoon((value / SCRUB_STEPS) * this.scrubEnd);
     }
 
     #watch() {
