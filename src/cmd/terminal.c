@@ -57,7 +57,7 @@ terminal_style terminal_style_get(void)
 
 /* ---- full screens ---------------------------------------------------------------------------- */
 
-static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH};
+static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH};
 enum { HANDLED = sizeof handled / sizeof *handled };
 
 /* The one terminal of the process, because signals have one handler. */

@@ -44,7 +44,7 @@ typedef struct terminal_events {
     bool redraw; /* the size changed, or the process was stopped and continues */
 } terminal_events;
 
-/* Waits for a key, a signal or the socket. SIGINT, SIGTERM and SIGHUP restore the terminal and end
+/* Waits for a key, a signal or the socket. SIGINT, SIGTERM, SIGHUP and SIGQUIT restore the terminal and end
  * the process; SIGTSTP restores it and stops the process.
  *  fd          -1 for none.
  *  timeout_ns  0 or less: does not wait. */

@@ -6,6 +6,7 @@
 
 #include "codec/http_session.h"
 
-extern const weir_http_page_table weir_web_pages; /* empty if built without clang, lld and esbuild */
+extern const weir_http_page_table
+    weir_web_pages; /* empty if built without clang, lld and esbuild */
 
 #endif

@@ -12,10 +12,10 @@
  * default-src, because with these WebAssembly needs an `unsafe` keyword; trusted types forbid
  * eval() instead. */
 #define CONTENT_SECURITY_POLICY                                                                    \
-    "script-src-elem 'self'; script-src-attr 'none'; worker-src 'none'; style-src 'self'; "       \
-    "img-src 'self' data: blob:; connect-src 'self'; font-src 'none'; media-src 'none'; "         \
-    "object-src 'none'; frame-src 'none'; manifest-src 'none'; base-uri 'none'; "                 \
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "            \
+    "script-src-elem 'self'; script-src-attr 'none'; worker-src 'none'; style-src 'self'; "        \
+    "img-src 'self' data: blob:; connect-src 'self'; font-src 'none'; media-src 'none'; "          \
+    "object-src 'none'; frame-src 'none'; manifest-src 'none'; base-uri 'none'; "                  \
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "             \
     "trusted-types 'none'"
 
 static bool ends_in(const char *name, const char *end)
@@ -134,9 +134,8 @@ void weir_http_send_page(const weir_http_page *page, const weir_http_request *r,
     a->status = unchanged ? 304 : 200;
     weir_http_add_field(a, "%sETag: \"%s\"\r\nVary: Accept-Encoding\r\nCache-Control: no-cache\r\n",
                         gzip && !unchanged ? "Content-Encoding: gzip\r\n" : "", page->tag);
-    weir_http_add_field(a,
-                        "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
-                        "Cross-Origin-Resource-Policy: same-origin\r\n");
+    weir_http_add_field(a, "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
+                           "Cross-Origin-Resource-Policy: same-origin\r\n");
     if (html)
         weir_http_add_field(a, "Content-Security-Policy: " CONTENT_SECURITY_POLICY "\r\n"
                                "Cross-Origin-Opener-Policy: same-origin\r\n");

@@ -47,9 +47,9 @@ static void paths(void **state)
         has_line(answer, found[i].type);
         assert_string_equal(body_of(answer), text);
     }
-    static const char *const absent[] = {"/play", "/playground.htm", "/playground/", "/weir",
-                                         "/playgroundx", "//playground", "/Playground", "/.html",
-                                         "/playground.html.html"};
+    static const char *const absent[] = {"/play",       "/playground.htm", "/playground/",
+                                         "/weir",       "/playgroundx",    "//playground",
+                                         "/Playground", "/.html",          "/playground.html.html"};
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
         assert_int_equal(status_of(get(f, absent[i])), 404);
     const char *answer = post(f, "/playground", "{}");
@@ -82,11 +82,15 @@ static void headers(void **state)
 static void codings(void **state)
 {
     fixture *f = *state;
-    static const char *const accepting[] = {"gzip",          "GZIP",        "br, gzip",
-                                            "gzip;q=0.5",    "gzip ; q=1",  "deflate,gzip;q=0.001",
+    static const char *const accepting[] = {"gzip",
+                                            "GZIP",
+                                            "br, gzip",
+                                            "gzip;q=0.5",
+                                            "gzip ; q=1",
+                                            "deflate,gzip;q=0.001",
                                             "identity;q=0, gzip"};
-    static const char *const refusing[] = {"", "br", "gzip;q=0", "gzip;q=0.000", "xgzip", "gzipx",
-                                           "gzip ;q=0.0", "identity"};
+    static const char *const refusing[] = {"",      "br",    "gzip;q=0",    "gzip;q=0.000",
+                                           "xgzip", "gzipx", "gzip ;q=0.0", "identity"};
     char line[128];
     for (size_t i = 0; i < sizeof accepting / sizeof accepting[0]; i++) {
         snprintf(line, sizeof line, "Accept-Encoding: %s\r\n", accepting[i]);
@@ -132,8 +136,8 @@ static void passwords(void **state)
     const char *answer = get(f, "/playground");
     assert_int_equal(status_of(answer), 401);
     has_line(answer, "WWW-Authenticate: Bearer realm=\"weir\", Basic realm=\"weir\"");
-    assert_int_equal(
-        status_of(with(f, "GET /playground", "Authorization: Bearer s3cret:x\r\n")), 200);
+    assert_int_equal(status_of(with(f, "GET /playground", "Authorization: Bearer s3cret:x\r\n")),
+                     200);
 }
 
 static void without_pages(void **state)
@@ -149,8 +153,8 @@ int main(void)
 {
 #define PAGES_TEST(name) cmocka_unit_test_setup_teardown(name, pages_setup, teardown)
     const struct CMUnitTest tests[] = {
-        PAGES_TEST(paths),     PAGES_TEST(headers), PAGES_TEST(codings),
-        PAGES_TEST(unchanged), PAGES_TEST(passwords),  PAGES_TEST(without_pages),
+        PAGES_TEST(paths),     PAGES_TEST(headers),   PAGES_TEST(codings),
+        PAGES_TEST(unchanged), PAGES_TEST(passwords), PAGES_TEST(without_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

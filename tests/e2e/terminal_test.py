@@ -46,8 +46,8 @@ class Terminal:
         self.master, slave = pty.openpty()
         self.set_size(size)
         # The shell is the leader of the terminal's session, as a login shell is.
-        self.shell = subprocess.Popen(mortal(["bash", "--norc", "-c", script]), cwd=directory, stdin=slave, stdout=slave,
-                                      stderr=slave, env=environment, start_new_session=True,
+        self.shell = subprocess.Popen(mortal(["bash", "--norc", "-c", script]), cwd=directory, env=environment,
+                                      stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                                       preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(slave)
 
@@ -199,7 +199,7 @@ class Scene:
 
     def top(self, arguments="", then="", size=(80, 24)):
         # Without a trap, the shell ends with a child that SIGINT ended.
-        script = (f"trap : INT; stty -a >before; \"$WEIR\" top --interval 100ms {arguments}; echo \"status $?\"; "
+        script = (f"ulimit -c 0; trap : INT QUIT; stty -a >before; \"$WEIR\" top --interval 100ms {arguments}; echo \"status $?\"; "
                   f"{then} stty -a >after; echo done")
         return Terminal(script, self.directory, self.environment, size)
 
@@ -223,8 +223,8 @@ def test_screen(scene):
     t.wait(r"^ api +\d.*gcra 1000/s bu")
     t.wait(r"^login: the keys with the most denied units")
     t.wait(r"^ +4 +4 +4  b\\xFF\\x1B\[2Jé$")
-    check("the header has the figures of the daemon", re.match(r"weir \S+  127\.0\.0\.1:\d+  up \d+s  connections \d+ of \d+$",
-                                                               t.lines()[0]), t.text())
+    header = r"weir \S+  127\.0\.0\.1:\d+  up \d+s  connections \d+ of \d+$"
+    check("the header has the figures of the daemon", re.match(header, t.lines()[0]), t.text())
     check("a long name is cut", re.search(r"^ (long-)+l?o?n?g?~ ", t.text(), re.M), t.text())
     t.type("n")
     t.wait(r"^ POLICY\*.*\n.api .*\n.login .*\n.long-")
@@ -295,7 +295,8 @@ def test_lost_daemon(scene):
 
 
 def test_signals(scene):
-    for name, send, status in (("Ctrl-C", "\x03", 130), ("SIGTERM", signal.SIGTERM, 143), ("SIGHUP", signal.SIGHUP, 129)):
+    for name, send, status in (("Ctrl-C", "\x03", 130), ("Ctrl-\\", "\x1c", 131), ("SIGTERM", signal.SIGTERM, 143),
+                               ("SIGHUP", signal.SIGHUP, 129)):
         t = scene.top()
         t.wait(r"^q quit")
         if isinstance(send, signal.Signals):
@@ -313,7 +314,8 @@ def child_of(pid):
 
 
 def test_stop(scene):
-    script = ("set -m; stty -a >before; \"$WEIR\" top --interval 100ms; echo \"stopped $?\"; stty -a >stopped; "
+    script = ("set -m; stty -a >before; \"$WEIR\" top --interval 100ms; status=$?; "
+              "stty -a >stopped; echo \"stopped $status\"; "
               "read -r _; fg >/dev/null; echo \"status $?\"; stty -a >after; echo done")
     t = Terminal(script, scene.directory, scene.environment)
     t.wait(r"^q quit")
@@ -338,6 +340,18 @@ def test_live(scene):
     t.wait(r"^>login ")
     t.type("q")
     check("--live shows the screen for a policy", scene.restored(t), t.errors)
+
+
+def test_keys_at_once(scene):
+    scene.daemon.take("login", "dora", 9)
+    t = scene.top("--interval 86400s --live api")
+    t.wait(r"^api: .*\n  none$")
+    t.type("j")
+    t.wait(r"^login: .*\n.*\n(.*\n)* +\d+ +\d+ +\d+  dora$")
+    t.type("t")
+    t.wait(r"^login: the keys with the most allowed units\n.*\n(.*\n)* +5 +5 +5  dora$")
+    t.type("q")
+    check("another policy's keys are fetched at once", scene.restored(t), t.errors)
 
 
 def test_many_policies(directory):
@@ -400,7 +414,7 @@ def main():
                 check(test.__name__, False, e)
         scene = Scene(directory)
         try:
-            for test in (test_screen, test_resize, test_signals, test_stop, test_live, test_no_terminal, test_demo,
+            for test in (test_screen, test_resize, test_signals, test_keys_at_once, test_stop, test_live, test_no_terminal, test_demo,
                          test_lost_daemon):
                 try:
                     test(scene)

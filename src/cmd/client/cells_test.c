@@ -49,19 +49,19 @@ static void check_texts(void **unused)
         {"a\xFF", 4, true, "a~", 2},
         {"\x1B[2J", 9, true, "\\x1B[2J", 7},
         {"\x7F\n", 9, true, "\\x7F\\x0A", 8},
-        {"\xC2\x9B", 9, true, "\\xC2\\x9B", 8},                   /* CSI of C1 */
-        {"\xE2\x80\xAE", 12, true, "\\xE2\\x80\\xAE", 12},        /* turns the direction */
-        {"\xE2\x80\x8F", 12, true, "\\xE2\\x80\\x8F", 12},        /* right-to-left mark */
-        {"\xD8\x9C", 12, true, "\\xD8\\x9C", 8},                  /* Arabic letter mark */
-        {"\xF0\x9F\x98\x80", 2, true, "\xF0\x9F\x98\x80", 2},     /* four bytes */
-        {"\xED\xA0\x80", 12, true, "\\xED\\xA0\\x80", 12},        /* a surrogate */
+        {"\xC2\x9B", 9, true, "\\xC2\\x9B", 8},               /* CSI of C1 */
+        {"\xE2\x80\xAE", 12, true, "\\xE2\\x80\\xAE", 12},    /* turns the direction */
+        {"\xE2\x80\x8F", 12, true, "\\xE2\\x80\\x8F", 12},    /* right-to-left mark */
+        {"\xD8\x9C", 12, true, "\\xD8\\x9C", 8},              /* Arabic letter mark */
+        {"\xF0\x9F\x98\x80", 2, true, "\xF0\x9F\x98\x80", 2}, /* four bytes */
+        {"\xED\xA0\x80", 12, true, "\\xED\\xA0\\x80", 12},    /* a surrogate */
     };
     weir_buffer out;
     weir_buffer_init(&out, 4096);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int used;
-        const char *shown = put(&out, rows[i].text, strlen(rows[i].text), rows[i].cols, rows[i].utf8,
-                                &used);
+        const char *shown =
+            put(&out, rows[i].text, strlen(rows[i].text), rows[i].cols, rows[i].utf8, &used);
         assert_string_equal(shown, rows[i].shown);
         assert_int_equal(used, rows[i].used);
     }
@@ -103,11 +103,11 @@ static void check_numbers(void **unused)
     static const struct {
         double n;
         const char *text;
-    } rows[] = {{0, "0"},         {0.004, "0"},      {0.25, "0.25"},    {0.994, "0.99"},
-                {0.996, "1.0"},   {7.5, "7.5"}, {7, "7"},      {9.94, "9.9"},     {9.96, "10"},
-                {310, "310"},     {999.4, "999"},    {999.6, "1.0k"},   {12345, "12.3k"},
-                {99949, "99.9k"}, {99960, "100k"},   {1234567, "1.2M"}, {3e18, "3.0E"},
-                {1e30, "9999E"}};
+    } rows[] = {{0, "0"},         {0.004, "0"},     {0.25, "0.25"},  {0.994, "0.99"},
+                {0.996, "1.0"},   {7.5, "7.5"},     {7, "7"},        {9.94, "9.9"},
+                {9.96, "10"},     {310, "310"},     {999.4, "999"},  {999.6, "1.0k"},
+                {12345, "12.3k"}, {99949, "99.9k"}, {99960, "100k"}, {1234567, "1.2M"},
+                {3e18, "3.0E"},   {1e30, "9999E"}};
     char text[CELLS_NUMBER_MAX];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         cells_number(rows[i].n, text);
@@ -122,14 +122,17 @@ static void check_bytes_and_times(void **unused)
     static const struct {
         uint64_t n;
         const char *text;
-    } bytes[] = {{0, "0 B"}, {1023, "1023 B"}, {1024, "1.0 KiB"}, {35756441, "34.1 MiB"},
+    } bytes[] = {{0, "0 B"},
+                 {1023, "1023 B"},
+                 {1024, "1.0 KiB"},
+                 {35756441, "34.1 MiB"},
                  {UINT64_C(1) << 62, "4.0 EiB"}};
     static const struct {
         double ns;
         const char *text;
-    } times[] = {{0, "0 ns"},       {850, "850 ns"},  {999.6, "1.0 us"}, {1234, "1.2 us"},
-                 {12345, "12 us"},  {3.5e6, "3.5 ms"}, {2e9, "2.0 s"},   {5e12, "5000 s"},
-                 {1e300, "999999 s"}};
+    } times[] = {{0, "0 ns"},      {850, "850 ns"},  {999.6, "1.0 us"},
+                 {1234, "1.2 us"}, {12345, "12 us"}, {3.5e6, "3.5 ms"},
+                 {2e9, "2.0 s"},   {5e12, "5000 s"}, {1e300, "999999 s"}};
     char text[CELLS_NUMBER_MAX];
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
         cells_bytes(bytes[i].n, text);

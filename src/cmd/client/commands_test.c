@@ -342,6 +342,42 @@ static const mistake mistakes[] = {
      "take --server '' api a"},
 };
 
+static void expect_usage(const char *text, const char *line);
+
+/* Without a terminal, `weir top` prints a table once there are two samples. */
+static void check_tables(void **unused)
+{
+    (void)unused;
+#define INFO(len, uptime)                                                                          \
+    "$" len "\r\n# Server\r\nweir_version:1.2.3\r\nuptime_in_seconds:" uptime "\r\n\r\n"
+    setenv("COLUMNS", "60", 1);
+    SERVER(HELLO, INFO("51", "7"), "*0\r\n", INFO("51", "8"));
+    expect(0,
+           "weir 1.2.3  127.0.0.1:6380  up 8s  connections 0 of 0\n"
+           "decisions 0/s  denied 0/s\n"
+           "keys 0  memory 0 B of 0 B  evicted 0  refused 0\n"
+           " POLICY                                      REQ/s DENIED/s*\n"
+           " no policies\n\n",
+           "top --count 1 --interval 2s");
+    assert_string_equal(net.sent, "HELLO 3|INFO|WEIR.POLICY LIST|INFO|");
+    assert_true(net.now_ns >= 2000 * ms_ns && net.now_ns < 2100 * ms_ns);
+    unsetenv("COLUMNS");
+    SERVER(NULL);
+    net.connect_errno[0] = ECONNREFUSED;
+    expect(1,
+           "weir top: cannot connect to 127.0.0.1:6380: Connection refused; start a daemon with "
+           "`weir serve`, or set its address with --server or WEIR_SERVER\n",
+           "top");
+    SERVER("-NOAUTH x\r\n");
+    expect(1, "weir top: 127.0.0.1:6380: the daemon requires a password: set WEIR_PASSWORD\n",
+           "top");
+    SERVER(NULL);
+    expect_usage(
+        "weir top: ':': expected HOST:PORT, PORT, HOST or [IPV6]:PORT, with a PORT of 1 to "
+        "65535, or the path of a socket, with a '/'\n",
+        "top --server :");
+}
+
 static void expect_usage(const char *text, const char *line)
 {
     SERVER(HELLO);
@@ -433,6 +469,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_replies),
+        cmocka_unit_test(check_tables),
         cmocka_unit_test(check_top_and_policies),
         cmocka_unit_test(check_malformed_replies),
         cmocka_unit_test(check_wrong_arguments),

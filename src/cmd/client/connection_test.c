@@ -6,6 +6,7 @@
 
 #include "cmd/client/connection.h"
 #include "cmd/client/kit_test.h"
+#include "port/port.h"
 
 #include <sys/wait.h>
 
@@ -340,9 +341,79 @@ static void check_printable_text(void **unused)
     }
 }
 
+/* ---- without waiting, and again -------------------------------------------------------------- */
+
+static const weir_slice ping[] = {{"PING", 4}, {"me", 2}};
+
+/* A reply that arrives byte by byte is waiting until its last byte, and nothing polls. */
+static void check_read(void **unused)
+{
+    (void)unused;
+    static client c;
+    SERVER(HELLO, "$2\r\nme\r\n", "+A\r\n");
+    assert_int_equal(client_open(&c, "7000", NULL, 1000 * ms_ns), CLIENT_OK);
+    net.piece = 1;
+    client_set_timeout(&c, 3000 * ms_ns);
+    assert_int_equal(c.deadline_ns, port_steady_ns() + 3000 * ms_ns);
+    assert_int_equal(client_send(&c, ping, 2), CLIENT_OK);
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(client_read(&c), CLIENT_WAITING);
+    assert_int_equal(client_read(&c), CLIENT_OK);
+    assert_int_equal(c.reply.value[0].len, 2);
+    assert_memory_equal(c.reply.value[0].text, "me", 2);
+    assert_int_equal(client_send(&c, ping, 1), CLIENT_OK);
+    while (client_read(&c) == CLIENT_WAITING)
+        ;
+    assert_memory_equal(c.reply.value[0].text, "A", 1);
+    assert_int_equal(client_send(&c, ping, 1), CLIENT_OK); /* the server is silent */
+    assert_int_equal(client_read(&c), CLIENT_WAITING);
+    assert_int_equal(net.now_ns, 0);
+    assert_string_equal(net.sent, "HELLO 3|PING me|PING|PING|");
+    net.recv_errno = ECONNRESET;
+    assert_int_equal(client_read(&c), CLIENT_FAILED);
+    assert_string_equal(c.error, "127.0.0.1:7000: connection lost: Connection reset by peer");
+    net.closes = true;
+    assert_int_equal(client_read(&c), CLIENT_FAILED);
+    assert_string_equal(c.error,
+                        "127.0.0.1:7000: the server closed the connection without a reply");
+    client_close(&c);
+}
+
+/* The second connection goes to the same address without a lookup, and forgets half a reply. */
+static void check_reopen(void **unused)
+{
+    (void)unused;
+    static client c;
+    SERVER(HELLO, "$9\r\nhalf", HELLO, "+OK\r\n");
+    assert_int_equal(client_open(&c, "example.org:7000", NULL, 1000 * ms_ns), CLIENT_OK);
+    assert_int_equal(net.lookups, 1);
+    assert_int_equal(client_send(&c, ping, 1), CLIENT_OK);
+    assert_int_equal(client_read(&c), CLIENT_WAITING);
+    net.no_delay = false;
+    snprintf(net.at, sizeof net.at, "nowhere");
+    net.now_ns += 5000 * ms_ns; /* long after the first deadline */
+    assert_int_equal(client_reopen(&c, "secret", 1000 * ms_ns), CLIENT_OK);
+    assert_string_equal(net.at, "192.0.2.1:7000");
+    assert_int_equal(net.lookups, 1);
+    assert_true(net.no_delay);
+    assert_int_equal(client_request(&c, ping, 2), CLIENT_OK);
+    assert_int_equal(c.reply.value[0].type, WEIR_RESP_SIMPLE);
+    assert_string_equal(net.sent, "HELLO 3|PING|HELLO 3 AUTH default secret|PING me|");
+    client_close(&c);
+    SERVER(HELLO);
+    net.connect_errno[1] = ECONNREFUSED;
+    assert_int_equal(client_open(&c, "/run/weir.sock", NULL, 1000 * ms_ns), CLIENT_OK);
+    assert_int_equal(client_reopen(&c, NULL, 1000 * ms_ns), CLIENT_UNREACHABLE);
+    assert_string_equal(net.at, "/run/weir.sock");
+    assert_false(net.no_delay);
+    client_close(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_read),
+        cmocka_unit_test(check_reopen),
         cmocka_unit_test(check_printable_text),
         cmocka_unit_test(check_other_servers),
         cmocka_unit_test(check_passwords),

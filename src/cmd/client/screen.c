@@ -58,8 +58,9 @@ static bool is_listed(const top_policy *p, const char *filter)
 size_t screen_list(const top_sample *before, const top_sample *now, screen_sort sort,
                    const char *filter, screen_row *ret)
 {
-    static int (*const order[])(const void *, const void *) = {
-        [SCREEN_BY_DENIED] = by_denied, [SCREEN_BY_DECIDED] = by_decided, [SCREEN_BY_NAME] = by_name};
+    static int (*const order[])(const void *, const void *) = {[SCREEN_BY_DENIED] = by_denied,
+                                                               [SCREEN_BY_DECIDED] = by_decided,
+                                                               [SCREEN_BY_NAME] = by_name};
     size_t n = 0;
     for (size_t i = 0; i < now->policies; i++) {
         if (is_listed(&now->policy[i], filter))
@@ -169,7 +170,8 @@ static void put_load(canvas *c, const screen_model *m)
     }
     cells_number(sum.decided, decided);
     cells_number(sum.denied, denied);
-    double p50 = top_latency_ns(m->before, m->now, 0.5), p99 = top_latency_ns(m->before, m->now, 0.99);
+    double p50 = top_latency_ns(m->before, m->now, 0.5),
+           p99 = top_latency_ns(m->before, m->now, 0.99);
     if (p50 >= 0) {
         char half[CELLS_NUMBER_MAX], most[CELLS_NUMBER_MAX];
         cells_ns(p50, half);
@@ -232,8 +234,8 @@ static void put_table_head(canvas *c, const screen_model *m, const table *t)
     put_spaces(c, 1);
     put_left(c, m->sort == SCREEN_BY_NAME ? "POLICY*" : "POLICY", t->name);
     for (int i = 0; i < t->numbers; i++) {
-        bool sorted = (m->sort == SCREEN_BY_DECIDED && i == 0) ||
-                      (m->sort == SCREEN_BY_DENIED && i == 1);
+        bool sorted =
+            (m->sort == SCREEN_BY_DECIDED && i == 0) || (m->sort == SCREEN_BY_DENIED && i == 1);
         char text[16];
         snprintf(text, sizeof text, "%s%s", t->number < NUMBER_COLS && i == 1 ? "DEN/s" : names[i],
                  sorted ? "*" : "");
@@ -325,8 +327,8 @@ static void put_keys(canvas *c, const screen_model *m, int lines)
         note = *note ? note : "none";
     bool disabled = strstr(note, "top: off") != NULL;
     put_line(c, len > 0 ? BOLD : FAINT,
-             disabled ? "  disabled by the configuration: remove `top: off` from weir.yaml"
-             : len == 0 ? (snprintf(text, sizeof text, "  %s", note), text)
+             disabled        ? "  disabled by the configuration: remove `top: off` from weir.yaml"
+             : len == 0      ? (snprintf(text, sizeof text, "  %s", note), text)
              : c->cols >= 40 ? "   UNITS  AT LEAST  REQUESTS  KEY"
                              : "   UNITS  KEY");
     for (int i = 0; i < lines - 3; i++) {
@@ -346,7 +348,9 @@ typedef struct layout {
 
 static layout layout_for(const screen_model *m, int rows)
 {
-    layout l = {.header = rows >= 12 ? HEADER_LINES : rows >= 5, .gap = rows >= 12, .head = rows >= 3,
+    layout l = {.header = rows >= 12 ? HEADER_LINES : rows >= 5,
+                .gap = rows >= 12,
+                .head = rows >= 3,
                 .status = rows >= 2};
     int left = rows - l.header - l.gap - l.head - l.status;
     if (rows >= 16) {

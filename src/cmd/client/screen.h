@@ -19,18 +19,18 @@ typedef struct screen_row {
 } screen_row;
 
 typedef struct screen_model {
-    const char *server;              /* its address */
-    const top_sample *before, *now;  /* NULL: not there yet */
+    const char *server;             /* its address */
+    const top_sample *before, *now; /* NULL: not there yet */
     const top_rules *rules;
-    const top_keys *keys;            /* of the chosen policy; NULL: not there yet */
-    bool allowed;                    /* the keys that are wanted: allowed ones, else denied ones */
-    const screen_row *row;           /* as screen_list() sorted them */
-    size_t rows, chosen;             /* `chosen` is an index; ignored without rows */
+    const top_keys *keys;  /* of the chosen policy; NULL: not there yet */
+    bool allowed;          /* the keys that are wanted: allowed ones, else denied ones */
+    const screen_row *row; /* as screen_list() sorted them */
+    size_t rows, chosen;   /* `chosen` is an index; ignored without rows */
     screen_sort sort;
-    const char *filter;              /* "": none */
-    bool typing;                     /* the filter is being typed */
-    const char *notice;              /* why there are no new figures, or "" */
-    bool help;                       /* show the help instead of the figures */
+    const char *filter; /* "": none */
+    bool typing;        /* the filter is being typed */
+    const char *notice; /* why there are no new figures, or "" */
+    bool help;          /* show the help instead of the figures */
     bool colour, utf8;
 } screen_model;
 

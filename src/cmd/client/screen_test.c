@@ -223,17 +223,23 @@ static void check_screen(void **state)
     assert_string_equal(line(1), "decisions 33/s  denied 22/s  p50 768 ns  p99 1.0 us");
     assert_string_equal(line(2), "keys 1.2M  memory 34.1 MiB of 64.0 MiB  evicted 0  refused 0");
     assert_string_equal(line(3), "");
-    assert_string_equal(line(4), " POLICY                  REQ/s DENIED/s*  SHADOW/s  FAILED/s  LIMIT");
-    assert_string_equal(line(5), ">login                      21        20         0         0  (shadow) sliding-~");
-    assert_string_equal(line(6), " api                        12         2         0         0  gcra 10/s burst 2");
+    assert_string_equal(line(4),
+                        " POLICY                  REQ/s DENIED/s*  SHADOW/s  FAILED/s  LIMIT");
+    assert_string_equal(
+        line(5),
+        ">login                      21        20         0         0  (shadow) sliding-~");
+    assert_string_equal(
+        line(6), " api                        12         2         0         0  gcra 10/s burst 2");
     assert_string_equal(line(7), " idle                        0         0         0         0");
     int keys = find("login: the keys with the most denied units");
     assert_true(keys > 7);
     assert_string_equal(line(keys + 1), "   UNITS  AT LEAST  REQUESTS  KEY");
     assert_string_equal(line(keys + 2), "    9.0k      8.5k        12  alice");
     assert_string_equal(line(keys + 3), "    9.0k      8.5k        12  b\\xFF\\x1B[2J");
-    assert_string_equal(line(keys + 4), "    9.0k      8.5k        12  \xE6\x97\xA5\xE6\x9C\xAC...");
-    assert_string_equal(line(23), "q quit  ? help  / filter  d r n sort  t allowed keys  3 policies");
+    assert_string_equal(line(keys + 4),
+                        "    9.0k      8.5k        12  \xE6\x97\xA5\xE6\x9C\xAC...");
+    assert_string_equal(line(23),
+                        "q quit  ? help  / filter  d r n sort  t allowed keys  3 policies");
 }
 
 static void check_small_screen(void **state)
@@ -269,8 +275,9 @@ static void check_all_sizes(void **state)
         m->now = variant == 9 ? NULL : &f->now;
         m->before = variant == 8 ? NULL : &f->before;
         m->keys = variant == 3 ? NULL : &f->keys;
-        m->rows = m->now ? screen_list(m->before, m->now, (screen_sort)(variant % 3), m->filter, f->row)
-                         : 0;
+        m->rows =
+            m->now ? screen_list(m->before, m->now, (screen_sort)(variant % 3), m->filter, f->row)
+                   : 0;
         for (int rows = 1; rows <= ROWS_MAX; rows += rows < 25 ? 1 : 7) {
             for (int cols = 1; cols <= COLS_MAX; cols += cols < 30 ? 1 : 13) {
                 m->chosen = m->rows > 0 ? (size_t)(rows * cols) % m->rows : 0;

@@ -73,18 +73,6 @@ static void refresh(live *l)
     l->dirty = true;
 }
 
-static void choose(live *l, int64_t i)
-{
-    int64_t last = (int64_t)l->model.rows - 1;
-    if (last < 0)
-        return;
-    i = i < 0 ? 0 : i > last ? last : i;
-    snprintf(l->chosen, sizeof l->chosen, "%s", l->row[i].policy->name);
-    refresh(l);
-    if (l->connected && l->step == IDLE && strcmp(l->keys.policy, l->chosen) != 0)
-        l->next_ns = 0; /* fetch its keys now */
-}
-
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
 static void lose(live *l, const char *why)
@@ -123,18 +111,35 @@ static void ask_rules(live *l)
     ask(l, RULES, words, 2);
 }
 
-/* The keys of the chosen policy, if there is one. */
+/* Whether `keys` are those that the screen should show, or are requested. */
+static bool has_keys(const live *l)
+{
+    return l->model.rows == 0 ||
+           (l->keys.allowed == l->model.allowed &&
+            strcmp(l->keys.policy, l->row[l->model.chosen].policy->name) == 0);
+}
+
+/* Asks for the keys of the chosen policy, if there is one. */
 static void ask_keys(live *l)
 {
     l->step = IDLE;
     if (l->model.rows == 0)
         return;
     const char *name = l->row[l->model.chosen].policy->name;
+    l->keys_known = l->keys_known && has_keys(l); /* the old ones are shown until then */
+    l->model.keys = l->keys_known ? &l->keys : NULL;
     snprintf(l->keys.policy, sizeof l->keys.policy, "%s", name);
     l->keys.allowed = l->model.allowed;
     const weir_slice words[] = {word("WEIR.TOP"), word(l->keys.policy),
                                 word(l->keys.allowed ? "allowed" : "denied")};
     ask(l, KEYS, words, 3);
+}
+
+/* Asks for other keys at once, unless a reply is awaited, after which it is done. */
+static void want_keys(live *l)
+{
+    if (l->connected && l->step == IDLE && !has_keys(l))
+        ask_keys(l);
 }
 
 static bool take_info(live *l)
@@ -167,7 +172,9 @@ static bool take_reply(live *l)
         break;
     case KEYS:
         l->keys_known = good = top_read_keys(&l->client.reply, &l->keys);
+        l->model.keys = l->keys_known ? &l->keys : NULL;
         l->step = IDLE;
+        want_keys(l);
         break;
     case IDLE:
         good = false;
@@ -235,6 +242,17 @@ static void type(live *l, int key)
     }
 }
 
+static void choose(live *l, int64_t i)
+{
+    int64_t last = (int64_t)l->model.rows - 1;
+    if (last < 0)
+        return;
+    i = i < 0 ? 0 : i > last ? last : i;
+    snprintf(l->chosen, sizeof l->chosen, "%s", l->row[i].policy->name);
+    refresh(l);
+    want_keys(l);
+}
+
 static void sort_by(live *l, screen_sort sort)
 {
     l->model.sort = sort;
@@ -243,8 +261,7 @@ static void sort_by(live *l, screen_sort sort)
 static void toggle_allowed(live *l)
 {
     l->model.allowed = !l->model.allowed;
-    if (l->step == IDLE)
-        l->next_ns = 0;
+    want_keys(l);
 }
 
 static void press(live *l, int key)
@@ -324,8 +341,7 @@ static void on_key(live *l)
 /* Whether the figures were shown as often as --count says. The first sample has no rates. */
 static bool is_complete(const live *l)
 {
-    return l->options->count > 0 && l->step == IDLE &&
-           l->samples > (uint64_t)l->options->count;
+    return l->options->count > 0 && l->step == IDLE && l->samples > (uint64_t)l->options->count;
 }
 
 static void draw(live *l)
@@ -334,8 +350,8 @@ static void draw(live *l)
     weir_buffer_clear(&l->frame);
     screen_draw(&l->model, size.cols, size.rows, &l->frame);
     l->dirty = false;
-    l->quit |= l->frame.failed ||
-               !terminal_write(weir_buffer_data(&l->frame), weir_buffer_len(&l->frame));
+    l->quit |=
+        l->frame.failed || !terminal_write(weir_buffer_data(&l->frame), weir_buffer_len(&l->frame));
 }
 
 static int run_screen(live *l)
@@ -378,7 +394,7 @@ static int run_tables(live *l)
         memcpy(said, l->notice, sizeof said);
         struct pollfd p = {.fd = l->connected ? l->client.fd : -1, .events = POLLIN};
         int64_t wait_ms = idle_ns(l) / 1000000 + 1;
-        if (poll(&p, 1, wait_ms > 0 ? (int)wait_ms : 0) > 0)
+        if (poll(&p, 1, wait_ms > 1 ? (int)wait_ms : 1) > 0)
             on_socket(l);
         if (l->samples > printed && l->step == IDLE) {
             printed = l->samples;
@@ -421,7 +437,7 @@ int top_live(const top_live_options *o)
     snprintf(l->chosen, sizeof l->chosen, "%s", o->policy);
     weir_buffer_init(&l->frame, FRAME_MAX);
     l->dirty = true;
-    int status = st != CLIENT_OK        ? fail_to_open(&l->client, st)
+    int status = st != CLIENT_OK       ? fail_to_open(&l->client, st)
                  : terminal_can_fill() ? run_screen(l)
                                        : run_tables(l);
     weir_buffer_free(&l->frame);

@@ -81,14 +81,11 @@ static void read_line(weir_slice line, top_sample *ret)
     const struct {
         const char *name;
         uint64_t *ret;
-    } numbers[] = {{"uptime_in_seconds:", &ret->uptime_s},
-                   {"connected_clients:", &ret->connections},
-                   {"maxclients:", &ret->connections_max},
-                   {"store_keys:", &ret->keys},
-                   {"store_memory_bytes:", &ret->bytes},
-                   {"store_memory_max_bytes:", &ret->bytes_max},
-                   {"store_evicted:", &ret->evicted},
-                   {"store_refused:", &ret->refused}};
+    } numbers[] = {
+        {"uptime_in_seconds:", &ret->uptime_s}, {"connected_clients:", &ret->connections},
+        {"maxclients:", &ret->connections_max}, {"store_keys:", &ret->keys},
+        {"store_memory_bytes:", &ret->bytes},   {"store_memory_max_bytes:", &ret->bytes_max},
+        {"store_evicted:", &ret->evicted},      {"store_refused:", &ret->refused}};
     static const char version[] = "weir_version:", policy[] = "policy_",
                       latency[] = "decision_duration_ns:";
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

@@ -39,13 +39,14 @@ static void check_info(void **unused)
     assert_true(top_read_info(bulk(HEAD), 7, &second));
     assert_int_equal(second.uptime_s + second.connections + second.keys + second.policies, 0);
     assert_true(top_read_info(
-        bulk(HEAD "uptime_in_seconds:67\r\n\r\n# Clients\r\nconnected_clients:12\r\nmaxclients:345\r\n"
-                  "store_keys:1\r\nstore_memory_bytes:2\r\nstore_memory_max_bytes:3\r\n"
-                  "store_evicted:4\r\nstore_refused:5\r\n"
-                  "memory_api:keys=9,bytes=9\r\n"
-                  "decision_duration_ns:128=9,256=4,1073741824=6,inf=1\r\n"
-                  "policy_a:b:allowed=1,denied=2,shadowed=3,allow_listed=4,deny_listed=5,failed=6,"
-                  "unreached=7\r\npolicy_:allowed=1\r\npolicy_x\r\npolicy_old:allowed=8"),
+        bulk(HEAD
+             "uptime_in_seconds:67\r\n\r\n# Clients\r\nconnected_clients:12\r\nmaxclients:345\r\n"
+             "store_keys:1\r\nstore_memory_bytes:2\r\nstore_memory_max_bytes:3\r\n"
+             "store_evicted:4\r\nstore_refused:5\r\n"
+             "memory_api:keys=9,bytes=9\r\n"
+             "decision_duration_ns:128=9,256=4,1073741824=6,inf=1\r\n"
+             "policy_a:b:allowed=1,denied=2,shadowed=3,allow_listed=4,deny_listed=5,failed=6,"
+             "unreached=7\r\npolicy_:allowed=1\r\npolicy_x\r\npolicy_old:allowed=8"),
         7, &second));
     assert_int_equal(second.at_ns, 7);
     assert_string_equal(second.version, "1.2.3");
@@ -67,6 +68,27 @@ static void check_info(void **unused)
     assert_memory_equal(&second.policy[0].counts, &counts, sizeof counts);
     assert_string_equal(second.policy[1].name, "old");
     assert_int_equal(second.policy[1].counts.allowed, 8);
+}
+
+/* Any bytes after the first line are read without a failure, and so is every prefix. */
+static void check_damaged_info(void **unused)
+{
+    (void)unused;
+    static const char alphabet[] =
+        "policy_:allowed=1,denied=99999999999999999999\r\n\n,=decision_duration_ns:inf";
+    char text[300];
+    uint64_t seed = 17;
+    for (int round = 0; round < 5000; round++) {
+        size_t len = (size_t)snprintf(text, sizeof text, HEAD);
+        for (; len < sizeof text - 1 - (size_t)(round % 200); len++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            text[len] = alphabet[(seed >> 33) % (sizeof alphabet - 1)];
+        }
+        text[len] = '\0';
+        assert_true(top_read_info(bulk(text), 7, &second));
+        for (size_t i = 0; i < second.policies; i++)
+            assert_true(strlen(second.policy[i].name) >= 1);
+    }
 }
 
 static void check_other_servers(void **unused)
@@ -183,9 +205,10 @@ static void check_keys(void **unused)
 #define KEY(key, cost, error, len)                                                                 \
     "%5\r\n$3\r\nkey\r\n" key "$4\r\ncost\r\n:" cost "\r\n$5\r\nerror\r\n:" error                  \
     "\r\n$8\r\nrequests\r\n:3\r\n$9\r\nkey_bytes\r\n:" len "\r\n"
-    assert_true(top_read_keys(parse("%1\r\n$4\r\nkeys\r\n*2\r\n" KEY("$2\r\n\xFF\x01\r\n", "9", "4", "2")
-                                        KEY("$1\r\nb\r\n", "2", "4", "500")),
-                              &keys));
+    assert_true(
+        top_read_keys(parse("%1\r\n$4\r\nkeys\r\n*2\r\n" KEY("$2\r\n\xFF\x01\r\n", "9", "4", "2")
+                                KEY("$1\r\nb\r\n", "2", "4", "500")),
+                      &keys));
     assert_int_equal(keys.len, 2);
     assert_memory_equal(keys.key[0].text, "\xFF\x01", 2);
     assert_int_equal(keys.key[0].len, 2);
@@ -196,7 +219,9 @@ static void check_keys(void **unused)
     assert_int_equal(keys.key[1].at_least, 0);
     assert_true(keys.key[1].cut);
     assert_string_equal(keys.note, "");
-    assert_true(top_read_keys(parse("-ERR WEIR.TOP is \x1B" "disabled\r\n"), &keys));
+    assert_true(top_read_keys(parse("-ERR WEIR.TOP is \x1B"
+                                    "disabled\r\n"),
+                              &keys));
     assert_string_equal(keys.note, "WEIR.TOP is ?disabled");
     assert_int_equal(keys.len, 0);
     assert_string_equal(keys.policy, "api");
@@ -206,10 +231,10 @@ static void check_keys(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_info),          cmocka_unit_test(check_other_servers),
-        cmocka_unit_test(check_many_policies), cmocka_unit_test(check_rates),
-        cmocka_unit_test(check_latency),       cmocka_unit_test(check_rules),
-        cmocka_unit_test(check_keys),
+        cmocka_unit_test(check_info),          cmocka_unit_test(check_damaged_info),
+        cmocka_unit_test(check_other_servers), cmocka_unit_test(check_many_policies),
+        cmocka_unit_test(check_rates),         cmocka_unit_test(check_latency),
+        cmocka_unit_test(check_rules),         cmocka_unit_test(check_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
