@@ -33,6 +33,18 @@ const MONTHS = ["Jan", "Feb", "Mar", "Nov", "Dec", "Foo"];
 const VHOSTS = ["example.org", "example.org:443", "a,", "-"];
 const POLICIES = ["gcra 3/m burst 2", "sliding-log 4/m", "fixed-window 3/h", "token-bucket 5 refill 1/m"];
 
+const TIME = "[01/Jan/2026:00:00:00 +0000]";
+const UNUSUAL = [
+    `192.0.2.1, - - ${TIME}`, `a, 192.0.2.1 - - ${TIME}`, `192.0.2.1 - a [b ${TIME} x`, `a.b c.d e f ${TIME}`,
+    `a:80 b c d ${TIME}`, `a b c d ${TIME}`, `a b - d ${TIME}`, `a 192.0.2.1 c ${TIME}`, `a ::1 c ${TIME}`,
+    ` - - ${TIME}`, `a - - ${TIME.toLowerCase()}`, `a - -  ${TIME}`, `a - - [01/Jan/2026:00:00:00. +0000]`,
+    `a - - [29/Feb/2024:00:00:60.1234567891 -0000]`, `a - - [29/Feb/2026:00:00:00 +0000]`,
+    '{"t_ns":1,"key":"a","x":{"cost":5},"cost":2}', '{"t_ns":1,"key":"a","x":{"cost":5}}',
+    '{"t_ns":1,"key":"a","x":[{"cost":5},"cost"]}', '{"t_ns":1,"key":"a","x":{"y":1,"y":2}}',
+    '{"t_ns":1,"key":"a","cost":"5"}', '{"t_ns":1,"\\u006bey":"a"}', '{"t_ns":1,"key":"a"} x',
+    "[1]", "1\ta\t",
+];
+
 const two = (n) => String(n).padStart(2, "0");
 
 function clfLine() {
@@ -123,6 +135,15 @@ const tests = {
             world.free();
         }
         assert(requests > ROUNDS * 5 && denied > ROUNDS, `${requests} requests, ${denied} denied`);
+    },
+
+    reads_unusual_lines_as_replay_does() {
+        for (const line of UNUSUAL) {
+            const { decisions } = replay(line, "fixed-window 1000/h"), { events } = parseLog(line);
+            assert.equal(events.times.length, decisions.length, line);
+            if (decisions.length > 0)
+                assert.equal(events.costs[0], decisions[0].cost, line);
+        }
     },
 
     reads_each_format() {

@@ -21,6 +21,7 @@ import { World } from "./world.mjs";
 const [, , , program, nginxModule] = process.argv;
 const include = fileURLToPath(new URL("../../include", import.meta.url));
 const policies = [...POLICIES, ...presets.flatMap(({ scene }) => scene.lanes)];
+const MORE_POLICIES = ["fixed-window 5/year & gcra 7/90m burst 3", "token-bucket 9 refill 5 every 10s"];
 const directory = mkdtempSync(join(tmpdir(), "weir-export-"));
 const file = (name) => join(directory, name);
 
@@ -93,7 +94,7 @@ const tests = {
 
     has_the_headers_of_the_daemon(weir) {
         return withDaemon(async (socket, port) => {
-            for (const text of new Set([...policies, "fixed-window 5/year & gcra 7/90m burst 3"])) {
+            for (const text of new Set([...policies, ...MORE_POLICIES])) {
                 // The daemon only peeks, but a lane counts a denied request of a count-denied policy.
                 for (const cost of text.includes("count-denied") ? [0] : [0, MAX_COST]) {
                     const world = new World(weir, { lanes: [text] }, { zones });

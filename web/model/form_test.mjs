@@ -52,7 +52,7 @@ const tests = {
     },
 
     changes_the_algorithm(weir) {
-        for (const text of [...presetPolicies, ...POLICIES]) {
+        for (const text of [...presetPolicies, ...POLICIES, "leaky-queue 10/s depth 0"]) {
             for (const form of formOf(check(weir, text).layers)) {
                 for (const algorithm of ALGORITHMS) {
                     const changed = withAlgorithm(form, algorithm), policy = check(weir, textOf([changed]));

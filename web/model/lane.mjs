@@ -306,7 +306,7 @@ export class Lane {
         columns.resetNs[i] = out.resetAfterNs;
         columns.delayNs[i] = out.delayNs;
         columns.layer[i] = out.layer;
-        const delayed = out.allowed && out.delayNs > 0;
+        const delayed = out.delayNs > 0; // only if allowed
         sums.allowed[i + 1] = sums.allowed[i] + (out.allowed ? 1 : 0);
         sums.delayed[i + 1] = sums.delayed[i] + (delayed ? 1 : 0);
         sums.units[i + 1] = sums.units[i] + costs[i];

@@ -128,6 +128,7 @@ const tests = {
         assert.match(leftOutOfHash({ lanes: ["x"], traffic: { kind: "log" } })[0], /log is not part/);
         const pasted = { lanes: ["x"], traffic: { kind: "times", times } };
         assert.match(leftOutOfHash(pasted)[0], /longer than 2 KB/);
+        assert.equal(linked(pasted).traffic.times, "");
         assert.match(leftOutOfHash({ lanes: ["x"], hits })[0], /first 500/);
         assert.equal(linked({ lanes: ["x"], hits }).hits.length, 500);
     },
@@ -163,7 +164,7 @@ const tests = {
 
     reports_lines_that_it_cannot_read() {
         const bad = [
-            "yesterday", "1 a -1", "1 a 1 x", "25:00:00", "99999999999", "1 a 2147483648", "2026-01-01",
+            "yesterday", "1 a -1", "1 a 1 x", "24:00:00", "99999999999", "1 a 2147483648", "2026-01-01",
         ];
         const { events, errors } = parseTimes([...bad, "1 a 2147483647"].join("\n"));
         assert.deepEqual(errors.map(({ line }) => line), [1, 2, 3, 4, 5, 6, 7]);

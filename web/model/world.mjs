@@ -88,8 +88,7 @@ export class World {
         const index = this.traffic.countTo(target);
         const decided = this.#decideTo(index, performance.now() + budgetMs);
         this.late = decided < index;
-        const reached = decided > 0 ? this.traffic.times[decided - 1] : 0;
-        this.now = this.late ? Math.min(target, Math.max(this.now, reached)) : target;
+        this.now = this.late ? this.traffic.times[decided - 1] : target;
         this.index = decided;
     }
 

@@ -134,6 +134,61 @@ const tests = {
         }
     },
 
+    looks_at_what_a_hit_has_changed(weir) {
+        const traffic = { kind: "steady", rate: 1 }, lanes = ["sliding-log 100/m"];
+        const world = worldOf(weir, { lanes, traffic }), [lane] = world.lanes;
+        const usedAt = (second) => lane.look("alice", second * SECOND)[0].used;
+        world.seek(10 * SECOND);
+        world.seek(5 * SECOND);
+        assert.deepEqual([usedAt(8), lane.rate(8 * SECOND, MINUTE, "alice")], [9, 9]);
+        world.hit("alice", 20);
+        world.seek(10 * SECOND);
+        assert.deepEqual([usedAt(8), usedAt(4)], [29, 5]);
+        assert.equal(lane.rate(8 * SECOND, MINUTE, "alice"), 29);
+        world.traffic.extendTo(30 * SECOND);
+        assert.equal(usedAt(30), 51); // not decided yet
+        world.hit("alice", 3);
+        assert.equal(usedAt(30), 54);
+        world.seek(2 * SECOND);
+        world.hit("bob", 7);
+        assert.deepEqual([usedAt(30), lane.look("bob", 30 * SECOND)[0].used], [54, 7]);
+        assert.equal(lane.rate(2 * SECOND, MINUTE, "bob"), 7);
+        world.free();
+    },
+
+    shares_the_module_with_worlds_of_other_times(weir) {
+        const lanes = ["fixed-window 5/day"], hits = [[0, "alice", 1]];
+        const [a, b] = ["2026-01-01T12:00:00Z", "2026-01-01T18:00:00Z"].map((begin) =>
+            worldOf(weir, { lanes, hits, begin }));
+        for (const [world, hours] of [[a, 12], [b, 6], [a, 12], [b, 6]]) {
+            assert.equal(world.lanes[0].look("alice", 0)[0].endNs, hours * 3600 * SECOND);
+            assert.equal(world.lanes[0].event(world.hit("alice")).resetNs, hours * 3600 * SECOND);
+        }
+        [a, b].forEach((world) => world.free());
+    },
+
+    generates_what_each_kind_says() {
+        const listOf = (spec, seconds) => {
+            const traffic = new Traffic(spec);
+            traffic.extendTo(seconds * SECOND);
+            const { times, names, keys, costs, length } = traffic;
+            return Array.from({ length }, (_, i) => [times[i] / SECOND, names[keys[i]], costs[i]]);
+        };
+        assert.deepEqual(listOf({ kind: "steady", rate: 2, users: 2, cost: 3 }, 1),
+            [[0, "alice", 3], [0.5, "bob", 3], [1, "alice", 3]]);
+        const bursts = { kind: "bursts", burst: 2, users: 2, everySeconds: 1, atSeconds: 0.5 };
+        const list = [[0.5, "alice", 1], [0.5, "bob", 1], [1.5, "alice", 1], [1.5, "bob", 1]];
+        assert.deepEqual(listOf(bursts, 2), list);
+        assert.deepEqual(listOf({ ...bursts, withinSeconds: 9 }, 1.9).map(([time]) => time), [0.5, 1, 1.5]);
+        const spammed = listOf({ kind: "spammer", rate: 1, users: 2, spammerRate: 50, cost: 1 }, 60);
+        const spam = spammed.filter(([, name]) => name === "spammer").length;
+        assert(spam > 2700 && spam < 3300 && spammed.length - spam > 30 && spammed.length - spam < 90);
+        assert.equal(new Traffic({ kind: "times", times: "1 a\n2 b\n3 b" }).mainName, "b");
+        assert.equal(new Traffic({ kind: "none" }).mainName, "user");
+        for (const kind of ["none", "steady", "poisson", "spammer"])
+            assert(new Traffic({ kind, rate: 0, spammerRate: 0 }).ended);
+    },
+
     sums_and_rates_are_those_of_the_requests(weir) {
         for (let i = 0; i < ROUNDS; i++) {
             const world = worldOf(weir, randomScene());
@@ -177,6 +232,14 @@ const tests = {
             const differs = a.filter((event, n) => event.allowed !== b[n].allowed);
             assert.deepEqual(result.marks, differs.map((event) => event.index));
             assertExact(result.exact, a);
+            const from = below(a.length), later = compare(world.lanes[0], world.lanes[1], from, world.index);
+            assert.equal(later.requests, a.length - from);
+            compare(world.lanes[0], world.lanes[1], 0, world.index);
+            world.seek(0);
+            world.hit(pick(world.traffic.names), 5);
+            world.seek(MINUTE);
+            const changed = decisionsOf(world)[0];
+            assertExact(compare(world.lanes[0], world.lanes[1], 0, world.index).exact, changed);
             world.free();
         }
     },
@@ -247,6 +310,9 @@ const tests = {
         assert.equal(world.addLane("gcra 1/s"), null);
         world.removeLane(1);
         assert.deepEqual([world.lanes.length, world.scene.lanes.length, world.scene.compare], [7, 7, null]);
+        world.scene.compare = [3, 1];
+        world.removeLane(2);
+        assert.deepEqual(world.scene.compare, [2, 1]);
         [world, fresh].forEach((one) => one.free());
     },
 
