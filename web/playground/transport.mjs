@@ -40,8 +40,10 @@ function iconButton(name, label, click) {
 
 /** Gives the focus back after a click with the pointer, so that the space bar goes on to hit. */
 function releaseFocus(event) {
-    if (event.detail > 0 && event.target instanceof HTMLElement)
-        event.target.closest("button")?.blur();
+    // Not event.target, which is the icon: a click on Play has already replaced it.
+    const focused = document.activeElement;
+    if (event.detail > 0 && focused instanceof HTMLButtonElement)
+        focused.blur();
 }
 
 /** Two digits for the slider's speeds: 0.1, 0.25, 3.7, 120. */
