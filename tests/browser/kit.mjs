@@ -8,13 +8,12 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { accessSync, constants, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const PATIENCE_MS = 60_000; // longer than any step takes on a busy machine
+const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000); // longer than any step takes on a busy machine
 
 /** Returns the path of Chromium, or null. The environment variable CHROMIUM names another one. */
 function findChromium() {
@@ -42,75 +41,71 @@ export function missing(build) {
 
 /** A process of `weir serve` on free ports of 127.0.0.1, with its files in a directory of its own. */
 export class Daemon {
+    #process = null;
+    #log = "";
+    #waiting = null; // the pattern of logged()
+
     constructor(weir, directory) {
-        Object.assign(this, { weir, directory, process: null, log: "", http: 0, resp: 0 });
+        Object.assign(this, { weir, directory, http: 0, resp: 0 });
     }
 
     get origin() {
         return `http://127.0.0.1:${this.http}`;
     }
 
-    get config() {
-        return join(this.directory, "weir.yaml");
+    /** Writes weir.yaml, which needs no section `listen`. A running daemon reads it by itself. */
+    write(text) {
+        writeFileSync(join(this.directory, "weir.yaml"), text);
     }
 
-    /** Writes weir.yaml: `lines` after the section `listen`. A running daemon reads it by itself. */
-    write(lines) {
-        writeFileSync(this.config, `listen: {resp: 127.0.0.1:${this.resp}, http: 127.0.0.1:${this.http}}\n${lines}\n`);
-    }
-
-    /** Starts it and waits until it is ready. Its second start uses the same ports. */
-    async start(lines) {
-        if (this.http === 0)
-            [this.http, this.resp] = await Promise.all([freePort(), freePort()]);
-        if (lines !== undefined)
-            this.write(lines);
-        this.process = spawn(this.weir, ["serve", this.config], { stdio: ["ignore", "pipe", "pipe"] });
-        await this.logged(/\bready\b/);
+    /** Starts it and waits until it listens. The next start uses the same ports. */
+    async start(text) {
+        if (text !== undefined)
+            this.write(text);
+        const command = [this.weir, "serve", "--http", this.http, "--port", this.resp, join(this.directory, "weir.yaml")];
+        const child = this.#process = spawn("setpriv", ["--pdeathsig", "KILL", ...command.map(String)],
+            { stdio: ["ignore", "ignore", "pipe"] });
+        child.stderr.on("data", (bytes) => this.#read(bytes));
+        child.once("error", (error) => this.#end(error));
+        child.once("exit", (status) => this.#end(new Error(`weir serve ended with ${status}`)));
+        const [, resp, http] = await this.logged(/ started .* resp=127\.0\.0\.1:(\d+) http=127\.0\.0\.1:(\d+) .*/);
+        Object.assign(this, { resp: Number(resp), http: Number(http) });
         return this;
     }
 
-    /** Resolves when the log has a match after what earlier calls matched. */
+    /** Resolves to the match of a pattern in the log, after what earlier calls matched. */
     logged(pattern) {
         return new Promise((done, failed) => {
-            const look = (bytes) => {
-                this.log += bytes ?? "";
-                const match = pattern.exec(this.log);
-                if (!match)
-                    return;
-                this.log = this.log.slice(match.index + match[0].length);
-                this.process.stdout.off("data", look);
-                this.process.stderr.off("data", look);
-                done();
-            };
-            this.process.stdout.on("data", look);
-            this.process.stderr.on("data", look);
-            this.process.once("exit", (code) => failed(new Error(`weir serve ended with ${code}: ${this.log}`)));
-            look();
+            this.#waiting = { pattern, done, failed };
+            this.#read("");
         });
+    }
+
+    #read(bytes) {
+        this.#log += bytes;
+        const match = this.#waiting?.pattern.exec(this.#log);
+        if (!match)
+            return;
+        this.#log = this.#log.slice(match.index + match[0].length);
+        this.#waiting.done(match);
+        this.#waiting = null;
+    }
+
+    #end(error) {
+        this.#waiting?.failed(new Error(`${error.message}, expected ${this.#waiting.pattern}: ${this.#log}`));
+        this.#waiting = null;
     }
 
     /** Stops it with SIGTERM and waits for its end. */
     async stop() {
-        const child = this.process;
-        this.process = null;
+        const child = this.#process;
+        this.#process = null;
         if (!child || child.exitCode !== null)
             return;
         const ended = new Promise((done) => child.once("exit", done));
         child.kill("SIGTERM");
         await ended;
     }
-}
-
-function freePort() {
-    return new Promise((done, failed) => {
-        const server = createServer();
-        server.once("error", failed);
-        server.listen(0, "127.0.0.1", () => {
-            const { port } = server.address();
-            server.close(() => done(port));
-        });
-    });
 }
 
 /** Records errors of a page in `found`: exceptions, console errors, and violations of the CSP. */

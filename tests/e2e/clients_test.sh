@@ -57,7 +57,6 @@ check "INFO" 1 "$(redis-cli -p "$port" INFO | grep -c '^policy_api:')"
 
 # ---- the top keys. Costs are not compared: they halve with each minute, which may end at any time.
 request WEIR.TAKE api greedy COST 100 >/dev/null
-request WEIR.TAKE look k COST 100 >/dev/null
 top_key() { request WEIR.TOP "$@" | sed 's/.* keys key //; s/ cost.*//'; }
 check "the top key by denied cost" greedy "$(top_key api denied 1)"
 check "the top key by allowed cost, which an allow list admits" 10.9.8.7 "$(top_key api allowed 1)"

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copyright (c) 2026 the weir authors
+//
+// What holds for every page: it is accessible in both colour schemes and on a small screen, the daemon serves it
+// under a strict Content-Security-Policy, and it opens from disk without a network.
+
+import assert from "node:assert/strict";
+
+// The page, and what it shows once it has started.
+const PAGES = {
+    playground: "#lanes canvas[aria-label]",
+};
+const POLICIES = "policies: {api: {limit: gcra 10/m burst 5}, login: {limit: sliding-log 5/m}}";
+const SERIOUS = ["serious", "critical"];
+
+/** Returns the serious violations that axe finds, each as a line. */
+async function violations(kit, page) {
+    await page.evaluate(kit.axe);
+    const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+    return result.violations.filter(({ impact }) => SERIOUS.includes(impact)).flatMap(({ id, help, nodes }) =>
+        nodes.map((node) => `${id}: ${help}: ${node.target} ${node.failureSummary?.replace(/\s+/g, " ")}`));
+}
+
+/** Opens a page of a daemon and waits until it has started. */
+async function openFrom(kit, daemon, name, options) {
+    const page = await kit.page(`${daemon.origin}/${name}`, options);
+    await page.locator(PAGES[name]).first().waitFor();
+    return page;
+}
+
+function accessible(name, dark, width) {
+    return async (kit) => {
+        const daemon = await kit.daemon().start(POLICIES);
+        // axe brings styles of its own, which the page's policy refuses.
+        const page = await openFrom(kit, daemon, name, { dark, width, context: { bypassCSP: true } });
+        assert.deepEqual(await violations(kit, page), []);
+        const widths = await page.evaluate(() =>
+            [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+        assert.ok(widths[0] <= widths[1], `the page is ${widths[0]} px wide on a screen of ${widths[1]} px`);
+    };
+}
+
+/** The daemon serves the page at both addresses, and the page breaks no rule of its policy. */
+function served(name) {
+    return async (kit) => {
+        const daemon = await kit.daemon().start(POLICIES);
+        for (const path of [name, `${name}.html`, `${name}.js`, "weir.css", "weir-wasm.js"]) {
+            const response = await fetch(`${daemon.origin}/${path}`);
+            assert.equal(response.status, 200, path);
+            assert.equal(response.headers.get("x-content-type-options"), "nosniff", path);
+        }
+        const policy = (await fetch(`${daemon.origin}/${name}`)).headers.get("content-security-policy");
+        assert.ok(policy, "no Content-Security-Policy");
+        assert.doesNotMatch(policy, /unsafe/);
+        assert.match(policy, /require-trusted-types-for 'script'/);
+        await openFrom(kit, daemon, name, {});
+    };
+}
+
+/** The page opens from disk, with no network. */
+function fromDisk(name) {
+    return async (kit) => {
+        const page = await kit.page(kit.file(`${name}.html`));
+        await page.locator(PAGES[name]).first().waitFor();
+    };
+}
+
+/** The switch of the colour scheme is remembered. */
+async function theme(kit) {
+    const page = await kit.page(kit.file("playground.html"));
+    await page.locator(PAGES.playground).first().waitFor();
+    const paper = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    const light = await paper();
+    await page.locator("#theme").click();
+    assert.notEqual(await paper(), light);
+    await page.reload();
+    await page.locator(PAGES.playground).first().waitFor();
+    assert.notEqual(await paper(), light);
+}
+
+const tests = { "the colour scheme is remembered": theme };
+for (const name of Object.keys(PAGES)) {
+    for (const dark of [false, true])
+        for (const width of [1280, 390])
+            tests[`${name}: axe finds nothing serious, ${dark ? "dark" : "light"}, ${width} px`] = accessible(name, dark, width);
+    tests[`${name}: the daemon serves it under its policy`] = served(name);
+    if (name !== "dashboard")
+        tests[`${name}: it opens from disk`] = fromDisk(name);
+}
+export default tests;

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copyright (c) 2026 the weir authors
+//
+// The playground in Chromium, opened from disk and without a network. What it counts is compared with
+// `weir replay`, and what it says about a policy with `weir policy`.
+
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { presets } from "../../web/model/presets.mjs";
+import { sceneFromHash } from "../../web/model/scene.mjs";
+import { PlaygroundPage, decisionOf, fieldsOf, openPlayground, readCsv, replay, totalsOf, weir } from "./playground_kit.mjs";
+
+const TWO_LANES = {
+    lanes: ["gcra 2/s burst 5", "fixed-window 5/s"],
+    traffic: { kind: "steady", rate: 8, users: 3 },
+};
+const BY_HAND = { lanes: ["gcra 1/h burst 2"], traffic: { kind: "none" }, watch: "alice" };
+
+/**
+ * Compares all decisions of the page, which it saves as CSV, with those of `weir replay` on the same requests, and
+ * the totals that it shows with their counts. Returns how many requests there are.
+ */
+async function compareDecisions(kit, playground) {
+    const letters = await playground.letters();
+    const rows = readCsv((await playground.save("Time line as CSV")).bytes.toString());
+    const policies = await Promise.all(letters.map((letter) => playground.policy(letter).inputValue()));
+    const log = rows.map((row) => `${row.t_ns}\t${row.key}\t${row.cost}`).join("\n");
+    const decisions = replay(kit, policies, ["--format", "tsv"], log);
+    for (const [i, letter] of letters.entries()) {
+        const found = rows.map((row) => decisionOf(row, letters.length > 1 ? `lane${i + 1}_` : ""));
+        assert.deepEqual(found, decisions[i].map(fieldsOf), `lane ${letter}: ${policies[i]}`);
+        assert.deepEqual(await playground.totals(letter), totalsOf(decisions[i]), `lane ${letter}: ${policies[i]}`);
+    }
+    return rows.length;
+}
+
+async function everyPreset(kit) {
+    const playground = await openPlayground(kit, TWO_LANES);
+    const { page } = playground;
+    const ids = await page.locator("#presets option").evaluateAll((all) =>
+        all.map((one) => one.value).filter((value) => value !== ""));
+    assert.deepEqual(ids, presets.map(({ id }) => id));
+    for (const { id, title } of presets) {
+        await page.locator("#presets").selectOption(id);
+        await playground.pause();
+        await page.getByRole("heading", { name: title, exact: true }).waitFor();
+        await playground.scrub("End");
+        const requests = await compareDecisions(kit, playground);
+        assert.ok(requests >= 10, `${id}: only ${requests} requests`);
+    }
+}
+
+/** The difference between what a policy says in the page and in `weir policy`, which prints a caret too. */
+async function expectPolicyError(kit, playground, text) {
+    await playground.policy().fill(text);
+    const [message, ...picture] = weir(kit, ["policy", text], "", 2).trimEnd().split("\n");
+    await playground.error().getByText(message.replace("weir policy: ", "")).waitFor();
+    const shown = (await playground.error().locator("pre").textContent()).split("\n");
+    assert.deepEqual(shown.map((line) => `  ${line}`), picture);
+    assert.equal(await playground.policy().getAttribute("aria-invalid"), "true");
+}
+
+async function policyErrors(kit) {
+    const playground = await openPlayground(kit, TWO_LANES);
+    for (const text of ["gcra 5/s brst 3", "nonsense", "gcra 0/s", "fixed-window 10/day tz Mars/Olympus",
+        "gcra 5/s & sliding-log 9"])
+        await expectPolicyError(kit, playground, text);
+    await playground.policy().fill("sliding-log 3/s");
+    await playground.until((input) => !input.hasAttribute("aria-invalid"), await playground.policy().elementHandle());
+    await playground.scrub("End");
+    await compareDecisions(kit, playground);
+}
+
+/** What people may type or paste never causes an exception, which the kit would report. */
+async function oddInput(kit) {
+    const playground = await openPlayground(kit, "#lane=gcra+1/s&lane=%ff&traffic=poisson&rate=1e99&span=-1&compare=7,7");
+    for (const text of ["", " ", "gcra", "🚦".repeat(50), "gcra 1/s burst 99999999999999999999", "a".repeat(1023)]) {
+        await playground.policy().fill(text);
+        await playground.until((input) => input.getAttribute("aria-invalid") === "true",
+            await playground.policy().elementHandle());
+        await playground.policy().fill("gcra 1/s");
+        await playground.until((input) => !input.hasAttribute("aria-invalid"), await playground.policy().elementHandle());
+    }
+    for (const hash of ["#", "#lane", "#lane=%", "#traffic=log", "#lane=gcra+1/s&traffic=times&times=x%0A1e400+%00"]) {
+        await playground.page.evaluate((one) => {
+            location.hash = one;
+        }, hash);
+        await playground.settle();
+    }
+}
+
+/** The form writes the text, a text that is typed shows in the form, and a text that is invalid disables it. */
+async function form(kit) {
+    const playground = await openPlayground(kit, { lanes: ["gcra 2/s burst 5"], traffic: { kind: "none" } });
+    const lane = playground.lane();
+    const text = () => playground.policy().inputValue();
+    await lane.getByRole("button", { name: "Form" }).click();
+    const algorithm = lane.getByLabel("algorithm", { exact: true });
+    assert.equal(await algorithm.inputValue(), "gcra");
+    await lane.getByLabel("burst", { exact: true }).fill("7");
+    assert.equal(await text(), "gcra 2/s burst 7");
+    await algorithm.selectOption("sliding-log");
+    assert.match(await text(), /^sliding-log \d+\//);
+    await lane.getByRole("button", { name: "Add a layer" }).click();
+    assert.match(await text(), /^sliding-log .* & /);
+    await lane.getByRole("button", { name: "Remove layer 1" }).click();
+    assert.doesNotMatch(await text(), /sliding-log|&/);
+    await playground.policy().fill("fixed-window 9/day tz Europe/Berlin");
+    await lane.getByLabel("time zone").and(lane.locator("[value='Europe/Berlin']")).waitFor();
+    assert.equal(await algorithm.inputValue(), "fixed-window");
+    await playground.policy().fill("fixed-window 9/dy");
+    await playground.until((one) => one.matches(":disabled"), await algorithm.elementHandle());
+    await playground.policy().fill("leaky-queue 3/s depth 4");
+    await playground.until((one) => !one.matches(":disabled"), await algorithm.elementHandle());
+    assert.equal(await lane.getByLabel("algorithm", { exact: true }).inputValue(), "leaky-queue");
+}
+
+async function sharedLink(kit) {
+    const scene = { ...TWO_LANES, speed: 5, span: 20, title: "Zwölf & 1 + 1", hits: [[1.5e9, "öl", 2]] };
+    const first = await openPlayground(kit, scene);
+    await first.policy("B").fill("sliding-counter 7/3s");
+    await first.page.getByRole("button", { name: "Share", exact: true }).click();
+    await first.toast.getByText("copied").waitFor();
+    const link = await first.page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(link, first.page.url());
+    const second = new PlaygroundPage(kit, await kit.page(link));
+    await second.lane("B").waitFor();
+    await second.pause();
+    assert.equal(await second.policy("B").inputValue(), "sliding-counter 7/3s");
+    assert.deepEqual(sceneFromHash(await second.hash()), sceneFromHash(await first.hash()));
+    assert.equal(sceneFromHash(await second.hash()).title, scene.title);
+    for (const one of [first, second])
+        await one.scrub("End");
+    for (const letter of ["A", "B"])
+        assert.deepEqual(await second.totals(letter), await first.totals(letter));
+}
+
+async function exports(kit) {
+    const playground = await openPlayground(kit, TWO_LANES);
+    await playground.scrub("End");
+    const yaml = await playground.preview("weir.yaml");
+    assert.equal(yaml.saved, yaml.text);
+    const path = join(kit.directory, "exported.yaml");
+    writeFileSync(path, yaml.saved);
+    assert.match(weir(kit, ["check", path]), /gcra 2\/s burst 5/);
+    for (const [item, file, pattern] of [["nginx configuration", "weir.nginx.conf", /gcra 2\/s burst 5/],
+        ["RESP command", "weir.resp.txt", /WEIR\.\w+ 'gcra 2\/s burst 5'|gcra 2\/s burst 5/], ["C code", "limit.c", /#include <weir\//]]) {
+        const { name, text, saved } = await playground.preview(item);
+        assert.equal(name, file);
+        assert.match(saved, pattern);
+        assert.equal(saved, text);
+    }
+    const svg = await playground.save("Picture as SVG");
+    const root = await playground.page.evaluate((text) =>
+        new DOMParser().parseFromString(text, "image/svg+xml").documentElement.nodeName, svg.bytes.toString());
+    assert.equal(root, "svg");
+    assert.match(svg.bytes.toString(), /gcra 2\/s burst 5/);
+    const png = await playground.save("Picture as PNG");
+    assert.equal(png.bytes.subarray(0, 8).toString("latin1"), "\x89PNG\r\n\x1a\n");
+}
+
+/** The totals of a log that is dropped on the page are those of `weir replay` for the same file. */
+async function droppedLog(kit) {
+    const line = (client, second) => `${client} - - [21/Nov/2026:18:00:${String(second).padStart(2, "0")} +0000] `
+        + '"GET / HTTP/1.1" 200 512 "-" "curl/8.1"\n';
+    const clients = ["192.0.2.1", "2001:db8::1", "192.0.2.1", "2001:db8::ffff:2", "::ffff:192.0.2.1"];
+    const log = Array.from({ length: 60 }, (_, i) => line(clients[i % 5], i)).join("") + "not a line of a log\n";
+    const playground = await openPlayground(kit, { lanes: ["sliding-log 2/10s", "gcra 3/m"], traffic: { kind: "none" } });
+    await playground.drop("access.log", log);
+    await playground.page.getByText("access.log: 60 requests in the format combined.").first().waitFor();
+    await playground.pause();
+    await playground.scrub("End");
+    const policies = await Promise.all(["A", "B"].map((letter) => playground.policy(letter).inputValue()));
+    const decisions = replay(kit, policies, ["--format", "combined"], log);
+    assert.equal(decisions[0].length, 60);
+    for (const [i, letter] of ["A", "B"].entries())
+        assert.deepEqual(await playground.totals(letter), totalsOf(decisions[i]));
+}
+
+async function refusedFiles(kit) {
+    const playground = await openPlayground(kit, BY_HAND);
+    const { page } = playground;
+    for (const [name, content, message] of [["photo.png", "\x89PNG\0\0", "not a text file"],
+        ["empty.log", "", "no line in a known format"], ["prose.log", "Dear reader,\nthis is no log.\n", "no line in a known format"],
+        ["huge.log", (64 << 20) + 1, "expected at most"]]) {
+        await playground.drop(name, content);
+        await page.locator("#traffic").getByText(message).or(playground.said.getByText(message)).first()
+            .waitFor({ state: "attached" });
+    }
+    await page.keyboard.press("Space");
+    await playground.settle();
+    assert.deepEqual(await playground.totals(), { allowed: 1, denied: 0, delayed: 0 });
+}
+
+async function hits(kit) {
+    const playground = await openPlayground(kit, BY_HAND);
+    const { page } = playground;
+    await playground.play();
+    await playground.pause();
+    await page.keyboard.press("Space"); // after clicks on other buttons, which would use it if they had the focus
+    await playground.said.getByText(/A: allowed, 1 of 2 left/).waitFor({ state: "attached" });
+    await page.getByRole("button", { name: "Hit" }).click();
+    await page.keyboard.press("Space");
+    await playground.said.getByText(/A: denied, retry after/).waitFor({ state: "attached" });
+    await playground.settle();
+    assert.deepEqual(await playground.totals(), { allowed: 2, denied: 1, delayed: 0 });
+    await compareDecisions(kit, playground);
+    await page.getByLabel("Cost", { exact: true }).fill("3");
+    await page.getByLabel("Key", { exact: true }).fill("bob");
+    await page.getByRole("button", { name: "Hit" }).click();
+    await playground.said.getByText(/A: denied for good/).waitFor({ state: "attached" });
+}
+
+async function scrubbing(kit) {
+    const playground = await openPlayground(kit, TWO_LANES);
+    await playground.scrub("End");
+    const atEnd = await playground.totals();
+    await playground.scrub("Home");
+    const atBegin = await playground.totals();
+    assert.ok(atBegin.allowed <= 1 && atBegin.denied === 0, "nothing has happened at the beginning");
+    for (const key of ["PageUp", "PageUp", "PageUp"])
+        await playground.scrub(key);
+    await compareDecisions(kit, playground);
+    await playground.scrub("End");
+    assert.deepEqual(await playground.totals(), atEnd);
+    await compareDecisions(kit, playground);
+}
+
+const CONTROLS = "a[href], button, input:not([type=radio]), select, summary, textarea, canvas, [tabindex='0']";
+
+/** Presses Tab through the page. Returns the controls that never have the focus, or do not show it. */
+async function unreached(page) {
+    const wanted = await page.evaluate((selector) => {
+        const all = /** @type {any[]} */ ([...document.querySelectorAll(selector)]);
+        globalThis.testControls = all.filter((one) => one.checkVisibility() && one.tabIndex >= 0 && !one.disabled);
+        all.forEach((one) => one.blur());
+        return globalThis.testControls.map((one) => one.outerHTML.slice(0, 100));
+    }, CONTROLS);
+    const left = new Set(wanted.keys());
+    for (let i = 0; i < 2 * wanted.length && left.size > 0; i++) {
+        await page.keyboard.press("Tab");
+        left.delete(await page.evaluate(() => {
+            const { outlineStyle, boxShadow } = getComputedStyle(document.activeElement);
+            const shown = outlineStyle !== "none" || boxShadow !== "none";
+            return shown ? globalThis.testControls.indexOf(document.activeElement) : -1;
+        }));
+    }
+    return [...left].map((i) => wanted[i]);
+}
+
+/** Tab reaches every control, each shows its focus, and a request can be chosen and read without a pointer. */
+async function keyboardOnly(kit) {
+    const playground = await openPlayground(kit, TWO_LANES);
+    const { page } = playground;
+    await playground.scrub("End");
+    const canvas = playground.lane().locator(".time-box canvas");
+    await canvas.focus();
+    for (const key of ["ArrowLeft", "ArrowLeft", "ArrowRight"])
+        await page.keyboard.press(key);
+    await playground.lane().locator(".card").getByText(/RateLimit/i).first().waitFor();
+    await playground.said.getByText(/^Request [\d,]+ at/).waitFor({ state: "attached" });
+    await page.keyboard.press("Escape");
+    await playground.lane().locator(".card").waitFor({ state: "hidden" });
+    assert.deepEqual(await unreached(page), []);
+}
+
+async function lanes(kit) {
+    const playground = await openPlayground(kit, TWO_LANES);
+    const { page } = playground;
+    const add = page.getByRole("button", { name: "Add a lane" });
+    for (let i = 2; i < 8; i++)
+        await add.click();
+    assert.deepEqual(await playground.letters(), [..."ABCDEFGH"]);
+    assert.ok(!await add.isVisible());
+    await playground.scrub("End");
+    await compareDecisions(kit, playground);
+    await page.getByRole("button", { name: "Remove lane B" }).click();
+    assert.deepEqual(await playground.letters(), [..."ABCDEFG"]);
+    await playground.settle();
+    await compareDecisions(kit, playground);
+}
+
+async function reducedMotion(kit) {
+    const page = await kit.page(kit.file("playground.html"), { reduced: true });
+    const playground = new PlaygroundPage(kit, page);
+    await page.getByRole("button", { name: "Play", exact: true }).waitFor();
+    await playground.scrub("End");
+    const running = await page.evaluate(() => document.getAnimations().filter((one) => one.playState === "running").length);
+    assert.equal(running, 0);
+}
+
+export default {
+    "playground: every preset counts what weir replay counts": everyPreset,
+    "playground: an invalid policy has the message and the caret of weir policy": policyErrors,
+    "playground: the form writes the policy and shows it": form,
+    "playground: odd texts and links cause no error": oddInput,
+    "playground: a shared link opens the same scene": sharedLink,
+    "playground: exports are files with the right contents": exports,
+    "playground: a dropped log counts what weir replay counts": droppedLog,
+    "playground: files that are no logs are refused": refusedFiles,
+    "playground: hits by the space bar and the button": hits,
+    "playground: scrubbing back and forth keeps the decisions": scrubbing,
+    "playground: the keyboard reaches everything": keyboardOnly,
+    "playground: lanes are added and removed": lanes,
+    "playground: nothing moves with reduced motion": reducedMotion,
+};
