@@ -196,6 +196,7 @@ async function refusedFiles(kit) {
 async function hits(kit) {
     const playground = await openPlayground(kit, BY_HAND);
     const { page } = playground;
+    const bar = page.getByRole("group", { name: "Play" });
     await playground.play();
     await playground.pause();
     await page.keyboard.press("Space"); // after clicks on other buttons, which would use it if they had the focus
@@ -206,8 +207,8 @@ async function hits(kit) {
     await playground.settle();
     assert.deepEqual(await playground.totals(), { allowed: 2, denied: 1, delayed: 0 });
     await compareDecisions(kit, playground);
-    await page.getByLabel("Cost", { exact: true }).fill("3");
-    await page.getByLabel("Key", { exact: true }).fill("bob");
+    await bar.getByLabel("Cost", { exact: true }).fill("3");
+    await bar.getByLabel("Key", { exact: true }).fill("bob");
     await page.getByRole("button", { name: "Hit" }).click();
     await playground.said.getByText(/A: denied for good/).waitFor({ state: "attached" });
 }
@@ -258,10 +259,10 @@ async function keyboardOnly(kit) {
     await canvas.focus();
     for (const key of ["ArrowLeft", "ArrowLeft", "ArrowRight"])
         await page.keyboard.press(key);
-    await playground.lane().locator(".card").getByText(/RateLimit/i).first().waitFor();
+    await playground.lane().locator(".card.is-chosen").getByText(/RateLimit/i).first().waitFor();
     await playground.said.getByText(/^Request [\d,]+ at/).waitFor({ state: "attached" });
     await page.keyboard.press("Escape");
-    await playground.lane().locator(".card").waitFor({ state: "hidden" });
+    await playground.lane().locator(".card.is-chosen").waitFor({ state: "hidden" });
     assert.deepEqual(await unreached(page), []);
 }
 
