@@ -134,16 +134,18 @@ export class LaneView {
             this.invalidate();
             this.#fitState();
         }
+        // Paused pictures are complete, for printing; those that move are drawn only where they are seen.
+        const still = !world.playing;
         if (this.lane.error) {
-            this.#drawNothing(theme);
+            this.#drawNothing(theme, still);
             return;
         }
-        if (!this.state.seen && !this.time.seen)
+        if (!this.state.seen && !this.time.seen && !still)
             return;
         this.views = this.look();
-        if (this.state.begin())
+        if (this.state.begin(still))
             this.#drawState(theme, world);
-        if (this.time.begin())
+        if (this.time.begin(still))
             this.timeline.draw(this.time.surface, this.time.box, this.timeData(theme, this.views));
     }
 
@@ -251,12 +253,12 @@ export class LaneView {
         });
     }
 
-    #drawNothing(theme) {
-        for (const picture of [this.state, this.time]) {
-            if (picture.begin())
-                picture.surface.text(picture.box.w / 2, picture.box.h / 2, "The policy is invalid",
-                    { size: 13, align: "center", color: theme.muted });
-        }
+    #drawNothing(theme, still) {
+        const { box, surface } = this.state;
+        const style = { size: 13, align: "center", color: theme.muted };
+        if (this.state.begin(still))
+            surface.text(box.w / 2, box.h / 2, "The policy is invalid: nothing is decided", style);
+        this.time.begin(still);
     }
 
     /** What the watched key was allowed in the last window of the layer that the time line shows. */

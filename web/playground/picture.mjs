@@ -31,9 +31,12 @@ export class Picture {
         this.views.observe(this.canvas);
     }
 
-    /** Clears the canvas for the next picture. Returns false if nothing of it would be seen. */
-    begin() {
-        if (!this.seen || this.box.w < 8 || this.box.h < 8)
+    /**
+     * Clears the canvas for the next picture. Returns false if nothing is to be drawn.
+     * @param {boolean} unseen whether to draw outside of the window as well
+     */
+    begin(unseen) {
+        if ((!this.seen && !unseen) || this.box.w < 8 || this.box.h < 8)
             return false;
         this.context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
         this.context.clearRect(0, 0, this.box.w, this.box.h);

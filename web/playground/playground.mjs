@@ -226,7 +226,7 @@ class Playground {
         const preset = presets.find(({ scene }) => sceneToHash(scene) === hash);
         const kept = preset ?? presets.find(({ title }) => title === this.world.scene.title);
         find("presets").value = preset?.id ?? "";
-        setText(find("title"), this.world.scene.title || "Rate limits, decided before your eyes");
+        setText(find("title"), this.world.scene.title || "Rate limits, side by side");
         document.title = `${this.world.scene.title || "Rate limits"} · weir playground`;
         setText(find("about"), kept?.text ?? "All lanes get the same requests at the same time.");
     }

@@ -9,8 +9,8 @@ import { el, field, newId, setOptions } from "./dom.mjs";
 
 const LAYERS_MAX = 8;
 
-const UNIT_TEXTS = { ns: "ns", us: "µs", ms: "ms", s: "seconds", m: "minutes", h: "hours", d: "days of 24 h",
-    w: "weeks of 7 d", day: "calendar day", week: "calendar week", month: "calendar month",
+const UNIT_TEXTS = { ns: "ns", us: "µs", ms: "ms", s: "seconds", m: "minutes", h: "hours", d: "days",
+    w: "weeks", day: "calendar day", week: "calendar week", month: "calendar month",
     year: "calendar year" };
 
 export class PolicyForm {
