@@ -723,7 +723,9 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
     } else if (locked && given != WEIR_HTTP_RIGHT_PASSWORD) {
         weir_http_problem(a, 401, "%s password, expected Authorization: Bearer PASSWORD",
                           given == WEIR_HTTP_WRONG_PASSWORD ? "wrong" : "missing");
-        weir_http_add_field(a, "WWW-Authenticate: Bearer realm=\"weir\", Basic realm=\"weir\"\r\n");
+        /* Chrome reads one challenge in a line, and asks for a password only if it is Basic. */
+        weir_http_add_field(a, "WWW-Authenticate: Bearer realm=\"weir\"\r\n");
+        weir_http_add_field(a, "WWW-Authenticate: Basic realm=\"weir\"\r\n");
         a->wrong_password = given == WEIR_HTTP_WRONG_PASSWORD;
     } else if (!e && o->pages.len == 0 && weir_http_names_page(r->path)) {
         weir_http_problem(a, 404,
