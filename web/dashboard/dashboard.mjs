@@ -192,7 +192,7 @@ class Dashboard {
             at("policy-head").replaceChildren();
             this.#page = new PolicyPage(at("policy-head"), at("policy"), this.#history, policy, {
                 core: this.#core,
-                paused: () => this.#paused,
+                paused: () => this.#paused || this.#connection.state !== "open",
             });
         } else if (!policy && !at("policy-head").hasChildNodes()) {
             at("policy-head").append(

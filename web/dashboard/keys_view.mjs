@@ -142,7 +142,7 @@ export class KeysView {
      * @param {HTMLElement} root
      * @param {string} policy
      * @param {{top: boolean, hasState: boolean, paused: () => boolean}} options
-     *     hasState: the policy has a name that requests can use
+     *     hasState: the policy has a name that requests can use; paused: whether to ask for nothing now
      */
     constructor(root, policy, { top, hasState, paused }) {
         this.#policy = policy;
@@ -277,6 +277,8 @@ export class KeysView {
                 this.#polls.push(new Poll(() => this.#askNearest(), NEAREST_MS));
         } catch (error) {
             this.denied.tell(error.status === 501 ? TOP_OFF : error.message);
+            if (error.status === 404)
+                this.destroy(); // no request names this policy, so there is nothing to wait for
         }
     }
 
