@@ -196,7 +196,7 @@ async function refusedFiles(kit) {
 async function hits(kit) {
     const playground = await openPlayground(kit, BY_HAND);
     const { page } = playground;
-    const bar = page.getByRole("group", { name: "Play" });
+    const bar = page.locator(".transport");
     await playground.play();
     await playground.pause();
     await page.keyboard.press("Space"); // after clicks on other buttons, which would use it if they had the focus
