@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-web instructions check redis nginx clients browser asan tsan fuzz coverage mutants proof model aarch64 wasm web dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-web instructions check redis nginx clients browser asan tsan fuzz coverage mutants proof model aarch64 wasm web figures dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -132,6 +132,10 @@ wasm:            ## build core and policy as WebAssembly: build/weir.wasm
 web: build/build.ninja   ## build the web pages: build/web, which a browser opens from disk
 	@tools/deps
 	@ninja -C build --quiet web_pages.c >/dev/null && echo "build/web: open playground.html, guide.html or dashboard.html"
+
+figures:         ## draw the figures of the documentation: docs/figures/*.svg
+	@tools/deps check
+	@tools/figures
 
 dist: build/build.ninja  ## amalgamate the library into one file: build/dist/weir.c and weir.h
 	@tools/deps check

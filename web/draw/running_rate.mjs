@@ -91,7 +91,12 @@ export class RunningRate {
         const points = [];
         let most = 0;
         const add = (ns, units) => {
-            points.push(layout.box.x + (ns - layout.beginNs) / layout.nsPerPx, units);
+            const x = layout.box.x + (ns - layout.beginNs) / layout.nsPerPx;
+            const n = points.length;
+            if (n >= 4 && points[n - 1] === units && points[n - 3] === units)
+                points[n - 2] = x; // a level stretch needs two points
+            else
+                points.push(x, units);
             most = Math.max(most, units);
         };
         add(layout.beginNs, this.at(layout.beginNs, windowNs));

@@ -20,7 +20,7 @@ import { drawCounter, drawFixedWindow, drawLog, drawSlices } from "./windows.mjs
  * @property {number} nowNs
  * @property {import("./theme.mjs").Theme} theme
  * @property {boolean} reduced whether motion is reduced
- * @property {boolean} denied whether this layer denied the last request
+ * @property {boolean} denied whether this layer denied the last request, and still denies a request
  */
 
 const DRAWINGS = {
@@ -60,7 +60,9 @@ export function drawState(surface, box, layerViews, layerFacts,
         const x = box.x + i % columns * (w + GAP);
         const y = box.y + Math.floor(i / columns) * (h + GAP / 2);
         const denied = decision !== null && !decision.allowed && (decision.layer ?? 0) === i;
-        const picture = { surface, view: layerViews[i], fact: layerFacts[i], nowNs, theme, reduced, denied };
+        const view = layerViews[i];
+        const picture = { surface, view, fact: layerFacts[i], nowNs, theme, reduced,
+            denied: denied && view.retryAfterNs > 0 };
         drawLayer(picture, { x, y, w, h }, count === 1 ? decision : denied ? decision : null);
         if (i % columns > 0)
             surface.line(x - GAP / 2, y, x - GAP / 2, y + h, { stroke: theme.hairline });
