@@ -243,7 +243,7 @@ def test_screen(scene):
     t.wait(r"^/gin_$")
     check("the filter hides the others", not re.search("^.api", t.text(), re.M), t.text())
     t.type("\x7f\r")
-    t.wait(r"^filter: gi \(1 policies\)")
+    t.wait(r"^filter: gi \(1 policy\)")
     t.type("\x1b")
     t.wait(r"^q quit")
     t.type("?")

@@ -353,12 +353,17 @@ static layout layout_for(const screen_model *m, int rows)
                 .head = rows >= 3,
                 .status = rows >= 2};
     int left = rows - l.header - l.gap - l.head - l.status;
-    if (rows >= 16) {
-        int all = m->rows > 0 ? (int)m->rows : 1;
-        l.keys = left - all > left / 2 ? left - all : left / 2;
-        l.keys = l.keys < KEYS_LINES_MAX ? l.keys : KEYS_LINES_MAX;
+    l.policies = left;
+    if (rows < 16)
+        return l;
+    size_t half = (size_t)(left - left / 2);
+    if (m->rows > half) {
+        l.keys = left / 2 < KEYS_LINES_MAX ? left / 2 : KEYS_LINES_MAX;
+        l.policies = left - l.keys;
+    } else { /* the keys follow the last policy */
+        l.policies = m->rows > 0 ? (int)m->rows : 1;
+        l.keys = left - l.policies;
     }
-    l.policies = left - l.keys;
     return l;
 }
 
@@ -396,15 +401,15 @@ static void put_help(canvas *c)
 
 static void put_status(canvas *c, const screen_model *m)
 {
-    char text[200];
+    char text[200], policies[40];
+    snprintf(policies, sizeof policies, m->rows == 1 ? "%zu policy" : "%zu policies", m->rows);
     if (m->typing)
         snprintf(text, sizeof text, "/%s_", m->filter);
     else if (*m->filter)
-        snprintf(text, sizeof text, "filter: %s (%zu policies)  Esc ends it  q quit", m->filter,
-                 m->rows);
+        snprintf(text, sizeof text, "filter: %s (%s)  Esc ends it  q quit", m->filter, policies);
     else
-        snprintf(text, sizeof text, "q quit  ? help  / filter  d r n sort  t %s keys  %zu policies",
-                 m->allowed ? "denied" : "allowed", m->rows);
+        snprintf(text, sizeof text, "q quit  ? help  / filter  d r n sort  t %s keys  %s",
+                 m->allowed ? "denied" : "allowed", policies);
     if (*m->notice)
         put_line(c, RED, m->notice);
     else
