@@ -69,13 +69,15 @@ export function field(label, control, className = "") {
     return el("div", { class: `field ${className}` }, el("label", { for: id, text: label }), control);
 }
 
-/** Calls `fn` once, `ms` after the last call. */
+/** Returns a function that calls `fn` once, `ms` after its last call; its cancel() drops that call. */
 export function debounce(fn, ms) {
     let timer = 0;
-    return (...args) => {
+    const later = (...args) => {
         clearTimeout(timer);
         timer = setTimeout(() => fn(...args), ms);
     };
+    later.cancel = () => clearTimeout(timer);
+    return later;
 }
 
 const lessMotion = matchMedia("(prefers-reduced-motion: reduce)");

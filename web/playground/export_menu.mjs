@@ -136,7 +136,7 @@ export function mountExportMenu(menu, { player, views, say }) {
                 const lane = world.lanes[Number(lanes.value)];
                 if (lane.error)
                     throw new Error(`the policy is invalid: ${lane.error.message}`);
-                showPreview(preview, file, text, write(lane.policy.text, world.watch), say);
+                showPreview(preview, file, text, write(lane.policy.text, world.watch));
             })),
             el("p", { class: "label", text: "What happened until now" }),
             ...PICTURES.map(([text, file, make]) => item(text, async () => {
@@ -157,15 +157,18 @@ export function mountExportMenu(menu, { player, views, say }) {
 }
 
 /** Shows a text with buttons that copy or save it. */
-function showPreview(dialog, file, title, text, say) {
+function showPreview(dialog, file, title, text) {
     const button = (name, className, click) => el("button", { class: `button ${className}`, type: "button",
         text: name, on: { click } });
-    const copy = async () => say(await copyText(text) ? "Copied" : "Copying is not allowed here");
+    const status = el("span", { class: "muted", role: "status" });
+    const copy = async () => {
+        status.textContent = await copyText(text) ? "Copied" : "Copying is not allowed here";
+    };
     dialog.replaceChildren(el("h2", { text: title }), el("pre", { text, tabindex: 0 }),
         el("div", { class: "preview-buttons" },
             button("Copy", "primary", copy),
             button("Save", "", () => download(file, textBlob(text))),
-            button("Close", "plain", () => dialog.close())));
+            button("Close", "plain", () => dialog.close()), status));
     dialog.showModal();
 }
 

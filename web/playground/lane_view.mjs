@@ -399,6 +399,7 @@ export function mountLane(element, { weir, zones, player, laneIndex, controls = 
         setText: (text) => editor.set(text),
         redraw: () => player.redraw(),
         destroy: () => {
+            editor.destroy();
             view.destroy();
             element.replaceChildren();
         },

@@ -51,10 +51,16 @@ export class PolicyEditor {
             "aria-expanded": "false",
             on: { click: () => this.#open(this.form.element.hidden) },
         });
-        const check = debounce(() => this.check(), CHECK_MS);
-        this.input.addEventListener("input", check);
+        this.checkLater = debounce(() => this.check(), CHECK_MS);
+        this.input.addEventListener("input", this.checkLater);
         this.input.addEventListener("change", () => this.check());
         this.check({ silent: true });
+    }
+
+    /** The lane is gone: a text that is still to be checked is dropped. */
+    destroy() {
+        this.checkLater.cancel();
+        this.onText = () => {};
     }
 
     /** Replaces the text. */

@@ -74,11 +74,12 @@ export class TrafficPanel {
 
     /** Shows a specification that was made elsewhere, and the time at which the scene begins. */
     show(spec, begin = this.begun) {
+        this.apply.cancel();
         this.spec = { ...spec };
         this.showBegin(begin);
         this.kind.value = spec.kind;
         for (const [name, input] of Object.entries(this.inputs))
-            input.value = String(spec[name]);
+            this.#showNumber(input, spec[name]);
         this.times.input.value = spec.times;
         this.#showKind();
     }
@@ -151,6 +152,11 @@ export class TrafficPanel {
             this.say("Expected a date and a time such as 2026-01-01 00:00:00");
     }
 
+    #showNumber(input, value) {
+        input.value = String(value);
+        input.removeAttribute("aria-invalid");
+    }
+
     #number(name) {
         const input = this.inputs[name];
         const value = input.valueAsNumber;
@@ -164,6 +170,7 @@ export class TrafficPanel {
     }
 
     #choose(kind) {
+        this.apply.cancel();
         this.spec = { ...this.spec, kind };
         if (kind === "times" && this.spec.times === "") {
             this.spec.times = TIMES_SAMPLE;
