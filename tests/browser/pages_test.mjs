@@ -9,6 +9,7 @@ import assert from "node:assert/strict";
 // The page, and what it shows once it has started.
 const PAGES = {
     playground: "#lanes canvas[aria-label]",
+    guide: "figure canvas[aria-label]",
 };
 const POLICIES = "policies: {api: {limit: gcra 10/m burst 5}, login: {limit: sliding-log 5/m}}";
 const SERIOUS = ["serious", "critical"];

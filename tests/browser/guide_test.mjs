@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copyright (c) 2026 the weir authors
+//
+// Tests the guide: its pictures, its links to the playground, and the page without JavaScript.
+
+import assert from "node:assert/strict";
+
+const FIGURES = "figure[data-scene]";
+
+/** Scrolls to a figure and waits for its picture. Returns its element. */
+async function show(page, scene) {
+    const figure = page.locator(`figure[data-scene="${scene}"]`);
+    await figure.evaluate((element) => element.scrollIntoView({ block: "center" }));
+    await figure.locator("canvas").first().waitFor();
+    return figure;
+}
+
+const sceneNames = (page) => page.locator(FIGURES).evaluateAll((all) => all.map((one) => one.dataset.scene));
+const clockOf = (figure) => figure.locator(".small-controls .numbers").textContent();
+const button = (figure, name) => figure.getByRole("button", { name, exact: true });
+
+/** Waits until the figure's clock differs from a time. */
+async function untilMoved(page, figure, from) {
+    const element = await figure.locator(".small-controls .numbers").elementHandle();
+    await page.waitForFunction(([one, text]) => one.textContent !== text, [element, from]);
+}
+
+/** Each picture is made when the reader comes near, and plays while it is visible. */
+async function pictures(kit) {
+    const page = await kit.page(kit.file("guide.html"));
+    const names = await sceneNames(page);
+    assert.equal(names.length, 12);
+    for (const name of names) {
+        const figure = await show(page, name);
+        await button(figure, "Pause").waitFor();
+        await untilMoved(page, figure, await clockOf(figure));
+        assert.match(await figure.locator("canvas").first().getAttribute("aria-label"), /\w/);
+    }
+    const last = page.locator(FIGURES).last();
+    await page.evaluate(() => scrollTo(0, 0));
+    await button(last, "Play").waitFor();
+    await show(page, names.at(-1));
+    await button(last, "Pause").waitFor();
+}
+
+/** A reader who has paused a picture finds it paused. */
+async function paused(kit) {
+    const page = await kit.page(kit.file("guide.html"));
+    const figure = await show(page, "boundary");
+    await button(figure, "Pause").click();
+    await button(figure, "Play").waitFor();
+    const time = await clockOf(figure);
+    await show(page, "layers");
+    await show(page, "boundary");
+    const other = await show(page, "fixed-window");
+    await untilMoved(page, other, await clockOf(other));
+    assert.equal(await clockOf(figure), time);
+}
+
+async function reducedMotion(kit) {
+    const page = await kit.page(kit.file("guide.html"), { reduced: true });
+    for (const name of await sceneNames(page))
+        await button(await show(page, name), "Play").waitFor();
+    const figure = await show(page, "gcra");
+    await button(figure, "Play").click();
+    await button(figure, "Pause").waitFor();
+}
+
+/** Two servers with counts of their own allow twice the limit; Hit sends a request to each in turn. */
+async function servers(kit) {
+    const page = await kit.page(kit.file("guide.html"), { reduced: true });
+    const figure = await show(page, "servers");
+    assert.match(await figure.locator(".servers-sum").textContent(),
+        /10 seconds: 20 by the two servers together, 10 with a shared count/);
+    for (const number of [1, 2, 1]) {
+        await button(figure, "Hit").click();
+        await figure.getByText(`Server ${number}: denied. With a shared count: denied.`).waitFor({ state: "attached" });
+    }
+    await button(figure, "Reset").click();
+    await button(figure, "Hit").click();
+    await figure.getByText("Server 1: allowed. With a shared count: allowed.").waitFor({ state: "attached" });
+}
+
+/** Each link to the playground opens its scene. */
+async function links(kit) {
+    const page = await kit.page(kit.file("guide.html"), { reduced: true });
+    for (const name of await sceneNames(page))
+        await show(page, name);
+    const all = page.locator("a[href*='playground.html#']");
+    const hashes = await all.evaluateAll((list) => list.map((link) => new URL(link.href).hash));
+    assert(hashes.length >= 20);
+    for (const hash of hashes) {
+        await page.goto("about:blank");
+        await page.goto(`${kit.file("playground.html")}${hash}`);
+        const first = new URLSearchParams(hash.slice(1)).get("lane");
+        await page.waitForFunction((text) => document.querySelector(".policy")?.value === text, first);
+    }
+}
+
+/** Without JavaScript, the text is there, with a line in place of each picture. */
+async function withoutScript(kit) {
+    const page = await kit.page(kit.file("guide.html"), { context: { javaScriptEnabled: false } });
+    const shown = page.locator(`${FIGURES} .no-picture`);
+    assert.equal(await shown.count(), await page.locator(FIGURES).count());
+    assert(await shown.first().isVisible());
+    assert(await page.getByRole("heading", { name: "How to choose" }).isVisible());
+    assert.equal(await page.locator("#theme").isVisible(), false);
+}
+
+export default {
+    "guide: pictures play while they are visible": pictures,
+    "guide: a paused picture stays paused": paused,
+    "guide: nothing moves with reduced motion": reducedMotion,
+    "guide: two servers with counts of their own": servers,
+    "guide: links open the playground": links,
+    "guide: the text needs no script": withoutScript,
+};
