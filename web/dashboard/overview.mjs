@@ -24,15 +24,24 @@ export const VERDICT_SERIES = [
 export const perSecond = () => ({ divisor: 1, unit: "/s" });
 const latencyScale = (us) => (us >= 1000 ? { divisor: 1000, unit: "ms" } : { divisor: 1, unit: "µs" });
 
-/** Returns what a chart of verdicts shows: the times, the values of each series, and the newest of each. */
+/**
+ * What a chart of verdicts shows: the times, the values of each series, and the newest of each.
+ * @param {import("./history.mjs").History} history
+ * @param {import("./history.mjs").Series | null} series
+ * @param {number} seconds
+ * @param {number} [points]
+ * @returns {[number[], Record<string, number[]>, Record<string, number>]}
+ */
 export function verdictData(history, series, seconds, points = POINTS) {
-    const values = {},
-        newest = {};
+    /** @type {Record<string, number[]>} */
+    const values = {};
+    /** @type {Record<string, number>} */
+    const newest = {};
     for (const group of Object.keys(GROUPS)) {
         values[group] = recent(history.intervals, series, group, seconds, points);
         newest[group] = meanOf(history.intervals, series, [group]);
     }
-    return /** @type {const} */ ([recentTimes(history.intervals, seconds, points), values, newest]);
+    return [recentTimes(history.intervals, seconds, points), values, newest];
 }
 
 class Tile {
@@ -154,7 +163,10 @@ export class Overview {
         health.set(...this.#health());
     }
 
-    /** The worst that is wrong, in one word and one phrase. */
+    /**
+     * The worst that is wrong, in a word and a phrase.
+     * @returns {[string, string, boolean?]}
+     */
     #health() {
         const { tick, intervals, all, storeRates } = this.#history;
         const engine = tick?.engine;
@@ -173,8 +185,10 @@ export class Overview {
 
     #updateLatency(seconds) {
         const { intervals, latency, tick } = this.#history;
-        const values = {},
-            newest = {};
+        /** @type {Record<string, number[]>} */
+        const values = {};
+        /** @type {Record<string, number>} */
+        const newest = {};
         for (const id of PERCENTILES) {
             values[id] = recent(intervals, latency, id, seconds, POINTS, "max");
             newest[id] = tick?.latency_us?.[id] ?? NaN;
@@ -184,6 +198,7 @@ export class Overview {
 
     #updateStore(seconds) {
         const { intervals, store, storeRates } = this.#history;
+        /** @type {Record<string, number[]>} */
         const values = {};
         for (const id of ["evicted", "refused"])
             values[id] = recent(intervals, store, id, seconds, POINTS);

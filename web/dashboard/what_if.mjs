@@ -101,8 +101,10 @@ export class WhatIf {
         if (!this.#chart)
             this.#addChart();
         const { intervals } = this.#history;
-        const values = {},
-            newest = {};
+        /** @type {Record<string, number[]>} */
+        const values = {};
+        /** @type {Record<string, number>} */
+        const newest = {};
         for (const id of OUTCOMES) {
             values[id] = recent(intervals, policy.series, id, seconds, POINTS);
             newest[id] = meanOf(intervals, policy.series, [id]);
