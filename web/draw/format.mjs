@@ -140,7 +140,8 @@ export function timeStep(spanNs, count) {
 /** @returns {number[]} the multiples of `step` in low..high, ascending, at most 1000 */
 export function multiples(low, high, step) {
     const found = [];
-    const first = Math.ceil(low / step - 1e-9) + 0, last = Math.min(first + 999, Math.floor(high / step + 1e-9));
+    const first = Math.ceil(low / step - 1e-9) + 0; // not -0
+    const last = Math.min(first + 999, Math.floor(high / step + 1e-9));
     for (let i = first; i <= last; i++) {
         // 0.3, not 0.30000000000000004
         const value = Number.isInteger(step) ? i * step : Number((i * step).toPrecision(15));

@@ -5,7 +5,7 @@
 // the algorithm's own drawing (buckets.mjs, windows.mjs), and what remains in words.
 
 import { drawBucket, drawGcra, drawLeakyBucket, drawQueue } from "./buckets.mjs";
-import { formatCount, formatNs, formatRate } from "./format.mjs";
+import { formatCount, formatNs, formatNumber, formatRate } from "./format.mjs";
 import { drawShape, textWidth } from "./surface.mjs";
 import { drawCounter, drawFixedWindow, drawLog, drawSlices } from "./windows.mjs";
 
@@ -140,12 +140,15 @@ function parametersOf(fact) {
 // The last line: what remains, and until when.
 function drawWords({ surface, view, theme }, box, wide) {
     const y = box.y + box.h - 5;
-    const left = `${formatCount(view.remaining)} of ${formatCount(view.limit)} left`;
-    const empty = view.remaining < 1;
-    surface.text(box.x, wide ? y : y - 16, left, {
-        size: 13, weight: 600, color: empty ? theme.deniedText : theme.ink, mono: true,
-    });
-    surface.text(wide ? box.x + box.w : box.x, y, whenOf(view), {
+    const style = { size: 13, weight: 600, mono: true };
+    const when = whenOf(view);
+    const room = box.w - (wide ? textWidth(when, { mono: true }) + 8 : 0);
+    const exact = `${formatCount(view.remaining)} of ${formatCount(view.limit)} left`;
+    const short = `${formatNumber(view.remaining)} of ${formatNumber(view.limit)} left`;
+    const left = textWidth(exact, style) <= room ? exact : short;
+    const color = view.remaining < 1 ? theme.deniedText : theme.ink;
+    surface.text(box.x, wide ? y : y - 16, left, { ...style, color });
+    surface.text(wide ? box.x + box.w : box.x, y, when, {
         align: wide ? "right" : "left", color: theme.muted, mono: true,
     });
 }

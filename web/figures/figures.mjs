@@ -4,7 +4,7 @@
 // Draws the figures of the documentation: scenes that the WebAssembly core decides, as SVG files.
 //
 //     node web/figures/figures.mjs WASM DIRECTORY            writes the files
-//     node web/figures/figures.mjs WASM DIRECTORY --check    fails if a file differs from what would be written
+//     node web/figures/figures.mjs WASM DIRECTORY --check    fails if a file is not what would be written
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ const theme = themes.light; // on a ground of its own, so that it can be read on
 const row = (first, every, count) => Array.from({ length: count }, (_, i) => first + i * every);
 
 /**
- * A figure: the time lines of its lanes, one above the other, and the state of the first lane unless there are
+ * A figure: the time lines of its lanes, one above the other, and the state of the lane unless there are
  * several.
  * @typedef {object} Figure
  * @property {string} name of the file
@@ -144,7 +144,8 @@ function drawTimeline(surface, box, figure, world, i) {
     const marks = figure.marks ? compare(world.lanes[0], world.lanes[1], 0, world.index).marks : [];
     new Timeline().draw(surface, box, {
         times, keys, costs, columns: lane.columns, to: world.index, nowNs: world.now,
-        spanNs: figure.span * SECOND_NS, theme, marks, bands: bandsOf(fact, view), limitLine: limitLineOf(fact, view),
+        spanNs: figure.span * SECOND_NS, theme, marks,
+        bands: bandsOf(fact, view), limitLine: limitLineOf(fact, view),
     });
 }
 
@@ -174,7 +175,7 @@ for (const figure of figures) {
     const path = join(directory, `${figure.name}.svg`);
     if (text.length > BYTES_MAX || /NaN|undefined|Infinity/.test(text)) {
         failed++;
-        console.error(`${path}: ${text.length} characters, expected at most ${BYTES_MAX}, and no invalid number`);
+        console.error(`${path}: ${text.length} characters or an invalid number, expected ${BYTES_MAX} at most`);
     } else if (!check) {
         writeFileSync(path, text);
     } else if (differs(path, text)) {
