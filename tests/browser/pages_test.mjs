@@ -10,6 +10,7 @@ import assert from "node:assert/strict";
 const PAGES = {
     playground: "#lanes canvas[aria-label]",
     guide: "figure canvas[aria-label]",
+    dashboard: "#overview .tile",
 };
 const POLICIES = "policies: {api: {limit: gcra 10/m burst 5}, login: {limit: sliding-log 5/m}}";
 const SERIOUS = ["serious", "critical"];

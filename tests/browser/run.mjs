@@ -8,6 +8,7 @@
 // A test is a function that takes a Kit. A failed test leaves a screenshot in BUILDDIR/browser.
 
 import { resolve } from "node:path";
+import dashboard from "./dashboard_test.mjs";
 import { Kit, missing } from "./kit.mjs";
 import guide from "./guide_test.mjs";
 import pages from "./pages_test.mjs";
@@ -41,7 +42,7 @@ async function main([build, ...words]) {
         console.log(`skipped: the browser tests: ${lacking}\n0 passed, 0 failed, 1 skipped`);
         return SKIPPED;
     }
-    const all = Object.entries({ ...vectors, ...playground, ...guide, ...pages });
+    const all = Object.entries({ ...vectors, ...playground, ...guide, ...dashboard, ...pages });
     const tests = all.filter(([name]) => words.length === 0 || words.some((word) => name.includes(word)));
     const kit = await Kit.open(resolve(build));
     let passed = 0;
