@@ -103,6 +103,8 @@ export class LaneView {
         const redraw = () => player.redraw();
         this.state = new Picture("state", () => this.#fitState());
         this.time = new Picture("time", redraw);
+        this.state.setLabel(`Lane ${this.letter}, state`); // until label() describes them
+        this.time.setLabel(`Lane ${this.letter}, time line`);
         this.time.canvas.tabIndex = 0;
         this.card = el("div", { class: "card", hidden: true });
         this.chosen = el("div", { class: "card is-chosen", hidden: true });
