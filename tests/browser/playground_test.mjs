@@ -197,8 +197,8 @@ async function hits(kit) {
     const playground = await openPlayground(kit, BY_HAND);
     const { page } = playground;
     const bar = page.locator(".transport");
-    await playground.play();
-    await playground.pause();
+    for (const name of ["Play", "Pause"])
+        await page.getByRole("button", { name, exact: true }).click();
     await page.keyboard.press("Space"); // after clicks on other buttons, which would use it if they had the focus
     await playground.said.getByText(/A: allowed, 1 of 2 left/).waitFor({ state: "attached" });
     await page.getByRole("button", { name: "Hit" }).click();
