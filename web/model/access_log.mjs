@@ -43,7 +43,9 @@ function fail(at, expected) {
 // ---- times ------------------------------------------------------------------------------------------------
 
 function daysIn(year, month) {
-    return new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate();
+    if (month === 2)
+        return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
+    return [4, 6, 9, 11].includes(month) ? 30 : 31;
 }
 
 /**
@@ -354,8 +356,8 @@ export function parseLog(text) {
     const reading = new Reading();
     let lines = 0, at = 0;
     while (at < text.length && !reading.full) {
-        const end = text.indexOf("\n", at) < 0 ? text.length : text.indexOf("\n", at);
-        const line = text.slice(at, end).replace(/\r$/, "");
+        const lf = text.indexOf("\n", at), end = lf < 0 ? text.length : lf;
+        const line = text.slice(at, text[end - 1] === "\r" ? Math.max(at, end - 1) : end);
         at = end + 1;
         lines++;
         if (line === "")
