@@ -12,6 +12,7 @@ import { formatClock, formatNs, formatNumber, formatOffset, formatRate, ticks, t
 import { drawState, stateHeight } from "./state.mjs";
 import { SvgSurface, textWidth } from "./surface.mjs";
 import { themes } from "./theme.mjs";
+import { TILE_WIDTH } from "./tiles.mjs";
 import { bandsOf, limitLineOf, Timeline } from "./timeline.mjs";
 
 const SECOND = 1e9;
@@ -129,6 +130,8 @@ function drawEverySize({ fact, view }) {
             const checker = new Checker();
             drawState(checker, { x: 3, y: 5, w, h }, [view], [fact], { nowNs: NOW, decision, theme });
             assert.ok(checker.calls > 2);
+            drawState(checker, { x: 3, y: 5, w, h }, [{ ...view, beginNs: NOW, endNs: NOW }], [fact],
+                { nowNs: NOW, decision, theme });
         }
     }
     const surface = new SvgSurface(600, 184);
@@ -252,11 +255,11 @@ test("dots are where positionOf() says, and do not overlap", () => {
         if (place && data.columns.allowed[i])
             assert.ok(drawn.some(({ x, y }) => Math.abs(x - place.x) + Math.abs(y - place.y) < 1e-6));
     }
-    const edge = (x) => (x - BOX.x - BOX.w) % 128; // tiles are placed on their own
-    for (const a of drawn) {
-        for (const b of drawn) {
-            if (a !== b && Math.abs(edge(a.x)) > 8 && Math.abs(edge(b.x)) > 8 && Math.floor(a.x) % 128 === 64)
-                assert.ok(Math.hypot(a.x - b.x, a.y - b.y) >= 2 * a.r - 0.5);
+    const tileOf = (i) => Math.floor(data.times[i] / (data.spanNs / BOX.w * TILE_WIDTH));
+    for (let i = 0; i < data.to; i++) {
+        for (let j = i + 1; j < data.to && tileOf(j) === tileOf(i); j++) { // tiles are stacked on their own
+            const [a, b] = [line.positionOf(i), line.positionOf(j)];
+            assert.ok(a === null || b === null || Math.hypot(a.x - b.x, a.y - b.y) >= 6, `${i} ${j}`);
         }
     }
 });
@@ -288,13 +291,16 @@ test("a frame after others looks like the first frame", () => {
 });
 
 test("a new version forgets earlier decisions", () => {
-    const data = requests(4, 14);
+    const data = { ...requests(500, 14), limitLine: { perWindow: 5000, windowNs: SECOND } };
+    const changed = { ...data, columns: { allowed: data.columns.allowed.map((_, i) => i & 1) }, version: 1 };
+    const svgOf = (line, now) => {
+        const surface = new SvgSurface(700, 220);
+        line.draw(surface, BOX, now);
+        return surface.toString();
+    };
     const line = new Timeline();
-    line.draw(new Checker(), BOX, data);
-    const columns = { allowed: data.columns.allowed.map(() => 0) };
-    const changed = new Checker();
-    line.draw(changed, BOX, { ...data, columns, version: 1 });
-    assert.equal(changed.circles.length, 0);
+    assert.notEqual(svgOf(line, data), svgOf(new Timeline(), changed));
+    assert.equal(svgOf(line, changed), svgOf(new Timeline(), changed));
 });
 
 test("the running rate counts the allowed units of the watched key", () => {

@@ -175,7 +175,7 @@ for (const figure of figures) {
     const path = join(directory, `${figure.name}.svg`);
     if (text.length > BYTES_MAX || /NaN|undefined|Infinity/.test(text)) {
         failed++;
-        console.error(`${path}: ${text.length} characters or an invalid number, expected ${BYTES_MAX} at most`);
+        console.error(`${path}: ${text.length} characters or an invalid number, expected ${BYTES_MAX}`);
     } else if (!check) {
         writeFileSync(path, text);
     } else if (differs(path, text)) {
