@@ -4,7 +4,7 @@
 // The four buckets. Each has the backlog of GCRA, TAT - now, as its state, and shows it in its own way: as
 // tokens that are missing, as the level of water, as requests that wait, or as the TAT on a time line.
 
-import { formatNs, formatNumber, formatRate } from "./format.mjs";
+import { formatNs, formatRate, formatUnits } from "./format.mjs";
 import { textWidth } from "./surface.mjs";
 
 const UNITS_MAX = 24; // more units than this are not drawn one by one
@@ -38,7 +38,7 @@ export function drawBucket(picture, box, unit = "token") {
     ]);
 }
 
-const counted = (count, unit) => `${formatNumber(count)} ${unit}${count === 1 ? "" : "s"}`;
+const counted = (count, unit) => `${formatUnits(count)} ${unit}${count === 1 ? "" : "s"}`;
 
 /** A leaky bucket: each request pours a unit into it, and it drains at the rate. */
 export function drawLeakyBucket(picture, box) {
@@ -50,7 +50,7 @@ export function drawLeakyBucket(picture, box) {
         1 - backlog % 1);
     drawNotes(picture, box, shape, [
         { y: Math.min(surfaceY(shape, backlog / view.limit) + 4, shape.bottom - 12),
-            text: `level ${formatNumber(Math.round(backlog * 10) / 10)}` },
+            text: `level ${formatUnits(Math.round(backlog * 10) / 10)}` },
         { y: shape.bottom + 12, text: `drains ${formatRate(fact.rate, fact.periodNs)}`, muted: true },
     ]);
 }
@@ -123,7 +123,7 @@ export function drawQueue(picture, box) {
     if (!noted)
         return;
     const waiting = Math.max(0, Math.ceil(backlog - 1 - 1e-9));
-    surface.text(box.x, box.y + 11, `${formatNumber(waiting)} waiting`, { color: theme.ink });
+    surface.text(box.x, box.y + 11, `${formatUnits(waiting)} waiting`, { color: theme.ink });
     surface.text(box.x + box.w, box.y + 11, `serves 1 every ${formatNs(interval)}`,
         { align: "right", color: theme.muted });
 }

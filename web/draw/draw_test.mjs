@@ -8,7 +8,8 @@
 
 import assert from "node:assert/strict";
 import { chartIndexAt, drawChart } from "./chart.mjs";
-import { formatClock, formatNs, formatNumber, formatOffset, formatRate, ticks, timeStep } from "./format.mjs";
+import { formatClock, formatNs, formatNumber, formatOffset, formatRate, formatUnits, ticks,
+    timeStep } from "./format.mjs";
 import { drawState, stateHeight } from "./state.mjs";
 import { SvgSurface, textWidth } from "./surface.mjs";
 import { themes } from "./theme.mjs";
@@ -396,6 +397,8 @@ test("numbers and durations as people read them", () => {
         [999999, "1 M"], [NaN, "–"]];
     for (const [value, text] of numbers)
         assert.equal(formatNumber(value), text);
+    for (const [value, text] of [[8.4, "8.4"], [1000, "1\u2009000"], [250000, "250 k"]])
+        assert.equal(formatUnits(value), text);
     assert.equal(formatRate(5, SECOND), "5/s");
     assert.equal(formatRate(100, 900 * SECOND), "100/15m");
     assert.equal(formatRate(5000, 0, "month"), "5000/month");

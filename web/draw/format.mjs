@@ -79,6 +79,11 @@ export function formatCount(value) {
 
 const PERIODS = [[DAY, "d"], [HOUR, "h"], [MINUTE, "m"], [SECOND, "s"], [1e6, "ms"], [1e3, "us"]];
 
+/** @returns {string} a count that is exact below 100 000, such as "8.4", "1 000", "250 k" */
+export function formatUnits(value) {
+    return Math.abs(value) >= 1000 && Math.abs(value) < 100000 ? formatCount(value) : formatNumber(value);
+}
+
 /**
  * The rate of a layer as the policy language writes it.
  * @param {number} rate

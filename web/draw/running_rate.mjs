@@ -3,7 +3,7 @@
 //
 // The running rate of a time line: the units that were allowed in the window that ends at each moment.
 
-import { formatNs, formatNumber } from "./format.mjs";
+import { formatNs, formatUnits } from "./format.mjs";
 import { drawLabel, textWidth } from "./surface.mjs";
 
 const STEP = 2; // the distance of two samples, in CSS pixels
@@ -144,7 +144,7 @@ function drawRate(surface, area, points, limitY, hard, theme) {
 function drawLimitLabel(surface, area, y, { perWindow, windowNs, hard }, theme) {
     surface.line(area.x, y, area.x + area.w, y, { stroke: theme.ink, dash: [4, 3] });
     const name = hard === false ? "rate" : "limit";
-    const label = `${name} ${formatNumber(perWindow)} in ${formatNs(windowNs)}`;
+    const label = `${name} ${formatUnits(perWindow)} in ${formatNs(windowNs)}`;
     const width = textWidth(label, { size: 11 });
     if (width + 8 > area.w)
         return;

@@ -3,7 +3,7 @@
 //
 // The four algorithms that count in windows. In all of them time runs from left to right.
 
-import { formatNs, formatNumber } from "./format.mjs";
+import { formatNs, formatUnits } from "./format.mjs";
 import { textWidth } from "./surface.mjs";
 
 /** A fixed window: time goes from left to right, and the count rises up to the limit. */
@@ -25,7 +25,7 @@ export function drawFixedWindow(picture, box) {
     drawCursor(surface, theme, area, now);
     if (!area.noted)
         return;
-    drawCount(picture, area, `${formatNumber(view.used)} used`);
+    drawCount(picture, area, `${formatUnits(view.used)} used`);
     drawEnds(surface, theme, area, "window begins", `ends in ${formatNs(view.endNs - nowNs)}`);
 }
 
@@ -40,7 +40,7 @@ export function drawLog(picture, box) {
     drawCursor(surface, theme, area, area.x + area.w);
     if (!area.noted)
         return;
-    drawCount(picture, area, `${formatNumber(view.used)} of ${formatNumber(view.limit)} in the log`);
+    drawCount(picture, area, `${formatUnits(view.used)} of ${formatUnits(view.limit)} in the log`);
     const oldest = view.entries?.length ? view.entries[0] + length - nowNs : 0;
     const leaves = oldest > 0 ? `oldest leaves in ${formatNs(oldest)}` : `${formatNs(length)} ago`;
     drawEnds(surface, theme, area, leaves, "now");
@@ -88,13 +88,13 @@ export function drawCounter(picture, box) {
 }
 
 function drawCounterNotes({ surface, view, theme }, area, share, middle) {
-    const [previous, used] = [view.previous, view.used].map(formatNumber);
+    const [previous, used] = [view.previous, view.used].map(formatUnits);
     const y = area.y + area.h + 16;
     surface.text(area.x + 4, y, `previous: ${previous}`, { size: 11, color: theme.muted });
     surface.text(middle + 4, y, `current: ${used}`, { size: 11, color: theme.muted });
     const sum = view.previous * share + view.used;
     const percent = `${Math.round(share * 100)}%`;
-    const text = `${previous} × ${percent} + ${used} = ${formatNumber(Math.round(sum * 10) / 10)}`;
+    const text = `${previous} × ${percent} + ${used} = ${formatUnits(Math.round(sum * 10) / 10)}`;
     surface.text(area.x, area.y - 9, text, { weight: 600, color: theme.ink, mono: true });
 }
 
@@ -123,13 +123,13 @@ export function drawSlices(picture, box) {
     drawCursor(surface, theme, area, area.x + area.w * portion(nowNs - begin, length * slices));
     if (!area.noted)
         return;
-    drawCount(picture, area, `${formatNumber(view.used)} of ${formatNumber(view.limit)} in ${slices} slices`);
+    drawCount(picture, area, `${formatUnits(view.used)} of ${formatUnits(view.limit)} in ${slices} slices`);
     drawEnds(surface, theme, area, `oldest leaves in ${formatNs(Math.max(0, view.endNs - nowNs))}`, "");
 }
 
 function drawSliceCount(surface, theme, x, top, area, count) {
     const inside = area.y + area.h - top >= 18;
-    surface.text(x, inside ? top + 13 : top - 3, formatNumber(count),
+    surface.text(x, inside ? top + 13 : top - 3, formatUnits(count),
         { size: 11, align: "center", color: inside ? theme.panel : theme.ink });
 }
 
