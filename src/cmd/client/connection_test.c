@@ -350,7 +350,7 @@ static void check_read(void **unused)
 {
     (void)unused;
     static client c;
-    SERVER(HELLO, "$2\r\nme\r\n", "+A\r\n");
+    SERVER(HELLO, "$2\r\nme\r\n", NULL, "+A\r\n");
     assert_int_equal(client_open(&c, "7000", NULL, 1000 * ms_ns), CLIENT_OK);
     net.piece = 1;
     client_set_timeout(&c, 3000 * ms_ns);
@@ -361,12 +361,11 @@ static void check_read(void **unused)
     assert_int_equal(client_read(&c), CLIENT_OK);
     assert_int_equal(c.reply.value[0].len, 2);
     assert_memory_equal(c.reply.value[0].text, "me", 2);
+    assert_int_equal(client_send(&c, ping, 1), CLIENT_OK); /* the reply before is dropped once */
     assert_int_equal(client_send(&c, ping, 1), CLIENT_OK);
     while (client_read(&c) == CLIENT_WAITING)
         ;
     assert_memory_equal(c.reply.value[0].text, "A", 1);
-    assert_int_equal(client_send(&c, ping, 1), CLIENT_OK); /* the server is silent */
-    assert_int_equal(client_read(&c), CLIENT_WAITING);
     assert_int_equal(net.now_ns, 0);
     assert_string_equal(net.sent, "HELLO 3|PING me|PING|PING|");
     net.recv_errno = ECONNRESET;

@@ -242,6 +242,20 @@ static void check_screen(void **state)
                         "q quit  ? help  / filter  d r n sort  t allowed keys  3 policies");
 }
 
+/* A key that the daemon cut ends with "...", wherever the screen ends. */
+static void check_cut_key(void **state)
+{
+    fixture *f = *state;
+    f->keys.len = 0;
+    add_key(f, "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", 40, true);
+    for (int cols = 20; cols <= 90; cols++) {
+        draw(f, cols, 24);
+        int at = find("  z");
+        assert_true(at > 0);
+        assert_string_equal(line(at) + strlen(line(at)) - 3, "...");
+    }
+}
+
 static void check_small_screen(void **state)
 {
     fixture *f = *state;
@@ -409,8 +423,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_fixture, close_fixture)
     const struct CMUnitTest tests[] = {
-        TEST(check_screen), TEST(check_small_screen), TEST(check_all_sizes), TEST(check_chosen),
-        TEST(check_order),  TEST(check_notes),        TEST(check_print),
+        TEST(check_screen), TEST(check_small_screen), TEST(check_cut_key), TEST(check_all_sizes),
+        TEST(check_chosen), TEST(check_order),        TEST(check_notes),   TEST(check_print),
     };
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         return 1;

@@ -111,6 +111,20 @@ static void check_other_servers(void **unused)
     assert_int_equal(keys.len, 0);
 }
 
+/* Only names that a policy can have are read. */
+static void check_long_names(void **unused)
+{
+    (void)unused;
+    char text[300], name[TOP_NAME_MAX + 2];
+    for (int len = TOP_NAME_MAX; len <= TOP_NAME_MAX + 1; len++) {
+        memset(name, 'n', sizeof name);
+        name[len] = '\0';
+        snprintf(text, sizeof text, HEAD "policy_%s:allowed=1\r\n", name);
+        assert_true(top_read_info(bulk(text), 7, &second));
+        assert_int_equal(second.policies, len == TOP_NAME_MAX);
+    }
+}
+
 /* More policies than a daemon can have are left out. */
 static void check_many_policies(void **unused)
 {
@@ -234,7 +248,8 @@ int main(void)
         cmocka_unit_test(check_info),          cmocka_unit_test(check_damaged_info),
         cmocka_unit_test(check_other_servers), cmocka_unit_test(check_many_policies),
         cmocka_unit_test(check_rates),         cmocka_unit_test(check_latency),
-        cmocka_unit_test(check_rules),         cmocka_unit_test(check_keys),
+        cmocka_unit_test(check_rules),         cmocka_unit_test(check_long_names),
+        cmocka_unit_test(check_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
