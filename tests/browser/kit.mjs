@@ -18,8 +18,10 @@ const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000); // longer than an
 /** Returns the path of Chromium, or null. The environment variable CHROMIUM names another one. */
 function findChromium() {
     const directories = (process.env.PATH ?? "").split(delimiter);
-    const names = process.env.CHROMIUM ? [process.env.CHROMIUM] : ["chromium", "chromium-browser", "google-chrome"];
-    const paths = names.flatMap((name) => (name.includes("/") ? [name] : directories.map((one) => join(one, name))));
+    const names = process.env.CHROMIUM ? [process.env.CHROMIUM]
+        : ["chromium", "chromium-browser", "google-chrome"];
+    const paths = names.flatMap((name) =>
+        (name.includes("/") ? [name] : directories.map((one) => join(one, name))));
     return paths.find((path) => {
         try {
             accessSync(path, constants.X_OK);
@@ -62,13 +64,15 @@ export class Daemon {
     async start(text) {
         if (text !== undefined)
             this.write(text);
-        const command = [this.weir, "serve", "--http", this.http, "--port", this.resp, join(this.directory, "weir.yaml")];
+        const command = [this.weir, "serve", "--http", this.http, "--port", this.resp,
+            join(this.directory, "weir.yaml")];
         const child = this.#process = spawn("setpriv", ["--pdeathsig", "KILL", ...command.map(String)],
             { stdio: ["ignore", "ignore", "pipe"] });
         child.stderr.on("data", (bytes) => this.#read(bytes));
         child.once("error", (error) => this.#end(error));
         child.once("exit", (status) => this.#end(new Error(`weir serve ended with ${status}`)));
-        const [, resp, http] = await this.logged(/ started .* resp=127\.0\.0\.1:(\d+) http=127\.0\.0\.1:(\d+) .*/);
+        const [, resp, http] = await this.logged(
+            / started .* resp=127\.0\.0\.1:(\d+) http=127\.0\.0\.1:(\d+) .*/);
         Object.assign(this, { resp: Number(resp), http: Number(http) });
         return this;
     }
@@ -171,7 +175,8 @@ export class Kit {
     }
 
     /**
-     * Opens a page that ends with the test. The test fails if the page has an error that `expected` does not match.
+     * Opens a page that ends with the test. The test fails if the page has an error that `expected` does
+     * not match.
      * @param {string} url
      * @param {{dark?: boolean, width?: number, height?: number, reduced?: boolean, expected?: RegExp[],
      *          context?: object, before?: (page: object) => Promise<void>}} [options]
@@ -194,7 +199,8 @@ export class Kit {
             });
         });
         const page = await context.newPage();
-        const origin = url.startsWith("file:") ? pathToFileURL(join(this.build, "web")).href : new URL(url).origin;
+        const origin = url.startsWith("file:") ? pathToFileURL(join(this.build, "web")).href
+            : new URL(url).origin;
         watchPage(page, found, { origin, expected });
         await before?.(page);
         await page.goto(url);

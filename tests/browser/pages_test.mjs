@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// What holds for every page: it is accessible in both colour schemes and on a small screen, the daemon serves it
-// under a strict Content-Security-Policy, and it opens from disk without a network.
+// What holds for every page: it is accessible in both colour schemes and on a small screen, the daemon
+// serves it under a strict Content-Security-Policy, and it opens from disk without a network.
 
 import assert from "node:assert/strict";
 
@@ -82,9 +82,10 @@ async function theme(kit) {
 
 const tests = { "the colour scheme is remembered": theme };
 for (const name of Object.keys(PAGES)) {
-    for (const dark of [false, true])
+    for (const [scheme, dark] of [["light", false], ["dark", true]])
         for (const width of [1280, 390])
-            tests[`${name}: axe finds nothing serious, ${dark ? "dark" : "light"}, ${width} px`] = accessible(name, dark, width);
+            tests[`${name}: axe finds nothing serious, ${scheme}, ${width} px`] =
+                accessible(name, dark, width);
     tests[`${name}: the daemon serves it under its policy`] = served(name);
     if (name !== "dashboard")
         tests[`${name}: it opens from disk`] = fromDisk(name);

@@ -70,7 +70,8 @@ export class PlaygroundPage {
             const text = await list.locator(`dd.is-${name} > span`).textContent();
             return Number(/^[\d,.\s\u00a0\u202f]*/.exec(text)[0].replace(/\D/g, ""));
         };
-        return { allowed: await number("allowed"), denied: await number("denied"), delayed: await number("delayed") };
+        const [allowed, denied, delayed] = await Promise.all(["allowed", "denied", "delayed"].map(number));
+        return { allowed, denied, delayed };
     }
 
     async letters() {
@@ -93,7 +94,7 @@ export class PlaygroundPage {
         return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
     }
 
-    /** Chooses an item of the Export menu that shows a text, saves it, and returns its name and both texts. */
+    /** Saves the text that an item of the Export menu shows. Returns its name and both texts. */
     async preview(item) {
         await this.page.locator("#export-menu summary").click();
         await this.page.getByRole("button", { name: item, exact: true }).click();
@@ -133,8 +134,8 @@ export function weir(kit, words, input = "", status = 0) {
  */
 export function replay(kit, policies, words, log) {
     const options = policies.flatMap((text) => ["--policy", text]);
-    const lines = weir(kit, ["replay", ...options, ...words, "--decisions", "jsonl", "-"], log).trim().split("\n");
-    const decisions = lines.filter((line) => line !== "").map((line) => JSON.parse(line));
+    const output = weir(kit, ["replay", ...options, ...words, "--decisions", "jsonl", "-"], log);
+    const decisions = output.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line));
     return policies.map((_, i) => decisions.filter((_, n) => n % policies.length === i));
 }
 

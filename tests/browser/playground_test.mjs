@@ -9,7 +9,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { presets } from "../../web/model/presets.mjs";
 import { sceneFromHash } from "../../web/model/scene.mjs";
-import { PlaygroundPage, decisionOf, fieldsOf, openPlayground, readCsv, replay, totalsOf, weir } from "./playground_kit.mjs";
+import { PlaygroundPage, decisionOf, fieldsOf, openPlayground, readCsv, replay, totalsOf,
+    weir } from "./playground_kit.mjs";
 
 const TWO_LANES = {
     lanes: ["gcra 2/s burst 5", "fixed-window 5/s"],
@@ -18,8 +19,8 @@ const TWO_LANES = {
 const BY_HAND = { lanes: ["gcra 1/h burst 2"], traffic: { kind: "none" }, watch: "alice" };
 
 /**
- * Compares all decisions of the page, which it saves as CSV, with those of `weir replay` on the same requests, and
- * the totals that it shows with their counts. Returns how many requests there are.
+ * Compares all decisions of the page, which it saves as CSV, with those of `weir replay` on the same
+ * requests, and the totals that it shows with their counts. Returns how many requests there are.
  */
 async function compareDecisions(kit, playground) {
     const letters = await playground.letters();
@@ -29,8 +30,9 @@ async function compareDecisions(kit, playground) {
     const decisions = replay(kit, policies, ["--format", "tsv"], log);
     for (const [i, letter] of letters.entries()) {
         const found = rows.map((row) => decisionOf(row, letters.length > 1 ? `lane${i + 1}_` : ""));
-        assert.deepEqual(found, decisions[i].map(fieldsOf), `lane ${letter}: ${policies[i]}`);
-        assert.deepEqual(await playground.totals(letter), totalsOf(decisions[i]), `lane ${letter}: ${policies[i]}`);
+        const where = `lane ${letter}: ${policies[i]}`;
+        assert.deepEqual(found, decisions[i].map(fieldsOf), where);
+        assert.deepEqual(await playground.totals(letter), totalsOf(decisions[i]), where);
     }
     return rows.length;
 }
@@ -67,22 +69,27 @@ async function policyErrors(kit) {
         "gcra 5/s & sliding-log 9"])
         await expectPolicyError(kit, playground, text);
     await playground.policy().fill("sliding-log 3/s");
-    await playground.until((input) => !input.hasAttribute("aria-invalid"), await playground.policy().elementHandle());
+    await playground.until((input) => !input.hasAttribute("aria-invalid"),
+        await playground.policy().elementHandle());
     await playground.scrub("End");
     await compareDecisions(kit, playground);
 }
 
 /** What people may type or paste never causes an exception, which the kit would report. */
 async function oddInput(kit) {
-    const playground = await openPlayground(kit, "#lane=gcra+1/s&lane=%ff&traffic=poisson&rate=1e99&span=-1&compare=7,7");
-    for (const text of ["", " ", "gcra", "🚦".repeat(50), "gcra 1/s burst 99999999999999999999", "a".repeat(1023)]) {
+    const playground = await openPlayground(kit,
+        "#lane=gcra+1/s&lane=%ff&traffic=poisson&rate=1e99&span=-1&compare=7,7");
+    for (const text of ["", " ", "gcra", "🚦".repeat(50), "gcra 1/s burst 99999999999999999999",
+        "a".repeat(1023)]) {
         await playground.policy().fill(text);
         await playground.until((input) => input.getAttribute("aria-invalid") === "true",
             await playground.policy().elementHandle());
         await playground.policy().fill("gcra 1/s");
-        await playground.until((input) => !input.hasAttribute("aria-invalid"), await playground.policy().elementHandle());
+        await playground.until((input) => !input.hasAttribute("aria-invalid"),
+            await playground.policy().elementHandle());
     }
-    for (const hash of ["#", "#lane", "#lane=%", "#traffic=log", "#lane=gcra+1/s&traffic=times&times=x%0A1e400+%00"]) {
+    for (const hash of ["#", "#lane", "#lane=%", "#traffic=log",
+        "#lane=gcra+1/s&traffic=times&times=x%0A1e400+%00"]) {
         await playground.page.evaluate((one) => {
             location.hash = one;
         }, hash);
@@ -90,7 +97,7 @@ async function oddInput(kit) {
     }
 }
 
-/** The form writes the text, a text that is typed shows in the form, and a text that is invalid disables it. */
+/** The form writes the text, shows a text that is typed, and is disabled by an invalid text. */
 async function form(kit) {
     const playground = await openPlayground(kit, { lanes: ["gcra 2/s burst 5"], traffic: { kind: "none" } });
     const lane = playground.lane();
@@ -145,15 +152,16 @@ async function exports(kit) {
     writeFileSync(path, yaml.saved);
     assert.match(weir(kit, ["check", path]), /gcra 2\/s burst 5/);
     for (const [item, file, pattern] of [["nginx configuration", "weir.nginx.conf", /gcra 2\/s burst 5/],
-        ["RESP command", "weir.resp.txt", /WEIR\.\w+ 'gcra 2\/s burst 5'|gcra 2\/s burst 5/], ["C code", "limit.c", /#include <weir\//]]) {
+        ["RESP command", "weir.resp.txt", /WEIR\.CHECK 'gcra 2\/s burst 5'/],
+        ["C code", "limit.c", /#include <weir\//]]) {
         const { name, text, saved } = await playground.preview(item);
         assert.equal(name, file);
         assert.match(saved, pattern);
         assert.equal(saved, text);
     }
     const svg = await playground.save("Picture as SVG");
-    const root = await playground.page.evaluate((text) =>
-        new DOMParser().parseFromString(text, "image/svg+xml").documentElement.nodeName, svg.bytes.toString());
+    const nameOf = (text) => new DOMParser().parseFromString(text, "image/svg+xml").documentElement.nodeName;
+    const root = await playground.page.evaluate(nameOf, svg.bytes.toString());
     assert.equal(root, "svg");
     assert.match(svg.bytes.toString(), /gcra 2\/s burst 5/);
     const png = await playground.save("Picture as PNG");
@@ -162,11 +170,14 @@ async function exports(kit) {
 
 /** The totals of a log that is dropped on the page are those of `weir replay` for the same file. */
 async function droppedLog(kit) {
-    const line = (client, second) => `${client} - - [21/Nov/2026:18:00:${String(second).padStart(2, "0")} +0000] `
+    const two = (second) => String(second).padStart(2, "0");
+    const line = (client, second) => `${client} - - [21/Nov/2026:18:00:${two(second)} +0000] `
         + '"GET / HTTP/1.1" 200 512 "-" "curl/8.1"\n';
     const clients = ["192.0.2.1", "2001:db8::1", "192.0.2.1", "2001:db8::ffff:2", "::ffff:192.0.2.1"];
-    const log = Array.from({ length: 60 }, (_, i) => line(clients[i % 5], i)).join("") + "not a line of a log\n";
-    const playground = await openPlayground(kit, { lanes: ["sliding-log 2/10s", "gcra 3/m"], traffic: { kind: "none" } });
+    const lines = Array.from({ length: 60 }, (_, i) => line(clients[i % 5], i));
+    const log = [...lines, "not a line of a log\n"].join("");
+    const playground = await openPlayground(kit,
+        { lanes: ["sliding-log 2/10s", "gcra 3/m"], traffic: { kind: "none" } });
     await playground.drop("access.log", log);
     await playground.page.getByText("access.log: 60 requests in the format combined.").first().waitFor();
     await playground.pause();
@@ -182,7 +193,8 @@ async function refusedFiles(kit) {
     const playground = await openPlayground(kit, BY_HAND);
     const { page } = playground;
     for (const [name, content, message] of [["photo.png", "\x89PNG\0\0", "not a text file"],
-        ["empty.log", "", "no line in a known format"], ["prose.log", "Dear reader,\nthis is no log.\n", "no line in a known format"],
+        ["empty.log", "", "no line in a known format"],
+        ["prose.log", "Dear reader,\nthis is no log.\n", "no line in a known format"],
         ["huge.log", (64 << 20) + 1, "expected at most"]]) {
         await playground.drop(name, content);
         await page.locator("#traffic").getByText(message).or(playground.said.getByText(message)).first()
@@ -199,7 +211,7 @@ async function hits(kit) {
     const bar = page.locator(".transport");
     for (const name of ["Play", "Pause"])
         await page.getByRole("button", { name, exact: true }).click();
-    await page.keyboard.press("Space"); // after clicks on other buttons, which would use it if they had the focus
+    await page.keyboard.press("Space"); // a button that was clicked does not keep the focus
     await playground.said.getByText(/A: allowed, 1 of 2 left/).waitFor({ state: "attached" });
     await page.getByRole("button", { name: "Hit" }).click();
     await page.keyboard.press("Space");
@@ -228,13 +240,14 @@ async function scrubbing(kit) {
     await compareDecisions(kit, playground);
 }
 
-const CONTROLS = "a[href], button, input:not([type=radio]), select, summary, textarea, canvas, [tabindex='0']";
+const CONTROLS = "a[href], button, input:not([type=radio]), select, summary, textarea, [tabindex='0']";
 
 /** Presses Tab through the page. Returns the controls that never have the focus, or do not show it. */
 async function unreached(page) {
     const wanted = await page.evaluate((selector) => {
         const all = /** @type {any[]} */ ([...document.querySelectorAll(selector)]);
-        globalThis.testControls = all.filter((one) => one.checkVisibility() && one.tabIndex >= 0 && !one.disabled);
+        globalThis.testControls = all.filter((one) =>
+            one.checkVisibility() && one.tabIndex >= 0 && !one.disabled);
         all.forEach((one) => one.blur());
         return globalThis.testControls.map((one) => one.outerHTML.slice(0, 100));
     }, CONTROLS);
@@ -250,7 +263,7 @@ async function unreached(page) {
     return [...left].map((i) => wanted[i]);
 }
 
-/** Tab reaches every control, each shows its focus, and a request can be chosen and read without a pointer. */
+/** Tab reaches every control, each shows its focus, and a request can be chosen without a pointer. */
 async function keyboardOnly(kit) {
     const playground = await openPlayground(kit, TWO_LANES);
     const { page } = playground;
@@ -287,7 +300,8 @@ async function reducedMotion(kit) {
     const playground = new PlaygroundPage(kit, page);
     await page.getByRole("button", { name: "Play", exact: true }).waitFor();
     await playground.scrub("End");
-    const running = await page.evaluate(() => document.getAnimations().filter((one) => one.playState === "running").length);
+    const running = await page.evaluate(() =>
+        document.getAnimations().filter((one) => one.playState === "running").length);
     assert.equal(running, 0);
 }
 

@@ -14,7 +14,7 @@ const ZONEINFO = "/usr/share/zoneinfo/";
 const VECTORS = "tests/vectors/";
 const OTHERS = ["keys.json"]; // its vectors are about keys, not about decisions
 
-const TYPES = { mjs: "text/javascript", json: "application/json", wasm: "application/wasm", html: "text/html" };
+const TYPES = { mjs: "text/javascript", wasm: "application/wasm", html: "text/html" };
 
 function contents(path, build) {
     if (path === "empty.html")
@@ -64,7 +64,8 @@ async function compare([path, text, zones]) {
 async function vectors(kit) {
     const weir = await load(readFileSync(join(kit.build, "weir.wasm")));
     const page = await kit.page(`${ORIGIN}empty.html`, { before: (one) => serveTree(one, kit.build) });
-    const names = readdirSync(join(ROOT, VECTORS)).filter((one) => one.endsWith(".json") && !OTHERS.includes(one));
+    const names = readdirSync(join(ROOT, VECTORS))
+        .filter((one) => one.endsWith(".json") && !OTHERS.includes(one));
     let cases = 0;
     for (const name of names) {
         const text = readFileSync(join(ROOT, VECTORS, name), "utf8");
