@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Which keys of two configurations differ, so that a reload reports that they need a restart; the
- * partitions that follow from `memory` of policies; and the arena of a configuration. */
+ * partitions that follow from `memory` of policies; the arena of a configuration, and helpers. */
 
 #include "cmd/config/arena.h"
 #include "cmd/config/config.h"
@@ -189,10 +189,45 @@ static void check_arena(void **unused)
     config_arena_free(&a);
 }
 
+static void check_edit_distance(void **unused)
+{
+    (void)unused;
+    char other[41], same[41], longer[42]; /* 40 bytes is the greatest length */
+    assert_int_equal(config_edit_distance("", ""), 0);
+    assert_int_equal(config_edit_distance("abc", ""), 3);
+    assert_int_equal(config_edit_distance("polices", "policies"), 1);
+    assert_int_equal(config_edit_distance("memroy", "memory"), 1);
+    assert_int_equal(config_edit_distance("kitten", "sitting"), 3);
+    memset(same, 'x', 40);
+    same[40] = '\0';
+    memcpy(other, same, sizeof other);
+    assert_int_equal(config_edit_distance(other, same), 0);
+    other[0] = other[20] = other[39] = '-';
+    assert_int_equal(config_edit_distance(other, same), 3);
+    assert_int_equal(config_edit_distance("", other), 40);
+    memset(longer, 'x', 41);
+    longer[41] = '\0';
+    assert_true(config_edit_distance(longer, "x") == SIZE_MAX);
+}
+
+static void check_size_text(void **unused)
+{
+    (void)unused;
+    char text[24];
+    assert_string_equal(config_size_text(0, text, sizeof text), "0");
+    assert_string_equal(config_size_text(1023, text, sizeof text), "1023");
+    assert_string_equal(config_size_text(1024, text, sizeof text), "1k");
+    assert_string_equal(config_size_text((uint64_t)3 << 30, text, sizeof text), "3g");
+    assert_string_equal(config_size_text((uint64_t)1 << 40, text, sizeof text), "1024g");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_changes), cmocka_unit_test(check_memories),
-        cmocka_unit_test(check_redis_has_no_partitions), cmocka_unit_test(check_arena)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(check_changes),
+                                       cmocka_unit_test(check_memories),
+                                       cmocka_unit_test(check_redis_has_no_partitions),
+                                       cmocka_unit_test(check_arena),
+                                       cmocka_unit_test(check_edit_distance),
+                                       cmocka_unit_test(check_size_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

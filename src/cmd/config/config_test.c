@@ -765,31 +765,6 @@ static void check_failing_url(void **unused)
     config_free(c);
 }
 
-/* ---- helpers --------------------------------------------------------------------------------- */
-
-static void check_helpers(void **unused)
-{
-    (void)unused;
-    char text[24];
-    assert_int_equal(config_edit_distance("", ""), 0);
-    assert_int_equal(config_edit_distance("abc", ""), 3);
-    assert_int_equal(config_edit_distance("polices", "policies"), 1);
-    assert_int_equal(config_edit_distance("memroy", "memory"), 1);
-    assert_int_equal(config_edit_distance("kitten", "sitting"), 3);
-    char word[41]; /* of the greatest length */
-    strcpy(word, repeat("", 40, ""));
-    assert_int_equal(config_edit_distance(word, repeat("", 40, "")), 0);
-    word[0] = word[20] = word[39] = '-';
-    assert_int_equal(config_edit_distance(word, repeat("", 40, "")), 3);
-    assert_int_equal(config_edit_distance("", word), 40);
-    assert_true(config_edit_distance(repeat("", 41, ""), "x") == SIZE_MAX);
-    assert_string_equal(config_size_text(0, text, sizeof text), "0");
-    assert_string_equal(config_size_text(1023, text, sizeof text), "1023");
-    assert_string_equal(config_size_text(1024, text, sizeof text), "1k");
-    assert_string_equal(config_size_text((uint64_t)3 << 30, text, sizeof text), "3g");
-    assert_string_equal(config_size_text((uint64_t)1 << 40, text, sizeof text), "1024g");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -800,7 +775,7 @@ int main(void)
         cmocka_unit_test(check_policies),    cmocka_unit_test(check_many),
         cmocka_unit_test(check_many_errors), cmocka_unit_test(check_text),
         cmocka_unit_test(check_files),       cmocka_unit_test(check_failing_allocations),
-        cmocka_unit_test(check_failing_url), cmocka_unit_test(check_helpers),
+        cmocka_unit_test(check_failing_url),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
