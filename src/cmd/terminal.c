@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* Asks the environment and the terminal driver. https://no-color.org describes NO_COLOR.
  *
- * The control sequences are those of ECMA-48 and of xterm (the alternate screen), which all terminals
- * of today have. While a screen is open, the signals that end or stop the process are blocked, except
- * in ppoll(). So a handler only sets a flag, and nothing interrupts the drawing. */
+ * The control sequences are those of ECMA-48 and of xterm (the alternate screen), which all
+ * terminals of today have. While a screen is open, the signals that end or stop the process are
+ * blocked, except in ppoll(). So a handler only sets a flag, and nothing interrupts the drawing. */
 
 #define _GNU_SOURCE /* TIOCGWINSZ, ppoll() */
 
@@ -171,8 +171,8 @@ terminal_size terminal_size_get(void)
     return (terminal_size){w.ws_col, w.ws_row};
 }
 
-/* Does with the default action what the signal asks for, in a restored terminal. Returns only if the
- * process was stopped and continues, or if its parent ignores the signal. */
+/* Does with the default action what the signal asks for, in a restored terminal. Returns only if
+ * the process was stopped and continues, or if its parent ignores the signal. */
 static void obey(int signal)
 {
     leave();

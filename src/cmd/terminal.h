@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_TERMINAL_H
 #define WEIR_CMD_TERMINAL_H
-/* What the terminal at standard output can show, and full screens on it: the alternate screen, keys
- * without echo, and signals, so that the terminal is restored whenever the process stops or ends. */
+/* What the terminal at standard output can show, and full screens on it: the alternate screen,
+ * keys without echo, and signals, so that the terminal is restored whenever the process stops or
+ * ends. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,10 +45,9 @@ typedef struct terminal_events {
     bool redraw; /* the size changed, or the process was stopped and continues */
 } terminal_events;
 
-/* Waits for a key, a signal or the socket. SIGINT, SIGTERM, SIGHUP and SIGQUIT restore the terminal and end
- * the process; SIGTSTP restores it and stops the process.
- *  fd          -1 for none.
- *  timeout_ns  0 or less: does not wait. */
+/* Waits for a key, a signal or the socket. SIGINT, SIGTERM, SIGHUP and SIGQUIT restore the terminal
+ * and end the process; SIGTSTP restores it and stops the process. fd          -1 for none.
+ * timeout_ns  0 or less: does not wait. */
 terminal_events terminal_wait(int fd, int64_t timeout_ns);
 
 /* Writes bytes to the terminal. Returns false if it is gone. */

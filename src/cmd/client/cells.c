@@ -41,8 +41,8 @@ static int width_of(const char *at, size_t len, bool utf8)
     return utf8 && !weir_utf8_is_control(at, len) && !turns_direction(c) ? wcwidth((wchar_t)c) : -1;
 }
 
-/* The sequence at the front of a text. Returns its length and sets *ret_cols to its columns; -1 if it
- * has to be escaped, byte by byte. */
+/* The sequence at the front of a text. Returns its length and sets *ret_cols to its columns; -1 if
+ * it has to be escaped, byte by byte. */
 static size_t next(const char *at, size_t len, bool utf8, int *ret_cols)
 {
     bool valid;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CLIENT_CONNECTION_H
 #define WEIR_CMD_CLIENT_CONNECTION_H
-/* A RESP3 connection to a daemon, over TCP or a Unix socket, with a deadline for all of its work. It
- * sends a request and reads the reply. The only request that it knows is HELLO. */
+/* A RESP3 connection to a daemon, over TCP or a Unix socket, with a deadline for all of its work.
+ * It sends a request and reads the reply. The only request that it knows is HELLO. */
 
 #include <stdbool.h>
 #include <stddef.h>

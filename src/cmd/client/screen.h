@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CLIENT_SCREEN_H
 #define WEIR_CMD_CLIENT_SCREEN_H
-/* The screen of `weir top`: from a model to the bytes that a terminal gets. Knows no terminal, socket
- * or clock. All functions are pure, but for the width of characters: see cells_put(). */
+/* The screen of `weir top`: from a model to the bytes that a terminal gets. Knows no terminal,
+ * socket or clock. All functions are pure, but for the width of characters: see cells_put(). */
 
 #include "cmd/client/top_stats.h"
 #include "port/buffer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Tests of the screen of `weir top` on a small terminal emulator, which fails if a line is too long,
- * if the screen is too high, or if there is a byte that it does not know. */
+/* Tests of the screen of `weir top` on a small terminal emulator, which fails if a line is too
+ * long, if the screen is too high, or if there is a byte that it does not know. */
 
 #define _GNU_SOURCE /* wcwidth() */
 

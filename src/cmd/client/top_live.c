@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* One loop waits for keys, signals, replies and the next interval, and draws. Each interval it sends
- * INFO, WEIR.POLICY LIST now and then, and WEIR.TOP for the chosen policy, one after the other. */
+/* One loop waits for keys, signals, replies and the next interval, and draws. Each interval it
+ * sends INFO, WEIR.POLICY LIST now and then, and WEIR.TOP for the chosen policy, one after the
+ * other. */
 
 #include "cmd/client/top_live.h"
 

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_CLIENT_TOP_STATS_H
 #define WEIR_CMD_CLIENT_TOP_STATS_H
-/* What `weir top` knows of a daemon: samples of its counters, from INFO, the limits of its policies,
- * from WEIR.POLICY LIST, and the top keys of one policy, from WEIR.TOP. Replies are copied, so they
- * need not stay valid. All functions are pure. */
+/* What `weir top` knows of a daemon: samples of its counters, from INFO, the limits of its
+ * policies, from WEIR.POLICY LIST, and the top keys of one policy, from WEIR.TOP. Replies are
+ * copied, so they need not stay valid. All functions are pure. */
 
 #include "codec/resp_reply_reader.h"
 
@@ -72,7 +72,8 @@ typedef struct top_rules {
     top_rule rule[TOP_RULES_MAX];
 } top_rules;
 
-/* Reads the reply of WEIR.POLICY LIST. Returns false, and ret->len is 0, if it is something else. */
+/* Reads the reply of WEIR.POLICY LIST. Returns false, and ret->len is 0, if it is something
+ * else. */
 bool top_read_rules(const weir_resp_reply *reply, top_rules *ret);
 
 /* NULL if there is no such rule. */
