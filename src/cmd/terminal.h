@@ -46,8 +46,9 @@ typedef struct terminal_events {
 } terminal_events;
 
 /* Waits for a key, a signal or the socket. SIGINT, SIGTERM, SIGHUP and SIGQUIT restore the terminal
- * and end the process; SIGTSTP restores it and stops the process. fd          -1 for none.
- * timeout_ns  0 or less: does not wait. */
+ * and end the process; SIGTSTP restores it and stops the process.
+ *  fd          -1 for none.
+ *  timeout_ns  0 or less: does not wait. */
 terminal_events terminal_wait(int fd, int64_t timeout_ns);
 
 /* Writes bytes to the terminal. Returns false if it is gone. */
