@@ -8,6 +8,7 @@ import { keyOfAddress } from "./address.mjs";
 import { MAX_COST, MAX_EVENTS, MAX_KEYS, OFFSET_MAX } from "./scene.mjs";
 
 const ERRORS_MAX = 100;
+const BAD_LINES_AT_FIRST = 1000; // a file that begins with so many is no log
 const LINE_CHARS_MAX = 1 << 20;
 const KEY_CHARS_MAX = 65536;
 const TIME_MAX = { s: 8070450532, ns: 247928832 }; // 7 * 2^60 ns
@@ -29,10 +30,11 @@ const EXPECT_FORMAT =
 /** @typedef {{s: number, ns: number}} Time seconds since 1970 and nanoseconds */
 /** @typedef {{time: Time, key: string, cost: number}} LogRecord */
 
-/** A line that cannot be read. `column` counts characters from 1. */
-class LineProblem extends Error {
+/** A line that cannot be read. It is no Error, because a stack trace for each bad line takes too long. */
+class LineProblem {
+    /** @param {number} column counts characters from 1 */
     constructor(column, expected) {
-        super(`column ${column}: expected ${expected}`);
+        this.message = `column ${column}: expected ${expected}`;
     }
 }
 
@@ -299,6 +301,10 @@ class Reading {
         return this.times.length >= MAX_EVENTS;
     }
 
+    get hopeless() {
+        return this.times.length === 0 && this.bad >= BAD_LINES_AT_FIRST;
+    }
+
     add(line) {
         this.format ??= formatOf(line);
         const { time, key, cost } = READERS[this.format](line);
@@ -350,12 +356,13 @@ class Reading {
  *     begin: the time of offset 0, the second of the first line; lines: how many were read; bad: how many of
  *     them are not in the format, of which `errors` has the first 100; dropped: requests of more than
  *     MAX_KEYS keys, or more than 104 days after the first; wentBack: lines earlier than a line before;
- *     truncated: whether the log has more than MAX_EVENTS requests
+ *     truncated: whether the log has more than MAX_EVENTS requests.
+ *     If the first 1000 lines are bad, the others are not read
  */
 export function parseLog(text) {
     const reading = new Reading();
     let lines = 0, at = 0;
-    while (at < text.length && !reading.full) {
+    while (at < text.length && !reading.full && !reading.hopeless) {
         const lf = text.indexOf("\n", at), end = lf < 0 ? text.length : lf;
         const line = text.slice(at, text[end - 1] === "\r" ? Math.max(at, end - 1) : end);
         at = end + 1;

@@ -110,6 +110,15 @@ function replay(log, policy) {
 }
 
 const tests = {
+    gives_up_a_file_that_is_no_log() {
+        for (const line of ["this is no log line", '{"t_ns": 1}', '{"time": 3']) {
+            const { lines, bad, events } = parseLog(`${line}\n`.repeat(5000));
+            assert.deepEqual([lines, bad, events.times.length], [1000, 1000, 0]);
+        }
+        const late = parseLog(`${"no log\n".repeat(999)}1\talice\n${"no log\n".repeat(2000)}2\talice\n`);
+        assert.deepEqual([late.events.times.length, late.bad], [2, 2999]);
+    },
+
     reads_and_decides_random_logs_as_replay_does(weir) {
         let requests = 0, denied = 0;
         for (let i = 0; i < ROUNDS; i++) {

@@ -5,6 +5,7 @@
 // is read on this machine and goes nowhere.
 
 import { parseLog } from "../model/access_log.mjs";
+import { MAX_EVENTS, MAX_KEYS, TIMES_CHARS_MAX } from "../model/scene.mjs";
 import { parseTimes } from "../model/traffic.mjs";
 import { debounce, el, field, setOptions, setText } from "./dom.mjs";
 import { bytes, count } from "./format.mjs";
@@ -47,6 +48,31 @@ const TIMES_SAMPLE = "0.5\n0.7 alice\n1.2s alice 3\n1.2 bob\n4";
 
 /** Whether the text is what a person can read: a file with NUL bytes is not. */
 const isText = (text) => !text.slice(0, BINARY_PROBE).includes("\0");
+
+/** Says why a log has no requests. */
+function noRequests(name, { format, errors: [first] }) {
+    if (format === null || !first)
+        return `${name} has no line in a known format, expected combined, common, JSON lines or `
+            + "tab-separated lines.";
+    return `${name} has no request. Line ${first.line}, ${first.message}`;
+}
+
+/** Says what was read of a log, and what was not. */
+function summaryOf(name, { events, format, bad, errors: [first], dropped, wentBack, truncated }) {
+    const requests = count(events.times.length);
+    const parts = [`${name}: ${requests} requests in the format ${format}.`];
+    if (bad > 0)
+        parts.push(`Skipped ${count(bad)} lines; the first is line ${first.line}, ${first.message}.`);
+    if (dropped > 0)
+        parts.push(`Left out ${count(dropped)} requests: this page takes ${count(MAX_KEYS)} keys and 104 days.`);
+    if (truncated)
+        parts.push(`The rest is left out: this page takes ${count(MAX_EVENTS)} requests.`);
+    if (wentBack > 0)
+        parts.push(`${count(wentBack)} lines were earlier than a line before them, and have its time.`);
+    if (dropped > 0 || truncated)
+        parts.push("weir replay reads the whole log.");
+    return parts.join(" ");
+}
 
 export class TrafficPanel {
     /**
@@ -114,16 +140,13 @@ export class TrafficPanel {
             return `${file.name} is not a text file, expected an access log. Decompress it first.`;
         const result = parseLog(text);
         if (result.events.times.length === 0)
-            return `${file.name} has no line in a known format, expected combined, common, JSON lines or `
-                + "tab-separated lines.";
+            return noRequests(file.name, result);
         this.logFailed = false;
         this.spec = { ...this.spec, kind: "log",
             log: { name: file.name, events: result.events, begin: result.begin ?? null } };
         this.show(this.spec);
         this.onSpec(this.spec);
-        const requests = count(result.events.times.length);
-        const skipped = result.errors.length > 0 ? ` ${count(result.errors.length)} lines were skipped.` : "";
-        return `${file.name}: ${requests} requests in the format ${result.format}.${skipped}`;
+        return summaryOf(file.name, result);
     }
 
     #addNumbers() {
@@ -200,7 +223,7 @@ export class TrafficPanel {
     }
 
     #timesBox() {
-        const input = el("textarea", { spellcheck: "false", rows: 4, on: {
+        const input = el("textarea", { spellcheck: "false", rows: 4, maxlength: TIMES_CHARS_MAX, on: {
             input: () => {
                 this.spec = { ...this.spec, times: input.value };
                 this.#showTimes();
@@ -216,7 +239,8 @@ export class TrafficPanel {
             return;
         const { events, errors } = parseTimes(this.spec.times);
         const [first] = errors;
-        const requests = `${count(events.times?.length ?? events.length)} requests.`;
+        const cut = this.spec.times.length >= TIMES_CHARS_MAX ? " The text is cut at 4 MiB." : "";
+        const requests = `${count(events.times.length)} requests.${cut}`;
         const more = errors.length > 1 ? `, and ${errors.length - 1} more` : "";
         setText(this.times.message,
             first ? `${requests} Line ${first.line}: ${first.message}${more}` : requests);
