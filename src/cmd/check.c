@@ -203,7 +203,7 @@ static void print_candidate(const weir_policy *p)
 {
     char text[WEIR_POLICY_TEXT_MAX];
     weir_policy_print(p, text, sizeof text);
-    printf("    candidate %s: decides each request too, and changes no answer\n", text);
+    printf("    candidate %s: also decides each request, and changes no answer\n", text);
 }
 
 static void print_rule(const weir_config *c, const weir_rule_spec *rule)

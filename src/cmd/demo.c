@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* `weir demo`: decides on two bursts, one just before a window ends and one just after, and draws
- * what each policy allowed. The core decides in this process, at times that no clock has. */
+ * what each policy allowed. The core decides in this process, and the times are simulated. */
 
 #include "cmd/caret.h"
 #include "cmd/cmd.h"
@@ -32,11 +32,11 @@ static const char usage[] =
     "before the window ends, and another just after. Decides in this process, without a\n"
     "daemon and without waiting.\n"
     "\n"
-    "  --policy TEXT  a policy to show, like 'gcra 100/s burst 20'; repeat it for more,\n"
-    "                 at most 8. The window is that of the first one (default: a fixed\n"
+    "  --policy TEXT  a policy to show, like 'gcra 100/s burst 20'; can be repeated, at\n"
+    "                 most 8 times. The first one sets the window (default: a fixed\n"
     "                 window, a sliding log and GCRA, each with 10 requests a second)\n"
-    "  --burst N      how many requests each burst has, 1 to 10000 (default: the limit\n"
-    "                 of the first policy)\n"
+    "  --burst N      the number of requests in each burst, 1 to 10000 (default: the\n"
+    "                 limit of the first policy)\n"
     "  --help         print this text\n"
     "\n"
     "Exit status: 0 success, 1 failure, 2 wrong usage or an invalid policy.\n"

@@ -544,7 +544,7 @@ static void live(call *c)
         st = weir_http_live_open(&a->live, c->options, c->now_ns, a->body);
     if (st != WEIR_OK) {
         weir_http_problem(a, 503, "%s",
-                          st == WEIR_E_FULL ? "64 streams are open, the maximum; close one first"
+                          st == WEIR_E_FULL ? "64 streams are open already, the most; close one"
                                             : "out of memory for the stream");
         return;
     }
@@ -614,13 +614,13 @@ static void front_page(call *c)
         "  /v1/explain   policy, key: describes the key's limit and state\n"
         "  /v1/policies  lists the active policies\n"
         "  /v1/shadow    policy, shadow: puts a policy into shadow mode, or out of it (POST)\n"
-        "  /v1/candidate policy, limit: tries out another limit beside a policy's own (POST)\n"
+        "  /v1/candidate policy, limit: compares another limit with a policy's own (POST)\n"
         "  /v1/top       policy, of, k: lists the keys with the highest recent cost\n"
         "  /v1/live      sends the counters once a second, as server-sent events\n"
         "  /healthz      answers ok while the process runs\n"
         "  /readyz       answers 200 if the daemon can take requests; if not, 503 and why\n"
         "  /metrics      metrics for Prometheus\n"
-        "  /playground   a page that shows how policies decide; /guide explains the algorithms\n"
+        "  /playground   a page that compares policies; /guide explains the algorithms\n"
         "  /dashboard    a page that shows what this daemon decides\n"
         "\n"
         "Send parameters in the query or as a JSON object in the body:\n"
@@ -729,8 +729,8 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
         a->wrong_password = given == WEIR_HTTP_WRONG_PASSWORD;
     } else if (!e && o->pages.len == 0 && weir_http_names_page(r->path)) {
         weir_http_problem(a, 404,
-                          "this weir was built without its web pages; the build needs clang, lld "
-                          "and esbuild");
+                          "this weir was built without its web pages; install clang, lld and "
+                          "esbuild, and build it again");
     } else if (!e) {
         weir_http_problem(a, 404, "unknown path \"%.*s\"; GET / lists the endpoints",
                           shown(r->path.len), r->path.at);

@@ -86,7 +86,7 @@ typedef struct tick {
     bool any;             /* a policy was appended */
 } tick;
 
-/* Remembers a sum. Returns whether it belongs into the tick: it has changed, the tick is the first
+/* Stores a sum. Returns whether the tick must contain it: it has changed, the tick is the first
  * one, or memory is exhausted. */
 static bool is_news(const tick *t, sums *seen, size_t i, uint64_t sum)
 {

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_HTTP_LIVE_H
 #define WEIR_CODEC_HTTP_LIVE_H
-/* The stream of GET /v1/live: server-sent events with the counters of the daemon, one a second.
- * docs/http.md documents the events. It must not know how the stream is sent, and reads no
- * clock. */
+/* The stream of GET /v1/live: server-sent events with the counters of the daemon, one event each
+ * second. docs/http.md documents the events. This module does not know how the stream is sent, and
+ * reads no clock. */
 
 #include "codec/http_session.h"
 

@@ -348,7 +348,7 @@ static void test_limit(void **state)
     assert_int_equal(port_load_relaxed(&streams), 64);
     fixture *other = fixture_new();
     other->options.streams = &streams;
-    is_problem(open_stream(other), 503, "64 streams are open, the maximum; close one first");
+    is_problem(open_stream(other), 503, "64 streams are open already, the most; close one");
     assert_int_equal(other->last, WEIR_SESSION_READ); /* the connection can be used */
     weir_http_session_close(&f->session);
     weir_http_session_init(&f->session, &f->options);

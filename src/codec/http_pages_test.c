@@ -146,7 +146,8 @@ static void without_pages(void **state)
     fixture *f = *state;
     f->options.pages.len = 0;
     is_problem(get(f, "/guide"), 404,
-               "this weir was built without its web pages; the build needs clang, lld and esbuild");
+               "this weir was built without its web pages; install clang, lld and esbuild, and "
+               "build it again");
     is_problem(get(f, "/guides"), 404, "unknown path \"/guides\"; GET / lists the endpoints");
 }
 

@@ -232,7 +232,7 @@ void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *versi
     put_head(out, "weir_decisions_total", "counter", "Requests decided, by policy and verdict.");
     weir_limiter_counts(limiter, put_counts, out);
     put_head(out, "weir_candidate_decisions_total", "counter",
-             "Requests that a candidate decided too, by the verdicts of limit and candidate.");
+             "Requests that a candidate decided too, by the verdicts of both limits.");
     weir_limiter_candidates(limiter, put_candidate, out);
 
     weir_latency latency = weir_limiter_latency(limiter);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Candidates: policies that are tried out on live traffic. A candidate decides the same requests as
- * its rule's own limit, in states of its own, and only the counters show its verdicts. */
+/* Candidates: limits that are compared with a rule's own limit on live traffic. A candidate decides
+ * the same requests, from states of its own, and only the counters show its verdicts. */
 
 #include "service/service_internal.h"
 

@@ -141,7 +141,7 @@ async function shadow(kit) {
     await dashboard.confirm("Stop denying");
     await dashboard.button("Enforce the policy…").waitFor();
     assert.equal(await send(daemon, "api", "alice", 3), 3);
-    await dashboard.count("shadow", 3);
+    await dashboard.count("shadow: would be denied", 3);
     await dashboard.button("Enforce the policy…").click();
     await dashboard.confirm("Enforce the policy");
     await dashboard.button("Switch shadow mode on…").waitFor();

@@ -114,7 +114,7 @@ policies    8
 
   shadow
     shadow: allows every request, and counts those that it would deny
-    candidate gcra 2/s burst 1: decides each request too, and changes no answer
+    candidate gcra 2/s burst 1: also decides each request, and changes no answer
     keys are never read as IP addresses
 
   nets

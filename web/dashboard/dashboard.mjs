@@ -62,7 +62,7 @@ class Dashboard {
         at("retry").hidden = true;
         setText(
             at("notice-text"),
-            "This page shows a running daemon, which has to serve it. Start one with " +
+            "This page shows a running daemon, and works only if the daemon serves it. Start one with " +
                 "weir serve --http 8080, and open http://127.0.0.1:8080/dashboard.",
         );
         setText(at("connection"), "not connected");

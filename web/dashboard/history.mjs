@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// What the daemon reported in the last hour: from the cumulative counts of /v1/live to rates a second.
+// What the daemon reported in the last hour. Converts the cumulative counts of /v1/live to rates a second.
 // Memory is bounded: 3600 points a series, allocated when a count first rises, and at most POLICIES_MAX
 // policies have series. Knows nothing of the page.
 

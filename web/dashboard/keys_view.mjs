@@ -14,8 +14,8 @@ const KEYS = 10;
 const KEY_BYTES_MAX = 128; // the daemon keeps the first 128 bytes of a longer key, which name no key
 
 const TOP_OFF =
-    "This daemon keeps no lists of keys. To switch them on, set top.keys in weir.yaml, such as " +
-    "top: {keys: 100}, and restart it.";
+    "The configuration of this daemon switches the lists of keys off. To switch them on, set top.keys in " +
+    "weir.yaml, such as top: {keys: 100}, and restart the daemon.";
 
 /** A table of keys, each with a bar. */
 class KeyList {
@@ -151,13 +151,13 @@ export class KeysView {
         const onKey = (key) => void this.explain(key);
         this.denied = new KeyList(
             "Most denied keys",
-            "Recent denials; the figures halve each minute.",
+            "The figures are halved each minute, so recent denials count most.",
             ["Denied cost", "Requests"],
             onKey,
         );
         this.nearest = new KeyList(
             "Nearest to their limit",
-            "Of the keys that the lists of top keys have.",
+            "Of the keys in the daemon's lists of top keys (denied and allowed).",
             ["Used", "Left", "Full in"],
             onKey,
         );
@@ -248,7 +248,7 @@ export class KeysView {
         }
         const sure = await confirmChange({
             title: `Reset ${key}?`,
-            text: `The key gets its full quota under the policy ${this.#policy} back. This cannot be undone.`,
+            text: `The key gets back its full quota of the policy ${this.#policy}. This cannot be undone.`,
             action: "Reset the key",
         });
         if (!sure)
@@ -294,7 +294,7 @@ export class KeysView {
                     short(row.requests),
                 ],
             })),
-            "No key was denied in the last minutes.",
+            "No key was denied in the last few minutes.",
         );
     }
 
@@ -329,7 +329,7 @@ export class KeysView {
                         : "full",
                 ],
             })),
-            "No key of this policy was active in the last minutes.",
+            "No key of this policy was active in the last few minutes.",
         );
     }
 }

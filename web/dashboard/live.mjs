@@ -56,10 +56,12 @@ export class EventParser {
 
 /** Says in plain words why a stream could not be opened. */
 function reasonOf(status) {
-    if (status === 401 || status === 403)
+    if (status === 401)
         return "the daemon refused the password; reload the page to enter it again";
+    if (status === 403)
+        return "the daemon refused the page's origin; add it to http.origins in weir.yaml";
     if (status === 404)
-        return "this daemon has no /v1/live; it may be an older version";
+        return "this daemon has no /v1/live; it may be an older version of weir";
     if (status === 503)
         return "the daemon already serves as many dashboards as it can";
     return `the daemon answered with the status ${status}`;

@@ -97,7 +97,7 @@ export class Overview {
             format: micros,
             scale: latencyScale,
             series: PERCENTILES.map((id, i) => ({ id, name: id, role: ["allowed", "delayed", "denied"][i] })),
-            note: "From receiving a batch of requests to deciding all. A point shows its worst second.",
+            note: "From receiving a batch of requests to deciding all. Each point shows its worst second.",
         });
         this.store = new ChartView({
             title: el("h2", { text: "Evictions" }),
@@ -257,7 +257,7 @@ export class Overview {
         this.#fact("Configuration", `${whole(tick.reloads)} reloads, ${whole(tick.reloads_refused)} refused`);
         const use = `${whole(store.keys)} keys in ${bytes(store.bytes)} of ${bytes(store.bytes_max)}`;
         this.#fact("Store", `${use}; ${whole(store.evicted)} evicted, ${whole(store.refused)} refused`);
-        this.#fact("Engine", engine ? engineText(engine) : "local: this daemon decides alone");
+        this.#fact("Engine", engine ? engineText(engine) : "local: this daemon keeps all states");
         this.#fact("Password", hello.password ? "set" : "not set");
         this.#fact("Top keys", hello.top ? "on" : "off");
     }

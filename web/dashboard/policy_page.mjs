@@ -17,19 +17,19 @@ import { WhatIf } from "./what_if.mjs";
 const VERDICT_NAMES = {
     allowed: "allowed",
     denied: "denied",
-    shadowed: "shadow",
+    shadowed: "shadow: would be denied",
     allow_listed: "on the allow list",
     deny_listed: "on the deny list",
     unreached: "answered by on_error",
     failed: "failed",
 };
 
-const UNTIL = "This lasts until the next reload or restart of the daemon, which apply weir.yaml again.";
+const UNTIL = "This lasts until the next reload or restart of the daemon. Then weir.yaml applies again.";
 
 const SPECIAL = {
-    "(texts)": "All requests that carry a policy text instead of a name.",
-    "(throttle)": "All requests of CL.THROTTLE.",
-    "(others)": "Requests that name an unknown policy, and policies beyond the first 4093 names.",
+    "(texts)": "All requests with a policy text instead of a name.",
+    "(throttle)": "All requests with the command CL.THROTTLE.",
+    "(others)": "Requests for unknown policies, and for all policies after the first 4093 names.",
 };
 
 export class PolicyPage {
@@ -177,8 +177,8 @@ export class PolicyPage {
         setText(
             this.shadowText,
             shadow
-                ? "On: the policy decides and counts, but denies nothing. Its denials count as shadow."
-                : "Off: the policy is enforced. In shadow mode it would decide and count, but deny nothing.",
+                ? "On: the policy allows every request, and counts those that it would deny as shadow."
+                : "Off: the policy is enforced. In shadow mode, it only counts what it would deny.",
         );
         setText(this.shadowButton, shadow ? "Enforce the policy…" : "Switch shadow mode on…");
     }
@@ -191,7 +191,7 @@ export class PolicyPage {
             action: "Enforce the policy",
         };
         const stop = {
-            title: `Switch shadow mode of ${name} on?`,
+            title: `Switch shadow mode on for ${name}?`,
             text: `Requests above the limit are no longer denied. ${UNTIL}`,
             action: "Stop denying",
         };

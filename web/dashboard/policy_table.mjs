@@ -30,14 +30,14 @@ const COLUMNS = [
     { id: "denied", title: "Denied", value: (row) => row.denied, text: (row) => rate(row.denied), order: -1 },
     {
         id: "share",
-        title: "Share",
+        title: "Denied share",
         value: (row) => row.share,
         text: (row) => percent(row.denied, row.rate),
         order: -1,
     },
     {
         id: "total",
-        title: "Total",
+        title: "Since start",
         value: (row) => row.policy.total,
         text: (row) => short(row.policy.total),
         order: -1,

@@ -14,14 +14,14 @@ import { perSecond } from "./overview.mjs";
 const POINTS = 300;
 
 const ABOUT =
-    "A candidate decides on each request too, with states of its own, and changes no answer. " +
-    "It begins with full quotas, and stays until the next reload or restart of the daemon.";
+    "A candidate is a second limit. It decides each request too, from states of its own, and changes no " +
+    "answer. It begins with full quotas, and stays until the next reload or restart of the daemon.";
 
 const SERIES = [
     { id: "bothAllow", name: "both allow", role: "allowed" },
     { id: "bothDeny", name: "both deny", role: "muted" },
-    { id: "currentDenies", name: "only current denies", role: "delayed" },
-    { id: "candidateDenies", name: "only candidate denies", role: "denied" },
+    { id: "currentDenies", name: "only the current limit denies", role: "delayed" },
+    { id: "candidateDenies", name: "only the candidate denies", role: "denied" },
 ];
 
 /** Returns the column that the daemon's error names, counted from 1, or 0. */
@@ -50,13 +50,13 @@ export class WhatIf {
         this.summary = el("p", { class: "what-if-summary" });
         this.results = el("div", { class: "what-if-results", hidden: true });
         const form = this.#form();
-        const title = el("h2", { text: "What if the limit were another?" });
+        const title = el("h2", { text: "What if the limit were different?" });
         const section = el("section", { class: "panel block" }, title);
         root.append(section);
         if (policy.engine === "local") {
             section.append(el("p", { class: "muted note", text: ABOUT }), form, this.error, this.results);
         } else {
-            const text = `A candidate needs engine: local. This policy is decided by ${policy.engine}.`;
+            const text = `A candidate requires engine: local. This policy has engine: ${policy.engine}.`;
             section.append(el("p", { class: "muted note", text }));
         }
         this.#sync();

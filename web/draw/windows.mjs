@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// The four algorithms that count in windows. In all of them time runs from left to right.
+// The pictures of the four algorithms that count in windows. In each one, time runs from left to right.
 
 import { formatNs, formatUnits } from "./format.mjs";
 import { textWidth } from "./surface.mjs";

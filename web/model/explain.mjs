@@ -41,7 +41,7 @@ export const explanations = Object.freeze({
         pros: [
             "The state is one time stamp: 8 bytes, or 16 if the interval is not a whole number of nanoseconds.",
             "The time until the next allowed request is known exactly.",
-            "Without a burst, it spaces allowed requests evenly.",
+            "Without a burst, allowed requests are at least one interval apart.",
         ],
         cons: [
             "With a burst of 1, a client that sends two requests at once is always denied the second.",
@@ -66,7 +66,8 @@ export const explanations = Object.freeze({
     },
     "leaky-queue": {
         title: "Leaky bucket as a queue",
-        what: "A request is not denied but held until its turn comes, at a steady rate. " +
+        what: "Requests are served one after another at a steady rate. " +
+            "A request that comes too early is held until its turn comes. " +
             "At most `depth` requests can wait. " +
             "A request that arrives when the queue is full is denied.",
         pros: [
@@ -74,12 +75,13 @@ export const explanations = Object.freeze({
             "A short burst is served late instead of being denied.",
         ],
         cons: [
-            "If more arrives than leaves, the queue stays full and only adds its longest delay to every request.",
-            "Waiting requests hold connections and memory of the caller.",
+            "If requests arrive faster than they leave, the queue stays full, and each allowed request " +
+            "waits for about the longest delay.",
+            "Each waiting request holds a connection and memory of the caller.",
             "Units cannot be refunded, because later requests already have their delays.",
         ],
-        use: "Use it before a service that needs an even load, and keep the depth as small as the delay " +
-            "that your clients accept.",
+        use: "Use it before a service that needs an even load. " +
+            "Choose a depth so small that your clients accept the longest delay, which is depth / rate.",
     },
     "fixed-window": {
         title: "Fixed window",
@@ -100,15 +102,15 @@ export const explanations = Object.freeze({
     "sliding-log": {
         title: "Sliding window log",
         what: "The time of every allowed request is stored. " +
-            "A request is denied if, together with those of the last period, it would exceed the limit. " +
+            "A request is denied if its cost and the costs of the last period together exceed the limit. " +
             "A stored time expires when it is one period old.",
         pros: [
-            "It never admits more than the limit in any window, wherever the window begins.",
+            "It never allows more than the limit in any window, wherever the window begins.",
             "The time until the next allowed request is known exactly.",
         ],
         cons: [
             "The memory of a key grows with the limit: 12 bytes for each time that still counts.",
-            "A burst comes back as a burst: its times all expire together.",
+            "The times of a burst expire together, so the client can send the next burst one period later.",
         ],
         use: "Use it for rare or expensive events with a low limit, such as logins or text messages.",
     },
@@ -124,23 +126,23 @@ export const explanations = Object.freeze({
         cons: [
             "It assumes that the previous window's traffic was even. " +
             "If it was not, almost twice the limit can pass, or requests are denied that an exact log allows.",
-            "Users cannot easily predict when a request will be allowed; the wait in the response says so.",
+            "Users cannot easily predict when a request will be allowed; they have to read the response.",
         ],
         use: "Use it for high limits over a period, such as 1,000 in the last minute.",
     },
     "sliding-slices": {
         title: "Sliding window with slices",
         what: "The period is divided into equal slices, and each slice has a counter. " +
-            "A request is denied if the current slice and the slices of one period before it would exceed " +
-            "the limit together. " +
+            "A request is denied if the sum over the slices of one period, up to the current slice, would " +
+            "exceed the limit. " +
             "The oldest slice expires as a whole.",
         pros: [
-            "No more than the limit passes within the period less one slice.",
-            "The number of slices is a choice: more are more exact, fewer take less memory.",
+            "The limit holds in any span that is one slice shorter than the period.",
+            "You choose the number of slices: more slices are more exact, and fewer take less memory.",
         ],
         cons: [
-            "Within the whole period, up to twice the limit can pass.",
-            "Each key takes 16 bytes and 4 more for each slice.",
+            "Within a whole period, up to twice the limit can pass.",
+            "Each key takes 16 bytes, and 4 more for each slice.",
             "Quota returns in steps, one slice at a time.",
         ],
         use: "Use it where a sliding counter is too inexact and a log would take too much memory.",

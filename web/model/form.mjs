@@ -74,7 +74,7 @@ const FIELDS = {
         check("countDenied", "count denied requests"),
     ],
     "sliding-log": [LIMIT, PERIOD, UNIT, check("countDenied", "count denied requests")],
-    "sliding-counter": [LIMIT, PERIOD, UNIT, check("relaxed", "relaxed")],
+    "sliding-counter": [LIMIT, PERIOD, UNIT, check("relaxed", "relaxed: round the estimate down")],
     "sliding-slices": [LIMIT, PERIOD, UNIT, number("slices", "slices", 1, 65536)],
 };
 

@@ -52,7 +52,7 @@ const companies = [
         [
             "Each user may send 3 messages at once, and then one every 4 seconds.",
             "The spammer tries 3 messages a second and gets one through every 4 seconds.",
-            "The other six users have limits of their own and hardly notice.",
+            "The other six users have limits of their own, which the spammer does not use up.",
         ],
         60,
         {
@@ -67,9 +67,9 @@ const companies = [
         "github",
         "GitHub: 5,000 requests an hour",
         [
-            "The window begins at the top of the hour.",
+            "In this policy, the window begins at the full hour.",
             "A script that sends 4 requests a second from 09:00 has used its 5,000 at 09:20:50,",
-            "and is denied for the rest of the hour. At 10:00 all 5,000 are back at once.",
+            "and is denied for the rest of the hour. At 10:00, all 5,000 are available again at once.",
         ],
         1.5 * HOUR,
         {
@@ -85,7 +85,7 @@ const companies = [
         "Stripe: 100 a second with bursts of 500",
         [
             "The bucket has 500 tokens and regains 100 a second.",
-            "A burst of 700 requests within a second gets 599 through.",
+            "Of a burst of 700 requests within a second, it allows 599.",
             "After 5 seconds of rest the bucket is full again.",
         ],
         24,
@@ -101,8 +101,8 @@ const companies = [
         [
             "A bucket of 200 tokens that regains 200 a day returns one every 432 seconds.",
             "The client sends 250 requests in the hour after 09:00, and again 12 hours later,",
-            "when half of its tokens are back.",
-            "A window of a calendar day returns all 200 at midnight.",
+            "when about half of its tokens have returned.",
+            "The window of a calendar day allows 200 again from midnight UTC on.",
         ],
         30 * HOUR,
         {
@@ -117,9 +117,9 @@ const companies = [
         "login",
         "A login form",
         [
-            "Five attempts in any minute for each account.",
+            "Each account is allowed five attempts in any minute.",
             "Alice mistypes her password three times and is never denied.",
-            "Mallory tries a password every 2 seconds, and gets 10 of 60 through in two minutes.",
+            "Mallory tries a password every 2 seconds, and 10 of 60 attempts in two minutes are allowed.",
         ],
         120,
         {
@@ -135,7 +135,7 @@ const companies = [
         "A day in two time zones",
         [
             "Both limits allow 100 requests a day, and each day begins at midnight in its own zone.",
-            "Berlin's day begins 5 hours before New York's on 28 March, and 6 hours before on 30 March:",
+            "On 28 March, Berlin's day begins 5 hours before New York's, and on 30 March 6 hours before it:",
             "on 29 March the clocks in Berlin go forward, so that day has 23 hours.",
         ],
         54.5 * HOUR,
@@ -175,7 +175,7 @@ const comparisons = [
         [
             "Both limits allow 2 requests a second. Every 8 seconds the client sends 12 within a second.",
             "Without a burst, requests must be half a second apart, and 2 of the 12 pass.",
-            "With a burst of 10, 11 pass: the key saved up while it was idle.",
+            "With a burst of 10, 11 pass: the 10 of the burst, and one that became available meanwhile.",
         ],
         33,
         {
@@ -190,9 +190,10 @@ const comparisons = [
         "counter-vs-log",
         "The sliding counter against the exact log",
         [
-            "The log remembers every request and is exact.",
-            "The counter keeps two numbers for each key, and assumes that the previous window was even.",
-            "The marks show the requests that the two decide differently.",
+            "The log stores the time of every allowed request and is exact.",
+            "The counter stores two counts for each key, and assumes that the earlier traffic was even.",
+            "Triangles mark the requests on which lanes A and B differ.",
+            "Lane C is the counter with the option relaxed.",
         ],
         60,
         {
@@ -207,9 +208,9 @@ const comparisons = [
         "slices",
         "How many slices are enough",
         [
-            "The window moves by whole slices, so a request stops counting up to one slice too early.",
-            "With 2 slices that is up to 5 seconds, with 20 slices half a second.",
-            "More slices come closer to the exact log.",
+            "The window moves by whole slices, so a request can stop counting up to one slice too early.",
+            "With 2 slices that is up to 5 seconds, and with 20 slices up to half a second.",
+            "With more slices, the decisions come closer to those of the exact log.",
         ],
         60,
         {
@@ -227,8 +228,8 @@ const comparisons = [
         "A window that begins with the first request",
         [
             "The client sends 6 requests every 20 seconds. Both windows last a minute and allow 10.",
-            "The first one begins on the minute.",
-            "The other one begins with a request, here 50 seconds after the minute.",
+            "In lane A, a window begins at each full minute.",
+            "In lane B, it begins with the key's first request, here 50 seconds after a full minute.",
         ],
         180,
         {
@@ -248,7 +249,7 @@ const features = [
         [
             "Every 6 seconds 8 requests arrive at once.",
             "The queue denies none of them, but spaces them by half a second: the last waits 3.5 seconds.",
-            "The bucket of the same rate delays nothing, and denies 4 of the 8.",
+            "The bucket with the same rate delays nothing, and denies 4 of the 8.",
         ],
         40,
         {
@@ -281,6 +282,7 @@ const features = [
         [
             "The client sends 10 requests within a second, every 5 seconds.",
             "The first layer allows 5 a second. The second one allows 30 a minute, which six bursts use up.",
+            "Lanes B and C show each limit alone.",
             "A request that one layer denies is charged to neither.",
         ],
         120,
@@ -296,8 +298,8 @@ const features = [
         "Denied requests that count",
         [
             "The client sends a request every second, and both limits allow 5 in 10 seconds.",
-            "The first log counts what it allowed. The second one counts denied requests as well:",
-            "a client that never pauses is denied for ever after its first 5.",
+            "The first log counts only what it allowed. The second one also counts denied requests,",
+            "so it allows the first 5 and then none, as long as the client does not pause.",
         ],
         60,
         {
@@ -330,7 +332,7 @@ const features = [
         "Requests of different cost",
         [
             "A read costs 1 unit, and an export costs 60. The bucket has 100 units and regains 10 a second.",
-            "Of the exports, one every 4 seconds, the first two pass, and then every second one.",
+            "An export is sent every 4 seconds: the first two are allowed, and then every second one.",
             "No read is denied.",
         ],
         30,
@@ -346,8 +348,8 @@ const features = [
         "Twice the limit",
         [
             "The client sends 4 requests a second, and both limits allow 2.",
-            "GCRA lets a burst through first, and then every second request.",
-            "The sliding log lets 2 through at the beginning of each second, and denies the next 2.",
+            "GCRA first allows a burst, and then every second request.",
+            "The sliding log allows 2 at the beginning of each second, and denies the next 2.",
         ],
         30,
         {

@@ -16,8 +16,8 @@ function cell(className) {
 /** How exactly a lane holds the limit of the sliding log beside it. */
 function exactText({ wronglyAllowed, wronglyDenied }, lane, requests) {
     if (wronglyAllowed + wronglyDenied === 0)
-        return `Measured by the exact log, lane ${lane} has allowed and denied nothing wrongly.`;
-    return `Measured by the exact log, given what lane ${lane} allowed before, it wrongly allowed `
+        return `An exact log of what lane ${lane} allowed would have decided all of its requests alike.`;
+    return `By an exact log of what it allowed before, lane ${lane} wrongly allowed `
         + `${count(wronglyAllowed)} (${percent(wronglyAllowed, requests)}) and wrongly denied `
         + `${count(wronglyDenied)} (${percent(wronglyDenied, requests)}).`;
 }
@@ -126,7 +126,7 @@ export class ComparePanel {
             ? `${a} and ${b} agree on all ${count(requests)} requests so far.`
             : `${a} and ${b} differ on ${count(differ)} of ${count(requests)} requests `
                 + `(${percent(differ, requests)}). `
-                + `Only ${a} allows ${count(onlyA)}, only ${b} allows ${count(onlyB)}.`);
+                + `${a} alone allows ${count(onlyA)}, and ${b} alone allows ${count(onlyB)}.`);
         this.exact.hidden = exact === null;
         if (exact)
             setText(this.exact, exactText(exact, exact.lane === "a" ? a : b, requests));

@@ -138,7 +138,7 @@ export function mountExportMenu(menu, { player, views, say }) {
                     throw new Error(`the policy is invalid: ${lane.error.message}`);
                 showPreview(preview, file, text, write(lane.policy.text, world.watch));
             })),
-            el("p", { class: "label", text: "What happened until now" }),
+            el("p", { class: "label", text: "The decisions so far" }),
             ...PICTURES.map(([text, file, make]) => item(text, async () => {
                 download(file, await make(world, views()));
                 say(`Saved ${file}`);
@@ -162,7 +162,7 @@ function showPreview(dialog, file, title, text) {
         text: name, on: { click } });
     const status = el("span", { class: "muted", role: "status" });
     const copy = async () => {
-        status.textContent = await copyText(text) ? "Copied" : "Copying is not allowed here";
+        status.textContent = await copyText(text) ? "Copied" : "Copying failed. Select the text.";
     };
     dialog.replaceChildren(el("h2", { text: title }), el("pre", { text, tabindex: 0 }),
         el("div", { class: "preview-buttons" },

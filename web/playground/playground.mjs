@@ -72,8 +72,8 @@ class Playground {
         this.writeHash = debounce(() => this.#writeHash(), HASH_MS);
         this.player.onChange = this.writeHash;
         this.player.onOver = () => toast(this.world.traffic.length < MAX_EVENTS
-            ? "That was the last request."
-            : `A scene has at most ${count(MAX_EVENTS)} requests, and that was the last one.`);
+            ? "That was the last request of this scene."
+            : `That was the last request: a scene has at most ${count(MAX_EVENTS)}.`);
         this.#mountControls();
         this.#listen();
         this.show();
@@ -228,7 +228,8 @@ class Playground {
         find("presets").value = preset?.id ?? "";
         setText(find("title"), this.world.scene.title || "Rate limits, side by side");
         document.title = `${this.world.scene.title || "Rate limits"} · weir playground`;
-        setText(find("about"), kept?.text ?? "All lanes get the same requests at the same time.");
+        const lanes = "Each lane is a policy. All lanes get the same requests at the same time.";
+        setText(find("about"), kept?.text ?? lanes);
     }
 
     #writeHash() {

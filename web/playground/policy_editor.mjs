@@ -82,7 +82,7 @@ export class PolicyEditor {
         } catch (error) {
             this.#fail(text, error);
             if (!byForm)
-                this.form.disable("The form follows once the text is valid.");
+                this.form.disable("The text is invalid. The form is enabled again once it is valid.");
             return;
         }
         this.#clear();

@@ -29,7 +29,7 @@ export class PolicyForm {
     show(policy) {
         const layers = formOf(policy.layers);
         if (layers === null) {
-            this.disable("A form cannot show this policy. Edit its text.");
+            this.disable("The form cannot show this policy, because of its period. Edit the text.");
             return;
         }
         const same = this.layers !== null && textOf(layers) === textOf(this.layers);

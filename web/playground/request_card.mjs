@@ -24,7 +24,7 @@ export function sentence(event) {
     const { word } = verdict(event);
     if (word === "denied")
         return event.retryNs === Infinity
-            ? "denied for good: its cost is above the limit"
+            ? "denied for good, because its cost is above the limit"
             : `denied, retry after ${duration(event.retryNs)}`;
     const rest = `${count(event.remaining)} of ${count(event.limit)} left`;
     return word === "delayed" ? `delayed by ${duration(event.delayNs)}, ${rest}` : `allowed, ${rest}`;

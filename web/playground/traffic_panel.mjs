@@ -2,7 +2,7 @@
 // Copyright (c) 2026 the weir authors
 //
 // Who sends requests, and when: the kind of the traffic, its numbers, pasted times, or an access log that
-// is read on this machine and goes nowhere.
+// the browser reads and does not send anywhere.
 
 import { parseLog } from "../model/access_log.mjs";
 import { MAX_EVENTS, MAX_KEYS, TIMES_CHARS_MAX } from "../model/scene.mjs";
@@ -17,7 +17,7 @@ const BINARY_PROBE = 4096;
 const KINDS = [
     ["none", "Only by hand"],
     ["steady", "Steady"],
-    ["poisson", "Poisson"],
+    ["poisson", "Random (Poisson)"],
     ["bursts", "Bursts"],
     ["spammer", "One spammer"],
     ["times", "List of times"],
@@ -25,19 +25,19 @@ const KINDS = [
 ];
 
 const HELP = {
-    none: "Requests come from the Hit button and the space bar alone.",
-    times: "A line for each request: seconds or a time of day, then a key and a cost if you like.",
-    log: "Drop a log anywhere on the page, or choose a file. It is read in your browser and goes nowhere.",
+    none: "Press Hit or the space bar to send requests.",
+    times: "Write a line for each request: seconds or a time of day, then optionally a key and a cost.",
+    log: "Drop a log anywhere on the page, or choose a file. It does not leave your browser.",
 };
 
 // name: [label, smallest, largest, step, the kinds that use it]
 const NUMBERS = {
     rate: ["Requests/s", 0, 100000, "any", ["steady", "poisson", "spammer"]],
-    spammerRate: ["Spammer/s", 0, 100000, "any", ["spammer"]],
+    spammerRate: ["Spam/s", 0, 100000, "any", ["spammer"]],
     burst: ["Burst size", 1, 200000, 1, ["bursts"]],
-    everySeconds: ["Every, s", 0.001, 31536000, "any", ["bursts"]],
-    atSeconds: ["First at, s", 0, 31536000, "any", ["bursts"]],
-    withinSeconds: ["Lasts, s", 0, 31536000, "any", ["bursts"]],
+    everySeconds: ["Burst every, s", 0.001, 31536000, "any", ["bursts"]],
+    atSeconds: ["First burst at, s", 0, 31536000, "any", ["bursts"]],
+    withinSeconds: ["Burst lasts, s", 0, 31536000, "any", ["bursts"]],
     users: ["Users", 1, 10000, 1, ["steady", "poisson", "bursts", "spammer"]],
     cost: ["Cost", 0, 2147483647, 1, ["steady", "poisson", "bursts", "spammer"]],
     seed: ["Seed", 0, 4294967295, 1, ["poisson", "spammer"]],
@@ -128,13 +128,13 @@ export class TrafficPanel {
     async #read(file) {
         this.logFailed = true;
         if (file.size > LOG_BYTES_MAX)
-            return `${file.name} has ${bytes(file.size)}, expected at most ${bytes(LOG_BYTES_MAX)}. `
+            return `${file.name} is ${bytes(file.size)} long, expected at most ${bytes(LOG_BYTES_MAX)}. `
                 + "Use weir replay for larger logs.";
         let text;
         try {
             text = await file.text();
         } catch {
-            return `${file.name} cannot be read.`;
+            return `The browser cannot read ${file.name}. Check its permissions and choose it again.`;
         }
         if (!isText(text))
             return `${file.name} is not a text file, expected an access log. Decompress it first.`;
@@ -219,7 +219,7 @@ export class TrafficPanel {
     #showLog() {
         const { log } = this.spec;
         if (log && !log.events && this.log.message.textContent === "")
-            this.log.message.textContent = `The log ${log.name} is not part of the link. Choose it again.`;
+            this.log.message.textContent = `The link does not contain ${log.name}. Choose the file again.`;
     }
 
     #timesBox() {

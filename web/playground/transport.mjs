@@ -131,7 +131,7 @@ export class Transport {
         this.costInput.removeAttribute("aria-invalid");
         const index = player.hit(key, cost);
         if (index < 0) {
-            this.say("The scene is full: no more requests or keys fit.");
+            this.say("The request was not sent: the scene has the most requests or keys that it can have.");
             return;
         }
         const answers = player.world.lanes.map((lane, i) => (lane.error ? ""
@@ -199,7 +199,7 @@ export class Transport {
                     this.spanInput.value = String(player.world.scene.span);
                 },
             } });
-        this.span = field("Shown, s", this.spanInput, "is-span");
+        this.span = field("Visible, s", this.spanInput, "is-span");
     }
 
     #writeSpeed(speed) {

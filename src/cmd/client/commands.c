@@ -153,16 +153,16 @@ static const client_command top = {
     "weir top",
     "Usage: weir top [OPTION]... [POLICY]\n"
     "\n"
-    "Shows what the daemon decides now, on a screen: its policies, and the keys that the\n"
-    "chosen policy denied most. ? lists the keys of the screen, q quits. If standard\n"
-    "output is no terminal, prints a table for each interval.\n"
+    "Shows what the daemon decides now, on a live screen: its policies, and the keys that\n"
+    "the chosen policy denied most. Press ? for its commands, q to quit. If standard\n"
+    "input or output is no terminal, prints a table for each interval.\n"
     "With POLICY, lists the keys that it denied most units in the last few minutes.\n" HELP_NAME
     "  --allowed        list the keys that POLICY allowed most units\n"
     "  --keys N         how many keys, 1 to top.keys of the configuration (default 10)\n"
     "  --live           with POLICY: the screen, with this policy chosen\n"
-    "  --interval TIME  between two figures of the screen, 100ms to 86400s (default 1s)\n"
-    "  --count N        how many figures, then exit (default: until q or Ctrl-C)\n" HELP_SERVER
-        HELP_JSON HELP_END HELP_DONE "Examples:\n"
+    "  --interval TIME  time between two updates, 100ms to 86400s (default 1s)\n"
+    "  --count N        exit after N updates (default: until q or Ctrl-C)\n" HELP_SERVER HELP_JSON
+        HELP_END HELP_DONE "Examples:\n"
     "  weir top\n"
     "  weir top --interval 10s --count 6 | tee load.txt\n"
     "  weir top api\n"

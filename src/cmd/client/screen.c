@@ -387,10 +387,10 @@ static void put_help(canvas *c)
         "  q                   quit",
         "",
         "REQ/s, DENIED/s  requests that were decided, and denied, per second",
-        "SHADOW/s         requests that a policy in shadow mode would have denied",
+        "SHADOW/s         requests that were allowed only because of shadow mode",
         "FAILED/s         requests that were not decided because of an error",
         "p50, p99         time from receiving a batch of requests to deciding it",
-        "UNITS, AT LEAST  bounds on a key's recent cost, halved each minute",
+        "UNITS, AT LEAST  upper and lower bound of a key's cost, halved each minute",
         "",
         "Press any key.",
     };
