@@ -3,6 +3,8 @@
 /* The web pages. They contain no data of the daemon: what they show, they request from the
  * endpoints. */
 
+#define ZLIB_CONST
+
 #include "codec/http_pages.h"
 
 #include <string.h>
@@ -105,7 +107,7 @@ static bool is_tag(weir_slice element, const void *ctx)
 /* Appends the file, uncompressed. Returns false if there is no memory. */
 static bool put_plain(weir_buffer *out, const weir_http_page *page)
 {
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)page->gzip, .avail_in = (uInt)page->gzip_len};
+    z_stream z = {.next_in = page->gzip, .avail_in = (uInt)page->gzip_len};
     if (!weir_buffer_reserve(out, page->len) || inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
         return false;
     z.next_out = weir_buffer_tail(out);

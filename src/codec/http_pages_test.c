@@ -2,6 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* The web pages: paths, content codings, caching, the security headers. */
 
+#define ZLIB_CONST
+
 #include "codec/http_kit_test.h"
 
 #include <zlib.h>
@@ -16,7 +18,7 @@ static weir_http_page table[] = {
 
 static int pages_setup(void **state)
 {
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)text, .avail_in = sizeof text - 1};
+    z_stream z = {.next_in = (const Bytef *)text, .avail_in = sizeof text - 1};
     z.next_out = packed;
     z.avail_out = sizeof packed;
     if (deflateInit2(&z, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK ||

@@ -48,8 +48,15 @@ class Terminal:
         # The shell is the leader of the terminal's session, as a login shell is.
         self.shell = subprocess.Popen(mortal(["bash", "--norc", "-c", script]), cwd=directory, env=environment,
                                       stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-                                      preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+                                      preexec_fn=self.begin_session)
         os.close(slave)
+
+    @staticmethod
+    def begin_session():
+        """In the child. A job in the background, such as this test's, may have been started to ignore signals."""
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
 
     def set_size(self, size):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
