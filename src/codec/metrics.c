@@ -250,7 +250,8 @@ void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *versi
                          "Keys without full quota that were evicted because the memory was full.",
                          store.evicted);
     weir_metrics_put_one(out, "weir_store_refused_total", "counter",
-                         "Requests for new keys that were refused because the memory was full.",
+                         "Refusals of new keys because the memory was full, for requests and "
+                         "for candidates.",
                          store.refused);
     weir_metrics_put_one(out, "weir_store_damaged_total", "counter",
                          "Entries of the state file that were damaged and discarded.",

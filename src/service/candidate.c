@@ -45,10 +45,11 @@ void weir_candidates_take(weir_service *s, const weir_resolved *at, const weir_r
     }
     weir_store_check_batch(s->limiter->store, takes, len, now_ns);
     for (size_t j = 0; j < len; j++) {
+        if (takes[j].status != WEIR_OK) /* such as a key that the full store refuses */
+            continue;
         uint32_t name = at[of[j]].rule->counts;
         int which = counter_of(&requests[of[j]], takes[j].decision.allowed);
-        if (takes[j].status == WEIR_OK)
-            port_bump_relaxed(&s->counters->candidate[name][which], 1);
+        port_bump_relaxed(&s->counters->candidate[name][which], 1);
     }
 }
 

@@ -399,6 +399,49 @@ static void check_memory(void **unused)
     fail_each_allocation(try_changes);
 }
 
+static int setup_refusing(void **unused)
+{
+    (void)unused;
+    const weir_store_options small = {.memory_bytes = 1 << 20, .when_full = WEIR_REFUSE};
+    bool good = weir_store_open(&store, &small) == WEIR_OK &&
+                weir_limiter_open(&limiter, store, NULL) == WEIR_OK &&
+                weir_service_open(&service, limiter) == WEIR_OK;
+    return good ? 0 : -1;
+}
+
+/* A full store refuses keys to a candidate: no request fails, each refusal is counted by the store,
+ * and such a request is not compared. The states of a candidate that is removed stay. */
+static void check_full_store(void **unused)
+{
+    (void)unused;
+    enum { KEYS = 200, REFUSALS = 1000 };
+    const weir_rule_spec specs[] = {spec_of("a", "gcra 9/d"), spec_of("b", "gcra 9/d")};
+    char key[16];
+    set_rules(specs, 2);
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(key, sizeof key, "%d", i);
+        take("a", key, 1, now_ns);
+    }
+    for (int i = 0; weir_store_stats_get(store).refused < REFUSALS; i++) {
+        snprintf(key, sizeof key, "%d", i);
+        weir_request flood = request_of("b", key, 1);
+        assert_true(weir_service_take(service, NULL, &flood, 1, now_ns));
+    }
+    assert_int_equal(set_candidate("a", "gcra 5/d burst 2"), WEIR_OK);
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(key, sizeof key, "%d", i);
+        assert_false(take("a", key, 1, now_ns));
+    }
+    weir_store_stats stats = weir_store_stats_get(store);
+    candidate_find f = {.name = "a"};
+    weir_limiter_candidates(limiter, find_candidate, &f);
+    assert_true(stats.refused > REFUSALS);
+    assert_int_equal(f.counts.only_current_denies, KEYS - (stats.refused - REFUSALS));
+    assert_int_equal(counts_of("a").failed, 0);
+    assert_int_equal(set_candidate("a", NULL), WEIR_OK);
+    assert_int_equal(weir_store_stats_get(store).keys, stats.keys);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 3, TAKES = 3000 };
@@ -454,11 +497,16 @@ static void check_threads(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_verdicts),         TEST(check_which_are_compared),
-        TEST(check_refund_and_reset), TEST(check_take_all),
-        TEST(check_mixed_engines),    TEST(check_changes),
-        TEST(check_closed_service),   TEST(check_memory),
+        TEST(check_verdicts),
+        TEST(check_which_are_compared),
+        TEST(check_refund_and_reset),
+        TEST(check_take_all),
+        TEST(check_mixed_engines),
+        TEST(check_changes),
+        TEST(check_closed_service),
+        TEST(check_memory),
         TEST(check_threads),
+        cmocka_unit_test_setup_teardown(check_full_store, setup_refusing, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
