@@ -165,6 +165,33 @@ async function keys(kit) {
     assert.equal(await send(daemon, "api", "alice", 6), 5);
 }
 
+/** A slow answer does not replace a newer one, and Reset acts on the key that is shown. */
+async function slowAnswer(kit) {
+    const daemon = await kit.daemon().start(POLICIES);
+    const dashboard = await DashboardPage.open(kit, daemon, "#policy=api");
+    const { page } = dashboard;
+    let answer = () => {};
+    const held = new Promise((resolve) => {
+        answer = () => resolve(undefined);
+    });
+    await page.route(/explain.*key=slow/, async (route) => {
+        await held;
+        await route.continue();
+    });
+    for (const key of ["slow", "fast"]) {
+        await page.getByLabel("Key", { exact: true }).fill(key);
+        await dashboard.button("Explain").click();
+    }
+    await page.getByText(/^State of fast at/).waitFor();
+    const slow = page.waitForResponse(/explain.*key=slow/);
+    answer();
+    await (await slow).finished();
+    assert.match(await page.getByText(/^State of /).textContent() ?? "", /^State of fast at/);
+    assert.equal(await dashboard.button("Reset…").isEnabled(), true);
+    await page.getByLabel("Key", { exact: true }).fill("another");
+    assert.equal(await dashboard.button("Reset…").isEnabled(), false);
+}
+
 async function manyPolicies(kit) {
     const lines = Array.from({ length: 1000 }, (_, i) => `  p${i}: {limit: gcra ${i + 1}/s}`);
     const daemon = await kit.daemon().start(`policies:\n${lines.join("\n")}\n`);
@@ -205,6 +232,7 @@ export default {
     "dashboard: a candidate is compared and changes no answer": candidate,
     "dashboard: shadow mode is switched on and off": shadow,
     "dashboard: keys are listed, explained and reset": keys,
+    "dashboard: a slow answer does not replace a newer one": slowAnswer,
     "dashboard: 1,000 policies are searched, sorted and turned over": manyPolicies,
     "dashboard: a password is asked for": password,
 };

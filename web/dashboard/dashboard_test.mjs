@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { bytes, clock, duration, micros, percent, rate, short, whole } from "./format.mjs";
 import { History, meanOf, POINTS, POLICIES_MAX, recent, recentTimes } from "./history.mjs";
+import { shownKey, shownLines, topFigure, topNote, whyNotWhole } from "./keys.mjs";
 import { EventParser, LiveStream } from "./live.mjs";
 
 const seed = Number(process.argv[2] ?? 1);
@@ -121,11 +122,55 @@ const tests = {
     },
 
     "shares say neither 0 % nor 100 % of what is not"() {
-        assert.equal(plain(percent(1, 1e6)), "< 0.01 %");
+        assert.equal(plain(percent(1, 1e6)), "< 0.1 %");
         assert.equal(plain(percent(999999, 1e6)), "> 99.9 %");
+        assert.equal(plain(percent(997, 1000)), "99.7 %");
+        for (let part = 0; part <= 3000; part++) {
+            assert.equal(plain(percent(part, 3000)) === "0 %", part === 0);
+            assert.equal(plain(percent(part, 3000)) === "100 %", part === 3000);
+        }
         assert.equal(plain(percent(0, 10)), "0 %");
         assert.equal(plain(percent(10, 10)), "100 %");
         assert.equal(percent(0, 0), "–");
+    },
+
+    "different keys are shown differently"() {
+        const rows = [
+            ["alice", "alice"], ["\u202ertl", "\\u202ertl"], [" lead", "\\u0020lead"],
+            ["trail ", "trail\\u0020"], ["a  b", "a \\u0020b"], ["a b", "a b"],
+            ["\n\nnl", "\\u000a\\u000anl"], ["\0", "\\u0000"], ["a\u200db", "a\\u200db"], ["a\u3164", "a\\u3164"],
+            ["a\u00a0b", "a\\u00a0b"],
+            ["\u{e0001}", "\\u{e0001}"], ["\\u202ertl", "\\u005cu202ertl"],
+            ["C:\\x", "C:\\x"], ["öl 😀", "öl 😀"],
+        ];
+        for (const [key, text] of rows)
+            assert.equal(shownKey(key), text);
+        const parts = [" ", "\n", "\\", "u", "0020", "\u202e", "a"];
+        const seen = new Map();
+        for (let i = 0; i < 5000; i++) {
+            const key = Array.from({ length: below(6) }, () => parts[below(parts.length)]).join("");
+            const text = shownKey(key);
+            assert.equal(seen.get(text) ?? key, key);
+            seen.set(text, key);
+            assert.doesNotMatch(text, /^\s|\s$|\s\s|[\n\u202e]/);
+        }
+        assert.equal(shownLines("key \u202ea\n  5 of 5\n"), "key \\u202ea\n  5 of 5\n");
+    },
+
+    "a key that its text does not name is not acted on"() {
+        assert.equal(whyNotWhole({ key: "alice", key_bytes: 5 }), "");
+        assert.equal(whyNotWhole({ key: "öl", key_bytes: 3 }), "");
+        assert.match(whyNotWhole({ key: "\ufffd\ufffd\ufffd\0", key_bytes: 4 }), /redis-cli/);
+        assert.match(whyNotWhole({ key: "\ufffd", key_bytes: 3 }), /redis-cli/); // or one byte of each three
+        assert.match(whyNotWhole({ key: "alice", key_bytes: 7 }), /redis-cli/);
+        assert.match(whyNotWhole({ key: "a".repeat(128), key_bytes: 129 }), /longer/);
+    },
+
+    "figures of a sample are rounded, and said to be estimated"() {
+        assert.equal(plain(topFigure(956, 1)), "956");
+        assert.equal(plain(topFigure(956, 32)), "≈ 960");
+        assert.match(topNote(32), /estimated from a sample of one in 32/);
+        assert.doesNotMatch(topNote(1), /sample/);
     },
 
     "durations have two units"() {

@@ -3,6 +3,8 @@
 //
 // Numbers as a person reads them: 1.2 k/s, 187 MiB, 85 µs. Knows nothing of the page.
 
+import { formatPercent } from "../draw/format.mjs";
+
 const NARROW = "\u202f"; // between a number and its unit
 const NONE = "–";
 
@@ -66,12 +68,7 @@ export function micros(us) {
  * @param {number} all 0: no value
  */
 export function percent(part, all) {
-    if (!(all > 0))
-        return NONE;
-    const share = (100 * part) / all;
-    if (share > 0 && share < 0.01)
-        return `<${NARROW}0.01${NARROW}%`;
-    return `${share < 100 && share > 99.9 ? "> 99.9" : threeDigits(share)}${NARROW}%`;
+    return formatPercent(part, all).replaceAll(" ", NARROW);
 }
 
 const UNITS = [

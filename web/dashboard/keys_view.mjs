@@ -6,12 +6,12 @@
 import { el, newId, setText } from "../playground/dom.mjs";
 import { daemon } from "./daemon.mjs";
 import { confirmChange } from "./dialog.mjs";
-import { duration, percent, short, whole } from "./format.mjs";
+import { duration, percent, whole } from "./format.mjs";
+import { shownKey, shownLines, topFigure, topNote, whyNotWhole } from "./keys.mjs";
 
 const TOP_MS = 2000;
 const NEAREST_MS = 4000;
 const KEYS = 10;
-const KEY_BYTES_MAX = 128; // the daemon keeps the first 128 bytes of a longer key, which name no key
 
 const TOP_OFF =
     "The configuration of this daemon switches the lists of keys off. To switch them on, set top.keys in " +
@@ -47,11 +47,12 @@ class KeyList {
             ),
             this.body,
         );
+        this.note = el("p", { class: "muted note", text: note });
         this.element = el(
             "section",
             { class: "panel keys-panel" },
             el("h2", { id, text: title }),
-            el("p", { class: "muted note", text: note }),
+            this.note,
             this.message,
             this.table,
         );
@@ -64,7 +65,11 @@ class KeyList {
         setText(this.message, text);
     }
 
-    /** @param {{key: string, cut: boolean, share: number, cells: string[]}[]} rows share: 0 to 1 */
+    /**
+     * @param {{key: string, why: string, share: number, cells: string[]}[]} rows
+     *     why: why the key cannot be explained, or ""; share: 0 to 1
+     * @param {string} empty shown instead of no rows
+     */
     show(rows, empty) {
         if (rows.length === 0)
             return this.tell(empty);
@@ -86,22 +91,30 @@ class KeyList {
             on: { click: () => this.onKey(row.key) },
         });
         const bar = el("span", { class: "key-bar", "aria-hidden": "true" });
+        const text = el("span", { class: "key-text" });
+        const why = el("span", { class: "key-why muted" });
         const row = {
             key: "",
             button,
             bar,
+            text,
+            why,
             cells: Array.from({ length: cells }, () => el("td", { class: "number" })),
         };
-        row.element = el("tr", {}, el("th", { scope: "row" }, bar, button), ...row.cells);
+        row.element = el("tr", {}, el("th", { scope: "row" }, bar, button, text, why), ...row.cells);
         this.body.append(row.element);
         this.#rows.push(row);
     }
 
-    #fill(row, { key, cut, share, cells }) {
+    #fill(row, { key, why, share, cells }) {
         row.key = key;
-        setText(row.button, cut ? `${key}…` : key);
-        row.button.disabled = cut;
-        row.button.title = cut ? "The key is longer than what the daemon keeps of it" : `Explain ${key}`;
+        const shown = shownKey(key);
+        setText(row.button, shown);
+        setText(row.text, shown);
+        setText(row.why, why && `(${why})`);
+        row.button.title = `Explain ${shown}`;
+        row.button.hidden = why !== "";
+        row.text.hidden = row.why.hidden = why === "";
         row.bar.style.transform = `scaleX(${Math.max(0, Math.min(1, share))})`;
         cells.forEach((text, i) => setText(row.cells[i], text));
     }
@@ -137,6 +150,8 @@ export class KeysView {
     #hasState;
     #destroyed = false;
     #keys = new Set(); // candidates for "nearest to their limit"
+    #asked = 0; // the calls of explain()
+    #explained = ""; // the key whose state is shown, or ""
 
     /**
      * @param {HTMLElement} root
@@ -151,7 +166,7 @@ export class KeysView {
         const onKey = (key) => void this.explain(key);
         this.denied = new KeyList(
             "Most denied keys",
-            "The figures are halved each minute, so recent denials count most.",
+            topNote(1),
             ["Denied cost", "Requests"],
             onKey,
         );
@@ -188,6 +203,7 @@ export class KeysView {
             spellcheck: "false",
             placeholder: "alice or 192.0.2.7",
             required: true,
+            on: { input: () => this.#forget() },
         });
         this.output = el("pre", {
             class: "explain",
@@ -200,6 +216,8 @@ export class KeysView {
             class: "button",
             type: "button",
             text: "Reset…",
+            disabled: true,
+            title: "Explain the key first",
             on: { click: () => void this.#reset() },
         });
         const form = el(
@@ -224,30 +242,47 @@ export class KeysView {
         void this.explain(this.input.value);
     }
 
-    /** Shows the state of a key. */
-    async explain(key) {
-        if (!this.input || key === "")
-            return;
-        this.input.value = key;
-        try {
-            this.output.textContent = (await daemon.explain(this.#policy, key)).trimEnd();
-            this.output.hidden = false;
-            setText(this.status, `State of ${key} at ${new Date().toLocaleTimeString()}.`);
-        } catch (error) {
-            this.output.hidden = true;
-            setText(this.status, error.message);
-        }
-        this.output.scrollIntoView({ block: "nearest" });
+    /** The field has another key than the one that is shown, so nothing can be reset. */
+    #forget() {
+        this.#explained = "";
+        this.reset.disabled = true;
     }
 
-    async #reset() {
-        const key = this.input.value;
-        if (key === "") {
-            this.input.focus();
-            return setText(this.status, "Enter the key to reset.");
+    /**
+     * Shows the state of a key, unless another key is asked for before the answer.
+     * @returns {Promise<boolean>} whether the answer is shown
+     */
+    async explain(key) {
+        if (!this.input || key === "")
+            return false;
+        const asked = ++this.#asked;
+        this.#forget();
+        this.input.value = /[\r\n]/.test(key) ? "" : key; // a field has one line
+        const [text, error] = await daemon.explain(this.#policy, key).then(
+            (answer) => [shownLines(answer.trimEnd()), null],
+            (refused) => ["", refused],
+        );
+        if (asked !== this.#asked)
+            return false;
+        this.output.hidden = error !== null;
+        this.output.textContent = text;
+        const state = `State of ${shownKey(key)} at ${new Date().toLocaleTimeString()}.`;
+        setText(this.status, error ? error.message : state);
+        if (!error && (this.input.value === key || this.input.value === "")) {
+            this.#explained = key;
+            this.reset.disabled = false;
         }
+        this.output.scrollIntoView({ block: "nearest" });
+        return error === null;
+    }
+
+    /** Resets the key whose state is shown. */
+    async #reset() {
+        const key = this.#explained;
+        if (key === "")
+            return;
         const sure = await confirmChange({
-            title: `Reset ${key}?`,
+            title: `Reset ${shownKey(key)}?`,
             text: `The key gets back its full quota of the policy ${this.#policy}. This cannot be undone.`,
             action: "Reset the key",
         });
@@ -255,8 +290,8 @@ export class KeysView {
             return;
         try {
             await daemon.reset(this.#policy, key);
-            await this.explain(key);
-            setText(this.status, `${key} has its full quota again.`);
+            if (await this.explain(key))
+                setText(this.status, `${shownKey(key)} has its full quota again.`);
         } catch (error) {
             setText(this.status, error.message);
         }
@@ -270,7 +305,7 @@ export class KeysView {
                 daemon.top(this.#policy, "denied", KEYS),
                 daemon.top(this.#policy, "allowed", KEYS),
             ]);
-            const whole = [...denied.keys, ...allowed.keys].filter((row) => row.key_bytes <= KEY_BYTES_MAX);
+            const whole = [...denied.keys, ...allowed.keys].filter((row) => whyNotWhole(row) === "");
             this.#keys = new Set(whole.map((row) => row.key));
             this.#showDenied(denied);
             if (this.#hasState && this.#polls.length === 1 && !this.#destroyed)
@@ -282,16 +317,18 @@ export class KeysView {
         }
     }
 
-    #showDenied({ keys }) {
+    #showDenied({ keys, sampling = 1 }) {
         const most = keys[0]?.cost ?? 1;
+        const figure = (n) => topFigure(n, sampling);
+        setText(this.denied.note, topNote(sampling));
         this.denied.show(
             keys.map((row) => ({
                 key: row.key,
-                cut: row.key_bytes > KEY_BYTES_MAX,
+                why: whyNotWhole(row),
                 share: row.cost / most,
                 cells: [
-                    row.error > 0 ? `${short(row.cost - row.error)} to ${short(row.cost)}` : short(row.cost),
-                    short(row.requests),
+                    (row.error > 0 ? `${figure(row.cost - row.error)} to ` : "") + figure(row.cost),
+                    figure(row.requests),
                 ],
             })),
             "No key was denied in the last few minutes.",
@@ -319,7 +356,7 @@ export class KeysView {
         this.nearest.show(
             answers.slice(0, KEYS).map((answer) => ({
                 key: answer.key,
-                cut: false,
+                why: "",
                 share: used(answer),
                 cells: [
                     percent(answer.limit - answer.remaining, answer.limit),

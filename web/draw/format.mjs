@@ -77,6 +77,23 @@ export function formatCount(value) {
     return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u2009");
 }
 
+/**
+ * A part of a whole in per cent. Only nothing is "0 %", and only all is "100 %".
+ * @param {number} part 0 to `all`
+ * @param {number} all
+ * @returns {string} such as "< 0.1 %", "3.1 %", "33 %", "99.7 %", "> 99.9 %"; "–" if `all` is 0
+ */
+export function formatPercent(part, all) {
+    if (!(all > 0))
+        return "–";
+    const share = (100 * part) / all;
+    if (part > 0 && share < 0.1)
+        return "< 0.1 %";
+    if (part < all && share > 99.9)
+        return "> 99.9 %";
+    return `${Number(share.toFixed(share < 10 || share >= 99 ? 1 : 0))} %`;
+}
+
 const PERIODS = [[DAY, "d"], [HOUR, "h"], [MINUTE, "m"], [SECOND, "s"], [1e6, "ms"], [1e3, "us"]];
 
 /** @returns {string} a count that is exact below 100 000, such as "8.4", "1 000", "250 k" */

@@ -3,6 +3,8 @@
 //
 // Numbers and times as people read them. Times are Numbers of nanoseconds.
 
+import { formatPercent } from "../draw/format.mjs";
+
 const UNITS = [
     [86400e9, "d"],
     [3600e9, "h"],
@@ -27,14 +29,9 @@ export function short(n) {
     return String(Number(n.toPrecision(3)));
 }
 
-/** A part of a whole in per cent: "3.1 %", and "< 0.1 %" for what would round to zero. */
+/** A part of a whole in per cent, as of formatPercent(), and "0 %" if there is nothing yet. */
 export function percent(part, whole) {
-    if (whole === 0)
-        return "0 %";
-    const value = (100 * part) / whole;
-    if (part !== 0 && value < 0.1)
-        return "< 0.1 %";
-    return `${value >= 10 ? Math.round(value) : Number(value.toFixed(1))} %`;
+    return whole === 0 ? "0 %" : formatPercent(part, whole);
 }
 
 /** A length of time in its largest fitting unit, rounded up in the third digit: "1.25 s", "3 h". */

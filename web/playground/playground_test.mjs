@@ -102,6 +102,9 @@ const tests = {
         assert.equal(percent(0, 0), "0 %");
         assert.equal(percent(1, 100000), "< 0.1 %");
         assert.equal(percent(1, 3), "33 %");
+        assert.equal(percent(2990, 3000), "99.7 %");
+        assert.equal(percent(177108, 177152), "> 99.9 %");
+        assert.equal(percent(10, 10), "100 %");
         assert.equal(percent(3, 100), "3 %");
         assert.equal(bytes(1536), "1.5 KB");
         assert.equal(bytes(12), "12 bytes");
