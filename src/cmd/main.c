@@ -8,9 +8,11 @@
 #include <weir/weir.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int version(int argc, char **argv);
 static int help(int argc, char **argv);
@@ -133,8 +135,20 @@ static int end(int status)
     return status == 0 ? 1 : status;
 }
 
+/* Occupies each standard file descriptor that is closed, so that no socket or file of the program
+ * becomes one: what it prints would be sent there. Reading and writing them fail with EBADF, as if
+ * they were closed. */
+static void occupy_closed(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* becomes fd */
+    }
+}
+
 int main(int argc, char **argv)
 {
+    occupy_closed();
     if (argc < 2) {
         print_usage(stderr);
         return 2;

@@ -97,7 +97,17 @@ if [ -w /dev/full ]; then
         out=$("$weir" peek $args api bob 2>&1 >/dev/full)
         check "daemon: a full disk $args" "1 1" "$? $(grep -c "cannot write to standard output: No space left on device" <<<"$out")"
     done
+    check "daemon: a full disk, top" $'weir top: cannot write to standard output: No space left on device\n1' \
+        "$("$weir" top --count 1 --interval 100ms 2>&1 >/dev/full; echo $?)"
 fi
+closed="cannot write to standard output: Bad file descriptor"
+check "daemon: standard output is closed, top" $'weir top: '"$closed"$'\n1' \
+    "$(timeout 60 "$weir" top --count 1 --interval 100ms 2>&1 >&-; echo $?)"
+for command in "take api vip" "take --json api vip" policies "top api"; do
+    # shellcheck disable=SC2086 # these are words
+    out=$(timeout 60 "$weir" $command 2>&1 <&- >&-)
+    check "daemon: standard output is closed, $command" "1 1" "$? $(grep -c "$closed" <<<"$out")"
+done
 daemon_stop
 check "SIGTERM stops the daemon with status 0" 0 $?
 

@@ -9,6 +9,7 @@
 #include "cmd/client/connection.h"
 #include "cmd/client/screen.h"
 #include "cmd/client/top_stats.h"
+#include "cmd/out.h"
 #include "cmd/terminal.h"
 #include "port/port.h"
 
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RETRY_NS INT64_C(1000000000) /* between attempts to connect, and the timeout of each */
 
@@ -374,14 +376,22 @@ static int run_screen(live *l)
     return 0;
 }
 
-/* Prints what a new sample says. Returns false if standard output is gone. */
-static bool print_table(live *l)
+/* Prints what a new sample says. Returns 0, or 1 after an error. */
+static int print_table(live *l)
 {
+    static out_stream out; /* too large for a stack */
     weir_buffer_clear(&l->frame);
     screen_print(&l->model, terminal_style_get().cols, &l->frame);
     weir_buffer_append_byte(&l->frame, '\n');
-    fwrite(weir_buffer_data(&l->frame), 1, weir_buffer_len(&l->frame), stdout);
-    return fflush(stdout) == 0 && !l->frame.failed;
+    if (l->frame.failed)
+        return complain("out of memory");
+    out_init(&out, STDOUT_FILENO);
+    out_bytes(&out, weir_buffer_data(&l->frame), weir_buffer_len(&l->frame));
+    int error = out_flush(&out);
+    if (error == 0)
+        return 0;
+    fprintf(stderr, "weir top: cannot write to standard output: %s\n", strerror(error));
+    return 1;
 }
 
 static int run_tables(live *l)
@@ -399,7 +409,7 @@ static int run_tables(live *l)
             on_socket(l);
         if (l->samples > printed && l->step == IDLE) {
             printed = l->samples;
-            if (!print_table(l))
+            if (print_table(l) != 0)
                 return 1;
         }
     }
