@@ -362,6 +362,42 @@ static void test_utf8(void **unused)
         assert_false(weir_utf8_is_control(others[i], strlen(others[i])));
 }
 
+static void test_invisible_characters(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        uint32_t code_point;
+        bool invisible;
+    } rows[] = {
+        {"a", 0x61, false},
+        {"\x7f", 0x7F, false},
+        {"\xc2\xa0", 0xA0, false},
+        {"\xc2\xad", 0xAD, true},
+        {"\xc3\xa9", 0xE9, false},
+        {"\xcc\x81", 0x301, false},
+        {"\xe2\x80\x8a", 0x200A, false},
+        {"\xe2\x80\x8b", 0x200B, true},
+        {"\xe2\x80\x8f", 0x200F, true},
+        {"\xe2\x80\x90", 0x2010, false},
+        {"\xe2\x80\xae", 0x202E, true},
+        {"\xe2\x80\xaf", 0x202F, false},
+        {"\xe2\x81\xa0", 0x2060, true},
+        {"\xe6\x97\xa5", 0x65E5, false},
+        {"\xef\xb8\x8f", 0xFE0F, true},
+        {"\xef\xbb\xbf", 0xFEFF, true},
+        {"\xef\xbf\xbd", 0xFFFD, false},
+        {"\xf0\x9f\x98\x80", 0x1F600, false},
+        {"\xf3\xa0\x80\x81", 0xE0001, true},
+        {"\xf4\x8f\xbf\xbf", 0x10FFFF, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t len = strlen(rows[i].text);
+        assert_int_equal(weir_utf8_code_point(rows[i].text, len), rows[i].code_point);
+        assert_int_equal(weir_utf8_is_invisible(rows[i].text, len), rows[i].invisible);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +408,7 @@ int main(void)
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_invisible_characters),
         cmocka_unit_test(test_buffer_growth),
     };
     return cmocka_run_group_tests_name("port", tests, NULL, NULL);

@@ -31,3 +31,24 @@ size_t weir_utf8_len(const char *at, size_t len, bool *ret_valid)
     *ret_valid = n == want;
     return n;
 }
+
+bool weir_utf8_is_invisible(const char *at, size_t len)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        {0x00AD, 0x00AD},   {0x034F, 0x034F},   {0x0600, 0x0605},   {0x061C, 0x061C},
+        {0x06DD, 0x06DD},   {0x070F, 0x070F},   {0x0890, 0x0891},   {0x08E2, 0x08E2},
+        {0x115F, 0x1160},   {0x17B4, 0x17B5},   {0x180B, 0x180F},   {0x200B, 0x200F},
+        {0x2028, 0x202E},   {0x2060, 0x206F},   {0x3164, 0x3164},   {0xFE00, 0xFE0F},
+        {0xFEFF, 0xFEFF},   {0xFFA0, 0xFFA0},   {0xFFF0, 0xFFFB},   {0x110BD, 0x110BD},
+        {0x110CD, 0x110CD}, {0x13430, 0x1343F}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A},
+        {0xE0000, 0xE0FFF},
+    };
+    uint32_t c = weir_utf8_code_point(at, len);
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && ranges[i].first <= c; i++) {
+        if (c <= ranges[i].last)
+            return true;
+    }
+    return false;
+}

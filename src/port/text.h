@@ -147,6 +147,22 @@ static inline int weir_percent_read(const char *at, size_t len)
  *  len  1 or more. */
 size_t weir_utf8_len(const char *at, size_t len, bool *ret_valid);
 
+/* The code point of a valid UTF-8 sequence of `len` bytes. */
+static inline uint32_t weir_utf8_code_point(const char *at, size_t len)
+{
+    const uint8_t *byte = (const uint8_t *)at;
+    uint32_t c = len == 1 ? byte[0] : byte[0] & (0x7FU >> len);
+    for (size_t i = 1; i < len; i++)
+        c = c << 6 | (byte[i] & 0x3F);
+    return c;
+}
+
+/* Whether a valid UTF-8 sequence of `len` bytes is a character without a shape of its own, which
+ * may hide in a text or turn its direction: a format character (Unicode category Cf), a line or
+ * paragraph separator, or one with the property Default_Ignorable_Code_Point, such as a variation
+ * selector. */
+bool weir_utf8_is_invisible(const char *at, size_t len);
+
 /* Whether a valid UTF-8 sequence of `len` bytes is a control character, which a terminal may obey:
  * C0, DEL or C1 (U+0080 to U+009F). */
 static inline bool weir_utf8_is_control(const char *at, size_t len)

@@ -13,41 +13,34 @@
 #include <string.h>
 #include <wchar.h>
 
-enum { HEX_COLS = 4 }; /* \xHH */
-
-static uint32_t code_point(const char *at, size_t len)
-{
-    const uint8_t *byte = (const uint8_t *)at;
-    static const uint8_t first[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-    uint32_t c = byte[0] & first[len];
-    for (size_t i = 1; i < len; i++)
-        c = c << 6 | (byte[i] & 0x3F);
-    return c;
-}
-
-/* Whether a character has no shape and changes the direction of what follows it. */
-static bool turns_direction(uint32_t c)
-{
-    return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
-           (c >= 0x2066 && c <= 0x2069);
-}
+enum {
+    HEX_COLS = 4, /* \xHH */
+    MARKS_MAX = 2 /* combining marks in a row: more could cover the lines above */
+};
 
 /* The columns of a UTF-8 sequence; -1 if it has to be escaped. */
 static int width_of(const char *at, size_t len, bool utf8)
 {
     if (len == 1)
         return *at >= 0x20 && *at < 0x7F ? 1 : -1;
-    uint32_t c = code_point(at, len);
-    return utf8 && !weir_utf8_is_control(at, len) && !turns_direction(c) ? wcwidth((wchar_t)c) : -1;
+    if (!utf8 || weir_utf8_is_control(at, len) || weir_utf8_is_invisible(at, len))
+        return -1;
+    return wcwidth((wchar_t)weir_utf8_code_point(at, len));
 }
 
 /* The sequence at the front of a text. Returns its length and sets *ret_cols to its columns; -1 if
- * it has to be escaped, byte by byte. */
-static size_t next(const char *at, size_t len, bool utf8, int *ret_cols)
+ * it has to be escaped, byte by byte.
+ *  marks  how many combining marks there were in a row; changed. */
+static size_t next(const char *at, size_t len, bool utf8, int *marks, int *ret_cols)
 {
     bool valid;
     size_t n = weir_utf8_len(at, len, &valid);
-    *ret_cols = valid ? width_of(at, n, utf8) : -1;
+    int cols = valid ? width_of(at, n, utf8) : -1;
+    if (cols == 0 && *marks == MARKS_MAX)
+        cols = -1;
+    else if (cols >= 0)
+        *marks = cols == 0 ? *marks + 1 : 0;
+    *ret_cols = cols;
     return n;
 }
 
@@ -60,9 +53,10 @@ static void put_escaped(weir_buffer *out, const char *at, size_t len)
 /* Whether the whole text fits. */
 static bool fits(const char *text, size_t len, int cols, bool utf8)
 {
+    int marks = 0;
     for (size_t at = 0; at < len && cols >= 0;) {
         int width;
-        size_t n = next(text + at, len - at, utf8, &width);
+        size_t n = next(text + at, len - at, utf8, &marks, &width);
         cols -= width < 0 ? HEX_COLS * (int)n : width;
         at += n;
     }
@@ -74,10 +68,10 @@ int cells_put(weir_buffer *out, const char *text, size_t len, int cols, bool utf
     if (cols < 1)
         return 0;
     bool cut = !fits(text, len, cols, utf8);
-    int room = cols - cut, used = 0;
+    int room = cols - cut, used = 0, marks = 0;
     for (size_t at = 0; at < len;) {
         int width;
-        size_t n = next(text + at, len - at, utf8, &width);
+        size_t n = next(text + at, len - at, utf8, &marks, &width);
         int needs = width < 0 ? HEX_COLS * (int)n : width;
         if (used + needs > room)
             break;

@@ -12,7 +12,8 @@
 
 /* Appends untrusted text, at most `cols` columns of it, and returns how many columns it takes. A
  * text that does not fit is cut and ends with '~'. Bytes that are not UTF-8 become \xHH, and so do
- * characters that a terminal may obey or that turn the direction of writing.
+ * characters that a terminal may obey, characters that are invisible or turn the direction of
+ * writing, and combining marks after the second one in a row.
  *  cols  below 1: appends nothing.
  *  utf8  whether the terminal shows UTF-8; if not, all bytes but ASCII become \xHH. Widths are
  *        those of the process's LC_CTYPE, which must be a UTF-8 locale then. */

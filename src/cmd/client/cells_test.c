@@ -49,12 +49,19 @@ static void check_texts(void **unused)
         {"a\xFF", 4, true, "a~", 2},
         {"\x1B[2J", 9, true, "\\x1B[2J", 7},
         {"\x7F\n", 9, true, "\\x7F\\x0A", 8},
-        {"\xC2\x9B", 9, true, "\\xC2\\x9B", 8},               /* CSI of C1 */
-        {"\xE2\x80\xAE", 12, true, "\\xE2\\x80\\xAE", 12},    /* turns the direction */
-        {"\xE2\x80\x8F", 12, true, "\\xE2\\x80\\x8F", 12},    /* right-to-left mark */
-        {"\xD8\x9C", 12, true, "\\xD8\\x9C", 8},              /* Arabic letter mark */
-        {"\xF0\x9F\x98\x80", 2, true, "\xF0\x9F\x98\x80", 2}, /* four bytes */
-        {"\xED\xA0\x80", 12, true, "\\xED\\xA0\\x80", 12},    /* a surrogate */
+        {"\xC2\x9B", 9, true, "\\xC2\\x9B", 8},                     /* CSI of C1 */
+        {"\xE2\x80\xAE", 12, true, "\\xE2\\x80\\xAE", 12},          /* turns the direction */
+        {"\xE2\x80\x8F", 12, true, "\\xE2\\x80\\x8F", 12},          /* right-to-left mark */
+        {"\xD8\x9C", 12, true, "\\xD8\\x9C", 8},                    /* Arabic letter mark */
+        {"\xF0\x9F\x98\x80", 2, true, "\xF0\x9F\x98\x80", 2},       /* four bytes */
+        {"\xED\xA0\x80", 12, true, "\\xED\\xA0\\x80", 12},          /* a surrogate */
+        {"a\xE2\x80\x8B", 13, true, "a\\xE2\\x80\\x8B", 13},        /* a space without a width */
+        {"\xEF\xBB\xBF", 12, true, "\\xEF\\xBB\\xBF", 12},          /* a byte order mark */
+        {"\xF3\xA0\x80\x81", 16, true, "\\xF3\\xA0\\x80\\x81", 16}, /* a tag */
+        {"e\xCC\x81\xCC\x81", 1, true, "e\xCC\x81\xCC\x81", 1},
+        {"e\xCC\x81\xCC\x81\xCC\x81z", 10, true, "e\xCC\x81\xCC\x81\\xCC\\x81z", 10},
+        {"e\xCC\x81\xCC\x81\xCC\x81\xCC\x81", 17, true, "e\xCC\x81\xCC\x81\\xCC\\x81\\xCC\\x81",
+         17},
     };
     weir_buffer out;
     weir_buffer_init(&out, 4096);

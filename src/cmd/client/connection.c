@@ -338,7 +338,7 @@ void client_printable(const char *text, size_t len, char *ret, size_t size)
         one = weir_utf8_len(at, (size_t)(end - at), &valid);
         if (n + one >= size)
             break;
-        if (valid && !weir_utf8_is_control(at, one)) {
+        if (valid && !weir_utf8_is_control(at, one) && !weir_utf8_is_invisible(at, one)) {
             memcpy(ret + n, at, one);
             n += one;
         } else {

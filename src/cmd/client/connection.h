@@ -73,7 +73,8 @@ client_status client_send(client *c, const weir_slice *words, size_t n);
 client_status client_read(client *c);
 
 /* Copies untrusted text for a terminal, with a NUL, cut to `size` bytes. A '?' replaces each
- * control character and each invalid UTF-8 sequence.
+ * control character, each invisible character (weir_utf8_is_invisible()) and each invalid UTF-8
+ * sequence.
  *  size  at least 1. */
 void client_printable(const char *text, size_t len, char *ret, size_t size);
 

@@ -339,6 +339,10 @@ static void check_printable_text(void **unused)
         assert_string_equal(copy, expected[size < 8 ? size - 1 : 7]);
         assert_int_equal(copy[size], '#');
     }
+    static const char hidden[] = "a\xe2\x80\xae z\xe2\x80\x8b"; /* U+202E, U+200B */
+    char copy[17];
+    client_printable(hidden, sizeof hidden - 1, copy, sizeof copy);
+    assert_string_equal(copy, "a? z?");
 }
 
 /* ---- without waiting, and again -------------------------------------------------------------- */
