@@ -50,6 +50,8 @@ export class PlaygroundPage {
         await this.scrubber.focus();
         await this.page.keyboard.press(key);
         await this.settle();
+        await this.until(() => !globalThis.weirPlayground.player.deciding);
+        await this.settle();
     }
 
     /** Waits until the page has drawn what was changed. */

@@ -175,6 +175,8 @@ const CSV_LANE = [
     "policy", "allowed", "limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer",
 ];
 
+const CSV_PART = 256; // lines
+
 function csvOfLane(lane, policy, i) {
     if (i >= lane.decided)
         return CSV_LANE.map(() => "");
@@ -184,17 +186,32 @@ function csvOfLane(lane, policy, i) {
 }
 
 /**
- * Returns the requests until now with the decisions of all lanes: RFC 4180, with a header line.
+ * Writes the requests until now with the decisions of all lanes, some lines at a time: RFC 4180, with a
+ * header line. Between two parts, decided requests must not change: it throws an Error if they did.
  * @param {import("./world.mjs").World} world
+ * @returns {Generator<{text: string, done: number}>} done: the part that is written so far, 0 to 1
  */
-export function toCsv(world) {
-    const { traffic, lanes } = world, baseNs = BigInt(world.beginMs) * 1000000n;
+export function* csvParts(world) {
+    const { traffic, index } = world, lanes = [...world.lanes], baseNs = BigInt(world.beginMs) * 1000000n;
+    const versions = lanes.map((lane) => lane.version);
     const policies = lanes.map((lane) => lane.policy?.text ?? lane.text);
     const named = (n) => CSV_LANE.map((name) => (lanes.length > 1 ? `lane${n + 1}_${name}` : name));
-    const lines = [["t_ns", "key", "cost", ...lanes.flatMap((_, n) => named(n))]];
-    for (let i = 0; i < world.index; i++) {
+    const written = (line) => `${line.map(csvField).join(",")}\r\n`;
+    let text = written(["t_ns", "key", "cost", ...lanes.flatMap((_, n) => named(n))]);
+    for (let i = 0; i < index; i++) {
         const request = [baseNs + BigInt(traffic.times[i]), traffic.names[traffic.keys[i]], traffic.costs[i]];
-        lines.push([...request, ...lanes.flatMap((lane, n) => csvOfLane(lane, policies[n], i))]);
+        text += written([...request, ...lanes.flatMap((lane, n) => csvOfLane(lane, policies[n], i))]);
+        if ((i + 1) % CSV_PART !== 0)
+            continue;
+        yield { text, done: (i + 1) / index };
+        text = "";
+        if (world.traffic !== traffic || lanes.some((lane, n) => lane.version !== versions[n]))
+            throw new Error("the scene has changed meanwhile");
     }
-    return `${lines.map((line) => line.map(csvField).join(",")).join("\r\n")}\r\n`;
+    yield { text, done: 1 };
+}
+
+/** Returns the same as one text. @param {import("./world.mjs").World} world */
+export function toCsv(world) {
+    return Array.from(csvParts(world), ({ text }) => text).join("");
 }

@@ -12,7 +12,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { toC, toCsv, toNginx, toResp, toYaml } from "./export.mjs";
+import { csvParts, toC, toCsv, toNginx, toResp, toYaml } from "./export.mjs";
 import { POLICIES, runTests, zones } from "./model_test_kit.mjs";
 import { presets } from "./presets.mjs";
 import { MAX_COST } from "./scene.mjs";
@@ -144,6 +144,24 @@ const tests = {
             `1767225600000000006,x,9,${policy},0,2,2,never,0,0,0${none}`,
             "",
         ]);
+        world.free();
+    },
+
+    writes_a_long_timeline_in_parts(weir) {
+        const traffic = { kind: "steady", rate: 100, users: 3, cost: 1 };
+        const world = new World(weir, { lanes: ["gcra 5/s", "sliding-log 5/s"], traffic });
+        world.seek(10e9);
+        const parts = [...csvParts(world)];
+        assert(parts.length > 2 && parts.every(({ text }) => text.split("\n").length <= 258));
+        assert.equal(parts.map(({ text }) => text).join(""), toCsv(world));
+        assert.equal(parts.at(-1)?.done, 1);
+        const started = csvParts(world);
+        started.next();
+        world.hit("alice"); // changes no earlier decision
+        started.next();
+        world.seek(0);
+        world.hit("alice");
+        assert.throws(() => started.next(), /changed meanwhile/);
         world.free();
     },
 

@@ -11,7 +11,7 @@ import {
 import { Traffic } from "./traffic.mjs";
 
 const MS_NS = 1e6;
-const ROUND = 1024; // decisions of each lane before the next lane is served
+const ROUND = 256; // decisions of each lane before the next lane is served
 
 export class World {
     #weir;

@@ -7,13 +7,14 @@ import { drawState, stateHeight } from "../draw/state.mjs";
 import { CanvasSurface, SvgSurface } from "../draw/surface.mjs";
 import { themes } from "../draw/theme.mjs";
 import { Timeline } from "../draw/timeline.mjs";
-import { toC, toCsv, toNginx, toResp, toYaml } from "../model/export.mjs";
+import { csvParts, toC, toNginx, toResp, toYaml } from "../model/export.mjs";
 import { download, el } from "./dom.mjs";
 import { clock, count } from "./format.mjs";
 import { isDark } from "./theme_switch.mjs";
 
 const PICTURE = { width: 960, margin: 24, head: 56, laneHead: 28, time: 200, timeMax: 260, gap: 24,
     state: 320, scale: 2 };
+const CSV_MS = 30; // the work between two frames
 const NAME = "api";
 const letter = (i) => String.fromCharCode(65 + i);
 
@@ -86,6 +87,21 @@ function pngBlob(world, views) {
 
 const textBlob = (text, type = "text/plain") => new Blob([text], { type: `${type};charset=utf-8` });
 
+/** Writes the CSV between the frames of the page, and tells how far it is. */
+async function csvBlob(world, { say }) {
+    const texts = [];
+    let begin = performance.now();
+    for (const { text, done } of csvParts(world)) {
+        texts.push(text);
+        if (performance.now() - begin < CSV_MS)
+            continue;
+        say(`Writing weir.csv: ${Math.floor(100 * done)} %`);
+        await new Promise((resolve) => setTimeout(resolve));
+        begin = performance.now();
+    }
+    return new Blob(texts, { type: "text/csv;charset=utf-8" });
+}
+
 // What the menu offers for one lane: [text, file name or null to show it only, writer].
 const POLICY = [
     ["weir.yaml", "weir.yaml", (text) => toYaml(text, NAME)],
@@ -95,9 +111,10 @@ const POLICY = [
 ];
 
 const PICTURES = [
-    ["Time line as CSV", "weir.csv", async (world) => textBlob(toCsv(world), "text/csv")],
-    ["Picture as SVG", "weir.svg", async (world, views) => textBlob(svgText(world, views), "image/svg+xml")],
-    ["Picture as PNG", "weir.png", async (world, views) => pngBlob(world, views)],
+    ["Time line as CSV", "weir.csv", csvBlob],
+    ["Picture as SVG", "weir.svg", async (world, { views }) => textBlob(svgText(world, views()),
+        "image/svg+xml")],
+    ["Picture as PNG", "weir.png", async (world, { views }) => pngBlob(world, views())],
 ];
 
 /**
@@ -140,7 +157,7 @@ export function mountExportMenu(menu, { player, views, say }) {
             })),
             el("p", { class: "label", text: "The decisions so far" }),
             ...PICTURES.map(([text, file, make]) => item(text, async () => {
-                download(file, await make(world, views()));
+                download(file, await make(world, { views, say }));
                 say(`Saved ${file}`);
             })));
     });

@@ -375,8 +375,7 @@ export function mountLane(element, { weir, zones, player, laneIndex, controls = 
         onText: (text) => {
             if (text === lane().text)
                 return;
-            player.world.setLane(laneIndex, text);
-            player.redraw();
+            player.change(() => player.world.setLane(laneIndex, text));
             explainLane();
             onText?.(text);
         },

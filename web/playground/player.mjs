@@ -6,6 +6,7 @@
 
 const FRAMES_MAX = 600;
 const STEP_MS_MAX = 100; // a page in the background gets no frames; its clock does not jump afterwards
+const SEEK_MS = 12; // the decisions of one frame while the clock is moved far
 const TEXT_MS = 125; // the texts of a page change at most eight times a second
 const LABEL_MS = 1000; // what a screen reader reads changes at most once a second
 
@@ -59,7 +60,7 @@ export class Player {
         this.onChange = () => {};
         /** Called when the last request has left the visible span. */
         this.onOver = () => {};
-        /** Where the next frame moves the clock to, or null. @type {number | null} */
+        /** Where the next frames move the clock to, or null. @type {number | null} */
         this.target = null;
         this.lastMs = 0;
         this.textMs = 0;
@@ -95,7 +96,7 @@ export class Player {
         this.lastMs = world.playing ? time : 0;
         if (this.target !== null)
             this.seek(this.target);
-        if (world.playing)
+        if (world.playing && this.target === null)
             this.advance(Math.max(0, passed));
         for (const view of this.views)
             view.draw();
@@ -158,6 +159,7 @@ export class Player {
     /** Moves the clock to the next request, and chooses it. */
     step() {
         this.world.playing = false;
+        this.target = null;
         const before = this.world.index;
         this.world.step();
         this.furthest = Math.max(this.furthest, this.world.now);
@@ -166,13 +168,37 @@ export class Player {
         this.redraw();
     }
 
+    /** Moves the clock. If that takes more decisions than a frame has time for, the next frames go on. */
     seek(offsetNs) {
-        this.target = null;
-        this.world.seek(Math.max(0, Math.round(offsetNs)));
-        this.furthest = Math.max(this.furthest, this.world.now);
-        if (this.selected >= this.world.index)
+        const { world } = this;
+        const target = Math.max(0, Math.round(offsetNs));
+        world.seek(target, SEEK_MS);
+        this.target = world.late ? target : null;
+        this.furthest = Math.max(this.furthest, world.now);
+        if (this.selected >= world.index && !world.late)
             this.selected = -1;
         this.redraw();
+    }
+
+    /** Whether the clock is still on its way to where it was moved. */
+    get deciding() {
+        return this.target !== null && this.world.late;
+    }
+
+    /**
+     * Makes a change for which the requests until now have to be decided again, and decides them.
+     * @template T
+     * @param {() => T} change
+     * @returns {T}
+     */
+    change(change) {
+        const { world } = this;
+        const now = this.target ?? world.now, { selected } = this;
+        world.seek(0);
+        const result = change();
+        this.seek(now);
+        this.selected = selected < world.index || this.deciding ? selected : -1;
+        return result;
     }
 
     /** Moves the clock in the next frame: a slider asks more often than a frame comes. */
@@ -183,6 +209,7 @@ export class Player {
 
     /** Adds a request at the present time. Returns its index, or -1 if there is no room for it. */
     hit(key, cost) {
+        this.target = null;
         const index = this.world.hit(key, cost);
         this.invalidate();
         this.onChange();

@@ -164,7 +164,8 @@ class Playground {
 
     #addLane() {
         const used = new Set(this.world.scene.lanes);
-        this.world.addLane(NEW_LANES.find((text) => !used.has(text)) ?? NEW_LANES[0]);
+        const text = NEW_LANES.find((one) => !used.has(one)) ?? NEW_LANES[0];
+        this.player.change(() => this.world.addLane(text));
         this.#showLanes();
         this.#changed();
         const cells = find("lanes").children;
@@ -180,7 +181,7 @@ class Playground {
     }
 
     #setBegin(iso) {
-        this.world.setBegin(iso);
+        this.player.change(() => this.world.setBegin(iso));
         this.traffic.showBegin(this.world.scene.begin);
         this.player.invalidate();
         this.#changed();
@@ -188,7 +189,10 @@ class Playground {
 
     #setTraffic(spec) {
         const { player } = this;
-        this.world.setTraffic(spec);
+        if (spec.kind === "log")
+            this.world.setTraffic(spec); // which begins at 0
+        else
+            player.change(() => this.world.setTraffic(spec));
         if (!this.world.traffic.names.includes(this.world.scene.watch))
             this.world.scene.watch = "";
         if (spec.kind === "log")

@@ -47,6 +47,18 @@ function worldOf(times, { span = 10, kind = "times" } = {}) {
     };
 }
 
+/** The same, but a call of seek() moves the clock by `step` nanoseconds at most. */
+function slowWorldOf(times, step) {
+    const world = { ...worldOf(times), late: false, budgets: /** @type {number[]} */ ([]) };
+    world.seek = function seek(ns, budgetMs = Infinity) {
+        this.budgets.push(budgetMs);
+        this.late = ns - this.now > step;
+        this.now = this.late ? this.now + step : ns;
+        this.index = after(times, times.length, this.now);
+    };
+    return world;
+}
+
 let players = [];
 
 /** A player, which withFrames() pauses at the end. */
@@ -77,6 +89,33 @@ function withFrames(fn) {
 }
 
 const tests = {
+    "a seek that takes long goes on in the next frames, and a change keeps the time"() {
+        withFrames((frame) => {
+            const world = slowWorldOf([1, 50, 95], 10);
+            const player = playerOf(world);
+            player.seek(95);
+            for (let now = 10; now <= 90; now += 10) {
+                assert.equal(world.now, now);
+                assert.ok(player.deciding);
+                assert.ok(frame() > 0);
+            }
+            assert.equal(world.now, 95);
+            assert.ok(!player.deciding);
+            assert.equal(frame(), 0);
+            player.select(1);
+            assert.equal(player.change(() => "done"), "done");
+            assert.equal(world.now, 10);
+            while (player.deciding)
+                frame();
+            assert.deepEqual([world.now, player.selected], [95, 1]);
+            player.seek(20);
+            player.seek(95);
+            player.step();
+            assert.ok(!player.deciding, "a step ends the way to the target");
+            assert.ok(Math.max(...world.budgets.filter((ms) => ms !== Infinity)) <= 20);
+            assert.equal(world.budgets.filter((ms) => ms === Infinity).length, 1); // seek(0) of the change
+        });
+    },
     "a duration is never shorter than what it shows, and at most 1 % longer"() {
         for (let i = 0; i < 2000; i++) {
             const ns = 1 + Math.floor((below(1e9) + 1) * 10 ** (below(9) - 1));

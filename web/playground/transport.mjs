@@ -86,10 +86,10 @@ export class Transport {
             this.play.setAttribute("aria-label", label);
             this.play.title = label;
         }
-        setText(this.now, clock(world.now));
+        setText(this.now, this.player.deciding ? `${clock(world.now)} deciding …` : clock(world.now));
         setText(this.date, date(Date.parse(world.scene.begin) + world.now / 1e6));
         if (!this.scrubbing)
-            this.scrub.value = String(Math.round((world.now / this.horizon()) * SCRUB_STEPS));
+            this.scrub.value = String(Math.round(((this.player.target ?? world.now) / this.horizon()) * SCRUB_STEPS));
         this.scrub.setAttribute("aria-valuetext", clock(world.now));
         this.#writeNames();
     }
