@@ -72,12 +72,22 @@ typedef struct demo {
 
 /* ---- the requests ---------------------------------------------------------------------------- */
 
-/* When request i of 0..2 * burst - 1 is sent. Each burst takes a tenth of the window. */
-static int64_t sent_ns(const demo *d, int64_t i)
+/* How long each burst takes: a tenth of the window, or 0 if that has fewer nanoseconds than the
+ * burst has requests. */
+static int64_t burst_ns(const demo *d)
 {
     int64_t tenth_ns = (d->end_ns - d->begin_ns) / 10;
-    int64_t step_ns = tenth_ns / d->burst;
-    return d->end_ns + (i - d->burst) * step_ns;
+    return tenth_ns < d->burst ? 0 : tenth_ns;
+}
+
+/* When request i of 0..2 * burst - 1 is sent. A burst that takes no time is sent in the last
+ * nanosecond of the window, or in the first one of the next. */
+static int64_t sent_ns(const demo *d, int64_t i)
+{
+    int64_t length_ns = burst_ns(d);
+    if (length_ns == 0)
+        return d->end_ns - (i < d->burst);
+    return d->end_ns + (i - d->burst) * (length_ns / d->burst);
 }
 
 /* The mark that request i belongs to. */
@@ -205,22 +215,12 @@ static void put_words(const demo *d, const char *text)
     puts("");
 }
 
-/* Writes a duration like duration_ms_text(), but also those that are no whole milliseconds.
- *  ret  DURATION_TEXT_MAX bytes. */
-static void span_text(int64_t ns, char *ret)
-{
-    if (ns % 1000000 == 0)
-        duration_ms_text(ns / 1000000, ret);
-    else
-        duration_text(ns, ret);
-}
-
 /* Prints the times above the marks: of the first request, of the end of the window. */
 static void put_axis(const demo *d, int indent)
 {
     char first[DURATION_TEXT_MAX], end[DURATION_TEXT_MAX];
-    span_text(sent_ns(d, 0) - d->begin_ns, first);
-    span_text(d->end_ns - d->begin_ns, end);
+    duration_text(sent_ns(d, 0) - d->begin_ns, first);
+    duration_text(d->end_ns - d->begin_ns, end);
     bool both = (int)strlen(first) < d->marks;
     int end_col = indent + d->marks;
     printf("%*s%s", indent, "", both ? first : "");
@@ -249,40 +249,39 @@ static void put_legend(const demo *d, int indent)
 
 static void put_introduction(const demo *d)
 {
-    char text[400], tenth[DURATION_TEXT_MAX], window[DURATION_TEXT_MAX];
-    int64_t length_ns = d->end_ns - d->begin_ns;
-    span_text(length_ns, window);
-    span_text(length_ns / 10, tenth);
+    char text[400], part[DURATION_TEXT_MAX], window[DURATION_TEXT_MAX];
+    duration_text(d->end_ns - d->begin_ns, window);
+    duration_text(burst_ns(d) > 0 ? burst_ns(d) : 1, part);
     snprintf(text, sizeof text,
              "A client sends %" PRId64 " request%s in the last %s of a window of %s, "
              "and %" PRId64 " more in the first %s of the next window.",
-             d->burst, d->burst == 1 ? "" : "s", tenth, window, d->burst, tenth);
+             d->burst, d->burst == 1 ? "" : "s", part, window, d->burst, part);
     put_words(d, text);
 }
 
 static void put_conclusion(const demo *d)
 {
-    char text[400], fifth[DURATION_TEXT_MAX];
+    char text[400], both[DURATION_TEXT_MAX];
     int64_t least = INT64_MAX, most = 0;
     for (size_t i = 0; i < d->len; i++) {
         int64_t n = d->policy[i].sum.allowed;
         least = n < least ? n : least;
         most = n > most ? n : most;
     }
-    span_text((d->end_ns - d->begin_ns) / 10 * 2, fifth);
+    duration_text(burst_ns(d) > 0 ? 2 * burst_ns(d) : 2, both);
     if (!d->own && d->policy[0].sum.allowed > d->policy[0].policy.layer[0].limit)
         snprintf(text, sizeof text,
                  "The fixed window begins a new count after each second, so it allows %" PRId64
                  " requests within %s; the sliding log and GCRA still count the first burst.",
-                 d->policy[0].sum.allowed, fifth);
+                 d->policy[0].sum.allowed, both);
     else if (least == most)
         snprintf(text, sizeof text, "%s allows %" PRId64 " of %" PRId64 " requests within %s.",
-                 d->len > 1 ? "Each policy" : "The policy", most, 2 * d->burst, fifth);
+                 d->len > 1 ? "Each policy" : "The policy", most, 2 * d->burst, both);
     else
         snprintf(text, sizeof text,
                  "Of %" PRId64 " requests within %s, the policies allow %" PRId64 " to %" PRId64
                  ".",
-                 2 * d->burst, fifth, least, most);
+                 2 * d->burst, both, least, most);
     put_words(d, text);
 }
 

@@ -17,7 +17,7 @@ check "a sliding log allows the first" "sliding-log 10/s    ●●●●●●�
     "$(grep '^sliding' "$tmp/out")"
 check "GCRA also allows what it refilled" "gcra 10/s burst 10  ●●●●●●●●●●│●✕✕✕✕✕✕✕✕✕  11 allowed, 9 denied" \
     "$(grep '^gcra' "$tmp/out")"
-check "the axis names the window's end" "                    900 ms    1 s" "$(sed -n 4p "$tmp/out")"
+check "the axis names the window's end" "                    900ms     1s" "$(sed -n 4p "$tmp/out")"
 check "a pipe gets no control characters" 0 "$(grep -c $'\033' "$tmp/out")"
 check "a locale without UTF-8 gets ASCII" "gcra 10/s burst 10  oooooooooo|oxxxxxxxxx  11 allowed, 9 denied" \
     "$(LC_ALL=C "$weir" demo | grep '^gcra')"
@@ -41,14 +41,21 @@ check "delayed requests have a mark" "leaky-queue 10/s depth 20  ●◆◆◆◆
     "$(COLUMNS=120 "$weir" demo --policy 'leaky-queue 10/s depth 20' --burst 15 | grep '^leaky')"
 check "the legend explains the marks that are drawn" "● allowed  ✕ denied  ◆ delayed" \
     "$(grep '  ✕ denied' "$tmp/out" | sed 's/^ *//')"
-check "the last sentence has the counts" "Of 30 requests within 200 ms, the policies allow 1 to 22." "$(tail -n 1 "$tmp/out")"
+check "the last sentence has the counts" "Of 30 requests within 200ms, the policies allow 1 to 22." "$(tail -n 1 "$tmp/out")"
 check "a mark can stand for requests of both verdicts" "  ●◐✕✕✕✕✕✕✕✕✕✕✕✕✕✕✕✕✕✕│✕✕✕✕✕✕✕✕✕✕✕✕✕✕✕✕✕✕✕✕" \
     "$(COLUMNS=43 "$weir" demo --policy 'sliding-log 15/s' --burst 200 | sed -n 7p)"
-check "the burst is the limit by default" "The policy allows 200 of 200 requests within 12 s." \
+check "the burst is the limit by default" "The policy allows 200 of 200 requests within 12s." \
     "$("$weir" demo --policy 'fixed-window 100/m' | tail -n 1)"
 check "one request" "A client sends 1 request in" "$("$weir" demo --policy 'gcra 1/s' | head -n 1 | cut -c -27)"
 check "a window of the calendar" "0 20 allowed, 0 denied" \
     "$("$weir" demo --policy 'fixed-window 10/day tz Europe/Berlin' >"$tmp/out"; echo $?) $(grep -o '20 allowed.*' "$tmp/out")"
+check "the bursts of a window of a nanosecond are in two windows" "2 allowed, 0 denied
+The policy allows 2 of 2 requests within 2ns." \
+    "$("$weir" demo --policy 'fixed-window 1/ns' | grep -o '[0-9]* allowed,.*\|^The policy.*')"
+check "durations are like those of weir policy" "last 700us of a window of 7ms" \
+    "$("$weir" demo --policy 'gcra 3/7ms' | grep -o 'last .* of 7ms')"
+check "a tiny window has no duration of 0" "last 1ns of a window of 1ns" \
+    "$("$weir" demo --policy 'gcra 1/ns burst 5' | grep -o 'last .* of 1ns')"
 for text in 'fixed-window 1/ns' 'gcra 1000000000/s burst 2147483647' 'sliding-log 20000/w' 'fixed-window 9/year'; do
     check "$text" 0 "$("$weir" demo --policy "$text" >"$tmp/out"; echo $?)"
 done
