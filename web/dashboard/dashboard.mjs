@@ -60,10 +60,13 @@ class Dashboard {
     #refuseFile() {
         at("notice").hidden = false;
         at("retry").hidden = true;
-        setText(
-            at("notice-text"),
-            "This page shows a running daemon, and works only if the daemon serves it. Start one with " +
-                "weir serve --http 8080, and open http://127.0.0.1:8080/dashboard.",
+        at("pause").hidden = true;
+        at("notice-text").replaceChildren(
+            "This page shows a running daemon, and works only if the daemon serves it. Start one with ",
+            el("code", { text: "weir serve --http 8080" }),
+            ", and open ",
+            el("code", { text: "http://127.0.0.1:8080/dashboard" }),
+            ".",
         );
         setText(at("connection"), "not connected");
         at("loading").hidden = true;
@@ -94,6 +97,7 @@ class Dashboard {
             return;
         const { state, retryAtMs, reason } = this.#connection;
         const lost = state === "waiting";
+        at("pause").hidden = state !== "open" && !this.#paused;
         const status = at("connection");
         status.dataset.state = this.#paused && state === "open" ? "paused" : state;
         setText(

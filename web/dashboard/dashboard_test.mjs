@@ -6,8 +6,10 @@
 //     node web/dashboard/dashboard_test.mjs [SEED]
 
 import assert from "node:assert/strict";
-import { bytes, clock, duration, micros, percent, rate, short, whole } from "./format.mjs";
-import { History, meanOf, POINTS, POLICIES_MAX, recent, recentTimes } from "./history.mjs";
+import { bytes, clock, counted, duration, micros, percent, rate, short, whole } from "./format.mjs";
+import {
+    History, intervalsSince, meanOf, POINTS, POLICIES_MAX, recent, recentTimes, since,
+} from "./history.mjs";
 import { shownKey, shownLines, topFigure, topNote, whyNotWhole } from "./keys.mjs";
 import { EventParser, LiveStream } from "./live.mjs";
 
@@ -171,6 +173,33 @@ const tests = {
         assert.equal(plain(topFigure(956, 32)), "≈ 960");
         assert.match(topNote(32), /estimated from a sample of one in 32/);
         assert.doesNotMatch(topNote(1), /sample/);
+    },
+
+    "a count of one has no plural"() {
+        assert.equal(counted(1, "key"), "1 key");
+        assert.equal(counted(0, "key"), "0 keys");
+        assert.equal(counted(1234, "key"), "1,234 keys");
+    },
+
+    "the outcomes of a candidate begin when it begins"() {
+        const history = new History();
+        history.onHello(hello(["api"]));
+        for (let s = 0; s <= 20; s++) {
+            history.onTick(tick(T0 + s * 1000, { api: allowed(400 * s) },
+                { candidates: s >= 17 ? { api: [400 * (s - 16.5), 0, 0, 0] } : {} }));
+            if (s === 16)
+                history.setCandidate(/** @type {any} */ (history.policies.get("api")), "gcra 1/s");
+        }
+        const { intervals, policies } = history;
+        const { series, outcomesSinceMs } = /** @type {any} */ (policies.get("api"));
+        const times = recentTimes(intervals, 60, 60);
+        const values = since(recent(intervals, series, "bothAllow", 60, 60), times, outcomesSinceMs);
+        assert.deepEqual(values.slice(-5), [NaN, NaN, 400, 400, 400]); // one is partial
+        assert.ok(values.slice(0, -3).every(Number.isNaN));
+        const n = intervalsSince(intervals, outcomesSinceMs);
+        assert.equal(meanOf(intervals, series, ["bothAllow"], n), 400);
+        assert.equal(intervalsSince(intervals, T0 - 60000), 10);
+        assert.equal(intervalsSince(intervals, intervals.newestMs), 1);
     },
 
     "durations have two units"() {

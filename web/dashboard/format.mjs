@@ -53,6 +53,11 @@ export function whole(n) {
     return Number.isFinite(n) ? Math.round(n).toLocaleString("en-US") : NONE;
 }
 
+/** Every digit of a count, and what is counted: "1 key", "2 keys". @param {number} n @param {string} word */
+export function counted(n, word) {
+    return `${whole(n)} ${word}${n === 1 ? "" : "s"}`;
+}
+
 /** @param {number} n bytes */
 export function bytes(n) {
     return scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);

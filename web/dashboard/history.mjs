@@ -189,6 +189,21 @@ export function meanOf(intervals, series, names, seconds = 10) {
     return sum / n;
 }
 
+/** The points of `values` that end when a candidate begins, or earlier, have no data. */
+export function since(values, times, sinceMs) {
+    return values.map((value, i) => (times[i] > sinceMs ? value : NaN));
+}
+
+/**
+ * How many intervals a mean of a candidate's outcomes covers: whole ones if there are any, at most ten.
+ * @param {Intervals} intervals
+ * @param {number} sinceMs when the candidate began
+ */
+export function intervalsSince(intervals, sinceMs) {
+    const whole = Math.round((intervals.newestMs - sinceMs) / intervals.stepMs) - 1;
+    return Math.max(1, Math.min(10, whole));
+}
+
 /** What is known of a policy. `listed`: the daemon has it; false for (texts), and for a removed policy. */
 export class Policy {
     limit = "";

@@ -5,7 +5,7 @@
 
 import { el, setText } from "../playground/dom.mjs";
 import { ChartView } from "./chart_view.mjs";
-import { bytes, duration, micros, percent, rate, short, whole } from "./format.mjs";
+import { bytes, counted, duration, micros, percent, rate, short, whole } from "./format.mjs";
 import { GROUPS, meanOf, recent, recentTimes } from "./history.mjs";
 import { PolicyTable, policyHref } from "./policy_table.mjs";
 
@@ -156,7 +156,7 @@ export class Overview {
         const full = store.bytes / store.bytes_max;
         memory.set(
             percent(store.bytes, store.bytes_max),
-            `${short(store.keys)} keys, ${bytes(store.bytes)}`,
+            `${short(store.keys)} ${store.keys === 1 ? "key" : "keys"}, ${bytes(store.bytes)}`,
             full > 0.9,
         );
         connections.set(whole(tick?.connections), hello ? `up ${duration(this.#history.upMs)}` : "");
@@ -254,8 +254,8 @@ export class Overview {
         const { store = {}, engine } = tick;
         this.#fact("Version", hello.version);
         this.#fact("Started", new Date(hello.start_ms).toLocaleString());
-        this.#fact("Configuration", `${whole(tick.reloads)} reloads, ${whole(tick.reloads_refused)} refused`);
-        const use = `${whole(store.keys)} keys in ${bytes(store.bytes)} of ${bytes(store.bytes_max)}`;
+        this.#fact("Configuration", `${counted(tick.reloads, "reload")}, ${whole(tick.reloads_refused)} refused`);
+        const use = `${counted(store.keys, "key")} in ${bytes(store.bytes)} of ${bytes(store.bytes_max)}`;
         this.#fact("Store", `${use}; ${whole(store.evicted)} evicted, ${whole(store.refused)} refused`);
         this.#fact("Engine", engine ? engineText(engine) : "local: this daemon keeps all states");
         this.#fact("Password", hello.password ? "set" : "not set");

@@ -8,7 +8,7 @@ import { debounce, el, setText } from "../playground/dom.mjs";
 import { ChartView } from "./chart_view.mjs";
 import { daemon } from "./daemon.mjs";
 import { clock, percent, rate, whole } from "./format.mjs";
-import { meanOf, OUTCOMES, recent, recentTimes } from "./history.mjs";
+import { intervalsSince, meanOf, OUTCOMES, recent, recentTimes, since } from "./history.mjs";
 import { perSecond } from "./overview.mjs";
 
 const POINTS = 300;
@@ -101,15 +101,17 @@ export class WhatIf {
         if (!this.#chart)
             this.#addChart();
         const { intervals } = this.#history;
+        const { series, outcomesSinceMs: begin } = policy;
+        const times = recentTimes(intervals, seconds, POINTS);
         /** @type {Record<string, number[]>} */
         const values = {};
         /** @type {Record<string, number>} */
         const newest = {};
         for (const id of OUTCOMES) {
-            values[id] = recent(intervals, policy.series, id, seconds, POINTS);
-            newest[id] = meanOf(intervals, policy.series, [id]);
+            values[id] = since(recent(intervals, series, id, seconds, POINTS), times, begin);
+            newest[id] = meanOf(intervals, series, [id], intervalsSince(intervals, begin));
         }
-        this.#chart.update(recentTimes(intervals, seconds, POINTS), values, newest);
+        this.#chart.update(times, values, newest);
         this.#summarise();
     }
 

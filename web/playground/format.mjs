@@ -75,6 +75,17 @@ export function date(ms) {
     return `${day} ${d.getUTCDate()} ${month} ${d.getUTCFullYear()} ${d.toISOString().slice(11, 19)} UTC`;
 }
 
+const DATE = /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2}))?)?$/;
+
+/** The date and time of "2026-01-01", "2026-01-01 9:30" or "2026-01-01 09:30:00", in UTC. NaN: another text. */
+export function readDate(text) {
+    const [, day, hour = "00", minute = "00", second = "00"] = DATE.exec(text.trim()) ?? [];
+    const iso = `${day}T${hour.padStart(2, "0")}:${minute}:${second}.000Z`;
+    const ms = Date.parse(iso);
+    // Some browsers take 30 February as 2 March.
+    return ms >= 0 && new Date(ms).toISOString() === iso ? ms : NaN;
+}
+
 /** A size in bytes: "12 KB". */
 export function bytes(n) {
     for (const [size, unit] of [[2 ** 30, "GB"], [2 ** 20, "MB"], [2 ** 10, "KB"]]) {

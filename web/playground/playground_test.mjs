@@ -6,7 +6,7 @@
 //     node web/playground/playground_test.mjs [SEED]
 
 import assert from "node:assert/strict";
-import { bytes, clock, count, date, duration, percent, short } from "./format.mjs";
+import { bytes, clock, count, date, duration, percent, readDate, short } from "./format.mjs";
 import { Player, after } from "./player.mjs";
 
 const seed = Number(process.argv[2] ?? 1);
@@ -89,6 +89,19 @@ function withFrames(fn) {
 }
 
 const tests = {
+    "a date is read as a whole or not at all"() {
+        const read = (text) => {
+            const ms = readDate(text);
+            return Number.isNaN(ms) ? "" : new Date(ms).toISOString().slice(0, 19);
+        };
+        assert.equal(read("2026-01-01 9:30"), "2026-01-01T09:30:00");
+        assert.equal(read(" 2026-01-01T09:30:15 "), "2026-01-01T09:30:15");
+        assert.equal(read("2024-02-29"), "2024-02-29T00:00:00");
+        for (const text of ["", "2026-01-01 9", "2026-01-01 9:3", "2026-01-01 09:30x", "2026-01-01 09:30 PM",
+            "2026-02-30", "2026-13-01", "2026-01-01 25:00", "2026-01-01 09:60", "1.1.2026", "1969-12-31",
+            "x2026-01-01"])
+            assert.equal(read(text), "", text);
+    },
     "a seek that takes long goes on in the next frames, and a change keeps the time"() {
         withFrames((frame) => {
             const world = slowWorldOf([1, 50, 95], 10);

@@ -8,7 +8,7 @@ import { parseLog } from "../model/access_log.mjs";
 import { MAX_EVENTS, MAX_KEYS, TIMES_CHARS_MAX } from "../model/scene.mjs";
 import { parseTimes } from "../model/traffic.mjs";
 import { debounce, el, field, setOptions, setText } from "./dom.mjs";
-import { bytes, count } from "./format.mjs";
+import { bytes, count, readDate } from "./format.mjs";
 
 const APPLY_MS = 250;
 const LOG_BYTES_MAX = 64 << 20;
@@ -43,7 +43,7 @@ const NUMBERS = {
     seed: ["Seed", 0, 4294967295, 1, ["poisson", "spammer"]],
 };
 
-const BEGIN = /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2})(:\d{2})?)?/;
+const BEGIN_EXPECTED = "Expected a date and a time in UTC, such as 2026-01-01 00:00:00.";
 const TIMES_SAMPLE = "0.5\n0.7 alice\n1.2s alice 3\n1.2 bob\n4";
 
 /** Whether the text is what a person can read: a file with NUL bytes is not. */
@@ -166,13 +166,14 @@ export class TrafficPanel {
     }
 
     #changeBegin() {
-        const [, day, minutes = "00:00", seconds = ":00"] = BEGIN.exec(this.begin.value.trim()) ?? [];
-        const ms = Date.parse(`${day}T${minutes}${seconds}Z`);
-        this.begin.setAttribute("aria-invalid", String(!(ms >= 0)));
-        if (ms >= 0)
-            this.onBegin(new Date(ms).toISOString());
-        else
-            this.say("Expected a date and a time such as 2026-01-01 00:00:00");
+        const ms = readDate(this.begin.value);
+        this.begin.setAttribute("aria-invalid", String(Number.isNaN(ms)));
+        this.#showHelp();
+        if (!Number.isNaN(ms))
+            return this.onBegin(new Date(ms).toISOString());
+        this.help.hidden = false;
+        setText(this.help, BEGIN_EXPECTED);
+        this.say(BEGIN_EXPECTED);
     }
 
     #showNumber(input, value) {
@@ -205,8 +206,7 @@ export class TrafficPanel {
 
     #showKind() {
         const { kind } = this.spec;
-        setText(this.help, HELP[kind] ?? "");
-        this.help.hidden = !Object.hasOwn(HELP, kind);
+        this.#showHelp();
         for (const [name, [, , , , kinds]] of Object.entries(NUMBERS))
             this.fields[name].hidden = !kinds.includes(kind);
         this.times.element.hidden = kind !== "times";
@@ -216,10 +216,19 @@ export class TrafficPanel {
         this.#showTimes();
     }
 
+    #showHelp() {
+        const { kind } = this.spec;
+        setText(this.help, HELP[kind] ?? "");
+        this.help.hidden = !Object.hasOwn(HELP, kind);
+    }
+
     #showLog() {
         const { log } = this.spec;
-        if (log && !log.events && this.log.message.textContent === "")
-            this.log.message.textContent = `The link does not contain ${log.name}. Choose the file again.`;
+        if (log?.events)
+            return; // open() wrote the message
+        setText(this.log.message,
+            log ? `The link does not contain ${log.name}. Choose the file again.` : "");
+        this.log.message.classList.remove("is-denied");
     }
 
     #timesBox() {

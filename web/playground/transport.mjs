@@ -63,13 +63,15 @@ export class Transport {
         this.#makeHit();
         this.#makeClock();
         this.#makeSpeed();
+        this.#makeMore();
         this.element = el("div", { class: "transport", role: "region", "aria-label": "Player",
             on: { click: releaseFocus } },
             el("div", { class: "transport-hit" }, this.hit, this.key, this.cost),
             el("div", { class: "transport-play" }, this.restart, this.play, this.step),
             el("div", { class: "transport-time" }, this.scrub,
                 el("div", { class: "transport-clock" }, this.now, this.date)),
-            el("div", { class: "transport-speed" }, field("Speed", this.speed), this.speedNumber, this.span));
+            el("div", { class: "transport-speed" }, field("Speed", this.speed), this.speedNumber, this.span),
+            this.more);
         player.views.add(this);
         addEventListener("keydown", (event) => this.#onSpace(event));
     }
@@ -200,6 +202,18 @@ export class Transport {
                 },
             } });
         this.span = field("Visible, s", this.spanInput, "is-span");
+    }
+
+    /** On narrow screens, a button shows the controls beyond Hit, play and the time. */
+    #makeMore() {
+        this.more = el("button", { class: "button transport-more", type: "button", text: "More",
+            "aria-expanded": "false",
+            on: {
+                click: () => {
+                    const open = this.element.classList.toggle("is-more");
+                    this.more.setAttribute("aria-expanded", String(open));
+                },
+            } });
     }
 
     #writeSpeed(speed) {
