@@ -225,6 +225,60 @@ async function hits(kit) {
     await playground.said.getByText(/A: denied for good/).waitFor({ state: "attached" });
 }
 
+/** The bar of a phone has one row, and the rest of it behind a button. */
+async function phone(kit) {
+    const { page } = await openPlayground(kit, TWO_LANES, { width: 390, height: 844 });
+    const bar = page.locator(".transport");
+    const height = async () => (await bar.boundingBox())?.height ?? NaN;
+    assert.ok(await height() < 80);
+    assert.ok(!await bar.getByLabel("Cost", { exact: true }).isVisible());
+    assert.ok(await page.getByRole("slider", { name: "Time", exact: true }).isVisible());
+    await bar.getByRole("button", { name: "More", expanded: false }).click();
+    for (const name of ["Key", "Cost", "Visible, s"])
+        await bar.getByLabel(name, { exact: true }).waitFor();
+    await bar.getByRole("button", { name: "Step to the next request" }).click();
+    await bar.getByRole("button", { name: "More", expanded: true }).click();
+    assert.ok(await height() < 80);
+}
+
+/** A log's message goes with the log, and a long title stays inside of the page. */
+async function staleMessages(kit) {
+    const link = `#lane=gcra+1/s&traffic=log&log=other&title=${"W".repeat(200)}`;
+    const { page } = await openPlayground(kit, TWO_LANES);
+    const message = page.locator("#traffic");
+    const lines = ["00", "01"].map((second) =>
+        `192.0.2.7 - - [01/Jan/2026:00:00:${second} +0000] "GET / HTTP/1.1" 200 1`);
+    await page.locator("input[type=file]").setInputFiles({ name: "keys.log", mimeType: "text/plain",
+        buffer: Buffer.from(`${lines.join("\n")}\n`) });
+    await message.getByText("keys.log: 2 requests in the format combined.").waitFor();
+    await page.evaluate((hash) => {
+        location.hash = hash;
+    }, link);
+    await message.getByText("The link does not contain other. Choose the file again.").waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 1280);
+}
+
+/** Moving the clock over 200,000 decisions blocks no frame for long, and decides all of them. */
+async function farJump(kit) {
+    const lanes = Array.from({ length: 8 }, () => "gcra 5/s");
+    const traffic = { kind: "poisson", rate: 1000, users: 50 };
+    const playground = await openPlayground(kit, { lanes, traffic });
+    const { page } = playground;
+    const index = await page.evaluate(() => {
+        const { player } = globalThis.weirPlayground;
+        player.seek(190e9);
+        return [player.world.index, player.deciding];
+    });
+    assert.ok(index[0] < 150000 && index[1], "a seek does not decide everything at once");
+    await page.getByText(/deciding …/).waitFor();
+    await playground.until(() => !globalThis.weirPlayground.player.deciding);
+    const [now, decided, length] = await page.evaluate(() => {
+        const { world } = globalThis.weirPlayground;
+        return [world.now, world.index, world.traffic.countTo(190e9)];
+    });
+    assert.deepEqual([now, decided], [190e9, length]);
+}
+
 async function scrubbing(kit) {
     const playground = await openPlayground(kit, TWO_LANES);
     await playground.scrub("End");
@@ -315,6 +369,9 @@ export default {
     "playground: a dropped log counts what weir replay counts": droppedLog,
     "playground: files that are no logs are refused": refusedFiles,
     "playground: hits by the space bar and the button": hits,
+    "playground: the bar has one row on a phone": phone,
+    "playground: a log's message goes with the log": staleMessages,
+    "playground: a jump over many requests takes several frames": farJump,
     "playground: scrubbing back and forth keeps the decisions": scrubbing,
     "playground: the keyboard reaches everything": keyboardOnly,
     "playground: lanes are added and removed": lanes,

@@ -140,7 +140,8 @@ const tests = {
         const rows = [
             ["alice", "alice"], ["\u202ertl", "\\u202ertl"], [" lead", "\\u0020lead"],
             ["trail ", "trail\\u0020"], ["a  b", "a \\u0020b"], ["a b", "a b"],
-            ["\n\nnl", "\\u000a\\u000anl"], ["\0", "\\u0000"], ["a\u200db", "a\\u200db"], ["a\u3164", "a\\u3164"],
+            ["\n\nnl", "\\u000a\\u000anl"], ["\0", "\\u0000"], ["a\u200db", "a\\u200db"],
+            ["a\u3164", "a\\u3164"],
             ["a\u00a0b", "a\\u00a0b"],
             ["\u{e0001}", "\\u{e0001}"], ["\\u202ertl", "\\u005cu202ertl"],
             ["C:\\x", "C:\\x"], ["öl 😀", "öl 😀"],

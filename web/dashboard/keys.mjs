@@ -47,7 +47,7 @@ export function whyNotWhole({ key, key_bytes }) {
 /**
  * A figure of a list of top keys.
  * @param {number} n
- * @param {number} sampling of the answer: one request of so many was counted
+ * @param {number} sampling of the answer: one unit of so many was counted
  */
 export function topFigure(n, sampling) {
     return sampling > 1 ? `≈ ${short(Number(n.toPrecision(ESTIMATE_DIGITS)))}` : short(n);

@@ -254,7 +254,8 @@ export class Overview {
         const { store = {}, engine } = tick;
         this.#fact("Version", hello.version);
         this.#fact("Started", new Date(hello.start_ms).toLocaleString());
-        this.#fact("Configuration", `${counted(tick.reloads, "reload")}, ${whole(tick.reloads_refused)} refused`);
+        const reloads = counted(tick.reloads, "reload");
+        this.#fact("Configuration", `${reloads}, ${whole(tick.reloads_refused)} refused`);
         const use = `${counted(store.keys, "key")} in ${bytes(store.bytes)} of ${bytes(store.bytes_max)}`;
         this.#fact("Store", `${use}; ${whole(store.evicted)} evicted, ${whole(store.refused)} refused`);
         this.#fact("Engine", engine ? engineText(engine) : "local: this daemon keeps all states");

@@ -77,7 +77,11 @@ export function date(ms) {
 
 const DATE = /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2}))?)?$/;
 
-/** The date and time of "2026-01-01", "2026-01-01 9:30" or "2026-01-01 09:30:00", in UTC. NaN: another text. */
+/**
+ * Reads a date and time in UTC: "2026-01-01", "2026-01-01 9:30" or "2026-01-01 09:30:00".
+ * @param {string} text
+ * @returns {number} ms since the epoch; NaN if the text is not wholly such a date, or is before 1970
+ */
 export function readDate(text) {
     const [, day, hour = "00", minute = "00", second = "00"] = DATE.exec(text.trim()) ?? [];
     const iso = `${day}T${hour.padStart(2, "0")}:${minute}:${second}.000Z`;

@@ -91,7 +91,7 @@ export class Transport {
         setText(this.now, this.player.deciding ? `${clock(world.now)} deciding …` : clock(world.now));
         setText(this.date, date(Date.parse(world.scene.begin) + world.now / 1e6));
         if (!this.scrubbing)
-            this.scrub.value = String(Math.round(((this.player.target ?? world.now) / this.horizon()) * SCRUB_STEPS));
+            this.scrub.value = String(Math.round((this.#goal() / this.horizon()) * SCRUB_STEPS));
         this.scrub.setAttribute("aria-valuetext", clock(world.now));
         this.#writeNames();
     }
@@ -106,6 +106,11 @@ export class Transport {
         this.names = -1;
         this.playing = undefined;
         this.write();
+    }
+
+    /** The offset of the clock, or where it is going to. */
+    #goal() {
+        return this.player.target ?? this.player.world.now;
     }
 
     /** The time at the right end of the scrub bar. */
