@@ -49,26 +49,29 @@ const TIMES_SAMPLE = "0.5\n0.7 alice\n1.2s alice 3\n1.2 bob\n4";
 /** Whether the text is what a person can read: a file with NUL bytes is not. */
 const isText = (text) => !text.slice(0, BINARY_PROBE).includes("\0");
 
+/** "1 line", "1,200 lines" */
+const counted = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
+
 /** Says why a log has no requests. */
 function noRequests(name, { format, errors: [first] }) {
     if (format === null || !first)
         return `${name} has no line in a known format, expected combined, common, JSON lines or `
-            + "tab-separated lines.";
+            + "tab-separated values.";
     return `${name} has no request. Line ${first.line}, ${first.message}`;
 }
 
 /** Says what was read of a log, and what was not. */
 function summaryOf(name, { events, format, bad, errors: [first], dropped, wentBack, truncated }) {
-    const requests = count(events.times.length);
-    const parts = [`${name}: ${requests} requests in the format ${format}.`];
+    const parts = [`${name}: ${counted(events.times.length, "request")} in the format ${format}.`];
     if (bad > 0)
-        parts.push(`Skipped ${count(bad)} lines; the first is line ${first.line}, ${first.message}.`);
+        parts.push(`Skipped ${counted(bad, "line")}; the first is line ${first.line}, ${first.message}.`);
     if (dropped > 0)
-        parts.push(`Left out ${count(dropped)} requests: this page takes ${count(MAX_KEYS)} keys and 104 days.`);
+        parts.push(`Left out ${counted(dropped, "request")}: `
+            + `this page takes ${count(MAX_KEYS)} keys and 104 days.`);
     if (truncated)
         parts.push(`The rest is left out: this page takes ${count(MAX_EVENTS)} requests.`);
     if (wentBack > 0)
-        parts.push(`${count(wentBack)} lines were earlier than a line before them, and have its time.`);
+        parts.push(`${counted(wentBack, "line")} had a time before that of an earlier line, which is used instead.`);
     if (dropped > 0 || truncated)
         parts.push("weir replay reads the whole log.");
     return parts.join(" ");
