@@ -6,7 +6,7 @@
 const TIMEOUT_MS = 10000;
 
 /** The daemon refused a request, or did not answer: then `status` is 0. */
-export class DaemonError extends Error {
+class DaemonError extends Error {
     constructor(status, message) {
         super(message);
         this.name = "DaemonError";

@@ -31,10 +31,10 @@ export const GROUPS = Object.freeze({
 export const OUTCOMES = Object.freeze(["bothAllow", "bothDeny", "currentDenies", "candidateDenies"]);
 
 /** What is known of an interval. */
-export const Known = Object.freeze({ NOTHING: 0, TOTALS: 1, ALL: 2 });
+const Known = Object.freeze({ NOTHING: 0, TOTALS: 1, ALL: 2 });
 
 /** What is known of each of the last POINTS intervals, and when the newest ended. All series share it. */
-export class Intervals {
+class Intervals {
     head = -1; // the newest; its slot is head % POINTS
     newestMs = 0;
     #known = new Uint8Array(POINTS);

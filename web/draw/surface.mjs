@@ -272,7 +272,7 @@ export function drawLabel(surface, x, y, text, color, theme) {
 }
 
 /** Adds a rectangle with corners of radius `r` to the path of a context. */
-export function roundedPath(context, x, y, w, h, r) {
+function roundedPath(context, x, y, w, h, r) {
     context.moveTo(x + r, y);
     context.arcTo(x + w, y, x + w, y + h, r);
     context.arcTo(x + w, y + h, x, y + h, r);

@@ -272,7 +272,7 @@ const inside = ({ x, y, w, h }, px, py) => px >= x - 4 && px <= x + w + 4 && py 
 const barDistance = ({ y: end, base }, y) => Math.sign(y - base) === Math.sign(end - base) ? 0 : Infinity;
 
 /** The first index in from..to whose time is at least `ns`. */
-export function lowerBound(times, ns, from, to) {
+function lowerBound(times, ns, from, to) {
     let low = from, high = to;
     while (low < high) {
         const middle = (low + high) >>> 1;

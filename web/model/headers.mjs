@@ -11,10 +11,10 @@ const CALENDAR_SECONDS = { day: 86400n, week: 604800n, month: 0n, year: 0n };
 const SECOND = 1000000000n;
 
 /** Returns whether the layer's algorithm is a bucket or a queue, not a window. */
-export const isBucket = (layer) => BUCKETS.includes(layer.algorithm);
+const isBucket = (layer) => BUCKETS.includes(layer.algorithm);
 
 /** Rounds up to whole seconds, exactly. */
-export function secondsCeil(ns) {
+function secondsCeil(ns) {
     const rest = ns % 1e9;
     return (ns - rest) / 1e9 + (rest > 0 ? 1 : 0);
 }

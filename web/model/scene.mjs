@@ -17,8 +17,8 @@ export const SECOND_NS = 1e9;
 
 export const SPEED_MIN = 0.01;
 export const SPEED_MAX = 10000;
-export const SPAN_MIN = 0.1; // seconds
-export const SPAN_MAX = 31536000;
+const SPAN_MIN = 0.1; // seconds
+const SPAN_MAX = 31536000;
 
 const POLICY_CHARS_MAX = 2000; // the core refuses more than 1023 bytes
 const NAME_CHARS_MAX = 256;

@@ -32,7 +32,7 @@ function randomOf(seed) {
  * @param {number} count
  * @returns {string[]}
  */
-export function userNames(count) {
+function userNames(count) {
     return Array.from({ length: count }, (_, i) => USER_NAMES[i] ?? `user${i + 1}`);
 }
 
@@ -139,7 +139,7 @@ function generator(spec) {
 }
 
 /** Returns the index of the first number above `value` in a sorted array, from 0 to `length`. */
-export function upperBound(array, length, value) {
+function upperBound(array, length, value) {
     let low = 0, high = length;
     while (low < high) {
         const middle = (low + high) >>> 1;

@@ -22,7 +22,7 @@ const RECENT = 0.06; // of the visible span
 const CARD_HEIGHT = 300; // CSS pixels, about
 
 /** The letter of a lane: A to H. */
-export const letterOf = (index) => String.fromCharCode(65 + index);
+const letterOf = (index) => String.fromCharCode(65 + index);
 
 const SHAPES = {
     allowed: "M5 1a4 4 0 1 1 0 8a4 4 0 1 1 0-8z",
