@@ -4,9 +4,9 @@
 
 #include "cmd/replay/options.h"
 
+#include "cmd/accesslog/messages.h"
 #include "cmd/config/keys.h"
 #include "cmd/options.h"
-#include "cmd/replay/messages.h"
 #include "port/text.h"
 
 #include <string.h>
@@ -70,8 +70,8 @@ const char replay_help[] =
 static int add_policy(replay_options *o, const char *text)
 {
     if (o->policies == REPLAY_POLICIES_MAX)
-        return replay_complain(REPLAY_USAGE, "--policy: expected at most %d policies",
-                               REPLAY_POLICIES_MAX);
+        return accesslog_complain(ACCESSLOG_USAGE, "--policy: expected at most %d policies",
+                                  REPLAY_POLICIES_MAX);
     o->policy[o->policies++] = text;
     return 0;
 }
@@ -80,8 +80,8 @@ static int set_top(replay_options *o, const char *text)
 {
     uint64_t n;
     if (!weir_decimal_read(text, strlen(text), TOP_MAX, &n))
-        return replay_complain(REPLAY_USAGE, "--top: expected a number from 0 to %d, found '%s'",
-                               TOP_MAX, text);
+        return accesslog_complain(
+            ACCESSLOG_USAGE, "--top: expected a number from 0 to %d, found '%s'", TOP_MAX, text);
     o->top = n;
     return 0;
 }
@@ -90,10 +90,11 @@ static int set_memory(replay_options *o, const char *text)
 {
     int64_t bytes;
     if (!config_size_read(text, &bytes) || bytes < MEMORY_MIN || bytes > MEMORY_MAX)
-        return replay_complain(REPLAY_USAGE,
-                               "--memory: expected a size from 1m to 1024g, such as 256m (units k, "
-                               "m, g), found '%s'",
-                               text);
+        return accesslog_complain(
+            ACCESSLOG_USAGE,
+            "--memory: expected a size from 1m to 1024g, such as 256m (units k, "
+            "m, g), found '%s'",
+            text);
     o->memory_bytes = (size_t)bytes;
     return 0;
 }
@@ -101,40 +102,22 @@ static int set_memory(replay_options *o, const char *text)
 static int set_decisions(replay_options *o, const char *text)
 {
     if (strcmp(text, "jsonl") != 0)
-        return replay_complain(REPLAY_USAGE, "--decisions: expected jsonl, found '%s'", text);
+        return accesslog_complain(ACCESSLOG_USAGE, "--decisions: expected jsonl, found '%s'", text);
     o->decisions = true;
     return 0;
 }
 
-enum {
-    OPT_POLICY = 256,
-    OPT_CONFIG,
-    OPT_FORMAT,
-    OPT_KEY,
-    OPT_COST,
-    OPT_DECISIONS,
-    OPT_TOP,
-    OPT_MEMORY,
-    OPT_STRICT,
-    OPT_NO_PROGRESS
-};
+enum { OPT_POLICY = 256, OPT_CONFIG, OPT_DECISIONS, OPT_TOP, OPT_MEMORY };
 
 static int set_option(replay_options *o, int c, const char *value)
 {
+    if (c >= ACCESSLOG_OPT_FORMAT)
+        return accesslog_options_set(&o->log, c, value);
     switch (c) {
     case OPT_POLICY:
         return add_policy(o, value);
     case OPT_CONFIG:
         o->config = value;
-        return 0;
-    case OPT_FORMAT:
-        o->format = value;
-        return 0;
-    case OPT_KEY:
-        o->key = value;
-        return 0;
-    case OPT_COST:
-        o->cost = value;
         return 0;
     case OPT_DECISIONS:
         return set_decisions(o, value);
@@ -142,12 +125,6 @@ static int set_option(replay_options *o, int c, const char *value)
         return set_top(o, value);
     case OPT_MEMORY:
         return set_memory(o, value);
-    case OPT_STRICT:
-        o->strict = true;
-        return 0;
-    case OPT_NO_PROGRESS:
-        o->no_progress = true;
-        return 0;
     default:
         o->help = true;
         return 0;
@@ -158,23 +135,17 @@ static int set_option(replay_options *o, int c, const char *value)
 static int check_options(replay_options *o, int argc, char **argv, int at)
 {
     if (o->policies == 0)
-        return replay_complain(REPLAY_USAGE,
-                               o->config
-                                   ? "--policy is missing: expected the name of a policy of %s"
-                                   : "--policy is missing, like --policy 'gcra 100/m burst 20'",
-                               o->config);
-    if (at == argc)
-        return replay_complain(REPLAY_USAGE, "FILE is missing; '-' is standard input");
-    if (argc - at > 1)
-        return replay_complain(REPLAY_USAGE,
-                               "expected one FILE, also found '%s'; join files with cat "
-                               "and read '-'",
-                               argv[at + 1]);
-    if (o->config && strcmp(o->config, "-") == 0 && strcmp(argv[at], "-") == 0)
-        return replay_complain(REPLAY_USAGE, "--config and FILE are both '-': expected standard "
-                                             "input only once");
-    o->path = argv[at];
-    return 0;
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  o->config
+                                      ? "--policy is missing: expected the name of a policy of %s"
+                                      : "--policy is missing, like --policy 'gcra 100/m burst 20'",
+                                  o->config);
+    int status = accesslog_options_files(&o->log, argc, argv, at);
+    if (status == 0 && o->config && strcmp(o->config, "-") == 0 && strcmp(o->log.path, "-") == 0)
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  "--config and FILE are both '-': expected standard input only "
+                                  "once");
+    return status;
 }
 
 int replay_options_read(replay_options *ret, int argc, char **argv)
@@ -182,14 +153,10 @@ int replay_options_read(replay_options *ret, int argc, char **argv)
     static const struct option known[] = {
         {"policy", required_argument, NULL, OPT_POLICY},
         {"config", required_argument, NULL, OPT_CONFIG},
-        {"format", required_argument, NULL, OPT_FORMAT},
-        {"key", required_argument, NULL, OPT_KEY},
-        {"cost", required_argument, NULL, OPT_COST},
         {"decisions", required_argument, NULL, OPT_DECISIONS},
         {"top", required_argument, NULL, OPT_TOP},
         {"memory", required_argument, NULL, OPT_MEMORY},
-        {"strict", no_argument, NULL, OPT_STRICT},
-        {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
+        ACCESSLOG_OPTIONS,
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -197,7 +164,7 @@ int replay_options_read(replay_options *ret, int argc, char **argv)
     int status = 0, c;
     optind = 0; /* resets getopt, which main may have used */
     while (status == 0 && !o.help && (c = options_next("weir replay", argc, argv, known)) != -1)
-        status = c == '?' ? REPLAY_USAGE : set_option(&o, c, optarg);
+        status = c == '?' ? ACCESSLOG_USAGE : set_option(&o, c, optarg);
     if (status == 0 && !o.help)
         status = check_options(&o, argc, argv, optind);
     if (status == 0)

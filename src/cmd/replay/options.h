@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cmd/accesslog/options.h"
+
 #define REPLAY_POLICIES_MAX 64
 
 extern const char replay_help[];
@@ -15,11 +17,11 @@ extern const char replay_help[];
 typedef struct replay_options {
     const char *policy[REPLAY_POLICIES_MAX];
     size_t policies;
-    const char *config, *format, *key, *cost; /* NULL if not given */
-    const char *path;
+    const char *config; /* NULL if not given */
+    accesslog_options log;
     size_t top;
     size_t memory_bytes; /* the largest store */
-    bool decisions, strict, no_progress, help;
+    bool decisions, help;
 } replay_options;
 
 /* Parses the command line. *ret points into argv.

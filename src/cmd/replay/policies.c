@@ -5,9 +5,9 @@
 
 #include "cmd/replay/policies.h"
 
+#include "cmd/accesslog/messages.h"
 #include "cmd/caret.h"
 #include "cmd/config/config.h"
-#include "cmd/replay/messages.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
 #include "store/iterate.h"
@@ -28,8 +28,8 @@ static int complain_text(const replay_policies *p, const char *text, const weir_
 {
     caret_policy_error("weir replay: --policy", text, error);
     if (!p->named && *text && is_name(text))
-        replay_note("hint: to use a named policy, pass its configuration with --config FILE");
-    return REPLAY_USAGE;
+        accesslog_note("hint: to use a named policy, pass its configuration with --config FILE");
+    return ACCESSLOG_USAGE;
 }
 
 static int read_text(replay_policies *p, replay_policy *which, const weir_zones *zones)
@@ -48,13 +48,13 @@ static int complain_absent(const replay_policies *p, const char *path, const cha
     const weir_config *c = p->config;
     if (c->rules_len == 0) {
         fprintf(stderr, "weir replay: --policy: %s defines no policies\n", path);
-        return REPLAY_USAGE;
+        return ACCESSLOG_USAGE;
     }
     fprintf(stderr, "weir replay: --policy: %s has no policy '%s', expected one of", path, name);
     for (size_t i = 0; i < c->rules_len && i < NAMES_SHOWN; i++)
         fprintf(stderr, " %s", c->rules[i].name);
     fputs(c->rules_len > NAMES_SHOWN ? " ...\n" : "\n", stderr);
-    return REPLAY_USAGE;
+    return ACCESSLOG_USAGE;
 }
 
 static const weir_rule_spec *find_spec(const replay_policies *p, const char *name)
@@ -93,8 +93,8 @@ static int read_policy(replay_policies *p, const replay_options *o, const weir_z
     int status = by_name ? read_name(p, which, o) : read_text(p, which, zones);
     for (size_t i = 0; i < p->len && status == 0; i++) {
         if (same_policy(&p->policy[i], which))
-            status = replay_complain(REPLAY_USAGE, "--policy: '%s' is given twice",
-                                     by_name ? which->given : which->text);
+            status = accesslog_complain(ACCESSLOG_USAGE, "--policy: '%s' is given twice",
+                                        by_name ? which->given : which->text);
     }
     p->len += status == 0;
     return status;
@@ -234,11 +234,11 @@ int replay_policies_open(replay_policies *ret, const replay_options *o)
 {
     ret->zones = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     if (!ret->zones)
-        return replay_complain_memory();
+        return accesslog_complain_memory();
     weir_zones zones = weir_zone_cache_zones(ret->zones);
     config_sink sink = config_print_to(stderr);
     if (o->config && config_load(o->config, false, &zones, &sink, &ret->config) != WEIR_OK)
-        return REPLAY_FAILED; /* already reported */
+        return ACCESSLOG_FAILED; /* already reported */
     ret->named = o->config != NULL;
     for (size_t i = 0; i < o->policies; i++) {
         int status = read_policy(ret, o, &zones);
@@ -246,7 +246,7 @@ int replay_policies_open(replay_policies *ret, const replay_options *o)
             return status;
     }
     if (!open_keys(ret) || open_first(ret, o->memory_bytes) != WEIR_OK)
-        return replay_complain_memory();
+        return accesslog_complain_memory();
     return 0;
 }
 
@@ -263,17 +263,17 @@ void replay_policies_close(replay_policies *p)
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* Fills in the request. Leaves the rest of *ret, which is large, uninitialised. */
-static void fill_request(const replay_policy *which, const weir_log_record *request,
+static void fill_request(const replay_policy *which, const accesslog_request *request,
                          weir_request *ret)
 {
     const char *rule = which->by_name ? which->given : which->text;
     ret->rule = (weir_slice){rule, strlen(rule)};
     ret->by_text = !which->by_name;
-    ret->key = (weir_slice){request->key, request->key_len};
+    ret->key = request->key;
     ret->cost = request->cost > WEIR_COST_MAX ? WEIR_COST_MAX : request->cost;
 }
 
-weir_status replay_policies_see(replay_policies *p, const weir_log_record *request)
+weir_status replay_policies_see(replay_policies *p, const accesslog_request *request)
 {
     for (size_t g = 0; g < p->groups; g++) {
         weir_request req;
@@ -345,25 +345,25 @@ static void count(const replay_policies *p, replay_policy *which, const weir_req
 }
 
 static void decide(const replay_policies *p, const replay_policy *which,
-                   const weir_log_record *request, int64_t now_ns, weir_request *ret)
+                   const accesslog_request *request, weir_request *ret)
 {
     fill_request(which, request, ret);
     if (request->cost > WEIR_COST_MAX)
-        take_above(p, which, now_ns, ret);
+        take_above(p, which, request->now_ns, ret);
     else
-        take(p, ret, now_ns);
+        take(p, ret, request->now_ns);
 }
 
-weir_status replay_policies_decide(replay_policies *p, size_t i, const weir_log_record *request,
-                                   int64_t now_ns, weir_request *ret)
+weir_status replay_policies_decide(replay_policies *p, size_t i, const accesslog_request *request,
+                                   weir_request *ret)
 {
     replay_policy *which = &p->policy[i];
-    decide(p, which, request, now_ns, ret);
+    decide(p, which, request, ret);
     /* A request that finds no space charges nothing, so it can be repeated. */
     while ((ret->status == WEIR_E_FULL || ret->status == WEIR_E_NOMEM) && p->doublings > 0) {
         if (grow(p) != WEIR_OK)
             return WEIR_E_NOMEM;
-        decide(p, which, request, now_ns, ret);
+        decide(p, which, request, ret);
     }
     if (ret->status == WEIR_OK)
         count(p, which, ret);

@@ -6,9 +6,9 @@
  * decisions. They run on a weir_service, as in the daemon, with a store in memory. The store begins
  * small and doubles when it is full, so that memory grows with the keys. */
 
+#include "cmd/accesslog/source.h"
 #include "cmd/replay/key_table.h"
 #include "cmd/replay/options.h"
-#include "codec/logline.h"
 #include "service/service.h"
 
 /* Counts of the requests under one policy. */
@@ -56,7 +56,8 @@ void replay_policies_close(replay_policies *p);
 
 /* Counts a request in the key tables. Call it before replay_policies_decide().
  * Returns WEIR_OK or WEIR_E_NOMEM. */
-WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p, const weir_log_record *request);
+WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p,
+                                               const accesslog_request *request);
 
 /* Decides on a request by policy `i` and counts the result. A cost above WEIR_COST_MAX is always
  * denied, like any cost above the limit. A policy that counts denials counts WEIR_COST_MAX units
@@ -66,7 +67,7 @@ WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p, const weir_lo
  * replay_policies_at_max() returns true if --memory was too small, and false if the machine has no
  * memory left. */
 WEIR_NODISCARD weir_status replay_policies_decide(replay_policies *p, size_t i,
-                                                  const weir_log_record *request, int64_t now_ns,
+                                                  const accesslog_request *request,
                                                   weir_request *ret);
 
 /* Whether the store has its largest size. Only such a store evicts keys. */

@@ -4,7 +4,7 @@
  * the end of the buffer moves to its front. Uncompressed bytes are read straight into this buffer,
  * without a copy or a thread; compressed ones come from a decompression thread. */
 
-#include "cmd/replay/input.h"
+#include "cmd/accesslog/input.h"
 
 #include "port/assert.h"
 
@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #define BLOCK    ((size_t)256 << 10) /* small enough to stay in the L2 cache until it is parsed */
-#define BUF_SIZE (REPLAY_LINE_MAX + 1 + BLOCK)
+#define BUF_SIZE (ACCESSLOG_LINE_MAX + 1 + BLOCK)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static ptrdiff_t read_plain(replay_input *in, char *buf, size_t size)
+static ptrdiff_t read_plain(accesslog_input *in, char *buf, size_t size)
 {
     ssize_t n;
     do
@@ -34,21 +34,21 @@ static ptrdiff_t read_plain(replay_input *in, char *buf, size_t size)
     return n;
 }
 
-static ptrdiff_t read_decompressed(replay_input *in, char *buf, size_t size)
+static ptrdiff_t read_decompressed(accesslog_input *in, char *buf, size_t size)
 {
-    return replay_decompress_read(in->thread, buf, size, &in->bytes_read, in->error,
-                                  sizeof in->error);
+    return accesslog_decompress_read(in->thread, buf, size, &in->bytes_read, in->error,
+                                     sizeof in->error);
 }
 
 /* Reads only as many bytes as are needed to recognise the compression, so that it does not wait for
  * a slow pipe longer than necessary. Starts the decompression thread if one is needed. */
-static ptrdiff_t read_first(replay_input *in, char *buf, size_t size)
+static ptrdiff_t read_first(accesslog_input *in, char *buf, size_t size)
 {
     size_t len = 0;
     weir_compression compression = WEIR_COMPRESSION_UNDECIDED;
-    WEIR_ASSERT(size >= REPLAY_DECOMPRESS_HEAD_MAX);
+    WEIR_ASSERT(size >= ACCESSLOG_DECOMPRESS_HEAD_MAX);
     while (compression == WEIR_COMPRESSION_UNDECIDED) {
-        ptrdiff_t n = read_plain(in, buf + len, REPLAY_DECOMPRESS_HEAD_MAX - len);
+        ptrdiff_t n = read_plain(in, buf + len, ACCESSLOG_DECOMPRESS_HEAD_MAX - len);
         if (n < 0)
             return n;
         if (n == 0)
@@ -58,7 +58,7 @@ static ptrdiff_t read_first(replay_input *in, char *buf, size_t size)
     }
     if (compression != WEIR_COMPRESSION_GZIP && compression != WEIR_COMPRESSION_ZSTD)
         return (ptrdiff_t)len;
-    in->thread = replay_decompress_start(in->fd, buf, len);
+    in->thread = accesslog_decompress_start(in->fd, buf, len);
     if (in->thread)
         return read_decompressed(in, buf, size);
     snprintf(in->error, sizeof in->error, "cannot start a thread to decompress the file");
@@ -66,7 +66,7 @@ static ptrdiff_t read_first(replay_input *in, char *buf, size_t size)
 }
 
 /* Reads 1..size bytes. Returns how many, 0 at the end, -1 on failure with in->error set. */
-static ptrdiff_t read_bytes(replay_input *in, char *buf, size_t size)
+static ptrdiff_t read_bytes(accesslog_input *in, char *buf, size_t size)
 {
     if (in->thread)
         return read_decompressed(in, buf, size);
@@ -78,7 +78,7 @@ static ptrdiff_t read_bytes(replay_input *in, char *buf, size_t size)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-static bool fill(replay_input *in)
+static bool fill(accesslog_input *in)
 {
     size_t held = in->end - in->begin;
     memmove(in->buf, in->buf + in->begin, held);
@@ -94,22 +94,22 @@ static bool fill(replay_input *in)
 }
 
 /* Takes a line of `len` bytes out of the buffer; lf is 1 if an LF ends it, else 0. */
-static replay_input_status take(replay_input *in, size_t len, size_t lf, const char **ret,
-                                size_t *ret_len)
+static accesslog_input_status take(accesslog_input *in, size_t len, size_t lf, const char **ret,
+                                   size_t *ret_len)
 {
-    bool too_long = in->skipping || len > REPLAY_LINE_MAX;
+    bool too_long = in->skipping || len > ACCESSLOG_LINE_MAX;
     const char *line = in->buf + in->begin;
     in->begin += len + lf;
     in->number++;
     in->skipping = false;
     if (too_long)
-        return REPLAY_INPUT_LINE_TOO_LONG;
+        return ACCESSLOG_INPUT_LINE_TOO_LONG;
     *ret = line;
     *ret_len = len;
-    return REPLAY_INPUT_LINE;
+    return ACCESSLOG_INPUT_LINE;
 }
 
-replay_input_status replay_input_next(replay_input *in, const char **ret, size_t *ret_len)
+accesslog_input_status accesslog_input_next(accesslog_input *in, const char **ret, size_t *ret_len)
 {
     for (;;) {
         size_t held = in->end - in->begin;
@@ -117,14 +117,14 @@ replay_input_status replay_input_next(replay_input *in, const char **ret, size_t
         if (lf)
             return take(in, (size_t)(lf - at), 1, ret, ret_len);
         if (in->eof)
-            return held > 0 || in->skipping ? take(in, held, 0, ret, ret_len) : REPLAY_INPUT_END;
-        if (held > REPLAY_LINE_MAX ||
+            return held > 0 || in->skipping ? take(in, held, 0, ret, ret_len) : ACCESSLOG_INPUT_END;
+        if (held > ACCESSLOG_LINE_MAX ||
             in->skipping) { /* drop the bytes of a line that is too long */
             in->skipping = true;
             in->begin = in->end;
         }
         if (!fill(in))
-            return REPLAY_INPUT_FAILED;
+            return ACCESSLOG_INPUT_FAILED;
     }
 }
 
@@ -139,7 +139,7 @@ static int64_t size_of(int fd, const struct stat *st)
 }
 
 /* Returns 0 or an errno value. */
-static int open_file(replay_input *in, const char *path)
+static int open_file(accesslog_input *in, const char *path)
 {
     struct stat st;
     bool is_stdin = in->fd == STDIN_FILENO;
@@ -155,13 +155,13 @@ static int open_file(replay_input *in, const char *path)
     return error;
 }
 
-bool replay_input_open(replay_input *ret, const char *path)
+bool accesslog_input_open(accesslog_input *ret, const char *path)
 {
     bool is_stdin = strcmp(path, "-") == 0;
-    replay_input in = {.name = is_stdin ? "<stdin>" : path,
-                       .fd = is_stdin ? STDIN_FILENO : -1,
-                       .empty = true,
-                       .buf = malloc(BUF_SIZE)};
+    accesslog_input in = {.name = is_stdin ? "<stdin>" : path,
+                          .fd = is_stdin ? STDIN_FILENO : -1,
+                          .empty = true,
+                          .buf = malloc(BUF_SIZE)};
     int error = in.buf ? open_file(&in, path) : ENOMEM;
     if (error != 0) {
         free(in.buf);
@@ -172,9 +172,9 @@ bool replay_input_open(replay_input *ret, const char *path)
     return true;
 }
 
-void replay_input_close(replay_input *in)
+void accesslog_input_close(accesslog_input *in)
 {
-    replay_decompress_stop(in->thread);
+    accesslog_decompress_stop(in->thread);
     if (in->fd != STDIN_FILENO)
         close(in->fd);
     free(in->buf);

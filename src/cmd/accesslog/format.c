@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* Selects a format by name, or detects it by trying each format on a line. */
 
-#include "cmd/replay/format.h"
+#include "cmd/accesslog/format.h"
 
-#include "cmd/replay/messages.h"
+#include "cmd/accesslog/messages.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@ static int complain_field(const char *option, const char *field, const char *for
                           weir_logline_kind kind)
 {
     if (kind == WEIR_LOGLINE_TSV)
-        return replay_complain(
-            REPLAY_USAGE,
+        return accesslog_complain(
+            ACCESSLOG_USAGE,
             "%s: a tsv line has no named fields: its key is always the second field, its cost "
             "the third",
             option);
@@ -33,10 +33,10 @@ static int complain_field(const char *option, const char *field, const char *for
             fprintf(stderr, " %s", weir_logline_field_name((weir_logline_field)i));
     }
     fputs("\n", stderr);
-    return REPLAY_USAGE;
+    return ACCESSLOG_USAGE;
 }
 
-int replay_format_set(replay_format *f, const replay_options *o, const char *name)
+int accesslog_format_set(accesslog_format *f, const accesslog_options *o, const char *name)
 {
     weir_logline_format plain;
     if (weir_logline_format_init(&f->format, name, o->key, o->cost) == WEIR_OK) {
@@ -45,8 +45,8 @@ int replay_format_set(replay_format *f, const replay_options *o, const char *nam
         return 0;
     }
     if (weir_logline_format_init(&plain, name, NULL, NULL) != WEIR_OK)
-        return replay_complain(REPLAY_USAGE,
-                               "--format: expected " REPLAY_FORMAT_LIST ", found '%s'", name);
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  "--format: expected " ACCESSLOG_FORMAT_LIST ", found '%s'", name);
     weir_logline_kind kind = plain.kind;
     if (weir_logline_format_init(&plain, name, o->key, NULL) != WEIR_OK)
         return complain_field("--key", o->key, name, kind);
@@ -74,13 +74,14 @@ static const char *format_of(const char *line, size_t len, const char *not_this,
     return NULL;
 }
 
-const char *replay_format_guess(const char *line, size_t len, weir_log_record *scratch)
+const char *accesslog_format_guess(const char *line, size_t len, weir_log_record *scratch)
 {
     return format_of(line, len, NULL, false, scratch);
 }
 
-void replay_format_doubt(replay_format *f, const replay_options *o, const char *line, size_t len,
-                         uint64_t number, const weir_logline_error *error, weir_log_record *scratch)
+void accesslog_format_doubt(accesslog_format *f, const accesslog_options *o, const char *line,
+                            size_t len, uint64_t number, const weir_logline_error *error,
+                            weir_log_record *scratch)
 {
     if (f->doubted)
         return;
@@ -99,28 +100,29 @@ static bool alike(weir_logline_kind a, weir_logline_kind b)
                                          weir_logline_has(b, WEIR_LOGLINE_VHOST));
 }
 
-void replay_format_note(const replay_format *f)
+void accesslog_format_note(const accesslog_format *f)
 {
     weir_logline_format other;
     if (!f->known || !f->other ||
         weir_logline_format_init(&other, f->other, NULL, NULL) != WEIR_OK ||
         alike(f->format.kind, other.kind))
         return;
-    replay_note("WARNING: the lines were read as %s, but line %" PRIu64 " is %s; see --format",
-                f->name, f->number, f->other);
+    accesslog_note("WARNING: the lines were read as %s, but line %" PRIu64 " is %s; see --format",
+                   f->name, f->number, f->other);
 }
 
-void replay_format_hint(const replay_format *f, const replay_options *o)
+void accesslog_format_hint(const accesslog_format *f, const accesslog_options *o)
 {
     bool json = f->known && f->format.kind == WEIR_LOGLINE_JSONL;
     if (f->other && o->format)
-        replay_note("hint: try --format %s", f->other);
+        accesslog_note("hint: try --format %s", f->other);
     else if (f->key_absent)
-        replay_note("hint: set --key to the name of the member that is the key");
+        accesslog_note("hint: set --key to the name of the member that is the key");
     else if (f->other && !json)
-        replay_note("hint: a common log has no referer and no agent; --key and --cost "
-                    "must name fields that every line has");
+        accesslog_note("hint: a common log has no referer and no agent; --key and --cost "
+                       "must name fields that every line has");
     else
-        replay_note("hint: the formats are " REPLAY_FORMAT_LIST ", plain or compressed with gzip "
-                    "or zstd; see weir replay --help");
+        accesslog_note("hint: the formats are " ACCESSLOG_FORMAT_LIST
+                       ", plain or compressed with gzip "
+                       "or zstd; see --help");
 }

@@ -6,7 +6,7 @@
 
 #define _GNU_SOURCE /* pipe2, F_SETPIPE_SZ */
 
-#include "cmd/replay/decompress_thread.h"
+#include "cmd/accesslog/decompress_thread.h"
 
 #include "port/atomic.h"
 #include "port/port.h"
@@ -22,7 +22,7 @@
 
 enum { BLOCK = 64 << 10, PIPE_BYTES = 1 << 20 };
 
-struct replay_decompress_thread {
+struct accesslog_decompress_thread {
     int fd;      /* the compressed file */
     int pipe[2]; /* [0] belongs to the reader, [1] to the thread */
     port_thread *thread;
@@ -31,19 +31,19 @@ struct replay_decompress_thread {
     bool failed;          /* written by the thread before it ends, like `error` */
     char error[WEIR_DECOMPRESS_ERROR_MAX + 64];
     size_t in_len;
-    uint8_t in[REPLAY_DECOMPRESS_HEAD_MAX], out[BLOCK];
+    uint8_t in[ACCESSLOG_DECOMPRESS_HEAD_MAX], out[BLOCK];
 };
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void fail(replay_decompress_thread *t, const weir_decompress_error *error)
+static void fail(accesslog_decompress_thread *t, const weir_decompress_error *error)
 {
     t->failed = true;
     snprintf(t->error, sizeof t->error, "byte %" PRIu64 ": %s", error->offset, error->text);
 }
 
 /* Writes `len` bytes of `out` to the pipe. Returns false if the reader has closed it. */
-static bool write_out(replay_decompress_thread *t, size_t len)
+static bool write_out(accesslog_decompress_thread *t, size_t len)
 {
     for (size_t done = 0; done < len;) {
         ssize_t n = write(t->pipe[1], t->out + done, len - done);
@@ -56,7 +56,7 @@ static bool write_out(replay_decompress_thread *t, size_t len)
 
 /* Reads compressed bytes into `in`. Returns false at the end, after an error, or if the reader has
  * closed the pipe. */
-static bool read_in(replay_decompress_thread *t)
+static bool read_in(accesslog_decompress_thread *t)
 {
     struct pollfd p[] = {{.fd = t->fd, .events = POLLIN}, {.fd = t->pipe[1]}};
     weir_decompress_error error;
@@ -78,7 +78,7 @@ static bool read_in(replay_decompress_thread *t)
 }
 
 /* Decompresses all of `in`. Returns false after an error, or if the reader has closed the pipe. */
-static bool decompress(replay_decompress_thread *t)
+static bool decompress(accesslog_decompress_thread *t)
 {
     size_t done = 0, made;
     do {
@@ -99,7 +99,7 @@ static bool decompress(replay_decompress_thread *t)
 
 static void run(void *arg)
 {
-    replay_decompress_thread *t = arg;
+    accesslog_decompress_thread *t = arg;
     while (decompress(t) && read_in(t))
         ;
     close(t->pipe[1]); /* the reader then reads the end of the file */
@@ -107,9 +107,9 @@ static void run(void *arg)
 
 /* ---- the reader ------------------------------------------------------------------------------ */
 
-replay_decompress_thread *replay_decompress_start(int fd, const char *bytes, size_t len)
+accesslog_decompress_thread *accesslog_decompress_start(int fd, const char *bytes, size_t len)
 {
-    replay_decompress_thread *t = port_zalloc(1, sizeof *t);
+    accesslog_decompress_thread *t = port_zalloc(1, sizeof *t);
     if (!t)
         return NULL;
     t->fd = fd;
@@ -133,8 +133,8 @@ free:
     return NULL;
 }
 
-ptrdiff_t replay_decompress_read(replay_decompress_thread *t, char *buf, size_t max,
-                                 int64_t *ret_bytes_read, char *ret_error, size_t size)
+ptrdiff_t accesslog_decompress_read(accesslog_decompress_thread *t, char *buf, size_t max,
+                                    int64_t *ret_bytes_read, char *ret_error, size_t size)
 {
     ssize_t n;
     do
@@ -150,7 +150,7 @@ ptrdiff_t replay_decompress_read(replay_decompress_thread *t, char *buf, size_t 
     return t->failed ? -1 : 0;
 }
 
-void replay_decompress_stop(replay_decompress_thread *t)
+void accesslog_decompress_stop(accesslog_decompress_thread *t)
 {
     if (!t)
         return;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Prints messages, and draws the progress bar with the rate and the time left. */
 
-#include "cmd/replay/messages.h"
+#include "cmd/accesslog/messages.h"
 
 #include "cmd/duration.h"
 #include "port/port.h"
@@ -20,14 +20,21 @@ enum {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+static const char *command = "weir";
+
+void accesslog_command(const char *name)
+{
+    command = name;
+}
+
 static void print_line(const char *text, va_list args)
 {
-    fputs("weir replay: ", stderr);
+    fprintf(stderr, "%s: ", command);
     vfprintf(stderr, text, args);
     fputs("\n", stderr);
 }
 
-void replay_note(const char *text, ...)
+void accesslog_note(const char *text, ...)
 {
     va_list args;
     va_start(args, text);
@@ -35,7 +42,7 @@ void replay_note(const char *text, ...)
     va_end(args);
 }
 
-int replay_complain(int status, const char *text, ...)
+int accesslog_complain(int status, const char *text, ...)
 {
     va_list args;
     va_start(args, text);
@@ -44,20 +51,20 @@ int replay_complain(int status, const char *text, ...)
     return status;
 }
 
-int replay_complain_memory(void)
+int accesslog_complain_memory(void)
 {
-    return replay_complain(REPLAY_FAILED, "out of memory");
+    return accesslog_complain(ACCESSLOG_FAILED, "out of memory");
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-void replay_progress_begin(replay_progress *p, bool wanted)
+void accesslog_progress_bar_begin(accesslog_progress_bar *p, bool wanted)
 {
     int64_t now_ns = wanted ? port_steady_ns() : 0;
-    *p = (replay_progress){.wanted = wanted, .begun_ns = now_ns, .last_ns = now_ns};
+    *p = (accesslog_progress_bar){.wanted = wanted, .begun_ns = now_ns, .last_ns = now_ns};
 }
 
-void replay_progress_erase(replay_progress *p)
+void accesslog_progress_bar_erase(accesslog_progress_bar *p)
 {
     if (p->shown)
         fputs("\r\033[K", stderr);
@@ -84,7 +91,7 @@ static void rate_text(double rate, char *ret, size_t size)
              rate, units[i]);
 }
 
-void replay_progress_show(replay_progress *p, const replay_input *in)
+void accesslog_progress_bar_show(accesslog_progress_bar *p, const accesslog_input *in)
 {
     int64_t now_ns = port_steady_ns();
     if (now_ns - p->last_ns < PROGRESS_NS)

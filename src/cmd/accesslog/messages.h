@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_ACCESSLOG_MESSAGES_H
+#define WEIR_CMD_ACCESSLOG_MESSAGES_H
+/* Messages and the progress bar of the commands that read access logs, on standard error. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cmd/accesslog/input.h"
+
+enum { ACCESSLOG_FAILED = 1, ACCESSLOG_USAGE = 2 }; /* exit statuses */
+
+/* Sets the command that messages begin with, such as "weir replay"; must outlive the messages. */
+void accesslog_command(const char *name);
+
+/* Prints one line, the command and the formatted text. */
+__attribute__((format(printf, 1, 2))) void accesslog_note(const char *text, ...);
+
+/* The same. Returns `status`. */
+__attribute__((format(printf, 2, 3))) int accesslog_complain(int status, const char *text, ...);
+
+/* Prints "out of memory". Returns ACCESSLOG_FAILED. */
+int accesslog_complain_memory(void);
+
+/* The progress bar. The caller sets `wanted`; the other fields are private. */
+typedef struct accesslog_progress_bar {
+    bool wanted, shown;
+    int64_t begun_ns, last_ns;
+} accesslog_progress_bar;
+
+/* Starts the bar. Reads the clock only if the bar is wanted. */
+void accesslog_progress_bar_begin(accesslog_progress_bar *p, bool wanted);
+
+/* Updates the bar, at most ten times a second. in->size is above 0. */
+void accesslog_progress_bar_show(accesslog_progress_bar *p, const accesslog_input *in);
+
+/* Erases the bar before another message is printed. */
+void accesslog_progress_bar_erase(accesslog_progress_bar *p);
+
+#endif

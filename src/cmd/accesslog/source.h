@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_ACCESSLOG_SOURCE_H
+#define WEIR_CMD_ACCESSLOG_SOURCE_H
+/* The requests of access logs in the order of time, for the commands that decide them again. It
+ * prints the lines that it cannot read, and shows the progress bar. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/weir.h>
+
+#include "cmd/accesslog/options.h"
+#include "codec/logline.h"
+#include "port/text.h"
+
+typedef struct accesslog accesslog;
+
+typedef struct accesslog_request {
+    int64_t t_ns;     /* the time in the log */
+    int64_t now_ns;   /* the time of the decision: t_ns, or the latest time before, if that is later */
+    weir_slice key;   /* 1..WEIR_LOGLINE_KEY_LEN_MAX bytes, valid until the next call */
+    int64_t cost;     /* 0..INT64_MAX; may exceed WEIR_COST_MAX */
+    const char *file; /* for messages: where the request is */
+    uint64_t line;
+} accesslog_request;
+
+/* Counts so far. */
+typedef struct accesslog_counts {
+    uint64_t requests; /* returned by accesslog_next() */
+    uint64_t bad;      /* lines that could not be read */
+    uint64_t late;     /* requests whose now_ns differs from t_ns */
+} accesslog_counts;
+
+typedef enum accesslog_status {
+    ACCESSLOG_REQUEST,
+    ACCESSLOG_END,
+    ACCESSLOG_ERROR /* already printed; the exit status is ACCESSLOG_FAILED */
+} accesslog_status;
+
+/* Opens the files of the options, which must outlive the source.
+ *  ret  free it with accesslog_close(), also after a failure.
+ * Returns 0, or the exit status after printing an error. */
+int accesslog_open(accesslog **ret, const accesslog_options *o);
+void accesslog_close(accesslog *a); /* accepts NULL */
+
+/* Reads the next request. A log without any request is an error.
+ *  ret  written only on ACCESSLOG_REQUEST. */
+accesslog_status accesslog_next(accesslog *a, accesslog_request *ret);
+
+/* Shows the progress bar from now on, if standard error is a terminal and the options allow it. */
+void accesslog_progress(accesslog *a);
+
+/* Erases the progress bar before another message is printed. */
+void accesslog_progress_erase(accesslog *a);
+
+accesslog_counts accesslog_counts_get(const accesslog *a);
+
+/* Prints what a reader must know of the log: lines left out, and lines that went back in time. */
+void accesslog_notes(const accesslog *a);
+
+#endif
