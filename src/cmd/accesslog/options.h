@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 typedef struct accesslog_options {
-    const char *path;               /* "-" is standard input */
+    const char *path;                /* "-" is standard input */
     const char *format, *key, *cost; /* NULL if not given */
     bool strict, no_progress;
 } accesslog_options;

@@ -33,6 +33,7 @@ struct accesslog {
     uint64_t latest_number; /* the line that set latest_ns */
     uint64_t back_number;   /* the line that had set latest_ns when back_ns_max was found */
     accesslog_counts counts;
+    int exit_status; /* after ACCESSLOG_ERROR */
 };
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -86,8 +87,11 @@ static accesslog_status read_line(accesslog *a, const char *line, size_t len)
         const char *name = accesslog_format_guess(line, len, &a->record);
         if (!name)
             return bad_line(a, &error);
-        if (accesslog_format_set(&a->format, a->options, name) != 0)
+        int status = accesslog_format_set(&a->format, a->options, name);
+        if (status != 0) {
+            a->exit_status = status;
             return ACCESSLOG_ERROR;
+        }
     }
     weir_status st = weir_logline_read(&a->format.format, line, len, &a->record, &error);
     if (st == WEIR_OK)
@@ -184,6 +188,11 @@ void accesslog_notes(const accesslog *a)
         note_back(a);
 }
 
+int accesslog_exit_status(const accesslog *a)
+{
+    return a->exit_status;
+}
+
 accesslog_counts accesslog_counts_get(const accesslog *a)
 {
     return a->counts;
@@ -208,12 +217,13 @@ int accesslog_open(accesslog **ret, const accesslog_options *o)
     if (!a)
         return accesslog_complain_memory();
     a->options = o;
+    a->exit_status = ACCESSLOG_FAILED;
     *ret = a;
     int status = o->format ? accesslog_format_set(&a->format, o, o->format) : 0;
     if (status == 0 && !accesslog_input_open(&a->in, o->path))
-        status = accesslog_complain(ACCESSLOG_FAILED, "%s: %s",
-                                    strcmp(o->path, "-") == 0 ? "<stdin>" : o->path,
-                                    strerror(errno));
+        status =
+            accesslog_complain(ACCESSLOG_FAILED, "%s: %s",
+                               strcmp(o->path, "-") == 0 ? "<stdin>" : o->path, strerror(errno));
     return status;
 }
 

@@ -17,8 +17,9 @@
 typedef struct accesslog accesslog;
 
 typedef struct accesslog_request {
-    int64_t t_ns;     /* the time in the log */
-    int64_t now_ns;   /* the time of the decision: t_ns, or the latest time before, if that is later */
+    int64_t t_ns; /* the time in the log */
+    int64_t
+        now_ns; /* the time of the decision: t_ns, or the latest time before, if that is later */
     weir_slice key;   /* 1..WEIR_LOGLINE_KEY_LEN_MAX bytes, valid until the next call */
     int64_t cost;     /* 0..INT64_MAX; may exceed WEIR_COST_MAX */
     const char *file; /* for messages: where the request is */
@@ -35,7 +36,7 @@ typedef struct accesslog_counts {
 typedef enum accesslog_status {
     ACCESSLOG_REQUEST,
     ACCESSLOG_END,
-    ACCESSLOG_ERROR /* already printed; the exit status is ACCESSLOG_FAILED */
+    ACCESSLOG_ERROR /* already printed */
 } accesslog_status;
 
 /* Opens the files of the options, which must outlive the source.
@@ -47,6 +48,9 @@ void accesslog_close(accesslog *a); /* accepts NULL */
 /* Reads the next request. A log without any request is an error.
  *  ret  written only on ACCESSLOG_REQUEST. */
 accesslog_status accesslog_next(accesslog *a, accesslog_request *ret);
+
+/* The exit status of the command after ACCESSLOG_ERROR. */
+int accesslog_exit_status(const accesslog *a);
 
 /* Shows the progress bar from now on, if standard error is a terminal and the options allow it. */
 void accesslog_progress(accesslog *a);

@@ -84,7 +84,7 @@ static int decide_all(replay *r)
         if (status != 0 || r->out->error != 0)
             return status;
     }
-    return got == ACCESSLOG_ERROR ? ACCESSLOG_FAILED : 0;
+    return got == ACCESSLOG_ERROR ? accesslog_exit_status(r->log) : 0;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
