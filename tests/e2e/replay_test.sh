@@ -590,9 +590,9 @@ ok 'no file' ends 2 "weir replay: FILE is missing; '-' is standard input"
 replay --policy 'gcra 1/s burst 3' a.tsv b.tsv
 ok 'two files' ends 2 "weir replay: expected one FILE, also found 'b.tsv'; join files with cat and read '-'"
 replay --polcy x a.tsv
-ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --decisions, --top, --memory, --format, --key, --cost, --strict, --no-progress or --help; see weir replay --help"
+ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --json, --decisions, --top, --memory, --format, --key, --cost, --strict, --no-progress or --help; see weir replay --help"
 replay -z a.tsv
-ok 'an unknown short option' ends 2 "weir replay: unknown option '-z', expected --policy, --config, --decisions, --top, --memory, --format, --key, --cost, --strict, --no-progress or --help; see weir replay --help"
+ok 'an unknown short option' ends 2 "weir replay: unknown option '-z', expected --policy, --config, --json, --decisions, --top, --memory, --format, --key, --cost, --strict, --no-progress or --help; see weir replay --help"
 replay a.tsv --policy
 ok 'an option lacks its value' ends 2 'weir replay: --policy needs a value'
 replay --strict=yes a.tsv

@@ -85,7 +85,7 @@ static void *chunk_bytes(replay_key_table *k, size_t size)
 
 const char *replay_key_text(const replay_key_table *k, const replay_key *key)
 {
-    return (const char *)(key->denied + k->policies);
+    return (const char *)(key->policy + k->policies);
 }
 
 /* Returns the slot of the key, or the free slot where it belongs. */
@@ -121,11 +121,11 @@ static weir_status grow(replay_key_table *k)
 
 static replay_key *key_new(replay_key_table *k, const char *text, size_t len)
 {
-    size_t head = sizeof(replay_key) + k->policies * sizeof(uint64_t);
+    size_t head = sizeof(replay_key) + k->policies * sizeof(replay_tally);
     replay_key *key = chunk_bytes(k, head + len);
     if (!key)
         return NULL;
-    key->len = len;
+    key->len = (uint32_t)len;
     memcpy((char *)key + head, text, len);
     *k->last_link = key;
     k->last_link = &key->next;
@@ -146,6 +146,11 @@ replay_key *replay_key_table_at(replay_key_table *k, const char *text, size_t le
     }
     *s = (slot){hash, key_new(k, text, len)}; /* if key_new() fails, the slot stays free */
     return s->key;
+}
+
+replay_denials *replay_key_table_denials(replay_key_table *k)
+{
+    return chunk_bytes(k, sizeof(replay_denials));
 }
 
 uint64_t replay_key_table_count(const replay_key_table *k)

@@ -2,31 +2,27 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_REPLAY_KEY_TABLE_H
 #define WEIR_CMD_REPLAY_KEY_TABLE_H
-/* A hash table of the keys of a log, with the counts of each key. The store cannot provide them: it
+/* A hash table of the keys of a log, with what is counted for each key. The store cannot provide them: it
  * keeps only hashes of keys, and it drops keys that have their full quota again. */
 
-#include <stddef.h>
-#include <stdint.h>
-
-typedef struct replay_key {
-    struct replay_key *next; /* in order of first appearance */
-    uint64_t requests;
-    size_t len;
-    uint64_t denied[]; /* one count for each policy; the bytes of the key follow */
-} replay_key;
+#include "cmd/replay/stats.h"
 
 typedef struct replay_key_table replay_key_table;
 
 /* Returns NULL if there is no memory.
- *  policies  the number of policies, and so of the counts in replay_key.denied. */
+ *  policies  the number of policies, and so of the entries in replay_key.policy. */
 replay_key_table *replay_key_table_open(size_t policies);
 
 /* Accepts NULL. */
 void replay_key_table_close(replay_key_table *k);
 
-/* Finds a key, or adds it with all counts 0. Returns NULL if there is no memory. The pointer is
+/* Finds a key, or adds it, with all else 0. Returns NULL if there is no memory. The pointer is
  * valid until replay_key_table_close(). */
 replay_key *replay_key_table_at(replay_key_table *k, const char *text, size_t len);
+
+/* Allocates the denials of a key, all 0. They are valid until replay_key_table_close(). Returns NULL
+ * if there is no memory. */
+replay_denials *replay_key_table_denials(replay_key_table *k);
 
 /* The key->len bytes of the key. */
 const char *replay_key_text(const replay_key_table *k, const replay_key *key);

@@ -21,7 +21,7 @@ typedef struct replay_options {
     accesslog_options log;
     size_t top;
     size_t memory_bytes; /* the largest store */
-    bool decisions, help;
+    bool decisions, json, help;
 } replay_options;
 
 /* Parses the command line. *ret points into argv.

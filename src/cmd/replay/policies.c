@@ -32,14 +32,20 @@ static int complain_text(const replay_policies *p, const char *text, const weir_
     return ACCESSLOG_USAGE;
 }
 
+static int open_policy(replay_policies *p, replay_policy *which, const weir_policy *policy)
+{
+    weir_policy_print(policy, which->text, sizeof which->text);
+    weir_status st = replay_counts_open(&which->counts, &p->stats, policy);
+    return st == WEIR_OK ? 0 : accesslog_complain_memory();
+}
+
 static int read_text(replay_policies *p, replay_policy *which, const weir_zones *zones)
 {
     weir_policy policy;
     weir_policy_error error;
     if (weir_policy_parse(&policy, which->given, strlen(which->given), zones, &error) != WEIR_OK)
         return complain_text(p, which->given, &error);
-    weir_policy_print(&policy, which->text, sizeof which->text);
-    return 0;
+    return open_policy(p, which, &policy);
 }
 
 static int complain_absent(const replay_policies *p, const char *path, const char *name)
@@ -71,10 +77,9 @@ static int read_name(replay_policies *p, replay_policy *which, const replay_opti
     const weir_rule_spec *spec = find_spec(p, which->given);
     if (!spec)
         return complain_absent(p, o->config, which->given);
-    weir_policy_print(spec->policy, which->text, sizeof which->text);
     which->by_name = true;
     which->shadow = spec->shadow;
-    return 0;
+    return open_policy(p, which, spec->policy);
 }
 
 /* Whether two policies would share their state. A named policy and an inline policy never do, even
@@ -240,6 +245,8 @@ int replay_policies_open(replay_policies *ret, const replay_options *o)
     if (o->config && config_load(o->config, false, &zones, &sink, &ret->config) != WEIR_OK)
         return ACCESSLOG_FAILED; /* already reported */
     ret->named = o->config != NULL;
+    if (replay_stats_open(&ret->stats) != WEIR_OK)
+        return accesslog_complain_memory();
     for (size_t i = 0; i < o->policies; i++) {
         int status = read_policy(ret, o, &zones);
         if (status != 0)
@@ -256,6 +263,7 @@ void replay_policies_close(replay_policies *p)
     weir_store_close(p->store);
     for (size_t g = 0; g < p->groups; g++)
         replay_key_table_close(p->keys[g]);
+    replay_stats_close(&p->stats);
     config_free(p->config);
     weir_zone_cache_close(p->zones);
 }
@@ -275,6 +283,7 @@ static void fill_request(const replay_policy *which, const accesslog_request *re
 
 weir_status replay_policies_see(replay_policies *p, const accesslog_request *request)
 {
+    replay_stats_request(&p->stats, request->now_ns, request->cost);
     for (size_t g = 0; g < p->groups; g++) {
         weir_request req;
         weir_slice key;
@@ -285,7 +294,7 @@ weir_status replay_policies_see(replay_policies *p, const accesslog_request *req
         p->seen[g] = replay_key_table_at(p->keys[g], key.at, key.len);
         if (!p->seen[g])
             return WEIR_E_NOMEM;
-        p->seen[g]->requests++;
+        replay_stats_key(&p->stats, p->seen[g], request->cost);
     }
     return WEIR_OK;
 }
@@ -333,15 +342,40 @@ static void take_above(const replay_policies *p, const replay_policy *which, int
     d->delay_ns = 0;
 }
 
-static void count(const replay_policies *p, replay_policy *which, const weir_request *req)
+/* Marks the keys of a request that the baseline denied. */
+static void mark_keys(const replay_policies *p)
 {
+    for (size_t g = 0; g < p->groups; g++)
+        p->seen[g]->baseline_denied = true;
+}
+
+static weir_status count(replay_policies *p, size_t i, const weir_request *req)
+{
+    replay_policy *which = &p->policy[i];
     replay_counts *c = &which->counts;
-    bool shadowed = req->reason == WEIR_BY_SHADOW;
+    replay_key *key = p->seen[which->group];
+    replay_tally *tally = &key->policy[which->index];
+    bool shadowed = req->reason == WEIR_BY_SHADOW, denied = !req->decision.allowed || shadowed;
+    bool listed = req->reason == WEIR_BY_ALLOW_LIST;
+    if (denied && !tally->denials) {
+        tally->denials = replay_key_table_denials(p->keys[which->group]);
+        if (!tally->denials)
+            return WEIR_E_NOMEM;
+    }
+    if (i == 0)
+        p->baseline_denied = denied;
+    if (i == 0 && denied)
+        mark_keys(p);
     c->denied += !req->decision.allowed;
     c->shadowed += shadowed;
-    c->allow_listed += req->reason == WEIR_BY_ALLOW_LIST;
+    c->allow_listed += listed;
     c->deny_listed += req->reason == WEIR_BY_DENY_LIST;
-    p->seen[which->group]->denied[which->index] += !req->decision.allowed || shadowed;
+    const replay_outcome outcome = {.denied = denied,
+                                    .baseline = p->baseline_denied,
+                                    .policy = listed ? NULL : req->policy,
+                                    .cost = req->cost};
+    replay_counts_add(c, &p->stats, key, tally, &outcome);
+    return WEIR_OK;
 }
 
 static void decide(const replay_policies *p, const replay_policy *which,
@@ -365,9 +399,7 @@ weir_status replay_policies_decide(replay_policies *p, size_t i, const accesslog
             return WEIR_E_NOMEM;
         decide(p, which, request, ret);
     }
-    if (ret->status == WEIR_OK)
-        count(p, which, ret);
-    return ret->status;
+    return ret->status == WEIR_OK ? count(p, i, ret) : ret->status;
 }
 
 bool replay_policies_at_max(const replay_policies *p)

@@ -9,15 +9,8 @@
 #include "cmd/accesslog/source.h"
 #include "cmd/replay/key_table.h"
 #include "cmd/replay/options.h"
+#include "cmd/replay/stats.h"
 #include "service/service.h"
-
-/* Counts of the requests under one policy. */
-typedef struct replay_counts {
-    uint64_t denied;       /* including those of the deny list */
-    uint64_t shadowed;     /* allowed only because the policy is in shadow mode */
-    uint64_t allow_listed; /* allowed by the allow list */
-    uint64_t deny_listed;
-} replay_counts;
 
 /* Callers may read all fields. */
 typedef struct replay_policy {
@@ -26,18 +19,20 @@ typedef struct replay_policy {
     char text[WEIR_POLICY_TEXT_MAX]; /* canonical */
     replay_counts counts;
     size_t group; /* policies that normalise keys alike form a group and share its key table */
-    size_t index; /* of this policy in replay_key.denied */
+    size_t index; /* of this policy in replay_key.policy */
 } replay_policy;
 
 typedef struct replay_policies {
     size_t len;
-    bool named; /* a configuration was given */
-    replay_policy policy[REPLAY_POLICIES_MAX];
+    bool named;                                /* a configuration was given */
+    replay_policy policy[REPLAY_POLICIES_MAX]; /* the first is the baseline */
+    replay_stats stats;
     replay_key_table *keys[REPLAY_POLICIES_MAX]; /* of each group */
     /* Private: */
     size_t groups;
     size_t first[REPLAY_POLICIES_MAX];     /* the first policy of each group */
     replay_key *seen[REPLAY_POLICIES_MAX]; /* of each group: the key of the request */
+    bool baseline_denied;                  /* the request: by the first policy */
     struct weir_config *config;
     struct weir_zone_cache *zones;
     weir_store *store;
@@ -54,7 +49,7 @@ typedef struct replay_policies {
 int replay_policies_open(replay_policies *ret, const replay_options *o);
 void replay_policies_close(replay_policies *p);
 
-/* Counts a request in the key tables. Call it before replay_policies_decide().
+/* Counts a request and its keys. Then call replay_policies_decide() for each policy, in order.
  * Returns WEIR_OK or WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p,
                                                const accesslog_request *request);

@@ -179,14 +179,14 @@ static weir_status denied_rows(const replay_summary *s, row **ret, size_t *ret_l
 {
     size_t len = 0, i = 0;
     for (const replay_key *k = replay_key_table_first(s->keys); k; k = k->next)
-        len += k->denied[s->policy->index] > 0;
+        len += k->policy[s->policy->index].denials != NULL;
     row *rows = port_zalloc(len + 1, sizeof *rows);
     if (!rows)
         return WEIR_E_NOMEM;
     for (const replay_key *k = replay_key_table_first(s->keys); k; k = k->next) {
-        if (k->denied[s->policy->index] > 0)
-            rows[i++] = (row){k->denied[s->policy->index], k->requests, replay_key_text(s->keys, k),
-                              k->len};
+        const replay_denials *d = k->policy[s->policy->index].denials;
+        if (d)
+            rows[i++] = (row){d->count, k->requests, replay_key_text(s->keys, k), k->len};
     }
     qsort(rows, len, sizeof *rows, row_order);
     *ret = rows;

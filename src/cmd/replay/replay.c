@@ -11,12 +11,15 @@
 #include "cmd/replay/options.h"
 #include "cmd/replay/policies.h"
 #include "cmd/replay/print.h"
+#include "cmd/replay/report.h"
 #include "port/port.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
+
+#define JSON_MAX ((size_t)1 << 32) /* bytes of the report */
 
 typedef struct replay {
     replay_options options;
@@ -95,13 +98,34 @@ static int complain_output(const out_stream *out)
                               out->fd == STDERR_FILENO ? "error" : "output", strerror(out->error));
 }
 
-static int print_tables(replay *r)
+static int print_json(replay *r, const replay_report *report)
 {
-    if (r->options.decisions) {
-        if (out_flush(r->out) != 0)
-            return complain_output(r->out);
-        r->out->fd = STDERR_FILENO;
-    }
+    weir_buffer json;
+    weir_buffer_init(&json, JSON_MAX);
+    replay_report_json(&json, report);
+    bool failed = json.failed;
+    if (!failed)
+        out_bytes(r->out, weir_buffer_data(&json), weir_buffer_len(&json));
+    weir_buffer_free(&json);
+    return failed ? accesslog_complain_memory() : 0;
+}
+
+static int print_report(replay *r)
+{
+    accesslog_counts counts = accesslog_counts_get(r->log);
+    const replay_log_report log = {.name = r->options.log.path,
+                                   .lines = counts.requests + counts.bad,
+                                   .requests = counts.requests,
+                                   .bad = counts.bad};
+    replay_report report = {.logs = &log, .logs_len = 1, .late = counts.late};
+    weir_status st = replay_report_fill(&report, &r->policies, r->options.top);
+    int status = st == WEIR_OK ? print_json(r, &report) : accesslog_complain_memory();
+    replay_report_free(&report);
+    return status;
+}
+
+static int print_text(replay *r)
+{
     for (size_t i = 0; i < r->policies.len; i++) {
         replay_summary s = {.policy = &r->policies.policy[i],
                             .keys = r->policies.keys[r->policies.policy[i].group],
@@ -112,9 +136,21 @@ static int print_tables(replay *r)
         if (replay_print_table(r->out, &s) != WEIR_OK)
             return accesslog_complain_memory();
     }
-    if (out_flush(r->out) != 0)
-        return complain_output(r->out);
     return 0;
+}
+
+/* Prints the tables or the JSON: to standard error if the decisions are on standard output. */
+static int print_results(replay *r)
+{
+    if (r->options.decisions) {
+        if (out_flush(r->out) != 0)
+            return complain_output(r->out);
+        r->out->fd = STDERR_FILENO;
+    }
+    int status = r->options.json ? print_report(r) : print_text(r);
+    if (status == 0 && out_flush(r->out) != 0)
+        return complain_output(r->out);
+    return status;
 }
 
 /* Prints what a reader must know to trust the tables. */
@@ -143,7 +179,7 @@ static int run(replay *r)
     int status = decide_all(r);
     accesslog_progress_erase(r->log);
     if (status == 0 && r->out->error == 0)
-        status = print_tables(r);
+        status = print_results(r);
     else if (out_flush(r->out) != 0)
         status = complain_output(r->out);
     if (status == 0)

@@ -552,10 +552,10 @@ static void check_key_table(void **unused)
         assert_int_equal((uintptr_t)k % sizeof(uint64_t), 0);
         assert_int_equal(k->requests, i / KEYS);
         for (size_t p = 0; p < POLICIES; p++)
-            assert_int_equal(k->denied[p], i / KEYS * (i % KEYS + p));
+            assert_int_equal(k->policy[p].slice, i / KEYS * (i % KEYS + p));
         k->requests++;
         for (size_t p = 0; p < POLICIES; p++)
-            k->denied[p] = i % KEYS + p;
+            k->policy[p].slice = (int64_t)(i % KEYS + p);
     }
     assert_int_equal(replay_key_table_count(t), KEYS);
     uint64_t n = 0;

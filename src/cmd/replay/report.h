@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_REPLAY_REPORT_H
+#define WEIR_CMD_REPLAY_REPORT_H
+/* The report of a run. It is computed once, at the end, and printed as a table (report_text.h) or
+ * as JSON, which the HTML page contains. docs/replay.md defines every figure. */
+
+#include "cmd/replay/policies.h"
+#include "port/buffer.h"
+
+/* The units that keys used in one period: their peaks, sorted, by the nearest rank. */
+typedef struct replay_percentiles {
+    int64_t p50, p90, p99, max;
+} replay_percentiles;
+
+/* A denied key. */
+typedef struct replay_worst {
+    weir_slice text; /* the key */
+    const replay_key *key;
+    const replay_denials *denials;
+} replay_worst;
+
+typedef struct replay_lockouts {
+    int64_t longest_ns, from_ns;
+    weir_slice key; /* absent: no key was denied */
+} replay_lockouts;
+
+typedef struct replay_policy_report {
+    const replay_policy *policy;
+    uint64_t allowed, keys, keys_denied;
+    replay_lockouts lockout; /* the longest one of all keys, and among equals the earliest */
+    weir_slice peak_key;     /* absent: no units were admitted */
+    uint64_t denied_over_time[REPLAY_BUCKETS_MAX];
+    replay_worst *worst; /* by denied requests, then by requests, then by the key's bytes */
+    size_t worst_len;    /* at most `top` */
+
+    /* Compared with the baseline: keys that it denied no request of, and keys of this policy that
+     * were not denied although the baseline denied a request of theirs. */
+    uint64_t keys_newly_denied, keys_no_longer_denied;
+} replay_policy_report;
+
+/* A file of the log. */
+typedef struct replay_log_report {
+    const char *name;
+    uint64_t lines, requests, bad, left_out;
+} replay_log_report;
+
+typedef struct replay_report {
+    const replay_stats *stats;
+    const replay_log_report *logs;
+    size_t logs_len;
+    uint64_t keys, late; /* keys: of the baseline's key rule */
+    uint64_t requests_over_time[REPLAY_BUCKETS_MAX];
+    replay_percentiles peaks[REPLAY_PERIODS];
+    size_t policies;
+    replay_policy_report policy[REPLAY_POLICIES_MAX];
+} replay_report;
+
+/* Computes the report.
+ *  ret   zeroed by the caller, with `logs`, `logs_len` and `late`. It refers to `p`. Free it with
+ *        replay_report_free(), also after a failure.
+ *  top   how many denied keys to list of each policy at the most.
+ * Returns WEIR_OK or WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status replay_report_fill(replay_report *ret, const replay_policies *p,
+                                              size_t top);
+void replay_report_free(replay_report *r);
+
+/* Appends the report as one JSON object and an LF. Sets out->failed if memory is exhausted. */
+void replay_report_json(weir_buffer *out, const replay_report *r);
+
+#endif
