@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the weir authors
+"""Reads the logs that real servers wrote with `weir replay`, and compares each request with what was sent.
+
+    logs_test.py WEIR MODULE [NAME...]"""
+
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(os.path.dirname(HERE), "redis")]
+
+from servers import expect, run  # noqa: E402
+
+POLICY = "gcra 1000000/s burst 1000000"
+ROUNDING_NS = 1000  # of a time that is a JSON number with a fraction
+READ = ("common", "combined", "vhost_combined")
+
+with open(f"{HERE}/expected.json", encoding="utf-8") as expected_file:
+    LOGS = {name: log for name, log in json.load(expected_file).items() if log["format"] in READ}
+
+
+def lines_of(name, requests):
+    with open(f"{HERE}/{name}", "rb") as f:
+        lines = f.read().split(b"\n")
+    return b"".join(lines[r["line"] - 1] + b"\n" for r in requests)
+
+
+def replay(box, name, requests, *options):
+    """The decisions on the lines of these requests."""
+    words = [box.weir, "replay", "--policy", POLICY, "--decisions", "jsonl", "--strict", *options, "-"]
+    done = subprocess.run(words, input=lines_of(name, requests), capture_output=True, check=False)
+    expect(done.returncode == 0, f"{name} {options}: {done.stderr.decode()}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def compare(name, options, expected, found):
+    """`expected` has (t_ns, key, cost)."""
+    expect(len(found) == len(expected), f"{name} {options}: {len(expected)} requests, found {len(found)}")
+    # Requests of one log are in the order of time, except that servers log at different moments.
+    for (t_ns, key, cost), answer in zip(expected, found):
+        same = abs(answer["t_ns"] - t_ns) <= ROUNDING_NS and answer["key"] == key and answer["cost"] == cost
+        expect(same, f"{name} {options}: expected {t_ns} {key} {cost}, found {answer}")
+
+
+def by_time(requests):
+    return sorted(requests, key=lambda r: r["t_ns"])
+
+
+def check_key(box, name, log, field):
+    requests = [r for r in log["requests"] if r.get(field)]
+    options = ["--format", log["format"], "--key", field]
+    expected = [(r["t_ns"], str(r[field]), 1) for r in by_time(requests)]
+    compare(name, options, expected, replay(box, name, requests, *options))
+
+
+def keys(box):
+    for name, log in LOGS.items():
+        for field in sorted({f for r in log["requests"] for f in r} - {"line", "t_ns", "whole", "bytes", "client"}):
+            check_key(box, name, log, field)
+
+
+def default_key(box):
+    """The format is detected, and the key is the client, also of malformed requests."""
+    for name, log in LOGS.items():
+        requests = [r for r in log["requests"] if "client" in r]
+        expected = [(r["t_ns"], r["client"], 1) for r in by_time(requests)]
+        compare(name, "detected", expected, replay(box, name, requests))
+
+
+def costs(box):
+    for name, log in LOGS.items():
+        requests = [r for r in log["requests"] if "bytes" in r]
+        expected = [(r["t_ns"], r["client"], r["bytes"]) for r in by_time(requests)]
+        compare(name, "--cost bytes", expected, replay(box, name, requests, "--cost", "bytes"))
+
+
+TESTS = [keys, default_key, costs]
+
+if __name__ == "__main__":
+    sys.exit(run(TESTS, sys.argv, needs_redis=False))
