@@ -104,8 +104,7 @@ static bool is_tag(weir_slice element, const void *ctx)
            (element.len == 1 && element.at[0] == '*');
 }
 
-/* Appends the file, uncompressed. Returns false if there is no memory. */
-static bool put_plain(weir_buffer *out, const weir_http_page *page)
+bool weir_http_unpack_page(weir_buffer *out, const weir_http_page *page)
 {
     z_stream z = {.next_in = page->gzip, .avail_in = (uInt)page->gzip_len};
     if (!weir_buffer_reserve(out, page->len) || inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
@@ -127,7 +126,7 @@ void weir_http_send_page(const weir_http_page *page, const weir_http_request *r,
     bool gzip = any_element(r->header[WEIR_HTTP_ACCEPT_ENCODING], is_gzip, NULL);
     bool unchanged = any_element(r->header[WEIR_HTTP_IF_NONE_MATCH], is_tag, page);
     a->type = type_of(page->name);
-    if (!unchanged && !gzip && !put_plain(a->body, page)) {
+    if (!unchanged && !gzip && !weir_http_unpack_page(a->body, page)) {
         weir_http_problem(a, 503, "out of memory for the page");
         return;
     }
