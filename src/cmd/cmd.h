@@ -13,6 +13,7 @@ int weir_cmd_policy(int argc, char **argv);
 int weir_cmd_demo(int argc, char **argv);
 int weir_cmd_check(int argc, char **argv);
 int weir_cmd_state(int argc, char **argv);
+int weir_cmd_accuracy(int argc, char **argv);
 
 /* take, peek, refund, reset, explain, top and policies, in cmd/client/. */
 int weir_cmd_client(int argc, char **argv);

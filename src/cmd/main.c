@@ -25,6 +25,8 @@ static const struct {
     {"check", "FILE|-", "check a configuration and print what it means", weir_cmd_check},
     {"replay", "--policy TEXT FILE|-", "run an access log through a policy, offline",
      weir_cmd_replay},
+    {"accuracy", "--limit N/P FILE|-", "count what approximate algorithms decide wrongly",
+     weir_cmd_accuracy},
     {"policy", "TEXT...", "print what a policy admits", weir_cmd_policy},
     {"demo", "", "draw what fixed-window, sliding-log and gcra do at a boundary", weir_cmd_demo},
     {"state", "FILE", "show, export or import a state file", weir_cmd_state},

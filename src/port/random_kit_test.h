@@ -4,17 +4,12 @@
 #define WEIR_PORT_RANDOM_KIT_TEST_H
 /* Random numbers for tests: the same seed gives the same numbers. */
 
-#include <stdint.h>
+#include "port/random.h"
 
-/* Returns the next number. Any seed will do.
- * Source: splitmix64; Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
- * 2014. */
+/* Returns the next number. Any seed will do. */
 static inline uint64_t next_random(uint64_t *seed)
 {
-    uint64_t z = *seed += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
+    return port_random_next(seed);
 }
 
 #endif

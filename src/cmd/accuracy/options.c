@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Parses the options with getopt_long(), and holds the help text. */
+
+#include "cmd/accuracy/options.h"
+
+#include "cmd/accesslog/messages.h"
+#include "cmd/caret.h"
+#include "cmd/options.h"
+#include "port/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LIMIT_DEFAULT    "100/m"
+#define SOURCES_DEFAULT  1000
+#define REQUESTS_DEFAULT 1000000
+#define SEED_DEFAULT     1
+
+const char accuracy_help[] =
+    "Usage: weir accuracy [--limit N/P] --traffic KIND [OPTION]...\n"
+    "       weir accuracy [--limit N/P] [OPTION]... FILE|-\n"
+    "\n"
+    "Decides the requests of a log, or generated ones, with each algorithm at the\n"
+    "same limit, and counts the decisions that differ from the exact ones.\n"
+    "\n"
+    "  --limit N/P       at most N units in any window of length P (default 100/m)\n"
+    "  --against WHAT    what decides exactly:\n"
+    "                      own   the limit, given what the algorithm itself allowed\n"
+    "                            in the window before the request (default)\n"
+    "                      log   a sliding log that decides the same requests\n"
+    "                      rate  the limit, given all requests in the window; the\n"
+    "                            algorithms count denied requests too\n"
+    "  --policy TEXT     measure this policy instead of the usual ones, like\n"
+    "                    'sliding-slices 100/m slices 30'; may be repeated\n"
+    "  --traffic KIND    generate requests: steady, poisson, bursty, heavy-tailed\n"
+    "  --sources N       of generated requests, each with its own key (default 1000)\n"
+    "  --requests N      of all sources together (default 1000000)\n"
+    "  --rate N/P        the mean rate of a source (default: the limit)\n"
+    "  --seed N          of the generator (default 1)\n"
+    "  --json            print the results as JSON\n"
+    "  --format FORMAT   how to read a log; see weir replay --help\n"
+    "  --key FIELD       the field that is the key\n"
+    "  --cost FIELD      what a request costs\n"
+    "  --strict          stop at the first line that cannot be read\n"
+    "  --no-progress     do not show a progress bar\n"
+    "  --help            print this text\n"
+    "\n"
+    "Exit status: 0 success, 1 failure, 2 wrong usage.\n"
+    "\n"
+    "Examples:\n"
+    "  weir accuracy --limit 100/m --traffic poisson --seed 7\n"
+    "  weir accuracy --limit 5/m access.log\n"
+    "  weir accuracy --limit 100/m --against rate --traffic heavy-tailed --rate 1/m\n";
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+enum {
+    OPT_LIMIT = 256,
+    OPT_AGAINST,
+    OPT_POLICY,
+    OPT_TRAFFIC,
+    OPT_SOURCES,
+    OPT_REQUESTS,
+    OPT_RATE,
+    OPT_SEED,
+    OPT_JSON
+};
+
+typedef struct command_line {
+    accuracy_options options;
+    const char *generator; /* the last option that only generated traffic has */
+} command_line;
+
+static int set_number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+    uint64_t n;
+    if (!weir_decimal_read(text, strlen(text), max, &n) || n < min)
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  "%s: expected a number from %" PRIu64 " to %" PRIu64
+                                  ", found '%s'",
+                                  option, min, max, text);
+    *ret = n;
+    return 0;
+}
+
+static int set_against(accuracy_options *o, const char *text)
+{
+    for (int i = 0; i < ACCURACY_AGAINST; i++) {
+        if (strcmp(text, accuracy_against_name((accuracy_against)i)) == 0) {
+            o->against = (accuracy_against)i;
+            return 0;
+        }
+    }
+    return accesslog_complain(ACCESSLOG_USAGE, "--against: expected own, log or rate, found '%s'",
+                              text);
+}
+
+static int set_traffic(accuracy_options *o, const char *text)
+{
+    for (int i = 0; i < TRAFFIC_KINDS; i++) {
+        if (strcmp(text, traffic_kind_name((traffic_kind)i)) == 0) {
+            o->traffic.kind = (traffic_kind)i;
+            o->generated = true;
+            return 0;
+        }
+    }
+    return accesslog_complain(
+        ACCESSLOG_USAGE,
+        "--traffic: expected steady, poisson, bursty or heavy-tailed, found '%s'", text);
+}
+
+static int add_policy(accuracy_options *o, const char *text)
+{
+    if (o->policies == ACCURACY_POLICIES_MAX)
+        return accesslog_complain(ACCESSLOG_USAGE, "--policy: expected at most %d policies",
+                                  ACCURACY_POLICIES_MAX);
+    o->policy[o->policies++] = text;
+    return 0;
+}
+
+static int set_generator(command_line *c, int option, const char *value)
+{
+    traffic_options *t = &c->options.traffic;
+    switch (option) {
+    case OPT_SOURCES:
+        c->generator = "--sources";
+        return set_number(c->generator, value, 1, TRAFFIC_SOURCES_MAX, &t->sources);
+    case OPT_REQUESTS:
+        c->generator = "--requests";
+        return set_number(c->generator, value, 1, TRAFFIC_REQUESTS_MAX, &t->requests);
+    case OPT_RATE:
+        c->generator = "--rate";
+        c->options.rate = value;
+        return 0;
+    default: /* OPT_SEED */
+        c->generator = "--seed";
+        return set_number(c->generator, value, 0, UINT64_MAX, &t->seed);
+    }
+}
+
+static int set_option(command_line *c, int option, const char *value)
+{
+    accuracy_options *o = &c->options;
+    if (option >= ACCESSLOG_OPT_FORMAT)
+        return accesslog_options_set(&o->log, option, value);
+    switch (option) {
+    case OPT_LIMIT:
+        o->limit = value;
+        return 0;
+    case OPT_AGAINST:
+        return set_against(o, value);
+    case OPT_POLICY:
+        return add_policy(o, value);
+    case OPT_TRAFFIC:
+        return set_traffic(o, value);
+    case OPT_JSON:
+        o->json = true;
+        return 0;
+    case 'h':
+        o->help = true;
+        return 0;
+    default:
+        return set_generator(c, option, value);
+    }
+}
+
+/* Checks the command line as a whole. */
+static int check_options(command_line *c, int argc, char **argv, int at)
+{
+    accuracy_options *o = &c->options;
+    if (!o->generated && c->generator)
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  "%s is for generated requests, expected --traffic KIND",
+                                  c->generator);
+    if (!o->generated && at == argc)
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  "expected --traffic KIND, or FILE; '-' is standard input");
+    if (!o->generated)
+        return accesslog_options_files(&o->log, argc, argv, at);
+    if (at < argc)
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  "expected --traffic or FILE, found --traffic and '%s'", argv[at]);
+    return 0;
+}
+
+int accuracy_options_read(accuracy_options *ret, int argc, char **argv)
+{
+    static const struct option known[] = {
+        {"limit", required_argument, NULL, OPT_LIMIT},
+        {"against", required_argument, NULL, OPT_AGAINST},
+        {"policy", required_argument, NULL, OPT_POLICY},
+        {"traffic", required_argument, NULL, OPT_TRAFFIC},
+        {"sources", required_argument, NULL, OPT_SOURCES},
+        {"requests", required_argument, NULL, OPT_REQUESTS},
+        {"rate", required_argument, NULL, OPT_RATE},
+        {"seed", required_argument, NULL, OPT_SEED},
+        {"json", no_argument, NULL, OPT_JSON},
+        ACCESSLOG_OPTIONS,
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    command_line c = {.options = {.limit = LIMIT_DEFAULT,
+                                  .traffic = {.sources = SOURCES_DEFAULT,
+                                              .requests = REQUESTS_DEFAULT,
+                                              .seed = SEED_DEFAULT}}};
+    int status = 0, option;
+    optind = 0; /* resets getopt, which main may have used */
+    while (status == 0 && !c.options.help &&
+           (option = options_next("weir accuracy", argc, argv, known)) != -1)
+        status = option == '?' ? ACCESSLOG_USAGE : set_option(&c, option, optarg);
+    if (status == 0 && !c.options.help)
+        status = check_options(&c, argc, argv, optind);
+    if (status == 0)
+        *ret = c.options;
+    return status;
+}
+
+/* ---- policies -------------------------------------------------------------------------------- */
+
+/* Parses "N/P". */
+static int read_rate(const char *option, const char *text, int64_t *ret_n, int64_t *ret_period_ns)
+{
+    weir_policy p;
+    char log[64] = "";
+    int len = snprintf(log, sizeof log, "sliding-log %s", text);
+    if (len >= (int)sizeof log || strchr(text, '&') || strchr(text, ' ') ||
+        weir_policy_parse(&p, log, (size_t)len, NULL, NULL) != WEIR_OK)
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  "%s: expected a number and a period such as 5/m, found '%s'",
+                                  option, text);
+    *ret_n = p.layer[0].limit;
+    *ret_period_ns = p.layer[0].period_ns;
+    return 0;
+}
+
+static int add_text(accuracy_measure *m, const char *text)
+{
+    weir_policy p;
+    weir_policy_error error;
+    if (weir_policy_parse(&p, text, strlen(text), NULL, &error) != WEIR_OK) {
+        caret_policy_error("weir accuracy", text, &error);
+        return ACCESSLOG_USAGE;
+    }
+    weir_status st = accuracy_measure_add(m, &p);
+    if (st == WEIR_E_UNSUPPORTED && m->against == ACCURACY_RATE)
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  "--policy: '%s' has no count of a window to compare with "
+                                  "--against rate, expected one window with a limit of %" PRId64,
+                                  text, m->limit);
+    if (st != WEIR_OK)
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  "--policy: expected a policy of one layer other than "
+                                  "leaky-queue, found '%s'",
+                                  text);
+    return 0;
+}
+
+/* Adds the policies that are measured without --policy. */
+static int add_usual(accuracy_measure *m, const char *limit)
+{
+    static const char *const usual[] = {
+        "sliding-counter %s", "sliding-counter %s relaxed", "sliding-slices %s slices 6",
+        "sliding-slices %s slices 10", "sliding-slices %s slices 60", "fixed-window %s"};
+    char text[160];
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        const char *rest = strchr(usual[i], '%') + 2;
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(rest - 2 - usual[i]), usual[i], limit, rest);
+        weir_policy p; /* a period of few nanoseconds has no 60 slices */
+        if (weir_policy_parse(&p, text, strlen(text), NULL, NULL) == WEIR_OK &&
+            accuracy_measure_add(m, &p) != WEIR_OK)
+            return accesslog_complain_memory();
+    }
+    if (m->against == ACCURACY_RATE)
+        return 0;
+    snprintf(text, sizeof text, "gcra %s burst %" PRId64, limit, m->limit);
+    int status = add_text(m, text);
+    snprintf(text, sizeof text, "gcra %s", limit);
+    return status != 0 ? status : add_text(m, text);
+}
+
+int accuracy_measure_open(accuracy_measure *ret, accuracy_options *o)
+{
+    int64_t limit, period_ns;
+    int status = read_rate("--limit", o->limit, &limit, &period_ns);
+    if (status == 0)
+        status = read_rate("--rate", o->rate ? o->rate : o->limit, &o->traffic.rate,
+                           &o->traffic.period_ns);
+    if (status != 0)
+        return status;
+    if (accuracy_measure_init(ret, o->against, limit, period_ns) != WEIR_OK)
+        return accesslog_complain_memory();
+    for (size_t i = 0; i < o->policies && status == 0; i++)
+        status = add_text(ret, o->policy[i]);
+    return o->policies > 0 ? status : add_usual(ret, o->limit);
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Compares `weir accuracy` with the model in reference/accuracy_model.py, on generated traffic and on random logs:
+every count exactly, and the errors to six digits.
+
+    accuracy_test.py WEIR"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "reference"))
+import accuracy_model as model  # noqa: E402
+
+SECOND = 10**9
+KINDS = ("steady", "poisson", "bursty", "heavy-tailed")
+AGAINST = ("own", "log", "rate")
+COUNTS = ("allowed", "denied", "wrongly_allowed", "wrongly_denied", "keys_missed", "keys_wrongly_denied")
+
+
+def run(weir, arguments, log=None):
+    done = subprocess.run([weir, "accuracy", "--json", *arguments], input=log, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"weir accuracy {' '.join(arguments)}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def differences(got, want, against):
+    """Returns what of a row differs."""
+    found = [name for name in COUNTS if got[name] != getattr(want, name)]
+    if against == "own" and got["peak"] != want.peak:
+        found.append("peak")
+    if want.estimates:
+        mean = want.error_sum / want.estimates
+        if abs(got["error"]["mean"] - mean) > 1e-5 * mean or abs(got["error"]["max"] - want.error_max) > 1e-5 * want.error_max:
+            found.append("error")
+    elif "error" in got:
+        found.append("error")
+    return found
+
+
+def compare(name, got, keys, against, limit, period):
+    """Compares the JSON of weir with the model. Returns how many rows differ."""
+    tallies, denied = model.measure(against, limit, period, model.policies(limit, period, against), keys)
+    failed = 0
+    if len(got["policies"]) != len(tallies) or got["keys"] != len(keys) or got["requests"] != sum(map(len, keys)):
+        print(f"{name}: {got['keys']} keys, {got['requests']} requests")
+        failed += 1
+    if against != "own" and got["exactly_denied"] != denied:
+        print(f"{name}: exactly_denied {got['exactly_denied']}, expected {denied}")
+        failed += 1
+    for row, want in zip(got["policies"], tallies):
+        wrong = differences(row, want, against)
+        if wrong:
+            print(f"{name}: {row['policy']}: {', '.join(wrong)}\n    got  {row}\n    want {want}")
+            failed += 1
+    return failed
+
+
+def check_traffic(weir, kind, against, limit, sources, requests, rate, seed):
+    arguments = ["--traffic", kind, "--against", against, "--limit", f"{limit}/m", "--sources", str(sources)]
+    arguments += ["--requests", str(requests), "--rate", f"{rate}/m", "--seed", str(seed)]
+    keys = model.generate(kind, sources, requests, rate, 60 * SECOND, seed)
+    return compare(" ".join(arguments), run(weir, arguments), keys, against, limit, 60 * SECOND)
+
+
+def check_log(weir, against, seed):
+    """A random log, with costs, equal times, and a period that is no multiple of its slices."""
+    draw = random.Random(seed)
+    limit, period = draw.randint(1, 12), draw.choice([60, 61, 61 * SECOND, 10 * SECOND])
+    keys, lines = {}, []
+    now = draw.randrange(10**18)
+    for _ in range(1500):
+        now += draw.choice([0, 0, 1, period // 50, period // 9, draw.randrange(period)])
+        key, cost = f"key {draw.randrange(6)}", draw.choice([1, 1, 1, 2, 3, limit, limit + 1])
+        keys.setdefault(key, []).append((now, cost))
+        lines.append(f"{now}\t{key}\t{cost}\n")
+    arguments = ["--against", against, "--limit", f"{limit}/{period}ns", "--format", "tsv", "-"]
+    got = run(weir, arguments, "".join(lines))
+    return compare(f"log {seed} {' '.join(arguments)}", got, list(keys.values()), against, limit, period)
+
+
+def main():
+    weir = sys.argv[1]
+    cases = failed = 0
+    for i, kind in enumerate(KINDS):
+        for j, against in enumerate(AGAINST):
+            rate = (50, 100, 130)[(i + j) % 3]
+            failed += check_traffic(weir, kind, against, 100, 9, 16000, rate, 1 + 10 * i + j) > 0
+            failed += check_traffic(weir, kind, against, 5, 40, 500, 4, 2**64 - 1 - i) > 0
+            cases += 2
+    for seed in range(8):
+        for against in AGAINST:
+            failed += check_log(weir, against, seed) > 0
+            cases += 1
+    print(f"{cases - failed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

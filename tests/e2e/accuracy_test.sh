@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# `weir accuracy`: its output, errors and exit status. The counts are compared with a model in
+# tests/conformance/accuracy_test.py.
+#
+#   accuracy_test.sh WEIR
+set -uo pipefail
+weir=$(realpath "$1")
+. "$(dirname "$0")/check.sh"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+
+status_of() { # prints the status after the first line of the errors, as `fails` expects it
+    "$weir" accuracy "$@" >out 2>err
+    echo "$? $(head -n 1 err)"
+}
+fails() { # EXPECTED ARGUMENT...
+    local expected=$1
+    shift
+    check "accuracy $*" "2 weir accuracy: $expected" "$(status_of "$@")"
+}
+
+fails "expected --traffic KIND, or FILE; '-' is standard input"
+fails "expected --traffic or FILE, found --traffic and 'log'" --traffic steady log
+fails "--sources is for generated requests, expected --traffic KIND" --sources 5 log
+fails "--seed is for generated requests, expected --traffic KIND" --seed 5 log
+fails "--traffic: expected steady, poisson, bursty or heavy-tailed, found 'calm'" --traffic calm
+fails "--against: expected own, log or rate, found 'x'" --against x log
+fails "--limit: expected a number and a period such as 5/m, found '5/q'" --limit 5/q --traffic steady
+fails "--limit: expected a number and a period such as 5/m, found '5/day'" --limit 5/day --traffic steady
+fails "--limit: expected a number and a period such as 5/m, found '5/m count-denied'" \
+    --limit '5/m count-denied' --traffic steady
+fails "--rate: expected a number and a period such as 5/m, found '0/m'" --rate 0/m --traffic steady
+fails "--sources: expected a number from 1 to 10000000, found '0'" --sources 0 --traffic steady
+fails "--requests: expected a number from 1 to 10000000000, found '1e6'" --requests 1e6 --traffic steady
+fails "--seed: expected a number from 0 to 18446744073709551615, found '-1'" --seed -1 --traffic steady
+fails "the requests would take more than ten years: expected a higher --rate, more --sources or fewer --requests" \
+    --traffic steady --rate 1/w
+fails "--policy: expected a policy of one layer other than leaky-queue, found 'leaky-queue 1/s depth 2'" \
+    --policy 'leaky-queue 1/s depth 2' --traffic steady
+fails "--policy: expected a policy of one layer other than leaky-queue, found 'gcra 1/s & gcra 2/s'" \
+    --policy 'gcra 1/s & gcra 2/s' --traffic steady
+fails "--policy: 'gcra 5/m' has no count of a window to compare with --against rate, expected one window with a limit of 5" \
+    --limit 5/m --against rate --policy 'gcra 5/m' --traffic steady
+fails "column 8: unknown unit 'q', expected one of ns us ms s m h d w" --policy "gcra 5/q" --traffic steady
+check "a log that does not exist" "1 weir accuracy: nothing: No such file or directory" "$(status_of nothing)"
+check "help" "0 Usage: weir accuracy [--limit N/P] --traffic KIND [OPTION]..." \
+    "$("$weir" accuracy --help >out; echo $?) $(head -n 1 out)"
+
+# A table has at most 80 columns, and the same seed prints the same one.
+small=(--traffic bursty --sources 50 --requests 20000 --limit 100/m)
+"$weir" accuracy "${small[@]}" >first
+"$weir" accuracy "${small[@]}" --seed 1 >second
+"$weir" accuracy "${small[@]}" --seed 2 >third
+check "a table of 8 policies" "13 lines, at most 80 columns" \
+    "$(wc -l <first) lines, at most $(awk 'length($0) > 80 { wide = 1 } END { print wide ? "more" : 80 }' first) columns"
+check "the same seed, the same table" same "$(cmp -s first second && echo same)"
+check "another seed, another table" differs "$(cmp -s first third || echo differs)"
+check "the first lines" "20,000 requests of 50 keys (bursty, 100/m each on average, seed 1)
+Limit 100/m, measured against what the algorithm itself allowed in the window." "$(head -n 2 first)"
+
+# sliding-log is exact, whatever it is compared with; at half the limit a steady source is never denied.
+for against in own log rate; do
+    "$weir" accuracy "${small[@]}" --against $against --policy 'sliding-log 100/m' --json >out
+    check "sliding-log is exact against $against" 'wrongly_allowed":0,"wrongly_denied":0,"keys_missed":0,"keys_wrongly_denied":0' \
+        "$(grep -o 'wrongly_allowed.*keys_wrongly_denied":[0-9]*' out)"
+    check "sliding-log has no error against $against" '"error":{"mean":0,"max":0}' "$(grep -o '"error".*max":[0-9.]*}' out)"
+done
+check "a steady source below the limit" '"denied":0' \
+    "$("$weir" accuracy --traffic steady --rate 50/m --policy 'sliding-counter 100/m' --json | grep -o '"denied":0')"
+
+# A log: two keys, of which one exceeds the limit of a fixed window around a boundary. Addresses of a /64 are one key.
+{
+    for t in 118 118 119 119 120 120 121 121; do printf '%s000000000\t192.0.2.1\n' $t; done
+    printf '121000000000\t2001:db8::1\n121000000000\t2001:db8::2\n'
+} >log
+"$weir" accuracy --limit 4/m --policy 'fixed-window 4/m' log >out 2>err
+check "a fixed window around a boundary" "fixed-window 4/m 0 40.0 0 25.4 8" \
+    "$(sed -n 's/%//g; $p' out | tr -s ' ')"
+check "the log in the table" "10 requests of 2 keys (log)" "$(head -n 1 out)"
+check "no notes" "" "$(cat err)"
+"$weir" accuracy --limit 4/m --policy 'fixed-window 4/m' --json - <log >out
+check "a log as JSON" '{"weir":"accuracy","version":1,"limit":4,"period_ns":60000000000,"against":"own","log":{"bad":0,"late":0},"requests":10,"keys":2,"policies":[{"policy":"fixed-window 4/m","allowed":10,"denied":0,"wrongly_allowed":4,"wrongly_denied":0,"keys_missed":1,"keys_wrongly_denied":0,"peak":8,"error":{"mean":0.25381,"max":0.8}}]}' "$(cat out)"
+printf 'x\n' >>log
+"$weir" accuracy --limit 4/m log >out 2>err
+check "a line that cannot be read" "0 1" "$? $(grep -c '1 line could not be read and was left out' err)"
+check "a line that cannot be read, with --strict" 1 "$("$weir" accuracy --strict log >out 2>err; echo $?)"
+
+echo "$passed passed, $failed failed"
+exit $((failed > 0))
