@@ -44,6 +44,7 @@ const char replay_help[] =
     "                     (default cost). A request without a cost costs 1; a\n"
     "                     cost above 2147483647 is always denied\n"
     "  --json             print the report as JSON instead of the table\n"
+    "  --html FILE        also write the report as a web page, in one file\n"
     "  --decisions jsonl  print every decision as a line of JSON; the table then goes\n"
     "                     to standard error. Bytes that are not UTF-8 become U+FFFD\n"
     "  --top N            how many denied keys to list (default 10)\n"
@@ -108,7 +109,7 @@ static int set_decisions(replay_options *o, const char *text)
     return 0;
 }
 
-enum { OPT_POLICY = 256, OPT_CONFIG, OPT_DECISIONS, OPT_TOP, OPT_MEMORY, OPT_JSON };
+enum { OPT_POLICY = 256, OPT_CONFIG, OPT_DECISIONS, OPT_TOP, OPT_MEMORY, OPT_JSON, OPT_HTML };
 
 static int set_option(replay_options *o, int c, const char *value)
 {
@@ -122,6 +123,9 @@ static int set_option(replay_options *o, int c, const char *value)
         return 0;
     case OPT_DECISIONS:
         return set_decisions(o, value);
+    case OPT_HTML:
+        o->html = value;
+        return 0;
     case OPT_JSON:
         o->json = true;
         return 0;
@@ -158,6 +162,7 @@ int replay_options_read(replay_options *ret, int argc, char **argv)
         {"policy", required_argument, NULL, OPT_POLICY},
         {"config", required_argument, NULL, OPT_CONFIG},
         {"json", no_argument, NULL, OPT_JSON},
+        {"html", required_argument, NULL, OPT_HTML},
         {"decisions", required_argument, NULL, OPT_DECISIONS},
         {"top", required_argument, NULL, OPT_TOP},
         {"memory", required_argument, NULL, OPT_MEMORY},

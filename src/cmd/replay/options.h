@@ -17,7 +17,7 @@ extern const char replay_help[];
 typedef struct replay_options {
     const char *policy[REPLAY_POLICIES_MAX];
     size_t policies;
-    const char *config; /* NULL if not given */
+    const char *config, *html; /* NULL if not given */
     accesslog_options log;
     size_t top;
     size_t memory_bytes; /* the largest store */

@@ -8,18 +8,20 @@
 #include "cmd/accesslog/messages.h"
 #include "cmd/accesslog/source.h"
 #include "cmd/config/keys.h"
+#include "cmd/replay/html.h"
 #include "cmd/replay/options.h"
 #include "cmd/replay/policies.h"
 #include "cmd/replay/print.h"
-#include "cmd/replay/report.h"
+#include "cmd/replay/report_text.h"
 #include "port/port.h"
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define JSON_MAX ((size_t)1 << 32) /* bytes of the report */
+#define REPORT_MAX ((size_t)1 << 32) /* bytes */
 
 typedef struct replay {
     replay_options options;
@@ -98,77 +100,80 @@ static int complain_output(const out_stream *out)
                               out->fd == STDERR_FILENO ? "error" : "output", strerror(out->error));
 }
 
-static int print_json(replay *r, const replay_report *report)
+/* Prints the report, and writes the page. */
+static int print_results(replay *r, const replay_report *report)
 {
-    weir_buffer json;
-    weir_buffer_init(&json, JSON_MAX);
-    replay_report_json(&json, report);
-    bool failed = json.failed;
-    if (!failed)
-        out_bytes(r->out, weir_buffer_data(&json), weir_buffer_len(&json));
+    weir_buffer json, text;
+    weir_buffer_init(&json, REPORT_MAX);
+    weir_buffer_init(&text, REPORT_MAX);
+    if (r->options.json || r->options.html)
+        replay_report_json(&json, report);
+    if (!r->options.json)
+        replay_report_text(&text, report, terminal_style_get());
+    const weir_buffer *shown = r->options.json ? &json : &text;
+    int status = json.failed || text.failed ? accesslog_complain_memory() : 0;
+    if (status == 0)
+        out_bytes(r->out, weir_buffer_data(shown), weir_buffer_len(shown));
+    if (status == 0 && out_flush(r->out) != 0)
+        status = complain_output(r->out);
+    if (status == 0 && r->options.html)
+        status = replay_html_write(r->options.html, (const char *)weir_buffer_data(&json),
+                                   weir_buffer_len(&json));
     weir_buffer_free(&json);
-    return failed ? accesslog_complain_memory() : 0;
-}
-
-static int print_report(replay *r)
-{
-    accesslog_counts counts = accesslog_counts_get(r->log);
-    const replay_log_report log = {.name = r->options.log.path,
-                                   .lines = counts.requests + counts.bad,
-                                   .requests = counts.requests,
-                                   .bad = counts.bad};
-    replay_report report = {.logs = &log, .logs_len = 1, .late = counts.late};
-    weir_status st = replay_report_fill(&report, &r->policies, r->options.top);
-    int status = st == WEIR_OK ? print_json(r, &report) : accesslog_complain_memory();
-    replay_report_free(&report);
+    weir_buffer_free(&text);
     return status;
 }
 
-static int print_text(replay *r)
+enum { NOTES_MAX = 2, NOTE_MAX = 200 };
+
+/* Writes what a reader must know to trust the figures. Returns how many notes there are. */
+static size_t write_notes(const replay *r, char ret[NOTES_MAX][NOTE_MAX])
 {
-    for (size_t i = 0; i < r->policies.len; i++) {
-        replay_summary s = {.policy = &r->policies.policy[i],
-                            .keys = r->policies.keys[r->policies.policy[i].group],
-                            .requests = accesslog_counts_get(r->log).requests,
-                            .top = r->options.top};
-        if (i > 0)
-            out_text(r->out, "\n");
-        if (replay_print_table(r->out, &s) != WEIR_OK)
-            return accesslog_complain_memory();
-    }
-    return 0;
+    size_t n = 0;
+    char size[24];
+    uint64_t evicted = replay_policies_evicted(&r->policies);
+    if (r->over_cost > 0)
+        snprintf(ret[n++], NOTE_MAX,
+                 "%" PRIu64 " request%s cost more than %d and %s denied; the daemon rejects such "
+                 "requests with an error",
+                 r->over_cost, r->over_cost == 1 ? "" : "s", WEIR_COST_MAX,
+                 r->over_cost == 1 ? "was" : "were");
+    if (evicted > 0)
+        snprintf(ret[n++], NOTE_MAX,
+                 "WARNING: the report shows too few denials: the memory of %s was full, and "
+                 "%" PRIu64 " %s evicted without a full quota; raise --memory",
+                 config_size_text(r->options.memory_bytes, size, sizeof size), evicted,
+                 evicted == 1 ? "key was" : "keys were");
+    return n;
 }
 
-/* Prints the tables or the JSON: to standard error if the decisions are on standard output. */
-static int print_results(replay *r)
+/* Prints the report: to standard error if the decisions are on standard output. */
+static int report(replay *r)
 {
+    char notes[NOTES_MAX][NOTE_MAX];
+    const char *const lines[NOTES_MAX] = {notes[0], notes[1]};
+    accesslog_counts counts = accesslog_counts_get(r->log);
+    const char *path = r->options.log.path;
+    const replay_log_report log = {.name = strcmp(path, "-") == 0 ? "<stdin>" : path,
+                                   .lines = counts.requests + counts.bad,
+                                   .requests = counts.requests,
+                                   .bad = counts.bad};
+    replay_report data = {.logs = &log, .logs_len = 1, .late = counts.late, .notes = lines};
     if (r->options.decisions) {
         if (out_flush(r->out) != 0)
             return complain_output(r->out);
         r->out->fd = STDERR_FILENO;
     }
-    int status = r->options.json ? print_report(r) : print_text(r);
-    if (status == 0 && out_flush(r->out) != 0)
-        return complain_output(r->out);
+    data.notes_len = write_notes(r, notes);
+    weir_status st = replay_report_fill(&data, &r->policies, r->options.top);
+    int status = st == WEIR_OK ? print_results(r, &data) : accesslog_complain_memory();
+    replay_report_free(&data);
+    if (status == 0) {
+        accesslog_notes(r->log);
+        for (size_t i = 0; i < data.notes_len; i++)
+            accesslog_note("%s", notes[i]);
+    }
     return status;
-}
-
-/* Prints what a reader must know to trust the tables. */
-static void print_notes(const replay *r)
-{
-    accesslog_notes(r->log);
-    if (r->over_cost > 0)
-        accesslog_note("%" PRIu64 " request%s cost more than %d and %s denied; the daemon rejects "
-                       "such requests with an error",
-                       r->over_cost, r->over_cost == 1 ? "" : "s", WEIR_COST_MAX,
-                       r->over_cost == 1 ? "was" : "were");
-    uint64_t evicted = replay_policies_evicted(&r->policies);
-    char size[24];
-    if (evicted > 0)
-        accesslog_note("WARNING: the tables show too few denials: the memory of %s was full, and "
-                       "%" PRIu64 " %s evicted without a full quota; raise --memory",
-                       config_size_text(r->options.memory_bytes, size, sizeof size), evicted,
-                       evicted == 1 ? "key was" : "keys were");
 }
 
 static int run(replay *r)
@@ -179,11 +184,9 @@ static int run(replay *r)
     int status = decide_all(r);
     accesslog_progress_erase(r->log);
     if (status == 0 && r->out->error == 0)
-        status = print_results(r);
+        status = report(r);
     else if (out_flush(r->out) != 0)
         status = complain_output(r->out);
-    if (status == 0)
-        print_notes(r);
     return status;
 }
 
@@ -197,7 +200,9 @@ static void replay_close(replay *r)
 /* Opens the policies and the log. */
 static int replay_open(replay *r)
 {
-    int status = replay_policies_open(&r->policies, &r->options);
+    int status = r->options.html ? replay_html_check(r->options.html) : 0;
+    if (status == 0)
+        status = replay_policies_open(&r->policies, &r->options);
     return status == 0 ? accesslog_open(&r->log, &r->options.log) : status;
 }
 

@@ -45,9 +45,9 @@ static weir_status fill_peaks(replay_report *r, const replay_key_table *keys)
         for (const replay_key *k = replay_key_table_first(keys); k; k = k->next)
             peaks[i++] = k->peak[period];
         qsort(peaks, len, sizeof *peaks, number_order);
-        r->peaks[period] = (replay_percentiles){nearest_rank(peaks, len, 50),
-                                                nearest_rank(peaks, len, 90),
-                                                nearest_rank(peaks, len, 99), peaks[len - 1]};
+        r->peaks[period] =
+            (replay_percentiles){nearest_rank(peaks, len, 50), nearest_rank(peaks, len, 90),
+                                 nearest_rank(peaks, len, 99), peaks[len - 1]};
     }
     port_free(peaks);
     return WEIR_OK;

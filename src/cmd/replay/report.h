@@ -52,12 +52,14 @@ typedef struct replay_report {
     uint64_t keys, late; /* keys: of the baseline's key rule */
     uint64_t requests_over_time[REPLAY_BUCKETS_MAX];
     replay_percentiles peaks[REPLAY_PERIODS];
+    const char *const *notes; /* what a reader must know to trust the figures */
+    size_t notes_len;
     size_t policies;
     replay_policy_report policy[REPLAY_POLICIES_MAX];
 } replay_report;
 
 /* Computes the report.
- *  ret   zeroed by the caller, with `logs`, `logs_len` and `late`. It refers to `p`. Free it with
+ *  ret   zeroed by the caller, with the logs, `late` and the notes. It refers to `p`. Free it with
  *        replay_report_free(), also after a failure.
  *  top   how many denied keys to list of each policy at the most.
  * Returns WEIR_OK or WEIR_E_NOMEM. */

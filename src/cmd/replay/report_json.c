@@ -68,10 +68,18 @@ static void put_logs(weir_buffer *b, const replay_report *r)
     put(b, "]");
 }
 
+static void put_notes(weir_buffer *b, const replay_report *r)
+{
+    for (size_t i = 0; i < r->notes_len; i++)
+        put_text(b, i > 0 ? ",\n  " : ",\n \"notes\":[", r->notes[i]);
+    if (r->notes_len > 0)
+        put(b, "]");
+}
+
 static void put_load(weir_buffer *b, const replay_report *r)
 {
-    static const char *const names[REPLAY_PERIODS] = {",\"peak\":{\"second\":", ",\"minute\":",
-                                                      ",\"hour\":"};
+    static const char *const names[REPLAY_PERIODS] = {
+        ",\"peak\":{\"second\":", ",\"minute\":", ",\"hour\":"};
     put_series(b, ",\n \"load\":{\"requests\":", r->requests_over_time, r->stats->timeline.len);
     for (int i = 0; i < REPLAY_PERIODS; i++) {
         const replay_percentiles *p = &r->peaks[i];
@@ -187,6 +195,7 @@ void replay_report_json(weir_buffer *out, const replay_report *r)
     weir_buffer_put(out, ",\"width_ns\":", replay_timeline_width_ns(&s->timeline));
     put_u64(out, ",\"buckets\":", s->timeline.len);
     put(out, "}");
+    put_notes(out, r);
     put_load(out, r);
     put(out, ",\n \"policies\":[");
     for (size_t i = 0; i < r->policies; i++) {

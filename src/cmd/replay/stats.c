@@ -94,8 +94,7 @@ weir_status replay_counts_open(replay_counts *ret, replay_stats *s, const weir_p
 static bool same_window(const replay_counts *c, const weir_policy *policy)
 {
     const weir_layer *layer = &policy->layer[c->layer];
-    return policy->layers > c->layer && window_ns(layer) == c->window_ns &&
-           layer->rate == c->limit;
+    return policy->layers > c->layer && window_ns(layer) == c->window_ns && layer->rate == c->limit;
 }
 
 static void count_admitted(replay_counts *c, int64_t now_ns, const replay_key *key,

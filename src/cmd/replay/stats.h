@@ -41,8 +41,8 @@ enum { REPLAY_SLICES = 8 };
 
 /* A key under a policy. */
 typedef struct replay_tally {
-    replay_denials *denials; /* NULL: never denied */
-    int64_t slice;           /* the number of the latest slice of the window */
+    replay_denials *denials;          /* NULL: never denied */
+    int64_t slice;                    /* the number of the latest slice of the window */
     uint64_t admitted[REPLAY_SLICES]; /* units; that of slice n is at n % REPLAY_SLICES */
 } replay_tally;
 

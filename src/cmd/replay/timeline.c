@@ -24,10 +24,10 @@ struct replay_dense {
 #define DAY  (24 * HOUR)
 
 /* 96 buckets of the last width are longer than the range of times. */
-static const int64_t widths_ns[] = {
-    MS,       5 * MS,   10 * MS,  50 * MS,  100 * MS,  500 * MS, S,       5 * S,
-    15 * S,   30 * S,   MIN,      5 * MIN,  15 * MIN,  30 * MIN, HOUR,    3 * HOUR,
-    6 * HOUR, 12 * HOUR, DAY,     4 * DAY,  16 * DAY,  64 * DAY, 256 * DAY, 1024 * DAY};
+static const int64_t widths_ns[] = {MS,       5 * MS,   10 * MS,  50 * MS,  100 * MS,  500 * MS,
+                                    S,        5 * S,    15 * S,   30 * S,   MIN,       5 * MIN,
+                                    15 * MIN, 30 * MIN, HOUR,     3 * HOUR, 6 * HOUR,  12 * HOUR,
+                                    DAY,      4 * DAY,  16 * DAY, 64 * DAY, 256 * DAY, 1024 * DAY};
 
 /* The bucket of a time: the difference of two multiples of the width. */
 static size_t bucket_of(const replay_timeline *t, int64_t now_ns, unsigned level)
@@ -71,8 +71,7 @@ int64_t replay_timeline_start_ns(const replay_timeline *t)
 static size_t widened(const replay_timeline *t, size_t at, unsigned from, unsigned level)
 {
     int64_t number = t->first_ns / widths_ns[from] + (int64_t)at;
-    return (size_t)(number / (widths_ns[level] / widths_ns[from]) -
-                    t->first_ns / widths_ns[level]);
+    return (size_t)(number / (widths_ns[level] / widths_ns[from]) - t->first_ns / widths_ns[level]);
 }
 
 static void sparse_add(replay_series *s, size_t bucket, unsigned count)
