@@ -1,694 +1,608 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Parses log lines in one pass, and only as far as the requested fields. Nothing is copied or
- * allocated, except for JSON lines, which jansson parses. */
+/* Reads lines: detects their format, lets the grammar of the format find the fields, and makes the
+ * time, the key and the cost of them. Lines of text are parsed in one pass, and only as far as the
+ * requested fields; nothing is copied, except for keys of several parts and doubled quotes. */
 
 #include "codec/logline.h"
 
+#include "codec/log_filter.h"
+#include "codec/log_json.h"
+#include "codec/log_line.h"
+#include "codec/log_table.h"
+#include "codec/log_template.h"
 #include "codec/logtime.h"
-#include "port/text.h"
-#include "service/rules/address.h"
+#include "port/buffer.h"
+#include "port/port.h"
 
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static const char expect_clf_time[] = "'[' and a time like [01/Aug/1995:02:00:04 -0400]";
-static const char expect_ident[] = "an ident or '-'";
-static const char expect_plain[] =
-    "an ident or '-'; if the line starts with a virtual host, use --format vhost_combined or "
-    "vhost_common";
-static const char expect_vhost[] =
-    "the client's host behind the virtual host, found '-'; if the line starts with the client, use "
-    "--format combined or common";
-static const char expect_one_host[] = "one host, found a list";
-static const char expect_time_range[] = "a time from 1970 to 2225-09-28T23:48:52Z";
-static const char expect_key[] = "a key of 1 to 65536 bytes";
-static const char expect_cost[] = "a cost: a whole number from 0";
+static const char expect_json_key[] = "a key: a string, number or boolean";
 
-static weir_slice between(const char *begin, const char *end)
+/* ---- formats --------------------------------------------------------------------------------- */
+
+typedef struct format {
+    const char *name;
+    log_grammar *grammar; /* of lines of text; NULL: none */
+    uint32_t fields;      /* the LOG_BIT()s of the fields that such lines can have */
+    bool json;
+    char separator; /* of columns; NUL: none */
+} format;
+
+#define COMMON                                                                                     \
+    (LOG_BIT(LOG_CLIENT) | LOG_BIT(LOG_IDENT) | LOG_BIT(LOG_USER) | LOG_BIT(LOG_METHOD) |          \
+     LOG_BIT(LOG_PATH) | LOG_BIT(LOG_URI) | LOG_BIT(LOG_QUERY) | LOG_BIT(LOG_PROTOCOL) |           \
+     LOG_BIT(LOG_STATUS) | LOG_BIT(LOG_BYTES))
+#define COMBINED (COMMON | LOG_BIT(LOG_REFERER) | LOG_BIT(LOG_AGENT))
+#define VHOST    LOG_BIT(LOG_VHOST)
+
+/* In the order of detection: a format that extends another comes before it. */
+static const format formats[] = {
+    {"combined", log_read_combined, COMBINED, false, 0},
+    {"common", log_read_common, COMMON, false, 0},
+    {"vhost_combined", log_read_vhost_combined, COMBINED | VHOST, false, 0},
+    {"vhost_common", log_read_vhost_common, COMMON | VHOST, false, 0},
+    {"nginx-json", NULL, 0, true, 0},
+    {"caddy", NULL, 0, true, 0},
+    {"traefik", log_read_traefik, COMBINED | LOG_BIT(LOG_DURATION), true, 0},
+    {"csv", NULL, 0, false, ','},
+    {"tsv", NULL, 0, false, '\t'},
+    {"jsonl", NULL, 0, true, 0},
+};
+enum { FORMATS = sizeof formats / sizeof formats[0] };
+
+const char *weir_logline_formats(void)
 {
-    return (weir_slice){begin, (size_t)(end - begin)};
+    return "combined, common, vhost_combined, vhost_common, nginx-json, caddy, traefik, csv, tsv "
+           "or "
+           "jsonl";
 }
 
-static const char *find(const char *at, const char *end, char c)
+static const format *format_find(const char *name)
 {
-    return at < end ? memchr(at, c, (size_t)(end - at)) : NULL;
+    for (size_t i = 0; i < FORMATS; i++)
+        if (strcmp(formats[i].name, name) == 0)
+            return &formats[i];
+    return NULL;
 }
 
-typedef struct reader {
-    const char *line;
-    const char *end;
-    weir_log_record *record;
-    weir_logline_error *error;
-} reader;
-
-static weir_status fail(const reader *r, weir_status st, const char *at, const char *expected)
+bool weir_logline_alike(const char *a, const char *b)
 {
-    r->error->column = (size_t)(at - r->line) + 1;
-    r->error->expected = expected;
-    r->error->detail[0] = '\0';
-    r->error->key_absent = false;
-    return st;
-}
-
-static weir_status done(const reader *r, int64_t t_ns, weir_slice key, int64_t cost)
-{
-    r->record->t_ns = t_ns;
-    r->record->key = key.at;
-    r->record->key_len = key.len;
-    r->record->cost = cost;
-    return WEIR_OK;
-}
-
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-/* Reads 1 to 19 digits up to `end`. Returns false for anything else. */
-static bool read_u64(const char *at, const char *end, uint64_t *ret)
-{
-    size_t len = (size_t)(end - at);
-    return len <= 19 && weir_decimal_read(at, len, UINT64_MAX, ret);
-}
-
-/* Reads any number of digits up to `end`. Numbers above INT64_MAX become INT64_MAX. Returns false
- * unless there is at least one digit and nothing else. */
-static bool read_saturated(const char *at, const char *end, int64_t *ret)
-{
-    uint64_t v;
-    if (!weir_decimal_read(at, (size_t)(end - at), UINT64_MAX, &v))
+    const format *x = format_find(a), *y = format_find(b);
+    if (!x || !y)
         return false;
-    *ret = v < INT64_MAX ? (int64_t)v : INT64_MAX;
+    bool text = x->grammar && y->grammar && (x->fields & COMMON) == COMMON &&
+                (y->fields & COMMON) == COMMON;
+    return x == y || (x->json && y->json) || (text && (x->fields & VHOST) == (y->fields & VHOST));
+}
+
+/* ---- the reader ------------------------------------------------------------------------------ */
+
+typedef enum line_shape {
+    SHAPE_UNKNOWN,
+    SHAPE_TEXT,
+    SHAPE_JSON,
+    SHAPE_COLUMNS,
+    SHAPE_TSV
+} line_shape;
+
+struct weir_logline_reader {
+    weir_logline_options options;
+    const format *format; /* NULL until it is detected */
+    line_shape shape;     /* SHAPE_UNKNOWN until the names of the options are resolved */
+    bool key_is_plain;    /* --key is a name, not a template */
+    bool cost_optional;   /* a line without the cost costs 1 */
+    int cost;             /* an index into `names`; -1: each line costs 1 */
+    uint32_t need;        /* the LOG_BIT()s of the fields of the options */
+    log_names names;
+    log_template key;
+    log_filter filter;
+    const log_flavour *flavour; /* JSON */
+    log_json json;
+    log_table table;
+    log_line line;
+    weir_buffer area; /* the key, unless it is in the line */
+};
+
+const char *weir_logline_format(const weir_logline_reader *r)
+{
+    return r->format ? r->format->name : NULL;
+}
+
+void weir_logline_close(weir_logline_reader *r)
+{
+    if (!r)
+        return;
+    log_json_unload(&r->json);
+    log_table_free(&r->table);
+    weir_buffer_free(&r->area);
+    port_free(r);
+}
+
+static bool is(weir_slice text, const char *other)
+{
+    return text.len == strlen(other) && memcmp(text.at, other, text.len) == 0;
+}
+
+/* The option that uses a name; NULL if none does. */
+static const char *option_of(const weir_logline_reader *r, int name)
+{
+    for (size_t i = 0; i < r->key.parts; i++)
+        if (r->key.part[i].name == name)
+            return "--key";
+    for (size_t i = 0; i < r->filter.tests; i++)
+        if (r->filter.test[i].name == name)
+            return "--where";
+    return r->cost == name ? "--cost" : NULL;
+}
+
+/* Writes an error with the names that the format has. */
+static weir_status fail_name(const weir_logline_reader *r, int index, weir_logline_error *e)
+{
+    size_t at = 0, size = sizeof e->detail;
+    const log_name *name = &r->names.name[index];
+    *e = (weir_logline_error){.option = option_of(r, index)};
+    if (r->shape == SHAPE_TEXT && is(name->text, "host")) {
+        snprintf(e->detail, size,
+                 "$host is ambiguous: $client is the client, $vhost the virtual host");
+        return WEIR_E_UNSUPPORTED;
+    }
+    at = (size_t)snprintf(e->detail, size, "a %s line has no %s '%.*s', expected one of",
+                          r->format->name, r->shape == SHAPE_TEXT ? "field" : "column",
+                          (int)(name->text.len < 64 ? name->text.len : 64), name->text.at);
+    for (size_t i = 0; r->shape == SHAPE_TEXT && i < LOG_FIELDS; i++)
+        if (r->format->fields & LOG_BIT(i))
+            at += (size_t)snprintf(e->detail + at, size - at, " %s", log_field_name((log_field)i));
+    for (size_t i = 0; r->shape == SHAPE_COLUMNS && i < r->table.columns && at < size; i++)
+        at += (size_t)snprintf(e->detail + at, size - at, " %.*s",
+                               (int)(r->table.name[i].len < 64 ? r->table.name[i].len : 64),
+                               r->table.name[i].at);
+    return WEIR_E_UNSUPPORTED;
+}
+
+/* Whether a line can have the field; sets where it is. */
+static bool resolve(weir_logline_reader *r, log_name *name)
+{
+    switch (r->shape) {
+    case SHAPE_TEXT:
+        if (name->field >= LOG_FIELDS || !(r->format->fields & LOG_BIT(name->field)))
+            return false;
+        r->need |= LOG_BIT(name->field);
+        return true;
+    case SHAPE_COLUMNS:
+        name->column = log_table_find(&r->table, name);
+        return name->column < r->table.columns;
+    case SHAPE_JSON:
+    case SHAPE_TSV:
+    case SHAPE_UNKNOWN:
+        break;
+    }
     return true;
 }
 
-static weir_status read_cost(const reader *r, weir_slice text, int64_t *ret)
+static bool has_column(const weir_logline_reader *r, const char *name)
 {
-    if (!read_saturated(text.at, text.at + text.len, ret))
-        return fail(r, WEIR_E_SYNTAX, text.at, expect_cost);
-    return WEIR_OK;
+    const log_name n = {.text = {name, strlen(name)}, .field = LOG_FIELDS};
+    return log_table_find(&r->table, &n) < r->table.columns;
 }
 
-/* ---- access logs ----------------------------------------------------------------------------- */
-
-static const struct {
-    const char *name;
-    const char *expected;
-} fields[WEIR_LOGLINE_FIELDS] = {
-    [WEIR_LOGLINE_VHOST] = {"vhost", "a virtual host"},
-    [WEIR_LOGLINE_HOST] = {"host", "a host"},
-    [WEIR_LOGLINE_IDENT] = {"ident", "an ident"},
-    [WEIR_LOGLINE_USER] = {"user", "a user"},
-    [WEIR_LOGLINE_METHOD] = {"method", "a request in quotes that has a method"},
-    [WEIR_LOGLINE_PATH] = {"path", "a request in quotes that has a path"},
-    [WEIR_LOGLINE_URI] = {"uri", "a request in quotes that has a uri"},
-    [WEIR_LOGLINE_PROTOCOL] = {"protocol", "a request in quotes that has a protocol"},
-    [WEIR_LOGLINE_STATUS] = {"status", "a request in quotes, then a status"},
-    [WEIR_LOGLINE_BYTES] = {"bytes", "a request in quotes, then a status and bytes"},
-    [WEIR_LOGLINE_REFERER] = {"referer", "a referer in quotes"},
-    [WEIR_LOGLINE_AGENT] = {"agent", "an agent in quotes"},
-};
-
-const char *weir_logline_field_name(weir_logline_field field)
+static int add_name(weir_logline_reader *r, const char *name)
 {
-    return (unsigned)field < WEIR_LOGLINE_FIELDS ? fields[field].name : NULL;
+    return log_names_add(&r->names, (weir_slice){name, strlen(name)});
 }
 
-static bool is_vhost(weir_logline_kind kind)
+/* Sets the key and the cost that were not given. Returns false if there are too many names. */
+static bool set_defaults(weir_logline_reader *r)
 {
-    return kind == WEIR_LOGLINE_VHOST_COMMON || kind == WEIR_LOGLINE_VHOST_COMBINED;
-}
-
-static bool is_combined(weir_logline_kind kind)
-{
-    return kind == WEIR_LOGLINE_COMBINED || kind == WEIR_LOGLINE_VHOST_COMBINED;
-}
-
-bool weir_logline_has(weir_logline_kind kind, weir_logline_field field)
-{
-    if ((unsigned)field >= WEIR_LOGLINE_FIELDS || kind > WEIR_LOGLINE_VHOST_COMBINED)
-        return false;
-    if (field == WEIR_LOGLINE_VHOST)
-        return is_vhost(kind);
-    return field < WEIR_LOGLINE_REFERER || is_combined(kind);
-}
-
-typedef struct parts {
-    weir_slice field[WEIR_LOGLINE_FIELDS]; /* the request's four are filled by split_request() */
-    const char *stop;                      /* where the first missing field should begin */
-    const char *request;                   /* where the request begins; NULL if it is missing */
-} parts;
-
-/* Finds the next quote that is not escaped by a backslash; NULL if there is none. The byte before
- * `at` is no backslash. */
-static const char *find_quote(const char *at, const char *end)
-{
-    const char *quote = at;
-    for (;;) {
-        quote = find(quote, end, '"');
-        if (!quote)
-            return NULL;
-        const char *slash = quote;
-        while (slash > at && slash[-1] == '\\')
-            slash--;
-        if ((quote - slash) % 2 == 0)
-            return quote;
-        quote++;
+    bool jsonl = r->shape == SHAPE_JSON && strcmp(r->format->name, "jsonl") == 0;
+    bool columns = r->shape == SHAPE_COLUMNS;
+    bool host = r->shape == SHAPE_TEXT && r->key_is_plain && strcmp(r->options.key, "host") == 0;
+    if (!r->options.key || host) {
+        bool key = jsonl || (columns && has_column(r, "key"));
+        r->key = (log_template){.parts = 1, .is_field = true};
+        r->key.part[0] = (log_part){.name = add_name(r, key ? "key" : "client")};
+        if (r->key.part[0].name < 0)
+            return false;
     }
-}
-
-/* Whether a status like " 200" or " -" follows, and then a space or the end of the line. */
-static bool is_status(const char *at, const char *end)
-{
-    if (end - at < 2 || at[0] != ' ')
-        return false;
-    size_t len = at[1] == '-' ? 1 : 3;
-    uint64_t unused;
-    if ((size_t)(end - at) < 1 + len || (len == 3 && !read_u64(at + 1, at + 4, &unused)))
-        return false;
-    return (size_t)(end - at) == 1 + len || at[1 + len] == ' ';
-}
-
-/* Splits a request into method, URI, path and protocol; each may be missing. Old and broken clients
- * omit the protocol, or put spaces into the URI. */
-static void split_request(weir_slice request, weir_slice *field)
-{
-    const char *at = request.at, *end = at + request.len;
-    const char *space = find(at, end, ' ');
-    const char *method_end = space ? space : end;
-    const char *c = at;
-    while (c < method_end && ((*c >= 'A' && *c <= 'Z') || (*c >= 'a' && *c <= 'z')))
-        c++;
-    if (c == method_end || (c > at && (*c == '-' || *c == '_')))
-        field[WEIR_LOGLINE_METHOD] = between(at, method_end);
-    if (!space)
-        return;
-    const char *last = end;
-    while (last > space + 1 && last[-1] != ' ')
-        last--;
-    if (end - last > 5 && memcmp(last, "HTTP/", 5) == 0) {
-        field[WEIR_LOGLINE_PROTOCOL] = between(last, end);
-        end = last > space + 1 ? last - 1 : last;
+    if (!r->options.cost && (r->shape == SHAPE_JSON || (columns && has_column(r, "cost")))) {
+        r->cost = add_name(r, "cost");
+        r->cost_optional = true;
+        return r->cost >= 0;
     }
-    field[WEIR_LOGLINE_URI] = between(space + 1, end);
-    const char *query = find(space + 1, end, '?');
-    field[WEIR_LOGLINE_PATH] = between(space + 1, query ? query : end);
+    return true;
 }
 
-/* Finds the fields behind the time: request, status, bytes and, if `quoted`, referer and agent. */
-static void find_tail(const char *at, const char *end, bool quoted, parts *p)
+/* Fixes the shape of the lines, and finds the names of the options in them. */
+static weir_status settle(weir_logline_reader *r, line_shape shape, weir_logline_error *e)
 {
-    p->stop = at;
-    if (end - at < 2 || at[0] != ' ' || at[1] != '"')
-        return;
-    const char *begin = p->request = p->stop = at + 2;
-    const char *close = find_quote(begin, end);
-    while (close && !is_status(close + 1, end))
-        close = find_quote(close + 1, end);
-    if (!close)
-        return;
-    split_request(between(begin, close), p->field);
-    begin = close + 2;
-    at = find(begin, end, ' ');
-    p->field[WEIR_LOGLINE_STATUS] = between(begin, at ? at : end);
-    p->stop = at ? at + 1 : end;
-    if (!at)
-        return;
-    begin = at + 1;
-    at = find(begin, end, ' ');
-    p->field[WEIR_LOGLINE_BYTES] = between(begin, at ? at : end);
-    p->stop = end;
-    for (unsigned f = WEIR_LOGLINE_REFERER; quoted && at && f <= WEIR_LOGLINE_AGENT; f++) {
-        p->stop = at < end ? at + 1 : end;
-        if (end - at < 2 || at[1] != '"')
-            return;
-        begin = at + 2;
-        close = find_quote(begin, end);
-        while (close && close + 1 < end && close[1] != ' ')
-            close = find_quote(close + 1, end);
-        if (!close)
-            return;
-        p->field[f] = between(begin, close);
-        at = close + 1;
+    r->shape = shape;
+    r->flavour = shape == SHAPE_JSON ? log_flavour_find(r->format->name) : NULL;
+    if (shape == SHAPE_TSV) {
+        const weir_logline_options *o = &r->options;
+        if (!o->key && !o->cost && o->wheres == 0)
+            return WEIR_OK;
+        *e = (weir_logline_error){.option = o->key ? "--key" : o->cost ? "--cost" : "--where"};
+        snprintf(
+            e->detail, sizeof e->detail,
+            "a tsv line without a line of names has no named fields: its key is always the second "
+            "field, its cost the third");
+        return WEIR_E_UNSUPPORTED;
     }
-}
-
-/* Finds host, ident and user. Returns where the time should begin. The user may contain spaces and
- * brackets. */
-static const char *find_client(const char *line, const char *end, parts *p)
-{
-    const char *host_end = find(line, end, ' ');
-    const char *ident_end = host_end ? find(host_end + 1, end, ' ') : NULL;
-    const char *first = ident_end ? find(ident_end + 1, end, ' ') : NULL;
-    if (!first)
-        return end;
-    const char *user_end = first;
-    while (user_end && (end - user_end < 5 || user_end[1] != '[' || user_end[4] != '/'))
-        user_end = find(user_end + 1, end, ' ');
-    if (!user_end)
-        return first + 1;
-    p->field[WEIR_LOGLINE_HOST] = between(line, host_end);
-    p->field[WEIR_LOGLINE_IDENT] = between(host_end + 1, ident_end);
-    p->field[WEIR_LOGLINE_USER] = between(ident_end + 1, user_end);
-    return user_end + 1;
-}
-
-static bool is_dash(weir_slice text)
-{
-    return text.len == 1 && *text.at == '-';
-}
-
-static bool has(weir_slice text, char c)
-{
-    return find(text.at, text.at + text.len, c) != NULL;
-}
-
-/* Whether the text ends in a port like ":443". */
-static bool has_port(weir_slice text)
-{
-    size_t digits = 0;
-    while (digits < text.len && text.at[text.len - 1 - digits] >= '0' &&
-           text.at[text.len - 1 - digits] <= '9')
-        digits++;
-    return digits > 0 && digits < text.len && text.at[text.len - 1 - digits] == ':';
-}
-
-/* Whether the line begins with a virtual host, so that the field found as ident is really the
- * client. That is certain if it is an address. If there is one field too many before the time,
- * either the user contains a space, or there is a virtual host. It is a virtual host if the first
- * field has a port, the second has a dot or a colon as client names have, or the third is '-' as
- * idents are. */
-static bool begins_with_vhost(const parts *p)
-{
-    weir_address unused;
-    weir_slice ident = p->field[WEIR_LOGLINE_IDENT], user = p->field[WEIR_LOGLINE_USER];
-    if (is_dash(ident))
-        return false;
-    if (weir_address_parse(&unused, ident.at, ident.len))
-        return true;
-    if (!has(user, ' '))
-        return false;
-    return (user.at[0] == '-' && user.at[1] == ' ') || has(ident, '.') || has(ident, ':') ||
-           has_port(p->field[WEIR_LOGLINE_HOST]);
-}
-
-static bool is_list(weir_slice host)
-{
-    return host.len > 0 && host.at[host.len - 1] == ',';
-}
-
-/* Finds the fields before the time, and refuses a line of another kind.
- *  ret_time  where the time should begin; written on WEIR_OK. */
-static weir_status read_head(const reader *r, weir_logline_kind kind, parts *p,
-                             const char **ret_time)
-{
-    const char *begin = r->line;
-    if (is_vhost(kind)) {
-        const char *space = find(begin, r->end, ' ');
-        const char *client = space ? space + 1 : r->end;
-        if (r->end - client >= 2 && client[0] == '-' && client[1] == ' ')
-            return fail(r, WEIR_E_SYNTAX, client, expect_vhost);
-        p->field[WEIR_LOGLINE_VHOST] = between(begin, space ? space : r->end);
-        begin = client;
-    }
-    *ret_time = find_client(begin, r->end, p);
-    if (!p->field[WEIR_LOGLINE_HOST].at)
-        return WEIR_OK;
-    if (is_list(p->field[WEIR_LOGLINE_VHOST]))
-        return fail(r, WEIR_E_SYNTAX, r->line, expect_one_host);
-    if (is_list(p->field[WEIR_LOGLINE_HOST]))
-        return fail(r, WEIR_E_SYNTAX, begin, expect_one_host);
-    if (begins_with_vhost(p))
-        return fail(r, WEIR_E_SYNTAX, p->field[WEIR_LOGLINE_IDENT].at,
-                    is_vhost(kind) ? expect_ident : expect_plain);
-    return WEIR_OK;
-}
-
-/* Where a missing field should begin. */
-static const char *place_of(const parts *p, weir_logline_field field)
-{
-    bool in_request = field >= WEIR_LOGLINE_METHOD && field <= WEIR_LOGLINE_PROTOCOL;
-    return in_request && p->request ? p->request : p->stop;
-}
-
-static weir_status check_key(const reader *r, weir_slice key, const char *at, const char *expected)
-{
-    if (!key.at || key.len == 0)
-        return fail(r, WEIR_E_SYNTAX, key.at ? key.at : at, expected);
-    if (key.len > WEIR_LOGLINE_KEY_LEN_MAX)
-        return fail(r, WEIR_E_RANGE, key.at, expect_key);
-    return WEIR_OK;
-}
-
-static weir_status read_clf(const reader *r, const weir_logline_format *format)
-{
-    parts p = {0};
-    const char *time = NULL, *after = NULL;
-    int64_t t_ns = 0, cost = 1;
-    weir_status st = read_head(r, format->kind, &p, &time);
-    if (st != WEIR_OK)
-        return st;
-    st = weir_logtime_clf(time, r->end, &t_ns, &after);
-    if (st != WEIR_OK)
-        return fail(r, st, time, st == WEIR_E_RANGE ? expect_time_range : expect_clf_time);
-    bool cost_asked = format->cost < WEIR_LOGLINE_FIELDS;
-    if (format->key > WEIR_LOGLINE_USER || cost_asked)
-        find_tail(after, r->end, is_combined(format->kind), &p);
-    weir_slice key = p.field[format->key];
-    st = check_key(r, key, place_of(&p, format->key), fields[format->key].expected);
-    if (st == WEIR_OK && cost_asked) {
-        weir_slice text = p.field[format->cost];
-        if (!text.at)
-            return fail(r, WEIR_E_SYNTAX, place_of(&p, format->cost),
-                        fields[format->cost].expected);
-        if (is_dash(text))
-            cost = 0;
-        else
-            st = read_cost(r, text, &cost);
-    }
-    if (st != WEIR_OK)
-        return st;
-    return done(r, t_ns, key, cost);
-}
-
-/* ---- tsv ------------------------------------------------------------------------------------- */
-
-static weir_status read_tsv(const reader *r)
-{
-    const char *tab = find(r->line, r->end, '\t');
-    uint64_t t_ns = 0;
-    int64_t cost = 1;
-    if (!read_u64(r->line, tab ? tab : r->end, &t_ns))
-        return fail(r, WEIR_E_SYNTAX, r->line, "t_ns, whole nanoseconds since 1970");
-    if (t_ns > (uint64_t)WEIR_NOW_NS_MAX)
-        return fail(r, WEIR_E_RANGE, r->line, expect_time_range);
-    if (!tab)
-        return fail(r, WEIR_E_SYNTAX, r->end, "a tab, then a key");
-    const char *begin = tab + 1;
-    tab = find(begin, r->end, '\t');
-    weir_slice key = between(begin, tab ? tab : r->end);
-    weir_status st = check_key(r, key, key.at, expect_key);
-    if (st == WEIR_OK && tab)
-        st = read_cost(r, between(tab + 1, r->end), &cost);
-    if (st != WEIR_OK)
-        return st;
-    return done(r, (int64_t)t_ns, key, cost);
-}
-
-/* ---- JSON integers beyond int64_t ------------------------------------------------------------ */
-
-static const char *skip_string(const char *at, const char *end)
-{
-    bool escaped = false;
-    for (at++; at < end && (escaped || *at != '"'); at++)
-        escaped = !escaped && *at == '\\';
-    return at < end ? at + 1 : end;
-}
-
-static const char *skip_number(const char *at, const char *end, bool *ret_integer)
-{
-    *ret_integer = true;
-    for (at++; at < end && ((*at >= '0' && *at <= '9') || memchr("+-.eE", *at, 5)); at++)
-        *ret_integer = *ret_integer && *at >= '0' && *at <= '9';
-    return at;
-}
-
-/* Whether an integer is outside -9223372036854775807..9223372036854775807. */
-static bool is_beyond(const char *at, const char *end)
-{
-    static const char max[] = "9223372036854775807";
-    at += *at == '-';
-    size_t len = (size_t)(end - at);
-    if (len == 0 ||
-        *at == '0') /* not JSON, or small: quoting must not make an invalid number valid */
-        return false;
-    return len > sizeof max - 1 || (len == sizeof max - 1 && memcmp(at, max, len) > 0);
-}
-
-/* Copies JSON and puts quotes around each integer beyond int64_t, so that jansson can parse it and
- * its digits are kept. */
-static void quote_integers(const char *at, const char *end, weir_buffer *ret)
-{
-    while (at < end) {
-        const char *begin = at;
-        bool quote = false;
-        if (*at == '"')
-            at = skip_string(at, end);
-        else if (*at == '-' || (*at >= '0' && *at <= '9'))
-            at = skip_number(at, end, &quote);
-        else
-            at++;
-        quote = quote && is_beyond(begin, at);
-        if (quote)
-            weir_buffer_append_byte(ret, '"');
-        weir_buffer_append(ret, begin, (size_t)(at - begin));
-        if (quote)
-            weir_buffer_append_byte(ret, '"');
-    }
-}
-
-/* Parses a line that jansson refused because of an integer beyond int64_t. Such integers become
- * strings. Returns NULL on failure; *ret_nomem says whether memory was the reason. */
-static json_t *load_big(const char *line, size_t len, bool *ret_nomem)
-{
-    weir_buffer copy;
-    json_error_t error;
-    weir_buffer_init(&copy, len + len / 8 + 2); /* two quotes for every 19 digits or more */
-    quote_integers(line, line + len, &copy);
-    json_t *root = NULL;
-    *ret_nomem = copy.failed;
-    if (!copy.failed) {
-        root = json_loadb((const char *)weir_buffer_data(&copy), weir_buffer_len(&copy),
-                          JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-        *ret_nomem = !root && json_error_code(&error) == json_error_out_of_memory;
-    }
-    weir_buffer_free(&copy);
-    return root;
-}
-
-/* ---- jsonl ----------------------------------------------------------------------------------- */
-
-static weir_status fail_member(const reader *r, weir_status st, const char *expected,
-                               const char *name)
-{
-    fail(r, st, r->line, expected);
-    snprintf(r->error->detail, sizeof r->error->detail, "member \"%s\"", name);
-    return st;
-}
-
-static weir_status json_time(const reader *r, const json_t *root, int64_t *ret)
-{
-    const json_t *t = json_object_get(root, "t_ns");
-    const char *name = t ? "t_ns" : "time";
-    weir_status st = WEIR_E_SYNTAX;
-    if (json_is_integer(t)) {
-        *ret = json_integer_value(t);
-        st = *ret < 0 || *ret > WEIR_NOW_NS_MAX ? WEIR_E_RANGE : WEIR_OK;
-    } else if (!t && json_is_string(t = json_object_get(root, "time"))) {
-        const char *text = json_string_value(t);
-        st = weir_logtime_rfc3339(text, text + json_string_length(t), ret);
-    }
-    if (st == WEIR_E_RANGE)
-        return fail_member(r, st, expect_time_range, name);
-    if (st != WEIR_OK)
-        return fail_member(
-            r, st, "t_ns, whole nanoseconds since 1970, or a time like 2026-01-02T03:04:05.678Z",
-            name);
-    return WEIR_OK;
-}
-
-/* Whether `text` is an integer above INT64_MAX that load_big() turned into a string. */
-static bool is_big(const json_t *text, int64_t *ret)
-{
-    const char *at = json_string_value(text);
-    return at && read_saturated(at, at + json_string_length(text), ret) && *ret == INT64_MAX;
-}
-
-/*  big  whether load_big() parsed the line. */
-static weir_status json_cost(const reader *r, const json_t *root, const weir_logline_format *format,
-                             bool big, int64_t *ret)
-{
-    const json_t *cost = json_object_get(root, format->cost_name);
-    *ret = 1;
-    if (!cost && format->cost_optional)
-        return WEIR_OK;
-    if (big && is_big(cost, ret))
-        return WEIR_OK;
-    if (!json_is_integer(cost))
-        return fail_member(r, WEIR_E_SYNTAX, expect_cost, format->cost_name);
-    *ret = json_integer_value(cost);
-    if (*ret < 0)
-        return fail_member(r, WEIR_E_RANGE, expect_cost, format->cost_name);
-    return WEIR_OK;
-}
-
-/* Writes the shortest text that parses back as `real`. jansson alone would write 0.1 with 17
- * digits. */
-static size_t real_text(const json_t *real, char *text, size_t size)
-{
-    size_t len = 0;
-    for (size_t digits = 15; digits <= 17; digits++) {
-        len = json_dumpb(real, text, size - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
-        text[len] = '\0';
-        if (strtod(text, NULL) == json_real_value(real))
-            break;
-    }
-    return len;
-}
-
-/* Finds the bytes of the key: in `root`, or for a number or boolean in `text`.
- *  size  of `text`: enough for any number. */
-static weir_status json_key(const reader *r, const json_t *root, const char *name, char *text,
-                            size_t size, weir_slice *ret)
-{
-    const json_t *key = json_object_get(root, name);
-    if (json_is_string(key))
-        *ret = (weir_slice){json_string_value(key), json_string_length(key)};
-    else if (json_is_real(key))
-        *ret = (weir_slice){text, real_text(key, text, size)};
-    else if (json_is_integer(key) || json_is_boolean(key))
-        *ret = (weir_slice){text, json_dumpb(key, text, size, JSON_ENCODE_ANY)};
-    else {
-        fail_member(r, WEIR_E_SYNTAX, "a key: a string, number or boolean", name);
-        r->error->key_absent = !key;
+    if (!set_defaults(r)) {
+        log_option_fail("--where", "", NULL, "at most 30 different fields", e);
         return WEIR_E_SYNTAX;
     }
-    if (ret->len == 0 || ret->len > WEIR_LOGLINE_KEY_LEN_MAX)
-        return fail_member(r, ret->len ? WEIR_E_RANGE : WEIR_E_SYNTAX, expect_key, name);
+    for (int i = 0; i < (int)r->names.n; i++)
+        if (option_of(r, i) && !resolve(r, &r->names.name[i]))
+            return fail_name(r, i, e);
     return WEIR_OK;
 }
 
-/* Copies the bytes of the key into the record, because the JSON tree is freed. */
-static weir_status keep_key(const reader *r, weir_slice *ret)
-{
-    weir_buffer *area = &r->record->area;
-    if (area->len_max == 0)
-        weir_buffer_init(area, WEIR_LOGLINE_KEY_LEN_MAX);
-    weir_buffer_clear(area);
-    weir_buffer_append(area, ret->at, ret->len);
-    if (area->failed)
-        return fail(r, WEIR_E_NOMEM, r->line, "enough memory for the key");
-    ret->at = (const char *)weir_buffer_data(area);
-    return WEIR_OK;
-}
+/* ---- detection ------------------------------------------------------------------------------- */
 
-/* Parses the line as a JSON object.
- *  ret_big  whether load_big() was needed. */
-static weir_status load_object(const reader *r, json_t **ret, bool *ret_big)
+static bool read_tsv(log_line *l, weir_slice *ret_key, int64_t *ret_cost, weir_logline_error *e);
+
+/* The format of a line that is not JSON; NULL if there is none.
+ *  exact  whether a line without referer and agent is common rather than combined. */
+static const format *detect_text(const char *begin, const char *end, bool exact)
 {
-    json_error_t error;
-    size_t len = (size_t)(r->end - r->line);
-    json_t *root = json_loadb(r->line, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    bool nomem = !root && json_error_code(&error) == json_error_out_of_memory;
-    *ret_big = !root && json_error_code(&error) == json_error_numeric_overflow;
-    if (*ret_big)
-        root = load_big(r->line, len, &nomem);
-    if (json_is_object(root)) {
-        *ret = root;
-        return WEIR_OK;
+    log_line l = {.begin = begin, .end = end};
+    weir_logline_error e;
+    weir_slice key;
+    int64_t cost;
+    if (end - begin > 2 && memcmp(end - 2, "ms", 2) == 0 && log_read_traefik(&l, 0, &e))
+        return format_find("traefik");
+    for (size_t i = 0; i < FORMATS; i++) {
+        l = (log_line){.begin = begin, .end = end};
+        if (!formats[i].grammar || !formats[i].grammar(&l, UINT32_MAX, &e))
+            continue;
+        if (exact && formats[i].fields & LOG_BIT(LOG_AGENT) && l.field[LOG_AGENT].len == 0)
+            continue;
+        return &formats[i];
     }
-    fail(r, WEIR_OK, r->line + (root || error.position < 1 ? 0 : error.position - 1),
-         "one JSON object on the line, without duplicate members");
-    if (!root)
-        snprintf(r->error->detail, sizeof r->error->detail, "%.90s", error.text);
-    json_decref(root);
-    return nomem ? WEIR_E_NOMEM : WEIR_E_SYNTAX;
+    l = (log_line){.begin = begin, .end = end};
+    if (read_tsv(&l, &key, &cost, &e))
+        return format_find("tsv");
+    if (log_table_is_header(',', begin, end))
+        return format_find("csv");
+    return log_table_is_header('\t', begin, end) ? format_find("tsv") : NULL;
 }
 
-static weir_status read_json(const reader *r, const weir_logline_format *format)
+const char *weir_logline_detect(const char *line, size_t len)
 {
-    json_t *root = NULL;
-    bool big = false;
-    char text[64];
-    weir_slice key = {0};
-    int64_t t_ns = 0, cost = 1;
-    weir_status st = load_object(r, &root, &big);
-    if (st == WEIR_OK)
-        st = json_time(r, root, &t_ns);
-    if (st == WEIR_OK)
-        st = json_cost(r, root, format, big, &cost);
-    if (st == WEIR_OK)
-        st = json_key(r, root, format->key_name, text, sizeof text, &key);
-    if (st == WEIR_OK)
-        st = keep_key(r, &key);
-    json_decref(root);
-    return st == WEIR_OK ? done(r, t_ns, key, cost) : st;
+    log_json j = {0};
+    weir_logline_error e;
+    const char *name = NULL;
+    if (len == 0 || *line != '{') {
+        const format *f = detect_text(line, line + len, true);
+        return f ? f->name : NULL;
+    }
+    if (log_json_load(&j, line, line + len, &e) == WEIR_OK)
+        name = log_json_detect(&j);
+    log_json_unload(&j);
+    return name ? name : "jsonl";
 }
 
-/* ---- the API --------------------------------------------------------------------------------- */
+/* Chooses the format by the first line, if none is given. */
+static bool detect(weir_logline_reader *r, const char *begin, const char *end)
+{
+    if (r->format)
+        return true;
+    r->format = *begin == '{' ? format_find(weir_logline_detect(begin, (size_t)(end - begin)))
+                              : detect_text(begin, end, false);
+    return r->format;
+}
 
-weir_status weir_logline_read(const weir_logline_format *format, const char *line, size_t len,
-                              weir_log_record *ret, weir_logline_error *ret_error)
+static weir_logline_result fail_detect(const log_line *l, weir_logline_error *e)
+{
+    log_fail(l->begin, l->begin, NULL, e);
+    snprintf(e->detail, sizeof e->detail, "expected a line in one of the formats %s",
+             weir_logline_formats());
+    return WEIR_LOGLINE_BAD;
+}
+
+static weir_logline_result result_of(weir_status st, weir_logline_result other)
+{
+    return st == WEIR_E_NOMEM ? WEIR_LOGLINE_NO_MEMORY : other;
+}
+
+/* Reads a line before the shape of the lines is known. Returns WEIR_LOGLINE_REQUEST if it is known
+ * now, and the line must be read. */
+static weir_logline_result begin(weir_logline_reader *r, weir_logline_error *e)
+{
+    const log_line *l = &r->line;
+    if (!detect(r, l->begin, l->end))
+        return fail_detect(l, e);
+    const format *f = r->format;
+    line_shape shape = SHAPE_TEXT;
+    if (f->separator)
+        shape = f->separator == ',' || log_table_is_header('\t', l->begin, l->end) ? SHAPE_COLUMNS
+                                                                                   : SHAPE_TSV;
+    else if (f->json && (*l->begin == '{' || !f->grammar))
+        shape = SHAPE_JSON;
+    if (shape == SHAPE_COLUMNS) {
+        if (*l->begin == '#' && !log_table_is_header(f->separator, l->begin, l->end))
+            return WEIR_LOGLINE_HEADER;
+        r->table.separator = f->separator;
+        weir_status st = log_table_header(&r->table, l->begin, l->end, e);
+        if (st != WEIR_OK)
+            return result_of(st, WEIR_LOGLINE_BAD);
+    }
+    if (settle(r, shape, e) != WEIR_OK)
+        return WEIR_LOGLINE_USAGE;
+    return shape == SHAPE_COLUMNS ? WEIR_LOGLINE_HEADER : WEIR_LOGLINE_REQUEST;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* The text of a field of the current line; `at` is NULL if it is missing. Valid until the next
+ * call. */
+static inline weir_slice value_of(weir_logline_reader *r, int index)
+{
+    const log_name *name = &r->names.name[index];
+    if (r->shape == SHAPE_TEXT)
+        return r->line.field[name->field];
+    if (r->shape == SHAPE_JSON)
+        return log_json_value(&r->json, r->flavour, name);
+    return log_table_value(&r->table, name->column);
+}
+
+/* Where a missing field of a line of text should begin. */
+static const char *place_of(const log_line *l, log_field field)
+{
+    bool in_request = field >= LOG_METHOD && field <= LOG_PROTOCOL;
+    return in_request && l->request ? l->request : l->stop;
+}
+
+/* Writes an error of a field that is missing or wrong. */
+static weir_logline_result fail_value(const weir_logline_reader *r, int index, weir_slice value,
+                                      const char *expected, weir_logline_error *e)
+{
+    const log_name *name = &r->names.name[index];
+    if (r->shape == SHAPE_JSON)
+        log_json_fail(&r->json, expected, name->text, e);
+    else if (r->shape == SHAPE_TEXT)
+        log_fail(r->line.begin, value.at ? value.at : place_of(&r->line, name->field), expected, e);
+    else
+        log_fail(r->line.begin, r->table.cell[name->column].at, expected, e);
+    return WEIR_LOGLINE_BAD;
+}
+
+static weir_logline_result fail_missing_key(const weir_logline_reader *r, int index,
+                                            weir_slice value, weir_logline_error *e)
+{
+    const log_name *name = &r->names.name[index];
+    if (r->shape == SHAPE_TEXT)
+        return fail_value(r, index, value, log_field_expected(name->field), e);
+    if (r->shape != SHAPE_JSON || value.at)
+        return fail_value(r, index, value, log_expect_key, e);
+    fail_value(r, index, value, expect_json_key, e);
+    e->key_absent = !log_json_has(&r->json, name->text);
+    return WEIR_LOGLINE_BAD;
+}
+
+static weir_logline_result read_cost(weir_logline_reader *r, int64_t *ret, weir_logline_error *e)
+{
+    *ret = 1;
+    if (r->cost < 0)
+        return WEIR_LOGLINE_REQUEST;
+    weir_slice text = value_of(r, r->cost);
+    if (!text.at) {
+        bool absent = r->shape == SHAPE_JSON && r->cost_optional &&
+                      !log_json_has(&r->json, r->names.name[r->cost].text);
+        const char *expected = r->shape == SHAPE_TEXT
+                                   ? log_field_expected(r->names.name[r->cost].field)
+                                   : log_expect_cost;
+        return absent ? WEIR_LOGLINE_REQUEST : fail_value(r, r->cost, text, expected, e);
+    }
+    if (log_is_dash(text) && !r->cost_optional) {
+        *ret = 0;
+        return WEIR_LOGLINE_REQUEST;
+    }
+    if (!log_read_saturated(text, ret))
+        return fail_value(r, r->cost, text, log_expect_cost, e);
+    return WEIR_LOGLINE_REQUEST;
+}
+
+/* Makes the key of several parts, or copies it from the JSON tree. */
+static weir_logline_result build_key(weir_logline_reader *r, weir_slice *ret, weir_logline_error *e)
+{
+    if (r->area.len_max == 0)
+        weir_buffer_init(&r->area, (size_t)WEIR_LOGLINE_KEY_LEN_MAX * 2);
+    weir_buffer_clear(&r->area);
+    for (size_t i = 0; i < r->key.parts; i++) {
+        const log_part *part = &r->key.part[i];
+        weir_slice value = part->name < 0 ? part->text : value_of(r, part->name);
+        if (!value.at || (r->key.is_field && value.len == 0))
+            return fail_missing_key(r, part->name, value, e);
+        if (value.len > WEIR_LOGLINE_KEY_LEN_MAX)
+            return fail_value(r, part->name, value, log_expect_key, e);
+        if (part->name < 0)
+            weir_buffer_append(&r->area, value.at, value.len);
+        else
+            log_part_append(part, value, &r->area);
+        if (weir_buffer_len(&r->area) > WEIR_LOGLINE_KEY_LEN_MAX)
+            break;
+    }
+    if (r->area.failed && weir_buffer_len(&r->area) <= WEIR_LOGLINE_KEY_LEN_MAX)
+        return WEIR_LOGLINE_NO_MEMORY;
+    *ret = (weir_slice){(const char *)weir_buffer_data(&r->area), weir_buffer_len(&r->area)};
+    if (ret->len >= 1 && ret->len <= WEIR_LOGLINE_KEY_LEN_MAX)
+        return WEIR_LOGLINE_REQUEST;
+    log_fail(r->line.begin, r->line.begin, log_expect_key, e);
+    return WEIR_LOGLINE_BAD;
+}
+
+static weir_logline_result read_key(weir_logline_reader *r, weir_slice *ret, weir_logline_error *e)
+{
+    if (!r->key.is_field || r->shape == SHAPE_JSON)
+        return build_key(r, ret, e);
+    weir_slice value = value_of(r, r->key.part[0].name);
+    if (!value.at || value.len == 0)
+        return fail_missing_key(r, r->key.part[0].name, value, e);
+    if (value.len > WEIR_LOGLINE_KEY_LEN_MAX)
+        return fail_value(r, r->key.part[0].name, value, log_expect_key, e);
+    *ret = value;
+    return WEIR_LOGLINE_REQUEST;
+}
+
+/* Filters the line, and reads its cost and its key. */
+static weir_logline_result read_fields(weir_logline_reader *r, weir_slice *ret_key,
+                                       int64_t *ret_cost, weir_logline_error *e)
+{
+    for (size_t i = 0; i < r->filter.tests; i++)
+        if (!log_test_holds(&r->filter.test[i], value_of(r, r->filter.test[i].name)))
+            return WEIR_LOGLINE_LEFT_OUT;
+    weir_logline_result result = read_cost(r, ret_cost, e);
+    return result == WEIR_LOGLINE_REQUEST ? read_key(r, ret_key, e) : result;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static bool read_tsv(log_line *l, weir_slice *ret_key, int64_t *ret_cost, weir_logline_error *e)
+{
+    const char *tab = log_find(l->begin, l->end, '\t');
+    const char *time_end = tab ? tab : l->end;
+    weir_status st = weir_logtime_number(l->begin, time_end, 1, &l->t_ns);
+    if (st != WEIR_OK)
+        return log_fail(
+            l->begin, l->begin,
+            st == WEIR_E_RANGE ? log_expect_time_range : "t_ns, whole nanoseconds since 1970", e);
+    if (!tab)
+        return log_fail(l->begin, l->end, "a tab, then a key", e);
+    const char *begin = tab + 1;
+    tab = log_find(begin, l->end, '\t');
+    *ret_key = log_between(begin, tab ? tab : l->end);
+    if (ret_key->len == 0 || ret_key->len > WEIR_LOGLINE_KEY_LEN_MAX)
+        return log_fail(l->begin, begin, log_expect_key, e);
+    *ret_cost = 1;
+    if (tab && !log_read_saturated(log_between(tab + 1, l->end), ret_cost))
+        return log_fail(l->begin, tab + 1, log_expect_cost, e);
+    return true;
+}
+
+static weir_logline_result read_json(weir_logline_reader *r, weir_slice *ret_key, int64_t *ret_cost,
+                                     weir_logline_error *e)
+{
+    weir_status st = log_json_load(&r->json, r->line.begin, r->line.end, e);
+    weir_logline_result result = result_of(st, WEIR_LOGLINE_BAD);
+    if (st == WEIR_OK && log_json_time(&r->json, &r->line.t_ns, e))
+        result = read_fields(r, ret_key, ret_cost, e);
+    log_json_unload(&r->json);
+    return result;
+}
+
+static weir_logline_result read_known(weir_logline_reader *r, weir_slice *ret_key,
+                                      int64_t *ret_cost, weir_logline_error *e)
+{
+    log_line *l = &r->line;
+    bool ok = false;
+    switch (r->shape) {
+    case SHAPE_TEXT:
+        ok = r->format->grammar(l, r->need, e);
+        break;
+    case SHAPE_COLUMNS:
+        ok = log_table_read(&r->table, l->begin, l->end, &l->t_ns, e);
+        break;
+    case SHAPE_TSV:
+        return read_tsv(l, ret_key, ret_cost, e) ? WEIR_LOGLINE_REQUEST : WEIR_LOGLINE_BAD;
+    case SHAPE_JSON:
+    case SHAPE_UNKNOWN:
+        return read_json(r, ret_key, ret_cost, e);
+    }
+    return ok ? read_fields(r, ret_key, ret_cost, e) : WEIR_LOGLINE_BAD;
+}
+
+/* Forgets the format. A first JSON line that is no request, such as a message of a server, does not
+ * choose the format of the others. */
+static void unsettle(weir_logline_reader *r)
+{
+    r->format = NULL;
+    r->shape = SHAPE_UNKNOWN;
+    r->cost = r->options.cost ? r->cost : -1;
+    r->cost_optional = false;
+}
+
+weir_logline_result weir_logline_read(weir_logline_reader *r, const char *line, size_t len,
+                                      weir_log_record *ret, weir_logline_error *ret_error)
 {
     const char *end = line + len;
     if (len > 0 && end[-1] == '\n')
         end--;
     if (end > line && end[-1] == '\r')
         end--;
-    reader r = {line, end, ret, ret_error};
-    switch (format->kind) {
-    case WEIR_LOGLINE_TSV:
-        return read_tsv(&r);
-    case WEIR_LOGLINE_JSONL:
-        return read_json(&r, format);
-    case WEIR_LOGLINE_COMMON:
-    case WEIR_LOGLINE_COMBINED:
-    case WEIR_LOGLINE_VHOST_COMMON:
-    case WEIR_LOGLINE_VHOST_COMBINED:
-        break;
+    if (end == line)
+        return WEIR_LOGLINE_HEADER;
+    r->line = (log_line){.begin = line, .end = end};
+    bool first = r->shape == SHAPE_UNKNOWN;
+    if (first) {
+        weir_logline_result result = begin(r, ret_error);
+        if (result != WEIR_LOGLINE_REQUEST)
+            return result;
     }
-    return read_clf(&r, format);
+    weir_slice key;
+    int64_t cost;
+    weir_logline_result result = read_known(r, &key, &cost, ret_error);
+    if (result == WEIR_LOGLINE_REQUEST)
+        *ret = (weir_log_record){r->line.t_ns, key.at, key.len, cost};
+    else if (first && result == WEIR_LOGLINE_BAD && !r->options.format && r->shape == SHAPE_JSON &&
+             strcmp(r->format->name, "jsonl") == 0)
+        unsettle(r);
+    return result;
 }
 
-static weir_status field_of(const char *name, weir_logline_kind kind, weir_logline_field *ret)
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static weir_status set_format(weir_logline_reader *r, weir_logline_error *e)
 {
-    if (kind == WEIR_LOGLINE_TSV)
-        return WEIR_E_UNSUPPORTED;
-    for (unsigned i = 0; i < WEIR_LOGLINE_FIELDS; i++) {
-        if (strcmp(name, fields[i].name) != 0)
-            continue;
-        if (!weir_logline_has(kind, (weir_logline_field)i))
-            return WEIR_E_UNSUPPORTED;
-        *ret = (weir_logline_field)i;
+    const char *name = r->options.format;
+    if (!name)
         return WEIR_OK;
-    }
+    r->format = format_find(name);
+    if (r->format)
+        return r->format->grammar && !r->format->json ? settle(r, SHAPE_TEXT, e) : WEIR_OK;
+    *e = (weir_logline_error){.option = "--format"};
+    snprintf(e->detail, sizeof e->detail, "expected %s, found '%.40s'", weir_logline_formats(),
+             name);
     return WEIR_E_SYNTAX;
 }
 
-weir_status weir_logline_format_init(weir_logline_format *ret, const char *kind, const char *key,
-                                     const char *cost)
+weir_status weir_logline_open(weir_logline_reader **ret, const weir_logline_options *o,
+                              weir_logline_error *ret_error)
 {
-    static const char *const kinds[] = {"common",         "combined", "vhost_common",
-                                        "vhost_combined", "tsv",      "jsonl"};
-    unsigned k = 0, n = sizeof kinds / sizeof kinds[0];
-    while (k < n && strcmp(kind, kinds[k]) != 0)
-        k++;
-    if (k == n)
-        return WEIR_E_SYNTAX;
-    weir_logline_format f = {.kind = (weir_logline_kind)k,
-                             .key = WEIR_LOGLINE_HOST,
-                             .cost = WEIR_LOGLINE_FIELDS,
-                             .key_name = key ? key : "key",
-                             .cost_name = cost ? cost : "cost",
-                             .cost_optional = !cost};
-    weir_status st = WEIR_OK;
-    if (f.kind != WEIR_LOGLINE_JSONL && key)
-        st = field_of(key, f.kind, &f.key);
-    if (st == WEIR_OK && f.kind != WEIR_LOGLINE_JSONL && cost)
-        st = field_of(cost, f.kind, &f.cost);
+    weir_logline_reader *r = port_zalloc(1, sizeof *r);
+    if (!r)
+        return WEIR_E_NOMEM;
+    r->options = *o;
+    r->cost = -1;
+    bool ok = true;
+    if (o->key) {
+        r->key_is_plain = !strchr(o->key, '$');
+        ok = log_template_parse(&r->key, o->key, &r->names, ret_error);
+    }
+    if (ok && o->cost) {
+        r->cost = add_name(r, o->cost);
+        ok = *o->cost ||
+             log_option_fail("--cost", o->cost, o->cost, "the name of a field", ret_error);
+    }
+    for (size_t i = 0; ok && i < o->wheres; i++)
+        ok = log_filter_parse(&r->filter, o->where[i], &r->names, ret_error);
+    weir_status st = ok ? set_format(r, ret_error) : WEIR_E_SYNTAX;
     if (st == WEIR_OK)
-        *ret = f;
+        *ret = r;
+    else
+        weir_logline_close(r);
     return st;
 }
 
 void weir_logline_error_text(const weir_logline_error *error, char *ret, size_t size)
 {
-    snprintf(ret, size, "column %zu: expected %s%s%s", error->column, error->expected,
-             error->detail[0] ? "; " : "", error->detail);
-}
-
-void weir_log_record_free(weir_log_record *r)
-{
-    weir_buffer_free(&r->area);
-    *r = (weir_log_record){0};
+    char place[32] = "";
+    if (error->column > 0)
+        snprintf(place, sizeof place, "column %zu: ", error->column);
+    snprintf(ret, size, "%s%s%s%s%s%s%s", error->option ? error->option : "",
+             error->option ? ": " : "", place, error->expected ? "expected " : "",
+             error->expected ? error->expected : "",
+             error->expected && error->detail[0] ? "; " : "", error->detail);
 }

@@ -2,22 +2,16 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_LOGLINE_H
 #define WEIR_CODEC_LOGLINE_H
-/* Parses a line of an access log into a time, a key and a cost, for `weir replay`.
+/* Parses the lines of an access log into times, keys and costs. docs/replay.md describes the
+ * formats, the fields, templates and filters.
  *
- *     weir_logline_format f;
- *     weir_logline_format_init(&f, "combined", "path", NULL);
- *     weir_log_record r = {0};
- *     weir_logline_error e;
- *     for each line: if (weir_logline_read(&f, line, len, &r, &e) == WEIR_OK) use(&r);
- *     weir_log_record_free(&r);
- *
- *   common    host ident user [01/Aug/1995:02:00:04 -0400] "GET /a HTTP/1.0" 200 1713
- *   combined  the same with "referer" "agent" at the end; more fields may follow
- *   vhost_common, vhost_combined
- *             the same with the virtual host in front: "example.org host ..." or with a port,
- *             "example.org:443 host ..."
- *   tsv       t_ns TAB key [TAB cost]
- *   jsonl     {"t_ns": 0, "key": "a", "cost": 1}, or "time": "2026-01-02T03:04:05.5Z" for "t_ns"
+ *     weir_logline_options o = {.format = "combined", .key = "$client $uri[1]"};
+ *     weir_logline_reader *r;
+ *     if (weir_logline_open(&r, &o, &error) != WEIR_OK) ...
+ *     for each line:
+ *         if (weir_logline_read(r, line, len, &record, &error) == WEIR_LOGLINE_REQUEST)
+ *             use(&record);
+ *     weir_logline_close(r);
  *
  * This module does not know files or policies. */
 
@@ -27,107 +21,92 @@
 
 #include <weir/weir.h>
 
-#include "port/buffer.h"
-
 #define WEIR_LOGLINE_KEY_LEN_MAX 65536
 
-typedef enum weir_logline_kind {
-    WEIR_LOGLINE_COMMON,
-    WEIR_LOGLINE_COMBINED,
-    WEIR_LOGLINE_VHOST_COMMON,
-    WEIR_LOGLINE_VHOST_COMBINED,
-    WEIR_LOGLINE_TSV,
-    WEIR_LOGLINE_JSONL
-} weir_logline_kind;
+typedef struct weir_logline_reader weir_logline_reader;
 
-/* The fields of the four access-log kinds, in the order of the line. */
-typedef enum weir_logline_field {
-    WEIR_LOGLINE_VHOST, /* vhost_common and vhost_combined only; with its port */
-    WEIR_LOGLINE_HOST,
-    WEIR_LOGLINE_IDENT,
-    WEIR_LOGLINE_USER,
-    WEIR_LOGLINE_METHOD,
-    WEIR_LOGLINE_PATH, /* the URI up to its '?' */
-    WEIR_LOGLINE_URI,
-    WEIR_LOGLINE_PROTOCOL,
-    WEIR_LOGLINE_STATUS,
-    WEIR_LOGLINE_BYTES,
-    WEIR_LOGLINE_REFERER, /* combined and vhost_combined only */
-    WEIR_LOGLINE_AGENT,   /* combined and vhost_combined only */
-    WEIR_LOGLINE_FIELDS   /* the number of fields; in weir_logline_format.cost: each line costs 1 */
-} weir_logline_field;
-
-typedef struct weir_logline_format {
-    weir_logline_kind kind;
-    weir_logline_field key;  /* access logs */
-    weir_logline_field cost; /* access logs */
-    const char *key_name;    /* jsonl: the member that is the key */
-    const char *cost_name;   /* jsonl: the member that is the cost */
-    bool cost_optional;      /* jsonl: a line without that member costs 1 */
-} weir_logline_format;
+/* The arguments of a command line. Zeros are the defaults. */
+typedef struct weir_logline_options {
+    const char *format;       /* one of weir_logline_formats(); NULL: detected */
+    const char *key;          /* a field's name, or a template with '$'; NULL: the client */
+    const char *cost;         /* a field's name; NULL: the cost of a line that has one, or 1 */
+    const char *const *where; /* filters, which must all hold */
+    size_t wheres;
+} weir_logline_options;
 
 typedef struct weir_log_record {
-    int64_t t_ns;     /* 0..WEIR_NOW_NS_MAX */
-    const char *key;  /* points into the line; for jsonl into `area`, valid until the next read */
-    size_t key_len;   /* 1..WEIR_LOGLINE_KEY_LEN_MAX */
-    int64_t cost;     /* 0..INT64_MAX; larger costs become INT64_MAX. May exceed WEIR_COST_MAX */
-    weir_buffer area; /* private; zeroed by the caller before the first read */
+    int64_t t_ns;    /* 0..WEIR_NOW_NS_MAX */
+    const char *key; /* points into the line or the reader, valid until the next read */
+    size_t key_len;  /* 1..WEIR_LOGLINE_KEY_LEN_MAX */
+    int64_t cost;    /* 0..INT64_MAX; larger costs become INT64_MAX. May exceed WEIR_COST_MAX */
 } weir_log_record;
 
 typedef struct weir_logline_error {
-    size_t column;        /* in bytes, from 1: where the expected text should begin */
-    const char *expected; /* a static string: "'[' and a time like ..." */
-    char detail[96];      /* jsonl: the message of the JSON parser, or the member's name; else "" */
-    bool key_absent;      /* jsonl: the only error is that the member for the key is missing */
+    const char *option;   /* the option that is wrong, such as "--key"; NULL: the line is wrong */
+    size_t column;        /* in bytes, from 1: where the expected text should begin; 0: unknown */
+    const char *expected; /* a static string: "'[' and a time like ..."; NULL: see `detail` */
+    char detail[320];     /* more: the message of the JSON parser, a member's name; or "" */
+    bool key_absent;      /* JSON: the only error is that the member for the key is missing */
 } weir_logline_error;
 
-/* The name of a field; NULL for WEIR_LOGLINE_FIELDS and above. */
-const char *weir_logline_field_name(weir_logline_field field);
+typedef enum weir_logline_result {
+    WEIR_LOGLINE_REQUEST,
+    WEIR_LOGLINE_LEFT_OUT, /* a filter does not hold */
+    WEIR_LOGLINE_HEADER,   /* an empty line, a comment, or the names of the columns */
+    WEIR_LOGLINE_BAD,      /* the line cannot be read */
+    WEIR_LOGLINE_USAGE,    /* an option does not fit the format that was detected, or the columns */
+    WEIR_LOGLINE_NO_MEMORY
+} weir_logline_result;
 
-/* Whether lines of this kind have the field. */
-bool weir_logline_has(weir_logline_kind kind, weir_logline_field field);
+/* The names of all formats, in the order of detection, as in "combined, common or jsonl". */
+const char *weir_logline_formats(void);
 
-/* Sets up a format from the arguments of a command line.
- *  kind  "common", "combined", "vhost_common", "vhost_combined", "tsv" or "jsonl".
- *  key   a field's name (default "host"); for jsonl a member's name (default "key"), which must
- *        outlive *ret. NULL for the default.
- *  cost  a field's name, whose value '-' costs 0; for jsonl a member's name, which every line must
- *        then have. With NULL a line costs 1, or for jsonl the member "cost" if it has one.
- *  ret   written only on WEIR_OK.
- * Returns WEIR_OK; WEIR_E_SYNTAX for an unknown kind or field; WEIR_E_UNSUPPORTED for a field that
- * the kind does not have, see weir_logline_has(). */
-WEIR_NODISCARD weir_status weir_logline_format_init(weir_logline_format *ret, const char *kind,
-                                                    const char *key, const char *cost);
+/* Makes a reader for the lines of one file.
+ *  o          must outlive the reader, with its texts.
+ *  ret        written only on WEIR_OK. Free it with weir_logline_close().
+ *  ret_error  written unless WEIR_OK or WEIR_E_NOMEM.
+ * Returns WEIR_OK; WEIR_E_SYNTAX for an option that cannot be parsed; WEIR_E_UNSUPPORTED for a field
+ * that lines of the format do not have; WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status weir_logline_open(weir_logline_reader **ret,
+                                             const weir_logline_options *o,
+                                             weir_logline_error *ret_error);
+void weir_logline_close(weir_logline_reader *r); /* accepts NULL */
 
-/* Parses one line.
+/* Reads the next line of the file.
  *  line       `len` bytes, with or without its LF or CR LF; no other LF.
- *  ret        zeroed before the first call. t_ns, key, key_len and cost are written only on
- *             WEIR_OK. In access logs the key is the raw text of the field: escapes are not
- *             decoded, and "-" is an ordinary key. For jsonl a number or a boolean is a key, too:
- *             its JSON text (1.50 is "1.5"). An integer of any size keeps its digits.
- *  ret_error  written unless WEIR_OK.
- * Returns WEIR_OK; WEIR_E_SYNTAX for a missing or invalid field; WEIR_E_RANGE for a time outside
- * 1970..WEIR_NOW_NS_MAX, a key longer than WEIR_LOGLINE_KEY_LEN_MAX, or a JSON cost below 0;
- * WEIR_E_NOMEM (only for jsonl, the only kind that allocates).
+ *  ret        written only for WEIR_LOGLINE_REQUEST. In access logs the key is the raw text of its
+ *             fields: escapes are not decoded, and "-" is an ordinary key. In JSON a number or a
+ *             boolean is a key, too: its JSON text (1.50 is "1.5"). An integer of any size keeps its
+ *             digits.
+ *  ret_error  written for WEIR_LOGLINE_BAD and WEIR_LOGLINE_USAGE.
  *
- * A line of another access-log kind is WEIR_E_SYNTAX, so that a virtual host is never taken for the
+ * A line of another format is WEIR_LOGLINE_BAD, so that a virtual host is never taken for the
  * client. common and combined refuse a line whose second field is an address, and a line with one
- * field too many before the time that begins with a virtual host. The vhost kinds refuse a line
+ * field too many before the time that begins with a virtual host. The vhost formats refuse a line
  * whose second field is '-'. All of them refuse a line that begins with a list of addresses.
  *
- * An access-log line needs only the client, the time and the requested fields: a malformed request
- * still has a client. The closing quote of the request is the first unescaped quote that a status
- * follows, since old servers did not escape quotes. Times are parsed by logtime.h.
- * Threads: pure but for `ret`.
- * Source: Apache mod_log_config, "Common Log Format"; RFC 3339 section 5.6. */
-WEIR_NODISCARD weir_status weir_logline_read(const weir_logline_format *format, const char *line,
-                                             size_t len, weir_log_record *ret,
-                                             weir_logline_error *ret_error);
+ * A line needs only the time and the fields of the options: a malformed request still has a client.
+ * The closing quote of the request is the first unescaped quote that a status follows, since old
+ * servers did not escape quotes. Times are parsed by logtime.h.
+ * Threads: one at a time.
+ * Source: Apache mod_log_config, "Common Log Format"; RFC 3339 section 5.6; RFC 4180. */
+WEIR_NODISCARD weir_logline_result weir_logline_read(weir_logline_reader *r, const char *line,
+                                                     size_t len, weir_log_record *ret,
+                                                     weir_logline_error *ret_error);
 
-/* Writes "column 1: expected ..." with a NUL to `ret`, cut to `size` bytes, at least 1. */
+/* The format of the lines; NULL if it is not detected yet. */
+const char *weir_logline_format(const weir_logline_reader *r);
+
+/* Detects the format of one line from the line alone, or returns NULL. A line without referer and
+ * agent is "common", although a reader takes it for "combined". */
+const char *weir_logline_detect(const char *line, size_t len);
+
+/* Whether lines of the two formats differ only in the fields at their end, as those of combined and
+ * common, or are both JSON. */
+bool weir_logline_alike(const char *a, const char *b);
+
+/* Writes "column 1: expected ..." or "--key: ..." with a NUL to `ret`, cut to `size` bytes, at least
+ * 1. */
 void weir_logline_error_text(const weir_logline_error *error, char *ret, size_t size);
-
-/* Frees the memory of a record and zeroes it. */
-void weir_log_record_free(weir_log_record *r);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -20,56 +21,61 @@
 
 #define S INT64_C(1000000000)
 
-static weir_logline_format format_of(const char *kind, const char *key, const char *cost)
+static weir_logline_reader *open_reader(const char *format, const char *key, const char *cost)
 {
-    weir_logline_format f = {0};
-    assert_int_equal(weir_logline_format_init(&f, kind, key, cost), WEIR_OK);
-    return f;
+    weir_logline_options o = {.format = format, .key = key, .cost = cost};
+    weir_logline_reader *r = NULL;
+    weir_logline_error e;
+    char text[400] = "";
+    if (weir_logline_open(&r, &o, &e) != WEIR_OK) {
+        weir_logline_error_text(&e, text, sizeof text);
+        fail_msg("%s", text);
+    }
+    return r;
 }
 
 /* Parses a copy of the line that fills its allocation, so that ASan detects a read beyond its end.
  * The key then points into *ret_copy, which the caller frees. */
-static weir_status read_copy(const weir_logline_format *f, const char *line, size_t len,
-                             weir_log_record *r, weir_logline_error *e, char **ret_copy)
+static weir_logline_result read_copy(weir_logline_reader *r, const char *line, size_t len,
+                                     weir_log_record *ret, weir_logline_error *e, char **ret_copy)
 {
     *ret_copy = malloc(len + (len == 0));
     if (len > 0)
         memcpy(*ret_copy, line, len);
-    return weir_logline_read(f, *ret_copy, len, r, e);
+    return weir_logline_read(r, *ret_copy, len, ret, e);
 }
 
 typedef struct row {
     const char *kind, *key, *cost, *line;
-    int64_t t_ns;         /* for an error: its weir_status */
+    int64_t t_ns;         /* for an error: BAD */
     const char *want_key; /* for an error: its text */
     int64_t want_cost;
 } line_row;
 
 static void check_row(const line_row *row, bool good, const char *end)
 {
-    weir_logline_format f = format_of(row->kind, row->key, row->cost);
+    weir_logline_reader *reader = open_reader(row->kind, row->key, row->cost);
     weir_log_record r = {.t_ns = -5, .cost = -5};
     weir_logline_error e;
-    char text[300], line[600], *copy = NULL;
+    char text[500], line[600], *copy = NULL;
     snprintf(line, sizeof line, "%s%s", row->line, end);
-    weir_status st = read_copy(&f, line, strlen(line), &r, &e, &copy);
-    if (st != WEIR_OK)
+    weir_logline_result got = read_copy(reader, line, strlen(line), &r, &e, &copy);
+    if (got == WEIR_LOGLINE_BAD)
         weir_logline_error_text(&e, text, sizeof text);
-    if (good && st != WEIR_OK)
-        fail_msg("%s: %s", row->line, text);
+    if (good && got != WEIR_LOGLINE_REQUEST)
+        fail_msg("%s: %d %s", row->line, got, text);
     if (good) {
         if (r.t_ns != row->t_ns || r.cost != row->want_cost || r.key_len != strlen(row->want_key) ||
             memcmp(r.key, row->want_key, r.key_len) != 0)
             fail_msg("%s: %lld '%.*s' %lld", row->line, (long long)r.t_ns, (int)r.key_len, r.key,
                      (long long)r.cost);
     } else {
-        if (st == WEIR_OK)
-            fail_msg("%s: read", row->line);
+        if (got != WEIR_LOGLINE_BAD)
+            fail_msg("%s: %d", row->line, got);
         assert_string_equal(text, row->want_key);
-        assert_int_equal(st, row->t_ns);
         assert_true(r.t_ns == -5 && r.cost == -5 && !r.key && r.key_len == 0);
     }
-    weir_log_record_free(&r);
+    weir_logline_close(reader);
     free(copy);
 }
 
@@ -96,8 +102,7 @@ static void check_rows(const line_row *rows, size_t n, bool good)
 #define EXPECT_TIME "expected '[' and a time like [01/Aug/1995:02:00:04 -0400]"
 #define EXPECT_COST "expected a cost: a whole number from 0"
 #define EXPECT_SPAN "expected a time from 1970 to 2225-09-28T23:48:52Z"
-#define BAD         WEIR_E_SYNTAX
-#define OUT         WEIR_E_RANGE
+#define BAD         WEIR_LOGLINE_BAD
 
 static void clf_fields(void **state)
 {
@@ -232,11 +237,10 @@ static void clf_errors(void **state)
 {
     (void)state;
     static const line_row rows[] = {
-        {"common", NULL, NULL, "", BAD, "column 1: " EXPECT_TIME, 0},
         {"common", NULL, NULL, "h", BAD, "column 2: " EXPECT_TIME, 0},
         {"common", NULL, NULL, "h - - nope", BAD, "column 7: " EXPECT_TIME, 0},
         {"common", NULL, NULL, "h - - [", BAD, "column 7: " EXPECT_TIME, 0},
-        {"common", NULL, NULL, " - - " TIME, BAD, "column 1: expected a host", 0},
+        {"common", NULL, NULL, " - - " TIME, BAD, "column 1: expected a client", 0},
         {"common", "path", NULL, HEAD, BAD,
          "column 45: expected a request in quotes that has a path", 0},
         {"common", "protocol", NULL, HEAD " \"GET /a\" 200 1", BAD,
@@ -279,69 +283,75 @@ static void clf_errors(void **state)
     CHECK(rows, false);
 }
 
+enum { NO = -1, OUT = -2 };
+
 static void clf_times(void **state)
 {
     (void)state;
     static const struct {
         const char *time;
-        int64_t want; /* nanoseconds, or the negated status */
+        int64_t want; /* nanoseconds; NO: no time; OUT: out of range */
     } rows[] = {
         {"01/Jan/1970:00:00:00 +0000", 0},
         {"31/Dec/1969:23:30:00 -0030", 0},
-        {"01/Jan/1970:00:00:00 +0001", -OUT},
-        {"31/Dec/1969:23:59:59 +0000", -OUT},
+        {"01/Jan/1970:00:00:00 +0001", OUT},
+        {"31/Dec/1969:23:59:59 +0000", OUT},
         {"28/Sep/2225:23:48:52 +0000", 8070450532 * S},
         {"28/Sep/2225:23:48:52.247928832 +0000", WEIR_NOW_NS_MAX},
-        {"28/Sep/2225:23:48:52.247928833 +0000", -OUT},
-        {"01/Jan/9999:00:00:00 +0000", -OUT},
+        {"28/Sep/2225:23:48:52.247928833 +0000", OUT},
+        {"01/Jan/9999:00:00:00 +0000", OUT},
         {"29/Feb/2000:12:00:00 +0000", 951825600 * S},
         {"29/Feb/2024:00:00:00 +0000", 1709164800 * S},
-        {"29/Feb/2100:00:00:00 +0000", -BAD},
-        {"29/Feb/2023:00:00:00 +0000", -BAD},
-        {"30/Feb/2024:00:00:00 +0000", -BAD},
-        {"32/Jan/2023:00:00:00 +0000", -BAD},
-        {"31/Apr/2023:00:00:00 +0000", -BAD},
-        {"31/Jun/2023:00:00:00 +0000", -BAD},
-        {"31/Sep/2023:00:00:00 +0000", -BAD},
-        {"31/Nov/2023:00:00:00 +0000", -BAD},
-        {"00/Apr/2023:00:00:00 +0000", -BAD},
-        {"01/apr/2023:00:00:00 +0000", -BAD},
-        {"01/Foo/2023:00:00:00 +0000", -BAD},
-        {"01/Apr/2023:24:00:00 +0000", -BAD},
-        {"01/Apr/2023:00:60:00 +0000", -BAD},
+        {"29/Feb/2100:00:00:00 +0000", NO},
+        {"29/Feb/2023:00:00:00 +0000", NO},
+        {"30/Feb/2024:00:00:00 +0000", NO},
+        {"32/Jan/2023:00:00:00 +0000", NO},
+        {"31/Apr/2023:00:00:00 +0000", NO},
+        {"31/Jun/2023:00:00:00 +0000", NO},
+        {"31/Sep/2023:00:00:00 +0000", NO},
+        {"31/Nov/2023:00:00:00 +0000", NO},
+        {"00/Apr/2023:00:00:00 +0000", NO},
+        {"01/apr/2023:00:00:00 +0000", NO},
+        {"01/Foo/2023:00:00:00 +0000", NO},
+        {"01/Apr/2023:24:00:00 +0000", NO},
+        {"01/Apr/2023:00:60:00 +0000", NO},
         {"31/Dec/2016:23:59:60 +0000", 1483228800 * S},
-        {"31/Dec/2016:23:59:61 +0000", -BAD},
+        {"31/Dec/2016:23:59:61 +0000", NO},
         {"01/Aug/1995:02:00:04.123 -0400", T0_NS + 123000000},
         {"01/Aug/1995:02:00:04.1234567899 -0400", T0_NS + 123456789},
-        {"01/Aug/1995:02:00:04. -0400", -BAD},
+        {"01/Aug/1995:02:00:04. -0400", NO},
         {"01/Aug/1995:02:00:04 -2359", T0_NS + (23 * 60 + 59 - 240) * 60 * S},
-        {"01/Aug/1995:02:00:04 -2400", -BAD},
-        {"01/Aug/1995:02:00:04 -0060", -BAD},
-        {"01/Aug/1995:02:00:04  0400", -BAD},
-        {"01/Aug/1995 02:00:04 -0400", -BAD},
-        {"0 /Aug/1995:02:00:04 -0400", -BAD},
-        {"01/Aug/+995:02:00:04 -0400", -BAD},
+        {"01/Aug/1995:02:00:04 -2400", NO},
+        {"01/Aug/1995:02:00:04 -0060", NO},
+        {"01/Aug/1995:02:00:04  0400", NO},
+        {"01/Aug/1995 02:00:04 -0400", NO},
+        {"0 /Aug/1995:02:00:04 -0400", NO},
+        {"01/Aug/+995:02:00:04 -0400", NO},
     };
-    weir_logline_format f = format_of("common", NULL, NULL);
+    weir_logline_reader *f = open_reader("common", NULL, NULL);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char line[100];
         int len = snprintf(line, sizeof line, "h - - [%s]", rows[i].time);
         weir_log_record r = {0};
         weir_logline_error e;
-        weir_status st = weir_logline_read(&f, line, (size_t)len, &r, &e);
-        if (st != WEIR_OK)
-            assert_string_equal(e.expected, &(st == OUT ? EXPECT_SPAN : EXPECT_TIME)[9]);
-        if ((st == WEIR_OK ? r.t_ns : -(int64_t)st) != rows[i].want)
-            fail_msg("%s: %d, %lld", rows[i].time, st, (long long)r.t_ns);
+        weir_logline_result got = weir_logline_read(f, line, (size_t)len, &r, &e);
+        int64_t found = r.t_ns;
+        if (got != WEIR_LOGLINE_REQUEST)
+            found = strcmp(e.expected, &EXPECT_SPAN[9]) == 0 ? OUT : NO;
+        if (found == NO)
+            assert_string_equal(e.expected, &EXPECT_TIME[9]);
+        if (found != rows[i].want)
+            fail_msg("%s: %d, %lld", rows[i].time, got, (long long)r.t_ns);
     }
+    weir_logline_close(f);
 }
 
 /* Compares each day, and random times from 1970 to 2225, with the C library: CLF and RFC 3339. */
 static void times_equal_the_c_library(void **state)
 {
     (void)state;
-    weir_logline_format clf = format_of("common", NULL, NULL),
-                        json = format_of("jsonl", NULL, NULL);
+    weir_logline_reader *clf = open_reader("common", NULL, NULL);
+    weir_logline_reader *json = open_reader("jsonl", NULL, NULL);
     uint64_t seed = 11;
     weir_log_record r = {0};
     weir_logline_error e;
@@ -355,17 +365,18 @@ static void times_equal_the_c_library(void **state)
         strftime(date, sizeof date, "%d/%b/%Y:%H:%M:%S", &tm);
         int z = abs(zone_min), len = snprintf(line, sizeof line, "h - - [%s %c%02d%02d]", date,
                                               zone_min < 0 ? '-' : '+', z / 60, z % 60);
-        assert_int_equal(weir_logline_read(&clf, line, (size_t)len, &r, &e), WEIR_OK);
+        assert_int_equal(weir_logline_read(clf, line, (size_t)len, &r, &e), WEIR_OK);
         assert_true(r.t_ns == want * S);
         if (day % 16)
             continue;
         strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
         len = snprintf(line, sizeof line, "{\"time\":\"%s.5%c%02d:%02d\",\"key\":1}", date,
                        zone_min < 0 ? '-' : '+', z / 60, z % 60);
-        assert_int_equal(weir_logline_read(&json, line, (size_t)len, &r, &e), WEIR_OK);
+        assert_int_equal(weir_logline_read(json, line, (size_t)len, &r, &e), WEIR_OK);
         assert_true(r.t_ns == want * S + S / 2);
     }
-    weir_log_record_free(&r);
+    weir_logline_close(clf);
+    weir_logline_close(json);
 }
 
 /* A time is refused if any byte of it is another letter. */
@@ -384,19 +395,19 @@ static void each_byte_of_a_time_counts(void **state)
     weir_log_record r = {0};
     weir_logline_error e;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        weir_logline_format f = format_of(rows[i].kind, NULL, NULL);
+        weir_logline_reader *f = open_reader(rows[i].kind, NULL, NULL);
         size_t len = strlen(rows[i].line);
         char line[64];
         strcpy(line, rows[i].line);
-        assert_int_equal(weir_logline_read(&f, line, len, &r, &e), WEIR_OK);
+        assert_int_equal(weir_logline_read(f, line, len, &r, &e), WEIR_OK);
         for (size_t at = rows[i].from; at < rows[i].to; at++) {
             strcpy(line, rows[i].line);
             line[at] = 'x';
-            if (weir_logline_read(&f, line, len, &r, &e) != WEIR_E_SYNTAX)
+            if (weir_logline_read(f, line, len, &r, &e) != WEIR_LOGLINE_BAD)
                 fail_msg("read %s", line);
         }
+        weir_logline_close(f);
     }
-    weir_log_record_free(&r);
 }
 
 /* ---- tsv and jsonl --------------------------------------------------------------------------- */
@@ -420,12 +431,11 @@ static void tsv_lines(void **state)
         {"tsv", NULL, NULL, "1\tk\t0000000000000000000000000000000000000007", 1, "k", 7},
     };
     static const line_row bad[] = {
-        {"tsv", NULL, NULL, "", BAD, "column 1: " EXPECT_T_NS, 0},
         {"tsv", NULL, NULL, "-1\tk", BAD, "column 1: " EXPECT_T_NS, 0},
         {"tsv", NULL, NULL, "1.5\tk", BAD, "column 1: " EXPECT_T_NS, 0},
         {"tsv", NULL, NULL, "\tk", BAD, "column 1: " EXPECT_T_NS, 0},
         {"tsv", NULL, NULL, "00000000000000000000\tk", BAD, "column 1: " EXPECT_T_NS, 0},
-        {"tsv", NULL, NULL, "8070450532247928833\tk", OUT, "column 1: " EXPECT_SPAN, 0},
+        {"tsv", NULL, NULL, "8070450532247928833\tk", BAD, "column 1: " EXPECT_SPAN, 0},
         {"tsv", NULL, NULL, "17", BAD, "column 3: expected a tab, then a key", 0},
         {"tsv", NULL, NULL, "17\t", BAD, "column 4: " EXPECT_KEY, 0},
         {"tsv", NULL, NULL, "17\t\t1", BAD, "column 4: " EXPECT_KEY, 0},
@@ -483,17 +493,14 @@ static void jsonl_errors(void **state)
          EXPECT_TIME_JSON "\"time\"", 0},
         {"jsonl", NULL, NULL, "{\"time\":\"2026-01-02\\u000003:04:05Z\",\"key\":\"k\"}", BAD,
          EXPECT_TIME_JSON "\"time\"", 0},
-        {"jsonl", NULL, NULL, "{\"time\":\"1969-01-02T03:04:05Z\",\"key\":\"k\"}", OUT,
+        {"jsonl", NULL, NULL, "{\"time\":\"1969-01-02T03:04:05Z\",\"key\":\"k\"}", BAD,
          "column 1: " EXPECT_SPAN "; member \"time\"", 0},
-        {"jsonl", NULL, NULL, "{\"t_ns\":-1,\"key\":\"k\"}", OUT,
-         "column 1: " EXPECT_SPAN "; member \"t_ns\"", 0},
+        {"jsonl", NULL, NULL, "{\"t_ns\":-1,\"key\":\"k\"}", BAD, EXPECT_TIME_JSON "\"t_ns\"", 0},
         {"jsonl", NULL, NULL, "{\"t_ns\":1,\"key\":null}", BAD,
          "column 1: expected a key: a string, number or boolean; member \"key\"", 0},
         {"jsonl", "u", NULL, "{\"t_ns\":1,\"u\":\"\"}", BAD,
          "column 1: " EXPECT_KEY "; member \"u\"", 0},
-        {"jsonl", NULL, NULL, "{\"t_ns\":1,\"key\":1,\"cost\":\"2\"}", BAD,
-         "column 1: " EXPECT_COST "; member \"cost\"", 0},
-        {"jsonl", NULL, NULL, "{\"t_ns\":1,\"key\":1,\"cost\":-2}", OUT,
+        {"jsonl", NULL, NULL, "{\"t_ns\":1,\"key\":1,\"cost\":-2}", BAD,
          "column 1: " EXPECT_COST "; member \"cost\"", 0},
         {"jsonl", NULL, "n", "{\"t_ns\":1,\"key\":1}", BAD,
          "column 1: " EXPECT_COST "; member \"n\"", 0},
@@ -533,10 +540,6 @@ static void jsonl_big_integers(void **state)
     static const line_row bad[] = {
         {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":1,\"cost\":-" HUGE_INT "}", BAD,
          "column 1: " EXPECT_COST "; member \"cost\"", 0},
-        {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":1,\"cost\":\"" HUGE_INT "\"}", BAD,
-         "column 1: " EXPECT_COST "; member \"cost\"", 0},
-        {"jsonl", NULL, NULL, "{\"t_ns\":5,\"key\":" HUGE_INT ",\"cost\":\"7\"}", BAD,
-         "column 1: " EXPECT_COST "; member \"cost\"", 0},
         {"jsonl", NULL, NULL, "{\"t_ns\":" HUGE_INT ",\"key\":1}", BAD, EXPECT_TIME_JSON "\"t_ns\"",
          0},
         {"jsonl", NULL, NULL, "{\"x\":" HUGE_INT ",\"t_ns\":5,\"key\":1,\"key\":2}", BAD,
@@ -566,17 +569,17 @@ static void jsonl_missing_key(void **state)
         {"{\"t_ns\":1", false},
         {"[]", false},
     };
-    weir_logline_format f = format_of("jsonl", NULL, NULL);
+    weir_logline_reader *f = open_reader("jsonl", NULL, NULL);
     weir_log_record r = {0};
     weir_logline_error e;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         e.key_absent = !rows[i].want;
-        weir_status st = weir_logline_read(&f, rows[i].line, strlen(rows[i].line), &r, &e);
-        assert_int_not_equal(st, WEIR_OK);
+        weir_logline_result got = weir_logline_read(f, rows[i].line, strlen(rows[i].line), &r, &e);
+        assert_int_equal(got, WEIR_LOGLINE_BAD);
         if (e.key_absent != rows[i].want)
             fail_msg("%s", rows[i].line);
     }
-    weir_log_record_free(&r);
+    weir_logline_close(f);
 }
 
 /* ---- all kinds ------------------------------------------------------------------------------- */
@@ -591,19 +594,19 @@ static void keys_have_a_maximum_length(void **state)
     weir_log_record r = {0};
     weir_logline_error e;
     for (size_t k = 0; k < 3; k++) {
-        weir_logline_format f = format_of(kinds[k], NULL, NULL);
+        weir_logline_reader *f = open_reader(kinds[k], NULL, NULL);
         for (size_t over = 0; over < 2; over++) {
             size_t head = strlen(heads[k]), tail = strlen(tails[k]);
             size_t key = WEIR_LOGLINE_KEY_LEN_MAX + over;
             memcpy(line, heads[k], head);
             memset(line + head, 'k', key);
             memcpy(line + head + key, tails[k], tail);
-            weir_status st = weir_logline_read(&f, line, head + key + tail, &r, &e);
-            assert_int_equal(st, over ? OUT : WEIR_OK);
+            weir_logline_result got = weir_logline_read(f, line, head + key + tail, &r, &e);
+            assert_int_equal(got, over ? WEIR_LOGLINE_BAD : WEIR_LOGLINE_REQUEST);
             assert_int_equal(r.key_len, WEIR_LOGLINE_KEY_LEN_MAX);
         }
+        weir_logline_close(f);
     }
-    weir_log_record_free(&r);
 }
 
 /* Any prefix of a line, and a line with any byte changed, is read or refused without an access
@@ -620,25 +623,25 @@ static void damaged_lines_are_refused_or_read(void **state)
         size_t len = strlen(lines[i]);
         for (size_t at = 0; at < len; at++) {
             for (size_t c = 0; c < 9 + (i == 0) * 8; c++) {
-                weir_logline_format f = format_of(kinds[i],
-                                                  i > 0   ? NULL
-                                                  : c % 2 ? "agent"
-                                                          : "path",
-                                                  i > 0 || c % 3 ? NULL : "bytes");
+                weir_logline_reader *f = open_reader(kinds[i],
+                                                     i > 0   ? NULL
+                                                     : c % 2 ? "agent"
+                                                             : "path",
+                                                     i > 0 || c % 3 ? NULL : "bytes");
                 char line[200], *copy = NULL;
                 strcpy(line, lines[i]);
                 if (c > 0)
                     line[at] = " \"\\[\t0\r{\xff"[c % 9];
-                weir_status st = read_copy(&f, line, c > 0 ? len : at, &r, &e, &copy);
-                if (st != WEIR_OK && (e.column < 1 || e.column > len + 1))
+                weir_logline_result got = read_copy(f, line, c > 0 ? len : at, &r, &e, &copy);
+                if (got == WEIR_LOGLINE_BAD && (e.column < 1 || e.column > len + 1))
                     fail_msg("%s: column %zu", line, e.column);
-                if (st == WEIR_OK && i < 2)
+                if (got == WEIR_LOGLINE_REQUEST && i < 2)
                     assert_true(r.key >= copy && r.key + r.key_len <= copy + len);
+                weir_logline_close(f);
                 free(copy);
             }
         }
     }
-    weir_log_record_free(&r);
 }
 
 /* A prefix of a line is read as if nothing followed, whatever follows it in memory. */
@@ -659,28 +662,30 @@ static void bytes_beyond_the_end_do_not_matter(void **state)
     weir_log_record r = {0}, r_alone = {0};
     weir_logline_error e = {0}, e_alone = {0};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        weir_logline_format f = format_of(rows[i].kind, rows[i].key, NULL);
+        weir_logline_reader *f = open_reader(rows[i].kind, rows[i].key, NULL);
+        weir_logline_reader *f_alone = open_reader(rows[i].kind, rows[i].key, NULL);
         for (size_t len = 0; len <= strlen(rows[i].line); len++) {
             char *alone, line[200];
-            weir_status st_alone = read_copy(&f, rows[i].line, len, &r_alone, &e_alone, &alone);
+            weir_logline_result got =
+                read_copy(f_alone, rows[i].line, len, &r_alone, &e_alone, &alone);
             for (const char *next = "\" -0/:.[,'\\\t\n"; *next; next++) {
                 memset(line, *next, sizeof line);
                 memcpy(line, rows[i].line, len);
-                assert_int_equal(weir_logline_read(&f, line, len, &r, &e), st_alone);
-                if (st_alone == WEIR_OK) {
+                assert_int_equal(weir_logline_read(f, line, len, &r, &e), got);
+                if (got == WEIR_LOGLINE_REQUEST) {
                     assert_true(r.t_ns == r_alone.t_ns && r.cost == r_alone.cost);
                     assert_int_equal(r.key_len, r_alone.key_len);
                     assert_memory_equal(r.key, r_alone.key, r.key_len);
-                } else {
+                } else if (got == WEIR_LOGLINE_BAD) {
                     assert_int_equal(e.column, e_alone.column);
                     assert_string_equal(e.expected, e_alone.expected);
                 }
             }
             free(alone);
         }
+        weir_logline_close(f);
+        weir_logline_close(f_alone);
     }
-    weir_log_record_free(&r);
-    weir_log_record_free(&r_alone);
 }
 
 /* A number does not depend on the digits of the one before. */
@@ -689,33 +694,45 @@ static void a_number_ends_after_its_digits(void **state)
     (void)state;
     static const char longer[] = "{\"t_ns\":5,\"key\":0.30000000000000004}";
     static const char shorter[] = "{\"t_ns\":5,\"key\":0.1}";
-    weir_logline_format f = format_of("jsonl", NULL, NULL);
+    weir_logline_reader *f = open_reader("jsonl", NULL, NULL);
     weir_log_record r = {0};
     weir_logline_error e;
-    weir_status first = weir_logline_read(&f, longer, sizeof longer - 1, &r, &e);
-    weir_status second = weir_logline_read(&f, shorter, sizeof shorter - 1, &r, &e);
-    assert_true(first == WEIR_OK && second == WEIR_OK);
+    weir_logline_result first = weir_logline_read(f, longer, sizeof longer - 1, &r, &e);
+    weir_logline_result second = weir_logline_read(f, shorter, sizeof shorter - 1, &r, &e);
+    assert_true(first == WEIR_LOGLINE_REQUEST && second == WEIR_LOGLINE_REQUEST);
     assert_int_equal(r.key_len, 3);
-    weir_log_record_free(&r);
+    weir_logline_close(f);
 }
 
-static void formats_by_name(void **state)
+/* Opens a reader that must fail. */
+static void check_option(const char *format, const char *key, const char *cost, const char *where,
+                         weir_status want, const char *want_text)
+{
+    weir_logline_options o = {.format = format, .key = key, .cost = cost, .where = &where};
+    weir_logline_reader *r = NULL;
+    weir_logline_error e;
+    char text[500] = "";
+    o.wheres = where != NULL;
+    weir_status got = weir_logline_open(&r, &o, &e);
+    assert_null(r);
+    assert_int_equal(got, want);
+    weir_logline_error_text(&e, text, sizeof text);
+    if (strncmp(text, want_text, strlen(want_text)) != 0)
+        fail_msg("%s, expected %s", text, want_text);
+}
+
+static void options_that_are_wrong(void **state)
 {
     (void)state;
-    weir_logline_format f = {.key = WEIR_LOGLINE_AGENT};
-    assert_int_equal(weir_logline_format_init(&f, "clf", NULL, NULL), WEIR_E_SYNTAX);
-    assert_int_equal(weir_logline_format_init(&f, "common", "ip", NULL), WEIR_E_SYNTAX);
-    assert_int_equal(weir_logline_format_init(&f, "common", NULL, "size"), WEIR_E_SYNTAX);
-    assert_int_equal(weir_logline_format_init(&f, "common", "referer", NULL), WEIR_E_UNSUPPORTED);
-    assert_int_equal(weir_logline_format_init(&f, "common", "agent", NULL), WEIR_E_UNSUPPORTED);
-    assert_int_equal(weir_logline_format_init(&f, "tsv", "host", NULL), WEIR_E_UNSUPPORTED);
-    assert_int_equal(weir_logline_format_init(&f, "tsv", NULL, "bytes"), WEIR_E_UNSUPPORTED);
-    assert_int_equal(f.key, WEIR_LOGLINE_AGENT);
-    for (unsigned i = 0; i < WEIR_LOGLINE_FIELDS; i++) {
-        f = format_of("vhost_combined", weir_logline_field_name((weir_logline_field)i), NULL);
-        assert_int_equal(f.key, i);
-    }
-    assert_null(weir_logline_field_name(WEIR_LOGLINE_FIELDS));
+    check_option("clf", NULL, NULL, NULL, WEIR_E_SYNTAX, "--format: expected combined, common, ");
+    check_option("common", "ip", NULL, NULL, WEIR_E_UNSUPPORTED,
+                 "--key: a common line has no field 'ip', expected one of client ident user ");
+    check_option("common", NULL, "size", NULL, WEIR_E_UNSUPPORTED, "--cost: a common line has no");
+    check_option("common", "referer", NULL, NULL, WEIR_E_UNSUPPORTED, "--key: a common line");
+    check_option("common", NULL, NULL, "agent=x", WEIR_E_UNSUPPORTED, "--where: a common line");
+    check_option("common", "$host", NULL, NULL, WEIR_E_UNSUPPORTED,
+                 "--key: $host is ambiguous: $client is the client, $vhost the virtual host");
+    check_option("common", "host", NULL, "host=a", WEIR_E_UNSUPPORTED, "--where: $host is");
 }
 
 int main(void)
@@ -735,7 +752,7 @@ int main(void)
         cmocka_unit_test(jsonl_missing_key),
         cmocka_unit_test(bytes_beyond_the_end_do_not_matter),
         cmocka_unit_test(a_number_ends_after_its_digits),
-        cmocka_unit_test(formats_by_name),
+        cmocka_unit_test(options_that_are_wrong),
         cmocka_unit_test(keys_have_a_maximum_length),
         cmocka_unit_test(damaged_lines_are_refused_or_read),
     };

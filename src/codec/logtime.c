@@ -5,6 +5,8 @@
 
 #include "codec/logtime.h"
 
+#include "port/text.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -92,22 +94,45 @@ static unsigned month_of(const char *at)
     return 0;
 }
 
+/* Reads "01/Aug/1995:02:00:04", also with a fraction. Returns its end, or NULL. */
+static const char *read_clf_date(const char *at, const char *end, civil *ret)
+{
+    if (end - at < 20 || at[2] != '/' || at[6] != '/' || at[11] != ':' || at[14] != ':' ||
+        at[17] != ':')
+        return NULL;
+    *ret = (civil){.year = four(at + 7),
+                   .month = month_of(at + 3),
+                   .day = two(at),
+                   .hour = two(at + 12),
+                   .minute = two(at + 15),
+                   .second = two(at + 18)};
+    return read_fraction(at + 20, end, &ret->fraction_ns);
+}
+
+/* Reads the same and a zone, like " -0400". Returns its end, or NULL. */
+static const char *read_clf(const char *at, const char *end, civil *ret)
+{
+    const char *zone = read_clf_date(at, end, ret);
+    if (!zone || end - zone < 6 || zone[0] != ' ' || !read_zone(zone + 1, zone + 4, &ret->east_s))
+        return NULL;
+    return zone + 6;
+}
+
 weir_status weir_logtime_clf(const char *at, const char *end, int64_t *ret, const char **ret_after)
 {
-    if (end - at < 28 || at[0] != '[' || at[3] != '/' || at[7] != '/' || at[12] != ':' ||
-        at[15] != ':' || at[18] != ':')
+    civil c;
+    const char *after = at < end && *at == '[' ? read_clf(at + 1, end, &c) : NULL;
+    if (!after || after == end || *after != ']')
         return WEIR_E_SYNTAX;
-    civil c = {.year = four(at + 8),
-               .month = month_of(at + 4),
-               .day = two(at + 1),
-               .hour = two(at + 13),
-               .minute = two(at + 16),
-               .second = two(at + 19)};
-    const char *zone = read_fraction(at + 21, end, &c.fraction_ns);
-    if (!zone || end - zone < 7 || zone[0] != ' ' || zone[6] != ']' ||
-        !read_zone(zone + 1, zone + 4, &c.east_s))
+    *ret_after = after + 1;
+    return civil_to_ns(&c, ret);
+}
+
+weir_status weir_logtime_local(const char *at, const char *end, int64_t *ret)
+{
+    civil c;
+    if (read_clf_date(at, end, &c) != end)
         return WEIR_E_SYNTAX;
-    *ret_after = zone + 7;
     return civil_to_ns(&c, ret);
 }
 
@@ -126,7 +151,72 @@ weir_status weir_logtime_rfc3339(const char *at, const char *end, int64_t *ret)
     if (!zone || zone == end)
         return WEIR_E_SYNTAX;
     bool utc = end - zone == 1 && (*zone == 'Z' || *zone == 'z');
-    if (!utc && (end - zone != 6 || zone[3] != ':' || !read_zone(zone, zone + 4, &c.east_s)))
+    bool colon = end - zone == 6 && zone[3] == ':';
+    if (!utc && ((!colon && end - zone != 5) || !read_zone(zone, zone + 3 + colon, &c.east_s)))
+        return WEIR_E_SYNTAX;
+    return civil_to_ns(&c, ret);
+}
+
+/* ---- numbers and any time -------------------------------------------------------------------- */
+
+#define US_NS INT64_C(1000)
+#define MS_NS INT64_C(1000000)
+
+const char weir_logtime_expected[] =
+    "t_ns, whole nanoseconds since 1970, or a time like 2026-01-02T03:04:05.678Z";
+
+const weir_logtime_name weir_logtime_names[] = {
+    {"t_ns", 1},         {"time_ns", 1},     {"timestamp_ns", 1},
+    {"t_us", US_NS},     {"time_us", US_NS}, {"timestamp_us", US_NS},
+    {"t_ms", MS_NS},     {"time_ms", MS_NS}, {"timestamp_ms", MS_NS},
+    {"msec", NS_PER_S},  {"ts", 0},          {"StartUTC", 0},
+    {"time", 0},         {"timestamp", 0},   {"@timestamp", 0},
+    {"time_iso8601", 0}, {"time_local", 0},  {"datetime", 0},
+    {"start_time", 0},   {NULL, 0},
+};
+
+/* The unit of a number that does not name it. A time in seconds is below 10^10 (until 2286), and in
+ * milliseconds above 10^11 (since 1973). */
+static int64_t unit_of(uint64_t whole)
+{
+    static const uint64_t limits[] = {100000000000, 100000000000000, 100000000000000000};
+    static const int64_t units_ns[] = {NS_PER_S, MS_NS, US_NS};
+    for (int i = 0; i < 3; i++)
+        if (whole < limits[i])
+            return units_ns[i];
+    return 1;
+}
+
+weir_status weir_logtime_number(const char *at, const char *end, int64_t unit_ns, int64_t *ret)
+{
+    uint64_t whole;
+    size_t digits = weir_digits_read(at, (size_t)(end - at), &whole);
+    int64_t fraction_ns = 0;
+    at += digits;
+    if (digits == 0 || digits > 19)
+        return WEIR_E_SYNTAX;
+    if (unit_ns == 0)
+        unit_ns = unit_of(whole);
+    if (unit_ns == 1 ? at != end : read_fraction(at, end, &fraction_ns) != end)
+        return WEIR_E_SYNTAX;
+    if (whole > (uint64_t)(WEIR_NOW_NS_MAX / unit_ns))
+        return WEIR_E_RANGE;
+    int64_t t_ns = (int64_t)whole * unit_ns + fraction_ns / (NS_PER_S / unit_ns);
+    if (t_ns > WEIR_NOW_NS_MAX)
+        return WEIR_E_RANGE;
+    *ret = t_ns;
+    return WEIR_OK;
+}
+
+weir_status weir_logtime_any(const char *at, const char *end, int64_t unit_ns, int64_t *ret)
+{
+    civil c;
+    if (unit_ns == 0 && end - at > 5 && at[4] == '-')
+        return weir_logtime_rfc3339(at, end, ret);
+    if (unit_ns > 0 || at == end || !memchr(at, '/', (size_t)(end - at)))
+        return weir_logtime_number(at, end, unit_ns, ret);
+    bool brackets = *at == '[' && end[-1] == ']';
+    if (read_clf(at + brackets, end - brackets, &c) != end - brackets)
         return WEIR_E_SYNTAX;
     return civil_to_ns(&c, ret);
 }

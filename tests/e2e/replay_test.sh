@@ -229,7 +229,7 @@ for cost in -1 '' 1e9 +5 0x10 ' 5' 1.5 -99999999999999999999; do
     replay --policy 'gcra 1/s burst 3' --strict --format tsv odd.tsv
     ok "a cost of '$cost' is invalid: --strict" ends 1
 done
-for cost in -1 '""' 1e9 null '"5"' -99999999999999999999; do
+for cost in -1 '""' 1e9 null -99999999999999999999; do
     printf '{"t_ns": 1, "key": "k"}\n{"t_ns": 2, "key": "k", "cost": %s}\n' "$cost" >odd.jsonl
     replay --policy 'gcra 1/s burst 3' odd.jsonl
     ok "a JSON cost of $cost is invalid" has err 'odd.jsonl:2: column 1: expected a cost: a whole number from 0; member "cost"'
@@ -390,7 +390,7 @@ ok 'combined as vhost_combined' ends 1
 ok 'combined as vhost_combined: position' has err "combined.log:1: column 4: expected the client's host behind the virtual host, found '-'"
 replay --policy 'gcra 1/h burst 1' --key vhost combined.log
 ok '--key vhost without a virtual host' ends 2
-ok '--key vhost without a virtual host: the error lists the fields' has err "--key: a combined line has no field 'vhost', expected one of host ident"
+ok '--key vhost without a virtual host: the error lists the fields' has err "--key: a combined line has no field 'vhost', expected one of client ident"
 cat combined.log vhost.log >mixed.log
 replay --policy 'gcra 1/h burst 1' mixed.log
 ok 'a mixed log: status' ends 0
@@ -610,15 +610,15 @@ for top in '' x -1 1000001 99999999999999999999 '1 '; do
 done
 replay --policy 'gcra 1/s burst 3' --decisions json a.tsv
 ok '--decisions json' ends 2 "weir replay: --decisions: expected jsonl, found 'json'"
-replay --policy 'gcra 1/s burst 3' --format csv a.tsv
-ok '--format csv' ends 2 "weir replay: --format: expected combined, common, vhost_combined, vhost_common, tsv or jsonl, found 'csv'"
+replay --policy 'gcra 1/s burst 3' --format clf a.tsv
+ok '--format clf' ends 2 "weir replay: --format: expected combined, common, vhost_combined, vhost_common, nginx-json, caddy, traefik, csv, tsv or jsonl, found 'clf'"
 replay --policy 'gcra 1/s burst 3' --format common --key agent common.log
 ok '--format common --key agent' ends 2
-ok '--format common --key agent: the error lists the fields' has err "a common line has no field 'agent', expected one of host ident user"
+ok '--format common --key agent: the error lists the fields' has err "a common line has no field 'agent', expected one of client ident user"
 replay --policy 'gcra 1/s burst 3' --cost size common.log
-ok '--cost with an unknown field' has err "weir replay: --cost: a combined line has no field 'size', expected one of host"
+ok '--cost with an unknown field' has err "weir replay: --cost: a combined line has no field 'size', expected one of client"
 replay --policy 'gcra 1/s burst 3' --key a a.tsv
-ok '--key with tsv' ends 2 'weir replay: --key: a tsv line has no named fields: its key is always the second field, its cost the third'
+ok '--key with tsv' ends 2 'weir replay: --key: a tsv line without a line of names has no named fields: its key is always the second field, its cost the third'
 
 # ---- compressed logs -----------------------------------------------------------------------------
 

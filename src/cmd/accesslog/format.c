@@ -1,128 +1,76 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Selects a format by name, or detects it by trying each format on a line. */
+/* Reads lines in their format, and prints hints for lines that have another. */
 
 #include "cmd/accesslog/format.h"
 
 #include "cmd/accesslog/messages.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-/* In the order of detection: a format that extends another comes before it. */
-static const char *const formats[] = {"combined",     "common", "vhost_combined",
-                                      "vhost_common", "tsv",    "jsonl"};
-#define FORMATS (sizeof formats / sizeof formats[0])
-
-/* Reports that the format has no such field.
- *  option  "--key" or "--cost". */
-static int complain_field(const char *option, const char *field, const char *format,
-                          weir_logline_kind kind)
+static int complain_option(const weir_logline_error *error)
 {
-    if (kind == WEIR_LOGLINE_TSV)
-        return accesslog_complain(
-            ACCESSLOG_USAGE,
-            "%s: a tsv line has no named fields: its key is always the second field, its cost "
-            "the third",
-            option);
-    fprintf(stderr, "weir replay: %s: a %s line has no field '%s', expected one of", option, format,
-            field);
-    for (int i = 0; i < WEIR_LOGLINE_FIELDS; i++) {
-        if (weir_logline_has(kind, (weir_logline_field)i))
-            fprintf(stderr, " %s", weir_logline_field_name((weir_logline_field)i));
+    char text[512];
+    weir_logline_error_text(error, text, sizeof text);
+    return accesslog_complain(ACCESSLOG_USAGE, "%s", text);
+}
+
+int accesslog_format_open(accesslog_format *f, const accesslog_options *o)
+{
+    weir_logline_options options = {.format = o->format, .key = o->key, .cost = o->cost};
+    weir_logline_error error;
+    weir_status st = weir_logline_open(&f->reader, &options, &error);
+    if (st == WEIR_E_NOMEM)
+        return accesslog_complain_memory();
+    return st == WEIR_OK ? 0 : complain_option(&error);
+}
+
+void accesslog_format_close(accesslog_format *f)
+{
+    weir_logline_close(f->reader);
+    f->reader = NULL;
+}
+
+weir_logline_result accesslog_format_read(accesslog_format *f, const char *line, size_t len,
+                                          uint64_t number, weir_log_record *ret,
+                                          weir_logline_error *ret_error)
+{
+    weir_logline_result result = weir_logline_read(f->reader, line, len, ret, ret_error);
+    if (result == WEIR_LOGLINE_USAGE)
+        complain_option(ret_error);
+    if (result == WEIR_LOGLINE_BAD && !f->doubted) {
+        f->doubted = true;
+        f->number = number;
+        f->key_absent = ret_error->key_absent;
+        f->json = *line == '{';
+        f->other = weir_logline_detect(line, len);
     }
-    fputs("\n", stderr);
-    return ACCESSLOG_USAGE;
-}
-
-int accesslog_format_set(accesslog_format *f, const accesslog_options *o, const char *name)
-{
-    weir_logline_format plain;
-    if (weir_logline_format_init(&f->format, name, o->key, o->cost) == WEIR_OK) {
-        f->known = true;
-        f->name = name;
-        return 0;
-    }
-    if (weir_logline_format_init(&plain, name, NULL, NULL) != WEIR_OK)
-        return accesslog_complain(ACCESSLOG_USAGE,
-                                  "--format: expected " ACCESSLOG_FORMAT_LIST ", found '%s'", name);
-    weir_logline_kind kind = plain.kind;
-    if (weir_logline_format_init(&plain, name, o->key, NULL) != WEIR_OK)
-        return complain_field("--key", o->key, name, kind);
-    return complain_field("--cost", o->cost, name, kind);
-}
-
-/* Returns a format other than `not_this` that the line has, or NULL. Combined lines extend common
- * ones, so without `exact` a common line is taken for combined; the same holds for the vhost
- * formats. */
-static const char *format_of(const char *line, size_t len, const char *not_this, bool exact,
-                             weir_log_record *scratch)
-{
-    if (*line == '{') /* JSON, even if a member is missing: weir_logline_read() reports that */
-        return not_this && strcmp(not_this, "jsonl") == 0 ? NULL : "jsonl";
-    for (size_t i = 0; i < FORMATS; i++) {
-        weir_logline_format f;
-        weir_logline_error error;
-        const char *key = exact && strstr(formats[i], "combined") ? "agent" : NULL;
-        if (not_this && strcmp(formats[i], not_this) == 0)
-            continue;
-        if (weir_logline_format_init(&f, formats[i], key, NULL) == WEIR_OK &&
-            weir_logline_read(&f, line, len, scratch, &error) == WEIR_OK)
-            return formats[i];
-    }
-    return NULL;
-}
-
-const char *accesslog_format_guess(const char *line, size_t len, weir_log_record *scratch)
-{
-    return format_of(line, len, NULL, false, scratch);
-}
-
-void accesslog_format_doubt(accesslog_format *f, const accesslog_options *o, const char *line,
-                            size_t len, uint64_t number, const weir_logline_error *error,
-                            weir_log_record *scratch)
-{
-    if (f->doubted)
-        return;
-    f->doubted = true;
-    f->number = number;
-    f->key_absent = error->key_absent;
-    f->other = format_of(line, len, o->format, true, scratch);
-}
-
-/* Whether the two kinds differ only in the fields at the end of a line. */
-static bool alike(weir_logline_kind a, weir_logline_kind b)
-{
-    bool both_access =
-        weir_logline_has(a, WEIR_LOGLINE_HOST) && weir_logline_has(b, WEIR_LOGLINE_HOST);
-    return a == b || (both_access && weir_logline_has(a, WEIR_LOGLINE_VHOST) ==
-                                         weir_logline_has(b, WEIR_LOGLINE_VHOST));
+    return result;
 }
 
 void accesslog_format_note(const accesslog_format *f)
 {
-    weir_logline_format other;
-    if (!f->known || !f->other ||
-        weir_logline_format_init(&other, f->other, NULL, NULL) != WEIR_OK ||
-        alike(f->format.kind, other.kind))
-        return;
-    accesslog_note("WARNING: the lines were read as %s, but line %" PRIu64 " is %s; see --format",
-                   f->name, f->number, f->other);
+    const char *name = weir_logline_format(f->reader);
+    if (name && f->other && !weir_logline_alike(name, f->other))
+        accesslog_note("WARNING: the lines were read as %s, but line %" PRIu64
+                       " is %s; see --format",
+                       name, f->number, f->other);
 }
 
 void accesslog_format_hint(const accesslog_format *f, const accesslog_options *o)
 {
-    bool json = f->known && f->format.kind == WEIR_LOGLINE_JSONL;
-    if (f->other && o->format)
+    const char *name = weir_logline_format(f->reader);
+    bool other = f->other && (!name || strcmp(f->other, name) != 0);
+    if (other && o->format)
         accesslog_note("hint: try --format %s", f->other);
     else if (f->key_absent)
         accesslog_note("hint: set --key to the name of the member that is the key");
-    else if (f->other && !json)
+    else if (other && !f->json)
         accesslog_note("hint: a common log has no referer and no agent; --key and --cost "
                        "must name fields that every line has");
     else
-        accesslog_note("hint: the formats are " ACCESSLOG_FORMAT_LIST
-                       ", plain or compressed with gzip "
-                       "or zstd; see --help");
+        accesslog_note(
+            "hint: the formats are %s, plain or compressed with gzip or zstd; see --help",
+            weir_logline_formats());
 }

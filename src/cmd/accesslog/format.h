@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_ACCESSLOG_FORMAT_H
 #define WEIR_CMD_ACCESSLOG_FORMAT_H
-/* The format of a log: the one of --format, or the one detected from the first line. */
+/* The format of one log: reads its lines, and says what may be wrong if they cannot be read. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,34 +11,26 @@
 #include "cmd/accesslog/options.h"
 #include "codec/logline.h"
 
-#define ACCESSLOG_FORMAT_LIST "combined, common, vhost_combined, vhost_common, tsv or jsonl"
-
-/* Zeroed by the caller before use. Callers may read all fields. */
+/* Zeroed by the caller before use. The fields are private. */
 typedef struct accesslog_format {
-    bool known;
-    weir_logline_format format; /* if known */
-    const char *name;           /* its name, if known */
+    weir_logline_reader *reader;
     bool doubted;      /* some line could not be read; the fields below describe the first */
     bool key_absent;   /* the line is JSON and lacks only the member that is the key */
-    const char *other; /* a format in which it can be read; NULL: none */
+    bool json;         /* the line begins with '{' */
+    const char *other; /* the format that the line has; NULL: none */
     uint64_t number;   /* its line number */
 } accesslog_format;
 
-/* Sets the format by name, with --key and --cost.
- * Returns 0, or the exit status after printing an error; then *f is unchanged. */
-int accesslog_format_set(accesslog_format *f, const accesslog_options *o, const char *name);
+/* Opens a reader with --format, --key, --cost and --where. The options must outlive it.
+ * Returns 0, or the exit status after printing an error. */
+int accesslog_format_open(accesslog_format *f, const accesslog_options *o);
+void accesslog_format_close(accesslog_format *f);
 
-/* Detects the format of a line. Returns its name, or NULL if no format fits.
- *  line     `len` bytes, at least 1.
- *  scratch  a record for weir_logline_read(). */
-const char *accesslog_format_guess(const char *line, size_t len, weir_log_record *scratch);
-
-/* Records line `number`, which could not be read because of `error`, for accesslog_format_hint() and
- * accesslog_format_note(). Only the first such line is recorded. The other parameters are those of
- * accesslog_format_guess(). */
-void accesslog_format_doubt(accesslog_format *f, const accesslog_options *o, const char *line,
-                            size_t len, uint64_t number, const weir_logline_error *error,
-                            weir_log_record *scratch);
+/* Reads line `number`, as weir_logline_read() does. It prints the error of WEIR_LOGLINE_USAGE, and
+ * records the first line that is bad, for the two functions below. */
+weir_logline_result accesslog_format_read(accesslog_format *f, const char *line, size_t len,
+                                          uint64_t number, weir_log_record *ret,
+                                          weir_logline_error *ret_error);
 
 /* Prints a warning if a skipped line has another format. */
 void accesslog_format_note(const accesslog_format *f);

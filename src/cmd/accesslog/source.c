@@ -42,7 +42,7 @@ struct accesslog {
 static accesslog_status bad_line(accesslog *a, const weir_logline_error *error)
 {
     if (a->counts.bad++ < BAD_LINES_SHOWN) {
-        char text[256];
+        char text[640];
         weir_logline_error_text(error, text, sizeof text);
         accesslog_progress_bar_erase(&a->progress);
         fprintf(stderr, "%s:%" PRIu64 ": %s\n", a->in.name, a->in.number, text);
@@ -81,25 +81,22 @@ static int64_t decision_time(accesslog *a)
 /* Returns ACCESSLOG_END if the line has no request. */
 static accesslog_status read_line(accesslog *a, const char *line, size_t len)
 {
-    weir_logline_error error = {.column = 1,
-                                .expected = "a line in one of the formats " ACCESSLOG_FORMAT_LIST};
-    if (!a->format.known) {
-        const char *name = accesslog_format_guess(line, len, &a->record);
-        if (!name)
-            return bad_line(a, &error);
-        int status = accesslog_format_set(&a->format, a->options, name);
-        if (status != 0) {
-            a->exit_status = status;
-            return ACCESSLOG_ERROR;
-        }
-    }
-    weir_status st = weir_logline_read(&a->format.format, line, len, &a->record, &error);
-    if (st == WEIR_OK)
+    weir_logline_error error;
+    switch (accesslog_format_read(&a->format, line, len, a->in.number, &a->record, &error)) {
+    case WEIR_LOGLINE_REQUEST:
         return ACCESSLOG_REQUEST;
-    if (st == WEIR_E_NOMEM)
-        return complain_memory();
-    accesslog_format_doubt(&a->format, a->options, line, len, a->in.number, &error, &a->record);
-    return bad_line(a, &error);
+    case WEIR_LOGLINE_LEFT_OUT:
+    case WEIR_LOGLINE_HEADER:
+        return ACCESSLOG_END;
+    case WEIR_LOGLINE_BAD:
+        return bad_line(a, &error);
+    case WEIR_LOGLINE_USAGE:
+        a->exit_status = ACCESSLOG_USAGE;
+        return ACCESSLOG_ERROR;
+    case WEIR_LOGLINE_NO_MEMORY:
+        break;
+    }
+    return complain_memory();
 }
 
 /* Reports that no line could be read, with a guess at the reason. */
@@ -219,7 +216,7 @@ int accesslog_open(accesslog **ret, const accesslog_options *o)
     a->options = o;
     a->exit_status = ACCESSLOG_FAILED;
     *ret = a;
-    int status = o->format ? accesslog_format_set(&a->format, o, o->format) : 0;
+    int status = accesslog_format_open(&a->format, o);
     if (status == 0 && !accesslog_input_open(&a->in, o->path))
         status =
             accesslog_complain(ACCESSLOG_FAILED, "%s: %s",
@@ -231,7 +228,7 @@ void accesslog_close(accesslog *a)
 {
     if (!a)
         return;
-    weir_log_record_free(&a->record);
+    accesslog_format_close(&a->format);
     accesslog_input_close(&a->in);
     port_free(a);
 }

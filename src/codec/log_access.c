@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The Common Log Format and its descendants: combined, both with a virtual host in front, and the
+ * common format of Traefik. */
+
+#include "codec/log_line.h"
+#include "codec/logtime.h"
+#include "service/rules/address.h"
+
+static const char expect_clf_time[] = "'[' and a time like [01/Aug/1995:02:00:04 -0400]";
+static const char expect_ident[] = "an ident or '-'";
+static const char expect_plain[] =
+    "an ident or '-'; if the line starts with a virtual host, use --format vhost_combined or "
+    "vhost_common";
+static const char expect_vhost[] =
+    "the client's host behind the virtual host, found '-'; if the line starts with the client, use "
+    "--format combined or common";
+static const char expect_one_host[] = "one host, found a list";
+
+#define HEAD_FIELDS (LOG_BIT(LOG_CLIENT) | LOG_BIT(LOG_IDENT) | LOG_BIT(LOG_USER) | LOG_BIT(LOG_VHOST))
+
+/* ---- before the time ------------------------------------------------------------------------- */
+
+/* Finds host, ident and user. Returns where the time should begin. The user may contain spaces and
+ * brackets. */
+static const char *find_client(const char *line, const char *end, weir_slice *field)
+{
+    const char *host_end = log_find(line, end, ' ');
+    const char *ident_end = host_end ? log_find(host_end + 1, end, ' ') : NULL;
+    const char *first = ident_end ? log_find(ident_end + 1, end, ' ') : NULL;
+    if (!first)
+        return end;
+    const char *user_end = first;
+    while (user_end && (end - user_end < 5 || user_end[1] != '[' || user_end[4] != '/'))
+        user_end = log_find(user_end + 1, end, ' ');
+    if (!user_end)
+        return first + 1;
+    field[LOG_CLIENT] = log_between(line, host_end);
+    field[LOG_IDENT] = log_between(host_end + 1, ident_end);
+    field[LOG_USER] = log_between(ident_end + 1, user_end);
+    return user_end + 1;
+}
+
+static bool has(weir_slice text, char c)
+{
+    return log_find(text.at, text.at + text.len, c) != NULL;
+}
+
+/* Whether the text ends in a port like ":443". */
+static bool has_port(weir_slice text)
+{
+    return log_without_port(text).len < text.len;
+}
+
+/* Whether the line begins with a virtual host, so that the field found as ident is really the
+ * client. That is certain if it is an address. If there is one field too many before the time,
+ * either the user contains a space, or there is a virtual host. It is a virtual host if the first
+ * field has a port, the second has a dot or a colon as client names have, or the third is '-' as
+ * idents are. */
+static bool begins_with_vhost(const weir_slice *field)
+{
+    weir_address unused;
+    weir_slice ident = field[LOG_IDENT], user = field[LOG_USER];
+    if (log_is_dash(ident))
+        return false;
+    if (weir_address_parse(&unused, ident.at, ident.len))
+        return true;
+    if (!has(user, ' '))
+        return false;
+    return (user.at[0] == '-' && user.at[1] == ' ') || has(ident, '.') || has(ident, ':') ||
+           has_port(field[LOG_CLIENT]);
+}
+
+static bool is_list(weir_slice host)
+{
+    return host.len > 0 && host.at[host.len - 1] == ',';
+}
+
+/* Finds the fields before the time, and refuses a line of another kind.
+ *  ret_time  where the time should begin; written on success. */
+static bool read_head(log_line *l, bool vhost, const char **ret_time, weir_logline_error *e)
+{
+    const char *begin = l->begin;
+    if (vhost) {
+        const char *space = log_find(begin, l->end, ' ');
+        const char *client = space ? space + 1 : l->end;
+        if (l->end - client >= 2 && client[0] == '-' && client[1] == ' ')
+            return log_fail(l->begin, client, expect_vhost, e);
+        l->field[LOG_VHOST] = log_between(begin, space ? space : l->end);
+        begin = client;
+    }
+    *ret_time = find_client(begin, l->end, l->field);
+    if (!l->field[LOG_CLIENT].at)
+        return true;
+    if (is_list(l->field[LOG_VHOST]))
+        return log_fail(l->begin, l->begin, expect_one_host, e);
+    if (is_list(l->field[LOG_CLIENT]))
+        return log_fail(l->begin, begin, expect_one_host, e);
+    if (begins_with_vhost(l->field))
+        return log_fail(l->begin, l->field[LOG_IDENT].at, vhost ? expect_ident : expect_plain, e);
+    return true;
+}
+
+/* ---- behind the time ------------------------------------------------------------------------- */
+
+/* Whether a status like " 200" or " -" follows, and then a space or the end of the line. */
+static bool is_status(const char *at, const char *end)
+{
+    if (end - at < 2 || at[0] != ' ')
+        return false;
+    size_t len = at[1] == '-' ? 1 : 3;
+    uint64_t unused;
+    if ((size_t)(end - at) < 1 + len ||
+        (len == 3 && !weir_decimal_read(at + 1, 3, UINT64_MAX, &unused)))
+        return false;
+    return (size_t)(end - at) == 1 + len || at[1 + len] == ' ';
+}
+
+/* Finds a text in quotes that begins one byte behind `at`.
+ *  ret  written on success.
+ * Returns the end, behind the closing quote, or NULL; then l->stop is where it should begin. */
+static const char *find_quoted(log_line *l, const char *at, weir_slice *ret)
+{
+    const char *end = l->end;
+    l->stop = at < end ? at + 1 : end;
+    if (end - at < 2 || at[1] != '"')
+        return NULL;
+    const char *begin = at + 2;
+    const char *close = log_find_quote(begin, end);
+    while (close && close + 1 < end && close[1] != ' ')
+        close = log_find_quote(close + 1, end);
+    if (!close)
+        return NULL;
+    *ret = log_between(begin, close);
+    return close + 1;
+}
+
+/* Finds the fields behind the time: request, status, bytes and, if `quoted`, referer and agent.
+ * Returns where more fields may follow; NULL if one of these is missing. */
+static const char *find_tail(log_line *l, const char *at, bool quoted)
+{
+    const char *end = l->end;
+    l->stop = at;
+    if (end - at < 2 || at[0] != ' ' || at[1] != '"')
+        return NULL;
+    const char *begin = l->request = l->stop = at + 2;
+    const char *close = log_find_quote(begin, end);
+    while (close && !is_status(close + 1, end))
+        close = log_find_quote(close + 1, end);
+    if (!close)
+        return NULL;
+    log_split_request(log_between(begin, close), l->field);
+    begin = close + 2;
+    at = log_find(begin, end, ' ');
+    l->field[LOG_STATUS] = log_between(begin, at ? at : end);
+    l->stop = at ? at + 1 : end;
+    if (!at)
+        return NULL;
+    begin = at + 1;
+    at = log_find(begin, end, ' ');
+    l->field[LOG_BYTES] = log_between(begin, at ? at : end);
+    l->stop = end;
+    for (unsigned f = LOG_REFERER; quoted && at && f <= LOG_AGENT; f++)
+        at = find_quoted(l, at, &l->field[f]);
+    return at;
+}
+
+/* ---- the grammars ---------------------------------------------------------------------------- */
+
+/* Finds the fields up to the time.
+ *  ret_after  behind the time; written on success. */
+static bool read_front(log_line *l, bool vhost, const char **ret_after, weir_logline_error *e)
+{
+    const char *time = NULL;
+    if (!read_head(l, vhost, &time, e))
+        return false;
+    weir_status st = weir_logtime_clf(time, l->end, &l->t_ns, ret_after);
+    if (st != WEIR_OK)
+        return log_fail(l->begin, time,
+                        st == WEIR_E_RANGE ? log_expect_time_range : expect_clf_time, e);
+    return true;
+}
+
+static inline bool read_access(log_line *l, bool vhost, bool quoted, uint32_t need,
+                               weir_logline_error *e)
+{
+    const char *after = NULL;
+    if (!read_front(l, vhost, &after, e))
+        return false;
+    l->stop = after;
+    if (need & ~HEAD_FIELDS)
+        find_tail(l, after, quoted);
+    return true;
+}
+
+bool log_read_common(log_line *l, uint32_t need, weir_logline_error *e)
+{
+    return read_access(l, false, false, need, e);
+}
+
+bool log_read_combined(log_line *l, uint32_t need, weir_logline_error *e)
+{
+    return read_access(l, false, true, need, e);
+}
+
+bool log_read_vhost_common(log_line *l, uint32_t need, weir_logline_error *e)
+{
+    return read_access(l, true, false, need, e);
+}
+
+bool log_read_vhost_combined(log_line *l, uint32_t need, weir_logline_error *e)
+{
+    return read_access(l, true, true, need, e);
+}
+
+/* Behind the agent: the number of requests since the start, the router and the server in quotes, and
+ * the duration: 17 "router@docker" "http://10.0.0.1:80" 3ms. */
+bool log_read_traefik(log_line *l, uint32_t need, weir_logline_error *e)
+{
+    static const char expect_tail[] = "a combined line, then a number, the router and the server in "
+                                      "quotes, and a duration like 3ms";
+    const char *after = NULL;
+    weir_slice unused;
+    (void)need;
+    if (!read_front(l, false, &after, e))
+        return false;
+    const char *at = find_tail(l, after, true);
+    if (!at)
+        return log_fail(l->begin, l->stop, expect_tail, e);
+    const char *number = at < l->end ? at + 1 : l->end;
+    at = number;
+    while (at < l->end && *at >= '0' && *at <= '9')
+        at++;
+    if (at == number || !(at = find_quoted(l, at, &unused)) ||
+        !(at = find_quoted(l, at, &unused)) || l->end - at < 4 || memcmp(l->end - 2, "ms", 2) != 0)
+        return log_fail(l->begin, number, expect_tail, e);
+    l->field[LOG_DURATION] = log_between(at + 1, l->end - 2);
+    return true;
+}
