@@ -6,11 +6,14 @@
 import { formatClock, formatNumber, multiples, ticks, timeStep } from "./format.mjs";
 import { textWidth } from "./surface.mjs";
 
+const DAY_MS = 86400e3;
+
 /**
  * @typedef {object} Series
  * @property {string} name
  * @property {string} [role] a colour of the theme, such as "allowed"; by default one of theme.series
  * @property {ArrayLike<number>} values one for each time; NaN: unknown, the line has a gap
+ * @property {number[]} [dash] of the line: lengths of strokes and gaps
  */
 
 /**
@@ -126,7 +129,9 @@ function drawGrid(surface, layout, { theme, unit = "", utc = false }) {
     const step = timeStep((toMs - fromMs) * 1e6, Math.max(1, plot.w / 90));
     for (const local of multiples(fromMs - zone, toMs - zone, step / 1e6)) {
         const x = xOf(layout, local + zone);
-        const label = formatClock(local, step, true);
+        // In a chart of several days, the ticks at midnight have the date.
+        const days = toMs - fromMs > DAY_MS && local % DAY_MS === 0;
+        const label = formatClock(local, days ? DAY_MS * 1e6 : step, true);
         const half = textWidth(label, { size: 11 }) / 2;
         surface.line(x, plot.y + plot.h, x, plot.y + plot.h + 4, { stroke: theme.edge });
         if (x - half >= box.x - 1 && x + half <= right)
@@ -135,14 +140,14 @@ function drawGrid(surface, layout, { theme, unit = "", utc = false }) {
 }
 
 // Draws one series. In a stacked chart `lows` is what lies below it, and its values are added.
-function drawSeries(surface, layout, data, { values }, color, lows) {
+function drawSeries(surface, layout, data, { values, dash }, color, lows) {
     const { times, kind = "line" } = data;
     const stacked = kind === "stacked";
     const from = firstVisible(layout, times);
     let line = [], low = [];
     const flush = () => {
         if (line.length >= 2)
-            drawPart(surface, layout, line, stacked ? low : null, color, kind);
+            drawPart(surface, layout, line, stacked ? low : null, { color, dash, kind });
         line = [];
         low = [];
     };
@@ -167,7 +172,7 @@ function firstVisible({ fromMs }, times) {
     return i;
 }
 
-function drawPart(surface, { plot }, line, low, color, kind) {
+function drawPart(surface, { plot }, line, low, { color, dash, kind }) {
     if (line.length === 2) {
         surface.circle(line[0], line[1], 1.5, { fill: color });
         return;
@@ -178,7 +183,7 @@ function drawPart(surface, { plot }, line, low, color, kind) {
         surface.opacity(kind === "stacked" ? 0.55 : 0.18, () =>
             surface.polygon([...line, ...back], { fill: color }));
     }
-    surface.polyline(line, { stroke: color, width: kind === "stacked" ? 1 : 1.75 });
+    surface.polyline(line, { stroke: color, width: kind === "stacked" ? 1 : 1.75, dash });
 }
 
 function reversed(points) {

@@ -406,6 +406,7 @@ test("numbers and durations as people read them", () => {
     assert.equal(formatOffset(65 * SECOND, 5 * SECOND), "1:05");
     assert.equal(formatOffset(7230 * SECOND, 30 * SECOND), "2:00:30");
     assert.equal(formatClock(Date.UTC(2026, 2, 2, 14, 5, 30), SECOND, true), "14:05:30");
+    assert.equal(formatClock(Date.UTC(2026, 2, 2, 14, 5, 30, 250), SECOND / 4, true), "14:05:30.250");
     assert.equal(formatClock(Date.UTC(2026, 2, 2), 86400 * SECOND, true), "2 Mar");
 });
 

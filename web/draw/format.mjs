@@ -198,7 +198,7 @@ export function formatOffset(ns, stepNs) {
  * @param {number} ms since the epoch
  * @param {number} stepNs the distance of two ticks
  * @param {boolean} [utc] whether UTC is shown, else the local time
- * @returns {string} such as "14:05", "14:05:30", "2 Mar"
+ * @returns {string} such as "14:05", "14:05:30", "14:05:30.250", "2 Mar"
  */
 export function formatClock(ms, stepNs, utc = false) {
     const date = new Date(utc ? ms : ms - new Date(ms).getTimezoneOffset() * 60000);
@@ -207,7 +207,7 @@ export function formatClock(ms, stepNs, utc = false) {
     const text = date.toISOString();
     if (stepNs >= DAY)
         return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
-    return stepNs >= MINUTE ? text.slice(11, 16) : text.slice(11, 19);
+    return text.slice(11, stepNs >= MINUTE ? 16 : stepNs >= SECOND ? 19 : 23);
 }
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
