@@ -17,7 +17,8 @@ static const char expect_vhost[] =
     "--format combined or common";
 static const char expect_one_host[] = "one host, found a list";
 
-#define HEAD_FIELDS (LOG_BIT(LOG_CLIENT) | LOG_BIT(LOG_IDENT) | LOG_BIT(LOG_USER) | LOG_BIT(LOG_VHOST))
+#define HEAD_FIELDS                                                                                \
+    (LOG_BIT(LOG_CLIENT) | LOG_BIT(LOG_IDENT) | LOG_BIT(LOG_USER) | LOG_BIT(LOG_VHOST))
 
 /* ---- before the time ------------------------------------------------------------------------- */
 
@@ -217,8 +218,9 @@ bool log_read_vhost_combined(log_line *l, uint32_t need, weir_logline_error *e)
  * the duration: 17 "router@docker" "http://10.0.0.1:80" 3ms. */
 bool log_read_traefik(log_line *l, uint32_t need, weir_logline_error *e)
 {
-    static const char expect_tail[] = "a combined line, then a number, the router and the server in "
-                                      "quotes, and a duration like 3ms";
+    static const char expect_tail[] =
+        "a combined line, then a number, the router and the server in "
+        "quotes, and a duration like 3ms";
     const char *after = NULL;
     weir_slice unused;
     (void)need;

@@ -32,13 +32,13 @@ static const struct {
     const char *name;
     log_field field;
 } others[] = {
-    {"remote_addr", LOG_CLIENT},     {"remote_user", LOG_USER},
-    {"request_method", LOG_METHOD},  {"request_uri", LOG_URI},
-    {"query_string", LOG_QUERY},     {"args", LOG_QUERY},
+    {"remote_addr", LOG_CLIENT},       {"remote_user", LOG_USER},
+    {"request_method", LOG_METHOD},    {"request_uri", LOG_URI},
+    {"query_string", LOG_QUERY},       {"args", LOG_QUERY},
     {"server_protocol", LOG_PROTOCOL}, {"body_bytes_sent", LOG_BYTES},
-    {"bytes_sent", LOG_BYTES},       {"http_referer", LOG_REFERER},
-    {"http_user_agent", LOG_AGENT},  {"http_host", LOG_VHOST},
-    {"server_name", LOG_VHOST},      {"request_time", LOG_DURATION},
+    {"bytes_sent", LOG_BYTES},         {"http_referer", LOG_REFERER},
+    {"http_user_agent", LOG_AGENT},    {"http_host", LOG_VHOST},
+    {"server_name", LOG_VHOST},        {"request_time", LOG_DURATION},
 };
 
 const char *log_field_name(log_field field)

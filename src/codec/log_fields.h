@@ -22,8 +22,8 @@ typedef enum log_field {
     LOG_REFERER,
     LOG_AGENT,
     LOG_VHOST,
-    LOG_DURATION, /* in the unit of the log */
-    LOG_FORWARDED, /* X-Forwarded-For */
+    LOG_DURATION,   /* in the unit of the log */
+    LOG_FORWARDED,  /* X-Forwarded-For */
     LOG_REQUEST_ID, /* X-Request-ID */
     LOG_FIELDS
 } log_field;

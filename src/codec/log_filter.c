@@ -63,7 +63,7 @@ static const char *read_word(log_filter *f, const char *text, const char *word, 
 {
     log_test t = {0};
     const char *at = word + strcspn(word, "=!<> \t");
-    size_t operator= at > word ? read_operator(at, &t.comparison) : 0;
+    size_t operator= at> word ? read_operator(at, &t.comparison) : 0;
     const char *value = at + operator;
     const char *end = value + strcspn(value, " \t");
     const char *expected = NULL;

@@ -362,7 +362,8 @@ static json_t *header_of(const log_json *j, const log_flavour *f, weir_slice nam
     json_t *value;
     if (!json_is_object(object))
         object = j->root;
-    json_object_foreach(object, key, value) {
+    json_object_foreach(object, key, value)
+    {
         size_t len = strlen(key), skip = strlen(prefix);
         if (len > skip && memcmp(key, prefix, skip) == 0 && is_header(key + skip, len - skip, name))
             return value;

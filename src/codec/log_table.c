@@ -13,7 +13,8 @@ enum { TEXT_MAX = 1 << 20 };
 static const char expect_header[] =
     "the names of the columns, one of which is a time: t_ns, time, ts, timestamp, @timestamp, "
     "time_local, time_iso8601, msec, datetime, or time_ms, time_us or time_ns";
-static const char expect_close[] = "a closing quote, then a separator; a line break cannot be quoted";
+static const char expect_close[] =
+    "a closing quote, then a separator; a line break cannot be quoted";
 
 void log_table_free(log_table *t)
 {

@@ -100,8 +100,9 @@ static bool read_suffix(parser *p, log_part *part, bool braces)
         at = read_number(at + 1, 1, 128, &first);
         after = at && *at == '/' && is_digit(at[1]) ? read_number(at + 1, 1, 128, &second) : at;
         if (!after || (second > 0 && first > 32))
-            return fail(p, p->at, "the prefix of an IPv6 address: /1 to /128, or those of IPv4 and "
-                                  "IPv6, like /24/64");
+            return fail(p, p->at,
+                        "the prefix of an IPv6 address: /1 to /128, or those of IPv4 and "
+                        "IPv6, like /24/64");
         part->v4 = second > 0 ? first : 0;
         part->v6 = second > 0 ? second : first;
         p->at = after;
@@ -167,8 +168,7 @@ bool log_template_parse(log_template *ret, const char *text, log_names *names,
         *add_part(&p) = (log_part){.name = name};
     }
     const log_part *first = ret->part;
-    ret->is_field =
-        ret->parts == 1 && first->name >= 0 && !first->nth && !first->v4 && !first->v6;
+    ret->is_field = ret->parts == 1 && first->name >= 0 && !first->nth && !first->v4 && !first->v6;
     return true;
 }
 

@@ -12,10 +12,10 @@
 #define LOG_PARTS_MAX 32
 
 typedef struct log_part {
-    weir_slice text;    /* literal text if `name` is below 0 */
-    int name;           /* an index into log_names */
-    unsigned nth;       /* the part of a path, from 1; 0: the whole field */
-    unsigned v4, v6;    /* bits of the prefix of an address; 0: unchanged */
+    weir_slice text; /* literal text if `name` is below 0 */
+    int name;        /* an index into log_names */
+    unsigned nth;    /* the part of a path, from 1; 0: the whole field */
+    unsigned v4, v6; /* bits of the prefix of an address; 0: unchanged */
 } log_part;
 
 typedef struct log_template {

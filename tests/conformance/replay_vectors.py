@@ -15,7 +15,8 @@ FIELDS = ("t_ns", "cost", "allowed", "limit", "remaining", "retry_after_ns", "re
 
 def decide(weir, case):
     log = "".join(f"{s['t_ns']}\tkey\t{s['cost']}\n" for s in case["steps"])
-    command = [weir, "replay", "--policy", case["policy"], "--format", "tsv", "--decisions", "jsonl", "-"]
+    command = [weir, "replay", "--policy", case["policy"], "--format", "tsv", "--reorder", "0"]
+    command += ["--decisions", "jsonl", "-"]
     run = subprocess.run(command, input=log, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         return [], run.stderr

@@ -448,7 +448,7 @@ cat >back.tsv <<END
 4000000000${tab}b
 11000000000${tab}b
 END
-replay --policy 'gcra 1/s burst 1' --decisions jsonl back.tsv
+replay --policy 'gcra 1/s burst 1' --reorder 0 --decisions jsonl back.tsv
 ok 'back in time: decided at the latest time so far' [ "$(grep -o '"allowed":[a-z]*' out | cut -d: -f2 | tr '\n' ' ')" = 'true true false true ' ]
 ok 'back in time: t_ns is the time of the line' has out '"t_ns":4000000000,"key":"b"'
 ok 'back in time: reported' has err 'weir replay: 2 lines went back in time, by up to 7s; each was decided at the latest time seen'
@@ -457,7 +457,7 @@ ok 'back in time: no warning' [ "$(grep -c WARNING err)" -eq 0 ]
 # back_note NS: prints the report about a line that is NS earlier than line 2.
 back_note() {
     printf '4000000000000000000\tk\n5000000000000000000\tk\n%s\tk\n' "$(printf '%d' $((5000000000000000000 - $1)))" >far.tsv
-    replay --policy 'gcra 1/s burst 1' far.tsv
+    replay --policy 'gcra 1/s burst 1' --reorder 0 far.tsv
     cat err
 }
 note='1 line went back in time, by up to'
@@ -473,12 +473,61 @@ ok 'back by years' [ "$(back_note 5000000000000000000)" = "weir replay: WARNING:
 # The line in the question is the first one that set the latest time before the longest step back.
 back_line() { # TIME...: in 10000 s
     printf '%s0000000000000\tk\n' "$@" >far.tsv
-    replay --policy 'gcra 1/s burst 1' far.tsv
+    replay --policy 'gcra 1/s burst 1' --reorder 0 far.tsv
     sed -n 's/.*is the time of line \([0-9]*\) right?.*/\1/p' err
 }
 ok 'back: the same time again sets nothing' [ "$(back_line 1 4 4 4 1)" = 2 ]
 ok 'back: the first of two steps of the same length' [ "$(back_line 1 3 1 2 4 2)" = 2 ]
 ok 'back: the longest of several steps' [ "$(back_line 1 3 2 4 2 9 8 1 9 2)" = 6 ]
+
+# ---- several files, and the order of lines --------------------------------------------------------
+
+# decided FILE...: the times of the decisions, in their order.
+decided() {
+    replay --policy 'gcra 1/h burst 9' --decisions jsonl "$@"
+    grep -o '"t_ns":[0-9]*,"key":"[a-z]*' out | sed 's/"t_ns":\([0-9]*\)0\{9\},"key":"/\1/' | tr '\n' ' '
+}
+log() { # TIME KEY...: in seconds
+    printf '%s000000000\t%s\n' "$@"
+}
+log 20 a 11 a 30 a 20 b 31 a >one.tsv
+log 11 c 20 c 12 d 40 c >two.tsv
+ok 'lines up to 10s apart are put in order' [ "$(decided one.tsv)" = '11a 20a 20b 30a 31a ' ]
+ok 'in order: nothing is reported' [ "$(grep -c 'weir replay' err)" -eq 0 ]
+log 20 a 30 a 40 a 29 b 41 a >late.tsv
+ok '--reorder 11s' [ "$(decided --reorder 11s late.tsv)" = '20a 29b 30a 40a 41a ' ]
+ok 'a line that is 11s late' [ "$(decided late.tsv)" = '20a 30a 29b 40a 41a ' ]
+ok 'a line that is 11s late: reported' has err 'weir replay: 1 line came too late to be put in order (--reorder 10s), and was decided up to 1s after its time'
+ok '--reorder 0: the order of the lines' [ "$(decided --reorder 0 one.tsv)" = '20a 11a 30a 20b 31a ' ]
+ok 'two files are merged' [ "$(decided one.tsv two.tsv)" = '11a 11c 12d 20a 20b 20c 30a 31a 40c ' ]
+ok 'two files: the first one is first at equal times' [ "$(decided two.tsv one.tsv)" = '11c 11a 12d 20c 20a 20b 30a 31a 40c ' ]
+gzip -k two.tsv
+ok 'two files: one compressed, one from standard input' [ "$(decided - two.tsv.gz <one.tsv)" = '11a 11c 12d 20a 20b 20c 30a 31a 40c ' ]
+ok 'two files without a buffer' [ "$(decided --reorder 0 one.tsv two.tsv)" = '11c 20a 11a 20c 12d 30a 20b 31a 40c ' ]
+printf '192.0.2.1 - - [01/Jan/1970:00:00:20 +0000] "GET / HTTP/1.1" 200 1\nx\n' >common.log
+ok 'each file has its own format' [ "$(decided common.log two.tsv | tr -d .)" = '11c 12d 20 20c 40c ' ]
+ok 'each file has its own format: decisions' lines out 5
+ok 'each file has its own format: bad lines have the file' has err 'common.log:2: column 2'
+ok 'each file has its own format: counted' has err 'weir replay: common.log: 1 line could not be read and was left out'
+: >none.tsv
+ok 'an empty file beside others' [ "$(decided none.tsv one.tsv)" = '11a 20a 20b 30a 31a ' ]
+printf 'x\n' >none.log
+replay --policy 'gcra 1/h burst 9' one.tsv none.log
+ok 'a file without a readable line beside others' ends 0
+ok 'a file without a readable line beside others: warning' has err 'weir replay: WARNING: none.log: no line could be read (1 tried)'
+replay --policy 'gcra 1/h burst 9' none.tsv none.log
+ok 'no readable line at all' ends 1
+replay --policy 'gcra 1/h burst 9' one.tsv not-there two.tsv
+ok 'one of several files does not exist' ends 1 'weir replay: not-there: No such file or directory'
+head -c 30 two.tsv.gz >cut.gz
+replay --policy 'gcra 1/h burst 9' --decisions jsonl cut.gz one.tsv
+ok 'a damaged file among several' ends 1
+ok 'a damaged file among several: which' has err 'weir replay: cut.gz: byte 30: '
+log 10 a 200000 a 11 b 12 c >far.tsv
+ok 'a line dated far ahead does not stop time' [ "$(decided far.tsv)" = '10a 11b 12c 200000a ' ]
+ok 'a line dated far ahead: warning' has err 'weir replay: WARNING: line 2 is dated 2d 8h after a line that follows it; is its time right?'
+decided far.tsv one.tsv >/dev/null
+ok 'a line dated far ahead in one of two files' has err 'WARNING: line 2 of far.tsv is dated 2d 8h after'
 
 # ---- unreadable lines ----------------------------------------------------------------------------
 
@@ -594,12 +643,14 @@ replay a.tsv
 ok 'no policy' ends 2 "weir replay: --policy is missing, like --policy 'gcra 100/m burst 20'"
 replay --policy 'gcra 1/s burst 3'
 ok 'no file' ends 2 "weir replay: FILE is missing; '-' is standard input"
-replay --policy 'gcra 1/s burst 3' a.tsv b.tsv
-ok 'two files' ends 2 "weir replay: expected one FILE, also found 'b.tsv'; join files with cat and read '-'"
+replay --policy 'gcra 1/s burst 3' - a.tsv -
+ok 'standard input twice' ends 2 "weir replay: FILE is '-' twice: expected standard input only once"
+replay --policy 'gcra 1/s burst 3' --reorder 5 a.tsv
+ok '--reorder without a unit' ends 2 "weir replay: --reorder: expected a duration such as 10s or 1m, or 0 for the order of the lines, found '5'"
 replay --polcy x a.tsv
-ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --json, --html, --decisions, --top, --memory, --format, --key, --cost, --strict, --no-progress or --help; see weir replay --help"
+ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --json, --html, --decisions, --top, --memory, --format, --key, --cost, --where, --reorder, --strict, --no-progress or --help; see weir replay --help"
 replay -z a.tsv
-ok 'an unknown short option' ends 2 "weir replay: unknown option '-z', expected --policy, --config, --json, --html, --decisions, --top, --memory, --format, --key, --cost, --strict, --no-progress or --help; see weir replay --help"
+ok 'an unknown short option' ends 2 "weir replay: unknown option '-z', expected --policy, --config, --json, --html, --decisions, --top, --memory, --format, --key, --cost, --where, --reorder, --strict, --no-progress or --help; see weir replay --help"
 replay a.tsv --policy
 ok 'an option lacks its value' ends 2 'weir replay: --policy needs a value'
 replay --strict=yes a.tsv

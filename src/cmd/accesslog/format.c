@@ -18,7 +18,11 @@ static int complain_option(const weir_logline_error *error)
 
 int accesslog_format_open(accesslog_format *f, const accesslog_options *o)
 {
-    weir_logline_options options = {.format = o->format, .key = o->key, .cost = o->cost};
+    weir_logline_options options = {.format = o->format,
+                                    .key = o->key,
+                                    .cost = o->cost,
+                                    .where = o->where,
+                                    .wheres = o->wheres};
     weir_logline_error error;
     weir_status st = weir_logline_open(&f->reader, &options, &error);
     if (st == WEIR_E_NOMEM)

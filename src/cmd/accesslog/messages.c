@@ -7,6 +7,7 @@
 #include "cmd/duration.h"
 #include "port/port.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -58,17 +59,50 @@ int accesslog_complain_memory(void)
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-void accesslog_progress_bar_begin(accesslog_progress_bar *p, bool wanted)
+#define ERASE "\r\033[K"
+
+static volatile sig_atomic_t bar_shown; /* the handler runs in the thread that writes it */
+
+/* Erases the bar and lets the signal end the process: SA_RESETHAND has restored its default. */
+static void on_signal(int number)
+{
+    if (bar_shown && write(STDERR_FILENO, ERASE, sizeof ERASE - 1) < 0) {
+        /* nobody sees the bar */
+    }
+    (void)raise(number);
+}
+
+static void handle(int number)
+{
+    struct sigaction old,
+        act = {.sa_handler = on_signal, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
+    if (sigaction(number, NULL, &old) == 0 && !(old.sa_flags & SA_SIGINFO) &&
+        old.sa_handler == SIG_DFL)
+        (void)sigaction(number, &act, NULL);
+}
+
+static void set_shown(accesslog_progress_bar *p, bool shown)
+{
+    p->shown = shown;
+    bar_shown = shown;
+}
+
+void accesslog_progress_bar_begin(accesslog_progress_bar *p, bool wanted, int64_t size)
 {
     int64_t now_ns = wanted ? port_steady_ns() : 0;
-    *p = (accesslog_progress_bar){.wanted = wanted, .begun_ns = now_ns, .last_ns = now_ns};
+    *p = (accesslog_progress_bar){
+        .wanted = wanted, .size = size, .begun_ns = now_ns, .last_ns = now_ns};
+    if (!wanted)
+        return;
+    handle(SIGINT);
+    handle(SIGTERM);
 }
 
 void accesslog_progress_bar_erase(accesslog_progress_bar *p)
 {
     if (p->shown)
-        fputs("\r\033[K", stderr);
-    p->shown = false;
+        fputs(ERASE, stderr);
+    set_shown(p, false);
 }
 
 static int columns(void)
@@ -91,17 +125,17 @@ static void rate_text(double rate, char *ret, size_t size)
              rate, units[i]);
 }
 
-void accesslog_progress_bar_show(accesslog_progress_bar *p, const accesslog_input *in)
+void accesslog_progress_bar_show(accesslog_progress_bar *p, int64_t bytes, uint64_t lines)
 {
     int64_t now_ns = port_steady_ns();
     if (now_ns - p->last_ns < PROGRESS_NS)
         return;
     p->last_ns = now_ns;
-    double done = in->bytes_read < in->size ? (double)in->bytes_read / (double)in->size : 1;
+    double done = bytes < p->size ? (double)bytes / (double)p->size : 1;
     double elapsed_s = (double)(now_ns - p->begun_ns) / 1e9;
     double left_s = done > 0 ? elapsed_s / done - elapsed_s : 0;
     char rate[24], left[DURATION_TEXT_MAX], numbers[120], bar[BAR_COLS_MAX + 1] = "";
-    rate_text((double)in->number / elapsed_s, rate, sizeof rate);
+    rate_text((double)lines / elapsed_s, rate, sizeof rate);
     duration_text(left_s < 1e8 ? ((int64_t)left_s + 1) * 1000000000 : INT64_MAX, left);
     int len = snprintf(numbers, sizeof numbers, "%3d%%  %slines/s  ETA %s", (int)(done * 100), rate,
                        left);
@@ -109,9 +143,9 @@ void accesslog_progress_bar_show(accesslog_progress_bar *p, const accesslog_inpu
     bar_cols = bar_cols < BAR_COLS_MAX ? bar_cols : BAR_COLS_MAX;
     for (int i = 0; i < bar_cols; i++)
         bar[i] = i + 1 <= done * bar_cols ? '#' : '.';
+    set_shown(p, true);
     if (bar_cols >= BAR_COLS_MIN)
         fprintf(stderr, "\r[%.*s] %s\033[K", bar_cols, bar, numbers);
     else
         fprintf(stderr, "\r%.*s\033[K", columns() - 1, numbers);
-    p->shown = true;
 }

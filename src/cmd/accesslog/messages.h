@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmd/accesslog/input.h"
-
 enum { ACCESSLOG_FAILED = 1, ACCESSLOG_USAGE = 2 }; /* exit statuses */
 
 /* Sets the command that messages begin with, such as "weir replay"; must outlive the messages. */
@@ -24,17 +22,21 @@ __attribute__((format(printf, 2, 3))) int accesslog_complain(int status, const c
 /* Prints "out of memory". Returns ACCESSLOG_FAILED. */
 int accesslog_complain_memory(void);
 
-/* The progress bar. The caller sets `wanted`; the other fields are private. */
+/* The progress bar. Callers may read `wanted`; the other fields are private. */
 typedef struct accesslog_progress_bar {
     bool wanted, shown;
-    int64_t begun_ns, last_ns;
+    int64_t size, begun_ns, last_ns;
 } accesslog_progress_bar;
 
-/* Starts the bar. Reads the clock only if the bar is wanted. */
-void accesslog_progress_bar_begin(accesslog_progress_bar *p, bool wanted);
+/* Starts the bar. Reads the clock only if the bar is wanted. From then on, SIGINT and SIGTERM erase
+ * the bar before they end the process, unless the process ignores or handles them.
+ *  size  the bytes of all files, above 0. */
+void accesslog_progress_bar_begin(accesslog_progress_bar *p, bool wanted, int64_t size);
 
-/* Updates the bar, at most ten times a second. in->size is above 0. */
-void accesslog_progress_bar_show(accesslog_progress_bar *p, const accesslog_input *in);
+/* Updates the bar, at most ten times a second.
+ *  bytes  read so far, before decompression.
+ *  lines  read so far. */
+void accesslog_progress_bar_show(accesslog_progress_bar *p, int64_t bytes, uint64_t lines);
 
 /* Erases the bar before another message is printed. */
 void accesslog_progress_bar_erase(accesslog_progress_bar *p);

@@ -5,6 +5,30 @@
 #include "cmd/accesslog/options.h"
 
 #include "cmd/accesslog/messages.h"
+#include "cmd/config/keys.h"
+
+#include <string.h>
+
+static int add_where(accesslog_options *o, const char *filter)
+{
+    if (o->wheres == ACCESSLOG_WHERE_MAX)
+        return accesslog_complain(ACCESSLOG_USAGE, "--where: expected at most %d filters",
+                                  ACCESSLOG_WHERE_MAX);
+    o->where[o->wheres++] = filter;
+    return 0;
+}
+
+static int set_reorder(accesslog_options *o, const char *text)
+{
+    o->reorder_given = true;
+    o->reorder_ns = 0;
+    if (strcmp(text, "0") == 0 || config_duration_read(text, &o->reorder_ns))
+        return 0;
+    return accesslog_complain(ACCESSLOG_USAGE,
+                              "--reorder: expected a duration such as 10s or 1m, or 0 for the "
+                              "order of the lines, found '%s'",
+                              text);
+}
 
 int accesslog_options_set(accesslog_options *o, int c, const char *value)
 {
@@ -18,6 +42,10 @@ int accesslog_options_set(accesslog_options *o, int c, const char *value)
     case ACCESSLOG_OPT_COST:
         o->cost = value;
         return 0;
+    case ACCESSLOG_OPT_WHERE:
+        return add_where(o, value);
+    case ACCESSLOG_OPT_REORDER:
+        return set_reorder(o, value);
     case ACCESSLOG_OPT_STRICT:
         o->strict = true;
         return 0;
@@ -29,13 +57,26 @@ int accesslog_options_set(accesslog_options *o, int c, const char *value)
 
 int accesslog_options_files(accesslog_options *o, int argc, char **argv, int at)
 {
+    size_t stdins = 0;
     if (at == argc)
         return accesslog_complain(ACCESSLOG_USAGE, "FILE is missing; '-' is standard input");
-    if (argc - at > 1)
+    o->paths = argv + at;
+    o->paths_len = (size_t)(argc - at);
+    for (size_t i = 0; i < o->paths_len; i++)
+        stdins += strcmp(o->paths[i], "-") == 0;
+    if (stdins > 1)
         return accesslog_complain(ACCESSLOG_USAGE,
-                                  "expected one FILE, also found '%s'; join files with cat "
-                                  "and read '-'",
-                                  argv[at + 1]);
-    o->path = argv[at];
+                                  "FILE is '-' twice: expected standard input only once");
+    if (!o->reorder_given)
+        o->reorder_ns = ACCESSLOG_REORDER_NS_DEFAULT;
     return 0;
+}
+
+bool accesslog_options_stdin(const accesslog_options *o)
+{
+    for (size_t i = 0; i < o->paths_len; i++) {
+        if (strcmp(o->paths[i], "-") == 0)
+            return true;
+    }
+    return false;
 }

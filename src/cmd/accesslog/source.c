@@ -1,209 +1,235 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Reads lines, parses them, and reports those that cannot be read or that went back in time. */
+/* Merges the requests of the files with a binary heap, and reports those that were out of order. */
 
 #include "cmd/accesslog/source.h"
 
-#include "cmd/accesslog/format.h"
-#include "cmd/accesslog/input.h"
 #include "cmd/accesslog/messages.h"
+#include "cmd/accesslog/reader.h"
 #include "cmd/duration.h"
 #include "port/port.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-
-enum {
-    BAD_LINES_SHOWN = 5,
-    PROGRESS_LINES = 4096, /* lines between two updates of the progress bar */
-};
 
 #define AHEAD_NS_MAX INT64_C(3600000000000) /* warn if the log is out of order by more than this */
 
 struct accesslog {
-    const accesslog_options *options;
-    accesslog_input in;
-    accesslog_format format;
-    weir_log_record record;
-    accesslog_progress_bar progress;
-    int64_t latest_ns, back_ns_max;
-    uint64_t latest_number; /* the line that set latest_ns */
-    uint64_t back_number;   /* the line that had set latest_ns when back_ns_max was found */
-    accesslog_counts counts;
-    int exit_status; /* after ACCESSLOG_ERROR */
+    accesslog_shared shared;
+    accesslog_reader *readers, **heap;
+    size_t readers_len, heap_len;
+    bool begun;
+    int64_t latest_ns;   /* the latest time of a decision */
+    int64_t late_ns_max; /* the most by which a request is decided after its time */
+    uint64_t late;
 };
 
-/* ---- lines ----------------------------------------------------------------------------------- */
+/* ---- merging --------------------------------------------------------------------------------- */
 
-/* Counts a line that cannot be read, and shows the first few. */
-static accesslog_status bad_line(accesslog *a, const weir_logline_error *error)
+static bool is_before(const accesslog_reader *a, const accesslog_reader *b)
 {
-    if (a->counts.bad++ < BAD_LINES_SHOWN) {
-        char text[640];
-        weir_logline_error_text(error, text, sizeof text);
-        accesslog_progress_bar_erase(&a->progress);
-        fprintf(stderr, "%s:%" PRIu64 ": %s\n", a->in.name, a->in.number, text);
+    return a->request.t_ns != b->request.t_ns ? a->request.t_ns < b->request.t_ns : a < b;
+}
+
+/* Moves the reader at `i` down to its place. */
+static void sift_down(accesslog *a, size_t i)
+{
+    accesslog_reader *moved = a->heap[i];
+    for (size_t child; (child = 2 * i + 1) < a->heap_len; i = child) {
+        child += child + 1 < a->heap_len && is_before(a->heap[child + 1], a->heap[child]);
+        if (!is_before(a->heap[child], moved))
+            break;
+        a->heap[i] = a->heap[child];
     }
-    if (!a->options->strict)
-        return ACCESSLOG_END;
-    accesslog_complain(ACCESSLOG_FAILED,
-                       "stopped at the first line that cannot be read (--strict)");
-    return ACCESSLOG_ERROR;
+    a->heap[i] = moved;
 }
 
-static accesslog_status complain_memory(void)
+/* Reads the first request of each file. Returns ACCESSLOG_END after success. */
+static accesslog_status begin(accesslog *a)
 {
-    accesslog_complain_memory();
+    a->begun = true;
+    for (size_t i = 0; i < a->readers_len; i++) {
+        accesslog_status status = accesslog_reader_next(&a->readers[i]);
+        if (status == ACCESSLOG_ERROR)
+            return status;
+        if (status == ACCESSLOG_REQUEST)
+            a->heap[a->heap_len++] = &a->readers[i];
+    }
+    for (size_t i = a->heap_len / 2; i-- > 0;)
+        sift_down(a, i);
+    return ACCESSLOG_END;
+}
+
+/* Replaces the request of the earliest file by its next one. Returns ACCESSLOG_END after success. */
+static accesslog_status advance(accesslog *a)
+{
+    if (a->heap_len == 0)
+        return ACCESSLOG_END;
+    accesslog_status status = accesslog_reader_next(a->heap[0]);
+    if (status == ACCESSLOG_ERROR)
+        return status;
+    if (status == ACCESSLOG_END)
+        a->heap[0] = a->heap[--a->heap_len];
+    if (a->heap_len > 1)
+        sift_down(a, 0);
+    return ACCESSLOG_END;
+}
+
+/* Reports that no file has a request. */
+static accesslog_status complain_nothing(accesslog *a)
+{
+    uint64_t left_out = accesslog_counts_get(a).left_out;
+    accesslog_progress_bar_erase(&a->shared.progress);
+    if (left_out > 0)
+        accesslog_note("--where: it holds for no request (%" PRIu64 " left out)", left_out);
+    for (size_t i = 0; i < a->readers_len && left_out == 0; i++)
+        accesslog_reader_complain_nothing(&a->readers[i], "");
     return ACCESSLOG_ERROR;
 }
 
-/* Returns the time at which the line is decided: its own, or the latest one so far if that is
+/* Returns the time at which a request is decided: its own, or the latest one so far if that is
  * later. Time never goes back, as in the daemon. */
-static int64_t decision_time(accesslog *a)
+static int64_t decision_time(accesslog *a, int64_t t_ns)
 {
-    int64_t back_ns = a->latest_ns - a->record.t_ns;
-    if (back_ns <= 0) {
-        a->latest_number = back_ns < 0 ? a->in.number : a->latest_number;
-        a->latest_ns = a->record.t_ns;
-        return a->latest_ns;
+    int64_t late_ns = a->latest_ns - t_ns;
+    if (late_ns <= 0) {
+        a->latest_ns = t_ns;
+        return t_ns;
     }
-    a->counts.late++;
-    if (back_ns > a->back_ns_max) {
-        a->back_ns_max = back_ns;
-        a->back_number = a->latest_number;
-    }
+    a->late++;
+    a->late_ns_max = late_ns > a->late_ns_max ? late_ns : a->late_ns_max;
     return a->latest_ns;
-}
-
-/* Returns ACCESSLOG_END if the line has no request. */
-static accesslog_status read_line(accesslog *a, const char *line, size_t len)
-{
-    weir_logline_error error;
-    switch (accesslog_format_read(&a->format, line, len, a->in.number, &a->record, &error)) {
-    case WEIR_LOGLINE_REQUEST:
-        return ACCESSLOG_REQUEST;
-    case WEIR_LOGLINE_LEFT_OUT:
-    case WEIR_LOGLINE_HEADER:
-        return ACCESSLOG_END;
-    case WEIR_LOGLINE_BAD:
-        return bad_line(a, &error);
-    case WEIR_LOGLINE_USAGE:
-        a->exit_status = ACCESSLOG_USAGE;
-        return ACCESSLOG_ERROR;
-    case WEIR_LOGLINE_NO_MEMORY:
-        break;
-    }
-    return complain_memory();
-}
-
-/* Reports that no line could be read, with a guess at the reason. */
-static void complain_nothing(const accesslog *a)
-{
-    const char *name = a->in.name;
-    if (a->in.empty) {
-        accesslog_note("%s: the log is empty", name);
-    } else if (a->counts.bad == 0) {
-        accesslog_note("%s: the log has only empty lines", name);
-    } else {
-        accesslog_note("%s: no line could be read (%" PRIu64 " tried)", name, a->counts.bad);
-        accesslog_format_hint(&a->format, a->options);
-    }
-}
-
-static accesslog_status at_end(accesslog *a, accesslog_input_status got)
-{
-    accesslog_progress_bar_erase(&a->progress);
-    if (got == ACCESSLOG_INPUT_FAILED)
-        accesslog_note("%s: %s", a->in.name, a->in.error);
-    else if (a->counts.requests == 0)
-        complain_nothing(a);
-    else
-        return ACCESSLOG_END;
-    return ACCESSLOG_ERROR;
 }
 
 accesslog_status accesslog_next(accesslog *a, accesslog_request *ret)
 {
-    static const weir_logline_error too_long = {.column = ACCESSLOG_LINE_MAX + 1,
-                                                .expected = "the end of the line: a line has at "
-                                                            "most 1 MiB"};
-    const char *line = NULL;
-    size_t len = 0;
-    accesslog_input_status got;
-    while ((got = accesslog_input_next(&a->in, &line, &len)) <= ACCESSLOG_INPUT_LINE_TOO_LONG) {
-        accesslog_status status = ACCESSLOG_END;
-        if (a->progress.wanted && a->in.number % PROGRESS_LINES == 0)
-            accesslog_progress_bar_show(&a->progress, &a->in);
-        if (got == ACCESSLOG_INPUT_LINE_TOO_LONG)
-            status = bad_line(a, &too_long);
-        else if (len > 0 && !(len == 1 && *line == '\r'))
-            status = read_line(a, line, len);
-        if (status == ACCESSLOG_ERROR)
-            return status;
-        if (status == ACCESSLOG_END)
-            continue;
-        a->counts.requests++;
-        *ret = (accesslog_request){.t_ns = a->record.t_ns,
-                                   .now_ns = decision_time(a),
-                                   .key = {a->record.key, a->record.key_len},
-                                   .cost = a->record.cost,
-                                   .file = a->in.name,
-                                   .line = a->in.number};
-        return ACCESSLOG_REQUEST;
-    }
-    return at_end(a, got);
+    accesslog_status status = a->begun ? advance(a) : begin(a);
+    if (status == ACCESSLOG_ERROR)
+        return status;
+    if (a->heap_len == 0)
+        return accesslog_counts_get(a).requests == 0 ? complain_nothing(a) : ACCESSLOG_END;
+    accesslog_reader *r = a->heap[0];
+    r->counts.requests++;
+    *ret = (accesslog_request){.t_ns = r->request.t_ns,
+                               .now_ns = decision_time(a, r->request.t_ns),
+                               .key = r->request.key,
+                               .cost = r->request.cost,
+                               .file = r->in.name,
+                               .line = r->request.line};
+    return ACCESSLOG_REQUEST;
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* Reports lines that were out of order. A little disorder is common in logs. A line dated far ahead
- * is a problem, because time stands still for all lines that follow it. */
-static void note_back(const accesslog *a)
+/* The file with the line that is dated furthest ahead of a line after it. */
+static const accesslog_reader *furthest_ahead(const accesslog *a)
 {
-    char span[DURATION_TEXT_MAX], ahead[80] = "";
-    bool far = a->back_ns_max > AHEAD_NS_MAX, one = a->counts.late == 1;
-    duration_text(a->back_ns_max, span);
+    const accesslog_reader *ret = a->readers;
+    for (size_t i = 1; i < a->readers_len; i++)
+        ret = a->readers[i].ahead_ns_max > ret->ahead_ns_max ? &a->readers[i] : ret;
+    return ret;
+}
+
+/* Writes "line 3", with the file's name if there are several. */
+static const char *line_text(const accesslog *a, const accesslog_reader *r, char *ret, size_t size)
+{
+    if (a->readers_len == 1)
+        snprintf(ret, size, "line %" PRIu64, r->ahead_number);
+    else
+        snprintf(ret, size, "line %" PRIu64 " of %s", r->ahead_number, r->in.name);
+    return ret;
+}
+
+/* Reports requests that were out of order. A little disorder is common in logs. A line dated far
+ * ahead is a problem: without --reorder, time stands still for all lines that follow it. */
+static void note_order(const accesslog *a)
+{
+    const accesslog_reader *r = furthest_ahead(a);
+    char span[DURATION_TEXT_MAX], window[DURATION_TEXT_MAX], line[400], question[460] = "";
+    bool far = r->ahead_ns_max > AHEAD_NS_MAX, one = a->late == 1;
+    line_text(a, r, line, sizeof line);
     if (far)
-        snprintf(ahead, sizeof ahead, "; is the time of line %" PRIu64 " right?", a->back_number);
-    accesslog_note("%s%" PRIu64 " line%s went back in time, by up to %s; %s was decided at the "
-                   "latest time seen%s",
-                   far ? "WARNING: " : "", a->counts.late, one ? "" : "s", span,
-                   one ? "it" : "each", ahead);
+        snprintf(question, sizeof question, "; is the time of %s right?", line);
+    duration_text(a->late > 0 ? a->late_ns_max : r->ahead_ns_max, span);
+    duration_text(a->shared.options->reorder_ns, window);
+    if (a->late == 0 && far)
+        accesslog_note("WARNING: %s is dated %s after a line that follows it%s", line, span,
+                       "; is its time right?");
+    else if (a->late > 0 && a->shared.options->reorder_ns == 0)
+        accesslog_note("%s%" PRIu64 " line%s went back in time, by up to %s; %s was decided at the "
+                       "latest time seen%s",
+                       far ? "WARNING: " : "", a->late, one ? "" : "s", span, one ? "it" : "each",
+                       question);
+    else if (a->late > 0)
+        accesslog_note("%s%" PRIu64 " line%s came too late to be put in order (--reorder %s), and "
+                       "%s decided up to %s after %s time%s",
+                       far ? "WARNING: " : "", a->late, one ? "" : "s", window,
+                       one ? "was" : "were", span, one ? "its" : "their", question);
+}
+
+static void note_bad(const accesslog *a, const accesslog_reader *r)
+{
+    uint64_t bad = r->counts.bad;
+    bool several = a->readers_len > 1;
+    if (bad > 0 && r->counts.requests == 0 && r->counts.left_out == 0)
+        accesslog_reader_complain_nothing(r, "WARNING: ");
+    else if (bad > 0)
+        accesslog_note("%s%s%" PRIu64 " line%s could not be read and %s left out",
+                       several ? r->in.name : "", several ? ": " : "", bad, bad == 1 ? "" : "s",
+                       bad == 1 ? "was" : "were");
+    accesslog_format_note(&r->format);
 }
 
 void accesslog_notes(const accesslog *a)
 {
-    uint64_t bad = a->counts.bad;
-    if (bad > 0)
-        accesslog_note("%" PRIu64 " line%s could not be read and %s left out", bad,
-                       bad == 1 ? "" : "s", bad == 1 ? "was" : "were");
-    accesslog_format_note(&a->format);
-    if (a->counts.late > 0)
-        note_back(a);
+    for (size_t i = 0; i < a->readers_len; i++)
+        note_bad(a, &a->readers[i]);
+    note_order(a);
 }
 
 int accesslog_exit_status(const accesslog *a)
 {
-    return a->exit_status;
+    return a->shared.exit_status;
+}
+
+size_t accesslog_files(const accesslog *a)
+{
+    return a->readers_len;
+}
+
+accesslog_file accesslog_file_get(const accesslog *a, size_t i)
+{
+    return a->readers[i].counts;
 }
 
 accesslog_counts accesslog_counts_get(const accesslog *a)
 {
-    return a->counts;
+    accesslog_counts ret = {.late = a->late};
+    for (size_t i = 0; i < a->readers_len; i++) {
+        const accesslog_file *f = &a->readers[i].counts;
+        ret.lines += f->lines;
+        ret.requests += f->requests;
+        ret.bad += f->bad;
+        ret.left_out += f->left_out;
+    }
+    return ret;
 }
 
 void accesslog_progress(accesslog *a)
 {
-    accesslog_progress_bar_begin(&a->progress, !a->options->no_progress && a->in.size > 0 &&
-                                                   isatty(STDERR_FILENO));
+    bool wanted = !a->shared.options->no_progress && isatty(STDERR_FILENO);
+    int64_t size = 0;
+    for (size_t i = 0; i < a->readers_len && wanted; i++) {
+        wanted = a->readers[i].in.size >= 0; /* of a pipe the size is unknown */
+        size += a->readers[i].in.size;
+    }
+    accesslog_progress_bar_begin(&a->shared.progress, wanted && size > 0, size);
 }
 
 void accesslog_progress_erase(accesslog *a)
 {
-    accesslog_progress_bar_erase(&a->progress);
+    accesslog_progress_bar_erase(&a->shared.progress);
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
@@ -211,16 +237,21 @@ void accesslog_progress_erase(accesslog *a)
 int accesslog_open(accesslog **ret, const accesslog_options *o)
 {
     accesslog *a = port_zalloc(1, sizeof *a);
+    *ret = a;
     if (!a)
         return accesslog_complain_memory();
-    a->options = o;
-    a->exit_status = ACCESSLOG_FAILED;
-    *ret = a;
-    int status = accesslog_format_open(&a->format, o);
-    if (status == 0 && !accesslog_input_open(&a->in, o->path))
-        status =
-            accesslog_complain(ACCESSLOG_FAILED, "%s: %s",
-                               strcmp(o->path, "-") == 0 ? "<stdin>" : o->path, strerror(errno));
+    a->shared = (accesslog_shared){.options = o, .exit_status = ACCESSLOG_FAILED};
+    a->readers = port_zalloc(o->paths_len, sizeof *a->readers);
+    a->heap = port_zalloc(o->paths_len, sizeof *a->heap);
+    if (!a->readers || !a->heap)
+        return accesslog_complain_memory();
+    a->shared.readers = a->readers;
+    a->shared.readers_len = o->paths_len;
+    int status = 0;
+    while (status == 0 && a->readers_len < o->paths_len) {
+        const char *path = o->paths[a->readers_len];
+        status = accesslog_reader_open(&a->readers[a->readers_len++], &a->shared, path);
+    }
     return status;
 }
 
@@ -228,7 +259,9 @@ void accesslog_close(accesslog *a)
 {
     if (!a)
         return;
-    accesslog_format_close(&a->format);
-    accesslog_input_close(&a->in);
+    for (size_t i = 0; i < a->readers_len; i++)
+        accesslog_reader_close(&a->readers[i]);
+    port_free(a->readers);
+    port_free(a->heap);
     port_free(a);
 }

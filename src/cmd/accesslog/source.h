@@ -2,8 +2,13 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_ACCESSLOG_SOURCE_H
 #define WEIR_CMD_ACCESSLOG_SOURCE_H
-/* The requests of access logs in the order of time, for the commands that decide them again. It
- * prints the lines that it cannot read, and shows the progress bar. */
+/* The requests of access logs in the order of time, for the commands that decide them again. Several
+ * files are merged. It prints the lines that it cannot read, and shows the progress bar.
+ *
+ * Each file is put in order within --reorder, and the files are then merged by time: at equal times
+ * the earlier file of the command line is first, and a file's requests of the same time stay in the
+ * order of its lines. So a request of each file is compared, and no file is read further than needed.
+ * For one thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,12 +31,20 @@ typedef struct accesslog_request {
     uint64_t line;
 } accesslog_request;
 
-/* Counts so far. */
+/* Counts so far, of all files. */
 typedef struct accesslog_counts {
+    uint64_t lines;    /* all lines, also empty ones */
     uint64_t requests; /* returned by accesslog_next() */
     uint64_t bad;      /* lines that could not be read */
+    uint64_t left_out; /* requests for which a --where does not hold */
     uint64_t late;     /* requests whose now_ns differs from t_ns */
 } accesslog_counts;
+
+/* Counts so far, of one file. */
+typedef struct accesslog_file {
+    const char *name; /* the path, or "<stdin>" */
+    uint64_t lines, requests, bad, left_out;
+} accesslog_file;
 
 typedef enum accesslog_status {
     ACCESSLOG_REQUEST,
@@ -45,7 +58,7 @@ typedef enum accesslog_status {
 int accesslog_open(accesslog **ret, const accesslog_options *o);
 void accesslog_close(accesslog *a); /* accepts NULL */
 
-/* Reads the next request. A log without any request is an error.
+/* Reads the next request. It is an error if the files together have no request.
  *  ret  written only on ACCESSLOG_REQUEST. */
 accesslog_status accesslog_next(accesslog *a, accesslog_request *ret);
 
@@ -60,7 +73,11 @@ void accesslog_progress_erase(accesslog *a);
 
 accesslog_counts accesslog_counts_get(const accesslog *a);
 
-/* Prints what a reader must know of the log: lines left out, and lines that went back in time. */
+/* The number of files, and the file `i` of the command line, 0..n-1. */
+size_t accesslog_files(const accesslog *a);
+accesslog_file accesslog_file_get(const accesslog *a, size_t i);
+
+/* Prints what a reader must know of the log: lines left out, and requests out of order. */
 void accesslog_notes(const accesslog *a);
 
 #endif

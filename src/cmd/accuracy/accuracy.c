@@ -109,10 +109,9 @@ static int measure_line(accuracy *a, const accesslog_request *r)
     weir_status st = k ? accuracy_request(&a->measure, k, r->now_ns, cost) : WEIR_E_NOMEM;
     if (st == WEIR_OK)
         return 0;
-    return st == WEIR_E_NOMEM
-               ? accesslog_complain_memory()
-               : accesslog_complain(ACCESSLOG_FAILED, "%s:%" PRIu64 ": %s", r->file, r->line,
-                                    weir_status_str(st));
+    return st == WEIR_E_NOMEM ? accesslog_complain_memory()
+                              : accesslog_complain(ACCESSLOG_FAILED, "%s:%" PRIu64 ": %s", r->file,
+                                                   r->line, weir_status_str(st));
 }
 
 static int run_log(accuracy *a)
@@ -139,11 +138,14 @@ static int run_log(accuracy *a)
 static void print_report(const accuracy *a)
 {
     const accuracy_options *o = &a->options;
+    char name[48] = "";
+    if (o->log.paths_len > 1)
+        snprintf(name, sizeof name, "%zu files", o->log.paths_len);
     accuracy_report r = {.measure = &a->measure,
                          .limit = o->limit,
                          .traffic = o->generated ? &o->traffic : NULL,
                          .rate = o->rate ? o->rate : o->limit,
-                         .log_name = o->log.path};
+                         .log_name = o->log.paths_len == 1 ? o->log.paths[0] : name};
     if (a->log)
         r.log = accesslog_counts_get(a->log);
     if (o->json)

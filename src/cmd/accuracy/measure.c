@@ -49,8 +49,8 @@ weir_status accuracy_measure_init(accuracy_measure *ret, accuracy_against agains
 {
     *ret = (accuracy_measure){.against = against, .limit = limit, .period_ns = period_ns};
     ret->log.layers = 1;
-    ret->log.layer[0] =
-        (weir_layer){.algorithm = WEIR_SLIDING_LOG, .limit = limit, .rate = limit, .period_ns = period_ns};
+    ret->log.layer[0] = (weir_layer){
+        .algorithm = WEIR_SLIDING_LOG, .limit = limit, .rate = limit, .period_ns = period_ns};
     return weir_layer_init(&ret->log.layer[0], NULL);
 }
 
@@ -145,7 +145,7 @@ typedef struct counts {
 typedef struct key_policy {
     state state;
     counts counts;
-    window allowed;             /* ACCURACY_OWN */
+    window allowed;              /* ACCURACY_OWN */
     bool denied, exactly_denied; /* at least once */
 } key_policy;
 

@@ -28,12 +28,12 @@ const char *accuracy_against_name(accuracy_against against);
 typedef struct accuracy_tally {
     uint64_t allowed, denied;
     uint64_t wrongly_allowed, wrongly_denied; /* requests; parts of `allowed` and `denied` */
-    uint64_t keys_missed;                     /* keys that were never denied, but should have been */
-    uint64_t keys_wrongly_denied;             /* keys that were denied, but never should have been */
-    int64_t peak;             /* ACCURACY_OWN: the most units allowed in one window, else 0 */
-    uint64_t estimates;       /* requests with an estimated and a true rate above 0 */
-    double difference_sum;    /* the sum of |estimated - true| / true */
-    double difference_max;    /* the largest of them */
+    uint64_t keys_missed;         /* keys that were never denied, but should have been */
+    uint64_t keys_wrongly_denied; /* keys that were denied, but never should have been */
+    int64_t peak;                 /* ACCURACY_OWN: the most units allowed in one window, else 0 */
+    uint64_t estimates;           /* requests with an estimated and a true rate above 0 */
+    double difference_sum;        /* the sum of |estimated - true| / true */
+    double difference_max;        /* the largest of them */
 } accuracy_tally;
 
 typedef struct accuracy_policy {

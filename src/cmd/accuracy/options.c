@@ -43,6 +43,9 @@ const char accuracy_help[] =
     "  --format FORMAT   how to read a log; see weir replay --help\n"
     "  --key FIELD       the field that is the key\n"
     "  --cost FIELD      what a request costs\n"
+    "  --where FILTER    measure only the requests for which the filter holds\n"
+    "  --reorder DURATION\n"
+    "                    how far out of order lines may be (default 10s)\n"
     "  --strict          stop at the first line that cannot be read\n"
     "  --no-progress     do not show a progress bar\n"
     "  --help            print this text\n"
@@ -73,14 +76,14 @@ typedef struct command_line {
     const char *generator; /* the last option that only generated traffic has */
 } command_line;
 
-static int set_number(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+static int set_number(const char *option, const char *text, uint64_t min, uint64_t max,
+                      uint64_t *ret)
 {
     uint64_t n;
     if (!weir_decimal_read(text, strlen(text), max, &n) || n < min)
-        return accesslog_complain(ACCESSLOG_USAGE,
-                                  "%s: expected a number from %" PRIu64 " to %" PRIu64
-                                  ", found '%s'",
-                                  option, min, max, text);
+        return accesslog_complain(
+            ACCESSLOG_USAGE, "%s: expected a number from %" PRIu64 " to %" PRIu64 ", found '%s'",
+            option, min, max, text);
     *ret = n;
     return 0;
 }
@@ -107,8 +110,8 @@ static int set_traffic(accuracy_options *o, const char *text)
         }
     }
     return accesslog_complain(
-        ACCESSLOG_USAGE,
-        "--traffic: expected steady, poisson, bursty or heavy-tailed, found '%s'", text);
+        ACCESSLOG_USAGE, "--traffic: expected steady, poisson, bursty or heavy-tailed, found '%s'",
+        text);
 }
 
 static int add_policy(accuracy_options *o, const char *text)
@@ -171,9 +174,8 @@ static int check_options(command_line *c, int argc, char **argv, int at)
 {
     accuracy_options *o = &c->options;
     if (!o->generated && c->generator)
-        return accesslog_complain(ACCESSLOG_USAGE,
-                                  "%s is for generated requests, expected --traffic KIND",
-                                  c->generator);
+        return accesslog_complain(
+            ACCESSLOG_USAGE, "%s is for generated requests, expected --traffic KIND", c->generator);
     if (!o->generated && at == argc)
         return accesslog_complain(ACCESSLOG_USAGE,
                                   "expected --traffic KIND, or FILE; '-' is standard input");
@@ -261,7 +263,7 @@ static int add_text(accuracy_measure *m, const char *text)
 static int add_usual(accuracy_measure *m, const char *limit)
 {
     static const char *const usual[] = {
-        "sliding-counter %s", "sliding-counter %s relaxed", "sliding-slices %s slices 6",
+        "sliding-counter %s",          "sliding-counter %s relaxed",  "sliding-slices %s slices 6",
         "sliding-slices %s slices 10", "sliding-slices %s slices 60", "fixed-window %s"};
     char text[160];
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {

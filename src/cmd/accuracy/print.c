@@ -55,8 +55,8 @@ static void print_source(const accuracy_report *r)
     printf("%s requests of %s key%s", grouped(m->requests, requests), grouped(m->keys, keys),
            m->keys == 1 ? "" : "s");
     if (r->traffic)
-        printf(" (%s, %s each on average, seed %" PRIu64 ")\n",
-               traffic_kind_name(r->traffic->kind), r->rate, r->traffic->seed);
+        printf(" (%s, %s each on average, seed %" PRIu64 ")\n", traffic_kind_name(r->traffic->kind),
+               r->rate, r->traffic->seed);
     else
         printf(" (%s)\n", r->log_name);
 }
@@ -80,7 +80,7 @@ static void print_against(const accuracy_report *r)
 static void print_row(const accuracy_measure *m, const accuracy_policy *p, int cols)
 {
     char denied[CELL_MAX], too_many[CELL_MAX], too_few[CELL_MAX], mean[CELL_MAX] = "-",
-        peak[CELL_MAX] = "-";
+                                                                  peak[CELL_MAX] = "-";
     const accuracy_tally *t = &p->tally;
     if (accuracy_estimates(p))
         percent(mean_difference(t), mean);

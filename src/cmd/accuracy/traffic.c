@@ -50,7 +50,8 @@ static uint64_t table_log(uint64_t i)
 
 bool traffic_init(traffic *ret, const traffic_options *o)
 {
-    wide span_ns = (wide)o->requests * (uint64_t)o->period_ns / ((wide)o->sources * (uint64_t)o->rate);
+    wide span_ns =
+        (wide)o->requests * (uint64_t)o->period_ns / ((wide)o->sources * (uint64_t)o->rate);
     if (span_ns > TRAFFIC_SPAN_NS_MAX)
         return false;
     *ret = (traffic){.options = *o, .span_ns = (uint64_t)span_ns};

@@ -223,7 +223,7 @@ bool config_size_read(const char *text, int64_t *ret)
 
 /* A duration is written like the period of a policy, so the policy parser reads it. Only letters
  * and digits are passed to that parser. */
-static bool parse_duration(const char *text, int64_t *ret)
+bool config_duration_read(const char *text, int64_t *ret)
 {
     static const char policy[] = "fixed-window 1/";
     char whole[sizeof policy + 64];
@@ -383,7 +383,7 @@ static bool parse(const config_key *key, const char *text, int64_t *ret)
     else if (key->type == CONFIG_SIZE)
         valid = config_size_read(text, ret);
     else if (key->type == CONFIG_DURATION)
-        valid = !is_off(text) && parse_duration(text, ret);
+        valid = !is_off(text) && config_duration_read(text, ret);
     return valid && *ret >= key->low && *ret <= key->high;
 }
 

@@ -122,6 +122,10 @@ bool config_column(const config_errors *e, const config_node *node, size_t colum
  *  ret  written only on success. */
 bool config_size_read(const char *text, int64_t *ret);
 
+/* Reads a duration such as "10s" in nanoseconds, 1 or more. Returns false if the text is none.
+ *  ret  written only on success. */
+bool config_duration_read(const char *text, int64_t *ret);
+
 /* Prints a size as YAML has it: "256m". Returns buf, of 24 bytes or more. */
 char *config_size_text(uint64_t bytes, char *buf, size_t size);
 

@@ -19,12 +19,12 @@ enum { TOP_DEFAULT = 10, TOP_MAX = 1000000 };
 #define MEMORY_DEFAULT ((size_t)1 << 30)
 
 const char replay_help[] =
-    "Usage: weir replay --policy TEXT [OPTION]... FILE|-\n"
-    "       weir replay --config YAML --policy NAME [OPTION]... FILE|-\n"
+    "Usage: weir replay --policy TEXT [OPTION]... FILE...\n"
+    "       weir replay --config YAML --policy NAME [OPTION]... FILE...\n"
     "\n"
-    "Replays a log through policies using the log's timestamps and reports which\n"
-    "keys would have been denied. Read-only. Logs may be compressed with gzip or\n"
-    "zstd.\n"
+    "Replays logs through policies using their timestamps and reports which keys\n"
+    "would have been denied. Read-only. Several files are merged by time. Files may\n"
+    "be compressed with gzip or zstd; '-' is standard input.\n"
     "\n"
     "  --policy TEXT      a policy, like 'gcra 100/m burst 20'; may be repeated:\n"
     "                     each policy decides every request independently\n"
@@ -43,6 +43,8 @@ const char replay_help[] =
     "  --cost FIELD       what a request costs: a field, like bytes; jsonl: a member\n"
     "                     (default cost). A request without a cost costs 1; a\n"
     "                     cost above 2147483647 is always denied\n"
+    "  --where FILTER     decide only the requests for which the filter holds, like\n"
+    "                     status=401; may be repeated: all must hold\n"
     "  --json             print the report as JSON instead of the table\n"
     "  --html FILE        also write the report as a web page, in one file\n"
     "  --decisions jsonl  print every decision as a line of JSON; the table then goes\n"
@@ -50,13 +52,15 @@ const char replay_help[] =
     "  --top N            how many denied keys to list (default 10)\n"
     "  --memory SIZE      limit of the memory of all states, like 256m (default 1g).\n"
     "                     The memory in use grows with the number of keys\n"
+    "  --reorder DURATION put lines in order that are up to this far out of order\n"
+    "                     (default 10s; 0 keeps the order of the lines)\n"
     "  --strict           stop at the first line that cannot be read\n"
     "  --no-progress      do not show a progress bar\n"
     "  --help             print this text\n"
     "\n"
     "IPv6 addresses are limited by /64 network, as in the daemon.\n"
-    "Time never goes back: a line that is earlier than the lines before it is\n"
-    "decided at the latest time of those lines.\n"
+    "Time never goes back: a line that comes too late for --reorder is decided at\n"
+    "the latest time seen.\n"
     "Exit status: 0 success, 1 failure, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
@@ -64,8 +68,8 @@ const char replay_help[] =
     "  weir replay --config weir.yaml --policy api --policy 'gcra 5/s' access.log\n"
     "  weir replay --policy 'fixed-window 1000/day tz Europe/Berlin' \\\n"
     "              --policy 'sliding-log 1000/d' --key user access.log\n"
-    "  cat access.log.*.gz | weir replay --policy 'gcra 1000000/s burst 9000000' \\\n"
-    "              --cost bytes --decisions jsonl - > decisions.jsonl\n";
+    "  weir replay --policy 'gcra 1000000/s burst 9000000' --cost bytes \\\n"
+    "              --decisions jsonl access.log* > decisions.jsonl\n";
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
@@ -149,7 +153,7 @@ static int check_options(replay_options *o, int argc, char **argv, int at)
                                       : "--policy is missing, like --policy 'gcra 100/m burst 20'",
                                   o->config);
     int status = accesslog_options_files(&o->log, argc, argv, at);
-    if (status == 0 && o->config && strcmp(o->config, "-") == 0 && strcmp(o->log.path, "-") == 0)
+    if (status == 0 && o->config && strcmp(o->config, "-") == 0 && accesslog_options_stdin(&o->log))
         return accesslog_complain(ACCESSLOG_USAGE,
                                   "--config and FILE are both '-': expected standard input only "
                                   "once");

@@ -147,27 +147,41 @@ static size_t write_notes(const replay *r, char ret[NOTES_MAX][NOTE_MAX])
     return n;
 }
 
+/* The counts of each file, accesslog_files() of them. Returns NULL if there is no memory. */
+static replay_log_report *log_reports(const accesslog *log)
+{
+    replay_log_report *ret = port_zalloc(accesslog_files(log), sizeof *ret);
+    for (size_t i = 0; ret && i < accesslog_files(log); i++) {
+        accesslog_file f = accesslog_file_get(log, i);
+        ret[i] = (replay_log_report){.name = f.name,
+                                     .lines = f.lines,
+                                     .requests = f.requests,
+                                     .bad = f.bad,
+                                     .left_out = f.left_out};
+    }
+    return ret;
+}
+
 /* Prints the report: to standard error if the decisions are on standard output. */
 static int report(replay *r)
 {
     char notes[NOTES_MAX][NOTE_MAX];
     const char *const lines[NOTES_MAX] = {notes[0], notes[1]};
-    accesslog_counts counts = accesslog_counts_get(r->log);
-    const char *path = r->options.log.path;
-    const replay_log_report log = {.name = strcmp(path, "-") == 0 ? "<stdin>" : path,
-                                   .lines = counts.requests + counts.bad,
-                                   .requests = counts.requests,
-                                   .bad = counts.bad};
-    replay_report data = {.logs = &log, .logs_len = 1, .late = counts.late, .notes = lines};
     if (r->options.decisions) {
         if (out_flush(r->out) != 0)
             return complain_output(r->out);
         r->out->fd = STDERR_FILENO;
     }
+    replay_log_report *logs = log_reports(r->log);
+    replay_report data = {.logs = logs,
+                          .logs_len = accesslog_files(r->log),
+                          .late = accesslog_counts_get(r->log).late,
+                          .notes = lines};
     data.notes_len = write_notes(r, notes);
-    weir_status st = replay_report_fill(&data, &r->policies, r->options.top);
+    weir_status st = logs ? replay_report_fill(&data, &r->policies, r->options.top) : WEIR_E_NOMEM;
     int status = st == WEIR_OK ? print_results(r, &data) : accesslog_complain_memory();
     replay_report_free(&data);
+    port_free(logs);
     if (status == 0) {
         accesslog_notes(r->log);
         for (size_t i = 0; i < data.notes_len; i++)

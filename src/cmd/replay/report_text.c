@@ -15,10 +15,10 @@ enum {
     COLS_MIN = 80,
     COLS_MAX = 120,
     LABEL_COLS = 16,
-    INDENT = 2 + LABEL_COLS + 2,  /* the column of the first figure */
-    CHANGE_COLS = 22,             /* of the labels beside several policies */
-    KEY_COLS_MIN = 16,            /* of a column of keys */
-    SPARK_COLS_MIN = 20,          /* of the sparkline of a key */
+    INDENT = 2 + LABEL_COLS + 2, /* the column of the first figure */
+    CHANGE_COLS = 22,            /* of the labels beside several policies */
+    KEY_COLS_MIN = 16,           /* of a column of keys */
+    SPARK_COLS_MIN = 20,         /* of the sparkline of a key */
     PERCENT_COLS = 6,
 };
 
@@ -103,8 +103,8 @@ static void put_peak(const page *p, const replay_policy_report *policy)
     }
     duration_text(c->window_ns, span);
     replay_cell_time(c->peak.at_ns, at);
-    weir_buffer_printf(p->out, "%" PRIu64 " in %s, limit %" PRId64 ", at %s\n", c->peak.units,
-                       span, c->limit, at);
+    weir_buffer_printf(p->out, "%" PRIu64 " in %s, limit %" PRId64 ", at %s\n", c->peak.units, span,
+                       c->limit, at);
     put_key_line(p, policy->peak_key);
 }
 
@@ -163,12 +163,19 @@ typedef enum figure {
     FIGURES
 } figure;
 
-static const char *const figure_labels[FIGURES] = {
-    "keys",           "allowed",           "denied",
-    "would be denied", "keys ever denied", "longest lock-out",
-    "peak admitted",  "  limit",           "  within",
-    "requests newly denied", "requests newly allowed", "keys newly denied",
-    "keys no longer denied"};
+static const char *const figure_labels[FIGURES] = {"keys",
+                                                   "allowed",
+                                                   "denied",
+                                                   "would be denied",
+                                                   "keys ever denied",
+                                                   "longest lock-out",
+                                                   "peak admitted",
+                                                   "  limit",
+                                                   "  within",
+                                                   "requests newly denied",
+                                                   "requests newly allowed",
+                                                   "keys newly denied",
+                                                   "keys no longer denied"};
 
 enum { CELL_MAX = 64 };
 
@@ -403,7 +410,9 @@ static void put_worst(const page *p, size_t number)
 
 void replay_report_text(weir_buffer *out, const replay_report *r, terminal_style style)
 {
-    size_t cols = style.cols < COLS_MIN ? COLS_MIN : style.cols > COLS_MAX ? COLS_MAX : (size_t)style.cols;
+    size_t cols = style.cols < COLS_MIN   ? COLS_MIN
+                  : style.cols > COLS_MAX ? COLS_MAX
+                                          : (size_t)style.cols;
     const page p = {.out = out,
                     .report = r,
                     .cols = cols,
