@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// Draws the figures of the documentation: scenes that the WebAssembly core decides, as SVG files.
+// Draws the figures of the documentation as SVG files: scenes that the WebAssembly core decides, and charts of
+// accuracy.json.
 //
 //     node web/figures/figures.mjs WASM DIRECTORY            writes the files
 //     node web/figures/figures.mjs WASM DIRECTORY --check    fails if a file is not what would be written
@@ -15,6 +16,7 @@ import { bandsOf, limitLineOf, Timeline } from "../draw/timeline.mjs";
 import { compare } from "../model/compare.mjs";
 import { World } from "../model/world.mjs";
 import { load } from "../wasm/weir.mjs";
+import { accuracyFigures } from "./accuracy.mjs";
 
 const SECOND_NS = 1e9;
 const BYTES_MAX = 40960;
@@ -170,9 +172,12 @@ function differs(path, text) {
 const [wasm, directory, check] = process.argv.slice(2);
 const weir = await load(readFileSync(wasm));
 let failed = 0;
-for (const figure of figures) {
-    const text = drawFigure(weir, figure);
-    const path = join(directory, `${figure.name}.svg`);
+const drawn = [
+    ...figures.map((figure) => ({ name: figure.name, text: drawFigure(weir, figure) })),
+    ...accuracyFigures(JSON.parse(readFileSync(new URL("accuracy.json", import.meta.url), "utf8"))),
+];
+for (const { name, text } of drawn) {
+    const path = join(directory, `${name}.svg`);
     if (text.length > BYTES_MAX || /NaN|undefined|Infinity/.test(text)) {
         failed++;
         console.error(`${path}: ${text.length} characters or an invalid number, expected ${BYTES_MAX}`);
@@ -183,5 +188,5 @@ for (const figure of figures) {
         console.error(`${path}: differs from what is drawn; run: make figures`);
     }
 }
-console.log(`${figures.length - failed} passed, ${failed} failed`);
+console.log(`${drawn.length - failed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;

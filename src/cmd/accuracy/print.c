@@ -103,7 +103,7 @@ void accuracy_print_table(const accuracy_report *r)
     }
     print_source(r);
     print_against(r);
-    printf("%-*s %9s %9s %9s %9s %6s\n", cols, "", "", "wrongly", "wrongly", "mean", "");
+    printf("%-*s %9s %9s %9s %9s\n", cols, "", "", "wrongly", "wrongly", "mean");
     printf("%-*s %9s %9s %9s %9s %6s\n", cols, "policy", "denied", "allowed", "denied", "error",
            "peak");
     for (size_t i = 0; i < m->len; i++)
