@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-web instructions check redis nginx clients browser asan tsan fuzz coverage mutants proof model aarch64 wasm web figures dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-web instructions check claims redis nginx clients browser asan tsan fuzz coverage mutants proof model aarch64 wasm web figures dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -72,6 +72,12 @@ instructions: shipped ## count the instructions of a decision, and compare them 
 check:           ## build, and run every quick test
 	@tools/deps check
 	@tools/check build
+
+claims: shipped  ## run every command of docs/claims.md, and compare what it prints; less than half a minute
+	@tools/deps check
+	@ninja -C build --quiet claims_memory weir.so | sed '/no work to do/d'
+	@tests/claims/table_test.py docs/claims.md | grep -v '^ok'
+	@tests/e2e/pages_test.py build/weir . docs/claims.md | grep -v '^ok'
 
 redis: shipped   ## run the slow tests with real redis-servers
 	@tools/deps check

@@ -3,7 +3,9 @@
 """Runs the commands of a page of the docs in order, on a terminal, and compares what they print with
 what the page says.
 
-    pages_test.py WEIR ROOT PAGE
+    pages_test.py [--write] WEIR ROOT PAGE
+
+--write replaces outputs in the page that differ from what its commands print.
 
 What the blocks of a page mean:
 
@@ -11,6 +13,7 @@ What the blocks of a page mean:
     ```yaml FILE          is saved as FILE; so are ```python FILE and ```text FILE
     ```yaml               is added to the last FILE that was saved, and must be valid in it
     ```console            commands behind "$ ", each followed by what it prints
+    ```console needs:NAME the same; skipped if there is no program NAME
     ```c                  must compile
 
 In what a command prints, a line "..." matches any lines, and "..." within a line any text. After two
@@ -30,13 +33,12 @@ import tempfile
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "redis"))
 import resp  # noqa: E402
 
-WEIR = os.path.realpath(sys.argv[1])
-ROOT = os.path.realpath(sys.argv[2])
-PAGE = os.path.realpath(sys.argv[3])
+WRITE = sys.argv[1] == "--write"
+WEIR, ROOT, PAGE = (os.path.realpath(argument) for argument in sys.argv[-3:])
 NAME = os.path.basename(PAGE)
-PORTS = ("6380", "8080", "8000")  # of the pages: RESP, HTTP, the example handler
+PORTS = ("6380", "8080", "8000", "6379")  # of the pages: RESP, HTTP, the example handler, Redis
 MARK = "\x01"
-passed = failed = 0
+passed = failed = skipped = 0
 
 
 def check(name, good, detail=""):
@@ -152,6 +154,7 @@ class Page:
         self.daemon = Daemon()
         self.handlers = []
         self.saved = None
+        self.printed = []  # (command, expected lines, output) of every command in order
         self.environment = {**os.environ, "WEIR_SERVER": f"127.0.0.1:{self.ports[0]}",
                             "LC_ALL": "C.UTF-8", "COLUMNS": "80"}
         self.environment.pop("WEIR_PASSWORD", None)
@@ -204,9 +207,37 @@ class Page:
                 run = []
                 while commands and not re.match(r"weir serve |python3 \S+$", commands[0][0]):
                     run.append(commands.pop(0))
-                judge(run, run_on_terminal([c for c, _ in run], self.directory, self.environment))
+                results = run_on_terminal([c for c, _ in run], self.directory, self.environment)
+                judge(run, results)
+                self.printed += [(*command, output) for command, (_, output) in zip(run, results)]
                 # The `export PATH=..` of a page stays in effect for its later blocks.
                 self.environment["PATH"] = os.path.join(self.directory, "build") + ":" + os.environ["PATH"]
+
+    def lacks(self, name):
+        """Whether a block must be skipped, because the program that it needs is missing."""
+        global skipped
+        needed = name.removeprefix("needs:")
+        if not name or shutil.which(needed):
+            return False
+        print(f"ok - {NAME}: a block of commands # SKIP no {needed}")
+        skipped += 1
+        return True
+
+    def without_ports(self, text):
+        for old, new in zip(PORTS, self.ports):
+            text = re.sub(rf"\b{new}\b", old, text)
+        return text
+
+    def write(self, text):
+        """Returns the page with the outputs that differed."""
+        start = 0
+        for command, expected, output in self.printed:
+            line = re.compile(rf"^\$ {re.escape(self.without_ports(command))}(?:\s\s+# .*)?\n", re.M)
+            start = line.search(text, start).end()
+            if not expected or not agrees(expected, output):
+                end = re.compile(r"^(?:\$ |```)", re.M).search(text, start).start()
+                text = text[:start] + self.without_ports(output) + text[end:]
+        return text
 
     def run(self, blocks):
         for language, name, text in blocks:
@@ -214,8 +245,10 @@ class Page:
             if language == "sh":
                 check("its shell block is `make run`", text == "make run\n", text)
                 self.make_run()
-            elif language == "console":
+            elif language == "console" and not self.lacks(name):
                 self.run_console(text)
+            elif language == "console":
+                pass
             elif name:
                 self.save(name, text)
             elif language == "yaml":
@@ -226,6 +259,8 @@ class Page:
             handler.terminate()
             handler.wait(timeout=60)
         self.daemon.stop()
+        if accepts(self.ports[3]):  # a Redis that a failed page has left
+            subprocess.run(["redis-cli", "-p", self.ports[3], "SHUTDOWN", "NOSAVE"], check=False)
 
 
 def judge(commands, results):
@@ -269,9 +304,12 @@ def main():
         page = Page(directory)
         try:
             page.run(blocks)
+            if WRITE:
+                with open(PAGE, "w", encoding="utf-8") as out:
+                    out.write(page.write(text))
         finally:
             page.close()
-    print(f"{passed} passed, {failed} failed, 0 skipped")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
     sys.exit(failed > 0)
 
 
