@@ -307,16 +307,6 @@ const char *log_json_detect(const log_json *j)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static weir_slice last_of_list(weir_slice list)
-{
-    const char *at = list.at + list.len;
-    while (at > list.at && at[-1] != ',')
-        at--;
-    while (at < list.at + list.len && *at == ' ')
-        at++;
-    return log_between(at, list.at + list.len);
-}
-
 static weir_slice part_of(weir_slice text, part which, log_field field)
 {
     weir_slice found[LOG_FIELDS] = {0};
@@ -326,7 +316,7 @@ static weir_slice part_of(weir_slice text, part which, log_field field)
     case NO_PORT:
         return log_without_port(text);
     case LAST:
-        return last_of_list(text);
+        return log_last_of_list(text);
     case URI:
         log_split_uri(text, found);
         return found[field];

@@ -79,6 +79,16 @@ weir_slice log_without_port(weir_slice text)
     return log_between(text.at, colon);
 }
 
+weir_slice log_last_of_list(weir_slice list)
+{
+    const char *at = list.at + list.len;
+    while (at > list.at && at[-1] != ',')
+        at--;
+    while (at < list.at + list.len && *at == ' ')
+        at++;
+    return log_between(at, list.at + list.len);
+}
+
 bool log_read_saturated(weir_slice text, int64_t *ret)
 {
     uint64_t v;

@@ -62,6 +62,9 @@ void log_split_uri(weir_slice uri, weir_slice *field);
 /* The address of "1.2.3.4:80", "[::1]:80" or "::1:80"; the text itself if it has no port. */
 weir_slice log_without_port(weir_slice text);
 
+/* The last of a list like "1.2.3.4, 5.6.7.8". */
+weir_slice log_last_of_list(weir_slice list);
+
 /* Reads one or more digits up to `end`. Numbers above INT64_MAX become INT64_MAX. Returns false for
  * anything else. */
 bool log_read_saturated(weir_slice text, int64_t *ret);

@@ -30,10 +30,10 @@ typedef struct format {
     char separator; /* of columns; NUL: none */
 } format;
 
-#define COMMON                                                                                     \
-    (LOG_BIT(LOG_CLIENT) | LOG_BIT(LOG_IDENT) | LOG_BIT(LOG_USER) | LOG_BIT(LOG_METHOD) |          \
-     LOG_BIT(LOG_PATH) | LOG_BIT(LOG_URI) | LOG_BIT(LOG_QUERY) | LOG_BIT(LOG_PROTOCOL) |           \
-     LOG_BIT(LOG_STATUS) | LOG_BIT(LOG_BYTES))
+#define REQUEST                                                                                    \
+    (LOG_BIT(LOG_METHOD) | LOG_BIT(LOG_PATH) | LOG_BIT(LOG_URI) | LOG_BIT(LOG_QUERY) |             \
+     LOG_BIT(LOG_PROTOCOL) | LOG_BIT(LOG_STATUS) | LOG_BIT(LOG_BYTES))
+#define COMMON   (LOG_BIT(LOG_CLIENT) | LOG_BIT(LOG_IDENT) | LOG_BIT(LOG_USER) | REQUEST)
 #define COMBINED (COMMON | LOG_BIT(LOG_REFERER) | LOG_BIT(LOG_AGENT))
 #define VHOST    LOG_BIT(LOG_VHOST)
 
@@ -46,6 +46,15 @@ static const format formats[] = {
     {"nginx-json", NULL, 0, true, 0},
     {"caddy", NULL, 0, true, 0},
     {"traefik", log_read_traefik, COMBINED | LOG_BIT(LOG_DURATION), true, 0},
+    {"envoy", log_read_envoy,
+     REQUEST | LOG_BIT(LOG_CLIENT) | LOG_BIT(LOG_AGENT) | LOG_BIT(LOG_VHOST) |
+         LOG_BIT(LOG_DURATION) | LOG_BIT(LOG_FORWARDED) | LOG_BIT(LOG_REQUEST_ID),
+     true, 0},
+    {"haproxy", log_read_haproxy, REQUEST | LOG_BIT(LOG_CLIENT), false, 0},
+    {"alb", log_read_alb,
+     REQUEST | LOG_BIT(LOG_CLIENT) | LOG_BIT(LOG_AGENT) | LOG_BIT(LOG_VHOST) |
+         LOG_BIT(LOG_DURATION),
+     false, 0},
     {"csv", NULL, 0, false, ','},
     {"tsv", NULL, 0, false, '\t'},
     {"jsonl", NULL, 0, true, 0},
@@ -54,9 +63,8 @@ enum { FORMATS = sizeof formats / sizeof formats[0] };
 
 const char *weir_logline_formats(void)
 {
-    return "combined, common, vhost_combined, vhost_common, nginx-json, caddy, traefik, csv, tsv "
-           "or "
-           "jsonl";
+    return "combined, common, vhost_combined, vhost_common, nginx-json, caddy, traefik, envoy, "
+           "haproxy, alb, csv, tsv or jsonl";
 }
 
 static const format *format_find(const char *name)

@@ -662,7 +662,7 @@ done
 replay --policy 'gcra 1/s burst 3' --decisions json a.tsv
 ok '--decisions json' ends 2 "weir replay: --decisions: expected jsonl, found 'json'"
 replay --policy 'gcra 1/s burst 3' --format clf a.tsv
-ok '--format clf' ends 2 "weir replay: --format: expected combined, common, vhost_combined, vhost_common, nginx-json, caddy, traefik, csv, tsv or jsonl, found 'clf'"
+ok '--format clf' ends 2 "weir replay: --format: expected combined, common, vhost_combined, vhost_common, nginx-json, caddy, traefik, envoy, haproxy, alb, csv, tsv or jsonl, found 'clf'"
 replay --policy 'gcra 1/s burst 3' --format common --key agent common.log
 ok '--format common --key agent' ends 2
 ok '--format common --key agent: the error lists the fields' has err "a common line has no field 'agent', expected one of client ident user"

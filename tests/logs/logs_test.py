@@ -17,7 +17,7 @@ from servers import expect, run  # noqa: E402
 
 POLICY = "gcra 1000000/s burst 1000000"
 ROUNDING_NS = 1000  # of a time that is a JSON number with a fraction
-READ = ("common", "combined", "vhost_combined")
+READ = ("common", "combined", "vhost_combined", "nginx-json", "caddy", "envoy", "haproxy", "alb")
 
 with open(f"{HERE}/expected.json", encoding="utf-8") as expected_file:
     LOGS = {name: log for name, log in json.load(expected_file).items() if log["format"] in READ}
