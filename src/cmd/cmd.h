@@ -9,6 +9,7 @@
 
 int weir_cmd_serve(int argc, char **argv);
 int weir_cmd_replay(int argc, char **argv);
+int weir_cmd_suggest(int argc, char **argv);
 int weir_cmd_policy(int argc, char **argv);
 int weir_cmd_demo(int argc, char **argv);
 int weir_cmd_check(int argc, char **argv);

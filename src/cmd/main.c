@@ -25,6 +25,8 @@ static const struct {
     {"check", "FILE|-", "check a configuration and print what it means", weir_cmd_check},
     {"replay", "--policy TEXT FILE|-", "run an access log through a policy, offline",
      weir_cmd_replay},
+    {"suggest", "FILE...", "find the tightest limit that denies next to no key of a log",
+     weir_cmd_suggest},
     {"accuracy", "--limit N/P FILE|-", "count what approximate algorithms decide wrongly",
      weir_cmd_accuracy},
     {"policy", "TEXT...", "print what a policy admits", weir_cmd_policy},

@@ -45,7 +45,7 @@ for command in $("$weir" help | sed -n 's/^  weir \([a-z]*\) .*/\1/p'); do
         check "the page of $command has $option" 1 "$(sed -e 's/\\-/-/g' "$page" | grep -c "^\\\\fB$option\\\\fR")"
     done
 done
-for page in replay accuracy serve check policy demo state; do # the page has only these options
+for page in replay suggest accuracy serve check policy demo state; do # the page has only these options
     for option in $(sed -e 's/\\-/-/g' "$tmp/weir-$page.1" | sed -n 's/^\\fB\(--[a-z-]*\)\\fR.*/\1/p'); do
         check "weir-$page.1: $option exists" 1 "$("$weir" help "$page" | grep -c -- "^  $option\b")"
     done

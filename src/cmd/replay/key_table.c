@@ -129,7 +129,7 @@ static replay_key *key_new(replay_key_table *k, const char *text, size_t len)
     memcpy((char *)key + head, text, len);
     *k->last_link = key;
     k->last_link = &key->next;
-    k->count++;
+    key->number = (uint32_t)k->count++;
     return key;
 }
 

@@ -54,6 +54,7 @@ typedef struct replay_key {
     int64_t peak[REPLAY_PERIODS];  /* the most units in a period */
     replay_series over_time;       /* of the requests */
     uint32_t len;
+    uint32_t number;       /* in order of first appearance, from 0; modulo 2^32 */
     bool baseline_denied;  /* the first policy denied a request of this key */
     replay_tally policy[]; /* one for each policy; the bytes of the key follow */
 } replay_key;

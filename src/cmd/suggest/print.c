@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Prints the result of a search. Figures are integers; only percentages and the curve are rounded. */
+
+#include "cmd/suggest/print.h"
+
+#include "cmd/suggest/plot.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define NS_PER_S INT64_C(1000000000)
+
+enum { TEXT_MAX = 512, PERCENT_MAX = 16, TIME_MAX = 32, POLICY_COLS_MAX = 40, ROWS_BEYOND = 4 };
+
+__attribute__((format(printf, 2, 3))) static void put(out_stream *out, const char *format, ...)
+{
+    char text[TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (len > 0)
+        out_bytes(out, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
+}
+
+/* Writes a percentage with three digits. "0%" means exactly none, and "100%" exactly all. */
+static void percent_text(uint64_t part, uint64_t all, char ret[PERCENT_MAX])
+{
+    double percent = all > 0 ? (double)part * 100 / (double)all : 0;
+    if (part == 0 || part == all)
+        snprintf(ret, PERCENT_MAX, "%d%%", part == 0 ? 0 : 100);
+    else if (percent < 0.001)
+        snprintf(ret, PERCENT_MAX, "<0.001%%");
+    else if (percent >= 99.95)
+        snprintf(ret, PERCENT_MAX, ">99.9%%");
+    else
+        snprintf(ret, PERCENT_MAX, "%.*f%%", percent < 1 ? 3 : percent < 10 ? 2 : 1, percent);
+}
+
+static void time_text(int64_t t_ns, char ret[TIME_MAX])
+{
+    time_t t = (time_t)(t_ns / NS_PER_S);
+    struct tm utc;
+    if (!gmtime_r(&t, &utc) || strftime(ret, TIME_MAX, "%Y-%m-%d %H:%M:%S", &utc) == 0)
+        snprintf(ret, TIME_MAX, "%" PRId64 " s", t_ns / NS_PER_S);
+}
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+static const char *plural(uint64_t n, const char *one, const char *many)
+{
+    return n == 1 ? one : many;
+}
+
+static void print_part(out_stream *out, const char *name, const suggest_counts *part,
+                       int64_t from_ns, int64_t to_ns)
+{
+    char from[TIME_MAX], to[TIME_MAX];
+    time_text(from_ns, from);
+    time_text(to_ns, to);
+    put(out, "%s%" PRIu64 " %s of %" PRIu64 " %s, %s to %s\n", name, part->requests,
+        plural(part->requests, "request", "requests"), part->keys,
+        plural(part->keys, "key", "keys"), from, to);
+}
+
+static void print_log(out_stream *out, const suggest_report *r)
+{
+    const suggest_trace *t = r->trace;
+    const suggest_target *target = &r->options->target;
+    bool held = t->split_ns != INT64_MAX;
+    put(out, "target    %s: at most %" PRIu64 " of those searched\n", target->argument,
+        r->found->allowed);
+    print_part(out, "searched  ", &r->found->totals.searched, t->first_ns,
+               held ? t->split_ns : t->last_ns);
+    if (held)
+        print_part(out, "held out  ", &r->found->totals.held_out, t->split_ns, t->last_ns);
+}
+
+/* ---- the curve ------------------------------------------------------------------------------- */
+
+static void print_curve(out_stream *out, const suggest_report *r, const terminal_style *style)
+{
+    const suggest_found *f = r->found;
+    bool bucket = r->options->algorithm->bucket;
+    plot_point point[SUGGEST_CHOICES_MAX];
+    for (size_t i = 0; i < f->len; i++) {
+        const suggest_choice *c = &f->choice[i];
+        point[i] = bucket ? (plot_point){c->burst, c->limit}
+                          : (plot_point){c->limit, (int64_t)c->result.searched.keys_denied};
+    }
+    plot p = {.point = point,
+              .len = f->len,
+              .marked = f->best,
+              .x_name = bucket ? "burst" : "limit",
+              .y_name = bucket ? "limit" : "keys denied",
+              .cols = style->cols,
+              .utf8 = style->utf8};
+    out_text(out, "\n");
+    plot_draw(out, &p);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* Choices far worse than the best one are on the curve only. */
+static bool is_row(const suggest_report *r, const suggest_choice *c)
+{
+    return !r->options->algorithm->bucket ||
+           c->worst_case / ROWS_BEYOND <= r->found->choice[r->found->best].worst_case;
+}
+
+static int policy_cols(const suggest_report *r)
+{
+    int cols = 6;
+    for (size_t i = 0; i < r->found->len; i++) {
+        int len = (int)strlen(r->found->choice[i].text);
+        cols = is_row(r, &r->found->choice[i]) && len > cols ? len : cols;
+    }
+    return cols < POLICY_COLS_MAX ? cols : POLICY_COLS_MAX;
+}
+
+static void print_row(out_stream *out, const suggest_report *r, const suggest_choice *c, int cols)
+{
+    char keys[PERCENT_MAX], requests[PERCENT_MAX], held[PERCENT_MAX] = "-";
+    const suggest_counts *searched = &c->result.searched, *held_out = &c->result.held_out;
+    percent_text(searched->keys_denied, searched->keys, keys);
+    percent_text(searched->requests_denied, searched->requests, requests);
+    if (held_out->requests > 0 && r->options->target.requests)
+        percent_text(held_out->requests_denied, held_out->requests, held);
+    else if (held_out->requests > 0)
+        percent_text(held_out->keys_denied, held_out->keys, held);
+    put(out, "%c %-*s %10" PRId64 " %8" PRIu64 " %8s %15s %8s\n",
+        c == &r->found->choice[r->found->best] ? '>' : ' ', cols, c->text, c->worst_case,
+        searched->keys_denied, keys, requests, held);
+}
+
+static void print_table(out_stream *out, const suggest_report *r)
+{
+    int cols = policy_cols(r);
+    put(out, "\n  %-*s %10s %17s %15s %8s\n", cols, "policy", "worst case", "keys denied",
+        "requests denied", "held out");
+    for (size_t i = 0; i < r->found->len; i++) {
+        if (is_row(r, &r->found->choice[i]))
+            print_row(out, r, &r->found->choice[i], cols);
+    }
+}
+
+/* ---- the suggestion -------------------------------------------------------------------------- */
+
+static void print_counts(out_stream *out, const char *name, const suggest_counts *part)
+{
+    char keys[PERCENT_MAX], requests[PERCENT_MAX];
+    percent_text(part->keys_denied, part->keys, keys);
+    percent_text(part->requests_denied, part->requests, requests);
+    put(out, "  %-9s %8" PRIu64 " of %8" PRIu64 " %8s %10" PRIu64 " of %10" PRIu64 " %8s\n", name,
+        part->keys_denied, part->keys, keys, part->requests_denied, part->requests, requests);
+}
+
+/* Says whether the target is met where it was not searched. */
+static void print_verdict(out_stream *out, const suggest_report *r, const suggest_counts *held)
+{
+    const suggest_target *t = &r->options->target;
+    uint64_t denied = t->requests ? held->requests_denied : held->keys_denied;
+    uint64_t allowed = suggest_target_allows(t, t->requests ? held->requests : held->keys);
+    const char *unit =
+        t->requests ? plural(denied, "request", "requests") : plural(denied, "key", "keys");
+    if (held->requests == 0)
+        put(out, "\nNothing was held out: the result on other requests is unknown.\n");
+    else if (denied <= allowed)
+        put(out,
+            "\nOn the part that was held out, the target is met: %" PRIu64 " %s denied, and the "
+            "target\nallows %" PRIu64 ".\n",
+            denied, unit, allowed);
+    else
+        put(out,
+            "\nOn the part that was held out, the target is MISSED: %" PRIu64 " %s denied, and "
+            "the\ntarget allows %" PRIu64 ". This log does not show that the limit keeps the "
+            "target.\n",
+            denied, unit, allowed);
+}
+
+/* Prints a word so that a shell reads it as one word. */
+static void put_word(out_stream *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./=:,@%+";
+    if (*word && strspn(word, plain) == strlen(word)) {
+        out_text(out, word);
+        return;
+    }
+    out_text(out, "'");
+    for (; *word; word++) {
+        if (*word == '\'')
+            out_text(out, "'\\''");
+        else
+            out_bytes(out, word, 1);
+    }
+    out_text(out, "'");
+}
+
+/* Prints the command that shows more about a policy. */
+static void print_command(out_stream *out, const suggest_report *r, const char *policy)
+{
+    out_text(out, "weir replay --policy '");
+    out_text(out, policy);
+    out_text(out, "'");
+    for (size_t i = 0; i < r->options->words_len; i++) {
+        const suggest_word *w = &r->options->words[i];
+        out_text(out, " ");
+        if (w->option) {
+            out_text(out, "--");
+            out_text(out, w->option);
+            out_text(out, w->value ? " " : "");
+        }
+        if (w->value)
+            put_word(out, w->value);
+    }
+}
+
+static void print_suggestion(out_stream *out, const suggest_report *r)
+{
+    const suggest_choice *c = &r->found->choice[r->found->best];
+    put(out, "\n  %-9s %29s %34s\n", "", "keys denied", "requests denied");
+    print_counts(out, "searched", &c->result.searched);
+    if (c->result.held_out.requests > 0)
+        print_counts(out, "held out", &c->result.held_out);
+    print_counts(out, "whole log", &c->result.all);
+    print_verdict(out, r, &c->result.held_out);
+    put(out, "\nThe policy, and a command that shows which keys it would have denied:\n\n");
+    out_text(out, c->text);
+    out_text(out, "\n");
+    print_command(out, r, c->text);
+    out_text(out, "\n");
+}
+
+void suggest_print_text(out_stream *out, const suggest_report *r, const terminal_style *style)
+{
+    print_log(out, r);
+    if (r->found->len > 1)
+        print_curve(out, r, style);
+    print_table(out, r);
+    print_suggestion(out, r);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void json_string(out_stream *out, const char *name, const char *text)
+{
+    put(out, "\"%s\":\"", name);
+    out_json(out, text, strlen(text));
+    out_text(out, "\"");
+}
+
+static void json_counts(out_stream *out, const char *name, const suggest_counts *part)
+{
+    put(out,
+        "\"%s\":{\"requests\":%" PRIu64 ",\"requests_denied\":%" PRIu64 ",\"keys\":%" PRIu64
+        ",\"keys_denied\":%" PRIu64 "}",
+        name, part->requests, part->requests_denied, part->keys, part->keys_denied);
+}
+
+static void json_result(out_stream *out, const suggest_report *r, const suggest_result *result)
+{
+    json_counts(out, "searched", &result->searched);
+    if (r->trace->split_ns == INT64_MAX) {
+        out_text(out, ",\"held_out\":null,");
+    } else {
+        out_text(out, ",");
+        json_counts(out, "held_out", &result->held_out);
+        out_text(out, ",");
+    }
+    json_counts(out, "all", &result->all);
+}
+
+static void json_choice(out_stream *out, const suggest_report *r, const suggest_choice *c)
+{
+    out_text(out, "{");
+    json_string(out, "policy", c->text);
+    put(out, ",\"limit\":%" PRId64 ",\"burst\":", c->limit);
+    if (r->options->algorithm->bucket)
+        put(out, "%" PRId64, c->burst);
+    else
+        out_text(out, "null");
+    put(out, ",\"worst_case\":%" PRId64 ",\"meets_target\":%s,", c->worst_case,
+        suggest_is_met(&r->options->target, &c->result.searched) ? "true" : "false");
+    json_result(out, r, &c->result);
+    out_text(out, "}");
+}
+
+static void json_log(out_stream *out, const suggest_report *r)
+{
+    const suggest_trace *t = r->trace;
+    put(out, ",\"first_ns\":%" PRId64 ",\"last_ns\":%" PRId64 ",\"split_ns\":", t->first_ns,
+        t->last_ns);
+    if (t->split_ns == INT64_MAX)
+        out_text(out, "null");
+    else
+        put(out, "%" PRId64, t->split_ns);
+    put(out, ",\"cost\":%" PRIu64 ",", t->cost);
+    json_result(out, r, &r->found->totals);
+}
+
+static void json_suggestion(out_stream *out, const suggest_report *r)
+{
+    const suggest_found *f = r->found;
+    if (f->len == 0) {
+        out_text(out, "\"suggestion\":null,\"held_out_meets_target\":null");
+        return;
+    }
+    const suggest_choice *best = &f->choice[f->best];
+    const suggest_counts *held = &best->result.held_out;
+    out_text(out, "\"suggestion\":");
+    json_choice(out, r, best);
+    put(out, ",\"held_out_meets_target\":%s",
+        held->requests == 0                         ? "null"
+        : suggest_is_met(&r->options->target, held) ? "true"
+                                                    : "false");
+}
+
+void suggest_print_json(out_stream *out, const suggest_report *r)
+{
+    const suggest_found *f = r->found;
+    out_text(out, "{\"weir\":\"suggest\",\"version\":1,\"target\":{");
+    json_string(out, "text", r->options->target.argument);
+    put(out, ",\"unit\":\"%s\",\"allowed\":%" PRIu64 "},",
+        r->options->target.requests ? "requests" : "keys", f->allowed);
+    json_string(out, "algorithm", r->options->algorithm->name);
+    out_text(out, ",");
+    json_string(out, "per", r->options->per);
+    json_log(out, r);
+    out_text(out, ",");
+    json_suggestion(out, r);
+    out_text(out, ",\"choices\":[");
+    for (size_t i = 0; i < f->len; i++) {
+        out_text(out, i > 0 ? "," : "");
+        json_choice(out, r, &f->choice[i]);
+    }
+    out_text(out, "]}\n");
+}
