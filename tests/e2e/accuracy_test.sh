@@ -81,7 +81,17 @@ check "a fixed window around a boundary" "fixed-window 4/m 0 40.0 0 25.4 8" \
 check "the log in the table" "10 requests of 2 keys (log)" "$(head -n 1 out)"
 check "no notes" "" "$(cat err)"
 "$weir" accuracy --limit 4/m --policy 'fixed-window 4/m' --json - <log >out
-check "a log as JSON" '{"weir":"accuracy","version":1,"limit":4,"period_ns":60000000000,"against":"own","log":{"bad":0,"late":0},"requests":10,"keys":2,"policies":[{"policy":"fixed-window 4/m","allowed":10,"denied":0,"wrongly_allowed":4,"wrongly_denied":0,"keys_missed":1,"keys_wrongly_denied":0,"peak":8,"error":{"mean":0.25381,"max":0.8}}]}' "$(cat out)"
+check "a log as JSON" '{"weir":"accuracy","version":1,"limit":4,"period_ns":60000000000,"against":"own","logs":[{"name":"<stdin>","lines":10,"requests":10,"bad":0,"left_out":0}],"late":0,"requests":10,"keys":2,"policies":[{"policy":"fixed-window 4/m","allowed":10,"denied":0,"wrongly_allowed":4,"wrongly_denied":0,"keys_missed":1,"keys_wrongly_denied":0,"peak":8,"error":{"mean":0.25381,"max":0.8}}]}' "$(cat out)"
+cp log 'a "log"'
+"$weir" accuracy --limit 4/m 'a "log"' log >out
+check "two files" "20 requests of 2 keys (2 files)" "$(head -n 1 out)"
+"$weir" accuracy --limit 4/m --json 'a "log"' >out
+check "a name in JSON" '{"name":"a \"log\"",' "$(grep -o '{"name":"a[^,]*,' out)"
+for path in /a /b /login; do
+    printf '192.0.2.1 - - [21/Nov/2026:18:00:00 +0000] "GET %s HTTP/1.1" 200 512\n' $path
+done >access.log
+"$weir" accuracy --limit 4/m --where 'path=/login' --key '$client $uri[1]' access.log >out 2>err
+check "with a filter, and a template as the key" "1 request of 1 key (access.log)" "$(head -n 1 out)"
 printf 'x\n' >>log
 "$weir" accuracy --limit 4/m log >out 2>err
 check "a line that cannot be read" "0 1" "$? $(grep -c '1 line could not be read and was left out' err)"

@@ -135,27 +135,23 @@ static int run_log(accuracy *a)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static void print_report(const accuracy *a)
+static int print_report(const accuracy *a)
 {
     const accuracy_options *o = &a->options;
-    char name[48] = "";
-    if (o->log.paths_len > 1)
-        snprintf(name, sizeof name, "%zu files", o->log.paths_len);
     accuracy_report r = {.measure = &a->measure,
                          .limit = o->limit,
                          .traffic = o->generated ? &o->traffic : NULL,
                          .rate = o->rate ? o->rate : o->limit,
-                         .log_name = o->log.paths_len == 1 ? o->log.paths[0] : name};
-    if (a->log)
-        r.log = accesslog_counts_get(a->log);
-    if (o->json)
-        accuracy_print_json(&r);
-    else
+                         .log = a->log};
+    if (!o->json)
         accuracy_print_table(&r);
+    else if (accuracy_print_json(&r) != WEIR_OK)
+        return accesslog_complain_memory();
     if (a->log) {
         fflush(stdout);
         accesslog_notes(a->log);
     }
+    return 0;
 }
 
 static void accuracy_close(accuracy *a)
@@ -182,7 +178,7 @@ int weir_cmd_accuracy(int argc, char **argv)
         if (status == 0)
             status = a->options.generated ? run_traffic(a) : run_log(a);
         if (status == 0)
-            print_report(a);
+            status = print_report(a);
     }
     accuracy_close(a);
     return status;

@@ -4,11 +4,16 @@
 
 #include "cmd/accuracy/print.h"
 
+#include "codec/json.h"
+#include "port/buffer.h"
+
+#include <assert.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { CELL_MAX = 32, NAME_COLS_MIN = 30, NAME_COLS_MAX = 36 };
+enum { CELL_MAX = 32, NAME_COLS_MIN = 30, NAME_COLS_MAX = 36, PIECE_MAX = 512, JSON_MAX = 1 << 28 };
 
 static double share(uint64_t part, uint64_t whole)
 {
@@ -48,17 +53,25 @@ static const char *grouped(uint64_t n, char ret[CELL_MAX])
     return ret;
 }
 
+static void print_log_name(const accesslog *log)
+{
+    if (accesslog_files(log) > 1)
+        printf(" (%zu files)\n", accesslog_files(log));
+    else
+        printf(" (%s)\n", accesslog_file_get(log, 0).name);
+}
+
 static void print_source(const accuracy_report *r)
 {
     char requests[CELL_MAX], keys[CELL_MAX];
     const accuracy_measure *m = r->measure;
-    printf("%s requests of %s key%s", grouped(m->requests, requests), grouped(m->keys, keys),
-           m->keys == 1 ? "" : "s");
+    printf("%s request%s of %s key%s", grouped(m->requests, requests), m->requests == 1 ? "" : "s",
+           grouped(m->keys, keys), m->keys == 1 ? "" : "s");
     if (r->traffic)
         printf(" (%s, %s each on average, seed %" PRIu64 ")\n", traffic_kind_name(r->traffic->kind),
                r->rate, r->traffic->seed);
     else
-        printf(" (%s)\n", r->log_name);
+        print_log_name(r->log);
 }
 
 static void print_against(const accuracy_report *r)
@@ -112,41 +125,84 @@ void accuracy_print_table(const accuracy_report *r)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void print_policy_json(const accuracy_measure *m, const accuracy_policy *p)
+/* Appends the formatted text, at most PIECE_MAX - 1 bytes. */
+__attribute__((format(printf, 2, 3))) static void put(weir_buffer *b, const char *format, ...)
 {
-    const accuracy_tally *t = &p->tally;
-    printf("{\"policy\":\"%s\",\"allowed\":%" PRIu64 ",\"denied\":%" PRIu64
-           ",\"wrongly_allowed\":%" PRIu64 ",\"wrongly_denied\":%" PRIu64
-           ",\"keys_missed\":%" PRIu64 ",\"keys_wrongly_denied\":%" PRIu64,
-           p->text, t->allowed, t->denied, t->wrongly_allowed, t->wrongly_denied, t->keys_missed,
-           t->keys_wrongly_denied);
-    if (m->against == ACCURACY_OWN)
-        printf(",\"peak\":%" PRId64, t->peak);
-    if (accuracy_estimates(p))
-        printf(",\"error\":{\"mean\":%.6g,\"max\":%.6g}", mean_difference(t), t->difference_max);
-    putchar('}');
+    char piece[PIECE_MAX];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(piece, sizeof piece, format, args);
+    va_end(args);
+    assert(len >= 0 && (size_t)len < sizeof piece);
+    weir_buffer_append(b, piece, (size_t)len);
 }
 
-void accuracy_print_json(const accuracy_report *r)
+static void put_policy(weir_buffer *b, const accuracy_measure *m, const accuracy_policy *p)
+{
+    const accuracy_tally *t = &p->tally;
+    put(b, "{\"policy\":");
+    weir_json_put_string(b, p->text, strlen(p->text));
+    put(b,
+        ",\"allowed\":%" PRIu64 ",\"denied\":%" PRIu64 ",\"wrongly_allowed\":%" PRIu64
+        ",\"wrongly_denied\":%" PRIu64 ",\"keys_missed\":%" PRIu64
+        ",\"keys_wrongly_denied\":%" PRIu64,
+        t->allowed, t->denied, t->wrongly_allowed, t->wrongly_denied, t->keys_missed,
+        t->keys_wrongly_denied);
+    if (m->against == ACCURACY_OWN)
+        put(b, ",\"peak\":%" PRId64, t->peak);
+    if (accuracy_estimates(p))
+        put(b, ",\"error\":{\"mean\":%.6g,\"max\":%.6g}", mean_difference(t), t->difference_max);
+    put(b, "}");
+}
+
+static void put_traffic(weir_buffer *b, const traffic_options *t)
+{
+    put(b,
+        ",\"traffic\":{\"kind\":\"%s\",\"sources\":%" PRIu64 ",\"requests\":%" PRIu64
+        ",\"rate\":%" PRId64 ",\"period_ns\":%" PRId64 ",\"seed\":%" PRIu64 "}",
+        traffic_kind_name(t->kind), t->sources, t->requests, t->rate, t->period_ns, t->seed);
+}
+
+static void put_logs(weir_buffer *b, const accesslog *log)
+{
+    put(b, ",\"logs\":[");
+    for (size_t i = 0; i < accesslog_files(log); i++) {
+        accesslog_file f = accesslog_file_get(log, i);
+        put(b, "%s{\"name\":", i > 0 ? "," : "");
+        weir_json_put_string(b, f.name, strlen(f.name));
+        put(b,
+            ",\"lines\":%" PRIu64 ",\"requests\":%" PRIu64 ",\"bad\":%" PRIu64
+            ",\"left_out\":%" PRIu64 "}",
+            f.lines, f.requests, f.bad, f.left_out);
+    }
+    put(b, "],\"late\":%" PRIu64, accesslog_counts_get(log).late);
+}
+
+weir_status accuracy_print_json(const accuracy_report *r)
 {
     const accuracy_measure *m = r->measure;
-    printf("{\"weir\":\"accuracy\",\"version\":1,\"limit\":%" PRId64 ",\"period_ns\":%" PRId64
-           ",\"against\":\"%s\"",
-           m->limit, m->period_ns, accuracy_against_name(m->against));
+    weir_buffer b;
+    weir_buffer_init(&b, JSON_MAX);
+    put(&b,
+        "{\"weir\":\"accuracy\",\"version\":1,\"limit\":%" PRId64 ",\"period_ns\":%" PRId64
+        ",\"against\":\"%s\"",
+        m->limit, m->period_ns, accuracy_against_name(m->against));
     if (r->traffic)
-        printf(",\"traffic\":{\"kind\":\"%s\",\"sources\":%" PRIu64 ",\"requests\":%" PRIu64
-               ",\"rate\":%" PRId64 ",\"rate_period_ns\":%" PRId64 ",\"seed\":%" PRIu64 "}",
-               traffic_kind_name(r->traffic->kind), r->traffic->sources, r->traffic->requests,
-               r->traffic->rate, r->traffic->period_ns, r->traffic->seed);
+        put_traffic(&b, r->traffic);
     else
-        printf(",\"log\":{\"bad\":%" PRIu64 ",\"late\":%" PRIu64 "}", r->log.bad, r->log.late);
-    printf(",\"requests\":%" PRIu64 ",\"keys\":%" PRIu64, m->requests, m->keys);
+        put_logs(&b, r->log);
+    put(&b, ",\"requests\":%" PRIu64 ",\"keys\":%" PRIu64, m->requests, m->keys);
     if (m->against != ACCURACY_OWN)
-        printf(",\"exactly_denied\":%" PRIu64, m->exact_denied);
-    fputs(",\"policies\":[", stdout);
+        put(&b, ",\"exactly_denied\":%" PRIu64, m->exact_denied);
+    put(&b, ",\"policies\":[");
     for (size_t i = 0; i < m->len; i++) {
-        fputs(i > 0 ? "," : "", stdout);
-        print_policy_json(m, &m->policy[i]);
+        put(&b, i > 0 ? "," : "");
+        put_policy(&b, m, &m->policy[i]);
     }
-    puts("]}");
+    put(&b, "]}\n");
+    weir_status st = b.failed ? WEIR_E_NOMEM : WEIR_OK;
+    if (st == WEIR_OK)
+        fwrite(weir_buffer_data(&b), 1, weir_buffer_len(&b), stdout);
+    weir_buffer_free(&b);
+    return st;
 }

@@ -13,12 +13,13 @@ typedef struct accuracy_report {
     const char *limit;              /* as given */
     const traffic_options *traffic; /* NULL if a log was read */
     const char *rate;               /* the rate of a source, as given */
-    const char *log_name;
-    accesslog_counts log;
+    const accesslog *log;           /* NULL if the requests were generated */
 } accuracy_report;
 
-/* Both print to standard output. */
+/* Both print to standard output; main() reports a write error. */
 void accuracy_print_table(const accuracy_report *r);
-void accuracy_print_json(const accuracy_report *r);
+
+/* Returns WEIR_OK, or WEIR_E_NOMEM with nothing printed. */
+WEIR_NODISCARD weir_status accuracy_print_json(const accuracy_report *r);
 
 #endif
