@@ -172,6 +172,48 @@ class Counter(Limiter):
         return True
 
 
+class CachedCounter(Limiter):
+    """A sliding window counter as one count for each window, which expires `ttl` after its first request."""
+
+    def __init__(self, limit, window, ttl):
+        self.limit, self.window, self.ttl = limit, window, ttl
+        self.counts = {}  # index of the window: (count, when it expires)
+
+    def decide(self, now_s, cost):
+        index = now_s // self.window
+        self.counts = {i: (count, end_s) for i, (count, end_s) in self.counts.items() if end_s > now_s}
+        before, count = (self.counts.get(i, (0, 0))[0] for i in (index - 1, index))
+        estimate = before * (1 - Fraction(now_s % self.window) / self.window) + count
+        self.note = f"estimate {float(estimate):g}"
+        if estimate >= self.limit:
+            return False
+        self.counts[index] = (count + cost, self.counts.get(index, (0, now_s + self.ttl))[1])
+        return True
+
+
+class SyncedWindow(Limiter):
+    """A fixed window in several instances, which receive requests in turn.
+
+    Each instance counts in its own memory, and learns the counts of the others at each multiple of `sync`.
+    """
+
+    def __init__(self, limit, window, instances, sync):
+        self.limit, self.window, self.sync = limit, window, sync
+        self.shared, self.own, self.next = 0, [0] * instances, 0
+        self.index, self.synced = 0, 0
+
+    def decide(self, now_s, cost):
+        if now_s // self.window != self.index:
+            self.shared, self.own, self.index = 0, [0] * len(self.own), now_s // self.window
+        if now_s // self.sync != self.synced:
+            self.shared, self.own, self.synced = self.shared + sum(self.own), [0] * len(self.own), now_s // self.sync
+        instance, self.next = self.next, (self.next + 1) % len(self.own)
+        if self.shared + self.own[instance] + cost > self.limit:
+            return False
+        self.own[instance] += cost
+        return True
+
+
 class GoGcra(Limiter):
     """GCRA with whole nanoseconds, where `burst` is all that passes at once."""
 
@@ -253,6 +295,8 @@ LIMITERS = {
     "ticker-window": TickerWindow,
     "log": Log,
     "counter": Counter,
+    "cached-counter": CachedCounter,
+    "synced-window": SyncedWindow,
     "go-gcra": GoGcra,
     "java-gcra": JavaGcra,
     "ticker-queue": TickerQueue,
