@@ -109,7 +109,31 @@ def named_policies(box):
     expect(reasons == {"limit", "shadow", "allow-list", "deny-list"}, f"expected every reason, found {reasons}")
 
 
-TESTS = [named_policies]
+def compare_by_replay(box, url, config, which, asked):
+    """Lets replay send the requests itself."""
+    now_ns = time.time_ns()
+    log = "".join(json.dumps({"t_ns": now_ns, **request}) + "\n" for request in asked)
+    words = [box.weir, "replay", "--config", config, "--against", url, "--speed", "max", "-"]
+    for name in which:
+        words += ["--policy", name]
+    done = subprocess.run(words, input=log, capture_output=True, text=True, check=False)
+    said = f"{len(which) * len(asked)} decisions the same, 0 undecided, 0 different"
+    expect(done.returncode == 0 and said in done.stderr, f"{url}: expected {said}:\n{done.stderr}")
+
+
+def named_policies_against(box):
+    """The same comparison with `weir replay --against`, by RESP and by HTTP."""
+    rng = random.Random(SEED)
+    policies = {f"p{i}": policy(rng) for i in range(24)}
+    which, asked = [*policies, "gcra 1/299d burst 3"], requests(rng)
+    for scheme in ("resp", "http"):
+        daemon = Daemon(box, policies, None, engine=None, threads=1).start()
+        url = f"{scheme}://{HOST}:{daemon.port if scheme == 'resp' else daemon.http}"
+        compare_by_replay(box, url, daemon.config, which, asked)
+        daemon.end()
+
+
+TESTS = [named_policies, named_policies_against]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS, sys.argv, needs_redis=False))

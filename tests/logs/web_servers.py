@@ -13,6 +13,7 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.parse
 
 PORT = 8080     # of the server
 BACKEND = 9000  # of the program behind a proxy
@@ -48,6 +49,11 @@ def apache_text(raw):
 
 def haproxy_text(raw):
     return "".join(chr(b) if 32 <= b < 127 and b not in b'"#' else f"#{b:02X}" for b in raw)
+
+
+def go_uri(raw):
+    """Go's net/url writes a path again, with escapes."""
+    return urllib.parse.quote(raw, safe="%/:=&?~#+!$,;@()*")
 
 
 def plain_text(raw):
@@ -357,11 +363,12 @@ class Log:
 
     fields  the fields of each line that has a whole request
     text    how the bytes of a field are written
+    uri     the same for the URI, if that differs
     bytes   the `bytes` of a line, for a server that counts something else than the body that was received"""
 
-    def __init__(self, name, log_format, t_ns, fields, text, count=None):
+    def __init__(self, name, log_format, t_ns, fields, text, count=None, uri=None):
         self.name, self.format, self.t_ns, self.fields = name, log_format, t_ns, fields.split()
-        self.text, self.bytes = text, count
+        self.text, self.bytes, self.uri = text, count, uri or text
 
 
 def haproxy_bytes(line):
@@ -390,9 +397,9 @@ SERVERS = {
             plain_text)]),
     "traefik-json": (lambda box: traefik(box, "json", "traefik-json.log"), [
         Log("traefik-json.log", "traefik", member_time("StartUTC", iso_time), CLF + " agent http_x_api_key",
-            plain_text)]),
+            plain_text, uri=go_uri)]),
     "traefik": (lambda box: traefik(box, "common", "traefik.log"), [
-        Log("traefik.log", "traefik", clf_time, CLF + " agent", plain_text)]),
+        Log("traefik.log", "traefik", clf_time, CLF + " agent", plain_text, uri=go_uri)]),
     "envoy": (envoy, [
         Log("envoy.log", "envoy", iso_time, "client method uri protocol status bytes agent", plain_text),
         Log("envoy-json.log", "envoy", member_time("start_time", iso_time),

@@ -254,7 +254,7 @@ static client_status receive_some(client *c)
     return CLIENT_OK;
 }
 
-static client_status receive(client *c)
+client_status client_receive(client *c)
 {
     return wait_for(c, POLLIN) == 0 ? fail_timeout(c, CLIENT_FAILED, "no reply") : receive_some(c);
 }
@@ -264,7 +264,7 @@ static bool is_http(client *c)
     static const char begin[] = {'H', 'T', 'T', 'P', '/'};
     size_t len = weir_buffer_len(&c->in);
     while (len < sizeof begin && memcmp(weir_buffer_data(&c->in), begin, len) == 0) {
-        if (receive(c) != CLIENT_OK)
+        if (client_receive(c) != CLIENT_OK)
             return false;
         len = weir_buffer_len(&c->in);
     }
@@ -283,14 +283,41 @@ static client_status fail_not_resp(client *c)
                 c->server);
 }
 
+client_status client_put(client *c, const weir_slice *words, size_t n)
+{
+    weir_resp_put_array(&c->out, n);
+    for (size_t i = 0; i < n; i++)
+        weir_resp_put_bulk(&c->out, words[i].at, words[i].len);
+    return client_put_bytes(c, NULL, 0);
+}
+
+client_status client_put_bytes(client *c, const void *bytes, size_t len)
+{
+    weir_buffer_append(&c->out, bytes, len);
+    return c->out.failed ? fail(c, CLIENT_FAILED, "out of memory") : CLIENT_OK;
+}
+
+client_status client_flush(client *c)
+{
+    return send_all(c);
+}
+
+weir_slice client_bytes(const client *c)
+{
+    return (weir_slice){(const char *)weir_buffer_data(&c->in), weir_buffer_len(&c->in)};
+}
+
+void client_drop(client *c, size_t len)
+{
+    weir_buffer_consume(&c->in, len);
+}
+
 client_status client_send(client *c, const weir_slice *words, size_t n)
 {
     weir_buffer_consume(&c->in, c->used);
     c->used = 0;
-    weir_resp_put_array(&c->out, n);
-    for (size_t i = 0; i < n; i++)
-        weir_resp_put_bulk(&c->out, words[i].at, words[i].len);
-    return c->out.failed ? fail(c, CLIENT_FAILED, "out of memory") : send_all(c);
+    client_status st = client_put(c, words, n);
+    return st == CLIENT_OK ? send_all(c) : st;
 }
 
 /* Parses a reply in what was received. */
@@ -307,8 +334,16 @@ static client_status parse(client *c)
 client_status client_request(client *c, const weir_slice *words, size_t n)
 {
     client_status st = client_send(c, words, n);
+    return st == CLIENT_OK ? client_next(c) : st;
+}
+
+client_status client_next(client *c)
+{
+    client_status st = CLIENT_OK;
+    weir_buffer_consume(&c->in, c->used);
+    c->used = 0;
     while (st == CLIENT_OK && (st = parse(c)) == CLIENT_WAITING)
-        st = receive(c);
+        st = client_receive(c);
     return st;
 }
 
@@ -348,7 +383,7 @@ void client_printable(const char *text, size_t len, char *ret, size_t size)
     ret[n] = '\0';
 }
 
-static client_status hello(client *c, const char *password)
+client_status client_hello(client *c, const char *password)
 {
     const weir_slice words[] = {{"HELLO", 5},
                                 {"3", 1},
@@ -390,7 +425,7 @@ static client_status fail_url(client *c, size_t scheme)
                 (int)scheme, c->server);
 }
 
-client_status client_open(client *c, const char *server, const char *password, int64_t timeout_ns)
+client_status client_connect(client *c, const char *server, int64_t timeout_ns)
 {
     *c = (client){.fd = -1, .server = server, .deadline_ns = port_steady_ns() + timeout_ns};
     weir_buffer_init(&c->in, WEIR_RESP_REPLY_LEN_MAX + READ_BYTES);
@@ -398,8 +433,13 @@ client_status client_open(client *c, const char *server, const char *password, i
     size_t scheme = scheme_len(server);
     if (scheme > 0)
         return fail_url(c, scheme);
-    client_status st = strchr(server, '/') ? connect_unix(c) : connect_tcp(c);
-    return st == CLIENT_OK ? hello(c, password) : st;
+    return strchr(server, '/') ? connect_unix(c) : connect_tcp(c);
+}
+
+client_status client_open(client *c, const char *server, const char *password, int64_t timeout_ns)
+{
+    client_status st = client_connect(c, server, timeout_ns);
+    return st == CLIENT_OK ? client_hello(c, password) : st;
 }
 
 client_status client_reopen(client *c, const char *password, int64_t timeout_ns)
@@ -412,7 +452,7 @@ client_status client_reopen(client *c, const char *password, int64_t timeout_ns)
     client_status st = connect_to(c, (const struct sockaddr *)&c->address, c->address_len);
     if (st == CLIENT_OK && c->address.ss_family != AF_UNIX)
         send_at_once(c);
-    return st == CLIENT_OK ? hello(c, password) : st;
+    return st == CLIENT_OK ? client_hello(c, password) : st;
 }
 
 void client_close(client *c)

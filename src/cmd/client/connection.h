@@ -3,7 +3,7 @@
 #ifndef WEIR_CMD_CLIENT_CONNECTION_H
 #define WEIR_CMD_CLIENT_CONNECTION_H
 /* A RESP3 connection to a daemon, over TCP or a Unix socket, with a deadline for all of its work.
- * It sends a request and reads the reply. The only request that it knows is HELLO. */
+ * It sends requests and reads their replies. The only request that it knows is HELLO. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,6 +54,13 @@ typedef struct client {
  *  timeout_ns  above 0; for everything that is done with the connection until it is closed. */
 client_status client_open(client *c, const char *server, const char *password, int64_t timeout_ns);
 
+/* Connects without HELLO; for HTTP, and for client_hello(). Parameters as client_open(). */
+client_status client_connect(client *c, const char *server, int64_t timeout_ns);
+
+/* Sends HELLO 3.
+ *  password  NULL for none. */
+client_status client_hello(client *c, const char *password);
+
 /* Sends a request of n words and reads its reply. Returns CLIENT_OK for an error reply, too. */
 client_status client_request(client *c, const weir_slice *words, size_t n);
 
@@ -71,6 +78,29 @@ client_status client_send(client *c, const weir_slice *words, size_t n);
 /* Reads what has arrived of a reply, without waiting. Returns CLIENT_WAITING if the rest of it is
  * still missing: poll `fd` then. */
 client_status client_read(client *c);
+
+/* Appends a request to those that client_flush() sends together. Their replies are read one by one
+ * with client_next(). */
+client_status client_put(client *c, const weir_slice *words, size_t n);
+
+/* Appends bytes, for another protocol than RESP. */
+client_status client_put_bytes(client *c, const void *bytes, size_t len);
+
+/* Sends all that was appended. */
+client_status client_flush(client *c);
+
+/* Waits for the next reply. */
+client_status client_next(client *c);
+
+/* Waits until more bytes than before have arrived; client_bytes() has them. For another protocol
+ * than RESP. */
+client_status client_receive(client *c);
+
+/* The bytes that were received and not yet dropped; valid until the next call. */
+weir_slice client_bytes(const client *c);
+
+/* Drops bytes from the front, at most as many as there are. */
+void client_drop(client *c, size_t len);
 
 /* Copies untrusted text for a terminal, with a NUL, cut to `size` bytes. A '?' replaces each
  * control character, each invisible character (weir_utf8_is_invisible()) and each invalid UTF-8

@@ -19,6 +19,9 @@ typedef struct replay_options {
     size_t policies;
     const char *config, *html; /* NULL if not given */
     accesslog_options log;
+    const char *against; /* NULL if not given */
+    double speed;        /* of --against; 0: as fast as possible */
+    bool speed_given;
     size_t top;
     size_t memory_bytes; /* the largest store */
     bool decisions, json, help;

@@ -281,6 +281,22 @@ static void fill_request(const replay_policy *which, const accesslog_request *re
     ret->cost = request->cost > WEIR_COST_MAX ? WEIR_COST_MAX : request->cost;
 }
 
+void replay_policies_request(const replay_policies *p, size_t i, const accesslog_request *request,
+                             weir_request *ret)
+{
+    fill_request(&p->policy[i], request, ret);
+}
+
+weir_status replay_policies_find(const replay_policies *p, size_t i,
+                                 const accesslog_request *request, weir_request *ret)
+{
+    fill_request(&p->policy[i], request, ret);
+    bool answered = weir_service_peek(p->service, NULL, ret, request->now_ns);
+    assert(answered);
+    (void)answered;
+    return ret->status;
+}
+
 weir_status replay_policies_see(replay_policies *p, const accesslog_request *request)
 {
     replay_stats_request(&p->stats, request->now_ns, request->cost);

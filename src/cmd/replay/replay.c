@@ -8,6 +8,7 @@
 #include "cmd/accesslog/messages.h"
 #include "cmd/accesslog/source.h"
 #include "cmd/config/keys.h"
+#include "cmd/replay/against.h"
 #include "cmd/replay/html.h"
 #include "cmd/replay/options.h"
 #include "cmd/replay/policies.h"
@@ -27,6 +28,7 @@ typedef struct replay {
     replay_options options;
     replay_policies policies;
     accesslog *log;
+    replay_against *against;   /* NULL without --against */
     accesslog_request request; /* the current one */
     out_stream *out;
     uint64_t over_cost; /* requests that cost more than WEIR_COST_MAX */
@@ -80,9 +82,18 @@ static int decide(replay *r)
     return 0;
 }
 
+static int decide_sent(void *ctx, const accesslog_request *request)
+{
+    replay *r = ctx;
+    r->request = *request;
+    return decide(r);
+}
+
 static int decide_all(replay *r)
 {
     int status = 0;
+    if (r->against)
+        return replay_against_run(r->against, r->log, decide_sent, r);
     accesslog_status got;
     while ((got = accesslog_next(r->log, &r->request)) == ACCESSLOG_REQUEST) {
         status = decide(r);
@@ -201,23 +212,31 @@ static int run(replay *r)
         status = report(r);
     else if (out_flush(r->out) != 0)
         status = complain_output(r->out);
+    if (status == 0 && r->against)
+        status = replay_against_finish(r->against);
     return status;
 }
 
 static void replay_close(replay *r)
 {
+    replay_against_close(r->against);
     accesslog_close(r->log);
     replay_policies_close(&r->policies);
     port_free(r->out);
 }
 
-/* Opens the policies and the log. */
+/* Opens the policies, the log, and the connection to a daemon. */
 static int replay_open(replay *r)
 {
     int status = r->options.html ? replay_html_check(r->options.html) : 0;
     if (status == 0)
         status = replay_policies_open(&r->policies, &r->options);
-    return status == 0 ? accesslog_open(&r->log, &r->options.log) : status;
+    if (status == 0)
+        status = accesslog_open(&r->log, &r->options.log);
+    if (status == 0 && r->options.against)
+        status =
+            replay_against_open(&r->against, r->options.against, r->options.speed, &r->policies);
+    return status;
 }
 
 static int print_help(out_stream *out)
