@@ -97,7 +97,8 @@ def run_on_terminal(commands, directory, environment):
         pass
     os.close(master)
     shell.wait(timeout=60)
-    text = re.sub(r"\r|\x1b\[[0-9;]*m", "", output.decode())  # line ends and colours
+    text = re.sub(r"\r[^\r\n]*\x1b\[K", "", output.decode())  # a progress bar
+    text = re.sub(r"\r|\x1b\[[0-9;]*m", "", text)  # line ends and colours
     parts = text.split(MARK)
     return [(int(parts[i + 1]), parts[i]) for i in range(0, len(parts) - 1, 2)]
 

@@ -91,7 +91,7 @@ void accesslog_progress_bar_begin(accesslog_progress_bar *p, bool wanted, int64_
 {
     int64_t now_ns = wanted ? port_steady_ns() : 0;
     *p = (accesslog_progress_bar){
-        .wanted = wanted, .size = size, .begun_ns = now_ns, .last_ns = now_ns};
+        .wanted = wanted, .unit = "lines", .size = size, .begun_ns = now_ns, .last_ns = now_ns};
     if (!wanted)
         return;
     handle(SIGINT);
@@ -137,8 +137,8 @@ void accesslog_progress_bar_show(accesslog_progress_bar *p, int64_t bytes, uint6
     char rate[24], left[DURATION_TEXT_MAX], numbers[120], bar[BAR_COLS_MAX + 1] = "";
     rate_text((double)lines / elapsed_s, rate, sizeof rate);
     duration_text(left_s < 1e8 ? ((int64_t)left_s + 1) * 1000000000 : INT64_MAX, left);
-    int len = snprintf(numbers, sizeof numbers, "%3d%%  %slines/s  ETA %s", (int)(done * 100), rate,
-                       left);
+    int len = snprintf(numbers, sizeof numbers, "%3d%%  %s%s/s  ETA %s", (int)(done * 100), rate,
+                       p->unit, left);
     int bar_cols = columns() - 1 - len - 3; /* "[", "] "; the last column would wrap */
     bar_cols = bar_cols < BAR_COLS_MAX ? bar_cols : BAR_COLS_MAX;
     for (int i = 0; i < bar_cols; i++)

@@ -22,9 +22,11 @@ __attribute__((format(printf, 2, 3))) int accesslog_complain(int status, const c
 /* Prints "out of memory". Returns ACCESSLOG_FAILED. */
 int accesslog_complain_memory(void);
 
-/* The progress bar. Callers may read `wanted`; the other fields are private. */
+/* The progress bar. Callers may read `wanted`; the fields after `unit` are private. */
 typedef struct accesslog_progress_bar {
-    bool wanted, shown;
+    bool wanted;
+    const char *unit; /* what the rate counts: "lines"; may be set after the start */
+    bool shown;
     int64_t size, begun_ns, last_ns;
 } accesslog_progress_bar;
 

@@ -19,13 +19,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { PROGRESS_REQUESTS = 65536 }; /* between two updates of the progress bar */
 
 typedef struct accuracy {
     accuracy_options options;
     accuracy_measure measure;
     traffic traffic;
+    accesslog_progress_bar progress; /* of generated requests */
     accesslog *log;
-    replay_key_table *table; /* the keys of the log; `requests` is 1 + an index of `keys` */
+    replay_key_table *table; /* the keys of the log; `number` is an index of `keys` */
     accuracy_key **keys;
     size_t keys_len, keys_cap;
 } accuracy;
@@ -36,8 +40,12 @@ static weir_status measure_source(accuracy *a, accuracy_key *k)
 {
     int64_t t_ns;
     weir_status st = WEIR_OK;
-    while (st == WEIR_OK && traffic_next(&a->traffic, &t_ns))
+    while (st == WEIR_OK && traffic_next(&a->traffic, &t_ns)) {
         st = accuracy_request(&a->measure, k, t_ns, 1);
+        if (a->progress.wanted && a->measure.requests % PROGRESS_REQUESTS == 0)
+            accesslog_progress_bar_show(&a->progress, (int64_t)a->measure.requests,
+                                        a->measure.requests);
+    }
     accuracy_key_end(&a->measure, k);
     return st;
 }
@@ -51,11 +59,15 @@ static int run_traffic(accuracy *a)
     accuracy_key *k = accuracy_key_open(&a->measure);
     if (!k)
         return accesslog_complain_memory();
+    accesslog_progress_bar_begin(&a->progress, !a->options.log.no_progress && isatty(STDERR_FILENO),
+                                 (int64_t)a->options.traffic.requests);
+    a->progress.unit = "requests";
     weir_status st = WEIR_OK;
     while (st == WEIR_OK && traffic_source(&a->traffic)) {
         st = measure_source(a, k);
         accuracy_key_reset(k, &a->measure);
     }
+    accesslog_progress_bar_erase(&a->progress);
     accuracy_key_close(k, &a->measure);
     return st == WEIR_OK ? 0 : accesslog_complain_memory();
 }
@@ -90,15 +102,13 @@ static accuracy_key *key_at(accuracy *a, weir_slice text)
     replay_key *found = replay_key_table_at(a->table, text.at, text.len);
     if (!found)
         return NULL;
-    if (found->requests > 0)
-        return a->keys[found->requests - 1];
+    if (found->number < a->keys_len)
+        return a->keys[found->number];
     if (a->keys_len == a->keys_cap && !keys_grow(a))
         return NULL;
     accuracy_key *k = accuracy_key_open(&a->measure);
-    if (k) {
+    if (k)
         a->keys[a->keys_len++] = k;
-        found->requests = a->keys_len;
-    }
     return k;
 }
 

@@ -102,7 +102,7 @@ static int64_t window_expire(window *w, int64_t t_ns)
 
 static bool window_grow(window *w)
 {
-    size_t cap = w->cap > 0 ? 2 * w->cap : 16;
+    size_t cap = w->cap > 0 ? 2 * w->cap : 2; /* most keys have few requests */
     charge *wider = port_zalloc(cap, sizeof *wider);
     if (!wider)
         return false;

@@ -284,7 +284,7 @@ static int add_usual(accuracy_measure *m, const char *limit)
 
 int accuracy_measure_open(accuracy_measure *ret, accuracy_options *o)
 {
-    int64_t limit, period_ns;
+    int64_t limit = 0, period_ns = 0;
     int status = read_rate("--limit", o->limit, &limit, &period_ns);
     if (status == 0)
         status = read_rate("--rate", o->rate ? o->rate : o->limit, &o->traffic.rate,
