@@ -72,6 +72,19 @@ int accesslog_options_files(accesslog_options *o, int argc, char **argv, int at)
     return 0;
 }
 
+int accesslog_options_memory(size_t *ret, const char *text)
+{
+    const int64_t mib = (int64_t)1 << 20;
+    int64_t bytes;
+    if (!config_size_read(text, &bytes) || bytes < mib || bytes > mib << 20)
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  "--memory: expected a size from 1m to 1024g, such as 256m (units "
+                                  "k, m, g), found '%s'",
+                                  text);
+    *ret = (size_t)bytes;
+    return 0;
+}
+
 bool accesslog_options_stdin(const accesslog_options *o)
 {
     for (size_t i = 0; i < o->paths_len; i++) {

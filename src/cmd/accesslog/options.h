@@ -54,6 +54,11 @@ int accesslog_options_set(accesslog_options *o, int c, const char *value);
  * Returns 0, or the exit status after printing an error. */
 int accesslog_options_files(accesslog_options *o, int argc, char **argv, int at);
 
+/* Parses the value of --memory, 1m to 1024g.
+ *  ret  in bytes; written only on success.
+ * Returns 0, or the exit status after printing an error. */
+int accesslog_options_memory(size_t *ret, const char *text);
+
 /* Whether one of the files is standard input. */
 bool accesslog_options_stdin(const accesslog_options *o);
 

@@ -5,7 +5,6 @@
 #include "cmd/replay/options.h"
 
 #include "cmd/accesslog/messages.h"
-#include "cmd/config/keys.h"
 #include "cmd/options.h"
 #include "cmd/replay/against.h"
 #include "port/text.h"
@@ -14,9 +13,6 @@
 
 enum { TOP_DEFAULT = 10, TOP_MAX = 1000000 };
 
-#define MIB            ((int64_t)1 << 20)
-#define MEMORY_MIN     MIB
-#define MEMORY_MAX     (MIB << 20)
 #define MEMORY_DEFAULT ((size_t)1 << 30)
 
 const char replay_help[] =
@@ -97,19 +93,6 @@ static int set_top(replay_options *o, const char *text)
     return 0;
 }
 
-static int set_memory(replay_options *o, const char *text)
-{
-    int64_t bytes;
-    if (!config_size_read(text, &bytes) || bytes < MEMORY_MIN || bytes > MEMORY_MAX)
-        return accesslog_complain(
-            ACCESSLOG_USAGE,
-            "--memory: expected a size from 1m to 1024g, such as 256m (units k, "
-            "m, g), found '%s'",
-            text);
-    o->memory_bytes = (size_t)bytes;
-    return 0;
-}
-
 static int set_decisions(replay_options *o, const char *text)
 {
     if (strcmp(text, "jsonl") != 0)
@@ -165,7 +148,7 @@ static int set_option(replay_options *o, int c, const char *value)
     case OPT_TOP:
         return set_top(o, value);
     case OPT_MEMORY:
-        return set_memory(o, value);
+        return accesslog_options_memory(&o->memory_bytes, value);
     default:
         o->help = true;
         return 0;

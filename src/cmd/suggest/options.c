@@ -13,9 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MIB            ((int64_t)1 << 20)
-#define MEMORY_MIN     MIB
-#define MEMORY_MAX     (MIB << 20)
 #define MEMORY_DEFAULT ((size_t)1 << 30)
 #define TARGET_DEFAULT "0.1% of keys denied"
 
@@ -197,19 +194,6 @@ static int set_hold_out(suggest_options *o, const char *text)
                               HOLD_OUT_MAX, text);
 }
 
-static int set_memory(suggest_options *o, const char *text)
-{
-    int64_t bytes;
-    if (!config_size_read(text, &bytes) || bytes < MEMORY_MIN || bytes > MEMORY_MAX)
-        return accesslog_complain(
-            ACCESSLOG_USAGE,
-            "--memory: expected a size from 1m to 1024g, such as 256m (units k, "
-            "m, g), found '%s'",
-            text);
-    o->memory_bytes = (size_t)bytes;
-    return 0;
-}
-
 enum { OPT_TARGET = 256, OPT_ALGORITHM, OPT_PER, OPT_HOLD_OUT, OPT_ROUND, OPT_JSON, OPT_MEMORY };
 
 static const struct option known[] = {
@@ -256,7 +240,7 @@ static int set_option(suggest_options *o, int c, const char *value)
         o->json = true;
         return 0;
     case OPT_MEMORY:
-        return set_memory(o, value);
+        return accesslog_options_memory(&o->memory_bytes, value);
     default:
         o->help = true;
         return 0;

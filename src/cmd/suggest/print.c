@@ -4,17 +4,15 @@
 
 #include "cmd/suggest/print.h"
 
+#include "cmd/replay/cells.h"
 #include "cmd/suggest/plot.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#define NS_PER_S INT64_C(1000000000)
-
-enum { TEXT_MAX = 512, PERCENT_MAX = 16, TIME_MAX = 32, POLICY_COLS_MAX = 40, ROWS_BEYOND = 4 };
+enum { TEXT_MAX = 512, PERCENT_MAX = 16, POLICY_COLS_MAX = 40, ROWS_BEYOND = 4 };
 
 __attribute__((format(printf, 2, 3))) static void put(out_stream *out, const char *format, ...)
 {
@@ -41,14 +39,6 @@ static void percent_text(uint64_t part, uint64_t all, char ret[PERCENT_MAX])
         snprintf(ret, PERCENT_MAX, "%.*f%%", percent < 1 ? 3 : percent < 10 ? 2 : 1, percent);
 }
 
-static void time_text(int64_t t_ns, char ret[TIME_MAX])
-{
-    time_t t = (time_t)(t_ns / NS_PER_S);
-    struct tm utc;
-    if (!gmtime_r(&t, &utc) || strftime(ret, TIME_MAX, "%Y-%m-%d %H:%M:%S", &utc) == 0)
-        snprintf(ret, TIME_MAX, "%" PRId64 " s", t_ns / NS_PER_S);
-}
-
 /* ---- the log --------------------------------------------------------------------------------- */
 
 static const char *plural(uint64_t n, const char *one, const char *many)
@@ -59,10 +49,10 @@ static const char *plural(uint64_t n, const char *one, const char *many)
 static void print_part(out_stream *out, const char *name, const suggest_counts *part,
                        int64_t from_ns, int64_t to_ns)
 {
-    char from[TIME_MAX], to[TIME_MAX];
-    time_text(from_ns, from);
-    time_text(to_ns, to);
-    put(out, "%s%" PRIu64 " %s of %" PRIu64 " %s, %s to %s\n", name, part->requests,
+    char from[REPLAY_CELL_TIME_MAX], to[REPLAY_CELL_TIME_MAX];
+    replay_cell_time(from_ns, from);
+    replay_cell_time(to_ns, to);
+    put(out, "%-8s  %" PRIu64 " %s of %" PRIu64 " %s\n          %s to %s\n", name, part->requests,
         plural(part->requests, "request", "requests"), part->keys,
         plural(part->keys, "key", "keys"), from, to);
 }
@@ -72,12 +62,12 @@ static void print_log(out_stream *out, const suggest_report *r)
     const suggest_trace *t = r->trace;
     const suggest_target *target = &r->options->target;
     bool held = t->split_ns != INT64_MAX;
-    put(out, "target    %s: at most %" PRIu64 " of those searched\n", target->argument,
+    put(out, "%-8s  %s: at most %" PRIu64 " of those searched\n", "target", target->argument,
         r->found->allowed);
-    print_part(out, "searched  ", &r->found->totals.searched, t->first_ns,
+    print_part(out, "searched", &r->found->totals.searched, t->first_ns,
                held ? t->split_ns : t->last_ns);
     if (held)
-        print_part(out, "held out  ", &r->found->totals.held_out, t->split_ns, t->last_ns);
+        print_part(out, "held out", &r->found->totals.held_out, t->split_ns, t->last_ns);
 }
 
 /* ---- the curve ------------------------------------------------------------------------------- */

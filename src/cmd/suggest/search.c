@@ -309,6 +309,7 @@ static void decide_choices(search *s, suggest_found *ret)
     for (size_t i = 0; i < ret->len; i++) {
         suggest_choice *c = &ret->choice[i];
         finish_choice(s, c);
+        ret->period_ns = s->d.policy.layer[0].period_ns;
         c->result = ret->totals;
         for (size_t j = 0; j < n; j++)
             suggest_decide(&s->d, s->t, s->order[j], &c->result);

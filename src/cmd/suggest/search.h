@@ -23,9 +23,10 @@ typedef struct suggest_found {
     /* With a burst: the smallest limit for each burst, by ascending burst and descending limit. All
      * of these meet the target. Without: limits around the smallest one that meets it, ascending. */
     suggest_choice choice[SUGGEST_CHOICES_MAX];
-    size_t len;       /* 0: no limit meets the target */
-    size_t best;      /* the choice with the smallest worst case */
-    uint64_t allowed; /* how many keys or requests of the searched part may be denied */
+    size_t len;        /* 0: no limit meets the target */
+    size_t best;       /* the choice with the smallest worst case */
+    uint64_t allowed;  /* how many keys or requests of the searched part may be denied */
+    int64_t period_ns; /* of the policies; 0 for a calendar window, or if len is 0 */
     suggest_result totals;
 } suggest_found;
 

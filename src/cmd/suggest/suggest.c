@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 
 #include "cmd/accesslog/messages.h"
+#include "cmd/duration.h"
 #include "cmd/suggest/print.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
@@ -42,6 +43,23 @@ static int read_log(suggest *s)
     return status;
 }
 
+enum { PERIODS_MIN = 10 }; /* a note warns if the searched part has fewer periods */
+
+/* In a log of a few periods, a burst can stand for the whole traffic of a key. */
+static void note_short(const suggest *s)
+{
+    const suggest_trace *t = &s->trace;
+    int64_t span_ns = (t->split_ns == INT64_MAX ? t->last_ns : t->split_ns) - t->first_ns;
+    char span[DURATION_TEXT_MAX];
+    if (s->found.period_ns == 0 || span_ns / PERIODS_MIN >= s->found.period_ns)
+        return;
+    duration_text(span_ns, span);
+    accesslog_note(
+        "the searched part of the log takes %s, less than %d periods of %s: a longer log "
+        "may need another limit",
+        span, PERIODS_MIN, s->options.per);
+}
+
 /* Prints what a reader must know of the log, and whether there is a suggestion. */
 static int print_notes(const suggest *s)
 {
@@ -51,8 +69,10 @@ static int print_notes(const suggest *s)
     if (s->trace.over_cost > 0)
         accesslog_note("%" PRIu64 " request%s cost more than %d: every policy denies such requests",
                        s->trace.over_cost, s->trace.over_cost == 1 ? "" : "s", WEIR_COST_MAX);
-    if (s->found.len > 0)
+    if (s->found.len > 0) {
+        note_short(s);
         return 0;
+    }
     return accesslog_complain(ACCESSLOG_FAILED,
                               "no limit meets the target '%s', which allows %" PRIu64 " %s to be "
                               "denied",
