@@ -119,7 +119,9 @@ static bool lengths_vary(const weir_layer *l)
            (l->zone || l->calendar == WEIR_MONTH || l->calendar == WEIR_YEAR);
 }
 
-int64_t weir_layer_worst_case(const weir_layer *l)
+/* The most that can pass in a half-open span as long as the period, or as the longest calendar
+ * window. */
+static int64_t worst_case(const weir_layer *l)
 {
     const weir_algorithm_facts *facts = weir_facts_of(l->algorithm);
     if (facts->family == WEIR_FAMILY_BUCKET)
@@ -147,7 +149,7 @@ static void report_bucket(weir_writer *t, const weir_layer *l)
         weir_write_str(t, " wait");
     }
     weir_write_str(t, "\n  worst case  ");
-    weir_write_u64(t, (uint64_t)weir_layer_worst_case(l));
+    weir_write_u64(t, (uint64_t)worst_case(l));
     weir_write_str(t, " within ");
     weir_write_period(t, l->period_ns, false);
     weir_write_str(t, ": a full burst and the refill\n");
@@ -175,7 +177,7 @@ static void report_window(weir_writer *t, const weir_layer *l)
     if (!weir_layer_has_calendar(l))
         put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
-    put_number(t, "\n  worst case  ", weir_layer_worst_case(l));
+    put_number(t, "\n  worst case  ", worst_case(l));
     weir_write_str(t, lengths_vary(l) ? " within the longest window's length"
                                       : " within the window's length");
     if (l->algorithm == WEIR_FIXED_WINDOW)

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_POLICY_TEXT_H
 #define WEIR_POLICY_TEXT_H
-/* What the parser and the printer of policy texts share: the tables of unit and calendar words, a
- * bounded string writer that needs no C library, and the worst case of a layer. */
+/* What the parser and the printer of policy texts share: the tables of unit and calendar words, and
+ * a bounded string writer that needs no C library. */
 
 #include <weir/weir.h>
 
@@ -42,9 +42,5 @@ void weir_write_u64(weir_writer *w, uint64_t n);
 
 /* Writes a period in its largest whole unit: "90s", "2h", and "1m" or, if bare, "m". ns >= 1. */
 void weir_write_period(weir_writer *w, int64_t ns, bool bare);
-
-/* Returns the most units that can pass in a half-open span as long as the period, or as the longest
- * calendar window. Pure. */
-int64_t weir_layer_worst_case(const weir_layer *l);
 
 #endif

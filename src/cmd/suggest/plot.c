@@ -117,7 +117,7 @@ void plot_draw(out_stream *out, const plot *p)
         }
         out_text(out, "\n");
     }
-    memset(text, '-', (size_t)(MARGIN + g.cols));
+    memset(text, '-', MARGIN + (size_t)g.cols);
     memset(text, ' ', MARGIN - 1);
     text[MARGIN - 1] = '+';
     text[MARGIN + g.cols] = 0;

@@ -15,8 +15,8 @@
 
 #include "cmd/accesslog/messages.h"
 #include "cmd/caret.h"
-#include "policy/text.h"
 #include "port/port.h"
+#include "port/text.h"
 
 #include <string.h>
 
@@ -279,12 +279,25 @@ static void round_up(suggest_found *ret)
     ret->best = best;
 }
 
+/* Returns the worst case that `weir policy` prints, which no other function returns. */
+static int64_t worst_case(const weir_policy *p)
+{
+    static const char label[] = "worst case  ";
+    char report[WEIR_POLICY_REPORT_MAX];
+    uint64_t n = 0;
+    weir_policy_report(p, report, sizeof report);
+    const char *at = strstr(report, label);
+    if (at)
+        weir_digits_read(at + strlen(label), strlen(at) - strlen(label), &n);
+    return (int64_t)n;
+}
+
 static void finish_choice(search *s, suggest_choice *c)
 {
     if (!set_policy(s, c->limit, c->burst))
         return;
     weir_policy_print(&s->d.policy, c->text, sizeof c->text);
-    c->worst_case = weir_layer_worst_case(&s->d.policy.layer[0]);
+    c->worst_case = worst_case(&s->d.policy);
 }
 
 /* Decides the whole log by each choice. Keys that the tightest limit and burst never deny are left

@@ -116,7 +116,6 @@ int suggest_trace_read(suggest_trace *ret, accesslog *log, size_t memory_bytes, 
 
 void suggest_trace_free(suggest_trace *t)
 {
-    if (t->request)
-        port_unmap(t->request, t->map_bytes);
+    port_unmap(t->request, t->map_bytes);
     port_free(t->begin);
 }
