@@ -13,6 +13,7 @@ import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const SERIOUS = ["serious", "critical"];
 const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000); // longer than any step takes on a busy machine
 
 /** Returns the path of Chromium, or null. The environment variable CHROMIUM names another one. */
@@ -199,12 +200,32 @@ export class Kit {
             });
         });
         const page = await context.newPage();
-        const origin = url.startsWith("file:") ? pathToFileURL(join(this.build, "web")).href
-            : new URL(url).origin;
+        // A page from disk may read the files beside it.
+        const origin = url.startsWith("file:") ? new URL(".", url).href : new URL(url).origin;
         watchPage(page, found, { origin, expected });
         await before?.(page);
         await page.goto(url);
         return page;
+    }
+
+    /**
+     * Returns the serious violations that axe finds, each as a line. Axe brings styles of its own, which a
+     * page's policy refuses: open the page with {context: {bypassCSP: true}}.
+     */
+    async violations(page) {
+        await page.evaluate(this.axe);
+        const result = await page.evaluate(() =>
+            globalThis.axe.run(document, { resultTypes: ["violations"] }));
+        return result.violations.filter(({ impact }) => SERIOUS.includes(impact)).flatMap(
+            ({ id, help, nodes }) => nodes.map((node) =>
+                `${id}: ${help}: ${node.target} ${node.failureSummary?.replace(/\s+/g, " ")}`));
+    }
+
+    /** Fails if a page is wider than its window. */
+    async assertNoSidewaysScroll(page) {
+        const [wide, screen] = await page.evaluate(() =>
+            [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+        assert.ok(wide <= screen, `the page is ${wide} px wide on a screen of ${screen} px`);
     }
 
     /** Keeps pictures of the open pages in BUILDDIR/browser. */

@@ -13,15 +13,6 @@ const PAGES = {
     dashboard: "#overview .tile",
 };
 const POLICIES = "policies: {api: {limit: gcra 10/m burst 5}, login: {limit: sliding-log 5/m}}";
-const SERIOUS = ["serious", "critical"];
-
-/** Returns the serious violations that axe finds, each as a line. */
-async function violations(kit, page) {
-    await page.evaluate(kit.axe);
-    const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-    return result.violations.filter(({ impact }) => SERIOUS.includes(impact)).flatMap(({ id, help, nodes }) =>
-        nodes.map((node) => `${id}: ${help}: ${node.target} ${node.failureSummary?.replace(/\s+/g, " ")}`));
-}
 
 /** Opens a page of a daemon and waits until it has started. */
 async function openFrom(kit, daemon, name, options) {
@@ -33,12 +24,9 @@ async function openFrom(kit, daemon, name, options) {
 function accessible(name, dark, width) {
     return async (kit) => {
         const daemon = await kit.daemon().start(POLICIES);
-        // axe brings styles of its own, which the page's policy refuses.
         const page = await openFrom(kit, daemon, name, { dark, width, context: { bypassCSP: true } });
-        assert.deepEqual(await violations(kit, page), []);
-        const widths = await page.evaluate(() =>
-            [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
-        assert.ok(widths[0] <= widths[1], `the page is ${widths[0]} px wide on a screen of ${widths[1]} px`);
+        assert.deepEqual(await kit.violations(page), []);
+        await kit.assertNoSidewaysScroll(page);
     };
 }
 

@@ -13,6 +13,7 @@ import { Kit, missing } from "./kit.mjs";
 import guide from "./guide_test.mjs";
 import pages from "./pages_test.mjs";
 import playground from "./playground_test.mjs";
+import report from "./report_test.mjs";
 import vectors from "./vectors_test.mjs";
 
 const SKIPPED = 77; // meson counts this exit status as a skipped test
@@ -42,7 +43,7 @@ async function main([build, ...words]) {
         console.log(`skipped: the browser tests: ${lacking}\n0 passed, 0 failed, 1 skipped`);
         return SKIPPED;
     }
-    const all = Object.entries({ ...vectors, ...playground, ...guide, ...dashboard, ...pages });
+    const all = Object.entries({ ...vectors, ...playground, ...guide, ...dashboard, ...report, ...pages });
     const tests = all.filter(([name]) => words.length === 0 || words.some((word) => name.includes(word)));
     const kit = await Kit.open(resolve(build));
     let passed = 0;

@@ -160,7 +160,7 @@ const tests = {
         const named = (...names) => logNames({ logs: names.map((name) => ({ name })) });
         assert.equal(named("a"), "a");
         assert.equal(named("-"), "standard input");
-        assert.equal(named("a", "b", "c"), "a, b and c");
+        assert.equal(named("a", "b", "/var/log/c.gz"), "a, b and c.gz");
         assert.equal(named("a", "b", "c", "d", "e"), "a, b and 3 other logs");
         assert.equal(named("a\u001b[31m"), "a\\u001b[31m");
         assert.equal(unitName(report()), "requests");

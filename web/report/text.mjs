@@ -179,9 +179,9 @@ export const unitName = ({ cost, requests }) => (cost === requests ? "requests" 
 /** @param {string} name of a log; "-" is standard input */
 export const logName = (name) => (name === "-" ? "standard input" : shownKey(name));
 
-/** The names of the logs: "a.log, b.log and 3 more". @param {Report} report */
+/** The names of the logs without their directories: "a.log and 3 other logs". @param {Report} report */
 export function logNames({ logs }) {
-    const names = logs.map(({ name }) => logName(name));
+    const names = logs.map(({ name }) => logName(name.split("/").at(-1)));
     if (names.length > NAMES_MAX)
         names.splice(NAMES_MAX - 1, Infinity, counted(names.length - NAMES_MAX + 1, "other log"));
     return names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0] ?? "no log";

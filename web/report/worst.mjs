@@ -15,12 +15,13 @@ import { countAndShare, duration, keyText, policyTitle, share, span } from "./te
 const SPARK_WIDTH = 192, SPARK_HEIGHT = 26;
 const REQUESTS_HEIGHT = 120, DENIALS_HEIGHT = 120;
 
-function spark({ requests_over_time: requests, denied_over_time: denied }) {
+function spark({ requests_over_time: requests, denied_over_time: denied, ...row }) {
+    const label = `denied ${span(row.first_denied_ns, row.last_denied_ns)} UTC`;
     if (!requests || !denied)
-        return "–";
+        return el("span", { text: "–", title: label });
     const surface = new ElementSurface(SPARK_WIDTH, SPARK_HEIGHT);
     drawSpark(surface, { x: 0, y: 0, w: SPARK_WIDTH, h: SPARK_HEIGHT - 1 }, requests, denied, theme);
-    return surface.root;
+    return el("span", { role: "img", "aria-label": label, title: label }, surface.root);
 }
 
 /** What an opened row shows: the whole key, its figures and its chart. */
