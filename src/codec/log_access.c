@@ -223,19 +223,22 @@ bool log_read_traefik(log_line *l, uint32_t need, weir_logline_error *e)
         "quotes, and a duration like 3ms";
     const char *after = NULL;
     weir_slice unused;
+    int64_t duration;
     (void)need;
     if (!read_front(l, false, &after, e))
         return false;
     const char *at = find_tail(l, after, true);
     if (!at)
         return log_fail(l->begin, l->stop, expect_tail, e);
+    uint64_t unused_number;
     const char *number = at < l->end ? at + 1 : l->end;
-    at = number;
-    while (at < l->end && *at >= '0' && *at <= '9')
-        at++;
-    if (at == number || !(at = find_quoted(l, at, &unused)) ||
-        !(at = find_quoted(l, at, &unused)) || l->end - at < 4 || memcmp(l->end - 2, "ms", 2) != 0)
+    at = number + weir_digits_read(number, (size_t)(l->end - number), &unused_number);
+    const char *router = at > number ? find_quoted(l, at, &unused) : NULL;
+    const char *server = router ? find_quoted(l, router, &unused) : NULL;
+    if (!server || l->end - server < 4 || memcmp(l->end - 2, "ms", 2) != 0)
         return log_fail(l->begin, number, expect_tail, e);
-    l->field[LOG_DURATION] = log_between(at + 1, l->end - 2);
+    l->field[LOG_DURATION] = log_between(server + 1, l->end - 2);
+    if (!log_read_saturated(l->field[LOG_DURATION], &duration))
+        return log_fail(l->begin, number, expect_tail, e);
     return true;
 }

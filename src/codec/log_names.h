@@ -11,9 +11,10 @@
 #define LOG_NAMES_MAX 32
 
 typedef struct log_name {
-    weir_slice text; /* points into the option */
-    log_field field; /* LOG_FIELDS if it is the name of no field */
-    size_t column;   /* csv and tsv: its column, from 0 */
+    weir_slice text;    /* points into the option */
+    log_field field;    /* LOG_FIELDS if it is the name of no field */
+    size_t column;      /* csv and tsv: its column, from 0 */
+    bool sought, found; /* by a filter, in some line */
 } log_name;
 
 typedef struct log_names {

@@ -53,7 +53,8 @@ static bool haproxy_middle(log_line *l, log_words *w)
         !log_find(queues.at, queues.at + queues.len, '/'))
         return false;
     l->field[LOG_STATUS] = status;
-    l->field[LOG_BYTES] = *bytes.at == '+' ? log_between(bytes.at + 1, bytes.at + bytes.len) : bytes;
+    l->field[LOG_BYTES] =
+        *bytes.at == '+' ? log_between(bytes.at + 1, bytes.at + bytes.len) : bytes;
     return true;
 }
 
@@ -61,8 +62,9 @@ bool log_read_haproxy(log_line *l, uint32_t need, weir_logline_error *e)
 {
     static const char expect_client[] =
         "an address and a port, then a time like [06/Feb/2009:12:14:14.655]";
-    static const char expect_fields[] = "the fields of HAProxy's HTTP log ('option httplog'): frontend, "
-                                        "backend/server, times, status, bytes and so on";
+    static const char expect_fields[] =
+        "the fields of HAProxy's HTTP log ('option httplog'): frontend, "
+        "backend/server, times, status, bytes and so on";
     const char *date = l->begin;
     const char *begin = skip_syslog(l, &date);
     (void)need;
@@ -75,7 +77,8 @@ bool log_read_haproxy(log_line *l, uint32_t need, weir_logline_error *e)
     const char *close = log_find(date, l->end, ']');
     weir_status st = close ? weir_logtime_local(date + 1, close, &l->t_ns) : WEIR_E_SYNTAX;
     if (st != WEIR_OK)
-        return log_fail(l->begin, date, st == WEIR_E_RANGE ? log_expect_time_range : expect_client, e);
+        return log_fail(l->begin, date, st == WEIR_E_RANGE ? log_expect_time_range : expect_client,
+                        e);
     const char *after = close + 1;
     log_words w = {after < l->end ? after + 1 : NULL, l->end};
     if (!haproxy_middle(l, &w))
@@ -110,8 +113,9 @@ static void split_url(weir_slice *field)
 
 bool log_read_alb(log_line *l, uint32_t need, weir_logline_error *e)
 {
-    static const char expect_front[] = "the type, a time like 2026-01-02T03:04:05.678901Z, the name of "
-                                       "the load balancer, and the client with its port";
+    static const char expect_front[] =
+        "the type, a time like 2026-01-02T03:04:05.678901Z, the name of "
+        "the load balancer, and the client with its port";
     static const char expect_fields[] =
         "the fields of a load balancer of AWS: target, three times, two statuses, two numbers of "
         "bytes, and the request in quotes";
@@ -145,7 +149,8 @@ bool log_read_alb(log_line *l, uint32_t need, weir_logline_error *e)
 /* ---- Envoy ----------------------------------------------------------------------------------- */
 
 static const char expect_envoy[] =
-    "the default format of Envoy: [2026-01-02T03:04:05.678Z] \"METHOD PATH PROTOCOL\" 200 - 0 18 1 0 "
+    "the default format of Envoy: [2026-01-02T03:04:05.678Z] \"METHOD PATH PROTOCOL\" 200 - 0 18 1 "
+    "0 "
     "\"X-FORWARDED-FOR\" \"USER-AGENT\" \"REQUEST-ID\" \"AUTHORITY\" \"UPSTREAM\"";
 
 /* Whether the status, the flags, two numbers of bytes and two durations follow, and a quote.

@@ -66,7 +66,8 @@ static size_t split(char separator, const char *at, const char *end, weir_slice 
 /* The text between the quotes, in which a quote is still doubled. */
 static weir_slice unquoted(char separator, weir_slice cell)
 {
-    bool quoted = separator != '\t' && cell.len >= 2 && *cell.at == '"';
+    bool quoted =
+        separator != '\t' && cell.len >= 2 && *cell.at == '"' && cell.at[cell.len - 1] == '"';
     return quoted ? log_between(cell.at + 1, cell.at + cell.len - 1) : cell;
 }
 
@@ -99,11 +100,11 @@ static size_t split_names(char separator, const char *line, const char *end, wei
     const char *place;
     size_t n = split(separator, skip_mark(line, end), end, ret, &place);
     for (size_t i = 0; i < n && n <= LOG_COLUMNS_MAX; i++) {
-        ret[i] = unquoted(separator, ret[i]);
         while (ret[i].len > 0 && *ret[i].at == ' ')
             ret[i] = (weir_slice){ret[i].at + 1, ret[i].len - 1};
         while (ret[i].len > 0 && ret[i].at[ret[i].len - 1] == ' ')
             ret[i].len--;
+        ret[i] = unquoted(separator, ret[i]);
     }
     return n <= LOG_COLUMNS_MAX ? n : 0;
 }

@@ -118,6 +118,19 @@ const char *weir_logline_format(const weir_logline_reader *r)
     return r->format ? r->format->name : NULL;
 }
 
+bool weir_logline_absent(const weir_logline_reader *r, const char **ret, size_t *ret_len)
+{
+    for (size_t i = 0; r->shape == SHAPE_JSON && i < r->names.n; i++) {
+        const log_name *name = &r->names.name[i];
+        if (!name->sought || name->found)
+            continue;
+        *ret = name->text.at;
+        *ret_len = name->text.len;
+        return true;
+    }
+    return false;
+}
+
 void weir_logline_close(weir_logline_reader *r)
 {
     if (!r)
@@ -459,9 +472,14 @@ static weir_logline_result read_key(weir_logline_reader *r, weir_slice *ret, wei
 static weir_logline_result read_fields(weir_logline_reader *r, weir_slice *ret_key,
                                        int64_t *ret_cost, weir_logline_error *e)
 {
-    for (size_t i = 0; i < r->filter.tests; i++)
-        if (!log_test_holds(&r->filter.test[i], value_of(r, r->filter.test[i].name)))
+    for (size_t i = 0; i < r->filter.tests; i++) {
+        const log_test *t = &r->filter.test[i];
+        weir_slice value = value_of(r, t->name);
+        r->names.name[t->name].sought = true;
+        r->names.name[t->name].found |= value.at != NULL;
+        if (!log_test_holds(t, value))
             return WEIR_LOGLINE_LEFT_OUT;
+    }
     weir_logline_result result = read_cost(r, ret_cost, e);
     return result == WEIR_LOGLINE_REQUEST ? read_key(r, ret_key, e) : result;
 }

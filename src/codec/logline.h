@@ -97,6 +97,10 @@ WEIR_NODISCARD weir_logline_result weir_logline_read(weir_logline_reader *r, con
 /* The format of the lines; NULL if it is not detected yet. */
 const char *weir_logline_format(const weir_logline_reader *r);
 
+/* Finds the name of a field in a filter that no JSON line had; it is probably misspelt.
+ *  ret  points into the options, without a NUL; written on success. */
+bool weir_logline_absent(const weir_logline_reader *r, const char **ret, size_t *ret_len);
+
 /* Detects the format of one line from the line alone, or returns NULL. A line without referer and
  * agent is "common", although a reader takes it for "combined". */
 const char *weir_logline_detect(const char *line, size_t len);

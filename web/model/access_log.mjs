@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// Reads access logs as `weir replay` does: common, combined, vhost_common, vhost_combined, tsv and jsonl.
+// Reads access logs as `weir replay` does, in six of its formats: common, combined, vhost_common, vhost_combined,
+// tsv without names of columns, and jsonl with the members "t_ns" or "time", "key" and "cost".
 // The key is the client's host, or the member "key" of a JSON line.
 
 import { keyOfAddress } from "./address.mjs";

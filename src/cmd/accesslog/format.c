@@ -53,8 +53,18 @@ weir_logline_result accesslog_format_read(accesslog_format *f, const char *line,
     return result;
 }
 
+/* Warns of a name in a filter that no line has. In formats other than JSON it is an error. */
+static void note_absent(const accesslog_format *f)
+{
+    const char *name = NULL;
+    size_t len = 0;
+    if (weir_logline_absent(f->reader, &name, &len))
+        accesslog_note("WARNING: no line has the member '%.*s' of --where", (int)len, name);
+}
+
 void accesslog_format_note(const accesslog_format *f)
 {
+    note_absent(f);
     const char *name = weir_logline_format(f->reader);
     if (name && f->other && !weir_logline_alike(name, f->other))
         accesslog_note("WARNING: the lines were read as %s, but line %" PRIu64

@@ -46,6 +46,35 @@ enum {
         "no-progress", no_argument, NULL, ACCESSLOG_OPT_NO_PROGRESS                                \
     }
 
+/* The help text of these options, with the columns of `weir replay --help`. */
+#define ACCESSLOG_OPTIONS_HELP                                                                     \
+    "  --format FORMAT    the format of the lines; detected if not given:\n"                       \
+    "                       combined, common  access logs of nginx, Apache and others\n"           \
+    "                       vhost_combined, vhost_common\n"                                        \
+    "                                         the same after the virtual host\n"                   \
+    "                       nginx-json        nginx's with escape=json\n"                          \
+    "                       caddy, traefik, envoy, haproxy, alb\n"                                 \
+    "                                         those of proxies, text or JSON\n"                    \
+    "                       csv, tsv          columns named by the first line; tsv\n"              \
+    "                                         also t_ns TAB key [TAB cost]\n"                      \
+    "                       jsonl             one JSON object a line, with a time and\n"           \
+    "                                         a member that is the key\n"                          \
+    "  --key FIELD        the field that is the key: client (default), user, method,\n"            \
+    "                     uri, path, query, status, agent, vhost, http_NAME and so\n"              \
+    "                     on; in JSON, csv and tsv any member or column (default\n"                \
+    "                     key); or a template, like '$client $uri[1]',\n"                          \
+    "                     '$http_x_api_key', '${client/56}'\n"                                     \
+    "  --cost FIELD       what a request costs: a field, like bytes. A request\n"                  \
+    "                     without a cost costs 1; a cost above 2147483647 is always\n"             \
+    "                     denied\n"                                                                \
+    "  --where FILTER     read only requests for which the filter holds, like\n"                   \
+    "                     'path=/login* status=401|403 bytes>1000'; may be repeated:\n"            \
+    "                     all must hold\n"                                                         \
+    "  --reorder DURATION put lines in order that are up to this far out of order\n"               \
+    "                     (default 10s; 0 keeps the order of the lines)\n"                         \
+    "  --strict           stop at the first line that cannot be read\n"                            \
+    "  --no-progress      do not show a progress bar\n"
+
 /* Sets the option `c`, one of ACCESSLOG_OPTIONS.
  * Returns 0, or the exit status after printing an error. */
 int accesslog_options_set(accesslog_options *o, int c, const char *value);
