@@ -14,6 +14,7 @@
 
 #define SLOTS_MIN   ((size_t)1 << 12)
 #define CHUNK_BYTES ((size_t)1 << 20)
+#define CACHE_LINE  64
 
 typedef struct slot {
     uint64_t hash;
@@ -64,10 +65,16 @@ void replay_key_table_close(replay_key_table *k)
     port_free(k);
 }
 
+/* Rounds up, so that what follows is aligned. */
+static size_t aligned(size_t size)
+{
+    return (size + 7) / 8 * 8;
+}
+
 /* Allocates zeroed bytes, aligned for a replay_key. */
 static void *chunk_bytes(replay_key_table *k, size_t size)
 {
-    size = (size + 7) / 8 * 8;
+    size = aligned(size);
     chunk *c = k->chunks;
     if (!c || c->size - c->used < size) {
         size_t bytes = size > CHUNK_BYTES ? size : CHUNK_BYTES;
@@ -83,9 +90,16 @@ static void *chunk_bytes(replay_key_table *k, size_t size)
     return ret;
 }
 
-const char *replay_key_text(const replay_key_table *k, const replay_key *key)
+const char *replay_key_text(const replay_key *key)
 {
-    return (const char *)(key->policy + k->policies);
+    return (const char *)key - aligned(key->len);
+}
+
+/* Loads the cache lines of a key at once, instead of one after the other as they are used. */
+static void prefetch(const replay_key *key)
+{
+    for (size_t at = CACHE_LINE; at < 4 * CACHE_LINE; at += CACHE_LINE)
+        __builtin_prefetch((const char *)key + at, 1);
 }
 
 /* Returns the slot of the key, or the free slot where it belongs. */
@@ -93,8 +107,12 @@ static slot *find(const replay_key_table *k, uint64_t hash, const char *text, si
 {
     for (size_t i = (size_t)hash;; i++) {
         slot *s = &k->slots[i & (k->slots_len - 1)];
-        if (!s->key || (s->hash == hash && s->key->len == len &&
-                        memcmp(replay_key_text(k, s->key), text, len) == 0))
+        if (!s->key)
+            return s;
+        if (s->hash != hash)
+            continue;
+        prefetch(s->key);
+        if (s->key->len == len && memcmp(replay_key_text(s->key), text, len) == 0)
             return s;
     }
 }
@@ -121,12 +139,13 @@ static weir_status grow(replay_key_table *k)
 
 static replay_key *key_new(replay_key_table *k, const char *text, size_t len)
 {
-    size_t head = sizeof(replay_key) + k->policies * sizeof(replay_tally);
-    replay_key *key = chunk_bytes(k, head + len);
-    if (!key)
+    size_t before = aligned(len);
+    char *at = chunk_bytes(k, before + sizeof(replay_key) + k->policies * sizeof(replay_tally));
+    if (!at)
         return NULL;
+    memcpy(at, text, len);
+    replay_key *key = (replay_key *)(void *)(at + before);
     key->len = (uint32_t)len;
-    memcpy((char *)key + head, text, len);
     *k->last_link = key;
     k->last_link = &key->next;
     key->number = (uint32_t)k->count++;

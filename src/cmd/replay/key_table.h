@@ -25,7 +25,7 @@ replay_key *replay_key_table_at(replay_key_table *k, const char *text, size_t le
 replay_denials *replay_key_table_denials(replay_key_table *k);
 
 /* The key->len bytes of the key. */
-const char *replay_key_text(const replay_key_table *k, const replay_key *key);
+const char *replay_key_text(const replay_key *key);
 
 /* The number of keys, and the first key to appear (NULL if there is none). */
 uint64_t replay_key_table_count(const replay_key_table *k);

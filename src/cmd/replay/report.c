@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static weir_slice text_of(const replay_key_table *keys, const replay_key *key)
+static weir_slice text_of(const replay_key *key)
 {
-    return (weir_slice){replay_key_text(keys, key), key->len};
+    return (weir_slice){replay_key_text(key), key->len};
 }
 
 static int slice_order(weir_slice a, weir_slice b)
@@ -74,7 +74,7 @@ static weir_status fill_worst(replay_policy_report *ret, const replay_key_table 
         return WEIR_E_NOMEM;
     for (const replay_key *k = replay_key_table_first(keys); k; k = k->next) {
         if (k->policy[index].denials)
-            worst[len++] = (replay_worst){text_of(keys, k), k, k->policy[index].denials};
+            worst[len++] = (replay_worst){text_of(k), k, k->policy[index].denials};
     }
     qsort(worst, len, sizeof *worst, worst_order);
     ret->worst = worst;
@@ -110,10 +110,10 @@ static weir_status fill_policy(replay_policy_report *ret, const replay_policies 
         ret->keys_no_longer_denied += !d && k->baseline_denied;
         ret->keys_denied += d != NULL;
         if (d)
-            see_lockout(&ret->lockout, text_of(keys, k), d);
+            see_lockout(&ret->lockout, text_of(k), d);
     }
     if (which->counts.peak.units > 0)
-        ret->peak_key = text_of(keys, which->counts.peak.key);
+        ret->peak_key = text_of(which->counts.peak.key);
     replay_series_read(&which->counts.over_time, &p->stats.timeline, ret->denied_over_time);
     return fill_worst(ret, keys, which->index, top);
 }

@@ -46,17 +46,18 @@ typedef struct replay_tally {
     uint64_t admitted[REPLAY_SLICES]; /* units; that of slice n is at n % REPLAY_SLICES */
 } replay_tally;
 
+/* The bytes of the key are before it, next to the members that every request uses. */
 typedef struct replay_key {
-    struct replay_key *next; /* in order of first appearance */
+    uint32_t len;
+    bool baseline_denied; /* the first policy denied a request of this key */
     uint64_t requests;
     int64_t last_ns;               /* of its last request */
     int64_t units[REPLAY_PERIODS]; /* in the period of last_ns; at most INT64_MAX */
     int64_t peak[REPLAY_PERIODS];  /* the most units in a period */
     replay_series over_time;       /* of the requests */
-    uint32_t len;
-    uint32_t number;       /* in order of first appearance, from 0; modulo 2^32 */
-    bool baseline_denied;  /* the first policy denied a request of this key */
-    replay_tally policy[]; /* one for each policy; the bytes of the key follow */
+    uint32_t number;               /* in order of first appearance, from 0; modulo 2^32 */
+    struct replay_key *next;       /* in order of first appearance */
+    replay_tally policy[];         /* one for each policy */
 } replay_key;
 
 /* Writes the longest lock-out of a key, also if it has not ended. The first one of equals. */
