@@ -157,17 +157,16 @@ def percentiles(peaks):
 
 
 def lockouts(requests, index):
-    """Returns the lock-outs of a key as (length, start)."""
-    found, since, last = [], None, None
-    for r in requests:
-        if is_denied(r.answers[index]):
+    """Returns the lock-outs of a key as (length, start): from the first of consecutive denied requests until the
+    last of them could have been allowed."""
+    found, since = [], None
+    for r in [*requests, None]:
+        if r and is_denied(r.answers[index]):
             since = r.now if since is None else since
-            last = r.now
+            until = min(r.now + (r.answers[index]["retry_after_ns"] or 0), 2**63 - 1)
         elif since is not None:
-            found.append((r.now - since, since))
+            found.append((until - since, since))
             since = None
-    if since is not None:
-        found.append((last - since, since))
     return found
 
 

@@ -389,7 +389,9 @@ static weir_status count(replay_policies *p, size_t i, const weir_request *req)
     const replay_outcome outcome = {.denied = denied,
                                     .baseline = p->baseline_denied,
                                     .policy = listed ? NULL : req->policy,
-                                    .cost = req->cost};
+                                    .cost = req->cost,
+                                    .wait_ns =
+                                        req->decision.never ? 0 : req->decision.retry_after_ns};
     replay_counts_add(c, &p->stats, key, tally, &outcome);
     return WEIR_OK;
 }

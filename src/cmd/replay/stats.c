@@ -118,10 +118,10 @@ static void count_admitted(replay_counts *c, int64_t now_ns, const replay_key *k
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-static void end_lockout(replay_denials *d, int64_t end_ns)
+static void end_lockout(replay_denials *d)
 {
-    if (end_ns - d->since_ns > d->lockout_ns) {
-        d->lockout_ns = end_ns - d->since_ns;
+    if (d->until_ns - d->since_ns > d->lockout_ns) {
+        d->lockout_ns = d->until_ns - d->since_ns;
         d->lockout_from_ns = d->since_ns;
     }
     d->since_ns = -1;
@@ -131,12 +131,12 @@ void replay_lockout(const replay_denials *d, int64_t *ret_ns, int64_t *ret_from_
 {
     replay_denials copy = *d;
     if (copy.since_ns >= 0)
-        end_lockout(&copy, copy.last_ns);
+        end_lockout(&copy);
     *ret_ns = copy.lockout_ns;
     *ret_from_ns = copy.lockout_from_ns;
 }
 
-static void count_denied(replay_denials *d, replay_stats *s)
+static void count_denied(replay_denials *d, replay_stats *s, int64_t wait_ns)
 {
     int64_t now_ns = s->last_ns;
     if (d->count++ == 0)
@@ -144,6 +144,7 @@ static void count_denied(replay_denials *d, replay_stats *s)
     else if (d->since_ns < 0)
         d->since_ns = now_ns;
     d->last_ns = now_ns;
+    d->until_ns = add_up(now_ns, wait_ns);
     replay_series_add(&d->over_time, &s->timeline);
 }
 
@@ -153,12 +154,12 @@ void replay_counts_add(replay_counts *c, replay_stats *s, const replay_key *key,
     c->newly_denied += outcome->denied && !outcome->baseline;
     c->newly_allowed += !outcome->denied && outcome->baseline;
     if (outcome->denied) {
-        count_denied(tally->denials, s);
+        count_denied(tally->denials, s, outcome->wait_ns);
         replay_series_add(&c->over_time, &s->timeline);
         return;
     }
     if (tally->denials && tally->denials->since_ns >= 0)
-        end_lockout(tally->denials, s->last_ns);
+        end_lockout(tally->denials);
     if (outcome->policy && same_window(c, outcome->policy))
         count_admitted(c, s->last_ns, key, tally, outcome->cost);
 }

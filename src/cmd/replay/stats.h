@@ -27,13 +27,14 @@ typedef enum replay_period {
     REPLAY_PERIODS
 } replay_period;
 
-/* The denials of a key under a policy. A lock-out begins with a denied request. It ends with the
- * next allowed request of the key, or else with its last denied request. */
+/* The denials of a key under a policy. A lock-out begins with the first of consecutive denied
+ * requests. It ends when the last of them could have been allowed, whether or not the key came
+ * again then; with the last of them if no wait helps, and in shadow mode. */
 typedef struct replay_denials {
     uint64_t count; /* 1 or more */
     int64_t first_ns, last_ns;
-    int64_t since_ns;                    /* of the lock-out that has not ended; -1: none */
-    int64_t lockout_ns, lockout_from_ns; /* the longest that has ended: the first of equals */
+    int64_t since_ns, until_ns; /* the lock-out that an allowed request has not ended; -1: none */
+    int64_t lockout_ns, lockout_from_ns; /* the longest of the others: the first of equals */
     replay_series over_time;
 } replay_denials;
 
@@ -60,7 +61,7 @@ typedef struct replay_key {
     replay_tally policy[];         /* one for each policy */
 } replay_key;
 
-/* Writes the longest lock-out of a key, also if it has not ended. The first one of equals. */
+/* Writes the longest lock-out of a key and its start. The first one of equals. */
 void replay_lockout(const replay_denials *d, int64_t *ret_ns, int64_t *ret_from_ns);
 
 /* ---- the log --------------------------------------------------------------------------------- */
@@ -125,6 +126,7 @@ typedef struct replay_outcome {
     bool baseline;             /* whether the first policy denied the request */
     const weir_policy *policy; /* that decided; NULL: a list did */
     int64_t cost;              /* 0..WEIR_COST_MAX */
+    int64_t wait_ns;           /* denied: until the same cost is allowed; 0 if no wait helps */
 } replay_outcome;
 
 /* Counts a decision at the time of the last replay_stats_request(). The caller counts those by

@@ -131,6 +131,7 @@ typedef struct scene {
     replay_counts counts;
     replay_key *key;
     replay_denials denials;
+    int64_t wait_ns; /* of the next denied request */
 } scene;
 
 static void open_scene(scene *ret, const char *text)
@@ -155,8 +156,15 @@ static void see(scene *s, int64_t now_ns, int64_t cost, bool denied, const weir_
     replay_stats_key(&s->stats, s->key, cost);
     if (denied)
         s->key->policy[0].denials = &s->denials;
-    const replay_outcome outcome = {.denied = denied, .policy = by, .cost = cost};
+    const replay_outcome outcome = {
+        .denied = denied, .policy = by, .cost = cost, .wait_ns = denied ? s->wait_ns : 0};
     replay_counts_add(&s->counts, &s->stats, s->key, &s->key->policy[0], &outcome);
+}
+
+static void deny(scene *s, int64_t now_ns, int64_t wait_ns)
+{
+    s->wait_ns = wait_ns;
+    see(s, now_ns, 1, true, NULL);
 }
 
 static void expect_lockout(const scene *s, int64_t ns, int64_t from_ns)
@@ -173,22 +181,27 @@ static void check_lockouts(void **unused)
     scene s;
     open_scene(&s, "gcra 1/s burst 1");
     see(&s, 10, 1, false, NULL);
-    see(&s, 20, 1, true, NULL);
+    deny(&s, 20, 0);
     expect_lockout(&s, 0, 20);
-    see(&s, 25, 1, true, NULL);
-    expect_lockout(&s, 5, 20);
-    see(&s, 30, 1, false, NULL);
+    deny(&s, 25, 5);
     expect_lockout(&s, 10, 20);
-    see(&s, 40, 1, true, NULL); /* equal: the first one stays */
-    see(&s, 50, 1, true, NULL);
+    see(&s, 1000, 1, false, NULL); /* it could have been allowed at 30 */
     expect_lockout(&s, 10, 20);
-    see(&s, 51, 1, true, NULL);
-    expect_lockout(&s, 11, 40);
-    see(&s, 53, 1, false, NULL);
-    expect_lockout(&s, 13, 40);
-    assert_int_equal(s.denials.count, 5);
+    deny(&s, 1040, 10); /* equal: the first one stays */
+    expect_lockout(&s, 10, 20);
+    deny(&s, 1050, 1);
+    expect_lockout(&s, 11, 1040);
+    deny(&s, 1051, 2);
+    see(&s, 1052, 0, false, NULL); /* a smaller cost is allowed before */
+    expect_lockout(&s, 13, 1040);
+    deny(&s, 1060, 100);
+    deny(&s, 1061, 1); /* the last one counts */
+    expect_lockout(&s, 13, 1040);
+    deny(&s, 1062, INT64_MAX);
+    expect_lockout(&s, INT64_MAX - 1060, 1060);
+    assert_int_equal(s.denials.count, 8);
     assert_int_equal(s.denials.first_ns, 20);
-    assert_int_equal(s.denials.last_ns, 51);
+    assert_int_equal(s.denials.last_ns, 1062);
     close_scene(&s);
 }
 
@@ -359,11 +372,11 @@ static void check_keys(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_series),       cmocka_unit_test(check_widths),
-        cmocka_unit_test(check_lost_series),  cmocka_unit_test(check_lockouts),
-        cmocka_unit_test(check_peaks),        cmocka_unit_test(check_windows),
-        cmocka_unit_test(check_admitted),     cmocka_unit_test(check_admitted_of_others),
-        cmocka_unit_test(check_sparklines),   cmocka_unit_test(check_numbers),
+        cmocka_unit_test(check_series),      cmocka_unit_test(check_widths),
+        cmocka_unit_test(check_lost_series), cmocka_unit_test(check_lockouts),
+        cmocka_unit_test(check_peaks),       cmocka_unit_test(check_windows),
+        cmocka_unit_test(check_admitted),    cmocka_unit_test(check_admitted_of_others),
+        cmocka_unit_test(check_sparklines),  cmocka_unit_test(check_numbers),
         cmocka_unit_test(check_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
