@@ -92,6 +92,10 @@ for path in /a /b /login; do
 done >access.log
 "$weir" accuracy --limit 4/m --where 'path=/login' --key '$client $uri[1]' access.log >out 2>err
 check "with a filter, and a template as the key" "1 request of 1 key (access.log)" "$(head -n 1 out)"
+printf '1\tk\t1\n1\tk\t99999999999999999999\n' >costs
+"$weir" accuracy --limit 4/m --policy 'sliding-counter 4/m' --json costs >out
+check "a cost above all limits" '"allowed":1,"denied":1,"wrongly_allowed":0,"wrongly_denied":0' \
+    "$(grep -o '"allowed".*wrongly_denied":[0-9]*' out | cut -d, -f1-4)"
 printf 'x\n' >>log
 "$weir" accuracy --limit 4/m log >out 2>err
 check "a line that cannot be read" "0 1" "$? $(grep -c '1 line could not be read and was left out' err)"
