@@ -6,14 +6,19 @@ request is in them."""
 import base64
 import contextlib
 import hashlib
+import http.client
 import http.server
 import os
 import re
 import socket
 import subprocess
+import sys
 import threading
-import time
 import urllib.parse
+
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "redis")]
+
+from resp import until  # noqa: E402
 
 PORT = 8080     # of the server
 BACKEND = 9000  # of the program behind a proxy
@@ -111,13 +116,20 @@ def process(words, box, **more):
 
 
 def wait_for_port(port):
-    until = time.monotonic() + 30
-    while True:
+    def is_open():
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-            return
-        if time.monotonic() > until:
-            raise SystemExit(f"nothing listens on port {port}")
-        time.sleep(0.05)
+            return True
+
+    until(is_open, f"a server listens on port {port}")
+
+
+def answers():
+    """Whether the server has read its rules."""
+    with contextlib.suppress(OSError):
+        connection = http.client.HTTPConnection("127.0.0.1", PORT)
+        connection.request("GET", "/")
+        return connection.getresponse().status == 200
+    return False
 
 
 class Backend(http.server.BaseHTTPRequestHandler):
@@ -281,7 +293,7 @@ def traefik(box, log_format, name):
     rules = write(f"{box}/rules.yaml", f"""
 http:
   routers:
-    admin: {{rule: "Path(`/admin`)", service: app, middlewares: [users], entryPoints: [web]}}
+    admin: {{rule: "Path(`/admin`)", service: app, priority: 1000, middlewares: [users], entryPoints: [web]}}
     app: {{rule: "PathPrefix(`/`)", service: app, entryPoints: [web]}}
   middlewares:
     users: {{basicAuth: {{usersFile: "{password_file(box)}"}}}}
@@ -296,7 +308,7 @@ accessLog: {{filePath: "{box}/{name}", format: {log_format},
   fields: {{headers: {{defaultMode: drop, names: {{User-Agent: keep, X-Api-Key: keep}}}}}}}}
 """)
     with backend(), process([os.environ.get("TRAEFIK", "traefik"), "--configFile", config], box):
-        time.sleep(1)  # until the rules are read
+        until(answers, "Traefik reads its rules")
         yield
 
 

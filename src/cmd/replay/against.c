@@ -10,7 +10,6 @@
 #include "port/port.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +18,8 @@ enum {
     KEY_BYTES_MAX = 1 << 17, /* of the keys of a batch, before the last one */
     SHOWN_MAX = 10           /* differences that are printed */
 };
+
+#define WAIT_NS INT64_C(1000000000) /* the longest wait at once */
 
 /* How far the daemon's clock may be from that of this machine: it is slewed, not stepped. */
 #define SLACK_NS INT64_C(1000000)
@@ -118,20 +119,17 @@ static bool is_full(const replay_against *a)
     return a->len == a->items_max || weir_buffer_len(&a->keys) >= KEY_BYTES_MAX;
 }
 
-static void wait_ms(int64_t ms)
-{
-    poll(NULL, 0, ms < 1000 ? (int)ms : 1000);
-}
-
 /* Waits until the times of this batch do not overlap with those of the last one, unless the clock
  * was stepped back. */
-static void begin_batch(replay_against *a)
+static int begin_batch(replay_against *a)
 {
-    for (int i = 0; i < 5 && port_now_ns() - SLACK_NS < a->late_ns; i++)
-        wait_ms(1);
+    int status = 0;
+    for (int i = 0; i < 5 && status == 0 && port_now_ns() - SLACK_NS < a->late_ns; i++)
+        status = against_wire_wait(&a->wire, 1);
     int64_t now_ns = port_now_ns() - SLACK_NS;
     a->early_ns = now_ns > a->late_ns ? now_ns : a->late_ns;
     a->batch++;
+    return status;
 }
 
 static int put_all(replay_against *a)
@@ -227,8 +225,9 @@ static int compare(replay_against *a, const accesslog_request *request, size_t i
 /* Sends the batch, reads the answers, and compares them with the offline decisions. */
 static int exchange(replay_against *a, int (*decide)(void *, const accesslog_request *), void *ctx)
 {
-    begin_batch(a);
-    int status = put_all(a);
+    int status = begin_batch(a);
+    if (status == 0)
+        status = put_all(a);
     if (status == 0)
         status = read_all(a);
     for (size_t i = 0; i < a->len && status == 0; i++) {
@@ -258,11 +257,14 @@ static int64_t due_after_ns(replay_against *a, const accesslog_request *request)
     return (int64_t)(after_ns < 1e18 ? after_ns : 1e18) - (port_steady_ns() - a->begun_ns);
 }
 
-static void wait_until_due(replay_against *a, const accesslog_request *request)
+static int wait_until_due(replay_against *a, const accesslog_request *request)
 {
     int64_t left_ns;
-    while ((left_ns = due_after_ns(a, request)) > 0)
-        wait_ms(left_ns / 1000000 + 1);
+    int status = 0;
+    while (status == 0 && (left_ns = due_after_ns(a, request)) > 0)
+        status =
+            against_wire_wait(&a->wire, left_ns < WAIT_NS ? (int)(left_ns / 1000000) + 1 : 1000);
+    return status;
 }
 
 int replay_against_run(replay_against *a, accesslog *log,
@@ -275,10 +277,10 @@ int replay_against_run(replay_against *a, accesslog *log,
     while (status == 0 && (got = accesslog_next(log, &request)) == ACCESSLOG_REQUEST) {
         if (a->len > 0 && (is_full(a) || due_after_ns(a, &request) > 0))
             status = exchange(a, decide, ctx);
-        if (status == 0) {
-            wait_until_due(a, &request);
+        if (status == 0)
+            status = wait_until_due(a, &request);
+        if (status == 0)
             status = add(a, &request);
-        }
     }
     if (status == 0 && a->len > 0)
         status = exchange(a, decide, ctx);

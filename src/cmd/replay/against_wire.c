@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -73,6 +74,14 @@ static int complain_client(const against_wire *w, client_status st)
                               "--against: %s", w->c.error);
 }
 
+static int complain_unexpected(const against_wire *w)
+{
+    return accesslog_complain(ACCESSLOG_FAILED,
+                              "--against: %s: unexpected reply; is this server a weir daemon, and "
+                              "is this its address for %s?",
+                              w->c.server, w->http ? "HTTP" : "RESP");
+}
+
 static int check(const against_wire *w, client_status st)
 {
     return st == CLIENT_OK ? 0 : complain_client(w, st);
@@ -98,6 +107,15 @@ void against_wire_close(against_wire *w)
 {
     if (w->url)
         client_close(&w->c);
+}
+
+int against_wire_wait(against_wire *w, int ms)
+{
+    struct pollfd p = {.fd = w->c.fd, .events = POLLIN};
+    if (poll(&p, 1, ms) <= 0)
+        return 0;
+    client_status st = client_receive(&w->c);
+    return st == CLIENT_OK ? complain_unexpected(w) : complain_client(w, st);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -182,14 +200,6 @@ static int complain_reply(const against_wire *w, const char *file, uint64_t line
     client_printable(text.at, text.len, shown, sizeof shown);
     return accesslog_complain(ACCESSLOG_FAILED, "--against: %s:%" PRIu64 ": %s: %s", file, line,
                               w->c.server, shown);
-}
-
-static int complain_unexpected(const against_wire *w)
-{
-    return accesslog_complain(ACCESSLOG_FAILED,
-                              "--against: %s: unexpected reply; is this server a weir daemon, and "
-                              "is this its address for %s?",
-                              w->c.server, w->http ? "HTTP" : "RESP");
 }
 
 static int read_resp(against_wire *w, const char *file, uint64_t line, against_answer *ret)

@@ -27,8 +27,13 @@ typedef struct against_wire {
 int against_wire_open(against_wire *ret, const char *url, const char *password);
 void against_wire_close(against_wire *w);
 
-/* Appends a request to the batch: `rule`, `by_text`, `key` and `cost` of *r.
- * Returns 0, or the exit status after printing an error; so do the functions below. */
+/* The functions below return 0, or the exit status after printing an error. */
+
+/* Waits, while no answers are due. A lost connection is an error at once.
+ *  ms  1..INT_MAX. */
+int against_wire_wait(against_wire *w, int ms);
+
+/* Appends a request to the batch: `rule`, `by_text`, `key` and `cost` of *r. */
 int against_wire_put(against_wire *w, const weir_request *r);
 
 /* Sends the batch. From then on there are five seconds for its answers. */
