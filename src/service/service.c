@@ -247,8 +247,13 @@ weir_status weir_service_key(weir_service *s, const weir_request *request, weir_
     copy.cost = request->cost;
     weir_service_refresh(s);
     weir_status st = weir_resolve(s, &copy, s->match, &at);
-    if (st == WEIR_OK)
-        *ret = at.key;
+    if (st != WEIR_OK)
+        return st;
+    weir_key key;
+    const weir_store *store = s->limiter->store;
+    if (weir_store_key(store, at.policy_id, at.key.at, at.key.len, &key) == WEIR_OK)
+        weir_store_prefetch(store, key);
+    *ret = at.key;
     return st;
 }
 

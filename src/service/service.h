@@ -196,7 +196,8 @@ WEIR_NODISCARD bool weir_service_throttle(weir_service *s, weir_completion *comp
                                           weir_throttle_result *ret);
 
 /* Finds the key under which the state of a request is kept: its key, or the network of an IP
- * address. Decides nothing. Reads only rule, by_text, key and cost.
+ * address. Decides nothing. Reads only rule, by_text, key and cost. Prefetches the state of the key
+ * in the local store into the processor's cache, for a caller that decides a little later.
  *  ret  written on WEIR_OK; valid until the next call on the service.
  * Returns a status of weir_service_take(). */
 WEIR_NODISCARD weir_status weir_service_key(weir_service *s, const weir_request *request,

@@ -7,6 +7,7 @@
 
 #include "cmd/replay/key_table.h"
 
+#include "port/atomic.h"
 #include "port/port.h"
 #include "store/siphash.h"
 
@@ -154,7 +155,12 @@ static replay_key *key_new(replay_key_table *k, const char *text, size_t len)
 
 replay_key *replay_key_table_at(replay_key_table *k, const char *text, size_t len)
 {
-    uint64_t hash = weir_siphash(k->secret, text, len);
+    return replay_key_table_at_hash(k, weir_siphash(k->secret, text, len), text, len);
+}
+
+replay_key *replay_key_table_at_hash(replay_key_table *k, uint64_t hash, const char *text,
+                                     size_t len)
+{
     slot *s = find(k, hash, text, len);
     if (s->key)
         return s->key;
@@ -165,6 +171,26 @@ replay_key *replay_key_table_at(replay_key_table *k, const char *text, size_t le
     }
     *s = (slot){hash, key_new(k, text, len)}; /* if key_new() fails, the slot stays free */
     return s->key;
+}
+
+uint64_t replay_key_table_hash(const replay_key_table *k, const char *text, size_t len)
+{
+    uint64_t hash = weir_siphash(k->secret, text, len);
+    port_prefetch(&k->slots[hash & (k->slots_len - 1)]);
+    return hash;
+}
+
+void replay_key_table_prefetch(const replay_key_table *k, uint64_t hash)
+{
+    enum { LINE = 64, LINES = 4 }; /* a key with one policy and a short text */
+    for (size_t i = (size_t)hash; k->slots[i & (k->slots_len - 1)].key; i++) {
+        const slot *s = &k->slots[i & (k->slots_len - 1)];
+        if (s->hash != hash)
+            continue;
+        for (size_t line = 0; line < LINES; line++)
+            port_prefetch((const char *)s->key + line * LINE);
+        return;
+    }
 }
 
 replay_denials *replay_key_table_denials(replay_key_table *k)

@@ -20,6 +20,14 @@ void replay_key_table_close(replay_key_table *k);
  * valid until replay_key_table_close(). */
 replay_key *replay_key_table_at(replay_key_table *k, const char *text, size_t len);
 
+/* The same in three steps, which load several keys into the cache at once: call the first for each
+ * key, then the second for each, then the third.
+ *  hash  what the first returned. */
+uint64_t replay_key_table_hash(const replay_key_table *k, const char *text, size_t len);
+void replay_key_table_prefetch(const replay_key_table *k, uint64_t hash);
+replay_key *replay_key_table_at_hash(replay_key_table *k, uint64_t hash, const char *text,
+                                     size_t len);
+
 /* Allocates the denials of a key, all 0. They are valid until replay_key_table_close(). Returns NULL
  * if there is no memory. */
 replay_denials *replay_key_table_denials(replay_key_table *k);

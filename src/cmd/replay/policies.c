@@ -297,17 +297,54 @@ weir_status replay_policies_find(const replay_policies *p, size_t i,
     return ret->status;
 }
 
-weir_status replay_policies_see(replay_policies *p, const accesslog_request *request)
+void replay_policies_expect(const replay_policies *p, const accesslog_request *request,
+                            replay_upcoming *ret)
+{
+    weir_request req;
+    weir_slice key;
+    fill_request(&p->policy[p->first[0]], request, &req);
+    ret->known = weir_service_key(p->service, &req, &key) == WEIR_OK &&
+                 (key.at == request->key.at || key.len <= sizeof ret->text);
+    if (!ret->known)
+        return;
+    ret->hash = replay_key_table_hash(p->keys[0], key.at, key.len);
+    if (key.at != request->key.at)
+        key.at = memcpy(ret->text, key.at, key.len); /* it is overwritten by the next call */
+    ret->key = key;
+}
+
+void replay_policies_prefetch(const replay_policies *p, const replay_upcoming *upcoming)
+{
+    if (upcoming->known)
+        replay_key_table_prefetch(p->keys[0], upcoming->hash);
+}
+
+/* Finds the key of a request in group `g`, or adds it. */
+static weir_status find_key(replay_policies *p, size_t g, const accesslog_request *request)
+{
+    weir_request req;
+    weir_slice key;
+    fill_request(&p->policy[p->first[g]], request, &req);
+    weir_status found = weir_service_key(p->service, &req, &key);
+    if (found != WEIR_OK)
+        return found;
+    p->seen[g] = replay_key_table_at(p->keys[g], key.at, key.len);
+    return WEIR_OK;
+}
+
+weir_status replay_policies_see(replay_policies *p, const accesslog_request *request,
+                                const replay_upcoming *upcoming)
 {
     replay_stats_request(&p->stats, request->now_ns, request->cost);
     for (size_t g = 0; g < p->groups; g++) {
-        weir_request req;
-        weir_slice key;
-        fill_request(&p->policy[p->first[g]], request, &req);
-        weir_status found = weir_service_key(p->service, &req, &key);
+        weir_status found = WEIR_OK;
+        if (g == 0 && upcoming->known)
+            p->seen[g] = replay_key_table_at_hash(p->keys[g], upcoming->hash, upcoming->key.at,
+                                                  upcoming->key.len);
+        else
+            found = find_key(p, g, request);
         if (found != WEIR_OK)
             return found;
-        p->seen[g] = replay_key_table_at(p->keys[g], key.at, key.len);
         if (!p->seen[g])
             return WEIR_E_NOMEM;
         replay_stats_key(&p->stats, p->seen[g], request->cost);

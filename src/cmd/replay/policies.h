@@ -49,10 +49,27 @@ typedef struct replay_policies {
 int replay_policies_open(replay_policies *ret, const replay_options *o);
 void replay_policies_close(replay_policies *p);
 
+/* A request whose key is being loaded into the cache. It must not be copied:
+ * `key` may point into `text`. */
+typedef struct replay_upcoming {
+    bool known;     /* the other fields are those of the first group of policies */
+    uint64_t hash;  /* of the key as normalised */
+    weir_slice key; /* in the request, or in `text` */
+    char text[48];
+} replay_upcoming;
+
+/* Two steps that load the keys of several requests into the cache at once: call the first for each of
+ * them, then the second for each. They change nothing.
+ *  ret  valid as long as the bytes of request->key. */
+void replay_policies_expect(const replay_policies *p, const accesslog_request *request,
+                            replay_upcoming *ret);
+void replay_policies_prefetch(const replay_policies *p, const replay_upcoming *upcoming);
+
 /* Counts a request and its keys. Then call replay_policies_decide() for each policy, in order.
+ *  upcoming  of replay_policies_expect(), or with `known` false.
  * Returns WEIR_OK or WEIR_E_NOMEM. */
-WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p,
-                                               const accesslog_request *request);
+WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p, const accesslog_request *request,
+                                               const replay_upcoming *upcoming);
 
 /* Decides on a request by policy `i` and counts the result. A cost above WEIR_COST_MAX is always
  * denied, like any cost above the limit. A policy that counts denials counts WEIR_COST_MAX units

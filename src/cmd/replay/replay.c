@@ -24,10 +24,20 @@
 
 #define REPORT_MAX ((size_t)1 << 32) /* bytes */
 
+enum { BATCH = 16 }; /* requests whose keys are prefetched together */
+
+typedef struct batched {
+    accesslog_request request; /* its key is in `key`, if it fits */
+    replay_upcoming upcoming;
+    char key[48];
+} batched;
+
 typedef struct replay {
     replay_options options;
     replay_policies policies;
     accesslog *log;
+    batched batch[BATCH];
+    size_t batch_len;
     replay_against *against;   /* NULL without --against */
     accesslog_request request; /* the current one */
     out_stream *out;
@@ -65,10 +75,10 @@ static void print_decision(replay *r, const replay_policy *which, const weir_req
     replay_print_decision(r->out, &a);
 }
 
-static int decide(replay *r)
+static int decide(replay *r, const replay_upcoming *upcoming)
 {
     replay_policies *p = &r->policies;
-    if (replay_policies_see(p, &r->request) != WEIR_OK)
+    if (replay_policies_see(p, &r->request, upcoming) != WEIR_OK)
         return accesslog_complain_memory();
     r->over_cost += r->request.cost > WEIR_COST_MAX;
     for (size_t i = 0; i < p->len; i++) {
@@ -85,22 +95,56 @@ static int decide(replay *r)
 static int decide_sent(void *ctx, const accesslog_request *request)
 {
     replay *r = ctx;
+    const replay_upcoming unknown = {.known = false};
     r->request = *request;
-    return decide(r);
+    return decide(r, &unknown);
+}
+
+/* Reads requests into the batch. A key that does not fit is valid until the next read, so it ends the
+ * batch. Returns the answer of the last accesslog_next(). */
+static accesslog_status read_batch(replay *r)
+{
+    accesslog_status got = ACCESSLOG_REQUEST;
+    bool fits = true;
+    r->batch_len = 0;
+    while (fits && r->batch_len < BATCH) {
+        batched *b = &r->batch[r->batch_len];
+        got = accesslog_next(r->log, &b->request);
+        if (got != ACCESSLOG_REQUEST)
+            break;
+        r->batch_len++;
+        fits = b->request.key.len <= sizeof b->key;
+        if (fits)
+            b->request.key.at = memcpy(b->key, b->request.key.at, b->request.key.len);
+    }
+    return got;
+}
+
+static int decide_batch(replay *r)
+{
+    int status = 0;
+    for (size_t i = 0; i < r->batch_len; i++)
+        replay_policies_expect(&r->policies, &r->batch[i].request, &r->batch[i].upcoming);
+    for (size_t i = 0; i < r->batch_len; i++)
+        replay_policies_prefetch(&r->policies, &r->batch[i].upcoming);
+    for (size_t i = 0; i < r->batch_len && status == 0 && r->out->error == 0; i++) {
+        r->request = r->batch[i].request;
+        status = decide(r, &r->batch[i].upcoming);
+    }
+    return status;
 }
 
 static int decide_all(replay *r)
 {
-    int status = 0;
+    accesslog_status got;
+    int status;
     if (r->against)
         return replay_against_run(r->against, r->log, decide_sent, r);
-    accesslog_status got;
-    while ((got = accesslog_next(r->log, &r->request)) == ACCESSLOG_REQUEST) {
-        status = decide(r);
-        if (status != 0 || r->out->error != 0)
-            return status;
-    }
-    return got == ACCESSLOG_ERROR ? accesslog_exit_status(r->log) : 0;
+    do {
+        got = read_batch(r);
+        status = decide_batch(r);
+    } while (got == ACCESSLOG_REQUEST && status == 0 && r->out->error == 0);
+    return got == ACCESSLOG_ERROR && status == 0 ? accesslog_exit_status(r->log) : status;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
