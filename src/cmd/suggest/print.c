@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Prints the result of a search. Figures are integers; only percentages and the curve are rounded. */
+/* Prints the result of a search. Only percentages and the curve are rounded. */
 
 #include "cmd/suggest/print.h"
 

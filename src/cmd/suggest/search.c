@@ -7,9 +7,13 @@
  * under a limit is a request that a smaller limit denies too, unless it has denied one before.
  * Therefore, a key that is not denied at some limit and burst needs no decision at larger ones.
  *
- * The number of denied requests is not quite monotone if costs differ: a larger limit may allow a
- * large request whose charge then denies several small ones. There the search finds a limit that
- * meets the target while the next smaller one does not, and then tries a few smaller ones. */
+ * If all costs are equal, the number of denied requests is monotone too. The n-th request that is
+ * allowed under a larger limit is never later than the n-th under a smaller one: at that time, the
+ * earlier n - 1 are at least as old as their counterparts, and so they count no more. If costs
+ * differ, a larger limit may allow a large request whose charge then denies several small ones.
+ * Windows that begin at a request, and denials that count, are not monotone either. There the
+ * search finds a limit that meets the target while the next smaller one does not, and then tries a
+ * few smaller ones. */
 
 #include "cmd/suggest/search.h"
 
@@ -21,7 +25,7 @@
 #include <string.h>
 
 enum {
-    NEIGHBOURS = 8,    /* smaller limits to try for a target on requests */
+    NEIGHBOURS = 8,    /* smaller limits to try if the number of denied requests is not monotone */
     BURSTS_BEYOND = 4, /* the ladder ends at this multiple of the smallest limit + burst */
 };
 
@@ -31,6 +35,7 @@ typedef struct search {
     const suggest_trace *t;
     suggest_decider d;
     uint64_t allowed;  /* of the target */
+    bool monotone;     /* the measure of the target is monotone in the limit and the burst */
     int64_t limit_max; /* the most units of a key: larger limits are pointless */
     uint32_t *order;   /* all keys */
     size_t active; /* the other keys are not denied at `base`, with this burst or a larger one */
@@ -143,7 +148,7 @@ static void descend(search *s, int64_t burst)
     }
 }
 
-/* Tries smaller limits than `limit`, for a target on requests. */
+/* Tries smaller limits than `limit`, for a measure that is not monotone. */
 static int64_t try_neighbours(search *s, int64_t limit, int64_t burst)
 {
     for (int64_t i = 1; i <= NEIGHBOURS && limit - i > s->base; i++) {
@@ -162,8 +167,8 @@ static int64_t locate(search *s, int64_t burst)
     if (s->met == 0) {
         if (!gallop(s, burst))
             return 0;
-    } else if (s->o->target.requests && !meets(s, s->active, s->met, burst)) {
-        return 0; /* the number of denied requests is not monotone */
+    } else if (!s->monotone && !meets(s, s->active, s->met, burst)) {
+        return 0;
     } else {
         descend(s, burst);
     }
@@ -175,7 +180,7 @@ static int64_t locate(search *s, int64_t burst)
         else
             low = mid;
     }
-    s->met = s->o->target.requests ? try_neighbours(s, high, burst) : high;
+    s->met = s->monotone ? high : try_neighbours(s, high, burst);
     return s->met;
 }
 
@@ -408,6 +413,7 @@ weir_status suggest_search(const suggest_options *o, const weir_zones *zones,
                            const suggest_trace *t, suggest_found *ret)
 {
     search s = {.o = o, .zones = zones, .t = t, .active = t->keys, .limit_max = most_units(t)};
+    s.monotone = !o->target.requests || (!t->mixed_costs && !strchr(o->per, ' ')); /* no option */
     s.order = port_zalloc(t->keys, sizeof *s.order);
     if (!s.order)
         return WEIR_E_NOMEM;

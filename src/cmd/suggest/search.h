@@ -21,7 +21,7 @@ enum { SUGGEST_CHOICES_MAX = 48 };
 /* The result. */
 typedef struct suggest_found {
     /* With a burst: the smallest limit for each burst, by ascending burst and descending limit. All
-     * of these meet the target. Without: limits around the smallest one that meets it, ascending. */
+     * of these meet the target. Without a burst: limits around the smallest one that meets it. */
     suggest_choice choice[SUGGEST_CHOICES_MAX];
     size_t len;        /* 0: no limit meets the target */
     size_t best;       /* the choice with the smallest worst case */

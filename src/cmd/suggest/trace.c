@@ -41,9 +41,14 @@ static int add(suggest_trace *t, replay_key_table *keys, const accesslog_request
     t->last_ns = request->now_ns;
     t->over_cost += above;
     t->cost = t->cost > UINT64_MAX - cost ? UINT64_MAX : t->cost + cost;
-    t->request[t->len++] = (suggest_request){.now_ns = request->now_ns,
-                                             .cost = above ? SUGGEST_COST_ABOVE : (uint32_t)cost,
-                                             .key = key->number};
+    suggest_request *r = &t->request[t->len++];
+    *r = (suggest_request){.now_ns = request->now_ns,
+                           .cost = above ? SUGGEST_COST_ABOVE : (uint32_t)cost,
+                           .key = key->number};
+    if (r->cost > 0) {
+        t->mixed_costs |= t->some_cost > 0 && r->cost != t->some_cost;
+        t->some_cost = r->cost;
+    }
     return 0;
 }
 

@@ -29,7 +29,9 @@ typedef struct suggest_trace {
     int64_t split_ns;   /* requests from here on are held out; INT64_MAX: none */
     uint64_t cost;      /* of all requests; UINT64_MAX: that or more */
     uint64_t over_cost; /* requests that cost more than WEIR_COST_MAX */
+    bool mixed_costs;   /* two requests have different costs above 0 */
     size_t map_bytes;   /* of the memory at `request` */
+    uint32_t some_cost; /* private: a cost above 0 */
 } suggest_trace;
 
 /* Reads a log to its end and sorts its requests. Keys are counted as the daemon counts them: an
