@@ -32,6 +32,25 @@ class TickerBucket(Limiter):
         return True
 
 
+class IntervalBucket(Limiter):
+    """A token bucket that refills in steps, at each multiple of `interval` since its first request."""
+
+    def __init__(self, capacity, refill, interval):
+        self.capacity, self.refill, self.interval = capacity, refill, interval
+        self.tokens, self.refilled_s = capacity, None
+
+    def decide(self, now_s, cost):
+        if self.refilled_s is None:
+            self.refilled_s = now_s
+        steps = (now_s - self.refilled_s) // self.interval
+        self.tokens = min(self.capacity, self.tokens + steps * self.refill)
+        self.refilled_s += steps * self.interval
+        if self.tokens < cost:
+            return False
+        self.tokens -= cost
+        return True
+
+
 class FloatBucket(Limiter):
     """A token bucket that counts in floating-point numbers, and refills at each request."""
 
@@ -287,6 +306,7 @@ class SeparateLayers(Limiter):
 
 LIMITERS = {
     "ticker-bucket": TickerBucket,
+    "interval-bucket": IntervalBucket,
     "float-bucket": FloatBucket,
     "float-meter": FloatMeter,
     "seconds-bucket": SecondsBucket,
