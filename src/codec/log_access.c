@@ -214,31 +214,90 @@ bool log_read_vhost_combined(log_line *l, uint32_t need, weir_logline_error *e)
     return read_access(l, true, true, need, e);
 }
 
-/* Behind the agent: the number of requests since the start, the router and the server in quotes, and
- * the duration: 17 "router@docker" "http://10.0.0.1:80" 3ms. */
+/* ---- Traefik --------------------------------------------------------------------------------- */
+
+/* Steps back over a text in quotes that ends at `end` and has none inside. Returns its opening quote;
+ * NULL if there is none. */
+static const char *before_quoted(const char *begin, const char *end)
+{
+    if (end == begin || *--end != '"')
+        return NULL;
+    while (end > begin && end[-1] != '"')
+        end--;
+    return end > begin ? end - 1 : NULL;
+}
+
+static const char *before_digits(const char *begin, const char *end)
+{
+    const char *at = end;
+    while (at > begin && at[-1] >= '0' && at[-1] <= '9')
+        at--;
+    return at < end ? at : NULL;
+}
+
+static const char *before_space(const char *begin, const char *end)
+{
+    return end && end > begin && end[-1] == ' ' ? end - 1 : NULL;
+}
+
+/* Finds the end of a line: the number of requests since the start, the router and the server in
+ * quotes, and the duration, 17 "router@docker" "http://10.0.0.1:80" 3ms. It is read backwards, since
+ * Traefik does not escape quotes in the agent before it.
+ * Returns the end of the agent; NULL if the line does not end so. */
+static const char *find_traefik_end(log_line *l)
+{
+    const char *begin = l->begin, *end = l->end;
+    if (end - begin < 4 || memcmp(end - 2, "ms", 2) != 0)
+        return NULL;
+    const char *at = before_digits(begin, end - 2);
+    if (at)
+        l->field[LOG_DURATION] = log_between(at, end - 2);
+    for (int i = 0; i < 2; i++) {
+        at = before_space(begin, at);
+        at = at ? before_quoted(begin, at) : NULL;
+    }
+    at = before_space(begin, at);
+    at = at ? before_digits(begin, at) : NULL;
+    return before_space(begin, at);
+}
+
+/* Splits the referer and the agent, which are in quotes, unless a quote in one of them leaves more
+ * than one reading. */
+static void split_traefik_agent(log_line *l, const char *at, const char *end)
+{
+    static const char separator[] = "\" \"";
+    const char *found = NULL;
+    l->stop = at;
+    if (end - at < 6 || at[0] != ' ' || at[1] != '"' || end[-1] != '"')
+        return;
+    for (const char *c = at + 2; c + 3 < end; c++) {
+        if (memcmp(c, separator, 3) != 0)
+            continue;
+        if (found)
+            return;
+        found = c;
+    }
+    if (!found)
+        return;
+    l->field[LOG_REFERER] = log_between(at + 2, found);
+    l->field[LOG_AGENT] = log_between(found + 3, end - 1);
+}
+
 bool log_read_traefik(log_line *l, uint32_t need, weir_logline_error *e)
 {
     static const char expect_tail[] =
         "a combined line, then a number, the router and the server in "
         "quotes, and a duration like 3ms";
     const char *after = NULL;
-    weir_slice unused;
-    int64_t duration;
     (void)need;
     if (!read_front(l, false, &after, e))
         return false;
-    const char *at = find_tail(l, after, true);
-    if (!at)
+    const char *agent_end = find_traefik_end(l);
+    if (!agent_end || agent_end < after)
+        return log_fail(l->begin, l->end, expect_tail, e);
+    const char *at = find_tail(l, after, false);
+    if (!at || at > agent_end)
         return log_fail(l->begin, l->stop, expect_tail, e);
-    uint64_t unused_number;
-    const char *number = at < l->end ? at + 1 : l->end;
-    at = number + weir_digits_read(number, (size_t)(l->end - number), &unused_number);
-    const char *router = at > number ? find_quoted(l, at, &unused) : NULL;
-    const char *server = router ? find_quoted(l, router, &unused) : NULL;
-    if (!server || l->end - server < 4 || memcmp(l->end - 2, "ms", 2) != 0)
-        return log_fail(l->begin, number, expect_tail, e);
-    l->field[LOG_DURATION] = log_between(server + 1, l->end - 2);
-    if (!log_read_saturated(l->field[LOG_DURATION], &duration))
-        return log_fail(l->begin, number, expect_tail, e);
+    split_traefik_agent(l, at, agent_end);
     return true;
 }

@@ -137,9 +137,10 @@ static void envoy_lines(void **state)
     CHECK(errors, false);
 }
 
-#define TRAEFIK_HEAD                                                                               \
-    "192.0.2.7 - joe [02/Jan/2026:03:04:05 +0000] \"GET /a HTTP/1.1\" 200 12 \"-\" \"c\""
-#define TRAEFIK TRAEFIK_HEAD " 17 \"web@docker\" \"http://10.0.0.1:80\" 3ms"
+#define TRAEFIK_FRONT "192.0.2.7 - joe [02/Jan/2026:03:04:05 +0000] \"GET /a HTTP/1.1\" 200 12 "
+#define TRAEFIK_HEAD  TRAEFIK_FRONT "\"-\" \"c\""
+#define TRAEFIK_END   " 17 \"web@docker\" \"http://10.0.0.1:80\" 3ms"
+#define TRAEFIK       TRAEFIK_HEAD TRAEFIK_END
 #define EXPECT_TRAEFIK                                                                             \
     "expected a combined line, then a number, the router and the server in quotes, and a "         \
     "duration like 3ms"
@@ -151,15 +152,22 @@ static void traefik_lines(void **state)
         {"traefik", NULL, NULL, TRAEFIK, T1_NS, "192.0.2.7", 1},
         {"traefik", "user", "duration", TRAEFIK, T1_NS, "joe", 3},
         {"combined", "agent", NULL, TRAEFIK, T1_NS, "c", 1},
+        {"traefik", "agent", NULL, TRAEFIK_FRONT "\"-\" \"a \"b\" \\ c\"" TRAEFIK_END, T1_NS,
+         "a \"b\" \\ c", 1},
+        {"traefik", "referer", NULL, TRAEFIK_FRONT "\"r\" \"a\"" TRAEFIK_END, T1_NS, "r", 1},
     };
     static const line_row errors[] = {
         {"traefik", NULL, NULL, TRAEFIK_HEAD, BAD, "column 78: " EXPECT_TRAEFIK, 0},
-        {"traefik", NULL, NULL, TRAEFIK_HEAD " 17 \"a\" \"b\" 3", BAD, "column 79: " EXPECT_TRAEFIK,
+        {"traefik", NULL, NULL, TRAEFIK_HEAD " 17 \"a\" \"b\" 3", BAD, "column 91: " EXPECT_TRAEFIK,
          0},
         {"traefik", NULL, NULL, TRAEFIK_HEAD " 17 \"a\" \"b\" ams", BAD,
-         "column 79: " EXPECT_TRAEFIK, 0},
+         "column 93: " EXPECT_TRAEFIK, 0},
         {"traefik", NULL, NULL, TRAEFIK_HEAD " x \"a\" \"b\" 3ms", BAD,
-         "column 79: " EXPECT_TRAEFIK, 0},
+         "column 92: " EXPECT_TRAEFIK, 0},
+        {"traefik", NULL, NULL, TRAEFIK_HEAD "17 \"a\" \"b\" 3ms", BAD,
+         "column 92: " EXPECT_TRAEFIK, 0},
+        {"traefik", "agent", NULL, TRAEFIK_FRONT "\"r\" \"a\" \"b\"" TRAEFIK_END, BAD,
+         "column 70: expected an agent in quotes", 0},
     };
     CHECK(rows, true);
     CHECK(errors, false);
