@@ -175,6 +175,21 @@ async function theme(kit) {
     assert.notEqual(dark[1], line);
 }
 
+/** Printed on a page of A4, no table is cut off, and nothing is dark. */
+async function print(kit) {
+    const page = await open(kit, hostile(kit).url, { dark: true, width: 1280 });
+    await page.locator("#theme").click();
+    await page.locator("#theme").click(); // dark by the reader's choice
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    await page.emulateMedia({ media: "print" });
+    await page.setViewportSize({ width: 720, height: 1000 });
+    await kit.assertNoSidewaysScroll(page);
+    const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+    assert.equal(await theme(), "light");
+    await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+    assert.equal(await theme(), "dark");
+}
+
 async function withoutScript(kit) {
     const { url } = replay(kit, "quiet.log", quietLog(), QUIET_POLICY);
     const page = await kit.page(url, { context: { javaScriptEnabled: false } });
@@ -207,6 +222,7 @@ const tests = {
     "report: keys are sorted and opened": worstKeys,
     "report: the chart's policies and values": overTime,
     "report: the colour scheme": theme,
+    "report: in print": print,
     "report: without JavaScript": withoutScript,
     "report: a log of one moment": oneMoment,
 };

@@ -53,6 +53,7 @@ export function drawSpark(surface, { x, y, w, h }, requests, denied, colours) {
 
 const PERIODS = [["second", 1e9], ["minute", 60e9], ["hour", 3600e9]];
 const LEFT = 56, RIGHT = 24, TOP = 20, ROW = 46;
+const LIMITS_MAX = 5; // limits that a table names for a period
 const LABEL = 11; // CSS pixels of a label
 const POINTS = [["max", 6], ["p99", 5], ["p90", 4], ["p50", 3]]; // with their radius
 
@@ -78,9 +79,13 @@ export function peakRows({ load, policies }) {
     });
 }
 
-/** "100 (api), 200 (login, other)"; "–" if no policy has this period. */
-export const limitsText = ({ limits }) =>
-    limits.map(({ limit, names }) => `${whole(limit)} (${names.join(", ")})`).join("; ") || "–";
+/** "100 (api); 200 (login, other)", or "100 (api); 9 others"; "–" if no policy has this period. */
+export function limitsText({ limits }) {
+    const texts = limits.map(({ limit, names }) => `${whole(limit)} (${names.join(", ")})`);
+    if (texts.length > LIMITS_MAX)
+        texts.splice(LIMITS_MAX - 1, Infinity, `${texts.length - LIMITS_MAX + 1} others`);
+    return texts.join("; ") || "–";
+}
 
 /**
  * Draws a row for each period on a logarithmic scale: a line from the median to the maximum with points at

@@ -81,9 +81,9 @@ export function policyTable(report) {
     const columns = columnsOf(report);
     const some = (member) => policies.some((policy) => policy[member] > 0);
     if (some("allow_listed"))
-        columns.push(listColumn("On the allow list", "allow_listed"));
+        columns.push(listColumn("Allow list", "allow_listed"));
     if (some("deny_listed"))
-        columns.push(listColumn("On the deny list", "deny_listed"));
+        columns.push(listColumn("Deny list", "deny_listed"));
     if (policies.some(({ change }) => change))
         columns.push(changeColumn("Keys newly denied", "keys_newly_denied"),
             changeColumn("Keys no longer denied", "keys_no_longer_denied"),

@@ -37,6 +37,8 @@ function answer(report) {
     const [baseline, ...others] = report.policies;
     const lines = others.slice(0, ANSWERS_MAX - 1).map((policy) =>
         el("li", { text: `${answerText(policy, report.requests)} ${changeText(policy, baseline)}` }));
+    if (others.length >= ANSWERS_MAX)
+        lines.push(el("li", { text: `The table below has all ${report.policies.length} policies.` }));
     return el("section", { class: "answer" },
         el("h2", { class: "visually-hidden", text: "The answer" }),
         el("p", { class: "lead", text: answerText(baseline, report.requests) }),
@@ -60,7 +62,7 @@ function peaks(report) {
     };
     new ResizeObserver(draw).observe(place);
     const units = unitName(report);
-    const titles = ["Period", "Half of the keys (p50)", "90 % (p90)", "99 % (p99)", "Busiest key", "Limits"];
+    const titles = ["Period", "Median (p50)", "p90", "p99", "Busiest key", "Limits"];
     const table = plainTable(`The most ${units} of a key in a second, a minute and an hour`, titles,
         rows.map((row) => [row.name, ...[row.p50, row.p90, row.p99, row.max].map(whole), limitsText(row)]),
         new Set([titles.indexOf("Limits")]));
@@ -76,7 +78,7 @@ const TERMS = [
     ["Denied keys", "Keys, such as clients, with at least one denied request. Many denials of few keys are " +
         "what a limit is for; many denied keys can mean that the limit is too low."],
     ["Lock-out", "The time from the first of a key's denied requests in a row until the key could have " +
-        "been allowed again: the last of these requests, and the wait that its reply would have asked for."],
+        "been allowed again: the last of these requests, and the wait that its reply asks for, if any."],
     ["Most allowed", "The most that a policy allowed one key within the period of its limit, wherever the " +
         "period begins. With a burst, or at the boundary of two windows, it can exceed the limit. It is " +
         "measured in eighths of the period, so the true value may be slightly higher."],

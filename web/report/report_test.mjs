@@ -187,6 +187,8 @@ const tests = {
         assert.deepEqual([rows[1].p50, rows[1].max], [1, 40]);
         assert.equal(limitsText(rows[1]), "100 (a); 200 (b, c)");
         assert.equal(limitsText(rows[0]), "–");
+        const limits = Array.from({ length: 12 }, (_, i) => ({ limit: i + 1, names: ["a"] }));
+        assert.equal(limitsText({ limits }), "1 (a); 2 (a); 3 (a); 4 (a); 8 others");
     },
 
     "the peaks are drawn inside of the picture, for all sizes"() {

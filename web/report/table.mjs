@@ -127,7 +127,7 @@ function scrolling(caption, heads, body) {
  * @param {Set<number>} [texts] indexes of columns that are no numbers
  */
 export function plainTable(caption, titles, rows, texts = new Set()) {
-    const kind = (i) => (i > 0 && !texts.has(i) ? "number" : null);
+    const kind = (i) => (i === 0 ? null : texts.has(i) ? "text" : "number");
     const heads = titles.map((text, i) => el("th", { scope: "col", class: kind(i), text }));
     const body = el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((text, i) =>
         (i === 0 ? el("th", { scope: "row", text }) : el("td", { class: kind(i), text }))))));

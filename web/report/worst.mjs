@@ -76,11 +76,12 @@ function tableOf(report, policy) {
         rows: policy.worst,
         detail: (row) => detail(report, row),
     });
-    const listed = policy.worst.length < policy.keys_denied
-        ? `The ${whole(policy.worst.length)} most denied of ${whole(policy.keys_denied)} denied keys. ` : "";
-    return el("div", {}, element, el("p", { class: "note muted",
-        text: `${listed}Bars show requests over the time of the log, and denied ones in red. ` +
-            "Open a key for its chart. Sorting by time puts the earliest denial first." }));
+    const note = (text, minor) => el("p", { class: `note muted ${minor}`, text });
+    return el("div", {}, element,
+        policy.worst.length < policy.keys_denied ? note(`These are the ${whole(policy.worst.length)} most ` +
+            `denied of ${whole(policy.keys_denied)} denied keys.`, "") : null,
+        note("Bars show requests over the time of the log, and denied ones in red. Open a key for its chart.",
+            "minor"));
 }
 
 /**
