@@ -60,7 +60,7 @@ const char suggest_help[] =
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
-/* Reads a percentage with at most six decimals, in millionths of a percent. A '%' may follow.
+/* Reads a percentage with at most six decimals, as a multiple of SUGGEST_PERCENT. A '%' may follow.
  *  max  in percent. */
 static bool read_percent(const char *text, size_t len, int64_t max, int64_t *ret)
 {

@@ -12,7 +12,7 @@
 
 extern const char suggest_help[];
 
-#define SUGGEST_PERCENT ((int64_t)1000000) /* percentages are in millionths of a percent */
+#define SUGGEST_PERCENT ((int64_t)1000000) /* one percent: percentages have six decimals */
 
 /* How much may be denied. */
 typedef struct suggest_target {

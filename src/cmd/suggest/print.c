@@ -76,17 +76,25 @@ static void print_curve(out_stream *out, const suggest_report *r, const terminal
 {
     const suggest_found *f = r->found;
     bool bucket = r->options->algorithm->bucket;
+    bool requests = r->options->target.requests;
+    char limit[16];
     plot_point point[SUGGEST_CHOICES_MAX];
     for (size_t i = 0; i < f->len; i++) {
         const suggest_choice *c = &f->choice[i];
-        point[i] = bucket ? (plot_point){c->burst, c->limit}
-                          : (plot_point){c->limit, (int64_t)c->result.searched.keys_denied};
+        const suggest_counts *part = &c->result.searched;
+        uint64_t denied = requests ? part->requests_denied : part->keys_denied;
+        point[i] =
+            bucket ? (plot_point){c->burst, c->limit} : (plot_point){c->limit, (int64_t)denied};
     }
+    bool brief = strlen(r->options->per) < 5;
+    snprintf(limit, sizeof limit, "limit%s%s", brief ? " per " : "", brief ? r->options->per : "");
     plot p = {.point = point,
               .len = f->len,
               .marked = f->best,
               .x_name = bucket ? "burst" : "limit",
-              .y_name = bucket ? "limit" : "keys denied",
+              .y_name = bucket     ? limit
+                        : requests ? "requests denied"
+                                   : "keys denied",
               .cols = style->cols,
               .utf8 = style->utf8};
     out_text(out, "\n");

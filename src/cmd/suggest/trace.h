@@ -38,7 +38,7 @@ typedef struct suggest_trace {
  * IPv6 address is its /64.
  *  ret           zeroed by the caller; free it with suggest_trace_free(), also after a failure.
  *  memory_bytes  the limit of the memory of the requests. A log with more requests fails.
- *  hold_out      the part of the log's time that is held out, in millionths of a percent.
+ *  hold_out      the part of the log's time that is held out, 0..90 * SUGGEST_PERCENT.
  * Returns 0, or the exit status after printing an error. */
 int suggest_trace_read(suggest_trace *ret, accesslog *log, size_t memory_bytes, int64_t hold_out);
 
