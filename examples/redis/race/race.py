@@ -98,8 +98,8 @@ def main():
     for worker in workers:
         worker.join()
     asked = options.processes * options.requests
-    print(f"{options.how}: {asked} requests of {options.processes} processes, limit {options.limit}: {allowed} allowed, "
-          f"the limit {'holds' if allowed <= options.limit else 'does not hold'}")
+    print(f"{options.how}: {asked} requests of {options.processes} processes, limit {options.limit}: "
+          f"{allowed} allowed, the limit {'holds' if allowed <= options.limit else 'does not hold'}")
 
 
 main()
