@@ -812,6 +812,30 @@ if python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
     ok 'the progress bar is erased at the end' [ "$(grep -c "$cr$esc\[Kgcra" bar)" -eq 1 ]
     COLS=30 on_terminal replay --policy 'gcra 10/m burst 5' --decisions jsonl bar.tsv >bar
     ok 'a narrow terminal: only the numbers' [ "$(grep -c '\[#' bar)" -eq 0 ]
+    # Its output is not read any more once the bar is there, so that it cannot end before the signal.
+    python3 - "$weir" >bar <<'PY'
+import os, pty, select, signal, subprocess, sys
+master, slave = pty.openpty()
+run = subprocess.Popen([sys.argv[1], "replay", "--policy", "gcra 10/m burst 5", "--decisions", "jsonl", "bar.tsv"],
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave)
+os.close(slave)
+got = b""
+while b"ETA" not in got:
+    for fd in select.select([master, run.stdout.fileno()], [], [])[0]:
+        data = os.read(fd, 65536)
+        got += data if fd == master else b""
+run.send_signal(signal.SIGINT)
+while True:
+    try:
+        more = os.read(master, 65536)
+    except OSError:
+        break
+    if not more:
+        break
+    got += more
+print(run.wait(), got.endswith(b"\r\x1b[K"))
+PY
+    ok 'SIGINT: the progress bar is erased, and the signal ends the command' [ "$(cat bar)" = '-2 True' ]
     on_terminal replay --policy 'gcra 10/m burst 5' --no-progress --decisions jsonl bar.tsv >bar
     ok '--no-progress' [ "$(grep -c 'ETA' bar)" -eq 0 ]
 else
