@@ -79,7 +79,7 @@ def expect_same(box, log, options, policies, speed):
         same, undecided, different = counts(done)
         expect(done.returncode == 0 and different == 0, f"{urls_of(daemon)[i]}: {done.stderr.decode()}")
         expect(same + undecided == len(log) * policies, f"{same} + {undecided} of {len(log)} * {policies}")
-        expect(same > undecided, f"{same} the same, {undecided} undecided")
+        expect(same > 0, f"{same} the same, {undecided} undecided")
         daemon.end()
 
 

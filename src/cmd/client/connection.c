@@ -37,7 +37,7 @@ __attribute__((format(printf, 3, 4))) static client_status fail(client *c, clien
 
 static client_status fail_timeout(client *c, client_status st, const char *what)
 {
-    return fail(c, st, "%s: timeout: %s; --timeout sets how long to wait", c->server, what);
+    return fail(c, st, "%s: timeout: %s%s", c->server, what, c->timeout_hint);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -425,9 +425,13 @@ static client_status fail_url(client *c, size_t scheme)
                 (int)scheme, c->server);
 }
 
-client_status client_connect(client *c, const char *server, int64_t timeout_ns)
+static client_status connect_server(client *c, const char *server, int64_t timeout_ns,
+                                    const char *hint)
 {
-    *c = (client){.fd = -1, .server = server, .deadline_ns = port_steady_ns() + timeout_ns};
+    *c = (client){.fd = -1,
+                  .server = server,
+                  .timeout_hint = hint,
+                  .deadline_ns = port_steady_ns() + timeout_ns};
     weir_buffer_init(&c->in, WEIR_RESP_REPLY_LEN_MAX + READ_BYTES);
     weir_buffer_init(&c->out, (size_t)4 << 20); /* more than a command line can hold */
     size_t scheme = scheme_len(server);
@@ -436,9 +440,14 @@ client_status client_connect(client *c, const char *server, int64_t timeout_ns)
     return strchr(server, '/') ? connect_unix(c) : connect_tcp(c);
 }
 
+client_status client_connect(client *c, const char *server, int64_t timeout_ns)
+{
+    return connect_server(c, server, timeout_ns, "");
+}
+
 client_status client_open(client *c, const char *server, const char *password, int64_t timeout_ns)
 {
-    client_status st = client_connect(c, server, timeout_ns);
+    client_status st = connect_server(c, server, timeout_ns, "; --timeout sets how long to wait");
     return st == CLIENT_OK ? client_hello(c, password) : st;
 }
 

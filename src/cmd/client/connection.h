@@ -38,6 +38,7 @@ typedef struct client {
     int fd;              /* -1 if there is none */
     int64_t deadline_ns; /* on the steady clock */
     const char *server;
+    const char *timeout_hint;        /* the end of the message after a timeout; "" for none */
     struct sockaddr_storage address; /* the last one that was tried */
     socklen_t address_len;
     char local[32]; /* holds HOST:PORT if `server` was only a port */

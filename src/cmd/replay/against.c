@@ -51,11 +51,13 @@ struct replay_against {
 
 bool replay_speed_read(const char *text, double *ret)
 {
+    if (strcmp(text, "max") == 0) {
+        *ret = 0;
+        return true;
+    }
     char *end;
-    double speed = strcmp(text, "max") == 0 ? 0 : strtod(text, &end);
-    bool max = strcmp(text, "max") == 0;
-    if (!max && (strspn(text, "0123456789.") != strlen(text) || end == text || *end ||
-                 !(speed >= 0.001 && speed <= 1e6)))
+    double speed = strtod(text, &end);
+    if (strspn(text, "0123456789.") != strlen(text) || *end || speed < 0.001 || speed > 1e6)
         return false;
     *ret = speed;
     return true;

@@ -204,7 +204,8 @@ static int64_t full_after_ns(const weir_policy *p)
         double ns = 2 * period_ns * (1 + (double)l->limit / (double)l->rate);
         most_ns = ns > most_ns ? ns : most_ns;
     }
-    return most_ns < (double)(WEIR_NOW_NS_MAX / 2) ? (int64_t)most_ns : WEIR_NOW_NS_MAX / 2;
+    const int64_t max_ns = WEIR_NOW_NS_MAX / 2;
+    return most_ns < (double)max_ns ? (int64_t)most_ns : max_ns;
 }
 
 /* ---- charging -------------------------------------------------------------------------------- */

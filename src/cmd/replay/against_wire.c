@@ -278,7 +278,7 @@ static int read_body(against_wire *w, const char *file, uint64_t line, const jso
 
 static int read_http(against_wire *w, const char *file, uint64_t line, against_answer *ret)
 {
-    size_t head, len;
+    size_t head = 0, len = 0;
     int status = wait_http(w, &head, &len);
     if (status != 0)
         return status;
