@@ -6,6 +6,7 @@ all else.
 
     against_test.py WEIR MODULE [NAME...]"""
 
+import contextlib
 import json
 import os
 import random
@@ -13,6 +14,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(REPO, "tests", "redis")]
@@ -175,6 +177,56 @@ def wrong_protocol(box):
         expect(done.returncode == 1 and b"cannot connect" in done.stderr, str(done.stderr))
 
 
+class Stub:
+    """A server that sends canned bytes, one by one, to a single connection, once it has received something."""
+
+    def __init__(self, *replies):
+        self.listener = socket.create_server((HOST, 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, args=(replies,), daemon=True).start()
+
+    def serve(self, replies):
+        connection, _ = self.listener.accept()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with contextlib.suppress(OSError):  # the client may close first
+            for reply in replies:
+                connection.recv(1 << 16)
+                for i in range(len(reply)):
+                    connection.sendall(reply[i:i + 1])
+        connection.close()
+        self.listener.close()
+
+
+def http_reply(body, head=b""):
+    return b"HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n%s" % (head, len(body), body)
+
+
+def strange_replies(box):
+    """Replies that arrive byte by byte are read; what no daemon sends is an error, and no crash."""
+    log = [{"t_ns": START_NS, "key": "alice"}]
+    hello = b"%1\r\n+server\r\n+weir\r\n"
+    good = b'{"allowed":true,"limit":3,"remaining":2,"reason":"limit"}'
+    for scheme, replies in (("resp", (hello, b"*6\r\n:1\r\n:3\r\n:2\r\n:0\r\n:0\r\n:0\r\n")),
+                            ("http", (http_reply(good),)),
+                            ("http", (http_reply(good, b"X: " + b"x" * 4000 + b"\r\n"),))):
+        done = replay(box, f"{scheme}://{HOST}:{Stub(*replies).port}", log, "--policy", "gcra 1/h burst 3")
+        expect(done.returncode == 0 and counts(done) == [1, 0, 0], f"{replies}: {done.stderr}")
+    closed, unexpected = b"closed the connection", b"unexpected reply"
+    for replies, text in (((http_reply(b"no JSON"),), unexpected), ((http_reply(b'{"allowed":1}'),), unexpected),
+                          ((http_reply(b'{"detail":"a reason"}'),), b"<stdin>:1: 127.0.0.1:"),
+                          ((b"HTTP/1.1 200 OK\r\n\r\n",), unexpected), ((b"SSH-2.0-x\r\n",), unexpected),
+                          ((b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n",), unexpected),
+                          ((b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20000,), unexpected),
+                          ((http_reply(good)[:-1],), closed), ((b"",), closed)):
+        done = replay(box, f"http://{HOST}:{Stub(*replies).port}", log, "--policy", "gcra 1/h burst 3")
+        expect(done.returncode == 1 and text in done.stderr, f"{replies}: {done.stderr}")
+    for replies, text in (((hello, b"+OK\r\n"), unexpected), ((hello, b"*1\r\n:1\r\n"), unexpected),
+                          ((hello, b"-ERR no\r\n"), b"<stdin>:1: 127.0.0.1:"), ((hello, b"*6\r\n:1"), closed),
+                          ((hello, b"?\r\n"), b"expected a reply in RESP3"), ((b"-ERR no\r\n",), b"ERR no")):
+        done = replay(box, f"resp://{HOST}:{Stub(*replies).port}", log, "--policy", "gcra 1/h burst 3")
+        expect(done.returncode == 1 and text in done.stderr, f"{replies}: {done.stderr}")
+
+
 def wrong_usage(box):
     log = [{"t_ns": START_NS, "key": "alice"}]
     for url in ("localhost:1", "resp://", "resp://localhost", "http://localhost", "https://localhost:1",
@@ -191,7 +243,7 @@ def wrong_usage(box):
 
 
 TESTS = [same_at_once, same_at_a_pace, odd_keys, different, earlier_state, killed, refused, wrong_protocol,
-         wrong_usage]
+         strange_replies, wrong_usage]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS, sys.argv, needs_redis=False))

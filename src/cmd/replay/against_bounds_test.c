@@ -200,6 +200,29 @@ static void test_shadow(void **unused)
     against_bounds_close(b);
 }
 
+/* The verdict may be right, but what remains wrong. */
+static void test_remaining(void **unused)
+{
+    (void)unused;
+    weir_policy p = parse("gcra 1/h burst 5");
+    against_bounds *b = against_bounds_open();
+    int keys[3];
+    for (int i = 0; i < 3; i++) {
+        weir_decision offline;
+        against_question q = {.key = &keys[i],
+                              .policy = &p,
+                              .cost = 1,
+                              .early_ns = START,
+                              .late_ns = START + MS,
+                              .batch = 1};
+        against_answer a = {.allowed = true, .limit = 5, .remaining = 3 + i};
+        against_verdict v = against_bounds_judge(b, &q, &a, &offline);
+        assert_int_equal(v, i == 1 ? AGAINST_SAME : AGAINST_DIFFERENT);
+        assert_int_equal(offline.remaining, 4);
+    }
+    against_bounds_close(b);
+}
+
 /* The networks of addresses have one state, but each override has its own. */
 static void test_overrides(void **unused)
 {
@@ -227,7 +250,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same),      cmocka_unit_test(test_sharp),
         cmocka_unit_test(test_different), cmocka_unit_test(test_different_later),
-        cmocka_unit_test(test_shadow),    cmocka_unit_test(test_overrides),
+        cmocka_unit_test(test_shadow),
+        cmocka_unit_test(test_remaining),
+        cmocka_unit_test(test_overrides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
