@@ -51,14 +51,6 @@ static mode_t default_mode(void)
     return 0666 & ~mask;
 }
 
-/* Writes the directory of a path into ret, with its final slash; "" for the current directory.
- *  size  bytes of ret, more than those of the path */
-static void directory_of(const char *path, char *ret, size_t size)
-{
-    const char *slash = strrchr(path, '/');
-    snprintf(ret, size, "%.*s", slash ? (int)(slash + 1 - path) : 0, path);
-}
-
 /* Finds out how the file is written: *ret is ready for open_target().
  * Returns 0, or an errno. */
 static int find_target(target *ret, const char *path)
@@ -70,7 +62,7 @@ static int find_target(target *ret, const char *path)
             return errno;
         if (*path == '\0' || strlen(path) >= sizeof ret->path)
             return *path == '\0' ? ENOENT : ENAMETOOLONG;
-        strcpy(ret->path, path);
+        snprintf(ret->path, sizeof ret->path, "%s", path);
         ret->mode = default_mode();
     } else {
         if (S_ISDIR(info.st_mode))
@@ -83,11 +75,12 @@ static int find_target(target *ret, const char *path)
             return errno;
         ret->mode = info.st_mode & 07777;
     }
-    char *temporary = ret->temporary;
-    directory_of(ret->path, temporary, sizeof ret->temporary);
-    if (access(*temporary ? temporary : ".", W_OK | X_OK) != 0)
+    const char *slash = strrchr(ret->path, '/');
+    int dir_len = slash ? (int)(slash + 1 - ret->path) : 0;
+    snprintf(ret->temporary, sizeof ret->temporary, "%.*s", dir_len, ret->path);
+    if (access(slash ? ret->temporary : ".", W_OK | X_OK) != 0)
         return errno;
-    strcat(temporary, TEMPORARY_NAME);
+    snprintf(ret->temporary, sizeof ret->temporary, "%.*s%s", dir_len, ret->path, TEMPORARY_NAME);
     return 0;
 }
 
@@ -96,6 +89,10 @@ int replay_html_check(const char *path)
     if (!replay_html_available())
         return accesslog_complain(ACCESSLOG_USAGE, "--html: this program was built without web "
                                                    "pages; build weir with clang, lld and esbuild");
+    if (strcmp(path, "-") == 0)
+        return accesslog_complain(ACCESSLOG_USAGE,
+                                  "--html: expected the name of a file, found '-'; "
+                                  "/dev/stdout is standard output");
     target t;
     int error = find_target(&t, path);
     return error == 0 ? 0 : fail(path, error);

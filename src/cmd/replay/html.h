@@ -13,8 +13,8 @@ bool replay_html_available(void);
 
 /* Checks that the page can be written, before the log is read: that the program contains it, and
  * that `path` is not a directory and may be created or replaced. Writes nothing.
- * Returns 0, or an exit status after printing an error: ACCESSLOG_USAGE if the program has no page,
- * ACCESSLOG_FAILED otherwise. */
+ * Returns 0, or an exit status after printing an error: ACCESSLOG_USAGE if the program has no page
+ * or `path` is "-", ACCESSLOG_FAILED otherwise. */
 int replay_html_check(const char *path);
 
 /* Writes the page. The file appears whole or not at all: the page is written to a temporary file in

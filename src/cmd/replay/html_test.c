@@ -233,8 +233,26 @@ static void refuses_paths(void **state)
         assert_int_equal(write_page(wrong[i].path, "1"), ACCESSLOG_FAILED);
         assert_printed(*state, text);
     }
+    assert_int_equal(write_page("-", "1"), ACCESSLOG_USAGE);
+    assert_printed(*state, "weir replay: --html: expected the name of a file, found '-'; "
+                           "/dev/stdout is standard output\n");
     assert_contents("file", OLD);
     assert_int_equal(files(), 1);
+}
+
+/* A path in another directory, with a name of the greatest length. */
+static void writes_elsewhere(void **unused)
+{
+    (void)unused;
+    if (!has_page())
+        return;
+    char path[4 + 255 + 1] = "sub/";
+    memset(path + 4, 'x', 255);
+    assert_int_equal(mkdir("sub", 0700), 0);
+    assert_int_equal(write_page(path, "1"), 0);
+    assert_int_equal(files(), 1);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(rmdir("sub"), 0); /* no temporary file is left */
 }
 
 static void check_writes_nothing(void **state)
@@ -267,18 +285,27 @@ static void keeps_old_file(void **state)
     assert_int_equal(files(), 1);
 }
 
-/* A device stays a device; a full one is an error. */
-static void writes_to_devices(void **state)
+/* A named pipe stays one. The reader gets the page, which fits into the pipe. */
+static void writes_to_pipe(void **unused)
 {
+    (void)unused;
     if (!has_page())
         return;
-    assert_int_equal(replay_html_check("/dev/full"), 0);
-    assert_int_equal(write_page("/dev/full", "1"), ACCESSLOG_FAILED);
-    assert_printed(*state, "weir replay: --html: /dev/full: No space left on device\n");
-    assert_int_equal(write_page("/dev/null", "1"), 0);
+    assert_true(weir_report_page.page.len < 65536);
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    int reader = open("pipe", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(reader >= 0);
+    assert_int_equal(write_page("pipe", "1"), 0);
     struct stat info;
-    assert_int_equal(stat("/dev/null", &info), 0);
-    assert_true(S_ISCHR(info.st_mode));
+    assert_int_equal(lstat("pipe", &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    size_t len = 0;
+    char piece[4096];
+    for (ssize_t n; (n = read(reader, piece, sizeof piece)) > 0;)
+        len += (size_t)n;
+    close(reader);
+    assert_int_equal(len, weir_report_page.page.len + 1);
+    assert_int_equal(files(), 1);
 }
 
 int main(void)
@@ -290,9 +317,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(keeps_mode, setup, teardown),
         cmocka_unit_test_setup_teardown(follows_link, setup, teardown),
         cmocka_unit_test_setup_teardown(refuses_paths, setup, teardown),
+        cmocka_unit_test_setup_teardown(writes_elsewhere, setup, teardown),
         cmocka_unit_test_setup_teardown(check_writes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(keeps_old_file, setup, teardown),
-        cmocka_unit_test_setup_teardown(writes_to_devices, setup, teardown),
+        cmocka_unit_test_setup_teardown(writes_to_pipe, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
