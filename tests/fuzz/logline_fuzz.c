@@ -12,8 +12,10 @@
 #include <stdio.h>
 
 static const char *const formats[] = {
-    NULL,    "common",  "combined", "vhost_common", "vhost_combined", "nginx-json",
-    "caddy", "traefik", "csv",      "tsv",          "jsonl"};
+    NULL,  "common", "combined", "vhost_common", "vhost_combined", "nginx-json", "caddy",
+    "tsv", "csv",    "traefik",  "envoy",        "haproxy",        "alb",        "jsonl",
+};
+enum { TSV = 7 };
 static const char *const keys[] = {
     NULL,  "path",      "user",     "$client/48 $uri[2]", "${client/24/64}-$$",
     "key", "$http_x_a", "${a.b[1]}"};
@@ -45,7 +47,7 @@ static void tsv_round_trip(const weir_log_record *r)
 {
     if (memchr(r->key, '\t', r->key_len) || memchr(r->key, '\n', r->key_len))
         return;
-    weir_logline_reader *tsv = open_reader(9, 0);
+    weir_logline_reader *tsv = open_reader(TSV, 0);
     char *line = malloc(r->key_len + 64);
     size_t n = (size_t)sprintf(line, "%lld\t", (long long)r->t_ns);
     memcpy(line + n, r->key, r->key_len);
