@@ -250,8 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same),      cmocka_unit_test(test_sharp),
         cmocka_unit_test(test_different), cmocka_unit_test(test_different_later),
-        cmocka_unit_test(test_shadow),
-        cmocka_unit_test(test_remaining),
+        cmocka_unit_test(test_shadow),    cmocka_unit_test(test_remaining),
         cmocka_unit_test(test_overrides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
