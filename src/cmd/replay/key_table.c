@@ -180,17 +180,18 @@ uint64_t replay_key_table_hash(const replay_key_table *k, const char *text, size
     return hash;
 }
 
-void replay_key_table_prefetch(const replay_key_table *k, uint64_t hash)
+const replay_key *replay_key_table_prefetch(const replay_key_table *k, uint64_t hash)
 {
-    enum { LINE = 64, LINES = 4 }; /* a key with one policy and a short text */
+    enum { LINE = 64, LINES = 4, BEFORE = 16 }; /* a key with one policy, and a short text before */
     for (size_t i = (size_t)hash; k->slots[i & (k->slots_len - 1)].key; i++) {
         const slot *s = &k->slots[i & (k->slots_len - 1)];
         if (s->hash != hash)
             continue;
         for (size_t line = 0; line < LINES; line++)
-            port_prefetch((const char *)s->key + line * LINE);
-        return;
+            port_prefetch((const char *)s->key - BEFORE + line * LINE);
+        return s->key;
     }
+    return NULL;
 }
 
 replay_denials *replay_key_table_denials(replay_key_table *k)

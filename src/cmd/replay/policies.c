@@ -313,10 +313,16 @@ void replay_policies_expect(const replay_policies *p, const accesslog_request *r
     ret->key = key;
 }
 
-void replay_policies_prefetch(const replay_policies *p, const replay_upcoming *upcoming)
+void replay_policies_prefetch(const replay_policies *p, replay_upcoming *upcoming)
 {
-    if (upcoming->known)
-        replay_key_table_prefetch(p->keys[0], upcoming->hash);
+    upcoming->likely =
+        upcoming->known ? replay_key_table_prefetch(p->keys[0], upcoming->hash) : NULL;
+}
+
+void replay_policies_prefetch_series(const replay_policies *p, const replay_upcoming *upcoming)
+{
+    if (upcoming->likely)
+        replay_series_prefetch(&upcoming->likely->over_time, &p->stats.timeline);
 }
 
 /* Finds the key of a request in group `g`, or adds it. */

@@ -56,14 +56,16 @@ typedef struct replay_upcoming {
     uint64_t hash;  /* of the key as normalised */
     weir_slice key; /* in the request, or in `text` */
     char text[48];
+    const replay_key *likely; /* the key in the table; NULL: none, or a new one */
 } replay_upcoming;
 
-/* Two steps that load the keys of several requests into the cache at once: call the first for each of
- * them, then the second for each. They change nothing.
+/* Three steps that load the keys of several requests into the cache at once: call the first for each
+ * of them, then the second for each, then the third. They change no count.
  *  ret  valid as long as the bytes of request->key. */
 void replay_policies_expect(const replay_policies *p, const accesslog_request *request,
                             replay_upcoming *ret);
-void replay_policies_prefetch(const replay_policies *p, const replay_upcoming *upcoming);
+void replay_policies_prefetch(const replay_policies *p, replay_upcoming *upcoming);
+void replay_policies_prefetch_series(const replay_policies *p, const replay_upcoming *upcoming);
 
 /* Counts a request and its keys. Then call replay_policies_decide() for each policy, in order.
  *  upcoming  of replay_policies_expect(), or with `known` false.

@@ -127,6 +127,8 @@ static int decide_batch(replay *r)
         replay_policies_expect(&r->policies, &r->batch[i].request, &r->batch[i].upcoming);
     for (size_t i = 0; i < r->batch_len; i++)
         replay_policies_prefetch(&r->policies, &r->batch[i].upcoming);
+    for (size_t i = 0; i < r->batch_len; i++)
+        replay_policies_prefetch_series(&r->policies, &r->batch[i].upcoming);
     for (size_t i = 0; i < r->batch_len && status == 0 && r->out->error == 0; i++) {
         r->request = r->batch[i].request;
         status = decide(r, &r->batch[i].upcoming);

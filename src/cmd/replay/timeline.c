@@ -5,6 +5,7 @@
 
 #include "cmd/replay/timeline.h"
 
+#include "port/atomic.h"
 #include "port/port.h"
 
 #include <assert.h>
@@ -138,6 +139,12 @@ void replay_series_add(replay_series *s, replay_timeline *t)
         s->dense->count[bucket]++;
     else
         s->used = LOST;
+}
+
+void replay_series_prefetch(const replay_series *s, const replay_timeline *t)
+{
+    if (s->dense && t->len > 0)
+        port_prefetch(&s->dense->count[t->len - 1]);
 }
 
 bool replay_series_read(const replay_series *s, const replay_timeline *t, uint64_t *ret)
