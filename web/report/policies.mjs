@@ -35,7 +35,7 @@ export function tiles(report, policy) {
             lockout ? `key ${keyText(lockout.key)}` : "no key was denied",
             lockout ? `from ${stamp(lockout.from_ns)} UTC` : ""),
         tile(`Most ${unitName(report)} allowed of a key`, peak ? whole(peak.units) : NONE,
-            peak ? `in one ${period(peak.window_ns)}; the limit is ${whole(peak.limit)}` : "",
+            peak ? `in one ${period(peak.window_ns)}; the limit is ${whole(peak.limit)}` : "none was allowed",
             peak ? `key ${keyText(peak.key)}, from ${stamp(peak.at_ns)} UTC` : ""));
 }
 
