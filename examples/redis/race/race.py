@@ -3,13 +3,13 @@
 """Several processes spend one user's quota in Redis at the same time.
 
     race.py [--in-step] [--processes N] [--requests N] racy LIMIT PORT
-    race.py [--processes N] [--requests N] incr LIMIT PORT
+    race.py [--processes N] [--requests N] lock|incr LIMIT PORT
     race.py [--processes N] [--requests N] weir LIMIT PORT [PORT]...
 
 racy reads a count in one command and writes it in another, as many articles begin. With --in-step, the
 processes make one request each, and all read before one of them writes.
 
-incr increments the count and reads it in one command, so it also counts denied requests.
+lock does the same, but holds a lock from before it reads until it has written. incr increments the count and reads it in one command, so it also counts denied requests.
 
 weir sends WEIR.CHECK with the policy "fixed-window LIMIT/365d" to each port in turn: to a Redis with the
 module, or to daemons that share a Redis.
@@ -53,6 +53,14 @@ def take_racy(redis, limit, all_have_read):
     return True
 
 
+def take_locked(redis, limit):
+    while redis.call("SET", "lock", 1, "NX", "PX", 30000) is None:
+        pass
+    allowed = take_racy(redis, limit, None)
+    redis.call("DEL", "lock")
+    return allowed
+
+
 def take_incr(redis, limit):
     return redis.call("INCR", "incr") <= limit
 
@@ -69,7 +77,8 @@ def run(options, port, start, all_have_read, results):
         if options.how == "racy":
             allowed += take_racy(redis, options.limit, all_have_read)
         else:
-            allowed += (take_incr if options.how == "incr" else take_weir)(redis, options.limit)
+            take = {"lock": take_locked, "incr": take_incr, "weir": take_weir}[options.how]
+            allowed += take(redis, options.limit)
     results.put(allowed)
 
 
@@ -78,14 +87,14 @@ def main():
     parser.add_argument("--in-step", action="store_true")
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--requests", type=int, default=100)
-    parser.add_argument("how", choices=["racy", "incr", "weir"])
+    parser.add_argument("how", choices=["racy", "lock", "incr", "weir"])
     parser.add_argument("limit", type=int)
     parser.add_argument("ports", type=int, nargs="+")
     options = parser.parse_args()
     if options.in_step:
         options.requests = 1
     if options.how != "weir":
-        Redis(options.ports[0]).call("DEL", options.how)
+        Redis(options.ports[0]).call("DEL", "racy", "incr", "lock")
     start = multiprocessing.Barrier(options.processes)
     all_have_read = multiprocessing.Barrier(options.processes) if options.in_step else None
     results = multiprocessing.Queue()
