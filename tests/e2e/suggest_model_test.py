@@ -103,6 +103,16 @@ def check_choice(name, answer, choice, log):
         check(f"{name}: the burst is the smallest", not meets(limit, burst - 1), str(choice))
 
 
+def check_optimum(name, answer, log):
+    """No limit and burst of a smaller worst case meet the target."""
+    best, allowed = answer["suggestion"], answer["target"]["allowed"]
+    total = best["limit"] + best["burst"] - 1
+    for burst in range(1, total):
+        policy = with_numbers(best["policy"], answer["algorithm"], total - burst, burst)
+        counted = decide(policy, log, answer["split_ns"])["searched"]
+        check(f"{name}: {policy} does not meet the target", counted["keys_denied"] > allowed, str(best))
+
+
 def check_log(rng, index):
     log = random_log(rng)
     algorithm, target = ALGORITHMS[index % len(ALGORITHMS)], rng.choice(TARGETS)
@@ -113,6 +123,8 @@ def check_log(rng, index):
         check(name, False, answer)
         return
     best = answer["suggestion"]
+    if algorithm in BURST and answer["target"]["unit"] == "keys" and best["worst_case"] < 40:
+        check_optimum(name, answer, log)
     for choice in answer["choices"]:
         check_choice(f"{name}: {choice['policy']}", answer, choice, log)
     if algorithm in BURST:

@@ -26,6 +26,7 @@
 
 enum {
     NEIGHBOURS = 8,    /* smaller limits to try if the number of denied requests is not monotone */
+    PROBES_MAX = 256,  /* to look for a better pair between two steps of the ladder */
     BURSTS_BEYOND = 4, /* the ladder ends at this multiple of the smallest limit + burst */
 };
 
@@ -148,6 +149,20 @@ static void descend(search *s, int64_t burst)
     }
 }
 
+/* Returns the smallest limit above `low` that meets the target, if `low` does not, or is 0, and
+ * `high` does. */
+static int64_t bisect(search *s, size_t n, int64_t low, int64_t high, int64_t burst)
+{
+    while (high - low > 1) {
+        int64_t mid = low + (high - low) / 2;
+        if (meets(s, n, mid, burst))
+            high = mid;
+        else
+            low = mid;
+    }
+    return high;
+}
+
 /* Tries smaller limits than `limit`, for a measure that is not monotone. */
 static int64_t try_neighbours(search *s, int64_t limit, int64_t burst)
 {
@@ -172,14 +187,7 @@ static int64_t locate(search *s, int64_t burst)
     } else {
         descend(s, burst);
     }
-    int64_t low = s->base, high = s->met;
-    while (high - low > 1) {
-        int64_t mid = low + (high - low) / 2;
-        if (meets(s, s->active, mid, burst))
-            high = mid;
-        else
-            low = mid;
-    }
+    int64_t high = bisect(s, s->active, s->base, s->met, burst);
     s->met = s->monotone ? high : try_neighbours(s, high, burst);
     return s->met;
 }
@@ -205,7 +213,7 @@ static int64_t nice(int64_t n)
 static void search_bursts(search *s, suggest_found *ret, int64_t below[SUGGEST_CHOICES_MAX])
 {
     int64_t least = INT64_MAX, last = 0;
-    for (int64_t burst = 1; ret->len < SUGGEST_CHOICES_MAX; burst = nice(burst + 1)) {
+    for (int64_t burst = 1; ret->len < SUGGEST_CHOICES_MAX - 1; burst = nice(burst + 1)) {
         burst = burst < s->limit_max ? burst : s->limit_max;
         int64_t limit = locate(s, burst);
         if (limit > 0 && (ret->len == 0 || limit < ret->choice[ret->len - 1].limit)) {
@@ -220,25 +228,89 @@ static void search_bursts(search *s, suggest_found *ret, int64_t below[SUGGEST_C
     }
 }
 
-/* Lowers each burst between the steps of the ladder, so that neither number can be smaller.
- *  below  for each choice a burst that does not meet the target at its limit, or 0. */
-static void lower_bursts(search *s, suggest_found *ret, const int64_t below[SUGGEST_CHOICES_MAX])
+/* What may be better than the best pair so far. */
+typedef struct gap {
+    int64_t sum;          /* of the limit and the burst of the best pair so far */
+    int64_t limit, burst; /* the best pair in the gap; 0: none */
+    size_t keys;          /* those that may be denied: the first ones of the order */
+    int probes;           /* that are left */
+} gap;
+
+/* Looks for a pair with low < burst < high and a smaller sum.
+ *  limit  no burst below `high` meets the target with a smaller limit. */
+static void search_gap(search *s, gap *g, int64_t low, int64_t high, int64_t limit)
 {
-    size_t n = s->t->keys;
-    if (ret->len == 0)
+    if (high - low < 2 || low + 1 + limit >= g->sum || g->probes-- <= 0)
         return;
-    sift(s, &n, ret->choice[ret->len - 1].limit, below[0] > 0 ? below[0] : 1);
+    int64_t mid = low + (high - low) / 2, better = g->sum - 1 - mid, least = limit;
+    if (better >= limit && meets(s, g->keys, better, mid)) {
+        least = bisect(s, g->keys, limit - 1, better, mid);
+        *g = (gap){least + mid, least, mid, g->keys, g->probes};
+    } else if (better >= limit) {
+        least = better + 1;
+    }
+    search_gap(s, g, low, mid, least);
+    search_gap(s, g, mid, high, limit);
+}
+
+/* Finds the pair with the smallest sum of limit and burst, which may be between two steps of the
+ * ladder, and inserts it.
+ *  below  for each choice a burst that does not meet the target at its limit, or 0. */
+static void search_gaps(search *s, size_t keys, suggest_found *ret,
+                        int64_t below[SUGGEST_CHOICES_MAX])
+{
+    gap g = {.sum = INT64_MAX, .keys = keys, .probes = PROBES_MAX};
+    size_t at = 0;
+    for (size_t i = 0; i < ret->len; i++) {
+        int64_t sum = ret->choice[i].limit + ret->choice[i].burst;
+        g.sum = sum < g.sum ? sum : g.sum;
+    }
+    for (size_t i = 0; i < ret->len; i++) {
+        int64_t before = g.sum;
+        search_gap(s, &g, below[i], ret->choice[i].burst, ret->choice[i].limit);
+        at = g.sum < before ? i : at;
+    }
+    if (g.burst == 0)
+        return;
+    if (g.limit > ret->choice[at].limit) {
+        memmove(&ret->choice[at + 1], &ret->choice[at], (ret->len - at) * sizeof *ret->choice);
+        memmove(&below[at + 1], &below[at], (ret->len - at) * sizeof *below);
+        ret->len++;
+        below[at + 1] = g.burst;
+    }
+    ret->choice[at].limit = g.limit;
+    ret->choice[at].burst = g.burst;
+}
+
+/* Lowers each burst between the steps of the ladder, so that neither number can be smaller. */
+static void lower_bursts(search *s, size_t keys, suggest_found *ret,
+                         const int64_t below[SUGGEST_CHOICES_MAX])
+{
     for (size_t i = 0; i < ret->len; i++) {
         suggest_choice *c = &ret->choice[i];
         int64_t low = below[i];
         while (c->burst - low > 1) {
             int64_t mid = low + (c->burst - low) / 2;
-            if (meets(s, n, c->limit, mid))
+            if (meets(s, keys, c->limit, mid))
                 c->burst = mid;
             else
                 low = mid;
         }
     }
+}
+
+/* Finds all pairs. */
+static void search_pairs(search *s, suggest_found *ret)
+{
+    int64_t below[SUGGEST_CHOICES_MAX] = {0};
+    size_t keys = s->t->keys;
+    search_bursts(s, ret, below);
+    if (ret->len == 0)
+        return;
+    sift(s, &keys, ret->choice[ret->len - 1].limit, below[0] > 0 ? below[0] : 1);
+    if (s->monotone)
+        search_gaps(s, keys, ret, below);
+    lower_bursts(s, keys, ret, below);
 }
 
 /* ---- algorithms without a burst -------------------------------------------------------------- */
@@ -394,14 +466,11 @@ bool suggest_is_met(const suggest_target *t, const suggest_counts *part)
 static void run(search *s, suggest_found *ret)
 {
     bool bucket = s->o->algorithm->bucket;
-    int64_t below[SUGGEST_CHOICES_MAX] = {0};
     order_keys(s);
-    if (bucket) {
-        search_bursts(s, ret, below);
-        lower_bursts(s, ret, below);
-    } else {
+    if (bucket)
+        search_pairs(s, ret);
+    else
         search_limit(s, ret);
-    }
     if (s->o->round)
         round_up(ret);
     decide_choices(s, ret);
