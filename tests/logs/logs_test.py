@@ -21,7 +21,6 @@ ROUNDING_NS = 1000  # of a time that is a JSON number with a fraction
 
 with open(f"{HERE}/expected.json", encoding="utf-8") as expected_file:
     LOGS = json.load(expected_file)
-LOGS.pop("traefik.log")
 
 
 def lines_of(name, requests):
