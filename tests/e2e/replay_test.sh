@@ -201,49 +201,6 @@ replay --policy 'gcra 1/s burst 3' --decisions jsonl wide.tsv
 ok 'JSON strings: six times 64 KiB' valid_json out
 ok 'JSON strings: the next decision' lines out 2
 
-# ---- the report as JSON, as a page, and in columns -----------------------------------------------
-
-# json FILE EXPRESSION: whether a Python expression about the report, `r`, is true.
-json() {
-    python3 -c 'import json, sys
-r = json.load(open(sys.argv[1], encoding="utf-8"))
-assert eval(sys.argv[2]), r' "$1" "$2"
-}
-replay --policy 'gcra 1/s burst 3' --policy 'gcra 1/h burst 1' --json a.tsv
-ok '--json: status' ends 0 ''
-ok '--json: the log' json out 'r["logs"] == [{"name": "a.tsv", "lines": 7, "requests": 7, "bad": 0, "left_out": 0}]'
-ok '--json: what the second policy changes' json out 'r["policies"][1]["change"] == {"requests_newly_denied": 3, "requests_newly_allowed": 0, "keys_newly_denied": 0, "keys_no_longer_denied": 0}'
-cp out report.json
-replay --policy 'gcra 1/s burst 3' --policy 'gcra 1/h burst 1' --json --decisions jsonl a.tsv
-ok '--json with decisions: on standard error' cmp -s err report.json
-ok '--json with decisions: the decisions' lines out 14
-replay --policy 'gcra 1/s burst 3' --json huge.none
-ok '--json: no report of a log that cannot be read' ends 1 'weir replay: huge.none: No such file or directory'
-printf '1\tk\t3000000000\n' | "$weir" replay --policy 'gcra 1/s burst 3' --json - >out 2>err
-ok '--json: what a reader must know' json out 'r["notes"] == ["1 request cost more than 2147483647 and was denied; the daemon rejects such requests with an error"]'
-if "$weir" replay --policy 'gcra 1/s burst 3' --html page.html a.tsv >out 2>err; then
-    ok '--html: also prints the table' cmp -s out first
-    ok '--html: the page has the report' has page.html '"policy":"gcra 1/s burst 3"'
-    replay --policy 'gcra 1/s burst 3' --html . a.tsv
-    ok '--html: a directory' ends 1
-    ok '--html: a directory is found before the log is read' lines out 0
-else
-    skip '--html' 'weir was built without web pages'
-fi
-replay --policy 'gcra 1/h' --policy 'gcra 2/h' --policy 'gcra 3/h' --policy 'gcra 4/h' --policy 'gcra 5/h' \
-    --policy 'gcra 6/h' a.tsv
-ok 'six policies: the baseline and three others beside it, twice' [ "$(grep -c '^  *1 (baseline)' out)" -eq 2 ]
-ok 'six policies: 80 columns' [ "$(awk 'length($0) > 80' out | wc -l)" -eq 0 ]
-COLUMNS=120 "$weir" replay --policy 'gcra 1/h' --policy 'gcra 2/h' --policy 'gcra 3/h' --policy 'gcra 4/h' --policy 'gcra 5/h' \
-    --policy 'gcra 6/h' a.tsv >out 2>err
-ok 'six policies: a wide terminal' [ "$(grep -c '^  *1 (baseline)' out)" -eq 1 ]
-if [ "$(LC_ALL=C.UTF-8 locale charmap 2>/dev/null)" = UTF-8 ]; then
-    LC_ALL=C.UTF-8 "$weir" replay --policy 'gcra 1/s burst 3' a.tsv >out 2>err
-    ok 'a sparkline in UTF-8' has out "$(printf '\342\226\210')"
-else
-    skip 'a sparkline in UTF-8' 'no locale C.UTF-8'
-fi
-
 # ---- costs that exceed the largest cost ----------------------------------------------------------
 
 printf '%s\tk\t2147483648\n' 1 >huge.tsv

@@ -17,8 +17,8 @@ size_t replay_cell_key_cols(weir_slice key);
  *  cols  16 or more, or replay_cell_key_cols(). */
 void replay_cell_key(weir_buffer *out, weir_slice key, size_t cols);
 
-/* Writes a percentage of `all`, rounded to a tenth: "12.5%". "0.0%" means exactly none, and "100.0%"
- * exactly all.
+/* Writes a percentage of `all`, rounded to a tenth: "12.5%". "0.0%" means exactly none, and
+ * "100.0%" exactly all.
  *  all  1 or more, and below 2^53. */
 #define REPLAY_CELL_PERCENT_MAX 16
 void replay_cell_percent(uint64_t part, uint64_t all, char ret[REPLAY_CELL_PERCENT_MAX]);

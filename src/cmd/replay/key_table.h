@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_REPLAY_KEY_TABLE_H
 #define WEIR_CMD_REPLAY_KEY_TABLE_H
-/* A hash table of the keys of a log, with what is counted for each key. The store cannot provide them: it
- * keeps only hashes of keys, and it drops keys that have their full quota again. */
+/* A hash table of the keys of a log, with what is counted for each key. The store cannot provide
+ * them: it keeps only hashes of keys, and it drops keys that have their full quota again. */
 
 #include "cmd/replay/stats.h"
 
@@ -28,8 +28,8 @@ const replay_key *replay_key_table_prefetch(const replay_key_table *k, uint64_t 
 replay_key *replay_key_table_at_hash(replay_key_table *k, uint64_t hash, const char *text,
                                      size_t len);
 
-/* Allocates the denials of a key, all 0. They are valid until replay_key_table_close(). Returns NULL
- * if there is no memory. */
+/* Allocates the denials of a key, all 0. They are valid until replay_key_table_close(). Returns
+ * NULL if there is no memory. */
 replay_denials *replay_key_table_denials(replay_key_table *k);
 
 /* The key->len bytes of the key. */

@@ -100,8 +100,8 @@ static int decide_sent(void *ctx, const accesslog_request *request)
     return decide(r, &unknown);
 }
 
-/* Reads requests into the batch. A key that does not fit is valid until the next read, so it ends the
- * batch. Returns the answer of the last accesslog_next(). */
+/* Reads requests into the batch. A key that does not fit is valid until the next read, so it ends
+ * the batch. Returns the answer of the last accesslog_next(). */
 static accesslog_status read_batch(replay *r)
 {
     accesslog_status got = ACCESSLOG_REQUEST;

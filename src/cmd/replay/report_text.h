@@ -8,8 +8,8 @@
 #include "cmd/terminal.h"
 
 /* Appends the report: for one policy a table of its figures, for several a table with a column for
- * each; then the figures of the log, and the worst keys. Only lines with a policy may be longer than
- * the width. Sets out->failed if memory is exhausted.
+ * each; then the figures of the log, and the worst keys. Only lines with a policy may be longer
+ * than the width. Sets out->failed if memory is exhausted.
  *  style  `cols` is limited to 80..120. */
 void replay_report_text(weir_buffer *out, const replay_report *r, terminal_style style);
 
