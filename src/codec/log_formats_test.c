@@ -373,6 +373,7 @@ static void missing_columns(void **state)
                          WEIR_LOGLINE_USAGE);
         weir_logline_error_text(&e, text, sizeof text);
         assert_string_equal(text, rows[i].want);
+        assert_int_equal(weir_logline_read(r, "5,a", 3, &record, &e), WEIR_LOGLINE_USAGE);
         weir_logline_close(r);
     }
 }

@@ -110,7 +110,9 @@ struct weir_logline_reader {
     log_json json;
     log_table table;
     log_line line;
-    weir_buffer area; /* the key, unless it is in the line */
+    weir_buffer area;                /* the key, unless it is in the line */
+    bool misfit;                     /* an option does not fit the format; no line can be read */
+    weir_logline_error misfit_error; /* if so */
 };
 
 const char *weir_logline_format(const weir_logline_reader *r)
@@ -350,8 +352,11 @@ static weir_logline_result begin(weir_logline_reader *r, weir_logline_error *e)
         if (st != WEIR_OK)
             return result_of(st, WEIR_LOGLINE_BAD);
     }
-    if (settle(r, shape, e) != WEIR_OK)
+    if (settle(r, shape, e) != WEIR_OK) {
+        r->misfit = true;
+        r->misfit_error = *e;
         return WEIR_LOGLINE_USAGE;
+    }
     return shape == SHAPE_COLUMNS ? WEIR_LOGLINE_HEADER : WEIR_LOGLINE_REQUEST;
 }
 
@@ -560,6 +565,10 @@ weir_logline_result weir_logline_read(weir_logline_reader *r, const char *line, 
         end--;
     if (end == line)
         return WEIR_LOGLINE_HEADER;
+    if (r->misfit) {
+        *ret_error = r->misfit_error;
+        return WEIR_LOGLINE_USAGE;
+    }
     r->line = (log_line){.begin = line, .end = end};
     bool first = r->shape == SHAPE_UNKNOWN;
     if (first) {

@@ -54,7 +54,8 @@ typedef enum weir_logline_result {
     WEIR_LOGLINE_LEFT_OUT, /* a filter does not hold */
     WEIR_LOGLINE_HEADER,   /* an empty line, a comment, or the names of the columns */
     WEIR_LOGLINE_BAD,      /* the line cannot be read */
-    WEIR_LOGLINE_USAGE,    /* an option does not fit the format that was detected, or the columns */
+    WEIR_LOGLINE_USAGE, /* an option does not fit the detected format or the columns; no line can be
+                           read from here on */
     WEIR_LOGLINE_NO_MEMORY
 } weir_logline_result;
 

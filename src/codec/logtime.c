@@ -130,7 +130,7 @@ weir_status weir_logtime_clf(const char *at, const char *end, int64_t *ret, cons
 
 weir_status weir_logtime_local(const char *at, const char *end, int64_t *ret)
 {
-    civil c;
+    civil c = {0};
     if (read_clf_date(at, end, &c) != end)
         return WEIR_E_SYNTAX;
     return civil_to_ns(&c, ret);
@@ -210,7 +210,7 @@ weir_status weir_logtime_number(const char *at, const char *end, int64_t unit_ns
 
 weir_status weir_logtime_any(const char *at, const char *end, int64_t unit_ns, int64_t *ret)
 {
-    civil c;
+    civil c = {0};
     if (unit_ns == 0 && end - at > 5 && at[4] == '-')
         return weir_logtime_rfc3339(at, end, ret);
     if (unit_ns > 0 || at == end || !memchr(at, '/', (size_t)(end - at)))

@@ -661,6 +661,29 @@ for top in '' x -1 1000001 99999999999999999999 '1 '; do
 done
 replay --policy 'gcra 1/s burst 3' --decisions json a.tsv
 ok '--decisions json' ends 2 "weir replay: --decisions: expected jsonl, found 'json'"
+# ---- columns, templates and filters --------------------------------------------------------------
+
+cat >shop.csv <<'END'
+time,client,path,n
+2026-01-02T03:04:05Z,2001:db8:0:1::1,/login/now,1
+2026-01-02T03:04:05Z,2001:db8:0:2::1,/login,2
+2026-01-02T03:04:06Z,192.0.2.7,"/a,b",4
+END
+replay --policy 'gcra 1/s burst 9' --key '$client/48 $path[1]' --cost n --where 'path=/login*' --where 'n>=1' --decisions jsonl shop.csv
+ok 'csv: a template, a cost and filters' keys out '["2001:db8::/48 login", "2001:db8::/48 login"]'
+ok 'csv: the cost' [ "$(grep -o '"cost":[0-9]*' out | cut -d: -f2 | tr '\n' ' ')" = '1 2 ' ]
+replay --policy 'gcra 1/s burst 9' --key '$clint' shop.csv
+ok 'csv: no such column' ends 2 "weir replay: --key: a csv line has no column 'clint', expected one of time client path n"
+replay --policy 'gcra 1/s burst 9' --format combined --key '$host' shop.csv
+ok '$host is ambiguous' ends 2 'weir replay: --key: $host is ambiguous: $client is the client, $vhost the virtual host'
+replay --policy 'gcra 1/s burst 9' --key '$client[' shop.csv
+ok 'a template that cannot be parsed' ends 2 'weir replay: --key: column 8: expected the part of a path: [1] to [1000]'
+replay --policy 'gcra 1/s burst 9' --where 'status' shop.csv
+ok 'a filter that cannot be parsed' ends 2 'weir replay: --where: column 7: expected a field, one of = != < <= > >=, and a pattern or a number, like status=401'
+printf '{"t_ns": 1, "key": "a", "status": 401}\n' >one.jsonl
+replay --policy 'gcra 1/s burst 9' --where 'stauts!=200' one.jsonl
+ok 'a filter with a member that no line has' ends 0 "weir replay: WARNING: no line has the member 'stauts' of --where"
+
 replay --policy 'gcra 1/s burst 3' --format clf a.tsv
 ok '--format clf' ends 2 "weir replay: --format: expected combined, common, vhost_combined, vhost_common, nginx-json, caddy, traefik, envoy, haproxy, alb, csv, tsv or jsonl, found 'clf'"
 replay --policy 'gcra 1/s burst 3' --format common --key agent common.log

@@ -12,7 +12,8 @@
 #include <stdio.h>
 
 static const char *const lines[] = {
-    "2001:db8::7 - joe [01/Aug/1995:02:00:04 -0400] \"GET /a/b*|c?d HTTP/1.0\" 404 17 \"-\" \"x y\"",
+    "2001:db8::7 - joe [01/Aug/1995:02:00:04 -0400] \"GET /a/b*|c?d HTTP/1.0\" 404 17 \"-\" \"x "
+    "y\"",
     "{\"ts\":1767323045,\"remote_addr\":\"192.0.2.7\",\"uri\":\"/a/b*|c?d\",\"a\":{\"b\":[1.5]}}",
 };
 enum { LINES = sizeof lines / sizeof lines[0] };
