@@ -529,6 +529,10 @@ ok 'a line dated far ahead: warning' has err 'weir replay: WARNING: line 2 is da
 decided far.tsv one.tsv >/dev/null
 ok 'a line dated far ahead in one of two files' has err 'WARNING: line 2 of far.tsv is dated 2d 8h after'
 
+sh -c 'ulimit -n 5; exec "$0" replay --policy "gcra 1/h burst 9" two.tsv.gz' "$weir" >out 2>err
+status=$?
+ok 'no file descriptors left' ends 1 'weir replay: two.tsv.gz: cannot start a thread to decompress the file: Too many open files'
+
 # ---- unreadable lines ----------------------------------------------------------------------------
 
 awk 'BEGIN { print "1\ta"; for (i = 0; i < 7; i++) print "x\ta"; print "1\ta" }' >bad.tsv

@@ -109,27 +109,33 @@ static void run(void *arg)
 
 accesslog_decompress_thread *accesslog_decompress_start(int fd, const char *bytes, size_t len)
 {
+    int error = ENOMEM;
     accesslog_decompress_thread *t = port_zalloc(1, sizeof *t);
     if (!t)
-        return NULL;
+        goto fail;
     t->fd = fd;
     t->in_len = len;
     port_word_store_relaxed(&t->bytes_read, len);
     memcpy(t->in, bytes, len);
     if (weir_decompress_open(&t->decompressor) != WEIR_OK)
         goto free;
-    if (pipe2(t->pipe, O_CLOEXEC) != 0)
+    if (pipe2(t->pipe, O_CLOEXEC) != 0) {
+        error = errno;
         goto close;
+    }
     (void)fcntl(t->pipe[1], F_SETPIPE_SZ, PIPE_BYTES); /* a smaller pipe only costs time */
     t->thread = port_thread_start(run, t);
     if (t->thread)
         return t;
+    error = EAGAIN;
     (void)close(t->pipe[0]);
     (void)close(t->pipe[1]);
 close:
     weir_decompress_close(t->decompressor);
 free:
     port_free(t);
+fail:
+    errno = error;
     return NULL;
 }
 

@@ -19,7 +19,7 @@ typedef struct accesslog_decompress_thread accesslog_decompress_thread;
  * must be ignored.
  *  bytes  the beginning of the file, which was read to recognise the compression; copied.
  *  len    at most ACCESSLOG_DECOMPRESS_HEAD_MAX.
- * Returns NULL if there is no memory or no thread. */
+ * Returns NULL and sets errno if there is no memory, no thread, or no file descriptor. */
 accesslog_decompress_thread *accesslog_decompress_start(int fd, const char *bytes, size_t len);
 
 /* Reads 1..max decompressed bytes into `buf`. Blocks until there are some.

@@ -61,7 +61,8 @@ static ptrdiff_t read_first(accesslog_input *in, char *buf, size_t size)
     in->thread = accesslog_decompress_start(in->fd, buf, len);
     if (in->thread)
         return read_decompressed(in, buf, size);
-    snprintf(in->error, sizeof in->error, "cannot start a thread to decompress the file");
+    snprintf(in->error, sizeof in->error, "cannot start a thread to decompress the file: %s",
+             strerror(errno));
     return -1;
 }
 
