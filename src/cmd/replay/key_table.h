@@ -21,7 +21,8 @@ void replay_key_table_close(replay_key_table *k);
 replay_key *replay_key_table_at(replay_key_table *k, const char *text, size_t len);
 
 /* The same in three steps, which load several keys into the cache at once: call the first for each
- * key, then the second for each, then the third. The second returns a key of the same hash, or NULL.
+ * key, then the second for each, then the third. The second returns a key of the same hash, or
+ * NULL.
  *  hash  what the first returned. */
 uint64_t replay_key_table_hash(const replay_key_table *k, const char *text, size_t len);
 const replay_key *replay_key_table_prefetch(const replay_key_table *k, uint64_t hash);

@@ -24,7 +24,8 @@ const char replay_help[] =
     "be compressed with gzip or zstd; '-' is standard input.\n"
     "\n"
     "  --policy TEXT      a policy, like 'gcra 100/m burst 20'; may be repeated:\n"
-    "                     each policy decides every request independently\n"
+    "                     each policy decides every request by itself and is\n"
+    "                     compared with the first one\n"
     "  --config YAML      a configuration of weir serve: --policy may be the name of\n"
     "                     one of its policies, with overrides, lists, ip and "
     "shadow\n" ACCESSLOG_OPTIONS_HELP

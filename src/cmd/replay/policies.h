@@ -59,8 +59,8 @@ typedef struct replay_upcoming {
     const replay_key *likely; /* the key in the table; NULL: none, or a new one */
 } replay_upcoming;
 
-/* Three steps that load the keys of several requests into the cache at once: call the first for each
- * of them, then the second for each, then the third. They change no count.
+/* Three steps that load the keys of several requests into the cache at once: call the first for
+ * each of them, then the second for each, then the third. They change no count.
  *  ret  valid as long as the bytes of request->key. */
 void replay_policies_expect(const replay_policies *p, const accesslog_request *request,
                             replay_upcoming *ret);

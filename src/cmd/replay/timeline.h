@@ -71,7 +71,7 @@ bool replay_series_open(replay_series *s, replay_timeline *t);
  * or there is no memory, its counts are lost. */
 void replay_series_add(replay_series *s, replay_timeline *t);
 
-/* Loads the count of the current bucket into the cache, for a replay_series_add() a little later. */
+/* Loads the count of the current bucket into the cache, for a replay_series_add() soon after. */
 void replay_series_prefetch(const replay_series *s, const replay_timeline *t);
 
 /* Writes the counts of the first t->len buckets to ret[REPLAY_BUCKETS_MAX], and 0 behind them.
