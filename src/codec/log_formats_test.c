@@ -318,6 +318,8 @@ static void columns(void **state)
         {"csv", NULL, NULL, "msec,remote_addr,client\n7,a,b", 7 * S, "b", 1},
         {"tsv", "q", NULL, "time\tq\n5\t\"a\"\"", 5 * S, "\"a\"\"", 1},
         {"tsv", NULL, NULL, "5\tk\t2", 5, "k", 2},
+        {"tsv", NULL, NULL, "5\ttime\t2", 5, "time", 2},
+        {NULL, NULL, NULL, "5\ttime\t2", 5, "time", 2},
         {NULL, "q", NULL, "time\tq\n5\ta", 5 * S, "a", 1},
         {NULL, "q", NULL, "time,q\n5,a", 5 * S, "a", 1},
     };

@@ -330,6 +330,14 @@ static weir_logline_result result_of(weir_status st, weir_logline_result other)
     return st == WEIR_E_NOMEM ? WEIR_LOGLINE_NO_MEMORY : other;
 }
 
+/* Whether a tsv line has the names of columns. A line that begins with a number has not: its key may
+ * be the text "time". */
+static bool is_tsv_header(const log_line *l)
+{
+    bool digit = *l->begin >= '0' && *l->begin <= '9';
+    return !digit && log_table_is_header('\t', l->begin, l->end);
+}
+
 /* Reads a line before the shape of the lines is known. Returns WEIR_LOGLINE_REQUEST if it is known
  * now, and the line must be read. */
 static weir_logline_result begin(weir_logline_reader *r, weir_logline_error *e)
@@ -340,8 +348,7 @@ static weir_logline_result begin(weir_logline_reader *r, weir_logline_error *e)
     const format *f = r->format;
     line_shape shape = SHAPE_TEXT;
     if (f->separator)
-        shape = f->separator == ',' || log_table_is_header('\t', l->begin, l->end) ? SHAPE_COLUMNS
-                                                                                   : SHAPE_TSV;
+        shape = f->separator == ',' || is_tsv_header(l) ? SHAPE_COLUMNS : SHAPE_TSV;
     else if (f->json && (*l->begin == '{' || !f->grammar))
         shape = SHAPE_JSON;
     if (shape == SHAPE_COLUMNS) {
