@@ -216,8 +216,8 @@ bool log_read_vhost_combined(log_line *l, uint32_t need, weir_logline_error *e)
 
 /* ---- Traefik --------------------------------------------------------------------------------- */
 
-/* Steps back over a text in quotes that ends at `end` and has none inside. Returns its opening quote;
- * NULL if there is none. */
+/* Steps back over a text in quotes that ends at `end` and has none inside. Returns its opening
+ * quote; NULL if there is none. */
 static const char *before_quoted(const char *begin, const char *end)
 {
     if (end == begin || *--end != '"')
@@ -241,8 +241,8 @@ static const char *before_space(const char *begin, const char *end)
 }
 
 /* Finds the end of a line: the number of requests since the start, the router and the server in
- * quotes, and the duration, 17 "router@docker" "http://10.0.0.1:80" 3ms. It is read backwards, since
- * Traefik does not escape quotes in the agent before it.
+ * quotes, and the duration, 17 "router@docker" "http://10.0.0.1:80" 3ms. It is read backwards,
+ * since Traefik does not escape quotes in the agent before it.
  * Returns the end of the agent; NULL if the line does not end so. */
 static const char *find_traefik_end(log_line *l)
 {

@@ -327,8 +327,8 @@ static weir_slice part_of(weir_slice text, part which, log_field field)
     return text;
 }
 
-/* Whether the name of a header, as Go or a server writes it, is that of http_NAME: without regard to
- * case, and with '_' for '-'. */
+/* Whether the name of a header, as Go or a server writes it, is that of http_NAME: without regard
+ * to case, and with '_' for '-'. */
 static bool is_header(const char *header, size_t len, weir_slice name)
 {
     if (len != name.len)

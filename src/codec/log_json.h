@@ -21,8 +21,8 @@ typedef struct log_json {
 /* The flavour of a format's name, such as "caddy"; "jsonl" is the one without names of its own. */
 const log_flavour *log_flavour_find(const char *format);
 
-/* The format of an object: "nginx-json", "caddy", "traefik" or "envoy"; "jsonl" for an object with a
- * time that is none of these; NULL for an object without a time. */
+/* The format of an object: "nginx-json", "caddy", "traefik" or "envoy"; "jsonl" for an object with
+ * a time that is none of these; NULL for an object without a time. */
 const char *log_json_detect(const log_json *j);
 
 /* Parses a line. Integers beyond int64_t become strings. Call log_json_unload() afterwards.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The text formats of HAProxy, AWS Application Load Balancers and Envoy.
- * Sources: HAProxy Configuration Manual 8.2.3 "HTTP log format"; Elastic Load Balancing, "Access log
- * entries"; Envoy, "Access logging", "Default format string". */
+ * Sources: HAProxy Configuration Manual 8.2.3 "HTTP log format"; Elastic Load Balancing, "Access
+ * log entries"; Envoy, "Access logging", "Default format string". */
 
 #include "codec/log_line.h"
 #include "codec/logtime.h"

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_LOG_TABLE_H
 #define WEIR_CODEC_LOG_TABLE_H
-/* Lines of columns: csv, with the quotes of RFC 4180, and tsv, whose text is literal. The first line
- * has the names of the columns. */
+/* Lines of columns: csv, with the quotes of RFC 4180, and tsv, whose text is literal. The first
+ * line has the names of the columns. */
 
 #include "codec/log_line.h"
 #include "codec/log_names.h"

@@ -330,8 +330,8 @@ static weir_logline_result result_of(weir_status st, weir_logline_result other)
     return st == WEIR_E_NOMEM ? WEIR_LOGLINE_NO_MEMORY : other;
 }
 
-/* Whether a tsv line has the names of columns. A line that begins with a number has not: its key may
- * be the text "time". */
+/* Whether a tsv line has the names of columns. A line that begins with a number has not: its key
+ * may be the text "time". */
 static bool is_tsv_header(const log_line *l)
 {
     bool digit = *l->begin >= '0' && *l->begin <= '9';

@@ -66,8 +66,8 @@ const char *weir_logline_formats(void);
  *  o          must outlive the reader, with its texts.
  *  ret        written only on WEIR_OK. Free it with weir_logline_close().
  *  ret_error  written unless WEIR_OK or WEIR_E_NOMEM.
- * Returns WEIR_OK; WEIR_E_SYNTAX for an option that cannot be parsed; WEIR_E_UNSUPPORTED for a field
- * that lines of the format do not have; WEIR_E_NOMEM. */
+ * Returns WEIR_OK; WEIR_E_SYNTAX for an option that cannot be parsed; WEIR_E_UNSUPPORTED for a
+ * field that lines of the format do not have; WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_logline_open(weir_logline_reader **ret,
                                              const weir_logline_options *o,
                                              weir_logline_error *ret_error);
@@ -77,8 +77,8 @@ void weir_logline_close(weir_logline_reader *r); /* accepts NULL */
  *  line       `len` bytes, with or without its LF or CR LF; no other LF.
  *  ret        written only for WEIR_LOGLINE_REQUEST. In access logs the key is the raw text of its
  *             fields: escapes are not decoded, and "-" is an ordinary key. In JSON a number or a
- *             boolean is a key, too: its JSON text (1.50 is "1.5"). An integer of any size keeps its
- *             digits.
+ *             boolean is a key, too: its JSON text (1.50 is "1.5"). An integer of any size keeps
+ *             its digits.
  *  ret_error  written for WEIR_LOGLINE_BAD and WEIR_LOGLINE_USAGE.
  *
  * A line of another format is WEIR_LOGLINE_BAD, so that a virtual host is never taken for the
@@ -110,8 +110,8 @@ const char *weir_logline_detect(const char *line, size_t len);
  * common, or are both JSON. */
 bool weir_logline_alike(const char *a, const char *b);
 
-/* Writes "column 1: expected ..." or "--key: ..." with a NUL to `ret`, cut to `size` bytes, at least
- * 1. */
+/* Writes "column 1: expected ..." or "--key: ..." with a NUL to `ret`, cut to `size` bytes, at
+ * least 1. */
 void weir_logline_error_text(const weir_logline_error *error, char *ret, size_t size);
 
 #endif

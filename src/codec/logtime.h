@@ -29,8 +29,8 @@ WEIR_NODISCARD weir_status weir_logtime_local(const char *at, const char *end, i
 
 /* Reads a number with at most 19 digits before its '.'. Nothing may follow.
  *  unit_ns  1, 1000, 1000000 or 1000000000. Nanoseconds have no fraction. 0: the number is in
- *           seconds below 10^11, else in milliseconds below 10^14, else in microseconds below 10^17,
- *           else in nanoseconds. */
+ *           seconds below 10^11, else in milliseconds below 10^14, else in microseconds below
+ *           10^17, else in nanoseconds. */
 WEIR_NODISCARD weir_status weir_logtime_number(const char *at, const char *end, int64_t unit_ns,
                                                int64_t *ret);
 

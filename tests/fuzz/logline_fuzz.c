@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: lines of access logs. The first two bytes select the format and the options, the
- * rest is the lines. The fields of a record are in range. An error writes no record and has a column
- * within the line. CR LF at the end changes nothing. A record that is written as tsv is read back
- * unchanged. */
+/* libFuzzer target: lines of access logs. The first two bytes select the format and the options,
+ * the rest is the lines. The fields of a record are in range. An error writes no record and has a
+ * column within the line. CR LF at the end changes nothing. A record that is written as tsv is read
+ * back unchanged. */
 
 #include "fuzz.h"
 

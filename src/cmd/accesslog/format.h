@@ -32,7 +32,8 @@ weir_logline_result accesslog_format_read(accesslog_format *f, const char *line,
                                           uint64_t number, weir_log_record *ret,
                                           weir_logline_error *ret_error);
 
-/* Prints warnings: that a skipped line has another format, or that no line has a field of --where. */
+/* Prints warnings: that a skipped line has another format, or that no line has a field of
+ * --where. */
 void accesslog_format_note(const accesslog_format *f);
 
 /* Prints a hint for a log of which no line could be read. */
