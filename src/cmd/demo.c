@@ -6,9 +6,9 @@
 #include "cmd/caret.h"
 #include "cmd/cmd.h"
 #include "cmd/duration.h"
+#include "cmd/key_state.h"
 #include "cmd/options.h"
 #include "cmd/terminal.h"
-#include "port/port.h"
 #include "port/text.h"
 #include "service/zone_cache.h"
 
@@ -103,38 +103,19 @@ static void count(outcome *o, const weir_decision *answer)
     o->denied += !answer->allowed;
 }
 
-/* Decides on a request, and enlarges the state of a sliding log when it has to grow. */
-static weir_status decide(const weir_policy *p, uint64_t **state, unsigned *level, int64_t now_ns,
-                          weir_decision *ret)
-{
-    weir_status st;
-    while ((st = weir_check(p, *state, *level, now_ns, 1, ret)) == WEIR_E_ROOM &&
-           *level < WEIR_LEVEL_MAX) {
-        uint64_t *larger = port_zalloc(weir_state_words(p, *level + 1), sizeof *larger);
-        if (!larger)
-            return WEIR_E_NOMEM;
-        weir_state_grow(p, *state, *level, larger);
-        port_free(*state);
-        *state = larger;
-        (*level)++;
-    }
-    return st;
-}
-
 static weir_status send_bursts(const demo *d, shown_policy *s)
 {
-    unsigned level = 0;
-    uint64_t *state = port_zalloc(weir_state_words(&s->policy, 0), sizeof *state);
-    weir_status st = state ? WEIR_OK : WEIR_E_NOMEM;
+    key_state state = {0};
+    weir_status st = WEIR_OK;
     for (int64_t i = 0; i < 2 * d->burst && st == WEIR_OK; i++) {
         weir_decision answer;
-        st = decide(&s->policy, &state, &level, sent_ns(d, i), &answer);
+        st = key_state_check(&state, &s->policy, sent_ns(d, i), 1, &answer);
         if (st == WEIR_OK) {
             count(&s->mark[mark_of(d, i)], &answer);
             count(&s->sum, &answer);
         }
     }
-    port_free(state);
+    key_state_free(&state);
     return st;
 }
 

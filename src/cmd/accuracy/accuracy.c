@@ -4,6 +4,7 @@
  * on a log or on generated requests. Generated requests come source by source, so that one key is
  * enough for all of them; a log needs one for each of its keys. */
 
+#include "cmd/accesslog/key_table.h"
 #include "cmd/accesslog/messages.h"
 #include "cmd/accesslog/source.h"
 #include "cmd/accuracy/measure.h"
@@ -11,7 +12,6 @@
 #include "cmd/accuracy/print.h"
 #include "cmd/accuracy/traffic.h"
 #include "cmd/cmd.h"
-#include "cmd/replay/key_table.h"
 #include "port/port.h"
 #include "service/rules/address.h"
 #include "service/rules/rules.h"
@@ -29,7 +29,7 @@ typedef struct accuracy {
     traffic traffic;
     accesslog_progress_bar progress; /* of generated requests */
     accesslog *log;
-    replay_key_table *table; /* the keys of the log; `number` is an index of `keys` */
+    accesslog_key_table *table; /* the keys of the log; `number` is an index of `keys` */
     accuracy_key **keys;
     size_t keys_len, keys_cap;
 } accuracy;
@@ -99,7 +99,7 @@ static accuracy_key *key_at(accuracy *a, weir_slice text)
         (void)weir_address_mask(&address, bits);
         text = (weir_slice){network, weir_address_print(&address, bits, network)};
     }
-    replay_key *found = replay_key_table_at(a->table, text.at, text.len);
+    accesslog_key *found = accesslog_key_table_at(a->table, text.at, text.len);
     if (!found)
         return NULL;
     if (found->number < a->keys_len)
@@ -131,7 +131,7 @@ static int run_log(accuracy *a)
     int status = accesslog_open(&a->log, &a->options.log);
     if (status != 0)
         return status;
-    a->table = replay_key_table_open(0);
+    a->table = accesslog_key_table_open(sizeof(accesslog_key));
     if (!a->table)
         return accesslog_complain_memory();
     accesslog_progress(a->log);
@@ -169,7 +169,7 @@ static void accuracy_close(accuracy *a)
     for (size_t i = 0; i < a->keys_len; i++)
         accuracy_key_close(a->keys[i], &a->measure);
     port_free(a->keys);
-    replay_key_table_close(a->table);
+    accesslog_key_table_close(a->table);
     accesslog_close(a->log);
     port_free(a);
 }

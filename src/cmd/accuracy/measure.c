@@ -10,9 +10,8 @@
 
 #include "cmd/accuracy/measure.h"
 
+#include "cmd/key_state.h"
 #include "port/port.h"
-
-#include <string.h>
 
 /* ---- policies -------------------------------------------------------------------------------- */
 
@@ -81,36 +80,45 @@ typedef struct charge {
     int64_t t_ns, cost;
 } charge;
 
+enum { FEW = 2 }; /* most keys have few requests */
+
 /* The charges of a window: a queue in a ring buffer. */
 typedef struct window {
-    charge *at;
-    size_t cap; /* a power of two, or 0 */
+    charge few[FEW]; /* the buffer while `more` is NULL */
+    charge *more;
+    size_t more_cap; /* a power of two */
     size_t head, len;
     int64_t units;
 } window;
 
+static charge *window_at(window *w, size_t i)
+{
+    return w->more ? &w->more[i & (w->more_cap - 1)] : &w->few[i & (FEW - 1)];
+}
+
 /* Removes the charges up to t_ns. Returns the units that are left. */
 static int64_t window_expire(window *w, int64_t t_ns)
 {
-    while (w->len > 0 && w->at[w->head].t_ns <= t_ns) {
-        w->units -= w->at[w->head].cost;
-        w->head = (w->head + 1) & (w->cap - 1);
+    while (w->len > 0 && window_at(w, w->head)->t_ns <= t_ns) {
+        w->units -= window_at(w, w->head)->cost;
+        w->head++;
         w->len--;
     }
     return w->units;
 }
 
+/* Doubles a buffer that is full. */
 static bool window_grow(window *w)
 {
-    size_t cap = w->cap > 0 ? 2 * w->cap : 2; /* most keys have few requests */
+    size_t cap = 2 * w->len;
     charge *wider = port_zalloc(cap, sizeof *wider);
     if (!wider)
         return false;
     for (size_t i = 0; i < w->len; i++)
-        wider[i] = w->at[(w->head + i) & (w->cap - 1)];
-    port_free(w->at);
-    w->at = wider;
-    w->cap = cap;
+        wider[i] = *window_at(w, w->head + i);
+    port_free(w->more);
+    w->more = wider;
+    w->more_cap = cap;
     w->head = 0;
     return true;
 }
@@ -119,20 +127,15 @@ static bool window_add(window *w, int64_t t_ns, int64_t cost)
 {
     if (cost == 0)
         return true;
-    if (w->len == w->cap && !window_grow(w))
+    if (w->len == (w->more ? w->more_cap : FEW) && !window_grow(w))
         return false;
-    w->at[(w->head + w->len) & (w->cap - 1)] = (charge){t_ns, cost};
+    *window_at(w, w->head + w->len) = (charge){t_ns, cost};
     w->len++;
     w->units += cost;
     return true;
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
-
-typedef struct state {
-    uint64_t *words;
-    unsigned level;
-} state;
 
 /* The counts from which a sliding counter estimates. weir_check() reports the estimate in whole
  * units only. */
@@ -143,65 +146,21 @@ typedef struct counts {
 
 /* A key under one policy. */
 typedef struct key_policy {
-    state state;
+    key_state state;
     counts counts;
     window allowed;              /* ACCURACY_OWN */
     bool denied, exactly_denied; /* at least once */
 } key_policy;
 
 struct accuracy_key {
-    state log;  /* ACCURACY_LOG */
-    window all; /* ACCURACY_RATE */
+    key_state log; /* ACCURACY_LOG */
+    window all;    /* ACCURACY_RATE */
     key_policy policy[];
 };
 
-static bool state_open(state *s, const weir_policy *p)
-{
-    s->words = port_zalloc(weir_state_words(p, 0), sizeof *s->words);
-    return s->words != NULL;
-}
-
-static void state_reset(state *s, const weir_policy *p)
-{
-    memset(s->words, 0, weir_state_words(p, s->level) * sizeof *s->words);
-}
-
-static weir_status state_grow(state *s, const weir_policy *p)
-{
-    uint64_t *wider = port_zalloc(weir_state_words(p, s->level + 1), sizeof *wider);
-    if (!wider)
-        return WEIR_E_NOMEM;
-    weir_state_grow(p, s->words, s->level, wider);
-    port_free(s->words);
-    s->words = wider;
-    s->level++;
-    return WEIR_OK;
-}
-
-static weir_status state_check(state *s, const weir_policy *p, int64_t now_ns, int64_t cost,
-                               weir_decision *ret)
-{
-    weir_status st;
-    while ((st = weir_check(p, s->words, s->level, now_ns, cost, ret)) == WEIR_E_ROOM) {
-        st = state_grow(s, p);
-        if (st != WEIR_OK)
-            return st;
-    }
-    return st;
-}
-
 accuracy_key *accuracy_key_open(const accuracy_measure *m)
 {
-    accuracy_key *k = port_zalloc(1, sizeof *k + m->len * sizeof k->policy[0]);
-    if (!k)
-        return NULL;
-    bool ok = state_open(&k->log, &m->log);
-    for (size_t i = 0; i < m->len; i++)
-        ok = ok && state_open(&k->policy[i].state, &m->policy[i].policy);
-    if (ok)
-        return k;
-    accuracy_key_close(k, m);
-    return NULL;
+    return port_zalloc(1, sizeof(accuracy_key) + m->len * sizeof(key_policy));
 }
 
 void accuracy_key_close(accuracy_key *k, const accuracy_measure *m)
@@ -209,11 +168,11 @@ void accuracy_key_close(accuracy_key *k, const accuracy_measure *m)
     if (!k)
         return;
     for (size_t i = 0; i < m->len; i++) {
-        port_free(k->policy[i].state.words);
-        port_free(k->policy[i].allowed.at);
+        key_state_free(&k->policy[i].state);
+        port_free(k->policy[i].allowed.more);
     }
-    port_free(k->log.words);
-    port_free(k->all.at);
+    key_state_free(&k->log);
+    port_free(k->all.more);
     port_free(k);
 }
 
@@ -225,11 +184,11 @@ static void window_reset(window *w)
 
 void accuracy_key_reset(accuracy_key *k, const accuracy_measure *m)
 {
-    state_reset(&k->log, &m->log);
+    key_state_reset(&k->log, &m->log);
     window_reset(&k->all);
     for (size_t i = 0; i < m->len; i++) {
         key_policy *p = &k->policy[i];
-        state_reset(&p->state, &m->policy[i].policy);
+        key_state_reset(&p->state, &m->policy[i].policy);
         window_reset(&p->allowed);
         p->counts = (counts){0};
         p->denied = p->exactly_denied = false;
@@ -300,7 +259,7 @@ static weir_status decide(const accuracy_measure *m, accuracy_policy *p, key_pol
         r->fits = held + r->cost <= m->limit;
         r->true_rate = held + r->cost;
     }
-    weir_status st = state_check(&k->state, &p->policy, r->now_ns, r->cost, &d);
+    weir_status st = key_state_check(&k->state, &p->policy, r->now_ns, r->cost, &d);
     if (st != WEIR_OK)
         return st;
     bool charged = d.allowed;
@@ -328,7 +287,7 @@ static weir_status decide_exactly(accuracy_measure *m, accuracy_key *k, request 
     if (m->against == ACCURACY_OWN)
         return WEIR_OK;
     if (m->against == ACCURACY_LOG) {
-        weir_status st = state_check(&k->log, &m->log, r->now_ns, r->cost, &d);
+        weir_status st = key_state_check(&k->log, &m->log, r->now_ns, r->cost, &d);
         if (st != WEIR_OK)
             return st;
         r->fits = d.allowed;

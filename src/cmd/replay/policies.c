@@ -135,7 +135,7 @@ static bool open_keys(replay_policies *p)
         p->policy[i].index = members[g]++;
     }
     for (size_t g = 0; g < p->groups; g++) {
-        p->keys[g] = replay_key_table_open(members[g]);
+        p->keys[g] = accesslog_key_table_open(replay_key_bytes(members[g]));
         if (!p->keys[g])
             return false;
     }
@@ -262,7 +262,7 @@ void replay_policies_close(replay_policies *p)
     close_service(p);
     weir_store_close(p->store);
     for (size_t g = 0; g < p->groups; g++)
-        replay_key_table_close(p->keys[g]);
+        accesslog_key_table_close(p->keys[g]);
     replay_stats_close(&p->stats);
     config_free(p->config);
     weir_zone_cache_close(p->zones);
@@ -307,7 +307,7 @@ void replay_policies_expect(const replay_policies *p, const accesslog_request *r
                  (key.at == request->key.at || key.len <= sizeof ret->text);
     if (!ret->known)
         return;
-    ret->hash = replay_key_table_hash(p->keys[0], key.at, key.len);
+    ret->hash = accesslog_key_table_hash(p->keys[0], key.at, key.len);
     if (key.at != request->key.at)
         key.at = memcpy(ret->text, key.at, key.len); /* it is overwritten by the next call */
     ret->key = key;
@@ -315,8 +315,9 @@ void replay_policies_expect(const replay_policies *p, const accesslog_request *r
 
 void replay_policies_prefetch(const replay_policies *p, replay_upcoming *upcoming)
 {
-    upcoming->likely =
-        upcoming->known ? replay_key_table_prefetch(p->keys[0], upcoming->hash) : NULL;
+    upcoming->likely = NULL;
+    if (upcoming->known)
+        upcoming->likely = replay_key_of(accesslog_key_table_prefetch(p->keys[0], upcoming->hash));
 }
 
 void replay_policies_prefetch_series(const replay_policies *p, const replay_upcoming *upcoming)
@@ -334,7 +335,7 @@ static weir_status find_key(replay_policies *p, size_t g, const accesslog_reques
     weir_status found = weir_service_key(p->service, &req, &key);
     if (found != WEIR_OK)
         return found;
-    p->seen[g] = replay_key_table_at(p->keys[g], key.at, key.len);
+    p->seen[g] = replay_key_of(accesslog_key_table_at(p->keys[g], key.at, key.len));
     return WEIR_OK;
 }
 
@@ -345,8 +346,8 @@ weir_status replay_policies_see(replay_policies *p, const accesslog_request *req
     for (size_t g = 0; g < p->groups; g++) {
         weir_status found = WEIR_OK;
         if (g == 0 && upcoming->known)
-            p->seen[g] = replay_key_table_at_hash(p->keys[g], upcoming->hash, upcoming->key.at,
-                                                  upcoming->key.len);
+            p->seen[g] = replay_key_of(accesslog_key_table_at_hash(
+                p->keys[g], upcoming->hash, upcoming->key.at, upcoming->key.len));
         else
             found = find_key(p, g, request);
         if (found != WEIR_OK)
@@ -417,7 +418,7 @@ static weir_status count(replay_policies *p, size_t i, const weir_request *req)
     bool shadowed = req->reason == WEIR_BY_SHADOW, denied = !req->decision.allowed || shadowed;
     bool listed = req->reason == WEIR_BY_ALLOW_LIST;
     if (denied && !tally->denials) {
-        tally->denials = replay_key_table_denials(p->keys[which->group]);
+        tally->denials = accesslog_key_table_alloc(p->keys[which->group], sizeof *tally->denials);
         if (!tally->denials)
             return WEIR_E_NOMEM;
     }

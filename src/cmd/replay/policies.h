@@ -6,8 +6,8 @@
  * decisions. They run on a weir_service, as in the daemon, with a store in memory. The store begins
  * small and doubles when it is full, so that memory grows with the keys. */
 
+#include "cmd/accesslog/key_table.h"
 #include "cmd/accesslog/source.h"
-#include "cmd/replay/key_table.h"
 #include "cmd/replay/options.h"
 #include "cmd/replay/stats.h"
 #include "service/service.h"
@@ -27,7 +27,7 @@ typedef struct replay_policies {
     bool named;                                /* a configuration was given */
     replay_policy policy[REPLAY_POLICIES_MAX]; /* the first is the baseline */
     replay_stats stats;
-    replay_key_table *keys[REPLAY_POLICIES_MAX]; /* of each group */
+    accesslog_key_table *keys[REPLAY_POLICIES_MAX]; /* of each group */
     /* Private: */
     size_t groups;
     size_t first[REPLAY_POLICIES_MAX];     /* the first policy of each group */

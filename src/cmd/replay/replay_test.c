@@ -7,7 +7,6 @@
 #define _GNU_SOURCE /* memfd_create */
 
 #include "cmd/cmd.h"
-#include "cmd/replay/key_table.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -537,73 +536,6 @@ static void check_failing_allocations(void **unused)
     fail_allocations();
 }
 
-/* ---- the table of keys ----------------------------------------------------------------------- */
-
-static void check_key_table(void **unused)
-{
-    (void)unused;
-    enum { KEYS = 20000, POLICIES = 3 };
-    replay_key_table *t = replay_key_table_open(POLICIES);
-    static char longest[3 << 20];
-    char text[32];
-    memset(longest, 'x', sizeof longest);
-    assert_null(replay_key_table_first(t));
-    for (uint64_t i = 0; i < 2 * KEYS; i++) { /* each key twice */
-        int len = snprintf(text, sizeof text, "key %d", (int)(i % KEYS));
-        replay_key *k = replay_key_table_at(t, text, (size_t)len);
-        assert_non_null(k);
-        assert_int_equal((uintptr_t)k % sizeof(uint64_t), 0);
-        assert_int_equal(k->requests, i / KEYS);
-        for (size_t p = 0; p < POLICIES; p++)
-            assert_int_equal(k->policy[p].slice, i / KEYS * (i % KEYS + p));
-        k->requests++;
-        for (size_t p = 0; p < POLICIES; p++)
-            k->policy[p].slice = (int64_t)(i % KEYS + p);
-    }
-    assert_int_equal(replay_key_table_count(t), KEYS);
-    uint64_t n = 0;
-    for (const replay_key *k = replay_key_table_first(t); k; k = k->next, n++) { /* in order */
-        int len = snprintf(text, sizeof text, "key %d", (int)n);
-        assert_int_equal(k->len, len);
-        assert_memory_equal(replay_key_text(k), text, (size_t)len);
-    }
-    assert_int_equal(n, KEYS);
-    /* the empty key, a prefix, a key above the size of a chunk */
-    assert_true(replay_key_table_at(t, "", 0) == replay_key_table_at(t, "x", 0));
-    assert_true(replay_key_table_at(t, "key 1", 4) != replay_key_table_at(t, "key 1", 5));
-    const replay_key *k = replay_key_table_at(t, longest, sizeof longest);
-    assert_memory_equal(replay_key_text(k), longest, sizeof longest);
-    assert_true(replay_key_table_at(t, longest, sizeof longest) == k);
-    assert_int_equal(replay_key_table_count(t), KEYS + 3);
-    replay_key_table_close(t);
-    replay_key_table_close(NULL);
-}
-
-/* A key that cannot be added leaves the table as it was. */
-static void check_key_table_without_memory(void **unused)
-{
-    (void)unused;
-    char text[16];
-    for (size_t n = 0; n < 2; n++) {
-        fake.allocations_left = n;
-        assert_null(replay_key_table_open(1));
-    }
-    fake.allocations_left = ALL;
-    replay_key_table *t = replay_key_table_open(1);
-    fake.allocations_left = 0; /* no chunk */
-    assert_null(replay_key_table_at(t, "a", 1));
-    fake.allocations_left = 1;
-    int i = 0;
-    for (; snprintf(text, sizeof text, "%d", i) > 0 && replay_key_table_at(t, text, 8); i++)
-        ;
-    assert_int_equal(replay_key_table_count(t), i);
-    assert_true(i >= 2048); /* it could not grow */
-    fake.allocations_left = ALL;
-    assert_non_null(replay_key_table_at(t, text, 8));
-    assert_int_equal(replay_key_table_count(t), i + 1);
-    replay_key_table_close(t);
-}
-
 static int make_dir(void **unused)
 {
     (void)unused;
@@ -634,8 +566,6 @@ int main(void)
         cmocka_unit_test_setup(check_full_memory, reset),
         cmocka_unit_test_setup(check_memory_option, reset),
         cmocka_unit_test_setup(check_failing_allocations, reset),
-        cmocka_unit_test_setup(check_key_table, reset),
-        cmocka_unit_test_setup(check_key_table_without_memory, reset),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

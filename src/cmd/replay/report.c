@@ -11,7 +11,7 @@
 
 static weir_slice text_of(const replay_key *key)
 {
-    return (weir_slice){replay_key_text(key), key->len};
+    return (weir_slice){accesslog_key_text(&key->base), key->base.len};
 }
 
 static int slice_order(weir_slice a, weir_slice b)
@@ -34,15 +34,15 @@ static int64_t nearest_rank(const int64_t *sorted, size_t len, size_t percent)
     return sorted[(len * percent + 99) / 100 - 1];
 }
 
-static weir_status fill_peaks(replay_report *r, const replay_key_table *keys)
+static weir_status fill_peaks(replay_report *r, const accesslog_key_table *keys)
 {
-    size_t len = (size_t)replay_key_table_count(keys);
+    size_t len = (size_t)accesslog_key_table_count(keys);
     int64_t *peaks = port_zalloc(len + 1, sizeof *peaks);
     if (!peaks)
         return WEIR_E_NOMEM;
     for (int period = 0; period < REPLAY_PERIODS && len > 0; period++) {
         size_t i = 0;
-        for (const replay_key *k = replay_key_table_first(keys); k; k = k->next)
+        for (const replay_key *k = replay_key_first(keys); k; k = replay_key_next(k))
             peaks[i++] = k->peak[period];
         qsort(peaks, len, sizeof *peaks, number_order);
         r->peaks[period] =
@@ -65,14 +65,14 @@ static int worst_order(const void *left, const void *right)
     return slice_order(a->text, b->text);
 }
 
-static weir_status fill_worst(replay_policy_report *ret, const replay_key_table *keys, size_t index,
-                              size_t top)
+static weir_status fill_worst(replay_policy_report *ret, const accesslog_key_table *keys,
+                              size_t index, size_t top)
 {
     size_t len = 0;
     replay_worst *worst = port_zalloc((size_t)ret->keys_denied + 1, sizeof *worst);
     if (!worst)
         return WEIR_E_NOMEM;
-    for (const replay_key *k = replay_key_table_first(keys); k; k = k->next) {
+    for (const replay_key *k = replay_key_first(keys); k; k = replay_key_next(k)) {
         if (k->policy[index].denials)
             worst[len++] = (replay_worst){text_of(k), k, k->policy[index].denials};
     }
@@ -100,11 +100,11 @@ static weir_status fill_policy(replay_policy_report *ret, const replay_policies 
                                size_t top)
 {
     const replay_policy *which = &p->policy[i];
-    const replay_key_table *keys = p->keys[which->group];
+    const accesslog_key_table *keys = p->keys[which->group];
     *ret = (replay_policy_report){.policy = which,
                                   .allowed = p->stats.requests - which->counts.denied,
-                                  .keys = replay_key_table_count(keys)};
-    for (const replay_key *k = replay_key_table_first(keys); k; k = k->next) {
+                                  .keys = accesslog_key_table_count(keys)};
+    for (const replay_key *k = replay_key_first(keys); k; k = replay_key_next(k)) {
         const replay_denials *d = k->policy[which->index].denials;
         ret->keys_newly_denied += d && !k->baseline_denied;
         ret->keys_no_longer_denied += !d && k->baseline_denied;
@@ -120,9 +120,9 @@ static weir_status fill_policy(replay_policy_report *ret, const replay_policies 
 
 weir_status replay_report_fill(replay_report *ret, const replay_policies *p, size_t top)
 {
-    const replay_key_table *keys = p->keys[p->policy[0].group];
+    const accesslog_key_table *keys = p->keys[p->policy[0].group];
     ret->stats = &p->stats;
-    ret->keys = replay_key_table_count(keys);
+    ret->keys = accesslog_key_table_count(keys);
     replay_series_read(&p->stats.over_time, &p->stats.timeline, ret->requests_over_time);
     weir_status st = fill_peaks(ret, keys);
     for (size_t i = 0; i < p->len && st == WEIR_OK; i++) {

@@ -4,8 +4,8 @@
 
 #include "cmd/replay/report_text.h"
 
+#include "cmd/accesslog/cells.h"
 #include "cmd/duration.h"
-#include "cmd/replay/cells.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,11 +50,11 @@ static size_t at_least(size_t n, size_t min)
 /*  all  the total, for the percentage; 0 for none. */
 static void put_count(const page *p, const char *label, uint64_t n, uint64_t all)
 {
-    char percent[REPLAY_CELL_PERCENT_MAX];
+    char percent[ACCESSLOG_CELL_PERCENT_MAX];
     put_label(p, label);
     weir_buffer_printf(p->out, "%*" PRIu64, (int)p->number_cols, n);
     if (all > 0) {
-        replay_cell_percent(n, all, percent);
+        accesslog_cell_percent(n, all, percent);
         weir_buffer_printf(p->out, "  %*s", PERCENT_COLS, percent);
     }
     put(p, "\n");
@@ -63,10 +63,10 @@ static void put_count(const page *p, const char *label, uint64_t n, uint64_t all
 /* Appends the second line of a figure: its key. */
 static void put_key_line(const page *p, weir_slice key)
 {
-    size_t cols = replay_cell_key_cols(key), max = p->cols - INDENT - 4;
+    size_t cols = accesslog_cell_key_cols(key), max = p->cols - INDENT - 4;
     put_label(p, "");
     put(p, "key ");
-    replay_cell_key(p->out, key, cols < max ? cols : max);
+    accesslog_cell_key(p->out, key, cols < max ? cols : max);
     put(p, "\n");
 }
 
@@ -80,14 +80,14 @@ static void span_text(int64_t ns, char *ret)
 
 static void put_lockout(const page *p, const replay_lockouts *l)
 {
-    char span[DURATION_TEXT_MAX], from[REPLAY_CELL_TIME_MAX];
+    char span[DURATION_TEXT_MAX], from[ACCESSLOG_CELL_TIME_MAX];
     put_label(p, "longest lock-out");
     if (!l->key.at) {
         put(p, "none\n");
         return;
     }
     span_text(l->longest_ns, span);
-    replay_cell_time(l->from_ns, from);
+    accesslog_cell_time(l->from_ns, from);
     weir_buffer_printf(p->out, "%s, from %s\n", span, from);
     put_key_line(p, l->key);
 }
@@ -95,14 +95,14 @@ static void put_lockout(const page *p, const replay_lockouts *l)
 static void put_peak(const page *p, const replay_policy_report *policy)
 {
     const replay_counts *c = &policy->policy->counts;
-    char span[DURATION_TEXT_MAX], at[REPLAY_CELL_TIME_MAX];
+    char span[DURATION_TEXT_MAX], at[ACCESSLOG_CELL_TIME_MAX];
     put_label(p, "peak admitted");
     if (!policy->peak_key.at) {
         put(p, "none\n");
         return;
     }
     duration_text(c->window_ns, span);
-    replay_cell_time(c->peak.at_ns, at);
+    accesslog_cell_time(c->peak.at_ns, at);
     weir_buffer_printf(p->out, "%" PRIu64 " in %s, limit %" PRId64 ", at %s\n", c->peak.units, span,
                        c->limit, at);
     put_key_line(p, policy->peak_key);
@@ -181,8 +181,8 @@ enum { CELL_MAX = 64 };
 
 static void count_text(uint64_t n, uint64_t all, char *ret)
 {
-    char percent[REPLAY_CELL_PERCENT_MAX];
-    replay_cell_percent(n, all, percent);
+    char percent[ACCESSLOG_CELL_PERCENT_MAX];
+    accesslog_cell_percent(n, all, percent);
     snprintf(ret, CELL_MAX, "%" PRIu64 " %*s", n, PERCENT_COLS, percent);
 }
 
@@ -289,8 +289,8 @@ static void put_series(const page *p, const char *label, const uint64_t *counts,
 {
     size_t len = p->report->stats->timeline.len;
     put_label(p, label);
-    replay_cell_spark(p->out, counts, len, step, max, p->utf8);
-    weir_buffer_printf(p->out, "  max %" PRIu64 "\n", replay_cell_spark_max(counts, len, step));
+    accesslog_cell_spark(p->out, counts, len, step, max, p->utf8);
+    weir_buffer_printf(p->out, "  max %" PRIu64 "\n", accesslog_cell_spark_max(counts, len, step));
 }
 
 /* Appends the requests, and below them the denials of each policy, all policies to one scale. */
@@ -299,14 +299,14 @@ static void put_over_time(const page *p)
     size_t max_cols = strlen("  max ") + p->number_cols;
     const replay_report *r = p->report;
     const replay_timeline *t = &r->stats->timeline;
-    size_t step = replay_cell_spark_step(t->len, p->cols - INDENT - max_cols);
+    size_t step = accesslog_cell_spark_step(t->len, p->cols - INDENT - max_cols);
     uint64_t max = 0;
-    char label[LABEL_COLS + 8], width[DURATION_TEXT_MAX], from[REPLAY_CELL_TIME_MAX];
+    char label[LABEL_COLS + 8], width[DURATION_TEXT_MAX], from[ACCESSLOG_CELL_TIME_MAX];
     put(p, "\n");
     put_series(p, "requests", r->requests_over_time, step,
-               replay_cell_spark_max(r->requests_over_time, t->len, step));
+               accesslog_cell_spark_max(r->requests_over_time, t->len, step));
     for (size_t i = 0; i < r->policies; i++) {
-        uint64_t most = replay_cell_spark_max(r->policy[i].denied_over_time, t->len, step);
+        uint64_t most = accesslog_cell_spark_max(r->policy[i].denied_over_time, t->len, step);
         max = most > max ? most : max;
     }
     for (size_t i = 0; i < r->policies; i++) {
@@ -315,7 +315,7 @@ static void put_over_time(const page *p)
         put_series(p, label, r->policy[i].denied_over_time, step, max);
     }
     duration_text(replay_timeline_width_ns(t) * (int64_t)step, width);
-    replay_cell_time(replay_timeline_start_ns(t), from);
+    accesslog_cell_time(replay_timeline_start_ns(t), from);
     put_label(p, "");
     weir_buffer_printf(p->out, "each column is %s; from %s\n", width, from);
 }
@@ -353,7 +353,7 @@ static columns columns_of(const page *p, const replay_policy_report *policy)
     columns c = {.key = KEY_COLS_MIN, .denied = 6, .requests = 8, .lockout = 8}; /* the headings */
     for (size_t i = 0; i < policy->worst_len; i++) {
         const replay_worst *w = &policy->worst[i];
-        c.key = at_least(replay_cell_key_cols(w->text), c.key);
+        c.key = at_least(accesslog_cell_key_cols(w->text), c.key);
         c.denied = at_least(weir_decimal_len(w->denials->count), c.denied);
         c.requests = at_least(weir_decimal_len(w->key->requests), c.requests);
         c.lockout = at_least(lockout_text(w, lockout), c.lockout);
@@ -372,17 +372,17 @@ static void put_worst_row(const page *p, const replay_worst *w, const columns *c
     char lockout[DURATION_TEXT_MAX];
     lockout_text(w, lockout);
     put(p, "  ");
-    replay_cell_key(p->out, w->text, c->key);
+    accesslog_cell_key(p->out, w->text, c->key);
     weir_buffer_printf(p->out, "  %*" PRIu64 "  %*" PRIu64 "  %*s", (int)c->denied,
                        w->denials->count, (int)c->requests, w->key->requests, (int)c->lockout,
                        lockout);
     if (c->spark >= SPARK_COLS_MIN && replay_series_read(&w->denials->over_time, t, counts)) {
-        size_t step = replay_cell_spark_step(t->len, c->spark), len = t->len;
+        size_t step = accesslog_cell_spark_step(t->len, c->spark), len = t->len;
         while (counts[len - 1] == 0) /* no spaces at the end; the key was denied */
             len--;
         put(p, "  ");
-        replay_cell_spark(p->out, counts, len, step, replay_cell_spark_max(counts, len, step),
-                          p->utf8);
+        accesslog_cell_spark(p->out, counts, len, step, accesslog_cell_spark_max(counts, len, step),
+                             p->utf8);
     }
     put(p, "\n");
 }

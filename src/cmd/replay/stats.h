@@ -15,6 +15,7 @@
 
 #include <weir/weir.h>
 
+#include "cmd/accesslog/key_table.h"
 #include "cmd/replay/timeline.h"
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -47,19 +48,41 @@ typedef struct replay_tally {
     uint64_t admitted[REPLAY_SLICES]; /* units; that of slice n is at n % REPLAY_SLICES */
 } replay_tally;
 
-/* The bytes of the key are before it, next to the members that every request uses. */
+/* The record of a key in the key table. The members that every request uses come first, next to the
+ * bytes of the key. */
 typedef struct replay_key {
-    uint32_t len;
+    accesslog_key base;
     bool baseline_denied; /* the first policy denied a request of this key */
     uint64_t requests;
     int64_t last_ns;               /* of its last request */
     int64_t units[REPLAY_PERIODS]; /* in the period of last_ns; at most INT64_MAX */
     int64_t peak[REPLAY_PERIODS];  /* the most units in a period */
     replay_series over_time;       /* of the requests */
-    uint32_t number;               /* in order of first appearance, from 0; modulo 2^32 */
-    struct replay_key *next;       /* in order of first appearance */
     replay_tally policy[];         /* one for each policy */
 } replay_key;
+
+/* The size of a record with `policies` tallies. */
+static inline size_t replay_key_bytes(size_t policies)
+{
+    return sizeof(replay_key) + policies * sizeof(replay_tally);
+}
+
+/* The record that begins with *key. Accepts NULL. */
+static inline replay_key *replay_key_of(accesslog_key *key)
+{
+    return (replay_key *)(void *)key;
+}
+
+/* The first key to appear, and the one after `key`; NULL if there is none. */
+static inline const replay_key *replay_key_first(const accesslog_key_table *keys)
+{
+    return replay_key_of(accesslog_key_table_first(keys));
+}
+
+static inline const replay_key *replay_key_next(const replay_key *key)
+{
+    return replay_key_of(key->base.next);
+}
 
 /* Writes the longest lock-out of a key and its start. The first one of equals. */
 void replay_lockout(const replay_denials *d, int64_t *ret_ns, int64_t *ret_from_ns);

@@ -5,16 +5,14 @@
 /* Decides the requests of a trace with the core, key by key, on a state that begins with full
  * quota. It must not know targets. */
 
+#include "cmd/key_state.h"
 #include "cmd/suggest/trace.h"
-
-#include <weir/weir.h>
 
 /* Zeroed by the caller; free it with suggest_decider_free(). */
 typedef struct suggest_decider {
     weir_policy policy; /* set by the caller */
     weir_status status; /* the first error, which the caller checks at the end, or WEIR_OK */
-    uint64_t *state;    /* private, as are the fields below */
-    size_t words;
+    key_state state;    /* private */
 } suggest_decider;
 
 /* The requests of a part of the log, and how many were denied. */

@@ -4,7 +4,7 @@
 
 #include "cmd/suggest/print.h"
 
-#include "cmd/replay/cells.h"
+#include "cmd/accesslog/cells.h"
 #include "cmd/suggest/plot.h"
 
 #include <inttypes.h>
@@ -49,9 +49,9 @@ static const char *plural(uint64_t n, const char *one, const char *many)
 static void print_part(out_stream *out, const char *name, const suggest_counts *part,
                        int64_t from_ns, int64_t to_ns)
 {
-    char from[REPLAY_CELL_TIME_MAX], to[REPLAY_CELL_TIME_MAX];
-    replay_cell_time(from_ns, from);
-    replay_cell_time(to_ns, to);
+    char from[ACCESSLOG_CELL_TIME_MAX], to[ACCESSLOG_CELL_TIME_MAX];
+    accesslog_cell_time(from_ns, from);
+    accesslog_cell_time(to_ns, to);
     put(out, "%-8s  %" PRIu64 " %s of %" PRIu64 " %s\n          %s to %s\n", name, part->requests,
         plural(part->requests, "request", "requests"), part->keys,
         plural(part->keys, "key", "keys"), from, to);

@@ -5,9 +5,9 @@
 
 #include "cmd/suggest/trace.h"
 
+#include "cmd/accesslog/key_table.h"
 #include "cmd/accesslog/messages.h"
 #include "cmd/config/keys.h"
-#include "cmd/replay/key_table.h"
 #include "cmd/suggest/options.h"
 #include "port/port.h"
 #include "service/rules/rule.h"
@@ -27,11 +27,11 @@ static int complain_full(size_t requests_max, size_t memory_bytes)
                               requests_max, config_size_text(memory_bytes, size, sizeof size));
 }
 
-static int add(suggest_trace *t, replay_key_table *keys, const accesslog_request *request)
+static int add(suggest_trace *t, accesslog_key_table *keys, const accesslog_request *request)
 {
     weir_key_match match;
     weir_inline_policy_match(request->key.at, request->key.len, &match);
-    replay_key *key = replay_key_table_at(keys, match.at, match.len);
+    accesslog_key *key = accesslog_key_table_at(keys, match.at, match.len);
     if (!key)
         return accesslog_complain_memory();
     if (t->len == 0)
@@ -52,7 +52,8 @@ static int add(suggest_trace *t, replay_key_table *keys, const accesslog_request
     return 0;
 }
 
-static int read_all(suggest_trace *t, accesslog *log, replay_key_table *keys, size_t memory_bytes)
+static int read_all(suggest_trace *t, accesslog *log, accesslog_key_table *keys,
+                    size_t memory_bytes)
 {
     accesslog_request request;
     accesslog_status got;
@@ -67,7 +68,7 @@ static int read_all(suggest_trace *t, accesslog *log, replay_key_table *keys, si
         if (status != 0)
             return status;
     }
-    t->keys = (uint32_t)replay_key_table_count(keys);
+    t->keys = (uint32_t)accesslog_key_table_count(keys);
     return got == ACCESSLOG_ERROR ? accesslog_exit_status(log) : 0;
 }
 
@@ -106,12 +107,12 @@ static int64_t split_time(const suggest_trace *t, int64_t hold_out)
 
 int suggest_trace_read(suggest_trace *ret, accesslog *log, size_t memory_bytes, int64_t hold_out)
 {
-    replay_key_table *keys = replay_key_table_open(0);
+    accesslog_key_table *keys = accesslog_key_table_open(sizeof(accesslog_key));
     ret->map_bytes = memory_bytes;
     ret->request = port_map(memory_bytes);
     int status =
         keys && ret->request ? read_all(ret, log, keys, memory_bytes) : accesslog_complain_memory();
-    replay_key_table_close(keys);
+    accesslog_key_table_close(keys);
     if (status == 0)
         status = sort(ret);
     if (status == 0)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Formats the cells of tables. */
 
-#include "cmd/replay/cells.h"
+#include "cmd/accesslog/cells.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static size_t byte_cols(char c)
     return c == '\\' ? 2 : c >= 0x20 && c < 0x7F ? 1 : 4;
 }
 
-size_t replay_cell_key_cols(weir_slice key)
+size_t accesslog_cell_key_cols(weir_slice key)
 {
     size_t cols = 0;
     for (size_t i = 0; i < key.len; i++)
@@ -38,9 +38,9 @@ static void put_bytes(weir_buffer *out, const char *text, size_t len)
     }
 }
 
-void replay_cell_key(weir_buffer *out, weir_slice key, size_t cols)
+void accesslog_cell_key(weir_buffer *out, weir_slice key, size_t cols)
 {
-    size_t used = replay_cell_key_cols(key);
+    size_t used = accesslog_cell_key_cols(key);
     if (used <= cols) {
         put_bytes(out, key.at, key.len);
     } else {
@@ -61,24 +61,24 @@ void replay_cell_key(weir_buffer *out, weir_slice key, size_t cols)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-void replay_cell_percent(uint64_t part, uint64_t all, char ret[REPLAY_CELL_PERCENT_MAX])
+void accesslog_cell_percent(uint64_t part, uint64_t all, char ret[ACCESSLOG_CELL_PERCENT_MAX])
 {
     uint64_t tenths = (part * 2000 + all) / (2 * all);
     if (tenths == 0 && part > 0)
-        snprintf(ret, REPLAY_CELL_PERCENT_MAX, "<0.1%%");
+        snprintf(ret, ACCESSLOG_CELL_PERCENT_MAX, "<0.1%%");
     else if (tenths == 1000 && part < all)
-        snprintf(ret, REPLAY_CELL_PERCENT_MAX, ">99.9%%");
+        snprintf(ret, ACCESSLOG_CELL_PERCENT_MAX, ">99.9%%");
     else
-        snprintf(ret, REPLAY_CELL_PERCENT_MAX, "%u.%u%%", (unsigned)(tenths / 10),
+        snprintf(ret, ACCESSLOG_CELL_PERCENT_MAX, "%u.%u%%", (unsigned)(tenths / 10),
                  (unsigned)(tenths % 10));
 }
 
-void replay_cell_time(int64_t ns, char ret[REPLAY_CELL_TIME_MAX])
+void accesslog_cell_time(int64_t ns, char ret[ACCESSLOG_CELL_TIME_MAX])
 {
     time_t seconds = (time_t)(ns / 1000000000);
     struct tm t;
     gmtime_r(&seconds, &t);
-    strftime(ret, REPLAY_CELL_TIME_MAX, "%Y-%m-%d %H:%M:%S UTC", &t);
+    strftime(ret, ACCESSLOG_CELL_TIME_MAX, "%Y-%m-%d %H:%M:%S UTC", &t);
 }
 
 /* ---- sparklines ------------------------------------------------------------------------------ */
@@ -91,12 +91,12 @@ static uint64_t sum_at(const uint64_t *counts, size_t len, size_t at, size_t ste
     return sum;
 }
 
-size_t replay_cell_spark_step(size_t len, size_t cols)
+size_t accesslog_cell_spark_step(size_t len, size_t cols)
 {
     return len > 0 ? (len + cols - 1) / cols : 1;
 }
 
-uint64_t replay_cell_spark_max(const uint64_t *counts, size_t len, size_t step)
+uint64_t accesslog_cell_spark_max(const uint64_t *counts, size_t len, size_t step)
 {
     uint64_t max = 0;
     for (size_t i = 0; i < len; i += step) {
@@ -106,8 +106,8 @@ uint64_t replay_cell_spark_max(const uint64_t *counts, size_t len, size_t step)
     return max;
 }
 
-void replay_cell_spark(weir_buffer *out, const uint64_t *counts, size_t len, size_t step,
-                       uint64_t max, bool utf8)
+void accesslog_cell_spark(weir_buffer *out, const uint64_t *counts, size_t len, size_t step,
+                          uint64_t max, bool utf8)
 {
     static const char ascii[] = ".:-=+*#@";
     for (size_t i = 0; i < len; i += step) {

@@ -5,7 +5,7 @@
  * key, because clients choose the keys in a log and could otherwise make them collide. Keys are
  * allocated one behind the other in large chunks. */
 
-#include "cmd/replay/key_table.h"
+#include "cmd/accesslog/key_table.h"
 
 #include "port/atomic.h"
 #include "port/port.h"
@@ -13,13 +13,14 @@
 
 #include <string.h>
 
-#define SLOTS_MIN   ((size_t)1 << 12)
-#define CHUNK_BYTES ((size_t)1 << 20)
-#define CACHE_LINE  64
+#define SLOTS_MIN      ((size_t)1 << 12)
+#define CHUNK_BYTES    ((size_t)1 << 20)
+#define CACHE_LINE     64
+#define PREFETCH_BYTES (4 * CACHE_LINE) /* of a record */
 
 typedef struct slot {
     uint64_t hash;
-    replay_key *key; /* NULL: the slot is free */
+    accesslog_key *key; /* NULL: the slot is free */
 } slot;
 
 typedef struct chunk {
@@ -28,33 +29,33 @@ typedef struct chunk {
     uint64_t bytes[];
 } chunk;
 
-struct replay_key_table {
-    size_t policies;
+struct accesslog_key_table {
+    size_t record_bytes;
     weir_secret secret;
     slot *slots;
     size_t slots_len; /* a power of two */
     size_t count;
     chunk *chunks;
-    replay_key *first, **last_link;
+    accesslog_key *first, **last_link;
 };
 
-replay_key_table *replay_key_table_open(size_t policies)
+accesslog_key_table *accesslog_key_table_open(size_t record_bytes)
 {
-    replay_key_table *k = port_zalloc(1, sizeof *k);
+    accesslog_key_table *k = port_zalloc(1, sizeof *k);
     if (!k)
         return NULL;
-    k->policies = policies;
+    k->record_bytes = record_bytes;
     k->last_link = &k->first;
     k->slots_len = SLOTS_MIN;
     k->slots = port_zalloc(k->slots_len, sizeof *k->slots);
     if (!k->slots || port_random(&k->secret, sizeof k->secret) != WEIR_OK) {
-        replay_key_table_close(k);
+        accesslog_key_table_close(k);
         return NULL;
     }
     return k;
 }
 
-void replay_key_table_close(replay_key_table *k)
+void accesslog_key_table_close(accesslog_key_table *k)
 {
     if (!k)
         return;
@@ -72,17 +73,16 @@ static size_t aligned(size_t size)
     return (size + 7) / 8 * 8;
 }
 
-/* Allocates zeroed bytes, aligned for a replay_key. */
-static void *chunk_bytes(replay_key_table *k, size_t size)
+void *accesslog_key_table_alloc(accesslog_key_table *k, size_t bytes)
 {
-    size = aligned(size);
+    size_t size = aligned(bytes);
     chunk *c = k->chunks;
     if (!c || c->size - c->used < size) {
-        size_t bytes = size > CHUNK_BYTES ? size : CHUNK_BYTES;
-        c = port_zalloc(1, sizeof *c + bytes);
+        size_t room = size > CHUNK_BYTES ? size : CHUNK_BYTES;
+        c = port_zalloc(1, sizeof *c + room);
         if (!c)
             return NULL;
-        c->size = bytes;
+        c->size = room;
         c->next = k->chunks;
         k->chunks = c;
     }
@@ -91,20 +91,20 @@ static void *chunk_bytes(replay_key_table *k, size_t size)
     return ret;
 }
 
-const char *replay_key_text(const replay_key *key)
+const char *accesslog_key_text(const accesslog_key *key)
 {
     return (const char *)key - aligned(key->len);
 }
 
-/* Loads the cache lines of a key at once, instead of one after the other as they are used. */
-static void prefetch(const replay_key *key)
+/* Loads the cache lines of a record at once, instead of one after the other as they are used. */
+static void prefetch(const accesslog_key_table *k, const accesslog_key *key)
 {
-    for (size_t at = CACHE_LINE; at < 4 * CACHE_LINE; at += CACHE_LINE)
+    for (size_t at = CACHE_LINE; at < PREFETCH_BYTES && at < k->record_bytes; at += CACHE_LINE)
         __builtin_prefetch((const char *)key + at, 1);
 }
 
 /* Returns the slot of the key, or the free slot where it belongs. */
-static slot *find(const replay_key_table *k, uint64_t hash, const char *text, size_t len)
+static slot *find(const accesslog_key_table *k, uint64_t hash, const char *text, size_t len)
 {
     for (size_t i = (size_t)hash;; i++) {
         slot *s = &k->slots[i & (k->slots_len - 1)];
@@ -112,13 +112,13 @@ static slot *find(const replay_key_table *k, uint64_t hash, const char *text, si
             return s;
         if (s->hash != hash)
             continue;
-        prefetch(s->key);
-        if (s->key->len == len && memcmp(replay_key_text(s->key), text, len) == 0)
+        prefetch(k, s->key);
+        if (s->key->len == len && memcmp(accesslog_key_text(s->key), text, len) == 0)
             return s;
     }
 }
 
-static weir_status grow(replay_key_table *k)
+static weir_status grow(accesslog_key_table *k)
 {
     slot *old = k->slots;
     size_t old_len = k->slots_len;
@@ -138,14 +138,14 @@ static weir_status grow(replay_key_table *k)
     return WEIR_OK;
 }
 
-static replay_key *key_new(replay_key_table *k, const char *text, size_t len)
+static accesslog_key *key_new(accesslog_key_table *k, const char *text, size_t len)
 {
     size_t before = aligned(len);
-    char *at = chunk_bytes(k, before + sizeof(replay_key) + k->policies * sizeof(replay_tally));
+    char *at = accesslog_key_table_alloc(k, before + k->record_bytes);
     if (!at)
         return NULL;
     memcpy(at, text, len);
-    replay_key *key = (replay_key *)(void *)(at + before);
+    accesslog_key *key = (accesslog_key *)(void *)(at + before);
     key->len = (uint32_t)len;
     *k->last_link = key;
     k->last_link = &key->next;
@@ -153,13 +153,13 @@ static replay_key *key_new(replay_key_table *k, const char *text, size_t len)
     return key;
 }
 
-replay_key *replay_key_table_at(replay_key_table *k, const char *text, size_t len)
+accesslog_key *accesslog_key_table_at(accesslog_key_table *k, const char *text, size_t len)
 {
-    return replay_key_table_at_hash(k, weir_siphash(k->secret, text, len), text, len);
+    return accesslog_key_table_at_hash(k, weir_siphash(k->secret, text, len), text, len);
 }
 
-replay_key *replay_key_table_at_hash(replay_key_table *k, uint64_t hash, const char *text,
-                                     size_t len)
+accesslog_key *accesslog_key_table_at_hash(accesslog_key_table *k, uint64_t hash, const char *text,
+                                           size_t len)
 {
     slot *s = find(k, hash, text, len);
     if (s->key)
@@ -173,38 +173,33 @@ replay_key *replay_key_table_at_hash(replay_key_table *k, uint64_t hash, const c
     return s->key;
 }
 
-uint64_t replay_key_table_hash(const replay_key_table *k, const char *text, size_t len)
+uint64_t accesslog_key_table_hash(const accesslog_key_table *k, const char *text, size_t len)
 {
     uint64_t hash = weir_siphash(k->secret, text, len);
     port_prefetch(&k->slots[hash & (k->slots_len - 1)]);
     return hash;
 }
 
-const replay_key *replay_key_table_prefetch(const replay_key_table *k, uint64_t hash)
+accesslog_key *accesslog_key_table_prefetch(const accesslog_key_table *k, uint64_t hash)
 {
-    enum { LINE = 64, LINES = 4, BEFORE = 16 }; /* a key with one policy, and a short text before */
+    enum { BEFORE = 16 }; /* a short key */
     for (size_t i = (size_t)hash; k->slots[i & (k->slots_len - 1)].key; i++) {
         const slot *s = &k->slots[i & (k->slots_len - 1)];
         if (s->hash != hash)
             continue;
-        for (size_t line = 0; line < LINES; line++)
-            port_prefetch((const char *)s->key - BEFORE + line * LINE);
+        for (size_t at = 0; at < PREFETCH_BYTES && at < BEFORE + k->record_bytes; at += CACHE_LINE)
+            port_prefetch((const char *)s->key - BEFORE + at);
         return s->key;
     }
     return NULL;
 }
 
-replay_denials *replay_key_table_denials(replay_key_table *k)
-{
-    return chunk_bytes(k, sizeof(replay_denials));
-}
-
-uint64_t replay_key_table_count(const replay_key_table *k)
+uint64_t accesslog_key_table_count(const accesslog_key_table *k)
 {
     return k->count;
 }
 
-replay_key *replay_key_table_first(const replay_key_table *k)
+accesslog_key *accesslog_key_table_first(const accesslog_key_table *k)
 {
     return k->first;
 }
