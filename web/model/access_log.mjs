@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// Reads access logs as `weir replay` does, in six of its formats: common, combined, vhost_common, vhost_combined,
-// tsv without names of columns, and jsonl with the members "t_ns" or "time", "key" and "cost".
-// The key is the client's host, or the member "key" of a JSON line.
+// Reads access logs as `weir replay --reorder 0` does, in six of its formats: common, combined, vhost_common,
+// vhost_combined, tsv without names of columns, and jsonl with the members "t_ns" or "time" (text), "key" and
+// "cost". The key is the client's host, or the member "key" of a JSON line.
 
 import { keyOfAddress } from "./address.mjs";
 import { MAX_COST, MAX_EVENTS, MAX_KEYS, OFFSET_MAX } from "./scene.mjs";
@@ -252,8 +252,8 @@ function readJson(line) {
         fail(0, "one JSON object on the line, without duplicate members");
     const members = membersOf(line), cost = members.get("cost");
     const time = jsonTime(object, members);
-    const units = cost === undefined ? 1 : costOf(cost === "-0" ? "0" : cost, 0);
-    return { time, key: jsonKey(object, members), cost: units };
+    const digits = typeof object.cost === "string" ? object.cost : cost === "-0" ? "0" : cost;
+    return { time, key: jsonKey(object, members), cost: cost === undefined ? 1 : costOf(digits, 0) };
 }
 
 // ---- a log ------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ function jsonLine() {
     const time = mostly(mostly(usual, rfc3339), [
         '"t_ns":1767225600123456789', '"t_ns":1767225600123456788', '"t_ns":0', '"t_ns":8070450532247928833',
         '"time":"2026-02-29 00:00:00z"', '"time":"2026-01-01 00:00:60z"', '"time":"2026-01-01T00:00:00"',
-        '"t_ns":1.5', '"t_ns":-1', '"t_ns":1,"time":"2026-01-02T03:04:05Z"', '"t_ns":-0', '"time":5',
+        '"t_ns":1.5', '"t_ns":-1', '"t_ns":1,"time":"2026-01-02T03:04:05Z"', '"t_ns":-0', 
         '"t_ns":99999999999999999999',
     ]);
     const key = mostly(`"key":"alice${below(3)}"`, [
@@ -101,7 +101,8 @@ function randomLog() {
 
 /** Returns the decisions of weir replay and its number of unreadable lines. */
 function replay(log, policy) {
-    const args = ["replay", "--no-progress", "--policy", policy, "--decisions", "jsonl", "-"];
+    const order = ["--no-progress", "--reorder", "0"];
+    const args = ["replay", ...order, "--policy", policy, "--decisions", "jsonl", "-"];
     const { stdout, stderr, error } = spawnSync(program, args, { input: log, maxBuffer: 1 << 28 });
     assert.equal(error, undefined);
     const lines = stdout.toString().split("\n").filter((line) => line !== "");
