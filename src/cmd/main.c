@@ -23,11 +23,11 @@ static const struct {
 } commands[] = {
     {"serve", "[FILE] [--port N]", "run the daemon, for Redis clients and HTTP", weir_cmd_serve},
     {"check", "FILE|-", "check a configuration and print what it means", weir_cmd_check},
-    {"replay", "--policy TEXT FILE|-", "run an access log through a policy, offline",
+    {"replay", "--policy TEXT FILE...", "run access logs through policies, offline",
      weir_cmd_replay},
     {"suggest", "FILE...", "find the tightest limit that denies next to no key of a log",
      weir_cmd_suggest},
-    {"accuracy", "--limit N/P FILE|-", "count what approximate algorithms decide wrongly",
+    {"accuracy", "--limit N/P FILE...", "count what approximate algorithms decide wrongly",
      weir_cmd_accuracy},
     {"policy", "TEXT...", "print what a policy admits", weir_cmd_policy},
     {"demo", "", "draw what fixed-window, sliding-log and gcra do at a boundary", weir_cmd_demo},
@@ -52,7 +52,7 @@ static void print_usage(FILE *out)
     fputs("weir " WEIR_VERSION ", an exact rate limiter\n\n", out);
     for (size_t i = 0; i < COMMANDS; i++) {
         int cols = fprintf(out, "  weir %s %s", commands[i].name, commands[i].args);
-        fprintf(out, "%*s  %s\n", cols < 34 ? 34 - cols : 0, "", commands[i].text);
+        fprintf(out, "%*s  %s\n", cols < 35 ? 35 - cols : 0, "", commands[i].text);
     }
     fputs("\nweir COMMAND --help prints its options.\n", out);
 }

@@ -133,7 +133,7 @@ static bool read_field(parser *p)
     if (!read_suffix(p, part, braces))
         return false;
     if (braces && *p->at != '}')
-        return fail(p, p->at, "'}' behind the name of the field");
+        return fail(p, p->at, "'}' after the name of the field");
     p->at += braces;
     return true;
 }

@@ -101,8 +101,8 @@ static void template_errors(void **state)
         {"$uri[x]", "column 5: expected the part of a path: [1] to [1000]"},
         {"$uri[1", "column 5: expected the part of a path: [1] to [1000]"},
         {"$uri[1001]", "column 5: expected the part of a path: [1] to [1000]"},
-        {"${uri[1]", "column 9: expected '}' behind the name of the field"},
-        {"${uri", "column 6: expected '}' behind the name of the field"},
+        {"${uri[1]", "column 9: expected '}' after the name of the field"},
+        {"${uri", "column 6: expected '}' after the name of the field"},
         {"${client/}", "column 9: expected the prefix of an IPv6 address: /1 to /128, or those of "
                        "IPv4 and IPv6, like /24/64"},
         {"$client/129", "column 8: expected the prefix of an IPv6 address: /1 to /128, or those of "

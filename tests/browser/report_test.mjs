@@ -107,7 +107,7 @@ async function answer(kit) {
     assert.deepEqual(await texts(".lead"),
         ["fixed-window 3/m would have denied 40 % of requests, and 1 of 1 key (100 %) at least once."]);
     assert.deepEqual(await texts(".tile-detail"),
-        ["1 of 1", "2 of 5", "key 192.0.2.1", "in one minute; the limit is 3"]);
+        ["1 of 1", "2 of 5", "key 192.0.2.1", "within 1 m; the limit is 3"]);
 }
 
 /** Columns are sorted by their buttons, and a key opens with the keyboard to show its figures. */

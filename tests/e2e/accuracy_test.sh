@@ -22,7 +22,7 @@ fails() { # EXPECTED ARGUMENT...
 }
 
 fails "expected --traffic KIND, or FILE; '-' is standard input"
-fails "expected --traffic or FILE, found --traffic and 'log'" --traffic steady log
+fails "expected either --traffic or FILE, found both: 'log'" --traffic steady log
 fails "--sources is for generated requests, expected --traffic KIND" --sources 5 log
 fails "--seed is for generated requests, expected --traffic KIND" --seed 5 log
 fails "--traffic: expected steady, poisson, bursty or heavy-tailed, found 'calm'" --traffic calm

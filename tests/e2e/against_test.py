@@ -118,7 +118,7 @@ def different(box):
         expect(done.returncode == 1 and counts(done)[2] == 5, done.stderr.decode())
         expect(b"<stdin>:4: different: key alice, policy api: offline denied with 0 of 3 left, the daemon allowed "
                b"with 0 of 4 left" in done.stderr, done.stderr.decode())
-        expect(b"hint: 1 of them is the first decision on a key" in done.stderr, done.stderr.decode())
+        expect(b"hint: 1 of the differences is the first decision on a key" in done.stderr, done.stderr.decode())
         expect(b"Allowed" in done.stdout or b"allowed" in done.stdout, "the report of the offline decisions")
 
 

@@ -31,9 +31,9 @@ for command in $commands; do
 done
 check "the beginning of an option" "--decisions" "$(complete_words weir replay --d)"
 check "options after arguments" "--json" "$(complete_words weir take api alice --j)"
-check "values of an option" "combined common jsonl tsv vhost_combined vhost_common" "$(complete_words weir replay --format '')"
+check "values of an option" "alb caddy combined common csv envoy haproxy jsonl nginx-json traefik tsv vhost_combined vhost_common" "$(complete_words weir replay --format '')"
 check "the beginning of a value" "combined common" "$(complete_words weir replay --format co)"
-check "a value after =" "combined common jsonl tsv vhost_combined vhost_common" "$(complete_words weir replay --format =)"
+check "a value after =" "alb caddy combined common csv envoy haproxy jsonl nginx-json traefik tsv vhost_combined vhost_common" "$(complete_words weir replay --format =)"
 check "the beginning of a value after =" "json" "$(complete_words weir serve --log-format = j)"
 check "an option whose values are unknown has no completion" "" "$(complete_words weir replay --policy '')"
 check "an option whose value is a number does not complete files" "" "$(complete_words weir serve --port '')"

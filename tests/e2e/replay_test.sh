@@ -297,7 +297,7 @@ grep '"policy":"look"' out >look
 mv err out
 ok 'shadow: denies only by the deny list' [ "$(grep -c '"allowed":false' look)" -eq 1 ]
 ok 'shadow: reports the keys that it would deny' [ "$(grep -c '"reason":"shadow"' look)" -eq 2 ]
-ok 'shadow: heading' has out 'look: gcra 1/h burst 1 (shadow mode: denies no requests)'
+ok 'shadow: heading' has out 'look: gcra 1/h burst 1 (shadow mode: the limit denies no requests)'
 ok 'shadow: the number of denials' row 'would be denied' '2 20.0% - -'
 ok 'ip: false counts other keys' row keys '8 6 7'
 printf '1\tk\t3000000000\n1\t10.1.1.1\t3000000000\n' | "$weir" replay --config weir.yaml --policy api --policy look --decisions jsonl - >out 2>err

@@ -95,8 +95,8 @@ check "held out: as JSON" "False 1075000000000 75 13 5" \
 
 printf '5\tk\n' >one.tsv
 check "one request" "0 gcra 1/m burst 1" "$(suggest --json one.tsv) $(json 'a["suggestion"]["policy"]')"
-check "one request: nothing can be held out" "weir suggest: nothing was held out: all requests have one time
-weir suggest: the searched part of the log takes 0ns, less than 10 periods of 1m: a longer log may need another limit" "$(cat err)"
+check "one request: nothing can be held out" "weir suggest: nothing was held out: all requests have the same time
+weir suggest: the searched part of the log covers only 0ns, less than 10 periods of 1m: a longer log may lead to another limit" "$(cat err)"
 for _ in 1 2 3 4; do printf '5\tk\n'; done >same.tsv
 check "all requests at one time" "0 gcra 1/m burst 4" "$(suggest --json same.tsv) $(json 'a["suggestion"]["policy"]')"
 printf '5\tk\t2147483647\n' >large.tsv
@@ -116,7 +116,7 @@ check "36.5 years" 0 "$(suggest --per 52w --target 'no key denied' a.tsv)"
 
 # ---- errors --------------------------------------------------------------------------------------
 
-targets="expected 'P% of keys denied', 'P% of requests denied', 'N keys denied' or 'no key denied'"
+targets="expected 'P% of keys denied', 'P% of requests denied', 'N keys denied', 'N requests denied' or 'no key denied'"
 for target in '' '5%' '101% of keys denied' '1.2345678% of keys' 'x keys denied' '1% of users denied' 'no key denied now' '-1 keys'; do
     fails "--target '$target'" 2 "weir suggest: --target: $targets, found '$target'" --target "$target" a.tsv
 done

@@ -90,7 +90,7 @@ export class Plots {
     #hint() {
         if (this.#times.length < 2)
             return "The log is too short for a chart.";
-        return `Each point counts ${duration(this.#report.time.width_ns)}. ` +
+        return `Each point is a sum over ${duration(this.#report.time.width_ns)}. ` +
             "Point at the chart, or use the arrow keys, to read its values.";
     }
 

@@ -34,8 +34,9 @@ export function tiles(report, policy) {
         tile("Longest lock-out", lockout ? duration(lockout.longest_ns) : NONE,
             lockout ? `key ${keyText(lockout.key)}` : "no key was denied",
             lockout ? `from ${stamp(lockout.from_ns)} UTC` : ""),
-        tile(`Most ${unitName(report)} allowed of a key`, peak ? whole(peak.units) : NONE,
-            peak ? `in one ${period(peak.window_ns)}; the limit is ${whole(peak.limit)}` : "none was allowed",
+        tile(`Most ${unitName(report)} allowed to one key`, peak ? whole(peak.units) : NONE,
+            peak ? `within ${duration(peak.window_ns)}; the limit is ${whole(peak.limit)}`
+                : "nothing was allowed",
             peak ? `key ${keyText(peak.key)}, from ${stamp(peak.at_ns)} UTC` : ""));
 }
 

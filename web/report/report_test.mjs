@@ -129,7 +129,7 @@ const tests = {
             "gcra 100/m burst 20 would have denied no request.");
         const shadow = policy({ shadow: true, denied: 0, would_be_denied: 372 });
         assert.equal(denials(shadow), 372);
-        same(answerText(shadow, 30969), "gcra 100/m burst 20 denies no request in shadow mode. Enforced, " +
+        same(answerText(shadow, 30969), "gcra 100/m burst 20 is in shadow mode. Enforced, " +
             "it would have denied 1.2 % of requests, and 3 of 2,365 keys (0.13 %) at least once.");
     },
 

@@ -204,7 +204,7 @@ export function aboutText(report) {
 export function answerText(policy, requests) {
     const title = policyTitle(policy);
     const n = denials(policy);
-    const begin = policy.shadow ? `${title} denies no request in shadow mode. Enforced, it` : title;
+    const begin = policy.shadow ? `${title} is in shadow mode. Enforced, it` : title;
     if (n === 0)
         return `${begin} would have denied no request.`;
     return `${begin} would have denied ${share(n, requests)} of requests, and ` +

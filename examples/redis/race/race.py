@@ -9,7 +9,8 @@
 racy reads a count in one command and writes it in another, as many articles begin. With --in-step, the
 processes make one request each, and all read before one of them writes.
 
-lock does the same, but holds a lock from before it reads until it has written. incr increments the count and reads it in one command, so it also counts denied requests.
+lock does the same, but holds a lock from before it reads until it has written. incr increments the count and
+reads it in one command, so it also counts denied requests.
 
 weir sends WEIR.CHECK with the policy "fixed-window LIMIT/365d" to each port in turn: to a Redis with the
 module, or to daemons that share a Redis.

@@ -51,8 +51,8 @@ enum {
     "  --format FORMAT    the format of the lines; detected if not given:\n"                       \
     "                       combined, common  access logs of nginx, Apache and others\n"           \
     "                       vhost_combined, vhost_common\n"                                        \
-    "                                         the same after the virtual host\n"                   \
-    "                       nginx-json        nginx's with escape=json\n"                          \
+    "                                         preceded by the virtual host\n"                      \
+    "                       nginx-json        JSON of nginx, with escape=json\n"                   \
     "                       caddy, traefik, envoy, haproxy, alb\n"                                 \
     "                                         those of proxies, text or JSON\n"                    \
     "                       csv, tsv          columns named by the first line; tsv\n"              \

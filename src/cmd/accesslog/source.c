@@ -82,7 +82,7 @@ static accesslog_status complain_nothing(accesslog *a)
     uint64_t left_out = accesslog_counts_get(a).left_out;
     accesslog_progress_bar_erase(&a->shared.progress);
     if (left_out > 0)
-        accesslog_note("--where: it holds for no request (%" PRIu64 " left out)", left_out);
+        accesslog_note("--where: no request matches (%" PRIu64 " left out)", left_out);
     for (size_t i = 0; i < a->readers_len && left_out == 0; i++)
         accesslog_reader_complain_nothing(&a->readers[i], "");
     return ACCESSLOG_ERROR;

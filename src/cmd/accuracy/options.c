@@ -20,7 +20,7 @@
 
 const char accuracy_help[] =
     "Usage: weir accuracy [--limit N/P] --traffic KIND [OPTION]...\n"
-    "       weir accuracy [--limit N/P] [OPTION]... FILE|-\n"
+    "       weir accuracy [--limit N/P] [OPTION]... FILE...\n"
     "\n"
     "Decides the requests of a log, or generated ones, with each algorithm at the\n"
     "same limit, and counts the decisions that differ from the exact ones.\n"
@@ -41,7 +41,7 @@ const char accuracy_help[] =
     "  --seed N          of the generator (default 1)\n"
     "  --json            print the results as JSON\n"
     "  --format FORMAT   how to read a log; see weir replay --help\n"
-    "  --key FIELD       the field that is the key\n"
+    "  --key FIELD       the field or template that is the key\n"
     "  --cost FIELD      what a request costs\n"
     "  --where FILTER    measure only the requests for which the filter holds\n"
     "  --reorder DURATION\n"
@@ -183,7 +183,7 @@ static int check_options(command_line *c, int argc, char **argv, int at)
         return accesslog_options_files(&o->log, argc, argv, at);
     if (at < argc)
         return accesslog_complain(ACCESSLOG_USAGE,
-                                  "expected --traffic or FILE, found --traffic and '%s'", argv[at]);
+                                  "expected either --traffic or FILE, found both: '%s'", argv[at]);
     return 0;
 }
 

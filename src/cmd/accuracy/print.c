@@ -85,7 +85,7 @@ static void print_against(const accuracy_report *r)
     char denied[CELL_MAX];
     printf("Limit %s, measured against %s.\n", r->limit, text[m->against]);
     if (m->against != ACCURACY_OWN)
-        printf("Exactly denied: %s of the requests.\n",
+        printf("Denied by the exact decision: %s of the requests.\n",
                percent(share(m->exact_denied, m->requests), denied));
     putchar('\n');
 }

@@ -309,8 +309,8 @@ int replay_against_finish(const replay_against *a)
                    a->verdicts[AGAINST_SAME] == 1 ? "" : "s", a->verdicts[AGAINST_UNDECIDED],
                    different);
     if (a->first_differ > 0)
-        accesslog_note("hint: %" PRIu64 " of them %s the first decision on a key: perhaps the "
-                       "daemon had a state of the key before, or has another policy",
+        accesslog_note("hint: %" PRIu64 " of the differences %s the first decision on a key: "
+                       "perhaps the daemon had a state of the key before, or has another policy",
                        a->first_differ, a->first_differ == 1 ? "is" : "are");
     return different > 0 ? ACCESSLOG_FAILED : 0;
 }

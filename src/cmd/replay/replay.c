@@ -198,7 +198,7 @@ static size_t write_notes(const replay *r, char ret[NOTES_MAX][NOTE_MAX])
     if (evicted > 0)
         snprintf(ret[n++], NOTE_MAX,
                  "WARNING: the report shows too few denials: the memory of %s was full, and "
-                 "%" PRIu64 " %s evicted without a full quota; raise --memory",
+                 "%" PRIu64 " %s evicted before their quota was full; raise --memory",
                  config_size_text(r->options.memory_bytes, size, sizeof size), evicted,
                  evicted == 1 ? "key was" : "keys were");
     return n;

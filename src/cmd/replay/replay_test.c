@@ -474,7 +474,8 @@ static void check_full_memory(void **unused)
     assert_int_equal(run("--policy", LARGE, "--memory", "8m", "log", NULL), 0);
     assert_string_equal(errors,
                         "weir replay: WARNING: the report shows too few denials: the memory of 8m "
-                        "was full, and 3 keys were evicted without a full quota; raise --memory\n");
+                        "was full, and 3 keys were evicted before their quota was full; raise "
+                        "--memory\n");
     write_pairs("log", 100000);
     assert_int_equal(run("--policy", "gcra 1/h burst 1", "--memory", "8m", "log", NULL), 0);
     assert_string_equal(errors, "");

@@ -117,7 +117,7 @@ static void put_policy_text(const page *p, const replay_policy *policy)
     }
     put(p, policy->text);
     if (policy->shadow)
-        put(p, " (shadow mode: denies no requests)");
+        put(p, " (shadow mode: the limit denies no requests)");
 }
 
 static void put_one(const page *p, const replay_policy_report *policy)
@@ -310,8 +310,11 @@ static void put_over_time(const page *p)
         max = most > max ? most : max;
     }
     for (size_t i = 0; i < r->policies; i++) {
-        const char *what = r->policy[i].policy->shadow ? "would be denied" : "denied";
-        snprintf(label, sizeof label, r->policies > 1 ? "%s %zu" : "%s", what, i + 1);
+        bool several = r->policies > 1;
+        const char *what = !r->policy[i].policy->shadow ? "denied"
+                           : several                    ? "would deny"
+                                                        : "would be denied";
+        snprintf(label, sizeof label, several ? "%s %zu" : "%s", what, i + 1);
         put_series(p, label, r->policy[i].denied_over_time, step, max);
     }
     duration_text(replay_timeline_width_ns(t) * (int64_t)step, width);
@@ -320,7 +323,7 @@ static void put_over_time(const page *p)
     weir_buffer_printf(p->out, "each column is %s; from %s\n", width, from);
 }
 
-/* Appends how fast the keys are. */
+/* Appends the peak rates of keys. */
 static void put_rates(const page *p)
 {
     static const char *const labels[REPLAY_PERIODS] = {"in a second", "in a minute", "in an hour"};

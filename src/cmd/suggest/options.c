@@ -34,10 +34,10 @@ const char suggest_help[] =
     "                     for fixed-window 'day tz Europe/Berlin'\n"
     "  --hold-out P%      how much of the log's time to hold out, 0% to 90% (default\n"
     "                     25%)\n"
-    "  --round            round the limit and the burst up to 1, 1.5, 2, 3, 5 or 8 times\n"
-    "                     a power of ten\n"
+    "  --round            round the limit and the burst up to 1, 1.5, 2, 3, 5 or 8\n"
+    "                     times a power of ten\n"
     "  --json             print the result as one JSON object\n"
-    "  --memory SIZE      limit of the memory of the requests, like 256m (default 1g).\n"
+    "  --memory SIZE      limit of the memory of requests, like 256m (default 1g).\n"
     "                     A request takes 16 bytes\n"
     "  --format FORMAT    the format of the lines; detected if not given\n"
     "  --key FIELD        the field or template that is the key\n"
@@ -56,7 +56,8 @@ const char suggest_help[] =
     "Examples:\n"
     "  weir suggest access.log\n"
     "  weir suggest --target 'no key denied' --per 1h access.log.*.gz\n"
-    "  weir suggest --algorithm sliding-log --per 10m --where 'path=/login*' access.log\n";
+    "  weir suggest --algorithm sliding-log --per 10m --where 'path=/login*' \\\n"
+    "               access.log\n";
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
@@ -128,7 +129,8 @@ static int set_target(suggest_options *o, const char *text)
         return 0;
     return accesslog_complain(ACCESSLOG_USAGE,
                               "--target: expected 'P%% of keys denied', 'P%% of requests denied', "
-                              "'N keys denied' or 'no key denied', found '%s'",
+                              "'N keys denied', 'N requests denied' or 'no key denied', found "
+                              "'%s'",
                               text);
 }
 

@@ -62,8 +62,10 @@ static void print_log(out_stream *out, const suggest_report *r)
     const suggest_trace *t = r->trace;
     const suggest_target *target = &r->options->target;
     bool held = t->split_ns != INT64_MAX;
-    put(out, "%-8s  %s: at most %" PRIu64 " of those searched\n", "target", target->argument,
-        r->found->allowed);
+    const suggest_counts *searched = &r->found->totals.searched;
+    uint64_t all = target->requests ? searched->requests : searched->keys;
+    put(out, "%-8s  %s: at most %" PRIu64 " of the %" PRIu64 " searched\n", "target",
+        target->argument, r->found->allowed, all);
     print_part(out, "searched", &r->found->totals.searched, t->first_ns,
                held ? t->split_ns : t->last_ns);
     if (held)

@@ -55,8 +55,8 @@ static void note_short(const suggest *s)
         return;
     duration_text(span_ns, span);
     accesslog_note(
-        "the searched part of the log takes %s, less than %d periods of %s: a longer log "
-        "may need another limit",
+        "the searched part of the log covers only %s, less than %d periods of %s: a longer "
+        "log may lead to another limit",
         span, PERIODS_MIN, s->options.per);
 }
 
@@ -65,7 +65,7 @@ static int print_notes(const suggest *s)
 {
     accesslog_notes(s->log);
     if (s->options.hold_out > 0 && s->trace.split_ns == INT64_MAX)
-        accesslog_note("nothing was held out: all requests have one time");
+        accesslog_note("nothing was held out: all requests have the same time");
     if (s->trace.over_cost > 0)
         accesslog_note("%" PRIu64 " request%s cost more than %d: every policy denies such requests",
                        s->trace.over_cost, s->trace.over_cost == 1 ? "" : "s", WEIR_COST_MAX);
