@@ -48,11 +48,16 @@ check "--json: what a reader must know" \
 
 replay "${two[@]}" a.tsv >status
 cp out table
+lines=$(wc -l <a.tsv)
 if [ "$(replay "${two[@]}" --html page.html a.tsv)" = 0 ]; then
     check "--html: also prints the table" "$(cat table)" "$(cat out)"
     check "--html: the page has the report" 1 "$(grep -c '"policy":"gcra 1/s burst 3"' page.html)"
     check "--html: a directory" 1 "$(replay "${two[@]}" --html . a.tsv)"
     check "--html: a directory is found before the log is read" "" "$(cat out)"
+    check "--html: a log" 1 "$(replay "${two[@]}" --html a.tsv a.tsv)"
+    check "--html: a log is not read first" "" "$(cat out)"
+    check "--html: a log stays" "$lines" "$(wc -l <a.tsv)"
+    check "--html: a page is replaced" 0 "$(replay "${two[@]}" --html page.html a.tsv)"
 else
     check "--html: weir was built without web pages" 2 "$(replay "${two[@]}" --html page.html a.tsv)"
 fi

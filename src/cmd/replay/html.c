@@ -21,6 +21,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What every page begins with, here and in web/report/report.html: a file that begins otherwise is
+ * not replaced. */
+#define PAGE_BEGIN "<!doctype html>\n<!-- a report of weir replay -->\n"
+
 #define TEMPORARY_NAME ".weir-XXXXXX" /* for mkstemp() */
 
 /* A file that is being written. */
@@ -32,8 +36,14 @@ typedef struct target {
     int fd;
 } target;
 
+/* Prints why the page cannot be written: EEXIST if another file has this name. */
 static int fail(const char *path, int error)
 {
+    if (error == EEXIST)
+        return accesslog_complain(ACCESSLOG_FAILED,
+                                  "--html: %s exists and is no page of weir replay; pass another "
+                                  "name, or remove the file",
+                                  path);
     return accesslog_complain(ACCESSLOG_FAILED, "--html: %s: %s", path, strerror(error));
 }
 
@@ -49,6 +59,20 @@ static mode_t default_mode(void)
     mode_t mask = umask(0);
     umask(mask);
     return 0666 & ~mask;
+}
+
+/* Whether a regular file is empty or a page. Returns 0, or an errno: EEXIST if it is neither. */
+static int check_replaceable(const char *path)
+{
+    char begin[sizeof PAGE_BEGIN - 1];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return errno;
+    ssize_t n = pread(fd, begin, sizeof begin, 0);
+    int error = n < 0 ? errno : 0;
+    close(fd);
+    bool page = n == sizeof begin && memcmp(begin, PAGE_BEGIN, sizeof begin) == 0;
+    return error != 0 || n == 0 || page ? error : EEXIST;
 }
 
 /* Finds out how the file is written: *ret is ready for open_target().
@@ -71,6 +95,9 @@ static int find_target(target *ret, const char *path)
             return errno;
         if (!S_ISREG(info.st_mode))
             return 0;
+        int error = check_replaceable(path);
+        if (error != 0)
+            return error;
         if (!realpath(path, ret->path))
             return errno;
         ret->mode = info.st_mode & 07777;

@@ -12,7 +12,8 @@
 bool replay_html_available(void);
 
 /* Checks that the page can be written, before the log is read: that the program contains it, and
- * that `path` is not a directory and may be created or replaced. Writes nothing.
+ * that `path` is not a directory and may be created or replaced. Only an empty file or another page
+ * is replaced, so that a log whose name was given by mistake is not lost. Writes nothing.
  * Returns 0, or an exit status after printing an error: ACCESSLOG_USAGE if the program has no page
  * or `path` is "-", ACCESSLOG_FAILED otherwise. */
 int replay_html_check(const char *path);

@@ -23,7 +23,8 @@
 
 #include <cmocka.h>
 
-#define OLD "the old page"
+#define PAGE_BEGIN "<!doctype html>\n<!-- a report of weir replay -->\n"
+#define OLD        PAGE_BEGIN "the old page"
 
 /* A test runs in a directory of its own, and reads standard error from a file outside of it. */
 typedef struct scene {
@@ -87,12 +88,17 @@ static void assert_contents(const char *path, const char *expected)
     port_free(text);
 }
 
-static void write_old(const char *path, mode_t mode)
+static void write_text(const char *path, const char *text)
 {
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
-    fputs(OLD, f);
+    fputs(text, f);
     assert_int_equal(fclose(f), 0);
+}
+
+static void write_old(const char *path, mode_t mode)
+{
+    write_text(path, OLD);
     assert_int_equal(chmod(path, mode), 0);
 }
 
@@ -154,7 +160,7 @@ static void inserts_json(void **state)
     size_t head = weir_report_page.data_at;
     const char *json = "{\"key\":\"\\u003c/script>\\u003cimg onerror=x>\"}";
     assert_int_equal(strlen(page), weir_report_page.page.len + strlen(json));
-    assert_memory_equal(page, "<!doctype html>", strlen("<!doctype html>"));
+    assert_memory_equal(page, PAGE_BEGIN, strlen(PAGE_BEGIN));
     assert_memory_equal(page + head - 1, ">", 1);
     assert_memory_equal(page + head, json, strlen(json));
     assert_memory_equal(page + head + strlen(json), "</script>", strlen("</script>"));
@@ -208,7 +214,7 @@ static void follows_link(void **unused)
     char target[64];
     assert_int_equal(readlink("link", target, sizeof target), strlen("sub/page.html"));
     char *page = contents("sub/page.html");
-    assert_memory_equal(page, "<!doctype html>", strlen("<!doctype html>"));
+    assert_memory_equal(page, PAGE_BEGIN, strlen(PAGE_BEGIN));
     port_free(page);
     assert_int_equal(unlink("sub/page.html"), 0);
 }
@@ -238,6 +244,46 @@ static void refuses_paths(void **state)
                            "/dev/stdout is standard output\n");
     assert_contents("file", OLD);
     assert_int_equal(files(), 1);
+}
+
+/* A file that is not a page stays as it is, such as a log whose name follows --html. */
+static void refuses_other_files(void **state)
+{
+    if (!has_page())
+        return;
+    static const char *const other[] = {
+        "1.2.3.4 - - [23/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\"", "\n", "<!doctype html>\n",
+        "<!doctype html>\n<html>" OLD, "\xEF\xBB\xBF" OLD};
+    static const char message[] =
+        "weir replay: --html: log exists and is no page of weir replay; pass another name, or "
+        "remove the file\n";
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+        write_text("log", other[i]);
+        assert_int_equal(replay_html_check("log"), ACCESSLOG_FAILED);
+        assert_printed(*state, message);
+        assert_int_equal(write_page("log", "1"), ACCESSLOG_FAILED);
+        assert_printed(*state, message);
+        assert_contents("log", other[i]);
+    }
+    assert_int_equal(symlink("log", "link"), 0);
+    assert_int_equal(write_page("link", "1"), ACCESSLOG_FAILED);
+    assert_int_equal(files(), 2);
+}
+
+/* An empty file, as mktemp makes it, and a page of an earlier run are replaced. */
+static void replaces_pages(void **state)
+{
+    if (!has_page())
+        return;
+    write_text("page", "");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(replay_html_check("page"), 0);
+        assert_int_equal(write_page("page", i == 0 ? "1" : "2"), 0);
+        char *page = contents("page");
+        assert_int_equal(page[weir_report_page.data_at], '1' + i);
+        port_free(page);
+    }
+    assert_printed(*state, "");
 }
 
 /* A path in another directory, with a name of the greatest length. */
@@ -317,6 +363,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(keeps_mode, setup, teardown),
         cmocka_unit_test_setup_teardown(follows_link, setup, teardown),
         cmocka_unit_test_setup_teardown(refuses_paths, setup, teardown),
+        cmocka_unit_test_setup_teardown(refuses_other_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(replaces_pages, setup, teardown),
         cmocka_unit_test_setup_teardown(writes_elsewhere, setup, teardown),
         cmocka_unit_test_setup_teardown(check_writes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(keeps_old_file, setup, teardown),
