@@ -57,6 +57,10 @@ check "token-bucket" "0 token-bucket 40 refill 1/m" "$(suggest --json --algorith
 check "a calendar window" "0 fixed-window 40/day" "$(suggest --json --algorithm fixed-window --per day --target 'no key denied' --hold-out 0 a.tsv) $(json 'a["suggestion"]["policy"]')"
 check "a calendar window: its worst case" 80 "$(json 'a["suggestion"]["worst_case"]')"
 check "standard input" "0 same" "$(suggest a.tsv) $("$weir" suggest - <a.tsv 2>err | sed 's/ -$/ a.tsv/' | cmp -s - out && echo same)"
+cp a.tsv -- '-a b.tsv'
+"$weir" suggest --target '1% of requests' --no-progress -- '-a b.tsv' >out 2>err
+check "the command of a file whose name begins like an option" 1 "$(grep -cE "^weir replay --policy '.*' \./'-a b.tsv'$" out)"
+check "this command runs" 0 "$(sh -c "\"\$1\" $(grep '^weir replay' out | cut -d' ' -f2-) >/dev/null 2>&1" sh "$weir"; echo $?)"
 suggest --format tsv --strict a.tsv >status
 check "the command has the options of the log" 1 "$(grep -cE "^weir replay --policy '.*' --format tsv --strict a.tsv$" out)"
 cp out first

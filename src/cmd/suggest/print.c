@@ -215,6 +215,8 @@ static void print_command(out_stream *out, const suggest_report *r, const char *
             out_text(out, w->option);
             out_text(out, w->value ? " " : "");
         }
+        if (!w->option && w->value[0] == '-' && w->value[1] != '\0')
+            out_text(out, "./"); /* else the file would be read as an option */
         if (w->value)
             put_word(out, w->value);
     }
