@@ -151,24 +151,28 @@ static bool read_server(client *c, char *host, char *port)
     return true;
 }
 
+static char lookup_timeout[160]; /* what end_lookup() prints */
+
 static void end_lookup(int signal)
 {
     (void)signal;
-    static const char text[] = "weir: timeout: the server's name was not resolved; "
-                               "--timeout sets how long to wait\n";
-    ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+    ssize_t n = write(STDERR_FILENO, lookup_timeout, strlen(lookup_timeout));
     (void)n; /* the process ends anyway */
     _exit(1);
 }
 
 /* getaddrinfo() has no timeout and continues after a signal, so the SIGALRM handler ends the
- * process at the deadline. */
-static int look_up(const char *host, const char *port, int64_t left_ns, struct addrinfo **ret)
+ * process at the deadline.
+ *  hint  the end of its message. */
+static int look_up(const char *host, const char *port, int64_t left_ns, const char *hint,
+                   struct addrinfo **ret)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
     int error = getaddrinfo(host, port, &hints, ret);
     if (error != EAI_NONAME)
         return error;
+    snprintf(lookup_timeout, sizeof lookup_timeout,
+             "weir: timeout: the server's name was not resolved%s\n", hint);
     struct sigaction then = {.sa_handler = end_lookup}, before;
     int64_t us = left_ns > 0 ? left_ns / 1000 + 1 : 1;
     struct itimerval timer = {.it_value = {.tv_sec = us / 1000000, .tv_usec = us % 1000000}};
@@ -194,7 +198,7 @@ static client_status connect_tcp(client *c)
     struct addrinfo *found;
     if (!read_server(c, host, port))
         return fail(c, CLIENT_BAD_ADDRESS, "'%s': expected " CLIENT_EXPECTED, c->server);
-    int error = look_up(host, port, c->deadline_ns - port_steady_ns(), &found);
+    int error = look_up(host, port, c->deadline_ns - port_steady_ns(), c->timeout_hint, &found);
     if (error != 0)
         return fail(c, CLIENT_FAILED, "%s: cannot resolve the host: %s", c->server,
                     error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
