@@ -60,6 +60,9 @@ check "another seed, another table" differs "$(cmp -s first third || echo differ
 check "the first lines" "20,000 requests of 50 keys (bursty, 100/m each on average, seed 1)
 Limit 100/m, measured against what the algorithm itself allowed in the window." "$(head -n 2 first)"
 
+"$weir" accuracy --limit 1/d --traffic steady --sources 2 --requests 10 >out
+check "a limit of 1: no policy twice" "" "$(sort out | uniq -d)"
+
 # sliding-log is exact, whatever it is compared with; at half the limit a steady source is never denied.
 for against in own log rate; do
     "$weir" accuracy "${small[@]}" --against $against --policy 'sliding-log 100/m' --json >out
@@ -100,6 +103,15 @@ printf 'x\n' >>log
 "$weir" accuracy --limit 4/m log >out 2>err
 check "a line that cannot be read" "0 1" "$? $(grep -c '1 line could not be read and was left out' err)"
 check "a line that cannot be read, with --strict" 1 "$("$weir" accuracy --strict log >out 2>err; echo $?)"
+
+# A failed write is reported once, with its reason, for long and short output.
+if [ -c /dev/full ]; then
+    for words in 'access.log' '--json access.log' '--traffic steady --sources 5 --requests 100' '--help'; do
+        # shellcheck disable=SC2086 # it is a list of words
+        "$weir" accuracy $words >/dev/full 2>err
+        check "a full disk: $words" "1 weir accuracy: standard output: No space left on device" "$? $(cat err)"
+    done
+fi
 
 echo "$passed passed, $failed failed"
 exit $((failed > 0))

@@ -16,6 +16,7 @@
 #include "service/rules/address.h"
 #include "service/rules/rules.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -145,6 +146,18 @@ static int run_log(accuracy *a)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/* Flushes standard output. Returns 0, or ACCESSLOG_FAILED after printing why a write failed.
+ *  errno  0, or that of the failed write, since the caller cleared it. */
+static int flush(void)
+{
+    bool failed = fflush(stdout) != 0 || ferror(stdout);
+    if (!failed)
+        return 0;
+    int error = errno != 0 ? errno : EIO;
+    clearerr(stdout); /* main() would print the error again */
+    return accesslog_complain(ACCESSLOG_FAILED, "standard output: %s", strerror(error));
+}
+
 static int print_report(const accuracy *a)
 {
     const accuracy_options *o = &a->options;
@@ -153,15 +166,15 @@ static int print_report(const accuracy *a)
                          .traffic = o->generated ? &o->traffic : NULL,
                          .rate = o->rate ? o->rate : o->limit,
                          .log = a->log};
+    errno = 0;
     if (!o->json)
         accuracy_print_table(&r);
     else if (accuracy_print_json(&r) != WEIR_OK)
         return accesslog_complain_memory();
-    if (a->log) {
-        fflush(stdout);
+    int status = flush();
+    if (status == 0 && a->log)
         accesslog_notes(a->log);
-    }
-    return 0;
+    return status;
 }
 
 static void accuracy_close(accuracy *a)
@@ -182,7 +195,9 @@ int weir_cmd_accuracy(int argc, char **argv)
         return accesslog_complain_memory();
     int status = accuracy_options_read(&a->options, argc, argv);
     if (status == 0 && a->options.help) {
+        errno = 0;
         fputs(accuracy_help, stdout);
+        status = flush();
     } else if (status == 0) {
         status = accuracy_measure_open(&a->measure, &a->options);
         if (status == 0)

@@ -279,7 +279,8 @@ static int add_usual(accuracy_measure *m, const char *limit)
     snprintf(text, sizeof text, "gcra %s burst %" PRId64, limit, m->limit);
     int status = add_text(m, text);
     snprintf(text, sizeof text, "gcra %s", limit);
-    return status != 0 ? status : add_text(m, text);
+    bool same = m->limit == 1; /* as with that burst */
+    return status != 0 || same ? status : add_text(m, text);
 }
 
 int accuracy_measure_open(accuracy_measure *ret, accuracy_options *o)

@@ -16,7 +16,7 @@ typedef struct accuracy_report {
     const accesslog *log;           /* NULL if the requests were generated */
 } accuracy_report;
 
-/* Both print to standard output; main() reports a write error. */
+/* Both print to standard output; the caller flushes it and reports a write error. */
 void accuracy_print_table(const accuracy_report *r);
 
 /* Returns WEIR_OK, or WEIR_E_NOMEM with nothing printed. */
