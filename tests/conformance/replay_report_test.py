@@ -157,13 +157,16 @@ def percentiles(peaks):
 
 
 def lockouts(requests, index):
-    """Returns the lock-outs of a key as (length, start): from the first of consecutive denied requests until the
-    last of them could have been allowed."""
-    found, since = [], None
+    """Returns the lock-outs of a key as (length, start): from the first of consecutive denied requests until each
+    of them could have been allowed. Requests that a deny list denied are no part of it."""
+    found, since, until = [], None, 0
     for r in [*requests, None]:
+        if r and r.answers[index].get("reason") == "deny-list":
+            continue
         if r and is_denied(r.answers[index]):
+            end = min(r.now + (r.answers[index]["retry_after_ns"] or 0), 2**63 - 1)
+            until = end if since is None else max(until, end)
             since = r.now if since is None else since
-            until = min(r.now + (r.answers[index]["retry_after_ns"] or 0), 2**63 - 1)
         elif since is not None:
             found.append((until - since, since))
             since = None
@@ -171,7 +174,7 @@ def lockouts(requests, index):
 
 
 def longest(found):
-    return max(found, key=lambda lockout: (lockout[0], -lockout[1]))
+    return max(found, key=lambda lockout: (lockout[0], -lockout[1]), default=(0, None))
 
 
 def peak_admitted(requests, policy, index):
@@ -220,6 +223,7 @@ def model_policy(requests, policy, index, buckets, top):
     reasons = [a.get("reason") for a in answers]
     worst = worst_keys(keys, index, buckets)
     spans = [(*longest(lockouts(keys[row["key"]], index)), row["key"]) for row in worst]
+    spans = [span for span in spans if span[1] is not None]
     lockout = min(spans, key=lambda s: (-s[0], s[1], s[2].encode())) if spans else None
     model = {
         "name": policy.name, "shadow": policy.shadow, "baseline": index == 0,

@@ -416,7 +416,8 @@ static weir_status count(replay_policies *p, size_t i, const weir_request *req)
     replay_key *key = p->seen[which->group];
     replay_tally *tally = &key->policy[which->index];
     bool shadowed = req->reason == WEIR_BY_SHADOW, denied = !req->decision.allowed || shadowed;
-    bool listed = req->reason == WEIR_BY_ALLOW_LIST;
+    bool allow_listed = req->reason == WEIR_BY_ALLOW_LIST;
+    bool deny_listed = req->reason == WEIR_BY_DENY_LIST;
     if (denied && !tally->denials) {
         tally->denials = accesslog_key_table_alloc(p->keys[which->group], sizeof *tally->denials);
         if (!tally->denials)
@@ -428,11 +429,11 @@ static weir_status count(replay_policies *p, size_t i, const weir_request *req)
         mark_keys(p);
     c->denied += !req->decision.allowed;
     c->shadowed += shadowed;
-    c->allow_listed += listed;
-    c->deny_listed += req->reason == WEIR_BY_DENY_LIST;
+    c->allow_listed += allow_listed;
+    c->deny_listed += deny_listed;
     const replay_outcome outcome = {.denied = denied,
                                     .baseline = p->baseline_denied,
-                                    .policy = listed ? NULL : req->policy,
+                                    .policy = allow_listed || deny_listed ? NULL : req->policy,
                                     .cost = req->cost,
                                     .wait_ns =
                                         req->decision.never ? 0 : req->decision.retry_after_ns};

@@ -88,6 +88,8 @@ static void see_lockout(replay_lockouts *longest, weir_slice key, const replay_d
 {
     int64_t ns, from_ns;
     replay_lockout(d, &ns, &from_ns);
+    if (from_ns < 0)
+        return;
     bool first = !longest->key.at || ns > longest->longest_ns ||
                  (ns == longest->longest_ns && from_ns < longest->from_ns) ||
                  (ns == longest->longest_ns && from_ns == longest->from_ns &&

@@ -22,7 +22,7 @@ typedef struct replay_worst {
 
 typedef struct replay_lockouts {
     int64_t longest_ns, from_ns;
-    weir_slice key; /* absent: no key was denied */
+    weir_slice key; /* absent: no key was denied, or only by lists */
 } replay_lockouts;
 
 typedef struct replay_policy_report {

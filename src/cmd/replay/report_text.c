@@ -346,6 +346,8 @@ static size_t lockout_text(const replay_worst *w, char *ret)
 {
     int64_t ns, from_ns;
     replay_lockout(w->denials, &ns, &from_ns);
+    if (from_ns < 0)
+        return (size_t)snprintf(ret, DURATION_TEXT_MAX, "-");
     span_text(ns, ret);
     return strlen(ret);
 }

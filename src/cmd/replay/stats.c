@@ -136,15 +136,28 @@ void replay_lockout(const replay_denials *d, int64_t *ret_ns, int64_t *ret_from_
     *ret_from_ns = copy.lockout_from_ns;
 }
 
-static void count_denied(replay_denials *d, replay_stats *s, int64_t wait_ns)
+/* Begins a lock-out, or goes on with it. */
+static void lock_out(replay_denials *d, int64_t now_ns, int64_t until_ns)
+{
+    bool begins = d->since_ns < 0;
+    if (begins)
+        d->since_ns = now_ns;
+    if (d->lockout_from_ns < 0)
+        d->lockout_from_ns = now_ns;
+    if (begins || until_ns > d->until_ns)
+        d->until_ns = until_ns;
+}
+
+static void count_denied(replay_denials *d, replay_stats *s, const replay_outcome *outcome)
 {
     int64_t now_ns = s->last_ns;
-    if (d->count++ == 0)
-        d->first_ns = d->since_ns = d->lockout_from_ns = now_ns;
-    else if (d->since_ns < 0)
-        d->since_ns = now_ns;
+    if (d->count++ == 0) {
+        d->first_ns = now_ns;
+        d->since_ns = d->lockout_from_ns = -1;
+    }
     d->last_ns = now_ns;
-    d->until_ns = add_up(now_ns, wait_ns);
+    if (outcome->policy)
+        lock_out(d, now_ns, add_up(now_ns, outcome->wait_ns));
     replay_series_add(&d->over_time, &s->timeline);
 }
 
@@ -154,7 +167,7 @@ void replay_counts_add(replay_counts *c, replay_stats *s, const replay_key *key,
     c->newly_denied += outcome->denied && !outcome->baseline;
     c->newly_allowed += !outcome->denied && outcome->baseline;
     if (outcome->denied) {
-        count_denied(tally->denials, s, outcome->wait_ns);
+        count_denied(tally->denials, s, outcome);
         replay_series_add(&c->over_time, &s->timeline);
         return;
     }

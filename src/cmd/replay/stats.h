@@ -29,13 +29,14 @@ typedef enum replay_period {
 } replay_period;
 
 /* The denials of a key under a policy. A lock-out begins with the first of consecutive denied
- * requests. It ends when the last of them could have been allowed, whether or not the key came
- * again then; with the last of them if no wait helps, and in shadow mode. */
+ * requests. It ends when the last of them to become possible could have been allowed, whether or
+ * not the key came again then. A request that no wait helps could have been allowed at once, and so
+ * could all in shadow mode. Requests that a deny list denied neither begin nor end a lock-out. */
 typedef struct replay_denials {
     uint64_t count; /* 1 or more */
     int64_t first_ns, last_ns;
     int64_t since_ns, until_ns; /* the lock-out that an allowed request has not ended; -1: none */
-    int64_t lockout_ns, lockout_from_ns; /* the longest of the others: the first of equals */
+    int64_t lockout_ns, lockout_from_ns; /* the longest: the first of equals; from -1: none began */
     replay_series over_time;
 } replay_denials;
 
@@ -84,7 +85,8 @@ static inline const replay_key *replay_key_next(const replay_key *key)
     return replay_key_of(key->base.next);
 }
 
-/* Writes the longest lock-out of a key and its start. The first one of equals. */
+/* Writes the longest lock-out of a key and its start. The first one of equals; 0 and -1 if there
+ * is none, because lists denied all requests. */
 void replay_lockout(const replay_denials *d, int64_t *ret_ns, int64_t *ret_from_ns);
 
 /* ---- the log --------------------------------------------------------------------------------- */

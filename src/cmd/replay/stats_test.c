@@ -162,8 +162,9 @@ static void see(scene *s, int64_t now_ns, int64_t cost, bool denied, const weir_
 
 static void deny(scene *s, int64_t now_ns, int64_t wait_ns)
 {
+    static const weir_policy any;
     s->wait_ns = wait_ns;
-    see(s, now_ns, 1, true, NULL);
+    see(s, now_ns, 1, true, &any);
 }
 
 static void expect_lockout(const scene *s, int64_t ns, int64_t from_ns)
@@ -194,13 +195,36 @@ static void check_lockouts(void **unused)
     see(&s, 1052, 0, false, NULL); /* a smaller cost is allowed before */
     expect_lockout(&s, 13, 1040);
     deny(&s, 1060, 100);
-    deny(&s, 1061, 1); /* the last one counts */
-    expect_lockout(&s, 13, 1040);
+    deny(&s, 1061, 1); /* the latest end counts */
+    expect_lockout(&s, 100, 1060);
     deny(&s, 1062, INT64_MAX);
+    deny(&s, 1063, 0);
     expect_lockout(&s, INT64_MAX - 1060, 1060);
-    assert_int_equal(s.denials.count, 8);
+    assert_int_equal(s.denials.count, 9);
     assert_int_equal(s.denials.first_ns, 20);
-    assert_int_equal(s.denials.last_ns, 1062);
+    assert_int_equal(s.denials.last_ns, 1063);
+    close_scene(&s);
+}
+
+/* A deny list neither begins a lock-out nor ends one. */
+static void check_deny_list(void **unused)
+{
+    (void)unused;
+    scene s;
+    open_scene(&s, "gcra 1/s burst 1");
+    see(&s, 10, 1, true, NULL);
+    expect_lockout(&s, 0, -1);
+    see(&s, 15, 1, false, NULL);
+    expect_lockout(&s, 0, -1);
+    deny(&s, 20, 5);
+    see(&s, 22, 1, true, NULL);
+    expect_lockout(&s, 5, 20);
+    deny(&s, 23, 10);
+    expect_lockout(&s, 13, 20);
+    see(&s, 40, 1, false, NULL);
+    see(&s, 50, 1, true, NULL);
+    expect_lockout(&s, 13, 20);
+    assert_int_equal(s.denials.count, 5);
     close_scene(&s);
 }
 
@@ -297,10 +321,15 @@ static void check_admitted_of_others(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_series),      cmocka_unit_test(check_widths),
-        cmocka_unit_test(check_lost_series), cmocka_unit_test(check_lockouts),
-        cmocka_unit_test(check_peaks),       cmocka_unit_test(check_windows),
-        cmocka_unit_test(check_admitted),    cmocka_unit_test(check_admitted_of_others),
+        cmocka_unit_test(check_series),
+        cmocka_unit_test(check_widths),
+        cmocka_unit_test(check_lost_series),
+        cmocka_unit_test(check_lockouts),
+        cmocka_unit_test(check_deny_list),
+        cmocka_unit_test(check_peaks),
+        cmocka_unit_test(check_windows),
+        cmocka_unit_test(check_admitted),
+        cmocka_unit_test(check_admitted_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
