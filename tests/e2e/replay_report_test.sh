@@ -57,10 +57,28 @@ if [ "$(replay "${two[@]}" --html page.html a.tsv)" = 0 ]; then
     check "--html: a log" 1 "$(replay "${two[@]}" --html a.tsv a.tsv)"
     check "--html: a log is not read first" "" "$(cat out)"
     check "--html: a log stays" "$lines" "$(wc -l <a.tsv)"
+    awk 'BEGIN { for (i = 0; i < 2200; i++) printf "%d\tk%d\n", i, i / 2 }' >keys.tsv
+    check "--html: --json lists all denied keys" "0 1100" \
+        "$(replay --policy 'gcra 1/s burst 1' --top 5000 --json --html keys.html keys.tsv) $(grep -c '"lockout_ns":' out)"
+    check "--html: the page lists 1000" 1000 "$(grep -c '"lockout_ns":' keys.html)"
     check "--html: a page is replaced" 0 "$(replay "${two[@]}" --html page.html a.tsv)"
 else
     check "--html: weir was built without web pages" 2 "$(replay "${two[@]}" --html page.html a.tsv)"
 fi
+
+# Rows of lists, and the words of shadow mode. Key b is on the deny list, and key c on the allow list.
+printf 'policies:\n  api:\n    limit: gcra 1/h burst 1\n    shadow: true\n    allow: [c]\n    deny: [b]\n' >lists.yaml
+printf '1\ta\n2\ta\n3\tb\n4\tb\n5\tc\n' >lists.tsv
+replay --config lists.yaml --policy api lists.tsv >status
+check "shadow mode: the keys" "would deny keys 2 66.7%" "$(grep 'would deny keys' out | xargs)"
+check "shadow mode: the list of keys" "would be denied denied requests lock-out would be denied over time" \
+    "$(grep 'requests  lock-out' out | xargs)"
+check "a deny list is no lock-out" "b 2 2 -" "$(grep '^  b ' out | xargs | cut -d' ' -f1-4)"
+replay --config lists.yaml --policy api --policy 'gcra 2/h burst 2' lists.tsv >status
+check "two policies: the allow list" "on allow list 1 20.0% -" "$(grep 'on allow list' out | xargs)"
+check "two policies: the deny list" "on deny list 2 40.0% -" "$(grep 'on deny list' out | xargs)"
+replay "${two[@]}" a.tsv >status
+check "two policies without lists" 0 "$(grep -c 'list' out)"
 
 six=()
 for n in 1 2 3 4 5 6; do six+=(--policy "gcra $n/h"); done

@@ -157,28 +157,43 @@ static int complain_output(const out_stream *out)
                               out->fd == STDERR_FILENO ? "error" : "output", strerror(out->error));
 }
 
+static int print_report(replay *r, const replay_report *report)
+{
+    weir_buffer b;
+    weir_buffer_init(&b, REPORT_MAX);
+    if (r->options.json)
+        replay_report_json(&b, report, SIZE_MAX);
+    else
+        replay_report_text(&b, report, terminal_style_get());
+    int status = b.failed ? accesslog_complain_memory() : 0;
+    if (status == 0)
+        out_bytes(r->out, weir_buffer_data(&b), weir_buffer_len(&b));
+    if (status == 0 && out_flush(r->out) != 0)
+        status = complain_output(r->out);
+    weir_buffer_free(&b);
+    return status;
+}
+
+enum { PAGE_WORST_MAX = 1000 }; /* denied keys of a policy; browsers are slow with many more */
+
+static int write_page(const replay *r, const replay_report *report)
+{
+    weir_buffer json;
+    weir_buffer_init(&json, REPORT_MAX);
+    replay_report_json(&json, report, PAGE_WORST_MAX);
+    int status = json.failed
+                     ? accesslog_complain_memory()
+                     : replay_html_write(r->options.html, (const char *)weir_buffer_data(&json),
+                                         weir_buffer_len(&json));
+    weir_buffer_free(&json);
+    return status;
+}
+
 /* Prints the report, and writes the page. */
 static int print_results(replay *r, const replay_report *report)
 {
-    weir_buffer json, text;
-    weir_buffer_init(&json, REPORT_MAX);
-    weir_buffer_init(&text, REPORT_MAX);
-    if (r->options.json || r->options.html)
-        replay_report_json(&json, report);
-    if (!r->options.json)
-        replay_report_text(&text, report, terminal_style_get());
-    const weir_buffer *shown = r->options.json ? &json : &text;
-    int status = json.failed || text.failed ? accesslog_complain_memory() : 0;
-    if (status == 0)
-        out_bytes(r->out, weir_buffer_data(shown), weir_buffer_len(shown));
-    if (status == 0 && out_flush(r->out) != 0)
-        status = complain_output(r->out);
-    if (status == 0 && r->options.html)
-        status = replay_html_write(r->options.html, (const char *)weir_buffer_data(&json),
-                                   weir_buffer_len(&json));
-    weir_buffer_free(&json);
-    weir_buffer_free(&text);
-    return status;
+    int status = print_report(r, report);
+    return status == 0 && r->options.html ? write_page(r, report) : status;
 }
 
 enum { NOTES_MAX = 2, NOTE_MAX = 200 };

@@ -67,7 +67,8 @@ WEIR_NODISCARD weir_status replay_report_fill(replay_report *ret, const replay_p
                                               size_t top);
 void replay_report_free(replay_report *r);
 
-/* Appends the report as one JSON object and an LF. Sets out->failed if memory is exhausted. */
-void replay_report_json(weir_buffer *out, const replay_report *r);
+/* Appends the report as one JSON object and an LF. Sets out->failed if memory is exhausted.
+ *  worst_max  how many denied keys to list of each policy, if the report has more. */
+void replay_report_json(weir_buffer *out, const replay_report *r, size_t worst_max);
 
 #endif

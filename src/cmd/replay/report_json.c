@@ -147,7 +147,7 @@ static void put_change(weir_buffer *b, const replay_policy_report *p)
     put(b, "}");
 }
 
-static void put_policy(weir_buffer *b, const replay_report *r, size_t i)
+static void put_policy(weir_buffer *b, const replay_report *r, size_t i, size_t worst_max)
 {
     const replay_policy_report *p = &r->policy[i];
     const replay_counts *c = &p->policy->counts;
@@ -170,7 +170,7 @@ static void put_policy(weir_buffer *b, const replay_report *r, size_t i)
     put_peak(b, p);
     put_series(b, ",\n   \"denied_over_time\":", p->denied_over_time, t->len);
     put(b, ",\n   \"worst\":[");
-    for (size_t k = 0; k < p->worst_len; k++) {
+    for (size_t k = 0; k < p->worst_len && k < worst_max; k++) {
         put(b, k > 0 ? ",\n    " : "\n    ");
         put_worst(b, &p->worst[k], t);
     }
@@ -180,7 +180,7 @@ static void put_policy(weir_buffer *b, const replay_report *r, size_t i)
     put(b, "}");
 }
 
-void replay_report_json(weir_buffer *out, const replay_report *r)
+void replay_report_json(weir_buffer *out, const replay_report *r, size_t worst_max)
 {
     const replay_stats *s = r->stats;
     put(out, "{\"weir\":\"replay\",\"version\":1");
@@ -200,7 +200,7 @@ void replay_report_json(weir_buffer *out, const replay_report *r)
     put(out, ",\n \"policies\":[");
     for (size_t i = 0; i < r->policies; i++) {
         put(out, i > 0 ? ",\n  " : "\n  ");
-        put_policy(out, r, i);
+        put_policy(out, r, i, worst_max);
     }
     put(out, "]}\n");
 }

@@ -137,7 +137,7 @@ static void put_one(const page *p, const replay_policy_report *policy)
     if (which->shadow)
         put_count(p, "would be denied", which->counts.shadowed, requests);
     put(p, "\n");
-    put_count(p, which->shadow ? "keys over limit" : "keys ever denied", policy->keys_denied,
+    put_count(p, which->shadow ? "would deny keys" : "keys ever denied", policy->keys_denied,
               policy->keys);
     put_lockout(p, &policy->lockout);
     put_peak(p, policy);
@@ -150,6 +150,8 @@ typedef enum figure {
     KEYS,
     ALLOWED,
     DENIED,
+    ON_ALLOW_LIST,
+    ON_DENY_LIST,
     WOULD_BE_DENIED,
     KEYS_DENIED,
     LOCKOUT,
@@ -166,6 +168,8 @@ typedef enum figure {
 static const char *const figure_labels[FIGURES] = {"keys",
                                                    "allowed",
                                                    "denied",
+                                                   "on allow list",
+                                                   "on deny list",
                                                    "would be denied",
                                                    "keys ever denied",
                                                    "longest lock-out",
@@ -203,6 +207,10 @@ static void figure_text(const page *p, const replay_policy_report *policy, figur
         count_text(policy->allowed, requests, ret);
     else if (which == DENIED)
         count_text(c->denied, requests, ret);
+    else if (which == ON_ALLOW_LIST && policy->policy->by_name)
+        count_text(c->allow_listed, requests, ret);
+    else if (which == ON_DENY_LIST && policy->policy->by_name)
+        count_text(c->deny_listed, requests, ret);
     else if (which == WOULD_BE_DENIED && policy->policy->shadow)
         count_text(c->shadowed, requests, ret);
     else if (which == KEYS_DENIED)
@@ -241,18 +249,29 @@ static void put_cell(const page *p, size_t i, figure which, size_t cols)
     weir_buffer_printf(p->out, "  %*s", (int)cols, text);
 }
 
+/* Whether the table of several policies has a row: those of lists and of shadow mode only if a
+ * policy has a number there. */
+static bool has_row(const page *p, figure which)
+{
+    bool ret = which != ON_ALLOW_LIST && which != ON_DENY_LIST && which != WOULD_BE_DENIED;
+    for (size_t i = 0; i < p->report->policies; i++) {
+        const replay_policy *policy = p->report->policy[i].policy;
+        ret |= which == ON_ALLOW_LIST && policy->counts.allow_listed > 0;
+        ret |= which == ON_DENY_LIST && policy->counts.deny_listed > 0;
+        ret |= which == WOULD_BE_DENIED && policy->shadow;
+    }
+    return ret;
+}
+
 /* Appends the table of the baseline and of the policies begin..end-1. */
 static void put_block(const page *p, size_t begin, size_t end, size_t cols)
 {
-    bool shadow = false;
-    for (size_t i = 0; i < p->report->policies; i++)
-        shadow |= p->report->policy[i].policy->shadow;
     weir_buffer_printf(p->out, "\n  %-*s  %*s", CHANGE_COLS, "", (int)cols, "1 (baseline)");
     for (size_t i = begin; i < end; i++)
         weir_buffer_printf(p->out, "  %*zu", (int)cols, i + 1);
     put(p, "\n");
     for (figure f = 0; f < FIGURES; f++) {
-        if (f == WOULD_BE_DENIED && !shadow)
+        if (!has_row(p, f))
             continue;
         if (f == KEYS_DENIED || f == REQUESTS_NEWLY_DENIED)
             put(p, "\n");
@@ -406,9 +425,9 @@ static void put_worst(const page *p, size_t number)
         put(p, "\n");
     }
     weir_buffer_printf(p->out, "  %-*s  %*s  %*s  %*s  %s\n", (int)c.key,
-                       shadow ? "most over limit" : "most denied keys", (int)c.denied,
-                       shadow ? "over" : "denied", (int)c.requests, "requests", (int)c.lockout,
-                       "lock-out", shadow ? "over limit over time" : "denied over time");
+                       shadow ? "would be denied" : "most denied keys", (int)c.denied, "denied",
+                       (int)c.requests, "requests", (int)c.lockout, "lock-out",
+                       shadow ? "would be denied over time" : "denied over time");
     for (size_t i = 0; i < policy->worst_len; i++)
         put_worst_row(p, &policy->worst[i], &c);
 }
