@@ -16,30 +16,114 @@ static const char expect_vhost[] =
     "the client's host behind the virtual host, found '-'; if the line starts with the client, use "
     "--format combined or common";
 static const char expect_one_host[] = "one host, found a list";
+static const char expect_bare_host[] = "a host without quotes";
+static const char expect_client[] = "a client, found '-'";
+static const char expect_one_time[] = "one time that a request in quotes follows, found two";
 
 #define HEAD_FIELDS                                                                                \
     (LOG_BIT(LOG_CLIENT) | LOG_BIT(LOG_IDENT) | LOG_BIT(LOG_USER) | LOG_BIT(LOG_VHOST))
 
 /* ---- before the time ------------------------------------------------------------------------- */
 
-/* Finds host, ident and user. Returns where the time should begin. The user may contain spaces and
- * brackets. */
-static const char *find_client(const char *line, const char *end, weir_slice *field)
+/* A time in brackets, as far as it was found. */
+typedef struct stamp {
+    const char *at;    /* its '[', or where it should begin */
+    const char *after; /* behind its ']' */
+    int64_t t_ns;
+    weir_status status; /* of weir_logtime_clf() */
+} stamp;
+
+/* Whether a text like " [01/" begins before `at`. */
+static inline bool is_bracket(const char *at, const char *end)
+{
+    return end - at >= 4 && at[0] == '[' && at[-1] == ' ' && at[3] == '/';
+}
+
+/* Finds the next text like " [01/", whose '[' is at `at` or behind it. Returns the '['; NULL if
+ * there is none. */
+static const char *find_bracket(const char *at, const char *end)
+{
+    while ((at = log_find(at, end, '[')) && !is_bracket(at, end))
+        at++;
+    return at;
+}
+
+/* Reads the time at `at`. Returns whether it is one, and a quote follows. */
+static inline bool read_stamp(const char *at, const char *end, stamp *ret)
+{
+    ret->at = at;
+    ret->status = weir_logtime_clf(at, end, &ret->t_ns, &ret->after);
+    return ret->status != WEIR_E_SYNTAX && end - ret->after >= 2 && ret->after[0] == ' ' &&
+           ret->after[1] == '"';
+}
+
+/* Finds another time, before an opening quote. A closing quote is followed by a space or by the end
+ * of the line. Returns NULL if there is none. */
+static inline const char *find_second(const char *at, const char *end)
+{
+    stamp s;
+    while ((at = find_bracket(at, end))) {
+        if (read_stamp(at, end, &s) && end - s.after > 2 && s.after[2] != ' ')
+            return at;
+        at++;
+    }
+    return NULL;
+}
+
+/* Finds the time of the line behind its first text like one, which is no time before a quote.
+ *  s  in/out. */
+static bool find_later_stamp(const char *end, stamp *s)
+{
+    stamp next;
+    unsigned times = s->status != WEIR_E_SYNTAX;
+    for (const char *at = s->at; (at = find_bracket(at + 1, end));) {
+        if (read_stamp(at, end, &next)) {
+            *s = next;
+            return !find_second(next.after, end);
+        }
+        if (next.status != WEIR_E_SYNTAX && times++ == 0)
+            *s = next;
+    }
+    return times <= 1;
+}
+
+/* Finds the time of the line: the one before the request. Clients choose the user and the texts in
+ * quotes, which may contain other times. A server that escapes quotes writes no opening quote behind
+ * these; for other servers, a second time before such a quote makes the line ambiguous. In a line
+ * without a request, the time must be the only one.
+ *  at   a text like "[01/".
+ *  ret  written: the time, or one of several.
+ * Returns false if the line is ambiguous. */
+static inline bool find_stamp(const char *at, const char *end, stamp *ret)
+{
+    return read_stamp(at, end, ret) ? !find_second(ret->after, end) : find_later_stamp(end, ret);
+}
+
+/* Finds the end of an ident or a user, which is usually the byte '-'. */
+static inline const char *find_space(const char *at, const char *end)
+{
+    return end - at >= 2 && at[0] != ' ' && at[1] == ' ' ? at + 1 : log_find(at, end, ' ');
+}
+
+/* Finds client, ident, user and time. The user may contain spaces and brackets.
+ *  ret  written: the time, or where it should begin.
+ * Returns false if more than one time could be that of the line. */
+static bool find_client(const char *line, const char *end, weir_slice *field, stamp *ret)
 {
     const char *host_end = log_find(line, end, ' ');
-    const char *ident_end = host_end ? log_find(host_end + 1, end, ' ') : NULL;
-    const char *first = ident_end ? log_find(ident_end + 1, end, ' ') : NULL;
-    if (!first)
-        return end;
-    const char *user_end = first;
-    while (user_end && (end - user_end < 5 || user_end[1] != '[' || user_end[4] != '/'))
-        user_end = log_find(user_end + 1, end, ' ');
-    if (!user_end)
-        return first + 1;
+    const char *ident_end = host_end ? find_space(host_end + 1, end) : NULL;
+    const char *first = ident_end ? find_space(ident_end + 1, end) : NULL;
+    const char *at = first ? first + 1 : NULL;
+    *ret = (stamp){.at = at ? at : end, .status = WEIR_E_SYNTAX};
+    if (at && !is_bracket(at, end))
+        at = find_bracket(at, end);
+    if (!at)
+        return true;
+    bool one = find_stamp(at, end, ret);
     field[LOG_CLIENT] = log_between(line, host_end);
     field[LOG_IDENT] = log_between(host_end + 1, ident_end);
-    field[LOG_USER] = log_between(ident_end + 1, user_end);
-    return user_end + 1;
+    field[LOG_USER] = log_between(ident_end + 1, ret->at - 1);
+    return one;
 }
 
 static bool has(weir_slice text, char c)
@@ -72,14 +156,20 @@ static bool begins_with_vhost(const weir_slice *field)
            has_port(field[LOG_CLIENT]);
 }
 
-static bool is_list(weir_slice host)
+/* Refuses a client that is none, and texts that other servers write there. */
+static inline bool check_host(const log_line *l, weir_slice host, bool wanted,
+                              weir_logline_error *e)
 {
-    return host.len > 0 && host.at[host.len - 1] == ',';
+    if (wanted && log_is_dash(host))
+        return log_fail(l->begin, host.at, expect_client, e);
+    if (host.len > 0 && *host.at == '"')
+        return log_fail(l->begin, host.at, expect_bare_host, e);
+    return !has(host, ',') || log_fail(l->begin, host.at, expect_one_host, e);
 }
 
 /* Finds the fields before the time, and refuses a line of another kind.
- *  ret_time  where the time should begin; written on success. */
-static bool read_head(log_line *l, bool vhost, const char **ret_time, weir_logline_error *e)
+ *  ret  the time, or where it should begin; written on success. */
+static bool read_head(log_line *l, bool vhost, uint32_t need, stamp *ret, weir_logline_error *e)
 {
     const char *begin = l->begin;
     if (vhost) {
@@ -90,16 +180,16 @@ static bool read_head(log_line *l, bool vhost, const char **ret_time, weir_logli
         l->field[LOG_VHOST] = log_between(begin, space ? space : l->end);
         begin = client;
     }
-    *ret_time = find_client(begin, l->end, l->field);
+    bool one = find_client(begin, l->end, l->field, ret);
     if (!l->field[LOG_CLIENT].at)
         return true;
-    if (is_list(l->field[LOG_VHOST]))
-        return log_fail(l->begin, l->begin, expect_one_host, e);
-    if (is_list(l->field[LOG_CLIENT]))
-        return log_fail(l->begin, begin, expect_one_host, e);
+    if (vhost && !check_host(l, l->field[LOG_VHOST], false, e))
+        return false;
+    if (!check_host(l, l->field[LOG_CLIENT], need & LOG_BIT(LOG_CLIENT), e))
+        return false;
     if (begins_with_vhost(l->field))
         return log_fail(l->begin, l->field[LOG_IDENT].at, vhost ? expect_ident : expect_plain, e);
-    return true;
+    return one || log_fail(l->begin, ret->at, expect_one_time, e);
 }
 
 /* ---- behind the time ------------------------------------------------------------------------- */
@@ -170,15 +260,17 @@ static const char *find_tail(log_line *l, const char *at, bool quoted)
 
 /* Finds the fields up to the time.
  *  ret_after  behind the time; written on success. */
-static bool read_front(log_line *l, bool vhost, const char **ret_after, weir_logline_error *e)
+static bool read_front(log_line *l, bool vhost, uint32_t need, const char **ret_after,
+                       weir_logline_error *e)
 {
-    const char *time = NULL;
-    if (!read_head(l, vhost, &time, e))
+    stamp time;
+    if (!read_head(l, vhost, need, &time, e))
         return false;
-    weir_status st = weir_logtime_clf(time, l->end, &l->t_ns, ret_after);
-    if (st != WEIR_OK)
-        return log_fail(l->begin, time,
-                        st == WEIR_E_RANGE ? log_expect_time_range : expect_clf_time, e);
+    if (time.status != WEIR_OK)
+        return log_fail(l->begin, time.at,
+                        time.status == WEIR_E_RANGE ? log_expect_time_range : expect_clf_time, e);
+    l->t_ns = time.t_ns;
+    *ret_after = time.after;
     return true;
 }
 
@@ -186,7 +278,7 @@ static inline bool read_access(log_line *l, bool vhost, bool quoted, uint32_t ne
                                weir_logline_error *e)
 {
     const char *after = NULL;
-    if (!read_front(l, vhost, &after, e))
+    if (!read_front(l, vhost, need, &after, e))
         return false;
     l->stop = after;
     if (need & ~HEAD_FIELDS)
@@ -289,8 +381,7 @@ bool log_read_traefik(log_line *l, uint32_t need, weir_logline_error *e)
         "a combined line, then a number, the router and the server in "
         "quotes, and a duration like 3ms";
     const char *after = NULL;
-    (void)need;
-    if (!read_front(l, false, &after, e))
+    if (!read_front(l, false, need, &after, e))
         return false;
     const char *agent_end = find_traefik_end(l);
     if (!agent_end || agent_end < after)

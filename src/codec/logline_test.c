@@ -53,6 +53,66 @@ static void clf_fields(void **state)
 }
 
 #define VHOST  "example.org:443 "
+#define FORGED "[01/Jan/2030:00:00:00 +0000]"
+#define OTHER  "h.example - x " FORGED " "
+#define TWICE  "expected one time that a request in quotes follows, found two"
+
+/* The time is the one before the request, whatever the user and the texts in quotes contain. */
+static void forged_times(void **state)
+{
+    (void)state;
+    static const line_row rows[] = {
+        {"combined", NULL, NULL, OTHER TIME " \"GET / HTTP/1.1\" 200 1 \"-\" \"a\"", T0_NS,
+         "h.example", 1},
+        {"combined", "user", NULL, OTHER TIME " \"GET / HTTP/1.1\" 200 1", T0_NS, "x " FORGED, 1},
+        {"combined", NULL, NULL, OTHER FORGED "\\\" " TIME " \"\" 400 0", T0_NS, "h.example", 1},
+        {"combined", NULL, NULL, "h - x [99/Jan/2030:00:00:00 +0000] [01/ " TIME " \"GET /\" 200 1",
+         T0_NS, "h", 1},
+        {"vhost_combined", NULL, NULL, VHOST OTHER TIME " \"GET / HTTP/1.1\" 200 1", T0_NS,
+         "h.example", 1},
+        {"combined", "agent", NULL, GET " \"r " FORGED " \" \"a " FORGED "\"", T0_NS, "a " FORGED,
+         1},
+        {"combined", "uri", NULL, HEAD " \"GET /a " FORGED " \" 200 1", T0_NS, "/a " FORGED " ", 1},
+        {"combined", NULL, NULL, GET " \"r\" \"a " FORGED " \"", T0_NS, "h.example", 1},
+        {"combined", NULL, NULL, GET " \"r\" \"a " FORGED " \\\"GET", T0_NS, "h.example", 1},
+        {"common", NULL, NULL, HEAD " 200", T0_NS, "h.example", 1},
+    };
+    static const line_row errors[] = {
+        {"common", NULL, NULL, OTHER TIME, BAD, "column 15: " TWICE, 0},
+        {"common", NULL, NULL, OTHER TIME " GET / 200", BAD, "column 15: " TWICE, 0},
+        {"common", NULL, NULL, OTHER "\"GET / HTTP/1.1\" 200 1 " TIME " \"GET / HTTP/1.1\" 401 1",
+         BAD, "column 15: " TWICE, 0},
+        {"combined", NULL, NULL, OTHER "\" " TIME " \"GET / HTTP/1.1\" 401 1", BAD,
+         "column 15: " TWICE, 0},
+        {"traefik", NULL, NULL,
+         OTHER "\"GET / HTTP/1.1\" 200 1 " TIME
+               " \"GET / HTTP/1.1\" 401 1 \"-\" \"-\" 17 \"r\" \"s\" 3ms",
+         BAD, "column 15: " TWICE, 0},
+    };
+    CHECK(rows, true);
+    CHECK(errors, false);
+}
+
+/* Texts that stand for no client, or for several. */
+static void clients_that_are_none(void **state)
+{
+    (void)state;
+    static const line_row rows[] = {
+        {"combined", "path", NULL, "- - - " TIME " \"GET /a HTTP/1.0\" 200 1", T0_NS, "/a", 1},
+    };
+    static const line_row errors[] = {
+        {"combined", NULL, NULL, "- - - " TIME, BAD, "column 1: expected a client, found '-'", 0},
+        {"combined", NULL, NULL, "\"1.1.1.1\" - - " TIME, BAD,
+         "column 1: expected a host without quotes", 0},
+        {"common", NULL, NULL, "1.1.1.1,2.2.2.2 - - " TIME, BAD,
+         "column 1: expected one host, found a list", 0},
+        {"vhost_common", NULL, NULL, "v \"1.1.1.1\" - - " TIME, BAD,
+         "column 3: expected a host without quotes", 0},
+    };
+    CHECK(rows, true);
+    CHECK(errors, false);
+}
+
 #define CLIENT "1.2.3.4 - - " TIME
 #define NOT_IDENT                                                                                  \
     "expected an ident or '-'; if the line starts with a virtual host, use --format "              \
@@ -657,6 +717,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clf_fields),
+        cmocka_unit_test(forged_times),
+        cmocka_unit_test(clients_that_are_none),
         cmocka_unit_test(virtual_hosts),
         cmocka_unit_test(clf_garbage_requests),
         cmocka_unit_test(clf_errors),

@@ -13,13 +13,13 @@
 #define NS_PER_S INT64_C(1000000000)
 
 /* Reads two digits. Returns 2^30, which no range check accepts, for anything else. */
-static unsigned two(const char *at)
+static inline unsigned two(const char *at)
 {
     unsigned a = (unsigned char)at[0] - (unsigned)'0', b = (unsigned char)at[1] - (unsigned)'0';
     return a > 9 || b > 9 ? 1u << 30 : a * 10 + b;
 }
 
-static unsigned four(const char *at)
+static inline unsigned four(const char *at)
 {
     unsigned a = two(at), b = two(at + 2);
     return a > 99 || b > 99 ? 1u << 30 : a * 100 + b;
@@ -31,7 +31,7 @@ typedef struct civil {
     int64_t east_s; /* offset from UTC, positive to the east */
 } civil;
 
-static unsigned days_in(unsigned year, unsigned month)
+static inline unsigned days_in(unsigned year, unsigned month)
 {
     if (month == 2)
         return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28;
@@ -60,13 +60,10 @@ static weir_status civil_to_ns(const civil *c, int64_t *ret)
     return WEIR_OK;
 }
 
-/* Reads an optional fraction like ".123". Returns its end, or NULL for a '.' without digits. */
-static const char *read_fraction(const char *at, const char *end, int64_t *ret_ns)
+/* Reads the digits of a fraction. Returns their end, or NULL if there are none. */
+static const char *read_digits(const char *at, const char *end, int64_t *ret_ns)
 {
-    *ret_ns = 0;
-    if (at == end || *at != '.')
-        return at;
-    const char *begin = ++at;
+    const char *begin = at;
     int64_t unit_ns = NS_PER_S / 10;
     for (; at < end && *at >= '0' && *at <= '9'; at++) {
         *ret_ns += (*at - '0') * unit_ns;
@@ -75,8 +72,15 @@ static const char *read_fraction(const char *at, const char *end, int64_t *ret_n
     return at > begin ? at : NULL;
 }
 
+/* Reads an optional fraction like ".123". Returns its end, or NULL for a '.' without digits. */
+static inline const char *read_fraction(const char *at, const char *end, int64_t *ret_ns)
+{
+    *ret_ns = 0;
+    return at == end || *at != '.' ? at : read_digits(at + 1, end, ret_ns);
+}
+
 /* Reads a zone like "-0400" or "-04:00"; `minutes` points to its last two digits. */
-static bool read_zone(const char *sign, const char *minutes, int64_t *ret_east_s)
+static inline bool read_zone(const char *sign, const char *minutes, int64_t *ret_east_s)
 {
     unsigned h = two(sign + 1), m = two(minutes);
     if ((*sign != '+' && *sign != '-') || h > 23 || m > 59)
@@ -85,17 +89,42 @@ static bool read_zone(const char *sign, const char *minutes, int64_t *ret_east_s
     return true;
 }
 
+#define LETTERS(a, b, c) ((unsigned)(a) << 16 | (unsigned)(b) << 8 | (unsigned)(c))
+
 static unsigned month_of(const char *at)
 {
-    static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    for (unsigned i = 0; i < 12; i++)
-        if (memcmp(at, &names[3 * i], 3) == 0)
-            return i + 1;
-    return 0;
+    switch (LETTERS((unsigned char)at[0], (unsigned char)at[1], (unsigned char)at[2])) {
+    case LETTERS('J', 'a', 'n'):
+        return 1;
+    case LETTERS('F', 'e', 'b'):
+        return 2;
+    case LETTERS('M', 'a', 'r'):
+        return 3;
+    case LETTERS('A', 'p', 'r'):
+        return 4;
+    case LETTERS('M', 'a', 'y'):
+        return 5;
+    case LETTERS('J', 'u', 'n'):
+        return 6;
+    case LETTERS('J', 'u', 'l'):
+        return 7;
+    case LETTERS('A', 'u', 'g'):
+        return 8;
+    case LETTERS('S', 'e', 'p'):
+        return 9;
+    case LETTERS('O', 'c', 't'):
+        return 10;
+    case LETTERS('N', 'o', 'v'):
+        return 11;
+    case LETTERS('D', 'e', 'c'):
+        return 12;
+    default:
+        return 0;
+    }
 }
 
 /* Reads "01/Aug/1995:02:00:04", also with a fraction. Returns its end, or NULL. */
-static const char *read_clf_date(const char *at, const char *end, civil *ret)
+static inline const char *read_clf_date(const char *at, const char *end, civil *ret)
 {
     if (end - at < 20 || at[2] != '/' || at[6] != '/' || at[11] != ':' || at[14] != ':' ||
         at[17] != ':')
@@ -110,7 +139,7 @@ static const char *read_clf_date(const char *at, const char *end, civil *ret)
 }
 
 /* Reads the same and a zone, like " -0400". Returns its end, or NULL. */
-static const char *read_clf(const char *at, const char *end, civil *ret)
+static inline const char *read_clf(const char *at, const char *end, civil *ret)
 {
     const char *zone = read_clf_date(at, end, ret);
     if (!zone || end - zone < 6 || zone[0] != ' ' || !read_zone(zone + 1, zone + 4, &ret->east_s))
