@@ -4,7 +4,12 @@
 #define WEIR_CMD_ACCESSLOG_REORDER_H
 /* A reorder buffer: it holds the requests of one log until the log is a given time past them, and
  * returns them by time. Servers write a line when a request ends, so logs are nearly sorted: a new
- * request is inserted from the back, and costs one comparison if it is in order.
+ * request costs one comparison if it is in order, and O(log n) in any other log.
+ *
+ * The log's time is the latest time of its requests. A request that is more than an hour ahead of it
+ * or behind it leaves it unchanged, unless the 100th in a row is so: then the log's time becomes the
+ * nearest of these. So one wrong line does not let others through early. The second request of a log
+ * may also set it back from the first.
  *
  * This module does not know lines or files. For one thread. */
 
@@ -35,13 +40,16 @@ _Static_assert(sizeof(accesslog_held) == 64, "a held request has one cache line"
 
 /* All fields are private. */
 typedef struct accesslog_reorder {
-    int64_t delay_ns, latest_ns;
+    int64_t delay_ns;
+    int64_t latest_ns; /* the log's time */
+    int64_t far_ns;    /* the nearest of the last `far` requests, which were far from it */
+    unsigned far;
+    bool begun, settled, ended; /* settled: the second request was seen */
     size_t len_max, bytes_max;
-    accesslog_held *ring;
-    size_t capacity; /* 0 or a power of two */
-    size_t first, len;
+    accesslog_held *ring, *heap;
+    size_t capacity, heap_capacity; /* 0 or a power of two */
+    size_t first, len, heap_len;
     size_t bytes; /* of long keys */
-    bool ended;
 } accesslog_reorder;
 
 /* Makes *r empty. Allocates nothing.
@@ -54,7 +62,7 @@ void accesslog_reorder_free(accesslog_reorder *r); /* accepts zeros */
 
 /* Adds a request, and copies its key. Requests of the same time stay in the order of their addition.
  * No request may be ready, see accesslog_reorder_ready().
- *  line  its line number.
+ *  line  its line number, above those of the requests before.
  * Returns WEIR_OK or WEIR_E_NOMEM; then nothing has changed. */
 WEIR_NODISCARD weir_status accesslog_reorder_add(accesslog_reorder *r,
                                                  const weir_log_record *record, uint64_t line);
@@ -62,7 +70,10 @@ WEIR_NODISCARD weir_status accesslog_reorder_add(accesslog_reorder *r,
 /* No request will be added any more: all are ready. */
 void accesslog_reorder_end(accesslog_reorder *r);
 
-/* Returns the earliest request if it is ready, and else NULL. A request is ready if the latest one
+/* How many requests are held. */
+size_t accesslog_reorder_len(const accesslog_reorder *r);
+
+/* Returns the earliest request if it is ready, and else NULL. A request is ready if the log's time
  * is at least delay_ns later, if the buffer is full, or after accesslog_reorder_end(). Valid until
  * the next call for *r. */
 const accesslog_held *accesslog_reorder_ready(const accesslog_reorder *r);

@@ -23,6 +23,7 @@
 enum { LINES_MAX = 400, FILES_MAX = 5, KEY_MAX = 200 };
 
 #define NS_PER_S INT64_C(1000000000)
+#define HOUR_NS  (3600 * NS_PER_S)
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 
@@ -73,6 +74,29 @@ static int64_t earliest_ns(const list *l)
     return ret;
 }
 
+static bool is_far(int64_t t_ns, int64_t latest_ns, bool ahead)
+{
+    return ahead ? t_ns > latest_ns + HOUR_NS : t_ns < latest_ns - HOUR_NS;
+}
+
+/* The log's time after the first n items, if it was `latest_ns` before the last of them. */
+static int64_t model_time(const list *file, size_t n, int64_t latest_ns)
+{
+    int64_t t_ns = file->items[n - 1].t_ns, nearest_ns = t_ns;
+    bool ahead = t_ns > latest_ns;
+    if (n == 1 || (n == 2 && is_far(t_ns, latest_ns, false)))
+        return t_ns;
+    if (!is_far(t_ns, latest_ns, ahead))
+        return ahead ? t_ns : latest_ns;
+    for (size_t i = n; i + 100 > n; i--) {
+        if (i == 0 || !is_far(file->items[i - 1].t_ns, latest_ns, ahead))
+            return latest_ns;
+        t_ns = file->items[i - 1].t_ns;
+        nearest_ns = (t_ns < nearest_ns) == ahead ? t_ns : nearest_ns;
+    }
+    return nearest_ns;
+}
+
 /* The items of one file in the order in which a buffer returns them. */
 static void model_reorder(const list *file, int64_t delay_ns, size_t len_max, list *ret)
 {
@@ -81,7 +105,7 @@ static void model_reorder(const list *file, int64_t delay_ns, size_t len_max, li
     held.len = ret->len = 0;
     for (size_t i = 0; i < file->len; i++) {
         push(&held, &file->items[i]);
-        latest_ns = file->items[i].t_ns > latest_ns ? file->items[i].t_ns : latest_ns;
+        latest_ns = model_time(file, i + 1, latest_ns);
         while (held.len > 0 &&
                (latest_ns - earliest_ns(&held) >= delay_ns || held.len >= len_max)) {
             item next = pop_earliest(&held);
@@ -183,7 +207,7 @@ static void check_reorder(void **unused)
                 expect_held(held, &expected.items[out++]);
                 accesslog_reorder_remove(&r);
             }
-            assert_true(r.len < len_max || i == in.len);
+            assert_true(accesslog_reorder_len(&r) < len_max || i == in.len);
         }
         assert_int_equal(out, in.len);
         assert_int_equal(r.bytes, 0);
@@ -209,6 +233,84 @@ static void check_reorder_bytes(void **unused)
     assert_null(accesslog_reorder_ready(&r));
     accesslog_reorder_free(&r);
     accesslog_reorder_free(&r); /* zeros */
+}
+
+static void add(accesslog_reorder *r, int64_t t_s, uint64_t line)
+{
+    weir_log_record record = {.t_ns = t_s * NS_PER_S, .key = "k", .key_len = 1, .cost = 1};
+    assert_int_equal(accesslog_reorder_add(r, &record, line), WEIR_OK);
+}
+
+/* Removes the requests that are ready. Returns how many were earlier than one before. */
+static size_t drain(accesslog_reorder *r, int64_t *last_ns)
+{
+    const accesslog_held *held;
+    size_t back = 0;
+    while ((held = accesslog_reorder_ready(r))) {
+        back += held->t_ns < *last_ns;
+        *last_ns = held->t_ns;
+        accesslog_reorder_remove(r);
+    }
+    return back;
+}
+
+/* Reads 400 lines, which are up to 9 s out of order, and before line `first` some whose times are
+ * wrong. Line 300 is the first of another day. */
+static void with_wrong_times(int64_t ahead_s, int run, int first)
+{
+    accesslog_reorder r;
+    int64_t last_ns = 0;
+    uint64_t line = 0;
+    accesslog_reorder_init(&r, 10 * NS_PER_S, SIZE_MAX, SIZE_MAX);
+    for (int i = 0; i < 400; i++) {
+        int64_t t_s = 200000 + 100000 * (i >= 300) + i / 10 * 10 + 9 - i % 10;
+        for (int n = 0; i == first && n < run; n++) {
+            add(&r, t_s + ahead_s, ++line);
+            (void)drain(&r, &last_ns);
+        }
+        last_ns = i == first ? 0 : last_ns;
+        add(&r, t_s, ++line);
+        if (drain(&r, &last_ns) > 0)
+            fail_msg("%d lines %" PRId64 " s ahead before line %d: line %d", run, ahead_s, first,
+                     i);
+    }
+    assert_true(accesslog_reorder_len(&r) < 200); /* it is not held until the end of the log */
+    accesslog_reorder_free(&r);
+}
+
+/* Lines with wrong times change nothing for the others. */
+static void check_wrong_times(void **unused)
+{
+    (void)unused;
+    static const int64_t ahead_s[] = {300000000, -50000, 7210};
+    for (size_t i = 0; i < 3; i++) {
+        with_wrong_times(ahead_s[i], 1, 0);
+        for (int run = 1; run < 100; run += 49)
+            for (int first = 67; first < 300; first += 67)
+                with_wrong_times(ahead_s[i], run, first);
+    }
+}
+
+/* A log in reverse order takes O(n log n): a million lines, as many as may be held. */
+static void check_reverse_order(void **unused)
+{
+    (void)unused;
+    accesslog_reorder r;
+    const accesslog_held *held;
+    int64_t t_s = 0;
+    enum { LINES = 1000000 };
+    accesslog_reorder_init(&r, INT64_MAX, SIZE_MAX, SIZE_MAX);
+    for (int i = 0; i < LINES; i++)
+        add(&r, LINES - i / 2, (uint64_t)i + 1);
+    accesslog_reorder_end(&r);
+    for (uint64_t line = 0; (held = accesslog_reorder_ready(&r));) {
+        assert_true(held->t_ns > t_s * NS_PER_S || held->line > line);
+        t_s = held->t_ns / NS_PER_S;
+        line = held->line;
+        accesslog_reorder_remove(&r);
+    }
+    assert_int_equal(t_s, LINES);
+    accesslog_reorder_free(&r);
 }
 
 /* Reads all requests, and compares them with the model. */
@@ -254,7 +356,10 @@ static void check_merge(void **unused)
             paths[i] = names[i];
             random_items(&in[i], (int)i, i == 0 ? 1 + below(LINES_MAX) : below(LINES_MAX));
             write_file(&in[i], names[i], below(2) == 0);
-            model_reorder(&in[i], delay_ns, SIZE_MAX, &ordered[i]);
+            if (delay_ns > 0)
+                model_reorder(&in[i], delay_ns, SIZE_MAX, &ordered[i]);
+            else
+                ordered[i] = in[i];
         }
         model_merge(ordered, files, &expected);
         assert_int_equal(accesslog_open(&a, &o), 0);
@@ -314,10 +419,9 @@ int main(void)
 {
     const char *text = getenv("WEIR_SEED");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_reorder),
-        cmocka_unit_test(check_reorder_bytes),
-        cmocka_unit_test(check_merge),
-        cmocka_unit_test(check_close_early),
+        cmocka_unit_test(check_reorder),     cmocka_unit_test(check_reorder_bytes),
+        cmocka_unit_test(check_wrong_times), cmocka_unit_test(check_reverse_order),
+        cmocka_unit_test(check_merge),       cmocka_unit_test(check_close_early),
     };
     seed = text ? strtoull(text, NULL, 10) : seed;
     printf("WEIR_SEED=%" PRIu64 "\n", seed);
