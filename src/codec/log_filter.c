@@ -71,6 +71,8 @@ static const char *read_word(log_filter *f, const char *text, const char *word, 
     if (operator== 0) {
         expected = "a field, one of = != < <= > >=, and a pattern or a number, like status=401";
         value = at > word ? at : word;
+    } else if (t.comparison < LOG_BELOW && *value == '=') {
+        expected = "a pattern, not another '=', like status=401";
     } else if (t.comparison >= LOG_BELOW && !read_number(t.patterns, &t.number)) {
         expected = "a number";
     } else if (f->tests == LOG_TESTS_MAX) {

@@ -77,6 +77,7 @@ static void alb_lines(void **state)
         {"alb", "agent", NULL, ALB, T_US, "curl \\\"x\\\"", 1},
         {"alb", "status", NULL, ALB, T_US, "200", 1},
         {"alb", "duration", NULL, ALB, T_US, "0.001", 1},
+        {"alb", NULL, NULL, ALB_FRONT ALB_MIDDLE "\"-\" \"c\"", T_US, "192.0.2.7", 1},
         {"alb", "uri", NULL, ALB_FRONT ALB_MIDDLE "\"GET /a HTTP/2.0\" \"c\"", T_US, "/a", 1},
     };
     static const line_row errors[] = {
@@ -221,6 +222,22 @@ static void json_flavours(void **state)
         {"traefik", "user", NULL, TRAEFIK_JSON, T1_NS + 9, "-", 1},
         {"traefik", "status", NULL, TRAEFIK_JSON, T1_NS + 9, "200", 1},
         {"envoy", NULL, "bytes", ENVOY_JSON, T1_NS, "192.0.2.7", 7},
+        {"envoy", NULL, NULL,
+         "{\"start_time\":\"2026-01-02T03:04:05Z\",\"response_code\":200,\"downstream_remote_"
+         "address\":\"2001:db8:0:1::7\"}",
+         T1_NS, "2001:db8:0:1::7", 1},
+        {"envoy", NULL, NULL,
+         "{\"start_time\":\"2026-01-02T03:04:05Z\",\"response_code\":200,\"downstream_remote_"
+         "address\":\"[2001:db8::7]:80\"}",
+         T1_NS, "2001:db8::7", 1},
+        {"envoy", NULL, NULL,
+         "{\"start_time\":\"2026-01-02T03:04:05Z\",\"response_code\":200,\"downstream_remote_"
+         "address\":\"192.0.2.7\"}",
+         T1_NS, "192.0.2.7", 1},
+        {"envoy", NULL, NULL,
+         "{\"start_time\":\"2026-01-02T03:04:05Z\",\"response_code\":200,\"downstream_remote_"
+         "address\":\"1:2:3:4:5:6:7:8\"}",
+         T1_NS, "1:2:3:4:5:6:7:8", 1},
         {"envoy", "uri", NULL, ENVOY_JSON, T1_NS, "/a?b", 1},
         {"envoy", "http_x_forwarded_for", NULL, ENVOY_JSON, T1_NS, "6.6.6.6", 1},
         {"nginx-json", NULL, "bytes", NGINX_JSON, T1_NS + S / 4, "192.0.2.7", 7},
@@ -315,6 +332,18 @@ static void columns(void **state)
         {"csv", "path", NULL, CSV "\"1970-01-01T00:00:05Z\",a,\"/x\",", 5 * S, "/x", 1},
         {"csv", "remote_addr", NULL, CSV "5,\"\"\"\",,", 5 * S, "\"", 1},
         {"csv", NULL, NULL, "\xef\xbb\xbfkey,cost,t_ns\nk,3,7", 7, "k", 3},
+        {"csv", NULL, NULL, "key,x,x,t_ns\nk,3,4,7", 7, "k", 1},
+        {"csv", NULL, NULL, "# a comment, time\nkey,t_ns\nk,7", 7, "k", 1},
+        {NULL, NULL, NULL, "# a comment, time\n#\nkey,t_ns\nk,7", 7, "k", 1},
+        {NULL, NULL, NULL,
+         "\xef\xbb\xbf"
+         "1.2.3.4 - - [01/Jan/1970:00:00:05 +0000]",
+         5 * S, "1.2.3.4", 1},
+        {"combined", NULL, NULL,
+         "\xef\xbb\xbf"
+         "1.2.3.4 - - [01/Jan/1970:00:00:05 +0000]",
+         5 * S, "1.2.3.4", 1},
+        {NULL, NULL, NULL, "\xef\xbb\xbf{\"t_ns\":7,\"key\":\"k\"}", 7, "k", 1},
         {"csv", NULL, NULL, "msec,remote_addr,client\n7,a,b", 7 * S, "b", 1},
         {"tsv", "q", NULL, "time\tq\n5\t\"a\"\"", 5 * S, "\"a\"\"", 1},
         {"tsv", NULL, NULL, "5\tk\t2", 5, "k", 2},
@@ -356,6 +385,12 @@ static void missing_columns(void **state)
     static const struct {
         const char *format, *key, *line, *want;
     } rows[] = {
+        {"csv", NULL, "time,client,client", "--key: two columns have the name 'client'"},
+        {"csv", "$remote_addr", "time,client,client", "--key: two columns have the name 'client'"},
+        {NULL, "q", "time,q,time", "two columns have the name 'time'"},
+        {"csv", NULL, "time,q",
+         "--key: it is needed: a csv line has no column 'key' and no column 'client', expected one "
+         "of time q"},
         {"csv", "user", "time,q", "--key: a csv line has no column 'user', expected one of time q"},
         {NULL, "$client", "time\tq",
          "--key: a tsv line has no column 'client', expected one of time q"},

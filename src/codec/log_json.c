@@ -307,6 +307,16 @@ const char *log_json_detect(const log_json *j)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* The address of "1.2.3.4:80" or "[::1]:80". These servers write brackets before a port, so the end
+ * of "2001:db8::7" is none. */
+static weir_slice without_port(weir_slice text)
+{
+    const char *end = text.at + text.len;
+    const char *colon = log_find(text.at, end, ':');
+    bool bare = text.len > 0 && *text.at != '[' && colon && log_find(colon + 1, end, ':');
+    return bare ? text : log_without_port(text);
+}
+
 static weir_slice part_of(weir_slice text, part which, log_field field)
 {
     weir_slice found[LOG_FIELDS] = {0};
@@ -314,7 +324,7 @@ static weir_slice part_of(weir_slice text, part which, log_field field)
     case WHOLE:
         return text;
     case NO_PORT:
-        return log_without_port(text);
+        return without_port(text);
     case LAST:
         return log_last_of_list(text);
     case URI:

@@ -43,6 +43,12 @@ static inline bool log_is_dash(weir_slice text)
     return text.len == 1 && *text.at == '-';
 }
 
+/* Skips a byte order mark. */
+static inline const char *log_skip_mark(const char *at, const char *end)
+{
+    return end - at >= 3 && *at == '\xef' && memcmp(at, "\xef\xbb\xbf", 3) == 0 ? at + 3 : at;
+}
+
 extern const char log_expect_time_range[], log_expect_key[], log_expect_cost[];
 
 /* Writes an error at a place of the line. Returns false. */

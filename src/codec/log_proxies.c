@@ -99,10 +99,12 @@ bool log_read_haproxy(log_line *l, uint32_t need, weir_logline_error *e)
 static void split_url(weir_slice *field)
 {
     weir_slice url = field[LOG_URI];
+    if (!url.at)
+        return;
     const char *end = url.at + url.len, *at = url.at;
     while (at + 3 <= end && memcmp(at, "://", 3) != 0)
         at++;
-    if (!url.at || at + 3 > end)
+    if (at + 3 > end)
         return;
     const char *path = log_find(at + 3, end, '/');
     path = path ? path : end;

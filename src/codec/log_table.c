@@ -88,17 +88,11 @@ static size_t find_time(const weir_slice *name, size_t columns, int64_t *ret_uni
     return columns;
 }
 
-/* Skips a byte order mark. */
-static const char *skip_mark(const char *line, const char *end)
-{
-    return end - line >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0 ? line + 3 : line;
-}
-
 /* Splits the names. Returns how many; 0 if they are not names of columns. */
 static size_t split_names(char separator, const char *line, const char *end, weir_slice *ret)
 {
     const char *place;
-    size_t n = split(separator, skip_mark(line, end), end, ret, &place);
+    size_t n = split(separator, line, end, ret, &place);
     for (size_t i = 0; i < n && n <= LOG_COLUMNS_MAX; i++) {
         while (ret[i].len > 0 && *ret[i].at == ' ')
             ret[i] = (weir_slice){ret[i].at + 1, ret[i].len - 1};
@@ -146,6 +140,16 @@ size_t log_table_find(const log_table *t, const log_name *name)
             column = i;
     }
     return column;
+}
+
+bool log_table_is_twice(const log_table *t, size_t column)
+{
+    const weir_slice *name = &t->name[column];
+    for (size_t i = 0; i < t->columns; i++)
+        if (i != column && t->name[i].len == name->len &&
+            memcmp(t->name[i].at, name->at, name->len) == 0)
+            return true;
+    return false;
 }
 
 bool log_table_read(log_table *t, const char *line, const char *end, int64_t *ret_ns,

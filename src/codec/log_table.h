@@ -37,6 +37,9 @@ weir_status log_table_header(log_table *t, const char *line, const char *end,
  * is none. */
 size_t log_table_find(const log_table *t, const log_name *name);
 
+/* Whether another column has the same name. */
+bool log_table_is_twice(const log_table *t, size_t column);
+
 /* Splits a line, and reads its time. Returns false after writing *e. */
 bool log_table_read(log_table *t, const char *line, const char *end, int64_t *ret_ns,
                     weir_logline_error *e);

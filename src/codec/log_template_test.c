@@ -47,7 +47,8 @@ static void templates(void **state)
     static const line_row errors[] = {
         {"common", "x$path", NULL, "h - - [01/Aug/1995:02:00:04 -0400] \"-\" 400 0", BAD,
          "column 37: expected a request in quotes that has a path", 0},
-        {"common", "$uri[9]", NULL, V4, BAD, "column 1: expected a key of 1 to 65536 bytes", 0},
+        {"common", "$uri[9]", NULL, V4, BAD,
+         "column 1: expected a key of 1 to 65536 bytes; --key gives an empty text", 0},
         {"jsonl", "$a $b", NULL, "{\"t_ns\":1,\"a\":1}", BAD,
          "column 1: expected a key: a string, number or boolean; member \"b\"", 0},
     };

@@ -111,6 +111,7 @@ struct weir_logline_reader {
     log_table table;
     log_line line;
     weir_buffer area;                /* the key, unless it is in the line */
+    const char *unit;                /* of the times of tsv lines, if it is probably not ns */
     bool misfit;                     /* an option does not fit the format; no line can be read */
     weir_logline_error misfit_error; /* if so */
 };
@@ -118,6 +119,11 @@ struct weir_logline_reader {
 const char *weir_logline_format(const weir_logline_reader *r)
 {
     return r->format ? r->format->name : NULL;
+}
+
+const char *weir_logline_unit(const weir_logline_reader *r)
+{
+    return r->unit;
 }
 
 bool weir_logline_absent(const weir_logline_reader *r, const char **ret, size_t *ret_len)
@@ -160,6 +166,15 @@ static const char *option_of(const weir_logline_reader *r, int name)
     return r->cost == name ? "--cost" : NULL;
 }
 
+/* Writes an error of a column whose name another column has, too. */
+static weir_status fail_twice(const char *option, weir_slice name, weir_logline_error *e)
+{
+    *e = (weir_logline_error){.option = option};
+    snprintf(e->detail, sizeof e->detail, "two columns have the name '%.*s'",
+             (int)(name.len < 64 ? name.len : 64), name.at);
+    return WEIR_E_UNSUPPORTED;
+}
+
 /* Writes an error with the names that the format has. */
 static weir_status fail_name(const weir_logline_reader *r, int index, weir_logline_error *e)
 {
@@ -171,8 +186,11 @@ static weir_status fail_name(const weir_logline_reader *r, int index, weir_logli
                  "$host is ambiguous: $client is the client, $vhost the virtual host");
         return WEIR_E_UNSUPPORTED;
     }
-    at = (size_t)snprintf(e->detail, size, "a %s line has no %s '%.*s', expected one of",
-                          r->format->name, r->shape == SHAPE_TEXT ? "field" : "column",
+    bool needed = !r->options.key && e->option && strcmp(e->option, "--key") == 0;
+    at = (size_t)snprintf(e->detail, size, "%sa %s line has no %s%s '%.*s', expected one of",
+                          needed ? "it is needed: " : "", r->format->name,
+                          needed ? "column 'key' and no " : "",
+                          r->shape == SHAPE_TEXT ? "field" : "column",
                           (int)(name->text.len < 64 ? name->text.len : 64), name->text.at);
     for (size_t i = 0; r->shape == SHAPE_TEXT && i < LOG_FIELDS; i++)
         if (r->format->fields & LOG_BIT(i))
@@ -236,13 +254,31 @@ static bool set_defaults(weir_logline_reader *r)
     return true;
 }
 
+/* The unit of the time of a tsv line that makes it a time from 2008 to 2039; NULL if that is ns or
+ * none. */
+static const char *likely_unit(const log_line *l)
+{
+    static const char *const units[] = {"seconds", "milliseconds", "microseconds"};
+    const char *tab = log_find(l->begin, l->end, '\t');
+    int64_t t_ns = 0, from = 1200000000, to = 2200000000;
+    if (!tab || weir_logtime_number(l->begin, tab, 1, &t_ns) != WEIR_OK)
+        return NULL;
+    for (int i = 0; i < 3; i++, from *= 1000, to *= 1000)
+        if (t_ns >= from && t_ns < to)
+            return units[i];
+    return NULL;
+}
+
 /* Fixes the shape of the lines, and finds the names of the options in them. */
 static weir_status settle(weir_logline_reader *r, line_shape shape, weir_logline_error *e)
 {
     r->shape = shape;
     r->flavour = shape == SHAPE_JSON ? log_flavour_find(r->format->name) : NULL;
+    if (shape == SHAPE_COLUMNS && log_table_is_twice(&r->table, r->table.time_column))
+        return fail_twice(NULL, r->table.name[r->table.time_column], e);
     if (shape == SHAPE_TSV) {
         const weir_logline_options *o = &r->options;
+        r->unit = likely_unit(&r->line);
         if (!o->key && !o->cost && o->wheres == 0)
             return WEIR_OK;
         *e = (weir_logline_error){.option = o->key ? "--key" : o->cost ? "--cost" : "--where"};
@@ -257,8 +293,13 @@ static weir_status settle(weir_logline_reader *r, line_shape shape, weir_logline
         return WEIR_E_SYNTAX;
     }
     for (int i = 0; i < (int)r->names.n; i++)
-        if (option_of(r, i) && !resolve(r, &r->names.name[i]))
-            return fail_name(r, i, e);
+        if (option_of(r, i)) {
+            const log_name *name = &r->names.name[i];
+            if (!resolve(r, &r->names.name[i]))
+                return fail_name(r, i, e);
+            if (shape == SHAPE_COLUMNS && log_table_is_twice(&r->table, name->column))
+                return fail_twice(option_of(r, i), r->table.name[name->column], e);
+        }
     return WEIR_OK;
 }
 
@@ -297,6 +338,9 @@ const char *weir_logline_detect(const char *line, size_t len)
     log_json j = {0};
     weir_logline_error e;
     const char *name = NULL;
+    const char *begin = log_skip_mark(line, line + len);
+    len -= (size_t)(begin - line);
+    line = begin;
     if (len == 0 || *line != '{') {
         const format *f = detect_text(line, line + len, true);
         return f ? f->name : NULL;
@@ -343,6 +387,8 @@ static bool is_tsv_header(const log_line *l)
 static weir_logline_result begin(weir_logline_reader *r, weir_logline_error *e)
 {
     const log_line *l = &r->line;
+    if (*l->begin == '#' && (!r->format || r->format->separator))
+        return WEIR_LOGLINE_HEADER;
     if (!detect(r, l->begin, l->end))
         return fail_detect(l, e);
     const format *f = r->format;
@@ -352,8 +398,6 @@ static weir_logline_result begin(weir_logline_reader *r, weir_logline_error *e)
     else if (f->json && (*l->begin == '{' || !f->grammar))
         shape = SHAPE_JSON;
     if (shape == SHAPE_COLUMNS) {
-        if (*l->begin == '#' && !log_table_is_header(f->separator, l->begin, l->end))
-            return WEIR_LOGLINE_HEADER;
         r->table.separator = f->separator;
         weir_status st = log_table_header(&r->table, l->begin, l->end, e);
         if (st != WEIR_OK)
@@ -464,6 +508,8 @@ static weir_logline_result build_key(weir_logline_reader *r, weir_slice *ret, we
     if (ret->len >= 1 && ret->len <= WEIR_LOGLINE_KEY_LEN_MAX)
         return WEIR_LOGLINE_REQUEST;
     log_fail(r->line.begin, r->line.begin, log_expect_key, e);
+    if (ret->len == 0)
+        snprintf(e->detail, sizeof e->detail, "--key gives an empty text");
     return WEIR_LOGLINE_BAD;
 }
 
@@ -570,6 +616,7 @@ weir_logline_result weir_logline_read(weir_logline_reader *r, const char *line, 
         end--;
     if (end > line && end[-1] == '\r')
         end--;
+    line = log_skip_mark(line, end);
     if (end == line)
         return WEIR_LOGLINE_HEADER;
     if (r->misfit) {
@@ -638,13 +685,31 @@ weir_status weir_logline_open(weir_logline_reader **ret, const weir_logline_opti
     return st;
 }
 
+/* Copies a text with a NUL. Control characters become escapes, since a part of the log that is
+ * printed must not control the terminal. */
+static void escape(const char *text, char *ret, size_t size)
+{
+    size_t len = 0;
+    for (; *text && len + 9 < size; text++) {
+        unsigned c = (unsigned char)*text, next = (unsigned char)text[1];
+        if (c == 0xc2 && next >= 0x80 && next < 0xa0) /* U+0080 to U+009F in UTF-8 */
+            len += (size_t)snprintf(ret + len, size - len, "\\x%02x\\x%02x", c, next), text++;
+        else if (c < ' ' || c == 0x7f)
+            len += (size_t)snprintf(ret + len, size - len, "\\x%02x", c);
+        else
+            ret[len++] = *text;
+    }
+    ret[len] = '\0';
+}
+
 void weir_logline_error_text(const weir_logline_error *error, char *ret, size_t size)
 {
-    char place[32] = "";
+    char place[32] = "", detail[4 * sizeof error->detail + 10];
+    escape(error->detail, detail, sizeof detail);
     if (error->column > 0)
         snprintf(place, sizeof place, "column %zu: ", error->column);
     snprintf(ret, size, "%s%s%s%s%s%s%s", error->option ? error->option : "",
              error->option ? ": " : "", place, error->expected ? "expected " : "",
              error->expected ? error->expected : "",
-             error->expected && error->detail[0] ? "; " : "", error->detail);
+             error->expected && error->detail[0] ? "; " : "", detail);
 }

@@ -74,7 +74,8 @@ WEIR_NODISCARD weir_status weir_logline_open(weir_logline_reader **ret,
 void weir_logline_close(weir_logline_reader *r); /* accepts NULL */
 
 /* Reads the next line of the file.
- *  line       `len` bytes, with or without its LF or CR LF; no other LF.
+ *  line       `len` bytes, with or without its LF or CR LF; no other LF. A byte order mark before it
+ *             is skipped.
  *  ret        written only for WEIR_LOGLINE_REQUEST. In access logs the key is the raw text of its
  *             fields: escapes are not decoded, and "-" is an ordinary key. In JSON a number or a
  *             boolean is a key, too: its JSON text (1.50 is "1.5"). An integer of any size keeps
@@ -103,6 +104,10 @@ WEIR_NODISCARD weir_logline_result weir_logline_read(weir_logline_reader *r, con
 /* The format of the lines; NULL if it is not detected yet. */
 const char *weir_logline_format(const weir_logline_reader *r);
 
+/* The unit in which the times of a tsv file without names of columns probably are; NULL if that is
+ * nanoseconds, in which they are read. A static string. */
+const char *weir_logline_unit(const weir_logline_reader *r);
+
 /* Finds the name of a field in a filter that no JSON line had; it is probably misspelt.
  *  ret  points into the options, without a NUL; written on success. */
 bool weir_logline_absent(const weir_logline_reader *r, const char **ret, size_t *ret_len);
@@ -116,7 +121,7 @@ const char *weir_logline_detect(const char *line, size_t len);
 bool weir_logline_alike(const char *a, const char *b);
 
 /* Writes "column 1: expected ..." or "--key: ..." with a NUL to `ret`, cut to `size` bytes, at
- * least 1. */
+ * least 1. Control characters become escapes like \x1b. */
 void weir_logline_error_text(const weir_logline_error *error, char *ret, size_t size);
 
 #endif

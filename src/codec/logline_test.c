@@ -708,6 +708,9 @@ static void options_that_are_wrong(void **state)
     check_option("common", NULL, "size", NULL, WEIR_E_UNSUPPORTED, "--cost: a common line has no");
     check_option("common", "referer", NULL, NULL, WEIR_E_UNSUPPORTED, "--key: a common line");
     check_option("common", NULL, NULL, "agent=x", WEIR_E_UNSUPPORTED, "--where: a common line");
+    check_option("common", NULL, NULL, "status==200", WEIR_E_SYNTAX,
+                 "--where: column 8: expected a pattern, not another '=', like status=401");
+    check_option("common", NULL, NULL, "status!==200", WEIR_E_SYNTAX, "--where: column 9: ");
     check_option("common", "$host", NULL, NULL, WEIR_E_UNSUPPORTED,
                  "--key: $host is ambiguous: $client is the client, $vhost the virtual host");
     check_option("common", "host", NULL, "host=a", WEIR_E_UNSUPPORTED, "--where: $host is");

@@ -467,18 +467,19 @@ ok 'back by 1.5 us' [ "$(back_note 1500)" = "weir replay: $note 1us 500ns$seen" 
 ok 'back: is rounded up' [ "$(back_note 61000000001)" = "weir replay: $note 1m 2s$seen" ]
 ok 'back: 59m 59.5s is 1h' [ "$(back_note 3599500000000)" = "weir replay: $note 1h$seen" ]
 ok 'back by an hour' [ "$(back_note 3600000000000)" = "weir replay: $note 1h$seen" ]
-ok 'back by more than an hour is a warning' [ "$(back_note 3600000000001)" = "weir replay: WARNING: $note 1h 1m$seen; is the time of line 2 right?" ]
-ok 'back by years' [ "$(back_note 5000000000000000000)" = "weir replay: WARNING: $note 57870d 9h$seen; is the time of line 2 right?" ]
+ok 'back by more than an hour is a warning' [ "$(back_note 3600000000001)" = "weir replay: WARNING: $note 1h 1m$seen; are the times of lines 2 and 3 right?" ]
+ok 'back by years' [ "$(back_note 5000000000000000000)" = "weir replay: WARNING: $note 57870d 9h$seen; are the times of lines 2 and 3 right?" ]
 
-# The line in the question is the first one that set the latest time before the longest step back.
+# The lines in the question are the first one that set the latest time before the longest step back, and
+# the one that went back.
 back_line() { # TIME...: in 10000 s
     printf '%s0000000000000\tk\n' "$@" >far.tsv
     replay --policy 'gcra 1/s burst 1' --reorder 0 far.tsv
-    sed -n 's/.*is the time of line \([0-9]*\) right?.*/\1/p' err
+    sed -n 's/.*are the times of lines \([0-9]* and [0-9]*\) right?.*/\1/p' err
 }
-ok 'back: the same time again sets nothing' [ "$(back_line 1 4 4 4 1)" = 2 ]
-ok 'back: the first of two steps of the same length' [ "$(back_line 1 3 1 2 4 2)" = 2 ]
-ok 'back: the longest of several steps' [ "$(back_line 1 3 2 4 2 9 8 1 9 2)" = 6 ]
+ok 'back: the same time again sets nothing' [ "$(back_line 1 4 4 4 1)" = '2 and 5' ]
+ok 'back: the first of two steps of the same length' [ "$(back_line 1 3 1 2 4 2)" = '2 and 3' ]
+ok 'back: the longest of several steps' [ "$(back_line 1 3 2 4 2 9 8 1 9 2)" = '6 and 8' ]
 
 # ---- several files, and the order of lines --------------------------------------------------------
 
@@ -525,7 +526,7 @@ ok 'a damaged file among several' ends 1
 ok 'a damaged file among several: which' has err 'weir replay: cut.gz: byte 30: '
 log 10 a 200000 a 11 b 12 c >far.tsv
 ok 'a line dated far ahead does not stop time' [ "$(decided far.tsv)" = '10a 11b 12c 200000a ' ]
-ok 'a line dated far ahead: warning' has err 'weir replay: WARNING: line 2 is dated 2d 8h after a line that follows it; is its time right?'
+ok 'a line dated far ahead: warning' has err 'weir replay: WARNING: line 2 is dated 2d 8h after line 3, which follows it; are both times right?'
 decided far.tsv one.tsv >/dev/null
 ok 'a line dated far ahead in one of two files' has err 'WARNING: line 2 of far.tsv is dated 2d 8h after'
 
@@ -560,6 +561,17 @@ ok 'an empty file' ends 1 'weir replay: empty: the log is empty'
 printf '\n\r\n\n' >blank
 replay --policy 'gcra 1/h burst 1' blank
 ok 'only empty lines' ends 1 'weir replay: blank: the log has only empty lines'
+printf '# made by hand, time\ntime,key\n' >names.csv
+replay --policy 'gcra 1/h burst 1' names.csv
+ok 'only the names of columns' ends 1 'weir replay: names.csv: the log has only comments or the names of columns'
+printf 'time,\033[31mx\177\302\233y\n1,2\n' >names.csv
+replay --policy 'gcra 1/h burst 1' names.csv
+ok 'names of columns are escaped' ends 2 "weir replay: --key: it is needed: a csv line has no column 'key' and no column 'client', expected one of time \x1b[31mx\x7f\xc2\x9by"
+printf '1700000000\ta\n' >seconds.tsv
+replay --policy 'gcra 1/h burst 1' seconds.tsv
+ok 'tsv: seconds are doubted' has err 'weir replay: WARNING: the first column is read as nanoseconds since 1970, but the first line suggests seconds; if so, '
+replay --policy 'gcra 1/h burst 1' a.tsv
+ok 'tsv: nanoseconds are not' [ ! -s err ]
 
 # Lines of 1 MiB, of 1 MiB and 1 byte, and of 3 MiB, and a long last line.
 long_line() { awk -v n="$1" 'BEGIN { h = "h - - [01/Aug/1995:02:00:00 -0400] \""; printf "%s", h; s = "xxxxxxxxxxxxxxxx"; while (length(s) < n) s = s s; printf "%s", substr(s, 1, n - length(h)) }'; }

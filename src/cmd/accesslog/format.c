@@ -65,7 +65,11 @@ static void note_absent(const accesslog_format *f)
 void accesslog_format_note(const accesslog_format *f)
 {
     note_absent(f);
-    const char *name = weir_logline_format(f->reader);
+    const char *name = weir_logline_format(f->reader), *unit = weir_logline_unit(f->reader);
+    if (unit)
+        accesslog_note("WARNING: the first column is read as nanoseconds since 1970, but the first "
+                       "line suggests %s; if so, let a first line name the columns: time, TAB, key",
+                       unit);
     if (name && f->other && !weir_logline_alike(name, f->other))
         accesslog_note("WARNING: the lines were read as %s, but line %" PRIu64
                        " is %s; see --format",

@@ -50,6 +50,7 @@ static accesslog_status read_line(accesslog_reader *r, const char *line, size_t 
         r->counts.left_out++;
         return ACCESSLOG_END;
     case WEIR_LOGLINE_HEADER:
+        r->header = true;
         return ACCESSLOG_END;
     case WEIR_LOGLINE_BAD:
         return bad_line(r, &error);
@@ -72,6 +73,7 @@ static void see_time(accesslog_reader *r)
     } else if (back_ns > r->ahead_ns_max) {
         r->ahead_ns_max = back_ns;
         r->ahead_number = r->latest_number;
+        r->behind_number = r->in.number;
     }
 }
 
@@ -174,7 +176,8 @@ void accesslog_reader_complain_nothing(const accesslog_reader *r, const char *pr
     if (r->in.empty) {
         accesslog_note("%s%s: the log is empty", prefix, name);
     } else if (r->counts.bad == 0) {
-        accesslog_note("%s%s: the log has only empty lines", prefix, name);
+        accesslog_note("%s%s: the log has only %s", prefix, name,
+                       r->header ? "comments or the names of columns" : "empty lines");
     } else {
         accesslog_note("%s%s: no line could be read (%" PRIu64 " tried)", prefix, name,
                        r->counts.bad);

@@ -39,14 +39,15 @@ typedef struct accesslog_reader_request {
 typedef struct accesslog_reader {
     accesslog_file counts;            /* the source counts the requests */
     accesslog_reader_request request; /* the current one */
-    int64_t ahead_ns_max;  /* by how much an earlier line was dated after a later one; 0: never */
-    uint64_t ahead_number; /* the first line that was */
+    int64_t ahead_ns_max;             /* by how much a line was dated after a later one; 0: never */
+    uint64_t ahead_number, behind_number; /* these two lines */
     accesslog_input in;
     accesslog_format format;
     /* Private: */
     accesslog_shared *shared;
     weir_log_record record;
     accesslog_reorder reorder;
+    bool header;          /* a line was a comment or had the names of columns */
     bool held;            /* `request` is in `reorder` */
     accesslog_status end; /* ACCESSLOG_REQUEST while there may be more lines */
     int64_t latest_ns;

@@ -131,13 +131,11 @@ static const accesslog_reader *furthest_ahead(const accesslog *a)
     return ret;
 }
 
-/* Writes "line 3", with the file's name if there are several. */
-static const char *line_text(const accesslog *a, const accesslog_reader *r, char *ret, size_t size)
+/* Writes " of FILE" if there are several files. */
+static const char *of_file(const accesslog *a, const accesslog_reader *r, char *ret, size_t size)
 {
-    if (a->readers_len == 1)
-        snprintf(ret, size, "line %" PRIu64, r->ahead_number);
-    else
-        snprintf(ret, size, "line %" PRIu64 " of %s", r->ahead_number, r->in.name);
+    bool several = a->readers_len > 1;
+    snprintf(ret, size, "%s%s", several ? " of " : "", several ? r->in.name : "");
     return ret;
 }
 
@@ -146,16 +144,19 @@ static const char *line_text(const accesslog *a, const accesslog_reader *r, char
 static void note_order(const accesslog *a)
 {
     const accesslog_reader *r = furthest_ahead(a);
-    char span[DURATION_TEXT_MAX], window[DURATION_TEXT_MAX], line[400], question[460] = "";
+    char span[DURATION_TEXT_MAX], window[DURATION_TEXT_MAX], file[400], question[480] = "";
     bool far = r->ahead_ns_max > AHEAD_NS_MAX, one = a->late == 1;
-    line_text(a, r, line, sizeof line);
+    of_file(a, r, file, sizeof file);
     if (far)
-        snprintf(question, sizeof question, "; is the time of %s right?", line);
+        snprintf(question, sizeof question,
+                 "; are the times of lines %" PRIu64 " and %" PRIu64 "%s right?", r->ahead_number,
+                 r->behind_number, file);
     duration_text(a->late > 0 ? a->late_ns_max : r->ahead_ns_max, span);
     duration_text(a->shared.options->reorder_ns, window);
     if (a->late == 0 && far)
-        accesslog_note("WARNING: %s is dated %s after a line that follows it%s", line, span,
-                       "; is its time right?");
+        accesslog_note("WARNING: line %" PRIu64 "%s is dated %s after line %" PRIu64
+                       ", which follows it; are both times right?",
+                       r->ahead_number, file, span, r->behind_number);
     else if (a->late > 0 && a->shared.options->reorder_ns == 0)
         accesslog_note("%s%" PRIu64 " line%s went back in time, by up to %s; %s was decided at the "
                        "latest time seen%s",
