@@ -22,6 +22,7 @@ const EXPECT_CLF_TIME = "'[' and a time like [01/Aug/1995:02:00:04 -0400]";
 const EXPECT_IDENT = "an ident or '-'";
 const EXPECT_VHOST = "the client's host behind the virtual host, found '-'";
 const EXPECT_ONE_HOST = "one host, found a list";
+const EXPECT_ONE_TIME = "one time that a request in quotes follows, found two";
 const EXPECT_RANGE = "a time from 1970 to 2225-09-28T23:48:52Z";
 const EXPECT_KEY = "a key of 1 to 65536 bytes";
 const EXPECT_COST = "a cost: a whole number from 0";
@@ -101,12 +102,60 @@ function timeOfNs(digits, at) {
 
 // ---- access logs ------------------------------------------------------------------------------------------
 
-/** Returns where the user ends: at a space before "[dd/"; -1 if there is none. */
-function endOfUser(line, from) {
+/** Returns the time that begins at `at`, or null. One that is out of range has a `problem`. */
+function stampAt(line, at) {
+    CLF_TIME.lastIndex = at;
+    if (!CLF_TIME.test(line))
+        return null;
+    const end = CLF_TIME.lastIndex;
+    try {
+        return { at, end, time: clfTime(line, at) };
+    } catch (problem) {
+        return problem.message.endsWith(EXPECT_RANGE) ? { at, end, problem } : null;
+    }
+}
+
+/** Returns where the next "[dd/" behind a space is, from `from` on; -1 if there is none. */
+function bracketFrom(line, from) {
     let at = from;
-    while (at >= 0 && (line[at + 1] !== "[" || line[at + 4] !== "/"))
-        at = line.indexOf(" ", at + 1);
-    return at;
+    do {
+        at = line.indexOf("[", at) + 1;
+    } while (at > 0 && (line[at - 2] !== " " || line[at + 2] !== "/"));
+    return at - 1;
+}
+
+/**
+ * Finds the time of the line, which is the one before the request: clients choose the user and the texts in
+ * quotes. A line with a second time before an opening quote is ambiguous, and so is one with two times and no
+ * request.
+ */
+function findStamp(line, from) {
+    let found = null, requested = false, times = 0;
+    for (let at = bracketFrom(line, from); at >= 0; at = bracketFrom(line, at + 1)) {
+        const stamp = stampAt(line, at);
+        const quoted = stamp && line.startsWith(' "', stamp.end);
+        if (quoted && requested && !/^ "( |$)/.test(line.slice(stamp.end, stamp.end + 3)))
+            fail(at, EXPECT_ONE_TIME);
+        if (!stamp || requested)
+            continue;
+        requested = quoted;
+        if (requested || times === 0)
+            found = stamp;
+        times++;
+    }
+    if (!requested && times > 1)
+        fail(found.at, EXPECT_ONE_TIME);
+    return found;
+}
+
+/** Refuses a client that is none, and texts that other servers write there. */
+function checkHost(host, at, wanted) {
+    if (wanted && host === "-")
+        fail(at, "a client, found '-'");
+    if (host.startsWith('"'))
+        fail(at, "a host without quotes");
+    if (host.includes(","))
+        fail(at, EXPECT_ONE_HOST);
 }
 
 /** Whether the field found as ident is really the client, behind a virtual host. */
@@ -139,17 +188,18 @@ function readAccess(line, vhost) {
     const first = identEnd < 0 ? -1 : line.indexOf(" ", identEnd + 1);
     if (first < 0)
         fail(line.length, EXPECT_CLF_TIME);
-    const userEnd = endOfUser(line, first);
-    if (userEnd < 0)
+    const stamp = findStamp(line, first + 1);
+    if (!stamp)
         fail(first + 1, EXPECT_CLF_TIME);
     const host = line.slice(begin, hostEnd), ident = line.slice(hostEnd + 1, identEnd);
-    if (vhost && line[begin - 2] === ",")
-        fail(0, EXPECT_ONE_HOST);
-    if (host.endsWith(","))
-        fail(begin, EXPECT_ONE_HOST);
-    if (isBehindVhost(host, ident, line.slice(identEnd + 1, userEnd)))
+    if (vhost)
+        checkHost(line.slice(0, begin - 1), 0, false);
+    checkHost(host, begin, true);
+    if (isBehindVhost(host, ident, line.slice(identEnd + 1, stamp.at - 1)))
         fail(hostEnd + 1, EXPECT_IDENT);
-    const time = clfTime(line, userEnd + 1);
+    if (stamp.problem)
+        throw stamp.problem;
+    const time = stamp.time;
     if (host === "" || host.length > KEY_CHARS_MAX)
         fail(begin, EXPECT_KEY);
     return { time, key: host, cost: 1 };

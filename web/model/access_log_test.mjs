@@ -26,17 +26,21 @@ const HOSTS = [
     "2001:db8:0:1::1", "::", "::1", "1::", "fe80::1%eth0", "[::1]", "host.example.org", "x", "0::192.0.2.7",
     "-",
 ];
+const TIME = "[01/Jan/2026:00:00:00 +0000]";
 const IDENTS = ["-", "-", "-", "ident", "192.0.2.9", "a.b", "2001:db8::1"];
-const USERS = ["-", "-", "alice", "a b", "- x", "a [b", "[01/"];
+const USERS = ["-", "-", "alice", "a b", "- x", "a [b", "[01/", `a ${TIME}`];
 const ZONES = ["+0000", "-0400", "+0530", "+2359", "+2400"];
 const MONTHS = ["Jan", "Feb", "Mar", "Nov", "Dec", "Foo"];
 const VHOSTS = ["example.org", "example.org:443", "a,", "-"];
 const POLICIES = ["gcra 3/m burst 2", "sliding-log 4/m", "fixed-window 3/h", "token-bucket 5 refill 1/m"];
 
-const TIME = "[01/Jan/2026:00:00:00 +0000]";
 const UNUSUAL = [
     `192.0.2.1, - - ${TIME}`, `a, 192.0.2.1 - - ${TIME}`, `192.0.2.1 - a [b ${TIME} x`, `a.b c.d e f ${TIME}`,
     `a:80 b c d ${TIME}`, `a b c d ${TIME}`, `a b - d ${TIME}`, `a 192.0.2.1 c ${TIME}`, `a ::1 c ${TIME}`,
+    `a - x ${TIME} ${TIME} "GET`, `a - x ${TIME} ${TIME}`, `a - x ${TIME} "GET / 200 ${TIME} "GET`,
+    `a - x ${TIME} "GET / ${TIME} " 200`, `a - x [01/ ${TIME} ""`, `a - x ${TIME} " ${TIME} "" 400`,
+    `a,b - - ${TIME}`, `a,b c - - ${TIME}`, `- - - ${TIME}`, `"a" - - ${TIME}`,
+    `a - x [01/Jan/2300:00:00:00 +0000] ${TIME} "GET`,
     ` - - ${TIME}`, `a - - ${TIME.toLowerCase()}`, `a - -  ${TIME}`, `a - - [01/Jan/2026:00:00:00. +0000]`,
     `a - - [29/Feb/2024:00:00:60.1234567891 -0000]`, `a - - [29/Feb/2026:00:00:00 +0000]`,
     '{"t_ns":1,"key":"a","x":{"cost":5},"cost":2}', '{"t_ns":1,"key":"a","x":{"cost":5}}',
