@@ -104,6 +104,14 @@ printf 'x\n' >>log
 check "a line that cannot be read" "0 1" "$? $(grep -c '1 line could not be read and was left out' err)"
 check "a line that cannot be read, with --strict" 1 "$("$weir" accuracy --strict log >out 2>err; echo $?)"
 
+# Many keys are a warning, once, while there is still memory.
+awk 'BEGIN { for (i = 0; i <= 500000; i++) print 1 "\t" i; print 1 "\tx" }' >keys
+for lines in 500000 500002; do
+    head -n $lines keys >some
+    "$weir" accuracy --policy 'gcra 5/m' some >out 2>err
+    check "$lines keys" "0 $((lines / 500001))" "$? $(grep -c 'WARNING: the log has more than 500000 keys' err)"
+done
+
 # A failed write is reported once, with its reason, for long and short output.
 if [ -c /dev/full ]; then
     for words in 'access.log' '--json access.log' '--traffic steady --sources 5 --requests 100' '--help'; do

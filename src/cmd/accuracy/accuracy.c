@@ -22,7 +22,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROGRESS_REQUESTS = 65536 }; /* between two updates of the progress bar */
+enum {
+    PROGRESS_REQUESTS = 65536, /* between two updates of the progress bar */
+    KEYS_MANY = 500000         /* a warning says that more keys may need too much memory */
+};
 
 typedef struct accuracy {
     accuracy_options options;
@@ -89,6 +92,14 @@ static bool keys_grow(accuracy *a)
     return true;
 }
 
+static void warn_many_keys(accuracy *a)
+{
+    accesslog_progress_erase(a->log);
+    accesslog_note("WARNING: the log has more than %d keys; each takes about 3 KiB of memory with "
+                   "the usual policies; measure a part of the log with --where",
+                   KEYS_MANY);
+}
+
 /* Finds a key by its text, or adds it. An IPv6 address is its network, as in the daemon. Returns
  * NULL if there is no memory. */
 static accuracy_key *key_at(accuracy *a, weir_slice text)
@@ -108,8 +119,11 @@ static accuracy_key *key_at(accuracy *a, weir_slice text)
     if (a->keys_len == a->keys_cap && !keys_grow(a))
         return NULL;
     accuracy_key *k = accuracy_key_open(&a->measure);
-    if (k)
-        a->keys[a->keys_len++] = k;
+    if (!k)
+        return NULL;
+    a->keys[a->keys_len++] = k;
+    if (a->keys_len == KEYS_MANY + 1)
+        warn_many_keys(a);
     return k;
 }
 
