@@ -34,7 +34,7 @@ static traffic_options options_of(int kind)
                              .seed = 42};
 }
 
-/* Runs a traffic to its end. Returns a hash of all times, and the number of sources and requests. */
+/* Runs a traffic to its end. Returns a hash of all times, and counts sources and requests. */
 static uint64_t run_traffic(traffic *t, uint64_t *ret_sources, uint64_t *ret_requests)
 {
     uint64_t hash = 0;

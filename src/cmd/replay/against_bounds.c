@@ -216,7 +216,7 @@ static void lose(const against_question *q, entry *e)
     e->sure_ns = q->late_ns + full_after_ns(q->policy);
 }
 
-/* A state that denies what the daemon has allowed is charged a little later, once it allows that. */
+/* A state that denies what the daemon allowed is charged a little later, once it allows that. */
 #define WAIT_NS_MAX INT64_C(1000000000)
 
 static bool charge_strict(const against_question *q, entry *e)
