@@ -209,7 +209,8 @@ def policies(limit, period, against):
         lambda: Slices(limit, period, 60),
         lambda: Fixed(limit, period),
     ]
-    buckets = [lambda: Gcra(limit, period, limit), lambda: Gcra(limit, period, 1)]
+    bursts = dict.fromkeys([limit, 1])  # one policy if the limit is 1
+    buckets = [lambda burst=burst: Gcra(limit, period, burst) for burst in bursts]
     return windows if against == "rate" else windows + buckets
 
 
