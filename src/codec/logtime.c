@@ -42,7 +42,8 @@ static inline unsigned days_in(unsigned year, unsigned month)
 static weir_status civil_to_ns(const civil *c, int64_t *ret)
 {
     if (c->year > 9999 || c->month < 1 || c->month > 12 || c->day < 1 ||
-        c->day > days_in(c->year, c->month) || c->hour > 23 || c->minute > 59 || c->second > 60)
+        (c->day > 28 && c->day > days_in(c->year, c->month)) || c->hour > 23 || c->minute > 59 ||
+        c->second > 60)
         return WEIR_E_SYNTAX;
     if (c->year < 1969 || c->year > 2226) /* one year more on each side, for the zone */
         return WEIR_E_RANGE;
@@ -142,8 +143,10 @@ static inline const char *read_clf_date(const char *at, const char *end, civil *
 static inline const char *read_clf(const char *at, const char *end, civil *ret)
 {
     const char *zone = read_clf_date(at, end, ret);
-    if (!zone || end - zone < 6 || zone[0] != ' ' || !read_zone(zone + 1, zone + 4, &ret->east_s))
+    if (!zone || end - zone < 6 || zone[0] != ' ')
         return NULL;
+    if (memcmp(zone + 1, "+0000", 5) != 0 && !read_zone(zone + 1, zone + 4, &ret->east_s))
+        return NULL; /* the comparison is faster for the most frequent zone */
     return zone + 6;
 }
 

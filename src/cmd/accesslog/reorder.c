@@ -95,18 +95,14 @@ static void doubt(accesslog_reorder *r, int64_t t_ns)
 static inline void see_time(accesslog_reorder *r, int64_t t_ns)
 {
     int64_t ahead_ns = t_ns - r->latest_ns;
-    if (!r->begun) {
-        r->begun = true;
-        r->latest_ns = t_ns;
-        return;
-    }
-    if (ahead_ns > FAR_NS || ahead_ns < -FAR_NS) {
+    bool far = ahead_ns > FAR_NS || ahead_ns < -FAR_NS;
+    if (r->begun && far)
         doubt(r, t_ns);
-    } else {
-        r->far = 0;
-        r->latest_ns = ahead_ns > 0 ? t_ns : r->latest_ns;
-    }
-    r->settled = true;
+    else if (!r->begun || ahead_ns > 0)
+        r->latest_ns = t_ns;
+    r->far = far ? r->far : 0;
+    r->settled = r->begun;
+    r->begun = true;
 }
 
 /* ---- the ring -------------------------------------------------------------------------------- */
@@ -192,12 +188,10 @@ static void pop(accesslog_reorder *r)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* The earliest request. There must be one. */
-static inline accesslog_held *earliest(const accesslog_reorder *r)
+/* The earliest request. The heap must have one. */
+static accesslog_held *earliest(const accesslog_reorder *r)
 {
     accesslog_held *first = at(r, 0);
-    if (r->heap_len == 0)
-        return first;
     return r->len == 0 || is_before(r->heap, first) ? r->heap : first;
 }
 
@@ -240,7 +234,7 @@ const accesslog_held *accesslog_reorder_ready(const accesslog_reorder *r)
     size_t len = r->len + r->heap_len;
     if (len == 0)
         return NULL;
-    const accesslog_held *first = earliest(r);
+    const accesslog_held *first = r->heap_len == 0 ? at(r, 0) : earliest(r);
     bool ready = r->latest_ns - first->t_ns >= r->delay_ns || len >= r->len_max ||
                  r->bytes >= r->bytes_max || r->ended;
     return ready ? first : NULL;
@@ -249,12 +243,13 @@ const accesslog_held *accesslog_reorder_ready(const accesslog_reorder *r)
 void accesslog_reorder_remove(accesslog_reorder *r)
 {
     WEIR_ASSERT(accesslog_reorder_len(r) > 0);
-    accesslog_held *held = earliest(r);
+    bool in_heap = r->heap_len > 0 && earliest(r) == r->heap;
+    accesslog_held *held = in_heap ? r->heap : at(r, 0);
     if (held->key_len > ACCESSLOG_HELD_INLINE) {
         r->bytes -= held->key_len;
         port_free(long_key(held));
     }
-    if (held == r->heap) {
+    if (in_heap) {
         pop(r);
         return;
     }
