@@ -74,8 +74,8 @@ WEIR_NODISCARD weir_status weir_logline_open(weir_logline_reader **ret,
 void weir_logline_close(weir_logline_reader *r); /* accepts NULL */
 
 /* Reads the next line of the file.
- *  line       `len` bytes, with or without its LF or CR LF; no other LF. A byte order mark before it
- *             is skipped.
+ *  line       `len` bytes, with or without its LF or CR LF; no other LF. A byte order mark before
+ *             it is skipped.
  *  ret        written only for WEIR_LOGLINE_REQUEST. In access logs the key is the raw text of its
  *             fields: escapes are not decoded, and "-" is an ordinary key. In JSON a number or a
  *             boolean is a key, too: its JSON text (1.50 is "1.5"). An integer of any size keeps
@@ -85,12 +85,12 @@ void weir_logline_close(weir_logline_reader *r); /* accepts NULL */
  * A line of another format is WEIR_LOGLINE_BAD, so that a virtual host is never taken for the
  * client. common and combined refuse a line whose second field is an address, and a line with one
  * field too many before the time that begins with a virtual host. The vhost formats refuse a line
- * whose second field is '-'. All of them refuse a client that is a list or in quotes, and '-' if the
- * client is needed.
+ * whose second field is '-'. All of them refuse a client that is a list or in quotes, and '-' if
+ * the client is needed.
  *
  * The time of an access log is the one before the request, whatever a client writes into the user
- * and into quotes. A line with two such times, as a server that does not escape quotes may write, is
- * WEIR_LOGLINE_BAD; so is a line with two times and no request.
+ * and into quotes. A line with two such times, as a server that does not escape quotes may write,
+ * is WEIR_LOGLINE_BAD; so is a line with two times and no request.
  *
  * A line needs only the time and the fields of the options: a malformed request still has a client.
  * The closing quote of the request is the first unescaped quote that a status follows, since old

@@ -74,8 +74,8 @@ static inline void fill(accesslog_held *held, const weir_log_record *record, con
 /* ---- the log's time -------------------------------------------------------------------------- */
 
 /* Moves the log's time to a line that is far from it, if many lines in a row are: to the nearest of
- * them. One wrong line does not move it, except that the first line of a log is not trusted more than
- * the second. */
+ * them. One wrong line does not move it, except that the first line of a log is not trusted more
+ * than the second. */
 static void doubt(accesslog_reorder *r, int64_t t_ns)
 {
     bool ahead = t_ns > r->latest_ns;

@@ -6,10 +6,10 @@
  * returns them by time. Servers write a line when a request ends, so logs are nearly sorted: a new
  * request costs one comparison if it is in order, and O(log n) in any other log.
  *
- * The log's time is the latest time of its requests. A request that is more than an hour ahead of it
- * or behind it leaves it unchanged, unless the 100th in a row is so: then the log's time becomes the
- * nearest of these. So one wrong line does not let others through early. The second request of a log
- * may also set it back from the first.
+ * The log's time is the latest time of its requests. A request that is more than an hour ahead of
+ * it or behind it leaves it unchanged, unless the 100th in a row is so: then the log's time becomes
+ * the nearest of these. So one wrong line does not let others through early. The second request of a
+ * log may also set it back from the first.
  *
  * This module does not know lines or files. For one thread. */
 
