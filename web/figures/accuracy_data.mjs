@@ -27,7 +27,7 @@ function loadChart() {
     const results = x.map((rate) => measure(rate, policies, "rate"));
     return {
         name: "accuracy-load",
-        title: "Wrong decisions at a limit of 100 a minute, by the rate of a source: most of them near the limit",
+        title: "Wrong decisions by --against rate at a limit of 100 a minute: the sliding ones err near the limit",
         xLabel: "mean rate of a source, requests a minute",
         yLabel: "wrong decisions against the rate of all requests, % of requests",
         x, even: false,
