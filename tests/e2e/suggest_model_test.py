@@ -135,10 +135,44 @@ def check_log(rng, index):
           f"{replayed} {best}")
 
 
+def smallest_worst_case(log, period_ns):
+    """The smallest limit + burst - 1 of a gcra policy that denies no request of a key.
+
+    It denies none if the units of each run of requests are at most burst + limit * length / period."""
+    runs = []  # (units, length)
+    for key in {key for _, key, _ in log}:
+        own = [(now, cost) for now, k, cost in log if k == key]
+        for i, (begin, _) in enumerate(own):
+            units = 0
+            for now, cost in own[i:]:
+                units += cost
+                runs.append((units, now - begin))
+    least = max(units for units, length in runs if length == 0)
+    best = None
+    for burst in range(least, max(units for units, _ in runs) + 1):
+        limit = max([1] + [-((burst - units) * period_ns // length) for units, length in runs if length])
+        best = min(best or limit + burst, limit + burst)
+    return best - 1
+
+
+def check_large_costs(rng, index):
+    """With large costs, the best pair lies anywhere between two steps of the ladder of bursts."""
+    log, now = [], 1700000000 * 10**9
+    for _ in range(40):
+        now += int(rng.expovariate(1) * 6e9)
+        log.append((now, f"k{rng.randrange(3)}", rng.randrange(1, 1500)))
+    answer = weir("suggest", log, "--target", "no key denied", "--hold-out", "0%", "--format", "tsv")
+    check(f"large costs {index}: the search is complete", answer["search_complete"] is True)
+    found, best = answer["suggestion"]["worst_case"], smallest_worst_case(log, 60 * 10**9)
+    check(f"large costs {index}: the smallest worst case", found == best, f"{found} {best}")
+
+
 def main():
     rng = random.Random(int(os.environ.get("WEIR_SEED", "17")))
     for index in range(LOGS):
         check_log(rng, index)
+    for index in range(8):
+        check_large_costs(rng, index)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     sys.exit(failed > 0)
 

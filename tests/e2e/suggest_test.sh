@@ -76,6 +76,9 @@ check "--where is in the command" 1 "$(grep -cF -- "--where 'path=/a*' access.lo
 cp a.tsv "it's.tsv"
 suggest "it's.tsv" >status
 check "the command is quoted for a shell" 1 "$(grep -cF "' 'it'\\''s.tsv'" out)"
+cp a.tsv ./-a.tsv
+suggest -- -a.tsv >status
+check "the command has a file that looks like an option" 0 "$(eval "\"\$weir\" $(grep '^weir replay' out | cut -d ' ' -f 2-)" >/dev/null 2>&1; echo $?)"
 LC_ALL=C "$weir" suggest --target 'no key denied' a.tsv >out 2>err
 check "ASCII without UTF-8" 0 "$(LC_ALL=C grep -c '[^ -~]' out)"
 LC_ALL=C.UTF-8 "$weir" suggest --target 'no key denied' a.tsv >out 2>err
@@ -89,11 +92,36 @@ awk 'BEGIN {
     for (i = 0; i < 12; i++) print "1100000000000\tk"
 }' >burst.tsv
 check "held out: status" 0 "$(suggest --target 'no key denied' --algorithm sliding-log --per 10s burst.tsv)"
-check "held out: the target is missed, and that is said" 1 "$(grep -c 'MISSED: 1 key denied, and the' out)"
+check "held out: the target is missed, and that is said" 1 "$(grep -c '^On the held-out part, the target is MISSED: 1 key denied, and it allows 0.$' out)"
 check "held out: the policy" 1 "$(grep -cx 'sliding-log 10/10s' out)"
 suggest --json --target 'no key denied' --algorithm sliding-log --per 5s burst.tsv >status
 check "held out: as JSON" "False 1075000000000 75 13 5" \
     "$(json 'a["held_out_meets_target"], a["split_ns"], a["searched"]["requests"], a["held_out"]["requests"], a["suggestion"]["limit"]' | tr -d '(),')"
+
+# Keys a and b send three requests at once: a at first, b near the end.
+awk 'BEGIN {
+    for (i = 0; i < 3; i++) print "1000000000000\ta"
+    for (i = 0; i <= 100; i++) printf "%d000000000\tc\n", 1000 + i
+    for (i = 0; i < 3; i++) print "1100000000000\tb"
+}' >two.tsv
+check "a fixed number: met in each part, missed on the whole log" "0 On the held-out part, the target is met: 1 key denied, and it allows 1.
+On the whole log, the target is MISSED: 2 keys denied, and it allows 1.
+The search applies the target to the searched part; --hold-out 0% applies it to
+the whole log." "$(suggest --target '1 key denied' --algorithm sliding-log --per 1s two.tsv) $(grep -A 3 '^On the held-out' out)"
+check "a fixed number: as JSON" "0 True False" "$(suggest --json --target '1 key denied' --algorithm sliding-log --per 1s two.tsv) $(json 'a["held_out_meets_target"], a["whole_log_meets_target"]' | tr -d '(),')"
+check "a fixed number: the whole log" "0 On the whole log, the target is met: 2 keys denied, and it allows 2." \
+    "$(suggest --target '2 keys denied' --algorithm sliding-log --per 1s two.tsv) $(grep '^On the whole' out)"
+
+# ---- a search that is not complete ---------------------------------------------------------------
+
+printf '1\ta\t3\n2\tb\t5\n3\ta\t2\n' >costs.tsv
+incomplete='^The search did not try every'
+check "a complete search" "0 0" "$(suggest --hold-out 0 costs.tsv) $(grep -c "$incomplete" out)"
+check "requests of different costs" "0 1" "$(suggest --hold-out 0 --target '1 request denied' costs.tsv) $(grep -c "$incomplete pair" out)"
+check "requests of different costs, without a burst" "0 1" \
+    "$(suggest --hold-out 0 --target '1 request denied' --algorithm sliding-log costs.tsv) $(grep -c "$incomplete limit" out)"
+check "requests of different costs: --round" "0 0" "$(suggest --round --hold-out 0 --target '1 request denied' costs.tsv) $(grep -c "$incomplete" out)"
+check "requests of different costs: JSON" "0 False" "$(suggest --json --hold-out 0 --target '1 request denied' costs.tsv) $(json 'a["search_complete"]')"
 
 # ---- edge cases ----------------------------------------------------------------------------------
 

@@ -129,8 +129,7 @@ static int set_target(suggest_options *o, const char *text)
         return 0;
     return accesslog_complain(ACCESSLOG_USAGE,
                               "--target: expected 'P%% of keys denied', 'P%% of requests denied', "
-                              "'N keys denied', 'N requests denied' or 'no key denied', found "
-                              "'%s'",
+                              "'N keys denied', 'N requests denied' or 'no key denied', found '%s'",
                               text);
 }
 

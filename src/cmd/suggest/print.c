@@ -148,6 +148,17 @@ static void print_table(out_stream *out, const suggest_report *r)
     }
 }
 
+/* With --round, no pair is meant to be the tightest one. */
+static void print_incomplete(out_stream *out, const suggest_report *r)
+{
+    if (r->found->complete || r->options->round)
+        return;
+    out_text(out,
+             r->options->algorithm->bucket
+                 ? "\nThe search did not try every pair: one with a smaller worst case may exist.\n"
+                 : "\nThe search did not try every limit: a smaller one may meet the target.\n");
+}
+
 /* ---- the suggestion -------------------------------------------------------------------------- */
 
 static void print_counts(out_stream *out, const char *name, const suggest_counts *part)
@@ -159,27 +170,43 @@ static void print_counts(out_stream *out, const char *name, const suggest_counts
         part->keys_denied, part->keys, keys, part->requests_denied, part->requests, requests);
 }
 
+static uint64_t allows(const suggest_target *t, const suggest_counts *part)
+{
+    return suggest_target_allows(t, t->requests ? part->requests : part->keys);
+}
+
+/* Says whether the target is met in a part of the log. Returns whether it is. */
+static bool put_verdict(out_stream *out, const char *name, const suggest_target *t,
+                        const suggest_counts *part)
+{
+    enum { COLS = 80 };
+    char begin[TEXT_MAX], end[TEXT_MAX];
+    bool met = suggest_is_met(t, part);
+    uint64_t denied = t->requests ? part->requests_denied : part->keys_denied;
+    int cols = snprintf(begin, sizeof begin, "On the %s, the target is %s: %" PRIu64 " %s denied,",
+                        name, met ? "met" : "MISSED", denied,
+                        t->requests ? plural(denied, "request", "requests")
+                                    : plural(denied, "key", "keys"));
+    cols += snprintf(end, sizeof end, "and it allows %" PRIu64 ".", allows(t, part));
+    put(out, "%s%s%s\n", begin, cols < COLS ? " " : "\n", end);
+    return met;
+}
+
 /* Says whether the target is met where it was not searched. */
-static void print_verdict(out_stream *out, const suggest_report *r, const suggest_counts *held)
+static void print_verdict(out_stream *out, const suggest_report *r, const suggest_result *result)
 {
     const suggest_target *t = &r->options->target;
-    uint64_t denied = t->requests ? held->requests_denied : held->keys_denied;
-    uint64_t allowed = suggest_target_allows(t, t->requests ? held->requests : held->keys);
-    const char *unit =
-        t->requests ? plural(denied, "request", "requests") : plural(denied, "key", "keys");
-    if (held->requests == 0)
-        put(out, "\nNothing was held out: the result on other requests is unknown.\n");
-    else if (denied <= allowed)
-        put(out,
-            "\nOn the part that was held out, the target is met: %" PRIu64 " %s denied, and the "
-            "target\nallows %" PRIu64 ".\n",
-            denied, unit, allowed);
-    else
-        put(out,
-            "\nOn the part that was held out, the target is MISSED: %" PRIu64 " %s denied, and "
-            "the\ntarget allows %" PRIu64 ". This log does not show that the limit keeps the "
-            "target.\n",
-            denied, unit, allowed);
+    if (result->held_out.requests == 0) {
+        out_text(out, "\nNothing was held out: the result on other requests is unknown.\n");
+        return;
+    }
+    out_text(out, "\n");
+    if (!put_verdict(out, "held-out part", t, &result->held_out))
+        out_text(out, "This log does not show that the limit keeps the target.\n");
+    if (!put_verdict(out, "whole log", t, &result->all))
+        out_text(out,
+                 "The search applies the target to the searched part; --hold-out 0% applies it "
+                 "to\nthe whole log.\n");
 }
 
 /* Prints a word so that a shell reads it as one word. */
@@ -210,6 +237,8 @@ static void print_command(out_stream *out, const suggest_report *r, const char *
     for (size_t i = 0; i < r->options->words_len; i++) {
         const suggest_word *w = &r->options->words[i];
         out_text(out, " ");
+        if (!w->option && w->value[0] == '-' && w->value[1] != 0)
+            out_text(out, "./"); /* a file whose name looks like an option */
         if (w->option) {
             out_text(out, "--");
             out_text(out, w->option);
@@ -230,7 +259,7 @@ static void print_suggestion(out_stream *out, const suggest_report *r)
     if (c->result.held_out.requests > 0)
         print_counts(out, "held out", &c->result.held_out);
     print_counts(out, "whole log", &c->result.all);
-    print_verdict(out, r, &c->result.held_out);
+    print_verdict(out, r, &c->result);
     put(out, "\nThe policy, and a command that shows which keys it would have denied:\n\n");
     out_text(out, c->text);
     out_text(out, "\n");
@@ -244,6 +273,7 @@ void suggest_print_text(out_stream *out, const suggest_report *r, const terminal
     if (r->found->len > 1)
         print_curve(out, r, style);
     print_table(out, r);
+    print_incomplete(out, r);
     print_suggestion(out, r);
 }
 
@@ -309,17 +339,19 @@ static void json_suggestion(out_stream *out, const suggest_report *r)
 {
     const suggest_found *f = r->found;
     if (f->len == 0) {
-        out_text(out, "\"suggestion\":null,\"held_out_meets_target\":null");
+        out_text(out, "\"suggestion\":null,\"held_out_meets_target\":null,"
+                      "\"whole_log_meets_target\":null");
         return;
     }
     const suggest_choice *best = &f->choice[f->best];
     const suggest_counts *held = &best->result.held_out;
     out_text(out, "\"suggestion\":");
     json_choice(out, r, best);
-    put(out, ",\"held_out_meets_target\":%s",
+    put(out, ",\"held_out_meets_target\":%s,\"whole_log_meets_target\":%s",
         held->requests == 0                         ? "null"
         : suggest_is_met(&r->options->target, held) ? "true"
-                                                    : "false");
+                                                    : "false",
+        suggest_is_met(&r->options->target, &best->result.all) ? "true" : "false");
 }
 
 void suggest_print_json(out_stream *out, const suggest_report *r)
@@ -335,7 +367,7 @@ void suggest_print_json(out_stream *out, const suggest_report *r)
     json_log(out, r);
     out_text(out, ",");
     json_suggestion(out, r);
-    out_text(out, ",\"choices\":[");
+    put(out, ",\"search_complete\":%s,\"choices\":[", f->complete ? "true" : "false");
     for (size_t i = 0; i < f->len; i++) {
         out_text(out, i > 0 ? "," : "");
         json_choice(out, r, &f->choice[i]);

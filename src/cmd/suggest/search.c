@@ -26,7 +26,7 @@
 
 enum {
     NEIGHBOURS = 8,    /* smaller limits to try if the number of denied requests is not monotone */
-    PROBES_MAX = 256,  /* to look for a better pair between two steps of the ladder */
+    PROBES_MAX = 1024, /* to look for a better pair between two steps of the ladder */
     BURSTS_BEYOND = 4, /* the ladder ends at this multiple of the smallest limit + burst */
 };
 
@@ -234,22 +234,31 @@ typedef struct gap {
     int64_t limit, burst; /* the best pair in the gap; 0: none */
     size_t keys;          /* those that may be denied: the first ones of the order */
     int probes;           /* that are left */
+    bool ended_early;     /* no probe was left */
 } gap;
 
 /* Looks for a pair with low < burst < high and a smaller sum.
  *  limit  no burst below `high` meets the target with a smaller limit. */
 static void search_gap(search *s, gap *g, int64_t low, int64_t high, int64_t limit)
 {
-    if (high - low < 2 || low + 1 + limit >= g->sum || g->probes-- <= 0)
+    if (high - low < 2 || low + 1 + limit >= g->sum)
         return;
-    int64_t mid = low + (high - low) / 2, better = g->sum - 1 - mid, least = limit;
-    if (better >= limit && meets(s, g->keys, better, mid)) {
-        least = bisect(s, g->keys, limit - 1, better, mid);
-        *g = (gap){least + mid, least, mid, g->keys, g->probes};
-    } else if (better >= limit) {
-        least = better + 1;
+    if (g->probes == 0) {
+        g->ended_early = true;
+        return;
     }
-    search_gap(s, g, low, mid, least);
+    g->probes--;
+    int64_t mid = low + (high - low) / 2, most = g->sum - 2 - low;
+    most = most < s->limit_max ? most : s->limit_max;
+    if (meets(s, g->keys, most, mid)) { /* else the lower half has no better pair */
+        int64_t least = bisect(s, g->keys, limit - 1, most, mid);
+        if (least + mid < g->sum) {
+            g->sum = least + mid;
+            g->limit = least;
+            g->burst = mid;
+        }
+        search_gap(s, g, low, mid, least);
+    }
     search_gap(s, g, mid, high, limit);
 }
 
@@ -270,6 +279,7 @@ static void search_gaps(search *s, size_t keys, suggest_found *ret,
         search_gap(s, &g, below[i], ret->choice[i].burst, ret->choice[i].limit);
         at = g.sum < before ? i : at;
     }
+    ret->complete = !g.ended_early;
     if (g.burst == 0)
         return;
     if (g.limit > ret->choice[at].limit) {
@@ -466,6 +476,7 @@ bool suggest_is_met(const suggest_target *t, const suggest_counts *part)
 static void run(search *s, suggest_found *ret)
 {
     bool bucket = s->o->algorithm->bucket;
+    ret->complete = s->monotone;
     order_keys(s);
     if (bucket)
         search_pairs(s, ret);

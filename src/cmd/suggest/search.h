@@ -16,7 +16,7 @@ typedef struct suggest_choice {
     suggest_result result;
 } suggest_choice;
 
-enum { SUGGEST_CHOICES_MAX = 48 };
+enum { SUGGEST_CHOICES_MAX = 64 }; /* the ladder of bursts has at most 58 */
 
 /* The result. */
 typedef struct suggest_found {
@@ -25,6 +25,7 @@ typedef struct suggest_found {
     suggest_choice choice[SUGGEST_CHOICES_MAX];
     size_t len;        /* 0: no limit meets the target */
     size_t best;       /* the choice with the smallest worst case */
+    bool complete;     /* no other limit and burst that meet the target have a smaller worst case */
     uint64_t allowed;  /* how many keys or requests of the searched part may be denied */
     int64_t period_ns; /* of the policies; 0 for a calendar window, or if len is 0 */
     suggest_result totals;
