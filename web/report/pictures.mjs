@@ -55,6 +55,7 @@ const PERIODS = [["second", 1e9], ["minute", 60e9], ["hour", 3600e9]];
 const LEFT = 56, RIGHT = 24, TOP = 20, ROW = 46;
 const LIMITS_MAX = 5; // limits that a table names for a period
 const LABEL = 11; // CSS pixels of a label
+const EDGE = 4; // between a label and the edge, since widths of texts are estimated
 const POINTS = [["max", 6], ["p99", 5], ["p90", 4], ["p50", 3]]; // with their radius
 
 /** The height of the picture in CSS pixels. */
@@ -107,7 +108,7 @@ export function drawPeaks(surface, width, rows, theme) {
         const text = formatNumber(10 ** power);
         surface.text(x, bottom + 14, text, { size: LABEL, align: "center", color: theme.muted });
     }
-    rows.forEach((row, i) => drawRow(surface, row, TOP + i * ROW + ROW / 2, xOf, theme));
+    rows.forEach((row, i) => drawRow(surface, row, TOP + i * ROW + ROW / 2, xOf, width, theme));
 }
 
 /** The labels of the points, from the highest; equal values share one, such as "p50–p99". */
@@ -123,7 +124,7 @@ function pointLabels(row) {
     return labels;
 }
 
-function drawRow(surface, row, y, xOf, theme) {
+function drawRow(surface, row, y, xOf, width, theme) {
     surface.text(0, y + 4, row.name, { size: 12, color: theme.ink });
     surface.line(xOf(row.p50), y, xOf(row.max), y, { stroke: theme.allowed, width: 3, cap: "round" });
     for (const [name, r] of POINTS) {
@@ -133,25 +134,28 @@ function drawRow(surface, row, y, xOf, theme) {
     let free = Infinity; // where the label to the left of the last one must end
     for (const { text, value } of pointLabels(row)) {
         const half = textWidth(text, { size: LABEL }) / 2;
-        const x = xOf(value);
+        const x = within(xOf(value), half, width);
         if (x + half > free)
             continue;
         surface.text(x, y + 18, text, { size: LABEL, align: "center", color: theme.muted });
         free = x - half - 4;
     }
-    drawLimits(surface, row, y, xOf, theme);
+    drawLimits(surface, row, y, xOf, width, theme);
 }
 
-function drawLimits(surface, { limits }, y, xOf, theme) {
+/** Where a label is centred, so that all of it lies in the picture. */
+const within = (x, half, width) => Math.min(x, width - half - EDGE);
+
+function drawLimits(surface, { limits }, y, xOf, width, theme) {
     let free = -Infinity;
     for (const { limit } of limits) {
         const x = xOf(limit);
         const text = `limit ${whole(limit)}`;
-        const half = textWidth(text, { size: LABEL }) / 2;
+        const half = textWidth(text, { size: LABEL }) / 2, centre = within(x, half, width);
         surface.line(x, y - 11, x, y + 11, { stroke: theme.denied, width: 2, dash: [4, 2] });
-        if (x - half >= free) {
-            surface.text(x, y - 14, text, { size: LABEL, align: "center", color: theme.denied });
-            free = x + half + 6;
+        if (centre - half >= free) {
+            surface.text(centre, y - 14, text, { size: LABEL, align: "center", color: theme.denied });
+            free = centre + half + 6;
         }
     }
 }

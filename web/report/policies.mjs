@@ -32,7 +32,7 @@ export function tiles(report, policy) {
             `${whole(policy.keys_denied)} of ${whole(policy.keys)}`),
         tile("Requests denied", share(n, report.requests), `${whole(n)} of ${whole(report.requests)}`),
         tile("Longest lock-out", lockout ? duration(lockout.longest_ns) : NONE,
-            lockout ? `key ${keyText(lockout.key)}` : "no key was denied",
+            lockout ? `key ${keyText(lockout.key)}` : "no key was locked out",
             lockout ? `from ${stamp(lockout.from_ns)} UTC` : ""),
         tile(`Most ${unitName(report)} allowed to one key`, peak ? whole(peak.units) : NONE,
             peak ? `within ${duration(peak.window_ns)}; the limit is ${whole(peak.limit)}`

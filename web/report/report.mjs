@@ -78,7 +78,7 @@ const TERMS = [
     ["Denied keys", "Keys, such as clients, with at least one denied request. Many denials of few keys are " +
         "what a limit is for; many denied keys can mean that the limit is too low."],
     ["Lock-out", "The time from the first of a key's denied requests in a row until the key could have " +
-        "been allowed again: the time of the last of these requests, plus the wait that its reply asks for."],
+        "been allowed again: the latest end of the waits that the replies to these requests ask for."],
     ["Most allowed", "The most that a policy allowed one key within the period of its limit, wherever the " +
         "period begins. With a burst, or at the boundary of two windows, it can exceed the limit. It is " +
         "measured in eighths of the period, so the true value may be slightly higher."],

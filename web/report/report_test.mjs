@@ -6,7 +6,7 @@
 //     node web/report/report_test.mjs [SEED]
 
 import assert from "node:assert/strict";
-import { SvgSurface } from "../draw/surface.mjs";
+import { SvgSurface, textWidth } from "../draw/surface.mjs";
 import { themes } from "../draw/theme.mjs";
 import { drawPeaks, drawSpark, limitsText, lineStyle, PEAKS_HEIGHT, peakRows } from "./pictures.mjs";
 import {
@@ -131,6 +131,9 @@ const tests = {
         assert.equal(denials(shadow), 372);
         same(answerText(shadow, 30969), "gcra 100/m burst 20 is in shadow mode. Enforced, " +
             "it would have denied 1.2 % of requests, and 3 of 2,365 keys (0.13 %) at least once.");
+        same(answerText(policy({ shadow: true, denied: 72, would_be_denied: 300, deny_listed: 72 }), 30969),
+            "gcra 100/m burst 20 is in shadow mode (its deny list denies 72 requests even so). Enforced, it " +
+            "would have denied 1.2 % of requests, and 3 of 2,365 keys (0.13 %) at least once.");
     },
 
     "what changes"() {
@@ -203,6 +206,8 @@ const tests = {
             assert.doesNotMatch(svg, /NaN|Infinity/);
             for (const [, x] of svg.matchAll(/ c?x="([^"]+)"/g))
                 assert.ok(Number(x) >= 0 && Number(x) <= width, `${x} of ${width}`);
+            for (const [, x, text] of svg.matchAll(/<text x="([^"]+)"[^>]*text-anchor="middle"[^>]*>([^<]*)</g))
+                assert.ok(Number(x) + textWidth(text, { size: 11 }) / 2 <= width, `${text} at ${x} of ${width}`);
         }
     },
 

@@ -204,7 +204,9 @@ export function aboutText(report) {
 export function answerText(policy, requests) {
     const title = policyTitle(policy);
     const n = denials(policy);
-    const begin = policy.shadow ? `${title} is in shadow mode. Enforced, it` : title;
+    const listed = policy.deny_listed > 0
+        ? ` (its deny list denies ${counted(policy.deny_listed, "request")} even so)` : "";
+    const begin = policy.shadow ? `${title} is in shadow mode${listed}. Enforced, it` : title;
     if (n === 0)
         return `${begin} would have denied no request.`;
     return `${begin} would have denied ${share(n, requests)} of requests, and ` +

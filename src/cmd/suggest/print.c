@@ -237,8 +237,6 @@ static void print_command(out_stream *out, const suggest_report *r, const char *
     for (size_t i = 0; i < r->options->words_len; i++) {
         const suggest_word *w = &r->options->words[i];
         out_text(out, " ");
-        if (!w->option && w->value[0] == '-' && w->value[1] != 0)
-            out_text(out, "./"); /* a file whose name looks like an option */
         if (w->option) {
             out_text(out, "--");
             out_text(out, w->option);
