@@ -54,8 +54,8 @@ typedef struct accesslog_reader {
     uint64_t latest_number; /* the line that set latest_ns */
 } accesslog_reader;
 
-/* Opens the file `path`, which must outlive the reader like `shared`. The readers of a run share the
- * limit of held requests.
+/* Opens the file `path`, which must outlive the reader like `shared`. The readers of a run share
+ * the limit of held requests.
  * Returns 0, or the exit status after printing an error. */
 int accesslog_reader_open(accesslog_reader *r, accesslog_shared *shared, const char *path);
 void accesslog_reader_close(accesslog_reader *r); /* accepts zeros */

@@ -8,8 +8,8 @@
  *
  * The log's time is the latest time of its requests. A request that is more than an hour ahead of
  * it or behind it leaves it unchanged, unless the 100th in a row is so: then the log's time becomes
- * the nearest of these. So one wrong line does not let others through early. The second request of a
- * log may also set it back from the first.
+ * the nearest of these. So one wrong line does not let others through early. The second request of
+ * a log may also set it back from the first.
  *
  * This module does not know lines or files. For one thread. */
 
@@ -60,8 +60,8 @@ void accesslog_reorder_init(accesslog_reorder *r, int64_t delay_ns, size_t len_m
                             size_t bytes_max);
 void accesslog_reorder_free(accesslog_reorder *r); /* accepts zeros */
 
-/* Adds a request, and copies its key. Requests of the same time stay in the order of their addition.
- * No request may be ready, see accesslog_reorder_ready().
+/* Adds a request, and copies its key. Requests of the same time stay in the order of their
+ * addition. No request may be ready, see accesslog_reorder_ready().
  *  line  its line number, above those of the requests before.
  * Returns WEIR_OK or WEIR_E_NOMEM; then nothing has changed. */
 WEIR_NODISCARD weir_status accesslog_reorder_add(accesslog_reorder *r,

@@ -61,7 +61,8 @@ static accesslog_status begin(accesslog *a)
     return ACCESSLOG_END;
 }
 
-/* Replaces the request of the earliest file by its next one. Returns ACCESSLOG_END after success. */
+/* Replaces the request of the earliest file by its next one. Returns ACCESSLOG_END after
+ * success. */
 static accesslog_status advance(accesslog *a)
 {
     if (a->heap_len == 0)

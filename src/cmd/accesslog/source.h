@@ -2,13 +2,13 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_ACCESSLOG_SOURCE_H
 #define WEIR_CMD_ACCESSLOG_SOURCE_H
-/* The requests of access logs in the order of time, for the commands that decide them again. Several
- * files are merged. It prints the lines that it cannot read, and shows the progress bar.
+/* The requests of access logs in the order of time, for the commands that decide them again.
+ * Several files are merged. It prints the lines that it cannot read, and shows the progress bar.
  *
  * Each file is put in order within --reorder, and the files are then merged by time: at equal times
  * the earlier file of the command line is first, and a file's requests of the same time stay in the
- * order of its lines. So a request of each file is compared, and no file is read further than needed.
- * For one thread. */
+ * order of its lines. So a request of each file is compared, and no file is read further than
+ * needed. For one thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
