@@ -90,8 +90,10 @@ static bool find_later_stamp(const char *end, stamp *s)
 /* Finds the time of the line: the one before the request. Clients choose the user and the texts in
  * quotes, which may contain other times. A server that escapes quotes writes no opening quote
  * behind these; for other servers, a second time before such a quote makes the line ambiguous. In a
- * line without a request, the time must be the only one. at   a text like "[01/". ret  written: the
- * time, or one of several. Returns false if the line is ambiguous. */
+ * line without a request, the time must be the only one.
+ *  at   a text like "[01/".
+ *  ret  written: the time, or one of several.
+ * Returns false if the line is ambiguous. */
 static inline bool find_stamp(const char *at, const char *end, stamp *ret)
 {
     return read_stamp(at, end, ret) ? !find_second(ret->after, end) : find_later_stamp(end, ret);
