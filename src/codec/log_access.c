@@ -263,12 +263,14 @@ static const char *find_tail(log_line *l, const char *at, bool quoted)
 static bool read_front(log_line *l, bool vhost, uint32_t need, const char **ret_after,
                        weir_logline_error *e)
 {
-    stamp time;
+    stamp time = {.status = WEIR_E_SYNTAX};
     if (!read_head(l, vhost, need, &time, e))
         return false;
-    if (time.status != WEIR_OK)
-        return log_fail(l->begin, time.at,
-                        time.status == WEIR_E_RANGE ? log_expect_time_range : expect_clf_time, e);
+    if (time.status != WEIR_OK) {
+        log_fail(l->begin, time.at,
+                 time.status == WEIR_E_RANGE ? log_expect_time_range : expect_clf_time, e);
+        return false;
+    }
     l->t_ns = time.t_ns;
     *ret_after = time.after;
     return true;

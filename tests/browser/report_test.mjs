@@ -130,6 +130,7 @@ async function worstKeys(kit) {
     const detail = worst.locator("tr.detail");
     await detail.locator(".plots svg").first().waitFor();
     await detail.getByText("The values as a table").click();
+    await detail.locator("tbody tr").first().waitFor(); // the table is made when it is opened
     assert.equal(await detail.locator("tbody tr").count(), report.time.buckets);
     await page.keyboard.press("Escape");
     await key.click();
