@@ -183,10 +183,21 @@ static void note_bad(const accesslog *a, const accesslog_reader *r)
     accesslog_format_note(&r->format);
 }
 
+/* Reports that a file ended before the size that it had when it was opened. */
+static void note_shorter(const accesslog_reader *r)
+{
+    if (r->in.bytes_read < r->in.size)
+        accesslog_note("WARNING: %s became shorter while it was read: %" PRId64 " of %" PRId64
+                       " bytes are missing",
+                       r->in.name, r->in.size - r->in.bytes_read, r->in.size);
+}
+
 void accesslog_notes(const accesslog *a)
 {
-    for (size_t i = 0; i < a->readers_len; i++)
+    for (size_t i = 0; i < a->readers_len; i++) {
         note_bad(a, &a->readers[i]);
+        note_shorter(&a->readers[i]);
+    }
     note_order(a);
 }
 

@@ -32,7 +32,7 @@ static struct {
     int cols;                /* -1: ioctl() fails */
     int64_t now_ns, step_ns; /* each reading of the clock adds step_ns */
     size_t read_max, reads;  /* the most bytes that a read() returns, if read_max > 0 */
-    int read_errno;          /* of the read() number `read_fails`, from 1 */
+    int read_errno;          /* of the read() number `read_fails`, from 1; 0: it finds the end */
     size_t read_fails;
     size_t write_max, writes; /* the same of write() */
     int write_errno;
@@ -86,7 +86,7 @@ ssize_t __wrap_read(int fd, void *buf, size_t size)
         return __real_read(fd, buf, size);
     if (++fake.reads == fake.read_fails) {
         errno = fake.read_errno;
-        return -1;
+        return fake.read_errno != 0 ? -1 : 0;
     }
     return __real_read(fd, buf, fake.read_max > 0 && fake.read_max < size ? fake.read_max : size);
 }
@@ -410,6 +410,17 @@ static void check_failed_reads(void **unused)
     }
 }
 
+static void check_shortened_file(void **unused)
+{
+    (void)unused;
+    write_log("log", 300);
+    fake.read_max = 2048;
+    fake.read_fails = 4;
+    assert_int_equal(run(POLICY, "log", NULL), 0);
+    assert_string_equal(errors, "weir replay: WARNING: log became shorter while it was read: 13056 "
+                                "of 19200 bytes are missing\n");
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* A log in which each of n keys, in no order, has two requests. */
@@ -562,6 +573,7 @@ int main(void)
         cmocka_unit_test_setup(check_writes, reset),
         cmocka_unit_test_setup(check_longest_line, reset),
         cmocka_unit_test_setup(check_failed_reads, reset),
+        cmocka_unit_test_setup(check_shortened_file, reset),
         cmocka_unit_test_setup(check_growing, reset),
         cmocka_unit_test_setup(check_growing_without_memory, reset),
         cmocka_unit_test_setup(check_full_memory, reset),
