@@ -46,7 +46,7 @@ static weir_logline_result read_with(const weir_logline_options *o, const char *
 static void read_pattern(const char *pattern, const char *line)
 {
     weir_logline_result result[2];
-    if (strpbrk(pattern, " \t"))
+    if (*pattern == '=' || strpbrk(pattern, " \t")) /* no filter, or several words */
         return;
     for (int i = 0; i < 2; i++) {
         char *filter = malloc(strlen(pattern) + 8);
