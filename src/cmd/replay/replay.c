@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* `weir replay`: runs the requests of a log through policies, at the log's timestamps, with the
- * service and the store of the daemon. This file passes the requests to the policies. */
+ * service and the store of the daemon. This file passes the requests to the policies, and the
+ * results to the report. */
 
 #include "cmd/cmd.h"
 
@@ -220,17 +221,11 @@ static size_t write_notes(const replay *r, char ret[NOTES_MAX][NOTE_MAX])
 }
 
 /* The counts of each file, accesslog_files() of them. Returns NULL if there is no memory. */
-static replay_log_report *log_reports(const accesslog *log)
+static accesslog_file *files_of(const accesslog *log)
 {
-    replay_log_report *ret = port_zalloc(accesslog_files(log), sizeof *ret);
-    for (size_t i = 0; ret && i < accesslog_files(log); i++) {
-        accesslog_file f = accesslog_file_get(log, i);
-        ret[i] = (replay_log_report){.name = f.name,
-                                     .lines = f.lines,
-                                     .requests = f.requests,
-                                     .bad = f.bad,
-                                     .left_out = f.left_out};
-    }
+    accesslog_file *ret = port_zalloc(accesslog_files(log), sizeof *ret);
+    for (size_t i = 0; ret && i < accesslog_files(log); i++)
+        ret[i] = accesslog_file_get(log, i);
     return ret;
 }
 
@@ -244,7 +239,7 @@ static int report(replay *r)
             return complain_output(r->out);
         r->out->fd = STDERR_FILENO;
     }
-    replay_log_report *logs = log_reports(r->log);
+    accesslog_file *logs = files_of(r->log);
     replay_report data = {.logs = logs,
                           .logs_len = accesslog_files(r->log),
                           .late = accesslog_counts_get(r->log).late,

@@ -39,15 +39,9 @@ typedef struct replay_policy_report {
     uint64_t keys_newly_denied, keys_no_longer_denied;
 } replay_policy_report;
 
-/* A file of the log. */
-typedef struct replay_log_report {
-    const char *name;
-    uint64_t lines, requests, bad, left_out;
-} replay_log_report;
-
 typedef struct replay_report {
     const replay_stats *stats;
-    const replay_log_report *logs;
+    const accesslog_file *logs;
     size_t logs_len;
     uint64_t keys, late; /* keys: of the baseline's key rule */
     uint64_t requests_over_time[REPLAY_BUCKETS_MAX];

@@ -57,7 +57,7 @@ static void put_logs(weir_buffer *b, const replay_report *r)
 {
     put(b, ",\n \"logs\":[");
     for (size_t i = 0; i < r->logs_len; i++) {
-        const replay_log_report *log = &r->logs[i];
+        const accesslog_file *log = &r->logs[i];
         put_text(b, i > 0 ? ",\n  {\"name\":" : "{\"name\":", log->name);
         put_u64(b, ",\"lines\":", log->lines);
         put_u64(b, ",\"requests\":", log->requests);
