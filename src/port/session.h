@@ -64,6 +64,12 @@ typedef struct weir_protocol {
     /* For a session that consumes bytes before a request is complete; otherwise NULL. */
     weir_session_usage (*usage)(const void *session);
 
+    /* Called about once a second, and at once when the server begins to stop. Returns whether run()
+     * must be called although nothing has arrived. A stopping server waits, for at most drain_ns,
+     * until run() of such a session returns WEIR_SESSION_CLOSE. NULL: run() is called for input
+     * only, and a stopping server closes the connection itself. */
+    bool (*poll)(void *session, int64_t now_ns, bool stopping);
+
     /* Sent before a connection is closed, unless a reply is half sent. NULL sends nothing. */
     const char *refusal;  /* too many connections are open */
     const char *overload; /* no memory for buffers is left, or the request is too long */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CODEC_GRPC_SESSION_H
+#define WEIR_CODEC_GRPC_SESSION_H
+/* A gRPC server session over HTTP/2, on libnghttp2: prior knowledge (h2c), or after ALPN "h2". All
+ * requests that one run() completes are answered in one call for each method, in batches. A session
+ * reads and writes buffers; it opens no socket and reads no clock. */
+
+#include "port/buffer.h"
+#include "port/session.h"
+#include "port/text.h"
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+#define WEIR_GRPC_MESSAGE_MAX 65536 /* bytes of a request message; above it RESOURCE_EXHAUSTED */
+#define WEIR_GRPC_HEAD_MAX    16384 /* bytes of a header list, as SETTINGS says; then 431 */
+#define WEIR_GRPC_STREAMS_MAX 1024  /* concurrent streams of a connection; then REFUSED_STREAM */
+
+/* ---- methods --------------------------------------------------------------------------------- */
+
+typedef enum weir_grpc_status { /* https://grpc.github.io/grpc/core/md_doc_statuscodes.html */
+    WEIR_GRPC_OK = 0,
+    WEIR_GRPC_UNKNOWN = 2,
+    WEIR_GRPC_INVALID_ARGUMENT = 3,
+    WEIR_GRPC_DEADLINE_EXCEEDED = 4,
+    WEIR_GRPC_NOT_FOUND = 5,
+    WEIR_GRPC_RESOURCE_EXHAUSTED = 8,
+    WEIR_GRPC_UNIMPLEMENTED = 12,
+    WEIR_GRPC_INTERNAL = 13,
+    WEIR_GRPC_UNAVAILABLE = 14,
+    WEIR_GRPC_UNAUTHENTICATED = 16
+} weir_grpc_status;
+
+/* A complete unary request and its answer. */
+typedef struct weir_grpc_call {
+    weir_slice message; /* the request message, without its prefix */
+    /* Outputs. */
+    weir_grpc_status status;
+    const char *why; /* grpc-message, unless OK: a static string; percent-encoded when sent */
+    /* Append the response message here; written on WEIR_GRPC_OK only. */
+    weir_buffer *reply;
+    size_t reply_begin, reply_len; /* the session sets them from what was appended */
+} weir_grpc_call;
+
+/* A method of a service. Streaming methods belong to the session itself: Watch and reflection. */
+typedef struct weir_grpc_method {
+    const char *path; /* "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit" */
+
+    /* Answers the first of n calls of this method (1 or more), in order. All but `message` are zero
+     * at first.
+     *  session_ctx  the method's memory in the session, `session_size` zeroed bytes at first, where
+     *               the callbacks for pending engines are kept.
+     * Returns how many are answered; 0 if an engine is pending. Then wake() is called once the same
+     * calls can be repeated; more may follow them, and the messages may have moved. */
+    size_t (*answer)(void *ctx, void *session_ctx, weir_grpc_call *calls, size_t n, int64_t now_ns);
+} weir_grpc_method;
+
+/* The application behind the sessions of an event loop. */
+typedef struct weir_grpc_options {
+    const weir_grpc_method *methods;
+    size_t methods_len;
+    void *ctx; /* the first argument of answer() */
+
+    /* The memory of the application in each session, zeroed before open(). May be 0. */
+    size_t app_size;
+    void (*open)(void *ctx, void *app, void (*wake)(void *wake_ctx), void *wake_ctx); /* or NULL */
+    void (*close)(void *ctx, void *app);                                            /* or NULL */
+
+    /* A serialised google.protobuf.FileDescriptorSet of all services, for server reflection; len 0:
+     * no reflection. */
+    weir_slice descriptors;
+
+    /* grpc.health.v1: whether the server can take requests. NULL: always. */
+    bool (*ready)(void *ctx);
+
+    const char *password; /* required as `authorization: Bearer PASSWORD` by every method but Health;
+                             NULL: none */
+    bool (*wrong_password)(void *ctx, const void *peer); /* as in weir_http_options; may be NULL */
+    void *wrong_password_ctx;
+
+    int64_t max_age_ns;       /* of a connection, then GOAWAY; +-10 %; 0: no limit */
+    int64_t max_age_grace_ns; /* for the requests in flight after that */
+} weir_grpc_options;
+
+/* ---- the session ----------------------------------------------------------------------------- */
+
+/* Each connection has one. Its members are private. */
+typedef struct weir_grpc_session {
+    struct weir_grpc_connection *connection; /* NULL if memory was exhausted: closes at once */
+} weir_grpc_session;
+
+/* As weir_protocol.open(), close(), run(), usage().
+ *  options  kept by reference. */
+void weir_grpc_session_open(weir_grpc_session *s, const weir_grpc_options *options,
+                            void (*wake)(void *wake_ctx), void *wake_ctx);
+void weir_grpc_session_close(weir_grpc_session *s);
+weir_session_step weir_grpc_session_run(weir_grpc_session *s, weir_buffer *in, weir_buffer *out,
+                                        size_t out_pause, int64_t now_ns);
+weir_session_usage weir_grpc_session_usage(const weir_grpc_session *s);
+
+/* As weir_protocol.poll(). */
+bool weir_grpc_session_poll(weir_grpc_session *s, int64_t now_ns, bool stopping);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_SERVICE_RLS_RLS_H
+#define WEIR_SERVICE_RLS_RLS_H
+/* The Rate Limit Service of Envoy (envoy.service.ratelimit.v3): matches the descriptors of a request
+ * against the limits of a configuration, lets the service decide, and composes the response. Each
+ * limit is a rule of the limiter, so it is in /v1/policies, `weir top`, `weir explain` and the
+ * metrics like every policy. It must not know protobuf, JSON, YAML or HTTP. */
+
+#include "service/rls/rls_config.h"
+#include "service/service.h"
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+typedef struct weir_rls_entry {
+    weir_slice key, value;
+} weir_rls_entry;
+
+/* A limit that the request itself gives for a descriptor. */
+typedef struct weir_rls_override {
+    uint32_t requests_per_unit;
+    weir_rls_unit unit;
+} weir_rls_override;
+
+typedef struct weir_rls_descriptor {
+    const weir_rls_entry *entries;
+    size_t entries_len;
+    bool has_override;
+    weir_rls_override override;
+    bool has_hits; /* `hits` replaces the request's hits_addend; 0 is a peek */
+    uint64_t hits;
+    bool negative; /* the hits are given back */
+} weir_rls_descriptor;
+
+/* The most descriptors of a request. */
+#define WEIR_RLS_DESCRIPTORS_MAX 64
+
+/* What `hits` does in a request of another API. */
+typedef enum weir_rls_verb {
+    WEIR_RLS_CHECK_AND_REPORT, /* decides and charges: ShouldRateLimit */
+    WEIR_RLS_CHECK,            /* decides and charges nothing: Kuadrant's CheckRateLimit */
+    WEIR_RLS_REPORT            /* charges whatever is left: Kuadrant's Report */
+} weir_rls_verb;
+
+typedef struct weir_rls_request {
+    weir_rls_verb verb;
+    weir_slice domain;
+    const weir_rls_descriptor *descriptors;
+    size_t descriptors_len;
+    uint32_t hits_addend; /* 0 means 1 */
+} weir_rls_request;
+
+/* ---- responses ------------------------------------------------------------------------------- */
+
+typedef enum weir_rls_code {
+    WEIR_RLS_UNKNOWN,
+    WEIR_RLS_OK,
+    WEIR_RLS_OVER_LIMIT
+} weir_rls_code; /* by the numbers of the protocol */
+
+/* The status of a descriptor. */
+typedef struct weir_rls_status {
+    weir_rls_code code;
+    bool has_limit; /* the next fields are written; if not, only `remaining` is sent */
+    uint32_t requests_per_unit;
+    weir_rls_unit unit; /* WEIR_RLS_UNIT_UNKNOWN: the policy has another period */
+    weir_slice name;    /* of the limit; len 0: none */
+    int64_t reset_ns;   /* duration_until_reset, 0 or more */
+    uint32_t remaining;
+} weir_rls_status;
+
+typedef struct weir_rls_header {
+    const char *name;
+    char value[256];
+} weir_rls_header;
+
+#define WEIR_RLS_HEADERS_MAX 3
+
+typedef enum weir_rls_failure {
+    WEIR_RLS_ANSWERED,
+    WEIR_RLS_REFUSED,    /* the request is invalid; the reference answers grpc-status UNKNOWN */
+    WEIR_RLS_UNAVAILABLE /* the engine failed, or the store is full: grpc-status UNAVAILABLE */
+} weir_rls_failure;
+
+typedef struct weir_rls_response {
+    weir_rls_failure failure;
+    const char *why; /* unless ANSWERED: a static string */
+    weir_rls_code code;
+    const weir_rls_status *statuses; /* one for each descriptor, in order; or none (limitador) */
+    size_t statuses_len;
+    const weir_rls_header *headers; /* response_headers_to_add */
+    size_t headers_len;
+} weir_rls_response;
+
+/* ---- the shared part and the part of a loop --------------------------------------------------- */
+
+/* What all event loops share: the active configuration and the statistics. */
+typedef struct weir_rls weir_rls;
+
+/* Returns NULL if memory is exhausted. The configuration is empty: every domain is unknown. */
+weir_rls *weir_rls_open(void);
+void weir_rls_close(weir_rls *r); /* accepts NULL; its loops must be closed */
+
+/* Activates a configuration, whose rules are active in the limiter already, and takes over the
+ * caller's reference. Requests in flight complete by the old one. Any thread. */
+void weir_rls_activate(weir_rls *r, weir_rls_config *config);
+
+/* Counts a configuration that was refused, for the statistic config_load_error. Any thread. */
+void weir_rls_count_refused(weir_rls *r);
+
+/* The part of one event loop; used by its thread only. */
+typedef struct weir_rls_loop weir_rls_loop;
+
+/* Returns NULL if memory is exhausted.
+ *  service  of the loop. */
+weir_rls_loop *weir_rls_loop_open(weir_rls *r, weir_service *service);
+void weir_rls_loop_close(weir_rls_loop *l); /* accepts NULL */
+
+/* The active configuration, valid until the next call on the loop. */
+const weir_rls_config *weir_rls_loop_config(weir_rls_loop *l);
+
+/* The state of a session between the calls of weir_rls_decide(). All zero at first; the session
+ * sets `completion.ready` and `.ctx`. Do not move it while it is pending. */
+typedef struct weir_rls_turn {
+    weir_completion completion;
+    weir_rls_config *config; /* while pending: holds a reference */
+    size_t pending_len;      /* requests that the repeated call must answer */
+    struct weir_rls_partial *partial; /* private: statuses that are decided already */
+} weir_rls_turn;
+
+/* Abandons what is pending, as weir_completion_cancel(). */
+void weir_rls_turn_cancel(weir_rls_turn *turn);
+
+/* Decides the first of n requests (1 or more), at now_ns: as many as one batch of the service
+ * allows. The caller repeats it with the rest.
+ *  responses  n; those of the decided requests are written, and point into the loop: they are valid
+ *             until the next call on it.
+ * Returns how many are decided; 0 if an engine is pending: repeat the call with the same requests,
+ * or more after them, once completion.ready() was called. The bytes of the requests may have moved. */
+size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_request *requests,
+                       size_t n, weir_rls_response *responses, int64_t now_ns);
+
+/* ---- statistics ------------------------------------------------------------------------------ */
+
+/* Calls fn for each statistic, sorted by name, with the sum over all loops, such as
+ * "ratelimit.service.rate_limit.DOMAIN.KEY_VALUE.total_hits". Any thread.
+ *  domain, key  of a statistic of a limit: the parts of `name`; else len 0.
+ *  what         the last part of `name`: "total_hits". */
+typedef struct weir_rls_stat {
+    const char *name;
+    weir_slice domain, key, what;
+    uint64_t value;
+} weir_rls_stat;
+
+void weir_rls_each_stat(weir_rls *r, void (*fn)(void *ctx, const weir_rls_stat *stat), void *ctx);
+
+#endif
