@@ -19,40 +19,41 @@
 /* ---- methods --------------------------------------------------------------------------------- */
 
 typedef enum weir_grpc_status { /* https://grpc.github.io/grpc/core/md_doc_statuscodes.html */
-    WEIR_GRPC_OK = 0,
-    WEIR_GRPC_UNKNOWN = 2,
-    WEIR_GRPC_INVALID_ARGUMENT = 3,
-    WEIR_GRPC_DEADLINE_EXCEEDED = 4,
-    WEIR_GRPC_NOT_FOUND = 5,
-    WEIR_GRPC_RESOURCE_EXHAUSTED = 8,
-    WEIR_GRPC_UNIMPLEMENTED = 12,
-    WEIR_GRPC_INTERNAL = 13,
-    WEIR_GRPC_UNAVAILABLE = 14,
-    WEIR_GRPC_UNAUTHENTICATED = 16
+                                WEIR_GRPC_OK = 0,
+                                WEIR_GRPC_UNKNOWN = 2,
+                                WEIR_GRPC_INVALID_ARGUMENT = 3,
+                                WEIR_GRPC_DEADLINE_EXCEEDED = 4,
+                                WEIR_GRPC_NOT_FOUND = 5,
+                                WEIR_GRPC_RESOURCE_EXHAUSTED = 8,
+                                WEIR_GRPC_UNIMPLEMENTED = 12,
+                                WEIR_GRPC_INTERNAL = 13,
+                                WEIR_GRPC_UNAVAILABLE = 14,
+                                WEIR_GRPC_UNAUTHENTICATED = 16
 } weir_grpc_status;
 
 /* A complete unary request and its answer. */
 typedef struct weir_grpc_call {
     weir_slice message; /* the request message, without its prefix */
-    /* Outputs. */
+    /* Where to append the response message: one buffer for all calls, with the replies to earlier
+     * ones. Set by the session. */
+    weir_buffer *reply;
+    /* Outputs, zero at first. */
     weir_grpc_status status;
     const char *why; /* grpc-message, unless OK: a static string; percent-encoded when sent */
-    /* Append the response message here; written on WEIR_GRPC_OK only. */
-    weir_buffer *reply;
-    size_t reply_begin, reply_len; /* the session sets them from what was appended */
+    size_t reply_begin, reply_len; /* on WEIR_GRPC_OK: what was appended; reply_begin is
+                                      weir_buffer_len(reply) before */
 } weir_grpc_call;
 
 /* A method of a service. Streaming methods belong to the session itself: Watch and reflection. */
 typedef struct weir_grpc_method {
     const char *path; /* "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit" */
 
-    /* Answers the first of n calls of this method (1 or more), in order. All but `message` are zero
-     * at first.
-     *  session_ctx  the method's memory in the session, `session_size` zeroed bytes at first, where
-     *               the callbacks for pending engines are kept.
+    /* Answers the first of n calls of this method (1 or more), in order.
+     *  app  the application's memory in the session; see weir_grpc_options.app_size.
      * Returns how many are answered; 0 if an engine is pending. Then wake() is called once the same
-     * calls can be repeated; more may follow them, and the messages may have moved. */
-    size_t (*answer)(void *ctx, void *session_ctx, weir_grpc_call *calls, size_t n, int64_t now_ns);
+     * calls can be repeated. The session repeats them first, and more may follow them. Their
+     * messages may have moved. */
+    size_t (*answer)(void *ctx, void *app, weir_grpc_call *calls, size_t n, int64_t now_ns);
 } weir_grpc_method;
 
 /* The application behind the sessions of an event loop. */
@@ -64,7 +65,7 @@ typedef struct weir_grpc_options {
     /* The memory of the application in each session, zeroed before open(). May be 0. */
     size_t app_size;
     void (*open)(void *ctx, void *app, void (*wake)(void *wake_ctx), void *wake_ctx); /* or NULL */
-    void (*close)(void *ctx, void *app);                                            /* or NULL */
+    void (*close)(void *ctx, void *app);                                              /* or NULL */
 
     /* A serialised google.protobuf.FileDescriptorSet of all services, for server reflection; len 0:
      * no reflection. */
@@ -73,7 +74,8 @@ typedef struct weir_grpc_options {
     /* grpc.health.v1: whether the server can take requests. NULL: always. */
     bool (*ready)(void *ctx);
 
-    const char *password; /* required as `authorization: Bearer PASSWORD` by every method but Health;
+    const char
+        *password; /* required as `authorization: Bearer PASSWORD` by every method but Health;
                              NULL: none */
     bool (*wrong_password)(void *ctx, const void *peer); /* as in weir_http_options; may be NULL */
     void *wrong_password_ctx;

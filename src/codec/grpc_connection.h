@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CODEC_GRPC_CONNECTION_H
+#define WEIR_CODEC_GRPC_CONNECTION_H
+/* The parts of a gRPC session: the connection, its streams, and the functions that read requests and
+ * send replies. Private to grpc_*.c. */
+
+#include "codec/grpc_session.h"
+
+#include <nghttp2/nghttp2.h>
+
+typedef struct weir_grpc_connection weir_grpc_connection;
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* The heap of a connection: counts what libnghttp2 and the session allocate. */
+typedef struct weir_grpc_heap {
+    size_t bytes;
+    nghttp2_mem mem;
+} weir_grpc_heap;
+
+void weir_grpc_heap_init(weir_grpc_heap *h);
+
+/* As malloc() and free(). */
+void *weir_grpc_alloc(weir_grpc_heap *h, size_t size);
+void weir_grpc_free(weir_grpc_heap *h, void *p);
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+/* Bytes before each message: the compressed flag and the length, big-endian. */
+#define WEIR_GRPC_PREFIX_LEN 5
+
+/* What the method of a stream is. */
+typedef enum weir_grpc_kind {
+    WEIR_GRPC_CALL, /* a method of the application */
+    WEIR_GRPC_HEALTH_CHECK,
+    WEIR_GRPC_HEALTH_WATCH,
+    WEIR_GRPC_REFLECTION
+} weir_grpc_kind;
+
+/* What the header fields of a request have shown. */
+enum {
+    WEIR_GRPC_POST = 1 << 0,
+    WEIR_GRPC_CONTENT_TYPE = 1 << 1,
+    WEIR_GRPC_KNOWN_METHOD = 1 << 2,
+    WEIR_GRPC_GZIP = 1 << 3,             /* grpc-encoding */
+    WEIR_GRPC_UNKNOWN_ENCODING = 1 << 4, /* grpc-encoding */
+    WEIR_GRPC_PASSWORD = 1 << 5,
+    WEIR_GRPC_WRONG_PASSWORD = 1 << 6,
+    WEIR_GRPC_BAD_TIMEOUT = 1 << 7,
+    WEIR_GRPC_HEAD_TOO_LONG = 1 << 8,
+};
+
+typedef struct weir_grpc_stream {
+    struct weir_grpc_stream *next, **link; /* in connection->streams */
+    /* In connection->ready; ready_link is NULL if it is not queued. */
+    struct weir_grpc_stream *ready_next, **ready_link;
+    int32_t id;
+    uint16_t fields; /* WEIR_GRPC_POST and so on */
+    uint8_t kind;    /* a weir_grpc_kind */
+    const weir_grpc_method *method;
+    size_t head_len;     /* of the header list, as RFC 9113, 6.5.2 counts it */
+    int64_t deadline_ns; /* 0: none */
+
+    bool checked;   /* the header fields are complete and accepted */
+    bool ended;     /* the request is complete: END_STREAM was received */
+    bool responded; /* response headers were submitted */
+    bool reset;     /* RST_STREAM follows the response, since the request is not complete */
+
+    /* The request message. `message` points into the input buffer of the session's run, or is equal
+     * to `owned`. */
+    uint8_t prefix[WEIR_GRPC_PREFIX_LEN];
+    uint8_t prefix_len;
+    bool complete; /* a message is complete */
+    const uint8_t *message;
+    size_t message_len;
+    size_t received; /* bytes of the message in `owned`, while it is incomplete */
+    uint8_t *owned;
+
+    /* The message to send: in `out_owned`, or at out_begin of connection->replies. */
+    uint8_t *out_owned;
+    size_t out_begin, out_len;
+    size_t out_sent; /* of prefix and message */
+} weir_grpc_stream;
+
+/* ---- the connection -------------------------------------------------------------------------- */
+
+struct weir_grpc_connection {
+    const weir_grpc_options *options;
+    weir_grpc_heap heap;
+    nghttp2_session *h2;
+    void (*wake)(void *wake_ctx);
+    void *wake_ctx;
+    int64_t now_ns; /* of the current run */
+
+    weir_grpc_stream *streams;
+    weir_grpc_stream *current; /* the one whose frames arrive; NULL: unknown */
+    weir_grpc_stream *ready, **ready_end;
+    size_t incomplete_len; /* streams whose request is not complete */
+    size_t borrowed_len;   /* streams whose message is in the input buffer */
+    size_t body_bytes;     /* memory of the messages of all streams */
+
+    weir_buffer replies; /* response messages that are not sent */
+    size_t replies_len;  /* streams that have one there */
+
+    bool prefaced;     /* the connection preface has begun */
+    bool pending;      /* an engine decides the first calls of `ready` */
+    bool woken;        /* since they were passed to answer() last */
+    bool failed;       /* memory is exhausted, or libnghttp2 reported an error: close */
+    max_align_t app[]; /* options->app_size bytes */
+};
+
+/* ---- reading requests: grpc_request.c -------------------------------------------------------- */
+
+/* The functions for libnghttp2; user_data is the connection. */
+int weir_grpc_on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *user_data);
+int weir_grpc_on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
+                        size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+                        void *user_data);
+int weir_grpc_on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *bytes,
+                      size_t len, void *user_data);
+int weir_grpc_on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user_data);
+int weir_grpc_on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, void *user_data);
+
+/* Removes a call from the queue of those that wait for an answer. */
+void weir_grpc_unqueue(weir_grpc_connection *c, weir_grpc_stream *s);
+
+/* Copies every message that is in the input buffer. */
+void weir_grpc_own_messages(weir_grpc_connection *c);
+
+/* Frees the message of a stream. */
+void weir_grpc_drop_message(weir_grpc_connection *c, weir_grpc_stream *s);
+
+/* Removes and frees a stream. */
+void weir_grpc_free_stream(weir_grpc_connection *c, weir_grpc_stream *s);
+
+/* ---- sending replies: grpc_reply.c ----------------------------------------------------------- */
+
+/* Sends a response message, `len` bytes at `begin` of connection->replies, and OK. */
+void weir_grpc_reply(weir_grpc_connection *c, weir_grpc_stream *s, size_t begin, size_t len);
+
+/* Sends a status other than OK, without a message: "trailers only".
+ *  http  the HTTP status: 200, or that of a request that is not gRPC.
+ *  why   text of grpc-message. */
+void weir_grpc_refuse(weir_grpc_connection *c, weir_grpc_stream *s, unsigned http,
+                      weir_grpc_status status, const char *why);
+
+/* A frame was sent. */
+int weir_grpc_on_frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *user_data);
+
+/* Appends frames to `out` until it has more than out_pause bytes. Returns whether all were
+ * appended that the client's flow control allows. */
+bool weir_grpc_flush(weir_grpc_connection *c, weir_buffer *out, size_t out_pause);
+
+#endif

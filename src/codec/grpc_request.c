@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Reads gRPC requests: header fields, message prefixes and messages. A message that arrives in one
+ * DATA frame stays in the input buffer until it is answered; others are copied. It must not know how
+ * calls are answered. */
+
+#include "codec/grpc_connection.h"
+#include "codec/password.h"
+#include "port/assert.h"
+
+#define LITERAL_IS(bytes, len, text)                                                               \
+    ((len) == sizeof(text) - 1 && memcmp(bytes, text, sizeof(text) - 1) == 0)
+
+/* Bytes of incomplete messages of a connection, so that its streams together hold a few messages of
+ * the maximum size and not 1,024 of them. */
+enum { BODIES_MAX = 16 * WEIR_GRPC_MESSAGE_MAX };
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+static weir_grpc_stream *stream_of(weir_grpc_connection *c, int32_t id)
+{
+    if (!c->current || c->current->id != id)
+        c->current = nghttp2_session_get_stream_user_data(c->h2, id);
+    return c->current;
+}
+
+static void add_stream(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    s->next = c->streams;
+    s->link = &c->streams;
+    if (s->next)
+        s->next->link = &s->next;
+    c->streams = s;
+    c->current = s;
+    c->incomplete_len++;
+}
+
+static void enqueue(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    s->ready_next = NULL;
+    s->ready_link = c->ready_end;
+    *c->ready_end = s;
+    c->ready_end = &s->ready_next;
+}
+
+void weir_grpc_unqueue(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    if (!s->ready_link)
+        return;
+    *s->ready_link = s->ready_next;
+    if (s->ready_next)
+        s->ready_next->ready_link = s->ready_link;
+    else
+        c->ready_end = s->ready_link;
+    s->ready_link = NULL;
+}
+
+void weir_grpc_free_stream(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    weir_grpc_unqueue(c, s);
+    weir_grpc_drop_message(c, s);
+    if (s->out_owned)
+        weir_grpc_free(&c->heap, s->out_owned);
+    else if (s->out_len > 0)
+        c->replies_len--;
+    if (!s->ended)
+        c->incomplete_len--;
+    if (c->current == s)
+        c->current = NULL;
+    *s->link = s->next;
+    if (s->next)
+        s->next->link = s->link;
+    weir_grpc_free(&c->heap, s);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+void weir_grpc_drop_message(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    if (s->owned) {
+        c->body_bytes -= s->message_len;
+        weir_grpc_free(&c->heap, s->owned);
+        s->owned = NULL;
+    } else if (s->message) {
+        c->borrowed_len--;
+    }
+    s->message = NULL;
+}
+
+/* Allocates memory for the message of a stream. */
+static bool own_message(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    s->owned = weir_grpc_alloc(&c->heap, s->message_len > 0 ? s->message_len : 1);
+    if (!s->owned) {
+        c->failed = true;
+        return false;
+    }
+    c->body_bytes += s->message_len;
+    return true;
+}
+
+void weir_grpc_own_messages(weir_grpc_connection *c)
+{
+    for (weir_grpc_stream *s = c->streams; s && c->borrowed_len > 0; s = s->next) {
+        if (!s->message || s->owned)
+            continue;
+        const uint8_t *message = s->message;
+        if (!own_message(c, s))
+            return;
+        memcpy(s->owned, message, s->message_len);
+        s->message = s->owned;
+        c->borrowed_len--;
+    }
+}
+
+/* Reads the prefix of a message. Returns whether the message is accepted; if not, the request is
+ * refused. */
+static bool read_prefix(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    const uint8_t *p = s->prefix;
+    uint32_t len = (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
+    if (s->complete)
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNIMPLEMENTED,
+                         "expected one message for a unary method, found several");
+    else if (p[0] > 1)
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_INTERNAL,
+                         "the compressed flag of a message must be 0 or 1");
+    else if (p[0] == 1)
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNIMPLEMENTED,
+                         "compressed messages are not supported");
+    else if (len > WEIR_GRPC_MESSAGE_MAX)
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_RESOURCE_EXHAUSTED,
+                         "the message is longer than 65536 bytes");
+    else
+        s->message_len = len;
+    return !s->responded;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Adds bytes to an incomplete message. Returns how many it needed. */
+static size_t add_to_message(weir_grpc_connection *c, weir_grpc_stream *s, const uint8_t *bytes,
+                             size_t len)
+{
+    size_t n = smaller(len, s->message_len - s->received);
+    if (!s->owned && n == s->message_len) { /* the whole message: not copied */
+        s->message = bytes;
+        s->complete = true;
+        c->borrowed_len++;
+        return n;
+    }
+    if (!s->owned && c->body_bytes + s->message_len > BODIES_MAX) {
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_RESOURCE_EXHAUSTED,
+                         "too many incomplete messages on this connection");
+        return len;
+    }
+    if (!s->owned && !own_message(c, s))
+        return len;
+    memcpy(s->owned + s->received, bytes, n);
+    s->received += n;
+    if (s->received == s->message_len) {
+        s->message = s->owned;
+        s->complete = true;
+    }
+    return n;
+}
+
+int weir_grpc_on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *bytes,
+                      size_t len, void *user_data)
+{
+    weir_grpc_connection *c = user_data;
+    weir_grpc_stream *s = stream_of(c, id);
+    (void)h2;
+    (void)flags;
+    while (s && s->checked && !s->responded && len > 0) {
+        size_t n;
+        if (s->prefix_len < sizeof s->prefix) {
+            n = smaller(len, sizeof s->prefix - s->prefix_len);
+            memcpy(s->prefix + s->prefix_len, bytes, n);
+            s->prefix_len = (uint8_t)(s->prefix_len + n);
+            if (s->prefix_len == sizeof s->prefix && read_prefix(c, s) && s->message_len == 0)
+                add_to_message(c, s, bytes, 0);
+        } else if (s->complete) { /* another message begins */
+            s->prefix_len = 0;
+            n = 0;
+        } else {
+            n = add_to_message(c, s, bytes, len);
+        }
+        bytes += n;
+        len -= n;
+    }
+    return 0;
+}
+
+/* ---- header fields --------------------------------------------------------------------------- */
+
+static void read_path(weir_grpc_connection *c, weir_grpc_stream *s, const char *value, size_t len)
+{
+    for (size_t i = 0; i < c->options->methods_len; i++) {
+        const weir_grpc_method *m = &c->options->methods[i];
+        if (strlen(m->path) == len && memcmp(m->path, value, len) == 0) {
+            s->method = m;
+            s->kind = WEIR_GRPC_CALL;
+            s->fields |= WEIR_GRPC_KNOWN_METHOD;
+        }
+    }
+}
+
+static bool begins_with(const char *value, size_t len, const char *text, size_t text_len)
+{
+    return len >= text_len && memcmp(value, text, text_len) == 0;
+}
+
+/* "application/grpc", also with "+proto" or parameters. */
+static bool is_grpc(const char *value, size_t len)
+{
+    static const char type[] = "application/grpc", proto[] = "+proto";
+    if (!begins_with(value, len, type, sizeof type - 1))
+        return false;
+    value += sizeof type - 1;
+    len -= sizeof type - 1;
+    if (begins_with(value, len, proto, sizeof proto - 1)) {
+        value += sizeof proto - 1;
+        len -= sizeof proto - 1;
+    }
+    return len == 0 || value[0] == ';' || value[0] == ' ';
+}
+
+/* A number of at most 8 digits and a unit. */
+static bool read_timeout(const char *value, size_t len, int64_t *ret_ns)
+{
+    static const char units[] = "HMSmun";
+    static const int64_t unit_ns[] = {3600000000000, 60000000000, 1000000000, 1000000, 1000, 1};
+    uint64_t n;
+    if (len < 2 || len > 9 || !weir_decimal_read(value, len - 1, 99999999, &n))
+        return false;
+    const char *unit = memchr(units, value[len - 1], sizeof units - 1);
+    if (!unit)
+        return false;
+    *ret_ns = (int64_t)n * unit_ns[unit - units]; /* below 2^59 */
+    return true;
+}
+
+static void read_deadline(const weir_grpc_connection *c, weir_grpc_stream *s, const char *value,
+                          size_t len)
+{
+    int64_t timeout_ns;
+    if (read_timeout(value, len, &timeout_ns))
+        s->deadline_ns = c->now_ns + timeout_ns;
+    else
+        s->fields |= WEIR_GRPC_BAD_TIMEOUT;
+}
+
+static void read_encoding(weir_grpc_stream *s, const char *value, size_t len)
+{
+    if (LITERAL_IS(value, len, "gzip"))
+        s->fields |= WEIR_GRPC_GZIP;
+    else if (!LITERAL_IS(value, len, "identity"))
+        s->fields |= WEIR_GRPC_UNKNOWN_ENCODING;
+}
+
+static void read_authorization(const weir_grpc_connection *c, weir_grpc_stream *s,
+                               const char *value, size_t len)
+{
+    static const char bearer[] = "Bearer ";
+    size_t n = sizeof bearer - 1;
+    if (!c->options->password)
+        return;
+    bool right = begins_with(value, len, bearer, n) &&
+                 weir_password_is(value + n, len - n, c->options->password);
+    s->fields |= right ? WEIR_GRPC_PASSWORD : WEIR_GRPC_WRONG_PASSWORD;
+}
+
+static void read_field(weir_grpc_connection *c, weir_grpc_stream *s, const uint8_t *name,
+                       size_t name_len, const char *value, size_t len)
+{
+    if (name_len == 5 && LITERAL_IS(name, name_len, ":path"))
+        read_path(c, s, value, len);
+    else if (name_len == 7 && LITERAL_IS(name, name_len, ":method"))
+        s->fields |= LITERAL_IS(value, len, "POST") ? WEIR_GRPC_POST : 0;
+    else if (name_len == 12 && LITERAL_IS(name, name_len, "content-type"))
+        s->fields |= is_grpc(value, len) ? WEIR_GRPC_CONTENT_TYPE : 0;
+    else if (name_len == 12 && LITERAL_IS(name, name_len, "grpc-timeout"))
+        read_deadline(c, s, value, len);
+    else if (name_len == 13 && LITERAL_IS(name, name_len, "grpc-encoding"))
+        read_encoding(s, value, len);
+    else if (name_len == 13 && LITERAL_IS(name, name_len, "authorization"))
+        read_authorization(c, s, value, len);
+}
+
+int weir_grpc_on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *user_data)
+{
+    weir_grpc_connection *c = user_data;
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    weir_grpc_stream *s = weir_grpc_alloc(&c->heap, sizeof *s);
+    if (!s) {
+        c->failed = true;
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
+    *s = (weir_grpc_stream){.id = frame->hd.stream_id};
+    add_stream(c, s);
+    nghttp2_session_set_stream_user_data(h2, s->id, s);
+    return 0;
+}
+
+int weir_grpc_on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
+                        size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+                        void *user_data)
+{
+    weir_grpc_connection *c = user_data;
+    weir_grpc_stream *s = stream_of(c, frame->hd.stream_id);
+    (void)h2;
+    (void)flags;
+    if (!s || s->checked) /* fields after the messages are ignored */
+        return 0;
+    s->head_len += name_len + value_len + 32;
+    if (s->head_len > WEIR_GRPC_HEAD_MAX)
+        s->fields |= WEIR_GRPC_HEAD_TOO_LONG;
+    else
+        read_field(c, s, name, name_len, (const char *)value, value_len);
+    return 0;
+}
+
+/* The header list is complete: refuses what is not a request to a known method. */
+static void check_head(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    unsigned has = s->fields;
+    s->checked = true;
+    if (has & WEIR_GRPC_HEAD_TOO_LONG)
+        weir_grpc_refuse(c, s, 431, WEIR_GRPC_RESOURCE_EXHAUSTED,
+                         "the header list is longer than 16384 bytes");
+    else if (!(has & WEIR_GRPC_POST))
+        weir_grpc_refuse(c, s, 405, WEIR_GRPC_INTERNAL, "expected the method POST");
+    else if (!(has & WEIR_GRPC_CONTENT_TYPE))
+        weir_grpc_refuse(c, s, 415, WEIR_GRPC_INTERNAL,
+                         "expected the content-type application/grpc");
+    else if (!(has & WEIR_GRPC_KNOWN_METHOD))
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNIMPLEMENTED, "unknown service or method");
+    else if (has & WEIR_GRPC_UNKNOWN_ENCODING)
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNIMPLEMENTED,
+                         "unsupported grpc-encoding, expected identity or gzip");
+    else if (has & WEIR_GRPC_BAD_TIMEOUT)
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_INTERNAL, "malformed grpc-timeout");
+    else if (c->options->password && s->kind == WEIR_GRPC_CALL && !(has & WEIR_GRPC_PASSWORD))
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNAUTHENTICATED,
+                         "expected the metadata authorization: Bearer PASSWORD");
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+/* The request is complete. */
+static void end_request(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    s->ended = true;
+    c->incomplete_len--;
+    if (s->responded)
+        return;
+    if (s->complete && s->prefix_len == sizeof s->prefix)
+        enqueue(c, s);
+    else if (s->prefix_len == 0)
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNIMPLEMENTED, "expected a message, found none");
+    else
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_INTERNAL, "the request ends within a message");
+}
+
+int weir_grpc_on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user_data)
+{
+    weir_grpc_connection *c = user_data;
+    (void)h2;
+    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
+        return 0;
+    weir_grpc_stream *s = stream_of(c, frame->hd.stream_id);
+    if (!s)
+        return 0;
+    if (!s->checked)
+        check_head(c, s);
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) && !s->ended)
+        end_request(c, s);
+    return 0;
+}
+
+int weir_grpc_on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, void *user_data)
+{
+    weir_grpc_connection *c = user_data;
+    weir_grpc_stream *s = nghttp2_session_get_stream_user_data(h2, id);
+    (void)code;
+    if (s)
+        weir_grpc_free_stream(c, s);
+    return 0;
+}
