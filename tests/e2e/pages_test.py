@@ -36,7 +36,7 @@ import resp  # noqa: E402
 WRITE = sys.argv[1] == "--write"
 WEIR, ROOT, PAGE = (os.path.realpath(argument) for argument in sys.argv[-3:])
 NAME = os.path.basename(PAGE)
-PORTS = ("6380", "8080", "8000", "6379")  # of the pages: RESP, HTTP, the example handler, Redis
+PORTS = ("6380", "8080", "8000", "6379", "8081")  # of the pages: RESP, HTTP, the example handler, Redis, gRPC
 MARK = "\x01"
 passed = failed = skipped = 0
 
@@ -175,7 +175,9 @@ class Page:
         self.daemon.start(command, self.directory, self.environment)
 
     def save(self, name, text):
-        with open(os.path.join(self.directory, name), "w", encoding="utf-8") as out:
+        path = os.path.join(self.directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as out:
             out.write(text)
         self.saved = (name, text)
 
