@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-replay bench-web instructions check claims redis nginx clients browser asan tsan fuzz coverage mutants proof model aarch64 wasm web figures dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-replay bench-web instructions check claims redis nginx clients browser asan tsan fuzz coverage mutants proof model aarch64 wasm web figures dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -43,7 +43,7 @@ run: shipped     ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=80
 	    { printf 'listen: {resp: %s, http: %s}' '$(PORT)' '$(HTTP)' | build/weir check - 2>&1 | grep 'is in use;' >/dev/null && \
 	        echo 'To choose other ports: make run PORT=7380 HTTP=9080' >&2; exit 1; }
 
-bench: bench-lib bench-daemon bench-redis bench-nginx bench-replay bench-web ## run all six benchmarks; the results are in build/bench.json
+bench: bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-replay bench-web ## run all seven benchmarks; the results are in build/bench.json
 
 bench-lib: shipped ## benchmark the library: decisions a second, compared with a bare loop
 	@tools/deps check bench
@@ -60,6 +60,10 @@ bench-redis: shipped ## benchmark state in Redis: module, functions, daemon and 
 bench-nginx: shipped ## benchmark the nginx module, compared with limit_req and with no limiter; 5 minutes
 	@tools/deps check bench
 	@bench/run nginx
+
+bench-envoy: shipped ## benchmark the rate limit service of Envoy, compared with envoyproxy/ratelimit; needs the network once
+	@tools/deps check bench
+	@bench/run envoy
 
 bench-replay: shipped ## benchmark weir replay, compared with wc and goaccess; writes 2 GB into build/ once
 	@tools/deps check bench
