@@ -438,7 +438,8 @@ static void finish(weir_connection *c)
 static void after_event(weir_connection *c)
 {
     const weir_loop *l = c->loop;
-    if (l->stopping && c->state == WEIR_CONNECTION_READ)
+    /* A session that is polled decides itself when it ends. */
+    if (l->stopping && c->state == WEIR_CONNECTION_READ && !c->protocol->poll)
         finish(c);
     if (l->stopping && c->state == WEIR_CONNECTION_WAIT &&
         (c->wait.at_ns > l->last_ns || !delays_reply(c)))
@@ -543,6 +544,17 @@ static void sweep_write(weir_connection *c, uint64_t now_ms)
     }
 }
 
+/* Runs the session without input, if it has something to do. */
+static void poll_session(weir_connection *c)
+{
+    const weir_loop *l = c->loop;
+    if (c->state != WEIR_CONNECTION_READ || !c->protocol->poll ||
+        !c->protocol->poll(c->session, weir_loop_now(l), l->stopping))
+        return;
+    serve(c, &c->in, mid_request(c));
+    after_event(c);
+}
+
 void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
 {
     const weir_server_limits *limits = &c->loop->shared->limits;
@@ -556,11 +568,14 @@ void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
                      "closed a connection: its request was not complete in time (limits.request)");
         else if (over(c->idle_since_ms, now_ms, limits->idle_ns))
             time_out(c, "closed an idle connection (limits.idle)");
+        else
+            poll_session(c);
     }
 }
 
 void weir_connection_stop(weir_connection *c)
 {
+    poll_session(c);
     after_event(c);
 }
 

@@ -55,7 +55,7 @@ struct weir_connection {
 /* Starts to read from an accepted socket, or refuses it. Takes ownership of the socket. */
 void weir_connection_open(weir_listener *listener, int fd);
 
-/* Closes the connection if it has timed out. */
+/* Closes the connection if it has timed out; polls its session. */
 void weir_connection_sweep(weir_connection *c, uint64_t now_ms);
 
 /* Sends the delayed reply. The caller has removed the connection from the heap of waits. */
@@ -64,7 +64,8 @@ void weir_connection_release(weir_connection *c);
 /* Runs a session whose reply is ready. The caller has removed it from the queue `woken`. */
 void weir_connection_wake(weir_connection *c);
 
-/* The loop is stopping: answers what has arrived, and closes when the replies are sent. */
+/* The loop is stopping: answers what has arrived, and closes when the replies are sent. A session
+ * that is polled is told, and closes when it has ended. */
 void weir_connection_stop(weir_connection *c);
 
 /* Closes at once. The memory is freed later. */
