@@ -62,7 +62,7 @@ bench-nginx: shipped ## benchmark the nginx module, compared with limit_req and 
 	@bench/run nginx
 
 bench-envoy: shipped ## benchmark the rate limit service of Envoy, compared with envoyproxy/ratelimit; needs the network once
-	@tools/deps check bench
+	@tools/deps check bench envoy
 	@bench/run envoy
 
 bench-replay: shipped ## benchmark weir replay, compared with wc and goaccess; writes 2 GB into build/ once
