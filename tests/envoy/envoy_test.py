@@ -14,11 +14,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import kit  # noqa: E402
 import servers  # noqa: E402
 import side_by_side  # noqa: E402
+import tour  # noqa: E402
 
 
 def main():
     parts = kit.parts_of(sys.argv)
-    return servers.run([kit.prepared(test, parts) for test in side_by_side.TESTS], sys.argv)
+    return servers.run([kit.prepared(test, parts) for test in (*side_by_side.TESTS, *tour.TESTS)], sys.argv)
 
 
 if __name__ == "__main__":
