@@ -80,8 +80,12 @@ static void print_listens(const weir_config *c)
     char text[CONFIG_ADDRESS_MAX + 64];
     for (size_t i = 0; i < c->listens_len; i++) {
         const config_listen *l = &c->listens[i];
-        snprintf(text, sizeof text, "%s on %s%s", protocols[l->protocol].name, l->address,
-                 l->is_public ? ", public" : "");
+        const config_tls *tls = config_listen_tls(c, l);
+        snprintf(text, sizeof text, "%s on %s%s%s", protocols[l->protocol].name, l->address,
+                 l->is_public ? ", public" : "",
+                 !tls             ? ""
+                 : tls->client_ca ? ", TLS with client certificates"
+                                  : ", TLS");
         print_line(i == 0 ? "listen" : "", text);
     }
 }

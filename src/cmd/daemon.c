@@ -10,6 +10,7 @@
 #include "cmd/protocols.h"
 #include "cmd/sigbus.h"
 #include "cmd/state/state.h"
+#include "cmd/tls_listeners.h"
 #include "codec/metrics.h"
 #include "net/server.h"
 #include "port/atomic.h"
@@ -31,6 +32,7 @@ typedef struct daemon {
     weir_limiter *limiter;
     engines *engines; /* NULL: only the local store decides */
     auth_failures *failures;
+    tls_listeners *tls;
     weir_server *server;
     protocol_loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
@@ -91,6 +93,7 @@ static void put_metrics(void *ctx, weir_buffer *out)
                              "truncated.",
                              port_load_relaxed(&d->place) != WEIR_FILE_IN_PLACE);
     auth_failures_put_metrics(d->failures, out);
+    tls_listeners_put_metrics(d->tls, d->server, out);
     engines_put_metrics(d->engines, out);
 }
 
@@ -255,6 +258,7 @@ static void log_reloaded(daemon *d, const char *why, const weir_config *config)
     log_event(d->options->log, WEIR_LOG_INFO, "reloaded",
               LOG(log_text("why", why), log_integer("policies", (int64_t)config->rules_len)));
     config_each_change(d->options->config, config, log_restart, d);
+    tls_listeners_reload(d->tls, config);
 }
 
 static bool reload(void *ctx, const char *why)
@@ -262,6 +266,7 @@ static bool reload(void *ctx, const char *why)
     daemon *d = ctx;
     weir_config *config = NULL;
     if (!d->options->path) {
+        tls_listeners_reload(d->tls, NULL);
         log_event(d->options->log, WEIR_LOG_WARNING, "reload-ignored",
                   LOG(log_text("why", why),
                       log_text("text", "weir was started without a configuration file")));
@@ -419,6 +424,7 @@ static void tick(void *ctx)
     log_clock_step(d);
     log_full_partitions(d);
     auth_failures_tick(d->failures, port_steady_ns());
+    tls_listeners_tick(d->tls);
     if (d->options->config->state_file)
         log_state_file(d);
 }
@@ -519,8 +525,9 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
     weir_listen_address listens[CONFIG_LISTENS_MAX];
     static_assert(CONFIG_LISTENS_MAX <= WEIR_LISTENERS_MAX, "the server accepts all of them");
     for (size_t i = 0; i < c->listens_len; i++)
-        listens[i] = (weir_listen_address){c->listens[i].address,
-                                           &protocols[c->listens[i].protocol].session};
+        listens[i] = (weir_listen_address){.address = c->listens[i].address,
+                                           .protocol = &protocols[c->listens[i].protocol].session,
+                                           .tls = tls_listeners_get(d->tls, i)};
     const weir_server_options options = {
         .listens = listens,
         .listens_len = c->listens_len,
@@ -579,6 +586,7 @@ static void daemon_close(daemon *d)
         weir_service_close(d->loops[i].service);
     weir_limiter_close(d->limiter);
     engines_close(d->engines);
+    tls_listeners_close(d->tls);
     auth_failures_close(d->failures);
     weir_store_close(d->store);
     sigbus_unwatch();
@@ -611,6 +619,8 @@ int daemon_run(const daemon_options *options)
             engines_open(&d->engines, options->config, d->store, options->log, error, sizeof error);
     if (st == WEIR_OK)
         st = open_loops(d);
+    if (st == WEIR_OK)
+        st = tls_listeners_open(&d->tls, options->config, options->log, error, sizeof error);
     if (st == WEIR_OK)
         st = open_server(d, error, sizeof error);
     if (st == WEIR_OK) {

@@ -175,6 +175,7 @@ const protocol_row protocols[] = {
             .name = "http",
             .option = "http",
             .usage = "  --http N         serve HTTP on 127.0.0.1:N, not on the addresses of FILE\n",
+            .alpn = "http/1.1",
             .default_address = "127.0.0.1:8080",
             .session = {.session_size = sizeof(weir_http_session),
                         .open = http_open,

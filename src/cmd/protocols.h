@@ -44,6 +44,7 @@ typedef struct protocol_loop {
 typedef struct protocol_row {
     const char *name;            /* in weir.yaml (listen.NAME), the log, the metrics */
     const char *option, *usage;  /* of weir serve: --OPTION PORT, and its line in --help */
+    const char *alpn;            /* the name of the protocol in TLS (ALPN); NULL: none */
     const char *default_address; /* used if weir.yaml has no `listen`; NULL: off */
     weir_protocol session;
     void (*open_loop)(protocol_loop *l);

@@ -600,7 +600,7 @@ static void start(weir_connection *c, const weir_listener *listener)
         c->next->link = &c->next;
     l->connections = c;
     l->connections_len++;
-    c->idle_since_ms = uv_now(&l->uv);
+    c->idle_since_ms = c->begun_ms = uv_now(&l->uv);
     if (c->refused) {
         l->refused_len++;
         close_with(c, listener->protocol->refusal);
@@ -610,7 +610,7 @@ static void start(weir_connection *c, const weir_listener *listener)
     weir_buffer_init(&c->in, l->shared->limits.request + COPY_MAX + 2 * READ_SIZE);
     weir_buffer_init(&c->out, OUT_MAX);
     c->in_session = true;
-    c->protocol->open(c->session, l->context, wake, c);
+    c->protocol->open(c->session, listener->context, wake, c);
     after_event(c);
 }
 

@@ -198,7 +198,7 @@ static inline int64_t on_now(void *ctx)
 static inline void prepare(fixture *f, unsigned loops)
 {
     memset(f, 0, sizeof *f);
-    f->listens[0] = (weir_listen_address){"127.0.0.1:0", &lines};
+    f->listens[0] = (weir_listen_address){.address = "127.0.0.1:0", .protocol = &lines};
     for (int i = 0; i < LOOPS_MAX; i++) {
         f->loop_contexts[i].id = i;
         f->contexts[i] = &f->loop_contexts[i];

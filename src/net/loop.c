@@ -328,14 +328,32 @@ weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context)
     return WEIR_OK;
 }
 
-weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp, const weir_protocol *protocol)
+static weir_status wrap_in_tls(weir_listener *listener, struct net_tls_server *server)
+{
+    const weir_loop *l = listener->loop;
+    weir_status st = weir_tls_protocol_init(&listener->tls, server, listener->protocol, l->context,
+                                            l->shared->limits.request);
+    listener->protocol = &listener->tls.outer;
+    listener->context = &listener->tls;
+    return st;
+}
+
+weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp, const weir_listen_address *address)
 {
     WEIR_ASSERT(l->listeners_len < WEIR_LISTENERS_MAX && !l->serving);
     weir_listener *listener = &l->listeners[l->listeners_len];
-    *listener = (weir_listener){.fd = fd, .is_tcp = is_tcp, .protocol = protocol, .loop = l};
-    if (uv_poll_init(&l->uv, &listener->poll, fd) != 0) {
+    *listener = (weir_listener){.fd = fd,
+                                .is_tcp = is_tcp,
+                                .protocol = address->protocol,
+                                .context = l->context,
+                                .loop = l};
+    weir_status st = address->tls ? wrap_in_tls(listener, address->tls) : WEIR_OK;
+    if (st == WEIR_OK && uv_poll_init(&l->uv, &listener->poll, fd) != 0)
+        st = WEIR_E_IO;
+    if (st != WEIR_OK) {
+        weir_tls_protocol_free(&listener->tls);
         close(fd);
-        return WEIR_E_IO;
+        return st;
     }
     listener->poll.data = listener;
     l->listeners_len++;
@@ -379,6 +397,8 @@ void weir_loop_close(weir_loop *l)
     int err = uv_loop_close(&l->uv);
     WEIR_ASSERT(err == 0); /* no handle is open */
     (void)err;
+    for (size_t i = 0; i < l->listeners_len; i++)
+        weir_tls_protocol_free(&l->listeners[i].tls);
     weir_wait_heap_free(&l->waits);
     weir_buffer_free(&l->in);
     weir_buffer_free(&l->out);

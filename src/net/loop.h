@@ -8,6 +8,7 @@
 #include "net/dial.h"
 #include "net/listen.h"
 #include "net/server.h"
+#include "net/tls_protocol.h"
 #include "net/wait_heap.h"
 #include "port/atomic.h"
 #include "port/port.h"
@@ -65,7 +66,9 @@ typedef struct weir_listener {
     uv_poll_t poll;
     int fd; /* -1: none */
     bool is_tcp;
-    const weir_protocol *protocol;
+    const weir_protocol *protocol; /* of its connections: that of the address, or &tls.outer */
+    void *context;                 /* of protocol->open() */
+    weir_tls_protocol tls;         /* all zero: plain text */
     weir_loop *loop;
 } weir_listener;
 
@@ -111,9 +114,10 @@ struct weir_loop {
  * nothing to free. */
 WEIR_NODISCARD weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context);
 
-/* Adds a listening socket, and takes ownership of it in any case. Returns WEIR_OK or WEIR_E_IO. */
+/* Adds a listening socket, and takes ownership of it in any case. Returns WEIR_OK; WEIR_E_IO;
+ * WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp,
-                                            const weir_protocol *protocol);
+                                            const weir_listen_address *address);
 
 /* Starts the loop's thread, which owns the loop from then on and follows shared->stage. Returns
  * WEIR_OK or WEIR_E_IO. */

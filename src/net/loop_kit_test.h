@@ -94,6 +94,7 @@ static inline void open_world(world *w, const weir_server_limits *limits,
     assert_int_equal(uv_async_init(&w->control, &w->shared.control, on_control), 0);
     w->shared.control.data = w;
     assert_int_equal(weir_loop_open(&w->loop, &w->shared, &w->context), WEIR_OK);
+    const weir_listen_address listen_address = {.protocol = protocol};
     for (int i = 0; i < 2; i++) {
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         struct sockaddr *address = (struct sockaddr *)&w->address[i];
@@ -102,7 +103,7 @@ static inline void open_world(world *w, const weir_server_limits *limits,
         assert_int_equal(bind(fd, address, sizeof address->sa_family), 0); /* chooses a name */
         assert_int_equal(getsockname(fd, address, &w->address_len), 0);
         assert_int_equal(listen(fd, 256), 0);
-        assert_int_equal(weir_loop_listen(w->loop, fd, false, protocol), WEIR_OK);
+        assert_int_equal(weir_loop_listen(w->loop, fd, false, &listen_address), WEIR_OK);
     }
 }
 

@@ -150,9 +150,9 @@ static void test_server(void **unused)
     char path[128];
     prepare(f, 2);
     snprintf(path, sizeof path, "%s/socket", f->dir);
-    f->listens[1] = (weir_listen_address){path, &lines};
+    f->listens[1] = (weir_listen_address){.address = path, .protocol = &lines};
     snprintf(stale_path, sizeof stale_path, "%s/stale", f->dir);
-    f->listens[2] = (weir_listen_address){stale_path, &lines};
+    f->listens[2] = (weir_listen_address){.address = stale_path, .protocol = &lines};
     f->options.listens_len = 3;
     f->options.begin = begin_nothing;
     f->options.end = do_nothing;

@@ -192,7 +192,7 @@ static weir_status open_listener(weir_server *s, const weir_listen_address *list
     s->listening_len++;
     for (unsigned i = 0; i < s->loops_len; i++) {
         if (st == WEIR_OK)
-            st = weir_loop_listen(s->loops[i], fds[i], listening->is_tcp, listen->protocol);
+            st = weir_loop_listen(s->loops[i], fds[i], listening->is_tcp, listen);
         else
             close(fds[i]);
     }

@@ -21,6 +21,7 @@ typedef struct weir_listen_address {
      * socket, which begins with '/'. Port 0 chooses a free port. "[::]:6380" accepts only IPv6. */
     const char *address;
     const weir_protocol *protocol; /* kept by reference */
+    struct net_tls_server *tls;    /* NULL: plain text; kept by reference. Not for Unix sockets */
 } weir_listen_address;
 
 /* Limits on clients. docs/internals/net.md documents what happens at each of them. */

@@ -13,7 +13,7 @@
 /* Expects that opening fails with this error. */
 static void expect_no_server(fixture *f, const char *address, const char *expected)
 {
-    weir_listen_address other = {address, &lines};
+    weir_listen_address other = {.address = address, .protocol = &lines};
     weir_server_options options = f->options;
     weir_server *server = NULL;
     char error[256] = "";
@@ -75,9 +75,9 @@ static void check_several_listeners(void **unused)
     char path[128];
     prepare(&f, 2);
     snprintf(path, sizeof path, "%s/socket", f.dir);
-    f.listens[1] = (weir_listen_address){"[::1]:0", &lines};
-    f.listens[2] = (weir_listen_address){path, &lines};
-    f.listens[3] = (weir_listen_address){"localhost:0", &lines};
+    f.listens[1] = (weir_listen_address){.address = "[::1]:0", .protocol = &lines};
+    f.listens[2] = (weir_listen_address){.address = path, .protocol = &lines};
+    f.listens[3] = (weir_listen_address){.address = "localhost:0", .protocol = &lines};
     f.options.listens_len = 4;
     f.options.begin = count_begin;
     start(&f);
@@ -133,7 +133,7 @@ static void check_out_of_range(void **unused)
     fixture f;
     prepare(&f, 1);
     for (int i = 0; i < WEIR_LISTENERS_MAX; i++)
-        f.listens[i] = (weir_listen_address){"no address", &lines};
+        f.listens[i] = (weir_listen_address){.address = "no address", .protocol = &lines};
     f.options.contexts = NULL; /* there are fewer than WEIR_LOOPS_MAX */
     EXPECT_RANGE(listens_len, 0, false);
     EXPECT_RANGE(listens_len, WEIR_LISTENERS_MAX, true);

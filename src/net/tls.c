@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* OpenSSL reads from one memory BIO and writes to another; the dialer moves the bytes between these
- * and the socket. Errors of OpenSSL become one-line messages. */
+ * and the socket. */
 
 #include "net/tls.h"
 
+#include "net/tls_files.h"
 #include "port/assert.h"
 #include "port/port.h"
 
@@ -34,31 +35,16 @@ struct net_tls_session {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Reports the first error of OpenSSL: the later ones only follow from it. */
-static weir_status complain(const char *what, const char *file, char *ret_error, size_t size)
-{
-    unsigned long code = ERR_peek_error();
-    const char *reason = ERR_reason_error_string(code);
-    if (ERR_SYSTEM_ERROR(code))
-        reason = strerror(ERR_GET_REASON(code));
-    snprintf(ret_error, size, "cannot load %s %s: %s", what, file,
-             reason ? reason : "unknown format");
-    return WEIR_E_IO;
-}
-
 static weir_status read_files(SSL_CTX *ctx, const char *ca, const char *cert, const char *key,
                               char *ret_error, size_t size)
 {
-    ERR_clear_error();
-    if (ca ? SSL_CTX_load_verify_file(ctx, ca) != 1 : SSL_CTX_set_default_verify_paths(ctx) != 1)
-        return complain("the trusted certificates", ca ? ca : "of the system", ret_error, size);
-    if (!cert)
-        return WEIR_OK;
-    if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
-        return complain("the certificate", cert, ret_error, size);
-    if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1) /* it must fit `cert` */
-        return complain("the private key", key, ret_error, size);
-    return WEIR_OK;
+    net_tls_failure why;
+    weir_status st = net_tls_load_ca(ctx, ca, &why);
+    if (st == WEIR_OK && cert)
+        st = net_tls_load_pair(ctx, cert, key, &why);
+    if (st != WEIR_OK)
+        snprintf(ret_error, size, "%s", why.text);
+    return st;
 }
 
 weir_status net_tls_open(port_tls **ret, const char *ca, const char *cert, const char *key,

@@ -339,10 +339,10 @@ static void test_tls_files(void **state)
         {k.bad, NULL, NULL,
          "cannot load the trusted certificates %s/bad.pem: no certificate or crl found"},
         {k.ca, nowhere, k.client, "cannot load the certificate %s/nowhere.pem: No such file"},
-        {k.ca, k.bad, k.client, "cannot load the certificate %s/bad.pem: no start line"},
-        {k.ca, k.client, k.bad, "cannot load the private key %s/bad.pem: "},
+        {k.ca, k.bad, k.client, "cannot load the certificate %s/bad.pem: it is not in PEM format"},
+        {k.ca, k.client, k.bad, "cannot load the private key %s/bad.pem: it is not in PEM format"},
         {k.ca, k.client, k.server,
-         "cannot load the private key %s/server.pem: key values mismatch"},
+         "cannot load the private key %s/server.pem: it does not belong to the certificate"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char expected[256];

@@ -128,6 +128,8 @@ static const config_section top_section = {
     CONFIG_KEYS(top_keys), .expected = "expected {keys: 100, metrics: false} or off"};
 
 static const config_key root_keys[] = {
+    /* Before `listen`, which depends on it. */
+    {"tls", CONFIG_SECTION, MEMBER(tls), .section = &config_tls_section, .read = config_read_tls},
     {"listen", CONFIG_OTHER, .read = config_read_listen, .same = config_same_listen},
     {"password", CONFIG_PASSWORD, PASSWORD},
     {"password_file", CONFIG_PASSWORD_FILE, PASSWORD},

@@ -29,8 +29,22 @@ enum {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* The PEM files of a TLS listener; see net_tls_server_files. */
+typedef struct config_tls {
+    const char *cert, *key; /* NULL: no TLS */
+    const char *client_ca;  /* NULL: clients need no certificate */
+} config_tls;
+
+typedef enum config_tls_choice {
+    CONFIG_TLS_DEFAULT, /* the top-level key `tls` */
+    CONFIG_TLS_OFF,
+    CONFIG_TLS_OWN
+} config_tls_choice;
+
 typedef struct config_listen {
     protocol_kind protocol;
+    config_tls_choice tls_choice;     /* a Unix socket never uses TLS */
+    config_tls tls;                   /* if tls_choice is CONFIG_TLS_OWN */
     bool is_public;                   /* reachable from other machines */
     char address[CONFIG_ADDRESS_MAX]; /* "127.0.0.1:6380", "[::1]:6380", "/run/weir/weir.sock" */
 } config_listen;
@@ -52,6 +66,7 @@ typedef struct config_http_key {
 typedef struct weir_config {
     config_listen listens[CONFIG_LISTENS_MAX];
     size_t listens_len; /* 1 or more */
+    config_tls tls;     /* of the TCP listeners without a choice of their own */
 
     const char *password; /* NULL: none; never printed */
     bool insecure;        /* public addresses need no password */
@@ -156,6 +171,9 @@ void config_free(weir_config *c);
 /* Replaces the engine `local` by `redis` with this server, everywhere (`weir serve --redis`).
  * Returns false if the URL is invalid, with the reason in *ret_error. */
 bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_error);
+
+/* The TLS files of a listener; NULL if it accepts plain text. */
+const config_tls *config_listen_tls(const weir_config *c, const config_listen *l);
 
 /* Whether connections to the servers use TLS. */
 bool config_wants_tls(const weir_config *c);

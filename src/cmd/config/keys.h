@@ -85,6 +85,7 @@ extern const config_section config_root;
 extern const config_section config_redis_section, config_hybrid_section; /* redis.c */
 extern const config_section config_rule_section; /* policies.c: of a policy */
 extern const config_section config_http_section; /* http.c */
+extern const config_section config_tls_section;  /* tls.c: of listeners */
 
 /* Reads a map by its table, in the order of the table, and reports unknown keys. Invalid values
  * are reported and not stored.
@@ -135,6 +136,10 @@ char *config_size_text(uint64_t bytes, char *buf, size_t size);
 void config_read_listen(config_reader *r, const config_place *place, const config_key *key,
                         void *base);
 bool config_same_listen(const config_key *key, const weir_config *a, const weir_config *b);
+
+/* tls.c: "off", or a map that is stored in the config_tls at key->offset. */
+void config_read_tls(config_reader *r, const config_place *place, const config_key *key,
+                     void *base);
 
 /* policies.c */
 void config_read_policies(config_reader *r, const config_place *place, const config_key *key,

@@ -86,32 +86,81 @@ static void add_listen(config_reader *r, const config_place *place, const config
         c->listens[c->listens_len++] = *listen;
 }
 
-/* Whether public addresses are allowed: there is a password, or `insecure` waives it. */
-static bool may_be_public(const config_reader *r)
+/* Whether public addresses are allowed: there is a password, clients must present a certificate, or
+ * `insecure` waives both. */
+static bool may_be_public(const config_reader *r, const config_listen *listen)
 {
     const config_node *insecure = config_get(r->root, "insecure");
-    return config_get(r->root, "password") || config_get(r->root, "password_file") ||
+    const config_tls *tls = config_listen_tls(r->config, listen);
+    return (tls && tls->client_ca) || config_get(r->root, "password") ||
+           config_get(r->root, "password_file") ||
            (insecure && strcmp(insecure->text, "false") != 0);
 }
 
-static void read_address(config_reader *r, const config_place *place, protocol_kind protocol)
+/*  listen  its protocol and its TLS are set. */
+static void read_address(config_reader *r, const config_place *place, config_listen *listen)
 {
-    config_listen listen = {.protocol = protocol};
     const char *text = place->node->text;
     if (!config_want_scalar(r, place, expected_address))
         return;
-    const char *wrong = parse_address(text, &listen);
+    const char *wrong = parse_address(text, listen);
     if (wrong)
         config_error(r->errors, place, "expected %s, found %s'%.40s'", expected_address, wrong,
                      text);
-    else if (listen.is_public && !may_be_public(r))
+    else if (listen->is_public && !may_be_public(r, listen))
         config_error(r->errors, place,
-                     "other machines can reach %s and there is no password; set password or "
-                     "password_file, or insecure: true to accept every client",
-                     listen.address);
+                     "other machines can reach %s and there is no password; set password, "
+                     "password_file or tls.client_ca, or insecure: true to accept every client",
+                     listen->address);
     else
-        add_listen(r, place, &listen);
+        add_listen(r, place, listen);
 }
+
+/* ---- an entry that is a map ------------------------------------------------------------------ */
+
+static void read_entry_tls(config_reader *r, const config_place *place, const config_key *key,
+                           void *base)
+{
+    config_listen *listen = base;
+    config_read_tls(r, place, key, base);
+    if (strcmp(place->node->text, "off") == 0)
+        listen->tls_choice = CONFIG_TLS_OFF;
+    else if (listen->tls.cert)
+        listen->tls_choice = CONFIG_TLS_OWN;
+}
+
+static void read_entry_address(config_reader *r, const config_place *place, const config_key *key,
+                               void *base)
+{
+    (void)key;
+    read_address(r, place, base);
+}
+
+static void require_address(config_reader *r, const config_place *place, void *base)
+{
+    (void)base;
+    if (!config_get(place->node, "address"))
+        config_error(r->errors, place, "missing key address, expected %s", expected_address);
+}
+
+static const config_key entry_keys[] = {
+    /* Before `address`, which depends on it. */
+    {"tls", CONFIG_OTHER, CONFIG_MEMBER(config_listen, tls), .read = read_entry_tls},
+    {"address", CONFIG_OTHER, .read = read_entry_address},
+};
+
+static const config_section entry_section = {CONFIG_KEYS(entry_keys), .check = require_address};
+
+static void read_entry(config_reader *r, const config_place *place, protocol_kind protocol)
+{
+    config_listen listen = {.protocol = protocol};
+    if (place->node->kind == CONFIG_MAP)
+        config_read_section(r, place, &entry_section, &listen);
+    else
+        read_address(r, place, &listen);
+}
+
+/* ---- the section ----------------------------------------------------------------------------- */
 
 /* key->low is the protocol. */
 static void read_addresses(config_reader *r, const config_place *place, const config_key *key,
@@ -121,7 +170,7 @@ static void read_addresses(config_reader *r, const config_place *place, const co
     if (strcmp(place->node->text, "off") == 0)
         return;
     for (config_place entry = {0}; config_next_entry(place, &entry);)
-        read_address(r, &entry, (protocol_kind)key->low);
+        read_entry(r, &entry, (protocol_kind)key->low);
 }
 
 static void read_unix(config_reader *r, const config_place *place, const config_key *key,
@@ -166,6 +215,7 @@ bool config_same_listen(const config_key *key, const weir_config *a, const weir_
     bool same = a->listens_len == b->listens_len;
     for (size_t i = 0; same && i < a->listens_len; i++)
         same = a->listens[i].protocol == b->listens[i].protocol &&
-               strcmp(a->listens[i].address, b->listens[i].address) == 0;
+               strcmp(a->listens[i].address, b->listens[i].address) == 0 &&
+               !config_listen_tls(a, &a->listens[i]) == !config_listen_tls(b, &b->listens[i]);
     return same;
 }

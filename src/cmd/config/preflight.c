@@ -10,7 +10,9 @@
 
 #include "net/listen.h"
 #include "net/tls.h"
+#include "net/tls_server.h"
 #include "port/file.h"
+#include "port/port.h"
 #include "store/image/file_error.h"
 #include "store/image/file_header.h"
 #include "store/image/state_file.h"
@@ -44,6 +46,42 @@ static void check_address(config_reader *r, const config_place *place, const cha
     }
 }
 
+/* ---- TLS of listeners ------------------------------------------------------------------------ */
+
+static void check_expiry(config_reader *r, const config_place *place, const char *cert,
+                         const net_tls_server *server)
+{
+    if (net_tls_server_stats_get(server).not_after_s < port_now_ns() / CONFIG_S_NS)
+        config_warn(r->errors, place, "the certificate %.200s has expired; clients will refuse it",
+                    cert);
+}
+
+/* Loads the files of a section `tls`.
+ *  place  of the section. */
+static void check_tls_files(config_reader *r, const config_place *place, const config_tls *tls)
+{
+    static const char *const keys[] = {
+        [NET_TLS_CERT] = "cert", [NET_TLS_KEY] = "key", [NET_TLS_CA] = "client_ca"};
+    const net_tls_server_files files = {tls->cert, tls->key, tls->client_ca};
+    net_tls_failure why = {NET_TLS_CERT, "out of memory"};
+    net_tls_server *server = NULL;
+    weir_status st = net_tls_server_open(&server, &files, NULL, &why);
+    const config_place file = config_below(place, keys[st == WEIR_OK ? NET_TLS_CERT : why.file]);
+    if (st == WEIR_OK)
+        check_expiry(r, &file, tls->cert, server);
+    else
+        config_error(r->errors, &file, "%s", why.text);
+    net_tls_server_close(server);
+}
+
+static void check_entry(config_reader *r, const config_place *entry, const config_listen *listen)
+{
+    const config_place address = config_below(entry, "address"), tls = config_below(entry, "tls");
+    check_address(r, address.node ? &address : entry, listen->address);
+    if (listen->tls_choice == CONFIG_TLS_OWN)
+        check_tls_files(r, &tls, &listen->tls);
+}
+
 /* Finds the place of each address. The tables are read in order, so the addresses of a
  * configuration are in the order of the keys. */
 static void check_addresses(config_reader *r, const config_place *root)
@@ -56,7 +94,7 @@ static void check_addresses(config_reader *r, const config_place *root)
         if (!place.node || strcmp(place.node->text, "off") == 0)
             continue;
         for (config_place entry = {0}; next < end && config_next_entry(&place, &entry); next++)
-            check_address(r, &entry, next->address);
+            check_entry(r, &entry, next);
     }
     for (; next < end; next++) /* defaults, which are not in the file */
         check_address(r, root, next->address);
@@ -149,9 +187,9 @@ static void check_state_file(config_reader *r, const config_place *root)
     port_file_close(fd);
 }
 
-/* ---- TLS ------------------------------------------------------------------------------------- */
+/* ---- TLS to Redis ---------------------------------------------------------------------------- */
 
-static void check_tls(config_reader *r, const config_place *root)
+static void check_redis_tls(config_reader *r, const config_place *root)
 {
     const config_place redis = config_below(root, "redis"), tls = config_below(&redis, "tls");
     const weir_redis_options *o = &r->config->redis;
@@ -168,7 +206,10 @@ static void check_tls(config_reader *r, const config_place *root)
 void config_preflight(config_reader *r)
 {
     const config_place root = {.node = r->root};
+    const config_place tls = config_below(&root, "tls");
+    if (r->config->tls.cert)
+        check_tls_files(r, &tls, &r->config->tls);
     check_addresses(r, &root);
     check_state_file(r, &root);
-    check_tls(r, &root);
+    check_redis_tls(r, &root);
 }
