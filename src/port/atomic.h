@@ -92,6 +92,12 @@ static inline void port_stores_in_order(void)
 #endif
 }
 
+/* Drops a reference, as above. Returns whether it was the last one. */
+static inline bool port_word_drop(port_word *w)
+{
+    return atomic_fetch_sub_explicit(&w->value, 1, memory_order_acq_rel) == 1;
+}
+
 /* Compare and swap. If the word equals *from, sets it to `to` and returns true. Otherwise writes
  * its value to *from and returns false. The order in the name is that of success; failure is
  * relaxed. */

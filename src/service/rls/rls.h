@@ -97,7 +97,7 @@ typedef struct weir_rls_response {
 /* What all event loops share: the active configuration and the statistics. */
 typedef struct weir_rls weir_rls;
 
-/* Returns NULL if memory is exhausted. The configuration is empty: every domain is unknown. */
+/* Returns NULL if memory is exhausted. Without a configuration, every request is refused. */
 weir_rls *weir_rls_open(void);
 void weir_rls_close(weir_rls *r); /* accepts NULL; its loops must be closed */
 
@@ -123,9 +123,11 @@ const weir_rls_config *weir_rls_loop_config(weir_rls_loop *l);
  * sets `completion.ready` and `.ctx`. Do not move it while it is pending. */
 typedef struct weir_rls_turn {
     weir_completion completion;
-    weir_rls_config *config; /* while pending: holds a reference */
-    size_t pending_len;      /* requests that the repeated call must answer */
-    struct weir_rls_partial *partial; /* private: statuses that are decided already */
+    /* Private. */
+    weir_rls_config *config;          /* while pending: holds a reference */
+    size_t pending_len;               /* requests that the repeated call must answer */
+    bool in_fallback;                 /* the fallback is pending */
+    struct weir_rls_partial *partial; /* what earlier calls of the service have decided */
 } weir_rls_turn;
 
 /* Abandons what is pending, as weir_completion_cancel(). */
@@ -140,18 +142,39 @@ void weir_rls_turn_cancel(weir_rls_turn *turn);
 size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_request *requests,
                        size_t n, weir_rls_response *responses, int64_t now_ns);
 
+/* What decides the requests that no configuration of Envoy's limits is for: those with the verbs CHECK
+ * and REPORT; those of domains that the configuration does not have and has() knows; and all, if
+ * there is no configuration or it has no domains. */
+typedef struct weir_rls_fallback {
+    void *ctx;
+    bool (*has)(void *ctx, weir_slice domain);
+    /* Decides one request, with any domain and any descriptors. Returns false if an engine is
+     * pending: it is called again with the same request and completion. What *ret points to is
+     * valid for 63 more calls. */
+    bool (*decide)(void *ctx, weir_completion *completion, const weir_rls_request *request,
+                   weir_rls_response *ret, int64_t now_ns);
+} weir_rls_fallback;
+
+/* Sets the fallback of a loop, by value; NULL: none. No request may be pending. */
+void weir_rls_set_fallback(weir_rls_loop *l, const weir_rls_fallback *fallback);
+
 /* ---- statistics ------------------------------------------------------------------------------ */
 
-/* Calls fn for each statistic, sorted by name, with the sum over all loops, such as
- * "ratelimit.service.rate_limit.DOMAIN.KEY_VALUE.total_hits". Any thread.
- *  domain, key  of a statistic of a limit: the parts of `name`; else len 0.
- *  what         the last part of `name`: "total_hits". */
+/* A statistic: the sum of a counter over all loops since the start.
+ *  name    such as "ratelimit.service.rate_limit.DOMAIN.KEY_VALUE.total_hits".
+ *  domain  the part of `name`, of a statistic of a limit or of an unknown domain; else len 0.
+ *  key     the part of `name`, of a statistic of a limit; else len 0.
+ *  what    the last part of `name`: "total_hits". */
 typedef struct weir_rls_stat {
     const char *name;
     weir_slice domain, key, what;
     uint64_t value;
 } weir_rls_stat;
 
+/* Calls fn for each statistic, sorted by name. A statistic is valid until fn returns. At most 65536
+ * names have counters, 10000 of which may come from requests; other hits are counted at the name of
+ * the descriptor in the configuration, or at "(others)", and by the statistic
+ * "ratelimit.service.stat_names_not_stored". Any thread. */
 void weir_rls_each_stat(weir_rls *r, void (*fn)(void *ctx, const weir_rls_stat *stat), void *ctx);
 
 #endif

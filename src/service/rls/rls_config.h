@@ -30,18 +30,18 @@ weir_rls_unit weir_rls_unit_read(const char *text);
 /* A descriptor of a configuration file. */
 typedef struct weir_rls_spec {
     const char *key;
-    const char *value;       /* NULL or "": every value; may have '*' */
-    bool has_limit;          /* `rate_limit` or `policy` is given */
+    const char *value; /* NULL or "": every value; may have '*' */
+    bool has_limit;    /* `rate_limit` or `policy` is given */
     uint32_t requests_per_unit;
     weir_rls_unit unit;
     bool unlimited;
-    const char *name;        /* NULL or "": none */
+    const char *name; /* NULL or "": none */
     const char *const *replaces;
     size_t replaces_len;
-    const char *policy;      /* weir: a policy text; it decides instead of requests_per_unit and unit.
+    const char *policy; /* weir: a policy text; it decides instead of requests_per_unit and unit.
                                 NULL: none */
     bool shadow_mode, quota_mode, detailed_metric, value_to_metric, share_threshold;
-    bool atomic;             /* it and the descriptors below: all or nothing */
+    bool atomic; /* it and the descriptors below: all or nothing */
     const struct weir_rls_spec *descriptors;
     size_t descriptors_len;
 } weir_rls_spec;
@@ -56,14 +56,14 @@ typedef struct weir_rls_domain_spec {
 typedef struct weir_rls_options {
     bool headers; /* LIMIT_RESPONSE_HEADERS_ENABLED: the response has the three headers */
     const char *limit_header, *remaining_header, *reset_header; /* NULL: RateLimit-Limit, ... */
-    double near_limit_ratio;  /* 0..1; 0 means 0.8 */
-    bool shadow_mode;         /* SHADOW_MODE: the overall code is always OK */
-    bool quota_mode;          /* QUOTA_MODE: every limit has quota_mode */
-    bool stop_when_over;      /* STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: denied hits are not counted,
+    double near_limit_ratio;                                    /* 0..1; 0 means 0.8 */
+    bool shadow_mode;    /* SHADOW_MODE: the overall code is always OK */
+    bool quota_mode;     /* QUOTA_MODE: every limit has quota_mode */
+    bool stop_when_over; /* STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: denied hits are not counted,
                                  and every domain is atomic */
-    bool calendar;            /* MONTH and YEAR are those of the calendar, in UTC */
-    bool exact_reset;         /* duration_until_reset in nanoseconds; if not, whole seconds, up */
-    weir_engine_kind engine;  /* of all limits */
+    bool calendar;       /* MONTH and YEAR are those of the calendar, in UTC */
+    bool exact_reset;    /* duration_until_reset in nanoseconds; if not, whole seconds, up */
+    weir_engine_kind engine; /* of all limits */
     weir_on_error on_error;
 } weir_rls_options;
 
