@@ -25,6 +25,9 @@ WINDOWS_S = {1: 1, 2: 60, 3: 3600, 4: 86400, 5: 30 * 86400, 6: 365 * 86400, 7: 7
 UNITS = {"second": 1, "minute": 2, "hour": 3, "day": 4, "month": 5, "year": 6, "week": 7}
 
 
+HEADERS_ON = ("headers: {enabled: true}",)
+
+
 def equal(found, wanted, what=""):
     expect(found == wanted, f"{what}: found {found!r}, expected {wanted!r}")
 
@@ -208,7 +211,7 @@ class Reference(Service):
 class Weir(Service):
     """`weir serve` with the same configuration. `envoy` and `more` are lines of weir.yaml."""
 
-    def __init__(self, box, files, *, envoy=("headers: {enabled: true}",), more=()):
+    def __init__(self, box, files, *, envoy=HEADERS_ON, more=()):
         super().__init__(box, box.name("weir"))
         self.directory = write_config(box.path / self.name, files)
         self.config = box.path / f"{self.name}.yaml"

@@ -62,10 +62,12 @@ def expected_status(request, statuses):
     return ret
 
 
-def check_response(request, response, clock):
-    """Checks what does not depend on the counts: the overall code, the headers, and the times."""
+def check_response(request, response, clock, shadow=False, names=HEADERS):
+    """Checks what does not depend on the counts: the overall code, the headers, and the times.
+     shadow  whether SHADOW_MODE is set.
+     names   of the headers."""
     equal(len(response.statuses), len(request["descriptors"]), "statuses")
-    equal(response.overall_code, expected_code(request, response.statuses), "overall_code")
+    equal(response.overall_code, OK if shadow else expected_code(request, response.statuses), "overall_code")
     for status in response.statuses:
         if status.HasField("current_limit"):
             reset = status.duration_until_reset
@@ -78,7 +80,7 @@ def check_response(request, response, clock):
     if about is None:
         equal(headers, [], "headers")
         return
-    equal([name for name, _ in headers], list(HEADERS), "headers")
+    equal([name for name, _ in headers], list(names), "headers")
     equal([value for _, value in headers[:2]], [str(about.current_limit.requests_per_unit), str(about.limit_remaining)],
           "headers")
     expect(is_reset(int(headers[2][1]), about.current_limit.unit, clock), f"the header is {headers[2]}")
@@ -146,10 +148,11 @@ def compare(request, weir, other, applied):
 
 
 class Pair:
-    """Sends each request to both services, and compares the answers."""
+    """Sends each request to both services, and compares the answers. `checks` are arguments of
+    check_response()."""
 
-    def __init__(self, box, weir, reference):
-        self.services = (weir, reference)
+    def __init__(self, box, weir, reference, **checks):
+        self.services, self.checks = (weir, reference), checks
         self.channels = [service.channel() for service in self.services]
         self.messages, self.applied, self.codes = box.messages, collections.Counter(), collections.Counter()
 
@@ -186,7 +189,7 @@ class Pair:
             equal(weir, other, "error")
             self.codes[weir[0]] += 1
             return
-        check_response(request, weir, clock)
+        check_response(request, weir, clock, **self.checks)
         compare(request, weir, other, self.applied)
         self.codes["OVER_LIMIT" if weir.overall_code == OVER_LIMIT else "OK"] += 1
 
@@ -217,24 +220,46 @@ def compare_stats(weir, reference):
     return len(found)
 
 
-def the_same_random_requests(box):
-    """Every status, limit, remaining and header is that of the reference, but for the listed differences."""
-    configuration = generated.Configuration(SEED, lasting_units(600))
-    files = configuration.files()
-    reference = kit.Reference(box, files).start()
-    weir = kit.Weir(box, files).start()
-    pair, source = Pair(box, weir, reference), generated.Requests(SEED, configuration)
-    for number in range(REQUESTS):
+def run(box, pair, source, count):
+    """Sends this many requests, some of them as JSON."""
+    for number in range(count):
         request = source.next()
         try:
             pair.send(request, pair.by_json if number % JSON_EVERY == JSON_EVERY - 1 else None)
         except Exception as error:
             raise Difference(f"request {number}: {json.dumps(request)}\n{error}") from error
-    say(f"{REQUESTS} requests, seed {SEED}: {dict(pair.codes)}")
+    say(f"{count} requests, seed {SEED}: {dict(pair.codes)}")
     for rule in RULES:
         say(f"{rule.__name__}: {pair.applied[rule.__name__]}")
-    say(f"{compare_stats(weir, reference)} statistics are equal")
-    print(f"{REQUESTS} tests, {REQUESTS} compared cases".replace(f"{REQUESTS} tests", "1 tests"))
+    say(f"{compare_stats(*pair.services)} statistics are equal")
+
+
+def services(box, configuration, envoy=(), **settings):
+    """weir and the reference. `envoy` are lines of weir.yaml, and `settings` the same for the reference."""
+    files = configuration.files()
+    reference = kit.Reference(box, files, **settings).start()
+    return kit.Weir(box, files, envoy=envoy or kit.HEADERS_ON).start(), reference
+
+
+def the_same_random_requests(box):
+    """Every status, limit, remaining and header is that of the reference, but for the listed differences."""
+    configuration = generated.Configuration(SEED, lasting_units(600))
+    pair = Pair(box, *services(box, configuration))
+    run(box, pair, generated.Requests(SEED, configuration), REQUESTS)
+    print(f"1 tests, {REQUESTS} compared cases")
+
+
+def the_same_in_shadow_mode(box):
+    """With SHADOW_MODE, another ratio for near_limit, and other headers."""
+    names = ("X-Limit", "X-Left", "X-Reset")
+    configuration = generated.Configuration(SEED + 1, lasting_units(600))
+    pair = Pair(box, *services(
+        box, configuration, envoy=(
+            "headers: {enabled: true, limit: X-Limit, remaining: X-Left, reset: X-Reset}", "near_limit_ratio: 0.5",
+            "shadow_mode: true"),
+        SHADOW_MODE="true", NEAR_LIMIT_RATIO="0.5", LIMIT_LIMIT_HEADER=names[0], LIMIT_REMAINING_HEADER=names[1],
+        LIMIT_RESET_HEADER=names[2]), shadow=True, names=names)
+    run(box, pair, generated.Requests(SEED + 1, configuration), REQUESTS // 10)
 
 
 def seconds_and_minutes(box):
@@ -260,4 +285,4 @@ def seconds_and_minutes(box):
     equal(dict(pair.applied), {}, "differences")
 
 
-TESTS = (seconds_and_minutes, the_same_random_requests)
+TESTS = (seconds_and_minutes, the_same_in_shadow_mode, the_same_random_requests)
