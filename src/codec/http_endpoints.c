@@ -7,36 +7,20 @@
 
 #include "codec/decision.h"
 #include "codec/http_access.h"
+#include "codec/http_call.h"
 #include "codec/http_live.h"
 #include "codec/http_pages.h"
-#include "codec/http_params.h"
 #include "codec/json.h"
 #include "codec/metrics.h"
 #include "codec/reservation.h"
+#include "codec/rls_metrics.h"
 #include "port/assert.h"
 #include "service/top/top.h"
 
 #include <inttypes.h>
 
-typedef struct call {
-    const weir_http_options *options;
-    const weir_http_request *http;
-    weir_completion *completion;
-    bool pending; /* the request waits for an engine: there is no response yet */
-    weir_http_params params;
-    weir_request request;
-    bool accepts_policy, accepts_limit; /* parameters of the endpoint */
-    bool key_from_header;
-    int64_t now_ns;
-    weir_http_response *response;
-} call;
-
-typedef struct endpoint {
-    const char *path;
-    unsigned methods;     /* a set of weir_http_method */
-    unsigned params;      /* WEIR_HTTP_BIT() of each accepted parameter; 0: none is read */
-    void (*run)(call *c); /* the handler: makes the response or sets `pending` */
-} endpoint;
+typedef weir_http_call call;
+typedef weir_http_endpoint endpoint;
 
 /* Sets of methods and parameters, for the table at the end of the file. GET includes HEAD. */
 enum {
@@ -131,8 +115,7 @@ static bool succeeded(call *c)
     return weir_http_succeeded(c->response, &c->request, "");
 }
 
-/* Makes the response a JSON body that must not be cached. Returns the body. */
-static weir_buffer *begin_json(call *c)
+weir_buffer *weir_http_begin_json(call *c)
 {
     c->response->status = 200;
     c->response->type = "application/json";
@@ -248,7 +231,7 @@ static void reserve(call *c)
 
 static void put_settled(call *c, const weir_decision *d, int64_t over)
 {
-    weir_buffer *b = begin_json(c);
+    weir_buffer *b = weir_http_begin_json(c);
     weir_buffer_put(b, "{\"settled\":true,\"over\":", over);
     weir_buffer_put(b, ",\"limit\":", d->limit);
     weir_buffer_put(b, ",\"remaining\":", d->remaining);
@@ -334,7 +317,7 @@ static void reset(call *c)
     c->pending = !weir_service_reset(c->options->service, c->completion, &c->request, c->now_ns);
     if (c->pending || !succeeded(c))
         return;
-    weir_buffer *b = begin_json(c);
+    weir_buffer *b = weir_http_begin_json(c);
     weir_buffer_printf(b, "{\"reset\":true,\"policy\":");
     weir_json_put_string(b, c->request.rule.at, c->request.rule.len);
     weir_buffer_append(b, "}\n", 2);
@@ -371,7 +354,7 @@ static void refuse_change(call *c, weir_status st, const weir_rule_error *error)
 /* Begins the response to a change: the name of the policy. */
 static weir_buffer *begin_changed(call *c)
 {
-    weir_buffer *b = begin_json(c);
+    weir_buffer *b = weir_http_begin_json(c);
     weir_buffer_printf(b, "{\"policy\":");
     weir_json_put_string(b, c->params.text[WEIR_HTTP_P_POLICY].at,
                          c->params.text[WEIR_HTTP_P_POLICY].len);
@@ -455,7 +438,7 @@ static bool put_rule(void *ctx, const weir_rule_view *rule)
 
 static void policies(call *c)
 {
-    weir_buffer *b = begin_json(c);
+    weir_buffer *b = weir_http_begin_json(c);
     weir_buffer_printf(b, "{\"policies\":[");
     if (!b->failed)
         weir_service_rules(c->options->service, put_rule, b);
@@ -464,7 +447,7 @@ static void policies(call *c)
 
 static void put_top(call *c, weir_top_of of, const weir_top *top)
 {
-    weir_buffer *b = begin_json(c);
+    weir_buffer *b = weir_http_begin_json(c);
     weir_slice policy = c->params.text[WEIR_HTTP_P_POLICY];
     weir_buffer_printf(b, "{\"policy\":");
     weir_json_put_string(b, policy.at, policy.len);
@@ -564,20 +547,27 @@ static void metrics(call *c)
     weir_metrics_put(a->body, weir_service_limiter(o->service), o->version);
     if (o->metrics_top)
         weir_metrics_put_top(a->body, o->service, c->now_ns);
+    if (o->rls)
+        weir_rls_metrics_put(a->body, o->rls);
     if (o->metrics)
         o->metrics(o->metrics_ctx, a->body);
 }
 
-static void put_text(call *c, const char *text)
+static void add_text(call *c, const char *text)
 {
-    c->response->status = 200;
-    c->response->type = "text/plain; charset=utf-8";
     weir_buffer_append(c->response->body, text, strlen(text));
+}
+
+void weir_http_put_text(call *c, int status, const char *text)
+{
+    c->response->status = status;
+    c->response->type = "text/plain; charset=utf-8";
+    add_text(c, text);
 }
 
 static void healthz(call *c)
 {
-    put_text(c, "ok\n");
+    weir_http_put_text(c, 200, "ok\n");
 }
 
 /* Answers whether a load balancer should send requests to this daemon. */
@@ -585,7 +575,7 @@ static void readyz(call *c)
 {
     const weir_http_options *o = c->options;
     weir_http_response *a = c->response;
-    weir_buffer_printf(begin_json(c), "{\"ready\":");
+    weir_buffer_printf(weir_http_begin_json(c), "{\"ready\":");
     weir_buffer reasons;
     weir_buffer_init(&reasons, 1 << 16);
     if (o->not_ready && o->not_ready(o->not_ready_ctx, &reasons))
@@ -598,8 +588,8 @@ static void readyz(call *c)
 
 static void front_page(call *c)
 {
-    put_text(
-        c,
+    weir_http_put_text(
+        c, 200,
         "weir, a rate limiter\n"
         "\n"
         "  /v1/take      policy, key, cost: decides, and charges the cost if allowed\n"
@@ -621,7 +611,11 @@ static void front_page(call *c)
         "  /readyz       answers 200 if the daemon can take requests; if not, 503 and why\n"
         "  /metrics      metrics for Prometheus\n"
         "  /playground   a page that compares policies; /guide explains the algorithms\n"
-        "  /dashboard    a page that shows what this daemon decides\n"
+        "  /dashboard    a page that shows what this daemon decides\n");
+    if (c->options->rls)
+        add_text(c, weir_rls_http_help);
+    add_text(
+        c,
         "\n"
         "Send parameters in the query or as a JSON object in the body:\n"
         "\n"
@@ -659,13 +653,13 @@ static const endpoint endpoints[] = {
     {"/v1/refund", POST, NAME | TEXT | KEY | COST, refund},
     {"/v1/reset", POST, NAME | TEXT | KEY, reset},
     {"/v1/explain", GET_OR_POST, NAME | TEXT | KEY, explain},
-    {"/v1/policies", GET, 0, policies},
+    {"/v1/policies", GET | WEIR_HTTP_SAME_SITE, 0, policies},
     {"/v1/shadow", POST, NAME | SHADOW, shadow},
     {"/v1/candidate", POST, NAME | TEXT, candidate},
     {"/v1/top", GET, NAME | OF | K, top},
-    {"/v1/live", GET, 0, live},
-    {"/healthz", GET, 0, healthz},
-    {"/readyz", GET, 0, readyz},
+    {"/v1/live", GET | WEIR_HTTP_SAME_SITE, 0, live},
+    {"/healthz", GET | WEIR_HTTP_PROBE, 0, healthz},
+    {"/readyz", GET | WEIR_HTTP_PROBE, 0, readyz},
     {"/metrics", GET, 0, metrics},
     {"/", GET, 0, front_page},
     {"*", WEIR_HTTP_OPTIONS, 0, server_options},
@@ -679,7 +673,9 @@ static const endpoint *find_endpoint(const weir_http_options *o, weir_slice path
         if (path.len == strlen(e->path) && memcmp(path.at, e->path, path.len) == 0)
             return e;
     }
-    return weir_http_find_page(o, path) ? &any_page : NULL;
+    if (weir_http_find_page(o, path))
+        return &any_page;
+    return weir_rls_http_find(o, path);
 }
 
 /* Returns whether a Content-Type is application/json, with or without parameters. */
@@ -693,10 +689,11 @@ static bool is_json(weir_slice type)
 
 static void refuse_method(weir_http_response *a, const endpoint *e)
 {
-    const char *allow = e->methods == GET_OR_POST         ? "GET, HEAD, POST"
-                        : e->methods == GET               ? "GET, HEAD"
-                        : e->methods == WEIR_HTTP_OPTIONS ? "OPTIONS"
-                                                          : "POST";
+    unsigned methods = e->methods & (GET_OR_POST | WEIR_HTTP_OPTIONS);
+    const char *allow = methods == GET_OR_POST         ? "GET, HEAD, POST"
+                        : methods == GET               ? "GET, HEAD"
+                        : methods == WEIR_HTTP_OPTIONS ? "OPTIONS"
+                                                       : "POST";
     weir_http_problem(a, 405, "unsupported method for %s, expected %s", e->path, allow);
     weir_http_add_field(a, "Allow: %s\r\n", allow);
 }
@@ -705,7 +702,7 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
                          weir_http_response *a)
 {
     const endpoint *e = find_endpoint(o, r->path);
-    bool open = e && (e->run == healthz || e->run == readyz);
+    bool open = e && (e->methods & WEIR_HTTP_PROBE);
     bool may_cross = weir_http_add_cors(o, r, a);
     bool locked = o->password && !open;
     weir_http_password given =
@@ -762,22 +759,23 @@ static bool refuse_other_site(call *c)
     return true;
 }
 
-bool weir_http_dispatch(const weir_http_options *o, weir_completion *completion,
-                        const weir_http_request *r, int64_t now_ns, weir_http_response *a)
+bool weir_http_dispatch(const weir_http_options *o, weir_rls_turn *turn, const weir_http_request *r,
+                        int64_t now_ns, weir_http_response *a)
 {
     char query[WEIR_HTTP_TARGET_MAX];
     const endpoint *e = find_endpoint(o, r->path);
     call c = {.options = o,
               .http = r,
-              .completion = completion,
+              .turn = turn,
+              .completion = &turn->completion,
               .now_ns = now_ns,
               .response = a,
               .accepts_policy = e->params & NAME,
               .accepts_limit = e->params & TEXT};
     if (e->params == 0) {
-        if ((e->run != policies && e->run != live) || !refuse_other_site(&c))
+        if (!(e->methods & WEIR_HTTP_SAME_SITE) || !refuse_other_site(&c))
             e->run(&c);
-        return true;
+        return !c.pending;
     }
     if (weir_http_params_read(&c.params, r, e->params, o->key_query, query, a) &&
         (!(e->params & KEY) || read_request(&c)) && !refuse_other_site(&c))

@@ -10,6 +10,7 @@
 #include "port/atomic.h"
 #include "port/buffer.h"
 #include "port/session.h"
+#include "service/rls/rls.h"
 #include "service/service.h"
 
 #include <llhttp.h>
@@ -84,6 +85,11 @@ typedef struct weir_http_options {
     /* Appends the daemon's own metrics to a response of /metrics; may be NULL. */
     void (*metrics)(void *ctx, weir_buffer *out);
     void *metrics_ctx;
+
+    /* The Rate Limit Service: /json, /healthcheck, /rlconfig, /stats, and its metrics. NULL: these
+     * paths are unknown. */
+    weir_rls *rls;
+    struct weir_rls_door *rls_door; /* of the event loop; set if `rls` is */
 } weir_http_options;
 
 /* Returns whether a query parameter of that name has a meaning of its own. Pure. */
@@ -143,8 +149,12 @@ typedef struct weir_http_session {
     bool resumed;  /* the parser can continue without more input */
 
     /* `ready` and `ctx` belong to the session's owner, who sets them after init. Without them the
-     * session can use only the local engine. */
-    weir_completion completion;
+     * session can use only the local engine. A request of the Rate Limit Service uses `turn`, which
+     * begins with the completion. */
+    union {
+        weir_completion completion;
+        weir_rls_turn turn;
+    };
     bool pending; /* the request is complete and waits for an engine */
 
     /* The end of a response that does not fit in `out` or is delayed. */

@@ -16,9 +16,8 @@ const char WEIR_RLS_ARENA_FULL[] = "the request has too many entries";
 
 /* A message of the greatest length that consists of empty entries, and all its descriptors. */
 enum {
-    DESCRIPTORS_KEPT = WEIR_RLS_DESCRIPTORS_MAX + 1, /* so that the service sees too many */
     ARENA_BYTES = WEIR_GRPC_MESSAGE_MAX / 2 * (int)sizeof(weir_rls_entry) +
-                  DESCRIPTORS_KEPT * (int)sizeof(weir_rls_descriptor)
+                  WEIR_RLS_DESCRIPTORS_KEPT * (int)sizeof(weir_rls_descriptor)
 };
 
 /* ---- the arena ------------------------------------------------------------------------------- */
@@ -35,8 +34,7 @@ void weir_rls_arena_close(weir_rls_arena *a)
     *a = (weir_rls_arena){0};
 }
 
-/* Returns `n` bytes that are aligned for any type, or NULL. */
-static void *arena_take(weir_rls_arena *a, size_t n)
+void *weir_rls_arena_take(weir_rls_arena *a, size_t n)
 {
     size_t begin = (a->len + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     if (begin > a->capacity || n > a->capacity - begin)
@@ -285,7 +283,7 @@ static const char *read_descriptor(weir_rls_arena *a, weir_slice message, weir_r
             r.error = read_option(&f, ret);
             continue;
         }
-        weir_rls_entry *entry = arena_take(a, sizeof *entry);
+        weir_rls_entry *entry = weir_rls_arena_take(a, sizeof *entry);
         if (!entry)
             return WEIR_RLS_ARENA_FULL;
         if (ret->entries_len++ == 0)
@@ -324,7 +322,7 @@ static const char *read_descriptors(weir_rls_arena *a, weir_slice message,
             continue;
         weir_rls_descriptor dropped;
         size_t len = a->len;
-        bool keep = n < DESCRIPTORS_KEPT;
+        bool keep = n < WEIR_RLS_DESCRIPTORS_KEPT;
         r.error = read_descriptor(a, f.bytes, keep ? &descriptors[n++] : &dropped);
         if (!keep)
             a->len = len;
@@ -337,9 +335,9 @@ const char *weir_rls_decode(weir_rls_arena *a, weir_slice message, weir_rls_requ
     size_t before = a->len;
     const char *error = read_head(message, ret);
     if (!error && ret->descriptors_len > 0) {
-        if (ret->descriptors_len > DESCRIPTORS_KEPT)
-            ret->descriptors_len = DESCRIPTORS_KEPT;
-        weir_rls_descriptor *d = arena_take(a, ret->descriptors_len * sizeof *d);
+        if (ret->descriptors_len > WEIR_RLS_DESCRIPTORS_KEPT)
+            ret->descriptors_len = WEIR_RLS_DESCRIPTORS_KEPT;
+        weir_rls_descriptor *d = weir_rls_arena_take(a, ret->descriptors_len * sizeof *d);
         ret->descriptors = d;
         error = d ? read_descriptors(a, message, d) : WEIR_RLS_ARENA_FULL;
     }

@@ -20,6 +20,13 @@ typedef struct weir_rls_arena {
 bool weir_rls_arena_open(weir_rls_arena *a);
 void weir_rls_arena_close(weir_rls_arena *a);
 
+/* Returns `n` bytes that are aligned for any type, until the arena is reset; NULL if it is full. */
+void *weir_rls_arena_take(weir_rls_arena *a, size_t n);
+
+/* The descriptors of a request that are decoded: one more than the service accepts, so that it
+ * refuses the request. */
+#define WEIR_RLS_DESCRIPTORS_KEPT (WEIR_RLS_DESCRIPTORS_MAX + 1)
+
 /* Decodes a RateLimitRequest. Unknown fields are skipped.
  *  ret  its slices and arrays point into `message` and the arena; valid until the arena is reset
  *       (len = 0).

@@ -42,7 +42,9 @@ static void answer_call(weir_grpc_call *call, const weir_rls_response *response)
 {
     switch (response->failure) {
     case WEIR_RLS_ANSWERED:
+        call->reply_begin = weir_buffer_len(call->reply);
         weir_rls_encode(response, call->reply);
+        call->reply_len = weir_buffer_len(call->reply) - call->reply_begin;
         return;
     case WEIR_RLS_REFUSED:
         call->status = WEIR_GRPC_UNKNOWN;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The HTTP endpoints of the Rate Limit Service, as the reference service has them: requests in JSON,
+ * a health check, the active limits, and statistics. */
+
+#include "codec/http_call.h"
+#include "codec/rls_message.h"
+#include "codec/rls_metrics.h"
+
+enum { GET = WEIR_HTTP_GET | WEIR_HTTP_HEAD, POST = WEIR_HTTP_POST };
+
+const char weir_rls_http_help[] =
+    "  /json         a RateLimitRequest of Envoy in JSON: decides it (POST)\n"
+    "  /healthcheck  answers 200 if the daemon can take requests; if not, 500\n"
+    "  /rlconfig     lists the limits of Envoy's rate limit service\n"
+    "  /stats        its statistics, under the names of envoyproxy/ratelimit\n";
+
+static void bad_request(weir_http_call *c)
+{
+    weir_http_put_text(c, 400, "Bad Request\n");
+}
+
+static void put_response(weir_http_call *c, const weir_rls_response *r)
+{
+    switch (r->failure) {
+    case WEIR_RLS_ANSWERED:
+        weir_rls_encode_json(r, weir_http_begin_json(c));
+        c->response->status = r->code == WEIR_RLS_OK           ? 200
+                              : r->code == WEIR_RLS_OVER_LIMIT ? 429
+                                                               : 500;
+        return;
+    case WEIR_RLS_REFUSED:
+        bad_request(c);
+        return;
+    case WEIR_RLS_UNAVAILABLE:
+        weir_http_put_text(c, 500, "Internal Server Error\n");
+        return;
+    }
+}
+
+static void json(weir_http_call *c)
+{
+    weir_rls_door *door = c->options->rls_door;
+    weir_rls_request request;
+    weir_rls_response response;
+    char error[256];
+    door->arena.len = 0;
+    if (!weir_rls_decode_json(&door->arena, c->http->body, &request, error))
+        bad_request(c);
+    else if (weir_rls_decide(door->loop, c->turn, &request, 1, &response, c->now_ns) == 1)
+        put_response(c, &response);
+    else
+        c->pending = true;
+}
+
+static void healthcheck(weir_http_call *c)
+{
+    const weir_http_options *o = c->options;
+    weir_buffer reasons;
+    weir_buffer_init(&reasons, 1 << 16);
+    bool ready = !o->not_ready || !o->not_ready(o->not_ready_ctx, &reasons);
+    weir_buffer_free(&reasons);
+    weir_http_put_text(c, ready ? 200 : 500, ready ? "OK" : "not ready; GET /readyz says why\n");
+}
+
+static void rlconfig(weir_http_call *c)
+{
+    weir_http_put_text(c, 200, "");
+    weir_rls_config_print(weir_rls_loop_config(c->options->rls_door->loop), c->response->body);
+}
+
+static void stats(weir_http_call *c)
+{
+    weir_http_put_text(c, 200, "");
+    weir_rls_stats_put(c->response->body, c->options->rls);
+}
+
+const weir_http_endpoint *weir_rls_http_find(const weir_http_options *o, weir_slice path)
+{
+    static const weir_http_endpoint endpoints[] = {
+        {"/json", POST | WEIR_HTTP_SAME_SITE, 0, json},
+        {"/healthcheck", GET | WEIR_HTTP_PROBE, 0, healthcheck},
+        {"/rlconfig", GET | WEIR_HTTP_SAME_SITE, 0, rlconfig},
+        {"/stats", GET | WEIR_HTTP_SAME_SITE, 0, stats},
+    };
+    for (size_t i = 0; o->rls && i < sizeof endpoints / sizeof endpoints[0]; i++) {
+        const weir_http_endpoint *e = &endpoints[i];
+        if (path.len == strlen(e->path) && memcmp(path.at, e->path, path.len) == 0)
+            return e;
+    }
+    return NULL;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The HTTP endpoints and the metrics of the Rate Limit Service. A fake takes the place of the service:
+ * it records the request, and answers as the test says. */
+
+#include "codec/http_kit_test.h"
+#include "codec/rls_message.h"
+#include "codec/rls_metrics.h"
+
+#include <inttypes.h>
+
+/* ---- the fake service ------------------------------------------------------------------------ */
+
+static struct fake {
+    weir_rls_response response;
+    int pending; /* calls that are answered later */
+    size_t calls, cancelled;
+    char domain[64]; /* of the last request */
+    size_t descriptors;
+    const weir_rls_stat *stats;
+    size_t stats_len;
+} fake;
+
+static weir_rls_status ok_status = {.code = WEIR_RLS_OK,
+                                    .has_limit = true,
+                                    .requests_per_unit = 10,
+                                    .unit = WEIR_RLS_MINUTE,
+                                    .remaining = 9,
+                                    .reset_ns = 5 * SECOND_NS};
+
+size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_request *requests,
+                       size_t n, weir_rls_response *responses, int64_t now_ns)
+{
+    (void)l;
+    assert_int_equal(n, 1);
+    assert_true(now_ns > 0);
+    assert_int_equal(requests->verb, WEIR_RLS_CHECK_AND_REPORT);
+    fake.calls++;
+    if (fake.pending > 0) {
+        assert_non_null(turn->completion.ready);
+        fake.pending--;
+        return 0;
+    }
+    snprintf(fake.domain, sizeof fake.domain, "%.*s", (int)requests->domain.len,
+             requests->domain.at);
+    fake.descriptors = requests->descriptors_len;
+    responses[0] = fake.response;
+    return 1;
+}
+
+void weir_rls_turn_cancel(weir_rls_turn *turn)
+{
+    fake.cancelled++;
+    weir_completion_cancel(&turn->completion);
+}
+
+const weir_rls_config *weir_rls_loop_config(weir_rls_loop *l)
+{
+    return (const weir_rls_config *)l;
+}
+
+void weir_rls_config_print(const weir_rls_config *c, weir_buffer *out)
+{
+    assert_ptr_equal(c, &fake);
+    weir_buffer_printf(out, "d.k: the limits\n");
+}
+
+void weir_rls_each_stat(weir_rls *r, void (*fn)(void *ctx, const weir_rls_stat *stat), void *ctx)
+{
+    assert_ptr_equal(r, &fake);
+    for (size_t i = 0; i < fake.stats_len; i++)
+        fn(ctx, &fake.stats[i]);
+}
+
+const char *weir_rls_unit_word(weir_rls_unit unit)
+{
+    assert_int_equal(unit, WEIR_RLS_MINUTE);
+    return "MINUTE";
+}
+
+/* ---- fixtures -------------------------------------------------------------------------------- */
+
+static weir_rls_door door;
+
+static fixture *open_fixture(void **state)
+{
+    fixture *f = *state;
+    fake = (struct fake){.response = {.failure = WEIR_RLS_ANSWERED,
+                                      .code = WEIR_RLS_OK,
+                                      .statuses = &ok_status,
+                                      .statuses_len = 1}};
+    door.loop = (weir_rls_loop *)&fake;
+    f->options.rls = (weir_rls *)&fake;
+    f->options.rls_door = &door;
+    return f;
+}
+
+static const char request[] = "{\"domain\":\"edge\",\"descriptors\":[{\"entries\":"
+                              "[{\"key\":\"k\",\"value\":\"v\"}]}]}";
+
+/* Sends a body of any type to /json, with additional header lines. */
+static const char *post_json(fixture *f, const char *lines, const char *body)
+{
+    char text[1024];
+    int len = snprintf(text, sizeof text,
+                       "POST /json HTTP/1.1\r\n" HOST "%sContent-Length: %zu\r\n\r\n%s", lines,
+                       strlen(body), body);
+    return speak(f, text, (size_t)len);
+}
+
+/* ---- /json ----------------------------------------------------------------------------------- */
+
+static void json_answers(void **state)
+{
+    fixture *f = open_fixture(state);
+    const char *a = post_json(f, "Content-Type: application/x-www-form-urlencoded\r\n", request);
+    assert_int_equal(status_of(a), 200);
+    has_line(a, "Content-Type: application/json");
+    assert_string_equal(body_of(a),
+                        "{\"overallCode\":\"OK\",\"statuses\":[{\"code\":\"OK\",\"currentLimit\":"
+                        "{\"requestsPerUnit\":10,\"unit\":\"MINUTE\"},\"limitRemaining\":9,"
+                        "\"durationUntilReset\":\"5s\"}]}");
+    assert_string_equal(fake.domain, "edge");
+    assert_int_equal(fake.descriptors, 1);
+
+    fake.response.code = WEIR_RLS_OVER_LIMIT;
+    assert_int_equal(status_of(post_json(f, "", request)), 429);
+    fake.response.code = WEIR_RLS_UNKNOWN;
+    assert_int_equal(status_of(post_json(f, "", request)), 500);
+}
+
+static void json_errors(void **state)
+{
+    fixture *f = open_fixture(state);
+    const char *a = post_json(f, "", "{\"domain\":1}");
+    assert_int_equal(status_of(a), 400);
+    has_line(a, "Content-Type: text/plain; charset=utf-8");
+    assert_string_equal(body_of(a), "Bad Request\n");
+    assert_int_equal(status_of(post_json(f, "", "")), 400);
+    assert_int_equal(fake.calls, 0);
+
+    fake.response = (weir_rls_response){.failure = WEIR_RLS_REFUSED, .why = "no"};
+    assert_int_equal(status_of(post_json(f, "", request)), 400);
+    fake.response = (weir_rls_response){.failure = WEIR_RLS_UNAVAILABLE, .why = "no"};
+    assert_int_equal(status_of(post_json(f, "", request)), 500);
+    assert_int_equal(status_of(get(f, "/json")), 405);
+}
+
+/* A page of another site cannot spend anything. */
+static void json_of_another_site(void **state)
+{
+    fixture *f = open_fixture(state);
+    assert_int_equal(status_of(post_json(f, "Sec-Fetch-Site: cross-site\r\n", request)), 403);
+    assert_int_equal(fake.calls, 0);
+}
+
+static void is_ready(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+/* A request that waits for an engine is repeated, and one whose connection closes is cancelled. */
+static void json_pending(void **state)
+{
+    fixture *f = open_fixture(state);
+    int ready = 0;
+    reopen(f);
+    f->session.completion.ready = is_ready;
+    f->session.completion.ctx = &ready;
+    fake.pending = 2;
+    weir_buffer_clear(&f->output);
+    weir_buffer_printf(&f->in, "POST /json HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s",
+                       strlen(request), request);
+    run(f, OUT_PAUSE);
+    assert_int_equal(f->last, WEIR_SESSION_PENDING);
+    run(f, OUT_PAUSE);
+    assert_int_equal(f->last, WEIR_SESSION_PENDING);
+    run(f, OUT_PAUSE);
+    assert_int_equal(f->last, WEIR_SESSION_READ);
+    assert_int_equal(fake.calls, 3);
+    assert_int_equal(status_of(output_of(f)), 200);
+    size_t cancelled = fake.cancelled;
+    reopen(f);
+    assert_int_equal(fake.cancelled, cancelled + 1);
+}
+
+/* ---- the other endpoints --------------------------------------------------------------------- */
+
+static bool not_ready(void *ctx, weir_buffer *out)
+{
+    (void)ctx;
+    weir_buffer_printf(out, "\"stopping\"");
+    return true;
+}
+
+static void healthcheck(void **state)
+{
+    fixture *f = open_fixture(state);
+    const char *a = get(f, "/healthcheck");
+    assert_int_equal(status_of(a), 200);
+    assert_string_equal(body_of(a), "OK");
+
+    /* Probes come with any host, and without a password. */
+    f->options.password = "secret";
+    static const char probe[] = "GET /healthcheck HTTP/1.1\r\nHost: ratelimit.svc\r\n\r\n";
+    assert_int_equal(status_of(speak(f, probe, sizeof probe - 1)), 200);
+    f->options.not_ready = not_ready;
+    assert_int_equal(status_of(speak(f, probe, sizeof probe - 1)), 500);
+    assert_int_equal(status_of(get(f, "/rlconfig")), 401);
+    assert_int_equal(status_of(get(f, "/stats")), 401);
+    assert_int_equal(status_of(post_json(f, "", request)), 401);
+}
+
+static void rlconfig(void **state)
+{
+    fixture *f = open_fixture(state);
+    const char *a = get(f, "/rlconfig");
+    assert_int_equal(status_of(a), 200);
+    assert_string_equal(body_of(a), "d.k: the limits\n");
+}
+
+static void absent_without_the_service(void **state)
+{
+    fixture *f = open_fixture(state);
+    f->options.rls = NULL;
+    f->options.rls_door = NULL;
+    assert_int_equal(status_of(post_json(f, "", request)), 404);
+    assert_int_equal(status_of(get(f, "/healthcheck")), 404);
+    assert_int_equal(status_of(get(f, "/stats")), 404);
+    assert_null(strstr(get(f, "/metrics"), "weir_rls_"));
+    assert_null(strstr(get(f, "/"), "\n  /json"));
+}
+
+static void front_page(void **state)
+{
+    fixture *f = open_fixture(state);
+    assert_non_null(strstr(get(f, "/"), "\n  /json "));
+}
+
+/* ---- statistics ------------------------------------------------------------------------------ */
+
+#define LIMIT(domain_, key_, what_, value_)                                                        \
+    {                                                                                              \
+        .name = "ratelimit.service.rate_limit." domain_ "." key_ "." what_,                        \
+        .domain = {domain_, sizeof domain_ - 1}, .key = {key_, sizeof key_ - 1},                   \
+        .what = {what_, sizeof what_ - 1}, .value = value_                                         \
+    }
+
+static const weir_rls_stat some_stats[] = {
+    {.name = "ratelimit.service.call.should_rate_limit.redis_error", .value = 3},
+    {.name = "ratelimit.service.call.should_rate_limit.service_error", .value = 4},
+    {.name = "ratelimit.service.config_load_error", .value = 1},
+    LIMIT("d", "a", "over_limit", 5),
+    LIMIT("d", "a", "total_hits", 18446744073709551615U),
+    LIMIT("d", "a.b", "total_hits", 1),
+    LIMIT("d", "a.b.c", "total_hits", 2),
+    LIMIT("d", "a.b.d", "over_limit", 7),
+    LIMIT("d", "a.b.d", "total_hits", 4),
+    LIMIT("d", "a\"", "total_hits", 8),
+};
+
+static void stats(void **state)
+{
+    fixture *f = open_fixture(state);
+    fake.stats = some_stats;
+    fake.stats_len = 5;
+    const char *a = get(f, "/stats");
+    assert_int_equal(status_of(a), 200);
+    assert_string_equal(body_of(a),
+                        "ratelimit.service.call.should_rate_limit.redis_error: 3\n"
+                        "ratelimit.service.call.should_rate_limit.service_error: 4\n"
+                        "ratelimit.service.config_load_error: 1\n"
+                        "ratelimit.service.rate_limit.d.a.over_limit: 5\n"
+                        "ratelimit.service.rate_limit.d.a.total_hits: 18446744073709551615\n");
+}
+
+static void has_sample(const char *metrics, const char *line)
+{
+    const char *at = strstr(metrics, line);
+    if (!at || at[-1] != '\n' || at[strlen(line)] != '\n')
+        fail_msg("no sample '%s' in\n%s", line, metrics);
+}
+
+/* Names with the same first two parts of the key are one sample of the reference's metrics. */
+static void metrics(void **state)
+{
+    fixture *f = open_fixture(state);
+    fake.stats = some_stats;
+    fake.stats_len = sizeof some_stats / sizeof some_stats[0];
+    const char *a = get(f, "/metrics");
+    has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"a\"} 18446744073709551615");
+    has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"a.b\"} 1");
+    has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"a.b.d\"} 4");
+    has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"a\\\"\"} 8");
+    has_sample(a, "weir_rls_over_limit{domain=\"d\",key=\"a.b.d\"} 7");
+    has_sample(a, "ratelimit_service_rate_limit_total_hits{domain=\"d\",key1=\"a\"} "
+                  "18446744073709551615");
+    has_sample(a, "ratelimit_service_rate_limit_total_hits{domain=\"d\",key1=\"a\",key2=\"b\"} 7");
+    has_sample(a, "ratelimit_service_config_load_error 1");
+    has_sample(a, "ratelimit_service_should_rate_limit_error{err_type=\"redis_error\"} 3");
+    has_sample(a, "ratelimit_service_should_rate_limit_error{err_type=\"service_error\"} 4");
+    assert_null(strstr(a, "key=\"(others)\""));
+    const char *type = strstr(a, "# TYPE ratelimit_service_should_rate_limit_error counter");
+    assert_non_null(type);
+    assert_null(strstr(type + 1, "# TYPE ratelimit_service_should_rate_limit_error"));
+}
+
+/* The number of samples is bounded; no hit is lost. */
+static void many_limits(void **state)
+{
+    enum { LIMITS = WEIR_RLS_METRICS_MAX + 50 };
+    fixture *f = open_fixture(state);
+    static weir_rls_stat many[LIMITS];
+    static char keys[LIMITS][16];
+    for (int i = 0; i < LIMITS; i++) {
+        int len = snprintf(keys[i], sizeof keys[i], "k%05d", i);
+        many[i] = (weir_rls_stat)LIMIT("d", "", "total_hits", 2);
+        many[i].key = (weir_slice){keys[i], (size_t)len};
+    }
+    fake.stats = many;
+    fake.stats_len = LIMITS;
+    const char *a = get(f, "/metrics");
+    has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"k00999\"} 2");
+    assert_null(strstr(a, "k01000"));
+    has_sample(a, "weir_rls_total_hits{domain=\"(others)\",key=\"(others)\"} 100");
+    has_sample(a, "ratelimit_service_rate_limit_total_hits{domain=\"(others)\","
+                  "key1=\"(others)\"} 100");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(json_answers), TEST(json_errors), TEST(json_of_another_site),
+        TEST(json_pending), TEST(healthcheck), TEST(rlconfig),
+        TEST(front_page),   TEST(stats),       TEST(absent_without_the_service),
+        TEST(metrics),      TEST(many_limits),
+    };
+    assert_true(weir_rls_arena_open(&door.arena));
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    weir_rls_arena_close(&door.arena);
+    return failed;
+}

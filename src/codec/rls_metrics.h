@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CODEC_RLS_METRICS_H
+#define WEIR_CODEC_RLS_METRICS_H
+/* The statistics of the Rate Limit Service as text: for /stats, and for Prometheus. */
+
+#include "port/buffer.h"
+#include "service/rls/rls.h"
+
+/* Appends the lines "NAME: VALUE", sorted by name. */
+void weir_rls_stats_put(weir_buffer *out, weir_rls *rls);
+
+/* Appends the metrics: each limit by its domain and key as weir_rls_..., and by the first two parts
+ * of the key under the names that the reference service exports. At most WEIR_RLS_METRICS_MAX limits
+ * are listed; the others are summed up with the key "(others)". */
+#define WEIR_RLS_METRICS_MAX 1000
+void weir_rls_metrics_put(weir_buffer *out, weir_rls *rls);
+
+#endif
