@@ -65,8 +65,10 @@ static void healthcheck(weir_http_call *c)
 
 static void rlconfig(weir_http_call *c)
 {
+    const weir_rls_config *config = weir_rls_loop_config(c->options->rls_door->loop);
     weir_http_put_text(c, 200, "");
-    weir_rls_config_print(weir_rls_loop_config(c->options->rls_door->loop), c->response->body);
+    if (config)
+        weir_rls_config_print(config, c->response->body);
 }
 
 static void stats(weir_http_call *c)
