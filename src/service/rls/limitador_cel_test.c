@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* CEL expressions: results, errors with columns, and precedence. The expected results are those of
+ * limitador on the same expressions. */
+
+#include "service/rls/limitador_cel.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ENTRY(k, v)                                                                                \
+    {                                                                                              \
+        {k, sizeof(k) - 1},                                                                        \
+        {                                                                                          \
+            v, sizeof(v) - 1                                                                       \
+        }                                                                                          \
+    }
+
+static const weir_rls_entry entries[] = {
+    ENTRY("req.method", "GET"), ENTRY("user", "old"), ENTRY("user", "alice"), ENTRY("n", "7"),
+    ENTRY("none", ""),
+};
+static const weir_rls_entry others[] = {ENTRY("path", "/a/b")};
+static const weir_rls_descriptor descriptors[] = {{.entries = entries, .entries_len = 5},
+                                                  {.entries = others, .entries_len = 1}};
+
+static char scratch[64];
+
+static weir_cel *parsed(const char *text)
+{
+    weir_cel *c = NULL;
+    weir_cel_error error;
+    weir_status st = weir_cel_parse(&c, (weir_slice){text, strlen(text)}, &error);
+    if (st != WEIR_OK)
+        fail_msg("%s: column %u: %s", text, error.column, error.text);
+    return c;
+}
+
+static weir_cel_input input_of(void)
+{
+    return (weir_cel_input){.descriptors = descriptors,
+                            .descriptors_len = 2,
+                            .limit_name = {"gold", 4},
+                            .scratch = scratch,
+                            .scratch_len = sizeof scratch};
+}
+
+/* The value as text; "!" for an error, "?" for an absent key. */
+static const char *value_of(const char *text)
+{
+    static char buf[128];
+    weir_cel *c = parsed(text);
+    weir_cel_input in = input_of();
+    weir_slice found = {"", 0};
+    weir_cel_result r = weir_cel_text(c, &in, &found);
+    snprintf(buf, sizeof buf, "%.*s", (int)found.len, found.at);
+    if (r != WEIR_CEL_OK)
+        snprintf(buf, sizeof buf, "%s", r == WEIR_CEL_ABSENT ? "?" : "!");
+    weir_cel_free(c);
+    return buf;
+}
+
+typedef struct scene {
+    const char *text, *value;
+} scene;
+
+static void check(const scene *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(value_of(s[i].text), s[i].value) != 0)
+            fail_msg("%s: expected %s, found %s", s[i].text, s[i].value, value_of(s[i].text));
+    }
+}
+
+#define CHECK(scenes) check(scenes, sizeof(scenes) / sizeof(scenes)[0])
+
+static void test_values(void **unused)
+{
+    static const scene scenes[] = {
+        {"1", "1"},
+        {" 0x1F // a comment", "31"},
+        {"-5", "-5"},
+        {"--5", "5"},
+        {"true", "true"},
+        {"null", "null"},
+        {"'a'", "a"},
+        {"\"it's\"", "it's"},
+        {"'\\x41\\u00e9\\n'", "A\xC3\xA9\n"},
+        {"r'\\n'", "\\n"},
+        {"descriptors[0]['user']", "alice"},
+        {"descriptors[0][\"req.method\"]", "GET"},
+        {"descriptors[0].user", "alice"},
+        {"descriptors[1].path", "/a/b"},
+        {"descriptors[0].none", ""},
+        {"limit.name", "gold"},
+        {"limit.id", "null"},
+        {"[1, 2, 'x',][2]", "x"},
+    };
+    (void)unused;
+    CHECK(scenes);
+}
+
+static void test_failures(void **unused)
+{
+    static const scene scenes[] = {
+        {"descriptors[0].nobody", "?"},
+        {"descriptors[0]['nobody'] == 'x'", "?"},
+        {"descriptors[0][1]", "?"},
+        {"descriptors[0][null]", "!"},
+        {"descriptors[2].user", "!"},
+        {"descriptors[-1].user", "!"},
+        {"descriptors.user", "?"},
+        {"descriptors[0].user.first", "?"},
+        {"limit.other", "?"},
+        {"descriptors", "!"},
+        {"descriptors[0]", "!"},
+        {"[1]", "!"},
+        {"1 < 'a'", "!"},
+        {"1 + 'a'", "!"},
+        {"1 / 0", "!"},
+        {"1 % 0", "!"},
+        {"9223372036854775807 + 1", "!"},
+        {"(-9223372036854775807 - 1) / -1", "!"},
+        {"9223372036854775807 * 2", "!"},
+        {"!1", "!"},
+        {"-'a'", "!"},
+        {"1 && true", "!"},
+        {"true && 1", "!"},
+        {"1 ? 2 : 3", "!"},
+        {"int('x')", "!"},
+        {"int('+-1')", "!"},
+        {"string(true)", "!"},
+        {"size(1)", "!"},
+        {"startsWith('a', 1)", "!"},
+        {"1 in 'a'", "!"},
+        {"[descriptors[0].nobody, 1][1]", "?"},
+        {"descriptors[0].nobody == 'a' || true", "?"},
+        {"[1, 2][2]", "!"},
+    };
+    (void)unused;
+    CHECK(scenes);
+}
+
+static void test_operators(void **unused)
+{
+    static const scene scenes[] = {
+        {"1 + 2 * 3 - 4 / 2 % 3", "5"},
+        {"(1 + 2) * 3", "9"},
+        {"10 - 3 - 2", "5"},
+        {"'a' + 'b' + string(12)", "ab12"},
+        {"1 == 1 && 'a' != 'b'", "true"},
+        {"1 == '1'", "false"},
+        {"limit.id == null", "true"},
+        {"'a' < 'ab' && 'b' > 'ab' && 2 >= 2 && 1 <= 2", "true"},
+        {"2 < 1 || 'b' <= 'a' || 1 > 1 || 'a' >= 'b'", "false"},
+        {"true || descriptors[0].nobody == 'a'", "true"},
+        {"false && descriptors[0].nobody == 'a'", "false"},
+        {"false || 'text'", "text"},
+        {"!false == true", "true"},
+        {"!!true", "true"},
+        {"true ? 1 : descriptors[0].nobody", "1"},
+        {"false ? 1 : true ? 2 : 3", "2"},
+        {"descriptors[0].user in ['bob', 'alice']", "true"},
+        {"descriptors[0].user in []", "false"},
+        {"'user' in descriptors[0] && !('nobody' in descriptors[0])", "true"},
+        {"'name' in limit && !(1 in limit)", "true"},
+        {"'lic' in descriptors[0].user", "true"},
+        {"has(descriptors[0].user) && !has(descriptors[0].nobody)", "true"},
+        {"has(limit.id)", "true"},
+    };
+    (void)unused;
+    CHECK(scenes);
+}
+
+static void test_functions(void **unused)
+{
+    static const scene scenes[] = {
+        {"size(descriptors)", "2"},
+        {"descriptors[0].size()", "4"},
+        {"size('\xC3\xA9')", "2"},
+        {"size([1, 2, 3])", "3"},
+        {"size(limit)", "2"},
+        {"descriptors[1].path.startsWith('/a/') && !descriptors[1].path.startsWith('/b')", "true"},
+        {"descriptors[1].path.endsWith('/b') && !'b'.endsWith('/b')", "true"},
+        {"descriptors[1].path.contains('a/') && !'a'.contains('b') && 'a'.contains('')", "true"},
+        {"[1, 2].contains(2) && !1.contains(1)", "true"},
+        {"descriptors[0].contains('user')", "true"},
+        {"int(descriptors[0].n) * 3", "21"},
+        {"int('-9223372036854775808')", "-9223372036854775808"},
+        {"int('+7') == int(7)", "true"},
+    };
+    (void)unused;
+    CHECK(scenes);
+}
+
+static void test_texts_are_bounded(void **unused)
+{
+    (void)unused;
+    assert_string_equal(value_of("size('123456789012345678901234567890' + "
+                                 "'12345678901234567890123456789012')"),
+                        "62");
+    assert_string_equal(value_of("size('123456789012345678901234567890' + "
+                                 "'123456789012345678901234567890123')"),
+                        "!");
+}
+
+static void test_conditions(void **unused)
+{
+    bool found = false;
+    weir_cel_input in = input_of();
+    weir_cel *c = parsed("descriptors[0].user == 'alice'");
+    (void)unused;
+    assert_int_equal(weir_cel_test(c, &in, &found), WEIR_CEL_OK);
+    assert_true(found);
+    weir_cel_free(c);
+    c = parsed("descriptors[0].user");
+    assert_int_equal(weir_cel_test(c, &in, &found), WEIR_CEL_FAILED);
+    weir_cel_free(c);
+}
+
+static void test_unknown_names(void **unused)
+{
+    static const struct {
+        const char *text, *with, *without;
+    } scenes[] = {
+        {"descriptors[0].user == limit.name", NULL, "limit"},
+        {"req.method == 'GET'", "req", "req"},
+        {"user_id", "user_id", "user_id"},
+        {"'x' in [1, other]", "other", "other"},
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
+        weir_cel *c = parsed(scenes[i].text);
+        for (int with = 0; with < 2; with++) {
+            const char *expected = with ? scenes[i].with : scenes[i].without;
+            weir_slice found = weir_cel_unknown(c, with);
+            assert_int_equal(found.at != NULL, expected != NULL);
+            if (expected) {
+                assert_int_equal(found.len, strlen(expected));
+                assert_memory_equal(found.at, expected, found.len);
+            }
+        }
+        weir_cel_free(c);
+    }
+}
+
+static void test_syntax_errors(void **unused)
+{
+    static const struct {
+        const char *text;
+        uint32_t column;
+        const char *error;
+    } scenes[] = {
+        {"", 1, "expected a CEL expression of 1 to 4096 bytes"},
+        {" ", 2, "expected a value, found the end of the expression"},
+        {"1 +", 4, "expected a value, found the end of the expression"},
+        {"1 1", 3, "expected an operator or the end of the expression, found '1'"},
+        {"(1", 3, "expected ')', found the end of the expression"},
+        {"[1, 2", 6, "expected ',' or ']', found the end of the expression"},
+        {"descriptors[0", 14, "expected ']', found the end of the expression"},
+        {"descriptors[0].", 16, "expected the name of a field, found the end of the expression"},
+        {"true ? 1", 9, "expected ':', found the end of the expression"},
+        {"'abc", 1, "the string has no closing '"},
+        {"'a\\q'", 3, "unsupported escape, expected one such as \\n or \\u0041"},
+        {"'\\x4'", 2, "expected 2 hexadecimal digits in the escape"},
+        {"'\\ud800'", 2, "the escape is no character"},
+        {"'''a'''", 1, "unsupported triple quotes, expected one quote"},
+        {"b'a'", 1, "unsupported string prefix 'b'"},
+        {"1.5", 1, "unsupported number, expected an int such as 10"},
+        {"1u", 1, "unsupported number, expected an int such as 10"},
+        {"9223372036854775808", 1, "the number is too large, expected at most 9223372036854775807"},
+        {"{'a': 1}", 1, "unsupported map, expected a value"},
+        {"a = 1", 3, "expected an operator or the end of the expression, found '='"},
+        {"'a'.matches('b')", 5,
+         "unsupported function 'matches'; has, size, startsWith, endsWith, contains, int and "
+         "string are supported"},
+        {"size()", 1, "missing argument for size()"},
+        {"size(1, 2)", 1, "too many arguments for size()"},
+        {"has(1)", 1, "has() requires a field, such as has(descriptors[0].user)"},
+        {"if == 1", 1, "expected a value, found the reserved word 'if'"},
+        {"1 == \xE2\x82\xAC", 6, "expected a value, found '\xE2\x82\xAC'"},
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
+        weir_cel *c = NULL;
+        weir_cel_error error = {0};
+        weir_slice text = {scenes[i].text, strlen(scenes[i].text)};
+        assert_int_equal(weir_cel_parse(&c, text, &error), WEIR_E_SYNTAX);
+        assert_string_equal(error.text, scenes[i].error);
+        assert_int_equal(error.column, scenes[i].column);
+    }
+}
+
+/* A chain of operators is deep, brackets are nested: both are bounded. */
+static void test_depth(void **unused)
+{
+    char text[WEIR_CEL_TEXT_MAX + 1];
+    weir_cel *c = NULL;
+    weir_cel_error error;
+    (void)unused;
+    for (size_t n = 190; n <= 210; n += 20) {
+        weir_slice at = {text, 0};
+        for (size_t i = 0; i < n; i++)
+            at.len += (size_t)snprintf(text + at.len, sizeof text - at.len, "%s1", i ? "+" : "");
+        assert_int_equal(weir_cel_parse(&c, at, &error), n == 190 ? WEIR_OK : WEIR_E_SYNTAX);
+        if (n == 190)
+            assert_string_equal(value_of(text), "190");
+        weir_cel_free(n == 190 ? c : NULL);
+    }
+    memset(text, '(', sizeof text);
+    assert_int_equal(weir_cel_parse(&c, (weir_slice){text, WEIR_CEL_TEXT_MAX}, &error),
+                     WEIR_E_SYNTAX);
+    assert_string_equal(error.text, "the expression has more than 32 nested brackets");
+    assert_int_equal(weir_cel_parse(&c, (weir_slice){text, WEIR_CEL_TEXT_MAX + 1}, &error),
+                     WEIR_E_SYNTAX);
+    assert_string_equal(error.text, "the expression exceeds 4096 bytes");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_texts_are_bounded),
+        cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_unknown_names),
+        cmocka_unit_test(test_syntax_errors),
+        cmocka_unit_test(test_depth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
