@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Limits files: limitador's example, every kind of value, and errors with their places. */
+
+#include "cmd/envoy/limits_file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const weir_limitador_options options = {.headers = false};
+
+typedef struct output {
+    char text[2048];
+} output;
+
+static void report(void *ctx, const config_problem *p)
+{
+    output *o = ctx;
+    size_t at = strlen(o->text);
+    assert_true(at < sizeof o->text);
+    snprintf(o->text + at, sizeof o->text - at, "%s:%zu:%zu: %s: %s%s%s\n", p->file, p->line,
+             p->column, p->warning ? "warning" : "error", p->path, p->path[0] ? ": " : "", p->text);
+}
+
+static weir_limitador_config *parse(const char *yaml, weir_status expected, const char *problems)
+{
+    output o = {{0}};
+    weir_limitador_config *c = NULL;
+    const config_sink sink = {report, &o};
+    assert_int_equal(limits_file_parse(yaml, strlen(yaml), "l.yaml", &options, &sink, &c),
+                     expected);
+    assert_string_equal(o.text, problems);
+    return c;
+}
+
+static void check_rules(const char *yaml, const char *const *limits, size_t n)
+{
+    size_t len;
+    weir_limitador_config *c = parse(yaml, WEIR_OK, "");
+    const weir_rule_spec *rules = weir_limitador_config_rules(c, &len);
+    assert_int_equal(len, n);
+    for (size_t i = 0; i < n; i++)
+        assert_string_equal(rules[i].limit, limits[i]);
+    weir_limitador_config_drop(c);
+}
+
+/* limitador-server/examples/limits.yaml has these limits. */
+static void test_example(void **unused)
+{
+    const char *const limits[] = {"fixed-window 1000000/60s from-first",
+                                  "fixed-window 5/60s from-first"};
+    (void)unused;
+    check_rules("---\n"
+                "- namespace: test_namespace\n"
+                "  max_value: 1000000\n"
+                "  seconds: 60\n"
+                "  conditions:\n"
+                "  variables:\n"
+                "- namespace: test_namespace\n"
+                "  max_value: 5\n"
+                "  seconds: 60\n"
+                "  conditions:\n"
+                "    - \"descriptors[0]['req.method'] == 'POST'\"\n"
+                "  variables:\n"
+                "    - descriptors[0]['user_id']\n",
+                limits, 2);
+}
+
+static void see(void *ctx, const weir_limitador_view *view)
+{
+    int *seen = ctx;
+    const weir_limitador_limit *l = &view->limit;
+    assert_string_equal(l->id, "i");
+    assert_string_equal(l->name_space, "n s");
+    assert_string_equal(l->name, "7");
+    assert_int_equal(l->max_value, 3);
+    assert_int_equal(l->seconds, 2);
+    assert_int_equal(l->conditions_len, 2);
+    assert_string_equal(l->conditions[0], "'a' == 'a'");
+    assert_string_equal(l->conditions[1], "true");
+    assert_int_equal(l->variables_len, 0);
+    (*seen)++;
+}
+
+static void test_all_keys(void **unused)
+{
+    int seen = 0;
+    (void)unused;
+    weir_limitador_config *c =
+        parse("[{id: i, namespace: 'n s', max_value: 3, seconds: 2, name: 7, conditions: [true, "
+              "\"'a' == 'a'\", true], variables: null}]",
+              WEIR_OK, "");
+    weir_limitador_config_limits(c, (weir_slice){"n s", 3}, see, &seen);
+    weir_limitador_config_limits(c, (weir_slice){"n", 1}, see, &seen);
+    assert_int_equal(seen, 1);
+    weir_limitador_config_drop(c);
+}
+
+static void test_no_limits(void **unused)
+{
+    (void)unused;
+    check_rules("", NULL, 0);
+    check_rules("# nothing\n", NULL, 0);
+    check_rules("[]", NULL, 0);
+}
+
+static void test_errors(void **unused)
+{
+    static const struct {
+        const char *yaml, *problems;
+    } scenes[] = {
+        {"a: 1", "l.yaml:1:1: error: expected a list of limits: \"- namespace: ...\"\n"},
+        {"- 7", "l.yaml:1:3: error: [0]: expected a limit: a map with namespace, max_value, "
+                "seconds\n"},
+        {"- {max_value: 1}", "l.yaml:1:3: error: [0]: missing key namespace\n"
+                             "l.yaml:1:3: error: [0]: missing key seconds\n"},
+        {"- {namespace: a, max_value: -1, seconds: 1.5}",
+         "l.yaml:1:29: error: [0].max_value: expected a whole number, 0 or more, found \"-1\"\n"
+         "l.yaml:1:42: error: [0].seconds: expected a whole number, 0 or more, found \"1.5\"\n"},
+        {"- {namespace: [a], max_value: [], seconds: '1', conditions: a, variables: [[]]}",
+         "l.yaml:1:15: error: [0].namespace: expected a string, found a list\n"
+         "l.yaml:1:31: error: [0].max_value: expected a whole number, 0 or more, found a map or a "
+         "list\n"
+         "l.yaml:1:44: error: [0].seconds: expected a whole number, 0 or more, found \"1\"\n"
+         "l.yaml:1:61: error: [0].conditions: expected a list of CEL expressions, such as "
+         "[\"descriptors[0].user\"]\n"
+         "l.yaml:1:76: error: [0].variables[0]: expected a CEL expression\n"},
+        {"- {namespace: a, max_value: 1, seconds: 1152921505}",
+         "l.yaml:1:41: error: [0].seconds: expected at most 1152921504, found 1152921505\n"},
+        {"- namespace: a\n"
+         "  max_value: 1\n"
+         "  seconds: 1\n"
+         "  conditions: [true, '1 == 2 ==']\n"
+         "  variables:\n"
+         "    - \"x\\x41.\"\n",
+         "l.yaml:4:32: error: [0].conditions[1]: expected a value, found the end of the "
+         "expression\n"
+         "l.yaml:6:7: error: [0].variables[0]: column 4 of the expression: expected the name of a "
+         "field, found the end of the expression\n"},
+    };
+    (void)unused;
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
+        assert_null(parse(scenes[i].yaml, WEIR_E_SYNTAX, scenes[i].problems));
+    assert_null(
+        parse("- {namespace: \xFF}", WEIR_E_SYNTAX, "l.yaml:0:0: error: expected UTF-8 text\n"));
+}
+
+static void test_warnings(void **unused)
+{
+    (void)unused;
+    weir_limitador_config_drop(parse(
+        "- {namespace: a, seconds: 1, policy: x}\n"
+        "- {namespace: a, max_value: 1, seconds: 1, variables: [user_id]}\n"
+        "- {namespace: a, max_value: 2, seconds: 1}\n",
+        WEIR_OK,
+        "l.yaml:1:3: warning: [0]: without max_value, which is then 0, every request is denied\n"
+        "l.yaml:1:38: warning: [0].policy: the key is ignored, expected id, namespace, max_value, "
+        "seconds, name, conditions or variables\n"
+        "l.yaml:2:56: warning: [1].variables[0]: the limit never applies, because requests have no "
+        "'user_id'; write descriptors[0]['user_id'] for an entry of the first descriptor\n"
+        "l.yaml:3:3: warning: [2]: the limit is ignored: an earlier limit has the same namespace, "
+        "seconds, conditions and variables\n"));
+}
+
+static void test_absent_file(void **unused)
+{
+    output o = {{0}};
+    weir_limitador_config *c = NULL;
+    const config_sink sink = {report, &o};
+    (void)unused;
+    assert_int_equal(limits_file_load("/nowhere/limits.yaml", &options, &sink, &c), WEIR_E_IO);
+    assert_string_equal(o.text, "/nowhere/limits.yaml:0:0: error: cannot be read: No such file or "
+                                "directory\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_example),   cmocka_unit_test(test_all_keys),
+        cmocka_unit_test(test_no_limits), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_warnings),  cmocka_unit_test(test_absent_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
