@@ -462,3 +462,19 @@ bool weir_limitador_decide(weir_limitador_loop *l, weir_completion *completion,
                                       .counted = true};
     return weir_limitador_take(l, completion, &r, ret, now_ns);
 }
+
+static bool fallback_has(void *ctx, weir_slice domain)
+{
+    return weir_limitador_has(ctx, domain);
+}
+
+static bool fallback_decide(void *ctx, weir_completion *completion, const weir_rls_request *request,
+                            weir_rls_response *ret, int64_t now_ns)
+{
+    return weir_limitador_decide(ctx, completion, request, ret, now_ns);
+}
+
+weir_rls_fallback weir_limitador_fallback(weir_limitador_loop *l)
+{
+    return (weir_rls_fallback){.ctx = l, .has = fallback_has, .decide = fallback_decide};
+}

@@ -147,6 +147,9 @@ WEIR_NODISCARD bool weir_limitador_decide(weir_limitador_loop *l, weir_completio
                                           const weir_rls_request *request, weir_rls_response *ret,
                                           int64_t now_ns);
 
+/* For weir_rls_set_fallback(): weir_limitador_has() and weir_limitador_decide() of a loop. */
+weir_rls_fallback weir_limitador_fallback(weir_limitador_loop *l);
+
 /* ---- counters, counts ------------------------------------------------------------------------ */
 
 /* A counter with charges. */

@@ -429,6 +429,32 @@ static void test_decide(void **unused)
     assert_int_equal(response.failure, WEIR_RLS_ANSWERED);
 }
 
+/* Through the Rate Limit Service: limitador decides what Envoy's limits do not know. */
+static void test_fallback(void **unused)
+{
+    const weir_limitador_limit limits[] = {limit_of(1, 60)};
+    const weir_rls_descriptor d = {.entries = alice, .entries_len = 2};
+    weir_rls_request r = {.domain = text_of("ns"), .descriptors = &d, .descriptors_len = 1};
+    weir_rls_turn turn = {0};
+    const weir_rls_fallback fallback = weir_limitador_fallback(loop);
+    weir_rls *rls = weir_rls_open();
+    weir_rls_loop *l = weir_rls_loop_open(rls, service);
+    (void)unused;
+    USE(limits);
+    weir_rls_set_fallback(l, &fallback);
+    assert_int_equal(weir_rls_decide(l, &turn, &r, 1, &response, at_ns), 1);
+    assert_int_equal(response.code, WEIR_RLS_OK);
+    check_headers("1, 1;w=60", "0", "60");
+    assert_int_equal(weir_rls_decide(l, &turn, &r, 1, &response, at_ns), 1);
+    assert_int_equal(response.code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(response.statuses_len, 0);
+    r.domain.len = 0;
+    assert_int_equal(weir_rls_decide(l, &turn, &r, 1, &response, at_ns), 1);
+    assert_int_equal(response.code, WEIR_RLS_UNKNOWN);
+    weir_rls_loop_close(l);
+    weir_rls_close(rls);
+}
+
 /* A rule that is gone counts as no match, in the middle of a reload. */
 static void test_absent_rules(void **unused)
 {
@@ -571,6 +597,7 @@ int main(void)
         TEST(test_unknown_names),
         TEST(test_too_many_counters),
         TEST(test_decide),
+        TEST(test_fallback),
         TEST(test_absent_rules),
         TEST(test_counts),
         TEST(test_many_namespaces),
