@@ -15,12 +15,13 @@ import kit  # noqa: E402
 import behind_envoy  # noqa: E402
 import checked  # noqa: E402
 import clients  # noqa: E402
+import drop_in  # noqa: E402
 import servers  # noqa: E402
 import side_by_side  # noqa: E402
 import tour  # noqa: E402
 
 # Those that need the reference service are last: its build takes minutes.
-MODULES = (tour, clients, behind_envoy, checked, side_by_side)
+MODULES = (tour, clients, behind_envoy, checked, drop_in, side_by_side)
 
 
 def main():

@@ -25,6 +25,8 @@ WINDOWS_S = {1: 1, 2: 60, 3: 3600, 4: 86400, 5: 30 * 86400, 6: 365 * 86400, 7: 7
 UNITS = {"second": 1, "minute": 2, "hour": 3, "day": 4, "month": 5, "year": 6, "week": 7}
 
 
+# A line of /stats.
+STAT = re.compile(r"^(ratelimit\..+): (\d+)$", re.M)
 HEADERS_ON = ("headers: {enabled: true}",)
 
 
@@ -241,7 +243,7 @@ class Weir(Service):
     def stats(self):
         """The statistics that are not 0: name -> count."""
         text = fetch(self.http, "/stats").body.decode()
-        return {name: int(count) for name, count in re.findall(r"^(ratelimit\..+): (\d+)$", text, re.M) if int(count)}
+        return {name: int(count) for name, count in STAT.findall(text) if int(count)}
 
     def restart(self):
         """Kills it with SIGKILL and starts it again on the same ports."""

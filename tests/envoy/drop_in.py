@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""weir in the place of the reference service: the same variables of the environment, the same directory,
+and the same changes of it."""
+
+import json
+import os
+
+import generated
+import kit
+import side_by_side
+from kit import equal
+from resp import HOST, free_port, until
+from servers import expect
+
+
+def limits(count):
+    return f"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {{unit: year, requests_per_unit: {count}}}\n"
+
+
+class Variables(kit.Service):
+    """A service that is started with the variables of the reference."""
+
+    def __init__(self, box, directory, words, settings):
+        super().__init__(box, box.name("service"))
+        self.grpc, self.http, self.debug = free_port(), free_port(), free_port()
+        self.words = words
+        self.variables = {"RUNTIME_ROOT": str(directory), "HOST": HOST, "GRPC_HOST": HOST, "DEBUG_HOST": HOST,
+                          "PORT": str(self.http), "GRPC_PORT": str(self.grpc), "DEBUG_PORT": str(self.debug), **settings}
+
+    def start(self):
+        self.spawn(self.words, env={**os.environ, **self.variables})
+        until(self.is_up, f"{self.name} is healthy")
+        return self
+
+    def is_up(self):
+        expect(self.is_running(), f"{self.name} ended:\n{self.tail()}")
+        try:
+            return kit.fetch(self.http, "/healthcheck").status == 200
+        except OSError:
+            return False
+
+    def stats(self):
+        """As of kit.Weir; empty for the reference."""
+        text = kit.fetch(self.debug, "/stats").body.decode()
+        return {name: int(count) for name, count in kit.STAT.findall(text) if int(count)}
+
+
+def pair(box, directory, **settings):
+    """weir and the reference with the same variables."""
+    redis = kit.servers.Redis(box).start()
+    settings = {"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": f"{HOST}:{redis.port}", "USE_STATSD": "false",
+                "BACKEND_TYPE": "redis", "LOG_LEVEL": "warn", "LOCAL_CACHE_SIZE_IN_BYTES": "1000000",
+                "EXPIRATION_JITTER_MAX_SECONDS": "300", **settings}
+    return [Variables(box, directory, words, settings).start()
+            for words in ([box.weir, "serve", "--envoy"], [box.parts.reference()])]
+
+
+def the_same_variables(box):
+    """Both services start with the variables of a deployment, and answer the same on all their ports."""
+    configuration = generated.Configuration(side_by_side.SEED + 2, side_by_side.lasting_units(120))
+    directory = box.path / "current"
+    kit.write_config(directory / "ratelimit" / "config", configuration.files())
+    weir, reference = pair(box, directory, RUNTIME_SUBDIRECTORY="ratelimit", LIMIT_RESPONSE_HEADERS_ENABLED="true")
+    compared = side_by_side.Pair(box, weir, reference)
+    source = generated.Requests(side_by_side.SEED + 2, configuration)
+    for number in range(500):
+        compared.send(source.next(), compared.by_json if number % 10 == 0 else None)
+    for path in ("/healthcheck", "/nothing"):
+        equal(kit.fetch(weir.http, path).status, kit.fetch(reference.http, path).status, path)
+    lines = [sorted(kit.fetch(one.debug, "/rlconfig").body.decode().splitlines()) for one in (weir, reference)]
+    equal(lines[0], lines[1], "/rlconfig")
+    expect(weir.stats(), "no statistics")
+    said = weir.log_text()
+    for name in ("REDIS_URL", "LOCAL_CACHE_SIZE_IN_BYTES", "EXPIRATION_JITTER_MAX_SECONDS"):
+        expect(name in said, f"the log does not say why {name} is not needed:\n{said}")
+
+
+def limit_of(service):
+    """The limit that the service applies to the descriptor k."""
+    answer = service.post({"domain": "d", "descriptors": [{"entries": [{"key": "k", "value": "v"}], "hitsAddend": "0"}]})
+    expect(answer.status in (200, 429), f"{service.name}: {answer}")
+    return json.loads(answer.body)["statuses"][0].get("currentLimit", {}).get("requestsPerUnit")
+
+
+def expect_limit(services, count):
+    for service in services:
+        until(lambda one=service: limit_of(one) == count, f"{service.name} applies {count}")
+
+
+def a_changed_file(box):
+    """A file is written again, added and removed. A file with an error changes nothing."""
+    directory = box.path / "root"
+    config = kit.write_config(directory / "config", {"a.yaml": limits(10)})
+    services = pair(box, directory, RUNTIME_WATCH_ROOT="false")
+    expect_limit(services, 10)
+    (config / "a.yaml").write_text(limits(11))
+    expect_limit(services, 11)
+    (config / "a.yaml").write_text("domain: d\ndescriptors: [{key: ''}]\n")
+    until(lambda: services[0].stats().get("ratelimit.service.config_load_error"), "weir counts the error")
+    expect_limit(services, 11)
+    (config / "new").write_text(limits(12))
+    os.replace(config / "new", config / "a.yaml")
+    expect_limit(services, 12)
+
+
+def a_config_map(box):
+    """Kubernetes replaces the files of a ConfigMap by a symbolic link."""
+    directory = box.path / "root"
+    config = directory / "config"
+    versions = [kit.write_config(config / f"..version{n}", {"a.yaml": limits(n)}) for n in (20, 21, 22)]
+    (config / "..data").symlink_to(versions[0].name)
+    (config / "a.yaml").symlink_to("..data/a.yaml")
+    services = pair(box, directory, RUNTIME_WATCH_ROOT="false", RUNTIME_IGNOREDOTFILES="true")
+    expect_limit(services, 20)
+    for count, version in zip((21, 22), versions[1:]):
+        (config / "..data_tmp").symlink_to(version.name)
+        os.replace(config / "..data_tmp", config / "..data")
+        expect_limit(services, count)
+
+
+def a_replaced_root(box):
+    """RUNTIME_ROOT is a symbolic link, which a deployment replaces."""
+    for count in (30, 31):
+        kit.write_config(box.path / f"v{count}" / "ratelimit" / "config", {"a.yaml": limits(count)})
+    root = box.path / "current"
+    root.symlink_to("v30")
+    services = pair(box, root, RUNTIME_SUBDIRECTORY="ratelimit", RUNTIME_WATCH_ROOT="true")
+    expect_limit(services, 30)
+    (box.path / "next").symlink_to("v31")
+    os.replace(box.path / "next", root)
+    expect_limit(services, 31)
+
+
+TESTS = (the_same_variables, a_changed_file, a_config_map, a_replaced_root)
