@@ -9,6 +9,7 @@
 #include "net/dial.h"
 #include "net/tls.h"
 #include "net/tls_kit_test.h"
+#include "net/tls_protocol.h"
 #include "net/worker.h"
 
 #include "port/memory_kit_test.h"
@@ -57,6 +58,7 @@ FAILING(setsockopt, (int fd, int level, int name, const void *value, socklen_t l
         (fd, level, name, value, len), (errno = ENOMEM, -1))
 FAILING_AS(SSL_CTX *, SSL_CTX_new, (const SSL_METHOD *method), (method), NULL)
 FAILING_AS(SSL *, SSL_new, (SSL_CTX * ctx), (ctx), NULL)
+FAILING_AS(BIO_METHOD *, BIO_meth_new, (int type, const char *name), (type, name), NULL)
 FAILING_AS(BIO *, BIO_new, (const BIO_METHOD *method), (method), NULL)
 FAILING(BIO_write, (BIO * to, const void *bytes, int len), (to, bytes, len), -1)
 FAILING(SSL_set1_host, (SSL * ssl, const char *name), (ssl, name), 0)
@@ -143,12 +145,111 @@ static bool try_server(uint64_t n, bool later)
     return failed;
 }
 
+/* ---- TLS listeners --------------------------------------------------------------------------- */
+
+static char tls_dir[] = "/tmp/weir-memory-XXXXXX", tls_ca[64], tls_pair[64];
+static uint8_t hello[1024]; /* of a TLS client */
+static int hello_len;
+
+static void make_tls_files(void)
+{
+    strcpy(tls_dir, "/tmp/weir-memory-XXXXXX");
+    assert_non_null(mkdtemp(tls_dir));
+    snprintf(tls_ca, sizeof tls_ca, "%s/ca", tls_dir);
+    snprintf(tls_pair, sizeof tls_pair, "%s/pair", tls_dir);
+    authority a = make_authority(tls_ca);
+    make_pair(&a, "DNS:weir.test", tls_pair);
+    free_authority(&a);
+}
+
+static void remove_tls_files(void)
+{
+    unlink(tls_ca);
+    unlink(tls_pair);
+    rmdir(tls_dir);
+}
+
+static void make_hello(void)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(ctx);
+    BIO *to = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl, BIO_new(BIO_s_mem()), to);
+    assert_int_equal(SSL_connect(ssl), -1);
+    hello_len = BIO_read(to, hello, sizeof hello);
+    assert_true(hello_len > 100);
+    SSL_free(ssl);
+    SSL_CTX_free(ctx);
+}
+
+static void do_not_wake(void *wake_ctx)
+{
+    (void)wake_ctx;
+}
+
+/* Gives a session the client's first message. Returns whether it replied. */
+static bool answers_hello(weir_tls_protocol *protocol, void *session, weir_buffer *in,
+                          weir_buffer *out)
+{
+    const weir_protocol *p = &protocol->outer;
+    p->open(session, protocol, do_not_wake, NULL);
+    weir_buffer_append(in, hello, (size_t)hello_len);
+    weir_session_step step = p->run(session, in, out, 1 << 16, 1);
+    p->close(session);
+    return step.next == WEIR_SESSION_READ && weir_buffer_len(out) > 0;
+}
+
+static bool try_tls_listener(uint64_t n, bool later)
+{
+    loop_context context = {0};
+    net_tls_server *server = NULL;
+    weir_tls_protocol protocol = {0};
+    net_tls_failure why;
+    weir_buffer in, out;
+    const net_tls_server_files files = {tls_pair, tls_pair, tls_ca};
+    void *session = calloc(1, 1 << 16);
+    bool answered = false;
+    weir_buffer_init(&in, 1 << 20);
+    weir_buffer_init(&out, 1 << 20);
+    memory_fail(n, later);
+    weir_status st = net_tls_server_open(&server, &files, "h2", &why);
+    if (st == WEIR_OK)
+        st = weir_tls_protocol_init(&protocol, server, &lines, &context, 1 << 20);
+    if (st == WEIR_OK)
+        answered = answers_hello(&protocol, session, &in, &out);
+    bool failed = memory_stop();
+    assert_true(st == WEIR_OK || st == WEIR_E_NOMEM);
+    assert_int_equal(answered, !failed);
+    assert_int_equal(context.open, 0);
+    weir_buffer_free(&in);
+    weir_buffer_free(&out);
+    free(session);
+    weir_tls_protocol_free(&protocol);
+    net_tls_server_close(server);
+    return failed;
+}
+
+static void test_tls_listener(void **unused)
+{
+    (void)unused;
+    make_tls_files();
+    make_hello();
+    fail_each_allocation(try_tls_listener);
+    remove_tls_files();
+}
+
 static void test_server(void **unused)
 {
     (void)unused;
     fixture *f = &server_fixture;
     char path[128];
+    net_tls_failure why;
     prepare(f, 2);
+    make_tls_files();
+    assert_int_equal(net_tls_server_open(&f->listens[0].tls,
+                                         &(net_tls_server_files){tls_pair, tls_pair, NULL}, NULL,
+                                         &why),
+                     WEIR_OK);
     snprintf(path, sizeof path, "%s/socket", f->dir);
     f->listens[1] = (weir_listen_address){.address = path, .protocol = &lines};
     snprintf(stale_path, sizeof stale_path, "%s/stale", f->dir);
@@ -164,6 +265,8 @@ static void test_server(void **unused)
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(access(stale_path, F_OK), -1);
     assert_int_equal(rmdir(f->dir), 0);
+    net_tls_server_close(f->listens[0].tls);
+    remove_tls_files();
 }
 
 /* ---- the worker ------------------------------------------------------------------------------ */
@@ -374,25 +477,18 @@ static bool try_host(uint64_t n, bool later)
 static void test_tls_connections(void **unused)
 {
     (void)unused;
-    char dir[] = "/tmp/weir-memory-XXXXXX", ca[64], pair[64], error[256];
+    char error[256];
     tls_server server;
-    assert_non_null(mkdtemp(dir));
-    snprintf(ca, sizeof ca, "%s/ca", dir);
-    snprintf(pair, sizeof pair, "%s/pair", dir);
-    authority a = make_authority(ca);
-    make_pair(&a, "DNS:redis.test", pair);
+    make_tls_files();
     listen_locally();
-    tls_start(&server, listener, pair, NULL);
+    tls_start(&server, listener, tls_pair, NULL);
     assert_int_equal(net_tls_open(&with_tls, NULL, NULL, NULL, true, error, sizeof error), WEIR_OK);
     host = "127.0.0.1";
     fail_each_allocation(try_connection);
     net_tls_close(with_tls);
     with_tls = NULL;
     tls_stop(&server);
-    free_authority(&a);
-    unlink(ca);
-    unlink(pair);
-    rmdir(dir);
+    remove_tls_files();
 }
 
 static void test_connections(void **unused)
@@ -411,9 +507,8 @@ static void test_connections(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_server),
-        cmocka_unit_test(test_worker),
-        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_server),          cmocka_unit_test(test_tls_listener),
+        cmocka_unit_test(test_worker),          cmocka_unit_test(test_connections),
         cmocka_unit_test(test_tls_connections),
     };
     tester = pthread_self();

@@ -20,7 +20,7 @@ enum {
     IN_KEPT = 96 << 10,             /* bytes of buffer that a protocol keeps, as does a loop */
     OUT_KEPT = 256 << 10,
     OUT_MAX = 16 << 20,
-    SSL_BYTES = 24 << 10, /* about what OpenSSL allocates for an idle session */
+    SSL_BYTES = 14 << 10, /* about what OpenSSL allocates for an idle session */
 };
 
 typedef struct session {
