@@ -33,6 +33,7 @@ typedef struct daemon {
     engines *engines; /* NULL: only the local store decides */
     auth_failures *failures;
     tls_listeners *tls;
+    weir_rls *rls;
     weir_server *server;
     protocol_loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
@@ -180,21 +181,39 @@ static bool not_ready(void *ctx, weir_buffer *out)
 
 /* ---- reload ---------------------------------------------------------------------------------- */
 
+/* Activates the policies and the limits of a configuration: their rules first, because the limits
+ * refer to them. */
 static weir_status put_rules(daemon *d, const weir_config *config)
 {
     weir_rules *rules;
-    weir_status st =
-        weir_rules_build(&rules, d->store, d->options->zones, config->rules, config->rules_len);
+    size_t limits_len = 0;
+    weir_rls_config *rls = config->envoy.rls;
+    const weir_rule_spec *limits = rls ? weir_rls_config_rules(rls, &limits_len) : NULL;
+    weir_rule_spec *specs = port_zalloc(config->rules_len + limits_len + 1, sizeof *specs);
+    if (!specs)
+        return WEIR_E_NOMEM;
+    if (config->rules_len > 0)
+        memcpy(specs, config->rules, config->rules_len * sizeof *specs);
+    if (limits_len > 0)
+        memcpy(specs + config->rules_len, limits, limits_len * sizeof *specs);
+    weir_status st = weir_rules_build(&rules, d->store, d->options->zones, specs,
+                                      config->rules_len + limits_len);
+    port_free(specs);
     if (st != WEIR_OK)
         return st;
     weir_limiter_configure(d->limiter, rules, config->engine);
+    if (rls) {
+        weir_rls_config_hold(rls);
+        weir_rls_activate(d->rls, rls);
+    }
     return st;
 }
 
 void daemon_log_problem(const log_target *log, const config_problem *p)
 {
     bool placed = p->line > 0;
-    log_event(log, WEIR_LOG_ERROR, "config-error",
+    weir_log_level level = p->warning ? WEIR_LOG_WARNING : WEIR_LOG_ERROR;
+    log_event(log, level, p->warning ? "config-warning" : "config-error",
               placed ? LOG(log_text("file", p->file), log_integer("line", (int64_t)p->line),
                            log_integer("column", (int64_t)p->column), log_text("path", p->path),
                            log_text("error", p->text))
@@ -219,7 +238,8 @@ static void log_restart(void *ctx, const char *key)
  * start. */
 static bool has_its_engines(const daemon *d, const weir_config *config)
 {
-    bool needs = config->engine != WEIR_ENGINE_LOCAL;
+    bool needs =
+        config->engine != WEIR_ENGINE_LOCAL || config->envoy.options.engine != WEIR_ENGINE_LOCAL;
     for (size_t i = 0; i < config->rules_len; i++)
         needs |= config->rules[i].engine != WEIR_ENGINE_LOCAL;
     return d->engines || !needs;
@@ -247,9 +267,16 @@ static weir_status load(daemon *d, weir_config **ret)
 static void log_refused(daemon *d, const char *why, bool again, const char *text)
 {
     port_add_relaxed(&d->reloads_refused, 1);
+    weir_rls_count_refused(d->rls);
     if (!again)
         log_event(d->options->log, WEIR_LOG_ERROR, "reload-refused",
                   LOG(log_text("why", why), log_text("text", text)));
+}
+
+/* Watches the directory of the limits, which a reload may have changed. */
+static weir_status watch_files(daemon *d, const weir_config *c)
+{
+    return weir_server_watch(d->server, 0, c->envoy.directory);
 }
 
 static void log_reloaded(daemon *d, const char *why, const weir_config *config)
@@ -281,7 +308,7 @@ static bool reload(void *ctx, const char *why)
             d, why, false,
             "the new policies need the engine redis or hybrid, but weir was started without redis; "
             "the old configuration stays active. Restart weir to use the new one");
-    else if (adjusted && put_rules(d, config) == WEIR_OK)
+    else if (adjusted && put_rules(d, config) == WEIR_OK && watch_files(d, config) == WEIR_OK)
         log_reloaded(d, why, config);
     else
         log_refused(d, why, again && d->unreadable, "the old configuration stays active");
@@ -472,6 +499,24 @@ static weir_status open_store(daemon *d, char *ret_error, size_t size)
     return st;
 }
 
+/* Opens what a loop decides with. */
+static weir_status open_loop(daemon *d, protocol_loop *l)
+{
+    weir_status st = weir_service_open(&l->service, d->limiter);
+    if (st != WEIR_OK)
+        return st;
+    l->rls = d->rls;
+    l->door.loop = weir_rls_loop_open(d->rls, l->service);
+    return l->door.loop && weir_rls_arena_open(&l->door.arena) ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+static void close_loop(protocol_loop *l)
+{
+    weir_rls_arena_close(&l->door.arena);
+    weir_rls_loop_close(l->door.loop);
+    weir_service_close(l->service);
+}
+
 static weir_status open_loops(daemon *d)
 {
     const weir_config *c = d->options->config;
@@ -480,7 +525,7 @@ static weir_status open_loops(daemon *d)
         d->loops_len = WEIR_LOOPS_MAX;
     for (unsigned i = 0; i < d->loops_len; i++) {
         protocol_loop *l = &d->loops[i];
-        weir_status st = weir_service_open(&l->service, d->limiter);
+        weir_status st = open_loop(d, l);
         if (st != WEIR_OK)
             return st;
         d->contexts[i] = l;
@@ -583,7 +628,8 @@ static void daemon_close(daemon *d)
 {
     weir_server_close(d->server);
     for (unsigned i = 0; i < d->loops_len; i++)
-        weir_service_close(d->loops[i].service);
+        close_loop(&d->loops[i]);
+    weir_rls_close(d->rls);
     weir_limiter_close(d->limiter);
     engines_close(d->engines);
     tls_listeners_close(d->tls);
@@ -604,6 +650,10 @@ int daemon_run(const daemon_options *options)
     weir_status st = open_store(d, error, sizeof error);
     if (st == WEIR_OK)
         st = weir_limiter_open(&d->limiter, d->store, options->zones);
+    if (st == WEIR_OK) {
+        d->rls = weir_rls_open();
+        st = d->rls ? WEIR_OK : WEIR_E_NOMEM;
+    }
     if (st == WEIR_OK)
         weir_limiter_on_change(d->limiter, log_change, d);
     if (st == WEIR_OK)
@@ -623,6 +673,8 @@ int daemon_run(const daemon_options *options)
         st = tls_listeners_open(&d->tls, options->config, options->log, error, sizeof error);
     if (st == WEIR_OK)
         st = open_server(d, error, sizeof error);
+    if (st == WEIR_OK)
+        st = watch_files(d, options->config);
     if (st == WEIR_OK) {
         log_clock_offset(d);
         log_started(d);

@@ -50,6 +50,7 @@ static struct {
         weir_service *service;
         port_dialer *dialer;
     } begun, ended;
+    const char *watched_more[WEIR_WATCHES_MAX]; /* by weir_server_watch(); "": none */
     int servers_closed, nows, unwatched;
     const char *watched; /* by sigbus_watch() */
     size_t blocks;       /* allocated and not freed */
@@ -68,6 +69,7 @@ const char *__wrap_weir_server_address(const weir_server *s, size_t i);
 void __wrap_weir_server_run(weir_server *s);
 void __wrap_weir_server_close(weir_server *s);
 bool __wrap_weir_server_stopping(const weir_server *s);
+weir_status __wrap_weir_server_watch(weir_server *s, size_t i, const char *path);
 weir_server_stats __wrap_weir_server_stats_get(const weir_server *s);
 weir_clock_view __wrap_weir_limiter_clock(weir_limiter *l);
 weir_file __wrap_weir_store_watch(weir_store *s);
@@ -220,6 +222,14 @@ bool __wrap_weir_server_stopping(const weir_server *s)
 {
     (void)s;
     return fake.stopping;
+}
+
+weir_status __wrap_weir_server_watch(weir_server *s, size_t i, const char *path)
+{
+    (void)s;
+    assert_true(i < WEIR_WATCHES_MAX);
+    fake.watched_more[i] = path ? path : "";
+    return WEIR_OK;
 }
 
 weir_server_stats __wrap_weir_server_stats_get(const weir_server *s)

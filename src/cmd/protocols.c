@@ -148,6 +148,79 @@ static void http_print_example(const char *address)
 #define HTTP_CLOSE "Connection: close\r\nContent-Length: 0\r\n\r\n"
 #define HTTP_BUSY  "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n" HTTP_CLOSE
 
+/* ---- gRPC ------------------------------------------------------------------------------------ */
+
+/* For grpc.health.v1: as GET /readyz.
+ *  ctx  the loop's door. */
+static bool grpc_ready(void *ctx)
+{
+    protocol_loop *l = (protocol_loop *)((char *)ctx - offsetof(protocol_loop, door));
+    weir_buffer why;
+    weir_buffer_init(&why, WEIR_PRINTF_MAX);
+    bool ready = !l->not_ready || !l->not_ready(l, &why);
+    weir_buffer_free(&why);
+    return ready;
+}
+
+static void grpc_open_loop(protocol_loop *l)
+{
+    l->grpc = (weir_grpc_options){.methods = weir_rls_methods,
+                                  .methods_len = weir_rls_methods_len,
+                                  .ctx = &l->door,
+                                  .app_size = weir_rls_app_size,
+                                  .open = weir_rls_app_open,
+                                  .close = weir_rls_app_close,
+                                  .descriptors = weir_rls_file_descriptors,
+                                  .ready = grpc_ready,
+                                  .password = password_of(l),
+                                  .wrong_password = wrong_password,
+                                  .wrong_password_ctx = &l->login[PROTOCOL_GRPC],
+                                  .max_age_ns = l->config->grpc_max_age_ns,
+                                  .max_age_grace_ns = l->config->grpc_max_age_grace_ns};
+}
+
+/* A gRPC session, and the service whose latency it counts. */
+typedef struct grpc_session {
+    weir_grpc_session session;
+    weir_service *service;
+} grpc_session;
+
+static void grpc_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
+{
+    protocol_loop *l = ctx;
+    grpc_session *s = session;
+    s->service = l->service;
+    weir_grpc_session_open(&s->session, &l->grpc, wake, wake_ctx);
+}
+
+static void grpc_close(void *session)
+{
+    weir_grpc_session_close(&((grpc_session *)session)->session);
+}
+
+static weir_session_step grpc_run(void *session, weir_buffer *in, weir_buffer *out,
+                                  size_t out_pause, int64_t now_ns)
+{
+    grpc_session *s = session;
+    weir_session_step step = weir_grpc_session_run(&s->session, in, out, out_pause, now_ns);
+    return count_latency(s->service, now_ns, step);
+}
+
+static weir_session_usage grpc_usage(const void *session)
+{
+    return weir_grpc_session_usage(&((const grpc_session *)session)->session);
+}
+
+static bool grpc_poll(void *session, int64_t now_ns, bool stopping)
+{
+    return weir_grpc_session_poll(&((grpc_session *)session)->session, now_ns, stopping);
+}
+
+static void grpc_print_example(const char *address)
+{
+    printf("  grpcurl -plaintext %s list\n", address);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* Without a size, so that a missing row conflicts with the declaration. */
@@ -187,6 +260,20 @@ const protocol_row protocols[] = {
                         .timeout = "HTTP/1.1 408 Request Timeout\r\n" HTTP_CLOSE},
             .open_loop = http_open_loop,
             .print_example = http_print_example,
+        },
+    [PROTOCOL_GRPC] =
+        {
+            .name = "grpc",
+            .option = "grpc",
+            .usage = "  --grpc N         serve gRPC on 127.0.0.1:N, not on the addresses of FILE\n",
+            .session = {.session_size = sizeof(grpc_session),
+                        .open = grpc_open,
+                        .close = grpc_close,
+                        .run = grpc_run,
+                        .usage = grpc_usage,
+                        .poll = grpc_poll},
+            .open_loop = grpc_open_loop,
+            .print_example = grpc_print_example,
         },
 };
 

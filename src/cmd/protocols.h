@@ -5,15 +5,17 @@
 /* The table of protocols that the daemon serves. To add one, write its codec in src/codec, then add
  * it to the enum, to protocol_loop and, as one row, to the table; docs/HACKING.md has the steps. */
 
+#include "codec/grpc_session.h"
 #include "codec/http_session.h"
 #include "codec/resp_session.h"
+#include "codec/rls_message.h"
 #include "port/session.h"
 
 struct daemon;
 struct auth_failures;
 struct weir_config;
 
-typedef enum protocol_kind { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOLS } protocol_kind;
+typedef enum protocol_kind { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_GRPC, PROTOCOLS } protocol_kind;
 
 /* The context of a session's wrong_password callback. */
 typedef struct protocol_login {
@@ -28,7 +30,9 @@ typedef struct protocol_loop {
     const struct weir_config *config;
     struct auth_failures *failures;
     weir_service *service;
-    unsigned i, loops;                                 /* this is event loop i of 0..loops - 1 */
+    weir_rls *rls;      /* of the daemon */
+    weir_rls_door door; /* the loop's part of it; the daemon opens and closes it */
+    unsigned i, loops;  /* this is event loop i of 0..loops - 1 */
     bool (*not_ready)(void *loop, weir_buffer *out);   /* for GET /readyz: see weir_http_options */
     void (*metrics)(void *loop, weir_buffer *out);     /* for GET /metrics */
     void (*server)(void *loop, weir_resp_server *ret); /* for INFO */
@@ -39,6 +43,7 @@ typedef struct protocol_loop {
     protocol_login login[PROTOCOLS];
     weir_resp_options resp;
     weir_http_options http;
+    weir_grpc_options grpc;
 } protocol_loop;
 
 typedef struct protocol_row {

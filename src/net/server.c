@@ -26,8 +26,9 @@ struct weir_server {
     uv_signal_t signals[SIGNALS];
     uv_timer_t tick_timer;
     void (*tick)(void *ctx);
-    weir_watch watch;
-    char *watched;
+    weir_watch watches[1 + WEIR_WATCHES_MAX]; /* the first one is options.watch */
+    char *watched[1 + WEIR_WATCHES_MAX];      /* their paths; NULL: not watched */
+    bool watching[1 + WEIR_WATCHES_MAX];      /* their handles are open */
     bool (*reload)(void *ctx, const char *why);
 
     weir_listen_socket listening[WEIR_LISTENERS_MAX];
@@ -137,7 +138,42 @@ static bool in_range(const weir_server_options *o)
            limits->write_ns >= 0 && o->drain_ns >= 0 && o->drain_ns <= WEIR_NOW_NS_MAX / 8;
 }
 
-static weir_status open_control(weir_server *s, const char *watch)
+/* Watches a path as number i of s->watches. */
+static weir_status watch(weir_server *s, size_t i, const char *path)
+{
+    size_t len = strlen(path);
+    char *copy = port_zalloc(1, len + 1);
+    if (!copy)
+        return WEIR_E_NOMEM;
+    memcpy(copy, path, len);
+    weir_watch *w = &s->watches[i];
+    bool events = s->watching[i] ? weir_watch_move(w, copy)
+                                 : weir_watch_start(w, &s->uv, copy, on_changed, s);
+    s->watching[i] = true;
+    port_free(s->watched[i]);
+    s->watched[i] = copy;
+    if (!events)
+        weir_shared_report(&s->shared, WEIR_EVENT_WATCH,
+                           "cannot watch the directory of the configuration file (inotify); the "
+                           "file is checked every two seconds");
+    return WEIR_OK;
+}
+
+weir_status weir_server_watch(weir_server *s, size_t i, const char *path)
+{
+    WEIR_ASSERT(i < WEIR_WATCHES_MAX);
+    const char *before = s->watched[i + 1];
+    if (path && (!before || strcmp(before, path) != 0))
+        return watch(s, i + 1, path);
+    if (!path && before) {
+        weir_watch_stop(&s->watches[i + 1]);
+        port_free(s->watched[i + 1]);
+        s->watched[i + 1] = NULL;
+    }
+    return WEIR_OK;
+}
+
+static weir_status open_control(weir_server *s, const char *path)
 {
     s->uv_open = uv_loop_init(&s->uv) == 0;
     if (!s->uv_open || uv_async_init(&s->uv, &s->shared.control, on_drained) != 0)
@@ -155,17 +191,7 @@ static weir_status open_control(weir_server *s, const char *watch)
         s->tick_timer.data = s;
         uv_timer_start(&s->tick_timer, on_tick, TICK_MS, TICK_MS);
     }
-    if (!watch)
-        return WEIR_OK;
-    s->watched = port_zalloc(1, strlen(watch) + 1);
-    if (!s->watched)
-        return WEIR_E_NOMEM;
-    memcpy(s->watched, watch, strlen(watch));
-    if (!weir_watch_start(&s->watch, &s->uv, s->watched, on_changed, s))
-        weir_shared_report(&s->shared, WEIR_EVENT_WATCH,
-                           "cannot watch the directory of the configuration file (inotify); the "
-                           "file is checked every two seconds");
-    return WEIR_OK;
+    return path ? watch(s, 0, path) : WEIR_OK;
 }
 
 static weir_status open_loops(weir_server *s, const weir_server_options *o)
@@ -279,7 +305,8 @@ void weir_server_close(weir_server *s)
         uv_loop_close(&s->uv);
     }
     port_mutex_free(s->shared.lock);
-    port_free(s->watched);
+    for (size_t i = 0; i < sizeof s->watched / sizeof s->watched[0]; i++)
+        port_free(s->watched[i]);
     port_free(s);
 }
 

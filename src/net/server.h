@@ -13,7 +13,7 @@
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-#define WEIR_LISTENERS_MAX 18
+#define WEIR_LISTENERS_MAX 19
 #define WEIR_LOOPS_MAX     256
 
 typedef struct weir_listen_address {
@@ -85,6 +85,14 @@ WEIR_NODISCARD weir_status weir_server_open(weir_server **ret, const weir_server
 
 /* The actual address of listener i: "127.0.0.1:43210". Valid until close. */
 const char *weir_server_address(const weir_server *s, size_t i);
+
+/* Watches one more file or directory, as options.watch: reload() is called with "file changed".
+ * Replaces the path that was watched as number i, if it is another.
+ *  i     0..WEIR_WATCHES_MAX - 1.
+ *  path  copied; NULL: none.
+ * Call it before weir_server_run(), or from reload(). Returns WEIR_OK or WEIR_E_NOMEM. */
+#define WEIR_WATCHES_MAX 4
+WEIR_NODISCARD weir_status weir_server_watch(weir_server *s, size_t i, const char *path);
 
 /* Serves until SIGINT or SIGTERM, then shuts down gracefully: it accepts no more connections,
  * answers the requests that have arrived, and sends their replies for at most drain_ns. A reply

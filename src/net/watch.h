@@ -2,15 +2,17 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_WATCH_H
 #define WEIR_NET_WATCH_H
-/* Watches a file for changes (inotify and polling). It detects writes, a replacement by a rename,
- * and a symbolic link into a directory that is swapped. It must not know the content of the
- * file. */
+/* Watches a file or a directory for changes (inotify and polling). It detects writes, a replacement
+ * by a rename, and a symbolic link into a directory that is swapped. Of a directory it watches
+ * every file, also in the directories below, except names that begin with '.'. It must not know the
+ * content of the files. */
 
 #include <weir/weir.h>
 
 #include <uv.h>
 
-/* Identifies a file and its version; all zero if there is no file. */
+/* Identifies a file and its version; all zero if there is no file. Of a directory: a sum over its
+ * files in `size`, and their number in `seconds`. */
 typedef struct weir_file_state {
     uint64_t device, inode, size;
     int64_t seconds, nanoseconds; /* of the last modification */
@@ -21,6 +23,7 @@ typedef struct weir_watch {
     uv_timer_t poll;      /* ... so the file is also checked periodically */
     uv_timer_t debounce;  /* several events within 100 ms are one change */
     const char *path;
+    bool is_directory; /* at the last look */
     weir_file_state seen;
     bool (*changed)(void *ctx);
     void *ctx;
@@ -32,5 +35,12 @@ typedef struct weir_watch {
  * Returns false if events for the directory are unavailable; the file is then only polled. */
 bool weir_watch_start(weir_watch *w, uv_loop_t *loop, const char *path, bool (*changed)(void *ctx),
                       void *ctx);
+
+/* Watches another path from now on, which is kept by reference; returns as weir_watch_start(). May
+ * be called by changed(). */
+bool weir_watch_move(weir_watch *w, const char *path);
+
+/* Watches nothing, until weir_watch_move(). May be called by changed(). */
+void weir_watch_stop(weir_watch *w);
 
 #endif

@@ -142,6 +142,8 @@ static const config_key root_keys[] = {
     {"engine", CONFIG_OTHER, MEMBER(engine), .read = config_read_engine},
     {"redis", CONFIG_SECTION, .section = &config_redis_section},
     {"hybrid", CONFIG_SECTION, .section = &config_hybrid_section},
+    {"grpc", CONFIG_SECTION, .section = &config_grpc_section},
+    {"envoy", CONFIG_SECTION, .section = &config_envoy_section, .read = config_read_envoy},
     {"policies", CONFIG_OTHER, .read = config_read_policies},
 };
 
@@ -209,6 +211,7 @@ void config_free(weir_config *c)
 {
     if (!c)
         return;
+    weir_rls_config_drop(c->envoy.rls);
     config_arena_free(c->arena);
     free(c->arena);
     free(c);
@@ -216,40 +219,10 @@ void config_free(weir_config *c)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Control characters, and characters that libyaml would silently accept as a line break. */
-static bool is_forbidden(const char *at, size_t len)
-{
-    static const char *const others[] = {"\xEF\xBB\xBF",                  /* a byte order mark */
-                                         "\xE2\x80\xA8", "\xE2\x80\xA9",  /* line separators */
-                                         "\xEF\xBF\xBE", "\xEF\xBF\xBF"}; /* noncharacters */
-    for (size_t i = 0; i < CONFIG_LENGTH(others) && len == 3; i++) {
-        if (memcmp(at, others[i], 3) == 0)
-            return true;
-    }
-    return weir_utf8_is_control(at, len) && *at != '\t' && *at != '\n' && *at != '\r';
-}
-
-/* Reports the first byte that is not UTF-8 text; returns false if there is one. */
-static bool check_utf8(config_errors *e)
-{
-    for (size_t at = 0, n; at < e->len; at += n) {
-        bool valid;
-        n = weir_utf8_len(e->text + at, e->len - at, &valid);
-        if (!valid)
-            config_error_at(e, at, NULL, "found byte 0x%02X, expected UTF-8 text",
-                            (unsigned char)e->text[at]);
-        else if (is_forbidden(e->text + at, n))
-            config_error_at(e, at, NULL, "found a control character, expected UTF-8 text");
-        if (!valid || is_forbidden(e->text + at, n))
-            return false;
-    }
-    return true;
-}
-
 static void read_tree(config_reader *r)
 {
     config_errors *e = r->errors;
-    r->root = check_utf8(e) ? config_tree_read(r->arena, e, e->text, e->len) : NULL;
+    r->root = config_tree_read(r->arena, e, e->text, e->len);
     config_redact(e, r->root);
     if (r->root)
         config_read_section(r, &(config_place){.node = r->root}, &config_root, r->config);
@@ -282,11 +255,12 @@ static weir_status parse(const char *bytes, size_t len, const char *name, config
     config_reader r = {
         .arena = c->arena, .errors = e, .config = c, .zones = zones, .files = reach != TEXT_ONLY};
     read_tree(&r);
-    if (reach == WITH_PREFLIGHT && e->found == e->warnings && !c->arena->failed)
+    bool read = config_errors_in(e) > 0 || config_read_limits(&r);
+    if (reach == WITH_PREFLIGHT && config_errors_in(e) == 0 && !c->arena->failed)
         config_preflight(&r);
     if (!c->arena->failed) /* else a redaction may be missing */
         config_errors_report(e, sink);
-    weir_status st = e->found > e->warnings ? WEIR_E_SYNTAX : WEIR_OK;
+    weir_status st = !read ? WEIR_E_IO : config_errors_in(e) > 0 ? WEIR_E_SYNTAX : WEIR_OK;
     if (c->arena->failed)
         st = fail_whole(sink, name, "out of memory", WEIR_E_NOMEM);
     if (st == WEIR_OK)

@@ -8,7 +8,7 @@
 #include "cmd/protocols.h"
 #include "codec/http_session.h"
 #include "engine/engine.h"
-#include "service/rules/rules.h"
+#include "service/rls/rls_config.h"
 
 #include <weir/weir_store.h>
 
@@ -63,6 +63,20 @@ typedef struct config_http_key {
                          from the right, 1..CONFIG_HOPS_MAX */
 } config_http_key;
 
+/* The Rate Limit Service. */
+typedef struct config_envoy {
+    const char *directory; /* of configuration files; NULL: none */
+    bool merge_domains;
+    weir_rls_options options;
+    const char *statsd; /* "udp://HOST:PORT" or "tcp://HOST:PORT"; NULL: off */
+    int64_t statsd_flush_ns;
+
+    const weir_rls_domain_spec *domains; /* of the files */
+    size_t domains_len;
+    const weir_zones *zones; /* that the limits were built with */
+    weir_rls_config *rls;    /* with one reference; never NULL in a configuration that was read */
+} config_envoy;
+
 typedef struct weir_config {
     config_listen listens[CONFIG_LISTENS_MAX];
     size_t listens_len; /* 1 or more */
@@ -96,6 +110,9 @@ typedef struct weir_config {
     bool has_redis;           /* `redis` is valid; if not, all rules have the local engine */
     weir_redis_options redis; /* without ret_error */
     weir_hybrid_options hybrid;
+
+    config_envoy envoy;
+    int64_t grpc_max_age_ns, grpc_max_age_grace_ns; /* of a connection; 0: no limit */
 
     const weir_rule_spec *rules; /* in the order of the file; unique names, all valid */
     size_t rules_len;            /* 0..WEIR_RULES_MAX */

@@ -167,7 +167,15 @@ static void report(const config_errors *e, const config_found_error *error, cons
     sink->report(sink->ctx, &p);
 }
 
-void config_errors_report(const config_errors *e, const config_sink *sink)
+size_t config_errors_in(const config_errors *e)
+{
+    size_t n = 0;
+    for (; e; e = e->next)
+        n += e->found - e->warnings;
+    return n;
+}
+
+static void report_file(const config_errors *e, const config_sink *sink)
 {
     line l = {.number = 1, .begin = 0, .end = config_line_end(e, 0)};
     for (size_t i = 0; i < e->kept; i++) {
@@ -180,6 +188,12 @@ void config_errors_report(const config_errors *e, const config_sink *sink)
         const config_problem more = {.file = e->file, .path = "", .text = text};
         sink->report(sink->ctx, &more);
     }
+}
+
+void config_errors_report(const config_errors *e, const config_sink *sink)
+{
+    for (; e; e = e->next)
+        report_file(e, sink);
 }
 
 void config_problem_print(FILE *out, const config_problem *p)

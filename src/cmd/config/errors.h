@@ -30,6 +30,7 @@ typedef struct config_errors {
     size_t kept;                                /* entries of list: the first in the file */
     config_found_error list[CONFIG_ERRORS_MAX]; /* sorted by position */
     config_redaction *redactions;
+    struct config_errors *next; /* of the next file; NULL: this is the last one */
 } config_errors;
 
 /* Adds an error at byte `at` of the file.
@@ -45,7 +46,10 @@ __attribute__((format(printf, 3, 4))) void config_error(config_errors *e, const 
 __attribute__((format(printf, 3, 4))) void config_warn(config_errors *e, const config_place *place,
                                                        const char *format, ...);
 
-/* Reports the first CONFIG_ERRORS_MAX errors, and how many more there are. */
+/* The errors of all files from this one on, without warnings. */
+size_t config_errors_in(const config_errors *e);
+
+/* Reports the first CONFIG_ERRORS_MAX errors of each file, and how many more there are. */
 void config_errors_report(const config_errors *e, const config_sink *sink);
 
 /* The end of the line that holds byte `at` of the file, without its line break. */

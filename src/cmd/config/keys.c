@@ -301,7 +301,7 @@ static void print_value(const config_key *key, int64_t value, char *buf, size_t 
     else if (key->type == CONFIG_BOOL)
         snprintf(buf, size, "%s", value ? "true" : "false");
     else if (key->type == CONFIG_WORD)
-        snprintf(buf, size, "%s", key->words[value]);
+        snprintf(buf, size, "%s", key->words[value] ? key->words[value] : "default");
     else if (key->type == CONFIG_SIZE)
         config_size_text((uint64_t)value, buf, size);
     else if (key->type == CONFIG_DURATION)
@@ -520,6 +520,8 @@ static bool same_section(const config_section *section, const weir_config *a, co
 
 bool config_same(const config_key *key, const weir_config *a, const weir_config *b)
 {
+    if (key->live)
+        return true;
     if (key->type == CONFIG_SECTION)
         return same_section(key->section, a, b);
     if (is_number(key->type))

@@ -30,7 +30,8 @@ typedef struct config_reader {
     weir_config *config;
     const weir_zones *zones;
     const config_node *root;
-    bool files; /* whether files that the configuration names are opened */
+    bool files;                   /* whether files that the configuration names are opened */
+    struct envoy_origin *origins; /* of the limits in envoy.config */
 } config_reader;
 
 typedef struct config_key {
@@ -52,6 +53,7 @@ typedef struct config_key {
     /* CONFIG_OTHER: whether two configurations have the same value. NULL: changes need no restart,
      * or another key stores the value. */
     bool (*same)(const struct config_key *key, const weir_config *a, const weir_config *b);
+    bool live; /* changes need no restart */
 } config_key;
 
 /* The keys of a map. */
@@ -86,6 +88,7 @@ extern const config_section config_redis_section, config_hybrid_section; /* redi
 extern const config_section config_rule_section; /* policies.c: of a policy */
 extern const config_section config_http_section; /* http.c */
 extern const config_section config_tls_section;  /* tls.c: of listeners */
+extern const config_section config_envoy_section, config_grpc_section; /* envoy.c */
 
 /* Reads a map by its table, in the order of the table, and reports unknown keys. Invalid values
  * are reported and not stored.
@@ -159,6 +162,14 @@ void config_read_engine(config_reader *r, const config_place *place, const confi
                         void *base);
 extern const char *const config_engine_words[3];   /* by weir_engine_kind */
 extern const char *const config_on_error_words[4]; /* by weir_on_error */
+
+/* envoy.c */
+void config_read_envoy(config_reader *r, const config_place *place, const config_key *key,
+                       void *base);
+
+/* Reads the directory envoy.config, and builds its limits. Call it after all keys were read without
+ * an error. Returns false if the directory cannot be read now; then an error was reported. */
+bool config_read_limits(config_reader *r);
 
 /* ---- preflight.c ----------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
  * of the servers. */
 
 #include "cmd/config/keys.h"
+#include "cmd/envoy/directory.h"
 #include "engine/redis/client/options.h"
 
 #include <string.h>
@@ -276,5 +277,12 @@ bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_err
     c->has_redis = true;
     if (c->engine == WEIR_ENGINE_LOCAL)
         c->engine = WEIR_ENGINE_REDIS;
-    return true;
+    if (c->envoy.options.engine == WEIR_ENGINE_LOCAL)
+        c->envoy.options.engine = WEIR_ENGINE_REDIS;
+    if (!c->envoy.rls || envoy_build(c, NULL))
+        return true;
+    snprintf(ret_error->text, sizeof ret_error->text,
+             "the limits of envoy.config do not support "
+             "the engine redis");
+    return false;
 }

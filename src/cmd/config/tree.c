@@ -8,6 +8,7 @@
 
 #include "cmd/config/errors.h"
 #include "port/assert.h"
+#include "port/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -296,6 +297,38 @@ static void add_event(builder *b, const yaml_event_t *event)
     }
 }
 
+/* ---- characters ----------------------------------------------------------------------------- */
+
+/* Control characters, and characters that libyaml would silently accept as a line break. */
+static bool is_forbidden(const char *at, size_t len)
+{
+    static const char *const others[] = {"\xEF\xBB\xBF",                  /* a byte order mark */
+                                         "\xE2\x80\xA8", "\xE2\x80\xA9",  /* line separators */
+                                         "\xEF\xBF\xBE", "\xEF\xBF\xBF"}; /* noncharacters */
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && len == 3; i++) {
+        if (memcmp(at, others[i], 3) == 0)
+            return true;
+    }
+    return weir_utf8_is_control(at, len) && *at != '\t' && *at != '\n' && *at != '\r';
+}
+
+/* Reports the first byte that is not UTF-8 text; returns false if there is one. */
+static bool check_utf8(config_errors *e)
+{
+    for (size_t at = 0, n; at < e->len; at += n) {
+        bool valid;
+        n = weir_utf8_len(e->text + at, e->len - at, &valid);
+        if (!valid)
+            config_error_at(e, at, NULL, "found byte 0x%02X, expected UTF-8 text",
+                            (unsigned char)e->text[at]);
+        else if (is_forbidden(e->text + at, n))
+            config_error_at(e, at, NULL, "found a control character, expected UTF-8 text");
+        if (!valid || is_forbidden(e->text + at, n))
+            return false;
+    }
+    return true;
+}
+
 /* ---- syntax errors --------------------------------------------------------------------------- */
 
 /* A part of libyaml's message, and the most likely remedy. */
@@ -358,7 +391,7 @@ config_node *config_tree_read(config_arena *arena, config_errors *errors, const 
     builder *b = config_alloc(arena, 1, sizeof *b);
     config_node *empty = config_alloc(arena, 1, sizeof *empty);
     yaml_parser_t parser;
-    if (!b || !empty)
+    if (!b || !empty || !check_utf8(errors))
         return NULL;
     if (!yaml_parser_initialize(&parser)) {
         arena->failed = true;

@@ -50,7 +50,8 @@ typedef struct config_place {
 struct config_errors;
 
 /* Parses YAML into a tree and reports what is wrong with it.
- *  text  UTF-8 without control characters, except tabs and line breaks.
+ *  text  errors->text. Other bytes than UTF-8 and control characters, except tabs and line breaks,
+ *        are errors.
  * Returns the root, which is absent for an empty file. Returns NULL if the tree is incomplete: an
  * error was reported, or memory is exhausted and arena->failed is set. */
 config_node *config_tree_read(config_arena *arena, struct config_errors *errors, const char *text,
