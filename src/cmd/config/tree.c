@@ -201,7 +201,7 @@ static void add_scalar(builder *b, const yaml_event_t *event)
 static void begin_group(builder *b, const yaml_event_t *event, config_kind kind)
 {
     if (b->depth == CONFIG_DEPTH_MAX) {
-        stop(b, &event->start_mark, "maps and lists are nested more than 16 levels deep");
+        stop(b, &event->start_mark, "maps and lists are nested more than 32 levels deep");
         return;
     }
     config_node *n = new_node(b, event, kind);

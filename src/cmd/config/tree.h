@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 enum {
-    CONFIG_DEPTH_MAX = 16,      /* levels of maps and lists */
+    CONFIG_DEPTH_MAX = 32,      /* levels of maps and lists */
     CONFIG_NODES_MAX = 2000000, /* keys and values of a file */
 };
 
