@@ -251,17 +251,23 @@ static void ignore_problem(void *ctx, const config_problem *p)
     (void)p;
 }
 
+static weir_status load_to(const daemon *d, const config_sink *sink, weir_config **ret)
+{
+    const daemon_options *o = d->options;
+    return o->env ? config_load_environment(o->path, o->env, o->zones, sink, ret)
+                  : config_load(o->path, true, o->zones, sink, ret);
+}
+
 /* Loads the configuration and logs its errors. If the file is unreadable in several attempts, only
  * the first error is logged. */
 static weir_status load(daemon *d, weir_config **ret)
 {
     const config_sink loud = {log_problem, d}, quiet = {ignore_problem, d};
-    if (d->unreadable &&
-        config_load(d->options->path, true, d->options->zones, &quiet, ret) == WEIR_E_IO)
+    if (d->unreadable && load_to(d, &quiet, ret) == WEIR_E_IO)
         return WEIR_E_IO;
     config_free(*ret);
     *ret = NULL;
-    return config_load(d->options->path, true, d->options->zones, &loud, ret);
+    return load_to(d, &loud, ret);
 }
 
 static void log_refused(daemon *d, const char *why, bool again, const char *text)
@@ -279,11 +285,21 @@ static weir_status watch_files(daemon *d, const weir_config *c)
     return weir_server_watch(d->server, 0, c->envoy.directory);
 }
 
+/* How many limits of envoy.config there are, if there is such a directory. */
+static log_pair log_limits(const weir_config *c)
+{
+    size_t n = 0;
+    if (c->envoy.rls)
+        (void)weir_rls_config_rules(c->envoy.rls, &n);
+    return c->envoy.directory ? log_integer("limits", (int64_t)n) : log_text("limits", NULL);
+}
+
 static void log_reloaded(daemon *d, const char *why, const weir_config *config)
 {
     port_add_relaxed(&d->reloads, 1);
     log_event(d->options->log, WEIR_LOG_INFO, "reloaded",
-              LOG(log_text("why", why), log_integer("policies", (int64_t)config->rules_len)));
+              LOG(log_text("why", why), log_integer("policies", (int64_t)config->rules_len),
+                  log_limits(config)));
     config_each_change(d->options->config, config, log_restart, d);
     tls_listeners_reload(d->tls, config);
 }
@@ -292,7 +308,7 @@ static bool reload(void *ctx, const char *why)
 {
     daemon *d = ctx;
     weir_config *config = NULL;
-    if (!d->options->path) {
+    if (!d->options->path && !d->options->env) {
         tls_listeners_reload(d->tls, NULL);
         log_event(d->options->log, WEIR_LOG_WARNING, "reload-ignored",
                   LOG(log_text("why", why),
@@ -612,11 +628,12 @@ static void log_started(const daemon *d)
         engine = c->engine == WEIR_ENGINE_LOCAL    ? "local,redis"
                  : c->engine == WEIR_ENGINE_HYBRID ? "hybrid"
                                                    : "redis";
-    log_pair pairs[PROTOCOLS + 6] = {log_text("version", WEIR_VERSION)};
+    log_pair pairs[PROTOCOLS + 7] = {log_text("version", WEIR_VERSION)};
     size_t n = 1;
     for (protocol_kind kind = 0; kind < PROTOCOLS; kind++)
         pairs[n++] = log_text(protocols[kind].name, addresses[kind][0] ? addresses[kind] : NULL);
     pairs[n++] = log_integer("policies", (int64_t)c->rules_len);
+    pairs[n++] = log_limits(c);
     pairs[n++] = log_integer("memory_bytes", (int64_t)c->memory_bytes);
     pairs[n++] = log_integer("threads", d->loops_len);
     pairs[n++] = log_text("engine", engine);

@@ -12,6 +12,7 @@ enum { DAEMON_ADDRESSES_MAX = CONFIG_LISTENS_MAX * (CONFIG_ADDRESS_MAX + 1) };
 
 typedef struct daemon_options {
     const char *path; /* of the configuration file, for reloads; NULL: none */
+    char *const *env; /* the variables that config_load_environment() reads; NULL: none */
     weir_config *config;
     const weir_zones *zones;
     const log_target *log;

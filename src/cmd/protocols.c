@@ -266,6 +266,7 @@ const protocol_row protocols[] = {
             .name = "grpc",
             .option = "grpc",
             .usage = "  --grpc N         serve gRPC on 127.0.0.1:N, not on the addresses of FILE\n",
+            .alpn = "h2",
             .session = {.session_size = sizeof(grpc_session),
                         .open = grpc_open,
                         .close = grpc_close,

@@ -3,9 +3,12 @@
 /* `weir serve`: reads the command line and the configuration, and runs the daemon. Options override
  * keys of the file, also after a reload. */
 
+#define _GNU_SOURCE /* environ */
+
 #include "cmd/cmd.h"
 #include "cmd/config/keys.h"
 #include "cmd/daemon.h"
+#include "cmd/envoy/environment.h"
 #include "cmd/options.h"
 #include "port/assert.h"
 #include "port/text.h"
@@ -15,17 +18,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OPTION_PORT = 256 }; /* + protocol_kind: the option of a protocol */
 
 typedef struct settings {
-    const char *path;    /* NULL: no file */
-    int port[PROTOCOLS]; /* -1: not given */
-    int connections;     /* 0: not given */
-    int threads;         /* 0: not given */
-    const char *redis;   /* NULL: not given */
-    bool json;
+    const char *path;      /* NULL: no file */
+    int port[PROTOCOLS];   /* -1: not given */
+    int connections;       /* 0: not given */
+    int threads;           /* 0: not given */
+    const char *redis;     /* NULL: not given */
+    bool json, has_format; /* --log-format; otherwise `log.format` */
     bool reset_state;
+    bool envoy; /* read the variables of envoyproxy/ratelimit */
 } settings;
 
 static const char usage_begin[] =
@@ -43,6 +48,8 @@ static const char usage_end[] =
     "  --redis URL      use the engine redis instead of local, with the Redis or Valkey server\n"
     "                   of URL, such as redis://127.0.0.1:6379; daemons with the same server\n"
     "                   share their limits\n"
+    "  --envoy          read the environment variables of envoyproxy/ratelimit, and serve its\n"
+    "                   limits; keys of FILE win over variables\n"
     "  --reset-state    discard the contents of the state file\n"
     "  --log-format F   text (default) or json, one event on each line\n"
     "  --help           print this text\n"
@@ -52,6 +59,7 @@ static const char usage_end[] =
     "Examples:\n"
     "  weir serve --port 7000\n"
     "  weir serve /etc/weir/weir.yaml --log-format json\n"
+    "  RUNTIME_ROOT=/data RUNTIME_SUBDIRECTORY=ratelimit weir serve --envoy\n"
     "  redis-cli -p 7000 WEIR.CHECK 'gcra 100/s burst 20' alice\n"
     "  curl 'http://127.0.0.1:8080/v1/check?limit=gcra+100/s+burst+20&key=alice'\n";
 
@@ -108,7 +116,11 @@ static bool read_option(int o, settings *ret)
     case 'r':
         ret->reset_state = true;
         return true;
+    case 'E':
+        ret->envoy = true;
+        return true;
     case 'l':
+        ret->has_format = true;
         return read_format(optarg, &ret->json);
     default: /* options_next() has printed the error */
         return false;
@@ -126,13 +138,11 @@ static void print_usage(void)
 /* Returns 0 to go on; otherwise the exit status + 1. */
 static int read_options(int argc, char **argv, settings *ret)
 {
-    static const struct option others[] = {{"threads", required_argument, NULL, 't'},
-                                           {"connections", required_argument, NULL, 'c'},
-                                           {"redis", required_argument, NULL, 'e'},
-                                           {"reset-state", no_argument, NULL, 'r'},
-                                           {"log-format", required_argument, NULL, 'l'},
-                                           {"help", no_argument, NULL, 'h'},
-                                           {0}};
+    static const struct option others[] = {
+        {"threads", required_argument, NULL, 't'}, {"connections", required_argument, NULL, 'c'},
+        {"redis", required_argument, NULL, 'e'},   {"reset-state", no_argument, NULL, 'r'},
+        {"envoy", no_argument, NULL, 'E'},         {"log-format", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},          {0}};
     struct option options[PROTOCOLS + sizeof others / sizeof others[0]];
     for (int kind = 0; kind < PROTOCOLS; kind++)
         options[kind] =
@@ -182,7 +192,7 @@ static bool adjust(void *ctx, weir_config *c)
     bool any = false;
     for (protocol_kind kind = 0; kind < PROTOCOLS; kind++)
         any |= set->port[kind] >= 0;
-    if (!set->path && any)
+    if (!set->path && !set->envoy && any)
         c->listens_len = 0;
     for (protocol_kind kind = 0; kind < PROTOCOLS; kind++) {
         if (set->port[kind] >= 0)
@@ -203,7 +213,7 @@ static bool adjust(void *ctx, weir_config *c)
 static void ready(void *ctx, char (*addresses)[DAEMON_ADDRESSES_MAX])
 {
     const settings *set = ctx;
-    if (set->path)
+    if (set->path || set->envoy)
         return;
     puts("weir is ready; try");
     for (protocol_kind kind = 0; kind < PROTOCOLS; kind++) {
@@ -222,9 +232,11 @@ static void log_problem(void *ctx, const config_problem *problem)
 static weir_config *read_config(settings *set, const weir_zones *zones, log_target *log)
 {
     weir_config *c = NULL;
-    if (set->path) {
-        const config_sink sink =
-            set->json ? (config_sink){log_problem, log} : config_print_to(stderr);
+    const config_sink sink = set->json ? (config_sink){log_problem, log} : config_print_to(stderr);
+    if (set->envoy) {
+        if (config_load_environment(set->path, environ, zones, &sink, &c) != WEIR_OK)
+            return NULL;
+    } else if (set->path) {
         if (config_load(set->path, true, zones, &sink, &c) != WEIR_OK)
             return NULL;
     } else {
@@ -237,6 +249,35 @@ static weir_config *read_config(settings *set, const weir_zones *zones, log_targ
         return NULL;
     }
     return c;
+}
+
+static void set_log(const settings *set, const weir_config *c, log_target *log)
+{
+    log->least = c->log_level;
+    log->json = set->has_format ? set->json : c->log_json;
+}
+
+/* ---- the variables of --envoy ---------------------------------------------------------------- */
+
+static void log_variables(void *ctx, bool warning, const char *names, const char *why)
+{
+    log_event(ctx, warning ? WEIR_LOG_WARNING : WEIR_LOG_INFO,
+              warning ? "variables-not-supported" : "variables-not-needed",
+              LOG(log_text("variables", names), log_text("why", why)));
+}
+
+/* Logs which variables have no effect, and which addresses every client can use. */
+static void log_environment(const weir_config *c, const log_target *log)
+{
+    environment_explain(environ, log_variables, (void *)log);
+    for (size_t i = 0; i < c->listens_len && !c->password; i++) {
+        const config_tls *tls = config_listen_tls(c, &c->listens[i]);
+        if (c->listens[i].is_public && !(tls && tls->client_ca))
+            log_event(log, WEIR_LOG_WARNING, "public-address",
+                      LOG(log_text("address", c->listens[i].address),
+                          log_text("text", "every client that reaches the address can use it, and "
+                                           "there is no password")));
+    }
 }
 
 int weir_cmd_serve(int argc, char **argv)
@@ -256,6 +297,10 @@ int weir_cmd_serve(int argc, char **argv)
     log_target log = {.fd = 2, .json = set.json, .least = WEIR_LOG_INFO};
     weir_config *config = read_config(&set, &zones, &log);
     int status = 1;
+    if (config)
+        set_log(&set, config, &log);
+    if (config && set.envoy)
+        log_environment(config, &log);
     if (config && set.reset_state && !config->state_file) {
         fputs("weir serve: --reset-state: no state file, expected memory.file in the "
               "configuration\n",
@@ -263,6 +308,7 @@ int weir_cmd_serve(int argc, char **argv)
         status = 2;
     } else if (config) {
         const daemon_options options = {.path = set.path,
+                                        .env = set.envoy ? environ : NULL,
                                         .config = config,
                                         .zones = &zones,
                                         .log = &log,

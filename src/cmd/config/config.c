@@ -4,6 +4,7 @@
  * redis.c have the tables of their sections. It must not know how the daemon uses the values. */
 
 #include "cmd/config/keys.h"
+#include "cmd/envoy/environment.h"
 #include "cmd/input.h"
 #include "port/text.h"
 #include "service/top/top.h"
@@ -122,6 +123,18 @@ static const char *refuse_password(const char *text)
 #define PASSWORD                                                                                   \
     MEMBER(password), CONFIG_RANGE(1, CONFIG_PASSWORD_MAX, 0), .refuse = refuse_password
 
+static const char *const level_words[] = {[WEIR_LOG_DEBUG] = "debug",
+                                          [WEIR_LOG_INFO] = "info",
+                                          [WEIR_LOG_WARNING] = "warning",
+                                          [WEIR_LOG_ERROR] = "error"};
+static const char *const format_words[] = {"text", "json"};
+
+static const config_key log_keys[] = {
+    {"level", CONFIG_WORD, MEMBER(log_level), CONFIG_WORDS(level_words, WEIR_LOG_INFO)},
+    {"format", CONFIG_WORD, MEMBER(log_json), CONFIG_WORDS(format_words, 0)},
+};
+
+static const config_section log_section = {CONFIG_KEYS(log_keys)};
 static const config_section memory_section = {CONFIG_KEYS(memory_keys), .check = check_memory};
 static const config_section limits_section = {CONFIG_KEYS(limits_keys)};
 static const config_section top_section = {
@@ -138,6 +151,7 @@ static const config_key root_keys[] = {
     {"memory", CONFIG_SECTION, .section = &memory_section},
     {"limits", CONFIG_SECTION, .section = &limits_section},
     {"http", CONFIG_SECTION, .section = &config_http_section},
+    {"log", CONFIG_SECTION, .section = &log_section},
     {"top", CONFIG_SECTION, .section = &top_section, .read = read_top},
     {"engine", CONFIG_OTHER, MEMBER(engine), .read = config_read_engine},
     {"redis", CONFIG_SECTION, .section = &config_redis_section},
@@ -222,8 +236,9 @@ void config_free(weir_config *c)
 static void read_tree(config_reader *r)
 {
     config_errors *e = r->errors;
-    r->root = config_tree_read(r->arena, e, e->text, e->len);
-    config_redact(e, r->root);
+    r->root = e->text ? config_tree_read(r->arena, e, e->text, e->len) : NULL;
+    if (e->text)
+        config_redact(e, r->root);
     if (r->root)
         config_read_section(r, &(config_place){.node = r->root}, &config_root, r->config);
 }
@@ -239,8 +254,42 @@ static weir_status fail_whole(const config_sink *sink, const char *name, const c
 /* What is read or checked: the text only, also the files that it names, or also this machine. */
 typedef enum config_reach { TEXT_ONLY, WITH_FILES, WITH_PREFLIGHT } config_reach;
 
-static weir_status parse(const char *bytes, size_t len, const char *name, config_reach reach,
-                         const weir_zones *zones, const config_sink *sink, weir_config **ret)
+/* What a configuration is read from, besides its file. */
+typedef struct config_source {
+    config_reach reach;
+    const weir_zones *zones;
+    char *const *env;      /* variables that set defaults; NULL: none */
+    const char *directory; /* the default of envoy.config; NULL: none */
+} config_source;
+
+/* Stores the defaults of a source. Returns false after reporting an error. */
+static bool set_source(weir_config *c, const config_source *source, const config_sink *sink)
+{
+    char why[400] = "out of memory";
+    c->envoy.directory = source->directory;
+    if (!source->env || environment_apply(c, source->env, why))
+        return true;
+    (void)fail_whole(sink, "environment", why, WEIR_E_SYNTAX);
+    return false;
+}
+
+static weir_status read_all(config_reader *r, config_reach reach, const config_sink *sink)
+{
+    config_errors *e = r->errors;
+    read_tree(r);
+    bool read = config_errors_in(e) > 0 || config_read_limits(r);
+    if (reach == WITH_PREFLIGHT && config_errors_in(e) == 0 && !r->arena->failed)
+        config_preflight(r);
+    if (!r->arena->failed) /* else a redaction may be missing */
+        config_errors_report(e, sink);
+    else
+        return fail_whole(sink, e->file, "out of memory", WEIR_E_NOMEM);
+    return !read ? WEIR_E_IO : config_errors_in(e) > 0 ? WEIR_E_SYNTAX : WEIR_OK;
+}
+
+/*  bytes  NULL: there is no file, and `name` is for messages only. */
+static weir_status parse(const char *bytes, size_t len, const char *name,
+                         const config_source *source, const config_sink *sink, weir_config **ret)
 {
     if (len > CONFIG_FILE_MAX)
         return fail_whole(sink, name, "larger than 16 MiB", WEIR_E_SYNTAX);
@@ -251,18 +300,16 @@ static weir_status parse(const char *bytes, size_t len, const char *name, config
         return fail_whole(sink, name, "out of memory", WEIR_E_NOMEM);
     }
     size_t mark = len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* of byte order */
-    *e = (config_errors){.arena = c->arena, .file = name, .text = bytes + mark, .len = len - mark};
-    config_reader r = {
-        .arena = c->arena, .errors = e, .config = c, .zones = zones, .files = reach != TEXT_ONLY};
-    read_tree(&r);
-    bool read = config_errors_in(e) > 0 || config_read_limits(&r);
-    if (reach == WITH_PREFLIGHT && config_errors_in(e) == 0 && !c->arena->failed)
-        config_preflight(&r);
-    if (!c->arena->failed) /* else a redaction may be missing */
-        config_errors_report(e, sink);
-    weir_status st = !read ? WEIR_E_IO : config_errors_in(e) > 0 ? WEIR_E_SYNTAX : WEIR_OK;
-    if (c->arena->failed)
-        st = fail_whole(sink, name, "out of memory", WEIR_E_NOMEM);
+    *e = (config_errors){
+        .arena = c->arena, .file = name, .text = bytes ? bytes + mark : NULL, .len = len - mark};
+    config_reader r = {.arena = c->arena,
+                       .errors = e,
+                       .config = c,
+                       .zones = source->zones,
+                       .files = source->reach != TEXT_ONLY};
+    weir_status st = WEIR_E_SYNTAX;
+    if (set_source(c, source, sink))
+        st = read_all(&r, source->reach, sink);
     if (st == WEIR_OK)
         *ret = c;
     else
@@ -273,11 +320,12 @@ static weir_status parse(const char *bytes, size_t len, const char *name, config
 weir_status config_parse(const char *bytes, size_t len, const char *name, bool files,
                          const weir_zones *zones, const config_sink *sink, weir_config **ret)
 {
-    return parse(bytes, len, name, files ? WITH_FILES : TEXT_ONLY, zones, sink, ret);
+    const config_source source = {.reach = files ? WITH_FILES : TEXT_ONLY, .zones = zones};
+    return parse(bytes, len, name, &source, sink, ret);
 }
 
-static weir_status load(const char *path, config_reach reach, const weir_zones *zones,
-                        const config_sink *sink, weir_config **ret)
+static weir_status load(const char *path, const config_source *source, const config_sink *sink,
+                        weir_config **ret)
 {
     const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
     char *bytes;
@@ -288,7 +336,7 @@ static weir_status load(const char *path, config_reach reach, const weir_zones *
         snprintf(text, sizeof text, "cannot be read: %s", why);
         return fail_whole(sink, name, text, WEIR_E_IO);
     }
-    weir_status st = parse(bytes, len, name, reach, zones, sink, ret);
+    weir_status st = parse(bytes, len, name, source, sink, ret);
     explicit_bzero(bytes, len);
     free(bytes);
     return st;
@@ -297,11 +345,28 @@ static weir_status load(const char *path, config_reach reach, const weir_zones *
 weir_status config_load(const char *path, bool files, const weir_zones *zones,
                         const config_sink *sink, weir_config **ret)
 {
-    return load(path, files ? WITH_FILES : TEXT_ONLY, zones, sink, ret);
+    const config_source source = {.reach = files ? WITH_FILES : TEXT_ONLY, .zones = zones};
+    return load(path, &source, sink, ret);
 }
 
 weir_status config_load_and_preflight(const char *path, const weir_zones *zones,
                                       const config_sink *sink, weir_config **ret)
 {
-    return load(path, WITH_PREFLIGHT, zones, sink, ret);
+    const config_source source = {.reach = WITH_PREFLIGHT, .zones = zones};
+    return load(path, &source, sink, ret);
+}
+
+weir_status config_load_environment(const char *path, char *const *env, const weir_zones *zones,
+                                    const config_sink *sink, weir_config **ret)
+{
+    const config_source source = {.reach = WITH_FILES, .zones = zones, .env = env};
+    return path ? load(path, &source, sink, ret)
+                : parse(NULL, 0, "environment", &source, sink, ret);
+}
+
+weir_status config_load_limits(const char *directory, const weir_zones *zones,
+                               const config_sink *sink, weir_config **ret)
+{
+    const config_source source = {.reach = WITH_FILES, .zones = zones, .directory = directory};
+    return parse(NULL, 0, directory, &source, sink, ret);
 }

@@ -5,6 +5,7 @@
 /* The configuration of `weir serve`: a YAML file, read and checked as a whole, and stored in plain
  * C. docs/configuration.md describes the keys; keys.h has them as tables. */
 
+#include "cmd/log.h"
 #include "cmd/protocols.h"
 #include "codec/http_session.h"
 #include "engine/engine.h"
@@ -102,6 +103,9 @@ typedef struct weir_config {
     config_http_key http_key;
     weir_http_names http_hosts, http_origins;
 
+    weir_log_level log_level;
+    bool log_json;
+
     int top_keys; /* of each list of top keys; 0: no lists */
     uint64_t top_memory_bytes;
     bool top_metrics; /* /metrics includes the top keys */
@@ -170,6 +174,18 @@ WEIR_NODISCARD weir_status config_load(const char *path, bool files, const weir_
  * Returns WEIR_E_SYNTAX also if the daemon could not start. */
 WEIR_NODISCARD weir_status config_load_and_preflight(const char *path, const weir_zones *zones,
                                                      const config_sink *sink, weir_config **ret);
+
+/* Reads the environment variables of envoyproxy/ratelimit, and then a file, whose keys win;
+ * otherwise as config_load().
+ *  path  NULL: no file.
+ *  env   as `environ`. */
+WEIR_NODISCARD weir_status config_load_environment(const char *path, char *const *env,
+                                                   const weir_zones *zones, const config_sink *sink,
+                                                   weir_config **ret);
+
+/* As config_load() with a file that has only `envoy: {config: DIRECTORY}`. */
+WEIR_NODISCARD weir_status config_load_limits(const char *directory, const weir_zones *zones,
+                                              const config_sink *sink, weir_config **ret);
 
 /* Reads a configuration from memory; otherwise as config_load().
  *  name  for messages. Relative paths in the file are relative to the directory of `name`. */

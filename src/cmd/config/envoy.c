@@ -34,17 +34,23 @@ static void read_ratio(config_reader *r, const config_place *place, const config
         config_error(r->errors, place, "expected %s, found '%.40s'", expected, text);
 }
 
+bool config_is_header(const char *text)
+{
+    static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "!#$%&'*+-.^_`|~";
+    size_t len = strlen(text);
+    return len > 0 && len <= CONFIG_NAME_MAX && strspn(text, token) == len;
+}
+
 /* The name of a header that a response gets. */
 static void read_header(config_reader *r, const config_place *place, const config_key *key,
                         void *base)
 {
-    static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "!#$%&'*+-.^_`|~";
     static const char expected[] = "the name of a header, such as RateLimit-Limit";
     const config_node *n = place->node;
     if (!config_want_scalar(r, place, expected))
         return;
-    if (n->len <= CONFIG_NAME_MAX && strspn(n->text, token) == n->len)
+    if (config_is_header(n->text))
         *(const char **)((char *)base + key->offset) = n->text;
     else
         config_error(r->errors, place, "expected %s, of at most %d bytes, found '%.40s'", expected,
@@ -166,6 +172,8 @@ bool config_read_limits(config_reader *r)
     const config_place envoy = config_below(&root, "envoy");
     const config_place place = config_below(&envoy, "config");
     bool read = true;
+    if (!envoy.node)
+        r->config->envoy.options.engine = r->config->engine;
     r->config->envoy.zones = r->zones;
     if (r->config->envoy.directory && r->files)
         read = envoy_read_directory(r, &place);

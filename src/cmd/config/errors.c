@@ -92,11 +92,11 @@ void config_error_at(config_errors *e, size_t at, const config_place *place, con
 
 void config_error(config_errors *e, const config_place *place, const char *format, ...)
 {
-    if (place->node->bad)
+    if (place->node && place->node->bad)
         return;
     va_list args;
     va_start(args, format);
-    add(e, place->node->begin, place, false, format, args);
+    add(e, place->node ? place->node->begin : 0, place->node ? place : NULL, false, format, args);
     va_end(args);
 }
 
@@ -104,7 +104,7 @@ void config_warn(config_errors *e, const config_place *place, const char *format
 {
     va_list args;
     va_start(args, format);
-    add(e, place->node->begin, place, true, format, args);
+    add(e, place->node ? place->node->begin : 0, place->node ? place : NULL, true, format, args);
     va_end(args);
 }
 
@@ -175,6 +175,18 @@ size_t config_errors_in(const config_errors *e)
     return n;
 }
 
+/* Reports errors that are about no file. */
+static void report_whole(const config_errors *e, const config_sink *sink)
+{
+    for (size_t i = 0; i < e->kept; i++) {
+        const config_problem p = {.file = e->file,
+                                  .path = e->list[i].path,
+                                  .text = e->list[i].text,
+                                  .warning = e->list[i].warning};
+        sink->report(sink->ctx, &p);
+    }
+}
+
 static void report_file(const config_errors *e, const config_sink *sink)
 {
     line l = {.number = 1, .begin = 0, .end = config_line_end(e, 0)};
@@ -193,7 +205,7 @@ static void report_file(const config_errors *e, const config_sink *sink)
 void config_errors_report(const config_errors *e, const config_sink *sink)
 {
     for (; e; e = e->next)
-        report_file(e, sink);
+        (e->text ? report_file : report_whole)(e, sink);
 }
 
 void config_problem_print(FILE *out, const config_problem *p)

@@ -23,7 +23,7 @@ typedef struct config_redaction {
 typedef struct config_errors {
     config_arena *arena;
     const char *file;
-    const char *text;
+    const char *text; /* NULL: there is no file, only a name for messages */
     size_t len;
     size_t found;                               /* errors and warnings */
     size_t warnings;                            /* of these */
@@ -38,7 +38,8 @@ typedef struct config_errors {
 __attribute__((format(printf, 4, 5))) void
 config_error_at(config_errors *e, size_t at, const config_place *place, const char *format, ...);
 
-/* Adds an error at a value, unless the value already has one. */
+/* Adds an error at a value, unless the value already has one. Without a value (place->node is NULL)
+ * it is about the whole file. */
 __attribute__((format(printf, 3, 4))) void config_error(config_errors *e, const config_place *place,
                                                         const char *format, ...);
 

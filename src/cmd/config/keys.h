@@ -85,9 +85,9 @@ typedef struct config_section {
 extern const config_section config_root;
 
 extern const config_section config_redis_section, config_hybrid_section; /* redis.c */
-extern const config_section config_rule_section; /* policies.c: of a policy */
-extern const config_section config_http_section; /* http.c */
-extern const config_section config_tls_section;  /* tls.c: of listeners */
+extern const config_section config_rule_section;                       /* policies.c: of a policy */
+extern const config_section config_http_section;                       /* http.c */
+extern const config_section config_tls_section;                        /* tls.c: of listeners */
 extern const config_section config_envoy_section, config_grpc_section; /* envoy.c */
 
 /* Reads a map by its table, in the order of the table, and reports unknown keys. Invalid values
@@ -129,6 +129,13 @@ bool config_size_read(const char *text, int64_t *ret);
 /* Reads a duration such as "10s" in nanoseconds, 1 or more. Returns false if the text is none.
  *  ret  written only on success. */
 bool config_duration_read(const char *text, int64_t *ret);
+
+/* Reads "IP:PORT" or a port. Returns false if the text is none.
+ *  ret  receives `address` and `is_public`. */
+bool config_address_read(const char *text, config_listen *ret);
+
+/* Whether a text can be the name of a header. */
+bool config_is_header(const char *text);
 
 /* Prints a size as YAML has it: "256m". Returns buf, of 24 bytes or more. */
 char *config_size_text(uint64_t bytes, char *buf, size_t size);

@@ -64,6 +64,11 @@ static const char *parse_address(const char *text, config_listen *ret)
     return parse_host(host, v6, port, ret) ? NULL : "";
 }
 
+bool config_address_read(const char *text, config_listen *ret)
+{
+    return parse_address(text, ret) == NULL;
+}
+
 /* Port 0 is any free port, so that several listeners may have it. */
 static bool has_port_0(const config_listen *l)
 {
