@@ -13,6 +13,7 @@
 #include "codec/json.h"
 #include "codec/metrics.h"
 #include "codec/reservation.h"
+#include "codec/limitador_metrics.h"
 #include "codec/rls_metrics.h"
 #include "port/assert.h"
 #include "service/top/top.h"
@@ -549,6 +550,8 @@ static void metrics(call *c)
         weir_metrics_put_top(a->body, o->service, c->now_ns);
     if (o->rls)
         weir_rls_metrics_put(a->body, o->rls);
+    if (o->limitador)
+        weir_limitador_metrics_put(a->body, weir_limitador_of(o->limitador));
     if (o->metrics)
         o->metrics(o->metrics_ctx, a->body);
 }
@@ -614,6 +617,8 @@ static void front_page(call *c)
         "  /dashboard    a page that shows what this daemon decides\n");
     if (c->options->rls)
         add_text(c, weir_rls_http_help);
+    if (c->options->limitador)
+        add_text(c, weir_limitador_http_help);
     add_text(
         c,
         "\n"
@@ -675,7 +680,8 @@ static const endpoint *find_endpoint(const weir_http_options *o, weir_slice path
     }
     if (weir_http_find_page(o, path))
         return &any_page;
-    return weir_rls_http_find(o, path);
+    const endpoint *e = weir_rls_http_find(o, path);
+    return e ? e : weir_limitador_http_find(o, path);
 }
 
 /* Returns whether a Content-Type is application/json, with or without parameters. */

@@ -90,6 +90,10 @@ typedef struct weir_http_options {
      * paths are unknown. */
     weir_rls *rls;
     struct weir_rls_door *rls_door; /* of the event loop; set if `rls` is */
+
+    /* limitador's API: /check, /report, /check_and_report, /limits, /counters, /status, and its
+     * metrics. NULL: these paths are unknown. */
+    struct weir_limitador_loop *limitador;
 } weir_http_options;
 
 /* Returns whether a query parameter of that name has a meaning of its own. Pure. */

@@ -106,6 +106,9 @@ void weir_limitador_loop_close(weir_limitador_loop *l); /* accepts NULL */
 
 weir_limitador *weir_limitador_of(weir_limitador_loop *l);
 
+/* How many configurations were activated. Any thread. */
+uint64_t weir_limitador_version(const weir_limitador *l);
+
 /* The active configuration, valid until the next call on the loop. */
 const weir_limitador_config *weir_limitador_loop_config(weir_limitador_loop *l);
 
@@ -167,9 +170,11 @@ void weir_limitador_counters(weir_limitador_loop *l, weir_slice name_space, int6
                              void (*fn)(void *ctx, const weir_limitador_counter *counter),
                              void *ctx);
 
-/* The requests of a namespace since the start. */
+/* The requests of a namespace since the start. Namespaces with a longer name, and those after the
+ * first 1000, are counted together. */
+#define WEIR_LIMITADOR_NAME_MAX 256
 typedef struct weir_limitador_count {
-    weir_slice name_space; /* "(others)" for all namespaces after the first 1000 */
+    weir_slice name_space; /* "(others)": see above */
     uint64_t authorized_calls, authorized_hits, limited_calls;
 } weir_limitador_count;
 

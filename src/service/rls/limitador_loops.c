@@ -102,6 +102,11 @@ weir_limitador *weir_limitador_of(weir_limitador_loop *l)
     return l->shared;
 }
 
+uint64_t weir_limitador_version(const weir_limitador *l)
+{
+    return port_word_load_relaxed(&l->generation);
+}
+
 const weir_limitador_config *weir_limitador_loop_config(weir_limitador_loop *l)
 {
     limitador_refresh(l);
@@ -132,10 +137,11 @@ static limitador_tally *new_tally(weir_limitador_loop *l, weir_slice name, uint1
     return t;
 }
 
+static const weir_slice others = {"(others)", 8};
+
 /* Finds the tally of a name, and adds it if there is none. Returns NULL if memory is exhausted. */
 static limitador_tally *find_tally(weir_limitador_loop *l, weir_slice name)
 {
-    static const weir_slice others = {"(others)", 8};
     size_t len = port_word_load_relaxed(&l->tallies_len);
     uint64_t hash = limitador_hash(LIMITADOR_HASH_SEED, name.at, name.len);
     for (size_t i = hash % LIMITADOR_TABLE;; i = (i + 1) % LIMITADOR_TABLE) {
@@ -157,7 +163,8 @@ void limitador_count(weir_limitador_loop *l, weir_slice name_space, uint64_t cal
 {
     if (name_space.len == 0)
         name_space.at = "";
-    limitador_tally *t = find_tally(l, name_space);
+    limitador_tally *t =
+        find_tally(l, name_space.len > WEIR_LIMITADOR_NAME_MAX ? others : name_space);
     if (!t)
         return;
     port_bump_relaxed(&t->calls, calls);
