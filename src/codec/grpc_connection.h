@@ -45,7 +45,7 @@ enum {
     WEIR_GRPC_KNOWN_METHOD = 1 << 2,
     WEIR_GRPC_GZIP = 1 << 3,             /* grpc-encoding */
     WEIR_GRPC_UNKNOWN_ENCODING = 1 << 4, /* grpc-encoding */
-    WEIR_GRPC_PASSWORD = 1 << 5,
+    WEIR_GRPC_PASSWORD = 1 << 5,         /* the right one */
     WEIR_GRPC_WRONG_PASSWORD = 1 << 6,
     WEIR_GRPC_BAD_TIMEOUT = 1 << 7,
     WEIR_GRPC_HEAD_TOO_LONG = 1 << 8,
@@ -63,8 +63,10 @@ typedef struct weir_grpc_stream {
     int64_t deadline_ns; /* 0: none */
 
     bool checked;   /* the header fields are complete and accepted */
+    bool counted;   /* in connection->incomplete_len */
     bool ended;     /* the request is complete: END_STREAM was received */
     bool responded; /* response headers were submitted */
+    bool closed;    /* by the client, while an engine decided the call */
     bool reset;     /* RST_STREAM follows the response, since the request is not complete */
 
     /* The request message. `message` points into the input buffer of the session's run, or is equal
@@ -77,13 +79,31 @@ typedef struct weir_grpc_stream {
     size_t received; /* bytes of the message in `owned`, while it is incomplete */
     uint8_t *owned;
 
-    /* The message to send: in `out_owned`, or at out_begin of connection->replies. */
+    /* The bytes to send. A unary reply is the message alone, in `out_owned` or at out_begin of
+     * connection->replies. A stream (WEIR_GRPC_HEALTH_WATCH, WEIR_GRPC_REFLECTION) has messages with
+     * their prefixes in `out_owned`. */
     uint8_t *out_owned;
     size_t out_begin, out_len;
     size_t out_sent; /* of prefix and message */
+    bool out_last;   /* of a stream: then trailers */
+    weir_grpc_status end_status;
+    const char *end_why;
+    uint8_t health; /* WEIR_GRPC_HEALTH_WATCH: the status that was sent */
 } weir_grpc_stream;
 
+static inline bool weir_grpc_is_streaming(const weir_grpc_stream *s)
+{
+    return s->kind == WEIR_GRPC_HEALTH_WATCH || s->kind == WEIR_GRPC_REFLECTION;
+}
+
 /* ---- the connection -------------------------------------------------------------------------- */
+
+/* How a connection ends, without losing a request. */
+typedef enum weir_grpc_ending {
+    WEIR_GRPC_OPEN,
+    WEIR_GRPC_NOTICED, /* GOAWAY with the last possible stream, and PING, were sent */
+    WEIR_GRPC_FINAL    /* GOAWAY with the last stream was sent: new streams are ignored */
+} weir_grpc_ending;
 
 struct weir_grpc_connection {
     const weir_grpc_options *options;
@@ -96,19 +116,39 @@ struct weir_grpc_connection {
     weir_grpc_stream *streams;
     weir_grpc_stream *current; /* the one whose frames arrive; NULL: unknown */
     weir_grpc_stream *ready, **ready_end;
-    size_t incomplete_len; /* streams whose request is not complete */
+    size_t incomplete_len; /* streams whose request is not complete, but for streaming methods */
     size_t borrowed_len;   /* streams whose message is in the input buffer */
     size_t body_bytes;     /* memory of the messages of all streams */
+    size_t watches_len;    /* streams of Watch */
 
-    weir_buffer replies; /* response messages that are not sent */
-    size_t replies_len;  /* streams that have one there */
+    weir_buffer replies;      /* response messages that are not sent */
+    size_t replies_len;       /* streams that have one there */
+    size_t blocked_bytes;     /* of messages in `out_owned` */
+    int64_t blocked_since_ns; /* the last progress of one of these */
+
+    int64_t born_ns, max_age_ns; /* 0: not known yet; no limit */
+    weir_grpc_ending ending;
+    int64_t ending_since_ns; /* of the state `ending` */
+    int64_t credits;         /* frames that the client may send; see charge_frame() */
+    int64_t credits_ns;      /* when they were counted */
+    unsigned wrong_passwords;
 
     bool prefaced;     /* the connection preface has begun */
     bool pending;      /* an engine decides the first calls of `ready` */
     bool woken;        /* since they were passed to answer() last */
+    bool pinged;       /* the PING of WEIR_GRPC_NOTICED was answered */
+    bool stopping;     /* the server stops */
+    bool penalty;      /* a wrong password: the output is delayed */
+    bool flooded;      /* GOAWAY ENHANCE_YOUR_CALM was submitted */
     bool failed;       /* memory is exhausted, or libnghttp2 reported an error: close */
     max_align_t app[]; /* options->app_size bytes */
 };
+
+/* Sends GOAWAY ENHANCE_YOUR_CALM, then closes. */
+void weir_grpc_calm(weir_grpc_connection *c);
+
+/* Charges a frame that has arrived, and closes the connection of a client that floods. */
+int weir_grpc_on_begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *head, void *user_data);
 
 /* ---- reading requests: grpc_request.c -------------------------------------------------------- */
 
@@ -128,7 +168,7 @@ void weir_grpc_unqueue(weir_grpc_connection *c, weir_grpc_stream *s);
 /* Copies every message that is in the input buffer. */
 void weir_grpc_own_messages(weir_grpc_connection *c);
 
-/* Frees the message of a stream. */
+/* Frees the message of a stream, which may receive another. */
 void weir_grpc_drop_message(weir_grpc_connection *c, weir_grpc_stream *s);
 
 /* Removes and frees a stream. */
@@ -145,11 +185,41 @@ void weir_grpc_reply(weir_grpc_connection *c, weir_grpc_stream *s, size_t begin,
 void weir_grpc_refuse(weir_grpc_connection *c, weir_grpc_stream *s, unsigned http,
                       weir_grpc_status status, const char *why);
 
+/* Sends the next message of a stream.
+ *  len  up to WEIR_GRPC_STREAM_OUT_MAX bytes may be unsent; more ends the stream. */
+#define WEIR_GRPC_STREAM_OUT_MAX (256 << 10)
+void weir_grpc_send(weir_grpc_connection *c, weir_grpc_stream *s, const void *message, size_t len);
+
+/* Ends a stream after its messages.
+ *  why  as for weir_grpc_refuse(); kept by reference. NULL: none. */
+void weir_grpc_end(weir_grpc_connection *c, weir_grpc_stream *s, weir_grpc_status status,
+                   const char *why);
+
+/* Frees the message that was or will be sent. */
+void weir_grpc_drop_reply(weir_grpc_connection *c, weir_grpc_stream *s);
+
 /* A frame was sent. */
 int weir_grpc_on_frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *user_data);
 
 /* Appends frames to `out` until it has more than out_pause bytes. Returns whether all were
  * appended that the client's flow control allows. */
 bool weir_grpc_flush(weir_grpc_connection *c, weir_buffer *out, size_t out_pause);
+
+/* ---- grpc.health.v1.Health: grpc_health.c ----------------------------------------------------- */
+
+/* Answers a complete Check or Watch. */
+void weir_grpc_health(weir_grpc_connection *c, weir_grpc_stream *s);
+
+/* Returns whether the status of a stream of Watch has changed. */
+bool weir_grpc_health_changed(const weir_grpc_connection *c);
+
+/* Sends the status to the streams of Watch for which it has changed.
+ *  end  ends them, so that the clients connect again. */
+void weir_grpc_health_update(weir_grpc_connection *c, bool end);
+
+/* ---- grpc.reflection: grpc_reflection.c ------------------------------------------------------- */
+
+/* Answers the message of a stream. */
+void weir_grpc_reflect(weir_grpc_connection *c, weir_grpc_stream *s);
 
 #endif

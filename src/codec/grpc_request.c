@@ -5,8 +5,11 @@
  * calls are answered. */
 
 #include "codec/grpc_connection.h"
+#include "codec/http_access.h"
 #include "codec/password.h"
 #include "port/assert.h"
+
+#include <zlib.h>
 
 #define LITERAL_IS(bytes, len, text)                                                               \
     ((len) == sizeof(text) - 1 && memcmp(bytes, text, sizeof(text) - 1) == 0)
@@ -32,7 +35,15 @@ static void add_stream(weir_grpc_connection *c, weir_grpc_stream *s)
         s->next->link = &s->next;
     c->streams = s;
     c->current = s;
+    s->counted = true;
     c->incomplete_len++;
+}
+
+/* The timeout of incomplete requests does not apply to the stream any more. */
+static void uncount(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    c->incomplete_len -= s->counted;
+    s->counted = false;
 }
 
 static void enqueue(weir_grpc_connection *c, weir_grpc_stream *s)
@@ -59,12 +70,11 @@ void weir_grpc_free_stream(weir_grpc_connection *c, weir_grpc_stream *s)
 {
     weir_grpc_unqueue(c, s);
     weir_grpc_drop_message(c, s);
-    if (s->out_owned)
-        weir_grpc_free(&c->heap, s->out_owned);
-    else if (s->out_len > 0)
-        c->replies_len--;
-    if (!s->ended)
+    weir_grpc_drop_reply(c, s);
+    if (s->counted)
         c->incomplete_len--;
+    if (s->health)
+        c->watches_len--;
     if (c->current == s)
         c->current = NULL;
     *s->link = s->next;
@@ -85,6 +95,8 @@ void weir_grpc_drop_message(weir_grpc_connection *c, weir_grpc_stream *s)
         c->borrowed_len--;
     }
     s->message = NULL;
+    s->message_len = s->received = 0;
+    s->complete = false;
 }
 
 /* Allocates memory for the message of a stream. */
@@ -113,6 +125,22 @@ void weir_grpc_own_messages(weir_grpc_connection *c)
     }
 }
 
+/* Whether the rest of the request does not matter. */
+static bool is_over(const weir_grpc_stream *s)
+{
+    return weir_grpc_is_streaming(s) && s->responded ? s->out_last : s->responded;
+}
+
+/* Refuses the rest of a request. */
+static void refuse(weir_grpc_connection *c, weir_grpc_stream *s, weir_grpc_status status,
+                   const char *why)
+{
+    if (s->responded)
+        weir_grpc_end(c, s, status, why);
+    else
+        weir_grpc_refuse(c, s, 200, status, why);
+}
+
 /* Reads the prefix of a message. Returns whether the message is accepted; if not, the request is
  * refused. */
 static bool read_prefix(weir_grpc_connection *c, weir_grpc_stream *s)
@@ -120,20 +148,60 @@ static bool read_prefix(weir_grpc_connection *c, weir_grpc_stream *s)
     const uint8_t *p = s->prefix;
     uint32_t len = (uint32_t)p[1] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 8 | p[4];
     if (s->complete)
-        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNIMPLEMENTED,
-                         "expected one message for a unary method, found several");
+        refuse(c, s, WEIR_GRPC_UNIMPLEMENTED,
+               "expected one message for a unary method, found several");
     else if (p[0] > 1)
-        weir_grpc_refuse(c, s, 200, WEIR_GRPC_INTERNAL,
-                         "the compressed flag of a message must be 0 or 1");
-    else if (p[0] == 1)
-        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNIMPLEMENTED,
-                         "compressed messages are not supported");
+        refuse(c, s, WEIR_GRPC_INTERNAL, "the compressed flag of a message must be 0 or 1");
+    else if (p[0] == 1 && !(s->fields & WEIR_GRPC_GZIP))
+        refuse(c, s, WEIR_GRPC_INTERNAL, "found a compressed message without grpc-encoding");
     else if (len > WEIR_GRPC_MESSAGE_MAX)
-        weir_grpc_refuse(c, s, 200, WEIR_GRPC_RESOURCE_EXHAUSTED,
-                         "the message is longer than 65536 bytes");
+        refuse(c, s, WEIR_GRPC_RESOURCE_EXHAUSTED, "the message is longer than 65536 bytes");
     else
         s->message_len = len;
-    return !s->responded;
+    return !is_over(s);
+}
+
+/* Decompresses a message. Returns false if the request was refused. */
+static bool decompress(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    uint8_t *plain = weir_grpc_alloc(&c->heap, WEIR_GRPC_MESSAGE_MAX);
+    z_stream z = {.next_in = (uint8_t *)s->message, .avail_in = (unsigned)s->message_len};
+    if (!plain || inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) { /* gzip only */
+        weir_grpc_free(&c->heap, plain);
+        refuse(c, s, WEIR_GRPC_UNAVAILABLE, "out of memory");
+        return false;
+    }
+    z.next_out = plain;
+    z.avail_out = WEIR_GRPC_MESSAGE_MAX;
+    int result = inflate(&z, Z_FINISH);
+    size_t len = WEIR_GRPC_MESSAGE_MAX - z.avail_out;
+    inflateEnd(&z);
+    weir_grpc_drop_message(c, s);
+    s->message_len = len;
+    bool good = result == Z_STREAM_END;
+    if (!good && z.avail_out == 0)
+        refuse(c, s, WEIR_GRPC_RESOURCE_EXHAUSTED, "the message is longer than 65536 bytes");
+    else if (!good)
+        refuse(c, s, WEIR_GRPC_INTERNAL, "cannot decompress the message");
+    else if (own_message(c, s)) {
+        memcpy(s->owned, plain, len);
+        s->message = s->owned;
+        s->complete = true;
+    }
+    weir_grpc_free(&c->heap, plain);
+    return s->complete;
+}
+
+/* All bytes of a message have arrived. */
+static void complete_message(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    s->complete = true;
+    if (s->prefix[0] == 1 && !decompress(c, s))
+        return;
+    if (s->kind != WEIR_GRPC_REFLECTION)
+        return;
+    weir_grpc_reflect(c, s);
+    s->prefix_len = 0;
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -148,13 +216,13 @@ static size_t add_to_message(weir_grpc_connection *c, weir_grpc_stream *s, const
     size_t n = smaller(len, s->message_len - s->received);
     if (!s->owned && n == s->message_len) { /* the whole message: not copied */
         s->message = bytes;
-        s->complete = true;
         c->borrowed_len++;
+        complete_message(c, s);
         return n;
     }
     if (!s->owned && c->body_bytes + s->message_len > BODIES_MAX) {
-        weir_grpc_refuse(c, s, 200, WEIR_GRPC_RESOURCE_EXHAUSTED,
-                         "too many incomplete messages on this connection");
+        refuse(c, s, WEIR_GRPC_RESOURCE_EXHAUSTED,
+               "too many incomplete messages on this connection");
         return len;
     }
     if (!s->owned && !own_message(c, s))
@@ -163,8 +231,20 @@ static size_t add_to_message(weir_grpc_connection *c, weir_grpc_stream *s, const
     s->received += n;
     if (s->received == s->message_len) {
         s->message = s->owned;
-        s->complete = true;
+        complete_message(c, s);
     }
+    return n;
+}
+
+/* Adds bytes to the prefix of a message. Returns how many it needed. */
+static size_t add_to_prefix(weir_grpc_connection *c, weir_grpc_stream *s, const uint8_t *bytes,
+                            size_t len)
+{
+    size_t n = smaller(len, sizeof s->prefix - s->prefix_len);
+    memcpy(s->prefix + s->prefix_len, bytes, n);
+    s->prefix_len = (uint8_t)(s->prefix_len + n);
+    if (s->prefix_len == sizeof s->prefix && read_prefix(c, s) && s->message_len == 0)
+        add_to_message(c, s, bytes, 0);
     return n;
 }
 
@@ -175,20 +255,14 @@ int weir_grpc_on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint
     weir_grpc_stream *s = stream_of(c, id);
     (void)h2;
     (void)flags;
-    while (s && s->checked && !s->responded && len > 0) {
-        size_t n;
-        if (s->prefix_len < sizeof s->prefix) {
-            n = smaller(len, sizeof s->prefix - s->prefix_len);
-            memcpy(s->prefix + s->prefix_len, bytes, n);
-            s->prefix_len = (uint8_t)(s->prefix_len + n);
-            if (s->prefix_len == sizeof s->prefix && read_prefix(c, s) && s->message_len == 0)
-                add_to_message(c, s, bytes, 0);
-        } else if (s->complete) { /* another message begins */
-            s->prefix_len = 0;
-            n = 0;
-        } else {
+    while (s && s->checked && !is_over(s) && !c->failed && len > 0) {
+        size_t n = 0;
+        if (s->complete && s->prefix_len == sizeof s->prefix)
+            s->prefix_len = 0; /* another message begins */
+        if (s->prefix_len < sizeof s->prefix)
+            n = add_to_prefix(c, s, bytes, len);
+        else
             n = add_to_message(c, s, bytes, len);
-        }
         bytes += n;
         len -= n;
     }
@@ -197,16 +271,41 @@ int weir_grpc_on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint
 
 /* ---- header fields --------------------------------------------------------------------------- */
 
+static bool text_is(const char *at, size_t len, const char *text)
+{
+    return strlen(text) == len && memcmp(at, text, len) == 0;
+}
+
+/* The methods of the session itself. */
+static bool read_own_path(const weir_grpc_connection *c, weir_grpc_stream *s, const char *value,
+                          size_t len)
+{
+    static const struct {
+        const char *path;
+        weir_grpc_kind kind;
+    } own[] = {
+        {"/grpc.health.v1.Health/Check", WEIR_GRPC_HEALTH_CHECK},
+        {"/grpc.health.v1.Health/Watch", WEIR_GRPC_HEALTH_WATCH},
+        {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", WEIR_GRPC_REFLECTION},
+        {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", WEIR_GRPC_REFLECTION},
+    };
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        if (!text_is(value, len, own[i].path))
+            continue;
+        s->kind = (uint8_t)own[i].kind;
+        return s->kind != WEIR_GRPC_REFLECTION || c->options->descriptors.len > 0;
+    }
+    return false;
+}
+
 static void read_path(weir_grpc_connection *c, weir_grpc_stream *s, const char *value, size_t len)
 {
-    for (size_t i = 0; i < c->options->methods_len; i++) {
-        const weir_grpc_method *m = &c->options->methods[i];
-        if (strlen(m->path) == len && memcmp(m->path, value, len) == 0) {
-            s->method = m;
-            s->kind = WEIR_GRPC_CALL;
-            s->fields |= WEIR_GRPC_KNOWN_METHOD;
-        }
+    for (size_t i = 0; i < c->options->methods_len && !s->method; i++) {
+        if (text_is(value, len, c->options->methods[i].path))
+            s->method = &c->options->methods[i];
     }
+    if (s->method || read_own_path(c, s, value, len))
+        s->fields |= WEIR_GRPC_KNOWN_METHOD;
 }
 
 static bool begins_with(const char *value, size_t len, const char *text, size_t text_len)
@@ -265,13 +364,18 @@ static void read_encoding(weir_grpc_stream *s, const char *value, size_t len)
 static void read_authorization(const weir_grpc_connection *c, weir_grpc_stream *s,
                                const char *value, size_t len)
 {
-    static const char bearer[] = "Bearer ";
-    size_t n = sizeof bearer - 1;
     if (!c->options->password)
         return;
-    bool right = begins_with(value, len, bearer, n) &&
-                 weir_password_is(value + n, len - n, c->options->password);
-    s->fields |= right ? WEIR_GRPC_PASSWORD : WEIR_GRPC_WRONG_PASSWORD;
+    switch (weir_http_check_password((weir_slice){value, len}, c->options->password)) {
+    case WEIR_HTTP_NO_PASSWORD:
+        break;
+    case WEIR_HTTP_WRONG_PASSWORD:
+        s->fields |= WEIR_GRPC_WRONG_PASSWORD;
+        break;
+    case WEIR_HTTP_RIGHT_PASSWORD:
+        s->fields |= WEIR_GRPC_PASSWORD;
+        break;
+    }
 }
 
 static void read_field(weir_grpc_connection *c, weir_grpc_stream *s, const uint8_t *name,
@@ -325,6 +429,23 @@ int weir_grpc_on_header(nghttp2_session *h2, const nghttp2_frame *frame, const u
     return 0;
 }
 
+static bool needs_password(const weir_grpc_connection *c, const weir_grpc_stream *s)
+{
+    bool open = s->kind == WEIR_GRPC_HEALTH_CHECK || s->kind == WEIR_GRPC_HEALTH_WATCH;
+    return c->options->password && !open && !(s->fields & WEIR_GRPC_PASSWORD);
+}
+
+/* Slows down guessing: the output of the connection is delayed, and after a few wrong passwords it
+ * is closed. */
+static void punish(weir_grpc_connection *c)
+{
+    const weir_grpc_options *o = c->options;
+    bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, c->wake_ctx);
+    c->penalty |= hold;
+    if (++c->wrong_passwords >= WEIR_PASSWORD_TRIES || !hold)
+        weir_grpc_calm(c);
+}
+
 /* The header list is complete: refuses what is not a request to a known method. */
 static void check_head(weir_grpc_connection *c, weir_grpc_stream *s)
 {
@@ -345,9 +466,14 @@ static void check_head(weir_grpc_connection *c, weir_grpc_stream *s)
                          "unsupported grpc-encoding, expected identity or gzip");
     else if (has & WEIR_GRPC_BAD_TIMEOUT)
         weir_grpc_refuse(c, s, 200, WEIR_GRPC_INTERNAL, "malformed grpc-timeout");
-    else if (c->options->password && s->kind == WEIR_GRPC_CALL && !(has & WEIR_GRPC_PASSWORD))
+    else if (needs_password(c, s)) {
         weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNAUTHENTICATED,
                          "expected the metadata authorization: Bearer PASSWORD");
+        if (has & WEIR_GRPC_WRONG_PASSWORD)
+            punish(c);
+    }
+    if (s->kind == WEIR_GRPC_REFLECTION)
+        uncount(c, s);
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */
@@ -355,22 +481,29 @@ static void check_head(weir_grpc_connection *c, weir_grpc_stream *s)
 /* The request is complete. */
 static void end_request(weir_grpc_connection *c, weir_grpc_stream *s)
 {
+    bool in_message = s->prefix_len != (s->complete ? sizeof s->prefix : 0);
     s->ended = true;
-    c->incomplete_len--;
-    if (s->responded)
+    uncount(c, s);
+    if (is_over(s))
         return;
-    if (s->complete && s->prefix_len == sizeof s->prefix)
+    if (in_message)
+        refuse(c, s, WEIR_GRPC_INTERNAL, "the request ends within a message");
+    else if (s->kind == WEIR_GRPC_REFLECTION)
+        weir_grpc_end(c, s, WEIR_GRPC_OK, NULL);
+    else if (!s->complete)
+        refuse(c, s, WEIR_GRPC_UNIMPLEMENTED, "expected a message, found none");
+    else if (s->kind == WEIR_GRPC_CALL)
         enqueue(c, s);
-    else if (s->prefix_len == 0)
-        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNIMPLEMENTED, "expected a message, found none");
     else
-        weir_grpc_refuse(c, s, 200, WEIR_GRPC_INTERNAL, "the request ends within a message");
+        weir_grpc_health(c, s);
 }
 
 int weir_grpc_on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *user_data)
 {
     weir_grpc_connection *c = user_data;
     (void)h2;
+    if (frame->hd.type == NGHTTP2_PING && (frame->hd.flags & NGHTTP2_FLAG_ACK))
+        c->pinged = c->ending == WEIR_GRPC_NOTICED;
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
         return 0;
     weir_grpc_stream *s = stream_of(c, frame->hd.stream_id);
@@ -388,7 +521,9 @@ int weir_grpc_on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, vo
     weir_grpc_connection *c = user_data;
     weir_grpc_stream *s = nghttp2_session_get_stream_user_data(h2, id);
     (void)code;
-    if (s)
+    if (s && c->pending && s->ready_link)
+        s->closed = true; /* the same calls must be repeated: freed then */
+    else if (s)
         weir_grpc_free_stream(c, s);
     return 0;
 }

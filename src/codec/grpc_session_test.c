@@ -128,7 +128,8 @@ static void requests_may_arrive_in_pieces(void **state)
         run_once(f);
         size_t left = weir_buffer_len(&f->in);
         uint8_t kept[64]; /* the session has kept no pointer */
-        memcpy(kept, weir_buffer_data(&f->in), left);
+        if (left > 0)
+            memcpy(kept, weir_buffer_data(&f->in), left);
         weir_buffer_free(&f->in);
         weir_buffer_append(&f->in, kept, left);
         weir_buffer_append(&f->in, bytes + split, len - split);
@@ -183,6 +184,56 @@ static void replies_wait_for_flow_control(void **state)
     expect_message(f, second, "also blocked");
 }
 
+/* Runs a new session with these bytes, in two pieces. Returns whether it is closed. */
+static bool is_closed_after(fixture *f, const char *bytes, size_t len, size_t split)
+{
+    close_session(f);
+    open_session(f);
+    weir_buffer_append(&f->in, bytes, split);
+    f->step = weir_grpc_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, f->now_ns);
+    if (f->step.next == WEIR_SESSION_CLOSE)
+        return true;
+    weir_buffer_clear(&f->out);
+    weir_buffer_append(&f->in, bytes + split, len - split);
+    f->step = weir_grpc_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, f->now_ns);
+    return f->step.next == WEIR_SESSION_CLOSE;
+}
+
+/* Clients of other protocols are closed; those of HTTP/1.1 get an answer. */
+static void the_preface_is_checked(void **state)
+{
+    static const char get[] = "GET / HTTP/1.1\r\n\r\n", post[] = "POST /json HTTP/1.1\r\n\r\n";
+    static const char tls[] = "\x16\x03\x01\x02\x00\x01", resp[] = "*1\r\n$4\r\nPING\r\n";
+    static const char h2[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+    static const struct {
+        const char *bytes;
+        size_t len;
+        bool http, closed;
+    } cases[] = {{get, sizeof get - 1, true, true},
+                 {post, sizeof post - 1, true, true},
+                 {tls, sizeof tls - 1, false, true},
+                 {resp, sizeof resp - 1, false, true},
+                 {h2, sizeof h2 - 1, false, false}};
+    fixture *f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (size_t split = 0; split < cases[i].len; split++) {
+            bool closed = is_closed_after(f, cases[i].bytes, cases[i].len, split);
+            assert_int_equal(closed, cases[i].closed);
+            size_t len = weir_buffer_len(&f->out);
+            const char *out = (const char *)weir_buffer_data(&f->out);
+            if (cases[i].http) {
+                const char *body = strstr(out, "\r\n\r\n");
+                assert_memory_equal(out, "HTTP/1.1 400 ", 13);
+                assert_non_null(body);
+                assert_int_equal(atoi(strstr(out, "Content-Length: ") + 16),
+                                 len - (size_t)(body + 4 - out));
+            } else {
+                assert_int_equal(len > 0, !cases[i].closed);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +245,7 @@ int main(void)
         TEST(requests_may_arrive_in_pieces),
         TEST(output_stops_at_the_pause),
         TEST(replies_wait_for_flow_control),
+        TEST(the_preface_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
