@@ -7,6 +7,7 @@
 
 #include "cmd/auth_failures.h"
 #include "cmd/engines.h"
+#include "cmd/envoy/statsd.h"
 #include "cmd/protocols.h"
 #include "cmd/sigbus.h"
 #include "cmd/state/state.h"
@@ -34,6 +35,7 @@ typedef struct daemon {
     auth_failures *failures;
     tls_listeners *tls;
     weir_rls *rls;
+    statsd *statsd; /* NULL: off */
     weir_server *server;
     protocol_loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
@@ -95,6 +97,7 @@ static void put_metrics(void *ctx, weir_buffer *out)
                              port_load_relaxed(&d->place) != WEIR_FILE_IN_PLACE);
     auth_failures_put_metrics(d->failures, out);
     tls_listeners_put_metrics(d->tls, d->server, out);
+    statsd_put_metrics(d->statsd, out);
     engines_put_metrics(d->engines, out);
 }
 
@@ -468,6 +471,8 @@ static void tick(void *ctx)
     log_full_partitions(d);
     auth_failures_tick(d->failures, port_steady_ns());
     tls_listeners_tick(d->tls);
+    if (d->statsd)
+        statsd_tick(d->statsd, port_steady_ns());
     if (d->options->config->state_file)
         log_state_file(d);
 }
@@ -531,6 +536,16 @@ static void close_loop(protocol_loop *l)
     weir_rls_arena_close(&l->door.arena);
     weir_rls_loop_close(l->door.loop);
     weir_service_close(l->service);
+}
+
+static weir_status open_statsd(daemon *d)
+{
+    const config_envoy *envoy = &d->options->config->envoy;
+    statsd_options o = {.flush_ns = envoy->statsd_flush_ns, .rls = d->rls, .log = d->options->log};
+    if (!envoy->statsd || !statsd_address_read(envoy->statsd, &o.address))
+        return WEIR_OK;
+    d->statsd = statsd_open(&o);
+    return d->statsd ? WEIR_OK : WEIR_E_NOMEM;
 }
 
 static weir_status open_loops(daemon *d)
@@ -644,6 +659,7 @@ static void log_started(const daemon *d)
 static void daemon_close(daemon *d)
 {
     weir_server_close(d->server);
+    statsd_close(d->statsd); /* it sends what the loops have counted */
     for (unsigned i = 0; i < d->loops_len; i++)
         close_loop(&d->loops[i]);
     weir_rls_close(d->rls);
@@ -669,7 +685,7 @@ int daemon_run(const daemon_options *options)
         st = weir_limiter_open(&d->limiter, d->store, options->zones);
     if (st == WEIR_OK) {
         d->rls = weir_rls_open();
-        st = d->rls ? WEIR_OK : WEIR_E_NOMEM;
+        st = d->rls ? open_statsd(d) : WEIR_E_NOMEM;
     }
     if (st == WEIR_OK)
         weir_limiter_on_change(d->limiter, log_change, d);

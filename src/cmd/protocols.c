@@ -107,6 +107,8 @@ static void http_open_loop(protocol_loop *l)
                                   .metrics_top = c->top_metrics,
                                   .metrics = l->metrics,
                                   .metrics_ctx = l,
+                                  .rls = l->rls,
+                                  .rls_door = &l->door,
                                   .started_ns = l->started_ns,
                                   .streams = l->streams,
                                   .live = l->live,

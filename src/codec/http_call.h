@@ -51,4 +51,8 @@ const weir_http_endpoint *weir_limitador_http_find(const weir_http_options *o, w
 /* Their lines of GET /. */
 extern const char weir_rls_http_help[], weir_limitador_http_help[];
 
+/* Whether the Rate Limit Service has limits; GET / then lists its endpoints, and /metrics has its
+ * statistics. */
+bool weir_rls_http_has_limits(const weir_http_options *o);
+
 #endif

@@ -11,9 +11,9 @@
 #include "codec/http_live.h"
 #include "codec/http_pages.h"
 #include "codec/json.h"
+#include "codec/limitador_metrics.h"
 #include "codec/metrics.h"
 #include "codec/reservation.h"
-#include "codec/limitador_metrics.h"
 #include "codec/rls_metrics.h"
 #include "port/assert.h"
 #include "service/top/top.h"
@@ -548,7 +548,7 @@ static void metrics(call *c)
     weir_metrics_put(a->body, weir_service_limiter(o->service), o->version);
     if (o->metrics_top)
         weir_metrics_put_top(a->body, o->service, c->now_ns);
-    if (o->rls)
+    if (weir_rls_http_has_limits(o))
         weir_rls_metrics_put(a->body, o->rls);
     if (o->limitador)
         weir_limitador_metrics_put(a->body, weir_limitador_of(o->limitador));
@@ -615,7 +615,7 @@ static void front_page(call *c)
         "  /metrics      metrics for Prometheus\n"
         "  /playground   a page that compares policies; /guide explains the algorithms\n"
         "  /dashboard    a page that shows what this daemon decides\n");
-    if (c->options->rls)
+    if (weir_rls_http_has_limits(c->options))
         add_text(c, weir_rls_http_help);
     if (c->options->limitador)
         add_text(c, weir_limitador_http_help);

@@ -15,6 +15,15 @@ const char weir_rls_http_help[] =
     "  /rlconfig     lists the limits of Envoy's rate limit service\n"
     "  /stats        its statistics, under the names of envoyproxy/ratelimit\n";
 
+bool weir_rls_http_has_limits(const weir_http_options *o)
+{
+    const weir_rls_config *config = o->rls ? weir_rls_loop_config(o->rls_door->loop) : NULL;
+    size_t n = 0;
+    if (config)
+        (void)weir_rls_config_rules(config, &n);
+    return n > 0;
+}
+
 static void bad_request(weir_http_call *c)
 {
     weir_http_put_text(c, 400, "Bad Request\n");

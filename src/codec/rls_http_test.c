@@ -15,6 +15,7 @@ static struct fake {
     weir_rls_response response;
     int pending; /* calls that are answered later */
     size_t calls, cancelled;
+    size_t limits;
     char domain[64]; /* of the last request */
     size_t descriptors;
     const weir_rls_stat *stats;
@@ -70,6 +71,13 @@ void weir_rls_each_stat(weir_rls *r, void (*fn)(void *ctx, const weir_rls_stat *
     assert_ptr_equal(r, &fake);
     for (size_t i = 0; i < fake.stats_len; i++)
         fn(ctx, &fake.stats[i]);
+}
+
+const weir_rule_spec *weir_rls_config_rules(const weir_rls_config *c, size_t *ret_len)
+{
+    assert_ptr_equal(c, &fake);
+    *ret_len = fake.limits;
+    return NULL;
 }
 
 const char *weir_rls_unit_word(weir_rls_unit unit)
@@ -231,9 +239,12 @@ static void absent_without_the_service(void **state)
     assert_null(strstr(get(f, "/"), "\n  /json"));
 }
 
+/* It lists the endpoints only if there are limits. */
 static void front_page(void **state)
 {
     fixture *f = open_fixture(state);
+    assert_null(strstr(get(f, "/"), "\n  /json "));
+    fake.limits = 1;
     assert_non_null(strstr(get(f, "/"), "\n  /json "));
 }
 
@@ -257,6 +268,8 @@ static const weir_rls_stat some_stats[] = {
     LIMIT("d", "a.b.d", "over_limit", 7),
     LIMIT("d", "a.b.d", "total_hits", 4),
     LIMIT("d", "a\"", "total_hits", 8),
+    LIMIT("d.x", "y", "total_hits", 16),
+    LIMIT("d", "x.y", "total_hits", 32),
 };
 
 static void stats(void **state)
@@ -287,6 +300,8 @@ static void metrics(void **state)
     fixture *f = open_fixture(state);
     fake.stats = some_stats;
     fake.stats_len = sizeof some_stats / sizeof some_stats[0];
+    assert_null(strstr(get(f, "/metrics"), "config_load_error"));
+    fake.limits = 1;
     const char *a = get(f, "/metrics");
     has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"a\"} 18446744073709551615");
     has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"a.b\"} 1");
@@ -296,6 +311,10 @@ static void metrics(void **state)
     has_sample(a, "ratelimit_service_rate_limit_total_hits{domain=\"d\",key1=\"a\"} "
                   "18446744073709551615");
     has_sample(a, "ratelimit_service_rate_limit_total_hits{domain=\"d\",key1=\"a\",key2=\"b\"} 7");
+    /* The reference divides a domain at its dots too. */
+    has_sample(a, "weir_rls_total_hits{domain=\"d.x\",key=\"y\"} 16");
+    has_sample(a, "ratelimit_service_rate_limit_total_hits{domain=\"d\",key1=\"x\",key2=\"y\"} 48");
+    assert_null(strstr(a, "weir_rls_near_limit")); /* no metric without samples */
     has_sample(a, "ratelimit_service_config_load_error 1");
     has_sample(a, "ratelimit_service_should_rate_limit_error{err_type=\"redis_error\"} 3");
     has_sample(a, "ratelimit_service_should_rate_limit_error{err_type=\"service_error\"} 4");
@@ -319,6 +338,7 @@ static void many_limits(void **state)
     }
     fake.stats = many;
     fake.stats_len = LIMITS;
+    fake.limits = 1;
     const char *a = get(f, "/metrics");
     has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"k00999\"} 2");
     assert_null(strstr(a, "k01000"));

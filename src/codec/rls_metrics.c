@@ -29,19 +29,19 @@ void weir_rls_stats_put(weir_buffer *out, weir_rls *rls)
 /* A metric of a limit, by the last part of a statistic's name. */
 typedef struct metric {
     const char *what, *help;
-    bool exported; /* under the reference's name too */
 } metric;
 
 static const metric metrics[] = {
-    {"total_hits", "Hits of requests that matched the limit.", true},
-    {"over_limit", "Hits above the limit.", true},
-    {"near_limit", "Hits within the limit but above near_limit_ratio of it.", true},
-    {"within_limit", "Hits within the limit.", true},
-    {"shadow_mode", "Hits above the limit that were allowed by shadow_mode.", true},
-    {"over_limit_with_local_cache", "Always 0: weir has no cache of decisions.", false},
+    {"total_hits", "Hits of requests that matched the limit."},
+    {"over_limit", "Hits above the limit."},
+    {"near_limit", "Hits within the limit but above near_limit_ratio of it."},
+    {"within_limit", "Hits within the limit."},
+    {"shadow_mode", "Hits above the limit that were allowed by shadow_mode."},
 };
 
-enum { PARTS = 2 }; /* of a key, in the labels that the reference exports */
+/* The labels that the reference exports: the first parts of DOMAIN.KEY between dots. */
+static const char *const parts[] = {"domain", "key1", "key2"};
+enum { PARTS = sizeof parts / sizeof parts[0] };
 
 /* The samples of one metric. The sample that is collected is kept as long as its labels repeat. */
 typedef struct samples {
@@ -62,7 +62,6 @@ static void put_label(weir_buffer *out, const char *before, const char *name, co
 
 static void put_sample(samples *s, const char *labels, size_t len, uint64_t value)
 {
-    static const char *const parts[] = {"domain", "key1", "key2"};
     weir_buffer_printf(s->out, s->exported ? "ratelimit_service_rate_limit_%s{" : "weir_rls_%s{",
                        s->metric->what);
     const char *end = labels + len;
@@ -74,8 +73,14 @@ static void put_sample(samples *s, const char *labels, size_t len, uint64_t valu
     weir_buffer_printf(s->out, "} %" PRIu64 "\n", value);
 }
 
+/* Writes the sample that is collected, if any. Its metric begins with the first one. */
 static void flush(samples *s)
 {
+    const char *prefix = s->exported ? "ratelimit_service_rate_limit" : "weir_rls";
+    const metric *m = s->metric;
+    if (s->n == 1)
+        weir_buffer_printf(s->out, "# HELP %s_%s %s\n# TYPE %s_%s counter\n", prefix, m->what,
+                           m->help, prefix, m->what);
     if (s->n > 0 && s->n <= WEIR_RLS_METRICS_MAX)
         put_sample(s, (const char *)weir_buffer_data(&s->held), weir_buffer_len(&s->held),
                    s->value);
@@ -90,21 +95,30 @@ static void add_label(weir_buffer *b, const char *at, size_t len)
     weir_buffer_append(b, "", 1);
 }
 
-/* Appends the domain, and the key or its first two parts. */
+/* Appends the first parts of DOMAIN.KEY. */
+static void add_parts(weir_buffer *b, const weir_rls_stat *stat)
+{
+    const weir_slice both[] = {stat->domain, stat->key};
+    int n = 0;
+    for (int i = 0; i < 2; i++) {
+        const char *at = both[i].at, *end = at + both[i].len;
+        for (; both[i].len > 0 && at <= end && n < PARTS; n++) {
+            const char *dot = memchr(at, '.', (size_t)(end - at));
+            size_t len = (size_t)((dot ? dot : end) - at);
+            add_label(b, at, len);
+            at += len + 1;
+        }
+    }
+}
+
 static void add_labels(weir_buffer *b, const weir_rls_stat *stat, bool exported)
 {
-    weir_slice key = stat->key;
-    add_label(b, stat->domain.at, stat->domain.len);
-    for (int i = 0; exported && i < PARTS; i++) {
-        const char *dot = memchr(key.at, '.', key.len);
-        size_t len = dot ? (size_t)(dot - key.at) : key.len;
-        add_label(b, key.at, len);
-        if (!dot)
-            return;
-        key = (weir_slice){dot + 1, key.len - len - 1};
+    if (exported) {
+        add_parts(b, stat);
+    } else {
+        add_label(b, stat->domain.at, stat->domain.len);
+        add_label(b, stat->key.at, stat->key.len);
     }
-    if (!exported)
-        add_label(b, key.at, key.len);
 }
 
 static void collect(void *ctx, const weir_rls_stat *stat)
@@ -132,11 +146,8 @@ static void put_metric(weir_buffer *out, weir_rls *rls, const metric *m, bool ex
 {
     static const char others[] = "(others)\0(others)";
     samples s = {.out = out, .metric = m, .exported = exported};
-    const char *prefix = exported ? "ratelimit_service_rate_limit" : "weir_rls";
     weir_buffer_init(&s.held, 1 << 18);
     weir_buffer_init(&s.next, 1 << 18);
-    weir_buffer_printf(out, "# HELP %s_%s %s\n# TYPE %s_%s counter\n", prefix, m->what, m->help,
-                       prefix, m->what);
     weir_rls_each_stat(rls, collect, &s);
     flush(&s);
     if (s.n > WEIR_RLS_METRICS_MAX)
@@ -177,11 +188,9 @@ static void put_service_metric(void *ctx, const weir_rls_stat *stat)
 
 void weir_rls_metrics_put(weir_buffer *out, weir_rls *rls)
 {
-    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++)
-        put_metric(out, rls, &metrics[i], false);
-    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
-        if (metrics[i].exported)
-            put_metric(out, rls, &metrics[i], true);
+    for (int exported = 0; exported < 2; exported++) {
+        for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++)
+            put_metric(out, rls, &metrics[i], exported);
     }
     weir_rls_each_stat(rls, put_service_metric, out);
 }

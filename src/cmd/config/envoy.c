@@ -5,6 +5,7 @@
 
 #include "cmd/config/keys.h"
 #include "cmd/envoy/directory.h"
+#include "cmd/envoy/statsd.h"
 #include "port/text.h"
 
 #include <stdlib.h>
@@ -61,16 +62,13 @@ static void read_header(config_reader *r, const config_place *place, const confi
 static void read_statsd(config_reader *r, const config_place *place, const config_key *key,
                         void *base)
 {
-    static const char expected[] = "a URL, such as udp://127.0.0.1:8125 or tcp://HOST:PORT, or off";
+    static const char expected[] = STATSD_ADDRESS_EXPECTED ", or off";
     const config_node *n = place->node;
     (void)key;
     if (!config_want_scalar(r, place, expected) || strcmp(n->text, "off") == 0)
         return;
-    bool scheme = strncmp(n->text, "udp://", 6) == 0 || strncmp(n->text, "tcp://", 6) == 0;
-    const char *colon = strrchr(n->text, ':');
-    uint64_t port = 0;
-    if (scheme && colon > n->text + 6 && colon < n->text + 6 + CONFIG_HOST_MAX &&
-        weir_decimal_read(colon + 1, strlen(colon + 1), 65535, &port) && port > 0)
+    statsd_address address;
+    if (statsd_address_read(n->text, &address))
         ((weir_config *)base)->envoy.statsd = n->text;
     else
         config_error(r->errors, place, "expected %s, found '%.80s'", expected, n->text);

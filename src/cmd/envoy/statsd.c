@@ -7,6 +7,7 @@
 
 #include "cmd/envoy/statsd.h"
 
+#include "codec/metrics.h"
 #include "port/atomic.h"
 #include "port/buffer.h"
 #include "port/port.h"
@@ -461,4 +462,15 @@ void statsd_close(statsd *s)
 statsd_counts statsd_count(const statsd *s)
 {
     return (statsd_counts){port_load_relaxed(&s->sent), port_load_relaxed(&s->dropped)};
+}
+
+void statsd_put_metrics(const statsd *s, weir_buffer *out)
+{
+    if (!s)
+        return;
+    statsd_counts counts = statsd_count(s);
+    weir_metrics_put_one(out, "weir_statsd_lines_total", "counter",
+                         "Lines sent to the statsd server.", counts.sent);
+    weir_metrics_put_one(out, "weir_statsd_dropped_lines_total", "counter",
+                         "Lines for the statsd server that were lost.", counts.dropped);
 }

@@ -54,4 +54,7 @@ typedef struct statsd_counts {
 
 statsd_counts statsd_count(const statsd *s);
 
+/* Appends the counters as metrics. NULL appends nothing. Any thread. */
+void statsd_put_metrics(const statsd *s, weir_buffer *out);
+
 #endif
