@@ -53,7 +53,8 @@ check_ports() {
     for name in ENVOY_PORT:$envoy_port BACKEND_PORT:$backend_port GRPC_PORT:$grpc_port \
         HTTP_PORT:$http_port RESP_PORT:$resp_port; do
         port=${name#*:}
-        ! listens "$port" || fail "port $port is in use; choose another: ${name%:*}=$((port ^ 1024)) examples/envoy/run.sh"
+        ! listens "$port" ||
+            fail "port $port is in use; choose another: ${name%:*}=$((port ^ 1024)) examples/envoy/run.sh"
     done
 }
 

@@ -64,7 +64,8 @@ def the_tour_names_what_is_missing(box):
         port = taken.getsockname()[1]
         done = run(environment(box, HTTP_PORT=str(port)))
     equal((done.returncode, done.stdout, done.stderr),
-          (1, "", f"{SCRIPT}: port {port} is in use; choose another: HTTP_PORT={port ^ 1024} {SCRIPT}\n"), "a port in use")
+          (1, "", f"{SCRIPT}: port {port} is in use; choose another: HTTP_PORT={port ^ 1024} {SCRIPT}\n"),
+          "a port in use")
     missing = str(box.path / "none")
     done = run(environment(box, WEIR=missing))
     equal((done.returncode, done.stderr),
