@@ -119,7 +119,8 @@ start_all() {
 # ---- the tour ------------------------------------------------------------------------------------
 
 say() {
-    printf '\n# %s\n' "$@"
+    echo
+    printf '# %s\n' "$@"
 }
 
 # show COMMAND: prints a command and what it prints

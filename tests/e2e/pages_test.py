@@ -308,8 +308,9 @@ def main():
         try:
             page.run(blocks)
             if WRITE:
+                text = page.write(text)
                 with open(PAGE, "w", encoding="utf-8") as out:
-                    out.write(page.write(text))
+                    out.write(text)
         finally:
             page.close()
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
