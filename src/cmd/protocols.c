@@ -112,7 +112,9 @@ static void http_open_loop(protocol_loop *l)
                                   .started_ns = l->started_ns,
                                   .streams = l->streams,
                                   .live = l->live,
-                                  .live_ctx = l};
+                                  .live_ctx = l,
+                                  .rls = l->rls,
+                                  .rls_door = &l->door};
 }
 
 static void http_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
