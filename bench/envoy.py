@@ -12,7 +12,8 @@ that of the reference is the sum of the service and of redis-server. They and th
 of short rounds in which the servers alternate. All processes of a server run on one processor, and
 h2load runs on another.
 
-After each round, the remaining quota of both keys must have decreased by the number of requests.
+After each round, the remaining quota of both keys must have decreased by the number of requests. All
+servers must send replies of about the same size.
 
     bench/envoy.py WEIR NOOP [--reference FILE] [--json FILE] [--rounds N]
 
@@ -35,6 +36,7 @@ CONNECTIONS = 50
 STREAMS = (10, 1)  # concurrent streams of a connection
 SECONDS = 1  # the duration of a round, about
 LIMIT = 2_000_000_000  # a year
+REPLY = (50, 65)  # bytes of a response with two statuses
 METHOD = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
 DOMAIN = "bench"
 DESCRIPTORS = ((("remote_address", "203.0.113.7"),), (("plan", "gold"), ("user", "alice")))
@@ -176,6 +178,9 @@ class Client:
         done = re.search(r"(\d+) succeeded, (\d+) failed", out)
         if not done or int(done[1]) != requests:
             sys.exit(f"bench: {system.name} did not answer {requests} requests:\n{out}")
+        size = int(re.search(r"\((\d+)\) data", out)[1]) / requests
+        if not REPLY[0] <= size <= REPLY[1]:
+            sys.exit(f"bench: {system.name}: a reply has {size} bytes, expected {REPLY[0]} to {REPLY[1]}:\n{out}")
         if quota:
             system.expect(quota, requests)
         rps = float(re.search(r"([\d.]+) req/s", out)[1])

@@ -29,8 +29,11 @@ static size_t answer(void *ctx, void *session_ctx, weir_grpc_call *calls, size_t
     (void)ctx;
     (void)session_ctx;
     (void)now_ns;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        calls[i].reply_begin = weir_buffer_len(calls[i].reply);
+        calls[i].reply_len = sizeof response - 1;
         weir_buffer_append(calls[i].reply, response, sizeof response - 1);
+    }
     return n;
 }
 

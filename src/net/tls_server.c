@@ -81,9 +81,8 @@ static void free_paths(char *path[FILES])
 
 static weir_status copy_paths(const net_tls_server_files *files, char *ret[FILES])
 {
-    const char *from[FILES] = {[NET_TLS_CERT] = files->cert,
-                               [NET_TLS_KEY] = files->key,
-                               [NET_TLS_CA] = files->client_ca};
+    const char *from[FILES] = {
+        [NET_TLS_CERT] = files->cert, [NET_TLS_KEY] = files->key, [NET_TLS_CA] = files->client_ca};
     for (int i = 0; i < FILES; i++) {
         ret[i] = from[i] ? port_zalloc(1, strlen(from[i]) + 1) : NULL;
         if (ret[i])

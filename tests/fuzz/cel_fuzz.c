@@ -6,7 +6,13 @@
 #include "fuzz.h"
 #include "service/rls/limitador_cel.h"
 
-#define ENTRY(k, v) {{k, sizeof(k) - 1}, {v, sizeof(v) - 1}}
+#define ENTRY(k, v)                                                                                \
+    {                                                                                              \
+        {k, sizeof(k) - 1},                                                                        \
+        {                                                                                          \
+            v, sizeof(v) - 1                                                                       \
+        }                                                                                          \
+    }
 
 static const weir_rls_entry entries[] = {ENTRY("a", "1"), ENTRY("b", "text"), ENTRY("a", "2")};
 static const weir_rls_descriptor descriptors[] = {{.entries = entries, .entries_len = 3}};

@@ -63,10 +63,21 @@ static const environment defaults = {
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define SET(name, key, kind, member)                                                               \
-    {name, key, NULL, ENVIRONMENT_SET, ENVIRONMENT_##kind, offsetof(environment, member)}
-#define NOT_NEEDED(name, why) {name, NULL, why, ENVIRONMENT_NOT_NEEDED, ENVIRONMENT_TEXT, 0}
-#define WARN(name, why)       {name, NULL, why, ENVIRONMENT_WARN, ENVIRONMENT_TEXT, 0}
-#define REFUSE(name, why)     {name, NULL, why, ENVIRONMENT_REFUSE, ENVIRONMENT_TEXT, 0}
+    {                                                                                              \
+        name, key, NULL, ENVIRONMENT_SET, ENVIRONMENT_##kind, offsetof(environment, member)        \
+    }
+#define NOT_NEEDED(name, why)                                                                      \
+    {                                                                                              \
+        name, NULL, why, ENVIRONMENT_NOT_NEEDED, ENVIRONMENT_TEXT, 0                               \
+    }
+#define WARN(name, why)                                                                            \
+    {                                                                                              \
+        name, NULL, why, ENVIRONMENT_WARN, ENVIRONMENT_TEXT, 0                                     \
+    }
+#define REFUSE(name, why)                                                                          \
+    {                                                                                              \
+        name, NULL, why, ENVIRONMENT_REFUSE, ENVIRONMENT_TEXT, 0                                   \
+    }
 
 #define REDIS                                                                                      \
     "the counts are in weir's memory. To share them through Redis, write redis: {url: URL} and "   \
@@ -243,8 +254,7 @@ static bool read_all(environment *e, char *const *env, char *ret_error)
     for (size_t i = 0; i < environment_rows_len; i++) {
         const environment_row *row = &environment_rows[i];
         const char *value = find(env, row);
-        if (row->use == ENVIRONMENT_SET && value && value[0] &&
-            !store(e, row, value, ret_error))
+        if (row->use == ENVIRONMENT_SET && value && value[0] && !store(e, row, value, ret_error))
             return false;
         if (row->use == ENVIRONMENT_REFUSE && asks(value)) {
             snprintf(ret_error, 400, "%s is not supported: %s", row->name, row->why);
@@ -306,9 +316,9 @@ static bool apply_listen(weir_config *c, const environment *e, char *ret_error)
 {
     c->listens_len = 0;
     c->insecure = true;
-    if (!(e->grpc_uds[0] ? add_socket(c, e->grpc_uds, ret_error)
-                         : add_listen(c, PROTOCOL_GRPC, "GRPC_HOST", e->grpc_host, e->grpc_port,
-                                      ret_error)) ||
+    if (!(e->grpc_uds[0]
+              ? add_socket(c, e->grpc_uds, ret_error)
+              : add_listen(c, PROTOCOL_GRPC, "GRPC_HOST", e->grpc_host, e->grpc_port, ret_error)) ||
         !apply_tls(e, &c->listens[0], ret_error) ||
         !add_listen(c, PROTOCOL_HTTP, "HOST", e->host, e->port, ret_error))
         return false;
@@ -336,9 +346,10 @@ static bool apply_log(weir_config *c, const environment *e, char *ret_error)
     static const struct {
         const char *name;
         weir_log_level level;
-    } levels[] = {{"trace", WEIR_LOG_DEBUG},  {"debug", WEIR_LOG_DEBUG}, {"info", WEIR_LOG_INFO},
-                  {"warn", WEIR_LOG_WARNING}, {"warning", WEIR_LOG_WARNING},
-                  {"error", WEIR_LOG_ERROR},  {"fatal", WEIR_LOG_ERROR}, {"panic", WEIR_LOG_ERROR}};
+    } levels[] = {{"trace", WEIR_LOG_DEBUG},     {"debug", WEIR_LOG_DEBUG},
+                  {"info", WEIR_LOG_INFO},       {"warn", WEIR_LOG_WARNING},
+                  {"warning", WEIR_LOG_WARNING}, {"error", WEIR_LOG_ERROR},
+                  {"fatal", WEIR_LOG_ERROR},     {"panic", WEIR_LOG_ERROR}};
     size_t i = 0;
     while (i < CONFIG_LENGTH(levels) && strcasecmp(levels[i].name, e->log_level) != 0)
         i++;
@@ -446,8 +457,8 @@ void environment_explain(char *const *env,
     for (size_t i = 0, next; i < environment_rows_len; i = next) {
         char names[NAMES_SIZE] = "";
         const environment_row *row = &environment_rows[i];
-        for (next = i; next < environment_rows_len && environment_rows[next].why &&
-                       row->why && strcmp(environment_rows[next].why, row->why) == 0;
+        for (next = i; next < environment_rows_len && environment_rows[next].why && row->why &&
+                       strcmp(environment_rows[next].why, row->why) == 0;
              next++)
             append_names(env, &environment_rows[next], names);
         next += next == i;
