@@ -8,6 +8,7 @@
 #include "replicate.h"
 #include "service/explain_text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static weir_module_call *call_of(weir_call *c)
@@ -283,6 +284,9 @@ static weir_status set_policy(weir_call *c, const char *name, const char *limit,
     weir_status st = weir_named_set(name, strlen(name), limit, strlen(limit), ret);
     if (st == WEIR_OK)
         redis.ReplicateVerbatim(ctx_of(c));
+    else if (st == WEIR_E_FULL)
+        snprintf(ret->text, sizeof ret->text, "there are %d policies, the maximum: delete one first",
+                 WEIR_NAMED_MAX);
     return st;
 }
 

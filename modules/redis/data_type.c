@@ -127,7 +127,7 @@ static int aux_load(redis_io *io, int encver, int when)
     if (encver != ENCODING)
         return REDIS_ERR;
     uint64_t len = redis.LoadUnsigned(io);
-    if (redis.IsIOError(io) || len > WEIR_RULES_MAX)
+    if (redis.IsIOError(io) || len > WEIR_NAMED_MAX)
         return REDIS_ERR;
     weir_named_drop_all();
     for (uint64_t i = 0; i < len; i++) {

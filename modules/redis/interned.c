@@ -398,7 +398,7 @@ weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
     if (st != WEIR_OK)
         return st;
     size_t at = search(name, name_len, &there);
-    if (!there && all.named_len == WEIR_RULES_MAX) {
+    if (!there && all.named_len == WEIR_NAMED_MAX) {
         ret_error->text[0] = '\0';
         return WEIR_E_FULL;
     }
@@ -410,7 +410,7 @@ weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
         memmove(all.named + at + 1, all.named + at, (all.named_len++ - at) * sizeof *all.named);
     }
     weir_named *n = &all.named[at];
-    WEIR_ASSERT(all.named_len <= WEIR_RULES_MAX);
+    WEIR_ASSERT(all.named_len <= WEIR_NAMED_MAX);
     *n = (weir_named){.interned = s, .name_len = name_len, .limit = redis.Alloc(limit_len + 1)};
     memcpy(n->name, name, name_len);
     memcpy(n->limit, limit, limit_len);

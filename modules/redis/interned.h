@@ -98,7 +98,9 @@ typedef struct weir_named {
     char *limit; /* the text as the client wrote it */
 } weir_named;
 
-/* Returns WEIR_OK; WEIR_E_FULL, with an empty error text, at WEIR_RULES_MAX policies; WEIR_E_NOMEM;
+#define WEIR_NAMED_MAX 1024
+
+/* Returns WEIR_OK; WEIR_E_FULL, with an empty error text, at WEIR_NAMED_MAX policies; WEIR_E_NOMEM;
  * as weir_intern_text(); WEIR_E_SYNTAX with column 0 for a bad name. */
 WEIR_NODISCARD weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
                                           size_t limit_len, weir_policy_error *ret_error);

@@ -471,7 +471,7 @@ static void check_policy(void **state)
         expect(f, request, "+OK\r\n");
     }
     expect(f, "WEIR.POLICY SET more 'gcra 1/s'",
-           "-ERR there are 1024 policies, the maximum: delete one first\r\n");
+           "-ERR there are 8192 policies, the maximum: delete one first\r\n");
     expect(f, "WEIR.POLICY SET p1 'gcra 2/s'", "+OK\r\n");
 }
 

@@ -7,6 +7,7 @@
 
 #include "service/pending.h"
 #include "store/iterate.h"
+#include "store/siphash.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -148,17 +149,22 @@ void weir_service_refresh(weir_service *s)
     port_mutex_unlock(l->lock);
 }
 
+enum { SLOTS = sizeof((weir_limiter *)NULL)->slots / sizeof(uint16_t) };
+_Static_assert(NAMES_MAX <= UINT16_MAX, "a slot holds the index of a name");
+
 /* Returns the index of a name's counters, which stays the same for ever. Under the lock. */
 static uint32_t index_of_name(weir_limiter *l, const char *name)
 {
-    for (size_t i = NAMES_FIRST; i < l->names; i++) {
-        if (strcmp(l->name[i], name) == 0)
-            return (uint32_t)i;
+    size_t at = weir_siphash((weir_secret){0}, name, strlen(name)) % SLOTS;
+    for (; l->slots[at] != 0; at = (at + 1) % SLOTS) {
+        if (strcmp(l->name[l->slots[at]], name) == 0)
+            return l->slots[at];
     }
     WEIR_ASSERT(l->names >= NAMES_FIRST && l->names <= NAMES_MAX);
     if (l->names == NAMES_MAX)
         return NAME_OTHERS;
     snprintf(l->name[l->names], sizeof l->name[0], "%s", name);
+    l->slots[at] = (uint16_t)l->names;
     return (uint32_t)l->names++;
 }
 

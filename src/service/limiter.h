@@ -94,7 +94,7 @@ size_t weir_limiter_partitions(weir_limiter *l, weir_partition_stats *ret, size_
 /* Names for requests without a rule. */
 #define WEIR_COUNTS_TEXTS    "(texts)"    /* inline policies */
 #define WEIR_COUNTS_THROTTLE "(throttle)" /* CL.THROTTLE */
-#define WEIR_COUNTS_OTHERS   "(others)"   /* unknown rules, and rules after the first 4093 names */
+#define WEIR_COUNTS_OTHERS   "(others)"   /* unknown rules, and rules after the first 16381 names */
 
 /* Calls fn with the sums of all services, for each rule that is or was active, and then for the
  * names above. Any thread. */
@@ -110,7 +110,7 @@ typedef struct weir_candidate_counts {
 
 /* Calls fn with the sums of all services, for each rule that has a candidate or had one that has
  * decided. Any thread.
- *  index  of the name, below 4096; it stays the same until the limiter closes. */
+ *  index  of the name, below 16384; it stays the same until the limiter closes. */
 void weir_limiter_candidates(weir_limiter *l,
                              void (*fn)(void *ctx, const char *name, size_t index,
                                         const weir_candidate_counts *counts),

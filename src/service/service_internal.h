@@ -43,7 +43,7 @@ enum { /* the first names */
        NAMES_FIRST
 };
 
-#define NAMES_MAX 4096
+#define NAMES_MAX 16384
 
 typedef struct weir_counters {
     port_counter count[COUNTS];
@@ -82,6 +82,7 @@ struct weir_limiter {
     bool had_candidates;        /* a rule has or had a candidate */
     size_t names;
     char name[NAMES_MAX][WEIR_RULE_NAME_MAX + 1];
+    uint16_t slots[2 * NAMES_MAX]; /* a hash table of the names of rules: the index; 0: empty */
 };
 
 /* The pending requests of a service (pending.c). */

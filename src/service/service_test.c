@@ -421,7 +421,7 @@ static void see_name(void *ctx, const char *name, const weir_counts *counts)
 static void check_many_names(void **unused)
 {
     (void)unused;
-    enum { SETS = 5, N = 1000 };
+    enum { SETS = 9, N = 2000 };
     static char names[N][16];
     static weir_rule_spec specs[N];
     for (int set = 0; set < SETS; set++) {

@@ -434,7 +434,7 @@ static void policies_in_a_file(void)
     CHECK(weir_named_set("old", 3, "gcra 1/s", 8, &e) == WEIR_OK);
     CHECK(m->aux_load(&saved, 2, REDIS_AUX_BEFORE) == REDIS_ERR);
     CHECK(m->aux_load(&io, 1, REDIS_AUX_BEFORE) == REDIS_ERR); /* it is empty */
-    io = (redis_io){.number = {WEIR_RULES_MAX + 1}, .numbers = 1};
+    io = (redis_io){.number = {WEIR_NAMED_MAX + 1}, .numbers = 1};
     CHECK(m->aux_load(&io, 1, REDIS_AUX_BEFORE) == REDIS_ERR);
     CHECK(weir_named_find("old", 3));
     CHECK(m->aux_load(&saved, 1, REDIS_AUX_BEFORE) == REDIS_OK);

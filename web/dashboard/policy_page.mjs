@@ -29,7 +29,7 @@ const UNTIL = "This lasts until the next reload or restart of the daemon. Then w
 const SPECIAL = {
     "(texts)": "All requests with a policy text instead of a name.",
     "(throttle)": "All requests with the command CL.THROTTLE.",
-    "(others)": "Requests for unknown policies, and for all policies after the first 4093 names.",
+    "(others)": "Requests for unknown policies, and for all policies after the first 16381 names.",
 };
 
 export class PolicyPage {

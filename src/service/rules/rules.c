@@ -24,14 +24,13 @@ static weir_rules *rules_new(size_t capacity)
     return rules;
 }
 
-/* Sorts a set that has all its rules. */
-static void sort(weir_rules *rules)
+/* Sets what depends on all rules of a sorted set. */
+static void summarise(weir_rules *rules)
 {
     for (size_t i = 0; i < rules->len; i++) {
         rules->remote |= rules->rule[i]->options->engine != WEIR_ENGINE_LOCAL;
         rules->candidates |= rules->rule[i]->candidate.text != NULL;
     }
-    qsort(rules->rule, rules->len, sizeof rules->rule[0], by_name);
     for (size_t i = 1; i < rules->len; i++)
         WEIR_ASSERT(by_name(&rules->rule[i - 1], &rules->rule[i]) < 0);
 }
@@ -52,7 +51,8 @@ weir_status weir_rules_build(weir_rules **ret, const weir_store *store, const we
         }
         rules->len++;
     }
-    sort(rules);
+    qsort(rules->rule, rules->len, sizeof rules->rule[0], by_name);
+    summarise(rules);
     *ret = rules;
     return WEIR_OK;
 }
@@ -82,12 +82,16 @@ weir_rules *weir_rules_with(const weir_rules *old, const char *name, size_t len,
     for (size_t i = 0; i < old_len; i++) {
         if (is_named(old->rule[i], name, len))
             continue;
+        if (rule && by_name(&rule, &old->rule[i]) < 0) {
+            rules->rule[rules->len++] = rule;
+            rule = NULL;
+        }
         old->rule[i]->refs++;
         rules->rule[rules->len++] = old->rule[i];
     }
     if (rule)
         rules->rule[rules->len++] = rule;
-    sort(rules);
+    summarise(rules);
     return rules;
 }
 

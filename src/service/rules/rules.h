@@ -8,7 +8,7 @@
 
 #include "service/engine.h"
 
-#define WEIR_RULES_MAX         1024  /* rules in a set */
+#define WEIR_RULES_MAX         8192  /* rules in a set */
 #define WEIR_RULE_NAME_MAX     64    /* bytes of a name: letters, digits, and - _ . : / */
 #define WEIR_RULE_PATTERNS_MAX 65536 /* overrides of a rule, and entries of each of its lists */
 
