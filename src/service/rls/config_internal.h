@@ -40,16 +40,16 @@ typedef struct rls_limit {
     bool shows_policy;  /* current_limit is the decision's limit, with the unit UNKNOWN */
 } rls_limit;
 
-/* Writes the policy text of N hits a unit, such as "fixed-window 10/s count-denied".
- *  n     1 or more.
- *  unit  not WEIR_RLS_UNIT_UNKNOWN. */
-#define RLS_TEXT_MAX 64
-size_t rls_policy_text(char ret[static RLS_TEXT_MAX], const weir_rls_options *options, uint32_t n,
-                       weir_rls_unit unit);
-
 /* Writes what follows from the number, the unit and the options, for a limit without a policy of its
- * own: near, counts_denied, and its windows. */
+ * own: near, counts_denied, and its windows. Hits that are denied do not count with
+ * stop_when_over, nor towards an atomic limit: a denied request charges nothing then. */
 void rls_limit_derive(rls_limit *limit, const weir_rls_options *options);
+
+/* Writes the policy text of such a limit, such as "fixed-window 10/s count-denied". Its number is 1 or
+ * more. Returns the length. */
+#define RLS_TEXT_MAX 64
+size_t rls_policy_text(const rls_limit *limit, const weir_rls_options *options,
+                       char ret[static RLS_TEXT_MAX]);
 
 /* The hits from which a request counts as near a limit of n hits. */
 uint64_t rls_near(const weir_rls_options *options, uint64_t n);

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/weir_zone.h>
+
 /* ---- units ----------------------------------------------------------------------------------- */
 
 static const struct unit {
@@ -58,14 +60,16 @@ static bool is_calendar(const weir_rls_options *options, weir_rls_unit unit)
     return options->calendar && (unit == WEIR_RLS_MONTH || unit == WEIR_RLS_YEAR);
 }
 
-size_t rls_policy_text(char ret[static RLS_TEXT_MAX], const weir_rls_options *options, uint32_t n,
-                       weir_rls_unit unit)
+size_t rls_policy_text(const rls_limit *limit, const weir_rls_options *options,
+                       char ret[static RLS_TEXT_MAX])
 {
-    WEIR_ASSERT(n >= 1 && unit > WEIR_RLS_UNIT_UNKNOWN && unit < WEIR_RLS_UNITS);
-    const char *period = is_calendar(options, unit) ? units[unit].calendar : units[unit].period;
+    uint32_t n = limit->requests_per_unit;
+    const struct unit *unit = &units[limit->unit];
+    WEIR_ASSERT(n >= 1 && limit->unit > WEIR_RLS_UNIT_UNKNOWN && limit->unit < WEIR_RLS_UNITS);
+    const char *period = is_calendar(options, limit->unit) ? unit->calendar : unit->period;
     int len = snprintf(ret, RLS_TEXT_MAX, "fixed-window %u/%s%s",
                        (unsigned)(n < WEIR_LIMIT_MAX ? n : WEIR_LIMIT_MAX), period,
-                       options->stop_when_over ? "" : " count-denied");
+                       limit->counts_denied ? " count-denied" : "");
     WEIR_ASSERT(len > 0 && len < RLS_TEXT_MAX);
     return (size_t)len;
 }
@@ -91,8 +95,13 @@ static void set_windows(rls_limit *limit, const weir_layer *layer)
 void rls_limit_derive(rls_limit *limit, const weir_rls_options *options)
 {
     limit->near = rls_near(options, limit->requests_per_unit);
-    limit->counts_denied = !options->stop_when_over;
+    limit->counts_denied = !options->stop_when_over && !limit->atomic;
     limit->window_ns = units[limit->unit].seconds * second_ns;
+    if (is_calendar(options, limit->unit)) {
+        limit->window_ns = 0;
+        limit->calendar = limit->unit == WEIR_RLS_MONTH ? WEIR_MONTH : WEIR_YEAR;
+        limit->window = weir_calendar_window;
+    }
 }
 
 /* The unit with a layer's period; UNKNOWN if there is none. */
@@ -313,7 +322,7 @@ static weir_status add_rule(build *b, rls_limit *limit)
     char buf[RLS_TEXT_MAX];
     weir_slice text = {limit->policy, 0};
     if (!limit->policy) {
-        size_t len = rls_policy_text(buf, &c->options, limit->requests_per_unit, limit->unit);
+        size_t len = rls_policy_text(limit, &c->options, buf);
         if (!copy(c, buf, len, &text))
             return WEIR_E_NOMEM;
     }
@@ -348,13 +357,6 @@ static weir_status add_limit(build *b, const weir_rls_spec *s, bool atomic, rls_
         st = read_policy(b, limit, s);
     else if (st == WEIR_OK)
         rls_limit_derive(limit, &c->options);
-    if (is_calendar(&c->options, limit->unit) && !s->policy) {
-        weir_policy p;
-        char text[RLS_TEXT_MAX];
-        size_t len = rls_policy_text(text, &c->options, 1, limit->unit);
-        if (weir_policy_parse(&p, text, len, NULL, NULL) == WEIR_OK)
-            set_windows(limit, &p.layer[0]);
-    }
     *ret = limit;
     if (st == WEIR_OK && !s->unlimited && (s->policy || s->requests_per_unit > 0))
         st = add_rule(b, limit);

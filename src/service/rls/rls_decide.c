@@ -88,8 +88,12 @@ static uint64_t count_before(const weir_rls_loop *l, const rls_item *item, const
     if (item->before != RLS_NO_TAKE && l->take[item->before].status == WEIR_OK)
         return (uint64_t)(v->limit - l->take[item->before].decision.remaining);
     uint64_t left = v->limit > v->remaining ? (uint64_t)(v->limit - v->remaining) : 0;
-    if (!v->over)
+    if (item->probes)
+        return left;
+    if (!v->over && !item->uncharged)
         return left > item->hits ? left - item->hits : 0;
+    if (!v->over)
+        return left;
     /* A denial that charges nothing shows the count. One that counts shows a full window. */
     return !item->limit->counts_denied ? left : item->hits > 1 ? UINT64_MAX : (uint64_t)v->limit;
 }

@@ -111,7 +111,8 @@ typedef struct rls_item {
     uint16_t take;   /* its request to the service; RLS_NO_TAKE: none */
     uint16_t before; /* a request of cost 0 before it, which tells the count; RLS_NO_TAKE: none */
     bool unlimited, negative, replaced;
-    bool probes; /* its request has the cost 0: what is left decides */
+    bool probes;    /* its request has the cost 0: what is left decides */
+    bool uncharged; /* it was decided, but an atomic request was denied as a whole */
 } rls_item;
 
 /* A request. */

@@ -162,7 +162,7 @@ static planned plan_override(weir_rls_loop *l, const weir_rls_config *c, weir_sl
     };
     rls_limit_derive(limit, &c->options);
     if (o->requests_per_unit > 0) {
-        size_t len = rls_policy_text(text, &c->options, o->requests_per_unit, o->unit);
+        size_t len = rls_policy_text(limit, &c->options, text);
         limit->rule = (weir_slice){text, len};
     }
     item->limit = limit;

@@ -203,6 +203,7 @@ static bool take_all(special *s, const weir_rls_config *c)
     if (!run(s, TAKE, from))
         return false;
     for (size_t i = 0; i < s->n; i++) {
+        s->items[i].uncharged = s->denied;
         if (s->absent[i])
             s->items[i].limit = NULL;
     }
