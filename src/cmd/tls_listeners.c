@@ -36,7 +36,7 @@ static net_tls_server_files files_of(const config_tls *tls)
 static void log_expired(const tls_listeners *t, size_t i, const char *cert)
 {
     int64_t not_after_s = net_tls_server_stats_get(t->at[i].server).not_after_s;
-    if (not_after_s >= port_now_ns() / 1000000000)
+    if (not_after_s > port_now_ns() / 1000000000)
         return;
     log_event(t->log, WEIR_LOG_WARNING, "tls-certificate-expired",
               LOG(log_text("listener", t->config->listens[i].address), log_text("file", cert),
@@ -122,15 +122,18 @@ static void load(tls_listeners *t, size_t i, const net_tls_server_files *files)
         log_reloaded(t, i);
 }
 
-/* Finds listener i in another configuration, and its files there. NULL: it has no TLS there, which
- * takes effect at the next start only. */
+/* Finds listener i, which uses TLS, in another configuration, and its files there. NULL: it is not
+ * there, or files were added or removed, which takes effect at the next start only. */
 static const config_tls *find(const tls_listeners *t, size_t i, const weir_config *config)
 {
     const config_listen *l = &t->config->listens[i];
+    const config_tls *now = config_listen_tls(t->config, l);
     for (size_t j = 0; j < config->listens_len; j++) {
         const config_listen *other = &config->listens[j];
-        if (other->protocol == l->protocol && strcmp(other->address, l->address) == 0)
-            return config_listen_tls(config, other);
+        if (other->protocol != l->protocol || strcmp(other->address, l->address) != 0)
+            continue;
+        const config_tls *tls = config_listen_tls(config, other);
+        return tls && config_same_tls(tls, now) ? tls : NULL;
     }
     return NULL;
 }

@@ -221,6 +221,7 @@ bool config_same_listen(const config_key *key, const weir_config *a, const weir_
     for (size_t i = 0; same && i < a->listens_len; i++)
         same = a->listens[i].protocol == b->listens[i].protocol &&
                strcmp(a->listens[i].address, b->listens[i].address) == 0 &&
-               !config_listen_tls(a, &a->listens[i]) == !config_listen_tls(b, &b->listens[i]);
+               a->listens[i].tls_choice == b->listens[i].tls_choice &&
+               config_same_tls(&a->listens[i].tls, &b->listens[i].tls);
     return same;
 }

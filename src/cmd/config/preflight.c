@@ -51,7 +51,7 @@ static void check_address(config_reader *r, const config_place *place, const cha
 static void check_expiry(config_reader *r, const config_place *place, const char *cert,
                          const net_tls_server *server)
 {
-    if (net_tls_server_stats_get(server).not_after_s < port_now_ns() / CONFIG_S_NS)
+    if (net_tls_server_stats_get(server).not_after_s <= port_now_ns() / CONFIG_S_NS)
         config_warn(r->errors, place, "the certificate %.200s has expired; clients will refuse it",
                     cert);
 }

@@ -18,10 +18,21 @@ static void read_file(config_reader *r, const config_place *place, const config_
     config_read_value(r, place, &row, base);
 }
 
+bool config_same_tls(const config_tls *a, const config_tls *b)
+{
+    return !a->cert == !b->cert && !a->client_ca == !b->client_ca;
+}
+
+static bool same_presence(const config_key *key, const weir_config *a, const weir_config *b)
+{
+    (void)key;
+    return config_same_tls(&a->tls, &b->tls);
+}
+
 #define FILE_ROW(member) CONFIG_OTHER, CONFIG_MEMBER(config_tls, member), .read = read_file
 
 static const config_key tls_keys[] = {
-    {"cert", FILE_ROW(cert)},
+    {"cert", FILE_ROW(cert), .same = same_presence},
     {"key", FILE_ROW(key)},
     {"client_ca", FILE_ROW(client_ca)},
 };

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# TLS listeners of the daemon, with real clients: what weir check reports, who is accepted, and
+# certificates that are replaced while clients send requests.
+#
+#   tls_test.sh WEIR
+set -uo pipefail
+weir=$(realpath "$1")
+here=$(realpath "$(dirname "$0")")
+. "$here/check.sh"
+. "$here/daemon.sh"
+tmp=$(mktemp -d)
+trap 'daemon_kill; rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+
+# pair NAME AUTHORITY DAYS: a key, and a certificate for 127.0.0.1 that the authority has signed
+pair() {
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$1.key" -subj "/CN=$1" 2>/dev/null |
+        openssl x509 -req -CA "$2.pem" -CAkey "$2.key" -CAcreateserial -days "$3" -out "$1.pem" \
+            -extfile <(echo "subjectAltName=DNS:weir.test,IP:127.0.0.1") 2>/dev/null
+}
+authority() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -keyout "$1.key" -out "$1.pem" \
+        -subj "/CN=$1" 2>/dev/null
+}
+authority ca
+authority stranger
+pair first ca 2
+pair second ca 2
+pair client ca 2
+pair outsider stranger 2
+pair expired ca 0
+cat first.pem ca.pem >server.pem
+cp first.key server.key
+echo "no certificate" >text.pem
+
+# ---- weir check
+problems() { # YAML: the problems, without the lines that show their places
+    printf '%s\n' "$1" >c.yaml
+    "$weir" check c.yaml 2>&1 >out | grep '^c.yaml' | sed "s/^c.yaml://"
+}
+check "a valid configuration" "" "$(problems 'tls: {cert: server.pem, key: server.key, client_ca: ca.pem}
+listen: {resp: 127.0.0.1:0, http: {address: 127.0.0.1:0, tls: off}, unix: '"$tmp"'/s}')"
+check "the summary says which listeners use TLS" \
+    "resp on 127.0.0.1:0, TLS with client certificates|http on 127.0.0.1:0|resp on $tmp/s|" \
+    "$(sed -n 's/^listen *//p; s/^  *\(http\|resp\) on/\1 on/p' out | tr '\n' '|')"
+check "a file that does not exist" \
+    "1:13: error: tls.cert: cannot read none.pem: No such file or directory" \
+    "$(problems 'tls: {cert: none.pem, key: server.key}')"
+check "a file that is no certificate" \
+    "1:13: error: tls.cert: cannot load the certificate text.pem: it is not in PEM format" \
+    "$(problems 'tls: {cert: text.pem, key: server.key}')"
+check "a key of another certificate" \
+    "2:51: error: listen.http.tls.key: cannot load the private key second.key: it does not belong to the certificate" \
+    "$(problems 'listen:
+  http: {address: 0, tls: {cert: server.pem, key: second.key}}')"
+check "a file without trusted certificates" \
+    "1:53: error: tls.client_ca: cannot load the trusted certificates text.pem: no certificate or crl found" \
+    "$(problems 'tls: {cert: server.pem, key: server.key, client_ca: text.pem}')"
+check "an expired certificate is a warning" \
+    "1:13: warning: tls.cert: the certificate expired.pem has expired; clients will refuse it" \
+    "$(problems 'tls: {cert: expired.pem, key: expired.key}
+listen: {resp: 127.0.0.1:0}')"
+check "a public address may have client certificates instead of a password" "" \
+    "$(problems 'listen: {resp: {address: 0.0.0.0:0, tls: {cert: server.pem, key: server.key, client_ca: ca.pem}}}')"
+
+# ---- clients
+cat >weir.yaml <<YAML
+tls: {cert: server.pem, key: server.key}
+listen:
+  resp:
+    - 127.0.0.1:0
+    - {address: 127.0.0.1:0, tls: off}
+    - {address: 127.0.0.1:0, tls: {cert: server.pem, key: server.key, client_ca: ca.pem}}
+  http:
+    - 127.0.0.1:0
+    - {address: 127.0.0.1:0, tls: off}
+policies: {a: "gcra 1/365d burst 3"}
+YAML
+daemon_start "$tmp" "$weir" serve weir.yaml
+addresses=$(sed -n 's/.* resp=\([^ ]*\) http=\([^ ]*\) .*/\1,\2/p' "$daemon_log")
+IFS=, read -r resp resp_plain mutual http http_plain <<<"${addresses//127.0.0.1:/}"
+tls_cli() { redis-cli --tls --cacert ca.pem "$@" 2>&1 | tr '\n' ' ' | sed 's/ *$//'; }
+s_client() { timeout 20 openssl s_client -CAfile ca.pem "$@" 2>&1; }
+
+check "redis-cli takes" "1 3 2" "$(tls_cli -p "$resp" WEIR.TAKE a k | cut -d' ' -f1-3)"
+check "the plain listener has the same state" "1 3 1" "$(request_to "$resp_plain" WEIR.TAKE a k | cut -d' ' -f1-3)"
+check "curl takes" "200 1.1" \
+    "$(curl -s -o body -w '%{http_code} %{http_version}' --cacert ca.pem "https://127.0.0.1:$http/v1/take?policy=a&key=k")"
+check "curl reads the metrics" 2 \
+    "$(curl -s --http1.1 --cacert ca.pem "https://127.0.0.1:$http/metrics" | grep -c '^weir_tls_handshakes_total.* [1-9]')"
+not_after=$(date -d "$(openssl x509 -in server.pem -noout -enddate | cut -d= -f2)" +%s)
+check "the metrics have the end of each certificate" 3 \
+    "$(curl -s "http://127.0.0.1:$http_plain/metrics" |
+        grep -c "^weir_tls_certificate_expiry_time_seconds{listener=\".*\"} $not_after$")"
+check "ALPN chooses http/1.1" 1 \
+    "$(s_client -connect "127.0.0.1:$http" -alpn h2,http/1.1 </dev/null | grep -c 'ALPN protocol: http/1.1')"
+check "ALPN without http/1.1 is refused" 1 \
+    "$(s_client -connect "127.0.0.1:$http" -alpn h2 </dev/null | grep -c 'alert no application protocol')"
+check "TLS 1.1 is refused" 1 \
+    "$(s_client -connect "127.0.0.1:$http" -tls1_1 -cipher DEFAULT@SECLEVEL=0 </dev/null | grep -c 'alert protocol version')"
+check "TLS 1.2 has forward secrecy" 1 \
+    "$(s_client -connect "127.0.0.1:$http" -tls1_2 </dev/null | grep -c '^New, TLSv1.2, Cipher is ECDHE-')"
+check "a cipher without forward secrecy is refused" 1 \
+    "$(s_client -connect "127.0.0.1:$http" -tls1_2 -cipher AES256-GCM-SHA384 </dev/null | grep -c 'alert handshake failure')"
+check "the chain is sent" 2 "$(s_client -connect "127.0.0.1:$http" -showcerts </dev/null | grep -c 'BEGIN CERTIFICATE')"
+check "plain text on the TLS port gets no reply" "52" \
+    "$(curl -s "http://127.0.0.1:$http/healthz" >body; echo $?)"
+check "TLS on a plain RESP port fails" 1 "$(tls_cli -p "$resp_plain" PING | grep -c -i 'could not connect')"
+check "TLS on a plain HTTP port fails" 35 "$(curl -s "https://127.0.0.1:$http_plain/healthz"; echo $?)"
+check_python "$here/tls_clients.py" clients "$resp" "$http" "$mutual"
+
+# ---- certificates that change
+serial_of() { s_client -connect "127.0.0.1:$http" </dev/null | openssl x509 -noout -serial; }
+serial() { openssl x509 -in "$1" -noout -serial; }
+: >load
+PYTHONPATH=$here python3 "$here/tls_clients.py" load "$resp" "$http" "$mutual" >>load &
+load=$!
+check "the load begins" 1 "$(await 1 '^began' load)"
+cp text.pem new && mv new server.key
+check "an unusable key is logged for each listener" 3 "$(await 3 ' error tls-reload-refused ')"
+check "the old certificate stays in use" "$(serial first.pem)" "$(serial_of)"
+cat second.pem ca.pem >new && mv new server.pem
+cp second.key new && mv new server.key
+check "the new certificate is loaded by each listener" 3 "$(await 3 ' info tls-reloaded ')"
+check "clients get the new certificate" "$(serial second.pem)" "$(serial_of)"
+ln -s first.pem live.pem
+ln -s first.key live.key
+sed -i 's/^tls:.*/tls: {cert: live.pem, key: live.key}/' weir.yaml
+check "other paths are loaded when weir.yaml is reloaded" 5 "$(await 5 ' info tls-reloaded ')"
+check "they need no restart" 0 "$(grep -c restart-needed "$daemon_log")"
+check "clients get the certificate of the other path" "$(serial first.pem)" "$(serial_of)"
+ln -sfn second.key live.key
+ln -sfn second.pem live.pem
+check "links that were changed are noticed" 1 \
+    "$(for _ in $(seq 100); do [ "$(serial_of)" = "$(serial second.pem)" ] && echo 1 && break; sleep 0.1; done)"
+touch stop
+wait "$load"
+while read -r line; do [[ $line = began ]] || { echo "$line"; [[ $line = ok* ]] && passed=$((passed + 1)) || failed=$((failed + 1)); }; done <load
+sed -i 's/^tls:.*/tls: off/' weir.yaml
+check "removing TLS needs a restart" 1 "$(await 1 ' warning restart-needed key=tls ')"
+check "until then, the listener uses TLS" PONG "$(tls_cli -p "$resp" PING)"
+sed -i 's/, client_ca: ca.pem//' weir.yaml
+check "removing client_ca needs a restart" 1 "$(await 1 ' warning restart-needed key=listen ')"
+check "until then, clients need a certificate" 0 "$(tls_cli -p "$mutual" PING | grep -c PONG)"
+check "with it, they are accepted" PONG "$(tls_cli -p "$mutual" --cert client.pem --key client.key PING)"
+daemon_stop
+check "SIGTERM stops the daemon with status 0" 0 $?
+
+echo "listen: {resp: '127.0.0.1:0'}
+tls: {cert: expired.pem, key: expired.key}" >weir.yaml
+daemon_start "$tmp" "$weir" serve weir.yaml
+check "an expired certificate is logged at the start" 1 "$(grep -c ' warning tls-certificate-expired .*file=.*expired.pem' "$daemon_log")"
+daemon_stop
+check "a daemon without its key does not start" "1 cannot load the private key" \
+    "$(cp text.pem expired.key; "$weir" serve weir.yaml 2>err; echo "$? $(grep -o 'cannot load the private key' err)")"
+check "--port uses TLS, too" 1 "$(cp second.pem expired.pem; cp second.key expired.key
+    daemon_start "$tmp" "$weir" serve weir.yaml --port 0
+    tls_cli -p "$(daemon_port resp)" PING | grep -c PONG
+    daemon_stop)"
+
+echo "$passed passed, $failed failed, 0 skipped"
+exit $((failed > 0))
