@@ -61,7 +61,8 @@ static void print_section(const weir_config *c, const config_key *section)
         caret_text(stdout, text, strlen(text));
         any = true;
     }
-    putchar('\n');
+    if (any) /* print_listens() prints the section tls */
+        putchar('\n');
 }
 
 /* Prints a list on one line, or nothing if it is empty. */
