@@ -112,9 +112,7 @@ static void http_open_loop(protocol_loop *l)
                                   .started_ns = l->started_ns,
                                   .streams = l->streams,
                                   .live = l->live,
-                                  .live_ctx = l,
-                                  .rls = l->rls,
-                                  .rls_door = &l->door};
+                                  .live_ctx = l};
 }
 
 static void http_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
