@@ -36,6 +36,7 @@ typedef struct daemon {
     tls_listeners *tls;
     weir_rls *rls;
     statsd *statsd; /* NULL: off */
+    weir_limitador *limitador; /* NULL: not configured at the start */
     weir_server *server;
     protocol_loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
@@ -189,18 +190,23 @@ static bool not_ready(void *ctx, weir_buffer *out)
 static weir_status put_rules(daemon *d, const weir_config *config)
 {
     weir_rules *rules;
-    size_t limits_len = 0;
+    size_t limits_len = 0, others_len = 0, n = config->rules_len;
     weir_rls_config *rls = config->envoy.rls;
+    weir_limitador_config *limitador = d->limitador ? config->limitador.limits : NULL;
     const weir_rule_spec *limits = rls ? weir_rls_config_rules(rls, &limits_len) : NULL;
-    weir_rule_spec *specs = port_zalloc(config->rules_len + limits_len + 1, sizeof *specs);
+    const weir_rule_spec *others =
+        limitador ? weir_limitador_config_rules(limitador, &others_len) : NULL;
+    weir_rule_spec *specs = port_zalloc(n + limits_len + others_len + 1, sizeof *specs);
     if (!specs)
         return WEIR_E_NOMEM;
-    if (config->rules_len > 0)
-        memcpy(specs, config->rules, config->rules_len * sizeof *specs);
+    if (n > 0)
+        memcpy(specs, config->rules, n * sizeof *specs);
     if (limits_len > 0)
-        memcpy(specs + config->rules_len, limits, limits_len * sizeof *specs);
-    weir_status st = weir_rules_build(&rules, d->store, d->options->zones, specs,
-                                      config->rules_len + limits_len);
+        memcpy(specs + n, limits, limits_len * sizeof *specs);
+    if (others_len > 0)
+        memcpy(specs + n + limits_len, others, others_len * sizeof *specs);
+    weir_status st =
+        weir_rules_build(&rules, d->store, d->options->zones, specs, n + limits_len + others_len);
     port_free(specs);
     if (st != WEIR_OK)
         return st;
@@ -208,6 +214,10 @@ static weir_status put_rules(daemon *d, const weir_config *config)
     if (rls) {
         weir_rls_config_hold(rls);
         weir_rls_activate(d->rls, rls);
+    }
+    if (limitador) {
+        weir_limitador_config_hold(limitador);
+        weir_limitador_activate(d->limitador, limitador);
     }
     return st;
 }
@@ -241,8 +251,9 @@ static void log_restart(void *ctx, const char *key)
  * start. */
 static bool has_its_engines(const daemon *d, const weir_config *config)
 {
-    bool needs =
-        config->engine != WEIR_ENGINE_LOCAL || config->envoy.options.engine != WEIR_ENGINE_LOCAL;
+    bool needs = config->engine != WEIR_ENGINE_LOCAL ||
+                 config->envoy.options.engine != WEIR_ENGINE_LOCAL ||
+                 config->limitador.options.engine != WEIR_ENGINE_LOCAL;
     for (size_t i = 0; i < config->rules_len; i++)
         needs |= config->rules[i].engine != WEIR_ENGINE_LOCAL;
     return d->engines || !needs;
@@ -282,10 +293,11 @@ static void log_refused(daemon *d, const char *why, bool again, const char *text
                   LOG(log_text("why", why), log_text("text", text)));
 }
 
-/* Watches the directory of the limits, which a reload may have changed. */
+/* Watches the files with limits, which a reload may have changed. */
 static weir_status watch_files(daemon *d, const weir_config *c)
 {
-    return weir_server_watch(d->server, 0, c->envoy.directory);
+    weir_status st = weir_server_watch(d->server, 0, c->envoy.directory);
+    return st == WEIR_OK ? weir_server_watch(d->server, 1, c->limitador.file) : st;
 }
 
 /* How many limits of envoy.config there are, if there is such a directory. */
@@ -528,13 +540,23 @@ static weir_status open_loop(daemon *d, protocol_loop *l)
         return st;
     l->rls = d->rls;
     l->door.loop = weir_rls_loop_open(d->rls, l->service);
-    return l->door.loop && weir_rls_arena_open(&l->door.arena) ? WEIR_OK : WEIR_E_NOMEM;
+    if (!l->door.loop || !weir_rls_arena_open(&l->door.arena))
+        return WEIR_E_NOMEM;
+    if (!d->limitador)
+        return WEIR_OK;
+    l->limitador = weir_limitador_loop_open(d->limitador, l->service);
+    if (!l->limitador)
+        return WEIR_E_NOMEM;
+    const weir_rls_fallback fallback = weir_limitador_fallback(l->limitador);
+    weir_rls_set_fallback(l->door.loop, &fallback);
+    return WEIR_OK;
 }
 
 static void close_loop(protocol_loop *l)
 {
     weir_rls_arena_close(&l->door.arena);
     weir_rls_loop_close(l->door.loop);
+    weir_limitador_loop_close(l->limitador);
     weir_service_close(l->service);
 }
 
@@ -663,6 +685,7 @@ static void daemon_close(daemon *d)
     for (unsigned i = 0; i < d->loops_len; i++)
         close_loop(&d->loops[i]);
     weir_rls_close(d->rls);
+    weir_limitador_close(d->limitador);
     weir_limiter_close(d->limiter);
     engines_close(d->engines);
     tls_listeners_close(d->tls);
@@ -686,6 +709,10 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK) {
         d->rls = weir_rls_open();
         st = d->rls ? open_statsd(d) : WEIR_E_NOMEM;
+    }
+    if (st == WEIR_OK && options->config->limitador.file) {
+        d->limitador = weir_limitador_open();
+        st = d->limitador ? WEIR_OK : WEIR_E_NOMEM;
     }
     if (st == WEIR_OK)
         weir_limiter_on_change(d->limiter, log_change, d);

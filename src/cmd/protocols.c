@@ -92,6 +92,7 @@ static void http_open_loop(protocol_loop *l)
     const weir_config *c = l->config;
     const config_http_key *key = &c->http_key;
     l->http = (weir_http_options){.service = l->service,
+                                  .limitador = l->limitador,
                                   .version = WEIR_VERSION,
                                   .pages = weir_web_pages,
                                   .password = password_of(l),

@@ -10,6 +10,7 @@
 #include "codec/resp_session.h"
 #include "codec/rls_message.h"
 #include "port/session.h"
+#include "service/rls/limitador.h"
 
 struct daemon;
 struct auth_failures;
@@ -30,9 +31,10 @@ typedef struct protocol_loop {
     const struct weir_config *config;
     struct auth_failures *failures;
     weir_service *service;
-    weir_rls *rls;      /* of the daemon */
-    weir_rls_door door; /* the loop's part of it; the daemon opens and closes it */
-    unsigned i, loops;  /* this is event loop i of 0..loops - 1 */
+    weir_rls *rls;                  /* of the daemon */
+    weir_limitador_loop *limitador; /* NULL: not configured */
+    weir_rls_door door;             /* the loop's part of it; the daemon opens and closes it */
+    unsigned i, loops;              /* this is event loop i of 0..loops - 1 */
     bool (*not_ready)(void *loop, weir_buffer *out);   /* for GET /readyz: see weir_http_options */
     void (*metrics)(void *loop, weir_buffer *out);     /* for GET /metrics */
     void (*server)(void *loop, weir_resp_server *ret); /* for INFO */

@@ -158,6 +158,8 @@ static const config_key root_keys[] = {
     {"hybrid", CONFIG_SECTION, .section = &config_hybrid_section},
     {"grpc", CONFIG_SECTION, .section = &config_grpc_section},
     {"envoy", CONFIG_SECTION, .section = &config_envoy_section, .read = config_read_envoy},
+    {"limitador", CONFIG_SECTION, .section = &config_limitador_section,
+     .read = config_read_limitador},
     {"policies", CONFIG_OTHER, .read = config_read_policies},
 };
 
@@ -226,6 +228,7 @@ void config_free(weir_config *c)
     if (!c)
         return;
     weir_rls_config_drop(c->envoy.rls);
+    weir_limitador_config_drop(c->limitador.limits);
     config_arena_free(c->arena);
     free(c->arena);
     free(c);
@@ -277,7 +280,7 @@ static weir_status read_all(config_reader *r, config_reach reach, const config_s
 {
     config_errors *e = r->errors;
     read_tree(r);
-    bool read = config_errors_in(e) > 0 || config_read_limits(r);
+    bool read = config_errors_in(e) > 0 || (config_read_limits(r) && config_read_limits_file(r));
     if (reach == WITH_PREFLIGHT && config_errors_in(e) == 0 && !r->arena->failed)
         config_preflight(r);
     if (!r->arena->failed) /* else a redaction may be missing */

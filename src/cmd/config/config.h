@@ -9,6 +9,7 @@
 #include "cmd/protocols.h"
 #include "codec/http_session.h"
 #include "engine/engine.h"
+#include "service/rls/limitador.h"
 #include "service/rls/rls_config.h"
 
 #include <weir/weir_store.h>
@@ -78,6 +79,13 @@ typedef struct config_envoy {
     weir_rls_config *rls;    /* with one reference; never NULL in a configuration that was read */
 } config_envoy;
 
+/* limitador's limits and API. */
+typedef struct config_limitador {
+    const char *file; /* a limits file; NULL: none, and no API */
+    weir_limitador_options options;
+    weir_limitador_config *limits; /* of the file, with one reference; NULL: it was not read */
+} config_limitador;
+
 typedef struct weir_config {
     config_listen listens[CONFIG_LISTENS_MAX];
     size_t listens_len; /* 1 or more */
@@ -116,6 +124,7 @@ typedef struct weir_config {
     weir_hybrid_options hybrid;
 
     config_envoy envoy;
+    config_limitador limitador;
     int64_t grpc_max_age_ns, grpc_max_age_grace_ns; /* of a connection; 0: no limit */
 
     const weir_rule_spec *rules; /* in the order of the file; unique names, all valid */

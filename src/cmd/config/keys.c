@@ -524,9 +524,11 @@ bool config_same(const config_key *key, const weir_config *a, const weir_config 
         return true;
     if (key->type == CONFIG_SECTION)
         return same_section(key->section, a, b);
+    if (key->same)
+        return key->same(key, a, b);
     if (is_number(key->type))
         return load(key, a) == load(key, b);
     if (is_string(key->type))
         return same_string(*string_of(key, (void *)a), *string_of(key, (void *)b));
-    return !key->same || key->same(key, a, b);
+    return true;
 }

@@ -50,8 +50,8 @@ typedef struct config_key {
     /* Reads the value instead of the type's own reader. */
     void (*read)(config_reader *r, const config_place *place, const struct config_key *key,
                  void *base);
-    /* CONFIG_OTHER: whether two configurations have the same value. NULL: changes need no restart,
-     * or another key stores the value. */
+    /* Whether two configurations have the same value. NULL: the values are compared; CONFIG_OTHER:
+     * changes need no restart, or another key stores the value. */
     bool (*same)(const struct config_key *key, const weir_config *a, const weir_config *b);
     bool live; /* changes need no restart */
 } config_key;
@@ -89,6 +89,7 @@ extern const config_section config_rule_section;                       /* polici
 extern const config_section config_http_section;                       /* http.c */
 extern const config_section config_tls_section;                        /* tls.c: of listeners */
 extern const config_section config_envoy_section, config_grpc_section; /* envoy.c */
+extern const config_section config_limitador_section;                  /* limitador.c */
 
 /* Reads a map by its table, in the order of the table, and reports unknown keys. Invalid values
  * are reported and not stored.
@@ -177,6 +178,14 @@ void config_read_envoy(config_reader *r, const config_place *place, const config
 /* Reads the directory envoy.config, and builds its limits. Call it after all keys were read without
  * an error. Returns false if the directory cannot be read now; then an error was reported. */
 bool config_read_limits(config_reader *r);
+
+/* limitador.c */
+void config_read_limitador(config_reader *r, const config_place *place, const config_key *key,
+                           void *base);
+
+/* Reads the limits file of limitador. Call it after config_read_limits(). Returns false if the file
+ * could not be read. */
+bool config_read_limits_file(config_reader *r);
 
 /* ---- preflight.c ----------------------------------------------------------------------------- */
 

@@ -279,6 +279,10 @@ bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_err
         c->engine = WEIR_ENGINE_REDIS;
     if (c->envoy.options.engine == WEIR_ENGINE_LOCAL)
         c->envoy.options.engine = WEIR_ENGINE_REDIS;
+    if (c->limitador.options.engine == WEIR_ENGINE_LOCAL)
+        c->limitador.options.engine = WEIR_ENGINE_REDIS;
+    if (c->limitador.limits)
+        weir_limitador_config_set_engine(c->limitador.limits, c->limitador.options.engine);
     if (!c->envoy.rls || envoy_build(c, NULL))
         return true;
     snprintf(ret_error->text, sizeof ret_error->text,

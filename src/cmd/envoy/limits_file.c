@@ -5,7 +5,6 @@
 
 #include "cmd/envoy/limits_file.h"
 
-#include "cmd/config/keys.h"
 #include "cmd/input.h"
 #include "port/text.h"
 
@@ -192,66 +191,49 @@ static void report(void *ctx, const weir_limitador_problem *p)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static weir_status fail_whole(const config_sink *sink, const char *name, const char *text,
-                              weir_status st)
+/* Adds the errors of the file to the end of the chain. */
+static config_errors *add_errors(config_reader *r, const char *name, const char *text, size_t len)
 {
-    const config_problem p = {.file = name, .path = "", .text = text};
-    sink->report(sink->ctx, &p);
-    return st;
-}
-
-static weir_status read_file(reader *r, const weir_limitador_options *options,
-                             weir_limitador_config **ret)
-{
-    config_errors *e = r->errors;
-    r->root.node = config_tree_read(r->arena, e, e->text, e->len);
-    if (r->root.node)
-        read_limits(r);
-    if (r->arena->failed)
-        return WEIR_E_NOMEM;
-    if (e->found > e->warnings)
-        return WEIR_E_SYNTAX;
-    return weir_limitador_config_build(ret, options, r->limits, r->len, report, r);
-}
-
-weir_status limits_file_parse(const char *bytes, size_t len, const char *name,
-                              const weir_limitador_options *options, const config_sink *sink,
-                              weir_limitador_config **ret)
-{
-    config_arena arena = {0};
-    config_errors *e = config_alloc(&arena, 1, sizeof *e);
-    weir_status st = WEIR_E_NOMEM;
-    bool valid = true;
+    config_errors *e = config_alloc(r->arena, 1, sizeof *e), *last = r->errors;
     if (!e)
-        return fail_whole(sink, name, "out of memory", WEIR_E_NOMEM);
-    *e = (config_errors){.arena = &arena, .file = name, .text = bytes, .len = len};
-    reader r = {.arena = &arena, .errors = e};
-    for (size_t at = 0, n; at < len && valid; at += n)
-        n = weir_utf8_len(bytes + at, len - at, &valid);
-    if (!valid)
-        st = fail_whole(sink, name, "expected UTF-8 text", WEIR_E_SYNTAX);
-    else
-        st = read_file(&r, options, ret);
-    if (st == WEIR_E_NOMEM)
-        (void)fail_whole(sink, name, "out of memory", st);
-    else
-        config_errors_report(e, sink);
-    config_arena_free(&arena);
-    return st;
+        return NULL;
+    size_t mark = len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* of byte order */
+    *e = (config_errors){.arena = r->arena, .file = name, .text = text + mark, .len = len - mark};
+    while (last->next)
+        last = last->next;
+    last->next = e;
+    return e;
 }
 
-weir_status limits_file_load(const char *path, const weir_limitador_options *options,
-                             const config_sink *sink, weir_limitador_config **ret)
+void limits_file_parse(config_reader *r, const char *name, const char *bytes, size_t len)
 {
+    config_limitador *to = &r->config->limitador;
+    char *copy = config_copy(r->arena, bytes, len);
+    config_errors *e = copy ? add_errors(r, name, copy, len) : NULL;
+    reader file = {.arena = r->arena, .errors = e};
+    if (!e)
+        return;
+    file.root.node = config_tree_read(r->arena, e, e->text, e->len);
+    if (file.root.node)
+        read_limits(&file);
+    if (!file.root.node || r->arena->failed || e->found > e->warnings)
+        return;
+    weir_status st = weir_limitador_config_build(&to->limits, &to->options, file.limits, file.len,
+                                                 report, &file);
+    r->arena->failed |= st == WEIR_E_NOMEM;
+}
+
+bool limits_file_read(config_reader *r, const config_place *place)
+{
+    const char *path = r->config->limitador.file;
     char *bytes;
     size_t len;
     const char *why = input_read(path, CONFIG_FILE_MAX, &bytes, &len);
     if (why) {
-        char text[200];
-        snprintf(text, sizeof text, "cannot be read: %s", why);
-        return fail_whole(sink, path, text, WEIR_E_IO);
+        config_error(r->errors, place, "cannot read %.200s: %s", path, why);
+        return false;
     }
-    weir_status st = limits_file_parse(bytes, len, path, options, sink, ret);
+    limits_file_parse(r, path, bytes, len);
     free(bytes);
-    return st;
+    return true;
 }

@@ -4,21 +4,16 @@
 #define WEIR_CMD_ENVOY_LIMITS_FILE_H
 /* Reads a limits file of limitador: a YAML list of limits. */
 
-#include "cmd/config/config.h"
-#include "service/rls/limitador.h"
+#include "cmd/config/keys.h"
 
-/* Reads and checks a limits file.
- *  sink  receives each error and warning, in the order of the file.
- *  ret   written on WEIR_OK only; for weir_limitador_config_drop().
- * Returns WEIR_OK; WEIR_E_IO if the file cannot be read; WEIR_E_SYNTAX if it is invalid;
- * WEIR_E_NOMEM. */
-WEIR_NODISCARD weir_status limits_file_load(const char *path, const weir_limitador_options *options,
-                                            const config_sink *sink, weir_limitador_config **ret);
+/* Reads r->config->limitador.file into r->config->limitador.limits, which stays NULL if the file is
+ * invalid. The errors of the file are added to the chain of r->errors.
+ *  place  the key that names the file.
+ * Returns false if it could not be read: it may be replaced just now. */
+bool limits_file_read(config_reader *r, const config_place *place);
 
-/* Reads limits from memory; otherwise as limits_file_load().
+/* Reads limits from memory; otherwise as limits_file_read().
  *  name  for messages. */
-WEIR_NODISCARD weir_status limits_file_parse(const char *bytes, size_t len, const char *name,
-                                             const weir_limitador_options *options,
-                                             const config_sink *sink, weir_limitador_config **ret);
+void limits_file_parse(config_reader *r, const char *name, const char *bytes, size_t len);
 
 #endif

@@ -7,11 +7,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
-
-static const weir_limitador_options options = {.headers = false};
 
 typedef struct output {
     char text[2048];
@@ -26,21 +26,29 @@ static void report(void *ctx, const config_problem *p)
              p->column, p->warning ? "warning" : "error", p->path, p->path[0] ? ": " : "", p->text);
 }
 
-static weir_limitador_config *parse(const char *yaml, weir_status expected, const char *problems)
+/* Expects a configuration, or NULL if the file is invalid; and problems as text. */
+static weir_limitador_config *parse(const char *yaml, bool valid, const char *problems)
 {
     output o = {{0}};
-    weir_limitador_config *c = NULL;
     const config_sink sink = {report, &o};
-    assert_int_equal(limits_file_parse(yaml, strlen(yaml), "l.yaml", &options, &sink, &c),
-                     expected);
+    config_arena arena = {0};
+    config_errors errors = {.arena = &arena, .file = "weir.yaml"};
+    weir_config config = {.listens_len = 0};
+    config_reader r = {.arena = &arena, .errors = &errors, .config = &config, .files = true};
+    limits_file_parse(&r, "l.yaml", yaml, strlen(yaml));
+    assert_false(arena.failed);
+    config_errors_report(&errors, &sink);
     assert_string_equal(o.text, problems);
-    return c;
+    assert_int_equal(config_errors_in(&errors) == 0, valid);
+    assert_int_equal(config.limitador.limits != NULL, valid);
+    config_arena_free(&arena);
+    return config.limitador.limits;
 }
 
 static void check_rules(const char *yaml, const char *const *limits, size_t n)
 {
     size_t len;
-    weir_limitador_config *c = parse(yaml, WEIR_OK, "");
+    weir_limitador_config *c = parse(yaml, true, "");
     const weir_rule_spec *rules = weir_limitador_config_rules(c, &len);
     assert_int_equal(len, n);
     for (size_t i = 0; i < n; i++)
@@ -93,7 +101,7 @@ static void test_all_keys(void **unused)
     weir_limitador_config *c =
         parse("[{id: i, namespace: 'n s', max_value: 3, seconds: 2, name: 7, conditions: [true, "
               "\"'a' == 'a'\", true], variables: null}]",
-              WEIR_OK, "");
+              true, "");
     weir_limitador_config_limits(c, (weir_slice){"n s", 3}, see, &seen);
     weir_limitador_config_limits(c, (weir_slice){"n", 1}, see, &seen);
     assert_int_equal(seen, 1);
@@ -144,9 +152,8 @@ static void test_errors(void **unused)
     };
     (void)unused;
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
-        assert_null(parse(scenes[i].yaml, WEIR_E_SYNTAX, scenes[i].problems));
-    assert_null(
-        parse("- {namespace: \xFF}", WEIR_E_SYNTAX, "l.yaml:0:0: error: expected UTF-8 text\n"));
+        assert_null(parse(scenes[i].yaml, false, scenes[i].problems));
+    assert_null(parse("- {namespace: \xFF}", false, "l.yaml:1:15: error: found byte 0xFF, expected UTF-8 text\n"));
 }
 
 static void test_warnings(void **unused)
@@ -156,7 +163,7 @@ static void test_warnings(void **unused)
         "- {namespace: a, seconds: 1, policy: x}\n"
         "- {namespace: a, max_value: 1, seconds: 1, variables: [user_id]}\n"
         "- {namespace: a, max_value: 2, seconds: 1}\n",
-        WEIR_OK,
+        true,
         "l.yaml:1:3: warning: [0]: without max_value, which is then 0, every request is denied\n"
         "l.yaml:1:38: warning: [0].policy: the key is ignored, expected id, namespace, max_value, "
         "seconds, name, conditions or variables\n"
@@ -166,15 +173,74 @@ static void test_warnings(void **unused)
         "seconds, conditions and variables\n"));
 }
 
-static void test_absent_file(void **unused)
+/* ---- weir.yaml ------------------------------------------------------------------------------- */
+
+static char directory[] = "/tmp/weir-limits-XXXXXX";
+
+static void write_file(const char *name, const char *text)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void remove_file(const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    unlink(path);
+}
+
+static weir_config *load(const char *yaml, weir_status expected, const char *problems)
 {
     output o = {{0}};
-    weir_limitador_config *c = NULL;
+    char path[64];
+    weir_config *c = NULL;
     const config_sink sink = {report, &o};
+    write_file("weir.yaml", yaml);
+    snprintf(path, sizeof path, "%s/weir.yaml", directory);
+    assert_int_equal(config_load(path, true, NULL, &sink, &c), expected);
+    if (!strstr(o.text, problems))
+        fail_msg("expected %s, found %s", problems, o.text);
+    assert_int_equal(o.text[0] == '\0', problems[0] == '\0');
+    return c;
+}
+
+static void test_section(void **unused)
+{
+    size_t n;
     (void)unused;
-    assert_int_equal(limits_file_load("/nowhere/limits.yaml", &options, &sink, &c), WEIR_E_IO);
-    assert_string_equal(o.text, "/nowhere/limits.yaml:0:0: error: cannot be read: No such file or "
-                                "directory\n");
+    assert_non_null(mkdtemp(directory));
+    write_file("l.yaml", "[{namespace: a, name: b, max_value: 1, seconds: 1}]");
+    weir_config *c = load("limitador: {limits: l.yaml, headers: draft-03}", WEIR_OK, "");
+    assert_true(c->limitador.options.headers);
+    assert_string_equal(weir_limitador_config_rules(c->limitador.limits, &n)->name, "a:b");
+    assert_int_equal(n, 1);
+    config_free(c);
+    c = load("redis: {url: redis://127.0.0.1}\nengine: redis\nlimitador: {limits: l.yaml, "
+             "on_error: open}",
+             WEIR_OK, "");
+    assert_int_equal(weir_limitador_config_rules(c->limitador.limits, &n)->engine,
+                     WEIR_ENGINE_REDIS);
+    assert_int_equal(weir_limitador_config_rules(c->limitador.limits, &n)->on_error,
+                     WEIR_ON_ERROR_OPEN);
+    config_free(c);
+    load("limitador: {headers: none}", WEIR_E_SYNTAX,
+         "limitador: missing key limits, expected the path of a limits file\n");
+    load("limitador: {limits: l.yaml, on_error: open}", WEIR_E_SYNTAX,
+         "on_error requires engine: redis or engine: hybrid\n");
+    load("limitador: {limits: none.yaml}", WEIR_E_IO, "/none.yaml: No such file or directory\n");
+    load("policies: {'a:b': gcra 1/s}\nlimitador: {limits: l.yaml}", WEIR_E_SYNTAX,
+         "limitador.limits: a limit and a policy have the name 'a:b'; rename one\n");
+    write_file("l.yaml", "[{namespace: a}]");
+    load("limitador: {limits: l.yaml}", WEIR_E_SYNTAX,
+         "/l.yaml:1:2: error: [0]: missing key seconds\n");
+    remove_file("l.yaml");
+    remove_file("weir.yaml");
+    rmdir(directory);
 }
 
 int main(void)
@@ -182,7 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_example),   cmocka_unit_test(test_all_keys),
         cmocka_unit_test(test_no_limits), cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_warnings),  cmocka_unit_test(test_absent_file),
+        cmocka_unit_test(test_warnings),  cmocka_unit_test(test_section),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

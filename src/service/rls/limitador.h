@@ -69,6 +69,10 @@ WEIR_NODISCARD weir_status weir_limitador_config_build(
  * hash is 8 hexadecimal digits of the window, the conditions and the variables. */
 const weir_rule_spec *weir_limitador_config_rules(const weir_limitador_config *c, size_t *ret_len);
 
+/* Replaces the engine of all limits. To be called before weir_limitador_activate() and before the
+ * rules are used. */
+void weir_limitador_config_set_engine(weir_limitador_config *c, weir_engine_kind engine);
+
 /* Any thread. */
 void weir_limitador_config_hold(weir_limitador_config *c);
 void weir_limitador_config_drop(weir_limitador_config *c); /* accepts NULL */

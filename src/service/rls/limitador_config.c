@@ -432,6 +432,13 @@ void weir_limitador_config_drop(weir_limitador_config *c)
         free_config(c);
 }
 
+void weir_limitador_config_set_engine(weir_limitador_config *c, weir_engine_kind engine)
+{
+    c->options.engine = engine;
+    for (size_t i = 0; i < c->rules_len; i++)
+        c->rules[i].engine = engine;
+}
+
 const weir_rule_spec *weir_limitador_config_rules(const weir_limitador_config *c, size_t *ret_len)
 {
     *ret_len = c->rules_len;
