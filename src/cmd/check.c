@@ -16,15 +16,18 @@
 
 static const char usage[] =
     "Usage: weir check [OPTION]... FILE|-\n"
+    "       weir check [--quiet] --envoy DIR\n"
     "\n"
     "Validates a configuration and checks whether weir serve could start with it on this\n"
     "machine, as this user. Prints a summary, or every error with its line and column.\n"
-    "Changes nothing. '-' reads the standard input.\n"
+    "Changes nothing. '-' reads the standard input. A directory of limits that FILE names is\n"
+    "checked too; with --envoy, only such a directory is checked.\n"
     "\n"
     "An address or a state file that is in use is only a warning, because the daemon may\n"
     "be running.\n"
     "\n"
     "  --syntax  check FILE and the files that it names, but not this machine\n"
+    "  --envoy   check a directory with configuration files of envoyproxy/ratelimit\n"
     "  --quiet   print errors only\n"
     "  --help    print this text\n"
     "\n"
@@ -34,6 +37,7 @@ static const char usage[] =
     "Examples:\n"
     "  weir check /etc/weir/weir.yaml\n"
     "  weir check --syntax --quiet deploy/weir.yaml\n"
+    "  weir check --envoy /etc/ratelimit/config\n"
     "  weir check --quiet weir.yaml && kill -HUP \"$(pidof weir)\"\n"
     "  printf 'policies: {login: sliding-log 5/m}' | weir check -\n";
 
@@ -157,6 +161,21 @@ static void print_redis(const weir_config *c)
         print_line("", "unused: no policy has the engine redis or hybrid");
 }
 
+/* Whether a section has an effect in this configuration. */
+static bool is_active(const weir_config *c, const config_key *key)
+{
+    bool grpc = false;
+    for (size_t i = 0; i < c->listens_len; i++)
+        grpc |= c->listens[i].protocol == PROTOCOL_GRPC;
+    if (key->section == &config_redis_section || key->section == &config_hybrid_section)
+        return c->has_redis;
+    if (key->section == &config_envoy_section)
+        return c->envoy.directory != NULL;
+    if (key->section == &config_grpc_section)
+        return grpc;
+    return key->section && key->section != &config_http_section;
+}
+
 /* Prints all keys but `policies`. */
 static void print_keys(const weir_config *c)
 {
@@ -170,9 +189,7 @@ static void print_keys(const weir_config *c)
         print_redis(c);
     for (size_t i = 0; i < config_root.len; i++) {
         const config_key *key = &config_root.keys[i];
-        bool remote =
-            key->section == &config_redis_section || key->section == &config_hybrid_section;
-        if (key->section && key->section != &config_http_section && (c->has_redis || !remote))
+        if (is_active(c, key))
             print_section(c, key);
     }
 }
@@ -240,6 +257,28 @@ static void print_rule(const weir_config *c, const weir_rule_spec *rule)
             rule->v4_bits, rule->v6_bits);
 }
 
+/* Prints the limits of the directory, one a line. */
+static void print_limits(const weir_config *c)
+{
+    enum { TEXT_MAX = 64 << 20 };
+    weir_buffer text;
+    size_t n;
+    (void)weir_rls_config_rules(c->envoy.rls, &n);
+    printf("%-12s%zu\n", "limits", n);
+    weir_buffer_init(&text, TEXT_MAX);
+    weir_rls_config_print(c->envoy.rls, &text);
+    const char *at = (const char *)weir_buffer_data(&text);
+    for (size_t len = weir_buffer_len(&text), line; len > 0; at += line, len -= line) {
+        const char *end = memchr(at, '\n', len);
+        size_t shown = end ? (size_t)(end - at) : len;
+        fputs("  ", stdout);
+        caret_text(stdout, at, shown);
+        putchar('\n');
+        line = shown + (end != NULL);
+    }
+    weir_buffer_free(&text);
+}
+
 static void print_summary(const char *path, const weir_config *c)
 {
     caret_text(stdout, path, strlen(path));
@@ -248,6 +287,8 @@ static void print_summary(const char *path, const weir_config *c)
     printf("%-12s%zu\n", "policies", c->rules_len);
     for (size_t i = 0; i < c->rules_len; i++)
         print_rule(c, &c->rules[i]);
+    if (c->envoy.directory)
+        print_limits(c);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -259,7 +300,29 @@ static void print_errors(void *ctx, const config_problem *problem)
         config_problem_print(ctx, problem);
 }
 
-static int check_file(const char *path, bool syntax, bool quiet)
+typedef enum check_kind { CHECK_ALL, CHECK_SYNTAX, CHECK_LIMITS } check_kind;
+
+static weir_status load(const char *path, check_kind kind, const weir_zones *zones,
+                        const config_sink *sink, weir_config **ret)
+{
+    if (kind == CHECK_LIMITS)
+        return config_load_limits(path, zones, sink, ret);
+    return kind == CHECK_SYNTAX ? config_load(path, true, zones, sink, ret)
+                                : config_load_and_preflight(path, zones, sink, ret);
+}
+
+static void print_valid(const char *path, check_kind kind, const weir_config *c)
+{
+    if (kind == CHECK_LIMITS) {
+        caret_text(stdout, path, strlen(path));
+        puts(": valid\n");
+        print_limits(c);
+    } else {
+        print_summary(strcmp(path, "-") == 0 ? "<stdin>" : path, c);
+    }
+}
+
+static int check_file(const char *path, check_kind kind, bool quiet)
 {
     weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     if (!cache) {
@@ -269,11 +332,9 @@ static int check_file(const char *path, bool syntax, bool quiet)
     weir_zones zones = weir_zone_cache_zones(cache);
     config_sink sink = quiet ? (config_sink){print_errors, stderr} : config_print_to(stderr);
     weir_config *config = NULL;
-    weir_status st = syntax ? config_load(path, true, &zones, &sink, &config)
-                            : config_load_and_preflight(path, &zones, &sink, &config);
-    bool valid = st == WEIR_OK;
+    bool valid = load(path, kind, &zones, &sink, &config) == WEIR_OK;
     if (valid && !quiet)
-        print_summary(strcmp(path, "-") == 0 ? "<stdin>" : path, config);
+        print_valid(path, kind, config);
     config_free(config);
     weir_zone_cache_close(cache);
     return valid ? 0 : 1;
@@ -282,10 +343,12 @@ static int check_file(const char *path, bool syntax, bool quiet)
 int weir_cmd_check(int argc, char **argv)
 {
     static const struct option known[] = {{"syntax", no_argument, NULL, 's'},
+                                          {"envoy", no_argument, NULL, 'E'},
                                           {"quiet", no_argument, NULL, 'q'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    bool quiet = false, syntax = false;
+    bool quiet = false;
+    check_kind kind = CHECK_ALL;
     int c;
     optind = 0;
     while ((c = options_next("weir check", argc, argv, known)) != -1) {
@@ -296,10 +359,10 @@ int weir_cmd_check(int argc, char **argv)
         if (c == '?')
             return 2;
         quiet |= c == 'q';
-        syntax |= c == 's';
+        kind = c == 's' ? CHECK_SYNTAX : c == 'E' ? CHECK_LIMITS : kind;
     }
     if (argc - optind == 1)
-        return check_file(argv[optind], syntax, quiet);
+        return check_file(argv[optind], kind, quiet);
     if (optind == argc)
         fputs("weir check: missing FILE ('-' for the standard input); see weir check --help\n",
               stderr);

@@ -19,9 +19,17 @@ typedef struct frame { /* a map or a list that is still open */
     config_place place;
 } frame;
 
+typedef struct anchor {
+    struct anchor *next;
+    const char *name;
+    const config_node *node;
+} anchor;
+
 typedef struct builder {
     config_arena *arena;
     config_errors *errors;
+    bool anchored; /* anchors, aliases and merge keys are allowed */
+    anchor *anchors;
     const char *text;
     size_t len;
     size_t cursor_index, cursor; /* one position, counted in characters and in bytes */
@@ -83,27 +91,43 @@ static void set_position(builder *b, config_node *n, const yaml_event_t *event)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* Refuses an anchor or a tag before a value. The node's position is that of the first of them. */
-static void refuse_extras(builder *b, const yaml_event_t *event, config_node *n,
-                          const config_place *place)
+static void add_anchor(builder *b, const yaml_char_t *name, const config_node *n)
 {
-    bool anchor = false, tag = false;
+    const char *text = (const char *)name;
+    anchor *a = config_alloc(b->arena, 1, sizeof *a);
+    char *copy = config_copy(b->arena, text, strlen(text));
+    if (!a || !copy)
+        return;
+    *a = (anchor){b->anchors, copy, n};
+    b->anchors = a;
+}
+
+/* Stores or refuses an anchor, and refuses a tag, before a value. The node's position is that of
+ * the first of them. */
+static void add_extras(builder *b, const yaml_event_t *event, config_node *n,
+                       const config_place *place)
+{
+    const yaml_char_t *name = NULL;
+    bool tag = false;
     if (event->type == YAML_SCALAR_EVENT) {
-        anchor = event->data.scalar.anchor != NULL;
+        name = event->data.scalar.anchor;
         tag = event->data.scalar.tag != NULL;
     } else if (event->type == YAML_MAPPING_START_EVENT) {
-        anchor = event->data.mapping_start.anchor != NULL;
+        name = event->data.mapping_start.anchor;
         tag = event->data.mapping_start.tag != NULL;
     } else if (event->type == YAML_SEQUENCE_START_EVENT) {
-        anchor = event->data.sequence_start.anchor != NULL;
+        name = event->data.sequence_start.anchor;
         tag = event->data.sequence_start.tag != NULL;
     }
-    if (!anchor && !tag)
+    if (name && b->anchored)
+        add_anchor(b, name, n);
+    bool refused = name && !b->anchored;
+    if (!refused && !tag)
         return;
     config_error_at(b->errors, n->begin, place, "%s",
-                    anchor ? "anchors (&) are not supported; repeat the value, or quote it if it "
-                             "begins with '&'"
-                           : "tags (!) are not supported; quote the value if it begins with '!'");
+                    refused ? "anchors (&) are not supported; repeat the value, or quote it if it "
+                              "begins with '&'"
+                            : "tags (!) are not supported; quote the value if it begins with '!'");
     n->bad = true;
 }
 
@@ -114,10 +138,15 @@ static void append_child(frame *f, config_node *n)
     f->node->children++;
 }
 
+static bool is_merge(const config_node *key)
+{
+    return key->style == CONFIG_PLAIN && strcmp(key->text, "<<") == 0;
+}
+
 static void add_key(builder *b, frame *f, config_node *n)
 {
     const config_place place = {.up = &f->place, .key = n, .node = n};
-    bool merge = n->style == CONFIG_PLAIN && strcmp(n->text, "<<") == 0;
+    bool merge = !b->anchored && is_merge(n);
     if (n->kind != CONFIG_SCALAR) {
         config_error_at(b->errors, n->begin, &f->place,
                         "found a map or a list as a key, expected a name");
@@ -152,7 +181,7 @@ static void add(builder *b, config_node *n, const yaml_event_t *event, config_pl
         f->key->value = n;
         f->key = NULL;
     }
-    refuse_extras(b, event, n, ret_place);
+    add_extras(b, event, n, ret_place);
 }
 
 static config_node *new_node(builder *b, const yaml_event_t *event, config_kind kind)
@@ -245,6 +274,75 @@ static void refuse_duplicates(builder *b, const frame *f)
     free(keys);
 }
 
+/* ---- merge keys ------------------------------------------------------------------------------ */
+
+static const config_node *find_key(const config_node *map, const char *name)
+{
+    const config_node *key = map->first;
+    while (key && strcmp(key->text, name) != 0)
+        key = key->next;
+    return key;
+}
+
+/* Appends the keys of a map that `merged` does not have yet. A key of `into` itself wins, and must
+ * be behind `<<`: readers of YAML disagree about the other order. */
+static void merge_map(builder *b, const frame *f, const config_node *merge, const config_node *map,
+                      config_node *merged)
+{
+    config_node *last = merged->first;
+    while (last && last->next)
+        last = last->next;
+    for (const config_node *key = map->first; key; key = key->next) {
+        const config_node *own = find_key(f->node, key->text);
+        if (own && own->begin < merge->begin)
+            config_error_at(b->errors, own->begin, &f->place,
+                            "key '%.40s' is before << and in the merged map; write << first",
+                            own->text);
+        config_node *copy = own || find_key(merged, key->text)
+                                ? NULL
+                                : config_alloc(b->arena, 1, sizeof *copy);
+        if (!copy)
+            continue;
+        *copy = *key;
+        copy->next = NULL;
+        *(last ? &last->next : &merged->first) = copy;
+        last = copy;
+        merged->children++;
+        b->nodes++;
+    }
+}
+
+static void read_merge(builder *b, const frame *f, const config_node *merge, config_node *merged)
+{
+    const config_place place = {.up = &f->place, .key = merge, .node = merge->value};
+    const config_node *value = merge->value;
+    bool is_list = value->kind == CONFIG_LIST;
+    for (const config_node *map = is_list ? value->first : value; map;
+         map = is_list ? map->next : NULL) {
+        if (map->kind != CONFIG_MAP && !map->bad)
+            config_error(b->errors, &place, "expected a map to merge, such as *NAME");
+        merge_map(b, f, merge, map, merged);
+    }
+}
+
+/* Replaces the key `<<` of a map by the keys of the maps that it names. */
+static void apply_merge(builder *b, const frame *f)
+{
+    config_node merged = {.kind = CONFIG_MAP};
+    config_node **link = &f->node->first;
+    while (*link && !is_merge(*link))
+        link = &(*link)->next;
+    config_node *merge = *link;
+    if (!merge || merge->bad)
+        return;
+    read_merge(b, f, merge, &merged);
+    *link = merge->next;
+    while (*link)
+        link = &(*link)->next;
+    *link = merged.first;
+    f->node->children += merged.children - 1;
+}
+
 static void end_group(builder *b, const yaml_event_t *event)
 {
     const frame *f = top(b);
@@ -253,7 +351,65 @@ static void end_group(builder *b, const yaml_event_t *event)
         f->node->end = end;
     if (f->node->kind == CONFIG_MAP)
         refuse_duplicates(b, f);
+    if (f->node->kind == CONFIG_MAP && b->anchored)
+        apply_merge(b, f);
     b->depth--;
+}
+
+/* ---- aliases --------------------------------------------------------------------------------- */
+
+/* The size of a subtree in which shared parts count each time. */
+typedef struct extent {
+    size_t nodes, levels;
+} extent;
+
+static extent measure(const config_node *n)
+{
+    extent sum = {.nodes = 1};
+    for (const config_node *child = n->first; child; child = child->next) {
+        extent below = measure(child->value ? child->value : child);
+        sum.nodes += below.nodes + (child->value != NULL);
+        sum.levels = below.levels > sum.levels ? below.levels : sum.levels;
+    }
+    sum.levels += n->kind != CONFIG_SCALAR;
+    return sum;
+}
+
+static bool is_open(const builder *b, const config_node *n)
+{
+    for (size_t i = 0; i < b->depth; i++) {
+        if (b->frames[i].node == n)
+            return true;
+    }
+    return false;
+}
+
+/* Makes `n` the same as the node of an anchor. The children are shared, so that an alias costs no
+ * memory; the limits on nodes and levels apply to the tree as its readers see it. Returns NULL, or
+ * what is wrong. */
+static const char *copy_anchor(builder *b, const char *name, config_node *n)
+{
+    const anchor *a = b->anchors;
+    while (a && strcmp(a->name, name) != 0)
+        a = a->next;
+    if (!a)
+        return "no anchor (&) with this name is before the alias";
+    if (is_open(b, a->node))
+        return "the alias is within its own anchor";
+    extent e = measure(a->node);
+    b->nodes += e.nodes;
+    if (b->nodes > CONFIG_NODES_MAX)
+        return "more than 2000000 keys and values, with those that aliases repeat";
+    if (b->depth + e.levels > CONFIG_DEPTH_MAX)
+        return "maps and lists are nested more than 32 levels deep";
+    n->kind = a->node->kind;
+    n->style = a->node->style;
+    n->text = a->node->text;
+    n->len = a->node->len;
+    n->bad = a->node->bad;
+    n->first = a->node->first;
+    n->children = a->node->children;
+    return NULL;
 }
 
 static void add_alias(builder *b, const yaml_event_t *event)
@@ -261,12 +417,15 @@ static void add_alias(builder *b, const yaml_event_t *event)
     config_node *n = new_node(b, event, CONFIG_SCALAR);
     if (!n)
         return;
+    const char *why = "aliases (*) are not supported; repeat the value, or quote it if it begins "
+                      "with '*'";
+    if (b->anchored)
+        why = copy_anchor(b, (const char *)event->data.alias.anchor, n);
     config_place place;
-    n->bad = true;
+    n->bad |= why != NULL;
     add(b, n, event, &place);
-    config_error_at(b->errors, n->begin, place.key == n ? place.up : &place,
-                    "aliases (*) are not supported; repeat the value, or quote it if it begins "
-                    "with '*'");
+    if (why)
+        config_error_at(b->errors, n->begin, place.key == n ? place.up : &place, "%s", why);
 }
 
 static void add_event(builder *b, const yaml_event_t *event)
@@ -385,8 +544,8 @@ static bool parse(builder *b, yaml_parser_t *parser)
     return end && !b->stopped && !b->arena->failed;
 }
 
-config_node *config_tree_read(config_arena *arena, config_errors *errors, const char *text,
-                              size_t len)
+static config_node *read(config_arena *arena, config_errors *errors, const char *text, size_t len,
+                         bool anchored)
 {
     builder *b = config_alloc(arena, 1, sizeof *b);
     config_node *empty = config_alloc(arena, 1, sizeof *empty);
@@ -397,11 +556,24 @@ config_node *config_tree_read(config_arena *arena, config_errors *errors, const 
         arena->failed = true;
         return NULL;
     }
-    *b = (builder){.arena = arena, .errors = errors, .text = text, .len = len};
+    *b = (builder){
+        .arena = arena, .errors = errors, .anchored = anchored, .text = text, .len = len};
     *empty = (config_node){.absent = true, .text = ""};
     config_node *root = parse(b, &parser) ? (b->root ? b->root : empty) : NULL;
     yaml_parser_delete(&parser);
     return root;
+}
+
+config_node *config_tree_read(config_arena *arena, config_errors *errors, const char *text,
+                              size_t len)
+{
+    return read(arena, errors, text, len, false);
+}
+
+config_node *config_tree_read_anchored(config_arena *arena, config_errors *errors, const char *text,
+                                       size_t len)
+{
+    return read(arena, errors, text, len, true);
 }
 
 /* ---- navigation ------------------------------------------------------------------------------ */

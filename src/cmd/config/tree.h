@@ -57,6 +57,10 @@ struct config_errors;
 config_node *config_tree_read(config_arena *arena, struct config_errors *errors, const char *text,
                               size_t len);
 
+/* The same with anchors, aliases and merge keys. Nodes below an alias are those of its anchor. */
+config_node *config_tree_read_anchored(config_arena *arena, struct config_errors *errors,
+                                       const char *text, size_t len);
+
 /* The value of a key; NULL if `map` has no such key or is no map. */
 const config_node *config_get(const config_node *map, const char *key);
 

@@ -60,7 +60,8 @@ static bool copy_digits(const char *text, char ret[static 72])
 }
 
 /* Reads a whole number: decimal, 0x, 0b, 0o, or octal after a 0. Returns false if the text is none.
- *  ret_fits  whether it is in 0..INT64_MAX; then *ret is written. A negative one does not. */
+ *  ret_fits  whether it fits into an int64_t.
+ *  ret       the value; UINT64_MAX if it is negative or does not fit. */
 static bool read_integer(const char *text, bool *ret_fits, uint64_t *ret)
 {
     char digits[72];
@@ -74,19 +75,18 @@ static bool read_integer(const char *text, bool *ret_fits, uint64_t *ret)
         at += letter == 'x' || letter == 'b' || letter == 'o' ? 2 : 1;
     }
     uint64_t v = 0;
-    bool fits = digits[0] != '-';
+    bool negative = digits[0] == '-', fits = true;
     if (*at == '\0')
         return false;
     for (; *at; at++) {
         int digit = weir_hex_digit(*at);
         if (digit < 0 || (unsigned)digit >= base)
             return false;
-        fits = fits && v <= ((uint64_t)INT64_MAX - (unsigned)digit) / base;
+        fits = fits && v <= ((uint64_t)INT64_MAX + negative - (unsigned)digit) / base;
         v = v * base + (unsigned)digit;
     }
     *ret_fits = fits;
-    if (fits)
-        *ret = v;
+    *ret = fits && !negative ? v : UINT64_MAX;
     return true;
 }
 
@@ -140,7 +140,7 @@ static void read_text(reader *r, const config_place *place, const member *m, voi
         return;
     bool plain = n->style == CONFIG_PLAIN;
     bool whole = plain && read_integer(n->text, &fits, &value);
-    if (plain && ((whole && !fits && n->text[0] != '-') || (!whole && is_float(n->text))))
+    if (plain && ((whole && !fits) || (!whole && is_float(n->text))))
         config_error(r->errors, place,
                      "found the number %.*s, expected a text; write it in quotes: \"%.*s\"", SHOWN,
                      n->text, SHOWN, n->text);
@@ -174,7 +174,7 @@ static void read_count(reader *r, const config_place *place, const member *m, vo
     if (!want_scalar(r, place, expected))
         return;
     bool plain = n->style == CONFIG_PLAIN, whole = read_integer(n->text, &fits, &value);
-    if (plain && (is_null(n) || (whole && fits && value <= UINT32_MAX)))
+    if (plain && (is_null(n) || (whole && value <= UINT32_MAX)))
         *(uint32_t *)((char *)base + m->offset) = (uint32_t)value;
     else
         config_error(r->errors, place, "expected %s%s, found '%.*s'", expected,
@@ -228,9 +228,9 @@ static void read_members(reader *r, const config_place *place, const member *mem
     for (const config_node *key = place->node->first; key; key = key->next) {
         const config_place below = {.up = place, .key = key, .node = key->value};
         const member *m = key->bad ? NULL : find_member(members, n, key->text);
-        if (m && m->read)
+        if (m)
             m->read(r, &below, m, base);
-        else if (!m && !key->bad)
+        else if (!key->bad)
             report_key(r, place, key);
     }
 }
@@ -362,6 +362,15 @@ static void read_policy(reader *r, const config_place *place, const member *m, v
     spec->has_limit = true;
 }
 
+/* Any map. weir sends no metadata. */
+static void check_metadata(reader *r, const config_place *place, const member *m, void *base)
+{
+    (void)m;
+    (void)base;
+    if (place->node->kind != CONFIG_MAP && !is_null(place->node))
+        config_error(r->errors, place, "expected a map, found %s", kind_name(place->node));
+}
+
 static void read_list(reader *r, const config_place *place, const weir_rls_spec **ret,
                       size_t *ret_len);
 
@@ -385,7 +394,7 @@ static const member spec_members[] = {
     {"detailed_metric", read_switch, SPEC(detailed_metric)},
     {"value_to_metric", read_switch, SPEC(value_to_metric)},
     {"share_threshold", read_switch, SPEC(share_threshold)},
-    {"metadata", NULL, 0}, /* any map; weir sends no metadata */
+    {"metadata", check_metadata, 0},
     {"descriptors", read_below, 0},
 };
 
@@ -467,7 +476,7 @@ void envoy_read_descriptors(config_arena *arena, config_errors *errors, envoy_or
 {
     reader r = {arena, errors, origins};
     *ret = (weir_rls_domain_spec){.domain = ""};
-    const config_node *node = config_tree_read(arena, errors, errors->text, errors->len);
+    const config_node *node = config_tree_read_anchored(arena, errors, errors->text, errors->len);
     config_redact(errors, node);
     const config_place *root = node ? keep_place(&r, &(config_place){.node = node}) : NULL;
     if (!root || node->bad)
