@@ -99,6 +99,7 @@ servers     127.0.0.1:6379
 user        default, without a password
 memory      size 256m, large 64m, file none, sync 1s, when_full evict, shared false, trust_others false, prefault false
 limits      connections 10000, buffers 256m, idle off, request 10s, write 30s, drain 5s
+log         level info, format text
 top         keys 0, memory 16m, metrics false
 redis       by any, deadline 50ms, in_flight 16384, on_error closed, deny_cache 1m
 hybrid      interval 100ms, count 1000, idle 1s, memory 4m

@@ -298,9 +298,8 @@ static void merge_map(builder *b, const frame *f, const config_node *merge, cons
             config_error_at(b->errors, own->begin, &f->place,
                             "key '%.40s' is before << and in the merged map; write << first",
                             own->text);
-        config_node *copy = own || find_key(merged, key->text)
-                                ? NULL
-                                : config_alloc(b->arena, 1, sizeof *copy);
+        config_node *copy =
+            own || find_key(merged, key->text) ? NULL : config_alloc(b->arena, 1, sizeof *copy);
         if (!copy)
             continue;
         *copy = *key;
@@ -556,8 +555,8 @@ static config_node *read(config_arena *arena, config_errors *errors, const char 
         arena->failed = true;
         return NULL;
     }
-    *b = (builder){
-        .arena = arena, .errors = errors, .anchored = anchored, .text = text, .len = len};
+    *b =
+        (builder){.arena = arena, .errors = errors, .anchored = anchored, .text = text, .len = len};
     *empty = (config_node){.absent = true, .text = ""};
     config_node *root = parse(b, &parser) ? (b->root ? b->root : empty) : NULL;
     yaml_parser_delete(&parser);

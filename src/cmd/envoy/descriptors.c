@@ -204,6 +204,13 @@ static void report_key(reader *r, const config_place *place, const config_node *
     const config_place below = {.up = place, .key = key, .node = key};
     const char *meant = NULL;
     size_t nearest = strlen(key->text) < 4 ? 2 : 3;
+    bool own = strcmp(key->text, "weir") == 0 || strcmp(key->text, "atomic") == 0;
+    if (own) {
+        config_error_at(r->errors, key->begin, place,
+                        "%s is not possible here, expected it in a descriptor, beside key",
+                        key->text);
+        return;
+    }
     if (is_one_of(key->text, all_keys, CONFIG_LENGTH(all_keys))) {
         config_warn(r->errors, &below, "%s has no effect here", key->text);
         return;
