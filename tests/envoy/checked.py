@@ -2,6 +2,7 @@
 """Configuration files that the reference refuses are refused by weir, and those that it accepts are
 accepted: some by hand, and random changes of valid files."""
 
+import collections
 import random
 import subprocess
 
@@ -85,6 +86,11 @@ FILES = {
 }
 
 
+# What weir alone refuses, by its error: the reference ignores a part of such a file without a word.
+STRICTER = {"a duplicate key": "duplicate key, first set on line", "a second document": "found a second YAML document",
+            "an anchor or an alias": " are not supported; repeat the value"}
+
+
 def accepted(words):
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE_S,
                           check=False, stdin=subprocess.DEVNULL)
@@ -96,7 +102,7 @@ class Checkers:
 
     def __init__(self, box):
         self.weir, self.reference = box.weir, box.parts.reference_check()
-        self.directory = box.path / "config"
+        self.directory, self.stricter = box.path / "config", collections.Counter()
 
     def compare(self, files):
         """Fails unless both accept the directory or both refuse it. Returns whether they accept it."""
@@ -105,7 +111,9 @@ class Checkers:
         kit.write_config(self.directory, files)
         wanted, said = accepted([self.reference, "-config_dir", self.directory])
         found, text = accepted([self.weir, "check", "--envoy", self.directory])
-        expect(found == wanted, f"weir {'accepts' if found else 'refuses'} it: {text}\nThe reference says: {said[-500:]}")
+        rule = next((name for name, error in STRICTER.items() if error in text), None) if wanted and not found else None
+        self.stricter.update([rule] if rule else [])
+        expect(found == wanted or rule, f"weir {'accepts' if found else 'refuses'} it: {text}\nThe reference: {said.splitlines()[-1]}")
         return found
 
 
@@ -117,6 +125,7 @@ def the_same_files_are_refused(box):
         except kit.Failed as failed:
             wrong.append(f"{name}: {failed}\n{text}")
     expect(not wrong, f"{len(wrong)} of {len(FILES)}\n" + "\n".join(wrong))
+    say(f"refused by weir alone: {dict(checkers.stricter)}")
     domain = "domain: d\ndescriptors: []\n"
     checkers.compare({"a.yaml": domain, "b.yaml": domain})
     checkers.compare({"a.yaml": domain, "b.txt": domain.replace("d", "e", 1), "c": "domain: f\n"})
@@ -155,7 +164,7 @@ def the_same_changes_are_refused(box):
             count += checkers.compare({"a.yaml": text})
         except kit.Failed as failed:
             wrong.append(f"{number}: {failed}")
-    say(f"{count} of {MUTANTS} files are valid, seed {SEED}")
+    say(f"{count} of {MUTANTS} files are valid, seed {SEED}; refused by weir alone: {dict(checkers.stricter)}")
     expect(not wrong, f"{len(wrong)} of {MUTANTS}\n" + "\n".join(wrong[:10]))
 
 
