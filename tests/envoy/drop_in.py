@@ -49,7 +49,7 @@ def pair(box, directory, **settings):
     """weir and the reference with the same variables."""
     redis = kit.servers.Redis(box).start()
     settings = {"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": f"{HOST}:{redis.port}", "USE_STATSD": "false",
-                "BACKEND_TYPE": "redis", "LOG_LEVEL": "warn", "LOCAL_CACHE_SIZE_IN_BYTES": "1000000",
+                "BACKEND_TYPE": "redis", "LOG_LEVEL": "info", "LOCAL_CACHE_SIZE_IN_BYTES": "1000000",
                 "EXPIRATION_JITTER_MAX_SECONDS": "300", **settings}
     return [Variables(box, directory, words, settings).start()
             for words in ([box.weir, "serve", "--envoy"], [box.parts.reference()])]

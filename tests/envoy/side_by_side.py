@@ -20,6 +20,7 @@ SEED = 18
 REQUESTS = int(os.environ.get("SIDE_BY_SIDE", "20000"))
 JSON_EVERY = 100
 MAX = 2**32 - 1
+MOST = 2**31 - 1
 HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 
 
@@ -118,7 +119,14 @@ def override_shares_the_count(_request, descriptor, weir, other):
                                                         or "limit" not in descriptor)
 
 
-RULES = (peek_at_the_limit, quota_of_the_newer_reference, wildcard_of_the_newer_reference,
+def limit_above_the_most(_request, _descriptor, weir, other):
+    """A limit above 2,147,483,647 counts as that: limit_remaining is less."""
+    above = other.current_limit.requests_per_unit - MOST
+    return (above > 0 and weir.current_limit == other.current_limit and weir.code == other.code
+            and weir.limit_remaining == other.limit_remaining - above)
+
+
+RULES = (limit_above_the_most, peek_at_the_limit, quota_of_the_newer_reference, wildcard_of_the_newer_reference,
          override_shares_the_count)
 
 
