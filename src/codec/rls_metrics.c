@@ -160,16 +160,19 @@ static void put_metric(weir_buffer *out, weir_rls *rls, const metric *m, bool ex
 
 /* A statistic of the service, and the name under which the reference exports it. */
 static const struct service_metric {
-    const char *stat, *name, *labels;
+    const char *stat, *name, *labels, *help; /* no help: the metric of the row before it */
 } service_metrics[] = {
-    {"ratelimit.service.config_load_success", "ratelimit_service_config_load_success", ""},
-    {"ratelimit.service.config_load_error", "ratelimit_service_config_load_error", ""},
+    {"ratelimit.service.config_load_success", "ratelimit_service_config_load_success", "",
+     "Configurations of limits that were loaded."},
+    {"ratelimit.service.config_load_error", "ratelimit_service_config_load_error", "",
+     "Configurations of limits that were refused."},
     {"ratelimit.service.call.should_rate_limit.redis_error",
-     "ratelimit_service_should_rate_limit_error", "{err_type=\"redis_error\"}"},
+     "ratelimit_service_should_rate_limit_error", "{err_type=\"redis_error\"}",
+     "Requests that failed, by the reason."},
     {"ratelimit.service.call.should_rate_limit.service_error",
-     "ratelimit_service_should_rate_limit_error", "{err_type=\"service_error\"}"},
+     "ratelimit_service_should_rate_limit_error", "{err_type=\"service_error\"}", NULL},
     {"ratelimit_server.ShouldRateLimit.total_requests", "ratelimit_service_total_requests",
-     "{grpc_method=\"ShouldRateLimit\"}"},
+     "{grpc_method=\"ShouldRateLimit\"}", "Requests."},
 };
 
 static void put_service_metric(void *ctx, const weir_rls_stat *stat)
@@ -179,9 +182,8 @@ static void put_service_metric(void *ctx, const weir_rls_stat *stat)
         const struct service_metric *m = &service_metrics[i];
         if (strcmp(stat->name, m->stat) != 0)
             continue;
-        bool first = i == 0 || strcmp(m->name, service_metrics[i - 1].name) != 0;
-        if (first)
-            weir_buffer_printf(out, "# TYPE %s counter\n", m->name);
+        if (m->help)
+            weir_buffer_printf(out, "# HELP %s %s\n# TYPE %s counter\n", m->name, m->help, m->name);
         weir_buffer_printf(out, "%s%s %" PRIu64 "\n", m->name, m->labels, stat->value);
     }
 }
