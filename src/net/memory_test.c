@@ -148,7 +148,7 @@ static bool try_server(uint64_t n, bool later)
 /* ---- TLS listeners --------------------------------------------------------------------------- */
 
 static char tls_dir[] = "/tmp/weir-memory-XXXXXX", tls_ca[64], tls_pair[64];
-static uint8_t hello[1024]; /* of a TLS client */
+static uint8_t hello[4096]; /* of a TLS client */
 static int hello_len;
 
 static void make_tls_files(void)
