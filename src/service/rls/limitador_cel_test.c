@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* CEL expressions: results, errors with columns, and precedence. The expected results are those of
- * limitador on the same expressions. */
+ * limitador on the same expressions, except of "!!" and "--", which its parser takes for "!" and
+ * "-". */
 
 #include "service/rls/limitador_cel.h"
 

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""weir in the place of limitador: the same answers to the same random requests, on each engine; the Rate Limit
+Service; reloads of the limits file; weir check. `answers.txt` has what limitador itself answered (recorder/).
+
+    limitador_test.py WEIR MODULE [NAME...]"""
+
+import contextlib
+import http.client
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[0] / "redis"))
+# pylint: disable=wrong-import-position
+import random_requests  # noqa: E402
+from resp import HOST, free_port, until  # noqa: E402
+from servers import Daemon, Redis, Skipped, expect, is_redis_here, run  # noqa: E402
+
+
+class Limitador(Daemon):
+    """A daemon with a limits file, and with a gRPC listener."""
+
+    def __init__(self, box, limits, *, section="", more="", **others):
+        self.grpc, self.path = free_port(), box.path
+        self.limits = box.path / "limits.yaml"
+        self.limits.write_text(limits)
+        super().__init__(box, {}, more=f"limitador: {{limits: limits.yaml{section}}}\n{more}", **others)
+
+    def write(self):
+        super().write()
+        text = self.config.read_text()
+        self.config.write_text(text.replace("listen: {", f"listen: {{grpc: '{HOST}:{self.grpc}', ", 1))
+
+    def ask(self, connection, request):
+        """The status, X-RateLimit-Remaining and X-RateLimit-Limit of a request of random_requests.py."""
+        body = {"namespace": request["namespace"], "values": request["values"][0], "delta": request["delta"]}
+        if request["headers"]:
+            body["response_headers"] = "DraftVersion03"
+        connection.request("POST", "/" + request["verb"], json.dumps(body), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        response.read()
+        words = [str(response.status), response.headers.get("X-RateLimit-Remaining"),
+                 response.headers.get("X-RateLimit-Limit")]
+        return " ".join(word for word in words if word is not None)
+
+    def get(self, path):
+        with contextlib.closing(http.client.HTTPConnection(HOST, self.http)) as connection:
+            connection.request("GET", path)
+            return json.loads(connection.getresponse().read())
+
+
+def parts(answer):
+    """The status, what is left, and the set of limits: equal ones are in any order, and then any is the first."""
+    words = answer.split(" ", 2)
+    return words[:2], sorted(words[2].split(", ")[1:]) if len(words) > 2 else []
+
+
+def compare(daemon, count, leave_out=()):
+    recorded = (HERE / "answers.txt").read_text().splitlines()
+    wrong = []
+    with contextlib.closing(http.client.HTTPConnection(HOST, daemon.http)) as connection:
+        for request, answer in list(zip(random_requests.all_requests(), recorded))[:count]:
+            if request["namespace"] not in leave_out:
+                found = daemon.ask(connection, request)
+                if parts(found) != parts(answer):
+                    wrong.append(f"{request}\n  limitador: {answer}\n  weir:      {found}")
+    expect(not wrong, f"{len(wrong)} answers differ:\n" + "\n".join(wrong[:10]))
+
+
+# ---- the answers of limitador --------------------------------------------------------------------
+
+
+def the_answers_of_limitador(box):
+    compare(Limitador(box, (HERE / "limits.yaml").read_text(), engine=None).start(), random_requests.COUNT)
+
+
+def the_answers_of_limitador_with_redis(box):
+    """A report above what is left is not counted there, so without those requests."""
+    if not is_redis_here():
+        raise Skipped("there is no redis-server")
+    redis = Redis(box).start()
+    daemon = Limitador(box, (HERE / "limits.yaml").read_text(), engine="redis",
+                       redis={"url": redis.url(), "on_error": "closed"})
+    compare(daemon.start(), 1000, leave_out=["reports"])
+
+
+# ---- the Rate Limit Service ----------------------------------------------------------------------
+
+
+def field(number, content):
+    """A field of a protobuf message: a number, or bytes of less than 128 bytes."""
+    if isinstance(content, int):
+        return bytes([number << 3, content])
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def message(domain, user, hits=0):
+    entry = field(1, b"user") + field(2, user)
+    return field(1, domain) + field(2, field(1, entry)) + (field(3, hits) if hits else b"")
+
+
+def call(daemon, method, request):
+    """The response message of a gRPC call, and its status."""
+    service, name = method.split("/")
+    full = {"envoy": "envoy.service.ratelimit.v3", "kuadrant": "kuadrant.service.ratelimit.v1"}[service]
+    path = daemon.path / "request"
+    path.write_bytes(b"\0" + len(request).to_bytes(4, "big") + request)
+    done = subprocess.run(
+        ["curl", "--silent", "--http2-prior-knowledge", "--dump-header", str(path) + ".head",
+         "-H", "content-type: application/grpc", "-H", "te: trailers", "--data-binary", f"@{path}",
+         f"http://{HOST}:{daemon.grpc}/{full}.RateLimitService/{name}"], stdout=subprocess.PIPE, check=True)
+    head = pathlib.Path(str(path) + ".head").read_text()
+    return done.stdout[5:], int(re.search(r"^grpc-status: (\d+)", head, re.M)[1])
+
+
+OK, OVER = field(1, 1), field(1, 2)
+TWO = "- {namespace: shop, name: user, max_value: 2, seconds: 600, variables: ['descriptors[0].user']}\n"
+
+
+def opened(box, limits, **options):
+    return Limitador(box, limits, engine=None, **options).start()
+
+
+def the_rate_limit_service(box):
+    daemon = opened(box, TWO)
+    for expected in (OK, OK, OVER):
+        expect(call(daemon, "envoy/ShouldRateLimit", message(b"shop", b"alice")) == (expected, 0), str(expected))
+    expect(call(daemon, "envoy/ShouldRateLimit", message(b"shop", b"bob", 3)) == (OVER, 0), "3 of 2")
+    expect(call(daemon, "envoy/ShouldRateLimit", message(b"other", b"bob")) == (OK, 0), "an unknown domain")
+    expect(call(daemon, "envoy/ShouldRateLimit", message(b"", b"bob")) == (b"", 0), "an empty domain")
+    expect(call(daemon, "kuadrant/CheckRateLimit", message(b"shop", b"bob")) == (OK, 0), "check")
+    expect(call(daemon, "kuadrant/Report", message(b"shop", b"bob", 2)) == (OK, 0), "report")
+    expect(call(daemon, "kuadrant/CheckRateLimit", message(b"shop", b"bob")) == (OVER, 0), "check after the report")
+    label = '{limitador_namespace="shop"}'
+    found = {name: daemon.metrics()[name + label] for name in ("authorized_calls", "authorized_hits", "limited_calls")}
+    expect(found == {"authorized_calls": 3, "authorized_hits": 4, "limited_calls": 3}, str(found))
+
+
+def headers_of_the_service(box):
+    daemon = opened(box, TWO, section=", headers: draft-03")
+    response, status = call(daemon, "envoy/ShouldRateLimit", message(b"shop", b"alice"))
+    expect(status == 0, response)
+    for name, value in ((b"X-RateLimit-Limit", b'2, 2;w=600;name="user"'), (b"X-RateLimit-Remaining", b"1"),
+                        (b"X-RateLimit-Reset", b"600")):
+        expect(field(1, name) + field(2, value) in response, f"no {name} in {response}")
+
+
+def beside_limits_of_envoy(box):
+    (box.path / "envoy").mkdir()
+    (box.path / "envoy/shop.yaml").write_text(
+        "domain: shop\ndescriptors: [{key: user, rate_limit: {unit: hour, requests_per_unit: 1}}]\n")
+    daemon = opened(box, TWO + TWO.replace("shop", "office"), more="envoy: {config: envoy}\n")
+    for domain, expected in ((b"shop", [1, 2, 2]), (b"office", [1, 1, 2])):
+        found = [call(daemon, "envoy/ShouldRateLimit", message(domain, b"alice"))[0][1] for _ in expected]
+        expect(found == expected, f"{domain}: {found}")
+
+
+# ---- the limits file -----------------------------------------------------------------------------
+
+
+def a_changed_file(box):
+    daemon = opened(box, TWO)
+    expect(daemon.get("/status")["config_version"] == 1, "the first file")
+    daemon.limits.write_text(TWO + TWO.replace("user", "second").replace("600", "60"))
+    until(lambda: daemon.get("/status")["config_version"] == 2, "the file is read again")
+    expect(len(daemon.get("/limits/shop")) == 2, "two limits")
+    daemon.limits.write_text("- {namespace: shop}\n")
+    until(lambda: "reload-refused" in daemon.log_text(), "the file is refused")
+    expect(len(daemon.get("/limits/shop")) == 2, "the old limits stay")
+    expect("missing key seconds" in daemon.log_text(), daemon.tail())
+
+
+def weir_check(box):
+    def check(limits):
+        (box.path / "limits.yaml").write_text(limits)
+        (box.path / "check.yaml").write_text("limitador: {limits: limits.yaml}\n")
+        done = subprocess.run([box.weir, "check", box.path / "check.yaml"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        return done.returncode, done.stdout
+    status, text = check(TWO)
+    expect(status == 0 and "limits.yaml" in text, text)
+    status, text = check(TWO + "- {namespace: a, max_value: 1, seconds: 1, variables: [\"a.matches('b')\"]}\n")
+    expect(status == 1 and re.search(r"limits\.yaml:2:59: error: \[1\]\.variables\[0\]: unsupported function "
+                                     r"'matches'", text), text)
+
+
+if __name__ == "__main__":
+    sys.exit(run([the_answers_of_limitador, the_answers_of_limitador_with_redis, the_rate_limit_service,
+                  headers_of_the_service, beside_limits_of_envoy, a_changed_file, weir_check], sys.argv,
+                 needs_redis=False))
