@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compares the table of environment variables in docs/envoy.md with the one in the code: the same names,
-and the same key of weir.yaml for each.
+"""Compares docs/envoy.md with the code and its tests. The table of environment variables must have the
+names of the code, and the same key of weir.yaml for each; the table of differences must have the rules of
+the test that compares weir with the reference.
 
-    envoy_variables_test.py PAGE SOURCE
+    envoy_page_test.py docs/envoy.md src/cmd/envoy/environment.c tests/envoy/side_by_side.py
 """
 import re
 import sys
@@ -18,6 +19,16 @@ def check(name, good, detail=""):
     failed += not good
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def section_of(page, heading):
+    section = page[page.index(f"\n## {heading}\n"):]
+    return section[:section.index("\n## ", 1)]
+
+
 def code_rows(text):
     """The key of each variable, or "-"."""
     return {name: (key if use == "SET" and key else "-") for use, name, key in ROW.findall(text)}
@@ -25,10 +36,8 @@ def code_rows(text):
 
 def page_rows(text):
     """The same of the page, and the names in their order."""
-    section = text[text.index("\n## Environment variables\n"):]
-    section = section[:section.index("\n## ", 1)]
     names, keys = [], {}
-    for line in section.splitlines():
+    for line in section_of(text, "Environment variables").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| `"):
             found = re.findall(r"`([A-Z_]+\*?)`", cells[0])
@@ -37,9 +46,17 @@ def page_rows(text):
     return names, keys
 
 
+def check_rules(page, test):
+    listed = re.findall(r"^RULES = \(([^)]*)\)", test, re.M)
+    rules = sorted(re.findall(r"\w+", listed[0] if listed else ""))
+    on_page = sorted(re.findall(r"^\|.* `([a-z_]+)` \|$", section_of(page, "Differences"), re.M))
+    check("the test has rules", len(rules) > 1, str(rules))
+    check("the page has every rule of the test, and no other", rules == on_page, f"page: {on_page}; test: {rules}")
+
+
 def main():
-    with open(sys.argv[1], encoding="utf-8") as page, open(sys.argv[2], encoding="utf-8") as source:
-        (names, on_page), in_code = page_rows(page.read()), code_rows(source.read())
+    page, source, test = (read(path) for path in sys.argv[1:])
+    (names, on_page), in_code = page_rows(page), code_rows(source)
     check("the code has a table of variables", len(in_code) > 40, str(in_code))
     check("each variable is on the page once", len(names) == len(on_page), str(names))
     check("the page has every variable of the code, and no other", set(on_page) == set(in_code),
@@ -47,7 +64,8 @@ def main():
           f"{sorted(set(in_code) - set(on_page))}")
     wrong = {name: (key, in_code[name]) for name, key in on_page.items() if in_code.get(name, key) != key}
     check("their keys of weir.yaml are the same", not wrong, f"page, code: {wrong}")
-    print(f"{4 - failed} passed, {failed} failed")
+    check_rules(page, test)
+    print(f"{6 - failed} passed, {failed} failed")
     sys.exit(failed > 0)
 
 
