@@ -21,8 +21,9 @@ enum {
     BLOCKED_MAX = 1 << 20, /* bytes of replies that the client does not read */
     CREDITS_MAX = 10000,   /* frames that the client may send at once ... */
     CREDITS_A_SECOND = 1000,
-    CREDITS_OF_CALL = 8, /* ... and for each call that is answered */
-    DATA_FREE = 256,     /* bytes of a DATA frame that costs no credit */
+    CREDITS_OF_CALL = 8,    /* ... and for each call that is answered */
+    CONTINUATIONS_MAX = 32, /* CONTINUATION frames of a header list */
+    DATA_FREE = 256,        /* bytes of a DATA frame that costs no credit */
 };
 
 /* ---- floods ---------------------------------------------------------------------------------- */
@@ -245,6 +246,9 @@ static nghttp2_option *make_options(void)
 #ifdef WEIR_NGHTTP2_RESET_LIMIT /* else libnghttp2 has no limit, or a fixed one */
     nghttp2_option_set_stream_reset_rate_limit(option, 2 * CREDITS_MAX, 2 * CREDITS_A_SECOND);
 #endif
+#ifdef WEIR_NGHTTP2_CONTINUATIONS /* libnghttp2 1.52 also counts each read of a part of their heads */
+    nghttp2_option_set_max_continuations(option, CONTINUATIONS_MAX);
+#endif
     return option;
 }
 
@@ -353,10 +357,10 @@ static void feed(weir_grpc_connection *c, weir_buffer *in)
     if (len == 0 || !c->prefaced)
         return;
     ssize_t n = nghttp2_session_mem_recv(c->h2, weir_buffer_data(in), len);
-    if (n == NGHTTP2_ERR_FLOODED)
+    if (n == NGHTTP2_ERR_NOMEM || n == NGHTTP2_ERR_CALLBACK_FAILURE)
+        c->failed = true;
+    else if (n < 0) /* NGHTTP2_ERR_FLOODED and its like */
         weir_grpc_calm(c);
-    else
-        c->failed |= n < 0;
     weir_buffer_consume(in, len);
 }
 
