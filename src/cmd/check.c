@@ -171,6 +171,8 @@ static bool is_active(const weir_config *c, const config_key *key)
         return c->has_redis;
     if (key->section == &config_envoy_section)
         return c->envoy.directory != NULL;
+    if (key->section == &config_limitador_section)
+        return c->limitador.file != NULL;
     if (key->section == &config_grpc_section)
         return grpc;
     return key->section && key->section != &config_http_section;
@@ -279,6 +281,16 @@ static void print_limits(const weir_config *c)
     weir_buffer_free(&text);
 }
 
+/* Prints the policies of the limits file, one a line. */
+static void print_limitador(const weir_config *c)
+{
+    size_t n;
+    const weir_rule_spec *rules = weir_limitador_config_rules(c->limitador.limits, &n);
+    printf("%zu limits of limitador\n", n);
+    for (size_t i = 0; i < n; i++)
+        printf("  %s: %s\n", rules[i].name, rules[i].limit);
+}
+
 static void print_summary(const char *path, const weir_config *c)
 {
     caret_text(stdout, path, strlen(path));
@@ -289,6 +301,8 @@ static void print_summary(const char *path, const weir_config *c)
         print_rule(c, &c->rules[i]);
     if (c->envoy.directory)
         print_limits(c);
+    if (c->limitador.limits)
+        print_limitador(c);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -213,7 +213,7 @@ void limits_file_parse(config_reader *r, const char *name, const char *bytes, si
     reader file = {.arena = r->arena, .errors = e};
     if (!e)
         return;
-    file.root.node = config_tree_read(r->arena, e, e->text, e->len);
+    file.root.node = config_tree_read_anchored(r->arena, e, e->text, e->len);
     if (file.root.node)
         read_limits(&file);
     if (!file.root.node || r->arena->failed || e->found > e->warnings)

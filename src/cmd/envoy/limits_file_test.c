@@ -108,6 +108,15 @@ static void test_all_keys(void **unused)
     weir_limitador_config_drop(c);
 }
 
+static void test_anchors(void **unused)
+{
+    const char *const limits[] = {"fixed-window 1/60s from-first", "fixed-window 1/5s from-first"};
+    (void)unused;
+    check_rules("- &a {namespace: a, max_value: 1, seconds: 60}\n"
+                "- {<<: *a, seconds: 5}\n",
+                limits, 2);
+}
+
 static void test_no_limits(void **unused)
 {
     (void)unused;
@@ -153,7 +162,8 @@ static void test_errors(void **unused)
     (void)unused;
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++)
         assert_null(parse(scenes[i].yaml, false, scenes[i].problems));
-    assert_null(parse("- {namespace: \xFF}", false, "l.yaml:1:15: error: found byte 0xFF, expected UTF-8 text\n"));
+    assert_null(parse("- {namespace: \xFF}", false,
+                      "l.yaml:1:15: error: found byte 0xFF, expected UTF-8 text\n"));
 }
 
 static void test_warnings(void **unused)
@@ -247,8 +257,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_example),   cmocka_unit_test(test_all_keys),
-        cmocka_unit_test(test_no_limits), cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_warnings),  cmocka_unit_test(test_section),
+        cmocka_unit_test(test_no_limits), cmocka_unit_test(test_anchors),
+        cmocka_unit_test(test_errors),    cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_section),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -390,12 +390,8 @@ static bool report(matched *m, weir_completion *completion, int64_t now_ns)
 static bool check_and_report(matched *m, weir_completion *completion, int64_t now_ns)
 {
     weir_all_result all = {.status = WEIR_OK, .allowed = true};
-    if (m->limited && !m->from->headers) {
-        answer(m, true);
-        return true;
-    }
     for (size_t i = 0; i < m->requests_len && m->limited; i++)
-        m->requests[i].cost = 0; /* only for the headers */
+        m->requests[i].cost = 0; /* nothing is charged, but the headers show what is left */
     if (m->requests_len > 0 && !weir_service_take_all(m->loop->service, completion, m->requests,
                                                       m->requests_len, now_ns, &all))
         return false;
@@ -437,10 +433,11 @@ bool weir_limitador_take(weir_limitador_loop *l, weir_completion *completion,
         return true;
     if (!decide(&m, completion, now_ns))
         return false;
-    if (first_failure(&m) != WEIR_E_ABSENT || ret->failure != WEIR_RLS_ANSWERED)
-        return true;
-    (void)drop_absent(&m);
-    return decide(&m, completion, now_ns);
+    if (first_failure(&m) == WEIR_E_ABSENT && ret->failure == WEIR_RLS_ANSWERED) {
+        (void)drop_absent(&m);
+        return decide(&m, completion, now_ns);
+    }
+    return true;
 }
 
 bool weir_limitador_decide(weir_limitador_loop *l, weir_completion *completion,

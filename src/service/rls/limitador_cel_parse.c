@@ -47,7 +47,8 @@ __attribute__((format(printf, 3, 4))) static uint16_t fail_at(parser *p, size_t 
 /* Fails at the next token, which is not what the grammar requires. */
 static uint16_t fail_expected(parser *p, const char *expected)
 {
-    if (p->at == p->len)
+    WEIR_ASSERT(p->at <= p->len);
+    if (p->failed || p->at == p->len)
         return fail_at(p, p->at, "expected %s, found the end of the expression", expected);
     bool valid;
     size_t n = weir_utf8_len(p->text + p->at, p->len - p->at, &valid);
@@ -253,7 +254,7 @@ static void decode_escape(parser *p)
     size_t begin = p->at - 1;
     char c = p->at < p->len ? p->text[p->at] : '\0';
     const char *found = c ? strchr(from, c) : NULL;
-    p->at++;
+    p->at += p->at < p->len;
     if (found)
         put_byte(p, to[found - from]);
     else if ((c | 0x20) == 'x')

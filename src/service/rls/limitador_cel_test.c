@@ -268,6 +268,7 @@ static void test_syntax_errors(void **unused)
         {"'abc", 1, "the string has no closing '"},
         {"'a\\q'", 3, "unsupported escape, expected one such as \\n or \\u0041"},
         {"'\\x4'", 2, "expected 2 hexadecimal digits in the escape"},
+        {"(true ? '\\", 10, "unsupported escape, expected one such as \\n or \\u0041"},
         {"'\\ud800'", 2, "the escape is no character"},
         {"'''a'''", 1, "unsupported triple quotes, expected one quote"},
         {"b'a'", 1, "unsupported string prefix 'b'"},
