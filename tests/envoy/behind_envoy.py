@@ -189,5 +189,35 @@ def stopped_in_order(box):
         raise Failed(out)
 
 
+def with_certificates_and_a_password(box):
+    """Envoy and weir verify each other's certificates, and weir requires the password."""
+    wait_for_day(60)
+    files = box.tls()
+    weir = kit.Weir(box, bootstrap.FILES, more=[
+        "password: secret", f"tls: {{cert: {files.cert}, key: {files.key}, client_ca: {files.ca}}}"]).start()
+    far = kit.Envoy(box, [bootstrap.backend()], []).start()
+    secure = {**kit.cluster("secure", weir.grpc, True), "transport_socket": bootstrap.tls(files)}
+    listeners = [bootstrap.http_listener(kind, "secure", failure_mode_deny=True,
+                                         rate_limit_service=bootstrap.service("secure", password))
+                 for kind, password in (("right", "secret"), ("wrong", "guess"), ("no", None))]
+    plain = bootstrap.http_listener("plain", "plain", failure_mode_deny=True,
+                                    rate_limit_service=bootstrap.service("plain", "secret"))
+    clusters = [kit.cluster("backend", far.port("backend")), secure, kit.cluster("plain", weir.grpc, True)]
+    envoy = kit.Envoy(box, [*listeners, plain], clusters).start()
+    for kind, wanted in (("wrong-secure", [500] * 3), ("no-secure", [500] * 3), ("plain-plain", [500] * 3),
+                         ("right-secure", [200, 200, 429])):
+        equal([get(envoy.port(kind), "/user", x_user="s")[0] for _ in range(3)], wanted, kind)
+
+
+def shared_through_redis(box):
+    """Two daemons with engine: redis admit together what one would."""
+    redis = kit.servers.Redis(box).start()
+    services = {name: kit.Weir(box, bootstrap.FILES, more=["engine: redis", f"redis: {{url: {redis.url()}}}"]).start()
+                for name in ("one", "two")}
+    proxy = Proxy(box, services)
+    counts = [h2load(proxy.port("open", name), "/load", 400) for name in services]
+    equal(counts, [(400, 0), (100, 300)], "passed and denied, for both daemons")
+
+
 TESTS = (the_same_answers, what_the_headers_are, grpc_requests, exact_under_load, network_filter,
-         killed_and_restarted, stopped_in_order)
+         killed_and_restarted, stopped_in_order, with_certificates_and_a_password, shared_through_redis)

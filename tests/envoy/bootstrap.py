@@ -71,8 +71,23 @@ def listener(name, filters):
     return {"name": name, "address": address(0), "filter_chains": [{"filters": filters}]}
 
 
-def service(name):
-    return {"transport_api_version": "V3", "grpc_service": {"envoy_grpc": {"cluster_name": name}, "timeout": "30s"}}
+def service(name, password=None):
+    grpc = {"envoy_grpc": {"cluster_name": name}, "timeout": "30s"}
+    if password:
+        grpc["initial_metadata"] = [{"key": "authorization", "value": f"Bearer {password}"}]
+    return {"transport_api_version": "V3", "grpc_service": grpc}
+
+
+def tls(files):
+    """The transport socket of a cluster, with the certificates of a servers.Certificates."""
+    def of(path):
+        return {"filename": str(path)}
+
+    return {"name": "envoy.transport_sockets.tls", "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+        "common_tls_context": {
+            "alpn_protocols": ["h2"], "validation_context": {"trusted_ca": of(files.ca)},
+            "tls_certificates": [{"certificate_chain": of(files.client_cert), "private_key": of(files.client_key)}]}}}
 
 
 def http_listener(kind, name, **more):

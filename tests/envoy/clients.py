@@ -73,26 +73,42 @@ def with_tls(box, library):
     equal(library.run(box, "many", "a", [weir.grpc], files), SCENES["many"], f"{library.name}, many with TLS")
 
 
+def calling(box, library, ports, meanwhile):
+    """The client calls all the time while meanwhile() runs. No call may fail."""
+    with subprocess.Popen(library.words(box, "drain", "a", ports), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as client:
+        with contextlib.ExitStack() as stack:
+            stack.callback(client.kill)
+            equal(client.stdout.readline(), "called\n", f"{library.name}: the first calls")
+            meanwhile()
+            out = client.communicate("\n", timeout=PATIENCE_S)[0]
+            stack.pop_all()
+    equal(out, "0 failures\n", library.name)
+
+
+def connections_of_a_second(box, library):
+    """With max_connection_age, weir ends each connection after about a second. No call fails."""
+    relay = kit.Relay(kit.Weir(box, FILES, more=["grpc: {max_connection_age: 1s}"]).start().grpc)
+    calling(box, library, [relay.port],
+            lambda: until(lambda: relay.connections >= 4, f"{library.name} connects for the fourth time"))
+
+
 def while_daemons_restart(box, library):
     """Two daemons are stopped and started in turn. No call fails: the client uses the other one."""
     services = [kit.Weir(box, FILES) for _ in range(2)]
     for service in services:
         service.grpc, service.http = free_port(), free_port()
         service.start()
-    words = library.words(box, "drain", "a", [service.grpc for service in services])
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
-        with contextlib.ExitStack() as stack:
-            stack.callback(client.kill)
-            equal(client.stdout.readline(), "called\n", f"{library.name}: the first calls")
-            for number in range(6):
-                service = services[number % 2]
-                equal(service.end(), 0, "exit status")
-                service.start()
-                hits = stat(service)
-                until(lambda one=service, n=hits: stat(one) > n + 20, f"{library.name} calls {service.name} again")
-            out = client.communicate("\n", timeout=PATIENCE_S)[0]
-            stack.pop_all()
-    equal(out, "0 failures\n", library.name)
+
+    def restart():
+        for number in range(6):
+            service = services[number % 2]
+            equal(service.end(), 0, "exit status")
+            service.start()
+            hits = stat(service)
+            until(lambda one=service, n=hits: stat(one) > n + 20, f"{library.name} calls {service.name} again")
+
+    calling(box, library, [service.grpc for service in services], restart)
 
 
 def stat(service):
@@ -101,12 +117,29 @@ def stat(service):
 
 def library_tests():
     for library in LIBRARIES:
-        for judge in (all_scenes, with_tls, while_daemons_restart):
+        for judge in (all_scenes, with_tls, connections_of_a_second, while_daemons_restart):
             def test(box, library=library, judge=judge):
                 judge(box, library)
 
             test.__name__ = f"{library.name}_{judge.__name__}"
             yield test
+
+
+def keepalive(box):
+    """A client that watches the health and sends PING frames all the time keeps its connection."""
+    relay = kit.Relay(kit.Weir(box, FILES).start().grpc)
+    options = [("grpc.keepalive_time_ms", 10), ("grpc.http2.max_pings_without_data", 0),
+               ("grpc.http2.min_time_between_pings_ms", 10)]
+    request = {"domain": "clients", "descriptors": [{"entries": [("many", "p")]}]}
+    with kit.Channel(box.messages, relay.port, options=options) as channel:
+        watch = channel.channel.unary_stream("/grpc.health.v1.Health/Watch", box.messages.health_request.SerializeToString,
+                                             box.messages.health_response.FromString)
+        stream = watch(box.messages.health_request())
+        equal(next(stream).status, 1, "health")
+        until(lambda: relay.pings >= 5, "5 PING frames")
+        equal(channel.ask(request).overall_code, kit.OK, "overall_code")
+        stream.cancel()
+    equal(relay.connections, 1, "connections")
 
 
 def grpcurl(box):
@@ -136,4 +169,4 @@ def grpcurl(box):
     equal(json.loads(run(address, "grpc.health.v1.Health/Check")), {"status": "SERVING"}, "health")
 
 
-TESTS = (*library_tests(), grpcurl)
+TESTS = (*library_tests(), keepalive, grpcurl)

@@ -3,6 +3,7 @@
 and Envoy, each on free ports of the loopback; and a gRPC client of the Rate Limit Service."""
 
 import collections
+import contextlib
 import functools
 import http.client
 import json
@@ -149,6 +150,52 @@ class Statsd:
                 value, _, kind = rest.partition("|")
                 if kind == "c":
                     self.counts[name] += int(value)
+
+
+# ---- a relay -----------------------------------------------------------------------------------
+
+
+class Relay:
+    """Connects clients to a port, and counts their connections and their PING frames."""
+
+    PREFACE, HEAD, PING = 24, 9, 6
+
+    def __init__(self, port):
+        self.target, self.connections, self.pings = port, 0, 0
+        self.listener = socket.create_server((HOST, 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            self.connections += 1
+            server = socket.create_connection((HOST, self.target))
+            for source, sink, count in ((client, server, True), (server, client, False)):
+                threading.Thread(target=self.copy, args=(source, sink, count), daemon=True).start()
+
+    def copy(self, source, sink, count):
+        """Copies bytes until the source closes."""
+        seen, preface = bytearray(), self.PREFACE
+        with contextlib.suppress(OSError):
+            while chunk := source.recv(1 << 16):
+                sink.sendall(chunk)
+                if count:
+                    seen += chunk
+                    preface = self.count_frames(seen, preface)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+    def count_frames(self, seen, skip):
+        """Removes the complete frames from `seen`, after `skip` bytes. Returns what is left to skip."""
+        while len(seen) >= skip + self.HEAD:
+            end = skip + self.HEAD + int.from_bytes(seen[skip:skip + 3], "big")
+            if len(seen) < end:
+                break
+            self.pings += seen[skip + 3] == self.PING and not seen[skip + 4] & 1
+            del seen[:end]
+            skip = 0
+        return skip
 
 
 # ---- services ------------------------------------------------------------------------------------
