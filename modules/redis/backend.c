@@ -285,8 +285,8 @@ static weir_status set_policy(weir_call *c, const char *name, const char *limit,
     if (st == WEIR_OK)
         redis.ReplicateVerbatim(ctx_of(c));
     else if (st == WEIR_E_FULL)
-        snprintf(ret->text, sizeof ret->text, "there are %d policies, the maximum: delete one first",
-                 WEIR_NAMED_MAX);
+        snprintf(ret->text, sizeof ret->text,
+                 "there are %d policies, the maximum: delete one first", WEIR_NAMED_MAX);
     return st;
 }
 

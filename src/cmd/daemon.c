@@ -35,7 +35,7 @@ typedef struct daemon {
     auth_failures *failures;
     tls_listeners *tls;
     weir_rls *rls;
-    statsd *statsd; /* NULL: off */
+    statsd *statsd;            /* NULL: off */
     weir_limitador *limitador; /* NULL: not configured at the start */
     weir_server *server;
     protocol_loop loops[WEIR_LOOPS_MAX];

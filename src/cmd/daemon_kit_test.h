@@ -50,7 +50,7 @@ static struct {
         weir_service *service;
         port_dialer *dialer;
     } begun, ended;
-    const char *watched_more[WEIR_WATCHES_MAX]; /* by weir_server_watch(); "": none */
+    char watched_more[WEIR_WATCHES_MAX][64]; /* by weir_server_watch(); "": none */
     int servers_closed, nows, unwatched;
     const char *watched; /* by sigbus_watch() */
     size_t blocks;       /* allocated and not freed */
@@ -228,7 +228,7 @@ weir_status __wrap_weir_server_watch(weir_server *s, size_t i, const char *path)
 {
     (void)s;
     assert_true(i < WEIR_WATCHES_MAX);
-    fake.watched_more[i] = path ? path : "";
+    snprintf(fake.watched_more[i], sizeof fake.watched_more[i], "%s", path ? path : "");
     return WEIR_OK;
 }
 

@@ -8,6 +8,8 @@
 #include "cmd/auth_failures.h"
 #include "cmd/daemon_kit_test.h"
 
+#include <sys/stat.h>
+
 #include <string.h>
 #include <unistd.h>
 
@@ -460,6 +462,68 @@ static void reloaded_engines(void **unused)
         run("weir.yaml", CONFIG "redis: {url: 'redis://127.0.0.1:1'}\n", reload_engines), 0);
 }
 
+static void write_limits(const char *text)
+{
+    FILE *f = fopen("limits/a.yaml", "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+#define LIMITS  CONFIG "envoy: {config: limits}\n"
+#define ONE     "domain: d\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: 5}}]\n"
+#define INVALID "domain: d\ndescriptors: [{key: a}, {key: a}]\n"
+
+/* The domains of the limits that are active, as the statistics know them. */
+static size_t active_limits(void)
+{
+    size_t n;
+    const weir_rls_config *c = weir_rls_loop_config(fake.loop->door.loop);
+    (void)weir_rls_config_rules(c, &n);
+    return n;
+}
+
+/* All or nothing: a bad file in the directory keeps all of the old configuration. */
+static void reload_limits(void)
+{
+    logged(STARTED);
+    assert_string_equal(fake.watched_more[0], "");
+    assert_int_equal(mkdir("limits", 0700), 0);
+    write_limits(ONE);
+    write_config(LIMITS);
+    expect_reload(true, "info reloaded why=SIGHUP policies=1 limits=1\n", 1, 0);
+    assert_string_equal(fake.watched_more[0], "limits");
+    assert_int_equal(active_limits(), 1);
+    write_limits(INVALID);
+    expect_reload(true,
+                  "error config-error file=limits/a.yaml line=2 column=31 path=descriptors[1] "
+                  "error=\"duplicate descriptor composite key 'd.a'\"\n" REFUSED,
+                  1, 1);
+    assert_int_equal(active_limits(), 1);
+    unlink("limits/a.yaml");
+    expect_reload(true,
+                  "warning config-warning file=weir.yaml line=6 column=17 path=envoy.config "
+                  "error=\"no file in limits: every request is allowed\"\n"
+                  "info reloaded why=SIGHUP policies=1 limits=0\n",
+                  2, 1);
+    assert_int_equal(active_limits(), 0);
+    rmdir("limits");
+    expect_reload(false,
+                  "error config-error file=weir.yaml line=6 column=17 path=envoy.config "
+                  "error=\"cannot read limits: No such file or directory\"\n" REFUSED,
+                  2, 2);
+    write_config(CONFIG);
+    expect_reload(true, "info reloaded why=SIGHUP policies=1\n", 3, 2);
+    assert_string_equal(fake.watched_more[0], "");
+    unlink("weir.yaml");
+}
+
+static void reloaded_limits(void **unused)
+{
+    (void)unused;
+    assert_int_equal(run("weir.yaml", CONFIG, reload_limits), 0);
+}
+
 static void no_file(void **unused)
 {
     (void)unused;
@@ -592,6 +656,7 @@ int main(void)
         cmocka_unit_test_setup(state_file, reset),
         cmocka_unit_test_setup(reloads, reset),
         cmocka_unit_test_setup(reloaded_engines, reset),
+        cmocka_unit_test_setup(reloaded_limits, reset),
         cmocka_unit_test_setup(no_file, reset),
         cmocka_unit_test_setup(other_events, reset),
     };

@@ -457,6 +457,124 @@ static void test_watch_by_polling(void **unused)
     }
 }
 
+static void in_directory(const char *dir, const char *name, const char *text)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (text)
+        write_file(path, text);
+    else
+        assert_int_equal(unlink(path), 0);
+}
+
+/* Each change in a directory is one change, with its events or by polling: a file that is added,
+ * rewritten, renamed or removed, also below. Names that begin with '.' are no change. */
+static void test_watch_directory(void **unused)
+{
+    (void)unused;
+    uv_loop_t uv;
+    weir_watch w;
+    watched f = {0};
+    char dir[] = "/tmp/weir-watch-XXXXXX", sub[64], from[96], to[96];
+    assert_non_null(mkdtemp(dir));
+    snprintf(sub, sizeof sub, "%s/sub", dir);
+    snprintf(from, sizeof from, "%s/a", dir);
+    snprintf(to, sizeof to, "%s/b", dir);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    in_directory(dir, "a", "1");
+    reset_timers();
+    assert_int_equal(uv_loop_init(&uv), 0);
+    assert_true(weir_watch_start(&w, &uv, dir, on_changed, &f));
+    pass(&uv, 10000);
+    assert_int_equal(f.changes, 0);
+    in_directory(dir, "a", "22");
+    uv_run(&uv, UV_RUN_NOWAIT);
+    pass(&uv, 100); /* by an event */
+    assert_int_equal(f.changes, 1);
+    in_directory(dir, "new", "1");
+    pass(&uv, 2100);
+    assert_int_equal(f.changes, 2);
+    assert_int_equal(rename(from, to), 0);
+    pass(&uv, 2100);
+    assert_int_equal(f.changes, 3);
+    in_directory(sub, "below", "1");
+    pass(&uv, 2100);
+    assert_int_equal(f.changes, 4);
+    in_directory(sub, "below", "22");
+    pass(&uv, 2100);
+    assert_int_equal(f.changes, 5);
+    in_directory(dir, ".hidden", "1");
+    pass(&uv, 10000);
+    assert_int_equal(f.changes, 5);
+    f.unreadable = true;
+    in_directory(dir, "new", NULL);
+    pass(&uv, 2100);
+    assert_int_equal(f.changes, 6);
+    f.unreadable = false;
+    pass(&uv, 2100); /* again, because it was not accepted */
+    assert_int_equal(f.changes, 7);
+    pass(&uv, 10000);
+    assert_int_equal(f.changes, 7);
+    in_directory(sub, "below", NULL);
+    in_directory(dir, "b", NULL);
+    pass(&uv, 2100);
+    assert_int_equal(f.changes, 8); /* without files is a version too */
+    in_directory(dir, ".hidden", NULL);
+    close_watch(&w, &uv);
+    rmdir(sub);
+    rmdir(dir);
+}
+
+/* A link to a directory that is swapped, and a link in the directory to a file behind it, are
+ * changes; events of the new directory are seen. */
+static void test_watch_swapped_directory(void **unused)
+{
+    (void)unused;
+    char dir[] = "/tmp/weir-watch-XXXXXX", one[64], two[64], current[64], next[64];
+    assert_non_null(mkdtemp(dir));
+    snprintf(one, sizeof one, "%s/one", dir);
+    snprintf(two, sizeof two, "%s/two", dir);
+    snprintf(current, sizeof current, "%s/current", dir);
+    snprintf(next, sizeof next, "%s/next", dir);
+    assert_int_equal(mkdir(one, 0700) | mkdir(two, 0700), 0);
+    in_directory(one, "a", "1");
+    in_directory(two, "a", "1");
+    assert_int_equal(symlink("one", current), 0);
+    uv_loop_t uv;
+    weir_watch w;
+    watched f = {0};
+    reset_timers();
+    assert_int_equal(uv_loop_init(&uv), 0);
+    assert_true(weir_watch_start(&w, &uv, current, on_changed, &f));
+    assert_int_equal(symlink("two", next), 0);
+    assert_int_equal(rename(next, current), 0);
+    pass(&uv, 2100);
+    assert_int_equal(f.changes, 1);
+    in_directory(two, "a", "22");
+    uv_run(&uv, UV_RUN_NOWAIT);
+    pass(&uv, 100);
+    assert_int_equal(f.changes, 2);
+    pass(&uv, 10000);
+    assert_int_equal(f.changes, 2);
+    assert_true(weir_watch_move(&w, one));
+    pass(&uv, 10000);
+    assert_int_equal(f.changes, 2); /* another path is no change */
+    in_directory(one, "a", "22");
+    pass(&uv, 2100);
+    assert_int_equal(f.changes, 3);
+    weir_watch_stop(&w);
+    in_directory(one, "a", "333");
+    pass(&uv, 10000);
+    assert_int_equal(f.changes, 3);
+    close_watch(&w, &uv);
+    in_directory(one, "a", NULL);
+    in_directory(two, "a", NULL);
+    unlink(current);
+    rmdir(one);
+    rmdir(two);
+    rmdir(dir);
+}
+
 /* Each of the five fields of a file's state tells two versions apart. */
 static void test_versions_of_a_file(void **unused)
 {
@@ -524,6 +642,8 @@ int main(void)
         cmocka_unit_test(test_user_timers),
         cmocka_unit_test(test_watch),
         cmocka_unit_test(test_watch_by_polling),
+        cmocka_unit_test(test_watch_directory),
+        cmocka_unit_test(test_watch_swapped_directory),
         cmocka_unit_test(test_versions_of_a_file),
         cmocka_unit_test(test_server_ticks),
     };

@@ -207,8 +207,9 @@ static void check_errors_of_files(void **state)
     fixture *f = *state;
     write_file(f, "a.yaml", "domain: a\ndescriptors: 1\n");
     write_limit(f, "b.yaml", "b", "k");
-    write_file(f, "c.yaml", "\xEF\xBB\xBF"
-                            "domain: c\ndomian: d\n");
+    write_file(f, "c.yaml",
+               "\xEF\xBB\xBF"
+               "domain: c\ndomian: d\n");
     write_bytes(f, "d.yaml", "domain: \xFF", 9);
     expect_refused(f, "a.yaml:2:14: error: descriptors: expected a list of descriptors, found a "
                       "value\n"
@@ -266,8 +267,8 @@ static void check_bombs(void **state)
     for (int i = 1; i < 20; i++) {
         len += (size_t)snprintf(text + len, sizeof text - len, "  a%d: &a%d [", i, i);
         for (int k = 0; k < 9; k++)
-            len += (size_t)snprintf(text + len, sizeof text - len, "%s*a%d", k > 0 ? ", " : "",
-                                    i - 1);
+            len +=
+                (size_t)snprintf(text + len, sizeof text - len, "%s*a%d", k > 0 ? ", " : "", i - 1);
         len += (size_t)snprintf(text + len, sizeof text - len, "]\n");
     }
     write_file(f, "a.yaml", text);

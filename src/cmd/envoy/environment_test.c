@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The variables of envoyproxy/ratelimit: what they set, what is refused, what is explained, and
+ * whether docs/envoy.md has the same table.
+ *
+ *   environment_test DIRECTORY    the root of the repository */
+
+#include "cmd/envoy/environment.h"
+
+#include "cmd/input.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *root;
+
+#define ENV(...) ((char *const[]){__VA_ARGS__, NULL})
+
+/* ---- what is set ----------------------------------------------------------------------------- */
+
+static weir_config *apply(char *const *env)
+{
+    char why[400];
+    weir_config *c = config_default();
+    assert_non_null(c);
+    if (!environment_apply(c, env, why))
+        fail_msg("refused: %s", why);
+    assert_string_equal(why, "");
+    return c;
+}
+
+static void expect_listens(char *const *env, const char *expected)
+{
+    char text[512] = "";
+    weir_config *c = apply(env);
+    for (size_t i = 0, len = 0; i < c->listens_len; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s %s%s", i > 0 ? ", " : "",
+                                protocols[c->listens[i].protocol].name, c->listens[i].address,
+                                c->listens[i].is_public ? " public" : "");
+    assert_string_equal(text, expected);
+    assert_true(c->insecure);
+    config_free(c);
+}
+
+static void check_addresses(void **unused)
+{
+    (void)unused;
+    expect_listens(ENV("PATH=/bin"), "grpc 0.0.0.0:8081 public, http 0.0.0.0:8080 public, "
+                                     "http 0.0.0.0:6070 public");
+    expect_listens(ENV("GRPC_PORT=1", "PORT=2", "DEBUG_PORT=3", "GRPC_HOST=127.0.0.1",
+                       "HOST=localhost", "DEBUG_HOST=::1"),
+                   "grpc 127.0.0.1:1, http 127.0.0.1:2, http [::1]:3");
+    expect_listens(ENV("GRPC_UDS=/run/x.sock", "GRPC_PORT=1", "DEBUG_PORT=8080"),
+                   "grpc /run/x.sock, http 0.0.0.0:8080 public");
+    expect_listens(ENV("GRPC_PORT=", "HOST=", "PORT=9", "PORT=10"),
+                   "grpc 0.0.0.0:8081 public, http 0.0.0.0:9 public, http 0.0.0.0:6070 public");
+}
+
+static void check_directories(void **unused)
+{
+    (void)unused;
+    weir_config *c = apply(ENV("HOME=/root"));
+    assert_string_equal(c->envoy.directory, "/srv/runtime_data/current/config");
+    config_free(c);
+    c = apply(ENV("RUNTIME_ROOT=/data", "RUNTIME_SUBDIRECTORY=ratelimit"));
+    assert_string_equal(c->envoy.directory, "/data/ratelimit/config");
+    config_free(c);
+    c = apply(ENV("RUNTIME_ROOT=/data", "RUNTIME_SUBDIRECTORY=r/s", "RUNTIME_APPDIRECTORY=app"));
+    assert_string_equal(c->envoy.directory, "/data/r/s/app");
+    config_free(c);
+}
+
+static void check_options(void **unused)
+{
+    (void)unused;
+    weir_config *c = apply(ENV("A=b"));
+    const weir_rls_options *o = &c->envoy.options;
+    assert_true(o->near_limit_ratio > 0.799 && o->near_limit_ratio < 0.801);
+    assert_false(o->headers || o->shadow_mode || o->quota_mode || o->stop_when_over);
+    assert_false(c->envoy.merge_domains || c->log_json);
+    assert_int_equal(c->log_level, WEIR_LOG_INFO);
+    assert_null(c->envoy.statsd);
+    assert_int_equal(c->grpc_max_age_ns, INT64_C(86400000000000));
+    config_free(c);
+    c = apply(ENV("NEAR_LIMIT_RATIO=0.5", "LIMIT_RESPONSE_HEADERS_ENABLED=T",
+                  "LIMIT_LIMIT_HEADER=L", "LIMIT_REMAINING_HEADER=R", "LIMIT_RESET_HEADER=X",
+                  "SHADOW_MODE=true", "QUOTA_MODE=1", "MERGE_DOMAIN_CONFIG=TRUE",
+                  "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=t", "LOG_LEVEL=WARN", "LOG_FORMAT=json",
+                  "GRPC_MAX_CONNECTION_AGE=1h30m", "GRPC_MAX_CONNECTION_AGE_GRACE=0"));
+    o = &c->envoy.options;
+    assert_true(o->near_limit_ratio > 0.499 && o->near_limit_ratio < 0.501);
+    assert_true(o->headers && o->shadow_mode && o->quota_mode && o->stop_when_over);
+    assert_true(c->envoy.merge_domains && c->log_json);
+    assert_string_equal(o->limit_header, "L");
+    assert_string_equal(o->remaining_header, "R");
+    assert_string_equal(o->reset_header, "X");
+    assert_int_equal(c->log_level, WEIR_LOG_WARNING);
+    assert_int_equal(c->grpc_max_age_ns, INT64_C(5400000000000));
+    assert_int_equal(c->grpc_max_age_grace_ns, 0);
+    config_free(c);
+}
+
+static void check_tls(void **unused)
+{
+    (void)unused;
+    weir_config *c = apply(ENV("GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT=c.pem",
+                               "GRPC_SERVER_TLS_KEY=k.pem", "GRPC_CLIENT_TLS_CACERT=ca.pem"));
+    const config_tls *tls = config_listen_tls(c, &c->listens[0]);
+    assert_string_equal(tls->cert, "c.pem");
+    assert_string_equal(tls->key, "k.pem");
+    assert_string_equal(tls->client_ca, "ca.pem");
+    assert_null(config_listen_tls(c, &c->listens[1])); /* HTTP */
+    config_free(c);
+    c = apply(ENV("GRPC_SERVER_TLS_CERT=c.pem", "GRPC_SERVER_TLS_KEY=k.pem"));
+    assert_null(config_listen_tls(c, &c->listens[0]));
+    config_free(c);
+}
+
+static void expect_statsd(char *const *env, const char *expected)
+{
+    weir_config *c = apply(env);
+    assert_string_equal(c->envoy.statsd ? c->envoy.statsd : "off", expected);
+    config_free(c);
+}
+
+static void check_statsd(void **unused)
+{
+    (void)unused;
+    expect_statsd(ENV("STATSD_PORT=1"), "off");
+    expect_statsd(ENV("USE_STATSD=true"), "tcp://localhost:8125");
+    expect_statsd(ENV("STATSD_HOST=10.0.0.1", "STATSD_PORT=9"), "tcp://10.0.0.1:9");
+    expect_statsd(ENV("STATSD_HOST=10.0.0.1", "USE_STATSD=false"), "off");
+    expect_statsd(ENV("USE_STATSD=true", "DISABLE_STATS=true"), "off");
+    expect_statsd(ENV("USE_STATSD=true", "STATSD_PROTOCOL=udp"), "udp://localhost:8125");
+}
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+static void check_refused(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *variable, *why;
+    } rows[] = {
+        {"PORT=x", "PORT: expected a port number, found 'x'"},
+        {"GRPC_PORT=65536", "GRPC_PORT: expected a port number, found '65536'"},
+        {"HOST=example.com",
+         "HOST: expected an IP address or localhost, found 'example.com'"},
+        {"GRPC_UDS=x.sock", "GRPC_UDS: expected an absolute path of at most 107 bytes"},
+        {"SHADOW_MODE=yes", "SHADOW_MODE: expected true or false, found 'yes'"},
+        {"NEAR_LIMIT_RATIO=1.1",
+         "NEAR_LIMIT_RATIO: expected a number above 0, up to 1, such as 0.8, found '1.1'"},
+        {"NEAR_LIMIT_RATIO=nan",
+         "NEAR_LIMIT_RATIO: expected a number above 0, up to 1, such as 0.8, found 'nan'"},
+        {"GRPC_MAX_CONNECTION_AGE=1x",
+         "GRPC_MAX_CONNECTION_AGE: expected a duration, such as 24h or 1m30s, found '1x'"},
+        {"LIMIT_LIMIT_HEADER=a b", "LIMIT_LIMIT_HEADER: expected the name of a header, found 'a b'"},
+        {"LOG_LEVEL=loud", "LOG_LEVEL: expected debug, info, warn or error, found 'loud'"},
+        {"LOG_FORMAT=xml", "LOG_FORMAT: expected text or json, found 'xml'"},
+        {"GRPC_SERVER_USE_TLS=true",
+         "GRPC_SERVER_USE_TLS requires GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY"},
+        {"CONFIG_TYPE=GRPC_XDS_SOTW",
+         "CONFIG_TYPE: expected FILE, found 'GRPC_XDS_SOTW'; weir reads its limits from files"},
+        {"GRPC_CLIENT_TLS_SAN=a",
+         "GRPC_CLIENT_TLS_SAN is not supported: weir does not check the names in certificates of "
+         "clients; use a CA of their own, or unset the variable to accept every client with a "
+         "certificate of the CA"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char why[400];
+        weir_config *c = config_default();
+        assert_false(environment_apply(c, ENV((char *)rows[i].variable), why));
+        assert_string_equal(why, rows[i].why);
+        config_free(c);
+    }
+}
+
+/* ---- what is explained ----------------------------------------------------------------------- */
+
+static void note(void *ctx, bool warning, const char *names, const char *why)
+{
+    char *text = ctx;
+    size_t len = strlen(text);
+    snprintf(text + len, 1000 - len, "%s%s: %s\n", warning ? "warning: " : "", names, why);
+}
+
+static void check_explained(void **unused)
+{
+    (void)unused;
+    char text[1000] = "";
+    environment_explain(ENV("PORT=1", "REDIS_URL=x", "MEMCACHE_SRV=", "BACKEND_TYPE=redis",
+                            "REDIS_TYPE=y", "TRACING_ENABLED=false", "USE_DOG_STATSD=true",
+                            "REDIS=z"),
+                        note, text);
+    assert_string_equal(text, "REDIS_URL,REDIS_TYPE,BACKEND_TYPE: the counts are in weir's memory. "
+                              "To share them through Redis, write redis: {url: URL} and engine: "
+                              "redis in a configuration file\n"
+                              "MEMCACHE_SRV: weir needs no Memcached\n"
+                              "warning: USE_DOG_STATSD: weir sends plain statsd, without tags\n");
+}
+
+/* ---- docs/envoy.md --------------------------------------------------------------------------- */
+
+/* Finds the line of the table that names a variable, and returns its end, or fails. */
+static const char *find_line(const char *table, const char *name, const char **ret_end)
+{
+    char quoted[80];
+    snprintf(quoted, sizeof quoted, "`%s`", name);
+    for (const char *line = table; *line == '|'; line = *ret_end + 1) {
+        *ret_end = line + strcspn(line, "\n");
+        const char *cell = strchr(line + 1, '|'), *at = strstr(line, quoted);
+        if (at && at < cell)
+            return cell;
+    }
+    fail_msg("docs/envoy.md has no line for %s", name);
+    return NULL;
+}
+
+/* The table of docs/envoy.md has each variable, with its key. */
+static void check_documented(void **unused)
+{
+    (void)unused;
+    char path[512], *text = NULL;
+    size_t len;
+    snprintf(path, sizeof path, "%s/docs/envoy.md", root);
+    assert_null(input_read(path, 1 << 20, &text, &len));
+    const char *table = strstr(text, "\n| variable |");
+    assert_non_null(table);
+    size_t named = 0;
+    for (size_t i = 0; i < environment_rows_len; i++) {
+        const environment_row *row = &environment_rows[i];
+        const char *end = NULL, *cell = find_line(table + 1, row->name, &end);
+        char expected[80];
+        snprintf(expected, sizeof expected, row->key ? "| `%s` |" : "| -", row->key);
+        if (strncmp(cell, expected, strlen(expected)) != 0)
+            fail_msg("%s: expected '%s', found '%.*s'", row->name, expected, (int)(end - cell),
+                     cell);
+    }
+    for (const char *line = strstr(table, "\n| --- "), *end; line[1] == '|'; line = end) {
+        end = line + 1 + strcspn(line + 1, "\n");
+        const char *cell = strchr(line + 2, '|');
+        for (const char *at = line; (at = strchr(at + 1, '`')) && at < cell; named++)
+            at = strchr(at + 1, '`');
+    }
+    assert_int_equal(named, environment_rows_len);
+    free(text);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_addresses), cmocka_unit_test(check_directories),
+        cmocka_unit_test(check_options),   cmocka_unit_test(check_tls),
+        cmocka_unit_test(check_statsd),    cmocka_unit_test(check_refused),
+        cmocka_unit_test(check_explained), cmocka_unit_test(check_documented),
+    };
+    root = argc == 2 ? argv[1] : ".";
+    return cmocka_run_group_tests_name("environment", tests, NULL, NULL);
+}
