@@ -16,10 +16,16 @@ typedef struct weir_grpc_connection weir_grpc_connection;
 /* The heap of a connection: counts what libnghttp2 and the session allocate. */
 typedef struct weir_grpc_heap {
     size_t bytes;
+    bool failed; /* memory was exhausted once: do not call libnghttp2 again */
+    struct weir_grpc_block *blocks;
     nghttp2_mem mem;
 } weir_grpc_heap;
 
+/* Do not move *h afterwards. */
 void weir_grpc_heap_init(weir_grpc_heap *h);
+
+/* Frees all blocks. */
+void weir_grpc_heap_free(weir_grpc_heap *h);
 
 /* As malloc() and free(). */
 void *weir_grpc_alloc(weir_grpc_heap *h, size_t size);
@@ -143,6 +149,12 @@ struct weir_grpc_connection {
     bool failed;       /* memory is exhausted, or libnghttp2 reported an error: close */
     max_align_t app[]; /* options->app_size bytes */
 };
+
+/* Whether the connection is closed without calling libnghttp2 again. */
+static inline bool weir_grpc_is_broken(const weir_grpc_connection *c)
+{
+    return c->failed || c->heap.failed;
+}
 
 /* Sends GOAWAY ENHANCE_YOUR_CALM, then closes. */
 void weir_grpc_calm(weir_grpc_connection *c);

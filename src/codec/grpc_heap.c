@@ -1,76 +1,93 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The heap of a gRPC connection: malloc() with a count of the bytes, for limits.buffers. Each block
- * begins with its size. */
+/* The heap of a gRPC connection: malloc() with a count of the bytes, for limits.buffers, and a list of
+ * the blocks. Once memory was exhausted, libnghttp2 is not called again, not even to free its session:
+ * in versions up to 1.52 at least, it then frees an item of its queue twice. */
 
 #include "codec/grpc_connection.h"
 #include "port/assert.h"
 
 #include <stdlib.h>
 
-enum { HEAD = 16 }; /* bytes before a block, which stays aligned */
-_Static_assert(_Alignof(max_align_t) <= HEAD && sizeof(size_t) <= HEAD, "blocks are aligned");
+/* Precedes each block. */
+typedef struct weir_grpc_block {
+    struct weir_grpc_block *next, **link;
+    size_t size; /* with this head */
+} block;
 
-static char *block_of(void *p)
+enum { HEAD = 32 };
+_Static_assert(sizeof(block) <= HEAD && HEAD % _Alignof(max_align_t) == 0, "blocks are aligned");
+
+static block *block_of(void *p)
 {
-    return (char *)p - HEAD;
+    return (block *)(void *)((char *)p - HEAD);
 }
 
-static void *begin_block(weir_grpc_heap *h, char *block, size_t size)
+/* Adds a block to the list; b is NULL if memory is exhausted. */
+static void *add(weir_grpc_heap *h, block *b, size_t size)
 {
-    if (!block)
+    if (!b) {
+        h->failed = true;
         return NULL;
-    memcpy(block, &size, sizeof size);
-    h->bytes += size + HEAD;
-    return block + HEAD;
+    }
+    *b = (block){.next = h->blocks, .link = &h->blocks, .size = size};
+    if (b->next)
+        b->next->link = &b->next;
+    h->blocks = b;
+    h->bytes += size;
+    return (char *)b + HEAD;
 }
 
-static size_t size_of(void *p)
+static block *take_out(weir_grpc_heap *h, void *p)
 {
-    size_t size;
-    memcpy(&size, block_of(p), sizeof size);
-    return size;
+    block *b = block_of(p);
+    WEIR_ASSERT(*b->link == b && h->bytes >= b->size);
+    *b->link = b->next;
+    if (b->next)
+        b->next->link = b->link;
+    h->bytes -= b->size;
+    return b;
 }
 
 static void *heap_malloc(size_t size, void *heap)
 {
-    return size > SIZE_MAX - HEAD ? NULL : begin_block(heap, malloc(size + HEAD), size);
+    return size > SIZE_MAX - HEAD ? NULL : add(heap, malloc(size + HEAD), size + HEAD);
 }
 
 static void *heap_calloc(size_t n, size_t size, void *heap)
 {
     if (size > 0 && n > (SIZE_MAX - HEAD) / size)
         return NULL;
-    return begin_block(heap, calloc(1, n * size + HEAD), n * size);
+    return add(heap, calloc(1, n * size + HEAD), n * size + HEAD);
 }
 
 static void heap_free(void *p, void *heap)
 {
-    weir_grpc_heap *h = heap;
-    if (!p)
-        return;
-    WEIR_ASSERT(h->bytes >= size_of(p) + HEAD);
-    h->bytes -= size_of(p) + HEAD;
-    free(block_of(p));
+    if (p)
+        free(take_out(heap, p));
 }
 
 static void *heap_realloc(void *p, size_t size, void *heap)
 {
-    weir_grpc_heap *h = heap;
     if (!p)
         return heap_malloc(size, heap);
     if (size > SIZE_MAX - HEAD)
         return NULL;
-    size_t before = size_of(p) + HEAD;
-    void *block = begin_block(h, realloc(block_of(p), size + HEAD), size);
-    h->bytes -= block ? before : 0;
-    return block;
+    block *b = take_out(heap, p), *moved = realloc(b, size + HEAD);
+    if (!moved)
+        add(heap, b, b->size);
+    return add(heap, moved, size + HEAD);
 }
 
 void weir_grpc_heap_init(weir_grpc_heap *h)
 {
-    h->bytes = 0;
-    h->mem = (nghttp2_mem){h, heap_malloc, heap_free, heap_calloc, heap_realloc};
+    *h = (weir_grpc_heap){.mem = {h, heap_malloc, heap_free, heap_calloc, heap_realloc}};
+}
+
+void weir_grpc_heap_free(weir_grpc_heap *h)
+{
+    while (h->blocks)
+        free(take_out(h, (char *)h->blocks + HEAD));
 }
 
 void *weir_grpc_alloc(weir_grpc_heap *h, size_t size)

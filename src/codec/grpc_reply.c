@@ -271,7 +271,7 @@ static void own_replies(weir_grpc_connection *c)
 
 bool weir_grpc_flush(weir_grpc_connection *c, weir_buffer *out, size_t out_pause)
 {
-    while (weir_buffer_len(out) <= out_pause) {
+    while (weir_buffer_len(out) <= out_pause && !weir_grpc_is_broken(c)) {
         const uint8_t *bytes;
         ssize_t n = nghttp2_session_mem_send(c->h2, &bytes);
         if (n > 0) {
@@ -283,5 +283,5 @@ bool weir_grpc_flush(weir_grpc_connection *c, weir_buffer *out, size_t out_pause
         weir_buffer_clear(&c->replies);
         return true;
     }
-    return false;
+    return weir_grpc_is_broken(c);
 }

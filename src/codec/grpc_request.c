@@ -255,7 +255,7 @@ int weir_grpc_on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint
     weir_grpc_stream *s = stream_of(c, id);
     (void)h2;
     (void)flags;
-    while (s && s->checked && !is_over(s) && !c->failed && len > 0) {
+    while (s && s->checked && !is_over(s) && !weir_grpc_is_broken(c) && len > 0) {
         size_t n = 0;
         if (s->complete && s->prefix_len == sizeof s->prefix)
             s->prefix_len = 0; /* another message begins */

@@ -100,7 +100,8 @@ static void send_answer(weir_grpc_connection *c, weir_grpc_stream *s, const weir
 /* Answers the calls whose deadline has passed. Calls that an engine decides must be repeated. */
 static void expire(weir_grpc_connection *c)
 {
-    for (weir_grpc_stream *s = c->ready, *next; s && !c->pending; s = next) {
+    for (weir_grpc_stream *s = c->ready, *next; s && !c->pending && !weir_grpc_is_broken(c);
+         s = next) {
         next = s->ready_next;
         if (s->closed)
             weir_grpc_free_stream(c, s);
@@ -117,7 +118,7 @@ static bool answer(weir_grpc_connection *c)
     if (c->pending && !c->woken)
         return false;
     expire(c);
-    while (c->ready) {
+    while (c->ready && !weir_grpc_is_broken(c)) {
         size_t n = collect(c, calls, streams);
         const weir_grpc_method *m = c->ready->method;
         c->woken = false;
@@ -126,7 +127,7 @@ static bool answer(weir_grpc_connection *c)
         c->pending = answered == 0;
         if (c->pending)
             return false;
-        for (size_t i = 0; i < answered; i++)
+        for (size_t i = 0; i < answered && !weir_grpc_is_broken(c); i++)
             send_answer(c, streams[i], &calls[i]);
     }
     return true;
@@ -299,7 +300,9 @@ void weir_grpc_session_open(weir_grpc_session *s, const weir_grpc_options *optio
     weir_grpc_heap_init(&c->heap);
     c->h2 = open_h2(c);
     if (!c->h2 || !submit_settings(c)) {
-        nghttp2_session_del(c->h2);
+        if (!c->heap.failed)
+            nghttp2_session_del(c->h2);
+        weir_grpc_heap_free(&c->heap);
         port_free(c);
         return;
     }
@@ -315,11 +318,14 @@ void weir_grpc_session_close(weir_grpc_session *s)
         return;
     if (c->options->close)
         c->options->close(c->options->ctx, c->app);
-    while (c->streams)
-        weir_grpc_free_stream(c, c->streams);
-    nghttp2_session_del(c->h2);
+    if (!c->heap.failed) {
+        while (c->streams)
+            weir_grpc_free_stream(c, c->streams);
+        nghttp2_session_del(c->h2);
+        WEIR_ASSERT(c->heap.bytes == 0);
+    }
+    weir_grpc_heap_free(&c->heap);
     weir_buffer_free(&c->replies);
-    WEIR_ASSERT(c->heap.bytes == 0);
     port_free(c);
     s->connection = NULL;
 }
@@ -367,7 +373,7 @@ static void feed(weir_grpc_connection *c, weir_buffer *in)
 /* What the loop does after a run. */
 static weir_session_step next_step(weir_grpc_connection *c, bool answered, bool flushed)
 {
-    if (c->failed)
+    if (weir_grpc_is_broken(c))
         return step(WEIR_SESSION_CLOSE);
     if (!flushed)
         return step(WEIR_SESSION_AGAIN);
@@ -394,8 +400,10 @@ weir_session_step weir_grpc_session_run(weir_grpc_session *s, weir_buffer *in, w
         if (!weir_grpc_flush(c, out, out_pause))
             return step(WEIR_SESSION_AGAIN);
         feed(c, in);
-        answered = c->failed || answer(c);
+        answered = weir_grpc_is_broken(c) || answer(c);
     }
+    if (weir_grpc_is_broken(c))
+        return step(WEIR_SESSION_CLOSE);
     if (c->borrowed_len > 0)
         weir_grpc_own_messages(c);
     weir_grpc_health_update(c, false);
