@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_GRPC_CONNECTION_H
 #define WEIR_CODEC_GRPC_CONNECTION_H
-/* The parts of a gRPC session: the connection, its streams, and the functions that read requests and
- * send replies. Private to grpc_*.c. */
+/* The parts of a gRPC session: the connection, its streams, and the functions that read requests
+ * and send replies. Private to grpc_*.c. */
 
 #include "codec/grpc_session.h"
 
@@ -86,8 +86,8 @@ typedef struct weir_grpc_stream {
     uint8_t *owned;
 
     /* The bytes to send. A unary reply is the message alone, in `out_owned` or at out_begin of
-     * connection->replies. A stream (WEIR_GRPC_HEALTH_WATCH, WEIR_GRPC_REFLECTION) has messages with
-     * their prefixes in `out_owned`. */
+     * connection->replies. A stream (WEIR_GRPC_HEALTH_WATCH, WEIR_GRPC_REFLECTION) has messages
+     * with their prefixes in `out_owned`. */
     uint8_t *out_owned;
     size_t out_begin, out_len;
     size_t out_sent; /* of prefix and message */
@@ -217,7 +217,7 @@ int weir_grpc_on_frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, voi
  * appended that the client's flow control allows. */
 bool weir_grpc_flush(weir_grpc_connection *c, weir_buffer *out, size_t out_pause);
 
-/* ---- grpc.health.v1.Health: grpc_health.c ----------------------------------------------------- */
+/* ---- grpc.health.v1.Health: grpc_health.c ---------------------------------------------------- */
 
 /* Answers a complete Check or Watch. */
 void weir_grpc_health(weir_grpc_connection *c, weir_grpc_stream *s);
@@ -229,7 +229,7 @@ bool weir_grpc_health_changed(const weir_grpc_connection *c);
  *  end  ends them, so that the clients connect again. */
 void weir_grpc_health_update(weir_grpc_connection *c, bool end);
 
-/* ---- grpc.reflection: grpc_reflection.c ------------------------------------------------------- */
+/* ---- grpc.reflection: grpc_reflection.c ------------------------------------------------------ */
 
 /* Answers the message of a stream. */
 void weir_grpc_reflect(weir_grpc_connection *c, weir_grpc_stream *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Frames that violate HTTP/2 (RFC 9113), and unusual ones that do not: what a session answers to the
- * bytes. Each case begins with the connection preface and SETTINGS. */
+/* Frames that violate HTTP/2 (RFC 9113), and unusual ones that do not: what a session answers to
+ * the bytes. Each case begins with the connection preface and SETTINGS. */
 
 #include "codec/grpc_kit_test.h"
 

@@ -82,7 +82,7 @@ void weir_grpc_health(weir_grpc_connection *c, weir_grpc_stream *s)
         watch(c, s, is_known(service));
 }
 
-/* Returns the next stream of Watch from `s` on whose client is told of changes. */
+/* Returns the next stream of Watch, from `s` on, that sends changes. */
 static weir_grpc_stream *next_watch(weir_grpc_stream *s)
 {
     while (s && (s->kind != WEIR_GRPC_HEALTH_WATCH || s->health == 0 || s->out_last))

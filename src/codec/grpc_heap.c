@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The heap of a gRPC connection: malloc() with a count of the bytes, for limits.buffers, and a list of
- * the blocks. Once memory was exhausted, libnghttp2 is not called again, not even to free its session:
- * in versions up to 1.52 at least, it then frees an item of its queue twice. */
+/* The heap of a gRPC connection: malloc() with a count of the bytes, for limits.buffers, and a list
+ * of the blocks. Once memory was exhausted, libnghttp2 is not called again, not even to free its
+ * session: in versions up to 1.52 at least, it then frees an item of its queue twice. */
 
 #include "codec/grpc_connection.h"
 #include "port/assert.h"
@@ -86,8 +86,12 @@ void weir_grpc_heap_init(weir_grpc_heap *h)
 
 void weir_grpc_heap_free(weir_grpc_heap *h)
 {
-    while (h->blocks)
-        free(take_out(h, (char *)h->blocks + HEAD));
+    for (block *b = h->blocks, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    h->blocks = NULL;
+    h->bytes = 0;
 }
 
 void *weir_grpc_alloc(weir_grpc_heap *h, size_t size)

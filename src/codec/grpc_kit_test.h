@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_GRPC_KIT_TEST_H
 #define WEIR_CODEC_GRPC_KIT_TEST_H
-/* The fixture of the tests of gRPC sessions: a client of libnghttp2 that is connected to a session in
- * memory, and an application with two methods. */
+/* The fixture of the tests of gRPC sessions: a client of libnghttp2 that is connected to a session
+ * in memory, and an application with two methods. */
 
 #include "codec/grpc_session.h"
 
@@ -28,7 +28,7 @@ typedef struct response {
     uint32_t code; /* of RST_STREAM */
 } response;
 
-/* The application: Echo repeats the message; Fail refuses it with the status that is its first byte. */
+/* The application: Echo repeats the message; Fail refuses it with the status in its first byte. */
 typedef struct app {
     size_t batches, calls; /* of Echo: calls of answer(), and answered messages */
     size_t biggest;        /* batch */

@@ -81,8 +81,8 @@ static void deadlines(void **state)
     expect_status(f, none, "200", "4", "the deadline has passed");
 }
 
-/* A call whose engine is slow is answered by the engine; calls that have waited for it meanwhile are
- * not decided after their deadline. */
+/* A call whose engine is slow is answered by the engine; calls that have waited for it meanwhile
+ * are not decided after their deadline. */
 static void deadlines_pass_while_an_engine_is_pending(void **state)
 {
     fixture *f = *state;
@@ -387,7 +387,7 @@ static void replies_must_be_read_in_time(void **state)
     assert_int_equal(f->goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
-/* ---- many streams, and idle connections ------------------------------------------------------- */
+/* ---- many streams, and idle connections ------------------------------------------------------ */
 
 static void a_thousand_streams(void **state)
 {
@@ -421,7 +421,7 @@ static void idle_connections_are_small(void **state)
     assert_false(weir_grpc_session_usage(&f->session).mid_request);
 }
 
-/* ---- the end of a connection ------------------------------------------------------------------ */
+/* ---- the end of a connection ----------------------------------------------------------------- */
 
 /* A server that stops answers the calls that are on their way, and then closes. */
 static void a_stopping_server_loses_no_call(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Each allocation of a gRPC session fails in turn: the session closes or answers, its output consists
- * of whole frames, and it frees everything. */
+/* Each allocation of a gRPC session fails in turn: the session closes or answers, its output
+ * consists of whole frames, and it frees everything. */
 
 #include "codec/grpc_kit_test.h"
 #include "codec/rls_message.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Server reflection, grpc.reflection.v1 and v1alpha, whose messages are the same: names the services,
- * and finds the files of the FileDescriptorSet by name or by symbol. It searches the serialised
- * descriptors. */
+/* Server reflection, grpc.reflection.v1 and v1alpha, whose messages are the same: names the
+ * services, and finds the files of the FileDescriptorSet by name or by symbol. It searches the
+ * serialised descriptors. */
 
 #include "codec/grpc_connection.h"
 #include "codec/grpc_wire.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Sends gRPC replies: response headers, a message, and trailers. A message stays in the buffer of all
- * replies until it is sent; one that the client's flow control blocks is copied. */
+/* Sends gRPC replies: response headers, a message, and trailers. A message stays in the buffer of
+ * all replies until it is sent; one that the client's flow control blocks is copied. */
 
 #include "codec/grpc_connection.h"
 #include "port/assert.h"

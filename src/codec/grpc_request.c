@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Reads gRPC requests: header fields, message prefixes and messages. A message that arrives in one
- * DATA frame stays in the input buffer until it is answered; others are copied. It must not know how
- * calls are answered. */
+ * DATA frame stays in the input buffer until it is answered; others are copied. It must not know
+ * how calls are answered. */
 
 #include "codec/grpc_connection.h"
 #include "codec/http_access.h"
@@ -214,6 +214,7 @@ static size_t add_to_message(weir_grpc_connection *c, weir_grpc_stream *s, const
                              size_t len)
 {
     size_t n = smaller(len, s->message_len - s->received);
+    WEIR_ASSERT(bytes);
     if (!s->owned && n == s->message_len) { /* the whole message: not copied */
         s->message = bytes;
         c->borrowed_len++;
@@ -241,6 +242,7 @@ static size_t add_to_prefix(weir_grpc_connection *c, weir_grpc_stream *s, const 
                             size_t len)
 {
     size_t n = smaller(len, sizeof s->prefix - s->prefix_len);
+    WEIR_ASSERT(bytes);
     memcpy(s->prefix + s->prefix_len, bytes, n);
     s->prefix_len = (uint8_t)(s->prefix_len + n);
     if (s->prefix_len == sizeof s->prefix && read_prefix(c, s) && s->message_len == 0)

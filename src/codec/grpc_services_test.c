@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The services of gRPC sessions themselves: grpc.health.v1.Health and server reflection. The messages
- * are compared with those of the code that protoc-c generates. */
+/* The services of gRPC sessions themselves: grpc.health.v1.Health and server reflection. The
+ * messages are compared with those of the code that protoc-c generates. */
 
 #include "codec/grpc_kit_test.h"
 #include "codec/rls_message.h"

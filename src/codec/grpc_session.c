@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* gRPC sessions: feeds libnghttp2, answers all complete calls in batches, and appends what libnghttp2
- * sends to the output. The calls of a batch have the same method; the first calls of the queue are
- * answered first. While an engine is pending, nothing is read. */
+/* gRPC sessions: feeds libnghttp2, answers all complete calls in batches, and appends what
+ * libnghttp2 sends to the output. The calls of a batch have the same method; the first calls of the
+ * queue are answered first. While an engine is pending, nothing is read. */
 
 #include "codec/grpc_session.h"
 
@@ -133,7 +133,7 @@ static bool answer(weir_grpc_connection *c)
     return true;
 }
 
-/* ---- the end of a connection ------------------------------------------------------------------ */
+/* ---- the end of a connection ----------------------------------------------------------------- */
 
 /* Whether the connection is to be ended. */
 static bool must_end(const weir_grpc_connection *c)
@@ -162,8 +162,8 @@ static bool ending_is_due(const weir_grpc_connection *c)
     return grace_ns > 0 && passed_ns >= grace_ns;
 }
 
-/* Ends a connection as RFC 9113, 6.8 advises: a GOAWAY that refuses nothing; after a round trip, the
- * client opens no new streams, and a second GOAWAY names the last one. */
+/* Ends a connection as RFC 9113, 6.8 advises: a GOAWAY that refuses nothing; after a round trip,
+ * the client opens no new streams, and a second GOAWAY names the last one. */
 static void advance_ending(weir_grpc_connection *c)
 {
     static const uint8_t drain[8] = "drain";
@@ -247,7 +247,7 @@ static nghttp2_option *make_options(void)
 #ifdef WEIR_NGHTTP2_RESET_LIMIT /* else libnghttp2 has no limit, or a fixed one */
     nghttp2_option_set_stream_reset_rate_limit(option, 2 * CREDITS_MAX, 2 * CREDITS_A_SECOND);
 #endif
-#ifdef WEIR_NGHTTP2_CONTINUATIONS /* libnghttp2 1.52 also counts each read of a part of their heads */
+#ifdef WEIR_NGHTTP2_CONTINUATIONS /* version 1.52 also counts reads of a part of their heads */
     nghttp2_option_set_max_continuations(option, CONTINUATIONS_MAX);
 #endif
     return option;

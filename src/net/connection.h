@@ -65,7 +65,7 @@ void weir_connection_release(weir_connection *c);
 void weir_connection_wake(weir_connection *c);
 
 /* The loop is stopping: answers what has arrived, and closes when the replies are sent. A session
- * that is polled is told, and closes when it has ended. */
+ * that is polled learns of it, and closes when it has ended. */
 void weir_connection_stop(weir_connection *c);
 
 /* Closes at once. The memory is freed later. */

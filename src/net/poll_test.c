@@ -8,7 +8,7 @@
 /* What the sessions of the next test do. */
 static int polls;           /* calls of poll() */
 static int polls_true;      /* the next polls that return true */
-static bool told;           /* poll() was told that the server stops */
+static bool told;           /* the server stops, as poll() has learned */
 static bool ends;           /* run() closes the connection */
 static const char *say_now; /* what run() sends without input */
 

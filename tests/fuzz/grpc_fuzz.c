@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: HTTP/2 frames for a gRPC session whose methods echo. The first byte selects what
- * the session has and when an engine is pending, the second seeds the splits; the rest is the input,
- * without the connection preface. The output consists of whole frames, every stream ends at most once,
- * no call is answered twice, and the memory is bounded. */
+/* libFuzzer target: HTTP/2 frames for a gRPC session whose methods echo. The first byte selects
+ * what the session has and when an engine is pending, the second seeds the splits; the rest is the
+ * input, without the connection preface. The output consists of whole frames, every stream ends at
+ * most once, no call is answered twice, and the memory is bounded. */
 
 #include "fuzz.h"
 
