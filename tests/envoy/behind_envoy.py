@@ -52,7 +52,8 @@ def get(port, path, clock=None, **headers):
 def both(box):
     """weir, the reference and an Envoy in front of them."""
     wait_for_day(60)
-    services = {"weir": kit.Weir(box, bootstrap.FILES).start(), "reference": kit.Reference(box, bootstrap.FILES).start()}
+    services = {"weir": kit.Weir(box, bootstrap.FILES).start(),
+                "reference": kit.Reference(box, bootstrap.FILES).start()}
     return services, Proxy(box, services)
 
 

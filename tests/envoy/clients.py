@@ -132,9 +132,10 @@ def keepalive(box):
                ("grpc.http2.min_time_between_pings_ms", 10)]
     request = {"domain": "clients", "descriptors": [{"entries": [("many", "p")]}]}
     with kit.Channel(box.messages, relay.port, options=options) as channel:
-        watch = channel.channel.unary_stream("/grpc.health.v1.Health/Watch", box.messages.health_request.SerializeToString,
-                                             box.messages.health_response.FromString)
-        stream = watch(box.messages.health_request())
+        request_type, response_type = box.messages.health_request, box.messages.health_response
+        watch = channel.channel.unary_stream("/grpc.health.v1.Health/Watch", request_type.SerializeToString,
+                                             response_type.FromString)
+        stream = watch(request_type())
         equal(next(stream).status, 1, "health")
         until(lambda: relay.pings >= 5, "5 PING frames")
         equal(channel.ask(request).overall_code, kit.OK, "overall_code")

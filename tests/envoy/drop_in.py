@@ -24,8 +24,9 @@ class Variables(kit.Service):
         super().__init__(box, box.name("service"))
         self.grpc, self.http, self.debug = free_port(), free_port(), free_port()
         self.words = words
-        self.variables = {"RUNTIME_ROOT": str(directory), "HOST": HOST, "GRPC_HOST": HOST, "DEBUG_HOST": HOST,
-                          "PORT": str(self.http), "GRPC_PORT": str(self.grpc), "DEBUG_PORT": str(self.debug), **settings}
+        self.variables = {
+            "RUNTIME_ROOT": str(directory), "HOST": HOST, "GRPC_HOST": HOST, "DEBUG_HOST": HOST, "PORT": str(self.http),
+            "GRPC_PORT": str(self.grpc), "DEBUG_PORT": str(self.debug), **settings}
 
     def start(self):
         self.spawn(self.words, env={**os.environ, **self.variables})
@@ -77,7 +78,8 @@ def the_same_variables(box):
 
 def limit_of(service):
     """The limit that the service applies to the descriptor k."""
-    answer = service.post({"domain": "d", "descriptors": [{"entries": [{"key": "k", "value": "v"}], "hitsAddend": "0"}]})
+    descriptor = {"entries": [{"key": "k", "value": "v"}], "hitsAddend": "0"}
+    answer = service.post({"domain": "d", "descriptors": [descriptor]})
     expect(answer.status in (200, 429), f"{service.name}: {answer}")
     return json.loads(answer.body)["statuses"][0].get("currentLimit", {}).get("requestsPerUnit")
 

@@ -49,10 +49,11 @@ def text(root):
 
 class Configuration:
     """A random configuration. `roots` are its files, one for each domain.
-     units  those that limits may have."""
+     units   those that limits may have
+     shadow  the share of descriptors with shadow_mode, 0..1"""
 
-    def __init__(self, seed, units=UNITS):
-        self.random, self.units = random.Random(seed), units
+    def __init__(self, seed, units=UNITS, shadow=.1):
+        self.random, self.units, self.shadow = random.Random(seed), units, shadow
         self.roots = [self.root(domain) for domain in DOMAINS]
 
     def files(self):
@@ -64,7 +65,7 @@ class Configuration:
                 "requests_per_unit": self.random.choice((0, 1, 2, 3, 5, 8, 13, 20, 35, 60, 1000, 4000000000))}
 
     def flags(self, wildcard):
-        chances = {"shadow_mode": .1, "detailed_metric": .15, "value_to_metric": .15,
+        chances = {"shadow_mode": self.shadow, "detailed_metric": .15, "value_to_metric": .15,
                    "share_threshold": .5 if wildcard else 0}
         return {name: True for name, chance in chances.items() if self.random.random() < chance}
 

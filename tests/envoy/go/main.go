@@ -99,7 +99,8 @@ func errors(ctx context.Context, connection *grpc.ClientConn, client rls.RateLim
 	nowhere.Domain = ""
 	fmt.Println(outcome(client.ShouldRateLimit(ctx, nowhere)))
 	fmt.Println(outcome(client.ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "clients"})))
-	err := connection.Invoke(ctx, "/envoy.service.ratelimit.v3.RateLimitService/Nothing", &emptypb.Empty{}, &emptypb.Empty{})
+	const unknown = "/envoy.service.ratelimit.v3.RateLimitService/Nothing"
+	err := connection.Invoke(ctx, unknown, &emptypb.Empty{}, &emptypb.Empty{})
 	fmt.Println(outcome(nil, err))
 	fmt.Println(outcome(client.ShouldRateLimit(ctx, request("few", strings.Repeat("x", 1<<20)))))
 }
