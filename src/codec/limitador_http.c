@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* limitador's HTTP API: /check, /report, /check_and_report, /limits, /counters and /status, with the
- * bodies and statuses that limitador has. */
+/* limitador's HTTP API: /check, /report, /check_and_report, /limits, /counters and /status, with
+ * the bodies and statuses that limitador has. */
 
 #include "codec/http_call.h"
 #include "codec/json.h"

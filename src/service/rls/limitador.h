@@ -63,10 +63,10 @@ WEIR_NODISCARD weir_status weir_limitador_config_build(
     const weir_limitador_limit *limits, size_t n,
     void (*report)(void *ctx, const weir_limitador_problem *problem), void *ctx);
 
-/* The rules of the limits, for weir_rules_build(); valid as long as the configuration. A rule's name
- * is NAMESPACE:NAME, or NAMESPACE:ID without a name, or NAMESPACE:HASH without both. If that is no
- * valid or unique name of a rule, it is a valid one made from it, ending in '-' and the hash. The
- * hash is 8 hexadecimal digits of the window, the conditions and the variables. */
+/* The rules of the limits, for weir_rules_build(); valid as long as the configuration. A rule's
+ * name is NAMESPACE:NAME, or NAMESPACE:ID without a name, or NAMESPACE:HASH without both. If that
+ * is no valid or unique name of a rule, it is a valid one made from it, ending in '-' and the hash.
+ * The hash is 8 hexadecimal digits of the window, the conditions and the variables. */
 const weir_rule_spec *weir_limitador_config_rules(const weir_limitador_config *c, size_t *ret_len);
 
 /* Replaces the engine of all limits. To be called before weir_limitador_activate() and before the
@@ -88,7 +88,7 @@ void weir_limitador_config_limits(const weir_limitador_config *c, weir_slice nam
                                   void (*fn)(void *ctx, const weir_limitador_view *limit),
                                   void *ctx);
 
-/* ---- the shared part and the part of a loop --------------------------------------------------- */
+/* ---- the shared part and the part of a loop -------------------------------------------------- */
 
 /* What all event loops share: the active configuration and the counts of requests. */
 typedef struct weir_limitador weir_limitador;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Evaluates CEL expressions with the semantics of the crate `cel`, which limitador uses: operands
- * are evaluated from left to right, an error ends the evaluation, and only `&&`, `||` and `?:` leave
- * operands out. */
+ * are evaluated from left to right, an error ends the evaluation, and only `&&`, `||` and `?:`
+ * leave operands out. */
 
 #include "port/assert.h"
 #include "port/port.h"

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_RLS_LIMITADOR_CEL_H
 #define WEIR_SERVICE_RLS_LIMITADOR_CEL_H
-/* The part of CEL (Common Expression Language, https://cel.dev) that the conditions and variables of
- * limitador's limits use: literals, `descriptors`, `limit`, operators, and a few functions.
+/* The part of CEL (Common Expression Language, https://cel.dev) that the conditions and variables
+ * of limitador's limits use: literals, `descriptors`, `limit`, operators, and a few functions.
  * docs/limitador.md lists them. An expression is parsed once, into a tree; evaluating it allocates
  * nothing. It must not know limits or decisions. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The shared part and the loops: the active configuration, the counts of namespaces, and the list of
- * counters. */
+/* The shared part and the loops: the active configuration, the counts of namespaces, and the list
+ * of counters. */
 
 #include "port/assert.h"
 #include "service/rls/limitador_internal.h"

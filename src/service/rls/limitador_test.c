@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* limitador's limits, on a store: matching, counters, the three verbs, headers, counts, reloads. The
- * expected answers are limitador's. */
+/* limitador's limits, on a store: matching, counters, the three verbs, headers, counts, reloads.
+ * The expected answers are limitador's. */
 
 #include "service/rls/limitador.h"
 
