@@ -219,6 +219,25 @@ static weir_config *load(const char *yaml, weir_status expected, const char *pro
     return c;
 }
 
+static void see_change(void *ctx, const char *key)
+{
+    *(const char **)ctx = key;
+}
+
+/* Another file takes effect at once, the first one at the next start. */
+static void check_changes(const weir_config *with)
+{
+    const char *changed = NULL;
+    weir_config *without = config_default(),
+                *other = load("limitador: {limits: m.yaml}", WEIR_OK, "");
+    config_each_change(with, other, see_change, &changed);
+    assert_null(changed);
+    config_each_change(without, with, see_change, &changed);
+    assert_string_equal(changed, "limitador");
+    config_free(without);
+    config_free(other);
+}
+
 static void test_section(void **unused)
 {
     size_t n;
@@ -229,6 +248,8 @@ static void test_section(void **unused)
     assert_true(c->limitador.options.headers);
     assert_string_equal(weir_limitador_config_rules(c->limitador.limits, &n)->name, "a:b");
     assert_int_equal(n, 1);
+    write_file("m.yaml", "[]");
+    check_changes(c);
     config_free(c);
     c = load("redis: {url: redis://127.0.0.1}\nengine: redis\nlimitador: {limits: l.yaml, "
              "on_error: open}",
@@ -249,6 +270,7 @@ static void test_section(void **unused)
     load("limitador: {limits: l.yaml}", WEIR_E_SYNTAX,
          "/l.yaml:1:2: error: [0]: missing key seconds\n");
     remove_file("l.yaml");
+    remove_file("m.yaml");
     remove_file("weir.yaml");
     rmdir(directory);
 }
