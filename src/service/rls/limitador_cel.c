@@ -335,8 +335,8 @@ static weir_cel_result contains(const evaluation *e, const value *a, const value
     *ret = bool_of(a->kind == IS_STRING && b->kind == IS_STRING && has_text(a->text, b->text));
     if (a->kind <= IS_STRING)
         return WEIR_CEL_OK;
-    return is_map(a) && b->kind > IS_INT && b->kind != IS_STRING ? WEIR_CEL_FAILED
-                                                                 : holds(e, a, b, ret);
+    bool is_key = b->kind == IS_BOOL || b->kind == IS_INT || b->kind == IS_STRING;
+    return is_map(a) && !is_key ? WEIR_CEL_FAILED : holds(e, a, b, ret);
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */

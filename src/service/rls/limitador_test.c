@@ -468,6 +468,11 @@ static void test_absent_rules(void **unused)
     TAKES(alice, 1, "110");
     CHECKS(alice, 1, "0");
     REPORTS(alice, 1, "1");
+    at_ns += 61 * s_ns;
+    set_rules(weir_limitador_config_rules(weir_limitador_loop_config(loop), &n), 1);
+    CHECKS(alice, 1, "1");
+    TAKES(alice, 1, "10");
+    CHECKS(alice, 1, "0");
 }
 
 /* ---- counts and counters --------------------------------------------------------------------- */
