@@ -59,6 +59,7 @@ enum {
 typedef struct reader {
     const uint8_t *at, *end;
     const char *error; /* NULL: none */
+    bool ascii;        /* every byte is below 0x80, and so every string is UTF-8 */
 } reader;
 
 typedef struct field {
@@ -67,10 +68,10 @@ typedef struct field {
     weir_slice bytes; /* of BYTES */
 } field;
 
-static reader reader_of(weir_slice bytes)
+static inline reader reader_of(weir_slice bytes, bool ascii)
 {
     const uint8_t *at = (const uint8_t *)bytes.at;
-    return (reader){.at = at, .end = at + bytes.len};
+    return (reader){.at = at, .end = at + bytes.len, .ascii = ascii};
 }
 
 static bool fail(reader *r, const char *error)
@@ -168,9 +169,25 @@ static bool skip_group(reader *r, uint32_t tag)
     return true;
 }
 
+/* Reads a field of a small number with fewer than 128 bytes, as most fields are. Returns false if the
+ * next field is another one. */
+static inline bool read_short_field(reader *r, field *ret)
+{
+    size_t left = (size_t)(r->end - r->at);
+    if (left < 2 || (r->at[0] & 0x87) != BYTES || r->at[0] < FIELD(1, BYTES) ||
+        r->at[1] > (left - 2 < 0x7F ? left - 2 : 0x7F))
+        return false;
+    ret->tag = r->at[0];
+    ret->bytes = (weir_slice){(const char *)r->at + 2, r->at[1]};
+    r->at += 2 + r->at[1];
+    return true;
+}
+
 /* Reads the next field. Returns false at the end of the message, or with r->error. */
 static inline bool next_field(reader *r, field *ret)
 {
+    if (read_short_field(r, ret))
+        return true;
     if (r->at == r->end || !read_tag(r, &ret->tag))
         return false;
     if ((ret->tag & 7) == GROUP)
@@ -180,29 +197,38 @@ static inline bool next_field(reader *r, field *ret)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* Eight bytes at a time; the last eight may overlap the ones before. */
+static bool is_ascii(weir_slice bytes)
+{
+    uint64_t all = 0, word;
+    size_t i = 0;
+    for (; i + sizeof word <= bytes.len; i += sizeof word) {
+        memcpy(&word, bytes.at + i, sizeof word);
+        all |= word;
+    }
+    if (i > 0 && i < bytes.len) {
+        memcpy(&word, bytes.at + bytes.len - sizeof word, sizeof word);
+        all |= word;
+        i = bytes.len;
+    }
+    for (; i < bytes.len; i++)
+        all |= (uint8_t)bytes.at[i];
+    return (all & UINT64_C(0x8080808080808080)) == 0;
+}
+
 static bool is_utf8(weir_slice text)
 {
-    size_t i = 0;
-    while (i < text.len) {
-        uint64_t word = 0;
-        bool valid = true;
-        if (text.len - i >= 8) {
-            memcpy(&word, text.at + i, 8);
-            if ((word & UINT64_C(0x8080808080808080)) == 0) {
-                i += 8;
-                continue;
-            }
-        }
-        i += (uint8_t)text.at[i] < 0x80 ? 1 : weir_utf8_len(text.at + i, text.len - i, &valid);
-        if (!valid)
-            return false;
-    }
-    return true;
+    bool valid = true;
+    if (is_ascii(text))
+        return true;
+    for (size_t i = 0; i < text.len && valid;)
+        i += weir_utf8_len(text.at + i, text.len - i, &valid);
+    return valid;
 }
 
 static bool read_string(reader *r, const field *f, weir_slice *ret)
 {
-    if (!is_utf8(f->bytes))
+    if (!r->ascii && !is_utf8(f->bytes))
         return fail(r, "invalid protobuf: a string is not UTF-8");
     *ret = f->bytes;
     return true;
@@ -216,9 +242,9 @@ static weir_rls_unit unit_of(uint64_t varint)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static const char *read_entry(weir_slice message, weir_rls_entry *ret)
+static const char *read_entry(weir_slice message, bool ascii, weir_rls_entry *ret)
 {
-    reader r = reader_of(message);
+    reader r = reader_of(message, ascii);
     field f;
     *ret = (weir_rls_entry){{"", 0}, {"", 0}};
     while (next_field(&r, &f)) {
@@ -232,7 +258,7 @@ static const char *read_entry(weir_slice message, weir_rls_entry *ret)
 
 static const char *read_override(weir_slice message, weir_rls_override *ret)
 {
-    reader r = reader_of(message);
+    reader r = reader_of(message, true);
     field f;
     while (next_field(&r, &f)) {
         if (f.tag == FIELD(1, VARINT))
@@ -245,7 +271,7 @@ static const char *read_override(weir_slice message, weir_rls_override *ret)
 
 static const char *read_uint64_value(weir_slice message, uint64_t *ret)
 {
-    reader r = reader_of(message);
+    reader r = reader_of(message, true);
     field f;
     while (next_field(&r, &f)) {
         if (f.tag == FIELD(1, VARINT))
@@ -273,9 +299,10 @@ static const char *read_option(const field *f, weir_rls_descriptor *ret)
 }
 
 /* The entries are adjacent in the arena, because nothing else of the descriptor is in it. */
-static const char *read_descriptor(weir_rls_arena *a, weir_slice message, weir_rls_descriptor *ret)
+static const char *read_descriptor(weir_rls_arena *a, weir_slice message, bool ascii,
+                                   weir_rls_descriptor *ret)
 {
-    reader r = reader_of(message);
+    reader r = reader_of(message, ascii);
     field f;
     *ret = (weir_rls_descriptor){0};
     while (!r.error && next_field(&r, &f)) {
@@ -289,15 +316,15 @@ static const char *read_descriptor(weir_rls_arena *a, weir_slice message, weir_r
         if (ret->entries_len++ == 0)
             ret->entries = entry;
         WEIR_ASSERT(entry == ret->entries + ret->entries_len - 1);
-        r.error = read_entry(f.bytes, entry);
+        r.error = read_entry(f.bytes, ascii, entry);
     }
     return r.error;
 }
 
 /* Reads all fields but the descriptors, and counts these. */
-static const char *read_head(weir_slice message, weir_rls_request *ret)
+static const char *read_head(weir_slice message, bool ascii, weir_rls_request *ret)
 {
-    reader r = reader_of(message);
+    reader r = reader_of(message, ascii);
     field f;
     *ret = (weir_rls_request){.domain = {"", 0}};
     while (next_field(&r, &f)) {
@@ -311,10 +338,10 @@ static const char *read_head(weir_slice message, weir_rls_request *ret)
 }
 
 /* Reads the descriptors. Those above the maximum are checked, and then dropped. */
-static const char *read_descriptors(weir_rls_arena *a, weir_slice message,
+static const char *read_descriptors(weir_rls_arena *a, weir_slice message, bool ascii,
                                     weir_rls_descriptor *descriptors)
 {
-    reader r = reader_of(message);
+    reader r = reader_of(message, ascii);
     field f;
     size_t n = 0;
     while (!r.error && next_field(&r, &f)) {
@@ -323,7 +350,7 @@ static const char *read_descriptors(weir_rls_arena *a, weir_slice message,
         weir_rls_descriptor dropped;
         size_t len = a->len;
         bool keep = n < WEIR_RLS_DESCRIPTORS_KEPT;
-        r.error = read_descriptor(a, f.bytes, keep ? &descriptors[n++] : &dropped);
+        r.error = read_descriptor(a, f.bytes, ascii, keep ? &descriptors[n++] : &dropped);
         if (!keep)
             a->len = len;
     }
@@ -333,13 +360,14 @@ static const char *read_descriptors(weir_rls_arena *a, weir_slice message,
 const char *weir_rls_decode(weir_rls_arena *a, weir_slice message, weir_rls_request *ret)
 {
     size_t before = a->len;
-    const char *error = read_head(message, ret);
+    bool ascii = is_ascii(message);
+    const char *error = read_head(message, ascii, ret);
     if (!error && ret->descriptors_len > 0) {
         if (ret->descriptors_len > WEIR_RLS_DESCRIPTORS_KEPT)
             ret->descriptors_len = WEIR_RLS_DESCRIPTORS_KEPT;
         weir_rls_descriptor *d = weir_rls_arena_take(a, ret->descriptors_len * sizeof *d);
         ret->descriptors = d;
-        error = d ? read_descriptors(a, message, d) : WEIR_RLS_ARENA_FULL;
+        error = d ? read_descriptors(a, message, ascii, d) : WEIR_RLS_ARENA_FULL;
     }
     if (error)
         a->len = before;

@@ -19,7 +19,8 @@ enum {
 
 static inline size_t varint_len(uint64_t v)
 {
-    return (size_t)(63 - __builtin_clzll(v | 1)) / 7 + 1;
+    size_t bits = 64 - (size_t)__builtin_clzll(v | 1);
+    return (bits * 9 + 64) / 64; /* bits / 7, up, for 1 to 64 bits */
 }
 
 static inline size_t number_len(uint64_t v)
