@@ -109,6 +109,41 @@ static void other_requests_are_refused(void **state)
     assert_int_equal(f->app.batches, 0);
 }
 
+/* The answer does not wait for the rest of the request, and ends the stream. */
+static void refusals_do_not_wait_for_the_request(void **state)
+{
+    fixture *f = *state;
+    const nghttp2_nv fields[] = {
+        MAKE_FIELD(":method", "POST"), MAKE_FIELD(":scheme", "http"), MAKE_FIELD(":authority", "a"),
+        MAKE_FIELD(":path", "/test.Service/None"), MAKE_FIELD("content-type", "application/grpc")};
+    nghttp2_data_provider more = {.read_callback = read_body_part};
+    int32_t id = nghttp2_submit_request(f->client, NULL, fields, 5, &more, NULL);
+    exchange(f);
+    expect_status(f, id, "200", "12", "unknown service or method");
+    assert_false(weir_grpc_session_usage(&f->session).mid_request);
+}
+
+/* A stream error while an engine decides its call: the other calls of the batch are answered. */
+static void streams_may_close_while_an_engine_is_pending(void **state)
+{
+    static const uint8_t overflow[] = {0,    0,    4,   NGHTTP2_WINDOW_UPDATE, 0, 0, 0, 0, 1, 0x7f,
+                                       0xff, 0xff, 0xff};
+    fixture *f = *state;
+    exchange(f);
+    f->app.pending = true;
+    int32_t first = submit_call(f, "/test.Service/Echo", "first");
+    int32_t second = submit_call(f, "/test.Service/Echo", "second");
+    weir_buffer_append(&f->in, overflow, sizeof overflow);
+    assert_int_equal(run_once(f), WEIR_SESSION_PENDING);
+    assert_true(response_of(f, first)->closed);
+    f->app.pending = false;
+    f->app.wake(f->app.wake_ctx);
+    assert_int_equal(exchange(f), WEIR_SESSION_READ);
+    assert_int_equal(f->app.calls, 2); /* the engine was asked for both */
+    assert_int_equal(response_of(f, first)->code, NGHTTP2_FLOW_CONTROL_ERROR);
+    expect_message(f, second, "second");
+}
+
 /* Every split of the bytes of two requests gives the same answers. */
 static void requests_may_arrive_in_pieces(void **state)
 {
@@ -242,6 +277,8 @@ int main(void)
         TEST(methods_answer_a_part_of_a_batch),
         TEST(pending_calls_are_repeated_after_the_wake),
         TEST(other_requests_are_refused),
+        TEST(refusals_do_not_wait_for_the_request),
+        TEST(streams_may_close_while_an_engine_is_pending),
         TEST(requests_may_arrive_in_pieces),
         TEST(output_stops_at_the_pause),
         TEST(replies_wait_for_flow_control),
