@@ -471,7 +471,7 @@ static void write_limits(const char *text)
 }
 
 #define LIMITS  CONFIG "envoy: {config: limits}\n"
-#define ONE     "domain: d\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: 5}}]\n"
+#define ONE     "domain: d\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: 5}}]"
 #define INVALID "domain: d\ndescriptors: [{key: a}, {key: a}]\n"
 
 /* The domains of the limits that are active, as the statistics know them. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: a file with limits for Envoy. The rules of a valid file can be built. An invalid
- * file has at least one error, at a position that exists. */
+/* libFuzzer target: a file with limits for Envoy. The rules of a valid file can be built. An
+ * invalid file has at least one error, at a position that exists. */
 
 #include "fuzz.h"
 

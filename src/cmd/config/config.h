@@ -217,8 +217,9 @@ bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_err
 /* The TLS files of a listener; NULL if it accepts plain text. */
 const config_tls *config_listen_tls(const weir_config *c, const config_listen *l);
 
-/* Whether the same files are named, also if they have other paths. Adding or removing a file needs a
- * restart: for example, without client_ca a listener needs a password, which is read at the start. */
+/* Whether the same files are named, also if they have other paths. Adding or removing a file needs
+ * a restart: for example, without client_ca a listener needs a password, which is read at the
+ * start. */
 bool config_same_tls(const config_tls *a, const config_tls *b);
 
 /* Whether connections to the servers use TLS. */

@@ -102,12 +102,29 @@ static bool may_be_public(const config_reader *r, const config_listen *listen)
            (insecure && strcmp(insecure->text, "false") != 0);
 }
 
+/* The path of a Unix socket for gRPC. */
+static void read_path(config_reader *r, const config_place *place, config_listen *listen)
+{
+    const config_node *n = place->node;
+    if (n->len >= sizeof listen->address) {
+        config_error(r->errors, place, "expected a path of at most 107 bytes, found %zu bytes",
+                     n->len);
+        return;
+    }
+    memcpy(listen->address, n->text, n->len);
+    add_listen(r, place, listen);
+}
+
 /*  listen  its protocol and its TLS are set. */
 static void read_address(config_reader *r, const config_place *place, config_listen *listen)
 {
     const char *text = place->node->text;
     if (!config_want_scalar(r, place, expected_address))
         return;
+    if (listen->protocol == PROTOCOL_GRPC && text[0] == '/') {
+        read_path(r, place, listen);
+        return;
+    }
     const char *wrong = parse_address(text, listen);
     if (wrong)
         config_error(r->errors, place, "expected %s, found %s'%.40s'", expected_address, wrong,

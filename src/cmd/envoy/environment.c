@@ -152,7 +152,7 @@ const size_t environment_rows_len = CONFIG_LENGTH(environment_rows);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Returns the value of NAME if `entry` is "NAME=VALUE" and the row has that name; otherwise NULL. */
+/* Returns the value of NAME if `entry` is "NAME=VALUE" and the row has that name; if not, NULL. */
 static const char *value_of(const environment_row *row, const char *entry)
 {
     size_t len = strlen(row->name), name = strcspn(entry, "=");

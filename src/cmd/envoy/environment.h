@@ -36,7 +36,8 @@ extern const size_t environment_rows_len;
  * said so; where a variable is not set, the reference's default applies.
  *  env        as `environ`. Later entries with the same name are ignored.
  *  ret_error  written if the result is false: the variable, what was found and expected.
- * Returns false if a variable is invalid or asks for what weir cannot do, or memory is exhausted. */
+ * Returns false if a variable is invalid, or asks for what weir cannot do, or if memory is
+ * exhausted. */
 bool environment_apply(weir_config *c, char *const *env, char ret_error[static 400]);
 
 /* Calls note() for each reason why variables that are set have no effect.
