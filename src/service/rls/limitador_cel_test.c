@@ -170,6 +170,8 @@ static void test_operators(void **unused)
         {"false ? 1 : true ? 2 : 3", "2"},
         {"descriptors[0].user in ['bob', 'alice']", "true"},
         {"descriptors[0].user in []", "false"},
+        {"'a' + 'b' in ['ab'] && true", "true"},
+        {"[1, 2 + 3][0] + size([4, 5 + 6])", "3"},
         {"'user' in descriptors[0] && !('nobody' in descriptors[0])", "true"},
         {"'name' in limit && !(1 in limit)", "true"},
         {"'lic' in descriptors[0].user", "true"},

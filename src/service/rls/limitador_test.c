@@ -299,6 +299,29 @@ static void test_long_headers(void **unused)
     assert_null(strstr(response.headers[0].value, ";w=62"));
 }
 
+/* Whatever its length, the header ends with a whole limit. */
+static void test_header_lengths(void **unused)
+{
+    char name[2][160];
+    weir_limitador_limit limits[] = {limit_of(1, 60), limit_of(2, 61)};
+    size_t both = 0;
+    (void)unused;
+    for (size_t len = 90; len < 120; len++) {
+        for (size_t i = 0; i < 2; i++) {
+            memset(name[i], 'x', len);
+            name[i][len] = '\0';
+            limits[i].name = name[i];
+        }
+        USE(limits);
+        TAKES(alice, 0, "1");
+        size_t header = strlen(response.headers[0].value);
+        assert_int_equal(response.headers[0].value[header - 1], '"');
+        both += header == 1 + 2 * (strlen(", 1;w=60;name=\"\"") + len);
+        assert_in_range(header, both == len - 89 ? 2 * len : len, 255);
+    }
+    assert_int_equal(both, 22); /* those up to 255 bytes */
+}
+
 /* The keys of counters: the values of the variables, escaped and joined. */
 static void test_keys(void **unused)
 {
@@ -596,6 +619,7 @@ int main(void)
         TEST(test_large_numbers),
         TEST(test_headers),
         TEST(test_long_headers),
+        TEST(test_header_lengths),
         TEST(test_keys),
         TEST(test_rule_names),
         TEST(test_problems),
