@@ -109,10 +109,14 @@ def grpc_requests(box):
         equal([one.get("grpc-status") for one in headers], ["0", "0", "8"], f"grpc-status with {name}")
 
 
-def h2load(port, path, requests):
-    """Sends requests over 8 connections at once. Returns how many had a status of 200 to 299, and of 400 to 499."""
+def need_h2load():
     if not shutil.which("h2load"):
         raise Skipped("h2load is not installed; tools/deps envoy installs it")
+
+
+def h2load(port, path, requests):
+    """Sends requests over 8 connections at once. Returns how many had a status of 200 to 299, and of 400 to 499."""
+    need_h2load()
     done = subprocess.run(["h2load", "-n", str(requests), "-c", "8", "-m", "8", f"http://{HOST}:{port}{path}"],
                           capture_output=True, text=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL)
     found = re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", done.stdout)
@@ -172,6 +176,7 @@ def killed_and_restarted(box):
 
 def stopped_in_order(box):
     """weir ends with SIGTERM while requests arrive: each is answered, by weir or as fail-open."""
+    need_h2load()
     wait_for_day(60)
     weir = kit.Weir(box, bootstrap.FILES)
     weir.grpc, weir.http = free_port(), free_port()

@@ -6,6 +6,7 @@ import collections
 import contextlib
 import functools
 import http.client
+import importlib.util
 import json
 import os
 import pathlib
@@ -17,7 +18,7 @@ import threading
 import parts as parts_module  # adds the directories of the next modules to the path
 import servers
 from resp import HOST, PATIENCE_S, Failed, free_port, until
-from servers import expect
+from servers import Skipped, expect
 
 SERVICE = "envoy.service.ratelimit.v3.RateLimitService"
 SHOULD_RATE_LIMIT = f"/{SERVICE}/ShouldRateLimit"
@@ -372,6 +373,8 @@ def prepared(test, parts):
     """The test as a function that servers.run() accepts: its box has the parts and the messages."""
     @functools.wraps(test)
     def run(box):
+        if not importlib.util.find_spec("grpc") or not importlib.util.find_spec("google.protobuf"):
+            raise Skipped("grpcio or protobuf is not installed for this Python; tools/deps envoy installs them")
         box.parts, box.messages = parts, Messages(parts.protos())
         test(box)
     return run

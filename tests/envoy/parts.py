@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Fetches what the tests run beside weir into BUILD/envoy: a real Envoy, the reference service
-(envoyproxy/ratelimit), grpcurl, and the gRPC libraries for Node and Go. All versions are pinned. Each
-method raises Skipped if a tool is missing or if a part cannot be fetched."""
+(envoyproxy/ratelimit), grpcurl, and the gRPC libraries for Node and Go. All versions are pinned. The
+functions raise Skipped if a tool is missing or if the part cannot be fetched.
+
+With RATELIMIT_BINARY=FILE, the tests use that build of the reference service instead."""
 
 import concurrent.futures
 import os
@@ -91,26 +93,19 @@ def go(directory):
 
 
 class Parts:
-    """Fetches all parts at the same time. Each method waits for one, and returns its path."""
+    """Fetches all parts at the same time, but builds the Go programs one after the other, because each build
+    uses all processors. The methods wait for a part and return its path, or a command line."""
 
     def __init__(self, build):
         self.directory = build / "envoy"
         self.directory.mkdir(parents=True, exist_ok=True)
-        pool = concurrent.futures.ThreadPoolExecutor(6)
-        fetched = {"envoy": self.envoy_binary, "protos": lambda: protos(self.directory),
-                   "node": lambda: node(self.directory), "programs": self.go_programs}
-        self.results = {name: pool.submit(fetch) for name, fetch in fetched.items()}
-        pool.shutdown(wait=False)
-
-    def envoy_binary(self):
-        return envoy(self.directory)
-
-    def go_programs(self):
-        """One after the other: each build uses all processors."""
-        named = os.environ.get("RATELIMIT_BINARY")
-        return {"go": go(self.directory), "grpcurl": go_program(self.directory, "grpcurl", GRPCURL),
-                "reference": pathlib.Path(named) if named else go_program(self.directory, "reference", REFERENCE),
-                "reference_check": go_program(self.directory, "reference_check", REFERENCE_CHECK)}
+        downloads, builds = (concurrent.futures.ThreadPoolExecutor(count) for count in (3, 1))
+        self.results = {one.__name__: downloads.submit(one, self.directory) for one in (protos, node, envoy)}
+        self.results["go"] = builds.submit(go, self.directory)
+        for name, package in (("grpcurl", GRPCURL), ("reference", REFERENCE), ("reference_check", REFERENCE_CHECK)):
+            self.results[name] = builds.submit(go_program, self.directory, name, package)
+        for pool in (downloads, builds):
+            pool.shutdown(wait=False)
 
     def envoy(self):
         return self.results["envoy"].result()
@@ -119,19 +114,20 @@ class Parts:
         return self.results["node"].result()
 
     def go(self):
-        return self.results["programs"].result()["go"]
+        return self.results["go"].result()
 
     def protos(self):
         return self.results["protos"].result()
 
     def reference(self):
-        return self.results["programs"].result()["reference"]
+        named = os.environ.get("RATELIMIT_BINARY")
+        return pathlib.Path(named) if named else self.results["reference"].result()
 
     def reference_check(self):
-        return self.results["programs"].result()["reference_check"]
+        return self.results["reference_check"].result()
 
     def grpcurl(self):
-        return self.results["programs"].result()["grpcurl"]
+        return self.results["grpcurl"].result()
 
 
 def main():
