@@ -482,7 +482,7 @@ static void tick(void *ctx)
     log_clock_step(d);
     log_full_partitions(d);
     auth_failures_tick(d->failures, port_steady_ns());
-    tls_listeners_tick(d->tls);
+    tls_listeners_tick(d->tls, port_steady_ns());
     if (d->statsd)
         statsd_tick(d->statsd, port_steady_ns());
     if (d->options->config->state_file)

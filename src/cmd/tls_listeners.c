@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define DAY_NS ((int64_t)86400 * 1000000000)
+
 typedef struct entry {
     net_tls_server *server; /* NULL: plain text */
     bool failed;            /* the last attempt to load the files */
@@ -22,6 +24,7 @@ typedef struct entry {
 struct tls_listeners {
     const weir_config *config;
     const log_target *log;
+    int64_t renewed_ns; /* the last renewal of the ticket keys; 0: none */
     size_t len;
     entry at[CONFIG_LISTENS_MAX];
 };
@@ -152,11 +155,26 @@ void tls_listeners_reload(tls_listeners *t, const weir_config *config)
     }
 }
 
-void tls_listeners_tick(tls_listeners *t)
+/* Loads unchanged files, which creates new ticket keys. On failure the old ones stay in use. */
+static void renew_tickets(net_tls_server *server)
 {
+    net_tls_failure why;
+    (void)!net_tls_server_reload(server, NULL, &why);
+}
+
+void tls_listeners_tick(tls_listeners *t, int64_t now_ns)
+{
+    if (t->renewed_ns == 0)
+        t->renewed_ns = now_ns;
+    bool renews = now_ns - t->renewed_ns >= DAY_NS;
+    if (renews)
+        t->renewed_ns = now_ns;
     for (size_t i = 0; i < t->len; i++) {
-        if (t->at[i].server && net_tls_server_is_stale(t->at[i].server))
+        net_tls_server *server = t->at[i].server;
+        if (server && net_tls_server_is_stale(server))
             load(t, i, NULL);
+        else if (server && renews && !t->at[i].failed)
+            renew_tickets(server);
     }
 }
 

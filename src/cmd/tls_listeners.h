@@ -32,9 +32,10 @@ struct net_tls_server *tls_listeners_get(const tls_listeners *t, size_t i);
  *  config  a reloaded configuration, which may name other files; NULL: the same files. */
 void tls_listeners_reload(tls_listeners *t, const weir_config *config);
 
-/* Loads certificates again whose files have changed since the last attempt. Call it about once a
- * second. */
-void tls_listeners_tick(tls_listeners *t);
+/* Loads certificates again whose files have changed since the last attempt. Renews the keys of
+ * session tickets once a day. Call it about once a second.
+ *  now_ns  port_steady_ns(). */
+void tls_listeners_tick(tls_listeners *t, int64_t now_ns);
 
 /* Appends the metrics, if a listener uses TLS. Threads: any. */
 void tls_listeners_put_metrics(const tls_listeners *t, const struct weir_server *server,
