@@ -169,8 +169,8 @@ static bool skip_group(reader *r, uint32_t tag)
     return true;
 }
 
-/* Reads a field of a small number with fewer than 128 bytes, as most fields are. Returns false if the
- * next field is another one. */
+/* Reads a field of a small number with fewer than 128 bytes, as most fields are. Returns false if
+ * the next field is another one. */
 static inline bool read_short_field(reader *r, field *ret)
 {
     size_t left = (size_t)(r->end - r->at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The HTTP endpoints of the Rate Limit Service, as the reference service has them: requests in JSON,
- * a health check, the active limits, and statistics. */
+/* The HTTP endpoints of the Rate Limit Service, as the reference service has them: requests in
+ * JSON, a health check, the active limits, and statistics. */
 
 #include "codec/http_call.h"
 #include "codec/rls_message.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The HTTP endpoints and the metrics of the Rate Limit Service. A fake takes the place of the service:
- * it records the request, and answers as the test says. */
+/* The HTTP endpoints and the metrics of the Rate Limit Service. A fake takes the place of the
+ * service: it records the request, and answers as the test says. */
 
 #include "codec/http_kit_test.h"
 #include "codec/rls_message.h"

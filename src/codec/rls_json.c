@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The Rate Limit Service in JSON, by the JSON mapping of proto3: members by their lowerCamelCase or
- * their original name, numbers also as strings, enums by name or number, null for an absent member. */
+/* The Rate Limit Service in JSON, by the JSON mapping of proto3: members by their lowerCamelCase
+ * or their original name, numbers also as strings, enums by name or number, null for an absent
+ * member. */
 
 #include "codec/json.h"
 #include "codec/rls_message.h"

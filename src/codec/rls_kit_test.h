@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_RLS_KIT_TEST_H
 #define WEIR_CODEC_RLS_KIT_TEST_H
-/* Messages of the Rate Limit Service, for the tests of their encodings: protobuf in hexadecimal, JSON,
- * and requests as text. The Go types of github.com/envoyproxy/go-control-plane/envoy v1.40.0 made
- * them, with proto.Marshal and protojson.Marshal. */
+/* Messages of the Rate Limit Service, for the tests of their encodings: protobuf in hexadecimal,
+ * JSON, and requests as text. The Go types of github.com/envoyproxy/go-control-plane/envoy v1.40.0
+ * made them, with proto.Marshal and protojson.Marshal. */
 
 #include "codec/rls_message.h"
 

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CODEC_RLS_MESSAGE_H
 #define WEIR_CODEC_RLS_MESSAGE_H
-/* The messages of the Rate Limit Service as protobuf and as JSON (proto3 JSON mapping), and its methods
- * for the gRPC sessions. */
+/* The messages of the Rate Limit Service as protobuf and as JSON (proto3 JSON mapping), and its
+ * methods for the gRPC sessions. */
 
 #include "codec/grpc_session.h"
 #include "service/rls/rls.h"

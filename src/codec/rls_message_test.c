@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The Rate Limit Service in protobuf: the bytes that Go's types make, and what proto3 says of unknown
- * fields, repeated fields, wire types and invalid messages. */
+/* The Rate Limit Service in protobuf: the bytes that Go's types make, and what proto3 says of
+ * unknown fields, repeated fields, wire types and invalid messages. */
 
 #include "codec/rls_kit_test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The methods of the Rate Limit Service: batches, invalid messages among valid ones, and engines that
- * are pending. A fake takes the place of the service. */
+/* The methods of the Rate Limit Service: batches, invalid messages among valid ones, and engines
+ * that are pending. A fake takes the place of the service. */
 
 #include "codec/rls_message.h"
 
@@ -177,7 +177,8 @@ static void failures(void **state)
     assert_int_equal(weir_buffer_len(&r->reply), 0);
 }
 
-/* All calls are answered in their order, whatever is invalid, and however many are decided at once. */
+/* All calls are answered in their order, whatever is invalid, and however many are decided at
+ * once. */
 static void invalid_messages(void **state)
 {
     rig *r = *state;
@@ -204,7 +205,8 @@ static void invalid_messages(void **state)
     }
 }
 
-/* While an engine is pending, nothing is answered, and the repeated call may have more behind it. */
+/* While an engine is pending, nothing is answered, and the repeated call may have more behind
+ * it. */
 static void pending(void **state)
 {
     rig *r = *state;

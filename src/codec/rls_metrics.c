@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Serialises the statistics of the Rate Limit Service. Statistics come sorted by name, so those with
- * the same labels are adjacent. */
+/* Serialises the statistics of the Rate Limit Service. Statistics come sorted by name, so those
+ * with the same labels are adjacent. */
 
 #include "codec/rls_metrics.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: requests of the Rate Limit Service in JSON. What is accepted is UTF-8, and equals
- * the same request in the members' other names. */
+/* libFuzzer target: requests of the Rate Limit Service in JSON. What is accepted is UTF-8, and
+ * equals the same request in the members' other names. */
 
 #include "fuzz.h"
 

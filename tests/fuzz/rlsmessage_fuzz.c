@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* libFuzzer target: the messages of the Rate Limit Service. A request is decoded as protobuf-c decodes
- * it, and a response is encoded so that protobuf-c decodes it. Other than proto3 says, protobuf-c does
- * not treat groups and known fields of another wire type as unknown fields, does not merge all fields
- * of a message that is given twice, and accepts strings that are not UTF-8. A second decoder finds out
- * which of these a request has. */
+/* libFuzzer target: the messages of the Rate Limit Service. A request is decoded as protobuf-c
+ * decodes it, and a response is encoded so that protobuf-c decodes it. Other than proto3 says,
+ * protobuf-c does not treat groups and known fields of another wire type as unknown fields, does
+ * not merge all fields of a message that is given twice, and accepts strings that are not UTF-8. A
+ * second decoder finds out which of these a request has. */
 
 #include "fuzz.h"
 

@@ -416,7 +416,8 @@ statsd *statsd_open(const statsd_options *options)
     return s;
 }
 
-/* Makes progress with what is under way. Returns whether increments can be sent. */
+/* Continues a lookup, a connection attempt or a transmission. Returns whether increments can be
+ * sent. */
 static bool make_progress(statsd *s, int64_t now_ns)
 {
     bool tcp = s->options.address.tcp;

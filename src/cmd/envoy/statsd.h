@@ -3,9 +3,9 @@
 #ifndef WEIR_CMD_ENVOY_STATSD_H
 #define WEIR_CMD_ENVOY_STATSD_H
 /* Sends the statistics of the Rate Limit Service to a statsd server: for each counter that has
- * changed, a line "NAME:INCREMENT|c". It never blocks: host names are looked up in a thread, and the
- * sockets are non-blocking. While a TCP server cannot be reached, increments add up; what a broken
- * connection or a full socket loses is counted. */
+ * changed, a line "NAME:INCREMENT|c". It never blocks: host names are looked up in a thread, and
+ * the sockets are non-blocking. While a TCP server cannot be reached, increments add up; what a
+ * broken connection or a full socket loses is counted. */
 
 #include "cmd/log.h"
 #include "service/rls/rls.h"
