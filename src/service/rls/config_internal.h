@@ -3,7 +3,8 @@
 #ifndef WEIR_SERVICE_RLS_CONFIG_INTERNAL_H
 #define WEIR_SERVICE_RLS_CONFIG_INTERNAL_H
 /* A configuration of the Rate Limit Service: a tree of descriptors with one hash table over all of
- * its nodes, and how the entries of a request are matched against it. Private to src/service/rls. */
+ * its nodes, and how the entries of a request are matched against it. Private to
+ * src/service/rls. */
 
 #include "port/atomic.h"
 #include "service/rls/rls.h"
@@ -40,13 +41,13 @@ typedef struct rls_limit {
     bool shows_policy;  /* current_limit is the decision's limit, with the unit UNKNOWN */
 } rls_limit;
 
-/* Writes what follows from the number, the unit and the options, for a limit without a policy of its
- * own: near, counts_denied, and its windows. Hits that are denied do not count with
+/* Writes what follows from the number, the unit and the options, for a limit without a policy of
+ * its own: near, counts_denied, and its windows. Hits that are denied do not count with
  * stop_when_over, nor towards an atomic limit: a denied request charges nothing then. */
 void rls_limit_derive(rls_limit *limit, const weir_rls_options *options);
 
-/* Writes the policy text of such a limit, such as "fixed-window 10/s count-denied". Its number is 1 or
- * more. Returns the length. */
+/* Writes the policy text of such a limit, such as "fixed-window 10/s count-denied". Its number is 1
+ * or more. Returns the length. */
 #define RLS_TEXT_MAX 64
 size_t rls_policy_text(const rls_limit *limit, const weir_rls_options *options,
                        char ret[static RLS_TEXT_MAX]);

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_RLS_RLS_H
 #define WEIR_SERVICE_RLS_RLS_H
-/* The Rate Limit Service of Envoy (envoy.service.ratelimit.v3): matches the descriptors of a request
- * against the limits of a configuration, lets the service decide, and composes the response. Each
- * limit is a rule of the limiter, so it is in /v1/policies, `weir top`, `weir explain` and the
- * metrics like every policy. It must not know protobuf, JSON, YAML or HTTP. */
+/* The Rate Limit Service of Envoy (envoy.service.ratelimit.v3): matches the descriptors of a
+ * request against the limits of a configuration, lets the service decide, and composes the
+ * response. Each limit is a rule of the limiter, so it is in /v1/policies, `weir top`, `weir
+ * explain` and the metrics like every policy. It must not know protobuf, JSON, YAML or HTTP. */
 
 #include "service/rls/rls_config.h"
 #include "service/service.h"
@@ -92,7 +92,7 @@ typedef struct weir_rls_response {
     size_t headers_len;
 } weir_rls_response;
 
-/* ---- the shared part and the part of a loop --------------------------------------------------- */
+/* ---- the shared part and the part of a loop -------------------------------------------------- */
 
 /* What all event loops share: the active configuration and the statistics. */
 typedef struct weir_rls weir_rls;
@@ -138,13 +138,14 @@ void weir_rls_turn_cancel(weir_rls_turn *turn);
  *  responses  n; those of the decided requests are written, and point into the loop: they are valid
  *             until the next call on it.
  * Returns how many are decided; 0 if an engine is pending: repeat the call with the same requests,
- * or more after them, once completion.ready() was called. The bytes of the requests may have moved. */
+ * or more after them, once completion.ready() was called. The bytes of the requests may have
+ * moved. */
 size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_request *requests,
                        size_t n, weir_rls_response *responses, int64_t now_ns);
 
-/* What decides the requests that no configuration of Envoy's limits is for: those with the verbs CHECK
- * and REPORT; those of domains that the configuration does not have and has() knows; and all, if
- * there is no configuration or it has no domains. */
+/* What decides the requests that no configuration of Envoy's limits is for: those with the verbs
+ * CHECK and REPORT; those of domains that the configuration does not have and has() knows; and all,
+ * if there is no configuration or it has no domains. */
 typedef struct weir_rls_fallback {
     void *ctx;
     bool (*has)(void *ctx, weir_slice domain);

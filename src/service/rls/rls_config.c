@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Builds configurations: checks the descriptors, makes the tree with its hash table, and names a rule
- * for each limit. rls_match.c reads the tree. */
+/* Builds configurations: checks the descriptors, makes the tree with its hash table, and names a
+ * rule for each limit. rls_match.c reads the tree. */
 
 #include "service/rls/config_internal.h"
 

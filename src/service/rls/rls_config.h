@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_RLS_RLS_CONFIG_H
 #define WEIR_SERVICE_RLS_RLS_CONFIG_H
-/* The limits of the Rate Limit Service: domains with trees of descriptors, as the configuration files
- * of envoyproxy/ratelimit describe them. A configuration is immutable and has reference counts. */
+/* The limits of the Rate Limit Service: domains with trees of descriptors, as the configuration
+ * files of envoyproxy/ratelimit describe them. A configuration is immutable and has reference
+ * counts. */
 
 #include "port/buffer.h"
 #include "service/rules/rules.h"
@@ -90,9 +91,9 @@ WEIR_NODISCARD weir_status weir_rls_config_build(weir_rls_config **ret, const we
                                                  const weir_rls_domain_spec *domains, size_t n,
                                                  weir_rls_config_error *ret_error);
 
-/* The rules of the limits, for weir_rules_build() together with those of weir.yaml. Valid as long as
- * the configuration. A rule's name is DOMAIN.KEY_VALUE.KEY..., or if that is no valid rule name, a
- * valid one made from it, ending in '-' and 8 hexadecimal digits of its hash. */
+/* The rules of the limits, for weir_rules_build() together with those of weir.yaml. Valid as long
+ * as the configuration. A rule's name is DOMAIN.KEY_VALUE.KEY..., or if that is no valid rule name,
+ * a valid one made from it, ending in '-' and 8 hexadecimal digits of its hash. */
 const weir_rule_spec *weir_rls_config_rules(const weir_rls_config *c, size_t *ret_len);
 
 /* Appends the limits as text, for /rlconfig: one line for each, as the reference prints them. */

@@ -210,8 +210,8 @@ static void each_unit_has_a_policy(void **unused)
                  calendar, 7);
 }
 
-/* A name that is too long, has other bytes or is not the only one of its kind ends in a hash. Limits
- * without a state have no rule. */
+/* A name that is too long, has other bytes or is not the only one of its kind ends in a hash.
+ * Limits without a state have no rule. */
 static void rules_have_different_valid_names(void **unused)
 {
     (void)unused;

@@ -98,8 +98,8 @@ static uint64_t count_before(const weir_rls_loop *l, const rls_item *item, const
     return !item->limit->counts_denied ? left : item->hits > 1 ? UINT64_MAX : (uint64_t)v->limit;
 }
 
-/* Counts the hits of a descriptor as the reference does: those above the limit are over it, and those
- * of the others that are above the threshold are near it. */
+/* Counts the hits of a descriptor as the reference does: those above the limit are over it, and
+ * those of the others that are above the threshold are near it. */
 static void count_hits(weir_rls_loop *l, const weir_rls_config *c, const rls_item *item,
                        const verdict *v)
 {
@@ -218,6 +218,8 @@ void rls_respond(weir_rls_loop *l, const weir_rls_config *c, size_t plan,
                  const weir_rls_request *request, weir_rls_response *ret, int64_t now_ns)
 {
     const rls_plan *p = &l->plan[plan];
+    if (request->verb == WEIR_RLS_CHECK_AND_REPORT)
+        port_bump_relaxed(&l->own[RLS_REQUESTS], 1);
     if (p->refused) {
         fail(l, ret, WEIR_RLS_REFUSED, p->refused);
         return;
@@ -256,6 +258,8 @@ static size_t ask_fallback(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls
 {
     turn->in_fallback =
         !l->fallback.decide(l->fallback.ctx, &turn->completion, request, ret, now_ns);
+    if (!turn->in_fallback && request->verb == WEIR_RLS_CHECK_AND_REPORT)
+        port_bump_relaxed(&l->own[RLS_REQUESTS], 1);
     return !turn->in_fallback;
 }
 

@@ -26,6 +26,7 @@ enum { /* the counters of a loop itself */
        RLS_SERVICE_ERRORS,
        RLS_GLOBAL_SHADOW,
        RLS_NOT_STORED, /* hits that were counted at another name, since no more names are stored */
+       RLS_REQUESTS,   /* with the verb CHECK_AND_REPORT */
        RLS_LOOP_COUNTS
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Matches the entries of a descriptor against the tree of a configuration, level by level: first the
- * text "KEY_VALUE", then the patterns in the order of the file, then "KEY". */
+/* Matches the entries of a descriptor against the tree of a configuration, level by level: first
+ * the text "KEY_VALUE", then the patterns in the order of the file, then "KEY". */
 
 #define _GNU_SOURCE /* memmem */
 

@@ -3,7 +3,8 @@
 /* Random configurations and requests, compared with a slow model of the reference service: which
  * limit applies, the codes, what remains, the headers and the statistics. The model works on the
  * descriptors of the configuration as they are, with text. It has weir's differences: a request of
- * 0 hits is over the limit if nothing is left, and the limit of a request has a count of its own. */
+ * 0 hits is over the limit if nothing is left, and the limit of a request has a count of its
+ * own. */
 
 #include "kit_test.h"
 

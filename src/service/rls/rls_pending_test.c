@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Requests to limits whose states an engine keeps: they wait, are repeated, and are answered as if the
- * engine had answered at once. */
+/* Requests to limits whose states an engine keeps: they wait, are repeated, and are answered as if
+ * the engine had answered at once. */
 
 #include "../fake_engine_test.h"
 

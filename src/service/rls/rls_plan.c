@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Plans a group of requests: finds the limit of each descriptor, the key of its state and the name of
- * its statistics, and adds the requests to the service. The same requests and the same configuration
- * give the same plan. */
+/* Plans a group of requests: finds the limit of each descriptor, the key of its state and the name
+ * of its statistics, and adds the requests to the service. The same requests and the same
+ * configuration give the same plan. */
 
 #include "service/rls/rls_internal.h"
 
@@ -53,14 +53,24 @@ static bool has_byte(uint64_t bytes, uint64_t pattern)
     return ((x - UINT64_C(0x0101010101010101)) & ~x & UINT64_C(0x8080808080808080)) != 0;
 }
 
+/* Whether any of 8 bytes is '|' or '\\'. */
+static bool has_special(const char *at)
+{
+    uint64_t bytes;
+    memcpy(&bytes, at, sizeof bytes);
+    return has_byte(bytes, UINT64_C(0x7c7c7c7c7c7c7c7c)) ||
+           has_byte(bytes, UINT64_C(0x5c5c5c5c5c5c5c5c));
+}
+
 static bool needs_escape(const char *at, size_t len)
 {
-    for (; len >= 8; at += 8, len -= 8) {
-        uint64_t bytes;
-        memcpy(&bytes, at, sizeof bytes);
-        if (has_byte(bytes, UINT64_C(0x7c7c7c7c7c7c7c7c)) ||
-            has_byte(bytes, UINT64_C(0x5c5c5c5c5c5c5c5c)))
-            return true;
+    if (len >= 8) {
+        const char *last = at + len - 8; /* these 8 bytes may overlap those before */
+        for (; at < last; at += 8) {
+            if (has_special(at))
+                return true;
+        }
+        return has_special(last);
     }
     for (; len > 0; at++, len--) {
         if (*at == '|' || *at == '\\')
@@ -224,8 +234,8 @@ void rls_add_take(weir_rls_loop *l, rls_item *item, int64_t cost)
     item->take = (uint16_t)l->takes_len++;
 }
 
-/* Whether a request of cost 0 must tell the count before an item is decided: a denial by a limit that
- * counts denied hits does not tell it. */
+/* Whether a request of cost 0 must tell the count before an item is decided: a denial by a limit
+ * that counts denied hits does not tell it. */
 static bool needs_before(const weir_rls_config *c, const rls_item *item, weir_rls_verb verb)
 {
     return item->hits > 1 && item->limit->counts_denied && !item->negative &&
@@ -259,8 +269,8 @@ static planned add_takes(weir_rls_loop *l, const weir_rls_config *c, const rls_p
     return PLANNED;
 }
 
-/* Finds out whether one call of the service can decide a plan's items. Returns why they are refused;
- * NULL if they are not. */
+/* Finds out whether one call of the service can decide a plan's items. Returns why they are
+ * refused; NULL if they are not. */
 static const char *classify(const weir_rls_loop *l, rls_plan *p, weir_rls_verb verb)
 {
     size_t atomic = 0, states = 0;

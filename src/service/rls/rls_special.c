@@ -187,7 +187,8 @@ static bool drop_absent(special *s, size_t from)
     return any;
 }
 
-/* Takes from the limits that can deny: all or nothing. Then from the others, if it was not denied. */
+/* Takes from the limits that can deny: all or nothing. Then from the others, if it was not
+ * denied. */
 static bool take_all(special *s, const weir_rls_config *c)
 {
     size_t from = s->loop->takes_len;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The names of statistics and their counters. Loops find names without a lock, and write counters of
- * their own; readers add the counters of all loops up. */
+/* The names of statistics and their counters. Loops find names without a lock, and write counters
+ * of their own; readers add the counters of all loops up. */
 
 #include "service/rls/rls_internal.h"
 #include "store/siphash.h"
@@ -336,4 +336,5 @@ void weir_rls_each_stat(weir_rls *r, void (*fn)(void *ctx, const weir_rls_stat *
         report_row(&to, &r->names.rows[i]);
     port_mutex_unlock(r->names.readers);
     report_own(&to, "ratelimit.service.stat_names_not_stored", own[RLS_NOT_STORED]);
+    report_own(&to, "ratelimit_server.ShouldRateLimit.total_requests", own[RLS_REQUESTS]);
 }

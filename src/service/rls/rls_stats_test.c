@@ -42,9 +42,11 @@ static void list_stat(void *ctx, const weir_rls_stat *stat)
     listing *l = ctx;
     assert_true(strcmp(l->last, stat->name) < 0);
     snprintf(l->last, sizeof l->last, "%s", stat->name);
-    weir_buffer_printf(&l->out, "%s [%.*s] [%.*s] [%.*s] %llu\n", stat->name + 18,
-                       (int)stat->domain.len, stat->domain.at, (int)stat->key.len, stat->key.at,
-                       (int)stat->what.len, stat->what.at, (unsigned long long)stat->value);
+    bool of_service = strncmp(stat->name, "ratelimit.service.", 18) == 0;
+    const char *shown = stat->name + (of_service ? 18 : 0);
+    weir_buffer_printf(&l->out, "%s [%.*s] [%.*s] [%.*s] %llu\n", shown, (int)stat->domain.len,
+                       stat->domain.at, (int)stat->key.len, stat->key.at, (int)stat->what.len,
+                       stat->what.at, (unsigned long long)stat->value);
 }
 
 static void statistics_are_sorted_by_name(void **unused)
@@ -83,7 +85,8 @@ static void statistics_are_sorted_by_name(void **unused)
         "rate_limit.d_x.ip_10_0_0_1.total_hits [d_x] [ip_10_0_0_1] [total_hits] 0\n"
         "rate_limit.d_x.ip_10_0_0_1.within_limit [d_x] [ip_10_0_0_1] [within_limit] 0\n"
         "rate_limit.no_1.domain_not_found [no_1] [] [domain_not_found] 1\n"
-        "stat_names_not_stored [] [] [stat_names_not_stored] 0\n");
+        "stat_names_not_stored [] [] [stat_names_not_stored] 0\n"
+        "ratelimit_server.ShouldRateLimit.total_requests [] [] [total_requests] 2\n");
     weir_buffer_free(&l.out);
 }
 

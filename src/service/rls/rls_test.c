@@ -160,7 +160,7 @@ static void a_policy_decides(void **unused)
     }
 }
 
-/* A denied client is told when the same request is allowed, not when the quota is full. */
+/* The reset of a denial is when the same request is allowed, not when the quota is full. */
 static void the_reset_of_a_denial_is_the_wait(void **unused)
 {
     (void)unused;
