@@ -45,7 +45,7 @@ esac
 SH
 chmod +x "$tmp/debian"/*
 listed() { PATH=$tmp/debian bash tools/deps --list "$@" 2>&1 | tr '\n' ' '; }
-common="gcc libc6-dev make meson ninja-build pkg-config libuv1-dev libjansson-dev libyaml-dev zlib1g-dev libzstd-dev libssl-dev scdoc tzdata"
+common="gcc libc6-dev make meson ninja-build pkg-config libuv1-dev libjansson-dev libyaml-dev zlib1g-dev libzstd-dev libssl-dev libnghttp2-dev libprotobuf-c-dev protobuf-c-compiler scdoc tzdata"
 
 echo "$common node-llhttp (libllhttp-dev)" >"$tmp/offered"
 check "Debian 12 offers the source of llhttp" "${common/tzdata/node-llhttp tzdata} " "$(listed)"
