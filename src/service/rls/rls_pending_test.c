@@ -154,12 +154,12 @@ static void an_atomic_request_waits_for_each_call(void **unused)
     weir_rls_response response = decide_waiting(both(&r, 2), 1);
     expect_left(&response, 8, 1);
     add(&r, "q=v");
-    response = decide_waiting(&r, 2); /* the limit in quota_mode is asked afterwards */
+    response = decide_waiting(&r, 3); /* the limit in quota_mode is asked before and afterwards */
     expect_left(&response, 8, 0);
     assert_int_equal(response.code, WEIR_RLS_OVER_LIMIT);
     assert_int_equal(response.statuses[2].remaining, 4);
     r.request.hits_addend = 1;
-    response = decide_waiting(&r, 2);
+    response = decide_waiting(&r, 3);
     expect_left(&response, 7, 0);
     assert_int_equal(response.statuses[2].remaining, 3);
 }
@@ -200,7 +200,7 @@ static void a_request_can_be_cancelled(void **unused)
     weir_rls_response response;
     activate_domain(&remote, true);
     add(both(&r, 1), "q=v");
-    for (int waits = 0; waits < 2; waits++) {
+    for (int waits = 0; waits < 3; waits++) {
         assert_int_equal(weir_rls_decide(loop, &turn, &r.request, 1, &response, now_ns), 0);
         for (int i = 0; i < waits; i++) {
             fake_reply(engine, 0, now_ns);
@@ -210,8 +210,8 @@ static void a_request_can_be_cancelled(void **unused)
         assert_int_equal(engine->batches, 0);
         assert_null(turn.partial);
     }
-    assert_int_equal(engine->abandoned, 2);
-    assert_int_equal(decide_waiting(&r, 2).code, WEIR_RLS_OK);
+    assert_int_equal(engine->abandoned, 3);
+    assert_int_equal(decide_waiting(&r, 3).code, WEIR_RLS_OK);
 }
 
 static void a_failure_of_the_engine_is_unavailable(void **unused)

@@ -187,12 +187,46 @@ static bool drop_absent(special *s, size_t from)
     return any;
 }
 
+/* Whether a limit in quota_mode is over before the request is charged. */
+static bool is_quota_over(const special *s, const rls_item *item)
+{
+    if (item->limit->shadow || item->hits == 0)
+        return false;
+    if (item->take == RLS_NO_TAKE)
+        return item->limit->rule.len == 0;
+    const weir_request *take = &s->loop->take[item->take];
+    return take->status == WEIR_OK && take->decision.remaining < rls_cost_of(item);
+}
+
+/* Finds out whether all limits in quota_mode are over: then they deny the request together. Returns
+ * false if an engine is pending. */
+static bool probe_quotas(special *s, const weir_rls_config *c, bool *ret_denied)
+{
+    size_t from = s->loop->takes_len, quotas = 0, over = 0;
+    add_items(s, c, false, true);
+    if (!run(s, TAKE, from))
+        return false;
+    for (size_t i = 0; i < s->n; i++) {
+        const rls_item *item = &s->items[i];
+        if (item->unlimited || item->negative || (!item->limit && !c->options.quota_mode) ||
+            can_deny(c, item))
+            continue;
+        quotas++;
+        over += item->limit && is_quota_over(s, item);
+    }
+    *ret_denied = quotas > 0 && quotas == over;
+    return true;
+}
+
 /* Takes from the limits that can deny: all or nothing. Then from the others, if it was not
  * denied. */
 static bool take_all(special *s, const weir_rls_config *c)
 {
+    bool zero = false;
+    if (!probe_quotas(s, c, &zero))
+        return false;
     size_t from = s->loop->takes_len;
-    bool zero = is_denied_by_zero(s, c);
+    zero = zero || is_denied_by_zero(s, c);
     do {
         s->loop->takes_len = from;
         add_items(s, c, true, zero);

@@ -354,6 +354,10 @@ static void special_limits_in_atomic_requests(void **unused)
     activate(&plain, &domain, 1);
     expect_both(2, WEIR_RLS_OVER_LIMIT, 4, UINT32_MAX);
     expect_both(1, WEIR_RLS_OK, 3, 0);
+    specs[1].requests_per_unit = 9;
+    activate(&plain, &domain, 1);
+    expect_both(4, WEIR_RLS_OVER_LIMIT, UINT32_MAX, 9); /* all quotas are over: they deny */
+    expect_both(3, WEIR_RLS_OK, 0, 6);
 }
 
 static void an_atomic_request_has_at_most_16_limits(void **unused)
