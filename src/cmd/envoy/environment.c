@@ -311,11 +311,14 @@ static bool apply_tls(const environment *e, config_listen *l, char *ret_error)
     return true;
 }
 
-/* HTTP and debugging are two addresses for the same endpoints. */
+/* HTTP and debugging are two addresses for the same endpoints. As with the reference, every client
+ * is served, under any host name, such as that of a Kubernetes Service. */
 static bool apply_listen(weir_config *c, const environment *e, char *ret_error)
 {
+    static const char *const every_host[] = {"*"};
     c->listens_len = 0;
     c->insecure = true;
+    c->http_hosts = (weir_http_names){every_host, 1};
     if (!(e->grpc_uds[0]
               ? add_socket(c, e->grpc_uds, ret_error)
               : add_listen(c, PROTOCOL_GRPC, "GRPC_HOST", e->grpc_host, e->grpc_port, ret_error)) ||

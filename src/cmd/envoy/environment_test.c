@@ -43,6 +43,8 @@ static void expect_listens(char *const *env, const char *expected)
                                 c->listens[i].is_public ? " public" : "");
     assert_string_equal(text, expected);
     assert_true(c->insecure);
+    assert_int_equal(c->http_hosts.len, 1);
+    assert_string_equal(c->http_hosts.at[0], "*");
     config_free(c);
 }
 
