@@ -200,8 +200,8 @@ static bool continues(const session *s, const weir_session_step *step, bool prog
 {
     if (weir_buffer_len(s->wire_out) > 0)
         return false;
-    if (step->next == WEIR_SESSION_READ)
-        return s->readable > 0 && weir_buffer_len(plain) <= s->protocol->request_max;
+    if (step->next == WEIR_SESSION_READ) /* nothing is read after close_notify */
+        return !s->ended && s->readable > 0 && weir_buffer_len(plain) <= s->protocol->request_max;
     return progress && (step->next == WEIR_SESSION_AGAIN ||
                         (step->next == WEIR_SESSION_WAIT && step->until_ns <= now_ns));
 }

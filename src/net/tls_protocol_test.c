@@ -226,6 +226,24 @@ static void check_client_closes(void **unused)
     }
 }
 
+/* What follows close_notify is not read. */
+static void check_records_after_close(void **unused)
+{
+    static const uint8_t record[] = {SSL3_RT_APPLICATION_DATA, 3, 3, 0, 1, 0};
+    (void)unused;
+    for (size_t i = 0; i < VERSIONS; i++) {
+        scene s;
+        open_scene(&s, &(client_options){.version = versions[i]});
+        assert_true(shake_hands(&s.pair));
+        assert_int_equal(SSL_shutdown(s.pair.ssl), 0);
+        assert_int_equal(BIO_write(s.pair.to, record, sizeof record), sizeof record);
+        deliver_all(&s.pair);
+        assert_int_equal(s.pair.step.next, WEIR_SESSION_CLOSE);
+        assert_true(is_closed_properly(&s.pair));
+        close_scene(&s);
+    }
+}
+
 /* An inner session that waits for an engine, holds memory and is polled. */
 typedef struct busy_session {
     void (*wake)(void *wake_ctx);
@@ -619,6 +637,7 @@ int main(void)
         cmocka_unit_test(check_wait),
         cmocka_unit_test(check_close),
         cmocka_unit_test(check_client_closes),
+        cmocka_unit_test(check_records_after_close),
         cmocka_unit_test(check_pending),
         cmocka_unit_test(check_poll),
         cmocka_unit_test(check_usage),
