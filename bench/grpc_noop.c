@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* A gRPC server that decides nothing: weir's event loop and gRPC session with ShouldRateLimit as a
  * method that does not read its request and answers a constant, the response of weir to the request
- * of bench/envoy.py. What a request costs here is what every gRPC request costs before the Rate Limit
- * Service begins.
+ * of bench/envoy.py. What a request costs here is what every gRPC request costs before the Rate
+ * Limit Service begins.
  *
  *     grpc_noop PORT    serves on 127.0.0.1:PORT with one event loop until SIGTERM */
 
@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* overall_code OK; two statuses, each with OK, a limit of 2,000,000,000 a year, a remainder, and the
- * seconds until the year ends. */
+/* overall_code OK; two statuses, each with OK, a limit of 2,000,000,000 a year, a remainder, and
+ * the seconds until the year ends. */
 #define STATUS                                                                                     \
     "\x12\x19"                                                                                     \
     "\x08\x01"                                                                                     \

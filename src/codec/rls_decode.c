@@ -153,7 +153,7 @@ static bool skip_group(reader *r, uint32_t tag)
     size_t depth = 0;
     open[depth++] = tag >> 3;
     while (depth > 0) {
-        field f;
+        field f = {0};
         if (!read_tag(r, &f.tag))
             return false;
         unsigned type = f.tag & 7;
@@ -245,7 +245,7 @@ static weir_rls_unit unit_of(uint64_t varint)
 static const char *read_entry(weir_slice message, bool ascii, weir_rls_entry *ret)
 {
     reader r = reader_of(message, ascii);
-    field f;
+    field f = {0};
     *ret = (weir_rls_entry){{"", 0}, {"", 0}};
     while (next_field(&r, &f)) {
         if (f.tag == FIELD(1, BYTES) && !read_string(&r, &f, &ret->key))
@@ -259,7 +259,7 @@ static const char *read_entry(weir_slice message, bool ascii, weir_rls_entry *re
 static const char *read_override(weir_slice message, weir_rls_override *ret)
 {
     reader r = reader_of(message, true);
-    field f;
+    field f = {0};
     while (next_field(&r, &f)) {
         if (f.tag == FIELD(1, VARINT))
             ret->requests_per_unit = (uint32_t)f.varint;
@@ -272,7 +272,7 @@ static const char *read_override(weir_slice message, weir_rls_override *ret)
 static const char *read_uint64_value(weir_slice message, uint64_t *ret)
 {
     reader r = reader_of(message, true);
-    field f;
+    field f = {0};
     while (next_field(&r, &f)) {
         if (f.tag == FIELD(1, VARINT))
             *ret = f.varint;
@@ -303,7 +303,7 @@ static const char *read_descriptor(weir_rls_arena *a, weir_slice message, bool a
                                    weir_rls_descriptor *ret)
 {
     reader r = reader_of(message, ascii);
-    field f;
+    field f = {0};
     *ret = (weir_rls_descriptor){0};
     while (!r.error && next_field(&r, &f)) {
         if (f.tag != FIELD(1, BYTES)) {
@@ -325,7 +325,7 @@ static const char *read_descriptor(weir_rls_arena *a, weir_slice message, bool a
 static const char *read_head(weir_slice message, bool ascii, weir_rls_request *ret)
 {
     reader r = reader_of(message, ascii);
-    field f;
+    field f = {0};
     *ret = (weir_rls_request){.domain = {"", 0}};
     while (next_field(&r, &f)) {
         if (f.tag == FIELD(1, BYTES) && !read_string(&r, &f, &ret->domain))
@@ -342,7 +342,7 @@ static const char *read_descriptors(weir_rls_arena *a, weir_slice message, bool 
                                     weir_rls_descriptor *descriptors)
 {
     reader r = reader_of(message, ascii);
-    field f;
+    field f = {0};
     size_t n = 0;
     while (!r.error && next_field(&r, &f)) {
         if (f.tag != FIELD(2, BYTES))

@@ -65,7 +65,7 @@ static void put_sample(samples *s, const char *labels, size_t len, uint64_t valu
     weir_buffer_printf(s->out, s->exported ? "ratelimit_service_rate_limit_%s{" : "weir_rls_%s{",
                        s->metric->what);
     const char *end = labels + len;
-    for (size_t i = 0; labels < end; i++) {
+    for (size_t i = 0; labels < end && i < PARTS; i++) {
         const char *name = i == 1 && !s->exported ? "key" : parts[i];
         put_label(s->out, i > 0 ? "," : "", name, labels);
         labels += strlen(labels) + 1;

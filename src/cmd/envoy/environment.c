@@ -17,21 +17,17 @@ enum { VALUE_SHOWN = 60, NAMES_SIZE = 400 };
 /* The values of all variables that have an effect, with the reference's defaults. */
 typedef struct environment {
     const char *host, *grpc_host, *debug_host, *grpc_uds;
-    unsigned port, grpc_port, debug_port;
     const char *root, *subdirectory, *app_directory;
-    double near_limit_ratio;
-    bool headers;
     const char *limit_header, *remaining_header, *reset_header;
-    bool shadow_mode, quota_mode, stop_when_over, merge_domains;
     const char *log_level, *log_format;
-    bool tls;
     const char *cert, *cert_key, *client_ca;
-    int64_t max_age_ns, max_age_grace_ns;
-    bool statsd, no_stats;
     const char *statsd_host, *statsd_protocol;
-    unsigned statsd_port;
-    int64_t flush_ns;
     const char *config_type;
+    double near_limit_ratio;
+    int64_t max_age_ns, max_age_grace_ns, flush_ns;
+    unsigned port, grpc_port, debug_port, statsd_port;
+    bool headers, shadow_mode, quota_mode, stop_when_over, merge_domains;
+    bool tls, statsd, no_stats;
 } environment;
 
 static const environment defaults = {

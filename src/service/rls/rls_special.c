@@ -257,7 +257,7 @@ static bool report(special *s)
     if (!run(s, TAKE, from))
         return false;
     from = l->takes_len;
-    uint16_t first[WEIR_RLS_DESCRIPTORS_MAX];
+    uint16_t first[WEIR_RLS_DESCRIPTORS_MAX] = {0};
     for (size_t i = 0; i < s->n; i++) {
         rls_item *item = &s->items[i];
         first[i] = item->take;

@@ -49,7 +49,7 @@ static bool rename_equals(rls_limit **sorted, size_t n, bool first, unsigned sal
             continue;
         any |= end > i + 1;
         for (size_t k = first && end > i + 1 ? i : i + 1; k < end; k++)
-            make_name(sorted[k], salt + (unsigned)(k - i), (char *)(uintptr_t)sorted[k]->rule.at);
+            make_name(sorted[k], salt + (unsigned)(k - i), (char *)sorted[k]->rule.at);
     }
     return any;
 }
