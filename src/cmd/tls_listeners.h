@@ -17,7 +17,7 @@ struct weir_server;
 typedef struct tls_listeners tls_listeners;
 
 /* Loads the certificates of all listeners that use TLS.
- *  config     kept by reference, as `log`.
+ *  config     kept by reference; `log` too.
  *  ret_error  `size` bytes; written on WEIR_E_IO.
  * Returns WEIR_OK; WEIR_E_IO; WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status tls_listeners_open(tls_listeners **ret, const weir_config *config,

@@ -109,6 +109,6 @@ void weir_grpc_health_update(weir_grpc_connection *c, bool end)
         if (s->health != status && s->health != SERVICE_UNKNOWN)
             send_status(c, s, status);
         if (end)
-            weir_grpc_end(c, s, WEIR_GRPC_UNAVAILABLE, "the connection ends");
+            weir_grpc_end(c, s, WEIR_GRPC_UNAVAILABLE, "the connection is closing");
     }
 }

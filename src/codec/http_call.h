@@ -45,10 +45,10 @@ void weir_http_put_text(weir_http_call *c, int status, const char *text);
  * or the service is not configured. */
 const weir_http_endpoint *weir_rls_http_find(const weir_http_options *o, weir_slice path);
 
-/* Those of limitador's API in limitador_http.c, likewise. */
+/* The same for the endpoints of limitador's API, in limitador_http.c. */
 const weir_http_endpoint *weir_limitador_http_find(const weir_http_options *o, weir_slice path);
 
-/* Their lines of GET /. */
+/* The lines of GET / that describe these endpoints. */
 extern const char weir_rls_http_help[], weir_limitador_http_help[];
 
 /* Whether the Rate Limit Service has limits; GET / then lists its endpoints, and /metrics has its

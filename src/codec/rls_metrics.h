@@ -10,10 +10,10 @@
 /* Appends the lines "NAME: VALUE", sorted by name. */
 void weir_rls_stats_put(weir_buffer *out, weir_rls *rls);
 
-/* Appends the metrics: of each limit by its domain and key as weir_rls_..., and again under the
- * names and labels that the reference service exports, which has the first parts of DOMAIN.KEY
- * between dots. At most WEIR_RLS_METRICS_MAX samples of a metric are listed; the others are summed
- * up with the key "(others)". */
+/* Appends the metrics of each limit twice: as weir_rls_... with the labels domain and key, and with
+ * the names and labels of the reference service; these labels are the first parts of DOMAIN.KEY,
+ * separated by dots. At most WEIR_RLS_METRICS_MAX samples of a metric are listed; a sample with the
+ * key "(others)" has the sum of the rest. */
 #define WEIR_RLS_METRICS_MAX 1000
 void weir_rls_metrics_put(weir_buffer *out, weir_rls *rls);
 

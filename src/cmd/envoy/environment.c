@@ -125,7 +125,7 @@ const environment_row environment_rows[] = {
     NOT_NEEDED("BACKEND_TYPE", REDIS),
     NOT_NEEDED("CACHE_KEY_PREFIX", REDIS),
     NOT_NEEDED("LOCAL_CACHE_SIZE_IN_BYTES", "every count is in memory already"),
-    NOT_NEEDED("EXPIRATION_JITTER_MAX_SECONDS", "no keys expire in a server at the same time"),
+    NOT_NEEDED("EXPIRATION_JITTER_MAX_SECONDS", "weir does not make many keys expire at once"),
     NOT_NEEDED("MEMCACHE_*", "weir needs no Memcached"),
     NOT_NEEDED("USE_PROMETHEUS", METRICS),
     NOT_NEEDED("PROMETHEUS_*", METRICS),
@@ -140,8 +140,8 @@ const environment_row environment_rows[] = {
     WARN("USE_DOG_STATSD_MOGRIFIERS", "weir sends plain statsd, without tags"),
     WARN("EXTRA_TAGS", "weir sends plain statsd, without tags"),
     REFUSE("GRPC_CLIENT_TLS_SAN",
-           "weir does not check the names in certificates of clients; use a CA of their own, or "
-           "unset the variable to accept every client with a certificate of the CA"),
+           "weir does not check the names in client certificates; use a CA that signs only these "
+           "clients, or unset the variable to accept every client with a certificate of the CA"),
 };
 
 const size_t environment_rows_len = CONFIG_LENGTH(environment_rows);
@@ -364,7 +364,7 @@ static bool apply_log(weir_config *c, const environment *e, char *ret_error)
     return ret_error[0] == '\0';
 }
 
-/* Reports are sent if USE_STATSD says so, or if only the server is named. */
+/* Statistics are sent if USE_STATSD is true, or if it is not set and STATSD_HOST is. */
 static bool apply_statsd(weir_config *c, const environment *e, char *const *env, char *ret_error)
 {
     bool on = e->statsd;

@@ -17,7 +17,7 @@ typedef struct environment_row {
         ENVIRONMENT_NOT_NEEDED, /* the log mentions it */
         ENVIRONMENT_WARN,       /* not supported: the log warns if it is set to something that is
                                    neither empty nor false */
-        ENVIRONMENT_REFUSE      /* not supported: the same is an error */
+        ENVIRONMENT_REFUSE      /* not supported: such a value is an error */
     } use;
     enum {
         ENVIRONMENT_TEXT,
@@ -32,8 +32,8 @@ typedef struct environment_row {
 extern const environment_row environment_rows[];
 extern const size_t environment_rows_len;
 
-/* Stores what the variables say in a configuration with the defaults of weir.yaml, as if that file
- * said so; where a variable is not set, the reference's default applies.
+/* Stores the values of the variables in a configuration that has the defaults of weir.yaml, as if
+ * that file had them; where a variable is not set, the reference's default applies.
  *  env        as `environ`. Later entries with the same name are ignored.
  *  ret_error  written if the result is false: the variable, what was found and expected.
  * Returns false if a variable is invalid, or asks for what weir cannot do, or if memory is

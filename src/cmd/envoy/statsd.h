@@ -31,7 +31,7 @@ typedef struct statsd_options {
     statsd_address address; /* copied */
     int64_t flush_ns;       /* between two transmissions, 1 or more */
     weir_rls *rls;
-    const log_target *log; /* NULL: none. Failures are logged once until they are over */
+    const log_target *log; /* NULL: none. A failure is logged once, and its end */
 } statsd_options;
 
 typedef struct statsd statsd;

@@ -80,7 +80,7 @@ void weir_limitador_config_drop(weir_limitador_config *c); /* accepts NULL */
 /* A limit that applies if its conditions are true. */
 typedef struct weir_limitador_view {
     weir_limitador_limit limit; /* conditions and variables are sorted, without duplicates */
-    const char *rule;           /* NULL: the limit has no state, since a number of it is 0 */
+    const char *rule;           /* NULL: no state, since max_value or seconds is 0 */
 } weir_limitador_view;
 
 /* Calls fn for each limit of a namespace, in the order of the file. */

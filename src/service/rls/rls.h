@@ -102,7 +102,7 @@ weir_rls *weir_rls_open(void);
 void weir_rls_close(weir_rls *r); /* accepts NULL; its loops must be closed */
 
 /* Activates a configuration, whose rules are active in the limiter already, and takes over the
- * caller's reference. Requests in flight complete by the old one. Any thread. */
+ * caller's reference. Requests in flight complete with the old one. Any thread. */
 void weir_rls_activate(weir_rls *r, weir_rls_config *config);
 
 /* Counts a configuration that was refused, for the statistic config_load_error. Any thread. */
@@ -143,9 +143,9 @@ void weir_rls_turn_cancel(weir_rls_turn *turn);
 size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_request *requests,
                        size_t n, weir_rls_response *responses, int64_t now_ns);
 
-/* What decides the requests that no configuration of Envoy's limits is for: those with the verbs
- * CHECK and REPORT; those of domains that the configuration does not have and has() knows; and all,
- * if there is no configuration or it has no domains. */
+/* Decides the requests that Envoy's limits do not decide: those with the verbs CHECK and REPORT;
+ * those of a domain that the configuration does not have, but has() knows; and all requests if
+ * there is no configuration, or if it has no domains. */
 typedef struct weir_rls_fallback {
     void *ctx;
     bool (*has)(void *ctx, weir_slice domain);
@@ -163,9 +163,9 @@ void weir_rls_set_fallback(weir_rls_loop *l, const weir_rls_fallback *fallback);
 
 /* A statistic: the sum of a counter over all loops since the start.
  *  name    such as "ratelimit.service.rate_limit.DOMAIN.KEY_VALUE.total_hits".
- *  domain  the part of `name`, of a statistic of a limit or of an unknown domain; else len 0.
- *  key     the part of `name`, of a statistic of a limit; else len 0.
- *  what    the last part of `name`: "total_hits". */
+ *  domain  that part of `name`, if it is about a limit or an unknown domain; else len 0.
+ *  key     that part of `name`, if it is about a limit; else len 0.
+ *  what    the last part of `name`, such as "total_hits". */
 typedef struct weir_rls_stat {
     const char *name;
     weir_slice domain, key, what;
