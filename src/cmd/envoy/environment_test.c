@@ -168,9 +168,9 @@ static void check_refused(void **unused)
         {"CONFIG_TYPE=GRPC_XDS_SOTW",
          "CONFIG_TYPE: expected FILE, found 'GRPC_XDS_SOTW'; weir reads its limits from files"},
         {"GRPC_CLIENT_TLS_SAN=a",
-         "GRPC_CLIENT_TLS_SAN is not supported: weir does not check the names in certificates of "
-         "clients; use a CA of their own, or unset the variable to accept every client with a "
-         "certificate of the CA"},
+         "GRPC_CLIENT_TLS_SAN is not supported: weir does not check the names in client "
+         "certificates; use a CA that signs only these clients, or unset the variable to accept "
+         "every client with a certificate of the CA"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char why[400];
