@@ -8,6 +8,7 @@
 #include "cmd/config/keys.h"
 #include "port/text.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -22,12 +23,13 @@ typedef struct environment {
     const char *log_level, *log_format;
     const char *cert, *cert_key, *client_ca;
     const char *statsd_host, *statsd_protocol;
+    const char *prometheus_addr, *prometheus_path;
     const char *config_type;
     double near_limit_ratio;
     int64_t max_age_ns, max_age_grace_ns, flush_ns;
     unsigned port, grpc_port, debug_port, statsd_port;
     bool headers, shadow_mode, quota_mode, stop_when_over, merge_domains;
-    bool tls, statsd, no_stats;
+    bool tls, statsd, dog_statsd, no_stats, prometheus;
 } environment;
 
 static const environment defaults = {
@@ -53,6 +55,8 @@ static const environment defaults = {
     .statsd_protocol = "tcp",
     .statsd_port = 8125,
     .flush_ns = 10 * CONFIG_S_NS,
+    .prometheus_addr = ":9090",
+    .prometheus_path = "/metrics",
     .config_type = "FILE",
 };
 
@@ -78,8 +82,7 @@ static const environment defaults = {
 #define REDIS                                                                                      \
     "the counts are in weir's memory. To share them through Redis, write redis: {url: URL} and "   \
     "engine: redis in a configuration file"
-#define METRICS "GET /metrics is on the HTTP port"
-#define XDS     "weir reads its limits from files"
+#define XDS "weir reads its limits from files"
 
 /* `why` is the same string for variables that are explained together. */
 const environment_row environment_rows[] = {
@@ -112,11 +115,15 @@ const environment_row environment_rows[] = {
     SET("GRPC_MAX_CONNECTION_AGE_GRACE", "grpc.max_connection_age_grace", DURATION,
         max_age_grace_ns),
     SET("USE_STATSD", "envoy.statsd", BOOL, statsd),
+    SET("USE_DOG_STATSD", "envoy.statsd", BOOL, dog_statsd),
     SET("STATSD_HOST", "envoy.statsd", TEXT, statsd_host),
     SET("STATSD_PORT", "envoy.statsd", PORT, statsd_port),
     SET("STATSD_PROTOCOL", "envoy.statsd", TEXT, statsd_protocol),
     SET("DISABLE_STATS", "envoy.statsd", BOOL, no_stats),
     SET("STATS_FLUSH_INTERVAL", "envoy.statsd_flush", DURATION, flush_ns),
+    SET("USE_PROMETHEUS", "listen.http", BOOL, prometheus),
+    SET("PROMETHEUS_ADDR", "listen.http", TEXT, prometheus_addr),
+    SET("PROMETHEUS_PATH", NULL, TEXT, prometheus_path),
     SET("CONFIG_TYPE", NULL, TEXT, config_type),
 
     NOT_NEEDED("RUNTIME_WATCH_ROOT", "weir notices both a changed file and a replaced directory"),
@@ -127,8 +134,6 @@ const environment_row environment_rows[] = {
     NOT_NEEDED("LOCAL_CACHE_SIZE_IN_BYTES", "every count is in memory already"),
     NOT_NEEDED("EXPIRATION_JITTER_MAX_SECONDS", "weir does not make many keys expire at once"),
     NOT_NEEDED("MEMCACHE_*", "weir needs no Memcached"),
-    NOT_NEEDED("USE_PROMETHEUS", METRICS),
-    NOT_NEEDED("PROMETHEUS_*", METRICS),
     NOT_NEEDED("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED",
                "weir does not start without a valid configuration"),
     NOT_NEEDED("FORCE_START_WITHOUT_INITIAL_CONFIG", XDS),
@@ -136,9 +141,10 @@ const environment_row environment_rows[] = {
     NOT_NEEDED("XDS_*", XDS),
     WARN("RESPONSE_DYNAMIC_METADATA", "weir sends no dynamic metadata"),
     WARN("TRACING_*", "weir sends no traces"),
-    WARN("USE_DOG_STATSD", "weir sends plain statsd, without tags"),
     WARN("USE_DOG_STATSD_MOGRIFIERS", "weir sends plain statsd, without tags"),
     WARN("EXTRA_TAGS", "weir sends plain statsd, without tags"),
+    WARN("PROMETHEUS_MAPPER_YAML", "metrics have the names of the reference's default mapping"),
+    WARN("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "weir does not measure response times"),
     REFUSE("GRPC_CLIENT_TLS_SAN",
            "weir does not check the names in client certificates; use a CA that signs only these "
            "clients, or unset the variable to accept every client with a certificate of the CA"),
@@ -190,25 +196,57 @@ static bool read_port(const char *text, unsigned *ret)
     return valid;
 }
 
+/* Adds a number with its unit to a duration: "90s", "1.5h". Returns what follows; NULL if it is
+ * invalid. Digits below a nanosecond are dropped. */
+static const char *add_duration(const char *text, int64_t *ns)
+{
+    static const struct {
+        const char *name;
+        int64_t ns;
+    } units[] = {{"h", 3600 * CONFIG_S_NS}, {"ms", 1000000}, {"m", 60 * CONFIG_S_NS},
+                 {"s", CONFIG_S_NS},        {"us", 1000},    {"ns", 1}};
+    uint64_t whole = 0;
+    size_t digits = weir_digits_read(text, strlen(text), &whole);
+    const char *fraction = text + digits;
+    size_t decimals = *fraction == '.' ? strspn(fraction + 1, "0123456789") : 0;
+    const char *unit = fraction + (*fraction == '.') + decimals;
+    size_t i = 0;
+    while (i < CONFIG_LENGTH(units) && strncmp(unit, units[i].name, strlen(units[i].name)) != 0)
+        i++;
+    if (digits + decimals == 0 || i == CONFIG_LENGTH(units) ||
+        whole > (uint64_t)(INT64_MAX - *ns) / 2 / (uint64_t)units[i].ns)
+        return NULL;
+    *ns += (int64_t)whole * units[i].ns;
+    int64_t part = units[i].ns;
+    for (size_t k = 1; k <= decimals; k++) {
+        part /= 10;
+        *ns += (fraction[k] - '0') * part;
+    }
+    return unit + strlen(units[i].name);
+}
+
+/* Reads a duration as Go's time.ParseDuration() does, without a sign. */
 static bool read_duration(const char *text, int64_t *ret)
 {
-    static const char *const zeros[] = {"0", "0s", "0m", "0h"};
-    for (size_t i = 0; i < CONFIG_LENGTH(zeros); i++) {
-        if (strcmp(text, zeros[i]) == 0) {
-            *ret = 0;
-            return true;
-        }
+    int64_t ns = 0;
+    const char *at = text;
+    if (strcmp(text, "0") != 0) {
+        do {
+            at = add_duration(at, &ns);
+        } while (at && *at);
     }
-    return config_duration_read(text, ret);
+    if (at)
+        *ret = ns;
+    return at != NULL;
 }
 
 static bool read_ratio(const char *text, double *ret)
 {
     char *end;
     double ratio = strtod(text, &end);
-    bool valid = *text && !*end && ratio > 0 && ratio <= 1;
+    bool valid = *text && !*end && ratio >= 0 && ratio <= 1;
     if (valid)
-        *ret = ratio;
+        *ret = ratio > 0 ? ratio : DBL_MIN; /* 0 stands for the default */
     return valid;
 }
 
@@ -219,7 +257,7 @@ static bool store(environment *e, const environment_row *row, const char *text, 
         [ENVIRONMENT_BOOL] = "true or false",
         [ENVIRONMENT_PORT] = "a port number",
         [ENVIRONMENT_DURATION] = "a duration, such as 24h or 1m30s",
-        [ENVIRONMENT_RATIO] = "a number above 0, up to 1, such as 0.8"};
+        [ENVIRONMENT_RATIO] = "a number from 0 to 1, such as 0.8"};
     void *at = (char *)e + row->offset;
     bool valid = true;
     if (row->kind == ENVIRONMENT_TEXT)
@@ -307,6 +345,28 @@ static bool apply_tls(const environment *e, config_listen *l, char *ret_error)
     return true;
 }
 
+/* Adds the address for metrics, "HOST:PORT" or ":PORT". It has the other endpoints as well. */
+static bool add_metrics(weir_config *c, const environment *e, char *ret_error)
+{
+    const char *addr = e->prometheus_addr, *colon = strrchr(addr, ':');
+    char host[CONFIG_ADDRESS_MAX];
+    size_t len = colon ? (size_t)(colon - addr) : sizeof host;
+    unsigned port;
+    if (strcmp(e->prometheus_path, "/metrics") != 0) {
+        snprintf(ret_error, 400, "PROMETHEUS_PATH: expected /metrics, found '%.*s'", VALUE_SHOWN,
+                 e->prometheus_path);
+        return false;
+    }
+    if (len >= sizeof host || !read_port(colon + 1, &port)) {
+        snprintf(ret_error, 400, "PROMETHEUS_ADDR: expected HOST:PORT or :PORT, found '%.*s'",
+                 VALUE_SHOWN, addr);
+        return false;
+    }
+    memcpy(host, addr, len);
+    host[len] = '\0';
+    return add_listen(c, PROTOCOL_HTTP, "PROMETHEUS_ADDR", host, port, ret_error);
+}
+
 /* HTTP and debugging are two addresses for the same endpoints. As with the reference, every client
  * is served, under any host name, such as that of a Kubernetes Service. */
 static bool apply_listen(weir_config *c, const environment *e, char *ret_error)
@@ -322,8 +382,10 @@ static bool apply_listen(weir_config *c, const environment *e, char *ret_error)
         !add_listen(c, PROTOCOL_HTTP, "HOST", e->host, e->port, ret_error))
         return false;
     bool same = e->debug_port == e->port && e->port > 0 && strcmp(e->debug_host, e->host) == 0;
-    return same ||
-           add_listen(c, PROTOCOL_HTTP, "DEBUG_HOST", e->debug_host, e->debug_port, ret_error);
+    if (!same &&
+        !add_listen(c, PROTOCOL_HTTP, "DEBUG_HOST", e->debug_host, e->debug_port, ret_error))
+        return false;
+    return !e->prometheus || e->no_stats || add_metrics(c, e, ret_error);
 }
 
 /* ---- applying: the rest ---------------------------------------------------------------------- */
@@ -364,7 +426,8 @@ static bool apply_log(weir_config *c, const environment *e, char *ret_error)
     return ret_error[0] == '\0';
 }
 
-/* Statistics are sent if USE_STATSD is true, or if it is not set and STATSD_HOST is. */
+/* Statistics are sent if USE_STATSD or USE_DOG_STATSD is true, or if USE_STATSD is not set and
+ * STATSD_HOST is. An agent for DogStatsD reads plain statsd from UDP. */
 static bool apply_statsd(weir_config *c, const environment *e, char *const *env, char *ret_error)
 {
     bool on = e->statsd;
@@ -373,9 +436,9 @@ static bool apply_statsd(weir_config *c, const environment *e, char *const *env,
         on = is_said ? e->statsd : on || strncmp(*env, "STATSD_HOST=", 12) == 0;
     }
     c->envoy.statsd_flush_ns = e->flush_ns > 0 ? e->flush_ns : defaults.flush_ns;
-    if (!on || e->no_stats)
+    if (e->no_stats || !(on || e->dog_statsd))
         return true;
-    bool udp = strcmp(e->statsd_protocol, "udp") == 0;
+    bool udp = e->dog_statsd || strcmp(e->statsd_protocol, "udp") == 0;
     if (!udp && strcmp(e->statsd_protocol, "tcp") != 0) {
         snprintf(ret_error, 400, "STATSD_PROTOCOL: expected tcp or udp, found '%.*s'", VALUE_SHOWN,
                  e->statsd_protocol);

@@ -23,8 +23,8 @@ typedef struct environment_row {
         ENVIRONMENT_TEXT,
         ENVIRONMENT_BOOL,     /* 1, t, true, 0, f, false in any case */
         ENVIRONMENT_PORT,     /* 1..65535 */
-        ENVIRONMENT_DURATION, /* "24h", "1h30m", "0" */
-        ENVIRONMENT_RATIO     /* above 0, up to 1 */
+        ENVIRONMENT_DURATION, /* "24h", "1h30m", "1.5h", "0" */
+        ENVIRONMENT_RATIO     /* 0..1 */
     } kind;
     size_t offset; /* of the member of struct environment */
 } environment_row;

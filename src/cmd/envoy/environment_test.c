@@ -60,6 +60,12 @@ static void check_addresses(void **unused)
                    "grpc /run/x.sock, http 0.0.0.0:8080 public");
     expect_listens(ENV("GRPC_PORT=", "HOST=", "PORT=9", "PORT=10"),
                    "grpc 0.0.0.0:8081 public, http 0.0.0.0:9 public, http 0.0.0.0:6070 public");
+    expect_listens(ENV("USE_PROMETHEUS=true", "PORT=9", "DEBUG_PORT=9"),
+                   "grpc 0.0.0.0:8081 public, http 0.0.0.0:9 public, http 0.0.0.0:9090 public");
+    expect_listens(ENV("USE_PROMETHEUS=true", "PROMETHEUS_ADDR=[::1]:19", "DEBUG_PORT=8080"),
+                   "grpc 0.0.0.0:8081 public, http 0.0.0.0:8080 public, http [::1]:19");
+    expect_listens(ENV("USE_PROMETHEUS=true", "DISABLE_STATS=true", "DEBUG_PORT=8080"),
+                   "grpc 0.0.0.0:8081 public, http 0.0.0.0:8080 public");
 }
 
 static void check_directories(void **unused)
@@ -88,6 +94,9 @@ static void check_options(void **unused)
     assert_null(c->envoy.statsd);
     assert_int_equal(c->grpc_max_age_ns, INT64_C(86400000000000));
     config_free(c);
+    c = apply(ENV("NEAR_LIMIT_RATIO=0"));
+    assert_true(c->envoy.options.near_limit_ratio > 0 && c->envoy.options.near_limit_ratio < 1e-10);
+    config_free(c);
     c = apply(ENV("NEAR_LIMIT_RATIO=0.5", "LIMIT_RESPONSE_HEADERS_ENABLED=T",
                   "LIMIT_LIMIT_HEADER=L", "LIMIT_REMAINING_HEADER=R", "LIMIT_RESET_HEADER=X",
                   "SHADOW_MODE=true", "QUOTA_MODE=1", "MERGE_DOMAIN_CONFIG=TRUE",
@@ -104,6 +113,36 @@ static void check_options(void **unused)
     assert_int_equal(c->grpc_max_age_ns, INT64_C(5400000000000));
     assert_int_equal(c->grpc_max_age_grace_ns, 0);
     config_free(c);
+}
+
+/* As Go reads them. */
+static void check_durations(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        int64_t ns; /* -1: refused */
+    } rows[] = {{"GRPC_MAX_CONNECTION_AGE=1.5h", INT64_C(5400000000000)},
+                {"GRPC_MAX_CONNECTION_AGE=24h0m0s", INT64_C(86400000000000)},
+                {"GRPC_MAX_CONNECTION_AGE=1m.5s20ms", INT64_C(60520000000)},
+                {"GRPC_MAX_CONNECTION_AGE=1.0000000019s", INT64_C(1000000001)},
+                {"GRPC_MAX_CONNECTION_AGE=3us7ns", 3007},
+                {"GRPC_MAX_CONNECTION_AGE=0", 0},
+                {"GRPC_MAX_CONNECTION_AGE=0h0s", 0},
+                {"GRPC_MAX_CONNECTION_AGE=10", -1},
+                {"GRPC_MAX_CONNECTION_AGE=.s", -1},
+                {"GRPC_MAX_CONNECTION_AGE=1d", -1},
+                {"GRPC_MAX_CONNECTION_AGE=1h 1m", -1},
+                {"GRPC_MAX_CONNECTION_AGE=-1s", -1},
+                {"GRPC_MAX_CONNECTION_AGE=99999999999h", -1},
+                {"GRPC_MAX_CONNECTION_AGE=1000000h1000000h1000000h1000000h", -1}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char why[400];
+        weir_config *c = config_default();
+        bool valid = environment_apply(c, ENV((char *)rows[i].text), why);
+        assert_int_equal(valid ? c->grpc_max_age_ns : -1, rows[i].ns);
+        config_free(c);
+    }
 }
 
 static void check_tls(void **unused)
@@ -138,6 +177,8 @@ static void check_statsd(void **unused)
     expect_statsd(ENV("STATSD_HOST=10.0.0.1", "USE_STATSD=false"), "off");
     expect_statsd(ENV("USE_STATSD=true", "DISABLE_STATS=true"), "off");
     expect_statsd(ENV("USE_STATSD=true", "STATSD_PROTOCOL=udp"), "udp://localhost:8125");
+    expect_statsd(ENV("USE_STATSD=false", "USE_DOG_STATSD=true", "STATSD_HOST=a"), "udp://a:8125");
+    expect_statsd(ENV("USE_DOG_STATSD=true", "DISABLE_STATS=true"), "off");
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
@@ -154,9 +195,9 @@ static void check_refused(void **unused)
         {"GRPC_UDS=x.sock", "GRPC_UDS: expected an absolute path of at most 107 bytes"},
         {"SHADOW_MODE=yes", "SHADOW_MODE: expected true or false, found 'yes'"},
         {"NEAR_LIMIT_RATIO=1.1",
-         "NEAR_LIMIT_RATIO: expected a number above 0, up to 1, such as 0.8, found '1.1'"},
+         "NEAR_LIMIT_RATIO: expected a number from 0 to 1, such as 0.8, found '1.1'"},
         {"NEAR_LIMIT_RATIO=nan",
-         "NEAR_LIMIT_RATIO: expected a number above 0, up to 1, such as 0.8, found 'nan'"},
+         "NEAR_LIMIT_RATIO: expected a number from 0 to 1, such as 0.8, found 'nan'"},
         {"GRPC_MAX_CONNECTION_AGE=1x",
          "GRPC_MAX_CONNECTION_AGE: expected a duration, such as 24h or 1m30s, found '1x'"},
         {"LIMIT_LIMIT_HEADER=a b",
@@ -167,6 +208,9 @@ static void check_refused(void **unused)
          "GRPC_SERVER_USE_TLS requires GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY"},
         {"CONFIG_TYPE=GRPC_XDS_SOTW",
          "CONFIG_TYPE: expected FILE, found 'GRPC_XDS_SOTW'; weir reads its limits from files"},
+        {"PROMETHEUS_ADDR=9090", "PROMETHEUS_ADDR: expected HOST:PORT or :PORT, found '9090'"},
+        {"PROMETHEUS_ADDR=:x", "PROMETHEUS_ADDR: expected HOST:PORT or :PORT, found ':x'"},
+        {"PROMETHEUS_PATH=/prom", "PROMETHEUS_PATH: expected /metrics, found '/prom'"},
         {"GRPC_CLIENT_TLS_SAN=a",
          "GRPC_CLIENT_TLS_SAN is not supported: weir does not check the names in client "
          "certificates; use a CA that signs only these clients, or unset the variable to accept "
@@ -175,7 +219,7 @@ static void check_refused(void **unused)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char why[400];
         weir_config *c = config_default();
-        assert_false(environment_apply(c, ENV((char *)rows[i].variable), why));
+        assert_false(environment_apply(c, ENV((char *)rows[i].variable, "USE_PROMETHEUS=1"), why));
         assert_string_equal(why, rows[i].why);
         config_free(c);
     }
@@ -195,14 +239,13 @@ static void check_explained(void **unused)
     (void)unused;
     char text[1000] = "";
     environment_explain(ENV("PORT=1", "REDIS_URL=x", "MEMCACHE_SRV=", "BACKEND_TYPE=redis",
-                            "REDIS_TYPE=y", "TRACING_ENABLED=false", "USE_DOG_STATSD=true",
-                            "REDIS=z"),
+                            "REDIS_TYPE=y", "TRACING_ENABLED=false", "EXTRA_TAGS=a:b", "REDIS=z"),
                         note, text);
     assert_string_equal(text, "REDIS_URL,REDIS_TYPE,BACKEND_TYPE: the counts are in weir's memory. "
                               "To share them through Redis, write redis: {url: URL} and engine: "
                               "redis in a configuration file\n"
                               "MEMCACHE_SRV: weir needs no Memcached\n"
-                              "warning: USE_DOG_STATSD: weir sends plain statsd, without tags\n");
+                              "warning: EXTRA_TAGS: weir sends plain statsd, without tags\n");
 }
 
 /* ---- docs/envoy.md --------------------------------------------------------------------------- */
@@ -259,6 +302,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(check_options),   cmocka_unit_test(check_tls),
         cmocka_unit_test(check_statsd),    cmocka_unit_test(check_refused),
         cmocka_unit_test(check_explained), cmocka_unit_test(check_documented),
+        cmocka_unit_test(check_durations),
     };
     root = argc == 2 ? argv[1] : ".";
     return cmocka_run_group_tests_name("environment", tests, NULL, NULL);
