@@ -438,6 +438,10 @@ static void read_descriptor(reader *r, const config_place *place, weir_rls_spec 
     if (spec->key[0] == '\0' && !(key.node && key.node->bad))
         config_error_at(r->errors, (key.node ? key.node : place->node)->begin, place,
                         "descriptor has empty key");
+    const config_place policy = config_below(place, "weir");
+    if (spec->unlimited && spec->policy)
+        config_error(r->errors, &policy,
+                     "found weir beside unlimited: true, expected only one of them");
     add_origin(r, (envoy_origin){.descriptor = spec, .place = place});
 }
 

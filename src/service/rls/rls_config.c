@@ -256,6 +256,8 @@ static weir_status check_limit(build *b, const weir_rls_spec *s)
     bool unit = s->unit > WEIR_RLS_UNIT_UNKNOWN && s->unit < WEIR_RLS_UNITS;
     if (s->unlimited && unit)
         return fail(b, WEIR_E_SYNTAX, s, "should not specify rate limit unit when unlimited");
+    if (s->unlimited && s->policy)
+        return fail(b, WEIR_E_SYNTAX, s, "should not specify a policy when unlimited");
     if (!s->unlimited && !unit && !s->policy)
         return fail(b, WEIR_E_SYNTAX, s,
                     "invalid rate limit unit: expected one of second, minute, "
@@ -281,10 +283,13 @@ static weir_status read_policy(build *b, rls_limit *limit, const weir_rls_spec *
         return st;
     }
     for (uint32_t i = 0; i < p.layers; i++) {
-        if (p.layer[i].algorithm == WEIR_LEAKY_QUEUE)
-            return fail(b, WEIR_E_UNSUPPORTED, s,
-                        "leaky-queue delays requests, but the answers of this service cannot be "
-                        "delayed: use gcra or leaky-bucket");
+        if (p.layer[i].algorithm == WEIR_LEAKY_QUEUE) {
+            fail(b, WEIR_E_UNSUPPORTED, s,
+                 "leaky-queue delays requests, but the answers of this service cannot be delayed: "
+                 "use gcra or leaky-bucket");
+            b->error->column = 1;
+            return WEIR_E_UNSUPPORTED;
+        }
     }
     derive_from_policy(limit, &p, s->unit != WEIR_RLS_UNIT_UNKNOWN);
     weir_slice text;

@@ -49,6 +49,8 @@ static void bad_descriptors_are_refused(void **unused)
         "invalid rate limit unit: expected one of second, minute, hour, day, week, month, year");
     refused((weir_rls_spec){.key = "k", .unlimited = true, PER_MINUTE(1)}, WEIR_E_SYNTAX, 0,
             "should not specify rate limit unit when unlimited");
+    refused((weir_rls_spec){.key = "k", .has_limit = true, .unlimited = true, .policy = "gcra 1/s"},
+            WEIR_E_SYNTAX, 0, "should not specify a policy when unlimited");
     refused((weir_rls_spec){.key = "k", .replaces = empty, .replaces_len = 1, PER_MINUTE(1)},
             WEIR_E_SYNTAX, 0, "should not have an empty replaces entry");
     refused(
@@ -60,7 +62,7 @@ static void bad_descriptors_are_refused(void **unused)
     refused((weir_rls_spec){.key = "k", .has_limit = true, .policy = "gcra 1/x"}, WEIR_E_SYNTAX, 8,
             "unknown unit 'x', expected one of ns us ms s m h d w");
     refused((weir_rls_spec){.key = "k", .has_limit = true, .policy = "leaky-queue 1/s depth 5"},
-            WEIR_E_UNSUPPORTED, 0,
+            WEIR_E_UNSUPPORTED, 1,
             "leaky-queue delays requests, but the answers of this service cannot be delayed: use "
             "gcra or leaky-bucket");
 }
