@@ -63,7 +63,8 @@ typedef struct rls_names {
     size_t rows_len, rows_names;
 } rls_names;
 
-/* Writes a name as the reference sanitises it, in place. */
+/* Writes a name as the reference sanitises it, in place, and without control characters: in /stats
+ * and for statsd, a line break would begin another statistic. */
 void rls_sanitise(char *text, size_t len);
 
 bool rls_names_open(rls_names *n);

@@ -53,46 +53,52 @@ static bool has_byte(uint64_t bytes, uint64_t pattern)
     return ((x - UINT64_C(0x0101010101010101)) & ~x & UINT64_C(0x8080808080808080)) != 0;
 }
 
-/* Whether any of 8 bytes is '|' or '\\'. */
-static bool has_special(const char *at)
+/* Whether any of 8 bytes is '|', '\\' or `also`. */
+static bool has_special(const char *at, char also)
 {
     uint64_t bytes;
     memcpy(&bytes, at, sizeof bytes);
     return has_byte(bytes, UINT64_C(0x7c7c7c7c7c7c7c7c)) ||
-           has_byte(bytes, UINT64_C(0x5c5c5c5c5c5c5c5c));
+           has_byte(bytes, UINT64_C(0x5c5c5c5c5c5c5c5c)) ||
+           has_byte(bytes, UINT64_C(0x0101010101010101) * (unsigned char)also);
 }
 
-static bool needs_escape(const char *at, size_t len)
+static inline bool is_special(char c, char also)
+{
+    return c == '|' || c == '\\' || c == also;
+}
+
+static bool needs_escape(const char *at, size_t len, char also)
 {
     if (len >= 8) {
         const char *last = at + len - 8; /* these 8 bytes may overlap those before */
         for (; at < last; at += 8) {
-            if (has_special(at))
+            if (has_special(at, also))
                 return true;
         }
-        return has_special(last);
+        return has_special(last, also);
     }
     for (; len > 0; at++, len--) {
-        if (*at == '|' || *at == '\\')
+        if (is_special(*at, also))
             return true;
     }
     return false;
 }
 
-/* Adds a text to the keys, with '\' before each '|' and '\'. The caller has reserved twice its
- * length. */
-static void add_text(weir_rls_loop *l, weir_slice text)
+/* Adds a text to the keys, with '\' before each '|', '\' and `also`. The caller has reserved twice
+ * its length. */
+static void add_text(weir_rls_loop *l, weir_slice text, char also)
 {
     char *to = l->keys + l->keys_len;
     if (text.len == 0)
         return;
-    if (!needs_escape(text.at, text.len)) {
+    if (!needs_escape(text.at, text.len, also)) {
         memcpy(to, text.at, text.len);
         l->keys_len += text.len;
         return;
     }
     for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] == '|' || text.at[i] == '\\')
+        if (is_special(text.at[i], also))
             *to++ = '\\';
         *to++ = text.at[i];
     }
@@ -112,7 +118,7 @@ static planned add_key(weir_rls_loop *l, weir_slice domain, const weir_rls_descr
     if (2 * need > RLS_KEYS_MAX - l->keys_len)
         return FULL;
     if (domain.len > 0) {
-        add_text(l, domain);
+        add_text(l, domain, '|');
         l->keys[l->keys_len++] = '|';
     }
     for (size_t i = 0; i < d->entries_len; i++) {
@@ -120,9 +126,9 @@ static planned add_key(weir_rls_loop *l, weir_slice domain, const weir_rls_descr
         bool shares = l->path.shares && domain.len == 0;
         if (i > 0)
             l->keys[l->keys_len++] = '|';
-        add_text(l, e->key);
+        add_text(l, e->key, '='); /* a=b and c differ from a and b=c */
         l->keys[l->keys_len++] = '=';
-        add_text(l, shares ? rls_shared_value(&l->path, i, e) : e->value);
+        add_text(l, shares ? rls_shared_value(&l->path, i, e) : e->value, '|');
     }
     item->key = (weir_slice){l->keys + begin, l->keys_len - begin};
     return PLANNED;

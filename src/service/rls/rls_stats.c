@@ -45,7 +45,7 @@ static size_t address_len(const char *text, size_t len)
 void rls_sanitise(char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
-        if (text[i] == ':' || text[i] == '|')
+        if (text[i] == ':' || text[i] == '|' || (unsigned char)text[i] < ' ' || text[i] == '\x7f')
             text[i] = '_';
     }
     for (size_t i = 0; i < len;) {

@@ -14,6 +14,7 @@ static void names_are_sanitised_as_by_the_reference(void **unused)
     static const char *const rows[][2] = {
         {"d.k_v", "d.k_v"},
         {"d.a:b|c", "d.a_b_c"},
+        {"d.a\nb\t\x7f\xc3\xbc", "d.a_b__\xc3\xbc"},
         {"d.ip_10.0.0.1", "d.ip_10_0_0_1"},
         {"1.2.3.4.5.6.7.8.9", "1_2_3_4.5_6_7_8.9"},
         {"1234.5.6.7.", "1234_5_6_7."},

@@ -239,6 +239,29 @@ static void keys_are_not_ambiguous(void **unused)
     assert_int_equal(left("d.a.b", "a=x\\|b=y|b=", now_ns), 0);
 }
 
+/* Nor are keys whose names have a '=': those of a limit that comes with the request, and of a
+ * pattern. */
+static void names_are_not_ambiguous(void **unused)
+{
+    (void)unused;
+    const weir_rls_spec spec = {.key = "a", .value = "*", LIMIT(1, WEIR_RLS_DAY)};
+    activate_one(&plain, &spec, 1);
+    static const char *const rows[][2] = {{"a_=b", "c"},          {"a_", "b=c"},
+                                          {"a_long_name=b", "c"}, {"a_long_name", "b=c"},
+                                          {"a_\\=b", "c"},        {"a_\\", "b=c"}};
+    for (int own = 0; own < 2; own++) {
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            kit_request r;
+            weir_rls_descriptor *d = add(begin(&r, "d", 0), "k=v");
+            d->has_override = own == 1;
+            d->override = (weir_rls_override){1, WEIR_RLS_YEAR};
+            r.entry[0] = (weir_rls_entry){text_of(rows[i][0]), text_of(rows[i][1])};
+            assert_int_equal(decide(&r, now_ns).code, WEIR_RLS_OK);
+            assert_int_equal(decide(&r, now_ns).code, WEIR_RLS_OVER_LIMIT);
+        }
+    }
+}
+
 /* The limit of a request decides by a count of its own, without shadow_mode. */
 static void a_request_may_have_its_own_limit(void **unused)
 {
@@ -591,6 +614,7 @@ int main(void)
         TEST(the_reset_of_a_denial_is_the_wait),
         TEST(bad_requests_are_refused),
         TEST(keys_are_not_ambiguous),
+        TEST(names_are_not_ambiguous),
         TEST(a_request_may_have_its_own_limit),
         TEST(a_limit_without_its_rule_does_not_apply),
         TEST(an_atomic_request_is_charged_as_a_whole),
