@@ -22,9 +22,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     REQUEST_MAX = 1 << 21, /* bytes; above the limits of every protocol */
+    LOST_TICKS = 2,        /* without its directory; one that is replaced is not lost */
 };
 
 typedef struct daemon {
@@ -45,6 +47,8 @@ typedef struct daemon {
     uint64_t clock_steps; /* already logged */
     /* The keys that each partition had evicted or refused at the start; UINT64_MAX: logged. */
     uint64_t lost[WEIR_PARTITIONS_MAX];
+    char *directory;    /* of limits for Envoy; NULL: none */
+    unsigned lost_for;  /* ticks without it, up to LOST_TICKS */
     bool unreadable;    /* the last attempt to read the configuration failed */
     port_counter place; /* a weir_file: the state file at the last check */
     port_counter reloads, reloads_refused;
@@ -293,9 +297,25 @@ static void log_refused(daemon *d, const char *why, bool again, const char *text
                   LOG(log_text("why", why), log_text("text", text)));
 }
 
+/* Keeps the path of the directory with limits. */
+static weir_status keep_directory(daemon *d, const char *path)
+{
+    size_t size = path ? strlen(path) + 1 : 0;
+    char *copy = path ? port_zalloc(1, size) : NULL;
+    if (path && !copy)
+        return WEIR_E_NOMEM;
+    if (copy)
+        memcpy(copy, path, size);
+    port_free(d->directory);
+    d->directory = copy;
+    return WEIR_OK;
+}
+
 /* Watches the files with limits, which a reload may have changed. */
 static weir_status watch_files(daemon *d, const weir_config *c)
 {
+    if (keep_directory(d, c->envoy.directory) != WEIR_OK)
+        return WEIR_E_NOMEM;
     weir_status st = weir_server_watch(d->server, 0, c->envoy.directory);
     return st == WEIR_OK ? weir_server_watch(d->server, 1, c->limitador.file) : st;
 }
@@ -443,6 +463,28 @@ static void log_state_file(daemon *d)
                   log_text("text", texts[now])));
 }
 
+/* ---- the directory of limits ----------------------------------------------------------------- */
+
+/* Logs when the directory of limits disappears, which changes no limit, and when it is back. */
+static void log_directory(daemon *d)
+{
+    struct stat ignored;
+    bool lost = stat(d->directory, &ignored) != 0, was_lost = d->lost_for == LOST_TICKS;
+    d->lost_for = !lost ? 0 : was_lost ? LOST_TICKS : d->lost_for + 1;
+    bool is_lost = d->lost_for == LOST_TICKS;
+    if (is_lost == was_lost)
+        return;
+    if (is_lost)
+        weir_rls_count_refused(d->rls);
+    log_event(
+        d->options->log, is_lost ? WEIR_LOG_ERROR : WEIR_LOG_INFO,
+        is_lost ? "limits-lost" : "limits-back",
+        LOG(log_text("directory", d->directory),
+            log_text("text", is_lost ? "the directory does not exist; its limits stay active"
+                                     : "the directory exists again; its files are read if they "
+                                       "have changed")));
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static void note_partitions(daemon *d)
@@ -487,6 +529,8 @@ static void tick(void *ctx)
         statsd_tick(d->statsd, port_steady_ns());
     if (d->options->config->state_file)
         log_state_file(d);
+    if (d->directory)
+        log_directory(d);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -692,6 +736,7 @@ static void daemon_close(daemon *d)
     auth_failures_close(d->failures);
     weir_store_close(d->store);
     sigbus_unwatch();
+    port_free(d->directory);
     port_free(d);
 }
 

@@ -70,6 +70,13 @@ check "another directory takes effect at once" 3 "$(await 3 ' info reloaded .* l
 check "its limits are active" "OK 4 3" "$(ask four a)"
 limit "$tmp/other/c.yaml" four 6
 check "it is watched" 4 "$(await 4 ' info reloaded .* limits=1')"
+mv "$tmp/other" "$tmp/away"
+check "a directory that is gone is logged" 1 "$(await 1 ' error limits-lost directory=.*other text=.*stay active')"
+errors() { curl -s "http://127.0.0.1:$http/stats" | sed -n 's/^ratelimit.service.config_load_error: //p'; }
+check "it is counted once, beside the invalid file" 2 "$(errors)"
+check "its limits stay" "OK 6 5" "$(ask four b)"
+mv "$tmp/away" "$tmp/other"
+check "it is back" 1 "$(await 1 ' info limits-back directory=.*other ')"
 check "no change needs a restart" 0 "$(grep -c restart-needed "$daemon_log")"
 daemon_stop
 check "SIGTERM stops the daemon with status 0" 0 $?
