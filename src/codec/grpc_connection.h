@@ -66,6 +66,7 @@ typedef struct weir_grpc_stream {
     uint8_t kind;    /* a weir_grpc_kind */
     const weir_grpc_method *method;
     size_t head_len;     /* of the header list, as RFC 9113, 6.5.2 counts it */
+    int64_t begun_ns;    /* when the request began to arrive */
     int64_t deadline_ns; /* 0: none */
 
     bool checked;   /* the header fields are complete and accepted */
@@ -124,7 +125,7 @@ struct weir_grpc_connection {
     weir_grpc_stream *ready, **ready_end;
     size_t incomplete_len; /* streams whose request is not complete, but for streaming methods */
     size_t borrowed_len;   /* streams whose message is in the input buffer */
-    size_t body_bytes;     /* memory of the messages of all streams */
+    size_t body_bytes;     /* of the copied messages of all streams */
     size_t watches_len;    /* streams of Watch */
 
     weir_buffer replies;      /* response messages that are not sent */
@@ -144,6 +145,7 @@ struct weir_grpc_connection {
     bool woken;        /* since they were passed to answer() last */
     bool pinged;       /* the PING of WEIR_GRPC_NOTICED was answered */
     bool stopping;     /* the server stops */
+    bool late;         /* weir_grpc_has_late() at the last poll */
     bool penalty;      /* a wrong password: the output is delayed */
     bool flooded;      /* GOAWAY ENHANCE_YOUR_CALM was submitted */
     bool failed;       /* memory is exhausted, or libnghttp2 reported an error: close */
@@ -159,7 +161,10 @@ static inline bool weir_grpc_is_broken(const weir_grpc_connection *c)
 /* Sends GOAWAY ENHANCE_YOUR_CALM, then closes. */
 void weir_grpc_calm(weir_grpc_connection *c);
 
-/* Charges a frame that has arrived, and closes the connection of a client that floods. */
+/* Takes credits from the client, and closes the connection of one that floods. */
+void weir_grpc_charge(weir_grpc_connection *c, int64_t credits);
+
+/* Charges a frame that has arrived. */
 int weir_grpc_on_begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *head, void *user_data);
 
 /* ---- reading requests: grpc_request.c -------------------------------------------------------- */
@@ -177,11 +182,17 @@ int weir_grpc_on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, vo
 /* Removes a call from the queue of those that wait for an answer. */
 void weir_grpc_unqueue(weir_grpc_connection *c, weir_grpc_stream *s);
 
-/* Copies every message that is in the input buffer. */
+/* Copies every message that is in the input buffer, or refuses its request if there is no room. */
 void weir_grpc_own_messages(weir_grpc_connection *c);
 
 /* Frees the message of a stream, which may receive another. */
 void weir_grpc_drop_message(weir_grpc_connection *c, weir_grpc_stream *s);
+
+/* Returns whether a request should be complete by now. */
+bool weir_grpc_has_late(const weir_grpc_connection *c);
+
+/* Refuses such requests. */
+void weir_grpc_refuse_late(weir_grpc_connection *c);
 
 /* Removes and frees a stream. */
 void weir_grpc_free_stream(weir_grpc_connection *c, weir_grpc_stream *s);

@@ -63,7 +63,9 @@ static void requests_must_be_grpc(void **state)
 
 static void deadlines(void **state)
 {
-    static const char *const good[] = {"1H", "1M", "1S", "99999999m", "1u", "1n", "00000001S"};
+    static const char *const good[] = {"1H",       "1M",        "1S",        "99999999m",
+                                       "1u",       "1n",        "00000001S", "2562047H",
+                                       "5000000H", "99999999H", "99999999M"};
     static const char *const bad[] = {"1", "S", "", "1s", "123456789S", "-1S", "1.5S", "1 S"};
     fixture *f = *state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -152,6 +154,35 @@ static void passwords(void **state)
     assert_int_equal(f->goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
+/* A request with several passwords has none, so that it is one guess at most. */
+static void a_request_has_one_password(void **state)
+{
+    static const char *const right = "Bearer secret", *const wrong = "Bearer Secret";
+    const char *const pairs[][2] = {{right, wrong}, {wrong, right}, {right, right}};
+    fixture *f = *state;
+    f->options.password = "secret";
+    f->options.wrong_password = on_wrong_password;
+    f->options.wrong_password_ctx = &guesses;
+    guesses = 0;
+    holds = true;
+    for (size_t i = 0; i < 3; i++) {
+        static uint8_t body[64];
+        size_t len = frame_message(body, "hello", 5);
+        const nghttp2_nv fields[] = {MAKE_FIELD(":method", "POST"),
+                                     MAKE_FIELD(":scheme", "http"),
+                                     MAKE_FIELD(":authority", "a"),
+                                     MAKE_FIELD(":path", ECHO),
+                                     MAKE_FIELD("content-type", "application/grpc"),
+                                     MAKE_FIELD("authorization", pairs[i][0]),
+                                     MAKE_FIELD("authorization", pairs[i][1])};
+        int32_t id = submit(f, fields, sizeof fields / sizeof fields[0], body, len);
+        assert_int_equal(run_once(f), WEIR_SESSION_WAIT);
+        assert_string_equal(response_of(f, id)->status, i < 2 ? "16" : ""); /* closed before */
+        assert_int_equal(guesses, i + 1);
+        f->now_ns += s_ns;
+    }
+}
+
 static void head_lists_are_limited(void **state)
 {
     fixture *f = *state;
@@ -224,6 +255,21 @@ static void compressed_messages(void **state)
     expect_status(f, bomb, "200", "8", "the message is longer than 65536 bytes");
 }
 
+/* Begins a request, which stays open. The bytes of the body must not change until they are sent. */
+static void begin(fixture *f, const char *encoding, const void *body, size_t len)
+{
+    nghttp2_data_provider data = {.read_callback = read_body_part};
+    const nghttp2_nv fields[] = {
+        MAKE_FIELD(":method", "POST"),         MAKE_FIELD(":scheme", "http"),
+        MAKE_FIELD(":authority", "a"),         MAKE_FIELD(":path", ECHO),
+        MAKE_FIELD("grpc-encoding", encoding), MAKE_FIELD("content-type", "application/grpc")};
+    f->sending = body;
+    f->sending_len = len;
+    assert_true(nghttp2_submit_request(f->client, NULL, fields, 6, &data, NULL) > 0);
+    client_sends(f);
+    assert_int_equal(f->sending_len, 0);
+}
+
 /* Messages in pieces are kept, up to 1 MiB in a connection. */
 static void incomplete_messages_are_limited(void **state)
 {
@@ -232,13 +278,7 @@ static void incomplete_messages_are_limited(void **state)
     exchange(f);
     size_t before = weir_grpc_session_usage(&f->session).bytes;
     for (int i = 0; i < 20; i++) {
-        nghttp2_data_provider data = {.read_callback = read_body_part};
-        const nghttp2_nv fields[] = {MAKE_FIELD(":method", "POST"), MAKE_FIELD(":scheme", "http"),
-                                     MAKE_FIELD(":authority", "a"), MAKE_FIELD(":path", ECHO),
-                                     MAKE_FIELD("content-type", "application/grpc")};
-        f->sending = body;
-        f->sending_len = sizeof body;
-        assert_true(nghttp2_submit_request(f->client, NULL, fields, 5, &data, NULL) > 0);
+        begin(f, "identity", body, sizeof body);
         exchange(f);
     }
     size_t bytes = weir_grpc_session_usage(&f->session).bytes - before;
@@ -246,6 +286,53 @@ static void incomplete_messages_are_limited(void **state)
     assert_true(weir_grpc_session_usage(&f->session).mid_request);
     for (int i = 0; i < 20; i++)
         assert_string_equal(f->responses[i].status, i < 16 ? "" : "8");
+}
+
+/* The same limit is for complete messages of requests that have not ended, also after gzip. */
+static void open_requests_are_limited(void **state)
+{
+    fixture *f = *state;
+    static uint8_t packed[2048], plain[65536], body[16384];
+    size_t packed_len = gzip(plain, sizeof plain, packed, sizeof packed);
+    for (int gzipped = 0; gzipped < 2; gzipped++) {
+        size_t len = gzipped ? frame_message(body, packed, packed_len)
+                             : frame_message(body, plain, sizeof body - 5);
+        body[0] = (uint8_t)gzipped;
+        exchange(f);
+        size_t most = 0;
+        for (int i = 0; i < 200; i++) {
+            begin(f, gzipped ? "gzip" : "identity", body, len);
+            if (!gzipped || i % 10 == 9) /* flow control allows few long messages in a run */
+                exchange(f);
+            size_t bytes = weir_grpc_session_usage(&f->session).bytes;
+            most = bytes > most ? bytes : most;
+        }
+        assert_in_range(most, 1 << 20, 3 << 19);
+        assert_string_equal(f->responses[199].status, "8");
+        assert_string_equal(f->responses[0].status, "");
+        close_session(f);
+        open_session(f);
+    }
+}
+
+/* A request that stays incomplete is refused, though the client goes on with others. */
+static void requests_must_be_complete_in_time(void **state)
+{
+    fixture *f = *state;
+    exchange(f);
+    begin(f, "identity", "\0\0\0", 3);
+    exchange(f);
+    f->now_ns += 29 * s_ns;
+    int32_t other = submit_call(f, ECHO, "hello");
+    exchange(f);
+    expect_message(f, other, "hello");
+    assert_false(weir_grpc_session_poll(&f->session, f->now_ns, false));
+    f->now_ns += s_ns;
+    assert_true(weir_grpc_session_poll(&f->session, f->now_ns, false));
+    run_once(f);
+    expect_status(f, 1, "200", "4", "the request was not complete in time");
+    assert_false(weir_grpc_session_poll(&f->session, f->now_ns, false));
+    assert_false(weir_grpc_session_usage(&f->session).mid_request);
 }
 
 /* ---- floods ---------------------------------------------------------------------------------- */
@@ -516,9 +603,12 @@ int main(void)
         TEST(deadlines),
         TEST(deadlines_pass_while_an_engine_is_pending),
         TEST(passwords),
+        TEST(a_request_has_one_password),
         TEST(head_lists_are_limited),
         TEST(compressed_messages),
         TEST(incomplete_messages_are_limited),
+        TEST(open_requests_are_limited),
+        TEST(requests_must_be_complete_in_time),
         TEST(floods_end_the_connection),
         TEST(rapid_reset_ends_the_connection),
         TEST(cancelled_calls_are_no_flood),

@@ -37,7 +37,11 @@ enum {
     ERROR_RESPONSE = 7,
 };
 
-enum { RESPONSE_MAX = WEIR_GRPC_STREAM_OUT_MAX / 2, NESTED_MAX = 32 };
+enum {
+    RESPONSE_MAX = WEIR_GRPC_STREAM_OUT_MAX / 2,
+    NESTED_MAX = 32,
+    CREDITS = 20, /* that a request costs: it searches all descriptors */
+};
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
@@ -214,6 +218,7 @@ static bool put_response(weir_buffer *out, weir_slice set, weir_slice request)
 void weir_grpc_reflect(weir_grpc_connection *c, weir_grpc_stream *s)
 {
     weir_buffer response;
+    weir_grpc_charge(c, CREDITS);
     weir_buffer_init(&response, 2 * WEIR_GRPC_STREAM_OUT_MAX);
     if (!put_response(&response, c->options->descriptors,
                       (weir_slice){(const char *)s->message, s->message_len}))

@@ -14,9 +14,12 @@
 #define LITERAL_IS(bytes, len, text)                                                               \
     ((len) == sizeof(text) - 1 && memcmp(bytes, text, sizeof(text) - 1) == 0)
 
-/* Bytes of incomplete messages of a connection, so that its streams together hold a few messages of
- * the maximum size and not 1,024 of them. */
+/* Bytes of copied messages of a connection, so that its streams together hold a few messages of the
+ * maximum size and not 1,024 of them. */
 enum { BODIES_MAX = 16 * WEIR_GRPC_MESSAGE_MAX };
+
+#define REQUEST_NS     INT64_C(30000000000) /* the client's time to complete a request */
+#define TIMEOUT_MAX_NS (INT64_C(365) * 86400 * 1000000000) /* of grpc-timeout */
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
@@ -99,6 +102,32 @@ void weir_grpc_drop_message(weir_grpc_connection *c, weir_grpc_stream *s)
     s->complete = false;
 }
 
+/* Whether the rest of the request does not matter. */
+static bool is_over(const weir_grpc_stream *s)
+{
+    return weir_grpc_is_streaming(s) && s->responded ? s->out_last : s->responded;
+}
+
+/* Refuses the rest of a request. */
+static void refuse(weir_grpc_connection *c, weir_grpc_stream *s, weir_grpc_status status,
+                   const char *why)
+{
+    if (s->responded)
+        weir_grpc_end(c, s, status, why);
+    else
+        weir_grpc_refuse(c, s, 200, status, why);
+}
+
+/* Whether a message of `len` bytes may be copied. If not, the request is refused. */
+static bool has_room(weir_grpc_connection *c, weir_grpc_stream *s, size_t len)
+{
+    if (c->body_bytes + len <= BODIES_MAX)
+        return true;
+    refuse(c, s, WEIR_GRPC_RESOURCE_EXHAUSTED,
+           "the unanswered messages of this connection exceed 1 MiB");
+    return false;
+}
+
 /* Allocates memory for the message of a stream. */
 static bool own_message(weir_grpc_connection *c, weir_grpc_stream *s)
 {
@@ -114,31 +143,16 @@ static bool own_message(weir_grpc_connection *c, weir_grpc_stream *s)
 void weir_grpc_own_messages(weir_grpc_connection *c)
 {
     for (weir_grpc_stream *s = c->streams; s && c->borrowed_len > 0; s = s->next) {
-        if (!s->message || s->owned)
-            continue;
         const uint8_t *message = s->message;
+        /* A call that an engine decides is kept: the input limits them. */
+        if (!message || s->owned || (!s->ended && !has_room(c, s, s->message_len)))
+            continue;
         if (!own_message(c, s))
             return;
         memcpy(s->owned, message, s->message_len);
         s->message = s->owned;
         c->borrowed_len--;
     }
-}
-
-/* Whether the rest of the request does not matter. */
-static bool is_over(const weir_grpc_stream *s)
-{
-    return weir_grpc_is_streaming(s) && s->responded ? s->out_last : s->responded;
-}
-
-/* Refuses the rest of a request. */
-static void refuse(weir_grpc_connection *c, weir_grpc_stream *s, weir_grpc_status status,
-                   const char *why)
-{
-    if (s->responded)
-        weir_grpc_end(c, s, status, why);
-    else
-        weir_grpc_refuse(c, s, 200, status, why);
 }
 
 /* Reads the prefix of a message. Returns whether the message is accepted; if not, the request is
@@ -183,7 +197,7 @@ static bool decompress(weir_grpc_connection *c, weir_grpc_stream *s)
         refuse(c, s, WEIR_GRPC_RESOURCE_EXHAUSTED, "the message is longer than 65536 bytes");
     else if (!good)
         refuse(c, s, WEIR_GRPC_INTERNAL, "cannot decompress the message");
-    else if (own_message(c, s)) {
+    else if (has_room(c, s, len) && own_message(c, s)) {
         memcpy(s->owned, plain, len);
         s->message = s->owned;
         s->complete = true;
@@ -221,12 +235,7 @@ static size_t add_to_message(weir_grpc_connection *c, weir_grpc_stream *s, const
         complete_message(c, s);
         return n;
     }
-    if (!s->owned && c->body_bytes + s->message_len > BODIES_MAX) {
-        refuse(c, s, WEIR_GRPC_RESOURCE_EXHAUSTED,
-               "too many incomplete messages on this connection");
-        return len;
-    }
-    if (!s->owned && !own_message(c, s))
+    if (!s->owned && (!has_room(c, s, s->message_len) || !own_message(c, s)))
         return len;
     memcpy(s->owned + s->received, bytes, n);
     s->received += n;
@@ -257,7 +266,7 @@ int weir_grpc_on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint
     weir_grpc_stream *s = stream_of(c, id);
     (void)h2;
     (void)flags;
-    while (s && s->checked && !is_over(s) && !weir_grpc_is_broken(c) && len > 0) {
+    while (s && s->checked && !is_over(s) && !weir_grpc_is_broken(c) && !c->flooded && len > 0) {
         size_t n = 0;
         if (s->complete && s->prefix_len == sizeof s->prefix)
             s->prefix_len = 0; /* another message begins */
@@ -330,7 +339,7 @@ static bool is_grpc(const char *value, size_t len)
     return len == 0 || value[0] == ';' || value[0] == ' ';
 }
 
-/* A number of at most 8 digits and a unit. */
+/* A number of at most 8 digits and a unit. Longer times than TIMEOUT_MAX_NS are cut. */
 static bool read_timeout(const char *value, size_t len, int64_t *ret_ns)
 {
     static const char units[] = "HMSmun";
@@ -341,7 +350,8 @@ static bool read_timeout(const char *value, size_t len, int64_t *ret_ns)
     const char *unit = memchr(units, value[len - 1], sizeof units - 1);
     if (!unit)
         return false;
-    *ret_ns = (int64_t)n * unit_ns[unit - units]; /* below 2^59 */
+    int64_t one_ns = unit_ns[unit - units], most = TIMEOUT_MAX_NS / one_ns;
+    *ret_ns = (int64_t)n < most ? (int64_t)n * one_ns : TIMEOUT_MAX_NS;
     return true;
 }
 
@@ -368,6 +378,11 @@ static void read_authorization(const weir_grpc_connection *c, weir_grpc_stream *
 {
     if (!c->options->password)
         return;
+    if (s->fields & (WEIR_GRPC_PASSWORD | WEIR_GRPC_WRONG_PASSWORD)) { /* a request is one guess */
+        s->fields &= (uint16_t)~WEIR_GRPC_PASSWORD;
+        s->fields |= WEIR_GRPC_WRONG_PASSWORD;
+        return;
+    }
     switch (weir_http_check_password((weir_slice){value, len}, c->options->password)) {
     case WEIR_HTTP_NO_PASSWORD:
         break;
@@ -407,7 +422,7 @@ int weir_grpc_on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, 
         c->failed = true;
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
-    *s = (weir_grpc_stream){.id = frame->hd.stream_id};
+    *s = (weir_grpc_stream){.id = frame->hd.stream_id, .begun_ns = c->now_ns};
     add_stream(c, s);
     nghttp2_session_set_stream_user_data(h2, s->id, s);
     return 0;
@@ -476,6 +491,30 @@ static void check_head(weir_grpc_connection *c, weir_grpc_stream *s)
     }
     if (s->kind == WEIR_GRPC_REFLECTION)
         uncount(c, s);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* Whether a request should be complete by now. */
+static bool is_late(const weir_grpc_stream *s, int64_t now_ns)
+{
+    return s->counted && s->checked && !s->responded && now_ns - s->begun_ns >= REQUEST_NS;
+}
+
+bool weir_grpc_has_late(const weir_grpc_connection *c)
+{
+    const weir_grpc_stream *s = c->incomplete_len > 0 ? c->streams : NULL;
+    while (s && !is_late(s, c->now_ns))
+        s = s->next;
+    return s;
+}
+
+void weir_grpc_refuse_late(weir_grpc_connection *c)
+{
+    for (weir_grpc_stream *s = c->streams; s && !weir_grpc_is_broken(c); s = s->next) {
+        if (is_late(s, c->now_ns))
+            refuse(c, s, WEIR_GRPC_DEADLINE_EXCEEDED, "the request was not complete in time");
+    }
 }
 
 /* ---- frames ---------------------------------------------------------------------------------- */

@@ -328,6 +328,32 @@ static void unread_responses_end_the_stream(void **state)
     assert_string_equal(response_of(f, id)->status, "8");
 }
 
+/* Many requests in few bytes: each costs more credits than a frame. */
+static void reflection_is_limited(void **state)
+{
+    fixture *f = *state;
+    static uint8_t body[64];
+    f->options.descriptors = weir_rls_file_descriptors;
+    size_t len = add_request(body, 0, 4, "x"), streams = 0;
+    exchange(f);
+    for (; !f->goaway && streams < 1000; streams++) {
+        submit_body(f, REFLECTION, body, len);
+        exchange(f);
+    }
+    assert_true(f->goaway);
+    assert_int_equal(f->goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
+    assert_in_range(streams, 400, 500);
+    static uint8_t flood[60000];
+    for (len = 0; len + 64 < sizeof flood;)
+        len = add_request(flood, len, 4, "x");
+    close_session(f);
+    open_session(f);
+    submit_body(f, REFLECTION, flood, len);
+    exchange(f);
+    assert_true(f->goaway);
+    assert_int_equal(f->goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
 static void reflection_needs_descriptors(void **state)
 {
     fixture *f = *state;
@@ -348,6 +374,7 @@ int main(void)
         TEST(reflection_finds_files),
         TEST(reflection_is_a_stream),
         TEST(unread_responses_end_the_stream),
+        TEST(reflection_is_limited),
         TEST(reflection_needs_descriptors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

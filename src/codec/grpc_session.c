@@ -35,6 +35,13 @@ void weir_grpc_calm(weir_grpc_connection *c)
     c->flooded = true;
 }
 
+void weir_grpc_charge(weir_grpc_connection *c, int64_t credits)
+{
+    c->credits -= credits;
+    if (c->credits < 0)
+        weir_grpc_calm(c);
+}
+
 static void earn(weir_grpc_connection *c, int64_t credits)
 {
     c->credits = c->credits > CREDITS_MAX - credits ? CREDITS_MAX : c->credits + credits;
@@ -63,8 +70,7 @@ int weir_grpc_on_begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *head, 
     (void)h2;
     if (head->type == NGHTTP2_DATA && head->length >= DATA_FREE)
         return 0;
-    if (--c->credits < 0)
-        weir_grpc_calm(c);
+    weir_grpc_charge(c, 1);
     return 0;
 }
 
@@ -217,7 +223,8 @@ bool weir_grpc_session_poll(weir_grpc_session *s, int64_t now_ns, bool stopping)
         return true;
     set_time(c, now_ns);
     c->stopping |= stopping;
-    return ending_is_due(c) || is_blocked(c) || weir_grpc_health_changed(c);
+    c->late = weir_grpc_has_late(c);
+    return c->late || ending_is_due(c) || is_blocked(c) || weir_grpc_health_changed(c);
 }
 
 /* ---- the session ----------------------------------------------------------------------------- */
@@ -409,6 +416,9 @@ weir_session_step weir_grpc_session_run(weir_grpc_session *s, weir_buffer *in, w
     weir_grpc_health_update(c, false);
     if (is_blocked(c))
         weir_grpc_calm(c);
+    if (c->late)
+        weir_grpc_refuse_late(c);
+    c->late = false;
     advance_ending(c);
     bool flushed = weir_grpc_flush(c, out, out_pause);
     if (weir_buffer_memory(&c->replies) > REPLIES_KEPT && flushed)
