@@ -71,11 +71,12 @@ weir_status net_tls_load_pair(SSL_CTX *ctx, const char *cert, const char *key,
     if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
         return fail(NET_TLS_CERT, "the certificate", cert, first_reason(), ret_why);
     ERR_clear_error();
-    if (load_key(ctx, key, &asked)) /* fails if the key does not belong to the certificate */
+    bool loaded = load_key(ctx, key, &asked); /* compares keys of the certificate's type only */
+    if (loaded && SSL_CTX_check_private_key(ctx) == 1)
         return WEIR_OK;
     unsigned long code = ERR_peek_error();
-    bool other =
-        ERR_GET_LIB(code) == ERR_LIB_X509 && ERR_GET_REASON(code) == X509_R_KEY_VALUES_MISMATCH;
+    bool other = loaded || (ERR_GET_LIB(code) == ERR_LIB_X509 &&
+                            ERR_GET_REASON(code) == X509_R_KEY_VALUES_MISMATCH);
     return fail(NET_TLS_KEY, "the private key", key,
                 asked   ? "it has a passphrase; expected a key without one"
                 : other ? "it does not belong to the certificate"

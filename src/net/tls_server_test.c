@@ -21,13 +21,25 @@ static void write_encrypted(const char *path)
     fclose(file);
 }
 
+/* A certificate and a key of RSA; those of the kit are of P-256. */
+static void write_rsa(const char *path)
+{
+    EVP_PKEY *key = EVP_RSA_gen(2048);
+    X509 *cert = make_cert(&k.ours, key, "someone", "DNS:weir.test");
+    write_pem(path, cert, key);
+    X509_free(cert);
+    EVP_PKEY_free(key);
+}
+
 static void check_bad_files(void **unused)
 {
     (void)unused;
-    char nowhere[96], encrypted[96];
+    char nowhere[96], encrypted[96], rsa[96];
     name_file(nowhere, "nowhere");
     name_file(encrypted, "encrypted");
+    name_file(rsa, "rsa");
     write_encrypted(encrypted);
+    write_rsa(rsa);
     const struct {
         net_tls_server_files files;
         net_tls_file file;
@@ -38,6 +50,12 @@ static void check_bad_files(void **unused)
         {{k.server, nowhere, NULL}, NET_TLS_KEY, "cannot load the private key %s: No such file"},
         {{k.server, k.bad, NULL}, NET_TLS_KEY, "cannot load the private key %s: it is not in PEM"},
         {{k.server, k.server2, NULL},
+         NET_TLS_KEY,
+         "cannot load the private key %s: it does not belong to the certificate"},
+        {{k.server, rsa, NULL},
+         NET_TLS_KEY,
+         "cannot load the private key %s: it does not belong to the certificate"},
+        {{rsa, k.server, NULL},
          NET_TLS_KEY,
          "cannot load the private key %s: it does not belong to the certificate"},
         {{k.server, encrypted, NULL},
@@ -64,6 +82,7 @@ static void check_bad_files(void **unused)
         assert_string_equal(why.text, expected);
     }
     unlink(encrypted);
+    unlink(rsa);
 }
 
 static void copy_file(const char *from, const char *to)
