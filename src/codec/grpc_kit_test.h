@@ -189,10 +189,11 @@ static inline ssize_t read_body(nghttp2_session *h2, int32_t id, uint8_t *to, si
     (void)id;
     (void)source;
     size_t n = f->sending_len < room ? f->sending_len : room;
-    if (n > 0)
+    if (n > 0) {
         memcpy(to, f->sending, n);
-    f->sending += n;
-    f->sending_len -= n;
+        f->sending += n;
+        f->sending_len -= n;
+    }
     if (f->sending_len == 0)
         *ret_flags |= NGHTTP2_DATA_FLAG_EOF;
     return (ssize_t)n;
