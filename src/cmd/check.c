@@ -264,9 +264,7 @@ static void print_limits(const weir_config *c)
 {
     enum { TEXT_MAX = 64 << 20 };
     weir_buffer text;
-    size_t n;
-    (void)weir_rls_config_rules(c->envoy.rls, &n);
-    printf("%-12s%zu\n", "limits", n);
+    printf("%-12s%zu\n", "limits", weir_rls_config_limits(c->envoy.rls));
     weir_buffer_init(&text, TEXT_MAX);
     weir_rls_config_print(c->envoy.rls, &text);
     const char *at = (const char *)weir_buffer_data(&text);

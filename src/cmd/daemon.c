@@ -323,9 +323,7 @@ static weir_status watch_files(daemon *d, const weir_config *c)
 /* How many limits of envoy.config there are, if there is such a directory. */
 static log_pair log_limits(const weir_config *c)
 {
-    size_t n = 0;
-    if (c->envoy.rls)
-        (void)weir_rls_config_rules(c->envoy.rls, &n);
+    size_t n = c->envoy.rls ? weir_rls_config_limits(c->envoy.rls) : 0;
     return c->envoy.directory ? log_integer("limits", (int64_t)n) : log_text("limits", NULL);
 }
 

@@ -95,8 +95,14 @@ static bool read_body(weir_http_call *c, weir_rls_verb verb, body *ret)
 {
     weir_slice text = c->http->body;
     *ret = (body){.request = {.verb = verb, .counted = verb == WEIR_RLS_CHECK_AND_REPORT}};
-    ret->json = json_loadb(text.at ? text.at : "", text.len, JSON_ALLOW_NUL, NULL);
-    const char *why = ret->json ? read_members(ret) : "the body is no JSON";
+    json_error_t error;
+    const size_t flags = JSON_ALLOW_NUL | JSON_DECODE_ANY;
+    ret->json = json_loadb(text.at ? text.at : "", text.len, flags, &error);
+    const char *why = "the body is no JSON";
+    if (ret->json)
+        why = read_members(ret);
+    else if (json_error_code(&error) == json_error_numeric_overflow)
+        why = "the body has a number above 9223372036854775807";
     if (why)
         weir_http_problem(c->response, 400, "%s", why);
     ret->request.descriptors = &ret->descriptor;

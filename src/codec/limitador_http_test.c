@@ -106,6 +106,8 @@ static void test_bad_bodies(void **state)
         {"", "the body is no JSON"},
         {"{", "the body is no JSON"},
         {"[]", "expected a JSON object with namespace, values and delta"},
+        {"null", "expected a JSON object with namespace, values and delta"},
+        {"{\"delta\":18446744073709551615}", "the body has a number above 9223372036854775807"},
         {"{}", "\"namespace\": expected a string"},
         {"{\"namespace\":1}", "\"namespace\": expected a string"},
         {"{\"namespace\":\"\"}", "\"delta\": expected a whole number, 0 or more"},

@@ -18,10 +18,7 @@ const char weir_rls_http_help[] =
 bool weir_rls_http_has_limits(const weir_http_options *o)
 {
     const weir_rls_config *config = o->rls ? weir_rls_loop_config(o->rls_door->loop) : NULL;
-    size_t n = 0;
-    if (config)
-        (void)weir_rls_config_rules(config, &n);
-    return n > 0;
+    return config && weir_rls_config_limits(config) > 0;
 }
 
 static void bad_request(weir_http_call *c)

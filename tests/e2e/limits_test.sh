@@ -114,6 +114,10 @@ check "a root that does not exist" "environment: error: cannot read /nowhere/con
     "$(RUNTIME_ROOT=/nowhere "$weir" serve --envoy 2>&1)"
 
 # ---- weir check
+mkdir "$tmp/none"
+printf 'domain: n\ndescriptors:\n  - {key: a, rate_limit: {unit: day, requests_per_unit: 0}}\n  - {key: b, rate_limit: {unlimited: true}}\n' >"$tmp/none/a.yaml"
+check "weir check --envoy counts limits of 0 requests and unlimited ones" 1 \
+    "$("$weir" check --envoy "$tmp/none" | grep -c '^limits  *2$')"
 check "weir check --envoy prints the limits" "$tmp/other: valid  limits      1   four.user: unit=YEAR requests_per_unit=6, shadow_mode: false, quota_mode: false" \
     "$("$weir" check --envoy "$tmp/other" | tr '\n' ' ' | sed 's/ $//')"
 printf 'domain: x\ndescriptors: [{kei: user}]\n' >"$tmp/other/d.yaml"

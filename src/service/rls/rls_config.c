@@ -598,6 +598,11 @@ const weir_rule_spec *weir_rls_config_rules(const weir_rls_config *c, size_t *re
     return c->rules;
 }
 
+size_t weir_rls_config_limits(const weir_rls_config *c)
+{
+    return c->limits_len;
+}
+
 static const char *bool_word(bool b)
 {
     return b ? "true" : "false";
