@@ -391,6 +391,29 @@ static void floods_end_the_connection(void **state)
     }
 }
 
+/* A byte of a header block can refer to a field of 3,900 bytes. */
+static void long_heads_end_the_connection(void **state)
+{
+    static const uint8_t begin[] = {0x83, 0x86, 0x84, 0x40, 1, 'x', 0x7F, 0xBD, 0x1D};
+    enum { VALUE = 3900, REFERENCES = 1000, LEN = (int)sizeof begin + VALUE + REFERENCES };
+    fixture *f = *state;
+    uint8_t frame[9 + LEN] = {0, LEN >> 8, LEN & 255, NGHTTP2_HEADERS, 5, 0, 0, 0, 0};
+    memcpy(frame + 9, begin, sizeof begin);
+    memset(frame + 9 + sizeof begin, 'v', VALUE);
+    memset(frame + 9 + sizeof begin + VALUE, 0xBE, REFERENCES);
+    exchange(f);
+    size_t calls = 0;
+    for (; !f->goaway && calls < 100; calls++) {
+        frame[8] = (uint8_t)(2 * calls + 1); /* the stream */
+        weir_buffer_append(&f->in, frame, sizeof frame);
+        weir_grpc_session_run(&f->session, &f->in, &f->out, 1 << 20, f->now_ns);
+        look_at_output(f);
+        weir_buffer_clear(&f->out);
+    }
+    assert_in_range(calls, 5, 15);
+    assert_int_equal(f->goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
 /* The client resets each stream at once: CVE-2023-44487. */
 static void rapid_reset_ends_the_connection(void **state)
 {
@@ -610,6 +633,7 @@ int main(void)
         TEST(open_requests_are_limited),
         TEST(requests_must_be_complete_in_time),
         TEST(floods_end_the_connection),
+        TEST(long_heads_end_the_connection),
         TEST(rapid_reset_ends_the_connection),
         TEST(cancelled_calls_are_no_flood),
         TEST(unread_replies_are_limited),

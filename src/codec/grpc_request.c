@@ -439,10 +439,12 @@ int weir_grpc_on_header(nghttp2_session *h2, const nghttp2_frame *frame, const u
     if (!s || s->checked) /* fields after the messages are ignored */
         return 0;
     s->head_len += name_len + value_len + 32;
-    if (s->head_len > WEIR_GRPC_HEAD_MAX)
-        s->fields |= WEIR_GRPC_HEAD_TOO_LONG;
-    else
+    if (s->head_len <= WEIR_GRPC_HEAD_MAX) {
         read_field(c, s, name, name_len, (const char *)value, value_len);
+    } else { /* a byte can be a long field, so a frame can have thousands */
+        s->fields |= WEIR_GRPC_HEAD_TOO_LONG;
+        weir_grpc_charge(c, 1);
+    }
     return 0;
 }
 
