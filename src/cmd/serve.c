@@ -270,6 +270,13 @@ static void log_variables(void *ctx, bool warning, const char *names, const char
 static void log_environment(const weir_config *c, const log_target *log)
 {
     environment_explain(environ, log_variables, (void *)log);
+    size_t grpc = 0;
+    for (size_t i = 0; i < c->listens_len; i++)
+        grpc += c->listens[i].protocol == PROTOCOL_GRPC;
+    if (grpc == 0)
+        log_event(log, WEIR_LOG_WARNING, "no-grpc-address",
+                  LOG(log_text("text", "no address serves gRPC: listen in the configuration file "
+                                       "replaces all addresses of the variables")));
     for (size_t i = 0; i < c->listens_len && !c->password; i++) {
         const config_tls *tls = config_listen_tls(c, &c->listens[i]);
         if (c->listens[i].is_public && !(tls && tls->client_ca))

@@ -108,6 +108,10 @@ daemon_start "$tmp" env "${variables[@]}" "$weir" serve --envoy "$tmp/weir.yaml"
 http=$(daemon_port http)
 check "keys of the file win over variables" "OK 6 5" "$(ask four a)"
 daemon_stop
+printf 'envoy: {config: other}\nlisten: {http: "127.0.0.1:0"}\n' >"$tmp/weir.yaml"
+daemon_start "$tmp" env "${variables[@]}" "$weir" serve --envoy "$tmp/weir.yaml"
+check "a file without a gRPC address is a warning" 1 "$(grep -c ' warning no-grpc-address ' "$daemon_log")"
+daemon_stop
 check "CONFIG_TYPE=GRPC_XDS_SOTW is refused" "environment: error: CONFIG_TYPE: expected FILE, found 'GRPC_XDS_SOTW'; weir reads its limits from files" \
     "$(env "${variables[@]}" CONFIG_TYPE=GRPC_XDS_SOTW "$weir" serve --envoy 2>&1)"
 check "a root that does not exist" "environment: error: cannot read /nowhere/config: No such file or directory" \

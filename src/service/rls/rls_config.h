@@ -91,7 +91,7 @@ WEIR_NODISCARD weir_status weir_rls_config_build(weir_rls_config **ret, const we
                                                  const weir_rls_domain_spec *domains, size_t n,
                                                  weir_rls_config_error *ret_error);
 
-/* How many limits there are, with those that have no rule: unlimited ones, and those of 0 requests. */
+/* How many limits there are, also those without a rule: unlimited ones, and those of 0 requests. */
 size_t weir_rls_config_limits(const weir_rls_config *c);
 
 /* The rules of the limits, for weir_rules_build() together with those of weir.yaml. Valid as long
