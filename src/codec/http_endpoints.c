@@ -765,15 +765,15 @@ static bool refuse_other_site(call *c)
     return true;
 }
 
-bool weir_http_dispatch(const weir_http_options *o, weir_rls_turn *turn, const weir_http_request *r,
+bool weir_http_dispatch(const weir_http_options *o, weir_rls_wait *wait, const weir_http_request *r,
                         int64_t now_ns, weir_http_response *a)
 {
     char query[WEIR_HTTP_TARGET_MAX];
     const endpoint *e = find_endpoint(o, r->path);
     call c = {.options = o,
               .http = r,
-              .turn = turn,
-              .completion = &turn->completion,
+              .wait = wait,
+              .completion = &wait->completion,
               .now_ns = now_ns,
               .response = a,
               .accepts_policy = e->params & NAME,

@@ -15,8 +15,8 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
 
 /* Makes *a the response to a request that weir_http_check_head() accepted. Returns false if the
  * request waits for an engine: *a is then undefined. Call it again with the same request after the
- * `ready` callback of the turn's completion. */
-bool weir_http_dispatch(const weir_http_options *o, weir_rls_turn *turn, const weir_http_request *r,
+ * `ready` callback of wait->completion. */
+bool weir_http_dispatch(const weir_http_options *o, weir_rls_wait *wait, const weir_http_request *r,
                         int64_t now_ns, weir_http_response *a);
 
 #endif

@@ -438,7 +438,7 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
     weir_http_response_init(&a, &s->rest);
     weir_http_request r = request_of(s);
     if (weir_http_check_head(s->options, &r, r.body.len > 0, &a) == 0 &&
-        !weir_http_dispatch(s->options, &s->turn, &r, now_ns, &a)) {
+        !weir_http_dispatch(s->options, &s->wait, &r, now_ns, &a)) {
         weir_buffer_clear(&s->rest);
         s->pending = true;
         return;
@@ -612,7 +612,7 @@ void weir_http_session_init(weir_http_session *s, const weir_http_options *optio
 
 void weir_http_session_close(weir_http_session *s)
 {
-    weir_rls_turn_cancel(&s->turn);
+    weir_rls_wait_cancel(&s->wait);
     weir_http_live_close(s->live);
     weir_buffer_free(&s->text);
     weir_buffer_free(&s->rest);

@@ -153,11 +153,11 @@ typedef struct weir_http_session {
     bool resumed;  /* the parser can continue without more input */
 
     /* `ready` and `ctx` belong to the session's owner, who sets them after init. Without them the
-     * session can use only the local engine. A request of the Rate Limit Service uses `turn`, which
+     * session can use only the local engine. A request of the Rate Limit Service uses `wait`, which
      * begins with the completion. */
     union {
         weir_completion completion;
-        weir_rls_turn turn;
+        weir_rls_wait wait;
     };
     bool pending; /* the request is complete and waits for an engine */
 

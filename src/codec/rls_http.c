@@ -53,7 +53,7 @@ static void json(weir_http_call *c)
     door->arena.len = 0;
     if (!weir_rls_decode_json(&door->arena, c->http->body, &request, error))
         bad_request(c);
-    else if (weir_rls_decide(door->loop, c->turn, &request, 1, &response, c->now_ns) == 1)
+    else if (weir_rls_decide(door->loop, c->wait, &request, 1, &response, c->now_ns) == 1)
         put_response(c, &response);
     else
         c->pending = true;

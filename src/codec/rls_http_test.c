@@ -29,7 +29,7 @@ static weir_rls_status ok_status = {.code = WEIR_RLS_OK,
                                     .remaining = 9,
                                     .reset_ns = 5 * SECOND_NS};
 
-size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_request *requests,
+size_t weir_rls_decide(weir_rls_loop *l, weir_rls_wait *wait, const weir_rls_request *requests,
                        size_t n, weir_rls_response *responses, int64_t now_ns)
 {
     (void)l;
@@ -38,7 +38,7 @@ size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_req
     assert_int_equal(requests->verb, WEIR_RLS_CHECK_AND_REPORT);
     fake.calls++;
     if (fake.pending > 0) {
-        assert_non_null(turn->completion.ready);
+        assert_non_null(wait->completion.ready);
         fake.pending--;
         return 0;
     }
@@ -49,10 +49,10 @@ size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_req
     return 1;
 }
 
-void weir_rls_turn_cancel(weir_rls_turn *turn)
+void weir_rls_wait_cancel(weir_rls_wait *wait)
 {
     fake.cancelled++;
-    weir_completion_cancel(&turn->completion);
+    weir_completion_cancel(&wait->completion);
 }
 
 const weir_rls_config *weir_rls_loop_config(weir_rls_loop *l)

@@ -55,7 +55,7 @@ typedef struct weir_rls_door {
 extern const weir_grpc_method weir_rls_methods[];
 extern const size_t weir_rls_methods_len;
 
-/* For weir_grpc_options.app_size, open and close: the session's weir_rls_turn. */
+/* For weir_grpc_options.app_size, open and close: the session's weir_rls_wait. */
 extern const size_t weir_rls_app_size;
 void weir_rls_app_open(void *ctx, void *app, void (*wake)(void *wake_ctx), void *wake_ctx);
 void weir_rls_app_close(void *ctx, void *app);

@@ -11,10 +11,10 @@ enum { BATCH_MAX = 64 }; /* requests that one call of the service is given */
 
 enum method { SHOULD_RATE_LIMIT, CHECK_RATE_LIMIT, REPORT, METHODS };
 
-/* The memory of a session. Each method has a turn of its own, because two methods may wait for an
- * engine at the same time. */
+/* The memory of a session. Each method has a weir_rls_wait of its own, because two methods may wait
+ * for an engine at the same time. */
 typedef struct app {
-    weir_rls_turn turn[METHODS];
+    weir_rls_wait wait[METHODS];
 } app;
 
 const size_t weir_rls_app_size = sizeof(app);
@@ -24,8 +24,8 @@ void weir_rls_app_open(void *ctx, void *memory, void (*wake)(void *wake_ctx), vo
     app *a = memory;
     (void)ctx;
     for (int i = 0; i < METHODS; i++) {
-        a->turn[i].completion.ready = wake;
-        a->turn[i].completion.ctx = wake_ctx;
+        a->wait[i].completion.ready = wake;
+        a->wait[i].completion.ctx = wake_ctx;
     }
 }
 
@@ -34,7 +34,7 @@ void weir_rls_app_close(void *ctx, void *memory)
     app *a = memory;
     (void)ctx;
     for (int i = 0; i < METHODS; i++)
-        weir_rls_turn_cancel(&a->turn[i]);
+        weir_rls_wait_cancel(&a->wait[i]);
 }
 
 /* Makes a call's answer. */
@@ -91,7 +91,7 @@ static size_t answer(weir_rls_door *door, enum method method, weir_rls_verb verb
         refuse_call(&calls[0], error);
         return 1;
     }
-    size_t decided = weir_rls_decide(door->loop, &a->turn[method], requests, n, responses, now_ns);
+    size_t decided = weir_rls_decide(door->loop, &a->wait[method], requests, n, responses, now_ns);
     for (size_t i = 0; i < decided; i++)
         answer_call(&calls[i], &responses[i]);
     return decided;

@@ -18,12 +18,12 @@ static struct fake {
     size_t at_most; /* requests that one call decides; 0: an engine is pending */
     weir_rls_response response;
     weir_rls_verb verb; /* of the last requests */
-    const weir_rls_turn *turn;
+    const weir_rls_wait *wait;
     size_t calls, requests, cancelled;
     char domains[CALLS_MAX + 1]; /* the first byte of each domain that was decided */
 } fake;
 
-size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_request *requests,
+size_t weir_rls_decide(weir_rls_loop *l, weir_rls_wait *wait, const weir_rls_request *requests,
                        size_t n, weir_rls_response *responses, int64_t now_ns)
 {
     assert_ptr_equal(l, &fake);
@@ -31,7 +31,7 @@ size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_req
     assert_true(n > 0);
     fake.calls++;
     fake.requests = n;
-    fake.turn = turn;
+    fake.wait = wait;
     fake.verb = requests[0].verb;
     size_t decided = n < fake.at_most ? n : fake.at_most;
     for (size_t i = 0; i < decided; i++) {
@@ -44,9 +44,9 @@ size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_req
     return decided;
 }
 
-void weir_rls_turn_cancel(weir_rls_turn *turn)
+void weir_rls_wait_cancel(weir_rls_wait *wait)
 {
-    (void)turn;
+    (void)wait;
     fake.cancelled++;
 }
 
@@ -150,15 +150,15 @@ static void verbs(void **state)
         {"/kuadrant.service.ratelimit.v1.RateLimitService/CheckRateLimit", WEIR_RLS_CHECK},
         {"/kuadrant.service.ratelimit.v1.RateLimitService/Report", WEIR_RLS_REPORT},
     };
-    const weir_rls_turn *turn[3];
+    const weir_rls_wait *wait[3];
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(method(rows[i].path)->answer(&r->door, r->app, calls_of(r, "a"), 1, 7), 1);
         assert_int_equal(fake.verb, rows[i].verb);
-        turn[i] = fake.turn;
-        assert_ptr_equal(turn[i]->completion.ready, wake);
-        assert_ptr_equal(turn[i]->completion.ctx, r);
+        wait[i] = fake.wait;
+        assert_ptr_equal(wait[i]->completion.ready, wake);
+        assert_ptr_equal(wait[i]->completion.ctx, r);
     }
-    assert_true(turn[0] != turn[1] && turn[1] != turn[2] && turn[0] != turn[2]);
+    assert_true(wait[0] != wait[1] && wait[1] != wait[2] && wait[0] != wait[2]);
     assert_int_equal(weir_rls_methods_len, 3);
 }
 

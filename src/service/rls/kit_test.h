@@ -16,7 +16,7 @@
 
 static weir_rls *rls;
 static weir_rls_loop *loop;
-static weir_rls_turn turn;
+static weir_rls_wait wait;
 
 KIT void woken(void *ctx)
 {
@@ -32,13 +32,13 @@ KIT int rls_setup(void **state)
     rls = weir_rls_open();
     loop = rls ? weir_rls_loop_open(rls, service) : NULL;
     wakes = 0;
-    turn = (weir_rls_turn){.completion = {.ready = woken, .ctx = &wakes}};
+    wait = (weir_rls_wait){.completion = {.ready = woken, .ctx = &wakes}};
     return loop ? 0 : -1;
 }
 
 KIT int rls_teardown(void **state)
 {
-    weir_rls_turn_cancel(&turn);
+    weir_rls_wait_cancel(&wait);
     weir_rls_loop_close(loop);
     weir_rls_close(rls);
     return teardown(state);
@@ -102,7 +102,7 @@ KIT weir_rls_descriptor *add(kit_request *r, const char *text)
 KIT weir_rls_response decide(const kit_request *r, int64_t at_ns)
 {
     weir_rls_response response;
-    assert_int_equal(weir_rls_decide(loop, &turn, &r->request, 1, &response, at_ns), 1);
+    assert_int_equal(weir_rls_decide(loop, &wait, &r->request, 1, &response, at_ns), 1);
     return response;
 }
 

@@ -121,17 +121,17 @@ const weir_rls_config *weir_rls_loop_config(weir_rls_loop *l);
 
 /* The state of a session between the calls of weir_rls_decide(). All zero at first; the session
  * sets `completion.ready` and `.ctx`. Do not move it while it is pending. */
-typedef struct weir_rls_turn {
+typedef struct weir_rls_wait {
     weir_completion completion;
     /* Private. */
     weir_rls_config *config;          /* while pending: holds a reference */
-    size_t pending_len;               /* requests that the repeated call must answer */
+    size_t len;                       /* requests that the repeated call must answer */
     bool in_fallback;                 /* the fallback is pending */
     struct weir_rls_partial *partial; /* what earlier calls of the service have decided */
-} weir_rls_turn;
+} weir_rls_wait;
 
 /* Abandons what is pending, as weir_completion_cancel(). */
-void weir_rls_turn_cancel(weir_rls_turn *turn);
+void weir_rls_wait_cancel(weir_rls_wait *wait);
 
 /* Decides the first of n requests (1 or more), at now_ns: as many as one batch of the service
  * allows. The caller repeats it with the rest.
@@ -140,7 +140,7 @@ void weir_rls_turn_cancel(weir_rls_turn *turn);
  * Returns how many are decided; 0 if an engine is pending: repeat the call with the same requests,
  * or more after them, once completion.ready() was called. The bytes of the requests may have
  * moved. */
-size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_request *requests,
+size_t weir_rls_decide(weir_rls_loop *l, weir_rls_wait *wait, const weir_rls_request *requests,
                        size_t n, weir_rls_response *responses, int64_t now_ns);
 
 /* Decides the requests that Envoy's limits do not decide: those with the verbs CHECK and REPORT;

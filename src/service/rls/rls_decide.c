@@ -253,59 +253,59 @@ void rls_respond(weir_rls_loop *l, const weir_rls_config *c, size_t plan,
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static size_t ask_fallback(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_request *request,
+static size_t ask_fallback(weir_rls_loop *l, weir_rls_wait *wait, const weir_rls_request *request,
                            weir_rls_response *ret, int64_t now_ns)
 {
-    turn->in_fallback =
-        !l->fallback.decide(l->fallback.ctx, &turn->completion, request, ret, now_ns);
-    if (!turn->in_fallback && request->verb == WEIR_RLS_CHECK_AND_REPORT)
+    wait->in_fallback =
+        !l->fallback.decide(l->fallback.ctx, &wait->completion, request, ret, now_ns);
+    if (!wait->in_fallback && request->verb == WEIR_RLS_CHECK_AND_REPORT)
         port_bump_relaxed(&l->own[RLS_REQUESTS], 1);
-    return !turn->in_fallback;
+    return !wait->in_fallback;
 }
 
 /* Lets the service decide the planned requests. Returns false if an engine is pending. */
-static bool run(weir_rls_loop *l, weir_rls_turn *turn, weir_rls_verb verb, int64_t now_ns)
+static bool run(weir_rls_loop *l, weir_rls_wait *wait, weir_rls_verb verb, int64_t now_ns)
 {
     if (l->plan[0].special)
-        return rls_run_special(l, turn, &l->plan[0], verb, now_ns);
+        return rls_run_special(l, wait, &l->plan[0], verb, now_ns);
     return l->takes_len == 0 ||
-           weir_service_take(l->service, &turn->completion, l->take, l->takes_len, now_ns);
+           weir_service_take(l->service, &wait->completion, l->take, l->takes_len, now_ns);
 }
 
-size_t weir_rls_decide(weir_rls_loop *l, weir_rls_turn *turn, const weir_rls_request *requests,
+size_t weir_rls_decide(weir_rls_loop *l, weir_rls_wait *wait, const weir_rls_request *requests,
                        size_t n, weir_rls_response *responses, int64_t now_ns)
 {
-    bool resumes = turn->config != NULL;
-    WEIR_ASSERT(n >= 1 && n >= turn->pending_len);
+    bool resumes = wait->config != NULL;
+    WEIR_ASSERT(n >= 1 && n >= wait->len);
     rls_loop_refresh(l);
-    if (turn->in_fallback)
-        return ask_fallback(l, turn, requests, responses, now_ns);
-    weir_rls_config *c = resumes ? turn->config : l->config;
-    size_t len = rls_plan_group(l, c, requests, resumes ? turn->pending_len : n, resumes);
+    if (wait->in_fallback)
+        return ask_fallback(l, wait, requests, responses, now_ns);
+    weir_rls_config *c = resumes ? wait->config : l->config;
+    size_t len = rls_plan_group(l, c, requests, resumes ? wait->len : n, resumes);
     if (len == 0)
-        return ask_fallback(l, turn, requests, responses, now_ns);
-    if (!run(l, turn, requests[0].verb, now_ns)) {
+        return ask_fallback(l, wait, requests, responses, now_ns);
+    if (!run(l, wait, requests[0].verb, now_ns)) {
         if (!resumes)
             weir_rls_config_hold(c);
-        turn->config = c;
-        turn->pending_len = len;
+        wait->config = c;
+        wait->len = len;
         return 0;
     }
     for (size_t i = 0; i < len; i++)
         rls_respond(l, c, i, &requests[i], &responses[i], now_ns);
     if (resumes) {
         l->held = c; /* the statuses point to its names */
-        turn->config = NULL;
-        rls_turn_clear(turn);
+        wait->config = NULL;
+        rls_wait_clear(wait);
     }
     return len;
 }
 
-void weir_rls_turn_cancel(weir_rls_turn *turn)
+void weir_rls_wait_cancel(weir_rls_wait *wait)
 {
-    weir_completion_cancel(&turn->completion);
-    weir_rls_config_drop(turn->config);
-    turn->config = NULL;
-    turn->in_fallback = false;
-    rls_turn_clear(turn);
+    weir_completion_cancel(&wait->completion);
+    weir_rls_config_drop(wait->config);
+    wait->config = NULL;
+    wait->in_fallback = false;
+    rls_wait_clear(wait);
 }

@@ -174,8 +174,8 @@ void rls_count_unknown_domain(weir_rls_loop *l, weir_slice domain, size_t n);
 /* Adopts the active configuration, and drops what the last answers needed. */
 void rls_loop_refresh(weir_rls_loop *l);
 
-/* Ends the wait of a turn. */
-void rls_turn_clear(weir_rls_turn *turn);
+/* Clears the state of a wait that has ended. */
+void rls_wait_clear(weir_rls_wait *wait);
 
 /* Plans the first requests that can be decided together, and adds the requests to the service.
  *  c        NULL: no configuration is active.
@@ -201,7 +201,7 @@ static inline bool rls_has_state(const rls_item *item)
 }
 
 /* Runs the calls that a special request needs. Returns false if an engine is pending. */
-bool rls_run_special(weir_rls_loop *l, weir_rls_turn *turn, const rls_plan *p, weir_rls_verb verb,
+bool rls_run_special(weir_rls_loop *l, weir_rls_wait *wait, const rls_plan *p, weir_rls_verb verb,
                      int64_t now_ns);
 
 /* Writes the response to a planned request whose items are decided, and counts it. */

@@ -534,7 +534,7 @@ static void compare(model *m, int requests)
             list[k] = asked[k].request;
         }
         for (size_t done = 0; done < GROUP;) {
-            size_t n = weir_rls_decide(loop, &turn, list + done, GROUP - done, got + done, at_ns);
+            size_t n = weir_rls_decide(loop, &wait, list + done, GROUP - done, got + done, at_ns);
             assert_in_range(n, 1, GROUP - done);
             for (size_t k = done; k < done + n; k++) {
                 model_answer(m, &asked[k], at_ns, &want);

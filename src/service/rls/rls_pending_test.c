@@ -31,7 +31,7 @@ static int remote_setup(void **state)
 
 static int remote_teardown(void **state)
 {
-    weir_rls_turn_cancel(&turn);
+    weir_rls_wait_cancel(&wait);
     weir_service_set_engine(service, WEIR_ENGINE_REDIS, NULL);
     fake_close(&engine->engine);
     return rls_teardown(state);
@@ -71,19 +71,19 @@ static weir_rls_response decide_waiting(const kit_request *r, int waits)
     char bytes[2][256];
     for (int i = 0; i < waits; i++) {
         move(&moved[i % 2], r, bytes[i % 2]);
-        assert_int_equal(weir_rls_decide(loop, &turn, &moved[i % 2].request, 1, &response, now_ns),
+        assert_int_equal(weir_rls_decide(loop, &wait, &moved[i % 2].request, 1, &response, now_ns),
                          0);
-        assert_int_equal(weir_rls_decide(loop, &turn, &moved[i % 2].request, 1, &response, now_ns),
+        assert_int_equal(weir_rls_decide(loop, &wait, &moved[i % 2].request, 1, &response, now_ns),
                          0); /* a call too early changes nothing */
         int before = wakes;
         assert_int_equal(engine->batches, 1);
         fake_reply(engine, 0, now_ns);
         assert_int_equal(wakes, before + 1);
     }
-    assert_int_equal(weir_rls_decide(loop, &turn, &r->request, 1, &response, now_ns), 1);
+    assert_int_equal(weir_rls_decide(loop, &wait, &r->request, 1, &response, now_ns), 1);
     assert_int_equal(engine->batches, 0);
-    assert_null(turn.config);
-    assert_null(turn.partial);
+    assert_null(wait.config);
+    assert_null(wait.partial);
     return response;
 }
 
@@ -131,18 +131,18 @@ static void a_waiting_request_keeps_its_configuration(void **unused)
         add(begin(&r[i], "d", 0), "g=v");
         list[i] = r[i].request;
     }
-    assert_int_equal(weir_rls_decide(loop, &turn, list, 2, got, now_ns), 0);
+    assert_int_equal(weir_rls_decide(loop, &wait, list, 2, got, now_ns), 0);
     const weir_rls_spec other = {.key = "g", LIMIT(7, WEIR_RLS_HOUR)};
     activate_one(&remote, &other, 1);
     fake_reply(engine, 0, now_ns);
-    assert_int_equal(weir_rls_decide(loop, &turn, list, 3, got, now_ns), 2);
+    assert_int_equal(weir_rls_decide(loop, &wait, list, 3, got, now_ns), 2);
     for (uint32_t i = 0; i < 2; i++) {
         assert_int_equal(got[i].statuses[0].remaining, 4 - i);
         assert_memory_equal(got[i].statuses[0].name.at, "named", 5);
     }
-    assert_int_equal(weir_rls_decide(loop, &turn, list + 2, 1, got + 2, now_ns), 0);
+    assert_int_equal(weir_rls_decide(loop, &wait, list + 2, 1, got + 2, now_ns), 0);
     fake_reply(engine, 0, now_ns);
-    assert_int_equal(weir_rls_decide(loop, &turn, list + 2, 1, got + 2, now_ns), 1);
+    assert_int_equal(weir_rls_decide(loop, &wait, list + 2, 1, got + 2, now_ns), 1);
     assert_int_equal(got[2].statuses[0].requests_per_unit, 7);
 }
 
@@ -201,14 +201,14 @@ static void a_request_can_be_cancelled(void **unused)
     activate_domain(&remote, true);
     add(both(&r, 1), "q=v");
     for (int waits = 0; waits < 3; waits++) {
-        assert_int_equal(weir_rls_decide(loop, &turn, &r.request, 1, &response, now_ns), 0);
+        assert_int_equal(weir_rls_decide(loop, &wait, &r.request, 1, &response, now_ns), 0);
         for (int i = 0; i < waits; i++) {
             fake_reply(engine, 0, now_ns);
-            assert_int_equal(weir_rls_decide(loop, &turn, &r.request, 1, &response, now_ns), 0);
+            assert_int_equal(weir_rls_decide(loop, &wait, &r.request, 1, &response, now_ns), 0);
         }
-        weir_rls_turn_cancel(&turn);
+        weir_rls_wait_cancel(&wait);
         assert_int_equal(engine->batches, 0);
-        assert_null(turn.partial);
+        assert_null(wait.partial);
     }
     assert_int_equal(engine->abandoned, 3);
     assert_int_equal(decide_waiting(&r, 3).code, WEIR_RLS_OK);

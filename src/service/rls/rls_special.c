@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Requests that need several calls of the service: those with hits to give back, atomic ones, and
  * reports to limits that do not count denied hits. The calls follow each other. If an engine is
- * pending, the answers of the calls before are kept in the turn, and the repeated request continues
+ * pending, the answers of the calls before are kept in the wait, and the repeated request continues
  * after them. */
 
 #include "service/rls/rls_internal.h"
@@ -25,7 +25,7 @@ typedef enum call { TAKE, TAKE_ALL, REFUND } call;
 
 typedef struct special {
     weir_rls_loop *loop;
-    weir_rls_turn *turn;
+    weir_rls_wait *wait;
     rls_item *items;
     size_t n;
     int64_t now_ns;
@@ -38,9 +38,9 @@ typedef struct special {
 /* Keeps the answers before the call that is pending. Returns false if memory is exhausted. */
 static bool keep(special *s, size_t done)
 {
-    struct weir_rls_partial *p = s->turn->partial;
+    struct weir_rls_partial *p = s->wait->partial;
     if (!p)
-        p = s->turn->partial = port_zalloc(1, sizeof *p);
+        p = s->wait->partial = port_zalloc(1, sizeof *p);
     if (!p)
         return false;
     for (size_t i = p->done; i < done; i++) {
@@ -58,14 +58,14 @@ static bool keep(special *s, size_t done)
 static void restore(special *s, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) {
-        const outcome *o = &s->turn->partial->outcome[i];
+        const outcome *o = &s->wait->partial->outcome[i];
         weir_request *take = &s->loop->take[i];
         take->status = o->status;
         take->decision = o->decision;
         take->reason = o->reason;
         take->why = o->why;
     }
-    s->denied = s->turn->partial->denied;
+    s->denied = s->wait->partial->denied;
 }
 
 /* Gives all requests of a failed atomic call its status. */
@@ -88,7 +88,7 @@ static bool run_all(special *s, size_t from, size_t to)
 {
     weir_rls_loop *l = s->loop;
     weir_all_result all;
-    if (!weir_service_take_all(l->service, &s->turn->completion, &l->take[from], to - from,
+    if (!weir_service_take_all(l->service, &s->wait->completion, &l->take[from], to - from,
                                s->now_ns, &all))
         return false;
     if (all.status == WEIR_OK)
@@ -106,20 +106,20 @@ static bool run(special *s, call kind, size_t from)
     bool answered;
     if (from == to)
         return true;
-    if (s->turn->partial && s->turn->partial->done >= to) {
+    if (s->wait->partial && s->wait->partial->done >= to) {
         restore(s, from, to);
         return true;
     }
     if (kind == TAKE_ALL)
         answered = run_all(s, from, to);
     else if (kind == REFUND)
-        answered = weir_service_refund(l->service, &s->turn->completion, &l->take[from], s->now_ns);
+        answered = weir_service_refund(l->service, &s->wait->completion, &l->take[from], s->now_ns);
     else
-        answered = weir_service_take(l->service, &s->turn->completion, &l->take[from], to - from,
+        answered = weir_service_take(l->service, &s->wait->completion, &l->take[from], to - from,
                                      s->now_ns);
     if (answered || keep(s, from))
         return answered;
-    weir_completion_cancel(&s->turn->completion);
+    weir_completion_cancel(&s->wait->completion);
     for (size_t i = from; i < to; i++)
         l->take[i].status = WEIR_E_NOMEM;
     return true;
@@ -274,14 +274,14 @@ static bool report(special *s)
     return answered;
 }
 
-bool rls_run_special(weir_rls_loop *l, weir_rls_turn *turn, const rls_plan *p, weir_rls_verb verb,
+bool rls_run_special(weir_rls_loop *l, weir_rls_wait *wait, const rls_plan *p, weir_rls_verb verb,
                      int64_t now_ns)
 {
-    const weir_rls_config *c = turn->config ? turn->config : l->config;
+    const weir_rls_config *c = wait->config ? wait->config : l->config;
     special s = {
-        .loop = l, .turn = turn, .items = &l->item[p->first], .n = p->len, .now_ns = now_ns};
-    for (size_t i = 0; i < s.n && turn->partial; i++)
-        s.absent[i] = turn->partial->absent[i];
+        .loop = l, .wait = wait, .items = &l->item[p->first], .n = p->len, .now_ns = now_ns};
+    for (size_t i = 0; i < s.n && wait->partial; i++)
+        s.absent[i] = wait->partial->absent[i];
     bool atomic = false;
     for (size_t i = 0; i < s.n; i++)
         atomic |= s.items[i].limit && s.items[i].limit->atomic;
@@ -297,9 +297,9 @@ bool rls_run_special(weir_rls_loop *l, weir_rls_turn *turn, const rls_plan *p, w
     return run(&s, TAKE, from);
 }
 
-void rls_turn_clear(weir_rls_turn *turn)
+void rls_wait_clear(weir_rls_wait *wait)
 {
-    port_free(turn->partial);
-    turn->partial = NULL;
-    turn->pending_len = 0;
+    port_free(wait->partial);
+    wait->partial = NULL;
+    wait->len = 0;
 }

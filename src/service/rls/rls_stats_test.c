@@ -155,7 +155,7 @@ static void run_loop(void *unused)
 {
     (void)unused;
     weir_service *own_service;
-    weir_rls_turn own_turn = {.config = NULL};
+    weir_rls_wait own_wait = {.config = NULL};
     if (weir_service_open(&own_service, limiter) != WEIR_OK)
         abort();
     weir_rls_loop *own = weir_rls_loop_open(rls, own_service);
@@ -165,7 +165,7 @@ static void run_loop(void *unused)
         char text[32];
         snprintf(text, sizeof text, "k=v%d", i % 50);
         add(begin(&r, i % 10 == 0 ? "unknown" : "d", 0), text);
-        if (weir_rls_decide(own, &own_turn, &r.request, 1, &response, now_ns + i) != 1)
+        if (weir_rls_decide(own, &own_wait, &r.request, 1, &response, now_ns + i) != 1)
             abort();
     }
     weir_rls_loop_close(own);

@@ -474,7 +474,7 @@ static void many_requests_are_answered_in_groups(void **unused)
     }
     uint32_t left_a = 1000, left_b = 1000;
     for (size_t done = 0; done < N;) {
-        size_t n = weir_rls_decide(loop, &turn, list + done, N - done, got + done, now_ns);
+        size_t n = weir_rls_decide(loop, &wait, list + done, N - done, got + done, now_ns);
         assert_in_range(n, 1, 64);
         for (size_t i = done; i < done + n; i++) {
             assert_int_equal(got[i].failure, i % 7 == 3 ? WEIR_RLS_REFUSED : WEIR_RLS_ANSWERED);
@@ -553,7 +553,7 @@ static bool decide_elsewhere(void *ctx, weir_completion *completion,
                              const weir_rls_request *request, weir_rls_response *ret, int64_t at_ns)
 {
     other *o = ctx;
-    assert_ptr_equal(completion, &turn.completion);
+    assert_ptr_equal(completion, &wait.completion);
     assert_int_equal(at_ns, now_ns);
     if (o->pending > 0) {
         o->pending--;
@@ -586,13 +586,13 @@ static void a_fallback_decides_what_envoys_limits_are_not_for(void **unused)
         list[i] = r[i].request;
     }
     o.pending = 2;
-    assert_int_equal(weir_rls_decide(loop, &turn, list, 3, got, now_ns), 1);
+    assert_int_equal(weir_rls_decide(loop, &wait, list, 3, got, now_ns), 1);
     assert_int_equal(got[0].code, WEIR_RLS_OK);
-    assert_int_equal(weir_rls_decide(loop, &turn, list + 1, 2, got + 1, now_ns), 0);
-    assert_int_equal(weir_rls_decide(loop, &turn, list + 1, 2, got + 1, now_ns), 0);
-    assert_int_equal(weir_rls_decide(loop, &turn, list + 1, 2, got + 1, now_ns), 1);
+    assert_int_equal(weir_rls_decide(loop, &wait, list + 1, 2, got + 1, now_ns), 0);
+    assert_int_equal(weir_rls_decide(loop, &wait, list + 1, 2, got + 1, now_ns), 0);
+    assert_int_equal(weir_rls_decide(loop, &wait, list + 1, 2, got + 1, now_ns), 1);
     assert_int_equal(got[1].code, WEIR_RLS_OVER_LIMIT);
-    assert_int_equal(weir_rls_decide(loop, &turn, list + 2, 1, got + 2, now_ns), 1);
+    assert_int_equal(weir_rls_decide(loop, &wait, list + 2, 1, got + 2, now_ns), 1);
     assert_int_equal(got[2].code, WEIR_RLS_OK);
     assert_int_equal(o.calls, 3);
     assert_int_equal(stat("rate_limit.unknown.domain_not_found"), 1);
