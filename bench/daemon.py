@@ -223,6 +223,13 @@ class Report:
             self.add(f"{prefix}.{kind}_vs_{suffix}", kind, medians[0][kind], medians[1][kind])
         return medians
 
+    def save(self, path):
+        """Writes the rows as JSON, unless there is no path."""
+        if path:
+            with open(path, "w", encoding="ascii") as f:
+                json.dump(self.rows, f, indent=1)
+                f.write("\n")
+
 
 def hold_idle(server, report):
     """Measures the memory of connections that sent one request and then stay idle."""
@@ -342,10 +349,7 @@ def main():
         finally:
             for server in servers:
                 server.stop()
-    if args.json:
-        with open(args.json, "w", encoding="ascii") as f:
-            json.dump(report.rows, f, indent=1)
-            f.write("\n")
+    report.save(args.json)
 
 
 if __name__ == "__main__":

@@ -244,10 +244,7 @@ def main():
         finally:
             for system in systems:
                 system.stop()
-    if args.json:
-        with open(args.json, "w", encoding="ascii") as f:
-            json.dump(report.rows, f, indent=1)
-            f.write("\n")
+    report.save(args.json)
 
 
 if __name__ == "__main__":

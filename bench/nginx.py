@@ -225,10 +225,7 @@ def main():
             run_all(nginx, report, args.rounds)
         finally:
             nginx.server.stop()
-    if args.json:
-        with open(args.json, "w", encoding="ascii") as f:
-            json.dump(report.rows, f, indent=1)
-            f.write("\n")
+    report.save(args.json)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ alternate, and only ratios are meaningful.
 """
 
 import argparse
-import json
 import os
 import re
 import socket
@@ -239,10 +238,7 @@ def main():
         finally:
             for server in bench.servers:
                 server.stop()
-    if args.json:
-        with open(args.json, "w", encoding="ascii") as f:
-            json.dump(report.rows, f, indent=1)
-            f.write("\n")
+    report.save(args.json)
 
 
 if __name__ == "__main__":
