@@ -12,8 +12,7 @@ typedef struct weir_http_call {
     const weir_http_options *options;
     const weir_http_request *http;
     weir_rls_wait *wait;
-    weir_completion *completion; /* of `wait` */
-    bool pending;                /* the request waits for an engine: there is no response yet */
+    bool pending; /* the request waits for an engine: there is no response yet */
     weir_http_params params;
     weir_request request;
     bool accepts_policy, accepts_limit; /* parameters of the endpoint */

@@ -189,8 +189,8 @@ static void take_all(call *c)
     size_t n = read_all(&c->params, requests, a);
     if (n == 0)
         return;
-    c->pending =
-        !weir_service_take_all(c->options->service, c->completion, requests, n, c->now_ns, &all);
+    c->pending = !weir_service_take_all(c->options->service, &c->wait->completion, requests, n,
+                                        c->now_ns, &all);
     if (c->pending)
         return;
     if (all.status != WEIR_OK) {
@@ -290,7 +290,8 @@ static void put_decision(call *c)
 
 static void take(call *c)
 {
-    c->pending = !weir_service_take(c->options->service, c->completion, &c->request, 1, c->now_ns);
+    c->pending =
+        !weir_service_take(c->options->service, &c->wait->completion, &c->request, 1, c->now_ns);
     if (c->pending)
         return;
     put_decision(c);
@@ -301,21 +302,24 @@ static void take(call *c)
 
 static void peek(call *c)
 {
-    c->pending = !weir_service_peek(c->options->service, c->completion, &c->request, c->now_ns);
+    c->pending =
+        !weir_service_peek(c->options->service, &c->wait->completion, &c->request, c->now_ns);
     if (!c->pending)
         put_decision(c);
 }
 
 static void refund(call *c)
 {
-    c->pending = !weir_service_refund(c->options->service, c->completion, &c->request, c->now_ns);
+    c->pending =
+        !weir_service_refund(c->options->service, &c->wait->completion, &c->request, c->now_ns);
     if (!c->pending)
         put_decision(c);
 }
 
 static void reset(call *c)
 {
-    c->pending = !weir_service_reset(c->options->service, c->completion, &c->request, c->now_ns);
+    c->pending =
+        !weir_service_reset(c->options->service, &c->wait->completion, &c->request, c->now_ns);
     if (c->pending || !succeeded(c))
         return;
     weir_buffer *b = weir_http_begin_json(c);
@@ -326,8 +330,8 @@ static void reset(call *c)
 
 static void explain(call *c)
 {
-    c->pending = !weir_service_explain(c->options->service, c->completion, &c->request, c->now_ns,
-                                       c->response->body);
+    c->pending = !weir_service_explain(c->options->service, &c->wait->completion, &c->request,
+                                       c->now_ns, c->response->body);
     if (c->pending || !succeeded(c))
         return;
     c->response->status = 200;
@@ -773,7 +777,6 @@ bool weir_http_dispatch(const weir_http_options *o, weir_rls_wait *wait, const w
     call c = {.options = o,
               .http = r,
               .wait = wait,
-              .completion = &wait->completion,
               .now_ns = now_ns,
               .response = a,
               .accepts_policy = e->params & NAME,

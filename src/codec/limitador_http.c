@@ -143,7 +143,7 @@ static void decide(weir_http_call *c, weir_rls_verb verb)
     body b;
     weir_rls_response response;
     if (read_body(c, verb, &b)) {
-        c->pending = !weir_limitador_take(c->options->limitador, c->completion, &b.request,
+        c->pending = !weir_limitador_take(c->options->limitador, &c->wait->completion, &b.request,
                                           &response, c->now_ns);
         if (!c->pending)
             put_response(c, verb, &response);
