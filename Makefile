@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-replay bench-web instructions check claims redis nginx clients envoy browser asan tsan fuzz coverage mutants proof model aarch64 wasm web figures dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies browser asan tsan fuzz coverage mutants proof model aarch64 wasm web figures dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -43,7 +43,7 @@ run: shipped     ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=80
 	    { printf 'listen: {resp: %s, http: %s}' '$(PORT)' '$(HTTP)' | build/weir check - 2>&1 | grep 'is in use;' >/dev/null && \
 	        echo 'To choose other ports: make run PORT=7380 HTTP=9080' >&2; exit 1; }
 
-bench: bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-replay bench-web ## run all seven benchmarks; the results are in build/bench.json
+bench: bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web ## run all eight benchmarks; the results are in build/bench.json
 
 bench-lib: shipped ## benchmark the library: decisions a second, compared with a bare loop
 	@tools/deps check bench
@@ -64,6 +64,10 @@ bench-nginx: shipped ## benchmark the nginx module, compared with limit_req and 
 bench-envoy: shipped ## benchmark the rate limit service of Envoy, compared with envoyproxy/ratelimit; needs the network once
 	@tools/deps check bench envoy
 	@bench/run envoy
+
+bench-haproxy: shipped ## benchmark HAProxy with weir, compared with a stick table and with no limit; 2 minutes
+	@tools/deps check bench haproxy
+	@bench/run haproxy
 
 bench-replay: shipped ## benchmark weir replay, compared with wc and goaccess; writes 2 GB into build/ once
 	@tools/deps check bench
@@ -102,6 +106,14 @@ clients: shipped ## test current client libraries and the examples of docs/clien
 envoy: shipped   ## test with a real Envoy, beside the reference rate limit service, and with gRPC clients; needs the network
 	@tools/deps envoy
 	@tools/envoy
+
+haproxy: shipped ## test with a real HAProxy: SPOE and the Lua action, failures, reloads, exact counts; less than 2 minutes
+	@tools/deps check haproxy
+	@tools/haproxy
+
+proxies: shipped ## test behind real proxies: Caddy, nginx, Envoy, HAProxy, Traefik; needs the network, and builds Traefik once
+	@tools/deps proxies
+	@tools/proxies
 
 browser: shipped wasm web ## test the web pages in Chromium; downloads its npm packages once
 	@tools/deps check browser

@@ -199,7 +199,7 @@ def offered_load(offered, server, what):
 
 # ---- figures -------------------------------------------------------------------------------------
 
-UNITS = {"cpu": "ns/request", "rps": "requests/s", "p50": "us", "p99": "us", "memory": "MiB",
+UNITS = {"cpu": "ns/request", "rps": "requests/s", "p50": "us", "p99": "us", "memory": "MiB", "agent": "us/request",
          "capacity": "requests/s of CPU time"}
 
 

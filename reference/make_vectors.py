@@ -59,6 +59,10 @@ POLICIES = {
         "leaky-queue 7/m depth 2", "leaky-queue 12500000000/s depth 2147483646",
         "leaky-queue 1/1ns depth 3", "leaky-queue 1/3650d depth 1",
         "leaky-queue 1099511627776/s depth 1000000", "leaky-queue 7/155382367ns depth 5",
+        "leaky-queue 10/s depth 20 nodelay 8", "leaky-queue 3/s depth 6 nodelay 2",
+        "leaky-queue 7/m depth 5 nodelay 5", "leaky-queue 1/s depth 3 nodelay 1",
+        "leaky-queue 12500000000/s depth 2147483646 nodelay 2147483645",
+        "leaky-queue 7/155382367ns depth 9 nodelay 4",
     ),
     "fixed-window": (
         "fixed-window 5/1s", "fixed-window 1/s", "fixed-window 5000/h",
@@ -114,6 +118,7 @@ POLICIES = {
         "gcra 1/s burst 4 & token-bucket 4 refill 1/s & leaky-bucket 1/s capacity 4",
         "leaky-queue 2/s depth 6 & fixed-window 10/m",
         "leaky-queue 5/s depth 3 & leaky-queue 1/s depth 3",
+        "leaky-queue 5/s depth 3 nodelay 1 & leaky-queue 1/s depth 6 nodelay 4",
         "fixed-window 3/m count-denied & gcra 1/s burst 2",
         "gcra 1/s burst 2 & sliding-log 4/m count-denied",
         "fixed-window 4/90s from-first count-denied & sliding-counter 3/1s",
@@ -138,7 +143,8 @@ POLICIES = {
     "clock-steps-back": (
         "gcra 10/s burst 5", "gcra 3/s burst 3", "token-bucket 9 refill 7/m",
         "token-bucket 10 refill 3 every 1s", "leaky-bucket 5/s capacity 9",
-        "leaky-queue 10/s depth 3", "fixed-window 5/1s", "fixed-window 5/1s count-denied",
+        "leaky-queue 10/s depth 3", "leaky-queue 10/s depth 5 nodelay 2", "fixed-window 5/1s",
+        "fixed-window 5/1s count-denied",
         "fixed-window 5/day tz America/Havana", "fixed-window 5/m from-first",
         "fixed-window 5/m from-first count-denied", "sliding-log 5/10s",
         "sliding-log 5/10s count-denied", "sliding-counter 5/10s", "sliding-counter 5/10s relaxed",

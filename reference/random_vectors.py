@@ -94,7 +94,9 @@ def leaky_bucket(rng):
 
 def leaky_queue(rng):
     text, most = rate(rng)
-    return f"leaky-queue {text} depth {small_or_spread(rng, most) - 1}"
+    depth = small_or_spread(rng, most) - 1
+    nodelay = f" nodelay {small_or_spread(rng, depth + 1) - 1}"
+    return f"leaky-queue {text} depth {depth}{maybe(rng, nodelay)}"
 
 
 def fixed_window(rng):

@@ -123,6 +123,18 @@ class Rates(TableTest):
         self.assertEqual((peek.allowed, peek.delay_ns), (True, 1500 * MS))
         self.assertIsNone(key.refund(0, 1))
 
+    def test_nodelay_is_the_delay_of_limit_req(self):
+        """nginx with burst=20 delay=8: the first request and 8 more at once, 12 paced, the others denied."""
+        key = self.key("leaky-queue 10/s depth 20 nodelay 8")
+        answers = [key.take(0, 1) for _ in range(25)]
+        self.assertEqual([d.allowed for d in answers], [True] * 21 + [False] * 4)
+        self.assertEqual([d.delay_ns for d in answers], [0] * 9 + [100 * MS * i for i in range(1, 13)] + [0] * 4)
+
+    def test_nodelay_is_rounded_up_once(self):
+        key = self.key("leaky-queue 3/s depth 5 nodelay 1")
+        self.assertEqual([key.take(0, 1).delay_ns for _ in range(5)], [0, 0, 333333334, 666666667, 1000 * MS])
+        self.assertEqual(key.take(1, 1).delay_ns, 1333333333)
+
     def test_queue_delay_is_rounded_up(self):
         key = self.key("leaky-queue 3/s depth 1")
         self.assertEqual([key.take(0, 1).delay_ns for _ in range(2)], [0, 333333334])

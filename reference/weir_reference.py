@@ -116,12 +116,16 @@ class Rate(Algorithm):
 
 
 class LeakyQueue(Rate):
-    """A bucket whose allowed requests are delayed by the backlog."""
+    """A bucket whose allowed requests are delayed by the backlog that exceeds `nodelay` units."""
 
     refundable = False
 
+    def __init__(self, n, period, capacity, nodelay):
+        super().__init__(n, period, capacity)
+        self.nodelay = nodelay
+
     def delay_ns(self, tat, now):
-        return ceil_div(self.backlog(tat, now), self.n)
+        return ceil_div(max(0, self.backlog(tat, now) - self.nodelay * self.period), self.n)
 
 
 class StepBucket(Algorithm):
@@ -585,11 +589,11 @@ def parse_quota(text):
     return bounded(n, COST_MAX), parse_period(period)
 
 
-def rate_layer(kind, rate, capacity):
+def rate_layer(kind, rate, capacity, *options):
     n, period = rate
     if capacity * period > PERIOD_MAX * n:
         raise ValueError("an empty bucket would take too long to refill")
-    return kind(n, period, capacity)
+    return kind(n, period, capacity, *options)
 
 
 def parse_gcra(words):
@@ -613,7 +617,8 @@ def parse_leaky_bucket(words):
 
 def parse_leaky_queue(words):
     depth = bounded(words.option("depth"), COST_MAX - 1, least=0)
-    return rate_layer(LeakyQueue, parse_rate(words.first()), depth + 1)
+    nodelay = bounded(words.option("nodelay", 0), depth, least=0)
+    return rate_layer(LeakyQueue, parse_rate(words.first()), depth + 1, nodelay)
 
 
 def parse_fixed_window(words):

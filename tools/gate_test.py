@@ -120,6 +120,7 @@ class Counts(unittest.TestCase):
 
     def test_skips(self):
         self.assertEqual(self.counts("skipped: 2 in e2e\n3 passed, 0 failed, 2 skipped\n"), ([3, 0, 2], 0, []))
+        self.assertEqual(self.counts("skipped: 2 in e2e: no server\n3 passed, 0 failed, 2 skipped\n"), ([3, 0, 2], 0, []))
         for text, tests in (("skipped: 3 in e2e\n3 passed, 0 failed, 3 skipped\n", [3, 1, 3]),
                             ("skipped: 2 in e2e\nskipped: 1 in e2e\n3 passed, 0 failed, 3 skipped\n", [3, 1, 3]),
                             ("skipped: 1 in other: no server\n3 passed, 0 failed, 1 skipped\n", [3, 1, 1]),

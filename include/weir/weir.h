@@ -131,6 +131,8 @@ typedef struct weir_layer {
     bool count_denied;      /* fixed-window, sliding-log: denied requests count too */
     bool relaxed;           /* sliding-counter: round the estimate down */
     bool stepped;           /* token-bucket: "refill N every P" */
+    int32_t nodelay;        /* leaky-queue: this many queued requests are not delayed, and the
+                               delay of the others is shorter by as much: 0..limit - 1; else 0 */
     int64_t limit;     /* burst, capacity, depth + 1, or the limit of a window: 1..WEIR_LIMIT_MAX */
     int64_t rate;      /* units per period: 1..WEIR_RATE_MAX; for windows the limit again */
     int64_t period_ns; /* 1..WEIR_SPAN_NS_MAX; 0 for a calendar window */
@@ -150,7 +152,7 @@ typedef struct weir_policy {
 
 /* Validates the fields before `format` and derives the rest.
  *  ret_limit_max  may be NULL. Set on WEIR_E_RANGE: the largest `limit` that would be valid, or 0
- *                 if none is.
+ *                 if another field is wrong.
  * Returns WEIR_OK, or WEIR_E_RANGE with the derived fields undefined. Threads: the caller owns
  * *layer. */
 WEIR_NODISCARD weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max);

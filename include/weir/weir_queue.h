@@ -12,6 +12,8 @@
  *     weir_queue_push(&q, now_ns, 1, id, &d);          // d.allowed, d.delay_ns; denied if 20 wait
  *     while (weir_queue_pop(&q, now_ns, &item)) ...     // every item that is due
  *     weir_queue_next(&q, &due_ns)                      // set a timer to it
+ *
+ * With `nodelay 8` in the policy, the first 8 items that would wait are due at once.
  */
 
 #include <weir/weir.h>

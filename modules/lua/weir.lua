@@ -291,8 +291,10 @@ function rate.refund(L, s, now, cost)
   return true
 end
 
-function rate.delay(s, now)
-  return max(0, s.q - now + (s.r > 0 and 1 or 0))
+-- The backlog beyond the first L.nodelay units, rounded up.
+function rate.delay(L, s, now)
+  local q, r = cost_of(L, L.nodelay)
+  return max(0, s.q - now - q + (s.r > r and 1 or 0))
 end
 
 -- Parses a stored whole number of at most `most`. Returns nil if it is anything else.
@@ -1136,8 +1138,15 @@ end
 PARSERS['leaky-queue'] = function(p, l)
   bucket_rate(p, l)
   l.ops = bucket
-  l.limit = 1 + keyword_number(p, 'depth', 'depth and a number, as in depth 20', 'a depth', 0,
+  local depth = keyword_number(p, 'depth', 'depth and a number, as in depth 20', 'a depth', 0,
     LIMIT_MAX - 1)
+  l.limit, l.nodelay = depth + 1, 0
+  p.next = "nodelay and a number, '&' or the end"
+  if keyword(p, 'nodelay') then
+    p.next = "'&' or the end"
+    keyword_end(p, 'nodelay')
+    l.nodelay = bounded_number(p, 'a number of undelayed requests', 0, depth)
+  end
   set_rate(p, l)
 end
 
@@ -1264,6 +1273,9 @@ local function print_layer(l)
   end
   if word then
     out[#out + 1] = word .. ' ' .. whole(l.facts.delays and l.limit - 1 or l.limit)
+  end
+  if l.nodelay and l.nodelay > 0 then
+    out[#out + 1] = 'nodelay ' .. whole(l.nodelay)
   end
   if l.zone then
     out[#out + 1] = 'tz ' .. l.zone
@@ -1683,7 +1695,7 @@ local function longest_delay(P, S, now)
   local delay = 0
   for i = 1, #P do
     if P[i].facts.delays then
-      delay = max(delay, rate.delay(S[i], now))
+      delay = max(delay, rate.delay(P[i], S[i], now))
     end
   end
   return delay

@@ -6,6 +6,7 @@
 
 #include "codec/decision.h"
 #include "core/check.h"
+#include "port/port.h"
 #include "store/take_many.h"
 
 /* ---- outcomes -------------------------------------------------------------------------------- */
@@ -64,7 +65,7 @@ void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_limit *lim
     (void)ngx_atomic_fetch_add(count_of(limit->counts, status), 1);
     if (status != WEIR_NGX_PASSED)
         log_outcome(r, limit, d);
-    const weir_ngx_outcome outcome = {limit, *d};
+    const weir_ngx_outcome outcome = {.limit = limit, .decision = *d};
     bool first = !ctx->shown.limit || status > ctx->status ||
                  (status == ctx->status && weir_outranks(d, &ctx->shown.decision));
     if (first) {
@@ -115,22 +116,35 @@ static weir_status take(weir_ngx_question *q, size_t *ret_blocking)
     return st;
 }
 
+/* Keeps a decision for the headers, unless it is unknown. */
+static void keep(weir_ngx_ctx *ctx, const weir_ngx_question *q, size_t i, bool shown)
+{
+    const weir_decision *d = &q->requests[i].decision;
+    if (d->limit == 0)
+        return;
+    if (shown)
+        ctx->enforced_shown = ctx->enforced_len;
+    ctx->enforced[ctx->enforced_len++] = (weir_ngx_outcome){q->limits[i], *d, q->requests[i].cost};
+}
+
 ngx_int_t weir_ngx_apply(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_question *q,
                          size_t blocking)
 {
-    if (blocking < q->len) {
-        weir_ngx_note(r, ctx, q->limits[blocking], &q->requests[blocking].decision);
-        ctx->enforced = (weir_ngx_outcome){q->limits[blocking], q->requests[blocking].decision};
-        return (ngx_int_t)q->limits[blocking]->status;
-    }
-    for (size_t i = 0; i < q->len; i++) {
+    size_t shown = blocking < q->len ? blocking : 0;
+    ctx->now_ns = port_now_ns();
+    for (size_t i = 0; i < q->len && blocking == q->len; i++) {
         const weir_decision *d = &q->requests[i].decision;
         weir_ngx_note(r, ctx, q->limits[i], d);
         ctx->delay_ns = ngx_max(ctx->delay_ns, d->delay_ns);
-        if (!ctx->enforced.limit || weir_outranks(d, &ctx->enforced.decision))
-            ctx->enforced = (weir_ngx_outcome){q->limits[i], *d};
+        if (weir_outranks(d, &q->requests[shown].decision))
+            shown = i;
     }
-    return NGX_DECLINED;
+    for (size_t i = 0; i < q->len; i++)
+        keep(ctx, q, i, i == shown);
+    if (blocking == q->len)
+        return NGX_DECLINED;
+    weir_ngx_note(r, ctx, q->limits[blocking], &q->requests[blocking].decision);
+    return (ngx_int_t)q->limits[blocking]->status;
 }
 
 /* The limit that could not be decided on. */
@@ -158,6 +172,7 @@ ngx_int_t weir_ngx_enforce(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_qu
 ngx_int_t weir_ngx_by_error(weir_ngx_ctx *ctx, weir_ngx_limit *limit, bool deny)
 {
     ctx->by_error = true;
+    ctx->now_ns = port_now_ns();
     ctx->status = deny ? WEIR_NGX_REJECTED : WEIR_NGX_PASSED;
     ctx->shown.limit = limit;
     return deny ? (ngx_int_t)limit->status : NGX_DECLINED;

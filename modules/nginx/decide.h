@@ -26,6 +26,7 @@ void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_limit *lim
 ngx_int_t weir_ngx_enforce(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_question *q);
 
 /* Does the same with decisions that q->requests already has.
+ * A decision whose limit is 0 is unknown, and not in the headers.
  *  blocking  the index of the limit that denies; q->len: all allow the request. */
 ngx_int_t weir_ngx_apply(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_question *q,
                          size_t blocking);

@@ -34,12 +34,14 @@ weir_ngx_ctx *weir_ngx_ctx_of(ngx_http_request_t *r)
     return ctx || !(r->main->internal || r->main->filter_finalize) ? ctx : find_ctx(r->main);
 }
 
-static weir_ngx_ctx *new_ctx(ngx_http_request_t *main)
+/* A context with room for the decisions of n enforced limits. */
+static weir_ngx_ctx *new_ctx(ngx_http_request_t *main, size_t n)
 {
-    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(main->pool, sizeof(weir_ngx_ctx));
+    size_t size = sizeof(weir_ngx_ctx) + n * sizeof(weir_ngx_outcome);
+    ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(main->pool, size);
     if (!cleanup)
         return NULL;
-    ngx_memzero(cleanup->data, sizeof(weir_ngx_ctx));
+    ngx_memzero(cleanup->data, size);
     cleanup->handler = on_pool_cleanup;
     ngx_http_set_ctx(main, cleanup->data, ngx_http_weir_module);
     return cleanup->data;
@@ -169,12 +171,12 @@ static ngx_int_t hold(ngx_http_request_t *r, int64_t delay_ns)
 void weir_ngx_resume(ngx_http_request_t *r, weir_ngx_ctx *ctx, ngx_int_t rc)
 {
     ngx_connection_t *c = r->connection;
-    if (rc == NGX_DECLINED && ctx->delay_ns > 0)
-        rc = hold(r, ctx->delay_ns);
-    else if (rc == NGX_DECLINED)
+    if (rc != NGX_DECLINED)
+        ngx_http_finalize_request(r, weir_ngx_deny(r, ctx, rc));
+    else if (ctx->delay_ns == 0)
         run_phases(r);
-    if (rc != NGX_DECLINED && rc != NGX_AGAIN)
-        ngx_http_finalize_request(r, rc);
+    else if (hold(r, ctx->delay_ns) != NGX_AGAIN)
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
     ngx_http_run_posted_requests(c);
 }
 
@@ -198,13 +200,17 @@ ngx_int_t weir_ngx_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (enforced.len + shadows.len == 0)
         return NGX_DECLINED;
-    weir_ngx_ctx *ctx = new_ctx(r->main);
+    weir_ngx_ctx *ctx = new_ctx(r->main, enforced.len);
     if (!ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     ctx->headers = conf->headers;
+    ctx->denied_body = conf->denied_body;
     if (conf->daemon)
         return ask(r, ctx, conf->daemon, &enforced, &shadows);
     ngx_int_t rc = weir_ngx_enforce(r, ctx, &enforced);
     weir_ngx_shadow(r, ctx, &shadows);
-    return rc == NGX_DECLINED && ctx->delay_ns > 0 ? hold(r, ctx->delay_ns) : rc;
+    if (rc == NGX_DECLINED)
+        return ctx->delay_ns > 0 ? hold(r, ctx->delay_ns) : rc;
+    ngx_http_finalize_request(r, weir_ngx_deny(r, ctx, rc));
+    return NGX_DONE;
 }

@@ -4,7 +4,6 @@
 
 #include "module.h"
 
-#include "codec/ratelimit_fields.h"
 #include "store/iterate.h"
 
 #include <string.h>
@@ -34,12 +33,9 @@ static bool copy_text(ngx_conf_t *cf, const char *text, size_t len, ngx_str_t *r
 /* Prints the texts of a limit whose policy and name are known. */
 static bool print_texts(ngx_conf_t *cf, weir_ngx_limit *limit)
 {
-    char text[WEIR_POLICY_TEXT_MAX], field[WEIR_RATELIMIT_POLICY_ROOM];
-    const weir_slice name = {(const char *)limit->name.data, limit->name.len};
+    char text[WEIR_POLICY_TEXT_MAX];
     size_t text_len = weir_policy_print(&limit->policy, text, sizeof text);
-    size_t field_len = weir_ratelimit_policy(field, name, &limit->policy);
-    return copy_text(cf, text, text_len, &limit->text) &&
-           copy_text(cf, field, field_len, &limit->policy_field);
+    return copy_text(cf, text, text_len, &limit->text);
 }
 
 /* ---- parameters ------------------------------------------------------------------------------ */
@@ -108,6 +104,24 @@ static ngx_int_t read_log_level(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t
     return NGX_DECLINED;
 }
 
+static ngx_int_t read_unit(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+{
+    static const struct {
+        const char *name;
+        weir_quota_unit unit;
+    } units[] = {
+        {"requests", WEIR_UNIT_REQUESTS}, {"tokens", WEIR_UNIT_TOKENS}, {"bytes", WEIR_UNIT_BYTES}};
+    (void)cf;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (value->len == strlen(units[i].name) &&
+            ngx_strncmp(value->data, units[i].name, value->len) == 0) {
+            limit->unit = units[i].unit;
+            return NGX_OK;
+        }
+    }
+    return NGX_DECLINED;
+}
+
 /* delay=N: N queued requests are not delayed, and the delay of the others is shorter by as much. */
 static ngx_int_t read_delay(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
@@ -142,6 +156,7 @@ static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_
         {"cost=", read_cost, "cost=EXPRESSION"},
         {"name=", read_name, "name= with 1 to 64 letters, digits and - _ . : /"},
         {"status=", read_status, "status= from 400 to 599"},
+        {"unit=", read_unit, "unit= requests, tokens or bytes"},
         {"log_level=", read_log_level, "log_level= info, notice, warn or error"},
         {"delay=", read_delay, "delay= from 1 to the depth of the leaky-queue in the policy"}};
     if (arg->len == 6 && ngx_strncmp(arg->data, "shadow", 6) == 0) {
@@ -155,7 +170,7 @@ static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_
             return rc == NGX_OK || (rc == NGX_DECLINED && bad(cf, arg, all[i].expected));
         }
     }
-    return bad(cf, arg, "key=, cost=, name=, status=, delay=, log_level= or shadow");
+    return bad(cf, arg, "key=, cost=, name=, status=, delay=, unit=, log_level= or shadow");
 }
 
 /* ---- the directive --------------------------------------------------------------------------- */

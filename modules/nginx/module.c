@@ -37,6 +37,7 @@ static void *create_loc_conf(ngx_conf_t *cf)
     if (conf) {
         conf->daemon = NGX_CONF_UNSET_PTR;
         conf->headers = NGX_CONF_UNSET_UINT;
+        conf->denied_body = NGX_CONF_UNSET_PTR;
     }
     return conf;
 }
@@ -50,7 +51,8 @@ static char *merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->shadows = before->shadows;
     }
     ngx_conf_merge_ptr_value(conf->daemon, before->daemon, NULL);
-    ngx_conf_merge_uint_value(conf->headers, before->headers, WEIR_NGX_HEADERS_OFF);
+    ngx_conf_merge_uint_value(conf->headers, before->headers, WEIR_HEADERS_NONE);
+    ngx_conf_merge_ptr_value(conf->denied_body, before->denied_body, NULL);
     return NGX_CONF_OK;
 }
 
@@ -81,12 +83,6 @@ static ngx_int_t postconfiguration(ngx_conf_t *cf)
     return NGX_OK;
 }
 
-static ngx_conf_enum_t header_modes[] = {{ngx_string("off"), WEIR_NGX_HEADERS_OFF},
-                                         {ngx_string("legacy"), WEIR_NGX_HEADERS_LEGACY},
-                                         {ngx_string("ietf"), WEIR_NGX_HEADERS_IETF},
-                                         {ngx_string("both"), WEIR_NGX_HEADERS_BOTH},
-                                         {ngx_null_string, 0}};
-
 #define ANYWHERE (NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF)
 
 static ngx_command_t directives[] = {
@@ -95,8 +91,10 @@ static ngx_command_t directives[] = {
      0, NULL},
     {ngx_string("weir_daemon"), ANYWHERE | NGX_CONF_1MORE, weir_ngx_daemon_directive,
      NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
-    {ngx_string("weir_headers"), ANYWHERE | NGX_CONF_TAKE1, ngx_conf_set_enum_slot,
-     NGX_HTTP_LOC_CONF_OFFSET, offsetof(weir_ngx_loc_conf, headers), header_modes},
+    {ngx_string("weir_headers"), ANYWHERE | NGX_CONF_1MORE, weir_ngx_headers_conf,
+     NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
+    {ngx_string("weir_denied_body"), ANYWHERE | NGX_CONF_TAKE12, weir_ngx_denied_body_conf,
+     NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
     {ngx_string("weir_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS | NGX_CONF_TAKE1,
      weir_ngx_status_conf, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
     {ngx_string("weir_reset"), NGX_HTTP_LOC_CONF | NGX_CONF_TAKE3, weir_ngx_reset_conf,

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Reports the decision on a request: in the variables $weir_*, and in headers of the response. */
+/* Reports the decision on a request: in the variables $weir_*. */
 
 #include "module.h"
 
 #include "codec/decision.h"
-#include "codec/ratelimit_fields.h"
 
 #include <string.h>
 
@@ -107,75 +106,4 @@ ngx_int_t weir_ngx_add_variables(ngx_conf_t *cf)
         v->data = variables[i].variable;
     }
     return NGX_OK;
-}
-
-/* ---- headers --------------------------------------------------------------------------------- */
-
-enum { RETRY_AFTER_ERROR_S = 1 }; /* of a denial because of an error */
-
-static ngx_http_output_header_filter_pt next_filter;
-
-static bool add_header(ngx_http_request_t *r, const char *name, const u_char *at, size_t len)
-{
-    ngx_table_elt_t *h = ngx_list_push(&r->headers_out.headers);
-    if (!h)
-        return false;
-    ngx_memzero(h, sizeof *h);
-    h->hash = 1;
-    h->key = (ngx_str_t){strlen(name), (u_char *)name};
-    h->value = (ngx_str_t){len, (u_char *)at};
-    return true;
-}
-
-static bool add_number(ngx_http_request_t *r, const char *name, int64_t v)
-{
-    u_char *at = ngx_pnalloc(r->pool, NUMBER_ROOM);
-    return at && add_header(r, name, at, weir_i64_print((char *)at, v));
-}
-
-static bool add_legacy(ngx_http_request_t *r, const weir_decision *d)
-{
-    return add_number(r, "X-RateLimit-Limit", d->limit) &&
-           add_number(r, "X-RateLimit-Remaining", d->remaining) &&
-           add_number(r, "X-RateLimit-Reset", weir_s_ceil(d->reset_after_ns));
-}
-
-static bool add_ietf(ngx_http_request_t *r, const weir_ngx_outcome *o)
-{
-    const ngx_str_t *policy = &o->limit->policy_field;
-    if (!add_header(r, "RateLimit-Policy", policy->data, policy->len))
-        return false;
-    if (o->decision.layer >= o->limit->policy.layers) /* a daemon does not tell which */
-        return true;
-    u_char *at = ngx_pnalloc(r->pool, WEIR_RATELIMIT_FIELD_ROOM);
-    if (!at)
-        return false;
-    const weir_slice name = {(const char *)o->limit->name.data, o->limit->name.len};
-    size_t len = weir_ratelimit_value((char *)at, name, &o->limit->policy, &o->decision, true);
-    return add_header(r, "RateLimit", at, len);
-}
-
-static ngx_int_t filter(ngx_http_request_t *r)
-{
-    const weir_ngx_ctx *ctx = r == r->main ? weir_ngx_ctx_of(r) : NULL;
-    if (ctx && ctx->by_error && ctx->status == WEIR_NGX_REJECTED &&
-        !add_number(r, "Retry-After", RETRY_AFTER_ERROR_S))
-        return NGX_ERROR;
-    if (!ctx || !ctx->enforced.limit)
-        return next_filter(r);
-    const weir_decision *d = &ctx->enforced.decision;
-    bool good = true;
-    if (ctx->headers & WEIR_NGX_HEADERS_LEGACY)
-        good = add_legacy(r, d);
-    if (good && ctx->headers & WEIR_NGX_HEADERS_IETF)
-        good = add_ietf(r, &ctx->enforced);
-    if (good && !d->allowed && !d->never)
-        good = add_number(r, "Retry-After", weir_s_ceil(d->retry_after_ns));
-    return good ? next_filter(r) : NGX_ERROR;
-}
-
-void weir_ngx_add_header_filter(void)
-{
-    next_filter = ngx_http_top_header_filter;
-    ngx_http_top_header_filter = filter;
 }

@@ -86,13 +86,25 @@ static void print_listens(const weir_config *c)
     for (size_t i = 0; i < c->listens_len; i++) {
         const config_listen *l = &c->listens[i];
         const config_tls *tls = config_listen_tls(c, l);
-        snprintf(text, sizeof text, "%s on %s%s%s", protocols[l->protocol].name, l->address,
-                 l->is_public ? ", public" : "",
+        snprintf(text, sizeof text, "%s on %s%s%s%s", protocols[l->protocol].name, l->address,
+                 l->is_public ? ", public" : "", l->proxy_protocol ? ", PROXY protocol" : "",
                  !tls             ? ""
                  : tls->client_ca ? ", TLS with client certificates"
                                   : ", TLS");
         print_line(i == 0 ? "listen" : "", text);
     }
+}
+
+static void print_proxies(const weir_config *c)
+{
+    const weir_trusted_proxies *t = &c->trusted_proxies;
+    for (size_t i = 0; i < t->len; i++) {
+        char text[WEIR_ADDRESS_TEXT_MAX];
+        size_t len = weir_address_print(&t->at[i].address, t->at[i].bits, text);
+        printf(i == 0 ? "%-12s%.*s" : "%s%.*s", i == 0 ? "proxies" : ", ", (int)len, text);
+    }
+    if (t->len > 0)
+        printf("; client in %s\n", config_client_header(c));
 }
 
 static void print_http(const weir_config *c)
@@ -183,6 +195,7 @@ static void print_keys(const weir_config *c)
 {
     char threads[24];
     print_listens(c);
+    print_proxies(c);
     print_line("password", c->password ? "set" : "none");
     snprintf(threads, sizeof threads, "%u", c->threads);
     print_line("threads", c->threads > 0 ? threads : "one for each core");
@@ -247,6 +260,11 @@ static void print_rule(const weir_config *c, const weir_rule_spec *rule)
         printf("    engine %s, on_error %s\n", config_engine_words[rule->engine],
                config_on_error_words[on_error]);
     print_memory(c, rule->name);
+    if (rule->key) {
+        fputs("    key         ", stdout);
+        caret_text(stdout, rule->key, strlen(rule->key));
+        putchar('\n');
+    }
     if (rule->shadow)
         puts("    shadow: allows every request, and counts those that it would deny");
     if (rule->candidate)
@@ -289,6 +307,58 @@ static void print_limitador(const weir_config *c)
         printf("  %s: %s\n", rules[i].name, rules[i].limit);
 }
 
+static void print_texts(const char *const *texts, size_t n, const char *preset)
+{
+    if (n == 0)
+        fputs(preset, stdout);
+    for (size_t i = 0; i < n; i++)
+        printf("%s%s", i > 0 ? "," : "", texts[i]);
+}
+
+/* Prints the routes in their order, one a line: "login: POST api.example.com /login -> login". */
+static void print_routes(const weir_config *c)
+{
+    if (c->routes_len > 0)
+        printf("\n%-12s%zu\n", "routes", c->routes_len);
+    for (size_t i = 0; i < c->routes_len; i++) {
+        const weir_route_spec *route = &c->routes[i];
+        const char *path = route->path ? route->path : "/";
+        fputs("  ", stdout);
+        if (route->name)
+            printf("%s: ", route->name);
+        print_texts(route->methods, route->methods_len, "*");
+        putchar(' ');
+        print_texts(route->hosts, route->hosts_len, "*");
+        putchar(' ');
+        caret_text(stdout, path, strlen(path));
+        fputs(" -> ", stdout);
+        print_texts(route->policies, route->policies_len, "not limited");
+        if (route->cost != 1)
+            printf(", cost %" PRId64, route->cost);
+        putchar('\n');
+    }
+}
+
+/* Prints the messages of HAProxy, one a line. */
+static void print_messages(const weir_config *c)
+{
+    if (c->spoe_len > 0)
+        printf("\n%zu messages of HAProxy\n", c->spoe_len);
+    for (size_t i = 0; i < c->spoe_len; i++) {
+        const weir_spop_spec *s = &c->spoe_specs[i];
+        const char *key = s->key ? s->key : "$key or $src", *cost = s->cost ? s->cost : "1";
+        fputs("  ", stdout);
+        caret_text(stdout, s->name, strlen(s->name));
+        fputs(": policy ", stdout);
+        caret_text(stdout, s->policy, strlen(s->policy));
+        fputs(", key ", stdout);
+        caret_text(stdout, key, strlen(key));
+        fputs(", cost ", stdout);
+        caret_text(stdout, cost, strlen(cost));
+        putchar('\n');
+    }
+}
+
 static void print_summary(const char *path, const weir_config *c)
 {
     caret_text(stdout, path, strlen(path));
@@ -297,10 +367,12 @@ static void print_summary(const char *path, const weir_config *c)
     printf("%-12s%zu\n", "policies", c->rules_len);
     for (size_t i = 0; i < c->rules_len; i++)
         print_rule(c, &c->rules[i]);
+    print_routes(c);
     if (c->envoy.directory)
         print_limits(c);
     if (c->limitador.limits)
         print_limitador(c);
+    print_messages(c);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "cmd/protocols.h"
 #include "cmd/sigbus.h"
 #include "cmd/state/state.h"
+#include "cmd/store_events.h"
 #include "cmd/tls_listeners.h"
 #include "codec/metrics.h"
 #include "net/server.h"
@@ -39,18 +40,16 @@ typedef struct daemon {
     weir_rls *rls;
     statsd *statsd;            /* NULL: off */
     weir_limitador *limitador; /* NULL: not configured at the start */
+    weir_spop *spop;           /* NULL: no listener has the protocol spoe */
     weir_server *server;
     protocol_loop loops[WEIR_LOOPS_MAX];
     void *contexts[WEIR_LOOPS_MAX];
     unsigned loops_len;
     int64_t started_ns;
-    uint64_t clock_steps; /* already logged */
-    /* The keys that each partition had evicted or refused at the start; UINT64_MAX: logged. */
-    uint64_t lost[WEIR_PARTITIONS_MAX];
-    char *directory;    /* of limits for Envoy; NULL: none */
-    unsigned lost_for;  /* ticks without it, up to LOST_TICKS */
-    bool unreadable;    /* the last attempt to read the configuration failed */
-    port_counter place; /* a weir_file: the state file at the last check */
+    store_events events;
+    char *directory;   /* of limits for Envoy; NULL: none */
+    unsigned lost_for; /* ticks without it, up to LOST_TICKS */
+    bool unreadable;   /* the last attempt to read the configuration failed */
     port_counter reloads, reloads_refused;
     port_counter streams; /* open streams of /v1/live */
 } daemon;
@@ -85,6 +84,9 @@ static void put_metrics(void *ctx, weir_buffer *out)
          "Connections closed because memory for buffers was exhausted.", s.overloaded},
         {"weir_connections_timed_out_total", "counter",
          "Connections closed: idle, slow to send or slow to read.", s.timed_out},
+        {"weir_connections_bad_proxy_header_total", "counter",
+         "Connections closed: PROXY header missing, malformed or from an untrusted proxy.",
+         s.unproxied},
         {"weir_network_received_bytes_total", "counter", "Bytes read from clients.", s.bytes_in},
         {"weir_network_sent_bytes_total", "counter", "Bytes sent to clients.", s.bytes_out},
         {"weir_buffered_bytes", "gauge", "Bytes in the buffers of connections.", s.buffered},
@@ -95,14 +97,11 @@ static void put_metrics(void *ctx, weir_buffer *out)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         weir_metrics_put_one(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
-    if (d->options->config->state_file)
-        weir_metrics_put_one(out, "weir_store_file_lost", "gauge",
-                             "1 if the state file at the path was moved, removed, replaced or "
-                             "truncated.",
-                             port_load_relaxed(&d->place) != WEIR_FILE_IN_PLACE);
+    store_events_put_metrics(&d->events, out);
     auth_failures_put_metrics(d->failures, out);
     tls_listeners_put_metrics(d->tls, d->server, out);
     statsd_put_metrics(d->statsd, out);
+    weir_spop_put_metrics(d->spop, out);
     engines_put_metrics(d->engines, out);
 }
 
@@ -214,6 +213,11 @@ static weir_status put_rules(daemon *d, const weir_config *config)
     port_free(specs);
     if (st != WEIR_OK)
         return st;
+    st = weir_rules_set_routes(rules, config->routes, config->routes_len);
+    if (st != WEIR_OK) {
+        weir_rules_discard(rules);
+        return st;
+    }
     weir_limiter_configure(d->limiter, rules, config->engine);
     if (rls) {
         weir_rls_config_hold(rls);
@@ -223,6 +227,8 @@ static weir_status put_rules(daemon *d, const weir_config *config)
         weir_limitador_config_hold(limitador);
         weir_limitador_activate(d->limitador, limitador);
     }
+    if (d->spop)
+        weir_spop_activate(d->spop, config->spoe);
     return st;
 }
 
@@ -398,69 +404,6 @@ static int64_t now(void *ctx)
     return weir_limiter_now(d->limiter);
 }
 
-/* Logs at the start if the state file's time differs from the wall clock. */
-static void log_clock_offset(daemon *d)
-{
-    weir_clock_view clock = weir_limiter_clock(d->limiter);
-    if (clock.offset_ns <= WEIR_CLOCK_STEP_NS && clock.offset_ns >= -WEIR_CLOCK_STEP_NS)
-        return;
-    log_event(
-        d->options->log, WEIR_LOG_WARNING, "clock-offset",
-        LOG(log_seconds("seconds", clock.offset_ns / 1000000),
-            log_text("text", "the wall clock differs from the state file's time; weir continues "
-                             "from the file's time and slews towards the wall clock")));
-}
-
-/* Logs each step of the wall clock, also without requests. */
-static void log_clock_step(daemon *d)
-{
-    (void)weir_limiter_now(d->limiter);
-    weir_clock_view clock = weir_limiter_clock(d->limiter);
-    if (clock.steps == d->clock_steps)
-        return;
-    d->clock_steps = clock.steps;
-    log_event(
-        d->options->log, WEIR_LOG_WARNING, "clock-stepped",
-        LOG(log_seconds("by_seconds", clock.step_ns / 1000000),
-            log_seconds("offset_seconds", clock.offset_ns / 1000000),
-            log_text("text", "the wall clock stepped; limits are unaffected, and weir's clock "
-                             "slews towards it")));
-}
-
-/* ---- the state file -------------------------------------------------------------------------- */
-
-/* Logs when the state file at its path is lost, and when it is back. */
-static void log_state_file(daemon *d)
-{
-    static const char *const why[] = {[WEIR_FILE_IN_PLACE] = NULL,
-                                      [WEIR_FILE_REMOVED] = "removed",
-                                      [WEIR_FILE_MOVED] = "moved",
-                                      [WEIR_FILE_REPLACED] = "replaced",
-                                      [WEIR_FILE_SHORTENED] = "shortened"};
-    static const char *const texts[] = {
-        [WEIR_FILE_IN_PLACE] = "the state file is at its path again",
-        [WEIR_FILE_REMOVED] =
-            "the state file was removed; weir keeps its state until it stops, and "
-            "the next start begins with an empty file",
-        [WEIR_FILE_MOVED] =
-            "the state file was moved; weir keeps using it. Move it back before the "
-            "next start, which would begin with an empty file",
-        [WEIR_FILE_REPLACED] = "another file has replaced the state file; weir keeps using the old "
-                               "one, and the next start uses the new one",
-        [WEIR_FILE_SHORTENED] =
-            "the state file was truncated; weir will be killed by SIGBUS when it "
-            "accesses the missing part"};
-    weir_file now = weir_store_watch(d->store);
-    if (now == (weir_file)port_load_relaxed(&d->place))
-        return;
-    port_store_relaxed(&d->place, now);
-    bool lost = now != WEIR_FILE_IN_PLACE;
-    log_event(d->options->log, lost ? WEIR_LOG_ERROR : WEIR_LOG_INFO,
-              lost ? "state-file-lost" : "state-file-back",
-              LOG(log_text("file", d->options->config->state_file), log_text("why", why[now]),
-                  log_text("text", texts[now])));
-}
-
 /* ---- the directory of limits ----------------------------------------------------------------- */
 
 /* Logs when the directory of limits disappears, which changes no limit, and when it is back. */
@@ -483,50 +426,29 @@ static void log_directory(daemon *d)
                                        "have changed")));
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- HAProxy --------------------------------------------------------------------------------- */
 
-static void note_partitions(daemon *d)
+static void log_unknown_messages(daemon *d)
 {
-    weir_partition_stats stats[WEIR_PARTITIONS_MAX];
-    size_t n = weir_limiter_partitions(d->limiter, stats, WEIR_PARTITIONS_MAX);
-    for (size_t i = 0; i < n; i++)
-        d->lost[i] = stats[i].evicted + stats[i].refused;
-}
-
-/* Logs once for each policy with memory of its own that this memory is full. */
-static void log_full_partitions(daemon *d)
-{
-    weir_partition_stats stats[WEIR_PARTITIONS_MAX];
-    size_t n = weir_limiter_partitions(d->limiter, stats, WEIR_PARTITIONS_MAX);
-    for (size_t i = 0; i < n; i++) {
-        const weir_partition_stats *p = &stats[i];
-        if (d->lost[i] == UINT64_MAX || p->evicted + p->refused <= d->lost[i])
-            continue;
-        d->lost[i] = UINT64_MAX;
-        log_event(d->options->log, WEIR_LOG_WARNING, "policy-memory-full",
-                  LOG(log_text("policy", p->name), log_integer("keys", (int64_t)p->keys),
-                      log_integer("memory_bytes", (int64_t)p->memory_max),
-                      log_text("text", p->refused > 0
-                                           ? "the policy's own memory is full, and new keys are "
-                                             "refused; raise its memory and restart weir"
-                                           : "the policy's own memory is full, and keys without "
-                                             "full quota are evicted; raise its memory and "
-                                             "restart weir")));
-    }
+    char name[WEIR_SPOP_NAME_MAX + 1];
+    uint64_t n = d->spop ? weir_spop_take_unknown(d->spop, name) : 0;
+    if (n > 0)
+        log_event(d->options->log, WEIR_LOG_WARNING, "spoe-unknown-message",
+                  LOG(log_text("message", name), log_integer("count", (int64_t)n),
+                      log_text("text", "spoe.messages has no message of this name; such messages "
+                                       "are not limited")));
 }
 
 /* Called about once a second. */
 static void tick(void *ctx)
 {
     daemon *d = ctx;
-    log_clock_step(d);
-    log_full_partitions(d);
+    store_events_tick(&d->events);
+    log_unknown_messages(d);
     auth_failures_tick(d->failures, port_steady_ns());
     tls_listeners_tick(d->tls, port_steady_ns());
     if (d->statsd)
         statsd_tick(d->statsd, port_steady_ns());
-    if (d->options->config->state_file)
-        log_state_file(d);
     if (d->directory)
         log_directory(d);
 }
@@ -584,6 +506,8 @@ static weir_status open_loop(daemon *d, protocol_loop *l)
     l->door.loop = weir_rls_loop_open(d->rls, l->service);
     if (!l->door.loop || !weir_rls_arena_open(&l->door.arena))
         return WEIR_E_NOMEM;
+    if (d->spop && !(l->spop = weir_spop_loop_open(d->spop)))
+        return WEIR_E_NOMEM;
     if (!d->limitador)
         return WEIR_OK;
     l->limitador = weir_limitador_loop_open(d->limitador, l->service);
@@ -599,6 +523,7 @@ static void close_loop(protocol_loop *l)
     weir_rls_arena_close(&l->door.arena);
     weir_rls_loop_close(l->door.loop);
     weir_limitador_loop_close(l->limitador);
+    weir_spop_loop_close(l->spop);
     weir_service_close(l->service);
 }
 
@@ -659,6 +584,14 @@ static weir_status enable_top(daemon *d)
     return c->top_keys > 0 ? weir_limiter_enable_top(d->limiter, &top) : WEIR_OK;
 }
 
+/* Whether the configuration trusts a proxy that reports a client in a PROXY header. */
+static bool may_proxy(void *ctx, const weir_peer_address *proxy)
+{
+    const daemon *d = ctx;
+    const weir_address a = protocols_address(proxy);
+    return weir_trusted_proxies_have(&d->options->config->trusted_proxies, &a);
+}
+
 static weir_status open_server(daemon *d, char *ret_error, size_t size)
 {
     const weir_config *c = d->options->config;
@@ -667,7 +600,8 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
     for (size_t i = 0; i < c->listens_len; i++)
         listens[i] = (weir_listen_address){.address = c->listens[i].address,
                                            .protocol = &protocols[c->listens[i].protocol].session,
-                                           .tls = tls_listeners_get(d->tls, i)};
+                                           .tls = tls_listeners_get(d->tls, i),
+                                           .proxy_protocol = c->listens[i].proxy_protocol};
     const weir_server_options options = {
         .listens = listens,
         .listens_len = c->listens_len,
@@ -682,6 +616,7 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
         .drain_ns = c->drain_ns,
         .ctx = d,
         .now = now,
+        .may_proxy = c->trusted_proxies.len > 0 ? may_proxy : NULL,
         .begin = d->engines ? begin : NULL,
         .end = end,
         .tick = tick,
@@ -728,6 +663,7 @@ static void daemon_close(daemon *d)
         close_loop(&d->loops[i]);
     weir_rls_close(d->rls);
     weir_limitador_close(d->limitador);
+    weir_spop_close(d->spop);
     weir_limiter_close(d->limiter);
     engines_close(d->engines);
     tls_listeners_close(d->tls);
@@ -736,6 +672,14 @@ static void daemon_close(daemon *d)
     sigbus_unwatch();
     port_free(d->directory);
     port_free(d);
+}
+
+static bool has_listener(const weir_config *c, protocol_kind protocol)
+{
+    size_t i = 0;
+    while (i < c->listens_len && c->listens[i].protocol != protocol)
+        i++;
+    return i < c->listens_len;
 }
 
 int daemon_run(const daemon_options *options)
@@ -760,7 +704,12 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK)
         weir_limiter_on_change(d->limiter, log_change, d);
     if (st == WEIR_OK)
-        note_partitions(d);
+        store_events_begin(&d->events, options->log, d->store, d->limiter,
+                           options->config->state_file);
+    if (st == WEIR_OK && has_listener(options->config, PROTOCOL_SPOE)) {
+        d->spop = weir_spop_open();
+        st = d->spop ? WEIR_OK : WEIR_E_NOMEM;
+    }
     if (st == WEIR_OK)
         st = put_rules(d, options->config);
     if (st == WEIR_OK)
@@ -779,7 +728,7 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK)
         st = watch_files(d, options->config);
     if (st == WEIR_OK) {
-        log_clock_offset(d);
+        store_events_log_offset(&d->events);
         log_started(d);
         weir_server_run(d->server);
     } else {

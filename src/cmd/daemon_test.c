@@ -28,6 +28,7 @@ static void check_metrics(void)
         {"weir_connections_refused_total", 103},
         {"weir_connections_overloaded_total", 104},
         {"weir_connections_timed_out_total", 105},
+        {"weir_connections_bad_proxy_header_total", 109},
         {"weir_network_received_bytes_total", 106},
         {"weir_network_sent_bytes_total", 107},
         {"weir_buffered_bytes", 108},

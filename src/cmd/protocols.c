@@ -34,6 +34,23 @@ static bool wrong_password(void *ctx, const void *peer)
     return auth_failures_add(login->failures, login->kind, text, port_steady_ns());
 }
 
+weir_address protocols_address(const weir_peer_address *peer)
+{
+    weir_address a = {.v6 = peer->v6};
+    memcpy(a.bytes, peer->bytes, sizeof a.bytes);
+    return a;
+}
+
+/* The HTTP sessions' callback for the address of their connection. */
+static bool peer_address(const void *peer, weir_address *ret)
+{
+    weir_peer_address a;
+    if (!weir_server_peer_address(peer, &a))
+        return false;
+    *ret = protocols_address(&a);
+    return true;
+}
+
 static const char *password_of(const protocol_loop *l)
 {
     return l->config->password;
@@ -103,6 +120,10 @@ static void http_open_loop(protocol_loop *l)
                                   .key_header = key->from == CONFIG_KEY_HEADER ? key->name : NULL,
                                   .key_query = key->from == CONFIG_KEY_QUERY ? key->name : NULL,
                                   .hops = key->hops,
+                                  .trusted = c->trusted_proxies,
+                                  .client_kind = config_client_kind(c),
+                                  .client_header = config_client_header(c),
+                                  .peer_address = peer_address,
                                   .not_ready = l->not_ready,
                                   .not_ready_ctx = l,
                                   .metrics_top = c->top_metrics,
@@ -121,6 +142,8 @@ static void http_open(void *session, void *ctx, void (*wake)(void *wake_ctx), vo
     const protocol_loop *l = ctx;
     weir_http_session *s = session;
     weir_http_session_init(s, &l->http);
+    s->answer = l->config->listens[weir_server_listener(wake_ctx)].answer;
+    weir_answer_merge(&s->answer, &l->config->answer);
     s->completion.ready = wake;
     s->completion.ctx = wake_ctx;
 }
@@ -224,6 +247,48 @@ static void grpc_print_example(const char *address)
     printf("  grpcurl -plaintext %s list\n", address);
 }
 
+/* ---- SPOE ------------------------------------------------------------------------------------ */
+
+static void spoe_open_loop(protocol_loop *l)
+{
+    l->spoe = (weir_spop_options){.service = l->service, .loop = l->spop};
+}
+
+static void spoe_open(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)
+{
+    const protocol_loop *l = ctx;
+    weir_spop_session *s = session;
+    weir_spop_session_init(s, &l->spoe);
+    s->answer = l->config->listens[weir_server_listener(wake_ctx)].answer;
+    weir_answer_merge(&s->answer, &l->config->answer);
+    s->completion.ready = wake;
+    s->completion.ctx = wake_ctx;
+}
+
+static void spoe_close(void *session)
+{
+    weir_spop_session_close(session);
+}
+
+static weir_session_step spoe_run(void *session, weir_buffer *in, weir_buffer *out,
+                                  size_t out_pause, int64_t now_ns)
+{
+    const weir_spop_session *s = session;
+    weir_session_step step = weir_spop_session_run(session, in, out, out_pause, now_ns);
+    return count_latency(s->options->service, now_ns, step);
+}
+
+static bool spoe_poll(void *session, int64_t now_ns, bool stopping)
+{
+    return weir_spop_session_poll(session, now_ns, stopping);
+}
+
+static void spoe_print_example(const char *address)
+{
+    printf("  haproxy.cfg: server weir %s in the backend of a spoe-agent; see docs/haproxy.md\n",
+           address);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* Without a size, so that a missing row conflicts with the declaration. */
@@ -278,6 +343,20 @@ const protocol_row protocols[] = {
                         .poll = grpc_poll},
             .open_loop = grpc_open_loop,
             .print_example = grpc_print_example,
+        },
+    [PROTOCOL_SPOE] =
+        {
+            .name = "spoe",
+            .option = "spoe",
+            .usage = "  --spoe N         serve SPOP, for HAProxy, on 127.0.0.1:N, not on the "
+                     "addresses of FILE\n",
+            .session = {.session_size = sizeof(weir_spop_session),
+                        .open = spoe_open,
+                        .close = spoe_close,
+                        .run = spoe_run,
+                        .poll = spoe_poll},
+            .open_loop = spoe_open_loop,
+            .print_example = spoe_print_example,
         },
 };
 

@@ -9,14 +9,22 @@
 #include "codec/http_session.h"
 #include "codec/resp_session.h"
 #include "codec/rls_message.h"
+#include "codec/spop_session.h"
 #include "port/session.h"
 #include "service/rls/limitador.h"
 
 struct daemon;
 struct auth_failures;
 struct weir_config;
+struct weir_peer_address;
 
-typedef enum protocol_kind { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_GRPC, PROTOCOLS } protocol_kind;
+typedef enum protocol_kind {
+    PROTOCOL_RESP,
+    PROTOCOL_HTTP,
+    PROTOCOL_GRPC,
+    PROTOCOL_SPOE,
+    PROTOCOLS
+} protocol_kind;
 
 /* The context of a session's wrong_password callback. */
 typedef struct protocol_login {
@@ -33,6 +41,7 @@ typedef struct protocol_loop {
     weir_service *service;
     weir_rls *rls;                  /* of the daemon */
     weir_limitador_loop *limitador; /* NULL: not configured */
+    weir_spop_loop *spop;           /* NULL: no listener has the protocol */
     weir_rls_door door;             /* the loop's part of it; the daemon opens and closes it */
     unsigned i, loops;              /* this is event loop i of 0..loops - 1 */
     bool (*not_ready)(void *loop, weir_buffer *out);   /* for GET /readyz: see weir_http_options */
@@ -46,6 +55,7 @@ typedef struct protocol_loop {
     weir_resp_options resp;
     weir_http_options http;
     weir_grpc_options grpc;
+    weir_spop_options spoe;
 } protocol_loop;
 
 typedef struct protocol_row {
@@ -62,5 +72,8 @@ extern const protocol_row protocols[PROTOCOLS];
 
 /* Sets up what the sessions of an event loop share, for every protocol. */
 void protocols_open_loop(protocol_loop *l);
+
+/* The address of a client, without its port. */
+weir_address protocols_address(const struct weir_peer_address *peer);
 
 #endif

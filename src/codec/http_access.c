@@ -225,6 +225,7 @@ bool weir_http_may_be_key(const char *name, size_t len)
         "upgrade",
         "user-agent",
         "via",
+        "x-weir-password",
     };
     static const char *const begins[] = {"accept",     "content-", "if-",
                                          "proxy-auth", "sec-",     "upgrade-"};
@@ -237,5 +238,31 @@ bool weir_http_may_be_key(const char *name, size_t len)
         if (len >= head && weir_http_is((weir_slice){name, head}, begins[i]))
             return false;
     }
+    return true;
+}
+
+/* ---- the client ------------------------------------------------------------------------------ */
+
+bool weir_http_peer(const weir_http_options *o, const weir_http_request *r, weir_address *ret)
+{
+    return o->peer_address && o->peer_address(r->peer, ret);
+}
+
+bool weir_http_from_trusted(const weir_http_options *o, const weir_http_request *r)
+{
+    weir_address peer;
+    return o->trusted.len > 0 && weir_http_peer(o, r, &peer) &&
+           weir_trusted_proxies_have(&o->trusted, &peer);
+}
+
+bool weir_http_client(const weir_http_options *o, const weir_http_request *r, weir_address *ret)
+{
+    weir_address peer;
+    if (!weir_http_peer(o, r, &peer))
+        return false;
+    bool is_key =
+        o->client_header && o->key_header && strcasecmp(o->client_header, o->key_header) == 0;
+    weir_slice header = r->header[is_key ? WEIR_HTTP_KEY : WEIR_HTTP_CLIENT];
+    *ret = weir_client_address(&o->trusted, &peer, o->client_kind, header);
     return true;
 }

@@ -43,4 +43,16 @@ bool weir_http_add_cors(const weir_http_options *o, const weir_http_request *r,
 /* Makes *a the response to a CORS preflight request of an allowed origin. */
 void weir_http_preflight(weir_http_response *a);
 
+/* Finds the address of the connection's client, which may be a proxy. Returns false if the
+ * connection has no address: *ret is then unchanged. */
+bool weir_http_peer(const weir_http_options *o, const weir_http_request *r, weir_address *ret);
+
+/* Whether the request comes from a proxy in options->trusted. */
+bool weir_http_from_trusted(const weir_http_options *o, const weir_http_request *r);
+
+/* Finds the address of the client: that of the connection or, if it is a trusted proxy, the address
+ * that the proxies report in options->client_header; see weir_client_address(). Returns false as
+ * weir_http_peer(). */
+bool weir_http_client(const weir_http_options *o, const weir_http_request *r, weir_address *ret);
+
 #endif

@@ -13,6 +13,7 @@
 #include "codec/json.h"
 #include "codec/limitador_metrics.h"
 #include "codec/metrics.h"
+#include "codec/password.h"
 #include "codec/reservation.h"
 #include "codec/rls_metrics.h"
 #include "port/assert.h"
@@ -50,55 +51,6 @@ static int shown(size_t len)
 
 /* ---- the key and the policy ------------------------------------------------------------------ */
 
-/* Finds element options->hops, from the right, of a comma-separated list. */
-static bool list_element(call *c, weir_slice list, weir_slice *ret)
-{
-    unsigned hops = c->options->hops;
-    size_t end = list.len;
-    for (unsigned i = 1;; i++) {
-        size_t begin = end;
-        while (begin > 0 && list.at[begin - 1] != ',')
-            begin--;
-        if (i == hops) {
-            *ret = weir_http_trim((weir_slice){list.at + begin, end - begin});
-            return true;
-        }
-        if (begin == 0) {
-            weir_http_problem(
-                c->response, 400,
-                "the header %s: expected at least %u elements (http.key.hops), found %u",
-                c->options->key_header, hops, i);
-            return false;
-        }
-        end = begin - 1;
-    }
-}
-
-static bool find_key(call *c, weir_slice *ret)
-{
-    const weir_http_options *o = c->options;
-    const weir_http_params *p = &c->params;
-    weir_slice header = c->http->header[WEIR_HTTP_KEY];
-    if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_KEY)) {
-        *ret = p->text[WEIR_HTTP_P_KEY];
-    } else if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE)) {
-        *ret = p->text[WEIR_HTTP_P_SOURCE];
-    } else if (header.at) {
-        *ret = header;
-        c->key_from_header = true;
-        return o->hops == 0 || list_element(c, header, ret);
-    } else {
-        const char *place = o->key_header ? o->key_header : o->key_query;
-        weir_http_problem(c->response, 400, "missing key, expected the parameter \"key\"%s%s",
-                          !place          ? ""
-                          : o->key_header ? " or the header "
-                                          : " or the parameter ",
-                          place ? place : "");
-        return false;
-    }
-    return true;
-}
-
 /* Reads the request to the service. Returns false with an error response if it is invalid. */
 static bool read_request(call *c)
 {
@@ -106,7 +58,7 @@ static bool read_request(call *c)
     const char *missing = c->accepts_policy && c->accepts_limit ? WEIR_HTTP_EITHER
                           : c->accepts_policy                   ? "\"policy\""
                                                                 : "\"limit\"";
-    return find_key(c, &key) &&
+    return weir_http_find_key(c, &key) &&
            weir_http_params_request(&c->params, key, "", missing, &c->request, c->response);
 }
 
@@ -126,7 +78,7 @@ weir_buffer *weir_http_begin_json(call *c)
 
 /* ---- /v1/takeall ----------------------------------------------------------------------------- */
 
-enum { WHERE_MAX = 24 }; /* bytes of "requests[15]: " */
+enum { WHERE_MAX = 40 }; /* bytes of "requests[15]: ", and of any size_t */
 
 static void where_of(char buf[WHERE_MAX], size_t i, const char *suffix)
 {
@@ -181,29 +133,33 @@ static void put_first_failure(const weir_request *requests, size_t n, weir_http_
     (void)weir_http_succeeded(a, &requests[i], where);
 }
 
+void weir_http_put_all(call *c, weir_request *requests, size_t n, const weir_all_result *all)
+{
+    weir_http_response *a = c->response;
+    if (all->status != WEIR_OK) {
+        put_first_failure(requests, n, a);
+        return;
+    }
+    weir_request *r = &requests[all->index];
+    const weir_http_more more = {.all = requests, .n = n, .index = all->index};
+    WEIR_ASSERT(r->decision.allowed == all->allowed);
+    r->decision.delay_ns = all->delay_ns;
+    weir_http_decision(a, r, (int)c->params.number[WEIR_HTTP_P_DENIED], &more);
+    if (all->allowed && !(c->params.given & DELAY))
+        a->delay_ns = all->delay_ns;
+}
+
 static void take_all(call *c)
 {
     weir_request requests[WEIR_ALL_MAX];
     weir_all_result all;
-    weir_http_response *a = c->response;
-    size_t n = read_all(&c->params, requests, a);
+    size_t n = read_all(&c->params, requests, c->response);
     if (n == 0)
         return;
     c->pending = !weir_service_take_all(c->options->service, &c->wait->completion, requests, n,
                                         c->now_ns, &all);
-    if (c->pending)
-        return;
-    if (all.status != WEIR_OK) {
-        put_first_failure(requests, n, a);
-        return;
-    }
-    weir_request *r = &requests[all.index];
-    const weir_http_more more = {.of_all = true, .index = all.index};
-    WEIR_ASSERT(r->decision.allowed == all.allowed);
-    r->decision.delay_ns = all.delay_ns;
-    weir_http_decision(a, r, (int)c->params.number[WEIR_HTTP_P_DENIED], &more);
-    if (all.allowed && !(c->params.given & DELAY))
-        a->delay_ns = all.delay_ns;
+    if (!c->pending)
+        weir_http_put_all(c, requests, n, &all);
 }
 
 /* ---- reservations ---------------------------------------------------------------------------- */
@@ -600,6 +556,7 @@ static void front_page(call *c)
         "weir, a rate limiter\n"
         "\n"
         "  /v1/take      policy, key, cost: decides, and charges the cost if allowed\n"
+        "  /v1/forward-auth  decides a request that a proxy describes, by the routes of weir.yaml\n"
         "  /v1/peek      policy, key, cost: decides without charging\n"
         "  /v1/check     limit, key, cost: take with a policy text instead of a name\n"
         "  /v1/takeall   requests (a list): allows all of them or none (POST)\n"
@@ -652,7 +609,7 @@ static void server_options(call *c)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const endpoint endpoints[] = {
-    {"/v1/take", GET_OR_POST, NAME | KEY | COST | DELAY | DENIED, take},
+    {"/v1/take", GET_OR_POST | WEIR_HTTP_FORWARD, NAME | KEY | COST | DELAY | DENIED, take},
     {"/v1/check", GET_OR_POST, TEXT | KEY | COST | DELAY | DENIED, take},
     {"/v1/peek", GET_OR_POST, NAME | TEXT | KEY | COST | DENIED, peek},
     {"/v1/takeall", POST, MANY | DELAY | DENIED, take_all},
@@ -682,9 +639,12 @@ static const endpoint *find_endpoint(const weir_http_options *o, weir_slice path
         if (path.len == strlen(e->path) && memcmp(path.at, e->path, path.len) == 0)
             return e;
     }
+    const endpoint *e = weir_http_forward_find(path);
+    if (e)
+        return e;
     if (weir_http_find_page(o, path))
         return &any_page;
-    const endpoint *e = weir_rls_http_find(o, path);
+    e = weir_rls_http_find(o, path);
     return e ? e : weir_limitador_http_find(o, path);
 }
 
@@ -708,22 +668,43 @@ static void refuse_method(weir_http_response *a, const endpoint *e)
     weir_http_add_field(a, "Allow: %s\r\n", allow);
 }
 
+static void refuse_host(const weir_http_request *r, weir_http_response *a)
+{
+    weir_http_problem(a, 421,
+                      "unknown host '%.*s', expected an IP address, localhost or a name listed in "
+                      "http.hosts; add it there, or set a password",
+                      r->host.len < 256 ? (int)r->host.len : 256, r->host.at);
+}
+
+/* Whether the Host may be that of a proxy's client. /v1/forward-auth refuses all other peers. */
+static bool may_have_any_host(const weir_http_options *o, const weir_http_request *r,
+                              const endpoint *e)
+{
+    return e && (e->methods & WEIR_HTTP_ANY_METHOD ||
+                 (e->methods & WEIR_HTTP_FORWARD && weir_http_from_trusted(o, r)));
+}
+
+/* Checks the password. X-Weir-Password wins: behind a proxy, Authorization may be the client's. */
+static weir_http_password password_of(const weir_http_options *o, const weir_http_request *r)
+{
+    weir_slice own = r->header[WEIR_HTTP_PASSWORD];
+    if (!own.at)
+        return weir_http_check_password(r->header[WEIR_HTTP_AUTHORIZATION], o->password);
+    return weir_password_is(own.at, own.len, o->password) ? WEIR_HTTP_RIGHT_PASSWORD
+                                                          : WEIR_HTTP_WRONG_PASSWORD;
+}
+
 int weir_http_check_head(const weir_http_options *o, const weir_http_request *r, bool has_body,
                          weir_http_response *a)
 {
     const endpoint *e = find_endpoint(o, r->path);
     bool open = e && (e->methods & WEIR_HTTP_PROBE);
-    bool may_cross = weir_http_add_cors(o, r, a);
+    bool any = e && (e->methods & WEIR_HTTP_ANY_METHOD);
+    bool may_cross = !any && weir_http_add_cors(o, r, a);
     bool locked = o->password && !open;
-    weir_http_password given =
-        locked ? weir_http_check_password(r->header[WEIR_HTTP_AUTHORIZATION], o->password)
-               : WEIR_HTTP_NO_PASSWORD;
-    if (!open && !r->own_host) {
-        weir_http_problem(
-            a, 421,
-            "unknown host '%.*s', expected an IP address, localhost or a name listed in "
-            "http.hosts; add it there, or set a password",
-            r->host.len < 256 ? (int)r->host.len : 256, r->host.at);
+    weir_http_password given = locked ? password_of(o, r) : WEIR_HTTP_NO_PASSWORD;
+    if (!open && !r->own_host && !may_have_any_host(o, r, e)) {
+        refuse_host(r, a);
     } else if (may_cross && e && r->method == WEIR_HTTP_OPTIONS &&
                r->header[WEIR_HTTP_REQUEST_METHOD].at) {
         weir_http_preflight(a);
@@ -741,7 +722,7 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
     } else if (!e) {
         weir_http_problem(a, 404, "unknown path \"%.*s\"; GET / lists the endpoints",
                           shown(r->path.len), r->path.at);
-    } else if (!(e->methods & r->method)) {
+    } else if (!any && !(e->methods & r->method)) {
         refuse_method(a, e);
     } else if (e->params && has_body && !is_json(r->header[WEIR_HTTP_CONTENT_TYPE])) {
         weir_slice type = r->header[WEIR_HTTP_CONTENT_TYPE];
@@ -760,6 +741,12 @@ int weir_http_check_head(const weir_http_options *o, const weir_http_request *r,
  * proxy that forwards the headers of its client, and is accepted. */
 static bool refuse_other_site(call *c)
 {
+    if (c->key_from_template && weir_http_from_trusted(c->options, c->http))
+        return false;
+    if (!c->http->own_host) { /* which a trusted proxy may have only without a key */
+        refuse_host(c->http, c->response);
+        return true;
+    }
     if (c->key_from_header || !weir_http_from_other_site(c->options, c->http))
         return false;
     weir_http_problem(
@@ -772,11 +759,12 @@ static bool refuse_other_site(call *c)
 bool weir_http_dispatch(const weir_http_options *o, weir_rls_wait *wait, const weir_http_request *r,
                         int64_t now_ns, weir_http_response *a)
 {
-    char query[WEIR_HTTP_TARGET_MAX];
+    char query[WEIR_HTTP_TARGET_MAX], keys[WEIR_HTTP_KEYS_ROOM];
     const endpoint *e = find_endpoint(o, r->path);
     call c = {.options = o,
               .http = r,
               .wait = wait,
+              .keys = keys,
               .now_ns = now_ns,
               .response = a,
               .accepts_policy = e->params & NAME,
@@ -789,6 +777,8 @@ bool weir_http_dispatch(const weir_http_options *o, weir_rls_wait *wait, const w
     if (weir_http_params_read(&c.params, r, e->params, o->key_query, query, a) &&
         (!(e->params & KEY) || read_request(&c)) && !refuse_other_site(&c))
         e->run(&c);
+    if (c.pending && c.key_from_template && weir_buffer_len(r->kept) == 0)
+        weir_buffer_append(r->kept, c.request.key.at, c.request.key.len);
     weir_http_params_free(&c.params);
     return !c.pending;
 }

@@ -28,6 +28,7 @@ typedef struct fixture {
     weir_service *service;
     weir_http_options options;
     weir_http_session session;
+    weir_answer answer; /* of the listener, for new sessions */
     weir_buffer in, out;
     weir_buffer output; /* all output, with a NUL */
     int64_t now_ns;
@@ -123,6 +124,7 @@ UNUSED static void reopen(fixture *f)
 {
     weir_http_session_close(&f->session);
     weir_http_session_init(&f->session, &f->options);
+    f->session.answer = f->answer;
     weir_buffer_clear(&f->in);
 }
 

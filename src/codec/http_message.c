@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Serialises responses. The rate limit headers are those of draft-ietf-httpapi-ratelimit-headers-11
- * and the older X-RateLimit-*. Times are rounded up, so a client that waits is not denied again. */
+/* Serialises responses. codec/answer_fields.h writes the rate limit headers. Times are rounded up,
+ * so a client that waits is not denied again. */
 
 #include "codec/http_message.h"
 
 #include "codec/decision.h"
+#include "codec/denial_body.h"
 #include "codec/json.h"
-#include "codec/ratelimit_fields.h"
 #include "codec/reservation.h"
 #include "core/algorithm.h"
+#include "port/assert.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 #define QUOTA_EXCEEDED "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
 _Static_assert(WEIR_RULE_NAME_MAX == WEIR_RATELIMIT_NAME_MAX, "the headers have room for any name");
+_Static_assert(WEIR_ALL_MAX == WEIR_ANSWERED_MAX, "the headers have room for all policies");
 
 weir_slice weir_http_trim(weir_slice text)
 {
@@ -55,19 +57,27 @@ const char *weir_http_reason(int status)
         {304, "Not Modified"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
+        {402, "Payment Required"},
         {403, "Forbidden"},
         {404, "Not Found"},
         {405, "Method Not Allowed"},
+        {406, "Not Acceptable"},
+        {409, "Conflict"},
+        {410, "Gone"},
         {413, "Content Too Large"},
         {414, "URI Too Long"},
         {415, "Unsupported Media Type"},
         {417, "Expectation Failed"},
+        {420, "Enhance Your Calm"},
         {421, "Misdirected Request"},
         {429, "Too Many Requests"},
         {431, "Request Header Fields Too Large"},
+        {451, "Unavailable For Legal Reasons"},
         {500, "Internal Server Error"},
         {501, "Not Implemented"},
+        {502, "Bad Gateway"},
         {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
         {505, "HTTP Version Not Supported"},
     };
     for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
@@ -88,7 +98,7 @@ void weir_http_add_field(weir_http_response *a, const char *format, ...)
         a->fields_len += (size_t)len;
 }
 
-/* weir_http_add_field() for plain bytes, and for bytes and a number: faster than a format. */
+/* weir_http_add_field() for plain bytes: faster than a format. */
 static void add_bytes(weir_http_response *a, const char *at, size_t len)
 {
     if (len > sizeof a->fields - a->fields_len)
@@ -97,16 +107,8 @@ static void add_bytes(weir_http_response *a, const char *at, size_t len)
     a->fields_len += len;
 }
 
-static void add_bytes_number(weir_http_response *a, const char *at, size_t len, int64_t v)
-{
-    add_bytes(a, at, len);
-    if (sizeof a->fields - a->fields_len >= WEIR_I64_MAX_LEN)
-        a->fields_len += weir_i64_print(a->fields + a->fields_len, v);
-}
-
 /* For string literals: the compiler computes their length. */
-#define add(a, text)           add_bytes(a, text, sizeof(text) - 1)
-#define add_number(a, text, v) add_bytes_number(a, text, sizeof(text) - 1, v)
+#define add(a, text) add_bytes(a, text, sizeof(text) - 1)
 
 /* ---- problems -------------------------------------------------------------------------------- */
 
@@ -165,30 +167,27 @@ static weir_slice shown_name(const weir_request *r)
     return r->by_text ? (weir_slice){NULL, 0} : r->rule;
 }
 
-static void add_ratelimit(weir_http_response *a, const weir_request *r, bool resets)
+static weir_answered answered_of(const weir_request *r)
 {
-    weir_slice name = shown_name(r);
-    add(a, "RateLimit-Policy: ");
-    if (sizeof a->fields - a->fields_len >= WEIR_RATELIMIT_POLICY_ROOM)
-        a->fields_len += weir_ratelimit_policy(a->fields + a->fields_len, name, r->policy);
-    add(a, "\r\nRateLimit: ");
-    if (sizeof a->fields - a->fields_len >= WEIR_RATELIMIT_FIELD_ROOM)
-        a->fields_len +=
-            weir_ratelimit_value(a->fields + a->fields_len, name, r->policy, &r->decision, resets);
+    return (weir_answered){.name = shown_name(r),
+                           .policy = r->policy,
+                           .decision = &r->decision,
+                           .unit = r->answer ? r->answer->unit : WEIR_UNIT_UNSET,
+                           .resets = r->reason != WEIR_BY_DENY_LIST};
 }
 
-static void add_decision_fields(weir_http_response *a, const weir_request *r)
+static void add_decision_fields(weir_http_response *a, unsigned headers, const weir_request *r,
+                                const weir_http_more *more)
 {
-    const weir_decision *d = &r->decision;
-    bool resets = r->reason != WEIR_BY_DENY_LIST; /* waiting does not help on a deny list */
-    add_ratelimit(a, r, resets);
-    add_number(a, "\r\nX-RateLimit-Limit: ", d->limit);
-    add_number(a, "\r\nX-RateLimit-Remaining: ", d->remaining);
-    if (resets)
-        add_number(a, "\r\nX-RateLimit-Reset: ", weir_s_ceil(d->reset_after_ns));
-    if (!d->allowed && !d->never)
-        add_number(a, "\r\nRetry-After: ", weir_s_ceil(d->retry_after_ns));
-    add(a, "\r\nCache-Control: no-store\r\n");
+    weir_answered all[WEIR_ANSWERED_MAX];
+    bool several = more && more->all;
+    size_t n = several ? more->n : 1;
+    for (size_t i = 0; i < n; i++)
+        all[i] = answered_of(several ? &more->all[i] : r);
+    if (sizeof a->fields - a->fields_len >= WEIR_ANSWER_ROOM)
+        a->fields_len += weir_answer_lines(headers, all, n, several ? more->index : 0, a->now_ns,
+                                           a->fields + a->fields_len);
+    add(a, "Cache-Control: no-store\r\n");
 }
 
 /* ---- decisions ------------------------------------------------------------------------------- */
@@ -217,7 +216,7 @@ static void put_members(weir_buffer *b, const weir_request *r, const weir_http_m
     weir_buffer_append(b, ",\"reason\":\"", 11);
     weir_buffer_append(b, reason, strlen(reason));
     weir_buffer_append_byte(b, '"');
-    if (more && more->of_all) {
+    if (more && more->all) {
         weir_buffer_put(b, ",\"index\":", (int64_t)more->index);
         weir_buffer_append(b, ",\"key\":", 7);
         weir_json_put_string(b, r->key.at, r->key.len);
@@ -247,10 +246,24 @@ static void describe_denial(char *buf, size_t size, const weir_request *r, const
                  (int)(weir_ms_ceil(d->retry_after_ns) % 1000));
 }
 
+static void put_quota_exceeded(weir_http_response *a, const weir_request *r,
+                               const weir_http_more *more)
+{
+    char name[WEIR_RATELIMIT_ITEM_ROOM + 1], detail[256];
+    name[weir_ratelimit_item(name, shown_name(r), r->policy, r->decision.layer)] = '\0';
+    describe_denial(detail, sizeof detail, r, name);
+    put_problem(a, QUOTA_EXCEEDED,
+                "Request cannot be satisfied as assigned quota has been exceeded", detail);
+    weir_buffer_printf(a->body, ",\"violated-policies\":[\"%s\"],", name);
+    put_members(a->body, r, more);
+}
+
 void weir_http_decision(weir_http_response *a, const weir_request *r, int denied_status,
                         const weir_http_more *more)
 {
-    add_decision_fields(a, r);
+    weir_answer answer = r->answer ? *r->answer : (weir_answer){0};
+    weir_answer_merge(&answer, a->answer);
+    add_decision_fields(a, answer.headers ? answer.headers : WEIR_HEADERS_DEFAULT, r, more);
     if (r->decision.allowed) {
         a->status = 200;
         a->type = "application/json";
@@ -258,14 +271,17 @@ void weir_http_decision(weir_http_response *a, const weir_request *r, int denied
         put_members(a->body, r, more);
         return;
     }
-    char name[WEIR_RATELIMIT_ITEM_ROOM + 1], detail[256];
-    name[weir_ratelimit_item(name, shown_name(r), r->policy, r->decision.layer)] = '\0';
-    describe_denial(detail, sizeof detail, r, name);
-    a->status = denied_status;
-    put_problem(a, QUOTA_EXCEEDED,
-                "Request cannot be satisfied as assigned quota has been exceeded", detail);
-    weir_buffer_printf(a->body, ",\"violated-policies\":[\"%s\"],", name);
-    put_members(a->body, r, more);
+    a->status = denied_status != 0          ? denied_status
+                : answer.denied_status != 0 ? answer.denied_status
+                                            : 429;
+    WEIR_ASSERT(a->status >= 400 && a->status <= 599);
+    if (!answer.denied_body) {
+        put_quota_exceeded(a, r, more);
+        return;
+    }
+    weir_answered answered = answered_of(r);
+    a->type = answer.denied_type ? answer.denied_type : "text/plain; charset=utf-8";
+    weir_denial_body_put(a->body, answer.denied_body, &answered, r->cost, a->now_ns);
 }
 
 /* ---- serialising ----------------------------------------------------------------------------- */

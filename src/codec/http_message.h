@@ -5,6 +5,7 @@
 /* HTTP messages: parsed requests, and responses with their headers. Errors are problem details (RFC
  * 9457); decisions carry RateLimit headers. It must not know how messages are parsed or sent. */
 
+#include "codec/answer_fields.h"
 #include "codec/http_session.h"
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -21,14 +22,27 @@ typedef enum weir_http_method {
  * input. */
 typedef struct weir_http_request {
     weir_http_method method;
+    weir_slice method_name; /* "GET" */
     weir_slice path;
     weir_slice query;                     /* without the '?' */
     weir_slice header[WEIR_HTTP_HEADERS]; /* absent headers have a NULL `at`; several lines of one
                                              header are joined with ", " */
     weir_slice host; /* from an absolute-form target, otherwise from Host; NULL `at`: neither */
     bool own_host;   /* the host is accepted: see weir_http_check_host() */
+    const uint8_t *count; /* lines of each header, by weir_http_header */
+    /* The stored header lines, for weir_http_find_header(). */
+    const weir_http_value *value;
+    size_t values;
+    const char *text;
+    weir_buffer *kept; /* empty at first; kept while the request is pending */
     weir_slice body;
+    const void *peer; /* for options->peer_address() */
 } weir_http_request;
+
+/* Finds a stored header of any name; ret->at is NULL if it is absent. Several lines are joined with
+ * ", ". Returns whether it is present. */
+bool weir_http_find_header(const weir_http_options *o, const weir_http_request *r, weir_slice name,
+                           weir_slice *ret);
 
 /* Returns `text` without spaces and tabs at its ends. */
 weir_slice weir_http_trim(weir_slice text);
@@ -38,7 +52,7 @@ bool weir_http_is(weir_slice text, const char *word);
 
 /* ---- responses ------------------------------------------------------------------------------- */
 
-#define WEIR_HTTP_HEAD_ROOM 3072 /* 8 layers with names of 64 bytes are about 1 KiB */
+#define WEIR_HTTP_HEAD_ROOM (WEIR_ANSWER_ROOM + 2048)
 
 /* A response before it is serialised. */
 typedef struct weir_http_response {
@@ -51,6 +65,8 @@ typedef struct weir_http_response {
     bool wrong_password;
     bool endless;                /* the body ends with the connection: it has no Content-Length */
     struct weir_http_live *live; /* sends the body after `body`; NULL: nothing does */
+    const weir_answer *answer;   /* of the listener, for decisions; NULL: the defaults */
+    int64_t now_ns;              /* of the decision */
 } weir_http_response;
 
 /* Makes *a an empty response. It does not clear `fields`, which is large. */
@@ -64,6 +80,19 @@ static inline void weir_http_response_init(weir_http_response *a, weir_buffer *b
     a->wrong_password = false;
     a->endless = false;
     a->live = NULL;
+    a->answer = NULL;
+    a->now_ns = 0;
+}
+
+/* Makes *a an empty response again. It keeps the listener's answer and the time. */
+static inline void weir_http_response_clear(weir_http_response *a)
+{
+    const weir_answer *answer = a->answer;
+    int64_t now_ns = a->now_ns;
+    weir_buffer_clear(a->body);
+    weir_http_response_init(a, a->body);
+    a->answer = answer;
+    a->now_ns = now_ns;
 }
 
 /* Appends header lines. The format contains complete lines, each with its CR LF. */
@@ -77,15 +106,18 @@ __attribute__((format(printf, 3, 4))) void weir_http_problem(weir_http_response 
 
 /* Members of a decision's body that only some endpoints add. */
 typedef struct weir_http_more {
-    bool of_all;    /* the request is one of several: adds its index and its key */
-    size_t index;   /* of the request in the list */
-    const char *id; /* of a new reservation, WEIR_HEX64_LEN characters; NULL: none */
+    const weir_request *all; /* the request is one of several: adds its index and its key */
+    size_t n;                /* of them */
+    size_t index;            /* of the request in the list */
+    const char *id;          /* of a new reservation, WEIR_HEX64_LEN characters; NULL: none */
 } weir_http_more;
 
-/* Makes *a the response to a decision: 200 if it is allowed, otherwise denied_status with a problem
- * of the type quota-exceeded.
- *  r     a request with the status WEIR_OK.
- *  more  may be NULL. */
+/* Makes *a the response to a decision, with the header fields that are configured: 200 if it is
+ * allowed, otherwise a denial with the configured body, or with a problem of the type
+ * quota-exceeded.
+ *  r              a request with the status WEIR_OK.
+ *  denied_status  the status that the client wants for a denial; 0: the configured one.
+ *  more           may be NULL. */
 void weir_http_decision(weir_http_response *a, const weir_request *r, int denied_status,
                         const weir_http_more *more);
 

@@ -19,7 +19,7 @@ static const char *const names[WEIR_HTTP_PARAMS] = {
     [WEIR_HTTP_P_TTL] = "ttl",       [WEIR_HTTP_P_ID] = "id",
     [WEIR_HTTP_P_ACTUAL] = "actual", [WEIR_HTTP_P_REQUESTS] = "requests",
     [WEIR_HTTP_P_OF] = "of",         [WEIR_HTTP_P_K] = "k",
-    [WEIR_HTTP_P_SHADOW] = "shadow",
+    [WEIR_HTTP_P_SHADOW] = "shadow", [WEIR_HTTP_P_ROUTE] = "route",
 };
 
 bool weir_http_is_param(const char *name, size_t len)
@@ -303,7 +303,7 @@ static bool check_values(weir_http_params *p, weir_http_response *a)
     if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_COST)))
         p->number[WEIR_HTTP_P_COST] = 1;
     if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED)))
-        p->number[WEIR_HTTP_P_DENIED] = 429;
+        p->number[WEIR_HTTP_P_DENIED] = 0; /* the configured status */
     if (!check_units(p, WEIR_HTTP_P_COST, NULL, a) || !check_units(p, WEIR_HTTP_P_ACTUAL, NULL, a))
         return false;
     if (!read_number(p, WEIR_HTTP_P_K))
@@ -312,7 +312,8 @@ static bool check_values(weir_http_params *p, weir_http_response *a)
     if (read_number(p, WEIR_HTTP_P_DENIED))
         status = p->number[WEIR_HTTP_P_DENIED];
     weir_slice delay = p->text[WEIR_HTTP_P_DELAY];
-    if (status != 403 && status != 429 && status != 503)
+    bool given = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED);
+    if (given && status != 403 && status != 429 && status != 503)
         weir_http_problem(a, 400, "\"denied\": expected 403, 429 or 503, found %s",
                           found(p, WEIR_HTTP_P_DENIED, text));
     else if (delay.at && (delay.len != 6 || memcmp(delay.at, "report", 6) != 0))

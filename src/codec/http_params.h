@@ -23,6 +23,7 @@ typedef enum weir_http_param {
     WEIR_HTTP_P_OF,       /* only for /v1/top */
     WEIR_HTTP_P_K,        /* only for /v1/top */
     WEIR_HTTP_P_SHADOW,   /* "true" or "false", in a body also as a boolean */
+    WEIR_HTTP_P_ROUTE,    /* only for /v1/forward-auth */
     WEIR_HTTP_P_SOURCE,   /* options->key_query; only in a query */
     WEIR_HTTP_PARAMS
 } weir_http_param;

@@ -18,16 +18,18 @@
 #include "port/assert.h"
 
 #include <stdio.h>
+#include <strings.h>
 #include <time.h>
 
 enum {
-    JOINED_MAX = WEIR_HTTP_HEAD_MAX + 2 * WEIR_HTTP_LINES_MAX,
-    TEXT_MAX = WEIR_HTTP_HEAD_MAX + JOINED_MAX + WEIR_HTTP_BODY_MAX,
+    STORED_MAX = WEIR_HTTP_TARGET_MAX + WEIR_HTTP_VALUES_MAX, /* target and header lines */
+    JOINED_MAX = WEIR_HTTP_VALUES_MAX + 2 * WEIR_HTTP_LINES_MAX,
+    TEXT_MAX = STORED_MAX + WEIR_HTTP_HEAD_MAX + JOINED_MAX + WEIR_HTTP_BODY_MAX,
+    KEPT_MAX = 65536,
     TEXT_KEPT = 4096, /* bytes of buffer that a session keeps between requests */
     TARGET_LINE_MAX = WEIR_HTTP_TARGET_MAX + 16 /* with the method and an empty line before it */
 };
-_Static_assert(WEIR_HTTP_HEAD_MAX + JOINED_MAX <= UINT16_MAX,
-               "offsets in weir_http_value have 16 bits");
+_Static_assert(STORED_MAX + JOINED_MAX <= UINT16_MAX, "offsets in weir_http_value have 16 bits");
 
 static const weir_slice header_names[WEIR_HTTP_KEY] = {
     [WEIR_HTTP_ACCEPT_ENCODING] = {"accept-encoding", 15},
@@ -35,9 +37,16 @@ static const weir_slice header_names[WEIR_HTTP_KEY] = {
     [WEIR_HTTP_CONTENT_TYPE] = {"content-type", 12},
     [WEIR_HTTP_EXPECT] = {"expect", 6},
     [WEIR_HTTP_FETCH_SITE] = {"sec-fetch-site", 14},
+    [WEIR_HTTP_FORWARDED_HOST] = {"x-forwarded-host", 16},
+    [WEIR_HTTP_FORWARDED_METHOD] = {"x-forwarded-method", 18},
+    [WEIR_HTTP_FORWARDED_URI] = {"x-forwarded-uri", 15},
     [WEIR_HTTP_HOST] = {"host", 4},
     [WEIR_HTTP_IF_NONE_MATCH] = {"if-none-match", 13},
     [WEIR_HTTP_ORIGIN] = {"origin", 6},
+    [WEIR_HTTP_ORIGINAL_METHOD] = {"x-original-method", 17},
+    [WEIR_HTTP_ORIGINAL_URI] = {"x-original-uri", 14},
+    [WEIR_HTTP_ORIGINAL_URL] = {"x-original-url", 14},
+    [WEIR_HTTP_PASSWORD] = {"x-weir-password", 15},
     [WEIR_HTTP_REQUEST_METHOD] = {"access-control-request-method", 29},
     [WEIR_HTTP_TRANSFER_ENCODING] = {"transfer-encoding", 17},
 };
@@ -80,6 +89,35 @@ static int on_url(llhttp_t *parser, const char *at, size_t len)
     return keep(s, at, len);
 }
 
+/* Finds the host in an absolute-form target, "http://host/path?query". For "/path?query" and "*",
+ * ret->at is NULL. Returns false for any other form, such as the target of CONNECT. */
+static bool authority_of(const char *at, size_t len, weir_slice *ret)
+{
+    *ret = (weir_slice){NULL, 0};
+    if (at[0] == '/' || (at[0] == '*' && len == 1))
+        return true;
+    size_t begin = len >= 8 && weir_http_is((weir_slice){at, 8}, "https://")  ? 8
+                   : len >= 7 && weir_http_is((weir_slice){at, 7}, "http://") ? 7
+                                                                              : 0;
+    size_t end = begin;
+    while (end < len && at[end] != '/' && at[end] != '?' && at[end] != '#')
+        end++;
+    if (begin > 0)
+        *ret = (weir_slice){at + begin, end - begin};
+    return begin > 0;
+}
+
+/* Whether the path at the front of a target is `path`, a literal, or begins with it and a '/'. */
+#define is_below(target, path) begins_with_path(target, path, sizeof(path) - 1)
+
+static inline bool begins_with_path(weir_slice target, const char *path, size_t len)
+{
+    if (target.len < len || memcmp(target.at, path, len) != 0)
+        return false;
+    const char *at = target.at + len;
+    return target.len == len || *at == '/' || *at == '?' || *at == '#';
+}
+
 static int on_url_complete(llhttp_t *parser)
 {
     weir_http_session *s = parser->data;
@@ -87,6 +125,15 @@ static int on_url_complete(llhttp_t *parser)
     if (s->target_len > WEIR_HTTP_TARGET_MAX)
         return refuse(s, 414,
                       "the request target exceeds 8192 bytes; send a long key in a JSON body");
+    const char *at = (const char *)weir_buffer_data(&s->text);
+    weir_slice host, target = {at, s->target_len};
+    if (s->target_len == 0 || !authority_of(at, s->target_len, &host))
+        return 0;
+    if (host.at)
+        target =
+            (weir_slice){host.at + host.len, (size_t)(at + s->target_len - host.at) - host.len};
+    s->in_api = is_below(target, "/v1");
+    s->forwards = s->in_api && is_below(target, WEIR_HTTP_FORWARD_PATH);
     return 0;
 }
 
@@ -102,23 +149,61 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t len)
     return 0;
 }
 
+static bool is_of_proxy(int header)
+{
+    return (header >= WEIR_HTTP_FORWARDED_HOST && header <= WEIR_HTTP_FORWARDED_URI) ||
+           (header >= WEIR_HTTP_ORIGINAL_METHOD && header <= WEIR_HTTP_ORIGINAL_URL);
+}
+
+/* Returns the header of a name; WEIR_HTTP_NAMED for any other. */
+static int header_named(const weir_http_options *o, weir_slice name)
+{
+    for (int i = 0; i < WEIR_HTTP_KEY; i++) {
+        if (name.len == header_names[i].len && weir_http_is(name, header_names[i].at))
+            return i;
+    }
+    if (o->key_header && weir_http_is(name, o->key_header))
+        return WEIR_HTTP_KEY;
+    return o->client_header && weir_http_is(name, o->client_header) ? WEIR_HTTP_CLIENT
+                                                                    : WEIR_HTTP_NAMED;
+}
+
+bool weir_http_find_header(const weir_http_options *o, const weir_http_request *r, weir_slice name,
+                           weir_slice *ret)
+{
+    *ret = (weir_slice){NULL, 0};
+    for (size_t i = r->values; i-- > 0;) { /* joined values are the last ones */
+        const weir_http_value *v = &r->value[i];
+        const char *at = r->text + v->begin;
+        if (v->header == WEIR_HTTP_NAMED && v->name_len == name.len &&
+            strncasecmp(at - name.len, name.at, name.len) == 0) {
+            *ret = weir_http_trim((weir_slice){at, v->len});
+            return true;
+        }
+    }
+    int header = header_named(o, name);
+    if (header != WEIR_HTTP_NAMED)
+        *ret = r->header[header];
+    return ret->at;
+}
+
+/* Returns how the header line being received is stored; -1: not at all. */
 static int header_of(const weir_http_session *s)
 {
     weir_slice name = {s->name, s->name_len};
     if (s->name_len > sizeof s->name)
         return -1;
-    for (int i = 0; i < WEIR_HTTP_KEY; i++) {
-        if (name.len == header_names[i].len && weir_http_is(name, header_names[i].at))
-            return i;
-    }
-    const char *key = s->options->key_header;
-    return key && weir_http_is(name, key) ? WEIR_HTTP_KEY : -1;
+    int header = header_named(s->options, name);
+    if (header != WEIR_HTTP_NAMED && (s->forwards || !is_of_proxy(header)))
+        return header;
+    return s->in_api && weir_service_wants_header(s->options->service, name) ? WEIR_HTTP_NAMED : -1;
 }
 
 static int on_header_field_complete(llhttp_t *parser)
 {
     weir_http_session *s = parser->data;
     int header = s->head_done ? -1 : header_of(s); /* trailers are ignored */
+    size_t name_len = header == WEIR_HTTP_NAMED ? s->name_len : 0;
     s->name_len = 0;
     s->keeps_line = header >= 0;
     if (header < 0)
@@ -127,9 +212,9 @@ static int on_header_field_complete(llhttp_t *parser)
         return refuse(s, 431,
                       "too many header lines, expected at most 32 of the headers that weir reads");
     s->count[header]++;
-    s->value[s->lines++] =
-        (weir_http_value){(uint16_t)weir_buffer_len(&s->text), 0, (uint8_t)header};
-    return 0;
+    s->value[s->lines++] = (weir_http_value){(uint16_t)(weir_buffer_len(&s->text) + name_len), 0,
+                                             (uint8_t)header, (uint8_t)name_len};
+    return name_len > 0 ? keep(s, s->name, name_len) : 0;
 }
 
 static int on_header_value(llhttp_t *parser, const char *at, size_t len)
@@ -140,6 +225,16 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t len)
     weir_http_value *value = &s->value[s->lines - 1];
     value->len = (uint16_t)(value->len + len);
     return keep(s, at, len);
+}
+
+/* The limit is checked at the end of a line and not in on_header_value(), so that an error in the
+ * line wins however the input was split. */
+static int on_header_value_complete(llhttp_t *parser)
+{
+    weir_http_session *s = parser->data;
+    if (s->keeps_line && weir_buffer_len(&s->text) - s->target_len > WEIR_HTTP_VALUES_MAX)
+        return refuse(s, 431, "the header lines that weir reads exceed 16384 bytes");
+    return 0;
 }
 
 /* Checks Transfer-Encoding (RFC 9112, 6.1 and 6.3): only "chunked" is supported. If the last coding
@@ -182,24 +277,6 @@ static weir_http_host check_host(weir_http_session *s, weir_slice host)
         s->host_len = (uint8_t)host.len;
     }
     return found;
-}
-
-/* Finds the host in an absolute-form target, "http://host/path?query". For "/path?query" and "*",
- * ret->at is NULL. Returns false for any other form, such as the target of CONNECT. */
-static bool authority_of(const char *at, size_t len, weir_slice *ret)
-{
-    *ret = (weir_slice){NULL, 0};
-    if (at[0] == '/' || (at[0] == '*' && len == 1))
-        return true;
-    size_t begin = len >= 8 && weir_http_is((weir_slice){at, 8}, "https://")  ? 8
-                   : len >= 7 && weir_http_is((weir_slice){at, 7}, "http://") ? 7
-                                                                              : 0;
-    size_t end = begin;
-    while (end < len && at[end] != '/' && at[end] != '?' && at[end] != '#')
-        end++;
-    if (begin > 0)
-        *ret = (weir_slice){at + begin, end - begin};
-    return begin > 0;
 }
 
 /* Sets own_host from the host in the target or, without one, from Host (RFC 9112, 3.2, 3.2.2). */
@@ -281,6 +358,7 @@ static const llhttp_settings_t settings = {
     .on_header_field = on_header_field,
     .on_header_field_complete = on_header_field_complete,
     .on_header_value = on_header_value,
+    .on_header_value_complete = on_header_value_complete,
     .on_headers_complete = on_headers_complete,
     .on_chunk_header = on_chunk_header,
     .on_body = on_body,
@@ -289,24 +367,57 @@ static const llhttp_settings_t settings = {
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
+static bool same_header(const weir_http_session *s, const weir_http_value *a,
+                        const weir_http_value *b)
+{
+    const char *text = (const char *)weir_buffer_data(&s->text);
+    return a->header == b->header && a->name_len == b->name_len &&
+           strncasecmp(text + a->begin - a->name_len, text + b->begin - b->name_len, a->name_len) ==
+               0;
+}
+
+/* Appends bytes of `text` to its end. */
+static void repeat(weir_http_session *s, size_t begin, size_t len)
+{
+    if (!weir_buffer_reserve(&s->text, len))
+        return; /* out of memory: text.failed is set */
+    memcpy(weir_buffer_tail(&s->text), weir_buffer_data(&s->text) + begin, len);
+    weir_buffer_added(&s->text, len);
+}
+
+/* Joins the values of the lines of one header, of which line `first` is the first. */
+static void join_header(weir_http_session *s, unsigned first)
+{
+    weir_http_value joined = s->value[first];
+    repeat(s, joined.begin - joined.name_len, joined.name_len);
+    size_t begin = weir_buffer_len(&s->text);
+    for (unsigned i = first; i < s->lines; i++) {
+        const weir_http_value *line = &s->value[i];
+        if (!same_header(s, line, &s->value[first]))
+            continue;
+        if (i > first)
+            weir_buffer_append(&s->text, ", ", 2);
+        repeat(s, line->begin, line->len);
+    }
+    joined.begin = (uint16_t)begin;
+    joined.len = (uint16_t)(weir_buffer_len(&s->text) - begin);
+    s->value[s->lines + s->joined++] = joined;
+}
+
 /* For each header with several lines, appends their values to `text`, joined with ", ". */
 static void join_lines(weir_http_session *s)
 {
-    for (int header = 0; header < WEIR_HTTP_HEADERS; header++) {
-        if (s->count[header] < 2)
+    for (unsigned i = 0; i < s->lines; i++) {
+        bool first = true, several = false;
+        if (s->count[s->value[i].header] < 2)
             continue;
-        size_t begin = weir_buffer_len(&s->text);
-        for (unsigned i = 0; i < s->lines; i++) {
-            const weir_http_value *line = &s->value[i];
-            if (line->header != header || !weir_buffer_reserve(&s->text, line->len + 2u))
-                continue; /* out of memory: text.failed is set */
-            if (weir_buffer_len(&s->text) > begin)
-                weir_buffer_append(&s->text, ", ", 2);
-            memcpy(weir_buffer_tail(&s->text), weir_buffer_data(&s->text) + line->begin, line->len);
-            weir_buffer_added(&s->text, line->len);
+        for (unsigned k = 0; k < s->lines; k++) {
+            bool same = k != i && same_header(s, &s->value[k], &s->value[i]);
+            first = first && !(same && k < i);
+            several = several || same;
         }
-        s->value[s->lines + s->joined++] = (weir_http_value){
-            (uint16_t)begin, (uint16_t)(weir_buffer_len(&s->text) - begin), (uint8_t)header};
+        if (first && several)
+            join_header(s, i);
     }
 }
 
@@ -346,15 +457,23 @@ static weir_http_method method_of(const weir_http_session *s)
 static weir_http_request request_of(weir_http_session *s)
 {
     const char *text = (const char *)weir_buffer_data(&s->text);
-    weir_http_request r = {.method = method_of(s)};
+    const char *method = llhttp_method_name((llhttp_method_t)s->parser.method);
+    weir_http_request r = {.method = method_of(s), .method_name = {method, strlen(method)}};
     split_target(&r, text, s->target_len);
     for (unsigned i = 0; i < s->lines + s->joined; i++) {
         const weir_http_value *v = &s->value[i];
-        r.header[v->header] = weir_http_trim((weir_slice){text + v->begin, v->len});
+        if (v->header < WEIR_HTTP_HEADERS)
+            r.header[v->header] = weir_http_trim((weir_slice){text + v->begin, v->len});
     }
+    r.count = s->count;
+    r.value = s->value;
+    r.values = s->lines + s->joined;
+    r.text = text;
+    r.kept = &s->kept;
     if (!r.host.at)
         r.host = r.header[WEIR_HTTP_HOST];
     r.own_host = s->own_host;
+    r.peer = s->completion.ctx;
     r.body = (weir_slice){text + s->body_begin, weir_buffer_len(&s->text) - s->body_begin};
     return r;
 }
@@ -365,9 +484,12 @@ static void begin_request(weir_http_session *s)
         weir_buffer_free(&s->text);
     else
         weir_buffer_clear(&s->text);
+    if (weir_buffer_memory(&s->kept) > 0)
+        weir_buffer_free(&s->kept);
     s->phase_len = s->target_len = s->body_begin = s->name_len = 0;
     s->lines = s->joined = 0;
     memset(s->count, 0, sizeof s->count);
+    s->in_api = s->forwards = false;
     s->in_trailers = s->keeps_line = s->target_done = s->head_done = s->done = s->pending = false;
     weir_http_syntax_init(&s->syntax, WEIR_HTTP_REQUEST_LINE);
 }
@@ -436,6 +558,8 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
 {
     weir_http_response a;
     weir_http_response_init(&a, &s->rest);
+    a.answer = &s->answer;
+    a.now_ns = now_ns;
     weir_http_request r = request_of(s);
     if (weir_http_check_head(s->options, &r, r.body.len > 0, &a) == 0 &&
         !weir_http_dispatch(s->options, &s->wait, &r, now_ns, &a)) {
@@ -504,7 +628,7 @@ static void refuse_phase(weir_http_session *s)
     if (s->head_done)
         refuse(s, 413, "the chunked body with its framing exceeds 1048576 bytes");
     else if (s->target_done)
-        refuse(s, 431, "the request line and headers exceed 16384 bytes");
+        refuse(s, 431, "the request line and headers exceed 65536 bytes");
     else
         refuse(s, 414, "the request target exceeds 8192 bytes; send a long key in a JSON body");
 }
@@ -607,6 +731,7 @@ void weir_http_session_init(weir_http_session *s, const weir_http_options *optio
     s->parser.data = s;
     weir_buffer_init(&s->text, TEXT_MAX);
     weir_buffer_init(&s->rest, WEIR_HTTP_REPLY_MAX);
+    weir_buffer_init(&s->kept, KEPT_MAX);
     weir_http_syntax_init(&s->syntax, WEIR_HTTP_REQUEST_LINE);
 }
 
@@ -616,12 +741,14 @@ void weir_http_session_close(weir_http_session *s)
     weir_http_live_close(s->live);
     weir_buffer_free(&s->text);
     weir_buffer_free(&s->rest);
+    weir_buffer_free(&s->kept);
 }
 
 weir_session_usage weir_http_session_usage(const weir_http_session *s)
 {
     size_t live = s->live ? weir_http_live_memory(s->live) : 0;
-    return (weir_session_usage){weir_buffer_memory(&s->text) + weir_buffer_memory(&s->rest) + live,
+    return (weir_session_usage){weir_buffer_memory(&s->text) + weir_buffer_memory(&s->rest) +
+                                    weir_buffer_memory(&s->kept) + live,
                                 !s->pending && (s->phase_len > 0 || s->target_done)};
 }
 

@@ -6,11 +6,13 @@
  * serialises the responses in order. docs/http.md documents the endpoints. A session reads and
  * writes buffers; it opens no socket and reads no clock. */
 
+#include "codec/client_address.h"
 #include "codec/http_syntax.h"
 #include "port/atomic.h"
 #include "port/buffer.h"
 #include "port/session.h"
 #include "service/rls/rls.h"
+#include "service/rules/answer.h"
 #include "service/service.h"
 
 #include <llhttp.h>
@@ -18,8 +20,9 @@
 /* ---- limits on a request --------------------------------------------------------------------- */
 
 #define WEIR_HTTP_TARGET_MAX 8192    /* bytes of a request target; above it 414 */
-#define WEIR_HTTP_HEAD_MAX   16384   /* bytes of request line and headers; above it 431 */
-#define WEIR_HTTP_LINES_MAX  32      /* header lines of the names in weir_http_header; then 431 */
+#define WEIR_HTTP_HEAD_MAX   65536   /* bytes of request line and headers; above it 431 */
+#define WEIR_HTTP_VALUES_MAX 16384   /* bytes of the header lines that weir reads; above it 431 */
+#define WEIR_HTTP_LINES_MAX  32      /* header lines that weir reads; above it 431 */
 #define WEIR_HTTP_BODY_MAX   131072  /* bytes of a body; above it 413 */
 #define WEIR_HTTP_RAW_MAX    1048576 /* bytes of a chunked body with its framing; above it 413 */
 #define WEIR_HTTP_REPLY_MAX  ((size_t)8 << 20) /* bytes of a response body; above it 500 */
@@ -69,6 +72,15 @@ typedef struct weir_http_options {
     unsigned hops; /* for a key_header with a comma-separated list: which element is the key,
                       counted from the right; 1 is the last. 0: the whole value is the key */
 
+    /* Who the client of a request is: see weir_http_client(). */
+    weir_trusted_proxies trusted;
+    weir_client_header client_kind;
+    const char *client_header; /* the name of the header; NULL: none is read */
+    /* Finds the address of a connection's client; NULL: it is not known.
+     *  peer  the `ctx` of the session's completion.
+     * Returns false if the connection has no address, such as that of a Unix socket. */
+    bool (*peer_address)(const void *peer, weir_address *ret);
+
     /* Appends the reasons why this daemon should receive no requests now, as JSON strings separated
      * by commas. Returns false if there are none. NULL: always ready. */
     bool (*not_ready)(void *ctx, weir_buffer *out);
@@ -96,6 +108,9 @@ typedef struct weir_http_options {
     struct weir_limitador_loop *limitador;
 } weir_http_options;
 
+/* The path of the endpoint that decides the requests of a proxy, and the begin of its paths. */
+#define WEIR_HTTP_FORWARD_PATH "/v1/forward-auth"
+
 /* Returns whether a query parameter of that name has a meaning of its own. Pure. */
 bool weir_http_is_param(const char *name, size_t len);
 
@@ -106,26 +121,37 @@ bool weir_http_may_be_key(const char *name, size_t len);
 
 /* ---- the session ----------------------------------------------------------------------------- */
 
-/* The headers whose values a session stores. */
+/* The headers whose values a session stores. Those of a request that a proxy describes are stored
+ * for /v1/forward-auth only. */
 typedef enum weir_http_header {
     WEIR_HTTP_ACCEPT_ENCODING,
     WEIR_HTTP_AUTHORIZATION,
     WEIR_HTTP_CONTENT_TYPE,
     WEIR_HTTP_EXPECT,
     WEIR_HTTP_FETCH_SITE,
+    WEIR_HTTP_FORWARDED_HOST, /* X-Forwarded-Host, and so on */
+    WEIR_HTTP_FORWARDED_METHOD,
+    WEIR_HTTP_FORWARDED_URI,
     WEIR_HTTP_HOST,
     WEIR_HTTP_IF_NONE_MATCH,
     WEIR_HTTP_ORIGIN,
+    WEIR_HTTP_ORIGINAL_METHOD, /* X-Original-Method, and so on */
+    WEIR_HTTP_ORIGINAL_URI,
+    WEIR_HTTP_ORIGINAL_URL,
+    WEIR_HTTP_PASSWORD,       /* X-Weir-Password */
     WEIR_HTTP_REQUEST_METHOD, /* Access-Control-Request-Method */
     WEIR_HTTP_TRANSFER_ENCODING,
-    WEIR_HTTP_KEY, /* options->key_header */
-    WEIR_HTTP_HEADERS
+    WEIR_HTTP_KEY,    /* options->key_header */
+    WEIR_HTTP_CLIENT, /* options->client_header, unless it is key_header */
+    WEIR_HTTP_HEADERS,
+    WEIR_HTTP_NAMED = WEIR_HTTP_HEADERS /* another one, which a key template of a rule reads */
 } weir_http_header;
 
 /* A header's value, as a range of the session's `text`. */
 typedef struct weir_http_value {
     uint16_t begin, len;
     uint8_t header;
+    uint8_t name_len; /* of WEIR_HTTP_NAMED: the length of its name, which is before the value */
 } weir_http_value;
 
 /* Each connection has one. Its members are private, except `completion`. It must not move. */
@@ -134,14 +160,16 @@ typedef struct weir_http_session {
     llhttp_t parser;
 
     /* The request being received. */
-    weir_buffer text;                 /* its target, then the stored header values, then its body */
-    size_t phase_len;                 /* bytes read of its head, or of its body with framing */
-    size_t target_len;                /* of the target, which begins at offset 0 of `text` */
-    size_t body_begin;                /* offset of the body in `text` */
-    unsigned lines;                   /* stored header lines: value[0..lines - 1] */
-    uint8_t count[WEIR_HTTP_HEADERS]; /* stored lines of each header */
+    weir_buffer text;  /* its target, then the stored header values, then its body */
+    size_t phase_len;  /* bytes read of its head, or of its body with framing */
+    size_t target_len; /* of the target, which begins at offset 0 of `text` */
+    size_t body_begin; /* offset of the body in `text` */
+    unsigned lines;    /* stored header lines: value[0..lines - 1] */
+    uint8_t count[WEIR_HTTP_HEADERS + 1]; /* stored lines of each header */
     unsigned joined; /* headers with several lines, joined with ", ": value[lines..] */
-    weir_http_value value[WEIR_HTTP_LINES_MAX + WEIR_HTTP_HEADERS];
+    weir_http_value value[WEIR_HTTP_LINES_MAX + WEIR_HTTP_LINES_MAX / 2];
+    bool in_api;   /* the path begins with /v1, so that key templates may read headers */
+    bool forwards; /* it begins with /v1/forward-auth */
     char name[WEIR_HTTP_NAME_MAX]; /* of the header being received */
     size_t name_len;               /* WEIR_HTTP_NAME_MAX + 1: longer than every stored header */
     weir_http_syntax syntax;       /* of the head or the trailers being received */
@@ -159,7 +187,9 @@ typedef struct weir_http_session {
         weir_completion completion;
         weir_rls_wait wait;
     };
-    bool pending; /* the request is complete and waits for an engine */
+    bool pending;       /* the request is complete and waits for an engine */
+    weir_buffer kept;   /* what the endpoint needs for the repeated call */
+    weir_answer answer; /* of the listener; its owner sets it after init. Zero: the defaults */
 
     /* The end of a response that does not fit in `out` or is delayed. */
     weir_buffer rest;

@@ -232,7 +232,7 @@ static void check_limits(void **state)
     assert_int_equal(f->last, WEIR_SESSION_CLOSE);
     assert_int_equal(status_of(sized(f, 20, WEIR_HTTP_HEAD_MAX)), 200);
     is_problem(sized(f, 20, WEIR_HTTP_HEAD_MAX + 1), 431,
-               "the request line and headers exceed 16384 bytes");
+               "the request line and headers exceed 65536 bytes");
     assert_int_equal(f->last, WEIR_SESSION_CLOSE);
 
     char lines[2048] = "";

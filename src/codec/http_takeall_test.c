@@ -22,8 +22,8 @@ static void check_take_all(void **state)
                        "{\"policy\":\"user\",\"key\":\"al \\\"x\\\"\",\"cost\":2}]}";
     const char *answer = post(f, "/v1/takeall", both);
     assert_int_equal(status_of(answer), 200);
-    has_line(answer, "RateLimit-Policy: \"user\";q=3;w=3600");
-    has_line(answer, "RateLimit: \"user\";r=1;t=3600");
+    has_line(answer, "RateLimit-Policy: \"user\";q=3;w=3600, \"org\";q=9;w=9");
+    has_line(answer, "RateLimit: \"user\";r=1;t=3600, \"org\";r=7;t=2");
     has_line(answer, "Cache-Control: no-store");
     assert_string_equal(body_of(answer),
                         "{\"allowed\":true,\"limit\":3,\"remaining\":1,\"retry_after_ms\":0,"
@@ -32,7 +32,7 @@ static void check_take_all(void **state)
     answer = post(f, "/v1/takeall", both);
     assert_int_equal(status_of(answer), 429);
     has_line(answer, "Content-Type: application/problem+json");
-    has_line(answer, "RateLimit: \"user\";r=1;t=3600");
+    has_line(answer, "RateLimit: \"user\";r=1;t=3600, \"org\";r=7;t=2");
     has_line(answer, "X-RateLimit-Remaining: 1");
     has_line(answer, "Retry-After: 3600");
     assert_non_null(strstr(body_of(answer), "\"violated-policies\":[\"user\"],\"allowed\":false,"));

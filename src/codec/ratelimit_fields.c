@@ -67,20 +67,24 @@ size_t weir_ratelimit_item(char *buf, weir_slice name, const weir_policy *policy
     return (size_t)(put_item(buf, name, policy, layer) - buf);
 }
 
-size_t weir_ratelimit_policy(char *buf, weir_slice name, const weir_policy *policy)
+int64_t weir_ratelimit_window(const weir_layer *l)
 {
+    return (int64_t)((window_ns(l) + SECOND_NS - 1) / SECOND_NS);
+}
+
+size_t weir_ratelimit_policy_item(char *buf, weir_slice name, const weir_policy *policy,
+                                  uint32_t layer, bool in_bytes)
+{
+    const weir_layer *l = &policy->layer[layer];
     char *at = buf;
-    for (uint32_t i = 0; i < policy->layers; i++) {
-        const weir_layer *l = &policy->layer[i];
-        if (i > 0)
-            at = put(at, ", ");
-        *at++ = '"';
-        at = put_item(at, name, policy, i);
-        at = put_number(put(at, "\";q="), l->limit);
-        unsigned __int128 s = (window_ns(l) + SECOND_NS - 1) / SECOND_NS;
-        if (s > 0)
-            at = put_number(put(at, ";w="), (int64_t)s);
-    }
+    *at++ = '"';
+    at = put_item(at, name, policy, layer);
+    at = put_number(put(at, "\";q="), l->limit);
+    int64_t window_s = weir_ratelimit_window(l);
+    if (window_s > 0)
+        at = put_number(put(at, ";w="), window_s);
+    if (in_bytes)
+        at = put(at, ";qu=\"content-bytes\"");
     return (size_t)(at - buf);
 }
 

@@ -17,6 +17,7 @@
 /* The room that the functions below need: always enough for any policy and decision. */
 #define WEIR_RATELIMIT_ITEM_ROOM   (WEIR_RATELIMIT_NAME_MAX + 1 + WEIR_I64_MAX_LEN)
 #define WEIR_RATELIMIT_FIELD_ROOM  (WEIR_RATELIMIT_ITEM_ROOM + 8 + 2 * WEIR_I64_MAX_LEN)
+#define WEIR_RATELIMIT_UNIT_ROOM   21 /* ;qu="content-bytes" */
 #define WEIR_RATELIMIT_POLICY_ROOM (WEIR_LAYERS_MAX * (WEIR_RATELIMIT_FIELD_ROOM + 2))
 
 /* The functions write no NUL, and return the length. Threads: pure; the caller owns buf. */
@@ -27,11 +28,17 @@
  *  buf    WEIR_RATELIMIT_ITEM_ROOM bytes. */
 size_t weir_ratelimit_item(char *buf, weir_slice name, const weir_policy *policy, uint32_t layer);
 
-/* Writes the value of RateLimit-Policy, one item for each layer: "api-1";q=10;w=1, "api-2";q=100
- * q is the limit. w is the window in whole seconds, rounded up; for a bucket it is the time from
- * empty to full; for months and years, whose length varies, it is left out.
- *  buf    WEIR_RATELIMIT_POLICY_ROOM bytes. */
-size_t weir_ratelimit_policy(char *buf, weir_slice name, const weir_policy *policy);
+/* The window of a layer in whole seconds, rounded up; for a bucket it is the time from empty to
+ * full. 0 for months and years, whose length varies. */
+int64_t weir_ratelimit_window(const weir_layer *l);
+
+/* Writes an item of RateLimit-Policy: "api-1";q=10;w=1;qu="content-bytes"
+ * q is the limit, and w the window; w is left out if it is 0.
+ *  layer     0..policy->layers - 1.
+ *  in_bytes  the policy counts bytes: writes qu.
+ *  buf       WEIR_RATELIMIT_FIELD_ROOM + WEIR_RATELIMIT_UNIT_ROOM bytes. */
+size_t weir_ratelimit_policy_item(char *buf, weir_slice name, const weir_policy *policy,
+                                  uint32_t layer, bool in_bytes);
 
 /* Writes the value of RateLimit, one item, for the layer that the decision describes: "api";r=3;t=2
  * r is what remains. t is the time until the quota is full, in whole seconds, rounded up.

@@ -114,16 +114,25 @@ static void put_status(const weir_rls_status *s, weir_buffer *out)
     weir_buffer_added(out, (size_t)(at - begin));
 }
 
-static void put_header(const weir_rls_header *h, weir_buffer *out)
+static void put_header(const weir_answer_field *h, weir_buffer *out)
 {
-    size_t name_len = strlen(h->name), value_len = strlen(h->value);
+    size_t name_len = strlen(h->name), value_len = h->value.len;
     if (!weir_buffer_reserve(out, HEADER_MAX + name_len + value_len))
         return;
     uint8_t *begin = weir_buffer_tail(out);
     uint8_t *at = put_len(begin, BYTES(3), string_len(name_len) + string_len(value_len));
     at = put_string(at, BYTES(1), h->name, name_len);
-    at = put_string(at, BYTES(2), h->value, value_len);
+    at = put_string(at, BYTES(2), h->value.at, value_len);
     weir_buffer_added(out, (size_t)(at - begin));
+}
+
+static void put_headers(const weir_rls_response *response, weir_buffer *out)
+{
+    weir_answer_field fields[WEIR_RLS_FIELDS_MAX];
+    char values[WEIR_ANSWER_ROOM];
+    size_t n = weir_rls_fields(response, fields, values);
+    for (size_t i = 0; i < n; i++)
+        put_header(&fields[i], out);
 }
 
 void weir_rls_encode(const weir_rls_response *response, weir_buffer *out)
@@ -134,6 +143,6 @@ void weir_rls_encode(const weir_rls_response *response, weir_buffer *out)
     }
     for (size_t i = 0; i < response->statuses_len; i++)
         put_status(&response->statuses[i], out);
-    for (size_t i = 0; i < response->headers_len; i++)
-        put_header(&response->headers[i], out);
+    if (response->headers_len + response->decided_len > 0)
+        put_headers(response, out);
 }

@@ -372,13 +372,27 @@ static void put_status(weir_buffer *out, const weir_rls_status *s)
     put(out, "}");
 }
 
-static void put_header(weir_buffer *out, const weir_rls_header *h)
+static void put_header(weir_buffer *out, const weir_answer_field *h)
 {
     bool first = true;
     put(out, "{");
     put_string(out, &first, "key", h->name, strlen(h->name));
-    put_string(out, &first, "value", h->value, strlen(h->value));
+    put_string(out, &first, "value", h->value.at, h->value.len);
     put(out, "}");
+}
+
+static void put_headers(weir_buffer *out, bool *first, const weir_rls_response *response)
+{
+    weir_answer_field fields[WEIR_RLS_FIELDS_MAX];
+    char values[WEIR_ANSWER_ROOM];
+    size_t n = weir_rls_fields(response, fields, values);
+    if (n > 0)
+        put_name(out, first, "responseHeadersToAdd");
+    for (size_t i = 0; i < n; i++) {
+        put(out, i == 0 ? "[" : ",");
+        put_header(out, &fields[i]);
+    }
+    put(out, n > 0 ? "]" : "");
 }
 
 void weir_rls_encode_json(const weir_rls_response *response, weir_buffer *out)
@@ -393,12 +407,6 @@ void weir_rls_encode_json(const weir_rls_response *response, weir_buffer *out)
         put_status(out, &response->statuses[i]);
     }
     put(out, response->statuses_len > 0 ? "]" : "");
-    if (response->headers_len > 0)
-        put_name(out, &first, "responseHeadersToAdd");
-    for (size_t i = 0; i < response->headers_len; i++) {
-        put(out, i == 0 ? "[" : ",");
-        put_header(out, &response->headers[i]);
-    }
-    put(out, response->headers_len > 0 ? "]" : "");
+    put_headers(out, &first, response);
     put(out, "}");
 }

@@ -5,6 +5,7 @@
 /* The messages of the Rate Limit Service as protobuf and as JSON (proto3 JSON mapping), and its
  * methods for the gRPC sessions. */
 
+#include "codec/answer_fields.h"
 #include "codec/grpc_session.h"
 #include "service/rls/rls.h"
 
@@ -33,6 +34,13 @@ void *weir_rls_arena_take(weir_rls_arena *a, size_t n);
  * Returns NULL, or what is wrong: a static string. A full arena is WEIR_RLS_ARENA_FULL. */
 extern const char WEIR_RLS_ARENA_FULL[];
 const char *weir_rls_decode(weir_rls_arena *a, weir_slice message, weir_rls_request *ret);
+
+/* Lists the header fields of a response.
+ *  ret  WEIR_RLS_FIELDS_MAX fields.
+ *  buf  WEIR_ANSWER_ROOM bytes, for values.
+ * Returns the number of fields. Pure. */
+#define WEIR_RLS_FIELDS_MAX (WEIR_RLS_HEADERS_MAX + WEIR_ANSWER_FIELDS_MAX)
+size_t weir_rls_fields(const weir_rls_response *r, weir_answer_field *ret, char *buf);
 
 /* Appends a RateLimitResponse. */
 void weir_rls_encode(const weir_rls_response *response, weir_buffer *out);

@@ -143,6 +143,77 @@ static void invalid_messages(void **state)
     check_error("12060a040a02c328", "not UTF-8");
 }
 
+/* ---- header fields --------------------------------------------------------------------------- */
+
+enum { MANY = 20 }; /* more decisions than the header fields can show */
+
+/* Writes the header fields of a response with MANY decisions, of which one denies. */
+static size_t fields_of(weir_rls_code code, size_t shown, unsigned flavours, weir_answer_field *ret,
+                        char *buf)
+{
+    static const char names[] = "d.ad.bd.cd.dd.ed.fd.gd.hd.id.jd.kd.ld.md.nd.od.pd.qd.rd.sd.t";
+    static weir_policy policy;
+    weir_decision decisions[MANY];
+    weir_rls_decided decided[MANY];
+    weir_policy_error error;
+    assert_int_equal(weir_policy_parse(&policy, "fixed-window 9/m", 16, NULL, &error), WEIR_OK);
+    for (size_t i = 0; i < MANY; i++) {
+        decisions[i] = (weir_decision){.limit = 9,
+                                       .remaining = (int64_t)i % 9,
+                                       .allowed = i != shown,
+                                       .retry_after_ns = i == shown ? INT64_C(41000000000) : 0,
+                                       .reset_after_ns = INT64_C(41000000000)};
+        decided[i] = (weir_rls_decided){{names + 3 * i, 3}, &policy, &decisions[i]};
+    }
+    return weir_rls_fields(&(weir_rls_response){.code = code,
+                                                .flavours = flavours,
+                                                .decided = decided,
+                                                .decided_len = MANY,
+                                                .shown = shown},
+                           ret, buf);
+}
+
+static bool has(const weir_answer_field *f, const char *name, const char *value)
+{
+    return strcmp(f->name, name) == 0 && strlen(value) == f->value.len &&
+           memcmp(f->value.at, value, f->value.len) == 0;
+}
+
+/* The shown decision is among those that are written, wherever it is. */
+static void fields_of_many_decisions(void **state)
+{
+    (void)state;
+    static const size_t shown[] = {0, 15, 16, 19};
+    weir_answer_field f[WEIR_RLS_FIELDS_MAX];
+    char buf[WEIR_ANSWER_ROOM], policy[32];
+    for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
+        size_t n = fields_of(WEIR_RLS_OVER_LIMIT, shown[i], WEIR_HEADERS_IETF, f, buf);
+        assert_int_equal(n, 3);
+        snprintf(policy, sizeof policy, "\"d.%c\";r=%d;t=41,", (char)('a' + shown[i]),
+                 (int)shown[i] % 9);
+        assert_memory_equal(f[1].value.at, policy, strlen(policy));
+        size_t items = 1;
+        for (size_t at = 0; at < f[1].value.len; at++)
+            items += f[1].value.at[at] == ',';
+        assert_int_equal(items, 16);
+        assert_true(has(&f[2], "Retry-After", "41"));
+    }
+}
+
+/* A request that is allowed, such as in shadow mode, has no Retry-After. */
+static void fields_of_an_allowed_request(void **state)
+{
+    (void)state;
+    weir_answer_field f[WEIR_RLS_FIELDS_MAX];
+    char buf[WEIR_ANSWER_ROOM];
+    assert_int_equal(fields_of(WEIR_RLS_OK, 2, WEIR_HEADERS_IETF_03, f, buf), 3);
+    assert_true(has(&f[0], "RateLimit-Limit", "9, 9;w=60"));
+    assert_true(has(&f[1], "RateLimit-Remaining", "2"));
+    assert_true(has(&f[2], "RateLimit-Reset", "41"));
+    assert_int_equal(fields_of(WEIR_RLS_OK, 2, WEIR_HEADERS_NONE, f, buf), 0);
+    assert_int_equal(fields_of(WEIR_RLS_OVER_LIMIT, 2, WEIR_HEADERS_NONE, f, buf), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +223,8 @@ int main(void)
         cmocka_unit_test(rules_of_proto3),
         cmocka_unit_test(unknown_fields),
         cmocka_unit_test(invalid_messages),
+        cmocka_unit_test(fields_of_many_decisions),
+        cmocka_unit_test(fields_of_an_allowed_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

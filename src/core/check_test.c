@@ -161,6 +161,17 @@ static void check_bounds(void **unused)
     assert_int_equal(most, 3);
     l = (weir_layer){.algorithm = (weir_algorithm)99, .limit = 5, .rate = 1, .period_ns = 1};
     assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE);
+    l = (weir_layer){
+        .algorithm = WEIR_LEAKY_QUEUE, .limit = 5, .rate = 1, .period_ns = 1, .nodelay = 5};
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE);
+    assert_int_equal(most, 0);
+    l.nodelay = -1;
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE);
+    l.nodelay = 4;
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_OK);
+    l.algorithm = WEIR_LEAKY_BUCKET; /* it delays no requests */
+    l.nodelay = 1;
+    assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE);
     l = (weir_layer){.algorithm = WEIR_SLIDING_SLICES, .limit = 5, .rate = 5, .period_ns = 9};
     assert_int_equal(weir_layer_init(&l, &most), WEIR_E_RANGE); /* no slices */
     l.slices = 10;

@@ -20,6 +20,17 @@ static int64_t backlog_at(int64_t tat_ns, int64_t now_ns)
     return tat_ns > now_ns ? tat_ns - now_ns : 0;
 }
 
+/*@ requires gcra_layer(g) && nodelay_ok(g);
+  @ requires backlog_ns >= 0;
+  @ assigns \nothing;
+  @ ensures \result == delay(g, backlog_ns) >= 0; */
+static int64_t delay_at(const weir_layer *g, int64_t backlog_ns)
+{
+    //@ assert g->nodelay * g->den <= g->limit * g->den;
+    int64_t undelayed_ns = g->nodelay * (int64_t)g->den;
+    return backlog_ns > undelayed_ns ? backlog_ns - undelayed_ns : 0;
+}
+
 /*@ requires gcra_layer(g);
   @ requires backlog_ns >= 0;
   @ assigns \nothing;
@@ -43,6 +54,7 @@ bool weir_gcra_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns
 }
 
 /*@ requires gcra_layer(g) && \valid(state) && time_ok(now_ns) && cost_ok(cost) && \valid(ret);
+  @ requires nodelay_ok(g);
   @ requires \separated(g, state, ret);
   @ assigns *state, *ret;
   @ ensures verdict: ret->allowed <==> tat_allows(g, \old(tat_of(state)), now_ns, cost);
@@ -55,7 +67,7 @@ bool weir_gcra_allows(const weir_layer *g, const uint64_t *state, int64_t now_ns
   @ ensures remaining: tat_remaining(g, backlog(tat_of(state), now_ns), ret->remaining);
   @ ensures reset: ret->reset_after_ns == backlog(tat_of(state), now_ns);
   @ ensures delay: ret->delay_ns == (ret->allowed && g->algorithm == WEIR_LEAKY_QUEUE ?
-  @     backlog(\old(tat_of(state)), now_ns) : 0);
+  @     \old(delay(g, backlog(tat_of(state), now_ns))) : 0);
   @ ensures limit: ret->limit == g->limit; */
 void weir_gcra_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64_t cost,
                      weir_decision *ret)
@@ -75,7 +87,7 @@ void weir_gcra_check(const weir_layer *g, uint64_t *state, int64_t now_ns, int64
     }
     if (ret->allowed) {
         if (g->algorithm == WEIR_LEAKY_QUEUE)
-            ret->delay_ns = backlog_ns;
+            ret->delay_ns = delay_at(g, backlog_ns);
         backlog_ns += cost * interval_ns;
         if (cost > 0)
             *state = (uint64_t)(now_ns + backlog_ns);

@@ -10,6 +10,8 @@
  *
  *     allowed  iff  backlog + cost*T <= C*T,   and then   TAT = max(now, TAT) + cost*T
  *
+ * A leaky-queue delays an allowed request by max(0, backlog - K*T), where K is weir_layer.nodelay.
+ *
  * Bound (P1): for any allowed i <= k, sum(cost i..k) * T <= C*T + (t_k - t_i).
  *
  * gcra.c is the everyday path: T is a whole number of ns. gcra_wide.c handles all other rates, such

@@ -16,6 +16,13 @@ static uint64_t div_ceil(uint64_t n, uint64_t d)
     return n / d + (n % d != 0);
 }
 
+/* Returns the delay of an allowed leaky-queue request. `backlog` is the one before its charge. */
+static int64_t delay_at(const weir_layer *g, uint64_t backlog)
+{
+    uint64_t undelayed = (uint64_t)g->nodelay * g->den;
+    return backlog > undelayed ? (int64_t)div_ceil(backlog - undelayed, g->num) : 0;
+}
+
 bool weir_gcra_ticks_check(const weir_layer *g, int64_t *f_ns, uint64_t *rest, int64_t now_ns,
                            int64_t cost, weir_decision *ret)
 {
@@ -35,7 +42,7 @@ bool weir_gcra_ticks_check(const weir_layer *g, int64_t *f_ns, uint64_t *rest, i
         ret->allowed = backlog <= room;
         ret->retry_after_ns = ret->allowed ? 0 : (int64_t)div_ceil(backlog - room, g->num);
         if (ret->allowed && g->algorithm == WEIR_LEAKY_QUEUE)
-            ret->delay_ns = (int64_t)div_ceil(backlog, g->num);
+            ret->delay_ns = delay_at(g, backlog);
         backlog += ret->allowed ? charge : 0;
     }
     uint64_t reset_ns = div_ceil(backlog, g->num);

@@ -57,10 +57,15 @@ static void run(const char *text, uint64_t *seed)
 static void ticks_decide_as_wide_numbers(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "gcra 3/s burst 1",        "gcra 3/s burst 20",           "gcra 7/m burst 1000",
-        "gcra 60/s burst 99",      "token-bucket 50 refill 11/s", "leaky-bucket 13/s capacity 40",
-        "leaky-queue 3/s depth 9", "gcra 65521/s burst 65521"};
+    static const char *const texts[] = {"gcra 3/s burst 1",
+                                        "gcra 3/s burst 20",
+                                        "gcra 7/m burst 1000",
+                                        "gcra 60/s burst 99",
+                                        "token-bucket 50 refill 11/s",
+                                        "leaky-bucket 13/s capacity 40",
+                                        "leaky-queue 3/s depth 9",
+                                        "gcra 65521/s burst 65521",
+                                        "leaky-queue 7/m depth 9 nodelay 4"};
     uint64_t seed = 20261123;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         run(texts[i], &seed);

@@ -103,6 +103,8 @@ static weir_wide charge_for(const weir_layer *g, int64_t cost)
 {
     uint64_t each = unit(g);
     //@ assert cost <= g->limit <==> cost * each <= g->limit * each;
+    //@ assert 1 <= each <= WEIR_SPAN_NS_MAX;
+    //@ assert capacity(g) == g->limit * each <= WEIR_LIMIT_MAX * each;
     return weir_wide_mul((uint64_t)cost, each);
 }
 
@@ -192,8 +194,26 @@ static int64_t retry_after(const weir_layer *g, outcome o, int64_t now_ns)
     return o.never ? INT64_MAX : ns_until(g, o.excess, now_ns);
 }
 
+/* Returns the delay of an allowed leaky-queue request. `before` is the backlog without its
+ * charge. */
+/*@ requires gcra_wide_layer(g) && nodelay_ok(g);
+  @ assigns \nothing;
+  @ ensures wide(before) <= g->nodelay * unit(g) ==> \result == 0;
+  @ ensures wide(before) > g->nodelay * unit(g) ==>
+  @     \result >= 0 && (\result - 1) * g->num < wide(before) - g->nodelay * unit(g);
+  @ ensures wide(before) > g->nodelay * unit(g) && \result != INT64_MAX ==>
+  @     wide(before) - g->nodelay * unit(g) <= \result * g->num; */
+static int64_t delay_after(const weir_layer *g, weir_wide before)
+{
+    weir_wide undelayed = charge_for(g, g->nodelay);
+    if (!weir_wide_less(undelayed, before))
+        return 0;
+    return ns_ceil(weir_wide_sub(before, undelayed), g->num);
+}
+
 /*@ requires gcra_wide_layer(g) && \valid(state + (0 .. 1)) && \valid(ret);
   @ requires time_ok(now_ns) && cost_ok(cost) && \separated(g, state + (0 .. 1), ret);
+  @ requires nodelay_ok(g);
   @ assigns state[0 .. 1], *ret;
   @ ensures kept: !ret->allowed || cost == 0 ==>
   @     state[0] == \old(state[0]) && state[1] == \old(state[1]);
@@ -206,7 +226,7 @@ void weir_gcra_wide_check(const weir_layer *g, uint64_t *state, int64_t now_ns, 
     weir_wide before = backlog_at(state, clock);
     outcome o = decide(g, before, cost);
     bool queued = o.allowed && g->algorithm == WEIR_LEAKY_QUEUE;
-    int64_t delay_ns = queued ? ns_ceil(before, g->num) : 0;
+    int64_t delay_ns = queued ? delay_after(g, before) : 0;
     int64_t retry_after_ns = retry_after(g, o, now_ns);
     int64_t reset_after_ns = reset_after(g, o.backlog, now_ns);
     int64_t remaining = remaining_at(g, o.backlog), limit = g->limit;

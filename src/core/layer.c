@@ -101,6 +101,12 @@ static weir_status init_algorithm(weir_layer *l, int64_t *ret_limit_max)
     return WEIR_E_RANGE;
 }
 
+/* Behind the request that is served, limit - 1 can wait. */
+static int64_t nodelay_max(const weir_layer *l)
+{
+    return weir_layer_can(l, WEIR_CAN_DELAY) ? l->limit - 1 : 0;
+}
+
 weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max)
 {
     int64_t unused = 0;
@@ -110,7 +116,10 @@ weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max)
     if (!within(layer->limit, 1, WEIR_LIMIT_MAX) || !within(layer->rate, 1, WEIR_RATE_MAX) ||
         !within(layer->period_ns, period_min, WEIR_SPAN_NS_MAX))
         return WEIR_E_RANGE;
-    return init_algorithm(layer, limit_max);
+    weir_status st = init_algorithm(layer, limit_max);
+    if (st == WEIR_OK && !within(layer->nodelay, 0, nodelay_max(layer)))
+        return WEIR_E_RANGE;
+    return st;
 }
 
 _Static_assert(WEIR_FORMATS == 8,

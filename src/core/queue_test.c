@@ -126,13 +126,40 @@ static void check_costs(void **unused)
     }
 }
 
+/* The example of nginx's documentation, limit_req burst=20 delay=8: one request and 8 more at once,
+ * 12 paced, the others denied. */
+static void check_two_stages(void **unused)
+{
+    (void)unused;
+    weir_policy p = policy_of("leaky-queue 10/s depth 20 nodelay 8");
+    weir_queue_item items[22], item;
+    weir_queue q;
+    weir_decision d;
+    assert_int_equal(weir_queue_init(&q, &p, items, 22), WEIR_OK);
+    for (uint64_t id = 0; id < 25; id++) {
+        assert_int_equal(weir_queue_push(&q, 0, 1, id, &d), WEIR_OK);
+        assert_int_equal(d.allowed, id < 21);
+        assert_int_equal(d.delay_ns, id < 9 || id > 20 ? 0 : (int64_t)(id - 8) * 100 * ms);
+    }
+    for (uint64_t id = 0; id < 9; id++) {
+        assert_true(weir_queue_pop(&q, 0, &item));
+        assert_int_equal(item.id, id);
+    }
+    for (uint64_t id = 9; id < 21; id++) {
+        int64_t due_ns = (int64_t)(id - 8) * 100 * ms;
+        assert_false(weir_queue_pop(&q, due_ns - 1, &item));
+        assert_true(weir_queue_pop(&q, due_ns, &item));
+        assert_int_equal(item.id, id);
+    }
+    assert_false(weir_queue_pop(&q, 1200 * ms, &item));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_spacing),
-        cmocka_unit_test(check_denied_and_full),
-        cmocka_unit_test(check_refused),
-        cmocka_unit_test(check_costs),
+        cmocka_unit_test(check_spacing),    cmocka_unit_test(check_denied_and_full),
+        cmocka_unit_test(check_refused),    cmocka_unit_test(check_costs),
+        cmocka_unit_test(check_two_stages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

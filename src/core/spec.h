@@ -20,6 +20,9 @@
 /*@ predicate time_ok(integer now) = 0 <= now <= WEIR_NOW_NS_MAX;
   @ predicate cost_ok(integer cost) = 0 <= cost <= WEIR_COST_MAX;
   @
+  @ // leaky-queue: one request is served and limit - 1 wait, of which K are not delayed.
+  @ predicate nodelay_ok(weir_layer *g) = 0 <= g->nodelay < g->limit;
+  @
   @ // ---- GCRA with a TAT of one word: T is den ns, and C*T is cap_lo
   @
   @ predicate gcra_layer(weir_layer *g) =
@@ -28,6 +31,9 @@
   @
   @ logic integer tat_of(uint64_t *state) = (int64_t)*state;
   @ logic integer backlog(integer tat, integer now) = tat > now ? tat - now : 0;
+  @
+  @ logic integer delay(weir_layer *g, integer backlog) =
+  @     backlog > g->nodelay * g->den ? backlog - g->nodelay * g->den : 0;
   @
   @ predicate tat_fits(weir_layer *g, integer backlog, integer cost) =
   @     backlog + cost * g->den <= g->cap_lo;

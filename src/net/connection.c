@@ -8,6 +8,7 @@
 
 #include "net/connection.h"
 
+#include "net/proxy_protocol.h"
 #include "port/assert.h"
 
 #include <stdio.h>
@@ -30,6 +31,15 @@ enum {
 
 static void resume(weir_connection *c);
 
+/* The wake callback of the session. During a write, resume() checks `woken` later. */
+static void wake(void *ctx)
+{
+    weir_connection *c = ctx;
+    WEIR_ASSERT(c->in_session);
+    c->woken = true;
+    weir_loop_woken(c->loop, c);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static weir_session_usage session_usage(const weir_connection *c)
@@ -41,7 +51,7 @@ static weir_session_usage session_usage(const weir_connection *c)
 /* Returns whether a request has begun and is not complete. */
 static bool mid_request(const weir_connection *c)
 {
-    return weir_buffer_len(&c->in) > 0 || session_usage(c).mid_request;
+    return weir_buffer_len(&c->in) > 0 || c->unproxied || session_usage(c).mid_request;
 }
 
 /* Returns whether a reply is delayed. A session that pauses has the same state, but no reply. */
@@ -170,10 +180,32 @@ static int socket_of(const weir_connection *c)
     return uv_fileno(&c->uv.handle, &fd) == 0 ? fd : -1;
 }
 
+static bool is_unix(const weir_connection *c)
+{
+    return c->uv.handle.type == UV_NAMED_PIPE && socket_of(c) >= 0;
+}
+
+bool weir_server_peer_address(const void *wake_ctx, weir_peer_address *ret)
+{
+    weir_connection *c = (weir_connection *)wake_ctx; /* sessions know it as a constant */
+    c->peer_known = c->peer_known || weir_listen_peer(socket_of(c), &c->peer);
+    if (c->peer_known)
+        *ret = c->peer;
+    return c->peer_known;
+}
+
 void weir_server_peer(const void *wake_ctx, char ret[static WEIR_PEER_TEXT_MAX])
 {
-    const weir_connection *c = wake_ctx;
-    weir_listen_peer(socket_of(c), ret, WEIR_PEER_TEXT_MAX);
+    weir_peer_address a;
+    if (weir_server_peer_address(wake_ctx, &a))
+        weir_listen_print_peer(&a, ret);
+    else
+        snprintf(ret, WEIR_PEER_TEXT_MAX, "%s", is_unix(wake_ctx) ? "unix" : "unknown");
+}
+
+size_t weir_server_listener(const void *wake_ctx)
+{
+    return ((const weir_connection *)wake_ctx)->listener;
 }
 
 /* Shuts down sending, and waits for the client to close. */
@@ -223,7 +255,7 @@ static void time_out(weir_connection *c, const char *what)
     weir_shared_report(c->loop->shared, WEIR_EVENT_TIMED_OUT, what);
     if (c->state == WEIR_CONNECTION_WRITE)
         close_connection(c, true);
-    else if (mid_request(c))
+    else if (mid_request(c) && !c->unproxied)
         close_with(c, c->protocol->timeout);
     else
         weir_connection_close(c);
@@ -394,10 +426,56 @@ static void check_memory(weir_connection *c)
                  mid_request(c) || delays_reply(c) || c->state == WEIR_CONNECTION_PENDING);
 }
 
+/* Closes because of the PROXY header. The client gets no text: it does not know the protocol. */
+static void refuse_proxy(weir_connection *c, const char *why)
+{
+    char peer[WEIR_PEER_TEXT_MAX], text[192];
+    weir_server_peer(c, peer);
+    snprintf(text, sizeof text, "closed a connection from %s: %s", peer, why);
+    port_bump_relaxed(&c->loop->stats.unproxied, 1);
+    weir_shared_report(c->loop->shared, WEIR_EVENT_PROXY_HEADER, text);
+    weir_connection_close(c);
+}
+
+static void open_session(weir_connection *c)
+{
+    c->in_session = true;
+    c->protocol->open(c->session, c->loop->listeners[c->listener].context, wake, c);
+}
+
+/* Consumes the PROXY header at the front of `in`. Returns whether the session can run: the header
+ * is complete and something follows. */
+static bool take_proxy_header(weir_connection *c, weir_buffer *in)
+{
+    weir_proxy_header header;
+    const char *why;
+    weir_proxy_result result =
+        weir_proxy_header_read(weir_buffer_data(in), weir_buffer_len(in), &header, &why);
+    if (result == WEIR_PROXY_MALFORMED) {
+        refuse_proxy(c, why);
+        return false;
+    }
+    if (result == WEIR_PROXY_DONE) {
+        weir_buffer_consume(in, header.len);
+        c->unproxied = false;
+        c->begun_ms = uv_now(&c->loop->uv);
+        c->peer_known = header.has_address;
+        c->peer = header.client;
+        open_session(c);
+        if (weir_buffer_len(in) > 0)
+            return true;
+    }
+    keep_in(c, in);
+    check_memory(c);
+    return false;
+}
+
 /* Answers the requests in `in`.
  *  continued  `in` begins with a part of a request whose timeout is already running. */
 static void serve(weir_connection *c, weir_buffer *in, bool continued)
 {
+    if (c->unproxied && !take_proxy_header(c, in))
+        return;
     bool answered = run(c, in);
     if (c->state == WEIR_CONNECTION_CLOSED || c->state == WEIR_CONNECTION_LINGER)
         return;
@@ -439,7 +517,7 @@ static void after_event(weir_connection *c)
 {
     const weir_loop *l = c->loop;
     /* A session that is polled decides itself when it ends. */
-    if (l->stopping && c->state == WEIR_CONNECTION_READ && !c->protocol->poll)
+    if (l->stopping && c->state == WEIR_CONNECTION_READ && (!c->protocol->poll || c->unproxied))
         finish(c);
     if (l->stopping && c->state == WEIR_CONNECTION_WAIT &&
         (c->wait.at_ns > l->last_ns || !delays_reply(c)))
@@ -477,15 +555,6 @@ void weir_connection_wake(weir_connection *c)
 {
     if (c->state == WEIR_CONNECTION_PENDING)
         resume(c);
-}
-
-/* The wake callback of the session. During a write, resume() checks `woken` later. */
-static void wake(void *ctx)
-{
-    weir_connection *c = ctx;
-    WEIR_ASSERT(c->in_session);
-    c->woken = true;
-    weir_loop_woken(c->loop, c);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -548,7 +617,7 @@ static void sweep_write(weir_connection *c, uint64_t now_ms)
 static void poll_session(weir_connection *c)
 {
     const weir_loop *l = c->loop;
-    if (c->state != WEIR_CONNECTION_READ || !c->protocol->poll ||
+    if (c->state != WEIR_CONNECTION_READ || !c->in_session || !c->protocol->poll ||
         !c->protocol->poll(c->session, weir_loop_now(l), l->stopping))
         return;
     serve(c, &c->in, mid_request(c));
@@ -564,8 +633,10 @@ void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
         weir_connection_close(c);
     } else if (c->state == WEIR_CONNECTION_READ) {
         if (mid_request(c) && over(c->begun_ms, now_ms, limits->request_ns))
-            time_out(c,
-                     "closed a connection: its request was not complete in time (limits.request)");
+            time_out(c, c->unproxied ? "closed a connection: its PROXY header was not complete in "
+                                       "time (limits.request)"
+                                     : "closed a connection: its request was not complete in time "
+                                       "(limits.request)");
         else if (over(c->idle_since_ms, now_ms, limits->idle_ns))
             time_out(c, "closed an idle connection (limits.idle)");
         else
@@ -591,6 +662,21 @@ static bool open_socket(weir_connection *c, bool is_tcp, int fd)
     return err == 0;
 }
 
+/* Waits for the PROXY header, if the peer may send one. A connection without a peer was reset by it
+ * already, as health checks do. */
+static void expect_proxy_header(weir_connection *c)
+{
+    const weir_shared *shared = c->loop->shared;
+    weir_peer_address peer;
+    bool known = weir_server_peer_address(c, &peer);
+    if (!known && !is_unix(c))
+        weir_connection_close(c);
+    else if (known && shared->may_proxy && !shared->may_proxy(shared->ctx, &peer))
+        refuse_proxy(c, "it is not a trusted proxy (trusted_proxies)");
+    else
+        c->unproxied = true;
+}
+
 static void start(weir_connection *c, const weir_listener *listener)
 {
     weir_loop *l = c->loop;
@@ -609,8 +695,10 @@ static void start(weir_connection *c, const weir_listener *listener)
     port_bump_relaxed(&l->stats.accepted, 1);
     weir_buffer_init(&c->in, l->shared->limits.request + COPY_MAX + 2 * READ_SIZE);
     weir_buffer_init(&c->out, OUT_MAX);
-    c->in_session = true;
-    c->protocol->open(c->session, listener->context, wake, c);
+    if (listener->proxy_protocol)
+        expect_proxy_header(c);
+    else
+        open_session(c);
     after_event(c);
 }
 
@@ -651,6 +739,7 @@ void weir_connection_open(weir_listener *listener, int fd)
         c->loop = l;
         c->protocol = listener->protocol;
         c->refused = refused;
+        c->listener = (uint8_t)(listener - l->listeners);
         if (open_socket(c, listener->is_tcp, fd)) {
             start(c, listener);
             return;

@@ -44,6 +44,11 @@ struct weir_connection {
     weir_connection_state state;
     weir_session_next after; /* WRITE: the next step of the session */
     bool reading;            /* libuv reads from the socket */
+    bool unproxied;          /* it must begin with a PROXY header, which is not complete: the
+                                session is not open */
+    bool peer_known;         /* `peer` is set */
+    uint8_t listener;        /* its index */
+    weir_peer_address peer;  /* from the PROXY header, or from the socket at the first use */
     bool refused;            /* over the limit: it gets an error and is closed */
     bool in_session;         /* between the protocol's open() and close() */
     bool woken;              /* since the session ran last */

@@ -116,18 +116,30 @@ static void print_address(const address *a, char ret[WEIR_LISTEN_ADDRESS_MAX])
     }
 }
 
-void weir_listen_peer(int fd, char *ret, size_t size)
+bool weir_listen_peer(int fd, weir_peer_address *ret)
 {
     address a = {0};
-    char text[WEIR_LISTEN_ADDRESS_MAX] = "unknown";
     socklen_t len = sizeof a;
-    if (fd >= 0 && getpeername(fd, &a.any, &len) == 0) {
-        if (a.any.sa_family == AF_UNIX) /* clients of a Unix socket have no address */
-            snprintf(text, sizeof text, "unix");
-        else
-            print_address(&a, text);
+    if (fd < 0 || getpeername(fd, &a.any, &len) != 0 || a.any.sa_family == AF_UNIX)
+        return false;
+    *ret = (weir_peer_address){0};
+    if (a.any.sa_family == AF_INET6) {
+        bool mapped = IN6_IS_ADDR_V4MAPPED(&a.ip6.sin6_addr);
+        memcpy(ret->bytes, (const uint8_t *)&a.ip6.sin6_addr + 12 * mapped, mapped ? 4 : 16);
+        ret->v6 = !mapped;
+        ret->port = ntohs(a.ip6.sin6_port);
+    } else {
+        memcpy(ret->bytes, &a.ip4.sin_addr, 4);
+        ret->port = ntohs(a.ip4.sin_port);
     }
-    snprintf(ret, size, "%s", text);
+    return true;
+}
+
+void weir_listen_print_peer(const weir_peer_address *a, char ret[static WEIR_PEER_TEXT_MAX])
+{
+    char host[INET6_ADDRSTRLEN] = "";
+    inet_ntop(a->v6 ? AF_INET6 : AF_INET, a->bytes, host, sizeof host);
+    snprintf(ret, WEIR_PEER_TEXT_MAX, a->v6 ? "[%s]:%u" : "%s:%u", host, (unsigned)a->port);
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 /* Listening sockets, TCP and Unix, and their addresses. It must not know any event loop or
  * connection. */
 
-#include <weir/weir.h>
+#include "net/server.h"
 
 #include <sys/types.h>
 
@@ -26,8 +26,12 @@ typedef struct weir_listen_socket {
 WEIR_NODISCARD weir_status weir_listen_open(weir_listen_socket *ret, const char *address,
                                             int *ret_fds, unsigned n, char *ret_error, size_t size);
 
-/* Prints the address of the client of an accepted socket: see weir_server_peer(). */
-void weir_listen_peer(int fd, char *ret, size_t size);
+/* Finds the address of the client of an accepted socket. Returns false for a Unix socket and for a
+ * socket that is not connected any more: *ret is then unchanged. */
+bool weir_listen_peer(int fd, weir_peer_address *ret);
+
+/* Prints "192.0.2.7:51234" or "[2001:db8::7]:51234". */
+void weir_listen_print_peer(const weir_peer_address *a, char ret[static WEIR_PEER_TEXT_MAX]);
 
 typedef enum weir_listen_trial {
     WEIR_LISTEN_FREE,

@@ -378,11 +378,18 @@ static void check_stale_and_busy_files(void **unused)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
+/*  expected  NULL: the socket has no address. */
 static void expect_peer(int fd, const char *expected)
 {
     char text[WEIR_PEER_TEXT_MAX];
-    weir_listen_peer(fd, text, sizeof text);
-    assert_string_equal(text, expected);
+    weir_peer_address a = {.port = 7};
+    assert_int_equal(weir_listen_peer(fd, &a), expected != NULL);
+    if (expected) {
+        weir_listen_print_peer(&a, text);
+        assert_string_equal(text, expected);
+    } else {
+        assert_int_equal(a.port, 7);
+    }
 }
 
 static void check_peers(void **unused)
@@ -391,7 +398,7 @@ static void check_peers(void **unused)
     const char *const addresses[] = {"127.0.0.1:0", "[::1]:0", path_of("socket")};
     for (int i = 0; i < 3; i++) {
         int fd;
-        char expected[64] = "unix";
+        char expected[64];
         struct sockaddr_in6 own; /* sin_port is at the same place */
         socklen_t len = sizeof own;
         weir_listen_socket l = listen_on(addresses[i], &fd, 1);
@@ -400,14 +407,14 @@ static void check_peers(void **unused)
         if (i < 2)
             snprintf(expected, sizeof expected, "%s:%d", i == 0 ? "127.0.0.1" : "[::1]",
                      ntohs(own.sin6_port));
-        expect_peer(accepted, expected);
-        expect_peer(fd, "unknown");
+        expect_peer(accepted, i < 2 ? expected : NULL);
+        expect_peer(fd, NULL);
         close(client);
         close(accepted);
         close(fd);
         weir_listen_remove(&l);
     }
-    expect_peer(-1, "unknown");
+    expect_peer(-1, NULL);
 }
 
 int main(void)

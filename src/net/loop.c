@@ -30,8 +30,8 @@ enum {
 
 void weir_shared_report(weir_shared *shared, weir_event event, const char *text)
 {
-    static const char *const names[WEIR_EVENTS] = {"refused", "overloaded", "timed-out", "accept",
-                                                   "watch"};
+    static const char *const names[WEIR_EVENTS] = {"refused",      "overloaded", "timed-out",
+                                                   "proxy-header", "accept",     "watch"};
     if (!shared->report)
         return;
     uint64_t now_ms = uv_hrtime() / 1000000;
@@ -344,6 +344,7 @@ weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp, const weir_liste
     weir_listener *listener = &l->listeners[l->listeners_len];
     *listener = (weir_listener){.fd = fd,
                                 .is_tcp = is_tcp,
+                                .proxy_protocol = address->proxy_protocol,
                                 .protocol = address->protocol,
                                 .context = l->context,
                                 .loop = l};

@@ -29,6 +29,7 @@ typedef enum weir_event {
     WEIR_EVENT_REFUSED,
     WEIR_EVENT_OVERLOADED,
     WEIR_EVENT_TIMED_OUT,
+    WEIR_EVENT_PROXY_HEADER,
     WEIR_EVENT_ACCEPT,
     WEIR_EVENT_WATCH,
     WEIR_EVENTS
@@ -40,6 +41,7 @@ typedef struct weir_shared {
     void *ctx;
     int64_t (*now)(void *ctx);
     void (*report)(void *ctx, const char *event, const char *text);
+    bool (*may_proxy)(void *ctx, const weir_peer_address *proxy);
     void (*begin)(void *context, port_dialer *dialer);
     void (*end)(void *context);
     port_mutex *lock; /* guards the next two members */
@@ -66,6 +68,7 @@ typedef struct weir_listener {
     uv_poll_t poll;
     int fd; /* -1: none */
     bool is_tcp;
+    bool proxy_protocol;
     const weir_protocol *protocol; /* of its connections: that of the address, or &tls.outer */
     void *context;                 /* of protocol->open() */
     weir_tls_protocol tls;         /* all zero: plain text */
@@ -74,7 +77,7 @@ typedef struct weir_listener {
 
 /* The statistics of a loop. Only the loop's thread writes them. */
 typedef struct weir_loop_stats {
-    port_counter accepted, refused, overloaded, timed_out, bytes_in, bytes_out;
+    port_counter accepted, refused, overloaded, timed_out, unproxied, bytes_in, bytes_out;
 } weir_loop_stats;
 
 struct weir_loop {

@@ -249,6 +249,7 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     s->shared.ctx = options->ctx;
     s->shared.now = options->now;
     s->shared.report = options->report;
+    s->shared.may_proxy = options->may_proxy;
     s->shared.begin = options->begin;
     s->shared.end = options->end;
     s->tick = options->tick;
@@ -322,6 +323,7 @@ weir_server_stats weir_server_stats_get(const weir_server *s)
         sum.refused += port_load_relaxed(&stats->refused);
         sum.overloaded += port_load_relaxed(&stats->overloaded);
         sum.timed_out += port_load_relaxed(&stats->timed_out);
+        sum.unproxied += port_load_relaxed(&stats->unproxied);
         sum.bytes_in += port_load_relaxed(&stats->bytes_in);
         sum.bytes_out += port_load_relaxed(&stats->bytes_out);
     }

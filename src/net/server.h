@@ -13,8 +13,15 @@
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-#define WEIR_LISTENERS_MAX 19
+#define WEIR_LISTENERS_MAX 20
 #define WEIR_LOOPS_MAX     256
+
+/* The address and port of a client. */
+typedef struct weir_peer_address {
+    uint8_t bytes[16]; /* in network order; an IPv4 address has 4, followed by zeros */
+    bool v6;           /* an IPv4-mapped address is an IPv4 address */
+    uint16_t port;
+} weir_peer_address;
 
 typedef struct weir_listen_address {
     /* "127.0.0.1:6380", "localhost:6380" (which is the same), "[::1]:0", or the path of a Unix
@@ -22,6 +29,8 @@ typedef struct weir_listen_address {
     const char *address;
     const weir_protocol *protocol; /* kept by reference */
     struct net_tls_server *tls;    /* NULL: plain text; kept by reference. Not for Unix sockets */
+    bool proxy_protocol; /* each connection begins with a PROXY header, before TLS. The address in
+                            it is that of the client in every respect */
 } weir_listen_address;
 
 /* Limits on clients. docs/internals/net.md documents what happens at each of them. */
@@ -65,9 +74,12 @@ typedef struct weir_server_options {
      * Returns false if the file could not be read. After "file changed" it is then called again
      * soon; after "SIGHUP" it is not. */
     bool (*reload)(void *ctx, const char *why);
-    /* Reports an event for the log: "refused", "overloaded", "timed-out", "accept" and "watch" at
-     * most once a second each; "stopping" and "stopped" once. Threads: any. */
+    /* Reports an event for the log: "refused", "overloaded", "timed-out", "proxy-header", "accept"
+     * and "watch" at most once a second each; "stopping" and "stopped" once. Threads: any. */
     void (*report)(void *ctx, const char *event, const char *text);
+    /* Whether a proxy may report a client on a listener with proxy_protocol. NULL: every proxy may.
+     * Not called for Unix sockets. Threads: any. */
+    bool (*may_proxy)(void *ctx, const weir_peer_address *proxy);
     const char *watch; /* a file to watch for changes, or NULL. It may also be replaced by a rename,
                           or be a link into a directory that is swapped */
 } weir_server_options;
@@ -113,6 +125,14 @@ void weir_server_close(weir_server *s);
  * Call it on the loop's thread before the session is closed. */
 void weir_server_peer(const void *wake_ctx, char ret[static WEIR_PEER_TEXT_MAX]);
 
+/* The same, in binary. Returns false for a client of a Unix socket, or if the connection is closed:
+ * *ret is then unchanged. */
+bool weir_server_peer_address(const void *wake_ctx, weir_peer_address *ret);
+
+/* The index in options.listens of the listener that accepted the connection of a session. As
+ * weir_server_peer(). */
+size_t weir_server_listener(const void *wake_ctx);
+
 /* Counters since the start. */
 typedef struct weir_server_stats {
     uint64_t connected;  /* connections open now */
@@ -120,6 +140,8 @@ typedef struct weir_server_stats {
     uint64_t refused;    /* because too many were open */
     uint64_t overloaded; /* closed: out of memory for buffers, or a request was too long */
     uint64_t timed_out;  /* closed: idle, slow to send, or slow to read */
+    uint64_t unproxied;  /* closed: the PROXY header is missing or malformed, or its sender may not
+                            report clients */
     uint64_t bytes_in, bytes_out;
     uint64_t buffered; /* bytes of buffers now; see limits.buffers */
 } weir_server_stats;

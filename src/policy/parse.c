@@ -169,9 +169,21 @@ static weir_status parse_leaky_queue(parser *p, weir_layer *l)
     weir_status st = bucket_rate(p, l);
     if (st != WEIR_OK)
         return st;
+    int64_t depth = 0;
     st = keyword_number(p, "depth", "depth and a number, as in depth 20", "a depth", 0,
-                        WEIR_LIMIT_MAX - 1, &l->limit);
-    l->limit++; /* one request is served and `depth` requests wait */
+                        WEIR_LIMIT_MAX - 1, &depth);
+    if (st != WEIR_OK)
+        return st;
+    l->limit = depth + 1; /* one request is served and `depth` requests wait */
+    p->next = "nodelay and a number, '&' or the end";
+    if (!weir_scan_keyword(&p->scan, "nodelay"))
+        return WEIR_OK;
+    p->next = "'&' or the end";
+    st = keyword_end(p, "nodelay");
+    int64_t nodelay = 0;
+    if (st == WEIR_OK)
+        st = number(p, "a number of undelayed requests", 0, depth, &nodelay);
+    l->nodelay = (int32_t)nodelay;
     return st;
 }
 

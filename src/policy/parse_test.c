@@ -51,6 +51,13 @@ static const struct {
     {"leaky-bucket 10/s capacity 20", "leaky-bucket 10/s capacity 20"},
     {"leaky-queue 10/s depth 0", "leaky-queue 10/s depth 0"},
     {"leaky-queue 10/s depth 2147483646", "leaky-queue 10/s depth 2147483646"},
+    {"leaky-queue 10/s depth 20 nodelay 8", "leaky-queue 10/s depth 20 nodelay 8"},
+    {"leaky-queue 10/s depth 20 nodelay 020&gcra 1/s",
+     "leaky-queue 10/s depth 20 nodelay 20 & gcra 1/s burst 1"},
+    {"leaky-queue 10/s depth 20 nodelay 0", "leaky-queue 10/s depth 20"},
+    {"leaky-queue 10/s depth 0 nodelay 0", "leaky-queue 10/s depth 0"},
+    {"leaky-queue 10/s depth 2147483646 nodelay 2147483646",
+     "leaky-queue 10/s depth 2147483646 nodelay 2147483646"},
     {"fixed-window 5000/h", "fixed-window 5000/h"},
     {"fixed-window 5/day", "fixed-window 5/day"},
     {"fixed-window 5/day tz UTC", "fixed-window 5/day"},
@@ -149,7 +156,22 @@ static const struct {
     {"leaky-bucket 5/s capacity 1 x", WEIR_E_SYNTAX, 29, "found 'x', expected '&' or the end"},
     {"leaky-bucket 1/3650d capacity 9", WEIR_E_RANGE, 31,
      "found '9', expected at most 3 at this rate (an empty bucket must refill within 36.5 years)"},
-    {"leaky-queue 5/s depth 1 x", WEIR_E_SYNTAX, 25, "found 'x', expected '&' or the end"},
+    {"leaky-queue 5/s depth 1 x", WEIR_E_SYNTAX, 25,
+     "found 'x', expected nodelay and a number, '&' or the end"},
+    {"leaky-queue 5/s depth 5 nodelay", WEIR_E_SYNTAX, 32,
+     "found the end, expected a number of undelayed requests, from 0 to 5"},
+    {"leaky-queue 5/s depth 5 nodelay 6", WEIR_E_RANGE, 33,
+     "found '6', expected a number of undelayed requests, from 0 to 5"},
+    {"leaky-queue 5/s depth 0 nodelay 1", WEIR_E_RANGE, 33,
+     "found '1', expected a number of undelayed requests, from 0 to 0"},
+    {"leaky-queue 5/s depth 5 nodelay 5 x", WEIR_E_SYNTAX, 35,
+     "found 'x', expected '&' or the end"},
+    {"leaky-queue 5/s nodelay 5 depth 5", WEIR_E_SYNTAX, 17,
+     "found 'nodelay', expected depth and a number, as in depth 20"},
+    {"leaky-queue 1/3650d depth 9 nodelay 1", WEIR_E_RANGE, 27,
+     "found '9', expected at most 2 at this rate (an empty bucket must refill within 36.5 years)"},
+    {"leaky-bucket 5/s capacity 5 nodelay 1", WEIR_E_SYNTAX, 29,
+     "found 'nodelay', expected '&' or the end"},
     {"sliding-log 5/m x", WEIR_E_SYNTAX, 17, "found 'x', expected count-denied, '&' or the end"},
     {"sliding-log 5/m count-denied x", WEIR_E_SYNTAX, 30, "found 'x', expected '&' or the end"},
     {"sliding-counter 5/m x", WEIR_E_SYNTAX, 21,
@@ -349,6 +371,7 @@ static const struct {
     {"gcra 10/s burst=20&gcra 1/s", 16, "found '=20', expected a space: write burst 20"},
     {"gcra 10/s burst=~~~~~~~~~~~~~~~~~~~~~~~~~", 16,
      "found '=~~~~~~~~~~~~~~~~~~~~~~~~~', expected a space: write burst ~~~~~~~~~~~~~~~~~~~~~~~~"},
+    {"leaky-queue 5/s depth 5 nodelay=1", 32, "found '=1', expected a space: write nodelay 1"},
     {"leaky-bucket 10/s capacity=20", 27, "found '=20', expected a space: write capacity 20"},
     {"fixed-window 100/day tz=UTC", 24, "found '=UTC', expected a space: write tz UTC"},
     {"token-bucket 5 refill=1/s", 22, "found '=1/s', expected a space: write refill 1/s"},
@@ -506,6 +529,12 @@ static const struct {
      "leaky-queue 10/s depth 20\n"
      "  sustained   10 every 1s, one every 100ms: exactly 864000 a day\n"
      "  at once     21: 1 is served, and up to 20 wait\n"
+     "  worst case  30 within 1s: a full burst and the refill\n"
+     "state         8 bytes a key\n"},
+    {"leaky-queue 10/s depth 20 nodelay 8",
+     "leaky-queue 10/s depth 20 nodelay 8\n"
+     "  sustained   10 every 1s, one every 100ms: exactly 864000 a day\n"
+     "  at once     21: 9 are served, and up to 12 wait\n"
      "  worst case  30 within 1s: a full burst and the refill\n"
      "state         8 bytes a key\n"},
     {"leaky-bucket 10/s capacity 20",

@@ -40,6 +40,8 @@ static void put_refill(weir_writer *t, const weir_layer *l)
 
 static void put_options(weir_writer *t, const weir_layer *l)
 {
+    if (l->nodelay > 0)
+        put_number(t, " nodelay ", l->nodelay);
     if (weir_layer_has_calendar(l) && l->zone) {
         weir_write_str(t, " tz ");
         weir_write_str(t, l->zone->name);
@@ -145,7 +147,9 @@ static void report_bucket(weir_writer *t, const weir_layer *l)
     put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
     if (weir_layer_can(l, WEIR_CAN_DELAY)) {
-        put_number(t, ": 1 is served, and up to ", l->limit - 1);
+        put_number(t, ": ", l->nodelay + 1);
+        put_number(t, l->nodelay > 0 ? " are served, and up to " : " is served, and up to ",
+                   l->limit - 1 - l->nodelay);
         weir_write_str(t, " wait");
     }
     weir_write_str(t, "\n  worst case  ");

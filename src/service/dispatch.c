@@ -55,6 +55,7 @@ void weir_dispatch_copy(weir_request *to, const weir_request *from)
     to->decision = from->decision;
     to->reason = from->reason;
     to->policy = from->policy;
+    to->answer = from->answer;
     to->why = from->why;
     to->error.column = 0;
     if (from->error.column > 0)

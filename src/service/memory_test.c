@@ -38,6 +38,7 @@ static weir_rule_spec full_spec(const char *name, const char *limit)
     s.allow = &root;
     s.deny = &evil;
     s.allow_len = s.deny_len = 1;
+    s.key = "$client/$header.x-api-key";
     return s;
 }
 
@@ -116,6 +117,26 @@ static bool try_rules(uint64_t n, bool later)
     return failed;
 }
 
+static bool try_routes(uint64_t n, bool later)
+{
+    static const char *const names[] = {"a", "b"};
+    const weir_rule_spec spec = spec_of("a", "gcra 1/s");
+    const weir_route_spec routes[] = {
+        {.path = "/v1", .policies = names, .policies_len = 2},
+        {.name = "rest", .methods = names, .methods_len = 2, .hosts = names, .hosts_len = 1}};
+    weir_rules *rules = NULL;
+    assert_int_equal(weir_rules_build(&rules, store, NULL, &spec, 1), WEIR_OK);
+    assert_int_equal(weir_rules_set_routes(rules, routes, 1), WEIR_OK);
+    weir_routes *before = rules->routes;
+    memory_fail(n, later);
+    weir_status st = weir_rules_set_routes(rules, routes, 2);
+    bool failed = memory_stop();
+    assert_int_equal(st, expected(failed));
+    assert_int_equal(rules->routes == before, failed); /* the old ones stay */
+    weir_rules_discard(rules);
+    return failed;
+}
+
 /* Changes one rule and removes it again. The rule that stays keeps its options and its state. */
 static bool try_change(uint64_t n, bool later)
 {
@@ -151,6 +172,7 @@ static void test_rules(void **unused)
 {
     (void)unused;
     fail_each_allocation(try_rules);
+    fail_each_allocation(try_routes);
     const weir_rule_spec spec = full_spec("a", "fixed-window 5/h");
     set_rules(&spec, 1);
     weir_service_refresh(service);

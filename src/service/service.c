@@ -37,6 +37,7 @@ weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match 
     *ret = (weir_resolved){.key = request->key};
     request->error.column = 0;
     request->why = NULL;
+    request->answer = NULL;
     request->reason = WEIR_BY_LIMIT;
     if (request->by_text) {
         weir_status st = weir_policy_cache_find(s->policies, request->rule.at, request->rule.len,
@@ -61,6 +62,7 @@ weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match 
     ret->policy_id = match->limit->id;
     ret->key = (weir_slice){match->at, match->len};
     request->policy = &match->limit->policy;
+    request->answer = &ret->rule->options->answer;
     return WEIR_OK;
 }
 
@@ -302,6 +304,54 @@ bool weir_service_throttle(weir_service *s, weir_completion *completion, const w
     }
     count_throttle(s, t, key, now_ns, ret, by_error);
     return true;
+}
+
+weir_key_template_bits weir_service_key_bits(weir_service *s, weir_slice rule)
+{
+    weir_service_refresh(s);
+    const weir_rule *r = weir_rules_find(s->rules, rule.at, rule.len);
+    if (!r)
+        return (weir_key_template_bits){WEIR_V4_BITS_DEFAULT, WEIR_V6_BITS_DEFAULT};
+    return (weir_key_template_bits){r->options->v4_bits, r->options->v6_bits};
+}
+
+weir_status weir_service_make_key(weir_service *s, weir_slice rule, const char *preset,
+                                  weir_key_value *value, void *ctx, char *buf, size_t size,
+                                  size_t *ret_len)
+{
+    weir_service_refresh(s);
+    const weir_rule *r = weir_rules_find(s->rules, rule.at, rule.len);
+    if (!r)
+        return WEIR_E_ABSENT;
+    if (r->options->key) {
+        const weir_key_template_bits bits = {r->options->v4_bits, r->options->v6_bits};
+        *ret_len = weir_key_template_write(r->options->key, bits, value, ctx, buf, size);
+        return WEIR_OK;
+    }
+    bool is_address = false;
+    weir_slice v = {NULL, 0};
+    if (!preset)
+        return WEIR_E_UNSUPPORTED;
+    bool fits = value(ctx, (weir_slice){preset, strlen(preset)}, &v, &is_address) &&
+                v.len <= size && v.len <= WEIR_KEY_MAX;
+    *ret_len = fits ? v.len : 0;
+    if (*ret_len > 0)
+        memcpy(buf, v.at, v.len);
+    return WEIR_OK;
+}
+
+const weir_route *weir_service_route(weir_service *s, const weir_route_request *request,
+                                     weir_slice name)
+{
+    weir_service_refresh(s);
+    return name.at ? weir_routes_named(s->rules->routes, name.at, name.len)
+                   : weir_routes_find(s->rules->routes, request);
+}
+
+bool weir_service_wants_header(weir_service *s, weir_slice name)
+{
+    weir_service_refresh(s);
+    return weir_rules_want_header(s->rules, name);
 }
 
 void weir_service_rules(weir_service *s, bool (*fn)(void *ctx, const weir_rule_view *rule),

@@ -9,6 +9,7 @@
 #include "port/buffer.h"
 #include "port/text.h"
 #include "service/limiter.h"
+#include "service/rules/key_template.h"
 #include "service/throttle.h"
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -90,6 +91,7 @@ typedef struct weir_request {
     weir_decision decision;
     weir_reason reason;
     const weir_policy *policy; /* that decided; valid until the next call on the service */
+    const weir_answer *answer; /* of the rule; NULL: an inline policy. Valid as `policy` */
     const char *why; /* on WEIR_E_IO and WEIR_E_UNSUPPORTED: what failed and what helps; a static
                         string, or NULL */
     weir_policy_error error; /* of a refused inline policy, with column > 0; else column is 0 */
@@ -202,6 +204,36 @@ WEIR_NODISCARD bool weir_service_throttle(weir_service *s, weir_completion *comp
  * Returns a status of weir_service_take(). */
 WEIR_NODISCARD weir_status weir_service_key(weir_service *s, const weir_request *request,
                                             weir_slice *ret);
+
+/* ---- requests of a proxy --------------------------------------------------------------------- */
+
+/* Writes the key of a request by the key template of a rule.
+ *  rule     the name of the rule.
+ *  preset   the template of a rule without one: the name of a variable; NULL: none.
+ *  value    supplies the values of the variables; see key_template.h.
+ *  buf      size bytes.
+ *  ret_len  written on WEIR_OK; 0 if all values are empty, or the key needs more than `size` or
+ *           WEIR_KEY_MAX bytes.
+ * Returns WEIR_OK; WEIR_E_ABSENT if there is no such rule; WEIR_E_UNSUPPORTED if the rule has no
+ * template and `preset` is NULL. */
+WEIR_NODISCARD weir_status weir_service_make_key(weir_service *s, weir_slice rule,
+                                                 const char *preset, weir_key_value *value,
+                                                 void *ctx, char *buf, size_t size,
+                                                 size_t *ret_len);
+
+/* How many bits of an address count in keys of a rule; those of WEIR_RULE_SPEC_DEFAULT if there is
+ * no such rule. */
+weir_key_template_bits weir_service_key_bits(weir_service *s, weir_slice rule);
+
+/* Finds the route of a request among the active routes: the first one that matches, or, if `name`
+ * is not absent, the first one with that name. Returns NULL if there is none. The route is valid
+ * until the next call on the service. */
+const weir_route *weir_service_route(weir_service *s, const weir_route_request *request,
+                                     weir_slice name);
+
+/* Whether a key template of the active rules reads a header. The case of its name does not
+ * matter. */
+bool weir_service_wants_header(weir_service *s, weir_slice name);
 
 /* ---- active rules, latency ------------------------------------------------------------------- */
 

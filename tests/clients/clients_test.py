@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "redis"))
 
 # pylint: disable=wrong-import-position
+import fields
 import install
 import libraries
 import page
@@ -54,6 +55,13 @@ def library_tests(installed):
 
             test.__name__ = f"{name}_with_{server}"
             yield test
+
+
+def field_tests(installed):
+    def structured_fields(box):
+        fields.structured_fields(box, *installed.get("python"))
+
+    yield structured_fields
 
 
 def page_yaml(box):
@@ -127,7 +135,7 @@ def page_tests(installed):
 
 def main():
     installed = Installed(pathlib.Path(sys.argv[1]).resolve().parent / "clients")
-    tests = [page_yaml, page_releases, *library_tests(installed), *page_tests(installed)]
+    tests = [page_yaml, page_releases, *library_tests(installed), *field_tests(installed), *page_tests(installed)]
     return servers.run(tests, sys.argv)
 
 

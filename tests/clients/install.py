@@ -20,12 +20,12 @@ NODE_MIN, NODE = 20, "22.12.0"
 GO_MIN, GO = (1, 26), "1.26.0"
 
 
-def run(words, directory, error, **more):
-    """Runs a command and returns its output. Raises `error` if the command fails."""
+def run(words, directory, error, *, limit_s=INSTALL_S, **more):
+    """Runs a command and returns its output. Raises `error` if the command fails or takes longer."""
     try:
         done = subprocess.run([str(word) for word in words], cwd=directory, check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=INSTALL_S, **more)
+                              stderr=subprocess.STDOUT, text=True, timeout=limit_s, **more)
     except (OSError, subprocess.TimeoutExpired) as reason:
         raise error(f"{words[0]}: {reason}") from None
     if done.returncode != 0:

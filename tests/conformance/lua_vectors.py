@@ -188,6 +188,7 @@ class WholeWalk(random_vectors.Walk):
 CLOSE = (
     "gcra 3/7s burst 4", "token-bucket 9 refill 3/7us", "token-bucket 10 refill 3 every 1s",
     "token-bucket 7 refill 2 every 3us", "leaky-bucket 3/s capacity 5", "leaky-queue 3/s depth 4",
+    "leaky-queue 7/10s depth 6 nodelay 3",
     "fixed-window 5/10s", "fixed-window 5/10s from-first", "fixed-window 5/10s from-first count-denied",
     "fixed-window 5/day count-denied", "sliding-log 6/10s", "sliding-log 6/9us count-denied", "sliding-counter 9/10s",
     "sliding-counter 9/7us relaxed", "sliding-counter 7/9us", "sliding-slices 8/10s slices 4",

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS = 5, POLICIES = 19, STEPS = 1500, WORDS_MAX = 1024, ALL_MAX = 6 };
+enum { KEYS = 5, POLICIES = 20, STEPS = 1500, WORDS_MAX = 1024, ALL_MAX = 6 };
 #define FIRST_NS (INT64_C(1767225600) * 1000000000)
 
 static const char *const texts[POLICIES] = {
@@ -31,6 +31,7 @@ static const char *const texts[POLICIES] = {
     "token-bucket 30 refill 7/h",
     "token-bucket 9 refill 4 every 5s",
     "leaky-queue 5/s depth 3",
+    "leaky-queue 3/s depth 6 nodelay 2",
     "fixed-window 5/m",
     "fixed-window 9/d count-denied",
     "fixed-window 4/h from-first",

@@ -23,6 +23,7 @@ static const char *const texts[] = {
     "token-bucket 50 refill 5 every 1s",
     "leaky-bucket 10/s capacity 20",
     "leaky-queue 10/s depth 20",
+    "leaky-queue 7/m depth 20 nodelay 8",
     "fixed-window 40/m",
     "fixed-window 40/day",
     "fixed-window 40/m from-first",

@@ -138,6 +138,11 @@ password    none
 threads     one for each core
 hosts       *
 http key    query user" "$(echo 'http: {key: {query: user}, hosts: "*"}' | "$weir" check --syntax - | head -n 8)"
+check "the messages of HAProxy" \
+    "2 messages of HAProxy
+  a: policy api, key \$key or \$src, cost 1
+  b: policy \$p, key \$src/\$path, cost \$cost" "$(printf 'policies: {api: gcra 1/s}
+spoe: {messages: {a: api, b: {policy: $p, key: $src/$path, cost: $cost}}}' | "$weir" check --syntax - | tail -n 3)"
 rm "$dir/all.yaml"
 
 printf 'threads: 0\npolices: 1\n' >"$dir/bad.yaml"

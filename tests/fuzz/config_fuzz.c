@@ -43,6 +43,7 @@ static void require_bounds(const weir_config *c)
         CHECK(c->has_redis || c->rules[i].engine == WEIR_ENGINE_LOCAL);
     weir_rules *rules;
     CHECK(weir_rules_build(&rules, NULL, NULL, c->rules, c->rules_len) == WEIR_OK);
+    CHECK(weir_rules_set_routes(rules, c->routes, c->routes_len) == WEIR_OK);
     weir_rules_drop(rules);
 }
 

@@ -30,6 +30,12 @@ static inline void fuzz_limiter_open(fuzz_daemon *d, bool engine, bool top, weir
     CHECK(weir_limiter_open(&d->limiter, d->store, NULL) == WEIR_OK);
     CHECK(!top || weir_limiter_enable_top(d->limiter, &(weir_top_options){4, 1 << 20}) == 0);
     CHECK(weir_rules_build(&rules, d->store, NULL, specs, n) == WEIR_OK);
+    static const char *const names[] = {"a", "q"};
+    const weir_route_spec routes[] = {
+        {.name = "one", .path = "/one", .policies = names, .policies_len = 1, .cost = 1},
+        {.path = "/two/", .policies = names, .policies_len = 2, .cost = 1},
+        {.path = "/none"}};
+    CHECK(weir_rules_set_routes(rules, routes, sizeof routes / sizeof routes[0]) == WEIR_OK);
     weir_limiter_configure(d->limiter, rules, kind);
     CHECK(weir_service_open(&d->service, d->limiter) == WEIR_OK);
     weir_service_set_engine(d->service, WEIR_ENGINE_REDIS, &d->fake->engine);

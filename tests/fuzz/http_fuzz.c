@@ -30,7 +30,15 @@ static fuzz_daemon *daemon_begin(bool engine, bool top)
         specs[i].limit = rules[i][1];
         specs[i].shadow = i == 2;
     }
+    specs[0].key = "$client/$header.x-key/$path";
     return fuzz_daemon_begin(engine, top, specs, 3);
+}
+
+/* Every connection comes from a proxy. */
+static bool peer_address(const void *peer, weir_address *ret)
+{
+    (void)peer;
+    return weir_address_parse(ret, "10.0.0.1", 8);
 }
 
 /* Runs the session until it needs more input. Waits take no time. Returns whether the session
@@ -74,6 +82,7 @@ static void serve(const uint8_t *bytes, size_t len, uint8_t choice, size_t step,
     static const char *const any = "*", *const origin = "http://app";
     static const weir_http_page page = {"p.html", "t", empty_gzip, sizeof empty_gzip, 0};
     fuzz_daemon *d = daemon_begin(engine, top);
+    const weir_network network = {{.bytes = {10}}, 8};
     const weir_http_options options = {.service = d->service,
                                        .hosts = {&any, choice >> 4 & 1 ? 0 : 1},
                                        .origins = {&origin, choice >> 5 & 1},
@@ -83,6 +92,10 @@ static void serve(const uint8_t *bytes, size_t len, uint8_t choice, size_t step,
                                        .key_header = choice & 2 ? "X-Forwarded-For" : NULL,
                                        .key_query = choice & 2 ? NULL : "k",
                                        .metrics_top = true,
+                                       .trusted = {&network, choice >> 6 & 1},
+                                       .peer_address = peer_address,
+                                       .client_header = "Forwarded",
+                                       .client_kind = WEIR_CLIENT_FORWARDED,
                                        .hops = choice >> 2 & 3};
     weir_http_session session;
     weir_buffer in;

@@ -58,7 +58,7 @@ def test_limits(box):
     c.is_good('weir z "gcra 1/h" key=$arg_a-$remote_addr')
     c.is_good('weir z "gcra 1/h" "key=a b"')
     c.is_bad('weir z "gcra 1/h" name=a', "no key, expected a parameter such as key=$binary_remote_addr")
-    known = "key=, cost=, name=, status=, delay=, log_level= or shadow"
+    known = "key=, cost=, name=, status=, delay=, unit=, log_level= or shadow"
     for text, expected in [
             ("key=", "key=EXPRESSION"), ("cost=", "cost=EXPRESSION"),
             ("name=", "name= with 1 to 64 letters, digits and - _ . : /"),
@@ -186,9 +186,14 @@ def test_files(box):
 
 def test_headers_status_reset(box):
     c = Checker(box)
-    for mode in ("off", "legacy", "ietf", "both"):
+    for mode in ("off", "none", "on", "legacy", "ietf", "both", "x-ratelimit", "ietf-03 github", "ietf github openai"):
         c.is_good(f"weir_headers {mode}")
-    c.is_bad("weir_headers on", 'invalid value "on"')
+    c.is_bad("weir_headers yes", 'bad value "yes", expected off, on, legacy, both, none, ietf, ietf-03, x-ratelimit, '
+                                 "github or openai")
+    for modes in ("off ietf", "x-ratelimit github", "both github"):
+        status, errors = c.said(*c.blocks(f"weir_headers {modes}", "location", "weir_zone z 1m;"))
+        equal((status, len(errors)), (1, 1), modes)
+    c.is_bad("weir_headers on; weir_headers on", '"weir_headers" directive is duplicate')
     for words in ("", " json", " prometheus"):
         c.is_good(f"weir_status{words}")
     c.is_bad("weir_status text", 'bad format "text", expected json or prometheus')
@@ -202,6 +207,26 @@ def test_headers_status_reset(box):
     expect(status == 1 and 'no limit "other" in zone "z"' in errors[0], errors)
     status, errors = c.said(zone, "location / { weir_reset y n key=a; }")
     expect(status == 1 and ('unknown zone "y"' in errors[0]), errors)
+
+
+def test_denied_body(box):
+    c = Checker(box)
+    for place in ("http", "server", "location"):
+        c.is_good('weir_denied_body "wait {retry_after_ms} ms {a b} {}"', place)
+    c.is_good("weir_denied_body off")
+    c.is_good('weir_denied_body "" type=application/json')
+    for more in ("type=", "type=html", "type=text/html\x7f", "kind=text/html"):
+        c.is_bad(f'weir_denied_body "x" "{more}"',
+                 f'bad parameter "{more}", expected type= such as type=text/html')
+    status, errors = c.said("", "location / { weir_denied_body 'wait {retry_aftr} s'; }")
+    expect(status == 1 and errors[0].startswith("byte 6 of the body: "), errors)
+    (box.path / "denied").write_text("x" * 16385)
+    for path in ("denied", "absent", ""):
+        status, errors = c.said("", f"location / {{ weir_denied_body file={box.path}/{path}; }}")
+        expect(status == 1 and f'"{box.path}/{path}"' in errors[0], errors)
+    (box.path / "denied").write_bytes(b"a\0b")
+    status, errors = c.said("", f"location / {{ weir_denied_body file={box.path}/denied; }}")
+    expect(status == 1 and "NUL" in errors[0], errors)
 
 
 TESTS = [value for name, value in list(globals().items()) if name.startswith("test_")]

@@ -124,6 +124,55 @@ def test_delay(box):
     expect(all(float(line.split()[1]) <= 0.5 for line in n.accesses(15)[9:]), "the fifth waits for half a second")
 
 
+# limit_req, its translation in docs/nginx.md, and of 1, 2, ... simultaneous requests the number that pass, and
+# the number that wait.
+AS_LIMIT_REQ = [("", "gcra 1/m", 1, 0), ("burst=5 nodelay", "gcra 1/m burst 6", 6, 0),
+                ("burst=5", "leaky-queue 1/m depth 5", 1, 5),
+                ("burst=20 delay=8", "leaky-queue 1/m depth 20 nodelay 8", 9, 12),
+                ("burst=4 delay=4", "leaky-queue 1/m depth 4 nodelay 4", 5, 0)]
+
+
+def stages(n, path, count):
+    """Sends requests to a path, each after the one before it was decided. Returns what became of each: its
+    status, or the whole minutes for which it is held."""
+    found = []
+    with contextlib.ExitStack() as stack:
+        for _ in range(count):
+            client = stack.enter_context(n.client())
+            held = len(n.logged("delaying request"))
+            client.send(path)
+            until(lambda: client.is_readable(0.001) or len(n.logged("delaying request")) > held, "it is decided")
+            lines = n.logged("delaying request")
+            found.append(client.read().status if len(lines) == held else minutes(lines[-1], path))
+    return found
+
+
+def minutes(line, path):
+    """The delay of a log line. limit_req logs how many requests are in the queue and not for how long one waits,
+    and its rate=1r/m is 0.96 a minute; so both are rounded."""
+    expect(path in line, line)
+    if excess := re.search(r"excess: ([0-9.]+)", line):
+        undelayed = int(re.search(r"/delay(\d+)", path).group(1))
+        return f"{round(float(excess.group(1)) - undelayed)} min"
+    return f"{round(float(re.search(r'by ([0-9.]+) s', line).group(1)) / 60)} min"
+
+
+def test_as_limit_req(box):
+    """The same requests to limit_req and to its translation have the same answers, and wait for as long."""
+    http, server, paths = "limit_req_status 429;", "", []
+    for i, (options, policy, _, _) in enumerate(AS_LIMIT_REQ):
+        delay = re.search(r"delay=(\d+)|$", options).group(1) or 0
+        paths.append((f"/r{i}/delay{delay}", f"/w{i}/delay{delay}"))
+        http += f"limit_req_zone $host zone=r{i}:1m rate=1r/m;\n"
+        server += (f"location {paths[i][0]} {{ alias html/ok; limit_req zone=r{i} {options}; }}\n"
+                   f'location {paths[i][1]} {{ alias html/ok; weir z "{policy}" key=$host; }}\n')
+    n = nginx(box, server, http=http)
+    for (limit_req, weir), (options, policy, passed, held) in zip(paths, AS_LIMIT_REQ):
+        wanted = [200] * passed + [f"{m + 1} min" for m in range(held)] + [429] * 3
+        equal(stages(n, limit_req, len(wanted)), wanted, f"limit_req {options}")
+        equal(stages(n, weir, len(wanted)), wanted, policy)
+
+
 def test_queue_and_bucket(box):
     """With a queue and other limits, a request is held if all admit it, and is otherwise denied at once."""
     n = nginx(box, 'location / { weir z "leaky-queue 1/h depth 5" key=$arg_k name=queue;'

@@ -7,12 +7,18 @@
 
 import re
 import sys
+import time
 
 from kit import Nginx, equal, expect, run, until
 
 LEGACY = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]
 IETF = ["ratelimit-policy", "ratelimit"]
-MODES = {"off": [], "legacy": LEGACY, "ietf": IETF, "both": LEGACY + IETF}
+DRAFT_03 = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"]
+GITHUB = [*LEGACY, "x-ratelimit-used", "x-ratelimit-resource"]
+OPENAI = ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"]
+MODES = {"off": [], "none": [], "legacy": LEGACY, "x-ratelimit": LEGACY, "ietf": IETF, "on": LEGACY + IETF,
+         "both": LEGACY + IETF, "ietf-03": DRAFT_03, "github": GITHUB, "openai": OPENAI,
+         "ietf github openai": IETF + GITHUB + OPENAI}
 
 
 def nginx(box, server, http="", **more):
@@ -37,10 +43,10 @@ def seconds(text, most, name):
 def test_headers(box):
     """Each mode of weir_headers, on allowed and denied responses."""
     n = nginx(box, "".join(f"""
-        location /{mode} {{ alias html/ok; weir_headers {mode};
+        location = /{mode.replace(" ", "-")} {{ alias html/ok; weir_headers {mode};
                             weir z "gcra 1/h burst 2" key=$arg_k name=api; }}""" for mode in MODES))
     for mode, names in MODES.items():
-        path = f"/{mode}?k={mode}"
+        path = f"/{mode}?k={mode}".replace(" ", "-")
         allowed, _, denied = [n.get(path) for _ in range(3)]
         equal((allowed.status, denied.status), (200, 429), mode)
         equal(ours(allowed), sorted(names), mode)
@@ -49,7 +55,16 @@ def test_headers(box):
         for found, remaining, reset in ((allowed, 1, 3600), (denied, 0, 7200)):
             if LEGACY[0] in names:
                 equal((found["X-RateLimit-Limit"], found["X-RateLimit-Remaining"]), ("2", str(remaining)), mode)
-                seconds(found["X-RateLimit-Reset"], reset, "X-RateLimit-Reset")
+                since = int(time.time()) if "github" in mode else 0
+                seconds(str(int(found["X-RateLimit-Reset"]) - since), reset + (since > 0), "X-RateLimit-Reset")
+            if DRAFT_03[0] in names:
+                equal((found["RateLimit-Limit"], found["RateLimit-Remaining"]), ("2, 2;w=7200", str(remaining)), mode)
+                seconds(found["RateLimit-Reset"], reset, "RateLimit-Reset")
+            if GITHUB[-1] in names:
+                equal((found["X-RateLimit-Used"], found["X-RateLimit-Resource"]), (str(2 - remaining), "api"), mode)
+            if OPENAI[0] in names:
+                equal([found[name] for name in OPENAI[:2]], ["2", str(remaining)], mode)
+                expect(re.fullmatch(r"[012]h\d+m[0-9.]+s", found[OPENAI[2]]), found[OPENAI[2]])
             if IETF[0] in names:
                 equal(found["RateLimit-Policy"], '"api";q=2;w=7200')
                 parts = re.fullmatch(r'"api";r=(\d+);t=(\d+)', found["RateLimit"])
@@ -87,6 +102,110 @@ def test_headers_of_several_limits(box):
     equal((found["X-RateLimit-Limit"], found["X-RateLimit-Remaining"]), ("5", "0"))
     equal(n.accesses(10),
           ["b 4", "b 3", "b 2", "c 0", "c 0", "a 3", "a 2", "a 1", "a 0", "b 0"])
+
+
+def test_headers_of_all_limits(box):
+    """RateLimit-Policy and RateLimit have items of every enforced limit; the other fields are those of one."""
+    n = nginx(box, """
+        weir_headers ietf github;
+        location / { weir z "gcra 1/h burst 9" key=$arg_a name=a;
+                     weir z "gcra 1/d burst 5 & fixed-window 30/month" key=$arg_b name=b;
+                     weir z "gcra 1/w burst 4" key=a name=c shadow; }
+    """)
+    found = n.get("/ok?a=x&b=y")
+    equal(found["RateLimit-Policy"], '"b-1";q=5;w=432000, "b-2";q=30, "a";q=9;w=32400')
+    equal(re.sub(r"t=\d+", "t=T", found["RateLimit"]), '"b-1";r=4;t=T, "a";r=8;t=T')
+    equal((found["X-RateLimit-Resource"], found["X-RateLimit-Used"]), ("b", "1"))
+    for _ in range(8):
+        n.get("/ok?a=x")
+    found = n.get("/ok?a=x&b=y")
+    equal((found.status, found["X-RateLimit-Resource"]), (429, "a"))
+    equal(re.sub(r"t=\d+", "t=T", found["RateLimit"]), '"a";r=0;t=T, "b-1";r=4;t=T')
+
+
+def test_units(box):
+    n = nginx(box, """
+        weir_headers ietf openai;
+        location / { weir z "gcra 1/h burst 9" key=$arg_k name=calls; weir z "gcra 1/h burst 900" key=$arg_k
+                     cost=100 name=tokens unit=tokens; weir z "gcra 1/h burst 99" key=a name=size unit=bytes; }
+    """)
+    found = n.get("/ok?k=a")
+    equal([found[f"X-RateLimit-Remaining-{unit}"] for unit in ("Requests", "Tokens", "Bytes")], ["8", "800", None])
+    equal(found["RateLimit-Policy"],
+          '"calls";q=9;w=32400, "tokens";q=900;w=3240000, "size";q=99;w=356400;qu="content-bytes"')
+
+
+# ---- bodies of denials ---------------------------------------------------------------------------
+
+
+def test_denied_body(box):
+    """A template, in place of nginx's page; placeholders are replaced, and nothing else."""
+    n = nginx(box, """
+        weir_denied_body "{policy} {limit} {remaining} {cost} {retry_after} $arg_k {x: {}}";
+        location / { weir z "gcra 1/h burst 2" key=$arg_k cost=2 name=api; }
+        location /json { alias html/ok; weir z "gcra 1/h burst 2" key=$arg_k name=b status=403;
+                         weir_denied_body '{"error":"{policy}","after":{retry_after}}' type=application/json; }
+        location /off { alias html/ok; weir z "gcra 1/h burst 2" key=$arg_k name=c; weir_denied_body off; }
+        location /never { alias html/ok; weir z "gcra 1/h burst 2" key=$arg_k cost=3;
+                          weir_denied_body "{policy} {retry_after}"; }
+        location /page { alias html/ok; weir z "gcra 1/h burst 2" key=$arg_k name=d; error_page 429 /ok; }
+    """)
+    equal(n.get("/ok?k=a").body, b"ok\n")
+    denied = n.get("/ok?k=a")
+    equal((denied.status, denied["Content-Type"]), (429, "text/plain; charset=utf-8"))
+    words = denied.body.decode().split(" ", 5)
+    equal(words[:4] + words[5:], ["api", "2", "0", "2", "$arg_k {x: {}}"])
+    seconds(words[4], 7200, "{retry_after}")
+    equal((words[4], str(len(denied.body))), (denied["Retry-After"], denied["Content-Length"]))
+    head = n.get("/ok?k=a", method="HEAD")
+    equal((head.status, head.body, int(head["Content-Length"])), (429, b"", len(denied.body)))
+    equal(n.statuses(*["/json?k=a"] * 3), [200, 200, 403])
+    denied = n.get("/json?k=a")
+    equal((denied["Content-Type"], denied.json()),
+          ("application/json", {"error": "b", "after": int(denied["Retry-After"])}))
+    equal(n.statuses(*["/off?k=a"] * 3), [200, 200, 429])
+    expect(b"429 Too Many" in n.get("/off?k=a").body, "nginx's own page")
+    found = n.get("/never?k=a")
+    equal((found.status, found.body, found["Retry-After"]), (429, b"limit 0", None))
+    equal(n.statuses(*["/page?k=a"] * 3), [200, 200, 429])
+    expect(n.get("/page?k=a").body.startswith(b"d 2 0 1 "), "error_page does not apply")
+
+
+def test_denied_body_of_requests_with_a_body(box):
+    """The connection is kept alive: the body of the request is read and dropped."""
+    n = nginx(box, 'weir z "gcra 1/h" key=a; weir_denied_body "{policy}";'
+                   "location / { proxy_pass http://127.0.0.1:1; }")
+    with n.client() as client:
+        equal(client.get("/", method="POST", body=b"x" * 3000).status, 502)
+        for size in (10, 300_000, 1):
+            denied = client.get("/", method="POST", body=b"x" * size)
+            equal((denied.status, denied.body), (429, b"limit"), size)
+
+
+def test_denied_body_of_a_file(box):
+    """A path is relative to the configuration's directory. A reload reads the file again."""
+    n = Nginx(box, "weir_zone z 1m;", """
+        location / { weir z "gcra 1/h" key=a name=f; weir_denied_body file=denied.html type=text/html; }
+    """)
+    page = n.directory / "denied.html"
+    page.write_text("<p>{policy} é")
+    n.start()
+    n.get()
+    denied = n.get()
+    equal((denied.status, denied.body.decode(), denied["Content-Type"]), (429, "<p>f é", "text/html"))
+    page.write_text("<b>{policy}")
+    n.reload()
+    equal(n.get().body, b"<b>f")
+
+
+def test_denied_body_of_subrequests(box):
+    """A denial of a subrequest of auth_request denies the request itself."""
+    n = nginx(box, """
+        weir_denied_body "{policy}";
+        location / { auth_request /auth; }
+        location = /auth { weir z "gcra 1/h" key=a name=sub status=403; proxy_pass http://127.0.0.1:1; }
+    """)
+    equal([n.get("/ok").status, n.get("/ok").status], [500, 403])
 
 
 def test_headers_of_other_responses(box):
@@ -129,7 +248,7 @@ def test_never(box):
               http="log_format p '$weir_status [$weir_retry_after]'; access_log access.log p;")
     found = n.get("/ok")
     equal((found.status, found["Retry-After"], found["X-RateLimit-Remaining"]), (429, None, "2"))
-    equal(found["X-RateLimit-Reset"], "0")
+    equal(found["X-RateLimit-Reset"], None)
     equal(n.accesses(1), ["REJECTED [-]"])
 
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 typedef __uint128_t u128;
+typedef __int128_t i128;
 
 /* ---- one key under test ---------------------------------------------------------------------- */
 
@@ -126,6 +127,11 @@ static bool make_layer(weir_layer *l, const uint8_t b[8])
     l->rate = PICK(rates, b[2]);
     l->period_ns = PICK(periods, b[3]);
     l->stepped = l->algorithm == WEIR_TOKEN_BUCKET && b[4] % 2;
+    if (weir_layer_can(l, WEIR_CAN_DELAY)) {
+        const int64_t nodelays[] = {0, 0, 1, 2, 19, l->limit / 2, l->limit - 2, l->limit - 1};
+        int64_t nodelay = PICK(nodelays, b[5]);
+        l->nodelay = (int32_t)(nodelay < 0 || nodelay >= l->limit ? l->limit - 1 : nodelay);
+    }
     if (weir_layer_is_bucket(l))
         return weir_layer_init(l, NULL) == WEIR_OK;
     if (b[1] & 0x80)
@@ -602,9 +608,73 @@ bool p8_report_is_true(const input *in)
                       "more was allowed than the worst case of the report");
 }
 
+/* ---- P9 -------------------------------------------------------------------------------------- */
+
+/* `plain_ns` is the delay without nodelay: the backlog, rounded up. */
+static const char *wrong_delay(const weir_layer *l, const weir_decision *d, int64_t plain_ns)
+{
+    i128 rate = l->rate, undelayed = (i128)l->nodelay * l->period_ns;
+    i128 backlog_max = plain_ns * rate, backlog_min = plain_ns > 0 ? backlog_max - rate + 1 : 0;
+    if (d->delay_ns < 0 || d->delay_ns * rate < backlog_min - undelayed)
+        return "delayed too little";
+    if (d->delay_ns > 0 && (d->delay_ns - 1) * rate >= backlog_max - undelayed)
+        return "delayed too long";
+    return NULL;
+}
+
+typedef struct served { /* the allowed requests of a leaky-queue, in order */
+    size_t len;
+    int64_t at_ns[STEPS_MAX], cost[STEPS_MAX];
+} served;
+
+/* For all i < k: sum(cost i..k-1) * T <= K * T + (s_k - s_i). Each s may be rounded up by less than
+ * a nanosecond. */
+static const char *wrong_service(const weir_layer *l, const served *s)
+{
+    for (size_t i = 0; i < s->len; i++) {
+        i128 sum = 0;
+        for (size_t k = i + 1; k < s->len; k++) {
+            if (s->at_ns[k] < s->at_ns[k - 1])
+                return "served before an earlier request";
+            sum += s->cost[k - 1];
+            i128 span_ns = (i128)s->at_ns[k] - s->at_ns[i] + (l->num > 1);
+            if (sum * l->period_ns > (i128)l->nodelay * l->period_ns + span_ns * l->rate)
+                return "more was served than the bound permits";
+        }
+    }
+    return NULL;
+}
+
+bool p9_queue_has_two_stages(const input *in)
+{
+    const weir_layer *l = &in->policy.layer[0];
+    if (in->policy.layers > 1 || !weir_layer_can(l, WEIR_CAN_DELAY))
+        return true;
+    weir_policy plain = in->policy;
+    plain.layer[0].nodelay = 0;
+    cell a = cell_new(&in->policy), b = cell_new(&plain);
+    const char *wrong = NULL;
+    served s = {0};
+    size_t i = 0;
+    for (; i < in->steps && !wrong; i++) {
+        weir_decision d = cell_take(&a, in->step[i].t_ns, in->step[i].cost);
+        weir_decision one = cell_take(&b, in->step[i].t_ns, in->step[i].cost);
+        wrong = same(&d, &one) ? wrong_delay(l, &d, one.delay_ns) : "nodelay changes the decision";
+        if (d.allowed && in->step[i].cost > 0) {
+            s.at_ns[s.len] = in->step[i].t_ns + d.delay_ns;
+            s.cost[s.len++] = in->step[i].cost;
+        }
+    }
+    if (!wrong)
+        wrong = wrong_service(l, &s);
+    free(a.state);
+    free(b.state);
+    return wrong ? fail(in, "P9", i - 1, wrong) : true;
+}
+
 bool all_properties(const input *in)
 {
     return p1_bound(in) && p2_fields(in) && p3_denial_writes_nothing(in) &&
            p4_clock_back_is_stricter(in) && p6_buckets_agree(in) && p7_refund_undoes(in) &&
-           p8_report_is_true(in);
+           p8_report_is_true(in) && p9_queue_has_two_stages(in);
 }

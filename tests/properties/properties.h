@@ -37,7 +37,8 @@ bool p3_denial_writes_nothing(
 bool p4_clock_back_is_stricter(const input *in);
 bool p6_buckets_agree(const input *in); /* gcra, token-bucket and leaky-bucket decide alike */
 bool p7_refund_undoes(const input *in);
-bool p8_report_is_true(const input *in); /* no span exceeds the worst case of the report */
+bool p8_report_is_true(const input *in);       /* no span exceeds the worst case of the report */
+bool p9_queue_has_two_stages(const input *in); /* nodelay shortens delays, and changes no more */
 
 bool all_properties(const input *in);
 

@@ -38,6 +38,9 @@ static const char *const policies[] = {
     "leaky-bucket 10/s capacity 20",
     "leaky-queue 10/s depth 20",
     "leaky-queue 7/m depth 0",
+    "leaky-queue 10/s depth 20 nodelay 8",
+    "leaky-queue 7/m depth 5 nodelay 4",
+    "leaky-queue 12500000000/s depth 2147483646 nodelay 2147483645",
     "fixed-window 5000/h",
     "fixed-window 5/day",
     "fixed-window 5/week",
@@ -103,6 +106,7 @@ RANDOM(p4_clock_back_is_stricter)
 RANDOM(p6_buckets_agree)
 RANDOM(p7_refund_undoes)
 RANDOM(p8_report_is_true)
+RANDOM(p9_queue_has_two_stages)
 
 int main(void)
 {
@@ -119,6 +123,7 @@ int main(void)
         cmocka_unit_test(check_p6_buckets_agree),
         cmocka_unit_test(check_p7_refund_undoes),
         cmocka_unit_test(check_p8_report_is_true),
+        cmocka_unit_test(check_p9_queue_has_two_stages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

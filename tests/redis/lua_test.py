@@ -420,6 +420,9 @@ def texts_to_try():
             "token-bucket 9 refill 1 every 3650d", "fixed-window 2147483648/s", "leaky-queue 1/s depth 2147483647",
             "sliding-slices 5/10us slices 11", "sliding-slices 5/m slices 65537", " & ".join(["gcra 1/s"] * 9),
             " & ".join(["gcra 1/s"] * 8), "gcra 1/s" + " " * 1015, *LONGEST, "leaky-queue 1/3650d depth 9",
+            "leaky-queue 1/s depth 5 nodelay 5", "leaky-queue 1/s depth 5 nodelay 6", "leaky-queue 1/s depth 5 nodelay 0",
+            "leaky-queue 1/s depth 0 nodelay 1", "leaky-queue 1/s depth 5 nodelay", "leaky-queue 1/s nodelay 5 depth 5",
+            "leaky-queue 1/3650d depth 9 nodelay 1", "leaky-queue 1/s depth 2147483646 nodelay 2147483646",
             *("gcra " + "x" * n for n in (31, 32, 33)), "gcra 0.5/1000000000s", "gcra 0.5/1000000001s",
             "gcra 1/s & ", "", "gcra 1/" + "0" * 900 + "1s", "gcra 1/s" + " " * 1016, "gcra 99999999999999999999/s",
             "fixed-window 1/day from-first", "fixed-window 1/s tz UTC", "sliding-log 1/day", "gcra 1/1day", "gcra 1/1s1m"]
@@ -431,6 +434,7 @@ def texts_to_try():
               "5/ s", "5/a&b%c'd", "5/" + "x" * 40, "token-bucket 10/s burst 5", "token-bucket 10/s", "token-bucket 10/sx9 5",
               "FIXED__WINDOW  5/m", "sliding-window-counterx 5/m", "10r/s", "10 per minute", "gcra 10r/s",
               "gcra 10r/sec burst=2", "gcra 1,000/s", "gcra 1_000/s", "gcra 10/s burst=20", "leaky-bucket 10/s capacity=20",
+              "leaky-queue 10/s depth 20 nodelay=8",
               "fixed-window 100/day tz=UTC", "token-bucket 5 refill=1/s", "token-bucket 5 refill 1 every=1s",
               "gcra 1/s && gcra 5/m", "gcra 1/s burst=" + "x" * 40, "sliding-slices 5/m slices=5"]
     good += habits

@@ -102,10 +102,14 @@ function drawArrivalNotes({ surface, view, theme }, bar, tat, end, interval) {
         surface.text(end + 2, below, limit, { size: 11, align: "right", color: theme.muted });
 }
 
-/** A leaky queue: requests wait in a row, and leave through the door at the rate. */
+/**
+ * A leaky queue: requests wait in a row, and leave through the door at the rate. With nodelay, the first ones of
+ * the row have left already, and still take up their places.
+ */
 export function drawQueue(picture, box) {
-    const { surface, view, theme } = picture;
+    const { surface, view, fact, theme } = picture;
     const { interval, backlog } = stateOf(picture);
+    const served = 1 + fact.nodelay;
     const noted = box.h >= 64;
     const doorWidth = Math.min(14, box.w / 8);
     const door = box.x + box.w - doorWidth - 2;
@@ -114,22 +118,22 @@ export function drawQueue(picture, box) {
     const y = box.y + box.h / 2 + (noted ? 2 : 0);
     const size = Math.max(2, Math.min(unit - 4, box.h * 0.4, 26));
     if (slots <= UNITS_MAX)
-        drawWaiting(picture, { door, y, unit, size, slots, backlog });
+        drawWaiting(picture, { door, y, unit, size, slots, backlog, served });
     else
-        drawWaitingBar(picture, { left: box.x, door, y, backlog, slots, size: Math.min(30, box.h * 0.5) });
+        drawWaitingBar(picture, { left: box.x, door, y, backlog, served, slots, size: Math.min(30, box.h * 0.5) });
     const open = backlog > 0;
     surface.rect(door + 3, y - size / 2 - 8, doorWidth - 4, size + 16,
         { fill: open ? theme.allowedSoft : theme.band, stroke: theme.muted });
     if (!noted)
         return;
-    const waiting = Math.max(0, Math.ceil(backlog - 1 - 1e-9));
+    const waiting = Math.max(0, Math.ceil(backlog - served - 1e-9));
     surface.text(box.x, box.y + 11, `${formatUnits(waiting)} waiting`, { color: theme.ink });
     surface.text(box.x + box.w, box.y + 11, `serves 1 every ${formatNs(interval)}`,
         { align: "right", color: theme.muted });
 }
 
 // Request i leaves when `backlog - i` units before it have drained: it is as far from the door.
-function drawWaiting({ surface, theme }, { door, y, unit, size, slots, backlog }) {
+function drawWaiting({ surface, theme }, { door, y, unit, size, slots, backlog, served }) {
     const width = slots * unit;
     surface.roundRect(door - width, y - size / 2 - 5, width + 3, size + 10, 4, { fill: theme.band });
     for (let i = Math.ceil(backlog - 1e-9); i < slots; i++) {
@@ -138,17 +142,21 @@ function drawWaiting({ surface, theme }, { door, y, unit, size, slots, backlog }
     }
     for (let behind = backlog; behind > 0; behind -= 1) {
         const x = door - behind * unit + unit / 2;
-        const inDoor = behind <= 1;
         surface.roundRect(x - size / 2, y - size / 2, size, size, 3,
-            { fill: inDoor ? theme.allowed : theme.delayed });
+            { fill: behind <= served ? theme.allowed : theme.delayed });
     }
 }
 
-function drawWaitingBar({ surface, theme }, { left, door, y, backlog, slots, size }) {
+function drawWaitingBar({ surface, theme }, { left, door, y, backlog, served, slots, size }) {
     const width = door - left - 2;
     surface.rect(left, y - size / 2, width, size, { fill: theme.band, stroke: theme.edge });
-    const filled = width * backlog / slots;
-    surface.rect(door - 2 - filled, y - size / 2, filled, size, { fill: theme.delayed });
+    const fill = (units, color) => {
+        const filled = width * units / slots;
+        surface.rect(door - 2 - filled, y - size / 2, filled, size, { fill: color });
+    };
+    fill(backlog, theme.delayed);
+    if (served > 1)
+        fill(Math.min(backlog, served), theme.allowed);
 }
 
 // ---- vessels --------------------------------------------------------------------------------------

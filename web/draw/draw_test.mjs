@@ -100,7 +100,7 @@ class Checker {
 function layerOf(algorithm, limit, share, periodNs = SECOND) {
     const used = Math.round(limit * share);
     const rate = Math.min(5, limit);
-    const fact = { algorithm, limit, rate, periodNs, calendar: "", zone: "", slices: 10, stepped: false };
+    const fact = { algorithm, limit, rate, periodNs, calendar: "", zone: "", slices: 10, stepped: false, nodelay: 0 };
     const interval = periodNs / fact.rate;
     const view = {
         algorithm, limit, remaining: limit - used, resetAfterNs: used * interval, delayNs: used * interval,
@@ -150,6 +150,21 @@ test("states change the picture", () => {
             return surface.toString();
         });
         assert.equal(new Set(pictures).size, 4);
+    }
+});
+
+test("a queue shows which requests it does not delay", () => {
+    for (const limit of [10, 40]) {
+        const { fact, view } = layerOf("leaky-queue", limit, 0.5);
+        const [plain, staged] = [0, limit / 2 - 3].map((nodelay) => {
+            const surface = new SvgSurface(600, 184), theme = themes.light;
+            drawState(surface, WIDE, [view], [{ ...fact, nodelay }], { nowNs: NOW, theme });
+            return surface.toString();
+        });
+        assert.ok(plain.includes(`${limit / 2 - 1} waiting`) && staged.includes("2 waiting"));
+        assert.ok(staged.includes(`nodelay ${limit / 2 - 3}`) && !plain.includes("nodelay"));
+        const marks = (svg) => svg.split(themes.light.allowed).length;
+        assert.ok(marks(staged) > marks(plain));
     }
 });
 

@@ -131,7 +131,7 @@ function parametersOf(fact) {
         ? `${fact.limit} refill ${fact.rate} every ${formatNs(fact.periodNs).replaceAll(" ", "")}`
         : `${fact.limit} refill ${rate}`;
     case "leaky-bucket": return `${rate} capacity ${fact.limit}`;
-    case "leaky-queue": return `${rate} depth ${fact.limit - 1}`;
+    case "leaky-queue": return `${rate} depth ${fact.limit - 1}${fact.nodelay > 0 ? ` nodelay ${fact.nodelay}` : ""}`;
     case "sliding-slices": return `${rate} slices ${fact.slices}`;
     default: return rate;
     }

@@ -73,6 +73,7 @@ export const explanations = Object.freeze({
         pros: [
             "The service behind it receives an even load, whatever the clients do.",
             "A short burst is served late instead of being denied.",
+            "With `nodelay`, the first requests of a burst pass at once, and only the others are held.",
         ],
         cons: [
             "If requests arrive faster than they leave, the queue stays full, and each allowed request " +

@@ -13,6 +13,7 @@
  * @property {number} period how many units
  * @property {string} unit "ns" to "w"; for a fixed window also "day", "week", "month" or "year"
  * @property {number} burst gcra: burst; buckets: capacity; leaky-queue: depth
+ * @property {number} nodelay leaky-queue: how many queued requests are not delayed; at most the depth counts
  * @property {boolean} stepped token-bucket: refill the whole rate at the end of each period
  * @property {boolean} fromFirst fixed-window: a window begins with the first request of a key
  * @property {string} zone fixed-window with a calendar unit: a time zone, "" for UTC
@@ -44,8 +45,8 @@ export const ALGORITHMS = Object.freeze([
 ]);
 
 const USUAL = Object.freeze({
-    algorithm: "gcra", rate: 5, period: 1, unit: "s", burst: 10, stepped: false, fromFirst: false, zone: "",
-    countDenied: false, relaxed: false, slices: 10,
+    algorithm: "gcra", rate: 5, period: 1, unit: "s", burst: 10, nodelay: 0, stepped: false, fromFirst: false,
+    zone: "", countDenied: false, relaxed: false, slices: 10,
 });
 
 /** @returns {Field} */
@@ -66,7 +67,10 @@ const FIELDS = {
         check("stepped", "refill at the end of each period"),
     ],
     "leaky-bucket": [RATE, PERIOD, UNIT, number("burst", "capacity", 1, LIMIT_MAX)],
-    "leaky-queue": [RATE, PERIOD, UNIT, number("burst", "depth", 0, LIMIT_MAX - 1)],
+    "leaky-queue": [
+        RATE, PERIOD, UNIT, number("burst", "depth", 0, LIMIT_MAX - 1),
+        number("nodelay", "without delay", 0, LIMIT_MAX - 1),
+    ],
     "fixed-window": [
         LIMIT, PERIOD, { ...UNIT, units: [...UNITS, ...CALENDARS] },
         { name: "zone", label: "time zone", kind: "text" },
@@ -116,6 +120,7 @@ export function formOf(layers) {
             period: period[0],
             unit: period[1],
             burst: layer.algorithm === "leaky-queue" ? layer.limit - 1 : layer.limit,
+            nodelay: layer.nodelay,
             stepped: layer.stepped,
             fromFirst: layer.calendar === "from-first",
             zone: layer.zone,
@@ -137,6 +142,11 @@ function refillText(form) {
     return form.stepped ? `${rate} every ${period}${unit}` : rateText(form);
 }
 
+function queueText(form, rate) {
+    const nodelay = Math.min(form.nodelay, form.burst);
+    return `leaky-queue ${rate} depth ${form.burst}${nodelay > 0 ? ` nodelay ${nodelay}` : ""}`;
+}
+
 function layerText(form) {
     const rate = rateText(form), counting = form.countDenied ? " count-denied" : "";
     switch (form.algorithm) {
@@ -145,7 +155,7 @@ function layerText(form) {
     case "leaky-bucket":
         return `leaky-bucket ${rate} capacity ${form.burst}`;
     case "leaky-queue":
-        return `leaky-queue ${rate} depth ${form.burst}`;
+        return queueText(form, rate);
     case "fixed-window": {
         const zone = isCalendar(form) && form.zone !== "" ? ` tz ${form.zone}` : "";
         const start = form.fromFirst && !isCalendar(form) ? " from-first" : "";

@@ -25,7 +25,7 @@ function vectorPolicies() {
 const presetPolicies = presets.flatMap(({ scene }) => scene.lanes);
 const EXTREMES = [
     "gcra 1099511627776/s burst 2147483647", "gcra 1/1152921504606846975ns",
-    "leaky-queue 10/s depth 2147483646",
+    "leaky-queue 10/s depth 2147483646", "leaky-queue 10/s depth 20 nodelay 20",
     "leaky-queue 10/s depth 0", "sliding-slices 100/155382367ns slices 7", "fixed-window 1/36w",
     "sliding-counter 5/1000000001ns", "token-bucket 5 refill 7 every 90m",
     "fixed-window 9/year tz Asia/Tokyo",
@@ -68,6 +68,13 @@ const tests = {
         assert.equal(textOf([withAlgorithm(form, "sliding-log")]), "sliding-log 100/d");
         assert.equal(textOf([withAlgorithm(form, "gcra")]), "gcra 100/d burst 100");
         assert.equal(textOf([withAlgorithm(usualForm(), "leaky-queue")]), "leaky-queue 5/s depth 10");
+    },
+
+    delays_no_more_requests_than_the_queue_holds(weir) {
+        const [form] = formOf(check(weir, "leaky-queue 10/s depth 20 nodelay 8").layers);
+        assert.equal(form.nodelay, 8);
+        assert.equal(textOf([{ ...form, burst: 5 }]), "leaky-queue 10/s depth 5 nodelay 5");
+        assert.equal(textOf([{ ...form, nodelay: 0 }]), "leaky-queue 10/s depth 20");
     },
 
     has_bounds_that_the_language_accepts(weir) {

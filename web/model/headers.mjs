@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// The header fields with which the daemon answers a request for a policy text (docs/http.md): those of
-// draft-ietf-httpapi-ratelimit-headers-11, and the older X-RateLimit-*.
+// The header fields with which the daemon answers a request for a policy text by default (docs/headers.md): those
+// of draft-ietf-httpapi-ratelimit-headers-11, and the older X-RateLimit-*.
 
 /** @typedef {import("../wasm/weir.mjs").LayerFacts} LayerFacts */
 
@@ -53,15 +53,17 @@ function policyField(layers) {
  */
 export function responseHeaders(layers, { allowed, limit, remaining, retryNs, resetNs, layer }) {
     const reset = String(secondsCeil(resetNs));
+    const resets = allowed || retryNs !== Infinity; // else waiting does not help
     const fields = /** @type {[string, string][]} */ ([
         ["HTTP/1.1", allowed ? "200 OK" : "429 Too Many Requests"],
         ["RateLimit-Policy", policyField(layers)],
-        ["RateLimit", `${itemName(layers, layer)};r=${remaining};t=${reset}`],
+        ["RateLimit", `${itemName(layers, layer)};r=${remaining}${resets ? `;t=${reset}` : ""}`],
         ["X-RateLimit-Limit", String(limit)],
         ["X-RateLimit-Remaining", String(remaining)],
-        ["X-RateLimit-Reset", reset],
     ]);
-    if (!allowed && retryNs !== Infinity)
+    if (resets)
+        fields.push(["X-RateLimit-Reset", reset]);
+    if (!allowed && resets)
         fields.push(["Retry-After", String(secondsCeil(retryNs))]);
     fields.push(["Cache-Control", "no-store"]);
     return fields;

@@ -28,7 +28,8 @@ export function randomOf(seed) {
 
 export const POLICIES = [
     "gcra 5/s burst 10", "gcra 3/s burst 1", "token-bucket 9 refill 5 every 1s", "token-bucket 3 refill 1/4s",
-    "leaky-bucket 7/m capacity 20", "leaky-queue 2/s depth 8", "fixed-window 10/m",
+    "leaky-bucket 7/m capacity 20", "leaky-queue 2/s depth 8", "leaky-queue 2/s depth 8 nodelay 3",
+    "fixed-window 10/m",
     "fixed-window 5/m from-first", "fixed-window 9/m count-denied", "fixed-window 50/day tz Europe/Berlin",
     "sliding-log 5/10s",
     "sliding-log 5/10s count-denied", "sliding-counter 20/10s", "sliding-counter 20/10s relaxed",

@@ -261,6 +261,24 @@ const features = [
         },
     ),
     preset(
+        "two-stages",
+        "A burst in two stages",
+        [
+            "Every 12 seconds 12 requests arrive at once, as a browser sends them for a page with its images.",
+            "Lane A serves 1 + 4 of them at once, paces the next 4 by half a second each, and denies 3.",
+            "Lane B, without nodelay, denies the same 3, but its last request waits 4 seconds instead of 2.",
+            "Lane C delays none, and all 9 that it allows reach the service at once.",
+        ],
+        40,
+        {
+            lanes: ["leaky-queue 2/s depth 8 nodelay 4", "leaky-queue 2/s depth 8", "gcra 2/s burst 9"],
+            traffic: bursts(12, { everySeconds: 12, atSeconds: 1 }),
+            speed: 2,
+            span: 20,
+            compare: [0, 1],
+        },
+    ),
+    preset(
         "full-queue",
         "A queue that only adds latency",
         [

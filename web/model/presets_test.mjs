@@ -114,6 +114,16 @@ const claims = {
         for (const begin of [1, 7, 13])
             assert.equal(allowedOf(during(bucket, begin, begin + 6)), 4);
     },
+    "two-stages"([staged, queue, bucket]) {
+        for (const begin of [1, 13, 25]) {
+            const delays = [staged, queue, bucket].map((events) => during(events, begin, begin + 1)
+                .filter(({ allowed }) => allowed).map(({ delayNs }) => delayNs / SECOND));
+            assert.deepEqual(delays[0], [0, 0, 0, 0, 0, 0.5, 1, 1.5, 2]);
+            assert.deepEqual(delays[1], [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4]);
+            assert.deepEqual(delays[2], Array(9).fill(0));
+            assert.equal(during(staged, begin, begin + 1).length, 12);
+        }
+    },
     "full-queue"([queue]) {
         assert.equal(allowedOf(during(queue, 0, 10.25)), 41);
         const full = during(queue, 10.25, 40);

@@ -65,7 +65,7 @@ EXPORT(weir_status, weir_web_key_decide_at, weir_web_key *k, double offset_ns, i
 /* ---- the layers of a policy ------------------------------------------------------------------ */
 
 static struct {
-    double limit, rate, period_ns, slices, calendar, count_denied, relaxed, stepped;
+    double limit, rate, period_ns, slices, calendar, count_denied, relaxed, stepped, nodelay;
 } facts;
 
 EXPORT(double *, weir_web_facts_buffer, void)
@@ -91,6 +91,7 @@ EXPORT(size_t, weir_web_layer_facts, const weir_policy *p, uint32_t i)
     facts.count_denied = l->count_denied;
     facts.relaxed = l->relaxed;
     facts.stepped = l->stepped;
+    facts.nodelay = l->nodelay;
     return weir_web_put_text(weir_facts_of(l->algorithm)->name);
 }
 
@@ -106,7 +107,8 @@ EXPORT(size_t, weir_web_layer_zone, const weir_policy *p, uint32_t i)
 enum { ENTRIES_MAX = 4096 };
 
 static struct {
-    double limit, remaining, reset_after_ns, retry_after_ns, begin_ns, end_ns, used, previous;
+    double limit, remaining, reset_after_ns, retry_after_ns, delay_ns, begin_ns, end_ns, used,
+        previous;
     double entry[2 * ENTRIES_MAX]; /* offset, units */
 } view;
 
@@ -206,9 +208,11 @@ EXPORT(size_t, weir_web_key_view, const weir_web_key *k, uint32_t i, double offs
         state += weir_layer_words(&k->policy->layer[before], k->level);
     weir_layer_check(l, state, k->level, now_ns, 0, false, &d);
     view.retry_after_ns = 0;
+    view.delay_ns = (double)d.delay_ns;
     if (!weir_layer_allows(l, state, k->level, now_ns, 1)) { /* a denial writes nothing */
         weir_layer_check(l, state, k->level, now_ns, 1, false, &one);
         view.retry_after_ns = one.never ? NEVER : (double)one.retry_after_ns;
+        view.delay_ns = 0;
     }
     view.limit = (double)d.limit;
     view.remaining = (double)d.remaining;

@@ -43,6 +43,7 @@
  * @property {boolean} countDenied
  * @property {boolean} relaxed
  * @property {boolean} stepped
+ * @property {number} nodelay leaky-queue: how many queued requests are not delayed
  */
 
 /**
@@ -268,21 +269,20 @@ class Key {
     #viewLayer({ algorithm }, i, offsetNs) {
         const count = this.#core.fn.weir_web_key_view(this.#at, i, offsetNs);
         const numbers = this.#core.numbers, at = this.#core.viewAt;
-        const resetAfterNs = numbers[at + 2], retryAfterNs = numbers[at + 3];
-        const queue = algorithm === "leaky-queue";
+        const resetAfterNs = numbers[at + 2];
         return {
             algorithm,
             limit: numbers[at],
             remaining: numbers[at + 1],
             resetAfterNs,
-            retryAfterNs,
-            delayNs: queue && retryAfterNs === 0 ? resetAfterNs : 0,
+            retryAfterNs: numbers[at + 3],
+            delayNs: numbers[at + 4],
             tatNs: offsetNs + resetAfterNs,
-            beginNs: numbers[at + 4],
-            endNs: numbers[at + 5],
-            used: numbers[at + 6],
-            previous: numbers[at + 7],
-            entries: Array.from(numbers.subarray(at + 8, at + 8 + 2 * count)),
+            beginNs: numbers[at + 5],
+            endNs: numbers[at + 6],
+            used: numbers[at + 7],
+            previous: numbers[at + 8],
+            entries: Array.from(numbers.subarray(at + 9, at + 9 + 2 * count)),
         };
     }
 
@@ -356,11 +356,11 @@ class Policy {
         const core = this.#core;
         const algorithm = core.readText(core.fn.weir_web_layer_facts(policyAt, i));
         const zone = core.readText(core.fn.weir_web_layer_zone(policyAt, i));
-        const [limit, rate, periodNs, slices, calendar, countDenied, relaxed, stepped] =
-            core.numbers.subarray(core.factsAt, core.factsAt + 8);
+        const [limit, rate, periodNs, slices, calendar, countDenied, relaxed, stepped, nodelay] =
+            core.numbers.subarray(core.factsAt, core.factsAt + 9);
         return Object.freeze({
             algorithm, limit, rate, periodNs, calendar: CALENDARS[calendar], zone, slices,
-            countDenied: countDenied !== 0, relaxed: relaxed !== 0, stepped: stepped !== 0,
+            countDenied: countDenied !== 0, relaxed: relaxed !== 0, stepped: stepped !== 0, nodelay,
         });
     }
 

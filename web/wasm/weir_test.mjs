@@ -40,7 +40,7 @@ const statusOf = (status) => (error) => error instanceof WeirError && error.stat
 
 const WORDS = [
     "gcra", "burst", "token-bucket", "refill", "every", "leaky-bucket", "capacity", "leaky-queue",
-    "depth", "fixed-window", "tz", "Europe/Berlin", "Asia/Tokyo", "UTC", "Mars/X", "from-first",
+    "depth", "nodelay", "fixed-window", "tz", "Europe/Berlin", "Asia/Tokyo", "UTC", "Mars/X", "from-first",
     "count-denied", "sliding-log", "sliding-counter", "relaxed", "sliding-slices", "slices", "&", "1",
     "20", "100/s", "3/s", "5/day", "7/month", "1/1h30m", "1099511627776/ns", "2147483647",
     "2147483647/w", "65536", "1s", "\u0000", "é", "",
@@ -50,7 +50,7 @@ const LAYERS = [
     "gcra 1099511627776/s burst 2147483647",
     "token-bucket 9 refill 5 every 1s",
     "leaky-bucket 7/m capacity 20",
-    "leaky-queue 10/s depth 2147483646",
+    "leaky-queue 10/s depth 2147483646", "leaky-queue 10/s depth 20 nodelay 8",
     "fixed-window 5/day tz America/Sao_Paulo",
     "fixed-window 5/week tz Africa/Cairo count-denied",
     "fixed-window 2147483647/s from-first",
@@ -151,14 +151,15 @@ const tests = {
         assert.deepEqual(policy.layers, [
             {
                 algorithm: "token-bucket", limit: 9, rate: 5, periodNs: 1e9, calendar: "aligned", zone: "",
-                slices: 0, countDenied: false, relaxed: false, stepped: true,
+                slices: 0, countDenied: false, relaxed: false, stepped: true, nodelay: 0,
             },
             {
                 algorithm: "fixed-window", limit: 7, rate: 7, periodNs: 0, calendar: "month", zone: "Asia/Tokyo",
-                slices: 0, countDenied: true, relaxed: false, stepped: false,
+                slices: 0, countDenied: true, relaxed: false, stepped: false, nodelay: 0,
             },
         ]);
         assert(weir.policy("sliding-counter 5/s relaxed").layers[0].relaxed);
+        assert.equal(weir.policy("leaky-queue 5/s depth 9 nodelay 7").layers[0].nodelay, 7);
         assert.equal(weir.policy("fixed-window 5/s from-first").layers[0].calendar, "from-first");
         policy.free();
         assert.throws(() => policy.layers, TypeError);
@@ -201,7 +202,8 @@ const tests = {
     // Each layer is compared with a policy that has this layer alone. Looking charges nothing.
     shows_the_state_of_each_layer(weir) {
         const texts = [
-            "gcra 3/s burst 30", "token-bucket 9 refill 5 every 1s", "leaky-queue 10/s depth 20", "fixed-window 30/m",
+            "gcra 3/s burst 30", "token-bucket 9 refill 5 every 1s", "leaky-queue 10/s depth 20",
+            "leaky-queue 7/s depth 9 nodelay 4", "fixed-window 30/m",
             "fixed-window 20/m from-first", "fixed-window 50/day tz Asia/Tokyo", "sliding-log 20/m count-denied",
             "sliding-counter 40/m", "sliding-slices 30/m slices 7", "sliding-log 9/s",
         ];
@@ -219,6 +221,7 @@ const tests = {
                 assert.deepEqual([view.limit, view.remaining, view.resetAfterNs],
                     [peek.limit, peek.remaining, peek.resetAfterNs]);
                 assert.equal(view.retryAfterNs === 0, view.remaining > 0);
+                assert.equal(view.delayNs, view.remaining > 0 ? peek.delayNs : 0);
                 if (text.startsWith("sliding-log") || text.startsWith("sliding-slices")) {
                     const units = view.entries.filter((_, at) => at % 2 === 1).reduce((a, b) => a + b, 0);
                     const times = view.entries.filter((_, at) => at % 2 === 0);

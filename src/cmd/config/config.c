@@ -143,6 +143,12 @@ static const config_section top_section = {
 static const config_key root_keys[] = {
     /* Before `listen`, which depends on it. */
     {"tls", CONFIG_SECTION, MEMBER(tls), .section = &config_tls_section, .read = config_read_tls},
+    {"trusted_proxies", CONFIG_OTHER, .read = config_read_trusted_proxies,
+     .same = config_same_trusted_proxies},
+    {"headers", CONFIG_OTHER, MEMBER(answer.headers), .read = config_read_headers,
+     .same = config_same_headers},
+    {"denied", CONFIG_SECTION, MEMBER(answer), .section = &config_denied_section,
+     .read = config_read_denied},
     {"listen", CONFIG_OTHER, .read = config_read_listen, .same = config_same_listen},
     {"password", CONFIG_PASSWORD, PASSWORD},
     {"password_file", CONFIG_PASSWORD_FILE, PASSWORD},
@@ -161,6 +167,8 @@ static const config_key root_keys[] = {
     {"limitador", CONFIG_SECTION, .section = &config_limitador_section,
      .read = config_read_limitador},
     {"policies", CONFIG_OTHER, .read = config_read_policies},
+    {"routes", CONFIG_OTHER, .read = config_read_routes},
+    {"spoe", CONFIG_SECTION, .section = &config_spoe_section},
 };
 
 const config_section config_root = {CONFIG_KEYS(root_keys)};
@@ -229,6 +237,7 @@ void config_free(weir_config *c)
         return;
     weir_rls_config_drop(c->envoy.rls);
     weir_limitador_config_drop(c->limitador.limits);
+    weir_spop_messages_drop(c->spoe);
     config_arena_free(c->arena);
     free(c->arena);
     free(c);

@@ -48,6 +48,8 @@ typedef struct config_listen {
     config_tls_choice tls_choice;     /* a Unix socket never uses TLS */
     config_tls tls;                   /* if tls_choice is CONFIG_TLS_OWN */
     bool is_public;                   /* reachable from other machines */
+    bool proxy_protocol;              /* connections begin with a PROXY header */
+    weir_answer answer;               /* unset members are those of weir_config.answer */
     char address[CONFIG_ADDRESS_MAX]; /* "127.0.0.1:6380", "[::1]:6380", "/run/weir/weir.sock" */
 } config_listen;
 
@@ -110,6 +112,9 @@ typedef struct weir_config {
 
     config_http_key http_key;
     weir_http_names http_hosts, http_origins;
+    const char *http_client_header; /* NULL: X-Forwarded-For; see config_client_header() */
+    weir_trusted_proxies trusted_proxies;
+    weir_answer answer; /* of every response to a decision, unless a listener or a policy differs */
 
     weir_log_level log_level;
     bool log_json;
@@ -125,10 +130,15 @@ typedef struct weir_config {
 
     config_envoy envoy;
     config_limitador limitador;
+    weir_spop_messages *spoe;         /* with one reference; NULL: none */
+    const weir_spop_spec *spoe_specs; /* that they were built with */
+    size_t spoe_len;
     int64_t grpc_max_age_ns, grpc_max_age_grace_ns; /* of a connection; 0: no limit */
 
-    const weir_rule_spec *rules; /* in the order of the file; unique names, all valid */
-    size_t rules_len;            /* 0..WEIR_RULES_MAX */
+    const weir_rule_spec *rules;   /* in the order of the file; unique names, all valid */
+    size_t rules_len;              /* 0..WEIR_RULES_MAX */
+    const weir_route_spec *routes; /* in the order of the file; all valid */
+    size_t routes_len;             /* 0..WEIR_ROUTES_MAX */
     /* The memory of the rules that have memory of their own. */
     weir_store_partition partitions[WEIR_PARTITIONS_MAX];
     size_t partitions_len;
@@ -221,6 +231,11 @@ const config_tls *config_listen_tls(const weir_config *c, const config_listen *l
  * a restart: for example, without client_ca a listener needs a password, which is read at the
  * start. */
 bool config_same_tls(const config_tls *a, const config_tls *b);
+
+/* The header in which trusted proxies report the client, and how it is read. NULL if no proxy is
+ * trusted. */
+const char *config_client_header(const weir_config *c);
+weir_client_header config_client_kind(const weir_config *c);
 
 /* Whether connections to the servers use TLS. */
 bool config_wants_tls(const weir_config *c);

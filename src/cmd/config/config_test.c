@@ -180,6 +180,22 @@ static void check_listens(void **unused)
     assert_int_equal(c->listens[3].protocol, PROTOCOL_RESP);
     assert_false(c->listens[3].is_public);
     config_free(c);
+    c = valid("listen: {resp: 1, http: {address: 0.0.0.0:2, proxy_protocol: true}}\n"
+              "trusted_proxies: [10.0.0.0/8, '::1']\npassword: x\n");
+    assert_false(c->listens[0].proxy_protocol);
+    assert_true(c->listens[1].proxy_protocol);
+    assert_int_equal(c->trusted_proxies.len, 2);
+    assert_int_equal(c->trusted_proxies.at[0].bits, 8);
+    assert_string_equal(config_client_header(c), "X-Forwarded-For");
+    assert_int_equal(config_client_kind(c), WEIR_CLIENT_LIST);
+    config_free(c);
+    c = valid("trusted_proxies: '::1'\nhttp: {client_header: forwarded}\n");
+    assert_string_equal(config_client_header(c), "forwarded");
+    assert_int_equal(config_client_kind(c), WEIR_CLIENT_FORWARDED);
+    config_free(c);
+    c = valid("http: {client_header: X-Real-IP}");
+    assert_null(config_client_header(c)); /* no proxy is trusted, so that no header is stored */
+    config_free(c);
     config_free(valid("listen: {resp: [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]}"));
     invalid("listen: {resp: [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}");
     invalid("listen: {resp: []}");

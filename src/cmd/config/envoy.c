@@ -6,11 +6,13 @@
 #include "cmd/config/keys.h"
 #include "cmd/envoy/directory.h"
 #include "cmd/envoy/statsd.h"
+#include "codec/answer_fields.h"
 #include "port/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#define FLAVOURS        "ietf, ietf-03, x-ratelimit, github, openai or none"
 #define MEMBER(member)  CONFIG_MEMBER(weir_config, envoy.member)
 #define OPTION(member)  CONFIG_MEMBER(weir_config, envoy.options.member), .live = true
 #define DAY_NS          (86400 * CONFIG_S_NS)
@@ -58,6 +60,31 @@ static void read_header(config_reader *r, const config_place *place, const confi
                      CONFIG_NAME_MAX, n->text);
 }
 
+/* The name of a flavour, or a list of names. */
+static void read_flavours(config_reader *r, const config_place *place, const config_key *key,
+                          void *base)
+{
+    const config_node *n = place->node;
+    config_place entry = {.up = place, .node = n->kind == CONFIG_LIST ? n->first : n};
+    unsigned all = 0;
+    for (; entry.node; entry.node = n->kind == CONFIG_LIST ? entry.node->next : NULL) {
+        const config_place *at = n->kind == CONFIG_LIST ? &entry : place;
+        if (!config_want_scalar(r, at, FLAVOURS))
+            return;
+        unsigned one = weir_answer_flavour(at->node->text, at->node->len);
+        if (!one) {
+            config_error(r->errors, at, "expected %s, found '%.40s'", FLAVOURS, at->node->text);
+            return;
+        }
+        all |= one;
+        entry.index++;
+    }
+    const char *why = weir_answer_check(all);
+    if (why)
+        config_error(r->errors, place, "%s", why);
+    *(unsigned *)((char *)base + key->offset) = all;
+}
+
 /* "udp://HOST:PORT" or "tcp://HOST:PORT". */
 static void read_statsd(config_reader *r, const config_place *place, const config_key *key,
                         void *base)
@@ -85,6 +112,7 @@ static bool same_statsd(const config_key *key, const weir_config *a, const weir_
 
 static const config_key header_keys[] = {
     {"enabled", CONFIG_BOOL, OPTION(headers)},
+    {"flavour", CONFIG_OTHER, OPTION(flavours), .read = read_flavours},
     {"limit", CONFIG_OTHER, OPTION(limit_header), .read = read_header},
     {"remaining", CONFIG_OTHER, OPTION(remaining_header), .read = read_header},
     {"reset", CONFIG_OTHER, OPTION(reset_header), .read = read_header},

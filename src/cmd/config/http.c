@@ -147,6 +147,8 @@ static const config_key http_keys[] = {
     {"key", CONFIG_SECTION, .section = &key_section},
     {"hosts", CONFIG_OTHER, NAMES(http_hosts), .low = HOSTS},
     {"origins", CONFIG_OTHER, NAMES(http_origins), .low = ORIGINS},
+    {"client_header", CONFIG_OTHER, .read = config_read_client_header,
+     .same = config_same_client_header},
 };
 
 const config_section config_http_section = {CONFIG_KEYS(http_keys)};

@@ -90,6 +90,9 @@ extern const config_section config_http_section;                       /* http.c
 extern const config_section config_tls_section;                        /* tls.c: of listeners */
 extern const config_section config_envoy_section, config_grpc_section; /* envoy.c */
 extern const config_section config_limitador_section;                  /* limitador.c */
+extern const config_section config_route_section;                      /* routes.c: of a route */
+extern const config_section config_denied_section;                     /* answer.c */
+extern const config_section config_spoe_section, config_spoe_message_section; /* spoe.c */
 
 /* Reads a map by its table, in the order of the table, and reports unknown keys. Invalid values
  * are reported and not stored.
@@ -148,6 +151,23 @@ void config_read_listen(config_reader *r, const config_place *place, const confi
                         void *base);
 bool config_same_listen(const config_key *key, const weir_config *a, const weir_config *b);
 
+/* answer.c: a set of weir_header_flavour, stored in the unsigned at key->offset; `denied` of the
+ * weir_answer at key->offset. */
+void config_read_headers(config_reader *r, const config_place *place, const config_key *key,
+                         void *base);
+bool config_same_headers(const config_key *key, const weir_config *a, const weir_config *b);
+void config_read_denied(config_reader *r, const config_place *place, const config_key *key,
+                        void *base);
+bool config_same_answer(const weir_answer *a, const weir_answer *b);
+
+/* proxies.c */
+void config_read_trusted_proxies(config_reader *r, const config_place *place, const config_key *key,
+                                 void *base);
+bool config_same_trusted_proxies(const config_key *key, const weir_config *a, const weir_config *b);
+void config_read_client_header(config_reader *r, const config_place *place, const config_key *key,
+                               void *base);
+bool config_same_client_header(const config_key *key, const weir_config *a, const weir_config *b);
+
 /* tls.c: "off", or a map that is stored in the config_tls at key->offset. */
 void config_read_tls(config_reader *r, const config_place *place, const config_key *key,
                      void *base);
@@ -155,6 +175,29 @@ void config_read_tls(config_reader *r, const config_place *place, const config_k
 /* policies.c */
 void config_read_policies(config_reader *r, const config_place *place, const config_key *key,
                           void *base);
+
+/* routes.c */
+#define CONFIG_ROUTE_PATH_MAX 1024
+void config_read_routes(config_reader *r, const config_place *place, const config_key *key,
+                        void *base);
+
+/* The key template of a policy, a weir_rule_spec. */
+void config_read_key_template(config_reader *r, const config_place *place, const config_key *key,
+                              void *base);
+
+/* Reports too many different headers in the key templates of n policies. */
+void config_check_headers(config_reader *r, const config_place *place, const weir_rule_spec *specs,
+                          size_t n);
+
+/* Reports that a value is not the name of a policy. The policies were read before. */
+void config_check_policy(config_reader *r, const config_place *place);
+
+/* Parses a value as a template. Returns NULL after reporting an error; else for
+ * weir_key_template_free(). */
+weir_key_template *config_parse_template(config_reader *r, const config_place *place);
+
+/* Reports that a value is not a template. */
+void config_check_template(config_reader *r, const config_place *place);
 
 /* policy_memory.c */
 void config_read_policy_memory(config_reader *r, const config_place *place, const config_key *key,

@@ -91,15 +91,22 @@ static void add_listen(config_reader *r, const config_place *place, const config
         c->listens[c->listens_len++] = *listen;
 }
 
-/* Whether public addresses are allowed: there is a password, clients must present a certificate, or
- * `insecure` waives both. */
+/* Whether public addresses are allowed: there is a password, which SPOP cannot carry, clients must
+ * present a certificate, or `insecure` waives both. */
 static bool may_be_public(const config_reader *r, const config_listen *listen)
 {
     const config_node *insecure = config_get(r->root, "insecure");
     const config_tls *tls = config_listen_tls(r->config, listen);
-    return (tls && tls->client_ca) || config_get(r->root, "password") ||
-           config_get(r->root, "password_file") ||
+    bool password = config_get(r->root, "password") || config_get(r->root, "password_file");
+    return (tls && tls->client_ca) || (password && listen->protocol != PROTOCOL_SPOE) ||
            (insecure && strcmp(insecure->text, "false") != 0);
+}
+
+/* Whether trusted_proxies is not empty; it may be wrong. */
+static bool trusts_proxies(const config_reader *r)
+{
+    const config_node *n = config_get(r->root, "trusted_proxies");
+    return n && !config_is_empty(n) && (n->kind != CONFIG_LIST || n->children > 0);
 }
 
 /* The path of a Unix socket for gRPC. */
@@ -129,11 +136,22 @@ static void read_address(config_reader *r, const config_place *place, config_lis
     if (wrong)
         config_error(r->errors, place, "expected %s, found %s'%.40s'", expected_address, wrong,
                      text);
+    else if (listen->is_public && !may_be_public(r, listen) && listen->protocol == PROTOCOL_SPOE)
+        config_error(r->errors, place,
+                     "other machines can reach %s, and SPOP has no password; set tls.client_ca, or "
+                     "insecure: true to accept every client",
+                     listen->address);
     else if (listen->is_public && !may_be_public(r, listen))
         config_error(r->errors, place,
                      "other machines can reach %s and there is no password; set password, "
                      "password_file or tls.client_ca, or insecure: true to accept every client",
                      listen->address);
+    else if (listen->is_public && listen->proxy_protocol && !trusts_proxies(r))
+        config_error(
+            r->errors, place,
+            "other machines can reach %s and choose their address with proxy_protocol; set "
+            "trusted_proxies to the addresses of your proxies",
+            listen->address);
     else
         add_listen(r, place, listen);
 }
@@ -168,6 +186,11 @@ static void require_address(config_reader *r, const config_place *place, void *b
 static const config_key entry_keys[] = {
     /* Before `address`, which depends on it. */
     {"tls", CONFIG_OTHER, CONFIG_MEMBER(config_listen, tls), .read = read_entry_tls},
+    {"proxy_protocol", CONFIG_BOOL, CONFIG_MEMBER(config_listen, proxy_protocol)},
+    {"headers", CONFIG_OTHER, CONFIG_MEMBER(config_listen, answer.headers),
+     .read = config_read_headers},
+    {"denied", CONFIG_SECTION, CONFIG_MEMBER(config_listen, answer),
+     .section = &config_denied_section, .read = config_read_denied},
     {"address", CONFIG_OTHER, .read = read_entry_address},
 };
 
@@ -239,6 +262,8 @@ bool config_same_listen(const config_key *key, const weir_config *a, const weir_
         same = a->listens[i].protocol == b->listens[i].protocol &&
                strcmp(a->listens[i].address, b->listens[i].address) == 0 &&
                a->listens[i].tls_choice == b->listens[i].tls_choice &&
-               config_same_tls(&a->listens[i].tls, &b->listens[i].tls);
+               a->listens[i].proxy_protocol == b->listens[i].proxy_protocol &&
+               config_same_tls(&a->listens[i].tls, &b->listens[i].tls) &&
+               config_same_answer(&a->listens[i].answer, &b->listens[i].answer);
     return same;
 }

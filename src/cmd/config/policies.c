@@ -180,6 +180,9 @@ static void check_keys(config_reader *r, const config_place *place, const weir_r
         config_error_at(r->errors, candidate.key->begin, place, "candidate requires engine: local");
 }
 
+static const char *const unit_words[] = {
+    [WEIR_UNIT_REQUESTS] = "requests", [WEIR_UNIT_TOKENS] = "tokens", [WEIR_UNIT_BYTES] = "bytes"};
+
 /* `ip` is before the keys with patterns, because it decides whether a pattern may be a network. */
 static const config_key rule_keys[] = {
     {"limit", CONFIG_OTHER, .read = read_limit},
@@ -188,10 +191,15 @@ static const config_key rule_keys[] = {
     {"overrides", CONFIG_OTHER, .read = read_overrides},
     {"allow", CONFIG_OTHER, .low = ALLOW, .read = read_list},
     {"deny", CONFIG_OTHER, .low = DENY, .read = read_list},
+    {"key", CONFIG_OTHER, .read = config_read_key_template},
     {"shadow", CONFIG_BOOL, MEMBER(shadow)},
     {"engine", CONFIG_OTHER, MEMBER(engine), .read = config_read_engine},
     {"on_error", CONFIG_WORD, MEMBER(on_error), CONFIG_WORDS(config_on_error_words, 0)},
     {"memory", CONFIG_OTHER, .read = config_read_policy_memory},
+    {"headers", CONFIG_OTHER, MEMBER(answer.headers), .read = config_read_headers},
+    {"unit", CONFIG_WORD, MEMBER(answer.unit), CONFIG_WORDS(unit_words, 0)},
+    {"denied", CONFIG_SECTION, MEMBER(answer), .section = &config_denied_section,
+     .read = config_read_denied},
 };
 
 const config_section config_rule_section = {
@@ -250,4 +258,6 @@ void config_read_policies(config_reader *r, const config_place *place, const con
         }
     }
     c->rules = specs;
+    if (specs)
+        config_check_headers(r, place, specs, c->rules_len);
 }

@@ -30,7 +30,8 @@ typedef struct rls_limit {
     weir_rls_unit unit;
     uint64_t near;      /* hits from which a request counts as near the limit; 0: of `policy` */
     const char *policy; /* the policy text of the file; NULL: none */
-    uint32_t stat;      /* the index of its statistics, set before the configuration is active */
+    const weir_policy *parsed; /* with options.flavours, if the limit has a rule; else NULL */
+    uint32_t stat; /* the index of its statistics, set before the configuration is active */
     /* Where the windows of a fixed-window begin, to know their end without a state. */
     int64_t window_ns; /* 0: no fixed window, or one of the calendar */
     weir_calendar calendar;

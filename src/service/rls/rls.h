@@ -76,6 +76,13 @@ typedef struct weir_rls_header {
 
 #define WEIR_RLS_HEADERS_MAX 3
 
+/* What was decided about a descriptor, for header fields. */
+typedef struct weir_rls_decided {
+    weir_slice rule; /* its name; len 0: a limit that the request gave */
+    const weir_policy *policy;
+    const weir_decision *decision;
+} weir_rls_decided;
+
 typedef enum weir_rls_failure {
     WEIR_RLS_ANSWERED,
     WEIR_RLS_REFUSED,    /* the request is invalid; the reference answers grpc-status UNKNOWN */
@@ -90,6 +97,13 @@ typedef struct weir_rls_response {
     size_t statuses_len;
     const weir_rls_header *headers; /* response_headers_to_add */
     size_t headers_len;
+
+    /* Header fields that codec/rls_headers.c writes, after `headers`. */
+    unsigned flavours; /* a set of weir_header_flavour; 0: none */
+    const weir_rls_decided *decided;
+    size_t decided_len; /* 0 with flavours: no descriptor has a limit, and there are no fields */
+    size_t shown;       /* of `decided`: the one that represents all */
+    int64_t now_ns;     /* of the decision */
 } weir_rls_response;
 
 /* ---- the shared part and the part of a loop -------------------------------------------------- */

@@ -318,6 +318,17 @@ static weir_status read_names(build *b, rls_limit *limit, const weir_rls_spec *s
     return limit->name_id != 0 ? WEIR_OK : WEIR_E_NOMEM;
 }
 
+/* Keeps the policy of a rule for header fields. */
+static weir_status keep_parsed(build *b, rls_limit *limit, weir_slice text)
+{
+    weir_policy_error e;
+    weir_policy *p = take(b->c, 1, sizeof *p);
+    if (!p)
+        return WEIR_E_NOMEM;
+    limit->parsed = p;
+    return weir_policy_parse(p, text.at, strlen(text.at), b->zones, &e);
+}
+
 /* Adds the rule of a limit. Its name is set later. */
 static weir_status add_rule(build *b, rls_limit *limit)
 {
@@ -337,7 +348,7 @@ static weir_status add_rule(build *b, rls_limit *limit)
     rule->shadow = limit->shadow;
     rule->engine = c->options.engine;
     rule->on_error = c->options.on_error;
-    return WEIR_OK;
+    return c->options.flavours ? keep_parsed(b, limit, text) : WEIR_OK;
 }
 
 static weir_status add_limit(build *b, const weir_rls_spec *s, bool atomic, rls_limit **ret)

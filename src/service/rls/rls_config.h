@@ -55,7 +55,8 @@ typedef struct weir_rls_domain_spec {
 } weir_rls_domain_spec;
 
 typedef struct weir_rls_options {
-    bool headers; /* LIMIT_RESPONSE_HEADERS_ENABLED: the response has the three headers */
+    bool headers;      /* LIMIT_RESPONSE_HEADERS_ENABLED: the response has the three headers */
+    unsigned flavours; /* a set of weir_header_flavour, instead of the three headers; 0: none */
     const char *limit_header, *remaining_header, *reset_header; /* NULL: RateLimit-Limit, ... */
     double near_limit_ratio;                                    /* 0..1; 0 means 0.8 */
     bool shadow_mode;    /* SHADOW_MODE: the overall code is always OK */

@@ -3,6 +3,7 @@
 /* Decides requests: plans those that fit into one batch, lets the service decide the batch, and
  * composes the responses. rls_special.c has the requests that need several calls of the service. */
 
+#include "core/check.h"
 #include "service/rls/rls_internal.h"
 
 #include <stdio.h>
@@ -201,6 +202,39 @@ static void write_headers(weir_rls_loop *l, const weir_rls_config *c, size_t pla
     ret->headers_len = 3;
 }
 
+/* Whether `a` represents the request rather than `b`: in a denied request, denials do. */
+static bool outranks(bool over, const weir_decision *a, const weir_decision *b)
+{
+    return a->allowed != b->allowed ? a->allowed != over : weir_outranks(a, b);
+}
+
+/* Lists the decisions of a request for header fields. An inline policy that an earlier call of the
+ * service has decided is not known any more, and left out. */
+static void list_decided(weir_rls_loop *l, const weir_rls_config *c, const rls_plan *p,
+                         weir_rls_response *ret, int64_t now_ns)
+{
+    weir_rls_decided *decided = &l->decided[p->first];
+    bool over = ret->code == WEIR_RLS_OVER_LIMIT;
+    for (size_t i = p->first; i < p->first + p->len; i++) {
+        const rls_item *item = &l->item[i];
+        if (!rls_has_state(item) || item->take == RLS_NO_TAKE)
+            continue;
+        const weir_request *take = &l->take[item->take];
+        weir_slice none = {0}, rule = item->limit->by_text ? none : item->limit->rule;
+        const weir_policy *inlined = p->special ? NULL : take->policy;
+        const weir_policy *policy = item->limit->by_text ? inlined : item->limit->parsed;
+        if (!policy || take->decision.layer >= policy->layers)
+            continue;
+        decided[ret->decided_len] = (weir_rls_decided){rule, policy, &take->decision};
+        if (outranks(over, &take->decision, decided[ret->shown].decision))
+            ret->shown = ret->decided_len;
+        ret->decided_len++;
+    }
+    ret->flavours = c->options.flavours;
+    ret->decided = decided;
+    ret->now_ns = now_ns;
+}
+
 /* Writes the status of an item, and counts its hits. */
 static void decide_item(weir_rls_loop *l, const weir_rls_config *c, const rls_item *item,
                         weir_rls_verb verb, weir_rls_status *ret, int64_t now_ns)
@@ -247,7 +281,9 @@ void rls_respond(weir_rls_loop *l, const weir_rls_config *c, size_t plan,
     *ret = (weir_rls_response){.code = over ? WEIR_RLS_OVER_LIMIT : WEIR_RLS_OK,
                                .statuses = &l->status[p->first],
                                .statuses_len = p->len};
-    if (c->options.headers && o.tightest)
+    if (c->options.flavours)
+        list_decided(l, c, p, ret, now_ns);
+    else if (c->options.headers && o.tightest)
         write_headers(l, c, plan, o.tightest, ret);
 }
 

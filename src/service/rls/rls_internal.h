@@ -145,6 +145,7 @@ struct weir_rls_loop {
     weir_request take[RLS_TAKES_MAX];
     weir_rls_status status[RLS_ITEMS_MAX]; /* of the items */
     weir_rls_header header[RLS_GROUP_MAX][WEIR_RLS_HEADERS_MAX];
+    weir_rls_decided decided[RLS_ITEMS_MAX]; /* with options.flavours */
     rls_limit override_limit[RLS_OVERRIDES_MAX];
     char override_text[RLS_OVERRIDES_MAX][RLS_TEXT_MAX];
     rls_path path;

@@ -5,6 +5,8 @@
 
 #include "kit_test.h"
 
+#include "service/rules/answer.h"
+
 static const weir_rls_options plain;
 
 #define LIMIT(n, u) .has_limit = true, .requests_per_unit = (n), .unit = (u)
@@ -105,6 +107,42 @@ static void resets_are_exact_if_asked(void **unused)
     assert_int_equal(response.statuses[0].reset_ns, 60 * s_ns - 1);
     assert_int_equal(response.headers_len, 3);
     assert_string_equal(response.headers[2].value, "60");
+}
+
+/* All descriptors with a limit are listed, and one of them represents the request. */
+static void decisions_are_listed_for_headers(void **unused)
+{
+    (void)unused;
+    const weir_rls_spec specs[] = {{.key = "a", LIMIT(5, WEIR_RLS_MINUTE)},
+                                   {.key = "b", LIMIT(2, WEIR_RLS_HOUR)},
+                                   {.key = "c", .has_limit = true, .policy = "gcra 1/h burst 9"},
+                                   {.key = "zero", LIMIT(0, WEIR_RLS_DAY)}};
+    const weir_rls_options options = {.flavours = WEIR_HEADERS_IETF, .headers = true};
+    activate_one(&options, specs, 4);
+    kit_request r;
+    begin(&r, "d", 0);
+    add(&r, "none=v");
+    add(&r, "a=v");
+    add(&r, "b=v");
+    add(&r, "c=v");
+    weir_rls_response response = decide(&r, now_ns);
+    assert_int_equal(response.headers_len, 0);
+    assert_int_equal(response.flavours, WEIR_HEADERS_IETF);
+    assert_int_equal(response.decided_len, 3);
+    assert_int_equal(response.shown, 1); /* the least remaining */
+    assert_memory_equal(response.decided[1].rule.at, "d.b", 3);
+    assert_int_equal(response.decided[1].policy->layer[0].limit, 2);
+    assert_int_equal(response.decided[2].policy->layer[0].algorithm, WEIR_GCRA);
+    assert_int_equal(response.decided[1].decision->remaining, 1);
+    ask("d", "a=v", 9, now_ns); /* denied from now on; b has less left */
+    response = decide(&r, now_ns);
+    assert_int_equal(response.code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(response.shown, 0);
+    begin(&r, "d", 0);
+    add(&r, "zero=v");
+    response = decide(&r, now_ns);
+    assert_int_equal(response.code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(response.decided_len, 0);
 }
 
 static void months_and_years_are_those_of_the_calendar_if_asked(void **unused)
@@ -609,6 +647,7 @@ int main(void)
         TEST(no_hits_are_a_peek),
         TEST(numbers_have_no_gaps),
         TEST(resets_are_exact_if_asked),
+        TEST(decisions_are_listed_for_headers),
         TEST(months_and_years_are_those_of_the_calendar_if_asked),
         TEST(a_policy_decides),
         TEST(the_reset_of_a_denial_is_the_wait),

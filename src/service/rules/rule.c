@@ -139,9 +139,32 @@ static weir_status build_list(weir_key_patterns **list, const weir_rule_spec *sp
     return st;
 }
 
+static weir_status build_key(weir_rule_options *options, const char *text)
+{
+    char why[128];
+    size_t at;
+    return weir_key_template_parse(&options->key, text, strlen(text), why, sizeof why, &at);
+}
+
+/* Copies an answer; options own the strings. */
+static weir_status build_answer(weir_rule_options *options, const weir_answer *answer)
+{
+    char *type = answer->denied_type ? copy_text(answer->denied_type) : NULL;
+    char *body = answer->denied_body ? copy_text(answer->denied_body) : NULL;
+    options->answer = *answer;
+    options->answer.denied_type = type;
+    options->answer.denied_body = body;
+    return !type == !answer->denied_type && !body == !answer->denied_body ? WEIR_OK : WEIR_E_NOMEM;
+}
+
+static bool is_status(int status)
+{
+    return status == 0 || (status >= 400 && status <= 599);
+}
+
 static bool is_within_limits(const weir_rule_spec *spec)
 {
-    return spec->v4_bits <= 32 && spec->v6_bits <= 128 &&
+    return spec->v4_bits <= 32 && spec->v6_bits <= 128 && is_status(spec->answer.denied_status) &&
            spec->overrides_len <= WEIR_RULE_PATTERNS_MAX &&
            spec->allow_len <= WEIR_RULE_PATTERNS_MAX && spec->deny_len <= WEIR_RULE_PATTERNS_MAX;
 }
@@ -157,6 +180,10 @@ static weir_status build_parts(weir_rule *r, const weir_store *store, const weir
                                        spec->candidate_policy, ret);
     if (st == WEIR_OK)
         st = build_overrides(r, store, zones, spec);
+    if (st == WEIR_OK && spec->key)
+        st = build_key(r->options, spec->key);
+    if (st == WEIR_OK)
+        st = build_answer(r->options, &spec->answer);
     if (st == WEIR_OK)
         st = build_list(&r->options->allow, spec, spec->allow, spec->allow_len);
     if (st == WEIR_OK)
@@ -218,6 +245,9 @@ static void drop_options(weir_rule_options *options)
     weir_key_patterns_free(options->by_pattern);
     weir_key_patterns_free(options->allow);
     weir_key_patterns_free(options->deny);
+    weir_key_template_free(options->key);
+    port_free((char *)options->answer.denied_type);
+    port_free((char *)options->answer.denied_body);
     port_free(options);
 }
 

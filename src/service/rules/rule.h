@@ -9,6 +9,7 @@
 
 #include "service/rules/address.h"
 #include "service/rules/key_patterns.h"
+#include "service/rules/key_template.h"
 #include "service/rules/rules.h"
 
 /* A limit: of the rule itself, of an override, or a candidate. */
@@ -29,6 +30,8 @@ typedef struct weir_rule_options {
     weir_key_patterns *by_pattern;   /* pattern -> index of the override; NULL: no overrides */
     weir_key_patterns *allow, *deny; /* NULL: an empty list */
     bool plain_keys;
+    weir_key_template *key; /* NULL: none */
+    weir_answer answer;     /* owns its strings */
     weir_engine_kind engine;
     weir_on_error on_error;
     unsigned v4_bits, v6_bits;
@@ -48,8 +51,12 @@ typedef struct weir_rule {
 struct weir_rules {
     size_t refs;
     size_t len;
-    bool remote;       /* a rule has another engine than the local one */
-    bool candidates;   /* a rule has a candidate */
+    bool remote;         /* a rule has another engine than the local one */
+    bool candidates;     /* a rule has a candidate */
+    weir_routes *routes; /* holds one reference; NULL: none */
+    /* The names of the headers in key templates. They point into the rules. */
+    weir_slice header[WEIR_RULE_HEADERS_MAX];
+    size_t headers;
     weir_rule *rule[]; /* sorted by name */
 };
 
@@ -96,6 +103,9 @@ void weir_rules_drop(weir_rules *rules);
  * memory is exhausted.
  *  old  NULL: the empty set. */
 weir_rules *weir_rules_with(const weir_rules *old, const char *name, size_t len, weir_rule *rule);
+
+/* Whether a key template of the set reads a header. The case of the name does not matter. */
+bool weir_rules_want_header(const weir_rules *rules, weir_slice name);
 
 /* Returns the rule with a name, or NULL. */
 const weir_rule *weir_rules_find(const weir_rules *rules, const char *name, size_t len);

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static int by_name(const void *a, const void *b)
 {
@@ -24,15 +25,43 @@ static weir_rules *rules_new(size_t capacity)
     return rules;
 }
 
-/* Sets what depends on all rules of a sorted set. */
-static void summarise(weir_rules *rules)
+/* Adds the header that a variable names, unless the set has it. Returns false if there are too
+ * many. */
+static bool add_header(weir_rules *rules, weir_slice variable)
 {
+    static const char prefix[] = WEIR_KEY_HEADER;
+    size_t len = sizeof prefix - 1;
+    if (variable.len <= len || memcmp(variable.at, prefix, len) != 0)
+        return true;
+    weir_slice name = {variable.at + len, variable.len - len};
+    if (weir_rules_want_header(rules, name))
+        return true;
+    if (rules->headers == WEIR_RULE_HEADERS_MAX)
+        return false;
+    rules->header[rules->headers++] = name;
+    return true;
+}
+
+static bool add_headers(weir_rules *rules, const weir_key_template *key)
+{
+    bool fits = true;
+    for (size_t i = 0; key && i < weir_key_template_len(key); i++)
+        fits = add_header(rules, weir_key_template_name(key, i)) && fits;
+    return fits;
+}
+
+/* Sets what depends on all rules of a sorted set. Returns false if there are too many headers. */
+static bool summarise(weir_rules *rules)
+{
+    bool fits = true;
     for (size_t i = 0; i < rules->len; i++) {
+        fits = add_headers(rules, rules->rule[i]->options->key) && fits;
         rules->remote |= rules->rule[i]->options->engine != WEIR_ENGINE_LOCAL;
         rules->candidates |= rules->rule[i]->candidate.text != NULL;
     }
     for (size_t i = 1; i < rules->len; i++)
         WEIR_ASSERT(by_name(&rules->rule[i - 1], &rules->rule[i]) < 0);
+    return fits;
 }
 
 weir_status weir_rules_build(weir_rules **ret, const weir_store *store, const weir_zones *zones,
@@ -52,8 +81,22 @@ weir_status weir_rules_build(weir_rules **ret, const weir_store *store, const we
         rules->len++;
     }
     qsort(rules->rule, rules->len, sizeof rules->rule[0], by_name);
-    summarise(rules);
+    if (!summarise(rules)) {
+        weir_rules_drop(rules);
+        return WEIR_E_RANGE;
+    }
     *ret = rules;
+    return WEIR_OK;
+}
+
+weir_status weir_rules_set_routes(weir_rules *rules, const weir_route_spec *specs, size_t n)
+{
+    weir_routes *routes;
+    weir_status st = weir_routes_build(&routes, specs, n);
+    if (st != WEIR_OK)
+        return st;
+    weir_routes_drop(rules->routes);
+    rules->routes = routes;
     return WEIR_OK;
 }
 
@@ -64,7 +107,14 @@ void weir_rules_drop(weir_rules *rules)
         return;
     for (size_t i = 0; i < rules->len; i++)
         weir_rule_drop(rules->rule[i]);
+    weir_routes_drop(rules->routes);
     port_free(rules);
+}
+
+void weir_rules_discard(weir_rules *rules)
+{
+    WEIR_ASSERT(!rules || rules->refs == 1);
+    weir_rules_drop(rules);
 }
 
 static bool is_named(const weir_rule *r, const char *name, size_t len)
@@ -91,8 +141,21 @@ weir_rules *weir_rules_with(const weir_rules *old, const char *name, size_t len,
     }
     if (rule)
         rules->rule[rules->len++] = rule;
-    summarise(rules);
+    rules->routes = weir_routes_share(old ? old->routes : NULL);
+    bool fits = summarise(rules); /* a rule that is added has no template of its own */
+    WEIR_ASSERT(fits);
+    (void)fits;
     return rules;
+}
+
+bool weir_rules_want_header(const weir_rules *rules, weir_slice name)
+{
+    for (size_t i = 0; i < rules->headers; i++) {
+        if (rules->header[i].len == name.len &&
+            strncasecmp(rules->header[i].at, name.at, name.len) == 0)
+            return true;
+    }
+    return false;
 }
 
 const weir_rule *weir_rules_find(const weir_rules *rules, const char *name, size_t len)

@@ -7,9 +7,12 @@
  * read it, and a change makes a new set. */
 
 #include "service/engine.h"
+#include "service/rules/answer.h"
+#include "service/rules/routes.h"
 
 #define WEIR_RULES_MAX         8192  /* rules in a set */
 #define WEIR_RULE_NAME_MAX     64    /* bytes of a name: letters, digits, and - _ . : / */
+#define WEIR_RULE_HEADERS_MAX  32    /* different headers in the key templates of a set */
 #define WEIR_RULE_PATTERNS_MAX 65536 /* overrides of a rule, and entries of each of its lists */
 
 /* An override: another limit for the keys that match a pattern. */
@@ -36,10 +39,12 @@ typedef struct weir_rule_spec {
     const weir_policy *candidate_policy; /* as `policy` */
     bool shadow;                         /* decide and count, but allow every request */
     bool plain_keys;                     /* do not read keys as IP addresses */
-    weir_engine_kind engine;             /* the engine that keeps the states */
-    weir_on_error on_error;              /* its answer when it fails; not WEIR_ON_ERROR_REPORT */
-    unsigned v4_bits; /* 0..32: IPv4 addresses count as one key per /v4_bits network */
-    unsigned v6_bits; /* 0..128: the same for IPv6 */
+    const char *key;         /* a key template, for requests without a key; NULL: none */
+    weir_engine_kind engine; /* the engine that keeps the states */
+    weir_on_error on_error;  /* its answer when it fails; not WEIR_ON_ERROR_REPORT */
+    unsigned v4_bits;        /* 0..32: IPv4 addresses count as one key per /v4_bits network */
+    unsigned v6_bits;        /* 0..128: the same for IPv6 */
+    weir_answer answer;      /* what responses to its decisions carry */
     /* The memory of its own that the configuration gives the rule, as a size or as a share; both 0:
      * none. Rules do not read it: a rule's states are in the partition of its name, if the store
      * has one. */
@@ -72,11 +77,19 @@ typedef struct weir_rules weir_rules;
  *  specs  n specs with different names.
  * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE if a number is out of its range; WEIR_E_UNSUPPORTED
  * for a candidate with another engine than the local one; or WEIR_E_SYNTAX, WEIR_E_RANGE or
- * WEIR_E_ZONE for a bad name, policy text or pattern. It returns no message: for
+ * WEIR_E_ZONE for a bad name, policy text, key template or pattern. It returns no message: for
  * messages, check the specs before with weir_rule_name_check(), weir_policy_parse() and
  * weir_key_patterns_add(). */
 WEIR_NODISCARD weir_status weir_rules_build(weir_rules **ret, const weir_store *store,
                                             const weir_zones *zones, const weir_rule_spec *specs,
                                             size_t n);
+
+/* Frees a set that no limiter has. Accepts NULL. */
+void weir_rules_discard(weir_rules *rules);
+
+/* Gives routes to a set that no limiter has yet. A route may name rules that the set lacks: its
+ * requests then fail with WEIR_E_ABSENT. Returns as weir_routes_build(). */
+WEIR_NODISCARD weir_status weir_rules_set_routes(weir_rules *rules, const weir_route_spec *specs,
+                                                 size_t n);
 
 #endif

@@ -110,6 +110,8 @@ static const char *const texts[] = {
     "token-bucket 50 refill 7/s",
     "leaky-bucket 11/s capacity 40",
     "leaky-queue 3/s depth 9",
+    "leaky-queue 7/m depth 40 nodelay 20",
+    "leaky-queue 10/s depth 20 nodelay 8",
     "fixed-window 1/s",
     "fixed-window 100/h",
     "fixed-window 255/1us",

@@ -1,0 +1,251 @@
+-- SPDX-License-Identifier: BSD-2-Clause
+-- Copyright (c) 2026 the weir authors
+--
+-- Actions for HAProxy 2.4 and later, which ask a weir daemon over HTTP whether a request may pass:
+--
+--     http-request lua.weir POLICY KEY
+--     http-request lua.weir-cost POLICY KEY COST
+--
+-- An argument that begins with proc., sess., txn. or req. is the name of a variable; any other is
+-- text. The actions set the variables txn.weir.*, as weir does over SPOE. docs/haproxy.md describes
+-- both.
+--
+-- Variables of the environment, which `setenv` in the section `global` can set too:
+--
+--     WEIR_ADDRESS     the HTTP address of the daemon; default 127.0.0.1:8080
+--     WEIR_TIMEOUT_MS  how long a request waits for each step of the daemon; default 50
+--     WEIR_PASSWORD    the password of the daemon
+--
+-- With lua-load-per-thread, each thread has its own Lua state, and so its own connections.
+
+local HOST, PORT = (os.getenv("WEIR_ADDRESS") or "127.0.0.1:8080"):match("^%[?(.-)%]?:(%d+)$")
+local TIMEOUT_MS = tonumber(os.getenv("WEIR_TIMEOUT_MS") or "50")
+local PASSWORD = os.getenv("WEIR_PASSWORD")
+local IDLE_MAX = 64 -- connections that are kept, at most this long:
+local IDLE_S = 20
+-- Bytes that HTTP needs: longer responses are errors.
+local BODY_MAX, FIELDS_MAX = 65536, 64
+-- After this many failures in a row, requests pass without asking, but for one each RETRY_MS.
+local FAILURES_MAX, RETRY_MS = 3, 500
+
+if not HOST then
+    error("WEIR_ADDRESS is not an address with a port, such as 127.0.0.1:8080")
+end
+if not TIMEOUT_MS or TIMEOUT_MS < 1 or TIMEOUT_MS > 60000 then
+    error("WEIR_TIMEOUT_MS is not a number from 1 to 60000")
+end
+if PASSWORD and PASSWORD:find("%c") then
+    error("WEIR_PASSWORD contains a control character")
+end
+
+local HEAD = " HTTP/1.1\r\nHost: localhost\r\n"
+    .. (PASSWORD and "Authorization: Bearer " .. PASSWORD .. "\r\n" or "") .. "\r\n"
+
+local idle = {} -- connections without a request
+local failures, retry_at_ms = 0, 0
+
+local function now_ms()
+    local now = core.now()
+    return now.sec * 1000 + now.usec // 1000
+end
+
+-- ---- a connection ------------------------------------------------------------------------------
+
+local function connect()
+    local socket = core.tcp()
+    socket:settimeout(TIMEOUT_MS / 1000)
+    if socket:connect(HOST, tonumber(PORT)) then
+        return socket
+    end
+    socket:close()
+    return nil, "cannot connect to weir"
+end
+
+-- Reads the header fields of a response, with names as HAProxy's variables have them:
+-- ratelimit_policy.
+local function read_fields(socket)
+    local fields = {}
+    for _ = 1, FIELDS_MAX do
+        local line = socket:receive("*l")
+        if not line then
+            return nil
+        end
+        line = line:gsub("\r$", "")
+        if line == "" then
+            return fields
+        end
+        local name, value = line:match("^([%w-]+):[ \t]*(.-)[ \t]*$")
+        if not name then
+            return nil
+        end
+        fields[name:lower():gsub("-", "_")] = value
+    end
+    return nil
+end
+
+-- Reads a response: its status, its header fields and its body. Returns nil if the connection ended
+-- or timed out, and whether its first line had come.
+local function read_response(socket)
+    local line = socket:receive("*l")
+    local status = line and line:match("^HTTP/1%.1 (%d%d%d) ")
+    if not status then
+        return nil, line ~= nil
+    end
+    local fields = read_fields(socket)
+    local length = fields and tonumber(fields.content_length)
+    if not length or length > BODY_MAX then
+        return nil, true
+    end
+    local body = length == 0 and "" or socket:receive(length)
+    if not body or #body ~= length then
+        return nil, true
+    end
+    return {status = tonumber(status), fields = fields, body = body}
+end
+
+-- A socket's timeout also runs while the socket is idle, and settimeout() starts it anew. So it is
+-- set before each request: one that is sent just before the timeout would be charged, but not
+-- answered.
+local function exchange(socket, request)
+    -- On a socket that timed out while it was idle, settimeout() throws an error.
+    if not pcall(socket.settimeout, socket, TIMEOUT_MS / 1000) then
+        return nil, false
+    end
+    if not socket:send(request) then
+        socket:close()
+        return nil, false
+    end
+    local response, began = read_response(socket)
+    if response and response.fields.connection ~= "close" and #idle < IDLE_MAX then
+        socket:settimeout(IDLE_S)
+        idle[#idle + 1] = socket
+    else
+        socket:close()
+    end
+    return response, began
+end
+
+-- Sends a request, if possible over a connection that is kept. The daemon may have closed that one
+-- meanwhile: then, but not after a timeout, the request is sent again over a new one.
+local function ask(request)
+    local began_ms = now_ms()
+    while #idle > 0 do
+        local response, began = exchange(table.remove(idle), request)
+        if response then
+            return response
+        elseif began or now_ms() - began_ms >= TIMEOUT_MS then
+            return nil, "weir did not respond in time"
+        end
+    end
+    local socket, wrong = connect()
+    if not socket then
+        return nil, wrong
+    end
+    local response = exchange(socket, request)
+    return response, "weir did not respond in time"
+end
+
+-- ---- a decision --------------------------------------------------------------------------------
+
+local function encode(text)
+    return (text:gsub("[^A-Za-z0-9._~-]", function(c)
+        return ("%%%02X"):format(c:byte())
+    end))
+end
+
+local function argument(txn, text)
+    local scope = text:match("^(%l+)%.")
+    if scope == "proc" or scope == "sess" or scope == "txn" or scope == "req" then
+        local value = txn:get_var(text)
+        return value and tostring(value)
+    end
+    return text
+end
+
+local function seconds(ms)
+    return ms and ms >= 0 and (ms + 999) // 1000 or nil
+end
+
+-- The members of the body. A body of the operator's own (`denied` of weir.yaml) has none.
+local function members(response)
+    local body, fields = response.body, response.fields
+    local function number(name)
+        return math.tointeger(tonumber(body:match('"' .. name .. '":(%-?%d+)')))
+    end
+    if not (fields.content_type or ""):find("json", 1, true) then
+        body = ""
+    end
+    local retry_after_ms = number("retry_after_ms")
+    return {
+        limit = number("limit"), remaining = number("remaining"), delay = number("delay_ms"),
+        reset = seconds(number("reset_after_ms")),
+        retry_after = math.tointeger(tonumber(fields.retry_after)) or seconds(retry_after_ms),
+        policy = body:match('"policy":"([^"\\]*)"'), reason = body:match('"reason":"([^"\\]*)"'),
+    }
+end
+
+local function set(txn, name, value)
+    if value ~= nil then
+        txn:set_var("txn.weir." .. name, value)
+    end
+end
+
+local function set_decision(txn, response)
+    set(txn, "allowed", response.status == 200)
+    local found = members(response)
+    for name, value in pairs(found) do
+        set(txn, name, value)
+    end
+    for name, value in pairs(response.fields) do
+        if name:find("ratelimit", 1, true) then
+            set(txn, name, value)
+        end
+    end
+    if found.delay and found.delay > 0 and response.status == 200 then
+        core.msleep(found.delay)
+    end
+end
+
+-- After several failures the daemon is asked only now and then, so that requests do not wait.
+local function may_ask()
+    if failures < FAILURES_MAX then
+        return true
+    end
+    local now = now_ms()
+    if now < retry_at_ms then
+        return false
+    end
+    retry_at_ms = now + RETRY_MS
+    return true
+end
+
+local function take(txn, policy, key, cost)
+    policy, key, cost = argument(txn, policy), argument(txn, key), argument(txn, cost)
+    if not policy or not key or not cost then
+        return set(txn, "error", "an argument has no value")
+    end
+    if not may_ask() then
+        return set(txn, "error", "weir is unavailable")
+    end
+    local response, wrong = ask("GET /v1/take?delay=report&denied=429&policy=" .. encode(policy)
+        .. "&key=" .. encode(key) .. "&cost=" .. encode(cost) .. HEAD)
+    if not response then
+        failures, retry_at_ms = failures + 1, now_ms() + RETRY_MS
+        if failures == FAILURES_MAX then
+            core.Warning("weir is unavailable: " .. wrong)
+        end
+        return set(txn, "error", wrong)
+    end
+    failures = 0
+    if response.status ~= 200 and response.status ~= 429 then
+        return set(txn, "error", "weir responded with " .. response.status .. ": "
+            .. response.body:sub(1, 200):gsub("%c", " "))
+    end
+    set_decision(txn, response)
+end
+
+core.register_action("weir", {"http-req"}, function(txn, policy, key)
+    take(txn, policy, key, "1")
+end, 2)
+
+core.register_action("weir-cost", {"http-req"}, take, 3)

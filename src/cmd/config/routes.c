@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The section `routes`, and what it shares with other sections: the names of policies, and key
+ * templates. It is read after `policies`, because a route names policies. */
+
+#include "cmd/config/keys.h"
+#include "codec/http_session.h"
+
+#include <string.h>
+#include <strings.h>
+
+#define MEMBER(member) CONFIG_MEMBER(weir_route_spec, member)
+
+/* ---- names of policies ----------------------------------------------------------------------- */
+
+/* The policy with the smallest edit distance to a name; NULL if none is close. */
+static const char *closest_policy(const weir_config *c, const char *name)
+{
+    const char *best = NULL;
+    size_t nearest = strlen(name) < 4 ? 2 : 3;
+    for (size_t i = 0; i < c->rules_len; i++) {
+        size_t distance = config_edit_distance(name, c->rules[i].name);
+        if (distance < nearest) {
+            nearest = distance;
+            best = c->rules[i].name;
+        }
+    }
+    return best;
+}
+
+void config_check_policy(config_reader *r, const config_place *place)
+{
+    const weir_config *c = r->config;
+    const char *name = place->node->text;
+    for (size_t i = 0; i < c->rules_len; i++) {
+        if (strcmp(c->rules[i].name, name) == 0)
+            return;
+    }
+    if (c->envoy.directory || c->limitador.file) /* their limits are read later */
+        return;
+    const char *meant = closest_policy(c, name);
+    if (meant)
+        config_error(r->errors, place, "unknown policy '%.64s', did you mean '%s'?", name, meant);
+    else
+        config_error(r->errors, place, "unknown policy '%.64s', expected a name of policies", name);
+}
+
+/* ---- key templates --------------------------------------------------------------------------- */
+
+static void template_error(config_reader *r, const config_place *place, size_t at, const char *why)
+{
+    size_t column;
+    if (config_column(r->errors, place->node, at + 1, &column))
+        config_error_at(r->errors, column, place, "%s", why);
+    else
+        config_error(r->errors, place, "%s", why);
+}
+
+weir_key_template *config_parse_template(config_reader *r, const config_place *place)
+{
+    weir_key_template *t = NULL;
+    char why[256];
+    size_t at = 0;
+    weir_status st =
+        weir_key_template_parse(&t, place->node->text, place->node->len, why, sizeof why, &at);
+    if (st == WEIR_E_NOMEM)
+        r->arena->failed = true;
+    else if (st != WEIR_OK)
+        template_error(r, place, at, why);
+    return t;
+}
+
+void config_check_template(config_reader *r, const config_place *place)
+{
+    weir_key_template_free(config_parse_template(r, place));
+}
+
+/* Whether a header may be a part of a key. Unlike http.key, a template may read what identifies the
+ * client of a proxy. */
+static bool may_be_in_key(const char *name, size_t len)
+{
+    return (len == 13 && strncasecmp(name, "authorization", len) == 0) ||
+           (len == 6 && strncasecmp(name, "cookie", len) == 0) || weir_http_may_be_key(name, len);
+}
+
+/* Reports a variable that no HTTP request has. */
+static void check_variable(config_reader *r, const config_place *place, const char *name)
+{
+    static const char *const known[] = {"client", "method", "host",  "path",
+                                        "route",  "policy", "header"};
+    static const char expected[] =
+        "$client, $header.NAME, $method, $host, $path, $route or $policy";
+    static const size_t prefix = sizeof WEIR_KEY_HEADER - 1;
+    const char *header = strncmp(name, WEIR_KEY_HEADER, prefix) == 0 ? name + prefix : NULL;
+    const char *best = NULL;
+    size_t nearest = 3;
+    for (size_t i = 0; i < CONFIG_LENGTH(known); i++) {
+        size_t distance = config_edit_distance(name, known[i]);
+        if (distance == 0 && i + 1 < CONFIG_LENGTH(known))
+            return;
+        best = distance < nearest ? known[i] : best;
+        nearest = distance < nearest ? distance : nearest;
+    }
+    if (header && header[0] && may_be_in_key(header, strlen(header)))
+        return;
+    if (header && header[0])
+        config_error(r->errors, place,
+                     "'%.64s' is set by HTTP or by browsers and cannot be a part of the key",
+                     header);
+    else if (best)
+        config_error(r->errors, place, "unknown variable '$%.64s', did you mean '$%s%s'?", name,
+                     best, strcmp(best, "header") == 0 ? ".NAME" : "");
+    else
+        config_error(r->errors, place, "unknown variable '$%.64s', expected %s", name, expected);
+}
+
+/* Adds the headers of a template to `names`. Returns how many there are then, at most
+ * WEIR_RULE_HEADERS_MAX + 1. */
+static size_t add_headers(const weir_key_template *t, const char *names[], size_t len)
+{
+    static const size_t prefix = sizeof WEIR_KEY_HEADER - 1;
+    for (size_t i = 0; t && i < weir_key_template_len(t); i++) {
+        const char *name = weir_key_template_name(t, i).at;
+        bool fresh = strncmp(name, WEIR_KEY_HEADER, prefix) == 0;
+        for (size_t k = 0; k < len && fresh; k++)
+            fresh = strcasecmp(names[k], name) != 0;
+        if (fresh && len <= WEIR_RULE_HEADERS_MAX)
+            names[len++] = name;
+    }
+    return len;
+}
+
+void config_check_headers(config_reader *r, const config_place *place, const weir_rule_spec *specs,
+                          size_t n)
+{
+    const char *names[WEIR_RULE_HEADERS_MAX + 1];
+    weir_key_template *templates[WEIR_RULE_HEADERS_MAX + 1];
+    size_t len = 0, kept = 0;
+    for (size_t i = 0; i < n && len <= WEIR_RULE_HEADERS_MAX; i++) {
+        weir_key_template *t = NULL;
+        char why[256];
+        size_t at, before = len;
+        if (!specs[i].key || weir_key_template_parse(&t, specs[i].key, strlen(specs[i].key), why,
+                                                     sizeof why, &at) != WEIR_OK)
+            continue;
+        len = add_headers(t, names, len);
+        if (len > before)
+            templates[kept++] = t; /* the names are in it */
+        else
+            weir_key_template_free(t);
+    }
+    if (len > WEIR_RULE_HEADERS_MAX)
+        config_error(r->errors, place, "the key templates use more than %d headers",
+                     WEIR_RULE_HEADERS_MAX);
+    while (kept > 0)
+        weir_key_template_free(templates[--kept]);
+}
+
+void config_read_key_template(config_reader *r, const config_place *place, const config_key *key,
+                              void *base)
+{
+    weir_rule_spec *spec = base;
+    (void)key;
+    if (!config_want_scalar(r, place, "a key template, such as \"$client/$header.x-api-key\""))
+        return;
+    weir_key_template *t = config_parse_template(r, place);
+    for (size_t i = 0; t && i < weir_key_template_len(t); i++)
+        check_variable(r, place, weir_key_template_name(t, i).at);
+    weir_key_template_free(t);
+    spec->key = place->node->text;
+}
+
+/* ---- values of a route ----------------------------------------------------------------------- */
+
+typedef enum list_kind { METHODS, HOSTS, POLICIES } list_kind;
+
+static const char *const list_expected[] = {
+    [METHODS] = "a method in upper case, such as POST, or a list of them",
+    [HOSTS] = "a host name without a port, such as api.example.com or \"*.example.com\", or a list "
+              "of them",
+    [POLICIES] = "the name of a policy, or a list of them",
+};
+
+static bool is_host(const char *text, size_t len)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._[]:";
+    size_t wildcard = strncmp(text, "*.", 2) == 0 ? 2 : 0;
+    bool v6 = text[wildcard] == '[' && text[len - 1] == ']';
+    return len > wildcard && len <= WEIR_ROUTE_HOST_MAX && text[wildcard] != '.' &&
+           strspn(text + wildcard, letters) == len - wildcard && (v6 || !strpbrk(text, ":[]"));
+}
+
+static void check_entry(config_reader *r, const config_place *entry, list_kind kind)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ-";
+    const config_node *n = entry->node;
+    bool fits = true;
+    if (kind == POLICIES)
+        config_check_policy(r, entry);
+    else if (kind == METHODS)
+        fits = n->len <= WEIR_ROUTE_METHOD_MAX && strspn(n->text, letters) == n->len;
+    else
+        fits = is_host(n->text, n->len);
+    if (!fits)
+        config_error(r->errors, entry, "expected %s, found '%.80s'", list_expected[kind], n->text);
+}
+
+/* A list, or a single value. key->low: a list_kind. */
+static void read_list(config_reader *r, const config_place *place, const config_key *key,
+                      void *base)
+{
+    const config_node *n = place->node;
+    list_kind kind = (list_kind)key->low;
+    weir_route_spec *spec = base;
+    size_t most = kind == POLICIES ? WEIR_ROUTE_POLICIES_MAX : WEIR_ROUTE_LIST_MAX;
+    size_t max = n->kind == CONFIG_LIST ? n->children : 1, len = 0;
+    if (max > most) {
+        config_error(r->errors, place, "%zu entries, expected at most %zu", max, most);
+        return;
+    }
+    const char **list = config_alloc(r->arena, max, sizeof *list);
+    for (config_place entry = {0}; list && config_next_entry(place, &entry);) {
+        if (!config_want_scalar(r, &entry, list_expected[kind]))
+            continue;
+        check_entry(r, &entry, kind);
+        list[len++] = entry.node->text;
+    }
+    if (kind == METHODS) {
+        spec->methods = list;
+        spec->methods_len = len;
+    } else if (kind == HOSTS) {
+        spec->hosts = list;
+        spec->hosts_len = len;
+    } else {
+        spec->policies = list;
+        spec->policies_len = len;
+    }
+}
+
+static void read_name(config_reader *r, const config_place *place, const config_key *key,
+                      void *base)
+{
+    weir_rule_error error;
+    (void)key;
+    if (!config_want_scalar(r, place, "a name, such as login"))
+        return;
+    ((weir_route_spec *)base)->name = place->node->text;
+    if (weir_rule_name_check(place->node->text, place->node->len, &error) != WEIR_OK)
+        config_error(r->errors, place,
+                     "expected a name of 1 to %d letters, digits and - _ . : /, found '%.80s'",
+                     WEIR_RULE_NAME_MAX, place->node->text);
+}
+
+static void read_path(config_reader *r, const config_place *place, const config_key *key,
+                      void *base)
+{
+    static const char expected[] =
+        "a path that begins with '/', such as /v1, without a query and ';'";
+    const config_node *n = place->node;
+    (void)key;
+    if (!config_want_scalar(r, place, expected))
+        return;
+    ((weir_route_spec *)base)->path = n->text;
+    if (n->text[0] != '/' || strpbrk(n->text, "?#;") || n->len > CONFIG_ROUTE_PATH_MAX)
+        config_error(r->errors, place, "expected %s, of at most %d bytes, found '%.80s'", expected,
+                     CONFIG_ROUTE_PATH_MAX, n->text);
+}
+
+/* ---- the section ----------------------------------------------------------------------------- */
+
+static void check_route(config_reader *r, const config_place *place, void *base)
+{
+    const config_place both = config_below(place, "policies");
+    (void)base;
+    if (both.node && config_get(place->node, "policy"))
+        config_error_at(r->errors, both.key->begin, place,
+                        "both policy and policies are set, expected only one");
+}
+
+static const config_key route_keys[] = {
+    {"name", CONFIG_OTHER, .read = read_name},
+    {"host", CONFIG_OTHER, .low = HOSTS, .read = read_list},
+    {"method", CONFIG_OTHER, .low = METHODS, .read = read_list},
+    {"path", CONFIG_OTHER, .read = read_path},
+    {"policy", CONFIG_OTHER, .low = POLICIES, .read = read_list},
+    {"policies", CONFIG_OTHER, .low = POLICIES, .read = read_list},
+    {"cost", CONFIG_NUMBER, MEMBER(cost), CONFIG_RANGE(0, WEIR_COST_MAX, 1)},
+};
+
+const config_section config_route_section = {
+    CONFIG_KEYS(route_keys), .expected = "expected a route, such as {path: /login, policy: login}",
+    .check = check_route};
+
+/* Warns of routes that no request reaches. */
+static void check_order(config_reader *r, const config_place *place, const weir_config *c)
+{
+    weir_routes *routes = NULL;
+    if (weir_routes_build(&routes, c->routes, c->routes_len) != WEIR_OK) {
+        r->arena->failed = true; /* the specs are valid, so it is the memory */
+        return;
+    }
+    size_t i = 0;
+    for (config_place entry = {0}; config_next_entry(place, &entry); i++) {
+        size_t first = weir_routes_covering(routes, i);
+        if (first < i)
+            config_warn(r->errors, &entry,
+                        "no request reaches this route, because routes[%zu] matches all of "
+                        "them: put the narrower route first",
+                        first);
+    }
+    weir_routes_drop(routes);
+}
+
+void config_read_routes(config_reader *r, const config_place *place, const config_key *key,
+                        void *base)
+{
+    weir_config *c = base;
+    const config_node *n = place->node;
+    size_t before = config_errors_in(r->errors);
+    (void)key;
+    if (config_is_empty(n))
+        return;
+    if (n->kind != CONFIG_LIST || n->children > WEIR_ROUTES_MAX) {
+        config_error(r->errors, place,
+                     "expected a list of at most %d routes, such as [{path: /login, policy: "
+                     "login}]",
+                     WEIR_ROUTES_MAX);
+        return;
+    }
+    weir_route_spec *specs = config_alloc(r->arena, n->children, sizeof *specs);
+    for (config_place entry = {0}; specs && config_next_entry(place, &entry);) {
+        weir_route_spec *spec = &specs[c->routes_len++];
+        config_set_defaults(&config_route_section, spec);
+        if (!entry.node->bad)
+            config_read_section(r, &entry, &config_route_section, spec);
+    }
+    c->routes = specs;
+    if (specs && config_errors_in(r->errors) == before)
+        check_order(r, place, c);
+}

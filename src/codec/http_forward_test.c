@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Requests of proxies: /v1/forward-auth, and keys of templates. */
+
+#include "codec/http_kit_test.h"
+#include "service/fake_engine_test.h"
+
+/* The address of every connection; NULL: none. */
+static const char *peer;
+
+static bool peer_address(const void *ctx, weir_address *ret)
+{
+    (void)ctx;
+    return peer && weir_address_parse(ret, peer, strlen(peer));
+}
+
+#define LIST(...)                                                                                  \
+    (const char *const[])                                                                          \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static void set_routes(fixture *f, const weir_route_spec *routes, size_t routes_len)
+{
+    static const char *const sixteen[] = {"p0", "p1", "p2",  "p3",  "p4",  "p5",  "p6",  "p7",
+                                          "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15"};
+    weir_rule_spec specs[24];
+    size_t n = 0;
+    for (; n < 16; n++) {
+        specs[n] = WEIR_RULE_SPEC_DEFAULT;
+        specs[n].name = sixteen[n];
+        specs[n].limit = n == 15 ? "fixed-window 1/h" : "fixed-window 9/h";
+    }
+    static const char *const rest[][3] = {
+        {"login", "fixed-window 2/h", NULL},
+        {"api", "fixed-window 3/h", "$client/$header.x-api-key"},
+        {"host", "fixed-window 2/h", "$host"},
+        {"described", "fixed-window 1/h", "$method|$host|$path|$route|$policy"},
+        {"token", "fixed-window 1/h", "$header.authorization"},
+        {"queue", "leaky-queue 10/s depth 2", NULL},
+    };
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++, n++) {
+        specs[n] = WEIR_RULE_SPEC_DEFAULT;
+        specs[n].name = rest[i][0];
+        specs[n].limit = rest[i][1];
+        specs[n].key = rest[i][2];
+    }
+    for (size_t i = 0; i < n; i++)
+        specs[i].engine = kit_engine;
+    weir_rules *rules;
+    assert_int_equal(weir_rules_build(&rules, f->store, NULL, specs, n), WEIR_OK);
+    const weir_route_spec preset[] = {
+        {.name = "login",
+         .path = "/login",
+         .methods = LIST("POST"),
+         .methods_len = 1,
+         .policies = LIST("login"),
+         .policies_len = 1,
+         .cost = 1},
+        {.path = "/v1", .policies = LIST("api", "host"), .policies_len = 2, .cost = 1},
+        {.name = "all", .path = "/all", .policies = sixteen, .policies_len = 16, .cost = 1},
+        {.name = "free", .path = "/free"},
+        {.name = "see",
+         .path = "/see",
+         .policies = LIST("described"),
+         .policies_len = 1,
+         .cost = 1},
+        {.name = "token",
+         .path = "/token",
+         .policies = LIST("token"),
+         .policies_len = 1,
+         .cost = 1},
+        {.name = "queue",
+         .path = "/queue",
+         .policies = LIST("queue"),
+         .policies_len = 1,
+         .cost = 1},
+        {.name = "lost", .path = "/lost", .policies = LIST("gone"), .policies_len = 1, .cost = 1},
+    };
+    if (!routes) {
+        routes = preset;
+        routes_len = sizeof preset / sizeof preset[0];
+    }
+    assert_int_equal(weir_rules_set_routes(rules, routes, routes_len), WEIR_OK);
+    weir_limiter_configure(f->limiter, rules, kit_engine);
+}
+
+static fixture *open_proxied(void)
+{
+    static weir_network trusted;
+    fixture *f = fixture_new();
+    assert_true(weir_network_parse(&trusted, "10.0.0.0/8", 10));
+    f->options.trusted = (weir_trusted_proxies){&trusted, 1};
+    f->options.client_kind = WEIR_CLIENT_LIST;
+    f->options.client_header = "X-Forwarded-For";
+    f->options.peer_address = peer_address;
+    peer = "10.0.0.1";
+    set_routes(f, NULL, 0);
+    return f;
+}
+
+static int setup_proxied(void **state)
+{
+    *state = open_proxied();
+    return 0;
+}
+
+#define PROXIED(name) cmocka_unit_test_setup_teardown(name, setup_proxied, teardown)
+
+/* Sends a request below /v1/forward-auth, as Envoy does. */
+static const char *below(fixture *f, const char *method, const char *path, const char *lines)
+{
+    char start[1024];
+    snprintf(start, sizeof start, "%s /v1/forward-auth%s", method, path);
+    return with(f, start, lines);
+}
+
+/* Sends a request that headers describe. */
+static const char *described(fixture *f, const char *query, const char *lines)
+{
+    char start[1024];
+    snprintf(start, sizeof start, "GET /v1/forward-auth%s", query);
+    return with(f, start, lines);
+}
+
+static void has_member(const char *answer, const char *member)
+{
+    if (!strstr(body_of(answer), member))
+        fail_msg("no %s in\n%s", member, answer);
+}
+
+/* ---- routes ---------------------------------------------------------------------------------- */
+
+static void check_envoy(void **state)
+{
+    fixture *f = *state;
+    const char *answer = below(f, "POST", "/login?denied=403&route=free", "");
+    assert_int_equal(status_of(answer), 200);
+    has_line(answer, "RateLimit: \"login\";r=1;t=3600");
+    has_member(answer, "\"policy\":\"login\"");
+    assert_int_equal(status_of(below(f, "POST", "/login", "")), 200);
+    answer = below(f, "POST", "/login?denied=403", ""); /* the query is the client's */
+    assert_int_equal(status_of(answer), 429);
+    has_line(answer, "Retry-After: 3600");
+    /* The headers of the other ways are not read. */
+    answer = below(f, "POST", "/login", "X-Forwarded-Uri: /free\r\nX-Original-URI: /free\r\n");
+    assert_int_equal(status_of(answer), 429);
+    answer = below(f, "GET", "/login", "X-Forwarded-Method: POST\r\n");
+    assert_string_equal(body_of(answer), "{\"allowed\":true,\"route\":null}\n");
+    has_no_line(answer, "RateLimit");
+    assert_string_equal(body_of(below(f, "DELETE", "/free/x", "")),
+                        "{\"allowed\":true,\"route\":\"free\"}\n");
+    assert_string_equal(body_of(below(f, "OPTIONS", "/",
+                                      "Origin: http://x\r\n"
+                                      "Access-Control-Request-Method: GET\r\n")),
+                        "{\"allowed\":true,\"route\":null}\n");
+    is_problem(with(f, "GET /v1/forward-authx", ""), 404,
+               "unknown path \"/v1/forward-authx\"; GET / lists the endpoints");
+}
+
+/* Every spelling of the path has the limit of /login. */
+static void check_spellings(void **state)
+{
+    fixture *f = *state;
+    static const char *const paths[] = {
+        "/login",        "/%6cogin", "//login",         "/x/../login", "/login/",     "/login;x=1",
+        "/%2e%2e/login", "/./login", "/x/%2E%2e/login", "/login/%00",  "/login/\xFF", "/login?x"};
+    static const char *const others[] = {"/LOGIN", "/loginx", "/login%2Fx", "/%256cogin"};
+    assert_int_equal(status_of(below(f, "POST", "/login", "")), 200);
+    assert_int_equal(status_of(below(f, "POST", "/login", "")), 200);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        char lines[256];
+        snprintf(lines, sizeof lines, "X-Forwarded-Method: POST\r\nX-Forwarded-Uri: %s\r\n",
+                 paths[i]);
+        assert_int_equal(status_of(described(f, "", lines)), 429);
+        if (!strchr(paths[i], 0xFF)) /* not in a request target */
+            assert_int_equal(status_of(below(f, "POST", paths[i], "")), 429);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_int_equal(status_of(below(f, "POST", others[i], "")), 200);
+}
+
+static void check_described(void **state)
+{
+    fixture *f = *state;
+    static const char *const forms[] = {
+        "X-Forwarded-Method: GET\r\nX-Forwarded-Host: A.example:80\r\nX-Forwarded-Uri: /see?q\r\n",
+        "X-Original-Method: PUT\r\nX-Original-URL: https://b.example:8443/see?q\r\n",
+        "X-Original-Method: POST\r\nX-Original-URI: //see\r\nX-Forwarded-Host: ignored\r\n",
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        assert_int_equal(status_of(described(f, "", forms[i])), 200);
+        assert_int_equal(status_of(described(f, "?denied=403", forms[i])), 403);
+    }
+    static const char *const keys[] = {"GET|a.example|/see|see|described",
+                                       "PUT|b.example|/see|see|described",
+                                       "POST|weir|/see|see|described"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        char target[128];
+        snprintf(target, sizeof target, "/v1/peek?policy=described&key=%s", keys[i]);
+        assert_int_equal(status_of(get(f, target)), 429);
+    }
+    /* The proxy may name the route. */
+    assert_int_equal(status_of(described(f, "?route=login", "")), 200);
+    assert_int_equal(status_of(described(f, "?route=login", "X-Forwarded-Uri: /free\r\n")), 200);
+    assert_int_equal(status_of(described(f, "?route=login", "")), 429);
+}
+
+static void check_bad_descriptions(void **state)
+{
+    fixture *f = *state;
+    static const char *const rows[][3] = {
+        {"", "",
+         "missing X-Forwarded-Uri, X-Original-URI or X-Original-URL: let the proxy send "
+         "the path of the original request, or add route=NAME"},
+        {"", "X-Forwarded-Uri: /free\r\n", "missing X-Forwarded-Method beside X-Forwarded-Uri"},
+        {"", "X-Original-URI: /free\r\nX-Forwarded-Method: GET\r\n",
+         "missing X-Original-Method beside X-Original-URI"},
+        {"", "X-Forwarded-Method: GET\r\nX-Forwarded-Uri: /free\r\nX-Original-URL: /login\r\n",
+         "both X-Forwarded-Uri and X-Original-URI or X-Original-URL are given, expected one: let "
+         "the proxy remove that of its client"},
+        {"", "X-Original-Method: GET\r\nX-Original-URI: /free\r\nX-Original-URL: /login\r\n",
+         "both X-Original-URI and X-Original-URL are given, expected one: let the proxy remove "
+         "that of its client"},
+        {"", "X-Forwarded-Method: GET\r\nX-Forwarded-Uri: /free\r\nX-Forwarded-Uri: /login\r\n",
+         "the header X-Forwarded-Uri occurs twice; let the proxy replace that of its client"},
+        {"?route=none", "", "unknown route \"none\"; the routes are in weir.yaml (routes)"},
+        {"?policy=login", "", "unknown parameter \"policy\", expected denied, route"},
+        {"?denied=200", "", "\"denied\": expected 403, 429 or 503, found \"200\""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        is_problem(described(f, rows[i][0], rows[i][1]), 400, rows[i][2]);
+    assert_int_equal(status_of(below(f, "GET", "/lost", "")), 404);
+}
+
+/* A route with several policies charges all or none. */
+static void check_several_policies(void **state)
+{
+    fixture *f = *state;
+    const char *answer = below(f, "GET", "/all", "");
+    assert_int_equal(status_of(answer), 200);
+    has_member(answer, "\"policy\":\"p15\"");
+    answer = below(f, "GET", "/all", "");
+    assert_int_equal(status_of(answer), 429);
+    has_member(answer, "\"violated-policies\":[\"p15\"]");
+    has_member(get(f, "/v1/peek?policy=p3&key=10.0.0.1"), "\"remaining\":8");
+}
+
+/* The responses are as the listener is configured, and as those of /v1/take. */
+static void check_configured_answers(void **state)
+{
+    fixture *f = *state;
+    f->answer =
+        (weir_answer){.headers = WEIR_HEADERS_GITHUB, .denied_status = 403, .denied_body = "wait"};
+    const char *answer = below(f, "POST", "/login", "");
+    has_line(answer, "X-RateLimit-Reset: 1767229200"); /* an hour after NOW_NS */
+    has_line(answer, "X-RateLimit-Used: 1");
+    has_no_line(answer, "\nRateLimit");
+    has_line(below(f, "GET", "/v1", ""), "X-RateLimit-Reset: 1767229200");
+    below(f, "POST", "/login", "");
+    answer = below(f, "POST", "/login", "");
+    assert_int_equal(status_of(answer), 403);
+    assert_string_equal(body_of(answer), "wait");
+}
+
+static void check_delays(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(status_of(below(f, "GET", "/queue", "")), 200);
+    assert_int_equal(f->waited_ns, 0);
+    assert_int_equal(status_of(below(f, "GET", "/queue", "")), 200);
+    assert_int_equal(f->waited_ns, SECOND_NS / 10);
+}
+
+/* ---- clients --------------------------------------------------------------------------------- */
+
+static void check_clients(void **state)
+{
+    fixture *f = *state;
+    static const char forged[] = "X-Forwarded-For: %s, 192.0.2.7\r\n";
+    char lines[128];
+    for (int i = 0; i < 4; i++) {
+        static const char *const left[] = {"1.1.1.1", "2.2.2.2", "10.9.9.9", "x"};
+        snprintf(lines, sizeof lines, forged, left[i]);
+        assert_int_equal(status_of(below(f, "POST", "/login", lines)), i < 2 ? 200 : 429);
+    }
+    assert_int_equal(status_of(below(f, "POST", "/login", "X-Forwarded-For: 192.0.2.8\r\n")), 200);
+    assert_int_equal(status_of(below(f, "POST", "/login", "")), 200);
+    peer = "192.0.2.1";
+    is_problem(below(f, "POST", "/login", ""), 403,
+               "192.0.2.1 is no trusted proxy; add it to trusted_proxies in weir.yaml");
+    peer = NULL;
+    assert_int_equal(status_of(below(f, "POST", "/login", "")), 403);
+}
+
+/* The headers of a web page's request are those of the proxy's client. */
+static void check_other_sites(void **state)
+{
+    fixture *f = *state;
+    static const char other[] =
+        "GET /v1/forward-auth/v1 HTTP/1.1\r\nHost: other.example\r\n"
+        "Origin: https://evil.example\r\nSec-Fetch-Site: cross-site\r\n\r\n";
+    static const char take[] =
+        "GET /v1/take?policy=api%s HTTP/1.1\r\nHost: other.example\r\n%s\r\n";
+    static const char site[] = "Sec-Fetch-Site: cross-site\r\n";
+    char request[256];
+    assert_int_equal(status_of(speak(f, other, sizeof other - 1)), 200);
+    peer = "192.0.2.1";
+    is_problem(speak(f, other, sizeof other - 1), 403,
+               "192.0.2.1 is no trusted proxy; add it to trusted_proxies in weir.yaml");
+    int len = snprintf(request, sizeof request, take, "", site);
+    assert_int_equal(status_of(speak(f, request, (size_t)len)), 421);
+    peer = "10.0.0.1";
+    assert_int_equal(status_of(speak(f, request, (size_t)len)), 200);
+    len = snprintf(request, sizeof request, take, "&key=a", "");
+    assert_int_equal(status_of(speak(f, request, (size_t)len)), 421);
+    assert_int_equal(status_of(with(f, "GET /v1/take?policy=api&key=a", site)), 403);
+}
+
+static void check_password(void **state)
+{
+    fixture *f = *state;
+    f->options.password = "secret";
+    assert_int_equal(status_of(below(f, "GET", "/free", "")), 401);
+    assert_int_equal(status_of(below(f, "GET", "/free", "Authorization: Bearer theirs\r\n")), 401);
+    assert_int_equal(status_of(below(f, "GET", "/free", "Authorization: Bearer secret\r\n")), 200);
+    assert_int_equal(status_of(below(f, "GET", "/token",
+                                     "Authorization: Bearer theirs\r\n"
+                                     "X-Weir-Password: secret\r\n")),
+                     200);
+    assert_int_equal(status_of(below(f, "GET", "/token",
+                                     "Authorization: Bearer other\r\n"
+                                     "X-Weir-Password: secret\r\n")),
+                     200);
+    assert_int_equal(status_of(below(f, "GET", "/token",
+                                     "Authorization: Bearer theirs\r\n"
+                                     "X-Weir-Password: secret\r\n")),
+                     429);
+    /* X-Weir-Password wins, and a second one is none. */
+    static const char *const wrong[] = {
+        "Authorization: Bearer secret\r\nX-Weir-Password: wrong\r\n",
+        "X-Weir-Password: secret\r\nX-Weir-Password: secret\r\n", "X-Weir-Password: \r\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(status_of(with(f, "GET /v1/policies", wrong[i])), 401);
+    assert_int_equal(status_of(with(f, "GET /metrics", "X-Weir-Password: secret\r\n")), 200);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static void check_header_keys(void **state)
+{
+    fixture *f = *state;
+    static const char *const rows[][2] = {
+        {"X-Api-Key: a\r\n", "10.0.0.1/a"},
+        {"x-api-KEY: a\r\nX-Other: b\r\nX-API-Key:  b \r\n", "10.0.0.1/a, b"},
+        {"", "10.0.0.1/"},
+        {"X-Api-Key: x/y%\r\n", "10.0.0.1/x/y%25"},
+        {"X-Api-Key: 10.0.0.1\r\nX-Forwarded-For: 2001:db8::7\r\n", "2001:db8::%2F64/10.0.0.1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        json_t *body = json_pack("{s:s,s:s}", "policy", "api", "key", rows[i][1]);
+        char *text = json_dumps(body, 0);
+        assert_int_equal(status_of(with(f, "GET /v1/take?policy=api", rows[i][0])), 200);
+        has_member(post(f, "/v1/peek", text), "\"remaining\":2");
+        has_member(with(f, "GET /v1/peek?policy=api", rows[i][0]), "\"remaining\":2");
+        free(text);
+        json_decref(body);
+    }
+    is_problem(get(f, "/v1/take?policy=token"), 400,
+               "the key of policy \"token\" is empty: the request has no value for a variable of "
+               "its key template");
+    is_problem(get(f, "/v1/take?policy=see"), 400, "missing key, expected the parameter \"key\"");
+    /* A parameter wins; a header is used only without a template. */
+    f->options.key_header = "X-User";
+    has_member(with(f, "GET /v1/take?policy=api&key=mine", "X-User: u\r\n"), "\"remaining\":2");
+    has_member(with(f, "GET /v1/take?policy=api", "X-User: u\r\n"), "\"remaining\":1");
+    assert_int_equal(status_of(with(f, "GET /v1/take?policy=login", "X-User: u\r\n")), 200);
+}
+
+/* Heads of 64 KiB are read; only the lines that weir reads are limited to 16 KiB. */
+static void check_big_heads(void **state)
+{
+    fixture *f = *state;
+    static char request[WEIR_HTTP_HEAD_MAX + 8], value[WEIR_HTTP_VALUES_MAX];
+    static const char start[] = "GET /v1/forward-auth/v1 HTTP/1.1\r\n" HOST;
+    memset(value, 'c', sizeof value - 1);
+    size_t len = (size_t)snprintf(request, sizeof request, "%s", start);
+    for (int i = 0; i < 2; i++)
+        len += (size_t)snprintf(request + len, sizeof request - len, "Cookie: %s\r\n", value);
+    size_t cookies = len;
+    len += (size_t)snprintf(request + len, sizeof request - len, "X-Api-Key: k\r\n\r\n");
+    assert_int_equal(status_of(speak(f, request, len)), 200);
+    has_member(get(f, "/v1/peek?policy=api&key=10.0.0.1/k"), "\"remaining\":2");
+    len = cookies + (size_t)snprintf(request + cookies, sizeof request - cookies,
+                                     "X-Api-Key: %s\r\n\r\n", value + 100);
+    assert_int_equal(status_of(speak(f, request, len)), 200);
+    len = cookies + (size_t)snprintf(request + cookies, sizeof request - cookies,
+                                     "X-Api-Key: %s\r\n\r\n", value);
+    is_problem(speak(f, request, len), 431, "the header lines that weir reads exceed 16384 bytes");
+}
+
+static void check_bodies(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(status_of(below(f, "PUT", "/free",
+                                     "Content-Type: text/plain\r\nContent-Length: 5\r\n"
+                                     "Expect: 100-continue\r\n\r\nhello")),
+                     100);
+    assert_non_null(strstr((const char *)weir_buffer_data(&f->output), "HTTP/1.1 200 OK"));
+    assert_int_equal(
+        status_of(below(f, "GET", "/free", "Connection: Upgrade\r\nUpgrade: websocket\r\n")), 200);
+    const char *answer = below(f, "HEAD", "/free", "");
+    assert_int_equal(status_of(answer), 200);
+    assert_string_equal(body_of(answer), "");
+}
+
+/* ---- reloads and engines --------------------------------------------------------------------- */
+
+static void check_reload(void **state)
+{
+    fixture *f = *state;
+    const weir_route_spec other = {
+        .name = "other", .path = "/free", .policies = LIST("login"), .policies_len = 1, .cost = 2};
+    assert_int_equal(status_of(below(f, "GET", "/free", "")), 200);
+    set_routes(f, &other, 1);
+    assert_int_equal(status_of(below(f, "GET", "/free", "")), 200);
+    assert_int_equal(status_of(below(f, "GET", "/free", "")), 429);
+    has_member(below(f, "GET", "/v1", ""), "\"route\":null");
+}
+
+static void is_ready(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+/* A request that waits for an engine is answered as it was sent, although its route is gone. */
+static void check_pending(void **unused)
+{
+    (void)unused;
+    static const char *const requests[] = {
+        "POST /v1/forward-auth/login HTTP/1.1\r\n" HOST "\r\n",
+        "GET /v1/forward-auth/v1 HTTP/1.1\r\n" HOST "X-Api-Key: k\r\n\r\n",
+        "GET /v1/take?policy=api HTTP/1.1\r\n" HOST "X-Api-Key: k\r\n\r\n",
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+        int ready = 0;
+        kit_engine = WEIR_ENGINE_REDIS;
+        fixture *f = open_proxied();
+        fake_engine *engine = fake_open();
+        weir_service_set_engine(f->service, WEIR_ENGINE_REDIS, &engine->engine);
+        f->session.completion.ready = is_ready;
+        f->session.completion.ctx = &ready;
+        weir_buffer_append(&f->in, requests[i], strlen(requests[i]));
+        run(f, OUT_PAUSE);
+        assert_int_equal(f->last, WEIR_SESSION_PENDING);
+        kit_engine = WEIR_ENGINE_LOCAL;
+        set_rules(f); /* without routes and templates */
+        while (f->last == WEIR_SESSION_PENDING) {
+            fake_reply(engine, 0, f->now_ns);
+            run(f, OUT_PAUSE);
+        }
+        const char *answer = output_of(f);
+        assert_int_equal(status_of(answer), 200);
+        has_member(answer, i == 0   ? "\"policy\":\"login\""
+                           : i == 1 ? "\"policy\":\"host\""
+                                    : "\"policy\":\"api\"");
+        assert_true(ready > 0);
+        weir_http_session_close(&f->session);
+        engine->engine.calls->close(&engine->engine);
+        weir_http_session_init(&f->session, &f->options);
+        fixture_free(f);
+    }
+}
+
+/* The answers do not depend on how the input is split. */
+static void check_splits(void **state)
+{
+    fixture *f = *state;
+    static const char requests[] =
+        "POST /v1/forward-auth/login?x HTTP/1.1\r\n" HOST "X-Api-Key: 1\r\nX-Api-Key: 2\r\n\r\n"
+        "GET /v1/forward-auth HTTP/1.1\r\nX-Forwarded-Uri: /v1?x\r\nX-Api-Key: 1\r\n" HOST
+        "X-Forwarded-Method: GET\r\nX-API-Key: 2\r\n\r\n"
+        "GET http://weir/v1/forward-auth?route=login HTTP/1.1\r\n" HOST "\r\n"
+        "GET /v1/forward-auth/see HTTP/1.1\r\n" HOST "Cookie: a\r\n\r\n";
+    char *whole = strdup(speak(f, requests, sizeof requests - 1));
+    assert_non_null(strstr(whole, "\"policy\":\"described\""));
+    for (size_t step = 1; step < 40; step++) {
+        fixture *g = open_proxied();
+        feed(g, requests, sizeof requests - 1, step);
+        assert_string_equal(output_of(g), whole);
+        fixture_free(g);
+    }
+    free(whole);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PROXIED(check_envoy),
+        PROXIED(check_spellings),
+        PROXIED(check_described),
+        PROXIED(check_bad_descriptions),
+        PROXIED(check_several_policies),
+        PROXIED(check_configured_answers),
+        PROXIED(check_delays),
+        PROXIED(check_clients),
+        PROXIED(check_other_sites),
+        PROXIED(check_password),
+        PROXIED(check_header_keys),
+        PROXIED(check_big_heads),
+        PROXIED(check_bodies),
+        PROXIED(check_reload),
+        cmocka_unit_test(check_pending),
+        PROXIED(check_splits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

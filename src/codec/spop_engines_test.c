@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Sessions of SPOP: split input, engines that answer later, a server that stops, counts, and
+ * messages that change while loops use them. */
+
+#include "codec/spop_session_kit_test.h"
+
+#include <pthread.h>
+
+/* ---- splits and engines ---------------------------------------------------------------------- */
+
+/* A conversation of 200 frames, with errors, in more batches than one. */
+static void add_conversation(weir_buffer *b)
+{
+    static const char *const names[] = {"plain", "narrow", "other", "costly", "queue", "plain"};
+    weir_buffer_append(b, BYTES(HELLO));
+    for (unsigned i = 0; i < 200; i++) {
+        char key[] = {(char)('a' + i % 7), '\0'};
+        add_notify(b, i, names[i % 6], i % 50 == 49 ? "" : key, i % 4 == 3 ? "x" : "2");
+        if (i % 60 == 30)
+            weir_buffer_append(b, BYTES(NOTIFY));
+        if (i % 90 == 30)
+            weir_buffer_append(b, BYTES("\0\0\0\x0A\x63\0\0\0\x01\0\0xyz"));
+    }
+    weir_buffer_append(b, BYTES(DISCONNECT));
+}
+
+static void check_splits(void **unused)
+{
+    (void)unused;
+    weir_buffer all;
+    weir_buffer_init(&all, BUFFER_MAX);
+    add_conversation(&all);
+    size_t len = weir_buffer_len(&all);
+    fixture *whole = fixture_new(WEIR_ENGINE_LOCAL);
+    send_pieces(whole, weir_buffer_data(&all), len, len, OUT_PAUSE);
+    assert_int_equal(whole->engine->submitted, 0);
+    assert_int_equal(whole->last, WEIR_SESSION_CLOSE);
+    for (size_t piece = 1; piece <= len; piece += piece < 64 ? 1 : 331) {
+        for (int remote = 0; remote < 2; remote++) {
+            fixture *f = fixture_new(remote ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
+            send_pieces(f, weir_buffer_data(&all), len, piece, piece % 2 ? OUT_PAUSE : 300);
+            assert_int_equal(weir_buffer_len(&f->output), weir_buffer_len(&whole->output));
+            assert_memory_equal(weir_buffer_data(&f->output), weir_buffer_data(&whole->output),
+                                weir_buffer_len(&whole->output));
+            assert_true(!remote || f->engine->submitted > 100);
+            fixture_free(f);
+        }
+    }
+    fixture_free(whole);
+    weir_buffer_free(&all);
+}
+
+/* A frame that waits is answered by the messages that were active when it arrived, and later frames
+ * by the new ones. */
+static void check_reload(void **unused)
+{
+    (void)unused;
+    static const weir_spop_spec other = {.name = "narrow", .policy = "wide"};
+    fixture *f = fixture_new(WEIR_ENGINE_REDIS);
+    greet(f);
+    add_notify(&f->in, 1, "narrow", "a", "");
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_PENDING);
+    set_messages(f, &other, 1);
+    add_notify(&f->in, 2, "narrow", "a", "");
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_PENDING);
+    fake_reply(f->engine, 0, f->now_ns);
+    assert_int_equal(f->ready, 1);
+    for (int i = 0; i < 4 && step(f, OUT_PAUSE) == WEIR_SESSION_PENDING; i++)
+        fake_reply(f->engine, 0, f->now_ns);
+    assert_int_equal(f->last, WEIR_SESSION_READ);
+    expect(f, "103 1 1.1" ALLOWED("0", "60", "1", "2", "narrow", "limit", "0"));
+    assert_memory_equal(take_frame(f), "103 1 2.1 allowed=1", 19);
+    ask(f, "plain", "a", "", ""); /* unknown now */
+    weir_spop_activate(f->spop, NULL);
+    ask(f, "narrow", "a", "", "");
+    fixture_free(f);
+}
+
+/* A frame that waits may have an error as well, after a request or before it. */
+static void check_error_pending(void **unused)
+{
+    (void)unused;
+    for (int errors = 1; errors < 4; errors++) {
+        fixture *f = fixture_new(WEIR_ENGINE_REDIS);
+        greet(f);
+        size_t at = begin(f);
+        if (errors & 1)
+            add_plain(f, "narrow", "a");
+        add_plain(f, "narrow", "");
+        if (errors & 2)
+            add_plain(f, "narrow", "b");
+        end_frame(&f->in, at);
+        while (step(f, OUT_PAUSE) == WEIR_SESSION_PENDING)
+            fake_reply(f->engine, 0, f->now_ns);
+        expect(f, "103 1 9.1" FAILED("the key is empty or too long"));
+        fixture_free(f);
+    }
+}
+
+/* A session may close while an engine is pending. */
+static void check_close_pending(void **unused)
+{
+    (void)unused;
+    fixture *f = fixture_new(WEIR_ENGINE_REDIS);
+    greet(f);
+    add_notify(&f->in, 1, "narrow", "a", "");
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_PENDING);
+    weir_spop_session_close(&f->session);
+    assert_int_equal(f->ready, 0);
+    open_session(f);
+    fixture_free(f);
+}
+
+/* ---- stopping, counts ------------------------------------------------------------------------ */
+
+static void check_stopping(void **state)
+{
+    fixture *f = *state;
+    greet(f);
+    assert_false(weir_spop_session_poll(&f->session, f->now_ns, false));
+    /* Idle: at once. */
+    assert_true(weir_spop_session_poll(&f->session, f->now_ns + SECOND_NS, true));
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_CLOSE);
+    expect(f, DISCONNECTED("0", "normal"));
+    /* Before HELLO: the connection is new, and HAProxy may have sent a frame. */
+    weir_spop_session_close(&f->session);
+    open_session(f);
+    assert_false(weir_spop_session_poll(&f->session, f->now_ns, true));
+    send_bytes(f, BYTES(HELLO));
+    assert_int_equal(f->last, WEIR_SESSION_READ);
+    send_bytes(f, BYTES(NOTIFY));
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    weir_buffer_clear(&f->output);
+    /* Busy: after the next replies, when no part of a frame is waiting. */
+    weir_spop_session_close(&f->session);
+    open_session(f);
+    greet(f);
+    ask(f, "other", "a", "", "");
+    assert_false(weir_spop_session_poll(&f->session, f->now_ns + SECOND_NS / 20, true));
+    add_notify(&f->in, 1, "other", "a", "");
+    weir_buffer_append(&f->in, BYTES("\0\0"));
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_READ);
+    expect(f, "103 1 1.1");
+    weir_buffer_clear(&f->in);
+    add_notify(&f->in, 2, "other", "a", "");
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_CLOSE);
+    expect(f, "103 1 2.1");
+    expect(f, DISCONNECTED("0", "normal"));
+    /* Busy, and then silent. */
+    weir_spop_session_close(&f->session);
+    open_session(f);
+    greet(f);
+    ask(f, "other", "a", "", "");
+    assert_false(weir_spop_session_poll(&f->session, f->now_ns, true));
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_READ);
+    assert_true(weir_spop_session_poll(&f->session, f->now_ns, true));
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_CLOSE);
+    expect(f, DISCONNECTED("0", "normal"));
+}
+
+static void check_counts(void **state)
+{
+    fixture *f = *state;
+    char name[WEIR_SPOP_NAME_MAX + 1] = "untouched", longer[300];
+    weir_buffer text;
+    greet(f);
+    assert_true(weir_spop_take_unknown(f->spop, name) == 0);
+    assert_string_equal(name, "untouched");
+    memset(longer, 'm', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    ask(f, longer, "a", "", "");
+    ask(f, "other", "a", "", "");
+    ask(f, "plain", "", "", FAILED("the key is empty or too long"));
+    assert_true(weir_spop_take_unknown(f->spop, name) == 2);
+    assert_int_equal(strlen(name), WEIR_SPOP_NAME_MAX);
+    assert_true(weir_spop_take_unknown(f->spop, name) == 0);
+    weir_buffer_init(&text, 1 << 16);
+    weir_spop_put_metrics(f->spop, &text);
+    weir_spop_put_metrics(NULL, &text);
+    weir_buffer_append_byte(&text, 0);
+    const char *metrics = (const char *)weir_buffer_data(&text);
+    assert_non_null(strstr(metrics, "\nweir_spoe_notify_total 3\n"));
+    assert_non_null(strstr(metrics, "\nweir_spoe_errors_total 1\n"));
+    assert_non_null(strstr(metrics, "\nweir_spoe_unknown_messages_total 2\n"));
+    assert_non_null(strstr(metrics, "\nweir_spoe_refused_total 0\n"));
+    weir_buffer_free(&text);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+enum { ACTIVATIONS = 500 };
+
+/* A loop that finds a message of each set while the sets change. */
+static void *find_messages(void *ctx)
+{
+    weir_spop *shared = ctx;
+    weir_spop_loop *l = weir_spop_loop_open(shared);
+    char name[WEIR_SPOP_NAME_MAX + 1];
+    uintptr_t bad = l ? 0 : 1;
+    for (int i = 0; l && i < 20 * ACTIVATIONS; i++) {
+        const weir_spop_message *m =
+            weir_spop_messages_find(weir_spop_loop_messages(l), (weir_slice){"m", 1});
+        bad += !m || m->policy_name.len != 3;
+        if (i % 64 == 0)
+            weir_spop_count_unknown(l, (weir_slice){"other", 5});
+        if (i % 256 == 0)
+            (void)weir_spop_take_unknown(shared, name);
+    }
+    weir_spop_loop_close(l);
+    return (void *)bad;
+}
+
+static void check_threads(void **state)
+{
+    fixture *f = *state;
+    static const weir_spop_spec sets[] = {{.name = "m", .policy = "one"},
+                                          {.name = "m", .policy = "two"}};
+    pthread_t threads[2];
+    set_messages(f, &sets[0], 1);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, find_messages, f->spop), 0);
+    for (int i = 0; i < ACTIVATIONS; i++)
+        set_messages(f, &sets[i % 2], 1);
+    for (int i = 0; i < 2; i++) {
+        void *bad;
+        assert_int_equal(pthread_join(threads[i], &bad), 0);
+        assert_null(bad);
+    }
+}
+
+static void check_bad_messages(void **unused)
+{
+    (void)unused;
+    char longer[WEIR_SPOP_NAME_MAX + 2];
+    memset(longer, 'm', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    const struct {
+        weir_spop_spec spec;
+        weir_status status;
+    } cases[] = {
+        {{.name = longer, .policy = "api"}, WEIR_E_RANGE},
+        {{.name = "a", .policy = longer}, WEIR_E_RANGE},
+        {{.name = "a", .policy = "$"}, WEIR_E_SYNTAX},
+        {{.name = "a", .policy = "api", .key = "src"}, WEIR_E_SYNTAX},
+        {{.name = "a", .policy = "api", .key = "$src", .cost = "$"}, WEIR_E_SYNTAX},
+        {{.name = "a", .policy = "api", .key = "$src", .cost = "many"}, WEIR_E_RANGE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const weir_spop_spec two[] = {{.name = "b", .policy = "api"}, cases[i].spec};
+        weir_spop_messages *m = NULL;
+        assert_int_equal(weir_spop_messages_build(&m, two, 2), cases[i].status);
+        assert_null(m);
+        assert_int_equal(weir_spop_messages_build(&m, two, WEIR_SPOP_MESSAGES_MAX + 1),
+                         WEIR_E_RANGE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(check_stopping),
+        TEST(check_threads),
+        TEST(check_counts),
+        cmocka_unit_test(check_splits),
+        cmocka_unit_test(check_reload),
+        cmocka_unit_test(check_close_pending),
+        cmocka_unit_test(check_error_pending),
+        cmocka_unit_test(check_bad_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Sets of messages, sorted by name, and the activation of a set for all event loops. */
+
+#include "codec/spop_messages.h"
+
+#include "codec/metrics.h"
+#include "port/assert.h"
+#include "port/port.h"
+
+#include <stdlib.h>
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+struct weir_spop_messages {
+    port_word references;
+    size_t len;
+    weir_spop_message at[]; /* sorted by name */
+};
+
+static bool copy_text(weir_slice *ret, const char *text, size_t max)
+{
+    size_t len = strlen(text);
+    char *copy = len <= max ? port_zalloc(1, len + 1) : NULL;
+    if (!copy)
+        return false;
+    memcpy(copy, text, len);
+    *ret = (weir_slice){copy, len};
+    return true;
+}
+
+static weir_status parse_template(weir_key_template **ret, const char *text)
+{
+    char error[256];
+    size_t at;
+    return weir_key_template_parse(ret, text, strlen(text), error, sizeof error, &at);
+}
+
+static weir_status build_cost(weir_spop_message *m, const char *text)
+{
+    uint64_t cost = 1;
+    if (text && strchr(text, '$'))
+        return parse_template(&m->cost, text);
+    if (text && !weir_decimal_read(text, strlen(text), WEIR_COST_MAX, &cost))
+        return WEIR_E_RANGE;
+    m->fixed_cost = (int64_t)cost;
+    return WEIR_OK;
+}
+
+static weir_status build_message(weir_spop_message *m, const weir_spop_spec *spec)
+{
+    if (strlen(spec->name) > WEIR_SPOP_NAME_MAX)
+        return WEIR_E_RANGE;
+    if (!copy_text(&m->name, spec->name, WEIR_SPOP_NAME_MAX))
+        return WEIR_E_NOMEM;
+    weir_status st = WEIR_OK;
+    if (strchr(spec->policy, '$'))
+        st = parse_template(&m->policy, spec->policy);
+    else if (strlen(spec->policy) > WEIR_RULE_NAME_MAX)
+        st = WEIR_E_RANGE;
+    else if (!copy_text(&m->policy_name, spec->policy, WEIR_RULE_NAME_MAX))
+        st = WEIR_E_NOMEM;
+    if (st == WEIR_OK && spec->key)
+        st = parse_template(&m->key, spec->key);
+    return st == WEIR_OK ? build_cost(m, spec->cost) : st;
+}
+
+static int compare_names(weir_slice a, weir_slice b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len > 0 ? memcmp(a.at, b.at, len) : 0;
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const weir_spop_message *x = a, *y = b;
+    return compare_names(x->name, y->name);
+}
+
+weir_status weir_spop_messages_build(weir_spop_messages **ret, const weir_spop_spec *specs,
+                                     size_t n)
+{
+    weir_status st = WEIR_OK;
+    if (n > WEIR_SPOP_MESSAGES_MAX)
+        return WEIR_E_RANGE;
+    weir_spop_messages *m = port_zalloc(1, sizeof *m + n * sizeof m->at[0]);
+    if (!m)
+        return WEIR_E_NOMEM;
+    port_word_store_relaxed(&m->references, 1);
+    for (; m->len < n && st == WEIR_OK; m->len++)
+        st = build_message(&m->at[m->len], &specs[m->len]);
+    if (st != WEIR_OK) {
+        weir_spop_messages_drop(m);
+        return st;
+    }
+    qsort(m->at, n, sizeof m->at[0], compare);
+    *ret = m;
+    return WEIR_OK;
+}
+
+void weir_spop_messages_hold(weir_spop_messages *m)
+{
+    if (m)
+        port_word_add_relaxed(&m->references, 1);
+}
+
+void weir_spop_messages_drop(weir_spop_messages *m)
+{
+    if (!m || !port_word_drop(&m->references))
+        return;
+    for (size_t i = 0; i < m->len; i++) {
+        weir_spop_message *message = &m->at[i];
+        port_free((char *)message->name.at);
+        port_free((char *)message->policy_name.at);
+        weir_key_template_free(message->policy);
+        weir_key_template_free(message->key);
+        weir_key_template_free(message->cost);
+    }
+    port_free(m);
+}
+
+const weir_spop_message *weir_spop_messages_find(const weir_spop_messages *m, weir_slice name)
+{
+    size_t begin = 0, end = m ? m->len : 0;
+    while (begin < end) {
+        size_t middle = (begin + end) / 2;
+        int order = compare_names(name, m->at[middle].name);
+        if (order == 0)
+            return &m->at[middle];
+        if (order < 0)
+            end = middle;
+        else
+            begin = middle + 1;
+    }
+    return NULL;
+}
+
+/* ---- the shared part and the part of a loop -------------------------------------------------- */
+
+struct weir_spop {
+    port_mutex *mutex; /* of the messages, the list of loops and the unknown name */
+    weir_spop_messages *messages;
+    port_word generation;
+    weir_spop_loop *loops;
+    uint64_t unknown; /* since the last weir_spop_take_unknown() */
+    char unknown_name[WEIR_SPOP_NAME_MAX + 1];
+};
+
+struct weir_spop_loop {
+    weir_spop *shared;
+    weir_spop_loop *next;
+    weir_spop_messages *messages;
+    uint64_t generation; /* of messages */
+    weir_spop_counts counts;
+    char scratch[WEIR_SPOP_SCRATCH];
+};
+
+weir_spop *weir_spop_open(void)
+{
+    weir_spop *s = port_zalloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->mutex = port_mutex_new();
+    if (s->mutex)
+        return s;
+    port_free(s);
+    return NULL;
+}
+
+void weir_spop_close(weir_spop *s)
+{
+    if (!s)
+        return;
+    WEIR_ASSERT(!s->loops);
+    weir_spop_messages_drop(s->messages);
+    port_mutex_free(s->mutex);
+    port_free(s);
+}
+
+void weir_spop_activate(weir_spop *s, weir_spop_messages *messages)
+{
+    weir_spop_messages_hold(messages);
+    port_mutex_lock(s->mutex);
+    weir_spop_messages *old = s->messages;
+    s->messages = messages;
+    /* Only a holder of the mutex writes it. A loop that sees the old number a little longer decides
+     * by the old messages, so relaxed is enough. */
+    port_word_store_relaxed(&s->generation, port_word_load_relaxed(&s->generation) + 1);
+    port_mutex_unlock(s->mutex);
+    weir_spop_messages_drop(old);
+}
+
+/* Takes over the active messages. The mutex is held. */
+static void hold_active(weir_spop_loop *l)
+{
+    l->messages = l->shared->messages;
+    l->generation = port_word_load_relaxed(&l->shared->generation);
+    weir_spop_messages_hold(l->messages);
+}
+
+weir_spop_messages *weir_spop_loop_messages(weir_spop_loop *l)
+{
+    if (port_word_load_relaxed(&l->shared->generation) == l->generation)
+        return l->messages;
+    weir_spop_messages *old = l->messages;
+    port_mutex_lock(l->shared->mutex);
+    hold_active(l);
+    port_mutex_unlock(l->shared->mutex);
+    weir_spop_messages_drop(old);
+    return l->messages;
+}
+
+weir_spop_loop *weir_spop_loop_open(weir_spop *s)
+{
+    weir_spop_loop *l = port_zalloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    l->shared = s;
+    port_mutex_lock(s->mutex);
+    hold_active(l);
+    l->next = s->loops;
+    s->loops = l;
+    port_mutex_unlock(s->mutex);
+    return l;
+}
+
+void weir_spop_loop_close(weir_spop_loop *l)
+{
+    if (!l)
+        return;
+    port_mutex_lock(l->shared->mutex);
+    weir_spop_loop **at = &l->shared->loops;
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    port_mutex_unlock(l->shared->mutex);
+    weir_spop_messages_drop(l->messages);
+    port_free(l);
+}
+
+weir_spop_counts *weir_spop_loop_counts(weir_spop_loop *l)
+{
+    return &l->counts;
+}
+
+char *weir_spop_loop_scratch(weir_spop_loop *l)
+{
+    return l->scratch;
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+void weir_spop_count_unknown(weir_spop_loop *l, weir_slice name)
+{
+    weir_spop *s = l->shared;
+    size_t len = name.len < WEIR_SPOP_NAME_MAX ? name.len : WEIR_SPOP_NAME_MAX;
+    port_bump_relaxed(&l->counts.unknown, 1);
+    port_mutex_lock(s->mutex);
+    if (s->unknown++ == 0) {
+        if (len > 0)
+            memcpy(s->unknown_name, name.at, len);
+        s->unknown_name[len] = '\0';
+    }
+    port_mutex_unlock(s->mutex);
+}
+
+uint64_t weir_spop_take_unknown(weir_spop *s, char *ret)
+{
+    port_mutex_lock(s->mutex);
+    uint64_t n = s->unknown;
+    if (n > 0)
+        memcpy(ret, s->unknown_name, sizeof s->unknown_name);
+    s->unknown = 0;
+    port_mutex_unlock(s->mutex);
+    return n;
+}
+
+void weir_spop_put_metrics(weir_spop *s, weir_buffer *out)
+{
+    if (!s)
+        return;
+    uint64_t notifies = 0, errors = 0, unknown = 0, refused = 0;
+    port_mutex_lock(s->mutex);
+    for (const weir_spop_loop *l = s->loops; l; l = l->next) {
+        notifies += port_load_relaxed(&l->counts.notifies);
+        errors += port_load_relaxed(&l->counts.errors);
+        unknown += port_load_relaxed(&l->counts.unknown);
+        refused += port_load_relaxed(&l->counts.refused);
+    }
+    port_mutex_unlock(s->mutex);
+    weir_metrics_put_one(out, "weir_spoe_notify_total", "counter",
+                         "NOTIFY frames of HAProxy that were answered.", notifies);
+    weir_metrics_put_one(out, "weir_spoe_errors_total", "counter",
+                         "NOTIFY frames that were answered without a decision.", errors);
+    weir_metrics_put_one(out, "weir_spoe_unknown_messages_total", "counter",
+                         "Messages of HAProxy that spoe.messages does not contain.", unknown);
+    weir_metrics_put_one(out, "weir_spoe_refused_total", "counter",
+                         "Connections of HAProxy closed because of a protocol error.", refused);
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Sessions of SPOP, from bytes to bytes: the frames of a real HAProxy, every error of the protocol,
+ * and the variables of each decision. */
+
+#include "codec/spop_session_kit_test.h"
+
+/* ---- handshake ------------------------------------------------------------------------------- */
+
+/* To the byte, as recorded with HAProxy 2.6.12. */
+static void check_recorded(void **state)
+{
+    fixture *f = *state;
+    static const char hello[] = "\0\0\0\x40\x65\0\0\0\x01\0\0\x07version\x08\x03"
+                                "2.0\x0Emax-frame-size\x03\xFC\xF0\x06\x0C"
+                                "capabilities\x08\x0Apipelining";
+    static const char ack[] =
+        "\0\0\0\x7D\x67\0\0\0\x01\0\x01\x01\x03\x02\x07"
+        "allowed\x11\x01\x03\x02\x0Bretry_after\x04\0\x01\x03\x02\x05reset\x04\x01\x01\x03\x02\x09"
+        "remaining\x04\x04\x01\x03\x02\x05limit\x04\x05\x01\x03\x02\x06policy\x08\x03"
+        "api\x01\x03\x02\x06reason\x08\x05limit\x01\x03\x02\x05"
+        "delay\x04\0\x02\x02\x02\x05"
+        "error";
+    static const char bye[] = "\0\0\0\x25\x66\0\0\0\x01\0\0\x0Bstatus-code\x03\0\x07message\x08"
+                              "\x06normal";
+    send_bytes(f, BYTES(HELLO));
+    assert_int_equal(f->last, WEIR_SESSION_READ);
+    assert_int_equal(weir_buffer_len(&f->output), sizeof hello - 1);
+    assert_memory_equal(weir_buffer_data(&f->output), hello, sizeof hello - 1);
+    weir_buffer_clear(&f->output);
+    send_bytes(f, BYTES(NOTIFY));
+    assert_int_equal(f->last, WEIR_SESSION_READ);
+    assert_int_equal(weir_buffer_len(&f->output), sizeof ack - 1);
+    assert_memory_equal(weir_buffer_data(&f->output), ack, sizeof ack - 1);
+    weir_buffer_clear(&f->output);
+    send_bytes(f, BYTES(DISCONNECT));
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    assert_int_equal(weir_buffer_len(&f->output), sizeof bye - 1);
+    assert_memory_equal(weir_buffer_data(&f->output), bye, sizeof bye - 1);
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_CLOSE);
+}
+
+static void check_healthcheck(void **state)
+{
+    fixture *f = *state;
+    send_bytes(f, BYTES(HEALTHCHECK NOTIFY));
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    expect(f, "101 1 0.0 version='2.0' max-frame-size=16380 capabilities=''");
+    expect(f, "");
+}
+
+/* A HELLO frame with these items; NULL: it is absent.
+ *  size  0: it is absent. */
+static void add_hello(weir_buffer *b, const char *versions, unsigned size, const char *capabilities)
+{
+    size_t at = begin_frame(b, WEIR_SPOP_HAPROXY_HELLO, WEIR_SPOP_FIN, 0, 0);
+    if (versions)
+        add_text(b, "supported-versions", versions);
+    if (size > 0) {
+        uint8_t bytes[16];
+        weir_spop_writer w = {.at = bytes, .end = bytes + sizeof bytes};
+        weir_spop_put_uint32(&w, size);
+        add_string(b, "max-frame-size");
+        weir_buffer_append(b, bytes, (size_t)(w.at - bytes));
+    }
+    if (capabilities)
+        add_text(b, "capabilities", capabilities);
+    end_frame(b, at);
+}
+
+static void check_hellos(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *versions, *capabilities;
+        unsigned size;
+        const char *answer;
+    } cases[] = {
+        {"2.0", "pipelining", 16384,
+         "101 1 0.0 version='2.0' max-frame-size=16384 capabilities='pipelining'"},
+        {" 1.5 , 2.3 ", " async , pipelining ", 65532,
+         "101 1 0.0 version='2.0' max-frame-size=16384 capabilities='pipelining'"},
+        {"3.0,2.0", "", 256, "101 1 0.0 version='2.0' max-frame-size=256 capabilities=''"},
+        {"2.0", "async,fragmentation", 257,
+         "101 1 0.0 version='2.0' max-frame-size=257 capabilities=''"},
+        {"1.0", "", 1000, DISCONNECTED("8", "unsupported version, expected 2.0")},
+        {"", "", 1000, DISCONNECTED("8", "unsupported version, expected 2.0")},
+        {"2", "", 1000, DISCONNECTED("8", "unsupported version, expected 2.0")},
+        {"2.x,12.0", "", 1000, DISCONNECTED("8", "unsupported version, expected 2.0")},
+        {NULL, "", 1000, DISCONNECTED("5", "version value not found")},
+        {"2.0", "", 0, DISCONNECTED("6", "max-frame-size value not found")},
+        {"2.0", "", 255, DISCONNECTED("9", "max-frame-size too big or too small")},
+        {"2.0", NULL, 1000, DISCONNECTED("7", "capabilities value not found")},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        add_hello(&f->in, cases[i].versions, cases[i].size, cases[i].capabilities);
+        step(f, OUT_PAUSE);
+        expect(f, cases[i].answer);
+        expect(f, "");
+        assert_int_equal(f->last,
+                         cases[i].answer[2] == '1' ? WEIR_SESSION_READ : WEIR_SESSION_CLOSE);
+        weir_spop_session_close(&f->session);
+        open_session(f);
+        weir_buffer_clear(&f->in);
+    }
+    assert_true(port_load_relaxed(&weir_spop_loop_counts(f->options.loop)->refused) == 8);
+}
+
+/* ---- errors of the protocol ------------------------------------------------------------------ */
+
+/* Sends a frame, and expects that the session ends with this status. */
+static void refuse(fixture *f, bool greeted, const char *frame, size_t len, const char *answer)
+{
+    if (greeted)
+        greet(f);
+    send_bytes(f, frame, len);
+    expect(f, answer);
+    expect(f, "");
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+    weir_spop_session_close(&f->session);
+    open_session(f);
+    weir_buffer_clear(&f->in);
+}
+
+static void check_protocol_errors(void **state)
+{
+    fixture *f = *state;
+    static const char invalid[] = DISCONNECTED("4", "invalid frame received"),
+                      fragment[] = DISCONNECTED("10", "fragmentation not supported"),
+                      big[] = DISCONNECTED("3", "frame is too big");
+    refuse(f, false, BYTES(NOTIFY), invalid);
+    refuse(f, false, BYTES("\0\0\0\x07\x63\0\0\0\x01\0\0"), invalid); /* no HELLO yet */
+    refuse(f, false, BYTES("\0\0\x40\x01"), big);
+    refuse(f, false, BYTES("GET / HTTP/1.1\r\n\r\n"), big);
+    refuse(f, false, BYTES(DISCONNECT), DISCONNECTED("0", "normal"));
+    refuse(f, false, BYTES("\0\0\0\x07\x01\0\0\0\x01\x01\0"), invalid); /* HELLO of a stream */
+    refuse(f, false, BYTES("\0\0\0\x07\x01\0\0\0\0\0\0"), fragment);
+    refuse(f, false, BYTES("\0\0\0\x08\x01\0\0\0\x01\0\0\x05"), invalid);
+    refuse(f, true, BYTES(HELLO), invalid);
+    refuse(f, true, BYTES("\0\0\x3F\xFD"), big); /* 16381, and 16380 was agreed */
+    refuse(f, true, BYTES("\0\0\0\0"), invalid);
+    refuse(f, true, BYTES("\0\0\0\x06\x03\0\0\0\x01\0"), invalid);
+    refuse(f, true, BYTES("\0\0\0\x07\x03\0\0\0\0\x01\x01"), fragment);
+    refuse(f, true, BYTES("\0\0\0\x07\0\0\0\0\x01\x01\x01"), fragment);
+    refuse(f, true, BYTES("\0\0\0\x09\x03\0\0\0\x01\x01\x01\x01x"), invalid);     /* no arguments */
+    refuse(f, true, BYTES("\0\0\0\x0A\x03\0\0\0\x01\x01\x01\x01x\x01"), invalid); /* of 1 */
+    refuse(f, true, BYTES("\0\0\0\x0D\x03\0\0\0\x01\x01\x01\x01x\x01\x01y\x0F"), invalid);
+}
+
+/* A payload that ends early is invalid, except where a message ends. */
+static void check_truncated(void **state)
+{
+    fixture *f = *state;
+    static const char frame[] = NOTIFY;
+    int whole = 0;
+    for (size_t len = 12; len < sizeof frame - 2; len++) {
+        char cut[sizeof frame];
+        memcpy(cut, frame, len);
+        cut[3] = (char)(len - 4);
+        greet(f);
+        send_bytes(f, cut, len);
+        if (f->last == WEIR_SESSION_READ)
+            whole++;
+        else
+            expect(f, DISCONNECTED("4", "invalid frame received"));
+        assert_int_equal(weir_buffer_len(&f->in), 0);
+        weir_spop_session_close(&f->session);
+        open_session(f);
+        weir_buffer_clear(&f->output);
+    }
+    assert_int_equal(whole, 2); /* after the first and after the second message */
+}
+
+/* Frames of unknown types, and those that only agents send, are skipped. */
+static void check_unknown_frames(void **state)
+{
+    fixture *f = *state;
+    greet(f);
+    send_bytes(f, BYTES("\0\0\0\x0A\x63\0\0\0\x01\0\0xyz\0\0\0\x07\x67\0\0\0\x01\x01\x01"));
+    add_notify(&f->in, 3, "plain", "a", "");
+    step(f, OUT_PAUSE);
+    assert_int_equal(f->last, WEIR_SESSION_READ);
+    assert_memory_equal(take_frame(f), "103 1 3.1 allowed=1", 19);
+    expect(f, "");
+}
+
+/* Replies come before the DISCONNECT of a later frame. */
+static void check_order(void **state)
+{
+    fixture *f = *state;
+    greet(f);
+    add_notify(&f->in, 3, "plain", "a", "");
+    weir_buffer_append(&f->in, BYTES("\0\0\0\0"));
+    step(f, OUT_PAUSE);
+    assert_memory_equal(take_frame(f), "103 1 3.1 allowed=1", 19);
+    expect(f, DISCONNECTED("4", "invalid frame received"));
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+}
+
+/* ---- decisions ------------------------------------------------------------------------------- */
+
+static void check_decisions(void **state)
+{
+    fixture *f = *state;
+    greet(f);
+    ask(f, "costly", "a", "4", ALLOWED("0", "4", "1", "5", "api", "limit", "0"));
+    ask(f, "costly", "a", "0", ALLOWED("0", "4", "1", "5", "api", "limit", "0"));
+    ask(f, "costly", "a", "3", DENIED("2", "4", "1", "5", "api"));
+    ask(f, "costly", "a", "6", NEVER("1", "5", "api", "limit"));
+    ask(f, "fixed", "b", "9", ALLOWED("0", "2", "3", "5", "api", "limit", "0"));
+    ask(f, "plain", "b", "9", ALLOWED("0", "3", "2", "5", "api", "limit", "0"));
+    ask(f, "plain", "evil", "", NEVER("0", "5", "api", "deny-list"));
+    ask(f, "plain", "root", "", ALLOWED("0", "0", "5", "5", "api", "allow-list", "0"));
+    ask(f, "shadow", "a", "", ALLOWED("0", "60", "0", "1", "shadow", "limit", "0"));
+    ask(f, "shadow", "a", "", ALLOWED("0", "60", "0", "1", "shadow", "shadow", "0"));
+    ask(f, "queue", "a", "", ALLOWED("0", "1", "2", "3", "queue", "limit", "0"));
+    ask(f, "queue", "a", "", ALLOWED("0", "1", "1", "3", "queue", "limit", "100"));
+    ask(f, "other", "a", "", "");
+}
+
+static void check_failures(void **state)
+{
+    fixture *f = *state;
+    static const char cost[] = FAILED("the cost is not a number from 0 to 2147483647");
+    weir_buffer *in = &f->in;
+    greet(f);
+    ask(f, "costly", "a", "", cost);
+    ask(f, "costly", "a", "-1", cost);
+    ask(f, "costly", "a", "1.5", cost);
+    ask(f, "costly", "a", "2147483648", cost);
+    ask(f, "costly", "a", "000000000000000000000000000001", cost);
+    ask(f, "plain", "", "", FAILED("the key is empty or too long"));
+    ask(f, "check-client", "a", "1", FAILED("the key is empty or too long")); /* no argument src */
+    ask(f, "named", "a", "", FAILED("the name of the policy is empty or too long"));
+    size_t at = begin_frame(in, WEIR_SPOP_NOTIFY, WEIR_SPOP_FIN, 9, 1);
+    add_message(in, "named", 2);
+    add_text(in, "policy", "nobody");
+    add_text(in, "key", "a");
+    end_frame(in, at);
+    step(f, OUT_PAUSE);
+    expect(f, "103 1 9.1" FAILED("unknown policy \"nobody\""));
+    at = begin_frame(in, WEIR_SPOP_NOTIFY, WEIR_SPOP_FIN, 9, 1);
+    add_message(in, "plain", 65);
+    for (int i = 0; i < 65; i++)
+        add_text(in, "key", "a");
+    end_frame(in, at);
+    step(f, OUT_PAUSE);
+    expect(f, "103 1 9.1" FAILED("a message has more than 64 arguments"));
+    const weir_spop_counts *counts = weir_spop_loop_counts(f->options.loop);
+    assert_true(port_load_relaxed(&counts->errors) == 10);
+    assert_true(port_load_relaxed(&counts->notifies) == 10);
+}
+
+/* Begins a NOTIFY frame, to which the test adds messages. */
+/* Each message of a frame is decided. A denial wins over an allowance and over an error; an error
+ * wins over an allowance. */
+static void check_several_messages(void **state)
+{
+    fixture *f = *state;
+    greet(f);
+    size_t at = begin(f);
+    add_plain(f, "plain", "a"); /* 4 left */
+    add_plain(f, "narrow", "a");
+    add_plain(f, "other", "a");
+    finish(f, at, ALLOWED("0", "60", "1", "2", "narrow", "limit", "0"));
+    at = begin(f);
+    add_plain(f, "narrow", "a"); /* 0 left */
+    add_plain(f, "plain", "a");
+    add_plain(f, "queue", "a");
+    add_plain(f, "queue", "a");
+    finish(f, at, ALLOWED("0", "60", "0", "2", "narrow", "limit", "100"));
+    at = begin(f);
+    add_plain(f, "narrow", "a");
+    add_plain(f, "plain", "a"); /* charged nevertheless: 2 left */
+    add_plain(f, "plain", "");
+    finish(f, at, DENIED("60", "60", "0", "2", "narrow"));
+    at = begin(f);
+    add_plain(f, "narrow", "a");
+    add_plain(f, "plain", "evil");
+    finish(f, at, NEVER("0", "5", "api", "deny-list"));
+    at = begin(f);
+    add_plain(f, "plain", "a"); /* 1 left */
+    add_plain(f, "plain", "");
+    finish(f, at, FAILED("the key is empty or too long"));
+    at = begin(f);
+    add_plain(f, "shadow", "s");
+    add_plain(f, "plain", "root");
+    add_plain(f, "shadow", "s"); /* in shadow: it does not represent the frame */
+    finish(f, at, ALLOWED("0", "60", "0", "1", "shadow", "limit", "0"));
+    ask(f, "costly", "a", "0", ALLOWED("0", "4", "1", "5", "api", "limit", "0"));
+    at = begin(f);
+    finish(f, at, "");
+}
+
+static void check_too_many_messages(void **state)
+{
+    fixture *f = *state;
+    greet(f);
+    size_t at = begin(f);
+    for (int i = 0; i < WEIR_SPOP_DECIDED_MAX + 1; i++)
+        add_plain(f, "narrow", "a");
+    finish(f, at, DENIED("60", "60", "0", "2", "narrow"));
+    at = begin(f);
+    for (int i = 0; i < WEIR_SPOP_DECIDED_MAX + 1; i++)
+        add_plain(f, "plain", "root");
+    finish(f, at, FAILED("a frame has more than 16 messages with a policy"));
+}
+
+static void check_aborted(void **state)
+{
+    fixture *f = *state;
+    greet(f);
+    size_t at = begin_frame(&f->in, WEIR_SPOP_NOTIFY, WEIR_SPOP_FIN | WEIR_SPOP_ABORT, 9, 1);
+    add_plain(f, "plain", "a");
+    end_frame(&f->in, at);
+    step(f, OUT_PAUSE);
+    expect(f, "103 3 9.1");
+    ask(f, "costly", "a", "0", ALLOWED("0", "0", "5", "5", "api", "limit", "0"));
+}
+
+/* The policy's own header fields. */
+#define TOKENS                                                                                     \
+    " x_ratelimit_limit_tokens='1' x_ratelimit_remaining_tokens='0'"                               \
+    " x_ratelimit_reset_tokens='1m0s'"
+
+/* An address counts as the policy's network, in a key of several parts too. */
+static void check_networks(void **state)
+{
+    fixture *f = *state;
+    greet(f);
+    for (int i = 0; i < 3; i++) {
+        size_t at = begin(f);
+        add_message(&f->in, "network", 2);
+        weir_buffer_append(&f->in, BYTES("\x03src\x06\x0A\x01\x02"));
+        weir_buffer_append_byte(&f->in, (uint8_t)i);
+        add_text(&f->in, "path", i < 2 ? "/a" : "/b");
+        finish(f, at,
+               i == 1 ? DENIED("60", "60", "0", "1", "network") TOKENS
+                      : ALLOWED("0", "60", "0", "1", "network", "limit", "0") TOKENS);
+    }
+}
+
+/* With the smallest frames, all variables of the longest names fit. */
+static void check_small_frames(void **state)
+{
+    fixture *f = *state;
+    weir_spop_session_close(&f->session);
+    open_session(f);
+    add_hello(&f->in, "2.0", WEIR_SPOP_FRAME_MIN, "");
+    step(f, OUT_PAUSE);
+    weir_buffer_clear(&f->output);
+    char name[WEIR_RULE_NAME_MAX + 1];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(
+        weir_limiter_set_limit(f->limiter, name, "fixed-window 1000000000/10000d", NULL), WEIR_OK);
+    size_t at = begin_frame(&f->in, WEIR_SPOP_NOTIFY, WEIR_SPOP_FIN, 9, 1);
+    add_message(&f->in, "named", 2);
+    add_text(&f->in, "policy", name);
+    add_text(&f->in, "key", "a");
+    end_frame(&f->in, at);
+    step(f, OUT_PAUSE);
+    const char *answer = take_frame(f);
+    assert_non_null(strstr(answer, " remaining=999999999 limit=1000000000 policy='nnnn"));
+    assert_non_null(strstr(answer, " delay=0 -error"));
+    f->session.answer.headers = 0;
+    add_notify(&f->in, 9, "narrow", "a", "");
+    step(f, OUT_PAUSE);
+    answer = take_frame(f); /* the fields that fit */
+    assert_non_null(strstr(answer, " ratelimit_policy='"));
+    assert_null(strstr(answer, " x_ratelimit_reset='"));
+}
+
+/* ---- header fields --------------------------------------------------------------------------- */
+
+/* Asks with this set of header fields, and expects these variables after `error`. */
+static void ask_fields(fixture *f, unsigned headers, const char *message, const char *expected)
+{
+    f->session.answer.headers = headers;
+    add_notify(&f->in, 9, message, "f", "0");
+    step(f, OUT_PAUSE);
+    const char *fields = strstr(take_frame(f), " -error");
+    assert_non_null(fields);
+    assert_string_equal(fields + strlen(" -error"), expected);
+}
+
+static void check_fields(void **state)
+{
+    fixture *f = *state;
+    static const char both[] =
+        " ratelimit_policy='\"narrow\";q=2;w=60' ratelimit='\"narrow\";r=1;t=60'"
+        " x_ratelimit_limit='2' x_ratelimit_remaining='1' x_ratelimit_reset='60'";
+    greet(f);
+    ask_fields(f, 0, "narrow", both);
+    ask_fields(f, WEIR_HEADERS_X_RATELIMIT, "narrow",
+               " x_ratelimit_limit='2' x_ratelimit_remaining='0' x_ratelimit_reset='60'");
+    ask_fields(f, WEIR_HEADERS_IETF, "narrow", /* denied */
+               " ratelimit_policy='\"narrow\";q=2;w=60' ratelimit='\"narrow\";r=0;t=60'");
+    ask_fields(f, WEIR_HEADERS_NONE, "narrow", "");
+    ask_fields(f, WEIR_HEADERS_GITHUB, "narrow",
+               " x_ratelimit_limit='2' x_ratelimit_remaining='0' x_ratelimit_reset='1767225660'"
+               " x_ratelimit_used='2' x_ratelimit_resource='narrow'");
+    ask_fields(f, WEIR_HEADERS_OPENAI, "costly",
+               " x_ratelimit_limit_requests='5' x_ratelimit_remaining_requests='5'"
+               " x_ratelimit_reset_requests='0s'");
+}
+
+/* A field of several policies, whose denied one is first. */
+static void check_fields_of_several(void **state)
+{
+    fixture *f = *state;
+    greet(f);
+    ask_fields(f, WEIR_HEADERS_NONE, "narrow", "");
+    ask_fields(f, WEIR_HEADERS_NONE, "narrow", "");
+    f->session.answer.headers = WEIR_HEADERS_IETF;
+    size_t at = begin(f);
+    add_plain(f, "plain", "f");
+    add_plain(f, "other", "f");
+    add_plain(f, "narrow", "f");
+    add_plain(f, "named", "f"); /* fails */
+    finish(f, at,
+           DENIED("60", "60", "0", "2",
+                  "narrow") " ratelimit_policy='\"narrow\";q=2;w=60, \"api\";q=5;w=5'"
+                            " ratelimit='\"narrow\";r=0;t=60, \"api\";r=4;t=1'");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(check_recorded),
+        TEST(check_healthcheck),
+        TEST(check_hellos),
+        TEST(check_protocol_errors),
+        TEST(check_truncated),
+        TEST(check_unknown_frames),
+        TEST(check_order),
+        TEST(check_decisions),
+        TEST(check_failures),
+        TEST(check_several_messages),
+        TEST(check_too_many_messages),
+        TEST(check_aborted),
+        TEST(check_networks),
+        TEST(check_small_frames),
+        TEST(check_fields),
+        TEST(check_fields_of_several),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Routes: the normal forms of paths and hosts, which route matches, and which can never match. */
+
+#define _GNU_SOURCE /* memmem */
+
+#include "service/rules/routes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static weir_slice text_of(const char *text)
+{
+    return (weir_slice){text, strlen(text)};
+}
+
+static const char *path_of(weir_slice path)
+{
+    static char buf[WEIR_PATH_ROOM + 1];
+    buf[weir_path_normalise(path, buf)] = '\0';
+    return buf;
+}
+
+/* ---- normal forms ---------------------------------------------------------------------------- */
+
+static void check_paths(void **unused)
+{
+    (void)unused;
+    static const char *const rows[][2] = {
+        {"/login", "/login"},
+        {"", "/"},
+        {"/", "/"},
+        {"login", "/login"},
+        {"*", "/*"},
+        {"/%6cogin", "/login"},
+        {"/%6Cogin", "/login"},
+        {"/%256cogin", "/%256cogin"}, /* decoded once */
+        {"//login", "/login"},
+        {"///a//b//", "/a/b/"},
+        {"/x/../login", "/login"},
+        {"/x/y/../../login", "/login"},
+        {"/../../login", "/login"},
+        {"/x/%2e%2e/login", "/login"},
+        {"/x/.%2E/login", "/login"},
+        {"/%2e/login", "/login"},
+        {"/x//../login", "/login"}, /* empty segments are removed before ".." */
+        {"/login/.", "/login/"},
+        {"/login/..", "/"},
+        {"/login/", "/login/"},
+        {"/LOGIN", "/LOGIN"},
+        {"/login;x=1", "/login"},
+        {"/x;y/login;z", "/x/login"},
+        {"/x/..;/login", "/login"},
+        {"/;/login", "/login"},
+        {"/login%3Bx", "/login%3Bx"},
+        {"/a%2fb", "/a%2Fb"}, /* no separator */
+        {"/...", "/..."},
+        {"/.x/..y", "/.x/..y"},
+        {"/%00", "/%00"},
+        {"/%", "/%25"},
+        {"/%4", "/%254"},
+        {"/%zz", "/%25zz"},
+        {"/a b", "/a%20b"},
+        {"/a%20b", "/a%20b"},
+        {"/\xC3\xA9", "/%C3%A9"},
+        {"/%c3%a9", "/%C3%A9"},
+        {"/\xFF\x01", "/%FF%01"}, /* not UTF-8 */
+        {"/%40me", "/@me"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_string_equal(path_of(text_of(rows[i][0])), rows[i][1]);
+    assert_string_equal(path_of((weir_slice){"/a\0b", 4}), "/a%00b");
+}
+
+/* The normal form of each short path of some bytes is its own normal form, and has no segment that
+ * another one removes. */
+static void check_normal_forms_are_stable(void **unused)
+{
+    (void)unused;
+    static const char alphabet[] = "/.%2eFa;";
+    enum { LETTERS = sizeof alphabet - 1, LEN = 6 };
+    size_t all = 1;
+    for (int i = 0; i < LEN; i++)
+        all *= LETTERS;
+    for (size_t i = 0; i < all; i++) {
+        char text[LEN], once[WEIR_PATH_ROOM], twice[WEIR_PATH_ROOM];
+        size_t rest = i;
+        for (int k = 0; k < LEN; k++, rest /= LETTERS)
+            text[k] = alphabet[rest % LETTERS];
+        size_t len = weir_path_normalise((weir_slice){text, LEN}, once);
+        assert_true(len >= 1 && once[0] == '/');
+        assert_null(memmem(once, len, "//", 2));
+        assert_null(memmem(once, len, "/../", 4));
+        assert_null(memmem(once, len, "/./", 3));
+        assert_null(memmem(once, len, ";", 1));
+        assert_int_equal(weir_path_normalise((weir_slice){once, len}, twice), len);
+        assert_memory_equal(once, twice, len);
+    }
+}
+
+static void check_long_paths(void **unused)
+{
+    (void)unused;
+    static char text[WEIR_ROUTE_PATH_MAX + 1], buf[WEIR_PATH_ROOM];
+    memset(text, 0xFF, sizeof text);
+    assert_int_equal(weir_path_normalise((weir_slice){text, WEIR_ROUTE_PATH_MAX}, buf),
+                     WEIR_PATH_ROOM);
+    assert_int_equal(weir_path_normalise((weir_slice){text, sizeof text}, buf), 0);
+}
+
+static void check_hosts(void **unused)
+{
+    (void)unused;
+    static const char *const rows[][2] = {
+        {"API.Example.com", "api.example.com"},
+        {"api.example.com:8443", "api.example.com"},
+        {"api.example.com.", "api.example.com"},
+        {"api.example.com.:80", "api.example.com"},
+        {"[2001:DB8::1]:80", "[2001:db8::1]"},
+        {"[::1]", "[::1]"},
+        {"10.0.0.1:80", "10.0.0.1"},
+        {"", ""},
+        {":80", ""},
+    };
+    char buf[WEIR_ROUTE_HOST_MAX + 1], host[WEIR_ROUTE_HOST_MAX + 2];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        buf[weir_host_normalise(text_of(rows[i][0]), buf)] = '\0';
+        assert_string_equal(buf, rows[i][1]);
+    }
+    assert_int_equal(weir_host_normalise((weir_slice){NULL, 0}, buf), 0);
+    memset(host, 'A', sizeof host);
+    assert_int_equal(weir_host_normalise((weir_slice){host, WEIR_ROUTE_HOST_MAX}, buf),
+                     WEIR_ROUTE_HOST_MAX);
+    assert_int_equal(weir_host_normalise((weir_slice){host, WEIR_ROUTE_HOST_MAX + 1}, buf), 0);
+}
+
+/* ---- matching -------------------------------------------------------------------------------- */
+
+static const char *const get[] = {"GET"}, *const head[] = {"HEAD"}, *const post[] = {"POST", "PUT"};
+static const char *const api[] = {"API.example.com"}, *const below[] = {"*.example.com"};
+static const char *const deep[] = {"x.api.example.com", "*.api.example.com"};
+static const char *const limits[] = {"a", "b"};
+
+#define METHODS(list) .methods = (list), .methods_len = sizeof(list) / sizeof((list)[0])
+#define HOSTS(list)   .hosts = (list), .hosts_len = sizeof(list) / sizeof((list)[0])
+
+/* The name of the route of a request; "-" if there is none. */
+static const char *find(const weir_routes *r, const char *method, const char *host,
+                        const char *path)
+{
+    char host_buf[WEIR_ROUTE_HOST_MAX], path_buf[WEIR_PATH_ROOM];
+    const weir_route_request request = {
+        .method = text_of(method),
+        .host = {host_buf, weir_host_normalise(text_of(host), host_buf)},
+        .path = {path_buf, weir_path_normalise(text_of(path), path_buf)},
+    };
+    const weir_route *found = weir_routes_find(r, &request);
+    return found ? found->name.at : "-";
+}
+
+static void check_matching(void **unused)
+{
+    (void)unused;
+    static const weir_route_spec specs[] = {
+        {.name = "login", METHODS(post), .path = "/login"},
+        {.name = "host", HOSTS(api), .path = "/host"},
+        {.name = "wild", HOSTS(below), .path = "/wild"},
+        {.path = "/v1", .policies = limits, .policies_len = 2, .cost = 3},
+        {.name = "below", .path = "/dir/"},
+        {.name = "read", METHODS(get), .path = "/%72ead"},
+        {.name = "rest", METHODS(head)},
+    };
+    weir_routes *r = NULL;
+    assert_int_equal(weir_routes_build(&r, specs, sizeof specs / sizeof specs[0]), WEIR_OK);
+    static const char *const rows[][4] = {
+        {"POST", "", "/login", "login"},
+        {"PUT", "", "/%6cogin", "login"},
+        {"PUT", "", "//login/", "login"},
+        {"POST", "", "/login/x", "login"},
+        {"POST", "", "/x/../login;y", "login"},
+        {"post", "", "/login", "-"},
+        {"GET", "", "/login", "-"},
+        {"POST", "", "/LOGIN", "-"},
+        {"POST", "", "/loginx", "-"},
+        {"GET", "api.example.com", "/host", "host"},
+        {"GET", "API.EXAMPLE.COM.:443", "/host", "host"},
+        {"GET", "", "/host", "-"},
+        {"GET", "xapi.example.com", "/host", "-"},
+        {"GET", "api.example.com", "/wild", "wild"},
+        {"GET", "a.b.example.com", "/wild", "wild"},
+        {"GET", "example.com", "/wild", "-"},
+        {"GET", "badexample.com", "/wild", "-"},
+        {"GET", "", "/v1", "/v1"},
+        {"GET", "", "/v1/x", "/v1"},
+        {"GET", "", "/v10", "-"},
+        {"GET", "", "/dir/", "below"},
+        {"GET", "", "/dir/x", "below"},
+        {"GET", "", "/dir", "-"},
+        {"GET", "", "/read", "read"},
+        {"HEAD", "", "/read", "read"}, /* the server does the work of a GET */
+        {"POST", "", "/read", "-"},
+        {"HEAD", "", "/anything", "rest"},
+        {"GET", "", "/anything", "-"}, /* a route for HEAD does not match GET */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *const *row = rows[i], *found = find(r, row[0], row[1], row[2]);
+        if (strcmp(found, row[3]) != 0)
+            fail_msg("%s %s%s: %s instead of %s", row[0], row[1], row[2], found, row[3]);
+    }
+    const weir_route *v1 = weir_routes_named(r, "/v1", 3);
+    assert_non_null(v1);
+    assert_int_equal(v1->policies_len, 2);
+    assert_string_equal(v1->policies[1].at, "b");
+    assert_int_equal(v1->cost, 3);
+    assert_null(weir_routes_named(r, "/v", 2));
+    assert_null(weir_routes_named(NULL, "/v1", 3));
+    assert_string_equal(find(NULL, "GET", "", "/"), "-");
+    assert_ptr_equal(weir_routes_share(r), r);
+    weir_routes_drop(r);
+    assert_string_equal(find(r, "GET", "", "/v1"), "/v1"); /* one reference is left */
+    weir_routes_drop(r);
+    weir_routes_drop(NULL);
+    assert_null(weir_routes_share(NULL));
+}
+
+static void check_bad_specs(void **unused)
+{
+    (void)unused;
+    static const char *const hosts[] = {"", "*", "*.", "a*.example.com", ".example.com", "*.*.com"};
+    static const char *const bad[] = {"bad name"}, *const empty[] = {""};
+    static char path[WEIR_ROUTE_PATH_MAX + 2] = "/", method[WEIR_ROUTE_METHOD_MAX + 2] = "G";
+    static const char *many[WEIR_ROUTE_LIST_MAX + 1], *const longer[] = {method};
+    weir_routes *r = NULL;
+    memset(path, '/', sizeof path - 1);
+    memset(method, 'G', sizeof method - 1);
+    for (size_t i = 0; i < sizeof many / sizeof many[0]; i++)
+        many[i] = "a";
+    const weir_route_spec specs[] = {
+        {.path = "v1"},
+        {.path = ""},
+        {.path = path},
+        {.cost = -1},
+        {.cost = (int64_t)WEIR_COST_MAX + 1},
+        {.policies = bad, .policies_len = 1},
+        {.policies = many, .policies_len = WEIR_ROUTE_POLICIES_MAX + 1},
+        {.methods = empty, .methods_len = 1},
+        {.methods = longer, .methods_len = 1},
+        {.methods = many, .methods_len = WEIR_ROUTE_LIST_MAX + 1},
+        {.hosts = many, .hosts_len = WEIR_ROUTE_LIST_MAX + 1},
+    };
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
+        assert_int_equal(weir_routes_build(&r, &specs[i], 1), WEIR_E_RANGE);
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++)
+        assert_int_equal(
+            weir_routes_build(&r, &(weir_route_spec){.hosts = &hosts[i], .hosts_len = 1}, 1),
+            WEIR_E_RANGE);
+    assert_int_equal(weir_routes_build(&r, specs, WEIR_ROUTES_MAX + 1), WEIR_E_RANGE);
+    assert_null(r);
+}
+
+static void check_covering(void **unused)
+{
+    (void)unused;
+    static const struct {
+        weir_route_spec first, second;
+        bool covers;
+    } rows[] = {
+        {{.path = "/v1"}, {.path = "/v1"}, true},   {{.path = "/v1"}, {.path = "/v1/x"}, true},
+        {{.path = "/v1"}, {.path = "/v10"}, false}, {{.path = "/v1/x"}, {.path = "/v1"}, false},
+        {{.path = "/v1/"}, {.path = "/v1"}, false}, {{.path = "/v1"}, {.path = "/v1/"}, true},
+        {{.path = NULL}, {.path = "/v1"}, true},    {{METHODS(get)}, {.path = "/v1"}, false},
+        {{METHODS(get)}, {METHODS(head)}, true},    {{METHODS(head)}, {METHODS(get)}, false},
+        {{.path = "/"}, {METHODS(post)}, true},     {{METHODS(post)}, {METHODS(get)}, false},
+        {{HOSTS(api)}, {.path = "/v1"}, false},     {{HOSTS(below)}, {HOSTS(api)}, true},
+        {{HOSTS(below)}, {HOSTS(deep)}, true},      {{HOSTS(deep)}, {HOSTS(below)}, false},
+        {{HOSTS(api)}, {HOSTS(deep)}, false},       {{.path = "/"}, {HOSTS(deep)}, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const weir_route_spec both[] = {rows[i].first, rows[i].second};
+        weir_routes *r = NULL;
+        assert_int_equal(weir_routes_build(&r, both, 2), WEIR_OK);
+        assert_int_equal(weir_routes_covering(r, 0), 0);
+        assert_int_equal(weir_routes_covering(r, 1), rows[i].covers ? 0 : 1);
+        weir_routes_drop(r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_paths),      cmocka_unit_test(check_normal_forms_are_stable),
+        cmocka_unit_test(check_long_paths), cmocka_unit_test(check_hosts),
+        cmocka_unit_test(check_matching),   cmocka_unit_test(check_bad_specs),
+        cmocka_unit_test(check_covering),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

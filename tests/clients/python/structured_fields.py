@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Parses the fields RateLimit-Policy and RateLimit with http-sfv, a parser of structured fields (RFC 9651),
+and compares them with the decision in the body. It reads a JSON object a line, and prints what is wrong."""
+
+import json
+import sys
+
+import http_sfv
+
+LARGEST = 999_999_999_999_999  # of an integer in a structured field
+
+
+def items(text):
+    """The items of a list: their names and parameters."""
+    found = http_sfv.List()
+    found.parse(text.encode("ascii"))
+    assert found and all(type(one.value) is str for one in found), "a list of strings"
+    assert len({one.value for one in found}) == len(found), "names that differ"
+    return [(one.value, dict(one.params)) for one in found]
+
+
+def integers(params, least):
+    for name, value in least.items():
+        if name in params:
+            assert type(params[name]) is int and value <= params[name] <= LARGEST, f"{name}={params[name]}"
+
+
+def check(answer):
+    decision = answer["decision"]
+    policies = items(answer["policy"])
+    for _, params in policies:
+        assert set(params) <= {"q", "w"} and "q" in params, params
+        integers(params, {"q": 1, "w": 1})
+    [(name, params)] = items(answer["ratelimit"])
+    integers(params, {"r": 0, "t": 0})
+    assert name == policies[decision["layer"]][0], f"the layer {decision['layer']}"
+    assert params["r"] == decision["remaining"], "r is what remains"
+    never = decision["retry_after_ms"] < 0
+    assert set(params) == ({"r"} if never else {"r", "t"}), params
+    assert never or params["t"] == -(-decision["reset_after_ms"] // 1000), "t is the reset"
+    wait = None if decision["allowed"] or never else str(-(-decision["retry_after_ms"] // 1000))
+    assert answer["retry_after"] == wait, f"Retry-After: {answer['retry_after']}"
+
+
+def main():
+    for line in sys.stdin:
+        answer = json.loads(line)
+        try:
+            check(answer)
+        except (AssertionError, ValueError, KeyError) as error:
+            print(f"{error!r}: {answer}")
+
+
+main()
