@@ -110,7 +110,10 @@ void auth_failures_put_metrics(auth_failures *g, weir_buffer *out)
     port_mutex_unlock(g->lock);
     weir_buffer_printf(out, "# HELP weir_wrong_passwords_total Wrong passwords from clients.\n"
                             "# TYPE weir_wrong_passwords_total counter\n");
-    for (int i = 0; i < PROTOCOLS; i++)
+    for (int i = 0; i < PROTOCOLS; i++) {
+        if (i == PROTOCOL_SPOE)
+            continue; /* SPOP has no password */
         weir_buffer_printf(out, "weir_wrong_passwords_total{protocol=\"%s\"} %" PRIu64 "\n",
                            protocols[i].name, total[i]);
+    }
 }

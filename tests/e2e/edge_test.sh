@@ -134,7 +134,7 @@ say("HTTP: a connection has three guesses", all(read_to_end(s).count(b"HTTP/1.1 
 PYTHON
 check_python "$tmp/guess.py" "$port" "$http"
 wrong=$(curl -s -H 'Authorization: Bearer open sesame' "http://127.0.0.1:$http/metrics" | grep ^weir_wrong_passwords_total | tr '\n' ' ')
-check "the metrics count wrong passwords" 'weir_wrong_passwords_total{protocol="resp"} 60 weir_wrong_passwords_total{protocol="http"} 15 weir_wrong_passwords_total{protocol="grpc"} 0 weir_wrong_passwords_total{protocol="spoe"} 0 ' "$wrong"
+check "the metrics count wrong passwords" 'weir_wrong_passwords_total{protocol="resp"} 60 weir_wrong_passwords_total{protocol="http"} 15 weir_wrong_passwords_total{protocol="grpc"} 0 ' "$wrong"
 cat >"$tmp/log.py" <<'PYTHON'
 from connections import *
 import sys
