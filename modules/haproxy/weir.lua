@@ -25,6 +25,8 @@ local IDLE_MAX = 64 -- connections that are kept, at most this long:
 local IDLE_S = 20
 -- Bytes that HTTP needs: longer responses are errors.
 local BODY_MAX, FIELDS_MAX = 65536, 64
+-- Bytes that weir accepts as the target of a request.
+local TARGET_MAX = 8192
 -- After this many failures in a row, requests pass without asking, but for one each RETRY_MS.
 local FAILURES_MAX, RETRY_MS = 3, 500
 
@@ -190,8 +192,30 @@ local function set(txn, name, value)
     end
 end
 
+-- Without a decision, the variables of an earlier action of the transaction do not count.
+local function set_error(txn, text)
+    txn:unset_var("txn.weir.allowed")
+    set(txn, "error", text)
+end
+
+local DECIDED = {"retry_after", "reset", "remaining", "limit", "policy", "reason", "delay"}
+
+-- Denies a request that can never be decided, because of what it contains. If it passed, a client
+-- could choose such content to avoid its limit.
+local function refuse(txn, text)
+    set(txn, "allowed", false)
+    set(txn, "error", text)
+    for _, name in ipairs(DECIDED) do
+        txn:unset_var("txn.weir." .. name)
+    end
+end
+
+-- The statuses of weir for a request that is invalid.
+local INVALID = {[400] = true, [413] = true, [414] = true, [431] = true}
+
 local function set_decision(txn, response)
     set(txn, "allowed", response.status == 200)
+    txn:unset_var("txn.weir.error")
     local found = members(response)
     for name, value in pairs(found) do
         set(txn, name, value)
@@ -222,24 +246,29 @@ end
 local function take(txn, policy, key, cost)
     policy, key, cost = argument(txn, policy), argument(txn, key), argument(txn, cost)
     if not policy or not key or not cost then
-        return set(txn, "error", "an argument has no value")
+        return refuse(txn, "an argument has no value")
+    end
+    local target = "/v1/take?delay=report&denied=429&policy=" .. encode(policy)
+        .. "&key=" .. encode(key) .. "&cost=" .. encode(cost)
+    if #target > TARGET_MAX then
+        return refuse(txn, "the policy, the key and the cost are too long")
     end
     if not may_ask() then
-        return set(txn, "error", "weir is unavailable")
+        return set_error(txn, "weir is unavailable")
     end
-    local response, wrong = ask("GET /v1/take?delay=report&denied=429&policy=" .. encode(policy)
-        .. "&key=" .. encode(key) .. "&cost=" .. encode(cost) .. HEAD)
+    local response, wrong = ask("GET " .. target .. HEAD)
     if not response then
         failures, retry_at_ms = failures + 1, now_ms() + RETRY_MS
         if failures == FAILURES_MAX then
             core.Warning("weir is unavailable: " .. wrong)
         end
-        return set(txn, "error", wrong)
+        return set_error(txn, wrong)
     end
     failures = 0
     if response.status ~= 200 and response.status ~= 429 then
-        return set(txn, "error", "weir responded with " .. response.status .. ": "
-            .. response.body:sub(1, 200):gsub("%c", " "))
+        local text = "weir responded with " .. response.status .. ": "
+            .. response.body:sub(1, 200):gsub("%c", " ")
+        return (INVALID[response.status] and refuse or set_error)(txn, text)
     end
     set_decision(txn, response)
 end

@@ -61,9 +61,23 @@ static void put_error(weir_spop_writer *w, const weir_spop_answer *a, const weir
         snprintf(text, sizeof text, "%s", a->error);
     else
         describe(failed, text);
+    if (a->refused) {
+        set(w, "allowed");
+        weir_spop_put_bool(w, false);
+    } else {
+        unset(w, "allowed");
+    }
     set(w, "error");
     weir_spop_put_text(w, text, strlen(text));
-    unset(w, "allowed");
+    if (!a->refused)
+        return;
+    unset(w, "retry_after");
+    unset(w, "reset");
+    unset(w, "remaining");
+    unset(w, "limit");
+    unset(w, "policy");
+    unset(w, "reason");
+    unset(w, "delay");
 }
 
 /* ---- which decision represents a frame ------------------------------------------------------- */

@@ -16,6 +16,7 @@ typedef struct weir_spop_answer {
     const weir_request *requests;
     size_t len;        /* 0..WEIR_SPOP_DECIDED_MAX; 0: the frame has no message with a policy */
     const char *error; /* a message that could not be read as a request; NULL: none */
+    bool refused;      /* `error` is the fault of the request: it is denied */
     bool aborted;      /* HAProxy has cancelled it */
     unsigned headers;  /* a set of weir_header_flavour; 0: the default */
 } weir_spop_answer;

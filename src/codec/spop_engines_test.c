@@ -93,7 +93,7 @@ static void check_error_pending(void **unused)
         end_frame(&f->in, at);
         while (step(f, OUT_PAUSE) == WEIR_SESSION_PENDING)
             fake_reply(f->engine, 0, f->now_ns);
-        expect(f, "103 1 9.1" FAILED("the key is empty or too long"));
+        expect(f, "103 1 9.1" REFUSED("the key is empty or too long"));
         fixture_free(f);
     }
 }
@@ -171,7 +171,7 @@ static void check_counts(void **state)
     longer[sizeof longer - 1] = '\0';
     ask(f, longer, "a", "", "");
     ask(f, "other", "a", "", "");
-    ask(f, "plain", "", "", FAILED("the key is empty or too long"));
+    ask(f, "plain", "", "", REFUSED("the key is empty or too long"));
     assert_true(weir_spop_take_unknown(f->spop, name) == 2);
     assert_int_equal(strlen(name), WEIR_SPOP_NAME_MAX);
     assert_true(weir_spop_take_unknown(f->spop, name) == 0);

@@ -25,6 +25,7 @@ typedef struct notify {
     weir_slice unknown;  /* the name of a message that is not in the configuration; absent: none */
     uint16_t first, len; /* its requests */
     uint16_t unknowns;
+    bool refused; /* `error` is the fault of the request */
     bool aborted;
 } notify;
 
@@ -37,6 +38,7 @@ typedef struct batch {
     char
         *scratch; /* keys, names and costs that templates make, and addresses as text: ROOM bytes */
     size_t used;
+    bool is_full; /* a text did not fit into the scratch memory */
     weir_request request[WEIR_BATCH_MAX];
     notify notify[WEIR_BATCH_MAX];
 } batch;
@@ -60,6 +62,7 @@ static void answer(run *r, const notify *n)
                                 .requests = r->batch->request + n->first,
                                 .len = n->len,
                                 .error = n->error,
+                                .refused = n->refused,
                                 .aborted = n->aborted,
                                 .headers = s->answer.headers};
     port_bump_relaxed(&counts->notifies, 1);
@@ -136,7 +139,22 @@ static bool argument_value(void *ctx, weir_slice name, weir_slice *ret, bool *is
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Writes what a template gives into the scratch memory of the batch. */
+/* Whether a template gives a text that is not empty. */
+static bool has_text(const weir_key_template *t, arguments *args)
+{
+    args->texts_len = 0;
+    for (size_t i = 0; i < weir_key_template_len(t); i++) {
+        weir_slice value;
+        bool is_address = false;
+        if (argument_value(args, weir_key_template_name(t, i), &value, &is_address) &&
+            value.len > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Writes what a template gives into the scratch memory of the batch. Its length is 0 if it is empty
+ * or longer than `max`, or if the memory is full. */
 static weir_slice expand(batch *b, const weir_key_template *t, weir_key_template_bits bits,
                          arguments *args, size_t max)
 {
@@ -146,6 +164,7 @@ static weir_slice expand(batch *b, const weir_key_template *t, weir_key_template
     size_t len =
         weir_key_template_write(t, bits, argument_value, args, at, room < max ? room : max);
     b->used += len;
+    b->is_full |= len == 0 && room < max && has_text(t, args);
     return (weir_slice){at, len};
 }
 
@@ -161,8 +180,10 @@ static weir_slice default_key(batch *b, arguments *args)
     const char *text = args->texts[args->texts_len - 1];
     if (value.at != text)
         return value; /* in `in` */
-    if (ROOM - b->used < value.len)
+    if (ROOM - b->used < value.len) {
+        b->is_full = true;
         return (weir_slice){NULL, 0};
+    }
     memcpy(b->scratch + b->used, text, value.len);
     value.at = b->scratch + b->used;
     b->used += value.len;
@@ -232,7 +253,13 @@ static added add_message(run *r, notify *n, weir_spop_reader *payload)
         return ADDED;
     }
     weir_request request;
+    b->is_full = false;
     n->error = make_request(r, m, &args, &request);
+    if (b->is_full && b->notifies_len > 0)
+        return FULL; /* the frame may fit into an empty batch */
+    if (b->is_full)
+        n->error = "the keys of a frame exceed 128 KiB together";
+    n->refused = n->error != NULL;
     if (n->error)
         return ADDED;
     if (b->len + n->len == b->max) {

@@ -48,6 +48,8 @@ static const weir_spop_spec specs[] = {
     {.name = "queue", .policy = "queue"},
     {.name = "shadow", .policy = "shadow"},
     {.name = "network", .policy = "network", .key = "$src/$path"},
+    {.name = "long", .policy = "wide", .key = "$key/$key/$key/$key/$key/$key/$key/$key"},
+    {.name = "whole", .policy = "api", .key = "$src"},
 };
 
 KIT void set_messages(fixture *f, const weir_spop_spec *at, size_t n)
@@ -270,7 +272,9 @@ KIT void ask(fixture *f, const char *message, const char *key, const char *cost,
 #define NEVER(remaining, limit, policy, reason)                                                    \
     " allowed=0 -retry_after -reset remaining=" remaining " limit=" limit " policy='" policy       \
     "' reason='" reason "' delay=0 -error"
-#define FAILED(text) " error='" text "' -allowed"
+#define FAILED(text) " -allowed error='" text "'"
+#define REFUSED(text)                                                                              \
+    " allowed=0 error='" text "' -retry_after -reset -remaining -limit -policy -reason -delay"
 
 /* Begins a NOTIFY frame. Returns its place, for finish(). */
 KIT size_t begin(fixture *f)

@@ -221,7 +221,7 @@ static void check_decisions(void **state)
 static void check_failures(void **state)
 {
     fixture *f = *state;
-    static const char cost[] = FAILED("the cost is not a number from 0 to 2147483647");
+    static const char cost[] = REFUSED("the cost is not a number from 0 to 2147483647");
     weir_buffer *in = &f->in;
     greet(f);
     ask(f, "costly", "a", "", cost);
@@ -229,9 +229,9 @@ static void check_failures(void **state)
     ask(f, "costly", "a", "1.5", cost);
     ask(f, "costly", "a", "2147483648", cost);
     ask(f, "costly", "a", "000000000000000000000000000001", cost);
-    ask(f, "plain", "", "", FAILED("the key is empty or too long"));
-    ask(f, "check-client", "a", "1", FAILED("the key is empty or too long")); /* no argument src */
-    ask(f, "named", "a", "", FAILED("the name of the policy is empty or too long"));
+    ask(f, "plain", "", "", REFUSED("the key is empty or too long"));
+    ask(f, "check-client", "a", "1", REFUSED("the key is empty or too long")); /* no argument src */
+    ask(f, "named", "a", "", REFUSED("the name of the policy is empty or too long"));
     size_t at = begin_frame(in, WEIR_SPOP_NOTIFY, WEIR_SPOP_FIN, 9, 1);
     add_message(in, "named", 2);
     add_text(in, "policy", "nobody");
@@ -245,13 +245,74 @@ static void check_failures(void **state)
         add_text(in, "key", "a");
     end_frame(in, at);
     step(f, OUT_PAUSE);
-    expect(f, "103 1 9.1" FAILED("a message has more than 64 arguments"));
+    expect(f, "103 1 9.1" REFUSED("a message has more than 64 arguments"));
     const weir_spop_counts *counts = weir_spop_loop_counts(f->options.loop);
     assert_true(port_load_relaxed(&counts->errors) == 10);
     assert_true(port_load_relaxed(&counts->notifies) == 10);
 }
 
-/* Begins a NOTIFY frame, to which the test adds messages. */
+/* Adds a message with an IPv6 address as `src`: 2001:db8:: and a last byte. */
+static void add_ipv6(fixture *f, const char *message, uint8_t network)
+{
+    const uint8_t address[] = {
+        WEIR_SPOP_IPV6, 0x20, 1, 0x0D, 0xB8, 0, 0, 0, network, 0, 0, 0, 0, 0, 0, 0, 1};
+    add_message(&f->in, message, 1);
+    add_string(&f->in, "src");
+    weir_buffer_append(&f->in, address, sizeof address);
+}
+
+/* Addresses are texts of the batch: those of different frames are different keys. Without a key
+ * template and with one, an address counts as its /64. */
+static void check_addresses(void **state)
+{
+    fixture *f = *state;
+    static const char *const remaining[] = {" remaining=4 ", " remaining=4 ", " remaining=3 ",
+                                            " remaining=2 "};
+    greet(f);
+    for (unsigned i = 0; i < 4; i++) {
+        size_t at = begin_frame(&f->in, WEIR_SPOP_NOTIFY, WEIR_SPOP_FIN, i, 1);
+        add_ipv6(f, i < 3 ? "plain" : "whole", i != 1);
+        end_frame(&f->in, at);
+    }
+    step(f, OUT_PAUSE);
+    for (unsigned i = 0; i < 4; i++)
+        assert_non_null(strstr(take_frame(f), remaining[i]));
+    size_t at = begin(f); /* an address in the same network is the same key */
+    add_ipv6(f, "plain", 1);
+    weir_buffer_data(&f->in)[weir_buffer_len(&f->in) - 1] = 2;
+    end_frame(&f->in, at);
+    step(f, OUT_PAUSE);
+    assert_non_null(strstr(take_frame(f), " remaining=1 "));
+}
+
+/* The keys of a frame have 128 KiB together, whatever frames are in its batch. */
+static void check_long_keys(void **state)
+{
+    fixture *f = *state;
+    char text[2201]; /* a key of more than 52 KB, since % is escaped */
+    memset(text, '%', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    greet(f);
+    for (int keys = 2; keys <= 3; keys++) {
+        add_notify(&f->in, 8, "long", text, "");
+        size_t at = begin(f);
+        for (int i = 0; i < keys; i++)
+            add_plain(f, "long", text);
+        end_frame(&f->in, at);
+        step(f, OUT_PAUSE);
+        assert_memory_equal(take_frame(f), "103 1 8.1 allowed=1", 19);
+        if (keys == 2)
+            assert_memory_equal(take_frame(f), "103 1 9.1 allowed=1", 19);
+    }
+    expect(f, "103 1 9.1" REFUSED("the keys of a frame exceed 128 KiB together"));
+    size_t at = begin(f);
+    add_plain(f, "long", text);
+    add_plain(f, "long", text);
+    add_plain(f, "long", "");
+    finish(f, at, REFUSED("the key is empty or too long"));
+    assert_int_equal(weir_buffer_len(&f->output), 0);
+}
+
 /* Each message of a frame is decided. A denial wins over an allowance and over an error; an error
  * wins over an allowance. */
 static void check_several_messages(void **state)
@@ -281,7 +342,7 @@ static void check_several_messages(void **state)
     at = begin(f);
     add_plain(f, "plain", "a"); /* 1 left */
     add_plain(f, "plain", "");
-    finish(f, at, FAILED("the key is empty or too long"));
+    finish(f, at, REFUSED("the key is empty or too long"));
     at = begin(f);
     add_plain(f, "shadow", "s");
     add_plain(f, "plain", "root");
@@ -371,6 +432,40 @@ static void check_small_frames(void **state)
     assert_null(strstr(answer, " x_ratelimit_reset='"));
 }
 
+/* The longest answers that the smallest frame may have: `allowed` is always in them. */
+static void check_longest_answers(void **state)
+{
+    fixture *f = *state;
+    char name[WEIR_RULE_NAME_MAX + 1], error[200], expected[400];
+    memset(name, 'n', sizeof name - 1);
+    memset(error, 'e', sizeof error - 1);
+    name[sizeof name - 1] = error[sizeof error - 1] = '\0';
+    weir_request r = {.rule = {name, sizeof name - 1}, .reason = WEIR_BY_DENY_LIST};
+    r.decision = (weir_decision){.limit = WEIR_COST_MAX,
+                                 .remaining = WEIR_COST_MAX,
+                                 .retry_after_ns = INT64_MAX,
+                                 .reset_after_ns = INT64_MAX};
+    weir_spop_answer a = {.stream_id = UINT64_MAX,
+                          .frame_id = UINT64_MAX,
+                          .requests = &r,
+                          .len = 1,
+                          .headers = WEIR_HEADERS_NONE};
+    f->session.frame_max = WEIR_SPOP_FRAME_MIN;
+    assert_true(weir_spop_put_answer(&f->output, WEIR_SPOP_FRAME_MIN, &a, NOW_NS));
+    snprintf(expected, sizeof expected, " policy='%s' reason='deny-list' delay=0 -error", name);
+    const char *answer = take_frame(f);
+    assert_non_null(strstr(answer, ".4294967295 allowed=0 retry_after=9223372037 reset="));
+    assert_non_null(strstr(answer, expected));
+    a.error = error;
+    a.refused = true;
+    r.decision.allowed = true;
+    assert_false(weir_spop_put_answer(&f->output, WEIR_SPOP_FRAME_MIN, &a, NOW_NS));
+    answer = take_frame(f);
+    assert_non_null(strstr(answer, ".4294967295 allowed=0 error='eeee"));
+    assert_non_null(strstr(answer, "eeee' -retry_after -reset -remaining -limit -policy -reason -de"
+                                   "lay"));
+}
+
 /* ---- header fields --------------------------------------------------------------------------- */
 
 /* Asks with this set of header fields, and expects these variables after `error`. */
@@ -436,11 +531,14 @@ int main(void)
         TEST(check_order),
         TEST(check_decisions),
         TEST(check_failures),
+        TEST(check_addresses),
+        TEST(check_long_keys),
         TEST(check_several_messages),
         TEST(check_too_many_messages),
         TEST(check_aborted),
         TEST(check_networks),
         TEST(check_small_frames),
+        TEST(check_longest_answers),
         TEST(check_fields),
         TEST(check_fields_of_several),
     };

@@ -101,14 +101,43 @@ def costs(box, door):
 
 
 def errors_are_a_variable(box, door):
-    """An unknown policy or an empty key makes no decision, and says why."""
+    """With an unknown policy there is no decision, and a variable says why."""
     weir = Weir(box, {"api": policy(1)}, message="{policy: $policy, key: $key}").start()
     one = Haproxy(box, door, weir, replaced=[("lua.weir api", "lua.weir none"),
                                              ("args key", "args policy=str(none) key")]).start()
-    for key in ("a", "a", ""):
+    for key in ("a", "a"):
         answer = one.get(key)
         equal(answer.status, 200, f"{key!r}: status")
         expect("x-allowed" not in answer.headers and answer.headers["x-error"], f"{key!r}: {answer.headers}")
+
+
+def is_refused(answer, what):
+    """Whether the standard rule denied a request that weir could not decide."""
+    equal((answer.status, answer.headers.get("x-allowed")), (429, "0"), what)
+    expect(answer.headers.get("x-error"), f"{what}: {answer.headers}")
+    equal([name for name in ("retry-after", "ratelimit", "x-limit", "x-reason") if name in answer.headers], [], what)
+
+
+def undecidable_requests_are_denied(box, door):
+    """A client cannot avoid its limit with content that weir cannot decide: an empty or long key, or a bad cost."""
+    weir = Weir(box, {"api": policy(2)}, message="{policy: api, key: $key, cost: $cost}").start()
+    one = Haproxy(box, door, weir, replaced=[
+        ("args key", "args cost=url_param(c) key"),
+        ("http-request lua.weir api txn.weir_key", "http-request set-var(txn.cost) url_param(c)\n"
+         "    http-request lua.weir-cost api txn.weir_key txn.cost")]).start()
+    long = "%25" * 3000
+    for _ in range(4):  # more often than failures that stop the Lua action from asking
+        is_refused(fetch(one.port, "/?k=&c=1"), "an empty key")
+        is_refused(fetch(one.port, "/?c=1"), "no key")
+        is_refused(fetch(one.port, "/?k=a&c=x"), "a bad cost")
+        is_refused(fetch(one.port, "/?k=a"), "no cost")
+        if door == "lua":  # an action sends the key in a request target
+            is_refused(fetch(one.port, f"/?c=1&k={long}"), "a long key")
+    key = "a" if door == "lua" else long
+    equal([fetch(one.port, f"/?c=1&k={key}").status for _ in range(3)], [200, 200, 429], "decisions")
+    weir.kill()
+    if door == "lua":
+        is_refused(fetch(one.port, f"/?c=1&k={long}"), "a long key without weir")
 
 
 def exact_under_load(box, door):
@@ -258,6 +287,48 @@ def lua_keeps_connections(box):
     equal(weir.allowed(), 30, "each request was counted once")
 
 
+def lua_idle_connections_end(box):
+    """Connections that timed out while they were idle, or that weir closed, are replaced without an error."""
+    module = box.path / "idle.lua"
+    text = kit.LUA.read_text(encoding="utf-8")
+    expect("IDLE_S = 20" in text, "the module has the time")
+    module.write_text(text.replace("IDLE_S = 20", "IDLE_S = 0.1"), encoding="utf-8")
+    weir = Weir(box, {"api": policy(1000)}).start()
+    one = Haproxy(box, "lua", weir, replaced=[(str(kit.LUA), str(module))]).start()
+    for _ in range(3):
+        expect(all(is_limited(one, "a") for _ in range(8)), "decisions")
+        time.sleep(0.3)
+    two = Haproxy(box, "lua", weir).start()
+    expect(all(is_limited(two, "a") for _ in range(8)), "decisions")
+    weir.kill()
+    weir.start()
+    expect(all(is_limited(two, "a") for _ in range(8)), "decisions of the new weir")
+    for each in (one, two):
+        expect("Lua" not in each.log_text(), each.tail())
+
+
+def spoe_frames_have_a_limit(box):
+    """HAProxy sends no frame above max-frame-size: such a request passes, unless its key has a limited length. Others
+    are decided meanwhile."""
+    weir = Weir(box, {"api": policy(2)}).start()
+    small = ("    messages check-client", "    max-frame-size 1024\n    messages check-client")
+    one = Haproxy(box, "spoe", weir, replaced=[small]).start()
+    for _ in range(3):
+        answer = one.get("a" * 2000)
+        equal((answer.status, answer.headers.get("x-engine-error")), (200, "3"), "HAProxy's error")
+        expect(is_limited(one, "other"), "another key is decided")
+    rule = "http-request deny deny_status 413 if { var(txn.weir.engine_error) -m int 3 }"
+    hashed = "args key=req.hdr(x-api-key),sha2(256),hex"
+    page = kit.PAGE.read_text(encoding="utf-8")
+    expect(rule in page and hashed in page, "the page has the lines")
+    strict = Haproxy(box, "spoe", weir, replaced=[small], more=f"    {rule}\n").start()
+    equal(strict.statuses("a" * 2000, 2), [413] * 2, "with the rule of the page")
+    equal(strict.statuses("b", 3), [200, 200, 429], "another key with the rule")
+    two = Haproxy(box, "spoe", weir, replaced=[small, (f"args key={kit.KEY}", hashed)]).start()
+    equal([fetch(two.port, **{"x-api-key": "a" * 2000}).status for _ in range(3)], [200, 200, 429], "a hashed key")
+    is_refused(two.get("a"), "no header")
+
+
 def stick_table(box):
     """The configuration with the stick table, which weir replaces."""
     one = Haproxy(box, "stick-table").start()
@@ -265,10 +336,11 @@ def stick_table(box):
     expect(passed <= 101 and denied > 0, f"{passed} passed, {denied} were denied")
 
 
-TESTS = [*(one for test in (denials_have_headers, the_policy_of_the_page, odd_keys_are_other_keys, costs,
-                            errors_are_a_variable, exact_under_load, two_servers_share_a_limit, killed, stopped,
-                            fail_closed, reloads_fail_no_request) for one in each_door(test)),
-         lua_delays_requests, lua_password, lua_keeps_connections, stick_table]
+BOTH = (denials_have_headers, the_policy_of_the_page, odd_keys_are_other_keys, costs, errors_are_a_variable,
+        undecidable_requests_are_denied, exact_under_load, two_servers_share_a_limit, killed, stopped, fail_closed,
+        reloads_fail_no_request)
+TESTS = [*(one for test in BOTH for one in each_door(test)), lua_delays_requests, lua_password, lua_keeps_connections,
+         lua_idle_connections_end, spoe_frames_have_a_limit, stick_table]
 
 if __name__ == "__main__":
     sys.exit(kit.servers.run(TESTS, sys.argv, needs_redis=False))
