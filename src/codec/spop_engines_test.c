@@ -98,6 +98,31 @@ static void check_error_pending(void **unused)
     }
 }
 
+/* A frame whose keys do not fit beside those of another frame waits until that one is decided. */
+static void check_long_keys_pending(void **unused)
+{
+    (void)unused;
+    char text[2201]; /* a key of more than 52 KB, since % is escaped */
+    memset(text, '%', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    fixture *f = fixture_new(WEIR_ENGINE_REDIS);
+    greet(f);
+    add_notify(&f->in, 8, "long", text, "");
+    size_t at = begin(f);
+    add_plain(f, "long", text);
+    add_plain(f, "long", text);
+    end_frame(&f->in, at);
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_PENDING);
+        assert_int_equal(f->engine->submitted, i == 1 ? 1 : 3);
+        fake_reply(f->engine, 0, f->now_ns);
+    }
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_READ);
+    assert_memory_equal(take_frame(f), "103 1 8.1 allowed=1", 19);
+    assert_memory_equal(take_frame(f), "103 1 9.1 allowed=1", 19);
+    fixture_free(f);
+}
+
 /* A session may close while an engine is pending. */
 static void check_close_pending(void **unused)
 {
@@ -266,6 +291,7 @@ int main(void)
         cmocka_unit_test(check_reload),
         cmocka_unit_test(check_close_pending),
         cmocka_unit_test(check_error_pending),
+        cmocka_unit_test(check_long_keys_pending),
         cmocka_unit_test(check_bad_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
