@@ -61,7 +61,11 @@ LIBRARIES = (
 def all_scenes(box, library):
     weir = kit.Weir(box, FILES).start()
     for scene, lines in SCENES.items():
-        equal(library.run(box, scene, f"user-{scene}", [weir.grpc]), lines, f"{library.name}, {scene}")
+        with contextlib.ExitStack() as stack:
+            if scene == "deadline":  # else an answer may arrive before the library looks at the clock
+                weir.pause()
+                stack.callback(weir.resume)
+            equal(library.run(box, scene, f"user-{scene}", [weir.grpc]), lines, f"{library.name}, {scene}")
 
 
 def with_tls(box, library):

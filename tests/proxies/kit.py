@@ -11,7 +11,6 @@ import http.client
 import http.server
 import os
 import pathlib
-import random
 import re
 import signal
 import socket
@@ -26,7 +25,7 @@ sys.path.insert(0, str(HERE.parent / "redis"))
 
 # pylint: disable=wrong-import-position
 import servers  # noqa: E402
-from resp import HOST, PATIENCE_S, Failed, until  # noqa: E402
+from resp import HOST, PATIENCE_S, Failed, free_port, until  # noqa: E402
 from servers import Skipped, expect  # noqa: E402, F401
 
 SHOP, API, OTHER = "shop.example.com", "api.example.com", "other.example.com"
@@ -40,15 +39,6 @@ WEBSOCKET_GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 def equal(found, wanted, what=""):
     expect(found == wanted, f"{what}: found {found!r}, expected {wanted!r}")
-
-
-def low_port():
-    """A free port that no outgoing connection is given, on any address: proxies listen on all of them."""
-    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    while True:
-        with contextlib.suppress(OSError), socket.socket() as s:
-            s.bind(("", random.randrange(10000, first)))
-            return s.getsockname()[1]
 
 
 # ---- a client ------------------------------------------------------------------------------------
@@ -225,7 +215,7 @@ class Weir(servers.Process):
 
     def __init__(self, box, *edits):
         super().__init__(box, box.name("weir"))
-        self.config, self.port = box.path / f"{self.name}.yaml", low_port()
+        self.config, self.port = box.path / f"{self.name}.yaml", free_port()
         self.write(*edits)
 
     def write(self, *edits):
@@ -271,8 +261,8 @@ class Proxy(servers.Process):
         super().__init__(box, box.name(self.directory))
         self.path = box.path / self.name
         self.path.mkdir()
-        self.port = low_port()
-        self.ports = {PROXY: self.port, APPLICATION: application, WEIR: weir, FALLBACK: low_port()}
+        self.port = free_port()
+        self.ports = {PROXY: self.port, APPLICATION: application, WEIR: weir, FALLBACK: free_port()}
         for file in (EXAMPLES / self.directory).iterdir():
             text = file.read_text()
             if edit:
@@ -339,13 +329,13 @@ class Traefik(Proxy):
 
     def is_up(self):
         # It listens before it has read its routes, and responds 404 until then.
-        return super().is_up() and fetch(self.port, "/", host=OTHER).status != 404
+        return super().is_up() and fetch(self.port, client="127.0.3.1").status != 404
 
 
 class Haproxy(Proxy):
     directory = "haproxy"
     closed = ("    option forwardfor",
-              "    http-request deny deny_status 503 if { var(txn.weir.error) -m found }\n    option forwardfor")
+              "    http-request deny deny_status 503 if !{ var(txn.weir.allowed) -m found }\n    option forwardfor")
 
     def prepare(self, text):
         return text.replace("/usr/local/share/weir/haproxy", str(ROOT / "modules" / "haproxy"))

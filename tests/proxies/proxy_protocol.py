@@ -6,7 +6,7 @@ import os
 import pathlib
 
 import kit
-from kit import ALICE, BOB, HOST, Proxy, Skipped, Weir, equal, expect, fetch, low_port, until
+from kit import ALICE, BOB, HOST, Proxy, Skipped, Weir, equal, expect, fetch, free_port, until
 
 NGINX_STREAM = pathlib.Path("/usr/lib/nginx/modules/ngx_stream_module.so")
 FULL = 5
@@ -22,7 +22,7 @@ class Balancer(Proxy):
 
     def __init__(self, box, text, words):
         super(Proxy, self).__init__(box, box.name(self.directory))  # pylint: disable=bad-super-call
-        self.path, self.port, self.words = box.path / self.name, low_port(), words
+        self.path, self.port, self.words = box.path / self.name, free_port(), words
         self.path.mkdir()
         (self.path / "config").write_text(text.replace("PORT", str(self.port)))
 

@@ -2,6 +2,9 @@
 """The base of all tests with real servers: a RESP client, free ports, waiting for a condition, and
 child processes that end with the test."""
 
+import contextlib
+import pathlib
+import random
 import shutil
 import socket
 import threading
@@ -32,17 +35,14 @@ def until(condition, what, patience_s=PATIENCE_S, every_s=0.005):
 
 
 def free_port():
-    """A free port p. The port of a Cluster's bus, p + 10000, is free as well."""
+    """A port p that is free on all addresses, as is p + 10000, the port of a Cluster's bus. No outgoing connection is
+    given it: one could take a port between this call and the start of the server."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
-        with socket.socket() as s, socket.socket() as bus:
-            s.bind((HOST, 0))
-            port = s.getsockname()[1]
-            if port > 50000:
-                continue
-            try:
-                bus.bind((HOST, port + 10000))
-            except OSError:
-                continue
+        with contextlib.suppress(OSError), socket.socket() as s, socket.socket() as bus:
+            port = random.randrange(10000, max(first - 10000, 20000))
+            s.bind(("", port))
+            bus.bind(("", port + 10000))
             return port
 
 
