@@ -133,10 +133,14 @@ static bool read_original(call *c, bool has_route, buffers *b, weir_http_origina
     ret->host = (weir_slice){b->host, weir_host_normalise(ret->host, b->host)};
     if (!ret->path.at)
         return true;
+    bool is_long = ret->path.len > WEIR_ROUTE_PATH_MAX;
     ret->path = (weir_slice){b->path, weir_path_normalise(ret->path, b->path)};
-    if (ret->path.len == 0)
+    if (is_long)
         weir_http_problem(c->response, 414, "the path of the original request exceeds %d bytes",
                           WEIR_ROUTE_PATH_MAX);
+    else if (ret->path.len == 0)
+        return fail(c, "the path of the original request has a segment \"..\", which servers "
+                       "resolve differently; the client must resolve it");
     return ret->path.len > 0;
 }
 

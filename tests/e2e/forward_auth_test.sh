@@ -40,8 +40,11 @@ login() { # PATH ARGUMENT...: the status of a POST, as Caddy and Traefik describ
 # ---- routes
 check "a route allows up to its limit" "200 200" "$(login /login) $(login '/login?next=/')"
 check "a denial" 429 "$(login /login)"
-for path in /%6cogin //login /x/../login /login/ '/login;x=1' /%2e%2e/login; do
+for path in /%6cogin //login /login/ '/login;x=1' /%2e/login; do
     check "$path is /login" 429 "$(login "$path")"
+done
+for path in /x/../login /x/%2e%2e/login /x//../login '/x/..;/login' /x/..%2flogin; do
+    check "$path is refused" 400 "$(login "$path")"
 done
 check "/LOGIN has no route" 200 "$(login /LOGIN)"
 check "its body" '{"allowed":true,"route":null}' "$(cat "$tmp/body")"

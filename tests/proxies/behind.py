@@ -153,7 +153,8 @@ OTHER_REQUESTS = (
     [("Sec-Fetch-Site", "cross-site"), ("Origin", "https://evil.example")],
 )
 # Paths that are not "/login" to a careless reader, and queries that weir reads in its own requests.
-OTHER_PATHS = ("/%6cogin", "/%6Cogin", "//login", "/./login", "/free/../login", "/free/%2e%2e/login", "/login/",
+OTHER_PATHS = ("/%6cogin", "/%6Cogin", "//login", "/./login", "/free/../login", "/free/%2e%2e/login",
+               "/free/..;/login", "/free/..%2flogin", "/free//../login", "/login/",
                "/login?route=shop", "/login?denied=403", "/login?policy=per-client&key=mallory", "/login?key=1#x",
                "/login?x=/free")
 LOGINS = 3
@@ -169,23 +170,28 @@ def forged_requests(box, proxy):
         expect(found in (429, 400), f"with {headers}: status {found}")
     for path in OTHER_PATHS:
         found = fetch(setup.port, **{**login, "path": path}).status
-        expect(found in (429, 400, 404, 301, 308), f"{path}: status {found}")
+        refused = {500} if proxy is kit.Nginx and "/free/" in path else set()  # auth_request makes 500 of 400
+        expect(found in {429, 400, 404, 301, 308} | refused, f"{path}: status {found}")
     equal([seen.path for seen in setup.application.seen], ["/login"] * LOGINS, "what reached the application")
     equal(fetch(setup.port, "/login").status, 200, "GET, which is not limited as a login")
 
 
 def applications(box, proxy):
-    """Routes divide the applications behind one proxy: each has its own limits, and other hosts have none."""
+    """Routes divide the applications behind one proxy. Neither an invented key nor another host has no limit."""
     setup = Setup(box, proxy)
+    items = {"path": "/v1/items", "host": API}
+
+    def with_key(name):
+        return [("X-Api-Key", name)]
+
     equal(statuses(setup.port, FULL + 1, host=SHOP), [200] * FULL + [429], "shop")
-    keys = [[("X-Api-Key", name)] for name in ("one", "two")]
-    for headers in keys:
-        equal(statuses(setup.port, 3, "/v1/items", host=API, headers=headers), [200, 200, 429], f"api with {headers}")
-    equal(statuses(setup.port, 1, "/v1/items", host=API, headers=keys[0], client=BOB), [200], "another client")
-    equal(statuses(setup.port, 9, "/v10", host=API, headers=keys[0]), [200] * 9, "a path without a route")
-    equal(statuses(setup.port, 9, host=OTHER), [200] * 9, "a host without a route")
-    answer = fetch(setup.port, host=OTHER)
-    equal((answer["RateLimit"], answer["RateLimit-Policy"]), (None, None), "headers of a host without a route")
+    for name in ("one", "two"):
+        equal(statuses(setup.port, 3, **items, headers=with_key(name), client=BOB), [200, 200, 429], f"key {name}")
+    found = [fetch(setup.port, **items, headers=with_key(f"new{number}"), client=BOB).status for number in range(4)]
+    equal(found, [200, 429, 429, 429], "a new key for each request")
+    for number, host in enumerate((OTHER, "x", "[::1]", f"{SHOP}.", f"{API}.:80")):
+        client = f"127.0.2.{number + 1}"
+        equal(statuses(setup.port, FULL + 1, "/v10", host=host, client=client), [200] * FULL + [429], f"host {host}")
 
 
 def weir_killed(box, proxy):

@@ -256,13 +256,15 @@ static void read_path(config_reader *r, const config_place *place, const config_
                       void *base)
 {
     static const char expected[] =
-        "a path that begins with '/', such as /v1, without a query and ';'";
+        "a path that begins with '/', such as /v1, without a query, ';' and \"..\"";
     const config_node *n = place->node;
+    char normal[WEIR_PATH_ROOM];
     (void)key;
     if (!config_want_scalar(r, place, expected))
         return;
     ((weir_route_spec *)base)->path = n->text;
-    if (n->text[0] != '/' || strpbrk(n->text, "?#;") || n->len > CONFIG_ROUTE_PATH_MAX)
+    if (n->text[0] != '/' || strpbrk(n->text, "?#;") || n->len > CONFIG_ROUTE_PATH_MAX ||
+        weir_path_normalise((weir_slice){n->text, n->len}, normal) == 0)
         config_error(r->errors, place, "expected %s, of at most %d bytes, found '%.80s'", expected,
                      CONFIG_ROUTE_PATH_MAX, n->text);
 }

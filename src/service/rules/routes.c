@@ -57,30 +57,40 @@ static size_t put_segment(char *buf, const char *at, const char *end)
     return n;
 }
 
-/* Removes the last segment of a path that ends with '/'. Returns the new length. */
-static size_t pop_segment(const char *buf, size_t len)
+/* Whether a segment is "..", in any spelling. A '/' or '\\' that is percent-encoded counts as a
+ * separator, because it is one for some servers. */
+static bool has_dot_dot(weir_slice path)
 {
-    while (len > 1 && buf[len - 2] != '/')
-        len--;
-    return len > 1 ? len - 1 : 1;
+    const char *at = path.at, *end = path.at + path.len;
+    int dots = 0; /* of a segment that has nothing else; otherwise 3 */
+    while (at < end) {
+        int c = weir_percent_read(at, (size_t)(end - at));
+        at += c >= 0 ? 3 : 1;
+        c = c >= 0 ? c : at[-1];
+        bool ends = c == '/' || c == '\\' || c == ';';
+        if (ends && dots == 2)
+            return true;
+        if (ends)
+            dots = c == ';' ? 3 : 0;
+        else
+            dots = c == '.' && dots < 3 ? dots + 1 : 3;
+    }
+    return dots == 2;
 }
 
 size_t weir_path_normalise(weir_slice path, char *buf)
 {
     const char *at = path.at, *end = path.at + path.len;
     size_t len = 1; /* ends with '/' before each segment */
-    if (path.len > WEIR_ROUTE_PATH_MAX)
+    if (path.len > WEIR_ROUTE_PATH_MAX || has_dot_dot(path))
         return 0;
     buf[0] = '/';
     while (at < end) {
         const char *slash = memchr(at, '/', (size_t)(end - at)), *next = slash ? slash + 1 : end;
         const char *stop = slash ? slash : end, *params = memchr(at, ';', (size_t)(stop - at));
         size_t n = put_segment(buf + len, at, params ? params : stop);
-        bool dots = n > 0 && n <= 2 && memcmp(buf + len, "..", n) == 0;
         at = next;
-        if (dots && n == 2)
-            len = pop_segment(buf, len);
-        if (dots || n == 0)
+        if (n == 0 || (n == 1 && buf[len] == '.'))
             continue;
         len += n;
         if (slash)

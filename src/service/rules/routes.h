@@ -71,11 +71,13 @@ const weir_route *weir_routes_named(const weir_routes *r, const char *name, size
 
 /* Writes a path in its normal form, so that all spellings of a path are equal (RFC 3986, 6.2.2).
  * Percent-encoded printable characters are decoded, except for '%', '/', ';', '?' and '#'. All
- * other bytes are percent-encoded with upper-case digits. "//" becomes "/". The parameters of a
- * segment, which begin with ';', are removed. The segments "." and ".." are resolved. Pure.
+ * other bytes are percent-encoded with upper-case digits. The parameters of a segment, which begin
+ * with ';', are removed, and then empty segments and those that are ".". A segment ".." has no
+ * normal form: servers disagree on what "/a//../b" and "/a/..;/b" are. Pure.
  *  path  as it was sent, without the query. If it does not begin with '/', one is added.
  *  buf   WEIR_PATH_ROOM bytes.
- * Returns the length, 1 or more; 0 if the path exceeds WEIR_ROUTE_PATH_MAX. */
+ * Returns the length, 1 or more; 0 if the path exceeds WEIR_ROUTE_PATH_MAX or has a segment "..",
+ * also if its bytes, or a '/' or '\' around it, are percent-encoded. */
 #define WEIR_PATH_ROOM (3 * WEIR_ROUTE_PATH_MAX + 1)
 size_t weir_path_normalise(weir_slice path, char *buf);
 
