@@ -42,9 +42,9 @@ void weir_json_put_string(weir_buffer *b, const void *bytes, size_t len)
     weir_buffer_append_byte(b, '"');
 }
 
-void weir_buffer_put(weir_buffer *b, const char *text, int64_t v)
+void weir_buffer_put_number(weir_buffer *b, const char *at, size_t len, int64_t v)
 {
-    weir_buffer_append(b, text, strlen(text));
+    weir_buffer_append(b, at, len);
     if (weir_buffer_reserve(b, WEIR_I64_MAX_LEN))
         weir_buffer_added(b, weir_i64_print((char *)weir_buffer_tail(b), v));
 }

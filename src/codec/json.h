@@ -7,11 +7,20 @@
 #include "port/buffer.h"
 #include "port/text.h"
 
+#include <string.h>
+
 /* Appends a JSON string with its quotes. Each byte that is not part of valid UTF-8 becomes U+FFFD,
  * so the result is always valid JSON. */
 void weir_json_put_string(weir_buffer *b, const void *bytes, size_t len);
 
-/* Appends a string and a number, as a printf of "%s%lld" would. */
-void weir_buffer_put(weir_buffer *b, const char *text, int64_t v);
+/* Appends `len` bytes and a number. */
+void weir_buffer_put_number(weir_buffer *b, const char *at, size_t len, int64_t v);
+
+/* Appends a string and a number, as a printf of "%s%lld" would. The compiler computes the length of
+ * a literal. */
+static inline void weir_buffer_put(weir_buffer *b, const char *text, int64_t v)
+{
+    weir_buffer_put_number(b, text, strlen(text), v);
+}
 
 #endif
