@@ -123,6 +123,48 @@ static void check_long_keys_pending(void **unused)
     fixture_free(f);
 }
 
+/* Adds a frame whose key has the address 127.0.0.1 and a path of n bytes. */
+static void add_path(fixture *f, char byte, size_t n)
+{
+    char path[2201] = "";
+    size_t at = begin(f);
+    memset(path, byte, n);
+    path[n] = '\0';
+    add_message(&f->in, "network", 2);
+    add_string(&f->in, "src");
+    weir_buffer_append(&f->in, BYTES("\x06\x7F\0\0\x01"));
+    add_text(&f->in, "path", path);
+    end_frame(&f->in, at);
+}
+
+/* Frames that wait are decided anew if a reload has made their keys so long that not all fit into a
+ * batch. */
+static void check_longer_keys_pending(void **unused)
+{
+    (void)unused;
+    fixture *f = fixture_new(WEIR_ENGINE_REDIS);
+    f->network_bits = 8;
+    set_rules(f, WEIR_ENGINE_REDIS);
+    greet(f);
+    /* Ten keys of nearly 64 KiB, as "127.0.0.0%2F8/" has 14 bytes and % is escaped. Then one
+     * more frame fits. */
+    for (int i = 0; i < 9; i++)
+        add_path(f, '%', i < 8 ? 2200 : 2199);
+    add_path(f, '%', 1999);
+    assert_int_equal(8 * (14 + 3 * 2200) + 14 + 3 * 2199 + 14 + 3 * 1999, WEIR_KEY_MAX - 2);
+    add_path(f, 'a', 1);
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_PENDING);
+    assert_int_equal(f->engine->submitted, 11);
+    f->network_bits = 24;
+    set_rules(f, WEIR_ENGINE_REDIS);
+    while (step(f, OUT_PAUSE) == WEIR_SESSION_PENDING)
+        fake_reply(f->engine, 0, f->now_ns);
+    for (int i = 0; i < 11; i++)
+        assert_memory_equal(take_frame(f), "103 1 9.1 allowed=", 18);
+    expect(f, "");
+    fixture_free(f);
+}
+
 /* A session may close while an engine is pending. */
 static void check_close_pending(void **unused)
 {
@@ -292,6 +334,7 @@ int main(void)
         cmocka_unit_test(check_close_pending),
         cmocka_unit_test(check_error_pending),
         cmocka_unit_test(check_long_keys_pending),
+        cmocka_unit_test(check_longer_keys_pending),
         cmocka_unit_test(check_bad_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

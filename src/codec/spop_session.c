@@ -81,6 +81,10 @@ static bool flush(run *r)
     batch *b = r->batch;
     if (b->notifies_len == 0)
         return true;
+    /* A reload may have made the addresses in keys longer, so that fewer frames fit. Those that do
+     * are charged again. */
+    if (s->completion.pending && weir_completion_len(&s->completion) != b->len)
+        weir_completion_cancel(&s->completion);
     if (b->len > 0 &&
         !weir_service_take(s->options->service, &s->completion, b->request, b->len, r->now_ns))
         return false;

@@ -31,6 +31,7 @@ typedef struct fixture {
     weir_buffer in, out;
     weir_buffer output; /* all output */
     int64_t now_ns;
+    unsigned network_bits; /* of an IPv4 address, for the policy `network` */
     int ready;
     weir_session_next last;
 } fixture;
@@ -81,7 +82,7 @@ KIT void set_rules(fixture *f, weir_engine_kind engine)
     rules[0].deny = &evil;
     rules[0].allow_len = rules[0].deny_len = 1;
     rules[4].shadow = true;
-    rules[5].v4_bits = 24;
+    rules[5].v4_bits = f->network_bits;
     rules[5].answer = (weir_answer){.headers = WEIR_HEADERS_OPENAI, .unit = WEIR_UNIT_TOKENS};
     assert_int_equal(weir_rules_build(&built, f->store, NULL, rules, N), WEIR_OK);
     weir_limiter_configure(f->limiter, built, engine);
@@ -108,6 +109,7 @@ KIT fixture *fixture_new(weir_engine_kind engine)
     assert_non_null(f);
     assert_int_equal(weir_store_open(&f->store, &store), WEIR_OK);
     assert_int_equal(weir_limiter_open(&f->limiter, f->store, NULL), WEIR_OK);
+    f->network_bits = 24;
     set_rules(f, engine);
     assert_int_equal(weir_service_open(&f->service, f->limiter), WEIR_OK);
     f->engine = fake_open();
