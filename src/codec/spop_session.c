@@ -73,6 +73,12 @@ static void answer(run *r, const notify *n)
     r->acknowledged = true;
 }
 
+static void drop_messages(weir_spop_session *s)
+{
+    weir_spop_messages_drop(s->held);
+    s->held = NULL;
+}
+
 /* Decides and answers the batch, and drops its frames from `in`. Returns false and changes nothing
  * if an engine needs time. */
 static bool flush(run *r)
@@ -93,6 +99,10 @@ static bool flush(run *r)
     weir_buffer_consume(r->in, b->bytes);
     b->len = b->bytes = b->notifies_len = b->used = 0;
     b->max = WEIR_BATCH_MAX;
+    if (s->held) { /* later frames get the active messages */
+        drop_messages(s);
+        r->messages = weir_spop_loop_messages(s->options->loop);
+    }
     return true;
 }
 
@@ -517,12 +527,6 @@ void weir_spop_session_init(weir_spop_session *s, const weir_spop_options *optio
     *s = (weir_spop_session){.options = options, .frame_max = WEIR_SPOP_FRAME_MAX};
 }
 
-static void drop_messages(weir_spop_session *s)
-{
-    weir_spop_messages_drop(s->held);
-    s->held = NULL;
-}
-
 void weir_spop_session_close(weir_spop_session *s)
 {
     weir_completion_cancel(&s->completion);
@@ -557,7 +561,6 @@ weir_session_step weir_spop_session_run(weir_spop_session *s, weir_buffer *in, w
             weir_spop_messages_hold(s->held = r.messages);
         return (weir_session_step){.next = next};
     }
-    drop_messages(s);
     if (r.acknowledged || r.greeted)
         s->last_ns = now_ns;
     if (next == WEIR_SESSION_READ && ends(&r)) {
