@@ -188,6 +188,19 @@ static bool not_ready(void *ctx, weir_buffer *out)
 
 /* ---- reload ---------------------------------------------------------------------------------- */
 
+/* What activate_rules() activates. */
+typedef struct rules_change {
+    weir_limiter *limiter;
+    weir_rules *rules;
+    weir_engine_kind engine;
+} rules_change;
+
+static void activate_rules(void *ctx)
+{
+    const rules_change *c = ctx;
+    weir_limiter_configure(c->limiter, c->rules, c->engine);
+}
+
 /* Activates the policies and the limits of a configuration: their rules first, because the limits
  * refer to them. */
 static weir_status put_rules(daemon *d, const weir_config *config)
@@ -218,7 +231,11 @@ static weir_status put_rules(daemon *d, const weir_config *config)
         weir_rules_discard(rules);
         return st;
     }
-    weir_limiter_configure(d->limiter, rules, config->engine);
+    rules_change change = {d->limiter, rules, config->engine};
+    if (d->spop)
+        weir_spop_activate(d->spop, config->spoe, activate_rules, &change);
+    else
+        activate_rules(&change);
     if (rls) {
         weir_rls_config_hold(rls);
         weir_rls_activate(d->rls, rls);
@@ -227,8 +244,6 @@ static weir_status put_rules(daemon *d, const weir_config *config)
         weir_limitador_config_hold(limitador);
         weir_limitador_activate(d->limitador, limitador);
     }
-    if (d->spop)
-        weir_spop_activate(d->spop, config->spoe);
     return st;
 }
 

@@ -72,7 +72,7 @@ static void check_reload(void **unused)
     expect(f, "103 1 1.1" ALLOWED("0", "60", "1", "2", "narrow", "limit", "0"));
     expect(f, "103 1 2.1" ALLOWED("0", "60", "99", "100", "wide", "limit", "0"));
     ask(f, "plain", "a", "", ""); /* unknown now */
-    weir_spop_activate(f->spop, NULL);
+    weir_spop_activate(f->spop, NULL, NULL, NULL);
     ask(f, "narrow", "a", "", "");
     fixture_free(f);
 }
@@ -256,7 +256,7 @@ static void check_counts(void **state)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-enum { ACTIVATIONS = 500 };
+enum { ACTIVATIONS = 500, FRAMES = 200 };
 
 /* A loop that finds a message of each set while the sets change. */
 static void *find_messages(void *ctx)
@@ -296,6 +296,98 @@ static void check_threads(void **state)
     }
 }
 
+/* What a reload activates. */
+typedef struct reload {
+    fixture *f;
+    weir_rules *rules;
+    weir_engine_kind engine;
+    int left, done;
+} reload;
+
+static void activate_rules(void *ctx)
+{
+    reload *r = ctx;
+    weir_limiter_configure(r->f->limiter, r->rules, r->engine);
+}
+
+/* Activates a policy of another name for the message `m`, many times. */
+static void *rename_policy(void *ctx)
+{
+    static const char *const names[] = {"one", "two"};
+    reload *r = ctx;
+    for (; r->left > 0; r->left--) {
+        const weir_spop_spec spec = {.name = "m", .policy = names[r->done++ % 2]};
+        weir_rule_spec rule = WEIR_RULE_SPEC_DEFAULT;
+        weir_spop_messages *m;
+        rule.name = spec.policy;
+        rule.limit = "fixed-window 1000000/d";
+        rule.engine = r->engine;
+        if (weir_spop_messages_build(&m, &spec, 1) != WEIR_OK)
+            break;
+        if (weir_rules_build(&r->rules, r->f->store, NULL, &rule, 1) == WEIR_OK)
+            weir_spop_activate(r->f->spop, m, activate_rules, r);
+        weir_spop_messages_drop(m);
+    }
+    return NULL;
+}
+
+/* While reloads rename the policy of a message, every request is decided. */
+static void check_renamed_policy(void **state)
+{
+    fixture *f = *state;
+    reload r = {.f = f, .left = 1};
+    pthread_t thread;
+    rename_policy(&r);
+    greet(f);
+    r.left = 20 * ACTIVATIONS;
+    assert_int_equal(pthread_create(&thread, NULL, rename_policy, &r), 0);
+    for (int i = 0; i < ACTIVATIONS; i++) {
+        for (unsigned n = 0; n < FRAMES; n++)
+            add_notify(&f->in, n, "m", "a", "");
+        assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_READ);
+        for (unsigned n = 0; n < FRAMES; n++)
+            assert_non_null(strstr(take_frame(f), " allowed=1"));
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(r.left, 0);
+}
+
+static reload *at_submit; /* NULL: none */
+static const weir_engine_calls *fake_calls;
+
+static bool submit(weir_engine *engine, weir_engine_batch *batch, int64_t now_ns)
+{
+    at_submit->left = 1;
+    rename_policy(at_submit);
+    return fake_calls->submit(engine, batch, now_ns);
+}
+
+/* A reload in the middle of a run changes nothing until the run ends. */
+static void check_reload_in_run(void **unused)
+{
+    (void)unused;
+    fixture *f = fixture_new(WEIR_ENGINE_REDIS);
+    reload r = {.f = f, .engine = WEIR_ENGINE_REDIS, .left = 1};
+    greet(f);
+    at_submit = &r;
+    rename_policy(&r);
+    fake_calls = f->engine->engine.calls;
+    weir_engine_calls calls = *fake_calls;
+    calls.submit = submit;
+    f->engine->engine.calls = &calls;
+    f->engine->immediate = true;
+    for (unsigned n = 0; n < 100; n++)
+        add_notify(&f->in, n, "m", "a", "");
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_READ);
+    for (unsigned n = 0; n < 100; n++)
+        assert_non_null(strstr(take_frame(f), "policy='one'"));
+    assert_int_equal(r.done, 3);
+    f->engine->engine.calls = fake_calls;
+    set_rules(f, WEIR_ENGINE_REDIS);
+    ask(f, "m", "a", "", FAILED("unknown policy \"one\""));
+    fixture_free(f);
+}
+
 static void check_bad_messages(void **unused)
 {
     (void)unused;
@@ -328,6 +420,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(check_stopping),
         TEST(check_threads),
+        TEST(check_renamed_policy),
+        cmocka_unit_test(check_reload_in_run),
         TEST(check_counts),
         cmocka_unit_test(check_splits),
         cmocka_unit_test(check_reload),

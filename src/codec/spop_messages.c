@@ -178,15 +178,19 @@ void weir_spop_close(weir_spop *s)
     port_free(s);
 }
 
-void weir_spop_activate(weir_spop *s, weir_spop_messages *messages)
+void weir_spop_activate(weir_spop *s, weir_spop_messages *messages,
+                        void (*activate_rules)(void *ctx), void *ctx)
 {
     weir_spop_messages_hold(messages);
     port_mutex_lock(s->mutex);
     weir_spop_messages *old = s->messages;
     s->messages = messages;
-    /* Only a holder of the mutex writes it. A loop that sees the old number a little longer decides
-     * by the old messages, so relaxed is enough. */
+    /* Before the rules: a loop that has adopted them, under their lock, sees the new number, and
+     * then waits for the mutex. Only a holder of the mutex writes the number. A loop that sees the
+     * old number a little longer decides by the old messages and rules, so relaxed is enough. */
     port_word_store_relaxed(&s->generation, port_word_load_relaxed(&s->generation) + 1);
+    if (activate_rules)
+        activate_rules(ctx);
     port_mutex_unlock(s->mutex);
     weir_spop_messages_drop(old);
 }
@@ -199,9 +203,14 @@ static void hold_active(weir_spop_loop *l)
     weir_spop_messages_hold(l->messages);
 }
 
+bool weir_spop_loop_is_current(const weir_spop_loop *l)
+{
+    return port_word_load_relaxed(&l->shared->generation) == l->generation;
+}
+
 weir_spop_messages *weir_spop_loop_messages(weir_spop_loop *l)
 {
-    if (port_word_load_relaxed(&l->shared->generation) == l->generation)
+    if (weir_spop_loop_is_current(l))
         return l->messages;
     weir_spop_messages *old = l->messages;
     port_mutex_lock(l->shared->mutex);

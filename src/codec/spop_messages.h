@@ -62,8 +62,11 @@ weir_spop *weir_spop_open(void);
 void weir_spop_close(weir_spop *s); /* accepts NULL; its loops must be closed */
 
 /* Activates a set, and takes a reference of its own. Any thread.
- *  messages  NULL: no messages. */
-void weir_spop_activate(weir_spop *s, weir_spop_messages *messages);
+ *  messages        NULL: no messages.
+ *  activate_rules  activates the rules that the messages refer to; NULL: they stay. A loop that
+ *                  sees those rules also sees these messages: see weir_spop_loop_is_current(). */
+void weir_spop_activate(weir_spop *s, weir_spop_messages *messages,
+                        void (*activate_rules)(void *ctx), void *ctx);
 
 /* What is counted since the start. */
 typedef struct weir_spop_counts {
@@ -83,6 +86,10 @@ void weir_spop_loop_close(weir_spop_loop *l); /* accepts NULL */
 /* The active messages, valid until the next call on the loop unless the caller holds them; NULL:
  * none. */
 weir_spop_messages *weir_spop_loop_messages(weir_spop_loop *l);
+
+/* Whether the last weir_spop_loop_messages() returned the messages that belong to the rules that
+ * the loop's service has adopted since. */
+bool weir_spop_loop_is_current(const weir_spop_loop *l);
 
 /* The counts of this loop, for port_bump_relaxed(). */
 weir_spop_counts *weir_spop_loop_counts(weir_spop_loop *l);

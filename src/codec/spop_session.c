@@ -79,6 +79,18 @@ static void drop_messages(weir_spop_session *s)
     s->held = NULL;
 }
 
+/* Makes the service use the active rules until the run ends, so that they always belong to the
+ * messages. Returns the active messages. */
+static weir_spop_messages *pin_active(const weir_spop_session *s)
+{
+    weir_spop_messages *messages;
+    do {
+        messages = weir_spop_loop_messages(s->options->loop);
+        weir_service_pin(s->options->service);
+    } while (!weir_spop_loop_is_current(s->options->loop));
+    return messages;
+}
+
 /* Decides and answers the batch, and drops its frames from `in`. Returns false and changes nothing
  * if an engine needs time. */
 static bool flush(run *r)
@@ -101,7 +113,7 @@ static bool flush(run *r)
     b->max = WEIR_BATCH_MAX;
     if (s->held) { /* later frames get the active messages */
         drop_messages(s);
-        r->messages = weir_spop_loop_messages(s->options->loop);
+        r->messages = pin_active(s);
     }
     return true;
 }
@@ -550,12 +562,13 @@ weir_session_step weir_spop_session_run(weir_spop_session *s, weir_buffer *in, w
     b.scratch = weir_spop_loop_scratch(s->options->loop);
     b.max = s->completion.pending ? weir_completion_len(&s->completion) : WEIR_BATCH_MAX;
     run r = {.session = s,
-             .messages = s->held ? s->held : weir_spop_loop_messages(s->options->loop),
+             .messages = s->held ? s->held : pin_active(s),
              .in = in,
              .out = out,
              .now_ns = now_ns,
              .batch = &b};
     weir_session_next next = s->closing ? WEIR_SESSION_CLOSE : handle_frames(&r, out_pause);
+    weir_service_unpin(s->options->service);
     if (next == WEIR_SESSION_PENDING) {
         if (!s->held)
             weir_spop_messages_hold(s->held = r.messages);

@@ -135,7 +135,7 @@ void weir_service_refresh(weir_service *s)
     if (__builtin_expect(s->pending.finished != NULL, 0))
         weir_pending_collect(s);
     weir_policy_cache_collect(s->policies);
-    if (port_load_relaxed(&l->generation) == s->generation)
+    if (port_load_relaxed(&l->generation) == s->generation || s->pinned)
         return;
     port_mutex_lock(l->lock);
     weir_pending_keep_rules(s);
@@ -147,6 +147,18 @@ void weir_service_refresh(weir_service *s)
                     s->pending.first;
     s->generation = port_load_relaxed(&l->generation);
     port_mutex_unlock(l->lock);
+}
+
+void weir_service_pin(weir_service *s)
+{
+    s->pinned = false;
+    weir_service_refresh(s);
+    s->pinned = true;
+}
+
+void weir_service_unpin(weir_service *s)
+{
+    s->pinned = false;
 }
 
 enum { SLOTS = sizeof((weir_limiter *)NULL)->slots / sizeof(uint16_t) };

@@ -27,6 +27,12 @@ void weir_service_close(weir_service *s);
 
 weir_limiter *weir_service_limiter(weir_service *s);
 
+/* From pin to unpin, the service adopts no other rules, so that a caller decides several requests
+ * by the same rules. pin() adopts the active ones first; it may be repeated. To be called on the
+ * service's thread, which must not wait while the rules are pinned. */
+void weir_service_pin(weir_service *s);
+void weir_service_unpin(weir_service *s);
+
 /* Gives the service an engine; NULL takes it away. To be called on the service's thread, with no
  * query in flight.
  *  kind  not WEIR_ENGINE_LOCAL. */

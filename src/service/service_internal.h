@@ -100,6 +100,7 @@ struct weir_service {
     weir_policy_cache *policies;
     weir_rules *rules; /* the active ones; holds one reference */
     uint64_t generation;
+    bool pinned;                     /* do not adopt other rules */
     weir_engine_kind default_engine; /* a copy of the limiter's */
     bool dispatches; /* a request may need dispatch.c: for an engine, or for a candidate */
     weir_engine *engine[WEIR_ENGINES]; /* NULL: not configured */

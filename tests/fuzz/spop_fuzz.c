@@ -50,7 +50,7 @@ static weir_spop *messages_open(void)
     weir_spop_messages *m;
     weir_spop *s = weir_spop_open();
     CHECK(s && weir_spop_messages_build(&m, specs, sizeof specs / sizeof specs[0]) == WEIR_OK);
-    weir_spop_activate(s, m);
+    weir_spop_activate(s, m, NULL, NULL);
     weir_spop_messages_drop(m);
     return s;
 }
