@@ -130,7 +130,13 @@ static bool read_original(call *c, bool has_route, buffers *b, weir_http_origina
     } else if (!read_described(c, has_route, ret)) {
         return false;
     }
+    bool is_long_host = ret->host.len > WEIR_ROUTE_HOST_MAX;
     ret->host = (weir_slice){b->host, weir_host_normalise(ret->host, b->host)};
+    if (is_long_host && ret->host.len == 0) {
+        weir_http_problem(c->response, 400, "the host of the original request exceeds %d bytes",
+                          WEIR_ROUTE_HOST_MAX);
+        return false;
+    }
     if (!ret->path.at)
         return true;
     bool is_long = ret->path.len > WEIR_ROUTE_PATH_MAX;

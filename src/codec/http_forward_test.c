@@ -198,6 +198,28 @@ static void check_dot_dot(void **state)
     assert_int_equal(status_of(below(f, "POST", "/login?next=/../x", "")), 200);
 }
 
+/* A host that a route cannot compare must not evade the route of "*.example.com". */
+static void check_long_host(void **state)
+{
+    fixture *f = *state;
+    enum { LABELS = 244 };
+    static const char forwarded[] =
+        "X-Forwarded-Method: GET\r\nX-Forwarded-Uri: /see\r\nX-Forwarded-Host: ";
+    for (int extra = 0; extra < 2; extra++) {
+        char host[256 + 8] = "", lines[512];
+        memset(host, 'a', LABELS + (size_t)extra);
+        strcat(host, ".b.example:8443"); /* 254 or 255 bytes and a port; one more is too long */
+        snprintf(lines, sizeof lines, "%s%s\r\n", forwarded, host);
+        assert_int_equal(status_of(described(f, "", lines)), 200);
+        memmove(host + 2, host, strlen(host) + 1);
+        snprintf(lines, sizeof lines, "%s%s\r\n", forwarded, host);
+        is_problem(described(f, "", lines), 400,
+                   "the host of the original request exceeds 255 bytes");
+        is_problem(described(f, "?route=see", lines), 400,
+                   "the host of the original request exceeds 255 bytes");
+    }
+}
+
 static void check_described(void **state)
 {
     fixture *f = *state;
@@ -517,6 +539,7 @@ int main(void)
         PROXIED(check_envoy),
         PROXIED(check_spellings),
         PROXIED(check_dot_dot),
+        PROXIED(check_long_host),
         PROXIED(check_described),
         PROXIED(check_bad_descriptions),
         PROXIED(check_several_policies),
