@@ -200,14 +200,23 @@ end
 
 local DECIDED = {"retry_after", "reset", "remaining", "limit", "policy", "reason", "delay"}
 
+-- Sets the variables of a decision. One without a value does not keep that of an earlier action.
+local function set_decided(txn, values)
+    for _, name in ipairs(DECIDED) do
+        if values[name] ~= nil then
+            set(txn, name, values[name])
+        else
+            txn:unset_var("txn.weir." .. name)
+        end
+    end
+end
+
 -- Denies a request that can never be decided, because of what it contains. If it passed, a client
 -- could choose such content to avoid its limit.
 local function refuse(txn, text)
     set(txn, "allowed", false)
     set(txn, "error", text)
-    for _, name in ipairs(DECIDED) do
-        txn:unset_var("txn.weir." .. name)
-    end
+    set_decided(txn, {})
 end
 
 -- The statuses of weir for a request that is invalid.
@@ -217,9 +226,7 @@ local function set_decision(txn, response)
     set(txn, "allowed", response.status == 200)
     txn:unset_var("txn.weir.error")
     local found = members(response)
-    for name, value in pairs(found) do
-        set(txn, name, value)
-    end
+    set_decided(txn, found)
     for name, value in pairs(response.fields) do
         if name:find("ratelimit", 1, true) then
             set(txn, name, value)

@@ -100,6 +100,28 @@ def costs(box, door):
     equal((answer.status, "retry-after" in answer.headers), (429, False), "a cost that never passes")
 
 
+def a_decision_replaces_another(box, door):
+    """Of two decisions of a request, one after another, the second sets all variables: a denial that no wait
+    helps has no Retry-After of the first."""
+    template = "{policy: $policy, key: $key, cost: $cost}"
+    weir = Weir(box, {"api": policy(5), "other": policy(5)}, message=f"{template}\n    two: {template}").start()
+    group = "    http-request send-spoe-group weir again\n" if door == "spoe" else ""
+    one = Haproxy(box, door, weir, replaced=[
+        ("    messages check-client\n", "    messages check-client\n    groups again\n"),
+        ("spoe-message check-client\n", "spoe-group again\n    messages two\n\nspoe-message two\n"
+         "    args policy=str(other) cost=url_param(c),add(0) key=url_param(k)\n\nspoe-message check-client\n"),
+        ("args key", "args policy=str(api) cost=int(1) key"),
+        ("    http-after-response set-header RateLimit", f"{group}    http-after-response set-header RateLimit"),
+        ("http-request lua.weir api txn.weir_key", "http-request lua.weir api txn.weir_key\n    http-request set-var("
+         "txn.cost) url_param(c)\n    http-request lua.weir-cost other txn.weir_key txn.cost")]).start()
+    answer = fetch(one.port, "/?k=a&c=2")
+    equal((answer.status, answer.headers["x-limit"]), (200, "5"), "both allow")
+    answer = fetch(one.port, "/?k=a&c=6")
+    equal((answer.status, answer.headers["x-allowed"], answer.headers.get("retry-after")), (429, "0", None),
+          "the second never allows")
+    equal(weir.allowed(), 2, "the first decisions")
+
+
 def errors_are_a_variable(box, door):
     """With an unknown policy there is no decision, and a variable says why."""
     weir = Weir(box, {"api": policy(1)}, message="{policy: $policy, key: $key}").start()
@@ -336,9 +358,9 @@ def stick_table(box):
     expect(passed <= 101 and denied > 0, f"{passed} passed, {denied} were denied")
 
 
-BOTH = (denials_have_headers, the_policy_of_the_page, odd_keys_are_other_keys, costs, errors_are_a_variable,
-        undecidable_requests_are_denied, exact_under_load, two_servers_share_a_limit, killed, stopped, fail_closed,
-        reloads_fail_no_request)
+BOTH = (denials_have_headers, the_policy_of_the_page, odd_keys_are_other_keys, costs, a_decision_replaces_another,
+        errors_are_a_variable, undecidable_requests_are_denied, exact_under_load, two_servers_share_a_limit, killed,
+        stopped, fail_closed, reloads_fail_no_request)
 TESTS = [*(one for test in BOTH for one in each_door(test)), lua_delays_requests, lua_password, lua_keeps_connections,
          lua_idle_connections_end, spoe_frames_have_a_limit, stick_table]
 
