@@ -194,6 +194,8 @@ static void check_stopping(void **state)
     weir_spop_session_close(&f->session);
     open_session(f);
     assert_false(weir_spop_session_poll(&f->session, f->now_ns, true));
+    weir_buffer_free(&f->in); /* a run without input memory */
+    assert_int_equal(step(f, OUT_PAUSE), WEIR_SESSION_READ);
     send_bytes(f, BYTES(HELLO));
     assert_int_equal(f->last, WEIR_SESSION_READ);
     send_bytes(f, BYTES(NOTIFY));

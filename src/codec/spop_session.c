@@ -516,7 +516,7 @@ static weir_session_next handle_frames(run *r, size_t out_pause)
     batch *b = r->batch;
     while (weir_buffer_len(r->out) <= out_pause) {
         size_t left = weir_buffer_len(r->in) - b->bytes;
-        const uint8_t *at = weir_buffer_data(r->in) + b->bytes;
+        const uint8_t *at = left > 0 ? weir_buffer_data(r->in) + b->bytes : NULL;
         size_t len = left >= WEIR_SPOP_PREFIX ? read_length(at) : 0;
         if (left >= WEIR_SPOP_PREFIX && len > s->frame_max) {
             if (!flush(r))
