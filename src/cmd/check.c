@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/config/keys.h"
 #include "cmd/options.h"
+#include "codec/spop_answer.h"
 #include "engine/redis/client/options.h"
 #include "service/zone_cache.h"
 
@@ -357,6 +358,14 @@ static void print_messages(const weir_config *c)
         caret_text(stdout, cost, strlen(cost));
         putchar('\n');
     }
+    if (c->spoe_variables == 0 || c->spoe_len == 0)
+        return;
+    fputs("  variables:", stdout);
+    for (size_t i = 0; weir_spop_variable_name(i); i++) {
+        if (c->spoe_variables >> i & 1)
+            printf(" %s", weir_spop_variable_name(i));
+    }
+    putchar('\n');
 }
 
 static void print_summary(const char *path, const weir_config *c)

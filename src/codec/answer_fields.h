@@ -13,7 +13,7 @@
 typedef struct weir_answered {
     weir_slice name; /* of the policy; absent or empty: "limit" */
     const weir_policy *policy;
-    const weir_decision *decision; /* a layer that is not less than policy->layers is unknown: the
+    const weir_decision *decision; /* if decision->layer >= policy->layers, the layer is unknown:
                                       fields that need it are left out */
     weir_quota_unit unit;          /* WEIR_UNIT_UNSET counts as WEIR_UNIT_REQUESTS */
     bool resets;                   /* false: waiting does not help, as on a deny list */
@@ -23,8 +23,8 @@ typedef struct weir_answered {
 #define WEIR_ANSWER_FIELDS_MAX 20   /* header fields of an answer */
 #define WEIR_ANSWER_ROOM       8192 /* bytes of its header lines, always enough */
 
-/* RateLimit-Policy has at most so many bytes, because proxies limit the head of a response to 4 or
- * 8 KiB: the policies that do not fit are left out, and the shown one comes first. */
+/* The longest RateLimit-Policy, in bytes, because proxies limit the head of a response to 4 or
+ * 8 KiB. Policies that do not fit are left out; the shown one comes first. */
 #define WEIR_ANSWER_POLICY_MAX 2048
 
 typedef struct weir_answer_field {
@@ -39,8 +39,8 @@ typedef struct weir_answer_field {
  *  now_ns   the time of the decision, for fields with a date.
  *  ret      WEIR_ANSWER_FIELDS_MAX fields; their values are in buf.
  *  buf      WEIR_ANSWER_ROOM bytes.
- * Returns the number of fields; Retry-After is the last of them if the shown decision is a denial
- * that ends. Pure. */
+ * Returns the number of fields. The last is Retry-After, if the shown decision is a denial and
+ * waiting helps. Pure. */
 size_t weir_answer_fields(unsigned headers, const weir_answered *a, size_t n, size_t shown,
                           int64_t now_ns, weir_answer_field *ret, char *buf);
 

@@ -35,10 +35,10 @@ typedef enum weir_client_header {
 } weir_client_header;
 
 /* Finds the address of the client.
- *  peer    of the connection.
+ *  peer    the address of the connection.
  *  header  the value of the header, its lines joined with ", "; absent: no header. It is read from
  *          the right. An element that is no address ("unknown", "_hidden", malformed) ends the
- *          search: the address right of it counts. */
+ *          search: the client is then the address on its right, or `peer` if there is none. */
 weir_address weir_client_address(const weir_trusted_proxies *t, const weir_address *peer,
                                  weir_client_header kind, weir_slice header);
 

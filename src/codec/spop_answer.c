@@ -14,28 +14,114 @@
 
 enum { SET_VAR = 1, UNSET_VAR = 2, SET_ARGS = 3, UNSET_ARGS = 2, TXN = 2, ERROR_MAX = 120 };
 
-/* ---- actions --------------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
-static void put_set(weir_spop_writer *w, const char *name, size_t len)
-{
-    weir_spop_put_byte(w, SET_VAR);
-    weir_spop_put_byte(w, SET_ARGS);
-    weir_spop_put_byte(w, TXN);
-    weir_spop_put_string(w, name, len);
-}
+/* The bits of the variables; those from FIELD on are header fields. */
+enum { ALLOWED, RETRY_AFTER, RESET, REMAINING, LIMIT, POLICY, REASON, DELAY, ERROR, FIELD };
 
 /* For string literals: the compiler computes their length. */
-#define set(w, name) put_set(w, name, sizeof(name) - 1)
+#define NAME(name)                                                                                 \
+    {                                                                                              \
+        name, sizeof(name) - 1                                                                     \
+    }
 
-static void put_unset(weir_spop_writer *w, const char *name, size_t len)
+static const weir_slice names[] = {
+    [ALLOWED] = NAME("allowed"),
+    [RETRY_AFTER] = NAME("retry_after"),
+    [RESET] = NAME("reset"),
+    [REMAINING] = NAME("remaining"),
+    [LIMIT] = NAME("limit"),
+    [POLICY] = NAME("policy"),
+    [REASON] = NAME("reason"),
+    [DELAY] = NAME("delay"),
+    [ERROR] = NAME("error"),
+    [FIELD] = NAME("ratelimit"),
+    NAME("ratelimit_policy"),
+    NAME("ratelimit_limit"),
+    NAME("ratelimit_remaining"),
+    NAME("ratelimit_reset"),
+    NAME("x_ratelimit_limit"),
+    NAME("x_ratelimit_remaining"),
+    NAME("x_ratelimit_reset"),
+    NAME("x_ratelimit_used"),
+    NAME("x_ratelimit_resource"),
+    NAME("x_ratelimit_limit_requests"),
+    NAME("x_ratelimit_remaining_requests"),
+    NAME("x_ratelimit_reset_requests"),
+    NAME("x_ratelimit_limit_tokens"),
+    NAME("x_ratelimit_remaining_tokens"),
+    NAME("x_ratelimit_reset_tokens"),
+};
+
+enum { NAMES = sizeof names / sizeof names[0] };
+_Static_assert(NAMES <= 32, "each variable has a bit");
+
+const char *weir_spop_variable_name(size_t i)
 {
-    weir_spop_put_byte(w, UNSET_VAR);
-    weir_spop_put_byte(w, UNSET_ARGS);
-    weir_spop_put_byte(w, TXN);
-    weir_spop_put_string(w, name, len);
+    return i < NAMES ? names[i].at : NULL;
 }
 
-#define unset(w, name) put_unset(w, name, sizeof(name) - 1)
+uint32_t weir_spop_variable(const char *name, size_t len)
+{
+    for (unsigned i = 0; i < NAMES; i++) {
+        if (names[i].len == len && memcmp(names[i].at, name, len) == 0)
+            return UINT32_C(1) << i;
+    }
+    return 0;
+}
+
+/* ---- actions --------------------------------------------------------------------------------- */
+
+/* The ACK frame that is being written. */
+typedef struct writer {
+    weir_spop_writer *to;
+    uint32_t variables;
+} writer;
+
+static bool wants(const writer *w, unsigned variable)
+{
+    return w->variables >> variable & 1;
+}
+
+static void put_set(const writer *w, weir_slice name)
+{
+    weir_spop_put_byte(w->to, SET_VAR);
+    weir_spop_put_byte(w->to, SET_ARGS);
+    weir_spop_put_byte(w->to, TXN);
+    weir_spop_put_string(w->to, name.at, name.len);
+}
+
+static void set_allowed(const writer *w, bool v)
+{
+    put_set(w, names[ALLOWED]);
+    weir_spop_put_bool(w->to, v);
+}
+
+static void set_number(const writer *w, unsigned variable, int64_t v)
+{
+    if (!wants(w, variable))
+        return;
+    put_set(w, names[variable]);
+    weir_spop_put_int64(w->to, v);
+}
+
+static void set_text(const writer *w, unsigned variable, const char *at, size_t len)
+{
+    if (!wants(w, variable))
+        return;
+    put_set(w, names[variable]);
+    weir_spop_put_text(w->to, at, len);
+}
+
+static void unset(const writer *w, unsigned variable)
+{
+    if (!wants(w, variable))
+        return;
+    weir_spop_put_byte(w->to, UNSET_VAR);
+    weir_spop_put_byte(w->to, UNSET_ARGS);
+    weir_spop_put_byte(w->to, TXN);
+    weir_spop_put_string(w->to, names[variable].at, names[variable].len);
+}
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -54,30 +140,20 @@ static void describe(const weir_request *r, char *buf)
         snprintf(buf, ERROR_MAX, "%s", weir_status_str(r->status));
 }
 
-static void put_error(weir_spop_writer *w, const weir_spop_answer *a, const weir_request *failed)
+static void put_error(const writer *w, const weir_spop_answer *a, const weir_request *failed)
 {
     char text[ERROR_MAX] = "";
     if (a->error)
         snprintf(text, sizeof text, "%s", a->error);
     else
         describe(failed, text);
-    if (a->refused) {
-        set(w, "allowed");
-        weir_spop_put_bool(w, false);
-    } else {
-        unset(w, "allowed");
-    }
-    set(w, "error");
-    weir_spop_put_text(w, text, strlen(text));
-    if (!a->refused)
-        return;
-    unset(w, "retry_after");
-    unset(w, "reset");
-    unset(w, "remaining");
-    unset(w, "limit");
-    unset(w, "policy");
-    unset(w, "reason");
-    unset(w, "delay");
+    if (a->refused)
+        set_allowed(w, false);
+    else
+        unset(w, ALLOWED);
+    set_text(w, ERROR, text, strlen(text));
+    for (unsigned variable = RETRY_AFTER; a->refused && variable < ERROR; variable++)
+        unset(w, variable);
 }
 
 /* ---- which decision represents a frame ------------------------------------------------------- */
@@ -118,26 +194,28 @@ static const weir_request *find_shown(const weir_spop_answer *a, const weir_requ
 
 /* Sets a variable that is a header field: its name is in lower case, with '_' instead of '-'.
  * Leaves it out if it does not fit. */
-static void put_field(weir_spop_writer *w, const weir_answer_field *field)
+static void put_field(const writer *w, const weir_answer_field *field)
 {
     char name[64];
     size_t len = strlen(field->name);
-    uint8_t *begin = w->at;
+    uint8_t *begin = w->to->at;
     WEIR_ASSERT(len <= sizeof name);
     for (size_t i = 0; i < len; i++) {
         char c = field->name[i];
         name[i] = c == '-' ? '_' : c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
     }
-    put_set(w, name, len);
-    weir_spop_put_text(w, field->value.at, field->value.len);
-    if (w->full) {
-        w->at = begin;
-        w->full = false;
+    if (!(w->variables & weir_spop_variable(name, len)))
+        return;
+    put_set(w, (weir_slice){name, len});
+    weir_spop_put_text(w->to, field->value.at, field->value.len);
+    if (w->to->full) {
+        w->to->at = begin;
+        w->to->full = false;
     }
 }
 
 /* Sets the variables of the header fields, but for Retry-After, which is a number. */
-static void put_fields(weir_spop_writer *w, const weir_spop_answer *a, const weir_request *shown,
+static void put_fields(const writer *w, const weir_spop_answer *a, const weir_request *shown,
                        int64_t now_ns)
 {
     static const char retry_after[] = "Retry-After";
@@ -145,6 +223,8 @@ static void put_fields(weir_spop_writer *w, const weir_spop_answer *a, const wei
     weir_answer_field fields[WEIR_ANSWER_FIELDS_MAX];
     char buf[WEIR_ANSWER_ROOM];
     size_t n = 0, at = 0;
+    if (w->variables >> FIELD == 0)
+        return;
     for (size_t i = 0; i < a->len; i++) {
         const weir_request *r = &a->requests[i];
         if (r->status != WEIR_OK)
@@ -180,34 +260,26 @@ static int64_t longest_delay_ns(const weir_spop_answer *a)
     return longest;
 }
 
-static void put_decision(weir_spop_writer *w, const weir_spop_answer *a, const weir_request *r,
+static void put_decision(const writer *w, const weir_spop_answer *a, const weir_request *r,
                          int64_t now_ns)
 {
     const weir_decision *d = &r->decision;
     bool ends = !d->never; /* waiting helps */
     const char *reason = weir_reason_word(r->reason);
-    set(w, "allowed");
-    weir_spop_put_bool(w, d->allowed);
+    set_allowed(w, d->allowed);
     if (ends) {
-        set(w, "retry_after");
-        weir_spop_put_int64(w, d->allowed ? 0 : weir_s_ceil(d->retry_after_ns));
-        set(w, "reset");
-        weir_spop_put_int64(w, weir_s_ceil(d->reset_after_ns));
+        set_number(w, RETRY_AFTER, d->allowed ? 0 : weir_s_ceil(d->retry_after_ns));
+        set_number(w, RESET, weir_s_ceil(d->reset_after_ns));
     } else {
-        unset(w, "retry_after");
-        unset(w, "reset");
+        unset(w, RETRY_AFTER);
+        unset(w, RESET);
     }
-    set(w, "remaining");
-    weir_spop_put_int64(w, d->remaining);
-    set(w, "limit");
-    weir_spop_put_int64(w, d->limit);
-    set(w, "policy");
-    weir_spop_put_text(w, r->rule.at, r->rule.len);
-    set(w, "reason");
-    weir_spop_put_text(w, reason, strlen(reason));
-    set(w, "delay");
-    weir_spop_put_int64(w, d->allowed ? weir_ms_ceil(longest_delay_ns(a)) : 0);
-    unset(w, "error");
+    set_number(w, REMAINING, d->remaining);
+    set_number(w, LIMIT, d->limit);
+    set_text(w, POLICY, r->rule.at, r->rule.len);
+    set_text(w, REASON, reason, strlen(reason));
+    set_number(w, DELAY, d->allowed ? weir_ms_ceil(longest_delay_ns(a)) : 0);
+    unset(w, ERROR);
     put_fields(w, a, r, now_ns);
 }
 
@@ -217,12 +289,13 @@ bool weir_spop_put_answer(weir_buffer *out, size_t frame_max, const weir_spop_an
     const weir_request *failed, *shown = find_shown(a, &failed);
     unsigned flags = WEIR_SPOP_FIN | (a->aborted ? WEIR_SPOP_ABORT : 0U);
     bool errs = (a->error || failed) && (!shown || shown->decision.allowed);
-    weir_spop_writer w =
+    weir_spop_writer to =
         weir_spop_begin(out, frame_max, WEIR_SPOP_ACK, flags, a->stream_id, a->frame_id);
+    const writer w = {&to, a->variables | UINT32_C(1) << ALLOWED};
     if (errs)
         put_error(&w, a, failed);
     else if (shown)
         put_decision(&w, a, shown, now_ns);
-    weir_spop_end(out, &w);
+    weir_spop_end(out, &to);
     return !errs;
 }

@@ -324,7 +324,7 @@ static void *rename_policy(void *ctx)
         rule.name = spec.policy;
         rule.limit = "fixed-window 1000000/d";
         rule.engine = r->engine;
-        if (weir_spop_messages_build(&m, &spec, 1) != WEIR_OK)
+        if (weir_spop_messages_build(&m, &spec, 1, WEIR_SPOP_ALL_VARIABLES) != WEIR_OK)
             break;
         if (weir_rules_build(&r->rules, r->f->store, NULL, &rule, 1) == WEIR_OK)
             weir_spop_activate(r->f->spop, m, activate_rules, r);
@@ -410,9 +410,9 @@ static void check_bad_messages(void **unused)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const weir_spop_spec two[] = {{.name = "b", .policy = "api"}, cases[i].spec};
         weir_spop_messages *m = NULL;
-        assert_int_equal(weir_spop_messages_build(&m, two, 2), cases[i].status);
+        assert_int_equal(weir_spop_messages_build(&m, two, 2, 0), cases[i].status);
         assert_null(m);
-        assert_int_equal(weir_spop_messages_build(&m, two, WEIR_SPOP_MESSAGES_MAX + 1),
+        assert_int_equal(weir_spop_messages_build(&m, two, WEIR_SPOP_MESSAGES_MAX + 1, 0),
                          WEIR_E_RANGE);
     }
 }

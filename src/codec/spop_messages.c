@@ -14,6 +14,7 @@
 
 struct weir_spop_messages {
     port_word references;
+    uint32_t variables;
     size_t len;
     weir_spop_message at[]; /* sorted by name */
 };
@@ -79,7 +80,7 @@ static int compare(const void *a, const void *b)
 }
 
 weir_status weir_spop_messages_build(weir_spop_messages **ret, const weir_spop_spec *specs,
-                                     size_t n)
+                                     size_t n, uint32_t variables)
 {
     weir_status st = WEIR_OK;
     if (n > WEIR_SPOP_MESSAGES_MAX)
@@ -88,6 +89,7 @@ weir_status weir_spop_messages_build(weir_spop_messages **ret, const weir_spop_s
     if (!m)
         return WEIR_E_NOMEM;
     port_word_store_relaxed(&m->references, 1);
+    m->variables = variables;
     for (; m->len < n && st == WEIR_OK; m->len++)
         st = build_message(&m->at[m->len], &specs[m->len]);
     if (st != WEIR_OK) {
@@ -97,6 +99,11 @@ weir_status weir_spop_messages_build(weir_spop_messages **ret, const weir_spop_s
     qsort(m->at, n, sizeof m->at[0], compare);
     *ret = m;
     return WEIR_OK;
+}
+
+uint32_t weir_spop_messages_variables(const weir_spop_messages *m)
+{
+    return m ? m->variables : 0;
 }
 
 void weir_spop_messages_hold(weir_spop_messages *m)

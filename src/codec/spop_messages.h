@@ -35,15 +35,20 @@ typedef struct weir_spop_message {
     int64_t fixed_cost;
 } weir_spop_message;
 
-/* A set of messages, with reference counts. */
+/* An immutable set of messages with a reference count. */
 typedef struct weir_spop_messages weir_spop_messages;
 
 /* Builds a set with one reference. It copies the specs.
- *  specs  n specs with different names.
+ *  specs      n specs with different names.
+ *  variables  that ACK frames set: bits of weir_spop_variable().
  * Returns WEIR_OK; WEIR_E_RANGE for a value outside its range; WEIR_E_SYNTAX for a bad template;
  * WEIR_E_NOMEM. */
 WEIR_NODISCARD weir_status weir_spop_messages_build(weir_spop_messages **ret,
-                                                    const weir_spop_spec *specs, size_t n);
+                                                    const weir_spop_spec *specs, size_t n,
+                                                    uint32_t variables);
+
+/* Returns the variables of the set; 0 for NULL. */
+uint32_t weir_spop_messages_variables(const weir_spop_messages *m);
 
 /* Any thread. Both accept NULL. */
 void weir_spop_messages_hold(weir_spop_messages *m);
@@ -71,9 +76,9 @@ void weir_spop_activate(weir_spop *s, weir_spop_messages *messages,
 /* What is counted since the start. */
 typedef struct weir_spop_counts {
     port_counter notifies; /* NOTIFY frames that were answered */
-    port_counter errors;   /* of these, those without a decision */
+    port_counter errors;   /* of these, those that were answered without a decision */
     port_counter unknown;  /* messages that are not in the configuration */
-    port_counter refused;  /* connections that a DISCONNECT frame with an error ended */
+    port_counter refused;  /* connections that weir ended because of a protocol error */
 } weir_spop_counts;
 
 /* The part of one event loop; used by its thread only. */

@@ -56,7 +56,7 @@ static const weir_spop_spec specs[] = {
 KIT void set_messages(fixture *f, const weir_spop_spec *at, size_t n)
 {
     weir_spop_messages *m;
-    assert_int_equal(weir_spop_messages_build(&m, at, n), WEIR_OK);
+    assert_int_equal(weir_spop_messages_build(&m, at, n, WEIR_SPOP_ALL_VARIABLES), WEIR_OK);
     weir_spop_activate(f->spop, m, NULL, NULL);
     weir_spop_messages_drop(m);
 }

@@ -3,6 +3,7 @@
 /* Sessions of SPOP, from bytes to bytes: the frames of a real HAProxy, every error of the protocol,
  * and the variables of each decision. */
 
+#include "codec/answer_fields.h"
 #include "codec/spop_session_kit_test.h"
 
 /* ---- handshake ------------------------------------------------------------------------------- */
@@ -449,7 +450,8 @@ static void check_longest_answers(void **state)
                           .frame_id = UINT64_MAX,
                           .requests = &r,
                           .len = 1,
-                          .headers = WEIR_HEADERS_NONE};
+                          .headers = WEIR_HEADERS_NONE,
+                          .variables = WEIR_SPOP_ALL_VARIABLES};
     f->session.frame_max = WEIR_SPOP_FRAME_MIN;
     assert_true(weir_spop_put_answer(&f->output, WEIR_SPOP_FRAME_MIN, &a, NOW_NS));
     snprintf(expected, sizeof expected, " policy='%s' reason='deny-list' delay=0 -error", name);
@@ -464,6 +466,105 @@ static void check_longest_answers(void **state)
     assert_non_null(strstr(answer, ".4294967295 allowed=0 error='eeee"));
     assert_non_null(strstr(answer, "eeee' -retry_after -reset -remaining -limit -policy -reason -de"
                                    "lay"));
+}
+
+static weir_policy one_layer(void)
+{
+    weir_policy p;
+    weir_policy_error e;
+    assert_int_equal(weir_policy_parse(&p, "gcra 5/s", 8, NULL, &e), WEIR_OK);
+    return p;
+}
+
+static void answer_is(fixture *f, const weir_spop_answer *a, const char *expected)
+{
+    char frame[256];
+    (void)weir_spop_put_answer(&f->output, WEIR_SPOP_FRAME_MAX, a, NOW_NS);
+    snprintf(frame, sizeof frame, "103 1 1.1 %s", expected);
+    expect(f, frame);
+}
+
+/* Only the variables that are asked for are set or unset, and `allowed`. */
+static void check_variables(void **state)
+{
+    fixture *f = *state;
+    const weir_policy p = one_layer();
+    weir_request r = {.rule = {"api", 3}, .status = WEIR_OK, .policy = &p};
+    weir_spop_answer a = {.stream_id = 1,
+                          .frame_id = 1,
+                          .requests = &r,
+                          .len = 1,
+                          .headers = WEIR_HEADERS_X_RATELIMIT};
+    r.decision = (weir_decision){.allowed = true, .limit = 5, .remaining = 4};
+    static const struct {
+        const char *names, *allowed, *never, *refused;
+    } rows[] = {
+        {"", "allowed=1", "allowed=0", "allowed=0"},
+        {"allowed", "allowed=1", "allowed=0", "allowed=0"},
+        {"retry_after error", "allowed=1 retry_after=0 -error", "allowed=0 -retry_after -error",
+         "allowed=0 error='bad' -retry_after"},
+        {"limit policy reason", "allowed=1 limit=5 policy='api' reason='limit'",
+         "allowed=0 limit=5 policy='api' reason='limit'", "allowed=0 -limit -policy -reason"},
+        {"remaining delay reset", "allowed=1 reset=0 remaining=4 delay=0",
+         "allowed=0 -reset remaining=4 delay=0", "allowed=0 -reset -remaining -delay"},
+        {"x_ratelimit_remaining", "allowed=1 x_ratelimit_remaining='4'",
+         "allowed=0 x_ratelimit_remaining='4'", "allowed=0"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char names[64];
+        snprintf(names, sizeof names, "%s", rows[i].names);
+        a.variables = 0;
+        for (char *rest, *name = strtok_r(names, " ", &rest); name;
+             name = strtok_r(NULL, " ", &rest)) {
+            assert_int_not_equal(weir_spop_variable(name, strlen(name)), 0);
+            a.variables |= weir_spop_variable(name, strlen(name));
+        }
+        answer_is(f, &a, rows[i].allowed);
+        r.decision.allowed = false;
+        r.decision.never = true;
+        answer_is(f, &a, rows[i].never);
+        r.decision.allowed = true;
+        r.decision.never = false;
+        a.error = "bad";
+        a.refused = true;
+        answer_is(f, &a, rows[i].refused);
+        a.error = NULL;
+        a.refused = false;
+    }
+}
+
+/* Every header field but Retry-After has a variable, whose name is in the table. */
+static void check_variable_names(void **unused)
+{
+    (void)unused;
+    const weir_policy p = one_layer();
+    const weir_decision d = {.limit = 5};
+    const weir_answered all[] = {
+        {.policy = &p, .decision = &d, .unit = WEIR_UNIT_REQUESTS, .resets = true},
+        {.policy = &p, .decision = &d, .unit = WEIR_UNIT_TOKENS, .resets = true}};
+    weir_answer_field fields[WEIR_ANSWER_FIELDS_MAX];
+    char values[WEIR_ANSWER_ROOM];
+    size_t names = 0;
+    for (; weir_spop_variable_name(names); names++) {
+        const char *name = weir_spop_variable_name(names);
+        assert_int_equal(weir_spop_variable(name, strlen(name)), UINT32_C(1) << names);
+    }
+    assert_int_equal(weir_spop_variable("none", 4), 0);
+    assert_int_equal(weir_spop_variable("", 0), 0);
+    size_t n = weir_answer_fields(WEIR_HEADERS_IETF | WEIR_HEADERS_IETF_03 | WEIR_HEADERS_GITHUB |
+                                      WEIR_HEADERS_OPENAI,
+                                  all, 2, 0, NOW_NS, fields, values);
+    assert_int_equal(n, names - 9 + 1); /* 9 variables are no header fields */
+    for (size_t i = 0; i + 1 < n; i++) {
+        char name[64];
+        size_t len = 0;
+        for (; fields[i].name[len]; len++) {
+            char c = fields[i].name[len];
+            name[len] = c == '-' ? '_' : (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+        }
+        assert_int_not_equal(weir_spop_variable(name, len), 0);
+    }
+    assert_string_equal(fields[n - 1].name, "Retry-After");
 }
 
 /* ---- header fields --------------------------------------------------------------------------- */
@@ -539,6 +640,8 @@ int main(void)
         TEST(check_networks),
         TEST(check_small_frames),
         TEST(check_longest_answers),
+        TEST(check_variables),
+        TEST(check_variable_names),
         TEST(check_fields),
         TEST(check_fields_of_several),
     };

@@ -141,8 +141,10 @@ http key    query user" "$(echo 'http: {key: {query: user}, hosts: "*"}' | "$wei
 check "the messages of HAProxy" \
     "2 messages of HAProxy
   a: policy api, key \$key or \$src, cost 1
-  b: policy \$p, key \$src/\$path, cost \$cost" "$(printf 'policies: {api: gcra 1/s}
-spoe: {messages: {a: api, b: {policy: $p, key: $src/$path, cost: $cost}}}' | "$weir" check --syntax - | tail -n 3)"
+  b: policy \$p, key \$src/\$path, cost \$cost
+  variables: allowed retry_after x_ratelimit_reset" "$(printf 'policies: {api: gcra 1/s}
+spoe: {variables: [x_ratelimit_reset, retry_after],
+       messages: {a: api, b: {policy: $p, key: $src/$path, cost: $cost}}}' | "$weir" check --syntax - | tail -n 4)"
 rm "$dir/all.yaml"
 
 printf 'threads: 0\npolices: 1\n' >"$dir/bad.yaml"

@@ -7,6 +7,7 @@
 
 #include "daemon.h"
 
+#include "codec/spop_answer.h"
 #include "codec/spop_kit_test.h"
 
 enum {
@@ -49,7 +50,8 @@ static weir_spop *messages_open(void)
     };
     weir_spop_messages *m;
     weir_spop *s = weir_spop_open();
-    CHECK(s && weir_spop_messages_build(&m, specs, sizeof specs / sizeof specs[0]) == WEIR_OK);
+    CHECK(s && weir_spop_messages_build(&m, specs, sizeof specs / sizeof specs[0],
+                                        WEIR_SPOP_ALL_VARIABLES) == WEIR_OK);
     weir_spop_activate(s, m, NULL, NULL);
     weir_spop_messages_drop(m);
     return s;

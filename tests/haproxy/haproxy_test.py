@@ -87,6 +87,18 @@ def odd_keys_are_other_keys(box, door):
     equal(weir.allowed("other"), 0, "requests of another policy")
 
 
+def variables_of_the_page(box):
+    """weir sets the variables that weir.yaml lists, and `allowed`."""
+    weir = Weir(box, {"api": policy(1)}, all_variables=False).start()
+    one = Haproxy(box, "spoe", weir).start()
+    found = [one.get("a") for _ in range(2)] + [one.get("")]
+    equal([answer.status for answer in found], [200, 429, 429], "statuses")
+    names = ("x-allowed", "x-limit", "x-reason", "x-delay", "x-ratelimit", "x-ratelimit-policy", "x-error")
+    equal([[name[2:] for name in names if name in answer.headers] for answer in found],
+          [["allowed", "ratelimit"], ["allowed", "ratelimit"], ["allowed", "error"]], "variables")
+    expect(found[1].headers["retry-after"].isdigit(), f"Retry-After: {found[1].headers}")
+
+
 def costs(box, door):
     """The cost of a request is a variable."""
     weir = Weir(box, {"api": policy(10)}, message='{policy: api, key: $key, cost: $cost}').start()
@@ -361,8 +373,8 @@ def stick_table(box):
 BOTH = (denials_have_headers, the_policy_of_the_page, odd_keys_are_other_keys, costs, a_decision_replaces_another,
         errors_are_a_variable, undecidable_requests_are_denied, exact_under_load, two_servers_share_a_limit, killed,
         stopped, fail_closed, reloads_fail_no_request)
-TESTS = [*(one for test in BOTH for one in each_door(test)), lua_delays_requests, lua_password, lua_keeps_connections,
-         lua_idle_connections_end, spoe_frames_have_a_limit, stick_table]
+TESTS = [*(one for test in BOTH for one in each_door(test)), variables_of_the_page, lua_delays_requests, lua_password,
+         lua_keeps_connections, lua_idle_connections_end, spoe_frames_have_a_limit, stick_table]
 
 if __name__ == "__main__":
     sys.exit(kit.servers.run(TESTS, sys.argv, needs_redis=False))

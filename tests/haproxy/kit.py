@@ -84,11 +84,11 @@ class App:
 
 class Weir(servers.Process):
     """`weir serve` with weir.yaml of the page, and these policies. It keeps its ports when it is started
-    again."""
+    again. It sets all variables, unless only those of the page are wanted."""
 
-    def __init__(self, box, policies, message="{policy: api, key: $key}", more=""):
+    def __init__(self, box, policies, message="{policy: api, key: $key}", more="", *, all_variables=True):
         super().__init__(box, box.name("weir"))
-        self.policies, self.message, self.more = policies, message, more
+        self.policies, self.message, self.more, self.all_variables = policies, message, more, all_variables
         self.spoe, self.http = free_port(), free_port()
         self.config = box.path / f"{self.name}.yaml"
 
@@ -97,6 +97,8 @@ class Weir(servers.Process):
         lines = "".join(f"  {name}: {limit}\n" for name, limit in self.policies.items())
         text = re.sub(r"(?<=^policies:\n)(?:  .*\n)+", lines, text, flags=re.M)
         text = re.sub(r"check-client: .*", f"check-client: {self.message}", text)
+        if self.all_variables:
+            text = re.sub(r"^  variables: .*\n", "", text, flags=re.M)
         self.config.write_text(f"{text}{self.more}\nmemory: {{size: 16m}}\nthreads: 1\n")
 
     def start(self):

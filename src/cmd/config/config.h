@@ -133,6 +133,7 @@ typedef struct weir_config {
     weir_spop_messages *spoe;         /* with one reference; NULL: none */
     const weir_spop_spec *spoe_specs; /* that they were built with */
     size_t spoe_len;
+    uint32_t spoe_variables;                        /* bits of weir_spop_variable(); 0: all */
     int64_t grpc_max_age_ns, grpc_max_age_grace_ns; /* of a connection; 0: no limit */
 
     const weir_rule_spec *rules;   /* in the order of the file; unique names, all valid */

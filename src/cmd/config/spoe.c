@@ -4,6 +4,7 @@
  * a policy. */
 
 #include "cmd/config/keys.h"
+#include "codec/spop_answer.h"
 #include "port/text.h"
 
 #include <string.h>
@@ -111,16 +112,46 @@ static void read_messages(config_reader *r, const config_place *place, const con
     }
     if (!specs || config_errors_in(r->errors) > before)
         return;
-    if (weir_spop_messages_build(&c->spoe, specs, len) != WEIR_OK)
-        r->arena->failed = true; /* the specs are valid, so it is the memory */
     c->spoe_specs = specs;
     c->spoe_len = len;
 }
 
+static void read_variables(config_reader *r, const config_place *place, const config_key *key,
+                           void *base)
+{
+    static const char expected[] = "a list of variables, such as [retry_after, ratelimit]";
+    weir_config *c = base;
+    (void)key;
+    c->spoe_variables = weir_spop_variable("allowed", 7);
+    for (config_place entry = {0}; config_next_entry(place, &entry);) {
+        const config_node *n = entry.node;
+        if (!config_want_scalar(r, &entry, expected))
+            continue;
+        uint32_t variable = weir_spop_variable(n->text, n->len);
+        if (variable == 0)
+            config_error(r->errors, &entry,
+                         "unknown variable '%.40s', expected a name in docs/haproxy.md without "
+                         "txn.weir., such as retry_after or ratelimit",
+                         n->text);
+        c->spoe_variables |= variable;
+    }
+}
+
 static const config_key spoe_keys[] = {
+    {"variables", CONFIG_OTHER, .read = read_variables},
     {"messages", CONFIG_OTHER, .read = read_messages},
 };
 
+/* Builds the messages, when all keys are read and valid. */
+static void build_messages(config_reader *r, const config_place *place, void *base)
+{
+    weir_config *c = base;
+    uint32_t variables = c->spoe_variables ? c->spoe_variables : WEIR_SPOP_ALL_VARIABLES;
+    (void)place;
+    if (weir_spop_messages_build(&c->spoe, c->spoe_specs, c->spoe_len, variables) != WEIR_OK)
+        r->arena->failed = true; /* the specs are valid, so it is the memory */
+}
+
 const config_section config_spoe_section = {
-    CONFIG_KEYS(spoe_keys),
+    CONFIG_KEYS(spoe_keys), .check = build_messages,
     .expected = "expected a map, such as {messages: {check-client: {policy: api}}}"};

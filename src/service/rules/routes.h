@@ -52,14 +52,14 @@ weir_routes *weir_routes_share(weir_routes *r);
 /* Drops a reference; the last one frees. Accepts NULL. */
 void weir_routes_drop(weir_routes *r);
 
-/* Returns the index of the first route that matches every request of route i, so that none reaches
- * it; i if there is none. Pure. */
+/* Returns the first route that matches every request of route i, which no request reaches then; i
+ * if there is no such route. Pure. */
 size_t weir_routes_covering(const weir_routes *r, size_t i);
 
 /* A request, as a route sees it. */
 typedef struct weir_route_request {
     weir_slice method; /* "GET" */
-    weir_slice host;   /* from weir_host_normalise(); empty: matches no list of hosts */
+    weir_slice host;   /* from weir_host_normalise(); empty: matches only routes without hosts */
     weir_slice path;   /* from weir_path_normalise() */
 } weir_route_request;
 
@@ -76,8 +76,8 @@ const weir_route *weir_routes_named(const weir_routes *r, const char *name, size
  * normal form: servers disagree on what "/a//../b" and "/a/..;/b" are. Pure.
  *  path  as it was sent, without the query. If it does not begin with '/', one is added.
  *  buf   WEIR_PATH_ROOM bytes.
- * Returns the length, 1 or more; 0 if the path exceeds WEIR_ROUTE_PATH_MAX or has a segment "..",
- * also if its bytes, or a '/' or '\' around it, are percent-encoded. */
+ * Returns the length, 1 or more; 0 if the path exceeds WEIR_ROUTE_PATH_MAX or has a segment "..".
+ * Such a segment is found also if its bytes, or a '/' or '\' around it, are percent-encoded. */
 #define WEIR_PATH_ROOM (3 * WEIR_ROUTE_PATH_MAX + 1)
 size_t weir_path_normalise(weir_slice path, char *buf);
 
