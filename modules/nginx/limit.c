@@ -129,6 +129,11 @@ static ngx_int_t read_delay(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *va
     ngx_int_t n = ngx_atoi(value->data, value->len);
     if (!queue || n < 1 || n >= queue->limit)
         return NGX_DECLINED;
+    if (queue->nodelay > 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "delay= and nodelay in the policy mean the same, use one of them");
+        return NGX_ERROR;
+    }
     unsigned __int128 span = (unsigned __int128)n * (uint64_t)queue->period_ns;
     limit->undelayed_ns = (int64_t)((span + (uint64_t)queue->rate - 1) / (uint64_t)queue->rate);
     return NGX_OK;

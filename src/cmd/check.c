@@ -262,7 +262,7 @@ static void print_rule(const weir_config *c, const weir_rule_spec *rule)
                config_on_error_words[on_error]);
     print_memory(c, rule->name);
     if (rule->key) {
-        fputs("    key         ", stdout);
+        fputs("    key           ", stdout);
         caret_text(stdout, rule->key, strlen(rule->key));
         putchar('\n');
     }
@@ -325,8 +325,9 @@ static void print_routes(const weir_config *c)
         const weir_route_spec *route = &c->routes[i];
         const char *path = route->path ? route->path : "/";
         fputs("  ", stdout);
-        if (route->name)
-            printf("%s: ", route->name);
+        caret_text(stdout, route->name ? route->name : path,
+                   strlen(route->name ? route->name : path));
+        fputs(": ", stdout);
         print_texts(route->methods, route->methods_len, "*");
         putchar(' ');
         print_texts(route->hosts, route->hosts_len, "*");

@@ -181,7 +181,12 @@ bool weir_http_add_cors(const weir_http_options *o, const weir_http_request *r,
                         "Access-Control-Allow-Origin: %.*s\r\n"
                         "Access-Control-Allow-Credentials: true\r\n"
                         "Access-Control-Expose-Headers: RateLimit, RateLimit-Policy, "
+                        "RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, "
                         "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
+                        "X-RateLimit-Used, X-RateLimit-Resource, "
+                        "X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
+                        "X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, "
+                        "X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens, "
                         "Retry-After\r\n",
                         (int)origin.len, origin.at);
     return true;

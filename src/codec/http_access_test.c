@@ -389,7 +389,12 @@ static void check_origins(void **state)
         has_line(answer, "Access-Control-Allow-Origin: https://app.example");
         has_line(answer, "Access-Control-Allow-Credentials: true");
         has_line(answer, "Access-Control-Expose-Headers: RateLimit, RateLimit-Policy, "
+                         "RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, "
                          "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, "
+                         "X-RateLimit-Used, X-RateLimit-Resource, "
+                         "X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
+                         "X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, "
+                         "X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens, "
                          "Retry-After");
         has_line(answer, "Vary: Origin");
     }

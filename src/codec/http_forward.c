@@ -78,7 +78,8 @@ static bool are_single(call *c)
         if (c->http->count[headers[i].header] < 2)
             continue;
         weir_http_problem(c->response, 400,
-                          "the header %s occurs twice; let the proxy replace that of its client",
+                          "the header %s occurs twice; configure the proxy to remove the one that "
+                          "its client sent",
                           headers[i].name);
         return false;
     }
@@ -97,11 +98,11 @@ static bool read_described(call *c, bool has_route, weir_http_original *ret)
     if (original.len == 0)
         original = h[WEIR_HTTP_ORIGINAL_URL];
     else if (h[WEIR_HTTP_ORIGINAL_URL].len > 0)
-        return fail(c, "both X-Original-URI and X-Original-URL are given, expected one: let the "
-                       "proxy remove that of its client");
+        return fail(c, "both X-Original-URI and X-Original-URL are given, expected one; "
+                       "configure the proxy to remove the one that its client sent");
     if (forwarded && original.len > 0)
         return fail(c, "both X-Forwarded-Uri and X-Original-URI or X-Original-URL are given, "
-                       "expected one: let the proxy remove that of its client");
+                       "expected one; configure the proxy to remove the one that its client sent");
     ret->method = h[forwarded ? WEIR_HTTP_FORWARDED_METHOD : WEIR_HTTP_ORIGINAL_METHOD];
     ret->host = forwarded && h[WEIR_HTTP_FORWARDED_HOST].len > 0 ? h[WEIR_HTTP_FORWARDED_HOST]
                                                                  : c->http->host;
@@ -327,13 +328,14 @@ static bool check_peer(call *c)
     bool known = weir_http_peer(c->options, c->http, &peer);
     size_t len = known ? weir_address_print(&peer, weir_address_bits(&peer), text) : 0;
     if (known)
-        weir_http_problem(c->response, 403,
-                          "%.*s is no trusted proxy; add it to trusted_proxies in weir.yaml",
-                          (int)len, text);
+        weir_http_problem(
+            c->response, 403,
+            "%.*s is not in trusted_proxies; if it is your proxy, add it in weir.yaml", (int)len,
+            text);
     else
         weir_http_problem(c->response, 403,
-                          "a connection without an IP address is no trusted proxy; let the proxy "
-                          "connect to an address, and add its own to trusted_proxies");
+                          "a connection to a Unix socket has no IP address, and so is not in "
+                          "trusted_proxies; let the proxy connect to an address of listen.http");
     return false;
 }
 

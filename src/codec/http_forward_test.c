@@ -257,13 +257,14 @@ static void check_bad_descriptions(void **state)
         {"", "X-Original-URI: /free\r\nX-Forwarded-Method: GET\r\n",
          "missing X-Original-Method beside X-Original-URI"},
         {"", "X-Forwarded-Method: GET\r\nX-Forwarded-Uri: /free\r\nX-Original-URL: /login\r\n",
-         "both X-Forwarded-Uri and X-Original-URI or X-Original-URL are given, expected one: let "
-         "the proxy remove that of its client"},
+         "both X-Forwarded-Uri and X-Original-URI or X-Original-URL are given, expected one; "
+         "configure the proxy to remove the one that its client sent"},
         {"", "X-Original-Method: GET\r\nX-Original-URI: /free\r\nX-Original-URL: /login\r\n",
-         "both X-Original-URI and X-Original-URL are given, expected one: let the proxy remove "
-         "that of its client"},
+         "both X-Original-URI and X-Original-URL are given, expected one; configure the proxy "
+         "to remove the one that its client sent"},
         {"", "X-Forwarded-Method: GET\r\nX-Forwarded-Uri: /free\r\nX-Forwarded-Uri: /login\r\n",
-         "the header X-Forwarded-Uri occurs twice; let the proxy replace that of its client"},
+         "the header X-Forwarded-Uri occurs twice; configure the proxy to remove the one that "
+         "its client sent"},
         {"?route=none", "", "unknown route \"none\"; the routes are in weir.yaml (routes)"},
         {"?policy=login", "", "unknown parameter \"policy\", expected denied, route"},
         {"?denied=200", "", "\"denied\": expected 403, 429 or 503, found \"200\""},
@@ -328,7 +329,7 @@ static void check_clients(void **state)
     assert_int_equal(status_of(below(f, "POST", "/login", "")), 200);
     peer = "192.0.2.1";
     is_problem(below(f, "POST", "/login", ""), 403,
-               "192.0.2.1 is no trusted proxy; add it to trusted_proxies in weir.yaml");
+               "192.0.2.1 is not in trusted_proxies; if it is your proxy, add it in weir.yaml");
     peer = NULL;
     assert_int_equal(status_of(below(f, "POST", "/login", "")), 403);
 }
@@ -347,7 +348,7 @@ static void check_other_sites(void **state)
     assert_int_equal(status_of(speak(f, other, sizeof other - 1)), 200);
     peer = "192.0.2.1";
     is_problem(speak(f, other, sizeof other - 1), 403,
-               "192.0.2.1 is no trusted proxy; add it to trusted_proxies in weir.yaml");
+               "192.0.2.1 is not in trusted_proxies; if it is your proxy, add it in weir.yaml");
     int len = snprintf(request, sizeof request, take, "", site);
     assert_int_equal(status_of(speak(f, request, (size_t)len)), 421);
     peer = "10.0.0.1";

@@ -147,14 +147,18 @@ typedef struct silent {
     int listener, filler;
 } silent;
 
-static silent listen_on(int last, bool answers, uint16_t *port)
+/* Returns false if the port is taken. */
+static bool try_listen(int last, bool answers, uint16_t *port, silent *ret)
 {
     struct sockaddr_in a = {.sin_family = AF_INET,
                             .sin_addr.s_addr = htonl(0x7F000000 + (uint32_t)last),
                             .sin_port = htons(*port)};
     socklen_t len = sizeof a;
     silent s = {socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), -1};
-    assert_int_equal(bind(s.listener, (struct sockaddr *)&a, sizeof a), 0);
+    if (bind(s.listener, (struct sockaddr *)&a, sizeof a) != 0) {
+        close(s.listener);
+        return false;
+    }
     assert_int_equal(listen(s.listener, answers ? 8 : 0), 0);
     assert_int_equal(getsockname(s.listener, (struct sockaddr *)&a, &len), 0);
     *port = ntohs(a.sin_port);
@@ -162,6 +166,15 @@ static silent listen_on(int last, bool answers, uint16_t *port)
         s.filler = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         assert_int_equal(connect(s.filler, (struct sockaddr *)&a, sizeof a), 0);
     }
+    *ret = s;
+    return true;
+}
+
+static silent listen_on_one(bool answers, uint16_t *port)
+{
+    silent s;
+    *port = 0;
+    assert_true(try_listen(1, answers, port, &s));
     return s;
 }
 
@@ -172,6 +185,18 @@ static void close_silent(silent s)
         close(s.filler);
 }
 
+/* Listens on 127.0.0.1, where nothing answers, and on the same port of 127.0.0.2. */
+static void listen_on_two(silent *first, silent *second, bool second_answers, uint16_t *port)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        *first = listen_on_one(false, port);
+        if (try_listen(2, second_answers, port, second))
+            return;
+        close_silent(*first); /* another process has the port */
+    }
+    fail_msg("no port is free on both addresses");
+}
+
 /* Of five seconds to connect, the first address has one, and the last address has the rest. */
 static void test_time_to_connect(void **unused)
 {
@@ -179,7 +204,8 @@ static void test_time_to_connect(void **unused)
     for (int answers = 0; answers <= 1; answers++) {
         dial_world w;
         uint16_t port = 0;
-        silent first = listen_on(1, false, &port), second = listen_on(2, answers, &port);
+        silent first, second;
+        listen_on_two(&first, &second, answers, &port);
         open_dialer(&w);
         port_mutex_lock(hang);
         dial(&w, &(port_endpoint){.host = "two.example", .port = port});
@@ -227,7 +253,7 @@ static void test_unreachable_address(void **unused)
     for (int answers = 0; answers < 2; answers++) {
         dial_world w;
         uint16_t port = 0;
-        silent second = listen_on(1, answers, &port);
+        silent second = listen_on_one(answers, &port);
         open_dialer(&w);
         dial(&w, &(port_endpoint){.host = "unreachable.example", .port = port});
         if (answers) {
@@ -251,7 +277,8 @@ static void test_time_after_a_slow_lookup(void **unused)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         dial_world w;
         uint16_t port = 0;
-        silent first = listen_on(1, false, &port), second = listen_on(2, false, &port);
+        silent first, second;
+        listen_on_two(&first, &second, false, &port);
         open_dialer(&w);
         port_mutex_lock(hang);
         dial(&w, &(port_endpoint){.host = "two.example", .port = port});
@@ -289,7 +316,7 @@ static void test_time_of_a_handshake(void **unused)
     uint16_t port = 0;
     port_tls *tls = NULL;
     char error[256];
-    silent server = listen_on(1, true, &port);
+    silent server = listen_on_one(true, &port);
     assert_int_equal(net_tls_open(&tls, NULL, NULL, NULL, true, error, sizeof error), WEIR_OK);
     open_dialer(&w);
     dial(&w, &(port_endpoint){.host = "127.0.0.1", .port = port, .tls = tls});

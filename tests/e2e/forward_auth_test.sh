@@ -79,7 +79,7 @@ daemon_stop
 daemon_start "$tmp" "$weir" serve "$tmp/weir.yaml"
 web=http://127.0.0.1:$(daemon_port http)
 check "another peer is refused" 403 "$(login /login)"
-check "the error names the key" 1 "$(grep -c '127.0.0.1 is no trusted proxy; add it to trusted_proxies' "$tmp/body")"
+check "the error names the key" 1 "$(grep -c '127.0.0.1 is not in trusted_proxies; if it is your proxy, add it' "$tmp/body")"
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

@@ -81,6 +81,8 @@ def test_limits(box):
         c.is_bad(f'weir z "leaky-queue 1/s depth 4" key=a delay={value}',
                  f'bad parameter "delay={value}", expected delay= from 1 to the depth of the leaky-queue in the policy')
     c.is_good('weir z "leaky-queue 1/s depth 4" key=a delay=4')
+    c.is_bad('weir z "leaky-queue 1/s depth 4 nodelay 2" key=a delay=1',
+             "delay= and nodelay in the policy mean the same, use one of them")
     c.is_bad(f"{OK} delay=1", 'bad parameter "delay=1", expected delay= from 1 to the depth of the leaky-queue in the policy')
     c.is_bad("weir", 'invalid number of arguments in "weir" directive')
     for words in ("z", 'z "gcra 1/h"', "on", "off off"):

@@ -105,7 +105,8 @@ static void check_variable(config_reader *r, const config_place *place, const ch
         return;
     if (header && header[0])
         config_error(r->errors, place,
-                     "'%.64s' is set by HTTP or by browsers and cannot be a part of the key",
+                     "the header '%.64s' cannot be used in a key: browsers or HTTP libraries set "
+                     "it by themselves",
                      header);
     else if (best)
         config_error(r->errors, place, "unknown variable '$%.64s', did you mean '$%s%s'?", name,
