@@ -147,6 +147,10 @@ static void put_error(const writer *w, const weir_spop_answer *a, const weir_req
         snprintf(text, sizeof text, "%s", a->error);
     else
         describe(failed, text);
+    for (char *c = text; *c; c++) { /* the name of a policy may be from the client */
+        if ((unsigned char)*c < ' ' || *c == 0x7F)
+            *c = ' ';
+    }
     if (a->refused)
         set_allowed(w, false);
     else

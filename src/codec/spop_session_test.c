@@ -241,6 +241,13 @@ static void check_failures(void **state)
     step(f, OUT_PAUSE);
     expect(f, "103 1 9.1" FAILED("unknown policy \"nobody\""));
     at = begin_frame(in, WEIR_SPOP_NOTIFY, WEIR_SPOP_FIN, 9, 1);
+    add_message(in, "named", 2);
+    add_text(in, "policy", "a\r\nX: \x7F\xC3\xA9");
+    add_text(in, "key", "a");
+    end_frame(in, at);
+    step(f, OUT_PAUSE);
+    expect(f, "103 1 9.1" FAILED("unknown policy \"a  X:  \xC3\xA9\""));
+    at = begin_frame(in, WEIR_SPOP_NOTIFY, WEIR_SPOP_FIN, 9, 1);
     add_message(in, "plain", 65);
     for (int i = 0; i < 65; i++)
         add_text(in, "key", "a");
@@ -248,8 +255,8 @@ static void check_failures(void **state)
     step(f, OUT_PAUSE);
     expect(f, "103 1 9.1" REFUSED("a message has more than 64 arguments"));
     const weir_spop_counts *counts = weir_spop_loop_counts(f->options.loop);
-    assert_true(port_load_relaxed(&counts->errors) == 10);
-    assert_true(port_load_relaxed(&counts->notifies) == 10);
+    assert_true(port_load_relaxed(&counts->errors) == 11);
+    assert_true(port_load_relaxed(&counts->notifies) == 11);
 }
 
 /* Adds a message with an IPv6 address as `src`: 2001:db8:: and a last byte. */
