@@ -10,8 +10,8 @@
 
 #define WEIR_SPOP_DECIDED_MAX 16 /* messages of a frame that have a policy */
 
-/* The variables that an ACK frame sets, as bits: `allowed`, `retry_after` and so on, and one for each
- * header field. */
+/* The variables that an ACK frame sets, as bits: `allowed`, `retry_after` and so on, and one for
+ * each header field. */
 #define WEIR_SPOP_ALL_VARIABLES UINT32_MAX
 
 /* Returns the bit of a variable; 0: there is none of this name. Pure. */

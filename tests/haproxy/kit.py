@@ -119,10 +119,16 @@ class Weir(servers.Process):
         self.signal(signal.SIGHUP)
         until(lambda: " reloaded" in self.log_text()[before:], f"{self.name} reloads")
 
+    def metric(self, name):
+        text = fetch(self.http, "/metrics").body.decode()
+        return int(re.search(rf"^{re.escape(name)} (\d+)$", text, re.M)[1])
+
     def allowed(self, policy="api"):
         """How many requests were allowed, as weir counts them."""
-        text = fetch(self.http, "/metrics").body.decode()
-        return int(re.search(rf'weir_decisions_total{{policy="{policy}",verdict="allowed"}} (\d+)', text)[1])
+        return self.metric(f'weir_decisions_total{{policy="{policy}",verdict="allowed"}}')
+
+    def connections(self):
+        return self.metric("weir_connections")
 
 
 class Haproxy(servers.Process):
