@@ -4,6 +4,7 @@ application, pass bodies and WebSockets, believe no client about its address and
 what docs/proxies.md says while weir is down."""
 
 import collections
+import http.client
 import json
 
 import kit
@@ -57,11 +58,24 @@ def denials(box, proxy):
     equal(statuses(setup.port, 1, client=BOB), [200], "another client")
 
 
+def fetch_body(setup, method):
+    """Sends BODY. Traefik 3.6 closes some connections to the application before it has read the whole response ("use of
+    closed network connection" in its debug log); then the request is sent again."""
+    for client in (kit.ALICE, "127.0.4.1", "127.0.4.2", "127.0.4.3"):
+        try:
+            return fetch(setup.port, client=client, method=method, body=BODY,
+                         headers=[("Content-Type", "application/octet-stream")])
+        except http.client.IncompleteRead:
+            expect(isinstance(setup.proxy, kit.Traefik), "the whole body arrives")
+            setup.application.seen.pop()
+    raise kit.Failed("Traefik passes on no whole body")
+
+
 def bodies(box, proxy):
     """Bodies reach the application unchanged, of a known length and in chunks, and come back."""
     setup = Setup(box, proxy)
     for method in ("POST", "PUT"):
-        answer = fetch(setup.port, method=method, body=BODY, headers=[("Content-Type", "application/octet-stream")])
+        answer = fetch_body(setup, method)
         equal((answer.status, answer.body == BODY), (200, True), f"a body of 1 MiB with {method}")
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (BODY[:70000], b"end")) + b"0\r\n\r\n"
     with kit.Raw(setup.port) as raw:
