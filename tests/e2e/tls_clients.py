@@ -72,6 +72,8 @@ def exchange(client, data, size):
     received, timeout = b"", client.gettimeout()
     client.setblocking(False)
     while len(received) < size:
+        if not client.pending():
+            select.select([client], [client] if data else [], [], timeout)
         with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
             data = data[client.send(data[:65536]):] if data else data
         with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -79,8 +81,6 @@ def exchange(client, data, size):
             if not more:
                 break
             received += more
-        if not client.pending():
-            select.select([client], [client] if data else [], [], timeout)
     client.settimeout(timeout)
     return received
 
