@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Several processes spend one user's quota in Redis at the same time.
 
-    race.py [--in-step] [--processes N] [--requests N] racy LIMIT PORT
-    race.py [--processes N] [--requests N] lock|incr LIMIT PORT
+    race.py [--processes N] [--requests N] racy|lock|incr LIMIT PORT
     race.py [--processes N] [--requests N] weir LIMIT PORT [PORT]...
 
-racy reads a count in one command and writes it in another, as many articles begin. With --in-step, the
-processes make one request each, and all read before one of them writes.
+racy reads a count in one command and writes it in another, as many articles begin. For the first request of
+each process, all processes read before one of them writes; after that, each runs at full speed.
 
-lock does the same, but holds a lock from before it reads until it has written. incr increments the count and
-reads it in one command, so it also counts denied requests.
+lock does the same at full speed, but holds a lock from before it reads until it has written. incr increments
+the count and reads it in one command, so it also counts denied requests.
 
 weir sends WEIR.CHECK with the policy "fixed-window LIMIT/365d" to each port in turn: to a Redis with the
 module, or to daemons that share a Redis.
@@ -44,10 +43,9 @@ class Redis:
         return int(rest) if kind == ":" else rest
 
 
-def take_racy(redis, limit, all_have_read):
+def take_racy(redis, limit, has_read=lambda: None):
     count = int(redis.call("GET", "racy") or 0)
-    if all_have_read:
-        all_have_read.wait()
+    has_read()
     if count >= limit:
         return False
     redis.call("SET", "racy", count + 1)
@@ -57,7 +55,7 @@ def take_racy(redis, limit, all_have_read):
 def take_locked(redis, limit):
     while redis.call("SET", "lock", 1, "NX", "PX", 30000) is None:
         pass
-    allowed = take_racy(redis, limit, None)
+    allowed = take_racy(redis, limit)
     redis.call("DEL", "lock")
     return allowed
 
@@ -70,37 +68,32 @@ def take_weir(redis, limit):
     return redis.call("WEIR.CHECK", f"fixed-window {limit}/365d", "user")[0] == 1
 
 
-def run(options, port, start, all_have_read, results):
+TAKE = {"racy": take_racy, "lock": take_locked, "incr": take_incr, "weir": take_weir}
+
+
+def run(options, port, barrier, results):
     redis = Redis(port)
-    start.wait()
-    allowed = 0
-    for _ in range(options.requests):
-        if options.how == "racy":
-            allowed += take_racy(redis, options.limit, all_have_read)
-        else:
-            take = {"lock": take_locked, "incr": take_incr, "weir": take_weir}[options.how]
-            allowed += take(redis, options.limit)
-    results.put(allowed)
+    barrier.wait()
+    allowed, requests = 0, options.requests
+    if options.how == "racy" and requests > 0:
+        allowed, requests = int(take_racy(redis, options.limit, barrier.wait)), requests - 1
+    results.put(allowed + sum(TAKE[options.how](redis, options.limit) for _ in range(requests)))
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--in-step", action="store_true")
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--requests", type=int, default=100)
-    parser.add_argument("how", choices=["racy", "lock", "incr", "weir"])
+    parser.add_argument("how", choices=TAKE)
     parser.add_argument("limit", type=int)
     parser.add_argument("ports", type=int, nargs="+")
     options = parser.parse_args()
-    if options.in_step:
-        options.requests = 1
     if options.how != "weir":
         Redis(options.ports[0]).call("DEL", "racy", "incr", "lock")
-    start = multiprocessing.Barrier(options.processes)
-    all_have_read = multiprocessing.Barrier(options.processes) if options.in_step else None
+    barrier = multiprocessing.Barrier(options.processes)
     results = multiprocessing.Queue()
-    workers = [multiprocessing.Process(target=run, args=(options, options.ports[i % len(options.ports)], start,
-                                                         all_have_read, results))
+    workers = [multiprocessing.Process(target=run, args=(options, options.ports[i % len(options.ports)], barrier,
+                                                         results))
                for i in range(options.processes)]
     for worker in workers:
         worker.start()

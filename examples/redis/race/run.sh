@@ -46,8 +46,8 @@ start_redis() { # PORT OPTION...
 
 start_redis "$redis_with_module" --loadmodule "$module"
 echo "one unit is left, and eight processes read the count before one of them writes it:"
-python3 "$race" --in-step racy 1 "$redis_with_module"
-echo "the same program at full speed, and then weir's module:"
+python3 "$race" --requests 1 racy 1 "$redis_with_module"
+echo "100 requests of each process, and then the same with weir's module:"
 python3 "$race" racy 100 "$redis_with_module"
 python3 "$race" weir 100 "$redis_with_module"
 
