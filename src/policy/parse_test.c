@@ -537,6 +537,12 @@ static const struct {
      "  at once     21: 9 are served, and up to 12 wait\n"
      "  worst case  30 within 1s: a full burst and the refill\n"
      "state         8 bytes a key\n"},
+    {"leaky-queue 10/s depth 8 nodelay 8",
+     "leaky-queue 10/s depth 8 nodelay 8\n"
+     "  sustained   10 every 1s, one every 100ms: exactly 864000 a day\n"
+     "  at once     9: 9 are served, and none waits\n"
+     "  worst case  18 within 1s: a full burst and the refill\n"
+     "state         8 bytes a key\n"},
     {"leaky-bucket 10/s capacity 20",
      "leaky-bucket 10/s capacity 20\n"
      "  sustained   10 every 1s, one every 100ms: exactly 864000 a day\n"

@@ -147,10 +147,12 @@ static void report_bucket(weir_writer *t, const weir_layer *l)
     put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
     if (weir_layer_can(l, WEIR_CAN_DELAY)) {
+        int64_t waiting = l->limit - 1 - l->nodelay;
         put_number(t, ": ", l->nodelay + 1);
-        put_number(t, l->nodelay > 0 ? " are served, and up to " : " is served, and up to ",
-                   l->limit - 1 - l->nodelay);
-        weir_write_str(t, " wait");
+        weir_write_str(t, l->nodelay > 0 ? " are served" : " is served");
+        if (waiting > 0)
+            put_number(t, ", and up to ", waiting);
+        weir_write_str(t, waiting > 0 ? " wait" : ", and none waits");
     }
     weir_write_str(t, "\n  worst case  ");
     weir_write_u64(t, (uint64_t)worst_case(l));
