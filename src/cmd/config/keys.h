@@ -192,6 +192,11 @@ void config_check_headers(config_reader *r, const config_place *place, const wei
 /* Reports that a value is not the name of a policy. The policies were read before. */
 void config_check_policy(config_reader *r, const config_place *place);
 
+/* Warns, at `place`, of a cost that a policy never allows, whatever the key. Policies that are not
+ * in the section `policies` are not checked. */
+void config_check_cost(config_reader *r, const config_place *place, const char *policy,
+                       int64_t cost);
+
 /* Parses a value as a template. Returns NULL after reporting an error; else for
  * weir_key_template_free(). */
 weir_key_template *config_parse_template(config_reader *r, const config_place *place);

@@ -6,6 +6,7 @@
 #include "cmd/config/keys.h"
 #include "codec/http_session.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 
@@ -43,6 +44,43 @@ void config_check_policy(config_reader *r, const config_place *place)
         config_error(r->errors, place, "unknown policy '%.64s', did you mean '%s'?", name, meant);
     else
         config_error(r->errors, place, "unknown policy '%.64s', expected a name of policies", name);
+}
+
+/* The largest cost that a policy can allow. */
+static int64_t most_allowed(const weir_policy *p)
+{
+    int64_t most = INT64_MAX;
+    for (uint32_t i = 0; i < p->layers; i++)
+        most = p->layer[i].limit < most ? p->layer[i].limit : most;
+    return most;
+}
+
+/* The same for a policy and its overrides. INT64_MAX if the policy is shadow or invalid. */
+static int64_t most_allowed_to_any_key(const weir_rule_spec *spec)
+{
+    if (spec->shadow || !spec->policy)
+        return INT64_MAX;
+    int64_t most = most_allowed(spec->policy);
+    for (size_t i = 0; i < spec->overrides_len; i++) {
+        int64_t other = most_allowed(spec->overrides[i].policy);
+        most = other > most ? other : most;
+    }
+    return most;
+}
+
+void config_check_cost(config_reader *r, const config_place *place, const char *policy,
+                       int64_t cost)
+{
+    const weir_config *c = r->config;
+    for (size_t i = 0; i < c->rules_len; i++) {
+        const weir_rule_spec *spec = &c->rules[i];
+        int64_t most = most_allowed_to_any_key(spec);
+        if (cost > most && strcmp(spec->name, policy) == 0)
+            config_warn(r->errors, place,
+                        "no request is allowed, because the policy %s allows a cost of at most "
+                        "%" PRId64,
+                        policy, most);
+    }
 }
 
 /* ---- key templates --------------------------------------------------------------------------- */
@@ -274,8 +312,10 @@ static void read_path(config_reader *r, const config_place *place, const config_
 
 static void check_route(config_reader *r, const config_place *place, void *base)
 {
-    const config_place both = config_below(place, "policies");
-    (void)base;
+    const config_place both = config_below(place, "policies"), cost = config_below(place, "cost");
+    const weir_route_spec *spec = base;
+    for (size_t i = 0; cost.node && i < spec->policies_len; i++)
+        config_check_cost(r, &cost, spec->policies[i], spec->cost);
     if (both.node && config_get(place->node, "policy"))
         config_error_at(r->errors, both.key->begin, place,
                         "both policy and policies are set, expected only one");

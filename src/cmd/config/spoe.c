@@ -58,6 +58,17 @@ static void read_cost(config_reader *r, const config_place *place, const config_
         config_error(r->errors, place, "expected %s, found '%.40s'", expected, n->text);
 }
 
+/* Warns of a fixed cost that a fixed policy never allows. */
+static void check_message(config_reader *r, const config_place *place, void *base)
+{
+    const weir_spop_spec *spec = base;
+    const config_place below = config_below(place, "cost");
+    uint64_t cost;
+    if (spec->policy && spec->cost &&
+        weir_decimal_read(spec->cost, strlen(spec->cost), WEIR_COST_MAX, &cost))
+        config_check_cost(r, &below, spec->policy, (int64_t)cost);
+}
+
 static const config_key message_keys[] = {
     {"policy", CONFIG_OTHER, .read = read_policy},
     {"key", CONFIG_OTHER, .read = read_key},
@@ -67,8 +78,8 @@ static const config_key message_keys[] = {
 static const char message_expected[] =
     "expected the name of a policy, or a map such as {policy: api, key: \"$src\"}";
 
-const config_section config_spoe_message_section = {CONFIG_KEYS(message_keys),
-                                                    .expected = message_expected};
+const config_section config_spoe_message_section = {
+    CONFIG_KEYS(message_keys), .check = check_message, .expected = message_expected};
 
 /* ---- the section ----------------------------------------------------------------------------- */
 
