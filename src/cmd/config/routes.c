@@ -46,7 +46,7 @@ void config_check_policy(config_reader *r, const config_place *place)
         config_error(r->errors, place, "unknown policy '%.64s', expected a name of policies", name);
 }
 
-/* The largest cost that a policy can allow. */
+/* The largest cost that a policy text can allow. */
 static int64_t most_allowed(const weir_policy *p)
 {
     int64_t most = INT64_MAX;
@@ -55,10 +55,11 @@ static int64_t most_allowed(const weir_policy *p)
     return most;
 }
 
-/* The same for a policy and its overrides. INT64_MAX if the policy is shadow or invalid. */
+/* The same for a policy and its overrides. INT64_MAX if the policy is shadow or invalid, or allows
+ * the keys of a list. */
 static int64_t most_allowed_to_any_key(const weir_rule_spec *spec)
 {
-    if (spec->shadow || !spec->policy)
+    if (spec->shadow || spec->allow_len > 0 || !spec->policy)
         return INT64_MAX;
     int64_t most = most_allowed(spec->policy);
     for (size_t i = 0; i < spec->overrides_len; i++) {
@@ -73,9 +74,10 @@ void config_check_cost(config_reader *r, const config_place *place, const char *
 {
     const weir_config *c = r->config;
     for (size_t i = 0; i < c->rules_len; i++) {
-        const weir_rule_spec *spec = &c->rules[i];
-        int64_t most = most_allowed_to_any_key(spec);
-        if (cost > most && strcmp(spec->name, policy) == 0)
+        if (strcmp(c->rules[i].name, policy) != 0)
+            continue;
+        int64_t most = most_allowed_to_any_key(&c->rules[i]);
+        if (cost > most)
             config_warn(r->errors, place,
                         "no request is allowed, because the policy %s allows a cost of at most "
                         "%" PRId64,
