@@ -14,6 +14,7 @@ install uninstall: export DESTDIR := $(DESTDIR)
 FUZZ_SECONDS ?= 20
 SECONDS ?= 600
 SEEDS ?= 5000
+KILLS ?= 1000000
 FIRST ?= 1
 
 help:            ## list the targets
@@ -135,9 +136,9 @@ coverage:        ## measure the branch coverage of src/core, which must be 100 %
 	@tools/deps check ci
 	@tools/coverage
 
-mutants:         ## change lines at random; the tests must fail (SECONDS=600, ROOM=store, SEED=1, JOBS=2)
+mutants:         ## change lines at random; the tests must fail (SINCE=commit, SECONDS=600, ROOM=store, SEED=1, JOBS=2)
 	@tools/deps check ci
-	@tools/mutants --seconds $(SECONDS) $(if $(ROOM),--room $(ROOM)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
+	@tools/mutants --seconds $(SECONDS) $(if $(SINCE),--since $(SINCE)) $(if $(ROOM),--room $(ROOM)) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
 
 proof:           ## prove the core's decision functions with Frama-C
 	@tools/deps proof
@@ -151,9 +152,10 @@ aarch64:         ## run the tests of core, policy, port and store on emulated aa
 	@tools/deps check aarch64
 	@tools/aarch64
 
-sim: build/build.ninja  ## simulate daemons that share a limit, with faults (SEEDS=5000, FIRST=1)
+sim: build/build.ninja  ## simulate daemons that share a limit, and processes that are killed in a store (SEEDS=5000, KILLS=1000000, FIRST=1)
 	@tools/deps check
-	@ninja -C build --quiet hybrid_sim && build/hybrid_sim --seeds $(SEEDS) --first $(FIRST)
+	@ninja -C build --quiet tests/hybrid_sim tests/store_sim && build/tests/hybrid_sim --seeds $(SEEDS) --first $(FIRST) && \
+	    build/tests/store_sim --kills $(KILLS) --first $(FIRST)
 
 wasm:            ## build core and policy as WebAssembly: build/weir.wasm
 	@tools/deps check
@@ -185,9 +187,9 @@ fmt:             ## format the C code with .clang-format
 vectors:         ## generate tests/vectors from reference/
 	@python3 reference/make_vectors.py
 
-distros:         ## run `make run` and `make check` on Debian 12 and 13, in chroots (DIR=where to keep them); 10 minutes; needs root
+distros:         ## run `make run` and `make check` on a bare Debian 12 and 13, in chroots (RELEASE=12, DIR=where to keep them); needs root
 	@tools/deps distros
-	@tools/distros $(DIR)
+	@tools/distros $(if $(RELEASE),--release $(RELEASE)) $(DIR)
 
 install: shipped  ## install into PREFIX (/usr/local), below DESTDIR if that is set
 	@tools/install build

@@ -62,11 +62,13 @@ http {{
 KEYS = "1000000"
 POLICY = "gcra 100/s burst 20"
 TAKE = ["WEIR.TAKE", "api", "key:__rand_int__"]
+INCR = ["INCR", "key:__rand_int__"]
 REQUESTS = {1: 80_000, 16: 600_000, 64: 1_200_000}
 # (pipeline, compared with)
 PAIRS = [(1, "ping"), (1, "incr"), (16, "incr"), (16, "evalsha"), (64, "incr")]
 IDLE = 10_000
 BUSY = (50, 1000)  # connections
+BEHIND = 200  # connections
 OFFERED = 10_000  # requests a second
 SECONDS = 2  # duration of a round that is not limited by requests
 
@@ -197,9 +199,30 @@ def offered_load(offered, server, what):
     return {"p50": p50, "p99": p99}
 
 
+def wait_behind(server, clients):
+    """How long a PING waits while the clients send pipelines of 64 KB all the time. Returns percentiles
+    in us, and the CPU time in ns of one of their requests."""
+    pipeline = (64 << 10) // 57
+    before = server.cpu_ns()
+    load = benchmark(server, pipeline, TAKE if server.name == "weir" else INCR, pipeline * clients * 8, clients)
+    waited = []
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as s:
+        while load.poll() is None:
+            began = time.monotonic()
+            s.sendall(b"PING\r\n")
+            if s.recv(16) != b"+PONG\r\n":
+                sys.exit(f"bench: {server.name} did not answer PING")
+            waited.append((time.monotonic() - began) * 1e6)
+            time.sleep(0.001)
+    rate_of(load)
+    waited.sort()
+    return {"p99": waited[len(waited) * 99 // 100], "longest": waited[-1],
+            "cpu": (server.cpu_ns() - before) / (pipeline * clients * 8)}
+
+
 # ---- figures -------------------------------------------------------------------------------------
 
-UNITS = {"cpu": "ns/request", "rps": "requests/s", "p50": "us", "p99": "us", "memory": "MiB", "agent": "us/request",
+UNITS = {"cpu": "ns/request", "rps": "requests/s", "p50": "us", "p99": "us", "longest": "us", "memory": "MiB", "agent": "us/request",
          "capacity": "requests/s of CPU time"}
 
 
@@ -262,7 +285,7 @@ class Bench:
                              capture_output=True, text=True, check=True).stdout.strip()
         self.theirs = {
             "ping": ["-t", "ping_mbulk"],
-            "incr": ["INCR", "key:__rand_int__"],
+            "incr": INCR,
             "evalsha": ["EVALSHA", sha, "1", "gcra:__rand_int__", "10000", "20"],
         }
         # Create every key before anything is measured.
@@ -305,6 +328,10 @@ class Bench:
                          lambda: resp_load(self.redis, 1, self.theirs["incr"], connections=many),
                          self.args.rounds)
 
+    def behind(self):
+        self.report.pair(f"daemon.behind{BEHIND}", "redis", lambda: wait_behind(self.weir, BEHIND),
+                         lambda: wait_behind(self.redis, BEHIND), self.args.rounds)
+
     def loops(self):
         """Compares two event loops with one, each under two clients. Without a core for each loop
         and client, requests a second depend on the machine alone. The capacity is then the figure:
@@ -322,13 +349,13 @@ class Bench:
         hold_idle(self.weir, self.report)
 
 
-PARTS = ("resp", "http", "offered", "busy", "loops", "idle")
+PARTS = ("resp", "http", "offered", "busy", "behind", "loops", "idle")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("weir")
-    parser.add_argument("--offered", default="build/offered")
+    parser.add_argument("--offered", default="build/bench/offered")
     parser.add_argument("--json")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default=",".join(PARTS), help=",".join(PARTS))

@@ -7,7 +7,7 @@
  *
  *     grpc_noop PORT    serves on 127.0.0.1:PORT with one event loop until SIGTERM */
 
-#include "codec/grpc_session.h"
+#include "codec/grpc/session.h"
 #include "net/server.h"
 #include "port/port.h"
 

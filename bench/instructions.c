@@ -9,8 +9,8 @@
  *
  * It includes only public headers and those of service and codec. */
 
-#include "codec/http_session.h"
-#include "codec/resp_session.h"
+#include "codec/http/session.h"
+#include "codec/resp/session.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -61,11 +61,11 @@ http {{
         listen 127.0.0.1:{port};
         location = /none         {{ empty_gif; }}
         location = /limit_req    {{ empty_gif; limit_req zone=most burst=1000000 nodelay; }}
-        location = /gcra         {{ empty_gif; weir gcra "gcra 1000000/h burst 1000000" key=$arg_k; }}
-        location = /fixed-window {{ empty_gif; weir fixed-window "fixed-window 1000000/h" key=$arg_k; }}
+        location = /gcra         {{ empty_gif; weir gcra "gcra 100000000/h burst 100000000" key=$arg_k; }}
+        location = /fixed-window {{ empty_gif; weir fixed-window "fixed-window 100000000/h" key=$arg_k; }}
         location = /layers {{
             empty_gif;
-            weir layers "gcra 1000000/h burst 1000000 & fixed-window 1000000/day" key=$arg_k;
+            weir layers "gcra 100000000/h burst 100000000 & fixed-window 100000000/day" key=$arg_k;
         }}
         location = /deny         {{ empty_gif; weir gcra "gcra 1/w" key=$arg_k log_level=info; }}
         location = /deny_req     {{ empty_gif; limit_req zone=deny; }}

@@ -28,7 +28,7 @@ KERNEL = [
 # Purposes of functions, by source file and name; the first match counts.
 OURS = [
     ("write the reply", r"/codec/.*:(put_|weir_\w*put_|write_|add|weir_i64|drain|send_)"
-                        r"|/codec/(http_message|ratelimit_fields|json)\.c"),
+                        r"|/codec/(http/message|answer/ratelimit_fields|answer/json)\.c"),
     ("parse the request", r"/codec/|/llhttp"),
     ("find the policy", r"/service/"),
     ("find the key's state", r"/store/"),

@@ -6,8 +6,8 @@ order. weir decides it with one policy and prints its report.
 
 The figures are lines a second and the CPU time of the whole process, as the kernel accounts it:
 medians of rounds in which the programs alternate. Lines a second are those of a CPU second, so that
-other work on the machine counts less. A compressed log is read on two threads, so its figure has the CPU
-time of both. goaccess is much slower, and is compared once, on a tenth of the log.
+other work on the machine counts less. The figure of a compressed log has the CPU time of gzip too. goaccess
+is much slower, and is compared once, on a tenth of the log.
 
 It also compares the resident memory at a log and at one of ten times as many lines with the same
 keys, and measures the memory of a million keys.

@@ -9,7 +9,8 @@ import pathlib
 import re
 import zlib
 
-ROOMS = ("core", "policy", "port", "store", "service", "codec", "engine", "net", "cmd", "libweir_redis", "modules")
+ROOMS = ("core", "policy", "port", "store", "service", "codec", "rls", "limitador", "engine", "net", "accesslog", "cmd",
+         "libweir_redis", "modules")
 
 OPERATORS = {  # " operator " -> what replaces it
     "comparison": {"<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"], "==": ["!="],
@@ -37,7 +38,7 @@ SIMPLE = re.compile(r"^[&*!]*[A-Za-z_][\w.\[\]]*(?:->[\w.\[\]]+)*$")
 
 def production(name):
     return (re.match(r"(src/|modules/redis/).*\.[ch]$", name) and not re.search(r"_test\.[ch]$", name) and
-            not name.startswith(("src/port/assert", "src/store/check/"))) or name == "modules/lua/weir.lua"
+            not name.startswith("src/port/assert")) or name == "modules/lua/weir.lua"
 
 
 def files_of(root):

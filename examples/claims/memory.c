@@ -5,8 +5,8 @@
  *     claims_memory POLICY USERS CHARGES SPACING TABLE LARGE
  *
  * Each user is charged CHARGES times one unit, SPACING seconds apart. TABLE and LARGE are the sizes
- * of the store's parts in bytes: for states of a fixed size of up to 5 words, and for all others. A
- * user who does not fit is evicted. */
+ * of the store's parts in bytes: for small states, with reservations, and for large ones. A user
+ * who does not fit is evicted. */
 
 #include <weir/weir_store.h>
 

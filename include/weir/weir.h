@@ -131,8 +131,8 @@ typedef struct weir_layer {
     bool count_denied;      /* fixed-window, sliding-log: denied requests count too */
     bool relaxed;           /* sliding-counter: round the estimate down */
     bool stepped;           /* token-bucket: "refill N every P" */
-    int32_t nodelay;        /* leaky-queue: this many queued requests are not delayed, and the
-                               delay of the others is shorter by as much: 0..limit - 1; else 0 */
+    int32_t nodelay;        /* leaky-queue: this many queued requests are served at once, and the
+                               others wait less, by the time of as many: 0..limit - 1; else 0 */
     int64_t limit;     /* burst, capacity, depth + 1, or the limit of a window: 1..WEIR_LIMIT_MAX */
     int64_t rate;      /* units per period: 1..WEIR_RATE_MAX; for windows the limit again */
     int64_t period_ns; /* 1..WEIR_SPAN_NS_MAX; 0 for a calendar window */
@@ -187,8 +187,9 @@ WEIR_NODISCARD weir_status weir_check(const weir_policy *p, uint64_t *state, uns
                                       int64_t now_ns, int64_t cost, weir_decision *ret);
 
 /* Reports what weir_check() would decide, and writes nothing. In *ret, allowed, retry_after_ns and
- * never are the decision on `cost`. All fields describe the current state: nothing is charged, and
- * a count-denied layer does not count the denial. Parameters, ranges and threads as weir_check().
+ * never are the decision on `cost`. The other fields describe the state as it is: nothing is
+ * charged, and a count-denied layer does not count a denial. Parameters, ranges and threads as
+ * weir_check().
  * Returns as weir_check(), but never WEIR_E_ROOM. */
 WEIR_NODISCARD weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned level,
                                      int64_t now_ns, int64_t cost, weir_decision *ret);
@@ -216,8 +217,8 @@ typedef struct weir_policy_error {
     char text[200];
 } weir_policy_error;
 
-/* A callback that returns the time zone for `tz NAME`, or NULL if the name is unknown. `name` is
- * not terminated. */
+/* A callback that returns the time zone for `tz NAME`, or NULL if the name is unknown. If memory is
+ * exhausted, it returns a zone with an empty name. `name` is not terminated. */
 typedef const weir_zone *(*weir_zone_find)(void *ctx, const char *name, size_t len);
 
 typedef struct weir_zones {
@@ -233,7 +234,7 @@ typedef struct weir_zones {
  *  ret        written only on WEIR_OK.
  *  ret_error  may be NULL; written on failure.
  * Returns WEIR_OK; WEIR_E_SYNTAX; WEIR_E_RANGE if a number is out of range; WEIR_E_ZONE if the zone
- * is unknown. Threads: pure. */
+ * is unknown; WEIR_E_NOMEM if `zones` has no memory for it. Threads: pure. */
 WEIR_NODISCARD weir_status weir_policy_parse(weir_policy *ret, const char *text, size_t len,
                                              const weir_zones *zones, weir_policy_error *ret_error);
 

@@ -66,8 +66,8 @@ typedef struct weir_redis_options {
     size_t in_flight;    /* the maximum number of requests in flight; on_error answers further ones
                             at once. 1..2^20; 0: 16384 */
     weir_redis_on_error on_error;
-    size_t deny_cache_bytes;        /* memory for denials, which are answered from this cache until
-                                       they expire; 0: 1 MiB; SIZE_MAX: no cache */
+    size_t deny_cache_bytes;        /* memory of the deny cache, which answers requests for a denied
+                                       key until the denial expires; 0: 1 MiB; SIZE_MAX: no cache */
     const char *tls_ca;             /* file with the trusted certificates; NULL: the system's */
     const char *tls_cert, *tls_key; /* files with the client's certificate and key; NULL: none */
     const char *tls_name;           /* the name that the server's certificate must be valid for;

@@ -17,34 +17,36 @@
  * decision is atomic. A store belongs to the process that opened it. A child made by fork() must
  * neither use nor close it, but may open a store of its own.
  *
- * Keys: the store keeps a keyed hash of each key, never its text: 58 bits, and 6 that depend on the
- * policy: its class. With n keys in use whose policies have the same class, the chance that any two
- * share a state is about n*n / 2^59: 1 in 576,000 for a million keys. In memory of the caller, the
- * hash has 55 bits and the chance is about n*n / 2^56.
+ * Keys: of each key the store keeps 64 bits, never the text: a keyed hash of 58 bits, and 6 bits of
+ * the policy's id, the class of the policy. With n keys in use whose policies have the same class,
+ * the chance that any two share a state is about n*n / 2^59: 1 in 576,000 for a million keys. In
+ * memory of the caller, the hash has 55 bits and the chance is about n*n / 2^56.
  *
  * Time: the store remembers the latest now_ns that it was given, to within 1 ms, and treats an
- * earlier now_ns as that time. Within that millisecond the guarantee of weir_check() applies: an
- * earlier now makes the answer stricter, never looser.
+ * earlier now_ns as that time. If now_ns is earlier by less than 1 ms, it may be used as it is: as
+ * in weir_check(), the answer is then stricter, never looser.
  *
  * Memory: the store never uses more memory than its budget, which has three parts.
- * - A hash table holds states of a fixed size of up to 5 words. That covers GCRA, token and leaky
- *   buckets, queues, fixed windows, sliding counters, sliding logs of up to 2 requests, up to 6
- *   slices, and short combinations of these as layers. Lookups take no lock. A denial or a peek
+ * - The hash table holds small states: those of a fixed size of up to 5 words. They are the states
+ *   of GCRA, token and leaky buckets, queues, fixed windows, sliding counters, sliding logs of up
+ *   to 2 requests, up to 6 slices, and short combinations of these as layers. The common ones have
+ *   8 bytes, and a key takes about 18 with its hash. Lookups take no lock. A denial or a peek
  *   writes no shared memory, except for the store's time, at most once a millisecond.
- * - Another part, of `large_bytes`, holds all other states: large ones and those that grow.
- * - One sixteenth of the remainder, at most 4.5 MiB, is for reservations.
- * A partition has a range of the hash table or of the memory for large states, or both.
- * The system provides pages as they are used. A store in memory of 16 MiB or more begins with pages
- * of 4 KiB, so a key of a fixed size makes at most one of them resident. A thread moves the table
- * to huge pages once it has a key for every fourth page, and the large states once they fill half
- * of their part. All of them are then resident. A smaller store uses huge pages from the beginning.
+ * - The memory for large states, of `large_bytes`, holds all others: those that are larger or grow.
+ * - One sixteenth of what is not for large states, at most 4.5 MiB, is for reservations.
+ * A partition has a range of the hash table, a part of the memory for large states, or both.
+ * The system provides pages as they are used. A store in memory of 16 MiB or more begins with small
+ * pages of 4 KiB, so a new small state makes at most one of them resident. Once the table has one
+ * key for every four of its small pages, a thread moves it to huge pages, and all of it becomes
+ * resident. The same happens to the memory for large states once half of it is used. A smaller
+ * store uses huge pages from the beginning.
  *
  * Eviction: the memory of idle keys is reused. If there is none, a key that still has less than its
  * full quota is evicted; `evicted` counts such keys. The victim is the key that has used the
  * smallest share of its own limit, in the new key's two buckets of the table or in a sample of the
- * large states. So keys of a flood, with one request each, evict each other, and not keys that have
- * used up their limit, as long as those take a small part of the memory. With WEIR_REFUSE, the new
- * key is refused instead.
+ * large states. So in a flood of new keys with one request each, these keys evict each other. Keys
+ * that have used up their limit stay, as long as they take a small part of the memory. With
+ * WEIR_REFUSE, the new key is refused instead.
  *
  * Files: the memory may be a mapped file. Then the process may be killed at any time, and every
  * decision that it returned is there at the next opening. Opening takes the same time for any
@@ -93,8 +95,8 @@ typedef struct weir_store_error {
 
 /* A partition: a part of the store's memory for some policies alone. Keys of a partition are never
  * evicted or refused because of keys outside it, and never take memory from those: its size is
- * fixed. If one of the sizes is 0, the states of that kind are in the memory of all other policies;
- * see Memory above. */
+ * fixed. If table_bytes or large_bytes is 0, the policy's states of that kind, small or large, are
+ * in the memory that all other policies share; see Memory above. */
 typedef struct weir_store_partition {
     /* 1..WEIR_PARTITION_NAME_MAX printable ASCII characters, without space, quote, backslash. */
     const char *name;
@@ -148,8 +150,8 @@ typedef struct weir_store_options {
      *   another process calls it. Later calls may overlap.
      * - If the memory has a store, it is opened with its states. The sizes and partitions must be
      *   those of the first opening. The contents are trusted: other processes must not damage them.
-     * - The thread that opens the store must close it, and must not end before: to the other
-     *   processes, its end is the end of this opening, and they release its locks.
+     * - The thread that opens the store must also close it, and must live until then: when it ends,
+     *   the other processes treat this opening as dead, and release its locks.
      * - Closing leaves the memory as it is. Close the store before the memory is unmapped.
      * - Excludes `file`, `reset`, `read_only` and `prefault`. `shared`, `sync` and `trust_others`
      *   have no effect. */
@@ -187,29 +189,32 @@ typedef struct weir_store_stats {
     uint64_t keys;         /* in the store now, including idle keys that were not dropped yet */
     uint64_t memory_bytes; /* used by the states of these keys */
     uint64_t evicted;      /* keys evicted, with less than their full quota, to free memory */
-    /* The limit of memory_bytes: the option memory_bytes. With the option `memory`, less the
-     * header, the slots of openings and the texts of policies. */
+    /* The upper bound of memory_bytes: the option memory_bytes. With the option `memory`, it is
+     * less by the header, the slots of openings and the texts of policies. */
     uint64_t memory_max;
     uint64_t large_keys;   /* the part of `keys` with large states */
     uint64_t large_bytes;  /* the part of memory_bytes for large states */
     uint64_t large_max;    /* the limit of large_bytes */
     uint64_t refused;      /* new keys refused under WEIR_REFUSE because the memory was full */
-    uint64_t damaged;      /* damaged entries of a file that were dropped */
+    uint64_t damaged;      /* damaged entries of a file that were dropped, or locks, released */
     uint64_t reserved;     /* open reservations */
     uint64_t syncs_failed; /* failed syncs: some changes may not be on the disk */
 } weir_store_stats;
 
 /* Creates a store in memory, or opens or creates the one in `file` or `memory`. With options NULL,
- * all options have their defaults. If the file has other sizes or partitions than the options, the
- * states move to a new file, unless keep_size is set: those of a partition to the one of the same
- * name, if there is one. *ret is written on WEIR_OK only.
- * Returns WEIR_OK; WEIR_E_NOMEM; WEIR_E_RANGE for a bad memory_bytes, large_bytes or partition, for
- * options that exclude each other, for a secret other than the file's, or if `memory` has a store
- * of other sizes or partitions; WEIR_E_IO for a system error, or if another user owns the file or
- * may write it; WEIR_E_BUSY if another process uses the file, uses a moved or deleted file that was
- * at this path, or prevents a change of size, or if `memory` has no slot for another opening;
- * WEIR_E_SYNTAX if the file or the header of `memory` is damaged, has another version, or is not
- * one of weir. */
+ * all options have their defaults. If the file has other sizes or partitions than the options, a
+ * new file replaces it, and the states are copied, unless keep_size is set. The states of a
+ * partition go to the partition of the same name, if there is one. *ret is written on WEIR_OK only.
+ * Returns WEIR_OK; WEIR_E_NOMEM; or
+ * - WEIR_E_RANGE for a bad memory_bytes, large_bytes or partition, for options that exclude each
+ *   other, for a secret other than the file's, or if `memory` has a store of other sizes or
+ *   partitions;
+ * - WEIR_E_IO for a system error, or if another user owns the file or may write it;
+ * - WEIR_E_BUSY if another process uses the file, or a moved or deleted file that was at this path,
+ *   if the size cannot change because the file is in use, or if `memory` has no slot for another
+ *   opening;
+ * - WEIR_E_SYNTAX if the file or the header of `memory` is damaged, has another version, or is not
+ *   one of weir. */
 WEIR_NODISCARD weir_status weir_store_open(weir_store **ret, const weir_store_options *options);
 
 /* Writes all changes to the disk, for any `sync`, marks the file as cleanly closed, and frees the
@@ -225,8 +230,8 @@ uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p);
 
 /* Returns the id to pass in place of policy_id to all functions below, so that the states are kept
  * in the partition `name`. It is the same at each opening. If the store has no such partition,
- * returns policy_id itself. An id that this function did not return falls into one of 15 partitions
- * with a probability of 1 in 1,000,000; then its keys take memory there. */
+ * returns policy_id itself. With 15 partitions, 1 in 1,000,000 of the ids that this function did
+ * not return select one of them by chance; their keys then take memory there. */
 uint64_t weir_store_partition_id(const weir_store *s, uint64_t policy_id, const char *name);
 
 /* ---- one key --------------------------------------------------------------------------------- */
@@ -377,8 +382,10 @@ weir_file weir_store_watch(weir_store *s);
 
 /* A clock for now_ns. It starts at the time of the wall clock, runs at the rate of CLOCK_BOOTTIME,
  * and is slewed towards the wall clock by at most 500 ppm. A step of the wall clock therefore
- * neither locks keys out nor gives them extra quota. With a file, the clock continues from the time
- * in the file.
+ * neither locks keys out nor gives them extra quota. There is one exception: if the wall clock is
+ * ahead by more than an hour, as after a boot with the clock in 1970, this clock steps forward to
+ * it, and keys regain the quota of that time. With a file, the clock continues from the time in the
+ * file.
  * Returns 0..WEIR_NOW_NS_MAX. */
 int64_t weir_store_now(weir_store *s);
 

@@ -69,9 +69,9 @@ bool weir_zone_name_ok(const char *name, size_t len);
  *  name   `name_len` bytes, copied; need not be terminated.
  *  bytes  `len` bytes, which must not change or be freed while *ret is in use.
  * Returns WEIR_OK, or WEIR_E_ZONE if the name is not valid, the bytes violate RFC 9636, the footer
- * contradicts the last listed change or has no meaning in some year, there are more than
- * WEIR_ZONE_TIMES_MAX changes, or the file counts leap seconds (the files under `right/`).
- * Bytes after the footer are ignored, as tzfile(5) requires.
+ * contradicts the last listed change, the two changes of the footer contradict each other in some
+ * year, there are more than WEIR_ZONE_TIMES_MAX changes, or the file counts leap seconds (the files
+ * under `right/`). Bytes after the footer are ignored, as tzfile(5) requires.
  * Threads: the caller owns *ret during the call. Afterwards any number of threads may read it.
  * Source: RFC 9636. */
 WEIR_NODISCARD weir_status weir_zone_read(weir_zone *ret, const char *name, size_t name_len,

@@ -21,6 +21,7 @@
 local HOST, PORT = (os.getenv("WEIR_ADDRESS") or "127.0.0.1:8080"):match("^%[?(.-)%]?:(%d+)$")
 local TIMEOUT_MS = tonumber(os.getenv("WEIR_TIMEOUT_MS") or "50")
 local PASSWORD = os.getenv("WEIR_PASSWORD")
+PASSWORD = PASSWORD ~= "" and PASSWORD or nil
 local IDLE_MAX = 64 -- connections that are kept, at most this long:
 local IDLE_S = 20
 -- Bytes that HTTP needs: longer responses are errors.
@@ -29,9 +30,12 @@ local BODY_MAX, FIELDS_MAX = 65536, 64
 local TARGET_MAX = 8192
 -- After this many failures in a row, requests pass without asking, but for one each RETRY_MS.
 local FAILURES_MAX, RETRY_MS = 3, 500
+-- A kind of line that requests cause is logged at most once in this time.
+local LOG_MS = 10000
 
-if not HOST then
-    error("WEIR_ADDRESS is not an address with a port, such as 127.0.0.1:8080")
+if not HOST or not (HOST:find(":", 1, true) or HOST:match("^%d+%.%d+%.%d+%.%d+$"))
+    or tonumber(PORT) < 1 or tonumber(PORT) > 65535 then
+    error("WEIR_ADDRESS is not an IP address with a port, such as 127.0.0.1:8080")
 end
 if not TIMEOUT_MS or TIMEOUT_MS < 1 or TIMEOUT_MS > 60000 then
     error("WEIR_TIMEOUT_MS is not a number from 1 to 60000")
@@ -49,6 +53,16 @@ local failures, retry_at_ms = 0, 0
 local function now_ms()
     local now = core.now()
     return now.sec * 1000 + now.usec // 1000
+end
+
+local logged_at_ms = {}
+
+local function warn(kind, text)
+    local now = now_ms()
+    if now - (logged_at_ms[kind] or -LOG_MS) >= LOG_MS then
+        logged_at_ms[kind] = now
+        core.Warning("weir: " .. kind .. ", because " .. text)
+    end
 end
 
 -- ---- a connection ------------------------------------------------------------------------------
@@ -164,6 +178,19 @@ local function argument(txn, text)
     return text
 end
 
+-- Texts that look like the name of a fetch or a log-format, and are the same for all requests.
+local FETCHES = {src = true, path = true, url = true, base = true, method = true, query = true}
+local warned = {}
+
+local function check_key(text)
+    if not warned[text] and (FETCHES[text] or text:find("[%%(]") or text:find("^res%.")
+        or text:find("^var%.")) then
+        warned[text] = true
+        core.Warning("weir: the key '" .. text .. "' is a text, the same for all requests: set a "
+            .. "variable with http-request set-var, and name it, such as txn.weir_key")
+    end
+end
+
 local function seconds(ms)
     return ms and ms >= 0 and (ms + 999) // 1000 or nil
 end
@@ -250,10 +277,16 @@ local function may_ask()
     return true
 end
 
-local function take(txn, policy, key, cost)
-    policy, key, cost = argument(txn, policy), argument(txn, key), argument(txn, cost)
+local function take(txn, policy_name, key_name, cost_name)
+    local policy, key = argument(txn, policy_name), argument(txn, key_name)
+    local cost = argument(txn, cost_name)
     if not policy or not key or not cost then
+        warn("denied", "the variable "
+            .. (not policy and policy_name or not key and key_name or cost_name) .. " is not set")
         return refuse(txn, "an argument has no value")
+    end
+    if key == key_name then
+        check_key(key)
     end
     local target = "/v1/take?delay=report&denied=429&policy=" .. encode(policy)
         .. "&key=" .. encode(key) .. "&cost=" .. encode(cost)
@@ -275,6 +308,7 @@ local function take(txn, policy, key, cost)
     if response.status ~= 200 and response.status ~= 429 then
         local text = "weir responded with " .. response.status .. ": "
             .. response.body:sub(1, 200):gsub("%c", " ")
+        warn(INVALID[response.status] and "denied" or "not limited", text)
         return (INVALID[response.status] and refuse or set_error)(txn, text)
     end
     set_decision(txn, response)

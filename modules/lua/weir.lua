@@ -22,13 +22,14 @@ local function bind()
   concat = table.concat
 end
 
-local VERSION = 2                -- the version of this library
+local VERSION = 3                -- the version of this library
 local FORMAT = 'weir1'           -- the version of stored states, and the first word of each
 local LIMIT_MAX = 2147483647     -- the largest limit, burst, capacity and cost
 local RATE_MAX = 1099511627776   -- 2^40: the largest N of a rate
 local SPAN_US, SPAN_NS = 1152921504606846, 975 -- the longest period: 2^60 - 1 ns
 local EXACT = 9007199254740992   -- 2^53: doubles are exact below this
 local DAY_US = 86400000000
+local TIME_MAX = 6626880000000000 -- the year 2180, in microseconds
 local LAYERS_MAX, TEXT_MAX, SLICES_MAX, ALL_MAX = 8, 1023, 65536, 16
 local CACHE_MAX = 256            -- parsed policies
 local PRUNE_MAX = 256            -- the most expired entries that a charge deletes
@@ -37,10 +38,16 @@ local TOTAL = 1125899906842624   -- 2^50: running totals are modulo this
 
 -- ---- the server ---------------------------------------------------------------------------------
 
--- The only clock. Tests replace it, and expire().
-local function now_us()
-  local t = redis.call('TIME')
-  return t[1] * 1000000 + t[2]
+-- The only clock. Tests replace it, and expire(). Some servers refuse TIME to functions and scripts:
+-- then the time is the caller's, if it sent any. Returns the time, or nil and an error.
+local function now_us(of_caller)
+  local t = redis.pcall('TIME')
+  if not t.err then
+    return t[1] * 1000000 + t[2]
+  elseif of_caller then
+    return of_caller
+  end
+  return nil, { err = 'NOTIME the server refuses TIME to functions and scripts: ' .. t.err }
 end
 
 -- Returns the expiry of a key with full quota from until_us on, in milliseconds, rounded up. It is
@@ -1777,6 +1784,11 @@ end
 
 -- ---- requests -----------------------------------------------------------------------------------
 
+-- Returns a time in microseconds, or nil.
+local function read_time(text)
+  return text and #text <= 16 and match(text, '^%d+$') and tonumber(text) or nil
+end
+
 local BAD_COST = 'the cost: expected a whole number from 0 to 2147483647'
 
 local function read_cost(text)
@@ -1789,8 +1801,7 @@ end
 local function read_bounds(P, args, at)
   local bounds = {}
   for i = 0, P.zones * 4 - 1 do
-    local b = args[at + i]
-    b = b and #b <= 16 and match(b, '^%d+$') and tonumber(b)
+    local b = read_time(args[at + i])
     if not b or (i % 4 > 0 and b < bounds[i]) then
       return nil, 'weir: expected four bounds in microseconds for each layer with tz'
     end
@@ -1814,8 +1825,24 @@ local VERBS = {
   GRANT = grant,
 }
 
+-- Removes AT and a time in microseconds from the front of the arguments. Returns the time. Without
+-- AT returns nil. On failure returns nil and an error.
+local function take_time(args)
+  if string.upper(args[1] or '') ~= 'AT' then
+    return nil
+  end
+  local at = read_time(args[2])
+  table.remove(args, 1)
+  table.remove(args, 1)
+  if not at or at > TIME_MAX then
+    return nil, 'the time behind AT: expected microseconds since the epoch, until the year 2180'
+  end
+  return at
+end
+
 -- Handles one request for one key. Returns the eight numbers and the policy, or an error.
-local function handle(key, verb, text, n, args, at)
+--   of_caller  its time, or nil
+local function handle(key, verb, text, n, args, at, of_caller)
   local P, why = read_policy(text)
   if not P then
     return failed(why)
@@ -1831,7 +1858,10 @@ local function handle(key, verb, text, n, args, at)
     return failed('too many arguments, expected a policy, a cost, and four bounds for each layer ' ..
       'with tz')
   end
-  local now = now_us()
+  local now, no_time = now_us(of_caller)
+  if not now then
+    return no_time
+  end
   local S, err = open_key(P, key, now, bounds, verb == 'RESET')
   if not S then
     return err
@@ -1842,6 +1872,10 @@ local function handle(key, verb, text, n, args, at)
 end
 
 local function weir_ask(keys, args)
+  local at, no_time = take_time(args)
+  if no_time then
+    return failed(no_time)
+  end
   local verb, cost = string.upper(args[1] or ''), read_cost(args[3])
   if #keys ~= 1 or #args < 3 then
     return failed('wrong number of arguments, expected 1 key verb policy-text n [bounds]')
@@ -1850,7 +1884,7 @@ local function weir_ask(keys, args)
   elseif not VERBS[verb] then
     return failed('unknown verb, expected TAKE, PEEK, REFUND, GRANT or RESET')
   end
-  local decision = handle(keys[1], verb, args[2], cost, args, 4)
+  local decision = handle(keys[1], verb, args[2], cost, args, 4, at)
   return decision
 end
 
@@ -1915,12 +1949,19 @@ end
 -- Charges all requests or none. Returns the requests with their decisions, and the index, from 0,
 -- of the request that denies all of them, or their number. On failure returns nil and an error.
 local function take_all(keys, args)
+  local at, no_time = take_time(args)
+  if no_time then
+    return nil, failed(no_time)
+  end
   local requests, why = read_requests(keys, args)
   if not requests then
     return nil, failed(why)
   end
-  local now = now_us()
-  local err = open_all(requests, now)
+  local now, err = now_us(at)
+  if not now then
+    return nil, err
+  end
+  err = open_all(requests, now)
   if err then
     return nil, err
   end
@@ -2107,6 +2148,6 @@ if not FUNCTIONS[ARGV[1]] then
   return failed('weir: no such function')
 end
 if redis.replicate_commands then
-  redis.replicate_commands() -- before 5.0, a script that called TIME could not write
+  pcall(redis.replicate_commands) -- before 5.0, a script that called TIME could not write
 end
 return FUNCTIONS[ARGV[1]](KEYS, { unpack(ARGV, 2) })

@@ -3,9 +3,10 @@
 /* What the responses of limited requests carry: the directives `weir_headers` and
  * `weir_denied_body`, the header filter, and the body of a denial. */
 
-#include "module.h"
+#include "context.h"
 
-#include "codec/denial_body.h"
+#include "codec/answer/fields.h"
+#include "port/assert.h"
 #include "port/buffer.h"
 #include "port/port.h"
 
@@ -48,6 +49,7 @@ static bool add_fields(ngx_http_request_t *r, const weir_ngx_ctx *ctx)
     weir_answered all[WEIR_TAKE_MANY_MAX];
     weir_answer_field fields[WEIR_ANSWER_FIELDS_MAX];
     char values[WEIR_ANSWER_ROOM];
+    WEIR_ASSERT(ctx->enforced_shown < ctx->enforced_len && ctx->enforced_len <= WEIR_TAKE_MANY_MAX);
     for (size_t i = 0; i < ctx->enforced_len; i++)
         all[i] = answered(&ctx->enforced[i]);
     size_t n = weir_answer_fields((unsigned)ctx->headers, all, ctx->enforced_len,
@@ -101,26 +103,23 @@ char *weir_ngx_headers_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     for (ngx_uint_t i = 1; i < cf->args->nelts; i++) {
         unsigned one = weir_answer_flavour((const char *)args[i].data, args[i].len);
         for (size_t s = 0; s < sizeof sets / sizeof sets[0] && !one; s++) {
-            if (args[i].len == strlen(sets[s].name) &&
-                ngx_strncmp(args[i].data, sets[s].name, args[i].len) == 0)
+            if (weir_ngx_is(&args[i], sets[s].name))
                 one = sets[s].headers;
         }
-        if (!one) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "bad value \"%V\", expected off, on, legacy, both, none, ietf, "
-                               "ietf-03, x-ratelimit, github or openai",
-                               &args[i]);
-            return NGX_CONF_ERROR;
-        }
+        if (!one)
+            return weir_ngx_refuse(cf,
+                                   "bad value \"%V\", expected off, on, legacy, both, none, ietf, "
+                                   "ietf-03, x-ratelimit, github or openai",
+                                   &args[i]);
         all |= one;
     }
     const char *why = weir_answer_check(all);
-    if (why) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", why);
-        return NGX_CONF_ERROR;
-    }
+    if (why)
+        return weir_ngx_refuse(cf, "%s", why);
     loc->headers = all;
-    return NGX_CONF_OK;
+    return weir_ngx_note_setting(cf, loc, WEIR_NGX_SETTING_HEADERS, all == WEIR_HEADERS_NONE)
+               ? NGX_CONF_OK
+               : NGX_CONF_ERROR;
 }
 
 /* ---- the body of a denial -------------------------------------------------------------------- */
@@ -251,12 +250,13 @@ char *weir_ngx_denied_body_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     (void)cmd;
     if (loc->denied_body != NGX_CONF_UNSET_PTR)
         return "is duplicate";
-    if (cf->args->nelts == 2 && args[1].len == 3 && ngx_strncmp(args[1].data, "off", 3) == 0) {
-        loc->denied_body = NULL;
-        return NGX_CONF_OK;
-    }
-    loc->denied_body = ngx_pcalloc(cf->pool, sizeof *loc->denied_body);
-    if (!loc->denied_body || !read_denied_body(cf, loc->denied_body))
+    bool off = weir_ngx_is(&args[1], "off");
+    if (off && cf->args->nelts > 2)
+        return "has no type= with off";
+    if (!weir_ngx_note_setting(cf, loc, WEIR_NGX_SETTING_BODY, off))
+        return NGX_CONF_ERROR;
+    loc->denied_body = off ? NULL : ngx_pcalloc(cf->pool, sizeof *loc->denied_body);
+    if (!off && (!loc->denied_body || !read_denied_body(cf, loc->denied_body)))
         return NGX_CONF_ERROR;
     return NGX_CONF_OK;
 }

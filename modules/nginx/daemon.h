@@ -12,12 +12,7 @@
  *
  * Threads: all functions belong to the thread of the worker's event loop. */
 
-/* Before all headers of the system: it defines _GNU_SOURCE. */
-#include <ngx_config.h>
-
-#include <ngx_core.h>
-
-#include "daemon_wire.h"
+#include "daemon_connection.h"
 
 typedef struct weir_ngx_daemon weir_ngx_daemon;
 
@@ -43,18 +38,11 @@ weir_ngx_on_error weir_ngx_daemon_on_error(const weir_ngx_daemon *d);
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-typedef enum weir_ngx_answer {
-    WEIR_NGX_ANSWERED,    /* `decision` and `index` are set */
-    WEIR_NGX_ASK_TIMEOUT, /* no reply in time; the limits may have been charged */
-    WEIR_NGX_ASK_LOST,    /* the connection broke meanwhile; the limits may have been charged */
-    WEIR_NGX_ASK_DOWN,    /* there is no connection */
-    WEIR_NGX_ASK_FULL,    /* too many questions wait, or the question is too long */
-    WEIR_NGX_ASK_REFUSED  /* the daemon replied with an error, which was logged */
-} weir_ngx_answer;
-
 /* One question: all of its limits are charged together, or none is. It must stay in memory until
  * done() is called or the question is cancelled. */
 typedef struct weir_ngx_ask {
+    weir_ngx_waiting waiting; /* first: the callbacks of a connection get its address. Private */
+
     /* Set by the caller. */
     void (*done)(struct weir_ngx_ask *ask);
     void *data; /* for the caller */
@@ -67,8 +55,6 @@ typedef struct weir_ngx_ask {
                                least remaining */
 
     /* Private. */
-    struct weir_ngx_connection *connection; /* NULL unless a reply is awaited */
-    size_t number;                          /* on that connection */
     ngx_queue_t failed;
     unsigned is_failed : 1; /* done() will be called; `failed` is in the daemon's queue */
 } weir_ngx_ask;

@@ -4,6 +4,8 @@
 
 #include "decide.h"
 
+#include "port/assert.h"
+
 /* One question to the daemon: all enforced limits, or one shadow limit. */
 typedef struct part {
     weir_ngx_ask ask;
@@ -29,6 +31,7 @@ typedef struct asked {
 static size_t put_decisions(weir_ngx_question *q, const weir_ngx_ask *ask)
 {
     int64_t delay_ns = 0;
+    WEIR_ASSERT(ask->answer == WEIR_NGX_ANSWERED && ask->index < q->len);
     for (size_t i = 0; i < q->len; i++) {
         q->requests[i].decision = (weir_decision){.allowed = true, .remaining = INT64_MAX};
         if (q->limits[i]->queue)
@@ -47,7 +50,7 @@ static ngx_int_t enforce(const asked *a, part *p)
     if (p->ask.answer == WEIR_NGX_ANSWERED)
         return weir_ngx_apply(a->r, a->ctx, q, put_decisions(q, &p->ask));
     for (size_t i = 0; i < q->len; i++)
-        (void)ngx_atomic_fetch_add(&q->limits[i]->counts->failed, 1);
+        weir_ngx_count(q->limits[i], WEIR_NGX_FAILED);
     weir_ngx_on_error on_error = weir_ngx_daemon_on_error(a->daemon);
     if (on_error == WEIR_NGX_ON_ERROR_LOCAL)
         return weir_ngx_enforce(a->r, a->ctx, q);
@@ -61,7 +64,7 @@ static void shadow(const asked *a, part *p)
         (void)put_decisions(q, &p->ask);
         weir_ngx_note(a->r, a->ctx, q->limits[0], &q->requests[0].decision);
     } else {
-        (void)ngx_atomic_fetch_add(&q->limits[0]->counts->failed, 1);
+        weir_ngx_count(q->limits[0], WEIR_NGX_FAILED);
     }
 }
 
@@ -70,6 +73,7 @@ static void on_answer(weir_ngx_ask *ask)
     part *answered = ask->data;
     asked *a = answered->of;
     ngx_int_t rc = NGX_DECLINED;
+    WEIR_ASSERT(a->left > 0);
     if (--a->left > 0)
         return;
     for (size_t i = 0; i < a->len; i++) {
@@ -135,14 +139,12 @@ ngx_int_t weir_ngx_ask_daemon(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx
 char *weir_ngx_daemon_directive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     weir_ngx_loc_conf *loc = conf;
-    ngx_str_t *args = cf->args->elts;
+    bool off = weir_ngx_is_off(cf);
     (void)cmd;
     if (loc->daemon != NGX_CONF_UNSET_PTR)
         return "is duplicate";
-    if (cf->args->nelts == 2 && args[1].len == 3 && ngx_strncmp(args[1].data, "off", 3) == 0) {
-        loc->daemon = NULL;
-        return NGX_CONF_OK;
-    }
-    loc->daemon = weir_ngx_daemon_conf(cf);
-    return loc->daemon ? NGX_CONF_OK : NGX_CONF_ERROR;
+    if (!weir_ngx_note_setting(cf, loc, WEIR_NGX_SETTING_DAEMON, off))
+        return NGX_CONF_ERROR;
+    loc->daemon = off ? NULL : weir_ngx_daemon_conf(cf);
+    return off || loc->daemon ? NGX_CONF_OK : NGX_CONF_ERROR;
 }

@@ -2,11 +2,12 @@
  * Copyright (c) 2026 the weir authors */
 /* The socket, the timers, and the ring of questions without a reply.
  *
- * done() is called from on_read() for a reply, and from the daemon's posted event for a failure.
- * It may ask and cancel questions, which never closes a connection or calls another done(): what
- * fails there is left to a posted event. So on_read() can go on after done(). */
+ * on_read() calls the peer's on_reply(). That may ask and cancel questions, which never closes a
+ * connection or calls back: what fails there is left to a posted event. So on_read() can go on. */
 
 #include "daemon_connection.h"
+
+#include "port/assert.h"
 
 #include <ngx_event_connect.h>
 
@@ -25,6 +26,7 @@ enum {
 
 static weir_ngx_slot *slot_of(const weir_ngx_connection *k, size_t number)
 {
+    WEIR_ASSERT(number - k->head <= k->tail - k->head && k->tail - k->head <= k->slots);
     return &k->slot[number & (k->slots - 1)];
 }
 
@@ -44,23 +46,24 @@ static bool grow(weir_ngx_connection *k)
     return true;
 }
 
-/* Takes the ask out of its slot, which then only waits for a reply to drop. */
-static weir_ngx_ask *detach(weir_ngx_connection *k, weir_ngx_slot *slot)
+/* Takes the question out of its slot, which then only waits for a reply to drop. */
+static weir_ngx_waiting *detach(weir_ngx_connection *k, weir_ngx_slot *slot)
 {
-    weir_ngx_ask *ask = slot->ask;
-    if (!ask)
+    weir_ngx_waiting *question = slot->question;
+    if (!question)
         return NULL;
-    slot->ask = NULL;
-    ask->connection = NULL;
+    WEIR_ASSERT(question->connection == k && k->live > 0);
+    slot->question = NULL;
+    question->connection = NULL;
     k->live--;
-    return ask;
+    return question;
 }
 
 static void fail_slot(weir_ngx_connection *k, weir_ngx_slot *slot, weir_ngx_answer why)
 {
-    weir_ngx_ask *ask = detach(k, slot);
-    if (ask)
-        weir_ngx_daemon_fail(k->daemon, ask, why);
+    weir_ngx_waiting *question = detach(k, slot);
+    if (question)
+        k->peer->on_fail(k->peer, question, why);
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
@@ -95,7 +98,7 @@ static void close_connection(weir_ngx_connection *k, weir_ngx_answer why)
 /* Logs only the first reason until the daemon is available again, and after it only the first error
  * reply, such as for a wrong password, which needs the operator.
  *  text  the error reply, or empty */
-static void log_lost(weir_ngx_daemon *d, ngx_err_t err, const char *why, weir_slice text)
+static void log_lost(weir_ngx_peer *d, ngx_err_t err, const char *why, weir_slice text)
 {
     if (d->lost && (text.len == 0 || ngx_strcmp(d->lost, why) == 0))
         return;
@@ -107,7 +110,7 @@ static void log_lost(weir_ngx_daemon *d, ngx_err_t err, const char *why, weir_sl
 /* Closes a connection that broke, and starts the timer for the next attempt. */
 static void fail_with(weir_ngx_connection *k, ngx_err_t err, const char *why, weir_slice text)
 {
-    weir_ngx_daemon *d = k->daemon;
+    weir_ngx_peer *d = k->peer;
     if (!ngx_exiting)
         log_lost(d, err, why, text);
     if (k->state != WEIR_NGX_READY)
@@ -198,7 +201,7 @@ static void on_deadline(ngx_event_t *timer)
 
 static void on_greeting(weir_ngx_connection *k)
 {
-    weir_ngx_daemon *d = k->daemon;
+    weir_ngx_peer *d = k->peer;
     k->state = WEIR_NGX_READY;
     k->down = false;
     k->tried = 0;
@@ -210,9 +213,9 @@ static void on_greeting(weir_ngx_connection *k)
                   &d->name);
 }
 
-static void log_refused(weir_ngx_daemon *d, weir_slice text)
+static void log_refused(weir_ngx_peer *d, weir_slice text)
 {
-    if (weir_ngx_daemon_may_warn(d))
+    if (d->may_warn(d))
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "weir daemon \"%V\" replied with an error: %*s", &d->name, text.len, text.at);
 }
@@ -220,23 +223,17 @@ static void log_refused(weir_ngx_daemon *d, weir_slice text)
 /* A reply to the question at the head. */
 static void on_reply(weir_ngx_connection *k, weir_ngx_reading reading, const weir_ngx_reply *reply)
 {
-    weir_ngx_daemon *d = k->daemon;
-    weir_ngx_ask *ask = detach(k, slot_of(k, k->head));
+    WEIR_ASSERT(k->head != k->tail);
+    weir_ngx_waiting *question = detach(k, slot_of(k, k->head));
     k->due += k->due == k->head;
     k->head++;
     bool decided = reading == WEIR_NGX_READ_DECISION;
     if (decided)
         k->delay = RETRY_MIN_MS;
     else
-        log_refused(d, reply->error);
-    if (!ask)
-        return;
-    ask->answer = decided ? WEIR_NGX_ANSWERED : WEIR_NGX_ASK_REFUSED;
-    if (decided) {
-        ask->decision = reply->decision;
-        ask->index = reply->index;
-    }
-    ask->done(ask);
+        log_refused(k->peer, reply->error);
+    if (question)
+        k->peer->on_reply(question, decided ? reply : NULL);
 }
 
 /* Parses the reply at *pos. Returns false if it is incomplete, or if the connection had to be
@@ -245,7 +242,7 @@ static bool read_reply(weir_ngx_connection *k, size_t *pos)
 {
     bool greets = k->state == WEIR_NGX_GREETING;
     if (!greets && k->head == k->tail) {
-        fail(k, 0, "it sent a reply without a command");
+        fail(k, 0, "it sent a reply that no command waits for");
         return false;
     }
     size_t limits = greets ? 0 : slot_of(k, k->head)->limits;
@@ -307,7 +304,7 @@ static void send_questions(weir_ngx_connection *k)
             n = c->send(c, weir_buffer_data(&k->out), weir_buffer_len(&k->out));
         if (n == NGX_AGAIN) {
             if (ngx_handle_write_event(c->write, 0) != NGX_OK)
-                fail(k, 0, "the event cannot be set");
+                fail(k, 0, "nginx cannot wait for it; the log has nginx's error before this line");
             return;
         }
         if (n < 0) {
@@ -326,8 +323,8 @@ static void on_refused(weir_ngx_connection *k, ngx_err_t err)
 {
     close_socket(k); /* nothing was sent: the questions can go to another address */
     k->tried++;
-    if (k->tried < k->daemon->addresses) {
-        k->address = (k->address + 1) % k->daemon->addresses;
+    if (k->tried < k->peer->addresses) {
+        k->address = (k->address + 1) % k->peer->addresses;
         connect_to(k);
         return;
     }
@@ -347,7 +344,7 @@ static bool is_connected(weir_ngx_connection *k)
         return false;
     }
     k->state = WEIR_NGX_GREETING;
-    if (k->daemon->address[k->address].sockaddr->sa_family != AF_UNIX)
+    if (k->peer->address[k->address].sockaddr->sa_family != AF_UNIX)
         (void)ngx_tcp_nodelay(k->c);
     return true;
 }
@@ -379,7 +376,7 @@ static void receive(weir_ngx_connection *k)
             return;
     }
     if (ngx_handle_read_event(c->read, 0) != NGX_OK)
-        fail(k, 0, "the event cannot be set");
+        fail(k, 0, "nginx cannot wait for it; the log has nginx's error before this line");
 }
 
 static void on_read(ngx_event_t *event)
@@ -400,14 +397,15 @@ static bool prepare(weir_ngx_connection *k)
     if (!k->in)
         k->in = ngx_alloc(IN_MAX, ngx_cycle->log);
     if (weir_buffer_len(&k->out) == 0)
-        weir_ngx_wire_put_greeting(&k->out, k->daemon->password);
+        weir_ngx_wire_put_greeting(&k->out, k->peer->password);
     return k->in && !k->out.failed;
 }
 
 /* Connects to k->address. */
 static void connect_to(weir_ngx_connection *k)
 {
-    weir_ngx_daemon *d = k->daemon;
+    weir_ngx_peer *d = k->peer;
+    WEIR_ASSERT(k->state == WEIR_NGX_CLOSED && !k->c);
     ngx_addr_t *address = &d->address[k->address];
     ngx_peer_connection_t peer;
     ngx_memzero(&peer, sizeof peer);
@@ -478,9 +476,9 @@ static void event_init(weir_ngx_connection *k, ngx_event_t *event, ngx_event_han
     event->data = &k->stand_in;
 }
 
-void weir_ngx_connection_init(weir_ngx_connection *k, weir_ngx_daemon *d)
+void weir_ngx_connection_init(weir_ngx_connection *k, weir_ngx_peer *peer)
 {
-    *k = (weir_ngx_connection){.daemon = d, .delay = RETRY_MIN_MS};
+    *k = (weir_ngx_connection){.peer = peer, .delay = RETRY_MIN_MS};
     k->stand_in.fd = (ngx_socket_t)-1;
     k->stand_in.data = k;
     weir_buffer_init(&k->out, OUT_MAX);
@@ -505,7 +503,7 @@ static void post_flush(weir_ngx_connection *k)
     ngx_post_event(&k->flush, &ngx_posted_events);
 }
 
-bool weir_ngx_connection_ask(weir_ngx_connection *k, weir_ngx_ask *ask,
+bool weir_ngx_connection_ask(weir_ngx_connection *k, weir_ngx_waiting *question,
                              const weir_ngx_ask_limit *limit, size_t limits)
 {
     k->flush.log = k->deadline.log = k->retry.log = ngx_cycle->log;
@@ -520,18 +518,20 @@ bool weir_ngx_connection_ask(weir_ngx_connection *k, weir_ngx_ask *ask,
     weir_ngx_wire_put(&k->out, limit, limits);
     if (k->out.failed)
         return false;
-    ngx_msec_t deadline = ngx_current_msec + k->daemon->timeout;
-    ask->connection = k;
-    ask->number = k->tail;
-    *slot_of(k, k->tail++) = (weir_ngx_slot){ask, deadline, limits};
+    ngx_msec_t deadline = ngx_current_msec + k->peer->timeout;
+    question->connection = k;
+    question->number = k->tail;
+    *slot_of(k, k->tail++) = (weir_ngx_slot){question, deadline, limits};
     k->live++; /* on_flush() marks the connection as busy */
     set_deadline(k, deadline);
     return true;
 }
 
-void weir_ngx_connection_cancel(weir_ngx_connection *k, weir_ngx_ask *ask)
+void weir_ngx_connection_cancel(weir_ngx_waiting *question)
 {
-    (void)detach(k, slot_of(k, ask->number));
+    weir_ngx_connection *k = question->connection;
+    WEIR_ASSERT(k && slot_of(k, question->number)->question == question);
+    (void)detach(k, slot_of(k, question->number));
     if (k->live == 0)
         post_flush(k); /* a worker that shuts down closes the connection then */
 }

@@ -2,34 +2,59 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NGINX_DAEMON_CONNECTION_H
 #define WEIR_NGINX_DAEMON_CONNECTION_H
-/* One connection to a daemon, and the questions on it that have no reply yet. Private to daemon.c
- * and daemon_connection.c. */
+/* One connection to a daemon, and the questions on it that have no reply yet. A question is a
+ * request to the daemon, such as WEIR.CHECK; in this module, a request is one of nginx. The
+ * connection reports replies and failures to its owner through callbacks, and knows neither the
+ * configuration nor requests. */
 
-#include "daemon.h"
+/* Before all headers of the system: it defines _GNU_SOURCE. */
+#include <ngx_config.h>
 
+#include <ngx_core.h>
 #include <ngx_event.h>
+
+#include "daemon_wire.h"
 
 typedef struct weir_ngx_connection weir_ngx_connection;
 
-struct weir_ngx_daemon {
+typedef enum weir_ngx_answer {
+    WEIR_NGX_ANSWERED,    /* with a decision */
+    WEIR_NGX_ASK_TIMEOUT, /* no reply in time; the limits may have been charged */
+    WEIR_NGX_ASK_LOST,    /* the connection broke meanwhile; the limits may have been charged */
+    WEIR_NGX_ASK_DOWN,    /* there is no connection */
+    WEIR_NGX_ASK_FULL,    /* too many questions wait, or the question is too long */
+    WEIR_NGX_ASK_REFUSED  /* the daemon replied with an error, which was logged */
+} weir_ngx_answer;
+
+/* A question on a connection, in memory of the owner. */
+typedef struct weir_ngx_waiting {
+    weir_ngx_connection *connection; /* NULL unless a reply is awaited */
+    size_t number;                   /* on that connection */
+} weir_ngx_waiting;
+
+/* A daemon, as all connections to it see it. */
+typedef struct weir_ngx_peer {
     ngx_str_t name; /* the address as configured */
     ngx_addr_t *address;
     ngx_uint_t addresses;
     ngx_msec_t timeout, connect_timeout;
     weir_slice password; /* empty: none */
-    weir_ngx_on_error on_error;
 
-    /* Of this worker. */
-    weir_ngx_connection *connection;
-    ngx_uint_t connections;
-    ngx_uint_t turn;    /* the connection that gets the next question */
-    const char *lost;   /* the reason, logged when it became unavailable; else NULL */
-    time_t warned;      /* the second in which an error or a full queue was logged */
-    ngx_queue_t failed; /* questions whose done() is due */
-    ngx_event_t deliver;
-    ngx_connection_t stand_in; /* nginx's debug log reads ->fd of an event's data */
-    ngx_log_t quiet;           /* for ngx_event_connect_peer(), which logs each failure */
-};
+    /* Called once for each question, unless it is cancelled. */
+
+    /* A reply has arrived; NULL: it is an error, which was logged. May ask and cancel questions. */
+    void (*on_reply)(weir_ngx_waiting *question, const weir_ngx_reply *reply);
+
+    /* There will be no reply. `why` is TIMEOUT, LOST or DOWN. Must not ask or cancel questions. */
+    void (*on_fail)(struct weir_ngx_peer *peer, weir_ngx_waiting *question, weir_ngx_answer why);
+
+    /* Whether an error reply may be logged now. */
+    bool (*may_warn)(struct weir_ngx_peer *peer);
+
+    /* Of this worker; private to the connections. */
+    const char *lost; /* the reason, logged when it became unavailable; else NULL */
+    ngx_log_t quiet;  /* for ngx_event_connect_peer(), which logs each failure */
+} weir_ngx_peer;
 
 typedef enum weir_ngx_connection_state {
     WEIR_NGX_CLOSED,     /* opened by the next question, or, if down, by the timer */
@@ -40,13 +65,13 @@ typedef enum weir_ngx_connection_state {
 
 /* A question on a connection, until its reply has arrived. */
 typedef struct weir_ngx_slot {
-    weir_ngx_ask *ask; /* NULL once it is cancelled or its deadline has passed */
+    weir_ngx_waiting *question; /* NULL once it is cancelled or its deadline has passed */
     ngx_msec_t deadline;
     size_t limits;
 } weir_ngx_slot;
 
 struct weir_ngx_connection {
-    weir_ngx_daemon *daemon;
+    weir_ngx_peer *peer;
     ngx_connection_t *c; /* NULL if closed */
     weir_ngx_connection_state state;
     bool down;          /* the last attempt failed: questions fail at once */
@@ -61,7 +86,7 @@ struct weir_ngx_connection {
     size_t head;  /* the first without a reply */
     size_t due;   /* the first whose deadline has not passed */
     size_t tail;  /* one past the last */
-    size_t live;  /* slots with an ask */
+    size_t live;  /* slots with a question */
 
     weir_buffer out;
     u_char *in;
@@ -74,7 +99,7 @@ struct weir_ngx_connection {
 };
 
 /* When the configuration is read. */
-void weir_ngx_connection_init(weir_ngx_connection *k, weir_ngx_daemon *d);
+void weir_ngx_connection_init(weir_ngx_connection *k, weir_ngx_peer *peer);
 
 /* Closes the connection and frees its memory, when the configuration is freed. No question may be
  * on it. */
@@ -82,16 +107,10 @@ void weir_ngx_connection_free(weir_ngx_connection *k);
 
 /* Queues a question, to be sent at the end of this iteration of the event loop. Returns false if
  * the queue is full or memory runs out. */
-bool weir_ngx_connection_ask(weir_ngx_connection *k, weir_ngx_ask *ask,
+bool weir_ngx_connection_ask(weir_ngx_connection *k, weir_ngx_waiting *question,
                              const weir_ngx_ask_limit *limit, size_t limits);
 
-/* Forgets the ask, whose reply will be dropped. */
-void weir_ngx_connection_cancel(weir_ngx_connection *k, weir_ngx_ask *ask);
-
-/* Lets done() be called later in this iteration of the event loop. `why` is not ANSWERED. */
-void weir_ngx_daemon_fail(weir_ngx_daemon *d, weir_ngx_ask *ask, weir_ngx_answer why);
-
-/* Whether a warning may be logged: once a second. */
-bool weir_ngx_daemon_may_warn(weir_ngx_daemon *d);
+/* Cancels a question whose reply is awaited; the reply will be dropped. */
+void weir_ngx_connection_cancel(weir_ngx_waiting *question);
 
 #endif

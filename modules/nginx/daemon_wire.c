@@ -6,9 +6,10 @@
 
 #include "daemon_wire.h"
 
-#include "codec/decision.h"
-#include "codec/resp.h"
-#include "codec/resp_reply_reader.h"
+#include "codec/resp/reply_reader.h"
+#include "codec/resp/resp.h"
+#include "core/decision.h"
+#include "port/assert.h"
 
 #define MS_NS 1000000
 
@@ -16,7 +17,8 @@ enum {
     HEAD_MAX = 24,   /* type, digits, CR LF */
     NUMBER_MAX = 48, /* a number as a bulk string */
     FIXED_MAX = 128, /* the words that do not depend on the question */
-    FIELDS_MAX = WEIR_DECISION_FIELDS + 1
+    INDEX = WEIR_DECISION_FIELDS,
+    FIELDS_MAX
 };
 
 _Static_assert(WEIR_NGX_QUESTION_LEN_MAX == WEIR_RESP_REQUEST_LEN_MAX, "the daemon's maximum");
@@ -58,6 +60,7 @@ static void put_check(weir_buffer *out, const weir_ngx_ask_limit *limit)
 
 void weir_ngx_wire_put(weir_buffer *out, const weir_ngx_ask_limit *limit, size_t limits)
 {
+    WEIR_ASSERT(limits >= 1 && limits <= WEIR_NGX_ASK_MAX);
     if (!weir_buffer_reserve(out, weir_ngx_wire_size(limit, limits)))
         return;
     if (limits == 1) {
@@ -85,36 +88,14 @@ void weir_ngx_wire_put_greeting(weir_buffer *out, weir_slice password)
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-/* Saturates: the daemon rounds up, so INT64_MAX nanoseconds are one millisecond too many. */
-static int64_t ns_of_ms(int64_t ms)
-{
-    return ms > INT64_MAX / MS_NS ? INT64_MAX : ms * MS_NS;
-}
-
-/* In the order of weir_decision_field_names, then the index of a question of several limits. */
-static bool is_decision(const int64_t *f, size_t limits)
-{
-    bool allowed = f[0] == 1;
-    return (f[0] == 0 || allowed) && f[1] >= 0 && f[2] >= 0 && f[2] <= f[1] && f[3] >= -1 &&
-           !(allowed && f[3] != 0) && f[4] >= 0 && f[5] >= 0 &&
-           (limits == 1 || (f[6] >= 0 && (uint64_t)f[6] < limits));
-}
-
+/* The fields of a decision, then the index of a question of several limits. */
 static weir_ngx_reading to_decision(const int64_t *f, size_t limits, weir_ngx_reply *ret)
 {
-    if (!is_decision(f, limits))
+    int64_t index = limits == 1 ? 0 : f[INDEX];
+    if (!weir_decision_fields_are_good(f, INT64_MAX) || index < 0 || (uint64_t)index >= limits)
         return WEIR_NGX_READ_BAD;
-    bool never = f[3] == -1;
-    ret->index = limits == 1 ? 0 : (size_t)f[6];
-    ret->decision = (weir_decision){
-        .limit = f[1],
-        .remaining = f[2],
-        .retry_after_ns = never ? INT64_MAX : ns_of_ms(f[3]),
-        .reset_after_ns = ns_of_ms(f[4]),
-        .delay_ns = ns_of_ms(f[5]),
-        .allowed = f[0] == 1,
-        .never = never,
-    };
+    ret->index = (size_t)index;
+    ret->decision = weir_decision_of_fields(f, MS_NS);
     return WEIR_NGX_READ_DECISION;
 }
 

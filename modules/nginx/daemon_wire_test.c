@@ -5,7 +5,7 @@
 
 #include "daemon_wire.h"
 
-#include "codec/resp.h"
+#include "codec/resp/resp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,30 +4,13 @@
 
 #include "decide.h"
 
-#include "codec/decision.h"
 #include "core/check.h"
+#include "core/decision.h"
+#include "port/assert.h"
 #include "port/port.h"
 #include "store/take_many.h"
 
 /* ---- outcomes -------------------------------------------------------------------------------- */
-
-static ngx_atomic_t *count_of(weir_ngx_counts *c, weir_ngx_status status)
-{
-    switch (status) {
-    case WEIR_NGX_PASSED:
-        return &c->passed;
-    case WEIR_NGX_DELAYED_SHADOW:
-        return &c->delayed_shadow;
-    case WEIR_NGX_REJECTED_SHADOW:
-        return &c->rejected_shadow;
-    case WEIR_NGX_DELAYED:
-        return &c->delayed;
-    case WEIR_NGX_REJECTED:
-    case WEIR_NGX_STATUSES:
-        break;
-    }
-    return &c->rejected;
-}
 
 static weir_ngx_status status_of(const weir_ngx_limit *limit, const weir_decision *d)
 {
@@ -38,21 +21,39 @@ static weir_ngx_status status_of(const weir_ngx_limit *limit, const weir_decisio
     return WEIR_NGX_PASSED;
 }
 
-static void log_outcome(ngx_http_request_t *r, const weir_ngx_limit *limit, const weir_decision *d)
+bool weir_ngx_may_log(ngx_http_request_t *r, weir_ngx_limit *limit, weir_ngx_line line,
+                      ngx_uint_t level)
 {
+    static const char *const what[] = {
+        [WEIR_NGX_LINE_DENIAL] = "requests were limited by",
+        [WEIR_NGX_LINE_DELAY] = "requests were delayed by",
+        [WEIR_NGX_LINE_FAILURE] = "requests were not decided by",
+        [WEIR_NGX_LINE_COST] = "bad costs were counted as 1 by",
+        [WEIR_NGX_LINE_KEY] = "long keys were not limited by",
+    };
+    const ngx_http_core_loc_conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+    return weir_ngx_lines_may_log(&limit->lines[line], level, conf->error_log, what[line],
+                                  &limit->label);
+}
+
+static void log_outcome(ngx_http_request_t *r, weir_ngx_limit *limit, const weir_decision *d)
+{
+    ngx_uint_t level = d->allowed ? ngx_min(limit->log_level + 1, NGX_LOG_INFO) : limit->log_level;
+    if (!weir_ngx_may_log(r, limit, d->allowed ? WEIR_NGX_LINE_DELAY : WEIR_NGX_LINE_DENIAL, level))
+        return;
     const char *shadow = limit->shadow ? " (shadow)" : "";
     int64_t wait_ns = d->allowed ? d->delay_ns : d->retry_after_ns;
     int64_t wait_ms = weir_ms_ceil(wait_ns);
     if (d->allowed) {
-        ngx_log_error(ngx_min(limit->log_level + 1, NGX_LOG_INFO), r->connection->log, 0,
+        ngx_log_error(level, r->connection->log, 0,
                       "delaying request by %L.%03L s, by \"%V\", zone \"%V\"%s", wait_ms / 1000,
                       wait_ms % 1000, &limit->label, &limit->zone->name, shadow);
     } else if (d->never) {
-        ngx_log_error(limit->log_level, r->connection->log, 0,
+        ngx_log_error(level, r->connection->log, 0,
                       "limiting requests by \"%V\", which never allows so much, zone \"%V\"%s",
                       &limit->label, &limit->zone->name, shadow);
     } else {
-        ngx_log_error(limit->log_level, r->connection->log, 0,
+        ngx_log_error(level, r->connection->log, 0,
                       "limiting requests by \"%V\", retry after %L.%03L s, zone \"%V\"%s",
                       &limit->label, wait_ms / 1000, wait_ms % 1000, &limit->zone->name, shadow);
     }
@@ -62,24 +63,20 @@ void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_limit *lim
                    const weir_decision *d)
 {
     weir_ngx_status status = status_of(limit, d);
-    (void)ngx_atomic_fetch_add(count_of(limit->counts, status), 1);
+    weir_ngx_count(limit, status);
     if (status != WEIR_NGX_PASSED)
         log_outcome(r, limit, d);
-    const weir_ngx_outcome outcome = {.limit = limit, .decision = *d};
-    bool first = !ctx->shown.limit || status > ctx->status ||
-                 (status == ctx->status && weir_outranks(d, &ctx->shown.decision));
-    if (first) {
-        ctx->status = status;
-        ctx->shown = outcome;
-    }
+    weir_ngx_ctx_show(ctx, status, limit, d);
 }
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* Counts and logs that a limit could not be checked, such as for lack of memory. */
-static void fail(ngx_http_request_t *r, const weir_ngx_limit *limit, const char *why)
+static void fail(ngx_http_request_t *r, weir_ngx_limit *limit, const char *why)
 {
-    (void)ngx_atomic_fetch_add(&limit->counts->failed, 1);
+    weir_ngx_count(limit, WEIR_NGX_FAILED);
+    if (!weir_ngx_may_log(r, limit, WEIR_NGX_LINE_FAILURE, NGX_LOG_ALERT))
+        return;
     ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0, "no decision by \"%V\", zone \"%V\": %s",
                   &limit->label, &limit->zone->name, why);
 }
@@ -116,21 +113,11 @@ static weir_status take(weir_ngx_question *q, size_t *ret_blocking)
     return st;
 }
 
-/* Keeps a decision for the headers, unless it is unknown. */
-static void keep(weir_ngx_ctx *ctx, const weir_ngx_question *q, size_t i, bool shown)
-{
-    const weir_decision *d = &q->requests[i].decision;
-    if (d->limit == 0)
-        return;
-    if (shown)
-        ctx->enforced_shown = ctx->enforced_len;
-    ctx->enforced[ctx->enforced_len++] = (weir_ngx_outcome){q->limits[i], *d, q->requests[i].cost};
-}
-
 ngx_int_t weir_ngx_apply(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_question *q,
                          size_t blocking)
 {
     size_t shown = blocking < q->len ? blocking : 0;
+    WEIR_ASSERT(q->len > 0 && blocking <= q->len);
     ctx->now_ns = port_now_ns();
     for (size_t i = 0; i < q->len && blocking == q->len; i++) {
         const weir_decision *d = &q->requests[i].decision;
@@ -139,8 +126,11 @@ ngx_int_t weir_ngx_apply(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ng
         if (weir_outranks(d, &q->requests[shown].decision))
             shown = i;
     }
-    for (size_t i = 0; i < q->len; i++)
-        keep(ctx, q, i, i == shown);
+    for (size_t i = 0; i < q->len; i++) {
+        const weir_store_request *one = &q->requests[i];
+        const weir_ngx_outcome outcome = {q->limits[i], one->decision, one->cost};
+        weir_ngx_ctx_keep(ctx, &outcome, i == shown);
+    }
     if (blocking == q->len)
         return NGX_DECLINED;
     weir_ngx_note(r, ctx, q->limits[blocking], &q->requests[blocking].decision);

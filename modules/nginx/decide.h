@@ -4,7 +4,7 @@
 #define WEIR_MODULES_NGINX_DECIDE_H
 /* Decides on a request by the limits of its location, and counts and logs the outcome. */
 
-#include "module.h"
+#include "context.h"
 
 /* The limits to check for a request, with keys and costs. The keys lie in the request's pool. */
 typedef struct weir_ngx_question {
@@ -12,6 +12,16 @@ typedef struct weir_ngx_question {
     weir_ngx_limit *limits[WEIR_TAKE_MANY_MAX];
     weir_store_request requests[WEIR_TAKE_MANY_MAX];
 } weir_ngx_question;
+
+/* Whether a line of this kind may be logged for a request: see lines.h. */
+bool weir_ngx_may_log(ngx_http_request_t *r, weir_ngx_limit *limit, weir_ngx_line line,
+                      ngx_uint_t level);
+
+/* Counts a request: what a limit decided, or WEIR_NGX_FAILED. */
+static inline void weir_ngx_count(const weir_ngx_limit *limit, weir_ngx_status counter)
+{
+    (void)ngx_atomic_fetch_add(&limit->counts->of[counter], 1);
+}
 
 /* Subtracts what the limit's delay= leaves out of a delay. The result is at least 0. */
 int64_t weir_ngx_delay(const weir_ngx_limit *limit, int64_t delay_ns);
@@ -43,6 +53,16 @@ void weir_ngx_shadow(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_qu
  * this call. Returns NGX_OK; NGX_ERROR if memory is exhausted. */
 ngx_int_t weir_ngx_ask_daemon(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_daemon *daemon,
                               const weir_ngx_question *enforced, const weir_ngx_question *shadows);
+
+/* ---- waiting (wait.c) ------------------------------------------------------------------------ */
+
+/* Lets a request wait until it is resumed. Write events do nothing meanwhile. If the client closes
+ * the connection, the request ends, and its charge stays. Returns false if nginx cannot wait. */
+bool weir_ngx_wait(ngx_http_request_t *r);
+
+/* Holds a request for a delay above 0. Then its phases continue. Returns what the phase handler
+ * returns: NGX_AGAIN, or the status of an error. */
+ngx_int_t weir_ngx_hold(ngx_http_request_t *r, int64_t delay_ns);
 
 /* Continues with a request that waited for weir_ngx_ask_daemon().
  *  rc  as from weir_ngx_enforce() */

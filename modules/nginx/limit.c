@@ -4,6 +4,7 @@
 
 #include "module.h"
 
+#include "port/assert.h"
 #include "store/iterate.h"
 
 #include <string.h>
@@ -14,28 +15,12 @@ bool weir_ngx_policy_conf(ngx_conf_t *cf, const ngx_str_t *text, weir_policy *re
 {
     weir_ngx_main_conf *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
     weir_policy_error error = {.text = ""};
-    if (weir_policy_parse(ret, (const char *)text->data, text->len, &conf->time_zones, &error) ==
-        WEIR_OK)
+    if (weir_policy_parse(ret, (const char *)text->data, text->len, &conf->zones.time_zones,
+                          &error) == WEIR_OK)
         return true;
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "policy \"%V\", column %uD: %s", text, error.column,
                        error.text);
     return false;
-}
-
-static bool copy_text(ngx_conf_t *cf, const char *text, size_t len, ngx_str_t *ret)
-{
-    *ret = (ngx_str_t){len, ngx_pnalloc(cf->pool, len)};
-    if (ret->data)
-        ngx_memcpy(ret->data, text, len);
-    return ret->data != NULL;
-}
-
-/* Prints the texts of a limit whose policy and name are known. */
-static bool print_texts(ngx_conf_t *cf, weir_ngx_limit *limit)
-{
-    char text[WEIR_POLICY_TEXT_MAX];
-    size_t text_len = weir_policy_print(&limit->policy, text, sizeof text);
-    return copy_text(cf, text, text_len, &limit->text);
 }
 
 /* ---- parameters ------------------------------------------------------------------------------ */
@@ -50,9 +35,7 @@ static ngx_int_t read_value(ngx_conf_t *cf, ngx_str_t *value, ngx_http_complex_v
 
 static bool bad(ngx_conf_t *cf, const ngx_str_t *parameter, const char *expected)
 {
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "bad parameter \"%V\", expected %s", parameter,
-                       expected);
-    return false;
+    return !weir_ngx_refuse(cf, "bad parameter \"%V\", expected %s", parameter, expected);
 }
 
 static ngx_int_t read_key(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
@@ -70,6 +53,7 @@ static ngx_int_t read_cost(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *val
 
 static ngx_int_t read_name(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
+    (void)cf;
     if (!weir_ngx_is_name(value))
         return NGX_DECLINED;
     limit->name = *value;
@@ -79,6 +63,7 @@ static ngx_int_t read_name(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *val
 static ngx_int_t read_status(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
     ngx_int_t status = ngx_atoi(value->data, value->len);
+    (void)cf;
     if (status < 400 || status > 599)
         return NGX_DECLINED;
     limit->status = (ngx_uint_t)status;
@@ -87,42 +72,28 @@ static ngx_int_t read_status(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *v
 
 static ngx_int_t read_log_level(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
-    static const struct {
-        const char *name;
-        ngx_uint_t level;
-    } levels[] = {{"info", NGX_LOG_INFO},
-                  {"notice", NGX_LOG_NOTICE},
-                  {"warn", NGX_LOG_WARN},
-                  {"error", NGX_LOG_ERR}};
-    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-        if (value->len == strlen(levels[i].name) &&
-            ngx_strncmp(value->data, levels[i].name, value->len) == 0) {
-            limit->log_level = levels[i].level;
-            return NGX_OK;
-        }
-    }
-    return NGX_DECLINED;
+    static const char *const levels[] = {"error", "warn", "notice", "info"};
+    enum { LEVELS = sizeof levels / sizeof levels[0] };
+    _Static_assert(NGX_LOG_INFO - NGX_LOG_ERR + 1 == LEVELS, "in nginx's order");
+    size_t i = weir_ngx_choice(value, levels, LEVELS);
+    (void)cf;
+    limit->log_level = NGX_LOG_ERR + i;
+    return i < LEVELS ? NGX_OK : NGX_DECLINED;
 }
 
 static ngx_int_t read_unit(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
-    static const struct {
-        const char *name;
-        weir_quota_unit unit;
-    } units[] = {
-        {"requests", WEIR_UNIT_REQUESTS}, {"tokens", WEIR_UNIT_TOKENS}, {"bytes", WEIR_UNIT_BYTES}};
+    static const char *const units[] = {"requests", "tokens", "bytes"};
+    enum { UNITS = sizeof units / sizeof units[0] };
+    _Static_assert(WEIR_UNIT_BYTES - WEIR_UNIT_REQUESTS + 1 == UNITS, "in the order of the units");
+    size_t i = weir_ngx_choice(value, units, UNITS);
     (void)cf;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (value->len == strlen(units[i].name) &&
-            ngx_strncmp(value->data, units[i].name, value->len) == 0) {
-            limit->unit = units[i].unit;
-            return NGX_OK;
-        }
-    }
-    return NGX_DECLINED;
+    limit->unit = (weir_quota_unit)(WEIR_UNIT_REQUESTS + i);
+    return i < UNITS ? NGX_OK : NGX_DECLINED;
 }
 
-/* delay=N: N queued requests are not delayed, and the delay of the others is shorter by as much. */
+/* delay=N: the first N queued requests are not delayed, and the others wait less, by the time of
+ * N. */
 static ngx_int_t read_delay(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
 {
     const weir_layer *queue = limit->queue;
@@ -164,7 +135,7 @@ static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_
         {"unit=", read_unit, "unit= requests, tokens or bytes"},
         {"log_level=", read_log_level, "log_level= info, notice, warn or error"},
         {"delay=", read_delay, "delay= from 1 to the depth of the leaky-queue in the policy"}};
-    if (arg->len == 6 && ngx_strncmp(arg->data, "shadow", 6) == 0) {
+    if (weir_ngx_is(arg, "shadow")) {
         limit->shadow = true;
         return true;
     }
@@ -187,59 +158,76 @@ static weir_ngx_limit *read_limit(ngx_conf_t *cf)
     if (!limit || !weir_ngx_policy_conf(cf, &args[2], &limit->policy))
         return NULL;
     limit->queue = queue_of(&limit->policy);
-    limit->status = NGX_HTTP_TOO_MANY_REQUESTS;
+    limit->at = weir_ngx_place_of(cf);
     limit->log_level = NGX_LOG_ERR;
     for (ngx_uint_t i = 3; i < cf->args->nelts; i++) {
         if (!weir_ngx_is_first(cf, 3, i) || !read_parameter(cf, limit, &args[i]))
             return NULL;
     }
+    if (!weir_ngx_check_cost(cf, limit))
+        return NULL;
+    if (limit->shadow && limit->status > 0)
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                           "\"status=%ui\" has no effect, because a limit with shadow denies "
+                           "nothing",
+                           limit->status);
+    if (limit->status == 0)
+        limit->status = NGX_HTTP_TOO_MANY_REQUESTS;
     if (limit->states.len == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "no key, expected a parameter such as key=$binary_remote_addr");
         return NULL;
     }
-    if (!print_texts(cf, limit))
+    char text[WEIR_POLICY_TEXT_MAX];
+    size_t len = weir_policy_print(&limit->policy, text, sizeof text);
+    if (!weir_ngx_copy(cf, text, len, &limit->text))
         return NULL;
     if (limit->name.len > 0)
         limit->states = limit->name;
     limit->label = limit->name.len > 0 ? limit->name : limit->text;
-    limit->zone = weir_ngx_zone_named(cf, &args[1]);
+    weir_ngx_main_conf *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
+    limit->zone = weir_ngx_zone_named(cf, &conf->zones, &args[1]);
     return limit->zone && weir_ngx_zone_add_label(limit->zone, &limit->label) ? limit : NULL;
+}
+
+/* Whether two limits charge the same state of each request, with the same cost. */
+static bool is_same(const weir_ngx_limit *a, const weir_ngx_limit *b)
+{
+    static const ngx_str_t one = ngx_string("1");
+    return a->zone == b->zone && weir_ngx_is_same(&a->text, &b->text) &&
+           weir_ngx_is_same(&a->states, &b->states) &&
+           weir_ngx_is_same(&a->key.value, &b->key.value) &&
+           weir_ngx_is_same(a->cost ? &a->cost->value : &one, b->cost ? &b->cost->value : &one);
 }
 
 char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     weir_ngx_loc_conf *loc = conf;
     weir_ngx_main_conf *all = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
-    ngx_str_t *args = cf->args->elts;
-    bool off = cf->args->nelts == 2 && args[1].len == 3 && ngx_strncmp(args[1].data, "off", 3) == 0;
+    bool off = weir_ngx_is_off(cf);
     (void)cmd;
-    if (cf->args->nelts < 4 && !off) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "expected weir ZONE \"POLICY\" key=EXPRESSION ..., or weir off");
-        return NGX_CONF_ERROR;
-    }
-    if (loc->limits && (off || loc->limits->nelts == 0)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"weir off\" excludes other limits here");
-        return NGX_CONF_ERROR;
-    }
+    if (cf->args->nelts < 4 && !off)
+        return weir_ngx_refuse(cf, "expected weir ZONE \"POLICY\" key=EXPRESSION ..., or weir off");
+    if (loc->limits && (off || loc->limits->nelts == 0))
+        return weir_ngx_refuse(cf, "\"weir off\" excludes other limits here");
     if (!loc->limits)
         loc->limits = ngx_array_create(cf->pool, 2, sizeof(weir_ngx_limit *));
     if (!loc->limits)
         return NGX_CONF_ERROR;
     if (off)
         return NGX_CONF_OK;
-    if (loc->limits->nelts == WEIR_TAKE_MANY_MAX) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "too many limits, expected at most %d",
-                           WEIR_TAKE_MANY_MAX);
-        return NGX_CONF_ERROR;
-    }
+    if (loc->limits->nelts == WEIR_TAKE_MANY_MAX)
+        return weir_ngx_refuse(cf, "too many limits, expected at most %d", WEIR_TAKE_MANY_MAX);
     weir_ngx_limit *limit = read_limit(cf);
     weir_ngx_limit **here = limit ? ngx_array_push(loc->limits) : NULL;
     weir_ngx_limit **there = limit ? ngx_array_push(&all->limits) : NULL;
     if (!here || !there)
         return NGX_CONF_ERROR;
     *here = *there = limit;
+    for (weir_ngx_limit **other = loc->limits->elts; other < here; other++) {
+        if (is_same(*other, limit))
+            return "is duplicate: it would charge each request twice";
+    }
     loc->shadows += limit->shadow;
     return NGX_CONF_OK;
 }
@@ -248,6 +236,7 @@ char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 void weir_ngx_limit_open(weir_ngx_limit *limit, ngx_log_t *log)
 {
+    WEIR_ASSERT(limit->zone && limit->label.len > 0 && limit->states.len > 0);
     limit->counts = weir_ngx_zone_counts(limit->zone, &limit->label);
     weir_ngx_zone_open(limit->zone, log);
     if (!limit->zone->store)

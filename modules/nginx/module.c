@@ -18,14 +18,16 @@ static void *create_main_conf(ngx_conf_t *cf)
     weir_ngx_main_conf *conf = ngx_pcalloc(cf->pool, sizeof *conf);
     ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cf->pool, 0);
     if (!conf || !cleanup ||
-        ngx_array_init(&conf->zones, cf->pool, 4, sizeof(weir_ngx_zone *)) != NGX_OK ||
+        ngx_array_init(&conf->zones.all, cf->pool, 4, sizeof(weir_ngx_zone *)) != NGX_OK ||
         ngx_array_init(&conf->limits, cf->pool, 8, sizeof(weir_ngx_limit *)) != NGX_OK ||
-        ngx_array_init(&conf->resets, cf->pool, 1, sizeof(struct weir_ngx_reset *)) != NGX_OK)
+        ngx_array_init(&conf->resets, cf->pool, 1, sizeof(struct weir_ngx_reset *)) != NGX_OK ||
+        ngx_array_init(&conf->settings, cf->pool, 4, sizeof(struct weir_ngx_setting *)) != NGX_OK ||
+        ngx_array_init(&conf->operators, cf->pool, 1, sizeof(weir_ngx_operator)) != NGX_OK)
         return NULL;
     conf->zone_cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     if (!conf->zone_cache)
         return NULL;
-    conf->time_zones = weir_zone_cache_zones(conf->zone_cache);
+    conf->zones.time_zones = weir_zone_cache_zones(conf->zone_cache);
     cleanup->handler = close_zone_cache;
     cleanup->data = conf->zone_cache;
     return conf;
@@ -53,20 +55,16 @@ static char *merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_ptr_value(conf->daemon, before->daemon, NULL);
     ngx_conf_merge_uint_value(conf->headers, before->headers, WEIR_HEADERS_NONE);
     ngx_conf_merge_ptr_value(conf->denied_body, before->denied_body, NULL);
+    weir_ngx_note_use(before, conf);
     return NGX_CONF_OK;
-}
-
-static ngx_int_t preconfiguration(ngx_conf_t *cf)
-{
-    return weir_ngx_add_variables(cf);
 }
 
 static ngx_int_t postconfiguration(ngx_conf_t *cf)
 {
     weir_ngx_main_conf *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
     ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-    weir_ngx_zone **zones = conf->zones.elts;
-    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++) {
+    weir_ngx_zone **zones = conf->zones.all.elts;
+    for (ngx_uint_t i = 0; i < conf->zones.all.nelts; i++) {
         if (!weir_ngx_zone_is_declared(cf, zones[i]))
             return NGX_ERROR;
     }
@@ -75,6 +73,7 @@ static ngx_int_t postconfiguration(ngx_conf_t *cf)
         if (!weir_ngx_reset_check(cf, resets[i]))
             return NGX_ERROR;
     }
+    weir_ngx_check_effects(cf);
     ngx_http_handler_pt *handler = ngx_array_push(&core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
     if (!handler)
         return NGX_ERROR;
@@ -86,7 +85,8 @@ static ngx_int_t postconfiguration(ngx_conf_t *cf)
 #define ANYWHERE (NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF)
 
 static ngx_command_t directives[] = {
-    {ngx_string("weir_zone"), NGX_HTTP_MAIN_CONF | NGX_CONF_2MORE, weir_ngx_zone_conf, 0, 0, NULL},
+    {ngx_string("weir_zone"), NGX_HTTP_MAIN_CONF | NGX_CONF_2MORE, weir_ngx_zone_conf,
+     NGX_HTTP_MAIN_CONF_OFFSET, offsetof(weir_ngx_main_conf, zones), NULL},
     {ngx_string("weir"), ANYWHERE | NGX_CONF_1MORE, weir_ngx_limit_conf, NGX_HTTP_LOC_CONF_OFFSET,
      0, NULL},
     {ngx_string("weir_daemon"), ANYWHERE | NGX_CONF_1MORE, weir_ngx_daemon_directive,
@@ -101,7 +101,7 @@ static ngx_command_t directives[] = {
      NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
     ngx_null_command};
 
-/* ---- a worker starts ------------------------------------------------------------------------- */
+/* ---- a worker starts and ends ---------------------------------------------------------------- */
 
 static bool serves_requests(void)
 {
@@ -119,10 +119,22 @@ static ngx_int_t init_process(ngx_cycle_t *cycle)
     return NGX_OK;
 }
 
+static void exit_process(ngx_cycle_t *cycle)
+{
+    weir_ngx_main_conf *conf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_weir_module);
+    if (!conf || !serves_requests())
+        return;
+    weir_ngx_limit **limits = conf->limits.elts;
+    for (ngx_uint_t i = 0; i < conf->limits.nelts; i++) {
+        for (int line = 0; line < WEIR_NGX_LINES; line++)
+            weir_ngx_lines_end(&limits[i]->lines[line]);
+    }
+}
+
 /* ---- the module ------------------------------------------------------------------------------ */
 
 static ngx_http_module_t context = {
-    .preconfiguration = preconfiguration,
+    .preconfiguration = weir_ngx_add_variables,
     .postconfiguration = postconfiguration,
     .create_main_conf = create_main_conf,
     .create_loc_conf = create_loc_conf,
@@ -135,5 +147,6 @@ ngx_module_t ngx_http_weir_module = {
     .commands = directives,
     .type = NGX_HTTP_MODULE,
     .init_process = init_process,
+    .exit_process = exit_process,
     NGX_MODULE_V1_PADDING,
 };

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_MODULES_NGINX_MODULE_H
 #define WEIR_MODULES_NGINX_MODULE_H
-/* What the files of the nginx module share: its configuration, and the decision on a request.
+/* What the files of the nginx module share: its configuration. context.h has the rest.
  * nginx runs each worker in one thread, so nothing here needs a lock. */
 
 #include <ngx_config.h>
@@ -11,13 +11,23 @@
 
 #include <weir/weir_store.h>
 
+#include "arguments.h"
 #include "daemon.h"
+#include "lines.h"
 #include "service/rules/answer.h"
 #include "zone.h"
 
-extern ngx_module_t ngx_http_weir_module;
-
 /* ---- configuration --------------------------------------------------------------------------- */
+
+/* The kinds of lines that clients can provoke. */
+typedef enum weir_ngx_line {
+    WEIR_NGX_LINE_DENIAL,
+    WEIR_NGX_LINE_DELAY,
+    WEIR_NGX_LINE_FAILURE,
+    WEIR_NGX_LINE_COST,
+    WEIR_NGX_LINE_KEY,
+    WEIR_NGX_LINES
+} weir_ngx_line;
 
 /* One `weir` directive. */
 typedef struct weir_ngx_limit {
@@ -37,15 +47,36 @@ typedef struct weir_ngx_limit {
     bool open;               /* whether weir_ngx_limit_open() has found the store, in this worker */
     uint64_t id;             /* of the policy in the store */
     weir_ngx_counts *counts;
+    weir_ngx_place at;  /* of the directive */
+    bool used, in_zone; /* whether requests use it; whether the zone decides on any of them */
+    ngx_uint_t shown;   /* a set of weir_header_flavour that may describe it */
+    weir_ngx_lines lines[WEIR_NGX_LINES]; /* of this worker */
 } weir_ngx_limit;
 
+/* A location that answers an operator. */
+typedef struct weir_ngx_operator {
+    const char *directive;
+    ngx_http_core_loc_conf_t *core; /* of the location */
+    ngx_http_handler_pt handler;
+    weir_ngx_place at;
+} weir_ngx_operator;
+
 typedef struct weir_ngx_main_conf {
-    ngx_array_t zones;  /* of weir_ngx_zone * */
-    ngx_array_t limits; /* of weir_ngx_limit * */
-    ngx_array_t resets; /* of struct weir_ngx_reset * */
+    weir_ngx_zones zones;
+    ngx_array_t limits;    /* of weir_ngx_limit * */
+    ngx_array_t resets;    /* of struct weir_ngx_reset * */
+    ngx_array_t settings;  /* of struct weir_ngx_setting * */
+    ngx_array_t operators; /* of weir_ngx_operator */
     struct weir_zone_cache *zone_cache;
-    weir_zones time_zones;
 } weir_ngx_main_conf;
+
+/* Directives that change what the limits of a level do. */
+typedef enum weir_ngx_setting_kind {
+    WEIR_NGX_SETTING_DAEMON,
+    WEIR_NGX_SETTING_HEADERS,
+    WEIR_NGX_SETTING_BODY,
+    WEIR_NGX_SETTINGS
+} weir_ngx_setting_kind;
 
 typedef struct weir_ngx_loc_conf {
     ngx_array_t *limits;                      /* of weir_ngx_limit *; NULL: not set at this level */
@@ -55,43 +86,8 @@ typedef struct weir_ngx_loc_conf {
     struct weir_ngx_denied_body *denied_body; /* NULL: nginx's own error page */
     ngx_uint_t status_format;
     struct weir_ngx_reset *reset;
+    struct weir_ngx_setting *settings[WEIR_NGX_SETTINGS]; /* where they are set; NULL: nowhere */
 } weir_ngx_loc_conf;
-
-/* ---- the decision on a request --------------------------------------------------------------- */
-
-/* The values of $weir_status. Of several limits, the one with the highest value is shown. */
-typedef enum weir_ngx_status {
-    WEIR_NGX_PASSED,
-    WEIR_NGX_DELAYED_SHADOW,
-    WEIR_NGX_REJECTED_SHADOW,
-    WEIR_NGX_DELAYED,
-    WEIR_NGX_REJECTED,
-    WEIR_NGX_STATUSES
-} weir_ngx_status;
-
-/* What a limit decided. */
-typedef struct weir_ngx_outcome {
-    weir_ngx_limit *limit; /* NULL: no limit was checked */
-    weir_decision decision;
-    int64_t cost;
-} weir_ngx_outcome;
-
-/* The decision on a main request. It is made once, and kept over internal redirects. */
-typedef struct weir_ngx_ctx {
-    weir_ngx_status status;
-    weir_ngx_outcome shown; /* for the variables */
-    bool by_error;          /* neither the store nor the daemon decided: `shown` has no numbers */
-    int64_t delay_ns;
-    int64_t now_ns;     /* the time of the decision */
-    ngx_uint_t headers; /* a set of weir_header_flavour, of the location that decided */
-    const struct weir_ngx_denied_body *denied_body; /* of that location */
-    size_t enforced_len;                            /* 0: no decision */
-    size_t enforced_shown;       /* the one that denies, or has the least remaining */
-    weir_ngx_outcome enforced[]; /* for the headers: no shadow limits */
-} weir_ngx_ctx;
-
-/* The decision on r's main request; NULL if there is none yet. */
-weir_ngx_ctx *weir_ngx_ctx_of(ngx_http_request_t *r);
 
 /* ---- the parts ------------------------------------------------------------------------------- */
 
@@ -118,17 +114,32 @@ char *weir_ngx_headers_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *weir_ngx_denied_body_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 void weir_ngx_add_header_filter(void);
 
-/* Sends the body of a denial, if the location that decided has one.
- *  status  of the denial.
- * Returns the argument of ngx_http_finalize_request(): without a body it is the status. */
-ngx_int_t weir_ngx_deny(ngx_http_request_t *r, const weir_ngx_ctx *ctx, ngx_int_t status);
-
 /* operator.c: the directives `weir_status` and `weir_reset`. */
 char *weir_ngx_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *weir_ngx_reset_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Checks that a directive `weir_reset` names a limit; logs a configuration error if not. Call it
- * after all limits were read. */
+/* Checks that a directive `weir_reset` names a limit; logs a configuration error if not, and a
+ * warning if it resets nothing. Call it after all levels were merged. */
 bool weir_ngx_reset_check(ngx_conf_t *cf, const struct weir_ngx_reset *reset);
+
+/* effects.c: warnings of what has no effect. */
+
+/* Notes a directive of a level.
+ *  off  it turns the setting off, which may be without effect.
+ * Returns false if memory is exhausted. */
+bool weir_ngx_note_setting(ngx_conf_t *cf, weir_ngx_loc_conf *loc, weir_ngx_setting_kind kind,
+                           bool off);
+
+/* Notes what the requests of a level use. Call it once the level is merged with the one before. */
+void weir_ngx_note_use(const weir_ngx_loc_conf *before, weir_ngx_loc_conf *conf);
+
+/* Makes `handler` answer the requests of a location. Returns false if memory is exhausted. */
+bool weir_ngx_note_operator(ngx_conf_t *cf, const char *directive, ngx_http_handler_pt handler);
+
+/* Checks a cost without variables; logs a configuration error, or a warning. */
+bool weir_ngx_check_cost(ngx_conf_t *cf, const weir_ngx_limit *limit);
+
+/* Logs the warnings. Call it after all levels were merged. */
+void weir_ngx_check_effects(ngx_conf_t *cf);
 
 #endif

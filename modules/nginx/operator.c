@@ -7,7 +7,9 @@
 
 #include "port/buffer.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { STATUS_LEN_MAX = 16 << 20 };
@@ -38,22 +40,16 @@ typedef enum status_format { JSON = 1, PROMETHEUS } status_format;
 
 static const struct {
     const char *name;
-    size_t at; /* in weir_ngx_counts */
+    weir_ngx_status counter;
 } results[] = {
-    {"passed", offsetof(weir_ngx_counts, passed)},
-    {"delayed", offsetof(weir_ngx_counts, delayed)},
-    {"rejected", offsetof(weir_ngx_counts, rejected)},
-    {"delayed_shadow", offsetof(weir_ngx_counts, delayed_shadow)},
-    {"rejected_shadow", offsetof(weir_ngx_counts, rejected_shadow)},
-    {"failed", offsetof(weir_ngx_counts, failed)},
+    {"passed", WEIR_NGX_PASSED},
+    {"delayed", WEIR_NGX_DELAYED},
+    {"rejected", WEIR_NGX_REJECTED},
+    {"delayed_shadow", WEIR_NGX_DELAYED_SHADOW},
+    {"rejected_shadow", WEIR_NGX_REJECTED_SHADOW},
+    {"failed", WEIR_NGX_FAILED},
 };
-
-enum { RESULTS = sizeof results / sizeof results[0] };
-
-static uint64_t result_of(const weir_ngx_counts *c, size_t i)
-{
-    return *(const ngx_atomic_t *)((const char *)c + results[i].at);
-}
+_Static_assert(sizeof results / sizeof results[0] == WEIR_NGX_COUNTERS, "each counter is shown");
 
 /* Calls put() for each row of a zone's counters that has a label and, once all rows have one, for
  * the last row, which counts for all other labels. */
@@ -75,8 +71,9 @@ static void put_json_count(weir_buffer *out, const weir_ngx_zone *zone, bool fir
 {
     (void)zone;
     weir_buffer_printf(out, "%s{\"policy\":\"%.*s\"", first ? "" : ",", len, label);
-    for (size_t i = 0; i < RESULTS; i++)
-        weir_buffer_printf(out, ",\"%s\":%" PRIu64, results[i].name, result_of(c, i));
+    for (size_t i = 0; i < WEIR_NGX_COUNTERS; i++)
+        weir_buffer_printf(out, ",\"%s\":%" PRIu64, results[i].name,
+                           (uint64_t)c->of[results[i].counter]);
     weir_buffer_printf(out, "}");
 }
 
@@ -88,9 +85,9 @@ static weir_store_stats stats_of(const weir_ngx_zone *zone)
 
 static void put_json(weir_buffer *out, const weir_ngx_main_conf *conf)
 {
-    weir_ngx_zone **zones = conf->zones.elts;
+    weir_ngx_zone **zones = conf->zones.all.elts;
     weir_buffer_printf(out, "{\"zones\":[");
-    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++) {
+    for (ngx_uint_t i = 0; i < conf->zones.all.nelts; i++) {
         weir_store_stats s = stats_of(zones[i]);
         weir_buffer_printf(
             out,
@@ -108,12 +105,12 @@ static void put_metric_count(weir_buffer *out, const weir_ngx_zone *zone, bool f
                              const char *label, int len, const weir_ngx_counts *c)
 {
     (void)first;
-    for (size_t i = 0; i < RESULTS; i++)
+    for (size_t i = 0; i < WEIR_NGX_COUNTERS; i++)
         weir_buffer_printf(out,
                            "weir_nginx_decisions_total{zone=\"%.*s\",policy=\"%.*s\","
                            "result=\"%s\"} %" PRIu64 "\n",
                            (int)zone->name.len, zone->name.data, len, label, results[i].name,
-                           result_of(c, i));
+                           (uint64_t)c->of[results[i].counter]);
 }
 
 static const struct {
@@ -134,15 +131,15 @@ static const struct {
 
 static void put_prometheus(weir_buffer *out, const weir_ngx_main_conf *conf)
 {
-    weir_ngx_zone **zones = conf->zones.elts;
+    weir_ngx_zone **zones = conf->zones.all.elts;
     weir_buffer_printf(out, "# HELP weir_nginx_decisions_total Requests, by limit and "
                             "result.\n# TYPE weir_nginx_decisions_total counter\n");
-    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++)
+    for (ngx_uint_t i = 0; i < conf->zones.all.nelts; i++)
         each_count(out, zones[i], put_metric_count);
     for (size_t m = 0; m < sizeof metrics / sizeof metrics[0]; m++) {
         weir_buffer_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help,
                            metrics[m].name, metrics[m].type);
-        for (ngx_uint_t i = 0; i < conf->zones.nelts; i++) {
+        for (ngx_uint_t i = 0; i < conf->zones.all.nelts; i++) {
             uint64_t value;
             weir_store_stats s = stats_of(zones[i]);
             memcpy(&value, (const char *)&s + metrics[m].at, sizeof value);
@@ -156,13 +153,13 @@ static ngx_int_t status_handler(ngx_http_request_t *r)
 {
     const weir_ngx_loc_conf *loc = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
     weir_ngx_main_conf *conf = ngx_http_get_module_main_conf(r, ngx_http_weir_module);
-    weir_ngx_zone **zones = conf->zones.elts;
+    weir_ngx_zone **zones = conf->zones.all.elts;
     if (!(r->method & (NGX_HTTP_GET | NGX_HTTP_HEAD)))
         return NGX_HTTP_NOT_ALLOWED;
     ngx_int_t rc = ngx_http_discard_request_body(r);
     if (rc != NGX_OK)
         return rc;
-    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++)
+    for (ngx_uint_t i = 0; i < conf->zones.all.nelts; i++)
         weir_ngx_zone_open(zones[i], r->connection->log);
     weir_buffer out;
     weir_buffer_init(&out, STATUS_LEN_MAX);
@@ -179,13 +176,6 @@ static ngx_int_t status_handler(ngx_http_request_t *r)
     return rc;
 }
 
-/* Makes `handler` answer the requests of a location. */
-static void set_handler(ngx_conf_t *cf, ngx_http_handler_pt handler)
-{
-    ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    core->handler = handler;
-}
-
 char *weir_ngx_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     weir_ngx_loc_conf *loc = conf;
@@ -193,17 +183,14 @@ char *weir_ngx_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     (void)cmd;
     if (loc->status_format != 0 || loc->reset)
         return "is duplicate: a location has one weir_status or weir_reset";
-    if (cf->args->nelts == 1 || (args[1].len == 4 && ngx_strncmp(args[1].data, "json", 4) == 0)) {
+    if (cf->args->nelts == 1 || weir_ngx_is(&args[1], "json")) {
         loc->status_format = JSON;
-    } else if (args[1].len == 10 && ngx_strncmp(args[1].data, "prometheus", 10) == 0) {
+    } else if (weir_ngx_is(&args[1], "prometheus")) {
         loc->status_format = PROMETHEUS;
     } else {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "bad format \"%V\", expected json or prometheus",
-                           &args[1]);
-        return NGX_CONF_ERROR;
+        return weir_ngx_refuse(cf, "bad format \"%V\", expected json or prometheus", &args[1]);
     }
-    set_handler(cf, status_handler);
-    return NGX_CONF_OK;
+    return weir_ngx_note_operator(cf, "weir_status", status_handler) ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 /* ---- weir_reset ------------------------------------------------------------------------------ */
@@ -246,8 +233,7 @@ static bool read_address(ngx_http_request_t *r, ngx_str_t *key)
 
 static bool is_of(const weir_ngx_limit *limit, const struct weir_ngx_reset *reset)
 {
-    return limit->zone == reset->zone && limit->label.len == reset->label.len &&
-           ngx_memcmp(limit->label.data, reset->label.data, reset->label.len) == 0;
+    return limit->zone == reset->zone && weir_ngx_is_same(&limit->label, &reset->label);
 }
 
 static weir_status reset_all(ngx_http_request_t *r, const struct weir_ngx_reset *reset,
@@ -295,19 +281,40 @@ static ngx_int_t reset_handler(ngx_http_request_t *r)
     return send_text(r, NGX_HTTP_OK, "application/json", done, sizeof done - 1);
 }
 
+/* Whether a key may be the bytes of an address: it is a variable alone, but not the text. */
+static bool may_be_bytes(const ngx_str_t *key)
+{
+    size_t len = 0;
+    while (len < key->len && (isalnum(key->data[len]) || strchr("${}_", key->data[len])))
+        len++;
+    return key->len > 1 && key->data[0] == '$' && len == key->len &&
+           !strchr((char *)key->data + 1, '$');
+}
+
 bool weir_ngx_reset_check(ngx_conf_t *cf, const struct weir_ngx_reset *reset)
 {
     weir_ngx_main_conf *conf = ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
     weir_ngx_limit **limits = conf->limits.elts;
+    bool found = false, in_zone = false, bytes = !reset->is_address;
     for (ngx_uint_t i = 0; i < conf->limits.nelts; i++) {
-        if (is_of(limits[i], reset))
-            return true;
+        if (!is_of(limits[i], reset))
+            continue;
+        found = true;
+        in_zone |= limits[i]->in_zone;
+        bytes |= may_be_bytes(&limits[i]->key.value);
     }
-    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                  "weir_reset: no limit \"%V\" in zone \"%V\", expected the name of a limit or, if "
-                  "it has none, its policy in %V:%ui",
-                  &reset->label, &reset->zone->name, &reset->at.file, reset->at.line);
-    return false;
+    if (!found) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "weir_reset: no limit \"%V\" in zone \"%V\", expected the name of a limit "
+                      "or, if it has none, its policy in %V:%ui",
+                      &reset->label, &reset->zone->name, &reset->at.file, reset->at.line);
+    } else if (!in_zone || !bytes) {
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0, "weir_reset resets nothing, because %s in %V:%ui",
+                      in_zone ? "the key of the limit is not $binary_remote_addr: use key="
+                              : "a daemon decides: use weir reset",
+                      &reset->at.file, reset->at.line);
+    }
+    return found;
 }
 
 /* A policy's canonical text, or a name as it is. */
@@ -320,11 +327,7 @@ static bool read_label(ngx_conf_t *cf, ngx_str_t *arg, ngx_str_t *ret)
         return true;
     if (!weir_ngx_policy_conf(cf, arg, &policy))
         return false;
-    size_t len = weir_policy_print(&policy, text, sizeof text);
-    *ret = (ngx_str_t){len, ngx_pnalloc(cf->pool, len)};
-    if (ret->data)
-        ngx_memcpy(ret->data, text, len);
-    return ret->data != NULL;
+    return weir_ngx_copy(cf, text, weir_policy_print(&policy, text, sizeof text), ret);
 }
 
 char *weir_ngx_reset_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -341,20 +344,15 @@ char *weir_ngx_reset_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     *place = loc->reset = reset;
     reset->at = weir_ngx_place_of(cf);
-    reset->zone = weir_ngx_zone_named(cf, &args[1]);
+    reset->zone = weir_ngx_zone_named(cf, &all->zones, &args[1]);
     ngx_str_t value = ngx_null_string;
     reset->is_address = weir_ngx_is_parameter(&args[3], "addr=", &value);
-    if ((!reset->is_address && !weir_ngx_is_parameter(&args[3], "key=", &value)) ||
-        value.len == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bad parameter \"%V\", expected key=EXPRESSION or addr=EXPRESSION",
-                           &args[3]);
-        return NGX_CONF_ERROR;
-    }
+    if ((!reset->is_address && !weir_ngx_is_parameter(&args[3], "key=", &value)) || value.len == 0)
+        return weir_ngx_refuse(
+            cf, "bad parameter \"%V\", expected key=EXPRESSION or addr=EXPRESSION", &args[3]);
     ngx_http_compile_complex_value_t compile = {
         .cf = cf, .value = &value, .complex_value = &reset->key};
     if (!reset->zone || ngx_http_compile_complex_value(&compile) != NGX_OK)
         return NGX_CONF_ERROR;
-    set_handler(cf, reset_handler);
-    return NGX_CONF_OK;
+    return weir_ngx_note_operator(cf, "weir_reset", reset_handler) ? NGX_CONF_OK : NGX_CONF_ERROR;
 }

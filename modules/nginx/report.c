@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* Reports the decision on a request: in the variables $weir_*. */
 
-#include "module.h"
+#include "context.h"
 
-#include "codec/decision.h"
+#include "core/decision.h"
 
 #include <string.h>
 
@@ -18,17 +18,22 @@ static const char *const status_names[WEIR_NGX_STATUSES] = {
 
 /* ---- variables ------------------------------------------------------------------------------- */
 
-typedef enum variable { STATUS, LIMIT, REMAINING, RETRY_AFTER, RESET, POLICY, DELAY } variable;
+enum { POLICY = WEIR_DECISION_FIELDS };
 
 static const struct {
     ngx_str_t name;
-    variable variable;
+    uintptr_t variable; /* a weir_field, or POLICY */
 } variables[] = {
-    {ngx_string("weir_status"), STATUS},       {ngx_string("weir_limit"), LIMIT},
-    {ngx_string("weir_remaining"), REMAINING}, {ngx_string("weir_retry_after"), RETRY_AFTER},
-    {ngx_string("weir_reset"), RESET},         {ngx_string("weir_policy"), POLICY},
-    {ngx_string("weir_delay"), DELAY},
+    {ngx_string("weir_status"), WEIR_FIELD_ALLOWED},
+    {ngx_string("weir_limit"), WEIR_FIELD_LIMIT},
+    {ngx_string("weir_remaining"), WEIR_FIELD_REMAINING},
+    {ngx_string("weir_retry_after"), WEIR_FIELD_RETRY_AFTER},
+    {ngx_string("weir_reset"), WEIR_FIELD_RESET_AFTER},
+    {ngx_string("weir_policy"), POLICY},
+    {ngx_string("weir_delay"), WEIR_FIELD_DELAY},
 };
+_Static_assert(sizeof variables / sizeof variables[0] == WEIR_DECISION_FIELDS + 1,
+               "each field of a decision is a variable, and so is the policy");
 
 enum { NUMBER_ROOM = NGX_INT64_LEN + sizeof ".000" };
 
@@ -57,22 +62,22 @@ static ngx_int_t set_seconds(ngx_http_request_t *r, ngx_http_variable_value_t *r
     return NGX_OK;
 }
 
-static ngx_int_t get_number(ngx_http_request_t *r, const weir_decision *d, variable which,
+static ngx_int_t get_number(ngx_http_request_t *r, const weir_decision *d, weir_field which,
                             ngx_http_variable_value_t *ret)
 {
     switch (which) {
-    case LIMIT:
+    case WEIR_FIELD_LIMIT:
         return set_number(r, ret, d->limit);
-    case REMAINING:
+    case WEIR_FIELD_REMAINING:
         return set_number(r, ret, d->remaining);
-    case RETRY_AFTER: /* not set if no wait helps */
+    case WEIR_FIELD_RETRY_AFTER: /* not set if no wait helps */
         return d->never ? NGX_OK : set_number(r, ret, weir_s_ceil(d->retry_after_ns));
-    case RESET:
+    case WEIR_FIELD_RESET_AFTER:
         return set_number(r, ret, weir_s_ceil(d->reset_after_ns));
-    case DELAY:
+    case WEIR_FIELD_DELAY:
         return set_seconds(r, ret, d->delay_ns);
-    case STATUS:
-    case POLICY:
+    case WEIR_FIELD_ALLOWED:
+    case WEIR_DECISION_FIELDS:
         break;
     }
     return NGX_OK;
@@ -86,12 +91,12 @@ static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *
         return NGX_OK;
     const char *status = status_names[ctx->status];
     const ngx_str_t *label = &ctx->shown.limit->label;
-    if (data == STATUS)
+    if (data == WEIR_FIELD_ALLOWED)
         set_text(ret, (const u_char *)status, strlen(status));
     else if (data == POLICY)
         set_text(ret, label->data, label->len);
     else if (!ctx->by_error)
-        return get_number(r, &ctx->shown.decision, (variable)data, ret);
+        return get_number(r, &ctx->shown.decision, (weir_field)data, ret);
     return NGX_OK;
 }
 

@@ -5,11 +5,10 @@
 
 #include "zone.h"
 
-#include "codec/ratelimit_fields.h"
-#include "module.h"
+#include "codec/answer/fields.h"
+#include "port/assert.h"
 #include "store/iterate.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,67 +22,27 @@ _Static_assert(sizeof(weir_ngx_counts) == 192, "whole cache lines");
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-bool weir_ngx_is_first(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t i)
-{
-    ngx_str_t *args = cf->args->elts;
-    u_char *end = ngx_strlchr(args[i].data, args[i].data + args[i].len, '=');
-    size_t len = end ? (size_t)(end - args[i].data) + 1 : args[i].len;
-    for (ngx_uint_t j = first; j < i; j++) {
-        if (args[j].len < len || ngx_memcmp(args[j].data, args[i].data, len) != 0 ||
-            (!end && args[j].len != len))
-            continue;
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "duplicate parameter \"%*s\"", len, args[i].data);
-        return false;
-    }
-    return true;
-}
-
-bool weir_ngx_is_parameter(const ngx_str_t *arg, const char *name, ngx_str_t *ret_value)
-{
-    size_t len = strlen(name);
-    if (arg->len < len || ngx_strncmp(arg->data, name, len) != 0)
-        return false;
-    *ret_value = (ngx_str_t){arg->len - len, arg->data + len};
-    return true;
-}
-
-bool weir_ngx_is_name(const ngx_str_t *text)
-{
-    size_t good = 0;
-    while (good < text->len && text->data[good] < 0x80 &&
-           (isalnum(text->data[good]) || (text->data[good] && strchr("-_.:/", text->data[good]))))
-        good++;
-    return good > 0 && good == text->len && good <= WEIR_RATELIMIT_NAME_MAX;
-}
-
-static weir_ngx_main_conf *main_conf(ngx_conf_t *cf)
-{
-    return ngx_http_conf_get_module_main_conf(cf, ngx_http_weir_module);
-}
-
 static void close_store(void *data)
 {
     weir_ngx_zone *zone = data;
     weir_store_close(zone->store);
 }
 
-weir_ngx_zone *weir_ngx_zone_named(ngx_conf_t *cf, const ngx_str_t *name)
+weir_ngx_zone *weir_ngx_zone_named(ngx_conf_t *cf, weir_ngx_zones *zones, const ngx_str_t *name)
 {
-    weir_ngx_main_conf *conf = main_conf(cf);
-    weir_ngx_zone **zones = conf->zones.elts;
-    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++) {
-        if (zones[i]->name.len == name->len &&
-            ngx_memcmp(zones[i]->name.data, name->data, name->len) == 0)
-            return zones[i];
+    weir_ngx_zone **all = zones->all.elts;
+    for (ngx_uint_t i = 0; i < zones->all.nelts; i++) {
+        if (weir_ngx_is_same(&all[i]->name, name))
+            return all[i];
     }
     weir_ngx_zone *zone = ngx_pcalloc(cf->pool, sizeof *zone);
-    weir_ngx_zone **place = zone ? ngx_array_push(&conf->zones) : NULL;
+    weir_ngx_zone **place = zone ? ngx_array_push(&zones->all) : NULL;
     ngx_pool_cleanup_t *cleanup = ngx_pool_cleanup_add(cf->pool, 0);
     if (!place || !cleanup ||
         ngx_array_init(&zone->labels, cf->pool, 4, sizeof(ngx_str_t)) != NGX_OK)
         return NULL;
     zone->name = *name;
-    zone->all = &conf->zones;
+    zone->all = zones;
     zone->at = weir_ngx_place_of(cf);
     cleanup->handler = close_store;
     cleanup->data = zone;
@@ -119,8 +78,8 @@ static weir_ngx_zone *zone_before(ngx_conf_t *cf, const weir_ngx_zone *zone)
         ngx_shm_zone_t *zones = part->elts;
         for (ngx_uint_t i = 0; i < part->nelts; i++) {
             weir_ngx_zone *before = zones[i].data;
-            if (zones[i].tag == &ngx_http_weir_module && before->name.len == zone->name.len &&
-                ngx_memcmp(before->name.data, zone->name.data, zone->name.len) == 0)
+            if (zones[i].tag == &ngx_http_weir_module &&
+                weir_ngx_is_same(&before->name, &zone->name))
                 return before;
         }
     }
@@ -139,10 +98,9 @@ static ngx_shm_zone_t *add_memory(ngx_conf_t *cf, const weir_ngx_zone *zone)
     u_char *end =
         in_file ? ngx_sprintf(text, "%V file", &zone->name)
                 : ngx_sprintf(text, "%V %uz %uz", &zone->name, zone->bytes, zone->large_bytes);
-    ngx_str_t name = {(size_t)(end - text), ngx_pnalloc(cf->pool, (size_t)(end - text))};
-    if (!name.data)
+    ngx_str_t name;
+    if (!weir_ngx_copy(cf, text, (size_t)(end - text), &name))
         return NULL;
-    ngx_memcpy(name.data, text, name.len);
     /* nginx's slab allocator needs 24 bytes for each page. */
     return ngx_shared_memory_add(cf, &name, bytes + bytes / 64 + 16 * ngx_pagesize,
                                  &ngx_http_weir_module);
@@ -151,13 +109,11 @@ static ngx_shm_zone_t *add_memory(ngx_conf_t *cf, const weir_ngx_zone *zone)
 /* Two zones cannot have one file: a transaction could not lock it twice. */
 static bool read_file(ngx_conf_t *cf, weir_ngx_zone *zone, ngx_str_t path)
 {
-    weir_ngx_main_conf *conf = main_conf(cf);
-    weir_ngx_zone **zones = conf->zones.elts;
+    weir_ngx_zone **zones = zone->all->all.elts;
     if (ngx_conf_full_name(cf->cycle, &path, 0) != NGX_OK)
         return false;
-    for (ngx_uint_t i = 0; i < conf->zones.nelts; i++) {
-        if (zones[i]->file.len == path.len &&
-            ngx_memcmp(zones[i]->file.data, path.data, path.len) == 0) {
+    for (ngx_uint_t i = 0; i < zone->all->all.nelts; i++) {
+        if (weir_ngx_is_same(&zones[i]->file, &path)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" already has the file \"%V\"",
                                &zones[i]->name, &path);
             return false;
@@ -173,13 +129,10 @@ static char *read_size(ngx_conf_t *cf, weir_ngx_zone *zone, ngx_str_t *text)
     size_t min = zone->file.len > 0 ? FILE_BYTES_MIN : MEMORY_BYTES_MIN;
     static _Alignas(4096) char any_page[1]; /* for the check of the sizes */
     off_t bytes = ngx_parse_offset(text);
-    if (bytes < (off_t)min) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bad size \"%V\" of zone \"%V\", expected a number with k, m or g, at "
-                           "least %s",
-                           text, &zone->name, zone->file.len > 0 ? "8m with file=" : "1m");
-        return NGX_CONF_ERROR;
-    }
+    if (bytes < (off_t)min)
+        return weir_ngx_refuse(
+            cf, "bad size \"%V\" of zone \"%V\", expected a number with k, m or g, at least %s",
+            text, &zone->name, zone->file.len > 0 ? "8m with file=" : "1m");
     zone->bytes = ngx_align((size_t)bytes, ngx_pagesize);
     if (zone->large_bytes == 0)
         zone->large_bytes = ngx_max(zone->bytes / 16, LARGE_BYTES_MIN);
@@ -189,10 +142,8 @@ static char *read_size(ngx_conf_t *cf, weir_ngx_zone *zone, ngx_str_t *text)
                                       .memory = zone->file.len > 0 ? NULL : any_page,
                                       .file = (const char *)zone->file.data,
                                       .ret_error = &error};
-    if (weir_store_check_sizes(&sizes) != WEIR_OK) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\": %s", &zone->name, error.text);
-        return NGX_CONF_ERROR;
-    }
+    if (weir_store_check_sizes(&sizes) != WEIR_OK)
+        return weir_ngx_refuse(cf, "zone \"%V\": %s", &zone->name, error.text);
     return NGX_CONF_OK;
 }
 
@@ -208,17 +159,13 @@ static char *read_parameters(ngx_conf_t *cf, weir_ngx_zone *zone)
                 return NGX_CONF_ERROR;
         } else if (weir_ngx_is_parameter(&args[i], "large=", &value)) {
             off_t large = ngx_parse_offset(&value);
-            if (large < (off_t)LARGE_BYTES_MIN) {
-                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "bad parameter \"%V\", expected large=SIZE of at least 64k",
-                                   &args[i]);
-                return NGX_CONF_ERROR;
-            }
+            if (large < (off_t)LARGE_BYTES_MIN)
+                return weir_ngx_refuse(
+                    cf, "bad parameter \"%V\", expected large=SIZE of at least 64k", &args[i]);
             zone->large_bytes = (size_t)large;
         } else {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "bad parameter \"%V\", expected file=PATH or large=SIZE", &args[i]);
-            return NGX_CONF_ERROR;
+            return weir_ngx_refuse(cf, "bad parameter \"%V\", expected file=PATH or large=SIZE",
+                                   &args[i]);
         }
     }
     return NGX_CONF_OK;
@@ -229,25 +176,19 @@ static ngx_int_t init(ngx_shm_zone_t *shm, void *data);
 char *weir_ngx_zone_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_str_t *args = cf->args->elts;
-    (void)cmd;
-    (void)conf;
-    if (!weir_ngx_is_name(&args[1])) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "bad zone name \"%V\", expected 1 to 64 letters, digits and - _ . : /",
-                           &args[1]);
-        return NGX_CONF_ERROR;
-    }
-    weir_ngx_zone *zone = weir_ngx_zone_named(cf, &args[1]);
+    weir_ngx_zones *zones = (weir_ngx_zones *)((char *)conf + cmd->offset);
+    if (!weir_ngx_is_name(&args[1]))
+        return weir_ngx_refuse(
+            cf, "bad zone name \"%V\", expected 1 to 64 letters, digits and - _ . : /", &args[1]);
+    weir_ngx_zone *zone = weir_ngx_zone_named(cf, zones, &args[1]);
     if (!zone)
         return NGX_CONF_ERROR;
-    if (zone->bytes > 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is already declared", &args[1]);
-        return NGX_CONF_ERROR;
-    }
+    if (zone->bytes > 0)
+        return weir_ngx_refuse(cf, "zone \"%V\" is already declared", &args[1]);
     if (read_parameters(cf, zone) != NGX_CONF_OK || read_size(cf, zone, &args[2]) != NGX_CONF_OK)
         return NGX_CONF_ERROR;
+    zone->at = weir_ngx_place_of(cf);
     zone->cycle = cf->cycle;
-    zone->time_zones = &main_conf(cf)->time_zones;
     zone->shm = add_memory(cf, zone);
     if (!zone->shm)
         return NGX_CONF_ERROR;
@@ -304,6 +245,7 @@ static weir_status open_store(const weir_ngx_zone *zone, const opening *how, wei
                               weir_store_error *error)
 {
     bool in_file = zone->file.len > 0;
+    WEIR_ASSERT(zone->bytes > 0 && (in_file || zone->shared->memory));
     const weir_store_options options = {
         .memory_bytes = zone->bytes,
         .large_bytes = zone->large_bytes,
@@ -313,7 +255,7 @@ static weir_status open_store(const weir_ngx_zone *zone, const opening *how, wei
         .keep_size = in_file && how->keep_size,
         .trust_others = in_file, /* check_file() has checked the owner */
         .secret = how->secret,
-        .zones = zone->time_zones,
+        .zones = &zone->all->time_zones,
         .ret_error = error,
     };
     return weir_store_open(ret, &options);
@@ -378,9 +320,9 @@ static weir_status create_in_memory(const weir_ngx_zone *zone, ngx_log_t *log, w
  * could not lock both. */
 static bool is_copy(weir_ngx_zone *zone, const weir_store *store, weir_store_error *error)
 {
-    weir_ngx_zone **all = zone->all->elts;
+    weir_ngx_zone **all = zone->all->all.elts;
     ngx_memcpy(zone->secret, weir_store_secret(store), sizeof zone->secret);
-    for (ngx_uint_t i = 0; i < zone->all->nelts; i++) {
+    for (ngx_uint_t i = 0; i < zone->all->all.nelts; i++) {
         if (all[i] == zone || ngx_memcmp(all[i]->secret, zone->secret, sizeof zone->secret) != 0)
             continue;
         (void)snprintf(error->text, sizeof error->text,
@@ -440,6 +382,7 @@ static bool is_label(const weir_ngx_counts *c, const ngx_str_t *label)
 weir_ngx_counts *weir_ngx_zone_counts(weir_ngx_zone *zone, const ngx_str_t *label)
 {
     weir_ngx_zone_shared *shared = zone->shared;
+    WEIR_ASSERT(shared && shared->counts_len <= WEIR_NGX_COUNTS_OTHERS);
     for (ngx_uint_t i = 0; i < shared->counts_len; i++) {
         if (is_label(&shared->counts[i], label))
             return &shared->counts[i];

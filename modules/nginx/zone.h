@@ -5,12 +5,11 @@
 /* A zone: a store that all workers share. It lies in an nginx shared memory zone, or in a state
  * file. The shared memory zone also has the counters of the limits. */
 
-#include <ngx_config.h>
-#include <ngx_core.h>
+#include "arguments.h"
 
 #include <weir/weir_store.h>
 
-#include <stdbool.h>
+extern ngx_module_t ngx_http_weir_module; /* module.c: its address marks the memory of zones */
 
 enum {
     WEIR_NGX_LABEL_MAX = 143,                        /* bytes of a label; longer ones are cut */
@@ -18,11 +17,21 @@ enum {
     WEIR_NGX_COUNTS_OTHERS = WEIR_NGX_COUNTS_MAX - 1 /* for all labels without a row */
 };
 
+/* The values of $weir_status. Of several limits, the one with the highest value is shown. */
+typedef enum weir_ngx_status {
+    WEIR_NGX_PASSED,
+    WEIR_NGX_DELAYED_SHADOW,
+    WEIR_NGX_REJECTED_SHADOW,
+    WEIR_NGX_DELAYED,
+    WEIR_NGX_REJECTED,
+    WEIR_NGX_STATUSES,
+    WEIR_NGX_FAILED = WEIR_NGX_STATUSES, /* a counter: neither the store nor the daemon decided */
+    WEIR_NGX_COUNTERS
+} weir_ngx_status;
+
 /* Counters of the limits with one label, in shared memory. */
 typedef struct weir_ngx_counts {
-    ngx_atomic_t passed, delayed, rejected;
-    ngx_atomic_t delayed_shadow, rejected_shadow;
-    ngx_atomic_t failed; /* neither the store nor the daemon decided */
+    ngx_atomic_t of[WEIR_NGX_COUNTERS];
     u_char label_len;
     u_char label[WEIR_NGX_LABEL_MAX];
 } weir_ngx_counts;
@@ -33,51 +42,33 @@ typedef struct weir_ngx_zone_shared {      /* in shared memory */
     _Alignas(64) weir_ngx_counts counts[]; /* WEIR_NGX_COUNTS_MAX */
 } weir_ngx_zone_shared;
 
-/* A place in the configuration, for errors that are found after it was read. */
-typedef struct weir_ngx_place {
-    ngx_str_t file;
-    ngx_uint_t line;
-} weir_ngx_place;
-
-static inline weir_ngx_place weir_ngx_place_of(const ngx_conf_t *cf)
-{
-    return (weir_ngx_place){cf->conf_file->file.name, cf->conf_file->line};
-}
-
 typedef struct weir_ngx_zone {
     ngx_str_t name;
-    ngx_array_t *all;          /* of weir_ngx_zone *: the zones of the configuration */
-    size_t bytes, large_bytes; /* bytes is 0: not declared yet */
-    ngx_str_t file;            /* NUL-terminated; empty: in shared memory */
+    const struct weir_ngx_zones *all; /* of the configuration */
+    size_t bytes, large_bytes;        /* bytes is 0: not declared yet */
+    ngx_str_t file;                   /* NUL-terminated; empty: in shared memory */
     ngx_shm_zone_t *shm;
     struct weir_ngx_zone *old; /* during a reload: the old zone of that name */
     ngx_array_t labels;        /* of ngx_str_t: the labels of its limits */
     weir_ngx_zone_shared *shared;
-    uint8_t secret[16]; /* of the store; in the master, once the store was created */
-    ngx_cycle_t *cycle; /* of the configuration */
-    const weir_zones *time_zones;
+    uint8_t secret[16];   /* of the store; in the master, once the store was created */
+    ngx_cycle_t *cycle;   /* of the configuration */
     weir_store *store;    /* of this worker; NULL in the master */
     time_t tried, logged; /* when this worker could not open it, and when it logged that */
-    weir_ngx_place at;    /* where it was named first */
+    weir_ngx_place at;    /* where it is declared or, before that, named first */
 } weir_ngx_zone;
 
-/* Whether a text can be the name of a zone or a limit: 1 to 64 letters, digits and - _ . : / as in
- * weir.yaml. So names need no escaping anywhere. */
-bool weir_ngx_is_name(const ngx_str_t *text);
+/* The zones of a configuration. */
+typedef struct weir_ngx_zones {
+    ngx_array_t all;       /* of weir_ngx_zone * */
+    weir_zones time_zones; /* for the texts of policies */
+} weir_ngx_zones;
 
-/* Whether an argument is the parameter `name`, which ends in '='. If so, sets *ret_value to what
- * follows, which may be empty. */
-bool weir_ngx_is_parameter(const ngx_str_t *arg, const char *name, ngx_str_t *ret_value);
-
-/* Checks that no argument before argument i has the same name, that is, the same text up to '='.
- * Otherwise logs a configuration error. */
-bool weir_ngx_is_first(ngx_conf_t *cf, ngx_uint_t first, ngx_uint_t i);
-
-/* The directive `weir_zone`. */
+/* The directive `weir_zone`, whose offset in the main configuration is that of a weir_ngx_zones. */
 char *weir_ngx_zone_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 /* Returns the zone of a name, which may be declared later; NULL if memory is exhausted. */
-weir_ngx_zone *weir_ngx_zone_named(ngx_conf_t *cf, const ngx_str_t *name);
+weir_ngx_zone *weir_ngx_zone_named(ngx_conf_t *cf, weir_ngx_zones *zones, const ngx_str_t *name);
 
 /* Checks that a zone was declared; otherwise logs a configuration error. */
 bool weir_ngx_zone_is_declared(ngx_conf_t *cf, const weir_ngx_zone *zone);

@@ -2,23 +2,17 @@
  * Copyright (c) 2026 the weir authors */
 /* The functions of the backend: replies, decisions on one key, and named policies. */
 
-#include "backend.h"
+#include "module.h"
 
 #include "port/assert.h"
-#include "replicate.h"
 #include "service/explain_text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static weir_module_call *call_of(weir_call *c)
-{
-    return (weir_module_call *)c;
-}
-
 static redis_ctx *ctx_of(weir_call *c)
 {
-    return call_of(c)->ctx;
+    return ((weir_module_call *)c)->ctx;
 }
 
 weir_module_call weir_module_call_make(redis_ctx *ctx, redis_string **argv, int argc, int key,
@@ -99,9 +93,13 @@ static void put_bool(weir_call *c, bool v)
         put_integer(c, v);
 }
 
-void weir_module_wrong_type(redis_ctx *ctx)
+bool weir_module_open_key(weir_module_call *c, weir_open_key *k, redis_string *name, int mode)
 {
-    redis.ReplyWithError(ctx, "WRONGTYPE Operation against a key holding the wrong kind of value");
+    if (weir_key_open(k, c->ctx, name, mode))
+        return true;
+    redis.ReplyWithError(c->ctx,
+                         "WRONGTYPE Operation against a key holding the wrong kind of value");
+    return false;
 }
 
 /* ---- decisions on one key -------------------------------------------------------------------- */
@@ -149,10 +147,8 @@ static bool decide_under(weir_interned *s, weir_module_call *c, weir_verb verb, 
     weir_open_key key;
     weir_cell cell;
     const char *event = event_of(verb);
-    if (!weir_key_open(&key, c->ctx, c->key, event ? REDIS_READ | REDIS_WRITE : REDIS_READ)) {
-        weir_module_wrong_type(c->ctx);
+    if (!weir_module_open_key(c, &key, c->key, event ? REDIS_READ | REDIS_WRITE : REDIS_READ))
         return false;
-    }
     weir_moment at = weir_moment_now();
     weir_status st = weir_cell_open(&cell, &key, s, at.now_ns);
     if (st == WEIR_OK)
@@ -182,7 +178,7 @@ bool weir_module_decide(weir_module_call *c, weir_verb verb, weir_request *r, in
 static bool decide(weir_call *c, weir_verb verb, weir_request *r)
 {
     int64_t unused;
-    return weir_module_decide(call_of(c), verb, r, &unused);
+    return weir_module_decide((weir_module_call *)c, verb, r, &unused);
 }
 
 static void explain_key(const weir_request *r, const weir_interned *s, weir_cell *cell,
@@ -201,14 +197,14 @@ static void explain_key(const weir_request *r, const weir_interned *s, weir_cell
 
 static bool explain(weir_call *call, weir_request *r, weir_buffer *out)
 {
-    weir_module_call *c = call_of(call);
+    weir_module_call *c = (weir_module_call *)call;
     weir_interned *s;
     weir_open_key key;
     weir_cell cell;
     r->status = weir_request_intern(r, &s);
     if (r->status != WEIR_OK)
         return true;
-    bool opened = weir_key_open(&key, c->ctx, c->key, REDIS_READ);
+    bool opened = weir_module_open_key(c, &key, c->key, REDIS_READ);
     if (opened) {
         int64_t now_ns = weir_moment_now().now_ns;
         r->status = weir_cell_open(&cell, &key, s, now_ns);
@@ -216,8 +212,6 @@ static bool explain(weir_call *call, weir_request *r, weir_buffer *out)
             explain_key(r, s, &cell, now_ns, out);
         weir_cell_close(&cell);
         weir_key_close(&key);
-    } else {
-        weir_module_wrong_type(c->ctx);
     }
     weir_interned_unref(s);
     return opened;
@@ -226,17 +220,15 @@ static bool explain(weir_call *call, weir_request *r, weir_buffer *out)
 static bool throttle(weir_call *call, const weir_throttle *t, weir_slice name,
                      weir_throttle_result *ret)
 {
-    weir_module_call *c = call_of(call);
+    weir_module_call *c = (weir_module_call *)call;
     weir_open_key key;
     weir_cell cell;
     weir_interned *s = weir_intern_throttle();
     *ret = (weir_throttle_result){.status = WEIR_E_RANGE};
     if (name.len < 1 || name.len > WEIR_KEY_MAX)
         return true;
-    if (!weir_key_open(&key, c->ctx, c->key, REDIS_READ | REDIS_WRITE)) {
-        weir_module_wrong_type(c->ctx);
+    if (!weir_module_open_key(c, &key, c->key, REDIS_READ | REDIS_WRITE))
         return false;
-    }
     weir_moment at = weir_moment_now();
     ret->status = weir_cell_open(&cell, &key, s, at.now_ns);
     if (ret->status == WEIR_OK) {

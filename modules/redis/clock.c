@@ -2,9 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* Reads the clocks, at most once for each cached time of the server. */
 
-#include "clock.h"
+#include "keyspace.h"
 
-#include "abi.h"
 #include "store/clock.h"
 
 static weir_clock ticker;

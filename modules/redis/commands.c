@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The commands of the module: registers them with flags, keys, arity and documentation, and runs
- * them. What they accept and reply is in codec/command.h. */
+ * them. What they accept and reply is in codec/resp/command.h. */
 
 #include "module.h"
-
-#include "backend.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -65,28 +63,16 @@ static int run_help(redis_ctx *ctx, redis_string **argv, int argc);
 
 /* ---- arguments, as COMMAND DOCS shows them --------------------------------------------------- */
 
-#define ARG(n, t)                                                                                  \
+#define ARG_OF(n, t, spec, ...)                                                                    \
     {                                                                                              \
-        .name = (n), .type = REDIS_ARG_##t, .key_spec_index = -1                                   \
+        .name = (n), .type = REDIS_ARG_##t, .key_spec_index = (spec), __VA_ARGS__                  \
     }
-#define KEY_ARG                                                                                    \
-    {                                                                                              \
-        .name = "key", .type = REDIS_ARG_KEY, .key_spec_index = 0                                  \
-    }
-#define OPTION(n, t)                                                                               \
-    {                                                                                              \
-        .name = (n), .type = REDIS_ARG_##t, .key_spec_index = -1, .flags = REDIS_ARG_OPTIONAL      \
-    }
-#define COST_OPTION                                                                                \
-    {                                                                                              \
-        .name = "cost", .type = REDIS_ARG_INTEGER, .key_spec_index = -1, .token = "COST",          \
-        .flags = REDIS_ARG_OPTIONAL                                                                \
-    }
-#define NAMES_OPTION                                                                               \
-    {                                                                                              \
-        .name = "withnames", .type = REDIS_ARG_TOKEN, .key_spec_index = -1, .token = "WITHNAMES",  \
-        .flags = REDIS_ARG_OPTIONAL                                                                \
-    }
+#define ARG(n, t)            ARG_OF(n, t, -1, .flags = 0)
+#define OPTION(n, t)         ARG_OF(n, t, -1, .flags = REDIS_ARG_OPTIONAL)
+#define WORD_OPTION(n, t, w) ARG_OF(n, t, -1, .flags = REDIS_ARG_OPTIONAL, .token = (w))
+#define KEY_ARG              ARG_OF("key", KEY, 0, .flags = 0)
+#define COST_OPTION          WORD_OPTION("cost", INTEGER, "COST")
+#define NAMES_OPTION         WORD_OPTION("withnames", TOKEN, "WITHNAMES")
 #define END                                                                                        \
     {                                                                                              \
         0                                                                                          \
@@ -111,10 +97,7 @@ static const redis_arg state_args[] = {KEY_ARG, ARG("unix-time-milliseconds", IN
                                        ARG("payload", STRING), END};
 static redis_arg request_args[] = {ARG("policy", STRING), KEY_ARG, ARG("cost", INTEGER), END};
 #define REQUEST_ARGS                                                                               \
-    {                                                                                              \
-        .name = "request", .type = REDIS_ARG_BLOCK, .key_spec_index = -1,                          \
-        .flags = REDIS_ARG_MULTIPLE, .subargs = request_args                                       \
-    }
+    ARG_OF("request", BLOCK, -1, .flags = REDIS_ARG_MULTIPLE, .subargs = request_args)
 static const redis_arg take_all_args[] = {ARG("n", INTEGER), REQUEST_ARGS, NAMES_OPTION, END};
 static const redis_arg ask_all_args[] = {ARG("n", INTEGER), REQUEST_ARGS, END};
 static const redis_arg set_args[] = {ARG("name", STRING), ARG("policy-text", STRING), END};

@@ -5,9 +5,6 @@
 
 #include "module.h"
 
-#include "backend.h"
-#include "serialise.h"
-
 enum { ENCODING = 1 };
 
 static void serialise(weir_value v, weir_buffer *out)
@@ -174,10 +171,8 @@ int weir_state_command(redis_ctx *ctx, redis_string **argv, int argc)
                         (int)(arg[2].len < 64 ? arg[2].len : 64), arg[2].at);
         return REDIS_OK;
     }
-    if (!weir_key_open(&key, ctx, c.key, REDIS_READ | REDIS_WRITE)) {
-        weir_module_wrong_type(ctx);
+    if (!weir_module_open_key(&c, &key, c.key, REDIS_READ | REDIS_WRITE))
         return REDIS_OK;
-    }
     weir_status st = weir_deserialise((const uint8_t *)arg[3].at, arg[3].len, &key.value);
     if (st == WEIR_OK) {
         weir_key_put(&key);

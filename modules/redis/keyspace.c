@@ -6,8 +6,6 @@
 
 #include "core/check.h"
 #include "port/assert.h"
-#include "serialise.h"
-#include "service/full_quota.h"
 
 #include <string.h>
 
@@ -70,13 +68,6 @@ static void open_absent(weir_cell *c)
     c->state = c->new_state->state;
 }
 
-int64_t weir_state_idle_after(weir_value v, size_t i, int64_t now_ns)
-{
-    weir_state_view view;
-    weir_value_at(v, i, &view);
-    return weir_fresh_after(&view.interned->policy, view.state, view.level, now_ns);
-}
-
 static bool has_cell(const weir_open_key *k, const weir_interned *s)
 {
     size_t i = 0;
@@ -89,7 +80,8 @@ bool weir_key_can_drop(const weir_open_key *k, size_t i, int64_t now_ns)
 {
     weir_state_view view;
     weir_value_at(k->value, i, &view);
-    return !has_cell(k, view.interned) && weir_state_idle_after(k->value, i, now_ns) == 0;
+    return !has_cell(k, view.interned) &&
+           weir_fresh_after(&view.interned->policy, view.state, view.level, now_ns) == 0;
 }
 
 /* Whether the key can hold its states and the new ones even if all grow to their maximum. The value

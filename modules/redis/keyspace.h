@@ -3,14 +3,31 @@
 #ifndef WEIR_MODULES_REDIS_KEYSPACE_H
 #define WEIR_MODULES_REDIS_KEYSPACE_H
 /* Opens keys of the server and decides on their states. A command opens its keys, opens a cell for
- * each state, and decides on the cells. Then it writes them (replicate.h), or closes them
- * unchanged. A state is idle when its quota is full again; idle states are dropped. Knows neither
- * arguments nor replies. Main thread only. */
+ * each state, and decides on the cells. Then it writes them, or closes them unchanged. A state is
+ * idle when its quota is full again; idle states are dropped. Knows neither arguments nor replies.
+ * Main thread only. */
 
 #include "abi.h"
-#include "clock.h"
 #include "service/engine.h"
 #include "value.h"
+
+/* ---- the time of a command (clock.c) --------------------------------------------------------- */
+
+/* The two clocks of a command. Decisions use a clock that follows the wall clock but is never
+ * stepped, as the store's does: a step of the wall clock neither blocks keys nor fills their
+ * quotas. Expiry uses the wall clock, the only one that the server knows. It is computed as a time
+ * of the first clock plus `ahead_ns`. That rarely changes, so most keys can keep their expiry. */
+typedef struct weir_moment {
+    int64_t now_ns;   /* for decisions. Since Redis 7.2 it is the same for all commands of a
+                         transaction or a script */
+    int64_t ahead_ns; /* at least the wall clock minus now_ns, and at least 0 */
+    uint32_t epoch;   /* how often ahead_ns has changed; from 1 */
+} weir_moment;
+
+void weir_moment_start(void);
+weir_moment weir_moment_now(void);
+
+/* ---- keys and cells -------------------------------------------------------------------------- */
 
 #define WEIR_DECIDED_MAX 16 /* keys or cells of a command */
 
@@ -87,7 +104,23 @@ WEIR_NODISCARD weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_
  * it. */
 bool weir_key_can_drop(const weir_open_key *k, size_t i, int64_t now_ns);
 
-/* Nanoseconds until state i of a value is idle; 0 if it is now. */
-int64_t weir_state_idle_after(weir_value v, size_t i, int64_t now_ns);
+/* ---- writing back (replicate.c) -------------------------------------------------------------- */
+
+/* Writes decided states back to the keyspace, and replicates them. Replicas and the AOF receive
+ * states (WEIR.STATE), never the command: a replica that ran the command at its own time would
+ * decide otherwise. */
+
+/* Writes back the cells that changed, of n: removes idle states, sets the expiry, deletes keys
+ * without a state, replicates, and publishes `event` for each key that changed. The keys must be
+ * open for writing. */
+void weir_cells_write(redis_ctx *ctx, weir_cell *cells, size_t n, weir_moment at,
+                      const char *event);
+
+/* Subscribes to the events that may start replication. Once, when the module is loaded. */
+void weir_replicate_start(redis_ctx *ctx);
+
+/* Whether a replica or an AOF may need a change that is made now. If not, nothing is serialised,
+ * which saves a third of the time of a decision. */
+bool weir_must_replicate(redis_ctx *ctx);
 
 #endif

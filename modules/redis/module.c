@@ -5,10 +5,6 @@
 
 #include "module.h"
 
-#include "clock.h"
-#include "interned.h"
-#include "replicate.h"
-
 enum { VERSION = 1 }; /* of the module, as MODULE LIST shows it */
 
 redis_api redis;

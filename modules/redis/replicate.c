@@ -12,10 +12,9 @@
  * - From the backlog of a replica that becomes a master. The change of role causes an event.
  * A node of a Cluster always replicates, since slots can migrate through separate streams. */
 
-#include "replicate.h"
+#include "keyspace.h"
 
 #include "port/assert.h"
-#include "serialise.h"
 #include "store/siphash.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 /* Serialising and deserialising. A state that is read must be one that the core could have written:
  * weir_state_sound() checks it. */
 
-#include "serialise.h"
+#include "value.h"
 
 #include "abi.h"
 #include "core/check.h"

@@ -5,11 +5,11 @@
  * slot. WEIR.ASK and WEIR.ASKALL are the commands of weir's Redis client, with replies in
  * microseconds. */
 
-#include "backend.h"
+#include "module.h"
 
 #include "core/check.h"
+#include "core/decision.h"
 #include "port/assert.h"
-#include "replicate.h"
 
 _Static_assert(WEIR_DECIDED_MAX == WEIR_ALL_MAX, "one limit everywhere");
 
@@ -64,8 +64,8 @@ static bool intern_all(many *m)
     return true;
 }
 
-/* Opens each key once, and each state once. Returns false if a key has another type. Other failures
- * are in the status of their request. */
+/* Opens each key once, and each state once. Returns false after it has replied that a key has
+ * another type. Other failures are in the status of their request. */
 static bool open_all(many *m, int64_t now_ns)
 {
     enum { FIRST_KEY = 3, TRIPLE = 3 };
@@ -75,7 +75,7 @@ static bool open_all(many *m, int64_t now_ns)
         o->key = key_of(m, r->key);
         if (o->key == m->keys) {
             redis_string *name = m->call->argv[FIRST_KEY + i * TRIPLE];
-            if (!weir_key_open(&m->key[o->key], m->call->ctx, name, REDIS_READ | REDIS_WRITE))
+            if (!weir_module_open_key(m->call, &m->key[o->key], name, REDIS_READ | REDIS_WRITE))
                 return false;
             m->keys++;
         }
@@ -134,10 +134,8 @@ static bool run(many *m)
     if (!intern_all(m))
         return true;
     weir_moment at = weir_moment_now();
-    if (!open_all(m, at.now_ns)) {
-        weir_module_wrong_type(m->call->ctx);
+    if (!open_all(m, at.now_ns))
         return false;
-    }
     if (status_of(m) == WEIR_OK)
         decide_all(m, at.now_ns);
     if (m->allowed)
@@ -145,30 +143,17 @@ static bool run(many *m)
     return true;
 }
 
-/* The request that denies all: of those denied, the one that weir_outranks() puts first. m->len if
- * none is denied. */
-static size_t blocking(const many *m)
+/* The request that the reply describes: the one that weir_outranks() puts first, of those denied
+ * or, if none is, of all. */
+static size_t described(const many *m)
 {
     size_t at = m->len;
     for (size_t i = 0; i < m->len; i++) {
         const weir_decision *d = &m->of[i].together;
-        if (!d->allowed && (at == m->len || weir_outranks(d, &m->of[at].together)))
+        if (d->allowed == m->allowed && (at == m->len || weir_outranks(d, &m->of[at].together)))
             at = i;
     }
-    return at;
-}
-
-/* The request that the reply describes. */
-static size_t described(const many *m)
-{
-    size_t at = 0;
-    WEIR_ASSERT(m->allowed == (blocking(m) == m->len));
-    if (!m->allowed)
-        return blocking(m);
-    for (size_t i = 1; i < m->len; i++) {
-        if (weir_outranks(&m->of[i].together, &m->of[at].together))
-            at = i;
-    }
+    WEIR_ASSERT(at < m->len);
     return at;
 }
 
@@ -212,23 +197,14 @@ bool weir_module_take_all(weir_call *c, weir_request *r, size_t n, weir_all_resu
 
 /* ---- WEIR.ASK and WEIR.ASKALL ---------------------------------------------------------------- */
 
-enum { ASK_FIELDS = 8 };
-
-static int64_t us_ceil(int64_t ns)
-{
-    return ns / 1000 + (ns % 1000 > 0);
-}
+/* The fields of a decision in microseconds, and two more. */
+enum { LAYER = WEIR_DECISION_FIELDS, GRANTED, ASK_FIELDS };
 
 static void put_ask_fields(int64_t *ret, const weir_decision *d, int64_t granted)
 {
-    ret[0] = d->allowed;
-    ret[1] = d->limit;
-    ret[2] = d->remaining;
-    ret[3] = d->never ? -1 : us_ceil(d->retry_after_ns);
-    ret[4] = us_ceil(d->reset_after_ns);
-    ret[5] = us_ceil(d->delay_ns);
-    ret[6] = d->layer;
-    ret[7] = granted;
+    weir_decision_get_fields(d, 1000, ret);
+    ret[LAYER] = d->layer;
+    ret[GRANTED] = granted;
 }
 
 /* The Redis client recognises errors by their beginning: "ERR policy:" and "ERR weir:". */
@@ -300,7 +276,7 @@ int weir_ask_command(redis_ctx *ctx, redis_string **argv, int argc)
 static void put_all_fields(weir_call *c, const many *m)
 {
     int64_t fields[1 + ASK_FIELDS * WEIR_DECIDED_MAX];
-    fields[0] = (int64_t)blocking(m);
+    fields[0] = (int64_t)(m->allowed ? m->len : described(m)); /* the one that denies */
     for (size_t i = 0; i < m->len; i++)
         put_ask_fields(fields + 1 + ASK_FIELDS * i, decision_of(m, i), 0);
     c->backend->integers(c, fields, 1 + ASK_FIELDS * m->len, 0);

@@ -2,12 +2,12 @@
  * Copyright (c) 2026 the weir authors */
 /* `weir check`: validates a configuration, and prints its errors or a summary. */
 
-#include "cmd/caret.h"
-#include "cmd/cmd.h"
 #include "cmd/config/keys.h"
-#include "cmd/options.h"
-#include "codec/spop_answer.h"
-#include "engine/redis/client/options.h"
+#include "cmd/kit/caret.h"
+#include "cmd/kit/commands.h"
+#include "cmd/kit/options.h"
+#include "cmd/kit/units.h"
+#include "engine/redis/client/client.h"
 #include "service/zone_cache.h"
 
 #include <inttypes.h>
@@ -55,10 +55,11 @@ static void print_line(const char *name, const char *value)
 static void print_section(const weir_config *c, const config_key *section)
 {
     const config_section *keys = section->section;
+    const void *base = section->guest ? config_options(c, section->guest) : c;
     char text[PATH_MAX];
     bool any = false;
     for (size_t i = 0; i < keys->len; i++) {
-        if (!config_value_text(&keys->keys[i], c, text, sizeof text))
+        if (!config_value_text(&keys->keys[i], base, text, sizeof text))
             continue;
         printf(any ? ", %s " : "%-12s", any ? keys->keys[i].name : section->name);
         if (!any)
@@ -87,8 +88,9 @@ static void print_listens(const weir_config *c)
     for (size_t i = 0; i < c->listens_len; i++) {
         const config_listen *l = &c->listens[i];
         const config_tls *tls = config_listen_tls(c, l);
-        snprintf(text, sizeof text, "%s on %s%s%s%s", protocols[l->protocol].name, l->address,
-                 l->is_public ? ", public" : "", l->proxy_protocol ? ", PROXY protocol" : "",
+        snprintf(text, sizeof text, "%s on %s%s%s%s", config_protocol(l->protocol)->name,
+                 l->address, l->is_public ? ", public" : "",
+                 l->proxy_protocol ? ", PROXY protocol" : "",
                  !tls             ? ""
                  : tls->client_ca ? ", TLS with client certificates"
                                   : ", TLS");
@@ -156,38 +158,21 @@ static void print_servers(const weir_redis_options *o)
     puts(o->password || first.has_password ? ", with a password" : ", without a password");
 }
 
-/* Whether some policy has an engine; inline policies have the default engine. */
-static bool is_used(const weir_config *c, weir_engine_kind engine)
-{
-    for (size_t i = 0; i < c->rules_len; i++) {
-        if (c->rules[i].engine == engine)
-            return true;
-    }
-    return c->engine == engine;
-}
-
 static void print_redis(const weir_config *c)
 {
     print_line("engine", config_engine_words[c->engine]);
     print_servers(&c->redis);
-    if (!is_used(c, WEIR_ENGINE_REDIS) && !is_used(c, WEIR_ENGINE_HYBRID))
-        print_line("", "unused: no policy has the engine redis or hybrid");
 }
 
 /* Whether a section has an effect in this configuration. */
 static bool is_active(const weir_config *c, const config_key *key)
 {
-    bool grpc = false;
-    for (size_t i = 0; i < c->listens_len; i++)
-        grpc |= c->listens[i].protocol == PROTOCOL_GRPC;
     if (key->section == &config_redis_section || key->section == &config_hybrid_section)
         return c->has_redis;
-    if (key->section == &config_envoy_section)
-        return c->envoy.directory != NULL;
-    if (key->section == &config_limitador_section)
-        return c->limitador.file != NULL;
-    if (key->section == &config_grpc_section)
-        return grpc;
+    if (key->guest && key->guest->has_limits)
+        return key->guest->has_limits(config_options(c, key->guest));
+    if (strcmp(key->name, "grpc") == 0)
+        return config_listens(c, PROTOCOL_GRPC);
     return key->section && key->section != &config_http_section;
 }
 
@@ -203,8 +188,8 @@ static void print_keys(const weir_config *c)
     print_http(c);
     if (c->has_redis)
         print_redis(c);
-    for (size_t i = 0; i < config_root.len; i++) {
-        const config_key *key = &config_root.keys[i];
+    for (size_t i = 0; i < config_root()->len; i++) {
+        const config_key *key = &config_root()->keys[i];
         if (is_active(c, key))
             print_section(c, key);
     }
@@ -229,8 +214,8 @@ static void print_memory(const weir_config *c, const char *name)
         const weir_store_partition *p = &c->partitions[i];
         if (strcmp(p->name, name) != 0)
             continue;
-        config_size_text(p->table_bytes, small, sizeof small);
-        config_size_text(p->large_bytes, large, sizeof large);
+        size_text(p->table_bytes, small, sizeof small);
+        size_text(p->large_bytes, large, sizeof large);
         printf("    memory        %s%s%s%s, for its keys alone\n", p->table_bytes > 0 ? small : "",
                p->table_bytes > 0 && p->large_bytes > 0 ? " for small states and " : "",
                p->large_bytes > 0 ? large : "", p->large_bytes > 0 ? " for large states" : "");
@@ -278,36 +263,6 @@ static void print_rule(const weir_config *c, const weir_rule_spec *rule)
             rule->v4_bits, rule->v6_bits);
 }
 
-/* Prints the limits of the directory, one a line. */
-static void print_limits(const weir_config *c)
-{
-    enum { TEXT_MAX = 64 << 20 };
-    weir_buffer text;
-    printf("%-12s%zu\n", "limits", weir_rls_config_limits(c->envoy.rls));
-    weir_buffer_init(&text, TEXT_MAX);
-    weir_rls_config_print(c->envoy.rls, &text);
-    const char *at = (const char *)weir_buffer_data(&text);
-    for (size_t len = weir_buffer_len(&text), line; len > 0; at += line, len -= line) {
-        const char *end = memchr(at, '\n', len);
-        size_t shown = end ? (size_t)(end - at) : len;
-        fputs("  ", stdout);
-        caret_text(stdout, at, shown);
-        putchar('\n');
-        line = shown + (end != NULL);
-    }
-    weir_buffer_free(&text);
-}
-
-/* Prints the policies of the limits file, one a line. */
-static void print_limitador(const weir_config *c)
-{
-    size_t n;
-    const weir_rule_spec *rules = weir_limitador_config_rules(c->limitador.limits, &n);
-    printf("%zu limits of limitador\n", n);
-    for (size_t i = 0; i < n; i++)
-        printf("  %s: %s\n", rules[i].name, rules[i].limit);
-}
-
 static void print_texts(const char *const *texts, size_t n, const char *preset)
 {
     if (n == 0)
@@ -341,32 +296,12 @@ static void print_routes(const weir_config *c)
     }
 }
 
-/* Prints the messages of HAProxy, one a line. */
-static void print_messages(const weir_config *c)
+static void print_guests(const weir_config *c)
 {
-    if (c->spoe_len > 0)
-        printf("\n%zu messages of HAProxy\n", c->spoe_len);
-    for (size_t i = 0; i < c->spoe_len; i++) {
-        const weir_spop_spec *s = &c->spoe_specs[i];
-        const char *key = s->key ? s->key : "$key or $src", *cost = s->cost ? s->cost : "1";
-        fputs("  ", stdout);
-        caret_text(stdout, s->name, strlen(s->name));
-        fputs(": policy ", stdout);
-        caret_text(stdout, s->policy, strlen(s->policy));
-        fputs(", key ", stdout);
-        caret_text(stdout, key, strlen(key));
-        fputs(", cost ", stdout);
-        caret_text(stdout, cost, strlen(cost));
-        putchar('\n');
+    for (size_t i = 0; config_guest_at(i); i++) {
+        if (config_guest_at(i)->print)
+            config_guest_at(i)->print(c, c->guest[i]);
     }
-    if (c->spoe_variables == 0 || c->spoe_len == 0)
-        return;
-    fputs("  variables:", stdout);
-    for (size_t i = 0; weir_spop_variable_name(i); i++) {
-        if (c->spoe_variables >> i & 1)
-            printf(" %s", weir_spop_variable_name(i));
-    }
-    putchar('\n');
 }
 
 static void print_summary(const char *path, const weir_config *c)
@@ -378,11 +313,7 @@ static void print_summary(const char *path, const weir_config *c)
     for (size_t i = 0; i < c->rules_len; i++)
         print_rule(c, &c->rules[i]);
     print_routes(c);
-    if (c->envoy.directory)
-        print_limits(c);
-    if (c->limitador.limits)
-        print_limitador(c);
-    print_messages(c);
+    print_guests(c);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -410,7 +341,7 @@ static void print_valid(const char *path, check_kind kind, const weir_config *c)
     if (kind == CHECK_LIMITS) {
         caret_text(stdout, path, strlen(path));
         puts(": valid\n");
-        print_limits(c);
+        print_guests(c);
     } else {
         print_summary(strcmp(path, "-") == 0 ? "<stdin>" : path, c);
     }
@@ -427,8 +358,10 @@ static int check_file(const char *path, check_kind kind, bool quiet)
     config_sink sink = quiet ? (config_sink){print_errors, stderr} : config_print_to(stderr);
     weir_config *config = NULL;
     bool valid = load(path, kind, &zones, &sink, &config) == WEIR_OK;
-    if (valid && !quiet)
+    if (valid && !quiet) {
+        config->grace_ns = config_grace_ns(config); /* the default depends on the addresses */
         print_valid(path, kind, config);
+    }
     config_free(config);
     weir_zone_cache_close(cache);
     return valid ? 0 : 1;

@@ -3,12 +3,12 @@
 /* `weir demo`: decides on two bursts, one just before a window ends and one just after, and draws
  * what each policy allowed. The core decides in this process, and the times are simulated. */
 
-#include "cmd/caret.h"
-#include "cmd/cmd.h"
-#include "cmd/duration.h"
-#include "cmd/key_state.h"
-#include "cmd/options.h"
-#include "cmd/terminal.h"
+#include "cmd/kit/caret.h"
+#include "cmd/kit/commands.h"
+#include "cmd/kit/key_state.h"
+#include "cmd/kit/options.h"
+#include "cmd/kit/terminal.h"
+#include "cmd/kit/units.h"
 #include "port/text.h"
 #include "service/zone_cache.h"
 
@@ -392,6 +392,7 @@ static int run(demo *d)
 int weir_cmd_demo(int argc, char **argv)
 {
     static demo d; /* large for a stack */
+    memset(&d, 0, sizeof d);
     weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     if (!cache) {
         fputs("weir demo: out of memory\n", stderr);

@@ -5,7 +5,8 @@
 
 #define _GNU_SOURCE /* memfd_create */
 
-#include "cmd/cmd.h"
+#include "cmd/kit/commands.h"
+#include "tests/kit/kit.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -127,6 +128,10 @@ typedef struct row {
 static const row rows[] = {
     {weir_cmd_policy, 0, {"policy", "gcra 1/s", "gcra 2/s"}},
     {weir_cmd_policy, 2, {"policy", "gcra 1/q"}},
+    {weir_cmd_policy, 0, {"policy", "fixed-window 1/day tz Europe/Berlin"}},
+    {weir_cmd_demo, 0, {"demo"}},
+    {weir_cmd_demo, 0, {"demo", "--burst", "3", "--policy", "sliding-log 2/d"}},
+    {weir_cmd_demo, 2, {"demo", "--policy", "gcra 1/q"}},
     {weir_cmd_check, 0, {"check", "good.yaml"}},
     {weir_cmd_check, 0, {"check", "--syntax", "good.yaml"}},
     {weir_cmd_check, 1, {"check", "bad.yaml"}},
@@ -137,6 +142,7 @@ static const row rows[] = {
     {weir_cmd_check, 1, {"check", "long_secret.yaml"}},
     {weir_cmd_check, 1, {"check", "none.yaml"}},
     {weir_cmd_serve, 1, {"serve", "bad.yaml"}},
+    {weir_cmd_serve, 1, {"serve", "--redis", "x"}},
     {weir_cmd_serve, 1, {"serve", "redis.yaml"}},
     {weir_cmd_serve, 1, {"serve", "good.yaml", "--redis", "x"}},
     {weir_cmd_serve, 2, {"serve", "plain.yaml", "--reset-state"}},
@@ -153,6 +159,7 @@ static const row rows[] = {
     {weir_cmd_replay, 0, {"replay", "--policy", "gcra 1/s", "--policy", "gcra 2/s", "log.tsv"}},
     {weir_cmd_replay, 0, {"replay", "--config", "plain.yaml", "--policy", "a", "log.tsv"}},
     {weir_cmd_replay, 0, {"replay", "--decisions", "jsonl", "--policy", "gcra 1/s", "log.tsv"}},
+    {weir_cmd_replay, 0, {"replay", "--policy", "gcra 1/s", "--key", "user", "quotes.csv"}},
     {weir_cmd_replay, 0, {"replay", "--policy", "gcra 1/s", "log.gz"}},
     {weir_cmd_replay, 1, {"replay", "--policy", "gcra 1/s", "half.gz"}},
     {weir_cmd_replay, 0, {"replay", "--memory", "16m", "--policy", LARGE, "keys.tsv"}},
@@ -184,6 +191,7 @@ static const struct {
     {"long_secret", SECRET "\n"},
     {"redis.yaml", "redis: {url: 'rediss://127.0.0.1', tls: {ca: none.pem}}\n"},
     {"log.tsv", "1000000000\ta\n2000000000\tb\nx\n2000000001\ta\n1\ta\n"},
+    {"quotes.csv", "time,user\n1,\"a\"\"b\"\n"},
     {"keys.tsv", "1\ta\n1\tb\n1\tc\n1\td\n1\te\n1\tf\n1\tg\n1\th\n"},
     {"full.jsonl",
      HEAD("1795377343327627252") "{\"policy\":\"gcra 5/h burst 5\",\"id\":\"38962c7ef3936cfd\"}\n"
@@ -277,7 +285,7 @@ static void no_leaks_without_memory(void **unused)
         heap.failed = true;
         for (size_t n = 0; heap.failed; n++) {
             int status = run(&rows[i], n);
-            bool reported = strstr(errors, "memory") || strstr(errors, "cannot start a thread");
+            bool reported = strstr(errors, "memory");
             if (heap.failed && (status == 0 || !reported))
                 fail_msg("row %zu, weir %s: allocation %zu fails unnoticed", i, rows[i].words[0],
                          n);
@@ -300,12 +308,9 @@ static int make_files(void **unused)
     (void)unused;
     if (!mkdtemp(dir) || chdir(dir) != 0)
         return -1;
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        FILE *f = fopen(files[i].name, "w");
-        assert_non_null(f);
-        fputs(files[i].text, f);
-        fclose(f);
-    }
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        write_file(files[i].name, files[i].text);
+
     append("long.yaml", 5000);
     append("long_secret", 64 << 10);
     for (int whole = 0; whole < 2; whole++) {
@@ -334,5 +339,6 @@ int main(void)
         cmocka_unit_test(no_leaks),
         cmocka_unit_test(no_leaks_without_memory),
     };
+    weir_use_guests();
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }

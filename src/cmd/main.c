@@ -3,7 +3,7 @@
 /* The program `weir`: the table of its commands, and dispatch by name. After a command has run,
  * main() flushes standard output and reports a write error. */
 
-#include "cmd/cmd.h"
+#include "cmd/kit/commands.h"
 
 #include <weir/weir.h>
 
@@ -21,7 +21,8 @@ static const struct {
     const char *name, *args, *text;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"serve", "[FILE] [--port N]", "run the daemon, for Redis clients and HTTP", weir_cmd_serve},
+    {"serve", "[FILE] [--port N]", "run the daemon: RESP, HTTP, gRPC and, for HAProxy, SPOE",
+     weir_cmd_serve},
     {"check", "FILE|-", "check a configuration and print what it means", weir_cmd_check},
     {"replay", "--policy TEXT FILE...", "run access logs through policies, offline",
      weir_cmd_replay},
@@ -153,6 +154,7 @@ static void occupy_closed(void)
 int main(int argc, char **argv)
 {
     occupy_closed();
+    weir_use_guests();
     if (argc < 2) {
         print_usage(stderr);
         return 2;

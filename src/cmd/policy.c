@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* `weir policy`: prints what a policy admits, or the position of a syntax error. */
 
-#include "cmd/caret.h"
-#include "cmd/cmd.h"
-#include "cmd/options.h"
+#include "cmd/kit/caret.h"
+#include "cmd/kit/commands.h"
+#include "cmd/kit/options.h"
 #include "service/zone_cache.h"
 
 #include <stdio.h>

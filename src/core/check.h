@@ -85,4 +85,19 @@ enum { WEIR_STATE_LOADS = 4 };
 __attribute__((unused)) size_t weir_state_loads(const weir_policy *p, uint64_t first,
                                                 unsigned level, size_t ret[WEIR_STATE_LOADS]);
 
+/* Returns the decision for a peek with cost 0 at an idle key: it is allowed, with the full quota of
+ * the layer with the lowest limit. Pure. */
+static inline weir_decision weir_full_quota(const weir_policy *p)
+{
+    weir_decision d = {.limit = INT64_MAX, .allowed = true};
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (p->layer[i].limit < d.limit) {
+            d.limit = p->layer[i].limit;
+            d.layer = i;
+        }
+    }
+    d.remaining = d.limit;
+    return d;
+}
+
 #endif

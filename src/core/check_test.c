@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "core/wide.h"
+#include "tests/kit/kit.h"
 
 #include <weir/weir_zone.h>
 
@@ -15,13 +16,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static weir_policy policy_of(const char *text)
-{
-    weir_policy p;
-    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
-    return p;
-}
 
 static const char *const policies[] = {
     "gcra 100/s burst 20",

@@ -4,6 +4,7 @@
  * state. And weir_state_loads(): it lists the words of the latest charge. */
 
 #include "core/check.h"
+#include "tests/kit/kit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,13 +14,6 @@
 #include <cmocka.h>
 
 enum { MAX = 64 };
-
-static weir_policy policy_of(const char *text)
-{
-    weir_policy p;
-    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
-    return p;
-}
 
 static bool is_listed(const size_t *list, size_t n, size_t word)
 {
@@ -161,6 +155,9 @@ static void loads_are_of_the_latest_charge(void **unused)
     }
     weir_policy p = policy_of("gcra 1/s & sliding-log 40/us");
     assert_int_equal(weir_state_loads(&p, 7, 0, list), 0);
+    p = policy_of("sliding-log 40/us");
+    assert_int_equal(weir_state_loads(&p, 7, WEIR_LEVEL_MAX, list), WEIR_STATE_LOADS);
+    assert_int_equal(weir_state_loads(&p, 7, WEIR_LEVEL_MAX + 1, list), 0);
 }
 
 static void soundness(void **unused)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* fixed-window. The callback weir_layer.window computes the bounds of calendar windows. */
 
-#include "core/fixed_window.h"
+#include "core/windows.h"
 
 #include "core/spec.h"
 #include "core/wide.h"

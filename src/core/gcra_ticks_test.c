@@ -45,6 +45,7 @@ static void run(const char *text, uint64_t *seed)
         now_ns += wait_ns;
         to_state(&l, f_ns, rest, expected);
         weir_gcra_wide_check(&l, expected, now_ns, cost, &wide);
+        d = (weir_decision){.limit = -1, .delay_ns = -1}; /* both are written */
         assert_true(weir_gcra_ticks_check(&l, &f_ns, &rest, now_ns, cost, &d));
         assert_same_decision(&d, &wide);
         assert_true(rest < l.num);

@@ -6,12 +6,9 @@
 #include "core/layer.h"
 
 #include "core/algorithm.h"
-#include "core/fixed_window.h"
 #include "core/gcra.h"
-#include "core/sliding_counter.h"
-#include "core/sliding_log.h"
-#include "core/sliding_slices.h"
 #include "core/wide.h"
+#include "core/windows.h"
 
 _Static_assert((int)WEIR_LAYER_WRITES_MAX >= (int)WEIR_LOG_WRITES &&
                    (int)WEIR_LAYER_WRITES_MAX >= (int)WEIR_SLICES_WRITES,

@@ -8,8 +8,7 @@
 #include <weir/weir.h>
 
 #include "core/algorithm.h"
-#include "core/sliding_log.h"
-#include "core/sliding_slices.h"
+#include "core/windows.h"
 
 static inline size_t weir_layer_words(const weir_layer *l, unsigned level)
 {

@@ -2,6 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* Tests the FIFO queue: order, spacing, depth, costs, a full ring, agreement with leaky-queue. */
 
+#include "tests/kit/kit.h"
+
 #include <weir/weir_queue.h>
 
 #include <setjmp.h>
@@ -9,13 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static weir_policy policy_of(const char *text)
-{
-    weir_policy p;
-    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
-    return p;
-}
 
 static const int64_t ms = 1000000;
 

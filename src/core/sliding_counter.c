@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* sliding-counter. Both variants test x <= N*W + slack, where x is the left side in
- * sliding_counter.h. The slack is 0 for strict. It is W - 1 for relaxed: for whole numbers,
- * x < (N + 1)*W is the same as x <= N*W + (W - 1). */
+ * windows.h. The slack is 0 for strict. It is W - 1 for relaxed: for whole numbers, x < (N + 1)*W
+ * is the same as x <= N*W + (W - 1). */
 
-#include "core/sliding_counter.h"
+#include "core/windows.h"
 
 #include "core/wide.h"
 #include "port/assert.h"

@@ -3,7 +3,7 @@
 /* sliding-log. A decision skips the expired entries at the head without removing them; only a
  * charge or a refund writes. The caller owns the ring buffer and decides when to enlarge it. */
 
-#include "core/sliding_log.h"
+#include "core/windows.h"
 
 #include "core/wide.h"
 #include "port/assert.h"

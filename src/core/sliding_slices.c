@@ -3,7 +3,7 @@
 /* sliding-slices. A decision first subtracts the slices that have expired since the last write.
  * Only a charge or a refund stores the result. */
 
-#include "core/sliding_slices.h"
+#include "core/windows.h"
 
 #include "core/wide.h"
 #include "port/assert.h"

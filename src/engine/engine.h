@@ -22,7 +22,7 @@ typedef struct weir_redis_stats {
     port_counter deny_hits;    /* of these, answered from it */
     port_counter deny_keys;    /* denials in the deny caches now */
     port_counter by_error[WEIR_ON_ERROR_REPORT + 1]; /* requests answered by each on_error */
-    port_counter breaks; /* circuit breakers that went from closed to open */
+    port_counter opened; /* circuit breakers that went from closed to open */
     /* Increased when a key is reset or refunded: invalidates cached denials. The index is the key's
      * FNV-1a hash modulo WEIR_DENY_EPOCHS. */
     port_counter deny_epoch[WEIR_DENY_EPOCHS];

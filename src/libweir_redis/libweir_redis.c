@@ -5,7 +5,7 @@
  * that is reused. Only the worker's thread uses the engine. */
 
 #include "engine/engine.h"
-#include "net/tls.h"
+#include "net/tls/client.h"
 #include "net/worker.h"
 #include "port/assert.h"
 #include "port/port.h"

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "net/tls.h"
+#include "net/tls/client.h"
 #include "port/memory_kit_test.h"
 #include "port/port.h"
 

@@ -6,13 +6,12 @@
  * nor answers, so a client that does not read its replies delays only itself. It must not know the
  * protocol. */
 
-#include "net/connection.h"
-
-#include "net/proxy_protocol.h"
+#include "net/loop.h"
 #include "port/assert.h"
 
-#include <stdio.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,24 +19,29 @@ enum {
     READ_SIZE = 64 << 10,   /* bytes of one read */
     COPY_MAX = 16 << 10,    /* kept input up to this size is copied before the next read */
     OUT_PAUSE = 64 << 10,   /* bytes of replies after which they are sent */
-    OUT_MAX = 16 << 20,     /* bytes of the replies to one batch */
     OUT_KEPT = 256 << 10,   /* bytes of output buffer that a loop keeps */
     KEPT = 512,             /* bytes of buffer that an idle connection keeps */
-    LINGER_MS = 1000,       /* the longest time that a connection lingers */
     LINGER_BYTES = 4 << 20, /* the most input that it discards meanwhile */
-    REFUSED_MAX = 128,      /* lingering refused connections of a loop; more are closed at once */
     LAST_READS_MAX = 16,    /* reads from a connection when the server stops */
+    VISIT = 64 << 10,       /* bytes of input and replies, after which others are served */
+    VISIT_MIN = 256,        /* added to the bytes of each visit */
+    /* Once the budget of an iteration of the loop is used up, only connections with at most SMALL
+     * bytes of input are served, and send about as many. Once it is exceeded by OVERDRAFT, none
+     * are. */
+    SMALL = 2 << 10,
+    OVERDRAFT = 1 << 20,
 };
+
+_Static_assert(COPY_MAX + 2 * READ_SIZE == WEIR_CONNECTION_IN_MORE, "what is kept, and two reads");
 
 static void resume(weir_connection *c);
 
-/* The wake callback of the session. During a write, resume() checks `woken` later. */
-static void wake(void *ctx)
+void weir_connection_on_ready(void *ctx)
 {
     weir_connection *c = ctx;
     WEIR_ASSERT(c->in_session);
     c->woken = true;
-    weir_loop_woken(c->loop, c);
+    net_queue_add(&c->loop->woken, &c->woken_place);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -48,8 +52,7 @@ static weir_session_usage session_usage(const weir_connection *c)
     return known ? c->protocol->usage(c->session) : (weir_session_usage){0};
 }
 
-/* Returns whether a request has begun and is not complete. */
-static bool mid_request(const weir_connection *c)
+bool weir_connection_is_mid_request(const weir_connection *c)
 {
     return weir_buffer_len(&c->in) > 0 || c->unproxied || session_usage(c).mid_request;
 }
@@ -95,17 +98,22 @@ static void stop_waiting(weir_connection *c)
     weir_loop_waits_changed(c->loop);
 }
 
+static void leave_queues(weir_connection *c)
+{
+    net_queue_remove(&c->loop->woken, &c->woken_place);
+    net_queue_remove(&c->loop->backlog, &c->backlog_place);
+}
+
 static void unlink_from_loop(weir_connection *c)
 {
     weir_loop *l = c->loop;
     WEIR_ASSERT(c->state != WEIR_CONNECTION_CLOSED && *c->link == c && l->connections_len > 0);
     WEIR_ASSERT(!c->refused || l->refused_len > 0);
-    weir_loop_not_woken(l, c);
+    leave_queues(c);
     c->state = WEIR_CONNECTION_CLOSED;
-    if (c->refused)
-        l->refused_len--;
-    else
-        port_sub_relaxed(&l->shared->connected, 1);
+    l->refused_len -= c->refused;
+    net_queue_remove(&l->refused, &c->refused_place);
+    weir_connection_uncount(c);
     stop_waiting(c);
     *c->link = c->next;
     if (c->next)
@@ -129,6 +137,11 @@ void weir_connection_close(weir_connection *c)
     close_connection(c, false);
 }
 
+void weir_connection_reset(weir_connection *c)
+{
+    close_connection(c, true);
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* The buffer of the next read: that of the loop, after a copy of the kept input; or the
@@ -148,11 +161,49 @@ static weir_buffer *ready_to_read(weir_connection *c)
     return weir_buffer_reserve(in, READ_SIZE) ? in : NULL;
 }
 
+static bool has_budget(const weir_loop *l)
+{
+    return l->budget > 0 || l->stopping;
+}
+
+/* Whether a visit must wait for a later iteration of the loop.
+ *  len  bytes of input; negative: unknown, so the socket is asked if it matters. */
+static bool must_wait(const weir_connection *c, int len)
+{
+    if (has_budget(c->loop))
+        return false;
+    if (c->loop->budget <= -OVERDRAFT)
+        return true;
+    if (len < 0 && ioctl(weir_connection_socket(c), FIONREAD, &len) != 0)
+        return true;
+    return len > SMALL;
+}
+
+static void queue_up(weir_connection *c)
+{
+    c->missed = false;
+    weir_loop_queue(c->loop, c);
+}
+
+/* Without a buffer, libuv calls on_read() with UV_ENOBUFS. Input of a connection that must wait is
+ * not read, so it takes no memory. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
 {
     (void)suggested;
-    weir_buffer *in = ready_to_read(handle->data);
-    *ret = uv_buf_init(in ? (char *)weir_buffer_tail(in) : NULL, in ? READ_SIZE : 0);
+    weir_connection *c = handle->data;
+    if (c->state == WEIR_CONNECTION_READ && !weir_connection_is_queued(c) && must_wait(c, -1))
+        queue_up(c);
+    weir_buffer *in = weir_connection_is_queued(c) ? NULL : ready_to_read(c);
+    unsigned size = has_budget(c->loop) ? READ_SIZE : SMALL;
+    *ret = uv_buf_init(in ? (char *)weir_buffer_tail(in) : NULL, in ? size : 0);
+}
+
+static void received(weir_connection *c, weir_buffer *in, size_t n)
+{
+    port_bump_relaxed(&c->loop->stats.bytes_in, n);
+    weir_buffer_added(in, n);
+    c->idle_since_ms = uv_now(&c->loop->uv);
+    c->heard = true;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
@@ -174,55 +225,21 @@ static void read_stop(weir_connection *c)
 
 /* ---- lingering ------------------------------------------------------------------------------- */
 
-static int socket_of(const weir_connection *c)
-{
-    uv_os_fd_t fd = -1;
-    return uv_fileno(&c->uv.handle, &fd) == 0 ? fd : -1;
-}
-
-static bool is_unix(const weir_connection *c)
-{
-    return c->uv.handle.type == UV_NAMED_PIPE && socket_of(c) >= 0;
-}
-
-bool weir_server_peer_address(const void *wake_ctx, weir_peer_address *ret)
-{
-    weir_connection *c = (weir_connection *)wake_ctx; /* sessions know it as a constant */
-    c->peer_known = c->peer_known || weir_listen_peer(socket_of(c), &c->peer);
-    if (c->peer_known)
-        *ret = c->peer;
-    return c->peer_known;
-}
-
-void weir_server_peer(const void *wake_ctx, char ret[static WEIR_PEER_TEXT_MAX])
-{
-    weir_peer_address a;
-    if (weir_server_peer_address(wake_ctx, &a))
-        weir_listen_print_peer(&a, ret);
-    else
-        snprintf(ret, WEIR_PEER_TEXT_MAX, "%s", is_unix(wake_ctx) ? "unix" : "unknown");
-}
-
-size_t weir_server_listener(const void *wake_ctx)
-{
-    return ((const weir_connection *)wake_ctx)->listener;
-}
-
 /* Shuts down sending, and waits for the client to close. */
 static void linger(weir_connection *c)
 {
+    leave_queues(c);
     c->state = WEIR_CONNECTION_LINGER;
     c->since_ms = uv_now(&c->loop->uv);
     c->unsent = 0;
     free_session(c);
-    if (shutdown(socket_of(c), SHUT_WR) == 0)
+    if (shutdown(weir_connection_socket(c), SHUT_WR) == 0)
         read_on(c);
     else
         weir_connection_close(c);
 }
 
-/* Sends a last message, if the socket accepts it, and lingers. No write may be in flight. */
-static void close_with(weir_connection *c, const char *text)
+void weir_connection_close_with(weir_connection *c, const char *text)
 {
     if (text) {
         uv_buf_t buf = uv_buf_init((char *)text, (unsigned)strlen(text)); /* libuv only reads it */
@@ -244,21 +261,9 @@ static void overload(weir_connection *c, const char *what, bool waits)
     if (mid_reply)
         close_connection(c, true);
     else if (waits)
-        close_with(c, c->protocol->overload);
+        weir_connection_close_with(c, c->protocol->overload);
     else
         linger(c);
-}
-
-static void time_out(weir_connection *c, const char *what)
-{
-    port_bump_relaxed(&c->loop->stats.timed_out, 1);
-    weir_shared_report(c->loop->shared, WEIR_EVENT_TIMED_OUT, what);
-    if (c->state == WEIR_CONNECTION_WRITE)
-        close_connection(c, true);
-    else if (mid_request(c) && !c->unproxied)
-        close_with(c, c->protocol->timeout);
-    else
-        weir_connection_close(c);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -364,7 +369,7 @@ void weir_connection_release(weir_connection *c)
 /* ---- answering ------------------------------------------------------------------------------- */
 
 /* Moves the rest of the input to the connection's buffer. Without memory, in.failed stays set, and
- * check_memory() closes the connection. */
+ * weir_connection_check_memory() closes the connection. */
 static void keep_in(weir_connection *c, weir_buffer *in)
 {
     if (in != &c->in) {
@@ -376,21 +381,26 @@ static void keep_in(weir_connection *c, weir_buffer *in)
         empty(&c->in, KEPT);
 }
 
-/* Runs the session on `in` and sends the replies. Returns whether a request was answered: the
- * session has replied or, if it consumes only complete requests, has consumed input. */
+/* Runs the session on `in` and sends the replies, until it needs input or has had its share of the
+ * iteration. Then `again` is set. Returns whether a request was answered: the session has replied
+ * or, if it consumes only complete requests, has consumed input. */
 static bool run(weir_connection *c, weir_buffer *in)
 {
     weir_loop *l = c->loop;
     int64_t now_ns = weir_loop_now(l);
+    size_t share = has_budget(l) ? VISIT : SMALL, used = VISIT_MIN;
+    size_t out_pause = share < OUT_PAUSE ? share : OUT_PAUSE;
     bool answered = false, more = true;
+    c->again = false;
     while (more) {
         size_t len = weir_buffer_len(in);
         WEIR_ASSERT(c->in_session && c->state == WEIR_CONNECTION_READ);
         WEIR_ASSERT(weir_buffer_len(&l->out) == 0);
         c->woken = false;
-        weir_session_step step = c->protocol->run(c->session, in, &l->out, OUT_PAUSE, now_ns);
+        weir_session_step step = c->protocol->run(c->session, in, &l->out, out_pause, now_ns);
         bool consumed = weir_buffer_len(in) < len;
         bool replied = weir_buffer_len(&l->out) > 0;
+        used += len - weir_buffer_len(in) + weir_buffer_len(&l->out) + step.work;
         answered |= replied || (consumed && !c->protocol->usage);
         c->after = step.next;
         if (l->out.failed) /* all replies of the batch are dropped: none is truncated */
@@ -407,11 +417,14 @@ static bool run(weir_connection *c, weir_buffer *in)
         empty(&l->out, OUT_KEPT);
         more = (consumed || replied) && c->state == WEIR_CONNECTION_READ &&
                (step.next == WEIR_SESSION_AGAIN || step.next == WEIR_SESSION_WAIT);
+        c->again = more && used >= share && !l->stopping;
+        more = more && !c->again;
     }
+    l->budget -= (int64_t)used;
     return answered;
 }
 
-static void check_memory(weir_connection *c)
+void weir_connection_check_memory(weir_connection *c)
 {
     const weir_server_limits *limits = &c->loop->shared->limits;
     size_t before = c->held;
@@ -419,63 +432,28 @@ static void check_memory(weir_connection *c)
     count_memory(c);
     if (c->in.failed)
         overload(c, "closed a connection: out of memory for requests", true);
-    else if (c->state == WEIR_CONNECTION_READ && weir_buffer_len(&c->in) > limits->request)
+    else if (c->state == WEIR_CONNECTION_READ && !c->again &&
+             weir_buffer_len(&c->in) > limits->request)
         overload(c, "closed a connection: its request is too long", true);
     else if (c->held > before && port_load_relaxed(&c->loop->shared->buffered) > limits->buffers)
         overload(c, "closed a connection: the buffers of all connections exceed limits.buffers",
-                 mid_request(c) || delays_reply(c) || c->state == WEIR_CONNECTION_PENDING);
-}
-
-/* Closes because of the PROXY header. The client gets no text: it does not know the protocol. */
-static void refuse_proxy(weir_connection *c, const char *why)
-{
-    char peer[WEIR_PEER_TEXT_MAX], text[192];
-    weir_server_peer(c, peer);
-    snprintf(text, sizeof text, "closed a connection from %s: %s", peer, why);
-    port_bump_relaxed(&c->loop->stats.unproxied, 1);
-    weir_shared_report(c->loop->shared, WEIR_EVENT_PROXY_HEADER, text);
-    weir_connection_close(c);
-}
-
-static void open_session(weir_connection *c)
-{
-    c->in_session = true;
-    c->protocol->open(c->session, c->loop->listeners[c->listener].context, wake, c);
-}
-
-/* Consumes the PROXY header at the front of `in`. Returns whether the session can run: the header
- * is complete and something follows. */
-static bool take_proxy_header(weir_connection *c, weir_buffer *in)
-{
-    weir_proxy_header header;
-    const char *why;
-    weir_proxy_result result =
-        weir_proxy_header_read(weir_buffer_data(in), weir_buffer_len(in), &header, &why);
-    if (result == WEIR_PROXY_MALFORMED) {
-        refuse_proxy(c, why);
-        return false;
-    }
-    if (result == WEIR_PROXY_DONE) {
-        weir_buffer_consume(in, header.len);
-        c->unproxied = false;
-        c->begun_ms = uv_now(&c->loop->uv);
-        c->peer_known = header.has_address;
-        c->peer = header.client;
-        open_session(c);
-        if (weir_buffer_len(in) > 0)
-            return true;
-    }
-    keep_in(c, in);
-    check_memory(c);
-    return false;
+                 weir_connection_is_mid_request(c) || delays_reply(c) ||
+                     c->state == WEIR_CONNECTION_PENDING);
 }
 
 /* Answers the requests in `in`.
  *  continued  `in` begins with a part of a request whose timeout is already running. */
 static void serve(weir_connection *c, weir_buffer *in, bool continued)
 {
-    if (c->unproxied && !take_proxy_header(c, in))
-        return;
+    if (c->unproxied) {
+        if (!weir_connection_take_proxy_header(c, in))
+            return;
+        if (c->unproxied || weir_buffer_len(in) == 0) { /* nothing for the session has arrived */
+            keep_in(c, in);
+            weir_connection_check_memory(c);
+            return;
+        }
+    }
     bool answered = run(c, in);
     if (c->state == WEIR_CONNECTION_CLOSED || c->state == WEIR_CONNECTION_LINGER)
         return;
@@ -485,35 +463,54 @@ static void serve(weir_connection *c, weir_buffer *in, bool continued)
     if (c->state == WEIR_CONNECTION_READ && c->after == WEIR_SESSION_CLOSE)
         linger(c);
     else
-        check_memory(c);
+        weir_connection_check_memory(c);
+    if (c->again && c->state == WEIR_CONNECTION_READ)
+        queue_up(c);
+}
+
+/* Reads without libuv what has arrived. Returns how many bytes were answered; 0 if the connection
+ * was closed; -1 if nothing has arrived. */
+static ssize_t read_and_serve(weir_connection *c)
+{
+    bool continued = weir_connection_is_mid_request(c);
+    weir_buffer *in = ready_to_read(c);
+    if (!in) {
+        overload(c, "closed a connection: out of memory for requests", true);
+        return 0;
+    }
+    ssize_t n = recv(weir_connection_socket(c), weir_buffer_tail(in), READ_SIZE, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return -1;
+    if (n <= 0) {
+        weir_connection_close(c);
+        return 0;
+    }
+    received(c, in, (size_t)n);
+    serve(c, in, continued);
+    return n;
 }
 
 /* Answers the requests that arrived before the server stopped, and closes. */
 static void finish(weir_connection *c)
 {
+    net_queue_remove(&c->loop->backlog, &c->backlog_place);
+    if (c->again)
+        serve(c, &c->in, false);
     while (c->state == WEIR_CONNECTION_READ && c->last_reads < LAST_READS_MAX) {
         c->last_reads++;
-        bool continued = mid_request(c);
-        weir_buffer *in = ready_to_read(c);
-        ssize_t n = in ? recv(socket_of(c), weir_buffer_tail(in), READ_SIZE, MSG_DONTWAIT) : -1;
-        if (n <= 0)
+        if (read_and_serve(c) < 0)
             break;
-        port_bump_relaxed(&c->loop->stats.bytes_in, (uint64_t)n);
-        c->idle_since_ms = uv_now(&c->loop->uv);
-        weir_buffer_added(in, (size_t)n);
-        serve(c, in, continued);
     }
     if (c->state != WEIR_CONNECTION_READ)
         return;
     /* Without recent input, there is no unread input that could reset the connection. */
-    if (uv_now(&c->loop->uv) - c->idle_since_ms > LINGER_MS)
+    if (uv_now(&c->loop->uv) - c->idle_since_ms > WEIR_LINGER_MS)
         weir_connection_close(c);
     else
         linger(c);
 }
 
-/* Starts or stops reading after an event, as the state requires. */
-static void after_event(weir_connection *c)
+void weir_connection_after_event(weir_connection *c)
 {
     const weir_loop *l = c->loop;
     /* A session that is polled decides itself when it ends. */
@@ -522,6 +519,8 @@ static void after_event(weir_connection *c)
     if (l->stopping && c->state == WEIR_CONNECTION_WAIT &&
         (c->wait.at_ns > l->last_ns || !delays_reply(c)))
         weir_connection_close(c);
+    if (weir_connection_is_queued(c))
+        return;
     if (c->ended && c->state == WEIR_CONNECTION_READ)
         weir_connection_close(c);
     bool waits = c->state == WEIR_CONNECTION_WAIT || c->state == WEIR_CONNECTION_PENDING;
@@ -546,9 +545,23 @@ static void resume(weir_connection *c)
         c->state = WEIR_CONNECTION_PENDING;
         count_memory(c);
     } else {
-        serve(c, &c->in, false);
+        c->again = must_wait(c, (int)weir_buffer_len(&c->in));
+        if (c->again)
+            queue_up(c);
+        else
+            serve(c, &c->in, false);
     }
-    after_event(c);
+    weir_connection_after_event(c);
+}
+
+void weir_connection_visit(weir_connection *c)
+{
+    WEIR_ASSERT(c->state == WEIR_CONNECTION_READ);
+    if (c->again)
+        serve(c, &c->in, false);
+    else if (read_and_serve(c) == READ_SIZE && c->state == WEIR_CONNECTION_READ)
+        queue_up(c);
+    weir_connection_after_event(c);
 }
 
 void weir_connection_wake(weir_connection *c)
@@ -559,9 +572,14 @@ void weir_connection_wake(weir_connection *c)
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    (void)buf;
     weir_connection *c = stream->data;
     weir_buffer *in = reading_buffer(c);
+    if (n == UV_ENOBUFS && weir_connection_is_queued(c)) {
+        if (c->missed) /* it waits for more than an iteration */
+            read_stop(c);
+        c->missed = true;
+        return;
+    }
     if (n == UV_ENOBUFS && c->state != WEIR_CONNECTION_LINGER) {
         overload(c, "closed a connection: out of memory for requests", true);
         return;
@@ -577,179 +595,48 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         return;
     }
     WEIR_ASSERT(c->reading && c->state != WEIR_CONNECTION_WRITE);
-    port_bump_relaxed(&c->loop->stats.bytes_in, (uint64_t)n);
-    weir_buffer_added(in, (size_t)n);
-    c->idle_since_ms = uv_now(&c->loop->uv);
+    received(c, in, (size_t)n);
     if (c->state == WEIR_CONNECTION_LINGER) {
         c->unsent += (size_t)n;
+        c->loop->budget -= n;
         if (c->unsent > LINGER_BYTES)
             weir_connection_close(c);
         return;
     }
     if (c->state == WEIR_CONNECTION_WAIT || c->state == WEIR_CONNECTION_PENDING) {
         keep_in(c, in);
-        check_memory(c);
+        weir_connection_check_memory(c);
     } else {
-        serve(c, in, mid_request(c));
+        serve(c, in, weir_connection_is_mid_request(c));
+        if ((size_t)n == buf->len && c->state == WEIR_CONNECTION_READ && !c->loop->stopping)
+            queue_up(c); /* probably, more has arrived */
     }
-    after_event(c);
+    weir_connection_after_event(c);
 }
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- polling --------------------------------------------------------------------------------- */
 
-static bool over(uint64_t since_ms, uint64_t now_ms, int64_t limit_ns)
-{
-    return limit_ns > 0 && now_ms - since_ms >= ((uint64_t)limit_ns + 999999) / 1000000;
-}
-
-static void sweep_write(weir_connection *c, uint64_t now_ms)
-{
-    size_t unsent = uv_stream_get_write_queue_size(&c->uv.stream);
-    if (unsent != c->unsent) {
-        c->unsent = unsent;
-        c->since_ms = now_ms;
-    } else if (over(c->since_ms, now_ms, c->loop->shared->limits.write_ns)) {
-        time_out(c, "closed a connection: the client does not read its replies (limits.write)");
-    }
-}
-
-/* Runs the session without input, if it has something to do. */
-static void poll_session(weir_connection *c)
+void weir_connection_poll(weir_connection *c)
 {
     const weir_loop *l = c->loop;
     if (c->state != WEIR_CONNECTION_READ || !c->in_session || !c->protocol->poll ||
         !c->protocol->poll(c->session, weir_loop_now(l), l->stopping))
         return;
-    serve(c, &c->in, mid_request(c));
-    after_event(c);
-}
-
-void weir_connection_sweep(weir_connection *c, uint64_t now_ms)
-{
-    const weir_server_limits *limits = &c->loop->shared->limits;
-    if (c->state == WEIR_CONNECTION_WRITE) {
-        sweep_write(c, now_ms);
-    } else if (c->state == WEIR_CONNECTION_LINGER && now_ms - c->since_ms >= LINGER_MS) {
-        weir_connection_close(c);
-    } else if (c->state == WEIR_CONNECTION_READ) {
-        if (mid_request(c) && over(c->begun_ms, now_ms, limits->request_ns))
-            time_out(c, c->unproxied ? "closed a connection: its PROXY header was not complete in "
-                                       "time (limits.request)"
-                                     : "closed a connection: its request was not complete in time "
-                                       "(limits.request)");
-        else if (over(c->idle_since_ms, now_ms, limits->idle_ns))
-            time_out(c, "closed an idle connection (limits.idle)");
-        else
-            poll_session(c);
+    if (weir_connection_is_queued(c)) {
+        c->again = true;
+        return;
     }
+    serve(c, &c->in, weir_connection_is_mid_request(c));
+    weir_connection_after_event(c);
 }
 
 void weir_connection_stop(weir_connection *c)
 {
-    poll_session(c);
-    after_event(c);
+    weir_connection_poll(c);
+    weir_connection_after_event(c);
 }
 
-/* ---- opening --------------------------------------------------------------------------------- */
-
-static bool open_socket(weir_connection *c, bool is_tcp, int fd)
+void weir_connection_refuse(weir_connection *c)
 {
-    uv_loop_t *uv = &c->loop->uv;
-    int err = is_tcp ? uv_tcp_init(uv, &c->uv.tcp) : uv_pipe_init(uv, &c->uv.pipe, 0);
-    WEIR_ASSERT(err == 0); /* they allocate nothing */
-    c->uv.handle.data = c;
-    err = is_tcp ? uv_tcp_open(&c->uv.tcp, fd) : uv_pipe_open(&c->uv.pipe, fd);
-    return err == 0;
-}
-
-/* Waits for the PROXY header, if the peer may send one. A connection without a peer was reset by it
- * already, as health checks do. */
-static void expect_proxy_header(weir_connection *c)
-{
-    const weir_shared *shared = c->loop->shared;
-    weir_peer_address peer;
-    bool known = weir_server_peer_address(c, &peer);
-    if (!known && !is_unix(c))
-        weir_connection_close(c);
-    else if (known && shared->may_proxy && !shared->may_proxy(shared->ctx, &peer))
-        refuse_proxy(c, "it is not a trusted proxy (trusted_proxies)");
-    else
-        c->unproxied = true;
-}
-
-static void start(weir_connection *c, const weir_listener *listener)
-{
-    weir_loop *l = c->loop;
-    c->next = l->connections;
-    c->link = &l->connections;
-    if (c->next)
-        c->next->link = &c->next;
-    l->connections = c;
-    l->connections_len++;
-    c->idle_since_ms = c->begun_ms = uv_now(&l->uv);
-    if (c->refused) {
-        l->refused_len++;
-        close_with(c, listener->protocol->refusal);
-        return;
-    }
-    port_bump_relaxed(&l->stats.accepted, 1);
-    weir_buffer_init(&c->in, l->shared->limits.request + COPY_MAX + 2 * READ_SIZE);
-    weir_buffer_init(&c->out, OUT_MAX);
-    if (listener->proxy_protocol)
-        expect_proxy_header(c);
-    else
-        open_session(c);
-    after_event(c);
-}
-
-/* Sends the refusal without using memory for a connection, and closes the socket. */
-static void refuse_socket(const weir_listener *listener, int fd)
-{
-    const char *text = listener->protocol->refusal;
-    if (text)
-        (void)send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
-    close(fd);
-}
-
-static void count_refused(weir_loop *l)
-{
-    char text[96];
-    snprintf(text, sizeof text,
-             "refused a connection: %d are open, the maximum (limits.connections)",
-             l->shared->limits.connections);
-    port_bump_relaxed(&l->stats.refused, 1);
-    weir_shared_report(l->shared, WEIR_EVENT_REFUSED, text);
-}
-
-void weir_connection_open(weir_listener *listener, int fd)
-{
-    weir_loop *l = listener->loop;
-    port_counter *connected = &l->shared->connected;
-    bool refused = port_add_relaxed(connected, 1) >= (uint64_t)l->shared->limits.connections;
-    if (refused) {
-        port_sub_relaxed(connected, 1);
-        count_refused(l);
-    }
-    weir_connection *c = NULL;
-    /* Reserving now makes sure that delaying a reply cannot fail later. */
-    if ((!refused || l->refused_len < REFUSED_MAX) &&
-        weir_wait_heap_reserve(&l->waits, l->connections_len + 1))
-        c = port_zalloc(1, sizeof *c + (refused ? 0 : listener->protocol->session_size));
-    if (c) {
-        c->loop = l;
-        c->protocol = listener->protocol;
-        c->refused = refused;
-        c->listener = (uint8_t)(listener - l->listeners);
-        if (open_socket(c, listener->is_tcp, fd)) {
-            start(c, listener);
-            return;
-        }
-        uv_close(&c->uv.handle, on_closed);
-    }
-    if (!refused) {
-        port_sub_relaxed(connected, 1);
-        port_bump_relaxed(&l->stats.overloaded, 1);
-        weir_shared_report(l->shared, WEIR_EVENT_OVERLOADED, "refused a connection: out of memory");
-    }
-    refuse_socket(listener, fd);
+    weir_connection_close_with(c, c->protocol->refusal);
 }

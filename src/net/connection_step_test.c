@@ -52,8 +52,19 @@ static void test_request_timeout(void **unused)
     limits.request_ns = 40 * ms_ns;
     open_world(&w, &limits, &lines);
     reach(&w, WEIR_STAGE_SERVE);
-    int drip = join_world(&w), whole = join_world(&w);
-    pass(&w, 100); /* time without a request does not count */
+    int drip = join_world(&w), whole = join_world(&w), silent = join_world(&w);
+    tell(&w, drip, "a\n");
+    tell(&w, whole, "a\n");
+    expect_now(drip, "a\n");
+    expect_now(whole, "a\n");
+    pass(&w, 39);
+    assert_false(has_ended(silent)); /* time without a request counts before the first byte ... */
+    pass(&w, 1);
+    assert_true(has_ended(silent));
+    close(silent);
+    expect_reports(
+        &w, "timed-out: closed a connection: its client has sent nothing (limits.request)\n");
+    pass(&w, 1000); /* ... and not later */
     tell(&w, drip, "x");
     tell(&w, whole, "x");
     pass(&w, 30);
@@ -69,12 +80,16 @@ static void test_request_timeout(void **unused)
     expect_now(whole, "");
     pass(&w, 1);
     expect_now(whole, "TIMEOUT\n");
-    assert_int_equal(port_load_relaxed(&w.loop->stats.timed_out), 2);
-    assert_int_equal(port_load_relaxed(&w.loop->stats.bytes_in), strlen("x"
+    assert_int_equal(port_load_relaxed(&w.loop->stats.timed_out), 3);
+    assert_int_equal(port_load_relaxed(&w.loop->stats.bytes_in), strlen("a\n"
+                                                                        "a\n"
+                                                                        "x"
                                                                         "x"
                                                                         "y"
                                                                         "y\nz"));
-    assert_int_equal(port_load_relaxed(&w.loop->stats.bytes_out), strlen("xy\n"
+    assert_int_equal(port_load_relaxed(&w.loop->stats.bytes_out), strlen("a\n"
+                                                                         "a\n"
+                                                                         "xy\n"
                                                                          "TIMEOUT\n"
                                                                          "TIMEOUT\n"));
     expect_reports(
@@ -228,6 +243,35 @@ static void test_refused_connections(void **unused)
     close(next);
     for (int i = 0; i < MANY; i++)
         close(fds[i]);
+}
+
+static void answer_all(void *session)
+{
+    (void)session;
+}
+
+/* A refused client that does not read the answer about the health is not waited for. */
+static void test_refused_and_unread(void **unused)
+{
+    (void)unused;
+    world w;
+    weir_protocol protocol = lines;
+    weir_server_limits limits = usual;
+    protocol.only_health = answer_all;
+    limits.connections = 1;
+    open_world(&w, &limits, &protocol);
+    reach(&w, WEIR_STAGE_SERVE);
+    int first = join_world(&w), refused = join_world(&w);
+    tell(&w, refused, "big 2000000\n");
+    assert_int_equal(w.loop->refused_len, 1);
+    pass(&w, 999);
+    assert_int_equal(w.loop->refused_len, 1);
+    pass(&w, 1001);
+    assert_int_equal(w.loop->refused_len, 0);
+    assert_int_equal(w.loop->connections_len, 1);
+    close_world(&w);
+    close(first);
+    close(refused);
 }
 
 int __real_uv_read_start(uv_stream_t *stream, uv_alloc_cb alloc, uv_read_cb read);
@@ -540,32 +584,40 @@ static void test_pending_after_a_write(void **unused)
     close_world(&w);
 }
 
-/* A client that shuts down sending while its reply is pending gets it, even with a delay. */
+/* A client that shuts down sending while its reply is pending gets it, even with a delay, and even
+ * if its connection has to wait for the next iteration of the loop. */
 static void test_end_while_pending(void **unused)
 {
     (void)unused;
-    world w;
-    weir_protocol protocol = lines;
-    protocol.run = run_slowly;
-    open_world(&w, &usual, &protocol);
-    reach(&w, WEIR_STAGE_SERVE);
-    int fd = join_world(&w);
-    weir_connection *c = w.loop->connections;
-    tell(&w, fd, "request\n");
-    shutdown(fd, SHUT_WR);
-    step(&w);
-    assert_int_equal(c->state, WEIR_CONNECTION_PENDING);
-    assert_false(c->reading);
-    c->woken = true;
-    weir_connection_wake(c);
-    step(&w);
-    assert_int_equal(w.loop->connections_len, 1);
-    assert_int_equal(c->state, WEIR_CONNECTION_WAIT);
-    pass(&w, 10);
-    expect_now(fd, "slow\n");
-    assert_int_equal(w.loop->connections_len, 0);
-    close(fd);
-    close_world(&w);
+    char request[3001];
+    memset(request, 'r', sizeof request - 1);
+    request[sizeof request - 1] = '\0';
+    for (int busy = 0; busy < 2; busy++) {
+        world w;
+        weir_protocol protocol = lines;
+        protocol.run = run_slowly;
+        open_world(&w, &usual, &protocol);
+        reach(&w, WEIR_STAGE_SERVE);
+        int fd = join_world(&w);
+        weir_connection *c = w.loop->connections;
+        tell(&w, fd, request);
+        shutdown(fd, SHUT_WR);
+        step(&w);
+        assert_int_equal(c->state, WEIR_CONNECTION_PENDING);
+        assert_false(c->reading);
+        c->woken = true;
+        w.loop->budget = busy ? 0 : WEIR_TURN;
+        weir_connection_wake(c);
+        assert_int_equal(w.loop->backlog.first != NULL, busy);
+        step(&w);
+        assert_int_equal(w.loop->connections_len, 1);
+        assert_int_equal(c->state, WEIR_CONNECTION_WAIT);
+        pass(&w, 10);
+        expect_now(fd, "slow\n");
+        assert_int_equal(w.loop->connections_len, 0);
+        close(fd);
+        close_world(&w);
+    }
 }
 
 static weir_session_usage usage;
@@ -586,10 +638,11 @@ static void test_memory_of_a_session(void **unused)
     limits.request_ns = 40 * ms_ns;
     limits.buffers = 1000;
     protocol.usage = get_usage;
-    usage = (weir_session_usage){0};
+    usage = (weir_session_usage){.bytes = 999};
     open_world(&w, &limits, &protocol);
     reach(&w, WEIR_STAGE_SERVE);
     int fd = join_world(&w);
+    assert_int_equal(port_load_relaxed(&w.shared.buffered), 999); /* from the beginning */
     usage.bytes = 1000;
     tell(&w, fd, "one\n");
     expect_now(fd, "one\n");
@@ -675,14 +728,23 @@ static void test_random_steps(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idle_timeout),       cmocka_unit_test(test_request_timeout),
-        cmocka_unit_test(test_write_timeout),      cmocka_unit_test(test_slow_reader),
-        cmocka_unit_test(test_lingering),          cmocka_unit_test(test_refused_connections),
-        cmocka_unit_test(test_read_error),         cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_input_memory),       cmocka_unit_test(test_without_messages),
-        cmocka_unit_test(test_waiting_connection), cmocka_unit_test(test_memory_of_a_session),
-        cmocka_unit_test(test_end_while_pending),  cmocka_unit_test(test_pending_after_a_write),
-        cmocka_unit_test(test_open_error),         cmocka_unit_test(test_lingering_without_memory),
+        cmocka_unit_test(test_idle_timeout),
+        cmocka_unit_test(test_request_timeout),
+        cmocka_unit_test(test_write_timeout),
+        cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_lingering),
+        cmocka_unit_test(test_refused_connections),
+        cmocka_unit_test(test_refused_and_unread),
+        cmocka_unit_test(test_read_error),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_input_memory),
+        cmocka_unit_test(test_without_messages),
+        cmocka_unit_test(test_waiting_connection),
+        cmocka_unit_test(test_memory_of_a_session),
+        cmocka_unit_test(test_end_while_pending),
+        cmocka_unit_test(test_pending_after_a_write),
+        cmocka_unit_test(test_open_error),
+        cmocka_unit_test(test_lingering_without_memory),
         cmocka_unit_test(test_random_steps),
     };
     signal(SIGPIPE, SIG_IGN); /* as weir_server_open() does */

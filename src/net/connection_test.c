@@ -402,12 +402,15 @@ static void check_timeouts(void **unused)
     f.options.limits.request_ns = 100 * ms_ns;
     start(&f);
     int idle = client(&f), half = client(&f), drip = client(&f), waiting = client(&f);
+    int silent = client(&f);
     ask(idle, "idle\n");
+    ask(drip, "drip\n");
     say(waiting, "wait 300\n");
     say(half, "whole\nhalf");
     expect(half, "whole\n");
     expect(half, "TIMEOUT\n");
     expect_end(half);
+    expect_end(silent);
     /* Sending byte by byte does not extend the timeout. */
     struct pollfd p = {.fd = drip, .events = POLLIN};
     while (poll(&p, 1, 20) == 0)
@@ -418,7 +421,7 @@ static void check_timeouts(void **unused)
     ask(idle, "still here\n");
     close(idle);
     close(waiting);
-    assert_int_equal(weir_server_stats_get(f.server).timed_out, 2);
+    assert_int_equal(weir_server_stats_get(f.server).timed_out, 3);
     stop(&f);
 }
 

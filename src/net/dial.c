@@ -7,7 +7,6 @@
 
 #include "net/dial.h"
 
-#include "net/lookup.h"
 #include "port/assert.h"
 #include "port/port.h"
 
@@ -69,6 +68,7 @@ struct port_connection {
     struct sockaddr_storage address;
     const struct addrinfo *at; /* the current address */
     int tried;                 /* how many addresses */
+    uint32_t skip;             /* how many addresses are tried last */
     uv_poll_t *poll;           /* NULL: no socket */
     int fd;
     const port_tls *tls;
@@ -470,6 +470,38 @@ static void try_next(port_connection *c, const char *why)
     try_from(c, why);
 }
 
+static int compare(const struct addrinfo *a, const struct addrinfo *b)
+{
+    socklen_t len = a->ai_addrlen < b->ai_addrlen ? a->ai_addrlen : b->ai_addrlen;
+    return memcmp(a->ai_addr, b->ai_addr, len);
+}
+
+/* Sorts the addresses, then moves the first `skip` ones, modulo their number, to the end. Without
+ * sorting, a name server that also rotates them could put the same address first for ever. */
+static struct addrinfo *rotate(struct addrinfo *found, uint32_t skip)
+{
+    struct addrinfo *sorted = NULL, **end = &sorted;
+    uint32_t len = 0;
+    for (struct addrinfo *a = found, *next; a; a = next, len++) {
+        struct addrinfo **at = &sorted;
+        next = a->ai_next;
+        while (*at && compare(*at, a) < 0)
+            at = &(*at)->ai_next;
+        a->ai_next = *at;
+        *at = a;
+    }
+    while (*end)
+        end = &(*end)->ai_next;
+    for (skip = len > 0 ? skip % len : 0; skip > 0; skip--) {
+        struct addrinfo *first = sorted;
+        sorted = first->ai_next;
+        first->ai_next = NULL;
+        *end = first;
+        end = &first->ai_next;
+    }
+    return sorted;
+}
+
 static void on_looked_up(void *ctx, const char *error, struct addrinfo *found)
 {
     port_connection *c = ctx;
@@ -480,8 +512,8 @@ static void on_looked_up(void *ctx, const char *error, struct addrinfo *found)
         end(c, text);
         return;
     }
-    c->found = found;
-    c->at = found;
+    c->found = c->skip > 0 ? rotate(found, c->skip) : found;
+    c->at = c->found;
     try_from(c, "");
 }
 
@@ -548,6 +580,7 @@ static port_connection *connect_to(port_dialer *port, const port_endpoint *to,
     c->events = *events;
     c->ctx = ctx;
     c->port = to->port;
+    c->skip = to->skip;
     c->tls = to->tls;
     c->host = memcpy((char *)(c + 1), to->host, host_size);
     c->tls_name = memcpy(c->host + host_size, name, name_size);

@@ -3,6 +3,7 @@
 /* Connections over real sockets, and timers. */
 
 #include "net/dial_kit_test.h"
+#include "net/names_test.h"
 
 #include <fcntl.h>
 
@@ -44,24 +45,13 @@ static void test_connection(void **state)
     assert_int_equal(open_descriptors(), descriptors);
 }
 
-/* A host name of this machine, for which [::1] may be tried first. Without /etc/hosts the lookup
- * fails. */
-static const char *own_name(void)
-{
-    struct addrinfo *found;
-    if (getaddrinfo("localhost", NULL, NULL, &found) != 0)
-        return "127.0.0.1";
-    freeaddrinfo(found);
-    return "localhost";
-}
-
 static void test_send_before_established(void **state)
 {
     fixture *f = *state;
     uint16_t port;
     int listener = listen_tcp(&port);
     caller c = {0};
-    call(f, &c, &(port_endpoint){.host = own_name(), .port = port});
+    call(f, &c, &(port_endpoint){.host = NAME_OF_BOTH, .port = port});
     say_text(&c, "early ");
     say_text(&c, "bird");
     run_until(f, &c.ups, 1);
@@ -71,6 +61,52 @@ static void test_send_before_established(void **state)
     close(fd);
     close(listener);
     run_until(f, &c.downs, 1);
+}
+
+/* Sets listener[i] to a socket on 127.0.0.(i + 1). All have one port. */
+static uint16_t listen_on_three(int listener[3])
+{
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    uint16_t port;
+    for (int bound = 0; bound < 3;) {
+        listener[0] = listen_tcp(&port);
+        a.sin_port = htons(port);
+        for (bound = 1; bound < 3; bound++) {
+            listener[bound] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            a.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (in_addr_t)bound);
+            if (bind(listener[bound], (struct sockaddr *)&a, sizeof a) != 0) /* in use */
+                break;
+            assert_int_equal(listen(listener[bound], 8), 0);
+        }
+        for (int i = 0; bound < 3 && i <= bound; i++)
+            close(listener[i]);
+    }
+    return port;
+}
+
+/* A user that was unhappy with a server of a name gets to all others. */
+static void test_skipped_addresses(void **state)
+{
+    fixture *f = *state;
+    static const uint32_t skip[] = {0, 1, 2, 3, 4, UINT32_MAX};
+    static const int expected[] = {2, 1, 2, 0, 1, 0}; /* first as found, then sorted */
+    int listener[3];
+    uint16_t port = listen_on_three(listener);
+    for (size_t i = 0; i < sizeof skip / sizeof *skip; i++) {
+        caller c = {0};
+        call(f, &c, &(port_endpoint){.host = NAME_OF_THREE, .port = port, .skip = skip[i]});
+        run_until(f, &c.ups, 1);
+        close(accept_one(listener[expected[i]]));
+        run_until(f, &c.downs, 1);
+    }
+    close(listener[1]); /* the others are tried, too */
+    caller c = {0};
+    call(f, &c, &(port_endpoint){.host = NAME_OF_THREE, .port = port, .skip = 1});
+    run_until(f, &c.ups, 1);
+    close(accept_one(listener[2]));
+    run_until(f, &c.downs, 1);
+    close(listener[0]);
+    close(listener[2]);
 }
 
 static void test_refused(void **state)
@@ -498,6 +534,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(test_send_before_established, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_skipped_addresses, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_socket_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_close, setup, teardown),

@@ -5,7 +5,6 @@
 
 #include "net/listen.h"
 
-#include "net/server.h"
 #include "port/text.h"
 
 #include <errno.h>

@@ -5,9 +5,22 @@
 /* Listening sockets, TCP and Unix, and their addresses. It must not know any event loop or
  * connection. */
 
-#include "net/server.h"
+#include "net/clients.h"
+#include "port/session.h"
 
 #include <sys/types.h>
+
+#define WEIR_LISTENERS_MAX 24
+
+typedef struct weir_listen_address {
+    /* "127.0.0.1:6380", "localhost:6380" (which is the same), "[::1]:0", or the path of a Unix
+     * socket, which begins with '/'. Port 0 chooses a free port. "[::]:6380" accepts only IPv6. */
+    const char *address;
+    const weir_protocol *protocol; /* kept by reference */
+    struct net_tls_server *tls;    /* NULL: plain text; kept by reference. Not for Unix sockets */
+    bool proxy_protocol; /* each connection begins with a PROXY header, before TLS. The address in
+                            it is that of the client in every respect */
+} weir_listen_address;
 
 #define WEIR_LISTEN_ADDRESS_MAX 128 /* bytes with the NUL; a socket path has at most 107 */
 

@@ -4,7 +4,7 @@
  * frees it. The loop holds its reference until the async handle is closed. The resolver's mutex
  * guards the members that both use. */
 
-#include "net/lookup.h"
+#include "net/dial.h"
 
 #include "port/assert.h"
 #include "port/port.h"

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Host name lookups, with a getaddrinfo() that hangs as long as the test wants; see meson.build. */
 
-#include "net/lookup.h"
+#include "net/dial.h"
 
 #include "port/port.h"
 

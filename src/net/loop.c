@@ -7,7 +7,6 @@
 
 #include "net/loop.h"
 
-#include "net/connection.h"
 #include "port/assert.h"
 
 #include <errno.h>
@@ -131,7 +130,7 @@ static void release_waits(weir_loop *l)
     l->waits_ns = 0;
     for (weir_wait *w; (w = weir_wait_heap_first(&l->waits)) && w->at_ns <= now_ns;) {
         weir_wait_heap_remove(&l->waits, w);
-        weir_connection_release((weir_connection *)((char *)w - offsetof(weir_connection, wait)));
+        weir_connection_release(WEIR_CONNECTION_OF(w, wait));
     }
     weir_loop_waits_changed(l);
 }
@@ -185,36 +184,40 @@ void weir_loop_waits_changed(weir_loop *l)
 
 /* ---- connections whose reply is ready -------------------------------------------------------- */
 
-void weir_loop_woken(weir_loop *l, weir_connection *c)
-{
-    if (c->woken_link)
-        return;
-    c->woken_next = NULL;
-    c->woken_link = l->woken_end;
-    *l->woken_end = c;
-    l->woken_end = &c->woken_next;
-}
-
-void weir_loop_not_woken(weir_loop *l, weir_connection *c)
-{
-    if (!c->woken_link)
-        return;
-    WEIR_ASSERT(*c->woken_link == c);
-    *c->woken_link = c->woken_next;
-    if (c->woken_next)
-        c->woken_next->woken_link = c->woken_link;
-    else
-        l->woken_end = c->woken_link;
-    c->woken_link = NULL;
-}
-
 static void wake_connections(void *ctx)
 {
     weir_loop *l = ctx;
-    for (weir_connection *c; (c = l->woken);) {
-        weir_loop_not_woken(l, c);
-        weir_connection_wake(c);
+    for (net_place *p; (p = l->woken.first);) {
+        net_queue_remove(&l->woken, p);
+        weir_connection_wake(WEIR_CONNECTION_OF(p, woken_place));
     }
+}
+
+/* ---- the iterations of the loop -------------------------------------------------------------- */
+
+static void on_busy(uv_idle_t *busy)
+{
+    (void)busy;
+}
+
+void weir_loop_queue(weir_loop *l, weir_connection *c)
+{
+    net_queue_add(&l->backlog, &c->backlog_place);
+    uv_idle_start(&l->busy, on_busy);
+}
+
+/* Begins an iteration of the loop: serves the backlog. Events follow. */
+static void on_turn(uv_prepare_t *turn)
+{
+    weir_loop *l = turn->data;
+    l->budget = WEIR_TURN;
+    for (net_place *p; l->budget > 0 && (p = l->backlog.first);) {
+        net_queue_remove(&l->backlog, p);
+        weir_connection_visit(WEIR_CONNECTION_OF(p, backlog_place));
+    }
+    l->budget = WEIR_TURN;
+    if (!l->backlog.first)
+        uv_idle_stop(&l->busy);
 }
 
 /* ---- the stages ------------------------------------------------------------------------------ */
@@ -308,7 +311,9 @@ weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context)
     l->uv.data = l->wake.data = l;
     l->shared = shared;
     l->context = context;
-    l->woken_end = &l->woken;
+    net_queue_init(&l->woken);
+    net_queue_init(&l->backlog);
+    net_queue_init(&l->refused);
     weir_buffer_init(&l->in, IN_SIZE);
     weir_buffer_init(&l->out, OUT_SIZE);
     uv_timer_t *timers[] = {&l->sweep, &l->resume, &l->drain, &l->waits_timer};
@@ -316,6 +321,10 @@ weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context)
         uv_timer_init(&l->uv, timers[i]);
         timers[i]->data = l;
     }
+    uv_idle_init(&l->uv, &l->busy);
+    uv_prepare_init(&l->uv, &l->turn);
+    l->turn.data = l;
+    uv_prepare_start(&l->turn, on_turn);
     const net_dialer_options dialer = {&l->uv, shared->ctx, shared->now, wake_connections, l};
     weir_status st = uv_async_init(&l->uv, &l->wake, on_wake) == 0 ? WEIR_OK : WEIR_E_IO;
     if (st == WEIR_OK && shared->begin)
@@ -394,7 +403,8 @@ void weir_loop_close(weir_loop *l)
 {
     end(l); /* for a loop that never started */
     uv_run(&l->uv, UV_RUN_DEFAULT);
-    WEIR_ASSERT(l->connections_len == 0 && l->refused_len == 0 && l->waits.len == 0 && !l->woken);
+    WEIR_ASSERT(l->connections_len == 0 && l->refused_len == 0 && l->waits.len == 0);
+    WEIR_ASSERT(!l->woken.first && !l->backlog.first);
     int err = uv_loop_close(&l->uv);
     WEIR_ASSERT(err == 0); /* no handle is open */
     (void)err;

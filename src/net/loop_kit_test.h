@@ -6,8 +6,8 @@
  * wrapped, too. pass() fires each timer in the millisecond in which it is due. After every step,
  * check_world() walks all structures. */
 
-#include "net/connection.h"
 #include "net/fixture_test.h"
+#include "net/loop.h"
 
 #include "net/timers_kit_test.h"
 
@@ -115,11 +115,15 @@ static inline size_t check_connection(const weir_loop *l, const weir_connection 
     assert_true(c->state < WEIR_CONNECTION_CLOSED);
     assert_int_equal(c->wait.place != 0, c->state == WEIR_CONNECTION_WAIT);
     assert_int_equal(c->reading, uv_is_active(&c->uv.handle) && c->state != WEIR_CONNECTION_WRITE);
-    assert_int_equal(c->in_session, !c->refused && c->state < WEIR_CONNECTION_LINGER);
+    bool has_session = !c->refused || c->protocol->only_health;
+    assert_int_equal(c->in_session, has_session && c->state < WEIR_CONNECTION_LINGER);
+    assert_int_equal(c->refused, net_is_queued(&c->refused_place));
     size_t held = weir_buffer_memory(&c->in) + weir_buffer_memory(&c->out);
     if (c->in_session && c->protocol->usage)
         held += c->protocol->usage(c->session).bytes;
     assert_int_equal(c->held, held);
+    assert_true(!net_is_queued(&c->backlog_place) || c->state == WEIR_CONNECTION_READ);
+    assert_true(!c->again || c->state != WEIR_CONNECTION_READ || net_is_queued(&c->backlog_place));
     return held;
 }
 
@@ -141,7 +145,9 @@ static inline void check_world(world *w)
     assert_int_equal(port_load_relaxed(&w->shared.buffered), held);
     assert_int_equal(w->context.open, sessions);
     assert_int_equal(weir_buffer_len(&l->out), 0);
-    assert_null(l->woken);
+    assert_null(l->woken.first);
+    assert_null(l->backlog.first);
+    assert_false(uv_is_active((const uv_handle_t *)&l->busy));
     const weir_wait *first = weir_wait_heap_first(&l->waits);
     assert_int_equal(l->waits_ns, first ? first->at_ns : 0);
     assert_true(!first || due_in(&l->waits_timer) >= 0);
@@ -152,7 +158,7 @@ static inline void check_world(world *w)
 /* Runs the loop until no event is ready. */
 static inline void step(world *w)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3 || w->loop->backlog.first; i++)
         uv_run(&w->loop->uv, UV_RUN_NOWAIT);
     uv_run(&w->control, UV_RUN_NOWAIT);
     check_world(w);

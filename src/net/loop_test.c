@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The event loop: delayed replies, the interval of sweeps, accepting, reports, draining, and the
- * queue of woken connections. */
+ * queues of connections. */
 
 #include "net/loop_kit_test.h"
 
@@ -219,10 +219,10 @@ static weir_session_step run_beats(void *session, weir_buffer *in, weir_buffer *
     int64_t beat_ns = now_ns - now_ns % (10 * ms_ns);
     weir_buffer_consume(in, weir_buffer_len(in));
     if (beat_ns == sent_ns)
-        return (weir_session_step){WEIR_SESSION_WAIT, beat_ns + 10 * ms_ns};
+        return (weir_session_step){.next = WEIR_SESSION_WAIT, .until_ns = beat_ns + 10 * ms_ns};
     sent_ns = beat_ns;
     put(out, "beat\n");
-    return (weir_session_step){WEIR_SESSION_AGAIN, 0};
+    return (weir_session_step){.next = WEIR_SESSION_AGAIN};
 }
 
 /* The session needs more memory from its first beat on. */
@@ -448,40 +448,41 @@ static void test_drain_of_much_input(void **unused)
     }
 }
 
-/* ---- woken connections ----------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
-/* The queue `woken` against a model: an array in the order of waking. */
-static void test_queue_of_woken(void **unused)
+/* A queue against a model: an array in the order of adding. */
+static void test_queue(void **unused)
 {
     (void)unused;
-    static weir_connection connections[CLIENTS];
-    weir_loop l = {0};
-    l.woken_end = &l.woken;
+    static net_place places[CLIENTS];
+    net_queue q;
+    net_queue_init(&q);
     uint64_t random = 1;
-    weir_connection *model[CLIENTS];
+    net_place *model[CLIENTS];
     size_t len = 0;
     for (int i = 0; i < 10000; i++) {
-        weir_connection *c = &connections[random_below(&random, CLIENTS)];
+        net_place *p = &places[random_below(&random, CLIENTS)];
         size_t at = 0;
-        while (at < len && model[at] != c)
+        while (at < len && model[at] != p)
             at++;
+        assert_int_equal(net_is_queued(p), at < len);
         if (random_below(&random, 2) == 0) {
-            weir_loop_woken(&l, c);
+            net_queue_add(&q, p);
             if (at == len)
-                model[len++] = c;
+                model[len++] = p;
         } else {
-            weir_loop_not_woken(&l, c);
+            net_queue_remove(&q, p);
             if (at < len)
                 memmove(&model[at], &model[at + 1], (--len - at) * sizeof model[0]);
         }
-        weir_connection **link = &l.woken;
+        net_place **link = &q.first;
         for (size_t k = 0; k < len; k++) {
             assert_ptr_equal(*link, model[k]);
-            assert_ptr_equal(model[k]->woken_link, link);
-            link = &model[k]->woken_next;
+            assert_ptr_equal(model[k]->link, link);
+            link = &model[k]->next;
         }
         assert_null(*link);
-        assert_ptr_equal(l.woken_end, link);
+        assert_ptr_equal(q.end, link);
     }
 }
 
@@ -500,7 +501,7 @@ int main(void)
         cmocka_unit_test(test_drain_of_waiting_clients),
         cmocka_unit_test(test_drain_of_much_input),
         cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_queue_of_woken),
+        cmocka_unit_test(test_queue),
     };
     signal(SIGPIPE, SIG_IGN); /* as weir_server_open() does */
     return cmocka_run_group_tests_name("loop", tests, NULL, NULL);

@@ -7,9 +7,10 @@
 #include "net/fixture_test.h"
 
 #include "net/dial.h"
-#include "net/tls.h"
-#include "net/tls_kit_test.h"
-#include "net/tls_protocol.h"
+#include "net/names_test.h"
+#include "net/tls/client.h"
+#include "net/tls/client_kit_test.h"
+#include "net/tls/server.h"
 #include "net/worker.h"
 
 #include "port/memory_kit_test.h"
@@ -370,7 +371,9 @@ static void on_closed(void *ctx, const char *why, int64_t now_ns)
 static int listener = -1;
 static uint16_t listener_port;
 static const char *host;
-static port_tls *with_tls; /* then the server echoes */
+static port_tls *with_tls; /* then the server reads LARGE bytes, and answers with one */
+
+enum { LARGE = 40000 }; /* more than a connection's buffers hold without memory */
 
 static void listen_locally(void)
 {
@@ -406,7 +409,8 @@ static bool try_connection(uint64_t n, bool later)
         assert_int_equal(send(server, "y", 1, 0), 1);
     }
     if (c.connected) {
-        weir_buffer_append_byte(port->calls->out(connection), 'x');
+        for (int i = 0; i < (with_tls ? LARGE : 1); i++)
+            weir_buffer_append_byte(port->calls->out(connection), 'x');
         port->calls->send(connection);
         while (c.received == 0 && !c.closed)
             uv_run(&uv, UV_RUN_ONCE);
@@ -481,7 +485,7 @@ static void test_tls_connections(void **unused)
     tls_server server;
     make_tls_files();
     listen_locally();
-    tls_start(&server, listener, tls_pair, NULL);
+    tls_start_sink(&server, listener, tls_pair, NULL, LARGE);
     assert_int_equal(net_tls_open(&with_tls, NULL, NULL, NULL, true, error, sizeof error), WEIR_OK);
     host = "127.0.0.1";
     fail_each_allocation(try_connection);
@@ -497,7 +501,7 @@ static void test_connections(void **unused)
     listen_locally();
     host = "127.0.0.1";
     fail_each_allocation(try_host);
-    host = "localhost";
+    host = NAME_OF_LOOPBACK;
     fail_each_allocation(try_host);
     fail_each_allocation(try_timer);
     fail_each_allocation(try_tls);

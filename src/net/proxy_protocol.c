@@ -4,7 +4,7 @@
  * the checksum of the TLVs is read. A header is read again from its beginning whenever bytes have
  * arrived, so there is no state between two calls. */
 
-#include "net/proxy_protocol.h"
+#include "net/clients.h"
 
 #include "port/text.h"
 
@@ -67,14 +67,13 @@ static bool read_host(weir_slice word, bool v6, uint8_t ret[16])
 /* A port has no leading zeros. */
 static bool read_port(weir_slice word, uint64_t *ret)
 {
-    return (word.len == 1 || (word.len > 0 && word.at[0] != '0')) &&
-           weir_decimal_read(word.at, word.len, 65535, ret);
+    return (word.len <= 1 || word.at[0] != '0') && weir_decimal_read(word.at, word.len, 65535, ret);
 }
 
 /*  line  without "PROXY " and CR LF. */
 static weir_proxy_result read_v1_line(weir_slice line, weir_proxy_header *ret, const char **ret_why)
 {
-    uint8_t client[16] = {0}, server[16] = {0};
+    uint8_t client[16], server[16];
     uint64_t client_port, server_port;
     weir_slice name = take_word(&line);
     bool v6 = name.len == 4 && memcmp(name.at, "TCP6", 4) == 0;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* PROXY headers of both versions: tables, and every split. */
 
-#include "net/proxy_protocol.h"
+#include "net/clients.h"
 
 #include "net/listen.h"
 
@@ -63,6 +63,8 @@ static void expect_header(const char *text, size_t len, const char *client)
         assert_int_equal(h[i].has_address, client != NULL);
         if (client)
             weir_listen_print_peer(&h[i].client, printed);
+        else
+            assert_memory_equal(&h[i].client, &(weir_peer_address){0}, sizeof h[i].client);
         assert_string_equal(printed, client ? client : "");
     }
 }
@@ -127,6 +129,8 @@ static void reads_version_1(void **unused)
         {"PROXY TCP4 1.1.1.1 1.1.1.1 65536 1\r\n", port},
         {"PROXY TCP4 1.1.1.1 1.1.1.1 1 65536\r\n", port},
         {"PROXY TCP4 1.1.1.1 1.1.1.1 01 1\r\n", port},
+        {"PROXY TCP4 1.1.1.1 1.1.1.1 1 00\r\n", port},
+        {"PROXY TCP4 1.1.1.1 1.1.1.1  1\r\n", port},
         {"PROXY TCP4 1.1.1.1 1.1.1.1 -1 1\r\n", port},
         {"PROXY TCP4 1.1.1.1 1.1.1.1 1 1x\r\n", port},
     };
@@ -142,6 +146,8 @@ static void reads_version_1(void **unused)
     memcpy(text + 105, "\r\n", 2);
     expect_header(text, 107, NULL);
     memcpy(text + 105, "x\r\n", 3);
+    assert_int_equal(read_copy(text, 106, NULL, NULL), WEIR_PROXY_MORE);
+    expect_malformed(text, 107, "version 1 with more than 107 bytes");
     expect_malformed(text, 108, "version 1 with more than 107 bytes");
 }
 
@@ -177,6 +183,7 @@ static void reads_version_2(void **unused)
     expect_malformed(BYTES(V2 "\x21\x21\0\x23" ZEROS_36), brief);
     expect_malformed(BYTES(V2 "\x21\x31\0\x24" ZEROS_36), brief);
     expect_malformed(BYTES(V2 "\x21\x11\0\x0D" V4_ADDRESSES "\4"), tlv);
+    expect_malformed(BYTES(V2 "\x21\x11\0\x0E" V4_ADDRESSES "\4\0"), tlv);
     expect_malformed(BYTES(V2 "\x21\x11\0\x0F" V4_ADDRESSES "\4\0\1"), tlv);
     expect_malformed(BYTES("\r\n\r\n\0\r\nQUIT\r\n\r\n"),
                      "the connection does not begin with a PROXY header");

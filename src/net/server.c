@@ -24,7 +24,9 @@ struct weir_server {
     uv_loop_t uv; /* the control loop */
     bool uv_open;
     uv_signal_t signals[SIGNALS];
-    uv_timer_t tick_timer;
+    uv_timer_t tick_timer, grace_timer;
+    int64_t grace_ns;
+    port_counter stopping; /* 1 after the first signal to stop: `stage` changes after the grace */
     void (*tick)(void *ctx);
     weir_watch watches[1 + WEIR_WATCHES_MAX]; /* the first one is options.watch */
     char *watched[1 + WEIR_WATCHES_MAX];      /* their paths; NULL: not watched */
@@ -70,19 +72,40 @@ static void report_now(weir_server *s, const char *event, const char *text)
         s->shared.report(s->shared.ctx, event, text);
 }
 
-static void report_stopping(weir_server *s, int signum)
+/*  grace_ms  how long new connections are accepted; 0: they are not. */
+static void report_stopping(weir_server *s, int signum, uint64_t grace_ms)
 {
-    char text[128];
+    char text[192], grace[64] = "";
+    if (grace_ms > 0)
+        snprintf(grace, sizeof grace, "; new ones are accepted for %llu.%03u s",
+                 (unsigned long long)grace_ms / 1000, (unsigned)(grace_ms % 1000));
     snprintf(text, sizeof text,
-             "received %s with %llu open connections; a second signal closes them at once",
+             "received %s with %llu open connections%s; a second signal closes all at once",
              signum == SIGINT ? "SIGINT" : "SIGTERM",
-             (unsigned long long)port_load_relaxed(&s->shared.connected));
+             (unsigned long long)port_load_relaxed(&s->shared.connected), grace);
     report_now(s, "stopping", text);
 }
 
 static bool reload(weir_server *s, const char *why)
 {
-    return !s->reload || stage_of(s) > WEIR_STAGE_SERVE || s->reload(s->shared.ctx, why);
+    return !s->reload || weir_server_stopping(s) || s->reload(s->shared.ctx, why);
+}
+
+static void on_grace_over(uv_timer_t *grace_timer)
+{
+    set_stage(grace_timer->data, WEIR_STAGE_DRAIN);
+}
+
+/* A person who presses Ctrl-C (SIGINT) waits for no load balancer. */
+static void begin_to_stop(weir_server *s, int signum)
+{
+    uint64_t grace_ms = signum == SIGINT ? 0 : ((uint64_t)s->grace_ns + 999999) / 1000000;
+    port_bump_relaxed(&s->stopping, 1);
+    report_stopping(s, signum, grace_ms);
+    if (grace_ms > 0)
+        uv_timer_start(&s->grace_timer, on_grace_over, grace_ms, 0);
+    else
+        set_stage(s, WEIR_STAGE_DRAIN);
 }
 
 static void on_signal(uv_signal_t *handle, int signum)
@@ -90,9 +113,8 @@ static void on_signal(uv_signal_t *handle, int signum)
     weir_server *s = handle->data;
     if (signum == SIGHUP) {
         reload(s, "SIGHUP");
-    } else if (stage_of(s) < WEIR_STAGE_DRAIN) {
-        report_stopping(s, signum);
-        set_stage(s, WEIR_STAGE_DRAIN);
+    } else if (!weir_server_stopping(s)) {
+        begin_to_stop(s, signum);
     } else {
         end(s);
     }
@@ -133,9 +155,11 @@ static bool in_range(const weir_server_options *o)
 {
     const weir_server_limits *limits = &o->limits;
     return o->listens_len >= 1 && o->listens_len <= WEIR_LISTENERS_MAX && o->loops >= 1 &&
-           o->loops <= WEIR_LOOPS_MAX && limits->connections >= 1 && limits->request >= 1 &&
-           limits->request <= (size_t)1 << 30 && limits->idle_ns >= 0 && limits->request_ns >= 0 &&
-           limits->write_ns >= 0 && o->drain_ns >= 0 && o->drain_ns <= WEIR_NOW_NS_MAX / 8;
+           o->loops <= WEIR_LOOPS_MAX && limits->connections >= 1 && limits->per_address >= 0 &&
+           limits->request >= 1 && limits->request <= (size_t)1 << 30 && limits->idle_ns >= 0 &&
+           limits->request_ns >= 0 && limits->write_ns >= 0 && o->drain_ns >= 0 &&
+           o->drain_ns <= WEIR_NOW_NS_MAX / 8 && o->grace_ns >= 0 &&
+           o->grace_ns <= WEIR_NOW_NS_MAX / 8;
 }
 
 /* Watches a path as number i of s->watches. */
@@ -186,6 +210,8 @@ static weir_status open_control(weir_server *s, const char *path)
             return WEIR_E_IO;
     }
     signal(SIGPIPE, SIG_IGN);
+    uv_timer_init(&s->uv, &s->grace_timer);
+    s->grace_timer.data = s;
     if (s->tick) {
         uv_timer_init(&s->uv, &s->tick_timer);
         s->tick_timer.data = s;
@@ -246,6 +272,7 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
              "out of file descriptors, threads or memory; raise the limits of the process");
     s->shared.limits = options->limits;
     s->shared.drain_ns = options->drain_ns;
+    s->grace_ns = options->grace_ns;
     s->shared.ctx = options->ctx;
     s->shared.now = options->now;
     s->shared.report = options->report;
@@ -255,7 +282,11 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     s->tick = options->tick;
     s->reload = options->reload;
     s->shared.lock = port_mutex_new();
-    weir_status st = s->shared.lock ? open_control(s, options->watch) : WEIR_E_NOMEM;
+    weir_status st = s->shared.lock ? WEIR_OK : WEIR_E_NOMEM;
+    if (st == WEIR_OK && options->limits.per_address > 0)
+        st = net_admission_open(&s->shared.admission);
+    if (st == WEIR_OK)
+        st = open_control(s, options->watch);
     if (st == WEIR_OK)
         st = open_loops(s, options);
     for (size_t i = 0; i < options->listens_len && st == WEIR_OK; i++)
@@ -270,9 +301,16 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     return st;
 }
 
+bool weir_server_is_full(const weir_server *s)
+{
+    int places = s->shared.limits.connections;
+    places -= 2 * net_admission_reserved(places);
+    return port_load_relaxed(&s->shared.connected) >= (uint64_t)places;
+}
+
 bool weir_server_stopping(const weir_server *s)
 {
-    return port_load_relaxed(&s->shared.stage) > WEIR_STAGE_SERVE;
+    return port_load_relaxed(&s->stopping) > 0;
 }
 
 const char *weir_server_address(const weir_server *s, size_t i)
@@ -305,6 +343,7 @@ void weir_server_close(weir_server *s)
         uv_run(&s->uv, UV_RUN_DEFAULT);
         uv_loop_close(&s->uv);
     }
+    net_admission_close(&s->shared.admission);
     port_mutex_free(s->shared.lock);
     for (size_t i = 0; i < sizeof s->watched / sizeof s->watched[0]; i++)
         port_free(s->watched[i]);
@@ -321,6 +360,7 @@ weir_server_stats weir_server_stats_get(const weir_server *s)
         const weir_loop_stats *stats = &s->loops[i]->stats;
         sum.accepted += port_load_relaxed(&stats->accepted);
         sum.refused += port_load_relaxed(&stats->refused);
+        sum.refused_address += port_load_relaxed(&stats->refused_address);
         sum.overloaded += port_load_relaxed(&stats->overloaded);
         sum.timed_out += port_load_relaxed(&stats->timed_out);
         sum.unproxied += port_load_relaxed(&stats->unproxied);

@@ -6,44 +6,14 @@
  * bytes, enforces the limits on clients, and shuts down gracefully. port/session.h is its interface
  * to the protocols. */
 
+#include "net/listen.h"
 #include "port/dial.h"
-#include "port/session.h"
 
 #include <weir/weir.h>
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-#define WEIR_LISTENERS_MAX 20
-#define WEIR_LOOPS_MAX     256
-
-/* The address and port of a client. */
-typedef struct weir_peer_address {
-    uint8_t bytes[16]; /* in network order; an IPv4 address has 4, followed by zeros */
-    bool v6;           /* an IPv4-mapped address is an IPv4 address */
-    uint16_t port;
-} weir_peer_address;
-
-typedef struct weir_listen_address {
-    /* "127.0.0.1:6380", "localhost:6380" (which is the same), "[::1]:0", or the path of a Unix
-     * socket, which begins with '/'. Port 0 chooses a free port. "[::]:6380" accepts only IPv6. */
-    const char *address;
-    const weir_protocol *protocol; /* kept by reference */
-    struct net_tls_server *tls;    /* NULL: plain text; kept by reference. Not for Unix sockets */
-    bool proxy_protocol; /* each connection begins with a PROXY header, before TLS. The address in
-                            it is that of the client in every respect */
-} weir_listen_address;
-
-/* Limits on clients. docs/internals/net.md documents what happens at each of them. */
-typedef struct weir_server_limits {
-    int connections; /* open connections of all loops, 1 or more; further ones are refused */
-    size_t buffers;  /* bytes of unanswered input and unsent output, over all connections */
-    size_t request;  /* bytes of one request, 1..2^30. The protocol should have a smaller limit of
-                        its own, for which it can send a better error */
-    /* Timeouts; 0: none. */
-    int64_t idle_ns;    /* without any input */
-    int64_t request_ns; /* from the first byte of a request to its last */
-    int64_t write_ns;   /* without progress in sending to a client that does not read */
-} weir_server_limits;
+#define WEIR_LOOPS_MAX 256
 
 typedef struct weir_server_options {
     const weir_listen_address *listens; /* read by weir_server_open() only */
@@ -52,7 +22,9 @@ typedef struct weir_server_options {
     void *const *contexts; /* one for each loop, passed to protocol->open; NULL: all are NULL. The
                               array is read by weir_server_open() only */
     weir_server_limits limits;
-    int64_t drain_ns; /* how long a stopping server waits for clients to read their replies */
+    int64_t grace_ns; /* how long the server still accepts connections after SIGTERM, so that load
+                         balancers can learn that it is stopping; 0: not at all */
+    int64_t drain_ns; /* how long it waits for clients to read their replies after that */
 
     void *ctx;
     /* The current time, 0..WEIR_NOW_NS_MAX. It must not step: delayed replies depend on it.
@@ -106,41 +78,31 @@ const char *weir_server_address(const weir_server *s, size_t i);
 #define WEIR_WATCHES_MAX 4
 WEIR_NODISCARD weir_status weir_server_watch(weir_server *s, size_t i, const char *path);
 
-/* Serves until SIGINT or SIGTERM, then shuts down gracefully: it accepts no more connections,
- * answers the requests that have arrived, and sends their replies for at most drain_ns. A reply
- * that is delayed beyond that is dropped. A second signal ends it at once. Call it once. */
+/* Serves until SIGINT or SIGTERM, then shuts down gracefully. After SIGTERM it serves for grace_ns
+ * more, also new clients. Then it accepts no more connections, answers the requests that have
+ * arrived, and sends their replies for at most drain_ns. A reply that is delayed beyond that is
+ * dropped. A second signal ends it at once. Call it once. */
 void weir_server_run(weir_server *s);
 
-/* Returns whether the server is shutting down. Threads: any. */
+/* Returns whether only local clients can connect, because limits.connections is reached.
+ * Threads: any. */
+bool weir_server_is_full(const weir_server *s);
+
+/* Returns whether the server is shutting down: since the first signal. Threads: any. */
 bool weir_server_stopping(const weir_server *s);
 
 /* Frees the server, which may never have run, and removes its socket files. Accepts NULL. */
 void weir_server_close(weir_server *s);
 
-#define WEIR_PEER_TEXT_MAX 64
-
-/* Prints the address of a client: "192.0.2.7:51234", "[2001:db8::7]:51234", "unix", or "unknown" if
- * the connection is closed.
- *  wake_ctx  the argument of the protocol's open() for this session.
- * Call it on the loop's thread before the session is closed. */
-void weir_server_peer(const void *wake_ctx, char ret[static WEIR_PEER_TEXT_MAX]);
-
-/* The same, in binary. Returns false for a client of a Unix socket, or if the connection is closed:
- * *ret is then unchanged. */
-bool weir_server_peer_address(const void *wake_ctx, weir_peer_address *ret);
-
-/* The index in options.listens of the listener that accepted the connection of a session. As
- * weir_server_peer(). */
-size_t weir_server_listener(const void *wake_ctx);
-
 /* Counters since the start. */
 typedef struct weir_server_stats {
-    uint64_t connected;  /* connections open now */
-    uint64_t accepted;   /* without the refused ones */
-    uint64_t refused;    /* because too many were open */
-    uint64_t overloaded; /* closed: out of memory for buffers, or a request was too long */
-    uint64_t timed_out;  /* closed: idle, slow to send, or slow to read */
-    uint64_t unproxied;  /* closed: the PROXY header is missing or malformed, or its sender may not
+    uint64_t connected;       /* connections open now */
+    uint64_t accepted;        /* without the refused ones */
+    uint64_t refused;         /* because too many were open, in total or from one client */
+    uint64_t refused_address; /* because one client had too many open; included in `refused` */
+    uint64_t overloaded;      /* closed: out of memory for buffers, or a request was too long */
+    uint64_t timed_out;       /* closed: idle, slow to send, or slow to read */
+    uint64_t unproxied; /* closed: the PROXY header is missing or malformed, or its sender may not
                             report clients */
     uint64_t bytes_in, bytes_out;
     uint64_t buffered; /* bytes of buffers now; see limits.buffers */

@@ -150,6 +150,9 @@ static void check_out_of_range(void **unused)
     EXPECT_RANGE(limits.idle_ns, -1, false);
     EXPECT_RANGE(limits.request_ns, -1, false);
     EXPECT_RANGE(limits.write_ns, -1, false);
+    EXPECT_RANGE(grace_ns, -1, false);
+    EXPECT_RANGE(grace_ns, WEIR_NOW_NS_MAX / 8, true);
+    EXPECT_RANGE(grace_ns, WEIR_NOW_NS_MAX / 8 + 1, false);
     EXPECT_RANGE(drain_ns, -1, false);
     EXPECT_RANGE(drain_ns, 0, true);
     EXPECT_RANGE(drain_ns, WEIR_NOW_NS_MAX / 8, true);
@@ -311,9 +314,58 @@ static void check_drain_is_bounded(void **unused)
     expect_end(waiting);
     join(&f);
     assert_string_equal(f.stopping, "received SIGINT with 2 open connections; a second signal "
-                                    "closes them at once");
+                                    "closes all at once");
     close(slow);
     stop(&f);
+}
+
+/* After SIGTERM, new clients are served for grace_ns, and the server says that it is stopping. */
+static void check_grace(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 2);
+    f.options.grace_ns = 3600 * s_ns + 500 * ms_ns;
+    start(&f);
+    int old = client(&f);
+    ask(old, "old\n");
+    kill(getpid(), SIGTERM);
+    expect_event(&f, 's');
+    assert_true(weir_server_stopping(f.server));
+    for (int i = 0; i < 10; i++) {
+        int new = client(&f);
+        ask(new, "new\n");
+        close(new);
+    }
+    ask(old, "old\n");
+    kill(getpid(), SIGTERM); /* a second signal ends the server at once */
+    expect_end(old);
+    join(&f);
+    assert_string_equal(f.stopping, "received SIGTERM with 1 open connections; new ones are "
+                                    "accepted for 3600.500 s; a second signal closes all at once");
+    stop(&f);
+}
+
+/* The grace ends by itself, and SIGINT has none. */
+static void check_the_end_of_grace(void **unused)
+{
+    (void)unused;
+    static const struct {
+        int64_t grace_ns;
+        int signum;
+    } rows[] = {{1, SIGTERM}, {3600 * (int64_t)1000000000, SIGINT}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        fixture f;
+        prepare(&f, 2);
+        f.options.grace_ns = rows[i].grace_ns;
+        start(&f);
+        int fd = client(&f);
+        ask(fd, "one\n");
+        kill(getpid(), rows[i].signum);
+        expect_end(fd);
+        join(&f);
+        stop(&f);
+    }
 }
 
 static void check_a_second_signal(void **unused)
@@ -335,7 +387,7 @@ static void check_a_second_signal(void **unused)
     struct pollfd reloads = {.fd = f.reloaded[0], .events = POLLIN};
     assert_int_equal(poll(&reloads, 1, 0), 0);
     assert_string_equal(f.stopping, "received SIGTERM with 2 open connections; a second signal "
-                                    "closes them at once");
+                                    "closes all at once");
     close(slow);
     stop(&f);
 }
@@ -449,6 +501,8 @@ int main(void)
         cmocka_unit_test(check_drain_answers_what_has_arrived),
         cmocka_unit_test(check_drain_sends_output_in_flight),
         cmocka_unit_test(check_drain_is_bounded),
+        cmocka_unit_test(check_grace),
+        cmocka_unit_test(check_the_end_of_grace),
         cmocka_unit_test(check_a_second_signal),
         cmocka_unit_test(check_reload),
         cmocka_unit_test(check_no_events_of_a_file),

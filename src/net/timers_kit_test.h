@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_TIMERS_KIT_TEST_H
 #define WEIR_NET_TIMERS_KIT_TEST_H
-/* A fake clock for libuv, whose time and timers are wrapped; see timer_wraps in meson.build. A
+/* A fake clock for libuv, whose time and timers are wrapped; see timer_fakes in meson.build. A
  * timer is a record, and fires when the test fires it. For tests on one thread. Include it after
  * cmocka. */
 
@@ -105,6 +105,18 @@ static inline void fire(timer *t)
     else
         *t = (timer){0};
     fn(handle);
+}
+
+/* Fires what is due within some milliseconds, and runs the loop in between. */
+static inline void let_pass(uv_loop_t *uv, uint64_t ms)
+{
+    uint64_t end_ms = clock_ms + ms;
+    for (timer *t; (t = first_due(end_ms));) {
+        fire(t);
+        for (int i = 0; i < 3; i++)
+            uv_run(uv, UV_RUN_NOWAIT);
+    }
+    clock_ms = end_ms;
 }
 
 #endif

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The timers of outgoing connections, of the dialer's users, of the watched file and of the server,
- * with a fake clock: each fires in the millisecond in which it is due, and not before. */
+/* The timers of outgoing connections, of the dialer's users and of the server, with a fake
+ * clock: each fires in the millisecond in which it is due, and not before. */
 
 #include "net/fixture_test.h"
 
 #include "net/dial.h"
 #include "net/timers_kit_test.h"
-#include "net/watch.h"
 
 #include <fcntl.h>
 #include <netdb.h>
-#include <sys/stat.h>
 
 /* ---- lookups --------------------------------------------------------------------------------- */
 
@@ -82,17 +80,6 @@ static void close_dialer(dial_world *w)
     assert_int_equal(uv_loop_close(&w->uv), 0);
 }
 
-static void pass(uv_loop_t *uv, uint64_t ms)
-{
-    uint64_t end_ms = clock_ms + ms;
-    for (timer *t; (t = first_due(end_ms));) {
-        fire(t);
-        for (int i = 0; i < 3; i++)
-            uv_run(uv, UV_RUN_NOWAIT);
-    }
-    clock_ms = end_ms;
-}
-
 static void on_connected(void *ctx, int64_t now_ns)
 {
     (void)now_ns;
@@ -132,7 +119,7 @@ static void dial(dial_world *w, const port_endpoint *to)
     assert_non_null(w->port->calls->connect(w->port, to, &events, w));
     assert_int_equal(w->connected + w->closed, 0);
     assert_int_equal(only_due(), 0);
-    pass(&w->uv, 0);
+    let_pass(&w->uv, 0);
 }
 
 /* Runs the loop until timers were set `sets` times. */
@@ -214,9 +201,9 @@ static void test_time_to_connect(void **unused)
         port_mutex_unlock(hang);
         run_until_set(&w, 3);
         assert_int_equal(only_due(), 1000);
-        pass(&w.uv, 999);
+        let_pass(&w.uv, 999);
         assert_int_equal(timers_set, 3);
-        pass(&w.uv, 1);
+        let_pass(&w.uv, 1);
         assert_int_equal(w.closed, 0);
         if (answers) {
             while (!w.connected)
@@ -224,9 +211,9 @@ static void test_time_to_connect(void **unused)
             assert_int_equal(only_due(), -1);
         } else {
             assert_int_equal(only_due(), 4000);
-            pass(&w.uv, 3999);
+            let_pass(&w.uv, 3999);
             assert_int_equal(w.closed, 0);
-            pass(&w.uv, 1);
+            let_pass(&w.uv, 1);
             assert_string_equal(w.why, "connect timed out (tried 2 addresses)");
         }
         assert_int_equal(w.connected + w.closed, 1);
@@ -299,9 +286,9 @@ static void test_time_of_a_lookup(void **unused)
     port_mutex_lock(hang);
     open_dialer(&w);
     dial(&w, &(port_endpoint){.host = "hangs.example", .port = 1});
-    pass(&w.uv, 4999);
+    let_pass(&w.uv, 4999);
     assert_int_equal(w.closed, 0);
-    pass(&w.uv, 1);
+    let_pass(&w.uv, 1);
     assert_string_equal(w.why, "host name lookup timed out");
     assert_int_equal(w.closed, 1);
     close_dialer(&w);
@@ -324,9 +311,9 @@ static void test_time_of_a_handshake(void **unused)
     clock_ms += 2000;
     run_until_set(&w, 3); /* connected; the server never answers the handshake */
     assert_int_equal(only_due(), 3000);
-    pass(&w.uv, 2999);
+    let_pass(&w.uv, 2999);
     assert_int_equal(w.closed, 0);
-    pass(&w.uv, 1);
+    let_pass(&w.uv, 1);
     assert_string_equal(w.why, "TLS handshake timed out");
     assert_int_equal(w.connected, 0);
     close_dialer(&w);
@@ -360,270 +347,24 @@ static void test_user_timers(void **unused)
     c->set_timer(t, now_ns + 9 * ms_ns);
     c->set_timer(t, now_ns + 8 * ms_ns);
     assert_int_equal(timers_set, 2);
-    pass(&w.uv, 5);
+    let_pass(&w.uv, 5);
     assert_int_equal(calls, 0);
     assert_int_equal(only_due(), 3);
-    pass(&w.uv, 3);
+    let_pass(&w.uv, 3);
     assert_int_equal(calls, 1);
     assert_int_equal(only_due(), -1);
     c->set_timer(t, 0); /* in the past: soon */
     assert_int_equal(only_due(), 0);
     assert_int_equal(calls, 1);
-    pass(&w.uv, 0);
+    let_pass(&w.uv, 0);
     assert_int_equal(calls, 2);
     c->set_timer(t, c->now(w.port) + ms_ns);
     c->set_timer(t, INT64_MAX);
-    pass(&w.uv, 10000);
+    let_pass(&w.uv, 10000);
     assert_int_equal(calls, 2);
     assert_int_equal(only_due(), -1);
     c->free_timer(t);
     close_dialer(&w);
-}
-
-/* ---- the watched file ------------------------------------------------------------------------ */
-
-typedef struct watched {
-    int changes;
-    bool unreadable;
-} watched;
-
-static bool on_changed(void *ctx)
-{
-    watched *f = ctx;
-    f->changes++;
-    return !f->unreadable;
-}
-
-static void close_watch(weir_watch *w, uv_loop_t *uv)
-{
-    uv_close((uv_handle_t *)&w->events, NULL);
-    uv_close((uv_handle_t *)&w->poll, NULL);
-    uv_close((uv_handle_t *)&w->debounce, NULL);
-    uv_run(uv, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(uv), 0);
-}
-
-/* Events within 100 ms are one change. A file that could not be read is tried again within 2 s. */
-static void test_watch(void **unused)
-{
-    (void)unused;
-    uv_loop_t uv;
-    weir_watch w;
-    watched f = {0};
-    char dir[] = "/tmp/weir-watch-XXXXXX", path[64];
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/weir.yaml", dir);
-    write_file(path, "1");
-    reset_timers();
-    assert_int_equal(uv_loop_init(&uv), 0);
-    assert_true(weir_watch_start(&w, &uv, path, on_changed, &f));
-    assert_int_equal(due_in(&w.poll), 2000);
-    assert_int_equal(timer_of(&w.poll)->repeat_ms, 2000);
-    pass(&uv, 10000);
-    assert_int_equal(f.changes, 0);
-    write_file(path, "22");
-    uv_run(&uv, UV_RUN_NOWAIT);
-    assert_int_equal(due_in(&w.debounce), 100);
-    assert_int_equal(timer_of(&w.debounce)->repeat_ms, 0);
-    pass(&uv, 99);
-    write_file(path, "333");
-    uv_run(&uv, UV_RUN_NOWAIT);
-    assert_int_equal(f.changes, 0);
-    f.unreadable = true;
-    pass(&uv, 1);
-    assert_int_equal(f.changes, 1);
-    f.unreadable = false;
-    pass(&uv, 2100); /* without an event */
-    assert_int_equal(f.changes, 2);
-    pass(&uv, 10000);
-    assert_int_equal(f.changes, 2);
-    assert_int_equal(unlink(path), 0);
-    pass(&uv, 10000);
-    assert_int_equal(f.changes, 2);
-    write_file(path, "4444");
-    pass(&uv, 2100);
-    assert_int_equal(f.changes, 3);
-    close_watch(&w, &uv);
-    unlink(path);
-    rmdir(dir);
-}
-
-/* The file is also polled. The paths: in a directory that does not exist, so that there are no
- * events; without a slash; and in the root directory. */
-static void test_watch_by_polling(void **unused)
-{
-    (void)unused;
-    static char long_path[9000];
-    memset(long_path, 'x', sizeof long_path - 1);
-    long_path[0] = long_path[8000] = '/';
-    const struct {
-        const char *path;
-        bool has_events;
-    } rows[] = {{"/nowhere/weir.yaml", false},
-                {long_path, false},
-                {"weir-no-such-file", true},
-                {"/no-such-file", true}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        uv_loop_t uv;
-        weir_watch w;
-        watched f = {0};
-        reset_timers();
-        assert_int_equal(uv_loop_init(&uv), 0);
-        assert_int_equal(weir_watch_start(&w, &uv, rows[i].path, on_changed, &f),
-                         rows[i].has_events);
-        assert_int_equal(due_in(&w.poll), 2000);
-        w.seen.size++; /* as if it had been another file */
-        pass(&uv, 2100);
-        assert_int_equal(f.changes, 0); /* there is no file */
-        w.path = "/dev/null";
-        pass(&uv, 1999);
-        assert_int_equal(f.changes, 0);
-        pass(&uv, 101);
-        assert_int_equal(f.changes, 1);
-        close_watch(&w, &uv);
-    }
-}
-
-static void in_directory(const char *dir, const char *name, const char *text)
-{
-    char path[96];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    if (text)
-        write_file(path, text);
-    else
-        assert_int_equal(unlink(path), 0);
-}
-
-/* Each change in a directory is one change, with its events or by polling: a file that is added,
- * rewritten, renamed or removed, also below. Names that begin with '.' are no change. */
-static void test_watch_directory(void **unused)
-{
-    (void)unused;
-    uv_loop_t uv;
-    weir_watch w;
-    watched f = {0};
-    char dir[] = "/tmp/weir-watch-XXXXXX", sub[64], from[96], to[96];
-    assert_non_null(mkdtemp(dir));
-    snprintf(sub, sizeof sub, "%s/sub", dir);
-    snprintf(from, sizeof from, "%s/a", dir);
-    snprintf(to, sizeof to, "%s/b", dir);
-    assert_int_equal(mkdir(sub, 0700), 0);
-    in_directory(dir, "a", "1");
-    reset_timers();
-    assert_int_equal(uv_loop_init(&uv), 0);
-    assert_true(weir_watch_start(&w, &uv, dir, on_changed, &f));
-    pass(&uv, 10000);
-    assert_int_equal(f.changes, 0);
-    in_directory(dir, "a", "22");
-    uv_run(&uv, UV_RUN_NOWAIT);
-    pass(&uv, 100); /* by an event */
-    assert_int_equal(f.changes, 1);
-    in_directory(dir, "new", "1");
-    pass(&uv, 2100);
-    assert_int_equal(f.changes, 2);
-    assert_int_equal(rename(from, to), 0);
-    pass(&uv, 2100);
-    assert_int_equal(f.changes, 3);
-    in_directory(sub, "below", "1");
-    pass(&uv, 2100);
-    assert_int_equal(f.changes, 4);
-    in_directory(sub, "below", "22");
-    pass(&uv, 2100);
-    assert_int_equal(f.changes, 5);
-    in_directory(dir, ".hidden", "1");
-    pass(&uv, 10000);
-    assert_int_equal(f.changes, 5);
-    f.unreadable = true;
-    in_directory(dir, "new", NULL);
-    pass(&uv, 2100);
-    assert_int_equal(f.changes, 6);
-    f.unreadable = false;
-    pass(&uv, 2100); /* again, because it was not accepted */
-    assert_int_equal(f.changes, 7);
-    pass(&uv, 10000);
-    assert_int_equal(f.changes, 7);
-    in_directory(sub, "below", NULL);
-    in_directory(dir, "b", NULL);
-    pass(&uv, 2100);
-    assert_int_equal(f.changes, 8); /* without files is a version too */
-    in_directory(dir, ".hidden", NULL);
-    close_watch(&w, &uv);
-    rmdir(sub);
-    rmdir(dir);
-}
-
-/* A link to a directory that is swapped, and a link in the directory to a file behind it, are
- * changes; events of the new directory are seen. */
-static void test_watch_swapped_directory(void **unused)
-{
-    (void)unused;
-    char dir[] = "/tmp/weir-watch-XXXXXX", one[64], two[64], current[64], next[64];
-    assert_non_null(mkdtemp(dir));
-    snprintf(one, sizeof one, "%s/one", dir);
-    snprintf(two, sizeof two, "%s/two", dir);
-    snprintf(current, sizeof current, "%s/current", dir);
-    snprintf(next, sizeof next, "%s/next", dir);
-    assert_int_equal(mkdir(one, 0700) | mkdir(two, 0700), 0);
-    in_directory(one, "a", "1");
-    in_directory(two, "a", "1");
-    assert_int_equal(symlink("one", current), 0);
-    uv_loop_t uv;
-    weir_watch w;
-    watched f = {0};
-    reset_timers();
-    assert_int_equal(uv_loop_init(&uv), 0);
-    assert_true(weir_watch_start(&w, &uv, current, on_changed, &f));
-    assert_int_equal(symlink("two", next), 0);
-    assert_int_equal(rename(next, current), 0);
-    pass(&uv, 2100);
-    assert_int_equal(f.changes, 1);
-    in_directory(two, "a", "22");
-    uv_run(&uv, UV_RUN_NOWAIT);
-    pass(&uv, 100);
-    assert_int_equal(f.changes, 2);
-    pass(&uv, 10000);
-    assert_int_equal(f.changes, 2);
-    assert_true(weir_watch_move(&w, one));
-    pass(&uv, 10000);
-    assert_int_equal(f.changes, 2); /* another path is no change */
-    in_directory(one, "a", "22");
-    pass(&uv, 2100);
-    assert_int_equal(f.changes, 3);
-    weir_watch_stop(&w);
-    in_directory(one, "a", "333");
-    pass(&uv, 10000);
-    assert_int_equal(f.changes, 3);
-    close_watch(&w, &uv);
-    in_directory(one, "a", NULL);
-    in_directory(two, "a", NULL);
-    unlink(current);
-    rmdir(one);
-    rmdir(two);
-    rmdir(dir);
-}
-
-/* Each of the five fields of a file's state tells two versions apart. */
-static void test_versions_of_a_file(void **unused)
-{
-    (void)unused;
-    for (int field = 0; field < 6; field++) {
-        uv_loop_t uv;
-        weir_watch w;
-        watched f = {0};
-        reset_timers();
-        assert_int_equal(uv_loop_init(&uv), 0);
-        assert_true(weir_watch_start(&w, &uv, "/dev/null", on_changed, &f));
-        uint64_t *const unsigned_fields[] = {&w.seen.device, &w.seen.inode, &w.seen.size};
-        if (field < 3)
-            ++*unsigned_fields[field];
-        else if (field < 5)
-            ++*(field == 3 ? &w.seen.seconds : &w.seen.nanoseconds);
-        pass(&uv, 2100);
-        assert_int_equal(f.changes, field < 5);
-        pass(&uv, 10000);
-        assert_int_equal(f.changes, field < 5);
-        close_watch(&w, &uv);
-    }
 }
 
 /* ---- the server ------------------------------------------------------------------------------ */
@@ -658,21 +399,73 @@ static void test_server_ticks(void **unused)
     }
 }
 
+/* Lets 2.1 s pass, and expects so many reloads since the last call. */
+static void expect_reloads(fixture *f, int expected)
+{
+    uint64_t end_ms = clock_ms + 2100;
+    struct pollfd reloads = {.fd = f->reloaded[0], .events = POLLIN};
+    char why;
+    for (timer *t; (t = first_due(end_ms));)
+        fire(t);
+    clock_ms = end_ms;
+    for (; poll(&reloads, 1, 0) == 1; expected--) {
+        assert_int_equal(read(f->reloaded[0], &why, 1), 1);
+        assert_int_equal(why, 'f');
+    }
+    assert_int_equal(expected, 0);
+}
+
+/* Each further path is watched until it is replaced, or removed. */
+static void test_server_watches(void **unused)
+{
+    (void)unused;
+    enum { A, B, C, PATHS };
+    enum { LAST = WEIR_WATCHES_MAX - 1 };
+    fixture f;
+    char paths[PATHS][64];
+    prepare(&f, 1);
+    for (int i = 0; i < PATHS; i++) {
+        snprintf(paths[i], sizeof paths[i], "%.50s/%d", f.dir, i);
+        write_file(paths[i], "1");
+    }
+    reset_timers();
+    open_server(&f);
+    assert_int_equal(weir_server_watch(f.server, LAST, NULL), WEIR_OK); /* was none */
+    assert_int_equal(timers_set, 0);
+    assert_int_equal(weir_server_watch(f.server, 0, paths[A]), WEIR_OK);
+    assert_int_equal(weir_server_watch(f.server, LAST, paths[B]), WEIR_OK);
+    assert_int_equal(timers_set, 2);
+    assert_int_equal(weir_server_watch(f.server, 0, paths[A]), WEIR_OK); /* as before */
+    assert_int_equal(timers_set, 2);
+    expect_reloads(&f, 0);
+    static const struct {
+        int number, path; /* to watch; PATHS: none */
+        int reloads[PATHS];
+    } steps[] = {
+        {0, A, {1, 1, 0}},        {0, C, {0, 1, 1}}, {LAST, PATHS, {0, 0, 1}},
+        {LAST, PATHS, {0, 0, 1}}, {1, A, {1, 0, 1}}, {0, PATHS, {1, 0, 0}},
+        {LAST, B, {1, 1, 0}},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        const char *path = steps[i].path < PATHS ? paths[steps[i].path] : NULL;
+        assert_int_equal(weir_server_watch(f.server, (size_t)steps[i].number, path), WEIR_OK);
+        for (int k = 0; k < PATHS; k++) {
+            write_file(paths[k], i % 2 ? "1" : "22");
+            expect_reloads(&f, steps[i].reloads[k]);
+        }
+    }
+    for (int i = 0; i < PATHS; i++)
+        unlink(paths[i]);
+    stop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_time_to_connect),
-        cmocka_unit_test(test_time_after_a_slow_lookup),
-        cmocka_unit_test(test_time_of_a_lookup),
-        cmocka_unit_test(test_time_of_a_handshake),
-        cmocka_unit_test(test_unreachable_address),
-        cmocka_unit_test(test_user_timers),
-        cmocka_unit_test(test_watch),
-        cmocka_unit_test(test_watch_by_polling),
-        cmocka_unit_test(test_watch_directory),
-        cmocka_unit_test(test_watch_swapped_directory),
-        cmocka_unit_test(test_versions_of_a_file),
-        cmocka_unit_test(test_server_ticks),
+        cmocka_unit_test(test_time_to_connect),     cmocka_unit_test(test_time_after_a_slow_lookup),
+        cmocka_unit_test(test_time_of_a_lookup),    cmocka_unit_test(test_time_of_a_handshake),
+        cmocka_unit_test(test_unreachable_address), cmocka_unit_test(test_user_timers),
+        cmocka_unit_test(test_server_ticks),        cmocka_unit_test(test_server_watches),
     };
     hang = port_mutex_new();
     return cmocka_run_group_tests_name("timers", tests, NULL, NULL);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* A binary heap of pointers to elements, each of which stores its index. */
 
-#include "net/wait_heap.h"
+#include "net/queue.h"
 
 #include "port/assert.h"
 #include "port/port.h"

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The heap of waits against a slow, obvious model: the least by time, then by order of adding. */
 
-#include "net/wait_heap.h"
+#include "net/queue.h"
 #include "port/random_kit_test.h"
 
 #include <setjmp.h>

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEBOUNCE_MS = 100, POLL_MS = 2000, PATH_LEN_MAX = 4096, LEVELS_MAX = 8, FILES_MAX = 4096 };
+enum { DEBOUNCE_MS = 100, ROUNDS_MAX = 20, POLL_MS = 2000 };
+enum { PATH_LEN_MAX = 4096, LEVELS_MAX = 8, FILES_MAX = 4096 };
 
 static weir_file_state state_of(const uv_stat_t *s)
 {
@@ -19,6 +20,16 @@ static weir_file_state state_of(const uv_stat_t *s)
 static bool is_directory(const uv_stat_t *s)
 {
     return (s->st_mode & 0170000) == 0040000;
+}
+
+/* Returns false if there is no such path, and then *ret is undefined. */
+static bool stat_path(const char *path, uv_stat_t *ret)
+{
+    uv_fs_t req;
+    bool exists = uv_fs_stat(NULL, &req, path, NULL) == 0;
+    *ret = req.statbuf;
+    uv_fs_req_cleanup(&req);
+    return exists;
 }
 
 /* ---- directories ----------------------------------------------------------------------------- */
@@ -45,17 +56,16 @@ static void add_directory(contents *c, const char *path, int level);
 
 static void add_entry(contents *c, const char *path, bool is_directory, int level)
 {
-    uv_fs_t req;
-    if (uv_fs_stat(NULL, &req, path, NULL) == 0 && c->files++ < FILES_MAX) {
-        const weir_file_state s = state_of(&req.statbuf);
-        uint64_t hash = mix(mix(mix_text(0xCBF29CE484222325, path), s.device), s.inode);
-        if (!is_directory)
-            hash = mix(mix(mix(hash, s.size), (uint64_t)s.seconds), (uint64_t)s.nanoseconds);
-        c->sum += hash;
-        if (is_directory && level < LEVELS_MAX)
-            add_directory(c, path, level + 1);
-    }
-    uv_fs_req_cleanup(&req);
+    uv_stat_t found;
+    if (!stat_path(path, &found) || c->files++ >= FILES_MAX)
+        return;
+    const weir_file_state s = state_of(&found);
+    uint64_t hash = mix(mix(mix_text(0xCBF29CE484222325, path), s.device), s.inode);
+    if (!is_directory)
+        hash = mix(mix(mix(hash, s.size), (uint64_t)s.seconds), (uint64_t)s.nanoseconds);
+    c->sum += hash;
+    if (is_directory && level < LEVELS_MAX)
+        add_directory(c, path, level + 1);
 }
 
 /* Adds the files of a directory and of those in it, but no names that begin with '.': editors and
@@ -64,13 +74,12 @@ static void add_directory(contents *c, const char *path, int level)
 {
     uv_fs_t req;
     uv_dirent_t entry;
-    if (uv_fs_scandir(NULL, &req, path, 0, NULL) >= 0) {
-        while (uv_fs_scandir_next(&req, &entry) == 0) {
-            char below[PATH_LEN_MAX];
-            int len = snprintf(below, sizeof below, "%s/%s", path, entry.name);
-            if (entry.name[0] != '.' && (size_t)len < sizeof below)
-                add_entry(c, below, entry.type == UV_DIRENT_DIR, level);
-        }
+    (void)uv_fs_scandir(NULL, &req, path, 0, NULL); /* if it fails, there is no next entry */
+    while (uv_fs_scandir_next(&req, &entry) == 0) {
+        char below[PATH_LEN_MAX];
+        int len = snprintf(below, sizeof below, "%s/%s", path, entry.name);
+        if (entry.name[0] != '.' && (size_t)len < sizeof below)
+            add_entry(c, below, entry.type == UV_DIRENT_DIR, level);
     }
     uv_fs_req_cleanup(&req);
 }
@@ -81,26 +90,43 @@ static void add_directory(contents *c, const char *path, int level)
  * soon. */
 static weir_file_state stat_file(const char *path, weir_file_state before)
 {
-    uv_fs_t req;
-    weir_file_state now = before;
-    if (uv_fs_stat(NULL, &req, path, NULL) == 0)
-        now = state_of(&req.statbuf);
-    if (uv_fs_get_result(&req) == 0 && is_directory(&req.statbuf)) {
-        contents c = {0, 0};
+    uv_stat_t found;
+    if (!stat_path(path, &found))
+        return before;
+    weir_file_state now = state_of(&found);
+    if (is_directory(&found)) {
+        contents c = {0};
         add_directory(&c, path, 1);
-        now = (weir_file_state){now.device, now.inode, c.sum, (int64_t)c.files, 0};
+        now = (weir_file_state){
+            .device = now.device, .inode = now.inode, .size = c.sum, .seconds = (int64_t)c.files};
     }
-    uv_fs_req_cleanup(&req);
     return now;
 }
 
-static bool same(const weir_file_state *a, const weir_file_state *b)
+static bool are_equal(const weir_file_state *a, const weir_file_state *b)
 {
     return a->device == b->device && a->inode == b->inode && a->size == b->size &&
            a->seconds == b->seconds && a->nanoseconds == b->nanoseconds;
 }
 
 static bool watch_directory(weir_watch *w);
+static void on_debounced(uv_timer_t *timer);
+
+/* Looks at the file again after a while. */
+static void wait_on(weir_watch *w)
+{
+    uv_timer_start(&w->debounce, on_debounced, DEBOUNCE_MS, 0);
+}
+
+/* Most editors and `>` truncate a file before they write it. So it is read only once it has been
+ * the same for a round. A directory is read after ROUNDS_MAX, too: one file in it may change all
+ * the time, while each of the others is whole. */
+static bool is_settled(weir_watch *w, const weir_file_state *now)
+{
+    bool settled = are_equal(now, &w->last) || (w->is_directory && ++w->rounds >= ROUNDS_MAX);
+    w->last = *now;
+    return settled;
+}
 
 /* A directory may be another one now, so its events are started again. */
 static void on_debounced(uv_timer_t *timer)
@@ -108,7 +134,13 @@ static void on_debounced(uv_timer_t *timer)
     weir_watch *w = timer->data;
     const char *path = w->path;
     weir_file_state now = stat_file(path, w->seen);
-    if (same(&now, &w->seen) || !w->changed(w->ctx) || w->path != path)
+    if (are_equal(&now, &w->seen))
+        return;
+    if (!is_settled(w, &now)) {
+        wait_on(w);
+        return;
+    }
+    if (!w->changed(w->ctx) || w->path != path)
         return;
     bool moved = now.device != w->seen.device || now.inode != w->seen.inode;
     w->seen = now;
@@ -121,8 +153,11 @@ static void on_debounced(uv_timer_t *timer)
 /* A running timer is not restarted, so a directory with constant events cannot delay it forever. */
 static void check_soon(weir_watch *w)
 {
-    if (!uv_is_active((uv_handle_t *)&w->debounce))
-        uv_timer_start(&w->debounce, on_debounced, DEBOUNCE_MS, 0);
+    if (uv_is_active((uv_handle_t *)&w->debounce))
+        return;
+    w->last = stat_file(w->path, w->seen);
+    w->rounds = 0;
+    wait_on(w);
 }
 
 static void on_event(uv_fs_event_t *handle, const char *name, int events, int status)
@@ -137,7 +172,7 @@ static void on_poll(uv_timer_t *timer)
 {
     weir_watch *w = timer->data;
     weir_file_state now = stat_file(w->path, w->seen);
-    if (!same(&now, &w->seen))
+    if (!are_equal(&now, &w->seen))
         check_soon(w);
 }
 
@@ -145,9 +180,8 @@ static void on_poll(uv_timer_t *timer)
 static bool watch_directory(weir_watch *w)
 {
     char directory[PATH_LEN_MAX];
-    uv_fs_t req;
-    w->is_directory = uv_fs_stat(NULL, &req, w->path, NULL) == 0 && is_directory(&req.statbuf);
-    uv_fs_req_cleanup(&req);
+    uv_stat_t found;
+    w->is_directory = stat_path(w->path, &found) && is_directory(&found);
     if (w->is_directory)
         return uv_fs_event_start(&w->events, on_event, w->path, 0) == 0;
     const char *slash = strrchr(w->path, '/');

@@ -22,16 +22,20 @@ typedef struct weir_watch {
     uv_fs_event_t events; /* of the directory; not every change makes an event ... */
     uv_timer_t poll;      /* ... so the file is also checked periodically */
     uv_timer_t debounce;  /* several events within 100 ms are one change */
+    unsigned rounds;      /* timeouts of `debounce` in a row at which the file had changed again */
     const char *path;
-    bool is_directory; /* at the last look */
-    weir_file_state seen;
+    bool is_directory;    /* when the file was last checked */
+    weir_file_state last; /* the version at the latest timeout of `debounce` */
+    weir_file_state seen; /* the version at the last call of changed() */
     bool (*changed)(void *ctx);
     void *ctx;
 } weir_watch;
 
-/* Calls changed(ctx) once after each change of the file at `path`, which is kept by reference. If
- * changed() returns false, it is called again later. A removed file is no change; a different file
- * that appears there is one. The loop's owner closes the handles of `w`.
+/* Calls changed(ctx) once after each change of the file at `path`: 100 ms after the last write, so
+ * that no half-written file is read, however long the writer takes. A directory is read at most 2 s
+ * after the first write. `path` is kept by reference. If changed() returns false, it is called
+ * again later. A removed file is no change; a different file that appears there is one. The loop's
+ * owner closes the handles of `w`.
  * Returns false if events for the directory are unavailable; the file is then only polled. */
 bool weir_watch_start(weir_watch *w, uv_loop_t *loop, const char *path, bool (*changed)(void *ctx),
                       void *ctx);

@@ -8,6 +8,8 @@
 
 #include "policy/zone.h"
 
+#include "port/assert.h"
+
 #define NS_PER_S 1000000000
 
 /* ---- dates ----------------------------------------------------------------------------------- */
@@ -95,5 +97,6 @@ weir_span weir_calendar_window(const weir_zone *zone, weir_calendar unit, int64_
     dates d = dates_around(unit, latest_day(zone, here, t_s));
     int64_t start_s = day_start(zone, here, d.first);
     int64_t end_s = day_start(zone, here, d.next);
+    WEIR_ASSERT(start_s <= t_s && t_s < end_s);
     return (weir_span){start_s < 0 ? 0 : start_s * NS_PER_S, end_s * NS_PER_S};
 }

@@ -2,7 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* Suggestions for common mistakes in a policy text. */
 
-#include "policy/hint.h"
+#include "policy/scan.h"
+
+#include "port/assert.h"
 
 enum {
     FRACTION_DIGITS_MAX = 6, /* after the point; with NUMBER_MAX no product below overflows */
@@ -190,6 +192,7 @@ static void whole_rate(const weir_scan *s, size_t at, uint64_t num, uint64_t den
         return;
     den *= periods;
     uint64_t divisor = common_divisor(num, den);
+    WEIR_ASSERT(divisor >= 1);
     weir_write_str(t, ": write ");
     weir_write_u64(t, num / divisor);
     weir_write_char(t, '/');

@@ -4,9 +4,8 @@
  * for each algorithm. */
 
 #include "core/algorithm.h"
-#include "policy/hint.h"
 #include "policy/scan.h"
-#include "policy/text.h"
+#include "port/assert.h"
 
 #include <weir/weir_zone.h>
 
@@ -216,6 +215,9 @@ static weir_status parse_zone(parser *p, weir_layer *l)
             weir_scan_unexpected(s, from, "the name of a time zone, as in tz Europe/Berlin");
             return WEIR_E_ZONE;
         }
+        if (l->zone->name[0] == '\0')
+            return weir_scan_refuse(s, from, WEIR_E_NOMEM, "no memory is left",
+                                    "enough to read the time zone");
     }
     return boundary(p);
 }
@@ -356,6 +358,7 @@ static weir_status parse_layer(parser *p, weir_layer *l)
     if (st != WEIR_OK)
         return st;
     int64_t limit_max;
+    WEIR_ASSERT(l->limit >= 1);
     return weir_layer_init(l, &limit_max) == WEIR_OK ? WEIR_OK : refuse_limit(p, l, limit_max);
 }
 

@@ -4,8 +4,7 @@
 
 #include "policy/scan.h"
 
-#include "policy/hint.h"
-#include "policy/text.h"
+#include "port/assert.h"
 
 enum { FOUND_MAX = 32 }; /* the most bytes of the text that an error quotes */
 
@@ -79,6 +78,7 @@ weir_status weir_scan_unexpected(weir_scan *s, size_t from, const char *expected
 
 void weir_scan_space(weir_scan *s)
 {
+    WEIR_ASSERT(s->at <= s->len);
     while (s->at < s->len && is_space(s->text[s->at]))
         s->at++;
 }
@@ -137,6 +137,7 @@ weir_status weir_scan_number(weir_scan *s, const char *what, int64_t low, int64_
     weir_write_str(&t, " to ");
     weir_write_u64(&t, (uint64_t)high);
     size_t from = s->at;
+    WEIR_ASSERT(0 <= low && low <= high && high < INT64_MAX);
     int64_t n = digits(s, high);
     if (s->at == from)
         return weir_scan_unexpected(s, from, expected);
@@ -245,6 +246,7 @@ weir_status weir_scan_period(weir_scan *s, int64_t *ret_ns, weir_calendar *ret_c
         weir_status st = scan_unit(s, unit_ns, ret_calendar != NULL, &unit_ns);
         if (st != WEIR_OK)
             return st;
+        WEIR_ASSERT(unit_ns >= 1 && total_ns <= WEIR_SPAN_NS_MAX);
         if (n > (WEIR_SPAN_NS_MAX - total_ns) / unit_ns)
             return refuse_long(s, from);
         total_ns += n * unit_ns;
@@ -255,4 +257,16 @@ weir_status weir_scan_period(weir_scan *s, int64_t *ret_ns, weir_calendar *ret_c
     }
     *ret_ns = total_ns;
     return WEIR_OK;
+}
+
+bool weir_duration_read(const char *text, size_t len, int64_t *ret_ns)
+{
+    enum { LEN_MAX = 64 };
+    weir_scan s = {.text = text, .len = len};
+    int64_t ns;
+    if (len == 0 || len > LEN_MAX || !is_digit(text[0]) ||
+        weir_scan_period(&s, &ns, NULL) != WEIR_OK || s.at < len)
+        return false;
+    *ret_ns = ns;
+    return true;
 }

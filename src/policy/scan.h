@@ -5,7 +5,7 @@
 /* The lexer of policy texts: scans words, numbers and periods, and reports syntax errors with their
  * column. parse.c has the grammar. */
 
-#include <weir/weir.h>
+#include "policy/text.h"
 
 typedef struct weir_scan {
     const char *text;
@@ -45,5 +45,40 @@ weir_status weir_scan_number(weir_scan *s, const char *what, int64_t low, int64_
  *  ret_calendar  NULL if day, week, month and year are not allowed. Otherwise such a word sets it,
  *                and sets *ret_ns to 0; any other period leaves it unchanged. */
 weir_status weir_scan_period(weir_scan *s, int64_t *ret_ns, weir_calendar *ret_calendar);
+
+/* Reads a duration that is written like a period, such as "90s" or "1h30m", from the whole text.
+ * Returns false for anything else, and for more than 64 bytes; *ret_ns is then unchanged. */
+bool weir_duration_read(const char *text, size_t len, int64_t *ret_ns);
+
+/* ---- suggestions (hint.c) -------------------------------------------------------------------- */
+/* For common mistakes, such as the spellings of other rate limiters. Errors show them; they never
+ * make a text valid. */
+
+/* Returns the unit that a word such as "sec", "hours" or "min" means, or NULL. */
+const char *weir_hint_unit(const char *word, size_t len);
+
+/* Recognises a misspelt algorithm at s->at: "GCRA", "fixed window", "sliding-window".
+ *  expected  receives what to write instead.
+ * Returns the end of the misspelt words, or s->at if there is no suggestion. */
+size_t weir_hint_algorithm(const weir_scan *s, weir_writer *expected);
+
+/* Recognises a rate with a fraction at s->at: "0.5/s", "2.5 /s".
+ *  expected  receives the same rate in whole numbers if it is short: "write 1/2s".
+ * Returns whether there is a fraction. */
+bool weir_hint_fraction(const weir_scan *s, weir_writer *expected);
+
+/* For a number without a '/' after it, as in "10r/s" or "1,000/s": writes what is expected at
+ * s->at.
+ *  from  the start of the number. */
+void weir_hint_slash(const weir_scan *s, size_t from, weir_writer *expected);
+
+/* For a keyword with '=' after it, as in "burst=20": writes what is expected instead. Returns false
+ * if there is no '=' at s->at. */
+bool weir_hint_equals(const weir_scan *s, const char *keyword, weir_writer *expected);
+
+/* For a token bucket with a rate in place of the capacity, as in "token-bucket 10/s burst 5":
+ * writes the policy that is probably meant, "token-bucket 5 refill 10/s".
+ *  from  the start of the rate. */
+void weir_hint_token_bucket(const weir_scan *s, size_t from, weir_writer *expected);
 
 #endif

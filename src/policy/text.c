@@ -4,6 +4,8 @@
 
 #include "policy/text.h"
 
+#include "port/assert.h"
+
 const weir_unit weir_units[WEIR_UNITS] = {
     {"ns", 1},          {"us", 1000},         {"ms", 1000000},       {"s", 1000000000},
     {"m", 60000000000}, {"h", 3600000000000}, {"d", 86400000000000}, {"w", 604800000000000},
@@ -66,6 +68,7 @@ void weir_write_u64(weir_writer *w, uint64_t n)
 void weir_write_period(weir_writer *w, int64_t ns, bool bare)
 {
     size_t i = WEIR_UNITS - 1;
+    WEIR_ASSERT(ns >= 1);
     while (ns % weir_units[i].ns != 0)
         i--;
     int64_t n = ns / weir_units[i].ns;

@@ -5,6 +5,8 @@
 
 #include "policy/zone.h"
 
+#include "port/assert.h"
+
 /* Returns the number of listed changes at or before t_s. */
 static uint32_t changes_until(const weir_zone *zone, int64_t t_s)
 {
@@ -39,6 +41,7 @@ static int32_t rule_day(const weir_zone_rule *rule, uint32_t year)
 int64_t weir_zone_change(const weir_zone_tail *tail, int which, uint32_t year)
 {
     const weir_zone_rule *rule = &tail->change[which];
+    WEIR_ASSERT(which == 0 || which == 1);
     int32_t offset_s = which == 0 ? tail->base_s : tail->other_s;
     return (int64_t)rule_day(rule, year) * DAY_S + rule->time_s - offset_s;
 }
@@ -58,6 +61,7 @@ weir_zone_piece weir_zone_yearly(const weir_zone_tail *tail, int64_t t_s)
         from_s = next_s;
         next_s = weir_zone_change(tail, 0, ++year + 1);
     }
+    WEIR_ASSERT(from_s <= t_s && t_s < next_s);
     int64_t back_s = weir_zone_change(tail, 1, year);
     if (t_s < back_s)
         return (weir_zone_piece){from_s, back_s, tail->other_s};

@@ -91,6 +91,12 @@ static inline void weir_buffer_append(weir_buffer *b, const void *bytes, size_t 
     b->end += n;
 }
 
+/* Adds a string, as weir_buffer_append() does. */
+static inline void weir_buffer_text(weir_buffer *b, const char *text)
+{
+    weir_buffer_append(b, text, strlen(text));
+}
+
 /* Adds one byte, as weir_buffer_append() does. */
 static inline void weir_buffer_append_byte(weir_buffer *b, uint8_t byte)
 {

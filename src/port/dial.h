@@ -18,6 +18,8 @@ typedef struct port_endpoint {
     const char
         *host;     /* a name, an IP address, or the path of a Unix socket, which begins with '/' */
     uint16_t port; /* 0 for a Unix socket */
+    uint32_t skip; /* how many of the addresses of a name are tried last, modulo their number. Each
+                      attempt that adds 1 begins with the next address */
     const port_tls *tls;  /* NULL: not encrypted */
     const char *tls_name; /* the name that the certificate must have; NULL: `host` */
 } port_endpoint;

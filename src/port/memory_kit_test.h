@@ -3,7 +3,7 @@
 #ifndef WEIR_PORT_MEMORY_KIT_TEST_H
 #define WEIR_PORT_MEMORY_KIT_TEST_H
 /* Memory that runs out. Wrappers of the allocator make the n-th allocation fail and count the
- * blocks in use; see memory_wraps in meson.build. A test can add other calls that may fail: it
+ * blocks in use; see memory_fakes in meson.build. A test can add other calls that may fail: it
  * calls may_allocate() in a wrapper of its own. Include it after cmocka. */
 
 #include "port/atomic.h"

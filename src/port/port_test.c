@@ -271,6 +271,9 @@ static void test_numbers(void **unused)
         assert_int_equal(read, edges[i]);
         if (edges[i] > 0)
             assert_false(weir_decimal_read(expected, (size_t)len, edges[i] - 1, &read));
+        expected[len] = '0';
+        bool tenfold = edges[i] <= UINT64_MAX / 10;
+        assert_int_equal(weir_decimal_read(expected, (size_t)len + 1, UINT64_MAX, &read), tenfold);
         weir_hex64_print(edges[i], hex);
         assert_true(weir_hex64_read(hex, 16, &read) && read == edges[i]);
         int64_t value = (int64_t)edges[i], back = 1;
@@ -279,6 +282,23 @@ static void test_numbers(void **unused)
         assert_memory_equal(text, expected, (size_t)len);
         assert_true(weir_i64_read(text, (size_t)len, &back) && back == value);
     }
+    static const char *const beyond[] = {"",
+                                         "x",
+                                         "1x",
+                                         "x1",
+                                         "-1",
+                                         "18446744073709551616",
+                                         "0018446744073709551625",
+                                         "184467440737095516150",
+                                         "99999999999999999999999"};
+    uint64_t unread = 7;
+    for (size_t i = 0; i < sizeof beyond / sizeof beyond[0]; i++)
+        assert_false(weir_decimal_read(beyond[i], strlen(beyond[i]), UINT64_MAX, &unread));
+    assert_false(weir_decimal_read(&"12"[1], 0, UINT64_MAX, &unread));
+    assert_int_equal(unread, 7);
+    assert_true(weir_decimal_read("0018446744073709551615", 22, UINT64_MAX, &unread));
+    assert_true(unread == UINT64_MAX);
+    assert_false(weir_decimal_read("7", 1, 5, &unread));
     int64_t back = 5;
     char text[32];
     assert_int_equal(weir_i64_print(text, INT64_MIN), 20);
@@ -304,6 +324,32 @@ static void test_numbers(void **unused)
 }
 
 /* The first and the last sequence of each row of Unicode's table 3-7, and their neighbours. */
+/* The styles of untrusted text: each row has the same text in all of them. */
+static void test_escapes(void **unused)
+{
+    (void)unused;
+    static const char *const rows[][1 + WEIR_MASKED + 1] = {
+        {"a \"\\", "a \\\"\\\\", "a \\\"\\\\", "a \\\"\\\\", "a \"\\", "a \"\\x5c", "a \"\\x5C",
+         "a \"\\"},
+        {"\n", "\\u000a", "\\u000a", "\\u000a", "\\x0a", "\\x0a", "\\x0A", "?"},
+        {"\x7f", "\x7f", "\\u007f", "\\u007f", "\\x7f", "\\x7f", "\\x7F", "?"},
+        {"\xc2\x9b", "\xc2\x9b", "\\u009b", "\xc2\x9b", "\\xc2\\x9b", "\xc2\x9b", "\xc2\x9b", "?"},
+        {"\xe2\x80\xae", "\xe2\x80\xae", "\xe2\x80\xae", "\xe2\x80\xae", "\xe2\x80\xae",
+         "\xe2\x80\xae", "\xe2\x80\xae", "?"},
+        {"\xe2\x82z", "\xef\xbf\xbdz", "\xef\xbf\xbdz", "\\ufffd\\ufffdz", "\xe2\x82z", "\xe2\x82z",
+         "\\xE2\\x82z", "?z"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (int style = 0; style <= WEIR_MASKED; style++) {
+            char text[32];
+            size_t len = weir_text_escape_to(text, sizeof text, rows[i][0], strlen(rows[i][0]),
+                                             (weir_escape)style);
+            assert_string_equal(text, rows[i][1 + style]);
+            assert_int_equal(len, strlen(text));
+        }
+    }
+}
+
 static void test_utf8(void **unused)
 {
     (void)unused;
@@ -408,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_escapes),
         cmocka_unit_test(test_invisible_characters),
         cmocka_unit_test(test_buffer_growth),
     };

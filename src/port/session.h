@@ -28,6 +28,8 @@ typedef enum weir_session_next {
 
 typedef struct weir_session_step {
     weir_session_next next;
+    uint32_t work;    /* of this run, besides its input and output: as long as handling so many
+                         bytes takes */
     int64_t until_ns; /* WEIR_SESSION_WAIT only, on the clock of now_ns. No wait if <= now_ns */
 } weir_session_step;
 
@@ -63,6 +65,16 @@ typedef struct weir_protocol {
 
     /* For a session that consumes bytes before a request is complete; otherwise NULL. */
     weir_session_usage (*usage)(const void *session);
+
+    /* Whether the client has not yet sent its first byte, or the password that it needs. Such a
+     * connection is closed after the time that a request may take. NULL: only connections that have
+     * received nothing are. */
+    bool (*is_new)(const void *session);
+
+    /* Called after open() for a connection that exceeds a limit on connections. The session answers
+     * one health check, refuses any other request, and closes. NULL: such a connection has no
+     * session, and gets `refusal`. */
+    void (*only_health)(void *session);
 
     /* Called about once a second, and at once when the server begins to stop. Returns whether run()
      * must be called although nothing has arrived. A stopping server waits, for at most drain_ns,

@@ -1,10 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* UTF-8, one sequence at a time. */
+/* Slices; UTF-8, one sequence at a time; untrusted text, whose styles are rows of a table. */
 
 #include "port/text.h"
 
 #include "port/assert.h"
+
+#include <string.h>
+
+weir_slice weir_slice_trim(weir_slice text)
+{
+    while (text.len > 0 && (text.at[0] == ' ' || text.at[0] == '\t')) {
+        text.at++;
+        text.len--;
+    }
+    while (text.len > 0 && (text.at[text.len - 1] == ' ' || text.at[text.len - 1] == '\t'))
+        text.len--;
+    return text;
+}
+
+bool weir_slice_is(weir_slice text, const char *word)
+{
+    if (text.len != strlen(word))
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        char a = text.at[i], b = word[i];
+        if (a == b)
+            continue;
+        char lower = (char)(a | 32);
+        if (lower != (b | 32) || lower < 'a' || lower > 'z')
+            return false;
+    }
+    return true;
+}
 
 size_t weir_utf8_len(const char *at, size_t len, bool *ret_valid)
 {
@@ -51,4 +79,124 @@ bool weir_utf8_is_invisible(const char *at, size_t len)
             return true;
     }
     return false;
+}
+
+/* ---- untrusted text -------------------------------------------------------------------------- */
+
+typedef struct rules {
+    const char *prefix;  /* of an escape */
+    const char *digits;  /* of its byte; NULL: the prefix is all */
+    const char *invalid; /* replaces bytes that are not UTF-8; NULL: they are escaped; "": copied */
+    bool quotes;         /* '"' and '\\' get a backslash */
+    bool backslash;      /* '\\' is escaped */
+    bool del, c1, invisible; /* is escaped, as C0 is */
+    bool by_byte;            /* each byte on its own; otherwise the last one of a sequence */
+} rules;
+
+#define LOWER       "0123456789abcdef"
+#define UPPER       "0123456789ABCDEF"
+#define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
+
+static const rules all_rules[] = {
+    [WEIR_JSON_FILE] = {"\\u00", LOWER, REPLACEMENT, .quotes = true},
+    [WEIR_JSON_LOG] = {"\\u00", LOWER, REPLACEMENT, .quotes = true, .del = true, .c1 = true},
+    [WEIR_JSON_REPLY] = {"\\u00", LOWER, "\\ufffd", .quotes = true, .del = true, .by_byte = true},
+    [WEIR_HEX_LINE] = {"\\x", LOWER, "", .del = true, .c1 = true, .by_byte = true},
+    [WEIR_HEX_KEY] = {"\\x", LOWER, "", .backslash = true, .del = true, .by_byte = true},
+    [WEIR_HEX_LABEL] = {"\\x", UPPER, NULL, .backslash = true, .del = true, .by_byte = true},
+    [WEIR_MASKED] = {"?", NULL, "?", .del = true, .c1 = true, .invisible = true},
+};
+
+/* Whether all styles copy a byte. */
+static bool is_plain(uint8_t c)
+{
+    return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
+}
+
+static bool is_escaped(const rules *r, const char *at, size_t len)
+{
+    uint8_t c = (uint8_t)*at;
+    if (len == 1)
+        return c < 0x20 || (c == 0x7F && r->del) || (c == '\\' && r->backslash);
+    return (r->c1 && weir_utf8_is_control(at, len)) ||
+           (r->invisible && weir_utf8_is_invisible(at, len));
+}
+
+static void put_escape(const rules *r, char byte, weir_put_text *put, void *ctx)
+{
+    char code[8];
+    size_t len = strlen(r->prefix);
+    WEIR_ASSERT(len + 2 <= sizeof code);
+    memcpy(code, r->prefix, len);
+    if (r->digits) {
+        code[len++] = r->digits[(uint8_t)byte >> 4];
+        code[len++] = r->digits[byte & 15];
+    }
+    put(ctx, code, len);
+}
+
+/* Writes the character at the front, which is not plain. Returns its length. */
+static size_t put_character(const rules *r, const char *at, size_t len, weir_put_text *put,
+                            void *ctx)
+{
+    bool valid;
+    size_t n = weir_utf8_len(at, len, &valid);
+    if (!valid && r->by_byte)
+        n = 1;
+    if (valid ? is_escaped(r, at, n) : !r->invalid) {
+        for (size_t i = r->by_byte ? 0 : n - 1; i < n; i++)
+            put_escape(r, at[i], put, ctx);
+    } else if (!valid && *r->invalid) {
+        put(ctx, r->invalid, strlen(r->invalid));
+    } else if (r->quotes && (*at == '"' || *at == '\\')) {
+        put(ctx, (const char[]){'\\', *at}, 2);
+    } else {
+        put(ctx, at, n);
+    }
+    return n;
+}
+
+void weir_text_escape(const char *at, size_t len, weir_escape style, weir_put_text *put, void *ctx)
+{
+    const rules *r = &all_rules[style];
+    WEIR_ASSERT(style < sizeof all_rules / sizeof *all_rules);
+    for (size_t i = 0; i < len;) {
+        size_t run = i;
+        while (run < len && is_plain((uint8_t)at[run]))
+            run++;
+        if (run > i)
+            put(ctx, at + i, run - i);
+        i = run;
+        if (i < len)
+            i += put_character(r, at + i, len - i, put, ctx);
+    }
+}
+
+typedef struct room {
+    char *at;
+    size_t left; /* with the NUL */
+    bool cut;
+} room;
+
+static void put_in_room(void *ctx, const char *at, size_t len)
+{
+    room *r = ctx;
+    if (!r->cut && len >= r->left) {
+        r->cut = true;
+        len = is_plain((uint8_t)*at) ? r->left - 1 : 0;
+    } else if (r->cut) {
+        return;
+    }
+    memcpy(r->at, at, len);
+    r->at += len;
+    r->left -= len;
+}
+
+size_t weir_text_escape_to(char *ret, size_t size, const char *at, size_t len, weir_escape style)
+{
+    WEIR_ASSERT(size >= 1);
+    room r = {ret, size, false};
+    weir_text_escape(at, len, style, put_in_room, &r);
+    *r.at = '\0';
+    return (size_t)(r.at - ret);
 }

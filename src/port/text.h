@@ -15,6 +15,12 @@ typedef struct weir_slice {
     size_t len;
 } weir_slice;
 
+/* Returns `text` without spaces and tabs at its ends. */
+weir_slice weir_slice_trim(weir_slice text);
+
+/* Returns whether `text` equals `word`; ASCII letters are case-insensitive. */
+bool weir_slice_is(weir_slice text, const char *word);
+
 /* ---- decimal --------------------------------------------------------------------------------- */
 
 /* Reads the decimal digits at the front of a text. Returns the number of digits.
@@ -37,9 +43,11 @@ static inline size_t weir_digits_read(const char *at, size_t len, uint64_t *ret)
 static inline bool weir_decimal_read(const char *at, size_t len, uint64_t max, uint64_t *ret)
 {
     uint64_t v;
-    if (len == 0 || weir_digits_read(at, len, &v) != len || v > max)
+    unsigned last = len > 0 ? (unsigned)((unsigned char)at[len - 1] - '0') : 10;
+    if (last > 9 || weir_digits_read(at, len - 1, &v) != len - 1 || last > max ||
+        v > (max - last) / 10)
         return false;
-    *ret = v;
+    *ret = v * 10 + last;
     return true;
 }
 
@@ -171,5 +179,33 @@ static inline bool weir_utf8_is_control(const char *at, size_t len)
     return (len == 1 && (byte[0] < 0x20 || byte[0] == 0x7F)) ||
            (len == 2 && byte[0] == 0xC2 && byte[1] < 0xA0);
 }
+
+/* ---- untrusted text -------------------------------------------------------------------------- */
+
+/* How a text from a client is written. Characters that a style does not name are copied. "Controls"
+ * are those of weir_utf8_is_control(). */
+typedef enum weir_escape {
+    /* The contents of a JSON string. '"' and '\' get a backslash, controls become \u00hh. */
+    WEIR_JSON_FILE,  /* only C0 controls; U+FFFD replaces each maximal subpart that is not UTF-8 */
+    WEIR_JSON_LOG,   /* all controls; the same replacement */
+    WEIR_JSON_REPLY, /* C0 and DEL; the escape \ufffd replaces each byte that is not UTF-8 */
+
+    /* Bytes of controls become \xhh. */
+    WEIR_HEX_LINE,  /* all controls; bytes that are not UTF-8 are copied */
+    WEIR_HEX_KEY,   /* C0, DEL and '\'; bytes that are not UTF-8 are copied */
+    WEIR_HEX_LABEL, /* C0, DEL, '\' and bytes that are not UTF-8, in upper case: two texts never
+                       become the same one */
+
+    WEIR_MASKED /* '?' replaces a control, an invisible character and what is not UTF-8 */
+} weir_escape;
+
+/* Writes a text in pieces. Each is a run of copied ASCII, one copied character, or one escape. */
+typedef void weir_put_text(void *ctx, const char *at, size_t len);
+void weir_text_escape(const char *at, size_t len, weir_escape style, weir_put_text *put, void *ctx);
+
+/* Writes the text into a buffer, with a NUL. Cuts it before the first character that does not fit.
+ * Returns the length.
+ *  size  1 or more. */
+size_t weir_text_escape_to(char *ret, size_t size, const char *at, size_t len, weir_escape style);
 
 #endif

@@ -4,7 +4,7 @@
  * requests at once. Each other engine gets its requests as one batch, and the completion waits for
  * all. */
 
-#include "service/dispatch.h"
+#include "service/pending.h"
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
@@ -38,6 +38,10 @@ void weir_dispatch_read(const weir_engine_request *q, weir_request *request)
     request->status = q->status;
     if (q->status == WEIR_OK) {
         request->decision = q->decision;
+        if (q->verb == WEIR_VERB_GRANT) /* its decision is about one more unit */
+            request->decision.allowed = q->granted == q->cost;
+        if (request->decision.allowed)
+            request->decision.retry_after_ns = 0;
         if (q->by_error)
             request->reason = WEIR_BY_ON_ERROR;
     } else if (q->reason) {
@@ -81,10 +85,15 @@ static bool is_remote(const batch *b, size_t i)
     return b->with[i] != WEIR_ENGINE_LOCAL && b->with[i] != WEIR_ENGINES;
 }
 
+static bool takes(weir_verb verb)
+{
+    return verb == WEIR_VERB_TAKE || verb == WEIR_VERB_GRANT;
+}
+
 static void finish(batch *b, size_t i, weir_verb verb)
 {
     weir_resolved_finish(&b->at[i], &b->requests[i]);
-    if (verb == WEIR_VERB_TAKE)
+    if (takes(verb))
         weir_resolved_count(b->service, &b->at[i], &b->requests[i], b->now_ns);
 }
 
@@ -114,9 +123,10 @@ static bool query_engines(batch *b, weir_verb verb)
         for (size_t i = 0; i < b->n; i++) {
             if ((int)b->with[i] != kind)
                 continue;
+            bool peeks = verb == WEIR_VERB_GRANT && b->requests[i].cost == 0;
             weir_pending_copy_key(p, &b->at[i]);
-            b->query[i] =
-                weir_pending_add(p, (weir_engine_kind)kind, verb, &b->requests[i], &b->at[i]);
+            b->query[i] = weir_pending_add(p, (weir_engine_kind)kind, peeks ? WEIR_VERB_TAKE : verb,
+                                           &b->requests[i], &b->at[i]);
         }
     }
     if (!weir_pending_submit(p, false, b->now_ns)) {
@@ -131,7 +141,7 @@ static bool query_engines(batch *b, weir_verb verb)
         weir_dispatch_read(b->query[i], &b->requests[i]);
         finish(b, i, verb);
     }
-    if (verb == WEIR_VERB_TAKE)
+    if (takes(verb))
         s->decided += b->remote;
     weir_pending_free(p);
     return true;
@@ -145,18 +155,18 @@ static bool read_answers(weir_service *s, weir_completion *completion, weir_requ
     if (p->in_flight > 0)
         return false;
     WEIR_ASSERT(p->n == n);
-    bool takes = p->query[0].verb == WEIR_VERB_TAKE;
+    bool counts = takes(p->query[0].verb);
     for (size_t i = 0; i < n; i++) {
         weir_pending_request *k = &p->kept[i];
         if (k->query) {
             weir_dispatch_read(k->query, &k->request);
             weir_resolved_finish(&k->at, &k->request);
         }
-        if (k->query && takes)
+        if (k->query && counts)
             weir_resolved_count(s, &k->at, &k->request, now_ns);
         weir_dispatch_copy(&requests[i], &k->request);
     }
-    if (takes)
+    if (counts)
         weir_service_record_latency(s, p->queries, p->answered_ns - p->opened_ns);
     weir_pending_finish(p);
     return true;
@@ -209,8 +219,8 @@ static void decide_locally(batch *b)
     b->service->decided += b->n - b->remote;
 }
 
-bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_request *requests,
-                        size_t n, int64_t now_ns)
+bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_verb verb,
+                        weir_request *requests, size_t n, int64_t now_ns)
 {
     if (completion && completion->pending)
         return read_answers(s, completion, requests, n, now_ns);
@@ -224,7 +234,7 @@ bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_reque
     for (size_t i = 0; i < n; i++)
         find(&b, i);
     decide_locally(&b);
-    return b.remote == 0 || query_engines(&b, WEIR_VERB_TAKE);
+    return b.remote == 0 || query_engines(&b, verb);
 }
 
 /* ---- single requests ------------------------------------------------------------------------- */
@@ -232,7 +242,7 @@ bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_reque
 bool weir_dispatch_one(weir_service *s, weir_completion *completion, weir_verb verb,
                        weir_request *request, int64_t now_ns, const weir_resolved *at)
 {
-    WEIR_ASSERT(verb != WEIR_VERB_TAKE);
+    WEIR_ASSERT(!takes(verb));
     WEIR_ASSERT(!weir_resolved_is_listed(at) || verb == WEIR_VERB_RESET);
     weir_engine_kind engine = weir_resolved_engine(s, at);
     if (!weir_dispatch_has_engine(s, completion, engine, request))

@@ -7,17 +7,13 @@
 
 #include "service/fake_engine_test.h"
 #include "service/kit_test.h"
+#include "tests/kit/kit.h"
 
 #include <stdio.h>
 
 static fake_engine *redis, *hybrid;
 static weir_completion completion;
 static int ready;
-
-static void is_ready(void *ctx)
-{
-    ++*(int *)ctx;
-}
 
 static weir_rule_spec far_of(const char *name, const char *limit)
 {
@@ -52,7 +48,7 @@ static int setup_engines(void **state)
     hybrid = fake_open();
     weir_service_set_engine(service, WEIR_ENGINE_REDIS, &redis->engine);
     weir_service_set_engine(service, WEIR_ENGINE_HYBRID, &hybrid->engine);
-    completion = (weir_completion){.ready = is_ready, .ctx = &ready};
+    completion = (weir_completion){.ready = count_ready, .ctx = &ready};
     ready = 0;
     set_usual_rules();
     return 0;
@@ -278,7 +274,7 @@ static void check_many_sessions(void **unused)
     static weir_request requests[TURNS];
     static char keys[TURNS][8];
     for (int i = 0; i < TURNS; i++) {
-        turns[i] = (weir_completion){.ready = is_ready, .ctx = &ready};
+        turns[i] = (weir_completion){.ready = count_ready, .ctx = &ready};
         snprintf(keys[i], sizeof keys[i], "k%d", i);
         requests[i] = request_of("far", keys[i], 1 + i % 3);
         assert_false(weir_service_take(service, &turns[i], &requests[i], 1, now_ns));
@@ -312,7 +308,7 @@ static void check_memory_bound(void **unused)
     requests[7] = request_of("near", "a", 0);
     size_t calls = 0;
     for (; calls < TURNS && waiting < most; calls++) {
-        turns[calls] = (weir_completion){.ready = is_ready, .ctx = &ready};
+        turns[calls] = (weir_completion){.ready = count_ready, .ctx = &ready};
         waiting += !weir_service_take(service, &turns[calls], requests, 17, now_ns);
     }
     assert_in_range(waiting, TURNS / 16 - 8, TURNS / 16);

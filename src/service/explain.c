@@ -3,6 +3,7 @@
 /* EXPLAIN: describes the rule, the limit and the state of a key. */
 
 #include "service/explain_text.h"
+#include "service/service.h"
 #include "service/service_internal.h"
 
 static void put_list(weir_buffer *out, const weir_resolved *at)

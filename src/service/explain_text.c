@@ -4,6 +4,9 @@
 
 #include "service/explain_text.h"
 
+#include "core/decision.h"
+#include "port/text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -46,17 +49,16 @@ static void put_time(weir_buffer *out, int64_t t_ns)
     weir_buffer_printf(out, "%s.%03d UTC", text, (int)(ms % 1000));
 }
 
+static void put_text(void *ctx, const char *at, size_t len)
+{
+    weir_buffer_append(ctx, at, len);
+}
+
 void weir_explain_key(weir_buffer *out, const char *key, size_t len)
 {
     enum { SHOWN = 200 };
     weir_buffer_printf(out, "key      ");
-    for (size_t i = 0; i < len && i < SHOWN; i++) {
-        unsigned char c = (unsigned char)key[i];
-        if (c >= ' ' && c != 0x7f && c != '\\')
-            weir_buffer_append_byte(out, c);
-        else
-            weir_buffer_printf(out, "\\x%02x", c);
-    }
+    weir_text_escape(key, len < SHOWN ? len : SHOWN, WEIR_HEX_KEY, put_text, out);
     weir_buffer_printf(out, "%s\n", len > SHOWN ? "..." : "");
 }
 
@@ -68,6 +70,8 @@ static void put_layer(weir_buffer *out, const weir_policy *p, uint32_t layer)
     weir_policy_print(&one, text, sizeof text);
     weir_buffer_printf(out, " under %s", text);
 }
+
+_Static_assert(WEIR_DECISION_FIELDS == 6, "the text has each field of a decision but delay_ns");
 
 void weir_explain_state(weir_buffer *out, const weir_policy *p, const weir_decision *d,
                         bool shadowed, int64_t now_ns)

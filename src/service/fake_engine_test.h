@@ -90,6 +90,20 @@ static weir_status fake_throttle(void *ctx, uint64_t *state, int64_t now_ns)
     return q->throttle_status == WEIR_THROTTLE_OK ? WEIR_OK : WEIR_E_RANGE;
 }
 
+FAKE weir_status fake_grant(fake_engine *f, weir_engine_request *q, int64_t now_ns)
+{
+    const weir_policy *p = q->policy;
+    uint64_t id = fake_policy_id(f, q);
+    weir_decision d;
+    weir_status st = weir_store_peek(f->store, p, id, q->key.at, q->key.len, now_ns, 0, &d);
+    q->granted = d.remaining < q->cost ? d.remaining : q->cost;
+    if (st == WEIR_OK && q->granted > 0)
+        st = weir_store_check(f->store, p, id, q->key.at, q->key.len, now_ns, q->granted, &d);
+    return st != WEIR_OK
+               ? st
+               : weir_store_peek(f->store, p, id, q->key.at, q->key.len, now_ns, 1, &q->decision);
+}
+
 FAKE void fake_decide(fake_engine *f, weir_engine_request *q, int64_t now_ns)
 {
     const weir_policy *p = q->policy;
@@ -98,6 +112,8 @@ FAKE void fake_decide(fake_engine *f, weir_engine_request *q, int64_t now_ns)
     size_t len = q->key.len;
     if (q->verb == WEIR_VERB_TAKE)
         q->status = weir_store_check(f->store, p, id, key, len, now_ns, q->cost, &q->decision);
+    else if (q->verb == WEIR_VERB_GRANT)
+        q->status = fake_grant(f, q, now_ns);
     else if (q->verb == WEIR_VERB_PEEK)
         q->status = weir_store_peek(f->store, p, id, key, len, now_ns, q->cost, &q->decision);
     else if (q->verb == WEIR_VERB_REFUND)

@@ -4,6 +4,7 @@
 #define WEIR_SERVICE_KIT_TEST_H
 /* The fixture of this directory's tests: a store, a limiter and a service with rules. */
 
+#include "service/service.h"
 #include "service/service_internal.h"
 
 #include <setjmp.h>

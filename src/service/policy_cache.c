@@ -2,11 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* The cache of inline policies: a set-associative hash table with LRU eviction in each set. */
 
-#include "service/policy_cache.h"
-
-#include "port/assert.h"
-#include "port/port.h"
 #include "service/service.h"
+#include "service/service_internal.h"
+
 #include "store/siphash.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Reservations: applies a rule's lists and shadow to the reservations of the store. */
 
+#include "service/service.h"
 #include "service/service_internal.h"
 
 /* A rule in shadow allows requests that its limit denies. Such a request gets a reservation of 0

@@ -117,8 +117,10 @@ static void check_lists(void **unused)
     assert_int_equal(id, WEIR_ID_NONE);
     assert_int_equal(commit(id, 5000, now_ns, &over), WEIR_LIMIT_MAX);
     assert_int_equal(over, 0);
+    id = 7;
     request = reserve("tokens", "evil", 1, &id);
     assert_false(request.decision.allowed);
+    assert_int_equal(id, 7); /* not written */
     assert_int_equal(request.reason, WEIR_BY_DENY_LIST);
     assert_int_equal(counts_of("tokens").allow_listed, 1);
     assert_int_equal(counts_of("tokens").deny_listed, 1);
@@ -139,6 +141,25 @@ static void check_shadow(void **unused)
     assert_int_equal(over, 10);
     assert_int_equal(commit(id, 0, now_ns, &over), 80);
     assert_int_equal(counts_of("look").shadowed, 1);
+    assert_int_equal(reserve("look", "full", 100, &id).reason, WEIR_BY_LIMIT);
+    assert_int_equal(reserve("look", "full", 1, &beyond).reason, WEIR_BY_SHADOW);
+    assert_true(beyond != WEIR_ID_NONE); /* of 0 units */
+    assert_int_equal(commit(beyond, 3, now_ns, &over), 0);
+    assert_int_equal(over, 3);
+}
+
+/* A reservation is a decision, and the latency of decisions is recorded together. */
+static void check_latency(void **unused)
+{
+    (void)unused;
+    uint64_t id;
+    set_two();
+    (void)reserve("tokens", "a", 1, &id);
+    (void)reserve("nobody", "a", 1, &id);
+    assert_true(weir_service_has_decided(service));
+    weir_service_latency(service, 5);
+    assert_false(weir_service_has_decided(service));
+    assert_int_equal(weir_limiter_latency(limiter).sum_ns, 10);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -146,10 +167,8 @@ static void check_shadow(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_commit),
-        TEST(check_expiry),
-        TEST(check_lists),
-        TEST(check_shadow),
+        TEST(check_commit), TEST(check_expiry),  TEST(check_lists),
+        TEST(check_shadow), TEST(check_latency),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,6 +69,9 @@ static void check_bad_templates(void **unused)
     }
     assert_int_equal(weir_rules_build(&rules, store, NULL, specs, N), WEIR_E_RANGE);
     assert_int_equal(weir_rules_build(&rules, store, NULL, specs, N - 1), WEIR_OK);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(weir_rules_want_header(rules, text_of(key[i] + strlen("$header."))),
+                         i < N - 1);
     weir_rules_drop(rules);
     specs[N - 1].key = "$header.H0"; /* the same header as $header.h0 */
     assert_int_equal(weir_rules_build(&rules, store, NULL, specs, N), WEIR_OK);
@@ -93,8 +96,9 @@ static void check_routes(void **unused)
     set_rules(&spec, 1);
     assert_null(weir_service_route(service, &v1, none));
     assert_int_equal(weir_rules_build(&rules, store, NULL, &spec, 1), WEIR_OK);
-    assert_int_equal(weir_rules_set_routes(rules, routes, 2), WEIR_OK);
-    assert_int_equal(weir_rules_set_routes(rules, routes, 1), WEIR_OK); /* replaces them */
+    assert_int_equal(weir_rules_set_routes(rules, routes, 2, WEIR_SLASH_REFUSE), WEIR_OK);
+    assert_int_equal(weir_rules_set_routes(rules, routes, 1, WEIR_SLASH_REFUSE),
+                     WEIR_OK); /* replaces them */
     weir_limiter_set_rules(limiter, rules);
     assert_string_equal(weir_service_route(service, &v1, none)->policies[0].at, "api");
     assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 2/s", NULL), WEIR_OK);

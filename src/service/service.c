@@ -3,139 +3,11 @@
 /* Decisions: resolves each request to its policy, lets the store decide them as one batch, and
  * counts the decisions. dispatch.c is the path for rules with another engine. */
 
-#include "service/dispatch.h"
-#include "service/full_quota.h"
+#include "service/service.h"
+
+#include "service/service_internal.h"
 
 #include <string.h>
-
-/* ---- resolving ------------------------------------------------------------------------------- */
-
-void weir_resolved_decide_by_list(const weir_resolved *at, weir_request *request)
-{
-    WEIR_ASSERT(weir_resolved_is_listed(at));
-    weir_decision d = weir_full_quota(request->policy);
-    bool allow = at->list == WEIR_ON_ALLOW_LIST;
-    request->reason = allow ? WEIR_BY_ALLOW_LIST : WEIR_BY_DENY_LIST;
-    if (!allow) {
-        d.allowed = false;
-        d.never = true;
-        d.remaining = 0;
-        d.retry_after_ns = INT64_MAX;
-    }
-    request->decision = d;
-}
-
-static bool bad_request(const weir_request *request)
-{
-    return request->key.len < 1 || request->key.len > WEIR_KEY_MAX || request->cost < 0 ||
-           request->cost > WEIR_COST_MAX;
-}
-
-weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match *match,
-                         weir_resolved *ret)
-{
-    *ret = (weir_resolved){.key = request->key};
-    request->error.column = 0;
-    request->why = NULL;
-    request->answer = NULL;
-    request->reason = WEIR_BY_LIMIT;
-    if (request->by_text) {
-        weir_status st = weir_policy_cache_find(s->policies, request->rule.at, request->rule.len,
-                                                &request->policy, &ret->policy_id, &request->error);
-        if (st != WEIR_OK)
-            return st;
-        if (bad_request(request))
-            return WEIR_E_RANGE;
-        weir_inline_policy_match(request->key.at, request->key.len, match);
-        ret->key = (weir_slice){match->at, match->len};
-        return WEIR_OK;
-    }
-    ret->rule = weir_rules_find(s->rules, request->rule.at, request->rule.len);
-    if (!ret->rule)
-        return WEIR_E_ABSENT;
-    if (bad_request(request))
-        return WEIR_E_RANGE;
-    weir_rule_match(ret->rule, request->key.at, request->key.len, match);
-    WEIR_ASSERT(match->len >= 1 && match->len <= WEIR_KEY_MAX);
-    ret->limit = match->limit;
-    ret->list = match->list;
-    ret->policy_id = match->limit->id;
-    ret->key = (weir_slice){match->at, match->len};
-    request->policy = &match->limit->policy;
-    request->answer = &ret->rule->options->answer;
-    return WEIR_OK;
-}
-
-/* The index of the counters for a request. */
-static uint32_t name_of(const weir_resolved *at, const weir_request *request)
-{
-    return at->rule ? at->rule->counts : request->by_text ? NAME_TEXTS : NAME_OTHERS;
-}
-
-const char *weir_reason_word(weir_reason reason)
-{
-    switch (reason) {
-    case WEIR_BY_SHADOW:
-        return "shadow";
-    case WEIR_BY_ALLOW_LIST:
-        return "allow-list";
-    case WEIR_BY_DENY_LIST:
-        return "deny-list";
-    case WEIR_BY_ON_ERROR:
-        return "on-error";
-    case WEIR_BY_LIMIT:
-        break;
-    }
-    return "limit";
-}
-
-/* ---- decided requests ------------------------------------------------------------------------ */
-
-static void allow_in_shadow(weir_request *request)
-{
-    weir_decision *d = &request->decision;
-    if (!d->allowed) {
-        d->allowed = true;
-        d->never = false;
-        d->retry_after_ns = 0;
-        if (request->reason == WEIR_BY_LIMIT)
-            request->reason = WEIR_BY_SHADOW;
-    }
-    d->delay_ns = 0;
-}
-
-void weir_resolved_finish(const weir_resolved *at, weir_request *request)
-{
-    if (request->status == WEIR_OK && weir_resolved_is_shadow(at) && !weir_resolved_is_listed(at))
-        allow_in_shadow(request);
-}
-
-static int counter_of(const weir_request *request)
-{
-    switch (request->reason) {
-    case WEIR_BY_SHADOW:
-        return COUNT_SHADOWED;
-    case WEIR_BY_ALLOW_LIST:
-        return COUNT_ALLOW_LISTED;
-    case WEIR_BY_DENY_LIST:
-        return COUNT_DENY_LISTED;
-    case WEIR_BY_ON_ERROR:
-        return COUNT_UNREACHED;
-    case WEIR_BY_LIMIT:
-        break;
-    }
-    return request->decision.allowed ? COUNT_ALLOWED : COUNT_DENIED;
-}
-
-void weir_resolved_count(weir_service *s, const weir_resolved *at, const weir_request *request,
-                         int64_t now_ns)
-{
-    int which = request->status == WEIR_OK ? counter_of(request) : COUNT_FAILED;
-    if (which >= COUNT_FAILED && (which == COUNT_FAILED || request->cost > 0))
-        weir_service_count(s, name_of(at, request), which);
-    else if (request->cost > 0)
-        weir_service_count_cost(s, name_of(at, request), which, &at->key, request->cost, now_ns);
-}
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
@@ -149,7 +21,7 @@ bool weir_service_take(weir_service *s, weir_completion *completion, weir_reques
     weir_service_refresh(s);
     weir_service_tick(s, now_ns);
     if (__builtin_expect(s->dispatches, 0))
-        return weir_dispatch_take(s, completion, requests, n, now_ns);
+        return weir_dispatch_take(s, completion, WEIR_VERB_TAKE, requests, n, now_ns);
     s->decided += n;
     for (size_t i = 0; i < n; i++) {
         weir_request *request = &requests[i];
@@ -171,6 +43,15 @@ bool weir_service_take(weir_service *s, weir_completion *completion, weir_reques
         weir_resolved_count(s, &at[i], request, now_ns);
     }
     return true;
+}
+
+bool weir_service_fill(weir_service *s, weir_completion *completion, weir_request *requests,
+                       size_t n, int64_t now_ns)
+{
+    WEIR_ASSERT(n <= WEIR_BATCH_MAX);
+    weir_service_refresh(s);
+    weir_service_tick(s, now_ns);
+    return weir_dispatch_take(s, completion, WEIR_VERB_GRANT, requests, n, now_ns);
 }
 
 static weir_status run_locally(weir_service *s, weir_verb verb, const weir_resolved *at,
@@ -247,6 +128,7 @@ weir_status weir_service_key(weir_service *s, const weir_request *request, weir_
     copy.by_text = request->by_text;
     copy.key = request->key;
     copy.cost = request->cost;
+    copy.client = request->client;
     weir_service_refresh(s);
     weir_status st = weir_resolve(s, &copy, s->match, &at);
     if (st != WEIR_OK)
@@ -346,6 +228,12 @@ const weir_route *weir_service_route(weir_service *s, const weir_route_request *
     weir_service_refresh(s);
     return name.at ? weir_routes_named(s->rules->routes, name.at, name.len)
                    : weir_routes_find(s->rules->routes, request);
+}
+
+weir_encoded_slash weir_service_slash(weir_service *s)
+{
+    weir_service_refresh(s);
+    return weir_routes_slash(s->rules->routes);
 }
 
 bool weir_service_wants_header(weir_service *s, weir_slice name)

@@ -9,12 +9,10 @@
 #include "port/buffer.h"
 #include "port/text.h"
 #include "service/limiter.h"
+#include "service/request.h"
 #include "service/rules/key_template.h"
-#include "service/throttle.h"
 
 /* ---- opening --------------------------------------------------------------------------------- */
-
-typedef struct weir_service weir_service;
 
 /* How many parsed inline policies a service caches. */
 #define WEIR_SERVICE_POLICIES_MAX 1024
@@ -38,72 +36,7 @@ void weir_service_unpin(weir_service *s);
  *  kind  not WEIR_ENGINE_LOCAL. */
 void weir_service_set_engine(weir_service *s, weir_engine_kind kind, weir_engine *engine);
 
-/* ---- completions ----------------------------------------------------------------------------- */
-/* An engine (engine.h) may need time. The calls that may use one take a completion and return
- * whether the requests are answered. If not, the call has written nothing. Once ready() was called,
- * repeat the call with the same requests to get the answers; the bytes of the requests may have
- * moved. */
-
-typedef struct weir_pending weir_pending;
-
-/* One for each session, on the service's thread. Do not move it while it is pending. A caller
- * without engines passes NULL; requests that need an engine then fail with WEIR_E_UNSUPPORTED. */
-typedef struct weir_completion {
-    weir_pending *pending; /* the service's queries in flight; NULL: none */
-
-    /* The answers have arrived. The engine calls it, never from within a call of the service. It
-     * runs on the engine's time: it should only schedule the session. */
-    void (*ready)(void *ctx);
-    void *ctx;
-} weir_completion;
-
-/* Whether queries are in flight that have no answer yet. */
-bool weir_completion_is_pending(const weir_completion *c);
-
-/* The number of requests that the repeated call must have; 0: no call to repeat. */
-size_t weir_completion_len(const weir_completion *c);
-
-/* Cancels the call: ready() is not called, and nothing is counted. The requests may be charged
- * nevertheless. */
-void weir_completion_cancel(weir_completion *c);
-
-/* The memory of the pending requests of a service, in bytes. Requests beyond it fail with
- * WEIR_E_IO. A request needs about 650 bytes and its key. */
-#define WEIR_SERVICE_PENDING_BYTES_MAX ((size_t)64 << 20)
-
 /* ---- taking ---------------------------------------------------------------------------------- */
-
-/* What decided a request. */
-typedef enum weir_reason {
-    WEIR_BY_LIMIT,      /* the limit */
-    WEIR_BY_SHADOW,     /* the limit denied it, but the rule is in shadow: allowed */
-    WEIR_BY_ALLOW_LIST, /* allowed, not counted, and the decision shows the full quota */
-    WEIR_BY_DENY_LIST,  /* denied, with `never` */
-    WEIR_BY_ON_ERROR    /* the engine failed, and on_error decided */
-} weir_reason;
-
-/* "limit", "shadow", "allow-list", "deny-list" or "on-error". */
-const char *weir_reason_word(weir_reason reason);
-
-/* A request and its decision. */
-typedef struct weir_request {
-    weir_slice rule; /* the name of a rule, or the text of an inline policy */
-    bool by_text;    /* `rule` is an inline policy */
-    weir_slice key;  /* 1..WEIR_KEY_MAX bytes */
-    int64_t cost;    /* 0..WEIR_COST_MAX; 0 is a peek */
-
-    /* Outputs. All but `status` are written on WEIR_OK only, unless noted. */
-    weir_status status;
-    weir_decision decision;
-    weir_reason reason;
-    const weir_policy *policy; /* that decided; valid until the next call on the service */
-    const weir_answer *answer; /* of the rule; NULL: an inline policy. Valid as `policy` */
-    const char *why; /* on WEIR_E_IO and WEIR_E_UNSUPPORTED: what failed and what helps; a static
-                        string, or NULL */
-    weir_policy_error error; /* of a refused inline policy, with column > 0; else column is 0 */
-} weir_request;
-
-#define WEIR_BATCH_MAX 64
 
 /* Decides n requests (0..WEIR_BATCH_MAX) in order, as if one by one, at now_ns. Engines are queried
  * in parallel. Writes the status of each request:
@@ -118,17 +51,10 @@ typedef struct weir_request {
 WEIR_NODISCARD bool weir_service_take(weir_service *s, weir_completion *completion,
                                       weir_request *requests, size_t n, int64_t now_ns);
 
-/* The joint answer to several requests. */
-typedef struct weir_all_result {
-    weir_status status; /* the other fields are written on WEIR_OK only */
-    bool allowed;
-    size_t index;     /* the request whose decision represents all. Denied: the denied one with the
-                         longest wait. Allowed: the enforced one with the least remaining, and
-                         among equals the latest reset */
-    int64_t delay_ns; /* the longest delay of any; 0 if denied */
-} weir_all_result;
-
-#define WEIR_ALL_MAX 16 /* WEIR_TAKE_MANY_MAX of the store */
+/* As weir_service_take(), but if less than the cost is left, an engine denies the request and
+ * charges what is left. The local store then charges nothing. */
+WEIR_NODISCARD bool weir_service_fill(weir_service *s, weir_completion *completion,
+                                      weir_request *requests, size_t n, int64_t now_ns);
 
 /* Decides n requests (1..WEIR_ALL_MAX) atomically: all are charged, or none is. See
  * weir_store_take_many(). Each request gets its own decision. If the call is denied, it is the
@@ -189,15 +115,6 @@ WEIR_NODISCARD bool weir_service_reset(weir_service *s, weir_completion *complet
 WEIR_NODISCARD bool weir_service_explain(weir_service *s, weir_completion *completion,
                                          weir_request *request, int64_t now_ns, weir_buffer *out);
 
-/* The answer to CL.THROTTLE. */
-typedef struct weir_throttle_result {
-    weir_status status;           /* WEIR_OK; WEIR_E_RANGE; WEIR_E_NOMEM; WEIR_E_IO */
-    weir_throttle_answer answer;  /* on WEIR_OK */
-    weir_throttle_status numbers; /* which argument is bad, on WEIR_E_RANGE; else
-                                     WEIR_THROTTLE_OK */
-    const char *why;              /* as weir_request.why */
-} weir_throttle_result;
-
 /* Decides as CL.THROTTLE does. The state depends on the key alone. */
 WEIR_NODISCARD bool weir_service_throttle(weir_service *s, weir_completion *completion,
                                           const weir_throttle *t, weir_slice key, int64_t now_ns,
@@ -236,6 +153,9 @@ weir_key_template_bits weir_service_key_bits(weir_service *s, weir_slice rule);
  * until the next call on the service. */
 const weir_route *weir_service_route(weir_service *s, const weir_route_request *request,
                                      weir_slice name);
+
+/* How the active routes read the paths of requests. */
+weir_encoded_slash weir_service_slash(weir_service *s);
 
 /* Whether a key template of the active rules reads a header. The case of its name does not
  * matter. */

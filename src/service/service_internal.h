@@ -2,62 +2,45 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_SERVICE_INTERNAL_H
 #define WEIR_SERVICE_SERVICE_INTERNAL_H
-/* The fields of weir_limiter and weir_service, their counters, and requests that are resolved to a
- * policy and a key. Private to src/service. */
+/* The fields of weir_limiter and weir_service, the cache of inline policies, requests that are
+ * resolved to a policy and a key, and their dispatch to engines. Private to src/service. */
 
 #include "port/assert.h"
-#include "port/atomic.h"
 #include "port/port.h"
-#include "service/policy_cache.h"
+#include "service/counters.h"
+#include "service/request.h"
 #include "service/rules/rule.h"
-#include "service/service.h"
 #include "service/top/tracker.h"
 
-/* ---- counters -------------------------------------------------------------------------------- */
-/* Each service has its own counters, and the limiter adds them up on request. Counters belong to a
- * name: that of a rule, or one for requests without a rule. A name keeps its index for ever. */
+/* ---- inline policies (policy_cache.c) -------------------------------------------------------- */
+/* A cache of parsed inline policies, by their text. Clients choose the texts, so the hash is keyed:
+ * a client cannot choose which entries collide. For one thread. */
 
-enum { /* the counters of a name, in the order of weir_counts */
-       COUNT_ALLOWED,
-       COUNT_DENIED,
-       COUNT_SHADOWED,
-       COUNT_ALLOW_LISTED,
-       COUNT_DENY_LISTED,
-       COUNT_FAILED, /* from here on, requests do not count towards the top keys */
-       COUNT_UNREACHED,
-       COUNTS
-};
+typedef struct weir_policy_cache weir_policy_cache;
 
-enum { /* the requests that a candidate decided too, in the order of weir_candidate_counts */
-       CANDIDATE_BOTH_ALLOW,
-       CANDIDATE_BOTH_DENY,
-       CANDIDATE_ONLY_CURRENT_DENIES,
-       CANDIDATE_ONLY_CANDIDATE_DENIES,
-       CANDIDATE_COUNTS
-};
+/* Opens an empty cache; NULL if memory is exhausted. The store, and what `zones` refers to, must
+ * outlive it. */
+weir_policy_cache *weir_policy_cache_open(weir_store *store, const weir_zones *zones);
+void weir_policy_cache_close(weir_policy_cache *t); /* accepts NULL */
 
-enum { /* the first names */
-       NAME_TEXTS,
-       NAME_THROTTLE,
-       NAME_OTHERS, /* unknown rules, and rules that come after NAMES_MAX names */
-       NAMES_FIRST
-};
+/* Finds or parses a policy. The policy is valid until weir_policy_cache_collect(), or while it is
+ * pinned.
+ *  ret_id     the id under which the store keeps the policy's states.
+ *  ret_error  written if the text is not a policy.
+ * Returns WEIR_OK; WEIR_E_NOMEM; or as weir_policy_parse(). */
+WEIR_NODISCARD weir_status weir_policy_cache_find(weir_policy_cache *t, const char *text,
+                                                  size_t len, const weir_policy **ret,
+                                                  uint64_t *ret_id, weir_policy_error *ret_error);
 
-#define NAMES_MAX 16384
+/* The text of a cached policy as weir_policy_print() writes it; valid as long as the policy. */
+weir_slice weir_policy_cache_canonical(const weir_policy *p);
 
-typedef struct weir_counters {
-    port_counter count[COUNTS];
-    int64_t left[COUNTS]; /* units until the next sample for the top keys; the owner's alone */
-} weir_counters;
+/* Pins a cached policy, which keeps it valid. Unpin it as many times. */
+void weir_policy_cache_pin(const weir_policy *p);
+void weir_policy_cache_unpin(weir_policy_cache *t, const weir_policy *p);
 
-/* The counters of one service. Its thread writes them and all threads read them. Relaxed, since no
- * counter depends on another. */
-typedef struct weir_counter_table {
-    weir_counters of[NAMES_MAX];
-    port_counter latency[WEIR_LATENCY_BUCKETS];
-    port_counter latency_sum_ns;
-    port_counter candidate[NAMES_MAX][CANDIDATE_COUNTS]; /* by name; untouched without candidates */
-} weir_counter_table;
+/* Frees the evicted entries that are not pinned. */
+void weir_policy_cache_collect(weir_policy_cache *t);
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
@@ -226,5 +209,42 @@ void weir_candidate_repeat(weir_service *s, weir_verb verb, const weir_resolved 
  * service. */
 bool weir_service_peek_resolved(weir_service *s, weir_completion *completion, weir_request *request,
                                 int64_t now_ns, weir_resolved *ret_at);
+
+/* ---- dispatch to engines (dispatch.c) -------------------------------------------------------- */
+/* The calls return whether the requests are answered; see weir_completion. */
+
+/* weir_service_take() for requests that may need an engine.
+ *  verb  WEIR_VERB_TAKE; or WEIR_VERB_GRANT for weir_service_fill(). */
+bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_verb verb,
+                        weir_request *requests, size_t n, int64_t now_ns);
+
+/* Sends one resolved request to its engine.
+ *  verb  neither WEIR_VERB_TAKE nor WEIR_VERB_GRANT; only WEIR_VERB_RESET for a key on a list. */
+bool weir_dispatch_one(weir_service *s, weir_completion *completion, weir_verb verb,
+                       weir_request *request, int64_t now_ns, const weir_resolved *at);
+
+/* Reads the answer to weir_dispatch_one(), if it has arrived.
+ *  ret_at  valid until the next call on the service. */
+bool weir_dispatch_answer(weir_service *s, weir_completion *completion, weir_request *request,
+                          weir_resolved *ret_at);
+
+/* weir_service_throttle(), without the counting.
+ *  ret_by_error  whether on_error decided. */
+bool weir_dispatch_throttle(weir_service *s, weir_completion *completion, const weir_throttle *t,
+                            weir_slice key, int64_t now_ns, weir_throttle_result *ret,
+                            bool *ret_by_error);
+
+/* Whether the service has the engine. If not, writes the request's status and why. */
+bool weir_dispatch_has_engine(const weir_service *s, const weir_completion *completion,
+                              weir_engine_kind engine, weir_request *request);
+
+/* Fails a request for which there is no memory. */
+void weir_dispatch_refuse(weir_request *request);
+
+/* Copies an engine's answer to the request. */
+void weir_dispatch_read(const weir_engine_request *q, weir_request *request);
+
+/* Copies the outputs of a request to another. */
+void weir_dispatch_copy(weir_request *to, const weir_request *from);
 
 #endif

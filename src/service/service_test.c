@@ -443,7 +443,7 @@ static void check_many_names(void **unused)
 
 typedef struct change {
     int calls;
-    char name[16], limit[32];
+    char name[WEIR_RULE_NAME_MAX + 1], limit[32];
 } change;
 
 static void on_change(void *ctx, const weir_rule_change *change_)
@@ -482,6 +482,13 @@ static void check_reports(void **unused)
     assert_string_equal(c.limit, "dropped");
     assert_int_equal(weir_limiter_set_limit(limiter, "new", "gcra 1/s", NULL), WEIR_OK);
     assert_int_equal(c.calls, 3);
+    assert_int_equal(weir_limiter_drop_rule(limiter, "new", 3), WEIR_OK);
+    char longest[WEIR_RULE_NAME_MAX + 1];
+    memset(longest, 'n', WEIR_RULE_NAME_MAX);
+    longest[WEIR_RULE_NAME_MAX] = '\0';
+    assert_int_equal(weir_limiter_set_limit(limiter, longest, "gcra 1/s", NULL), WEIR_OK);
+    assert_int_equal(weir_limiter_drop_rule(limiter, longest, WEIR_RULE_NAME_MAX), WEIR_OK);
+    assert_string_equal(c.name, longest);
 }
 
 typedef struct views {

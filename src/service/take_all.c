@@ -4,7 +4,8 @@
  * decision represents all. */
 
 #include "core/check.h"
-#include "service/dispatch.h"
+#include "service/pending.h"
+#include "service/service.h"
 
 _Static_assert(WEIR_ALL_MAX == WEIR_TAKE_MANY_MAX && WEIR_ALL_MAX <= WEIR_BATCH_MAX,
                "the store takes all at once, and the service has a match for each key");

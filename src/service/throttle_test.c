@@ -58,6 +58,8 @@ static void check_table(void **unused)
     RUN(t, {0, 1, {0, 16, 15, -1, 2}});
     t = (weir_throttle){.max_burst = 0, .count = 1, .period_s = 2};
     RUN(t, {0, 1, {0, 1, 0, -1, 2}}, {0, 1, {1, 1, 0, 2, 2}}, {2000, 1, {0, 1, 0, -1, 2}});
+    t = (weir_throttle){.max_burst = INT64_MAX - 1, .count = 1000000000, .period_s = 1};
+    RUN(t, {0, 1, {0, INT64_MAX, INT64_MAX, -1, 0}}); /* beyond the precision of a double */
     t = (weir_throttle){.max_burst = 1, .count = -1, .period_s = 60}; /* nothing is ever free */
     RUN(t, {0, 1, {1, 2, 0, -1, 0}});
 }

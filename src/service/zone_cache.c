@@ -62,11 +62,14 @@ static const weir_zone *find_cached(const weir_zone_cache *b, const char *name, 
 
 static const weir_zone *read_zone(weir_zone_cache *b, const char *name, size_t len)
 {
+    static const weir_zone no_memory; /* its name is empty: see weir_zone_find */
     char path[4096];
     int n = snprintf(path, sizeof path, "%s/%.*s", b->dir, (int)len, name);
-    entry *p = (size_t)n < sizeof path ? port_zalloc(1, sizeof *p) : NULL;
-    if (!p)
+    if ((size_t)n >= sizeof path)
         return NULL;
+    entry *p = port_zalloc(1, sizeof *p);
+    if (!p)
+        return &no_memory;
     size_t bytes_len = 0;
     weir_status st = port_read_file(path, FILE_MAX, &p->bytes, &bytes_len);
     if (st == WEIR_OK)
@@ -74,7 +77,7 @@ static const weir_zone *read_zone(weir_zone_cache *b, const char *name, size_t l
     if (st != WEIR_OK) {
         port_free(p->bytes);
         port_free(p);
-        return NULL;
+        return st == WEIR_E_NOMEM ? &no_memory : NULL;
     }
     p->next = b->entries;
     b->entries = p;

@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include <unistd.h>
+
 #include <cmocka.h>
 
 static const weir_zone *find(weir_zone_cache *cache, const char *name)
@@ -21,11 +23,12 @@ static void check_read_once(void **unused)
     (void)unused;
     weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     const weir_zone *berlin = find(cache, "Europe/Berlin");
-    if (!berlin) {
+    if (access(WEIR_ZONEINFO_DIR "/Europe/Berlin", R_OK) != 0) {
         weir_zone_cache_close(cache);
         print_message("skipped: no tzdata\n");
         skip();
     }
+    assert_non_null(berlin);
     assert_string_equal(berlin->name, "Europe/Berlin");
     assert_ptr_not_equal(find(cache, "Asia/Tokyo"), berlin);
     assert_ptr_equal(find(cache, "Europe/Berlin"), berlin);

@@ -105,7 +105,7 @@ void weir_clock_start(weir_clock *c, port_clocks at, uint64_t boot_id, weir_cloc
     }
     if (time_ns < seen_ns)
         time_ns = seen_ns;
-    *c = (weir_clock){.last = at, .boot_id = boot_id, .slots = slots};
+    *c = (weir_clock){.last = at, .boot_id = boot_id, .slots = slots, .jump_above_ns = INT64_MAX};
     set(&c->base, time_ns - at.boot_ns);
     set(&c->offset, at.wall_ns - time_ns);
     set(&c->due, at.boot_ns);
@@ -126,6 +126,15 @@ static int64_t slew(weir_clock *c, port_clocks at, int64_t offset_ns)
     int64_t slew_ns = within(offset_ns, most_ns);
     set(&c->base, (int64_t)port_word_load_relaxed(&c->base) + slew_ns);
     return slew_ns;
+}
+
+/* Jumps by offset_ns. Returns it. */
+static int64_t jump(weir_clock *c, int64_t offset_ns)
+{
+    set(&c->base, (int64_t)port_word_load_relaxed(&c->base) + offset_ns);
+    set(&c->jump, offset_ns);
+    port_word_store_release(&c->jumps, port_word_load_relaxed(&c->jumps) + 1);
+    return offset_ns;
 }
 
 static void note(weir_clock *c, port_clocks at)
@@ -149,7 +158,8 @@ void weir_clock_tick(weir_clock *c, port_clocks at)
         port_word_store_release(&c->steps, port_word_load_relaxed(&c->steps) + 1);
     }
     int64_t offset_ns = at.wall_ns - weir_clock_time(c, at.boot_ns);
-    set(&c->offset, offset_ns - slew(c, at, offset_ns));
+    set(&c->offset,
+        offset_ns - (offset_ns > c->jump_above_ns ? jump(c, offset_ns) : slew(c, at, offset_ns)));
     set(&c->due, at.boot_ns + WEIR_CLOCK_TICK_NS);
     c->last = at;
     note(c, at);
@@ -168,7 +178,10 @@ weir_clock_view weir_clock_look(const weir_clock *c)
 {
     /* Pairs with the release store in weir_clock_tick(): `step` was stored before. */
     uint64_t steps = port_word_load_acquire(&c->steps);
+    uint64_t jumps = port_word_load_acquire(&c->jumps); /* the same for `jump` */
     return (weir_clock_view){.offset_ns = (int64_t)port_word_load_relaxed(&c->offset),
                              .steps = steps,
-                             .step_ns = (int64_t)port_word_load_relaxed(&c->step)};
+                             .step_ns = (int64_t)port_word_load_relaxed(&c->step),
+                             .jumps = jumps,
+                             .jump_ns = (int64_t)port_word_load_relaxed(&c->jump)};
 }

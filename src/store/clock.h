@@ -4,8 +4,10 @@
 #define WEIR_STORE_CLOCK_H
 /* The store's clock, for callers that do not pass in a time of their own. It is CLOCK_BOOTTIME,
  * which is never stepped, plus an offset, the base. A new store starts at the wall clock's time.
- * From then on the base is only slewed towards the wall clock, so that states never see a step.
- * Clock readings are passed in. */
+ * From then on the base is slewed towards the wall clock, so that states see no step. If the wall
+ * clock is far ahead, because the machine booted without the time or a virtual machine was paused,
+ * the base jumps forward to it instead. It never jumps back: then time would stand still for the
+ * states, which contain later times. Clock readings are passed in. */
 
 #include "port/atomic.h"
 #include "port/port.h"
@@ -42,6 +44,8 @@ bool weir_clock_slots_read(const weir_clock_slots *s, weir_clock_reading *ret);
 #define WEIR_CLOCK_SLEW_PPM 500        /* the fastest slew */
 #define WEIR_CLOCK_STEP_NS  1000000000 /* a larger change between two ticks is a step */
 
+#define WEIR_CLOCK_JUMP_ABOVE_NS INT64_C(3600000000000) /* the default of a store */
+
 typedef struct weir_clock {
     /* Relaxed: each word is independent of the others. Signed numbers are stored in two's
      * complement. */
@@ -50,11 +54,16 @@ typedef struct weir_clock {
     port_word offset;  /* the wall clock minus the store's time, at the last tick */
     port_word steps;   /* how often the wall clock was stepped */
     port_word step;    /* the size of the last step */
+    port_word jumps;   /* how often the store's clock jumped to the wall clock */
+    port_word jump;    /* the size of the last jump */
     port_word ticking; /* a lock: its holder may tick and use the members below */
 
     port_clocks last; /* at the last tick */
     uint64_t boot_id;
     weir_clock_slots *slots; /* NULL: readings are not stored */
+    /* If the wall clock is ahead by more, a tick jumps to it. INT64_MAX, as weir_clock_start() sets
+     * it: never. Set it before other threads use the clock. */
+    int64_t jump_above_ns;
 } weir_clock;
 
 /* Starts a clock.
@@ -84,8 +93,8 @@ static inline bool weir_clock_is_due(const weir_clock *c, int64_t boot_ns)
     return (uint64_t)boot_ns >= port_word_load_relaxed(&c->due);
 }
 
-/* Slews the clock towards the wall clock and stores a reading. Does nothing if another thread is
- * ticking. Any thread. */
+/* Slews the clock towards the wall clock, or jumps to it, and stores a reading. Does nothing if
+ * another thread is ticking. Any thread. */
 void weir_clock_tick(weir_clock *c, port_clocks at);
 
 /* Sets the clock to time_ns and stores a reading. No other thread may use the clock. */
@@ -95,6 +104,8 @@ typedef struct weir_clock_view {
     int64_t offset_ns; /* the wall clock minus the store's clock */
     uint64_t steps;    /* how often the wall clock was stepped since the start */
     int64_t step_ns;   /* the size of the last step */
+    uint64_t jumps;    /* how often the store's clock jumped since the start */
+    int64_t jump_ns;   /* the size of the last jump */
 } weir_clock_view;
 
 /* Returns the values of the last tick. Any thread. */

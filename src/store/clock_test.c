@@ -283,6 +283,39 @@ static void check_steps_are_counted(void **unused)
     weir_store_close(m.store);
 }
 
+/* A wall clock that is ahead by more than an hour is followed at once: of a machine that started in
+ * 1970, or of one that was paused. One that is less ahead, or behind, is slewed to. */
+static void check_jumps(void **unused)
+{
+    (void)unused;
+    static const struct {
+        int64_t wall_ns, by_ns, jumps;
+    } cases[] = {{0, noon_ns, 1},       {noon_ns, 8 * hour_ns, 1}, {noon_ns, hour_ns + s_ns, 1},
+                 {noon_ns, hour_ns, 0}, {noon_ns, -hour_ns, 0},    {noon_ns, -DAY_NS, 0},
+                 {noon_ns, -noon_ns, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        machine m = machine_at(cases[i].wall_ns);
+        boot(&m, &m.file);
+        m.clock.jump_above_ns = hour_ns;
+        run_for(&m, 100 * s_ns);
+        int64_t before_ns = now_of(&m);
+        set_wall(&m, cases[i].by_ns);
+        run_for(&m, 2 * s_ns);
+        int64_t gone_ns = now_of(&m) - before_ns;
+        weir_clock_view v = weir_clock_look(&m.clock);
+        assert_int_equal(v.steps, 1);
+        assert_int_equal(v.jumps, cases[i].jumps);
+        assert_int_equal(v.jump_ns, cases[i].jumps ? cases[i].by_ns : 0);
+        assert_true((v.offset_ns == 0) == (cases[i].jumps == 1));
+        int64_t expected_ns = 2 * s_ns + (cases[i].jumps ? cases[i].by_ns : 0);
+        assert_in_range(gone_ns, expected_ns - ms_ns, expected_ns + ms_ns);
+        restart(&m); /* goes on from the file */
+        assert_in_range(now_of(&m) - before_ns - 5 * s_ns, expected_ns - ms_ns,
+                        expected_ns + ms_ns);
+        weir_store_close(m.store);
+    }
+}
+
 /* After a downtime of a day, every key has its full quota, and no more. */
 static void check_long_downtime(void **unused)
 {
@@ -451,6 +484,7 @@ int main(void)
         cmocka_unit_test(check_waits),
         cmocka_unit_test(check_slew),
         cmocka_unit_test(check_steps_are_counted),
+        cmocka_unit_test(check_jumps),
         cmocka_unit_test(check_long_downtime),
         cmocka_unit_test(check_set),
         cmocka_unit_test(check_extremes),

@@ -3,11 +3,11 @@
 /* weir_store_copy(): what a store holds is in its copy, of any size, also while other processes use
  * the store. */
 
-#include "store/check/check.h"
 #include "store/iterate.h"
 #include "store/kill_kit_test.h"
 #include "store/kit_test.h"
 #include "store/store.h"
+#include "tests/store/check.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20, POLICIES = 4 };
 

@@ -4,11 +4,10 @@
  * is moved in steps of one huge page. A step usually blocks accesses to the page for about a
  * millisecond, and a pause between steps lets the accesses that waited proceed. */
 
-#include "store/huge_pages.h"
+#include "store/store.h"
 
 #include "port/file.h"
 #include "port/port.h"
-#include "store/store.h"
 
 enum { SMALL_PAGE = 4096 };
 

@@ -3,12 +3,11 @@
 /* Resident memory of a store in memory, and when it is moved to huge pages. The thread's waits and
  * the calls that move memory are fakes, so that a test runs the thread step by step. */
 
-#include "store/huge_pages.h"
+#include "store/store.h"
 
 #include "port/file.h"
 #include "port/port.h"
 #include "store/kit_test.h"
-#include "store/store.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -232,7 +231,13 @@ static void well_used_memory_is_moved(void **state)
             reset(&f, "sliding-log 100/m", keys);
     }
     expect_moved(table, table + large, parts.large);
-    end(&f); /* the thread has nothing left to do, and ends */
+    unsigned waits = fake.waits;
+    port_mutex_lock(fake.lock); /* the thread has nothing left to do, and ends */
+    fake.allowed = fake.waits;
+    port_cond_wake(fake.changed);
+    port_mutex_unlock(fake.lock);
+    end(&f);
+    assert_int_equal(fake.waits, waits);
     assert_int_equal(fake.moves, table + large);
 }
 
@@ -246,8 +251,11 @@ static void small_stores_have_no_thread(void **state)
     assert_null(f.s->huge_pages);
     assert_int_equal(fake.moves, 0);
     assert_int_equal(fake.hinted_bytes, parts.table.bytes + parts.large.bytes);
+    weir_huge_pages *none = (weir_huge_pages *)f.s;
+    assert_int_equal(weir_huge_pages_start(&none, f.s, false), WEIR_OK);
+    assert_null(none);
     end(&f);
-    begin(&f, 17 * MIB);
+    begin(&f, 16 * MIB);
     assert_non_null(f.s->huge_pages);
     end(&f);
     assert_int_equal(fake.moves + fake.hinted_bytes, 0);

@@ -126,6 +126,11 @@ void weir_store_set_time(weir_store *s, int64_t time_ns)
     weir_clock_set(&s->clock, port_clocks_now(), time_ns);
 }
 
+void weir_store_set_jump(weir_store *s, int64_t above_ns)
+{
+    s->clock.jump_above_ns = above_ns;
+}
+
 weir_clock_view weir_store_clock(const weir_store *s)
 {
     return weir_clock_look(&s->clock);

@@ -17,9 +17,9 @@
  * WEIR_E_RANGE with a message. Pure. */
 weir_status weir_store_check_sizes(const weir_store_options *options);
 
-/* Repairs the buckets that are locked with the id of this opening or of a dead one. Damage may
- * leave the id of this opening, and so may an opening 2^20 - 1 openings earlier, which had the same
- * id. Without the repair, a thread that needs such a bucket waits for ever. Reads the whole table.
+/* Repairs the buckets that are locked with the id of this opening or of a dead one. A lock with the
+ * id of this opening is from damage, or from the opening 2^19 openings ago, which had the same id.
+ * Without the repair, a thread that needs such a bucket waits half a second. Reads the whole table.
  * No other thread may use the store. */
 void weir_store_repair_locks(weir_store *s);
 
@@ -47,6 +47,10 @@ uint64_t weir_store_copy(weir_store *to, weir_store *from);
 
 /* The clock behind weir_store_now(), as of about a second ago. Any thread. */
 weir_clock_view weir_store_clock(const weir_store *s);
+
+/* Sets how far the wall clock must be ahead for the clock behind weir_store_now() to jump to it; it
+ * slews otherwise. INT64_MAX: it never jumps. No other thread may use the store. */
+void weir_store_set_jump(weir_store *s, int64_t above_ns);
 
 /* Sets the clock behind weir_store_now() to time_ns. No other thread may use the store. */
 void weir_store_set_time(weir_store *s, int64_t time_ns);

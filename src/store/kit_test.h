@@ -6,6 +6,7 @@
 
 #include "store/robust_lock.h"
 #include "store/state.h"
+#include "tests/kit/kit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,13 +17,6 @@
 
 static const int64_t s_ns = 1000000000;
 static const weir_processes alone = {.self = 1};
-
-static inline weir_policy policy_of(const char *text)
-{
-    weir_policy p;
-    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
-    return p;
-}
 
 static inline void *part_of(size_t bytes)
 {

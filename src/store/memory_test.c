@@ -2,17 +2,18 @@
  * Copyright (c) 2026 the weir authors */
 /* Stores in memory of the caller, which processes share. */
 
-#include "store/check/check.h"
 #include "store/image/file_header.h"
 #include "store/iterate.h"
 #include "store/kill_kit_test.h"
 #include "store/kit_test.h"
 #include "store/store.h"
 #include "store/table/cuckoo.h"
+#include "tests/store/check.h"
 
 #include "store/large/index.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 
 enum { KIB = 1 << 10, MIB = 1 << 20, PAGE = 4096, POLICIES = 4 };
@@ -67,6 +68,7 @@ static void open_rig(rig *r, size_t bytes)
     r->options.secret = secret;
     r->s = must_open(r);
     assert_int_equal(r->opened.found, WEIR_FOUND_NOTHING);
+    assert_true(r->s->hash.folded && r->s->common.table->folded);
 }
 
 static void unmap_rig(rig *r)
@@ -111,6 +113,18 @@ static void must_not_open(rig *r, weir_status expected, const char *text)
     assert_int_equal(weir_store_open(&s, &r->options), expected);
     assert_null(s);
     assert_string_equal(r->error.text, text);
+}
+
+static unsigned mutexes = UINT_MAX; /* how many more the system has */
+
+bool __real_port_presence_init(port_presence *p);
+bool __wrap_port_presence_init(port_presence *p);
+bool __wrap_port_presence_init(port_presence *p)
+{
+    if (mutexes == 0)
+        return false;
+    mutexes--;
+    return __real_port_presence_init(p);
 }
 
 /* ---- one process ----------------------------------------------------------------------------- */
@@ -303,13 +317,14 @@ static void other_sizes(void **unused)
                   "are 2097152 bytes, 131072 of them for large states");
     *o = good;
     o->partitions_len = 0;
-    must_not_open(&r, WEIR_E_RANGE,
-                  "memory: partition 0 of its store is 'a' of 589824+0 bytes, requested is none");
+    must_not_open(
+        &r, WEIR_E_RANGE,
+        "memory: partition 0 of its store is 'a' of 589824+0 bytes, but none was requested");
     o->partitions = two;
     o->partitions_len = 2;
     must_not_open(&r, WEIR_E_RANGE,
-                  "memory: partition 0 of its store is 'a' of 589824+0 bytes, requested is 'a' of "
-                  "589824+65536 bytes");
+                  "memory: partition 0 of its store is 'a' of 589824+0 bytes, but 'a' of "
+                  "589824+65536 bytes was requested");
     *o = good;
     static const weir_store_partition small[] = {{"a", 576 * KIB - 1, 0}};
     o->partitions = small;
@@ -333,7 +348,8 @@ static void damaged_header(void **unused)
         size_t at;
         const char *text;
     } damage[] = {
-        {offsetof(weir_file_header, magic), "memory: it neither is all zero nor has a store"},
+        {offsetof(weir_file_header, magic),
+         "memory: it is not all zero, and has no store of weir; pass zeroed memory"},
         {offsetof(weir_file_header, format), "memory: it has format 65536, expected 65537"},
         {offsetof(weir_file_header, secret), "memory: its header is damaged"},
         {offsetof(weir_file_header, checksum), "memory: its header is damaged"},
@@ -378,6 +394,24 @@ static void half_created(void **unused)
     close_rig(&r);
 }
 
+/* Where the system has no robust mutexes, the memory stays free for another try. */
+static void no_robust_mutexes(void **unused)
+{
+    (void)unused;
+    rig r;
+    make_rig(&r, MIB);
+    static const unsigned initialised[] = {0, 511};
+    for (size_t i = 0; i < 2; i++) {
+        mutexes = initialised[i];
+        must_not_open(&r, WEIR_E_NOMEM, "memory: the system has no robust mutexes");
+    }
+    mutexes = 512;
+    r.s = must_open(&r);
+    mutexes = UINT_MAX;
+    assert_int_equal(r.opened.found, WEIR_FOUND_NOTHING);
+    close_rig(&r);
+}
+
 /* ---- the places of openings ------------------------------------------------------------------ */
 
 enum { PLACES = 512 };
@@ -417,16 +451,16 @@ static void ids_begin_again(void **unused)
     weir_file_header *h = (weir_file_header *)r.memory;
     const weir_processes *p = weir_image_processes(r.s->image);
     assert_int_equal(p->self, 1);
-    port_word_store_relaxed(&h->openings, last - 1);
+    port_word_store_relaxed(&h->openings, last / 2);
     weir_store *a = must_open(&r), *b = must_open(&r);
     assert_int_equal(weir_image_processes(a->image)->self, last);
-    assert_int_equal(weir_image_processes(b->image)->self, 2); /* 1 is in use */
-    assert_true(p->alive(p->ctx, last) && p->alive(p->ctx, 2) && p->alive(p->ctx, 1));
-    assert_false(p->alive(p->ctx, 2 + PLACES)); /* the same place, another id */
+    assert_int_equal(weir_image_processes(b->image)->self, 3); /* 1 is in use */
+    assert_true(p->alive(p->ctx, last) && p->alive(p->ctx, 3) && p->alive(p->ctx, 1));
+    assert_false(p->alive(p->ctx, 3 + 2 * PLACES)); /* the same place, another id */
     weir_store_close(a);
     assert_false(p->alive(p->ctx, last));
     weir_store_close(b);
-    assert_false(p->alive(p->ctx, 2));
+    assert_false(p->alive(p->ctx, 3));
     close_rig(&r);
 }
 
@@ -620,6 +654,7 @@ int main(void)
         cmocka_unit_test(damaged_header),
         cmocka_unit_test(header_of_a_file),
         cmocka_unit_test(half_created),
+        cmocka_unit_test(no_robust_mutexes),
         cmocka_unit_test(places_used_up),
         cmocka_unit_test(ids_begin_again),
         cmocka_unit_test(charges_of_a_child),

@@ -8,9 +8,8 @@
 #include "port/assert.h"
 #include "port/file.h"
 #include "port/port.h"
-#include "store/huge_pages.h"
-#include "store/image/file_error.h"
 #include "store/image/shared_memory.h"
+#include "store/image/state_file.h"
 #include "store/iterate.h"
 
 #include <stdarg.h>
@@ -259,6 +258,7 @@ void weir_store_start_clock(weir_store *s)
 {
     weir_clock_start(&s->clock, port_clocks_now(), boot_word(), weir_image_clock_slots(s->image),
                      weir_store_seen_ns(s));
+    s->clock.jump_above_ns = WEIR_CLOCK_JUMP_ABOVE_NS;
 }
 
 /* ---- the parts of a store -------------------------------------------------------------------- */

@@ -3,10 +3,10 @@
 /* Partitions: they decide as a store without them, keys of one never displace keys of another, and
  * files keep them. */
 
-#include "store/check/check.h"
 #include "store/iterate.h"
 #include "store/kit_test.h"
 #include "store/store.h"
+#include "tests/store/check.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -652,6 +652,35 @@ static void bad_options(void **state)
                 "the partitions leave too little");
 }
 
+static unsigned fail_at; /* the number of the next calloc() that fails; 0: none */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fail_at > 0 && --fail_at == 0 ? NULL : __real_calloc(n, size);
+}
+
+/* Each allocation of opening is needed. */
+static void without_memory(void **state)
+{
+    (void)state;
+    const weir_store_options o = {
+        .memory_bytes = 64 * MIB, .partitions = both, .partitions_len = 2};
+    bool all = false;
+    for (unsigned nth = 1; !all; nth++) {
+        weir_store *s = NULL;
+        fail_at = nth;
+        weir_status st = weir_store_open(&s, &o);
+        all = fail_at > 0;
+        fail_at = 0;
+        assert_int_equal(st, all ? WEIR_OK : WEIR_E_NOMEM);
+        assert_int_equal(s != NULL, all);
+        assert_true(!all || nth > 8);
+        weir_store_close(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -666,6 +695,7 @@ int main(void)
         cmocka_unit_test(ids),
         cmocka_unit_test(copies),
         cmocka_unit_test(bad_options),
+        cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -277,11 +277,6 @@ static void unlock(table *t)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static table *table_of(weir_reserve *r)
-{
-    return (table *)r;
-}
-
 static void lay_out(table *t, void *part, size_t bytes)
 {
     size_t max = (bytes - sizeof(head)) / (sizeof(record) + 2 * sizeof(uint32_t));
@@ -334,7 +329,7 @@ void weir_reserve_close(weir_reserve *r)
 {
     if (!r)
         return;
-    table *t = table_of(r);
+    table *t = (table *)r;
     port_mutex_free(t->mutex);
     port_free(t->known);
     port_free(t);
@@ -342,17 +337,17 @@ void weir_reserve_close(weir_reserve *r)
 
 void weir_reserve_lock(weir_reserve *r)
 {
-    lock(table_of(r));
+    lock((table *)r);
 }
 
 void weir_reserve_unlock(weir_reserve *r)
 {
-    unlock(table_of(r));
+    unlock((table *)r);
 }
 
 void weir_reserve_copy(weir_reserve *r, weir_reserve *from)
 {
-    table *t = table_of(r), *old = table_of(from);
+    table *t = (table *)r, *old = (table *)from;
     lock(t);
     for (uint32_t slot = 0; slot < old->max; slot++) {
         if (!sound(old, &old->records[slot], slot))
@@ -477,7 +472,7 @@ static void expire(table *t, int64_t now_ns)
 
 void weir_reserve_expire(weir_reserve *r, int64_t now_ns)
 {
-    table *t = table_of(r);
+    table *t = (table *)r;
     lock(t);
     expire(t, now_ns);
     unlock(t);
@@ -505,25 +500,26 @@ static weir_status make(table *t, const weir_policy *p, uint32_t slot, int64_t n
 }
 _Static_assert(INT64_MAX - WEIR_NOW_NS_MAX >= WEIR_SPAN_NS_MAX, "a time and a span can be added");
 
-weir_status weir_reserve_make(weir_reserve *r, const weir_policy *p, uint64_t policy_id,
-                              uint64_t hash, int64_t now_ns, int64_t cost, int64_t ttl_ns,
-                              weir_decision *ret, uint64_t *ret_id)
+weir_status weir_reserve_make(weir_reserve *r, weir_store_request *request, uint64_t hash,
+                              int64_t now_ns, int64_t ttl_ns, uint64_t *ret_id)
 {
+    const weir_policy *p = request->policy;
     if (!weir_policy_can(p, WEIR_CAN_REFUND))
         return WEIR_E_UNSUPPORTED;
-    WEIR_ASSERT(cost >= 0 && cost <= WEIR_COST_MAX && ttl_ns >= 1 && ttl_ns <= WEIR_SPAN_NS_MAX);
-    table *t = table_of(r);
+    WEIR_ASSERT(request->cost >= 0 && request->cost <= WEIR_COST_MAX && ttl_ns >= 1 &&
+                ttl_ns <= WEIR_SPAN_NS_MAX);
+    table *t = (table *)r;
     weir_status st = WEIR_E_FULL;
     uint32_t slot;
     lock(t);
     expire(t, now_ns);
-    if (keep_policy(t, policy_id, p) && slot_take(t, &slot)) {
+    if (keep_policy(t, request->policy_id, p) && slot_take(t, &slot)) {
         record *made = &t->records[slot];
         made->id = new_id(t, slot);
         made->hash = hash;
-        made->policy_id = policy_id;
-        made->units = cost;
-        st = make(t, p, slot, now_ns, ttl_ns, ret);
+        made->policy_id = request->policy_id;
+        made->units = request->cost;
+        st = make(t, p, slot, now_ns, ttl_ns, &request->decision);
         if (is_open(made))
             *ret_id = made->id;
         else
@@ -537,7 +533,7 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
                                 weir_decision *ret, int64_t *ret_over)
 {
     WEIR_ASSERT(actual >= 0 && actual <= WEIR_COST_MAX);
-    table *t = table_of(r);
+    table *t = (table *)r;
     weir_status st = WEIR_E_ABSENT;
     lock(t);
     expire(t, now_ns);
@@ -568,8 +564,7 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
 
 void weir_reserve_zero_units(weir_reserve *r, uint64_t hash)
 {
-    table *t = table_of(r);
-    lock(t);
+    table *t = (table *)r;
     for (uint32_t i = 0; i < t->head->heap_len; i++) {
         record *of = &t->records[t->heap[i]];
         if (of->hash != hash)
@@ -579,12 +574,11 @@ void weir_reserve_zero_units(weir_reserve *r, uint64_t hash)
         of->check = check_of(t, of);
         set_open(of);
     }
-    unlock(t);
 }
 
 weir_reserve_stats weir_reserve_stats_get(weir_reserve *r)
 {
-    table *t = table_of(r);
+    table *t = (table *)r;
     lock(t);
     weir_reserve_stats stats = {.open = t->head->heap_len,
                                 .max = t->max,

@@ -20,6 +20,8 @@
  *
  * If the key was evicted meanwhile, there may be fewer units left to return. */
 
+#include <weir/weir_store.h>
+
 #include "port/atomic.h"
 #include "store/robust_lock.h"
 #include "store/siphash.h"
@@ -76,10 +78,10 @@ static inline bool weir_reserve_due(const weir_reserve *r, int64_t now_ns)
  * thread. */
 void weir_reserve_expire(weir_reserve *r, int64_t now_ns);
 
-/* See weir_store_reserve(). Times, cost and ttl_ns are in range. Any thread. */
-WEIR_NODISCARD weir_status weir_reserve_make(weir_reserve *r, const weir_policy *p,
-                                             uint64_t policy_id, uint64_t hash, int64_t now_ns,
-                                             int64_t cost, int64_t ttl_ns, weir_decision *ret,
+/* See weir_store_reserve(). Times, cost and ttl_ns are in range. Any thread.
+ *  request  its key is not read: `hash` is that of the key. The decision is written on WEIR_OK. */
+WEIR_NODISCARD weir_status weir_reserve_make(weir_reserve *r, weir_store_request *request,
+                                             uint64_t hash, int64_t now_ns, int64_t ttl_ns,
                                              uint64_t *ret_id);
 
 /* See weir_store_commit(). now_ns and actual are in range. Any thread. */
@@ -96,9 +98,10 @@ void weir_reserve_unlock(weir_reserve *r);
  * secret. Those that do not fit are counted as lost. */
 void weir_reserve_copy(weir_reserve *r, weir_reserve *from);
 
-/* Sets the units of the open reservations on a key to 0, so that they return nothing. Call it
- * before the key is reset. The reservations stay open. Takes time in proportion to the open
- * reservations. Any thread. */
+/* Sets the units of the open reservations on a key to 0, so that they return nothing. The
+ * reservations stay open. Call it under the lock, and reset the key before the lock is released:
+ * a reservation made in between would return units that were charged after the reset. Takes time in
+ * proportion to the open reservations. */
 void weir_reserve_zero_units(weir_reserve *r, uint64_t hash);
 
 typedef struct weir_reserve_stats {

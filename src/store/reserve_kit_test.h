@@ -8,8 +8,8 @@
 #include "store/reserve.h"
 
 #include "port/port.h"
-#include "store/check/check.h"
 #include "store/kit_test.h"
+#include "tests/store/check.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -18,6 +18,18 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+/* weir_reserve_make() with its arguments in a row. */
+static inline weir_status reserve_units(weir_reserve *r, const weir_policy *p, uint64_t policy_id,
+                                        uint64_t hash, int64_t now_ns, int64_t cost, int64_t ttl_ns,
+                                        weir_decision *ret, uint64_t *ret_id)
+{
+    weir_store_request request = {.policy = p, .policy_id = policy_id, .cost = cost};
+    weir_status st = weir_reserve_make(r, &request, hash, now_ns, ttl_ns, ret_id);
+    if (st == WEIR_OK)
+        *ret = request.decision;
+    return st;
+}
 
 enum {
     KEYS = 8,
@@ -134,9 +146,9 @@ static inline uint64_t count_open(const fixture *x)
 
 static inline uint64_t make(fixture *x, uint64_t hash, int64_t now_ns, int64_t cost, int64_t ttl_ns)
 {
-    weir_decision d;
+    weir_decision d = {.allowed = false};
     uint64_t id = 0;
-    assert_int_equal(weir_reserve_make(x->r, &x->policy, 77, hash, now_ns, cost, ttl_ns, &d, &id),
+    assert_int_equal(reserve_units(x->r, &x->policy, 77, hash, now_ns, cost, ttl_ns, &d, &id),
                      WEIR_OK);
     assert_int_equal(d.allowed, id != 0);
     return id;

@@ -23,7 +23,7 @@ static void reserve_one(weir_reserve *r, fixture *x, const uint64_t ids[OPEN])
     weir_decision d;
     uint64_t id = 0;
     (void)ids;
-    assert_int_equal(weir_reserve_make(r, &x->policy, 77, 5, s_ns, 7, 3 * s_ns, &d, &id), WEIR_OK);
+    assert_int_equal(reserve_units(r, &x->policy, 77, 5, s_ns, 7, 3 * s_ns, &d, &id), WEIR_OK);
     assert_true(id != 0);
 }
 
@@ -46,7 +46,9 @@ static void zero_all(weir_reserve *r, fixture *x, const uint64_t ids[OPEN])
 {
     (void)x;
     (void)ids;
+    weir_reserve_lock(r);
     weir_reserve_zero_units(r, 3);
+    weir_reserve_unlock(r);
 }
 
 static const scene scenes[] = {
@@ -185,13 +187,13 @@ static void policies_share_a_cache_entry(void **unused)
     uint64_t ids[3], unknown = 0;
     set_up(&x, "fixed-window 100/h", SMALL);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir_reserve_make(x.r, &x.policy, policy_ids[i], (uint64_t)i, s_ns, 10,
-                                           60 * s_ns, &d, &ids[i]),
+        assert_int_equal(reserve_units(x.r, &x.policy, policy_ids[i], (uint64_t)i, s_ns, 10,
+                                       60 * s_ns, &d, &ids[i]),
                          WEIR_OK);
     x.fake.policies = 3;
     while (x.fake.policies < POLICIES)
         fake_note(&x.fake, 1000 + x.fake.policies, &x.policy);
-    assert_int_equal(weir_reserve_make(x.r, &x.policy, 192, 7, s_ns, 1, 60 * s_ns, &d, &unknown),
+    assert_int_equal(reserve_units(x.r, &x.policy, 192, 7, s_ns, 1, 60 * s_ns, &d, &unknown),
                      WEIR_E_FULL);
     assert_int_equal(unknown, 0);
     for (int i = 2; i >= 0; i--) {

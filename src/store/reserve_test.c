@@ -152,14 +152,14 @@ static void check_refused(void **unused)
     uint64_t id = 0;
     for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
         set_up(&x, policies[i], SMALL);
-        assert_int_equal(weir_reserve_make(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id),
+        assert_int_equal(reserve_units(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id),
                          WEIR_E_UNSUPPORTED);
         tear_down(&x);
     }
     set_up(&x, "fixed-window 10/h", SMALL);
     x.fake.fails = WEIR_E_NOMEM;
     for (int i = 0; i < 2 * SMALL_MAX; i++) /* this uses up no record */
-        assert_int_equal(weir_reserve_make(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id),
+        assert_int_equal(reserve_units(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id),
                          WEIR_E_NOMEM);
     x.fake.fails = WEIR_OK;
     assert_int_equal(id, 0);
@@ -172,7 +172,7 @@ static void check_refused(void **unused)
     static const uint64_t unknown[] = {78, 77 + 64, 0};
     uint64_t known = make(&x, 0, s_ns, 1, s_ns);
     for (size_t i = 0; i < 3; i++) /* the policy would be unknown at the end of the reservation */
-        assert_int_equal(weir_reserve_make(x.r, &x.policy, unknown[i], 0, s_ns, 1, s_ns, &d, &id),
+        assert_int_equal(reserve_units(x.r, &x.policy, unknown[i], 0, s_ns, 1, s_ns, &d, &id),
                          WEIR_E_FULL);
     assert_int_equal(try_commit(&x, known, s_ns), WEIR_OK);
     tear_down(&x);
@@ -218,11 +218,11 @@ static void check_full(void **unused)
     assert_int_equal(weir_reserve_stats_get(x.r).max, SMALL_MAX);
     for (int i = 0; i < SMALL_MAX; i++)
         ids[i] = make(&x, 0, s_ns, 1, (SMALL_MAX - i) * s_ns);
-    assert_int_equal(weir_reserve_make(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id), WEIR_E_FULL);
+    assert_int_equal(reserve_units(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id), WEIR_E_FULL);
     assert_int_equal(left(&x, 0, s_ns), 1000000 - SMALL_MAX);
     assert_int_equal(try_commit(&x, ids[20], s_ns), WEIR_OK);
     ids[20] = make(&x, 0, s_ns, 1, 7 * s_ns);
-    assert_int_equal(weir_reserve_make(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id), WEIR_E_FULL);
+    assert_int_equal(reserve_units(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, &id), WEIR_E_FULL);
     id = make(&x, 0, 2 * s_ns, 1, s_ns); /* one has expired by then */
     assert_true(id != 0);
     assert_int_equal(count_open(&x), SMALL_MAX);
@@ -271,7 +271,9 @@ static void check_zero_units(void **unused)
     set_up(&x, "fixed-window 100/h", SMALL);
     uint64_t c = make(&x, 1, s_ns, 40, 50 * s_ns); /* of another key, and expires first */
     uint64_t a = make(&x, 0, s_ns, 30, 60 * s_ns), b = make(&x, 0, s_ns, 20, 60 * s_ns);
+    weir_reserve_lock(x.r);
     weir_reserve_zero_units(x.r, 0);
+    weir_reserve_unlock(x.r);
     memset(x.fake.state[0], 0, sizeof x.fake.state[0]);
     assert_int_equal(weir_check(&x.policy, x.fake.state[0], 0, 2 * s_ns, 50, &d), WEIR_OK);
     reopen(&x);
@@ -524,8 +526,8 @@ static void *work(void *arg)
         uint64_t id = 0;
         int64_t over, now_ns = s_ns + i, cost = (int64_t)(random_next(&w->seed) % 50);
         int64_t ttl_ns = (int64_t)(random_next(&w->seed) % 60) + 1;
-        if (weir_reserve_make(w->r, &w->fixture->policy, 77, random_next(&w->seed) % KEYS, now_ns,
-                              cost, ttl_ns, &d, &id) != WEIR_OK)
+        if (reserve_units(w->r, &w->fixture->policy, 77, random_next(&w->seed) % KEYS, now_ns, cost,
+                          ttl_ns, &d, &id) != WEIR_OK)
             continue; /* temporarily full */
         if (weir_reserve_due(w->r, now_ns + 30))
             weir_reserve_expire(w->r, now_ns + 30);

@@ -15,10 +15,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WEIR_PROCESS_ID_BITS 20 /* of an id: 1..2^20 - 1. 0 means no process */
+#define WEIR_PROCESS_ID_BITS 20 /* of an id. 0 means no process */
 
-/* The processes that have the memory open. Each opening gets an id, in ascending order, so that an
- * id is used again only after 2^20 - 1 openings. */
+/* The id of opening n, which counts from 0. Ids are odd: if damage sets the lock bit of a bucket,
+ * the owner that it names is even, see WEIR_VERSION_ONE. Ids ascend, so that an id is used again
+ * only after 2^19 openings. */
+static inline uint64_t weir_process_id(uint64_t n)
+{
+    return 2 * (n % ((uint64_t)1 << (WEIR_PROCESS_ID_BITS - 1))) + 1;
+}
+
+/* The processes that have the memory open. */
 typedef struct weir_processes {
     uint64_t self;                               /* the id of this opening */
     bool (*alive)(const void *ctx, uint64_t id); /* NULL: no other process has the memory open */

@@ -17,12 +17,38 @@ enum { GROUP = 32 }; /* requests whose states are prefetched at once */
 _Static_assert(WEIR_POLICY_CLASS >> (64 - WEIR_CLASS_BITS) == WEIR_CLASS_MASK,
                "the high bits of an id are the class");
 
+static bool is_known(const weir_store *s, uint64_t policy_id)
+{
+    char text[WEIR_POLICY_TEXT_MAX];
+    return weir_policy_registry_text(weir_image_policies(s->image), policy_id, text, sizeof text);
+}
+
+static uint64_t with_class(uint64_t hash, unsigned class)
+{
+    return (hash & ~WEIR_POLICY_CLASS) | (uint64_t) class << (64 - WEIR_CLASS_BITS);
+}
+
+/* The id is part of the hash of each key. So a policy keeps the id under which an earlier version
+ * has stored its keys in the file. */
+static uint64_t id_of(const weir_store *s, const weir_policy *p, uint64_t hash)
+{
+    unsigned former[WEIR_FORMER_CLASSES];
+    uint64_t id = with_class(hash, weir_pack_class(p));
+    if (is_known(s, id))
+        return id;
+    weir_pack_former_classes(p, former);
+    for (size_t i = 0; i < WEIR_FORMER_CLASSES; i++) {
+        if (is_known(s, with_class(hash, former[i])))
+            return with_class(hash, former[i]);
+    }
+    return id;
+}
+
 uint64_t weir_store_policy_id(const weir_store *s, const weir_policy *p)
 {
     char text[WEIR_POLICY_TEXT_MAX];
     size_t len = weir_policy_print(p, text, sizeof text);
-    uint64_t id = (weir_siphash(s->secret, text, len) & ~WEIR_POLICY_CLASS) |
-                  (uint64_t)weir_pack_class(p) << (64 - WEIR_CLASS_BITS);
+    uint64_t id = id_of(s, p, weir_siphash(s->secret, text, len));
     weir_image_note_policy(s->image, id, text, len);
     return id;
 }
@@ -54,50 +80,33 @@ uint64_t weir_store_partition_id(const weir_store *s, uint64_t policy_id, const 
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* How a callback changes a state, beyond what weir_check() changes. */
-typedef struct changes {
-    int64_t refund;
-    bool any_words;
-} changes;
-
-static weir_status run_large(weir_store *s, const weir_area *at, const weir_policy *p,
-                             uint64_t hash, int64_t now_ns, weir_state_fn fn, void *ctx, changes d)
+/* Runs a callback on a state, in the table or among the large states. The call is complete but for
+ * what the store knows. */
+static weir_status run_hash(weir_store *s, const weir_area *at, weir_large_call *call)
 {
-    const weir_large_call call = {.policy = p,
-                                  .hash = hash,
-                                  .now_ns = weir_table_now(at->table, now_ns),
-                                  .fn = fn,
-                                  .ctx = ctx,
-                                  .refund = d.refund,
-                                  .any_words = d.any_words,
-                                  .when_full = s->when_full};
-    return weir_large_run(at->large, &call);
-}
-
-/* Runs fn on the state of `hash`, in the table or among the large states. */
-static weir_status run_hash(weir_store *s, const weir_area *at, const weir_policy *p, uint64_t hash,
-                            int64_t now_ns, weir_state_fn fn, void *ctx, changes d)
-{
-    if (weir_table_words(p) > 0)
-        return weir_table_run(at->table, p, hash, now_ns, fn, ctx);
-    return run_large(s, at, p, hash, now_ns, fn, ctx, d);
+    if (weir_table_words(call->policy) > 0)
+        return weir_table_run(at->table, call->policy, call->hash, call->now_ns, call->fn,
+                              call->ctx);
+    call->now_ns = weir_table_now(at->table, call->now_ns);
+    call->when_full = s->when_full;
+    return weir_large_run(at->large, call);
 }
 
 weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t policy_id, uint64_t hash,
                            int64_t now_ns, weir_state_fn fn, void *ctx)
 {
-    return run_hash(s, weir_area_of(s, policy_id), p, hash, now_ns, fn, ctx,
-                    (changes){.any_words = true});
+    weir_large_call call = {
+        .policy = p, .hash = hash, .now_ns = now_ns, .fn = fn, .ctx = ctx, .any_words = true};
+    return run_hash(s, weir_area_of(s, policy_id), &call);
 }
 
-/* A call of a public function: expires reservations, runs fn, and syncs. */
-static weir_status run(weir_store *s, const weir_area *at, const weir_policy *p, uint64_t hash,
-                       int64_t now_ns, weir_state_fn fn, void *ctx, changes d)
+/* A call of a public function: expires reservations, runs the callback, and syncs. */
+static weir_status run(weir_store *s, const weir_area *at, weir_large_call *call)
 {
-    if (!weir_good_time(now_ns))
+    if (!weir_good_time(call->now_ns))
         return WEIR_E_RANGE;
-    weir_store_expire_due(s, now_ns);
-    weir_status st = run_hash(s, at, p, hash, now_ns, fn, ctx, d);
+    weir_store_expire_due(s, call->now_ns);
+    weir_status st = run_hash(s, at, call);
     weir_store_sync_if_always(s);
     return st;
 }
@@ -136,16 +145,17 @@ static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state
     return st;
 }
 
-/* Runs fn, and writes *ret after its last run. */
-static weir_status run_charge(weir_store *s, const weir_area *at, const weir_policy *p,
-                              uint64_t hash, int64_t now_ns, int64_t cost, weir_state_fn fn,
-                              weir_decision *ret)
+/* Runs call->fn with a charge of `cost`, and writes *ret after its last run. */
+static weir_status run_charge(weir_store *s, const weir_area *at, weir_large_call call,
+                              int64_t cost, weir_decision *ret)
 {
     weir_charge c;
     c.cost = cost;
-    WEIR_ASSERT(fn == weir_check_state || fn == weir_peek_state || fn == refund_state);
-    changes d = {.refund = fn == refund_state ? cost : 0};
-    weir_status st = run(s, at, p, hash, now_ns, fn, &c, d);
+    WEIR_ASSERT(call.fn == weir_check_state || call.fn == weir_peek_state ||
+                call.fn == refund_state);
+    call.ctx = &c;
+    call.refund = call.fn == refund_state ? cost : 0;
+    weir_status st = run(s, at, &call);
     if (st == WEIR_OK)
         *ret = c.decision;
     return st;
@@ -158,7 +168,10 @@ __attribute__((noinline)) static weir_status check_rare(weir_store *s, const wei
                                                         weir_decision *ret)
 {
     if (!weir_pack_is_fast(p))
-        return run_charge(s, at, p, hash, now_ns, cost, weir_check_state, ret);
+        return run_charge(
+            s, at,
+            (weir_large_call){.policy = p, .hash = hash, .now_ns = now_ns, .fn = weir_check_state},
+            cost, ret);
     if (!weir_good_time(now_ns) || !weir_good_cost(cost))
         return WEIR_E_RANGE;
     weir_store_expire_due(s, now_ns);
@@ -207,9 +220,11 @@ weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy
 {
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
-    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    const weir_area *at = weir_area_of(s, policy_id);
-    return run_charge(s, at, p, hash, now_ns, cost, weir_peek_state, ret);
+    const weir_large_call call = {.policy = p,
+                                  .hash = weir_store_hash(s, policy_id, key, key_len),
+                                  .now_ns = now_ns,
+                                  .fn = weir_peek_state};
+    return run_charge(s, weir_area_of(s, policy_id), call, cost, ret);
 }
 
 weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t policy_id,
@@ -218,9 +233,11 @@ weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t poli
 {
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
-    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    const weir_area *at = weir_area_of(s, policy_id);
-    return run_charge(s, at, p, hash, now_ns, cost, refund_state, ret);
+    const weir_large_call call = {.policy = p,
+                                  .hash = weir_store_hash(s, policy_id, key, key_len),
+                                  .now_ns = now_ns,
+                                  .fn = refund_state};
+    return run_charge(s, weir_area_of(s, policy_id), call, cost, ret);
 }
 
 typedef struct apply {
@@ -258,9 +275,13 @@ weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t polic
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
     apply a = {fn, ctx};
-    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    return run(s, weir_area_of(s, policy_id), p, hash, now_ns, apply_state, &a,
-               (changes){.any_words = true});
+    weir_large_call call = {.policy = p,
+                            .hash = weir_store_hash(s, policy_id, key, key_len),
+                            .now_ns = now_ns,
+                            .fn = apply_state,
+                            .ctx = &a,
+                            .any_words = true};
+    return run(s, weir_area_of(s, policy_id), &call);
 }
 
 weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key, size_t key_len)
@@ -268,10 +289,12 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    weir_reserve_zero_units(s->reserved, hash);
     const weir_area *at = weir_area_of(s, policy_id);
+    weir_reserve_lock(s->reserved);
+    weir_reserve_zero_units(s->reserved, hash);
     weir_table_reset(at->table, hash);
     weir_large_reset(at->large, hash);
+    weir_reserve_unlock(s->reserved);
     weir_store_sync_if_always(s);
     return WEIR_OK;
 }
@@ -312,22 +335,14 @@ static inline const weir_area *area_of_request(const weir_store *s, const weir_s
     return divided ? weir_area_find(s, r->policy_id) : &s->common;
 }
 
-/* The requests that are decided on together. */
-typedef struct group {
-    uint64_t hashes[GROUP];
-    uint64_t large; /* a bit for each request on a large state */
-} group;
-
-/* Finds the requests on large states, and lists their keys. Returns how many there are. */
-__attribute__((always_inline)) static inline size_t find_large(const weir_store *s,
-                                                               const weir_store_request *requests,
-                                                               size_t n, bool divided, group *g,
-                                                               weir_large_hint *ret)
+/* Lists the keys of the requests on large states. Returns how many there are. */
+__attribute__((always_inline)) static inline size_t
+find_large(const weir_store *s, const weir_store_request *requests, size_t n, bool divided,
+           const uint64_t *hashes, weir_large_hint *ret)
 {
     const weir_policy *last = NULL;
     bool is_large = false;
     size_t len = 0;
-    g->large = 0;
     for (size_t i = 0; i < n; i++) {
         const weir_policy *p = requests[i].policy;
         if (p != last)
@@ -335,8 +350,7 @@ __attribute__((always_inline)) static inline size_t find_large(const weir_store 
         last = p;
         if (is_large) {
             const weir_area *at = area_of_request(s, &requests[i], divided);
-            g->large |= (uint64_t)1 << i;
-            ret[len++] = (weir_large_hint){at->large, p, g->hashes[i]};
+            ret[len++] = (weir_large_hint){at->large, p, hashes[i]};
         }
     }
     return len;
@@ -345,36 +359,33 @@ __attribute__((always_inline)) static inline size_t find_large(const weir_store 
 /* Hashes up to GROUP requests and prefetches their states. */
 __attribute__((always_inline)) static inline void hash_group(const weir_store *s,
                                                              const weir_store_request *requests,
-                                                             size_t n, bool divided, group *ret)
+                                                             size_t n, bool divided,
+                                                             uint64_t ret[GROUP])
 {
     WEIR_ASSERT(n <= GROUP);
     weir_large_hint large[GROUP];
-    weir_hash_requests(&s->hash, requests, n, ret->hashes);
+    weir_hash_requests(&s->hash, requests, n, ret);
     size_t large_len = find_large(s, requests, n, divided, ret, large);
     if (large_len > 0)
         weir_large_prefetch(large, large_len);
     if (large_len == n)
         return;
     for (size_t i = 0; i < n; i++)
-        weir_table_prefetch(area_of_request(s, &requests[i], divided)->table, ret->hashes[i]);
+        weir_table_prefetch(area_of_request(s, &requests[i], divided)->table, ret[i]);
     for (size_t i = 0; i < n; i++) {
-        if (i == 0 || ret->hashes[i] != ret->hashes[i - 1])
-            weir_table_prefetch_alternate(area_of_request(s, &requests[i], divided)->table,
-                                          ret->hashes[i]);
+        if (i == 0 || ret[i] != ret[i - 1])
+            weir_table_prefetch_alternate(area_of_request(s, &requests[i], divided)->table, ret[i]);
     }
 }
 
 static void decide_one(weir_store *s, const weir_area *at, weir_store_request *r, uint64_t hash,
-                       bool large, int64_t now_ns)
+                       int64_t now_ns)
 {
     weir_charge c;
     c.cost = r->cost;
-    if (!weir_good_request(r, now_ns))
-        r->status = WEIR_E_RANGE;
-    else if (large)
-        r->status = run_large(s, at, r->policy, hash, now_ns, weir_check_state, &c, (changes){0});
-    else
-        r->status = weir_table_run(at->table, r->policy, hash, now_ns, weir_check_state, &c);
+    weir_large_call call = {
+        .policy = r->policy, .hash = hash, .now_ns = now_ns, .fn = weir_check_state, .ctx = &c};
+    r->status = weir_good_request(r, now_ns) ? run_hash(s, at, &call) : WEIR_E_RANGE;
     if (r->status == WEIR_OK)
         r->decision = c.decision;
 }
@@ -391,24 +402,22 @@ static size_t run_length(const weir_store_request *requests, size_t n, const uin
     return len;
 }
 
-/* Decides request i of a group, and maybe some that follow. Returns how many. */
+/* Decides the first of n requests, and maybe some that follow. Returns how many. */
 __attribute__((always_inline)) static inline size_t
-decide_next(weir_store *s, weir_store_request *requests, size_t n, bool divided, const group *g,
-            size_t i, int64_t now_ns)
+decide_next(weir_store *s, weir_store_request *r, size_t n, bool divided, const uint64_t *hashes,
+            int64_t now_ns)
 {
-    weir_store_request *r = &requests[i];
-    const uint64_t *hashes = &g->hashes[i];
     const weir_area *at = area_of_request(s, r, divided);
     if (!weir_pack_is_fast(r->policy) || !weir_good_request(r, now_ns)) {
-        decide_one(s, at, r, hashes[0], g->large >> i & 1, now_ns);
+        decide_one(s, at, r, hashes[0], now_ns);
         return 1;
     }
-    if (i + 1 == n || hashes[1] != hashes[0]) {
+    if (n == 1 || hashes[1] != hashes[0]) {
         r->status =
             weir_table_take_one(at->table, r->policy, hashes[0], now_ns, r->cost, &r->decision);
         return 1;
     }
-    size_t len = run_length(r, n - i, hashes, now_ns);
+    size_t len = run_length(r, n, hashes, now_ns);
     weir_table_take_row(at->table, r, len, hashes[0], now_ns);
     return len;
 }
@@ -416,12 +425,12 @@ decide_next(weir_store *s, weir_store_request *requests, size_t n, bool divided,
 __attribute__((always_inline)) static inline void
 check_batch(weir_store *s, weir_store_request *requests, size_t n, bool divided, int64_t now_ns)
 {
-    group g;
+    uint64_t hashes[GROUP];
     for (size_t at = 0; at < n; at += GROUP) {
         size_t len = n - at < GROUP ? n - at : GROUP;
-        hash_group(s, &requests[at], len, divided, &g);
+        hash_group(s, &requests[at], len, divided, hashes);
         for (size_t i = 0; i < len;)
-            i += decide_next(s, &requests[at], len, divided, &g, i, now_ns);
+            i += decide_next(s, &requests[at + i], len - i, divided, &hashes[i], now_ns);
     }
 }
 
@@ -452,8 +461,10 @@ weir_status weir_store_reserve(weir_store *s, const weir_policy *p, uint64_t pol
         ttl_ns < 1 || ttl_ns > WEIR_SPAN_NS_MAX)
         return WEIR_E_RANGE;
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    weir_status st =
-        weir_reserve_make(s->reserved, p, policy_id, hash, now_ns, cost, ttl_ns, ret, ret_id);
+    weir_store_request request = {.policy = p, .policy_id = policy_id, .cost = cost};
+    weir_status st = weir_reserve_make(s->reserved, &request, hash, now_ns, ttl_ns, ret_id);
+    if (st == WEIR_OK)
+        *ret = request.decision;
     weir_store_sync_if_always(s);
     return st;
 }

@@ -6,13 +6,13 @@
 
 #include <weir/weir_store.h>
 
-#include "store/check/check.h"
 #include "store/image/file_header.h"
 #include "store/iterate.h"
 #include "store/kit_test.h"
 #include "store/siphash.h"
 #include "store/store.h"
 #include "store/table/cuckoo.h"
+#include "tests/store/check.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -564,45 +564,6 @@ static void check_damaged_part(void **unused)
     unlink(path);
 }
 
-/* Locks every bucket of a closed file with the id of the next opening, as damage may do. */
-static void lock_buckets(const char *path)
-{
-    int fd = open(path, O_RDWR);
-    off_t len = lseek(fd, 0, SEEK_END);
-    uint8_t *at = mmap(NULL, (size_t)len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    assert_ptr_not_equal(at, MAP_FAILED);
-    const weir_file_header *h = (const weir_file_header *)at;
-    uint64_t next_id = port_word_load_relaxed(&h->openings) + 1;
-    const weir_file_part *table = &h->parts[WEIR_PART_TABLE];
-    weir_bucket *bucket = (weir_bucket *)(at + table->at + sizeof(weir_table_head));
-    for (; (uint8_t *)(bucket + 1) <= at + table->at + table->bytes; bucket++) {
-        uint64_t contents = port_word_load_relaxed(&bucket->word[0]) & WEIR_CONTENTS;
-        port_word_store_relaxed(&bucket->word[0],
-                                next_id << WEIR_LOCK_OWNER_AT | WEIR_LOCKED | contents);
-    }
-    munmap(at, (size_t)len);
-    close(fd);
-}
-
-/* A resize waits for no lock that damage left. */
-static void check_resize_with_locks(void **unused)
-{
-    (void)unused;
-    test_file f = new_file();
-    weir_policy p = policy_of("gcra 1/h burst 50");
-    weir_store_options options = {.memory_bytes = 8 << 20, .file = f.path};
-    weir_store *s;
-    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
-    take(s, &p, "a", s_ns, 1);
-    weir_store_close(s);
-    lock_buckets(f.path);
-    options.memory_bytes = 9 << 20;
-    assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
-    assert_int_equal(take(s, &p, "a", s_ns, 1).remaining, 48);
-    weir_store_close(s);
-    unlink(f.path);
-}
-
 /* Under WEIR_REFUSE, a request whose state does not fit is refused, alone or in a transaction.
  * Nothing is charged, and the refusals are counted. */
 static void check_refused(void **unused)
@@ -772,7 +733,6 @@ static void check_idle_go_first(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_resize_with_locks),
         cmocka_unit_test(check_refused),
         cmocka_unit_test(check_damaged_part),
         cmocka_unit_test(check_growth_spares_others),

@@ -6,11 +6,11 @@
 #define _GNU_SOURCE /* mremap */
 
 #include "core/check.h"
-#include "store/check/check.h"
 #include "store/iterate.h"
 #include "store/kill_kit_test.h"
 #include "store/kit_test.h"
 #include "store/take_many.h"
+#include "tests/store/check.h"
 
 enum { MIB = 1 << 20, STORES = 3, KEYS = 4, POLICIES = 5, WORDS = 64, MOST = WEIR_TAKE_MANY_MAX };
 

@@ -7,11 +7,20 @@ import assert from "node:assert/strict";
 
 const FIGURES = "figure[data-scene]";
 
+/** Scrolls to a figure. Returns whether it has its picture and stays there: others that are made can move it. */
+async function scrollToFigure(element) {
+    element.scrollIntoView({ block: "center" });
+    const { top } = element.getBoundingClientRect();
+    for (let frame = 0; frame < 10; frame++)
+        await new Promise(requestAnimationFrame);
+    return element.querySelector("canvas") !== null && element.getBoundingClientRect().top === top;
+}
+
 /** Scrolls to a figure and waits for its picture. Returns its element. */
 async function show(page, scene) {
     const figure = page.locator(`figure[data-scene="${scene}"]`);
-    await figure.evaluate((element) => element.scrollIntoView({ block: "center" }));
-    await figure.locator("canvas").first().waitFor();
+    for (let tries = 1; !(await figure.evaluate(scrollToFigure)); tries++)
+        assert(tries < 100, `the figure ${scene} does not stay in view`);
     return figure;
 }
 

@@ -11,14 +11,12 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "redis"))
 
-# pylint: disable=wrong-import-position
 import fields
-import install
+from kit import install
+from kit.process import Failed, expect, run
 import libraries
 import page
-import servers
 
 PROGRAMS = {
     "redis_py": ("python", ["redis_py.py"]),
@@ -68,7 +66,7 @@ def page_yaml(box):
     """The configuration on the page is valid."""
     config = box.path / "weir.yaml"
     config.write_text(page.block("Start weir", "yaml"))
-    servers.expect("api" in install.run([box.weir, "check", config], None, servers.Failed), "no api")
+    expect("api" in install.run([box.weir, "check", config], None, Failed), "no api")
 
 
 def page_releases(_box):
@@ -82,7 +80,7 @@ def page_releases(_box):
     text = page.PAGE.read_text()
     for name, (manifest, pattern) in pins.items():
         version = re.search(pattern, (HERE / manifest).read_text(), re.M)[1]
-        servers.expect(f"{name} {version}" in text, f"{manifest} has {name} {version}, the page has not")
+        expect(f"{name} {version}" in text, f"{manifest} has {name} {version}, the page has not")
 
 
 def page_tests(installed):
@@ -105,13 +103,13 @@ def page_tests(installed):
 
     def go(text, _port):
         directory, command = stored("go", "page.go", text)
-        install.run([*command, "build", "-o", "page", "page.go"], directory, servers.Failed)
+        install.run([*command, "build", "-o", "page", "page.go"], directory, Failed)
         return [directory / "page"], directory
 
     def spring(text, port):
         directory, command = stored("java", "Limit.java", text)
         install.run(["javac", "-proc:none", "-parameters", "-cp", "lib/*", "-d", "classes",
-                     "Limit.java", "App.java"], directory, servers.Failed)
+                     "Limit.java", "App.java"], directory, Failed)
         return [*command, f"-Dserver.port={port}", "App"], directory
 
     def php(text, port):
@@ -136,7 +134,7 @@ def page_tests(installed):
 def main():
     installed = Installed(pathlib.Path(sys.argv[1]).resolve().parent / "clients")
     tests = [page_yaml, page_releases, *library_tests(installed), *field_tests(installed), *page_tests(installed)]
-    return servers.run(tests, sys.argv)
+    return run(tests, sys.argv)
 
 
 if __name__ == "__main__":

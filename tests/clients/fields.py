@@ -8,7 +8,8 @@ import pathlib
 import subprocess
 import urllib.parse
 
-from servers import HOST, PATIENCE_S, Daemon, expect
+from kit.process import HOST, PATIENCE_S, expect
+from kit.weir import Daemon
 
 VECTORS = pathlib.Path(__file__).resolve().parents[1] / "vectors"
 COST_MAX = 2147483647

@@ -10,7 +10,9 @@ import pathlib
 import re
 import subprocess
 
-from servers import PATIENCE_S, Daemon, Failed, Redis
+from kit.process import PATIENCE_S, Failed
+from kit.redis import Redis
+from kit.weir import Daemon
 
 LIBRARY = pathlib.Path(__file__).resolve().parents[2] / "modules" / "lua" / "weir.lua"
 LIMIT = "gcra 1/3650d burst 3"

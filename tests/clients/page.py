@@ -8,7 +8,8 @@ import pathlib
 import re
 import socket
 
-from servers import HOST, Daemon, Process, expect, until
+from kit.process import HOST, Process, expect, until
+from kit.weir import Daemon
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "clients.md"
 PATIENCE_S = 20

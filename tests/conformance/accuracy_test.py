@@ -7,18 +7,22 @@ that log, at 5 requests a minute for each client.
     accuracy_test.py WEIR [LOG]"""
 
 import datetime
+import importlib.util
 import json
-import os
+import pathlib
 import random
 import re
 import subprocess
 import sys
 
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "reference"))
-import accuracy_model as model  # noqa: E402
+import accuracy_model as model
+
+GENERATOR = importlib.util.spec_from_file_location(
+    "traffic", pathlib.Path(__file__).resolve().parents[2] / "bench" / "traffic.py")
+traffic = importlib.util.module_from_spec(GENERATOR)
+GENERATOR.loader.exec_module(traffic)
 
 SECOND = 10**9
-KINDS = ("steady", "poisson", "bursty", "heavy-tailed")
 AGAINST = ("own", "log", "rate")
 COUNTS = ("allowed", "denied", "wrongly_allowed", "wrongly_denied", "keys_missed", "keys_wrongly_denied")
 
@@ -63,10 +67,11 @@ def compare(name, got, keys, against, limit, period):
 
 
 def check_traffic(weir, kind, against, limit, sources, requests, rate, seed):
-    arguments = ["--traffic", kind, "--against", against, "--limit", f"{limit}/m", "--sources", str(sources)]
-    arguments += ["--requests", str(requests), "--rate", f"{rate}/m", "--seed", str(seed)]
-    keys = model.generate(kind, sources, requests, rate, 60 * SECOND, seed)
-    return compare(" ".join(arguments), run(weir, arguments), keys, against, limit, 60 * SECOND)
+    keys = [[(now, 1) for now in times] for times in traffic.generate(kind, sources, requests, rate, 60 * SECOND, seed)]
+    lines = sorted((now, i) for i, times in enumerate(keys) for now, _ in times)
+    arguments = ["--against", against, "--limit", f"{limit}/m", "-"]
+    got = run(weir, arguments, "".join(f"{now}\t{i}\n" for now, i in lines))
+    return compare(f"{kind} {' '.join(arguments)}", got, keys, against, limit, 60 * SECOND)
 
 
 def check_log(weir, against, seed):
@@ -110,7 +115,7 @@ def check_access_log(weir, path):
 
 def check_all(weir):
     cases = failed = 0
-    for i, kind in enumerate(KINDS):
+    for i, kind in enumerate(traffic.KINDS):
         for j, against in enumerate(AGAINST):
             rate = (50, 100, 130)[(i + j) % 3]
             failed += check_traffic(weir, kind, against, 100, 9, 16000, rate, 1 + 10 * i + j) > 0

@@ -12,7 +12,6 @@ fields may differ by NEAR_S.
 import collections
 import contextlib
 import http.client
-import importlib.util
 import json
 import os
 import pathlib
@@ -22,12 +21,10 @@ import time
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "redis")]
 
-# pylint: disable=wrong-import-position
-from doors import Spop, should_rate_limit  # noqa: E402
-from resp import HOST, PATIENCE_S, until  # noqa: E402
-from servers import Process, expect, run, say  # noqa: E402
+from doors import Spop, should_rate_limit
+from kit import nginx as nginx_kit
+from kit.process import HOST, PATIENCE_S, Process, expect, run, say, until
 
 NEAR_S = 60
 FLAVOURS = ("ietf", "ietf-03", "x-ratelimit", "github", "openai", "none", "ietf x-ratelimit", "ietf github",
@@ -257,25 +254,16 @@ def by_json(daemon):
     return ask
 
 
-def nginx_kit():
-    """tests/nginx/kit.py, whose name another kit has too."""
-    spec = importlib.util.spec_from_file_location("nginx_kit", ROOT / "tests" / "nginx" / "kit.py")
-    kit = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(kit)
-    return kit
-
-
 def by_nginx(box, flavour):
     """None if there is no nginx."""
-    kit = nginx_kit()
-    if not kit.NGINX or not os.path.exists(box.module):
+    if not nginx_kit.NGINX or not os.path.exists(box.module):
         return None
     locations = ""
     for name, row in ROWS.items():
         limits = "".join(f'weir z "{POLICIES[one].limit}" key=$arg_k cost=$arg_c name={full(one)} '
                          f"unit={POLICIES[one].unit}; " for one in row.policies)
         locations += f"location = /{name} {{ {limits} alias html/index.html; }}\n"
-    nginx = kit.Nginx(box, f"weir_zone z 4m; weir_headers {flavour};", locations).start()
+    nginx = nginx_kit.Nginx(box, f"weir_zone z 4m; weir_headers {flavour};", locations).start()
 
     def ask(name, _, key, cost):
         allowed, headers, _ = fetch(nginx.port, "GET", f"/{name}?" + urllib.parse.urlencode({"k": key, "c": cost}))

@@ -7,9 +7,9 @@
 
 #include "vectors.h"
 
-#include "codec/decision.h"
-#include "codec/resp_reply_reader.h"
-#include "codec/resp_session.h"
+#include "codec/resp/reply_reader.h"
+#include "codec/resp/session.h"
+#include "core/decision.h"
 #include "service/zone_cache.h"
 
 #include <inttypes.h>
@@ -117,14 +117,8 @@ static weir_status read_reply(const weir_buffer *out, int proto, bool names, wei
                 (const char *)weir_buffer_data(out));
         return WEIR_E_SYNTAX;
     }
-    *ret = (weir_decision){.allowed = v[0] == 1,
-                           .limit = v[1],
-                           .remaining = v[2],
-                           .never = v[3] == -1,
-                           .retry_after_ns = v[3] == -1 ? INT64_MAX : v[3] * 1000000,
-                           .reset_after_ns = v[4] * 1000000,
-                           .delay_ns = v[5] * 1000000,
-                           .layer = layer};
+    *ret = weir_decision_of_fields(v, 1000000);
+    ret->layer = layer;
     return WEIR_OK;
 }
 

@@ -6,8 +6,7 @@ need no library, and share no code with weir."""
 import socket
 import struct
 
-from resp import HOST, PATIENCE_S
-from servers import expect
+from kit.process import HOST, PATIENCE_S, expect
 
 # ---- SPOP ----------------------------------------------------------------------------------------
 

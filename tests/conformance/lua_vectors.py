@@ -17,12 +17,11 @@ import random
 import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(REPO, "tests", "redis"), os.path.join(REPO, "reference")]
 
-import lua_kit  # noqa: E402
-import random_vectors  # noqa: E402
-import weir_reference as model  # noqa: E402
-from vector_format import MicrosecondCase  # noqa: E402
+import random_vectors
+import weir_reference as model
+from kit import lua
+from vector_format import MicrosecondCase
 
 CASES_MIN = 40  # of a file
 REFUSED_AT_REFUND = "do not support refunds"
@@ -61,7 +60,7 @@ def bounds(layers, now_ns):
 def commands(adapter, policy, steps, key):
     layers = model.parse_policy(policy)
     for step in steps:
-        yield ("SET", lua_kit.CLOCK_KEY, step["t_ns"] // 1000)
+        yield ("SET", lua.CLOCK_KEY, step["t_ns"] // 1000)
         yield adapter.call("weir_ask", [key], step["op"].upper(), policy, step["cost"], *bounds(layers, step["t_ns"]))
 
 
@@ -69,8 +68,8 @@ def difference(policy, steps, answers):
     for i, (step, answer) in enumerate(zip(steps, answers[1::2])):
         want = wanted(step)
         if want is None:
-            good = isinstance(answer, lua_kit.Refused) and REFUSED_AT_REFUND in str(answer)
-        elif isinstance(answer, lua_kit.Refused):
+            good = isinstance(answer, lua.Refused) and REFUSED_AT_REFUND in str(answer)
+        elif isinstance(answer, lua.Refused):
             good = False
         elif step["op"] == "refund":
             good = answer[1:7] == want[1:]
@@ -85,7 +84,7 @@ def difference(policy, steps, answers):
 class Adapter:
     def __init__(self, client):
         self.client = client
-        self.ways = [way(client, lua_kit.with_clock(lua_kit.library())) for way in (lua_kit.Functions, lua_kit.Script)]
+        self.ways = [way(client, lua.with_clock(lua.library())) for way in (lua.Functions, lua.Script)]
         self.run = self.unsupported = self.steps = 0
 
     def refused(self, policy):
@@ -93,7 +92,7 @@ class Adapter:
         try:
             self.client(*self.ways[0].call("weir_policy_check", [], policy))
             return False
-        except lua_kit.Refused as e:
+        except lua.Refused as e:
             if not any(reason in str(e) for reason in LIMITS_OF_DOUBLES):
                 raise
             return True
@@ -249,13 +248,13 @@ def main():
 
     def run_all(tally):
         """vectors, as functions or as a script"""
-        with lua_kit.Server() as server:
+        with lua.Server() as server:
             adapter = Adapter(server.client())
             if options.random:
                 run_random(tally, adapter, *options.random)
             run_files(tally, adapter, options.files)
 
-    return lua_kit.run(run_all)
+    return lua.run(run_all)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@
 
 #include "module_rdb.h"
 #include "module_sound.h"
-#include "modules/redis/clock.h"
 #include "modules/redis/keyspace.h"
 #include "modules/redis/value.h"
 

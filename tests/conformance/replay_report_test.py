@@ -14,9 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "reference"))
-
-from address_keys import key_of  # noqa: E402
+from address_keys import key_of
 
 SEED = int(os.environ.get("WEIR_SEED", "20260301"))
 CASES = 60

@@ -4,7 +4,7 @@
 
 #include "store_suite.h"
 
-#include "store/check/check.h"
+#include "tests/store/check.h"
 
 #include <assert.h>
 #include <stdlib.h>

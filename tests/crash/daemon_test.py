@@ -16,8 +16,8 @@ import socket
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "redis"))
-from servers import Box, Daemon, Failed  # noqa: E402
+from kit.process import Box, Failed
+from kit.weir import Daemon
 
 # Each window begins with the first request and is longer than the test. So the charges are the limit
 # minus what remains.

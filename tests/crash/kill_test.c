@@ -8,7 +8,7 @@
 
 #include "crash.h"
 
-#include "store/check/check.h"
+#include "tests/store/check.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -6,7 +6,9 @@
 #   accuracy_test.sh WEIR
 set -uo pipefail
 weir=$(realpath "$1")
-. "$(dirname "$0")/check.sh"
+here=$(realpath "$(dirname "$0")")
+. "$here/check.sh"
+. "$here/endless_log.sh"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
@@ -21,46 +23,38 @@ fails() { # EXPECTED ARGUMENT...
     check "accuracy $*" "2 weir accuracy: $expected" "$(status_of "$@")"
 }
 
-fails "expected --traffic KIND, or FILE; '-' is standard input"
-fails "expected either --traffic or FILE, found both: 'log'" --traffic steady log
-fails "--sources is for generated requests, expected --traffic KIND" --sources 5 log
-fails "--seed is for generated requests, expected --traffic KIND" --seed 5 log
-fails "--traffic: expected steady, poisson, bursty or heavy-tailed, found 'calm'" --traffic calm
+fails "FILE is missing; '-' is standard input"
 fails "--against: expected own, log or rate, found 'x'" --against x log
-fails "--limit: expected a number and a period such as 5/m, found '5/q'" --limit 5/q --traffic steady
-fails "--limit: expected a number and a period such as 5/m, found '5/day'" --limit 5/day --traffic steady
+fails "--limit: expected a number and a period such as 5/m, found '5/q'" --limit 5/q log
+fails "--limit: expected a number and a period such as 5/m, found '5/day'" --limit 5/day log
 fails "--limit: expected a number and a period such as 5/m, found '5/m count-denied'" \
-    --limit '5/m count-denied' --traffic steady
-fails "--rate: expected a number and a period such as 5/m, found '0/m'" --rate 0/m --traffic steady
-fails "--sources: expected a number from 1 to 10000000, found '0'" --sources 0 --traffic steady
-fails "--requests: expected a number from 1 to 10000000000, found '1e6'" --requests 1e6 --traffic steady
-fails "--seed: expected a number from 0 to 18446744073709551615, found '-1'" --seed -1 --traffic steady
-fails "the requests would take more than ten years: expected a higher --rate, more --sources or fewer --requests" \
-    --traffic steady --rate 1/w
+    --limit '5/m count-denied' log
 fails "--policy: expected a policy of one layer other than leaky-queue, found 'leaky-queue 1/s depth 2'" \
-    --policy 'leaky-queue 1/s depth 2' --traffic steady
+    --policy 'leaky-queue 1/s depth 2' log
 fails "--policy: expected a policy of one layer other than leaky-queue, found 'gcra 1/s & gcra 2/s'" \
-    --policy 'gcra 1/s & gcra 2/s' --traffic steady
-fails "--policy: 'gcra 5/m' has no count of a window to compare with --against rate, expected one window with a limit of 5" \
-    --limit 5/m --against rate --policy 'gcra 5/m' --traffic steady
-fails "column 8: unknown unit 'q', expected one of ns us ms s m h d w" --policy "gcra 5/q" --traffic steady
+    --policy 'gcra 1/s & gcra 2/s' log
+fails "--policy: --against rate compares counts of one window: 'gcra 5/m' has none with the limit 5" \
+    --limit 5/m --against rate --policy 'gcra 5/m' log
+fails "column 8: unknown unit 'q', expected one of ns us ms s m h d w" --policy "gcra 5/q" log
 check "a log that does not exist" "1 weir accuracy: nothing: No such file or directory" "$(status_of nothing)"
-check "help" "0 Usage: weir accuracy [--limit N/P] --traffic KIND [OPTION]..." \
+check "help" "0 Usage: weir accuracy [--limit N/P] [OPTION]... FILE..." \
     "$("$weir" accuracy --help >out; echo $?) $(head -n 1 out)"
 
-# A table has at most 80 columns, and the same seed prints the same one.
-small=(--traffic bursty --sources 50 --requests 20000 --limit 100/m)
+# A table has at most 80 columns. The same seed generates the same log.
+traffic() { "$here/../../bench/traffic.py" "$@"; }
+traffic bursty --sources 50 --requests 20000 >bursty
+traffic bursty --sources 50 --requests 20000 --seed 2 >other
+small=(--limit 100/m bursty)
 "$weir" accuracy "${small[@]}" >first
-"$weir" accuracy "${small[@]}" --seed 1 >second
-"$weir" accuracy "${small[@]}" --seed 2 >third
+traffic bursty --sources 50 --requests 20000 --seed 1 | cmp -s - bursty
+check "the same seed, the same log" 0 $?
+check "another seed, another log" differs "$(cmp -s bursty other || echo differs)"
 check "a table of 8 policies" "13 lines, at most 80 columns" \
     "$(wc -l <first) lines, at most $(awk 'length($0) > 80 { wide = 1 } END { print wide ? "more" : 80 }' first) columns"
-check "the same seed, the same table" same "$(cmp -s first second && echo same)"
-check "another seed, another table" differs "$(cmp -s first third || echo differs)"
-check "the first lines" "20,000 requests of 50 keys (bursty, 100/m each on average, seed 1)
+check "the first lines" "20,000 requests of 50 keys (bursty)
 Limit 100/m, measured against what the algorithm itself allowed in the window." "$(head -n 2 first)"
 
-"$weir" accuracy --limit 1/d --traffic steady --sources 2 --requests 10 >out
+traffic steady --sources 2 --requests 10 | "$weir" accuracy --limit 1/d - >out
 check "a limit of 1: no policy twice" "" "$(sort out | uniq -d)"
 
 # sliding-log is exact, whatever it is compared with; at half the limit a steady source is never denied.
@@ -71,7 +65,7 @@ for against in own log rate; do
     check "sliding-log has no error against $against" '"error":{"mean":0,"max":0}' "$(grep -o '"error".*max":[0-9.]*}' out)"
 done
 check "a steady source below the limit" '"denied":0' \
-    "$("$weir" accuracy --traffic steady --rate 50/m --policy 'sliding-counter 100/m' --json | grep -o '"denied":0')"
+    "$(traffic steady --rate 50/m --requests 20000 | "$weir" accuracy --policy 'sliding-counter 100/m' --json - | grep -o '"denied":0')"
 
 # A log: two keys, of which one exceeds the limit of a fixed window around a boundary. Addresses of a /64 are one key.
 {
@@ -112,9 +106,18 @@ for lines in 500000 500002; do
     check "$lines keys" "0 $((lines / 500001))" "$? $(grep -c 'WARNING: the log has more than 500000 keys' err)"
 done
 
+# On a terminal, a bar shows the progress. It is erased at the end.
+if python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
+    head -n 20000 keys >some
+    endless_log some
+    on_terminal "$weir" accuracy endless.gz >bar
+    check "the progress bar, and its end" "1 1" \
+        "$(grep -c 'lines/s  ETA' bar) $(tail -c 4 bar | grep -c $'^\r\e\[K$')"
+fi
+
 # A failed write is reported once, with its reason, for long and short output.
 if [ -c /dev/full ]; then
-    for words in 'access.log' '--json access.log' '--traffic steady --sources 5 --requests 100' '--help'; do
+    for words in 'access.log' '--json access.log' '--help'; do
         # shellcheck disable=SC2086 # it is a list of words
         "$weir" accuracy $words >/dev/full 2>err
         check "a full disk: $words" "1 weir accuracy: standard output: No space left on device" "$? $(cat err)"

@@ -3,6 +3,12 @@
 # shellcheck shell=bash
 passed=0 failed=0
 
+tools=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../tools")
+command_not_found_handle() {
+    "$tools/deps" --missing "$1" >&2
+    return 127
+}
+
 check() { # NAME EXPECTED ACTUAL
     if [ "$2" = "$3" ]; then
         echo "ok - $1"

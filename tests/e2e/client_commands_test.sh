@@ -5,11 +5,7 @@
 #
 #   client_commands_test.sh WEIR
 set -uo pipefail
-weir=$(realpath "$1")
-. "$(dirname "$0")/check.sh"
-. "$(dirname "$0")/daemon.sh"
-tmp=$(mktemp -d)
-trap 'daemon_kill; rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/with_daemon.sh"
 
 has_ipv6() { python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2>/dev/null; }
 also= && has_ipv6 && also=', "[::1]:0"'
@@ -36,7 +32,10 @@ run() { # ARGUMENT...: prints the status and the output
 }
 check "daemon: take" "0 allowed  1 of 2 remaining, full again in 3650 d" "$(run take api alice)"
 check "daemon: take over its Unix socket" "0 allowed  0 of 2 remaining, full again in 7300 d" "$(run take --server "$tmp/weir.sock" api alice)"
-for form in '' : localhost:; do
+skipped=0 forms=('' :)
+# A chroot without /etc/hosts does not know the name.
+getent hosts localhost >/dev/null && forms+=(localhost:) || skipped=1
+for form in "${forms[@]}"; do
     check "daemon: --server ${form}PORT" "0 reset" "$(WEIR_SERVER=127.0.0.1:1 run reset --server "$form$at" api bob)"
 done
 if [ -n "$also" ]; then
@@ -133,5 +132,5 @@ check "daemon: 1024 policies" "1024 policy-1024  gcra 1024/s" "$("$weir" policie
 check "daemon: 1024 policies as JSON" 1024 "$("$weir" policies --json | grep -o '"name":' | wc -l)"
 daemon_stop
 
-echo "$passed passed, $failed failed, 0 skipped"
+echo "$passed passed, $failed failed, $skipped skipped"
 exit $((failed > 0))

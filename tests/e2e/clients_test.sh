@@ -1,17 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The daemon with common clients and proxies: redis-cli, redis-py,
-# node-redis, curl, wrk, and nginx before a backend.
+# The daemon with common clients: redis-cli, redis-py, node-redis, curl and wrk.
 #
 #   clients_test.sh WEIR
 set -uo pipefail
-weir=$(realpath "$1")
-. "$(dirname "$0")/check.sh"
-. "$(dirname "$0")/daemon.sh"
-tmp=$(mktemp -d)
+. "$(dirname "$0")/with_daemon.sh"
 skipped=0
-nginx_pid=
-trap 'daemon_kill; [ -z "$nginx_pid" ] || kill "$nginx_pid" 2>/dev/null; rm -rf "$tmp"' EXIT
 
 cat >"$tmp/weir.yaml" <<YAML
 listen: {resp: "127.0.0.1:0", http: "127.0.0.1:0", unix: $tmp/weir.sock}
@@ -27,7 +21,6 @@ policies:
   look: {limit: "gcra 1/3650d", shadow: true}
   hot: "gcra 1/13d burst 1000"
   few: "gcra 1/60d burst 200"
-  site: "gcra 1/365d burst 4"
   queue: "leaky-queue 1/s depth 5"
   slow: "leaky-queue 1/h depth 5"
 YAML
@@ -198,51 +191,6 @@ if command -v wrk >/dev/null; then
     check "wrk: the requests allowed equal the burst" 1 "$((all - denied <= 200 && all - denied >= 200 - 20))"
 else
     echo "skip - wrk is not installed"
-    skipped=$((skipped + 1))
-fi
-
-# ---- nginx, auth_request before a backend
-nginx=$(command -v nginx || ls /usr/sbin/nginx 2>/dev/null)
-if [ -n "$nginx" ]; then
-    front=$(free_port)
-    back=$(free_port)
-    # The configuration in docs/http.md, with the addresses of this test.
-    {
-        cat <<NGINX
-daemon off;
-pid $tmp/nginx.pid;
-error_log $tmp/nginx/error.log;
-events { worker_connections 256; }
-http {
-    access_log off;
-    client_body_temp_path $tmp/nginx/body;
-    proxy_temp_path $tmp/nginx/proxy;
-    fastcgi_temp_path $tmp/nginx/fastcgi;
-    uwsgi_temp_path $tmp/nginx/uwsgi;
-    scgi_temp_path $tmp/nginx/scgi;
-    server { listen 127.0.0.1:$back; location / { return 200 "the backend\n"; } }
-NGINX
-        sed -n '/^```nginx/,/^```$/p' "$(dirname "$0")/../../docs/http.md" | sed -e '/^```/d' \
-            -e "s|127.0.0.1:8080|${web#http://}|; s|127.0.0.1:9000|127.0.0.1:$back|" \
-            -e "s|listen 80|listen 127.0.0.1:$front|; s|policy=api|policy=site|"
-        echo '}'
-    } >"$tmp/nginx.conf"
-    mkdir -p "$tmp/nginx"
-    "$nginx" -p "$tmp/nginx" -c "$tmp/nginx.conf" 2>"$tmp/nginx.err" &
-    nginx_pid=$!
-    curl -s --retry 50 --retry-connrefused --retry-delay 0 --retry-max-time 20 -o /dev/null "http://127.0.0.1:$back/"
-    check "nginx forwards a request" 200 "$(status "http://127.0.0.1:$front/")"
-    check "nginx forwards a request with a body" 200 "$(status -d a=b "http://127.0.0.1:$front/")"
-    check "the response is the backend's" "the backend" "$(cat "$tmp/body")"
-    codes=$(for _ in 1 2 3 4; do status "http://127.0.0.1:$front/"; echo; done | sort | uniq -c | awk '{print $2 "x" $1}' | tr '\n' ' ')
-    check "nginx forwards four requests in all" "200x2 429x2 " "$codes"
-    check "nginx adds Retry-After to a denial" 1 "$(header Retry-After | grep -cE '^[1-9][0-9]*$')"
-    check "nginx adds RateLimit to a denial" '"site";r=0' "$(header RateLimit | cut -d';' -f1-2)"
-    kill "$nginx_pid"
-    wait "$nginx_pid"
-    nginx_pid=
-else
-    echo "skip - nginx is not installed"
     skipped=$((skipped + 1))
 fi
 

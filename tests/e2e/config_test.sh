@@ -4,11 +4,7 @@
 #
 #   config_test.sh WEIR
 set -uo pipefail
-weir=$(realpath "$1")
-. "$(dirname "$0")/check.sh"
-. "$(dirname "$0")/daemon.sh"
-tmp=$(mktemp -d)
-trap 'daemon_kill; rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/with_daemon.sh"
 
 # ---- reload
 config() { # LIMIT: replaces the file atomically; policy a has this limit
@@ -51,6 +47,7 @@ check "SIGTERM stops the daemon with status 0" 0 $?
 # ---- the password, and public addresses
 cat >"$tmp/secret.yaml" <<YAML
 listen: {resp: "0.0.0.0:0", http: "127.0.0.1:0"}
+limits: {grace: off}
 password: open sesame
 policies: {a: "gcra 1/365d burst 3"}
 YAML
@@ -68,7 +65,7 @@ printf 'listen: {resp: "0.0.0.0:0"}\n' >"$tmp/public.yaml"
 out=$("$weir" serve "$tmp/public.yaml" 2>&1)
 check "a public address without a password: status" 1 $?
 check "a public address without a password: the error says what to do" 1 "$(grep -c 'insecure: true' <<<"$out")"
-printf 'listen: {resp: "0.0.0.0:0"}\ninsecure: true\n' >"$tmp/public.yaml"
+printf 'listen: {resp: "0.0.0.0:0"}\ninsecure: true\nlimits: {grace: off}\n' >"$tmp/public.yaml"
 daemon_start "$tmp" "$weir" serve "$tmp/public.yaml"
 port=$(daemon_port resp)
 check "insecure: true permits a public address" PONG "$(request PING)"

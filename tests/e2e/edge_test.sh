@@ -1,19 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # The daemon against hostile input and behind proxies: malformed requests, guessed passwords, Host and
-# Origin, readiness, shutdown, and Caddy.
+# Origin, readiness and shutdown.
 #
 #   edge_test.sh WEIR
 set -uo pipefail
 weir=$(realpath "$1")
-docs=$(realpath "$(dirname "$0")/../../docs")
 . "$(dirname "$0")/check.sh"
 . "$(dirname "$0")/daemon.sh"
 tmp=$(mktemp -d)
 skipped=0
-caddy_pid=
 redis_pid=
-trap 'daemon_kill; for p in $caddy_pid $redis_pid; do kill "$p" 2>/dev/null; done; rm -rf "$tmp"' EXIT
+trap 'daemon_kill; [ -z "$redis_pid" ] || kill "$redis_pid" 2>/dev/null; rm -rf "$tmp"' EXIT
 
 status() { # CURL-ARG...: the status; the body goes to $tmp/body, the head to $tmp/head
     curl -s -o "$tmp/body" -D "$tmp/head" -w '%{http_code}' "$@"
@@ -171,7 +169,7 @@ YAML
     daemon_start "$tmp" "$weir" serve "$tmp/inline.yaml"
     check "not ready: inline policies are denied without the server" 503 "$(status "http://127.0.0.1:$(daemon_port http)/readyz")"
     check "the reason names inline policies" \
-        '{"ready":false,"reasons":["a thread has no usable connection to Redis, so inline policies deny all requests (on_error: closed)"]}' \
+        '{"ready":false,"reasons":["a thread has no usable connection to Redis (127.0.0.1:'"$redis_port"': connection refused), so inline policies deny all requests (on_error: closed)"]}' \
         "$(cat "$tmp/body")"
     daemon_stop
     cat >"$tmp/ready.yaml" <<YAML
@@ -188,7 +186,7 @@ YAML
     check "a policy with on_error: closed is added" 1 "$(await 1 ' info reloaded ')"
     check "not ready: the policy is denied without the server" 503 "$(status "$web/readyz")"
     check "the reason names the policy" \
-        '{"ready":false,"reasons":["a thread has no usable connection to Redis, so policy login denies all requests (on_error: closed)"]}' \
+        '{"ready":false,"reasons":["a thread has no usable connection to Redis (127.0.0.1:'"$redis_port"': connection refused), so policy login denies all requests (on_error: closed)"]}' \
         "$(cat "$tmp/body")"
     check "/healthz succeeds while the daemon is not ready" 200 "$(status "$web/healthz")"
     redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --dir "$tmp" >"$tmp/redis.log" 2>&1 &
@@ -270,38 +268,25 @@ check_python "$tmp/drain.py" "$(daemon_port http)" "$daemon_pid"
 wait "$daemon_pid"
 daemon_pid=
 
-# ---- Caddy, forward_auth before a backend
-if command -v caddy >/dev/null; then
-    cat >"$tmp/caddy.yaml" <<YAML
-listen: {resp: off, http: "127.0.0.1:0"}
-http: {key: {header: X-Client}}
-policies: {api: "fixed-window 2/365d"}
+# During limits.grace, new connections are accepted, and say that the daemon is stopping. A second signal ends it.
+cat >"$tmp/grace.yaml" <<YAML
+listen: {resp: "127.0.0.1:0", http: "127.0.0.1:0"}
+limits: {grace: 1h}
+policies: {q: fixed-window 1/d}
 YAML
-    daemon_start "$tmp" "$weir" serve "$tmp/caddy.yaml"
-    web=127.0.0.1:$(daemon_port http)
-    front=$(free_port)
-    back=$(free_port)
-    # The configuration in docs/http.md, with the addresses of this test. Browsers send these headers.
-    {
-        printf '{\n\tadmin off\n\tauto_https off\n}\nhttp://127.0.0.1:%s {\n\trespond "the backend"\n}\n' "$back"
-        sed -n '/^```caddy/,/^```$/p' "$docs/http.md" | sed -e '/^```/d' \
-            -e "s|127.0.0.1:8080|$web|; s|127.0.0.1:8000|127.0.0.1:$back|; s|^example.com|http://site.test:$front|"
-    } >"$tmp/Caddyfile"
-    XDG_DATA_HOME=$tmp XDG_CONFIG_HOME=$tmp caddy run --config "$tmp/Caddyfile" --adapter caddyfile >"$tmp/caddy.log" 2>&1 &
-    caddy_pid=$!
-    curl -s --retry 100 --retry-connrefused --retry-delay 0 --retry-max-time 20 -o /dev/null "http://127.0.0.1:$back/"
-    browser=(--resolve "site.test:$front:127.0.0.1" -H 'Sec-Fetch-Site: cross-site' -H 'Origin: http://elsewhere.test')
-    codes=$(for _ in 1 2 3 4; do status "${browser[@]}" "http://site.test:$front/"; echo; done | sort | uniq -c | awk '{print $2 "x" $1}' | tr '\n' ' ')
-    check "Caddy forwards exactly two requests" "200x2 429x2 " "$codes"
-    check "Caddy adds RateLimit to a denial" 1 "$(grep -ci '^ratelimit: "api";r=0' "$tmp/head")"
-    kill "$caddy_pid"
-    wait "$caddy_pid" 2>/dev/null
-    caddy_pid=
-    daemon_stop
-else
-    echo "skip - caddy is not installed"
-    skipped=$((skipped + 1))
-fi
+daemon_start "$tmp" "$weir" serve "$tmp/grace.yaml"
+web=http://127.0.0.1:$(daemon_port http)
+check "the daemon is ready before SIGTERM" 200 "$(status "$web/readyz")"
+kill -TERM "$daemon_pid"
+check "SIGTERM is logged" 1 "$(await 1 'received SIGTERM .* new ones are accepted for 3600.000 s')"
+check "a new connection reads that it is stopping" '503 {"ready":false,"reasons":["the daemon is stopping"]}' \
+    "$(status "$web/readyz") $(cat "$tmp/body")"
+check "also that of Envoy's health check" 500 "$(status "$web/healthcheck")"
+check "the process still lives" 200 "$(status "$web/healthz")"
+check "new connections are served" "200 PONG" \
+    "$(status "$web/v1/take?policy=q&key=a") $(request_to "$(daemon_port resp)" PING)"
+daemon_stop
+check "a second SIGTERM stops the daemon with status 0" 0 $?
 
 echo "$passed passed, $failed failed, $skipped skipped"
 exit $((failed > 0))

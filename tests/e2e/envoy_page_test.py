@@ -4,7 +4,7 @@
 names of the code, and the same key of weir.yaml for each; the table of differences must have the rules of
 the test that compares weir with the reference.
 
-    envoy_page_test.py docs/envoy.md src/cmd/envoy/environment.c tests/envoy/side_by_side.py
+    envoy_page_test.py docs/envoy.md src/rls/daemon/environment.c tests/envoy/side_by_side.py
 """
 import re
 import sys

@@ -5,11 +5,7 @@
 #
 #   forward_auth_test.sh WEIR
 set -uo pipefail
-weir=$(realpath "$1")
-. "$(dirname "$0")/check.sh"
-. "$(dirname "$0")/daemon.sh"
-tmp=$(mktemp -d)
-trap 'daemon_kill; rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/with_daemon.sh"
 
 configuration() { # ROUTES
     cat <<YAML
@@ -46,6 +42,9 @@ done
 for path in /x/../login /x/%2e%2e/login /x//../login '/x/..;/login' /x/..%2flogin; do
     check "$path is refused" 400 "$(login "$path")"
 done
+for path in /login%2F /%2flogin /login%5C '/login\'; do
+    check "$path is refused" 400 "$(login "$path")"
+done
 check "/LOGIN has no route" 200 "$(login /LOGIN)"
 check "its body" '{"allowed":true,"route":null}' "$(cat "$tmp/body")"
 check "another client" 200 "$(login /login 192.0.2.2)"
@@ -73,6 +72,14 @@ check "the routes are read again" 1 "$(await 1 ' info reloaded ')"
 check "all paths have the new route" 429 "$(login /LOGIN)"
 check "also on a path of an old route" 429 "$(ask "$web/v1/forward-auth/v1" -H 'X-Forwarded-For: 192.0.2.1')"
 
+configuration '  - {name: api, path: "/v2/*/login", policy: login}' | sed '/^listen/i http: {encoded_slash: separate}' >"$tmp/weir.new"
+mv "$tmp/weir.new" "$tmp/weir.yaml"
+kill -HUP "$daemon_pid"
+check "encoded_slash is read again" 2 "$(await 2 ' info reloaded ')"
+check "an encoded slash separates segments" '200 429' "$(login /v2/a%2Flogin%5C 192.0.2.7 >/dev/null
+    login /v2/b/login 192.0.2.7) $(login '/v2%2fc\login' 192.0.2.7)"
+check "no restart is needed" 0 "$(grep -c restart-needed "$daemon_log")"
+
 # ---- proxies that are not trusted
 sed -i 's/^trusted_proxies.*//' "$tmp/weir.yaml"
 daemon_stop
@@ -80,6 +87,20 @@ daemon_start "$tmp" "$weir" serve "$tmp/weir.yaml"
 web=http://127.0.0.1:$(daemon_port http)
 check "another peer is refused" 403 "$(login /login)"
 check "the error names the key" 1 "$(grep -c '127.0.0.1 is not in trusted_proxies; if it is your proxy, add it' "$tmp/body")"
+
+# ---- the example for proxies
+daemon_stop
+sed 's/127.0.0.1:8080/127.0.0.1:0/' "$(dirname "$0")/../../examples/proxies/weir.yaml" >"$tmp/weir.yaml"
+daemon_start "$tmp" "$weir" serve "$tmp/weir.yaml"
+web=http://127.0.0.1:$(daemon_port http)
+page() { # METHOD: the status of a request of a page of another origin
+    ask "$web/v1/forward-auth" -H "X-Forwarded-Method: $1" -H 'X-Forwarded-Uri: /v1/x' -D "$tmp/head" \
+        -H 'X-Forwarded-For: 192.0.2.1' -H 'Origin: https://app.example.com'
+}
+check "a preflight is not denied" "$(yes 200 | head -9)" "$(for _ in 1 2 3 4 5 6 7 8 9; do page OPTIONS; echo; done)"
+check "nor counted" "200 200 200 200 200 429" "$(for _ in 1 2 3 4 5; do page GET; echo -n ' '; done; page GET)"
+check "the page can read the denial" 1 "$(grep -c '^Access-Control-Allow-Origin: https://app.example.com' "$tmp/head")"
+check "and when to come back" 1 "$(grep -c '^Access-Control-Expose-Headers: .*Retry-After' "$tmp/head")"
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

@@ -5,11 +5,7 @@
 #
 #   limits_test.sh WEIR
 set -uo pipefail
-weir=$(realpath "$1")
-. "$(dirname "$0")/check.sh"
-. "$(dirname "$0")/daemon.sh"
-tmp=$(mktemp -d)
-trap 'daemon_kill; rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/with_daemon.sh"
 
 limit() { # FILE DOMAIN NUMBER: key `user` of the domain has NUMBER requests a year
     printf 'domain: %s\ndescriptors:\n  - {key: user, rate_limit: {unit: year, requests_per_unit: %s}}\n' \

@@ -5,11 +5,7 @@
 #
 #   live_test.sh WEIR
 set -uo pipefail
-weir=$(realpath "$1")
-. "$(dirname "$0")/check.sh"
-. "$(dirname "$0")/daemon.sh"
-tmp=$(mktemp -d)
-trap 'daemon_kill; rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/with_daemon.sh"
 
 cat >"$tmp/weir.yaml" <<'YAML'
 listen: {resp: "127.0.0.1:0", http: "127.0.0.1:0"}

@@ -14,10 +14,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/redis"))
-# pylint: disable=wrong-import-position
-from resp import HOST, Client, free_port  # noqa: E402
-from servers import Daemon, Skipped, expect, run  # noqa: E402
+from kit.process import Skipped, expect, run
+from reference_test import daemon_with_all
 
 RULES = ROOT / "packaging/prometheus/weir.rules.yml"
 DASHBOARD = ROOT / "packaging/grafana/weir.json"
@@ -66,23 +64,10 @@ def replace_variables(expr):
     return expr
 
 
-def add_tls_listener(box, daemon):
-    pair = box.path / "pair.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                    "-keyout", pair, "-out", box.path / "cert.pem", "-subj", "/CN=weir"], check=True, capture_output=True)
-    tls = f"{{address: '{HOST}:0', tls: {{cert: cert.pem, key: pair.pem}}}}"
-    text = daemon.config.read_text().replace(f"resp: {HOST}:0", f"resp: [{tls}, '{HOST}:0']")
-    daemon.config.write_text(text)
-
-
 def exported(box):
     """The metrics of a daemon that uses everything: name -> label -> values."""
-    more = f"top: {{keys: 10, metrics: true}}\nredis: {{url: 'redis://{HOST}:{free_port()}'}}"
-    daemon = Daemon(box, {"api": "{limit: gcra 1/h burst 1, candidate: gcra 1/s burst 1}", "own": "{limit: gcra 1/s burst 1, memory: 5m}"},
-                    engine=None, memory=f"{{size: 32m, file: {box.path}/state}}", more=more)
-    add_tls_listener(box, daemon)
-    daemon.start()
-    with contextlib.closing(Client(daemon.port)) as client:
+    daemon = daemon_with_all(box)
+    with contextlib.closing(daemon.client()) as client:
         for _ in range(2):
             client.call("WEIR.TAKE", "api", "alice")
     names = {}

@@ -30,8 +30,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "redis"))
-import resp  # noqa: E402
+from kit.process import until
 
 WRITE = sys.argv[1] == "--write"
 WEIR, ROOT, PAGE = (os.path.realpath(argument) for argument in sys.argv[-3:])
@@ -160,7 +159,8 @@ class Page:
                             "LC_ALL": "C.UTF-8", "COLUMNS": "80"}
         self.environment.pop("WEIR_PASSWORD", None)
         os.symlink(os.path.dirname(WEIR), os.path.join(directory, "build"))
-        os.symlink(os.path.join(ROOT, "examples"), os.path.join(directory, "examples"))
+        for name in ("bench", "examples"):
+            os.symlink(os.path.join(ROOT, name), os.path.join(directory, name))
 
     def with_ports(self, text):
         for old, new in zip(PORTS, self.ports):
@@ -193,7 +193,7 @@ class Page:
         self.handlers.append(subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.directory,
                                               env=self.environment, stdout=subprocess.DEVNULL,
                                               stderr=subprocess.DEVNULL))
-        resp.until(lambda: accepts(self.ports[2]) or self.handlers[-1].poll() is not None, f"{command}: starts")
+        until(lambda: accepts(self.ports[2]) or self.handlers[-1].poll() is not None, f"{command}: starts")
         check(f"{command}: starts", accepts(self.ports[2]))
 
     def run_console(self, text):

@@ -5,11 +5,7 @@
 #
 #   policy_memory_test.sh WEIR
 set -uo pipefail
-weir=$(realpath "$1")
-. "$(dirname "$0")/check.sh"
-. "$(dirname "$0")/daemon.sh"
-tmp=$(mktemp -d)
-trap 'daemon_kill; rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/with_daemon.sh"
 
 config() { # LOGIN-MEMORY LOG-MEMORY [MORE-OF-MEMORY]
     cat >"$tmp/new.yaml" <<YAML
@@ -55,7 +51,9 @@ flood() {
     python3 "$tmp/flood.py" "$port" "$1" "$2"
 }
 left() { # POLICY: the sum of what remains for keys 1 to 5
-    for i in 1 2 3 4 5; do request WEIR.PEEK "$1" "k$i" | cut -d' ' -f3; done | paste -sd+ | bc
+    local i sum=0
+    for i in 1 2 3 4 5; do sum=$((sum + $(request WEIR.PEEK "$1" "k$i" | cut -d' ' -f3))); done
+    echo "$sum"
 }
 
 # ---- floods

@@ -12,10 +12,8 @@ import struct
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/redis"))
-# pylint: disable=wrong-import-position
-from resp import HOST, free_port  # noqa: E402
-from servers import PATIENCE_S, Daemon, expect, run, until  # noqa: E402
+from kit.process import HOST, PATIENCE_S, expect, free_port, run, until
+from kit.weir import Daemon
 
 STRANGER = "127.0.0.2"
 V1 = b"PROXY TCP4 198.51.100.9 127.0.0.1 4711 80\r\n"

@@ -8,6 +8,7 @@ set -uo pipefail
 weir=$(realpath "$1") module=$(realpath "$2")
 . "$(dirname "$0")/check.sh"
 . "$(dirname "$0")/daemon.sh"
+. "$(dirname "$0")/certificates.sh"
 tmp=$(mktemp -d)
 redis_pid='' one_pid=''
 finish() {
@@ -100,7 +101,7 @@ denied() { metric "$1" 'weir_decisions_total{policy="many",verdict="denied"}'; }
 check "both together admit 500" 500 "$(($(allowed "$one_http") + $(allowed "$two_http")))"
 check "both together deny 3500" 3500 "$(($(denied "$one_http") + $(denied "$two_http")))"
 check "the deny cache answers most of the denials" 1 "$(($(metric "$two_http" weir_redis_deny_cache_hits_total) > 1000))"
-check "no request was decided by on_error" "0 0" "$(metric "$two_http" 'weir_redis_by_error_total{on_error="open"}') $(metric "$one_http" 'weir_redis_failures_total{reason="late"}')"
+check "no request was decided by on_error" "0 0" "$(metric "$two_http" 'weir_redis_by_error_total{on_error="open"}') $(metric "$one_http" 'weir_redis_failures_total{reason="timeout"}')"
 check "no log contains the password" 0 "$(cat "$one_log" "$daemon_log" | grep -c sesame)"
 stop_first
 check "the first daemon stops with status 0" 0 $?
@@ -160,41 +161,27 @@ check "--redis with a wrong URL: status" 1 $?
 check "--redis with a wrong URL: the error has an example" 1 "$(grep -c 'redis://127.0.0.1:6379' <<<"$out")"
 
 # ---- TLS
-cat >"$tmp/openssl.cnf" <<'CNF'
-[req]
-distinguished_name = name
-prompt = no
-[name]
-CN = weir
-[ca]
-basicConstraints = critical,CA:TRUE
-[server]
-subjectAltName = IP:127.0.0.1,DNS:redis.test
-CNF
-openssl req -x509 -newkey rsa:2048 -nodes -days 2 -config "$tmp/openssl.cnf" -extensions ca \
-    -keyout "$tmp/ca.key" -out "$tmp/ca.pem" 2>/dev/null
-openssl req -newkey rsa:2048 -nodes -config "$tmp/openssl.cnf" -keyout "$tmp/key.pem" -out "$tmp/csr.pem" 2>/dev/null
-openssl x509 -req -in "$tmp/csr.pem" -CA "$tmp/ca.pem" -CAkey "$tmp/ca.key" -CAcreateserial -days 2 \
-    -extfile "$tmp/openssl.cnf" -extensions server -out "$tmp/cert.pem" 2>/dev/null
-redis_start --port 0 --tls-port "$port" --tls-cert-file "$tmp/cert.pem" --tls-key-file "$tmp/key.pem" \
+(cd "$tmp" && authority ca && pair redis ca 2 IP:127.0.0.1,DNS:redis.test)
+check "the certificates are valid for a strict verifier" 0 $?
+redis_start --port 0 --tls-port "$port" --tls-cert-file "$tmp/redis.pem" --tls-key-file "$tmp/redis.key" \
     --tls-ca-cert-file "$tmp/ca.pem" --requirepass 'open sesame'
 tls() { # KEYS: starts a daemon with these keys of the section redis.tls
     config one "{url: \"rediss://127.0.0.1:$port\", password: open sesame, deadline: 5s, tls: {$1}}"
     daemon_start "$tmp/one" "$weir" serve "$tmp/one.yaml"
     one=$(daemon_port resp)
 }
-tls 'ca: ca.pem, cert: cert.pem, key: key.pem'
+tls 'ca: ca.pem, cert: redis.pem, key: redis.key'
 check "the daemon connects with TLS" 1 "$(await 1 ' info redis-up ')"
 check "the server decides over TLS" "1 5 4 0" "$(request_to "$one" WEIR.TAKE few k | cut -d' ' -f1-4)"
 daemon_stop
-tls 'ca: ca.pem, cert: cert.pem, key: key.pem, name: other.test'
+tls 'ca: ca.pem, cert: redis.pem, key: redis.key, name: other.test'
 check "a certificate for another name is refused" 1 "$(await 1 ' warning redis-down .*certificate is not valid for ')"
 daemon_stop
-tls 'cert: cert.pem, key: key.pem'
+tls 'cert: redis.pem, key: redis.key'
 check "a certificate that is not trusted is refused" 1 "$(await 1 ' warning redis-down .*certificate is not trusted: ')"
 check "a server that is refused does not decide" 0 "$(request_to "$one" WEIR.TAKE shut k | cut -d' ' -f1)"
 daemon_stop
-tls 'insecure: true, cert: cert.pem, key: key.pem'
+tls 'insecure: true, cert: redis.pem, key: redis.key'
 check "tls.insecure accepts any certificate" 1 "$(await 1 ' info redis-up ')"
 daemon_stop
 config one "{url: \"rediss://127.0.0.1:$port\", tls: {ca: nowhere.pem}}"

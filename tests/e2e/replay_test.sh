@@ -8,6 +8,7 @@ set -u
 export LC_ALL=C COLUMNS=80
 weir=${1:?usage: replay_test.sh path/to/weir}
 case $weir in */*) weir=$(cd "$(dirname "$weir")" && pwd)/$(basename "$weir") ;; esac
+here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
@@ -523,7 +524,7 @@ ok 'one of several files does not exist' ends 1 'weir replay: not-there: No such
 head -c 30 two.tsv.gz >cut.gz
 replay --policy 'gcra 1/h burst 9' --decisions jsonl cut.gz one.tsv
 ok 'a damaged file among several' ends 1
-ok 'a damaged file among several: which' has err 'weir replay: cut.gz: byte 30: '
+ok 'a damaged file among several: which' has err 'weir replay: cut.gz: gzip failed after line '
 log 10 a 200000 a 11 b 12 c >far.tsv
 ok 'a line dated far ahead does not stop time' [ "$(decided far.tsv)" = '10a 11b 12c 200000a ' ]
 ok 'a line dated far ahead: warning' has err 'weir replay: WARNING: line 2 is dated 2d 8h after line 3, which follows it; are both times right?'
@@ -532,7 +533,7 @@ ok 'a line dated far ahead in one of two files' has err 'WARNING: line 2 of far.
 
 sh -c 'ulimit -n 5; exec "$0" replay --policy "gcra 1/h burst 9" two.tsv.gz' "$weir" >out 2>err
 status=$?
-ok 'no file descriptors left' ends 1 'weir replay: two.tsv.gz: cannot start a thread to decompress the file: Too many open files'
+ok 'no file descriptors left' ends 1 'weir replay: two.tsv.gz: cannot run gzip: Too many open files'
 
 # ---- unreadable lines ----------------------------------------------------------------------------
 
@@ -664,9 +665,9 @@ ok 'standard input twice' ends 2 "weir replay: FILE is '-' twice: expected stand
 replay --policy 'gcra 1/s burst 3' --reorder 5 a.tsv
 ok '--reorder without a unit' ends 2 "weir replay: --reorder: expected a duration such as 10s or 1m, or 0 for the order of the lines, found '5'"
 replay --polcy x a.tsv
-ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --json, --html, --decisions, --against, --speed, --top, --memory, --format, --key, --cost, --where, --reorder, --strict, --no-progress or --help; see weir replay --help"
+ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --json, --html, --decisions, --top, --memory, --format, --key, --cost, --where, --reorder, --strict, --no-progress or --help; see weir replay --help"
 replay -z a.tsv
-ok 'an unknown short option' ends 2 "weir replay: unknown option '-z', expected --policy, --config, --json, --html, --decisions, --against, --speed, --top, --memory, --format, --key, --cost, --where, --reorder, --strict, --no-progress or --help; see weir replay --help"
+ok 'an unknown short option' ends 2 "weir replay: unknown option '-z', expected --policy, --config, --json, --html, --decisions, --top, --memory, --format, --key, --cost, --where, --reorder, --strict, --no-progress or --help; see weir replay --help"
 replay a.tsv --policy
 ok 'an option lacks its value' ends 2 'weir replay: --policy needs a value'
 replay --strict=yes a.tsv
@@ -708,29 +709,12 @@ ok '--format common --key agent: the error lists the fields' has err "a common l
 replay --policy 'gcra 1/s burst 3' --cost size common.log
 ok '--cost with an unknown field' has err "weir replay: --cost: a combined line has no field 'size', expected one of client"
 replay --policy 'gcra 1/s burst 3' --key a a.tsv
-ok '--key with tsv' ends 2 'weir replay: --key: a tsv line without a line of names has no named fields: its key is always the second field, its cost the third'
+ok '--key with tsv' ends 2 'weir replay: --key: a tsv file without a line of names has no named fields: the key is the second column, the cost the third'
 
 # ---- compressed logs -----------------------------------------------------------------------------
 
 # pack gzip|zstd FILE: compresses to standard output
-pack() {
-    python3 - "$@" <<'PY'
-import ctypes, gzip, sys
-data = open(sys.argv[2], "rb").read()
-if sys.argv[1] == "gzip":
-    packed = gzip.compress(data, mtime=0)
-else:
-    zstd = ctypes.CDLL("libzstd.so.1")
-    zstd.ZSTD_createCCtx.restype = zstd.ZSTD_compress2.restype = ctypes.c_size_t
-    room = ctypes.create_string_buffer(len(data) + 65536)
-    context = ctypes.c_void_p(zstd.ZSTD_createCCtx())
-    zstd.ZSTD_CCtx_setParameter(context, 201, 1)  # with a checksum, as zstd(1) does
-    size = zstd.ZSTD_compress2(
-        context, room, ctypes.c_size_t(len(room)), data, ctypes.c_size_t(len(data)))
-    packed = room.raw[:size]
-sys.stdout.buffer.write(packed)
-PY
-}
+pack() { "$1" -c "$2"; }
 
 python3 -c 'import random
 random.seed(1)
@@ -757,12 +741,12 @@ for i in range(0, len(data), 997):
 done
 head -n 30000 long.tsv >one.tsv
 tail -n +30001 long.tsv >two.tsv
-{ pack gzip one.tsv && pack zstd two.tsv; } >both
+{ printf '\132\052\115\030\002\0\0\0ab' && pack zstd one.tsv && pack zstd two.tsv; } >both
 replay --policy 'gcra 10/m burst 5' --decisions jsonl both
-ok 'gzip data followed by zstd data' cmp -s out long.out
+ok 'frames of zstd, one of which is skipped' cmp -s out long.out
 head -c 100001 long.tsv >one.tsv
 tail -c +100002 long.tsv >two.tsv
-{ pack zstd one.tsv && pack gzip two.tsv && printf '\0\0\0'; } >both
+{ pack gzip one.tsv && pack gzip two.tsv && printf '\0\0\0'; } >both
 replay --policy 'gcra 10/m burst 5' --decisions jsonl both
 ok 'a line that spans two gzip members' cmp -s out long.out
 for f in long.gz long.zst; do
@@ -771,7 +755,8 @@ for f in long.gz long.zst; do
     replay --policy 'gcra 10/m burst 5' --decisions jsonl cut.$f
     kind=gzip
     [ $f = long.zst ] && kind=zstd
-    ok "$f truncated" ends 1 "weir replay: cut.$f: byte $half: the $kind data is truncated"
+    ok "$f truncated" ends 1
+    ok "$f truncated: where" has err "weir replay: cut.$f: $kind failed after line $(wc -l <out): the file is damaged or truncated, or other bytes follow the compressed ones"
     ok "$f cut off: earlier decisions are printed" [ "$(wc -l <out)" -gt 1000 ]
     head -n "$(wc -l <out)" long.out >first
     ok "$f cut off: earlier decisions are correct" cmp -s out first
@@ -783,12 +768,23 @@ for f in long.gz long.zst; do
     { head -c $at $f && printf '\377\377\377\377' && tail -c +$((at + 5)) $f; } >damaged.$f
     replay --policy 'gcra 10/m burst 5' --decisions jsonl damaged.$f
     ok "$f damaged" ends 1
-    ok "$f damaged: where" grep -q "^weir replay: damaged.$f: byte [0-9]*: the $kind data is damaged: " err
+    ok "$f damaged: where" has err "weir replay: damaged.$f: $kind failed after line $(wc -l <out): the file is damaged"
     ok "$f damaged: decisions before it" [ "$(wc -l <out)" -gt 1000 ]
 done
+PATH=$PWD/none "$weir" replay --policy 'gcra 10/m burst 5' long.zst >out 2>err
+ok 'without the program zstd' has err 'weir replay: long.zst: cannot run zstd: No such file or directory; install the package zstd'
+python3 -c 'import socket, subprocess, sys
+ours, theirs = socket.socketpair()
+run = subprocess.Popen([sys.argv[1], "replay", "--policy", "gcra 10/m burst 5", "--decisions", "jsonl", "-"], stdin=theirs)
+theirs.close()
+ours.sendall(open("long.gz", "rb").read())
+ours.close()
+sys.exit(run.wait())' "$weir" >out 2>err
+ok 'compressed, from a socket' cmp -s out long.out
 cat long.gz a.tsv >both
 replay --policy 'gcra 10/m burst 5' both
-ok 'other bytes after gzip data' ends 1 "weir replay: both: byte $(wc -c <long.gz): expected the end of the file or more compressed data, found other bytes"
+ok 'other bytes after gzip data' ends 1
+ok 'other bytes after gzip data: where' has err 'weir replay: both: gzip failed after line 60000: the file is damaged or truncated, or other bytes follow the compressed ones'
 : >none.tsv
 pack gzip none.tsv >none.gz
 replay --policy 'gcra 10/m burst 5' none.gz
@@ -808,7 +804,7 @@ ok 'a packed log ends early at --strict: where' has err 'bad.gz:1: column 1'
 # The writer keeps its end of the pipe open until weir has ended.
 mkfifo held gone
 {
-    cat bad.gz
+    cat bad.tsv
     read -r line <gone
 } >held &
 writer=$!
@@ -820,43 +816,27 @@ ok '--strict: does not wait for more input' ends 1
 
 # ---- the progress bar ----------------------------------------------------------------------------
 
-# on_terminal: runs it with a terminal as stderr; prints the bytes of stderr and the status.
-on_terminal() {
-    python3 - "$weir" "$@" <<'PY'
-import fcntl, os, pty, struct, subprocess, sys, termios
-cols = int(os.environ.get("COLS", "80"))
-master, slave = pty.openpty()
-fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, cols, 0, 0))
-run = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave)
-os.close(slave)
-got = b""
-while True:
-    try:
-        more = os.read(master, 65536)
-    except OSError:
-        break
-    if not more:
-        break
-    got += more
-run.wait()
-sys.stdout.buffer.write(got)
-PY
-}
+. "$here/endless_log.sh"
 if python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
     awk 'BEGIN { for (i = 0; i < 1000000; i++) printf "%.0f\tkey%d\n", i * 1000000, i * 7919 % 5003 }' >bar.tsv
-    on_terminal replay --policy 'gcra 10/m burst 5' --decisions jsonl bar.tsv >bar
+    awk 'BEGIN { for (i = 0; i < 20000; i++) printf "1\tkey%d\n", i * 7919 % 5003 }' >some.tsv
+    endless_log some.tsv
+    on_terminal "$weir" replay --policy 'gcra 10/m burst 5' --decisions jsonl endless.gz >bar
     ok 'the progress bar' grep -q '\[[#.]*\] *[0-9]*%  [0-9.]* [kMG]*lines/s  ETA [0-9]' bar
     tr '\r' '\n' <bar | sed 's/.\[K.*//' >frames
     ok 'the progress bar is not wider than the terminal' [ "$(awk 'length($0) > 79' frames | wc -l)" -eq 0 ]
     ok 'the progress bar is erased at the end' [ "$(grep -c "$cr$esc\[Kgcra" bar)" -eq 1 ]
-    COLS=30 on_terminal replay --policy 'gcra 10/m burst 5' --decisions jsonl bar.tsv >bar
-    ok 'a narrow terminal: only the numbers' [ "$(grep -c '\[#' bar)" -eq 0 ]
+    COLS=30 on_terminal "$weir" replay --policy 'gcra 10/m burst 5' --decisions jsonl endless.gz >bar
+    ok 'a narrow terminal: only the numbers' [ "$(grep -c '\[[#.]' bar) $(grep -c 'lines/s  ETA' bar)" = '0 1' ]
     # Its output is not read any more once the bar is there, so that it cannot end before the signal.
-    python3 - "$weir" >bar <<'PY'
+    PYTHONPATH=$here python3 - "$weir" >bar <<'PY'
 import os, pty, select, signal, subprocess, sys
+import on_terminal
 master, slave = pty.openpty()
 run = subprocess.Popen([sys.argv[1], "replay", "--policy", "gcra 10/m burst 5", "--decisions", "jsonl", "bar.tsv"],
-                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave)
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave,
+                       # A job in the background, such as this test's, may ignore it.
+                       preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 os.close(slave)
 got = b""
 while b"ETA" not in got:
@@ -864,18 +844,11 @@ while b"ETA" not in got:
         data = os.read(fd, 65536)
         got += data if fd == master else b""
 run.send_signal(signal.SIGINT)
-while True:
-    try:
-        more = os.read(master, 65536)
-    except OSError:
-        break
-    if not more:
-        break
-    got += more
+got += on_terminal.read_to_end(master)
 print(run.wait(), got.endswith(b"\r\x1b[K"))
 PY
     ok 'SIGINT: the progress bar is erased, and the signal ends the command' [ "$(cat bar)" = '-2 True' ]
-    on_terminal replay --policy 'gcra 10/m burst 5' --no-progress --decisions jsonl bar.tsv >bar
+    on_terminal "$weir" replay --policy 'gcra 10/m burst 5' --no-progress --decisions jsonl bar.tsv >bar
     ok '--no-progress' [ "$(grep -c 'ETA' bar)" -eq 0 ]
 else
     skip 'the progress bar' 'no terminals here'

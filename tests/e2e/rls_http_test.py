@@ -18,10 +18,9 @@ import sys
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/redis"))
-# pylint: disable=wrong-import-position
-from resp import HOST, free_port  # noqa: E402
-from servers import Daemon, Redis, Skipped, expect, run, until  # noqa: E402
+from kit.process import HOST, Skipped, expect, free_port, run, until
+from kit.redis import Redis
+from kit.weir import Daemon
 
 LIMITS = """
 domain: shop
@@ -197,7 +196,7 @@ def an_engine(box):
     """A request waits for the answer of a Redis server. Without the server, on_error decides."""
     redis = Redis(box).start()
     daemon = daemon_of(box, envoy=", engine: redis, on_error: closed",
-                       redis={"url": f"redis://{HOST}:{redis.port}"})
+                       redis={"url": redis.url(), "deadline": "20s"})
     codes = [post(daemon, request("user", "alice"))[0] for _ in range(4)]
     expect(codes == [200, 200, 200, 429], codes)
     redis.end()

@@ -4,11 +4,7 @@
 #
 #   serve_test.sh WEIR
 set -uo pipefail
-weir=$(realpath "$1")
-. "$(dirname "$0")/check.sh"
-tmp=$(mktemp -d)
-. "$(dirname "$0")/daemon.sh"
-trap 'daemon_kill; rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/with_daemon.sh"
 
 daemon_start "$tmp" "$weir" serve --port 0 --http 0
 port=$(daemon_port resp)

@@ -127,7 +127,7 @@ check "a line that is no header is refused" 1 "$(status "$weir" state "$dir/bad"
 check "the error expects a header" 1 "$(grep -c "bad.jsonl:1: expected the first line of an export" "$dir/err")"
 sed '1s/"weir_state":3,/"weir_state":4294967297,/' "$dir/full.jsonl" >"$dir/bad.jsonl"
 check "an unknown version is refused" 1 "$(status "$weir" state "$dir/bad" --import "$dir/bad.jsonl")"
-check "the error has the version" 1 "$(grep -c "weir_state: expected version 3 or 4, found 4294967297" "$dir/err")"
+check "the error has the version" 1 "$(grep -c "weir_state: expected version 2 to 4, found 4294967297" "$dir/err")"
 rm -f "$dir/bad"
 wrong_head() { # SED ERROR: an export whose first line was changed by SED is refused
     sed -E "1$1" "$dir/full.jsonl" >"$dir/bad.jsonl"

@@ -13,8 +13,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.append(os.path.join(ROOT, "reference"))
-import weir_reference as model  # noqa: E402
+import weir_reference as model
 
 WEIR = sys.argv[1]
 LOGS = 24

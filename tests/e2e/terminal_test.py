@@ -18,8 +18,8 @@ import sys
 import tempfile
 import termios
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "redis"))
-from resp import Client, Failed, free_port, mortal, until  # noqa: E402
+from kit.process import Failed, free_port, mortal, until
+from kit.resp import Client
 
 WEIR = str(pathlib.Path(sys.argv[1]).resolve())
 passed = failed = 0
@@ -53,9 +53,10 @@ class Terminal:
 
     @staticmethod
     def begin_session():
-        """In the child. A job in the background, such as this test's, may have been started to ignore signals."""
+        """In the child. A job in the background, or in a command substitution of a shell with job control, ignores signals."""
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP, signal.SIGTTIN,
+                       signal.SIGTTOU):
             signal.signal(number, signal.SIG_DFL)
 
     def set_size(self, size):
@@ -316,8 +317,7 @@ def test_signals(scene):
 
 def child_of(pid):
     """The process that the shell waits for."""
-    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=True).stdout.split()
-    return int(found[0])
+    return int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
 def test_stop(scene):

@@ -14,8 +14,8 @@ import socket
 import sys
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "redis"))
-from servers import Box, Daemon, Failed  # noqa: E402
+from kit.process import Box, Failed
+from kit.weir import Daemon
 
 # Each window begins with the first request and is longer than the test, so the admitted units are the
 # limit minus the remaining ones.

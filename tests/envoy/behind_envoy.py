@@ -9,11 +9,10 @@ import subprocess
 import time
 
 import bootstrap
-import kit
 import side_by_side
-from kit import equal
-from resp import HOST, PATIENCE_S, Failed, free_port, until
-from servers import Skipped, expect
+from kit import envoy as kit
+from kit.process import HOST, PATIENCE_S, Failed, Skipped, equal, expect, free_port, until
+from kit.redis import Redis
 
 DAY, WEEK = 4, 7
 # These differ between two runs of the same request.
@@ -40,7 +39,7 @@ def get(port, path, clock=None, **headers):
     began = int(time.time())
     answer = kit.fetch(port, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     clock = clock or range(began, int(time.time()) + 1)
-    names = {name: value for name, value in answer.headers.items() if name not in VARIABLE}
+    names = {name.lower(): value for name, value in answer.headers.items() if name.lower() not in VARIABLE}
     for name in RESETS:
         if name in names:
             expect(any(side_by_side.is_reset(int(names[name]), unit, clock) for unit in (DAY, WEEK)),
@@ -217,8 +216,8 @@ def with_certificates_and_a_password(box):
 
 def shared_through_redis(box):
     """Two daemons with engine: redis admit together what one would."""
-    redis = kit.servers.Redis(box).start()
-    services = {name: kit.Weir(box, bootstrap.FILES, more=["engine: redis", f"redis: {{url: {redis.url()}}}"]).start()
+    redis = Redis(box).start()
+    services = {name: kit.Weir(box, bootstrap.FILES, more=["engine: redis", f"redis: {{url: {redis.url()}, deadline: 20s}}"]).start()
                 for name in ("one", "two")}
     proxy = Proxy(box, services)
     counts = [h2load(proxy.port("open", name), "/load", 400) for name in services]

@@ -3,7 +3,7 @@
 service listeners with the HTTP filter and the network filter. The HTTP listeners of all services have the
 same routes."""
 
-from kit import address, cluster
+from kit.envoy import address, cluster
 
 TYPE = "type.googleapis.com/envoy.extensions.filters."
 HTTP_FILTER, NETWORK_FILTER = "envoy.filters.http.ratelimit", "envoy.filters.network.ratelimit"
@@ -79,7 +79,7 @@ def service(name, password=None):
 
 
 def tls(files):
-    """The transport socket of a cluster, with the certificates of a servers.Certificates."""
+    """The transport socket of a cluster, with the certificates of a Certificates."""
     def of(path):
         return {"filename": str(path)}
 

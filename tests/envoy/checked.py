@@ -7,9 +7,8 @@ import random
 import subprocess
 
 import generated
-import kit
-from resp import PATIENCE_S
-from servers import expect, say
+from kit import envoy as kit
+from kit.process import PATIENCE_S, expect, say
 
 SEED = 18
 MUTANTS = 400

@@ -8,11 +8,9 @@ import json
 import subprocess
 import sys
 
-import kit
-import parts
-from kit import equal
-from resp import HOST, PATIENCE_S, Failed, free_port, until
-from servers import expect
+from kit import envoy as kit
+from kit import envoy_parts
+from kit.process import HOST, PATIENCE_S, Failed, equal, expect, free_port, until
 
 FILES = {"clients.yaml": """
 domain: clients
@@ -53,8 +51,8 @@ class Library:
 
 
 LIBRARIES = (
-    Library("python", lambda _: [sys.executable, parts.HERE / "python" / "client.py"], lambda one: [one.protos()]),
-    Library("node", lambda one: one.node(), lambda _: [parts.PROTOS]),
+    Library("python", lambda _: [sys.executable, envoy_parts.HERE / "python" / "client.py"], lambda one: [one.protos()]),
+    Library("node", lambda one: one.node(), lambda _: [envoy_parts.PROTOS]),
     Library("go", lambda one: [one.go()]))
 
 

@@ -6,18 +6,17 @@ import json
 import os
 
 import generated
-import kit
 import side_by_side
-from kit import equal
-from resp import HOST, free_port, until
-from servers import expect
+from kit import envoy as kit
+from kit.process import HOST, Process, equal, expect, free_port, until
+from kit.redis import Redis
 
 
 def limits(count):
     return f"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {{unit: year, requests_per_unit: {count}}}\n"
 
 
-class Variables(kit.Service):
+class Variables(kit.Service, Process):
     """A service that is started with the variables of the reference."""
 
     def __init__(self, box, directory, words, settings):
@@ -42,13 +41,13 @@ class Variables(kit.Service):
 
     def stats(self):
         """As of kit.Weir; empty for the reference."""
-        text = kit.fetch(self.debug, "/stats").body.decode()
+        text = kit.fetch(self.debug, "/stats").text()
         return {name: int(count) for name, count in kit.STAT.findall(text) if int(count)}
 
 
 def pair(box, directory, **settings):
     """weir and the reference with the same variables."""
-    redis = kit.servers.Redis(box).start()
+    redis = Redis(box).start()
     settings = {"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": f"{HOST}:{redis.port}", "USE_STATSD": "false",
                 "BACKEND_TYPE": "redis", "LOG_LEVEL": "info", "LOCAL_CACHE_SIZE_IN_BYTES": "1000000",
                 "EXPIRATION_JITTER_MAX_SECONDS": "300", **settings}
@@ -68,7 +67,7 @@ def the_same_variables(box):
         compared.send(source.next(), compared.by_json if number % 10 == 0 else None)
     for path in ("/healthcheck", "/nothing"):
         equal(kit.fetch(weir.http, path).status, kit.fetch(reference.http, path).status, path)
-    lines = [sorted(kit.fetch(one.debug, "/rlconfig").body.decode().splitlines()) for one in (weir, reference)]
+    lines = [sorted(kit.fetch(one.debug, "/rlconfig").text().splitlines()) for one in (weir, reference)]
     equal(lines[0], lines[1], "/rlconfig")
     expect(weir.stats(), "no statistics")
     said = weir.log_text()

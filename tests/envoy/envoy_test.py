@@ -5,20 +5,16 @@ the gRPC libraries of several languages. What cannot be fetched is skipped and c
 
     envoy_test.py WEIR MODULE [NAME...]"""
 
-import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-# pylint: disable=wrong-import-position
-import kit  # noqa: E402
-import behind_envoy  # noqa: E402
-import checked  # noqa: E402
-import clients  # noqa: E402
-import drop_in  # noqa: E402
-import servers  # noqa: E402
-import side_by_side  # noqa: E402
-import tour  # noqa: E402
+import behind_envoy
+import checked
+import clients
+import drop_in
+import side_by_side
+import tour
+from kit import envoy as kit
+from kit.process import run
 
 # Those that need the reference service are last: its build takes minutes.
 MODULES = (tour, clients, behind_envoy, checked, drop_in, side_by_side)
@@ -27,7 +23,7 @@ MODULES = (tour, clients, behind_envoy, checked, drop_in, side_by_side)
 def main():
     parts = kit.parts_of(sys.argv)
     tests = [kit.prepared(test, parts) for module in MODULES for test in module.TESTS]
-    return servers.run(tests, sys.argv)
+    return run(tests, sys.argv)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ import os
 import re
 import time
 
-import kit
 import generated
-from kit import OK, OVER_LIMIT, WINDOWS_S, equal
-from resp import Failed, until
-from servers import expect, say
+from kit import envoy as kit
+from kit.envoy import OK, OVER_LIMIT, WINDOWS_S
+from kit.process import Failed, equal, expect, say, until
+from kit.redis import Redis
 
 SEED = 18
 REQUESTS = int(os.environ.get("SIDE_BY_SIDE", "20000"))
@@ -276,8 +276,8 @@ def the_same_with_redis(box):
     configuration = generated.Configuration(SEED + 3, lasting_units(600))
     files = configuration.files()
     reference = kit.Reference(box, files).start()
-    redis = kit.servers.Redis(box).start()
-    weir = kit.Weir(box, files, more=["engine: redis", f"redis: {{url: {redis.url()}}}"]).start()
+    redis = Redis(box).start()
+    weir = kit.Weir(box, files, more=["engine: redis", f"redis: {{url: {redis.url()}, deadline: 20s}}"]).start()
     run(Pair(box, weir, reference), generated.Requests(SEED + 3, configuration), REQUESTS // 10, False)
 
 

@@ -7,10 +7,8 @@ import socket
 import subprocess
 import time
 
-from kit import equal
-from parts import ROOT
-from resp import HOST, free_port
-from servers import expect
+from kit.process import HOST, equal, expect, free_port
+from kit.process import ROOT
 
 SCRIPT = "examples/envoy/run.sh"
 PORTS = ("ENVOY_PORT", "BACKEND_PORT", "GRPC_PORT", "HTTP_PORT", "RESP_PORT")

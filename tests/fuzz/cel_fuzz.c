@@ -4,15 +4,8 @@
  * value depends on nothing but the input. */
 
 #include "fuzz.h"
-#include "service/rls/limitador_cel.h"
-
-#define ENTRY(k, v)                                                                                \
-    {                                                                                              \
-        {k, sizeof(k) - 1},                                                                        \
-        {                                                                                          \
-            v, sizeof(v) - 1                                                                       \
-        }                                                                                          \
-    }
+#include "limitador/cel.h"
+#include "rls/entry_kit_test.h"
 
 static const weir_rls_entry entries[] = {ENTRY("a", "1"), ENTRY("b", "text"), ENTRY("a", "2")};
 static const weir_rls_descriptor descriptors[] = {{.entries = entries, .entries_len = 3}};

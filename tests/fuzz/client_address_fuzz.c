@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 
-#include "codec/client_address.h"
+#include "codec/answer/client_address.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 
 #include "daemon.h"
 
-#include "codec/password.h"
-#include "codec/resp_session.h"
+#include "codec/answer/password.h"
+#include "codec/resp/session.h"
 #include "service/top/top.h"
 
 enum { OUT_MAX = 1 << 20 };

@@ -7,6 +7,7 @@
 #include "fuzz.h"
 
 #include "cmd/config/config.h"
+#include "cmd/kit/commands.h"
 #include "service/rules/rule.h"
 
 typedef struct reported {
@@ -43,12 +44,13 @@ static void require_bounds(const weir_config *c)
         CHECK(c->has_redis || c->rules[i].engine == WEIR_ENGINE_LOCAL);
     weir_rules *rules;
     CHECK(weir_rules_build(&rules, NULL, NULL, c->rules, c->rules_len) == WEIR_OK);
-    CHECK(weir_rules_set_routes(rules, c->routes, c->routes_len) == WEIR_OK);
+    CHECK(weir_rules_set_routes(rules, c->routes, c->routes_len, c->encoded_slash) == WEIR_OK);
     weir_rules_drop(rules);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
+    weir_use_guests();
     reported t = {.out = fopen("/dev/null", "w")};
     CHECK(t.out != NULL);
     const config_sink sink = {count, &t};

@@ -35,7 +35,8 @@ static inline void fuzz_limiter_open(fuzz_daemon *d, bool engine, bool top, weir
         {.name = "one", .path = "/one", .policies = names, .policies_len = 1, .cost = 1},
         {.path = "/two/", .policies = names, .policies_len = 2, .cost = 1},
         {.path = "/none"}};
-    CHECK(weir_rules_set_routes(rules, routes, sizeof routes / sizeof routes[0]) == WEIR_OK);
+    CHECK(weir_rules_set_routes(rules, routes, sizeof routes / sizeof routes[0],
+                                WEIR_SLASH_REFUSE) == WEIR_OK);
     weir_limiter_configure(d->limiter, rules, kind);
     CHECK(weir_service_open(&d->service, d->limiter) == WEIR_OK);
     weir_service_set_engine(d->service, WEIR_ENGINE_REDIS, &d->fake->engine);

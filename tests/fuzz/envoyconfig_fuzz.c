@@ -5,8 +5,7 @@
 
 #include "fuzz.h"
 
-#include "cmd/config/config.h"
-#include "cmd/envoy/descriptors.h"
+#include "rls/daemon/guest.h"
 #include "service/rules/rule.h"
 
 typedef struct reported {
@@ -63,8 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     CHECK(t.out != NULL);
     const config_sink sink = {count, &t};
     char *copy = exact_copy(bytes, len);
-    config_arena arena = {0};
-    config_errors *errors = config_alloc(&arena, 1, sizeof *errors);
+    weir_arena arena = {0};
+    config_errors *errors = weir_arena_alloc(&arena, 1, sizeof *errors);
     CHECK(errors != NULL);
     *errors = (config_errors){.arena = &arena, .file = "fuzz.yaml", .text = copy, .len = len};
     envoy_origin *origins = NULL;
@@ -75,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         build(&domain, origins);
     config_errors_report(errors, &sink);
     CHECK((t.errors == 0) == (config_errors_in(errors) == 0));
-    config_arena_free(&arena);
+    weir_arena_free(&arena);
     free(copy);
     fclose(t.out);
     return 0;

@@ -7,8 +7,8 @@
 
 #include "fuzz.h"
 
-#include "codec/grpc_session.h"
-#include "codec/rls_message.h"
+#include "codec/grpc/session.h"
+#include "rls/wire/message.h"
 
 enum {
     PASSWORD = 1,
@@ -175,6 +175,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .app_size = 8,
         .open = open_app,
         .ready = ready,
+        .ready_ctx = w,
         .descriptors = weir_rls_file_descriptors,
         .password = w->flags & PASSWORD ? "p" : NULL,
         .max_age_ns = w->flags & AGEING ? 60000000000 : 0,

@@ -7,7 +7,7 @@
 
 #include "daemon.h"
 
-#include "codec/http_session.h"
+#include "codec/http/session.h"
 #include "service/top/top.h"
 
 enum { OUT_MAX = 1 << 24 };

@@ -19,9 +19,10 @@ static bool absent;
 
 /* ---- in place of src/cmd/state/state.c ------------------------------------------------------- */
 
-bool state_read_head(const char *path, weir_file_header *ret, bool *ret_absent)
+bool state_read_head(const char *path, bool read_only, weir_file_header *ret, bool *ret_absent)
 {
     (void)path;
+    (void)read_only;
     *ret_absent = absent;
     memcpy(ret->secret, secret, sizeof secret);
     return !absent;

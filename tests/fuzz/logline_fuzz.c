@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 
-#include "codec/logline.h"
+#include "accesslog/formats/logline.h"
 
 #include <stdio.h>
 

@@ -46,7 +46,7 @@ static void decide(int64_t now_ns)
     }
 }
 
-/* ---- what a payload does: see modules/redis/serialise.h -------------------------------------- */
+/* ---- what a payload does: see modules/redis/value.h ------------------------------------------ */
 
 enum { HEAD = 4, ITEM = 3, STATES = 64, WORDS_MAX = 2 << 20 };
 enum { SET, PATCH, DROP };

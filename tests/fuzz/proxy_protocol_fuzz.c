@@ -5,7 +5,7 @@
 
 #include "fuzz.h"
 
-#include "net/proxy_protocol.h"
+#include "net/clients.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-#include "codec/resp_reply_reader.h"
+#include "codec/resp/reply_reader.h"
 
 enum { VALUES_MAX = 512, INTEGERS = 3 };
 

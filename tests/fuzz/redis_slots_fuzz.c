@@ -9,7 +9,7 @@
 
 #include "engine/redis/client/topology.h"
 
-#include "codec/resp.h"
+#include "codec/resp/resp.h"
 
 enum { CONNECTIONS_MAX = 1200, TIMERS_MAX = 1200, CALLS = 6, TURNS_MAX = 200 };
 

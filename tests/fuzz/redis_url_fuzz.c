@@ -6,8 +6,6 @@
 
 #include "fuzz.h"
 
-#include "engine/redis/client/options.h"
-
 #include "engine/redis/client/client.h"
 
 static void check_text(const char *text, size_t size)

@@ -5,7 +5,7 @@
 
 #include "fuzz.h"
 
-#include "codec/resp_reply_reader.h"
+#include "codec/resp/reply_reader.h"
 
 static weir_resp_reading read_copy(const uint8_t *data, size_t len)
 {

@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 
-#include "codec/resp.h"
+#include "codec/resp/resp.h"
 
 static const weir_resp_limits small_limits = {
     .args_max = 3, .arg_len_max = 6, .inline_len_max = 16, .request_len_max = 40};

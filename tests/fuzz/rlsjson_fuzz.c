@@ -5,8 +5,8 @@
 
 #include "fuzz.h"
 
-#include "codec/rls_message.h"
 #include "port/text.h"
+#include "rls/wire/message.h"
 
 static bool is_utf8(weir_slice text)
 {

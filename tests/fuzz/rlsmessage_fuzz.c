@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-#include "codec/rls_message.h"
+#include "rls/wire/message.h"
 #include "rlsmessage.pb-c.h"
 
 /* ---- a slow decoder -------------------------------------------------------------------------- */

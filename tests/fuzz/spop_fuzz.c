@@ -7,8 +7,8 @@
 
 #include "daemon.h"
 
-#include "codec/spop_answer.h"
-#include "codec/spop_kit_test.h"
+#include "codec/spop/kit_test.h"
+#include "codec/spop/session.h"
 
 enum {
     OUT_MAX = 1 << 24,

@@ -282,8 +282,19 @@ static void end_reservations(weir_store *s)
         (void)!weir_store_reserve(s, &policies[p], ids[p], &k, sizeof k, start_ns, 1, 1, &d, &id);
 }
 
-/* Does what a daemon, a resize and `weir state` do. */
+/* Does what a daemon does. */
 static void use(weir_store *s)
+{
+    end_reservations(s);
+    decide(s, start_ns);
+    decide(s, start_ns + INT64_C(3600) * 1000000000);
+    for (int p = 0, k = 0; p < POLICIES; p++)
+        CHECK(weir_store_reset(s, ids[p], &k, sizeof k) == WEIR_OK);
+    (void)weir_store_stats_get(s);
+}
+
+/* Does what a resize and `weir state` do. */
+static void copy_all(weir_store *s)
 {
     static weir_store *copy;
     if (!copy)
@@ -291,37 +302,40 @@ static void use(weir_store *s)
     weir_store_repair_locks(s);
     weir_store_policies(s, copy_text, copy);
     weir_store_each(s, copy_state, copy);
-    end_reservations(s);
     decide(copy, start_ns);
-    decide(s, start_ns);
-    decide(s, start_ns + INT64_C(3600) * 1000000000);
-    for (int p = 0, k = 0; p < POLICIES; p++)
-        CHECK(weir_store_reset(s, ids[p], &k, sizeof k) == WEIR_OK);
-    (void)weir_store_stats_get(s);
     fuzz_store_clear(copy);
+}
+
+/* Opens the file, calls fn, and closes it. Returns false if it is refused. */
+static bool with_file(uint8_t options_byte, void (*fn)(weir_store *s))
+{
+    weir_store *s;
+    weir_store_error error;
+    const weir_store_options options = {.file = path,
+                                        .read_only = true,
+                                        .ret_error = &error,
+                                        .when_full =
+                                            options_byte & REFUSE ? WEIR_REFUSE : WEIR_EVICT};
+    weir_status st = weir_store_open(&s, &options);
+    CHECK(st == WEIR_OK || st == WEIR_E_SYNTAX);
+    if (st != WEIR_OK)
+        return false;
+    fn(s);
+    weir_store_close(s);
+    return true;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     patch patches[PATCHES_MAX];
-    weir_store *s;
-    weir_store_error error;
     if (!base)
         make_base();
     if (len < 1)
         return 0;
     size_t n = apply(bytes + 1, bytes + len, patches);
     correct(bytes[0], patches, n);
-    const weir_store_options options = {.file = path,
-                                        .read_only = true,
-                                        .ret_error = &error,
-                                        .when_full = bytes[0] & REFUSE ? WEIR_REFUSE : WEIR_EVICT};
-    weir_status st = weir_store_open(&s, &options);
-    CHECK(st == WEIR_OK || st == WEIR_E_SYNTAX);
-    if (st == WEIR_OK) {
-        use(s);
-        weir_store_close(s);
-    }
+    if (with_file(bytes[0], use))
+        CHECK(with_file(bytes[0], copy_all)); /* read_only: the file is unchanged */
     restore();
     return 0;
 }

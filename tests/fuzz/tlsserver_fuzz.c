@@ -12,7 +12,7 @@
 
 #include "fuzz.h"
 
-#include "net/tls_protocol.h"
+#include "net/tls/server.h"
 
 #include <openssl/err.h>
 #include <openssl/evp.h>

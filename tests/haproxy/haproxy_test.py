@@ -4,17 +4,17 @@
 
     haproxy_test.py WEIR MODULE [NAME...]"""
 
-import pathlib
+import subprocess
 import sys
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-# pylint: disable=wrong-import-position
-import kit  # noqa: E402
-from kit import App, Haproxy, Weir, equal, expect, fetch, until, wrk  # noqa: E402
+from kit import haproxy as kit
+from kit.haproxy import App, Haproxy, Weir, fetch, wrk
+from kit.process import equal, expect, run, until
 
 DOORS = ("spoe", "lua")
+THREADS_MAX = 64  # of a HAProxy, by default one for each processor
 # None of these is the key `a`, although each would be if it were not escaped.
 ODD_KEYS = ("a&cost=0", "a&policy=other", "a#", "a HTTP/1.1", "a\r\nX: y", "a\r\n\r\nGET / HTTP/1.1\r\n\r\n",
             "%61", "a%00", "a\0", "a+", "a ", "é", "a;b", "$key", "a\n", "a/../b", "a?b=c")
@@ -247,7 +247,8 @@ def reloads_fail_no_request(box, door):
 
     def send():
         while not end.is_set():
-            found.append(one.get("a").status)
+            answer = one.get("a")
+            found.append((answer.status, answer.headers.get("x-allowed"), answer.headers.get("x-error")))
 
     def failing():
         try:
@@ -267,7 +268,7 @@ def reloads_fail_no_request(box, door):
         end.set()
         for client in clients:
             client.join()
-    equal({status for status in found if status != 200}, set(), "statuses that are not 200")
+    equal(set(found), {(200, "1", None)}, "status, decision and error of each answer")
     equal(weir.allowed(), len(found), "every request was counted once")
     remaining = int(one.get("a").headers["ratelimit"].split(";")[1][2:])
     equal(remaining, 1000000 - len(found) - 1, "what remains")
@@ -310,12 +311,47 @@ def lua_password(box):
     expect("401" in answer.headers["x-error"], str(answer.headers))
 
 
+def lua_logs_mistakes(box):
+    """A key that is text by mistake, and requests that weir does not decide, are logged, but not each of them."""
+    weir = Weir(box, {"api": policy(1)}).start()
+    for key in ("src", "%[src]", "path()"):
+        one = Haproxy(box, "lua", weir, replaced=[("lua.weir api txn.weir_key", f"lua.weir api '{key}'")]).start()
+        one.statuses("a", 3)
+        text = one.log_text()
+        expect(1 <= text.count(f"the key '{key}' is a text, the same for all requests") <= THREADS_MAX, text)
+    for old, new, line in (("lua.weir api", "lua.weir none", "not limited, because weir responded with 404"),
+                           ("lua.weir api txn.weir_key", "lua.weir api txn.nosuch",
+                            "denied, because the variable txn.nosuch is not set")):
+        one = Haproxy(box, "lua", weir, replaced=[(old, new)]).start()
+        one.statuses("a", 3)
+        text = one.log_text()
+        expect(1 <= text.count(line) <= THREADS_MAX, text)
+    one = Haproxy(box, "lua", weir, replaced=[("lua.weir api txn.weir_key", "lua.weir api all")]).start()
+    equal(one.statuses("a", 2)[1], 429, "a key for all")
+    expect("weir:" not in one.log_text(), one.log_text())
+
+
+def lua_environment(box):
+    """A variable of the environment that cannot be used keeps HAProxy from starting."""
+    for name, value, part in (("WEIR_ADDRESS", "localhost:8080", "not an IP address with a port"),
+                              ("WEIR_ADDRESS", "127.0.0.1:0", "not an IP address with a port"),
+                              ("WEIR_ADDRESS", "127.0.0.1:65536", "not an IP address with a port"),
+                              ("WEIR_ADDRESS", "127.0.0.1", "not an IP address with a port"),
+                              ("WEIR_TIMEOUT_MS", "0", "not a number from 1 to 60000")):
+        one = Haproxy(box, "lua", patient=False, replaced=[
+            ("setenv WEIR_ADDRESS 127.0.0.1:8080", "setenv WEIR_ADDRESS 127.0.0.1:8080\n    "
+             f"setenv {name} {value}"), ("    setenv WEIR_TIMEOUT_MS 50\n", "")])
+        one.write()
+        done = subprocess.run([kit.HAPROXY, "-c", "-f", one.config], capture_output=True, text=True, check=False)
+        expect(done.returncode != 0 and part in done.stderr, f"{name}={value}: {done.stderr}")
+
+
 def lua_keeps_connections(box):
     """Requests one after another use one connection a thread, even if they are a while apart."""
     weir, one = both(box, "lua", 1000000, patient=False)
     for _ in range(30):
         one.get("a")
-    text = fetch(weir.http, "/metrics").body.decode()
+    text = fetch(weir.http, "/metrics").text()
     accepted = int(text.rsplit("weir_connections_accepted_total ", 1)[1].split()[0])
     expect(accepted <= 12, f"{accepted} connections for 30 requests")
     equal(weir.allowed(), 30, "each request was counted once")
@@ -359,7 +395,7 @@ def spoe_frames_have_a_limit(box):
     equal(strict.statuses("a" * 2000, 2), [413] * 2, "with the rule of the page")
     equal(strict.statuses("b", 3), [200, 200, 429], "another key with the rule")
     two = Haproxy(box, "spoe", weir, replaced=[small, (f"args key={kit.KEY}", hashed)]).start()
-    equal([fetch(two.port, **{"x-api-key": "a" * 2000}).status for _ in range(3)], [200, 200, 429], "a hashed key")
+    equal([fetch(two.port, headers={"x-api-key": "a" * 2000}).status for _ in range(3)], [200, 200, 429], "a hashed key")
     is_refused(two.get("a"), "no header")
 
 
@@ -374,7 +410,8 @@ BOTH = (denials_have_headers, the_policy_of_the_page, odd_keys_are_other_keys, c
         errors_are_a_variable, undecidable_requests_are_denied, exact_under_load, two_servers_share_a_limit, killed,
         stopped, fail_closed, reloads_fail_no_request)
 TESTS = [*(one for test in BOTH for one in each_door(test)), variables_of_the_page, lua_delays_requests, lua_password,
-         lua_keeps_connections, lua_idle_connections_end, spoe_frames_have_a_limit, stick_table]
+         lua_logs_mistakes, lua_environment, lua_keeps_connections, lua_idle_connections_end,
+         spoe_frames_have_a_limit, stick_table]
 
 if __name__ == "__main__":
-    sys.exit(kit.servers.run(TESTS, sys.argv, needs_redis=False))
+    sys.exit(run(TESTS, sys.argv, needs_redis=False))

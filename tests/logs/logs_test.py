@@ -12,9 +12,8 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(os.path.dirname(HERE), "redis")]
 
-from servers import expect, run  # noqa: E402
+from kit.process import expect, run
 
 POLICY = "gcra 1000000/s burst 1000000"
 ROUNDING_NS = 1000  # of a time that is a JSON number with a fraction

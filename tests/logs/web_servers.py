@@ -12,13 +12,10 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import threading
 import urllib.parse
 
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "redis")]
-
-from resp import until  # noqa: E402
+from kit.process import until
 
 PORT = 8080     # of the server
 BACKEND = 9000  # of the program behind a proxy

@@ -42,6 +42,7 @@
     X(registry_both)                                                                               \
     X(registry_death)                                                                              \
     X(clock_look)                                                                                  \
+    X(clock_jump)                                                                                  \
     X(clock_ticks)                                                                                 \
     X(clock_slots)                                                                                 \
     X(clock_death)                                                                                 \

@@ -131,6 +131,19 @@ static void look(void)
     MODEL_CHECK(now_ns >= wall_ns - SECOND / 1000 && now_ns <= wall_ns + SECOND / 1000);
 }
 
+/* The clock follows these steps at once. */
+static void prepare_jumps(void)
+{
+    prepare_clock();
+    clocks->clock.jump_above_ns = 5 * (int64_t)SECOND;
+}
+
+static void look_at_jumps(void)
+{
+    weir_clock_view v = weir_clock_look(&clocks->clock);
+    MODEL_CHECK(v.jumps == 0 || v.jump_ns >= 10 * (int64_t)SECOND);
+}
+
 static void read_slots(void)
 {
     weir_clock_reading r;
@@ -173,6 +186,8 @@ static void check_slots(void)
 
 const model_scene model_clock_look = {
     "clock: a tick and a look", prepare_clock, {tick, look}, check_clock, 0};
+const model_scene model_clock_jump = {
+    "clock: a jump and a look", prepare_jumps, {tick, look_at_jumps}, look_at_jumps, 0};
 const model_scene model_clock_ticks = {
     "clock: two ticks and a look", prepare_clock, {tick, tick, look}, check_clock, 0};
 const model_scene model_clock_slots = {"clock: a reading is stored and read",
@@ -269,10 +284,10 @@ static int64_t left_at(int64_t now_ns)
 
 static bool make_one(unsigned process, int64_t cost, uint64_t *ret_id)
 {
-    weir_decision d;
-    MODEL_CHECK(weir_reserve_make(reserved->of[process], &reserved->policy, 9, 1, s_ns, cost,
-                                  2 * s_ns, &d, ret_id) == WEIR_OK);
-    return d.allowed;
+    weir_store_request request = {.policy = &reserved->policy, .policy_id = 9, .cost = cost};
+    MODEL_CHECK(weir_reserve_make(reserved->of[process], &request, 1, s_ns, 2 * s_ns, ret_id) ==
+                WEIR_OK);
+    return request.decision.allowed;
 }
 
 static const weir_reserve_hooks hooks = {NULL, run_state, find_policy, note_policy};

@@ -6,9 +6,11 @@ and the column of a policy.
     config_test.py WEIR MODULE [TEST ...]
 """
 
+import re
 import sys
 
-from kit import Nginx, equal, expect, run
+from kit.nginx import Nginx, run
+from kit.process import equal, expect
 
 OK = 'weir z "gcra 1/h" key=a'
 SIZE = "expected a number with k, m or g, at least"
@@ -24,6 +26,17 @@ class Checker:
         self.nginx.http, self.nginx.server = http, server
         status, text = self.nginx.test_configuration()
         return status, [line.split("[emerg] ", 1)[1] for line in text.splitlines() if "[emerg]" in line]
+
+    def warns(self, http, server, *texts):
+        """Checks the warnings. Each text is one of them, without the name of the file, and with the number of the
+        line as nginx writes it."""
+        self.nginx.http, self.nginx.server = http, server
+        status, text = self.nginx.test_configuration()
+        lines = self.nginx.config.read_text().splitlines()
+        expected = [f"{text} in {self.nginx.config}:{1 + lines.index(directive)}" for directive, text in texts]
+        found = [line.split("[warn] ", 1)[1].split(": ", 1)[1] if re.search(r"\[warn\] \d+#", line) else
+                 line.split("[warn] ", 1)[1] for line in text.splitlines() if "[warn]" in line]
+        equal((status, sorted(found)), (0, sorted(expected)), (http, server))
 
     def is_good(self, directive, place="location", zone="weir_zone z 1m;"):
         status, errors = self.said(*self.blocks(directive, place, zone))
@@ -229,6 +242,83 @@ def test_denied_body(box):
     (box.path / "denied").write_bytes(b"a\0b")
     status, errors = c.said("", f"location / {{ weir_denied_body file={box.path}/denied; }}")
     expect(status == 1 and "NUL" in errors[0], errors)
+
+
+def test_no_effect(box):
+    """What is valid and has no effect gives a warning with its line."""
+    c = Checker(box)
+    zone, limit = "weir_zone z 1m;", f"{OK};"
+    c.warns(f"\n{zone}\n", "", (zone, 'no weir uses the zone "z"'))
+    none = "has no effect, because no weir is here or below"
+    bare = "has no effect, because no weir without shadow is here or below"
+    for directive, text in [("weir_daemon 127.0.0.1:1;", none), ("weir_headers ietf;", bare),
+                            ("weir_denied_body x;", bare)]:
+        said = (directive, f'"{directive.split()[0]}" {text}')
+        c.warns(f"\n{directive}\n", "", said)
+        c.warns(zone + f"\n{directive}\n", f"location /a {{ {limit} }}")
+        c.warns(zone, f"location /a {{ {limit} }} location /b {{\n{directive}\n}}", said)
+        c.warns(zone, f"{limit} location /b {{ weir off;\n{directive}\n}}", said)
+        c.warns(zone, f"{limit} location /b {{ weir off;\n{directive}\nlocation /b/c {{ {limit} }} }}")
+        name = directive.split()[0]
+        c.warns(zone, f"\n{directive}\nlocation /b {{ {name} off; {limit} }}", said)
+        c.warns("", f"{name} off; location /b {{ weir off; }}")
+        if text == bare:
+            c.warns(zone, f"\n{directive}\n{OK} shadow;", said)
+    c.warns(f"{zone}\n{limit}\n", f"{OK} name=a;", (limit, '"weir" has no effect, because each server has one of its own'))
+    unit = f"{OK} unit=tokens;"
+    c.warns(zone, f"\n{unit}\n", (unit, '"unit=tokens" has no effect without weir_headers openai'))
+    c.warns(zone, f"weir_headers openai;\n{unit}\n")
+    c.warns(zone, f"weir_headers ietf;\n{OK} unit=bytes;\n")
+    status = f"{OK} shadow status=503;"
+    c.warns(zone, f"\n{status}\n", (status, '"status=503" has no effect, because a limit with shadow denies nothing'))
+
+
+def test_costs_and_keys(box):
+    """A cost or a key that is the same for all requests, or that nothing has yet."""
+    c = Checker(box)
+    zone = "weir_zone z 1m;"
+    for cost in ("x", "-1", "1.5", "arg_cost"):
+        c.is_bad(f"{OK} cost={cost}", f'bad parameter "cost={cost}", expected a whole number or a variable')
+    for directive, text in [
+            (f"{OK} cost=0;", "a cost of 0 charges nothing"),
+            (f"{OK} cost=2;", "no request is allowed, because the policy allows a cost of at most 1"),
+            ('weir z "gcra 1/h" key=remote_addr;',
+             'the key "remote_addr" is the same for all requests, did you mean "$remote_addr"?'),
+            ('weir z "gcra 1/h" key=a$weir_status;', "the variable $weir_... has no value yet when limits are checked"),
+            ('weir z "gcra 1/h" key=${upstream_http_x};',
+             "the variable $upstream_... has no value yet when limits are checked"),
+            (f"{OK} cost=$bytes_sent;", "the variable $bytes_sent has no value yet when limits are checked")]:
+        c.warns(zone, f"\n{directive}\n", (directive, text))
+    c.warns(zone, f'weir z "gcra 1/h burst 5" key=all cost=5; {OK} shadow cost=2; weir z "gcra 1/h" key=$arg_weir_x;')
+    c.is_bad(OK, '"weir" directive is duplicate: it would charge each request twice', zone=f"weir_zone z 1m; {OK};",
+             place="http")
+    c.is_bad(f"{OK}; weir z  'gcra 1/60m' key=a shadow",
+             '"weir" directive is duplicate: it would charge each request twice')
+    c.is_good(f"{OK}; {OK} cost=$arg_a; {OK} name=b; weir z 'gcra 1/h' key=b")
+    c.is_bad("weir_denied_body off type=text/html", '"weir_denied_body" directive has no type= with off')
+
+
+def test_operators(box):
+    """Locations that answer nobody, or reset nothing."""
+    c = Checker(box)
+    zone = f'weir_zone z 1m; {OK} name=n; weir z "gcra 1/h" key=$binary_remote_addr name=a;'
+    for directive in ("weir_status;", "weir_reset z n key=$arg_a;"):
+        name = directive.split()[0].rstrip(";")
+        c.warns(zone, f"location /a {{\n{directive}\nproxy_pass http://127.0.0.1:1; }}",
+                (directive, f'"{name}" has no effect, because another handler of the location replaces it'))
+        c.warns(zone, f"location /a {{ proxy_pass http://127.0.0.1:1;\n{directive}\n}}",
+                (directive, f'"{name}" replaces another handler of the location'))
+    reset = "weir_reset z n addr=$arg_a;"
+    nothing = "weir_reset resets nothing, because "
+    c.warns(zone, f"location /a {{\n{reset}\n}} location /b {{ weir_reset z a addr=$arg_a; }}",
+            (reset, nothing + "the key of the limit is not $binary_remote_addr: use key="))
+    reset = "weir_reset z a addr=$arg_a;"
+    for on_error, texts in [("open", [(reset, nothing + "a daemon decides: use weir reset")]), ("local", [])]:
+        c.warns(zone, f"weir_daemon 127.0.0.1:1 on_error={on_error}; location /a {{\n{reset}\n}}", *texts)
+    file = f"weir_zone z 8m file={box.path}/states;"
+    c.warns(f"\n{file}\n", f"weir_daemon 127.0.0.1:1; {OK};",
+            (file, 'the file of zone "z" has no effect, because a daemon decides'))
+    c.warns(f"\n{file}\n", f"location /a {{ weir_daemon 127.0.0.1:1; {OK}; }} location /b {{ {OK}; }}")
 
 
 TESTS = [value for name, value in list(globals().items()) if name.startswith("test_")]

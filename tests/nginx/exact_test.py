@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 
-from kit import PATIENCE_S, Nginx, Skipped, equal, expect, run
+from kit.nginx import Nginx, run
+from kit.process import PATIENCE_S, Skipped, equal, expect
 
 CONNECTIONS = 64
 # Each admits 60 requests of a key, and then none for a long time.

@@ -15,7 +15,8 @@ import signal
 import sys
 import threading
 
-from kit import PRELOAD, Client, Nginx, equal, expect, is_alive, run, until
+from kit.nginx import PRELOAD, Client, Nginx, is_alive, run
+from kit.process import equal, expect, until
 
 # /a and /b are limits of states of a few bytes, /log of large states.
 LIMITS = """
@@ -212,8 +213,7 @@ def test_upgrade_with_state_file(box):
     old = n.pid()
     charge(n, "xy", 2)
     os.kill(old, signal.SIGUSR2)
-    until(lambda: (n.directory / "nginx.pid.oldbin").exists() and (n.directory / "nginx.pid").exists() and n.pid() != old,
-          f"a new master:\n{n.tail()}")
+    n.await_upgrade(old)
     new = n.pid()
     until(lambda: len(n.worker_pids()) == 2 and len(n.worker_pids(old)) == 2, "workers of both")
     charge(n, "x", 1)
@@ -234,8 +234,7 @@ def test_upgrade_without_state_file(box):
     old = n.pid()
     charge(n, "x", 2)
     os.kill(old, signal.SIGUSR2)
-    until(lambda: (n.directory / "nginx.pid.oldbin").exists() and (n.directory / "nginx.pid").exists() and n.pid() != old,
-          f"a new master:\n{n.tail()}")
+    n.await_upgrade(old)
     until(n.worker_pids, "its worker")
     os.kill(old, signal.SIGQUIT)
     until(lambda: not is_alive(old), "the old master ends")

@@ -11,7 +11,8 @@ import re
 import sys
 import time
 
-from kit import Client, Nginx, curl, equal, expect, run, until
+from kit.nginx import Client, Nginx, curl, run
+from kit.process import equal, expect, until
 
 # Each admits three requests of a key, one after another.
 THREE = ["gcra 1/h burst 3", "token-bucket 3 refill 1/h", "token-bucket 3 refill 1 every 1h",
@@ -511,11 +512,11 @@ def test_cost(box):
           [200, 429, 200, 200, 429])
     for i, (text, cost) in enumerate([("", 1), ("0", 0), ("1", 1), ("10", 10), ("007", 7)]):
         equal((n.get(f"/ok?k=b{i}&c={text}").status, left(n, f"/left?k=b{i}")), (200, 10 - cost), text)
-    equal(n.logged("cost"), [], "good costs are not logged")
+    equal(n.logged("bad cost"), [], "good costs are not logged")
     bad = ["-1", "+1", "1.5", "abc", "1x", "0x1", "%201"]
     for i, text in enumerate(bad):
         equal((n.get(f"/ok?k=c{i}&c={text}").status, left(n, f"/left?k=c{i}")), (200, 9), text)
-    equal(len(n.logged("cost")), len(bad), "bad costs are logged")
+    equal(len(n.logged("bad cost")), len(bad), "bad costs are logged")
     for text in ("11", "2147483647"):
         found = n.get(f"/ok?k=d&c={text}")
         equal((found.status, found["Retry-After"]), (429, None), "no wait helps")
@@ -575,6 +576,34 @@ def test_statuses(box):
     equal(n.get("/ok?a=x&b=x&c=x").status, 599)
     equal(n.get("/ok?a=x&c=x").status, 503)
     equal(n.get("/ok?c=x&a=x&b=fresh").status, 503)
+
+
+def test_lines_are_summed(box):
+    """Clients do not fill the error log: of each kind, a worker logs 20 lines for a limit in ten seconds, and the sum
+    of the others, at the end of these or of the worker."""
+    n = nginx(box, """
+        location / { weir z "gcra 1/h" key=$arg_k name=api cost=$arg_c; }
+        location /b { weir z "gcra 1/h" key=$arg_k name=b; }
+        location /quiet { error_log error.log crit; weir z "gcra 1/h" key=q name=quiet; }
+        location /long { weir z "gcra 1/h" key=$http_k$http_k$http_k name=long; }
+    """, http="large_client_header_buffers 4 32k;")
+    equal(n.statuses(*["/ok?k=a"] * 501), [200] + [429] * 500)
+    equal(len(n.logged('limiting requests by "api"')), 20, "denials")
+    n.statuses(*["/b?k=a"] * 3)
+    equal(len(n.logged('limiting requests by "b"')), 2, "denials by another limit")
+    n.statuses(*[f"/ok?k=c{i}&c=x" for i in range(100)])
+    equal(len(n.logged('bad cost "x" of "api"')), 20, "bad costs")
+    n.statuses(*["/quiet"] * 100)
+    for _ in range(30):
+        n.get("/long", headers={"K": "x" * 22000})
+    equal(len(n.logged('the key of "long"')), 20, "long keys")
+    equal(n.logged(" more "), [], "sums before their time")
+    n.stop()
+    for level, count, what in (("error", 480, 'requests were limited by "api"'), ("error", 10, 'long keys were not limited by "long"'),
+                               ("warn", 80, 'bad costs were counted as 1 by "api"')):
+        equal(len(n.logged(rf'\[{level}\] .* {count} more {what} within 10 s')), 1, what)
+    equal(len(n.logged(" more ")), 3, "sums")
+    equal(n.logged('"quiet"'), [], "lines of a level that is not logged")
 
 
 def test_two_workers(box):

@@ -12,8 +12,9 @@ import re
 import sys
 import time
 
-import kit
-from kit import equal, expect, servers
+from kit import nginx as kit
+from kit.process import equal, expect
+from kit.weir import Daemon
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "nginx.md"
 APP = "127.0.0.1:8000"  # the upstream server on the page
@@ -273,7 +274,7 @@ def watch(page):
 def with_daemon(page):
     page.admits(5, "without the daemon, by the zone", per_s=10 / 60)
     equal(len(page.logged(r'\[error\].*weir daemon ".*" is unavailable')), 1, "the error log")
-    daemon = servers.Daemon(page.box, {"api": "gcra 1/s"}, engine=None).start()
+    daemon = Daemon(page.box, {"api": "gcra 1/s"}, engine=None).start()
     first, second = (Page(page.box, page.heading, resp=daemon.port).start() for _ in range(2))
     for i in range(5):
         equal((second if i % 2 else first).ask().status, 200, f"request {i + 1} to two servers")

@@ -9,7 +9,8 @@ import re
 import sys
 import time
 
-from kit import Nginx, equal, expect, run, until
+from kit.nginx import Nginx, run
+from kit.process import equal, expect, until
 
 LEGACY = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]
 IETF = ["ratelimit-policy", "ratelimit"]

@@ -11,7 +11,7 @@
 
 #include "core/algorithm.h"
 #include "port/random_kit_test.h"
-#include "store/check/check.h"
+#include "tests/store/check.h"
 
 #include <weir/weir_store.h>
 

@@ -3,7 +3,8 @@
 
 import re
 
-from kit import EXAMPLES, ROOT, equal, expect
+from kit.process import equal, expect
+from kit.proxies import EXAMPLES, ROOT
 
 PAGE = ROOT / "docs" / "proxies.md"
 # A block follows the link to its file.

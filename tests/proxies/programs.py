@@ -5,20 +5,17 @@ All versions are pinned. The functions raise Skipped if a proxy is missing or ca
 With TRAEFIK_BINARY=FILE, the tests use that build of Traefik instead."""
 
 import concurrent.futures
-import importlib.util
 import json
 import os
 import pathlib
 import shutil
-import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "redis"), str(HERE.parent / "clients")]
 
-# pylint: disable=wrong-import-position
-from install import need, once, recent_go, run  # noqa: E402
-from servers import Skipped  # noqa: E402
+from kit import envoy_parts
+from kit.install import need, once, recent_go, run
+from kit.process import Skipped
 
 TRAEFIK, TRAEFIK_VERSION = "github.com/traefik/traefik/v3", "v3.6.12"
 TRAEFIK_S = 360  # for fetching and building it
@@ -36,12 +33,9 @@ def installed(name):
 
 def envoy(build):
     """The binary of Envoy, which make envoy runs too."""
-    spec = importlib.util.spec_from_file_location("envoy_parts", HERE.parent / "envoy" / "parts.py")
-    parts = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(parts)
     directory = build / "envoy"
     directory.mkdir(parents=True, exist_ok=True)
-    return parts.envoy(directory)
+    return envoy_parts.envoy(directory)
 
 
 def traefik(build):
@@ -82,11 +76,13 @@ def copied(within, go, module, directory, target):
 
 
 class Programs:
-    """The paths of the proxies. Those that must be fetched are fetched at the same time."""
+    """The paths of the proxies. Those that must be fetched are fetched at the same time; those that none of the `tests`
+    begins with, not at all."""
 
-    def __init__(self, build):
+    def __init__(self, build, tests):
         pool = concurrent.futures.ThreadPoolExecutor(2)
-        self.fetched = {one.__name__: pool.submit(one, build) for one in (envoy, traefik)}
+        self.fetched = {one.__name__: pool.submit(one, build) for one in (envoy, traefik)
+                        if any(test.startswith(one.__name__) for test in tests)}
         pool.shutdown(wait=False)
 
     def caddy(self):

@@ -8,23 +8,22 @@ and HAProxy, with the files of examples/proxies. A proxy that cannot be fetched 
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-# pylint: disable=wrong-import-position
-import kit  # noqa: E402
-import behind  # noqa: E402
-import page  # noqa: E402
-import programs  # noqa: E402
-import proxy_protocol  # noqa: E402
-import servers  # noqa: E402
+import behind
+import page
+import programs
+import proxy_protocol
+from kit import proxies as kit
+from kit.process import run
 
 MODULES = (page, proxy_protocol, behind)
 
 
 def main():
-    found = programs.Programs(pathlib.Path(sys.argv[1]).resolve().parent)
-    tests = [kit.prepared(test, found) for module in MODULES for test in module.TESTS]
-    return servers.run(tests, sys.argv, needs_redis=False)
+    tests = [test for module in MODULES for test in module.TESTS]
+    names = sys.argv[3:] or [test.__name__ for test in tests]
+    found = programs.Programs(pathlib.Path(sys.argv[1]).resolve().parent, names)
+    tests = [kit.prepared(test, found) for test in tests]
+    return run(tests, sys.argv, needs_redis=False)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ protocol: HAProxy with versions 1 and 2, and nginx."""
 import os
 import pathlib
 
-import kit
-from kit import ALICE, BOB, HOST, Proxy, Skipped, Weir, equal, expect, fetch, free_port, until
+from kit import proxies as kit
+from kit.process import HOST, Skipped, equal, expect, free_port, until
+from kit.proxies import ALICE, BOB, Proxy, Weir, fetch
 
 NGINX_STREAM = pathlib.Path("/usr/lib/nginx/modules/ngx_stream_module.so")
 FULL = 5

@@ -10,9 +10,11 @@ import re
 import subprocess
 import sys
 
-from load import ALGORITHMS, Load, exhaust, takes, what_is_admitted
-from resp import Refused
-from servers import Cluster, Daemon, Redis, Watched, expect, run, until
+from kit.load import ALGORITHMS, Load, exhaust, takes, what_is_admitted
+from kit.process import expect, run, until
+from kit.redis import Cluster, Redis, Watched
+from kit.resp import Refused
+from kit.weir import Daemon
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "redis.md"
@@ -95,8 +97,7 @@ def revoked(box):
     """After a password is revoked, `on_error` decides, and the log has the server's reason."""
     redis = Redis(box).start()
     with_user(redis, "functions")
-    daemon = Daemon(box, ALGORITHMS, {"url": redis.url(), "user": "weir", "password": "secret",
-                                      "on_error": "closed"}).start()
+    daemon = Daemon(box, ALGORITHMS, {**PATIENT, "url": redis.url(), "user": "weir", "password": "secret"}).start()
     client = daemon.client()
     expect(client.call("WEIR.TAKE", "log", "a")[0] == 1, "decided by the server")
     redis.call("ACL", "SETUSER", "weir", "resetpass", ">another")

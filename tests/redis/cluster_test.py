@@ -15,9 +15,10 @@ import sys
 import threading
 import time
 
-from load import Load, exhaust, takes
-from resp import PATIENCE_S, until
-from servers import Cluster, Daemon, Watched, expect, run, say
+from kit.load import Load, exhaust, takes
+from kit.process import PATIENCE_S, expect, run, say, until
+from kit.redis import Cluster, Watched
+from kit.weir import Daemon
 
 LIMIT = 4000
 POLICIES = {"p": f"fixed-window {LIMIT}/w from-first"}

@@ -12,8 +12,7 @@ import socket
 import subprocess
 import sys
 
-from resp import HOST, PATIENCE_S
-from servers import expect, run
+from kit.process import HOST, PATIENCE_S, expect, run
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "examples/redis/run.sh"
 WANTED = """login: fixed-window 5/h from-first

@@ -15,9 +15,11 @@ import sys
 import threading
 from http.client import HTTPConnection
 
-from load import Load, takes
-from resp import HOST, PATIENCE_S, Refused, until
-from servers import Daemon, Redis, expect, run, say
+from kit.load import Load, takes
+from kit.process import HOST, PATIENCE_S, expect, run, say, until
+from kit.redis import Redis
+from kit.resp import Refused
+from kit.weir import Daemon
 
 LIMIT = 50
 POLICIES = {name: f'{{limit: "fixed-window {LIMIT}/w from-first", on_error: {name}}}'
@@ -105,7 +107,7 @@ def errors_of(daemons):
 def unknown_of(daemons):
     """The number of requests that may have been charged although no reply came in time."""
     return sum(daemon.metrics()[f'weir_redis_failures_total{{reason="{reason}"}}']
-               for daemon in daemons for reason in ("late", "broken"))
+               for daemon in daemons for reason in ("timeout", "connection_lost"))
 
 
 def reaches(daemon, attempt=[0]):
@@ -443,7 +445,7 @@ def wrong(box):
 def undone(box):
     """A refund or reset succeeds, or returns an error."""
     redis = Redis(box, module=True).start()
-    daemon = Daemon(box, POLICIES, {"url": redis.url(), "deadline": f"{DEADLINE_MS}ms"}).start()
+    daemon = Daemon(box, POLICIES, {"url": redis.url(), "deadline": "2s"}).start()
     await_decisions([daemon])
     expect(daemon.call("WEIR.TAKE", "open", "a")[2] == LIMIT - 1, "charged")
     expect(daemon.call("WEIR.REFUND", "open", "a", 1)[2] == LIMIT, "refunded")
@@ -462,7 +464,7 @@ def undone(box):
 def http(box):
     """The same over HTTP: many requests wait at once, and all get a response."""
     redis = Redis(box, module=True).start()
-    daemon = Daemon(box, POLICIES, {"url": redis.url(), "deadline": f"{DEADLINE_MS}ms"}).start()
+    daemon = Daemon(box, POLICIES, {"url": redis.url(), "deadline": "2s"}).start()
     await_decisions([daemon])
 
     def answers(key):

@@ -17,9 +17,9 @@ import subprocess
 import sys
 import threading
 
-import lua_kit
-from lua_kit import CLOCK_KEY, REPO, Functions, Refused, Script, Server
-from resp import until
+from kit import lua as kit
+from kit.lua import CLOCK_KEY, REPO, Functions, Refused, Script, Server
+from kit.process import until
 
 WEIR = sys.argv[1] if len(sys.argv) > 1 else os.path.join(REPO, "build", "weir")
 WAYS = (Functions, Script)
@@ -42,7 +42,7 @@ class At:
 
     def __init__(self, client, way=Functions):
         self.client = client
-        self.way = way(client, lua_kit.with_clock(lua_kit.library()))
+        self.way = way(client, kit.with_clock(kit.library()))
 
     def ask(self, now_us, key, verb, policy, n=1, *bounds):
         return self.call(now_us, "weir_ask", [key], verb, policy, n, *bounds)
@@ -68,7 +68,7 @@ def test_race(tally):
         admitted = sum(1 for c, n in zip(clients, seen) if n < 5 and c("INCR", "naive"))
         tally.check(admitted == 8 > 5, "the wrong way did not admit too many", admitted)
         for way in WAYS:
-            apis = [way(c, lua_kit.library()) for c in clients]
+            apis = [way(c, kit.library()) for c in clients]
             for policy in SLOW:
                 counts = take_from_all(clients, apis, f"k:{way.name}:{policy}", policy)
                 tally.equal(sum(counts), LIMIT, way.name, policy)
@@ -232,7 +232,7 @@ def test_far(tally):
     with Server() as server:
         client = server.client()
         for way in WAYS:
-            api = way(client, lua_kit.library())
+            api = way(client, kit.library())
             ask = lambda verb, policy, n: client.many([api.call("weir_ask", ["k"], verb, policy, n)])[0]  # noqa: E731
             for policy, field, damaged in FAR:
                 for verb, n in (("PEEK", 1), ("TAKE", 1), ("GRANT", 3), ("REFUND", 1), ("REFUND", 2**31 - 1)):
@@ -266,7 +266,7 @@ def test_expiry(tally):
     with Server() as server:
         client = server.client()
         for way in WAYS:
-            api = way(client, lua_kit.library())
+            api = way(client, kit.library())
             for policy in (*SLOW, *KEYS):
                 client("DEL", "k")
                 lower = time_us(client)
@@ -379,7 +379,7 @@ def test_mad_row(tally):
 # ---- policies, arguments and replies -------------------------------------------------------------
 
 
-VERSION = 2  # reasons of the library
+VERSION = 3  # reasons of the library
 FINER = ("whole microseconds", "a number of slices, from 1 to 10")  # refused by the library alone
 
 
@@ -387,7 +387,7 @@ def test_errors(tally):
     """the library has the same errors and the same canonical texts as the program"""
     with Server() as server:
         client = server.client()
-        api = Functions(client, lua_kit.library())
+        api = Functions(client, kit.library())
         texts = texts_to_try()
         same = 0
         for text in texts:
@@ -582,7 +582,7 @@ def test_names_without_maps(tally):
     """a server without RESP3 gets an array of names and values"""
     with Server() as server:
         client = server.client(3)
-        text = lua_kit.library()
+        text = kit.library()
         tally.equal(text.count("redis.setresp"), 1)
         way = Script(client, text.replace("redis.setresp", "redis.no_such_function"))
         answer = client(*way.call("weir_take", ["k"], "gcra 1/h burst 5", "WITHNAMES"))
@@ -657,7 +657,7 @@ def widest_of(period, relaxed, before, spare):
 def test_arithmetic(tally):
     """products and quotients are exact, of every size and next to every bound"""
     rng = random.Random(11)
-    text = lua_kit.library()
+    text = kit.library()
     tally.equal(text.count("local FUNCTIONS = {\n"), 1)
     with Server() as server:
         client = server.client()
@@ -898,7 +898,7 @@ def test_flush(tally):
     """states survive a flush, a reload, another version of the library, and the script"""
     with Server() as server:
         client = server.client()
-        text, policy = lua_kit.library(), "sliding-log 50/d"
+        text, policy = kit.library(), "sliding-log 50/d"
         functions, script = Functions(client, text), Script(client, text)
         client(*functions.call("weir_ask", ["k"], "TAKE", policy, 20))
         client("FUNCTION", "FLUSH")
@@ -916,7 +916,7 @@ def test_cache(tally):
     """many policy texts do not fill the server: the cache of parsed policies is limited"""
     with Server() as server:
         client = server.client()
-        api = Functions(client, lua_kit.library())
+        api = Functions(client, kit.library())
         ask = lambda i: api.call("weir_policy_check", [], f"gcra {i}/s burst 7")  # noqa: E731
         client.many([ask(i) for i in range(1, 1500)])
         lua = lambda: int(dict(line.split(":", 1) for line in client("INFO", "memory").decode().splitlines()  # noqa: E731
@@ -931,7 +931,7 @@ def test_memory(tally):
     """without memory nothing is charged, and the error is OOM"""
     with Server("--maxmemory-policy", "noeviction") as server:
         client = server.client()
-        api = Functions(client, lua_kit.library())
+        api = Functions(client, kit.library())
         client("CONFIG", "SET", "maxmemory", "1")
         answer = client.many([api.call("weir_ask", ["k"], "TAKE", "gcra 1/s", 1)])[0]
         tally.check(error_of(answer).startswith("OOM"), answer)
@@ -944,7 +944,7 @@ def test_replica(tally):
     """replicas get the writes, not the commands, and can be peeked at"""
     with Server() as master:
         client = master.client()
-        text = lua_kit.library()
+        text = kit.library()
         ways = [way(client, text) for way in WAYS]
         with Server("--replicaof", f"127.0.0.1 {master.port}") as replica:
             other = replica.client()
@@ -979,7 +979,7 @@ def test_old(tally):
     """keys expire without the option PXAT of SET"""
     with Server() as server:
         client = server.client()
-        api = OldScript(client, lua_kit.library())
+        api = OldScript(client, kit.library())
         for policy in ("gcra 1/m", "fixed-window 5/h"):
             answer = client(*api.call("weir_ask", [policy], "TAKE", policy, 1))
             tally.check(0 < client("PTTL", policy) <= answer[4] // 1000 + 1, policy)
@@ -991,7 +991,7 @@ def test_access(tally):
         rights = re.findall(r"\+[a-z_]+(?= |`)", f.read())
     with Server() as server:
         client = server.client()
-        client("FUNCTION", "LOAD", lua_kit.library())
+        client("FUNCTION", "LOAD", kit.library())
         client("ACL", "SETUSER", "limiter", "on", ">secret", "~weir:*", *rights)
         client("AUTH", "limiter", "secret")
         api = Functions.__new__(Functions)
@@ -1006,6 +1006,47 @@ def test_access(tally):
             tally.check(error_of(client.many([command])[0]).startswith("NOPERM"), command)
 
 
+def test_refused_time(tally):
+    """where the server refuses TIME, the caller's time decides, and nowhere else"""
+    with Server() as server:
+        admin, client = server.client(), server.client()
+        for way in WAYS:
+            api = way(admin, kit.library())
+            ask = lambda *args, f="weir_ask", keys=("k",): client.many([api.call(f, keys, *args)])[0]  # noqa: B023, E731
+            admin("DEL", "k", "l")
+            admin("ACL", "SETUSER", "default", "-time")
+            for answer in (ask("TAKE", "gcra 1/h", 1), ask("gcra 1/h", 1, f="weir_ask_all"), ask("gcra 1/h", f="weir_take")):
+                tally.check(re.match("NOTIME .* TIME .*", error_of(answer)), answer)
+            tally.equal(admin("EXISTS", "k"), 0)
+            tally.equal(ask("AT", T0_US, "TAKE", "gcra 1/h", 1)[0], 1, way.name)
+            tally.equal(ask("at", T0_US, "TAKE", "gcra 1/h", 1)[:4], [0, 1, 0, H_US], way.name)
+            tally.equal(ask("AT", T0_US + H_US, "TAKE", "gcra 1/h", 1)[0], 1, way.name)
+            both = ["gcra 2/h burst 2", 1, "fixed-window 5/h", 5]
+            tally.equal(ask("AT", T0_US, *both, f="weir_ask_all", keys=("k", "l"))[0], 2, way.name)
+            tally.equal(ask("AT", T0_US, *both, f="weir_ask_all", keys=("k", "l"))[0], 1, way.name)
+            for words in (["AT"], ["AT", "x"], ["AT", -1], ["AT", "9999999999999999"], ["AT", T0_US]):
+                tally.check(error_of(ask(*words)).startswith("ERR "), words)
+                tally.check(error_of(ask(*words, f="weir_ask_all")).startswith("ERR "), words)
+            year_2180 = 6626880000000000
+            tally.equal(ask("AT", year_2180, "TAKE", "gcra 1/h", 1)[0], 1, way.name)
+            tally.check(error_of(ask("AT", year_2180 + 1, "TAKE", "gcra 1/h", 1)).startswith("ERR "), way.name)
+            admin("ACL", "SETUSER", "default", "+time")
+            admin("DEL", "k")
+            tally.equal(ask("TAKE", "gcra 1/h", 1)[0], 1, way.name)
+            tally.equal(ask("AT", 4 * T0_US // 2, "TAKE", "gcra 1/h", 1)[0], 0, way.name)  # not that time
+
+
+def test_refused_replication(tally):
+    """a server may refuse replicate_commands() of scripts"""
+    first = "local refuses = { replicate_commands = function() error('not supported') end }\n"
+    head, body = kit.library().split("\n", 1)
+    tally.equal(body.count("redis.replicate_commands"), 2)
+    with Server() as server:
+        client = server.client()
+        api = Script(client, head + "\n" + first + body.replace("redis.replicate_commands", "refuses.replicate_commands"))
+        tally.equal(client(*api.call("weir_ask", ["k"], "TAKE", "gcra 1/h", 1))[0], 1)
+
+
 def test_cluster(tally):
     """in a Cluster, keys of different slots are refused, and keys with one hash tag are charged together"""
     with Server("--cluster-enabled", "yes") as server:
@@ -1013,7 +1054,7 @@ def test_cluster(tally):
         client("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         until(lambda: b"cluster_state:ok" in client("CLUSTER", "INFO"), "the Cluster is whole")
         for way in WAYS:
-            api = way(client, lua_kit.library())
+            api = way(client, kit.library())
             apart = client.many([api.call("weir_ask_all", ["a", "b"], "gcra 1/s", 1, "gcra 1/s", 1)])[0]
             tally.check(error_of(apart).startswith("CROSSSLOT"), apart)
             together = api.call("weir_ask_all", ["{u}:a", "{u}:b"], "gcra 1/d", 1, "sliding-log 1/d", 1)
@@ -1024,7 +1065,8 @@ def test_cluster(tally):
 
 
 if __name__ == "__main__":
-    sys.exit(lua_kit.run(
+    sys.exit(kit.run(
         test_race, test_denials, test_keys, test_wrong_type, test_damaged, test_damaged_fraction, test_far, test_expiry,
         test_rows, test_refund_of_many, test_mad_row, test_errors, test_refusals, test_people, test_protocols,
-        test_names_without_maps, test_arithmetic, test_largest, test_ties, test_calendar, test_zones, test_two_rules, test_clock_back, test_all, test_flush, test_cache, test_memory, test_replica, test_old, test_access, test_cluster))
+        test_names_without_maps, test_arithmetic, test_largest, test_ties, test_calendar, test_zones, test_two_rules, test_clock_back, test_all, test_flush, test_cache, test_memory, test_replica, test_old, test_refused_time,
+        test_refused_replication, test_access, test_cluster))

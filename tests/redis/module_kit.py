@@ -2,8 +2,7 @@
 """Shared by the tests of the module: redis-servers with the module, and a client that returns replies
 unchanged."""
 
-import resp
-import servers
+from kit import redis, resp
 
 
 class Error(str):
@@ -16,7 +15,7 @@ class Client(resp.Client):
     __call__ = resp.Client.call
 
 
-class Server(servers.Server):
+class Server(redis.Server):
     """A redis-server with the module."""
 
     connection = Client

@@ -18,8 +18,8 @@ import tempfile
 import threading
 
 from module_kit import Client, Error, Server
-from resp import Failed, free_port, until
-from servers import Box, Daemon
+from kit.process import Box, Failed, free_port, until
+from kit.weir import Daemon
 
 POLICIES = ["gcra 1/h burst 100", "gcra 7/d burst 50", "token-bucket 50 refill 100/h",
             "token-bucket 90 refill 9 every 1h", "leaky-bucket 50/h capacity 60",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests servers.py, which starts the servers of all other tests.
+"""Tests the kit that starts the servers of all other tests.
 
     servers_test.py WEIR MODULE [--long | NAME...]"""
 
@@ -8,9 +8,11 @@ import contextlib
 import ssl
 import sys
 
-from load import Load, takes
-from resp import Failed, Refused, until
-from servers import Client, Cluster, Daemon, Redis, Watched, expect, run
+from kit.load import Load, takes
+from kit.process import Failed, expect, run, until
+from kit.redis import Cluster, Redis, Watched
+from kit.resp import Client, Refused
+from kit.weir import Daemon
 
 
 def single(box):

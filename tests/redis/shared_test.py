@@ -8,13 +8,17 @@ each algorithm, on one key and on many, by the module, by functions and by the s
 import collections
 import contextlib
 import itertools
+import json
 import re
 import sys
 import time
+from http.client import HTTPConnection
 
-from load import ALGORITHMS, Load, exhaust, takes, what_is_admitted
-from resp import Refused, until
-from servers import Cluster, Daemon, Redis, expect, run, say
+from kit.load import ALGORITHMS, Load, exhaust, takes, what_is_admitted
+from kit.process import HOST, PATIENCE_S, expect, run, say, until
+from kit.redis import Cluster, Redis
+from kit.resp import Refused
+from kit.weir import Daemon
 
 DAEMONS = 4
 # The deadline is long, because a reply may take seconds on a busy machine.
@@ -206,9 +210,9 @@ def hybrid(box):
         until(is_exhausted, "the keys are exhausted", every_s=1)
         load.pause()
         record = load.phase("hybrid, three hot keys")
-    here = sum(daemon.metric("weir_hybrid_here_total") for daemon in daemons)
-    asked = sum(daemon.metric("weir_hybrid_questions_total") for daemon in daemons)
-    say(f"{here:.0f} of {asked:.0f} were decided without waiting")
+    local = sum(daemon.metric("weir_hybrid_local_decisions_total") for daemon in daemons)
+    requests = sum(daemon.metric("weir_hybrid_requests_total") for daemon in daemons)
+    say(f"{local:.0f} of {requests:.0f} were decided without waiting")
     for name, most in (("window", limit), ("bucket", limit), ("log", 2000)):
         share = min(count, most // 16)
         admitted = record.allowed[name, "hot"]
@@ -217,7 +221,39 @@ def hybrid(box):
     expect(not record.errors and not record.lost, "every request gets a reply")
 
 
-TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid]
+NEVER = {
+    "gcra": "gcra 160/h burst 160", "tokens": "token-bucket 160 refill 160/h",
+    "steps": "token-bucket 160 refill 16 every 1h", "leaky": "leaky-bucket 160/h capacity 160",
+    "layers": "gcra 320/h burst 320 & token-bucket 160 refill 160/h", "window": "fixed-window 160/h",
+    "log": "sliding-log 160/h & gcra 320/h burst 320",
+}
+
+
+def never(box):
+    """A cost above the limit can never pass: every engine says so over RESP and HTTP, also of a key that is
+    denied already."""
+    redis = Redis(box, module=True).start()
+    for engine, by in (("local", "any"), ("redis", "module"), ("redis", "functions"), ("hybrid", "module"),
+                       ("hybrid", "functions")):
+        daemon = Daemon(box, NEVER, {**PATIENT, "url": redis.url(), "by": by, "prefix": f"'{engine}{by}:'"},
+                        engine=engine).start()
+        with contextlib.closing(daemon.client()) as client, \
+                contextlib.closing(HTTPConnection(HOST, daemon.http, timeout=PATIENCE_S)) as http:
+            for name in NEVER:
+                taken = [client.call("WEIR.TAKE", name, "k", "COST", cost) for cost in (128, 80, 16, 161)]
+                expect([one[0] for one in taken] == [1, 0, 1, 0], f"{engine} {by} {name}: {taken}")
+                expect(taken[1][3] > 0 and taken[3][3] == -1, f"{engine} {by} {name}: {taken}")
+                for verb, cost, wanted in (("take", 80, True), ("take", 161, False), ("peek", 161, False)):
+                    http.request("GET", f"/v1/{verb}?policy={name}&key=k&cost={cost}")
+                    answer = http.getresponse()
+                    body = json.loads(answer.read())
+                    expect(not body["allowed"] and (body["retry_after_ms"] > 0) == wanted and
+                           ("Retry-After" in answer.headers) == (wanted and verb == "take"),
+                           f"{engine} {by} {name}: {verb} {cost}: {body} {answer.headers}")
+        expect(daemon.end() == 0, "the daemon stops")
+
+
+TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid, never]
 LONG = [cluster_functions, cluster_script]
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@ import shutil
 import subprocess
 import sys
 
-from resp import Refused, until
-from servers import Cluster, Skipped, expect, run
+from kit.process import Skipped, expect, run, until
+from kit.redis import Cluster
+from kit.resp import Refused
 
 SLOTS = 100  # the first slots, which are moved
 LIMIT = 3000

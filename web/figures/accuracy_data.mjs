@@ -13,8 +13,10 @@ const weir = process.argv[2];
 /** Returns the policies of the result of `weir accuracy` on Poisson traffic. */
 function measure(rate, policies, against) {
     const options = policies.flatMap((policy) => ["--policy", policy]);
-    const text = execFileSync(weir, ["accuracy", "--json", "--limit", LIMIT, "--against", against,
-        "--traffic", "poisson", "--rate", `${rate}/m`, "--sources", "100", "--requests", "400000", ...options]);
+    const log = execFileSync("./bench/traffic.py", ["poisson", "--rate", `${rate}/m`, "--sources", "100", "--requests", "400000"],
+        { maxBuffer: 1 << 28 });
+    const text = execFileSync(weir, ["accuracy", "--json", "--limit", LIMIT, "--against", against, ...options, "-"],
+        { input: log });
     return JSON.parse(text.toString());
 }
 

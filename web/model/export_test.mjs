@@ -66,7 +66,7 @@ async function withDaemon(use) {
 
 /** Asserts that a response has exactly the fields of a lane, besides those of every response. */
 function assertHeaders(response, [[, status], ...fields]) {
-    const others = ["connection", "content-length", "content-type", "date"];
+    const others = ["connection", "content-length", "content-type", "date", "x-content-type-options"];
     const sent = [...response.headers].filter(([name]) => !others.includes(name));
     assert.equal(`${response.status} ${response.statusText}`, status);
     assert.deepEqual(sent, fields.map(([name, value]) => [name.toLowerCase(), value]).sort());

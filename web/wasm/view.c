@@ -8,12 +8,9 @@
 #include "shim.h"
 
 #include "core/algorithm.h"
-#include "core/fixed_window.h"
 #include "core/layer.h"
-#include "core/sliding_counter.h"
-#include "core/sliding_log.h"
-#include "core/sliding_slices.h"
 #include "core/wide.h"
+#include "core/windows.h"
 
 #include <weir/weir_zone.h>
 

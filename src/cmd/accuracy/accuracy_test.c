@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The generator and the comparison. tests/conformance/accuracy_test.py compares the whole command
+/* The comparison. tests/conformance/accuracy_test.py compares the whole command
  * with a model. */
 
 #include <setjmp.h>
@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "cmd/accuracy/measure.h"
-#include "cmd/accuracy/traffic.h"
-#include "cmd/cmd.h"
+#include "cmd/accuracy/accuracy.h"
+#include "cmd/kit/commands.h"
 #include "port/memory_kit_test.h"
+#include "tests/kit/kit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,150 +22,7 @@
 #define SECOND INT64_C(1000000000)
 #define MINUTE (60 * SECOND)
 
-/* ---- traffic --------------------------------------------------------------------------------- */
-
-static traffic_options options_of(int kind)
-{
-    return (traffic_options){.kind = (traffic_kind)kind,
-                             .sources = 300,
-                             .requests = 60011,
-                             .rate = 10,
-                             .period_ns = SECOND,
-                             .seed = 42};
-}
-
-/* Runs a traffic to its end. Returns a hash of all times, and counts sources and requests. */
-static uint64_t run_traffic(traffic *t, uint64_t *ret_sources, uint64_t *ret_requests)
-{
-    uint64_t hash = 0;
-    *ret_sources = *ret_requests = 0;
-    while (traffic_source(t)) {
-        int64_t t_ns = 0, before_ns = TRAFFIC_BEGIN_NS;
-        uint64_t requests = 0;
-        while (traffic_next(t, &t_ns)) {
-            assert_true(t_ns >= before_ns);
-            before_ns = t_ns;
-            hash = (hash ^ (uint64_t)t_ns) * UINT64_C(0x100000001b3);
-            requests++;
-        }
-        assert_true(requests > 0);
-        assert_false(traffic_next(t, &t_ns));
-        *ret_requests += requests;
-        ++*ret_sources;
-    }
-    assert_false(traffic_source(t));
-    return hash;
-}
-
-/* All requests are generated, by all sources, and depend only on the options. */
-static void check_traffic(void **unused)
-{
-    (void)unused;
-    for (int kind = 0; kind < TRAFFIC_KINDS; kind++) {
-        traffic t;
-        uint64_t sources, requests;
-        traffic_options o = options_of(kind);
-        assert_true(traffic_init(&t, &o));
-        uint64_t first = run_traffic(&t, &sources, &requests);
-        assert_int_equal(sources, o.sources);
-        assert_int_equal(requests, o.requests);
-        assert_true(traffic_init(&t, &o));
-        assert_true(run_traffic(&t, &sources, &requests) == first);
-        o.seed++;
-        assert_true(traffic_init(&t, &o));
-        assert_true(run_traffic(&t, &sources, &requests) != first);
-    }
-}
-
-/* A long source has the mean rate that was asked for. One of 20 of its gaps is long if it sends
- * bursts; 1/e of them exceed the mean if they are exponential. */
-static void check_rates(void **unused)
-{
-    (void)unused;
-    static const double longer[] = {0, 0.3679, 0.0473, 0.3679};
-    for (int kind = 0; kind < TRAFFIC_KINDS; kind++) {
-        traffic t;
-        traffic_options o = options_of(kind);
-        o.sources = 1;
-        o.requests = 400000;
-        int64_t t_ns, first_ns = -1, last_ns = 0, long_gaps = 0;
-        assert_true(traffic_init(&t, &o) && traffic_source(&t));
-        while (traffic_next(&t, &t_ns)) {
-            long_gaps += first_ns >= 0 && t_ns - last_ns > SECOND / 10;
-            first_ns = first_ns < 0 ? t_ns : first_ns;
-            last_ns = t_ns;
-        }
-        double mean_ns = (double)(last_ns - first_ns) / 399999;
-        assert_true(mean_ns > 0.97e8 && mean_ns < 1.03e8);
-        double share = (double)long_gaps / 399999;
-        assert_true(share > longer[kind] - 0.003 && share < longer[kind] + 0.003);
-    }
-}
-
-/* The first sources of heavy-tailed traffic send 1/1, 1/2, 1/3 of the most. */
-static void check_heavy_tail(void **unused)
-{
-    (void)unused;
-    traffic t;
-    traffic_options o = options_of(TRAFFIC_HEAVY_TAILED);
-    o.sources = 100000; /* more than have requests */
-    o.requests = 100000;
-    uint64_t count[3] = {0}, sources, requests;
-    int64_t t_ns;
-    assert_true(traffic_init(&t, &o));
-    for (int i = 0; i < 3; i++) {
-        assert_true(traffic_source(&t));
-        while (traffic_next(&t, &t_ns))
-            count[i]++;
-    }
-    assert_in_range(count[0], 8270, 8271); /* 100000 / (1/1 + 1/2 + ... + 1/100000) */
-    assert_in_range(count[1], 4135, 4136);
-    assert_in_range(count[2], 2756, 2757);
-    run_traffic(&t, &sources, &requests);
-    assert_int_equal(requests + count[0] + count[1] + count[2], 100000);
-    assert_in_range(sources, 10000, 50000);
-}
-
-/* Times reach neither their end nor an overflow. */
-static void check_extremes(void **unused)
-{
-    (void)unused;
-    for (int kind = 0; kind < TRAFFIC_KINDS; kind++) {
-        traffic t;
-        int64_t t_ns;
-        traffic_options o = {.kind = (traffic_kind)kind, .seed = UINT64_MAX};
-        o.sources = 1;
-        o.requests = TRAFFIC_REQUESTS_MAX;
-        o.rate = WEIR_LIMIT_MAX;
-        o.period_ns = 1;
-        assert_true(traffic_init(&t, &o) && traffic_source(&t));
-        assert_int_equal(t.left, TRAFFIC_REQUESTS_MAX);
-        for (int i = 0; i < 100; i++)
-            assert_true(traffic_next(&t, &t_ns));
-        o.requests = 1;
-        o.rate = 1;
-        o.period_ns = TRAFFIC_SPAN_NS_MAX;
-        for (o.seed = 0; o.seed < 200; o.seed++) {
-            assert_true(traffic_init(&t, &o) && traffic_source(&t) && traffic_next(&t, &t_ns));
-            assert_true(t_ns >= TRAFFIC_BEGIN_NS && t_ns < TRAFFIC_BEGIN_NS + TRAFFIC_SPAN_NS_MAX);
-            assert_true(t.t_ns > 0 && t.t_ns <= WEIR_NOW_NS_MAX);
-        }
-        o.period_ns++;
-        assert_false(traffic_init(&t, &o));
-        o.period_ns = WEIR_SPAN_NS_MAX;
-        o.requests = TRAFFIC_REQUESTS_MAX;
-        assert_false(traffic_init(&t, &o));
-    }
-}
-
 /* ---- the comparison -------------------------------------------------------------------------- */
-
-static weir_policy policy_of(const char *text)
-{
-    weir_policy p;
-    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
-    return p;
-}
 
 typedef struct measured {
     accuracy_measure measure;
@@ -265,7 +122,9 @@ static void check_log(void **unused)
         for (int64_t i = 0; i < 3000; i++) {
             if (i == 1500) {
                 accuracy_key_end(&m.measure, m.key);
-                accuracy_key_reset(m.key, &m.measure);
+                accuracy_key_close(m.key, &m.measure);
+                m.key = accuracy_key_open(&m.measure);
+                assert_non_null(m.key);
             }
             request(&m, 1000 + i % 1500 / 11, i * 7 % 5);
         }
@@ -353,8 +212,6 @@ static void check_memory(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_traffic),      cmocka_unit_test(check_rates),
-        cmocka_unit_test(check_heavy_tail),   cmocka_unit_test(check_extremes),
         cmocka_unit_test(check_fixed_window), cmocka_unit_test(check_counter),
         cmocka_unit_test(check_rate),         cmocka_unit_test(check_log),
         cmocka_unit_test(check_unsupported),  cmocka_unit_test(check_memory),

@@ -8,9 +8,10 @@
  * Since weir rounds `remaining` down, the comparison gives the same decisions as the inequality of
  * the algorithm. */
 
-#include "cmd/accuracy/measure.h"
+#include "cmd/accuracy/accuracy.h"
 
-#include "cmd/key_state.h"
+#include "cmd/kit/key_state.h"
+#include "port/assert.h"
 #include "port/port.h"
 
 /* ---- policies -------------------------------------------------------------------------------- */
@@ -104,12 +105,14 @@ static int64_t window_expire(window *w, int64_t t_ns)
         w->head++;
         w->len--;
     }
+    WEIR_ASSERT(w->units >= 0 && (w->len > 0 || w->units == 0));
     return w->units;
 }
 
 /* Doubles a buffer that is full. */
 static bool window_grow(window *w)
 {
+    WEIR_ASSERT(w->len == (w->more ? w->more_cap : FEW));
     size_t cap = 2 * w->len;
     charge *wider = port_zalloc(cap, sizeof *wider);
     if (!wider)
@@ -176,25 +179,6 @@ void accuracy_key_close(accuracy_key *k, const accuracy_measure *m)
     port_free(k);
 }
 
-static void window_reset(window *w)
-{
-    w->head = w->len = 0;
-    w->units = 0;
-}
-
-void accuracy_key_reset(accuracy_key *k, const accuracy_measure *m)
-{
-    key_state_reset(&k->log, &m->log);
-    window_reset(&k->all);
-    for (size_t i = 0; i < m->len; i++) {
-        key_policy *p = &k->policy[i];
-        key_state_reset(&p->state, &m->policy[i].policy);
-        window_reset(&p->allowed);
-        p->counts = (counts){0};
-        p->denied = p->exactly_denied = false;
-    }
-}
-
 void accuracy_key_end(accuracy_measure *m, const accuracy_key *k)
 {
     m->keys++;
@@ -231,6 +215,7 @@ static double counter_estimate(counts *c, int64_t period_ns, const request *r, b
 
 static void count_difference(accuracy_tally *t, double estimate, int64_t true_rate)
 {
+    WEIR_ASSERT(true_rate > 0);
     double difference = (estimate - (double)true_rate) / (double)true_rate;
     difference = difference < 0 ? -difference : difference;
     t->estimates++;
@@ -304,6 +289,7 @@ static weir_status decide_exactly(accuracy_measure *m, accuracy_key *k, request 
 
 weir_status accuracy_request(accuracy_measure *m, accuracy_key *k, int64_t now_ns, int64_t cost)
 {
+    WEIR_ASSERT(now_ns >= 0 && cost >= 0 && cost <= WEIR_COST_MAX);
     request r = {.now_ns = now_ns, .cost = cost};
     m->requests++;
     weir_status st = decide_exactly(m, k, &r);

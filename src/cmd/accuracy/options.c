@@ -2,28 +2,22 @@
  * Copyright (c) 2026 the weir authors */
 /* Parses the options with getopt_long(), and holds the help text. */
 
-#include "cmd/accuracy/options.h"
+#include "cmd/accuracy/accuracy.h"
 
-#include "cmd/accesslog/messages.h"
-#include "cmd/caret.h"
-#include "cmd/options.h"
-#include "port/text.h"
+#include "accesslog/messages.h"
+#include "cmd/kit/caret.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define LIMIT_DEFAULT    "100/m"
-#define SOURCES_DEFAULT  1000
-#define REQUESTS_DEFAULT 1000000
-#define SEED_DEFAULT     1
+#define LIMIT_DEFAULT "100/m"
 
-const char accuracy_help[] =
-    "Usage: weir accuracy [--limit N/P] --traffic KIND [OPTION]...\n"
-    "       weir accuracy [--limit N/P] [OPTION]... FILE...\n"
+static const char help[] =
+    "Usage: weir accuracy [--limit N/P] [OPTION]... FILE...\n"
     "\n"
-    "Decides the requests of a log, or generated ones, with each algorithm at the\n"
-    "same limit, and counts the decisions that differ from the exact ones.\n"
+    "Decides the requests of a log with each algorithm at the same limit, and counts\n"
+    "the decisions that differ from the exact ones.\n"
     "\n"
     "  --limit N/P       at most N units in any window of length P (default 100/m)\n"
     "  --against WHAT    what decides exactly:\n"
@@ -34,11 +28,6 @@ const char accuracy_help[] =
     "                            algorithms count denied requests too\n"
     "  --policy TEXT     measure this policy instead of the usual ones, like\n"
     "                    'sliding-slices 100/m slices 30'; may be repeated\n"
-    "  --traffic KIND    generate requests: steady, poisson, bursty, heavy-tailed\n"
-    "  --sources N       of generated requests, each with its own key (default 1000)\n"
-    "  --requests N      of all sources together (default 1000000)\n"
-    "  --rate N/P        the mean rate of a source (default: the limit)\n"
-    "  --seed N          of the generator (default 1)\n"
     "  --json            print the results as JSON\n"
     "  --format FORMAT   how to read a log; see weir replay --help\n"
     "  --key FIELD       the field or template that is the key\n"
@@ -53,40 +42,12 @@ const char accuracy_help[] =
     "Exit status: 0 success, 1 failure, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
-    "  weir accuracy --limit 100/m --traffic poisson --seed 7\n"
     "  weir accuracy --limit 5/m access.log\n"
-    "  weir accuracy --limit 100/m --against rate --traffic heavy-tailed --rate 1/m\n";
+    "  weir accuracy --limit 100/m --against rate --key user access.log*\n";
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-enum {
-    OPT_LIMIT = 256,
-    OPT_AGAINST,
-    OPT_POLICY,
-    OPT_TRAFFIC,
-    OPT_SOURCES,
-    OPT_REQUESTS,
-    OPT_RATE,
-    OPT_SEED,
-    OPT_JSON
-};
-
-typedef struct command_line {
-    accuracy_options options;
-    const char *generator; /* the last option that only generated traffic has */
-} command_line;
-
-static int set_number(const char *option, const char *text, uint64_t min, uint64_t max,
-                      uint64_t *ret)
-{
-    uint64_t n;
-    if (!weir_decimal_read(text, strlen(text), max, &n) || n < min)
-        return accesslog_complain(
-            ACCESSLOG_USAGE, "%s: expected a number from %" PRIu64 " to %" PRIu64 ", found '%s'",
-            option, min, max, text);
-    *ret = n;
-    return 0;
-}
+enum { OPT_LIMIT = 256, OPT_AGAINST, OPT_POLICY, OPT_JSON };
 
 static int set_against(accuracy_options *o, const char *text)
 {
@@ -100,20 +61,6 @@ static int set_against(accuracy_options *o, const char *text)
                               text);
 }
 
-static int set_traffic(accuracy_options *o, const char *text)
-{
-    for (int i = 0; i < TRAFFIC_KINDS; i++) {
-        if (strcmp(text, traffic_kind_name((traffic_kind)i)) == 0) {
-            o->traffic.kind = (traffic_kind)i;
-            o->generated = true;
-            return 0;
-        }
-    }
-    return accesslog_complain(
-        ACCESSLOG_USAGE, "--traffic: expected steady, poisson, bursty or heavy-tailed, found '%s'",
-        text);
-}
-
 static int add_policy(accuracy_options *o, const char *text)
 {
     if (o->policies == ACCURACY_POLICIES_MAX)
@@ -123,32 +70,12 @@ static int add_policy(accuracy_options *o, const char *text)
     return 0;
 }
 
-static int set_generator(command_line *c, int option, const char *value)
+static int set_option(void *options, int c, const char *value)
 {
-    traffic_options *t = &c->options.traffic;
-    switch (option) {
-    case OPT_SOURCES:
-        c->generator = "--sources";
-        return set_number(c->generator, value, 1, TRAFFIC_SOURCES_MAX, &t->sources);
-    case OPT_REQUESTS:
-        c->generator = "--requests";
-        return set_number(c->generator, value, 1, TRAFFIC_REQUESTS_MAX, &t->requests);
-    case OPT_RATE:
-        c->generator = "--rate";
-        c->options.rate = value;
-        return 0;
-    default: /* OPT_SEED */
-        c->generator = "--seed";
-        return set_number(c->generator, value, 0, UINT64_MAX, &t->seed);
-    }
-}
-
-static int set_option(command_line *c, int option, const char *value)
-{
-    accuracy_options *o = &c->options;
-    if (option >= ACCESSLOG_OPT_FORMAT)
-        return accesslog_options_set(&o->log, option, value);
-    switch (option) {
+    accuracy_options *o = options;
+    if (c >= ACCESSLOG_OPT_FORMAT)
+        return accesslog_options_set(&o->log, c, value);
+    switch (c) {
     case OPT_LIMIT:
         o->limit = value;
         return 0;
@@ -156,35 +83,10 @@ static int set_option(command_line *c, int option, const char *value)
         return set_against(o, value);
     case OPT_POLICY:
         return add_policy(o, value);
-    case OPT_TRAFFIC:
-        return set_traffic(o, value);
-    case OPT_JSON:
+    default: /* OPT_JSON */
         o->json = true;
         return 0;
-    case 'h':
-        o->help = true;
-        return 0;
-    default:
-        return set_generator(c, option, value);
     }
-}
-
-/* Checks the command line as a whole. */
-static int check_options(command_line *c, int argc, char **argv, int at)
-{
-    accuracy_options *o = &c->options;
-    if (!o->generated && c->generator)
-        return accesslog_complain(
-            ACCESSLOG_USAGE, "%s is for generated requests, expected --traffic KIND", c->generator);
-    if (!o->generated && at == argc)
-        return accesslog_complain(ACCESSLOG_USAGE,
-                                  "expected --traffic KIND, or FILE; '-' is standard input");
-    if (!o->generated)
-        return accesslog_options_files(&o->log, argc, argv, at);
-    if (at < argc)
-        return accesslog_complain(ACCESSLOG_USAGE,
-                                  "expected either --traffic or FILE, found both: '%s'", argv[at]);
-    return 0;
 }
 
 int accuracy_options_read(accuracy_options *ret, int argc, char **argv)
@@ -193,36 +95,21 @@ int accuracy_options_read(accuracy_options *ret, int argc, char **argv)
         {"limit", required_argument, NULL, OPT_LIMIT},
         {"against", required_argument, NULL, OPT_AGAINST},
         {"policy", required_argument, NULL, OPT_POLICY},
-        {"traffic", required_argument, NULL, OPT_TRAFFIC},
-        {"sources", required_argument, NULL, OPT_SOURCES},
-        {"requests", required_argument, NULL, OPT_REQUESTS},
-        {"rate", required_argument, NULL, OPT_RATE},
-        {"seed", required_argument, NULL, OPT_SEED},
         {"json", no_argument, NULL, OPT_JSON},
         ACCESSLOG_OPTIONS,
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
     };
-    command_line c = {.options = {.limit = LIMIT_DEFAULT,
-                                  .traffic = {.sources = SOURCES_DEFAULT,
-                                              .requests = REQUESTS_DEFAULT,
-                                              .seed = SEED_DEFAULT}}};
-    int status = 0, option;
-    optind = 0; /* resets getopt, which main may have used */
-    while (status == 0 && !c.options.help &&
-           (option = options_next("weir accuracy", argc, argv, known)) != -1)
-        status = option == '?' ? ACCESSLOG_USAGE : set_option(&c, option, optarg);
-    if (status == 0 && !c.options.help)
-        status = check_options(&c, argc, argv, optind);
-    if (status == 0)
-        *ret = c.options;
-    return status;
+    static const accesslog_syntax syntax = {known, set_option, help};
+    *ret = (accuracy_options){.limit = LIMIT_DEFAULT};
+    int status = accesslog_options_read(&ret->log, &syntax, ret, argc, argv);
+    if (status != 0 || ret->log.help)
+        return status;
+    return accesslog_options_files(&ret->log, argc, argv);
 }
 
 /* ---- policies -------------------------------------------------------------------------------- */
 
-/* Parses "N/P". */
-static int read_rate(const char *option, const char *text, int64_t *ret_n, int64_t *ret_period_ns)
+/* Parses the limit "N/P". */
+static int read_limit(const char *text, int64_t *ret_n, int64_t *ret_period_ns)
 {
     weir_policy p;
     char log[64] = "";
@@ -230,8 +117,8 @@ static int read_rate(const char *option, const char *text, int64_t *ret_n, int64
     if (len >= (int)sizeof log || strchr(text, '&') || strchr(text, ' ') ||
         weir_policy_parse(&p, log, (size_t)len, NULL, NULL) != WEIR_OK)
         return accesslog_complain(ACCESSLOG_USAGE,
-                                  "%s: expected a number and a period such as 5/m, found '%s'",
-                                  option, text);
+                                  "--limit: expected a number and a period such as 5/m, found '%s'",
+                                  text);
     *ret_n = p.layer[0].limit;
     *ret_period_ns = p.layer[0].period_ns;
     return 0;
@@ -247,10 +134,11 @@ static int add_text(accuracy_measure *m, const char *text)
     }
     weir_status st = accuracy_measure_add(m, &p);
     if (st == WEIR_E_UNSUPPORTED && m->against == ACCURACY_RATE)
-        return accesslog_complain(ACCESSLOG_USAGE,
-                                  "--policy: '%s' has no count of a window to compare with "
-                                  "--against rate, expected one window with a limit of %" PRId64,
-                                  text, m->limit);
+        return accesslog_complain(
+            ACCESSLOG_USAGE,
+            "--policy: --against rate compares counts of one window: '%s' has "
+            "none with the limit %" PRId64,
+            text, m->limit);
     if (st != WEIR_OK)
         return accesslog_complain(ACCESSLOG_USAGE,
                                   "--policy: expected a policy of one layer other than "
@@ -283,13 +171,10 @@ static int add_usual(accuracy_measure *m, const char *limit)
     return status != 0 || same ? status : add_text(m, text);
 }
 
-int accuracy_measure_open(accuracy_measure *ret, accuracy_options *o)
+int accuracy_measure_open(accuracy_measure *ret, const accuracy_options *o)
 {
     int64_t limit = 0, period_ns = 0;
-    int status = read_rate("--limit", o->limit, &limit, &period_ns);
-    if (status == 0)
-        status = read_rate("--rate", o->rate ? o->rate : o->limit, &o->traffic.rate,
-                           &o->traffic.period_ns);
+    int status = read_limit(o->limit, &limit, &period_ns);
     if (status != 0)
         return status;
     if (accuracy_measure_init(ret, o->against, limit, period_ns) != WEIR_OK)

@@ -5,8 +5,9 @@
 
 #define _GNU_SOURCE /* wcwidth() */
 
-#include "cmd/client/cells.h"
+#include "cmd/client/screen.h"
 
+#include "port/assert.h"
 #include "port/text.h"
 
 #include <stdio.h>
@@ -82,6 +83,7 @@ int cells_put(weir_buffer *out, const char *text, size_t len, int cols, bool utf
         used += needs;
         at += n;
     }
+    WEIR_ASSERT(used + cut <= cols);
     if (cut)
         weir_buffer_append_byte(out, '~');
     return used + cut;
@@ -91,6 +93,7 @@ int cells_put(weir_buffer *out, const char *text, size_t len, int cols, bool utf
 static size_t scale(double *n, double base, double limit, size_t units)
 {
     size_t i = 0;
+    WEIR_ASSERT(*n >= 0 && units > 0);
     for (; *n >= limit && i + 1 < units; i++)
         *n /= base;
     return i;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Tests of the texts in columns: every cut of texts of every kind, and the formats of numbers. */
 
-#include "cmd/client/cells.h"
+#include "cmd/client/screen.h"
 
 #include <locale.h>
 #include <setjmp.h>

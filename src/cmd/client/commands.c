@@ -5,12 +5,12 @@
  * policy is in top_live.c. The daemon decides; this file knows only the command lines and the
  * requests. */
 
-#include "cmd/caret.h"
+#include "cmd/kit/commands.h"
 #include "cmd/client/connection.h"
 #include "cmd/client/print.h"
-#include "cmd/client/top_live.h"
-#include "cmd/cmd.h"
-#include "cmd/options.h"
+#include "cmd/client/screen.h"
+#include "cmd/kit/caret.h"
+#include "cmd/kit/options.h"
 #include "port/text.h"
 
 #include <weir/weir.h>
@@ -424,7 +424,7 @@ static int print_error(const invocation *a, const client *c)
     int before;
     const weir_resp_value *head = &c->reply.value[0];
     size_t code = head->len > 4 && memcmp(head->text, "ERR ", 4) == 0 ? 4 : 0;
-    client_printable(head->text + code, head->len - code, text, sizeof text);
+    weir_text_escape_to(text, sizeof text, head->text + code, head->len - code, WEIR_MASKED);
     after = reword(text, &words, &before);
     return complain(a, FAILED, "%s: %.*s%s%s", c->server, before, text, words, after);
 }

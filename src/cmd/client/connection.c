@@ -7,8 +7,10 @@
 
 #include "cmd/client/connection.h"
 
-#include "codec/resp.h"
+#include "codec/resp/resp.h"
+#include "port/assert.h"
 #include "port/port.h"
+#include "port/text.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -25,6 +27,8 @@
 
 enum { READ_BYTES = 4096, HOST_MAX = 256, PORT_MAX = 8 };
 
+#define TIMEOUT_HINT "; --timeout sets how long to wait"
+
 __attribute__((format(printf, 3, 4))) static client_status fail(client *c, client_status st,
                                                                 const char *text, ...)
 {
@@ -37,7 +41,7 @@ __attribute__((format(printf, 3, 4))) static client_status fail(client *c, clien
 
 static client_status fail_timeout(client *c, client_status st, const char *what)
 {
-    return fail(c, st, "%s: timeout: %s%s", c->server, what, c->timeout_hint);
+    return fail(c, st, "%s: timeout: %s" TIMEOUT_HINT, c->server, what);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -151,28 +155,24 @@ static bool read_server(client *c, char *host, char *port)
     return true;
 }
 
-static char lookup_timeout[160]; /* what end_lookup() prints */
-
 static void end_lookup(int signal)
 {
+    static const char text[] =
+        "weir: timeout: the server's name was not resolved" TIMEOUT_HINT "\n";
     (void)signal;
-    ssize_t n = write(STDERR_FILENO, lookup_timeout, strlen(lookup_timeout));
+    ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
     (void)n; /* the process ends anyway */
     _exit(1);
 }
 
 /* getaddrinfo() has no timeout and continues after a signal, so the SIGALRM handler ends the
- * process at the deadline.
- *  hint  the end of its message. */
-static int look_up(const char *host, const char *port, int64_t left_ns, const char *hint,
-                   struct addrinfo **ret)
+ * process at the deadline. */
+static int look_up(const char *host, const char *port, int64_t left_ns, struct addrinfo **ret)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
     int error = getaddrinfo(host, port, &hints, ret);
     if (error != EAI_NONAME)
         return error;
-    snprintf(lookup_timeout, sizeof lookup_timeout,
-             "weir: timeout: the server's name was not resolved%s\n", hint);
     struct sigaction then = {.sa_handler = end_lookup}, before;
     int64_t us = left_ns > 0 ? left_ns / 1000 + 1 : 1;
     struct itimerval timer = {.it_value = {.tv_sec = us / 1000000, .tv_usec = us % 1000000}};
@@ -198,7 +198,7 @@ static client_status connect_tcp(client *c)
     struct addrinfo *found;
     if (!read_server(c, host, port))
         return fail(c, CLIENT_BAD_ADDRESS, "'%s': expected " CLIENT_EXPECTED, c->server);
-    int error = look_up(host, port, c->deadline_ns - port_steady_ns(), c->timeout_hint, &found);
+    int error = look_up(host, port, c->deadline_ns - port_steady_ns(), &found);
     if (error != 0)
         return fail(c, CLIENT_FAILED, "%s: cannot resolve the host: %s", c->server,
                     error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
@@ -258,7 +258,8 @@ static client_status receive_some(client *c)
     return CLIENT_OK;
 }
 
-client_status client_receive(client *c)
+/* Waits until more bytes have arrived. */
+static client_status receive(client *c)
 {
     return wait_for(c, POLLIN) == 0 ? fail_timeout(c, CLIENT_FAILED, "no reply") : receive_some(c);
 }
@@ -268,7 +269,7 @@ static bool is_http(client *c)
     static const char begin[] = {'H', 'T', 'T', 'P', '/'};
     size_t len = weir_buffer_len(&c->in);
     while (len < sizeof begin && memcmp(weir_buffer_data(&c->in), begin, len) == 0) {
-        if (client_receive(c) != CLIENT_OK)
+        if (receive(c) != CLIENT_OK)
             return false;
         len = weir_buffer_len(&c->in);
     }
@@ -287,41 +288,14 @@ static client_status fail_not_resp(client *c)
                 c->server);
 }
 
-client_status client_put(client *c, const weir_slice *words, size_t n)
-{
-    weir_resp_put_array(&c->out, n);
-    for (size_t i = 0; i < n; i++)
-        weir_resp_put_bulk(&c->out, words[i].at, words[i].len);
-    return client_put_bytes(c, NULL, 0);
-}
-
-client_status client_put_bytes(client *c, const void *bytes, size_t len)
-{
-    weir_buffer_append(&c->out, bytes, len);
-    return c->out.failed ? fail(c, CLIENT_FAILED, "out of memory") : CLIENT_OK;
-}
-
-client_status client_flush(client *c)
-{
-    return send_all(c);
-}
-
-weir_slice client_bytes(const client *c)
-{
-    return (weir_slice){(const char *)weir_buffer_data(&c->in), weir_buffer_len(&c->in)};
-}
-
-void client_drop(client *c, size_t len)
-{
-    weir_buffer_consume(&c->in, len);
-}
-
 client_status client_send(client *c, const weir_slice *words, size_t n)
 {
     weir_buffer_consume(&c->in, c->used);
     c->used = 0;
-    client_status st = client_put(c, words, n);
-    return st == CLIENT_OK ? send_all(c) : st;
+    weir_resp_put_array(&c->out, n);
+    for (size_t i = 0; i < n; i++)
+        weir_resp_put_bulk(&c->out, words[i].at, words[i].len);
+    return c->out.failed ? fail(c, CLIENT_FAILED, "out of memory") : send_all(c);
 }
 
 /* Parses a reply in what was received. */
@@ -338,21 +312,14 @@ static client_status parse(client *c)
 client_status client_request(client *c, const weir_slice *words, size_t n)
 {
     client_status st = client_send(c, words, n);
-    return st == CLIENT_OK ? client_next(c) : st;
-}
-
-client_status client_next(client *c)
-{
-    client_status st = CLIENT_OK;
-    weir_buffer_consume(&c->in, c->used);
-    c->used = 0;
     while (st == CLIENT_OK && (st = parse(c)) == CLIENT_WAITING)
-        st = client_receive(c);
+        st = receive(c);
     return st;
 }
 
 void client_set_timeout(client *c, int64_t timeout_ns)
 {
+    WEIR_ASSERT(timeout_ns > 0);
     c->deadline_ns = port_steady_ns() + timeout_ns;
 }
 
@@ -369,25 +336,8 @@ static bool failed_with(const weir_resp_value *head, const char *code)
            memcmp(head->text, code, len) == 0;
 }
 
-void client_printable(const char *text, size_t len, char *ret, size_t size)
-{
-    size_t n = 0, one;
-    for (const char *at = text, *end = text + len; at < end; at += one) {
-        bool valid;
-        one = weir_utf8_len(at, (size_t)(end - at), &valid);
-        if (n + one >= size)
-            break;
-        if (valid && !weir_utf8_is_control(at, one) && !weir_utf8_is_invisible(at, one)) {
-            memcpy(ret + n, at, one);
-            n += one;
-        } else {
-            ret[n++] = '?';
-        }
-    }
-    ret[n] = '\0';
-}
-
-client_status client_hello(client *c, const char *password)
+/* Sends HELLO 3. */
+static client_status hello(client *c, const char *password)
 {
     const weir_slice words[] = {{"HELLO", 5},
                                 {"3", 1},
@@ -405,7 +355,7 @@ client_status client_hello(client *c, const char *password)
         return fail(c, CLIENT_FAILED, "%s: the password in WEIR_PASSWORD is wrong", c->server);
     if (head->type == WEIR_RESP_ERROR_REPLY) {
         char text[256];
-        client_printable(head->text, head->len, text, sizeof text);
+        weir_text_escape_to(text, sizeof text, head->text, head->len, WEIR_MASKED);
         return fail(c, CLIENT_FAILED, "%s: %s", c->server, text);
     }
     if (head->type != WEIR_RESP_MAP)
@@ -429,13 +379,9 @@ static client_status fail_url(client *c, size_t scheme)
                 (int)scheme, c->server);
 }
 
-static client_status connect_server(client *c, const char *server, int64_t timeout_ns,
-                                    const char *hint)
+static client_status connect_server(client *c, const char *server, int64_t timeout_ns)
 {
-    *c = (client){.fd = -1,
-                  .server = server,
-                  .timeout_hint = hint,
-                  .deadline_ns = port_steady_ns() + timeout_ns};
+    *c = (client){.fd = -1, .server = server, .deadline_ns = port_steady_ns() + timeout_ns};
     weir_buffer_init(&c->in, WEIR_RESP_REPLY_LEN_MAX + READ_BYTES);
     weir_buffer_init(&c->out, (size_t)4 << 20); /* more than a command line can hold */
     size_t scheme = scheme_len(server);
@@ -444,15 +390,10 @@ static client_status connect_server(client *c, const char *server, int64_t timeo
     return strchr(server, '/') ? connect_unix(c) : connect_tcp(c);
 }
 
-client_status client_connect(client *c, const char *server, int64_t timeout_ns)
-{
-    return connect_server(c, server, timeout_ns, "");
-}
-
 client_status client_open(client *c, const char *server, const char *password, int64_t timeout_ns)
 {
-    client_status st = connect_server(c, server, timeout_ns, "; --timeout sets how long to wait");
-    return st == CLIENT_OK ? client_hello(c, password) : st;
+    client_status st = connect_server(c, server, timeout_ns);
+    return st == CLIENT_OK ? hello(c, password) : st;
 }
 
 client_status client_reopen(client *c, const char *password, int64_t timeout_ns)
@@ -465,7 +406,7 @@ client_status client_reopen(client *c, const char *password, int64_t timeout_ns)
     client_status st = connect_to(c, (const struct sockaddr *)&c->address, c->address_len);
     if (st == CLIENT_OK && c->address.ss_family != AF_UNIX)
         send_at_once(c);
-    return st == CLIENT_OK ? client_hello(c, password) : st;
+    return st == CLIENT_OK ? hello(c, password) : st;
 }
 
 void client_close(client *c)

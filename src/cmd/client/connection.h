@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codec/resp_reply_reader.h"
+#include "codec/resp/reply_reader.h"
 #include "port/buffer.h"
 #include "port/text.h"
 
@@ -38,7 +38,6 @@ typedef struct client {
     int fd;              /* -1 if there is none */
     int64_t deadline_ns; /* on the steady clock */
     const char *server;
-    const char *timeout_hint;        /* the end of the message after a timeout; "" for none */
     struct sockaddr_storage address; /* the last one that was tried */
     socklen_t address_len;
     char local[32]; /* holds HOST:PORT if `server` was only a port */
@@ -54,13 +53,6 @@ typedef struct client {
  *  password    NULL for none.
  *  timeout_ns  above 0; for everything that is done with the connection until it is closed. */
 client_status client_open(client *c, const char *server, const char *password, int64_t timeout_ns);
-
-/* Connects without HELLO; for HTTP, and for client_hello(). Parameters as client_open(). */
-client_status client_connect(client *c, const char *server, int64_t timeout_ns);
-
-/* Sends HELLO 3.
- *  password  NULL for none. */
-client_status client_hello(client *c, const char *password);
 
 /* Sends a request of n words and reads its reply. Returns CLIENT_OK for an error reply, too. */
 client_status client_request(client *c, const weir_slice *words, size_t n);
@@ -79,35 +71,6 @@ client_status client_send(client *c, const weir_slice *words, size_t n);
 /* Reads what has arrived of a reply, without waiting. Returns CLIENT_WAITING if the rest of it is
  * still missing: poll `fd` then. */
 client_status client_read(client *c);
-
-/* Appends a request to those that client_flush() sends together. Their replies are read one by one
- * with client_next(). */
-client_status client_put(client *c, const weir_slice *words, size_t n);
-
-/* Appends bytes, for another protocol than RESP. */
-client_status client_put_bytes(client *c, const void *bytes, size_t len);
-
-/* Sends all that was appended. */
-client_status client_flush(client *c);
-
-/* Waits for the next reply. */
-client_status client_next(client *c);
-
-/* Waits until more bytes than before have arrived; client_bytes() has them. For another protocol
- * than RESP. */
-client_status client_receive(client *c);
-
-/* The bytes that were received and not yet dropped; valid until the next call. */
-weir_slice client_bytes(const client *c);
-
-/* Drops bytes from the front, at most as many as there are. */
-void client_drop(client *c, size_t len);
-
-/* Copies untrusted text for a terminal, with a NUL, cut to `size` bytes. A '?' replaces each
- * control character, each invisible character (weir_utf8_is_invisible()) and each invalid UTF-8
- * sequence.
- *  size  at least 1. */
-void client_printable(const char *text, size_t len, char *ret, size_t size);
 
 /* Accepts a client that could not be opened. */
 void client_close(client *c);

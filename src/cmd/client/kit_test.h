@@ -5,7 +5,7 @@
 /* Runs the client commands with a fake network (see meson.build). The clock is a fake, too: poll()
  * advances it, so that nothing waits. Define _GNU_SOURCE before you include this. */
 
-#include "cmd/cmd.h"
+#include "cmd/kit/commands.h"
 
 #include <errno.h>
 #include <setjmp.h>

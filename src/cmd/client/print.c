@@ -5,8 +5,11 @@
 #include "cmd/client/print.h"
 
 #include "cmd/client/connection.h"
-#include "cmd/duration.h"
-#include "cmd/out.h"
+#include "cmd/kit/out.h"
+#include "cmd/kit/units.h"
+#include "core/decision.h"
+#include "port/assert.h"
+#include "port/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,14 +28,22 @@ typedef struct member {
     int64_t low, high;
 } member;
 
+/* Reads an integer or boolean member. Returns false if the map has none of this name. */
+static bool read_number(const weir_resp_value *map, const char *name, int64_t *ret)
+{
+    const weir_resp_value *v = weir_resp_value_member(map, name);
+    bool number = v && (v->type == WEIR_RESP_INTEGER || v->type == WEIR_RESP_BOOL);
+    if (number)
+        *ret = v->integer;
+    return number;
+}
+
 static bool read_members(const weir_resp_value *map, const member *members, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const weir_resp_value *v = weir_resp_value_member(map, members[i].name);
-        bool number = v && (v->type == WEIR_RESP_INTEGER || v->type == WEIR_RESP_BOOL);
-        if (!number || v->integer < members[i].low || v->integer > members[i].high)
+        const member *m = &members[i];
+        if (!read_number(map, m->name, m->ret) || *m->ret < m->low || *m->ret > m->high)
             return false;
-        *members[i].ret = v->integer;
     }
     return true;
 }
@@ -46,7 +57,7 @@ static const weir_resp_value *text_member(const weir_resp_value *map, const char
 static void print_text(const weir_resp_value *text)
 {
     char shown[TEXT_MAX];
-    client_printable(text->text, text->len, shown, sizeof shown);
+    weir_text_escape_to(shown, sizeof shown, text->text, text->len, WEIR_MASKED);
     fputs(shown, stdout);
 }
 
@@ -119,37 +130,40 @@ static client_print_status print_reply_json(const char *before, const weir_resp_
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 typedef struct decision {
-    int64_t allowed, limit, remaining, retry_after_ms, reset_after_ms, delay_ms, layer;
+    int64_t f[WEIR_DECISION_FIELDS], layer;
     const weir_resp_value *policy;
 } decision;
 
 static bool read_decision(const weir_resp_value *map, decision *ret)
 {
-    const member members[] = {
-        {"allowed", &ret->allowed, 0, 1},
-        {"limit", &ret->limit, 0, INT64_MAX},
-        {"remaining", &ret->remaining, 0, INT64_MAX},
-        {"retry_after_ms", &ret->retry_after_ms, -1, INT64_MAX},
-        {"reset_after_ms", &ret->reset_after_ms, 0, INT64_MAX},
-        {"delay_ms", &ret->delay_ms, 0, INT64_MAX},
-        {"layer", &ret->layer, 0, INT64_MAX},
-    };
+    int64_t *f = ret->f;
+    bool good = true;
+#define READ(id, kind, name)                                                                       \
+    good = good && read_number(map, WEIR_FIELD_NAME_##kind(name, "ms"), &f[WEIR_FIELD_##id]) &&    \
+           WEIR_FIELD_GOOD_##kind(f[WEIR_FIELD_##id], INT64_MAX);
+    WEIR_DECISION_LIST(READ)
+#undef READ
     ret->policy = text_member(map, "policy");
-    return ret->policy && read_members(map, members, sizeof members / sizeof members[0]);
+    return good && ret->policy && read_number(map, "layer", &ret->layer) && ret->layer >= 0;
 }
+
+#define PUT_FLAG(out, v) out_text(out, (v) ? "true" : "false")
+#define PUT_COUNT        put_integer
+#define PUT_WAIT         put_integer
+#define PUT_SPAN         put_integer
 
 /* Writes the same members in the same order as the daemon's HTTP reply. */
 static client_print_status print_decision_json(const decision *d)
 {
-    char text[256];
     out_stream *out = json_out();
-    snprintf(text, sizeof text,
-             "{\"allowed\":%s,\"limit\":%" PRId64 ",\"remaining\":%" PRId64
-             ",\"retry_after_ms\":%" PRId64 ",\"reset_after_ms\":%" PRId64 ",\"delay_ms\":%" PRId64
-             ",\"policy\":",
-             d->allowed ? "true" : "false", d->limit, d->remaining, d->retry_after_ms,
-             d->reset_after_ms, d->delay_ms);
-    out_text(out, text);
+    out_text(out, "{");
+#define PUT(id, kind, name)                                                                        \
+    out_text(out, "\"" WEIR_FIELD_NAME_##kind(name, "ms") "\":");                                  \
+    PUT_##kind(out, d->f[WEIR_FIELD_##id]);                                                        \
+    out_text(out, ",");
+    WEIR_DECISION_LIST(PUT)
+#undef PUT
+    out_text(out, "\"policy\":");
     put_string(out, d->policy->text, d->policy->len);
     out_text(out, ",\"layer\":");
     put_integer(out, d->layer);
@@ -157,15 +171,19 @@ static client_print_status print_decision_json(const decision *d)
     return flushed(out);
 }
 
+_Static_assert(WEIR_DECISION_FIELDS == 6, "the text has each field of a decision");
+
 static void print_state(const char *verdict, const decision *d)
 {
     char span[DURATION_TEXT_MAX];
-    printf("%-8s %" PRId64 " of %" PRId64 " remaining", verdict, d->remaining, d->limit);
-    duration_ms_text(d->delay_ms, span);
-    if (d->delay_ms > 0)
+    const int64_t *f = d->f;
+    printf("%-8s %" PRId64 " of %" PRId64 " remaining", verdict, f[WEIR_FIELD_REMAINING],
+           f[WEIR_FIELD_LIMIT]);
+    duration_ms_text(f[WEIR_FIELD_DELAY], span);
+    if (f[WEIR_FIELD_DELAY] > 0)
         printf(", serve after %s", span);
-    duration_ms_text(d->reset_after_ms, span);
-    if (d->reset_after_ms > 0)
+    duration_ms_text(f[WEIR_FIELD_RESET_AFTER], span);
+    if (f[WEIR_FIELD_RESET_AFTER] > 0)
         printf(", full again in %s\n", span);
     else
         puts(", full");
@@ -174,12 +192,13 @@ static void print_state(const char *verdict, const decision *d)
 static void print_denial(const decision *d, int64_t cost)
 {
     char span[DURATION_TEXT_MAX];
-    duration_ms_text(d->retry_after_ms > 0 ? d->retry_after_ms : 0, span);
-    if (d->retry_after_ms >= 0)
+    int64_t retry_ms = d->f[WEIR_FIELD_RETRY_AFTER], limit = d->f[WEIR_FIELD_LIMIT];
+    duration_ms_text(retry_ms > 0 ? retry_ms : 0, span);
+    if (retry_ms >= 0)
         printf("denied   retry in %s\n", span);
-    else if (cost > d->limit)
+    else if (cost > limit)
         printf("denied   always: the cost of %" PRId64 " exceeds the limit of %" PRId64 "\n", cost,
-               d->limit);
+               limit);
     else /* the only other reason for a permanent denial */
         puts("denied   always: the key is on the policy's deny list");
 }
@@ -195,11 +214,11 @@ static client_print_status print_decision(client_reply_kind kind, const weir_res
         st = print_decision_json(&d);
     else if (kind == CLIENT_REPLY_REFUND)
         print_state("refunded", &d);
-    else if (d.allowed)
+    else if (d.f[WEIR_FIELD_ALLOWED])
         print_state("allowed", &d);
     else
         print_denial(&d, cost);
-    return st == CLIENT_PRINT_OK && kind == CLIENT_REPLY_DECISION && !d.allowed
+    return st == CLIENT_PRINT_OK && kind == CLIENT_REPLY_DECISION && !d.f[WEIR_FIELD_ALLOWED]
                ? CLIENT_PRINT_DENIED
                : st;
 }
@@ -340,7 +359,7 @@ static bool read_rule(const weir_resp_value *map, rule *ret)
 static void print_rule(const rule *r, int name_cols)
 {
     char name[TEXT_MAX];
-    client_printable(r->name->text, r->name->len, name, sizeof name);
+    weir_text_escape_to(name, sizeof name, r->name->text, r->name->len, WEIR_MASKED);
     printf("%-*s  ", name_cols, name);
     print_text(r->limit);
     if (r->overrides > 0)
@@ -381,6 +400,7 @@ static client_print_status print_policies(const weir_resp_reply *reply, bool jso
 client_print_status client_print(client_reply_kind kind, const weir_resp_reply *reply,
                                  const char *policy, int64_t cost, bool json)
 {
+    WEIR_ASSERT(reply->values >= 1);
     switch (kind) {
     case CLIENT_REPLY_DECISION:
     case CLIENT_REPLY_REFUND:

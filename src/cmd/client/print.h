@@ -4,7 +4,7 @@
 #define WEIR_CMD_CLIENT_PRINT_H
 /* Prints a daemon's reply to standard output, as text or as JSON. */
 
-#include "codec/resp_reply_reader.h"
+#include "codec/resp/reply_reader.h"
 
 #include <stdbool.h>
 #include <stdint.h>

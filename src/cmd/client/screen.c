@@ -6,8 +6,8 @@
 
 #include "cmd/client/screen.h"
 
-#include "cmd/client/cells.h"
-#include "cmd/duration.h"
+#include "cmd/kit/units.h"
+#include "port/assert.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +62,7 @@ size_t screen_list(const top_sample *before, const top_sample *now, screen_sort 
                                                                [SCREEN_BY_DECIDED] = by_decided,
                                                                [SCREEN_BY_NAME] = by_name};
     size_t n = 0;
+    WEIR_ASSERT(now->policies <= TOP_POLICIES_MAX);
     for (size_t i = 0; i < now->policies; i++) {
         if (is_listed(&now->policy[i], filter))
             ret[n++] = (screen_row){&now->policy[i], top_policy_rates(before, now, i)};
@@ -419,6 +420,8 @@ static void put_status(canvas *c, const screen_model *m)
 void screen_draw(const screen_model *m, int cols, int rows, weir_buffer *out)
 {
     canvas c = {.out = out, .cols = cols, .rows = rows, .colour = m->colour, .utf8 = m->utf8};
+    WEIR_ASSERT(cols >= 1 && rows >= 1);
+    WEIR_ASSERT(m->rows == 0 || m->chosen < m->rows);
     if (m->help) {
         put_help(&c);
         return;

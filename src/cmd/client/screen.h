@@ -3,7 +3,8 @@
 #ifndef WEIR_CMD_CLIENT_SCREEN_H
 #define WEIR_CMD_CLIENT_SCREEN_H
 /* The screen of `weir top`: from a model to the bytes that a terminal gets. Knows no terminal,
- * socket or clock. All functions are pure, but for the width of characters: see cells_put(). */
+ * socket or clock. All functions are pure, but for the width of characters, see cells_put(), and
+ * top_live(), which runs the screen. */
 
 #include "cmd/client/top_stats.h"
 #include "port/buffer.h"
@@ -52,5 +53,43 @@ void screen_print(const screen_model *m, int cols, weir_buffer *out);
 
 /* How many policies the screen shows at once, 1 or more: a page for PageUp and PageDown. */
 int screen_page(const screen_model *m, int rows);
+
+/* ---- text and numbers in columns ------------------------------------------------------------- */
+
+/* Appends untrusted text, at most `cols` columns of it, and returns how many columns it takes. A
+ * text that does not fit is cut and ends with '~'. Bytes that are not UTF-8 become \xHH, and so do
+ * characters that a terminal may obey, characters that are invisible or turn the direction of
+ * writing, and combining marks after the second one in a row.
+ *  cols  below 1: appends nothing.
+ *  utf8  whether the terminal shows UTF-8; if not, all bytes but ASCII become \xHH. Widths are
+ *        those of the process's LC_CTYPE, which must be a UTF-8 locale then. */
+int cells_put(weir_buffer *out, const char *text, size_t len, int cols, bool utf8);
+
+#define CELLS_NUMBER_MAX 16 /* bytes of the texts below, with the terminator */
+
+/* Formats a number of 0 or more in at most 5 columns: "0", "0.25", "7", "7.5", "310", "12.3k",
+ * "1.2M". */
+void cells_number(double n, char ret[CELLS_NUMBER_MAX]);
+
+/* Formats bytes: "512 B", "34.1 MiB". */
+void cells_bytes(uint64_t n, char ret[CELLS_NUMBER_MAX]);
+
+/* Formats a short time: "850 ns", "1.2 us", "12 ms", "3.5 s". */
+void cells_ns(double ns, char ret[CELLS_NUMBER_MAX]);
+
+/* ---- weir top -------------------------------------------------------------------------------- */
+
+/* `weir top` without a policy, and with --live: a screen that shows what a daemon does now; or a
+ * table for each interval, if standard output or standard input is no terminal. */
+typedef struct top_live_options {
+    const char *server, *password; /* as client_open() */
+    const char *policy;            /* chosen at first; "": the first one */
+    bool allowed;                  /* show the keys that were allowed most at first */
+    int64_t interval_ns, timeout_ns;
+    int64_t count; /* how many times figures are shown; 0: until the user quits */
+} top_live_options;
+
+/* Returns the exit status of the command. */
+int top_live(const top_live_options *o);
 
 #endif

@@ -4,13 +4,13 @@
  * sends INFO, WEIR.POLICY LIST now and then, and WEIR.TOP for the chosen policy, one after the
  * other. */
 
-#include "cmd/client/top_live.h"
+#include "cmd/client/screen.h"
 
 #include "cmd/client/connection.h"
-#include "cmd/client/screen.h"
 #include "cmd/client/top_stats.h"
-#include "cmd/out.h"
-#include "cmd/terminal.h"
+#include "cmd/kit/out.h"
+#include "cmd/kit/terminal.h"
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <errno.h>
@@ -66,7 +66,6 @@ static void refresh(live *l)
     const top_sample *now = &l->sample[l->samples & 1];
     m->now = l->samples > 0 ? now : NULL;
     m->before = l->samples > 1 ? &l->sample[(l->samples - 1) & 1] : NULL;
-    m->keys = l->keys_known ? &l->keys : NULL;
     m->rows = m->now ? screen_list(m->before, m->now, m->sort, l->filter, l->row) : 0;
     m->chosen = 0;
     for (size_t i = 0; i < m->rows && *l->chosen; i++) {
@@ -159,7 +158,7 @@ static bool take_info(live *l)
 /* Takes the reply of the current step, and goes on to the next one. */
 static bool take_reply(live *l)
 {
-    bool good = true;
+    bool good = false;
     switch (l->step) {
     case INFO:
         good = take_info(l);
@@ -179,8 +178,7 @@ static bool take_reply(live *l)
         l->step = IDLE;
         want_keys(l);
         break;
-    case IDLE:
-        good = false;
+    case IDLE: /* no reply is awaited */
         break;
     }
     l->dirty = true;
@@ -430,6 +428,7 @@ static int fail_to_open(const client *c, client_status st)
 
 int top_live(const top_live_options *o)
 {
+    WEIR_ASSERT(o->interval_ns > 0 && o->timeout_ns > 0 && o->count >= 0);
     live *l = port_zalloc(1, sizeof *l);
     if (!l)
         return complain("out of memory");

@@ -6,6 +6,7 @@
 #include "cmd/client/top_stats.h"
 
 #include "cmd/client/connection.h"
+#include "port/assert.h"
 #include "port/text.h"
 
 #include <stdio.h>
@@ -164,6 +165,7 @@ top_rates top_policy_rates(const top_sample *before, const top_sample *now, size
 {
     static const top_counts none;
     double seconds = seconds_between(before, now);
+    WEIR_ASSERT(i < now->policies);
     if (seconds <= 0)
         return (top_rates){0};
     const top_counts *n = &now->policy[i].counts;
@@ -180,6 +182,7 @@ top_rates top_policy_rates(const top_sample *before, const top_sample *now, size
 double top_latency_ns(const top_sample *before, const top_sample *now, double q)
 {
     uint64_t n[TOP_BUCKETS], sum = 0;
+    WEIR_ASSERT(q >= 0 && q <= 1);
     if (seconds_between(before, now) <= 0)
         return -1;
     for (unsigned i = 0; i < TOP_BUCKETS; i++) {
@@ -224,7 +227,7 @@ static bool read_rule(const weir_resp_value *map, top_rule *ret)
     if (!name || !limit || !shadow)
         return false;
     copy(ret->name, sizeof ret->name, name->text, name->len);
-    client_printable(limit->text, limit->len, ret->limit, sizeof ret->limit);
+    weir_text_escape_to(ret->limit, sizeof ret->limit, limit->text, limit->len, WEIR_MASKED);
     ret->shadow = shadow->integer != 0;
     return true;
 }
@@ -288,7 +291,8 @@ bool top_read_keys(const weir_resp_reply *reply, top_keys *ret)
     ret->note[0] = '\0';
     if (head->type == WEIR_RESP_ERROR_REPLY) {
         size_t code = head->len > 4 && memcmp(head->text, "ERR ", 4) == 0 ? 4 : 0;
-        client_printable(head->text + code, head->len - code, ret->note, sizeof ret->note);
+        weir_text_escape_to(ret->note, sizeof ret->note, head->text + code, head->len - code,
+                            WEIR_MASKED);
         return true;
     }
     const weir_resp_value *keys = weir_resp_value_member(head, "keys");

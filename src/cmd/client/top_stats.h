@@ -6,7 +6,7 @@
  * policies, from WEIR.POLICY LIST, and the top keys of one policy, from WEIR.TOP. Replies are
  * copied, so they need not stay valid. All functions are pure. */
 
-#include "codec/resp_reply_reader.h"
+#include "codec/resp/reply_reader.h"
 
 #include <stdbool.h>
 #include <stddef.h>

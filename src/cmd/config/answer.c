@@ -4,8 +4,9 @@
  * policy may have: each row stores in a weir_answer. It must not know how responses are made. */
 
 #include "cmd/config/keys.h"
-#include "cmd/input.h"
-#include "codec/denial_body.h"
+#include "cmd/kit/input.h"
+#include "codec/answer/fields.h"
+#include "port/assert.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,14 +29,16 @@ bool config_same_answer(const weir_answer *a, const weir_answer *b)
     return a->headers == b->headers && a->denied_status == b->denied_status;
 }
 
-bool config_same_headers(const config_key *key, const weir_config *a, const weir_config *b)
+bool config_same_headers(const config_key *key, const void *first, const void *second)
 {
+    const weir_config *a = first, *b = second;
     (void)key;
     return a->answer.headers == b->answer.headers;
 }
 
-static bool same_denied(const config_key *key, const weir_config *a, const weir_config *b)
+static bool same_denied(const config_key *key, const void *first, const void *second)
 {
+    const weir_config *a = first, *b = second;
     weir_answer x = a->answer;
     (void)key;
     x.headers = b->answer.headers;
@@ -47,6 +50,7 @@ void config_read_headers(config_reader *r, const config_place *place, const conf
 {
     unsigned headers = 0;
     size_t before = r->errors->found;
+    WEIR_ASSERT(key->size == sizeof headers);
     for (config_place entry = {0}; config_next_entry(place, &entry);) {
         const config_node *n = entry.node;
         if (!config_want_scalar(r, &entry, headers_expected))
@@ -82,6 +86,18 @@ static const char *closest(const char *name)
     return best;
 }
 
+/* Appends "{policy}, {limit} or {cost}" to a text of `len` bytes. */
+static void list_placeholders(char *buf, size_t size, size_t len)
+{
+    const char *name = weir_denial_body_placeholder(0), *joint = "";
+    for (size_t i = 1; name && len < size; i++) {
+        const char *next = weir_denial_body_placeholder(i);
+        len += (size_t)snprintf(buf + len, size - len, "%s{%s}", joint, name);
+        joint = next && weir_denial_body_placeholder(i + 1) ? ", " : " or ";
+        name = next;
+    }
+}
+
 /* Writes what is wrong at offset `at` of a template. */
 static void describe(char *buf, size_t size, const char *wrong, const char *text, size_t at)
 {
@@ -95,10 +111,8 @@ static void describe(char *buf, size_t size, const char *wrong, const char *text
     if (best)
         snprintf(buf, size, "%s {%s}, did you mean {%s}?", wrong, name, best);
     else
-        snprintf(buf, size,
-                 "%s {%s}, expected {policy}, {limit}, {remaining}, {cost}, {retry_after}, "
-                 "{retry_after_ms}, {reset_after} or {reset_at}",
-                 wrong, name);
+        list_placeholders(buf, size,
+                          (size_t)snprintf(buf, size, "%s {%s}, expected ", wrong, name));
 }
 
 /* Reports what is wrong with a template.
@@ -157,7 +171,7 @@ static void read_body_file(config_reader *r, const config_place *place, const co
         return;
     }
     check_template(r, place, bytes, len, path);
-    answer->denied_body = config_copy(r->arena, bytes, len);
+    answer->denied_body = weir_arena_copy(r->arena, bytes, len);
     free(bytes);
 }
 

@@ -5,20 +5,41 @@
 /* The configuration of `weir serve`: a YAML file, read and checked as a whole, and stored in plain
  * C. docs/configuration.md describes the keys; keys.h has them as tables. */
 
-#include "cmd/log.h"
-#include "cmd/protocols.h"
-#include "codec/http_session.h"
+#include "cmd/kit/log.h"
+#include "cmd/yaml/yaml.h"
+#include "codec/http/options.h"
 #include "engine/engine.h"
-#include "service/rls/limitador.h"
-#include "service/rls/rls_config.h"
+#include "service/rules/rule.h"
 
 #include <weir/weir_store.h>
 
 #include <stdio.h>
 
+/* The protocols of this program, and after them those that guests bring, in the order of the
+ * guests. */
+typedef enum protocol_kind {
+    PROTOCOL_RESP,
+    PROTOCOL_HTTP,
+    PROTOCOL_GRPC,
+    PROTOCOLS_OWN,
+    PROTOCOLS_MAX = PROTOCOLS_OWN + 4
+} protocol_kind;
+
+/* What a configuration knows of a protocol; cmd/serve/protocols.c has its functions. */
+typedef struct protocol_name {
+    const char *name;             /* in weir.yaml (listen.NAME), the log, the metrics */
+    const char *default_address;  /* used if weir.yaml has no `listen`; NULL: off */
+    const char *without_password; /* the name in errors of one that has no password; else NULL */
+    bool has_headers;             /* answers have rate limit headers, or the same as variables */
+} protocol_name;
+
+/* The name of a protocol; NULL after the last one. */
+const protocol_name *config_protocol(protocol_kind kind);
+
 enum {
     CONFIG_FILE_LISTENS_MAX = 16,
-    CONFIG_LISTENS_MAX = CONFIG_FILE_LISTENS_MAX + PROTOCOLS, /* with those of the command line */
+    CONFIG_LISTENS_MAX =
+        CONFIG_FILE_LISTENS_MAX + PROTOCOLS_MAX, /* with those of the command line */
     CONFIG_ADDRESS_MAX = 108, /* with the terminator: the longest path of a Unix socket */
     CONFIG_PASSWORD_MAX = 512,
     CONFIG_NAME_MAX = WEIR_HTTP_NAME_MAX, /* of a header or a query parameter */
@@ -26,7 +47,7 @@ enum {
     CONFIG_HOST_MAX = 253,  /* bytes of a host name, and of an origin */
     CONFIG_NAMES_MAX = 256, /* host names, and origins */
     CONFIG_FILE_MAX = 16 << 20,
-    CONFIG_ERRORS_MAX = 50, /* reported for one file */
+    CONFIG_GUESTS_MAX = 8,
 };
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -67,27 +88,6 @@ typedef struct config_http_key {
                          from the right, 1..CONFIG_HOPS_MAX */
 } config_http_key;
 
-/* The Rate Limit Service. */
-typedef struct config_envoy {
-    const char *directory; /* of configuration files; NULL: none */
-    bool merge_domains;
-    weir_rls_options options;
-    const char *statsd; /* "udp://HOST:PORT" or "tcp://HOST:PORT"; NULL: off */
-    int64_t statsd_flush_ns;
-
-    const weir_rls_domain_spec *domains; /* of the files */
-    size_t domains_len;
-    const weir_zones *zones; /* that the limits were built with */
-    weir_rls_config *rls;    /* with one reference; never NULL in a configuration that was read */
-} config_envoy;
-
-/* limitador's limits and API. */
-typedef struct config_limitador {
-    const char *file; /* a limits file; NULL: none, and no API */
-    weir_limitador_options options;
-    weir_limitador_config *limits; /* of the file, with one reference; NULL: it was not read */
-} config_limitador;
-
 typedef struct weir_config {
     config_listen listens[CONFIG_LISTENS_MAX];
     size_t listens_len; /* 1 or more */
@@ -105,12 +105,19 @@ typedef struct weir_config {
     weir_when_full when_full;
     bool prefault; /* not with a state file */
 
+    int64_t clock_step_above_ns; /* INT64_MAX: weir's clock never steps */
+
     int connections;
+    int per_address; /* 0: no limit */
     uint64_t buffers_bytes;
+    bool has_per_address, has_buffers;     /* they are given, and do not follow from others */
     int64_t idle_ns, request_ns, write_ns; /* 0: no timeout */
+    int64_t grace_ns;                      /* see config_grace_ns() */
+    bool has_grace;                        /* it is given */
     int64_t drain_ns;                      /* 0: no wait */
 
     config_http_key http_key;
+    weir_encoded_slash encoded_slash; /* in the paths of routes and of proxies' requests */
     weir_http_names http_hosts, http_origins;
     const char *http_client_header; /* NULL: X-Forwarded-For; see config_client_header() */
     weir_trusted_proxies trusted_proxies;
@@ -128,12 +135,6 @@ typedef struct weir_config {
     weir_redis_options redis; /* without ret_error */
     weir_hybrid_options hybrid;
 
-    config_envoy envoy;
-    config_limitador limitador;
-    weir_spop_messages *spoe;         /* with one reference; NULL: none */
-    const weir_spop_spec *spoe_specs; /* that they were built with */
-    size_t spoe_len;
-    uint32_t spoe_variables;                        /* bits of weir_spop_variable(); 0: all */
     int64_t grpc_max_age_ns, grpc_max_age_grace_ns; /* of a connection; 0: no limit */
 
     const weir_rule_spec *rules;   /* in the order of the file; unique names, all valid */
@@ -144,35 +145,10 @@ typedef struct weir_config {
     weir_store_partition partitions[WEIR_PARTITIONS_MAX];
     size_t partitions_len;
 
-    struct config_arena *arena; /* owns all strings and rules */
+    void *guest[CONFIG_GUESTS_MAX]; /* the options of each guest: config_options() */
+
+    weir_arena *arena; /* owns all strings and rules */
 } weir_config;
-
-/* ---- errors ---------------------------------------------------------------------------------- */
-
-/* An error or a warning. The strings are valid until the callback returns. They may contain any
- * bytes of the file, but no password. */
-typedef struct config_problem {
-    const char *file;
-    size_t line, column; /* from 1, in characters; 0: about the file as a whole */
-    const char *path;    /* "policies.api.limit"; "": about no key */
-    const char *text;    /* what was found, and what was expected */
-    const char *source;  /* the line of the file, source_len bytes; NULL if line is 0 */
-    size_t source_len;
-    size_t source_at; /* the position in it, 0..source_len */
-    bool warning;     /* the configuration can be used in spite of it */
-} config_problem;
-
-typedef struct config_sink {
-    void (*report)(void *ctx, const config_problem *problem);
-    void *ctx;
-} config_sink;
-
-/* Prints "FILE:LINE:COL: error: PATH: TEXT" (or "warning"). Then prints the line, and a caret below
- * the position. */
-void config_problem_print(FILE *out, const config_problem *problem);
-
-/* Returns a sink that prints to `out`. */
-config_sink config_print_to(FILE *out);
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -195,15 +171,16 @@ WEIR_NODISCARD weir_status config_load(const char *path, bool files, const weir_
 WEIR_NODISCARD weir_status config_load_and_preflight(const char *path, const weir_zones *zones,
                                                      const config_sink *sink, weir_config **ret);
 
-/* Reads the environment variables of envoyproxy/ratelimit, and then a file, whose keys win;
- * otherwise as config_load().
+/* Reads the environment variables that a guest knows (config_guest.apply_environment), and then a
+ * file, whose keys win; otherwise as config_load().
  *  path  NULL: no file.
  *  env   as `environ`. */
 WEIR_NODISCARD weir_status config_load_environment(const char *path, char *const *env,
                                                    const weir_zones *zones, const config_sink *sink,
                                                    weir_config **ret);
 
-/* As config_load() with a file that has only `envoy: {config: DIRECTORY}`. */
+/* As config_load() with a file that only names a directory of limits (config_guest.set_directory).
+ */
 WEIR_NODISCARD weir_status config_load_limits(const char *directory, const weir_zones *zones,
                                               const config_sink *sink, weir_config **ret);
 
@@ -225,6 +202,11 @@ void config_free(weir_config *c);
  * Returns false if the URL is invalid, with the reason in *ret_error. */
 bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_error);
 
+/* The defaults of limits that follow from others: a tenth of the connections; 256 MiB, or what idle
+ * connections take of the listener where they take most. */
+int config_default_per_address(const weir_config *c);
+uint64_t config_default_buffers(const weir_config *c);
+
 /* The TLS files of a listener; NULL if it accepts plain text. */
 const config_tls *config_listen_tls(const weir_config *c, const config_listen *l);
 
@@ -236,7 +218,14 @@ bool config_same_tls(const config_tls *a, const config_tls *b);
 /* The header in which trusted proxies report the client, and how it is read. NULL if no proxy is
  * trusted. */
 const char *config_client_header(const weir_config *c);
+
+/* How long a daemon that received SIGTERM accepts connections: limits.grace. Without that key, it
+ * is 0 if no other machine can connect: then there is no load balancer to wait for. */
+int64_t config_grace_ns(const weir_config *c);
 weir_client_header config_client_kind(const weir_config *c);
+
+/* Whether a policy or a limit has the engine, or those that name none. */
+bool config_uses_engine(const weir_config *c, weir_engine_kind engine);
 
 /* Whether connections to the servers use TLS. */
 bool config_wants_tls(const weir_config *c);

@@ -9,7 +9,8 @@
  * With WEIR_WRITE=1 it replaces the expected errors in the file by the actual ones. */
 
 #include "cmd/config/config.h"
-#include "cmd/input.h"
+#include "cmd/config/guests_kit_test.h"
+#include "cmd/kit/input.h"
 #include "service/zone_cache.h"
 
 #include <setjmp.h>
@@ -18,12 +19,13 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <yaml.h>
 
 static const char *cases_path;
 static weir_zone_cache *cache;
 
-/* Returns the errors of an invalid configuration; for free(). */
-static char *errors_of(const char *yaml, size_t len)
+/* Returns the errors of an invalid configuration, and why it was refused; for free(). */
+static char *errors_of(const char *yaml, size_t len, weir_status *ret_status)
 {
     weir_zones zones = weir_zone_cache_zones(cache);
     char *errors = NULL;
@@ -32,17 +34,24 @@ static char *errors_of(const char *yaml, size_t len)
     assert_non_null(out);
     config_sink sink = config_print_to(out);
     weir_config *c = NULL;
-    weir_status st = config_parse(yaml, len, "t.yaml", false, &zones, &sink, &c);
+    *ret_status = config_parse(yaml, len, "t.yaml", false, &zones, &sink, &c);
     fclose(out);
+    assert_null(c);
+    return errors;
+}
+
+static char *syntax_errors_of(const char *yaml, size_t len)
+{
+    weir_status st;
+    char *errors = errors_of(yaml, len, &st);
     if (st != WEIR_E_SYNTAX)
         fail_msg("%.*s\nreturned %s", (int)len, yaml, weir_status_str(st));
-    assert_null(c);
     return errors;
 }
 
 static void check_errors(const char *yaml, const char *expected)
 {
-    char *errors = errors_of(yaml, strlen(yaml));
+    char *errors = syntax_errors_of(yaml, strlen(yaml));
     assert_string_equal(errors, expected);
     free(errors);
 }
@@ -73,11 +82,15 @@ static void check_cases(void **unused)
         assert_non_null(middle);
         const char *expected = middle + strlen(begin_errors), *end = strstr(expected, end_errors);
         assert_non_null(end);
-        char *errors = errors_of(yaml, (size_t)(middle + 1 - yaml));
+        char *input = strndup(yaml, (size_t)(middle + 1 - yaml));
         char *copy = strndup(expected, (size_t)(end + 1 - expected));
+        assert_true(input && copy);
+        bool absent = names_absent_guest(input, copy);
+        char *errors = absent ? strdup(copy) : syntax_errors_of(input, strlen(input));
         fprintf(out, "%.*s%s%s", (int)(expected - at), at, errors, end_errors + 1);
         if (!write)
             assert_string_equal(errors, copy);
+        free(input);
         free(copy);
         free(errors);
         at = end + strlen(end_errors);
@@ -93,7 +106,7 @@ static void check_bytes(void **unused)
 {
     (void)unused;
     static const char nul[] = "a: \0\n";
-    char *errors = errors_of(nul, sizeof nul - 1);
+    char *errors = syntax_errors_of(nul, sizeof nul - 1);
     assert_string_equal(errors,
                         "t.yaml:1:4: error: found a control character, expected UTF-8 text\n"
                         "  a:  \n"
@@ -155,7 +168,7 @@ static void check_many_nodes(void **unused)
             yaml[i] = i % 2 == 0 ? '1' : ',';
         memcpy(yaml, "a: [", 4);
         yaml[len - 1] = ']';
-        char *errors = errors_of(yaml, len);
+        char *errors = syntax_errors_of(yaml, len);
         assert_non_null(strstr(errors, entries == 1999997
                                            ? "error: unknown key 'a'"
                                            : "error: a: more than 2000000 keys and values\n"));
@@ -174,7 +187,7 @@ static void check_longest(const char *format, int most, const char *expected)
     assert_int_equal(config_parse(yaml, strlen(yaml), "t.yaml", false, NULL, &sink, &c), WEIR_OK);
     config_free(c);
     snprintf(yaml, sizeof yaml, format, most + 1, 1);
-    char *errors = errors_of(yaml, strlen(yaml));
+    char *errors = syntax_errors_of(yaml, strlen(yaml));
     assert_non_null(strstr(errors, expected));
     free(errors);
 }
@@ -191,7 +204,7 @@ static void check_lengths(void **unused)
     for (int i = 0; i <= CONFIG_NAMES_MAX; i++)
         strcat(yaml, "a, ");
     strcat(yaml, "]}");
-    char *errors = errors_of(yaml, strlen(yaml));
+    char *errors = syntax_errors_of(yaml, strlen(yaml));
     assert_non_null(strstr(errors, "http.hosts: 257 entries, expected at most 256\n"));
     free(errors);
     memcpy(strstr(yaml, "a, "), "   ", 3);
@@ -243,7 +256,7 @@ static void check_no_password(void **unused)
         "policies: {redis: {url: redis://weir:hunter2@h}}\n",
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        char *errors = errors_of(files[i], strlen(files[i]));
+        char *errors = syntax_errors_of(files[i], strlen(files[i]));
         assert_true(strlen(errors) > 0);
         if (strstr(errors, "hunter"))
             fail_msg("file %zu: %s", i, errors);
@@ -265,13 +278,84 @@ static int close_cache(void **unused)
     return 0;
 }
 
+/* ---- libyaml without memory ------------------------------------------------------------------ */
+
+int __real_yaml_parser_parse(yaml_parser_t *parser, yaml_event_t *event);
+int __wrap_yaml_parser_parse(yaml_parser_t *parser, yaml_event_t *event);
+
+static size_t events_left = SIZE_MAX;
+
+int __wrap_yaml_parser_parse(yaml_parser_t *parser, yaml_event_t *event)
+{
+    if (events_left == SIZE_MAX || events_left-- > 0)
+        return __real_yaml_parser_parse(parser, event);
+    parser->error = YAML_MEMORY_ERROR;
+    return 0;
+}
+
+/* libyaml lacks memory at its n-th event. */
+static void check_failing_parser(void **unused)
+{
+    (void)unused;
+    static const char yaml[] = "policies: {a: {limit: gcra 1/q}}\n";
+    weir_status st = WEIR_E_NOMEM;
+    for (size_t n = 0; st == WEIR_E_NOMEM; n++) {
+        events_left = n;
+        char *errors = errors_of(yaml, strlen(yaml), &st);
+        if (events_left == SIZE_MAX) /* it was reached */
+            assert_string_equal(errors, "t.yaml: error: out of memory\n");
+        events_left = SIZE_MAX;
+        free(errors);
+        assert_in_range(n, 0, 100);
+    }
+    assert_int_equal(st, WEIR_E_SYNTAX);
+}
+
+/* A full list keeps the first errors. It keeps warnings only if there is room. */
+static void check_full_list(void **unused)
+{
+    (void)unused;
+    static config_errors e;
+    weir_arena arena = {0};
+    e = (config_errors){.arena = &arena, .file = "t.yaml"};
+    for (size_t i = 0; i < CONFIG_ERRORS_MAX; i++) {
+        const config_node node = {.begin = 10 * i};
+        config_warn(&e, &(config_place){.node = &node}, "useless");
+    }
+    const config_node late = {.begin = 1000};
+    config_warn(&e, &(config_place){.node = &late}, "useless");
+    for (size_t i = 0; i < CONFIG_ERRORS_MAX; i++) {
+        config_error_at(&e, 5 + 10 * i, NULL, "wrong");
+        assert_int_equal(e.kept, CONFIG_ERRORS_MAX);
+        size_t errors = 0;
+        for (size_t k = 0; k < e.kept; k++) {
+            assert_true(k == 0 || e.list[k - 1].at <= e.list[k].at);
+            assert_int_equal(e.list[k].at % 10, e.list[k].warning ? 0 : 5);
+            errors += !e.list[k].warning;
+        }
+        assert_int_equal(errors, i + 1);
+    }
+    config_warn(&e, &(config_place){.node = &(config_node){.begin = 0}}, "useless");
+    config_error_at(&e, 10 * CONFIG_ERRORS_MAX, NULL, "wrong");
+    assert_int_equal(e.list[0].at, 5);
+    assert_int_equal(e.list[CONFIG_ERRORS_MAX - 1].at, 10 * CONFIG_ERRORS_MAX - 5);
+    config_error_at(&e, 4, NULL, "wrong");
+    assert_int_equal(e.list[0].at, 4);
+    assert_int_equal(e.list[CONFIG_ERRORS_MAX - 1].at, 10 * CONFIG_ERRORS_MAX - 15);
+    assert_int_equal(e.found, 2 * CONFIG_ERRORS_MAX + 4);
+    assert_int_equal(e.warnings, CONFIG_ERRORS_MAX + 2);
+    weir_arena_free(&arena);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_cases),       cmocka_unit_test(check_bytes),
         cmocka_unit_test(check_many_nodes),  cmocka_unit_test(check_lengths),
-        cmocka_unit_test(check_no_password),
+        cmocka_unit_test(check_no_password), cmocka_unit_test(check_failing_parser),
+        cmocka_unit_test(check_full_list),
     };
+    weir_use_guests();
     cases_path = argc == 2 ? argv[1] : "";
     return cmocka_run_group_tests(tests, open_cache, close_cache);
 }

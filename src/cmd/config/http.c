@@ -7,6 +7,14 @@
 
 #include <string.h>
 
+bool config_is_header(const char *text)
+{
+    static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "!#$%&'*+-.^_`|~";
+    size_t len = strlen(text);
+    return len > 0 && len <= CONFIG_NAME_MAX && strspn(text, token) == len;
+}
+
 /* ---- the key --------------------------------------------------------------------------------- */
 
 /* key->low: a config_key_from. */
@@ -39,8 +47,9 @@ static void read_key_name(config_reader *r, const config_place *place, const con
         *http_key = (config_http_key){(config_key_from)key->low, n->text, 0};
 }
 
-static bool same_key(const config_key *key, const weir_config *a, const weir_config *b)
+static bool same_key(const config_key *key, const void *first, const void *second)
 {
+    const weir_config *a = first, *b = second;
     (void)key;
     const config_http_key *x = &a->http_key, *y = &b->http_key;
     return x->from == y->from && (x->from == CONFIG_KEY_UNSET || strcmp(x->name, y->name) == 0);
@@ -120,7 +129,7 @@ static void read_names(config_reader *r, const config_place *place, const config
         config_error(r->errors, place, "%zu entries, expected at most %d", max, CONFIG_NAMES_MAX);
         return;
     }
-    const char **names = config_alloc(r->arena, max, sizeof *names);
+    const char **names = weir_arena_alloc(r->arena, max, sizeof *names);
     for (config_place entry = {0}; names && config_next_entry(place, &entry);) {
         const config_node *name = entry.node;
         if (!config_want_scalar(r, &entry, expected))
@@ -132,8 +141,9 @@ static void read_names(config_reader *r, const config_place *place, const config
     *names_of(key, base) = (weir_http_names){names, len};
 }
 
-static bool same_names(const config_key *key, const weir_config *a, const weir_config *b)
+static bool same_names(const config_key *key, const void *first, const void *second)
 {
+    const weir_config *a = first, *b = second;
     const weir_http_names *x = names_of(key, a), *y = names_of(key, b);
     bool same = x->len == y->len;
     for (size_t i = 0; same && i < x->len; i++)
@@ -143,10 +153,15 @@ static bool same_names(const config_key *key, const weir_config *a, const weir_c
 
 #define NAMES(member) CONFIG_MEMBER(weir_config, member), .read = read_names, .same = same_names
 
+static const char *const slash_words[] = {
+    [WEIR_SLASH_REFUSE] = "refuse", [WEIR_SLASH_SEPARATE] = "separate", [WEIR_SLASH_KEEP] = "keep"};
+
 static const config_key http_keys[] = {
     {"key", CONFIG_SECTION, .section = &key_section},
     {"hosts", CONFIG_OTHER, NAMES(http_hosts), .low = HOSTS},
     {"origins", CONFIG_OTHER, NAMES(http_origins), .low = ORIGINS},
+    {"encoded_slash", CONFIG_WORD, CONFIG_MEMBER(weir_config, encoded_slash),
+     CONFIG_WORDS(slash_words, WEIR_SLASH_REFUSE), .live = true},
     {"client_header", CONFIG_OTHER, .read = config_read_client_header,
      .same = config_same_client_header},
 };

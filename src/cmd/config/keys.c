@@ -5,7 +5,9 @@
 
 #include "cmd/config/keys.h"
 
-#include "cmd/input.h"
+#include "cmd/kit/input.h"
+#include "cmd/kit/units.h"
+#include "policy/scan.h"
 #include "port/assert.h"
 #include "port/text.h"
 
@@ -36,7 +38,7 @@ static const config_key *find_key(const config_section *section, const char *nam
 const config_key *config_find_key(const char *path)
 {
     const config_key *key = NULL;
-    const config_section *section = &config_root;
+    const config_section *section = config_root();
     while (section) {
         char name[64];
         size_t len = strcspn(path, ".");
@@ -85,6 +87,12 @@ static void unknown_key(config_reader *r, const config_place *place, const confi
                         SHOWN, key->text, list);
 }
 
+/* The structure that the offsets of a row refer to: the options of a guest, or `base` itself. */
+static void *base_of(const config_key *key, const void *base)
+{
+    return key->guest ? config_options(base, key->guest) : (void *)base;
+}
+
 static void read_map(config_reader *r, const config_place *place, const config_section *section,
                      void *base)
 {
@@ -92,7 +100,7 @@ static void read_map(config_reader *r, const config_place *place, const config_s
         const config_key *row = &section->keys[i];
         const config_place below = config_below(place, row->name);
         if (below.node && !below.key->bad)
-            (row->read ? row->read : config_read_value)(r, &below, row, base);
+            (row->read ? row->read : config_read_value)(r, &below, row, base_of(row, base));
     }
     for (const config_node *key = place->node->first; key; key = key->next) {
         if (!key->bad && !find_key(section, key->text))
@@ -105,6 +113,7 @@ void config_read_section(config_reader *r, const config_place *place, const conf
 {
     size_t before = r->errors->found - r->errors->warnings;
     const config_node *n = place->node;
+    WEIR_ASSERT(n && section->len > 0);
     if (n->kind == CONFIG_MAP)
         read_map(r, place, section, base);
     else if (!config_is_empty(n) && section->expected)
@@ -140,6 +149,7 @@ static bool is_string(config_type type)
 static void store(const config_key *key, void *base, int64_t value)
 {
     void *at = (char *)base + key->offset;
+    WEIR_ASSERT(key->size == 1 || key->size == 4 || key->size == 8);
     if (key->size == 1)
         *(bool *)at = value != 0;
     else if (key->size == 4)
@@ -151,6 +161,7 @@ static void store(const config_key *key, void *base, int64_t value)
 static int64_t load(const config_key *key, const void *base)
 {
     const void *at = (const char *)base + key->offset;
+    WEIR_ASSERT(key->size == 1 || key->size == 4 || key->size == 8);
     if (key->size == 1)
         return *(const bool *)at;
     return key->size == 4 ? *(const int32_t *)at : *(const int64_t *)at;
@@ -166,7 +177,7 @@ void config_set_defaults(const config_section *section, void *base)
     for (size_t i = 0; i < section->len; i++) {
         const config_key *key = &section->keys[i];
         if (key->type == CONFIG_SECTION)
-            config_set_defaults(key->section, base);
+            config_set_defaults(key->section, base_of(key, base));
         else if (key->preset != 0)
             store(key, base, key->preset);
     }
@@ -209,36 +220,6 @@ static bool parse_number(const char *text, int64_t *ret)
     return valid;
 }
 
-bool config_size_read(const char *text, int64_t *ret)
-{
-    uint64_t n;
-    size_t digits = weir_digits_read(text, strlen(text), &n);
-    const char *at = text + digits;
-    unsigned shift = !*at ? 0 : *at == 'k' ? 10 : *at == 'm' ? 20 : *at == 'g' ? 30 : 64;
-    if (digits == 0 || shift == 64 || at[shift > 0] != '\0' || n > (uint64_t)INT64_MAX >> shift)
-        return false;
-    *ret = (int64_t)(n << shift);
-    return true;
-}
-
-/* A duration is written like the period of a policy, so the policy parser reads it. Only letters
- * and digits are passed to that parser. */
-bool config_duration_read(const char *text, int64_t *ret)
-{
-    static const char policy[] = "fixed-window 1/";
-    char whole[sizeof policy + 64];
-    size_t len = strlen(text);
-    weir_policy p;
-    if (len == 0 || len > 64 || text[0] > '9' ||
-        strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz") != len)
-        return false;
-    int n = snprintf(whole, sizeof whole, "%s%s", policy, text);
-    if (weir_policy_parse(&p, whole, (size_t)n, NULL, NULL) != WEIR_OK)
-        return false;
-    *ret = p.layer[0].period_ns;
-    return true;
-}
-
 static bool parse_bool(const char *text, int64_t *ret)
 {
     *ret = strcmp(text, "true") == 0;
@@ -269,33 +250,9 @@ static bool is_off(const char *text)
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-char *config_size_text(uint64_t bytes, char *buf, size_t size)
-{
-    static const char units[] = "kmg";
-    int shift = 0;
-    while (shift < 30 && bytes > 0 && bytes % ((uint64_t)1024 << shift) == 0)
-        shift += 10;
-    snprintf(buf, size, "%" PRIu64 "%.*s", bytes >> shift, shift > 0,
-             &units[shift > 0 ? shift / 10 - 1 : 0]);
-    return buf;
-}
-
-/* Prints a duration in the largest unit that makes it a whole number. */
-static void print_duration(int64_t ns, char *buf, size_t size)
-{
-    static const struct {
-        int64_t ns;
-        const char *name;
-    } units[] = {{86400000000000, "d"}, {3600000000000, "h"}, {60000000000, "m"}, {1000000000, "s"},
-                 {1000000, "ms"},       {1000, "us"},         {1, "ns"}};
-    size_t i = 0;
-    while (ns % units[i].ns != 0)
-        i++;
-    snprintf(buf, size, "%" PRId64 "%s", ns / units[i].ns, units[i].name);
-}
-
 static void print_value(const config_key *key, int64_t value, char *buf, size_t size)
 {
+    WEIR_ASSERT(key->type != CONFIG_WORD || (value >= 0 && (size_t)value < key->words_len));
     if (key->may_be_off && value == key->off)
         snprintf(buf, size, "off");
     else if (key->type == CONFIG_BOOL)
@@ -303,9 +260,9 @@ static void print_value(const config_key *key, int64_t value, char *buf, size_t 
     else if (key->type == CONFIG_WORD)
         snprintf(buf, size, "%s", key->words[value] ? key->words[value] : "default");
     else if (key->type == CONFIG_SIZE)
-        config_size_text((uint64_t)value, buf, size);
+        size_text((uint64_t)value, buf, size);
     else if (key->type == CONFIG_DURATION)
-        print_duration(value, buf, size);
+        duration_exact_text(value, buf, size);
     else
         snprintf(buf, size, "%" PRId64, value);
 }
@@ -381,9 +338,9 @@ static bool parse(const config_key *key, const char *text, int64_t *ret)
     if (key->type == CONFIG_NUMBER)
         valid = parse_number(text, ret);
     else if (key->type == CONFIG_SIZE)
-        valid = config_size_read(text, ret);
+        valid = size_read(text, ret);
     else if (key->type == CONFIG_DURATION)
-        valid = !is_off(text) && config_duration_read(text, ret);
+        valid = !is_off(text) && weir_duration_read(text, strlen(text), ret);
     return valid && *ret >= key->low && *ret <= key->high;
 }
 
@@ -392,7 +349,7 @@ static const char *resolve_path(config_reader *r, const char *path)
 {
     const char *name = r->errors->file, *slash = strrchr(name, '/');
     size_t dir = slash && path[0] != '/' ? (size_t)(slash - name) + 1 : 0, len = strlen(path);
-    char *whole = config_alloc(r->arena, dir + len + 1, 1);
+    char *whole = weir_arena_alloc(r->arena, dir + len + 1, 1);
     if (whole) {
         memcpy(whole, name, dir);
         memcpy(whole + dir, path, len);
@@ -453,7 +410,7 @@ static void read_password_file(config_reader *r, const config_place *place, cons
         return;
     }
     if (!r->files) {
-        *string_of(key, base) = config_copy(r->arena, "password", strlen("password"));
+        *string_of(key, base) = weir_arena_copy(r->arena, "password", strlen("password"));
         return;
     }
     const char *path = resolve_path(r, place->node->text);
@@ -462,7 +419,7 @@ static void read_password_file(config_reader *r, const config_place *place, cons
         config_error(r->errors, place, "cannot read %.200s: %s", path ? path : "", why);
         return;
     }
-    const char *line = config_copy(r->arena, bytes, strcspn(bytes, "\r\n"));
+    const char *line = weir_arena_copy(r->arena, bytes, strcspn(bytes, "\r\n"));
     explicit_bzero(bytes, len);
     free(bytes);
     if (line)
@@ -510,7 +467,7 @@ static bool same_string(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool same_section(const config_section *section, const weir_config *a, const weir_config *b)
+static bool same_section(const config_section *section, const void *a, const void *b)
 {
     bool same = true;
     for (size_t i = 0; i < section->len && same; i++)
@@ -518,12 +475,12 @@ static bool same_section(const config_section *section, const weir_config *a, co
     return same;
 }
 
-bool config_same(const config_key *key, const weir_config *a, const weir_config *b)
+bool config_same(const config_key *key, const void *a, const void *b)
 {
     if (key->live)
         return true;
     if (key->type == CONFIG_SECTION)
-        return same_section(key->section, a, b);
+        return same_section(key->section, base_of(key, a), base_of(key, b));
     if (key->same)
         return key->same(key, a, b);
     if (is_number(key->type))

@@ -7,7 +7,7 @@
  * work from these tables. keys_test.c fails if the documentation lacks a key. docs/HACKING.md has
  * the steps to add a key. */
 
-#include "cmd/config/errors.h"
+#include "cmd/config/config.h"
 
 typedef enum config_type {
     CONFIG_NUMBER,        /* 1000 */
@@ -25,13 +25,12 @@ typedef enum config_type {
 } config_type;
 
 typedef struct config_reader {
-    config_arena *arena;
+    weir_arena *arena;
     config_errors *errors;
     weir_config *config;
     const weir_zones *zones;
     const config_node *root;
-    bool files;                   /* whether files that the configuration names are opened */
-    struct envoy_origin *origins; /* of the limits in envoy.config */
+    bool files; /* whether files that the configuration names are opened */
 } config_reader;
 
 typedef struct config_key {
@@ -52,8 +51,9 @@ typedef struct config_key {
                  void *base);
     /* Whether two configurations have the same value. NULL: the values are compared; CONFIG_OTHER:
      * changes need no restart, or another key stores the value. */
-    bool (*same)(const struct config_key *key, const weir_config *a, const weir_config *b);
-    bool live; /* changes need no restart */
+    bool (*same)(const struct config_key *key, const void *a, const void *b);
+    bool live;                        /* changes need no restart */
+    const struct config_guest *guest; /* whose options have the values of the section; NULL: none */
 } config_key;
 
 /* The keys of a map. */
@@ -82,17 +82,14 @@ typedef struct config_section {
 #define CONFIG_GIB   ((int64_t)1 << 30)
 
 /* All keys. Rows of CONFIG_SECTION lead to the others. */
-extern const config_section config_root;
+const config_section *config_root(void);
 
 extern const config_section config_redis_section, config_hybrid_section; /* redis.c */
-extern const config_section config_rule_section;                       /* policies.c: of a policy */
-extern const config_section config_http_section;                       /* http.c */
-extern const config_section config_tls_section;                        /* tls.c: of listeners */
-extern const config_section config_envoy_section, config_grpc_section; /* envoy.c */
-extern const config_section config_limitador_section;                  /* limitador.c */
-extern const config_section config_route_section;                      /* routes.c: of a route */
-extern const config_section config_denied_section;                     /* answer.c */
-extern const config_section config_spoe_section, config_spoe_message_section; /* spoe.c */
+extern const config_section config_rule_section;   /* policies.c: of a policy */
+extern const config_section config_http_section;   /* http.c */
+extern const config_section config_tls_section;    /* tls.c: of listeners */
+extern const config_section config_route_section;  /* routes.c: of a route */
+extern const config_section config_denied_section; /* answer.c */
 
 /* Reads a map by its table, in the order of the table, and reports unknown keys. Invalid values
  * are reported and not stored.
@@ -106,8 +103,11 @@ const config_key *config_find_key(const char *path);
 /* Stores the defaults of a section and the sections within. */
 void config_set_defaults(const config_section *section, void *base);
 
-/* Whether two configurations have the same value for a key, or for all keys of a section. */
-bool config_same(const config_key *key, const weir_config *a, const weir_config *b);
+/* root.c: sets the limits that follow from others, and warns if those of the file do not fit. */
+void config_fit_limits(config_reader *r);
+
+/* Whether two structures have the same value for a key, or for all keys of a section. */
+bool config_same(const config_key *key, const void *a, const void *b);
 
 /* Prints the value of a number, bool, size, duration, word or CONFIG_PATH as YAML has it. Returns
  * buf; NULL for other types. */
@@ -126,14 +126,6 @@ void config_read_value(config_reader *r, const config_place *place, const config
  * unknown, because an escape or a line break is before it. */
 bool config_column(const config_errors *e, const config_node *node, size_t column, size_t *ret_at);
 
-/* Reads a size such as "256m". Returns false if the text is not a size from 0 to INT64_MAX.
- *  ret  written only on success. */
-bool config_size_read(const char *text, int64_t *ret);
-
-/* Reads a duration such as "10s" in nanoseconds, 1 or more. Returns false if the text is none.
- *  ret  written only on success. */
-bool config_duration_read(const char *text, int64_t *ret);
-
 /* Reads "IP:PORT" or a port. Returns false if the text is none.
  *  ret  receives `address` and `is_public`. */
 bool config_address_read(const char *text, config_listen *ret);
@@ -141,21 +133,18 @@ bool config_address_read(const char *text, config_listen *ret);
 /* Whether a text can be the name of a header. */
 bool config_is_header(const char *text);
 
-/* Prints a size as YAML has it: "256m". Returns buf, of 24 bytes or more. */
-char *config_size_text(uint64_t bytes, char *buf, size_t size);
-
 /* ---- custom readers of rows ------------------------------------------------------------------ */
 
 /* listen.c */
 void config_read_listen(config_reader *r, const config_place *place, const config_key *key,
                         void *base);
-bool config_same_listen(const config_key *key, const weir_config *a, const weir_config *b);
+bool config_same_listen(const config_key *key, const void *a, const void *b);
 
 /* answer.c: a set of weir_header_flavour, stored in the unsigned at key->offset; `denied` of the
  * weir_answer at key->offset. */
 void config_read_headers(config_reader *r, const config_place *place, const config_key *key,
                          void *base);
-bool config_same_headers(const config_key *key, const weir_config *a, const weir_config *b);
+bool config_same_headers(const config_key *key, const void *a, const void *b);
 void config_read_denied(config_reader *r, const config_place *place, const config_key *key,
                         void *base);
 bool config_same_answer(const weir_answer *a, const weir_answer *b);
@@ -163,10 +152,10 @@ bool config_same_answer(const weir_answer *a, const weir_answer *b);
 /* proxies.c */
 void config_read_trusted_proxies(config_reader *r, const config_place *place, const config_key *key,
                                  void *base);
-bool config_same_trusted_proxies(const config_key *key, const weir_config *a, const weir_config *b);
+bool config_same_trusted_proxies(const config_key *key, const void *a, const void *b);
 void config_read_client_header(config_reader *r, const config_place *place, const config_key *key,
                                void *base);
-bool config_same_client_header(const config_key *key, const weir_config *a, const weir_config *b);
+bool config_same_client_header(const config_key *key, const void *a, const void *b);
 
 /* tls.c: "off", or a map that is stored in the config_tls at key->offset. */
 void config_read_tls(config_reader *r, const config_place *place, const config_key *key,
@@ -189,11 +178,14 @@ void config_read_key_template(config_reader *r, const config_place *place, const
 void config_check_headers(config_reader *r, const config_place *place, const weir_rule_spec *specs,
                           size_t n);
 
+/* Reports an error if a map whose limits have this engine has the key on_error. */
+void config_check_on_error(config_reader *r, const config_place *place, weir_engine_kind engine);
+
 /* Reports that a value is not the name of a policy. The policies were read before. */
 void config_check_policy(config_reader *r, const config_place *place);
 
-/* Warns, at `place`, of a cost that a policy never allows, whatever the key. Policies that are not
- * in the section `policies` are not checked. */
+/* Warns, at `place`, of a cost of 0, and of one that a policy never allows, whatever the key.
+ * Policies that are not in the section `policies` are not checked. */
 void config_check_cost(config_reader *r, const config_place *place, const char *policy,
                        int64_t cost);
 
@@ -219,21 +211,82 @@ void config_read_engine(config_reader *r, const config_place *place, const confi
 extern const char *const config_engine_words[3];   /* by weir_engine_kind */
 extern const char *const config_on_error_words[4]; /* by weir_on_error */
 
-/* envoy.c */
-void config_read_envoy(config_reader *r, const config_place *place, const config_key *key,
-                       void *base);
+/* ---- guests ---------------------------------------------------------------------------------- */
 
-/* Reads the directory envoy.config, and builds its limits. Call it after all keys were read without
- * an error. Returns false if the directory cannot be read now; then an error was reported. */
-bool config_read_limits(config_reader *r);
+/* A part of the program with a section of its own in weir.yaml, such as Envoy's service. The
+ * configuration knows it only by this structure; cmd/guests.c has the list. `self` is the guest's
+ * options. Members that a guest does not need are NULL. */
+typedef struct config_guest {
+    config_key key;         /* of the section; its offsets refer to the options. No name: none */
+    size_t size;            /* of the options, which begin as zeros and the presets of the keys */
+    bool names_policies;    /* the section is read after `policies` and `routes`, not before */
+    const char *limits_key; /* the key that names its limits, which are rules like the policies */
+    const struct feature *feature; /* its part of the daemon; NULL: the program lacks it */
+    const protocol_name *protocol; /* that it brings */
+    const struct protocol_row *protocol_row; /* the functions of that protocol */
 
-/* limitador.c */
-void config_read_limitador(config_reader *r, const config_place *place, const config_key *key,
-                           void *base);
+    bool (*has_limits)(const void *self); /* whether limits_key is set */
+    /* Reads the files that the section names, after all keys were read without an error. Returns
+     * false if they cannot be read now; then an error was reported. */
+    bool (*load)(config_reader *r, void *self);
+    void (*check)(config_reader *r, const void *self); /* warns of keys that have no effect */
+    bool (*uses_engine)(const void *self, weir_engine_kind engine);
+    /* Replaces the engine `local` by `redis`. Returns false with the reason in *ret_error. */
+    bool (*use_redis)(weir_config *c, void *self, weir_redis_error *ret_error);
+    void (*print)(const weir_config *c, const void *self); /* for weir check, after the policies */
+    void (*free)(void *self);
 
-/* Reads the limits file of limitador. Call it after config_read_limits(). Returns false if the file
- * could not be read. */
-bool config_read_limits_file(config_reader *r);
+    /* Only the guest whose variables weir serve --envoy reads, and whose directory weir check
+     * --envoy checks, has these. The error is at most CONFIG_ENVIRONMENT_ERROR_MAX bytes. */
+    bool (*apply_environment)(weir_config *c, char *const *env, char *ret_error);
+    void (*explain_environment)(char *const *env,
+                                void (*note)(void *ctx, bool warning, const char *names,
+                                             const char *why),
+                                void *ctx);
+    void (*set_directory)(void *self, const char *directory);
+} config_guest;
+
+#define CONFIG_ENVIRONMENT_ERROR_MAX 400 /* with the NUL */
+
+/* Sets the guests that a configuration may have, at most CONFIG_GUESTS_MAX. Call it before all
+ * other functions; without it there are none. The array is kept. */
+void config_set_guests(const config_guest *const *guests, size_t len);
+
+/* The guest with an index; NULL after the last one. */
+const config_guest *config_guest_at(size_t i);
+
+/* The guest that brings a protocol; NULL if there is none. */
+const config_guest *config_guest_of(protocol_kind kind);
+
+/* The protocol that a guest brings. */
+protocol_kind config_protocol_of(const config_guest *guest);
+
+/* The options of a guest in a configuration. */
+void *config_options(const weir_config *c, const config_guest *guest);
+
+/* ---- effects.c and patterns.c ---------------------------------------------------------------- */
+
+/* Warns of keys that have no effect because of other keys.
+ *  r  has read its tree without an error. */
+void config_check_effects(config_reader *r);
+
+/* Warns of a section that has no effect, because there is no listener of the protocols a and b.
+ *  needs  "listen.http (or weir serve --http)". */
+void config_check_listens(config_reader *r, const char *section, protocol_kind a, protocol_kind b,
+                          const char *needs);
+
+/* Warns of a key of a section that another key makes useless.
+ *  why  follows "this has no effect, because". */
+void config_check_useless(config_reader *r, const config_place *section, const char *key,
+                          bool useless, const char *why);
+
+/* Whether there is a listener of a protocol. */
+bool config_listens(const weir_config *c, protocol_kind kind);
+
+/* Warns of patterns of a policy that match no key, or other keys than they seem to.
+ *  policy  its value is a map. */
+void config_check_patterns(config_reader *r, const config_place *policy,
+                           const weir_rule_spec *spec);
 
 /* ---- preflight.c ----------------------------------------------------------------------------- */
 

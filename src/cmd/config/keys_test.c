@@ -6,7 +6,8 @@
  *   keys_test DIRECTORY    the root of the repository */
 
 #include "cmd/config/keys.h"
-#include "cmd/input.h"
+#include "cmd/kit/commands.h"
+#include "cmd/kit/input.h"
 
 #include <ctype.h>
 #include <setjmp.h>
@@ -52,12 +53,12 @@ static void visit_all(visitor *visit, void *ctx)
 {
     static const config_key address = {.type = CONFIG_OTHER};
     char path[64];
-    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++) {
-        snprintf(path, sizeof path, "listen.%s", protocols[kind].name);
+    for (protocol_kind kind = 0; config_protocol(kind); kind++) {
+        snprintf(path, sizeof path, "listen.%s", config_protocol(kind)->name);
         visit(ctx, path, &address);
     }
     visit(ctx, "listen.unix", &address);
-    visit_section("", &config_root, visit, ctx);
+    visit_section("", config_root(), visit, ctx);
 }
 
 /* Prints a value of a row. */
@@ -213,17 +214,17 @@ static void check_example(void **unused)
 {
     (void)unused;
     char *text = read_file("packaging/weir.yaml");
-    config_arena arena = {0};
+    weir_arena arena = {0};
     while (uncomment(text))
         ;
-    config_errors *errors = config_alloc(&arena, 1, sizeof *errors);
+    config_errors *errors = weir_arena_alloc(&arena, 1, sizeof *errors);
     *errors =
         (config_errors){.arena = &arena, .file = "uncommented", .text = text, .len = strlen(text)};
     config_node *tree = config_tree_read(&arena, errors, text, strlen(text));
     config_errors_report(errors, &(config_sink){print_problem, NULL});
     assert_int_equal(errors->found, 0);
     visit_all(check_present, tree);
-    config_arena_free(&arena);
+    weir_arena_free(&arena);
     free(text);
 }
 
@@ -256,6 +257,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(check_example),
         cmocka_unit_test(check_example_defaults),
     };
+    weir_use_guests();
     root = argc == 2 ? argv[1] : ".";
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

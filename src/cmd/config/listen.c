@@ -4,10 +4,27 @@
  * a name can resolve to another address later. It must not know any socket. */
 
 #include "cmd/config/keys.h"
+#include "port/assert.h"
 #include "port/text.h"
 
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
+
+const protocol_name *config_protocol(protocol_kind kind)
+{
+    static const protocol_name own[PROTOCOLS_OWN] = {
+        [PROTOCOL_RESP] = {.name = "resp", .default_address = "127.0.0.1:6380"},
+        [PROTOCOL_HTTP] = {.name = "http",
+                           .default_address = "127.0.0.1:8080",
+                           .has_headers = true},
+        [PROTOCOL_GRPC] = {.name = "grpc"},
+    };
+    if (kind < PROTOCOLS_OWN)
+        return &own[kind];
+    const config_guest *g = config_guest_of(kind);
+    return g ? g->protocol : NULL;
+}
 
 static const char expected_address[] =
     "an IP address and a port, such as 127.0.0.1:6380 or \"[::1]:6380\", a port alone, or off";
@@ -57,7 +74,10 @@ static const char *parse_address(const char *text, config_listen *ret)
     if (strncmp(text, "localhost:", 10) == 0)
         return "a host name (write 127.0.0.1) in ";
     if (!parse_port(digits, &port))
-        return is_number(digits) ? "a port above 65535 in " : "";
+        return !is_number(digits) ? ""
+               : digits[0] == '0' && strtol(digits, NULL, 10) < 65536
+                   ? "a port with leading zeros in "
+                   : "a port above 65535 in ";
     bool v6 = text[0] == '[' && text[len - 1] == ']';
     if (len > 0)
         snprintf(host, sizeof host, "%.*s", (int)(len - 2 * v6), text + v6);
@@ -85,20 +105,22 @@ static void add_listen(config_reader *r, const config_place *place, const config
             return;
         }
     }
+    WEIR_ASSERT(listen->address[0]);
     if (c->listens_len == CONFIG_FILE_LISTENS_MAX)
         config_error(r->errors, place, "more than %d addresses", CONFIG_FILE_LISTENS_MAX);
     else
         c->listens[c->listens_len++] = *listen;
 }
 
-/* Whether public addresses are allowed: there is a password, which SPOP cannot carry, clients must
- * present a certificate, or `insecure` waives both. */
+/* Whether public addresses are allowed: there is a password and the protocol can carry it, clients
+ * must present a certificate, or `insecure` waives both. */
 static bool may_be_public(const config_reader *r, const config_listen *listen)
 {
     const config_node *insecure = config_get(r->root, "insecure");
     const config_tls *tls = config_listen_tls(r->config, listen);
     bool password = config_get(r->root, "password") || config_get(r->root, "password_file");
-    return (tls && tls->client_ca) || (password && listen->protocol != PROTOCOL_SPOE) ||
+    return (tls && tls->client_ca) ||
+           (password && !config_protocol(listen->protocol)->without_password) ||
            (insecure && strcmp(insecure->text, "false") != 0);
 }
 
@@ -126,6 +148,7 @@ static void read_path(config_reader *r, const config_place *place, config_listen
 static void read_address(config_reader *r, const config_place *place, config_listen *listen)
 {
     const char *text = place->node->text;
+    const char *without_password = config_protocol(listen->protocol)->without_password;
     if (!config_want_scalar(r, place, expected_address))
         return;
     if (listen->protocol == PROTOCOL_GRPC && text[0] == '/') {
@@ -136,11 +159,11 @@ static void read_address(config_reader *r, const config_place *place, config_lis
     if (wrong)
         config_error(r->errors, place, "expected %s, found %s'%.40s'", expected_address, wrong,
                      text);
-    else if (listen->is_public && !may_be_public(r, listen) && listen->protocol == PROTOCOL_SPOE)
+    else if (listen->is_public && !may_be_public(r, listen) && without_password)
         config_error(r->errors, place,
-                     "other machines can reach %s, and SPOP has no password; set tls.client_ca, or "
+                     "other machines can reach %s, and %s has no password; set tls.client_ca, or "
                      "insecure: true to accept every client",
-                     listen->address);
+                     listen->address, without_password);
     else if (listen->is_public && !may_be_public(r, listen))
         config_error(r->errors, place,
                      "other machines can reach %s and there is no password; set password, "
@@ -241,21 +264,23 @@ static void read_unix(config_reader *r, const config_place *place, const config_
 void config_read_listen(config_reader *r, const config_place *place, const config_key *key,
                         void *base)
 {
-    config_key keys[PROTOCOLS + 1] = {[PROTOCOLS] = {.name = "unix", .read = read_unix}};
-    const config_section section = {CONFIG_KEYS(keys)};
+    config_key keys[PROTOCOLS_MAX + 1] = {0};
+    config_section section = {.keys = keys};
     size_t before = r->errors->found;
     (void)key;
-    for (protocol_kind kind = 0; kind < PROTOCOLS; kind++)
-        keys[kind] = (config_key){
-            .name = protocols[kind].name, .low = (int64_t)kind, .read = read_addresses};
+    for (protocol_kind kind = 0; config_protocol(kind); kind++)
+        keys[section.len++] = (config_key){
+            .name = config_protocol(kind)->name, .low = (int64_t)kind, .read = read_addresses};
+    keys[section.len++] = (config_key){.name = "unix", .read = read_unix};
     r->config->listens_len = 0; /* drops the defaults: only addresses that are named are used */
     config_read_section(r, place, &section, base);
     if (r->config->listens_len == 0 && r->errors->found == before)
         config_error(r->errors, place, "no address to listen on, expected at least one");
 }
 
-bool config_same_listen(const config_key *key, const weir_config *a, const weir_config *b)
+bool config_same_listen(const config_key *key, const void *first, const void *second)
 {
+    const weir_config *a = first, *b = second;
     (void)key;
     bool same = a->listens_len == b->listens_len;
     for (size_t i = 0; same && i < a->listens_len; i++)

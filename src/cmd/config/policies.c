@@ -4,6 +4,7 @@
  * here, once; the specs carry the parsed policies. It must not know the policy language. */
 
 #include "cmd/config/keys.h"
+#include "port/assert.h"
 #include "service/rules/key_patterns.h"
 
 #include <string.h>
@@ -37,7 +38,7 @@ static bool parse_policy(config_reader *r, const config_place *place, weir_polic
 static void read_text(config_reader *r, const config_place *place, const char **ret_text,
                       const weir_policy **ret_policy)
 {
-    weir_policy *policy = config_alloc(r->arena, 1, sizeof *policy);
+    weir_policy *policy = weir_arena_alloc(r->arena, 1, sizeof *policy);
     *ret_text = place->node->text;
     if (policy && parse_policy(r, place, policy))
         *ret_policy = policy;
@@ -74,13 +75,14 @@ static weir_key_patterns *new_patterns(config_reader *r, const config_place *pla
     return patterns;
 }
 
+/*  value  two patterns that match the same keys must have the same one. */
 static void check_pattern(config_reader *r, const config_place *place, size_t at,
-                          const char *pattern, const weir_rule_spec *spec,
+                          const char *pattern, const weir_rule_spec *spec, uint32_t value,
                           weir_key_patterns *patterns)
 {
     char why[256];
     weir_status st =
-        weir_key_patterns_add(patterns, pattern, !spec->plain_keys, 0, why, sizeof why);
+        weir_key_patterns_add(patterns, pattern, spec->plain_keys, value, why, sizeof why);
     if (st == WEIR_E_SYNTAX)
         config_error_at(r->errors, at, place, "%s", why);
     else if (st != WEIR_OK)
@@ -100,13 +102,13 @@ static void read_overrides(config_reader *r, const config_place *place, const co
     }
     weir_key_patterns *patterns = new_patterns(r, place);
     size_t max = patterns ? n->children : 0, len = 0;
-    weir_override_spec *specs = config_alloc(r->arena, max, sizeof *specs);
-    weir_policy *policies = config_alloc(r->arena, max, sizeof *policies);
+    weir_override_spec *specs = weir_arena_alloc(r->arena, max, sizeof *specs);
+    weir_policy *policies = weir_arena_alloc(r->arena, max, sizeof *policies);
     for (const config_node *k = n->first; k && patterns && specs && policies; k = k->next) {
         const config_place below = {.up = place, .key = k, .node = k->value};
         if (k->bad)
             continue;
-        check_pattern(r, &below, k->begin, k->text, spec, patterns);
+        check_pattern(r, &below, k->begin, k->text, spec, (uint32_t)len, patterns);
         if (parse_policy(r, &below, &policies[len])) {
             specs[len] = (weir_override_spec){k->text, k->value->text, &policies[len]};
             len++;
@@ -133,12 +135,12 @@ static void read_list(config_reader *r, const config_place *place, const config_
         return;
     }
     weir_key_patterns *patterns = new_patterns(r, place);
-    const char **entries = config_alloc(r->arena, patterns ? n->children : 0, sizeof *entries);
+    const char **entries = weir_arena_alloc(r->arena, patterns ? n->children : 0, sizeof *entries);
     size_t len = 0;
     for (config_place entry = {0}; patterns && entries && config_next_entry(place, &entry);) {
         if (!config_want_scalar(r, &entry, expected))
             continue;
-        check_pattern(r, &entry, entry.node->begin, entry.node->text, spec, patterns);
+        check_pattern(r, &entry, entry.node->begin, entry.node->text, spec, 0, patterns);
         entries[len++] = entry.node->text;
     }
     weir_key_patterns_free(patterns);
@@ -166,16 +168,21 @@ static void read_ip(config_reader *r, const config_place *place, const config_ke
         config_read_section(r, place, key->section, base);
 }
 
-static void check_keys(config_reader *r, const config_place *place, const weir_rule_spec *spec)
+void config_check_on_error(config_reader *r, const config_place *place, weir_engine_kind engine)
 {
     const config_place on_error = config_below(place, "on_error");
+    if (on_error.node && engine == WEIR_ENGINE_LOCAL)
+        config_error_at(r->errors, on_error.key->begin, place,
+                        "on_error requires engine: redis or engine: hybrid");
+}
+
+static void check_keys(config_reader *r, const config_place *place, const weir_rule_spec *spec)
+{
     const config_place candidate = config_below(place, "candidate");
     if (!spec->limit)
         config_error_at(r->errors, place->key->begin, place, "missing key limit, expected %s",
                         limit_expected);
-    if (on_error.node && spec->engine == WEIR_ENGINE_LOCAL)
-        config_error_at(r->errors, on_error.key->begin, place,
-                        "on_error requires engine: redis or engine: hybrid");
+    config_check_on_error(r, place, spec->engine);
     if (candidate.node && spec->engine != WEIR_ENGINE_LOCAL)
         config_error_at(r->errors, candidate.key->begin, place, "candidate requires engine: local");
 }
@@ -248,7 +255,7 @@ void config_read_policies(config_reader *r, const config_place *place, const con
                          WEIR_RULES_MAX);
         return;
     }
-    weir_rule_spec *specs = config_alloc(r->arena, n->children, sizeof *specs);
+    weir_rule_spec *specs = weir_arena_alloc(r->arena, n->children, sizeof *specs);
     for (const config_node *k = n->first; k && specs; k = k->next) {
         const config_place below = {.up = place, .key = k, .node = k->value};
         if (!k->bad && !k->value->bad) {
@@ -257,7 +264,7 @@ void config_read_policies(config_reader *r, const config_place *place, const con
             config_add_partition(r, &below, spec);
         }
     }
-    c->rules = specs;
-    if (specs)
-        config_check_headers(r, place, specs, c->rules_len);
+    c->rules = specs; /* without memory, there are none */
+    WEIR_ASSERT(c->rules_len <= WEIR_RULES_MAX);
+    config_check_headers(r, place, specs, c->rules_len);
 }

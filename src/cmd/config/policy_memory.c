@@ -5,7 +5,9 @@
  * for these. */
 
 #include "cmd/config/keys.h"
+#include "cmd/kit/units.h"
 
+#include "port/assert.h"
 #include "store/iterate.h"
 #include "store/table/table.h"
 
@@ -42,7 +44,7 @@ void config_read_policy_memory(config_reader *r, const config_place *place, cons
         return;
     if (read_percent(text, &percent))
         spec->memory_percent = percent;
-    else if (config_size_read(text, &bytes) && bytes > 0)
+    else if (size_read(text, &bytes) && bytes > 0)
         spec->memory_bytes = (uint64_t)bytes;
     else
         config_error(r->errors, place, "expected %s, found '%.*s'", expected, SHOWN, text);
@@ -96,9 +98,9 @@ static bool check_least(config_reader *r, const config_place *place, const weir_
     char found[24], of[24], least[24];
     if (!large && (p->table_bytes == 0 || p->table_bytes >= small_min))
         return true;
-    config_size_text(large ? p->large_bytes : p->table_bytes, found, sizeof found);
-    config_size_text(large ? c->memory_large_bytes : small_bytes(c), of, sizeof of);
-    config_size_text(large ? 64 * CONFIG_KIB : small_min, least, sizeof least);
+    size_text(large ? p->large_bytes : p->table_bytes, found, sizeof found);
+    size_text(large ? c->memory_large_bytes : small_bytes(c), of, sizeof of);
+    size_text(large ? 64 * CONFIG_KIB : small_min, least, sizeof least);
     const char *why = !large && c->state_file ? " with memory.file" : "";
     if (spec->memory_percent > 0)
         config_error(r->errors, place, "%u%% of the %s for %s states is %s, expected at least %s%s",
@@ -124,7 +126,7 @@ static bool check_most(config_reader *r, const config_place *place, bool large)
     config_error(r->errors, place,
                  "the policies with memory of their own take %" PRIu64 "%% of the %s for %s "
                  "states, expected at most %d%%, because the other policies need the rest",
-                 (taken - 1) / (bytes / 100) + 1, config_size_text(bytes, text, sizeof text),
+                 (taken - 1) / (bytes / 100) + 1, size_text(bytes, text, sizeof text),
                  large ? "large" : "small", PERCENT_MAX);
     return false;
 }
@@ -148,6 +150,7 @@ void config_add_partition(config_reader *r, const config_place *rule, const weir
 {
     weir_config *c = r->config;
     const config_place place = config_below(rule, "memory");
+    WEIR_ASSERT(c->partitions_len <= WEIR_PARTITIONS_MAX);
     if (!place.node || place.node->bad || (spec->memory_bytes == 0 && spec->memory_percent == 0))
         return;
     if (spec->engine != WEIR_ENGINE_LOCAL) {

@@ -7,13 +7,13 @@
 #define _GNU_SOURCE /* faccessat() with AT_EACCESS */
 
 #include "cmd/config/keys.h"
+#include "cmd/kit/units.h"
 
 #include "net/listen.h"
-#include "net/tls.h"
-#include "net/tls_server.h"
+#include "net/tls/client.h"
+#include "net/tls/server.h"
 #include "port/file.h"
 #include "port/port.h"
-#include "store/image/file_error.h"
 #include "store/image/file_header.h"
 #include "store/image/state_file.h"
 
@@ -88,9 +88,11 @@ static void check_addresses(config_reader *r, const config_place *root)
 {
     const config_place listen = config_below(root, "listen");
     const config_listen *next = r->config->listens, *end = next + r->config->listens_len;
-    for (protocol_kind kind = 0; kind <= PROTOCOLS; kind++) {
-        const char *name = kind < PROTOCOLS ? protocols[kind].name : "unix";
-        const config_place place = config_below(&listen, name);
+    bool last = false;
+    for (protocol_kind kind = 0; !last; kind++) {
+        last = !config_protocol(kind);
+        const config_place place =
+            config_below(&listen, last ? "unix" : config_protocol(kind)->name);
         if (!place.node || strcmp(place.node->text, "off") == 0)
             continue;
         for (config_place entry = {0}; next < end && config_next_entry(&place, &entry); next++)
@@ -128,8 +130,8 @@ static void check_new_file(config_reader *r, const config_place *place)
         return;
     config_error(
         r->errors, place, "not enough disk space: the state file needs %s, and %.200s has %s free",
-        config_size_text(bytes, needed, sizeof needed), dir,
-        config_size_text((disk.f_bavail * disk.f_frsize) >> 20 << 20, free_text, sizeof free_text));
+        size_text(bytes, needed, sizeof needed), dir,
+        size_text((disk.f_bavail * disk.f_frsize) >> 20 << 20, free_text, sizeof free_text));
 }
 
 /* Checks the owner of the file, and whether a process uses it. A file of another user is only a
@@ -164,7 +166,7 @@ static void check_head(config_reader *r, const config_place *place, int fd)
         config_error(r->errors, place, "%.200s: %s", r->config->state_file,
                      port_file_error_text(error));
     else if ((bytes >= sizeof head && !port_file_read(fd, &head, sizeof head)) ||
-             !weir_file_header_check(&head, bytes, what, sizeof what))
+             !weir_file_header_check(&head, bytes, false, what, sizeof what))
         config_error(r->errors, place, "%.200s: %s", r->config->state_file, what);
     else
         check_users(r, place, fd);

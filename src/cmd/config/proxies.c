@@ -21,7 +21,7 @@ static const char *network_hint(const char *text)
     bool is_address = slash && weir_network_parse(&n, text, (size_t)(slash - text));
     return !is_address ? ""
            : strspn(slash + 1, "0123456789") == strlen(slash + 1) && slash[1] != '\0'
-               ? ", which has more bits than its address, or bits that are set after its prefix"
+               ? ", whose prefix is too long, or whose address has bits set after the prefix"
                : ", expected a number of bits after the slash";
 }
 
@@ -38,7 +38,7 @@ void config_read_trusted_proxies(config_reader *r, const config_place *place, co
                      WEIR_TRUSTED_PROXIES_MAX);
         return;
     }
-    weir_network *networks = config_alloc(r->arena, max, sizeof *networks);
+    weir_network *networks = weir_arena_alloc(r->arena, max, sizeof *networks);
     for (config_place entry = {0}; networks && config_next_entry(place, &entry);) {
         const config_node *text = entry.node;
         if (!config_want_scalar(r, &entry, expected_network))
@@ -52,8 +52,9 @@ void config_read_trusted_proxies(config_reader *r, const config_place *place, co
     ((weir_config *)base)->trusted_proxies = (weir_trusted_proxies){networks, len};
 }
 
-bool config_same_trusted_proxies(const config_key *key, const weir_config *a, const weir_config *b)
+bool config_same_trusted_proxies(const config_key *key, const void *first, const void *second)
 {
+    const weir_config *a = first, *b = second;
     const weir_trusted_proxies *x = &a->trusted_proxies, *y = &b->trusted_proxies;
     bool same = x->len == y->len;
     (void)key;
@@ -90,8 +91,9 @@ static const char *client_header(const weir_config *c)
     return c->http_client_header ? c->http_client_header : "X-Forwarded-For";
 }
 
-bool config_same_client_header(const config_key *key, const weir_config *a, const weir_config *b)
+bool config_same_client_header(const config_key *key, const void *first, const void *second)
 {
+    const weir_config *a = first, *b = second;
     (void)key;
     return strcasecmp(client_header(a), client_header(b)) == 0;
 }

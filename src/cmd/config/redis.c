@@ -5,8 +5,8 @@
  * of the servers. */
 
 #include "cmd/config/keys.h"
-#include "cmd/envoy/directory.h"
-#include "engine/redis/client/options.h"
+#include "engine/redis/client/client.h"
+#include "port/assert.h"
 
 #include <string.h>
 
@@ -43,6 +43,7 @@ void config_read_engine(config_reader *r, const config_place *place, const confi
                              CONFIG_WORDS(config_engine_words, 0)};
     weir_engine_kind *engine = (weir_engine_kind *)((char *)base + key->offset);
     size_t before = r->errors->found;
+    WEIR_ASSERT(key->size == sizeof *engine);
     config_read_value(r, place, &word, base);
     if (r->errors->found > before)
         *engine = WEIR_ENGINE_REDIS; /* prevents the error that on_error requires an engine */
@@ -95,7 +96,7 @@ static void read_urls(config_reader *r, const config_place *place, const config_
         config_error(r->errors, place, "%zu URLs, expected 1 to %d", max, WEIR_REDIS_URLS_MAX);
         return;
     }
-    const char **urls = config_alloc(r->arena, max, sizeof *urls);
+    const char **urls = weir_arena_alloc(r->arena, max, sizeof *urls);
     for (config_place entry = {0}; urls && config_next_entry(place, &entry);) {
         if (check_url(r, &entry))
             urls[len++] = entry.node->text;
@@ -104,8 +105,9 @@ static void read_urls(config_reader *r, const config_place *place, const config_
     o->urls_len = len;
 }
 
-static bool same_urls(const config_key *key, const weir_config *a, const weir_config *b)
+static bool same_urls(const config_key *key, const void *first, const void *second)
 {
+    const weir_config *a = first, *b = second;
     (void)key;
     bool same = a->redis.urls_len == b->redis.urls_len;
     for (size_t i = 0; same && i < a->redis.urls_len; i++)
@@ -245,6 +247,18 @@ const config_section config_hybrid_section = {CONFIG_KEYS(hybrid_keys), .check =
 
 /* ---- use by the daemon ----------------------------------------------------------------------- */
 
+bool config_uses_engine(const weir_config *c, weir_engine_kind engine)
+{
+    bool used = c->engine == engine;
+    for (size_t i = 0; config_guest_at(i); i++) {
+        const config_guest *g = config_guest_at(i);
+        used |= g->uses_engine && g->uses_engine(c->guest[i], engine);
+    }
+    for (size_t i = 0; i < c->rules_len; i++)
+        used |= c->rules[i].engine == engine;
+    return used;
+}
+
 bool config_wants_tls(const weir_config *c)
 {
     return c->has_redis && strncmp(c->redis.urls[0], "rediss://", 9) == 0; /* all URLs, or none */
@@ -252,9 +266,9 @@ bool config_wants_tls(const weir_config *c)
 
 bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_error)
 {
-    const char **urls = config_alloc(c->arena, 1, sizeof *urls);
-    char *copy = config_copy(c->arena, url, strlen(url));
-    weir_rule_spec *rules = config_alloc(c->arena, c->rules_len, sizeof *rules);
+    const char **urls = weir_arena_alloc(c->arena, 1, sizeof *urls);
+    char *copy = weir_arena_copy(c->arena, url, strlen(url));
+    weir_rule_spec *rules = weir_arena_alloc(c->arena, c->rules_len, sizeof *rules);
     weir_redis_options o = c->redis;
     if (!urls || !copy || !rules) {
         snprintf(ret_error->text, sizeof ret_error->text, "out of memory");
@@ -277,16 +291,10 @@ bool config_use_redis(weir_config *c, const char *url, weir_redis_error *ret_err
     c->has_redis = true;
     if (c->engine == WEIR_ENGINE_LOCAL)
         c->engine = WEIR_ENGINE_REDIS;
-    if (c->envoy.options.engine == WEIR_ENGINE_LOCAL)
-        c->envoy.options.engine = WEIR_ENGINE_REDIS;
-    if (c->limitador.options.engine == WEIR_ENGINE_LOCAL)
-        c->limitador.options.engine = WEIR_ENGINE_REDIS;
-    if (c->limitador.limits)
-        weir_limitador_config_set_engine(c->limitador.limits, c->limitador.options.engine);
-    if (!c->envoy.rls || envoy_build(c, NULL))
-        return true;
-    snprintf(ret_error->text, sizeof ret_error->text,
-             "the limits of envoy.config do not support "
-             "the engine redis");
-    return false;
+    for (size_t i = 0; config_guest_at(i); i++) {
+        const config_guest *g = config_guest_at(i);
+        if (g->use_redis && !g->use_redis(c, c->guest[i], ret_error))
+            return false;
+    }
+    return true;
 }

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* Valid `engine`, `redis` and `hybrid` sections, and `weir serve --redis`. */
 
-#include "cmd/config/config.h"
+#include "cmd/kit/commands.h"
+#include "rls/daemon/guest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -165,8 +166,10 @@ static void check_command_line(void **unused)
     config_free(c);
 
     c = read_valid("engine: hybrid\nredis: {url: redis://h}\n");
+    envoy_settings_of(c)->options.engine = WEIR_ENGINE_HYBRID;
     assert_true(config_use_redis(c, "redis://h:1", &error));
     assert_int_equal(c->engine, WEIR_ENGINE_HYBRID);
+    assert_int_equal(envoy_settings_of(c)->options.engine, WEIR_ENGINE_HYBRID);
     config_free(c);
 }
 
@@ -177,5 +180,6 @@ int main(void)
         cmocka_unit_test(check_short_forms),  cmocka_unit_test(check_largest),
         cmocka_unit_test(check_command_line),
     };
+    weir_use_guests();
     return cmocka_run_group_tests_name("config-redis", tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  * templates. It is read after `policies`, because a route names policies. */
 
 #include "cmd/config/keys.h"
-#include "codec/http_session.h"
+#include "codec/http/options.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -29,6 +29,17 @@ static const char *closest_policy(const weir_config *c, const char *name)
     return best;
 }
 
+/* Whether a guest has limits, which are rules too, but are read later. */
+static bool has_limits(const weir_config *c)
+{
+    bool found = false;
+    for (size_t i = 0; config_guest_at(i); i++) {
+        const config_guest *g = config_guest_at(i);
+        found |= g->has_limits && g->has_limits(c->guest[i]);
+    }
+    return found;
+}
+
 void config_check_policy(config_reader *r, const config_place *place)
 {
     const weir_config *c = r->config;
@@ -37,7 +48,7 @@ void config_check_policy(config_reader *r, const config_place *place)
         if (strcmp(c->rules[i].name, name) == 0)
             return;
     }
-    if (c->envoy.directory || c->limitador.file) /* their limits are read later */
+    if (has_limits(c))
         return;
     const char *meant = closest_policy(c, name);
     if (meant)
@@ -73,6 +84,11 @@ void config_check_cost(config_reader *r, const config_place *place, const char *
                        int64_t cost)
 {
     const weir_config *c = r->config;
+    if (cost == 0)
+        config_warn(r->errors, place,
+                    "a cost of 0 charges nothing: the policy %s denies such a request only while "
+                    "others have used up the limit",
+                    policy);
     for (size_t i = 0; i < c->rules_len; i++) {
         if (strcmp(c->rules[i].name, policy) != 0)
             continue;
@@ -225,11 +241,40 @@ static const char *const list_expected[] = {
 static bool is_host(const char *text, size_t len)
 {
     static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._[]:";
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
     size_t wildcard = strncmp(text, "*.", 2) == 0 ? 2 : 0;
-    bool v6 = text[wildcard] == '[' && text[len - 1] == ']';
+    weir_address address;
+    if (text[0] == '[')
+        return len > 2 && text[len - 1] == ']' && memchr(text, ':', len) &&
+               weir_address_parse(&address, text + 1, len - 2);
     return len > wildcard && len <= WEIR_ROUTE_HOST_MAX && text[wildcard] != '.' &&
-           strspn(text + wildcard, letters) == len - wildcard && (v6 || !strpbrk(text, ":[]"));
+           strspn(text + wildcard, letters) == len - wildcard;
+}
+
+/* Reports a method that no request has, and warns of one that may be misspelt. */
+static void check_method(config_reader *r, const config_place *entry, const char *text)
+{
+    static const char *const known[] = {"GET",     "HEAD",  "POST",  "PUT",  "DELETE", "CONNECT",
+                                        "OPTIONS", "TRACE", "PATCH", "LINK", "UNLINK", "PURGE",
+                                        "COPY",    "MOVE",  "LOCK",  "BIND", "ACL",    "QUERY",
+                                        "SEARCH",  "MERGE", "LABEL"};
+    const char *close = NULL;
+    if (strcmp(text, "ANY") == 0 || strcmp(text, "ALL") == 0) {
+        config_error(r->errors, entry,
+                     "no request has the method %s; leave out method to match every method", text);
+        return;
+    }
+    for (size_t i = 0; i < CONFIG_LENGTH(known); i++) {
+        size_t distance = config_edit_distance(text, known[i]);
+        if (distance == 0)
+            return;
+        close = distance == 1 ? known[i] : close;
+    }
+    if (close)
+        config_warn(r->errors, entry,
+                    "the route matches no request unless clients send the method %s; did you mean "
+                    "%s?",
+                    text, close);
 }
 
 static void check_entry(config_reader *r, const config_place *entry, list_kind kind)
@@ -245,6 +290,20 @@ static void check_entry(config_reader *r, const config_place *entry, list_kind k
         fits = is_host(n->text, n->len);
     if (!fits)
         config_error(r->errors, entry, "expected %s, found '%.80s'", list_expected[kind], n->text);
+    else if (kind == METHODS)
+        check_method(r, entry, n->text);
+}
+
+/* Reports a policy that a route has twice: each request would be charged twice. */
+static void check_repeated(config_reader *r, const config_place *entry, const char *const *list,
+                           size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (strcmp(list[i], entry->node->text) == 0) {
+            config_error(r->errors, entry, "the policy %s is listed twice", list[i]);
+            return;
+        }
+    }
 }
 
 /* A list, or a single value. key->low: a list_kind. */
@@ -260,11 +319,13 @@ static void read_list(config_reader *r, const config_place *place, const config_
         config_error(r->errors, place, "%zu entries, expected at most %zu", max, most);
         return;
     }
-    const char **list = config_alloc(r->arena, max, sizeof *list);
+    const char **list = weir_arena_alloc(r->arena, max, sizeof *list);
     for (config_place entry = {0}; list && config_next_entry(place, &entry);) {
         if (!config_want_scalar(r, &entry, list_expected[kind]))
             continue;
         check_entry(r, &entry, kind);
+        if (kind == POLICIES)
+            check_repeated(r, &entry, list, len);
         list[len++] = entry.node->text;
     }
     if (kind == METHODS) {
@@ -293,21 +354,58 @@ static void read_name(config_reader *r, const config_place *place, const config_
                      WEIR_RULE_NAME_MAX, place->node->text);
 }
 
+/* Returns the first place of a path where a pattern of another program may be meant, which would
+ * never match; NULL if there is none. A '*' is one too, unless it is a whole segment. */
+static const char *find_foreign_pattern(const char *path)
+{
+    for (const char *at = path; *at; at++) {
+        bool begins = at > path && at[-1] == '/', ends = at[1] == '/' || at[1] == '\0';
+        if (strchr("{}<>[]|^", *at) || (*at == '*' && !(begins && ends)) ||
+            (*at == ':' && begins) || (*at == '$' && at[1] == '\0') ||
+            strncasecmp(at, "%2a", 3) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+/* Reports a path that no request has. */
+static void check_path(config_reader *r, const config_place *place, const char *path, size_t len)
+{
+    char normal[WEIR_PATH_ROOM];
+    const char *foreign = find_foreign_pattern(path);
+    if (foreign && (*foreign == '*' || *foreign == '%'))
+        config_error(r->errors, place,
+                     "'*' may only stand for a whole segment, as in /users/*/orders; a path also "
+                     "matches all paths below it, so it needs no '*' at its end; found '%.80s'",
+                     path);
+    else if (foreign)
+        config_error(r->errors, place,
+                     "'%c' is no pattern, and no request would match: write * for one segment, as "
+                     "in /users/*/orders, or %%%02X for the character itself; found '%.80s'",
+                     *foreign, (unsigned)*foreign, path);
+    else if (weir_path_normalise((weir_slice){path, len}, r->config->encoded_slash, normal) == 0)
+        config_error(r->errors, place,
+                     "no request matches a path with an encoded slash or a backslash, because "
+                     "http.encoded_slash is refuse; found '%.80s'",
+                     path);
+}
+
 static void read_path(config_reader *r, const config_place *place, const config_key *key,
                       void *base)
 {
     static const char expected[] =
-        "a path that begins with '/', such as /v1, without a query, ';' and \"..\"";
+        "a path that begins with '/', such as /v1, without a query, ';', \"..\" and %00";
     const config_node *n = place->node;
-    char normal[WEIR_PATH_ROOM];
     (void)key;
     if (!config_want_scalar(r, place, expected))
         return;
     ((weir_route_spec *)base)->path = n->text;
     if (n->text[0] != '/' || strpbrk(n->text, "?#;") || n->len > CONFIG_ROUTE_PATH_MAX ||
-        weir_path_normalise((weir_slice){n->text, n->len}, normal) == 0)
+        weir_path_refused((weir_slice){n->text, n->len}) > WEIR_PATH_SLASH)
         config_error(r->errors, place, "expected %s, of at most %d bytes, found '%.80s'", expected,
                      CONFIG_ROUTE_PATH_MAX, n->text);
+    else
+        check_path(r, place, n->text, n->len);
 }
 
 /* ---- the section ----------------------------------------------------------------------------- */
@@ -318,6 +416,8 @@ static void check_route(config_reader *r, const config_place *place, void *base)
     const weir_route_spec *spec = base;
     for (size_t i = 0; cost.node && i < spec->policies_len; i++)
         config_check_cost(r, &cost, spec->policies[i], spec->cost);
+    if (cost.node && spec->policies_len == 0)
+        config_warn(r->errors, &cost, "the cost has no effect, because the route has no policy");
     if (both.node && config_get(place->node, "policy"))
         config_error_at(r->errors, both.key->begin, place,
                         "both policy and policies are set, expected only one");
@@ -337,11 +437,11 @@ const config_section config_route_section = {
     CONFIG_KEYS(route_keys), .expected = "expected a route, such as {path: /login, policy: login}",
     .check = check_route};
 
-/* Warns of routes that no request reaches. */
-static void check_order(config_reader *r, const config_place *place, const weir_config *c)
+/* Warns of routes that no request reaches, and of limits that another host gets around. */
+static void check_reach(config_reader *r, const config_place *place, const weir_config *c)
 {
     weir_routes *routes = NULL;
-    if (weir_routes_build(&routes, c->routes, c->routes_len) != WEIR_OK) {
+    if (weir_routes_build(&routes, c->routes, c->routes_len, c->encoded_slash) != WEIR_OK) {
         r->arena->failed = true; /* the specs are valid, so it is the memory */
         return;
     }
@@ -353,6 +453,12 @@ static void check_order(config_reader *r, const config_place *place, const weir_
                         "no request reaches this route, because routes[%zu] matches all of "
                         "them: put the narrower route first",
                         first);
+        if (c->routes[i].policies_len > 0 && weir_routes_miss_hosts(routes, i))
+            config_warn(r->errors, &entry,
+                        "a request with another Host is not limited, because no route without a "
+                        "host has this path: add one, such as {path: /, policy: %s}, or let the "
+                        "proxy refuse other hosts",
+                        c->routes[i].policies[0]);
     }
     weir_routes_drop(routes);
 }
@@ -373,7 +479,7 @@ void config_read_routes(config_reader *r, const config_place *place, const confi
                      WEIR_ROUTES_MAX);
         return;
     }
-    weir_route_spec *specs = config_alloc(r->arena, n->children, sizeof *specs);
+    weir_route_spec *specs = weir_arena_alloc(r->arena, n->children, sizeof *specs);
     for (config_place entry = {0}; specs && config_next_entry(place, &entry);) {
         weir_route_spec *spec = &specs[c->routes_len++];
         config_set_defaults(&config_route_section, spec);
@@ -382,5 +488,5 @@ void config_read_routes(config_reader *r, const config_place *place, const confi
     }
     c->routes = specs;
     if (specs && config_errors_in(r->errors) == before)
-        check_order(r, place, c);
+        check_reach(r, place, c);
 }

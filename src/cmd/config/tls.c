@@ -23,8 +23,9 @@ bool config_same_tls(const config_tls *a, const config_tls *b)
     return !a->cert == !b->cert && !a->client_ca == !b->client_ca;
 }
 
-static bool same_presence(const config_key *key, const weir_config *a, const weir_config *b)
+static bool same_presence(const config_key *key, const void *first, const void *second)
 {
+    const weir_config *a = first, *b = second;
     (void)key;
     return config_same_tls(&a->tls, &b->tls);
 }

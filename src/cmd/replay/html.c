@@ -2,12 +2,11 @@
  * Copyright (c) 2026 the weir authors */
 /* Writes the page with the report's JSON, and replaces the old file. */
 
-#include "cmd/replay/html.h"
+#include "cmd/replay/report.h"
 
-#include "cmd/accesslog/messages.h"
-#include "cmd/out.h"
-#include "cmd/web_pages.h"
-#include "codec/http_pages.h"
+#include "accesslog/messages.h"
+#include "cmd/kit/out.h"
+#include "codec/http/pages.h"
 #include "port/buffer.h"
 #include "port/port.h"
 

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 /* The page of a report: its JSON, and a file that appears whole or not at all. */
 
-#include "cmd/replay/html.h"
+#include "cmd/replay/report.h"
 
-#include "cmd/accesslog/messages.h"
-#include "cmd/web_pages.h"
+#include "accesslog/messages.h"
+#include "codec/http/pages.h"
 #include "port/port.h"
 
 #include <dirent.h>

@@ -4,9 +4,7 @@
 
 #include "cmd/replay/options.h"
 
-#include "cmd/accesslog/messages.h"
-#include "cmd/options.h"
-#include "cmd/replay/against.h"
+#include "accesslog/messages.h"
 #include "port/text.h"
 
 #include <string.h>
@@ -15,7 +13,7 @@ enum { TOP_DEFAULT = 10, TOP_MAX = 1000000 };
 
 #define MEMORY_DEFAULT ((size_t)1 << 30)
 
-const char replay_help[] =
+static const char help[] =
     "Usage: weir replay --policy TEXT [OPTION]... FILE...\n"
     "       weir replay --config YAML --policy NAME [OPTION]... FILE...\n"
     "\n"
@@ -33,10 +31,6 @@ const char replay_help[] =
     "  --html FILE        also write the report as a web page, in one file\n"
     "  --decisions jsonl  print every decision as a line of JSON; the table then goes\n"
     "                     to standard error. Bytes that are not UTF-8 become U+FFFD\n"
-    "  --against URL      send the requests to a daemon as well, and compare its\n"
-    "                     decisions: resp://HOST:PORT, http://HOST:PORT, unix:///PATH\n"
-    "  --speed X          with --against: X times as fast as the log (default 1), or\n"
-    "                     max: as fast as the daemon answers\n"
     "  --top N            how many denied keys to list (default 10)\n"
     "  --memory SIZE      limit of the memory of all states, like 256m (default 1g).\n"
     "                     The memory in use grows with the number of keys\n"
@@ -84,29 +78,11 @@ static int set_decisions(replay_options *o, const char *text)
     return 0;
 }
 
-enum {
-    OPT_POLICY = 256,
-    OPT_CONFIG,
-    OPT_DECISIONS,
-    OPT_TOP,
-    OPT_MEMORY,
-    OPT_JSON,
-    OPT_AGAINST,
-    OPT_SPEED,
-    OPT_HTML
-};
+enum { OPT_POLICY = 256, OPT_CONFIG, OPT_DECISIONS, OPT_TOP, OPT_MEMORY, OPT_JSON, OPT_HTML };
 
-static int set_speed(replay_options *o, const char *text)
+static int set_option(void *options, int c, const char *value)
 {
-    if (!replay_speed_read(text, &o->speed))
-        return accesslog_complain(ACCESSLOG_USAGE,
-                                  "--speed: expected " REPLAY_SPEED_EXPECTED ", found '%s'", text);
-    o->speed_given = true;
-    return 0;
-}
-
-static int set_option(replay_options *o, int c, const char *value)
-{
+    replay_options *o = options;
     if (c >= ACCESSLOG_OPT_FORMAT)
         return accesslog_options_set(&o->log, c, value);
     switch (c) {
@@ -123,23 +99,15 @@ static int set_option(replay_options *o, int c, const char *value)
     case OPT_JSON:
         o->json = true;
         return 0;
-    case OPT_AGAINST:
-        o->against = value;
-        return 0;
-    case OPT_SPEED:
-        return set_speed(o, value);
     case OPT_TOP:
         return set_top(o, value);
-    case OPT_MEMORY:
+    default: /* OPT_MEMORY */
         return accesslog_options_memory(&o->memory_bytes, value);
-    default:
-        o->help = true;
-        return 0;
     }
 }
 
 /* Checks the command line as a whole. */
-static int check_options(replay_options *o, int argc, char **argv, int at)
+static int check_options(replay_options *o, int argc, char **argv)
 {
     if (o->policies == 0)
         return accesslog_complain(ACCESSLOG_USAGE,
@@ -147,9 +115,7 @@ static int check_options(replay_options *o, int argc, char **argv, int at)
                                       ? "--policy is missing: expected the name of a policy of %s"
                                       : "--policy is missing, like --policy 'gcra 100/m burst 20'",
                                   o->config);
-    if (o->speed_given && !o->against)
-        return accesslog_complain(ACCESSLOG_USAGE, "--speed: expected --against URL as well");
-    int status = accesslog_options_files(&o->log, argc, argv, at);
+    int status = accesslog_options_files(&o->log, argc, argv);
     if (status == 0 && o->config && strcmp(o->config, "-") == 0 && accesslog_options_stdin(&o->log))
         return accesslog_complain(ACCESSLOG_USAGE,
                                   "--config and FILE are both '-': expected standard input only "
@@ -165,22 +131,12 @@ int replay_options_read(replay_options *ret, int argc, char **argv)
         {"json", no_argument, NULL, OPT_JSON},
         {"html", required_argument, NULL, OPT_HTML},
         {"decisions", required_argument, NULL, OPT_DECISIONS},
-        {"against", required_argument, NULL, OPT_AGAINST},
-        {"speed", required_argument, NULL, OPT_SPEED},
         {"top", required_argument, NULL, OPT_TOP},
         {"memory", required_argument, NULL, OPT_MEMORY},
         ACCESSLOG_OPTIONS,
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
     };
-    replay_options o = {.speed = 1, .top = TOP_DEFAULT, .memory_bytes = MEMORY_DEFAULT};
-    int status = 0, c;
-    optind = 0; /* resets getopt, which main may have used */
-    while (status == 0 && !o.help && (c = options_next("weir replay", argc, argv, known)) != -1)
-        status = c == '?' ? ACCESSLOG_USAGE : set_option(&o, c, optarg);
-    if (status == 0 && !o.help)
-        status = check_options(&o, argc, argv, optind);
-    if (status == 0)
-        *ret = o;
-    return status;
+    static const accesslog_syntax syntax = {known, set_option, help};
+    *ret = (replay_options){.top = TOP_DEFAULT, .memory_bytes = MEMORY_DEFAULT};
+    int status = accesslog_options_read(&ret->log, &syntax, ret, argc, argv);
+    return status == 0 && !ret->log.help ? check_options(ret, argc, argv) : status;
 }

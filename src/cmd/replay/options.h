@@ -8,28 +8,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cmd/accesslog/options.h"
+#include "accesslog/options.h"
 
 #define REPLAY_POLICIES_MAX 64
-
-extern const char replay_help[];
 
 typedef struct replay_options {
     const char *policy[REPLAY_POLICIES_MAX];
     size_t policies;
     const char *config, *html; /* NULL if not given */
     accesslog_options log;
-    const char *against; /* NULL if not given */
-    double speed;        /* of --against; 0: as fast as possible */
-    bool speed_given;
     size_t top;
     size_t memory_bytes; /* the largest store */
-    bool decisions, json, help;
+    bool decisions, json;
 } replay_options;
 
 /* Parses the command line. *ret points into argv.
- *  ret  written only on success. If `help` is set, the other fields are unspecified; else there are
- *       a path and 1..REPLAY_POLICIES_MAX policies.
+ *  ret  unspecified after an error. Unless log.help is set, there are a path and
+ *       1..REPLAY_POLICIES_MAX policies.
  * Returns 0, or the exit status after printing an error. */
 int replay_options_read(replay_options *ret, int argc, char **argv);
 

@@ -5,14 +5,14 @@
 
 #include "cmd/replay/policies.h"
 
-#include "cmd/accesslog/messages.h"
-#include "cmd/caret.h"
+#include "accesslog/messages.h"
 #include "cmd/config/config.h"
+#include "cmd/kit/caret.h"
+#include "port/assert.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
 #include "store/iterate.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -219,6 +219,7 @@ static bool copy_state(void *ctx, const weir_key_state *stored)
 static weir_status grow(replay_policies *p)
 {
     copy c = {0};
+    WEIR_ASSERT(p->doublings > 0);
     weir_status st = open_store(&c.to, p, p->doublings - 1);
     if (st != WEIR_OK)
         return st;
@@ -278,23 +279,8 @@ static void fill_request(const replay_policy *which, const accesslog_request *re
     ret->rule = (weir_slice){rule, strlen(rule)};
     ret->by_text = !which->by_name;
     ret->key = request->key;
+    ret->client = NULL;
     ret->cost = request->cost > WEIR_COST_MAX ? WEIR_COST_MAX : request->cost;
-}
-
-void replay_policies_request(const replay_policies *p, size_t i, const accesslog_request *request,
-                             weir_request *ret)
-{
-    fill_request(&p->policy[i], request, ret);
-}
-
-weir_status replay_policies_find(const replay_policies *p, size_t i,
-                                 const accesslog_request *request, weir_request *ret)
-{
-    fill_request(&p->policy[i], request, ret);
-    bool answered = weir_service_peek(p->service, NULL, ret, request->now_ns);
-    assert(answered);
-    (void)answered;
-    return ret->status;
 }
 
 void replay_policies_expect(const replay_policies *p, const accesslog_request *request,
@@ -315,6 +301,7 @@ void replay_policies_expect(const replay_policies *p, const accesslog_request *r
 
 void replay_policies_prefetch(const replay_policies *p, replay_upcoming *upcoming)
 {
+    WEIR_ASSERT(p->groups > 0);
     upcoming->likely = NULL;
     if (upcoming->known)
         upcoming->likely = replay_key_of(accesslog_key_table_prefetch(p->keys[0], upcoming->hash));
@@ -363,8 +350,7 @@ weir_status replay_policies_see(replay_policies *p, const accesslog_request *req
 static void take(const replay_policies *p, weir_request *req, int64_t now_ns)
 {
     bool answered = weir_service_take(p->service, NULL, req, 1, now_ns);
-    assert(answered);
-    (void)answered;
+    WEIR_ASSERT(answered);
 }
 
 static int64_t lowest_limit(const weir_policy *p)
@@ -385,8 +371,7 @@ static void take_above(const replay_policies *p, const replay_policy *which, int
     weir_decision *d = &req->decision;
     bool answered =
         weir_service_peek(p->service, NULL, req, now_ns); /* finds the policy, checks the lists */
-    assert(answered);
-    (void)answered;
+    WEIR_ASSERT(answered);
     if (req->status != WEIR_OK || req->reason == WEIR_BY_ALLOW_LIST ||
         req->reason == WEIR_BY_DENY_LIST)
         return;
@@ -454,6 +439,7 @@ static void decide(const replay_policies *p, const replay_policy *which,
 weir_status replay_policies_decide(replay_policies *p, size_t i, const accesslog_request *request,
                                    weir_request *ret)
 {
+    WEIR_ASSERT(i < p->len && p->seen[p->policy[i].group]); /* replay_policies_see() was called */
     replay_policy *which = &p->policy[i];
     decide(p, which, request, ret);
     /* A request that finds no space charges nothing, so it can be repeated. */

@@ -6,8 +6,8 @@
  * decisions. They run on a weir_service, as in the daemon, with a store in memory. The store begins
  * small and doubles when it is full, so that memory grows with the keys. */
 
-#include "cmd/accesslog/key_table.h"
-#include "cmd/accesslog/source.h"
+#include "accesslog/accesslog.h"
+#include "accesslog/key_table.h"
 #include "cmd/replay/options.h"
 #include "cmd/replay/stats.h"
 #include "service/service.h"
@@ -83,18 +83,6 @@ WEIR_NODISCARD weir_status replay_policies_see(replay_policies *p, const accessl
 WEIR_NODISCARD weir_status replay_policies_decide(replay_policies *p, size_t i,
                                                   const accesslog_request *request,
                                                   weir_request *ret);
-
-/* Fills in the rule, the key and the cost of the request for policy `i`. A cost above WEIR_COST_MAX
- * becomes WEIR_COST_MAX. The other fields of *ret stay uninitialised. */
-void replay_policies_request(const replay_policies *p, size_t i, const accesslog_request *request,
-                             weir_request *ret);
-
-/* Finds the limit that decides a request by policy `i`, or the list. Charges and counts nothing.
- *  ret  as weir_service_peek(); `policy` is valid until the next call.
- * Returns ret->status. */
-WEIR_NODISCARD weir_status replay_policies_find(const replay_policies *p, size_t i,
-                                                const accesslog_request *request,
-                                                weir_request *ret);
 
 /* Whether the store has its largest size. Only such a store evicts keys. */
 bool replay_policies_at_max(const replay_policies *p);

@@ -4,18 +4,18 @@
  * service and the store of the daemon. This file passes the requests to the policies, and the
  * results to the report. */
 
-#include "cmd/cmd.h"
+#include "cmd/kit/commands.h"
 
-#include "cmd/accesslog/messages.h"
-#include "cmd/accesslog/source.h"
-#include "cmd/config/keys.h"
-#include "cmd/replay/against.h"
-#include "cmd/replay/html.h"
+#include "accesslog/accesslog.h"
+#include "accesslog/messages.h"
+#include "cmd/kit/out.h"
+#include "cmd/kit/units.h"
 #include "cmd/replay/options.h"
 #include "cmd/replay/policies.h"
-#include "cmd/replay/print.h"
-#include "cmd/replay/report_text.h"
+#include "cmd/replay/report.h"
+#include "core/decision.h"
 #include "port/port.h"
+#include "port/text.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -39,11 +39,67 @@ typedef struct replay {
     accesslog *log;
     batched batch[BATCH];
     size_t batch_len;
-    replay_against *against;   /* NULL without --against */
     accesslog_request request; /* the current one */
     out_stream *out;
     uint64_t over_cost; /* requests that cost more than WEIR_COST_MAX */
 } replay;
+
+/* ---- decisions as lines of JSON -------------------------------------------------------------- */
+
+/* Millions of them may be printed, so they are formatted without printf(). */
+
+enum { PIECE_MAX = 320 }; /* bytes of a line without its key and policy */
+
+static char *literal(char *at, const char *text)
+{
+    size_t len = strlen(text);
+    memcpy(at, text, len);
+    return at + len;
+}
+
+static char *number(char *at, int64_t v)
+{
+    return at + weir_i64_print(at, v);
+}
+
+#define PUT_FLAG(at, v)  literal(at, (v) ? "true" : "false")
+#define PUT_COUNT(at, v) number(at, v)
+#define PUT_SPAN(at, v)  number(at, v)
+#define PUT_WAIT(at, v)  ((v) == -1 ? literal(at, "null") : number(at, v))
+
+static char *put_fields(char *at, const weir_decision *d)
+{
+    int64_t f[WEIR_DECISION_FIELDS];
+    weir_decision_get_fields(d, 1, f);
+#define PUT(id, kind, name)                                                                        \
+    at = literal(at, ",\"" WEIR_FIELD_NAME_##kind(name, "ns") "\":");                              \
+    at = PUT_##kind(at, f[WEIR_FIELD_##id]);
+    WEIR_DECISION_LIST(PUT)
+#undef PUT
+    return at;
+}
+
+static void print_decision(replay *r, const replay_policy *which, const weir_request *req)
+{
+    const weir_decision *d = &req->decision;
+    out_stream *out = r->out;
+    char *at = literal(out_reserve(out, PIECE_MAX), "{\"t_ns\":");
+    at = literal(number(at, r->request.t_ns), ",\"key\":\"");
+    out_commit(out, at);
+    out_json(out, r->request.key.at, r->request.key.len);
+    at = literal(out_reserve(out, PIECE_MAX), "\",\"cost\":");
+    at = put_fields(number(at, r->request.cost), d);
+    at = number(literal(at, ",\"layer\":"), d->layer);
+    if (r->policies.len > 1) {
+        const char *policy = which->by_name ? which->given : which->text;
+        out_commit(out, literal(at, ",\"policy\":\""));
+        out_json(out, policy, strlen(policy));
+        at = literal(out_reserve(out, PIECE_MAX), "\"");
+    }
+    if (r->policies.named)
+        at = literal(literal(literal(at, ",\"reason\":\""), weir_reason_word(req->reason)), "\"");
+    out_commit(out, literal(at, "}\n"));
+}
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
@@ -57,23 +113,9 @@ static int complain_decision(const replay *r, const replay_policy *which, weir_s
                                   "%s:%" PRIu64 ": out of memory: the state of this key under the "
                                   "policy %s does not fit into %s; raise --memory",
                                   r->request.file, r->request.line, which->text,
-                                  config_size_text(r->options.memory_bytes, size, sizeof size));
+                                  size_text(r->options.memory_bytes, size, sizeof size));
     return accesslog_complain(ACCESSLOG_FAILED, "%s:%" PRIu64 ": %s", r->request.file,
                               r->request.line, weir_status_str(st));
-}
-
-static void print_decision(replay *r, const replay_policy *which, const weir_request *req)
-{
-    const accesslog_request *line = &r->request;
-    const char *name = which->by_name ? which->given : which->text;
-    replay_answer a = {.t_ns = line->t_ns,
-                       .key = line->key.at,
-                       .key_len = line->key.len,
-                       .cost = line->cost,
-                       .policy = r->policies.len > 1 ? name : NULL,
-                       .reason = r->policies.named ? weir_reason_word(req->reason) : NULL,
-                       .decision = req->decision};
-    replay_print_decision(r->out, &a);
 }
 
 static int decide(replay *r, const replay_upcoming *upcoming)
@@ -91,14 +133,6 @@ static int decide(replay *r, const replay_upcoming *upcoming)
             print_decision(r, &p->policy[i], &req);
     }
     return 0;
-}
-
-static int decide_sent(void *ctx, const accesslog_request *request)
-{
-    replay *r = ctx;
-    const replay_upcoming unknown = {.known = false};
-    r->request = *request;
-    return decide(r, &unknown);
 }
 
 /* Reads requests into the batch. A key that does not fit is valid until the next read, so it ends
@@ -141,8 +175,6 @@ static int decide_all(replay *r)
 {
     accesslog_status got;
     int status;
-    if (r->against)
-        return replay_against_run(r->against, r->log, decide_sent, r);
     do {
         got = read_batch(r);
         status = decide_batch(r);
@@ -152,12 +184,6 @@ static int decide_all(replay *r)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static int complain_output(const out_stream *out)
-{
-    return accesslog_complain(ACCESSLOG_FAILED, "standard %s: %s",
-                              out->fd == STDERR_FILENO ? "error" : "output", strerror(out->error));
-}
-
 static int print_report(replay *r, const replay_report *report)
 {
     weir_buffer b;
@@ -166,13 +192,7 @@ static int print_report(replay *r, const replay_report *report)
         replay_report_json(&b, report, SIZE_MAX);
     else
         replay_report_text(&b, report, terminal_style_get());
-    int status = b.failed ? accesslog_complain_memory() : 0;
-    if (status == 0)
-        out_bytes(r->out, weir_buffer_data(&b), weir_buffer_len(&b));
-    if (status == 0 && out_flush(r->out) != 0)
-        status = complain_output(r->out);
-    weir_buffer_free(&b);
-    return status;
+    return accesslog_print_buffer(r->options.decisions ? STDERR_FILENO : STDOUT_FILENO, &b);
 }
 
 enum { PAGE_WORST_MAX = 1000 }; /* denied keys of a policy; browsers are slow with many more */
@@ -215,7 +235,7 @@ static size_t write_notes(const replay *r, char ret[NOTES_MAX][NOTE_MAX])
         snprintf(ret[n++], NOTE_MAX,
                  "WARNING: the report shows too few denials: the memory of %s was full, and "
                  "%" PRIu64 " %s evicted before their quota was full; raise --memory",
-                 config_size_text(r->options.memory_bytes, size, sizeof size), evicted,
+                 size_text(r->options.memory_bytes, size, sizeof size), evicted,
                  evicted == 1 ? "key was" : "keys were");
     return n;
 }
@@ -234,11 +254,6 @@ static int report(replay *r)
 {
     char notes[NOTES_MAX][NOTE_MAX];
     const char *const lines[NOTES_MAX] = {notes[0], notes[1]};
-    if (r->options.decisions) {
-        if (out_flush(r->out) != 0)
-            return complain_output(r->out);
-        r->out->fd = STDERR_FILENO;
-    }
     accesslog_file *logs = files_of(r->log);
     replay_report data = {.logs = logs,
                           .logs_len = accesslog_files(r->log),
@@ -264,24 +279,19 @@ static int run(replay *r)
         accesslog_progress(r->log);
     int status = decide_all(r);
     accesslog_progress_erase(r->log);
-    if (status == 0 && r->out->error == 0)
-        status = report(r);
-    else if (out_flush(r->out) != 0)
-        status = complain_output(r->out);
-    if (status == 0 && r->against)
-        status = replay_against_finish(r->against);
-    return status;
+    if (out_flush(r->out) != 0)
+        return accesslog_complain_output(STDOUT_FILENO, r->out->error);
+    return status == 0 ? report(r) : status;
 }
 
 static void replay_close(replay *r)
 {
-    replay_against_close(r->against);
     accesslog_close(r->log);
     replay_policies_close(&r->policies);
     port_free(r->out);
 }
 
-/* Opens the policies, the log, and the connection to a daemon. */
+/* Opens the policies and the log. */
 static int replay_open(replay *r)
 {
     int status = r->options.html ? replay_html_check(r->options.html) : 0;
@@ -289,33 +299,23 @@ static int replay_open(replay *r)
         status = replay_policies_open(&r->policies, &r->options);
     if (status == 0)
         status = accesslog_open(&r->log, &r->options.log);
-    if (status == 0 && r->options.against)
-        status =
-            replay_against_open(&r->against, r->options.against, r->options.speed, &r->policies);
     return status;
-}
-
-static int print_help(out_stream *out)
-{
-    out_text(out, replay_help);
-    return out_flush(out) == 0 ? 0 : complain_output(out);
 }
 
 int weir_cmd_replay(int argc, char **argv)
 {
     replay r = {0};
     accesslog_command("weir replay");
-    int status = replay_options_read(&r.options, argc, argv);
-    if (status != 0)
-        return status;
     signal(SIGPIPE, SIG_IGN); /* so that write() fails with EPIPE, which is reported */
+    int status = replay_options_read(&r.options, argc, argv);
+    if (status != 0 || r.options.log.help)
+        return status;
     r.out = port_zalloc(1, sizeof *r.out);
     if (!r.out)
         return accesslog_complain_memory();
     out_init(r.out, STDOUT_FILENO);
-    if (r.options.help)
-        status = print_help(r.out);
-    else if ((status = replay_open(&r)) == 0)
+    status = replay_open(&r);
+    if (status == 0)
         status = run(&r);
     replay_close(&r);
     return status;

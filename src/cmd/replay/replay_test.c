@@ -6,7 +6,8 @@
 
 #define _GNU_SOURCE /* memfd_create */
 
-#include "cmd/cmd.h"
+#include "cmd/kit/commands.h"
+#include "tests/kit/kit.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -21,9 +22,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <cmocka.h>
+
+#include "port/memory_kit_test.h"
 
 /* ---- fakes ----------------------------------------------------------------------------------- */
 
@@ -37,10 +39,7 @@ static struct {
     size_t write_max, writes; /* the same of write() */
     int write_errno;
     size_t write_fails;
-    size_t allocations_left;
 } fake;
-
-#define ALL ((size_t)-1)
 
 static ino_t log_inode;
 
@@ -51,12 +50,6 @@ ssize_t __wrap_read(int fd, void *buf, size_t size);
 ssize_t __real_read(int fd, void *buf, size_t size);
 ssize_t __wrap_write(int fd, const void *buf, size_t size);
 ssize_t __real_write(int fd, const void *buf, size_t size);
-void *__wrap_malloc(size_t size);
-void *__real_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__real_realloc(void *p, size_t size);
 
 int64_t __wrap_port_steady_ns(void)
 {
@@ -91,7 +84,6 @@ ssize_t __wrap_read(int fd, void *buf, size_t size)
     return __real_read(fd, buf, fake.read_max > 0 && fake.read_max < size ? fake.read_max : size);
 }
 
-/* The thread that decompresses writes to a pipe, so the counter is only for uncompressed logs. */
 ssize_t __wrap_write(int fd, const void *buf, size_t size)
 {
     if (fake.write_fails > 0 && ++fake.writes == fake.write_fails) {
@@ -102,29 +94,8 @@ ssize_t __wrap_write(int fd, const void *buf, size_t size)
     return __real_write(fd, buf, max > 0 && max < size ? max : size);
 }
 
-static bool may_allocate(void)
-{
-    return fake.allocations_left == ALL || (fake.allocations_left > 0 && fake.allocations_left--);
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return may_allocate() ? __real_calloc(n, size) : NULL;
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    return may_allocate() ? __real_realloc(p, size) : NULL;
-}
-
 /* ---- running it ------------------------------------------------------------------------------ */
 
-static char dir[] = "/tmp/weir-replay-XXXXXX";
 static char output[1 << 20], errors[1 << 20]; /* of the last run */
 
 static void capture(int saved, int to, int fd, char *ret, size_t size)
@@ -176,7 +147,7 @@ static int reset(void **unused)
 {
     (void)unused;
     memset(&fake, 0, sizeof fake);
-    fake.allocations_left = ALL;
+    (void)memory_stop();
     fake.cols = 80;
     return 0;
 }
@@ -202,14 +173,14 @@ static void check_progress_bar(void **unused)
 {
     (void)unused;
     expect_bar(4, 1000000000, 80,
-               "\r[############............................]  31%  4.10 klines/s  ETA 3s\033[K"
-               "\r[######################..................]  56%  4.10 klines/s  ETA 2s\033[K"
-               "\r[################################........]  81%  4.10 klines/s  ETA 1s\033[K"
+               "\r[##########..............................]  25%  4.10 klines/s  ETA 4s\033[K"
+               "\r[####################....................]  50%  4.10 klines/s  ETA 3s\033[K"
+               "\r[##############################..........]  75%  4.10 klines/s  ETA 2s\033[K"
                "\r[########################################] 100%  4.10 klines/s  ETA 1s\033[K"
                "\r\033[K");
     /* at most ten times a second */
     expect_bar(4, 50000000, 80,
-               "\r[######################..................]  56%  81.9 klines/s  ETA 1s\033[K"
+               "\r[####################....................]  50%  81.9 klines/s  ETA 1s\033[K"
                "\r[########################################] 100%  81.9 klines/s  ETA 1s\033[K"
                "\r\033[K");
     expect_bar(1, 99999999, 80, "");
@@ -279,7 +250,7 @@ static void check_message_erases_bar(void **unused)
     fclose(f);
     assert_int_equal(run(POLICY, "log", NULL), 0);
     assert_string_equal(
-        errors, "\r[########################################] 100%  4.10 klines/s  ETA 1s\033[K"
+        errors, "\r[#######################################.]  99%  4.10 klines/s  ETA 1s\033[K"
                 "\r\033[K"
                 "log:4097: column 1: expected t_ns, whole nanoseconds since 1970\n"
                 "weir replay: 1 line could not be read and was left out\n");
@@ -309,32 +280,6 @@ static void check_reads(void **unused)
         assert_true(fake.reads >= n);
     }
     free(all);
-}
-
-/* The compression is recognised in single bytes, and the thread reads and writes them. */
-static void check_compressed_reads(void **unused)
-{
-    (void)unused;
-    struct stat s;
-    write_log("log", 300);
-    assert_int_equal(run(POLICY, "--decisions", "jsonl", "log", NULL), 0);
-    char *all = strdup(output), line[64];
-    gzFile packed = gzopen("log.gz", "w");
-    FILE *plain = fopen("log", "r");
-    assert_true(packed && plain);
-    for (size_t n; (n = fread(line, 1, sizeof line, plain)) > 0;)
-        assert_int_equal(gzwrite(packed, line, (unsigned)n), n);
-    fclose(plain);
-    gzclose(packed);
-    assert_int_equal(stat("log.gz", &s), 0);
-    log_inode = s.st_ino;
-    for (fake.read_max = 1; fake.read_max < 4; fake.read_max++) {
-        fake.write_max = 1000 * fake.read_max;
-        assert_int_equal(run(POLICY, "--decisions", "jsonl", "log.gz", NULL), 0);
-        assert_string_equal(output, all);
-    }
-    free(all);
-    unlink("log.gz");
 }
 
 /* Output is complete if a write() writes few bytes or is interrupted. */
@@ -437,10 +382,10 @@ static void write_pairs(const char *name, size_t n)
 #define LARGE "sliding-slices 1/h slices 65536"
 
 /* The store doubles several times, and each key keeps its state: the second request is denied. */
-static void expect_growth(const char *policy, const char *memory, size_t keys)
+static void expect_growth(const char *policy, const char *size, size_t keys)
 {
     write_pairs("log", keys);
-    assert_int_equal(run("--policy", policy, "--memory", memory, "log", NULL), 0);
+    assert_int_equal(run("--policy", policy, "--memory", size, "log", NULL), 0);
     assert_string_equal(errors, "");
     const char *denied = strstr(output, "\n  denied ");
     assert_non_null(denied);
@@ -465,9 +410,9 @@ static void check_growing_without_memory(void **unused)
     int status = 1;
     size_t n = 0;
     for (; status == 1 && n < 1000; n++) {
-        fake.allocations_left = n;
+        memory_fail(n, true);
         status = run("--policy", LARGE, "--memory", "32m", "log", NULL);
-        fake.allocations_left = ALL;
+        (void)memory_stop();
         if (status == 1 && strstr(errors, "--memory"))
             fail_msg("allocation %zu: %s", n, errors);
     }
@@ -524,9 +469,9 @@ static void fail_allocations(void)
     assert_int_equal(run(POLICY, "--policy", "sliding-log 5/m", "log", NULL), 0);
     char *all = strdup(output);
     for (n = 0; status == 1 && n < 1000; n++) {
-        fake.allocations_left = n;
+        memory_fail(n, true);
         status = run(POLICY, "--policy", "sliding-log 5/m", "log", NULL);
-        fake.allocations_left = ALL;
+        (void)memory_stop();
         if (status == 1 && !strstr(errors, "out of memory") && !strstr(errors, "Cannot allocate"))
             fail_msg("allocation %zu: %s", n, errors);
     }
@@ -548,19 +493,6 @@ static void check_failing_allocations(void **unused)
     fail_allocations();
 }
 
-static int make_dir(void **unused)
-{
-    (void)unused;
-    return mkdtemp(dir) && chdir(dir) == 0 ? 0 : -1;
-}
-
-static int remove_dir(void **unused)
-{
-    (void)unused;
-    (void)unlink("log");
-    return chdir("/") == 0 && rmdir(dir) == 0 ? 0 : -1;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -569,7 +501,6 @@ int main(void)
         cmocka_unit_test_setup(check_bar_rates, reset),
         cmocka_unit_test_setup(check_message_erases_bar, reset),
         cmocka_unit_test_setup(check_reads, reset),
-        cmocka_unit_test_setup(check_compressed_reads, reset),
         cmocka_unit_test_setup(check_writes, reset),
         cmocka_unit_test_setup(check_longest_line, reset),
         cmocka_unit_test_setup(check_failed_reads, reset),

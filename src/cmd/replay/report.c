@@ -4,6 +4,7 @@
 
 #include "cmd/replay/report.h"
 
+#include "port/assert.h"
 #include "port/port.h"
 
 #include <stdlib.h>
@@ -31,6 +32,7 @@ static int number_order(const void *left, const void *right)
 /* The smallest of the sorted numbers that at least `percent` of them do not exceed. */
 static int64_t nearest_rank(const int64_t *sorted, size_t len, size_t percent)
 {
+    WEIR_ASSERT(len > 0 && percent > 0 && percent <= 100);
     return sorted[(len * percent + 99) / 100 - 1];
 }
 
@@ -73,6 +75,7 @@ static weir_status fill_worst(replay_policy_report *ret, const accesslog_key_tab
     if (!worst)
         return WEIR_E_NOMEM;
     for (const replay_key *k = replay_key_first(keys); k; k = replay_key_next(k)) {
+        WEIR_ASSERT(!k->policy[index].denials || len < ret->keys_denied);
         if (k->policy[index].denials)
             worst[len++] = (replay_worst){text_of(k), k, k->policy[index].denials};
     }

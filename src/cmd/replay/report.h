@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_REPLAY_REPORT_H
 #define WEIR_CMD_REPLAY_REPORT_H
-/* The report of a run. It is computed once, at the end, and printed as a table (report_text.h) or
- * as JSON, which the HTML page contains. docs/replay.md defines every figure. */
+/* The report of a run. It is computed once, at the end, and printed as tables or as JSON,
+ * which the HTML page contains. docs/replay.md defines every figure. */
 
+#include "cmd/kit/terminal.h"
 #include "cmd/replay/policies.h"
 #include "port/buffer.h"
 
@@ -64,5 +65,32 @@ void replay_report_free(replay_report *r);
 /* Appends the report as one JSON object and an LF. Sets out->failed if memory is exhausted.
  *  worst_max  how many denied keys to list of each policy, if the report has more. */
 void replay_report_json(weir_buffer *out, const replay_report *r, size_t worst_max);
+
+/* Appends the report: for one policy a table of its figures, for several a table with a column for
+ * each; then the figures of the log, and the worst keys. Only lines that contain a policy text may
+ * exceed the width. Sets out->failed if memory is exhausted.
+ *  style  `cols` is limited to 80..120. */
+void replay_report_text(weir_buffer *out, const replay_report *r, terminal_style style);
+
+/* ---- as a web page --------------------------------------------------------------------------- */
+/* The report as a web page in one file. The page is built from web/report and contains its script
+ * and its style; this module inserts the report's JSON. It must not know what the JSON means. */
+
+/* Whether this program contains the page: it needs clang, lld and esbuild when weir is built. */
+bool replay_html_available(void);
+
+/* Checks that the page can be written, before the log is read: that the program contains it, and
+ * that `path` is not a directory and may be created or replaced. Only an empty file or another page
+ * is replaced, so that a log whose name was given by mistake is not lost. Writes nothing.
+ * Returns 0, or an exit status after printing an error: ACCESSLOG_USAGE if the program has no page
+ * or `path` is "-", ACCESSLOG_FAILED otherwise. */
+int replay_html_check(const char *path);
+
+/* Writes the page. The file appears whole or not at all: the page is written to a temporary file in
+ * the same directory, which then replaces `path`. An existing file keeps its mode, and a symbolic
+ * link its target. A device or a named pipe is written directly.
+ *  json  one JSON value in UTF-8 of `len` bytes
+ * Returns 0, or an exit status after printing an error, as replay_html_check(). */
+int replay_html_write(const char *path, const char *json, size_t len);
 
 #endif

@@ -4,15 +4,10 @@
 
 #include "cmd/replay/report.h"
 
-#include "codec/json.h"
+#include "codec/answer/json.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-static void put(weir_buffer *b, const char *text)
-{
-    weir_buffer_append(b, text, strlen(text));
-}
 
 /* Appends `text`, which ends in a name and a colon, and a number. */
 static void put_u64(weir_buffer *b, const char *text, uint64_t v)
@@ -22,7 +17,7 @@ static void put_u64(weir_buffer *b, const char *text, uint64_t v)
 
 static void put_string(weir_buffer *b, const char *text, weir_slice v)
 {
-    put(b, text);
+    weir_buffer_text(b, text);
     weir_json_put_string(b, v.at, v.len);
 }
 
@@ -33,10 +28,10 @@ static void put_text(weir_buffer *b, const char *text, const char *v)
 
 static void put_series(weir_buffer *b, const char *text, const uint64_t *counts, size_t len)
 {
-    put(b, text);
+    weir_buffer_text(b, text);
     for (size_t i = 0; i < len; i++)
         put_u64(b, i > 0 ? "," : "[", counts[i]);
-    put(b, len > 0 ? "]" : "[]");
+    weir_buffer_text(b, len > 0 ? "]" : "[]");
 }
 
 static void put_series_of(weir_buffer *b, const char *text, const replay_series *s,
@@ -46,8 +41,8 @@ static void put_series_of(weir_buffer *b, const char *text, const replay_series 
     if (replay_series_read(s, t, counts)) {
         put_series(b, text, counts, t->len);
     } else {
-        put(b, text);
-        put(b, "null");
+        weir_buffer_text(b, text);
+        weir_buffer_text(b, "null");
     }
 }
 
@@ -55,7 +50,7 @@ static void put_series_of(weir_buffer *b, const char *text, const replay_series 
 
 static void put_logs(weir_buffer *b, const replay_report *r)
 {
-    put(b, ",\n \"logs\":[");
+    weir_buffer_text(b, ",\n \"logs\":[");
     for (size_t i = 0; i < r->logs_len; i++) {
         const accesslog_file *log = &r->logs[i];
         put_text(b, i > 0 ? ",\n  {\"name\":" : "{\"name\":", log->name);
@@ -63,9 +58,9 @@ static void put_logs(weir_buffer *b, const replay_report *r)
         put_u64(b, ",\"requests\":", log->requests);
         put_u64(b, ",\"bad\":", log->bad);
         put_u64(b, ",\"left_out\":", log->left_out);
-        put(b, "}");
+        weir_buffer_text(b, "}");
     }
-    put(b, "]");
+    weir_buffer_text(b, "]");
 }
 
 static void put_notes(weir_buffer *b, const replay_report *r)
@@ -73,7 +68,7 @@ static void put_notes(weir_buffer *b, const replay_report *r)
     for (size_t i = 0; i < r->notes_len; i++)
         put_text(b, i > 0 ? ",\n  " : ",\n \"notes\":[", r->notes[i]);
     if (r->notes_len > 0)
-        put(b, "]");
+        weir_buffer_text(b, "]");
 }
 
 static void put_load(weir_buffer *b, const replay_report *r)
@@ -83,14 +78,14 @@ static void put_load(weir_buffer *b, const replay_report *r)
     put_series(b, ",\n \"load\":{\"requests\":", r->requests_over_time, r->stats->timeline.len);
     for (int i = 0; i < REPLAY_PERIODS; i++) {
         const replay_percentiles *p = &r->peaks[i];
-        put(b, names[i]);
+        weir_buffer_text(b, names[i]);
         weir_buffer_put(b, "{\"p50\":", p->p50);
         weir_buffer_put(b, ",\"p90\":", p->p90);
         weir_buffer_put(b, ",\"p99\":", p->p99);
         weir_buffer_put(b, ",\"max\":", p->max);
-        put(b, "}");
+        weir_buffer_text(b, "}");
     }
-    put(b, "}}");
+    weir_buffer_text(b, "}}");
 }
 
 /* ---- a policy -------------------------------------------------------------------------------- */
@@ -98,20 +93,20 @@ static void put_load(weir_buffer *b, const replay_report *r)
 static void put_lockout(weir_buffer *b, const replay_lockouts *l)
 {
     if (!l->key.at) {
-        put(b, ",\n   \"lockout\":null");
+        weir_buffer_text(b, ",\n   \"lockout\":null");
         return;
     }
     weir_buffer_put(b, ",\n   \"lockout\":{\"longest_ns\":", l->longest_ns);
     put_string(b, ",\"key\":", l->key);
     weir_buffer_put(b, ",\"from_ns\":", l->from_ns);
-    put(b, "}");
+    weir_buffer_text(b, "}");
 }
 
 static void put_peak(weir_buffer *b, const replay_policy_report *p)
 {
     const replay_counts *c = &p->policy->counts;
     if (!p->peak_key.at) {
-        put(b, ",\n   \"peak_admitted\":null");
+        weir_buffer_text(b, ",\n   \"peak_admitted\":null");
         return;
     }
     put_u64(b, ",\n   \"peak_admitted\":{\"units\":", c->peak.units);
@@ -119,7 +114,7 @@ static void put_peak(weir_buffer *b, const replay_policy_report *p)
     weir_buffer_put(b, ",\"window_ns\":", c->window_ns);
     put_string(b, ",\"key\":", p->peak_key);
     weir_buffer_put(b, ",\"at_ns\":", c->peak.at_ns);
-    put(b, "}");
+    weir_buffer_text(b, "}");
 }
 
 static void put_worst(weir_buffer *b, const replay_worst *w, const replay_timeline *t)
@@ -135,7 +130,7 @@ static void put_worst(weir_buffer *b, const replay_worst *w, const replay_timeli
     weir_buffer_put(b, ",\"last_denied_ns\":", w->denials->last_ns);
     put_series_of(b, ",\"requests_over_time\":", &w->key->over_time, t);
     put_series_of(b, ",\"denied_over_time\":", &w->denials->over_time, t);
-    put(b, "}");
+    weir_buffer_text(b, "}");
 }
 
 static void put_change(weir_buffer *b, const replay_policy_report *p)
@@ -144,7 +139,7 @@ static void put_change(weir_buffer *b, const replay_policy_report *p)
     put_u64(b, ",\"requests_newly_allowed\":", p->policy->counts.newly_allowed);
     put_u64(b, ",\"keys_newly_denied\":", p->keys_newly_denied);
     put_u64(b, ",\"keys_no_longer_denied\":", p->keys_no_longer_denied);
-    put(b, "}");
+    weir_buffer_text(b, "}");
 }
 
 static void put_policy(weir_buffer *b, const replay_report *r, size_t i, size_t worst_max)
@@ -155,10 +150,10 @@ static void put_policy(weir_buffer *b, const replay_report *r, size_t i, size_t 
     if (p->policy->by_name)
         put_text(b, "{\"name\":", p->policy->given);
     else
-        put(b, "{\"name\":null");
+        weir_buffer_text(b, "{\"name\":null");
     put_text(b, ",\"policy\":", p->policy->text);
-    put(b, p->policy->shadow ? ",\"shadow\":true" : ",\"shadow\":false");
-    put(b, i == 0 ? ",\"baseline\":true" : ",\"baseline\":false");
+    weir_buffer_text(b, p->policy->shadow ? ",\"shadow\":true" : ",\"shadow\":false");
+    weir_buffer_text(b, i == 0 ? ",\"baseline\":true" : ",\"baseline\":false");
     put_u64(b, ",\n   \"allowed\":", p->allowed);
     put_u64(b, ",\"denied\":", c->denied);
     put_u64(b, ",\"would_be_denied\":", c->shadowed);
@@ -169,21 +164,21 @@ static void put_policy(weir_buffer *b, const replay_report *r, size_t i, size_t 
     put_lockout(b, &p->lockout);
     put_peak(b, p);
     put_series(b, ",\n   \"denied_over_time\":", p->denied_over_time, t->len);
-    put(b, ",\n   \"worst\":[");
+    weir_buffer_text(b, ",\n   \"worst\":[");
     for (size_t k = 0; k < p->worst_len && k < worst_max; k++) {
-        put(b, k > 0 ? ",\n    " : "\n    ");
+        weir_buffer_text(b, k > 0 ? ",\n    " : "\n    ");
         put_worst(b, &p->worst[k], t);
     }
-    put(b, "]");
+    weir_buffer_text(b, "]");
     if (i > 0)
         put_change(b, p);
-    put(b, "}");
+    weir_buffer_text(b, "}");
 }
 
 void replay_report_json(weir_buffer *out, const replay_report *r, size_t worst_max)
 {
     const replay_stats *s = r->stats;
-    put(out, "{\"weir\":\"replay\",\"version\":1");
+    weir_buffer_text(out, "{\"weir\":\"replay\",\"version\":1");
     put_logs(out, r);
     put_u64(out, ",\n \"requests\":", s->requests);
     put_u64(out, ",\"keys\":", r->keys);
@@ -194,13 +189,13 @@ void replay_report_json(weir_buffer *out, const replay_report *r, size_t worst_m
     weir_buffer_put(out, ",\n \"time\":{\"first_ns\":", replay_timeline_start_ns(&s->timeline));
     weir_buffer_put(out, ",\"width_ns\":", replay_timeline_width_ns(&s->timeline));
     put_u64(out, ",\"buckets\":", s->timeline.len);
-    put(out, "}");
+    weir_buffer_text(out, "}");
     put_notes(out, r);
     put_load(out, r);
-    put(out, ",\n \"policies\":[");
+    weir_buffer_text(out, ",\n \"policies\":[");
     for (size_t i = 0; i < r->policies; i++) {
-        put(out, i > 0 ? ",\n  " : "\n  ");
+        weir_buffer_text(out, i > 0 ? ",\n  " : "\n  ");
         put_policy(out, r, i, worst_max);
     }
-    put(out, "]}\n");
+    weir_buffer_text(out, "]}\n");
 }

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 /* Prints the report as tables. */
 
-#include "cmd/replay/report_text.h"
+#include "cmd/replay/report.h"
 
-#include "cmd/accesslog/cells.h"
-#include "cmd/duration.h"
+#include "accesslog/cells.h"
+#include "cmd/kit/units.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ typedef struct page {
 
 static void put(const page *p, const char *text)
 {
-    weir_buffer_append(p->out, text, strlen(text));
+    weir_buffer_text(p->out, text);
 }
 
 static void put_label(const page *p, const char *label)

@@ -5,6 +5,8 @@
 
 #include "cmd/replay/stats.h"
 
+#include "port/assert.h"
+
 #define SECOND_NS INT64_C(1000000000)
 #define DAY_NS    (86400 * SECOND_NS)
 
@@ -31,6 +33,7 @@ void replay_stats_close(replay_stats *s)
 
 void replay_stats_request(replay_stats *s, int64_t now_ns, int64_t cost)
 {
+    WEIR_ASSERT(now_ns >= s->last_ns && cost >= 0);
     s->requests++;
     s->cost = add_up(s->cost, cost);
     s->last_ns = now_ns;
@@ -88,6 +91,7 @@ weir_status replay_counts_open(replay_counts *ret, replay_stats *s, const weir_p
     ret->limit = policy->layer[longest].rate;
     ret->slices = ret->window_ns < REPLAY_SLICES ? ret->window_ns : REPLAY_SLICES;
     ret->slice_ns = ret->window_ns / ret->slices;
+    WEIR_ASSERT(ret->slice_ns > 0);
     return replay_series_open(&ret->over_time, &s->timeline) ? WEIR_OK : WEIR_E_NOMEM;
 }
 
@@ -105,6 +109,7 @@ static void count_admitted(replay_counts *c, int64_t now_ns, const replay_key *k
         c->end_ns = (c->slice + 1) * c->slice_ns;
     }
     int64_t gone = c->slice - tally->slice;
+    WEIR_ASSERT(gone >= 0);
     for (int64_t i = 0; i < gone && i < REPLAY_SLICES; i++)
         tally->admitted[(c->slice - i) % REPLAY_SLICES] = 0;
     tally->slice = c->slice;

@@ -15,7 +15,7 @@
 
 #include <weir/weir.h>
 
-#include "cmd/accesslog/key_table.h"
+#include "accesslog/key_table.h"
 #include "cmd/replay/timeline.h"
 
 /* ---- keys ------------------------------------------------------------------------------------ */

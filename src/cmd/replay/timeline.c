@@ -5,10 +5,10 @@
 
 #include "cmd/replay/timeline.h"
 
+#include "port/assert.h"
 #include "port/atomic.h"
 #include "port/port.h"
 
-#include <assert.h>
 #include <string.h>
 
 struct replay_dense {
@@ -51,7 +51,7 @@ void replay_timeline_next(replay_timeline *t, int64_t now_ns)
         t->first_ns = now_ns;
     while (bucket_of(t, now_ns, t->level) >= REPLAY_BUCKETS_MAX)
         t->level++;
-    assert(t->level < sizeof widths_ns / sizeof *widths_ns);
+    WEIR_ASSERT(t->level < sizeof widths_ns / sizeof *widths_ns);
     t->len = bucket_of(t, now_ns, t->level) + 1;
     t->end_ns = (now_ns / widths_ns[t->level] + 1) * widths_ns[t->level];
 }
@@ -71,6 +71,7 @@ int64_t replay_timeline_start_ns(const replay_timeline *t)
 /* Returns the bucket at `level` that contains the bucket `at` of a lower level. */
 static size_t widened(const replay_timeline *t, size_t at, unsigned from, unsigned level)
 {
+    WEIR_ASSERT(from <= level); /* widths only grow */
     int64_t number = t->first_ns / widths_ns[from] + (int64_t)at;
     return (size_t)(number / (widths_ns[level] / widths_ns[from]) - t->first_ns / widths_ns[level]);
 }
@@ -82,6 +83,7 @@ static void sparse_add(replay_series *s, size_t bucket, unsigned count)
         s->sparse[s->used - 1].count = (uint8_t)(s->sparse[s->used - 1].count + count);
         return;
     }
+    WEIR_ASSERT(s->used < REPLAY_SPARSE_MAX);
     s->sparse[s->used].bucket = (uint8_t)bucket;
     s->sparse[s->used++].count = (uint8_t)count;
 }
@@ -122,6 +124,7 @@ bool replay_series_open(replay_series *s, replay_timeline *t)
 
 void replay_series_add(replay_series *s, replay_timeline *t)
 {
+    WEIR_ASSERT(t->len > 0 && t->len <= REPLAY_BUCKETS_MAX);
     size_t bucket = t->len - 1;
     if (s->level != t->level)
         widen(s, t);

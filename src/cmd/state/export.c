@@ -5,8 +5,9 @@
 
 #include "cmd/state/state.h"
 #include "port/port.h"
+#include "port/text.h"
+#include "store/image/file_header.h"
 #include "store/image/image.h"
-#include "store/image/partitions.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -49,18 +50,18 @@ static void put_head(const state_file *f, bool with_secret)
     printf("}\n");
 }
 
+static void put_text(void *ctx, const char *at, size_t len)
+{
+    (void)ctx;
+    fwrite(at, 1, len, stdout);
+}
+
 /* Canonical texts are ASCII without quotes. Other bytes, of a damaged file, are escaped. */
 static bool put_policy(void *ctx, uint64_t id, const char *text, size_t len)
 {
     (void)ctx;
     printf("{\"policy\":\"");
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c < 0x20 || c > 0x7e || c == '"' || c == '\\')
-            printf("\\u%04x", c);
-        else
-            putchar(c);
-    }
+    weir_text_escape(text, len, WEIR_JSON_REPLY, put_text, NULL);
     printf("\",\"id\":\"%016" PRIx64 "\"}\n", id);
     return !ferror(stdout);
 }

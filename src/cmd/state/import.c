@@ -3,12 +3,13 @@
 /* Imports JSON lines into a state file. The first line identifies the secret that hashed the keys:
  * hashes are useless under any other secret. The import stops at the first invalid line. */
 
-#include "cmd/input.h"
+#include "cmd/kit/input.h"
 #include "cmd/state/state.h"
+#include "port/assert.h"
 #include "port/port.h"
 #include "port/text.h"
+#include "store/image/file_header.h"
 #include "store/image/image.h"
-#include "store/image/partitions.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -60,6 +61,7 @@ static bool next_line(importer *m, json_t **ret_root, bool *ret_good)
             fprintf(stderr, "weir state: cannot read %s: %s\n", m->from, strerror(errno));
         return false;
     }
+    WEIR_ASSERT((size_t)len < m->text_size);
     m->line++;
     json_error_t error;
     *ret_root = json_loadb(m->text, (size_t)len, JSON_REJECT_DUPLICATES, &error);
@@ -138,9 +140,12 @@ static bool read_head_line(const importer *m, json_t *root, head_line *ret)
                        "fingerprint", &fingerprint, "secret", &secret, "partitions",
                        &partitions) != 0)
         return wrong(m, "expected the first line of an export: %s", error.text);
-    if (ret->version != WEIR_STATE_VERSION && ret->version != WEIR_STATE_VERSION_PARTITIONS)
-        return wrong(m, "weir_state: expected version %d or %d, found %" JSON_INTEGER_FORMAT,
-                     WEIR_STATE_VERSION, WEIR_STATE_VERSION_PARTITIONS, ret->version);
+    if (ret->version < WEIR_STATE_VERSION_READABLE || ret->version > WEIR_STATE_VERSION_PARTITIONS)
+        return wrong(m, "weir_state: expected version %d to %d, found %" JSON_INTEGER_FORMAT "%s",
+                     WEIR_STATE_VERSION_READABLE, WEIR_STATE_VERSION_PARTITIONS, ret->version,
+                     ret->version == 1 ? ": its keys do not say which policy they belong to, and "
+                                         "cannot be converted; start with an empty file"
+                                       : "");
     if (!read_partitions(m, partitions, &ret->partitions))
         return false;
     if (ret->time_ns < 0 || ret->time_ns > WEIR_NOW_NS_MAX || ret->wall_ns < 0 ||
@@ -178,7 +183,7 @@ static bool open_file(importer *m, const head_line *line, const char *path, cons
     weir_file_header head = {0};
     bool absent;
     weir_store_error error;
-    bool there = state_read_head(path, &head, &absent);
+    bool there = state_read_head(path, false, &head, &absent);
     if (!there && !absent)
         return false;
     if (there && !same_secret(m, line, &head, path))
@@ -265,6 +270,7 @@ static bool import_key(importer *m, json_t *root)
         return wrong(m, "out of memory");
     if (!read_hex(words, stored.words_len, m->words))
         return wrong(m, "words: expected groups of 16 hexadecimal digits");
+    WEIR_ASSERT(stored.words_len <= m->words_max);
     stored.fresh_at_ns = fresh_at_ns;
     stored.form = (uint32_t)form;
     stored.level = (uint32_t)level;

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* Prints a state file for people. */
 
-#include "cmd/log.h"
+#include "cmd/kit/log.h"
+#include "cmd/kit/sigbus.h"
 #include "cmd/state/state.h"
 #include "port/port.h"
 #include "store/image/image.h"
@@ -57,23 +58,6 @@ void state_print_head(const char *path, const weir_file_header *head)
     printf("fingerprint %s\n", fingerprint);
     print_label("opened");
     printf("%" PRIu64 " times\n", port_word_load_relaxed(&head->openings));
-}
-
-const char *state_found_text(weir_found found)
-{
-    switch (found) {
-    case WEIR_FOUND_NOTHING:
-        return "nothing, the file is new";
-    case WEIR_FOUND_CLOSED:
-        return "closed cleanly";
-    case WEIR_FOUND_KILLED:
-        return "left by a process that was killed; no state is lost";
-    case WEIR_FOUND_POWER_LOSS:
-        return "left by a machine that crashed; what is lost depends on memory.sync";
-    case WEIR_FOUND_OPEN:
-        return "open in other processes";
-    }
-    return "unknown";
 }
 
 static void print_found(const weir_store_opened *opened)

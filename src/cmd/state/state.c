@@ -4,13 +4,14 @@
 
 #include "cmd/state/state.h"
 
-#include "cmd/cmd.h"
-#include "cmd/options.h"
-#include "cmd/sigbus.h"
+#include "cmd/kit/commands.h"
+#include "cmd/kit/options.h"
+#include "cmd/kit/sigbus.h"
+#include "port/assert.h"
 #include "port/file.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
-#include "store/image/partitions.h"
+#include "store/image/file_header.h"
 #include "store/siphash.h"
 
 #include <inttypes.h>
@@ -60,7 +61,7 @@ uint64_t state_memory_bytes(const weir_file_header *head)
            head->parts[WEIR_PART_RESERVED].bytes;
 }
 
-bool state_read_head(const char *path, weir_file_header *ret, bool *ret_absent)
+bool state_read_head(const char *path, bool read_only, weir_file_header *ret, bool *ret_absent)
 {
     int fd = -1;
     uint64_t bytes = 0;
@@ -79,7 +80,7 @@ bool state_read_head(const char *path, weir_file_header *ret, bool *ret_absent)
                  port_file_error_text(error == PORT_FILE_DENIED ? PORT_FILE_UNREADABLE : error));
     else if (bytes >= sizeof *ret)
         good = port_file_read(fd, ret, sizeof *ret);
-    good = good && weir_file_header_check(ret, bytes, what, sizeof what);
+    good = good && weir_file_header_check(ret, bytes, read_only, what, sizeof what);
     port_file_close(fd);
     if (!good)
         fprintf(stderr, "weir state: %s: %s\n", path, what);
@@ -98,6 +99,7 @@ weir_status state_open(const char *path, const weir_file_header *head, weir_stor
     how.secret = head->secret;
     how.partitions = partitions;
     how.partitions_len = weir_partitions_get(head, is);
+    WEIR_ASSERT(how.partitions_len <= WEIR_PARTITIONS_MAX);
     for (size_t i = 0; i < how.partitions_len; i++)
         partitions[i] = (weir_store_partition){is[i].name, is[i].table_bytes, is[i].large_bytes};
     how.ret_error = ret_error;
@@ -151,6 +153,7 @@ static int set_clock(state_file *f, const weir_zones *zones)
         fprintf(stderr, "weir state: %s\n", error.text);
         return 1;
     }
+    WEIR_ASSERT(f->store); /* empty_file() has opened it again */
     weir_store_set_time(f->store, wall_ns);
     printf("%s: clock stepped %s by %" PRIu64 ".%03" PRIu64 " s%s\n", f->path,
            back ? "back" : "forward", ms / 1000, ms % 1000,
@@ -162,6 +165,7 @@ static int set_clock(state_file *f, const weir_zones *zones)
 
 static int run_on(state_file *f, const options *o, const weir_zones *zones)
 {
+    WEIR_ASSERT(!o->import && !(o->set_clock && o->export));
     if (o->set_clock)
         return set_clock(f, zones);
     if (o->export)
@@ -177,7 +181,7 @@ static int run(const options *o, const weir_zones *zones)
     weir_store_error error = {"out of memory"};
     if (o->import)
         return state_import(o->path, o->import, zones);
-    if (!state_read_head(o->path, &head, NULL))
+    if (!state_read_head(o->path, !o->set_clock, &head, NULL))
         return 1;
     const weir_store_options how = {.zones = zones, .read_only = !o->set_clock};
     weir_status st = state_open(o->path, &head, how, &f, &error);

@@ -20,7 +20,7 @@ typedef struct state_file {
 /* Reads and checks the header of a state file. Returns false, after printing an error, if the file
  * cannot be read or is not a state file.
  *  ret_absent  whether there is no such file; then nothing is printed. May be NULL. */
-bool state_read_head(const char *path, weir_file_header *ret, bool *ret_absent);
+bool state_read_head(const char *path, bool read_only, weir_file_header *ret, bool *ret_absent);
 
 /* The memory_bytes with which a store with this header was created. */
 uint64_t state_memory_bytes(const weir_file_header *head);
@@ -35,9 +35,6 @@ weir_status state_open(const char *path, const weir_file_header *head, weir_stor
 
 /* Writes a fingerprint of a secret. It distinguishes secrets, and reveals nothing else of them. */
 void state_fingerprint(const uint8_t secret[16], char ret[STATE_FINGERPRINT_MAX]);
-
-/* Says how a file was last used; `weir state` and the log of the daemon print it. */
-const char *state_found_text(weir_found found);
 
 /* Prints what the file contains. */
 void state_print(const state_file *f);

@@ -2,7 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* Decides each request of a key, and counts those that are denied. */
 
-#include "cmd/suggest/decide.h"
+#include "cmd/suggest/suggest.h"
+
+#include "port/assert.h"
 
 /* Returns whether a request is denied. After an error, every request is. */
 static bool is_denied(suggest_decider *d, const suggest_request *r)
@@ -21,6 +23,7 @@ uint64_t suggest_denied(suggest_decider *d, const suggest_trace *t, uint32_t key
                         uint64_t denied_max)
 {
     uint64_t denied = 0;
+    WEIR_ASSERT(key < t->keys && denied_max > 0);
     key_state_reset(&d->state, &d->policy);
     const suggest_request *end = t->request + t->begin[key + 1];
     for (const suggest_request *r = t->request + t->begin[key]; r < end && r->now_ns < end_ns;

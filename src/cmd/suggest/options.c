@@ -2,11 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* Parses the options with getopt_long(), and holds the help text. */
 
-#include "cmd/suggest/options.h"
+#include "cmd/suggest/suggest.h"
 
-#include "cmd/accesslog/messages.h"
-#include "cmd/config/keys.h"
-#include "cmd/options.h"
+#include "accesslog/messages.h"
 #include "port/text.h"
 
 #include <inttypes.h>
@@ -18,7 +16,7 @@
 
 enum { HOLD_OUT_MAX = 90 };
 
-const char suggest_help[] =
+static const char help[] =
     "Usage: weir suggest [OPTION]... FILE...\n"
     "\n"
     "Reads access logs and finds the tightest limit and burst that deny no more than\n"
@@ -154,7 +152,7 @@ static const suggest_algorithm algorithms[] = {
 
 static int set_algorithm(suggest_options *o, const char *name)
 {
-    for (size_t i = 0; i < CONFIG_LENGTH(algorithms); i++) {
+    for (size_t i = 0; i < sizeof algorithms / sizeof algorithms[0]; i++) {
         if (strcmp(algorithms[i].name, name) == 0) {
             o->algorithm = &algorithms[i];
             return 0;
@@ -206,8 +204,6 @@ static const struct option known[] = {
     {"json", no_argument, NULL, OPT_JSON},
     {"memory", required_argument, NULL, OPT_MEMORY},
     ACCESSLOG_OPTIONS,
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
 };
 
 /* Sets an option of the log, and keeps its words for the command that reads the log again. */
@@ -220,8 +216,9 @@ static int set_log_option(suggest_options *o, int c, const char *value)
     return accesslog_options_set(&o->log, c, value);
 }
 
-static int set_option(suggest_options *o, int c, const char *value)
+static int set_option(void *options, int c, const char *value)
 {
+    suggest_options *o = options;
     if (c >= ACCESSLOG_OPT_FORMAT)
         return set_log_option(o, c, value);
     switch (c) {
@@ -240,30 +237,25 @@ static int set_option(suggest_options *o, int c, const char *value)
     case OPT_JSON:
         o->json = true;
         return 0;
-    case OPT_MEMORY:
+    default: /* OPT_MEMORY */
         return accesslog_options_memory(&o->memory_bytes, value);
-    default:
-        o->help = true;
-        return 0;
     }
 }
 
 int suggest_options_read(suggest_options *ret, suggest_word *words, int argc, char **argv)
 {
-    suggest_options o = {.per = "1m",
-                         .algorithm = &algorithms[0],
-                         .hold_out = 25 * SUGGEST_PERCENT,
-                         .memory_bytes = MEMORY_DEFAULT,
-                         .words = words};
-    int status = set_target(&o, TARGET_DEFAULT), c;
-    optind = 0; /* resets getopt, which main may have used */
-    while (status == 0 && !o.help && (c = options_next("weir suggest", argc, argv, known)) != -1)
-        status = c == '?' ? ACCESSLOG_USAGE : set_option(&o, c, optarg);
-    if (status == 0 && !o.help)
-        status = accesslog_options_files(&o.log, argc, argv, optind);
-    for (int i = optind; i < argc && status == 0 && !o.help; i++)
-        words[o.words_len++] = (suggest_word){NULL, argv[i]};
+    static const accesslog_syntax syntax = {known, set_option, help};
+    *ret = (suggest_options){.per = "1m",
+                             .algorithm = &algorithms[0],
+                             .hold_out = 25 * SUGGEST_PERCENT,
+                             .memory_bytes = MEMORY_DEFAULT,
+                             .words = words};
+    int status = set_target(ret, TARGET_DEFAULT);
     if (status == 0)
-        *ret = o;
-    return status;
+        status = accesslog_options_read(&ret->log, &syntax, ret, argc, argv);
+    if (status != 0 || ret->log.help)
+        return status;
+    for (int i = optind; i < argc; i++)
+        words[ret->words_len++] = (suggest_word){NULL, argv[i]};
+    return accesslog_options_files(&ret->log, argc, argv);
 }

@@ -2,7 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* Draws into a grid of dots. A Braille character has 2 x 4 dots. */
 
-#include "cmd/suggest/plot.h"
+#include "cmd/suggest/suggest.h"
+
+#include "port/assert.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +26,7 @@ typedef struct grid {
 
 static void set_dot(grid *g, int x, int y)
 {
+    WEIR_ASSERT(x >= 0 && x < g->cols * DOTS_X && y >= 0 && y < ROWS * DOTS_Y);
     static const uint8_t bits[DOTS_Y][DOTS_X] = {
         {0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
     g->dots[y / DOTS_Y][x / DOTS_X] |= bits[y % DOTS_Y][x % DOTS_X];
@@ -74,23 +77,21 @@ static void line(grid *g, int x0, int y0, int x1, int y1)
                 steps ? y0 + (y1 - y0) * i / steps : y0);
 }
 
-static void put_cell(out_stream *out, uint8_t dots, bool utf8)
+static void put_cell(weir_buffer *out, uint8_t dots, bool utf8)
 {
     const char braille[] = {(char)0xE2, (char)(0xA0 | dots >> 6), (char)(0x80 | (dots & 0x3F)), 0};
-    out_text(out, dots == 0 ? " " : utf8 ? braille : "*");
+    weir_buffer_text(out, dots == 0 ? " " : utf8 ? braille : "*");
 }
 
-static void put_margin(out_stream *out, const axis *y, int row)
+static void put_margin(weir_buffer *out, const axis *y, int row)
 {
-    char text[MARGIN + 16];
     if (row == 0 || row == ROWS - 1)
-        snprintf(text, sizeof text, "  %*" PRId64 " |", MARGIN - 4, row == 0 ? y->high : y->low);
+        weir_buffer_printf(out, "  %*" PRId64 " |", MARGIN - 4, row == 0 ? y->high : y->low);
     else
-        snprintf(text, sizeof text, "%*s|", MARGIN - 1, "");
-    out_text(out, text);
+        weir_buffer_printf(out, "%*s|", MARGIN - 1, "");
 }
 
-void plot_draw(out_stream *out, const plot *p)
+void plot_draw(weir_buffer *out, const plot *p)
 {
     grid g = {.cols = p->cols - MARGIN - 1 < COLS_MAX ? p->cols - MARGIN - 1 : COLS_MAX};
     g.cols = g.cols < COLS_MIN ? COLS_MIN : g.cols;
@@ -104,25 +105,20 @@ void plot_draw(out_stream *out, const plot *p)
         mark_col = i == p->marked ? at_x / DOTS_X : mark_col;
         mark_row = i == p->marked ? at_y / DOTS_Y : mark_row;
     }
-    char text[COLS_MAX + MARGIN + 64];
-    snprintf(text, sizeof text, "%*s\n", MARGIN, p->y_name);
-    out_text(out, text);
+    weir_buffer_printf(out, "%*s\n", MARGIN, p->y_name);
     for (int row = 0; row < ROWS; row++) {
         put_margin(out, &y, row);
         for (int col = 0; col < g.cols; col++) {
             if (row == mark_row && col == mark_col)
-                out_text(out, "O");
+                weir_buffer_text(out, "O");
             else
                 put_cell(out, g.dots[row][col], p->utf8);
         }
-        out_text(out, "\n");
+        weir_buffer_text(out, "\n");
     }
-    memset(text, '-', MARGIN + (size_t)g.cols);
-    memset(text, ' ', MARGIN - 1);
-    text[MARGIN - 1] = '+';
-    text[MARGIN + g.cols] = 0;
-    out_text(out, text);
-    snprintf(text, sizeof text, "\n%*s%-*" PRId64 "%*" PRId64 "  %s\n", MARGIN, "", g.cols / 2,
-             x.low, g.cols - g.cols / 2, x.high, p->x_name);
-    out_text(out, text);
+    weir_buffer_printf(out, "%*s+", MARGIN - 1, "");
+    for (int col = 0; col < g.cols; col++)
+        weir_buffer_text(out, "-");
+    weir_buffer_printf(out, "\n%*s%-*" PRId64 "%*" PRId64 "  %s\n", MARGIN, "", g.cols / 2, x.low,
+                       g.cols - g.cols / 2, x.high, p->x_name);
 }

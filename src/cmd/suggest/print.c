@@ -2,28 +2,21 @@
  * Copyright (c) 2026 the weir authors */
 /* Prints the result of a search. Only percentages and the curve are rounded. */
 
-#include "cmd/suggest/print.h"
+#include "cmd/suggest/suggest.h"
 
-#include "cmd/accesslog/cells.h"
-#include "cmd/suggest/plot.h"
+#include "accesslog/cells.h"
+#include "codec/answer/json.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_MAX = 512, PERCENT_MAX = 16, POLICY_COLS_MAX = 40, ROWS_BEYOND = 4 };
-
-__attribute__((format(printf, 2, 3))) static void put(out_stream *out, const char *format, ...)
-{
-    char text[TEXT_MAX];
-    va_list args;
-    va_start(args, format);
-    int len = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (len > 0)
-        out_bytes(out, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
-}
+enum {
+    TEXT_MAX = SUGGEST_POLICY_MAX + 256,
+    PERCENT_MAX = 16,
+    POLICY_COLS_MAX = 40,
+    ROWS_BEYOND = 4
+};
 
 /* Writes a percentage with three digits. "0%" means exactly none, and "100%" exactly all. */
 static void percent_text(uint64_t part, uint64_t all, char ret[PERCENT_MAX])
@@ -46,26 +39,28 @@ static const char *plural(uint64_t n, const char *one, const char *many)
     return n == 1 ? one : many;
 }
 
-static void print_part(out_stream *out, const char *name, const suggest_counts *part,
+static void print_part(weir_buffer *out, const char *name, const suggest_counts *part,
                        int64_t from_ns, int64_t to_ns)
 {
     char from[ACCESSLOG_CELL_TIME_MAX], to[ACCESSLOG_CELL_TIME_MAX];
     accesslog_cell_time(from_ns, from);
     accesslog_cell_time(to_ns, to);
-    put(out, "%-8s  %" PRIu64 " %s of %" PRIu64 " %s\n          %s to %s\n", name, part->requests,
-        plural(part->requests, "request", "requests"), part->keys,
-        plural(part->keys, "key", "keys"), from, to);
+    weir_buffer_printf(out, "%-8s  %" PRIu64 " %s of %" PRIu64 " %s\n          %s to %s\n", name,
+                       part->requests, plural(part->requests, "request", "requests"), part->keys,
+                       plural(part->keys, "key", "keys"), from, to);
 }
 
-static void print_log(out_stream *out, const suggest_report *r)
+static void print_log(weir_buffer *out, const suggest_report *r)
 {
     const suggest_trace *t = r->trace;
     const suggest_target *target = &r->options->target;
     bool held = t->split_ns != INT64_MAX;
     const suggest_counts *searched = &r->found->totals.searched;
     uint64_t all = target->requests ? searched->requests : searched->keys;
-    put(out, "%-8s  %s: at most %" PRIu64 " of the %" PRIu64 " searched\n", "target",
-        target->argument, r->found->allowed, all);
+    weir_buffer_printf(out, "%-8s  ", "target");
+    weir_buffer_text(out, target->argument);
+    weir_buffer_printf(out, ": at most %" PRIu64 " of the %" PRIu64 " searched\n",
+                       r->found->allowed, all);
     print_part(out, "searched", &r->found->totals.searched, t->first_ns,
                held ? t->split_ns : t->last_ns);
     if (held)
@@ -74,7 +69,7 @@ static void print_log(out_stream *out, const suggest_report *r)
 
 /* ---- the curve ------------------------------------------------------------------------------- */
 
-static void print_curve(out_stream *out, const suggest_report *r, const terminal_style *style)
+static void print_curve(weir_buffer *out, const suggest_report *r, terminal_style style)
 {
     const suggest_found *f = r->found;
     bool bucket = r->options->algorithm->bucket;
@@ -97,9 +92,9 @@ static void print_curve(out_stream *out, const suggest_report *r, const terminal
               .y_name = bucket     ? limit
                         : requests ? "requests denied"
                                    : "keys denied",
-              .cols = style->cols,
-              .utf8 = style->utf8};
-    out_text(out, "\n");
+              .cols = style.cols,
+              .utf8 = style.utf8};
+    weir_buffer_text(out, "\n");
     plot_draw(out, &p);
 }
 
@@ -122,7 +117,7 @@ static int policy_cols(const suggest_report *r)
     return cols < POLICY_COLS_MAX ? cols : POLICY_COLS_MAX;
 }
 
-static void print_row(out_stream *out, const suggest_report *r, const suggest_choice *c, int cols)
+static void print_row(weir_buffer *out, const suggest_report *r, const suggest_choice *c, int cols)
 {
     char keys[PERCENT_MAX], requests[PERCENT_MAX], held[PERCENT_MAX] = "-";
     const suggest_counts *searched = &c->result.searched, *held_out = &c->result.held_out;
@@ -132,16 +127,16 @@ static void print_row(out_stream *out, const suggest_report *r, const suggest_ch
         percent_text(held_out->requests_denied, held_out->requests, held);
     else if (held_out->requests > 0)
         percent_text(held_out->keys_denied, held_out->keys, held);
-    put(out, "%c %-*s %10" PRId64 " %8" PRIu64 " %8s %15s %8s\n",
-        c == &r->found->choice[r->found->best] ? '>' : ' ', cols, c->text, c->worst_case,
-        searched->keys_denied, keys, requests, held);
+    weir_buffer_printf(out, "%c %-*s %10" PRId64 " %8" PRIu64 " %8s %15s %8s\n",
+                       c == &r->found->choice[r->found->best] ? '>' : ' ', cols, c->text,
+                       c->worst_case, searched->keys_denied, keys, requests, held);
 }
 
-static void print_table(out_stream *out, const suggest_report *r)
+static void print_table(weir_buffer *out, const suggest_report *r)
 {
     int cols = policy_cols(r);
-    put(out, "\n  %-*s %10s %17s %15s %8s\n", cols, "policy", "worst case", "keys denied",
-        "requests denied", "held out");
+    weir_buffer_printf(out, "\n  %-*s %10s %17s %15s %8s\n", cols, "policy", "worst case",
+                       "keys denied", "requests denied", "held out");
     for (size_t i = 0; i < r->found->len; i++) {
         if (is_row(r, &r->found->choice[i]))
             print_row(out, r, &r->found->choice[i], cols);
@@ -149,24 +144,25 @@ static void print_table(out_stream *out, const suggest_report *r)
 }
 
 /* With --round, no pair is meant to be the tightest one. */
-static void print_incomplete(out_stream *out, const suggest_report *r)
+static void print_incomplete(weir_buffer *out, const suggest_report *r)
 {
     if (r->found->complete || r->options->round)
         return;
-    out_text(out,
-             r->options->algorithm->bucket
+    weir_buffer_text(
+        out, r->options->algorithm->bucket
                  ? "\nThe search did not try every pair: one with a smaller worst case may exist.\n"
                  : "\nThe search did not try every limit: a smaller one may meet the target.\n");
 }
 
 /* ---- the suggestion -------------------------------------------------------------------------- */
 
-static void print_counts(out_stream *out, const char *name, const suggest_counts *part)
+static void print_counts(weir_buffer *out, const char *name, const suggest_counts *part)
 {
     char keys[PERCENT_MAX], requests[PERCENT_MAX];
     percent_text(part->keys_denied, part->keys, keys);
     percent_text(part->requests_denied, part->requests, requests);
-    put(out, "  %-9s %8" PRIu64 " of %8" PRIu64 " %8s %10" PRIu64 " of %10" PRIu64 " %8s\n", name,
+    weir_buffer_printf(
+        out, "  %-9s %8" PRIu64 " of %8" PRIu64 " %8s %10" PRIu64 " of %10" PRIu64 " %8s\n", name,
         part->keys_denied, part->keys, keys, part->requests_denied, part->requests, requests);
 }
 
@@ -176,7 +172,7 @@ static uint64_t allows(const suggest_target *t, const suggest_counts *part)
 }
 
 /* Says whether the target is met in a part of the log. Returns whether it is. */
-static bool put_verdict(out_stream *out, const char *name, const suggest_target *t,
+static bool put_verdict(weir_buffer *out, const char *name, const suggest_target *t,
                         const suggest_counts *part)
 {
     enum { COLS = 80 };
@@ -188,84 +184,85 @@ static bool put_verdict(out_stream *out, const char *name, const suggest_target 
                         t->requests ? plural(denied, "request", "requests")
                                     : plural(denied, "key", "keys"));
     cols += snprintf(end, sizeof end, "and it allows %" PRIu64 ".", allows(t, part));
-    put(out, "%s%s%s\n", begin, cols < COLS ? " " : "\n", end);
+    weir_buffer_printf(out, "%s%s%s\n", begin, cols < COLS ? " " : "\n", end);
     return met;
 }
 
 /* Says whether the target is met where it was not searched. */
-static void print_verdict(out_stream *out, const suggest_report *r, const suggest_result *result)
+static void print_verdict(weir_buffer *out, const suggest_report *r, const suggest_result *result)
 {
     const suggest_target *t = &r->options->target;
     if (result->held_out.requests == 0) {
-        out_text(out, "\nNothing was held out: the result on other requests is unknown.\n");
+        weir_buffer_text(out, "\nNothing was held out: the result on other requests is unknown.\n");
         return;
     }
-    out_text(out, "\n");
+    weir_buffer_text(out, "\n");
     if (!put_verdict(out, "held-out part", t, &result->held_out))
-        out_text(out, "This log does not show that the limit keeps the target.\n");
+        weir_buffer_text(out, "This log does not show that the limit keeps the target.\n");
     if (!put_verdict(out, "whole log", t, &result->all))
-        out_text(out,
-                 "The search applies the target to the searched part; --hold-out 0% applies it "
+        weir_buffer_text(
+            out, "The search applies the target to the searched part; --hold-out 0% applies it "
                  "to\nthe whole log.\n");
 }
 
 /* Prints a word so that a shell reads it as one word. */
-static void put_word(out_stream *out, const char *word)
+static void put_word(weir_buffer *out, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-./=:,@%+";
     if (*word && strspn(word, plain) == strlen(word)) {
-        out_text(out, word);
+        weir_buffer_text(out, word);
         return;
     }
-    out_text(out, "'");
+    weir_buffer_text(out, "'");
     for (; *word; word++) {
         if (*word == '\'')
-            out_text(out, "'\\''");
+            weir_buffer_text(out, "'\\''");
         else
-            out_bytes(out, word, 1);
+            weir_buffer_append(out, word, 1);
     }
-    out_text(out, "'");
+    weir_buffer_text(out, "'");
 }
 
 /* Prints the command that shows more about a policy. */
-static void print_command(out_stream *out, const suggest_report *r, const char *policy)
+static void print_command(weir_buffer *out, const suggest_report *r, const char *policy)
 {
-    out_text(out, "weir replay --policy '");
-    out_text(out, policy);
-    out_text(out, "'");
+    weir_buffer_text(out, "weir replay --policy '");
+    weir_buffer_text(out, policy);
+    weir_buffer_text(out, "'");
     for (size_t i = 0; i < r->options->words_len; i++) {
         const suggest_word *w = &r->options->words[i];
-        out_text(out, " ");
+        weir_buffer_text(out, " ");
         if (w->option) {
-            out_text(out, "--");
-            out_text(out, w->option);
-            out_text(out, w->value ? " " : "");
+            weir_buffer_text(out, "--");
+            weir_buffer_text(out, w->option);
+            weir_buffer_text(out, w->value ? " " : "");
         }
         if (!w->option && w->value[0] == '-' && w->value[1] != '\0')
-            out_text(out, "./"); /* else the file would be read as an option */
+            weir_buffer_text(out, "./"); /* else the file would be read as an option */
         if (w->value)
             put_word(out, w->value);
     }
 }
 
-static void print_suggestion(out_stream *out, const suggest_report *r)
+static void print_suggestion(weir_buffer *out, const suggest_report *r)
 {
     const suggest_choice *c = &r->found->choice[r->found->best];
-    put(out, "\n  %-9s %29s %34s\n", "", "keys denied", "requests denied");
+    weir_buffer_printf(out, "\n  %-9s %29s %34s\n", "", "keys denied", "requests denied");
     print_counts(out, "searched", &c->result.searched);
     if (c->result.held_out.requests > 0)
         print_counts(out, "held out", &c->result.held_out);
     print_counts(out, "whole log", &c->result.all);
     print_verdict(out, r, &c->result);
-    put(out, "\nThe policy, and a command that shows which keys it would have denied:\n\n");
-    out_text(out, c->text);
-    out_text(out, "\n");
+    weir_buffer_printf(
+        out, "\nThe policy, and a command that shows which keys it would have denied:\n\n");
+    weir_buffer_text(out, c->text);
+    weir_buffer_text(out, "\n");
     print_command(out, r, c->text);
-    out_text(out, "\n");
+    weir_buffer_text(out, "\n");
 }
 
-void suggest_print_text(out_stream *out, const suggest_report *r, const terminal_style *style)
+void suggest_print_text(weir_buffer *out, const suggest_report *r, terminal_style style)
 {
     print_log(out, r);
     if (r->found->len > 1)
@@ -277,98 +274,98 @@ void suggest_print_text(out_stream *out, const suggest_report *r, const terminal
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void json_string(out_stream *out, const char *name, const char *text)
+static void json_string(weir_buffer *out, const char *name, const char *text)
 {
-    put(out, "\"%s\":\"", name);
-    out_json(out, text, strlen(text));
-    out_text(out, "\"");
+    weir_buffer_printf(out, "\"%s\":", name);
+    weir_json_put_string(out, text, strlen(text));
 }
 
-static void json_counts(out_stream *out, const char *name, const suggest_counts *part)
+static void json_counts(weir_buffer *out, const char *name, const suggest_counts *part)
 {
-    put(out,
-        "\"%s\":{\"requests\":%" PRIu64 ",\"requests_denied\":%" PRIu64 ",\"keys\":%" PRIu64
-        ",\"keys_denied\":%" PRIu64 "}",
-        name, part->requests, part->requests_denied, part->keys, part->keys_denied);
+    weir_buffer_printf(out,
+                       "\"%s\":{\"requests\":%" PRIu64 ",\"requests_denied\":%" PRIu64
+                       ",\"keys\":%" PRIu64 ",\"keys_denied\":%" PRIu64 "}",
+                       name, part->requests, part->requests_denied, part->keys, part->keys_denied);
 }
 
-static void json_result(out_stream *out, const suggest_report *r, const suggest_result *result)
+static void json_result(weir_buffer *out, const suggest_report *r, const suggest_result *result)
 {
     json_counts(out, "searched", &result->searched);
     if (r->trace->split_ns == INT64_MAX) {
-        out_text(out, ",\"held_out\":null,");
+        weir_buffer_text(out, ",\"held_out\":null,");
     } else {
-        out_text(out, ",");
+        weir_buffer_text(out, ",");
         json_counts(out, "held_out", &result->held_out);
-        out_text(out, ",");
+        weir_buffer_text(out, ",");
     }
     json_counts(out, "all", &result->all);
 }
 
-static void json_choice(out_stream *out, const suggest_report *r, const suggest_choice *c)
+static void json_choice(weir_buffer *out, const suggest_report *r, const suggest_choice *c)
 {
-    out_text(out, "{");
+    weir_buffer_text(out, "{");
     json_string(out, "policy", c->text);
-    put(out, ",\"limit\":%" PRId64 ",\"burst\":", c->limit);
+    weir_buffer_printf(out, ",\"limit\":%" PRId64 ",\"burst\":", c->limit);
     if (r->options->algorithm->bucket)
-        put(out, "%" PRId64, c->burst);
+        weir_buffer_printf(out, "%" PRId64, c->burst);
     else
-        out_text(out, "null");
-    put(out, ",\"worst_case\":%" PRId64 ",\"meets_target\":%s,", c->worst_case,
-        suggest_is_met(&r->options->target, &c->result.searched) ? "true" : "false");
+        weir_buffer_text(out, "null");
+    weir_buffer_printf(out, ",\"worst_case\":%" PRId64 ",\"meets_target\":%s,", c->worst_case,
+                       suggest_is_met(&r->options->target, &c->result.searched) ? "true" : "false");
     json_result(out, r, &c->result);
-    out_text(out, "}");
+    weir_buffer_text(out, "}");
 }
 
-static void json_log(out_stream *out, const suggest_report *r)
+static void json_log(weir_buffer *out, const suggest_report *r)
 {
     const suggest_trace *t = r->trace;
-    put(out, ",\"first_ns\":%" PRId64 ",\"last_ns\":%" PRId64 ",\"split_ns\":", t->first_ns,
-        t->last_ns);
+    weir_buffer_printf(out, ",\"first_ns\":%" PRId64 ",\"last_ns\":%" PRId64 ",\"split_ns\":",
+                       t->first_ns, t->last_ns);
     if (t->split_ns == INT64_MAX)
-        out_text(out, "null");
+        weir_buffer_text(out, "null");
     else
-        put(out, "%" PRId64, t->split_ns);
-    put(out, ",\"cost\":%" PRIu64 ",", t->cost);
+        weir_buffer_printf(out, "%" PRId64, t->split_ns);
+    weir_buffer_printf(out, ",\"cost\":%" PRIu64 ",", t->cost);
     json_result(out, r, &r->found->totals);
 }
 
-static void json_suggestion(out_stream *out, const suggest_report *r)
+static void json_suggestion(weir_buffer *out, const suggest_report *r)
 {
     const suggest_found *f = r->found;
     if (f->len == 0) {
-        out_text(out, "\"suggestion\":null,\"held_out_meets_target\":null,"
-                      "\"whole_log_meets_target\":null");
+        weir_buffer_text(out, "\"suggestion\":null,\"held_out_meets_target\":null,"
+                              "\"whole_log_meets_target\":null");
         return;
     }
     const suggest_choice *best = &f->choice[f->best];
     const suggest_counts *held = &best->result.held_out;
-    out_text(out, "\"suggestion\":");
+    weir_buffer_text(out, "\"suggestion\":");
     json_choice(out, r, best);
-    put(out, ",\"held_out_meets_target\":%s,\"whole_log_meets_target\":%s",
-        held->requests == 0                         ? "null"
-        : suggest_is_met(&r->options->target, held) ? "true"
-                                                    : "false",
-        suggest_is_met(&r->options->target, &best->result.all) ? "true" : "false");
+    weir_buffer_printf(out, ",\"held_out_meets_target\":%s,\"whole_log_meets_target\":%s",
+                       held->requests == 0                         ? "null"
+                       : suggest_is_met(&r->options->target, held) ? "true"
+                                                                   : "false",
+                       suggest_is_met(&r->options->target, &best->result.all) ? "true" : "false");
 }
 
-void suggest_print_json(out_stream *out, const suggest_report *r)
+void suggest_print_json(weir_buffer *out, const suggest_report *r)
 {
     const suggest_found *f = r->found;
-    out_text(out, "{\"weir\":\"suggest\",\"version\":1,\"target\":{");
+    weir_buffer_text(out, "{\"weir\":\"suggest\",\"version\":1,\"target\":{");
     json_string(out, "text", r->options->target.argument);
-    put(out, ",\"unit\":\"%s\",\"allowed\":%" PRIu64 "},",
-        r->options->target.requests ? "requests" : "keys", f->allowed);
+    weir_buffer_printf(out, ",\"unit\":\"%s\",\"allowed\":%" PRIu64 "},",
+                       r->options->target.requests ? "requests" : "keys", f->allowed);
     json_string(out, "algorithm", r->options->algorithm->name);
-    out_text(out, ",");
+    weir_buffer_text(out, ",");
     json_string(out, "per", r->options->per);
     json_log(out, r);
-    out_text(out, ",");
+    weir_buffer_text(out, ",");
     json_suggestion(out, r);
-    put(out, ",\"search_complete\":%s,\"choices\":[", f->complete ? "true" : "false");
+    weir_buffer_printf(out, ",\"search_complete\":%s,\"choices\":[",
+                       f->complete ? "true" : "false");
     for (size_t i = 0; i < f->len; i++) {
-        out_text(out, i > 0 ? "," : "");
+        weir_buffer_text(out, i > 0 ? "," : "");
         json_choice(out, r, &f->choice[i]);
     }
-    out_text(out, "]}\n");
+    weir_buffer_text(out, "]}\n");
 }

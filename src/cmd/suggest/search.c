@@ -15,10 +15,11 @@
  * search finds a limit that meets the target while the next smaller one does not, and then tries a
  * few smaller ones. */
 
-#include "cmd/suggest/search.h"
+#include "cmd/suggest/suggest.h"
 
-#include "cmd/accesslog/messages.h"
-#include "cmd/caret.h"
+#include "accesslog/messages.h"
+#include "cmd/kit/caret.h"
+#include "port/assert.h"
 #include "port/port.h"
 #include "port/text.h"
 
@@ -140,6 +141,7 @@ static bool gallop(search *s, int64_t burst)
 /* Lowers the base until it does not meet the target with this larger burst. */
 static void descend(search *s, int64_t burst)
 {
+    WEIR_ASSERT(s->met > 0);
     while (s->base > 0 && meets(s, s->active, s->base, burst)) {
         s->met = s->base;
         s->base /= 2;
@@ -153,6 +155,7 @@ static void descend(search *s, int64_t burst)
  * `high` does. */
 static int64_t bisect(search *s, size_t n, int64_t low, int64_t high, int64_t burst)
 {
+    WEIR_ASSERT(low >= 0 && low < high);
     while (high - low > 1) {
         int64_t mid = low + (high - low) / 2;
         if (meets(s, n, mid, burst))
@@ -282,6 +285,7 @@ static void search_gaps(search *s, size_t keys, suggest_found *ret,
     ret->complete = !g.ended_early;
     if (g.burst == 0)
         return;
+    WEIR_ASSERT(ret->len < SUGGEST_CHOICES_MAX);
     if (g.limit > ret->choice[at].limit) {
         memmove(&ret->choice[at + 1], &ret->choice[at], (ret->len - at) * sizeof *ret->choice);
         memmove(&below[at + 1], &below[at], (ret->len - at) * sizeof *below);
@@ -362,6 +366,7 @@ static void round_up(suggest_found *ret)
             ret->choice[len++] = c;
         best = i == ret->best ? len - 1 : best;
     }
+    WEIR_ASSERT(len == 0 || best < len);
     ret->len = len;
     ret->best = best;
 }

@@ -2,11 +2,11 @@
  * Copyright (c) 2026 the weir authors */
 /* `weir suggest`: reads a log, searches the limits that meet a target, and prints them. */
 
-#include "cmd/cmd.h"
+#include "cmd/kit/commands.h"
 
-#include "cmd/accesslog/messages.h"
-#include "cmd/duration.h"
-#include "cmd/suggest/print.h"
+#include "accesslog/messages.h"
+#include "cmd/kit/units.h"
+#include "cmd/suggest/suggest.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
 
@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define OUTPUT_MAX ((size_t)1 << 24) /* bytes */
+
 typedef struct suggest {
     suggest_options options;
     suggest_word *words;
@@ -22,15 +24,7 @@ typedef struct suggest {
     accesslog *log;
     suggest_trace trace;
     suggest_found found;
-    out_stream out;
 } suggest;
-
-static int flush(out_stream *out)
-{
-    if (out_flush(out) == 0)
-        return 0;
-    return accesslog_complain(ACCESSLOG_FAILED, "standard output: %s", strerror(out->error));
-}
 
 static int read_log(suggest *s)
 {
@@ -77,7 +71,9 @@ static int print_notes(const suggest *s)
                               "no limit meets the target '%s', which allows %" PRIu64 " %s to be "
                               "denied",
                               s->options.target.argument, s->found.allowed,
-                              s->options.target.requests ? "requests" : "keys");
+                              s->found.allowed == 1
+                                  ? (s->options.target.requests ? "request" : "key")
+                                  : (s->options.target.requests ? "requests" : "keys"));
 }
 
 static int run(suggest *s, const weir_zones *zones)
@@ -93,13 +89,13 @@ static int run(suggest *s, const weir_zones *zones)
     if (st != WEIR_OK)
         return accesslog_complain(ACCESSLOG_FAILED, "%s", weir_status_str(st));
     suggest_report report = {&s->options, &s->trace, &s->found};
-    if (s->options.json) {
-        suggest_print_json(&s->out, &report);
-    } else if (s->found.len > 0) {
-        terminal_style style = terminal_style_get();
-        suggest_print_text(&s->out, &report, &style);
-    }
-    status = flush(&s->out);
+    weir_buffer out;
+    weir_buffer_init(&out, OUTPUT_MAX);
+    if (s->options.json)
+        suggest_print_json(&out, &report);
+    else if (s->found.len > 0)
+        suggest_print_text(&out, &report, terminal_style_get());
+    status = accesslog_print_buffer(STDOUT_FILENO, &out);
     return status == 0 ? print_notes(s) : status;
 }
 
@@ -118,15 +114,10 @@ static int run_command(suggest *s, int argc, char **argv)
     s->zones = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     if (!s->words || !s->zones)
         return accesslog_complain_memory();
-    int status = suggest_options_read(&s->options, s->words, argc, argv);
-    if (status != 0)
-        return status;
     signal(SIGPIPE, SIG_IGN); /* so that write() fails with EPIPE, which is reported */
-    out_init(&s->out, STDOUT_FILENO);
-    if (s->options.help) {
-        out_text(&s->out, suggest_help);
-        return flush(&s->out);
-    }
+    int status = suggest_options_read(&s->options, s->words, argc, argv);
+    if (status != 0 || s->options.log.help)
+        return status;
     weir_zones zones = weir_zone_cache_zones(s->zones);
     return run(s, &zones);
 }

@@ -5,11 +5,9 @@
 
 #define _GNU_SOURCE /* memfd_create */
 
-#include "cmd/accesslog/messages.h"
-#include "cmd/cmd.h"
-#include "cmd/suggest/options.h"
-#include "cmd/suggest/plot.h"
-#include "cmd/suggest/trace.h"
+#include "accesslog/messages.h"
+#include "cmd/kit/commands.h"
+#include "cmd/suggest/suggest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,35 +20,9 @@
 
 #include <cmocka.h>
 
+#include "port/memory_kit_test.h"
+
 #define ALL ((size_t)-1)
-static size_t allocations_left = ALL;
-
-void *__wrap_malloc(size_t size);
-void *__real_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-void *__real_realloc(void *p, size_t size);
-
-static bool may_allocate(void)
-{
-    return allocations_left == ALL || (allocations_left > 0 && allocations_left--);
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return may_allocate() ? __real_calloc(n, size) : NULL;
-}
-
-void *__wrap_realloc(void *p, size_t size)
-{
-    return may_allocate() ? __real_realloc(p, size) : NULL;
-}
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -93,9 +65,10 @@ static int run(const char *algorithm, size_t allocations)
     lseek(err_fd, 0, SEEK_SET);
     dup2(out_fd, STDOUT_FILENO);
     dup2(err_fd, STDERR_FILENO);
-    allocations_left = allocations;
+    if (allocations != ALL)
+        memory_fail(allocations, true);
     int status = weir_cmd_suggest((int)(sizeof argv / sizeof argv[0]) - 1, argv);
-    allocations_left = ALL;
+    (void)memory_stop();
     fflush(NULL);
     dup2(saved[0], STDOUT_FILENO);
     dup2(saved[1], STDERR_FILENO);
@@ -147,11 +120,10 @@ static void check_trace(void **unused)
                     {1, 2}, {1, 5}, {2, 4}, {2, SUGGEST_COST_ABOVE}};
     set_log("10\tb\t1\n10\ta\t2\n10\tb\t3\n20\tc\t4\n20\ta\t5\n20\tb\t6\n20\tb\t7\n30\tc\t214748364"
             "8\n");
-    char *argv[] = {"suggest", log_path, NULL};
-    accesslog_options o = {.format = "tsv", .no_progress = true};
+    char *paths[] = {log_path};
+    accesslog_options o = {.paths = paths, .paths_len = 1, .format = "tsv", .no_progress = true};
     accesslog *log = NULL;
     suggest_trace t = {0};
-    assert_int_equal(accesslog_options_files(&o, 2, argv, 1), 0);
     assert_int_equal(accesslog_open(&log, &o), 0);
     assert_int_equal(suggest_trace_read(&t, log, (size_t)1 << 20, 50 * SUGGEST_PERCENT), 0);
     assert_int_equal(t.len, sizeof expected / sizeof expected[0]);
@@ -177,7 +149,6 @@ static void check_trace(void **unused)
 static void check_plot(void **unused)
 {
     (void)unused;
-    static out_stream out;
     static const plot_point point[] = {
         {0, INT64_MAX}, {1, 0}, {3, 7}, {INT32_MAX, 1}, {INT64_MAX, 5}};
     static const int cols[] = {1, 20, 80, 1000};
@@ -190,12 +161,12 @@ static void check_plot(void **unused)
                       .y_name = "y",
                       .cols = cols[i / 2],
                       .utf8 = i % 2};
-            assert_int_equal(ftruncate(out_fd, 0), 0);
-            lseek(out_fd, 0, SEEK_SET);
-            out_init(&out, out_fd);
+            weir_buffer out;
+            weir_buffer_init(&out, 1 << 16);
             plot_draw(&out, &p);
-            assert_int_equal(out_flush(&out), 0);
-            const char *text = printed_on(out_fd);
+            weir_buffer_append_byte(&out, 0);
+            assert_false(out.failed);
+            const char *text = (const char *)weir_buffer_data(&out);
             const char *mark = strchr(text, 'O');
             assert_non_null(mark);
             assert_null(strchr(mark + 1, 'O'));
@@ -203,6 +174,7 @@ static void check_plot(void **unused)
             for (const char *at = text; (at = strchr(at, '\n')); at++)
                 lines++;
             assert_int_equal(lines, 13);
+            weir_buffer_free(&out);
         }
     }
 }

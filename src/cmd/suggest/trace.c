@@ -3,12 +3,12 @@
 /* Reads requests into one array, and sorts it in place by key. The memory of the array is mapped at
  * once and provided by the system as it is used. */
 
-#include "cmd/suggest/trace.h"
+#include "cmd/suggest/suggest.h"
 
-#include "cmd/accesslog/key_table.h"
-#include "cmd/accesslog/messages.h"
-#include "cmd/config/keys.h"
-#include "cmd/suggest/options.h"
+#include "accesslog/key_table.h"
+#include "accesslog/messages.h"
+#include "cmd/kit/units.h"
+#include "port/assert.h"
 #include "port/port.h"
 #include "service/rules/rule.h"
 
@@ -24,7 +24,7 @@ static int complain_full(size_t requests_max, size_t memory_bytes)
     return accesslog_complain(ACCESSLOG_FAILED,
                               "the log has more than %zu requests, which need more than %s; raise "
                               "--memory, or pass a part of the log",
-                              requests_max, config_size_text(memory_bytes, size, sizeof size));
+                              requests_max, size_text(memory_bytes, size, sizeof size));
 }
 
 static int add(suggest_trace *t, accesslog_key_table *keys, const accesslog_request *request)
@@ -41,6 +41,7 @@ static int add(suggest_trace *t, accesslog_key_table *keys, const accesslog_requ
     t->last_ns = request->now_ns;
     t->over_cost += above;
     t->cost = t->cost > UINT64_MAX - cost ? UINT64_MAX : t->cost + cost;
+    WEIR_ASSERT(request->now_ns >= t->first_ns && key->number < UINT32_MAX);
     suggest_request *r = &t->request[t->len++];
     *r = (suggest_request){.now_ns = request->now_ns,
                            .cost = above ? SUGGEST_COST_ABOVE : (uint32_t)cost,
@@ -91,6 +92,7 @@ static int sort(suggest_trace *t)
         while (r[i].key != i) {
             suggest_request moved = r[i];
             r[i] = r[moved.key];
+            WEIR_ASSERT(moved.key < t->len && moved.key != r[i].key);
             r[moved.key] = moved;
         }
     }

@@ -27,7 +27,7 @@ static void answer(weir_engine_request *q, const weir_lease_slot *s, int64_t now
 static bool decide_locally(weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
 {
     bool allowed = weir_lease_take(&s->lease, now_ns, q->cost);
-    if (allowed || weir_lease_denies(&s->lease, now_ns, q->cost)) {
+    if (allowed || weir_lease_denies(&s->lease, &s->policy->plan, now_ns, q->cost)) {
         answer(q, s, now_ns, allowed);
         return true;
     }
@@ -64,7 +64,7 @@ static outcome peek(weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
 {
     if (weir_lease_has(&s->lease, now_ns, q->cost))
         answer(q, s, now_ns, true);
-    else if (weir_lease_denies(&s->lease, now_ns, q->cost))
+    else if (weir_lease_denies(&s->lease, &s->policy->plan, now_ns, q->cost))
         answer(q, s, now_ns, false);
     else
         return OUTCOME_FORWARD;

@@ -304,6 +304,36 @@ static void test_a_denial_is_kept(void **unused)
     close_all();
 }
 
+/* A cost that can never pass is compared with the limit before it is compared with a denial. */
+static void test_a_denial_does_not_cover_never(void **unused)
+{
+    (void)unused;
+    static const char *const policies[] = {
+        "gcra 160/h burst 160",
+        "token-bucket 160 refill 160/h",
+        "token-bucket 160 refill 16 every 1h",
+        "leaky-bucket 160/h capacity 160",
+        "gcra 1/s burst 200 & token-bucket 160 refill 1/h",
+        "fixed-window 160/h",
+        "sliding-log 160/h & gcra 1000/h burst 500",
+    };
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        open_with(policies[i], (weir_hybrid_options){0});
+        make_busy("busy", 32);
+        forwarded("busy", 80, denied(250 * ms));
+        assert_false(here("busy", 160).allowed);
+        weir_decision never = {.limit = 160, .never = true, .retry_after_ns = INT64_MAX};
+        forwarded("busy", 161, never);
+        weir_engine_batch r;
+        weir_engine_request q = request(WEIR_VERB_PEEK, "busy", 161);
+        assert_false(ask(&r, &q, 1));
+        answer(0, never);
+        assert_true(q.decision.never);
+        assert_false(here("busy", 80).allowed);
+        close_all();
+    }
+}
+
 static void test_a_denial_is_kept_for_idle(void **unused)
 {
     (void)unused;
@@ -543,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_a_single_unit_is_given_back),
         cmocka_unit_test(test_closing_gives_units_back),
         cmocka_unit_test(test_a_denial_is_kept),
+        cmocka_unit_test(test_a_denial_does_not_cover_never),
         cmocka_unit_test(test_a_denial_is_kept_for_idle),
         cmocka_unit_test(test_one_probe_for_many),
         cmocka_unit_test(test_policies_without_a_lease),

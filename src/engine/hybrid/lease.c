@@ -91,7 +91,7 @@ void weir_lease_decision(const weir_lease *s, const weir_lease_plan *p, int64_t 
                          int64_t cost, bool allowed, weir_decision *ret)
 {
     int64_t retry_ns = 0;
-    WEIR_ASSERT(allowed || weir_lease_denies(s, now_ns, cost));
+    WEIR_ASSERT(allowed || weir_lease_denies(s, p, now_ns, cost));
     if (!allowed) {
         retry_ns = s->retry_at_ns - now_ns;
         if (p->drains)

@@ -91,9 +91,12 @@ static inline bool weir_lease_is_low(const weir_lease *s)
     return s->balance <= s->low && !s->syncing;
 }
 
-static inline bool weir_lease_denies(const weir_lease *s, int64_t now_ns, int64_t cost)
+/* Whether a denial of the server covers `cost`. A larger cost than can ever pass is not covered:
+ * the server answers it with "never". */
+static inline bool weir_lease_denies(const weir_lease *s, const weir_lease_plan *p, int64_t now_ns,
+                                     int64_t cost)
 {
-    return now_ns < s->deny_until_ns && cost >= s->deny_cost;
+    return now_ns < s->deny_until_ns && cost >= s->deny_cost && cost <= p->cost_max;
 }
 
 /* The decision for a request that was decided here. The retry_after of a denial is long enough for

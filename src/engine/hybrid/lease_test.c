@@ -217,13 +217,13 @@ static void test_decisions_of_denials(void **unused)
     weir_decision d;
     assert_int_equal(p.hold_ns, 17142858); /* 40 units */
     learn(&s, &p, denied(300, 0), t0, t0);
-    assert_true(weir_lease_denies(&s, t0 + p.hold_ns - 1, 1));
-    assert_false(weir_lease_denies(&s, t0 + p.hold_ns, 1));
+    assert_true(weir_lease_denies(&s, &p, t0 + p.hold_ns - 1, 1));
+    assert_false(weir_lease_denies(&s, &p, t0 + p.hold_ns, 1));
     p.hold_ns = 0;
     learn(&s, &p, denied(300, 0), t0, t0);
     assert_true(s.exhausted);
-    assert_true(weir_lease_denies(&s, t0 + 299, 1));
-    assert_false(weir_lease_denies(&s, t0 + 300, 1));
+    assert_true(weir_lease_denies(&s, &p, t0 + 299, 1));
+    assert_false(weir_lease_denies(&s, &p, t0 + 300, 1));
     weir_lease_decision(&s, &p, t0 + 100, 1, false, &d);
     assert_int_equal(d.retry_after_ns, 200);
     assert_int_equal(d.reset_after_ns, 200);
@@ -242,17 +242,19 @@ static void test_decisions_of_denials(void **unused)
     weir_lease_update(&s, &p, &large, 5, t0, t0);
     assert_int_equal(s.retry_at_ns, t0 + 300);
     assert_false(s.exhausted);
-    assert_false(weir_lease_denies(&s, t0, 4));
-    assert_true(weir_lease_denies(&s, t0, 5));
+    assert_false(weir_lease_denies(&s, &p, t0, 4));
+    assert_true(weir_lease_denies(&s, &p, t0, 5));
+    assert_true(weir_lease_denies(&s, &p, t0, 160));
+    assert_false(weir_lease_denies(&s, &p, t0, 161)); /* never, and not later */
     large.never = true;
     large.remaining = 0;
     weir_lease_update(&s, &p, &large, 161, t0, t0);
     assert_int_equal(s.remaining, 3); /* a cost above the limit changes nothing */
     weir_lease_invalidate(&s, false);
-    assert_false(weir_lease_denies(&s, t0, 5));
+    assert_false(weir_lease_denies(&s, &p, t0, 5));
     learn(&s, &p, denied(300, 0), t0, t0);
     learn(&s, &p, left(1, 0), t0, t0);
-    assert_false(weir_lease_denies(&s, t0, 5));
+    assert_false(weir_lease_denies(&s, &p, t0, 5));
     learn(&s, &p, denied(300, 0), t0, t0);
     weir_lease_invalidate(&s, false);
     assert_false(s.exhausted);
@@ -275,13 +277,47 @@ static void test_invalidation(void **unused)
     assert_int_equal(s.balance, 0);
 }
 
+/* What only the first reply, or only the other kind of lease, would show. */
+static void test_edges(void **unused)
+{
+    (void)unused;
+    weir_lease_plan window = plan_of("fixed-window 160/s", 1000);
+    weir_lease_plan postpaid = plan_of("sliding-log 160/s", 1000);
+    weir_lease_plan prepaid = plan_of("gcra 1000/s burst 160", 1000);
+    weir_lease s = {.balance = -2};
+    learn(&s, &window, left(160, 500 * ms), t0, t0);
+    assert_int_equal(s.epoch, 0); /* the first reply ends no window */
+    assert_int_equal(s.balance, -2);
+
+    s = (weir_lease){0};
+    learn(&s, &postpaid, denied(0, 0), t0, t0);
+    assert_int_equal(s.retry_at_ns, t0); /* it does not hold back */
+    assert_int_equal(s.deny_until_ns, t0);
+    assert_int_equal(weir_lease_granted(&s, &postpaid, 0, 2, 2), 0);
+    assert_int_equal(s.debt, 0);
+    assert_int_equal(weir_lease_end_interval(&s, &postpaid, t0 + 1000 * ms), 0);
+    assert_int_equal(s.balance, 2); /* only a prepaid lease gives units back */
+
+    s = (weir_lease){.balance = 1};
+    assert_int_equal(weir_lease_wanted(&s, &prepaid), 0);
+    s.balance = 0;
+    s.used = 1;
+    assert_int_equal(weir_lease_end_interval(&s, &prepaid, t0), 0);
+    assert_int_equal(s.used, 0);
+    assert_int_equal(s.used_at_ns, t0);
+    assert_false(weir_lease_is_idle(&s, &prepaid, t0 + 1000 * ms - 1));
+    assert_true(weir_lease_is_idle(&s, &prepaid, t0 + 1000 * ms));
+    s.syncing = true;
+    assert_false(weir_lease_is_idle(&s, &prepaid, t0 + 1000 * ms));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans),        cmocka_unit_test(test_postpaid),
         cmocka_unit_test(test_windows),      cmocka_unit_test(test_edges_of_windows),
         cmocka_unit_test(test_prepaid),      cmocka_unit_test(test_decisions_of_denials),
-        cmocka_unit_test(test_invalidation),
+        cmocka_unit_test(test_invalidation), cmocka_unit_test(test_edges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

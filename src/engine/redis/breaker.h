@@ -23,7 +23,7 @@ enum {
     WEIR_BREAKER_FAILURES = 5 /* so many in a row open the breaker */
 };
 #define WEIR_BREAKER_PAUSE_NS     ((int64_t)100000000) /* the first pause, before jitter */
-#define WEIR_BREAKER_PAUSE_NS_MAX ((int64_t)2000000000)
+#define WEIR_BREAKER_PAUSE_NS_MAX ((int64_t)1000000000)
 
 typedef struct weir_breaker {
     weir_breaker_state state;

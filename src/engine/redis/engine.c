@@ -12,7 +12,7 @@
 
 #include "core/algorithm.h"
 #include "engine/redis/breaker.h"
-#include "engine/redis/client/options.h"
+#include "engine/redis/client/client.h"
 #include "engine/redis/deny_cache.h"
 #include "engine/redis/fallback.h"
 
@@ -76,11 +76,6 @@ static uint64_t next_random(redis_engine *e)
     return x ^ (x >> 31);
 }
 
-static item *item_of(weir_redis_call *c)
-{
-    return (item *)(void *)((char *)c - offsetof(item, call));
-}
-
 /* The request of an item; the first request of the batch if the item is a batch with `all` set. */
 static weir_engine_request *request_of(const item *it)
 {
@@ -129,13 +124,13 @@ static int64_t wait_of(const redis_engine *e, const item *it, int64_t now_ns)
 static const char *why_of(weir_redis_outcome outcome)
 {
     switch (outcome) {
-    case WEIR_REDIS_LATE:
+    case WEIR_REDIS_TIMEOUT:
         return "Redis did not reply before the deadline (redis.deadline)";
-    case WEIR_REDIS_BROKEN:
+    case WEIR_REDIS_CONNECTION_LOST:
         return "the connection to Redis broke before the reply";
     case WEIR_REDIS_UNREACHABLE:
         return "no connection to Redis";
-    case WEIR_REDIS_CROWDED:
+    case WEIR_REDIS_OVERLOADED:
         return "too many requests are in flight to Redis (redis.in_flight)";
     case WEIR_REDIS_REFUSED:
         return "Redis replied with an error; the log has it";
@@ -170,7 +165,7 @@ static bool breaker_admits(redis_engine *e, item *it, int64_t now_ns)
     return true;
 }
 
-/* An error reply counts as a success: the node is alive and replies at once. WEIR_REDIS_CROWDED
+/* An error reply counts as a success: the node is alive and replies at once. WEIR_REDIS_OVERLOADED
  * counts as neither: the request did not reach the node. */
 static void record_outcome(redis_engine *e, item *it, weir_redis_outcome outcome, int64_t now_ns)
 {
@@ -178,7 +173,7 @@ static void record_outcome(redis_engine *e, item *it, weir_redis_outcome outcome
     weir_breaker_state was = n->breaker.state;
     if (e->closing)
         return;
-    if (outcome == WEIR_REDIS_CROWDED) {
+    if (outcome == WEIR_REDIS_OVERLOADED) {
         if (it->probe)
             weir_breaker_abandon_probe(&n->breaker);
         return;
@@ -190,7 +185,7 @@ static void record_outcome(redis_engine *e, item *it, weir_redis_outcome outcome
         n->probe_logged = false;
         log_breaker(e, it, "closed");
     } else if (was == WEIR_BREAKER_CLOSED) {
-        port_add_relaxed(&e->setup.stats->breaks, 1);
+        port_add_relaxed(&e->setup.stats->opened, 1);
         log_breaker(e, it, "open");
     }
 }
@@ -262,7 +257,7 @@ static void finish(job *j, int64_t now_ns)
  * returned. */
 static void call_done(weir_redis_call *c, int64_t now_ns)
 {
-    item *it = item_of(c);
+    item *it = (item *)(void *)((char *)c - offsetof(item, call));
     redis_engine *e = it->job->engine;
     weir_redis_outcome outcome = c->outcome;
     WEIR_ASSERT(it->sent && !it->job->batch->all == !c->all);
@@ -335,7 +330,7 @@ static void dispatch(redis_engine *e, item *it, int64_t now_ns)
     else if (is_cached(e, it, now_ns))
         answered(e, it);
     else if (e->in_flight > e->in_flight_max)
-        fall_back(e, it, now_ns, e->deadline_ns, why_of(WEIR_REDIS_CROWDED));
+        fall_back(e, it, now_ns, e->deadline_ns, why_of(WEIR_REDIS_OVERLOADED));
     else
         send(e, it, now_ns);
 }

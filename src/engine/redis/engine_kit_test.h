@@ -65,6 +65,7 @@ static struct kit_client {
     size_t calls, sent;
     bool is_down;
     int64_t next_ns;
+    uint64_t seed; /* that it was opened with */
 } client;
 
 static inline port_timer *new_timer_of(port_dialer *d, void (*fn)(void *ctx, int64_t now_ns),
@@ -103,8 +104,9 @@ weir_status weir_redis_client_open(weir_redis_client **ret, const weir_redis_opt
                                    weir_redis_counts *counts, const weir_redis_log *log,
                                    uint64_t seed)
 {
-    (void)options, (void)tls, (void)dialer, (void)counts, (void)log, (void)seed;
+    (void)options, (void)tls, (void)dialer, (void)counts, (void)log;
     memset(&client, 0, sizeof client);
+    client.seed = seed;
     *ret = (weir_redis_client *)(void *)&client;
     return WEIR_OK;
 }
@@ -123,7 +125,7 @@ void weir_redis_client_close(weir_redis_client *c)
 {
     (void)c;
     while (client.calls > 0)
-        end_call(NULL, 0, WEIR_REDIS_BROKEN);
+        end_call(NULL, 0, WEIR_REDIS_CONNECTION_LOST);
 }
 
 void weir_redis_client_send(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)

@@ -121,8 +121,9 @@ static void decide(weir_redis_call *c, int64_t now_ns)
 
 static void answer_one(world *w)
 {
-    static const weir_redis_outcome outcomes[] = {WEIR_REDIS_BROKEN, WEIR_REDIS_UNREACHABLE,
-                                                  WEIR_REDIS_CROWDED, WEIR_REDIS_REFUSED};
+    static const weir_redis_outcome outcomes[] = {WEIR_REDIS_CONNECTION_LOST,
+                                                  WEIR_REDIS_UNREACHABLE, WEIR_REDIS_OVERLOADED,
+                                                  WEIR_REDIS_REFUSED};
     if (client.calls == 0)
         return;
     size_t at = below(client.calls);
@@ -146,7 +147,7 @@ static void pass_time(world *a, world *b, int64_t ns)
             continue;
         }
         world late = {.now_ns = client.call[i]->deadline_ns};
-        end_call(&late, i, WEIR_REDIS_LATE);
+        end_call(&late, i, WEIR_REDIS_TIMEOUT);
         i = 0;
     }
     to(a, to_ns);

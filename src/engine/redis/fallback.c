@@ -5,8 +5,8 @@
 
 #include "engine/redis/fallback.h"
 
+#include "core/check.h"
 #include "port/assert.h"
-#include "service/full_quota.h"
 #include "service/throttle.h"
 
 enum { GRANT_TRIES = 4 };

@@ -4,8 +4,8 @@
 #define WEIR_SERVICE_RULES_ANSWER_H
 /* What a response to a decision carries, as a configuration chooses it: which header fields, and
  * the status and body of a denial. A rule, a listener and the configuration as a whole may each
- * have an answer; each unset member is taken from the next of them. codec/ratelimit_fields.h writes
- * the fields, codec/denial_body.h the body. */
+ * have an answer; each unset member is taken from the next of them. codec/answer/fields.c writes
+ * the fields, and denial_body.c the body. */
 
 #include "port/text.h"
 

@@ -33,7 +33,7 @@ typedef struct lengths { /* in bytes of a prefix, or bits of a network; longest 
 
 struct weir_key_patterns {
     weir_secret secret;
-    size_t slots_len; /* a power of two, at least twice the patterns */
+    size_t slots_len; /* a power of two, at least twice the entries: a pattern has one or two */
     slot *slots;
     lengths lengths[KINDS];
 };
@@ -44,7 +44,7 @@ weir_key_patterns *weir_key_patterns_new(size_t n)
     if (!p)
         return NULL;
     p->slots_len = 4;
-    while (p->slots_len < 2 * n)
+    while (p->slots_len < 4 * n)
         p->slots_len *= 2;
     p->slots = port_zalloc(p->slots_len, sizeof *p->slots);
     if (!p->slots || port_random(&p->secret, sizeof p->secret) != WEIR_OK) {
@@ -109,7 +109,7 @@ static weir_status add_entry(weir_key_patterns *p, enum kind kind, const void *b
 {
     slot *s = find_slot(p, kind, bytes, len);
     if (s->bytes)
-        return WEIR_OK;
+        return s->value == value ? WEIR_OK : WEIR_E_SYNTAX;
     char *copy = port_zalloc(1, len + 1);
     if (!copy || !add_length(&p->lengths[kind], length)) {
         port_free(copy);
@@ -170,19 +170,43 @@ static weir_status parse_net(weir_key_patterns *p, const char *pattern, const ch
     return add_net(p, a, bits, value);
 }
 
-weir_status weir_key_patterns_add(weir_key_patterns *p, const char *pattern, bool addresses,
-                                  uint32_t value, char *ret_why, size_t size)
+/* Reads a prefix of whole octets, such as "192.0.2.*", as a network. */
+static bool read_octets(const char *pattern, size_t len, weir_address *ret, unsigned *ret_bits)
 {
-    size_t len = strlen(pattern);
+    char text[WEIR_ADDRESS_TEXT_MAX];
+    unsigned octets = 0;
+    for (size_t i = 0; i < len; i++)
+        octets += pattern[i] == '.';
+    if (octets < 1 || octets > 3 || len < 4 || len > 14 || strcmp(pattern + len - 2, ".*") != 0)
+        return false;
+    int n = snprintf(text, sizeof text, "%.*s%s", (int)len - 1, pattern, &"0.0.0"[2 * octets - 2]);
+    *ret_bits = 8 * octets;
+    return weir_address_parse(ret, text, (size_t)n);
+}
+
+/* Adds a pattern of addresses.
+ *  ret_done  whether it is one, and nothing else. */
+static weir_status add_addresses(weir_key_patterns *p, const char *pattern, size_t len, bool plain,
+                                 uint32_t value, bool *ret_done, char *ret_why, size_t size)
+{
     const char *slash = strchr(pattern, '/');
     weir_address a;
-    if (len == 0 || len > WEIR_KEY_MAX) {
-        snprintf(ret_why, size, "a pattern has 1 to %d bytes, this one has %zu", WEIR_KEY_MAX, len);
-        return WEIR_E_SYNTAX;
-    }
-    if (addresses && weir_address_parse(&a, pattern, slash ? (size_t)(slash - pattern) : len))
-        return slash ? parse_net(p, pattern, slash, a, value, ret_why, size)
-                     : add_net(p, a, weir_address_bits(&a), value);
+    unsigned bits;
+    *ret_done = false;
+    if (read_octets(pattern, len, &a, &bits))
+        return add_net(p, a, bits, value);
+    if (!weir_address_parse(&a, pattern, slash ? (size_t)(slash - pattern) : len))
+        return WEIR_OK;
+    if (slash && slash[1] != '\0' && (slash[1] < '0' || slash[1] > '9'))
+        return WEIR_OK; /* an address and more, as in a key of several parts */
+    *ret_done = !plain;
+    return slash ? parse_net(p, pattern, slash, a, value, ret_why, size)
+                 : add_net(p, a, weir_address_bits(&a), value);
+}
+
+static weir_status add_text(weir_key_patterns *p, const char *pattern, size_t len, uint32_t value,
+                            char *ret_why, size_t size)
+{
     if (memchr(pattern, '*', len - 1)) {
         snprintf(ret_why, size,
                  "'%.100s' has a '*' before its end: expected a whole key, or a "
@@ -193,6 +217,41 @@ weir_status weir_key_patterns_add(weir_key_patterns *p, const char *pattern, boo
     if (pattern[len - 1] == '*')
         return add_entry(p, PREFIX, pattern, len - 1, (unsigned)len - 1, value);
     return add_entry(p, WHOLE, pattern, len, 0, value);
+}
+
+weir_status weir_key_patterns_add(weir_key_patterns *p, const char *pattern, bool plain,
+                                  uint32_t value, char *ret_why, size_t size)
+{
+    size_t len = strlen(pattern);
+    bool done;
+    if (len == 0 || len > WEIR_KEY_MAX) {
+        snprintf(ret_why, size, "a pattern has 1 to %d bytes, this one has %zu", WEIR_KEY_MAX, len);
+        return WEIR_E_SYNTAX;
+    }
+    /* The message for an error of add_entry(), which does not know the pattern. Other errors
+     * overwrite it. */
+    snprintf(ret_why, size, "'%.100s' matches the same keys as another entry", pattern);
+    weir_status st = add_addresses(p, pattern, len, plain, value, &done, ret_why, size);
+    return st != WEIR_OK || done ? st : add_text(p, pattern, len, value, ret_why, size);
+}
+
+bool weir_key_pattern_net(const char *pattern, weir_address *ret, unsigned *ret_bits)
+{
+    size_t len = strlen(pattern);
+    const char *slash = strchr(pattern, '/');
+    size_t address_len = slash ? (size_t)(slash - pattern) : len;
+    weir_address a;
+    if (read_octets(pattern, len, ret, ret_bits))
+        return true;
+    if (!weir_address_parse(&a, pattern, address_len))
+        return false;
+    bool mapped = !a.v6 && memchr(pattern, ':', address_len);
+    unsigned bits = weir_address_bits(&a);
+    if (slash && !read_bits(slash + 1, &a, mapped, &bits))
+        return false;
+    *ret = a;
+    *ret_bits = bits;
+    return true;
 }
 
 static bool find_prefix(const weir_key_patterns *p, const char *key, size_t len, uint32_t *ret)
@@ -234,4 +293,59 @@ bool weir_key_patterns_find(const weir_key_patterns *p, const char *key, size_t 
         }
     }
     return find_prefix(p, key, len, ret) || (address && find_net(p, *address, ret));
+}
+
+/* ---- patterns within others ------------------------------------------------------------------ */
+
+/* Whether the set has an entry of a length up to `most` that is the beginning of a text. */
+static bool has_prefix(const weir_key_patterns *p, const char *text, size_t most)
+{
+    const lengths *l = &p->lengths[PREFIX];
+    bool found = false;
+    for (size_t i = 0; i < l->len && !found; i++)
+        found = l->at[i] <= most && find_slot(p, PREFIX, text, l->at[i])->bytes;
+    return found;
+}
+
+/* Whether the set has a network of at most `most` bits with this address. */
+static bool has_net(const weir_key_patterns *p, weir_address a, unsigned most)
+{
+    const lengths *l = &p->lengths[a.v6 ? NET6 : NET4];
+    bool found = false;
+    for (size_t i = 0; i < l->len && !found; i++) {
+        uint8_t bytes[17];
+        weir_address_mask(&a, l->at[i]);
+        found = l->at[i] <= most &&
+                find_slot(p, a.v6 ? NET6 : NET4, bytes, net_bytes(&a, l->at[i], bytes))->bytes;
+    }
+    return found;
+}
+
+static bool covers_text(const weir_key_patterns *p, const char *pattern, bool strict)
+{
+    size_t len = strlen(pattern);
+    if (pattern[len - 1] == '*')
+        return strict ? len > 1 && has_prefix(p, pattern, len - 2)
+                      : has_prefix(p, pattern, len - 1);
+    return has_prefix(p, pattern, len) || (!strict && find_slot(p, WHOLE, pattern, len)->bytes);
+}
+
+static bool covers_net(const weir_key_patterns *p, const weir_address *a, unsigned bits, bool plain,
+                       bool strict)
+{
+    char text[WEIR_ADDRESS_TEXT_MAX];
+    size_t len = weir_address_print(a, weir_address_bits(a), text);
+    bool single = !plain && bits == weir_address_bits(a);
+    return (!(strict && bits == 0) && has_net(p, *a, bits - strict)) ||
+           has_prefix(p, text, single ? len : 0);
+}
+
+bool weir_key_patterns_cover(const weir_key_patterns *p, const char *pattern, bool plain,
+                             bool strict)
+{
+    weir_address a;
+    unsigned bits;
+    bool is_net = weir_key_pattern_net(pattern, &a, &bits);
+    return (!is_net || covers_net(p, &a, bits, plain, strict)) &&
+           ((is_net && !plain) || covers_text(p, pattern, strict));
 }

@@ -107,8 +107,8 @@ static bool check_separator(reader *r)
         return fail(r, "expected a separator such as '/' between two variables");
     t->parts[t->len - 2].separator = separator_of(last->text);
     if (t->parts[t->len - 2].separator == '\0')
-        return fail(r, "expected a separator between two variables that has another byte than "
-                       "'%', digits and A-F");
+        return fail(r, "expected a separator between two variables that has a character other "
+                       "than '%', 0-9 and A-F, such as '/'");
     return true;
 }
 

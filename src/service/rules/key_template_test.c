@@ -105,7 +105,7 @@ static void check_syntax_errors(void **unused)
         {"x${a", 1, "expected ${NAME}, found no '}'"},
         {"${a-}", 0, "expected ${NAME}, found no '}'"},
         {"$a$b", 2, "expected a separator such as '/' between two variables"},
-        {"${a}2F%${b}", 7, "expected a separator between two variables that has another byte"},
+        {"${a}2F%${b}", 7, "expected a separator between two variables that has a character other"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         weir_key_template *t = NULL;

@@ -7,7 +7,7 @@
 
 #include "port/assert.h"
 #include "port/port.h"
-#include "service/rules/rules.h"
+#include "service/rules/address.h"
 
 #include <string.h>
 
@@ -17,11 +17,13 @@ typedef struct entry {
     size_t methods_len, hosts_len;
     weir_slice path; /* normalised, without a last '/' unless `below` */
     bool below;      /* matches only paths below `path`, which ends with '/' */
+    bool wild;       /* `path` has a segment "*" */
 } entry;
 
 struct weir_routes {
     size_t refs;
     size_t len;
+    weir_encoded_slash slash;
     entry at[];
 };
 
@@ -57,43 +59,72 @@ static size_t put_segment(char *buf, const char *at, const char *end)
     return n;
 }
 
-/* Whether a segment is "..", in any spelling. A '/' or '\\' that is percent-encoded counts as a
- * separator, because it is one for some servers. */
-static bool has_dot_dot(weir_slice path)
+static bool is_slash(int c)
+{
+    return c == '/' || c == '\\';
+}
+
+/* An encoded slash and a backslash count as separators around "..", because they are for some
+ * servers. */
+weir_path_refusal weir_path_refused(weir_slice path)
 {
     const char *at = path.at, *end = path.at + path.len;
+    weir_path_refusal found = WEIR_PATH_GOOD;
     int dots = 0; /* of a segment that has nothing else; otherwise 3 */
     while (at < end) {
         int c = weir_percent_read(at, (size_t)(end - at));
-        at += c >= 0 ? 3 : 1;
-        c = c >= 0 ? c : at[-1];
-        bool ends = c == '/' || c == '\\' || c == ';';
+        bool encoded = c >= 0;
+        at += encoded ? 3 : 1;
+        c = encoded ? c : at[-1];
+        bool ends = is_slash(c) || c == ';';
+        if (c == '\0')
+            return WEIR_PATH_NUL;
         if (ends && dots == 2)
-            return true;
+            found = WEIR_PATH_DOT_DOT;
+        else if ((c == '\\' || (encoded && c == '/')) && found == WEIR_PATH_GOOD)
+            found = WEIR_PATH_SLASH;
         if (ends)
             dots = c == ';' ? 3 : 0;
         else
             dots = c == '.' && dots < 3 ? dots + 1 : 3;
     }
-    return dots == 2;
+    return dots == 2 ? WEIR_PATH_DOT_DOT : found;
 }
 
-size_t weir_path_normalise(weir_slice path, char *buf)
+/* Finds the end of a segment: a separator, or `end`.
+ *  ret_next  the byte after the separator. */
+static const char *segment_end(const char *at, const char *end, weir_encoded_slash slash,
+                               const char **ret_next)
 {
-    const char *at = path.at, *end = path.at + path.len;
+    for (; at < end; at++) {
+        int c = *at == '%' ? weir_percent_read(at, (size_t)(end - at)) : *at;
+        if (*at == '/' || (slash == WEIR_SLASH_SEPARATE && is_slash(c))) {
+            *ret_next = at + (*at == '%' ? 3 : 1);
+            return at;
+        }
+    }
+    *ret_next = end;
+    return end;
+}
+
+size_t weir_path_normalise(weir_slice path, weir_encoded_slash slash, char *buf)
+{
+    const char *at = path.at, *end = path.at + path.len, *next;
     size_t len = 1; /* ends with '/' before each segment */
-    if (path.len > WEIR_ROUTE_PATH_MAX || has_dot_dot(path))
+    if (path.len > WEIR_ROUTE_PATH_MAX)
+        return 0;
+    weir_path_refusal found = weir_path_refused(path);
+    if (found > WEIR_PATH_SLASH || (found == WEIR_PATH_SLASH && slash == WEIR_SLASH_REFUSE))
         return 0;
     buf[0] = '/';
-    while (at < end) {
-        const char *slash = memchr(at, '/', (size_t)(end - at)), *next = slash ? slash + 1 : end;
-        const char *stop = slash ? slash : end, *params = memchr(at, ';', (size_t)(stop - at));
+    for (; at < end; at = next) {
+        const char *stop = segment_end(at, end, slash, &next);
+        const char *params = stop > at ? memchr(at, ';', (size_t)(stop - at)) : NULL;
         size_t n = put_segment(buf + len, at, params ? params : stop);
-        at = next;
         if (n == 0 || (n == 1 && buf[len] == '.'))
             continue;
         len += n;
-        if (slash)
+        if (stop < end)
             buf[len++] = '/';
     }
     return len;
@@ -111,8 +142,15 @@ size_t weir_host_normalise(weir_slice host, char *buf)
     if (end > begin && end[-1] == '.')
         end--;
     size_t len = (size_t)(end - begin);
+    weir_address address;
     if (len > WEIR_ROUTE_HOST_MAX)
         return 0;
+    if (v6 && stop && weir_address_parse(&address, begin + 1, len - 2)) {
+        len = weir_address_print(&address, weir_address_bits(&address), buf + 1) + 2;
+        buf[0] = '[';
+        buf[len - 1] = ']';
+        return len;
+    }
     for (size_t i = 0; i < len; i++)
         buf[i] = (char)(begin[i] >= 'A' && begin[i] <= 'Z' ? begin[i] | 0x20 : begin[i]);
     return len;
@@ -181,20 +219,31 @@ static void free_list(weir_slice *list, size_t n)
     port_free(list);
 }
 
-static weir_status copy_path(entry *e, const char *text)
+/* Whether each '*' of a normalised path is a whole segment. */
+static bool has_whole_wildcards(const char *path, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (path[i] == '*' && (path[i - 1] != '/' || (i + 1 < len && path[i + 1] != '/')))
+            return false;
+    }
+    return true;
+}
+
+static weir_status copy_path(entry *e, const char *text, weir_encoded_slash slash)
 {
     char path[WEIR_PATH_ROOM];
     if (text && text[0] != '/')
         return WEIR_E_RANGE;
     size_t len =
-        weir_path_normalise((weir_slice){text ? text : "/", text ? strlen(text) : 1}, path);
-    if (len == 0)
+        weir_path_normalise((weir_slice){text ? text : "/", text ? strlen(text) : 1}, slash, path);
+    if (len == 0 || !has_whole_wildcards(path, len))
         return WEIR_E_RANGE;
     e->below = len > 1 && path[len - 1] == '/';
+    e->wild = memchr(path, '*', len) != NULL;
     return copy(&e->path, path, len) ? WEIR_OK : WEIR_E_NOMEM;
 }
 
-static weir_status build_entry(entry *e, const weir_route_spec *spec)
+static weir_status build_entry(entry *e, const weir_route_spec *spec, weir_encoded_slash slash)
 {
     const char *name = spec->name ? spec->name : spec->path ? spec->path : "/";
     if (spec->cost < 0 || spec->cost > WEIR_COST_MAX)
@@ -211,22 +260,25 @@ static weir_status build_entry(entry *e, const weir_route_spec *spec)
         st = copy_list(&e->policies, &e->route.policies_len, spec->policies, spec->policies_len,
                        WEIR_ROUTE_POLICIES_MAX, copy_name);
     if (st == WEIR_OK)
-        st = copy_path(e, spec->path);
+        st = copy_path(e, spec->path, slash);
     e->route.policies = e->policies;
     return st;
 }
 
-weir_status weir_routes_build(weir_routes **ret, const weir_route_spec *specs, size_t n)
+weir_status weir_routes_build(weir_routes **ret, const weir_route_spec *specs, size_t n,
+                              weir_encoded_slash slash)
 {
     if (n > WEIR_ROUTES_MAX)
         return WEIR_E_RANGE;
     weir_routes *r = port_zalloc(1, sizeof *r + n * sizeof r->at[0]);
     weir_status st = r ? WEIR_OK : WEIR_E_NOMEM;
-    if (r)
+    if (r) {
         r->refs = 1;
+        r->slash = slash;
+    }
     for (size_t i = 0; i < n && st == WEIR_OK; i++) {
         r->len++;
-        st = build_entry(&r->at[i], &specs[i]);
+        st = build_entry(&r->at[i], &specs[i], slash);
     }
     if (st == WEIR_OK)
         *ret = r;
@@ -296,11 +348,31 @@ static bool has_host(const entry *e, weir_slice host)
     return e->hosts_len == 0;
 }
 
+/* As has_path(), for a path with a segment "*". */
+static bool has_wild_path(const entry *e, weir_slice path)
+{
+    const char *at = path.at, *end = path.at + path.len;
+    for (const char *p = e->path.at; p < e->path.at + e->path.len; p++) {
+        const char *begin = at;
+        if (*p == '*') {
+            while (at < end && *at != '/')
+                at++;
+        } else {
+            at += at < end && *at == *p;
+        }
+        if (at == begin)
+            return false;
+    }
+    return e->below || at == end || *at == '/';
+}
+
 static bool has_path(const entry *e, weir_slice path)
 {
     size_t n = e->path.len;
     if (n == 1)
         return true;
+    if (e->wild)
+        return has_wild_path(e, path);
     if (path.len < n || memcmp(path.at, e->path.at, n) != 0)
         return false;
     return e->below || path.len == n || path.at[n] == '/';
@@ -326,12 +398,23 @@ const weir_route *weir_routes_named(const weir_routes *r, const char *name, size
     return NULL;
 }
 
-static bool covers(const entry *a, const entry *b)
+weir_encoded_slash weir_routes_slash(const weir_routes *r)
 {
-    bool all = has_path(a, b->path) && (a->methods_len == 0 || b->methods_len > 0) &&
-               (a->hosts_len == 0 || b->hosts_len > 0);
+    return r ? r->slash : WEIR_SLASH_REFUSE;
+}
+
+/* Whether a route has the methods and the paths of another one. */
+static bool covers_request(const entry *a, const entry *b)
+{
+    bool all = has_path(a, b->path) && (a->methods_len == 0 || b->methods_len > 0);
     for (size_t i = 0; all && i < b->methods_len; i++)
         all = has_method(a, b->methods[i]);
+    return all;
+}
+
+static bool covers(const entry *a, const entry *b)
+{
+    bool all = covers_request(a, b) && (a->hosts_len == 0 || b->hosts_len > 0);
     for (size_t i = 0; all && i < b->hosts_len; i++)
         all = has_host(a, b->hosts[i]);
     return all;
@@ -344,4 +427,13 @@ size_t weir_routes_covering(const weir_routes *r, size_t i)
     while (first < i && !covers(&r->at[first], &r->at[i]))
         first++;
     return first;
+}
+
+bool weir_routes_miss_hosts(const weir_routes *r, size_t i)
+{
+    WEIR_ASSERT(i < r->len);
+    size_t k = 0;
+    while (k < r->len && (r->at[k].hosts_len > 0 || !covers_request(&r->at[k], &r->at[i])))
+        k++;
+    return r->at[i].hosts_len > 0 && k == r->len;
 }

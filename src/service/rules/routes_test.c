@@ -18,11 +18,16 @@ static weir_slice text_of(const char *text)
     return (weir_slice){text, strlen(text)};
 }
 
-static const char *path_of(weir_slice path)
+static const char *read_path(weir_slice path, weir_encoded_slash slash)
 {
     static char buf[WEIR_PATH_ROOM + 1];
-    buf[weir_path_normalise(path, buf)] = '\0';
+    buf[weir_path_normalise(path, slash, buf)] = '\0';
     return buf;
+}
+
+static const char *path_of(weir_slice path)
+{
+    return read_path(path, WEIR_SLASH_REFUSE);
 }
 
 /* ---- normal forms ---------------------------------------------------------------------------- */
@@ -53,10 +58,9 @@ static void check_paths(void **unused)
         {"/x;y/login;z", "/x/login"},
         {"/;/login", "/login"},
         {"/login%3Bx", "/login%3Bx"},
-        {"/a%2fb", "/a%2Fb"}, /* no separator */
+        {"/login%252F", "/login%252F"},
         {"/...", "/..."},
         {"/.x/..y", "/.x/..y"},
-        {"/%00", "/%00"},
         {"/%", "/%25"},
         {"/%4", "/%254"},
         {"/%zz", "/%25zz"},
@@ -69,7 +73,36 @@ static void check_paths(void **unused)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_string_equal(path_of(text_of(rows[i][0])), rows[i][1]);
-    assert_string_equal(path_of((weir_slice){"/a\0b", 4}), "/a%00b");
+    assert_string_equal(path_of((weir_slice){"/a\0b", 4}), "");
+}
+
+/* A slash that is encoded, and a backslash. */
+static void check_encoded_slashes(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *path, *separate, *keep;
+    } rows[] = {
+        {"/login%2F", "/login/", "/login%2F"},
+        {"/login%2f", "/login/", "/login%2F"},
+        {"/%2flogin", "/login", "/%2Flogin"},
+        {"/login%5C", "/login/", "/login\\"},
+        {"/login%5c", "/login/", "/login\\"},
+        {"/login\\", "/login/", "/login\\"},
+        {"%2Flogin", "/login", "/%2Flogin"},
+        {"/a%2F%5C/\\b", "/a/b", "/a%2F\\/\\b"},
+        {"/a%2F.%2Fb", "/a/b", "/a%2F.%2Fb"},
+        {"/a;x%2Fb", "/a/b", "/a"}, /* some servers decode before they read parameters */
+        {"/a;x\\b", "/a/b", "/a"},
+        {"/%2F", "/", "/%2F"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_slice path = text_of(rows[i].path);
+        assert_string_equal(read_path(path, WEIR_SLASH_REFUSE), "");
+        assert_string_equal(read_path(path, WEIR_SLASH_SEPARATE), rows[i].separate);
+        assert_string_equal(read_path(path, WEIR_SLASH_KEEP), rows[i].keep);
+        assert_int_equal(weir_path_refused(path), WEIR_PATH_SLASH);
+    }
 }
 
 static void check_dot_dot(void **unused)
@@ -92,16 +125,32 @@ static void check_dot_dot(void **unused)
                                        "/x\\..\\y",
                                        "/x;%2f..%2flogin",
                                        "/;/.%2e;"};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        assert_string_equal(path_of(text_of(rows[i])), "");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (weir_encoded_slash slash = WEIR_SLASH_REFUSE; slash <= WEIR_SLASH_KEEP; slash++)
+            assert_string_equal(read_path(text_of(rows[i]), slash), "");
+        assert_int_equal(weir_path_refused(text_of(rows[i])), WEIR_PATH_DOT_DOT);
+    }
+}
+
+static void check_nul(void **unused)
+{
+    (void)unused;
+    static const char *const rows[] = {"/login%00", "%00", "/login;%00", "/x/../%00/y",
+                                       "/%00%2F.."};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        for (weir_encoded_slash slash = WEIR_SLASH_REFUSE; slash <= WEIR_SLASH_KEEP; slash++)
+            assert_string_equal(read_path(text_of(rows[i]), slash), "");
+        assert_int_equal(weir_path_refused(text_of(rows[i])), WEIR_PATH_NUL);
+    }
+    assert_int_equal(weir_path_refused((weir_slice){"/a\0b", 4}), WEIR_PATH_NUL);
+    assert_int_equal(weir_path_refused(text_of("/%2500")), WEIR_PATH_GOOD);
 }
 
 /* The normal form of each short path of some bytes is its own normal form, and has no empty segment
  * and none that means another one. */
-static void check_normal_forms_are_stable(void **unused)
+static void check_stable(weir_encoded_slash slash)
 {
-    (void)unused;
-    static const char alphabet[] = "/.%2eFa;";
+    static const char alphabet[] = "/.%2eF\\;";
     enum { LETTERS = sizeof alphabet - 1, LEN = 6 };
     size_t all = 1;
     for (int i = 0; i < LEN; i++)
@@ -111,7 +160,7 @@ static void check_normal_forms_are_stable(void **unused)
         size_t rest = i;
         for (int k = 0; k < LEN; k++, rest /= LETTERS)
             text[k] = alphabet[rest % LETTERS];
-        size_t len = weir_path_normalise((weir_slice){text, LEN}, once);
+        size_t len = weir_path_normalise((weir_slice){text, LEN}, slash, once);
         if (len == 0)
             continue;
         assert_int_equal(once[0], '/');
@@ -120,9 +169,18 @@ static void check_normal_forms_are_stable(void **unused)
         assert_false(len >= 3 && memcmp(once + len - 3, "/..", 3) == 0);
         assert_null(memmem(once, len, "/./", 3));
         assert_null(memmem(once, len, ";", 1));
-        assert_int_equal(weir_path_normalise((weir_slice){once, len}, twice), len);
+        assert_int_equal(weir_path_normalise((weir_slice){once, len}, slash, twice), len);
         assert_memory_equal(once, twice, len);
+        assert_true(slash == WEIR_SLASH_KEEP ||
+                    (!memmem(once, len, "%2F", 3) && !memmem(once, len, "\\", 1)));
     }
+}
+
+static void check_normal_forms_are_stable(void **unused)
+{
+    (void)unused;
+    for (weir_encoded_slash slash = WEIR_SLASH_REFUSE; slash <= WEIR_SLASH_KEEP; slash++)
+        check_stable(slash);
 }
 
 static void check_long_paths(void **unused)
@@ -130,9 +188,10 @@ static void check_long_paths(void **unused)
     (void)unused;
     static char text[WEIR_ROUTE_PATH_MAX + 1], buf[WEIR_PATH_ROOM];
     memset(text, 0xFF, sizeof text);
-    assert_int_equal(weir_path_normalise((weir_slice){text, WEIR_ROUTE_PATH_MAX}, buf),
-                     WEIR_PATH_ROOM);
-    assert_int_equal(weir_path_normalise((weir_slice){text, sizeof text}, buf), 0);
+    assert_int_equal(
+        weir_path_normalise((weir_slice){text, WEIR_ROUTE_PATH_MAX}, WEIR_SLASH_KEEP, buf),
+        WEIR_PATH_ROOM);
+    assert_int_equal(weir_path_normalise((weir_slice){text, sizeof text}, WEIR_SLASH_KEEP, buf), 0);
 }
 
 static void check_hosts(void **unused)
@@ -145,6 +204,8 @@ static void check_hosts(void **unused)
         {"api.example.com.:80", "api.example.com"},
         {"[2001:DB8::1]:80", "[2001:db8::1]"},
         {"[::1]", "[::1]"},
+        {"[0:0:0::0:1]:80", "[::1]"},
+        {"[zz]", "[zz]"},
         {"10.0.0.1:80", "10.0.0.1"},
         {"", ""},
         {":80", ""},
@@ -179,7 +240,7 @@ static const char *find(const weir_routes *r, const char *method, const char *ho
     const weir_route_request request = {
         .method = text_of(method),
         .host = {host_buf, weir_host_normalise(text_of(host), host_buf)},
-        .path = {path_buf, weir_path_normalise(text_of(path), path_buf)},
+        .path = {path_buf, weir_path_normalise(text_of(path), WEIR_SLASH_KEEP, path_buf)},
     };
     const weir_route *found = weir_routes_find(r, &request);
     return found ? found->name.at : "-";
@@ -195,10 +256,14 @@ static void check_matching(void **unused)
         {.path = "/v1", .policies = limits, .policies_len = 2, .cost = 3},
         {.name = "below", .path = "/dir/"},
         {.name = "read", METHODS(get), .path = "/%72ead"},
+        {.name = "orders", .path = "/users/*/orders"},
+        {.name = "user", .path = "/users/*/"},
+        {.name = "files", .path = "/files/*"},
         {.name = "rest", METHODS(head)},
     };
     weir_routes *r = NULL;
-    assert_int_equal(weir_routes_build(&r, specs, sizeof specs / sizeof specs[0]), WEIR_OK);
+    assert_int_equal(weir_routes_build(&r, specs, sizeof specs / sizeof specs[0], WEIR_SLASH_KEEP),
+                     WEIR_OK);
     static const char *const rows[][4] = {
         {"POST", "", "/login", "login"},
         {"PUT", "", "/%6cogin", "login"},
@@ -226,6 +291,18 @@ static void check_matching(void **unused)
         {"GET", "", "/read", "read"},
         {"HEAD", "", "/read", "read"}, /* the server does the work of a GET */
         {"POST", "", "/read", "-"},
+        {"GET", "", "/users/7/orders", "orders"},
+        {"GET", "", "/users/*/orders/9", "orders"},
+        {"GET", "", "/users//7/./orders", "orders"},
+        {"GET", "", "/users/7/ordersx", "user"},
+        {"GET", "", "/users/7/", "user"},
+        {"GET", "", "/users/7", "-"},
+        {"GET", "", "/users/orders", "-"},
+        {"GET", "", "/users/", "-"},
+        {"GET", "", "/files/a", "files"},
+        {"GET", "", "/files/a/b", "files"},
+        {"GET", "", "/files/", "-"}, /* no segment */
+        {"GET", "", "/files", "-"},
         {"HEAD", "", "/anything", "rest"},
         {"GET", "", "/anything", "-"}, /* a route for HEAD does not match GET */
     };
@@ -267,6 +344,10 @@ static void check_bad_specs(void **unused)
         {.path = ""},
         {.path = path},
         {.path = "/a/../b"},
+        {.path = "/a*"},
+        {.path = "/a/*b/c"},
+        {.path = "/a/**"},
+        {.path = "/%2A%2A"},
         {.cost = -1},
         {.cost = (int64_t)WEIR_COST_MAX + 1},
         {.policies = bad, .policies_len = 1},
@@ -277,13 +358,44 @@ static void check_bad_specs(void **unused)
         {.hosts = many, .hosts_len = WEIR_ROUTE_LIST_MAX + 1},
     };
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
-        assert_int_equal(weir_routes_build(&r, &specs[i], 1), WEIR_E_RANGE);
+        assert_int_equal(weir_routes_build(&r, &specs[i], 1, WEIR_SLASH_KEEP), WEIR_E_RANGE);
     for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++)
-        assert_int_equal(
-            weir_routes_build(&r, &(weir_route_spec){.hosts = &hosts[i], .hosts_len = 1}, 1),
-            WEIR_E_RANGE);
-    assert_int_equal(weir_routes_build(&r, specs, WEIR_ROUTES_MAX + 1), WEIR_E_RANGE);
+        assert_int_equal(weir_routes_build(&r,
+                                           &(weir_route_spec){.hosts = &hosts[i], .hosts_len = 1},
+                                           1, WEIR_SLASH_KEEP),
+                         WEIR_E_RANGE);
+    assert_int_equal(weir_routes_build(&r, specs, WEIR_ROUTES_MAX + 1, WEIR_SLASH_KEEP),
+                     WEIR_E_RANGE);
     assert_null(r);
+}
+
+static void check_longest_specs(void **unused)
+{
+    (void)unused;
+    static char path[WEIR_ROUTE_PATH_MAX + 1], method[WEIR_ROUTE_METHOD_MAX + 1];
+    static const char *many[WEIR_ROUTE_LIST_MAX], *const longest[] = {method};
+    static weir_route_spec full[WEIR_ROUTES_MAX];
+    weir_routes *r = NULL;
+    memset(path, 'p', sizeof path - 1);
+    path[0] = '/';
+    memset(method, 'G', sizeof method - 1);
+    for (size_t i = 0; i < sizeof many / sizeof many[0]; i++)
+        many[i] = "a";
+    const weir_route_spec specs[] = {
+        {.path = path},
+        {.cost = 0},
+        {.cost = WEIR_COST_MAX},
+        {.policies = many, .policies_len = WEIR_ROUTE_POLICIES_MAX},
+        {.methods = longest, .methods_len = 1},
+        {.methods = many, .methods_len = WEIR_ROUTE_LIST_MAX},
+        {.hosts = many, .hosts_len = WEIR_ROUTE_LIST_MAX},
+    };
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        assert_int_equal(weir_routes_build(&r, &specs[i], 1, WEIR_SLASH_KEEP), WEIR_OK);
+        weir_routes_drop(r);
+    }
+    assert_int_equal(weir_routes_build(&r, full, WEIR_ROUTES_MAX, WEIR_SLASH_KEEP), WEIR_OK);
+    weir_routes_drop(r);
 }
 
 static void check_covering(void **unused)
@@ -302,28 +414,63 @@ static void check_covering(void **unused)
         {{HOSTS(api)}, {.path = "/v1"}, false},     {{HOSTS(below)}, {HOSTS(api)}, true},
         {{HOSTS(below)}, {HOSTS(deep)}, true},      {{HOSTS(deep)}, {HOSTS(below)}, false},
         {{HOSTS(api)}, {HOSTS(deep)}, false},       {{.path = "/"}, {HOSTS(deep)}, true},
+        {{.path = "/*"}, {.path = "/a/*"}, true},   {{.path = "/a/*"}, {.path = "/*/b"}, false},
+        {{.path = "/a"}, {.path = "/a/*/b"}, true}, {{.path = "/*/"}, {.path = "/*"}, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const weir_route_spec both[] = {rows[i].first, rows[i].second};
         weir_routes *r = NULL;
-        assert_int_equal(weir_routes_build(&r, both, 2), WEIR_OK);
+        assert_int_equal(weir_routes_build(&r, both, 2, WEIR_SLASH_KEEP), WEIR_OK);
         assert_int_equal(weir_routes_covering(r, 0), 0);
         assert_int_equal(weir_routes_covering(r, 1), rows[i].covers ? 0 : 1);
         weir_routes_drop(r);
     }
 }
 
+/* A request with another host, which no route limits. */
+static void check_other_hosts(void **unused)
+{
+    (void)unused;
+    static const struct {
+        weir_route_spec first, second;
+        bool misses;
+    } rows[] = {
+        {{HOSTS(api), .path = "/a"}, {.path = "/"}, false},
+        {{HOSTS(api), .path = "/a"}, {.path = "/a"}, false},
+        {{HOSTS(api), .path = "/a"}, {.path = "/a/b"}, true},
+        {{HOSTS(api), .path = "/a"}, {.path = "/*"}, false},
+        {{HOSTS(api), .path = "/a"}, {HOSTS(below)}, true},
+        {{HOSTS(api), METHODS(post)}, {METHODS(get)}, true},
+        {{HOSTS(api), METHODS(post)}, {METHODS(post)}, false},
+        {{HOSTS(api)}, {METHODS(post)}, true},
+        {{.path = "/a"}, {HOSTS(api)}, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const weir_route_spec both[] = {rows[i].first, rows[i].second};
+        weir_routes *r = NULL;
+        assert_int_equal(weir_routes_build(&r, both, 2, WEIR_SLASH_SEPARATE), WEIR_OK);
+        assert_int_equal(weir_routes_miss_hosts(r, 0), rows[i].misses);
+        assert_int_equal(weir_routes_slash(r), WEIR_SLASH_SEPARATE);
+        weir_routes_drop(r);
+    }
+    assert_int_equal(weir_routes_slash(NULL), WEIR_SLASH_REFUSE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_paths),
+        cmocka_unit_test(check_encoded_slashes),
+        cmocka_unit_test(check_nul),
         cmocka_unit_test(check_dot_dot),
         cmocka_unit_test(check_normal_forms_are_stable),
         cmocka_unit_test(check_long_paths),
         cmocka_unit_test(check_hosts),
         cmocka_unit_test(check_matching),
         cmocka_unit_test(check_bad_specs),
+        cmocka_unit_test(check_longest_specs),
         cmocka_unit_test(check_covering),
+        cmocka_unit_test(check_other_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

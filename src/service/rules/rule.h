@@ -123,8 +123,11 @@ typedef struct weir_key_match {
     char text[WEIR_ADDRESS_TEXT_MAX];
 } weir_key_match;
 
-/* Matches a key against a rule. *ret may point into itself: do not copy it. Any thread. */
-void weir_rule_match(const weir_rule *r, const char *key, size_t len, weir_key_match *ret);
+/* Matches a key against a rule. *ret may point into itself: do not copy it. Any thread.
+ *  client  patterns also match its address; NULL: none. An allow list never matches a trusted
+ *          proxy, whose address may stand for any client that it does not report. */
+void weir_rule_match(const weir_rule *r, const char *key, size_t len, const weir_client *client,
+                     weir_key_match *ret);
 
 /* The same for an inline policy, with WEIR_RULE_SPEC_DEFAULT. Writes only at, len and text. */
 void weir_inline_policy_match(const char *key, size_t len, weir_key_match *ret);

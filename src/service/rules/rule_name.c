@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The names that a policy may have. A file of its own, because the module in Redis links it without
- * the rules. */
+/* The names that policies and routes may have. A file of its own, because the module in Redis links
+ * it without the rules. */
 
-#include "service/rules/rules.h"
+#include "service/rules/routes.h"
 
 #include <stdio.h>
 #include <string.h>

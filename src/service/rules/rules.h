@@ -7,17 +7,23 @@
  * read it, and a change makes a new set. */
 
 #include "service/engine.h"
+#include "service/rules/address.h"
 #include "service/rules/answer.h"
 #include "service/rules/routes.h"
 
 #define WEIR_RULES_MAX         8192  /* rules in a set */
-#define WEIR_RULE_NAME_MAX     64    /* bytes of a name: letters, digits, and - _ . : / */
 #define WEIR_RULE_HEADERS_MAX  32    /* different headers in the key templates of a set */
 #define WEIR_RULE_PATTERNS_MAX 65536 /* overrides of a rule, and entries of each of its lists */
 
+/* The client of a request whose key contains the client's address. */
+typedef struct weir_client {
+    weir_address address;
+    bool is_proxy; /* the address is that of a trusted proxy, so it may be anyone's */
+} weir_client;
+
 /* An override: another limit for the keys that match a pattern. */
 typedef struct weir_override_spec {
-    const char *pattern;       /* a whole key, a prefix and '*' ("trial-*"), or a network */
+    const char *pattern;       /* as for weir_key_patterns_add(); no two match the same keys */
     const char *limit;         /* a policy text */
     const weir_policy *policy; /* the policy of `limit`; NULL: weir_rules_build() parses it */
 } weir_override_spec;
@@ -38,7 +44,8 @@ typedef struct weir_rule_spec {
     const char *candidate;
     const weir_policy *candidate_policy; /* as `policy` */
     bool shadow;                         /* decide and count, but allow every request */
-    bool plain_keys;                     /* do not read keys as IP addresses */
+    bool plain_keys;                     /* do not read keys as IP addresses; patterns of addresses
+                                            match only the client of a request */
     const char *key;         /* a key template, for requests without a key; NULL: none */
     weir_engine_kind engine; /* the engine that keeps the states */
     weir_on_error on_error;  /* its answer when it fails; not WEIR_ON_ERROR_REPORT */
@@ -58,17 +65,6 @@ enum { WEIR_V4_BITS_DEFAULT = 32, WEIR_V6_BITS_DEFAULT = 64 };
 /* The defaults, without a name and a limit. They also apply to inline policies. */
 #define WEIR_RULE_SPEC_DEFAULT                                                                     \
     ((weir_rule_spec){.v4_bits = WEIR_V4_BITS_DEFAULT, .v6_bits = WEIR_V6_BITS_DEFAULT})
-
-/* An error in the name or the limit of a rule. */
-typedef struct weir_rule_error {
-    uint32_t column; /* in the policy text, from 1; 0: the error is in the name */
-    char text[256];  /* the message, without the column */
-} weir_rule_error;
-
-/* Checks the name of a rule. Returns WEIR_OK, or WEIR_E_SYNTAX with *ret_error written unless NULL.
- * Pure. */
-WEIR_NODISCARD weir_status weir_rule_name_check(const char *name, size_t len,
-                                                weir_rule_error *ret_error);
 
 typedef struct weir_rules weir_rules;
 
@@ -90,6 +86,6 @@ void weir_rules_discard(weir_rules *rules);
 /* Gives routes to a set that no limiter has yet. A route may name rules that the set lacks: its
  * requests then fail with WEIR_E_ABSENT. Returns as weir_routes_build(). */
 WEIR_NODISCARD weir_status weir_rules_set_routes(weir_rules *rules, const weir_route_spec *specs,
-                                                 size_t n);
+                                                 size_t n, weir_encoded_slash slash);
 
 #endif

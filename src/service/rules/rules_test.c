@@ -19,7 +19,7 @@
 static void add(weir_key_patterns *p, const char *pattern, uint32_t value)
 {
     char why[200] = "";
-    if (weir_key_patterns_add(p, pattern, true, value, why, sizeof why) != WEIR_OK)
+    if (weir_key_patterns_add(p, pattern, false, value, why, sizeof why) != WEIR_OK)
         fail_msg("%s: %s", pattern, why);
 }
 
@@ -37,11 +37,14 @@ static int fits(const weir_key_patterns *p, const char *key)
 static void check_patterns(void **unused)
 {
     (void)unused;
-    weir_key_patterns *p = weir_key_patterns_new(12);
+    weir_key_patterns *p = weir_key_patterns_new(16);
     add(p, "alice", 1);
     add(p, "al*", 2);
     add(p, "ali*", 3);
-    add(p, "alice", 99); /* ignored: the first value stays */
+    char why[100];
+    assert_int_equal(weir_key_patterns_add(p, "alice", false, 1, why, sizeof why), WEIR_OK);
+    assert_int_equal(weir_key_patterns_add(p, "alice", false, 99, why, sizeof why), WEIR_E_SYNTAX);
+    assert_string_equal(why, "'alice' matches the same keys as another entry");
     add(p, "10.0.0.0/8", 4);
     add(p, "10.1.0.0/16", 5);
     add(p, "10.1.2.3", 6);
@@ -70,6 +73,18 @@ static void check_patterns(void **unused)
     assert_int_equal(fits(p, "211.1.2.3"), 11);
     assert_int_equal(fits(p, "10.9.9.9"), 4);
     assert_int_equal(fits(p, "2001:db9::1"), -1);
+    assert_int_equal(weir_key_patterns_add(p, "2001:0DB8::0:1", false, 99, why, sizeof why),
+                     WEIR_E_SYNTAX);
+    assert_int_equal(weir_key_patterns_add(p, "10.1.2.3/32", false, 99, why, sizeof why),
+                     WEIR_E_SYNTAX);
+    assert_int_equal(weir_key_patterns_add(p, "10.1.*", false, 99, why, sizeof why), WEIR_E_SYNTAX);
+    add(p, "172.16.3.*", 12);
+    assert_int_equal(fits(p, "172.16.3.7"), 12);
+    assert_int_equal(fits(p, "172.16.30.7"), 11);
+    add(p, "203.0.113.9/*", 13);
+    add(p, "203.0.113.9/me", 14);
+    assert_int_equal(fits(p, "203.0.113.9/you"), 13);
+    assert_int_equal(fits(p, "203.0.113.9/me"), 14);
     add(p, "*", 10);
     assert_int_equal(fits(p, "bob"), 10);
     assert_int_equal(fits(p, "alicia"), 3);
@@ -121,7 +136,7 @@ static void check_bad_patterns(void **unused)
     weir_key_patterns *p = weir_key_patterns_new(1);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char why[200] = "";
-        assert_int_equal(weir_key_patterns_add(p, rows[i][0], true, 0, why, sizeof why),
+        assert_int_equal(weir_key_patterns_add(p, rows[i][0], false, 0, why, sizeof why),
                          WEIR_E_SYNTAX);
         assert_string_equal(why, rows[i][1]);
     }
@@ -217,15 +232,28 @@ static void check_parsed(void **unused)
     weir_rule_drop(r);
 }
 
+static const char lists[] = {
+    [WEIR_ON_NO_LIST] = '-', [WEIR_ON_ALLOW_LIST] = 'a', [WEIR_ON_DENY_LIST] = 'd'};
+
 static void matches(const weir_rule *r, const char *key, const char *at, int64_t limit, char list)
 {
     weir_key_match k;
-    weir_rule_match(r, key, strlen(key), &k);
+    weir_rule_match(r, key, strlen(key), NULL, &k);
     assert_int_equal(k.len, strlen(at));
     assert_memory_equal(k.at, at, k.len);
     assert_int_equal(k.limit->policy.layer[0].limit, limit);
-    static const char lists[] = {
-        [WEIR_ON_NO_LIST] = '-', [WEIR_ON_ALLOW_LIST] = 'a', [WEIR_ON_DENY_LIST] = 'd'};
+    assert_int_equal(lists[k.list], list);
+}
+
+/* The key of a request of a client. */
+static void matches_client(const weir_rule *r, const char *key, const char *address, bool is_proxy,
+                           int64_t limit, char list)
+{
+    weir_key_match k;
+    weir_client client = {.is_proxy = is_proxy};
+    assert_true(weir_address_parse(&client.address, address, strlen(address)));
+    weir_rule_match(r, key, strlen(key), &client, &k);
+    assert_int_equal(k.limit->policy.layer[0].limit, limit);
     assert_int_equal(lists[k.list], list);
 }
 
@@ -265,9 +293,45 @@ static void check_match(void **unused)
     spec.plain_keys = true;
     assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
     matches(r, "172.16.5.9", "172.16.5.9", 10, '-');
-    matches(r, "10.2.3.4", "10.2.3.4", 10, '-'); /* "10.0.0.0/8" is a plain key */
+    matches(r, "10.2.3.4", "10.2.3.4", 10, '-');               /* "10.0.0.0/8" is a plain key ... */
+    matches_client(r, "10.2.3.4", "10.2.3.4", false, 10, 'a'); /* ... and matches a client */
     matches(r, "10.0.0.0/8", "10.0.0.0/8", 10, 'a');
     weir_rule_drop(r);
+}
+
+/* Patterns of addresses match the client in a key of several parts, and every spelling of an
+ * address. */
+static void check_clients(void **unused)
+{
+    (void)unused;
+    weir_rule *r;
+    static const char *const denied[] = {"192.0.2.*", "203.0.113.9", "2001:DB8:1::/48",
+                                         "2001:db8:2:*", "198.51.100.7/*"};
+    weir_rule_spec spec = full_spec();
+    spec.deny = denied;
+    spec.deny_len = sizeof denied / sizeof denied[0];
+    for (int plain = 0; plain < 2; plain++) {
+        spec.plain_keys = plain;
+        assert_int_equal(weir_rule_new(&r, store, NULL, &spec, NULL), WEIR_OK);
+        matches_client(r, "192.0.2.7/k", "192.0.2.7", false, 7, 'd');
+        matches_client(r, "k/192.0.2.7", "::ffff:192.0.2.7", false, 7, 'd');
+        matches_client(r, "k", "203.0.113.9", false, 10, 'd');
+        matches_client(r, "k", "2001:db8:1:2::3", false, 10, 'd');
+        matches_client(r, "k", "203.0.113.8", false, 10, '-');
+        matches_client(r, "k", "10.1.2.3", false, 10, 'a');
+        matches_client(r, "k", "10.1.2.3", true, 10, '-'); /* anyone behind a proxy */
+        matches_client(r, "10.1.2.3", "10.1.2.3", true, 10, '-');
+        matches_client(r, "k", "203.0.113.9", true, 10, 'd');
+        matches_client(r, "root", "10.1.2.3", true, 10, '-');
+        matches(r, "198.51.100.7/k", "198.51.100.7/k", 10, 'd');
+        matches(r, "192.0.2.77", "192.0.2.77", plain ? 10 : 7, 'd');
+        if (!plain) {
+            matches(r, "::ffff:192.0.2.77", "192.0.2.77", 7, 'd');
+            matches(r, "::FFFF:c000:024d", "192.0.2.77", 7, 'd');
+            matches(r, "2001:0DB8:2:0:0::1", "2001:db8:2::/64", 10, 'd');
+        }
+        weir_rule_drop(r);
+    }
 }
 
 static void matches_inline(const char *key, const char *want)
@@ -325,6 +389,10 @@ static void check_refused(void **unused)
     s.overrides = bad_text;
     s.overrides_len = 2;
     refused(s, WEIR_E_SYNTAX, 0, "");
+    const weir_override_spec same[] = {{.pattern = "2001:db8::1", .limit = "gcra 1/s"},
+                                       {.pattern = "2001:DB8:0::1", .limit = "gcra 2/s"}};
+    s.overrides = same;
+    refused(s, WEIR_E_SYNTAX, 0, "");
     const weir_override_spec bad_pattern[] = {{.pattern = "", .limit = "gcra 1/s"}};
     s.overrides = bad_pattern;
     s.overrides_len = 1;
@@ -354,13 +422,15 @@ static void check_refused(void **unused)
     refused(s, WEIR_E_RANGE, 0, "");
 
     static const char *many[WEIR_RULE_PATTERNS_MAX];
-    static weir_override_spec same[WEIR_RULE_PATTERNS_MAX];
+    static weir_override_spec most[WEIR_RULE_PATTERNS_MAX];
+    static char keys[WEIR_RULE_PATTERNS_MAX][8];
     for (size_t i = 0; i < WEIR_RULE_PATTERNS_MAX; i++) {
         many[i] = "a";
-        same[i] = (weir_override_spec){.pattern = "a", .limit = "gcra 1/s"};
+        snprintf(keys[i], sizeof keys[i], "%zu", i);
+        most[i] = (weir_override_spec){.pattern = keys[i], .limit = "gcra 1/s"};
     }
     s = good;
-    s.overrides = same;
+    s.overrides = most;
     s.allow = s.deny = many;
     s.overrides_len = s.allow_len = s.deny_len = WEIR_RULE_PATTERNS_MAX;
     weir_rule *r;
@@ -420,8 +490,8 @@ int main(void)
         cmocka_unit_test(check_patterns),     cmocka_unit_test(check_many_lengths),
         cmocka_unit_test(check_bad_patterns), cmocka_unit_test(check_noted),
         cmocka_unit_test(check_parsed),       cmocka_unit_test(check_match),
-        cmocka_unit_test(check_inline_match), cmocka_unit_test(check_refused),
-        cmocka_unit_test(check_sets),
+        cmocka_unit_test(check_clients),      cmocka_unit_test(check_inline_match),
+        cmocka_unit_test(check_refused),      cmocka_unit_test(check_sets),
     };
     return cmocka_run_group_tests(tests, open_store, close_store);
 }

@@ -9,7 +9,8 @@
  * second a service counts about the first thousand requests exactly, and samples the others. So on
  * a busy server a request costs one more subtraction. */
 
-#include "service/service.h"
+#include "port/text.h"
+#include "service/limiter.h"
 
 #define WEIR_TOP_KEYS_MAX 1000
 #define WEIR_TOP_K        10  /* how many keys are shown by default */

@@ -6,8 +6,8 @@
 #include "service/top/top.h"
 
 #include "service/kit_test.h"
-#include "service/top/sampler.h"
 #include "service/top/space_saving.h"
+#include "service/top/tracker.h"
 
 #include <pthread.h>
 #include <stdio.h>

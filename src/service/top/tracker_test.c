@@ -176,13 +176,24 @@ static void check_reported_sampling(void **unused)
     weir_top_tracker_close(t.tracker);
 }
 
+/* Marsaglia's xorshift generator with the shifts 13, 7 and 17. */
+static void check_random_numbers(void **unused)
+{
+    (void)unused;
+    static const uint64_t expected[] = {UINT64_C(0x40822041), UINT64_C(0x100041060C011441)};
+    uint64_t state = 1;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir_sampler_random(&state), expected[i]);
+        assert_int_equal(state, expected[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_budget),
-        cmocka_unit_test(check_refinement),
-        cmocka_unit_test(check_sampled_requests),
-        cmocka_unit_test(check_reported_sampling),
+        cmocka_unit_test(check_budget),           cmocka_unit_test(check_refinement),
+        cmocka_unit_test(check_sampled_requests), cmocka_unit_test(check_reported_sampling),
+        cmocka_unit_test(check_random_numbers),
     };
     return cmocka_run_group_tests_name("tracker", tests, NULL, NULL);
 }

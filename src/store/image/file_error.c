@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Formats error messages about state files. */
 
-#include "store/image/file_error.h"
+#include "store/image/state_file.h"
 
 #include <stdarg.h>
 #include <stdio.h>

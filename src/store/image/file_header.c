@@ -4,8 +4,6 @@
 
 #include "store/image/file_header.h"
 
-#include "store/image/image.h"
-#include "store/image/partitions.h"
 #include "store/image/policy_registry.h"
 #include "store/siphash.h"
 
@@ -97,8 +95,23 @@ static bool adds_up(const weir_file_header *h)
            memcmp(again.parts, h->parts, sizeof again.parts) == 0;
 }
 
+static bool has_version(const weir_file_header *h, bool read_only, char *ret, size_t size)
+{
+    uint32_t found = h->state_version, expected = weir_file_header_version(h);
+    bool readable = found == WEIR_STATE_VERSION_READABLE && expected == WEIR_STATE_VERSION;
+    if (found == expected || (readable && read_only))
+        return true;
+    snprintf(ret, size, "its states have version %" PRIu32 ", expected %" PRIu32 "%s", found,
+             expected,
+             readable     ? "; weir state can export them for a new file"
+             : found == 1 ? ", and cannot be converted"
+                          : "");
+    return false;
+}
+
 /* Validates all but the magic number and the size of the whole. */
-static bool is_sound(const weir_file_header *h, uint32_t format, char *ret, size_t size)
+static bool is_sound(const weir_file_header *h, uint32_t format, bool read_only, char *ret,
+                     size_t size)
 {
     if (h->byte_order == OTHER_BYTE_ORDER)
         snprintf(ret, size, "it was created on a machine with another byte order");
@@ -109,9 +122,8 @@ static bool is_sound(const weir_file_header *h, uint32_t format, char *ret, size
     else if (h->byte_order != BYTE_ORDER_MARK || h->checksum != sum_of(h) ||
              port_word_load_relaxed(&h->openings) == 0)
         snprintf(ret, size, "its header is damaged");
-    else if (h->state_version != weir_file_header_version(h))
-        snprintf(ret, size, "its states have version %" PRIu32 ", expected %" PRIu32,
-                 h->state_version, weir_file_header_version(h));
+    else if (!has_version(h, read_only, ret, size))
+        return false;
     else if (!weir_partitions_sound(h))
         snprintf(ret, size, "the names of its partitions are damaged");
     else if (!adds_up(h))
@@ -126,13 +138,14 @@ static bool has_magic(const weir_file_header *h)
     return memcmp(h->magic, weir_file_header_magic, sizeof h->magic) == 0;
 }
 
-bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, char *ret, size_t size)
+bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, bool read_only,
+                            char *ret, size_t size)
 {
     if (file_bytes == 0)
         snprintf(ret, size, "it is empty");
     else if (file_bytes < WEIR_FILE_HEADER_BYTES || !has_magic(h))
         snprintf(ret, size, "it is not a state file of weir");
-    else if (!is_sound(h, WEIR_IMAGE_FORMAT, ret, size))
+    else if (!is_sound(h, WEIR_IMAGE_FORMAT, read_only, ret, size))
         return false;
     else if (file_bytes != h->bytes)
         snprintf(ret, size, "it has %" PRIu64 " bytes, expected %" PRIu64 " as in its header",
@@ -145,7 +158,7 @@ bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, char
 bool weir_memory_header_check(const weir_file_header *h, char *ret, size_t size)
 {
     if (has_magic(h))
-        return is_sound(h, WEIR_MEMORY_FORMAT, ret, size);
-    snprintf(ret, size, "it neither is all zero nor has a store");
+        return is_sound(h, WEIR_MEMORY_FORMAT, false, ret, size);
+    snprintf(ret, size, "it is not all zero, and has no store of weir; pass zeroed memory");
     return false;
 }

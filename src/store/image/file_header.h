@@ -13,6 +13,16 @@
 
 #include <stddef.h>
 
+/* The version of the parts' contents: of the layouts of the table, the large states and the
+ * reservations, and of the states of src/core. Increase it with each change of one of these. A file
+ * with another version is refused. */
+#define WEIR_STATE_VERSION 3
+/* An older version that can be read, and whose states can be copied into a new file: weir_unpack()
+ * decodes its entries, and weir_store_policy_id() finds its ids. */
+#define WEIR_STATE_VERSION_READABLE 2
+/* The version of a file with partitions, so that a program that does not know them refuses it. */
+#define WEIR_STATE_VERSION_PARTITIONS 4
+
 enum {
     WEIR_FILE_HEADER_BYTES = 4096,
     WEIR_FILE_HEADER_FIXED = 504, /* bytes that never change, before their checksum */
@@ -83,10 +93,37 @@ uint32_t weir_file_header_version(const weir_file_header *h);
 
 /* Validates the header of a file. Returns false and explains what is wrong.
  *  file_bytes  the size of the file. If it is less than a header, *h is not read.
+ *  read_only   accept WEIR_STATE_VERSION_READABLE too.
  *  ret         one line, terminated; written if the result is false. */
-bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, char *ret, size_t size);
+bool weir_file_header_check(const weir_file_header *h, uint64_t file_bytes, bool read_only,
+                            char *ret, size_t size);
 
 /* The same for memory of the caller, of any size. */
 bool weir_memory_header_check(const weir_file_header *h, char *ret, size_t size);
+
+/* ---- partitions (partitions.c) --------------------------------------------------------------- */
+
+/* Names and sizes, sorted by name, so that the order of the options does not matter. */
+
+/* A partition of an image. The sizes are multiples of 4 KiB. */
+typedef struct weir_image_partition {
+    char name[WEIR_PARTITION_NAME_MAX + 1];
+    uint64_t name_hash; /* not 0; the same in all files */
+    size_t table_bytes, large_bytes;
+} weir_image_partition;
+
+/* Hashes a partition's name. The header of a file has the name and the hash; an exported key has
+ * only the hash. */
+uint64_t weir_partition_name_hash(const char *name);
+
+/* Writes the partitions of the options to a header that has none. Their names are valid and
+ * distinct, and there are at most WEIR_PARTITIONS_MAX. */
+void weir_partitions_set(weir_file_header *h, const weir_store_options *options);
+
+/* Whether the names of a header belong to its hashes, and its entries are sorted and complete. */
+bool weir_partitions_sound(const weir_file_header *h);
+
+/* The number of partitions. With `ret`, writes up to WEIR_PARTITIONS_MAX of them. */
+size_t weir_partitions_get(const weir_file_header *h, weir_image_partition *ret);
 
 #endif

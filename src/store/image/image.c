@@ -19,7 +19,6 @@
 #include <string.h>
 
 #define SECOND_NS INT64_C(1000000000)
-#define OWNERS    ((UINT64_C(1) << WEIR_PROCESS_ID_BITS) - 1)
 
 /* A thread that writes the file to the disk once a second. */
 typedef struct syncer {
@@ -213,7 +212,7 @@ static weir_status check_old(weir_image *m, const weir_store_options *options)
     bool whole = error == PORT_FILE_OK && port_file_read(m->file.fd, &head, sizeof head);
     if (error != PORT_FILE_OK || (!whole && bytes >= sizeof head))
         return weir_file_error(WEIR_E_IO, options, "", "cannot read the file");
-    if (!weir_file_header_check(&head, bytes, what, sizeof what)) {
+    if (!weir_file_header_check(&head, bytes, options->read_only, what, sizeof what)) {
         return weir_file_error(WEIR_E_SYNTAX, options, "",
                                "%s; --reset-state replaces it with an empty file", what);
     }
@@ -243,14 +242,14 @@ static weir_status take_owner(weir_image *m, const weir_store_options *options)
         /* The OPENING lock excludes other openings. */
         uint64_t n = port_word_load_relaxed(&m->head->openings) + 1;
         port_word_store_release(&m->head->openings, n);
-        m->processes.self = (n - 1) % OWNERS + 1;
+        m->processes.self = weir_process_id(n - 1);
         if (!m->file.shared)
             return WEIR_OK;
         weir_status st =
             weir_state_file_take_process_id(&m->file, m->processes.self, &taken, options);
         if (st != WEIR_OK)
             return st;
-    } while (!taken); /* an opening 2^20 - 1 openings ago may still have this id */
+    } while (!taken); /* an opening 2^19 openings ago may still have this id */
     m->processes.alive = process_alive;
     m->processes.ctx = m;
     return WEIR_OK;
@@ -309,7 +308,7 @@ static weir_status open_anonymous(weir_image *m, const weir_store_options *optio
     if (!m->head)
         return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
     write_head(m, &head, secret);
-    m->processes.self = 1;
+    m->processes.self = weir_process_id(0);
     return WEIR_OK;
 }
 

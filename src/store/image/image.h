@@ -10,16 +10,9 @@
 #include <weir/weir_store.h>
 
 #include "store/clock.h"
-#include "store/image/partitions.h"
+#include "store/image/file_header.h"
 #include "store/image/policy_registry.h"
 #include "store/robust_lock.h"
-
-/* The version of the parts' contents: of the layouts of the table, the large states and the
- * reservations, and of the states of src/core. Increase it with each change of one of these. A file
- * with another version is refused. */
-#define WEIR_STATE_VERSION 3
-/* The version of a file with partitions, so that a program that does not know them refuses it. */
-#define WEIR_STATE_VERSION_PARTITIONS 4
 
 typedef struct weir_image weir_image;
 

@@ -65,9 +65,16 @@ void __wrap_port_cond_wake(port_cond *c)
     __real_port_cond_wake(c);
 }
 
+#define OPENING 0 /* the lock of a process that opens or closes a state file */
+
+static int look_fd = -1;        /* the state file */
+static int syncs, syncs_locked; /* while it was set; with the OPENING lock */
+
 bool __wrap_port_file_sync(void *p, size_t bytes);
 bool __wrap_port_file_sync(void *p, size_t bytes)
 {
+    syncs += look_fd >= 0;
+    syncs_locked += look_fd >= 0 && port_file_is_locked(look_fd, OPENING);
     return p && bytes > 0 && !fails("port_file_sync");
 }
 
@@ -378,6 +385,21 @@ static void watching_among_others(void **state)
     }
 }
 
+/* An image is written and marked as closed before another process can open it. */
+static void closing(void **state)
+{
+    fixture *f = *state;
+    weir_image *m = must_open(f);
+    assert_int_equal(port_file_open(f->path, PORT_FILE_READ, &look_fd), PORT_FILE_OK);
+    assert_false(port_file_is_locked(look_fd, OPENING));
+    weir_image_close(m);
+    assert_int_equal(syncs_locked, syncs);
+    assert_true(syncs > 1);
+    assert_false(port_file_is_locked(look_fd, OPENING));
+    port_file_close(look_fd);
+    look_fd = -1;
+}
+
 /* Closing an image closes no descriptor that was opened since. */
 static void other_descriptors(void **state)
 {
@@ -505,11 +527,11 @@ static void layout(void **unused)
 
 int main(void)
 {
-#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, drop_dir)
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
     const struct CMUnitTest tests[] = {
-        IN_DIR(opening),           IN_DIR(resizing),         IN_DIR(watching),
-        IN_DIR(other_descriptors), IN_DIR(claims),           IN_DIR(watching_among_others),
-        IN_DIR(descriptor_0),      cmocka_unit_test(layout),
+        IN_DIR(opening),           IN_DIR(resizing), IN_DIR(watching),
+        IN_DIR(other_descriptors), IN_DIR(claims),   IN_DIR(watching_among_others),
+        IN_DIR(descriptor_0),      IN_DIR(closing),  cmocka_unit_test(layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "store/image/file_header.h"
 #include "store/image/image.h"
+#include "tests/kit/kit.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -28,7 +29,7 @@ typedef struct fixture {
     weir_store_options options;
 } fixture;
 
-static int make_dir(void **state)
+static int make_fixture(void **state)
 {
     fixture *f = calloc(1, sizeof *f);
     if (!f)
@@ -46,7 +47,7 @@ static int make_dir(void **state)
     return 0;
 }
 
-static int drop_dir(void **state)
+static int drop_fixture(void **state)
 {
     fixture *f = *state;
     unlink(f->path);
@@ -113,14 +114,6 @@ static inline int count_files(const fixture *f)
         n++;
     closedir(d);
     return n - 2 - (access(f->lock, F_OK) == 0);
-}
-
-static inline void write_file(const char *path, const char *text)
-{
-    FILE *out = fopen(path, "w");
-    assert_non_null(out);
-    fputs(text, out);
-    fclose(out);
 }
 
 static inline void write_at(const fixture *f, size_t at, const void *bytes, size_t len)

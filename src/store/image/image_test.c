@@ -115,7 +115,7 @@ static void check_survives(void **state)
     p = weir_image_parts_get(m);
     assert_true(is_all(p.table, 1) && is_all(p.large, 2) && is_all(p.reserved, 3));
     assert_memory_equal(secret, weir_image_secret(m), sizeof secret);
-    assert_int_equal(weir_image_processes(m)->self, 2);
+    assert_int_equal(weir_image_processes(m)->self, 3);
     char text[WEIR_POLICY_TEXT_MAX];
     assert_int_equal(weir_policy_registry_text(weir_image_policies(m), 7, text, sizeof text), 8);
     assert_string_equal(text, "gcra 1/s");
@@ -144,8 +144,11 @@ static void check_owner_ids(void **state)
 {
     fixture *f = *state;
     weir_image_close(must_open(f));
-    set_word(f, offsetof(weir_file_header, openings), (1 << WEIR_PROCESS_ID_BITS) - 2);
+    set_word(f, offsetof(weir_file_header, openings), (1 << (WEIR_PROCESS_ID_BITS - 1)) - 2);
     weir_image *m = must_open(f);
+    assert_int_equal(weir_image_processes(m)->self, (1 << WEIR_PROCESS_ID_BITS) - 3);
+    weir_image_close(m);
+    m = must_open(f);
     assert_int_equal(weir_image_processes(m)->self, (1 << WEIR_PROCESS_ID_BITS) - 1);
     weir_image_close(m);
     m = must_open(f);
@@ -764,7 +767,7 @@ static void check_when_written(void **state)
 
 int main(void)
 {
-#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, drop_dir)
+#define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
     const struct CMUnitTest tests[] = {
         IN_DIR(check_anonymous),
         IN_DIR(check_survives),

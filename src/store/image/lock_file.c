@@ -3,7 +3,7 @@
 /* A process first locks its own byte and then looks for other locked bytes. So, of two processes
  * that come at once with different state files, at least one sees the other. */
 
-#include "store/image/lock_file.h"
+#include "store/image/state_file.h"
 
 #include "port/assert.h"
 

@@ -3,7 +3,7 @@
 /* The partitions of a header. The sizes lie before the checksum of the header and the names behind
  * it, so each name is checked by its hash. */
 
-#include "store/image/partitions.h"
+#include "store/image/file_header.h"
 
 #include "port/assert.h"
 #include "store/siphash.h"

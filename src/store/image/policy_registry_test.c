@@ -5,7 +5,7 @@
 #include "store/image/policy_registry.h"
 
 #include "port/port.h"
-#include "store/check/check.h"
+#include "tests/store/check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -160,6 +160,7 @@ static void check_torn(void **state)
     assert_text(r, 2, "");
     assert_text(r, 3, "");
     weir_policy_registry_repair(r);
+    WEIR_CHECK(weir_policy_registry_check(r));
     assert_int_equal(used(r), 16);
     assert_true(note(r, 2, "gcra 2/s"));
     assert_true(note(r, 3, "gcra 3/s"));

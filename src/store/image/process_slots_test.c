@@ -3,7 +3,7 @@
 /* Process slots, and the presence of processes below them: held by one opening at a time, and free
  * once its thread has ended. */
 
-#include "store/image/process_slots.h"
+#include "store/image/shared_memory.h"
 
 #include "store/kill_kit_test.h"
 #include "store/kit_test.h"
@@ -114,27 +114,27 @@ static void ids(void **unused)
     weir_process_slots slots;
     shared *s = new_shared(&slots);
     uint64_t id;
-    for (uint64_t n = 1; n <= LEN; n++) {
+    for (uint64_t n = 0; n < LEN; n++) {
         assert_true(weir_process_slots_take(&slots, &s->openings, &id));
-        assert_int_equal(id, n);
+        assert_int_equal(id, 2 * n + 1);
     }
     assert_false(weir_process_slots_take(&slots, &s->openings, &id));
-    assert_int_equal(id, LEN);
+    assert_int_equal(id, 2 * LEN - 1);
     weir_process_slots_release(&slots, 3);
     assert_false(weir_process_slots_has(&slots, 3));
     assert_true(weir_process_slots_take(&slots, &s->openings, &id));
-    assert_int_equal(id % LEN, 3);
-    assert_true(id > LEN && weir_process_slots_has(&slots, id));
+    assert_int_equal(id % (2 * (uint64_t)LEN), 3);
+    assert_true(id > 2 * LEN && weir_process_slots_has(&slots, id));
     assert_false(weir_process_slots_has(&slots, 3));
     weir_process_slots_release(&slots, id);
-    for (uint64_t n = 1; n <= LEN; n++) {
+    for (uint64_t n = 1; n < 2 * LEN; n += 2) {
         if (n != 3)
             weir_process_slots_release(&slots, n);
     }
     drop_shared(s);
 }
 
-/* The slot of id 0 is found as well when the ids begin again. */
+/* The last slot is found as well when the ids begin again. */
 static void last_slot(void **unused)
 {
     (void)unused;
@@ -143,10 +143,10 @@ static void last_slot(void **unused)
     uint64_t id;
     for (uint64_t n = 1; n < LEN; n++)
         assert_true(weir_process_slots_take(&slots, &s->openings, &id));
-    port_word_store_relaxed(&s->openings, (1 << WEIR_PROCESS_ID_BITS) - 2); /* the last id */
+    port_word_store_relaxed(&s->openings, (1 << (WEIR_PROCESS_ID_BITS - 1)));
     assert_true(weir_process_slots_take(&slots, &s->openings, &id));
-    assert_int_equal(id, LEN);
-    for (uint64_t n = 1; n <= LEN; n++)
+    assert_int_equal(id, 2 * LEN - 1);
+    for (uint64_t n = 1; n < 2 * LEN; n += 2)
         weir_process_slots_release(&slots, n);
     drop_shared(s);
 }
@@ -159,10 +159,10 @@ static int take_and_release(void *ctx)
         uint64_t id, none = 0;
         if (!weir_process_slots_take(&slots, &s->openings, &id))
             return 1;
-        port_word *owner = &s->owner[id % LEN];
+        port_word *owner = &s->owner[id / 2 % LEN];
         if (!port_word_cas_acquire(owner, &none, id))
             return 2;
-        for (uint64_t other = id; other + LEN > id && other > 0; other--)
+        for (uint64_t other = id; other + 2 * LEN > id && other > 0; other--)
             (void)weir_process_slots_has(&slots, other);
         if (!weir_process_slots_has(&slots, id))
             return 3;

@@ -5,8 +5,9 @@
 #include "store/image/shared_memory.h"
 
 #include "port/assert.h"
-#include "store/image/file_error.h"
 #include "store/image/policy_registry.h"
+#include "store/image/state_file.h"
+#include "store/robust_lock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +16,6 @@
 #define PAGE UINT64_C(4096)
 
 enum {
-    SLOTS_MIN = 512,
     SLOTS_MAX = 2048,
     SLOT_BYTES = 2048,   /* bytes of memory for each slot */
     REGISTRY_SHARE = 32, /* the part of the memory for the registry */
@@ -28,8 +28,7 @@ static uint64_t pages(uint64_t bytes)
 
 uint64_t weir_shared_memory_processes(size_t memory_bytes)
 {
-    uint64_t slots = memory_bytes / SLOT_BYTES;
-    slots = slots < SLOTS_MIN ? SLOTS_MIN : slots;
+    uint64_t slots = memory_bytes / SLOT_BYTES; /* at least 512 */
     return pages((slots < SLOTS_MAX ? slots : SLOTS_MAX) * sizeof(port_presence));
 }
 
@@ -53,15 +52,9 @@ weir_process_slots weir_shared_memory_slots(weir_file_header *h)
 
 /* ---- a new header ---------------------------------------------------------------------------- */
 
-/* The magic number as a word. */
-static const port_word *magic(const weir_file_header *h)
-{
-    return (const port_word *)h;
-}
-
 bool weir_shared_memory_is_new(const weir_file_header *h)
 {
-    return port_word_load_acquire(magic(h)) == 0;
+    return port_word_load_acquire((const port_word *)h) == 0; /* the magic number */
 }
 
 bool weir_shared_memory_init(weir_file_header *h, weir_file_header *head, const uint8_t secret[16])
@@ -103,7 +96,8 @@ static weir_status check_partitions(const weir_file_header *h, const weir_file_h
         describe(h, i, is, sizeof is);
         describe(wanted, i, asked, sizeof asked);
         return weir_file_error(WEIR_E_RANGE, options, "",
-                               "partition %zu of its store is %s, requested is %s", i, is, asked);
+                               "partition %zu of its store is %s, but %s was requested", i, is,
+                               asked);
     }
     return WEIR_OK;
 }
@@ -132,4 +126,53 @@ weir_status weir_shared_memory_check(const weir_file_header *h, const weir_file_
         return weir_file_error(WEIR_E_SYNTAX, options, "",
                                "the sizes in its header are inconsistent");
     return check_partitions(h, wanted, options);
+}
+
+/* ---- process slots --------------------------------------------------------------------------- */
+
+static port_presence *slot_of(const weir_process_slots *s, uint64_t id)
+{
+    return &s->slot[id / 2 % s->len]; /* ids are odd */
+}
+
+bool weir_process_slots_init(weir_process_slots *s)
+{
+    for (uint64_t i = 0; i < s->len; i++) {
+        if (!port_presence_init(&s->slot[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Counts an opening. Returns its id. */
+static uint64_t next_id(port_word *openings)
+{
+    uint64_t n = port_word_load_relaxed(openings);
+    while (!port_word_cas_relaxed(openings, &n, n + 1))
+        continue;
+    return weir_process_id(n);
+}
+
+bool weir_process_slots_take(weir_process_slots *s, port_word *openings, uint64_t *ret_id)
+{
+    WEIR_ASSERT(s->len > 0);
+    /* Twice as often as there are slots: when ids start again at 1, slots are skipped. */
+    for (uint64_t tries = 0; tries < 2 * s->len; tries++) {
+        uint64_t id = next_id(openings);
+        if (port_presence_take(slot_of(s, id), id)) {
+            *ret_id = id;
+            return true;
+        }
+    }
+    return false;
+}
+
+void weir_process_slots_release(weir_process_slots *s, uint64_t id)
+{
+    port_presence_release(slot_of(s, id));
+}
+
+bool weir_process_slots_has(const weir_process_slots *s, uint64_t id)
+{
+    return port_presence_is_held(slot_of(s, id), id);
 }

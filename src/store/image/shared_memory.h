@@ -8,8 +8,36 @@
 
 #include <weir/weir_store.h>
 
+#include "port/port.h"
 #include "store/image/file_header.h"
-#include "store/image/process_slots.h"
+
+/* ---- process slots --------------------------------------------------------------------------- */
+
+/* An array of slots, one for each opening of the store. An opening holds its slot until it is
+ * closed or its thread ends, so others can tell whether the owner of a lock is alive. In a state
+ * file, the locks on bytes of the file have this purpose. */
+typedef struct weir_process_slots {
+    port_presence *slot;
+    uint64_t len;
+} weir_process_slots;
+
+/* Initialises the slots of new memory. Returns false if the system cannot. */
+bool weir_process_slots_init(weir_process_slots *s);
+
+/* Counts an opening and takes a slot for it. The slot's number is half of the opening's id,
+ * modulo `len`; a slot that a live opening holds is skipped, and so is the id.
+ *  openings  the count of openings, which gives each its id, weir_process_id().
+ *  ret_id    written if the result is true.
+ * Returns false if all slots are held. Any process. */
+bool weir_process_slots_take(weir_process_slots *s, port_word *openings, uint64_t *ret_id);
+
+/* Releases the slot of an id. Only the thread that took it may do so. */
+void weir_process_slots_release(weir_process_slots *s, uint64_t id);
+
+/* Whether the opening of this id is alive. Any thread of any process. */
+bool weir_process_slots_has(const weir_process_slots *s, uint64_t id);
+
+/* ---- the memory ------------------------------------------------------------------------------ */
 
 /* The sizes of the process slots and of the policy registry in memory of this size, at least 1 MiB.
  * Both are multiples of 4 KiB. */

@@ -88,9 +88,11 @@ static void end_op(weir_allocator *b)
         uint64_t freed = op == OP_FREE;
         port_word_store_relaxed(&h->used, port_word_load_relaxed(&h->op_used) - freed * units);
         port_word_store_relaxed(&h->count, port_word_load_relaxed(&h->op_count) - freed);
-        if (pending < b->words_len &&
-            port_word_load_relaxed(&b->words[pending]) >> WEIR_PENDING_SHIFT == at)
-            port_word_store_relaxed(&b->words[pending], 0);
+        /* A process that has taken over the dead one's stripe may use the word for another block
+         * by now. No block begins at `at` until the lock is released, so it cannot come back. */
+        uint64_t there = pending < b->words_len ? port_word_load_relaxed(&b->words[pending]) : 0;
+        if (there >> WEIR_PENDING_SHIFT == at)
+            (void)port_word_cas_relaxed(&b->words[pending], &there, 0);
     }
     port_word_store_release(&h->op, OP_NONE);
 }

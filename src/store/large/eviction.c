@@ -3,7 +3,7 @@
 /* Eviction looks at blocks in the order of their addresses, through the allocator's bitmaps. So it
  * also finds blocks that a damaged index no longer leads to. */
 
-#include "store/large/eviction.h"
+#include "store/large/index.h"
 
 #include "port/assert.h"
 #include "store/state.h"
@@ -23,13 +23,16 @@ enum {
 };
 
 /* Locks the stripe of a listed block. Returns NULL if that is not possible. */
-static weir_stripe *lock_stripe_of(weir_large *l, const weir_block_request *want, uint64_t hash)
+static weir_stripe *lock_stripe_of(weir_large *l, weir_block_request *want, uint64_t hash)
 {
     weir_stripe *s = weir_large_stripe_of(l, hash);
     if (s == want->stripe)
         return weir_stripe_idle(s) ? s : NULL;
     /* Does not wait: it holds a lock already, and two threads could wait for each other. */
-    return weir_index_try_lock(l, s) ? s : NULL;
+    if (weir_index_try_lock(l, s))
+        return s;
+    want->busy = true;
+    return NULL;
 }
 
 static void leave(const weir_block_request *want, weir_stripe *s)
@@ -73,7 +76,7 @@ static void count_evictions(weir_stripe *s, uint64_t n)
 
 /* Drops a listed block, if it still belongs to the same key. With `if_idle`, only if the key is
  * idle. */
-static bool drop_seen(weir_large *l, const weir_block_request *want, const weir_block_seen *seen,
+static bool drop_seen(weir_large *l, weir_block_request *want, const weir_block_seen *seen,
                       bool if_idle)
 {
     if (seen->at == want->keep_at)
@@ -106,7 +109,7 @@ static bool looks_idle(weir_large *l, const weir_block_seen *seen)
 }
 
 /* Drops the idle keys among the next `count` blocks. Returns where one of them was, or 0. */
-static uint64_t sweep(weir_large *l, const weir_block_request *want, size_t count)
+static uint64_t sweep(weir_large *l, weir_block_request *want, size_t count)
 {
     weir_block_seen seen[SWEEP_FULL];
     WEIR_ASSERT(count <= SWEEP_FULL);
@@ -164,7 +167,7 @@ static bool all_dear(weir_large *l, const weir_block_seen *seen, size_t n)
 
 /* Evicts one key: of a random sample, the one with the lowest rank, preferably in a block of at
  * least `units` units. Returns where its block was, or 0. */
-static uint64_t evict(weir_large *l, const weir_block_request *want, uint64_t units)
+static uint64_t evict(weir_large *l, weir_block_request *want, uint64_t units)
 {
     weir_block_seen seen[SAMPLE];
     size_t n = 0;
@@ -193,7 +196,7 @@ static uint64_t evict(weir_large *l, const weir_block_request *want, uint64_t un
 
 /* Evicts all keys from a random place on, until there is a gap of `units` units. Returns the gap,
  * or 0. */
-static uint64_t clear_place(weir_large *l, const weir_block_request *want, uint64_t units)
+static uint64_t clear_place(weir_large *l, weir_block_request *want, uint64_t units)
 {
     weir_allocator *b = &l->blocks;
     weir_block_seen seen[LIST];
@@ -225,7 +228,7 @@ static uint64_t clear_place(weir_large *l, const weir_block_request *want, uint6
 
 /* As clear_place(), but first looks for a stretch in which no key has used much, and evicts nothing
  * unless it finds one. */
-static uint64_t clear_cheap_place(weir_large *l, const weir_block_request *want, uint64_t units)
+static uint64_t clear_cheap_place(weir_large *l, weir_block_request *want, uint64_t units)
 {
     weir_allocator *b = &l->blocks;
     weir_block_seen seen[LIST];
@@ -267,7 +270,7 @@ static bool could_fit(weir_large *l, const weir_block_request *want, uint64_t un
 }
 
 /* Allocates a block in full memory: frees or evicts other blocks first. */
-static uint64_t alloc_evicting(weir_large *l, const weir_block_request *want, port_word *pending)
+static uint64_t alloc_evicting(weir_large *l, weir_block_request *want, port_word *pending)
 {
     weir_allocator *b = &l->blocks;
     uint64_t units = weir_block_units(want->words), from = sweep(l, want, SWEEP_FULL), at = 0;
@@ -294,7 +297,7 @@ static bool nearly_full(const weir_allocator *b)
     return port_word_load_relaxed(&b->head->used) > b->units - b->units / 8;
 }
 
-weir_status weir_eviction_alloc(weir_large *l, const weir_block_request *want, uint64_t *ret_at)
+weir_status weir_eviction_alloc(weir_large *l, weir_block_request *want, uint64_t *ret_at)
 {
     weir_allocator *b = &l->blocks;
     WEIR_ASSERT(weir_index_is_locked(l, want->stripe));

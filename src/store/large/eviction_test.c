@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Where blocks are placed, and which ones are evicted for them, called without decisions. */
 
-#include "store/large/eviction.h"
+#include "store/large/index.h"
 
 #include "store/large/large_kit_test.h"
 
@@ -29,7 +29,7 @@ static size_t words_of(uint64_t units)
 /* Allocates in stripe 0. The block `keep_at` must stay. */
 static weir_status alloc(weir_large *l, uint64_t units, uint64_t keep_at, uint64_t *ret_at)
 {
-    weir_block_request want = {0, words_of(units), 0, keep_at, &l->stripe[0], WEIR_EVICT};
+    weir_block_request want = {0, words_of(units), 0, keep_at, &l->stripe[0], WEIR_EVICT, false};
     return weir_eviction_alloc(l, &want, ret_at);
 }
 
@@ -448,7 +448,7 @@ static bool looks_far(weir_large *l, uint64_t units, uint64_t used)
     port_word_store_relaxed(&b->head->rover, 1);
     port_word_store_relaxed(&b->head->used, used);
     weir_large_lock(l, 0);
-    weir_block_request want = {0, words_of(units), 0, 0, &l->stripe[0], WEIR_REFUSE};
+    weir_block_request want = {0, words_of(units), 0, 0, &l->stripe[0], WEIR_REFUSE, false};
     weir_status st = weir_eviction_alloc(l, &want, &at);
     assert_int_equal(st, at != 0 ? WEIR_OK : WEIR_E_FULL);
     weir_large_roll_back(l, 0);

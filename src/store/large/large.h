@@ -11,7 +11,7 @@
  * committed. Data that a power failure may have damaged is not trusted: a damaged entry is dropped
  * and counted.
  *
- * If the memory is full, keys are evicted, see eviction.h.
+ * If the memory is full, keys are evicted, see index.h.
  *
  * A decision takes about a microsecond, for a log of any length. If the state grows, all of it is
  * copied and memory for it may have to be freed: some milliseconds for a log of a million requests.
@@ -50,6 +50,8 @@ typedef struct weir_large_call {
 
 /* Runs fn on the state of a key, with its stripe locked, at the state's level. If fn returns
  * WEIR_E_ROOM, it runs again at the next level. The new state is stored, unless the key is idle.
+ * If the memory is full and other threads have locked the keys that could be evicted, waits for
+ * them, and runs fn again.
  * Returns the status of fn; WEIR_E_NOMEM if the state would not fit even if all other keys were
  * evicted; WEIR_E_FULL if it does not fit and when_full is WEIR_REFUSE. On any of these errors
  * nothing was written. */
@@ -77,7 +79,8 @@ void weir_large_reset(weir_large *l, uint64_t hash);
  * releases the locks. If a process is killed, its uncommitted tries are rolled back.
  *
  * A stripe allows WEIR_TAKE_MANY_MAX uncommitted tries. Beyond that, weir_large_try() may return
- * WEIR_E_BUSY. Keys of a stripe with uncommitted tries are not evicted. */
+ * WEIR_E_BUSY. Keys of a stripe with uncommitted tries are not evicted. weir_large_try() does not
+ * wait for keys that other threads have locked: it may return WEIR_E_NOMEM. */
 size_t weir_large_stripe(const weir_large *l, uint64_t hash);
 void weir_large_lock(weir_large *l, size_t stripe);
 weir_status weir_large_try(weir_large *l, const weir_large_call *call);

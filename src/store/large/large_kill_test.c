@@ -8,8 +8,6 @@
 #include "store/large/large_kit_test.h"
 
 enum {
-    KIB = 1 << 10,
-    MIB = 1 << 20,
     KEYS = 24, /* whose charges are counted */
     POLICIES = 4,
 };

@@ -5,11 +5,13 @@
 /* A kit for the tests of large states: opening, charging, and checking that all of the memory is
  * consistent. */
 
-#include "store/check/check.h"
 #include "store/kit_test.h"
 #include "store/large/index.h"
+#include "tests/store/check.h"
 
 #include <stdlib.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20 };
 
 static inline weir_large *open_part(void *part, size_t bytes, bool is_new, const weir_processes *o)
 {
@@ -83,6 +85,30 @@ static inline void check_whole(weir_large *l)
     assert_int_equal(stats.keys, sum.keys);
     assert_int_equal(stats.bytes, sum.bytes);
     WEIR_CHECK(weir_large_check(l));
+}
+
+/* Memory of its own, and some policies. */
+typedef struct fixture {
+    void *part;
+    size_t bytes;
+    weir_large *l;
+    weir_policy log, slices, layers;
+} fixture;
+
+static inline void open_fixture(fixture *f, size_t bytes)
+{
+    f->bytes = bytes;
+    f->part = part_of(bytes);
+    f->l = open_part(f->part, bytes, true, &alone);
+    f->log = policy_of("sliding-log 100/m");
+    f->slices = policy_of("sliding-slices 1000/h slices 600");
+    f->layers = policy_of("sliding-log 50/m & gcra 10/s burst 20 & sliding-log 70/m count-denied");
+}
+
+static inline void close_fixture(fixture *f)
+{
+    weir_large_close(f->l);
+    munmap(f->part, f->bytes);
 }
 
 #endif

@@ -1,36 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Large states: memory and eviction, transactions, copying, threads. large_kill_test.c has the
- * tests for killed processes and power failures. */
+/* Large states: memory and eviction, transactions, copying. large_thread_test.c has the tests with
+ * threads, large_kill_test.c those of killed processes and power failures. */
 
 #include "store/large/large_kit_test.h"
-
-#include <pthread.h>
-
-enum { KIB = 1 << 10, MIB = 1 << 20 };
-
-typedef struct fixture {
-    void *part;
-    size_t bytes;
-    weir_large *l;
-    weir_policy log, slices, layers;
-} fixture;
-
-static void open_fixture(fixture *f, size_t bytes)
-{
-    f->bytes = bytes;
-    f->part = part_of(bytes);
-    f->l = open_part(f->part, bytes, true, &alone);
-    f->log = policy_of("sliding-log 100/m");
-    f->slices = policy_of("sliding-slices 1000/h slices 600");
-    f->layers = policy_of("sliding-log 50/m & gcra 10/s burst 20 & sliding-log 70/m count-denied");
-}
-
-static void close_fixture(fixture *f)
-{
-    weir_large_close(f->l);
-    munmap(f->part, f->bytes);
-}
 
 static void opening(void **unused)
 {
@@ -680,87 +653,6 @@ static void bad_contents(void **unused)
     close_fixture(&f);
 }
 
-/* ---- threads --------------------------------------------------------------------------------- */
-
-enum { WORKERS = 4, ROUNDS = 20000, SHARED = 16 };
-
-typedef struct worker {
-    fixture *f;
-    const weir_policy *hour;
-    uint64_t keys, seed;
-    int64_t allowed;
-    int failures;
-} worker;
-
-static int64_t charge_one(worker *w, const weir_policy *p, uint64_t hash)
-{
-    charge c = {.cost = 1};
-    weir_large_call call = call_of(p, hash, s_ns, &c);
-    weir_large_prefetch(&(weir_large_hint){w->f->l, p, hash}, 1);
-    w->failures += weir_large_run(w->f->l, &call) != WEIR_OK;
-    return c.decision.allowed;
-}
-
-/* Some keys are shared by all workers, others belong to one worker. */
-static void *work(void *arg)
-{
-    worker *w = arg;
-    uint64_t x = w->seed;
-    for (int i = 0; i < ROUNDS; i++) {
-        x = x * 6364136223846793005 + 1442695040888963407;
-        w->allowed += charge_one(w, w->hour, hash_of(x >> 33 & (SHARED - 1)));
-        charge_one(w, i % 64 ? &w->f->log : &w->f->layers, hash_of(1000 + (x >> 40) % w->keys));
-        if (i % 16 == 0)
-            weir_large_reset(w->f->l, hash_of(1000 + (x >> 35) % w->keys));
-        if (i % 2048 == 0) {
-            weir_large_stats sum = {0};
-            weir_large_each(w->f->l, add_up, &sum);
-        }
-    }
-    return NULL;
-}
-
-/* Returns how many units of the shared keys four workers were allowed. */
-static int64_t run_workers(fixture *f, uint64_t keys)
-{
-    pthread_t threads[WORKERS];
-    worker workers[WORKERS];
-    weir_policy hour = policy_of("sliding-log 3000/h");
-    int64_t allowed = 0;
-    for (unsigned n = 0; n < WORKERS; n++) {
-        workers[n] = (worker){.f = f, .hour = &hour, .keys = keys, .seed = n + 1};
-        assert_int_equal(pthread_create(&threads[n], NULL, work, &workers[n]), 0);
-    }
-    for (int n = 0; n < WORKERS; n++) {
-        pthread_join(threads[n], NULL);
-        allowed += workers[n].allowed;
-        assert_int_equal(workers[n].failures, 0);
-    }
-    return allowed;
-}
-
-static void threads_charge_no_more_than_there_is(void **unused)
-{
-    (void)unused;
-    fixture f;
-    open_fixture(&f, MIB);
-    assert_int_equal(run_workers(&f, 3000), SHARED * 3000);
-    assert_int_equal(weir_large_stats_get(f.l).evicted, 0);
-    check_whole(f.l);
-    close_fixture(&f);
-}
-
-static void threads_in_full_memory(void **unused)
-{
-    (void)unused;
-    fixture f;
-    open_fixture(&f, 256 * KIB);
-    assert_true(run_workers(&f, 20000) > 0);
-    assert_true(weir_large_stats_get(f.l).evicted > 1000);
-    check_whole(f.l);
-    close_fixture(&f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -786,8 +678,6 @@ int main(void)
         cmocka_unit_test(tries_have_an_end),
         cmocka_unit_test(contents_move),
         cmocka_unit_test(bad_contents),
-        cmocka_unit_test(threads_charge_no_more_than_there_is),
-        cmocka_unit_test(threads_in_full_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,16 @@
 #include "port/port.h"
 #include "store/table/word.h"
 
+/* Tries until a lock with our id counts as damage. A thread holds a lock for a few dozen
+ * instructions, and some page faults, which may wait for the disk. Each try lets it run, so that a
+ * busy processor or a stopped machine does not matter; on an idle processor 2^22 tries take two
+ * seconds. Fuzz targets have one thread. */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#define WAIT_OWN (1u << 13)
+#else
+#define WAIT_OWN (1u << 22)
+#endif
+
 enum {
     SPINS = 64,    /* tries before the thread yields */
     BACK_OFF = 16, /* pauses between two tries, about 300 ns */
@@ -376,8 +386,8 @@ static unsigned undo_of(uint64_t header)
  * the locked header, and its high bits are the current time. */
 static uint64_t unseen_header(uint64_t contents, uint64_t locked)
 {
-    uint64_t version = (uint64_t)port_steady_ns() << 13 | ((locked >> WEIR_REMEMBERED_AT) + 1);
-    return version << WEIR_VERSION_AT | (contents & WEIR_CONTENTS);
+    uint64_t version = (uint64_t)port_steady_ns() << 13 | ((locked >> WEIR_REMEMBERED_AT) + 2);
+    return (version << WEIR_VERSION_AT & ~WEIR_VERSION_ODD) | (contents & WEIR_CONTENTS);
 }
 
 static void empty(const weir_bucket_array *a, weir_bucket *b, uint64_t locked)
@@ -440,13 +450,33 @@ static void repair(const weir_bucket_array *a, weir_bucket *b, uint64_t locked)
     }
 }
 
+/* Gives a lock with our id, which no thread holds, to a process that does not exist, so that one
+ * thread repairs the bucket. A record cannot belong to the lock: it would have been repaired at the
+ * opening. So a bucket whose lock refers to one has unknown contents, and becomes empty. */
+static void disown(const weir_bucket_array *a, weir_bucket *b, uint64_t locked)
+{
+    weir_line l = {.word = {locked}};
+    uint64_t remembered = locked >> WEIR_REMEMBERED_AT << WEIR_REMEMBERED_AT;
+    bool is_known = undo_of(locked) == 0;
+    uint64_t contents = is_known ? locked & WEIR_CONTENTS : WEIR_OVERFLOWED;
+    if (port_word_cas_acquire(&b->word[0], &locked, remembered | contents | WEIR_LOCKED))
+        port_add_relaxed(a->damaged,
+                         1 + (is_known ? 0 : (uint64_t)__builtin_popcount(weir_line_live(&l))));
+}
+
 uint64_t weir_bucket_wait(const weir_bucket_array *a, weir_bucket *b)
 {
+    uint64_t before = 0;
+    unsigned own = 0; /* tries since the header, with our id, is `before` */
     for (unsigned spins = 0;; spins++) {
         uint64_t header = port_word_load_acquire(&b->word[0]);
         if (!(header & WEIR_LOCKED))
             return header;
-        if (spins < SPINS) {
+        own = header == before && owner_of(header) == a->processes->self ? own + 1 : 0;
+        before = header;
+        if (own == WAIT_OWN) {
+            disown(a, b, header);
+        } else if (spins < SPINS) {
             port_pause();
             port_back_off(BACK_OFF);
         } else if (spins % YIELDS != 0 || !owner_died(a, owner_of(header))) {
@@ -647,8 +677,9 @@ void weir_bucket_commit(const weir_bucket_array *a, weir_bucket *b, const weir_l
         port_word_store_release(&b->word[0], fewer.word[0]);
     }
     write_words(b, old, line);
-    uint64_t version = (old->word[0] & ~(WEIR_CONTENTS | WEIR_LOCKED)) + WEIR_VERSION_ONE;
-    port_word_store_release(&b->word[0], version | (line->word[0] & WEIR_CONTENTS));
+    uint64_t version = old->word[0] & ~(WEIR_CONTENTS | WEIR_LOCKED | WEIR_VERSION_ODD);
+    port_word_store_release(&b->word[0],
+                            (version + WEIR_VERSION_ONE) | (line->word[0] & WEIR_CONTENTS));
     if (undo)
         release_undo(a, undo);
 }

@@ -8,8 +8,8 @@
  * Layout: word 0 is the header. The rest is divided among up to 4 entries, also called slots.
  * Entries take words from the front, and units of 16 bits from the back, until the two meet. A
  * bucket has 28 units in all; a word is four of them. An entry has a tag of 48 bits, which
- * identifies its key, and the time from which on the key is idle, or a word of word.h. Its form
- * says what else it has:
+ * identifies its key, and one word: the time from which the key is idle, or a state as in word.h.
+ * Its form says what else it has:
  *
  *     form         beside tag and time     words  units            bytes    entries in a bucket
  *     TIME         nothing                    1      3                14          4
@@ -24,8 +24,9 @@
  *              bits 6-21   four bits for each entry: its form, and 8 if it is live. An entry that
  *                          is not live is free. All entries after the last are zero
  *              bit 22      mixed: there are other forms than TIME
- *              bits 23-63  if not locked: the version, which grows with every change of the header
- *                          and with every lock
+ *              bits 23-63  if not locked: the version, which grows by two with every change of the
+ *                          header. It is even, and ids are odd: if damage sets bit 0, the owner
+ *                          that the header then names does not exist
  *                          if locked: 20 bits of the lock owner's id, 8 bits of the number of the
  *                          undo record with the old contents (0: none), 13 bits of the version
  *
@@ -37,9 +38,9 @@
  *
  * Reading is a seqlock. A reader loads the header, copies the words, and loads the header again. If
  * the header is unchanged and not locked, the copy is consistent. Words are loaded with acquire and
- * stored with release: a reader that saw a word of a later version also sees the header that was
- * locked for it. A writer locks the bucket with a compare-and-swap of the header that it read,
- * which proves that its copy is still valid.
+ * stored with release: if a reader copied a word that was stored under a lock, its second load of
+ * the header sees that lock. A writer locks the bucket with a compare-and-swap of the header that
+ * it read, which proves that its copy is still valid.
  *
  * Crash safety: a writer may be killed between any two stores. The bucket must then have its old or
  * its new contents. Where a single store makes the change, no undo record is needed: the time of a
@@ -79,7 +80,8 @@ _Static_assert(sizeof(weir_bucket) == WEIR_LINE_BYTES, "a bucket is a line");
 #define WEIR_MIXED         ((uint64_t)1 << 22)
 #define WEIR_CONTENTS      ((uint64_t)0x7ffffe) /* all of the above but the lock */
 #define WEIR_VERSION_AT    23
-#define WEIR_VERSION_ONE   ((uint64_t)1 << WEIR_VERSION_AT)
+#define WEIR_VERSION_ODD   ((uint64_t)1 << WEIR_VERSION_AT) /* earlier builds wrote it too */
+#define WEIR_VERSION_ONE   ((uint64_t)2 << WEIR_VERSION_AT)
 #define WEIR_LOCK_OWNER_AT 23 /* the id of the lock's owner, in a locked header */
 #define WEIR_UNDO_AT       43
 #define WEIR_REMEMBERED_AT 51
@@ -175,13 +177,15 @@ typedef struct weir_bucket_array {
     weir_bucket *buckets;
     uint64_t buckets_len;
     weir_undo_record *undo; /* the undo log: WEIR_UNDO_RECORDS records */
-    port_counter *damaged;  /* entries that were dropped because they were damaged */
+    port_counter *damaged;  /* dropped entries that were damaged, and locks that nobody held */
     /* No thread of this opening has locked anything yet, so a lock with its id is stale. */
     bool opening;
 } weir_bucket_array;
 
 /* Waits until a bucket is not locked, and returns its header. Repairs a bucket whose lock owner
- * died. */
+ * died. A lock with the id of this opening may be one that no thread holds: damage, or an opening
+ * 2^19 openings earlier, may have left it. After two seconds it counts as damage, and is
+ * released. */
 uint64_t weir_bucket_wait(const weir_bucket_array *a, weir_bucket *b);
 
 static inline uint64_t weir_bucket_read(const weir_bucket_array *a, weir_bucket *b)
@@ -251,7 +255,8 @@ void weir_bucket_set(const weir_bucket_array *a, weir_bucket *b, const weir_line
 /* Repairs the buckets whose lock owners died, from the undo log. For opening; any thread. */
 void weir_bucket_repair_all(const weir_bucket_array *a);
 
-/* Repairs every bucket whose lock owner died. It reads all buckets. */
+/* Repairs every bucket whose lock owner died; while `opening` is set, also those with the id of
+ * this opening. It reads all buckets. */
 void weir_bucket_repair_locks(const weir_bucket_array *a);
 
 #endif

@@ -105,7 +105,12 @@ weir_locked_bucket *weir_locked_find_key(weir_locked_bucket *first, weir_locked_
     if (*ret_i < WEIR_LINE_ENTRIES)
         return first;
     *ret_i = weir_line_find(&alternate->line, tag, true);
-    return *ret_i < WEIR_LINE_ENTRIES ? alternate : first;
+    if (*ret_i == WEIR_LINE_ENTRIES)
+        return first;
+    /* A writer that was killed after it inserted the key may not have come here. Without the mark,
+     * lookups would not find what is charged now. */
+    first->line.word[0] |= WEIR_OVERFLOWED;
+    return alternate;
 }
 
 weir_locked_bucket *weir_lock_set_find_key(const weir_lock_set *h, const weir_bucket_pair *at,

@@ -200,7 +200,8 @@ weir_locked_bucket *weir_lock_set_try(weir_table *t, weir_lock_set *h, weir_buck
  * is empty. */
 void weir_lock_set_pair(weir_table *t, weir_lock_set *h, const weir_bucket_pair *at);
 
-/* Finds a key in its two locked buckets, as weir_lock_set_find_key() does. */
+/* Finds a key in its two locked buckets, as weir_lock_set_find_key() does. Marks the first one as
+ * overflowed if the key is in the alternate one. */
 weir_locked_bucket *weir_locked_find_key(weir_locked_bucket *first, weir_locked_bucket *alternate,
                                          uint64_t tag, unsigned *ret_i);
 

@@ -7,6 +7,8 @@
  *     AS_STEPS     f = ceil(T / rate) * W, and a number below rate: f/W*rate - T
  *     AS_PAIR      a window in two words: f = start + W, and the count
  *     AS_COUNTER   f = start + 2W, and both counts
+ *     AS_WINDOW    an aligned window: f = start + W, and the count. State version 2 had it; it is
+ *                  decoded only
  *
  * States that do not fit, and all other formats, are stored word by word, and f is a mark: see
  * store/state.h.
@@ -21,7 +23,6 @@
 #include "core/wide.h"
 #include "port/assert.h"
 #include "store/state.h"
-#include "store/table/pair.h"
 #include "store/table/word.h"
 
 enum { SHORT_BITS = 32, LONG_BITS = 48, SHARE_BITS = 1 };
@@ -39,7 +40,7 @@ size_t weir_pack_words(const weir_policy *p)
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-typedef enum way { AS_WORDS, AS_TICKS, AS_STEPS, AS_PAIR, AS_COUNTER } way;
+typedef enum way { AS_WORDS, AS_TICKS, AS_STEPS, AS_PAIR, AS_COUNTER, AS_WINDOW } way;
 
 static way way_of(const weir_policy *p)
 {
@@ -55,8 +56,9 @@ static way way_of(const weir_policy *p)
         return l->calendar == WEIR_ALIGNED || l->calendar == WEIR_FROM_FIRST ? AS_PAIR : AS_WORDS;
     case WEIR_STATE_COUNTER:
         return AS_COUNTER;
-    case WEIR_STATE_TAT_NS: /* always one word */
     case WEIR_STATE_WINDOW_WORD:
+        return l->calendar == WEIR_ALIGNED ? AS_WINDOW : AS_WORDS;
+    case WEIR_STATE_TAT_NS: /* always one word */
     case WEIR_STATE_LOG:
     case WEIR_STATE_SLICES:
         break;
@@ -196,6 +198,7 @@ static bool pack_by(way w, const weir_layer *l, const uint64_t *state, int64_t n
         return pack_pair(l, state, ret);
     case AS_COUNTER:
         return pack_counter(l, state, ret);
+    case AS_WINDOW:
     case AS_WORDS:
         break;
     }
@@ -290,6 +293,9 @@ static bool unpack_by(way w, const weir_layer *l, const weir_bucket_entry *e, ui
     case AS_COUNTER:
         unpack_counter(l, e, ret_state);
         return true;
+    case AS_WINDOW:
+        ret_state[0] = fresh_at_ns - (uint64_t)l->period_ns + unpack_count(l, e);
+        return true;
     case AS_WORDS:
         break;
     }
@@ -356,10 +362,21 @@ unsigned weir_pack_class(const weir_policy *p)
     case AS_COUNTER:
         return CLASS_COUNTER + bits_over(l);
     case AS_STEPS:
+    case AS_WINDOW:
     case AS_WORDS: /* has forms of its own */
         break;
     }
     return CLASS_SHARE;
+}
+
+void weir_pack_former_classes(const weir_policy *p, unsigned ret[WEIR_FORMER_CLASSES])
+{
+    enum { COUNTER_OF_VERSION_2 = 41 };
+    unsigned bits = limit_bits(p->layer), over = bits > SHORT_BITS / 2 ? bits - SHORT_BITS / 2 : 0;
+    ret[0] = (COUNTER_OF_VERSION_2 + over) & WEIR_CLASS_MASK;
+    ret[1] = CLASS_PAIR;
+    ret[2] = CLASS_COUNT;
+    ret[3] = CLASS_SHARE;
 }
 
 /* The high 8 bits of a field that ends below bit `end`, divided by 2^over. */

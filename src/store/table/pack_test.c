@@ -8,7 +8,7 @@
 #include "port/random_kit_test.h"
 #include "store/state.h"
 #include "store/table/pack.h"
-#include "store/table/pair.h"
+#include "tests/kit/kit.h"
 
 #include <weir/weir_zone.h>
 
@@ -231,13 +231,6 @@ static void random_policies(void **state)
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-static weir_policy policy_of(const char *text)
-{
-    weir_policy p;
-    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
-    return p;
-}
-
 /* The sizes of common policies, as in the documentation. */
 static void usual_policies(void **state)
 {
@@ -370,8 +363,24 @@ static void ranks(void **state)
     assert_true(weir_pack_rank(&e, 9000) > early);
     e.fresh_at_ns = INT64_MAX;
     assert_int_equal(weir_rank_used(weir_pack_rank(&e, 0)), WEIR_USED_MAX);
-    e.tag = WEIR_CLASS_OTHER; /* no word has this class */
-    assert_int_equal(weir_rank_used(weir_pack_rank(&e, 0)), 0);
+    e.tag = WEIR_CLASS_OTHER; /* only a word of a policy with a former class has this class */
+    assert_int_equal(weir_rank_used(weir_pack_rank(&e, 0)), 128);
+}
+
+/* State version 2 stored the count of an aligned window in 32 bits, beside the window's end. */
+static void window_of_version_2(void **state)
+{
+    (void)state;
+    const int64_t h_ns = INT64_C(3600000000000);
+    weir_policy p = policy_of("fixed-window 100/h");
+    uint64_t word[WEIR_ENTRY_WORDS];
+    const weir_bucket_entry e = {
+        .form = WEIR_FORM_SHORT, .fresh_at_ns = 7 * h_ns, .words = {(uint64_t)30 << (32 - 7)}};
+    weir_decision d;
+    assert_true(weir_unpack(&p, &e, word));
+    assert_int_equal(weir_check(&p, word, WEIR_LEVEL_MAX, 6 * h_ns + 5, 0, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 70);
+    assert_int_equal(d.reset_after_ns, h_ns - 5);
 }
 
 /* ---- damaged states and entries -------------------------------------------------------------- */
@@ -454,9 +463,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_policies), cmocka_unit_test(used_shares),
-        cmocka_unit_test(ranks),           cmocka_unit_test(usual_policies),
-        cmocka_unit_test(any_words),       cmocka_unit_test(out_of_range),
-        cmocka_unit_test(other_forms),
+        cmocka_unit_test(ranks),           cmocka_unit_test(window_of_version_2),
+        cmocka_unit_test(usual_policies),  cmocka_unit_test(any_words),
+        cmocka_unit_test(out_of_range),    cmocka_unit_test(other_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 
-#include "store/table/pair.h"
+#include "store/table/pack.h"
 
 #include "port/assert.h"
 

@@ -4,7 +4,7 @@
 #define WEIR_STORE_TABLE_H
 /* The hash table of small states: cuckoo hashing with buckets of one cache line, in memory of a
  * fixed size. A key is a 64-bit hash, keyed by the caller with a secret. The table knows no key's
- * text. Only word.h, pair.h and pack.h read the policy.
+ * text. Only word.h and pack.h read more of a policy than its layers and their formats.
  *
  * The hash of a key gives two buckets. The key lies in the first if there was space, otherwise in
  * the alternate bucket. If both are full of keys that are not idle, those that have used the

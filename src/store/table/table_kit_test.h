@@ -5,9 +5,9 @@
 /* A kit for the tests of the table: opening, charging on the fast path, and hashes that are chosen
  * to collide, which is not possible through the store. */
 
-#include "store/check/check.h"
 #include "store/kit_test.h"
 #include "store/table/cuckoo.h"
+#include "tests/store/check.h"
 
 #include <stdlib.h>
 

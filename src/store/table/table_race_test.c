@@ -31,7 +31,7 @@ static inline bool cas_acquire(port_word *w, uint64_t *from, uint64_t to)
 #define port_word_cas_acquire  cas_acquire
 #include "store/table/cuckoo.h"
 
-static unsigned slow_runs; /* calls that the fast path has left to table.c */
+static unsigned slow_runs; /* calls that the fast path has left to table_run.c */
 
 static weir_status take_slowly(weir_table *t, weir_take_call *a, uint64_t hash, int64_t now_ns)
 {
@@ -318,7 +318,7 @@ static void interrupted_once(void **state)
     }
 }
 
-/* Only in a bucket with other states does the fast path leave a call to table.c. */
+/* Only in a bucket with other states does the fast path leave a call to table_run.c. */
 static void not_interrupted(void **state)
 {
     (void)state;

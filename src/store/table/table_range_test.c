@@ -233,7 +233,69 @@ static void impossible_sizes(void **state)
         assert_int_equal(weir_table_open_split(of, part, MEMORY, &alone, false, bad[i], 2),
                          WEIR_E_RANGE);
     assert_null(of[0]);
+    const size_t all[] = {WEIR_TABLE_RANGE_MIN,
+                          MEMORY - WEIR_TABLE_RANGE_MIN - WEIR_TABLE_BYTES_MIN};
+    assert_int_equal(weir_table_open_split(of, part, MEMORY, &alone, false, all, 2), WEIR_OK);
+    for (size_t i = 0; i < 3; i++)
+        weir_table_close(of[i]);
+    size_t many[WEIR_TABLE_RANGES_MAX + 1];
+    for (size_t i = 0; i <= WEIR_TABLE_RANGES_MAX; i++)
+        many[i] = WEIR_TABLE_RANGE_MIN;
+    void *wide = part_of(2 * MEMORY);
+    weir_table *tables[2 + WEIR_TABLE_RANGES_MAX] = {NULL};
+    assert_int_equal(weir_table_open_split(tables, wide, 2 * MEMORY, &alone, false, many,
+                                           WEIR_TABLE_RANGES_MAX + 1),
+                     WEIR_E_RANGE);
+    assert_int_equal(
+        weir_table_open_split(tables, wide, 2 * MEMORY, &alone, false, many, WEIR_TABLE_RANGES_MAX),
+        WEIR_OK);
+    for (size_t i = 0; i <= WEIR_TABLE_RANGES_MAX; i++)
+        weir_table_close(tables[i]);
+    munmap(wide, 2 * MEMORY);
     munmap(part, MEMORY);
+}
+
+/* A state that does not fit into a full table changes nothing. */
+static void a_state_for_a_full_table(void **state)
+{
+    (void)state;
+    enum { BYTES = WEIR_TABLE_BYTES_MIN };
+    void *part = part_of(BYTES);
+    weir_table *t = NULL;
+    assert_int_equal(weir_table_open(&t, part, BYTES, &alone, true), WEIR_OK);
+    weir_policy tat = policy_of("gcra 1/s burst 100");
+    weir_key_state stored = {.fresh_at_ns = 900 * s_ns, .form = WEIR_FORM_TIME};
+    weir_status st = WEIR_OK;
+    uint64_t n = 0;
+    for (; st == WEIR_OK && n < 100000; n++) {
+        stored.hash = classed(mix(n), &tat);
+        st = weir_table_put(t, &stored);
+    }
+    assert_int_equal(st, WEIR_E_FULL);
+    assert_int_equal(check_whole(t), n - 1);
+    stored.hash = classed(mix(0), &tat);
+    assert_int_equal(weir_table_put(t, &stored), WEIR_OK); /* one that is there */
+    assert_int_equal(check_whole(t), n - 1);
+    weir_table_close(t);
+    munmap(part, BYTES);
+}
+
+/* Each of a range's counts may be below 0, after writers were killed. */
+static void counts_below_0(void **state)
+{
+    (void)state;
+    const int64_t keys = -2, units = -3;
+    fixture f;
+    open_fixture(&f);
+    port_store_relaxed(&f.of[1]->counts[0].held, ((uint64_t)units << 32) + (uint64_t)keys);
+    port_store_relaxed(&f.of[1]->counts[1].held, (UINT64_C(7) << 32) + 5);
+    weir_table_stats stats = weir_table_stats_get(f.of[1]);
+    assert_int_equal(stats.keys, 3);
+    assert_int_equal(stats.bytes, 2 * 4);
+    port_store_relaxed(&f.of[1]->counts[1].held, 0);
+    stats = weir_table_stats_get(f.of[1]);
+    assert_int_equal(stats.keys + stats.bytes, 0);
+    close_fixture(&f);
 }
 
 int main(void)
@@ -242,6 +304,7 @@ int main(void)
         cmocka_unit_test(buckets_are_divided),         cmocka_unit_test(a_flood_stays_in_its_range),
         cmocka_unit_test(each_range_has_its_own_keys), cmocka_unit_test(whole_hashes),
         cmocka_unit_test(transactions_over_ranges),    cmocka_unit_test(impossible_sizes),
+        cmocka_unit_test(a_state_for_a_full_table),    cmocka_unit_test(counts_below_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

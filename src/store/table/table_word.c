@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The fast path of the table: states in one word, in buckets that hold no other states. It reads no
- * more of a bucket than the tags and that word. It leaves all other cases to table.c. */
+ * more of a bucket than the tags and that word. It leaves all other cases to table_run.c. */
 
 #include "store/table/cuckoo.h"
 
 #include "core/check.h"
 #include "core/gcra.h"
 #include "port/cpu.h"
-#include "store/table/pair.h"
+#include "store/table/pack.h"
 
 /* The result of a search in a bucket: the index of an entry, or one of these. */
 enum {
     ABSENT = WEIR_LINE_ENTRIES,
-    OTHER /* table.c must decide */
+    OTHER /* table_run.c must decide */
 };
 
 enum { BACK_OFF = 16 }; /* pauses after the first try, about 300 ns; then twice as many each time */

@@ -3,10 +3,9 @@
 
 #include "store/table/word.h"
 
-#include "core/fixed_window.h"
 #include "core/gcra.h"
-#include "core/sliding_counter.h"
 #include "core/wide.h"
+#include "core/windows.h"
 #include "port/assert.h"
 
 /* The sizes of a count, in bits: 8, 12 .. 32 for fixed windows, 8, 10 .. 20 for each of the two
@@ -143,8 +142,9 @@ static bool decode_window(const weir_layer *l, uint64_t word, uint64_t *ret_stat
         ret_state[1] = p.cur << 32 | p.prev;
         return is_one && span.end_ns >= 2 * l->period_ns;
     }
+    WEIR_ASSERT((int64_t)p.cur < span.end_ns - span.start_ns);
     ret_state[0] = (uint64_t)span.start_ns + p.cur;
-    return is_one && (int64_t)p.cur < span.end_ns - span.start_ns;
+    return is_one;
 }
 
 /* The last time at which the functions below decide, in 2116: no sum reaches WEIR_NOW_NS_MAX. */
@@ -159,7 +159,8 @@ static bool take_window(const weir_layer *l, uint64_t *word, int64_t now_ns, int
     weir_span span = span_at(l, now_ns);
     uint64_t base = round_up(span.end_ns, s.bits), counts = low(*word, s.bits);
     uint64_t count = *word - counts == base ? counts >> s.shift : 0;
-    if (*word - counts > base || (int64_t)count >= span.end_ns - span.start_ns)
+    WEIR_ASSERT((int64_t)count < span.end_ns - span.start_ns);
+    if (*word - counts > base)
         return false;
     uint64_t state = (uint64_t)span.start_ns + count, old = state;
     weir_window_check(l, &state, now_ns, cost, l->count_denied, ret);
@@ -336,5 +337,7 @@ uint64_t weir_word_rank(uint64_t tag, uint64_t word, int64_t now_ns)
         used = weir_time_used(class, fresh_at_ns - now_ns);
     else if (class < WEIR_CLASS_OTHER)
         used = window_used(class, word);
+    else /* the policy has an id of a former class: the share is unknown */
+        used = WEIR_USED_MAX / 2 + 1;
     return weir_rank(used, fresh_at_ns);
 }

@@ -8,9 +8,7 @@ import sys
 
 import grpc
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-# pylint: disable=wrong-import-position
-import kit  # noqa: E402
+from kit import envoy as kit
 
 scene, user, addresses, protos, *files = sys.argv[1:]
 messages = kit.Messages(pathlib.Path(protos))

@@ -106,14 +106,14 @@ static void set_timer(weir_redis_calls *c, int64_t at_ns)
 static port_counter *counter_of(weir_redis_counts *n, weir_redis_outcome outcome)
 {
     switch (outcome) {
-    case WEIR_REDIS_LATE:
-        return &n->late;
-    case WEIR_REDIS_BROKEN:
-        return &n->broken;
+    case WEIR_REDIS_TIMEOUT:
+        return &n->timeout;
+    case WEIR_REDIS_CONNECTION_LOST:
+        return &n->lost;
     case WEIR_REDIS_UNREACHABLE:
         return &n->unreachable;
-    case WEIR_REDIS_CROWDED:
-        return &n->crowded;
+    case WEIR_REDIS_OVERLOADED:
+        return &n->overloaded;
     case WEIR_REDIS_REFUSED:
         return &n->refused;
     case WEIR_REDIS_ANSWERED:
@@ -183,7 +183,7 @@ static void report_ended(weir_redis_calls *c, int64_t now_ns)
 static void end_at_deadline(weir_redis_calls *c, weir_redis_call *call, int64_t now_ns)
 {
     if (call->pipeline)
-        weir_redis_calls_end(c, call, WEIR_REDIS_LATE, "no reply before the deadline", now_ns);
+        weir_redis_calls_end(c, call, WEIR_REDIS_TIMEOUT, "no reply before the deadline", now_ns);
     else if (call->why)
         weir_redis_calls_end(c, call, WEIR_REDIS_REFUSED, call->why, now_ns);
     else

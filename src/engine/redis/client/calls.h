@@ -26,6 +26,7 @@ typedef enum weir_redis_expects {
     WEIR_REDIS_EXPECTS_VERSION,
     WEIR_REDIS_EXPECTS_LOAD,
     WEIR_REDIS_EXPECTS_SCRIPT,
+    WEIR_REDIS_EXPECTS_DECISION, /* of the handshake */
     WEIR_REDIS_EXPECTS_SLOTS,
     WEIR_REDIS_EXPECTS_MASTER
 } weir_redis_expects;

@@ -5,10 +5,9 @@
 
 #include "engine/redis/client/client.h"
 
-#include "engine/redis/client/cluster.h"
-#include "engine/redis/client/error_reply.h"
-#include "engine/redis/client/handshake.h"
-#include "engine/redis/client/sentinel.h"
+#include "engine/redis/client/node.h"
+#include "engine/redis/client/topology.h"
+#include "engine/redis/client/wire.h"
 
 #include "port/assert.h"
 #include "port/port.h"
@@ -68,7 +67,7 @@ static void send_to(weir_redis_client *c, weir_redis_node *n, weir_redis_call *c
         if (!weir_redis_wire_can(call, n->by, &why))
             unsupported(c, call, why, now_ns);
         else if (!weir_redis_node_send(n, call, now_ns))
-            end(c, call, WEIR_REDIS_CROWDED, "too many bytes are waiting to be sent to the node",
+            end(c, call, WEIR_REDIS_OVERLOADED, "too many bytes are waiting to be sent to the node",
                 now_ns);
         return;
     case WEIR_REDIS_BACKOFF:
@@ -157,6 +156,23 @@ static void refuse(weir_redis_node *n, weir_redis_call *call, weir_slice text, i
     end(c, call, WEIR_REDIS_REFUSED, c->error, now_ns);
 }
 
+/* Handles an error that does not depend on the call. */
+static void refuse_any(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns)
+{
+    char why[WEIR_REDIS_WHY_MAX];
+    weir_redis_copy_text(why, sizeof why, text.at, text.len);
+    weir_redis_node_refused(n, why, now_ns);
+    refuse(n, call, text, now_ns);
+}
+
+/* Leaves a server that may not decide for a long time: its name or address may lead to another. */
+static void retire(weir_redis_node *n, weir_slice text, int64_t now_ns)
+{
+    char why[WEIR_REDIS_WHY_MAX];
+    weir_redis_copy_text(why, sizeof why, text.at, text.len);
+    weir_redis_node_retire(n, why, now_ns);
+}
+
 /* Whether a call may be sent once more. If not, it has ended. */
 static bool may_repeat(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns)
 {
@@ -207,13 +223,16 @@ static void pause_call(weir_redis_client *c, weir_redis_call *call, const char *
     maintain(c, now_ns);
 }
 
-/* READONLY and MASTERDOWN: the call is sent again while the new master is being found. */
+/* READONLY and MASTERDOWN: the call is sent again while the new master is being found. A single
+ * server may have one behind its name. */
 static void find_master(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns)
 {
     weir_redis_client *c = client_of(n);
     weir_redis_topology *t = &c->topology;
-    if (t->mode == WEIR_REDIS_SINGLE && !c->context.options->sentinel) {
-        refuse(n, call, text, now_ns); /* there is no other server */
+    retire(n, text, now_ns);
+    if (n->state == WEIR_REDIS_UP && t->mode == WEIR_REDIS_SINGLE &&
+        !c->context.options->sentinel) {
+        refuse_any(n, call, text, now_ns); /* it was retired a moment ago */
         return;
     }
     if (!may_repeat(n, call, text, now_ns))
@@ -293,11 +312,19 @@ static void on_error(weir_redis_node *n, weir_redis_call *call, weir_slice text,
         refuse_throttle(c, call, text, now_ns);
         return;
     case WEIR_REDIS_ERROR_NO_CLUSTER:
-        refuse(n, call, text, now_ns);
         c->topology.cluster.refresh_wanted = true;
+        retire(n, text, now_ns);
+        refuse_any(n, call, text, now_ns);
         maintain(c, now_ns);
         return;
+    case WEIR_REDIS_ERROR_LOADING:
+        retire(n, text, now_ns);
+        refuse_any(n, call, text, now_ns);
+        return;
     case WEIR_REDIS_ERROR_OTHER:
+        refuse_any(n, call, text, now_ns);
+        return;
+    case WEIR_REDIS_ERROR_OF_KEY:
         refuse(n, call, text, now_ns);
         return;
     }
@@ -350,6 +377,11 @@ static bool serves(const weir_redis_node *n)
     return weir_redis_topology_serves(&client_of(n)->topology, n);
 }
 
+static bool serves_slot(const weir_redis_node *n, uint32_t slot)
+{
+    return weir_redis_topology_node(&client_of(n)->topology, slot) == n;
+}
+
 static const weir_redis_node_events node_events = {
     .connected = weir_redis_handshake_begin,
     .reply = on_reply,
@@ -359,6 +391,7 @@ static const weir_redis_node_events node_events = {
     .backoff_ended = on_backoff_end,
     .is_wanted = is_wanted,
     .serves = serves,
+    .serves_slot = serves_slot,
 };
 
 /* Called after every change: connects to the nodes that are wanted, asks for the topology if that
@@ -418,7 +451,7 @@ void weir_redis_client_send(weir_redis_client *c, weir_redis_call *call, int64_t
     if (call->deadline_ns <= now_ns) {
         end(c, call, WEIR_REDIS_UNREACHABLE, "the deadline has passed", now_ns);
     } else if (calls->in_flight >= c->context.in_flight_max) {
-        end(c, call, WEIR_REDIS_CROWDED, "too many requests are in flight", now_ns);
+        end(c, call, WEIR_REDIS_OVERLOADED, "too many requests are in flight", now_ns);
     } else {
         weir_redis_calls_add(calls, call);
         if (call->len > 1 && !is_in_one_slot(c, call))

@@ -16,14 +16,53 @@
 
 #include <weir/weir_redis.h>
 
+/* ---- options (options.c) --------------------------------------------------------------------- */
+
+#define WEIR_REDIS_HOST_MAX     256 /* bytes of a host or of a socket's path, with a NUL */
+#define WEIR_REDIS_SECRET_MAX   512 /* bytes of a user or a password, with a NUL */
+#define WEIR_REDIS_PORT_DEFAULT 6379
+#define WEIR_SENTINEL_PORT      26379
+
+/* The defaults of weir_redis_options. */
+#define WEIR_REDIS_PREFIX_DEFAULT           "weir:"
+#define WEIR_REDIS_DEADLINE_NS_DEFAULT      ((int64_t)50000000)
+#define WEIR_REDIS_IN_FLIGHT_DEFAULT        16384
+#define WEIR_REDIS_DENY_CACHE_BYTES_DEFAULT (1 << 20)
+
+typedef struct weir_redis_url {
+    char host[WEIR_REDIS_HOST_MAX]; /* a name, or an address without brackets, or the path of a
+                                       socket file, which begins with '/' */
+    uint16_t port;                  /* 0: the URL has none */
+    bool tls;
+    bool has_password;
+    char user[WEIR_REDIS_SECRET_MAX]; /* "": none */
+    char password[WEIR_REDIS_SECRET_MAX];
+    uint32_t database;
+} weir_redis_url;
+
+/* Parses a URL such as "redis://user:password@host:port/database".
+ *  ret        written on WEIR_OK only.
+ *  ret_error  may be NULL; written on failure. Never contains a part of the URL.
+ * Returns WEIR_OK or WEIR_E_SYNTAX. Pure. */
+WEIR_NODISCARD weir_status weir_redis_url_read(const char *text, weir_redis_url *ret,
+                                               weir_redis_error *ret_error);
+
+/* Checks all options. Reads no file.
+ *  ret_error  written unless WEIR_OK.
+ * Returns WEIR_OK; WEIR_E_SYNTAX for a URL; WEIR_E_RANGE. Pure. */
+WEIR_NODISCARD weir_status weir_redis_options_check(const weir_redis_options *options,
+                                                    weir_redis_error *ret_error);
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
 /* How a call ended. */
 typedef enum weir_redis_outcome {
     WEIR_REDIS_ANSWERED, /* the requests have their statuses and answers */
-    WEIR_REDIS_LATE,     /* no reply before the deadline: charged, not charged, or charged later */
-    WEIR_REDIS_BROKEN,   /* the connection broke before the reply: it may have been charged */
-    WEIR_REDIS_UNREACHABLE, /* no connection to the node: not charged */
-    WEIR_REDIS_CROWDED,     /* too many calls are in flight: not charged */
-    WEIR_REDIS_REFUSED      /* an error reply (LOADING, OOM, READONLY, NOPERM, ...): not charged */
+    WEIR_REDIS_TIMEOUT,  /* no reply before the deadline: charged, not charged, or charged later */
+    WEIR_REDIS_CONNECTION_LOST, /* before the reply: it may have been charged */
+    WEIR_REDIS_UNREACHABLE,     /* no connection to the node: not charged */
+    WEIR_REDIS_OVERLOADED,      /* too many calls are in flight: not charged */
+    WEIR_REDIS_REFUSED /* an error reply (LOADING, OOM, READONLY, NOPERM, ...): not charged */
 } weir_redis_outcome;
 
 /* One request, or several that are decided as one. */
@@ -51,11 +90,11 @@ typedef struct weir_redis_call {
 typedef struct weir_redis_counts {
     port_counter sent; /* calls, each time that they were sent */
     /* Calls, by outcome. `unreachable` includes requests for which the engine sent no call. */
-    port_counter answered, late, broken, unreachable, crowded, refused;
+    port_counter answered, timeout, lost, unreachable, overloaded, refused;
     port_counter redirected; /* MOVED and ASK */
     port_counter reloaded;   /* functions or scripts that a server had lost */
     port_counter connected;  /* connections that are up now */
-    port_counter dialed;     /* attempts to connect */
+    port_counter attempts;   /* to connect */
 } weir_redis_counts;
 
 /* Receives log events; requests are not logged. The events, and their `text`:
@@ -66,6 +105,7 @@ typedef struct weir_redis_counts {
  *   redis-alone    several URLs were given, but the server is not in Cluster mode: a message
  *   redis-master   a Sentinel has named another master: the master's name in the Sentinels
  *   redis-library  functions or a script were loaded: a message
+ *   redis-clock    the server refuses TIME, so calls carry the dialer's time: the error
  *   redis-refuses  the node is up, but replies to calls with an error: the error
  *
  * `node` is "host:port". The client's thread calls write(). */
@@ -75,12 +115,6 @@ typedef struct weir_redis_log {
 } weir_redis_log;
 
 typedef struct weir_redis_client weir_redis_client;
-
-/* Checks all options. Reads no file.
- *  ret_error  written unless WEIR_OK.
- * Returns WEIR_OK; WEIR_E_SYNTAX for a URL; WEIR_E_RANGE. Pure. */
-WEIR_NODISCARD weir_status weir_redis_options_check(const weir_redis_options *options,
-                                                    weir_redis_error *ret_error);
 
 /* Opens a client, which connects in the background.
  *  options  checked by weir_redis_options_check(); referenced, as are tls, dialer and counts.
@@ -93,8 +127,8 @@ WEIR_NODISCARD weir_status weir_redis_client_open(weir_redis_client **ret,
                                                   weir_redis_counts *counts,
                                                   const weir_redis_log *log, uint64_t seed);
 
-/* Ends all calls in flight as WEIR_REDIS_UNREACHABLE or WEIR_REDIS_BROKEN, and frees the client.
- * Accepts NULL. */
+/* Ends all calls in flight as WEIR_REDIS_UNREACHABLE or WEIR_REDIS_CONNECTION_LOST, and frees the
+ * client. Accepts NULL. */
 void weir_redis_client_close(weir_redis_client *c);
 
 /* Sends a call. It waits while its node is being found or connected to. Calls with the same key are

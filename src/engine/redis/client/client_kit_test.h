@@ -6,10 +6,10 @@
  * server reads requests and replies as the test has set it up. `remaining` in a decision is the
  * cost of its request, so a test can match replies to requests. */
 
-#include "engine/redis/client/handshake.h"
+#include "engine/redis/client/node.h"
 #include "engine/redis/client/topology.h"
 
-#include "codec/resp.h"
+#include "codec/resp/resp.h"
 #include "port/port.h"
 
 #include <setjmp.h>
@@ -34,6 +34,7 @@ struct port_connection {
     bool used, up, authenticated;
     char host[WEIR_REDIS_HOST_MAX];
     uint16_t port;
+    uint32_t skip;
     const port_tls *tls;
     const char *tls_name;
     port_connection_events events;
@@ -56,6 +57,7 @@ typedef struct server {
     bool is_down; /* connections are refused */
     bool is_hung; /* it never replies */
     bool has_module, has_functions, has_library, has_script;
+    bool has_no_time;               /* it refuses TIME to functions and scripts */
     int version;                    /* of its library; 0: that of the client */
     const char *role;               /* NULL: "master" */
     const char *slots;              /* the reply to CLUSTER SLOTS; NULL: not in Cluster mode */
@@ -64,13 +66,18 @@ typedef struct server {
     const char *error;              /* the reply to every call; NULL: decisions */
     const char *reply[REPLIES_MAX]; /* the replies to the next calls */
     size_t replied, replies;
-    const char *loading;    /* the reply to ROLE; NULL: its role */
-    const char *no_load;    /* the reply to FUNCTION LOAD and SCRIPT LOAD; NULL: it loads */
-    const char *no_version; /* the reply to weir_version; NULL: its version */
+    const char *loading;     /* the reply to ROLE; NULL: its role */
+    const char *no_load;     /* the reply to FUNCTION LOAD and SCRIPT LOAD; NULL: it loads */
+    const char *no_version;  /* the reply to weir_version; NULL: its version */
+    const char *no_decision; /* the reply to a handshake's request to decide; NULL: as to a call */
+    size_t decisions;        /* such requests */
+    size_t flushes;          /* before as many of them, the library is removed */
     size_t calls, connects, loads, askings, map_requests, master_requests; /* counts */
     char database[8];                                                      /* the latest SELECT */
     char last[4096]; /* the latest call, its words separated by spaces */
 } server;
+
+#define DECISION "*8\r\n:1\r\n:1000\r\n:999\r\n:0\r\n:1000\r\n:0\r\n:0\r\n:0\r\n"
 
 static bool cut; /* in all tests: replies arrive byte by byte */
 
@@ -115,6 +122,7 @@ static port_connection *kit_connect(port_dialer *d, const port_endpoint *to,
         if (l->used)
             continue;
         *l = (port_connection){.used = true, .port = to->port, .events = *events, .ctx = ctx};
+        l->skip = to->skip;
         l->tls = to->tls;
         l->tls_name = to->tls_name;
         snprintf(l->host, sizeof l->host, "%s", to->host);
@@ -208,8 +216,34 @@ static void put_figures(weir_buffer *b, int64_t cost)
     weir_resp_put_integers(b, v, 8, 0);
 }
 
+static bool is_of_handshake(const weir_resp_request *r)
+{
+    static const char end[] = ":#handshake";
+    for (size_t i = 1; i < r->args; i++) {
+        weir_slice a = r->arg[i];
+        if (a.len >= sizeof end &&
+            memcmp(a.at + a.len - (sizeof end - 1), end, sizeof end - 1) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void put_decision(const server *s, const weir_resp_request *r, weir_buffer *b);
+
 static void decide(server *s, const weir_resp_request *r, weir_buffer *b)
 {
+    if (is_of_handshake(r)) {
+        s->decisions++;
+        if (s->flushes > 0) {
+            s->flushes--;
+            s->has_library = false;
+            put(b, "-ERR Function not found\r\n");
+        } else if (s->no_decision)
+            put(b, s->no_decision);
+        else
+            put_decision(s, r, b);
+        return;
+    }
     s->calls++;
     size_t len = 0;
     for (size_t i = 0; i < r->args && len + r->arg[i].len + 2 < sizeof s->last; i++) {
@@ -222,6 +256,11 @@ static void decide(server *s, const weir_resp_request *r, weir_buffer *b)
         put(b, s->reply[s->replied++]);
         return;
     }
+    put_decision(s, r, b);
+}
+
+static void put_decision(const server *s, const weir_resp_request *r, weir_buffer *b)
+{
     if (s->error) {
         put(b, s->error);
         return;
@@ -237,6 +276,12 @@ static void decide(server *s, const weir_resp_request *r, weir_buffer *b)
     }
     int64_t cost = 0;
     size_t at = by_library ? 6 : by_script ? 7 : 4;
+    bool has_time = (by_library || by_script) && is(r->arg[at - 2], "AT");
+    if (s->has_no_time && !has_time) {
+        put(b, "-NOTIME the server refuses TIME to functions and scripts: NOPERM\r\n");
+        return;
+    }
+    at += has_time ? 2 : 0;
     (void)weir_i64_read(r->arg[at].at, r->arg[at].len, &cost);
     put_figures(b, cost);
 }
@@ -622,6 +667,23 @@ static inline void open_client(void)
     assert_int_equal(
         weir_redis_client_open(&kit.client, &kit.options, kit.tls, &kit.port, &kit.counts, &log, 1),
         WEIR_OK);
+}
+
+/* Opens the client of one server, and lets it connect. */
+static inline server *open_with_server(void)
+{
+    server *s = add_server(7000);
+    open_client();
+    run_due_events();
+    return s;
+}
+
+/* A call that is answered at once. */
+static inline void take_answered(test_call *t, const char *key, int64_t cost)
+{
+    take(t, key, cost);
+    run_due_events();
+    assert_answered(t);
 }
 
 static int teardown(void **state)

@@ -11,9 +11,7 @@ static void the_module_decides(void **state)
     server *s = add_server(7000);
     open_client();
     test_call t;
-    take(&t, "alice", 3);
-    run_due_events();
-    assert_answered(&t);
+    take_answered(&t, "alice", 3);
     assert_true(t.request[0].decision.allowed);
     assert_int_equal(t.request[0].decision.limit, 1000000);
     assert_int_equal(t.request[0].decision.reset_after_ns, 1000000);
@@ -42,9 +40,7 @@ static void replies_match_their_calls(void **state)
 static void a_call_is_late_at_its_deadline(void **state)
 {
     (void)state;
-    server *s = add_server(7000);
-    open_client();
-    run_due_events();
+    server *s = open_with_server();
     s->is_hung = true;
     test_call a, b, c;
     take(&a, "alice", 1);
@@ -54,11 +50,11 @@ static void a_call_is_late_at_its_deadline(void **state)
     pass(20 * MS - 1);
     assert_int_equal(b.done, 0);
     pass(1);
-    assert_ended(&b, WEIR_REDIS_LATE);
+    assert_ended(&b, WEIR_REDIS_TIMEOUT);
     assert_int_equal(b.done_ns, begin_ns + 20 * MS);
     assert_int_equal(a.done, 0);
     pass(40 * MS);
-    assert_ended(&a, WEIR_REDIS_LATE);
+    assert_ended(&a, WEIR_REDIS_TIMEOUT);
     /* A late reply is dropped. The next call does not get it. */
     memset(&a, 0x55, sizeof a);
     memset(&b, 0x55, sizeof b);
@@ -66,7 +62,7 @@ static void a_call_is_late_at_its_deadline(void **state)
     s->is_hung = false;
     run_due_events();
     assert_answered(&c);
-    assert_int_equal(count(&kit.counts.late), 2);
+    assert_int_equal(count(&kit.counts.timeout), 2);
     assert_int_equal(s->connects, 1);
 }
 
@@ -94,9 +90,7 @@ static void a_refused_connection_is_unreachable(void **state)
 static void a_pause_may_end_too_late(void **state)
 {
     (void)state;
-    server *s = add_server(7000);
-    open_client();
-    run_due_events();
+    server *s = open_with_server();
     server_dies(s);
     run_due_events();
     test_call a, b;
@@ -218,10 +212,10 @@ static void backoff_grows_and_ends(void **state)
     (void)state;
     open_client();
     pass(10000 * MS);
-    uint64_t first = count(&kit.counts.dialed);
-    assert_in_range(first, 10, 20); /* 10, 20, ... 1280, then 1 to 2 s */
+    uint64_t first = count(&kit.counts.attempts);
+    assert_in_range(first, 15, 27); /* 10, 20, ... 640, then 0.5 to 1 s */
     pass(100000 * MS);
-    assert_in_range(count(&kit.counts.dialed) - first, 50, 100);
+    assert_in_range(count(&kit.counts.attempts) - first, 100, 200);
     server *s = add_server(7000);
     pass(5000 * MS);
     assert_int_equal(s->connects, 1);
@@ -234,9 +228,7 @@ static void backoff_grows_and_ends(void **state)
 static void sent_calls_end_as_broken(void **state)
 {
     (void)state;
-    server *s = add_server(7000);
-    open_client();
-    run_due_events();
+    server *s = open_with_server();
     s->is_hung = true;
     test_call late, a, b;
     call_of(&late, WEIR_VERB_TAKE, "alice", 0, MS);
@@ -244,21 +236,19 @@ static void sent_calls_end_as_broken(void **state)
     take(&a, "alice", 1);
     take(&b, "alice", 2);
     pass(MS);
-    assert_ended(&late, WEIR_REDIS_LATE);
+    assert_ended(&late, WEIR_REDIS_TIMEOUT);
     assert_int_equal(count(&kit.counts.connected), 1);
     server_dies(s);
     assert_int_equal(count(&kit.counts.connected), 0);
-    assert_ended(&a, WEIR_REDIS_BROKEN);
-    assert_ended(&b, WEIR_REDIS_BROKEN);
-    assert_int_equal(count(&kit.counts.broken), 2);
+    assert_ended(&a, WEIR_REDIS_CONNECTION_LOST);
+    assert_ended(&b, WEIR_REDIS_CONNECTION_LOST);
+    assert_int_equal(count(&kit.counts.lost), 2);
     assert_string_equal(a.why, "it closed the connection");
     s->is_down = s->is_hung = false;
     pass(1000 * MS);
     assert_int_equal(s->calls, 0); /* it is not sent again */
     test_call c;
-    take(&c, "alice", 3);
-    run_due_events();
-    assert_answered(&c);
+    take_answered(&c, "alice", 3);
     assert_string_equal(kit.log, "redis-up a:7000: the module\n"
                                  "redis-down a:7000: it closed the connection\n"
                                  "redis-up a:7000: the module\n");
@@ -267,14 +257,12 @@ static void sent_calls_end_as_broken(void **state)
 static void a_hung_server_is_reconnected(void **state)
 {
     (void)state;
-    server *s = add_server(7000);
-    open_client();
-    run_due_events();
+    server *s = open_with_server();
     s->is_hung = true;
     test_call a;
     take(&a, "alice", 1);
     pass(2900 * MS);
-    assert_ended(&a, WEIR_REDIS_LATE);
+    assert_ended(&a, WEIR_REDIS_TIMEOUT);
     assert_int_equal(s->connects, 1);
     pass(3100 * MS); /* the timer expires every 3 s */
     assert_int_equal(s->connects, 2);
@@ -319,7 +307,7 @@ static void an_abandoned_call_is_not_touched(void **state)
     assert_int_equal(ended.done, 0);
 }
 
-static void too_many_calls_are_crowded(void **state)
+static void too_many_calls_are_refused(void **state)
 {
     (void)state;
     server *s = add_server(7000);
@@ -333,16 +321,14 @@ static void too_many_calls_are_crowded(void **state)
     run_due_events();
     for (int i = 0; i < 6; i++)
         assert_int_equal(t[i].done, i >= 4);
-    assert_ended(&t[4], WEIR_REDIS_CROWDED);
+    assert_ended(&t[4], WEIR_REDIS_OVERLOADED);
     assert_int_equal(count(&kit.counts.sent), 4);
     s->is_hung = false;
     run_due_events();
     for (int i = 0; i < 4; i++)
         assert_answered(&t[i]);
     test_call last;
-    take(&last, "alice", 9);
-    run_due_events();
-    assert_answered(&last);
+    take_answered(&last, "alice", 9);
 }
 
 static void a_single_call_in_flight(void **state)
@@ -357,33 +343,31 @@ static void a_single_call_in_flight(void **state)
     take(&a, "alice", 1);
     take(&b, "alice", 2);
     run_due_events();
-    assert_ended(&b, WEIR_REDIS_CROWDED);
-    assert_int_equal(count(&kit.counts.crowded), 1);
+    assert_ended(&b, WEIR_REDIS_OVERLOADED);
+    assert_int_equal(count(&kit.counts.overloaded), 1);
     s->is_hung = false;
     run_due_events();
     assert_answered(&a);
 }
 
-static void a_full_buffer_is_crowded(void **state)
+static void a_full_buffer_is_refused(void **state)
 {
     (void)state;
     kit.len_max = 4096;
-    server *s = add_server(7000);
-    open_client();
-    run_due_events();
+    server *s = open_with_server();
     s->is_hung = true;
     enum { N = 100 };
     static test_call t[N];
     for (int i = 0; i < N; i++)
         take(&t[i], "alice", i);
     run_due_events();
-    int crowded = 0;
+    int overloaded = 0;
     for (int i = 0; i < N; i++)
-        crowded += t[i].done && t[i].call.outcome == WEIR_REDIS_CROWDED;
-    assert_in_range(crowded, 50, 95);
+        overloaded += t[i].done && t[i].call.outcome == WEIR_REDIS_OVERLOADED;
+    assert_in_range(overloaded, 50, 95);
     s->is_hung = false;
     run_due_events();
-    for (int i = 0; i < N - crowded; i++)
+    for (int i = 0; i < N - overloaded; i++)
         assert_answered(&t[i]);
 }
 
@@ -392,9 +376,7 @@ static void the_pipeline_is_bounded(void **state)
 {
     (void)state;
     kit.options.in_flight = 8;
-    server *s = add_server(7000);
-    open_client();
-    run_due_events();
+    server *s = open_with_server();
     s->is_hung = true;
     static test_call t[8];
     for (int round = 0; round < 10; round++) {
@@ -403,7 +385,7 @@ static void the_pipeline_is_bounded(void **state)
         pass(51 * MS);
     }
     assert_int_equal(count(&kit.counts.sent), 32);
-    assert_int_equal(count(&kit.counts.crowded), 48);
+    assert_int_equal(count(&kit.counts.overloaded), 48);
 }
 
 static void an_invalid_reply_closes_the_connection(void **state)
@@ -442,8 +424,8 @@ static void an_invalid_reply_closes_the_connection(void **state)
             take(&a, "alice", 1);
             take(&b, "alice", 2);
             run_due_events();
-            assert_ended(&a, WEIR_REDIS_BROKEN);
-            assert_ended(&b, WEIR_REDIS_BROKEN);
+            assert_ended(&a, WEIR_REDIS_CONNECTION_LOST);
+            assert_ended(&b, WEIR_REDIS_CONNECTION_LOST);
             assert_string_equal(a.why, "the server's reply violates the protocol");
             pass(3000 * MS);
             assert_int_equal(s->connects, dials + 1);
@@ -456,23 +438,19 @@ static void a_nested_reply_is_not_a_decision(void **state)
 {
     (void)state;
     static const char inner[] = "*8\r\n:1\r\n:20\r\n:1\r\n:0\r\n:5\r\n:0\r\n:0\r\n:0\r\n";
-    server *s = add_server(7000);
-    open_client();
-    run_due_events();
+    server *s = open_with_server();
     s->is_hung = true;
     test_call a;
     take(&a, "alice", 1);
     reply(connection_to(7000), "*8\r\n", 4);
     reply(connection_to(7000), inner, sizeof inner - 1);
-    assert_ended(&a, WEIR_REDIS_BROKEN);
+    assert_ended(&a, WEIR_REDIS_CONNECTION_LOST);
 }
 
 static void an_unrequested_reply_closes_the_connection(void **state)
 {
     (void)state;
-    server *s = add_server(7000);
-    open_client();
-    run_due_events();
+    server *s = open_with_server();
     reply(connection_to(7000), "+PONG\r\n", 7);
     assert_null(connection_to(7000));
     pass(100 * MS);
@@ -491,9 +469,7 @@ static void no_memory_for_a_connection(void **state)
     assert_ended(&a, WEIR_REDIS_UNREACHABLE);
     kit.no_memory = false;
     pass(3000 * MS);
-    take(&a, "alice", 2);
-    run_due_events();
-    assert_answered(&a);
+    take_answered(&a, "alice", 2);
     assert_string_equal(kit.log, "redis-down a:7000: no memory for a connection\n"
                                  "redis-up a:7000: the module\n");
 }
@@ -508,9 +484,7 @@ static void tls_is_used_for_rediss(void **state)
     kit.tls = (const port_tls *)&kit; /* not dereferenced */
     open_client();
     test_call a;
-    take(&a, "alice", 2);
-    run_due_events();
-    assert_answered(&a);
+    take_answered(&a, "alice", 2);
     assert_ptr_equal(connection_to(7000)->tls, kit.tls);
     assert_ptr_equal(connection_to(7001)->tls, kit.tls);
     assert_null(connection_to(7001)->tls_name);
@@ -529,9 +503,7 @@ static void a_unix_socket(void **state)
     kit.url[0] = "unix:///run/redis.sock";
     open_client();
     test_call a;
-    take(&a, "alice", 1);
-    run_due_events();
-    assert_answered(&a);
+    take_answered(&a, "alice", 1);
     assert_string_equal(connection_to(0)->host, "/run/redis.sock");
     assert_string_equal(kit.log, "redis-up /run/redis.sock: the module\n");
 }
@@ -549,9 +521,7 @@ static void the_first_url_has_the_password(void **state)
     s->password = "secret";
     open_client();
     test_call a;
-    take(&a, "alice", 1);
-    run_due_events();
-    assert_answered(&a);
+    take_answered(&a, "alice", 1);
 }
 
 static void send_another(weir_redis_call *c, int64_t now_ns);
@@ -560,17 +530,15 @@ static test_call chained;
 static void closing_ends_all_calls(void **state)
 {
     (void)state;
-    server *s = add_server(7000);
-    open_client();
-    run_due_events();
+    server *s = open_with_server();
     s->is_hung = true;
-    test_call sent, crowded;
+    test_call sent, overloaded;
     take(&sent, "alice", 1);
-    call_of(&crowded, WEIR_VERB_TAKE, "alice", 1, 0);
-    send_call(&crowded);
+    call_of(&overloaded, WEIR_VERB_TAKE, "alice", 1, 0);
+    send_call(&overloaded);
     weir_redis_client_close(kit.client);
-    assert_ended(&sent, WEIR_REDIS_BROKEN);
-    assert_ended(&crowded, WEIR_REDIS_UNREACHABLE);
+    assert_ended(&sent, WEIR_REDIS_CONNECTION_LOST);
+    assert_ended(&overloaded, WEIR_REDIS_UNREACHABLE);
     kit.holds = true;
     open_client();
     test_call waits;
@@ -586,7 +554,7 @@ static void closing_ends_all_calls(void **state)
     sent.call.done = send_another;
     send_call(&sent);
     weir_redis_client_close(kit.client);
-    assert_ended(&sent, WEIR_REDIS_BROKEN);
+    assert_ended(&sent, WEIR_REDIS_CONNECTION_LOST);
     assert_ended(&chained, WEIR_REDIS_UNREACHABLE);
     assert_string_equal(chained.why, "the client was closed");
     kit.client = NULL;
@@ -609,9 +577,7 @@ static void send_another(weir_redis_call *c, int64_t now_ns)
 static void done_may_send_and_abandon(void **state)
 {
     (void)state;
-    server *s = add_server(7000);
-    open_client();
-    run_due_events();
+    server *s = open_with_server();
     test_call a, b;
     call_of(&a, WEIR_VERB_TAKE, "alice", 1, 50 * MS);
     a.call.done = send_another;
@@ -629,7 +595,7 @@ static void done_may_send_and_abandon(void **state)
     send_call(&a);
     take(&b, "alice", 2);
     server_dies(s);
-    assert_ended(&a, WEIR_REDIS_BROKEN);
+    assert_ended(&a, WEIR_REDIS_CONNECTION_LOST);
     assert_int_equal(b.done, 0);
     s->is_down = s->is_hung = false;
     pass(20 * MS);
@@ -656,8 +622,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(sent_calls_end_as_broken, setup, teardown),
         cmocka_unit_test_setup_teardown(a_hung_server_is_reconnected, setup, teardown),
         cmocka_unit_test_setup_teardown(an_abandoned_call_is_not_touched, setup, teardown),
-        cmocka_unit_test_setup_teardown(too_many_calls_are_crowded, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_full_buffer_is_crowded, setup, teardown),
+        cmocka_unit_test_setup_teardown(too_many_calls_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_buffer_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(the_pipeline_is_bounded, setup, teardown),
         cmocka_unit_test_setup_teardown(an_invalid_reply_closes_the_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(an_unrequested_reply_closes_the_connection, setup,

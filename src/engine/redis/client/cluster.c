@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* A map is read into a draft, and used once it is complete and valid. */
 
-#include "engine/redis/client/cluster.h"
+#include "engine/redis/client/topology.h"
 
-#include "engine/redis/client/error_reply.h"
+#include "engine/redis/client/wire.h"
 
 #include "port/assert.h"
 #include "port/port.h"
@@ -125,6 +125,20 @@ static void use_map(weir_redis_topology *t, const weir_redis_node *from, const w
     log_map(t, from, masters, other_nodes, now_ns);
 }
 
+/* A seed whose map leads to no node that is up, though each was tried: its name may lead to another
+ * Cluster by now. */
+static void leave_dead_cluster(weir_redis_topology *t, weir_redis_node *seed, int64_t now_ns)
+{
+    for (size_t i = 0; i < t->nodes_end; i++) {
+        const weir_redis_node *n = t->node[i];
+        if (n && n->in_map && (n->state == WEIR_REDIS_UP || n->failures == 0))
+            return;
+    }
+    seed->is_doubted = true;
+    t->cluster.refresh_wanted = true;
+    weir_redis_node_retire(seed, "no node of the Cluster is up", now_ns);
+}
+
 /* The node has no map: it is a single server. */
 static void use_single(weir_redis_topology *t, weir_redis_node *n, int64_t now_ns)
 {
@@ -172,6 +186,8 @@ void weir_redis_cluster_receive(weir_redis_topology *t, weir_redis_node *n,
         use_map(t, n, d, now_ns);
     else if (has_no_map((weir_slice){v->text, v->len}))
         use_single(t, n, now_ns);
+    if (!is_error && n->is_seed && !n->in_map)
+        leave_dead_cluster(t, n, now_ns);
     port_free(d);
 }
 

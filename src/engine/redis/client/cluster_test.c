@@ -127,6 +127,22 @@ static void ask_does_not_update_the_map(void **state)
     assert_int_equal(srv[1]->calls, 1);
 }
 
+/* If the node that was asked for is down, the call goes to the node of its slot, as any other. */
+static void ask_may_name_a_node_that_is_down(void **state)
+{
+    (void)state;
+    open_cluster();
+    add_server(7003)->is_down = true;
+    srv[0]->replies = 1;
+    srv[0]->reply[0] = "-ASK 866 a:7003\r\n";
+    test_call t;
+    take(&t, "hello", 1);
+    pass(10 * MS);
+    assert_answered(&t);
+    assert_int_equal(srv[0]->calls, 2);
+    assert_int_equal(srv[0]->askings, 0);
+}
+
 static void ask_may_name_an_unknown_node(void **state)
 {
     (void)state;
@@ -266,6 +282,7 @@ static void readonly_is_limited(void **state)
 {
     (void)state;
     open_cluster();
+    srv[0]->no_decision = DECISION;
     srv[0]->error = "-READONLY You can't write against a read only replica.\r\n";
     test_call t;
     call_of(&t, WEIR_VERB_TAKE, "hello", 1, 5000 * MS);
@@ -537,6 +554,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_node_of_a_key_is_known, setup, teardown),
         cmocka_unit_test_setup_teardown(map_requests_are_limited, setup, teardown),
         cmocka_unit_test_setup_teardown(ask_does_not_update_the_map, setup, teardown),
+        cmocka_unit_test_setup_teardown(ask_may_name_a_node_that_is_down, setup, teardown),
         cmocka_unit_test_setup_teardown(ask_may_name_an_unknown_node, setup, teardown),
         cmocka_unit_test_setup_teardown(moved_may_name_a_former_replica, setup, teardown),
         cmocka_unit_test_setup_teardown(the_target_may_be_an_ipv6_address, setup, teardown),

@@ -2,9 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Errors of Redis and Valkey begin with a word in capitals, or with "ERR". */
 
-#include "engine/redis/client/error_reply.h"
-
-#include "engine/redis/client/key.h"
+#include "engine/redis/client/wire.h"
 
 #include <string.h>
 
@@ -12,6 +10,16 @@ bool weir_redis_error_begins(weir_slice t, const char *word)
 {
     size_t len = strlen(word);
     return t.len >= len && memcmp(t.at, word, len) == 0;
+}
+
+bool weir_redis_error_contains(weir_slice t, const char *word)
+{
+    size_t len = strlen(word);
+    for (size_t i = 0; i + len <= t.len; i++) {
+        if (memcmp(t.at + i, word, len) == 0)
+            return true;
+    }
+    return false;
 }
 
 weir_redis_error_kind weir_redis_error_kind_of(weir_slice text, bool is_throttle)
@@ -26,13 +34,25 @@ weir_redis_error_kind weir_redis_error_kind_of(weir_slice text, bool is_throttle
         {"READONLY", WEIR_REDIS_ERROR_READ_ONLY},
         {"MASTERDOWN", WEIR_REDIS_ERROR_READ_ONLY},
         {"NOSCRIPT", WEIR_REDIS_ERROR_NOT_LOADED},
+        {"NOTIME", WEIR_REDIS_ERROR_NOT_LOADED},
         {"ERR Function not found", WEIR_REDIS_ERROR_NOT_LOADED},
         {"ERR unknown command", WEIR_REDIS_ERROR_NOT_LOADED},
         {"CROSSSLOT", WEIR_REDIS_ERROR_CROSS_SLOT},
         {"ERR policy:", WEIR_REDIS_ERROR_UNSUPPORTED},
         {"ERR weir:", WEIR_REDIS_ERROR_UNSUPPORTED},
         {"CLUSTERDOWN", WEIR_REDIS_ERROR_NO_CLUSTER},
+        {"LOADING", WEIR_REDIS_ERROR_LOADING},
+        {"WRONGTYPE", WEIR_REDIS_ERROR_OF_KEY},
+        {"OOM the key", WEIR_REDIS_ERROR_OF_KEY}, /* these two are the module's */
+        {"OOM request", WEIR_REDIS_ERROR_OF_KEY},
+        {"ERR The user executing", WEIR_REDIS_ERROR_OTHER},    /* NOPERM inside a script: of 7.0 */
+        {"ERR ACL failure in script", WEIR_REDIS_ERROR_OTHER}, /* of Redis 8 and Valkey 8 */
+        {"ERR This Redis command is not allowed", WEIR_REDIS_ERROR_OTHER},
+        {"ERR", WEIR_REDIS_ERROR_OF_KEY},
     };
+    if (weir_redis_error_begins(text, "ERR Error running script")) /* before 7.0 */
+        return weir_redis_error_contains(text, "-READONLY") ? WEIR_REDIS_ERROR_READ_ONLY
+                                                            : WEIR_REDIS_ERROR_OTHER;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (weir_redis_error_begins(text, known[i].begins))
             return known[i].kind;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Names of keys, and hash slots as the Redis Cluster specification defines them. */
 
-#include "engine/redis/client/key.h"
+#include "engine/redis/client/wire.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 
 #include "engine/redis/client/node.h"
 
-#include "codec/resp.h"
+#include "codec/resp/resp.h"
 #include "port/assert.h"
 #include "port/port.h"
 
@@ -17,12 +17,16 @@
 #define SENTINEL_NS       (1000 * WEIR_REDIS_MS) /* the same for a Sentinel: there are others */
 #define STEADY_NS         (2000 * WEIR_REDIS_MS) /* after being up for so long, failures is 0 */
 #define BACKOFF_NS        (10 * WEIR_REDIS_MS)   /* the first pause */
-#define BACKOFF_DOUBLINGS 8
-#define BACKOFF_MAX       (2000 * WEIR_REDIS_MS)
-#define LOG_NS            (5000 * WEIR_REDIS_MS) /* at most two reasons are logged in this time */
+#define BACKOFF_DOUBLINGS 7
+#define BACKOFF_MAX       (1000 * WEIR_REDIS_MS)
+#define RETIRE_NS         (1000 * WEIR_REDIS_MS) /* the least time between two retirements */
+#define DRAIN_NS          (50 * WEIR_REDIS_MS)   /* the longest wait for the replies to its calls */
+#define DOUBT_NS          (10000 * WEIR_REDIS_MS) /* a node without refusals for so long is up */
+#define LOG_NS            (5000 * WEIR_REDIS_MS)  /* at most two reasons are logged in this time */
 
 enum {
-    OUT_MAX = 8 << 20 /* bytes that a connection may have still to send; beyond it: CROWDED */
+    OUT_MAX = 8 << 20, /* bytes that a connection may have still to send; beyond it: OVERLOADED */
+    REFUSALS_MAX = 5   /* so many in a row retire a connection */
 };
 
 static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
@@ -66,6 +70,9 @@ static void log_down(weir_redis_node *n, const char *why, int64_t now_ns)
 
 const char *weir_redis_copy_text(char *ret, size_t size, const char *text, size_t len)
 {
+    static const char nothing[] = "an error without a text";
+    if (len == 0)
+        return weir_redis_copy_text(ret, size, nothing, sizeof nothing - 1);
     size_t n = len < size - 1 ? len : size - 1;
     for (size_t i = 0; i < n; i++)
         ret[i] = (uint8_t)text[i] < ' ' || (uint8_t)text[i] >= 0x7f ? ' ' : text[i];
@@ -96,7 +103,13 @@ bool weir_redis_node_send(weir_redis_node *n, weir_redis_call *call, int64_t now
         set_timer(n, now_ns);
         return false;
     }
-    const weir_redis_encoder encoder = {n->by, x->prefix, x->prefix_len, n->sha, x->bounds, now_ns};
+    const weir_redis_encoder encoder = {.by = n->by,
+                                        .prefix = x->prefix,
+                                        .prefix_len = x->prefix_len,
+                                        .sha = n->sha,
+                                        .bounds = x->bounds,
+                                        .now_ns = now_ns,
+                                        .sends_time = n->sends_time};
     uint8_t *begin = weir_buffer_tail(n->out), *at = begin;
     if (call->asking) {
         memcpy(at, asking, sizeof asking - 1);
@@ -149,12 +162,22 @@ static void protocol_error(weir_redis_node *n, int64_t now_ns)
     weir_redis_node_fail(n, "the server's reply violates the protocol", now_ns);
 }
 
+static void end_doubt(weir_redis_node *n)
+{
+    n->is_doubted = false;
+    if (n->state == WEIR_REDIS_UP)
+        weir_redis_node_log_up(n);
+}
+
 /* False: weir could not have sent these fields. */
 static bool answer(weir_redis_node *n, weir_redis_call *call, int64_t now_ns)
 {
     if (!weir_redis_wire_answer(call, n->field))
         return false;
     n->pipeline.head++;
+    n->refusals = 0;
+    if (n->is_doubted)
+        end_doubt(n);
     call->pipeline = NULL;
     weir_redis_calls_end(&n->context->calls, call, WEIR_REDIS_ANSWERED, NULL, now_ns);
     return true;
@@ -240,6 +263,8 @@ static void on_received(void *ctx, weir_buffer *in, int64_t now_ns)
             return; /* `in` is gone with its connection */
         weir_buffer_consume(in, used);
     }
+    if (n->retiring[0] && weir_redis_pipeline_len(&n->pipeline) == 0)
+        weir_redis_node_fail(n, n->retiring, now_ns);
 }
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -265,7 +290,7 @@ void weir_redis_node_up(weir_redis_node *n, int64_t now_ns)
 {
     WEIR_ASSERT(n->state == WEIR_REDIS_HANDSHAKE);
     set_state(n, WEIR_REDIS_UP, now_ns);
-    if (!n->is_replica && !n->lacks_master)
+    if (!n->is_replica && !n->lacks_master && !n->is_doubted)
         weir_redis_node_log_up(n);
     n->context->events->changed(n, now_ns);
 }
@@ -285,12 +310,17 @@ static uint64_t next_random(weir_redis_context *x)
     return z ^ (z >> 31);
 }
 
+static void forget_failures(weir_redis_node *n, int64_t now_ns)
+{
+    if (n->state == WEIR_REDIS_UP && now_ns - n->since_ns >= STEADY_NS)
+        n->failures = 0;
+}
+
 /* Exponential backoff with jitter: a pause is 1/2 to 1 of its nominal length. */
 static void back_off(weir_redis_node *n, int64_t now_ns)
 {
     weir_redis_context *x = n->context;
-    if (n->state == WEIR_REDIS_UP && now_ns - n->since_ns >= STEADY_NS)
-        n->failures = 0;
+    forget_failures(n, now_ns);
     unsigned doublings = n->failures < BACKOFF_DOUBLINGS ? n->failures : BACKOFF_DOUBLINGS;
     n->failures++;
     int64_t most_ns = BACKOFF_NS << doublings;
@@ -315,19 +345,44 @@ void weir_redis_node_fail(weir_redis_node *n, const char *why, int64_t now_ns)
     char text[WEIR_REDIS_WHY_MAX];
     weir_redis_copy_text(text, sizeof text, why, strlen(why));
     close_connection(n);
+    n->skip += n->state >= WEIR_REDIS_HANDSHAKE; /* a server of its name was reached, in vain */
+    n->retiring[0] = 0;
+    n->refusals = 0;
     back_off(n, now_ns);
     log_down(n, text, now_ns);
     x->events->lost(n);
     weir_redis_call sent, *call;
     weir_redis_pipeline_close(&n->pipeline, &sent);
     while ((call = weir_redis_list_pop(&sent)))
-        weir_redis_calls_end(&x->calls, call, WEIR_REDIS_BROKEN, text, now_ns);
+        weir_redis_calls_end(&x->calls, call, WEIR_REDIS_CONNECTION_LOST, text, now_ns);
     x->events->changed(n, now_ns);
+}
+
+void weir_redis_node_retire(weir_redis_node *n, const char *why, int64_t now_ns)
+{
+    if (n->state != WEIR_REDIS_UP || (n->retired_ns != 0 && now_ns - n->retired_ns < RETIRE_NS))
+        return;
+    forget_failures(n, now_ns);
+    n->retired_ns = now_ns;
+    (void)snprintf(n->retiring, sizeof n->retiring, "%s", why);
+    set_state(n, WEIR_REDIS_HANDSHAKE, now_ns);
+    set_timer(n, weir_redis_pipeline_len(&n->pipeline) == 0 ? now_ns : now_ns + DRAIN_NS);
+}
+
+void weir_redis_node_refused(weir_redis_node *n, const char *why, int64_t now_ns)
+{
+    if (++n->refusals < REFUSALS_MAX)
+        return;
+    n->is_doubted = true;
+    weir_redis_node_retire(n, why, now_ns);
 }
 
 void weir_redis_node_disconnect(weir_redis_node *n, int64_t now_ns)
 {
     close_connection(n);
+    n->retiring[0] = 0;
+    n->refusals = 0;
+    n->is_doubted = false;
     port_free(n->pipeline.reply);
     n->pipeline = (weir_redis_pipeline){0};
     set_state(n, WEIR_REDIS_IDLE, now_ns);
@@ -338,7 +393,7 @@ void weir_redis_node_disconnect(weir_redis_node *n, int64_t now_ns)
 
 void weir_redis_node_end_backoff(weir_redis_node *n, int64_t now_ns)
 {
-    if (n->state != WEIR_REDIS_BACKOFF)
+    if (n->state > WEIR_REDIS_BACKOFF)
         return;
     n->failures = 0;
     set_state(n, WEIR_REDIS_IDLE, now_ns);
@@ -368,10 +423,11 @@ void weir_redis_node_connect(weir_redis_node *n, int64_t now_ns)
     const port_endpoint to = {
         .host = n->host,
         .port = n->port,
+        .skip = n->skip,
         .tls = x->uses_tls ? x->tls : NULL,
         .tls_name = x->options->tls_name,
     };
-    port_add_relaxed(&x->counts->dialed, 1);
+    port_add_relaxed(&x->counts->attempts, 1);
     n->connections++;
     n->connection = x->dialer->calls->connect(x->dialer, &to, &events, n);
     if (!n->connection) {
@@ -404,6 +460,8 @@ static void check_connection(weir_redis_node *n, int64_t now_ns)
         since_ns = weir_redis_pipeline_first(&n->pipeline)->sent_ns;
     if (n->out->failed)
         weir_redis_node_fail(n, "no memory for requests", now_ns);
+    else if (n->retiring[0])
+        weir_redis_node_fail(n, n->retiring, now_ns);
     else if (now_ns - since_ns >= timeout_ns)
         weir_redis_node_fail(n,
                              n->state == WEIR_REDIS_CONNECTING ? "connecting timed out"
@@ -419,6 +477,9 @@ static void on_timer(void *ctx, int64_t now_ns)
 {
     weir_redis_node *n = ctx;
     if (n->connection) {
+        if (n->is_doubted && n->state == WEIR_REDIS_UP && n->refusals == 0 &&
+            now_ns - n->since_ns >= DOUBT_NS)
+            end_doubt(n);
         check_connection(n, now_ns);
     } else { /* the pause has ended, or was ended earlier */
         set_state(n, WEIR_REDIS_IDLE, now_ns);

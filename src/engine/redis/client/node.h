@@ -6,9 +6,8 @@
  * backoff; it pipelines requests, and matches replies to them. The functions in
  * weir_redis_node_events decide what to do about its replies and its state. */
 
-#include "codec/resp_reply_reader.h"
+#include "codec/resp/reply_reader.h"
 #include "engine/redis/client/calls.h"
-#include "engine/redis/client/options.h"
 #include "engine/redis/client/wire.h"
 
 #define WEIR_REDIS_WHY_MAX 160
@@ -41,6 +40,8 @@ typedef struct weir_redis_node_events {
     bool (*is_wanted)(const weir_redis_node *n);
     /* Whether calls go to this node: then it has to be a master. */
     bool (*serves)(const weir_redis_node *n);
+    /* Whether calls for a hash slot go to this node. */
+    bool (*serves_slot)(const weir_redis_node *n, uint32_t slot);
 } weir_redis_node_events;
 
 /* What all nodes of a client share. */
@@ -67,7 +68,7 @@ typedef enum weir_redis_node_state {
     WEIR_REDIS_IDLE,    /* no connection, and none wanted */
     WEIR_REDIS_BACKOFF, /* no connection before next_ns */
     WEIR_REDIS_CONNECTING,
-    WEIR_REDIS_HANDSHAKE,
+    WEIR_REDIS_HANDSHAKE, /* or the connection is being retired */
     WEIR_REDIS_UP
 } weir_redis_node_state;
 
@@ -75,6 +76,8 @@ typedef enum weir_redis_node_state {
 typedef struct weir_redis_handshake {
     unsigned left;   /* replies that it still waits for */
     bool has_module; /* the server has the command WEIR.ASK */
+    bool has_decided;
+    unsigned loads;  /* how often it was sent functions or a script */
     int64_t version; /* of the functions library, or one of the constants in handshake.c */
     char problem[WEIR_REDIS_WHY_MAX]; /* its first error; "" */
 } weir_redis_handshake;
@@ -102,14 +105,21 @@ struct weir_redis_node {
     weir_resp_stream stream;
     int64_t field[WEIR_REDIS_FIELDS_MAX]; /* of the reply that is being read */
     size_t fields;
-    weir_redis_call waiting; /* a list: calls that wait for the connection */
-    unsigned failures;       /* since the connection last worked */
-    int64_t next_ns;         /* BACKOFF: when to connect again */
-    int64_t since_ns;        /* when the state began */
+    weir_redis_call waiting;           /* a list: calls that wait for the connection */
+    unsigned failures;                 /* since the connection last worked */
+    int64_t next_ns;                   /* BACKOFF: when to connect again */
+    int64_t since_ns;                  /* when the state began */
+    uint32_t skip;                     /* see port_endpoint */
+    unsigned refusals;                 /* calls in a row that the server refused */
+    int64_t retired_ns;                /* when a connection was last retired; 0: never */
+    char retiring[WEIR_REDIS_WHY_MAX]; /* why the connection is being retired; "": it is not */
+    bool is_doubted; /* it refused several calls in a row, and has not answered one since */
 
     weir_redis_handshake handshake;
-    weir_redis_by by; /* valid when UP */
-    char sha[WEIR_REDIS_SHA_LEN];
+    weir_redis_by by;             /* valid when UP */
+    char sha[WEIR_REDIS_SHA_LEN]; /* of the script, once one server has loaded it */
+    bool sends_time;              /* the server refuses TIME to functions or scripts */
+    bool logged_time;
 
     char logged[WEIR_REDIS_WHY_MAX]; /* the latest reason in the log for being down */
     bool logged_down, logged_up;
@@ -130,12 +140,22 @@ void weir_redis_node_up(weir_redis_node *n, int64_t now_ns);
 /* Goes from UP back to HANDSHAKE over the same connection. Calls wait meanwhile. */
 void weir_redis_node_renegotiate(weir_redis_node *n, int64_t now_ns);
 /* Closes the connection, if there is one, and pauses. Calls that were sent end as
- * WEIR_REDIS_BROKEN; calls that wait are routed again.
+ * WEIR_REDIS_CONNECTION_LOST; calls that wait are routed again.
  *  why  for the log. */
 void weir_redis_node_fail(weir_redis_node *n, const char *why, int64_t now_ns);
+/* Retires the connection, because the server replies but does not decide. New calls wait. Once the
+ * replies to earlier calls have arrived, or after a short time, the connection is closed, and the
+ * name is looked up again. Does nothing if the node is not up, or if its connection was retired
+ * within the last second.
+ *  why  the server's error. */
+void weir_redis_node_retire(weir_redis_node *n, const char *why, int64_t now_ns);
+/* Counts a call that the server refused, for a reason that does not depend on the call. After
+ * several in a row the connection is retired, and the node counts as down until it has answered a
+ * call, or has refused none for a while. */
+void weir_redis_node_refused(weir_redis_node *n, const char *why, int64_t now_ns);
 /* Closes a connection that is not needed any more, with no calls in its pipeline. */
 void weir_redis_node_disconnect(weir_redis_node *n, int64_t now_ns);
-/* Ends the pause of backoff early. */
+/* If there is no connection, ends the backoff early, and forgets earlier failures. */
 void weir_redis_node_end_backoff(weir_redis_node *n, int64_t now_ns);
 
 /* Sends a call over a connection that is up. False: the connection has too much to send; then
@@ -150,7 +170,37 @@ void weir_redis_node_bulk(weir_redis_node *n, const char *bytes, size_t len);
 
 void weir_redis_node_log(const weir_redis_node *n, const char *event, const char *text);
 void weir_redis_node_log_up(weir_redis_node *n); /* unless it was logged before */
-/* Copies a server's text for a log line: control characters become spaces. Returns ret. */
+/* Copies a server's text for a log line: control characters become spaces. What it writes is not
+ * empty. Returns ret. */
 const char *weir_redis_copy_text(char *ret, size_t size, const char *text, size_t len);
+
+/* ---- the handshake (handshake.c) ------------------------------------------------------------- */
+
+/* The handshake: the requests over a new connection before its first call. They log in, find out
+ * whether the server is a master, and choose how it decides: by the module, by functions or by a
+ * script. If necessary, they load weir's functions or script into the server. */
+
+enum {
+    WEIR_REDIS_LIBRARY_VERSION = 3 /* the least that `FCALL weir_version 0` has to return */
+};
+
+/* Sends the handshake over a new connection. It ends with weir_redis_node_up() or
+ * weir_redis_node_fail(). */
+void weir_redis_handshake_begin(weir_redis_node *n, int64_t now_ns);
+
+/* The server has lost its functions or its script: chooses again over the same connection, and
+ * loads them again. */
+void weir_redis_handshake_repeat(weir_redis_node *n, int64_t now_ns);
+
+/* Takes one value of a reply to a handshake request. */
+void weir_redis_handshake_receive(weir_redis_node *n, weir_redis_expects expects,
+                                  const weir_resp_value *v, int64_t now_ns);
+
+/* modules/lua/weir.lua, embedded by the build: as a library of functions, and as a script for
+ * servers that have no functions. tools/embed-lua makes them. */
+extern const char weir_lua_functions[];
+extern const size_t weir_lua_functions_len;
+extern const char weir_lua_script[];
+extern const size_t weir_lua_script_len;
 
 #endif

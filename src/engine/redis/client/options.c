@@ -2,8 +2,6 @@
  * Copyright (c) 2026 the weir authors */
 /* Messages never quote a URL, since it may contain a password. */
 
-#include "engine/redis/client/options.h"
-
 #include "engine/redis/client/client.h"
 
 #include <stdarg.h>

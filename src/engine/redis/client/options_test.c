@@ -2,8 +2,6 @@
  * Copyright (c) 2026 the weir authors */
 /* Tables of good and bad URLs and options, with the error messages. */
 
-#include "engine/redis/client/options.h"
-
 #include "engine/redis/client/client.h"
 
 #include <setjmp.h>

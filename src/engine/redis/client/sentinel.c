@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* A Sentinel's reply may be outdated. The node's own ROLE is checked by the handshake. */
 
-#include "engine/redis/client/sentinel.h"
+#include "engine/redis/client/topology.h"
 
-#include "engine/redis/client/error_reply.h"
+#include "engine/redis/client/wire.h"
 #include "port/assert.h"
 
 #include <stdio.h>

@@ -31,9 +31,7 @@ static void calls_go_to_the_master(void **state)
     kit.bytewise = true;
     open_guarded();
     test_call t;
-    take(&t, "alice", 1);
-    run_due_events();
-    assert_answered(&t);
+    take_answered(&t, "alice", 1);
     assert_int_equal(srv[0]->calls, 1);
     assert_string_equal(connection_to(7000)->host, "m");
     assert_int_equal(guard[1]->connects, 0); /* one Sentinel suffices */
@@ -69,6 +67,7 @@ static void one_request_at_a_time(void **state)
     size_t before = guard[0]->master_requests;
     guard[0]->is_hung = true;
     srv[0]->error = "-READONLY You can't write against a read only replica.\r\n";
+    srv[0]->no_decision = DECISION;
     test_call t;
     take(&t, "alice", 1);
     pass(60 * MS); /* each repetition asks the Sentinel */
@@ -86,14 +85,12 @@ static void a_named_master_is_tried_at_once(void **state)
     pass(500 * MS);
     server_dies(srv[1]);
     guard[0]->master = master_b;
-    pass(10000 * MS); /* its pauses are 1 to 2 s now */
+    pass(10000 * MS); /* its pauses are 0.5 to 1 s now */
     assert_null(connection_to(7001));
     guard[0]->master = master_a;
     pass(150 * MS); /* the Sentinel is asked every 100 ms */
     test_call t;
-    take(&t, "alice", 1);
-    run_due_events();
-    assert_answered(&t);
+    take_answered(&t, "alice", 1);
     srv[1]->is_down = false;
     srv[1]->role = "master";
     guard[0]->master = master_b;
@@ -147,9 +144,7 @@ static void a_cluster_with_sentinels(void **state)
     srv[0]->replies = 1;
     srv[0]->reply[0] = "-MOVED 866 m:7001\r\n";
     test_call t;
-    take(&t, "hello", 1);
-    run_due_events();
-    assert_answered(&t);
+    take_answered(&t, "hello", 1);
     take(&t, "foo", 1); /* the other slots are still the master's */
     run_due_events();
     assert_answered(&t);
@@ -180,9 +175,7 @@ static void follows_a_failover(void **state)
     assert_int_equal(srv[1]->calls, 0);
     srv[1]->role = "master";
     pass(2000 * MS);
-    take(&t, "alice", 2);
-    run_due_events();
-    assert_answered(&t);
+    take_answered(&t, "alice", 2);
     assert_int_equal(srv[1]->calls, 1);
     assert_non_null(strstr(kit.log, "redis-master m:7001: mymaster\n"));
     /* The old master comes back as a replica, and gets no calls. */
@@ -202,9 +195,7 @@ static void follows_while_the_old_master_is_up(void **state)
     guard[0]->master = master_b;
     pass(1100 * MS);
     test_call t;
-    take(&t, "alice", 2);
-    run_due_events();
-    assert_answered(&t);
+    take_answered(&t, "alice", 2);
     assert_int_equal(srv[1]->calls, 1);
     pass(10000 * MS);
     assert_null(connection_to(7000));
@@ -369,9 +360,7 @@ static void sentinels_have_their_own_password(void **state)
         srv[0]->user = "me";
         srv[0]->password = "secret";
         test_call t;
-        take(&t, "alice", 1);
-        run_due_events();
-        assert_answered(&t);
+        take_answered(&t, "alice", 1);
     }
 }
 

@@ -5,7 +5,6 @@
 /* The topology: which nodes are known, and which of them serves a key. cluster.c learns the
  * topology from the slot map of a Cluster, sentinel.c from Sentinels. */
 
-#include "engine/redis/client/key.h"
 #include "engine/redis/client/node.h"
 
 #define WEIR_REDIS_NO_NODE UINT16_MAX
@@ -16,7 +15,7 @@ typedef enum weir_redis_mode {
     WEIR_REDIS_CLUSTER
 } weir_redis_mode;
 
-/* See cluster.h. */
+/* The state of cluster.c. */
 typedef struct weir_redis_cluster {
     struct weir_redis_draft *draft; /* the map that is being read; NULL: none */
     weir_redis_node *refreshing;    /* it was asked for the map; NULL: no request is in flight */
@@ -30,7 +29,7 @@ typedef struct weir_redis_cluster {
     bool has_changed;     /* the map is not the one that was logged */
 } weir_redis_cluster;
 
-/* See sentinel.h. */
+/* The state of sentinel.c. */
 typedef struct weir_redis_sentinel {
     uint16_t at; /* the seed that is the current Sentinel */
     bool asked;  /* a request is in flight */
@@ -73,5 +72,39 @@ weir_redis_node *weir_redis_topology_node(const weir_redis_topology *t, uint32_t
 bool weir_redis_topology_serves(const weir_redis_topology *t, const weir_redis_node *n);
 /* Whether there should be a connection to the node. */
 bool weir_redis_topology_wants(const weir_redis_topology *t, const weir_redis_node *n);
+
+/* ---- the slot map of a Cluster (cluster.c) --------------------------------------------------- */
+
+/* The slot map of a Cluster, by CLUSTER SLOTS. It is requested at the start, after MOVED, and every
+ * second while a node of it is not up. A server without a map is a single server. */
+
+/* Requests the map if that is due. Lowers *wake_ns to the time of the next call. */
+void weir_redis_cluster_poll(weir_redis_topology *t, int64_t now_ns, int64_t *wake_ns);
+
+/* Takes one value of a reply to CLUSTER SLOTS. After the last one the topology may be another. */
+void weir_redis_cluster_receive(weir_redis_topology *t, weir_redis_node *n,
+                                const weir_resp_value *v, int64_t now_ns);
+
+/* A connection was closed: no reply will come over it. */
+void weir_redis_cluster_lost(weir_redis_topology *t, const weir_redis_node *n);
+
+/* MOVED: a node serves a slot. So far the server may have been treated as a single server. */
+void weir_redis_cluster_moved(weir_redis_topology *t, uint32_t slot, weir_redis_node *n);
+
+/* ---- the master by Sentinels (sentinel.c) ---------------------------------------------------- */
+
+/* Which node is the master, by Sentinels. The current Sentinel is asked every second, and more
+ * often while the master is not up. If the current Sentinel cannot be reached or does not know the
+ * master, the next Sentinel becomes the current one. */
+
+/* Asks for the master if that is due. Lowers *wake_ns to the time of the next call. */
+void weir_redis_sentinel_poll(weir_redis_topology *t, int64_t now_ns, int64_t *wake_ns);
+
+/* Takes one value of a Sentinel's reply. After the last one the master may be another. */
+void weir_redis_sentinel_receive(weir_redis_topology *t, weir_redis_node *n,
+                                 const weir_resp_value *v, int64_t now_ns);
+
+/* A connection was closed: no reply will come over it, and the master may have failed. */
+void weir_redis_sentinel_lost(weir_redis_topology *t, const weir_redis_node *n);
 
 #endif

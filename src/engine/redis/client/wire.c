@@ -6,7 +6,6 @@
 #include "engine/redis/client/wire.h"
 
 #include "core/algorithm.h"
-#include "engine/redis/client/key.h"
 #include "port/text.h"
 
 #include <string.h>
@@ -221,7 +220,7 @@ static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir
 {
     bool is_script = s->by == WEIR_REDIS_BY_SCRIPT;
     const char *function = c->all ? "weir_ask_all" : "weir_ask";
-    size_t words = 3 + is_script;
+    size_t words = 3u + is_script + 2u * s->sends_time;
     for (size_t i = 0; i < c->len; i++)
         words += (c->all ? 3 : 4) + BOUNDS * zones_of(&c->request[i]);
     at = put_head(at, '*', words);
@@ -232,6 +231,8 @@ static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir
         at = put_key(at, &c->request[i], s);
     if (is_script)
         at = put_word(at, function);
+    if (s->sends_time)
+        at = put_number(put_word(at, "AT"), s->now_ns / US_NS);
     for (size_t i = 0; i < c->len; i++) {
         const weir_engine_request *q = &c->request[i];
         if (!c->all)
@@ -252,7 +253,7 @@ uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_r
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-enum { THROTTLE_FIELDS = 5 };
+enum { LAYER = WEIR_DECISION_FIELDS, GRANTED, THROTTLE_FIELDS = 5 };
 
 size_t weir_redis_wire_fields(const weir_redis_call *c)
 {
@@ -266,32 +267,18 @@ static bool is_bit(int64_t v)
     return v == 0 || v == 1;
 }
 
-static bool is_span_us(int64_t v)
-{
-    return v >= 0 && v <= INT64_MAX / US_NS;
-}
-
-/* allowed, limit, remaining, retry_after_us, reset_after_us, delay_us, layer, granted. */
+/* The fields of a decision in microseconds, layer, granted. */
 static bool answer_one(weir_engine_request *q, const int64_t *f)
 {
-    bool good = is_bit(f[0]) && f[1] <= WEIR_LIMIT_MAX && f[2] >= 0 && f[2] <= f[1] &&
-                (f[3] == -1 || is_span_us(f[3])) && is_span_us(f[4]) && is_span_us(f[5]) &&
-                f[6] >= 0 && f[6] < q->policy->layers && f[7] >= 0 && f[7] <= units_of(q) &&
-                !(f[0] == 1 && f[3] != 0);
+    int64_t layer = f[LAYER], granted = f[GRANTED];
+    bool good = weir_decision_fields_are_good(f, INT64_MAX / US_NS) &&
+                f[WEIR_FIELD_LIMIT] <= WEIR_LIMIT_MAX && layer >= 0 && layer < q->policy->layers &&
+                granted >= 0 && granted <= units_of(q);
     if (!good)
         return false;
-    bool never = f[3] == -1;
-    q->decision = (weir_decision){
-        .limit = f[1],
-        .remaining = f[2],
-        .retry_after_ns = never ? INT64_MAX : f[3] * US_NS,
-        .reset_after_ns = f[4] * US_NS,
-        .delay_ns = f[5] * US_NS,
-        .layer = (uint32_t)f[6],
-        .allowed = f[0] == 1,
-        .never = never,
-    };
-    q->granted = f[7];
+    q->decision = weir_decision_of_fields(f, US_NS);
+    q->decision.layer = (uint32_t)layer;
+    q->granted = granted;
     q->status = WEIR_OK;
     return true;
 }

@@ -2,12 +2,38 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_ENGINE_REDIS_WIRE_H
 #define WEIR_ENGINE_REDIS_WIRE_H
-/* The wire format of calls: encodes a call for the module, for functions or for a script, and
- * decodes the reply. Knows no connections, nodes or errors. Pure, but for the cache of bounds. */
+/* The wire format of calls: the keys in Redis; encodes a call for the module, for functions or for
+ * a script, decodes the reply, and classifies error replies. Knows no connections or nodes. Pure,
+ * except for the cache of calendar windows. */
 
+#include "core/decision.h"
 #include "engine/redis/client/client.h"
+#include "port/text.h"
 
-#define WEIR_REDIS_FIELDS     8 /* integers in the reply to one request */
+/* ---- keys (key.c) ---------------------------------------------------------------------------- */
+
+/* The Redis key that holds the state of a weir key, and the hash slot of a Redis key. Pure. */
+
+#define WEIR_REDIS_SLOTS 16384
+
+/* Writes the Redis key of a request. For the module it is PREFIX{KEY}:NAME; NAME is empty for an
+ * inline policy. The module keeps the states of different policy texts apart. For functions and
+ * scripts the key is PREFIX{KEY}:NAME#HASH, with 16 hexadecimal digits of the policy text's hash.
+ *
+ * A KEY with a "{tag}" of its own keeps it: "weir:{{org1}:alice}:api" is in the slot of "{org1".
+ * Returns the length of the Redis key. Writes at most `size` bytes of it, without a terminator. */
+size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for_module, char *buf,
+                      size_t size);
+
+/* The hash slot of a Redis key: CRC16 of its hash tag, or of all of it, modulo 16384. */
+uint32_t weir_redis_slot(const char *key, size_t len);
+/* The hash slot of a hash tag. */
+uint32_t weir_redis_slot_of_tag(const char *tag, size_t len);
+
+/* ---- calls (wire.c) -------------------------------------------------------------------------- */
+
+/* Integers in the reply to one request: the fields of a decision, its layer, the granted units. */
+#define WEIR_REDIS_FIELDS     (WEIR_DECISION_FIELDS + 2)
 #define WEIR_REDIS_FIELDS_MAX (1 + WEIR_REDIS_FIELDS * WEIR_TAKE_MANY_MAX)
 #define WEIR_REDIS_SHA_LEN    40
 #define WEIR_REDIS_ZONES      8
@@ -27,6 +53,7 @@ typedef struct weir_redis_encoder {
     const char *sha;           /* of the script, WEIR_REDIS_SHA_LEN bytes; only for scripts */
     weir_redis_bounds *bounds; /* a cache of WEIR_REDIS_ZONES entries; all zero at first */
     int64_t now_ns;
+    bool sends_time; /* for a server that refuses TIME; not for the module */
 } weir_redis_encoder;
 
 /* An upper bound of the encoded length in bytes. */
@@ -44,5 +71,48 @@ size_t weir_redis_wire_fields(const weir_redis_call *c);
 /* Answers the call's requests from the integers of a reply. False: weir never sends these integers;
  * then the call is to be ended as failed. */
 bool weir_redis_wire_answer(weir_redis_call *c, const int64_t *field);
+
+/* ---- error replies (error_reply.c) ----------------------------------------------------------- */
+
+/* What an error reply to a call means. A server that replies with an error has not executed the
+ * call. To redirect it or to send it again therefore charges nothing twice. Pure. */
+
+typedef enum weir_redis_error_kind {
+    WEIR_REDIS_ERROR_MOVED,       /* another node serves the slot */
+    WEIR_REDIS_ERROR_ASK,         /* another node has the key, while its slot migrates */
+    WEIR_REDIS_ERROR_TRY_AGAIN,   /* the slot of several keys migrates */
+    WEIR_REDIS_ERROR_READ_ONLY,   /* the node is no longer a master */
+    WEIR_REDIS_ERROR_NOT_LOADED,  /* it has lost weir's functions or script, the module or TIME */
+    WEIR_REDIS_ERROR_CROSS_SLOT,  /* the keys are in different slots */
+    WEIR_REDIS_ERROR_UNSUPPORTED, /* it cannot decide by this policy */
+    WEIR_REDIS_ERROR_THROTTLE,    /* the arguments of CL.THROTTLE are out of range */
+    WEIR_REDIS_ERROR_NO_CLUSTER,  /* CLUSTERDOWN */
+    WEIR_REDIS_ERROR_LOADING,     /* the server has not loaded its data yet */
+    WEIR_REDIS_ERROR_OF_KEY,      /* it depends on the key: other calls may succeed */
+    WEIR_REDIS_ERROR_OTHER
+} weir_redis_error_kind;
+
+bool weir_redis_error_begins(weir_slice t, const char *word);
+bool weir_redis_error_contains(weir_slice t, const char *word);
+
+/*  is_throttle  the call was CL.THROTTLE. */
+weir_redis_error_kind weir_redis_error_kind_of(weir_slice text, bool is_throttle);
+
+typedef struct weir_redis_target {
+    uint32_t slot, port;
+    char host[WEIR_REDIS_HOST_MAX];
+} weir_redis_target;
+
+/* Reads the target of MOVED or ASK.
+ *  host  of the server that replied; used if the target has no host.
+ * False: it is not valid. */
+bool weir_redis_error_target(weir_slice text, const char *host, weir_redis_target *ret);
+
+/* Which argument of CL.THROTTLE an error is about. */
+weir_throttle_status weir_redis_error_throttle(weir_slice text);
+
+/* Whether it may be the name or the address of a node: printable, without spaces, and not the path
+ * of a socket file. */
+bool weir_redis_host_is_valid(const char *host, size_t len);
 
 #endif

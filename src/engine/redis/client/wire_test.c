@@ -33,11 +33,18 @@ static weir_engine_request make_request(weir_verb verb, const char *key, int64_t
                                  .cost = cost};
 }
 
+static bool sends_time; /* of encoded() */
+
 /* The encoding, in a block that ends at the upper bound of its size. */
 static char *encoded(const weir_redis_call *c, weir_redis_by by, int64_t now_ns)
 {
-    const weir_redis_encoder s = {by,     "weir:", 5, "0123456789012345678901234567890123456789",
-                                  bounds, now_ns};
+    const weir_redis_encoder s = {.by = by,
+                                  .prefix = "weir:",
+                                  .prefix_len = 5,
+                                  .sha = "0123456789012345678901234567890123456789",
+                                  .bounds = bounds,
+                                  .now_ns = now_ns,
+                                  .sends_time = sends_time};
     size_t room = weir_redis_wire_size(c, 5);
     uint8_t *at = malloc(room);
     size_t len = (size_t)(weir_redis_wire_put(at, c, &s) - at);
@@ -119,6 +126,35 @@ static void encodes_several_as_one(void **state)
     assert_memory_equal(text, "*6\r\n", 4);
     free(text);
     assert_int_equal(weir_redis_wire_fields(&c), 9);
+}
+
+/* For servers that refuse TIME: whole microseconds. The module has a clock. */
+static void encodes_the_time(void **state)
+{
+    (void)state;
+    static const struct {
+        weir_redis_by by;
+        bool all;
+        const char *begin, *time;
+    } rows[] = {
+        {WEIR_REDIS_BY_FUNCTIONS, false, "*9\r\n",
+         "$2\r\nAT\r\n$16\r\n1767225600000001\r\n$4\r\nTAKE\r\n"},
+        {WEIR_REDIS_BY_SCRIPT, false, "*10\r\n",
+         "$8\r\nweir_ask\r\n$2\r\nAT\r\n$16\r\n1767225600000001\r\n$4\r\nTAKE\r\n"},
+        {WEIR_REDIS_BY_SCRIPT, true, "*9\r\n",
+         "$12\r\nweir_ask_all\r\n$2\r\nAT\r\n$16\r\n1767225600000001\r\n$19\r\ngcra"},
+        {WEIR_REDIS_BY_MODULE, false, "*5\r\n$8\r\nWEIR.ASK\r\n$4\r\nTAKE\r\n", ""},
+    };
+    weir_engine_request q = make_request(WEIR_VERB_TAKE, "alice", 1);
+    sends_time = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        weir_redis_call c = {.request = &q, .len = 1, .all = rows[i].all};
+        char *text = encoded(&c, rows[i].by, 1767225600000001999);
+        assert_memory_equal(text, rows[i].begin, strlen(rows[i].begin));
+        assert_non_null(strstr(text, rows[i].time));
+        free(text);
+    }
+    sends_time = false;
 }
 
 static void names_redis_keys(void **state)
@@ -406,6 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encodes_requests),
         cmocka_unit_test(encodes_several_as_one),
+        cmocka_unit_test(encodes_the_time),
         cmocka_unit_test(names_redis_keys),
         cmocka_unit_test(computes_hash_slots),
         cmocka_unit_test(encodes_windows),

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The guests of this program, in the order in which they are read, opened and printed. A guest that
+ * uses another one follows it. To add one, write its folder, and add a row here. */
+
+#include "cmd/kit/commands.h"
+#include "codec/spop/daemon/guest.h"
+#include "rls/daemon/guest.h"
+
+#ifdef WEIR_LIMITADOR
+#include "limitador/daemon/guest.h"
+#else
+static void refuse(config_reader *r, const config_place *place, const config_key *key, void *base)
+{
+    (void)base;
+    config_error_at(r->errors, place->key->begin, place, "this weir was built without %s",
+                    key->name);
+}
+
+static const config_guest limitador_guest = {.key = {"limitador", CONFIG_OTHER, .read = refuse},
+                                             .size = 1};
+#endif
+
+void weir_use_guests(void)
+{
+    static const config_guest *const guests[] = {&envoy_guest, &limitador_guest, &spoe_guest};
+    config_set_guests(guests, CONFIG_LENGTH(guests));
+}

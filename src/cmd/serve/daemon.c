@@ -1,0 +1,695 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Starts and stops the parts of the daemon, reloads its configuration, and reports its metrics, its
+ * readiness and the events of its clock and state file. */
+
+#include "cmd/serve/daemon.h"
+
+#include "cmd/kit/sigbus.h"
+#include "cmd/serve/feature.h"
+#include "cmd/serve/parts.h"
+#include "codec/answer/metrics.h"
+#include "net/server.h"
+#include "port/assert.h"
+#include "port/atomic.h"
+#include "port/port.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    REQUEST_MAX = 1 << 21, /* bytes; above the limits of every protocol */
+    CHANGES_MAX = 20,      /* changes of single policies that are logged between two ticks */
+};
+
+typedef struct daemon {
+    const daemon_options *options;
+    weir_store *store;
+    weir_limiter *limiter;
+    weir_server *server;
+    void *part[FEATURES_MAX]; /* of each feature; NULL: it is not wanted */
+    protocol_loop loops[WEIR_LOOPS_MAX];
+    void *contexts[WEIR_LOOPS_MAX];
+    unsigned loops_len;
+    int64_t started_ns;
+    store_events events;
+    bool unreadable; /* the last attempt to read the configuration failed */
+    port_counter reloads, reloads_refused;
+    port_counter streams; /* open streams of /v1/live */
+    port_counter changes; /* of single policies since the last tick */
+} daemon;
+
+/* The part of a feature; NULL: it is not wanted. */
+static void *part_of(const daemon *d, const feature *f)
+{
+    return d->part[feature_index(f)];
+}
+
+/* Iterates with `i` over the features that are wanted and have a function. */
+#define FOR_FEATURES(d, function)                                                                  \
+    for (size_t i = 0; feature_at(i); i++)                                                         \
+        if ((d)->part[i] && feature_at(i)->function)
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+static void put_metrics(void *ctx, weir_buffer *out)
+{
+    const protocol_loop *l = ctx;
+    daemon *d = l->daemon;
+    weir_server_stats s = weir_server_stats_get(d->server);
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } rows[] = {
+        {"weir_start_time_seconds", "gauge", "When weir was started, in seconds since 1970.",
+         (uint64_t)(d->started_ns / 1000000000)},
+        {"weir_connections", "gauge", "Open connections.", s.connected},
+        {"weir_connections_max", "gauge", "Limit on open connections.",
+         (uint64_t)d->options->config->connections},
+        {"weir_connections_accepted_total", "counter", "Connections accepted.", s.accepted},
+        {"weir_connections_refused_total", "counter",
+         "Connections refused because too many were open, in total or from one client.", s.refused},
+        {"weir_connections_refused_per_address_total", "counter",
+         "Connections refused because one client had too many open.", s.refused_address},
+        {"weir_connections_overloaded_total", "counter",
+         "Connections closed because memory for buffers was exhausted.", s.overloaded},
+        {"weir_connections_timed_out_total", "counter",
+         "Connections closed: idle, slow to send or slow to read.", s.timed_out},
+        {"weir_connections_bad_proxy_header_total", "counter",
+         "Connections closed: PROXY header missing, malformed or from an untrusted proxy.",
+         s.unproxied},
+        {"weir_network_received_bytes_total", "counter", "Bytes read from clients.", s.bytes_in},
+        {"weir_network_sent_bytes_total", "counter", "Bytes sent to clients.", s.bytes_out},
+        {"weir_buffered_bytes", "gauge", "Bytes in the buffers of connections.", s.buffered},
+        {"weir_reloads_total", "counter", "Configurations loaded since the start.",
+         port_load_relaxed(&d->reloads)},
+        {"weir_reloads_refused_total", "counter", "Configurations refused since the start.",
+         port_load_relaxed(&d->reloads_refused)},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        weir_metrics_put_one(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
+    store_events_put_metrics(&d->events, out);
+    FOR_FEATURES (d, put_metrics)
+        feature_at(i)->put_metrics(d->part[i], out);
+}
+
+static void describe_server(void *ctx, weir_resp_server *ret)
+{
+    const protocol_loop *l = ctx;
+    const daemon *d = l->daemon;
+    int64_t up_ns = port_now_ns() - d->started_ns;
+    weir_server_stats s = weir_server_stats_get(d->server);
+    *ret = (weir_resp_server){.uptime_s = up_ns > 0 ? up_ns / 1000000000 : 0,
+                              .connections = s.connected,
+                              .connections_max = (uint64_t)d->options->config->connections,
+                              .rejected = s.refused,
+                              .rejected_address = s.refused_address};
+}
+
+/* ---- /v1/live -------------------------------------------------------------------------------- */
+
+static void put_live(void *ctx, int64_t now_ns, weir_buffer *out)
+{
+    const protocol_loop *l = ctx;
+    const daemon *d = l->daemon;
+    weir_server_stats s = weir_server_stats_get(d->server);
+    weir_buffer_printf(out,
+                       ",\"connections\":%" PRIu64 ",\"reloads\":%" PRIu64
+                       ",\"reloads_refused\":%" PRIu64 ",\"engine\":",
+                       s.connected, port_load_relaxed(&d->reloads),
+                       port_load_relaxed(&d->reloads_refused));
+    engines_put_live(part_of(d, &engines_feature), l->i, d->loops_len, now_ns, out);
+}
+
+/* ---- readiness ------------------------------------------------------------------------------- */
+
+/* Returns whether a rule denies all requests while its engine is unreachable. */
+static bool needs_engine(const daemon *d, weir_engine_kind engine, weir_on_error on_error)
+{
+    bool closed = on_error == WEIR_ON_ERROR_DEFAULT
+                      ? d->options->config->redis.on_error == WEIR_REDIS_CLOSED
+                      : on_error == WEIR_ON_ERROR_CLOSED;
+    return engine != WEIR_ENGINE_LOCAL && closed;
+}
+
+typedef struct need {
+    const daemon *daemon;
+    char name[WEIR_RULE_NAME_MAX + 1]; /* of the first rule that needs an engine */
+} need;
+
+static bool find_need(void *ctx, const weir_rule_view *rule)
+{
+    need *n = ctx;
+    if (!needs_engine(n->daemon, rule->engine, rule->on_error))
+        return true;
+    snprintf(n->name, sizeof n->name, "%s", rule->name);
+    return false;
+}
+
+/* Appends why the daemon is not ready, after `before`, if a rule needs an engine that is
+ * unreachable. Returns false if no rule does. Names need no escaping in JSON. */
+static bool lacks_engine(const protocol_loop *l, const char *before, weir_buffer *out)
+{
+    daemon *d = l->daemon;
+    engines *e = part_of(d, &engines_feature);
+    need n = {d, ""};
+    weir_service_rules(l->service, find_need, &n);
+    bool texts = n.name[0] == '\0' &&
+                 needs_engine(d, weir_limiter_default_engine(d->limiter), WEIR_ON_ERROR_DEFAULT);
+    if ((n.name[0] == '\0' && !texts) ||
+        !engines_are_down(e, l->i, d->loops_len, weir_limiter_now(d->limiter)))
+        return false;
+    weir_buffer_printf(out, "%s\"a thread has no usable connection to Redis", before);
+    engines_put_why(e, d->loops_len, out);
+    weir_buffer_printf(out, ", so %s%s%s all requests (on_error: closed)\"",
+                       texts ? "inline policies" : "policy ", n.name, texts ? " deny" : " denies");
+    return true;
+}
+
+static bool not_ready(void *ctx, weir_buffer *out)
+{
+    const protocol_loop *l = ctx;
+    bool stopping = weir_server_stopping(l->daemon->server);
+    bool full = weir_server_is_full(l->daemon->server);
+    if (stopping)
+        weir_buffer_printf(out, "\"the daemon is stopping\"");
+    if (full)
+        weir_buffer_printf(out, "%s\"too many connections are open (limits.connections)\"",
+                           stopping ? "," : "");
+    return lacks_engine(l, stopping || full ? "," : "", out) || stopping || full;
+}
+
+/* ---- reload ---------------------------------------------------------------------------------- */
+
+/* What activate_rules() activates. */
+typedef struct rules_change {
+    weir_limiter *limiter;
+    weir_rules *rules;
+    weir_engine_kind engine;
+} rules_change;
+
+static void activate_rules(void *ctx)
+{
+    const rules_change *c = ctx;
+    weir_limiter_configure(c->limiter, c->rules, c->engine);
+}
+
+/* Builds the policies of a configuration and the rules of its features, n in total. */
+static weir_status build_rules(const daemon *d, const weir_config *config, size_t n,
+                               weir_rules **ret)
+{
+    size_t len = 0, more;
+    weir_rule_spec *specs = port_zalloc(n + 1, sizeof *specs);
+    if (!specs)
+        return WEIR_E_NOMEM;
+    for (; len < config->rules_len; len++)
+        specs[len] = config->rules[len];
+    FOR_FEATURES (d, rules) {
+        const weir_rule_spec *rules = feature_at(i)->rules(config, &more);
+        for (size_t k = 0; rules && k < more; k++)
+            specs[len++] = rules[k];
+    }
+    WEIR_ASSERT(len == n);
+    weir_status st = weir_rules_build(ret, d->store, d->options->zones, specs, len);
+    port_free(specs);
+    if (st != WEIR_OK)
+        return st;
+    st = weir_rules_set_routes(*ret, config->routes, config->routes_len, config->encoded_slash);
+    if (st != WEIR_OK)
+        weir_rules_discard(*ret);
+    return st;
+}
+
+static size_t count_rules(const daemon *d, const weir_config *config)
+{
+    size_t n = config->rules_len, more;
+    FOR_FEATURES (d, rules) {
+        if (feature_at(i)->rules(config, &more))
+            n += more;
+    }
+    return n;
+}
+
+/* Activates the policies and the features of a configuration: the rules first, because the features
+ * refer to them. */
+static weir_status put_rules(daemon *d, const weir_config *config)
+{
+    rules_change change = {.limiter = d->limiter, .engine = config->engine};
+    weir_status st = build_rules(d, config, count_rules(d, config), &change.rules);
+    if (st != WEIR_OK)
+        return st;
+    bool activated = false;
+    FOR_FEATURES (d, activate_with) {
+        feature_at(i)->activate_with(d->part[i], config, activate_rules, &change);
+        activated = true;
+    }
+    if (!activated)
+        activate_rules(&change);
+    FOR_FEATURES (d, activate)
+        feature_at(i)->activate(d->part[i], config);
+    return st;
+}
+
+void daemon_log_problem(const log_target *log, const config_problem *p)
+{
+    bool placed = p->line > 0;
+    weir_log_level level = p->warning ? WEIR_LOG_WARNING : WEIR_LOG_ERROR;
+    log_event(log, level, p->warning ? "config-warning" : "config-error",
+              placed ? LOG(log_text("file", p->file), log_integer("line", (int64_t)p->line),
+                           log_integer("column", (int64_t)p->column), log_text("path", p->path),
+                           log_text("error", p->text))
+                     : LOG(log_text("file", p->file), log_text("error", p->text)));
+}
+
+static void log_problem(void *ctx, const config_problem *p)
+{
+    const daemon *d = ctx;
+    daemon_log_problem(d->options->log, p);
+}
+
+static void log_restart(void *ctx, const char *key)
+{
+    const daemon *d = ctx;
+    log_event(d->options->log, WEIR_LOG_WARNING, "restart-needed",
+              LOG(log_text("key", key),
+                  log_text("text", "the new value takes effect when weir is restarted")));
+}
+
+/* Returns whether the configuration can run without new engines: they are opened only at the
+ * start. */
+static bool has_its_engines(const daemon *d, const weir_config *config)
+{
+    return part_of(d, &engines_feature) || !(config_uses_engine(config, WEIR_ENGINE_REDIS) ||
+                                             config_uses_engine(config, WEIR_ENGINE_HYBRID));
+}
+
+static void ignore_problem(void *ctx, const config_problem *p)
+{
+    (void)ctx;
+    (void)p;
+}
+
+static weir_status load_to(const daemon *d, const config_sink *sink, weir_config **ret)
+{
+    const daemon_options *o = d->options;
+    return o->env ? config_load_environment(o->path, o->env, o->zones, sink, ret)
+                  : config_load(o->path, true, o->zones, sink, ret);
+}
+
+/* Loads the configuration and logs its errors. If the file is unreadable in several attempts, only
+ * the first error is logged. */
+static weir_status load(daemon *d, weir_config **ret)
+{
+    const config_sink loud = {log_problem, d}, quiet = {ignore_problem, d};
+    if (d->unreadable && load_to(d, &quiet, ret) == WEIR_E_IO)
+        return WEIR_E_IO;
+    config_free(*ret);
+    *ret = NULL;
+    return load_to(d, &loud, ret);
+}
+
+static void log_refused(daemon *d, const char *why, bool again, const char *text)
+{
+    port_add_relaxed(&d->reloads_refused, 1);
+    FOR_FEATURES (d, refused)
+        feature_at(i)->refused(d->part[i]);
+    if (!again)
+        log_event(d->options->log, WEIR_LOG_ERROR, "reload-refused",
+                  LOG(log_text("why", why), log_text("text", text)));
+}
+
+/* Tells the features of the configuration, and watches their files, which a reload may have
+ * changed. */
+static weir_status adopt(daemon *d, const weir_config *c)
+{
+    size_t watch = 0;
+    weir_status st = WEIR_OK;
+    for (size_t i = 0; feature_at(i) && st == WEIR_OK; i++) {
+        const feature *f = feature_at(i);
+        if (d->part[i] && f->adopt)
+            st = f->adopt(d->part[i], c);
+        if (d->part[i] && f->watched && st == WEIR_OK)
+            st = weir_server_watch(d->server, watch++, f->watched(c));
+    }
+    return st;
+}
+
+/* Appends what the features say of a configuration. Returns how many pairs that are. */
+static size_t describe(const daemon *d, const weir_config *c, log_pair *ret)
+{
+    size_t n = 0;
+    FOR_FEATURES (d, describe)
+        ret[n++] = feature_at(i)->describe(c);
+    WEIR_ASSERT(n <= FEATURES_MAX);
+    return n;
+}
+
+static void reloaded(daemon *d, const weir_config *c)
+{
+    FOR_FEATURES (d, reloaded)
+        feature_at(i)->reloaded(d->part[i], c);
+}
+
+static void log_reloaded(daemon *d, const char *why, const weir_config *config)
+{
+    port_add_relaxed(&d->reloads, 1);
+    log_pair pairs[FEATURES_MAX + 3] = {log_text("why", why),
+                                        log_integer("policies", (int64_t)config->rules_len)};
+    describe(d, config, pairs + 2);
+    log_event(d->options->log, WEIR_LOG_INFO, "reloaded", pairs);
+    config_each_change(d->options->config, config, log_restart, d);
+    reloaded(d, config);
+}
+
+static bool reload(void *ctx, const char *why)
+{
+    daemon *d = ctx;
+    weir_config *config = NULL;
+    if (!d->options->path && !d->options->env) {
+        reloaded(d, NULL);
+        log_event(d->options->log, WEIR_LOG_WARNING, "reload-ignored",
+                  LOG(log_text("why", why),
+                      log_text("text", "weir was started without a configuration file")));
+        return true;
+    }
+    bool again = d->unreadable;
+    weir_status st = load(d, &config);
+    d->unreadable = st == WEIR_E_IO;
+    bool adjusted = st == WEIR_OK && d->options->adjust(d->options->ctx, config);
+    if (adjusted && !has_its_engines(d, config))
+        log_refused(
+            d, why, false,
+            "the new policies need the engine redis or hybrid, but weir was started without redis; "
+            "the old configuration stays active. Restart weir to use the new one");
+    else if (adjusted && put_rules(d, config) == WEIR_OK && adopt(d, config) == WEIR_OK)
+        log_reloaded(d, why, config);
+    else
+        log_refused(d, why, again && d->unreadable, "the old configuration stays active");
+    config_free(config);
+    return !d->unreadable;
+}
+
+/* Logs changes of single policies: WEIR.POLICY SET and DEL, /v1/shadow, /v1/candidate. A client can
+ * make many: beyond the first ones, only their number is logged. */
+static void log_change(void *ctx, const weir_rule_change *change)
+{
+    daemon *d = ctx;
+    static const char *const events[] = {[WEIR_RULE_LIMIT] = "policy-set",
+                                         [WEIR_RULE_DROPPED] = "policy-deleted",
+                                         [WEIR_RULE_SHADOW] = "shadow-changed",
+                                         [WEIR_RULE_CANDIDATE] = "candidate-changed"};
+    if (port_add_relaxed(&d->changes, 1) >= CHANGES_MAX)
+        return;
+    log_pair value = log_text("limit", change->text);
+    if (change->kind == WEIR_RULE_SHADOW)
+        value = log_text("shadow", change->shadow ? "true" : "false");
+    else if (change->kind == WEIR_RULE_CANDIDATE)
+        value = log_text("candidate", change->text ? change->text : "none");
+    log_event(d->options->log, WEIR_LOG_INFO, events[change->kind],
+              LOG(log_text("policy", change->name), value));
+}
+
+static void log_other_changes(daemon *d)
+{
+    uint64_t n = port_load_relaxed(&d->changes);
+    port_sub_relaxed(&d->changes, n);
+    if (n > CHANGES_MAX)
+        log_event(d->options->log, WEIR_LOG_WARNING, "more-changes",
+                  LOG(log_integer("count", (int64_t)(n - CHANGES_MAX)),
+                      log_text("text", "further changes of policies were not logged")));
+}
+
+static void report_event(void *ctx, const char *event, const char *text)
+{
+    const daemon *d = ctx;
+    bool stop = strcmp(event, "stopping") == 0 || strcmp(event, "stopped") == 0;
+    log_event(d->options->log, stop ? WEIR_LOG_INFO : WEIR_LOG_WARNING, event,
+              LOG(log_text("text", text)));
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static int64_t now(void *ctx)
+{
+    daemon *d = ctx;
+    return weir_limiter_now(d->limiter);
+}
+
+/* Called about once a second. */
+static void tick(void *ctx)
+{
+    daemon *d = ctx;
+    store_events_tick(&d->events);
+    log_other_changes(d);
+    FOR_FEATURES (d, tick)
+        feature_at(i)->tick(d->part[i], port_steady_ns());
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+static weir_status open_store(daemon *d, char *ret_error, size_t size)
+{
+    const weir_config *c = d->options->config;
+    weir_store_error error = {""};
+    weir_store_opened opened = {WEIR_FOUND_NOTHING, 0};
+    const weir_store_options options = {.memory_bytes = (size_t)c->memory_bytes,
+                                        .large_bytes = (size_t)c->memory_large_bytes,
+                                        .file = c->state_file,
+                                        .sync = c->sync,
+                                        .when_full = c->when_full,
+                                        .shared = c->shared,
+                                        .trust_others = c->trust_others,
+                                        .prefault = c->prefault,
+                                        .reset = d->options->reset_state,
+                                        .partitions = c->partitions,
+                                        .partitions_len = c->partitions_len,
+                                        .zones = d->options->zones,
+                                        .ret_error = &error,
+                                        .ret_opened = &opened};
+    weir_status st = weir_store_open(&d->store, &options);
+    if (st != WEIR_OK)
+        snprintf(ret_error, size, "%s", error.text);
+    else if (c->state_file)
+        store_events_log_opened(d->options->log, c->state_file, &opened, d->started_ns);
+    if (st == WEIR_OK)
+        weir_store_set_jump(d->store, c->clock_step_above_ns);
+    if (st == WEIR_OK)
+        sigbus_watch(d->options->log, c->state_file, d->store);
+    return st;
+}
+
+static weir_status open_features(daemon *d, char *ret_error, size_t size)
+{
+    const feature_setup setup = {.config = d->options->config,
+                                 .log = d->options->log,
+                                 .store = d->store,
+                                 .limiter = d->limiter,
+                                 .server = &d->server,
+                                 .ret_error = ret_error,
+                                 .error_size = size};
+    weir_status st = WEIR_OK;
+    for (size_t i = 0; feature_at(i) && st == WEIR_OK; i++) {
+        if (!feature_at(i)->is_wanted || feature_at(i)->is_wanted(setup.config))
+            st = feature_at(i)->open(&d->part[i], &setup);
+    }
+    return st;
+}
+
+/* Opens what a loop decides with. */
+static weir_status open_loop(daemon *d, protocol_loop *l)
+{
+    weir_status st = weir_service_open(&l->service, d->limiter);
+    for (size_t i = 0; feature_at(i) && st == WEIR_OK; i++) {
+        if (d->part[i] && feature_at(i)->open_loop)
+            st = feature_at(i)->open_loop(d->part[i], l);
+    }
+    return st;
+}
+
+static void close_loop(daemon *d, protocol_loop *l)
+{
+    for (size_t i = FEATURES_MAX; i-- > 0;) {
+        if (d->part[i] && feature_at(i)->close_loop)
+            feature_at(i)->close_loop(d->part[i], l);
+    }
+    weir_service_close(l->service);
+}
+
+static weir_status open_loops(daemon *d)
+{
+    const weir_config *c = d->options->config;
+    d->loops_len = c->threads > 0 ? c->threads : port_cores();
+    if (d->loops_len > WEIR_LOOPS_MAX)
+        d->loops_len = WEIR_LOOPS_MAX;
+    WEIR_ASSERT(d->loops_len > 0);
+    for (unsigned i = 0; i < d->loops_len; i++) {
+        protocol_loop *l = &d->loops[i];
+        d->contexts[i] = l;
+        l->daemon = d;
+        l->config = c;
+        l->i = i;
+        l->loops = d->loops_len;
+        l->not_ready = not_ready;
+        l->metrics = put_metrics;
+        l->server = describe_server;
+        l->live = put_live;
+        l->streams = &d->streams;
+        l->started_ns = d->started_ns;
+        weir_status st = open_loop(d, l);
+        if (st != WEIR_OK)
+            return st;
+        protocols_open_loop(l);
+    }
+    return WEIR_OK;
+}
+
+static void begin(void *context, port_dialer *dialer)
+{
+    protocol_loop *l = context;
+    FOR_FEATURES (l->daemon, begin)
+        feature_at(i)->begin(l->daemon->part[i], l, dialer);
+}
+
+static void end(void *context)
+{
+    protocol_loop *l = context;
+    FOR_FEATURES (l->daemon, end)
+        feature_at(i)->end(l->daemon->part[i], l);
+}
+
+/* Whether the configuration trusts a proxy that reports a client in a PROXY header. */
+static bool may_proxy(void *ctx, const weir_peer_address *proxy)
+{
+    const daemon *d = ctx;
+    const weir_address a = protocols_address(proxy);
+    return weir_trusted_proxies_have(&d->options->config->trusted_proxies, &a);
+}
+
+static weir_status open_server(daemon *d, char *ret_error, size_t size)
+{
+    const weir_config *c = d->options->config;
+    weir_listen_address listens[CONFIG_LISTENS_MAX];
+    static_assert(CONFIG_LISTENS_MAX <= WEIR_LISTENERS_MAX, "the server accepts all of them");
+    for (size_t i = 0; i < c->listens_len; i++)
+        listens[i] =
+            (weir_listen_address){.address = c->listens[i].address,
+                                  .protocol = &protocol_of(c->listens[i].protocol)->session,
+                                  .tls = tls_listeners_get(part_of(d, &tls_feature), i),
+                                  .proxy_protocol = c->listens[i].proxy_protocol};
+    const weir_server_options options = {
+        .listens = listens,
+        .listens_len = c->listens_len,
+        .loops = d->loops_len,
+        .contexts = d->contexts,
+        .limits = {.connections = c->connections,
+                   .per_address = c->per_address,
+                   .buffers = (size_t)c->buffers_bytes,
+                   .request = REQUEST_MAX,
+                   .idle_ns = c->idle_ns,
+                   .request_ns = c->request_ns,
+                   .write_ns = c->write_ns},
+        .grace_ns = config_grace_ns(c),
+        .drain_ns = c->drain_ns,
+        .ctx = d,
+        .now = now,
+        .may_proxy = c->trusted_proxies.len > 0 ? may_proxy : NULL,
+        .begin = part_of(d, &engines_feature) ? begin : NULL,
+        .end = end,
+        .tick = tick,
+        .reload = reload,
+        .report = report_event,
+        .watch = d->options->path,
+    };
+    return weir_server_open(&d->server, &options, ret_error, size);
+}
+
+static void log_started(const daemon *d)
+{
+    const weir_config *c = d->options->config;
+    char addresses[PROTOCOLS_MAX][DAEMON_ADDRESSES_MAX] = {""};
+    for (size_t i = 0; i < c->listens_len; i++) {
+        char *at = addresses[c->listens[i].protocol];
+        size_t len = strlen(at);
+        snprintf(at + len, DAEMON_ADDRESSES_MAX - len, "%s%s", len > 0 ? "," : "",
+                 weir_server_address(d->server, i));
+    }
+    const char *engine = NULL;
+    if (c->has_redis)
+        engine = c->engine == WEIR_ENGINE_LOCAL    ? "local,redis"
+                 : c->engine == WEIR_ENGINE_HYBRID ? "hybrid"
+                                                   : "redis";
+    log_pair pairs[PROTOCOLS_MAX + FEATURES_MAX + 6] = {log_text("version", WEIR_VERSION)};
+    size_t n = 1;
+    for (protocol_kind kind = 0; config_protocol(kind); kind++)
+        pairs[n++] =
+            log_text(config_protocol(kind)->name, addresses[kind][0] ? addresses[kind] : NULL);
+    pairs[n++] = log_integer("policies", (int64_t)c->rules_len);
+    n += describe(d, c, pairs + n);
+    pairs[n++] = log_integer("memory_bytes", (int64_t)c->memory_bytes);
+    pairs[n++] = log_integer("threads", d->loops_len);
+    pairs[n++] = log_text("engine", engine);
+    log_event(d->options->log, WEIR_LOG_INFO, "started", pairs);
+    d->options->ready(d->options->ctx, addresses);
+}
+
+static void daemon_close(daemon *d)
+{
+    weir_server_close(d->server);
+    FOR_FEATURES (d, stop)
+        feature_at(i)->stop(d->part[i]);
+    for (unsigned i = 0; i < d->loops_len; i++)
+        close_loop(d, &d->loops[i]);
+    for (size_t i = FEATURES_MAX; i-- > 0;) {
+        if (d->part[i] && feature_at(i)->close)
+            feature_at(i)->close(d->part[i]);
+    }
+    weir_limiter_close(d->limiter);
+    weir_store_close(d->store);
+    sigbus_unwatch();
+    port_free(d);
+}
+
+/* Opens everything, in this order: each part uses those before it. */
+static weir_status daemon_open(daemon *d, char *ret_error, size_t size)
+{
+    const weir_config *c = d->options->config;
+    weir_status st = open_store(d, ret_error, size);
+    if (st == WEIR_OK)
+        st = weir_limiter_open(&d->limiter, d->store, d->options->zones);
+    if (st != WEIR_OK)
+        return st;
+    weir_limiter_on_change(d->limiter, log_change, d);
+    store_events_begin(&d->events, d->options->log, d->store, d->limiter, c->state_file);
+    st = open_features(d, ret_error, size);
+    if (st == WEIR_OK)
+        st = put_rules(d, c);
+    if (st == WEIR_OK)
+        st = open_loops(d);
+    if (st == WEIR_OK)
+        st = open_server(d, ret_error, size);
+    return st == WEIR_OK ? adopt(d, c) : st;
+}
+
+int daemon_run(const daemon_options *options)
+{
+    char error[512] = "";
+    daemon *d = port_zalloc(1, sizeof *d);
+    if (!d)
+        return 1;
+    d->options = options;
+    d->started_ns = port_now_ns();
+    weir_status st = daemon_open(d, error, sizeof error);
+    if (st == WEIR_OK) {
+        store_events_log_offset(&d->events);
+        log_started(d);
+        weir_server_run(d->server);
+        log_other_changes(d);
+    } else {
+        log_event(options->log, WEIR_LOG_ERROR, "not-started",
+                  LOG(log_text("error", error[0] ? error : weir_status_str(st))));
+    }
+    daemon_close(d);
+    return st == WEIR_OK ? 0 : 1;
+}

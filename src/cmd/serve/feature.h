@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_SERVE_FEATURE_H
+#define WEIR_CMD_SERVE_FEATURE_H
+/* The parts of the daemon that a configuration may want: the engines, certificates, guests such as
+ * Envoy's service and so on. features.c has the list of them; daemon.c opens those that are wanted,
+ * in its order, calls their functions, and closes them in reverse. */
+
+#include "cmd/config/config.h"
+#include "cmd/kit/log.h"
+#include "cmd/serve/protocols.h"
+#include "port/dial.h"
+#include "service/limiter.h"
+
+struct weir_server;
+
+/* What the daemon has when it opens a feature. All of it outlives the feature. */
+typedef struct feature_setup {
+    const weir_config *config; /* of the start */
+    const log_target *log;
+    weir_store *store;
+    weir_limiter *limiter;
+    struct weir_server *const *server; /* written when all features are open */
+    char *ret_error;                   /* why, if a feature returns WEIR_E_IO; error_size bytes */
+    size_t error_size;
+} feature_setup;
+
+/* The functions that a feature has; any but `open` may be NULL. `self` is what open() has stored.
+ * If that is NULL, the daemon has no such feature, and calls none of the others. */
+typedef struct feature {
+    bool (*is_wanted)(const weir_config *c); /* NULL: always */
+    weir_status (*open)(void **ret_self, const feature_setup *setup);
+    void (*close)(void *self);
+
+    /* For each event loop, before the server is opened and after it is closed. open_loop() keeps
+     * what it opens in l->part[feature_index()], or in other members of *l. close_loop() accepts a
+     * loop whose open_loop() failed. */
+    weir_status (*open_loop)(void *self, protocol_loop *l);
+    void (*close_loop)(void *self, protocol_loop *l);
+    /* On the thread of the loop, when it begins and ends. */
+    void (*begin)(void *self, protocol_loop *l, port_dialer *dialer);
+    void (*end)(void *self, protocol_loop *l);
+    void (*stop)(void *self); /* the server is closed, and the loops are still there */
+
+    /* The rules of a configuration that are not policies, and what refers to them: activate() is
+     * called when the rules are active. At most one feature has activate_with() instead, which
+     * calls activate_rules(ctx) when it activates its own. */
+    const weir_rule_spec *(*rules)(const weir_config *c, size_t *ret_len);
+    void (*activate)(void *self, const weir_config *c);
+    void (*activate_with)(void *self, const weir_config *c, void (*activate_rules)(void *ctx),
+                          void *ctx);
+
+    /* A configuration is in use, from now on or again; the server is open. WEIR_E_NOMEM refuses a
+     * reload. */
+    weir_status (*adopt)(void *self, const weir_config *c);
+    const char *(*watched)(const weir_config *c); /* a path whose changes reload; NULL: none */
+    /* After a reload that succeeded.
+     *  c  NULL: the daemon has no file, and the configuration of the start. */
+    void (*reloaded)(void *self, const weir_config *c);
+    void (*refused)(void *self); /* after one that did not */
+
+    void (*tick)(void *self, int64_t now_ns);          /* once a second; port_steady_ns() */
+    void (*put_metrics)(void *self, weir_buffer *out); /* threads: any */
+    log_pair (*describe)(const weir_config *c);        /* in the events started and reloaded */
+} feature;
+
+/* A feature by its place in the list, which is the order in which they are opened; NULL after the
+ * last one. */
+const feature *feature_at(size_t i);
+
+/* The place of a feature in the list. */
+size_t feature_index(const feature *f);
+
+extern const feature auth_feature;    /* features.c */
+extern const feature tls_feature;     /* tls_listeners.c */
+extern const feature engines_feature; /* features.c */
+
+#endif

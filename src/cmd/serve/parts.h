@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CMD_SERVE_PARTS_H
+#define WEIR_CMD_SERVE_PARTS_H
+/* The parts of the daemon that are not guests: wrong passwords, the certificates of its listeners,
+ * its remote engines, and the events of its store. */
+
+#include "cmd/config/config.h"
+#include "cmd/kit/log.h"
+#include "port/atomic.h"
+#include "port/buffer.h"
+#include "service/limiter.h"
+
+struct net_tls_server;
+struct weir_server;
+
+/* ---- wrong passwords (auth_failures.c) ------------------------------------------------------- */
+
+/* Authentication failures (wrong passwords): counted for the metrics, logged at most once a second,
+ * and rate limited. It never sees a password. It must not know any clock or socket. */
+
+typedef struct auth_failures auth_failures;
+
+/*  log       kept by reference.
+ *  held_max  1 or more: how many replies to wrong passwords may be delayed per second.
+ * Returns WEIR_OK or WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status auth_failures_open(auth_failures **ret, const log_target *log,
+                                              uint64_t held_max);
+
+/* Logs the failures that are not logged yet, and frees *g. Accepts NULL. */
+void auth_failures_close(auth_failures *g);
+
+/* Counts a failure. The log event `wrong-password` has the number of failures since the previous
+ * event and the address of the last client.
+ *  peer    the client's address, fewer than 64 bytes.
+ *  now_ns  of a clock that does not step.
+ * Returns true to delay the reply. Returns false if held_max replies of this second are delayed:
+ * send the reply at once and close the connection, so that password guessing cannot use up all
+ * connections. Threads: any. */
+bool auth_failures_add(auth_failures *g, protocol_kind protocol, const char *peer, int64_t now_ns);
+
+/* Logs the failures that are not logged yet, if a second has passed since the last event. Call it
+ * about once a second. Threads: any. */
+void auth_failures_tick(auth_failures *g, int64_t now_ns);
+
+/* Appends the metric weir_wrong_passwords_total. Threads: any. */
+void auth_failures_put_metrics(auth_failures *g, weir_buffer *out);
+
+/* ---- certificates (tls_listeners.c) ---------------------------------------------------------- */
+
+/* The TLS certificates of the daemon's listeners: loading them, replacing them when their files
+ * change, their log lines and their metrics. One thread uses it, except where noted. */
+
+typedef struct tls_listeners tls_listeners;
+
+/* Loads the certificates of all listeners that use TLS.
+ *  config     kept by reference; `log` too.
+ *  ret_error  `size` bytes; written on WEIR_E_IO.
+ * Returns WEIR_OK; WEIR_E_IO; WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status tls_listeners_open(tls_listeners **ret, const weir_config *config,
+                                              const log_target *log, char *ret_error, size_t size);
+void tls_listeners_close(tls_listeners *t); /* accepts NULL; close the server first */
+
+/* The certificate of listener i of the configuration; NULL if it accepts plain text. */
+struct net_tls_server *tls_listeners_get(const tls_listeners *t, size_t i);
+
+/* Loads certificates again whose files have changed or could not be loaded. A file that cannot be
+ * loaded is logged as tls-reload-refused, and the old certificate stays in use.
+ *  config  a reloaded configuration, which may name other files; NULL: the same files. */
+void tls_listeners_reload(tls_listeners *t, const weir_config *config);
+
+/* Loads certificates again whose files have changed since the last attempt. Renews the keys of
+ * session tickets once a day. Call it about once a second.
+ *  now_ns  port_steady_ns(). */
+void tls_listeners_tick(tls_listeners *t, int64_t now_ns);
+
+/* Appends the metrics, if a listener uses TLS. Threads: any. */
+void tls_listeners_put_metrics(const tls_listeners *t, const struct weir_server *server,
+                               weir_buffer *out);
+
+/* ---- engines (engines.c) --------------------------------------------------------------------- */
+
+/* The daemon's remote engines: for each event loop, a redis engine and a hybrid engine on top of
+ * it. They exist if the configuration has `redis`, even if no policy uses them yet. */
+
+typedef struct engines engines;
+
+/* Loads the TLS certificates. Does not connect yet.
+ *  config, log  kept by reference.
+ *  ret_error    written on WEIR_E_IO; `size` bytes.
+ * Returns WEIR_OK, with *ret NULL if there is no Redis; WEIR_E_IO; WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status engines_open(engines **ret, const weir_config *config, weir_store *store,
+                                        const log_target *log, char *ret_error, size_t size);
+
+/* Opens the engines of a loop and attaches them to its service; detaches and closes them. Call both
+ * on the loop's thread. They accept NULL for e.
+ *  loop  0..255, each once. */
+void engines_begin(engines *e, unsigned loop, weir_service *service, port_dialer *dialer);
+void engines_end(engines *e, unsigned loop, weir_service *service);
+
+/* Returns whether any loop is without a server: it has no connection, or, for the calling loop, the
+ * circuit breakers of all connected servers are open. Call it on a loop's thread.
+ *  loop   the calling loop.
+ *  loops  number of loops. */
+bool engines_are_down(engines *e, unsigned loop, unsigned loops, int64_t now_ns);
+
+/* Appends " (SERVER: REASON)", escaped for JSON, if a loop has no server and the reason is known.
+ * Threads: any. */
+void engines_put_why(engines *e, unsigned loops, weir_buffer *out);
+
+/* Appends the metrics of the engines. Accepts NULL. Threads: any. */
+void engines_put_metrics(const engines *e, weir_buffer *out);
+
+/* Appends the state of the engines as a JSON value: null for NULL, otherwise an object with `name`,
+ * `up`, `failures` and `by_error`. Call it on a loop's thread; see engines_are_down(). */
+void engines_put_live(engines *e, unsigned loop, unsigned loops, int64_t now_ns, weir_buffer *out);
+
+/* Call it after the last engines_end(). Accepts NULL. */
+void engines_close(engines *e);
+
+/* ---- events of the store (store_events.c) ---------------------------------------------------- */
+
+/* Logs the events of the store while the daemon runs: steps of the wall clock and of weir's, a
+ * state file that is lost, and policies whose own memory is full. */
+
+typedef struct store_events {
+    const log_target *log;
+    weir_store *store;
+    weir_limiter *limiter;
+    const char *state_file;            /* NULL: in memory only */
+    uint64_t clock_steps, clock_jumps; /* already logged */
+    /* The keys that each partition had evicted or refused at the start; UINT64_MAX: logged. */
+    uint64_t lost[WEIR_PARTITIONS_MAX];
+    port_counter place; /* a weir_file: the state file at the last check */
+} store_events;
+
+/* Begins to watch. What the arguments refer to must outlive *ret. */
+void store_events_begin(store_events *ret, const log_target *log, weir_store *store,
+                        weir_limiter *limiter, const char *state_file);
+
+/* Logs how the state file was left by the last process that used it. */
+void store_events_log_opened(const log_target *log, const char *state_file,
+                             const weir_store_opened *opened, int64_t now_ns);
+
+/* Logs at the start if the state file's time differs from the wall clock. */
+void store_events_log_offset(store_events *e);
+
+/* To be called about once a second. */
+void store_events_tick(store_events *e);
+
+/* Appends whether the state file is lost, if there is one. Any thread. */
+void store_events_put_metrics(const store_events *e, weir_buffer *out);
+
+#endif

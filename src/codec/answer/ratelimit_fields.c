@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Both fields are lists of structured fields (RFC 9651): each item is a quoted name with
+ * parameters. The nginx module compiles this file without the rest of the codec. */
+
+#include "codec/answer/fields.h"
+
+#include "core/algorithm.h"
+#include "core/decision.h"
+#include "port/assert.h"
+
+#include <string.h>
+
+#define SECOND_NS INT64_C(1000000000)
+
+/* An integer of a structured field has at most 15 digits (RFC 9651, 3.3.1). */
+_Static_assert(INT64_MAX / SECOND_NS < INT64_C(999999999999999), "a time fits a structured field");
+
+/* Copies a string literal: the compiler computes its length. Evaluates to the end of the copy. */
+#define put(at, text) ((char *)memcpy(at, text, sizeof(text) - 1) + sizeof(text) - 1)
+
+static char *put_number(char *at, int64_t v)
+{
+    return at + weir_i64_print(at, v);
+}
+
+/* The length of a layer's window or, for a bucket, the time from empty to full; 0 for months and
+ * years. */
+static unsigned __int128 window_ns(const weir_layer *l)
+{
+    switch (l->calendar) {
+    case WEIR_DAY:
+        return (unsigned __int128)86400 * SECOND_NS;
+    case WEIR_WEEK:
+        return (unsigned __int128)604800 * SECOND_NS;
+    case WEIR_MONTH:
+    case WEIR_YEAR:
+        return 0;
+    case WEIR_ALIGNED:
+    case WEIR_FROM_FIRST:
+        break;
+    }
+    if (!weir_layer_is_bucket(l))
+        return (unsigned __int128)l->period_ns;
+    unsigned __int128 limit = (unsigned __int128)l->limit, rate = (unsigned __int128)l->rate;
+    if (l->stepped)
+        return (limit + rate - 1) / rate * (unsigned __int128)l->period_ns;
+    return (limit * (unsigned __int128)l->period_ns + rate - 1) / rate;
+}
+
+static char *put_item(char *at, weir_slice name, const weir_policy *policy, uint32_t layer)
+{
+    WEIR_ASSERT(layer < policy->layers && name.len <= WEIR_RATELIMIT_NAME_MAX);
+    if (name.len == 0) {
+        at = put(at, "limit");
+    } else {
+        memcpy(at, name.at, name.len);
+        at += name.len;
+    }
+    if (policy->layers > 1) {
+        *at++ = '-';
+        at = put_number(at, (int64_t)layer + 1);
+    }
+    return at;
+}
+
+size_t weir_ratelimit_item(char *buf, weir_slice name, const weir_policy *policy, uint32_t layer)
+{
+    return (size_t)(put_item(buf, name, policy, layer) - buf);
+}
+
+int64_t weir_ratelimit_window(const weir_layer *l)
+{
+    return (int64_t)((window_ns(l) + SECOND_NS - 1) / SECOND_NS);
+}
+
+size_t weir_ratelimit_policy_item(char *buf, weir_slice name, const weir_policy *policy,
+                                  uint32_t layer, bool in_bytes)
+{
+    const weir_layer *l = &policy->layer[layer];
+    char *at = buf;
+    *at++ = '"';
+    at = put_item(at, name, policy, layer);
+    at = put_number(put(at, "\";q="), l->limit);
+    int64_t window_s = weir_ratelimit_window(l);
+    if (window_s > 0)
+        at = put_number(put(at, ";w="), window_s);
+    if (in_bytes)
+        at = put(at, ";qu=\"content-bytes\"");
+    return (size_t)(at - buf);
+}
+
+size_t weir_ratelimit_value(char *buf, weir_slice name, const weir_policy *policy,
+                            const weir_decision *d, bool resets)
+{
+    char *at = buf;
+    *at++ = '"';
+    at = put_item(at, name, policy, d->layer);
+    at = put_number(put(at, "\";r="), d->remaining);
+    if (resets)
+        at = put_number(put(at, ";t="), weir_s_ceil(d->reset_after_ns));
+    return (size_t)(at - buf);
+}

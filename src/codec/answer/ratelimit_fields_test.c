@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The values of RateLimit-Policy and RateLimit for every kind of policy, and the largest ones. */
+
+#include "codec/answer/fields.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CANARY 0x5A
+
+static weir_slice slice(const char *text)
+{
+    return (weir_slice){text, text ? strlen(text) : 0};
+}
+
+static weir_policy parse(const char *text)
+{
+    weir_policy p;
+    weir_policy_error e;
+    if (weir_policy_parse(&p, text, strlen(text), NULL, &e) != WEIR_OK)
+        fail_msg("%s: column %u: %s", text, e.column, e.text);
+    return p;
+}
+
+/* The items of all layers, as a list. */
+static size_t put_items(char *buf, weir_slice name, const weir_policy *policy)
+{
+    size_t len = 0;
+    for (uint32_t i = 0; i < policy->layers; i++) {
+        if (i > 0) {
+            memcpy(buf + len, ", ", 2);
+            len += 2;
+        }
+        len += weir_ratelimit_policy_item(buf + len, name, policy, i, false);
+    }
+    return len;
+}
+
+static void check_policy(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *name, *policy, *want;
+    } rows[] = {
+        {"api", "gcra 5/s burst 5", "\"api\";q=5;w=1"},
+        {NULL, "gcra 5/s burst 5", "\"limit\";q=5;w=1"},
+        {"", "gcra 5/s burst 5", "\"limit\";q=5;w=1"},
+        {"a-b_c.d:e/f", "gcra 1000/h burst 500", "\"a-b_c.d:e/f\";q=500;w=1800"},
+        {"x", "token-bucket 500 refill 1000 every 1h", "\"x\";q=500;w=3600"},
+        {"x", "token-bucket 7 refill 2 every 90s", "\"x\";q=7;w=360"},
+        {"x", "token-bucket 6 refill 2 every 90s", "\"x\";q=6;w=270"},
+        {"x", "token-bucket 10 refill 10/1500ms", "\"x\";q=10;w=2"},
+        {"x", "gcra 3/s burst 3", "\"x\";q=3;w=1"},
+        {"x", "gcra 3/s burst 4", "\"x\";q=4;w=2"},
+        {"x", "gcra 1/1ns", "\"x\";q=1;w=1"},
+        {"x", "leaky-bucket 3/m capacity 5", "\"x\";q=5;w=100"},
+        {"x", "leaky-queue 3/m depth 4", "\"x\";q=5;w=100"},
+        {"x", "sliding-log 5/1500ms", "\"x\";q=5;w=2"},
+        {"x", "sliding-log 5/2s", "\"x\";q=5;w=2"},
+        {"x", "sliding-counter 100/m", "\"x\";q=100;w=60"},
+        {"x", "sliding-slices 100/h slices 60", "\"x\";q=100;w=3600"},
+        {"x", "fixed-window 5/10m", "\"x\";q=5;w=600"},
+        {"x", "fixed-window 5/10m from-first", "\"x\";q=5;w=600"},
+        {"x", "fixed-window 5/day", "\"x\";q=5;w=86400"},
+        {"x", "fixed-window 5/week", "\"x\";q=5;w=604800"},
+        {"x", "fixed-window 5/month", "\"x\";q=5"},
+        {"x", "fixed-window 5/year", "\"x\";q=5"},
+        {"two", "gcra 2/m burst 2 & fixed-window 10/month", "\"two-1\";q=2;w=60, \"two-2\";q=10"},
+        {NULL, "fixed-window 1/day & fixed-window 2/week & gcra 9/s burst 9",
+         "\"limit-1\";q=1;w=86400, \"limit-2\";q=2;w=604800, \"limit-3\";q=9;w=1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_policy p = parse(rows[i].policy);
+        char buf[WEIR_RATELIMIT_POLICY_ROOM + 1];
+        buf[put_items(buf, slice(rows[i].name), &p)] = '\0';
+        assert_string_equal(buf, rows[i].want);
+    }
+}
+
+static void check_value(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *name, *policy;
+        weir_decision d;
+        bool resets;
+        const char *want;
+    } rows[] = {
+        {"api", "gcra 5/s", {.remaining = 4, .reset_after_ns = 1}, true, "\"api\";r=4;t=1"},
+        {"api", "gcra 5/s", {.remaining = 5}, true, "\"api\";r=5;t=0"},
+        {"api", "gcra 5/s", {.reset_after_ns = 2000000000}, true, "\"api\";r=0;t=2"},
+        {"api", "gcra 5/s", {.reset_after_ns = 2000000001}, true, "\"api\";r=0;t=3"},
+        {"api", "gcra 5/s", {.reset_after_ns = 2000000001}, false, "\"api\";r=0"},
+        {NULL, "gcra 5/s", {.remaining = 1}, false, "\"limit\";r=1"},
+        {"two", "gcra 2/m & gcra 9/h", {.remaining = 1}, true, "\"two-1\";r=1;t=0"},
+        {"two", "gcra 2/m & gcra 9/h", {.remaining = 7, .layer = 1}, true, "\"two-2\";r=7;t=0"},
+        {NULL, "gcra 2/m & gcra 9/h", {.layer = 1}, true, "\"limit-2\";r=0;t=0"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_policy p = parse(rows[i].policy);
+        char buf[WEIR_RATELIMIT_FIELD_ROOM + 1];
+        size_t len = weir_ratelimit_value(buf, slice(rows[i].name), &p, &rows[i].d, rows[i].resets);
+        buf[len] = '\0';
+        assert_string_equal(buf, rows[i].want);
+    }
+}
+
+static void check_item(void **unused)
+{
+    (void)unused;
+    weir_policy one = parse("gcra 5/s"), two = parse("gcra 5/s & gcra 9/h");
+    char buf[WEIR_RATELIMIT_ITEM_ROOM];
+    assert_int_equal(weir_ratelimit_item(buf, slice("api"), &one, 0), 3);
+    assert_memory_equal(buf, "api", 3);
+    assert_int_equal(weir_ratelimit_item(buf, slice("api"), &two, 1), 5);
+    assert_memory_equal(buf, "api-2", 5);
+    assert_int_equal(weir_ratelimit_item(buf, slice(NULL), &one, 0), 5);
+    assert_memory_equal(buf, "limit", 5);
+}
+
+/* The longest window that a policy can have: 2^60 ns are 1152921505 s, rounded up. */
+static weir_policy largest_policy(void)
+{
+    char text[WEIR_POLICY_TEXT_MAX] = "";
+    for (int i = 0; i < WEIR_LAYERS_MAX; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%ssliding-log 2147483647/%lldns",
+                 i ? " & " : "", (long long)WEIR_SPAN_NS_MAX - i);
+    return parse(text);
+}
+
+/* Eight layers, a name of 64 bytes and the largest numbers fit, and nothing beyond is written. */
+static void check_largest(void **unused)
+{
+    (void)unused;
+    char name[WEIR_RATELIMIT_NAME_MAX + 1] = "", want[WEIR_RATELIMIT_POLICY_ROOM] = "";
+    memset(name, 'n', sizeof name - 1);
+    weir_policy p = largest_policy();
+    for (int i = 1; i <= WEIR_LAYERS_MAX; i++)
+        snprintf(want + strlen(want), sizeof want - strlen(want),
+                 "%s\"%s-%d\";q=2147483647;w=1152921505", i > 1 ? ", " : "", name, i);
+
+    char buf[WEIR_RATELIMIT_POLICY_ROOM + 1];
+    memset(buf, CANARY, sizeof buf);
+    size_t len = put_items(buf, slice(name), &p);
+    assert_int_equal(len, strlen(want));
+    assert_memory_equal(buf, want, len);
+    assert_int_equal(buf[len], CANARY);
+
+    weir_decision d = {.remaining = WEIR_LIMIT_MAX, .reset_after_ns = INT64_MAX, .layer = 7};
+    snprintf(want, sizeof want, "\"%s-8\";r=2147483647;t=9223372037", name);
+    memset(buf, CANARY, sizeof buf);
+    len = weir_ratelimit_value(buf, slice(name), &p, &d, true);
+    assert_int_equal(len, strlen(want));
+    assert_memory_equal(buf, want, len);
+    assert_int_equal(buf[len], CANARY);
+}
+
+/* The rooms suffice for the longest numbers that an int64_t has, whatever a policy allows. */
+static void check_rooms(void **unused)
+{
+    (void)unused;
+    static const char number[] = "-9223372036854775808";
+    size_t item = WEIR_RATELIMIT_NAME_MAX + strlen("-") + strlen(number);
+    size_t field = strlen("\"\";q=;w=") + item + 2 * strlen(number);
+    assert_true(WEIR_RATELIMIT_ITEM_ROOM >= item);
+    assert_true(WEIR_RATELIMIT_FIELD_ROOM >= field);
+    assert_true(WEIR_RATELIMIT_POLICY_ROOM >= WEIR_LAYERS_MAX * (field + strlen(", ")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_policy), cmocka_unit_test(check_value),
+        cmocka_unit_test(check_item),   cmocka_unit_test(check_largest),
+        cmocka_unit_test(check_rooms),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

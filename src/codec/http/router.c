@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Finds the endpoint of a request, checks what all endpoints have in common, and calls the
+ * handler. */
+
+#include "codec/answer/password.h"
+#include "codec/http/access_control.h"
+#include "codec/http/call.h"
+#include "codec/http/pages.h"
+#include "port/assert.h"
+
+typedef weir_http_call call;
+typedef weir_http_endpoint endpoint;
+
+/* Sets of methods and parameters. GET includes HEAD. */
+enum {
+    GET = WEIR_HTTP_GET | WEIR_HTTP_HEAD,
+    POST = WEIR_HTTP_POST,
+    GET_OR_POST = GET | POST,
+    NAME = WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY),
+    TEXT = WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT),
+    KEY = WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE)
+};
+
+/* ---- responses ------------------------------------------------------------------------------- */
+
+weir_buffer *weir_http_begin_json(call *c)
+{
+    c->response->status = 200;
+    c->response->type = "application/json";
+    return c->response->body;
+}
+
+void weir_http_add_text(call *c, const char *text)
+{
+    weir_buffer_append(c->response->body, text, strlen(text));
+}
+
+void weir_http_put_text(call *c, int status, const char *text)
+{
+    c->response->status = status;
+    c->response->type = "text/plain; charset=utf-8";
+    weir_http_add_text(c, text);
+}
+
+/* ---- routes ---------------------------------------------------------------------------------- */
+
+/* Whether a path is an endpoint's. */
+static bool is_of(const endpoint *e, weir_slice path)
+{
+    size_t n = strlen(e->path);
+    if (path.len < n || memcmp(path.at, e->path, n) != 0)
+        return false;
+    if (n > 1 && e->path[n - 1] == '/')
+        return path.len > n && !memchr(path.at + n, '/', path.len - n);
+    return path.len == n || (e->methods & WEIR_HTTP_BELOW && path.at[n] == '/');
+}
+
+static const endpoint *find_in(const endpoint *at, size_t n, weir_slice path)
+{
+    for (const endpoint *e = at; e < at + n; e++) {
+        if (is_of(e, path))
+            return e;
+    }
+    return NULL;
+}
+
+static void page(call *c)
+{
+    weir_http_send_page(weir_http_find_page(c->options, c->http->path), c->http, c->response);
+}
+
+static weir_http_route find_route(const weir_http_options *o, weir_slice path)
+{
+    static const endpoint any_page = {"a page", GET, 0, page, NULL};
+    weir_http_route route = {.endpoint =
+                                 find_in(weir_http_decisions, weir_http_decisions_len, path)};
+    if (!route.endpoint)
+        route.endpoint = find_in(weir_http_information, weir_http_information_len, path);
+    if (!route.endpoint && weir_http_find_page(o, path))
+        route.endpoint = &any_page;
+    for (size_t i = 0; !route.endpoint && i < o->guests_len; i++) {
+        const weir_http_guest *g = &o->guests[i];
+        route = (weir_http_route){find_in(g->at, g->len, path), g->app};
+    }
+    return route;
+}
+
+/* Returns whether a Content-Type is application/json, with or without parameters. */
+static bool is_json(weir_slice type)
+{
+    const char *end = type.at ? memchr(type.at, ';', type.len) : NULL;
+    if (end)
+        type.len = (size_t)(end - type.at);
+    return type.at && weir_slice_is(weir_slice_trim(type), "application/json");
+}
+
+/* The methods of an endpoint. OPTIONS lists them, and is one of them on every path. */
+static const char *methods_of(const endpoint *e)
+{
+    unsigned methods = e->methods & GET_OR_POST;
+    return methods == GET_OR_POST ? "GET, HEAD, POST, OPTIONS"
+           : methods == GET       ? "GET, HEAD, OPTIONS"
+           : methods == POST      ? "POST, OPTIONS"
+                                  : "OPTIONS";
+}
+
+static void refuse_host(const weir_http_request *r, weir_http_response *a)
+{
+    weir_http_problem(a, 421,
+                      "unknown host '%.*s', expected an IP address, localhost or a name listed in "
+                      "http.hosts; add it there, or set a password",
+                      r->host.len < 256 ? (int)r->host.len : 256, r->host.at);
+}
+
+/* Whether the Host may be that of a proxy's client. /v1/forward-auth refuses all other peers. */
+static bool may_have_any_host(const weir_http_options *o, const weir_http_request *r,
+                              const endpoint *e)
+{
+    return e && (e->methods & WEIR_HTTP_ANY_METHOD ||
+                 (e->methods & WEIR_HTTP_FORWARD && weir_http_from_trusted(o, r)));
+}
+
+/* Checks the password. X-Weir-Password wins: behind a proxy, Authorization may be the client's. */
+static weir_credentials password_of(const weir_http_options *o, const weir_http_request *r)
+{
+    weir_slice own = r->header[WEIR_HTTP_PASSWORD];
+    if (!own.at)
+        return weir_credentials_check(r->header[WEIR_HTTP_AUTHORIZATION], o->password);
+    return weir_password_is(own.at, own.len, o->password) ? WEIR_CREDENTIALS_RIGHT
+                                                          : WEIR_CREDENTIALS_WRONG;
+}
+
+weir_http_route weir_http_route_of(const weir_http_options *o, const weir_http_request *r,
+                                   bool has_body, weir_http_response *a)
+{
+    weir_http_route route = find_route(o, r->path);
+    const endpoint *e = route.endpoint;
+    bool open = e && (e->methods & WEIR_HTTP_PROBE);
+    bool any = e && (e->methods & WEIR_HTTP_ANY_METHOD);
+    bool may_cross = weir_http_add_cors(o, r, a) && !any; /* `any`: the preflight is the client's */
+    bool locked = o->password && !open;
+    weir_credentials given = locked ? password_of(o, r) : WEIR_CREDENTIALS_NONE;
+    a->right_password = given == WEIR_CREDENTIALS_RIGHT;
+    if (r->full && !open) {
+        weir_http_problem(a, 503, "too many connections are open");
+        weir_http_add_field(a, "Retry-After: 1\r\n");
+    } else if (!open && !r->own_host && !may_have_any_host(o, r, e)) {
+        refuse_host(r, a);
+    } else if (may_cross && e && r->method == WEIR_HTTP_OPTIONS &&
+               r->header[WEIR_HTTP_REQUEST_METHOD].at) {
+        weir_http_preflight(a);
+    } else if (locked && given != WEIR_CREDENTIALS_RIGHT) {
+        weir_http_problem(a, 401, "%s password, expected Authorization: Bearer PASSWORD",
+                          given == WEIR_CREDENTIALS_WRONG ? "wrong" : "missing");
+        /* Chrome reads one challenge in a line, and asks for a password only if it is Basic. */
+        weir_http_add_field(a, "WWW-Authenticate: Bearer realm=\"weir\"\r\n");
+        weir_http_add_field(a, "WWW-Authenticate: Basic realm=\"weir\"\r\n");
+        a->wrong_password = given == WEIR_CREDENTIALS_WRONG;
+    } else if (!e && o->pages.len == 0 && weir_http_names_page(r->path)) {
+        weir_http_problem(a, 404,
+                          "this weir was built without its web pages; install clang, lld and "
+                          "esbuild, and build it again");
+    } else if (!e) {
+        weir_http_problem(a, 404, "unknown path \"%.*s\"; GET / lists the endpoints",
+                          weir_http_shown(r->path.len), r->path.at);
+    } else if (!any && !(e->methods & r->method)) {
+        if (r->method == WEIR_HTTP_OPTIONS)
+            a->status = 204;
+        else
+            weir_http_problem(a, 405, "unsupported method for %s, expected %s", e->path,
+                              methods_of(e));
+        weir_http_add_field(a, "Allow: %s\r\n", methods_of(e));
+    } else if (e->params && has_body && !is_json(r->header[WEIR_HTTP_CONTENT_TYPE])) {
+        weir_slice type = r->header[WEIR_HTTP_CONTENT_TYPE];
+        if (type.at)
+            weir_http_problem(a, 415, "unsupported Content-Type '%.*s', expected application/json",
+                              weir_http_shown(type.len), type.at);
+        else
+            weir_http_problem(a, 415, "missing Content-Type, expected application/json");
+        weir_http_add_field(a, "Accept: application/json\r\n");
+    } else {
+        return route;
+    }
+    return (weir_http_route){NULL, NULL};
+}
+
+/* ---- dispatch -------------------------------------------------------------------------------- */
+
+/* Reads the request to the service. Returns false with an error response if it is invalid. */
+static bool read_request(call *c)
+{
+    weir_slice key;
+    const char *missing = c->accepts_policy && c->accepts_limit ? WEIR_HTTP_EITHER
+                          : c->accepts_policy                   ? "\"policy\""
+                                                                : "\"limit\"";
+    if (!weir_http_find_key(c, &key) ||
+        !weir_http_params_request(&c->params, key, "", missing, &c->request, c->response))
+        return false;
+    c->request.client = c->has_client ? &c->client : NULL;
+    return true;
+}
+
+/* Refuses a cross-site browser request, so that a page of another site cannot spend units. A page
+ * cannot set the header that carries the key. A request with that header therefore comes from a
+ * proxy that forwards the headers of its client, and is accepted. */
+static bool refuse_other_site(call *c)
+{
+    if (c->key_from_template && weir_http_from_trusted(c->options, c->http))
+        return false;
+    if (!c->http->own_host) { /* which a trusted proxy may have only without a key */
+        refuse_host(c->http, c->response);
+        return true;
+    }
+    if (c->key_from_header || !weir_http_from_other_site(c->options, c->http))
+        return false;
+    weir_http_problem(
+        c->response, 403,
+        "cross-site request refused (Sec-Fetch-Site, Origin): add the origin to http.origins, or "
+        "let your proxy remove these headers");
+    return true;
+}
+
+bool weir_http_dispatch(const weir_http_options *o, weir_http_route route, weir_http_wait *wait,
+                        const weir_http_request *r, int64_t now_ns, weir_http_response *a)
+{
+    char query[WEIR_HTTP_TARGET_MAX], keys[WEIR_HTTP_KEYS_ROOM];
+    const endpoint *e = route.endpoint;
+    WEIR_ASSERT(e);
+    call c = {.options = o,
+              .http = r,
+              .app = route.app,
+              .wait = wait,
+              .keys = keys,
+              .now_ns = now_ns,
+              .response = a,
+              .accepts_policy = e->params & NAME,
+              .accepts_limit = e->params & TEXT};
+    if (e->params == 0) {
+        if (!(e->methods & WEIR_HTTP_SAME_SITE) || !refuse_other_site(&c))
+            e->run(&c);
+        return !c.pending;
+    }
+    if (weir_http_params_read(&c.params, r, e->params, o->key_query, query, a) &&
+        (!(e->params & KEY) || read_request(&c)) && !refuse_other_site(&c))
+        e->run(&c);
+    if (c.pending && c.key_from_template && weir_buffer_len(r->kept) == 0)
+        weir_buffer_append(r->kept, c.request.key.at, c.request.key.len);
+    weir_http_params_free(&c.params);
+    return !c.pending;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* /v1/takeall and reservations over HTTP: exact responses, and every error. */
+
+#include "codec/http/kit_test.h"
+
+#define JSON_HEAD "Content-Type: application/json\r\n"
+
+static void add_rules(fixture *f)
+{
+    assert_int_equal(weir_limiter_set_limit(f->limiter, "user", "fixed-window 3/h", NULL), WEIR_OK);
+    assert_int_equal(weir_limiter_set_limit(f->limiter, "org", "gcra 1/s burst 9", NULL), WEIR_OK);
+    assert_int_equal(weir_limiter_set_limit(f->limiter, "jobs", "leaky-queue 2/s depth 5", NULL),
+                     WEIR_OK);
+}
+
+static void check_take_all(void **state)
+{
+    fixture *f = *state;
+    add_rules(f);
+    const char *both = "{\"requests\":[{\"policy\":\"org\",\"key\":\"acme\",\"cost\":2},"
+                       "{\"policy\":\"user\",\"key\":\"al \\\"x\\\"\",\"cost\":2}]}";
+    const char *answer = post(f, "/v1/takeall", both);
+    assert_int_equal(status_of(answer), 200);
+    has_line(answer, "RateLimit-Policy: \"user\";q=3;w=3600, \"org\";q=9;w=9");
+    has_line(answer, "RateLimit: \"user\";r=1;t=3600, \"org\";r=7;t=2");
+    has_line(answer, "Cache-Control: no-store");
+    assert_string_equal(body_of(answer),
+                        "{\"allowed\":true,\"limit\":3,\"remaining\":1,\"retry_after_ms\":0,"
+                        "\"reset_after_ms\":3600000,\"delay_ms\":0,\"policy\":\"user\",\"layer\":0,"
+                        "\"reason\":\"limit\",\"index\":1,\"key\":\"al \\\"x\\\"\"}\n");
+    answer = post(f, "/v1/takeall", both);
+    assert_int_equal(status_of(answer), 429);
+    has_line(answer, "Content-Type: application/problem+json");
+    has_line(answer, "RateLimit: \"user\";r=1;t=3600, \"org\";r=7;t=2");
+    has_line(answer, "X-RateLimit-Remaining: 1");
+    has_line(answer, "Retry-After: 3600");
+    assert_non_null(strstr(body_of(answer), "\"violated-policies\":[\"user\"],\"allowed\":false,"));
+    assert_non_null(strstr(body_of(answer), "\"index\":1,\"key\":\"al \\\"x\\\"\"}\n"));
+    assert_non_null(strstr(body_of(get(f, "/v1/peek?policy=org&key=acme")), "\"remaining\":7,"));
+    answer = post(f, "/v1/takeall?denied=503",
+                  "{\"requests\":[{\"limit\":\"gcra 1/s burst 2\",\"key\":\"k\",\"cost\":3}]}");
+    assert_int_equal(status_of(answer), 503);
+    has_no_line(answer, "Retry-After");
+    answer = post(f, "/v1/takeall", /* the default cost is 1 */
+                  "{\"denied\":403,\"requests\":[{\"policy\":\"user\",\"key\":\"b\"}]}");
+    assert_non_null(strstr(body_of(answer), "\"remaining\":2,"));
+    assert_int_equal(status_of(with(f, "GET /v1/takeall", "")), 405);
+    has_line(with(f, "GET /v1/takeall", ""), "Allow: POST, OPTIONS");
+}
+
+/* The response of a leaky queue is delayed, or reports the delay. */
+static void check_delay(void **state)
+{
+    fixture *f = *state;
+    add_rules(f);
+    const char *queued = "{\"requests\":[{\"policy\":\"jobs\",\"key\":\"a\"},"
+                         "{\"policy\":\"user\",\"key\":\"a\"}]}";
+    post(f, "/v1/takeall", queued);
+    assert_int_equal(f->waited_ns, 0);
+    assert_non_null(strstr(body_of(post(f, "/v1/takeall", queued)), "\"delay_ms\":500,"));
+    assert_int_equal(f->waited_ns, 500000000);
+    assert_non_null(
+        strstr(body_of(post(f, "/v1/takeall?delay=report", queued)), "\"delay_ms\":500,"));
+    assert_int_equal(f->waited_ns, 500000000);
+    assert_int_equal(status_of(post(f, "/v1/takeall", queued)), 429);
+    assert_int_equal(f->waited_ns, 500000000);
+}
+
+static void check_take_all_errors(void **state)
+{
+    fixture *f = *state;
+    add_rules(f);
+#define EXPECTED "{\"requests\":[{\"policy\":\"name\",\"key\":\"name\",\"cost\":1}]}"
+    static const struct {
+        const char *body, *detail;
+    } rows[] = {
+        {"{}", "missing \"requests\", expected a JSON body such as " EXPECTED},
+        {"[]", "a list in the body, expected a JSON object such as " EXPECTED},
+        {"{\"requests\":{}}",
+         "\"requests\" in the body: expected a list of objects, found an object"},
+        {"{\"requests\":[]}", "\"requests\" has 0 elements, expected 1 to 16"},
+        {"{\"requests\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}",
+         "\"requests\" has 17 elements, expected 1 to 16"},
+        {"{\"requests\":[1]}", "requests[0]: expected an object, found a number"},
+        {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\"},{\"key\":\"k\"}]}",
+         "requests[1]: missing parameter \"policy\" or \"limit\""},
+        {"{\"requests\":[{\"policy\":\"org\"}]}",
+         "requests[0]: missing key, expected the parameter \"key\""},
+        {"{\"requests\":[{\"policy\":\"org\",\"key\":\"\"}]}",
+         "requests[0]: the key has 0 bytes, expected 1 to 65536"},
+        {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\",\"cots\":1}]}",
+         "unknown parameter \"cots\" in requests[0], expected policy, limit, key, cost"},
+        {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\",\"cost\":\"1\"}]}",
+         "\"cost\" in requests[0]: expected a whole number, found a string"},
+        {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\"},{\"policy\":\"org\",\"key\":\"k\","
+         "\"cost\":-1}]}",
+         "\"cost\" in requests[1]: expected a whole number from 0 to 2147483647, found -1"},
+        {"{\"requests\":[{\"policy\":7,\"key\":\"k\"}]}",
+         "\"policy\" in requests[0]: expected a string, found a number"},
+        {"{\"requests\":[{\"policy\":\"org\",\"limit\":\"gcra 1/s\",\"key\":\"k\"}]}",
+         "requests[0]: expected either \"policy\" or \"limit\", found both"},
+        {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\"},{\"limit\":\"gcra "
+         "1/x\",\"key\":\"k\"}]}",
+         "requests[1]: column 8: unknown unit 'x', expected one of ns us ms s m h d w"},
+        {"{\"policy\":\"org\",\"requests\":[]}",
+         "unknown parameter \"policy\", expected delay, denied, requests"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        is_problem(post(f, "/v1/takeall", rows[i].body), 400, rows[i].detail);
+    assert_non_null(strstr(body_of(post(f, "/v1/takeall", "{\"requests\":[")),
+                           "invalid JSON in the body: line 1, column 13: "));
+    is_problem(post(f, "/v1/takeall",
+                    "{\"requests\":[{\"policy\":\"org\",\"key\":\"k\"},{\"policy\":\"no\",\"key\":"
+                    "\"k\"}]}"),
+               404, "requests[1]: unknown policy \"no\"; GET /v1/policies lists all");
+    is_problem(with(f, "POST /v1/takeall?requests=1", ""), 400,
+               "unsupported \"requests\" in the query, expected it in a JSON body");
+    const char *good = "{\"requests\":[{\"policy\":\"user\",\"key\":\"a\"}]}";
+    is_problem(post(f, "/v1/takeall?denied=200", good), 400,
+               "\"denied\": expected 403, 429 or 503, found \"200\"");
+    is_problem(post(f, "/v1/takeall?delay=yes", good), 400,
+               "\"delay\": expected \"report\", found \"yes\"");
+    is_problem(post(f, "/v1/takeall?denied=403&denied=503", good), 400,
+               "duplicate parameter \"denied\"");
+    is_problem(with(f, "POST /v1/takeall?key=a", ""), 400,
+               "unknown parameter \"key\", expected delay, denied, requests");
+    assert_non_null(strstr(body_of(get(f, "/v1/peek?policy=org&key=k")), "\"remaining\":9,"));
+}
+
+/* Returns the id at the end of a response. */
+static void id_of(const char *answer, char ret[17])
+{
+    const char *id = strstr(body_of(answer), "\"id\":\"");
+    assert_int_equal(status_of(answer), 200);
+    assert_non_null(id);
+    snprintf(ret, 17, "%.16s", id + 6);
+}
+
+static void check_reserve(void **state)
+{
+    fixture *f = *state;
+    char id[17], body[128], detail[128];
+    add_rules(f);
+    const char *answer =
+        post(f, "/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"cost\":6,\"ttl\":\"30s\"}");
+    id_of(answer, id);
+    has_line(answer, "RateLimit: \"org\";r=3;t=6");
+    assert_memory_equal(body_of(answer), "{\"allowed\":true,\"limit\":9,\"remaining\":3,", 40);
+    answer = with(f, "POST /v1/reserve?policy=org&key=a&cost=6&ttl=500ms", "");
+    assert_int_equal(status_of(answer), 429);
+    has_line(answer, "Retry-After: 3");
+    assert_null(strstr(answer, "\"id\""));
+    snprintf(body, sizeof body, "{\"id\":\"%s\",\"actual\":2}", id);
+    answer = post(f, "/v1/commit", body);
+    assert_int_equal(status_of(answer), 200);
+    has_line(answer, "Cache-Control: no-store");
+    assert_string_equal(body_of(answer), "{\"settled\":true,\"over\":0,\"limit\":9,\"remaining\":7,"
+                                         "\"reset_after_ms\":2000,\"layer\":0}\n");
+    snprintf(detail, sizeof detail,
+             "no open reservation %s: it was committed, was cancelled or has expired", id);
+    is_problem(post(f, "/v1/commit", body), 404, detail);
+    id_of(post(f, "/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"cost\":7,\"ttl\":30}"), id);
+    snprintf(body, sizeof body, "POST /v1/commit?id=%s&actual=9", id);
+    assert_memory_equal(body_of(with(f, body, "")), "{\"settled\":true,\"over\":2,", 25);
+    id_of(post(f, "/v1/reserve", "{\"limit\":\"gcra 1/s\",\"key\":\"a\",\"ttl\":30}"), id);
+    snprintf(body, sizeof body, "POST /v1/cancel?id=%s", id);
+    assert_memory_equal(body_of(with(f, body, "")),
+                        "{\"settled\":true,\"over\":0,\"limit\":1,\"remaining\":1,", 49);
+    id_of(post(f, "/v1/reserve", "{\"limit\":\"gcra 1/s\",\"key\":\"a\",\"ttl\":30}"), id);
+    f->now_ns += 30000000000;
+    snprintf(body, sizeof body, "POST /v1/cancel?id=%s", id);
+    assert_int_equal(status_of(with(f, body, "")), 404); /* the reservation has expired */
+    assert_int_equal(status_of(get(f, "/v1/reserve?policy=org&key=a&ttl=1")), 405);
+    assert_int_equal(status_of(get(f, "/v1/commit?id=0000000000000001&actual=1")), 405);
+    assert_int_equal(status_of(get(f, "/v1/cancel?id=0000000000000001")), 405);
+}
+
+static void check_reserve_errors(void **state)
+{
+    fixture *f = *state;
+    add_rules(f);
+#define TTL "a duration from 1ns to 36.5 years, such as 30s or 1h30m, or a number of seconds"
+    static const struct {
+        const char *path, *body, *detail;
+    } rows[] = {
+        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\"}",
+         "missing parameter \"ttl\", expected " TTL},
+        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":0}",
+         "\"ttl\": expected " TTL ", found 0"},
+        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":-5}",
+         "\"ttl\": expected " TTL ", found -5"},
+        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":\"1 s\"}",
+         "\"ttl\": expected " TTL ", found \"1 s\""},
+        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":1.5}",
+         "\"ttl\" in the body: expected a whole number of seconds or a string, found a fraction"},
+        {"/v1/reserve", "{\"policy\":\"jobs\",\"key\":\"a\",\"ttl\":1}",
+         "leaky-queue and count-denied policies do not support refunds"},
+        {"/v1/reserve", "{\"ttl\":1,\"key\":\"a\"}", "missing parameter \"policy\" or \"limit\""},
+        {"/v1/commit", "{\"actual\":1}", "missing parameter \"id\""},
+        {"/v1/commit", "{\"id\":\"0000000000000001\"}", "missing parameter \"actual\""},
+        {"/v1/commit", "{\"id\":\"1\",\"actual\":1}",
+         "\"id\": expected 16 hexadecimal digits, the id that reserve returned, found \"1\""},
+        {"/v1/commit", "{\"id\":1,\"actual\":1}",
+         "\"id\" in the body: expected a string, found a number"},
+        {"/v1/commit", "{\"id\":\"0000000000000001\",\"actual\":-1}",
+         "\"actual\": expected a whole number from 0 to 2147483647, found -1"},
+        {"/v1/commit", "[]",
+         "a list in the body, expected a JSON object such as {\"id\":\"16 hexadecimal digits\"}"},
+        {"/v1/cancel", "{\"id\":\"0000000000000001\",\"actual\":1}",
+         "unknown parameter \"actual\", expected id"},
+        {"/v1/cancel", "{}", "missing parameter \"id\""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        is_problem(post(f, rows[i].path, rows[i].body), 400, rows[i].detail);
+    is_problem(
+        with(f, "POST /v1/cancel?id=0000000000000001", ""), 404,
+        "no open reservation 0000000000000001: it was committed, was cancelled or has expired");
+}
+
+/* Cross-site requests, and requests without the password, are refused. */
+static void check_access(void **state)
+{
+    fixture *f = *state;
+    static const char *const targets[] = {
+        "POST /v1/takeall", "POST /v1/reserve?policy=org&key=a&ttl=1",
+        "POST /v1/commit?id=0000000000000000&actual=1", "POST /v1/cancel?id=0000000000000000"};
+    static const char body[] = "{\"requests\":[{\"policy\":\"org\",\"key\":\"a\"}]}";
+    add_rules(f);
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        for (int other = 0; other < 2; other++) {
+            char lines[256];
+            snprintf(lines, sizeof lines,
+                     "Sec-Fetch-Site: %s\r\n" JSON_HEAD "Content-Length: %zu\r\n\r\n%s",
+                     other ? "cross-site" : "same-origin", i ? 0 : sizeof body - 1, i ? "" : body);
+            assert_int_equal(status_of(with(f, targets[i], lines)), other ? 403 : 200);
+        }
+    }
+    f->options.password = "open sesame";
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
+        assert_int_equal(status_of(with(f, targets[i], "")), 401);
+    f->options.password = NULL;
+    assert_int_equal(status_of(with(f, "POST /v1/takeall",
+                                    "Content-Type: text/plain\r\n"
+                                    "Content-Length: 2\r\n\r\n{}")),
+                     415);
+}
+
+/* A full store that refuses new keys: existing keys still work, and the error names the store. */
+static void check_refused(void **state)
+{
+    (void)state;
+    enum { KEYS = 200000 };
+    static const char text[] = "gcra 1/h burst 5";
+    fixture *f = fixture_of(WEIR_REFUSE);
+    weir_policy p;
+    weir_decision d;
+    weir_status st = WEIR_OK;
+    assert_int_equal(weir_policy_parse(&p, text, sizeof text - 1, NULL, NULL), WEIR_OK);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=old")), 200);
+    for (int key = 0; key < KEYS; key++)
+        st = weir_store_check(f->store, &p, 1, &key, sizeof key, NOW_NS, 1, &d);
+    assert_int_equal(st, WEIR_E_FULL);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=old")), 200);
+    is_problem(get(f, "/v1/take?policy=api&key=new"), 503,
+               "the store is full and refuses new keys (memory.when_full)");
+    is_problem(post(f, "/v1/takeall", "{\"requests\":[{\"policy\":\"api\",\"key\":\"new\"}]}"), 503,
+               "requests[0]: the store is full and refuses new keys (memory.when_full)");
+    is_problem(post(f, "/v1/reserve", "{\"policy\":\"api\",\"key\":\"new\",\"ttl\":1}"), 503,
+               "too many open reservations, or the store is full and refuses new keys "
+               "(memory.when_full)");
+    fixture_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(check_take_all), TEST(check_delay),          TEST(check_take_all_errors),
+        TEST(check_reserve),  TEST(check_reserve_errors), TEST(check_access),
+        TEST(check_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

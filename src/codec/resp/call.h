@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CODEC_RESP_CALL_H
+#define WEIR_CODEC_RESP_CALL_H
+/* A command that a RESP session is running. Private to the files that run commands of the
+ * daemon. */
+
+#include "codec/resp/command.h"
+#include "port/session.h"
+
+typedef struct weir_resp_call {
+    weir_call call; /* first: the backend's functions get its address */
+    struct weir_resp_session *session;
+    weir_buffer *out;
+    int64_t now_ns;
+    bool waits; /* an engine needs time: no reply was written, the command will be run again */
+    /* Why the session stops after this command. READ: it does not. AGAIN: `out` must be sent before
+     * the command can run. WAIT: the reply is held back until held_ns. */
+    weir_session_next stop;
+    int64_t held_ns;
+} weir_resp_call;
+
+static inline weir_resp_call *weir_resp_call_of(weir_call *c)
+{
+    return (weir_resp_call *)c;
+}
+
+extern const weir_backend weir_resp_backend; /* backend.c */
+
+/* The command table (daemon_commands.c). */
+const weir_command *weir_resp_find_command(weir_slice name); /* NULL: unknown */
+
+/* Connection commands (connection_commands.c). */
+void weir_resp_ping(weir_call *c);
+void weir_resp_echo(weir_call *c);
+void weir_resp_auth(weir_call *c);
+void weir_resp_hello(weir_call *c);
+void weir_resp_select(weir_call *c);
+void weir_resp_client(weir_call *c);
+void weir_resp_reset(weir_call *c);
+void weir_resp_quit(weir_call *c);
+void weir_resp_multi(weir_call *c);
+void weir_resp_exec(weir_call *c); /* also DISCARD */
+
+/* Server commands (connection_commands.c). */
+void weir_resp_config(weir_call *c);
+void weir_resp_info(weir_call *c);
+
+/* Decisions that the module does not offer (reserve.c). */
+void weir_resp_reserve(weir_call *c);
+void weir_resp_commit(weir_call *c);
+void weir_resp_cancel(weir_call *c);
+void weir_resp_top(weir_call *c);
+
+#endif

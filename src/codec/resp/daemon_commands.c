@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The command table of the daemon, and the commands that list it: WEIR.HELP and COMMAND. */
+
+#include "codec/resp/call.h"
+#include "codec/resp/session.h"
+
+static void command(weir_call *c);
+static void help(weir_call *c);
+
+/* Whether the reply is a decision, which WITHNAMES turns into a map. */
+enum { PLAIN = false, NAMES = true };
+
+#define SHARED(id) &weir_commands[WEIR_COMMAND_##id]
+#define OWN(...)                                                                                   \
+    &(const weir_command)                                                                          \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static const weir_command *const commands[] = {
+    SHARED(TAKE),
+    SHARED(CHECK),
+    SHARED(TAKEALL),
+    OWN("WEIR.RESERVE", weir_resp_reserve, 6, 6, 2, 1, NAMES,
+        "WEIR.RESERVE policy key n TTL time [WITHNAMES]"),
+    OWN("WEIR.COMMIT", weir_resp_commit, 3, 3, 0, 0, NAMES, "WEIR.COMMIT id actual [WITHNAMES]"),
+    OWN("WEIR.CANCEL", weir_resp_cancel, 2, 2, 0, 0, NAMES, "WEIR.CANCEL id [WITHNAMES]"),
+    SHARED(PEEK),
+    SHARED(REFUND),
+    SHARED(RESET),
+    SHARED(EXPLAIN),
+    SHARED(POLICY),
+    OWN("WEIR.TOP", weir_resp_top, 2, 4, 0, 0, PLAIN, "WEIR.TOP policy [denied|allowed] [k]"),
+    OWN("WEIR.HELP", help, 1, 1, 0, 0, PLAIN, "WEIR.HELP"),
+    SHARED(THROTTLE),
+    OWN("PING", weir_resp_ping, 1, 2, 0, 0, PLAIN, "PING [text]"),
+    OWN("ECHO", weir_resp_echo, 2, 2, 0, 0, PLAIN, "ECHO text"),
+    OWN("HELLO", weir_resp_hello, 1, 0, 0, 0, PLAIN,
+        "HELLO [2|3 [AUTH default password] [SETNAME name]]"),
+    OWN("AUTH", weir_resp_auth, 2, 3, 0, 0, PLAIN, "AUTH [default] password"),
+    OWN("SELECT", weir_resp_select, 2, 2, 0, 0, PLAIN, "SELECT 0"),
+    OWN("CLIENT", weir_resp_client, 2, 0, 0, 0, PLAIN, "CLIENT ID | GETNAME | SETNAME name | INFO"),
+    OWN("INFO", weir_resp_info, 1, 0, 0, 0, PLAIN, "INFO"),
+    OWN("CONFIG", weir_resp_config, 2, 0, 0, 0, PLAIN, "CONFIG GET name"),
+    OWN("COMMAND", command, 1, 0, 0, 0, PLAIN, "COMMAND [COUNT | LIST | INFO name ...]"),
+    OWN("RESET", weir_resp_reset, 1, 1, 0, 0, PLAIN, "RESET"),
+    OWN("MULTI", weir_resp_multi, 1, 1, 0, 0, PLAIN,
+        "MULTI (not supported; commands up to EXEC are rejected)"),
+    OWN("EXEC", weir_resp_exec, 1, 1, 0, 0, PLAIN, "EXEC"),
+    OWN("DISCARD", weir_resp_exec, 1, 1, 0, 0, PLAIN, "DISCARD"),
+    OWN("QUIT", weir_resp_quit, 1, 0, 0, 0, PLAIN, "QUIT"),
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+const weir_command *weir_resp_find_command(weir_slice name)
+{
+    for (int i = 0; i < COMMANDS; i++) {
+        if (weir_resp_word_is(name, commands[i]->name))
+            return commands[i];
+    }
+    return NULL;
+}
+
+static void help(weir_call *c)
+{
+    c->backend->array(c, COMMANDS);
+    for (int i = 0; i < COMMANDS; i++)
+        weir_call_put_text(c, commands[i]->usage);
+}
+
+static void put_lower(weir_call *c, const weir_command *cmd)
+{
+    char text[WEIR_COMMAND_NAME_MAX];
+    c->backend->bulk(c, text, weir_command_lower(cmd, text));
+}
+
+/* As COMMAND INFO of Redis: name, arity, flags, first key, last key, step. */
+static void put_command(weir_call *c, const weir_command *cmd)
+{
+    c->backend->array(c, 6);
+    put_lower(c, cmd);
+    c->backend->integer(c, weir_command_arity(cmd));
+    c->backend->array(c, cmd->key > 0);
+    if (cmd->key > 0)
+        c->backend->simple(c, "write");
+    c->backend->integer(c, cmd->key);
+    c->backend->integer(c, weir_command_last_key(cmd));
+    c->backend->integer(c, cmd->key_step);
+}
+
+static void put_command_info(weir_call *call)
+{
+    weir_resp_call *c = weir_resp_call_of(call);
+    call->backend->array(call, call->args - 2);
+    for (size_t i = 2; i < call->args; i++) {
+        const weir_command *cmd = weir_resp_find_command(call->arg[i]);
+        if (cmd)
+            put_command(call, cmd);
+        else
+            weir_resp_put_null(c->out, c->session->proto);
+    }
+}
+
+static void command(weir_call *c)
+{
+    if (c->args == 1) {
+        c->backend->array(c, COMMANDS);
+        for (int i = 0; i < COMMANDS; i++)
+            put_command(c, commands[i]);
+    } else if (weir_resp_word_is(c->arg[1], "COUNT")) {
+        c->backend->integer(c, COMMANDS);
+    } else if (weir_resp_word_is(c->arg[1], "LIST")) {
+        c->backend->array(c, COMMANDS);
+        for (int i = 0; i < COMMANDS; i++)
+            put_lower(c, commands[i]);
+    } else if (weir_resp_word_is(c->arg[1], "INFO")) {
+        put_command_info(c);
+    } else { /* DOCS, which redis-cli requests on a terminal: it accepts an empty map */
+        c->backend->map(c, 0);
+    }
+}

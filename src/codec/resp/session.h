@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+#ifndef WEIR_CODEC_RESP_SESSION_H
+#define WEIR_CODEC_RESP_SESSION_H
+/* The daemon's RESP session, one for each connection: takes bytes of requests and writes bytes of
+ * replies. Knows no sockets; the time is passed in. The commands are in daemon_commands.c. */
+
+#include "codec/resp/resp.h"
+#include "port/buffer.h"
+#include "port/session.h"
+#include "service/service.h"
+
+/* What INFO reports of the server that runs the sessions. */
+typedef struct weir_resp_server {
+    int64_t uptime_s;
+    uint64_t connections, connections_max; /* clients of every protocol */
+    uint64_t rejected, rejected_address;   /* connections: because of limits; of one client */
+} weir_resp_server;
+
+/* Shared by the sessions of one thread. */
+typedef struct weir_resp_options {
+    weir_service *service;
+    /* Writes *ret for INFO, on the session's thread. NULL: INFO leaves these fields out. */
+    void (*server)(void *ctx, weir_resp_server *ret);
+    void *server_ctx;
+    const char *password; /* NULL: none is required */
+    /* Called for each wrong password with the `ctx` of the session's completion; may be NULL.
+     * Returns true to delay the reply, false to send it at once and close the connection. */
+    bool (*wrong_password)(void *ctx, const void *completion_ctx);
+    void *wrong_password_ctx;
+    const char *version;                     /* of weir, for HELLO and INFO */
+    uint64_t sessions;                       /* opened so far */
+    uint8_t words[WEIR_RESP_INLINE_LEN_MAX]; /* scratch memory of the parser */
+    uint64_t first_id,
+        id_step; /* session i has the id first_id + i * id_step, unique in all threads */
+} weir_resp_options;
+
+#define WEIR_RESP_NAME_MAX 64 /* bytes of the name that CLIENT SETNAME sets */
+
+typedef struct weir_resp_session {
+    weir_resp_options *options;
+    weir_resp_parser parser;
+    /* `ready` and `ctx` belong to the owner of the session. Set them after init; without them only
+     * the local engine can be used. */
+    weir_completion completion;
+    uint64_t id;
+    int proto;          /* 2 or 3 */
+    bool authenticated; /* also true if no password is required */
+    bool multi;         /* MULTI was refused: commands are rejected until EXEC or DISCARD */
+    bool closing;       /* send the output, then close; no more input is parsed */
+    uint8_t wrong;      /* wrong passwords so far */
+    uint8_t name_len;
+    char name[WEIR_RESP_NAME_MAX];
+} weir_resp_session;
+
+/* options must outlive the session, and belong to the same thread. The session must not move. */
+void weir_resp_session_init(weir_resp_session *s, weir_resp_options *options);
+
+/* Cancels requests that are in flight to an engine. */
+void weir_resp_session_close(weir_resp_session *s);
+
+/* Replies to every complete request in `in`, and drops it from there. All are decided at now_ns.
+ * Stops early when `out` holds more than out_pause bytes. Requests that wait for an engine stay in
+ * `in` until it has replied, and so do all requests after them.
+ * The reply to a wrong password is delayed by WEIR_PASSWORD_DELAY_NS. It is alone in `out`, and the
+ * requests after it wait too. */
+weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, weir_buffer *out,
+                                        size_t out_pause, int64_t now_ns);
+
+#endif

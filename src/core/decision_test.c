@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* The fields of a decision, and the decision for an idle key. */
+
+#include "core/decision.h"
+
+#include "core/check.h"
+#include "tests/kit/kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The full quota is that of the layer with the lowest limit, the first of equal ones. */
+static void check_full_quota(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t limit;
+        uint32_t layer;
+    } rows[] = {{"fixed-window 5/s & fixed-window 3/m", 3, 1},
+                {"fixed-window 3/s & fixed-window 5/m", 3, 0},
+                {"fixed-window 3/s & fixed-window 3/m", 3, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_policy p = policy_of(rows[i].text);
+        weir_decision d = weir_full_quota(&p);
+        assert_true(d.allowed);
+        assert_int_equal(d.limit, rows[i].limit);
+        assert_int_equal(d.remaining, rows[i].limit);
+        assert_int_equal(d.layer, rows[i].layer);
+    }
+}
+
+/* Times are rounded up to the unit, and -1 stands for `never`. */
+static void check_fields(void **state)
+{
+    weir_decision d = {.limit = 5, .remaining = 4, .retry_after_ns = 1, .reset_after_ns = 2000000};
+    int64_t f[WEIR_DECISION_FIELDS];
+    (void)state;
+    weir_decision_get_fields(&d, 1000000, f);
+    assert_int_equal(f[WEIR_FIELD_RETRY_AFTER], 1);
+    assert_int_equal(f[WEIR_FIELD_RESET_AFTER], 2);
+    d.never = true;
+    weir_decision_get_fields(&d, 1000000, f);
+    assert_int_equal(f[WEIR_FIELD_RETRY_AFTER], -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_full_quota),
+        cmocka_unit_test(check_fields),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
