@@ -5,8 +5,8 @@
 #include "accesslog/messages.h"
 
 #include "cmd/kit/out.h"
-#include "cmd/kit/units.h"
 #include "port/assert.h"
+#include "port/duration.h"
 #include "port/port.h"
 
 #include <signal.h>
@@ -163,9 +163,10 @@ void accesslog_progress_bar_show(accesslog_progress_bar *p, int64_t bytes, uint6
     double done = bytes < p->size ? (double)bytes / (double)p->size : 1;
     double elapsed_s = (double)(now_ns - p->begun_ns) / 1e9;
     double left_s = done > 0 ? elapsed_s / done - elapsed_s : 0;
-    char rate[24], left[DURATION_TEXT_MAX], numbers[120], bar[BAR_COLS_MAX + 1] = "";
+    char rate[24], left[WEIR_DURATION_MAX], numbers[120], bar[BAR_COLS_MAX + 1] = "";
     rate_text((double)lines / elapsed_s, rate, sizeof rate);
-    duration_text(left_s < 1e8 ? ((int64_t)left_s + 1) * 1000000000 : INT64_MAX, left);
+    weir_duration_print(left, left_s < 1e8 ? ((int64_t)left_s + 1) * 1000000000 : INT64_MAX,
+                        WEIR_DURATION_SHORT);
     int len = snprintf(numbers, sizeof numbers, "%3d%%  %slines/s  ETA %s", (int)(done * 100), rate,
                        left);
     int bar_cols = columns() - 1 - len - 3; /* "[", "] "; the last column would wrap */

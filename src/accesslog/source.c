@@ -6,8 +6,8 @@
 
 #include "accesslog/messages.h"
 #include "accesslog/reader.h"
-#include "cmd/kit/units.h"
 #include "port/assert.h"
+#include "port/duration.h"
 #include "port/port.h"
 
 #include <inttypes.h>
@@ -148,15 +148,15 @@ static const char *of_file(const accesslog *a, const accesslog_reader *r, char *
 static void note_order(const accesslog *a)
 {
     const accesslog_reader *r = furthest_ahead(a);
-    char span[DURATION_TEXT_MAX], window[DURATION_TEXT_MAX], file[400], question[480] = "";
+    char span[WEIR_DURATION_MAX], window[WEIR_DURATION_MAX], file[400], question[480] = "";
     bool far = r->ahead_ns_max > AHEAD_NS_MAX, one = a->late == 1;
     of_file(a, r, file, sizeof file);
     if (far)
         snprintf(question, sizeof question,
                  "; are the times of lines %" PRIu64 " and %" PRIu64 "%s right?", r->ahead_number,
                  r->behind_number, file);
-    duration_text(a->late > 0 ? a->late_ns_max : r->ahead_ns_max, span);
-    duration_text(a->shared.options->reorder_ns, window);
+    weir_duration_print(span, a->late > 0 ? a->late_ns_max : r->ahead_ns_max, WEIR_DURATION_SHORT);
+    weir_duration_print(window, a->shared.options->reorder_ns, WEIR_DURATION_SHORT);
     if (a->late == 0 && far)
         accesslog_note("WARNING: line %" PRIu64 "%s is dated %s after line %" PRIu64
                        ", which follows it; are both times right?",

@@ -8,7 +8,7 @@
 #include "cmd/kit/key_state.h"
 #include "cmd/kit/options.h"
 #include "cmd/kit/terminal.h"
-#include "cmd/kit/units.h"
+#include "port/duration.h"
 #include "port/text.h"
 #include "service/zone_cache.h"
 
@@ -199,9 +199,9 @@ static void put_words(const demo *d, const char *text)
 /* Prints the times above the marks: of the first request, of the end of the window. */
 static void put_axis(const demo *d, int indent)
 {
-    char first[DURATION_TEXT_MAX], end[DURATION_TEXT_MAX];
-    duration_text(sent_ns(d, 0) - d->begin_ns, first);
-    duration_text(d->end_ns - d->begin_ns, end);
+    char first[WEIR_DURATION_MAX], end[WEIR_DURATION_MAX];
+    weir_duration_print(first, sent_ns(d, 0) - d->begin_ns, WEIR_DURATION_SHORT);
+    weir_duration_print(end, d->end_ns - d->begin_ns, WEIR_DURATION_SHORT);
     bool both = (int)strlen(first) < d->marks;
     int end_col = indent + d->marks;
     printf("%*s%s", indent, "", both ? first : "");
@@ -230,9 +230,9 @@ static void put_legend(const demo *d, int indent)
 
 static void put_introduction(const demo *d)
 {
-    char text[400], part[DURATION_TEXT_MAX], window[DURATION_TEXT_MAX];
-    duration_text(d->end_ns - d->begin_ns, window);
-    duration_text(burst_ns(d) > 0 ? burst_ns(d) : 1, part);
+    char text[400], part[WEIR_DURATION_MAX], window[WEIR_DURATION_MAX];
+    weir_duration_print(window, d->end_ns - d->begin_ns, WEIR_DURATION_SHORT);
+    weir_duration_print(part, burst_ns(d) > 0 ? burst_ns(d) : 1, WEIR_DURATION_SHORT);
     snprintf(text, sizeof text,
              "A client sends %" PRId64 " request%s in the last %s of a window of %s, "
              "and %" PRId64 " more in the first %s of the next window.",
@@ -242,14 +242,14 @@ static void put_introduction(const demo *d)
 
 static void put_conclusion(const demo *d)
 {
-    char text[400], both[DURATION_TEXT_MAX];
+    char text[400], both[WEIR_DURATION_MAX];
     int64_t least = INT64_MAX, most = 0;
     for (size_t i = 0; i < d->len; i++) {
         int64_t n = d->policy[i].sum.allowed;
         least = n < least ? n : least;
         most = n > most ? n : most;
     }
-    duration_text(burst_ns(d) > 0 ? 2 * burst_ns(d) : 2, both);
+    weir_duration_print(both, burst_ns(d) > 0 ? 2 * burst_ns(d) : 2, WEIR_DURATION_SHORT);
     if (!d->own && d->policy[0].sum.allowed > d->policy[0].policy.layer[0].limit)
         snprintf(text, sizeof text,
                  "The fixed window begins a new count after each second, so it allows %" PRId64

@@ -5,36 +5,17 @@
 #include "service/explain_text.h"
 
 #include "core/decision.h"
+#include "port/duration.h"
 #include "port/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 
-/* "1 d 2 h 3 m 4.5 s", "0 s"; rounded up to the microsecond. */
 static void put_duration(weir_buffer *out, int64_t ns)
 {
-    static const struct {
-        int64_t s;
-        char unit;
-    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}};
-    int64_t us = ns / 1000 + (ns % 1000 > 0), s = us / 1000000;
-    us %= 1000000;
-    bool any = false;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (s >= units[i].s) {
-            weir_buffer_printf(out, "%s%" PRId64 " %c", any ? " " : "", s / units[i].s,
-                               units[i].unit);
-            s %= units[i].s;
-            any = true;
-        }
-    }
-    char fraction[8] = "";
-    int digits = us > 0 ? snprintf(fraction, sizeof fraction, ".%06d", (int)us) : 0;
-    while (digits > 0 && fraction[digits - 1] == '0')
-        fraction[--digits] = '\0';
-    if (s > 0 || us > 0 || !any)
-        weir_buffer_printf(out, "%s%" PRId64 "%s s", any ? " " : "", s, fraction);
+    char text[WEIR_DURATION_MAX];
+    weir_buffer_append(out, text, weir_duration_print(text, ns, WEIR_DURATION_LONG));
 }
 
 /* "2026-11-21 09:30:00.123 UTC", rounded up to the millisecond. */

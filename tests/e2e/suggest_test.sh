@@ -128,7 +128,7 @@ check "requests of different costs: JSON" "0 False" "$(suggest --json --hold-out
 printf '5\tk\n' >one.tsv
 check "one request" "0 gcra 1/m burst 1" "$(suggest --json one.tsv) $(json 'a["suggestion"]["policy"]')"
 check "one request: nothing can be held out" "weir suggest: nothing was held out: all requests have the same time
-weir suggest: the searched part of the log covers only 0ns, less than 10 periods of 1m: a longer log may lead to another limit" "$(cat err)"
+weir suggest: the searched part of the log covers only 0s, less than 10 periods of 1m: a longer log may lead to another limit" "$(cat err)"
 for _ in 1 2 3 4; do printf '5\tk\n'; done >same.tsv
 check "all requests at one time" "0 gcra 1/m burst 4" "$(suggest --json same.tsv) $(json 'a["suggestion"]["policy"]')"
 printf '5\tk\t2147483647\n' >large.tsv

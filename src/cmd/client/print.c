@@ -6,9 +6,9 @@
 
 #include "cmd/client/connection.h"
 #include "cmd/kit/out.h"
-#include "cmd/kit/units.h"
 #include "core/decision.h"
 #include "port/assert.h"
+#include "port/duration.h"
 #include "port/text.h"
 
 #include <errno.h>
@@ -173,16 +173,23 @@ static client_print_status print_decision_json(const decision *d)
 
 _Static_assert(WEIR_DECISION_FIELDS == 6, "the text has each field of a decision");
 
+/*  ms  from the reply: any number */
+static void span_text(int64_t ms, char ret[static WEIR_DURATION_MAX])
+{
+    int64_t ns = ms < 0 ? 0 : ms < INT64_MAX / 1000000 ? ms * 1000000 : INT64_MAX;
+    weir_duration_print(ret, ns, WEIR_DURATION_READ);
+}
+
 static void print_state(const char *verdict, const decision *d)
 {
-    char span[DURATION_TEXT_MAX];
+    char span[WEIR_DURATION_MAX];
     const int64_t *f = d->f;
     printf("%-8s %" PRId64 " of %" PRId64 " remaining", verdict, f[WEIR_FIELD_REMAINING],
            f[WEIR_FIELD_LIMIT]);
-    duration_ms_text(f[WEIR_FIELD_DELAY], span);
+    span_text(f[WEIR_FIELD_DELAY], span);
     if (f[WEIR_FIELD_DELAY] > 0)
         printf(", serve after %s", span);
-    duration_ms_text(f[WEIR_FIELD_RESET_AFTER], span);
+    span_text(f[WEIR_FIELD_RESET_AFTER], span);
     if (f[WEIR_FIELD_RESET_AFTER] > 0)
         printf(", full again in %s\n", span);
     else
@@ -191,9 +198,9 @@ static void print_state(const char *verdict, const decision *d)
 
 static void print_denial(const decision *d, int64_t cost)
 {
-    char span[DURATION_TEXT_MAX];
+    char span[WEIR_DURATION_MAX];
     int64_t retry_ms = d->f[WEIR_FIELD_RETRY_AFTER], limit = d->f[WEIR_FIELD_LIMIT];
-    duration_ms_text(retry_ms > 0 ? retry_ms : 0, span);
+    span_text(retry_ms, span);
     if (retry_ms >= 0)
         printf("denied   retry in %s\n", span);
     else if (cost > limit)
@@ -317,7 +324,7 @@ static void print_top_keys(const top *t)
 static client_print_status print_top(const weir_resp_reply *reply, bool json)
 {
     top t;
-    char span[DURATION_TEXT_MAX];
+    char span[WEIR_DURATION_MAX];
     if (!read_top(reply->value, &t))
         return CLIENT_PRINT_UNEXPECTED;
     if (json)
@@ -325,7 +332,7 @@ static client_print_status print_top(const weir_resp_reply *reply, bool json)
     print_text(t.of);
     fputs(" by ", stdout);
     print_text(t.policy);
-    duration_ms_text(t.half_life_ms, span);
+    span_text(t.half_life_ms, span);
     printf(" recently: %" PRId64 " units (half-life %s)\n", t.cost, span);
     print_top_keys(&t);
     if (t.unlisted_max > 0)

@@ -6,8 +6,8 @@
 
 #include "cmd/client/screen.h"
 
-#include "cmd/kit/units.h"
 #include "port/assert.h"
+#include "port/duration.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,13 +147,11 @@ static void put_line(canvas *c, look l, const char *text)
 
 static void put_daemon(canvas *c, const screen_model *m)
 {
-    char text[400], up[DURATION_TEXT_MAX];
+    char text[400], up[WEIR_DURATION_MAX];
     const top_sample *s = m->now;
     uint64_t unit_s = s->uptime_s >= 86400 ? 3600 : s->uptime_s >= 3600 ? 60 : 1; /* rounds down */
     uint64_t up_s = s->uptime_s < 1000000000 ? s->uptime_s / unit_s * unit_s : 1000000000;
-    duration_text((int64_t)up_s * 1000000000, up);
-    if (up_s == 0)
-        strcpy(up, "0s");
+    weir_duration_print(up, (int64_t)up_s * 1000000000, WEIR_DURATION_SHORT);
     snprintf(text, sizeof text, "weir %s  %s  up %s  connections %llu of %llu", s->version,
              m->server, up, (unsigned long long)s->connections,
              (unsigned long long)s->connections_max);

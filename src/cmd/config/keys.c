@@ -9,6 +9,7 @@
 #include "cmd/kit/units.h"
 #include "policy/scan.h"
 #include "port/assert.h"
+#include "port/duration.h"
 #include "port/text.h"
 
 #include <assert.h>
@@ -252,7 +253,10 @@ static bool is_off(const char *text)
 
 static void print_value(const config_key *key, int64_t value, char *buf, size_t size)
 {
+    char duration[WEIR_DURATION_MAX] = "";
     WEIR_ASSERT(key->type != CONFIG_WORD || (value >= 0 && (size_t)value < key->words_len));
+    if (key->type == CONFIG_DURATION)
+        weir_duration_print(duration, value, WEIR_DURATION_WHOLE);
     if (key->may_be_off && value == key->off)
         snprintf(buf, size, "off");
     else if (key->type == CONFIG_BOOL)
@@ -262,7 +266,7 @@ static void print_value(const config_key *key, int64_t value, char *buf, size_t 
     else if (key->type == CONFIG_SIZE)
         size_text((uint64_t)value, buf, size);
     else if (key->type == CONFIG_DURATION)
-        duration_exact_text(value, buf, size);
+        snprintf(buf, size, "%s", duration);
     else
         snprintf(buf, size, "%" PRId64, value);
 }

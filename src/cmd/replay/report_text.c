@@ -5,7 +5,7 @@
 #include "cmd/replay/report.h"
 
 #include "accesslog/cells.h"
-#include "cmd/kit/units.h"
+#include "port/duration.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,23 +70,15 @@ static void put_key_line(const page *p, weir_slice key)
     put(p, "\n");
 }
 
-static void span_text(int64_t ns, char *ret)
-{
-    if (ns > 0)
-        duration_text(ns, ret);
-    else
-        snprintf(ret, DURATION_TEXT_MAX, "0s");
-}
-
 static void put_lockout(const page *p, const replay_lockouts *l)
 {
-    char span[DURATION_TEXT_MAX], from[ACCESSLOG_CELL_TIME_MAX];
+    char span[WEIR_DURATION_MAX], from[ACCESSLOG_CELL_TIME_MAX];
     put_label(p, "longest lock-out");
     if (!l->key.at) {
         put(p, "none\n");
         return;
     }
-    span_text(l->longest_ns, span);
+    weir_duration_print(span, l->longest_ns, WEIR_DURATION_SHORT);
     accesslog_cell_time(l->from_ns, from);
     weir_buffer_printf(p->out, "%s, from %s\n", span, from);
     put_key_line(p, l->key);
@@ -95,13 +87,13 @@ static void put_lockout(const page *p, const replay_lockouts *l)
 static void put_peak(const page *p, const replay_policy_report *policy)
 {
     const replay_counts *c = &policy->policy->counts;
-    char span[DURATION_TEXT_MAX], at[ACCESSLOG_CELL_TIME_MAX];
+    char span[WEIR_DURATION_MAX], at[ACCESSLOG_CELL_TIME_MAX];
     put_label(p, "peak admitted");
     if (!policy->peak_key.at) {
         put(p, "none\n");
         return;
     }
-    duration_text(c->window_ns, span);
+    weir_duration_print(span, c->window_ns, WEIR_DURATION_SHORT);
     accesslog_cell_time(c->peak.at_ns, at);
     weir_buffer_printf(p->out, "%" PRIu64 " in %s, limit %" PRId64 ", at %s\n", c->peak.units, span,
                        c->limit, at);
@@ -216,13 +208,13 @@ static void figure_text(const page *p, const replay_policy_report *policy, figur
     else if (which == KEYS_DENIED)
         count_text(policy->keys_denied, policy->keys, ret);
     else if (which == LOCKOUT && policy->lockout.key.at)
-        span_text(policy->lockout.longest_ns, ret);
+        weir_duration_print(ret, policy->lockout.longest_ns, WEIR_DURATION_SHORT);
     else if (which == PEAK && policy->peak_key.at)
         plain_text(c->peak.units, ret);
     else if (which == LIMIT)
         plain_text((uint64_t)c->limit, ret);
     else if (which == WINDOW)
-        duration_text(c->window_ns, ret);
+        weir_duration_print(ret, c->window_ns, WEIR_DURATION_SHORT);
 }
 
 /* Writes what a policy changes against the baseline. */
@@ -320,7 +312,7 @@ static void put_over_time(const page *p)
     const replay_timeline *t = &r->stats->timeline;
     size_t step = accesslog_cell_spark_step(t->len, p->cols - INDENT - max_cols);
     uint64_t max = 0;
-    char label[LABEL_COLS + 8], width[DURATION_TEXT_MAX], from[ACCESSLOG_CELL_TIME_MAX];
+    char label[LABEL_COLS + 8], width[WEIR_DURATION_MAX], from[ACCESSLOG_CELL_TIME_MAX];
     put(p, "\n");
     put_series(p, "requests", r->requests_over_time, step,
                accesslog_cell_spark_max(r->requests_over_time, t->len, step));
@@ -336,7 +328,7 @@ static void put_over_time(const page *p)
         snprintf(label, sizeof label, several ? "%s %zu" : "%s", what, i + 1);
         put_series(p, label, r->policy[i].denied_over_time, step, max);
     }
-    duration_text(replay_timeline_width_ns(t) * (int64_t)step, width);
+    weir_duration_print(width, replay_timeline_width_ns(t) * (int64_t)step, WEIR_DURATION_SHORT);
     accesslog_cell_time(replay_timeline_start_ns(t), from);
     put_label(p, "");
     weir_buffer_printf(p->out, "each column is %s; from %s\n", width, from);
@@ -366,14 +358,13 @@ static size_t lockout_text(const replay_worst *w, char *ret)
     int64_t ns, from_ns;
     replay_lockout(w->denials, &ns, &from_ns);
     if (from_ns < 0)
-        return (size_t)snprintf(ret, DURATION_TEXT_MAX, "-");
-    span_text(ns, ret);
-    return strlen(ret);
+        return (size_t)snprintf(ret, WEIR_DURATION_MAX, "-");
+    return weir_duration_print(ret, ns, WEIR_DURATION_SHORT);
 }
 
 static columns columns_of(const page *p, const replay_policy_report *policy)
 {
-    char lockout[DURATION_TEXT_MAX];
+    char lockout[WEIR_DURATION_MAX];
     columns c = {.key = KEY_COLS_MIN, .denied = 6, .requests = 8, .lockout = 8}; /* the headings */
     for (size_t i = 0; i < policy->worst_len; i++) {
         const replay_worst *w = &policy->worst[i];
@@ -393,7 +384,7 @@ static void put_worst_row(const page *p, const replay_worst *w, const columns *c
 {
     const replay_timeline *t = &p->report->stats->timeline;
     uint64_t counts[REPLAY_BUCKETS_MAX];
-    char lockout[DURATION_TEXT_MAX];
+    char lockout[WEIR_DURATION_MAX];
     lockout_text(w, lockout);
     put(p, "  ");
     accesslog_cell_key(p->out, w->text, c->key);

@@ -5,8 +5,8 @@
 #include "cmd/kit/commands.h"
 
 #include "accesslog/messages.h"
-#include "cmd/kit/units.h"
 #include "cmd/suggest/suggest.h"
+#include "port/duration.h"
 #include "port/port.h"
 #include "service/zone_cache.h"
 
@@ -44,10 +44,10 @@ static void note_short(const suggest *s)
 {
     const suggest_trace *t = &s->trace;
     int64_t span_ns = (t->split_ns == INT64_MAX ? t->last_ns : t->split_ns) - t->first_ns;
-    char span[DURATION_TEXT_MAX];
+    char span[WEIR_DURATION_MAX];
     if (s->found.period_ns == 0 || span_ns / PERIODS_MIN >= s->found.period_ns)
         return;
-    duration_text(span_ns, span);
+    weir_duration_print(span, span_ns, WEIR_DURATION_SHORT);
     accesslog_note(
         "the searched part of the log covers only %s, less than %d periods of %s: a longer "
         "log may lead to another limit",

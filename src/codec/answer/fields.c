@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "core/decision.h"
 #include "port/assert.h"
+#include "port/duration.h"
 
 #include <string.h>
 
@@ -220,32 +221,6 @@ static void add_github(writer *w)
     end(w);
 }
 
-/* Appends a time as Go's time.Duration prints it, in whole milliseconds: 17ms, 1.5s, 6m0s. */
-static void put_duration(writer *w, int64_t ms)
-{
-    int64_t s = ms / 1000, fraction = ms % 1000;
-    if (s == 0 && fraction > 0) {
-        put_number(w, fraction);
-        put(w, "ms");
-        return;
-    }
-    if (s >= 3600) {
-        put_number(w, s / 3600);
-        put(w, "h");
-    }
-    if (s >= 60) {
-        put_number(w, s / 60 % 60);
-        put(w, "m");
-    }
-    put_number(w, s % 60);
-    if (fraction > 0) {
-        put(w, ".");
-        for (; fraction > 0; fraction = fraction % 100 * 10)
-            *w->at++ = (char)('0' + fraction / 100);
-    }
-    put(w, "s");
-}
-
 /* Finds the decision that comes first of those with a unit. Returns n if there is none. */
 static size_t first_of_unit(const writer *w, weir_quota_unit unit)
 {
@@ -265,7 +240,7 @@ static size_t first_of_unit(const writer *w, weir_quota_unit unit)
         add_number(w, "X-RateLimit-Remaining-" suffix, (d)->remaining);                            \
         if (has_reset) {                                                                           \
             begin(w, "X-RateLimit-Reset-" suffix);                                                 \
-            put_duration(w, weir_ms_ceil((d)->reset_after_ns));                                    \
+            w->at += weir_duration_print(w->at, (d)->reset_after_ns, WEIR_DURATION_GO);            \
             end(w);                                                                                \
         }                                                                                          \
     } while (0)

@@ -5,6 +5,7 @@
  * member. */
 
 #include "codec/answer/json.h"
+#include "port/duration.h"
 #include "rls/wire/message.h"
 
 #include <inttypes.h>
@@ -328,18 +329,11 @@ static void put_code(weir_buffer *out, bool *first, const char *name, weir_rls_c
     put(out, code == WEIR_RLS_OK ? "\"OK\"" : "\"OVER_LIMIT\"");
 }
 
-/* A duration has 0, 3, 6 or 9 digits after the point. */
 static void put_duration(weir_buffer *out, int64_t ns)
 {
-    int nanos = (int)(ns % 1000000000);
-    int digits = nanos == 0 ? 0 : nanos % 1000000 == 0 ? 3 : nanos % 1000 == 0 ? 6 : 9;
-    weir_buffer_put(out, "\"", ns / 1000000000);
-    if (digits > 0)
-        weir_buffer_printf(out, ".%0*d", digits,
-                           digits == 3   ? nanos / 1000000
-                           : digits == 6 ? nanos / 1000
-                                         : nanos);
-    put(out, "s\"");
+    char text[WEIR_DURATION_MAX];
+    weir_duration_print(text, ns, WEIR_DURATION_PROTO);
+    weir_buffer_printf(out, "\"%s\"", text);
 }
 
 static void put_limit(weir_buffer *out, const weir_rls_status *s)
