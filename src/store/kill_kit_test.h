@@ -130,15 +130,6 @@ static inline bool kill_many(kill_run *r)
 
 /* ---- a child that is stopped after each instruction ------------------------------------------ */
 
-#ifdef __has_feature
-#if __has_feature(thread_sanitizer) /* its instrumentation makes single-stepping take minutes */
-#define STEPS_TOO_SLOW 1
-#endif
-#endif
-#ifndef STEPS_TOO_SLOW
-#define STEPS_TOO_SLOW 0
-#endif
-
 /* A part of a store, what it held before the last instruction, and a copy for the test to open. */
 typedef struct stepped_memory {
     unsigned char *part, *last, *copy;

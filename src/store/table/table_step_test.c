@@ -407,8 +407,6 @@ static void killed_at_every_instruction(void **unused)
 {
     (void)unused;
     static stepping s;
-    if (STEPS_TOO_SLOW)
-        skip();
     make_cast();
     s.m = (stepped_memory){part_of(BYTES), part_of(BYTES), part_of(BYTES), BYTES, 0};
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
@@ -529,8 +527,6 @@ static void interrupted_before_each_lock(void **unused)
     (void)unused;
     static race r;
     bool traced = true;
-    if (STEPS_TOO_SLOW)
-        skip();
     make_cast();
     r.s.m = (stepped_memory){part_of(BYTES), part_of(BYTES), part_of(BYTES), BYTES, 0};
     r.prepared = part_of(BYTES);
