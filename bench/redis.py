@@ -5,6 +5,7 @@
 - the module with INCR, with SET and its EX, and with weir's library of functions;
 - the daemon with `engine: redis` with EVALSHA from redis-benchmark, of weir's library as a script and
   of a common GCRA script;
+- the same daemon with and without its deny cache;
 - the hybrid engine with the daemon's own memory.
 
 It uses the parts of bench/daemon.py: every figure is the median of short rounds in which the servers
@@ -30,7 +31,11 @@ LONG = "gcra 100/h burst 1000"  # keys do not expire, and all requests are allow
 # The use of the hybrid engine: keys with thousands of requests a second, within their limit.
 HOT_KEYS, HOT = "1000", "gcra 10000/s burst 1000"
 TAKE_HOT = ["WEIR.TAKE", "hot", "key:__rand_int__"]
+# The use of the deny cache: keys with many requests a second, of which one is allowed.
+DENIED = "gcra 1/s"
+TAKE_DENIED = ["WEIR.TAKE", "denied", "key:__rand_int__"]
 UNITS["bytes"] = "bytes/key"
+UNITS["commands"] = "commands/1000 requests"
 
 
 # ---- servers -------------------------------------------------------------------------------------
@@ -55,6 +60,8 @@ class Redis(Server):
     def used(self):
         return int(re.search(r"used_memory:(\d+)", self.call("INFO", "memory"))[1])
 
+    def commands(self):
+        return int(re.search(r"total_commands_processed:(\d+)", self.call("INFO", "stats"))[1])
 
     def many(self, commands):
         """Sends commands and reads their replies, each of them a line or an array of integers."""
@@ -76,15 +83,15 @@ def command(*words):
 
 
 class Daemon(Server):
-    def __init__(self, bench, engine, redis=None):
+    def __init__(self, bench, engine, redis=None, more=""):
         port = free_port()
         config = os.path.join(bench.tmp, f"weir-{port}.yaml")
         with open(config, "w", encoding="ascii") as f:
             f.write(f'listen: {{resp: "127.0.0.1:{port}", http: off}}\nthreads: 1\nengine: {engine}\n')
             if redis:
                 # A long deadline, so that slow replies are measured, too.
-                f.write(f'redis: {{url: "redis://127.0.0.1:{redis.port}", deadline: 5s}}\n')
-            f.write(f'policies: {{api: "{POLICY}", hot: "{HOT}"}}\n')
+                f.write(f'redis: {{url: "redis://127.0.0.1:{redis.port}", deadline: 5s{more}}}\n')
+            f.write(f'policies: {{api: "{POLICY}", hot: "{HOT}", denied: "{DENIED}"}}\n')
         super().__init__(engine, [bench.args.weir, "serve", config], port)
         bench.servers.append(self)
 
@@ -110,12 +117,12 @@ def load(server, pipeline, command, keys=KEYS, also=(), requests=None):
     return {"cpu": cpu, "rps": rps, "p50": p50 * 1000, "p99": p99 * 1000}
 
 
-def check(server, command):
-    """Checks that the reply is a decision and not an error."""
+def check(server, command, expected=("1", "20")):
+    """Checks that the reply is the expected decision and not an error."""
     words = [word.replace("__rand_int__", "check") for word in command]
     answer = subprocess.run(["redis-cli", "-p", str(server.port), *words], capture_output=True,
                             text=True, timeout=60, check=True).stdout.split()
-    if answer[:2] != ["1", "20"]:
+    if answer[:2] != list(expected):
         sys.exit(f"bench: unexpected reply to {words}: {answer}")
 
 
@@ -187,6 +194,24 @@ class Bench:
                 self.rows(prefix, suffix, lambda d=daemon, s=server: load(d, 1, TAKE, also=(s,)),
                           lambda c=script: load(self.plain, 1, c), kinds)
 
+    def denied(self):
+        """Compares the deny cache with none, on keys that are mostly denied. The CPU time is that of the
+        daemon alone; the commands of Redis are counted instead of its time."""
+        cached = Daemon(self, "redis", self.module)
+        bare = Daemon(self, "redis", self.module, ", deny_cache: off")
+        check(cached, TAKE_DENIED, ("1", "1"))
+        for server in (bare, cached):
+            load(server, 64, TAKE_DENIED, HOT_KEYS)
+
+        def loaded(server, pipeline):
+            count, before = 3 * REQUESTS[pipeline], self.module.commands()
+            figures = load(server, pipeline, TAKE_DENIED, HOT_KEYS, requests=count)
+            return {"cpu": figures["cpu"], "commands": (self.module.commands() - before) * 1000 / count}
+
+        for pipeline, prefix in ((1, "engine.redis.denied"), (16, "engine.redis.denied.p16")):
+            self.report.pair(prefix, "off", lambda p=pipeline: loaded(cached, p),
+                             lambda p=pipeline: loaded(bare, p), self.args.rounds)
+
     def hybrid(self):
         """Measures `engine: hybrid` on hot keys, on hot keys that are mostly denied, and on random
         keys. Random keys are not a use of the hybrid: each of them needs a request to Redis."""
@@ -209,7 +234,7 @@ def only(figures, kinds):
     return {kind: figures[kind] for kind in kinds}
 
 
-PARTS = ("held", "inside", "engine", "hybrid")
+PARTS = ("held", "inside", "engine", "denied", "hybrid")
 
 
 def main():
@@ -227,7 +252,8 @@ def main():
     args.weir, args.module = os.path.abspath(args.weir), os.path.abspath(args.module)
     report = Report()
     print(f"{POLICY}, 50 connections, 1 M random keys; hybrid: {HOT}, {HOT_KEYS} keys; CPU time\n"
-          "of all servers: for engine.redis, of the daemon and its Redis together\n\n"
+          "of all servers: for engine.redis, of the daemon and its Redis together; for\n"
+          "engine.redis.denied, of the daemon\n\n"
           f"{'':<30} {'weir':>12} {'baseline':>12} {'ratio':>8}")
     with tempfile.TemporaryDirectory() as tmp:
         bench = Bench(args, tmp, report)
