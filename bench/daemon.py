@@ -6,7 +6,7 @@ the kernel accounts it, because the clients are slower than the servers; request
 reported, too. Every figure is the median of several short rounds in which the servers alternate. On
 a shared machine only ratios are meaningful.
 
-    bench/daemon.py WEIR [--offered PROGRAM] [--json FILE] [--rounds N] [--only PART,...]
+    bench/daemon.py WEIR [--offered PROGRAM] [--top PROGRAM] [--json FILE] [--rounds N] [--only PART,...]
 """
 
 import argparse
@@ -129,13 +129,13 @@ class Server:
         self.process.wait()
 
 
-def start_weir(weir, tmp, threads):
+def start_weir(weir, tmp, threads, more=""):
     port, http = free_port(), free_port()
     config = os.path.join(tmp, f"weir-{port}.yaml")
     with open(config, "w", encoding="ascii") as f:
         f.write(f'listen: {{resp: "127.0.0.1:{port}", http: "127.0.0.1:{http}"}}\n'
                 f'threads: {threads}\nlimits: {{connections: {2 * IDLE}}}\n'
-                f'policies: {{api: "{POLICY}"}}\n')
+                f'policies: {{api: "{POLICY}"}}\n{more}')
     return Server("weir", [weir, "serve", config], port, http)
 
 
@@ -345,17 +345,31 @@ class Bench:
         self.report.add("daemon.loops2.capacity_vs_1", "capacity", 2e9 / medians[0]["cpu"],
                         1e9 / medians[1]["cpu"])
 
+    def top(self):
+        """Compares the sampler of the top keys with no top keys: in a decision, beside a count of each
+        request, and in the daemon."""
+        out = subprocess.run([self.args.top], capture_output=True, text=True, timeout=300, check=True).stdout
+        without, sampled, counted = (float(word) for word in out.split())
+        self.report.add("daemon.top.decision.sampled_vs_off", "cpu", sampled, without)
+        self.report.add("daemon.top.decision.counted_vs_off", "cpu", counted, without)
+        bare = self.open(start_weir(self.args.weir, self.tmp, 1, "top: off\n"))
+        for _ in range(2):
+            resp_load(bare, 64, TAKE)
+        self.report.pair("daemon.top", "off", lambda: resp_load(self.weir, 16, TAKE),
+                         lambda: resp_load(bare, 16, TAKE), self.args.rounds)
+
     def idle(self):
         hold_idle(self.weir, self.report)
 
 
-PARTS = ("resp", "http", "offered", "busy", "behind", "loops", "idle")
+PARTS = ("resp", "http", "offered", "busy", "behind", "loops", "top", "idle")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("weir")
     parser.add_argument("--offered", default="build/bench/offered")
+    parser.add_argument("--top", default="build/bench/top")
     parser.add_argument("--json")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default=",".join(PARTS), help=",".join(PARTS))

@@ -2,10 +2,11 @@
  * Copyright (c) 2026 the weir authors */
 /* Huge pages on Linux, and the layout of the table and the JSON. */
 
-#define _GNU_SOURCE /* madvise */
+#define _GNU_SOURCE /* madvise, program_invocation_short_name */
 
 #include "kit.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,7 +15,7 @@
 void die(const char *what)
 {
     fflush(stdout);
-    fprintf(stderr, "bench_lib: %s\n", what);
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
     exit(1);
 }
 
