@@ -18,6 +18,13 @@ static const struct {
 } units[] = {{"d", 86400000000000}, {"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000},
              {"ms", 1000000},       {"us", 1000},         {"ns", 1},          {"ns", 1}};
 
+static uint64_t ns_of(unsigned unit)
+{
+    uint64_t ns = units[unit].ns;
+    WEIR_ASSERT(unit <= NANOSECOND + 1 && ns > 0);
+    return ns;
+}
+
 /* Writes seconds. Zeros at the end are left out, `step` at a time, and the point if no digit
  * follows. Returns the end. */
 static char *put_seconds(char *at, uint64_t ns, unsigned step)
@@ -46,25 +53,26 @@ static char *put(char *at, const char *before, uint64_t n, const char *gap, unsi
 static char *put_two(char *at, uint64_t ns, const char *gap)
 {
     unsigned i = DAY;
-    while (ns > 0 ? ns < units[i].ns : i < SECOND)
+    while (ns > 0 ? ns < ns_of(i) : i < SECOND)
         i++;
-    uint64_t rounded = round_up(ns, units[i + 1].ns);
+    uint64_t rounded = round_up(ns, ns_of(i + 1));
     if (rounded > INT64_MAX)
         rounded = ns;
-    if (i > DAY && rounded >= units[i - 1].ns) /* 59m 59.5s is 1h */
+    if (i > DAY && rounded >= ns_of(i - 1)) /* 59m 59.5s is 1h */
         i--;
-    at = put(at, "", rounded / units[i].ns, gap, i);
-    uint64_t next = rounded % units[i].ns / units[i + 1].ns;
+    at = put(at, "", rounded / ns_of(i), gap, i);
+    uint64_t next = rounded % ns_of(i) / ns_of(i + 1);
     return next > 0 ? put(at, " ", next, gap, i + 1) : at;
 }
 
 static char *put_long(char *at, uint64_t ns)
 {
     const char *before = "";
-    for (unsigned i = DAY; i < SECOND; ns %= units[i++].ns) {
-        if (ns < units[i].ns)
+    for (unsigned i = DAY; i < SECOND; i++) {
+        if (ns < ns_of(i))
             continue;
-        at = put(at, before, ns / units[i].ns, " ", i);
+        at = put(at, before, ns / ns_of(i), " ", i);
+        ns %= ns_of(i);
         before = " ";
     }
     if (ns == 0 && *before != '\0')
@@ -74,20 +82,20 @@ static char *put_long(char *at, uint64_t ns)
 
 static char *put_go(char *at, uint64_t ns)
 {
-    if (ns > 0 && ns < units[SECOND].ns)
-        return put(at, "", ns / units[MILLISECOND].ns, "", MILLISECOND);
-    if (ns >= units[HOUR].ns)
-        at = put(at, "", ns / units[HOUR].ns, "", HOUR);
-    if (ns >= units[MINUTE].ns)
-        at = put(at, "", ns % units[HOUR].ns / units[MINUTE].ns, "", MINUTE);
-    return stpcpy(put_seconds(at, ns % units[MINUTE].ns, 1), "s");
+    if (ns > 0 && ns < ns_of(SECOND))
+        return put(at, "", ns / ns_of(MILLISECOND), "", MILLISECOND);
+    if (ns >= ns_of(HOUR))
+        at = put(at, "", ns / ns_of(HOUR), "", HOUR);
+    if (ns >= ns_of(MINUTE))
+        at = put(at, "", ns % ns_of(HOUR) / ns_of(MINUTE), "", MINUTE);
+    return stpcpy(put_seconds(at, ns % ns_of(MINUTE), 1), "s");
 }
 
 static char *put_read(char *at, uint64_t ns)
 {
-    if (ns < units[SECOND].ns)
-        return put(at, "", ns / units[MILLISECOND].ns, " ", MILLISECOND);
-    return ns < units[MINUTE].ns ? stpcpy(put_seconds(at, ns, 1), " s") : put_two(at, ns, " ");
+    if (ns < ns_of(SECOND))
+        return put(at, "", ns / ns_of(MILLISECOND), " ", MILLISECOND);
+    return ns < ns_of(MINUTE) ? stpcpy(put_seconds(at, ns, 1), " s") : put_two(at, ns, " ");
 }
 
 size_t weir_duration_print(char ret[static WEIR_DURATION_MAX], int64_t ns,
@@ -102,18 +110,18 @@ size_t weir_duration_print(char ret[static WEIR_DURATION_MAX], int64_t ns,
         end = put_two(ret, n, "");
         break;
     case WEIR_DURATION_READ:
-        end = put_read(ret, round_up(n, units[MILLISECOND].ns));
+        end = put_read(ret, round_up(n, ns_of(MILLISECOND)));
         break;
     case WEIR_DURATION_LONG:
-        end = put_long(ret, round_up(n, units[MICROSECOND].ns));
+        end = put_long(ret, round_up(n, ns_of(MICROSECOND)));
         break;
     case WEIR_DURATION_WHOLE:
-        while (n % units[unit].ns != 0)
+        while (n % ns_of(unit) != 0)
             unit++;
-        end = put(ret, "", n / units[unit].ns, "", unit);
+        end = put(ret, "", n / ns_of(unit), "", unit);
         break;
     case WEIR_DURATION_GO:
-        end = put_go(ret, round_up(n, units[MILLISECOND].ns));
+        end = put_go(ret, round_up(n, ns_of(MILLISECOND)));
         break;
     case WEIR_DURATION_PROTO:
         end = stpcpy(put_seconds(ret, n, 3), "s");

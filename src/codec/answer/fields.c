@@ -221,6 +221,11 @@ static void add_github(writer *w)
     end(w);
 }
 
+static void put_duration(writer *w, int64_t ns)
+{
+    w->at += weir_duration_print(w->at, ns, WEIR_DURATION_GO);
+}
+
 /* Finds the decision that comes first of those with a unit. Returns n if there is none. */
 static size_t first_of_unit(const writer *w, weir_quota_unit unit)
 {
@@ -240,7 +245,7 @@ static size_t first_of_unit(const writer *w, weir_quota_unit unit)
         add_number(w, "X-RateLimit-Remaining-" suffix, (d)->remaining);                            \
         if (has_reset) {                                                                           \
             begin(w, "X-RateLimit-Reset-" suffix);                                                 \
-            w->at += weir_duration_print(w->at, (d)->reset_after_ns, WEIR_DURATION_GO);            \
+            put_duration(w, (d)->reset_after_ns);                                                  \
             end(w);                                                                                \
         }                                                                                          \
     } while (0)
