@@ -494,6 +494,11 @@ const weir_rule_spec *weir_limitador_config_rules(const weir_limitador_config *c
     return c->rules;
 }
 
+size_t weir_limitador_config_count(const weir_limitador_config *c)
+{
+    return c->limits_len;
+}
+
 size_t limitador_find(const weir_limitador_config *c, weir_slice name_space,
                       limitador_limit *const **ret)
 {

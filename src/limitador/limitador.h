@@ -69,6 +69,9 @@ WEIR_NODISCARD weir_status weir_limitador_config_build(
  * The hash is 8 hexadecimal digits of the window, the conditions and the variables. */
 const weir_rule_spec *weir_limitador_config_rules(const weir_limitador_config *c, size_t *ret_len);
 
+/* How many limits there are, also those without a rule. */
+size_t weir_limitador_config_count(const weir_limitador_config *c);
+
 /* Replaces the engine of all limits. To be called before weir_limitador_activate() and before the
  * rules are used. */
 void weir_limitador_config_set_engine(weir_limitador_config *c, weir_engine_kind engine);

@@ -5,6 +5,7 @@
 
 #include "cmd/serve/daemon.h"
 
+#include "cmd/config/keys.h"
 #include "cmd/kit/sigbus.h"
 #include "cmd/serve/feature.h"
 #include "cmd/serve/parts.h"
@@ -285,6 +286,19 @@ static bool has_its_engines(const daemon *d, const weir_config *config)
                                              config_uses_engine(config, WEIR_ENGINE_HYBRID));
 }
 
+/* Returns the key of the limits that a guest serves and the configuration no longer sets, although
+ * the guest is only started and ended with the daemon; NULL if there are none. */
+static const char *find_lost_limits(const daemon *d, const weir_config *config)
+{
+    const config_guest *g;
+    for (size_t i = 0; (g = config_guest_at(i)) != NULL; i++) {
+        if (g->feature && g->feature->is_wanted && g->has_limits && part_of(d, g->feature) &&
+            !g->has_limits(config_options(config, g)))
+            return g->limits_key;
+    }
+    return NULL;
+}
+
 static void ignore_problem(void *ctx, const config_problem *p)
 {
     (void)ctx;
@@ -363,10 +377,25 @@ static void log_reloaded(daemon *d, const char *why, const weir_config *config)
     reloaded(d, config);
 }
 
+/* Returns why only a restart can activate the configuration; NULL if a reload can. */
+static const char *find_obstacle(const daemon *d, const weir_config *config, char *buf, size_t size)
+{
+    const char *lost = find_lost_limits(d, config);
+    if (!has_its_engines(d, config))
+        return "the new policies need the engine redis or hybrid, but weir was started without "
+               "redis; the old configuration stays active. Restart weir to use the new one";
+    snprintf(buf, size,
+             "%s is no longer set, but weir serves its limits until it is restarted; the old "
+             "configuration stays active. Restart weir to use the new one",
+             lost ? lost : "");
+    return lost ? buf : NULL;
+}
+
 static bool reload(void *ctx, const char *why)
 {
     daemon *d = ctx;
     weir_config *config = NULL;
+    char text[256];
     if (!d->options->path && !d->options->env) {
         reloaded(d, NULL);
         log_event(d->options->log, WEIR_LOG_WARNING, "reload-ignored",
@@ -378,15 +407,12 @@ static bool reload(void *ctx, const char *why)
     weir_status st = load(d, &config);
     d->unreadable = st == WEIR_E_IO;
     bool adjusted = st == WEIR_OK && d->options->adjust(d->options->ctx, config);
-    if (adjusted && !has_its_engines(d, config))
-        log_refused(
-            d, why, false,
-            "the new policies need the engine redis or hybrid, but weir was started without redis; "
-            "the old configuration stays active. Restart weir to use the new one");
-    else if (adjusted && put_rules(d, config) == WEIR_OK && adopt(d, config) == WEIR_OK)
+    const char *reason = adjusted ? find_obstacle(d, config, text, sizeof text) : NULL;
+    if (adjusted && !reason && put_rules(d, config) == WEIR_OK && adopt(d, config) == WEIR_OK)
         log_reloaded(d, why, config);
     else
-        log_refused(d, why, again && d->unreadable, "the old configuration stays active");
+        log_refused(d, why, again && d->unreadable,
+                    reason ? reason : "the old configuration stays active");
     config_free(config);
     return !d->unreadable;
 }

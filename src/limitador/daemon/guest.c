@@ -217,6 +217,14 @@ static const char *watched(const weir_config *c)
     return limitador_settings_of(c)->file;
 }
 
+/* How many limits there are. The field `limits` has those of envoy.config. */
+static log_pair describe(const weir_config *c)
+{
+    const weir_limitador_config *limits = limitador_settings_of(c)->limits;
+    return limits ? log_integer("limitador_limits", (int64_t)weir_limitador_config_count(limits))
+                  : log_text("limitador_limits", NULL);
+}
+
 static const feature limitador_feature = {.is_wanted = is_wanted,
                                           .open = limitador_open,
                                           .close = limitador_close,
@@ -224,7 +232,8 @@ static const feature limitador_feature = {.is_wanted = is_wanted,
                                           .close_loop = close_loop,
                                           .rules = rules,
                                           .activate = activate,
-                                          .watched = watched};
+                                          .watched = watched,
+                                          .describe = describe};
 
 const config_guest limitador_guest = {
     .key = {"limitador", CONFIG_SECTION, .section = &limitador_section, .read = read_limitador},
