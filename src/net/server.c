@@ -111,7 +111,9 @@ static void begin_to_stop(weir_server *s, int signum)
 static void on_signal(uv_signal_t *handle, int signum)
 {
     weir_server *s = handle->data;
-    if (signum == SIGHUP) {
+    if (signum == SIGHUP && weir_server_stopping(s)) {
+        report_now(s, "reload-ignored", "received SIGHUP, but weir is stopping");
+    } else if (signum == SIGHUP) {
         reload(s, "SIGHUP");
     } else if (!weir_server_stopping(s)) {
         begin_to_stop(s, signum);

@@ -47,7 +47,8 @@ typedef struct weir_server_options {
      * soon; after "SIGHUP" it is not. */
     bool (*reload)(void *ctx, const char *why);
     /* Reports an event for the log: "refused", "overloaded", "timed-out", "proxy-header", "accept"
-     * and "watch" at most once a second each; "stopping" and "stopped" once. Threads: any. */
+     * and "watch" at most once a second each; "stopping" and "stopped" once; "reload-ignored" for
+     * each SIGHUP after "stopping". Threads: any. */
     void (*report)(void *ctx, const char *event, const char *text);
     /* Whether a proxy may report a client on a listener with proxy_protocol. NULL: every proxy may.
      * Not called for Unix sockets. Threads: any. */

@@ -380,7 +380,8 @@ static void check_a_second_signal(void **unused)
     expect(waiting, "here\n");
     kill(getpid(), SIGTERM);
     expect_event(&f, 's');
-    kill(getpid(), SIGHUP); /* no reload any more */
+    kill(getpid(), SIGHUP); /* no reload any more, which is reported */
+    expect_event(&f, 'r');
     kill(getpid(), SIGINT);
     expect_end(waiting);
     join(&f);

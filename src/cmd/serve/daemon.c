@@ -403,6 +403,8 @@ static bool reload(void *ctx, const char *why)
                       log_text("text", "weir was started without a configuration file")));
         return true;
     }
+    if (strcmp(why, "SIGHUP") == 0) /* a person has asked, so the errors are logged once more */
+        d->unreadable = false;
     bool again = d->unreadable;
     weir_status st = load(d, &config);
     d->unreadable = st == WEIR_E_IO;
