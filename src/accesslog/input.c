@@ -5,7 +5,7 @@
  * A compressed log is the standard input of gzip or zstd, and its lines come from a pipe. The two
  * processes share the offset of the file, which tells the progress. */
 
-#define _GNU_SOURCE /* environ, F_SETPIPE_SZ, pipe2, tee */
+#define _GNU_SOURCE /* F_SETPIPE_SZ, pipe2, POLLRDHUP, tee */
 
 #include "accesslog/reader.h"
 
@@ -14,11 +14,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -27,18 +30,41 @@
 #define BLOCK    ((size_t)256 << 10) /* small enough to stay in the L2 cache until it is parsed */
 #define BUF_SIZE (ACCESSLOG_LINE_MAX + 1 + BLOCK)
 
-enum { MAGIC = 4, PIPE_BYTES = 1 << 20 };
+enum { MAGIC = 4, AGAIN_MS = 10, PIPE_BYTES = 1 << 20 };
 
 /* ---- compressed logs ------------------------------------------------------------------------- */
 
-/* Reads the first bytes of the file and leaves them there. Returns how many; -1 if that is not
- * possible, as with a terminal. Of a pipe or a socket it waits for the first byte only. */
+/* The magic numbers of gzip (RFC 1952), of a frame of zstd, and of one that zstd skips (RFC 8878). */
+typedef struct magic {
+    const char *program; /* that decompresses it */
+    size_t len;
+    uint8_t bytes[MAGIC], first_mask;
+} magic;
+
+static const magic magics[] = {{"gzip", 2, {0x1F, 0x8B}, 0xFF},
+                               {"zstd", 4, {0x28, 0xB5, 0x2F, 0xFD}, 0xFF},
+                               {"zstd", 4, {0x50, 0x2A, 0x4D, 0x18}, 0xF0}};
+
+/* Returns the magic number with which n > 0 bytes begin; or, if there are too few, one with which
+ * they may. NULL: none. */
+static const magic *find_magic(const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
+        const magic *m = &magics[i];
+        size_t len = n < m->len ? n : m->len;
+        if ((bytes[0] & m->first_mask) == m->bytes[0] &&
+            memcmp(bytes + 1, m->bytes + 1, len - 1) == 0)
+            return m;
+    }
+    return NULL;
+}
+
+/* Reads the first bytes of a pipe or a socket and leaves them there. Waits for the first one.
+ * Returns how many; -1 if that is not possible, as with a terminal. */
 static ssize_t peek(int fd, uint8_t bytes[MAGIC])
 {
     int copy[2];
-    ssize_t n = pread(fd, bytes, MAGIC, lseek(fd, 0, SEEK_CUR));
-    if (n < 0)
-        n = recv(fd, bytes, MAGIC, MSG_PEEK);
+    ssize_t n = recv(fd, bytes, MAGIC, MSG_PEEK);
     if (n >= 0 || pipe2(copy, O_CLOEXEC) != 0)
         return n;
     n = tee(fd, copy[1], MAGIC, 0);
@@ -49,40 +75,75 @@ static ssize_t peek(int fd, uint8_t bytes[MAGIC])
     return n;
 }
 
-/* Returns the program that decompresses the file, which its magic number names: that of gzip (RFC
- * 1952), or of a frame of zstd or one that zstd skips (RFC 8878). NULL: it is not compressed. */
-static char *decompressor_of(int fd)
+/* The same until the bytes are enough to know the magic number, or the last ones. poll() cannot
+ * wait for more bytes than there are, only for the end. So it looks again after a while. */
+static ssize_t peek_enough(int fd, uint8_t bytes[MAGIC])
 {
-    static char gzip[] = "gzip", zstd[] = "zstd";
-    uint8_t b[MAGIC];
-    ssize_t n = peek(fd, b);
-    if (n >= 2 && b[0] == 0x1F && b[1] == 0x8B)
-        return gzip;
-    bool skipped = n == MAGIC && (b[0] & 0xF0) == 0x50 && memcmp(b + 1, "\x2A\x4D\x18", 3) == 0;
-    return skipped || (n == MAGIC && memcmp(b, "\x28\xB5\x2F\xFD", MAGIC) == 0) ? zstd : NULL;
+    for (;;) {
+        struct pollfd end = {.fd = fd, .events = POLLRDHUP};
+        ssize_t n = peek(fd, bytes);
+        const magic *m = n > 0 ? find_magic(bytes, (size_t)n) : NULL;
+        if (!m || (size_t)n >= m->len)
+            return n;
+        if (poll(&end, 1, AGAIN_MS) > 0)
+            return peek(fd, bytes);
+    }
 }
 
-/* Starts the program with the file as its standard input. SIGPIPE, which the command may ignore,
- * ends it once the pipe is closed. Returns 0 or an errno value. */
-static int spawn(accesslog_input *in, const int out[2])
+/* Returns the program that decompresses the file, which its magic number names. NULL: it is not
+ * compressed. */
+static const char *decompressor_of(int fd)
 {
-    char *argv[] = {in->program, "-dc", NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGPIPE);
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigdefault(&attributes, &signals);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-    int error = posix_spawn_file_actions_adddup2(&files, in->file, STDIN_FILENO);
-    if (error == 0)
-        error = posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
-    if (error == 0)
-        error = posix_spawnp(&in->child, in->program, &files, &attributes, argv, environ);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
+    uint8_t bytes[MAGIC];
+    ssize_t n = pread(fd, bytes, MAGIC, lseek(fd, 0, SEEK_CUR));
+    if (n < 0)
+        n = peek_enough(fd, bytes);
+    const magic *m = n > 0 ? find_magic(bytes, (size_t)n) : NULL;
+    return m && (size_t)n >= m->len ? m->program : NULL;
+}
+
+/* In the new process: becomes the program, with the file as its standard input. SIGPIPE, which the
+ * command may ignore, ends it once its output is closed. On Linux it also ends with weir: it may
+ * wait for input that never comes.
+ *  parent  weir.
+ *  failed  receives an errno value, and is closed by exec(). */
+static _Noreturn void become(const accesslog_input *in, int out, pid_t parent, int failed)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%s", in->program);
+    char *argv[] = {name, "-dc", NULL};
+    signal(SIGPIPE, SIG_DFL);
+#ifdef __linux__
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != parent)
+        _exit(127); /* weir has ended before */
+#endif
+    if (dup2(in->file, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
+        execvp(name, argv);
+    int error = errno;
+    (void)!write(failed, &error, sizeof error);
+    _exit(127);
+}
+
+/* Starts the program. Returns 0 or an errno value. */
+static int spawn(accesslog_input *in, int out)
+{
+    int failed[2], error = 0;
+    pid_t parent = getpid();
+    if (pipe2(failed, O_CLOEXEC) != 0)
+        return errno;
+    pid_t child = fork();
+    if (child == 0)
+        become(in, out, parent, failed[1]);
+    if (child < 0)
+        error = errno;
+    close(failed[1]);
+    while (child > 0 && read(failed[0], &error, sizeof error) < 0 && errno == EINTR)
+        continue;
+    close(failed[0]);
+    if (child > 0 && error != 0)
+        (void)waitpid(child, NULL, 0);
+    else if (child > 0)
+        in->child = child;
     return error;
 }
 
@@ -97,7 +158,7 @@ static bool begin(accesslog_input *in)
         error = errno;
     } else {
         (void)fcntl(out[1], F_SETPIPE_SZ, PIPE_BYTES); /* a smaller pipe only costs time */
-        error = spawn(in, out);
+        error = spawn(in, out[1]);
         in->fd = out[0];
         close(out[1]);
     }
@@ -106,7 +167,8 @@ static bool begin(accesslog_input *in)
     return error == 0;
 }
 
-/* Waits for the program after its last byte. Returns 0, or -1 if it failed. It has printed why. */
+/* Waits for the program after its last byte. Returns 0, or -1 if it failed. It has printed
+ * why, unless a signal ended it. */
 static ptrdiff_t end(accesslog_input *in)
 {
     int status = 0;
@@ -114,10 +176,16 @@ static ptrdiff_t end(accesslog_input *in)
     while (waitpid(in->child, &status, 0) < 0 && errno == EINTR)
         ;
     in->child = 0;
-    snprintf(in->error, sizeof in->error,
-             "%s failed after line %" PRIu64 ": the file is damaged or truncated, or other bytes "
-             "follow the compressed ones",
-             in->program, in->number);
+    if (WIFSIGNALED(status))
+        snprintf(in->error, sizeof in->error,
+                 "%s was ended by signal %d (%s) after line %" PRIu64 ": the rest of the log is "
+                 "missing",
+                 in->program, WTERMSIG(status), strsignal(WTERMSIG(status)), in->number);
+    else
+        snprintf(in->error, sizeof in->error,
+                 "%s failed after line %" PRIu64 ": the file is damaged or truncated, or other "
+                 "bytes follow the compressed ones",
+                 in->program, in->number);
     return status == 0 ? 0 : -1;
 }
 

@@ -33,11 +33,11 @@ typedef struct accesslog_input {
     bool empty;         /* no byte has been read so far */
     char error[ACCESSLOG_INPUT_ERROR_MAX]; /* why a read failed */
     /* Private: */
-    int file;      /* the log as it is */
-    int64_t start; /* its offset when it was opened; -1 if it has none */
-    int fd;        /* its lines: `file`, or the output of `program` */
-    char *program; /* that decompresses it; NULL if it is not compressed, or not known yet */
-    pid_t child;   /* the process of `program`, while it runs */
+    int file;            /* the log as it is */
+    int64_t start;       /* its offset when it was opened; -1 if it has none */
+    int fd;              /* its lines: `file`, or the output of `program` */
+    const char *program; /* that decompresses it; NULL: it is not compressed, or not known yet */
+    pid_t child;         /* the process of `program`, while it runs */
     bool begun, eof;
     bool skipping; /* inside a line that is too long */
     char *buf;

@@ -8,7 +8,9 @@
 #include "accesslog/reader.h"
 #include "tests/kit/kit.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -398,6 +403,166 @@ static void check_close_early(void **unused)
     }
 }
 
+/* ---- slow input, and the end of the programs -------------------------------------------------- */
+
+/* What a slow writer still has to write: a byte whenever the input waits, and the rest after
+ * `waits` of them. */
+static struct {
+    int fd; /* -1: there is no writer */
+    const uint8_t *bytes;
+    size_t len, waits;
+} writer = {.fd = -1};
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+
+static void write_next(size_t n)
+{
+    assert_true(n <= writer.len);
+    if (n > 0)
+        assert_int_equal(write(writer.fd, writer.bytes, n), n);
+    writer.bytes += n;
+    writer.len -= n;
+    if (writer.len == 0) {
+        close(writer.fd);
+        writer.fd = -1;
+    }
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+    if (writer.fd >= 0)
+        write_next(--writer.waits > 0 ? 1 : writer.len);
+    return __real_poll(fds, n, timeout_ms);
+}
+
+/* Makes a pipe or a socket the standard input, which begins with one byte. The others follow. */
+static void begin_slowly(bool is_socket, const void *bytes, size_t len, size_t waits)
+{
+    int fds[2];
+    assert_int_equal(is_socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, fds) : pipe(fds), 0);
+    assert_int_equal(fcntl(fds[1], F_SETFD, FD_CLOEXEC), 0);
+    assert_int_equal(dup2(fds[0], STDIN_FILENO), STDIN_FILENO);
+    close(fds[0]);
+    writer.fd = fds[1];
+    writer.bytes = bytes;
+    writer.len = len;
+    writer.waits = waits;
+    write_next(1);
+}
+
+/* Bytes that may begin a magic number are awaited, and no others. */
+static void check_slow_input(void **unused)
+{
+    static const uint8_t gzip[] = {0x1F, 0x8B, 8, 0,    0,    0,    0,    0, 0, 3, 0x33,
+                                   0xE4, 2,    0, 0x53, 0xFC, 0x51, 0x67, 2, 0, 0, 0};
+    static const struct {
+        const void *bytes;
+        size_t len, waits; /* before the first line */
+        const char *line;
+    } rows[] = {
+        {gzip, sizeof gzip, 1, "1"},  {"\x1F", 1, 0, "\x1F"},         {"\x1Fx\n", 3, 1, "\x1Fx"},
+        {"(\xB5/\n", 4, 3, "(\xB5/"}, {"PROXY a\n", 8, 1, "PROXY a"}, {"abc\n", 4, 0, "abc"},
+    };
+    (void)unused;
+    alarm(60); /* the input would wait forever */
+    int input = dup(STDIN_FILENO);
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+        accesslog_input in;
+        const char *line;
+        size_t len, n = i / 2;
+        begin_slowly(i % 2 == 1, rows[n].bytes, rows[n].len, rows[n].waits);
+        assert_true(accesslog_input_open(&in, "-"));
+        if (rows[n].waits == 0 && writer.fd >= 0)
+            write_next(writer.len);
+        assert_int_equal(accesslog_input_next(&in, &line, &len), ACCESSLOG_INPUT_LINE);
+        assert_int_equal(len, strlen(rows[n].line));
+        assert_memory_equal(line, rows[n].line, len);
+        assert_int_equal(writer.fd, -1);
+        accesslog_input_close(&in);
+    }
+    assert_int_equal(dup2(input, STDIN_FILENO), STDIN_FILENO);
+    close(input);
+    alarm(0);
+}
+
+/* Makes `script` the program gzip. Returns the former PATH; for free(). */
+static char *replace_gzip(const char *script)
+{
+    char path[4096], *before = strdup(getenv("PATH"));
+    write_file("gzip", script);
+    assert_int_equal(chmod("gzip", 0700), 0);
+    snprintf(path, sizeof path, ".:%s", before);
+    assert_int_equal(setenv("PATH", path, 1), 0);
+    return before;
+}
+
+static void restore_gzip(char *path)
+{
+    assert_int_equal(setenv("PATH", path, 1), 0);
+    free(path);
+    unlink("gzip");
+}
+
+/* A log is not whole if a signal has ended the program that decompresses it. */
+static void check_killed_program(void **unused)
+{
+    static const char prefix[] = "gzip was ended by signal 9 (";
+    static const char suffix[] = ") after line 1: the rest of the log is missing";
+    (void)unused;
+    accesslog_input in;
+    const char *line;
+    size_t len;
+    write_file("log", "\x1F\x8B");
+    char *path = replace_gzip("#!/bin/sh\nprintf 'one\\ntw'\nkill -KILL $$\n");
+    assert_true(accesslog_input_open(&in, "log"));
+    assert_int_equal(accesslog_input_next(&in, &line, &len), ACCESSLOG_INPUT_LINE);
+    assert_int_equal(accesslog_input_next(&in, &line, &len), ACCESSLOG_INPUT_FAILED);
+    assert_memory_equal(in.error, prefix, sizeof prefix - 1);
+    assert_non_null(strstr(in.error, suffix));
+    accesslog_input_close(&in);
+    restore_gzip(path);
+    unlink("log");
+}
+
+/* Reads a log from a pipe, as weir does until a signal ends it. */
+static _Noreturn void read_forever(int input)
+{
+    accesslog_input in;
+    const char *line;
+    size_t len;
+    if (dup2(input, STDIN_FILENO) == STDIN_FILENO && accesslog_input_open(&in, "-"))
+        (void)accesslog_input_next(&in, &line, &len);
+    _exit(1);
+}
+
+/* A program that waits for more of a pipe ends with its parent. */
+static void check_orphan(void **unused)
+{
+    int input[2], alive[2];
+    char script[64], byte;
+    (void)unused;
+    assert_int_equal(pipe(input), 0);
+    assert_int_equal(pipe(alive), 0);
+    snprintf(script, sizeof script, "#!/bin/sh\nprintf b >&%d\nexec cat\n", alive[1]);
+    char *path = replace_gzip(script);
+    pid_t reader = fork();
+    if (reader == 0)
+        read_forever(input[0]);
+    close(alive[1]);
+    assert_int_equal(write(input[1], "\x1F\x8B", 2), 2);
+    assert_int_equal(read(alive[0], &byte, 1), 1); /* the program runs */
+    assert_int_equal(kill(reader, SIGTERM), 0);
+    assert_int_equal(waitpid(reader, NULL, 0), reader);
+    struct pollfd ended = {.fd = alive[0], .events = POLLIN};
+    assert_int_equal(__real_poll(&ended, 1, 20000), 1);
+    assert_int_equal(read(alive[0], &byte, 1), 0);
+    close(input[0]);
+    close(input[1]);
+    close(alive[0]);
+    restore_gzip(path);
+}
+
 int main(void)
 {
     const char *text = getenv("WEIR_SEED");
@@ -405,6 +570,8 @@ int main(void)
         cmocka_unit_test(check_reorder),     cmocka_unit_test(check_reorder_bytes),
         cmocka_unit_test(check_wrong_times), cmocka_unit_test(check_reverse_order),
         cmocka_unit_test(check_merge),       cmocka_unit_test(check_close_early),
+        cmocka_unit_test(check_slow_input),  cmocka_unit_test(check_killed_program),
+        cmocka_unit_test(check_orphan),
     };
     seed = text ? strtoull(text, NULL, 10) : seed;
     printf("WEIR_SEED=%" PRIu64 "\n", seed);
