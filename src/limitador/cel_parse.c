@@ -20,6 +20,7 @@ typedef struct parser {
     size_t text_len;
     weir_cel_error *error;
     bool failed;
+    bool negative; /* the number that is next has a sign */
 } parser;
 
 enum { NESTING_MAX = 32 };
@@ -180,7 +181,9 @@ static bool is_word(weir_slice text, const char *word)
 static uint16_t parse_number(parser *p)
 {
     size_t begin = p->at;
+    bool negative = p->negative;
     uint64_t v = 0;
+    p->negative = false;
     if (p->text[p->at] == '0' && p->at + 1 < p->len && (p->text[p->at + 1] | 0x20) == 'x') {
         p->at += 2;
         size_t first = p->at;
@@ -195,10 +198,11 @@ static uint16_t parse_number(parser *p)
     bool fraction = next == '.' && p->at + 1 < p->len && is_digit(p->text[p->at + 1]);
     if (fraction || is_letter(next))
         return fail_at(p, begin, "unsupported number, expected an int such as 10");
-    if (v > INT64_MAX)
-        return fail_at(p, begin, "the number is too large, expected at most %lld",
-                       (long long)INT64_MAX);
-    return add_leaf(p, begin, CEL_INT, (int64_t)v);
+    if (v > (uint64_t)INT64_MAX + negative)
+        return fail_at(p, begin, "the number is too large, expected at %s %lld",
+                       negative ? "least" : "most", (long long)(negative ? INT64_MIN : INT64_MAX));
+    /* Without an overflow for INT64_MIN. */
+    return add_leaf(p, begin, CEL_INT, negative && v > 0 ? -(int64_t)(v - 1) - 1 : (int64_t)v);
 }
 
 static void put_byte(parser *p, char c)
@@ -485,6 +489,8 @@ static uint16_t parse_unary(parser *p)
         return parse_member(p);
     while (accept(p, c == '!' ? "!" : "-"))
         n++;
+    p->negative = c == '-' && is_digit(peek(p)); /* the last sign belongs to the literal */
+    n -= p->negative;
     uint16_t node = parse_member(p);
     for (; n > 0 && !p->failed; n--)
         node = add_op(p, begin, c == '!' ? CEL_NOT : CEL_NEGATE, node, CEL_NONE);
