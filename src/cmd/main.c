@@ -84,6 +84,13 @@ static bool wants_help(int argc, char **argv)
     return argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
 }
 
+/* Reports a word that a command does not take. Returns the exit status. */
+static int unexpected(const char *command, const char *word)
+{
+    fprintf(stderr, "weir %s: unexpected '%s'; see weir %s --help\n", command, word, command);
+    return 2;
+}
+
 static int version(int argc, char **argv)
 {
     static const char text[] = "Usage: weir version\n"
@@ -92,11 +99,13 @@ static int version(int argc, char **argv)
                                "\n"
                                "  --help  print this text\n"
                                "\n"
-                               "Exit status: 0.\n"
+                               "Exit status: 0, or 2 for a usage error.\n"
                                "\n"
                                "Examples:\n"
                                "  weir version\n";
-    fputs(wants_help(argc, argv) ? text : "weir " WEIR_VERSION "\n", stdout);
+    if (argc > 1 && !wants_help(argc, argv))
+        return unexpected("version", argv[1]);
+    fputs(argc > 1 ? text : "weir " WEIR_VERSION "\n", stdout);
     return 0;
 }
 
@@ -108,7 +117,8 @@ static int help(int argc, char **argv)
                                "\n"
                                "  --help  print this text\n"
                                "\n"
-                               "Exit status: 0, or 2 if there is no such command.\n"
+                               "Exit status: 0, or 2 for a usage error, such as an unknown "
+                               "command.\n"
                                "\n"
                                "Examples:\n"
                                "  weir help\n"
@@ -122,6 +132,8 @@ static int help(int argc, char **argv)
         fputs(text, stdout);
         return 0;
     }
+    if (argc > 2)
+        return unexpected("help", argv[2]);
     char *words[] = {argv[1], option, NULL};
     int status = run(2, words);
     return status >= 0 ? status : unknown_command(argv[1]);
@@ -161,13 +173,11 @@ int main(int argc, char **argv)
     }
     const char *name = argv[1];
     int status = -1;
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-        print_usage(stdout);
-        status = 0;
-    } else if (strcmp(name, "--version") == 0) {
-        status = version(1, argv);
-    } else {
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        status = help(argc - 1, argv + 1);
+    else if (strcmp(name, "--version") == 0)
+        status = version(argc - 1, argv + 1);
+    else
         status = run(argc - 1, argv + 1);
-    }
     return end(status >= 0 ? status : unknown_command(name));
 }

@@ -27,6 +27,12 @@ for words in "version --help" "version -h" "help version"; do
     # shellcheck disable=SC2086 # it is a list of words
     check "weir $words" "Usage: weir version" "$("$weir" $words | head -n 1)"
 done
+check "weir --help COMMAND" "$("$weir" help top)" "$("$weir" --help top)"
+for words in "version x" "--version x" "help serve x" "help help x" "--help serve x"; do
+    command=${words%% *} command=${command#--}
+    # shellcheck disable=SC2086 # it is a list of words
+    check "weir $words" "2 weir $command: unexpected 'x'; see weir $command --help" "$("$weir" $words >"$tmp/out" 2>&1; echo $?) $(cat "$tmp/out")"
+done
 unknown="weir: unknown command 'sevre', expected serve, check, replay, suggest, accuracy, policy, demo, state, take, peek, refund, reset, explain, top, policies, help or version"
 check "weir sevre" "2 $unknown" "$("$weir" sevre 2>"$tmp/err"; echo $?) $(cat "$tmp/err")"
 check "weir help sevre" "2 $unknown" "$("$weir" help sevre 2>"$tmp/err"; echo $?) $(cat "$tmp/err")"
