@@ -17,8 +17,8 @@ static void refuse(config_reader *r, const config_place *place, const config_key
                     key->name);
 }
 
-static const config_guest limitador_guest = {.key = {"limitador", CONFIG_OTHER, .read = refuse},
-                                             .size = 1};
+static const config_guest limitador_guest = {
+    .key = {"limitador", CONFIG_OTHER, .read = refuse, .left_out = true}, .size = 1};
 #endif
 
 void weir_use_guests(void)

@@ -59,7 +59,7 @@ static const char *closest(const char *name, const config_section *section)
     size_t nearest = strlen(name) < 4 ? 2 : 3; /* a distance of this or more is not close */
     for (size_t i = 0; i < section->len; i++) {
         size_t distance = config_edit_distance(name, section->keys[i].name);
-        if (distance < nearest) {
+        if (distance < nearest && !section->keys[i].left_out) {
             nearest = distance;
             best = section->keys[i].name;
         }
@@ -73,8 +73,9 @@ static void unknown_key(config_reader *r, const config_place *place, const confi
     const char *meant = closest(key->text, section);
     char list[EXPECTED_SIZE] = "";
     for (size_t i = 0, len = 0; i < section->len; i++) {
-        len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", i > 0 ? ", " : "",
-                                section->keys[i].name);
+        if (!section->keys[i].left_out)
+            len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len > 0 ? ", " : "",
+                                    section->keys[i].name);
         WEIR_ASSERT(len < sizeof list);
     }
     if (strstr(key->text, "://")) /* it may contain a password */

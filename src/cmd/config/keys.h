@@ -53,6 +53,7 @@ typedef struct config_key {
      * changes need no restart, or another key stores the value. */
     bool (*same)(const struct config_key *key, const void *a, const void *b);
     bool live;                        /* changes need no restart */
+    bool left_out;                    /* of this build: `read` reports it, and no error names it */
     const struct config_guest *guest; /* whose options have the values of the section; NULL: none */
 } config_key;
 

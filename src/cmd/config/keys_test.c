@@ -249,13 +249,51 @@ static void check_example_defaults(void **unused)
     free(text);
 }
 
+static void refuse(config_reader *r, const config_place *place, const config_key *key, void *base)
+{
+    (void)base;
+    config_error_at(r->errors, place->key->begin, place, "no %s here", key->name);
+}
+
+static void note_last(void *ctx, const config_problem *p)
+{
+    snprintf(ctx, 600, "%s", p->text);
+}
+
+/* No error names a section that the build has not, but the section itself has one. */
+static void check_left_out(void **unused)
+{
+    static const config_guest absent = {
+        .key = {"limitador", CONFIG_OTHER, .read = refuse, .left_out = true}, .size = 1};
+    static const config_guest *const guests[] = {&absent};
+    static const struct {
+        const char *yaml, *error;
+    } rows[] = {
+        {"limitadr: {}", "unknown key 'limitadr', expected one of tls, "},
+        {"limitador: {}", "no limitador here"},
+        {"polices: {}", "unknown key 'polices', did you mean 'policies'?"},
+    };
+    (void)unused;
+    config_set_guests(guests, 1);
+    for (size_t i = 0; i < CONFIG_LENGTH(rows); i++) {
+        char last[600] = "";
+        const config_sink sink = {note_last, last};
+        weir_config *c = NULL;
+        assert_int_equal(
+            config_parse(rows[i].yaml, strlen(rows[i].yaml), "t.yaml", false, NULL, &sink, &c),
+            WEIR_E_SYNTAX);
+        assert_memory_equal(last, rows[i].error, strlen(rows[i].error));
+        assert_null(strstr(last, "limitador,"));
+    }
+    weir_use_guests();
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_markdown),
-        cmocka_unit_test(check_man_page),
-        cmocka_unit_test(check_example),
-        cmocka_unit_test(check_example_defaults),
+        cmocka_unit_test(check_markdown), cmocka_unit_test(check_man_page),
+        cmocka_unit_test(check_example),  cmocka_unit_test(check_example_defaults),
+        cmocka_unit_test(check_left_out),
     };
     weir_use_guests();
     root = argc == 2 ? argv[1] : ".";
