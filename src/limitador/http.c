@@ -82,6 +82,72 @@ static const char *read_members(body *b)
     return read_values(b, json_object_get(b->json, "values"));
 }
 
+/* Whether a Content-Type has the subtype json or the suffix +json: limitador accepts no others. */
+static bool is_json(weir_slice type)
+{
+    const char *end = type.at ? memchr(type.at, ';', type.len) : NULL;
+    if (!type.at)
+        return false;
+    type.len = end ? (size_t)(end - type.at) : type.len;
+    type = weir_slice_trim(type);
+    const char *slash = memchr(type.at, '/', type.len);
+    if (type.len < strlen("x/json") || !slash || slash == type.at)
+        return false;
+    const weir_slice last = {type.at + type.len - 4, 4};
+    return weir_slice_is(last, "json") &&
+           (last.at == slash + 1 || (last.at[-1] == '+' && last.at - 1 > slash));
+}
+
+/* The length of the string at `at` in valid JSON, with its quotes. */
+static size_t literal_len(const char *at)
+{
+    size_t n = 1;
+    while (at[n] != '"')
+        n += at[n] == '\\' ? 2 : 1;
+    return n + 1;
+}
+
+/* The member of a request that a key of valid JSON names, as a bit. 0: none, or memory is
+ * exhausted. */
+static unsigned member_of(const char *literal, size_t len)
+{
+    static const char *const names[] = {"namespace", "values", "delta", "response_headers"};
+    json_t *key = json_loadb(literal, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    unsigned bit = 0;
+    for (unsigned i = 0; key && i < sizeof names / sizeof names[0]; i++) {
+        if (text_of(key).len == strlen(names[i]) &&
+            memcmp(text_of(key).at, names[i], strlen(names[i])) == 0)
+            bit = 1U << i;
+    }
+    json_decref(key);
+    return bit;
+}
+
+/* Whether valid JSON has a member of a request twice. limitador refuses that. Of other keys, and of
+ * those in `values`, the last one counts. */
+static bool repeats_member(weir_slice json)
+{
+    unsigned seen = 0;
+    size_t depth = 0;
+    for (size_t i = 0; i < json.len; i++) {
+        char c = json.at[i];
+        depth += c == '{' || c == '[';
+        depth -= c == '}' || c == ']';
+        if (c != '"')
+            continue;
+        size_t begin = i, len = literal_len(json.at + i), next = i + len;
+        while (next < json.len && strchr(" \t\r\n", json.at[next]))
+            next++;
+        bool is_key = depth == 1 && next < json.len && json.at[next] == ':';
+        unsigned member = is_key ? member_of(json.at + begin, len) : 0;
+        if (seen & member)
+            return true;
+        seen |= member;
+        i = begin + len - 1;
+    }
+    return false;
+}
+
 /* Reads the body of a request. Returns false with an error response if it is invalid. The caller
  * frees *ret in any case. */
 static bool read_body(weir_http_call *c, weir_rls_verb verb, body *ret)
@@ -90,9 +156,19 @@ static bool read_body(weir_http_call *c, weir_rls_verb verb, body *ret)
     *ret = (body){.request = {.verb = verb, .counted = verb == WEIR_RLS_CHECK_AND_REPORT}};
     json_error_t error;
     const size_t flags = JSON_ALLOW_NUL | JSON_DECODE_ANY;
-    ret->json = json_loadb(text.at ? text.at : "", text.len, flags, &error);
     const char *why = "the body is no JSON";
-    if (ret->json)
+    if (!text.at)
+        text.at = "";
+    ret->json = json_loadb(text.at, text.len, flags | JSON_REJECT_DUPLICATES, &error);
+    bool repeats = !ret->json && json_error_code(&error) == json_error_duplicate_key;
+    if (repeats)
+        ret->json = json_loadb(text.at, text.len, flags, &error);
+    if (!is_json(c->http->header[WEIR_HTTP_CONTENT_TYPE]))
+        why = "expected the Content-Type application/json";
+    else if (ret->json && repeats && repeats_member(text))
+        why = "expected each of namespace, values, delta and response_headers once, found one "
+              "twice";
+    else if (ret->json)
         why = read_members(ret);
     else if (json_error_code(&error) == json_error_numeric_overflow)
         why = "the body has a number above 9223372036854775807";

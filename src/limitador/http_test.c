@@ -133,6 +133,62 @@ static void test_bad_bodies(void **state)
         is_problem(post(*state, "/check", scenes[i].body), 400, scenes[i].detail);
 }
 
+/* As in limitador, only the members of the request itself must be there once. */
+static void test_duplicate_members(void **state)
+{
+    static const char detail[] = "expected each of namespace, values, delta and response_headers "
+                                 "once, found one twice";
+    static const char *const refused[] = {
+        "{\"namespace\":\"ns\",\"namespace\":\"ns\",\"values\":{},\"delta\":1}",
+        "{\"delta\":9,\"namespace\":\"ns\",\"values\":{},\"delta\" \n:1}",
+        "{\"namespace\":\"ns\",\"values\":{\"a\":\"}\\\"\"},\"values\":{},\"delta\":1}",
+        "{\"namespace\":\"ns\",\"values\":{},\"delta\":1,\"\\u0064elta\":1}",
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        is_problem(post(*state, "/check", refused[i]), 400, detail);
+    is_problem(post(*state, "/check", "{\"delta\":1,\"delta\":1"), 400, "the body is no JSON");
+    expect(post(*state, "/check_and_report",
+                "{\"namespace\":\"ns\",\"values\":{\"user\":\"eve\",\"delta\":\"1\",\"delta\":"
+                "\"2\",\"user\":\"zoe\"},\"delta\":3,\"x\":{\"delta\":1},\"x\":[\"delta\"]}"),
+           200, "null");
+    expect(
+        post(*state, "/check", "{\"namespace\":\"ns\",\"values\":{\"user\":\"zoe\"},\"delta\":1}"),
+        429, "Too many requests");
+}
+
+static void test_content_types(void **state)
+{
+    static const struct {
+        const char *line;
+        int status;
+    } scenes[] = {
+        {"Content-Type: application/json\r\n", 200},
+        {"Content-Type:application/JSON ; charset=utf-8\r\n", 200},
+        {"Content-Type: text/json\r\n", 200},
+        {"Content-Type: application/problem+json\r\n", 200},
+        {"Content-Type: text/plain\r\n", 400},
+        {"Content-Type: application/x-www-form-urlencoded\r\n", 400},
+        {"Content-Type: application/xjson\r\n", 400},
+        {"Content-Type: +json\r\n", 400},
+        {"Content-Type: json\r\n", 400},
+        {"Content-Type: /json\r\n", 400},
+        {"Content-Type: a/b;json\r\n", 400},
+        {"Content-Type:\r\n", 400},
+        {"", 400},
+    };
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
+        char request[1024];
+        int len = snprintf(request, sizeof request,
+                           "POST /check HTTP/1.1\r\n" HOST "%sContent-Length: %zu\r\n\r\n%s",
+                           scenes[i].line, strlen(ALICE(1)), ALICE(1));
+        const char *answer = speak(*state, request, (size_t)len);
+        if (scenes[i].status == 200)
+            expect(answer, 200, "null");
+        else
+            is_problem(answer, 400, "expected the Content-Type application/json");
+    }
+}
+
 static void test_methods_and_paths(void **state)
 {
     fixture *f = *state;
@@ -264,9 +320,12 @@ static void test_metrics(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_decisions),         TEST(test_headers),     TEST(test_bad_bodies),
-        TEST(test_methods_and_paths), TEST(test_lists),       TEST(test_long_lists),
-        TEST(test_unknown_states),    TEST(test_long_labels), TEST(test_metrics),
+        TEST(test_decisions),      TEST(test_headers),
+        TEST(test_bad_bodies),     TEST(test_duplicate_members),
+        TEST(test_content_types),  TEST(test_methods_and_paths),
+        TEST(test_lists),          TEST(test_long_lists),
+        TEST(test_unknown_states), TEST(test_long_labels),
+        TEST(test_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
