@@ -147,11 +147,12 @@ static bool add_counter(matched *m, const limitador_limit *l)
     counter *c = &m->counters[m->len++];
     *c = (counter){.limit = l, .request = NO_STATE};
     if (!l->view.rule) {
-        bool over = clamp(m->from->delta) > clamp(l->view.limit.max_value);
+        bool over = m->from->delta > l->view.limit.max_value;
         m->limited |= over;
-        c->remaining = over ? 0 : l->view.limit.max_value - clamp(m->from->delta);
+        c->remaining = over ? 0 : l->view.limit.max_value - m->from->delta;
         return true;
     }
+    m->limited |= m->from->delta > WEIR_COST_MAX; /* no counter counts so much */
     c->request = m->requests_len;
     m->requests[m->requests_len++] =
         (weir_request){.rule = {l->rule, strlen(l->rule)}, .cost = (int64_t)clamp(m->from->delta)};
@@ -277,12 +278,10 @@ static void put_headers(matched *m)
  *  denied  nothing was charged. */
 static void read_counter(counter *c, const weir_request *r, uint64_t delta, bool denied)
 {
-    uint64_t max = c->limit->view.limit.max_value, left = (uint64_t)r->decision.remaining;
-    uint64_t used = (uint64_t)r->decision.limit - left;
-    uint64_t whole = max - (used < max ? used : max);
+    uint64_t left = (uint64_t)r->decision.remaining;
     if (denied)
-        whole = r->decision.allowed && delta < whole ? whole - delta : 0;
-    c->remaining = whole;
+        left = r->decision.allowed && delta < left ? left - delta : 0;
+    c->remaining = left;
     c->expires_ns = r->decision.reset_after_ns;
 }
 

@@ -159,9 +159,27 @@ static void test_large_numbers(void **unused)
     (void)unused;
     USE(limits);
     TAKES(alice, 1, "1");
-    check_headers("18446744073709551615, 18446744073709551615;w=1152921504", "18446744073709551614",
+    check_headers("18446744073709551615, 18446744073709551615;w=1152921504", "2147483646",
                   "1152921504");
     TAKES(alice, UINT64_MAX, "0");
+    TAKES(alice, WEIR_LIMIT_MAX - 1, "1");
+    check_headers("18446744073709551615, 18446744073709551615;w=1152921504", "0", "1152921504");
+    CHECKS(alice, 1, "0");
+}
+
+/* A request of more hits than a counter can count is denied, and charges nothing. */
+static void test_large_deltas(void **unused)
+{
+    const weir_limitador_limit limits[] = {limit_of(WEIR_LIMIT_MAX, 60), limit_of(UINT64_MAX, 0)};
+    (void)unused;
+    use(limits, 1);
+    CHECKS(alice, (uint64_t)WEIR_LIMIT_MAX + 1, "0");
+    TAKES(alice, (uint64_t)WEIR_LIMIT_MAX + 1, "0");
+    TAKES(alice, WEIR_LIMIT_MAX, "1");
+    check_headers("2147483647, 2147483647;w=60", "0", "60");
+    use(limits + 1, 1); /* it has no counter */
+    TAKES(alice, UINT64_MAX - 1, "1");
+    check_headers("18446744073709551615, 18446744073709551615;w=0", "1", "0");
 }
 
 static void test_headers(void **unused)
@@ -487,6 +505,7 @@ int main(void)
         TEST(test_report),
         TEST(test_zeros),
         TEST(test_large_numbers),
+        TEST(test_large_deltas),
         TEST(test_headers),
         TEST(test_long_headers),
         TEST(test_names_in_headers),

@@ -185,6 +185,18 @@ static void test_other_variables(void **unused)
     assert_string_equal(counters(), "ns:user 8 60 1[1];");
 }
 
+/* A counter of a large max_value has left what it can still count. */
+static void test_large_limits(void **unused)
+{
+    weir_limitador_limit limits[] = {limit_by(UINT64_MAX, 60, by_user)};
+    (void)unused;
+    limits[0].name = "user";
+    USE(limits);
+    charge("a", 1, WEIR_LIMIT_MAX - 1);
+    charge("b", 1, WEIR_LIMIT_MAX);
+    assert_string_equal(counters(), "ns:user 0 60 1[b];ns:user 1 60 1[a];");
+}
+
 /* A longer key than those that the lists of top keys keep is not listed. */
 static void test_long_counters(void **unused)
 {
@@ -267,6 +279,7 @@ int main(void)
         TEST(test_values_of_counters),
         TEST(test_other_variables),
         TEST(test_long_counters),
+        TEST(test_large_limits),
         TEST(test_denied_counters),
         TEST(test_counters_after_a_reload),
         TEST(test_counters_without_top_keys),

@@ -39,13 +39,15 @@ static const char *read_text(reader *r, const config_place *place)
     return n->text;
 }
 
-static uint64_t read_number(reader *r, const config_place *place)
+/*  greatest  for the error; of seconds, weir_limitador_config_build() checks it. */
+static uint64_t read_number(reader *r, const config_place *place, uint64_t greatest)
 {
     const config_node *n = place->node;
     uint64_t v = 0;
     bool plain = n->kind == CONFIG_SCALAR && n->style == CONFIG_PLAIN;
-    if (!plain || !weir_decimal_read(n->text, n->len, UINT64_MAX - 1, &v))
-        config_error(r->errors, place, "expected a whole number, 0 or more, found %s%s%s",
+    if (!plain || !weir_decimal_read(n->text, n->len, UINT64_MAX, &v))
+        config_error(r->errors, place,
+                     "expected a whole number from 0 to %" PRIu64 ", found %s%s%s", greatest,
                      n->kind != CONFIG_SCALAR ? "a map or a list" : "\"",
                      n->kind != CONFIG_SCALAR ? "" : n->text, n->kind != CONFIG_SCALAR ? "" : "\"");
     return v;
@@ -88,9 +90,9 @@ static bool read_key(reader *r, const config_place *place, weir_limitador_limit 
     else if (strcmp(key, "name") == 0)
         ret->name = read_text(r, place);
     else if (strcmp(key, "max_value") == 0)
-        ret->max_value = read_number(r, place);
+        ret->max_value = read_number(r, place, UINT64_MAX);
     else if (strcmp(key, "seconds") == 0)
-        ret->seconds = read_number(r, place);
+        ret->seconds = read_number(r, place, WEIR_LIMITADOR_SECONDS_MAX);
     else if (strcmp(key, "conditions") == 0)
         ret->conditions = read_list(r, place, &ret->conditions_len);
     else if (strcmp(key, "variables") == 0)

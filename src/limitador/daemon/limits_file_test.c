@@ -131,10 +131,10 @@ static void test_nulls_and_large_numbers(void **unused)
     (void)unused;
     weir_limitador_config *c =
         parse("- {id: null, name: ~, namespace: a, seconds: 1, conditions: ~, variables: null,\n"
-              "   max_value: 18446744073709551614}",
+              "   max_value: 18446744073709551615}",
               true, "");
     weir_limitador_config_limits(c, (weir_slice){"a", 1}, see_nulls, &max);
-    assert_true(max == UINT64_MAX - 1);
+    assert_true(max == UINT64_MAX);
     weir_limitador_config_drop(c);
 }
 
@@ -221,21 +221,26 @@ static void test_errors(void **unused)
         {"- {max_value: 1}", "l.yaml:1:3: error: [0]: missing key namespace\n"
                              "l.yaml:1:3: error: [0]: missing key seconds\n"},
         {"- {namespace: a, max_value: -1, seconds: 1.5}",
-         "l.yaml:1:29: error: [0].max_value: expected a whole number, 0 or more, found \"-1\"\n"
-         "l.yaml:1:42: error: [0].seconds: expected a whole number, 0 or more, found \"1.5\"\n"},
+         "l.yaml:1:29: error: [0].max_value: expected a whole number from 0 to "
+         "18446744073709551615, found \"-1\"\n"
+         "l.yaml:1:42: error: [0].seconds: expected a whole number from 0 to 1152921504, found "
+         "\"1.5\"\n"},
         {"- {namespace: [a], max_value: [], seconds: '1', conditions: a, variables: [[]]}",
          "l.yaml:1:15: error: [0].namespace: expected a string, found a list\n"
-         "l.yaml:1:31: error: [0].max_value: expected a whole number, 0 or more, found a map or a "
+         "l.yaml:1:31: error: [0].max_value: expected a whole number from 0 to "
+         "18446744073709551615, found a map or a "
          "list\n"
-         "l.yaml:1:44: error: [0].seconds: expected a whole number, 0 or more, found \"1\"\n"
+         "l.yaml:1:44: error: [0].seconds: expected a whole number from 0 to 1152921504, found "
+         "\"1\"\n"
          "l.yaml:1:61: error: [0].conditions: expected a list of CEL expressions, such as "
          "[\"descriptors[0].user\"]\n"
          "l.yaml:1:76: error: [0].variables[0]: expected a CEL expression\n"},
         {"- {namespace: ~, max_value: 1, seconds: 1}",
          "l.yaml:1:3: error: [0]: missing key namespace\n"},
-        {"- {namespace: a, max_value: 18446744073709551615, seconds: 1}",
-         "l.yaml:1:29: error: [0].max_value: expected a whole number, 0 or more, found "
-         "\"18446744073709551615\"\n"},
+        {"- {namespace: a, max_value: 18446744073709551616, seconds: 1}",
+         "l.yaml:1:29: error: [0].max_value: expected a whole number from 0 to "
+         "18446744073709551615, found "
+         "\"18446744073709551616\"\n"},
         {"- namespace: a\n"
          "  max_value: 1\n"
          "  seconds: 1\n"
