@@ -392,9 +392,10 @@ static const char *copy_anchor(builder *b, const char *name, config_node *n)
     while (a && strcmp(a->name, name) != 0)
         a = a->next;
     if (!a)
-        return "no anchor (&) with this name is before the alias";
+        return "expected an anchor (&) with this name before the alias, found none; quote the "
+               "value if it begins with '*'";
     if (is_open(b, a->node))
-        return "the alias is within its own anchor";
+        return "the alias is within its own anchor, expected one of a value that ends before it";
     extent e = measure(a->node);
     b->nodes += e.nodes;
     if (b->nodes > CONFIG_NODES_MAX)
@@ -502,6 +503,7 @@ static const struct {
      "indent all keys of a map alike, and quote an address like \"[::]:6380\""},
     {"could not find expected ':'", "write ': ' after a key"},
     {"unexpected end of stream", "close the quotes"},
+    {"expected alphabetic or numeric character", "quote the value if it begins with '*' or '&'"},
     {"unknown escape", "write \\\\ for a backslash, or use single quotes"},
 };
 

@@ -241,6 +241,18 @@ static void test_errors(void **unused)
          "l.yaml:1:29: error: [0].max_value: expected a whole number from 0 to "
          "18446744073709551615, found "
          "\"18446744073709551616\"\n"},
+        {"- {<<: *x, namespace: a, max_value: 1, seconds: 1}\n"
+         "- &b [*b]\n",
+         "l.yaml:1:8: error: [0].\"<<\": expected an anchor (&) with this name before the alias, "
+         "found none; quote the value if it begins with '*'\n"
+         "l.yaml:2:3: error: [1]: expected a limit: a map with namespace, max_value, seconds\n"
+         "l.yaml:2:7: error: [1][0]: the alias is within its own anchor, expected one of a value "
+         "that ends before it\n"},
+        {"- namespace: a\n"
+         "  name: *\n",
+         "l.yaml:2:10: error: [0]: invalid YAML: while scanning an alias: did not find "
+         "expected alphabetic or numeric character; quote the value if it begins with '*' or "
+         "'&'\n"},
         {"- namespace: a\n"
          "  max_value: 1\n"
          "  seconds: 1\n"
