@@ -69,6 +69,17 @@ if command -v python3 >/dev/null; then
     check "every line is JSON" 5 "$(python3 -c 'import json, sys
 print(sum(isinstance(json.loads(line), dict) for line in sys.stdin))' <"$dir/full.jsonl")"
 fi
+# An export that cannot be written as a whole leaves no file that looks whole.
+full="weir state: cannot write to standard output:"
+check "an export to a full disk" "1 1 1" "$("$weir" state "$file" --export 2>"$dir/err" >/dev/full; echo $?) $(wc -l <"$dir/err") $(grep -c "^$full" "$dir/err")"
+for i in $(seq 40); do "$keeper" "$dir/long" 'gcra 5/h burst 5' "key$i" 1 >"$dir/out"; done
+echo before >"$dir/cut.jsonl"
+for how in '>' '>>'; do
+    bash -c "trap '' XFSZ; ulimit -f 2; exec \"\$0\" state \"\$1\" --export $how\"\$2\"" "$weir" "$dir/long" "$dir/cut.jsonl" 2>"$dir/err"
+    check "an export $how FILE that becomes too large" "1 1 1" "$? $(wc -l <"$dir/err") $(grep -c "^$full" "$dir/err")"
+    check "an export $how FILE that becomes too large leaves nothing" 0 "$(grep -c weir_state "$dir/cut.jsonl")"
+    echo before >"$dir/cut.jsonl"
+done
 check "import into a new file" 0 "$(status "$weir" state "$dir/copy" --import "$dir/full.jsonl")"
 check "the import prints its counts" "$dir/copy: 2 keys and 2 policies imported" "$(cat "$dir/out")"
 check "the copy has the key" "allowed 2" "$("$keeper" "$dir/copy" 'gcra 5/h burst 5' alice 1)"

@@ -10,9 +10,12 @@
 #include "store/image/image.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void put_hex(const uint8_t *bytes, size_t len)
 {
@@ -81,13 +84,38 @@ static bool put_key(void *ctx, const weir_key_state *stored)
     return !ferror(stdout);
 }
 
+/* Where in its file standard output writes next; -1 if it is no regular file. */
+static off_t output_offset(void)
+{
+    struct stat st;
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    if (flags < 0 || fstat(STDOUT_FILENO, &st) != 0 || !S_ISREG(st.st_mode))
+        return -1;
+    return flags & O_APPEND ? st.st_size : lseek(STDOUT_FILENO, 0, SEEK_CUR);
+}
+
+/* Removes an export that could not be written as a whole: its first lines are a valid one. */
+static void drop_output(off_t begin)
+{
+    if (begin >= 0 && ftruncate(STDOUT_FILENO, begin) != 0)
+        fprintf(stderr, "weir state: the incomplete export could not be removed: %s\n",
+                strerror(errno));
+    if (!freopen("/dev/null", "w", stdout)) /* or main() writes the rest, and reports it again */
+        clearerr(stdout);
+}
+
 int state_export(const state_file *f, bool with_secret)
 {
+    off_t begin = output_offset();
     put_head(f, with_secret);
     weir_store_policies(f->store, put_policy, NULL);
     weir_store_each(f->store, put_key, NULL);
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    errno = 0;
+    bool flushed = fflush(stdout) == 0;
+    if (flushed && !ferror(stdout))
         return 0;
-    fprintf(stderr, "weir state: cannot write to standard output: %s\n", strerror(errno));
+    int reason = flushed || errno == 0 ? EIO : errno; /* the errno of earlier writes is lost */
+    fprintf(stderr, "weir state: cannot write to standard output: %s\n", strerror(reason));
+    drop_output(begin);
     return 1;
 }
