@@ -34,7 +34,8 @@ enum { MAGIC = 4, AGAIN_MS = 10, PIPE_BYTES = 1 << 20 };
 
 /* ---- compressed logs ------------------------------------------------------------------------- */
 
-/* The magic numbers of gzip (RFC 1952), of a frame of zstd, and of one that zstd skips (RFC 8878). */
+/* The magic numbers of gzip (RFC 1952), of a frame of zstd (RFC 8878), and of one that zstd
+ * skips. */
 typedef struct magic {
     const char *program; /* that decompresses it */
     size_t len;

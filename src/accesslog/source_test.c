@@ -403,7 +403,7 @@ static void check_close_early(void **unused)
     }
 }
 
-/* ---- slow input, and the end of the programs -------------------------------------------------- */
+/* ---- slow input, and the end of the programs ------------------------------------------------- */
 
 /* What a slow writer still has to write: a byte whenever the input waits, and the rest after
  * `waits` of them. */
