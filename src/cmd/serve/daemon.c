@@ -384,11 +384,13 @@ static const char *find_obstacle(const daemon *d, const weir_config *config, cha
     if (!has_its_engines(d, config))
         return "the new policies need the engine redis or hybrid, but weir was started without "
                "redis; the old configuration stays active. Restart weir to use the new one";
+    if (!lost)
+        return NULL;
     snprintf(buf, size,
              "%s is no longer set, but weir serves its limits until it is restarted; the old "
              "configuration stays active. Restart weir to use the new one",
-             lost ? lost : "");
-    return lost ? buf : NULL;
+             lost);
+    return buf;
 }
 
 static bool reload(void *ctx, const char *why)
