@@ -2,6 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* Tests the policy language: valid texts, their canonical form, and every error. */
 
+#include "policy/scan.h"
+
 #include <weir/weir_zone.h>
 
 #include <setjmp.h>
@@ -466,6 +468,26 @@ static void check_lengths(void **unused)
     assert_int_equal(weir_policy_parse(&p, "fixed-window 5/day tz GMT", 25, NULL, &e), WEIR_E_ZONE);
 }
 
+/* A duration has at most 64 bytes, is not empty, and has nothing before or after it. */
+static void check_durations(void **unused)
+{
+    (void)unused;
+    char text[65];
+    memset(text, '0', sizeof text);
+    memcpy(text + 62, "7s", 2);
+    int64_t ns = 1;
+    assert_true(weir_duration_read("5s", 2, &ns));
+    assert_int_equal(ns, 5000000000);
+    assert_true(weir_duration_read(text, 64, &ns));
+    assert_int_equal(ns, 7000000000);
+    memcpy(text + 62, "05s", 3);
+    assert_false(weir_duration_read(text, 65, &ns));
+    static const char *const refused[] = {"", "s", " 5s", "5s ", "5", "5day"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        assert_false(weir_duration_read(refused[i], strlen(refused[i]), &ns));
+    assert_int_equal(ns, 7000000000); /* unchanged */
+}
+
 /* The longest canonical text fits in WEIR_POLICY_TEXT_MAX, and a short buffer does not overflow. */
 static void check_print_sizes(void **unused)
 {
@@ -668,7 +690,7 @@ int main(void)
         cmocka_unit_test(check_valid),       cmocka_unit_test(check_invalid),
         cmocka_unit_test(check_suggestions), cmocka_unit_test(check_spellings_of_units),
         cmocka_unit_test(check_lengths),     cmocka_unit_test(check_print_sizes),
-        cmocka_unit_test(check_report),
+        cmocka_unit_test(check_report),      cmocka_unit_test(check_durations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
