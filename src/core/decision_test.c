@@ -49,11 +49,39 @@ static void check_fields(void **state)
     assert_int_equal(f[WEIR_FIELD_RETRY_AFTER], -1);
 }
 
+/* The fields give back the decision that they are of. -1 is `never`, which has no time. */
+static void check_of_fields(void **state)
+{
+    static const weir_decision from[] = {
+        {.allowed = true,
+         .limit = 5,
+         .remaining = 4,
+         .reset_after_ns = 2000000,
+         .delay_ns = 3000000},
+        {.limit = 7, .retry_after_ns = 1000000, .reset_after_ns = 2000000},
+        {.limit = 7, .never = true, .retry_after_ns = INT64_MAX}};
+    (void)state;
+    for (size_t i = 0; i < sizeof from / sizeof from[0]; i++) {
+        int64_t f[WEIR_DECISION_FIELDS];
+        weir_decision_get_fields(&from[i], 1000000, f);
+        weir_decision d = weir_decision_of_fields(f, 1000000);
+        assert_int_equal(d.allowed, from[i].allowed);
+        assert_int_equal(d.never, from[i].never);
+        assert_int_equal(d.layer, 0);
+        assert_int_equal(d.limit, from[i].limit);
+        assert_int_equal(d.remaining, from[i].remaining);
+        assert_int_equal(d.retry_after_ns, from[i].retry_after_ns);
+        assert_int_equal(d.reset_after_ns, from[i].reset_after_ns);
+        assert_int_equal(d.delay_ns, from[i].delay_ns);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_full_quota),
         cmocka_unit_test(check_fields),
+        cmocka_unit_test(check_of_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
