@@ -459,6 +459,8 @@ static void check_ground(ground *g, const pair *p, const model *old, const model
     weir_bucket_commit(&k, &g->buckets[HERE], &locked, &p->line);
     weir_bucket_copy(&k, &g->buckets[HERE], &l);
     assert_alike(&l, new);
+    assert_int_equal(l.word[0] >> WEIR_VERSION_AT,
+                     (locked.word[0] + WEIR_VERSION_ONE) >> WEIR_VERSION_AT);
     assert_int_equal(port_load_relaxed(&g->damaged), 0);
 }
 

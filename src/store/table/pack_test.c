@@ -383,6 +383,25 @@ static void window_of_version_2(void **state)
     assert_int_equal(d.reset_after_ns, h_ns - 5);
 }
 
+/* A file that an earlier build wrote has these classes in its tags: they never change. */
+static void former_classes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned first;
+    } rows[] = {{"sliding-counter 9/h", 41},
+                {"sliding-counter 65535/h", 41},
+                {"sliding-counter 65536/h", 42},
+                {"sliding-counter 4194304/h", 48}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_policy p = policy_of(rows[i].text);
+        unsigned got[WEIR_FORMER_CLASSES], want[] = {rows[i].first, 61, 62, 63};
+        weir_pack_former_classes(&p, got);
+        assert_memory_equal(got, want, sizeof want);
+    }
+}
+
 /* ---- damaged states and entries -------------------------------------------------------------- */
 
 /* A state of any words is packed, and decides the same when it is unpacked. An entry of any words
@@ -464,8 +483,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_policies), cmocka_unit_test(used_shares),
         cmocka_unit_test(ranks),           cmocka_unit_test(window_of_version_2),
-        cmocka_unit_test(usual_policies),  cmocka_unit_test(any_words),
-        cmocka_unit_test(out_of_range),    cmocka_unit_test(other_forms),
+        cmocka_unit_test(former_classes),  cmocka_unit_test(usual_policies),
+        cmocka_unit_test(any_words),       cmocka_unit_test(out_of_range),
+        cmocka_unit_test(other_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
