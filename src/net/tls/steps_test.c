@@ -114,7 +114,8 @@ static void check_records_of_a_run(void **unused)
     }
 }
 
-/* The last bytes of the server's handshake are sent before the first request is decided. */
+/* The last bytes of the server's handshake are sent before the first request is decided. The work
+ * of the handshake counts once. */
 static void check_end_of_handshake(void **unused)
 {
     (void)unused;
@@ -129,10 +130,12 @@ static void check_end_of_handshake(void **unused)
     write_text(&s.pair, "x");
     assert_int_equal(run_once(&s.pair), WEIR_SESSION_AGAIN);
     assert_int_equal(script.runs, 0);
+    assert_int_equal(s.pair.step.work, 65536);
     assert_true(weir_buffer_len(&s.pair.out) > 0); /* tickets */
     weir_buffer_clear(&s.pair.out);
     assert_int_equal(run_once(&s.pair), WEIR_SESSION_READ);
     assert_int_equal(script.runs, 1);
+    assert_int_equal(s.pair.step.work, 0);
     close_scene(&s);
 }
 
