@@ -348,7 +348,9 @@ static void check_others(void **state)
     has_line(answer, "Allow: GET, HEAD, POST, OPTIONS");
     has_line(with(f, "PUT /v1/policies", ""), "Allow: GET, HEAD, OPTIONS");
     has_line(get(f, "/v1/refund"), "Allow: POST, OPTIONS");
-    assert_int_equal(status_of(get(f, "/v1/explain?policy=api&key=alice")), 200);
+    answer = get(f, "/v1/explain?policy=api&key=alice");
+    assert_int_equal(status_of(answer), 200);
+    has_line(answer, "Content-Type: text/plain; charset=utf-8");
     answer = get(f, "/metrics");
     has_line(answer, "Content-Type: text/plain; version=0.0.4");
     assert_non_null(strstr(answer, "\nweir_build_info{version=\"1.2.3\"} 1\n"));
