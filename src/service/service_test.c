@@ -335,6 +335,9 @@ static void check_counts(void **unused)
     assert_true(decided > 10);
     assert_int_equal(weir_limiter_latency(limiter).sum_ns, 128 * decided);
     weir_service_latency(service, 128); /* nothing to record twice */
+    take("s", "k", 1);
+    weir_service_latency(service, -1); /* the clock went back: no time */
+    assert_int_equal(weir_limiter_latency(limiter).sum_ns, 128 * decided++);
     static const int64_t elapsed_ns[] = {129, INT64_MAX, -5};
     for (int i = 0; i < 3; i++) {
         take("s", "k", 1);
