@@ -123,31 +123,36 @@ static void a_peek_denies_an_atomic_request(void **unused)
 {
     static const struct {
         weir_rls_spec peeked, charged;
-        bool uses_up; /* the peeked limit first */
+        uint32_t used; /* of the peeked limit, before */
         weir_rls_code code;
         uint32_t left;
     } rows[] = {
-        {{LIMIT(2, WEIR_RLS_DAY)}, {LIMIT(9, WEIR_RLS_DAY)}, true, WEIR_RLS_OVER_LIMIT, 9},
-        {{LIMIT(2, WEIR_RLS_HOUR)}, {LIMIT(9, WEIR_RLS_HOUR)}, false, WEIR_RLS_OK, 8},
-        {{LIMIT(0, WEIR_RLS_HOUR)}, {LIMIT(8, WEIR_RLS_HOUR)}, false, WEIR_RLS_OVER_LIMIT, 8},
+        {{LIMIT(2, WEIR_RLS_DAY)}, {LIMIT(9, WEIR_RLS_DAY)}, 2, WEIR_RLS_OVER_LIMIT, 9},
+        {{LIMIT(2, WEIR_RLS_HOUR)}, {LIMIT(9, WEIR_RLS_HOUR)}, 0, WEIR_RLS_OK, 8},
+        {{LIMIT(2, WEIR_RLS_MINUTE)},
+         {LIMIT(9, WEIR_RLS_MINUTE)},
+         1, /* one is left */
+         WEIR_RLS_OK,
+         8},
+        {{LIMIT(0, WEIR_RLS_HOUR)}, {LIMIT(8, WEIR_RLS_HOUR)}, 0, WEIR_RLS_OVER_LIMIT, 8},
         {{.shadow_mode = true, LIMIT(2, WEIR_RLS_WEEK)},
          {LIMIT(9, WEIR_RLS_WEEK)},
-         true,
+         2,
          WEIR_RLS_OK,
          8},
         {{.quota_mode = true, LIMIT(2, WEIR_RLS_MONTH)},
          {LIMIT(9, WEIR_RLS_MONTH)},
-         true,
+         2,
          WEIR_RLS_OVER_LIMIT,
          9},
         {{.quota_mode = true, LIMIT(2, WEIR_RLS_YEAR)},
          {.quota_mode = true, LIMIT(9, WEIR_RLS_YEAR)},
-         true,
+         2,
          WEIR_RLS_OK,
          8},
         {{.has_limit = true, .policy = "gcra 2/h burst 2"},
          {.has_limit = true, .policy = "gcra 9/h burst 9"},
-         true,
+         2,
          WEIR_RLS_OVER_LIMIT,
          9},
     };
@@ -162,8 +167,8 @@ static void a_peek_denies_an_atomic_request(void **unused)
         char peeked[8], charged[8];
         snprintf(peeked, sizeof peeked, "p=%s", key);
         snprintf(charged, sizeof charged, "c=%s", key);
-        if (rows[i / 2].uses_up)
-            ask("d", peeked, 2, now_ns);
+        if (rows[i / 2].used > 0)
+            ask("d", peeked, rows[i / 2].used, now_ns);
         kit_request r;
         begin(&r, "d", 1);
         for (size_t k = 0; k < 2; k++) {
