@@ -10,6 +10,16 @@
 
 enum { LEN = 8 };
 
+static unsigned inits_left; /* until one fails; 0: none fails */
+
+bool __real_port_presence_init(port_presence *p);
+bool __wrap_port_presence_init(port_presence *p);
+bool __wrap_port_presence_init(port_presence *p)
+{
+    bool fails = inits_left > 0 && --inits_left == 0;
+    return !fails && __real_port_presence_init(p);
+}
+
 /* In memory that processes share. */
 typedef struct shared {
     port_presence place[LEN];
@@ -108,6 +118,19 @@ static void killed_holder(void **unused)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
+static void a_slot_that_fails(void **unused)
+{
+    (void)unused;
+    weir_process_slots slots;
+    shared *s = new_shared(&slots);
+    for (unsigned n = 1; n <= LEN; n++) {
+        inits_left = n;
+        assert_false(weir_process_slots_init(&slots));
+    }
+    assert_int_equal(inits_left, 0);
+    drop_shared(s);
+}
+
 static void ids(void **unused)
 {
     (void)unused;
@@ -190,8 +213,12 @@ static void many_processes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_place), cmocka_unit_test(killed_holder),  cmocka_unit_test(ids),
-        cmocka_unit_test(last_slot), cmocka_unit_test(many_processes),
+        cmocka_unit_test(one_place),
+        cmocka_unit_test(killed_holder),
+        cmocka_unit_test(ids),
+        cmocka_unit_test(last_slot),
+        cmocka_unit_test(many_processes),
+        cmocka_unit_test(a_slot_that_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
