@@ -58,7 +58,7 @@ static char *usual_response(const char *request)
 
 static void each_allocation_fails(void **state)
 {
-    static char long_target[6000], long_body[12000];
+    static char long_target[6000], long_body[12000], long_lines[6000];
     const char *const requests[] = {
         "GET /v1/take?policy=api&key=a HTTP/1.1\r\n" HOST "\r\n",
         "GET /v1/take?policy=api HTTP/1.1\r\n" HOST "X-Client: a\r\nX-Client: b\r\n\r\n",
@@ -71,6 +71,7 @@ static void each_allocation_fails(void **state)
         "DELETE / HTTP/1.1\r\n" HOST "\r\n",
         long_target,
         long_body,
+        long_lines,
     };
     (void)state;
     snprintf(long_target, sizeof long_target,
@@ -80,6 +81,10 @@ static void each_allocation_fails(void **state)
              "Expect: 100-continue\r\nContent-Length: 10025\r\n\r\n"
              "{\"policy\":\"api\",\"key\":\"%010000d\"}",
              1);
+    snprintf(long_lines, sizeof long_lines,
+             "GET /v1/take?policy=api HTTP/1.1\r\n" HOST "X-Client: %02000d\r\n"
+             "X-Client: %02000d\r\n\r\n",
+             1, 2);
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
         char *usual = usual_response(requests[i]);
         for (int later = 0; later <= 1; later++) {

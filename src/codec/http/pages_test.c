@@ -67,6 +67,7 @@ static void headers(void **state)
     has_line(answer, "ETag: \"abc\"");
     has_line(answer, "Vary: Accept-Encoding");
     has_line(answer, "Cache-Control: no-cache");
+    assert_null(strstr(answer, "no-store")); /* which is for data */
     has_line(answer, "X-Content-Type-Options: nosniff");
     const char *policy = strstr(answer, "Content-Security-Policy: ");
     assert_non_null(policy);

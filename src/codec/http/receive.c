@@ -304,7 +304,6 @@ static int on_headers_complete(llhttp_t *parser)
 {
     weir_http_receiver *r = parser->data;
     r->head_done = true;
-    r->keeps_line = false;
     r->keep_alive = llhttp_should_keep_alive(parser) && parser->method != HTTP_CONNECT;
     r->http11 = parser->http_minor > 0;
     parser->upgrade = 0; /* weir supports no upgrade, so the request is answered as usual */
