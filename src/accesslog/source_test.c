@@ -8,6 +8,7 @@
 #include "accesslog/reader.h"
 #include "tests/kit/kit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -400,6 +401,8 @@ static void check_close_early(void **unused)
         for (size_t i = 0; i < n; i++)
             assert_int_equal(accesslog_next(a, &r), ACCESSLOG_REQUEST);
         accesslog_close(a);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no process is left */
+        assert_int_equal(errno, ECHILD);
     }
 }
 
