@@ -348,6 +348,12 @@ static void test_escapes(void **unused)
             assert_int_equal(len, strlen(text));
         }
     }
+    /* The first character that does not fit ends the text, although a later one would fit. */
+    char small[4];
+    assert_int_equal(weir_text_escape_to(small, sizeof small, "ab\nc", 4, WEIR_HEX_LINE), 2);
+    assert_string_equal(small, "ab");
+    assert_int_equal(weir_text_escape_to(small, sizeof small, "abcd", 4, WEIR_HEX_LINE), 3);
+    assert_string_equal(small, "abc");
 }
 
 static void test_utf8(void **unused)
