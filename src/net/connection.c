@@ -391,6 +391,7 @@ static bool run(weir_connection *c, weir_buffer *in)
     size_t share = has_budget(l) ? VISIT : SMALL, used = VISIT_MIN;
     size_t out_pause = share < OUT_PAUSE ? share : OUT_PAUSE;
     bool answered = false, more = true;
+    c->again = false;
     while (more) {
         size_t len = weir_buffer_len(in);
         WEIR_ASSERT(c->in_session && c->state == WEIR_CONNECTION_READ);
