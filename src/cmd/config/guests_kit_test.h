@@ -15,8 +15,8 @@ static inline bool names_absent_guest(const char *text, const char *other)
     bool found = false;
     for (size_t i = 0; config_guest_at(i); i++) {
         const char *name = config_guest_at(i)->key.name;
-        found |= name && !config_guest_at(i)->feature &&
-                 (strstr(text, name) || strstr(other, name)) && !strstr(other, "unknown key");
+        found |=
+            name && !config_guest_at(i)->feature && (strstr(text, name) || strstr(other, name));
     }
     if (found)
         printf("left out, because weir was built without a guest: %.60s\n", text);
