@@ -349,7 +349,7 @@ static void check_counts(void **unused)
     set_rules(specs + 1, 1);
     take("s", "k", 1);
     assert_int_equal(counts_of("a").denied, 3);
-    assert_int_equal(counts_of("s").shadowed, 5);
+    assert_int_equal(counts_of("s").shadowed, 6);
     weir_latency l = weir_limiter_latency(limiter);
     assert_int_equal(l.count[0], decided + 1);
     assert_int_equal(l.sum_ns, sum_ns);
