@@ -565,6 +565,42 @@ static void check_orphan(void **unused)
     restore_gzip(path);
 }
 
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* A line that is too long is skipped, even if it does not fit in memory, and the next one is read.
+ * A damaged compressed file fails after its last line. */
+static void check_long_lines(void **unused)
+{
+    (void)unused;
+    static const size_t lens[] = {ACCESSLOG_LINE_MAX, ACCESSLOG_LINE_MAX + 1,
+                                  5 * ACCESSLOG_LINE_MAX, 1};
+    accesslog_input in;
+    const char *line;
+    size_t len = 0;
+    FILE *f = fopen("long", "w");
+    assert_non_null(f);
+    for (size_t i = 0; i < 4; i++)
+        fprintf(f, "%0*d\n", (int)lens[i], 0);
+    assert_int_equal(fclose(f), 0);
+    assert_true(accesslog_input_open(&in, "long"));
+    for (size_t i = 0; i < 4; i++) {
+        bool fits = lens[i] <= ACCESSLOG_LINE_MAX;
+        assert_int_equal(accesslog_input_next(&in, &line, &len),
+                         fits ? ACCESSLOG_INPUT_LINE : ACCESSLOG_INPUT_LINE_TOO_LONG);
+        assert_int_equal(in.number, i + 1);
+        assert_true(!fits || len == lens[i]);
+    }
+    assert_int_equal(accesslog_input_next(&in, &line, &len), ACCESSLOG_INPUT_END);
+    accesslog_input_close(&in);
+
+    assert_int_equal(system("echo one | gzip -c >broken && echo two >>broken"), 0);
+    assert_true(accesslog_input_open(&in, "broken"));
+    assert_int_equal(accesslog_input_next(&in, &line, &len), ACCESSLOG_INPUT_LINE);
+    assert_int_equal(accesslog_input_next(&in, &line, &len), ACCESSLOG_INPUT_FAILED);
+    assert_memory_equal(in.error, "gzip failed after line 1: ", 26);
+    accesslog_input_close(&in);
+}
+
 int main(void)
 {
     const char *text = getenv("WEIR_SEED");
@@ -573,7 +609,7 @@ int main(void)
         cmocka_unit_test(check_wrong_times), cmocka_unit_test(check_reverse_order),
         cmocka_unit_test(check_merge),       cmocka_unit_test(check_close_early),
         cmocka_unit_test(check_slow_input),  cmocka_unit_test(check_killed_program),
-        cmocka_unit_test(check_orphan),
+        cmocka_unit_test(check_orphan),      cmocka_unit_test(check_long_lines),
     };
     seed = text ? strtoull(text, NULL, 10) : seed;
     printf("WEIR_SEED=%" PRIu64 "\n", seed);
