@@ -346,8 +346,8 @@ class Bench:
                         1e9 / medians[1]["cpu"])
 
     def top(self):
-        """Compares the sampler of the top keys with no top keys: in a decision, beside a count of each
-        request, and in the daemon."""
+        """Measures the cost of the top keys: of a decision (no lists, sampled, each request counted), and
+        in the daemon."""
         out = subprocess.run([self.args.top], capture_output=True, text=True, timeout=300, check=True).stdout
         without, sampled, counted = (float(word) for word in out.split())
         self.report.add("daemon.top.decision.sampled_vs_off", "cpu", sampled, without)

@@ -31,7 +31,7 @@ LONG = "gcra 100/h burst 1000"  # keys do not expire, and all requests are allow
 # The use of the hybrid engine: keys with thousands of requests a second, within their limit.
 HOT_KEYS, HOT = "1000", "gcra 10000/s burst 1000"
 TAKE_HOT = ["WEIR.TAKE", "hot", "key:__rand_int__"]
-# The use of the deny cache: keys with many requests a second, of which one is allowed.
+# The use of the deny cache: keys with many requests a second; one request a second is allowed for each.
 DENIED = "gcra 1/s"
 TAKE_DENIED = ["WEIR.TAKE", "denied", "key:__rand_int__"]
 UNITS["bytes"] = "bytes/key"

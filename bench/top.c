@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* The cost of the top keys. Prints the CPU time of a decision in ns: without top keys, with samples
  * as the daemon takes them, and with a count of each request. The three alternate in short rounds
- * on one store. The figures are means, because the sampler works once a second. */
+ * on one store. The figures are means: about once a second of the simulated
+ * clock the sampler adjusts its intervals, so its cost differs between rounds. */
 
 #include "keys.h"
 #include "kit.h"

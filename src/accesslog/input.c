@@ -34,8 +34,8 @@ enum { MAGIC = 4, AGAIN_MS = 10, PIPE_BYTES = 1 << 20 };
 
 /* ---- compressed logs ------------------------------------------------------------------------- */
 
-/* The magic numbers of gzip (RFC 1952), of a frame of zstd (RFC 8878), and of one that zstd
- * skips. */
+/* The magic numbers of gzip (RFC 1952), of a Zstandard frame, and of a skippable frame (RFC
+ * 8878). */
 typedef struct magic {
     const char *program; /* that decompresses it */
     size_t len;
@@ -46,8 +46,8 @@ static const magic magics[] = {{"gzip", 2, {0x1F, 0x8B}, 0xFF},
                                {"zstd", 4, {0x28, 0xB5, 0x2F, 0xFD}, 0xFF},
                                {"zstd", 4, {0x50, 0x2A, 0x4D, 0x18}, 0xF0}};
 
-/* Returns the magic number with which n > 0 bytes begin; or, if there are too few, one with which
- * they may. NULL: none. */
+/* Finds the magic number at the start of n > 0 bytes. If n is too small to tell, returns one that
+ * the bytes may be the beginning of. NULL: none. */
 static const magic *find_magic(const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
@@ -76,8 +76,8 @@ static ssize_t peek(int fd, uint8_t bytes[MAGIC])
     return n;
 }
 
-/* The same until the bytes are enough to know the magic number, or the last ones. poll() cannot
- * wait for more bytes than there are, only for the end. So it looks again after a while. */
+/* Peeks until the bytes decide the magic number, or the input has ended. poll() returns at once
+ * while bytes are unread, so this polls only for the end, and peeks again every AGAIN_MS. */
 static ssize_t peek_enough(int fd, uint8_t bytes[MAGIC])
 {
     for (;;) {
@@ -91,8 +91,7 @@ static ssize_t peek_enough(int fd, uint8_t bytes[MAGIC])
     }
 }
 
-/* Returns the program that decompresses the file, which its magic number names. NULL: it is not
- * compressed. */
+/* Returns the program for the magic number of the file. NULL: it is not compressed. */
 static const char *decompressor_of(int fd)
 {
     uint8_t bytes[MAGIC];
@@ -103,10 +102,10 @@ static const char *decompressor_of(int fd)
     return m && (size_t)n >= m->len ? m->program : NULL;
 }
 
-/* In the new process: becomes the program, with the file as its standard input. SIGPIPE, which the
- * command may ignore, ends it once its output is closed. On Linux it also ends with weir: it may
- * wait for input that never comes.
- *  parent  weir.
+/* In the child: executes the decompressor with the file as its standard input. Restores SIGPIPE,
+ * which weir may ignore, so that the decompressor ends when nobody reads its output. On Linux the
+ * kernel also kills it when weir ends; otherwise it could wait for input for ever.
+ *  parent  the process id of weir.
  *  failed  receives an errno value, and is closed by exec(). */
 static _Noreturn void become(const accesslog_input *in, int out, pid_t parent, int failed)
 {
@@ -116,7 +115,7 @@ static _Noreturn void become(const accesslog_input *in, int out, pid_t parent, i
     signal(SIGPIPE, SIG_DFL);
 #ifdef __linux__
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != parent)
-        _exit(127); /* weir has ended before */
+        _exit(127); /* weir has already ended */
 #endif
     if (dup2(in->file, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
         execvp(name, argv);

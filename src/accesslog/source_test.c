@@ -407,8 +407,8 @@ static void check_close_early(void **unused)
 
 /* ---- slow input, and the end of the programs ------------------------------------------------- */
 
-/* What a slow writer still has to write: a byte whenever the input waits, and the rest after
- * `waits` of them. */
+/* The bytes that a slow writer has left. It writes one byte at each call of poll(), and all the
+ * rest at call number `waits`. */
 static struct {
     int fd; /* -1: there is no writer */
     const uint8_t *bytes;
@@ -567,8 +567,8 @@ static void check_orphan(void **unused)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* A line that is too long is skipped, even if it does not fit in memory, and the next one is read.
- * A damaged compressed file fails after its last line. */
+/* A line that is too long is skipped, even if it is longer than the buffer, and the next one is
+ * read. A damaged compressed file fails after its last line. */
 static void check_long_lines(void **unused)
 {
     (void)unused;

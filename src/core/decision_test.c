@@ -49,7 +49,8 @@ static void check_fields(void **state)
     assert_int_equal(f[WEIR_FIELD_RETRY_AFTER], -1);
 }
 
-/* The fields give back the decision that they are of. -1 is `never`, which has no time. */
+/* weir_decision_of_fields() restores the decision from its fields; a retry_after of -1 is
+ * `never`. */
 static void check_of_fields(void **state)
 {
     static const weir_decision from[] = {

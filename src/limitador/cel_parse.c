@@ -199,7 +199,7 @@ static uint16_t parse_number(parser *p)
     if (fraction || is_letter(next))
         return fail_at(p, begin, "unsupported number, expected an int such as 10");
     if (v > (uint64_t)INT64_MAX + negative)
-        return fail_at(p, begin, "the number is too large, expected at %s %lld",
+        return fail_at(p, begin, "the number is out of range, expected at %s %lld",
                        negative ? "least" : "most", (long long)(negative ? INT64_MIN : INT64_MAX));
     /* Without an overflow for INT64_MIN. */
     return add_leaf(p, begin, CEL_INT, negative && v > 0 ? -(int64_t)(v - 1) - 1 : (int64_t)v);

@@ -103,8 +103,9 @@ void limitador_refresh(weir_limitador_loop *l);
 #define LIMITADOR_KEY_SIMPLE "*"
 #define LIMITADOR_KEY_EMPTY  "\\"
 
-/* What is left of a limit's max_value, as limitador shows it. Above WEIR_LIMIT_MAX that is more
- * than the counter can still count, but of a full counter it is 0. */
+/* Returns max_value minus the hits, as limitador shows it; 0 if the counter is full. With a
+ * max_value above WEIR_LIMIT_MAX the counter is full at WEIR_LIMIT_MAX hits, so the result can be
+ * more than it will still accept. */
 static inline uint64_t limitador_left(uint64_t max_value, const weir_decision *d)
 {
     uint64_t left = (uint64_t)d->remaining, used = (uint64_t)d->limit - left;

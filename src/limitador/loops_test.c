@@ -185,7 +185,7 @@ static void test_other_variables(void **unused)
     assert_string_equal(counters(), "ns:user 8 60 1[1];");
 }
 
-/* A full counter has nothing left, also of a max_value above what it counts. */
+/* A full counter has 0 left, even if max_value is larger than a counter can count. */
 static void test_large_limits(void **unused)
 {
     weir_limitador_limit limits[] = {limit_by(UINT64_MAX, 60, by_user)};

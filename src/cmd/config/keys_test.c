@@ -260,7 +260,7 @@ static void note_last(void *ctx, const config_problem *p)
     snprintf(ctx, 600, "%s", p->text);
 }
 
-/* No error names a section that the build has not, but the section itself has one. */
+/* No error suggests a section that this build lacks; the section itself is an error. */
 static void check_left_out(void **unused)
 {
     static const config_guest absent = {

@@ -286,8 +286,8 @@ static bool has_its_engines(const daemon *d, const weir_config *config)
                                              config_uses_engine(config, WEIR_ENGINE_HYBRID));
 }
 
-/* Returns the key of the limits that a guest serves and the configuration no longer sets, although
- * the guest is only started and ended with the daemon; NULL if there are none. */
+/* Guests with limits start and stop only with the daemon. If a running guest would lose its limits
+ * with the configuration, returns the key that named them, such as limitador.limits; else NULL. */
 static const char *find_lost_limits(const daemon *d, const weir_config *config)
 {
     const config_guest *g;

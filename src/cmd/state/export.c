@@ -84,7 +84,7 @@ static bool put_key(void *ctx, const weir_key_state *stored)
     return !ferror(stdout);
 }
 
-/* Where in its file standard output writes next; -1 if it is no regular file. */
+/* Returns the offset at which standard output writes next; -1 if it is not a regular file. */
 static off_t output_offset(void)
 {
     struct stat st;
@@ -94,7 +94,7 @@ static off_t output_offset(void)
     return flags & O_APPEND ? st.st_size : lseek(STDOUT_FILENO, 0, SEEK_CUR);
 }
 
-/* Removes an export that could not be written as a whole: its first lines are a valid one. */
+/* Removes an incomplete export: its first lines alone are a valid export with fewer keys. */
 static void drop_output(off_t begin)
 {
     if (begin >= 0 && ftruncate(STDOUT_FILENO, begin) != 0)

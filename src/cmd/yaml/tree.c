@@ -395,7 +395,8 @@ static const char *copy_anchor(builder *b, const char *name, config_node *n)
         return "expected an anchor (&) with this name before the alias, found none; quote the "
                "value if it begins with '*'";
     if (is_open(b, a->node))
-        return "the alias is within its own anchor, expected one of a value that ends before it";
+        return "the alias is inside the value of its own anchor, expected the alias of an earlier "
+               "value";
     extent e = measure(a->node);
     b->nodes += e.nodes;
     if (b->nodes > CONFIG_NODES_MAX)

@@ -39,7 +39,8 @@ static const char *read_text(reader *r, const config_place *place)
     return n->text;
 }
 
-/*  greatest  for the error; of seconds, weir_limitador_config_build() checks it. */
+/*  greatest  the maximum that the error names; weir_limitador_config_build() checks that of
+ *            `seconds` */
 static uint64_t read_number(reader *r, const config_place *place, uint64_t greatest)
 {
     const config_node *n = place->node;

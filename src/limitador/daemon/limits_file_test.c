@@ -246,8 +246,8 @@ static void test_errors(void **unused)
          "l.yaml:1:8: error: [0].\"<<\": expected an anchor (&) with this name before the alias, "
          "found none; quote the value if it begins with '*'\n"
          "l.yaml:2:3: error: [1]: expected a limit: a map with namespace, max_value, seconds\n"
-         "l.yaml:2:7: error: [1][0]: the alias is within its own anchor, expected one of a value "
-         "that ends before it\n"},
+         "l.yaml:2:7: error: [1][0]: the alias is inside the value of its own anchor, expected "
+         "the alias of an earlier value\n"},
         {"- namespace: a\n"
          "  name: *\n",
          "l.yaml:2:10: error: [0]: invalid YAML: while scanning an alias: did not find "

@@ -244,7 +244,8 @@ static void start_cluster(void)
     fail_msg("no Cluster");
 }
 
-/* Writes the first key from *n on whose slot is one of the first `end`. */
+/* Writes the first of the keys numbered *n and up whose slot is below `end`. Sets *n to the number
+ * after it. */
 static void key_of_slot(int *n, uint32_t end, char ret[32])
 {
     do
