@@ -156,6 +156,11 @@ static void an_older_version(void **unused)
     seal(&h);
     must_refuse(&h, h.bytes, "its states have version 2, expected 4");
     assert_false(weir_file_header_check(&h, h.bytes, true, what, sizeof what));
+    h = header(0, true);
+    h.state_version = 2; /* memory is never only read */
+    seal(&h);
+    must_refuse(&h, h.bytes,
+                "its states have version 2, expected 3; weir state can export them for a new file");
 }
 
 static void a_damaged_header(void **unused)
