@@ -303,6 +303,11 @@ static void test_warnings(void **unused)
         "value for all requests\n"
         "l.yaml:11:42: warning: [0].variables[2]: this has no effect, because the list has it "
         "before\n"));
+    weir_limitador_config_drop(parse(
+        "- {namespace: a, max_value: 1, seconds: 1, name: n, conditions: [limit.name == 'n']}\n",
+        true,
+        "l.yaml:1:66: warning: [0].conditions[0]: this has no effect, because it is always "
+        "true\n"));
     weir_limitador_config_drop(
         parse("[]\n", true, "l.yaml:1:1: warning: there is no limit: every request is allowed\n"));
     weir_limitador_config_drop(parse(
