@@ -75,6 +75,11 @@ static void check_of_fields(void **state)
         assert_int_equal(d.reset_after_ns, from[i].reset_after_ns);
         assert_int_equal(d.delay_ns, from[i].delay_ns);
     }
+    for (int64_t ms = INT64_MAX / 1000000; ms <= INT64_MAX / 1000000 + 1; ms++) {
+        const int64_t f[WEIR_DECISION_FIELDS] = {[WEIR_FIELD_RESET_AFTER] = ms};
+        assert_int_equal(weir_decision_of_fields(f, 1000000).reset_after_ns,
+                         ms == INT64_MAX / 1000000 ? ms * 1000000 : INT64_MAX);
+    }
 }
 
 int main(void)

@@ -9,6 +9,7 @@ import pathlib
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -21,16 +22,23 @@ GO_MIN, GO = (1, 26), "1.26.0"
 
 
 def run(words, directory, error, *, limit_s=INSTALL_S, **more):
-    """Runs a command and returns its output. Raises `error` if the command fails or takes longer."""
+    """Runs a command and returns its output. Raises `error` if the command fails, or takes longer: then all
+    its processes are killed."""
     try:
-        done = subprocess.run([str(word) for word in words], cwd=directory, check=False,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=limit_s, **more)
-    except (OSError, subprocess.TimeoutExpired) as reason:
+        child = subprocess.Popen([str(word) for word in words], cwd=directory, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                 start_new_session=True, **more)
+    except OSError as reason:
         raise error(f"{words[0]}: {reason}") from None
-    if done.returncode != 0:
-        raise error(f"{' '.join(str(word) for word in words[:4])}: {done.stdout[-1500:].strip()}")
-    return done.stdout
+    try:
+        text = child.communicate(timeout=limit_s)[0]
+    except subprocess.TimeoutExpired as reason:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        raise error(f"{words[0]}: {reason}") from None
+    if child.returncode != 0:
+        raise error(f"{' '.join(str(word) for word in words[:4])}: {text[-1500:].strip()}")
+    return text
 
 
 def need(*tools):
