@@ -16,6 +16,8 @@ typedef struct spelling {
     const char *to;
 } spelling;
 
+#define NO_LIMIT "an algorithm; keys without a limit are on the list 'allow' of a policy"
+
 /* A spelling comes before its own prefixes. */
 static const spelling algorithms[] = {
     {"gcra", "gcra"},
@@ -34,6 +36,15 @@ static const spelling algorithms[] = {
     {"token", "token-bucket"},
     {"leaky", "leaky-bucket (denies) or leaky-queue (requests wait)"},
     {"fixed", "fixed-window"},
+    {"unlimited", NO_LIMIT},
+    {"infinite", NO_LIMIT},
+    {"infinity", NO_LIMIT},
+    {"disabled", NO_LIMIT},
+    {"none", NO_LIMIT},
+    {"off", NO_LIMIT},
+    {"allow", NO_LIMIT},
+    {"deny", "an algorithm; " WEIR_HINT_DENY},
+    {"block", "an algorithm; " WEIR_HINT_DENY},
 };
 
 /* The plural of each is recognised too. */

@@ -62,7 +62,12 @@ static weir_status rate_number(parser *p, const char *what, int64_t high, int64_
     weir_writer t = weir_writer_init(expected, sizeof expected);
     if (weir_hint_fraction(&p->scan, &t))
         return weir_scan_unexpected(&p->scan, p->scan.at, expected);
-    return weir_scan_number(&p->scan, what, 1, high, ret);
+    size_t from = p->scan.at;
+    weir_status st = weir_scan_number(&p->scan, what, 1, high, ret);
+    bool is_zero = st == WEIR_E_RANGE && p->scan.at == from + 1 && p->scan.text[from] == '0';
+    if (is_zero)
+        weir_scan_unexpected(&p->scan, from, "1 or more; " WEIR_HINT_DENY);
+    return st;
 }
 
 /* Parses a rate such as "100/s". */

@@ -191,7 +191,22 @@ static const struct {
     {"gcra", WEIR_E_SYNTAX, 5,
      "found the end, expected a rate such as 100/s, from 1 to 1099511627776"},
     {"gcra 0/s", WEIR_E_RANGE, 6,
-     "found '0/s', expected a rate such as 100/s, from 1 to 1099511627776"},
+     "found '0/s', expected 1 or more; keys that are always denied are on the list 'deny' of a "
+     "policy"},
+    {"fixed-window 00/d", WEIR_E_RANGE, 14,
+     "found '00/d', expected a limit such as 100/m, from 1 to 2147483647"},
+    {"unlimited", WEIR_E_SYNTAX, 1,
+     "found 'unlimited', expected an algorithm; keys without a limit are on the list 'allow' of a "
+     "policy"},
+    {"gcra 1/s & OFF", WEIR_E_SYNTAX, 12,
+     "found 'OFF', expected an algorithm; keys without a limit are on the list 'allow' of a "
+     "policy"},
+    {"deny", WEIR_E_SYNTAX, 1,
+     "found 'deny', expected an algorithm; keys that are always denied are on the list 'deny' of "
+     "a policy"},
+    {"offline", WEIR_E_SYNTAX, 1,
+     "found 'offline', expected one of gcra token-bucket leaky-bucket leaky-queue fixed-window "
+     "sliding-log sliding-counter sliding-slices"},
     {"gcra -1/s", WEIR_E_SYNTAX, 6,
      "found '-1/s', expected a rate such as 100/s, from 1 to 1099511627776"},
     {"gcra 1099511627777/s", WEIR_E_RANGE, 6,
@@ -226,11 +241,14 @@ static const struct {
     {"token-bucket 5 refill5/s", WEIR_E_SYNTAX, 22,
      "found '5/s', expected a space, '&' or the end"},
     {"leaky-bucket 0/s capacity 5", WEIR_E_RANGE, 14,
-     "found '0/s', expected a rate such as 100/s, from 1 to 1099511627776"},
+     "found '0/s', expected 1 or more; keys that are always denied are on the list 'deny' of a "
+     "policy"},
     {"leaky-queue 0/s depth 5", WEIR_E_RANGE, 13,
-     "found '0/s', expected a rate such as 100/s, from 1 to 1099511627776"},
+     "found '0/s', expected 1 or more; keys that are always denied are on the list 'deny' of a "
+     "policy"},
     {"gcra 0/s burst 5", WEIR_E_RANGE, 6,
-     "found '0/s', expected a rate such as 100/s, from 1 to 1099511627776"},
+     "found '0/s', expected 1 or more; keys that are always denied are on the list 'deny' of a "
+     "policy"},
     {"gcra x burst 5", WEIR_E_SYNTAX, 6,
      "found 'x', expected a rate such as 100/s, from 1 to 1099511627776"},
     {"leaky-bucket x capacity 5", WEIR_E_SYNTAX, 14,
@@ -238,19 +256,24 @@ static const struct {
     {"leaky-queue x depth 5", WEIR_E_SYNTAX, 13,
      "found 'x', expected a rate such as 100/s, from 1 to 1099511627776"},
     {"fixed-window 0/m count-denied", WEIR_E_RANGE, 14,
-     "found '0/m', expected a limit such as 100/m, from 1 to 2147483647"},
+     "found '0/m', expected 1 or more; keys that are always denied are on the list 'deny' of a "
+     "policy"},
     {"sliding-log 0/m count-denied", WEIR_E_RANGE, 13,
-     "found '0/m', expected a limit such as 100/m, from 1 to 2147483647"},
+     "found '0/m', expected 1 or more; keys that are always denied are on the list 'deny' of a "
+     "policy"},
     {"token-bucket 0 refill 5/s", WEIR_E_RANGE, 14,
      "found '0', expected a capacity in tokens, from 1 to 2147483647"},
     {"token-bucket 5 refill 0/s", WEIR_E_RANGE, 23,
-     "found '0/s', expected a refill such as 100/s or 5 every 1s, from 1 to 1099511627776"},
+     "found '0/s', expected 1 or more; keys that are always denied are on the list 'deny' of a "
+     "policy"},
     {"sliding-counter 5/month", WEIR_E_SYNTAX, 19,
      "'month' is a calendar period, supported only by fixed-window, expected a length such as 30d"},
     {"sliding-counter 0/m relaxed", WEIR_E_RANGE, 17,
-     "found '0/m', expected a limit such as 100/m, from 1 to 2147483647"},
+     "found '0/m', expected 1 or more; keys that are always denied are on the list 'deny' of a "
+     "policy"},
     {"sliding-slices 0/m slices 6", WEIR_E_RANGE, 16,
-     "found '0/m', expected a limit such as 100/m, from 1 to 2147483647"},
+     "found '0/m', expected 1 or more; keys that are always denied are on the list 'deny' of a "
+     "policy"},
     {"fixed-window 5/2day", WEIR_E_SYNTAX, 17,
      "'day' is a calendar period and takes no number, expected a length: d is 24 hours"},
     {"gcra 5/s burst", WEIR_E_SYNTAX, 15, "found the end, expected a burst, from 1 to 2147483647"},
@@ -532,11 +555,12 @@ static const struct {
      "  at once     10\n"
      "  worst case  13 within 7s: a full burst and the refill\n"
      "state         16 bytes a key\n"},
-    {"gcra 7/3s", "gcra 7/3s burst 1\n"
-                  "  sustained   7 every 3s, one every 3s/7: exactly 201600 a day\n"
-                  "  at once     1\n"
-                  "  worst case  7 within 3s: a full burst and the refill\n"
-                  "state         16 bytes a key\n"},
+    {"gcra 7/3s",
+     "gcra 7/3s burst 1\n"
+     "  sustained   7 every 3s, one every 3s/7: exactly 201600 a day\n"
+     "  at once     1: another one right after it is denied; for 7 at once, write burst 7\n"
+     "  worst case  7 within 3s: a full burst and the refill\n"
+     "state         16 bytes a key\n"},
     {"gcra 2000000000/s burst 5",
      "gcra 2000000000/s burst 5\n"
      "  sustained   2000000000 every 1s: exactly 172800000000000 a day\n"
@@ -578,49 +602,49 @@ static const struct {
      "  sustained   10 every 1h: exactly 240 a day\n"
      "  at once     10\n"
      "  worst case  20 within the window's length: the end of one window and the "
-     "start of the next\n"
+     "start of the next; in each window at most 10\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/24h from-first",
      "fixed-window 7/d from-first\n"
      "  sustained   7 every 1d, from the key's first request: exactly 7 a day\n"
      "  at once     7\n"
      "  worst case  13 within the window's length: the end of one window and the "
-     "start of the next\n"
+     "start of the next; in each window at most 7\n"
      "state         16 bytes a key\n"},
     {"fixed-window 7/day",
      "fixed-window 7/day\n"
      "  sustained   7 every calendar day of UTC\n"
      "  at once     7\n"
      "  worst case  14 within the window's length: the end of one window and the "
-     "start of the next\n"
+     "start of the next; in each window at most 7\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/week",
      "fixed-window 7/week\n"
      "  sustained   7 every calendar week of UTC\n"
      "  at once     7\n"
      "  worst case  14 within the window's length: the end of one window and the "
-     "start of the next\n"
+     "start of the next; in each window at most 7\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/day tz Europe/Berlin",
      "fixed-window 7/day tz Europe/Berlin\n"
      "  sustained   7 every calendar day of Europe/Berlin\n"
      "  at once     7\n"
      "  worst case  21 within the longest window's length: the end of one window, all "
-     "of a short one, and the start of the next\n"
+     "of a short one, and the start of the next; in each window at most 7\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/month",
      "fixed-window 7/month\n"
      "  sustained   7 every calendar month of UTC\n"
      "  at once     7\n"
      "  worst case  21 within the longest window's length: the end of one window, all "
-     "of a short one, and the start of the next\n"
+     "of a short one, and the start of the next; in each window at most 7\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/year count-denied",
      "fixed-window 7/year count-denied\n"
      "  sustained   7 every calendar year of UTC\n"
      "  at once     7\n"
      "  worst case  21 within the longest window's length: the end of one window, all "
-     "of a short one, and the start of the next\n"
+     "of a short one, and the start of the next; in each window at most 7\n"
      "  denials     count: a client that keeps retrying stays denied\n"
      "state         8 bytes a key\n"},
     {"sliding-counter 11/13m",
@@ -647,7 +671,7 @@ static const struct {
     {"gcra 5/s & sliding-log 1/h",
      "gcra 5/s burst 1\n"
      "  sustained   5 every 1s, one every 200ms: exactly 432000 a day\n"
-     "  at once     1\n"
+     "  at once     1: another one right after it is denied; for 5 at once, write burst 5\n"
      "  worst case  5 within 1s: a full burst and the refill\n"
      "sliding-log 1/h\n"
      "  sustained   1 every 1h: exactly 24 a day\n"

@@ -146,6 +146,10 @@ static void report_bucket(weir_writer *t, const weir_layer *l)
         put_interval(t, l);
     put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
+    if (l->algorithm == WEIR_GCRA && l->limit == 1 && l->rate > 1) {
+        put_number(t, ": another one right after it is denied; for ", l->rate);
+        put_number(t, " at once, write burst ", l->rate);
+    }
     if (weir_layer_can(l, WEIR_CAN_DELAY)) {
         int64_t waiting = l->limit - 1 - l->nodelay;
         put_number(t, ": ", l->nodelay + 1);
@@ -191,6 +195,8 @@ static void report_window(weir_writer *t, const weir_layer *l)
             t, lengths_vary(l)
                    ? ": the end of one window, all of a short one, and the start of the next"
                    : ": the end of one window and the start of the next");
+    if (l->algorithm == WEIR_FIXED_WINDOW)
+        put_number(t, "; in each window at most ", l->limit);
     if (l->algorithm == WEIR_SLIDING_COUNTER)
         weir_write_str(t, ", if the previous limit was used up at the end of its window");
     if (l->algorithm == WEIR_SLIDING_SLICES) {
