@@ -76,6 +76,7 @@ check "daemon: top" "0 denied by api recently: N units (half-life 1 m)
 check "daemon: top has the key" 1 "$(run top api | grep -c '^ .*[0-9]  evil$')"
 check "daemon: top of one key" 1 "$(run top api --keys 1 | grep -c '^ .*[0-9]  ')"
 check "daemon: top of an unknown policy" "1 weir top: $WEIR_SERVER: no policy 'apj'; weir policies lists them" "$(run top apj)"
+check "daemon: top in a pipe prints one table and ends" 1 "$(timeout 60 "$weir" top 2>&1 | grep -c "^weir ")"
 text='gcra 1/365d burst 5'
 run take --text "$text" carol --cost 3 >/dev/null
 check "daemon: peek at a policy text" "0 allowed  2 of 5 remaining, full again in 1095 d" "$(run peek --text "$text" carol)"

@@ -11,6 +11,7 @@
 #include "cmd/client/screen.h"
 #include "cmd/kit/caret.h"
 #include "cmd/kit/options.h"
+#include "cmd/kit/terminal.h"
 #include "port/text.h"
 
 #include <weir/weir.h>
@@ -155,7 +156,8 @@ static const client_command top = {
     "\n"
     "Shows what the daemon decides now, on a live screen: its policies, and the keys that\n"
     "the chosen policy denied most. Press ? for its commands, q to quit. If standard\n"
-    "input or output is no terminal, prints a table for each interval.\n"
+    "input or output is no terminal, prints one table, of the next interval; with\n"
+    "--interval or --count, a table for each interval.\n"
     "With POLICY, lists the keys that it denied most units in the last few minutes.\n" HELP_NAME
     "  --allowed        list the keys that POLICY allowed most units\n"
     "  --keys N         how many keys, 1 to top.keys of the configuration (default 10)\n"
@@ -490,6 +492,7 @@ static const char *password_of_user(void)
 
 static int run_live(const invocation *a)
 {
+    bool once = a->count == 0 && a->interval_ns == 0 && !terminal_can_fill();
     const top_live_options options = {
         .server = a->server,
         .password = password_of_user(),
@@ -497,7 +500,7 @@ static int run_live(const invocation *a)
         .allowed = a->allowed,
         .interval_ns = a->interval_ns > 0 ? a->interval_ns : 1000000000,
         .timeout_ns = a->timeout_ns,
-        .count = a->count,
+        .count = once ? 1 : a->count,
     };
     return top_live(&options);
 }
