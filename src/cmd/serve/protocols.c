@@ -85,6 +85,11 @@ static void resp_close(void *session)
     weir_resp_session_close(session);
 }
 
+static weir_session_usage resp_usage(const void *session)
+{
+    return (weir_session_usage){.bytes = weir_resp_session_memory(session)};
+}
+
 static bool resp_is_new(const void *session)
 {
     return !((const weir_resp_session *)session)->authenticated;
@@ -272,6 +277,7 @@ static const protocol_row own[PROTOCOLS_OWN] = {
                         .open = resp_open,
                         .close = resp_close,
                         .run = resp_run,
+                        .usage = resp_usage,
                         .is_new = resp_is_new,
                         .refusal = "-ERR max number of clients reached\r\n",
                         .overload = "-ERR no memory left for the buffers of clients\r\n",

@@ -6,11 +6,12 @@
  * daemon. */
 
 #include "codec/resp/command.h"
+#include "codec/resp/session.h"
 #include "port/session.h"
 
 typedef struct weir_resp_call {
     weir_call call; /* first: the backend's functions get its address */
-    struct weir_resp_session *session;
+    weir_resp_session *session;
     weir_buffer *out;
     int64_t now_ns;
     bool waits; /* an engine needs time: no reply was written, the command will be run again */
@@ -39,8 +40,24 @@ void weir_resp_select(weir_call *c);
 void weir_resp_client(weir_call *c);
 void weir_resp_reset(weir_call *c);
 void weir_resp_quit(weir_call *c);
+
+/* Transactions (transaction.c). */
 void weir_resp_multi(weir_call *c);
-void weir_resp_exec(weir_call *c); /* also DISCARD */
+void weir_resp_exec(weir_call *c);
+void weir_resp_discard(weir_call *c);
+void weir_resp_watch(weir_call *c);
+void weir_resp_unwatch(weir_call *c);
+
+static inline bool weir_resp_is_queuing(const weir_resp_session *s)
+{
+    return s->transaction >= WEIR_RESP_QUEUING;
+}
+
+/* Queues a command that may run, and replies. Returns false if the command is to be run now.
+ *  request, len  its bytes, as the client sent them. */
+bool weir_resp_queue(weir_call *c, const weir_command *cmd, const void *request, size_t len);
+
+void weir_resp_end_transaction(weir_resp_session *s);
 
 /* Server commands (connection_commands.c). */
 void weir_resp_config(weir_call *c);

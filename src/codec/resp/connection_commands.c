@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- PING, ECHO, QUIT, RESET, MULTI ---------------------------------------------------------- */
+/* ---- PING, ECHO, QUIT, RESET ----------------------------------------------------------------- */
 
 void weir_resp_ping(weir_call *c)
 {
@@ -34,27 +34,6 @@ void weir_resp_quit(weir_call *c)
     weir_resp_call_of(c)->session->closing = true;
 }
 
-/* There are no transactions. A client that begins one sends its commands without waiting for a
- * reply. They must not be charged. */
-void weir_resp_multi(weir_call *c)
-{
-    weir_resp_call_of(c)->session->multi = true;
-    weir_call_error(c, "ERR MULTI is not supported: send the commands in a pipeline without it");
-}
-
-void weir_resp_exec(weir_call *c)
-{
-    weir_resp_session *s = weir_resp_call_of(c)->session;
-    bool is_exec = weir_resp_word_is(c->arg[0], "EXEC");
-    if (!s->multi)
-        weir_call_error(c, "ERR %s without MULTI", is_exec ? "EXEC" : "DISCARD");
-    else if (is_exec)
-        weir_call_error(c, "EXECABORT Transaction discarded because of previous errors.");
-    else
-        c->backend->simple(c, "OK");
-    s->multi = false;
-}
-
 /* Puts the session back into the state of a new connection. */
 void weir_resp_reset(weir_call *c)
 {
@@ -62,7 +41,7 @@ void weir_resp_reset(weir_call *c)
     s->proto = 2;
     s->authenticated = s->options->password == NULL;
     s->name_len = 0;
-    s->multi = false;
+    weir_resp_end_transaction(s);
     c->backend->simple(c, "RESET");
 }
 
@@ -229,6 +208,7 @@ void weir_resp_client(weir_call *call)
                weir_resp_word_is(c->call.arg[1], "LIST")) {
         put_client_line(c); /* only this client: other clients are private */
     } else if ((c->call.args == 4 && weir_resp_word_is(c->call.arg[1], "SETINFO")) ||
+               (c->call.args >= 3 && weir_resp_word_is(c->call.arg[1], "TRACKING")) ||
                (c->call.args == 3 && weir_resp_word_is(c->call.arg[1], "NO-EVICT")) ||
                (c->call.args == 3 && weir_resp_word_is(c->call.arg[1], "NO-TOUCH")) ||
                (c->call.args == 3 && weir_resp_word_is(c->call.arg[1], "REPLY") &&

@@ -43,12 +43,13 @@ static const weir_command *const commands[] = {
     OWN("CLIENT", weir_resp_client, 2, 0, 0, 0, PLAIN, "CLIENT ID | GETNAME | SETNAME name | INFO"),
     OWN("INFO", weir_resp_info, 1, 0, 0, 0, PLAIN, "INFO"),
     OWN("CONFIG", weir_resp_config, 2, 0, 0, 0, PLAIN, "CONFIG GET name"),
-    OWN("COMMAND", command, 1, 0, 0, 0, PLAIN, "COMMAND [COUNT | LIST | INFO name ...]"),
+    OWN("COMMAND", command, 1, 0, 0, 0, PLAIN, "COMMAND [COUNT | LIST | INFO name ... | GETKEYS command ...]"),
     OWN("RESET", weir_resp_reset, 1, 1, 0, 0, PLAIN, "RESET"),
-    OWN("MULTI", weir_resp_multi, 1, 1, 0, 0, PLAIN,
-        "MULTI (not supported; commands up to EXEC are rejected)"),
+    OWN("MULTI", weir_resp_multi, 1, 1, 0, 0, PLAIN, "MULTI"),
     OWN("EXEC", weir_resp_exec, 1, 1, 0, 0, PLAIN, "EXEC"),
-    OWN("DISCARD", weir_resp_exec, 1, 1, 0, 0, PLAIN, "DISCARD"),
+    OWN("DISCARD", weir_resp_discard, 1, 1, 0, 0, PLAIN, "DISCARD"),
+    OWN("WATCH", weir_resp_watch, 2, 0, 0, 0, PLAIN, "WATCH key [key ...]"),
+    OWN("UNWATCH", weir_resp_unwatch, 1, 1, 0, 0, PLAIN, "UNWATCH"),
     OWN("QUIT", weir_resp_quit, 1, 0, 0, 0, PLAIN, "QUIT"),
 };
 
@@ -103,6 +104,32 @@ static void put_command_info(weir_call *call)
     }
 }
 
+/* The keys of a request, which follows GETKEYS. */
+static void put_keys(weir_call *c)
+{
+    const weir_command *cmd = c->args > 2 ? weir_resp_find_command(c->arg[2]) : NULL;
+    size_t args = c->args - 2, n = 0;
+    if (!cmd) {
+        weir_call_error(c, "ERR Invalid command specified");
+        return;
+    }
+    if (cmd->key == 0) {
+        weir_call_error(c, "ERR The command has no key arguments");
+        return;
+    }
+    if (!weir_command_arity_is_good(cmd, args)) {
+        weir_call_error(c, "ERR Invalid number of arguments specified for command");
+        return;
+    }
+    for (size_t i = (size_t)cmd->key; cmd->key_step == 3 ? i + 1 < args : n == 0; i += 3)
+        n++;
+    c->backend->array(c, n);
+    for (size_t i = 0; i < n; i++) {
+        weir_slice key = c->arg[2 + (size_t)cmd->key + 3 * i];
+        c->backend->bulk(c, key.at, key.len);
+    }
+}
+
 static void command(weir_call *c)
 {
     if (c->args == 1) {
@@ -117,6 +144,8 @@ static void command(weir_call *c)
             put_lower(c, commands[i]);
     } else if (weir_resp_word_is(c->arg[1], "INFO")) {
         put_command_info(c);
+    } else if (weir_resp_word_is(c->arg[1], "GETKEYS")) {
+        put_keys(c);
     } else { /* DOCS, which redis-cli requests on a terminal: it accepts an empty map */
         c->backend->map(c, 0);
     }

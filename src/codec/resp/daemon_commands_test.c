@@ -39,6 +39,9 @@ static void check_client(void **state)
     expect(f, "CLIENT SETNAME 'a b'",
            "-ERR Client names cannot contain spaces, newlines or special characters, and have at "
            "most 64 bytes.\r\n");
+    expect(f, "CLIENT TRACKING ON OPTIN", "+OK\r\n");
+    expect(f, "CLIENT TRACKING",
+           "-ERR unknown subcommand or wrong number of arguments for 'TRACKING'\r\n");
     expect(f, "CLIENT ID", ":7\r\n");
     expect(f, "CLIENT INFO", "$39\r\nid=7 name=app db=0 resp=2 user=default\n\r\n");
     expect(f, "CLIENT MAINT_NOTIFICATIONS ON",
@@ -56,7 +59,17 @@ static void check_client(void **state)
     expect(f, "CONFIG SET save x",
            "-ERR CONFIG supports only GET: weir reads its settings from weir.yaml\r\n");
     expect(f, "ECHO hello", "$5\r\nhello\r\n");
-    expect(f, "COMMAND COUNT", ":28\r\n");
+    expect(f, "COMMAND COUNT", ":30\r\n");
+    expect(f, "COMMAND GETKEYS weir.take api alice COST 2", "*1\r\n$5\r\nalice\r\n");
+    expect(f, "COMMAND GETKEYS cl.throttle bob 1 2 3", "*1\r\n$3\r\nbob\r\n");
+    expect(f, "COMMAND GETKEYS WEIR.TAKEALL 2 api alice 1 ip bob 2",
+           "*2\r\n$5\r\nalice\r\n$3\r\nbob\r\n");
+    expect(f, "COMMAND GETKEYS WEIR.TAKEALL 1 api alice 1 WITHNAMES", "*1\r\n$5\r\nalice\r\n");
+    expect(f, "COMMAND GETKEYS", "-ERR Invalid command specified\r\n");
+    expect(f, "COMMAND GETKEYS GET k", "-ERR Invalid command specified\r\n");
+    expect(f, "COMMAND GETKEYS PING", "-ERR The command has no key arguments\r\n");
+    expect(f, "COMMAND GETKEYS WEIR.TAKE api",
+           "-ERR Invalid number of arguments specified for command\r\n");
     expect(f, "COMMAND INFO weir.take cl.throttle ping no",
            "*4\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
            "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n"
@@ -125,17 +138,17 @@ static void check_lists(void **state)
     fixture *f = *state;
     char request[1024] = "COMMAND INFO", name[32], usage[128];
     char *list = strdup(reply_to(f, "COMMAND LIST\r\n"));
-    begins(list, "*28\r\n$9\r\nweir.take\r\n$10\r\nweir.check\r\n");
+    begins(list, "*30\r\n$9\r\nweir.take\r\n$10\r\nweir.check\r\n");
     for (const char *at = list; next_bulk(&at, name, sizeof name);)
         snprintf(request + strlen(request), sizeof request - strlen(request), " %s", name);
     strcat(request, "\r\n");
     char *info = strdup(reply_to(f, request));
     /* The words of the request before must not count. */
     assert_string_equal(reply_to(f, "COMMAND LIST\r\nCOMMAND\r\n") + strlen(list), info);
-    begins(info, "*28\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n");
+    begins(info, "*30\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n");
     const char *help = reply_to(f, "WEIR.HELP\r\n"), *at = list;
-    begins(help, "*28\r\n");
-    for (int i = 0; i < 28; i++) {
+    begins(help, "*30\r\n");
+    for (int i = 0; i < 30; i++) {
         assert_true(next_bulk(&at, name, sizeof name) && next_bulk(&help, usage, sizeof usage));
         for (char *c = usage; *c; c++)
             *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);

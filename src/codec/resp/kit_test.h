@@ -48,6 +48,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     fixture *f = *state;
+    weir_resp_session_close(&f->session);
     weir_buffer_free(&f->in);
     weir_buffer_free(&f->out);
     weir_service_close(f->service);
@@ -69,7 +70,7 @@ static void expect(fixture *f, const char *request, const char *reply)
     weir_buffer_clear(&f->out);
 }
 
-static void set_rule(fixture *f, const char *name, const char *limit)
+__attribute__((unused)) static void set_rule(fixture *f, const char *name, const char *limit)
 {
     assert_int_equal(weir_limiter_set_limit(f->limiter, name, limit, NULL), WEIR_OK);
 }

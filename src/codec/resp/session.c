@@ -73,12 +73,16 @@ static bool may_run(weir_resp_call *c, const weir_command *cmd)
         weir_call_error(&c->call, "NOAUTH Authentication required.");
         return false;
     }
-    if (c->session->multi && cmd->run != weir_resp_exec && cmd->run != weir_resp_reset &&
-        cmd->run != weir_resp_quit) {
-        weir_call_error(&c->call, "ERR the command was not run: MULTI is not supported");
-        return false;
-    }
     return true;
+}
+
+/* Refuses a request, and so the transaction that it belongs to. */
+static void refuse(weir_resp_session *s, const weir_command *cmd, const weir_resp_request *r)
+{
+    if (s->transaction == WEIR_RESP_QUEUING)
+        s->transaction = WEIR_RESP_BROKEN;
+    if (!cmd && r->is_inline && weir_resp_has_control(r))
+        s->closing = true; /* not a Redis client: close as after a protocol error */
 }
 
 /* Adds a TAKE or CHECK to the batch. If its arguments are wrong, flushes the batch and replies with
@@ -127,7 +131,7 @@ static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
     read_with_names(c, cmd);
     bool batched = cmd == take || cmd == check;
     if (batched && weir_command_arity_is_good(cmd, c->call.args) && c->session->authenticated &&
-        !c->session->multi) {
+        !weir_resp_is_queuing(c->session)) {
         add_to_batch(c, cmd == check, b, r);
         return;
     }
@@ -137,10 +141,10 @@ static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
         c->stop = WEIR_SESSION_AGAIN;
         return;
     }
-    if (may_run(c, cmd))
+    if (!may_run(c, cmd))
+        refuse(c->session, cmd, r);
+    else if (!weir_resp_queue(&c->call, cmd, weir_buffer_data(b->in), r->used))
         cmd->run(&c->call);
-    else if (!cmd && r->is_inline && weir_resp_has_control(r))
-        c->session->closing = true; /* not a Redis client: close as after a protocol error */
     if (c->waits)
         return;
     weir_buffer_consume(b->in, r->used);
@@ -161,6 +165,12 @@ void weir_resp_session_init(weir_resp_session *s, weir_resp_options *options)
 void weir_resp_session_close(weir_resp_session *s)
 {
     weir_completion_cancel(&s->completion);
+    weir_resp_end_transaction(s);
+}
+
+size_t weir_resp_session_memory(const weir_resp_session *s)
+{
+    return weir_buffer_memory(&s->queue);
 }
 
 /* Ends a run. Requests that wait for an engine will be parsed again from the front of `in`. */
@@ -193,10 +203,15 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
     while (!s->closing && !c.waits && c.stop == WEIR_SESSION_READ) {
         if (weir_buffer_len(out) > out_pause)
             return end(&c, &b, WEIR_SESSION_AGAIN);
-        if (weir_buffer_len(in) == b.bytes)
-            break;
-        weir_resp_result result = weir_resp_next(&s->parser, weir_buffer_data(in) + b.bytes,
-                                                 weir_buffer_len(in) - b.bytes, &request);
+        b.in = s->transaction == WEIR_RESP_RUNNING ? &s->queue : in;
+        if (weir_buffer_len(b.in) == b.bytes) {
+            if (b.in == in || !flush(&c, &b))
+                break;
+            weir_resp_end_transaction(s);
+            continue;
+        }
+        weir_resp_result result = weir_resp_next(&s->parser, weir_buffer_data(b.in) + b.bytes,
+                                                 weir_buffer_len(b.in) - b.bytes, &request);
         c.call.args = request.args;
         if (result == WEIR_RESP_REQUEST) {
             run(&c, &b, &request);
@@ -204,7 +219,7 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
         }
         if (!flush(&c, &b))
             break;
-        weir_buffer_consume(in, request.used);
+        weir_buffer_consume(b.in, request.used);
         if (result == WEIR_RESP_NEED_MORE)
             break;
         if (result == WEIR_RESP_ERROR)

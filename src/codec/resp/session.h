@@ -37,6 +37,14 @@ typedef struct weir_resp_options {
 
 #define WEIR_RESP_NAME_MAX 64 /* bytes of the name that CLIENT SETNAME sets */
 
+/* Between MULTI and EXEC. */
+typedef enum weir_resp_transaction {
+    WEIR_RESP_NO_TRANSACTION,
+    WEIR_RESP_RUNNING, /* EXEC: the commands come from `queue` */
+    WEIR_RESP_QUEUING,
+    WEIR_RESP_BROKEN, /* a command was refused, so EXEC will run none */
+} weir_resp_transaction;
+
 typedef struct weir_resp_session {
     weir_resp_options *options;
     weir_resp_parser parser;
@@ -46,9 +54,11 @@ typedef struct weir_resp_session {
     uint64_t id;
     int proto;          /* 2 or 3 */
     bool authenticated; /* also true if no password is required */
-    bool multi;         /* MULTI was refused: commands are rejected until EXEC or DISCARD */
     bool closing;       /* send the output, then close; no more input is parsed */
-    uint8_t wrong;      /* wrong passwords so far */
+    weir_resp_transaction transaction;
+    size_t queued;     /* commands */
+    weir_buffer queue; /* their requests; no memory outside a transaction */
+    uint8_t wrong;     /* wrong passwords so far */
     uint8_t name_len;
     char name[WEIR_RESP_NAME_MAX];
 } weir_resp_session;
@@ -58,6 +68,9 @@ void weir_resp_session_init(weir_resp_session *s, weir_resp_options *options);
 
 /* Cancels requests that are in flight to an engine. */
 void weir_resp_session_close(weir_resp_session *s);
+
+/* Bytes of memory that a transaction holds. */
+size_t weir_resp_session_memory(const weir_resp_session *s);
 
 /* Replies to every complete request in `in`, and drops it from there. All are decided at now_ns.
  * Stops early when `out` holds more than out_pause bytes. Requests that wait for an engine stay in

@@ -227,11 +227,6 @@ static void check_take_all_errors(void **state)
            "*6\r\n$12\r\nweir.reserve\r\n:-6\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
            "*6\r\n$11\r\nweir.commit\r\n:-3\r\n*0\r\n:0\r\n:0\r\n:0\r\n"
            "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n");
-    expect(f, "MULTI",
-           "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n");
-    expect(f, "WEIR.TAKEALL 1 a k 1", "-ERR the command was not run: MULTI is not supported\r\n");
-    expect(f, "WEIR.RESERVE a k 1 TTL 1",
-           "-ERR the command was not run: MULTI is not supported\r\n");
 }
 
 /* Reserves, expects a reply with this beginning, and returns the id at its end. */
@@ -350,25 +345,6 @@ static void check_order(void **state)
            "-ERR unknown command 'NO'; WEIR.HELP lists the commands\r\n"
            "*6\r\n:1\r\n:9\r\n:6\r\n:0\r\n:3000\r\n:0\r\n"
            "-ERR Protocol error: expected '$', got ':'\r\n");
-}
-
-/* A transaction is refused as a whole, and charges nothing. */
-static void check_multi(void **state)
-{
-    fixture *f = *state;
-    expect(f,
-           "WEIR.CHECK 'gcra 1/s burst 5' k\r\nMULTI\r\nWEIR.CHECK 'gcra 1/s burst 5' "
-           "k\r\nPING\r\nEXEC",
-           "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n"
-           "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n"
-           "-ERR the command was not run: MULTI is not supported\r\n"
-           "-ERR the command was not run: MULTI is not supported\r\n"
-           "-EXECABORT Transaction discarded because of previous errors.\r\n");
-    expect(f, "WEIR.PEEK 'gcra 1/s burst 5' k", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
-    expect(f, "EXEC", "-ERR EXEC without MULTI\r\n");
-    expect(f, "MULTI\r\nDISCARD\r\nPING",
-           "-ERR MULTI is not supported: send the commands in a pipeline without it\r\n"
-           "+OK\r\n+PONG\r\n");
 }
 
 /* Every command accepts a policy text instead of a name. */
@@ -746,7 +722,6 @@ int main(void)
         TEST(check_reserve),
         TEST(check_reserve_errors),
         TEST(check_top),
-        TEST(check_multi),
         TEST(check_texts),
         TEST(check_order),
         TEST(check_long_batch),
