@@ -16,7 +16,8 @@ typedef struct spelling {
     const char *to;
 } spelling;
 
-#define NO_LIMIT "an algorithm; keys without a limit are on the list 'allow' of a policy"
+#define NO_LIMIT                                                                                   \
+    "an algorithm; to exempt keys from the limit, put them on the policy's list 'allow'"
 
 /* A spelling comes before its own prefixes. */
 static const spelling algorithms[] = {

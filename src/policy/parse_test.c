@@ -191,19 +191,18 @@ static const struct {
     {"gcra", WEIR_E_SYNTAX, 5,
      "found the end, expected a rate such as 100/s, from 1 to 1099511627776"},
     {"gcra 0/s", WEIR_E_RANGE, 6,
-     "found '0/s', expected 1 or more; keys that are always denied are on the list 'deny' of a "
-     "policy"},
+     "found '0/s', expected 1 or more; to deny keys always, put them on the policy's list 'deny'"},
     {"fixed-window 00/d", WEIR_E_RANGE, 14,
      "found '00/d', expected a limit such as 100/m, from 1 to 2147483647"},
     {"unlimited", WEIR_E_SYNTAX, 1,
-     "found 'unlimited', expected an algorithm; keys without a limit are on the list 'allow' of a "
-     "policy"},
+     "found 'unlimited', expected an algorithm; to exempt keys from the limit, put them on the "
+     "policy's list 'allow'"},
     {"gcra 1/s & OFF", WEIR_E_SYNTAX, 12,
-     "found 'OFF', expected an algorithm; keys without a limit are on the list 'allow' of a "
-     "policy"},
+     "found 'OFF', expected an algorithm; to exempt keys from the limit, put them on the policy's "
+     "list 'allow'"},
     {"deny", WEIR_E_SYNTAX, 1,
-     "found 'deny', expected an algorithm; keys that are always denied are on the list 'deny' of "
-     "a policy"},
+     "found 'deny', expected an algorithm; to deny keys always, put them on the policy's list "
+     "'deny'"},
     {"offline", WEIR_E_SYNTAX, 1,
      "found 'offline', expected one of gcra token-bucket leaky-bucket leaky-queue fixed-window "
      "sliding-log sliding-counter sliding-slices"},
@@ -241,14 +240,11 @@ static const struct {
     {"token-bucket 5 refill5/s", WEIR_E_SYNTAX, 22,
      "found '5/s', expected a space, '&' or the end"},
     {"leaky-bucket 0/s capacity 5", WEIR_E_RANGE, 14,
-     "found '0/s', expected 1 or more; keys that are always denied are on the list 'deny' of a "
-     "policy"},
+     "found '0/s', expected 1 or more; to deny keys always, put them on the policy's list 'deny'"},
     {"leaky-queue 0/s depth 5", WEIR_E_RANGE, 13,
-     "found '0/s', expected 1 or more; keys that are always denied are on the list 'deny' of a "
-     "policy"},
+     "found '0/s', expected 1 or more; to deny keys always, put them on the policy's list 'deny'"},
     {"gcra 0/s burst 5", WEIR_E_RANGE, 6,
-     "found '0/s', expected 1 or more; keys that are always denied are on the list 'deny' of a "
-     "policy"},
+     "found '0/s', expected 1 or more; to deny keys always, put them on the policy's list 'deny'"},
     {"gcra x burst 5", WEIR_E_SYNTAX, 6,
      "found 'x', expected a rate such as 100/s, from 1 to 1099511627776"},
     {"leaky-bucket x capacity 5", WEIR_E_SYNTAX, 14,
@@ -256,24 +252,19 @@ static const struct {
     {"leaky-queue x depth 5", WEIR_E_SYNTAX, 13,
      "found 'x', expected a rate such as 100/s, from 1 to 1099511627776"},
     {"fixed-window 0/m count-denied", WEIR_E_RANGE, 14,
-     "found '0/m', expected 1 or more; keys that are always denied are on the list 'deny' of a "
-     "policy"},
+     "found '0/m', expected 1 or more; to deny keys always, put them on the policy's list 'deny'"},
     {"sliding-log 0/m count-denied", WEIR_E_RANGE, 13,
-     "found '0/m', expected 1 or more; keys that are always denied are on the list 'deny' of a "
-     "policy"},
+     "found '0/m', expected 1 or more; to deny keys always, put them on the policy's list 'deny'"},
     {"token-bucket 0 refill 5/s", WEIR_E_RANGE, 14,
      "found '0', expected a capacity in tokens, from 1 to 2147483647"},
     {"token-bucket 5 refill 0/s", WEIR_E_RANGE, 23,
-     "found '0/s', expected 1 or more; keys that are always denied are on the list 'deny' of a "
-     "policy"},
+     "found '0/s', expected 1 or more; to deny keys always, put them on the policy's list 'deny'"},
     {"sliding-counter 5/month", WEIR_E_SYNTAX, 19,
      "'month' is a calendar period, supported only by fixed-window, expected a length such as 30d"},
     {"sliding-counter 0/m relaxed", WEIR_E_RANGE, 17,
-     "found '0/m', expected 1 or more; keys that are always denied are on the list 'deny' of a "
-     "policy"},
+     "found '0/m', expected 1 or more; to deny keys always, put them on the policy's list 'deny'"},
     {"sliding-slices 0/m slices 6", WEIR_E_RANGE, 16,
-     "found '0/m', expected 1 or more; keys that are always denied are on the list 'deny' of a "
-     "policy"},
+     "found '0/m', expected 1 or more; to deny keys always, put them on the policy's list 'deny'"},
     {"fixed-window 5/2day", WEIR_E_SYNTAX, 17,
      "'day' is a calendar period and takes no number, expected a length: d is 24 hours"},
     {"gcra 5/s burst", WEIR_E_SYNTAX, 15, "found the end, expected a burst, from 1 to 2147483647"},
@@ -555,12 +546,12 @@ static const struct {
      "  at once     10\n"
      "  worst case  13 within 7s: a full burst and the refill\n"
      "state         16 bytes a key\n"},
-    {"gcra 7/3s",
-     "gcra 7/3s burst 1\n"
-     "  sustained   7 every 3s, one every 3s/7: exactly 201600 a day\n"
-     "  at once     1: another one right after it is denied; for 7 at once, write burst 7\n"
-     "  worst case  7 within 3s: a full burst and the refill\n"
-     "state         16 bytes a key\n"},
+    {"gcra 7/3s", "gcra 7/3s burst 1\n"
+                  "  sustained   7 every 3s, one every 3s/7: exactly 201600 a day\n"
+                  "  at once     1: a second request right after the first is denied; to allow 7 "
+                  "at once, write burst 7\n"
+                  "  worst case  7 within 3s: a full burst and the refill\n"
+                  "state         16 bytes a key\n"},
     {"gcra 2000000000/s burst 5",
      "gcra 2000000000/s burst 5\n"
      "  sustained   2000000000 every 1s: exactly 172800000000000 a day\n"
@@ -671,7 +662,8 @@ static const struct {
     {"gcra 5/s & sliding-log 1/h",
      "gcra 5/s burst 1\n"
      "  sustained   5 every 1s, one every 200ms: exactly 432000 a day\n"
-     "  at once     1: another one right after it is denied; for 5 at once, write burst 5\n"
+     "  at once     1: a second request right after the first is denied; to allow 5 at once, write "
+     "burst 5\n"
      "  worst case  5 within 1s: a full burst and the refill\n"
      "sliding-log 1/h\n"
      "  sustained   1 every 1h: exactly 24 a day\n"

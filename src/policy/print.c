@@ -147,7 +147,7 @@ static void report_bucket(weir_writer *t, const weir_layer *l)
     put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
     if (l->algorithm == WEIR_GCRA && l->limit == 1 && l->rate > 1) {
-        put_number(t, ": another one right after it is denied; for ", l->rate);
+        put_number(t, ": a second request right after the first is denied; to allow ", l->rate);
         put_number(t, " at once, write burst ", l->rate);
     }
     if (weir_layer_can(l, WEIR_CAN_DELAY)) {

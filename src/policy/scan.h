@@ -54,7 +54,7 @@ bool weir_duration_read(const char *text, size_t len, int64_t *ret_ns);
 /* For common mistakes, such as the spellings of other rate limiters. Errors show them; they never
  * make a text valid. */
 
-#define WEIR_HINT_DENY "keys that are always denied are on the list 'deny' of a policy"
+#define WEIR_HINT_DENY "to deny keys always, put them on the policy's list 'deny'"
 
 /* Returns the unit that a word such as "sec", "hours" or "min" means, or NULL. */
 const char *weir_hint_unit(const char *word, size_t len);
