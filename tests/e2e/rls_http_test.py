@@ -119,7 +119,8 @@ def metrics_are_valid(box):
     expect(found[f"{RATE_LIMIT}shop.user.total_hits"] == 5 and found[f"{RATE_LIMIT}shop.user.over_limit"] == 2, found)
     for what in ("total_hits", "over_limit", "near_limit", "within_limit"):
         value = found[f"{RATE_LIMIT}shop.user.{what}"]
-        expect(f'\nweir_rls_{what}{{domain="shop",key="user"}} {value}\n' in text, what)
+        own = "hits" if what == "total_hits" else what
+        expect(f'\nweir_rls_{own}_total{{domain="shop",key="user"}} {value}\n' in text, what)
         expect(f'\nratelimit_service_rate_limit_{what}{{domain="shop",key1="user"}} {value}\n' in text, what)
     series = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
     expect(len(series) == len(set(series)), "each sample once")

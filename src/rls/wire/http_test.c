@@ -324,18 +324,18 @@ static void metrics(void **state)
     assert_null(strstr(get(f, "/metrics"), "config_load_error"));
     fake.limits = 1;
     const char *a = get(f, "/metrics");
-    has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"a\"} 18446744073709551615");
-    has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"a.b\"} 1");
-    has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"a.b.d\"} 4");
-    has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"a\\\"\"} 8");
-    has_sample(a, "weir_rls_over_limit{domain=\"d\",key=\"a.b.d\"} 7");
+    has_sample(a, "weir_rls_hits_total{domain=\"d\",key=\"a\"} 18446744073709551615");
+    has_sample(a, "weir_rls_hits_total{domain=\"d\",key=\"a.b\"} 1");
+    has_sample(a, "weir_rls_hits_total{domain=\"d\",key=\"a.b.d\"} 4");
+    has_sample(a, "weir_rls_hits_total{domain=\"d\",key=\"a\\\"\"} 8");
+    has_sample(a, "weir_rls_over_limit_total{domain=\"d\",key=\"a.b.d\"} 7");
     has_sample(a, "ratelimit_service_rate_limit_total_hits{domain=\"d\",key1=\"a\"} "
                   "18446744073709551615");
     has_sample(a, "ratelimit_service_rate_limit_total_hits{domain=\"d\",key1=\"a\",key2=\"b\"} 7");
     /* The reference divides a domain at its dots too. */
-    has_sample(a, "weir_rls_total_hits{domain=\"d.x\",key=\"y\"} 16");
+    has_sample(a, "weir_rls_hits_total{domain=\"d.x\",key=\"y\"} 16");
     has_sample(a, "ratelimit_service_rate_limit_total_hits{domain=\"d\",key1=\"x\",key2=\"y\"} 48");
-    assert_null(strstr(a, "weir_rls_near_limit")); /* no metric without samples */
+    assert_null(strstr(a, "weir_rls_near_limit_total")); /* no metric without samples */
     has_sample(a, "ratelimit_service_config_load_error 1");
     has_sample(a, "ratelimit_service_should_rate_limit_error{err_type=\"redis_error\"} 3");
     has_sample(a, "ratelimit_service_should_rate_limit_error{err_type=\"service_error\"} 4");
@@ -374,9 +374,9 @@ static void all_metrics(void **state)
         char want[4096];
         bool many = n > 7;
         snprintf(want, sizeof want,
-                 "# HELP weir_rls_total_hits Hits of requests that matched the limit.\n"
-                 "# TYPE weir_rls_total_hits counter\n"
-                 "weir_rls_total_hits{domain=\"d\",key=\"a.\"} 1\n%s"
+                 "# HELP weir_rls_hits_total Hits of requests that matched the limit.\n"
+                 "# TYPE weir_rls_hits_total counter\n"
+                 "weir_rls_hits_total{domain=\"d\",key=\"a.\"} 1\n%s"
                  "# HELP ratelimit_service_rate_limit_total_hits Hits of requests that matched the "
                  "limit.\n"
                  "# TYPE ratelimit_service_rate_limit_total_hits counter\n"
@@ -394,8 +394,8 @@ static void all_metrics(void **state)
                  "# TYPE ratelimit_service_should_rate_limit_error counter\n"
                  "ratelimit_service_should_rate_limit_error{err_type=\"redis_error\"} 3\n"
                  "ratelimit_service_should_rate_limit_error{err_type=\"service_error\"} 4\n%s",
-                 many ? "weir_rls_total_hits{domain=\"d\",key=\"a.b.c\"} 2\n"
-                        "weir_rls_total_hits{domain=\"d\",key=\"a.b.d\"} 4\n"
+                 many ? "weir_rls_hits_total{domain=\"d\",key=\"a.b.c\"} 2\n"
+                        "weir_rls_hits_total{domain=\"d\",key=\"a.b.d\"} 4\n"
                       : "",
                  many ? "ratelimit_service_rate_limit_total_hits{domain=\"d\",key1=\"a\","
                         "key2=\"b\"} 6\n"
@@ -438,9 +438,9 @@ static void many_limits(void **state)
     fake.stats_len = LIMITS;
     fake.limits = 1;
     const char *a = get(f, "/metrics");
-    has_sample(a, "weir_rls_total_hits{domain=\"d\",key=\"k00999\"} 2");
+    has_sample(a, "weir_rls_hits_total{domain=\"d\",key=\"k00999\"} 2");
     assert_null(strstr(a, "k01000"));
-    has_sample(a, "weir_rls_total_hits{domain=\"(others)\",key=\"(others)\"} 100");
+    has_sample(a, "weir_rls_hits_total{domain=\"(others)\",key=\"(others)\"} 100");
     has_sample(a, "ratelimit_service_rate_limit_total_hits{domain=\"(others)\","
                   "key1=\"(others)\"} 100");
 }

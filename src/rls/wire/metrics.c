@@ -26,17 +26,21 @@ void weir_rls_stats_put(weir_buffer *out, weir_rls *rls)
 
 /* ---- metrics of limits ----------------------------------------------------------------------- */
 
-/* A metric of a limit, by the last part of a statistic's name. */
+/* A metric of a limit. */
 typedef struct metric {
-    const char *what, *help;
+    const char *what; /* the last part of a statistic's name */
+    const char *name; /* its name here; the reference's is ratelimit_service_rate_limit_WHAT */
+    const char *help;
 } metric;
 
 static const metric metrics[] = {
-    {"total_hits", "Hits of requests that matched the limit."},
-    {"over_limit", "Hits above the limit."},
-    {"near_limit", "Hits within the limit but above near_limit_ratio of it."},
-    {"within_limit", "Hits within the limit."},
-    {"shadow_mode", "Hits above the limit that were allowed by shadow_mode."},
+    {"total_hits", "weir_rls_hits_total", "Hits of requests that matched the limit."},
+    {"over_limit", "weir_rls_over_limit_total", "Hits above the limit."},
+    {"near_limit", "weir_rls_near_limit_total",
+     "Hits within the limit but above near_limit_ratio of it."},
+    {"within_limit", "weir_rls_within_limit_total", "Hits within the limit."},
+    {"shadow_mode", "weir_rls_shadow_mode_total",
+     "Hits above the limit that were allowed by shadow_mode."},
 };
 
 /* The labels that the reference exports: the first parts of DOMAIN.KEY between dots. */
@@ -60,10 +64,16 @@ static void put_label(weir_buffer *out, const char *before, const char *name, co
     weir_metrics_put_label(out, value);
 }
 
+static void put_name(const samples *s)
+{
+    weir_buffer_printf(s->out, s->exported ? "ratelimit_service_rate_limit_%s" : "%s",
+                       s->exported ? s->metric->what : s->metric->name);
+}
+
 static void put_sample(samples *s, const char *labels, size_t len, uint64_t value)
 {
-    weir_buffer_printf(s->out, s->exported ? "ratelimit_service_rate_limit_%s{" : "weir_rls_%s{",
-                       s->metric->what);
+    put_name(s);
+    weir_buffer_text(s->out, "{");
     const char *end = labels + len;
     for (size_t i = 0; labels < end && i < PARTS; i++) {
         const char *name = i == 1 && !s->exported ? "key" : parts[i];
@@ -76,11 +86,13 @@ static void put_sample(samples *s, const char *labels, size_t len, uint64_t valu
 /* Writes the sample that is collected, if any. Its metric begins with the first one. */
 static void flush(samples *s)
 {
-    const char *prefix = s->exported ? "ratelimit_service_rate_limit" : "weir_rls";
-    const metric *m = s->metric;
-    if (s->n == 1)
-        weir_buffer_printf(s->out, "# HELP %s_%s %s\n# TYPE %s_%s counter\n", prefix, m->what,
-                           m->help, prefix, m->what);
+    if (s->n == 1) {
+        weir_buffer_text(s->out, "# HELP ");
+        put_name(s);
+        weir_buffer_printf(s->out, " %s\n# TYPE ", s->metric->help);
+        put_name(s);
+        weir_buffer_text(s->out, " counter\n");
+    }
     if (s->n > 0 && s->n <= WEIR_RLS_METRICS_MAX)
         put_sample(s, (const char *)weir_buffer_data(&s->held), weir_buffer_len(&s->held),
                    s->value);
