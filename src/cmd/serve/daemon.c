@@ -106,7 +106,8 @@ static void describe_server(void *ctx, weir_resp_server *ret)
                               .connections = s.connected,
                               .connections_max = (uint64_t)d->options->config->connections,
                               .rejected = s.refused,
-                              .rejected_address = s.refused_address};
+                              .rejected_address = s.refused_address,
+                              .accepted = s.accepted};
 }
 
 /* ---- /v1/live -------------------------------------------------------------------------------- */

@@ -299,19 +299,33 @@ static void put_partitions(weir_buffer *out, weir_limiter *h)
     }
 }
 
+/* The fields with the names of Redis are those that redis-cli --stat and client libraries read. */
 static void put_server(weir_buffer *out, const weir_resp_options *o)
 {
     weir_resp_server s = {0};
-    weir_buffer_printf(out, "# Server\r\nweir_version:%s\r\nredis_mode:standalone\r\n", o->version);
+    weir_buffer_printf(out,
+                       "# Server\r\nweir_version:%s\r\nredis_version:7.0.0\r\n"
+                       "redis_mode:standalone\r\n",
+                       o->version);
     if (!o->server)
         return;
     o->server(o->server_ctx, &s);
     weir_buffer_printf(
         out,
         "uptime_in_seconds:%" PRId64 "\r\n"
-        "\r\n# Clients\r\nconnected_clients:%" PRIu64 "\r\nmaxclients:%" PRIu64
-        "\r\nrejected_connections:%" PRIu64 "\r\nrejected_connections_per_address:%" PRIu64 "\r\n",
-        s.uptime_s, s.connections, s.connections_max, s.rejected, s.rejected_address);
+        "\r\n# Clients\r\nconnected_clients:%" PRIu64 "\r\nblocked_clients:0\r\nmaxclients:%" PRIu64
+        "\r\nrejected_connections:%" PRIu64 "\r\nrejected_connections_per_address:%" PRIu64
+        "\r\ntotal_connections_received:%" PRIu64 "\r\n",
+        s.uptime_s, s.connections, s.connections_max, s.rejected, s.rejected_address,
+        s.accepted + s.rejected);
+}
+
+static void add_counts(void *ctx, const char *name, const weir_counts *n)
+{
+    uint64_t *sum = ctx;
+    (void)name;
+    for (size_t i = 0; i < WEIR_VERDICTS; i++)
+        *sum += weir_counter_value(&weir_verdict_counters[i], n);
 }
 
 /* The histogram of /metrics, but each count is of its bucket alone. Empty buckets are left out. */
@@ -343,7 +357,14 @@ void weir_resp_info(weir_call *call)
     weir_buffer text;
     weir_buffer_init(&text, 4 << 20);
     put_server(&text, c->session->options);
-    weir_buffer_printf(&text, "\r\n# Persistence\r\nloading:0\r\n\r\n# Memory\r\n");
+    uint64_t decisions = 0;
+    weir_limiter_counts(h, add_counts, &decisions);
+    weir_buffer_printf(&text,
+                       "\r\n# Stats\r\ntotal_commands_processed:%" PRIu64
+                       "\r\n\r\n# Persistence\r\nloading:0\r\n"
+                       "\r\n# Keyspace\r\ndb0:keys=%" PRIu64 ",expires=%" PRIu64 ",avg_ttl=0\r\n"
+                       "\r\n# Memory\r\nused_memory:%" PRIu64 "\r\nmaxmemory:%" PRIu64 "\r\n",
+                       decisions, store.keys, store.keys, store.memory_bytes, store.memory_max);
     put_counters(&text, weir_store_counters, WEIR_STORE_COUNTERS, &store, "store_", ":", "\r\n");
     put_partitions(&text, h);
     put_latency(&text, h);

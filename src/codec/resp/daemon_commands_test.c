@@ -163,7 +163,7 @@ static void check_lists(void **state)
 static void describe_server(void *ctx, weir_resp_server *ret)
 {
     const int64_t *uptime_s = ctx;
-    *ret = (weir_resp_server){*uptime_s, 12, 345, 67, 8};
+    *ret = (weir_resp_server){*uptime_s, 12, 345, 67, 8, 100};
 }
 
 /* The fields for which the daemon has to be asked, and the histogram: of each bucket alone. */
@@ -185,8 +185,10 @@ static void check_info_of_daemon(void **state)
     }
     info = reply_to(f, "INFO\r\n");
     has(info, "redis_mode:standalone\r\nuptime_in_seconds:67\r\n\r\n"
-              "# Clients\r\nconnected_clients:12\r\nmaxclients:345\r\nrejected_connections:67\r\n"
-              "rejected_connections_per_address:8\r\n\r\n# Persistence\r\n");
+              "# Clients\r\nconnected_clients:12\r\nblocked_clients:0\r\nmaxclients:345\r\n"
+              "rejected_connections:67\r\n"
+              "rejected_connections_per_address:8\r\ntotal_connections_received:167\r\n\r\n"
+              "# Stats\r\ntotal_commands_processed:4\r\n\r\n# Persistence\r\n");
     has(info, "decision_duration_ns:128=2,256=1,inf=1\r\n");
     weir_buffer_clear(&f->out);
 }
@@ -202,7 +204,11 @@ static void check_info(void **state)
     char head[16];
     snprintf(head, sizeof head, "$%zu\r\n", strlen(strchr(info, '\n') + 1) - 2);
     assert_memory_equal(info, head, strlen(head));
-    has(info, "# Server\r\nweir_version:1.2.3\r\nredis_mode:standalone\r\n");
+    has(info, "# Server\r\nweir_version:1.2.3\r\nredis_version:7.0.0\r\n"
+              "redis_mode:standalone\r\n");
+    has(info, "total_commands_processed:4\r\n");
+    has(info, "# Keyspace\r\ndb0:keys=2,expires=2,avg_ttl=0\r\n");
+    has(info, "# Memory\r\nused_memory:");
     has(info, "loading:0\r\n");
     has(info, "store_keys:2\r\nstore_memory_bytes:");
     has(info, "store_evicted:0\r\nstore_memory_max_bytes:");

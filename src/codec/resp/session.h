@@ -15,6 +15,7 @@ typedef struct weir_resp_server {
     int64_t uptime_s;
     uint64_t connections, connections_max; /* clients of every protocol */
     uint64_t rejected, rejected_address;   /* connections: because of limits; of one client */
+    uint64_t accepted;                     /* connections, without the rejected ones */
 } weir_resp_server;
 
 /* Shared by the sessions of one thread. */
