@@ -76,7 +76,7 @@ import redis
 port = int(sys.argv[1])
 r = redis.Redis(host="127.0.0.1", port=port)
 print(r.ping(), r.execute_command("WEIR.TAKE", "api", "py")[:4])
-pipe = r.pipeline(transaction=False)
+pipe = r.pipeline()  # MULTI and EXEC around it
 for _ in range(5):
     pipe.execute_command("WEIR.TAKE", "api", "piped")
 print([reply[0] for reply in pipe.execute()])
