@@ -433,7 +433,8 @@ static void examples(void **unused)
     static const char *const expected[] = {
         [PROTOCOL_RESP] = "  redis-cli -p 1 WEIR.CHECK 'gcra 100/s burst 20' alice\n"
                           "  redis-cli -p 1 CL.THROTTLE alice 15 30 60\n",
-        [PROTOCOL_HTTP] = "  curl 'http://h:1/v1/check?limit=gcra+100/s+burst+20&key=alice'\n",
+        [PROTOCOL_HTTP] = "  curl 'http://h:1/v1/check?limit=gcra+100/s+burst+20&key=alice'\n"
+                          "or open http://h:1/playground, /guide or /dashboard in a browser\n",
         [PROTOCOL_GRPC] = "  grpcurl -plaintext h:1 list\n",
         [PROTOCOL_SPOE] = "  haproxy.cfg: server weir h:1 in the backend of a spoe-agent; see "
                           "docs/haproxy.md\n"};
@@ -444,7 +445,7 @@ static void examples(void **unused)
         fflush(stdout);
         int saved = dup(STDOUT_FILENO);
         dup2(fileno(f), STDOUT_FILENO);
-        protocol_of(kind)->print_example("h:1");
+        protocol_of(kind)->print_example("h:1", NULL);
         fflush(stdout);
         dup2(saved, STDOUT_FILENO);
         close(saved);

@@ -103,13 +103,18 @@ static weir_session_step resp_run(void *session, weir_buffer *in, weir_buffer *o
     return protocols_count_latency(s->options->service, now_ns, step);
 }
 
-static void resp_print_example(const char *address)
+static void resp_print_example(const char *address, const char *policy)
 {
-    const char *colon = strrchr(address, ':'); /* without a file, no address is a path */
-    WEIR_ASSERT(colon);
-    printf("  redis-cli -p %s WEIR.CHECK 'gcra 100/s burst 20' alice\n"
-           "  redis-cli -p %s CL.THROTTLE alice 15 30 60\n",
-           colon + 1, colon + 1);
+    const char *colon = strrchr(address, ':');
+    bool is_path = address[0] == '/';
+    WEIR_ASSERT(is_path || colon);
+    if (policy)
+        printf("  redis-cli %s %s WEIR.TAKE %s alice\n", is_path ? "-s" : "-p",
+               is_path ? address : colon + 1, policy);
+    else
+        printf("  redis-cli -p %s WEIR.CHECK 'gcra 100/s burst 20' alice\n"
+               "  redis-cli -p %s CL.THROTTLE alice 15 30 60\n",
+               colon + 1, colon + 1);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------------ */
@@ -185,9 +190,17 @@ static void http_only_health(void *session)
     weir_http_session_only_health(session);
 }
 
-static void http_print_example(const char *address)
+static void http_print_example(const char *address, const char *policy)
 {
-    printf("  curl 'http://%s/v1/check?limit=gcra+100/s+burst+20&key=alice'\n", address);
+    bool is_path = address[0] == '/';
+    if (policy)
+        printf("  curl %s%s 'http://%s/v1/take?policy=%s&key=alice'\n",
+               is_path ? "--unix-socket " : "-i", is_path ? address : "",
+               is_path ? "localhost" : address, policy);
+    else
+        printf("  curl 'http://%s/v1/check?limit=gcra+100/s+burst+20&key=alice'\n", address);
+    if (!is_path)
+        printf("or open http://%s/playground, /guide or /dashboard in a browser\n", address);
 }
 
 #define HTTP_CLOSE "Connection: close\r\nContent-Length: 0\r\n\r\n"
@@ -259,8 +272,9 @@ static bool grpc_poll(void *session, int64_t now_ns, bool stopping)
     return weir_grpc_session_poll(&((grpc_session *)session)->session, now_ns, stopping);
 }
 
-static void grpc_print_example(const char *address)
+static void grpc_print_example(const char *address, const char *policy)
 {
+    (void)policy;
     printf("  grpcurl -plaintext %s list\n", address);
 }
 

@@ -53,7 +53,10 @@ typedef struct protocol_row {
     const char *alpn; /* the name of the protocol in TLS (ALPN); NULL: none */
     weir_protocol session;
     void (*open_loop)(protocol_loop *l);        /* NULL: nothing is to be set up */
-    void (*print_example)(const char *address); /* commands to try, for a daemon started by hand */
+    /* Prints commands to try, for a daemon started by hand.
+     *  address  without a policy no path of a Unix socket.
+     *  policy   the name of one; NULL: there is none. */
+    void (*print_example)(const char *address, const char *policy);
 } protocol_row;
 
 /* The row of a protocol of the configuration. */

@@ -30,7 +30,8 @@ typedef struct settings {
     const char *redis;       /* NULL: not given */
     bool json, has_format;   /* --log-format; otherwise `log.format` */
     bool reset_state;
-    bool envoy; /* read the variables of envoyproxy/ratelimit */
+    bool envoy;         /* read the variables of envoyproxy/ratelimit */
+    const char *policy; /* for the examples with a file; NULL: none are printed */
 } settings;
 
 static const char usage_begin[] =
@@ -219,18 +220,29 @@ static bool adjust(void *ctx, weir_config *c)
     return false;
 }
 
-/* Prints example commands for a user who has started weir without a configuration file. */
+/* Prints example commands for a user who has started weir by hand: without a configuration file, or
+ * on a terminal. */
 static void ready(void *ctx, char (*addresses)[DAEMON_ADDRESSES_MAX])
 {
     const settings *set = ctx;
-    if (set->path || set->envoy)
+    if (set->envoy || (set->path && !set->policy))
         return;
     puts("weir is ready; try");
     for (protocol_kind kind = 0; config_protocol(kind); kind++) {
+        addresses[kind][strcspn(addresses[kind], ",")] = '\0'; /* the first of several */
         if (addresses[kind][0])
-            protocol_of(kind)->print_example(addresses[kind]);
+            protocol_of(kind)->print_example(addresses[kind], set->policy);
     }
     fflush(stdout);
+}
+
+/* The policy of the examples. None if a client needs a password or TLS. */
+static const char *example_policy(const weir_config *c)
+{
+    bool plain = isatty(STDOUT_FILENO) && !c->password && c->rules_len > 0;
+    for (size_t i = 0; i < c->listens_len; i++)
+        plain = plain && !config_listen_tls(c, &c->listens[i]);
+    return plain ? c->rules[0].name : NULL;
 }
 
 static void log_problem(void *ctx, const config_problem *problem)
@@ -319,6 +331,8 @@ int weir_cmd_serve(int argc, char **argv)
     int status = 1;
     if (config)
         set_log(&set, config, &log);
+    if (config && set.path)
+        set.policy = example_policy(config);
     if (config && set.envoy)
         log_environment(config, &log);
     if (config && set.reset_state && !config->state_file) {

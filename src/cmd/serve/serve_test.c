@@ -24,13 +24,20 @@
 
 static struct {
     bool started;
-    char seen[1024];  /* what it was started with */
-    const char *http; /* its address for HTTP */
+    char seen[1024];         /* what it was started with */
+    const char *resp, *http; /* its addresses */
+    bool terminal;           /* standard output is one */
     int per_address;
     uint64_t buffers_bytes;
 } fake;
 
 int __wrap_daemon_run(const daemon_options *options);
+int __wrap_isatty(int fd);
+
+int __wrap_isatty(int fd)
+{
+    return fd == STDOUT_FILENO && fake.terminal;
+}
 
 static void describe(const daemon_options *o, char *ret, size_t size)
 {
@@ -47,12 +54,13 @@ static void describe(const daemon_options *o, char *ret, size_t size)
 
 int __wrap_daemon_run(const daemon_options *options)
 {
-    char addresses[PROTOCOLS_MAX][DAEMON_ADDRESSES_MAX] = {"127.0.0.1:7", ""};
+    char addresses[PROTOCOLS_MAX][DAEMON_ADDRESSES_MAX] = {""};
     fake.started = true;
     fake.per_address = options->config->per_address;
     fake.buffers_bytes = options->config->buffers_bytes;
     assert_true(options->zones && options->log->fd == 2 && options->log->least == WEIR_LOG_INFO);
     describe(options, fake.seen, sizeof fake.seen);
+    snprintf(addresses[PROTOCOL_RESP], sizeof addresses[0], "%s", fake.resp);
     snprintf(addresses[PROTOCOL_HTTP], sizeof addresses[0], "%s", fake.http);
     options->ready(options->ctx, addresses);
     return 5;
@@ -149,10 +157,31 @@ static void prints_examples(void **unused)
     fake.http = "127.0.0.1:8";
     run("");
     assert_string_equal(
-        output, READY "  curl 'http://127.0.0.1:8/v1/check?limit=gcra+100/s+burst+20&key=alice'\n");
-    run("a.yaml");
+        output, READY "  curl 'http://127.0.0.1:8/v1/check?limit=gcra+100/s+burst+20&key=alice'\n"
+                      "or open http://127.0.0.1:8/playground, /guide or /dashboard in a browser\n");
+    run("policies.yaml"); /* not on a terminal */
     assert_string_equal(output, "");
+    fake.terminal = true;
+    run("a.yaml"); /* without a policy */
+    assert_string_equal(output, "");
+    run("password.yaml");
+    assert_string_equal(output, "");
+    run("policies.yaml");
+    assert_string_equal(
+        output, "weir is ready; try\n"
+                "  redis-cli -p 7 WEIR.TAKE first alice\n"
+                "  curl -i 'http://127.0.0.1:8/v1/take?policy=first&key=alice'\n"
+                "or open http://127.0.0.1:8/playground, /guide or /dashboard in a browser\n");
+    fake.resp = "/a/b,127.0.0.1:7";
+    fake.http = "/c";
+    run("policies.yaml");
+    assert_string_equal(output, "weir is ready; try\n"
+                                "  redis-cli -s /a/b WEIR.TAKE first alice\n"
+                                "  curl --unix-socket /c 'http://localhost/v1/take?policy=first&"
+                                "key=alice'\n");
+    fake.resp = "127.0.0.1:7";
     fake.http = "";
+    fake.terminal = false;
 }
 
 static void refuses(void **unused)
@@ -248,6 +277,8 @@ static int make_files(void **unused)
 {
     if (make_dir(unused) != 0)
         return -1;
+    write_file("policies.yaml", "policies: {first: gcra 1/s, second: gcra 2/s}\n");
+    write_file("password.yaml", "policies: {first: gcra 1/s}\npassword: \"secret\"\n");
     write_file("a.yaml", "threads: 3\nlimits: {connections: 77}\ninsecure: true\n"
                          "memory: {size: 8m, file: state}\n"
                          "listen: {resp: '0.0.0.0:1', http: '127.0.0.1:2', unix: /a/b}\n");
@@ -264,6 +295,7 @@ static int make_files(void **unused)
     write_file("secret.yaml", LIMITS "password: x\nlisten: {resp: '0.0.0.0:1', http: 8}\n");
     write_file("grpc.yaml",
                LIMITS "insecure: true\nlisten: {http: 1, grpc: ['127.0.0.1:2', '0.0.0.0:3']}\n");
+    fake.resp = "127.0.0.1:7";
     fake.http = "";
     return 0;
 }

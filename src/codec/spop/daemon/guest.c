@@ -377,8 +377,9 @@ static bool poll(void *session, int64_t now_ns, bool stopping)
     return weir_spop_session_poll(session, now_ns, stopping);
 }
 
-static void print_example(const char *address)
+static void print_example(const char *address, const char *policy)
 {
+    (void)policy;
     printf("  haproxy.cfg: server weir %s in the backend of a spoe-agent; see docs/haproxy.md\n",
            address);
 }
