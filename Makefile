@@ -24,7 +24,8 @@ all: shipped      ## build build/weir, libweir and libweir-redis (.a and .so), a
 	@echo 'built: build/weir is the program; "make run" starts it, "make install" copies it to '"$$PREFIX/bin"
 
 shipped: build/build.ninja
-	@ninja -C build --quiet shipped | sed '/no work to do/d'
+	@if [ -t 1 ] && ! ninja -C build -n shipped | grep -q 'no work to do'; then ninja -C build shipped; \
+	    else ninja -C build --quiet shipped | sed '/no work to do/d'; fi
 
 build/build.ninja:
 	@tools/deps
@@ -38,11 +39,8 @@ nginx-module:    ## build the nginx module, for Debian's nginx or for one built 
 nginx-deb:       ## build the Debian package of the nginx module: build/deb/libnginx-mod-http-weir_*.deb
 	@tools/nginx-deb build
 
-run: shipped     ## start the daemon with examples/weir.yaml (PORT=6380, HTTP=8080)
-	@tools/deps run || true
-	@build/weir serve --port $(PORT) --http $(HTTP) examples/weir.yaml || \
-	    { printf 'listen: {resp: %s, http: %s}' '$(PORT)' '$(HTTP)' | build/weir check - 2>&1 | grep 'is in use;' >/dev/null && \
-	        echo 'To choose other ports: make run PORT=7380 HTTP=9080' >&2; exit 1; }
+run:             ## build weir, and start the daemon with examples/weir.yaml (PORT=6380, HTTP=8080)
+	@tools/run $(PORT) $(HTTP)
 
 bench: bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web ## run all eight benchmarks; the results are in build/bench.json
 

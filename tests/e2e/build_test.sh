@@ -126,7 +126,8 @@ check "install: an empty prefix installs nothing" "" "$(cat "$tmp/calls")"
 
 # ---- make run, with a fake weir that fails and reports that the ports are in use or free
 mkdir -p "$tmp/run/build" "$tmp/run/tools"
-cp Makefile "$tmp/run"
+printf 'shipped:\n' >"$tmp/run/Makefile"
+cp tools/run "$tmp/run/tools"
 printf '#!/bin/sh\n' >"$tmp/run/tools/deps"
 cat >"$tmp/run/build/weir" <<'SH'
 #!/bin/sh
@@ -135,14 +136,25 @@ cat >"$NOTES/listen"
 cat "$NOTES/said" >&2
 SH
 chmod +x "$tmp/run/tools/deps" "$tmp/run/build/weir"
-ran() { # REPORT: prints the output of `make run` if weir check reports this about the ports
+ran() { # REPORT PORT: prints the output of `make run` if weir check reports this about the ports
     echo "$1" >"$tmp/said"
-    env -u MAKEFLAGS -u MAKELEVEL NOTES="$tmp" make -C "$tmp/run" -o shipped run PORT=7000 HTTP=7001 2>&1
+    env -u MAKEFLAGS -u MAKELEVEL NOTES="$tmp" "$tmp/run/tools/run" "$2" 7001 2>&1
 }
-check "run: a port in use gets a hint" "To choose other ports: make run PORT=7380 HTTP=9080" \
-    "$(ran '<stdin>:1:16: warning: listen.resp: 127.0.0.1:7000 is in use; ...' | grep '^To ')"
+check "run: a port in use gets a hint" "run: to choose other ports: make run PORT=7380 HTTP=9080" \
+    "$(ran '<stdin>:1:16: warning: listen.resp: 127.0.0.1:7000 is in use; ...' 7000 | grep '^run: ')"
 check "run: the hint is about the given ports" "listen: {resp: 7000, http: 7001}" "$(cat "$tmp/listen")"
-check "run: any other failure gets no hint" "" "$(ran '' | grep '^To ')"
+check "run: any other failure gets no hint" "" "$(ran '' 7000 | grep '^run: ')"
+if command -v python3 >/dev/null; then
+    coproc listener { python3 -c 'import socket
+s = socket.create_server(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+input()'; }
+    read -r port <&"${listener[0]}"
+    check "run: a port in use is reported before anything is built" \
+        "run: 127.0.0.1:$port is in use; to choose other ports: make run PORT=7380 HTTP=9080" "$(ran '' "$port")"
+    echo >&"${listener[1]}"
+    wait
+fi
 
 # ---- tools/mutants: a wrong option, file or line is an error before anything is built
 mutants_error() { tools/mutants "$@" 2>&1 | sed -n 's/^tools.mutants: error: //p' | cut -d, -f1; }
