@@ -148,6 +148,8 @@ static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
     if (c->waits)
         return;
     weir_buffer_consume(b->in, r->used);
+    if (c->session->transaction == WEIR_RESP_RUNNING)
+        b->in = &c->session->queue;
     b->max = WEIR_BATCH_MAX;
 }
 
@@ -199,15 +201,15 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
         return (weir_session_step){.next = WEIR_SESSION_PENDING};
     b.len = b.bytes = 0;
     b.max = s->completion.pending ? weir_completion_len(&s->completion) : WEIR_BATCH_MAX;
-    b.in = in;
+    b.in = s->transaction == WEIR_RESP_RUNNING ? &s->queue : in;
     while (!s->closing && !c.waits && c.stop == WEIR_SESSION_READ) {
         if (weir_buffer_len(out) > out_pause)
             return end(&c, &b, WEIR_SESSION_AGAIN);
-        b.in = s->transaction == WEIR_RESP_RUNNING ? &s->queue : in;
         if (weir_buffer_len(b.in) == b.bytes) {
             if (b.in == in || !flush(&c, &b))
                 break;
             weir_resp_end_transaction(s);
+            b.in = in;
             continue;
         }
         weir_resp_result result = weir_resp_next(&s->parser, weir_buffer_data(b.in) + b.bytes,
