@@ -109,7 +109,7 @@ char *weir_ngx_headers_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         if (!one)
             return weir_ngx_refuse(cf,
                                    "bad value \"%V\", expected off, on, legacy, both, none, ietf, "
-                                   "ietf-03, x-ratelimit, github or openai",
+                                   "ietf-07, ietf-03, x-ratelimit, github or openai",
                                    &args[i]);
         all |= one;
     }

@@ -133,8 +133,9 @@ static void which_limits_are_in_the_headers(void **unused)
 static void header_sets(void **unused)
 {
     (void)unused;
-    static const char names[] = "expected off, on, legacy, both, none, ietf, ietf-03, x-ratelimit, "
-                                "github or openai\n";
+    static const char names[] =
+        "expected off, on, legacy, both, none, ietf, ietf-07, ietf-03, x-ratelimit, "
+        "github or openai\n";
     static const struct {
         const char *directive;
         unsigned headers; /* 0: refused */

@@ -27,7 +27,7 @@ from kit import nginx as nginx_kit
 from kit.process import HOST, PATIENCE_S, Process, expect, run, say, until
 
 NEAR_S = 60
-FLAVOURS = ("ietf", "ietf-03", "x-ratelimit", "github", "openai", "none", "ietf x-ratelimit", "ietf github",
+FLAVOURS = ("ietf", "ietf-07", "ietf-03", "x-ratelimit", "github", "openai", "none", "ietf x-ratelimit", "ietf github",
             "ietf ietf-03 x-ratelimit openai")
 DOMAIN = "shop"
 

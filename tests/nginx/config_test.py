@@ -203,7 +203,7 @@ def test_headers_status_reset(box):
     c = Checker(box)
     for mode in ("off", "none", "on", "legacy", "ietf", "both", "x-ratelimit", "ietf-03 github", "ietf github openai"):
         c.is_good(f"weir_headers {mode}")
-    c.is_bad("weir_headers yes", 'bad value "yes", expected off, on, legacy, both, none, ietf, ietf-03, x-ratelimit, '
+    c.is_bad("weir_headers yes", 'bad value "yes", expected off, on, legacy, both, none, ietf, ietf-07, ietf-03, x-ratelimit, '
                                  "github or openai")
     for modes in ("off ietf", "x-ratelimit github", "both github"):
         status, errors = c.said(*c.blocks(f"weir_headers {modes}", "location", "weir_zone z 1m;"))

@@ -18,7 +18,7 @@ DRAFT_03 = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"]
 GITHUB = [*LEGACY, "x-ratelimit-used", "x-ratelimit-resource"]
 OPENAI = ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"]
 MODES = {"off": [], "none": [], "legacy": LEGACY, "x-ratelimit": LEGACY, "ietf": IETF, "on": LEGACY + IETF,
-         "both": LEGACY + IETF, "ietf-03": DRAFT_03, "github": GITHUB, "openai": OPENAI,
+         "both": LEGACY + IETF, "ietf-07": IETF, "ietf-03": DRAFT_03, "github": GITHUB, "openai": OPENAI,
          "ietf github openai": IETF + GITHUB + OPENAI}
 
 
@@ -66,7 +66,12 @@ def test_headers(box):
             if OPENAI[0] in names:
                 equal([found[name] for name in OPENAI[:2]], ["2", str(remaining)], mode)
                 expect(re.fullmatch(r"[012]h\d+m[0-9.]+s", found[OPENAI[2]]), found[OPENAI[2]])
-            if IETF[0] in names:
+            if mode == "ietf-07":
+                equal(found["RateLimit-Policy"], "2;w=7200")
+                parts = re.fullmatch(r"limit=2, remaining=(\d+), reset=(\d+)", found["RateLimit"])
+                expect(parts and int(parts[1]) == remaining, f"RateLimit: {found['RateLimit']}")
+                seconds(parts[2], reset, "reset")
+            elif IETF[0] in names:
                 equal(found["RateLimit-Policy"], '"api";q=2;w=7200')
                 parts = re.fullmatch(r'"api";r=(\d+);t=(\d+)', found["RateLimit"])
                 expect(parts and int(parts[1]) == remaining, f"RateLimit: {found['RateLimit']}")

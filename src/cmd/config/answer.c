@@ -14,7 +14,7 @@
 enum { TYPE_MAX = 128 }; /* bytes of a Content-Type */
 
 static const char headers_expected[] =
-    "ietf, ietf-03, x-ratelimit, github, openai or none, or a list of them";
+    "ietf, ietf-07, ietf-03, x-ratelimit, github, openai or none, or a list of them";
 
 /* Whether two answers are equal, so that a change of the file needs no restart. */
 bool config_same_answer(const weir_answer *a, const weir_answer *b)

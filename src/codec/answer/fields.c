@@ -163,11 +163,39 @@ static void add_ratelimit(writer *w)
     w->len -= w->fields != NULL;
 }
 
+/* The window of the deciding layer in seconds; 0: it is unknown, or varies. */
+static int64_t shown_window(const weir_answered *a)
+{
+    return knows_layer(a) ? weir_ratelimit_window(&a->policy->layer[a->decision->layer]) : 0;
+}
+
+static void add_ietf_07(writer *w)
+{
+    const weir_answered *a = &w->a[w->shown];
+    int64_t window_s = shown_window(a);
+    begin(w, "RateLimit-Policy");
+    put_number(w, a->decision->limit);
+    if (window_s > 0) {
+        put(w, ";w=");
+        put_number(w, window_s);
+    }
+    end(w);
+    begin(w, "RateLimit");
+    put(w, "limit=");
+    put_number(w, a->decision->limit);
+    put(w, ", remaining=");
+    put_number(w, a->decision->remaining);
+    if (resets(a)) {
+        put(w, ", reset=");
+        put_number(w, weir_s_ceil(a->decision->reset_after_ns));
+    }
+    end(w);
+}
+
 static void add_ietf_03(writer *w)
 {
     const weir_answered *a = &w->a[w->shown];
-    int64_t window_s =
-        knows_layer(a) ? weir_ratelimit_window(&a->policy->layer[a->decision->layer]) : 0;
+    int64_t window_s = shown_window(a);
     begin(w, "RateLimit-Limit");
     put_number(w, a->decision->limit);
     if (window_s > 0) {
@@ -267,6 +295,8 @@ static void add_all(writer *w, unsigned headers)
         add_ratelimit_policy(w);
         add_ratelimit(w);
     }
+    if (headers & WEIR_HEADERS_IETF_07)
+        add_ietf_07(w);
     if (headers & WEIR_HEADERS_IETF_03)
         add_ietf_03(w);
     if (headers & WEIR_HEADERS_GITHUB)
@@ -316,8 +346,8 @@ void weir_answer_merge(weir_answer *a, const weir_answer *next)
         a->denied_body = next->denied_body;
 }
 
-static const char *const flavour_names[] = {"ietf",   "ietf-03", "x-ratelimit",
-                                            "github", "openai",  "none"};
+static const char *const flavour_names[] = {"ietf",   "ietf-03", "x-ratelimit", "github",
+                                            "openai", "none",    "ietf-07"};
 
 const char *weir_answer_flavour_name(size_t i)
 {
@@ -338,6 +368,9 @@ const char *weir_answer_check(unsigned headers)
     const unsigned both = WEIR_HEADERS_X_RATELIMIT | WEIR_HEADERS_GITHUB;
     if (headers & WEIR_HEADERS_NONE && headers != WEIR_HEADERS_NONE)
         return "none cannot be combined with other headers";
+    const unsigned drafts = WEIR_HEADERS_IETF | WEIR_HEADERS_IETF_07;
+    if ((headers & drafts) == drafts)
+        return "ietf and ietf-07 give RateLimit different forms: use one of them";
     if ((headers & both) == both)
         return "x-ratelimit and github give X-RateLimit-Reset different meanings: use one of them";
     return NULL;

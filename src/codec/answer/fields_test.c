@@ -115,6 +115,15 @@ static const scene scenes[] = {
     {WEIR_HEADERS_IETF, 1, {{"a", GCRA, ALLOWED(6, 1), 0, false},
                             {"a", GCRA, ALLOWED(8, 1), 0, false}},
      "RateLimit-Policy: \"a\";q=10;w=1\nRateLimit: \"a\";r=8;t=1\n"},
+    /* ietf-07 */
+    {WEIR_HEADERS_IETF_07, 0, {{"api", GCRA, ALLOWED(9, 0.1), 0, false}},
+     "RateLimit-Policy: 10;w=1\nRateLimit: limit=10, remaining=9, reset=1\n"},
+    {WEIR_HEADERS_IETF_07, 0, {{"api", GCRA, DENIED(0.1, 1.2), 0, false}},
+     "RateLimit-Policy: 10;w=1\nRateLimit: limit=10, remaining=0, reset=2\nRetry-After: 1\n"},
+    {WEIR_HEADERS_IETF_07, 0, {{"api", GCRA, NEVER, 0, true}},
+     "RateLimit-Policy: 10;w=1\nRateLimit: limit=10, remaining=4\n"},
+    {WEIR_HEADERS_IETF_07, 0, {{"api", "fixed-window 10/month", ALLOWED(9, 90), 0, false}},
+     "RateLimit-Policy: 10\nRateLimit: limit=10, remaining=9, reset=90\n"},
     /* ietf-03 */
     {WEIR_HEADERS_IETF_03, 0, {{"api", GCRA, ALLOWED(9, 0.1), 0, false}},
      "RateLimit-Limit: 10, 10;w=1\nRateLimit-Remaining: 9\nRateLimit-Reset: 1\n"},
@@ -329,6 +338,8 @@ static void check_names(void **unused)
                                   WEIR_HEADERS_GITHUB));
     assert_non_null(weir_answer_check(WEIR_HEADERS_NONE | WEIR_HEADERS_IETF));
     assert_non_null(weir_answer_check(WEIR_HEADERS_X_RATELIMIT | WEIR_HEADERS_GITHUB));
+    assert_non_null(weir_answer_check(WEIR_HEADERS_IETF | WEIR_HEADERS_IETF_07));
+    assert_null(weir_answer_check(WEIR_HEADERS_IETF_07 | WEIR_HEADERS_IETF_03));
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLAVOURS       "ietf, ietf-03, x-ratelimit, github, openai or none"
+#define FLAVOURS       "ietf, ietf-07, ietf-03, x-ratelimit, github, openai or none"
 #define MEMBER(member) CONFIG_MEMBER(envoy_settings, member)
 #define OPTION(member) CONFIG_MEMBER(envoy_settings, options.member), .live = true
 #define DAY_NS         (86400 * CONFIG_S_NS)

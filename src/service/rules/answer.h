@@ -19,6 +19,7 @@ typedef enum weir_header_flavour {
     WEIR_HEADERS_GITHUB = 8,      /* the same, Reset in seconds since the epoch; -Used, -Resource */
     WEIR_HEADERS_OPENAI = 16,     /* x-ratelimit-limit-requests and so on; durations as 6m0s */
     WEIR_HEADERS_NONE = 32,       /* only Retry-After */
+    WEIR_HEADERS_IETF_07 = 64,    /* RateLimit-Policy, and RateLimit with all numbers: draft 7 */
 } weir_header_flavour;
 
 #define WEIR_HEADERS_DEFAULT (WEIR_HEADERS_IETF | WEIR_HEADERS_X_RATELIMIT)
