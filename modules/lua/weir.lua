@@ -813,8 +813,10 @@ local function bounded_number(p, what, low, high)
 end
 
 -- Suggestions for common mistakes, as in src/policy/hint.c.
+local HINT_DENY = "to deny keys always, put them on the policy's list 'deny'"
 local hint_unit, hint_algorithm, hint_fraction, hint_slash, hint_token_bucket
 do
+  local NO_LIMIT = "an algorithm; to exempt keys from the limit, put them on the policy's list 'allow'"
   -- In lower case; a '-' matches any number of '-', '_' and spaces. A spelling comes before its own
   -- prefixes.
   local ALGORITHMS = {
@@ -834,6 +836,15 @@ do
     { 'token', 'token-bucket' },
     { 'leaky', 'leaky-bucket (denies) or leaky-queue (requests wait)' },
     { 'fixed', 'fixed-window' },
+    { 'unlimited', NO_LIMIT },
+    { 'infinite', NO_LIMIT },
+    { 'infinity', NO_LIMIT },
+    { 'disabled', NO_LIMIT },
+    { 'none', NO_LIMIT },
+    { 'off', NO_LIMIT },
+    { 'allow', NO_LIMIT },
+    { 'deny', 'an algorithm; ' .. HINT_DENY },
+    { 'block', 'an algorithm; ' .. HINT_DENY },
   }
   local SPELT = { nsec = 'ns', nanosecond = 'ns', usec = 'us', microsecond = 'us', msec = 'ms',
     millisecond = 'ms', sec = 's', second = 's', min = 'm', minute = 'm', hr = 'h', hour = 'h',
@@ -989,6 +1000,8 @@ local function rate_number(p, what, high)
   local hint = hint_fraction(p.text, p.at)
   if hint then
     unexpected(p, p.at, hint)
+  elseif match(p.text, '^0%D', p.at) or match(p.text, '^0$', p.at) then
+    unexpected(p, p.at, '1 or more; ' .. HINT_DENY)
   end
   return number(p, what, 1, high)
 end
