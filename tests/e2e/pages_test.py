@@ -168,10 +168,11 @@ class Page:
         return text
 
     def make_run(self):
-        """Starts the daemon with the command in the recipe of `make run`."""
-        recipe = subprocess.run(["make", "-n", "-C", ROOT, "run", f"PORT={self.ports[0]}", f"HTTP={self.ports[1]}"],
-                                check=True, capture_output=True, text=True).stdout
-        command = re.search(r"^build/weir serve .*?(?= \|\|)", recipe, re.M).group(0)
+        """Starts the daemon with the command of tools/run, which `make run` calls."""
+        with open(os.path.join(ROOT, "tools/run"), encoding="utf-8") as script:
+            command = re.search(r"^build/weir serve .*?(?= &&)", script.read(), re.M).group(0)
+        for name, port in zip(("port", "http"), self.ports):
+            command = command.replace(f'"${name}"', port)
         self.daemon.start(command, self.directory, self.environment)
 
     def save(self, name, text):
