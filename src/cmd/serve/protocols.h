@@ -52,7 +52,7 @@ typedef struct protocol_row {
     const char *option, *usage;
     const char *alpn; /* the name of the protocol in TLS (ALPN); NULL: none */
     weir_protocol session;
-    void (*open_loop)(protocol_loop *l);        /* NULL: nothing is to be set up */
+    void (*open_loop)(protocol_loop *l); /* NULL: nothing is to be set up */
     /* Prints commands to try, for a daemon started by hand.
      *  address  without a policy no path of a Unix socket.
      *  policy   the name of one; NULL: there is none. */

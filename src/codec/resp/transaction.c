@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* MULTI, EXEC, DISCARD, WATCH and UNWATCH. The commands between MULTI and EXEC are kept as they
- * were sent. EXEC writes the head of an array, and the session then runs them as if they had arrived
- * together: each reply is an element. Commands of other clients may be decided between them. */
+ * were sent. EXEC writes the head of an array, and the session then runs them as if they had
+ * arrived together: each reply is an element. Commands of other clients may be decided between
+ * them. */
 
 #include "codec/resp/call.h"
 #include "codec/resp/session.h"
