@@ -48,8 +48,10 @@ check "WITHNAMES adds names" "allowed limit remaining retry_after_ms reset_after
 check "explain" "policy   api" "$(redis-cli -p "$port" WEIR.EXPLAIN api alice | head -1)"
 check "INFO" 1 "$(redis-cli -p "$port" INFO | grep -c '^policy_api:')"
 
-# ---- the top keys. Costs are not compared: they halve with each minute, which may end at any time.
+# ---- the top keys. Costs are not compared: they halve with each minute, which may end at any time,
+# and a cost of 1 is gone then. Hence the costs of 100.
 request WEIR.TAKE api greedy COST 100 >/dev/null
+request WEIR.TAKE look k COST 100 >/dev/null
 top_key() { request WEIR.TOP "$@" | sed 's/.* keys key //; s/ cost.*//'; }
 check "the top key by denied cost" greedy "$(top_key api denied 1)"
 check "the top key by allowed cost, which an allow list admits" 10.9.8.7 "$(top_key api allowed 1)"
