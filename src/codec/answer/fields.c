@@ -187,7 +187,7 @@ static void add_ietf_07(writer *w)
     put_number(w, a->decision->remaining);
     if (resets(a)) {
         put(w, ", reset=");
-        put_number(w, weir_s_ceil(a->decision->reset_after_ns));
+        put_number(w, weir_ratelimit_reset(a->policy, a->decision));
     }
     end(w);
 }
@@ -207,7 +207,7 @@ static void add_ietf_03(writer *w)
     end(w);
     add_number(w, "RateLimit-Remaining", a->decision->remaining);
     if (resets(a))
-        add_number(w, "RateLimit-Reset", weir_s_ceil(a->decision->reset_after_ns));
+        add_number(w, "RateLimit-Reset", weir_ratelimit_reset(a->policy, a->decision));
 }
 
 static void add_limit(writer *w)

@@ -45,8 +45,14 @@ int64_t weir_ratelimit_window(const weir_layer *l);
 size_t weir_ratelimit_policy_item(char *buf, weir_slice name, const weir_policy *policy,
                                   uint32_t layer, bool in_bytes);
 
+/* The reset of a decision in the fields of the drafts, in whole seconds, rounded up. A denial: the
+ * time until the request is allowed. Nothing remains in a bucket: the time until a unit is free.
+ * Otherwise: the time until the quota is full.
+ *  d  a decision on `policy`; if d->layer >= policy->layers, the layer is unknown. */
+int64_t weir_ratelimit_reset(const weir_policy *policy, const weir_decision *d);
+
 /* Writes the value of RateLimit, one item, for the layer that the decision describes: "api";r=3;t=2
- * r is what remains. t is the time until the quota is full, in whole seconds, rounded up.
+ * r is what remains, and t is weir_ratelimit_reset().
  *  d       a decision on `policy`.
  *  resets  false leaves t out: the quota does not come back, as on a deny list.
  *  buf     WEIR_RATELIMIT_FIELD_ROOM bytes. */

@@ -90,6 +90,27 @@ size_t weir_ratelimit_policy_item(char *buf, weir_slice name, const weir_policy 
     return (size_t)(at - buf);
 }
 
+/* How long a bucket takes to earn all units but the last, rounded down. */
+static unsigned __int128 all_but_one_ns(const weir_layer *l)
+{
+    unsigned __int128 period_ns = (unsigned __int128)l->period_ns;
+    unsigned __int128 others = (unsigned __int128)l->limit - 1, rate = (unsigned __int128)l->rate;
+    return l->stepped ? others / rate * period_ns : others * period_ns / rate;
+}
+
+int64_t weir_ratelimit_reset(const weir_policy *policy, const weir_decision *d)
+{
+    int64_t after_ns = d->reset_after_ns;
+    if (!d->allowed)
+        return weir_s_ceil(d->retry_after_ns < after_ns ? d->retry_after_ns : after_ns);
+    if (d->remaining > 0 || d->layer >= policy->layers)
+        return weir_s_ceil(after_ns);
+    const weir_layer *l = &policy->layer[d->layer];
+    if (weir_layer_is_bucket(l) && all_but_one_ns(l) < (unsigned __int128)after_ns)
+        after_ns -= (int64_t)all_but_one_ns(l);
+    return weir_s_ceil(after_ns);
+}
+
 size_t weir_ratelimit_value(char *buf, weir_slice name, const weir_policy *policy,
                             const weir_decision *d, bool resets)
 {
@@ -98,6 +119,6 @@ size_t weir_ratelimit_value(char *buf, weir_slice name, const weir_policy *polic
     at = put_item(at, name, policy, d->layer);
     at = put_number(put(at, "\";r="), d->remaining);
     if (resets)
-        at = put_number(put(at, ";t="), weir_s_ceil(d->reset_after_ns));
+        at = put_number(put(at, ";t="), weir_ratelimit_reset(policy, d));
     return (size_t)(at - buf);
 }

@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-#define CANARY 0x5A
+#define CANARY    0x5A
+#define SECOND_NS INT64_C(1000000000)
 
 static weir_slice slice(const char *text)
 {
@@ -91,14 +92,68 @@ static void check_value(void **unused)
         bool resets;
         const char *want;
     } rows[] = {
-        {"api", "gcra 5/s", {.remaining = 4, .reset_after_ns = 1}, true, "\"api\";r=4;t=1"},
-        {"api", "gcra 5/s", {.remaining = 5}, true, "\"api\";r=5;t=0"},
-        {"api", "gcra 5/s", {.reset_after_ns = 2000000000}, true, "\"api\";r=0;t=2"},
-        {"api", "gcra 5/s", {.reset_after_ns = 2000000001}, true, "\"api\";r=0;t=3"},
-        {"api", "gcra 5/s", {.reset_after_ns = 2000000001}, false, "\"api\";r=0"},
-        {NULL, "gcra 5/s", {.remaining = 1}, false, "\"limit\";r=1"},
-        {"two", "gcra 2/m & gcra 9/h", {.remaining = 1}, true, "\"two-1\";r=1;t=0"},
-        {"two", "gcra 2/m & gcra 9/h", {.remaining = 7, .layer = 1}, true, "\"two-2\";r=7;t=0"},
+        {"api",
+         "gcra 5/s",
+         {.allowed = true, .remaining = 4, .reset_after_ns = 1},
+         true,
+         "\"api\";r=4;t=1"},
+        {"api", "gcra 5/s", {.allowed = true, .remaining = 5}, true, "\"api\";r=5;t=0"},
+        {"api",
+         "gcra 5/s",
+         {.retry_after_ns = INT64_MAX, .reset_after_ns = 2000000000},
+         true,
+         "\"api\";r=0;t=2"},
+        {"api",
+         "gcra 5/s",
+         {.retry_after_ns = 1, .reset_after_ns = 9000000000},
+         true,
+         "\"api\";r=0;t=1"},
+        {"api",
+         "gcra 5/s",
+         {.retry_after_ns = 3000000000, .reset_after_ns = 2000000000},
+         true,
+         "\"api\";r=0;t=2"},
+        {"api",
+         "gcra 1/s burst 9",
+         {.allowed = true, .reset_after_ns = 9000000000},
+         true,
+         "\"api\";r=0;t=1"},
+        {"api",
+         "gcra 1/s burst 9",
+         {.allowed = true, .reset_after_ns = 7000000000},
+         true,
+         "\"api\";r=0;t=7"},
+        {"api",
+         "gcra 1/s burst 9",
+         {.allowed = true, .remaining = 1, .reset_after_ns = 8000000000},
+         true,
+         "\"api\";r=1;t=8"},
+        {"api",
+         "fixed-window 9/9s",
+         {.allowed = true, .reset_after_ns = 9000000000},
+         true,
+         "\"api\";r=0;t=9"},
+        {"api",
+         "gcra 5/s",
+         {.retry_after_ns = INT64_MAX, .reset_after_ns = 2000000001},
+         true,
+         "\"api\";r=0;t=3"},
+        {"api",
+         "gcra 5/s",
+         {.retry_after_ns = INT64_MAX, .reset_after_ns = 2000000001},
+         false,
+         "\"api\";r=0"},
+        {NULL, "gcra 5/s", {.allowed = true, .remaining = 1}, false, "\"limit\";r=1"},
+        {"two",
+         "gcra 2/m & gcra 9/h",
+         {.allowed = true, .remaining = 1},
+         true,
+         "\"two-1\";r=1;t=0"},
+        {"two",
+         "gcra 2/m & gcra 9/h",
+         {.allowed = true, .remaining = 7, .layer = 1},
+         true,
+         "\"two-2\";r=7;t=0"},
         {NULL, "gcra 2/m & gcra 9/h", {.layer = 1}, true, "\"limit-2\";r=0;t=0"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -107,6 +162,48 @@ static void check_value(void **unused)
         size_t len = weir_ratelimit_value(buf, slice(rows[i].name), &p, &rows[i].d, rows[i].resets);
         buf[len] = '\0';
         assert_string_equal(buf, rows[i].want);
+    }
+}
+
+/* The seconds after an allowed request that took the last unit of a bucket are the fewest after
+ * which another request is allowed. */
+static void check_next_unit(void **unused)
+{
+    (void)unused;
+    static const char *const policies[] = {
+        "gcra 10/m burst 5",
+        "gcra 7/m burst 3",
+        "gcra 1/h",
+        "gcra 3/100s burst 1000",
+        "token-bucket 7 refill 2 every 90s",
+        "token-bucket 6 refill 2 every 90s",
+        "token-bucket 20000 refill 100000/d",
+        "leaky-bucket 7/m capacity 5",
+        "leaky-queue 7/m depth 4",
+        "gcra 2147483647/900000000s burst 2147483647",
+    };
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        weir_policy p = parse(policies[i]);
+        uint64_t state[2] = {0};
+        int64_t now_ns = INT64_C(1700000000123456789);
+        weir_decision d;
+        assert_int_equal(weir_check(&p, state, 0, now_ns, p.layer[0].limit, &d), WEIR_OK);
+        for (int round = 0; round < 5; round++) {
+            if (!d.allowed || d.remaining > 0)
+                fail_msg("%s, round %d: expected that the last unit was taken", policies[i], round);
+            int64_t next_ns = now_ns + weir_ratelimit_reset(&p, &d) * SECOND_NS;
+            assert_int_equal(weir_peek(&p, state, 0, next_ns - SECOND_NS, 1, &d), WEIR_OK);
+            if (d.allowed)
+                fail_msg("%s, round %d: allowed a second earlier", policies[i], round);
+            now_ns = next_ns - 987654321; /* the next unit is earned in this second */
+            assert_int_equal(weir_peek(&p, state, 0, now_ns, 1, &d), WEIR_OK);
+            if (!d.allowed)
+                now_ns += d.retry_after_ns;
+            if (now_ns > next_ns)
+                fail_msg("%s, round %d: denied when the time has passed", policies[i], round);
+            assert_int_equal(weir_peek(&p, state, 0, now_ns, 0, &d), WEIR_OK);
+            assert_int_equal(weir_check(&p, state, 0, now_ns, d.remaining, &d), WEIR_OK);
+        }
     }
 }
 
@@ -151,7 +248,8 @@ static void check_largest(void **unused)
     assert_memory_equal(buf, want, len);
     assert_int_equal(buf[len], CANARY);
 
-    weir_decision d = {.remaining = WEIR_LIMIT_MAX, .reset_after_ns = INT64_MAX, .layer = 7};
+    weir_decision d = {
+        .allowed = true, .remaining = WEIR_LIMIT_MAX, .reset_after_ns = INT64_MAX, .layer = 7};
     snprintf(want, sizeof want, "\"%s-8\";r=2147483647;t=9223372037", name);
     memset(buf, CANARY, sizeof buf);
     len = weir_ratelimit_value(buf, slice(name), &p, &d, true);
@@ -175,9 +273,9 @@ static void check_rooms(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_policy), cmocka_unit_test(check_value),
-        cmocka_unit_test(check_item),   cmocka_unit_test(check_largest),
-        cmocka_unit_test(check_rooms),
+        cmocka_unit_test(check_policy),    cmocka_unit_test(check_value),
+        cmocka_unit_test(check_next_unit), cmocka_unit_test(check_item),
+        cmocka_unit_test(check_largest),   cmocka_unit_test(check_rooms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static void check_take(void **state)
         "Content-Type: application/problem+json\r\n"
         "Content-Length: 387\r\n"
         "RateLimit-Policy: \"api\";q=5;w=5\r\n"
-        "RateLimit: \"api\";r=3;t=2\r\n"
+        "RateLimit: \"api\";r=3;t=1\r\n"
         "X-RateLimit-Limit: 5\r\n"
         "X-RateLimit-Remaining: 3\r\n"
         "X-RateLimit-Reset: 2\r\n"
