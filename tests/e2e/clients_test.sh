@@ -86,6 +86,10 @@ try:
     r.execute_command("WEIR.TAKE", "none", "k")
 except redis.ResponseError as e:
     print(e)
+listener = r.pubsub()
+listener.subscribe("news", "old")
+listener.unsubscribe()
+print([(m["type"], m["channel"], m["data"]) for m in listener.listen()])
 allowed = []
 
 
@@ -107,9 +111,10 @@ for t in threads:
 print(sum(allowed))
 PYTHON
 if [ -n "$python" ]; then
-    check "redis-py: requests, pipelines and threads" "True [1, 3, 2, 0]
+    check "redis-py: requests, pipelines, subscriptions and threads" "True [1, 3, 2, 0]
 [1, 1, 1, 0, 0]
 no policy 'none'; WEIR.POLICY LIST shows all policies
+[('subscribe', b'news', 1), ('subscribe', b'old', 2), ('unsubscribe', b'news', 1), ('unsubscribe', b'old', 0)]
 1000" "$("$python" "$tmp/client.py" "$port" 2>&1)"
 else
     echo "skip - redis-py is not installed"
@@ -128,6 +133,11 @@ const { createClient } = require('redis');
     const many = await Promise.all([...Array(5)].map(() => c.sendCommand(['WEIR.TAKE', 'api', 'nodes'])));
     say(many.map((reply) => reply[0]));
     say(await c.sendCommand(['CL.THROTTLE', 'node', '15', '30', '60']));
+    const listener = c.duplicate();
+    await listener.connect();
+    await listener.subscribe('news', say);
+    await listener.unsubscribe('news');
+    await listener.quit();
     await c.quit();
 })().catch((e) => { console.log(String(e)); process.exit(1); });
 NODE

@@ -59,6 +59,11 @@ bool weir_resp_queue(weir_call *c, const weir_command *cmd, const void *request,
 
 void weir_resp_end_transaction(weir_resp_session *s);
 
+/* Subscriptions (subscribe.c). */
+void weir_resp_subscribe(weir_call *c);
+void weir_resp_unsubscribe(weir_call *c);
+void weir_resp_end_subscriptions(weir_resp_session *s);
+
 /* Server commands (connection_commands.c). */
 void weir_resp_config(weir_call *c);
 void weir_resp_info(weir_call *c);

@@ -17,7 +17,12 @@
 
 void weir_resp_ping(weir_call *c)
 {
-    if (c->args == 2)
+    const weir_resp_session *s = weir_resp_call_of(c)->session;
+    if (s->subscriptions > 0 && s->proto == 2) { /* as Redis, for clients that expect only arrays */
+        c->backend->array(c, 2);
+        weir_call_put_text(c, "pong");
+        c->backend->bulk(c, c->args == 2 ? c->arg[1].at : "", c->args == 2 ? c->arg[1].len : 0);
+    } else if (c->args == 2)
         weir_resp_echo(c);
     else
         c->backend->simple(c, "PONG");
@@ -42,6 +47,7 @@ void weir_resp_reset(weir_call *c)
     s->authenticated = s->options->password == NULL;
     s->name_len = 0;
     weir_resp_end_transaction(s);
+    weir_resp_end_subscriptions(s);
     c->backend->simple(c, "RESET");
 }
 

@@ -51,6 +51,10 @@ static const weir_command *const commands[] = {
     OWN("DISCARD", weir_resp_discard, 1, 1, 0, 0, PLAIN, "DISCARD"),
     OWN("WATCH", weir_resp_watch, 2, 0, 0, 0, PLAIN, "WATCH key [key ...]"),
     OWN("UNWATCH", weir_resp_unwatch, 1, 1, 0, 0, PLAIN, "UNWATCH"),
+    OWN("SUBSCRIBE", weir_resp_subscribe, 2, 0, 0, 0, PLAIN, "SUBSCRIBE channel [channel ...]"),
+    OWN("PSUBSCRIBE", weir_resp_subscribe, 2, 0, 0, 0, PLAIN, "PSUBSCRIBE pattern [pattern ...]"),
+    OWN("UNSUBSCRIBE", weir_resp_unsubscribe, 1, 0, 0, 0, PLAIN, "UNSUBSCRIBE [channel ...]"),
+    OWN("PUNSUBSCRIBE", weir_resp_unsubscribe, 1, 0, 0, 0, PLAIN, "PUNSUBSCRIBE [pattern ...]"),
     OWN("QUIT", weir_resp_quit, 1, 0, 0, 0, PLAIN, "QUIT"),
 };
 

@@ -168,11 +168,12 @@ void weir_resp_session_close(weir_resp_session *s)
 {
     weir_completion_cancel(&s->completion);
     weir_resp_end_transaction(s);
+    weir_resp_end_subscriptions(s);
 }
 
 size_t weir_resp_session_memory(const weir_resp_session *s)
 {
-    return weir_buffer_memory(&s->queue);
+    return weir_buffer_memory(&s->queue) + weir_buffer_memory(&s->names);
 }
 
 /* Ends a run. Requests that wait for an engine will be parsed again from the front of `in`. */

@@ -57,9 +57,11 @@ typedef struct weir_resp_session {
     bool authenticated; /* also true if no password is required */
     bool closing;       /* send the output, then close; no more input is parsed */
     weir_resp_transaction transaction;
-    size_t queued;     /* commands */
-    weir_buffer queue; /* their requests; no memory outside a transaction */
-    uint8_t wrong;     /* wrong passwords so far */
+    size_t queued;        /* commands */
+    weir_buffer queue;    /* their requests; no memory outside a transaction */
+    size_t subscriptions; /* channels and patterns */
+    weir_buffer names;    /* theirs; no memory without subscriptions */
+    uint8_t wrong;        /* wrong passwords so far */
     uint8_t name_len;
     char name[WEIR_RESP_NAME_MAX];
 } weir_resp_session;
@@ -70,7 +72,7 @@ void weir_resp_session_init(weir_resp_session *s, weir_resp_options *options);
 /* Cancels requests that are in flight to an engine. */
 void weir_resp_session_close(weir_resp_session *s);
 
-/* Bytes of memory that a transaction holds. */
+/* Bytes of memory that a transaction and subscriptions hold. */
 size_t weir_resp_session_memory(const weir_resp_session *s);
 
 /* Replies to every complete request in `in`, and drops it from there. All are decided at now_ns.

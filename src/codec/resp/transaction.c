@@ -86,14 +86,16 @@ bool weir_resp_queue(weir_call *c, const weir_command *cmd, const void *request,
     weir_resp_session *s = session_of(c);
     if (!weir_resp_is_queuing(s) || is_immediate(cmd))
         return false;
-    bool changes_connection = cmd->run == weir_resp_auth || cmd->run == weir_resp_hello;
+    bool changes_connection = cmd->run == weir_resp_auth || cmd->run == weir_resp_hello ||
+                              cmd->run == weir_resp_subscribe || cmd->run == weir_resp_unsubscribe;
     if (!changes_connection)
         weir_buffer_append(&s->queue, request, len);
     if (changes_connection || s->queue.failed) {
-        weir_call_error(c, changes_connection
-                               ? "ERR AUTH and HELLO are not allowed in a transaction"
-                               : "ERR the commands of a transaction exceed 65536 bytes, or memory "
-                                 "is exhausted");
+        weir_call_error(c,
+                        changes_connection
+                            ? "ERR AUTH, HELLO and subscriptions are not allowed in a transaction"
+                            : "ERR the commands of a transaction exceed 65536 bytes, or memory "
+                              "is exhausted");
         s->transaction = WEIR_RESP_BROKEN;
         return true;
     }

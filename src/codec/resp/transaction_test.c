@@ -50,8 +50,8 @@ static void a_refused_command_refuses_all(void **state)
     static const char *const wrong[][2] = {
         {"NOSUCH", "-ERR unknown command 'NOSUCH'; WEIR.HELP lists the commands\r\n"},
         {"WEIR.TAKE a", "-ERR wrong number of arguments for 'weir.take' command\r\n"},
-        {"AUTH x", "-ERR AUTH and HELLO are not allowed in a transaction\r\n"},
-        {"HELLO 3", "-ERR AUTH and HELLO are not allowed in a transaction\r\n"},
+        {"AUTH x", "-ERR AUTH, HELLO and subscriptions are not allowed in a transaction\r\n"},
+        {"HELLO 3", "-ERR AUTH, HELLO and subscriptions are not allowed in a transaction\r\n"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         expect(f, "MULTI\r\n" TAKE, OK QUEUED);
