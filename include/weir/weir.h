@@ -221,9 +221,14 @@ typedef struct weir_policy_error {
  * exhausted, it returns a zone with an empty name. `name` is not terminated. */
 typedef const weir_zone *(*weir_zone_find)(void *ctx, const char *name, size_t len);
 
+/* A callback that is called for a name that `find` does not know. It writes a text of at most
+ * `size` bytes, terminated, that completes "found 'x', expected ...", or leaves it empty. */
+typedef void (*weir_zone_expected)(void *ctx, const char *name, size_t len, char *ret, size_t size);
+
 typedef struct weir_zones {
     weir_zone_find find;
     void *ctx;
+    weir_zone_expected expected; /* may be NULL */
 } weir_zones;
 
 #define WEIR_POLICY_TEXT_MAX 1024 /* bytes of the longest policy text, with its terminator */

@@ -217,7 +217,13 @@ static weir_status parse_zone(parser *p, weir_layer *l)
         if (len > 0 && p->zones && weir_zone_name_ok(name, len))
             l->zone = p->zones->find(p->zones->ctx, name, len);
         if (!l->zone) {
-            weir_scan_unexpected(s, from, "the name of a time zone, as in tz Europe/Berlin");
+            char expected[160];
+            expected[0] = '\0';
+            if (len > 0 && p->zones && p->zones->expected)
+                p->zones->expected(p->zones->ctx, name, len, expected, sizeof expected);
+            weir_scan_unexpected(
+                s, from,
+                expected[0] != '\0' ? expected : "the name of a time zone, as in tz Europe/Berlin");
             return WEIR_E_ZONE;
         }
         if (l->zone->name[0] == '\0')

@@ -27,7 +27,7 @@ static const weir_zone *any_zone(void *ctx, const char *name, size_t len)
 static weir_status parse(weir_policy *ret, const char *text, weir_policy_error *e)
 {
     static weir_zone zone;
-    const weir_zones zones = {any_zone, &zone};
+    const weir_zones zones = {.find = any_zone, .ctx = &zone};
     return weir_policy_parse(ret, text, strlen(text), &zones, e);
 }
 

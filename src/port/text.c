@@ -200,3 +200,42 @@ size_t weir_text_escape_to(char *ret, size_t size, const char *at, size_t len, w
     *r.at = '\0';
     return (size_t)(r.at - ret);
 }
+
+/* ---- edit distance --------------------------------------------------------------------------- */
+
+enum { EDIT_SIZE = 41 };
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool same_letter(const char *a, const char *b)
+{
+    return strncasecmp(a, b, 1) == 0;
+}
+
+size_t weir_edit_distance(const char *a, const char *b)
+{
+    size_t rows[3][EDIT_SIZE] = {{0}}, *before = rows[0], *last = rows[1], *now = rows[2];
+    size_t a_len = strlen(a), b_len = strlen(b);
+    if (a_len >= EDIT_SIZE || b_len >= EDIT_SIZE)
+        return SIZE_MAX;
+    for (size_t k = 0; k <= b_len; k++)
+        last[k] = k;
+    for (size_t i = 1; i <= a_len; i++) {
+        now[0] = i;
+        for (size_t k = 1; k <= b_len; k++) {
+            now[k] = least(least(last[k], now[k - 1]) + 1,
+                           last[k - 1] + !same_letter(a + i - 1, b + k - 1));
+            if (i > 1 && k > 1 && same_letter(a + i - 1, b + k - 2) &&
+                same_letter(a + i - 2, b + k - 1))
+                now[k] = least(now[k], before[k - 2] + 1);
+        }
+        size_t *unused = before;
+        before = last;
+        last = now;
+        now = unused;
+    }
+    return last[b_len];
+}

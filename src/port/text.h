@@ -208,4 +208,11 @@ void weir_text_escape(const char *at, size_t len, weir_escape style, weir_put_te
  *  size  1 or more. */
 size_t weir_text_escape_to(char *ret, size_t size, const char *at, size_t len, weir_escape style);
 
+/* ---- spelling -------------------------------------------------------------------------------- */
+
+/* The edit distance of two strings, ignoring case: how many letters must be added, removed, changed
+ * or swapped with their neighbour (Damerau-Levenshtein).
+ *  a, b  of any length. Returns SIZE_MAX if one has more than 40 bytes. */
+size_t weir_edit_distance(const char *a, const char *b);
+
 #endif

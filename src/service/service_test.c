@@ -385,7 +385,7 @@ static void check_zones(void **unused)
     assert_int_equal(request.status, WEIR_E_ZONE);
     assert_int_equal(weir_limiter_set_limit(limiter, "a", text, NULL), WEIR_E_ZONE);
     int calls = 0;
-    const weir_zones zones = {find_none, &calls};
+    const weir_zones zones = {.find = find_none, .ctx = &calls};
     weir_limiter *other;
     weir_service *s;
     assert_int_equal(weir_limiter_open(&other, store, &zones), WEIR_OK);

@@ -6,6 +6,7 @@
 #include "service/zone_cache.h"
 
 #include "port/port.h"
+#include "port/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -108,7 +109,65 @@ static const weir_zone *find(void *ctx, const char *name, size_t len)
     return zone;
 }
 
+/* ---- unknown names --------------------------------------------------------------------------- */
+
+/* Reads the next zone or link of tzdata.zi, the list of all zones in the language of zic(8): "Z name
+ * ..." or "L target name". Returns false at the end.
+ *  ret_target  "" for a zone. */
+static bool next_zone(const char **at, const char *end, char ret_target[WEIR_ZONE_NAME_MAX + 1],
+                      char ret_name[WEIR_ZONE_NAME_MAX + 1])
+{
+    while (*at < end) {
+        char line[2 * WEIR_ZONE_NAME_MAX + 4];
+        const char *line_end = memchr(*at, '\n', (size_t)(end - *at));
+        size_t len = (size_t)((line_end ? line_end : end) - *at);
+        snprintf(line, sizeof line, "%.*s", (int)(len < sizeof line ? len : sizeof line - 1), *at);
+        *at += len + 1;
+        *ret_target = '\0';
+        if (sscanf(line, "Z %63s", ret_name) == 1 ||
+            sscanf(line, "L %63s %63s", ret_target, ret_name) == 2)
+            return true;
+    }
+    return false;
+}
+
+/* Suggests the nearest name. A link may be in the list without being installed: then it suggests
+ * the link's target. */
+static void suggest(weir_zone_cache *b, const char *name, char *ret, size_t size)
+{
+    char path[4096], target[WEIR_ZONE_NAME_MAX + 1], found[WEIR_ZONE_NAME_MAX + 1];
+    uint8_t *list;
+    size_t len, nearest = strlen(name) < 8 ? 3 : 4; /* a distance of this or more is not near */
+    snprintf(path, sizeof path, "%s/tzdata.zi", b->dir);
+    if (port_read_file(path, FILE_MAX, &list, &len) != WEIR_OK)
+        return;
+    for (const char *at = (const char *)list, *end = at + len;
+         next_zone(&at, end, target, found);) {
+        size_t distance = weir_edit_distance(name, found);
+        if (distance >= nearest)
+            continue;
+        const char *meant = find(b, found, strlen(found)) ? found : target;
+        if (!find(b, meant, strlen(meant)))
+            continue;
+        nearest = distance;
+        snprintf(ret, size, "the name of a time zone; did you mean '%s'?", meant);
+    }
+    port_free(list);
+}
+
+static void expected(void *ctx, const char *name, size_t len, char *ret, size_t size)
+{
+    weir_zone_cache *b = ctx;
+    char text[WEIR_ZONE_NAME_MAX + 1];
+    if (!find(b, "Etc/UTC", 7)) {
+        snprintf(ret, size, "a time zone of %s, which has none: install tzdata", b->dir);
+    } else if (len < sizeof text) {
+        snprintf(text, sizeof text, "%.*s", (int)len, name);
+        suggest(b, text, ret, size);
+    }
+}
+
 weir_zones weir_zone_cache_zones(weir_zone_cache *b)
 {
-    return (weir_zones){find, b};
+    return (weir_zones){find, b, expected};
 }

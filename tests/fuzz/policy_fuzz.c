@@ -22,7 +22,7 @@ static const weir_zone *any_zone(void *ctx, const char *name, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     size_t used = 0;
-    const weir_zones zones = {any_zone, &used};
+    const weir_zones zones = {.find = any_zone, .ctx = &used};
     weir_policy p, again;
     weir_policy_error e;
     if (weir_policy_parse(&p, (const char *)bytes, len, &zones, &e) != WEIR_OK) {

@@ -170,7 +170,7 @@ EXPORT(void, weir_web_policy_free, policy *p)
  * add. */
 EXPORT(weir_status, weir_web_policy_parse, policy *p, size_t len)
 {
-    weir_zones zones = {find_zone, p};
+    weir_zones zones = {.find = find_zone, .ctx = p};
     p->missing_len = 0;
     return weir_policy_parse(&p->policy, text, len, &zones, &error);
 }

@@ -77,7 +77,7 @@ static const char *closest(const char *name)
     const char *best = NULL;
     size_t nearest = 3; /* a distance of this or more is not close */
     for (size_t i = 0; weir_denial_body_placeholder(i); i++) {
-        size_t distance = config_edit_distance(name, weir_denial_body_placeholder(i));
+        size_t distance = weir_edit_distance(name, weir_denial_body_placeholder(i));
         if (distance < nearest) {
             nearest = distance;
             best = weir_denial_body_placeholder(i);

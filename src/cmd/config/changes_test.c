@@ -253,21 +253,21 @@ static void check_edit_distance(void **unused)
 {
     (void)unused;
     char other[41], same[41], longer[42]; /* 40 bytes is the greatest length */
-    assert_int_equal(config_edit_distance("", ""), 0);
-    assert_int_equal(config_edit_distance("abc", ""), 3);
-    assert_int_equal(config_edit_distance("polices", "policies"), 1);
-    assert_int_equal(config_edit_distance("memroy", "memory"), 1);
-    assert_int_equal(config_edit_distance("kitten", "sitting"), 3);
+    assert_int_equal(weir_edit_distance("", ""), 0);
+    assert_int_equal(weir_edit_distance("abc", ""), 3);
+    assert_int_equal(weir_edit_distance("polices", "policies"), 1);
+    assert_int_equal(weir_edit_distance("memroy", "memory"), 1);
+    assert_int_equal(weir_edit_distance("kitten", "sitting"), 3);
     memset(same, 'x', 40);
     same[40] = '\0';
     memcpy(other, same, sizeof other);
-    assert_int_equal(config_edit_distance(other, same), 0);
+    assert_int_equal(weir_edit_distance(other, same), 0);
     other[0] = other[20] = other[39] = '-';
-    assert_int_equal(config_edit_distance(other, same), 3);
-    assert_int_equal(config_edit_distance("", other), 40);
+    assert_int_equal(weir_edit_distance(other, same), 3);
+    assert_int_equal(weir_edit_distance("", other), 40);
     memset(longer, 'x', 41);
     longer[41] = '\0';
-    assert_true(config_edit_distance(longer, "x") == SIZE_MAX);
+    assert_true(weir_edit_distance(longer, "x") == SIZE_MAX);
 }
 
 static void check_size_text(void **unused)

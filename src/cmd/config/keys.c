@@ -58,7 +58,7 @@ static const char *closest(const char *name, const config_section *section)
     const char *best = NULL;
     size_t nearest = strlen(name) < 4 ? 2 : 3; /* a distance of this or more is not close */
     for (size_t i = 0; i < section->len; i++) {
-        size_t distance = config_edit_distance(name, section->keys[i].name);
+        size_t distance = weir_edit_distance(name, section->keys[i].name);
         if (distance < nearest && !section->keys[i].left_out) {
             nearest = distance;
             best = section->keys[i].name;

@@ -20,7 +20,7 @@ static const char *closest_policy(const weir_config *c, const char *name)
     const char *best = NULL;
     size_t nearest = strlen(name) < 4 ? 2 : 3;
     for (size_t i = 0; i < c->rules_len; i++) {
-        size_t distance = config_edit_distance(name, c->rules[i].name);
+        size_t distance = weir_edit_distance(name, c->rules[i].name);
         if (distance < nearest) {
             nearest = distance;
             best = c->rules[i].name;
@@ -151,7 +151,7 @@ static void check_variable(config_reader *r, const config_place *place, const ch
     const char *best = NULL;
     size_t nearest = 3;
     for (size_t i = 0; i < CONFIG_LENGTH(known); i++) {
-        size_t distance = config_edit_distance(name, known[i]);
+        size_t distance = weir_edit_distance(name, known[i]);
         if (distance == 0 && i + 1 < CONFIG_LENGTH(known))
             return;
         best = distance < nearest ? known[i] : best;
@@ -265,7 +265,7 @@ static void check_method(config_reader *r, const config_place *entry, const char
         return;
     }
     for (size_t i = 0; i < CONFIG_LENGTH(known); i++) {
-        size_t distance = config_edit_distance(text, known[i]);
+        size_t distance = weir_edit_distance(text, known[i]);
         if (distance == 0)
             return;
         close = distance == 1 ? known[i] : close;

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* memmem, strncasecmp */
 
 #include "cmd/yaml/yaml.h"
+#include "port/text.h"
 
 #include <string.h>
 #include <strings.h>
@@ -15,7 +16,7 @@ enum { WORD_LEN = sizeof word - 1 };
 
 bool config_is_password(const config_node *key)
 {
-    return config_edit_distance(key->text, word) <= 2 || strcmp(key->text, "pass") == 0;
+    return weir_edit_distance(key->text, word) <= 2 || strcmp(key->text, "pass") == 0;
 }
 
 static void redact(config_errors *e, size_t begin, size_t end)

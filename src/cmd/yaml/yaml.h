@@ -144,11 +144,6 @@ void config_errors_report(const config_errors *e, const config_sink *sink);
 /* The end of the line that holds byte `at` of the file, without its line break. */
 size_t config_line_end(const config_errors *e, size_t at);
 
-/* The edit distance of two strings, ignoring case: how many letters must be added, removed, changed
- * or swapped with their neighbour (Damerau-Levenshtein).
- *  a, b  of any length. Returns SIZE_MAX if one has more than 40 bytes. */
-size_t config_edit_distance(const char *a, const char *b);
-
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Parses YAML into a tree and reports what is wrong with it.

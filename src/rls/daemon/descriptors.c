@@ -215,7 +215,7 @@ static void report_key(reader *r, const config_place *place, const config_node *
         return;
     }
     for (size_t i = 0; i < CONFIG_LENGTH(all_keys); i++) {
-        size_t distance = config_edit_distance(key->text, all_keys[i]);
+        size_t distance = weir_edit_distance(key->text, all_keys[i]);
         if (distance < nearest) {
             nearest = distance;
             meant = all_keys[i];

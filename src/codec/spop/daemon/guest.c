@@ -47,7 +47,7 @@ static void read_key(config_reader *r, const config_place *place, const config_k
     weir_key_template *t = config_parse_template(r, place);
     for (size_t i = 0; t && i < weir_key_template_len(t); i++) {
         const char *name = weir_key_template_name(t, i).at;
-        if (config_edit_distance(name, "src") == 1)
+        if (weir_edit_distance(name, "src") == 1)
             config_warn(r->errors, place,
                         "the message needs an argument named %s; did you mean $src?", name);
     }
