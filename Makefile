@@ -161,7 +161,7 @@ wasm:            ## build core and policy as WebAssembly: build/weir.wasm
 
 web: build/build.ninja   ## build the web pages: build/web, which a browser opens from disk
 	@tools/deps
-	@ninja -C build --quiet web_pages.c >/dev/null && echo "build/web: open playground.html, guide.html or dashboard.html"
+	@ninja -C build --quiet web_pages.c >/dev/null && echo "build/web: open playground.html or guide.html"
 
 figures:         ## draw the figures of the documentation: docs/figures/*.svg
 	@tools/deps check

@@ -7,6 +7,7 @@
 #include "port/assert.h"
 
 #include <string.h>
+#include <strings.h>
 
 weir_slice weir_slice_trim(weir_slice text)
 {

@@ -8,6 +8,7 @@ import assert from "node:assert/strict";
 
 // The page, and what it shows once it has started.
 const PAGES = {
+    index: ".index-pages",
     playground: "#lanes canvas[aria-label]",
     guide: "figure canvas[aria-label]",
     dashboard: "#overview .tile",
@@ -34,7 +35,8 @@ function accessible(name, dark, width) {
 function served(name) {
     return async (kit) => {
         const daemon = await kit.daemon().start(POLICIES);
-        for (const path of [name, `${name}.html`, `${name}.js`, "weir.css", "weir-wasm.js"]) {
+        const scripts = name === "index" ? [] : [`${name}.js`, "weir-wasm.js"];
+        for (const path of [name, `${name}.html`, "weir.css", ...scripts]) {
             const response = await fetch(`${daemon.origin}/${path}`);
             assert.equal(response.status, 200, path);
             assert.equal(response.headers.get("x-content-type-options"), "nosniff", path);
@@ -55,6 +57,20 @@ function fromDisk(name) {
     };
 }
 
+/** What a new user does: opens the address of the daemon, follows the link, and reloads. */
+async function firstDenial(kit) {
+    const daemon = await kit.daemon().start(POLICIES);
+    const page = await kit.page(`${daemon.origin}/`);
+    await page.locator(PAGES.index).waitFor();
+    const statuses = [];
+    page.on("response", (response) => statuses.push(response.status()));
+    await page.locator("a[href^='v1/check']").click();
+    await page.waitForURL("**/v1/check?**");
+    for (let i = 0; i < 3; i++) await page.reload();
+    assert.deepEqual(statuses.slice(0, 4), [200, 200, 200, 429]);
+    assert.match(await page.locator("body").innerText(), /try again in/);
+}
+
 /** The switch of the colour scheme is remembered. */
 async function theme(kit) {
     const page = await kit.page(kit.file("playground.html"));
@@ -68,14 +84,17 @@ async function theme(kit) {
     assert.notEqual(await paper(), light);
 }
 
-const tests = { "the colour scheme is remembered": theme };
+const tests = {
+    "the colour scheme is remembered": theme,
+    "the front page leads to a denial": firstDenial,
+};
 for (const name of Object.keys(PAGES)) {
     for (const [scheme, dark] of [["light", false], ["dark", true]])
         for (const width of [1280, 390])
             tests[`${name}: axe finds nothing serious, ${scheme}, ${width} px`] =
                 accessible(name, dark, width);
     tests[`${name}: the daemon serves it under its policy`] = served(name);
-    if (name !== "dashboard")
+    if (name === "playground" || name === "guide")
         tests[`${name}: it opens from disk`] = fromDisk(name);
 }
 export default tests;

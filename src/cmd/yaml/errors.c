@@ -10,7 +10,6 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
-#include <strings.h>
 
 enum { TEXT_SIZE = 400, PATH_SIZE = 200, KEY_SHOWN = 64 };
 

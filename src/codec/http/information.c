@@ -7,6 +7,7 @@
 #include "codec/answer/metrics.h"
 #include "codec/http/call.h"
 #include "codec/http/live.h"
+#include "codec/http/pages.h"
 #include "service/top/top.h"
 
 #include <inttypes.h>
@@ -314,9 +315,24 @@ static void add_help(call *c, const weir_http_endpoint *at, size_t n)
     }
 }
 
+/* An element of Accept (RFC 9110, 12.5.1). Browsers name HTML, other clients seldom do. */
+static bool is_html(weir_slice element, const void *unused)
+{
+    static const char html[] = "text/html";
+    (void)unused;
+    return element.len >= strlen(html) && memcmp(element.at, html, strlen(html)) == 0;
+}
+
+/* A page for browsers; for other clients, a text that lists the endpoints. */
 static void front_page(call *c)
 {
     const weir_http_options *o = c->options;
+    const weir_http_page *index = weir_http_find_page(o, (weir_slice){"/index.html", 11});
+    weir_http_add_field(c->response, "Vary: Accept\r\n");
+    if (index && weir_http_any_element(c->http->header[WEIR_HTTP_ACCEPT], is_html, NULL)) {
+        weir_http_send_page(index, c->http, c->response);
+        return;
+    }
     weir_http_put_text(c, 200, "weir, a rate limiter\n\n");
     add_help(c, weir_http_decisions, weir_http_decisions_len);
     add_help(c, weir_http_information, weir_http_information_len);

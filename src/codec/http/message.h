@@ -22,6 +22,7 @@ typedef enum weir_http_method {
 /* The headers whose values a session stores. Those of a request that a proxy describes are stored
  * for /v1/forward-auth only. */
 typedef enum weir_http_header {
+    WEIR_HTTP_ACCEPT,
     WEIR_HTTP_ACCEPT_ENCODING,
     WEIR_HTTP_AUTHORIZATION,
     WEIR_HTTP_CONTENT_TYPE,

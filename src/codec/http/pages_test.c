@@ -15,6 +15,7 @@ static weir_http_page table[] = {
     {"playground.html", "abc", packed, 0, sizeof text - 1},
     {"playground.js", "def", packed, 0, sizeof text - 1},
     {"weir.css", "012", packed, 0, sizeof text - 1},
+    {"index.html", "345", packed, 0, sizeof text - 1},
 };
 
 static int pages_setup(void **state)
@@ -32,6 +33,32 @@ static int pages_setup(void **state)
     f->options.pages = (weir_http_page_table){table, sizeof table / sizeof table[0]};
     *state = f;
     return 0;
+}
+
+/* Browsers get a page, other clients a text. */
+static void front_page(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *accept;
+        bool html;
+    } rows[] = {{"", false},
+                {"Accept: */*\r\n", false},
+                {"Accept: application/json, text/plain\r\n", false},
+                {"Accept: text/htm\r\n", false},
+                {"Accept: text/html\r\n", true},
+                {"Accept: application/xml;q=0.9, text/html;q=0.8, */*;q=0.1\r\n", true}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *answer = with(f, "GET /", rows[i].accept);
+        assert_int_equal(status_of(answer), 200);
+        has_line(answer, "Vary: Accept");
+        has_line(answer, rows[i].html ? "Content-Type: text/html; charset=utf-8"
+                                      : "Content-Type: text/plain; charset=utf-8");
+        assert_int_equal(strcmp(body_of(answer), text) == 0, rows[i].html);
+    }
+    f->options.pages.len = 0;
+    has_line(with(f, "GET /", "Accept: text/html\r\n"), "Content-Type: text/plain; charset=utf-8");
+    f->options.pages.len = sizeof table / sizeof table[0];
 }
 
 static void paths(void **state)
@@ -200,9 +227,9 @@ int main(void)
 {
 #define PAGES_TEST(name) cmocka_unit_test_setup_teardown(name, pages_setup, teardown)
     const struct CMUnitTest tests[] = {
-        PAGES_TEST(paths),         PAGES_TEST(headers),   PAGES_TEST(codings),
-        PAGES_TEST(unchanged),     PAGES_TEST(passwords), PAGES_TEST(broken_pages),
-        PAGES_TEST(without_pages),
+        PAGES_TEST(front_page),   PAGES_TEST(paths),         PAGES_TEST(headers),
+        PAGES_TEST(codings),      PAGES_TEST(unchanged),     PAGES_TEST(passwords),
+        PAGES_TEST(broken_pages), PAGES_TEST(without_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

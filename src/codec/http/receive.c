@@ -27,6 +27,7 @@ _Static_assert(STORED_MAX + JOINED_MAX <= UINT16_MAX, "offsets in weir_http_valu
 #define UNKNOWN_METHOD "unknown method, expected GET, HEAD, POST or OPTIONS"
 
 static const weir_slice header_names[WEIR_HTTP_KEY] = {
+    [WEIR_HTTP_ACCEPT] = {"accept", 6},
     [WEIR_HTTP_ACCEPT_ENCODING] = {"accept-encoding", 15},
     [WEIR_HTTP_AUTHORIZATION] = {"authorization", 13},
     [WEIR_HTTP_CONTENT_TYPE] = {"content-type", 12},
