@@ -592,50 +592,50 @@ static const struct {
      "fixed-window 10/h\n"
      "  sustained   10 every 1h: exactly 240 a day\n"
      "  at once     10\n"
-     "  worst case  20 within the window's length: the end of one window and the "
-     "start of the next; in each window at most 10\n"
+     "  one window  10 at most\n"
+     "  worst case  20 within the window's length: around the boundary of two windows\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/24h from-first",
      "fixed-window 7/d from-first\n"
      "  sustained   7 every 1d, from the key's first request: exactly 7 a day\n"
      "  at once     7\n"
-     "  worst case  13 within the window's length: the end of one window and the "
-     "start of the next; in each window at most 7\n"
+     "  one window  7 at most\n"
+     "  worst case  13 within the window's length: around the boundary of two windows\n"
      "state         16 bytes a key\n"},
     {"fixed-window 7/day",
      "fixed-window 7/day\n"
      "  sustained   7 every calendar day of UTC\n"
      "  at once     7\n"
-     "  worst case  14 within the window's length: the end of one window and the "
-     "start of the next; in each window at most 7\n"
+     "  one window  7 at most\n"
+     "  worst case  14 within the window's length: around the boundary of two windows\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/week",
      "fixed-window 7/week\n"
      "  sustained   7 every calendar week of UTC\n"
      "  at once     7\n"
-     "  worst case  14 within the window's length: the end of one window and the "
-     "start of the next; in each window at most 7\n"
+     "  one window  7 at most\n"
+     "  worst case  14 within the window's length: around the boundary of two windows\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/day tz Europe/Berlin",
      "fixed-window 7/day tz Europe/Berlin\n"
      "  sustained   7 every calendar day of Europe/Berlin\n"
      "  at once     7\n"
-     "  worst case  21 within the longest window's length: the end of one window, all "
-     "of a short one, and the start of the next; in each window at most 7\n"
+     "  one window  7 at most\n"
+     "  worst case  21 within the longest window's length: around a short window\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/month",
      "fixed-window 7/month\n"
      "  sustained   7 every calendar month of UTC\n"
      "  at once     7\n"
-     "  worst case  21 within the longest window's length: the end of one window, all "
-     "of a short one, and the start of the next; in each window at most 7\n"
+     "  one window  7 at most\n"
+     "  worst case  21 within the longest window's length: around a short window\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/year count-denied",
      "fixed-window 7/year count-denied\n"
      "  sustained   7 every calendar year of UTC\n"
      "  at once     7\n"
-     "  worst case  21 within the longest window's length: the end of one window, all "
-     "of a short one, and the start of the next; in each window at most 7\n"
+     "  one window  7 at most\n"
+     "  worst case  21 within the longest window's length: around a short window\n"
      "  denials     count: a client that keeps retrying stays denied\n"
      "state         8 bytes a key\n"},
     {"sliding-counter 11/13m",

@@ -187,16 +187,16 @@ static void report_window(weir_writer *t, const weir_layer *l)
     if (!weir_layer_has_calendar(l))
         put_a_day(t, l);
     put_number(t, "\n  at once     ", l->limit);
+    if (l->algorithm == WEIR_FIXED_WINDOW) {
+        put_number(t, "\n  one window  ", l->limit);
+        weir_write_str(t, " at most");
+    }
     put_number(t, "\n  worst case  ", worst_case(l));
     weir_write_str(t, lengths_vary(l) ? " within the longest window's length"
                                       : " within the window's length");
     if (l->algorithm == WEIR_FIXED_WINDOW)
-        weir_write_str(
-            t, lengths_vary(l)
-                   ? ": the end of one window, all of a short one, and the start of the next"
-                   : ": the end of one window and the start of the next");
-    if (l->algorithm == WEIR_FIXED_WINDOW)
-        put_number(t, "; in each window at most ", l->limit);
+        weir_write_str(t, lengths_vary(l) ? ": around a short window"
+                                          : ": around the boundary of two windows");
     if (l->algorithm == WEIR_SLIDING_COUNTER)
         weir_write_str(t, ", if the previous limit was used up at the end of its window");
     if (l->algorithm == WEIR_SLIDING_SLICES) {
