@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies browser asan tsan fuzz coverage mutants proof model aarch64 wasm web figures dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies browser asan tsan fuzz coverage mutants proof model aarch64 wasm web site figures dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -114,8 +114,8 @@ proxies: shipped ## test behind real proxies: Caddy, nginx, Envoy, HAProxy, Trae
 	@tools/deps proxies
 	@tools/proxies
 
-browser: shipped wasm web ## test the web pages in Chromium; downloads its npm packages once
-	@tools/deps check browser
+browser: shipped wasm web ## test the web pages and the site in Chromium; downloads packages once
+	@tools/deps check browser site
 	@tools/browser
 
 asan:            ## run `make check` under ASan and UBSan
@@ -162,6 +162,10 @@ wasm:            ## build core and policy as WebAssembly: build/weir.wasm
 web: build/build.ninja   ## build the web pages: build/web, which a browser opens from disk
 	@tools/deps
 	@ninja -C build --quiet web_pages.c >/dev/null && echo "build/web: open playground.html or guide.html"
+
+site: web        ## build the site, with docs, man pages, figures and web pages: build/site; downloads packages once
+	@tools/deps site
+	@tools/site
 
 figures:         ## draw the figures of the documentation: docs/figures/*.svg
 	@tools/deps check

@@ -180,9 +180,11 @@ export class Kit {
      * not match.
      * @param {string} url
      * @param {{dark?: boolean, width?: number, height?: number, reduced?: boolean, expected?: RegExp[],
-     *          context?: object, before?: (page: object) => Promise<void>}} [options]
+     *          within?: string, context?: object, before?: (page: object) => Promise<void>}} [options] a page
+     *     from disk may read the files in the directory `within`, its own unless it is given
      */
-    async page(url, { dark, width = 1280, height = 900, reduced, expected, context: more, before } = {}) {
+    async page(url, { dark, width = 1280, height = 900, reduced, expected, within,
+        context: more, before } = {}) {
         const context = await this.browser.newContext({
             viewport: { width, height },
             colorScheme: dark ? "dark" : "light",
@@ -200,8 +202,7 @@ export class Kit {
             });
         });
         const page = await context.newPage();
-        // A page from disk may read the files beside it.
-        const origin = url.startsWith("file:") ? new URL(".", url).href : new URL(url).origin;
+        const origin = within ?? (url.startsWith("file:") ? new URL(".", url).href : new URL(url).origin);
         watchPage(page, found, { origin, expected });
         await before?.(page);
         await page.goto(url);
