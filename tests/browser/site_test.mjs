@@ -56,6 +56,16 @@ async function search(kit) {
     assert.match(page.url(), /docs\/man\/weir-check\.1\.html/);
 }
 
+/** The picture of the start page moves, unless its reader wants less motion. */
+async function picture(kit) {
+    const moving = async (options) => {
+        const page = await open(kit, "docs/figures/one-limit.svg", options);
+        return page.evaluate(() => document.getAnimations().length);
+    };
+    assert.ok(await moving({}) > 0);
+    assert.equal(await moving({ reduced: true }), 0);
+}
+
 const EXAMPLES = ["index.html", "docs/man/weir.yaml.5.html", "examples/weir.yaml.html"];
 
 function accessible(dark) {
@@ -73,6 +83,7 @@ async function phone(kit) {
 export default {
     "site: every link leads to a file and an anchor": links,
     "site: its search works from disk": search,
+    "site: its picture moves, but not with reduced motion": picture,
     "site: axe finds nothing serious, light": accessible(false),
     "site: axe finds nothing serious, dark": accessible(true),
     "site: a page fits on a small screen": phone,

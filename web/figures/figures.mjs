@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// Draws the figures of the documentation as SVG files: scenes that the WebAssembly core decides, and charts of
-// accuracy.json.
+// Draws the figures of the documentation as SVG files: scenes that the WebAssembly core decides, one that moves,
+// and charts of accuracy.json.
 //
 //     node web/figures/figures.mjs WASM DIRECTORY            writes the files
 //     node web/figures/figures.mjs WASM DIRECTORY --check    fails if a file is not what would be written
@@ -17,6 +17,7 @@ import { compare } from "../model/compare.mjs";
 import { World } from "../model/world.mjs";
 import { load } from "../wasm/weir.mjs";
 import { accuracyFigures } from "./accuracy.mjs";
+import { drawMoving } from "./moving.mjs";
 
 const SECOND_NS = 1e9;
 const BYTES_MAX = 40960;
@@ -91,6 +92,13 @@ const figures = [
     },
 ];
 
+// The picture of README.md that moves. The request at 2 s comes exactly when the denial at 1.8 s said.
+const moving = {
+    name: "one-limit", title: "Requests come to gcra 1/s burst 4: a burst of four passes, then one a second",
+    words: "one a second, four at once", lanes: ["gcra 1/s burst 4"],
+    times: [1, 1.2, 1.4, 1.6, 1.8, 2, 2.4, 2.7, 3, 4.4, 5.1, 5.5, 7, 7.9], now: 1.9, period: 12,
+};
+
 const TIMELINE_HEIGHT = 168;
 const STATE_HEIGHT = 184;
 const LANE_HEIGHT = 150;
@@ -161,6 +169,14 @@ function drawLaneState(surface, box, world) {
     });
 }
 
+function drawMovingFigure(weir) {
+    const world = worldOf(weir, { ...moving, now: moving.period });
+    const [lane] = world.lanes;
+    const events = moving.times.map((at, i) => ({ ...lane.event(i), at, reset: lane.event(i).resetNs / SECOND_NS }));
+    world.free();
+    return drawMoving(moving, lane.text, events);
+}
+
 function differs(path, text) {
     try {
         return readFileSync(path, "utf8") !== text;
@@ -174,6 +190,7 @@ const weir = await load(readFileSync(wasm));
 let failed = 0;
 const drawn = [
     ...figures.map((figure) => ({ name: figure.name, text: drawFigure(weir, figure) })),
+    { name: moving.name, text: drawMovingFigure(weir) },
     ...accuracyFigures(JSON.parse(readFileSync(new URL("accuracy.json", import.meta.url), "utf8"))),
 ];
 for (const { name, text } of drawn) {
