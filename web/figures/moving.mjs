@@ -47,15 +47,15 @@ function roadKeyframes(name, allowed, period) {
     return `@keyframes ${name}{${rows.join("")}}`;
 }
 
-/** How many px the level is below the brim at `at` seconds, if `reset` seconds are left until it is full. */
-const depthAt = (unit, reset, limit) => BUCKET.h * Math.max(0, reset) / unit / limit;
+/** How many px the level is below the brim, `reset` seconds before the bucket is full. */
+const depthOf = (unit, reset, limit) => BUCKET.h * Math.max(0, reset) / unit / limit;
 
 /** The level falls at a decision, and rises in between. */
 function levelKeyframes(events, period) {
     const [{ reset: unit, limit }] = events; // the first charges one unit to a full bucket
     const rows = ["0%{transform:none}"];
     const add = (at, reset) =>
-        rows.push(`${num(at / period * 100)}%{transform:translateY(${num(depthAt(unit, reset, limit))}px)}`);
+        rows.push(`${num(at / period * 100)}%{transform:translateY(${num(depthOf(unit, reset, limit))}px)}`);
     let full = 0;
     for (const { at, reset } of events) {
         if (full < at)
@@ -120,9 +120,10 @@ function drawBucket(events, now) {
     const [{ reset: unit, limit }] = events;
     const last = events.findLast(({ at }) => at <= now);
     const lines = Array.from({ length: limit - 1 }, (_, i) => `M${x} ${num(y + h * (i + 1) / limit)}h${w}`).join("");
-    const depth = depthAt(unit, last.at + last.reset - now, limit);
+    const depth = depthOf(unit, last.at + last.reset - now, limit);
     return `<rect x="${x}" y="${y}" width="${w}" height="${h}" fill="var(--soft)"/>
-<svg x="${x}" y="${y}" width="${w}" height="${h}"><rect class="level" width="${w}" height="${h}" fill="var(--yes)" transform="translate(0 ${num(depth)})"/></svg>
+<svg x="${x}" y="${y}" width="${w}" height="${h}">
+<rect class="level" width="${w}" height="${h}" fill="var(--yes)" transform="translate(0 ${num(depth)})"/></svg>
 <path d="${lines}" stroke="var(--panel)"/>
 <path d="M${x} ${y - 4}V${y + h}h${w}V${y - 4}" fill="none" stroke="var(--ink)" stroke-width="2"/>
 <path d="M${GATE} ${y + h}V${ROAD - 8}" stroke="var(--ink)" stroke-width="2" stroke-dasharray="3 4"/>`;
@@ -130,8 +131,8 @@ function drawBucket(events, now) {
 
 function drawAnswers(events, now) {
     const shown = events.findLastIndex(({ at }) => at <= now) + 1;
-    const rows = events.map((event, i) => `<text y="${17 + ROW * (i + 1)}" style="fill:var(--${event.allowed ? "yes" : "no"})">` +
-        `${answerOf(event)}</text>`);
+    const rows = events.map((event, i) => `<text y="${17 + ROW * (i + 1)}" ` +
+        `style="fill:var(--${event.allowed ? "yes" : "no"})">${answerOf(event)}</text>`);
     return `<svg x="${GATE + 60}" y="${BUCKET.y + 30}" width="300" height="${ROW}"><g class="answer" ` +
         `transform="translate(0 ${-ROW * shown})">${rows.join("\n")}</g></svg>`;
 }
@@ -146,7 +147,8 @@ function drawAnswers(events, now) {
  * @returns {string} an SVG document
  */
 export function drawMoving({ title, words, period, now }, policy, events) {
-    return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${HEIGHT}" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" font-family="${fonts.sans.replace(/"/g, "&quot;")}">
+    return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${HEIGHT}" role="img"
+viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="${fonts.sans.replace(/"/g, "&quot;")}">
 <title>${title}</title>
 <style>${style(events, period)}</style>
 <rect x=".5" y=".5" width="${WIDTH - 1}" height="${HEIGHT - 1}" rx="6" fill="var(--panel)" stroke="var(--line)"/>
