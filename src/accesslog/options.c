@@ -43,6 +43,9 @@ int accesslog_options_set(accesslog_options *o, int c, const char *value)
     case ACCESSLOG_OPT_KEY:
         o->key = value;
         return 0;
+    case ACCESSLOG_OPT_TIME:
+        o->time = value;
+        return 0;
     case ACCESSLOG_OPT_COST:
         o->cost = value;
         return 0;

@@ -17,7 +17,7 @@ enum { ACCESSLOG_WHERE_MAX = 64 };
 typedef struct accesslog_options {
     char *const *paths; /* "-" is standard input */
     size_t paths_len;
-    const char *format, *key, *cost; /* NULL if not given */
+    const char *format, *key, *time, *cost; /* NULL if not given */
     const char *where[ACCESSLOG_WHERE_MAX];
     size_t wheres;
     int64_t reorder_ns; /* how long requests are held to put them in order; 0: not at all */
@@ -29,6 +29,7 @@ typedef struct accesslog_options {
 enum {
     ACCESSLOG_OPT_FORMAT = 512,
     ACCESSLOG_OPT_KEY,
+    ACCESSLOG_OPT_TIME,
     ACCESSLOG_OPT_COST,
     ACCESSLOG_OPT_WHERE,
     ACCESSLOG_OPT_REORDER,
@@ -39,6 +40,7 @@ enum {
 #define ACCESSLOG_OPTIONS                                                                          \
     {"format", required_argument, NULL, ACCESSLOG_OPT_FORMAT},                                     \
         {"key", required_argument, NULL, ACCESSLOG_OPT_KEY},                                       \
+        {"time", required_argument, NULL, ACCESSLOG_OPT_TIME},                                     \
         {"cost", required_argument, NULL, ACCESSLOG_OPT_COST},                                     \
         {"where", required_argument, NULL, ACCESSLOG_OPT_WHERE},                                   \
         {"reorder", required_argument, NULL, ACCESSLOG_OPT_REORDER},                               \
@@ -67,6 +69,7 @@ enum {
     "                     on; in JSON, csv and tsv any member or column (default\n"                \
     "                     key); or a template, like '$client $uri[1]',\n"                          \
     "                     '$http_x_api_key', '${client/56}'\n"                                     \
+    "  --time FIELD       in JSON, csv and tsv: the member or column that is the time\n"           \
     "  --cost FIELD       what a request costs: a field, like bytes. A request\n"                  \
     "                     without a cost costs 1; a cost above 2147483647 is always\n"             \
     "                     denied\n"                                                                \

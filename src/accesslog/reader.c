@@ -25,12 +25,13 @@ static int complain_option(const weir_logline_error *error)
     return accesslog_complain(ACCESSLOG_USAGE, "%s", text);
 }
 
-/* Opens a reader of lines with --format, --key, --cost and --where.
+/* Opens a reader of lines with --format, --key, --time, --cost and --where.
  * Returns 0, or the exit status after printing an error. */
 static int open_format(accesslog_format *f, const accesslog_options *o)
 {
     weir_logline_options options = {.format = o->format,
                                     .key = o->key,
+                                    .time = o->time,
                                     .cost = o->cost,
                                     .where = o->where,
                                     .wheres = o->wheres};
@@ -97,9 +98,9 @@ static void hint(const accesslog_format *f, const accesslog_options *o)
         accesslog_note("hint: a common log has no referer and no agent; --key and --cost "
                        "must name fields that every line has");
     else
-        accesslog_note(
-            "hint: the formats are %s, plain or compressed with gzip or zstd; see --help",
-            weir_logline_formats());
+        accesslog_note("hint: the formats are %s, plain or compressed with gzip or zstd; "
+                       "--time names the time of JSON, csv and tsv; see --help",
+                       weir_logline_formats());
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */

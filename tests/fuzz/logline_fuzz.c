@@ -20,6 +20,7 @@ static const char *const keys[] = {
     NULL,  "path",      "user",     "$client/48 $uri[2]", "${client/24/64}-$$",
     "key", "$http_x_a", "${a.b[1]}"};
 static const char *const costs[] = {NULL, "bytes", "n", "status"};
+static const char *const times[] = {NULL, "n", "a.b_ms"};
 static const char *const filters[] = {NULL, "status=2*|404", "bytes>=10 path!=/x*", "key=*a*b"};
 
 enum { FORMATS = sizeof formats / sizeof formats[0] };
@@ -29,6 +30,7 @@ static weir_logline_reader *open_reader(uint8_t format, uint8_t options)
     const char *const *where = &filters[options / 32 % 4];
     weir_logline_options o = {.format = formats[format % FORMATS],
                               .key = keys[options % 8],
+                              .time = times[options % 3],
                               .cost = costs[options / 8 % 4],
                               .where = where,
                               .wheres = *where != NULL};

@@ -4,7 +4,6 @@
 
 #include "accesslog/formats/formats.h"
 
-#include "accesslog/formats/time.h"
 #include "port/assert.h"
 
 #include <stdio.h>
@@ -14,6 +13,7 @@ enum { TEXT_MAX = 1 << 20 };
 static const char expect_header[] =
     "the names of the columns, one of which is a time: t_ns, time, ts, timestamp, @timestamp, "
     "time_local, time_iso8601, msec, datetime, or time_ms, time_us or time_ns";
+static const char expect_time[] = "the names of the columns, one of which is that of --time";
 static const char expect_close[] =
     "a closing quote, then a separator; a line break cannot be quoted";
 
@@ -73,9 +73,10 @@ static weir_slice unquoted(char separator, weir_slice cell)
 }
 
 /* Finds the most preferred column that is a time. Returns `columns` if there is none. */
-static size_t find_time(const weir_slice *name, size_t columns, int64_t *ret_unit_ns)
+static size_t find_time(const weir_logtime_name *times, const weir_slice *name, size_t columns,
+                        int64_t *ret_unit_ns)
 {
-    for (const weir_logtime_name *t = weir_logtime_names; t->name; t++)
+    for (const weir_logtime_name *t = times; t->name; t++)
         for (size_t i = 0; i < columns; i++)
             if (log_is(name[i], t->name)) {
                 *ret_unit_ns = t->unit_ns;
@@ -99,18 +100,18 @@ static size_t split_names(char separator, const char *line, const char *end, wei
     return n <= LOG_COLUMNS_MAX ? n : 0;
 }
 
-bool log_table_is_header(char separator, const char *line, const char *end)
+bool log_table_is_header(const log_table *t, const char *line, const char *end)
 {
     weir_slice name[LOG_COLUMNS_MAX];
     int64_t unit_ns;
-    size_t n = split_names(separator, line, end, name);
-    return n >= 2 && find_time(name, n, &unit_ns) < n;
+    size_t n = split_names(t->separator, line, end, name);
+    return n >= 2 && find_time(t->times, name, n, &unit_ns) < n;
 }
 
 weir_status log_table_header(log_table *t, const char *line, const char *end, weir_logline_error *e)
 {
-    if (!log_table_is_header(t->separator, line, end)) {
-        log_fail(line, line, expect_header, e);
+    if (!log_table_is_header(t, line, end)) {
+        log_fail(line, line, t->times == weir_logtime_names ? expect_header : expect_time, e);
         return WEIR_E_SYNTAX;
     }
     weir_buffer_init(&t->names, TEXT_MAX + 2);
@@ -120,7 +121,7 @@ weir_status log_table_header(log_table *t, const char *line, const char *end, we
         return WEIR_E_NOMEM;
     const char *names = (const char *)weir_buffer_data(&t->names);
     t->columns = split_names(t->separator, names, names + (end - line), t->name);
-    t->time_column = find_time(t->name, t->columns, &t->unit_ns);
+    t->time_column = find_time(t->times, t->name, t->columns, &t->unit_ns);
     t->known = true;
     return WEIR_OK;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "accesslog/formats/logline.h"
+#include "accesslog/formats/time.h"
 #include "port/buffer.h"
 #include "port/text.h"
 
@@ -157,13 +158,14 @@ weir_slice log_next_word(log_words *w);
 
 #define LOG_COLUMNS_MAX 256
 
-/* Zeroed by the caller. */
+/* Zeroed by the caller, who sets the first two. */
 typedef struct log_table {
-    char separator;              /* set by the caller */
-    bool known;                  /* the names of the columns are known */
-    size_t columns, time_column; /* if known */
-    int64_t unit_ns;             /* of the time; 0: see weir_logtime_number() */
-    weir_buffer names;           /* the line of names */
+    char separator;
+    const weir_logtime_name *times; /* the names of a time, as weir_logtime_names */
+    bool known;                     /* the names of the columns are known */
+    size_t columns, time_column;    /* if known */
+    int64_t unit_ns;                /* of the time; 0: see weir_logtime_number() */
+    weir_buffer names;              /* the line of names */
     weir_slice name[LOG_COLUMNS_MAX];
     const char *line;
     weir_slice cell[LOG_COLUMNS_MAX]; /* of the current line, with its quotes */
@@ -173,8 +175,9 @@ typedef struct log_table {
 
 void log_table_free(log_table *t);
 
-/* Whether the line may be the names of columns: two or more, one of which is a time. */
-bool log_table_is_header(char separator, const char *line, const char *end);
+/* Whether the line may be the names of columns: two or more, one of which is a time. Reads only what
+ * the caller sets. */
+bool log_table_is_header(const log_table *t, const char *line, const char *end);
 
 /* Reads the names. Returns WEIR_OK; WEIR_E_SYNTAX after writing *e; WEIR_E_NOMEM. */
 weir_status log_table_header(log_table *t, const char *line, const char *end,
@@ -199,8 +202,9 @@ weir_slice log_table_value(log_table *t, size_t column);
 
 typedef struct log_flavour log_flavour;
 
-/* One line. Zeroed by the caller. */
+/* One line. Zeroed by the caller, who sets `times`. */
 typedef struct log_json {
+    const weir_logtime_name *times; /* the names of a time, as weir_logtime_names */
     const char *line;
     json_t *root;
     char number[64]; /* the text of the last value that is a number or a boolean */
@@ -218,7 +222,7 @@ const char *log_json_detect(const log_json *j);
 weir_status log_json_load(log_json *j, const char *line, const char *end, weir_logline_error *e);
 void log_json_unload(log_json *j);
 
-/* Reads the time of the line, from the first member that log_time_names has. Returns false after
+/* Reads the time of the line, from the first member that `times` has. Returns false after
  * writing *e. */
 bool log_json_time(const log_json *j, int64_t *ret, weir_logline_error *e);
 

@@ -395,8 +395,8 @@ static void missing_columns(void **state)
         {NULL, "$client", "time\tq",
          "--key: a tsv line has no column 'client', expected one of time q"},
         {NULL, "agent", "5\tk",
-         "--key: a tsv file without a line of names has no named fields: the key is the second "
-         "column, the cost the third"},
+         "--key: a tsv file without a line of names has no named fields: the time is the first "
+         "column, the key the second, the cost the third"},
         {NULL, "vhost", "h - - [02/Jan/2026:03:04:05 +0000]",
          "--key: a combined line has no field 'vhost', expected one of client ident user method "
          "path uri query protocol status bytes referer agent"},
@@ -411,6 +411,59 @@ static void missing_columns(void **state)
         weir_logline_error_text(&e, text, sizeof text);
         assert_string_equal(text, rows[i].want);
         assert_int_equal(weir_logline_read(r, "5,a", 3, &record, &e), WEIR_LOGLINE_USAGE);
+        weir_logline_close(r);
+    }
+}
+
+/* ---- --time ---------------------------------------------------------------------------------- */
+
+/* The member or column that is the time, also where another one is a time by its name. */
+static void named_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *format, *time, *line;
+        int64_t t_ns; /* BAD or a USAGE: the error is `want` */
+        const char *want;
+    } rows[] = {
+        {NULL, "at", "key,at,time\nk,5,9", 5 * S, NULL},
+        {NULL, "at_ms", "key,at_ms\nk,5", 5000000, NULL},
+        {NULL, "at_us", "key,at_us\nk,5", 5000, NULL},
+        {"csv", "at_ns", "key,at_ns\nk,5", 5, NULL},
+        {"csv", "_ms", "key,_ms\nk,5", 5 * S, NULL},
+        {"csv", "msec", "key,time,msec\nk,1,5", 5 * S, NULL},
+        {NULL, "at", "key\tat\nk\t1970-01-01T00:00:05Z", 5 * S, NULL},
+        {NULL, "at", "{\"key\":\"k\",\"time\":9,\"at\":5}", 5 * S, NULL},
+        {NULL, "meta.at_ms", "{\"key\":\"k\",\"meta\":{\"at_ms\":5}}", 5000000, NULL},
+        {"jsonl", "a.b", "{\"key\":\"k\",\"a.b\":5}", 5 * S, NULL},
+        {"csv", "at", "key,time", BAD,
+         "column 1: expected the names of the columns, one of which is that of --time"},
+        {"jsonl", "at", "{\"key\":\"k\",\"time\":9}", BAD,
+         "column 1: expected t_ns, whole nanoseconds since 1970, or a time like "
+         "2026-01-02T03:04:05.678Z; member \"at\""},
+        {NULL, "at", "5\tk", WEIR_LOGLINE_USAGE,
+         "--time: a tsv file without a line of names has no named fields: the time is the first "
+         "column, the key the second, the cost the third"},
+        {NULL, "at", "h - - [02/Jan/2026:03:04:05 +0000]", WEIR_LOGLINE_USAGE,
+         "--time: a combined line has its time at a fixed place"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_logline_options o = {.format = rows[i].format, .time = rows[i].time};
+        weir_logline_reader *r;
+        weir_log_record record;
+        weir_logline_error e;
+        char text[500];
+        assert_int_equal(weir_logline_open(&r, &o, &e), WEIR_OK);
+        const char *line = read_header(r, rows[i].line);
+        weir_logline_result result = weir_logline_read(r, line, strlen(line), &record, &e);
+        if (rows[i].want) {
+            assert_int_equal(result, rows[i].t_ns);
+            weir_logline_error_text(&e, text, sizeof text);
+            assert_string_equal(text, rows[i].want);
+        } else {
+            assert_int_equal(result, WEIR_LOGLINE_REQUEST);
+            assert_int_equal(record.t_ns, rows[i].t_ns);
+        }
         weir_logline_close(r);
     }
 }
@@ -630,6 +683,7 @@ int main(void)
         cmocka_unit_test(times_of_members),
         cmocka_unit_test(columns),
         cmocka_unit_test(missing_columns),
+        cmocka_unit_test(named_time),
         cmocka_unit_test(detection),
         cmocka_unit_test(messages_before_the_first_request),
         cmocka_unit_test(damaged_lines),

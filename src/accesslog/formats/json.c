@@ -4,7 +4,6 @@
 
 #include "accesslog/formats/formats.h"
 
-#include "accesslog/formats/time.h"
 #include "port/buffer.h"
 
 #include <stdio.h>
@@ -278,20 +277,22 @@ static weir_slice slice_of(const char *text)
     return (weir_slice){text, strlen(text)};
 }
 
-/* Returns the first member that is a time; NULL if there is none. */
-static json_t *time_of(const log_json *j, size_t *ret_index)
+/* Returns the first member that is a time, and its row of the names; NULL if there is none. */
+static json_t *time_of(const log_json *j, const weir_logtime_name **ret)
 {
     json_t *found = NULL;
-    for (*ret_index = 0; !found && weir_logtime_names[*ret_index].name; ++*ret_index)
-        found = json_object_get(j->root, weir_logtime_names[*ret_index].name);
-    --*ret_index;
+    for (*ret = j->times; (*ret)->name; ++*ret) {
+        found = member_of(j->root, (*ret)->name, strlen((*ret)->name));
+        if (found)
+            break;
+    }
     return found;
 }
 
 const char *log_json_detect(const log_json *j)
 {
-    size_t index;
-    if (!time_of(j, &index))
+    const weir_logtime_name *name;
+    if (!time_of(j, &name))
         return NULL;
     if (json_object_get(j->root, "key"))
         return "jsonl";
@@ -408,15 +409,18 @@ weir_slice log_json_value(log_json *j, const log_flavour *f, const log_name *nam
 
 bool log_json_time(const log_json *j, int64_t *ret, weir_logline_error *e)
 {
-    size_t index;
+    const weir_logtime_name *name;
     char number[64];
-    const json_t *t = time_of(j, &index);
+    const json_t *t = time_of(j, &name);
     weir_slice text = t ? text_of(t, number, sizeof number) : (weir_slice){0};
     weir_status st = WEIR_E_SYNTAX;
     if (text.at)
-        st = weir_logtime_any(text.at, text.at + text.len, weir_logtime_names[index].unit_ns, ret);
+        st = weir_logtime_any(text.at, text.at + text.len, name->unit_ns, ret);
     if (st == WEIR_OK)
         return true;
     return log_json_fail(j, st == WEIR_E_RANGE ? log_expect_time_range : weir_logtime_expected,
-                         slice_of(t ? weir_logtime_names[index].name : "time"), e);
+                         slice_of(t                                ? name->name
+                                  : j->times == weir_logtime_names ? "time"
+                                                                   : j->times->name),
+                         e);
 }

@@ -29,6 +29,7 @@ typedef struct weir_logline_reader weir_logline_reader;
 typedef struct weir_logline_options {
     const char *format;       /* one of weir_logline_formats(); NULL: detected */
     const char *key;          /* a field's name, or a template with '$'; NULL: the client */
+    const char *time;         /* a member or column; NULL: the first of weir_logtime_names */
     const char *cost;         /* a field's name; NULL: the cost of a line that has one, or 1 */
     const char *const *where; /* filters, which must all hold */
     size_t wheres;

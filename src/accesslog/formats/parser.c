@@ -95,12 +95,14 @@ typedef enum line_shape {
 
 struct weir_logline_reader {
     weir_logline_options options;
-    const format *format; /* NULL until it is detected */
-    line_shape shape;     /* SHAPE_UNKNOWN until the names of the options are resolved */
-    bool key_is_plain;    /* --key is a name, not a template */
-    bool cost_optional;   /* a line without the cost costs 1 */
-    int cost;             /* an index into `names`; -1: each line costs 1 */
-    uint32_t need;        /* the LOG_BIT()s of the fields of the options */
+    const format *format;      /* NULL until it is detected */
+    line_shape shape;          /* SHAPE_UNKNOWN until the names of the options are resolved */
+    bool key_is_plain;         /* --key is a name, not a template */
+    bool cost_optional;        /* a line without the cost costs 1 */
+    int cost;                  /* an index into `names`; -1: each line costs 1 */
+    uint32_t need;             /* the LOG_BIT()s of the fields of the options */
+    weir_logtime_name time[2]; /* of --time, which is the first row; the second ends the list */
+    const weir_logtime_name *times; /* these, or weir_logtime_names */
     log_names names;
     log_template key;
     log_filter filter;
@@ -272,13 +274,21 @@ static weir_status settle(weir_logline_reader *r, line_shape shape, weir_logline
     if (shape == SHAPE_TSV) {
         const weir_logline_options *o = &r->options;
         r->unit = likely_unit(&r->line);
-        if (!o->key && !o->cost && o->wheres == 0)
+        if (!o->key && !o->cost && !o->time && o->wheres == 0)
             return WEIR_OK;
-        *e = (weir_logline_error){.option = o->key ? "--key" : o->cost ? "--cost" : "--where"};
-        snprintf(
-            e->detail, sizeof e->detail,
-            "a tsv file without a line of names has no named fields: the key is the second column, "
-            "the cost the third");
+        *e = (weir_logline_error){.option = o->key    ? "--key"
+                                            : o->cost ? "--cost"
+                                            : o->time ? "--time"
+                                                      : "--where"};
+        snprintf(e->detail, sizeof e->detail,
+                 "a tsv file without a line of names has no named fields: the time is the first "
+                 "column, the key the second, the cost the third");
+        return WEIR_E_UNSUPPORTED;
+    }
+    if (shape == SHAPE_TEXT && r->options.time) {
+        *e = (weir_logline_error){.option = "--time"};
+        snprintf(e->detail, sizeof e->detail, "a %s line has its time at a fixed place",
+                 r->format->name);
         return WEIR_E_UNSUPPORTED;
     }
     if (!set_defaults(r)) {
@@ -302,8 +312,11 @@ static bool read_tsv(log_line *l, weir_slice *ret_key, int64_t *ret_cost, weir_l
 
 /* The format of a line that is not JSON; NULL if there is none.
  *  exact  whether a line without referer and agent is common rather than combined. */
-static const format *detect_text(const char *begin, const char *end, bool exact)
+static const format *detect_text(const weir_logtime_name *times, const char *begin, const char *end,
+                                 bool exact)
 {
+    const log_table csv = {.separator = ',', .times = times};
+    const log_table tsv = {.separator = '\t', .times = times};
     log_line l = {.begin = begin, .end = end};
     weir_logline_error e;
     weir_slice key;
@@ -321,27 +334,29 @@ static const format *detect_text(const char *begin, const char *end, bool exact)
     l = (log_line){.begin = begin, .end = end};
     if (read_tsv(&l, &key, &cost, &e))
         return format_find("tsv");
-    if (log_table_is_header(',', begin, end))
+    if (log_table_is_header(&csv, begin, end))
         return format_find("csv");
-    return log_table_is_header('\t', begin, end) ? format_find("tsv") : NULL;
+    return log_table_is_header(&tsv, begin, end) ? format_find("tsv") : NULL;
+}
+
+static const format *detect_json(const weir_logtime_name *times, const char *begin, const char *end)
+{
+    log_json j = {.times = times};
+    weir_logline_error e;
+    const char *name = NULL;
+    if (log_json_load(&j, begin, end, &e) == WEIR_OK)
+        name = log_json_detect(&j);
+    log_json_unload(&j);
+    return format_find(name ? name : "jsonl");
 }
 
 const char *weir_logline_detect(const char *line, size_t len)
 {
-    log_json j = {0};
-    weir_logline_error e;
-    const char *name = NULL;
-    const char *begin = log_skip_mark(line, line + len);
-    len -= (size_t)(begin - line);
-    line = begin;
-    if (len == 0 || *line != '{') {
-        const format *f = detect_text(line, line + len, true);
-        return f ? f->name : NULL;
-    }
-    if (log_json_load(&j, line, line + len, &e) == WEIR_OK)
-        name = log_json_detect(&j);
-    log_json_unload(&j);
-    return name ? name : "jsonl";
+    const char *end = line + len, *begin = log_skip_mark(line, end);
+    const format *f = begin < end && *begin == '{'
+                          ? detect_json(weir_logtime_names, begin, end)
+                          : detect_text(weir_logtime_names, begin, end, true);
+    return f ? f->name : NULL;
 }
 
 /* Chooses the format by the first line, if none is given. */
@@ -349,8 +364,8 @@ static bool detect(weir_logline_reader *r, const char *begin, const char *end)
 {
     if (r->format)
         return true;
-    r->format = *begin == '{' ? format_find(weir_logline_detect(begin, (size_t)(end - begin)))
-                              : detect_text(begin, end, false);
+    r->format = *begin == '{' ? detect_json(r->times, begin, end)
+                              : detect_text(r->times, begin, end, false);
     return r->format;
 }
 
@@ -369,10 +384,11 @@ static weir_logline_result result_of(weir_status st, weir_logline_result other)
 
 /* Whether a tsv line has the names of columns. A line that begins with a number has not: its key
  * may be the text "time". */
-static bool is_tsv_header(const log_line *l)
+static bool is_tsv_header(const weir_logline_reader *r)
 {
-    bool digit = *l->begin >= '0' && *l->begin <= '9';
-    return !digit && log_table_is_header('\t', l->begin, l->end);
+    const log_table tsv = {.separator = '\t', .times = r->times};
+    bool digit = *r->line.begin >= '0' && *r->line.begin <= '9';
+    return !digit && log_table_is_header(&tsv, r->line.begin, r->line.end);
 }
 
 /* Reads a line before the shape of the lines is known. Returns WEIR_LOGLINE_REQUEST if it is known
@@ -387,7 +403,7 @@ static weir_logline_result begin(weir_logline_reader *r, weir_logline_error *e)
     const format *f = r->format;
     line_shape shape = SHAPE_TEXT;
     if (f->separator)
-        shape = f->separator == ',' || is_tsv_header(l) ? SHAPE_COLUMNS : SHAPE_TSV;
+        shape = f->separator == ',' || is_tsv_header(r) ? SHAPE_COLUMNS : SHAPE_TSV;
     else if (f->json && (*l->begin == '{' || !f->grammar))
         shape = SHAPE_JSON;
     if (shape == SHAPE_COLUMNS) {
@@ -661,8 +677,13 @@ weir_status weir_logline_open(weir_logline_reader **ret, const weir_logline_opti
         return WEIR_E_NOMEM;
     r->options = *o;
     r->cost = -1;
-    bool ok = true;
-    if (o->key) {
+    r->time[0] = (weir_logtime_name){o->time, o->time ? weir_logtime_unit(o->time) : 0};
+    r->times = o->time ? r->time : weir_logtime_names;
+    r->json.times = r->table.times = r->times;
+    bool ok =
+        !o->time || *o->time ||
+        log_option_fail("--time", o->time, o->time, "the name of a member or column", ret_error);
+    if (ok && o->key) {
         r->key_is_plain = !strchr(o->key, '$');
         ok = log_template_parse(&r->key, o->key, &r->names, ret_error);
     }

@@ -207,6 +207,19 @@ const weir_logtime_name weir_logtime_names[] = {
     {"start_time", 0},   {NULL, 0},
 };
 
+int64_t weir_logtime_unit(const char *name)
+{
+    static const weir_logtime_name ends[] = {{"_ns", 1}, {"_us", US_NS}, {"_ms", MS_NS}};
+    size_t len = strlen(name);
+    for (const weir_logtime_name *t = weir_logtime_names; t->name; t++)
+        if (strcmp(t->name, name) == 0)
+            return t->unit_ns;
+    for (int i = 0; i < 3; i++)
+        if (len > 3 && strcmp(name + len - 3, ends[i].name) == 0)
+            return ends[i].unit_ns;
+    return 0;
+}
+
 /* The unit of a number that does not name it. A time in seconds is below 10^10 (until 2286), and in
  * milliseconds above 10^11 (since 1973). */
 static int64_t unit_of(uint64_t whole)

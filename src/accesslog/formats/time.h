@@ -46,6 +46,9 @@ typedef struct weir_logtime_name {
 } weir_logtime_name;
 extern const weir_logtime_name weir_logtime_names[];
 
+/* The unit of a number under a name: that of weir_logtime_names, or of the end _ns, _us or _ms. */
+int64_t weir_logtime_unit(const char *name);
+
 /* What a message expects for such a member. */
 extern const char weir_logtime_expected[];
 

@@ -255,6 +255,40 @@ static bool has_row(const page *p, figure which)
     return ret;
 }
 
+/* The name of a policy, or its text. */
+static weir_slice short_name(const page *p, size_t i)
+{
+    const replay_policy *policy = p->report->policy[i].policy;
+    const char *text = policy->by_name ? policy->given : policy->text;
+    return (weir_slice){text, strlen(text)};
+}
+
+static size_t longest_name(const page *p)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < p->report->policies; i++)
+        longest = at_least(short_name(p, i).len, longest);
+    return longest;
+}
+
+/* Appends the name of a policy above its column, cut if it is wider. */
+static void put_name(const page *p, size_t i, size_t cols)
+{
+    weir_slice name = short_name(p, i);
+    size_t shown = name.len < cols ? name.len : cols;
+    weir_buffer_printf(p->out, "  %*s", (int)(cols - shown), "");
+    accesslog_cell_key(p->out, name, shown);
+}
+
+/* The width of the columns: the names fit if there is room for them beside each other. */
+static size_t column_width(const page *p)
+{
+    size_t cols = at_least(p->number_cols + 1 + PERCENT_COLS, strlen("1 (baseline)"));
+    size_t room = (p->cols - 2 - CHANGE_COLS) / p->report->policies;
+    size_t longest = at_least(longest_name(p), cols);
+    return room < cols + 2 ? cols : longest < room - 2 ? longest : room - 2;
+}
+
 /* Appends the table of the baseline and of the policies begin..end-1. */
 static void put_block(const page *p, size_t begin, size_t end, size_t cols)
 {
@@ -262,6 +296,13 @@ static void put_block(const page *p, size_t begin, size_t end, size_t cols)
     for (size_t i = begin; i < end; i++)
         weir_buffer_printf(p->out, "  %*zu", (int)cols, i + 1);
     put(p, "\n");
+    if (cols >= KEY_COLS_MIN || cols >= longest_name(p)) { /* else too little of them is left */
+        weir_buffer_printf(p->out, "  %-*s", CHANGE_COLS, "");
+        put_name(p, 0, cols);
+        for (size_t i = begin; i < end; i++)
+            put_name(p, i, cols);
+        put(p, "\n");
+    }
     for (figure f = 0; f < FIGURES; f++) {
         if (!has_row(p, f))
             continue;
@@ -285,7 +326,7 @@ static void put_several(const page *p)
     }
     weir_buffer_printf(p->out, "\n  %-*s  %" PRIu64 "\n", CHANGE_COLS, "requests",
                        r->stats->requests);
-    size_t cols = at_least(p->number_cols + 1 + PERCENT_COLS, strlen("1 (baseline)"));
+    size_t cols = column_width(p);
     size_t beside = (p->cols - 2 - CHANGE_COLS) / (cols + 2) - 1; /* the baseline */
     for (size_t begin = 1; begin < r->policies; begin += beside) {
         size_t end = begin + beside < r->policies ? begin + beside : r->policies;
