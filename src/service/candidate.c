@@ -14,10 +14,11 @@ static const weir_rule_limit *candidate_of(const weir_resolved *at)
     return has ? &rule->candidate : NULL;
 }
 
+/* Returns whether a request is compared, unless its key has an override. */
 static bool is_compared(const weir_resolved *at, const weir_request *request)
 {
-    return request->status == WEIR_OK && candidate_of(at) && !weir_resolved_is_listed(at) &&
-           request->cost > 0;
+    return request->status == WEIR_OK && at->rule && at->rule->candidate.text &&
+           !weir_resolved_is_listed(at) && request->cost > 0;
 }
 
 static int counter_of(const weir_request *request, bool candidate_allows)
@@ -38,6 +39,11 @@ void weir_candidates_take(weir_service *s, const weir_resolved *at, const weir_r
         if (!is_compared(&at[i], &requests[i]))
             continue;
         const weir_rule_limit *candidate = candidate_of(&at[i]);
+        if (!candidate) {
+            port_counter *counts = s->counters->candidate[at[i].rule->counts];
+            port_bump_relaxed(&counts[CANDIDATE_OVERRIDDEN], 1);
+            continue;
+        }
         weir_resolved_fill(&takes[len], &at[i], &requests[i]);
         takes[len].policy = &candidate->policy;
         takes[len].policy_id = candidate->id;

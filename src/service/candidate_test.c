@@ -41,6 +41,15 @@ static void expect_counts(const char *name, uint64_t both_allow, uint64_t both_d
     assert_int_equal(f.counts.only_candidate_denies, only_candidate);
 }
 
+/* Expects how many requests of a rule were not compared because their keys have an override. */
+static void expect_overridden(const char *name, uint64_t n)
+{
+    candidate_find f = {.name = name};
+    weir_limiter_candidates(limiter, find_candidate, &f);
+    assert_int_equal(f.seen, 1);
+    assert_int_equal(f.counts.overridden, n);
+}
+
 static void expect_no_counts(const char *name)
 {
     candidate_find f = {.name = name};
@@ -162,8 +171,13 @@ static void check_which_are_compared(void **unused)
     weir_service_reserve(service, &reserved, s_ns, now_ns, &id);
     assert_int_equal(reserved.status, WEIR_OK);
     expect_counts("a", 0, 0, 0, 0);
+    expect_overridden("a", 1);
+    take("a", "vip", 0, now_ns);
+    take("a", "vip", 2, now_ns);
+    expect_overridden("a", 2);
     for (int i = 0; i < 5; i++)
         take("a", "k", 1, now_ns);
+    expect_overridden("a", 2);
     expect_counts("a", 1, 2, 2, 0);
     assert_int_equal(set_shadow("a", true), WEIR_OK); /* the verdict before shadow counts */
     for (int i = 0; i < 5; i++)

@@ -20,11 +20,12 @@ enum { /* the counters of a name, in the order of weir_counts */
        COUNTS
 };
 
-enum { /* the requests that a candidate decided too, in the order of weir_candidate_counts */
+enum { /* the requests of a rule with a candidate, in the order of weir_candidate_counts */
        CANDIDATE_BOTH_ALLOW,
        CANDIDATE_BOTH_DENY,
        CANDIDATE_ONLY_CURRENT_DENIES,
        CANDIDATE_ONLY_CANDIDATE_DENIES,
+       CANDIDATE_OVERRIDDEN,
        CANDIDATE_COUNTS
 };
 

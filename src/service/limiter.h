@@ -106,6 +106,7 @@ void weir_limiter_counts(weir_limiter *l,
  * verdict is that before shadow. */
 typedef struct weir_candidate_counts {
     uint64_t both_allow, both_deny, only_current_denies, only_candidate_denies;
+    uint64_t overridden; /* not compared: the key has an override, which a candidate would keep */
 } weir_candidate_counts;
 
 /* Calls fn with the sums of all services, for each rule that has a candidate or had one that has

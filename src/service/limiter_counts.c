@@ -64,6 +64,7 @@ void weir_limiter_candidates(weir_limiter *l,
             .both_deny = n[CANDIDATE_BOTH_DENY],
             .only_current_denies = n[CANDIDATE_ONLY_CURRENT_DENIES],
             .only_candidate_denies = n[CANDIDATE_ONLY_CANDIDATE_DENIES],
+            .overridden = n[CANDIDATE_OVERRIDDEN],
         };
         fn(ctx, l->name[i], i, &counts);
     }

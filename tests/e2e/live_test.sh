@@ -79,7 +79,7 @@ said = stream.until(lambda n, d: n == "policies" and d["policies"][0]["shadow"])
 say("the stream announces both", said["policies"][0]["candidate"] == "gcra 1/365d burst 2")
 allowed = [b" 200 " in ask("/v1/take?policy=api&key=b") for _ in range(5)]
 say("neither denies a request", all(allowed))
-say("a tick compares the verdicts", stream.until(lambda n, d: d.get("candidates", {}) == {"api": [2, 2, 0, 1]}))
+say("a tick compares the verdicts", stream.until(lambda n, d: d.get("candidates", {}) == {"api": [2, 2, 0, 1, 0]}))
 with open(path, encoding="utf-8") as config, open(path + ".new", "w", encoding="utf-8") as changed:
     changed.write(config.read().replace("burst 3", "burst 4"))
 os.replace(path + ".new", path)  # the daemon watches the file

@@ -131,13 +131,18 @@ static void put_counts(void *ctx, const char *name, const weir_counts *c)
 static void put_candidate(void *ctx, const char *name, size_t index, const weir_candidate_counts *c)
 {
     tick *t = ctx;
-    uint64_t sum = c->both_allow + c->both_deny + c->only_current_denies + c->only_candidate_denies;
+    const uint64_t counts[] = {c->both_allow, c->both_deny, c->only_current_denies,
+                               c->only_candidate_denies, c->overridden};
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        sum += counts[i];
     if (!is_news(t, &t->live->candidates, index, sum))
         return;
     weir_buffer_printf(t->out, "%s", t->any ? "," : "");
     weir_json_put_string(t->out, name, strlen(name));
-    weir_buffer_printf(t->out, ":[%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", c->both_allow,
-                       c->both_deny, c->only_current_denies, c->only_candidate_denies);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        weir_buffer_put(t->out, i == 0 ? ":[" : ",", (int64_t)counts[i]);
+    weir_buffer_append_byte(t->out, ']');
     t->any = true;
 }
 

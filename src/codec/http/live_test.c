@@ -224,9 +224,9 @@ static void test_candidates(void **state)
     expect_json(json_object_get(json_array_get(json_object_get(hello, "policies"), 4), "candidate"),
                 "\"gcra 1/h\"");
     json_decref(hello);
-    expect_tick(open_stream(f), "candidates", "{\"two\":[0,0,0,0]}");
+    expect_tick(open_stream(f), "candidates", "{\"two\":[0,0,0,0,0]}");
     take(f, "two", 1, 3);
-    expect_tick(next_second(f), "candidates", "{\"two\":[1,1,0,1]}");
+    expect_tick(next_second(f), "candidates", "{\"two\":[1,1,0,1,0]}");
     expect_tick(next_second(f), "candidates", "{}");
     assert_int_equal(weir_limiter_set_candidate(f->limiter, "two", 3, NULL, NULL), WEIR_OK);
     assert_int_equal(
@@ -234,8 +234,8 @@ static void test_candidates(void **state)
         WEIR_OK);
     take(f, "two", 1, 1);
     take(f, "api", 1, 1);
-    expect_tick(next_second(f), "candidates", "{\"api\":[1,0,0,0]}");
-    expect_tick(open_stream(f), "candidates", "{\"api\":[1,0,0,0],\"two\":[1,1,0,1]}");
+    expect_tick(next_second(f), "candidates", "{\"api\":[1,0,0,0,0]}");
+    expect_tick(open_stream(f), "candidates", "{\"api\":[1,0,0,0,0],\"two\":[1,1,0,1,0]}");
 }
 
 /* A change of the policies is announced once, before the tick. */
