@@ -52,6 +52,27 @@ typedef struct weir_counter_table {
     port_counter candidate[NAMES_MAX][CANDIDATE_COUNTS]; /* by name; untouched without candidates */
 } weir_counter_table;
 
+/* A series of the history: the requests of the last hour, of one name or of all together. */
+typedef struct weir_history_row {
+    uint32_t name;
+    int64_t first;                      /* the step in which it begins */
+    uint32_t seen[WEIR_HISTORY_GROUPS]; /* the counts that it contains, modulo 2^32 */
+    uint32_t count[WEIR_HISTORY_STEPS][WEIR_HISTORY_GROUPS]; /* of step i: i % WEIR_HISTORY_STEPS */
+} weir_history_row;
+
+/* The history of a limiter, which is zero at first. Pages that no row uses are never touched. */
+typedef struct weir_history {
+    int64_t start_ns; /* of step 0; 0: no tick yet */
+    int64_t step;     /* to which the next requests belong */
+    weir_history_row all;
+    size_t rows;
+    weir_history_row row[WEIR_HISTORY_NAMES];
+    struct {
+        uint32_t sum;    /* of the name's counters at the last count, modulo 2^32 */
+        uint32_t weight; /* its requests; those of earlier steps fade by 1/64 a step */
+    } of[NAMES_MAX];
+} weir_history;
+
 /* Adds the counters of the first `names` names, and the latencies. */
 void weir_counters_add(weir_counter_table *to, weir_counter_table *from, size_t names);
 

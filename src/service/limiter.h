@@ -127,6 +127,41 @@ typedef struct weir_latency {
 
 weir_latency weir_limiter_latency(weir_limiter *l); /* sums of all services. Any thread */
 
+/* ---- history --------------------------------------------------------------------------------- */
+
+#define WEIR_HISTORY_STEP_NS ((int64_t)10000000000)
+#define WEIR_HISTORY_STEPS   360 /* an hour */
+#define WEIR_HISTORY_NAMES   64  /* names that have a series */
+
+enum { /* the groups of weir_counts that a step counts */
+       WEIR_HISTORY_ALLOWED, /* by the limit or by a list */
+       WEIR_HISTORY_DENIED,  /* by the limit or by a list */
+       WEIR_HISTORY_SHADOWED,
+       WEIR_HISTORY_FAILED, /* failed or unreached */
+       WEIR_HISTORY_GROUPS
+};
+
+/* The requests of a name in steps, oldest first. The last step is the current one. */
+typedef struct weir_history_series {
+    const char *name; /* NULL: all names together */
+    int64_t first_ns; /* when the first step began */
+    int64_t first;    /* its number; the steps are first..first + len - 1 */
+    size_t len;       /* 1..WEIR_HISTORY_STEPS */
+    const uint32_t (*count)[WEIR_HISTORY_GROUPS]; /* of step i: i % WEIR_HISTORY_STEPS */
+} weir_history_series;
+
+/* Ends a step of the history if it is due: counts the requests since the last call. The first call
+ * begins the history. To be called about once a second; any thread.
+ *  now_ns  more than 0. If it goes back, the current step becomes longer. */
+void weir_limiter_history_tick(weir_limiter *l, int64_t now_ns);
+
+/* Counts the requests until now, and calls fn with the series of all names together, and then with
+ * those of single names. If more than WEIR_HISTORY_NAMES names are used, those that were busiest in
+ * the last minutes have a series, which begins when they came among these. Any thread.
+ *  series  valid during the call. */
+void weir_limiter_history(weir_limiter *l, int64_t now_ns,
+                          void (*fn)(void *ctx, const weir_history_series *series), void *ctx);
+
 /* ---- the store ------------------------------------------------------------------------------- */
 
 weir_store_stats weir_limiter_store_stats(weir_limiter *l); /* Any thread */

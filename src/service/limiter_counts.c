@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-static weir_counts counts_of(weir_limiter *l, size_t name)
+weir_counts weir_counts_of(weir_limiter *l, size_t name)
 {
     uint64_t sum[COUNTS];
     for (int k = 0; k < COUNTS; k++) {
@@ -36,7 +36,7 @@ void weir_limiter_counts(weir_limiter *l,
     for (size_t i = 0; i < l->names; i++) {
         /* The names of rules come first, then the names for requests without a rule. */
         size_t name = i + NAMES_FIRST < l->names ? i + NAMES_FIRST : l->names - 1 - i;
-        weir_counts counts = counts_of(l, name);
+        weir_counts counts = weir_counts_of(l, name);
         fn(ctx, l->name[name], &counts);
     }
     port_mutex_unlock(l->lock);

@@ -63,6 +63,7 @@ struct weir_limiter {
     weir_service *services;
     weir_counter_table *closed; /* the sums of closed services */
     bool had_candidates;        /* a rule has or had a candidate */
+    weir_history history;
     size_t names;
     char name[NAMES_MAX][WEIR_RULE_NAME_MAX + 1];
     uint16_t slots[2 * NAMES_MAX]; /* a hash table of the names of rules: the index; 0: empty */
@@ -94,6 +95,9 @@ struct weir_service {
     uint64_t decided; /* decisions whose latency is not recorded */
     weir_key_match match[WEIR_BATCH_MAX];
 };
+
+/* The counts of a name, of all services. Under the limiter's lock. */
+weir_counts weir_counts_of(weir_limiter *l, size_t name);
 
 /* Adopts the limiter's active rules, and frees what the last batch left. */
 void weir_service_refresh(weir_service *s);

@@ -88,6 +88,13 @@ say("a reload keeps the stream and announces the policies", changed["limit"] == 
 say("it returns to the shadow and the candidate of the file", not changed["shadow"] and changed["candidate"] is None)
 say("ticks count reloads", stream.until(lambda n, d: d.get("reloads", 0) >= 1))
 
+while True:  # the daemon ends a step each ten seconds, also without a stream that reads
+    history = json.loads(ask("/v1/history").split(b"\r\n\r\n", 1)[1])
+    if len(history["policies"]["api"]["allowed"]) > 1:
+        break
+    stream.event()
+say("the history has the requests of both threads, and a reload keeps them",
+    {verdict: sum(n) for verdict, n in history["policies"]["api"].items()} == {"allowed": 6, "denied": 5, "shadowed": 2})
 others = [Stream() for _ in range(63)]
 say("64 streams are open, over all threads", all(s.status == 200 for s in others))
 say("one more gets 503", Stream().status == 503)

@@ -474,6 +474,7 @@ static void tick(void *ctx)
     daemon *d = ctx;
     store_events_tick(&d->events);
     log_other_changes(d);
+    weir_limiter_history_tick(d->limiter, weir_limiter_now(d->limiter));
     FOR_FEATURES (d, tick)
         feature_at(i)->tick(d->part[i], port_steady_ns());
 }
@@ -691,6 +692,7 @@ static weir_status daemon_open(daemon *d, char *ret_error, size_t size)
         st = weir_limiter_open(&d->limiter, d->store, d->options->zones);
     if (st != WEIR_OK)
         return st;
+    weir_limiter_history_tick(d->limiter, weir_limiter_now(d->limiter));
     weir_limiter_on_change(d->limiter, log_change, d);
     store_events_begin(&d->events, d->options->log, d->store, d->limiter, c->state_file);
     st = open_features(d, ret_error, size);

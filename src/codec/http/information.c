@@ -229,6 +229,56 @@ static void live(call *c)
     weir_http_add_field(a, "X-Accel-Buffering: no\r\n");
 }
 
+/* Appends a list for each verdict that has requests. */
+static void put_series(weir_buffer *b, const weir_history_series *s)
+{
+    static const char *const names[WEIR_HISTORY_GROUPS] = {"allowed", "denied", "shadowed",
+                                                           "failed"};
+    const char *comma = "";
+    weir_buffer_append_byte(b, '{');
+    for (size_t g = 0; g < WEIR_HISTORY_GROUPS; g++) {
+        uint32_t any = 0;
+        for (size_t i = 0; i < s->len; i++)
+            any |= s->count[(s->first + (int64_t)i) % WEIR_HISTORY_STEPS][g];
+        if (any == 0)
+            continue;
+        weir_buffer_printf(b, "%s\"%s\":", comma, names[g]);
+        for (size_t i = 0; i < s->len; i++)
+            weir_buffer_put(b, i == 0 ? "[" : ",",
+                            s->count[(s->first + (int64_t)i) % WEIR_HISTORY_STEPS][g]);
+        weir_buffer_append_byte(b, ']');
+        comma = ",";
+    }
+    weir_buffer_append_byte(b, '}');
+}
+
+static void put_history(void *ctx, const weir_history_series *s)
+{
+    weir_buffer *b = ctx;
+    if (!s->name) {
+        weir_buffer_put(b, ",\"first_ms\":", s->first_ns / 1000000);
+        weir_buffer_printf(b, ",\"all\":");
+        put_series(b, s);
+        weir_buffer_printf(b, ",\"policies\":{");
+        return;
+    }
+    weir_buffer_printf(b, "%s\n", weir_buffer_data(b)[weir_buffer_len(b) - 1] == '{' ? "" : ",");
+    weir_json_put_string(b, s->name, strlen(s->name));
+    weir_buffer_append_byte(b, ':');
+    put_series(b, s);
+}
+
+static void history(call *c)
+{
+    weir_buffer *b = weir_http_begin_json(c);
+    weir_buffer_put(b, "{\"now_ms\":", c->now_ns / 1000000);
+    weir_buffer_put(b, ",\"step_ms\":", WEIR_HISTORY_STEP_NS / 1000000);
+    if (!b->failed)
+        weir_limiter_history(weir_service_limiter(c->options->service), c->now_ns, put_history, b);
+    weir_buffer_printf(b, "}}\n");
+    weir_http_compress(c->http, c->response);
+}
+
 static bool is_shown(const weir_http_guest *g)
 {
     return !g->is_shown || g->is_shown(g->app);
@@ -294,6 +344,8 @@ const weir_http_endpoint weir_http_information[] = {
      "policy, of, k: lists the keys with the highest recent cost"},
     {"/v1/live", GET | WEIR_HTTP_SAME_SITE, 0, live,
      "sends the counters once a second, as server-sent events"},
+    {"/v1/history", GET | WEIR_HTTP_SAME_SITE, 0, history,
+     "the requests of the last hour, in steps of ten seconds"},
     {"/healthz", GET | WEIR_HTTP_PROBE, 0, healthz, "answers ok while the process runs"},
     {"/readyz", GET | WEIR_HTTP_PROBE, 0, readyz,
      "answers 200 if the daemon can take requests; if not, 503 and why"},

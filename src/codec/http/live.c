@@ -76,7 +76,7 @@ static void put_hello(weir_http_live *l, int64_t now_ns, weir_buffer *b)
                        weir_limiter_top_keys(limiter_of(l)) > 0 ? "true" : "false",
                        o->password ? "true" : "false");
     put_policies(l, b);
-    weir_buffer_printf(b, ",\"history\":{\"t_ms\":[],\"allowed\":[],\"denied\":[]}}\n\n");
+    weir_buffer_printf(b, "}\n\n");
 }
 
 /* ---- ticks ----------------------------------------------------------------------------------- */

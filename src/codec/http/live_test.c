@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* /v1/live: the events, their times, the limit on streams, and requests that are no stream. */
+/* /v1/live: the events, their times, the limit on streams, and requests that are no stream.
+ * /v1/history: the lists of the last hour. */
 
 #include "codec/http/kit_test.h"
 #include "codec/http/live.h"
@@ -133,8 +134,7 @@ static void test_hello(void **state)
     json_object_del(hello, "policies");
     expect_json(hello, "{\"version\":\"1.2.3\",\"start_ms\":1767225595000,"
                        "\"now_ms\":1767225600000,\"interval_ms\":1000,\"top\":true,"
-                       "\"password\":true,"
-                       "\"history\":{\"t_ms\":[],\"allowed\":[],\"denied\":[]}}");
+                       "\"password\":true}");
     json_decref(hello);
 }
 
@@ -253,6 +253,38 @@ static void test_policies(void **state)
     json_decref(changed);
     assert_true(strstr(out, "event: policies") < strstr(out, "event: tick"));
     assert_null(strstr(next_second(f), "event: policies"));
+}
+
+/* ---- history --------------------------------------------------------------------------------- */
+
+static void test_history(void **state)
+{
+    fixture *f = *state;
+    const char *out = get(f, "/v1/history");
+    assert_int_equal(status_of(out), 200);
+    has_line(out, "Content-Type: application/json");
+    has_line(out, "Cache-Control: no-store");
+    assert_string_equal(body_of(out), "{\"now_ms\":1767225600000,\"step_ms\":10000,"
+                                      "\"first_ms\":1767225600000,\"all\":{},\"policies\":{}}\n");
+    take(f, "api", 1, 7);
+    take(f, "absent", 1, 1);
+    f->now_ns += 13 * SECOND_NS;
+    weir_limiter_history_tick(f->limiter, f->now_ns);
+    take(f, "look", 1, 3);
+    take(f, "api", 1, 1);
+    f->now_ns += 2 * SECOND_NS;
+    assert_string_equal(body_of(get(f, "/v1/history")),
+                        "{\"now_ms\":1767225615000,\"step_ms\":10000,"
+                        "\"first_ms\":1767225600000,\"all\":{\"allowed\":[5,2],"
+                        "\"denied\":[2,0],\"shadowed\":[0,2],\"failed\":[1,0]},\"policies\":{\n"
+                        "\"(others)\":{\"failed\":[1,0]},\n"
+                        "\"api\":{\"allowed\":[5,1],\"denied\":[2,0]},\n"
+                        "\"look\":{\"allowed\":[0,1],\"shadowed\":[0,2]}}}\n");
+    has_line(get(f, "/v1/history"), "Vary: Accept-Encoding");
+    assert_int_equal(status_of(with(f, "GET /v1/history", "Sec-Fetch-Site: cross-site\r\n")), 403);
+    assert_int_equal(status_of(with(f, "POST /v1/history", "")), 405);
+    f->options.password = "s3cret";
+    assert_int_equal(status_of(get(f, "/v1/history")), 401);
 }
 
 /* ---- latencies ------------------------------------------------------------------------------- */
@@ -434,6 +466,7 @@ int main(void)
         LIVE_TEST(test_latency),    LIVE_TEST(test_latency_bounds), LIVE_TEST(test_rhythm),
         LIVE_TEST(test_pipelined),  LIVE_TEST(test_small_output),   LIVE_TEST(test_head),
         LIVE_TEST(test_refused),    LIVE_TEST(test_limit),          LIVE_TEST(test_memory),
+        LIVE_TEST(test_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
