@@ -188,6 +188,30 @@ async function slowAnswer(kit) {
     await (await slow).finished();
     assert.match(await page.getByText(/^State of /).textContent() ?? "", /^State of fast at/);
     assert.equal(await dashboard.button("Reset…").isEnabled(), true);
+/** A row resets its key after a question, and a key that is idle again is not near its limit. */
+async function resetRow(kit) {
+    const daemon = await kit.daemon().start(POLICIES);
+    await send(daemon, "api", "alice", 8);
+    await send(daemon, "api", "bob", 2);
+    const dashboard = await DashboardPage.open(kit, daemon, "#policy=api");
+    const { page } = dashboard;
+    const list = (title) => page.getByRole("table", { name: title });
+    const reset = (title, key) => list(title).getByRole("button", { name: `Reset… ${key}`, exact: true });
+    await reset("Nearest to their limit", "bob").waitFor();
+    await reset("Most denied keys", "alice").click();
+    await dashboard.confirm("Cancel");
+    assert.equal(await send(daemon, "api", "alice", 1), 0);
+    await reset("Most denied keys", "alice").click();
+    await page.getByRole("dialog", { name: "Reset alice?" }).waitFor();
+    await dashboard.confirm("Reset the key");
+    await page.getByText("alice has its full quota again.").waitFor();
+    await reset("Nearest to their limit", "alice").waitFor({ state: "hidden" });
+    await reset("Nearest to their limit", "bob").click();
+    await dashboard.confirm("Reset the key");
+    await page.getByText("No key of these lists has used any of its limit").waitFor();
+    assert.equal(await send(daemon, "api", "alice", 6), 5);
+}
+
     await page.getByLabel("Key", { exact: true }).fill("another");
     assert.equal(await dashboard.button("Reset…").isEnabled(), false);
 }
@@ -236,3 +260,4 @@ export default {
     "dashboard: 1,000 policies are searched, sorted and turned over": manyPolicies,
     "dashboard: a password is asked for": password,
 };
+    "dashboard: a row resets its key, and idle keys are left out": resetRow,

@@ -25,11 +25,12 @@ class KeyList {
      * @param {string} title
      * @param {string} note
      * @param {string[]} columns the titles after the key's
-     * @param {(key: string) => void} onKey
+     * @param {{explain: (key: string) => void, reset: (key: string) => void} | null} actions what to do
+     *     with a key; null: nothing
      */
-    constructor(title, note, columns, onKey) {
+    constructor(title, note, columns, actions) {
         const id = newId("keys");
-        this.onKey = onKey;
+        this.actions = actions;
         this.message = el("p", { class: "muted", text: "Loading…" });
         this.body = el("tbody");
         this.table = el(
@@ -43,6 +44,7 @@ class KeyList {
                     {},
                     el("th", { scope: "col", text: "Key" }),
                     ...columns.map((text) => el("th", { scope: "col", class: "number", text })),
+                    actions && el("th", { scope: "col" }, el("span", { class: "visually-hidden", text: "Reset" })),
                 ),
             ),
             this.body,
@@ -67,7 +69,7 @@ class KeyList {
 
     /**
      * @param {{key: string, why: string, share: number, cells: string[]}[]} rows
-     *     why: why the key cannot be explained, or ""; share: 0 to 1
+     *     why: why requests cannot use the key's text, or ""; share: 0 to 1
      * @param {string} empty shown instead of no rows
      */
     show(rows, empty) {
@@ -88,7 +90,13 @@ class KeyList {
         const button = el("button", {
             type: "button",
             class: "key-button",
-            on: { click: () => this.onKey(row.key) },
+            on: { click: () => this.actions?.explain(row.key) },
+        });
+        const reset = el("button", {
+            type: "button",
+            class: "key-reset",
+            text: "Reset…",
+            on: { click: () => this.actions?.reset(row.key) },
         });
         const bar = el("span", { class: "key-bar", "aria-hidden": "true" });
         const text = el("span", { class: "key-text" });
@@ -96,12 +104,19 @@ class KeyList {
         const row = {
             key: "",
             button,
+            reset,
             bar,
             text,
             why,
             cells: Array.from({ length: cells }, () => el("td", { class: "number" })),
         };
-        row.element = el("tr", {}, el("th", { scope: "row" }, bar, button, text, why), ...row.cells);
+        row.element = el(
+            "tr",
+            {},
+            el("th", { scope: "row" }, bar, button, text, why),
+            ...row.cells,
+            this.actions && el("td", { class: "number" }, reset),
+        );
         this.body.append(row.element);
         this.#rows.push(row);
     }
@@ -113,8 +128,10 @@ class KeyList {
         setText(row.text, shown);
         setText(row.why, why && `(${why})`);
         row.button.title = `Explain ${shown}`;
-        row.button.hidden = why !== "";
-        row.text.hidden = row.why.hidden = why === "";
+        row.reset.setAttribute("aria-label", `Reset… ${shown}`);
+        const acts = this.actions !== null && why === "";
+        row.button.hidden = row.reset.hidden = !acts;
+        row.text.hidden = row.why.hidden = acts;
         row.bar.style.transform = `scaleX(${Math.max(0, Math.min(1, share))})`;
         cells.forEach((text, i) => setText(row.cells[i], text));
     }
@@ -163,18 +180,20 @@ export class KeysView {
         this.#policy = policy;
         this.#hasState = hasState;
         this.paused = paused;
-        const onKey = (key) => void this.explain(key);
+        const actions = hasState
+            ? { explain: (key) => void this.explain(key), reset: (key) => void this.#reset(key) }
+            : null;
         this.denied = new KeyList(
             "Most denied keys",
             topNote(1),
             ["Denied cost", "Requests"],
-            onKey,
+            actions,
         );
         this.nearest = new KeyList(
             "Nearest to their limit",
-            "Of the keys in the daemon's lists of top keys (denied and allowed).",
+            "Of the keys in the daemon's lists of top keys (denied and allowed), without those that are idle.",
             ["Used", "Left", "Full in"],
-            onKey,
+            actions,
         );
         root.append(
             el("div", { class: "chart-pair" }, this.denied.element, hasState ? this.nearest.element : null),
@@ -218,7 +237,7 @@ export class KeysView {
             text: "Reset…",
             disabled: true,
             title: "Explain the key first",
-            on: { click: () => void this.#reset() },
+            on: { click: () => void this.#reset(this.#explained) },
         });
         const form = el(
             "form",
@@ -276,9 +295,8 @@ export class KeysView {
         return error === null;
     }
 
-    /** Resets the key whose state is shown. */
-    async #reset() {
-        const key = this.#explained;
+    /** Resets a key after a question, and shows its state. */
+    async #reset(key) {
         if (key === "")
             return;
         const sure = await confirmChange({
@@ -351,22 +369,21 @@ export class KeysView {
     }
 
     #showNearest(answers) {
-        const used = ({ limit, remaining }) => (limit > 0 ? 1 - remaining / limit : 1);
-        answers.sort((a, b) => used(b) - used(a) || b.reset_after_ms - a.reset_after_ms);
+        const active = answers.filter(({ remaining, limit }) => remaining < limit);
+        const used = ({ limit, remaining }) => 1 - remaining / limit;
+        active.sort((a, b) => used(b) - used(a) || b.reset_after_ms - a.reset_after_ms);
         this.nearest.show(
-            answers.slice(0, KEYS).map((answer) => ({
+            active.slice(0, KEYS).map((answer) => ({
                 key: answer.key,
                 why: "",
                 share: used(answer),
                 cells: [
                     percent(answer.limit - answer.remaining, answer.limit),
                     `${whole(answer.remaining)} of ${whole(answer.limit)}`,
-                    answer.remaining < answer.limit
-                        ? duration(Math.ceil(answer.reset_after_ms / 1000) * 1000)
-                        : "full",
+                    duration(Math.ceil(answer.reset_after_ms / 1000) * 1000),
                 ],
             })),
-            "No key of this policy was active in the last few minutes.",
+            "No key of these lists has used any of its limit: all have their full quotas.",
         );
     }
 }
