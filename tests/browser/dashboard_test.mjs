@@ -65,6 +65,26 @@ class DashboardPage {
     }
 }
 
+/** Who opens the page after the alarm sees the alarm. */
+async function thePast(kit) {
+    const daemon = await kit.daemon().start(POLICIES);
+    await send(daemon, "api", "early", 305);
+    const dashboard = await DashboardPage.open(kit, daemon);
+    const { page } = dashboard;
+    // No request arrives while the page is open, so the figures are those of the past.
+    await page.getByRole("heading", { name: "Busiest policies" }).waitFor();
+    await page.locator(".chart-small").getByRole("link", { name: "api", exact: true }).waitFor();
+    await dashboard.row("api").getByRole("link").click();
+    const canvas = page.locator("canvas[aria-label^='Decisions of api a second']");
+    await canvas.focus();
+    const said = [];
+    for (let i = 0; i < 60; i++) {
+        await page.keyboard.press(i === 0 ? "End" : "ArrowLeft");
+        said.push(await canvas.getAttribute("aria-label"));
+    }
+    assert.ok(said.some((text) => /denied [1-9]/.test(text ?? "")), said.join("\n"));
+}
+
 async function countsRise(kit) {
     const daemon = await kit.daemon().start(POLICIES);
     await send(daemon, "api", "early", 7);
@@ -109,7 +129,8 @@ async function lostDaemon(kit) {
 }
 
 async function candidate(kit) {
-    const daemon = await kit.daemon().start(POLICIES);
+    const daemon = await kit.daemon().start(
+        POLICIES.replace("burst 5}", "burst 5, overrides: {vip: gcra 1/h burst 9}}"));
     const dashboard = await DashboardPage.open(kit, daemon, "#policy=api");
     const { page } = dashboard;
     const input = page.getByLabel("Candidate limit");
@@ -122,7 +143,9 @@ async function candidate(kit) {
     assert.equal(await send(daemon, "api", "alice", 10), 5, "a candidate changes no answer");
     await page.getByText(/10 requests, 70\s%\swith the same answer\./).waitFor();
     await page.getByText(/The candidate would have allowed 0 that were denied, /).waitFor();
-    await page.getByText(/and denied 3 that were allowed\./).waitFor();
+    await page.getByText(/and denied 3 that were allowed\.$/).waitFor();
+    await send(daemon, "api", "vip", 2);
+    await page.getByText(/Left out: 2 requests of keys with an override/).waitFor();
     await dashboard.button("Stop").click();
     await dashboard.button("Compare").waitFor();
     const metrics = await (await fetch(`${daemon.origin}/metrics`)).text();
@@ -165,29 +188,6 @@ async function keys(kit) {
     assert.equal(await send(daemon, "api", "alice", 6), 5);
 }
 
-/** A slow answer does not replace a newer one, and Reset acts on the key that is shown. */
-async function slowAnswer(kit) {
-    const daemon = await kit.daemon().start(POLICIES);
-    const dashboard = await DashboardPage.open(kit, daemon, "#policy=api");
-    const { page } = dashboard;
-    let answer = () => {};
-    const held = new Promise((resolve) => {
-        answer = () => resolve(undefined);
-    });
-    await page.route(/explain.*key=slow/, async (route) => {
-        await held;
-        await route.continue();
-    });
-    for (const key of ["slow", "fast"]) {
-        await page.getByLabel("Key", { exact: true }).fill(key);
-        await dashboard.button("Explain").click();
-    }
-    await page.getByText(/^State of fast at/).waitFor();
-    const slow = page.waitForResponse(/explain.*key=slow/);
-    answer();
-    await (await slow).finished();
-    assert.match(await page.getByText(/^State of /).textContent() ?? "", /^State of fast at/);
-    assert.equal(await dashboard.button("Reset…").isEnabled(), true);
 /** A row resets its key after a question, and a key that is idle again is not near its limit. */
 async function resetRow(kit) {
     const daemon = await kit.daemon().start(POLICIES);
@@ -212,6 +212,29 @@ async function resetRow(kit) {
     assert.equal(await send(daemon, "api", "alice", 6), 5);
 }
 
+/** A slow answer does not replace a newer one, and Reset acts on the key that is shown. */
+async function slowAnswer(kit) {
+    const daemon = await kit.daemon().start(POLICIES);
+    const dashboard = await DashboardPage.open(kit, daemon, "#policy=api");
+    const { page } = dashboard;
+    let answer = () => {};
+    const held = new Promise((resolve) => {
+        answer = () => resolve(undefined);
+    });
+    await page.route(/explain.*key=slow/, async (route) => {
+        await held;
+        await route.continue();
+    });
+    for (const key of ["slow", "fast"]) {
+        await page.getByLabel("Key", { exact: true }).fill(key);
+        await dashboard.button("Explain").click();
+    }
+    await page.getByText(/^State of fast at/).waitFor();
+    const slow = page.waitForResponse(/explain.*key=slow/);
+    answer();
+    await (await slow).finished();
+    assert.match(await page.getByText(/^State of /).textContent() ?? "", /^State of fast at/);
+    assert.equal(await dashboard.button("Reset…").isEnabled(), true);
     await page.getByLabel("Key", { exact: true }).fill("another");
     assert.equal(await dashboard.button("Reset…").isEnabled(), false);
 }
@@ -237,7 +260,7 @@ async function manyPolicies(kit) {
 async function password(kit) {
     const text = `password: s3cret\n${POLICIES}`;
     const daemon = await kit.daemon().start(text);
-    for (const path of ["dashboard", "v1/live", "v1/shadow?policy=api&shadow=true",
+    for (const path of ["dashboard", "v1/live", "v1/history", "v1/shadow?policy=api&shadow=true",
         "v1/candidate?policy=api&limit="]) {
         const method = path.includes("?") ? "POST" : "GET";
         assert.equal((await fetch(`${daemon.origin}/${path}`, { method })).status, 401, path);
@@ -251,13 +274,14 @@ async function password(kit) {
 
 export default {
     "dashboard: the counts of a daemon rise": countsRise,
+    "dashboard: the charts begin with the last hour": thePast,
     "dashboard: a reload shows new policies, and a refused one is counted": reload,
     "dashboard: it connects again to a daemon that was lost": lostDaemon,
     "dashboard: a candidate is compared and changes no answer": candidate,
     "dashboard: shadow mode is switched on and off": shadow,
     "dashboard: keys are listed, explained and reset": keys,
+    "dashboard: a row resets its key, and idle keys are left out": resetRow,
     "dashboard: a slow answer does not replace a newer one": slowAnswer,
     "dashboard: 1,000 policies are searched, sorted and turned over": manyPolicies,
     "dashboard: a password is asked for": password,
 };
-    "dashboard: a row resets its key, and idle keys are left out": resetRow,

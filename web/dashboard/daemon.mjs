@@ -48,6 +48,7 @@ async function call(method, path, params) {
 }
 
 export const daemon = {
+    history: () => call("GET", "history", {}),
     /**
      * @param {string} policy
      * @param {"denied" | "allowed"} of

@@ -7,6 +7,7 @@
 import { boot } from "../playground/boot.mjs";
 import { el, setText } from "../playground/dom.mjs";
 import { mountThemeSwitch } from "../playground/theme_switch.mjs";
+import { daemon } from "./daemon.mjs";
 import { History } from "./history.mjs";
 import { LiveStream } from "./live.mjs";
 import { Overview } from "./overview.mjs";
@@ -73,11 +74,23 @@ class Dashboard {
     }
 
     #onEvent(name, data) {
-        if (name === "hello")
+        if (name === "hello") {
             this.#history.onHello(data);
-        else if (name === "policies") this.#history.onPolicies(data);
+            void this.#askPast();
+        }
+        if (name === "policies")
+            this.#history.onPolicies(data);
         else if (name === "tick") this.#history.onTick(data);
         this.#draw();
+    }
+
+    async #askPast() {
+        try {
+            this.#history.onPast(await daemon.history());
+            this.#draw();
+        } catch {
+            // the charts begin without it
+        }
     }
 
     #onConnection(connection) {

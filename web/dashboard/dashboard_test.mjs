@@ -187,12 +187,12 @@ const tests = {
         history.onHello(hello(["api"]));
         for (let s = 0; s <= 20; s++) {
             history.onTick(tick(T0 + s * 1000, { api: allowed(400 * s) },
-                { candidates: s >= 17 ? { api: [400 * (s - 16.5), 0, 0, 0] } : {} }));
+                { candidates: s >= 17 ? { api: [400 * (s - 16.5), 0, 0, 0, 0] } : {} }));
             if (s === 16)
                 history.setCandidate(/** @type {any} */ (history.policies.get("api")), "gcra 1/s");
         }
         const { intervals, policies } = history;
-        const { series, outcomesSinceMs } = /** @type {any} */ (policies.get("api"));
+        const { outcomeSeries: series, outcomesSinceMs } = /** @type {any} */ (policies.get("api"));
         const times = recentTimes(intervals, 60, 60);
         const values = since(recent(intervals, series, "bothAllow", 60, 60), times, outcomesSinceMs);
         assert.deepEqual(values.slice(-5), [NaN, NaN, 400, 400, 400]); // one is partial
@@ -343,19 +343,75 @@ const tests = {
         assert.deepEqual(recent(intervals, all, "allowed", 8, 300), [1, NaN, NaN, NaN, NaN, 3, NaN, 2]);
     },
 
-    "the totals before the page was opened fill what it has not seen"() {
+    "the charts begin with what the daemon has counted"() {
         const history = new History();
-        const past = { t_ms: [T0 - 2000, T0 - 1000], allowed: [7, 8], denied: [1, 2] };
-        history.onHello(hello(["a"], { history: past }));
-        history.onTick(tick(T0 - 900, { a: allowed(100) }));
-        history.onTick(tick(T0, { a: allowed(109) }));
+        history.onHello(hello(["a", "b", "c"]));
+        history.onTick(tick(T0, { a: allowed(1000), b: none, c: none }));
+        history.onTick(tick(T0 + 1000, { a: allowed(1009), c: allowed(8) }));
+        history.onPast({
+            now_ms: T0 + 1000, step_ms: 10000, first_ms: T0 - 23000,
+            all: { allowed: [10, 70, 48], denied: [0, 20, 0] },
+            policies: {
+                a: { allowed: [10, 20, 40] },
+                b: { allowed: [0, 50, 0], denied: [0, 20, 0] },
+                c: { allowed: [8] },
+            },
+        });
         const { intervals, all, policies } = history;
-        assert.deepEqual(recent(intervals, all, "allowed", 3, 300).map(Math.round), [7, 8, 10]);
-        const { series } = policies.get("a");
-        assert.deepEqual(recent(intervals, series, "allowed", 3, 300).map(Math.round), [NaN, NaN, 10]);
-        const later = { t_ms: [T0, T0 + 1000], allowed: [9, 4], denied: [0, 0] };
-        history.onHello(hello(["a"], { history: later }));
-        assert.deepEqual(recent(intervals, all, "allowed", 2, 300).map(Math.round), [10, 4]);
+        const last = (name, group, n) =>
+            recent(intervals, name ? policies.get(name).series : all, group, n, 300);
+        const times = (n, value) => Array.from({ length: n }, () => value);
+        // a tick, then the rest of the newest step, then two steps
+        const expected = [...times(10, 1), ...times(10, 7), ...times(3, 12), 17];
+        assert.deepEqual(last("", "allowed", 24), expected);
+        assert.deepEqual(last("", "denied", 14).slice(0, 11), [...times(10, 2), 0]);
+        assert.deepEqual(last("", "allowed", 30).slice(0, 6), times(6, NaN)); // the daemon did not run
+        assert.deepEqual(last("a", "allowed", 5), [2, 10, 10, 10, 9]);
+        assert.deepEqual(last("b", "denied", 5), [2, 0, 0, 0, 0]);
+        assert.deepEqual(last("c", "allowed", 5), [NaN, 2, 2, 2, 8]); // its list is shorter
+        assert.equal(meanOf(intervals, policies.get("c").series, ["allowed"], 5), 3.5);
+        // The daemon knows nothing of latencies in the past.
+        assert.deepEqual(recent(intervals, history.latency, "p50", 3, 300, "max"), [NaN, NaN, 1]);
+    },
+
+    "what the daemon has counted fills the gap of a lost connection, and nothing else"() {
+        const history = new History();
+        const past = {
+            now_ms: T0 + 20000, step_ms: 10000, first_ms: T0 - 10000,
+            all: { allowed: [10, 20, 30, 0] }, policies: { a: { allowed: [10, 20, 30, 0] } },
+        };
+        history.onHello(hello(["a"]));
+        history.onTick(tick(T0, { a: none }));
+        history.onTick(tick(T0 + 1000, { a: allowed(7) }, { candidates: { a: [7, 0, 0, 0, 0] } }));
+        history.onHello(hello(["a"]));
+        history.onTick(tick(T0 + 20000, { a: allowed(60) }));
+        for (let i = 0; i < 2; i++) { // a second answer changes nothing
+            history.onPast(past);
+            const { intervals, all, policies } = history;
+            const { series, outcomeSeries } = policies.get("a");
+            for (const one of [all, series]) {
+                const values = recent(intervals, one, "allowed", 21, 300);
+                assert.deepEqual(values.slice(0, 4), [1, 7, 2, 2]);
+                assert.deepEqual(values.slice(9, 13), [2, 2, 3, 3]);
+            }
+            assert.deepEqual(recent(intervals, outcomeSeries, "bothAllow", 20, 300).slice(0, 2), [7, NaN]);
+        }
+        history.onTick(tick(T0 + 21000, { a: allowed(64) }));
+        assert.deepEqual(recent(history.intervals, history.all, "allowed", 2, 300), [3, 4]);
+    },
+
+    "what the daemon has counted may arrive before the first tick"() {
+        const history = new History();
+        history.onHello(hello(["a"]));
+        history.onPast({
+            now_ms: T0, step_ms: 10000, first_ms: T0 - 3700000,
+            all: { allowed: Array(371).fill(20) }, policies: {},
+        });
+        history.onTick(tick(T0 + 100, { a: none }));
+        history.onTick(tick(T0 + 1100, { a: allowed(5) }));
+        const values = recent(history.intervals, history.all, "allowed", POINTS, POINTS);
+        assert.deepEqual(values.slice(-3), [2, 2, 5]);
+        assert.equal(values.filter((value) => value === 2).length, POINTS - 1);
     },
 
     "an hour is kept, and no more"() {
@@ -401,18 +457,18 @@ const tests = {
         const history = new History();
         const row = { name: "a", limit: "gcra 1/s burst 1", engine: "local", shadow: false };
         history.onHello(hello([], { policies: [{ ...row, candidate: "gcra 2/s burst 1" }] }));
-        history.onTick(tick(T0, { a: none }, { candidates: { a: [10, 20, 30, 40] } }));
-        history.onTick(tick(T0 + 1000, {}, { candidates: { a: [11, 22, 33, 44] } }));
+        history.onTick(tick(T0, { a: none }, { candidates: { a: [10, 20, 30, 40, 50] } }));
+        history.onTick(tick(T0 + 1000, {}, { candidates: { a: [11, 22, 33, 44, 55] } }));
         const a = history.policies.get("a");
-        assert.deepEqual([a.outcomesBase, a.outcomesSinceMs], [[10, 20, 30, 40], T0]);
-        assert.deepEqual(recent(history.intervals, a.series, "candidateDenies", 1, 300), [4]);
+        assert.deepEqual([a.outcomesBase, a.outcomesSinceMs], [[10, 20, 30, 40, 50], T0]);
+        assert.deepEqual(recent(history.intervals, a.outcomeSeries, "candidateDenies", 1, 300), [4]);
         history.onPolicies({ policies: [{ ...row, candidate: null }] });
         history.onPolicies({ policies: [{ ...row, candidate: "gcra 9/s burst 9" }] });
-        history.onTick(tick(T0 + 2000, {}, { candidates: { a: [12, 22, 33, 44] } }));
-        assert.deepEqual([a.outcomes, a.outcomesBase], [[12, 22, 33, 44], [11, 22, 33, 44]]);
+        history.onTick(tick(T0 + 2000, {}, { candidates: { a: [12, 22, 33, 44, 56] } }));
+        assert.deepEqual([a.outcomes, a.outcomesBase], [[12, 22, 33, 44, 56], [11, 22, 33, 44, 55]]);
         // The daemon counts from 0 again.
-        history.onTick(tick(T0 + 3000, {}, { candidates: { a: [1, 0, 0, 0] } }));
-        assert.deepEqual(a.outcomesBase, [0, 0, 0, 0]);
+        history.onTick(tick(T0 + 3000, {}, { candidates: { a: [1, 0, 0, 0, 0] } }));
+        assert.deepEqual(a.outcomesBase, [0, 0, 0, 0, 0]);
     },
 
     "a policy that was removed stays, with its counts"() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// What the daemon reported in the last hour. Converts the cumulative counts of /v1/live to rates a second.
+// What the daemon reported in the last hour. Converts the cumulative counts of /v1/live, and the counts of
+// /v1/history from the time before, to rates a second.
 // Memory is bounded: 3600 points a series, allocated when a count first rises, and at most POLICIES_MAX
 // policies have series. Knows nothing of the page.
 
@@ -29,14 +30,16 @@ export const GROUPS = Object.freeze({
 
 /** The counts of a candidate, in the order of a tick. */
 export const OUTCOMES = Object.freeze(["bothAllow", "bothDeny", "currentDenies", "candidateDenies"]);
+/** After these, a tick has the requests that were not compared, because their keys have an override. */
+export const OVERRIDDEN = OUTCOMES.length;
 
 /** What is known of an interval. */
 const Known = Object.freeze({ NOTHING: 0, TOTALS: 1, ALL: 2 });
 
 /** What is known of each of the last POINTS intervals, and when the newest ended. All series share it. */
 class Intervals {
-    head = -1; // the newest; its slot is head % POINTS
-    newestMs = 0;
+    head = POINTS; // the newest; its slot is head % POINTS. Those of the time before the page precede it
+    newestMs = 0; // 0: no interval yet
     #known = new Uint8Array(POINTS);
 
     /** @param {number} stepMs the length of an interval */
@@ -51,7 +54,6 @@ class Intervals {
     /** @returns {boolean} whether at least `known` is known of the interval */
     has(index, known) {
         return (
-            index >= 0 &&
             index <= this.head &&
             index > this.head - POINTS &&
             this.#known[index % POINTS] >= known
@@ -66,7 +68,7 @@ class Intervals {
      * @returns {number} the intervals since the last one
      */
     advance(t_ms, least, clear) {
-        let steps = this.head < 0 ? 1 : Math.round((t_ms - this.newestMs) / this.stepMs);
+        let steps = this.newestMs === 0 ? 1 : Math.round((t_ms - this.newestMs) / this.stepMs);
         steps = Math.max(least, Math.min(steps, POINTS));
         for (let i = 0; i < steps; i++) {
             this.head++;
@@ -77,9 +79,9 @@ class Intervals {
         return steps;
     }
 
-    /** Says what is known of the newest interval. */
-    mark(known) {
-        this.#known[this.slot] = known;
+    /** Says what is known of an interval. @param {number} index one of the last POINTS */
+    mark(known, index = this.head) {
+        this.#known[index % POINTS] = known;
     }
 }
 
@@ -180,11 +182,11 @@ export function meanOf(intervals, series, names, seconds = 10) {
     let sum = 0,
         n = 0;
     for (let index = intervals.head; index > intervals.head - seconds; index--) {
-        if (!intervals.has(index, needs))
+        const number = names.reduce((all, name) => all + (series?.get(name)?.[index % POINTS] ?? 0), 0);
+        if (!intervals.has(index, needs) || Number.isNaN(number))
             continue;
         n++;
-        for (const name of names)
-            sum += series?.get(name)?.[index % POINTS] ?? 0;
+        sum += number;
     }
     return sum / n;
 }
@@ -204,6 +206,19 @@ export function intervalsSince(intervals, sinceMs) {
     return Math.max(1, Math.min(10, whole));
 }
 
+/**
+ * Adds the rates of past steps to a series.
+ * @param {Series} series
+ * @param {Record<string, number[]>} lists counts by group; a list ends with the newest step. Of the steps
+ *     before it nothing is known
+ * @param {[number, number, number][]} gaps slot; step, counted from the newest; its seconds
+ */
+function fillGaps(series, lists, gaps) {
+    for (const [group, list] of Object.entries(lists))
+        for (const [slot, back, seconds] of gaps)
+            series.add(group, slot, (list.at(-1 - back) ?? NaN) / seconds);
+}
+
 /** What is known of a policy. `listed`: the daemon has it; false for (texts), and for a removed policy. */
 export class Policy {
     limit = "";
@@ -220,8 +235,10 @@ export class Policy {
     series = null;
     /** The head of `intervals` when a count last rose; 0 if it never did. */
     activeAt = 0;
-    /** @type {number[] | null} cumulative, by OUTCOMES */
+    /** @type {number[] | null} cumulative, by OUTCOMES, and then OVERRIDDEN */
     outcomes = null;
+    /** @type {Series | null} */
+    outcomeSeries = null;
     /** @type {number[] | null} the outcomes when this page first saw the candidate */
     outcomesBase = null;
     outcomesSinceMs = 0;
@@ -255,7 +272,7 @@ export class History {
     all = new Series(Known.TOTALS);
     latency = new Series();
     store = new Series();
-    /** @type {any} the last hello, without its history */
+    /** @type {any} the last hello, without its policies */
     hello = null;
     /** @type {any} the last tick */
     tick = null;
@@ -266,13 +283,12 @@ export class History {
     #fresh = true; // the next tick has the counts of all policies, and no predecessor
 
     onHello(hello) {
-        const { history, policies, ...rest } = hello;
+        const { policies, ...rest } = hello;
         if (this.hello && this.hello.start_ms !== hello.start_ms)
             this.#restart();
         this.hello = rest;
         this.intervals.stepMs = hello.interval_ms || 1000;
         this.#fresh = true;
-        this.#fill(history);
         this.onPolicies({ policies });
     }
 
@@ -317,16 +333,34 @@ export class History {
         return this.hello ? Math.max(this.intervals.newestMs, this.hello.now_ms) - this.hello.start_ms : NaN;
     }
 
-    /** Takes the totals of the time before this page was opened, where it has none of its own. */
-    #fill(history) {
-        const times = history?.t_ms ?? [];
-        for (let i = 0; i < times.length; i++) {
-            if (this.intervals.head >= 0 && times[i] <= this.intervals.newestMs)
+    /**
+     * Takes what the daemon has counted in the last hour, where this page has no counts of its own: before it
+     * was opened, and while it was not connected.
+     * @param {{now_ms: number, step_ms: number, first_ms: number, all: Record<string, number[]>,
+     *     policies: Record<string, Record<string, number[]>>}} past the answer of /v1/history
+     */
+    onPast({ now_ms, step_ms, first_ms, all, policies }) {
+        const { intervals } = this;
+        if (intervals.newestMs === 0)
+            this.#advance(now_ms, 1);
+        /** @type {[number, number, number][]} slot; step, counted from the newest; its seconds */
+        const gaps = [];
+        const last = Math.floor((now_ms - first_ms) / step_ms);
+        for (let back = 0; back < POINTS; back++) {
+            const endMs = intervals.newestMs - back * intervals.stepMs;
+            const index = intervals.head - back;
+            if (endMs > now_ms || endMs <= first_ms || intervals.has(index, Known.TOTALS))
                 continue;
-            this.#advance(times[i], 1);
-            this.intervals.mark(Known.TOTALS);
-            this.all.add("allowed", this.intervals.slot, history.allowed[i]);
-            this.all.add("denied", this.intervals.slot, history.denied[i]);
+            intervals.mark(Known.TOTALS, index);
+            const step = Math.max(0, Math.floor((endMs - intervals.stepMs / 2 - first_ms) / step_ms));
+            const ms = Math.min(step_ms, now_ms - first_ms - step * step_ms);
+            gaps.push([index % POINTS, last - step, ms / 1000]);
+        }
+        fillGaps(this.all, all, gaps);
+        for (const [name, lists] of Object.entries(policies)) {
+            const series = this.#seriesOf(this.#policy(name));
+            series.needs = Known.TOTALS;
+            fillGaps(series, lists, gaps);
         }
     }
 
@@ -355,7 +389,8 @@ export class History {
                 series.clear(slot);
             if (this.#withSeries > 0)
                 for (const policy of this.policies.values())
-                    policy.series?.clear(slot);
+                    for (const series of [policy.series, policy.outcomeSeries])
+                        series?.clear(slot);
         });
         return before > 0 ? Math.max(0.001, (t_ms - before) / 1000) : 1;
     }
@@ -408,9 +443,9 @@ export class History {
         }
         if (this.#fresh)
             return;
-        const series = this.#seriesOf(policy);
-        counts.forEach((n, i) => {
-            series.add(OUTCOMES[i], this.intervals.slot, Math.max(0, n - before[i]) / seconds);
+        this.#seriesOf(policy);
+        OUTCOMES.forEach((name, i) => {
+            policy.outcomeSeries.add(name, this.intervals.slot, Math.max(0, counts[i] - before[i]) / seconds);
         });
     }
 
@@ -423,10 +458,11 @@ export class History {
             for (const other of this.policies.values())
                 if (other.series && (!idle || other.activeAt < idle.activeAt))
                     idle = other;
-            idle.series = null;
+            idle.series = idle.outcomeSeries = null;
             this.#withSeries--;
         }
         this.#withSeries++;
+        policy.outcomeSeries = new Series();
         policy.series = new Series();
         return policy.series;
     }

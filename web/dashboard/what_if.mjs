@@ -7,8 +7,8 @@
 import { debounce, el, setText } from "../playground/dom.mjs";
 import { ChartView } from "./chart_view.mjs";
 import { daemon } from "./daemon.mjs";
-import { clock, percent, rate, whole } from "./format.mjs";
-import { intervalsSince, meanOf, OUTCOMES, recent, recentTimes, since } from "./history.mjs";
+import { clock, counted, percent, rate, whole } from "./format.mjs";
+import { intervalsSince, meanOf, OUTCOMES, OVERRIDDEN, recent, recentTimes, since } from "./history.mjs";
 import { perSecond } from "./overview.mjs";
 
 const POINTS = 300;
@@ -101,7 +101,7 @@ export class WhatIf {
         if (!this.#chart)
             this.#addChart();
         const { intervals } = this.#history;
-        const { series, outcomesSinceMs: begin } = policy;
+        const { outcomeSeries: series, outcomesSinceMs: begin } = policy;
         const times = recentTimes(intervals, seconds, POINTS);
         /** @type {Record<string, number[]>} */
         const values = {};
@@ -144,17 +144,24 @@ export class WhatIf {
 
     #summarise() {
         const { outcomes, outcomesBase, outcomesSinceMs } = this.#policy;
-        const n = OUTCOMES.map((_, i) => (outcomes && outcomesBase ? outcomes[i] - outcomesBase[i] : 0));
+        const count = (i) => (outcomes && outcomesBase ? outcomes[i] - outcomesBase[i] : 0);
+        const n = OUTCOMES.map((_, i) => count(i));
         const all = n.reduce((a, b) => a + b, 0);
-        if (all === 0)
-            return setText(this.summary, "No request has arrived since the candidate was set.");
-        setText(
-            this.summary,
-            `Since ${clock(outcomesSinceMs)}: ${whole(all)} requests, ` +
+        const overridden = count(OVERRIDDEN);
+        let text = "No request has arrived since the candidate was set.";
+        if (all > 0)
+            text =
+                `Since ${clock(outcomesSinceMs)}: ${counted(all, "request")}, ` +
                 `${percent(n[0] + n[1], all)} with the same answer. ` +
                 `The candidate would have allowed ${whole(n[2])} that were ` +
-                `denied, and denied ${whole(n[3])} that were allowed.`,
-        );
+                `denied, and denied ${whole(n[3])} that were allowed.`;
+        else if (overridden > 0)
+            text = `Since ${clock(outcomesSinceMs)}, no request was compared.`;
+        if (overridden > 0)
+            text +=
+                ` Left out: ${counted(overridden, "request")} of keys with an override, ` +
+                "which a candidate does not replace.";
+        setText(this.summary, text);
     }
 
     /** Checks the text in the page. @returns {Promise<boolean>} false: it has an error, which is shown */
