@@ -81,9 +81,8 @@ static void count(weir_limiter *l)
         if (more == 0)
             continue;
         h->of[name].sum = sum;
-        h->of[name].weight += more < UINT32_MAX - h->of[name].weight
-                                  ? more
-                                  : UINT32_MAX - h->of[name].weight;
+        h->of[name].weight +=
+            more < UINT32_MAX - h->of[name].weight ? more : UINT32_MAX - h->of[name].weight;
         weir_history_row *row = find_row(h, name);
         if (!row)
             row = add_row(h, name, counts);

@@ -224,10 +224,8 @@ static void check_many_names(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HISTORY_TEST(check_steps),
-        HISTORY_TEST(check_reload),
-        HISTORY_TEST(check_hour),
-        HISTORY_TEST(check_clock_goes_back),
+        HISTORY_TEST(check_steps),      HISTORY_TEST(check_reload),
+        HISTORY_TEST(check_hour),       HISTORY_TEST(check_clock_goes_back),
         HISTORY_TEST(check_many_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,12 +133,13 @@ weir_latency weir_limiter_latency(weir_limiter *l); /* sums of all services. Any
 #define WEIR_HISTORY_STEPS   360 /* an hour */
 #define WEIR_HISTORY_NAMES   64  /* names that have a series */
 
-enum { /* the groups of weir_counts that a step counts */
-       WEIR_HISTORY_ALLOWED, /* by the limit or by a list */
-       WEIR_HISTORY_DENIED,  /* by the limit or by a list */
-       WEIR_HISTORY_SHADOWED,
-       WEIR_HISTORY_FAILED, /* failed or unreached */
-       WEIR_HISTORY_GROUPS
+/* The groups of weir_counts that a step counts. */
+enum {
+    WEIR_HISTORY_ALLOWED, /* by the limit or by a list */
+    WEIR_HISTORY_DENIED,  /* by the limit or by a list */
+    WEIR_HISTORY_SHADOWED,
+    WEIR_HISTORY_FAILED, /* failed or unreached */
+    WEIR_HISTORY_GROUPS
 };
 
 /* The requests of a name in steps, oldest first. The last step is the current one. */
