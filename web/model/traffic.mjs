@@ -153,9 +153,13 @@ function upperBound(array, length, value) {
 
 /** A list of requests, sorted by time, at most MAX_EVENTS of at most MAX_KEYS keys. */
 export class Traffic {
-    /** @param {any} spec a TrafficSpec of scene.mjs; missing fields get their default */
-    constructor(spec) {
+    /**
+     * @param {any} spec a TrafficSpec of scene.mjs; missing fields get their default
+     * @param {[number, number][]} [held] spans of time, each (from, to], whose requests are left out
+     */
+    constructor(spec, held = []) {
         this.spec = completeTraffic(spec);
+        this.held = held;
         /** The names of the keys. @type {string[]} */
         this.names = [];
         this.length = 0;
@@ -188,7 +192,8 @@ export class Traffic {
         const { source, spec } = this;
         const until = Math.min(offsetNs, OFFSET_MAX);
         while (source.time <= until && this.length < MAX_EVENTS) {
-            this.#append(source.time, source.key, spec.cost);
+            if (!this.#isHeld(source.time))
+                this.#append(source.time, source.key, spec.cost);
             source.next();
         }
         this.ended = source.time > OFFSET_MAX || this.length === MAX_EVENTS;
@@ -286,12 +291,16 @@ export class Traffic {
     #load({ names, times, keys, costs }) {
         names.forEach((name) => this.keyOf(name));
         for (let i = 0; i < times.length && this.length < MAX_EVENTS; i++)
-            if (keys[i] < MAX_KEYS)
+            if (keys[i] < MAX_KEYS && !this.#isHeld(times[i]))
                 this.#append(times[i], keys[i], costs[i]);
         const counts = new Uint32Array(this.names.length);
         for (let i = 0; i < this.length; i++)
             counts[this.keys[i]]++;
         this.mainName = this.names[counts.indexOf(Math.max(0, ...counts))] ?? "user";
+    }
+
+    #isHeld(time) {
+        return this.held.some(([from, to]) => time > from && time <= to);
     }
 
     #append(time, key, cost) {

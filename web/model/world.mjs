@@ -17,6 +17,7 @@ export class World {
     #weir;
     #zones;
     #hitsAtFirst;
+    #spans = []; // of time without the traffic's requests
 
     /**
      * @param {any} weir the module of weir.mjs; worlds can share it
@@ -124,6 +125,22 @@ export class World {
         return at;
     }
 
+    /** Whether the traffic is held. */
+    get held() {
+        return this.#spans.at(-1)?.[1] === Infinity;
+    }
+
+    /** Holds the traffic from now on, so that only requests sent by hand come, or lets it go on. */
+    hold(hold) {
+        if (hold === this.held)
+            return;
+        if (hold)
+            this.#spans.push([this.now, Infinity]);
+        else
+            this.#spans.at(-1)[1] = this.now;
+        this.#build();
+    }
+
     /** Takes back all requests that were sent by hand. */
     clearHits() {
         this.scene.hits = [];
@@ -133,6 +150,7 @@ export class World {
     /** Starts again at offset 0. Of the requests sent by hand, those that the scene began with stay. */
     reset() {
         this.now = 0;
+        this.#spans = [];
         this.scene.hits = this.#hitsAtFirst.slice();
         this.#build();
     }
@@ -210,7 +228,7 @@ export class World {
         this.lanes?.forEach((lane) => lane.free());
         /** @type {Lane[]} */
         this.lanes = [];
-        this.traffic = new Traffic(this.scene.traffic);
+        this.traffic = new Traffic(this.scene.traffic, this.#spans);
         if (this.traffic.begin !== null)
             this.scene.begin = completeScene({ begin: this.traffic.begin }).begin;
         const fits = ([offset, key, cost]) => this.#insert(offset, key, cost) >= 0;

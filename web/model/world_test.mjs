@@ -316,6 +316,31 @@ const tests = {
         [world, fresh].forEach((one) => one.free());
     },
 
+    holds_the_traffic_for_requests_by_hand(weir) {
+        const listed = Array.from({ length: 30 }, (_, i) => `${i} user`).join("\n");
+        for (const traffic of [{ kind: "steady", rate: 1 }, { kind: "times", times: listed }]) {
+            const world = worldOf(weir, { lanes: ["sliding-log 100/m"], traffic });
+            world.seek(5 * SECOND);
+            world.hold(true);
+            world.hit("user");
+            assert.deepEqual([world.held, world.index], [true, 7]);
+            world.seek(9.5 * SECOND);
+            world.hit("user");
+            assert.equal(world.index, 8);
+            world.hold(false);
+            world.seek(12 * SECOND);
+            const times = [0, 1, 2, 3, 4, 5, 5, 9.5, 10, 11, 12].map((time) => time * SECOND);
+            assert.deepEqual([world.held, [...world.traffic.times.slice(0, world.index)]], [false, times]);
+            world.seek(0);
+            world.seek(12 * SECOND);
+            assert.equal(world.index, 11);
+            world.reset();
+            world.seek(12 * SECOND);
+            assert.equal(world.index, 13);
+            world.free();
+        }
+    },
+
     starts_again_as_the_scene_was(weir) {
         const scene = { ...randomScene(), hits: [[SECOND, "bob", 2]] };
         const world = worldOf(weir, scene), fresh = worldOf(weir, scene);
