@@ -182,7 +182,7 @@ test("the words say what is left and when", () => {
     assert.ok(wordsOf(full.view, full.fact).includes("next in 200 ms"));
     const large = layerOf("gcra", LIMIT_MAX, 0);
     const exact = "2147483647 of 2147483647 left";
-    assert.ok(wordsOf(large.view, large.fact).some((text) => text.replaceAll("\u2009", "") === exact));
+    assert.ok(wordsOf(large.view, large.fact).some((text) => text.replaceAll(",", "") === exact));
     assert.ok(wordsOf(large.view, large.fact, { ...WIDE, w: 170 }).includes("2.1 G of 2.1 G left"));
     full.view.retryAfterNs = Infinity;
     assert.ok(wordsOf(full.view, full.fact).includes("never allowed"));
@@ -412,7 +412,7 @@ test("numbers and durations as people read them", () => {
         [999999, "1 M"], [NaN, "–"]];
     for (const [value, text] of numbers)
         assert.equal(formatNumber(value), text);
-    for (const [value, text] of [[8.4, "8.4"], [1000, "1\u2009000"], [250000, "250 k"]])
+    for (const [value, text] of [[8.4, "8.4"], [1000, "1,000"], [250000, "250 k"]])
         assert.equal(formatUnits(value), text);
     assert.equal(formatRate(5, SECOND), "5/s");
     assert.equal(formatRate(100, 900 * SECOND), "100/15m");

@@ -30,6 +30,20 @@ export function formatNs(ns) {
     return both(ns, DAY, "d", HOUR, "h");
 }
 
+/**
+ * A length of time that has to pass, as of formatNs(), but rounded up: after that time it has passed.
+ * @param {number} ns
+ * @returns {string}
+ */
+export function formatWait(ns) {
+    if (!(ns > 0 && ns < Infinity))
+        return formatNs(ns);
+    const steps = [[DAY, HOUR], [HOUR, MINUTE], [9.95 * SECOND, SECOND], [SECOND, SECOND / 10], [9.95e6, 1e6],
+        [1e6, 1e5], [9.95e3, 1e3], [1e3, 100], [0, 1]];
+    const [, step] = steps.find(([from]) => ns >= from);
+    return formatNs(Math.ceil(ns / step - 1e-9) * step);
+}
+
 // Durations below a second: two digits at least, in the unit that shows them.
 function below(ns) {
     for (const [unit, name] of [[1e6, "ms"], [1e3, "µs"]]) {
@@ -72,9 +86,9 @@ export function formatNumber(value) {
     return `${Number(scaled.toFixed(Math.abs(scaled) < 99.95 ? 1 : 0))} ${names[i]}`;
 }
 
-/** @returns {string} a whole number with thin spaces between thousands, such as "12 345" */
+/** @returns {string} a whole number with commas between thousands, such as "12,345" */
 export function formatCount(value) {
-    return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u2009");
+    return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /**
@@ -96,7 +110,7 @@ export function formatPercent(part, all) {
 
 const PERIODS = [[DAY, "d"], [HOUR, "h"], [MINUTE, "m"], [SECOND, "s"], [1e6, "ms"], [1e3, "us"]];
 
-/** @returns {string} a count that is exact below 100 000, such as "8.4", "1 000", "250 k" */
+/** @returns {string} a count that is exact below 100,000, such as "8.4", "1,000", "250 k" */
 export function formatUnits(value) {
     return Math.abs(value) >= 1000 && Math.abs(value) < 100000 ? formatCount(value) : formatNumber(value);
 }

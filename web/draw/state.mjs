@@ -5,7 +5,7 @@
 // the algorithm's own drawing (buckets.mjs, windows.mjs), and what remains in words.
 
 import { drawBucket, drawGcra, drawLeakyBucket, drawQueue } from "./buckets.mjs";
-import { formatCount, formatNs, formatNumber, formatRate } from "./format.mjs";
+import { formatCount, formatNs, formatNumber, formatRate, formatWait } from "./format.mjs";
 import { drawShape, textWidth } from "./surface.mjs";
 import { drawCounter, drawFixedWindow, drawLog, drawSlices } from "./windows.mjs";
 
@@ -20,6 +20,7 @@ import { drawCounter, drawFixedWindow, drawLog, drawSlices } from "./windows.mjs
  * @property {number} nowNs
  * @property {import("./theme.mjs").Theme} theme
  * @property {boolean} reduced whether motion is reduced
+ * @property {boolean} named whether the layer's policy and the last verdict are written above the drawing
  * @property {boolean} denied whether this layer denied the last request, and still denies a request
  */
 
@@ -48,9 +49,10 @@ const WIDTH_MIN = 168; // of a picture; narrower boxes have several rows
  * @param {{allowed: boolean, delayNs?: number, layer?: number} | null} [options.decision] on the last request
  * @param {import("./theme.mjs").Theme} options.theme
  * @param {boolean} [options.reduced] true: nothing moves but what the state itself changes
+ * @param {boolean} [options.named] false: neither the policy nor the verdict is written above its drawing
  */
 export function drawState(surface, box, layerViews, layerFacts,
-    { nowNs, decision = null, theme, reduced = false }) {
+    { nowNs, decision = null, theme, reduced = false, named = true }) {
     const count = Math.min(layerViews.length, layerFacts.length);
     const columns = Math.max(1, Math.min(count, Math.floor((box.w + GAP) / (WIDTH_MIN + GAP))));
     const rows = Math.ceil(count / columns);
@@ -61,7 +63,7 @@ export function drawState(surface, box, layerViews, layerFacts,
         const y = box.y + Math.floor(i / columns) * (h + GAP / 2);
         const denied = decision !== null && !decision.allowed && (decision.layer ?? 0) === i;
         const view = layerViews[i];
-        const picture = { surface, view, fact: layerFacts[i], nowNs, theme, reduced,
+        const picture = { surface, view, fact: layerFacts[i], nowNs, theme, reduced, named,
             denied: denied && view.retryAfterNs > 0 };
         drawLayer(picture, { x, y, w, h }, count === 1 ? decision : denied ? decision : null);
         if (i % columns > 0)
@@ -84,7 +86,7 @@ export function stateHeight(width, count) {
 // The title and the words need 16 px each; a box without room for them has the drawing alone.
 function drawLayer(picture, box, decision) {
     const { surface } = picture;
-    const titled = box.h >= 96 && box.w >= 96;
+    const titled = picture.named && box.h >= 96 && box.w >= 96;
     const worded = box.h >= 72 && box.w >= 96;
     const top = titled ? 24 : 0;
     const wide = box.w >= 250;
@@ -113,7 +115,7 @@ function drawTitle({ surface, fact, view, theme }, box, decision) {
 }
 
 const badgeOf = ({ allowed, delayNs = 0 }) =>
-    !allowed ? "denied" : delayNs > 0 ? `delayed ${formatNs(delayNs)}` : "allowed";
+    !allowed ? "denied" : delayNs > 0 ? `delayed ${formatWait(delayNs)}` : "allowed";
 
 function drawBadge(surface, theme, right, y, text, { allowed, delayNs = 0 }) {
     const role = !allowed ? "denied" : delayNs > 0 ? "delayed" : "allowed";
@@ -155,8 +157,8 @@ function drawWords({ surface, view, theme }, box, wide) {
 
 function whenOf(view) {
     if (view.retryAfterNs > 0)
-        return view.retryAfterNs === Infinity ? "never allowed" : `next in ${formatNs(view.retryAfterNs)}`;
+        return view.retryAfterNs === Infinity ? "never allowed" : `next in ${formatWait(view.retryAfterNs)}`;
     if (view.algorithm === "leaky-queue" && view.delayNs > 0)
-        return `next waits ${formatNs(view.delayNs)}`;
-    return view.resetAfterNs > 0 ? `full quota in ${formatNs(view.resetAfterNs)}` : "full quota";
+        return `next waits ${formatWait(view.delayNs)}`;
+    return view.resetAfterNs > 0 ? `full quota in ${formatWait(view.resetAfterNs)}` : "full quota";
 }

@@ -4,7 +4,7 @@
 // The requests of a time line, cut into tiles of equal duration. A tile counts its requests, places them as
 // dots, and keeps a picture of them, so that a frame only draws the requests that are new.
 //
-// Allowed requests are stacked upwards from the base line, and denied ones downwards. Three sizes of dots are
+// Allowed requests are stacked upwards from the base line, and denied ones downwards. Four sizes of dots are
 // tried; if a stack of the smallest is still too high, the requests are drawn as bars.
 
 import { CanvasSurface, drawShape } from "./surface.mjs";
@@ -14,10 +14,11 @@ export const TILE_WIDTH = 128; // CSS pixels
 const BIN = 2; // the width of a bin of the counts, in CSS pixels
 const BINS = TILE_WIDTH / BIN;
 const BAR = 2; // the width of a bar, in bins
+const BEFORE_MAX = 64; // requests before a tile for which its first dots make room
 const MARGIN = 6; // how far a dot may reach over the edge of its tile
 
 /** The sizes of dots: the distance of two dots and their radius, in CSS pixels. */
-export const DOTS = [{ pitch: 8, r: 3.2 }, { pitch: 6, r: 2.4 }, { pitch: 4, r: 1.6 }];
+export const DOTS = [{ pitch: 12, r: 4.8 }, { pitch: 8, r: 3.2 }, { pitch: 6, r: 2.4 }, { pitch: 4, r: 1.6 }];
 export const BARS = DOTS.length;
 
 /** The requests in [beginNs, endNs). */
@@ -84,11 +85,19 @@ export class Tile {
     }
 
     // Gives each new dot the lowest level at which it touches no other.
-    #stack({ times, columns }, size) {
+    #stack(data, size) {
+        const { times } = data;
         if (size !== this.#size) {
             this.#size = size;
             this.#levelsTo = this.first;
             this.#lastX = { up: [], down: [] };
+            // The last ones before this tile also touch its first ones.
+            const least = Math.max(data.from ?? 0, this.first - BEFORE_MAX);
+            let i = this.first;
+            while (i > least && this.#x(times[i - 1]) > -TILE_WIDTH)
+                i--;
+            for (; i < this.first; i++)
+                this.#lowest(i, data);
         }
         const count = this.next - this.first;
         if (count > this.#levels.length) {
@@ -96,17 +105,20 @@ export class Tile {
             larger.set(this.#levels);
             this.#levels = larger;
         }
-        const pitch = DOTS[size].pitch - 0.25;
-        for (; this.#levelsTo < this.next; this.#levelsTo++) {
-            const i = this.#levelsTo;
-            const x = this.#x(times[i]);
-            const last = columns.allowed[i] ? this.#lastX.up : this.#lastX.down;
-            let level = 0;
-            while (level < last.length && x - last[level] < pitch)
-                level++;
-            last[level] = x;
-            this.#levels[i - this.first] = level;
-        }
+        for (; this.#levelsTo < this.next; this.#levelsTo++)
+            this.#levels[this.#levelsTo - this.first] = this.#lowest(this.#levelsTo, data);
+    }
+
+    /** The lowest level for the dot of request i, after those before it. */
+    #lowest(i, { times, columns }) {
+        const pitch = DOTS[this.#size].pitch - 0.25;
+        const x = this.#x(times[i]);
+        const last = columns.allowed[i] ? this.#lastX.up : this.#lastX.down;
+        let level = 0;
+        while (level < last.length && x - last[level] < pitch)
+            level++;
+        last[level] = x;
+        return level;
     }
 
     /**

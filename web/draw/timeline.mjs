@@ -69,6 +69,9 @@ export function limitLineOf(fact, view) {
     return { perWindow: bucket ? fact.rate : fact.limit, windowNs, hard: !bucket };
 }
 
+/** From this many visible seconds on, an axis shows the time of day if it knows it. */
+export const CLOCK_SPAN_S = 600;
+
 /** Draws a lane's time line, frame after frame. Keeps what it drew, so use one object for each lane. */
 export class Timeline {
     #tiles = new Map();
@@ -330,7 +333,7 @@ function drawAxis(surface, layout, { nowNs, spanNs, theme, beginMs }) {
     if (!layout.hasAxis)
         return;
     const step = timeStep(spanNs, Math.max(1, box.w / 84));
-    const clock = beginMs !== undefined && spanNs >= 600e9;
+    const clock = beginMs !== undefined && spanNs >= CLOCK_SPAN_S * 1e9;
     for (const time of multiples(Math.max(0, layout.beginNs), nowNs, step)) {
         const x = xAt(layout, time);
         const label = clock ? formatClock(beginMs + time / 1e6, step, true) : formatOffset(time, step);

@@ -3,13 +3,14 @@
 //
 // The pictures of the four algorithms that count in windows. In each one, time runs from left to right.
 
-import { formatNs, formatUnits } from "./format.mjs";
+import { formatNs, formatUnits, formatWait } from "./format.mjs";
 import { textWidth } from "./surface.mjs";
 
 /** A fixed window: time goes from left to right, and the count rises up to the limit. */
 export function drawFixedWindow(picture, box) {
-    const { surface, view, theme, nowNs, denied } = picture;
+    const { surface, view, fact, theme, nowNs, denied } = picture;
     const area = plotOf(box);
+    const waits = fact.calendar === "from-first" && view.used === 0; // for the request that begins a window
     const share = portion(nowNs - view.beginNs, view.endNs - view.beginNs);
     const now = area.x + area.w * share;
     const used = portion(view.used, view.limit);
@@ -26,7 +27,10 @@ export function drawFixedWindow(picture, box) {
     if (!area.noted)
         return;
     drawCount(picture, area, `${formatUnits(view.used)} used`);
-    drawEnds(surface, theme, area, "window begins", `ends in ${formatNs(view.endNs - nowNs)}`);
+    if (waits)
+        drawEnds(surface, theme, area, "begins with the next request", "");
+    else
+        drawEnds(surface, theme, area, "window begins", `ends in ${formatWait(view.endNs - nowNs)}`);
 }
 
 /** A sliding log: the requests of the last window, which leave it at the left edge. */
@@ -42,7 +46,7 @@ export function drawLog(picture, box) {
         return;
     drawCount(picture, area, `${formatUnits(view.used)} of ${formatUnits(view.limit)} in the log`);
     const oldest = view.entries?.length ? view.entries[0] + length - nowNs : 0;
-    const leaves = oldest > 0 ? `oldest leaves in ${formatNs(oldest)}` : `${formatNs(length)} ago`;
+    const leaves = oldest > 0 ? `oldest leaves in ${formatWait(oldest)}` : `${formatNs(length)} ago`;
     drawEnds(surface, theme, area, leaves, "now");
 }
 
@@ -124,7 +128,7 @@ export function drawSlices(picture, box) {
     if (!area.noted)
         return;
     drawCount(picture, area, `${formatUnits(view.used)} of ${formatUnits(view.limit)} in ${slices} slices`);
-    drawEnds(surface, theme, area, `oldest leaves in ${formatNs(Math.max(0, view.endNs - nowNs))}`, "");
+    drawEnds(surface, theme, area, `oldest leaves in ${formatWait(Math.max(0, view.endNs - nowNs))}`, "");
 }
 
 function drawSliceCount(surface, theme, x, top, area, count) {

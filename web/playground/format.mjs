@@ -3,22 +3,13 @@
 //
 // Numbers and times as people read them. Times are Numbers of nanoseconds.
 
-import { formatPercent } from "../draw/format.mjs";
-
-const UNITS = [
-    [86400e9, "d"],
-    [3600e9, "h"],
-    [60e9, "min"],
-    [1e9, "s"],
-    [1e6, "ms"],
-    [1e3, "µs"],
-    [1, "ns"],
-];
+import { formatCount, formatPercent, formatWait } from "../draw/format.mjs";
 
 /** A count with separators: 12,345. */
-export function count(n) {
-    return String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
-}
+export const count = formatCount;
+
+/** A length of time, rounded up: "1.3 s", "3 m 20 s". */
+export const duration = formatWait;
 
 /** At most three significant digits, without trailing zeros: 12.3, 0.05, 1,234. */
 export function short(n) {
@@ -34,24 +25,7 @@ export function percent(part, whole) {
     return whole === 0 ? "0 %" : formatPercent(part, whole);
 }
 
-/** A length of time in its largest fitting unit, rounded up in the third digit: "1.25 s", "3 h". */
-export function duration(ns) {
-    if (ns === Infinity)
-        return "never";
-    if (!(ns > 0))
-        return "0 s";
-    const at = UNITS.findIndex(([length]) => ns >= length);
-    if (at < 0)
-        return "1 ns";
-    const [length, unit] = UNITS[at];
-    const step = length * 10 ** (Math.floor(Math.log10(ns / length)) - 2);
-    const rounded = Math.ceil(ns / step - 1e-9) * step;
-    if (at > 0 && rounded >= UNITS[at - 1][0])
-        return duration(UNITS[at - 1][0]);
-    return `${short(rounded / length)} ${unit}`;
-}
-
-/** An offset as a clock: "0:12.34", "1:02:03.4", with days if there are any: "2 d 03:00:00". */
+/** An offset, as on the axes: "12.3 s", "1:02.3", "1:02:03.4", with days if there are any: "2 d 03:00:00". */
 export function clock(ns) {
     const tenths = Math.floor(ns / 1e8);
     const seconds = Math.floor(tenths / 10);
@@ -60,6 +34,8 @@ export function clock(ns) {
         Math.floor(seconds / 86400)];
     if (d > 0)
         return `${d} d ${pad(h)}:${pad(m)}:${pad(s)}`;
+    if (seconds < 60)
+        return `${s}.${tenths % 10} s`;
     const end = `${pad(s)}.${tenths % 10}`;
     return h > 0 ? `${h}:${pad(m)}:${end}` : `${m}:${end}`;
 }

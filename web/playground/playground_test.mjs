@@ -20,7 +20,7 @@ function below(bound) {
     return ((n ^ (n >>> 14)) >>> 0) % bound;
 }
 
-const UNITS = { ns: 1, µs: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9, d: 86400e9 };
+const UNITS = { ns: 1, µs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9, d: 86400e9 };
 
 /** A world with requests at the given times, which records nothing but its clock. */
 function worldOf(times, { span = 10, kind = "times" } = {}) {
@@ -129,19 +129,20 @@ const tests = {
             assert.equal(world.budgets.filter((ms) => ms === Infinity).length, 1); // seek(0) of the change
         });
     },
-    "a duration is never shorter than what it shows, and at most 1 % longer"() {
+    "a duration is never shorter than what it shows"() {
         for (let i = 0; i < 2000; i++) {
             const ns = 1 + Math.floor((below(1e9) + 1) * 10 ** (below(9) - 1));
-            const [, number, unit] = /^([\d.,]+) (\S+)$/.exec(duration(ns)) ?? assert.fail(duration(ns));
-            const shown = Number(number.replaceAll(",", "")) * UNITS[unit];
-            assert.ok(shown >= ns * (1 - 1e-9) && shown <= ns * 1.0101, `${ns} as ${duration(ns)}`);
+            const parts = [...duration(ns).matchAll(/([\d.]+) (\S+)/g)];
+            const shown = parts.reduce((sum, [, number, unit]) => sum + Number(number) * UNITS[unit], 0);
+            assert.ok(parts.length > 0 && shown >= ns * (1 - 1e-9) && shown <= ns * 1.11, `${ns} as ${duration(ns)}`);
         }
     },
     "durations that round to the next unit are in that unit"() {
         assert.equal(duration(999999999), "1 s");
-        assert.equal(duration(59.999e9), "1 min");
+        assert.equal(duration(59.999e9), "1 m");
         assert.equal(duration(3599.9e9), "1 h");
         assert.equal(duration(999.9), "1 µs");
+        assert.equal(duration(200e9), "3 m 20 s");
         assert.equal(duration(0), "0 s");
         assert.equal(duration(0.5), "1 ns");
         assert.equal(duration(Infinity), "never");
@@ -162,7 +163,8 @@ const tests = {
         assert.equal(bytes(12), "12 bytes");
     },
     "clocks and dates"() {
-        assert.equal(clock(0), "0:00.0");
+        assert.equal(clock(0), "0.0 s");
+        assert.equal(clock(59.99e9), "59.9 s");
         assert.equal(clock(61.25e9), "1:01.2");
         assert.equal(clock(3661e9), "1:01:01.0");
         assert.equal(clock(90061e9), "1 d 01:01:01");
