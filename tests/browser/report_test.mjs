@@ -197,6 +197,20 @@ async function withoutScript(kit) {
     await page.getByText("This report needs JavaScript").waitFor();
 }
 
+/** On a phone, a table that is wider than the window says so; beside a wide window none does. */
+async function scrollHint(kit) {
+    const { url } = hostile(kit);
+    for (const [width, wide] of [[390, true], [1280, false]]) {
+        const page = await open(kit, url, { width });
+        const hints = () => page.locator(".scroll").evaluateAll((all) =>
+            all.filter((one) => getComputedStyle(one, "::before").content.includes("sideways")).length);
+        const wider = () => page.locator(".scroll").evaluateAll((all) =>
+            all.filter((one) => one.scrollWidth > one.clientWidth).length);
+        await page.waitForFunction((some) => (document.querySelector(".scroll.is-wide") !== null) === some, wide);
+        assert.equal(await hints(), await wider());
+    }
+}
+
 /** A log whose requests are at one time has no charts, and no errors. */
 async function oneMoment(kit) {
     const { url } = replay(kit, "one.tsv", "1767225600000000000\ta\n", ["--policy", "gcra 1/s"]);
@@ -225,6 +239,7 @@ const tests = {
     "report: the colour scheme": theme,
     "report: in print": print,
     "report: without JavaScript": withoutScript,
+    "report: a wide table says that it scrolls": scrollHint,
     "report: a log of one moment": oneMoment,
 };
 for (const [scheme, dark] of [["light", false], ["dark", true]])

@@ -9,7 +9,8 @@ import { formatNumber } from "../draw/format.mjs";
 import { textWidth } from "../draw/surface.mjs";
 import { policyName } from "./text.mjs";
 
-const COLOURS = ["denied", "allowed", "delayed", "green", "mark"];
+// Of the lines of policies. Not the colour of denied requests, which is no policy's.
+const COLOURS = ["ink", "allowed", "delayed", "green", "mark"];
 const DASHES = [undefined, [6, 3], [2, 3], [8, 3, 2, 3]];
 
 /** The colours of the page as CSS variables. @type {any} */

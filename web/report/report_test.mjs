@@ -223,6 +223,7 @@ const tests = {
 
     "20 policies have lines of their own"() {
         const styles = Array.from({ length: 20 }, (_, i) => JSON.stringify(lineStyle(i)));
+        assert(!styles.some((style) => style.includes("denied")), "a policy has the colour of a denial");
         assert.equal(new Set(styles).size, 20);
     },
 

@@ -116,7 +116,10 @@ function scrolling(caption, heads, body) {
     const table = el("table", { class: "numbers" },
         el("caption", { class: "visually-hidden", text: caption }),
         el("thead", {}, el("tr", {}, ...heads)), body);
-    return el("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": caption }, table);
+    const box = el("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": caption }, table);
+    // The style then says that the table goes on beside the window.
+    new ResizeObserver(() => box.classList.toggle("is-wide", box.scrollWidth > box.clientWidth)).observe(box);
+    return box;
 }
 
 /**
