@@ -167,7 +167,7 @@ site: web        ## build the site, with docs, man pages, figures and web pages:
 	@tools/deps site
 	@tools/site
 
-figures:         ## draw the figures of the documentation: docs/figures/*.svg
+figures:         ## draw the figures of the documentation and of the web pages: docs/figures/*.svg, web/*/figures/*.svg
 	@tools/deps check
 	@tools/figures
 

@@ -13,7 +13,7 @@ async function scrollToFigure(element) {
     const { top } = element.getBoundingClientRect();
     for (let frame = 0; frame < 10; frame++)
         await new Promise(requestAnimationFrame);
-    return element.querySelector("canvas") !== null && element.getBoundingClientRect().top === top;
+    return element.classList.contains("is-live") && element.getBoundingClientRect().top === top;
 }
 
 /** Scrolls to a figure and waits for its picture. Returns its element. */
@@ -38,12 +38,14 @@ async function untilMoved(page, figure, from) {
 async function pictures(kit) {
     const page = await kit.page(kit.file("guide.html"));
     const names = await sceneNames(page);
-    assert.equal(names.length, 12);
+    assert.equal(names.length, 14);
     for (const name of names) {
         const figure = await show(page, name);
         await button(figure, "Pause").waitFor();
         await untilMoved(page, figure, await clockOf(figure));
-        await figure.locator("canvas[aria-label]").first().waitFor(); // labels are written once a second
+        if (name !== "chat")
+            await figure.locator("canvas[aria-label]").first().waitFor(); // labels are written once a second
+        assert.equal(await figure.locator(".still").isVisible(), false);
     }
     const last = page.locator(FIGURES).last();
     await page.evaluate(() => scrollTo(0, 0));
@@ -73,6 +75,75 @@ async function reducedMotion(kit) {
     const figure = await show(page, "gcra");
     await button(figure, "Play").click();
     await button(figure, "Pause").waitFor();
+}
+
+/** The chat rests after a minute, with what the text says. A reader who sends too much has to wait as well. */
+async function chat(kit) {
+    const page = await kit.page(kit.file("guide.html"), { reduced: true });
+    const figure = await show(page, "chat");
+    const [all, limited] = [0, 1].map((i) => figure.locator(".chat-window").nth(i));
+    await all.getByText("130 of 160 messages are spam").waitFor();
+    await limited.getByText("17 of 47 messages are spam").waitFor();
+    for (let i = 0; i < 4; i++)
+        await button(figure, "Send a message").click();
+    await all.getByText("130 of 164 messages are spam").waitFor();
+    await limited.getByText("17 of 50 messages are spam").waitFor();
+    assert.equal(await all.locator(".is-own").count(), 4);
+    assert.match(await limited.locator("li").last().textContent(), /^you denied: wait .* s$/);
+    await button(figure, "Reset").click();
+    await all.getByText("0 of 0 messages are spam").waitFor();
+    await button(figure, "Play").click();
+    await all.locator(".is-spam").first().waitFor();
+}
+
+/** A request of the reader's own stops the automatic ones, while the clock goes on, until they are resumed. */
+async function held(kit) {
+    const page = await kit.page(kit.file("guide.html"));
+    const figure = await show(page, "fixed-window");
+    const count = async () => {
+        const texts = await figure.locator(".totals dd > span").allTextContents();
+        return Number(texts[0]) + Number(texts[1]);
+    };
+    const resume = button(figure, "Resume traffic");
+    await button(figure, "Pause").waitFor();
+    assert.equal(await resume.isVisible(), false);
+    await button(figure, "Hit").click();
+    await resume.waitFor();
+    const [sent, time] = [await count(), Number.parseFloat(await clockOf(figure))];
+    await page.waitForFunction(([one, from]) => Number.parseFloat(one.textContent) > from + 8,
+        [await figure.locator(".small-controls .numbers").elementHandle(), time]);
+    assert.equal(await count(), sent);
+    await button(figure, "Hit").click();
+    await page.waitForFunction(([one, n]) => [...one.querySelectorAll(".totals dd > span")].slice(0, 2)
+        .reduce((sum, span) => sum + Number(span.textContent), 0) === n,
+    [await figure.elementHandle(), sent + 1]);
+    await resume.click();
+    await resume.waitFor({ state: "hidden" });
+    await page.waitForFunction(([one, n]) => [...one.querySelectorAll(".totals dd > span")].slice(0, 2)
+        .reduce((sum, span) => sum + Number(span.textContent), 0) > n,
+    [await figure.elementHandle(), sent + 1]);
+}
+
+/** On paper, each figure is a picture that stands still, and the page is light. */
+async function print(kit) {
+    const page = await kit.page(kit.file("guide.html"), { dark: true });
+    await show(page, "fixed-window");
+    await page.emulateMedia({ media: "print", colorScheme: "dark" });
+    await assertStills(page);
+    assert.equal(await page.locator(".figure-picture:visible, .small-controls:visible").count(), 0);
+    assert.match(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor), /25\d/);
+}
+
+/** Fails unless each figure shows the whole of its picture that stands still. */
+async function assertStills(page) {
+    const stills = page.locator(`${FIGURES} .still:visible`);
+    assert.equal(await stills.count(), await page.locator(FIGURES).count());
+    for (const still of await stills.all()) {
+        await still.scrollIntoViewIfNeeded();
+        await still.evaluate((image) => image.decode());
+        const { width, height } = await still.boundingBox();
+        assert(width > 300 && height > 150);
+    }
 }
 
 /** Two servers with counts of their own allow twice the limit; Hit sends a request to each in turn. */
@@ -106,12 +177,10 @@ async function links(kit) {
     }
 }
 
-/** Without JavaScript, the text is there, with a line in place of each picture. */
+/** Without JavaScript, the text is there, with each picture standing still. */
 async function withoutScript(kit) {
     const page = await kit.page(kit.file("guide.html"), { context: { javaScriptEnabled: false } });
-    const shown = page.locator(`${FIGURES} .no-picture`);
-    assert.equal(await shown.count(), await page.locator(FIGURES).count());
-    assert(await shown.first().isVisible());
+    await assertStills(page);
     assert(await page.getByRole("heading", { name: "How to choose" }).isVisible());
     assert.equal(await page.locator("#theme").isVisible(), false);
 }
@@ -120,6 +189,9 @@ export default {
     "guide: pictures play while they are visible": pictures,
     "guide: a paused picture stays paused": paused,
     "guide: nothing moves with reduced motion": reducedMotion,
+    "guide: a chat without and with a limiter": chat,
+    "guide: a request of the reader's own holds the traffic": held,
+    "guide: in print": print,
     "guide: two servers with counts of their own": servers,
     "guide: links open the playground": links,
     "guide: the text needs no script": withoutScript,

@@ -5,14 +5,17 @@
 // serves it under a strict Content-Security-Policy, and it opens from disk without a network.
 
 import assert from "node:assert/strict";
+import { gzipSync } from "node:zlib";
 
 // The page, and what it shows once it has started.
 const PAGES = {
     index: ".index-pages",
     playground: "#lanes canvas[aria-label]",
-    guide: "figure canvas[aria-label]",
+    guide: "figure.is-live .small",
     dashboard: "#overview .tile",
 };
+// The largest compressed size of a file, in kB, as docs/http.md states it.
+const KB_MAX = { html: 26, js: 56, css: 9, wasm: 200 };
 const POLICIES = "policies: {api: {limit: gcra 10/m burst 5}, login: {limit: sliding-log 5/m}}";
 
 /** Opens a page of a daemon and waits until it has started. */
@@ -40,6 +43,9 @@ function served(name) {
             const response = await fetch(`${daemon.origin}/${path}`);
             assert.equal(response.status, 200, path);
             assert.equal(response.headers.get("x-content-type-options"), "nosniff", path);
+            const kind = path === "weir-wasm.js" ? "wasm" : path.split(".")[1] ?? "html";
+            const kb = gzipSync(await response.text(), { level: 9 }).length / 1000;
+            assert(kb <= KB_MAX[kind], `${path}: ${kb} kB compressed, expected ${KB_MAX[kind]}`);
         }
         const policy = (await fetch(`${daemon.origin}/${name}`)).headers.get("content-security-policy");
         assert.ok(policy, "no Content-Security-Policy");

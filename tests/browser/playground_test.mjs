@@ -241,6 +241,56 @@ async function phone(kit) {
     assert.ok(await height() < 80);
 }
 
+/** It opens on 12 seconds with few requests, by one clock; a triangle has a legend. */
+async function firstScene(kit) {
+    const playground = await openPlayground(kit, "", { reduced: true });
+    const { page } = playground;
+    const now = page.locator(".transport-clock output");
+    assert.equal(await page.getByLabel("Visible, s", { exact: true }).inputValue(), "12");
+    assert.equal(await now.textContent(), "12.0 s");
+    assert.equal(await page.locator(".transport-clock").textContent(), "12.0 s");
+    const { allowed, denied } = await playground.totals("B");
+    assert.ok(allowed + denied > 8 && allowed + denied <= 16, `${allowed} and ${denied} requests`);
+    const legend = playground.lane("A").locator(".totals > div", { hasText: "differs from B" });
+    assert.equal(await legend.locator("dd > span").textContent(), "5");
+    await page.getByRole("combobox", { name: "Lane", exact: true }).selectOption("");
+    await legend.waitFor({ state: "hidden" });
+}
+
+/** A long policy is visible as a whole, in the text and in the form; Enter adds no line to it. */
+async function longPolicy(kit) {
+    for (const width of [390, 1280]) {
+        const playground = await openPlayground(kit, { lanes: ["gcra 1/s", "gcra 2/s", "gcra 3/s"] }, { width });
+        const text = "fixed-window 5000/month tz America/Argentina/Buenos_Aires & sliding-log 5/m & gcra 10/s burst 10";
+        const input = playground.policy();
+        await input.fill(text);
+        await input.press("Enter");
+        assert.equal(await input.inputValue(), text);
+        await playground.lane().getByRole("button", { name: "Form" }).click();
+        const cut = () => playground.lane().locator("textarea, select, input").evaluateAll((all) =>
+            all.filter((one) => one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1)
+                .map((one) => one.value));
+        await playground.settle();
+        assert.deepEqual(await cut(), []);
+    }
+}
+
+/** Two lanes fit in the window of a phone. */
+async function twoLanesOnPhone(kit) {
+    const playground = await openPlayground(kit, "", { width: 390, height: 844, reduced: true });
+    await playground.lane("A").evaluate((lane) => lane.scrollIntoView({ block: "start" }));
+    await playground.settle();
+    const pictures = await playground.lane("B").locator("canvas.time").boundingBox();
+    const bar = await playground.page.locator(".transport").boundingBox();
+    assert.ok(pictures && bar && pictures.y + pictures.height < bar.y, "the time line of lane B is not visible");
+}
+
+async function withoutScript(kit) {
+    const page = await kit.page(kit.file("playground.html"), { context: { javaScriptEnabled: false } });
+    const { height } = await page.locator(".still").boundingBox();
+    assert.ok(height > 150);
+}
+
 /** A log's message goes with the log, and a long title stays inside of the page. */
 async function staleMessages(kit) {
     const link = `#lane=gcra+1/s&traffic=log&log=other&title=${"W".repeat(200)}`;
@@ -370,6 +420,10 @@ export default {
     "playground: files that are no logs are refused": refusedFiles,
     "playground: hits by the space bar and the button": hits,
     "playground: the bar has one row on a phone": phone,
+    "playground: it opens on requests that can be counted": firstScene,
+    "playground: a long policy is not cut off": longPolicy,
+    "playground: two lanes fit on a phone": twoLanesOnPhone,
+    "playground: a picture without JavaScript": withoutScript,
     "playground: a log's message goes with the log": staleMessages,
     "playground: a jump over many requests takes several frames": farJump,
     "playground: scrubbing back and forth keeps the decisions": scrubbing,

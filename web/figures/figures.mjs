@@ -2,13 +2,14 @@
 // Copyright (c) 2026 the weir authors
 //
 // Draws the figures of the documentation as SVG files: scenes that the WebAssembly core decides, one that moves,
-// and charts of accuracy.json.
+// and charts of accuracy.json. Those of the web pages are in web/guide/figures and web/playground/figures.
 //
 //     node web/figures/figures.mjs WASM DIRECTORY            writes the files
 //     node web/figures/figures.mjs WASM DIRECTORY --check    fails if a file is not what would be written
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { drawState } from "../draw/state.mjs";
 import { SvgSurface } from "../draw/surface.mjs";
 import { themes } from "../draw/theme.mjs";
@@ -18,6 +19,7 @@ import { World } from "../model/world.mjs";
 import { load } from "../wasm/weir.mjs";
 import { accuracyFigures } from "./accuracy.mjs";
 import { drawMoving } from "./moving.mjs";
+import { pageFigures } from "./pages.mjs";
 
 const SECOND_NS = 1e9;
 const BYTES_MAX = 40960;
@@ -188,13 +190,16 @@ function differs(path, text) {
 const [wasm, directory, check] = process.argv.slice(2);
 const weir = await load(readFileSync(wasm));
 let failed = 0;
+const web = fileURLToPath(new URL("..", import.meta.url));
 const drawn = [
-    ...figures.map((figure) => ({ name: figure.name, text: drawFigure(weir, figure) })),
-    { name: moving.name, text: drawMovingFigure(weir) },
-    ...accuracyFigures(JSON.parse(readFileSync(new URL("accuracy.json", import.meta.url), "utf8"))),
+    ...figures.map((figure) => ({ place: directory, name: figure.name, text: drawFigure(weir, figure) })),
+    { place: directory, name: moving.name, text: drawMovingFigure(weir) },
+    ...accuracyFigures(JSON.parse(readFileSync(new URL("accuracy.json", import.meta.url), "utf8")))
+        .map((figure) => ({ place: directory, ...figure })),
+    ...pageFigures(weir).map((figure) => ({ place: web, ...figure })),
 ];
-for (const { name, text } of drawn) {
-    const path = join(directory, `${name}.svg`);
+for (const { place, name, text } of drawn) {
+    const path = join(place, `${name}.svg`);
     if (text.length > BYTES_MAX || /NaN|undefined|Infinity/.test(text)) {
         failed++;
         console.error(`${path}: ${text.length} characters or an invalid number, expected ${BYTES_MAX}`);

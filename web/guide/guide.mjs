@@ -5,11 +5,12 @@
 // picture is made when its figure comes near the visible part of the page, and moves while it is visible.
 
 import { boot } from "../playground/boot.mjs";
-import { el, reducedMotion } from "../playground/dom.mjs";
-import { mountSmall } from "../playground/lane_view.mjs";
+import { el, foldOnPhones, reducedMotion } from "../playground/dom.mjs";
+import { mountSmall } from "../playground/small_view.mjs";
 import { mountThemeSwitch } from "../playground/theme_switch.mjs";
 import { presetOf } from "../model/presets.mjs";
 import { sceneToHash } from "../model/scene.mjs";
+import { mountChat } from "./chat_view.mjs";
 import { pictures, servers } from "./scenes.mjs";
 import { mountServers } from "./servers_view.mjs";
 
@@ -31,12 +32,12 @@ class Figure {
     mount() {
         if (this.mounted)
             return;
-        const { titles, scene, start } = pictures[this.name];
-        const options = { ...this.core, titles, scene };
-        this.mounted = this.name === "servers"
-            ? mountServers(this.box, { ...options, servers })
-            : mountSmall(this.box, options);
-        this.mounted.player.seek(start * 1e9);
+        const { titles, scene, start, still } = pictures[this.name];
+        const options = { ...this.core, titles, scene, servers, end: still };
+        const mount = { chat: mountChat, servers: mountServers }[this.name] ?? mountSmall;
+        this.mounted = mount(this.box, options);
+        this.mounted.player.seek((reducedMotion() ? still : start) * 1e9);
+        this.element.classList.add("is-live");
     }
 
     /** Plays while the picture is visible, unless the reader has paused it. */
@@ -121,6 +122,7 @@ function completeLinks() {
 }
 
 completeLinks();
+foldOnPhones(document.querySelector(".contents details"));
 document.getElementById("dashboard-link").hidden = !location.protocol.startsWith("http");
 const themeButton = document.getElementById("theme");
 themeButton.hidden = false;

@@ -8,12 +8,13 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { compare } from "../model/compare.mjs";
 import { presetOf } from "../model/presets.mjs";
 import { leftOutOfHash, sceneFromHash, sceneToHash } from "../model/scene.mjs";
 import { World } from "../model/world.mjs";
 import { load } from "../wasm/weir.mjs";
+import { READER, countSpam, messagesOf } from "./chat.mjs";
 import { countServers, pictures, servers } from "./scenes.mjs";
 
 const S = 1e9;
@@ -50,6 +51,31 @@ const facts = {
             spammerDenied: denied.filter(isSpam).length,
             othersSent: events.filter((event) => !isSpam(event)).length,
             othersDenied: denied.filter((event) => !isSpam(event)).length,
+        };
+    },
+
+    first(weir) {
+        const world = worldOf(weir, pictures["from-first"].scene, 40);
+        const [first, ...others] = eventsOf(world, 0), begin = first.time / S, end = begin + 10;
+        const soon = worldOf(weir, pictures["from-first"].scene, end - 1);
+        assert.equal(soon.lanes[0].look(soon.watch, soon.now, soon.index)[0].endNs, end * S);
+        return {
+            begin,
+            end,
+            sent: eventsOf(world, 0, 0, end).length,
+            allowed: allowedOf(world, 0, 0, end),
+            next: others.find(({ time }) => time >= end * S).time / S,
+        };
+    },
+
+    sliding(weir) {
+        const world = worldOf(weir, pictures["sliding-log"].scene, 40);
+        const times = eventsOf(world, 0).filter(({ allowed }) => allowed).map(({ time }) => time);
+        assert.deepEqual(pictures["sliding-log"].scene.traffic, pictures["fixed-window"].scene.traffic);
+        return {
+            sent: eventsOf(world, 0).length,
+            allowed: times.length,
+            most: Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10 * S).length)),
         };
     },
 
@@ -161,6 +187,21 @@ function preOf(attribute) {
 }
 
 const tests = {
+    shows_the_chat_with_and_without_the_limiter(weir) {
+        const world = worldOf(weir, pictures.chat.scene, 60);
+        world.hold(true);
+        for (let i = 0; i < 4; i++)
+            world.hit(READER);
+        const messages = messagesOf(world), own = messages.slice(-4);
+        assert.equal(messages.length, 164);
+        assert.deepEqual(own.map(({ allowed }) => allowed), [true, true, true, false]);
+        assert(own[3].retryNs > 0 && own.every(({ name }) => name === READER));
+        assert.deepEqual(countSpam(messages.slice(0, 160)),
+            { all: 160, spam: 130, text: "130 of 160 messages are spam" });
+        assert.equal(countSpam(messages.filter(({ allowed }) => allowed)).spam, 17);
+        assert.equal(new Set(messages.map(({ index }) => index)).size, 164);
+    },
+
     has_a_valid_scene_for_each_figure(weir) {
         const names = [...html.matchAll(/data-(?:scene|open)="([^"]+)"/g)].map((match) => match[1]);
         assert.deepEqual(names.sort(), Object.keys(pictures).sort());
@@ -246,8 +287,12 @@ const tests = {
         const ids = [...html.matchAll(/<h2 id="([^"]+)"/g)].map((match) => match[1]);
         const linked = [...html.matchAll(/<li><a href="#([^"]+)"/g)].map((match) => match[1]);
         assert.deepEqual(ids.filter((id) => id !== "contents-title"), linked);
-        for (const figure of html.match(/<figure.*?<\/figure>/gs))
-            assert(/<noscript>/.test(figure) && /<figcaption>/.test(figure));
+        for (const [figure, name] of html.matchAll(/<figure class="figure" data-scene="([^"]+)".*?<\/figure>/gs)) {
+            const [, file, alt] = /<img class="still" src="([^"]+)" decoding="async" alt="([^"]+)">/.exec(figure);
+            assert(alt.length > 20 && /<figcaption>/.test(figure));
+            assert.equal(file, `figures/${name}.svg`);
+            assert(existsSync(new URL(file, import.meta.url)), file);
+        }
     },
 };
 

@@ -10,6 +10,7 @@ import { completeScene } from "../model/scene.mjs";
  * @typedef {object} Picture
  * @property {string[]} titles one for each lane
  * @property {number} start the second at which the picture starts, so that there is something to see
+ * @property {number} still the second that is shown where nothing moves: on paper, and with reduced motion
  * @property {import("../model/scene.mjs").Scene} scene
  */
 
@@ -33,14 +34,15 @@ function alternate(rate, seconds) {
 /**
  * @param {string} title
  * @param {[string, string][]} lanes the title and the policy of each
- * @param {any} rest `start`, and other fields of the scene
+ * @param {any} rest `start`, `still`, and other fields of the scene
  * @returns {Picture}
  */
-function picture(title, lanes, { start = 0, ...rest }) {
+function picture(title, lanes, { start = 0, still = start, ...rest }) {
     const policies = lanes.map(([, policy]) => policy);
     return {
         titles: lanes.map(([name]) => name),
         start,
+        still,
         scene: completeScene({ begin: BEGIN, ...rest, title, lanes: policies }),
     };
 }
@@ -55,17 +57,25 @@ const lateInWindow = [...series(4, 10, 0.1), ...series(5, 40, 0.25)];
 /** @type {Readonly<Record<string, Picture>>} */
 export const pictures = Object.freeze({
     "chat": picture("A chat with one spammer", [["Each user", "token-bucket 3 refill 1/4s"]], {
-        start: 12,
+        start: 3,
+        still: 60,
         traffic: { kind: "spammer", rate: 0.5, users: 5, spammerRate: 2, seed: 3 },
         watch: "spammer",
-        speed: 2,
         span: 30,
     }),
     "fixed-window": picture("A fixed window", [["Fixed window", "fixed-window 6/10s"]], {
         start: 14,
         traffic: { kind: "poisson", rate: 0.8, seed: 5 },
         speed: 2,
-        span: 40,
+        span: 24,
+    }),
+    "from-first": picture("A window that begins with the first request", [
+        ["Window from the first request", "fixed-window 6/10s from-first"],
+    ], {
+        start: 9,
+        traffic: { kind: "bursts", burst: 8, atSeconds: 3, everySeconds: 16, withinSeconds: 7 },
+        speed: 2,
+        span: 30,
     }),
     "boundary": picture("The burst at a boundary", [
         ["Fixed window", "fixed-window 10/10s"], ["Sliding log", "sliding-log 10/10s"],
@@ -75,6 +85,12 @@ export const pictures = Object.freeze({
         speed: 2,
         span: 16,
         compare: [0, 1],
+    }),
+    "sliding-log": picture("A sliding window", [["Sliding log", "sliding-log 6/10s"]], {
+        start: 14,
+        traffic: { kind: "poisson", rate: 0.8, seed: 5 },
+        speed: 2,
+        span: 24,
     }),
     "starved": picture("The starved client", [
         ["Log of allowed requests", "sliding-log 5/10s"],

@@ -6,14 +6,11 @@
 // and one set of controls moves all of them.
 
 import { el, setText } from "../playground/dom.mjs";
-import { clock } from "../playground/format.mjs";
 import { LaneView } from "../playground/lane_view.mjs";
 import { Player } from "../playground/player.mjs";
-import { sceneToHash } from "../model/scene.mjs";
+import { mountControls } from "../playground/small_view.mjs";
 import { World } from "../model/world.mjs";
 import { countServers } from "./scenes.mjs";
-
-const SPEEDS = [0.5, 1, 2, 5, 10];
 
 function laneBlock(weir, { titles, scene }) {
     const world = new World(weir, structuredClone(scene));
@@ -26,7 +23,7 @@ function laneBlock(weir, { titles, scene }) {
     return { player, view, element: el("div", { class: "small-lane" }, head, view.pictures, view.totals) };
 }
 
-/** Several players as one: what guide.mjs and the controls need of a Player. */
+/** Several players as one: what guide.mjs and the controls need of a Player. Its views are the first one's. */
 class Together {
     /** @param {Player[]} players */
     constructor(players) {
@@ -36,6 +33,10 @@ class Together {
 
     get world() {
         return this.players[0].world;
+    }
+
+    get views() {
+        return this.players[0].views;
     }
 
     play() {
@@ -61,12 +62,13 @@ class Together {
     }
 
     reset() {
-        for (const player of this.players) {
-            player.world.playing = false;
-            player.world.reset();
-            player.restarted();
-        }
+        this.players.forEach((player) => player.reset());
         this.turn = 0;
+    }
+
+    hold(hold) {
+        this.seek(this.world.now); // as for pause()
+        this.players.forEach((player) => player.hold(hold));
     }
 
     setSpeed(speed) {
@@ -85,15 +87,6 @@ class Together {
         const own = says(number === 1 ? one : two);
         return `Server ${number}: ${own}. With a shared count: ${says(shared)}.`;
     }
-}
-
-function speedSelect(together) {
-    const select = el("select", {
-        "aria-label": "Speed",
-        on: { change: () => together.setSpeed(Number(select.value)) },
-    }, ...SPEEDS.map((speed) => el("option", { value: speed, text: `${speed}×` })));
-    select.value = String(together.world.speed);
-    return select;
 }
 
 /** The sentence with the sum of both servers, as a view of a player. */
@@ -118,28 +111,11 @@ function sumView(together, { limit, windowSeconds }, element) {
 export function mountServers(element, { weir, servers, scene, page = "playground.html" }) {
     const blocks = servers.lanes.map((lane) => laneBlock(weir, lane));
     const together = new Together(blocks.map((block) => block.player));
-    const said = el("p", { class: "visually-hidden", "aria-live": "polite" });
     const sum = el("p", { class: "servers-sum numbers" });
-    const button = (text, className, click) =>
-        el("button", { class: `button ${className}`, type: "button", text, on: { click } });
-    const play = button("Play", "", () => together.toggle());
-    const time = el("span", { class: "numbers muted", text: clock(0) });
-    const reset = button("Reset", "plain", () => together.reset());
-    together.players[0].views.add({
-        draw() {},
-        write() {
-            setText(play, together.world.playing ? "Pause" : "Play");
-            setText(time, clock(together.world.now));
-        },
-    });
     together.players[2].views.add(sumView(together, servers, sum));
     element.replaceChildren(el("div", { class: "small panel servers" },
         el("div", { class: "small-lanes" }, ...blocks.map((block) => block.element)), sum,
-        el("div", { class: "small-controls" },
-            button("Hit", "primary", () => setText(said, together.hit())), play, speedSelect(together), time,
-            reset,
-            el("a", { class: "small-open", href: page + sceneToHash(scene), text: "Open in the playground" })),
-        said));
+        mountControls(together, { scene, page, hit: () => together.hit() })));
     return {
         player: together,
         destroy: () => {

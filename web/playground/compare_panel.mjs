@@ -70,6 +70,7 @@ export class ComparePanel {
         this.marks = result?.marks ?? [];
         this.views().forEach((view, i) => {
             view.marks = pair?.includes(i) ? this.marks : [];
+            view.beside = pair?.includes(i) ? letter(i === pair[0] ? pair[1] : pair[0]) : "";
         });
         if (result)
             this.#writeResult(result, pair, to);

@@ -85,6 +85,16 @@ const lessMotion = matchMedia("(prefers-reduced-motion: reduce)");
 /** Whether the reader has asked for less motion. */
 export const reducedMotion = () => lessMotion.matches;
 
+/** Folds a <details> on narrow screens, so that what follows comes first, and keeps it open on others. */
+export function foldOnPhones(details) {
+    const wide = matchMedia("(min-width: 721px)");
+    const fold = () => {
+        details.open = wide.matches;
+    };
+    wide.addEventListener("change", fold);
+    fold();
+}
+
 /** Offers a Blob as a download. */
 export function download(name, blob) {
     const url = URL.createObjectURL(blob);

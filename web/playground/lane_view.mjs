@@ -14,12 +14,14 @@ import { Picture } from "./picture.mjs";
 import { after } from "./player.mjs";
 import { PolicyEditor } from "./policy_editor.mjs";
 import { fillCard, sentence } from "./request_card.mjs";
-import { isDark, onTheme } from "./theme_switch.mjs";
-
-export { mountSmall } from "./small_view.mjs";
+import { isDark, isPrinted, onTheme } from "./theme_switch.mjs";
 
 const RECENT = 0.06; // of the visible span
 const CARD_HEIGHT = 300; // CSS pixels, about
+const TITLE_HEIGHT = 24; // of a state's policy
+const NARROW_HEIGHT = 88; // of a state on a phone, so that two lanes are visible
+
+const isNarrow = () => innerWidth <= 720;
 
 /** The letter of a lane: A to H. */
 const letterOf = (index) => String.fromCharCode(65 + index);
@@ -28,9 +30,10 @@ const SHAPES = {
     allowed: "M5 1a4 4 0 1 1 0 8a4 4 0 1 1 0-8z",
     denied: "M0 1.6 1.6 0 5 3.4 8.4 0 10 1.6 6.6 5 10 8.4 8.4 10 5 6.6 1.6 10 0 8.4 3.4 5z",
     delayed: "M5 0 10 5 5 10 0 5z",
+    mark: "M5 1 9.5 9H.5z",
 };
 
-/** The shape of a verdict, as it is on the time line. */
+/** The shape of a verdict or of a mark, as it is on the time line. */
 function shape(name, className) {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     svg.setAttribute("viewBox", "0 0 10 10");
@@ -49,7 +52,7 @@ function total(name, className) {
     const value = el("span", { text: "0" });
     const part = el("small", {});
     return { label, value, part, element: el("div", {},
-        el("dt", {}, className ? shape(name, className) : null, label),
+        el("dt", {}, className ? shape(className.slice(3), className) : null, label),
         el("dd", { class: `numbers ${className}` }, value, " ", part)) };
 }
 
@@ -95,10 +98,13 @@ export class LaneView {
     constructor(player, laneIndex, { compact = false } = {}) {
         this.player = player;
         this.laneIndex = laneIndex;
+        this.compact = compact; // nothing is shown twice: no curve, and no title above the state
         this.letter = letterOf(laneIndex);
         this.lane = player.world.lanes[laneIndex];
         this.version = 0;
+        /** The requests that another lane decides differently, and its letter, or "". */
         this.marks = [];
+        this.beside = "";
         this.timeline = new Timeline();
         const redraw = () => player.redraw();
         this.state = new Picture("state", () => this.#fitState());
@@ -111,13 +117,14 @@ export class LaneView {
         this.allowed = total("allowed", "is-allowed");
         this.denied = total("denied", "is-denied");
         this.delayed = total("delayed", "is-delayed");
+        this.differs = total("", "is-mark");
         this.rate = total("", "");
         this.totals = el("dl", { class: "totals" }, this.allowed.element, this.denied.element,
-            this.delayed.element, this.rate.element);
+            this.delayed.element, this.differs.element, this.rate.element);
         this.pictures = el("div", { class: compact ? "pictures is-compact" : "pictures" },
             this.state.canvas, el("div", { class: "time-box" }, this.time.canvas, this.card));
         this.#listen(this.time.canvas);
-        this.stopTheme = onTheme(redraw);
+        this.stopTheme = onTheme(() => this.draw());
         player.views.add(this);
         player.redraw();
     }
@@ -136,8 +143,8 @@ export class LaneView {
             this.invalidate();
             this.#fitState();
         }
-        // Paused pictures are complete, for printing; those that move are drawn only where they are seen.
-        const still = !world.playing;
+        // Those that move are drawn only where they are seen.
+        const still = !world.playing || isPrinted();
         if (this.lane.error) {
             this.#drawNothing(theme, still);
             return;
@@ -170,7 +177,7 @@ export class LaneView {
             theme,
             watchKey: traffic.names.length > 1 ? traffic.names.indexOf(world.watch) : -1,
             marks: this.marks,
-            limitLine: fact && view ? limitLineOf(fact, view) : null,
+            limitLine: fact && view && !this.compact ? limitLineOf(fact, view) : null,
             bands: fact && view ? bandsOf(fact, view) : null,
             hoverIndex: hovered >= 0 ? hovered : selected,
             version: this.version + (this.lane.version ?? 0),
@@ -209,6 +216,9 @@ export class LaneView {
             setText(part, percent(n, sum.requests));
         }
         this.delayed.element.hidden = !this.lane.layers.some((layer) => layer.algorithm === "leaky-queue");
+        this.differs.element.hidden = this.beside === "";
+        setText(this.differs.label, `differs from ${this.beside}`);
+        setText(this.differs.value, count(this.marks.length));
         this.#writeRate();
         this.#writeCards();
     }
@@ -241,7 +251,10 @@ export class LaneView {
 
     /** Makes the picture of the state as high as its layers need. */
     #fitState() {
-        const height = stateHeight(this.state.box.w || 320, Math.max(1, this.lane.layers.length));
+        const least = this.compact && this.lane.layers.length < 2 ? TITLE_HEIGHT : 0;
+        const height = !this.compact && isNarrow() && this.player.world.lanes.length > 1
+            ? NARROW_HEIGHT * Math.max(1, this.lane.layers.length)
+            : stateHeight(this.state.box.w || 320, Math.max(1, this.lane.layers.length)) - least;
         this.state.canvas.style.height = `${height}px`;
         this.player.redraw();
     }
@@ -252,6 +265,7 @@ export class LaneView {
             decision: this.lastDecision(),
             theme,
             reduced: reducedMotion(),
+            named: !this.compact || this.views.length > 1,
         });
     }
 
@@ -271,7 +285,8 @@ export class LaneView {
         const layer = layerOf(layers, views, world.scene.span * 1e9);
         const line = views[layer] ? limitLineOf(layers[layer], views[layer]) : null;
         const used = line ? this.lane.rate(world.now, line.windowNs, world.watch) : 0;
-        setText(this.rate.label, line ? `${world.watch}, last ${duration(line.windowNs)}` : world.watch);
+        const whose = world.traffic.names.length > 1 ? `${world.watch}, ` : "";
+        setText(this.rate.label, line ? `${whose}last ${duration(line.windowNs)}` : world.watch);
         setText(this.rate.value, count(used));
         setText(this.rate.part, line ? `${line.hard ? "limit" : "rate"} ${count(line.perWindow)}` : "");
     }

@@ -84,6 +84,13 @@ export class Player {
         this.invalidate();
     }
 
+    /** Begins the scene again, paused. */
+    reset() {
+        this.world.playing = false;
+        this.world.reset();
+        this.restarted();
+    }
+
     /** Draws once more. Call it after any change. */
     redraw() {
         this.textMs = 0;
@@ -117,8 +124,8 @@ export class Player {
 
     /** Whether all requests have been shown and have left the visible span. */
     isOver() {
-        const { traffic, scene } = this.world;
-        if (!traffic.ended || traffic.length === 0 || scene.traffic.kind === "none")
+        const { traffic, scene, held } = this.world;
+        if (held || !traffic.ended || traffic.length === 0 || scene.traffic.kind === "none")
             return false;
         return this.world.now > traffic.times[traffic.length - 1] + scene.span * 1e9;
     }
@@ -205,6 +212,13 @@ export class Player {
     seekSoon(offsetNs) {
         this.target = offsetNs;
         this.redraw();
+    }
+
+    /** Holds the traffic, or lets it go on: see World.hold(). */
+    hold(hold) {
+        this.target = null;
+        this.world.hold(hold);
+        this.invalidate();
     }
 
     /** Adds a request at the present time. Returns its index, or -1 if there is no room for it. */

@@ -9,7 +9,7 @@ import { MAX_EVENTS, leftOutOfHash, sceneFromHash, sceneToHash } from "../model/
 import { World } from "../model/world.mjs";
 import { boot } from "./boot.mjs";
 import { ComparePanel } from "./compare_panel.mjs";
-import { debounce, el, reducedMotion, setText } from "./dom.mjs";
+import { debounce, el, foldOnPhones, reducedMotion, setText } from "./dom.mjs";
 import { copyText, mountExportMenu } from "./export_menu.mjs";
 import { count } from "./format.mjs";
 import { mountLane } from "./lane_view.mjs";
@@ -47,16 +47,6 @@ function toast(text) {
     toastTimer = setTimeout(() => {
         box.hidden = true;
     }, TOAST_MS);
-}
-
-/** Folds the traffic on narrow screens, so that the lanes come first, and keeps it open on others. */
-function foldOnPhones(details) {
-    const wide = matchMedia("(min-width: 721px)");
-    const fold = () => {
-        details.open = wide.matches;
-    };
-    wide.addEventListener("change", fold);
-    fold();
 }
 
 class Playground {

@@ -23,14 +23,14 @@ export class PolicyEditor {
         this.zones = zones;
         this.onText = onText;
         const errorId = newId("policy-error");
-        this.input = el("input", {
+        this.input = el("textarea", {
             class: "policy mono",
-            type: "text",
+            rows: 1,
             spellcheck: "false",
             autocomplete: "off",
             autocapitalize: "none",
             maxlength: TEXT_MAX,
-            value: text,
+            text,
             "aria-label": `Policy of lane ${letter}`,
             "aria-describedby": errorId,
         });
@@ -54,6 +54,13 @@ export class PolicyEditor {
         this.checkLater = debounce(() => this.check(), CHECK_MS);
         this.input.addEventListener("input", this.checkLater);
         this.input.addEventListener("change", () => this.check());
+        this.input.addEventListener("keydown", (event) => {
+            if (event.key !== "Enter")
+                return;
+            event.preventDefault(); // a policy is one line
+            this.check();
+        });
+        new ResizeObserver(() => this.#fit()).observe(this.input);
         this.check({ silent: true });
     }
 
@@ -86,10 +93,18 @@ export class PolicyEditor {
             return;
         }
         this.#clear();
+        this.#fit();
         this.form.show(policy);
         policy.free();
         if (!silent)
             this.onText(text);
+    }
+
+    /** Makes the field as high as its text, which is then visible as a whole. */
+    #fit() {
+        const { style } = this.input;
+        style.height = "0";
+        style.height = `${this.input.scrollHeight + 2}px`;
     }
 
     #open(open) {
@@ -107,6 +122,7 @@ export class PolicyEditor {
     #fail(text, error) {
         const column = Math.max(1, error.column ?? 1);
         this.error.classList.remove("is-empty");
+        this.#fit();
         this.input.setAttribute("aria-invalid", "true");
         this.caret.textContent = `${text}\n${" ".repeat(column - 1)}^`;
         setText(this.message, error.column ? `column ${column}: ${error.message}` : String(error.message));

@@ -71,7 +71,7 @@ export class PolicyForm {
         const legend = this.layers.length > 1 ? `Layer ${index + 1}` : "Policy";
         return el("fieldset", { class: "form-layer" },
             el("legend", { class: "visually-hidden", text: legend }),
-            field("algorithm", algorithm, "is-wide"),
+            field("algorithm", algorithm, "is-choice"),
             ...fieldsOf(layer).map((one) => this.#field(one, layer, index)), remove);
     }
 
@@ -91,7 +91,7 @@ export class PolicyForm {
             if (valid)
                 this.#replace(index, { ...this.layers[index], [one.name]: value }, false);
         });
-        return field(one.label, input);
+        return field(one.label, input, number ? "" : "is-text");
     }
 
     #unit(one, layer, index) {
@@ -101,7 +101,7 @@ export class PolicyForm {
             this.#replace(index, { ...this.layers[index], unit: select.value }, true);
             this.groups.children[index]?.querySelectorAll("select")[1]?.focus();
         });
-        return field(one.label, select);
+        return field(one.label, select, "is-choice");
     }
 
     #check(one, layer, index) {

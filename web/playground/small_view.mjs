@@ -26,6 +26,53 @@ function speedSelect(player) {
     return select;
 }
 
+/**
+ * The controls below a picture. A request of the reader's own holds the traffic, so that its effect is seen;
+ * a button lets the traffic go on.
+ * @param {any} player a Player, or what has its functions
+ * @param {object} options
+ * @param {any} options.scene what the link opens
+ * @param {string} options.page the address of the playground
+ * @param {() => string} options.hit sends a request, and returns a sentence for a screen reader
+ * @param {string} [options.hitText]
+ * @param {boolean} [options.speeds] whether the speed can be chosen
+ * @param {() => void} [options.play]
+ * @returns {HTMLElement}
+ */
+export function mountControls(player, { scene, page, hit, hitText = "Hit", speeds = true,
+    play = () => player.toggle() }) {
+    const said = el("p", { class: "visually-hidden", "aria-live": "polite" });
+    player.say = (text) => setText(said, text);
+    const button = (text, className, click) => el("button", { class: `button ${className}`, type: "button",
+        text, on: { click } });
+    const hitButton = button(hitText, "primary", () => {
+        player.hold(true);
+        player.say(hit());
+    });
+    const resume = button("Resume traffic", "", () => {
+        player.hold(false);
+        player.play();
+        hitButton.focus();
+    });
+    const playButton = button("Play", "", play);
+    const reset = button("Reset", "plain", () => player.reset());
+    const time = el("span", { class: "numbers muted", text: clock(0) });
+    const note = el("p", { class: "small-note", hidden: true,
+        text: "The automatic requests have stopped: now only your own come." });
+    player.views.add({
+        draw() {},
+        write() {
+            setText(playButton, player.world.playing ? "Pause" : "Play");
+            setText(time, clock(player.world.now));
+            resume.hidden = note.hidden = !player.world.held;
+        },
+    });
+    return el("div", {}, note, el("div", { class: "small-controls" }, hitButton, resume, playButton,
+        speeds ? speedSelect(player) : null, time, reset,
+        el("a", { class: "small-open", href: page + sceneToHash(scene), text: "Open in the playground" })),
+    said);
+}
+
 /** A caption, the policy, the pictures and the totals of one lane. */
 function laneBlock(player, lane, index, titles) {
     const view = new LaneView(player, index, { compact: true });
@@ -40,48 +87,22 @@ function laneBlock(player, lane, index, titles) {
 /**
  * Shows a scene in `element`.
  * @param {HTMLElement} element
- * @param {{weir: any, zones: any, scene: any, titles?: string[], hit?: boolean, page?: string}} options
- *     titles: one for each lane; hit: whether there is a Hit button, true if not given;
- *     page: the address of the playground
+ * @param {{weir: any, zones: any, scene: any, titles?: string[], page?: string}} options
+ *     titles: one for each lane; page: the address of the playground
  * @returns {{player: Player, world: any, views: LaneView[], redraw: () => void, destroy: () => void}}
  */
-export function mountSmall(element, { weir, zones, scene, titles, hit = true, page = "playground.html" }) {
-    const copy = () => structuredClone(scene);
-    const world = new World(weir, copy(), { zones });
+export function mountSmall(element, { weir, zones, scene, titles, page = "playground.html" }) {
+    const world = new World(weir, structuredClone(scene), { zones });
     const player = new Player(world);
     const blocks = world.lanes.map((lane, i) => laneBlock(player, lane, i, titles));
-    const said = el("p", { class: "visually-hidden", "aria-live": "polite" });
-    player.say = (text) => setText(said, text);
     const cost = scene.traffic.cost || 1;
-    const button = (text, className, click) => el("button", { class: `button ${className}`, type: "button",
-        text, on: { click } });
-    const hitButton = button("Hit", "primary", () => {
+    const hit = () => {
         const index = player.hit(world.watch, cost);
-        if (index >= 0)
-            player.say(world.lanes.map((lane) => sentence(lane.event(index))).join("; "));
-    });
-    hitButton.hidden = !hit;
-    const play = button("Play", hit ? "" : "primary", () => player.toggle());
-    const reset = button("Reset", "plain", () => {
-        world.playing = false;
-        world.reset();
-        player.restarted();
-    });
-    const time = el("span", { class: "numbers muted", text: clock(0) });
-    const controls = {
-        draw() {},
-        write() {
-            setText(play, world.playing ? "Pause" : "Play");
-            setText(time, clock(world.now));
-        },
+        return index < 0 ? "" : world.lanes.map((lane) => sentence(lane.event(index))).join("; ");
     };
-    player.views.add(controls);
     element.replaceChildren(el("div", { class: "small panel" },
         el("div", { class: "small-lanes" }, ...blocks.map((block) => block.element)),
-        el("div", { class: "small-controls" }, hitButton, play, speedSelect(player), time, reset,
-            el("a", { class: "small-open", href: page + sceneToHash(scene),
-                text: "Open in the playground" })),
-        said));
+        mountControls(player, { scene, page, hit })));
     player.redraw();
     return {
         player,

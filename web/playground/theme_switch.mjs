@@ -5,6 +5,7 @@
 
 const KEY = "weir-theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
+const print = matchMedia("print");
 const listeners = new Set();
 
 // Storage can be forbidden, and is for some browsers when a page is opened from disk.
@@ -29,13 +30,21 @@ function apply(choice) {
         document.documentElement.dataset.theme = choice;
 }
 
-/** Whether the page is dark now. */
+/** Whether the page is being printed. */
+export const isPrinted = () => print.matches;
+
+/** Whether the page is dark now. Paper is not. */
 export function isDark() {
+    if (isPrinted())
+        return false;
     const choice = document.documentElement.dataset.theme;
     return choice ? choice === "dark" : system.matches;
 }
 
-/** Calls `fn` whenever the page turns light or dark. Returns a function that stops this. */
+/**
+ * Calls `fn` whenever the page turns light or dark, and before it is printed, when no further frame comes.
+ * Returns a function that stops this.
+ */
 export function onTheme(fn) {
     listeners.add(fn);
     return () => listeners.delete(fn);
@@ -66,4 +75,5 @@ export function mountThemeSwitch(button) {
 }
 
 apply(stored());
-system.addEventListener("change", announce);
+for (const query of [system, print])
+    query.addEventListener("change", announce);

@@ -4,6 +4,7 @@
 // The bar at the bottom of the playground: Hit, play, step, the time to scrub, and the speed.
 
 import { el, field, setText } from "./dom.mjs";
+import { CLOCK_SPAN_S } from "../draw/timeline.mjs";
 import { clock, date, short } from "./format.mjs";
 import { sentence } from "./request_card.mjs";
 
@@ -89,7 +90,9 @@ export class Transport {
             this.play.title = label;
         }
         setText(this.now, this.player.deciding ? `${clock(world.now)} deciding …` : clock(world.now));
-        setText(this.date, date(Date.parse(world.scene.begin) + world.now / 1e6));
+        // The axes show the time of day under the same condition.
+        setText(this.date, world.scene.span >= CLOCK_SPAN_S
+            ? date(Date.parse(world.scene.begin) + world.now / 1e6) : "");
         if (!this.scrubbing)
             this.scrub.value = String(Math.round((this.#goal() / this.horizon()) * SCRUB_STEPS));
         this.scrub.setAttribute("aria-valuetext", clock(world.now));
