@@ -16,6 +16,7 @@ const PAGES = {
 };
 // The largest compressed size of a file, in kB, as docs/http.md states it.
 const KB_MAX = { html: 26, js: 56, css: 9, wasm: 200 };
+const CORE_KB_MAX = 20;
 const POLICIES = "policies: {api: {limit: gcra 10/m burst 5}, login: {limit: sliding-log 5/m}}";
 
 /** Opens a page of a daemon and waits until it has started. */
@@ -34,6 +35,9 @@ function accessible(name, dark, width) {
     };
 }
 
+/** The size in kB after compression. */
+const compressed = (content) => gzipSync(content, { level: 9 }).length / 1000;
+
 /** The daemon serves the page at both addresses, and the page breaks no rule of its policy. */
 function served(name) {
     return async (kit) => {
@@ -44,8 +48,10 @@ function served(name) {
             assert.equal(response.status, 200, path);
             assert.equal(response.headers.get("x-content-type-options"), "nosniff", path);
             const kind = path === "weir-wasm.js" ? "wasm" : path.split(".")[1] ?? "html";
-            const kb = gzipSync(await response.text(), { level: 9 }).length / 1000;
+            const text = await response.text(), kb = compressed(text);
             assert(kb <= KB_MAX[kind], `${path}: ${kb} kB compressed, expected ${KB_MAX[kind]}`);
+            const core = /weirWasm="([^"]+)"/.exec(text)?.[1] ?? "";
+            assert(compressed(Buffer.from(core, "base64")) <= CORE_KB_MAX, "the core is too large");
         }
         const policy = (await fetch(`${daemon.origin}/${name}`)).headers.get("content-security-policy");
         assert.ok(policy, "no Content-Security-Policy");

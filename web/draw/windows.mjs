@@ -97,7 +97,7 @@ function drawCounterNotes({ surface, view, theme }, area, share, middle) {
     surface.text(area.x + 4, y, `previous: ${previous}`, { size: 11, color: theme.muted });
     surface.text(middle + 4, y, `current: ${used}`, { size: 11, color: theme.muted });
     const sum = view.previous * share + view.used;
-    const percent = `${Math.round(share * 100)}%`;
+    const percent = `${Math.round(share * 100)} %`;
     const text = `${previous} × ${percent} + ${used} = ${formatUnits(Math.round(sum * 10) / 10)}`;
     surface.text(area.x, area.y - 9, text, { weight: 600, color: theme.ink, mono: true });
 }
