@@ -190,13 +190,40 @@ static weir_ngx_limit *read_limit(ngx_conf_t *cf)
     return limit->zone && weir_ngx_zone_add_label(limit->zone, &limit->label) ? limit : NULL;
 }
 
+/* Whether two limits have one count for each key. With a name, their bursts may differ. */
+static bool share(const weir_ngx_limit *a, const weir_ngx_limit *b)
+{
+    return a->zone == b->zone && weir_ngx_is_same(&a->states, &b->states) &&
+           (weir_ngx_is_same(&a->text, &b->text) ||
+            (a->name.len > 0 && weir_store_can_share(&a->policy, &b->policy)));
+}
+
+/* Of two limits that share states, the one with the larger burst. If both are equal, the choice must
+ * not depend on the order of the directives. */
+static const weir_ngx_limit *wider(const weir_ngx_limit *a, const weir_ngx_limit *b)
+{
+    int64_t more = a->policy.layer[0].limit - b->policy.layer[0].limit;
+    if (more == 0)
+        more = ngx_memn2cmp(a->text.data, b->text.data, a->text.len, b->text.len);
+    return more >= 0 ? a : b;
+}
+
+/* Finds the limits that share states with a new one. */
+static void find_widest(weir_ngx_main_conf *conf, weir_ngx_limit *limit)
+{
+    weir_ngx_limit **all = conf->limits.elts;
+    limit->widest = limit;
+    for (ngx_uint_t i = 0; i < conf->limits.nelts; i++) {
+        if (share(all[i], limit))
+            all[i]->widest = limit->widest = wider(all[i]->widest, limit->widest);
+    }
+}
+
 /* Whether two limits charge the same state of each request, with the same cost. */
 static bool is_same(const weir_ngx_limit *a, const weir_ngx_limit *b)
 {
     static const ngx_str_t one = ngx_string("1");
-    return a->zone == b->zone && weir_ngx_is_same(&a->text, &b->text) &&
-           weir_ngx_is_same(&a->states, &b->states) &&
-           weir_ngx_is_same(&a->key.value, &b->key.value) &&
+    return share(a, b) && weir_ngx_is_same(&a->key.value, &b->key.value) &&
            weir_ngx_is_same(a->cost ? &a->cost->value : &one, b->cost ? &b->cost->value : &one);
 }
 
@@ -219,6 +246,8 @@ char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (loc->limits->nelts == WEIR_TAKE_MANY_MAX)
         return weir_ngx_refuse(cf, "too many limits, expected at most %d", WEIR_TAKE_MANY_MAX);
     weir_ngx_limit *limit = read_limit(cf);
+    if (limit)
+        find_widest(all, limit);
     weir_ngx_limit **here = limit ? ngx_array_push(loc->limits) : NULL;
     weir_ngx_limit **there = limit ? ngx_array_push(&all->limits) : NULL;
     if (!here || !there)
@@ -241,7 +270,7 @@ void weir_ngx_limit_open(weir_ngx_limit *limit, ngx_log_t *log)
     weir_ngx_zone_open(limit->zone, log);
     if (!limit->zone->store)
         return;
-    limit->id = weir_store_named_id(limit->zone->store, &limit->policy,
+    limit->id = weir_store_named_id(limit->zone->store, &limit->widest->policy,
                                     (const char *)limit->states.data, limit->states.len);
     limit->open = true;
 }

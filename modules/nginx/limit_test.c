@@ -158,6 +158,8 @@ static void several_in_a_location(void **unused)
     fake_expect_conf("weir z \"gcra 2/s\" key=a", NULL, NULL);
     fake_expect_conf("weir z \"gcra 1/s\" key=b", NULL, NULL);
     fake_expect_conf("weir z \"gcra 1/s burst 1\" key=b", twice, NULL);
+    fake_expect_conf("weir z \"gcra 1/s burst 2\" key=a", NULL, NULL);
+    fake_expect_conf("weir z \"leaky-queue 60/m depth 5\" key=a name=other", twice, NULL);
     fake_expect_conf("weir off", "", "emerg \"weir off\" excludes other limits here\n");
     fake_next_location();
     fake_expect_conf("weir off", NULL, NULL);
@@ -169,6 +171,37 @@ static void several_in_a_location(void **unused)
         snprintf(directive, sizeof directive, "weir z \"gcra %d/s\" key=a", i);
         fake_expect_conf(directive, fits ? NULL : "",
                          fits ? NULL : "emerg too many limits, expected at most 16\n");
+    }
+}
+
+/* Limits of one zone, name and rate have the id of the largest burst, in any order. */
+static void shared_states(void **unused)
+{
+    (void)unused;
+    static const char *const directives[] = {
+        "weir z \"leaky-queue 1/s depth 8\" key=a name=n",
+        "weir z \"gcra 1/s burst 9\" key=$b name=n",
+        "weir z \"gcra 60/m burst 2\" key=$c name=n",
+        "weir z \"gcra 60/m burst 2\" key=$c name=m",
+        "weir y \"gcra 60/m burst 2\" key=$c name=n",
+        "weir z \"gcra 2/s burst 2\" key=$c name=n",
+        "weir z \"gcra 1/s burst 3\" key=$c",
+        "weir z \"gcra 1/s burst 4\" key=$c",
+        "weir z \"fixed-window 1/s\" key=$c name=n",
+    };
+    enum { N = sizeof directives / sizeof directives[0], SHARE = 3 };
+    for (size_t first = 0; first < N; first++) {
+        fake_close(NULL);
+        fake_open(NULL);
+        for (size_t i = 0; i < N; i++) {
+            fake_next_location();
+            fake_expect_conf(directives[(first + i) % N], NULL, NULL);
+        }
+        weir_ngx_limit **limits = fake.conf->limits.elts;
+        for (size_t i = 0; i < N; i++) {
+            size_t which = (first + i) % N, widest = which < SHARE ? 0 : which;
+            assert_ptr_equal(limits[i]->widest, limits[(widest + N - first) % N]);
+        }
     }
 }
 
@@ -250,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(delays, fake_open, fake_close),
         cmocka_unit_test_setup_teardown(members, fake_open, fake_close),
         cmocka_unit_test_setup_teardown(several_in_a_location, fake_open, fake_close),
+        cmocka_unit_test_setup_teardown(shared_states, fake_open, fake_close),
         cmocka_unit_test_setup_teardown(effects, fake_open, fake_close),
         cmocka_unit_test_setup_teardown(no_memory, fake_open, fake_close),
         cmocka_unit_test_setup_teardown(zones_that_are_not_declared, fake_open, fake_close)};

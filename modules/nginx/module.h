@@ -36,7 +36,9 @@ typedef struct weir_ngx_limit {
     ngx_str_t text;   /* the canonical text of the policy */
     ngx_str_t label;  /* the name, or else the canonical text */
     ngx_str_t name;   /* empty: no name */
-    ngx_str_t states; /* limits with the same text here and the same policy share their states */
+    ngx_str_t states; /* limits with the same text here may share states: see limit.c */
+    const struct weir_ngx_limit *widest; /* of those that share states, the one with the largest
+                                            burst; often this one. Its policy has the id */
     ngx_http_complex_value_t key, *cost; /* cost is NULL: 1 */
     ngx_uint_t status;                   /* of a denial: 400..599 */
     ngx_uint_t log_level;                /* of a denial; a delay is logged one level lower */

@@ -4,9 +4,11 @@
 
 #include "store/iterate.h"
 
+#include "core/algorithm.h"
 #include "port/assert.h"
 #include "port/port.h"
 #include "store/store.h"
+#include "store/table/word.h"
 
 #include <string.h>
 
@@ -100,6 +102,15 @@ uint64_t weir_store_named_id(const weir_store *s, const weir_policy *p, const ch
 {
     weir_secret secret = {weir_store_policy_id(s, p), 0x6e616d6564};
     return (weir_siphash(secret, name, len) & ~WEIR_POLICY_CLASS) | (secret.k0 & WEIR_POLICY_CLASS);
+}
+
+bool weir_store_can_share(const weir_policy *a, const weir_policy *b)
+{
+    const weir_layer *x = a->layer, *y = b->layer;
+    return a->layers == 1 && b->layers == 1 && weir_layer_is_bucket(x) && weir_layer_is_bucket(y) &&
+           x->format == y->format && x->num == y->num && x->den == y->den &&
+           (!x->stepped || x->period_ns == y->period_ns) &&
+           weir_word_fits(x) == weir_word_fits(y); /* otherwise their encodings differ */
 }
 
 void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_policy *p)

@@ -76,6 +76,10 @@ int64_t weir_store_seen_ns(const weir_store *s);
 uint64_t weir_store_named_id(const weir_store *s, const weir_policy *p, const char *name,
                              size_t len);
 
+/* Whether two policies can decide on the same states, under the id of either: each is a single
+ * bucket of the same rate. Their bursts may differ. Pure. */
+bool weir_store_can_share(const weir_policy *a, const weir_policy *b);
+
 /* Stores the text of a policy whose id is not weir_store_policy_id(), so that `weir state` can
  * print it. Any thread. */
 void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_policy *p);

@@ -730,9 +730,51 @@ static void check_idle_go_first(void **unused)
     weir_store_close(s);
 }
 
+/* Buckets of one rate share a state. Each decides as if it had charged all of it. */
+static void check_shared_states(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *wide, *narrow; /* of 9 and of 3 units */
+    } rows[] = {{"gcra 10/s burst 9", "leaky-queue 10/s depth 2 nodelay 1"},
+                {"token-bucket 9 refill 120/m", "leaky-bucket 2/s capacity 3"},
+                {"gcra 7/s burst 9", "gcra 7/s burst 3"},
+                {"leaky-queue 101/h depth 8", "gcra 101/h burst 3"},
+                {"token-bucket 9 refill 2 every 1s", "token-bucket 3 refill 2 every 1s"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_store *s = store_of(1 << 20, 0);
+        weir_policy wide = policy_of(rows[i].wide), narrow = policy_of(rows[i].narrow);
+        uint64_t id = weir_store_policy_id(s, &wide);
+        weir_decision d;
+        assert_true(weir_store_can_share(&wide, &narrow));
+        for (int64_t n = 0; n < 10; n++) {
+            assert_int_equal(
+                weir_store_check(s, n % 2 ? &narrow : &wide, id, "k", 1, 1800000000 * s_ns, 1, &d),
+                WEIR_OK);
+            assert_int_equal(d.limit, n % 2 ? 3 : 9);
+            assert_int_equal(d.allowed, n % 2 == 0 || n < 3);
+        }
+        weir_store_close(s);
+    }
+    static const char *const others[][2] = {
+        {"gcra 10/s burst 9", "gcra 11/s burst 9"},
+        {"gcra 10/s", "fixed-window 10/s"},
+        {"fixed-window 10/s", "fixed-window 10/s"},
+        {"gcra 10/s burst 9 & fixed-window 9/d", "gcra 10/s"},
+        {"gcra 2/s", "token-bucket 1 refill 2 every 1s"},
+        {"token-bucket 9 refill 2 every 1s", "token-bucket 9 refill 4 every 2s"},
+        {"gcra 11/w burst 9", "gcra 11/w burst 8000"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        weir_policy a = policy_of(others[i][0]), b = policy_of(others[i][1]);
+        assert_false(weir_store_can_share(&a, &b));
+        assert_false(weir_store_can_share(&b, &a));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_shared_states),
         cmocka_unit_test(check_refused),
         cmocka_unit_test(check_damaged_part),
         cmocka_unit_test(check_growth_spares_others),

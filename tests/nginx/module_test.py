@@ -174,6 +174,48 @@ def test_as_limit_req(box):
         equal(stages(n, weir, len(wanted)), wanted, policy)
 
 
+# Uses of one zone of limit_req, and their translations.
+ONE_ZONE = [("", "gcra 1/m"), ("burst=1 nodelay", "gcra 1/m burst 2"),
+            ("burst=3", "leaky-queue 1/m depth 3"), ("burst=5 delay=4", "leaky-queue 1/m depth 5 nodelay 4")]
+
+
+def test_one_zone(box):
+    """Locations that use one zone of limit_req with different bursts have one count, and so have their
+    translations: limits with one name and one rate."""
+    http, server = "limit_req_status 429; limit_req_zone $arg_k zone=r:1m rate=1r/m;", ""
+    for i, (options, policy) in enumerate(ONE_ZONE):
+        server += (f"location /r{i} {{ alias html/ok; limit_req zone=r {options}; }}\n"
+                   f'location /w{i} {{ alias html/ok; weir z "{policy}" key=$arg_k name=r; }}\n')
+    n = nginx(box, server, http=http)
+    # By key, the locations of the requests, and what becomes of these. `held`: the request waits.
+    for uses, wanted in [("0011", [200, 429, 200, 429]), ("110", [200, 200, 429]),
+                         ("33322103", [200, 200, 200, "held", 429, 429, 429, 200]),
+                         ("1233333", [200, "held", 200, 200, 200, "held", 429])]:
+        for side in "rw":
+            equal([held(n, f"/{side}{use}?k={uses}") for use in uses], wanted, f"/{side}, {uses}")
+    n.write(server=server.replace("gcra 1/m burst 2", "gcra 1/m burst 3"))
+    n.reload()
+    equal(n.statuses(*["/w1?k=0011"] * 2), [200, 429], "the count stays if a smaller burst changes")
+
+
+def held(n, path):
+    """The status of a response, or "held" if the request waits."""
+    before = len(n.logged("delaying request"))
+    with n.client() as client:
+        client.send(path)
+        until(lambda: client.is_readable(0.001) or len(n.logged("delaying request")) > before, "it is decided")
+        return client.read().status if client.is_readable(0.001) else "held"
+
+
+def test_dry_run(box):
+    """A limit with shadow and one without have one count, if they have one name."""
+    n = nginx(box, """
+        location /planned { alias html/ok; weir z "gcra 1/h burst 2" key=$arg_k name=n shadow; }
+        location /now { alias html/ok; weir z "leaky-queue 1/h depth 2 nodelay 2" key=$arg_k name=n; }
+    """)
+    equal(n.statuses("/planned?k=a", "/planned?k=a", "/planned?k=a", "/now?k=a", "/now?k=a"), [200] * 4 + [429])
+
+
 def test_queue_and_bucket(box):
     """With a queue and other limits, a request is held if all admit it, and is otherwise denied at once."""
     n = nginx(box, 'location / { weir z "leaky-queue 1/h depth 5" key=$arg_k name=queue;'
@@ -302,8 +344,8 @@ def test_server_level(box):
 
 
 def test_names(box):
-    """The same limit in several locations is one limit: the same name, or the same text of its key, and
-    the same policy."""
+    """The same limit in several locations is one limit: the same name and rate, or the same text of its
+    key and the same policy."""
     n = nginx(box, """
         location /a1 { alias html/ok; weir z "gcra 1/h burst 2" key=$arg_k; }
         location /a2 { alias html/ok; weir z "gcra  1/60m  burst 02" key=$arg_k; }
@@ -312,12 +354,16 @@ def test_names(box):
         location /c2 { alias html/ok; weir z "gcra 1/h burst 2" key=$arg_other name=c; }
         location /d { alias html/ok; weir z "gcra 1/h burst 2" key=$arg_k name=d; }
         location /e { alias html/ok; weir z "gcra 1/h burst 3" key=$arg_k name=c; }
+        location /f { alias html/ok; weir z "gcra 2/h burst 3" key=$arg_k name=c; }
+        location /g { alias html/ok; weir z "gcra 1/h burst 3" key=$arg_k; }
     """)
     equal(n.statuses("/a1?k=x", "/a2?k=x", "/a1?k=x", "/a2?k=x"), [200, 200, 429, 429], "canonical text")
     equal(n.statuses(*["/b?k=x"] * 3), [200, 200, 429], "another text of the key")
     equal(n.statuses("/c1?k=x", "/c2?other=x", "/c1?k=x", "/c2?other=x"), [200, 200, 429, 429], "name")
     equal(n.statuses(*["/d?k=x"] * 3), [200, 200, 429], "another name")
-    equal(n.statuses(*["/e?k=x"] * 4), [200, 200, 200, 429], "another policy")
+    equal(n.statuses(*["/e?k=x"] * 2), [200, 429], "the same name and rate")
+    equal(n.statuses(*["/f?k=x"] * 4), [200, 200, 200, 429], "another rate")
+    equal(n.statuses(*["/g?k=x"] * 4), [200, 200, 200, 429], "another burst without a name")
 
 
 # ---- a request is decided once -------------------------------------------------------------------

@@ -104,6 +104,12 @@ u_char *ngx_snprintf(u_char *to, size_t max, const char *format, ...)
     return to + len;
 }
 
+ngx_int_t ngx_memn2cmp(const u_char *a, const u_char *b, size_t a_len, size_t b_len)
+{
+    int order = memcmp(a, b, ngx_min(a_len, b_len));
+    return order != 0 ? order : (ngx_int_t)a_len - (ngx_int_t)b_len;
+}
+
 u_char *ngx_sprintf(u_char *to, const char *format, ...)
 {
     va_list args;

@@ -76,6 +76,7 @@ typedef struct ngx_str_s {
 #define ngx_min(a, b)            ((a) < (b) ? (a) : (b))
 #define ngx_max(a, b)            ((a) > (b) ? (a) : (b))
 #define ngx_align(n, to)         (((n) + ((to)-1)) & ~((to)-1))
+ngx_int_t ngx_memn2cmp(const u_char *a, const u_char *b, size_t a_len, size_t b_len);
 u_char *ngx_sprintf(u_char *to, const char *format, ...);
 u_char *ngx_snprintf(u_char *to, size_t max, const char *format, ...);
 ngx_int_t ngx_atoi(u_char *text, size_t len);
