@@ -54,13 +54,14 @@ class Page(kit.Nginx):
 
     def configuration(self):
         text = self.block
-        for old, new in (("listen 80;", f"listen {kit.HOST}:{self.port};"), (APP, f"{kit.HOST}:{self.app}"),
+        for old, new in (("listen 80", f"listen {kit.HOST}:{self.port}"), (APP, f"{kit.HOST}:{self.app}"),
                          ("127.0.0.1:8081", f"{kit.HOST}:{self.internal}"),
                          ("127.0.0.1:6380", f"{kit.HOST}:{self.resp}"), ("/var/lib/nginx", str(self.directory)),
                          ("timeout=20ms", "timeout=10s")):
             text = text.replace(old, new)
         if "real_ip_recursive" not in text:
             text = f"set_real_ip_from {kit.HOST}; real_ip_header {CLIENT};\n{text}"
+        http2 = "http2" if "grpc_pass" in text else ""
         temporary = " ".join(f"{name}_temp_path {self.directory}/{name};" for name in kit.TEMPORARY)
         return f"""load_module {self.box.module};
 daemon off;
@@ -72,7 +73,7 @@ http {{
 access_log off;
 client_header_buffer_size 4k;
 {text}
-server {{ listen {kit.HOST}:{self.app}; client_max_body_size 0; location / {{ return 200 "app\\n"; }} }}
+server {{ listen {kit.HOST}:{self.app} {http2}; client_max_body_size 0; location / {{ return 200 "app\\n"; }} }}
 }}
 """
 
@@ -158,6 +159,13 @@ def logins(page):
     page.admits(25, "what remains to the address", "/login", address="192.0.2.9")
 
 
+@of("Limit one method")
+def one_method(page):
+    page.admits(5, "POST", "/login", per_s=5 / 60, method="POST")
+    equal([page.ask("/login", method=method).status for method in ("GET", "HEAD", "PUT")], [200] * 3, "other methods")
+    equal(page.ask("/login", address="192.0.2.8", method="POST").status, 200, "another client")
+
+
 @of("Give plans their own limits")
 def plans(page):
     equal(page.admits(10, "free", per_s=1, X_API_Key="5b1c7d3c0e")["RateLimit-Policy"], '"free";q=10;w=10')
@@ -229,6 +237,24 @@ def json_body(page):
     equal(denial["Content-Type"], "application/problem+json")
     equal(denial.json(), {"title": "Too Many Requests", "status": 429, "retry_after": int(denial["Retry-After"])})
     equal(denial["RateLimit-Policy"], '"limit";q=5;w=30')
+
+
+@of("Answer a denial to a gRPC client")
+def grpc(page):
+    def call():
+        return kit.curl("--http2-prior-knowledge", "-D", "-", "-X", "POST", "-H", "Content-Type: application/grpc",
+                        "-H", "TE: trailers", page.url("/package.Service/Method"))
+
+    begin, allowed = time.monotonic(), 0
+    while "app" in (denial := call()).splitlines():
+        allowed += 1
+        expect(allowed <= 5 + 10 / 60 * (time.monotonic() - begin), f"{allowed} calls are allowed")
+    expect(allowed >= 5, f"{allowed} calls are allowed")
+    lines = [line.strip() for line in denial.splitlines()]
+    for line in ("HTTP/2 200", "content-type: application/grpc", "grpc-status: 8", "grpc-message: rate limit exceeded"):
+        expect(line in lines, denial)
+    expect(re.search(r"^retry-after: [1-6]$", denial, re.M), denial)
+    equal(lines[-1], "", f"headers without a body: {denial}")
 
 
 @of("Try a limit before you enforce it")
