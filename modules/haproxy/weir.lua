@@ -67,13 +67,54 @@ end
 
 -- ---- a connection ------------------------------------------------------------------------------
 
+-- When a socket is closed, in ms: because weir is late, or because the socket was idle for IDLE_S.
+-- The sockets have no timeout of their own: versions of HAProxy from 3.0 to 3.4 abort if a script
+-- lowers it (issue 3442 of HAProxy).
+local close_at_ms = {}
+local is_watching = false
+
+local function close(socket)
+    close_at_ms[socket] = nil
+    socket:close()
+end
+
+-- A task that runs while there are sockets. It sleeps for at most the shortest time after which one is
+-- closed, so no deadline that is set meanwhile comes before it wakes up.
+local function watch()
+    while next(close_at_ms) do
+        local now, wait = now_ms(), math.min(TIMEOUT_MS, IDLE_S * 1000)
+        for socket, at in pairs(close_at_ms) do
+            if at > now then
+                wait = math.min(wait, at - now)
+            else
+                close(socket) -- what waits for it goes on
+            end
+        end
+        for i = #idle, 1, -1 do
+            if not close_at_ms[idle[i]] then
+                table.remove(idle, i)
+            end
+        end
+        core.msleep(math.ceil(wait))
+    end
+    is_watching = false
+end
+
+local function close_after(socket, ms)
+    close_at_ms[socket] = now_ms() + ms
+    if not is_watching then
+        is_watching = true
+        core.register_task(watch)
+    end
+end
+
 local function connect()
     local socket = core.tcp()
-    socket:settimeout(TIMEOUT_MS / 1000)
+    close_after(socket, TIMEOUT_MS)
     if socket:connect(HOST, tonumber(PORT)) then
         return socket
     end
-    socket:close()
+    close(socket)
     return nil, "cannot connect to weir"
 end
 
@@ -119,24 +160,19 @@ local function read_response(socket)
     return {status = tonumber(status), fields = fields, body = body}
 end
 
--- A socket's timeout also runs while the socket is idle, and settimeout() starts it anew. So it is
--- set before each request: one that is sent just before the timeout would be charged, but not
--- answered.
+-- Sends a request. Returns its response, or nil and whether that had begun.
 local function exchange(socket, request)
-    -- On a socket that timed out while it was idle, settimeout() throws an error.
-    if not pcall(socket.settimeout, socket, TIMEOUT_MS / 1000) then
-        return nil, false
+    local response, began
+    close_after(socket, TIMEOUT_MS)
+    if socket:send(request) then
+        response, began = read_response(socket)
     end
-    if not socket:send(request) then
-        socket:close()
-        return nil, false
-    end
-    local response, began = read_response(socket)
-    if response and response.fields.connection ~= "close" and #idle < IDLE_MAX then
-        socket:settimeout(IDLE_S)
+    if response and close_at_ms[socket] and response.fields.connection ~= "close"
+        and #idle < IDLE_MAX then
+        close_after(socket, IDLE_S * 1000)
         idle[#idle + 1] = socket
     else
-        socket:close()
+        close(socket)
     end
     return response, began
 end

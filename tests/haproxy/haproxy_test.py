@@ -134,6 +134,20 @@ def a_decision_replaces_another(box, door):
     equal(weir.allowed(), 2, "the first decisions")
 
 
+def one_method(box, door):
+    """The condition of the page limits one method of a path, and no other request."""
+    event, action = "event on-frontend-http-request", "http-request lua.weir api txn.weir_key"
+    condition = " if METH_POST { path /login }"
+    page = kit.PAGE.read_text(encoding="utf-8")
+    expect(all(f"    {line}{condition}\n" in page for line in (event, action)), "the page has the lines")
+    weir, one = both(box, door, 2, replaced=[(event, event + condition), (action, action + condition)])
+    for method, path, wanted in (("POST", "/login", [200, 200, 429]), ("GET", "/login", [200] * 3),
+                                 ("POST", "/", [200] * 3)):
+        found = [fetch(one.port, f"{path}?k=a", method=method).status for _ in range(3)]
+        equal(found, wanted, f"{method} {path}")
+    equal(weir.allowed(), 2, "decisions")
+
+
 def errors_are_a_variable(box, door):
     """With an unknown policy there is no decision, and a variable says why."""
     weir = Weir(box, {"api": policy(1)}, message="{policy: $policy, key: $key}").start()
@@ -377,6 +391,15 @@ def lua_idle_connections_end(box):
         expect("Lua" not in each.log_text(), each.tail())
 
 
+def lua_late_responses(box):
+    """HAProxy survives responses that come after the timeout, and connections that are used long after it. Some
+    versions abort if a script lowers the timeout of a socket."""
+    expect("settimeout" not in kit.LUA.read_text(encoding="utf-8"), "the module does not")
+    weir = Weir(box, {"api": policy(1000000)}).start()
+    one = Haproxy(box, "lua", weir, patient=False, replaced=[("WEIR_TIMEOUT_MS 50", "WEIR_TIMEOUT_MS 1")]).start()
+    equal(one.statuses("a", 200), [200] * 200, "statuses")
+
+
 def spoe_frames_have_a_limit(box):
     """HAProxy sends no frame above max-frame-size: such a request passes, unless its key has a limited length. Others
     are decided meanwhile."""
@@ -407,10 +430,10 @@ def stick_table(box):
 
 
 BOTH = (denials_have_headers, the_policy_of_the_page, odd_keys_are_other_keys, costs, a_decision_replaces_another,
-        errors_are_a_variable, undecidable_requests_are_denied, exact_under_load, two_servers_share_a_limit, killed,
-        stopped, fail_closed, reloads_fail_no_request)
+        one_method, errors_are_a_variable, undecidable_requests_are_denied, exact_under_load,
+        two_servers_share_a_limit, killed, stopped, fail_closed, reloads_fail_no_request)
 TESTS = [*(one for test in BOTH for one in each_door(test)), variables_of_the_page, lua_delays_requests, lua_password,
-         lua_logs_mistakes, lua_environment, lua_keeps_connections, lua_idle_connections_end,
+         lua_logs_mistakes, lua_environment, lua_keeps_connections, lua_idle_connections_end, lua_late_responses,
          spoe_frames_have_a_limit, stick_table]
 
 if __name__ == "__main__":
