@@ -198,8 +198,8 @@ static bool share(const weir_ngx_limit *a, const weir_ngx_limit *b)
             (a->name.len > 0 && weir_store_can_share(&a->policy, &b->policy)));
 }
 
-/* Of two limits that share states, the one with the larger burst. If both are equal, the choice must
- * not depend on the order of the directives. */
+/* Of two limits that share states, the one with the larger burst. If the bursts are equal, the
+ * choice must not depend on the order of the directives. */
 static const weir_ngx_limit *wider(const weir_ngx_limit *a, const weir_ngx_limit *b)
 {
     int64_t more = a->policy.layer[0].limit - b->policy.layer[0].limit;

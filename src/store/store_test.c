@@ -759,7 +759,6 @@ static void check_shared_states(void **unused)
     static const char *const others[][2] = {
         {"gcra 10/s burst 9", "gcra 11/s burst 9"},
         {"gcra 10/s", "fixed-window 10/s"},
-        {"fixed-window 10/s", "fixed-window 10/s"},
         {"gcra 10/s burst 9 & fixed-window 9/d", "gcra 10/s"},
         {"gcra 2/s", "token-bucket 1 refill 2 every 1s"},
         {"token-bucket 9 refill 2 every 1s", "token-bucket 9 refill 4 every 2s"},
