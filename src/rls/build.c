@@ -66,9 +66,13 @@ size_t rls_policy_text(const rls_limit *limit, const weir_rls_options *options,
     const struct unit *unit = &units[limit->unit];
     WEIR_ASSERT(n >= 1 && limit->unit > WEIR_RLS_UNIT_UNKNOWN && limit->unit < WEIR_RLS_UNITS);
     const char *period = is_calendar(options, limit->unit) ? unit->calendar : unit->period;
-    int len = snprintf(ret, RLS_TEXT_MAX, "fixed-window %u/%s%s",
-                       (unsigned)(n < WEIR_LIMIT_MAX ? n : WEIR_LIMIT_MAX), period,
-                       limit->counts_denied ? " count-denied" : "");
+    int len = 0;
+    if (limit->marks_over)
+        len = snprintf(ret, RLS_TEXT_MAX, "fixed-window %u/%s count-denied & ", (unsigned)n + 1,
+                       period);
+    len += snprintf(ret + len, (size_t)(RLS_TEXT_MAX - len), "fixed-window %u/%s%s",
+                    (unsigned)(n < WEIR_LIMIT_MAX ? n : WEIR_LIMIT_MAX), period,
+                    limit->counts_denied ? " count-denied" : "");
     WEIR_ASSERT(len > 0 && len < RLS_TEXT_MAX);
     return (size_t)len;
 }
@@ -95,6 +99,8 @@ void rls_limit_derive(rls_limit *limit, const weir_rls_options *options)
 {
     limit->near = rls_near(options, limit->requests_per_unit);
     limit->counts_denied = !options->stop_when_over && !limit->atomic;
+    limit->marks_over = options->peeks == WEIR_RLS_PEEKS_ALLOW && limit->counts_denied &&
+                        limit->requests_per_unit < WEIR_LIMIT_MAX;
     limit->window_ns = units[limit->unit].seconds * second_ns;
     if (is_calendar(options, limit->unit)) {
         limit->calendar = limit->unit == WEIR_RLS_MONTH ? WEIR_MONTH : WEIR_YEAR;
@@ -289,7 +295,10 @@ static weir_status keep_parsed(build *b, rls_limit *limit, const char *text)
     if (!p)
         return WEIR_E_NOMEM;
     limit->parsed = p;
-    return weir_policy_parse(p, text, strlen(text), b->zones, &e);
+    weir_status st = weir_policy_parse(p, text, strlen(text), b->zones, &e);
+    if (st == WEIR_OK && limit->marks_over) /* clients see the limit only */
+        p->layer[0] = p->layer[--p->layers];
+    return st;
 }
 
 /* Adds the rule of a limit. Its name is set later. */

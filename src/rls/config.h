@@ -54,6 +54,12 @@ typedef struct weir_rls_domain_spec {
     size_t descriptors_len;
 } weir_rls_domain_spec;
 
+/* When a peek, which has 0 hits, is over a limit of N. */
+typedef enum weir_rls_peeks {
+    WEIR_RLS_PEEKS_DENY, /* if N hits were counted: the next hit is denied */
+    WEIR_RLS_PEEKS_ALLOW /* if more than N hits were counted, as with the reference */
+} weir_rls_peeks;
+
 typedef struct weir_rls_options {
     bool headers;      /* LIMIT_RESPONSE_HEADERS_ENABLED: the response has the three headers */
     unsigned flavours; /* a set of weir_header_flavour, instead of the three headers; 0: none */
@@ -63,8 +69,9 @@ typedef struct weir_rls_options {
     bool quota_mode;     /* QUOTA_MODE: every limit has quota_mode */
     bool stop_when_over; /* STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: denied hits are not counted,
                                  and every domain is atomic */
-    bool calendar;       /* MONTH and YEAR are those of the calendar, in UTC */
-    bool exact_reset;    /* duration_until_reset in nanoseconds; if not, whole seconds, up */
+    weir_rls_peeks peeks;
+    bool calendar;           /* MONTH and YEAR are those of the calendar, in UTC */
+    bool exact_reset;        /* duration_until_reset in nanoseconds; if not, whole seconds, up */
     weir_engine_kind engine; /* of all limits */
     weir_on_error on_error;
 } weir_rls_options;

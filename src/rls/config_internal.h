@@ -39,6 +39,7 @@ typedef struct rls_limit {
     const weir_zone *zone;
     bool by_text, unlimited, shadow, quota, detailed, atomic;
     bool counts_denied; /* a denied hit counts: nothing can be given back */
+    bool marks_over;    /* its policy has a layer more: see rls_policy_text() */
     bool shows_policy;  /* current_limit is the decision's limit, with the unit UNKNOWN */
 } rls_limit;
 
@@ -48,8 +49,11 @@ typedef struct rls_limit {
 void rls_limit_derive(rls_limit *limit, const weir_rls_options *options);
 
 /* Writes the policy text of such a limit, such as "fixed-window 10/s count-denied". Its number is 1
- * or more. Returns the length. */
-#define RLS_TEXT_MAX 64
+ * or more. Returns the length.
+ * A count never exceeds its limit, so it does not tell whether there were more hits. With marks_over
+ * the text begins with "fixed-window 11/s count-denied & ": the decision on a peek describes this
+ * first layer once both are full, and the second one before. */
+#define RLS_TEXT_MAX 128
 size_t rls_policy_text(const rls_limit *limit, const weir_rls_options *options,
                        char ret[static RLS_TEXT_MAX]);
 

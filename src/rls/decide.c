@@ -20,7 +20,7 @@ typedef struct verdict {
     int64_t limit, remaining, wait_ns; /* wait_ns: until the reset; 0: unknown */
 } verdict;
 
-static verdict verdict_of(const weir_rls_loop *l, const rls_item *item)
+static verdict verdict_of(const weir_rls_loop *l, const weir_rls_config *c, const rls_item *item)
 {
     const rls_limit *limit = item->limit;
     if (limit->rule.len == 0)
@@ -28,9 +28,12 @@ static verdict verdict_of(const weir_rls_loop *l, const rls_item *item)
     const weir_request *take = &l->take[item->take];
     const weir_decision *d = &take->decision;
     bool by_shadow = take->reason == WEIR_BY_SHADOW;
-    verdict v = {!d->allowed || by_shadow, limit->shadow || by_shadow, d->limit, d->remaining,
+    verdict v = {!d->allowed || by_shadow, limit->shadow || by_shadow,
+                 limit->marks_over ? limit->requests_per_unit : d->limit, d->remaining,
                  d->reset_after_ns};
-    if (item->hits == 0 || item->negative)
+    if (item->hits == 0 && !item->negative)
+        v.over = rls_denies_peek(c, limit, d);
+    else if (item->negative)
         v.over = d->remaining <= 0;
     else if (item->probes)
         v.over = d->remaining < rls_cost_of(item);
@@ -218,10 +221,14 @@ static void list_decided(weir_rls_loop *l, const weir_rls_config *c, const rls_p
         const rls_item *item = &l->item[i];
         if (!rls_has_state(item))
             continue;
-        const weir_request *take = &l->take[item->take];
+        weir_request *take = &l->take[item->take];
         weir_slice none = {0}, rule = item->limit->by_text ? none : item->limit->rule;
         const weir_policy *inlined = p->special ? NULL : take->policy;
         const weir_policy *policy = item->limit->by_text ? inlined : item->limit->parsed;
+        if (item->limit->marks_over) { /* the policy has the layer of the limit only */
+            take->decision.layer = 0;
+            take->decision.limit = item->limit->requests_per_unit;
+        }
         if (!policy || take->decision.layer >= policy->layers)
             continue;
         decided[ret->decided_len] = (weir_rls_decided){rule, policy, &take->decision};
@@ -242,7 +249,7 @@ static void decide_item(weir_rls_loop *l, const weir_rls_config *c, const rls_it
     *ret = (weir_rls_status){.code = WEIR_RLS_OK, .remaining = item->unlimited ? UINT32_MAX : 0};
     if (!item->limit || item->unlimited)
         return;
-    verdict v = verdict_of(l, item);
+    verdict v = verdict_of(l, c, item);
     write_status(c, item, &v, ret, now_ns);
     bool denies = ret->code == WEIR_RLS_OVER_LIMIT, charges = item->limit->counts_denied;
     if (verb != WEIR_RLS_CHECK && !item->negative && item->hits > 0 && (denies || !item->uncharged))

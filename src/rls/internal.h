@@ -195,6 +195,14 @@ static inline int64_t rls_cost_of(const rls_item *item)
     return item->hits < WEIR_COST_MAX ? (int64_t)item->hits : WEIR_COST_MAX;
 }
 
+/* Whether a peek finds its limit over. A limit that does not mark it counts no hits above it. */
+static inline bool rls_denies_peek(const weir_rls_config *c, const rls_limit *limit,
+                                   const weir_decision *d)
+{
+    return d->remaining <= 0 &&
+           (c->options.peeks == WEIR_RLS_PEEKS_DENY || (limit->marks_over && d->layer == 0));
+}
+
 /* Whether the service decides an item. */
 static inline bool rls_has_state(const rls_item *item)
 {

@@ -177,6 +177,7 @@ static planned plan_override(weir_rls_loop *l, const weir_rls_config *c, weir_sl
         .unit = o->unit,
     };
     rls_limit_derive(limit, &c->options);
+    limit->marks_over &= c->options.flavours == 0; /* headers list all layers of its policy */
     if (o->requests_per_unit > 0) {
         size_t len = rls_policy_text(limit, &c->options, text);
         limit->rule = (weir_slice){text, len};

@@ -64,6 +64,84 @@ static void no_hits_are_a_peek(void **unused)
     assert_int_equal(stat("rate_limit.d.k.total_hits"), 2);
 }
 
+/* With PEEKS_ALLOW, a peek is over once more hits than the limit were counted. */
+static void a_peek_may_need_a_hit_too_many(void **unused)
+{
+    (void)unused;
+    static const weir_rls_options options = {
+        .peeks = WEIR_RLS_PEEKS_ALLOW, .headers = true, .exact_reset = true};
+    const weir_rls_spec specs[] = {
+        {.key = "k", LIMIT(2, WEIR_RLS_MINUTE)},
+        {.key = "zero", LIMIT(0, WEIR_RLS_MINUTE)},
+        {.key = "most", LIMIT(INT32_MAX, WEIR_RLS_MINUTE)},
+        {.key = "own", .has_limit = true, .policy = "fixed-window 2/m count-denied"},
+        {.key = "atomic", .atomic = true, LIMIT(2, WEIR_RLS_MINUTE)}};
+    activate_one(&options, specs, 5);
+    kit_request peek;
+    add(begin(&peek, "d", 0), "k=v")->has_hits = true;
+    expect_status(decide(&peek, now_ns).statuses[0], WEIR_RLS_OK, 2, 60);
+    expect_status(ask("d", "k=v", 1, now_ns), WEIR_RLS_OK, 1, 60);
+    expect_status(decide(&peek, now_ns).statuses[0], WEIR_RLS_OK, 1, 60);
+    expect_status(ask("d", "k=v", 1, now_ns), WEIR_RLS_OK, 0, 60);
+    expect_status(decide(&peek, now_ns).statuses[0], WEIR_RLS_OK, 0, 60);
+    weir_rls_status s = ask("d", "k=v", 1, now_ns);
+    expect_status(s, WEIR_RLS_OVER_LIMIT, 0, 60);
+    assert_int_equal(s.requests_per_unit, 2);
+    expect_status(decide(&peek, now_ns).statuses[0], WEIR_RLS_OVER_LIMIT, 0, 60);
+    expect_status(ask("d", "k=w", 5, now_ns), WEIR_RLS_OVER_LIMIT, 0, 60);
+    expect_status(decide(&peek, now_ns + 60 * s_ns).statuses[0], WEIR_RLS_OK, 2, 60);
+    assert_int_equal(stat("rate_limit.d.k.over_limit"), 4);
+    assert_int_equal(stat("rate_limit.d.k.near_limit"), 2);
+    assert_int_equal(stat("rate_limit.d.k.within_limit"), 2);
+
+    weir_rls_descriptor *d = add(begin(&peek, "d", 0), "k=o");
+    d->has_hits = d->has_override = true; /* a limit of the request */
+    d->override = (weir_rls_override){1, WEIR_RLS_MINUTE};
+    d->hits = 1;
+    expect_status(decide(&peek, now_ns).statuses[0], WEIR_RLS_OK, 0, 60);
+    d->hits = 0;
+    expect_status(decide(&peek, now_ns).statuses[0], WEIR_RLS_OK, 0, 60);
+    d->hits = 1;
+    expect_status(decide(&peek, now_ns).statuses[0], WEIR_RLS_OVER_LIMIT, 0, 60);
+    d->hits = 0;
+    expect_status(decide(&peek, now_ns).statuses[0], WEIR_RLS_OVER_LIMIT, 0, 60);
+
+    static const struct {
+        const char *descriptor;
+        weir_rls_code code;
+    } rows[] = {{"zero=v", WEIR_RLS_OVER_LIMIT},
+                {"most=v", WEIR_RLS_OK},
+                {"own=v", WEIR_RLS_OK},
+                {"atomic=v", WEIR_RLS_OK}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ask("d", rows[i].descriptor, INT32_MAX, now_ns);
+        ask("d", rows[i].descriptor, 2, now_ns);
+        add(begin(&peek, "d", 0), rows[i].descriptor)->has_hits = true;
+        assert_int_equal(decide(&peek, now_ns).statuses[0].code, rows[i].code);
+    }
+}
+
+/* Header fields tell the limit, not the layer above it. */
+static void the_layer_above_a_limit_is_not_in_headers(void **unused)
+{
+    (void)unused;
+    static const weir_rls_options options = {.peeks = WEIR_RLS_PEEKS_ALLOW,
+                                             .flavours = WEIR_HEADERS_IETF};
+    const weir_rls_spec spec = {.key = "k", LIMIT(2, WEIR_RLS_MINUTE)};
+    activate_one(&options, &spec, 1);
+    for (uint32_t hits = 1; hits < 4; hits++) {
+        kit_request r;
+        add(begin(&r, "d", hits), "k=v");
+        weir_rls_response response = decide(&r, now_ns);
+        assert_int_equal(response.decided_len, 1);
+        const weir_rls_decided *d = response.decided;
+        assert_int_equal(d->policy->layers, 1);
+        assert_int_equal(d->policy->layer[0].limit, 2);
+        assert_int_equal(d->decision->layer, 0);
+        assert_int_equal(d->decision->limit, 2);
+    }
+}
+
 /* The cost of the service has a maximum, which the hits of a descriptor exceed. */
 static void numbers_have_no_gaps(void **unused)
 {
@@ -618,6 +696,8 @@ int main(void)
         TEST(a_limit_denies_what_is_over_it),
         TEST(denied_hits_count),
         TEST(no_hits_are_a_peek),
+        TEST(a_peek_may_need_a_hit_too_many),
+        TEST(the_layer_above_a_limit_is_not_in_headers),
         TEST(numbers_have_no_gaps),
         TEST(resets_are_exact_if_asked),
         TEST(decisions_are_listed_for_headers),

@@ -133,15 +133,17 @@ static bool can_deny(const weir_rls_config *c, const rls_item *item)
 }
 
 /* Whether a limit is over before the request is charged, by the answer to a probe. */
-static bool is_over(const special *s, const rls_item *item)
+static bool is_over(const special *s, const weir_rls_config *c, const rls_item *item)
 {
     if (item->limit->shadow)
         return false;
     if (item->take == RLS_NO_TAKE)
         return item->limit->rule.len == 0;
     const weir_request *take = &s->loop->take[item->take];
-    int64_t need = item->hits > 0 ? rls_cost_of(item) : 1; /* a peek needs one hit to be left */
-    return take->status == WEIR_OK && take->decision.remaining < need;
+    if (take->status != WEIR_OK)
+        return false;
+    return item->hits > 0 ? take->decision.remaining < rls_cost_of(item)
+                          : rls_denies_peek(c, item->limit, &take->decision);
 }
 
 /* Whether the request is denied before it is charged: by a limit of 0, or by a peek at a limit that
@@ -150,7 +152,7 @@ static bool is_denied_already(const special *s, const weir_rls_config *c)
 {
     for (size_t i = 0; i < s->n; i++) {
         const rls_item *item = &s->items[i];
-        if (can_deny(c, item) && (item->hits == 0 || !rls_has_state(item)) && is_over(s, item))
+        if (can_deny(c, item) && (item->hits == 0 || !rls_has_state(item)) && is_over(s, c, item))
             return true;
     }
     return false;
@@ -211,7 +213,7 @@ static bool probe(special *s, const weir_rls_config *c, bool *ret_denied)
             can_deny(c, item))
             continue;
         quotas++;
-        over += item->limit && is_over(s, item);
+        over += item->limit && is_over(s, c, item);
     }
     *ret_denied = (quotas > 0 && quotas == over) || is_denied_already(s, c);
     return true;

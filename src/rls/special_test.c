@@ -241,6 +241,31 @@ static void quotas_in_atomic_requests(void **unused)
     }
 }
 
+/* With PEEKS_ALLOW, a peek denies an atomic request only if its limit was exceeded, which an atomic
+ * limit never is. */
+static void a_peek_may_let_an_atomic_request_pass(void **unused)
+{
+    (void)unused;
+    const weir_rls_spec specs[] = {{.key = "p", LIMIT(1, WEIR_RLS_DAY)},
+                                   {.key = "c", .atomic = true, LIMIT(9, WEIR_RLS_DAY)},
+                                   {.key = "q", .atomic = true, LIMIT(1, WEIR_RLS_DAY)}};
+    activate_one(&(weir_rls_options){.peeks = WEIR_RLS_PEEKS_ALLOW}, specs, 3);
+    for (uint32_t used = 1; used < 3; used++) {
+        ask("d", "p=v", 1, now_ns);
+        ask("d", "q=v", 1, now_ns);
+        kit_request r;
+        begin(&r, "d", 1);
+        add(&r, "p=v")->has_hits = true;
+        add(&r, "q=v")->has_hits = true;
+        add(&r, "c=v");
+        weir_rls_response response = decide(&r, now_ns);
+        assert_int_equal(response.code, used == 1 ? WEIR_RLS_OK : WEIR_RLS_OVER_LIMIT);
+        assert_int_equal(response.statuses[0].code, response.code);
+        assert_int_equal(response.statuses[1].code, WEIR_RLS_OK);
+        assert_int_equal(response.statuses[2].remaining, 8);
+    }
+}
+
 /* A quota is over from the hit on that exceeds it. */
 static void a_quota_is_over_by_one_hit(void **unused)
 {
@@ -413,6 +438,7 @@ int main(void)
         TEST(special_limits_in_atomic_requests),
         TEST(a_denied_atomic_request_makes_no_hits),
         TEST(a_peek_denies_an_atomic_request),
+        TEST(a_peek_may_let_an_atomic_request_pass),
         TEST(quotas_in_atomic_requests),
         TEST(a_quota_is_over_by_one_hit),
         TEST(descriptors_that_are_no_quotas),

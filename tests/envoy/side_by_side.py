@@ -21,6 +21,7 @@ REQUESTS = int(os.environ.get("SIDE_BY_SIDE", "20000"))
 JSON_EVERY = 100
 MAX = 2**32 - 1
 MOST = 2**31 - 1
+ALLOW = "peek_at_limit: allow"
 HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 
 
@@ -94,10 +95,10 @@ def hits_of(request, descriptor):
     return descriptor.get("hits_addend", max(1, request.get("hits_addend", 0)))
 
 
-def peek_at_the_limit(request, descriptor, weir, other):
-    """A request of 0 hits: the reference says OK when the limit is used up, though the next hit is denied."""
+def peek_at_a_limit_of_none(request, descriptor, weir, other):
+    """A request of 0 hits at a limit of 0: the reference says OK until a hit was denied."""
     return (hits_of(request, descriptor) == 0 and weir.code == OVER_LIMIT and other.code == OK
-            and weir.limit_remaining == other.limit_remaining == 0)
+            and weir.current_limit.requests_per_unit == other.current_limit.requests_per_unit == 0)
 
 
 def quota_of_the_newer_reference(_request, descriptor, weir, other):
@@ -126,7 +127,7 @@ def limit_above_the_most(_request, _descriptor, weir, other):
             and weir.limit_remaining == other.limit_remaining - above)
 
 
-RULES = (limit_above_the_most, peek_at_the_limit, quota_of_the_newer_reference, wildcard_of_the_newer_reference,
+RULES = (limit_above_the_most, peek_at_a_limit_of_none, quota_of_the_newer_reference, wildcard_of_the_newer_reference,
          override_shares_the_count)
 
 
@@ -247,7 +248,7 @@ def services(box, configuration, envoy=(), **settings):
     """weir and the reference. `envoy` are lines of weir.yaml, and `settings` the same for the reference."""
     files = configuration.files()
     reference = kit.Reference(box, files, **settings).start()
-    return kit.Weir(box, files, envoy=envoy or kit.HEADERS_ON).start(), reference
+    return kit.Weir(box, files, envoy=(*(envoy or kit.HEADERS_ON), ALLOW)).start(), reference
 
 
 def the_same_random_requests(box):
@@ -277,7 +278,7 @@ def the_same_with_redis(box):
     files = configuration.files()
     reference = kit.Reference(box, files).start()
     redis = Redis(box).start()
-    weir = kit.Weir(box, files, more=["engine: redis", f"redis: {{url: {redis.url()}, deadline: 20s}}"]).start()
+    weir = kit.Weir(box, files, envoy=(*kit.HEADERS_ON, ALLOW), more=["engine: redis", f"redis: {{url: {redis.url()}, deadline: 20s}}"]).start()
     run(Pair(box, weir, reference), generated.Requests(SEED + 3, configuration), REQUESTS // 10, False)
 
 

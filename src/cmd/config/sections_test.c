@@ -90,7 +90,7 @@ static void check_envoy(void **unused)
     (void)unused;
     weir_config *c = valid("envoy: {config: x, statsd: 'udp://h:1', statsd_flush: 1s, "
                            "headers: {enabled: true, flavour: [ietf, github], limit: A, "
-                           "remaining: B, reset: C}, shadow_mode: true}\n"
+                           "remaining: B, reset: C}, shadow_mode: true, peek_at_limit: allow}\n"
                            "grpc: {max_connection_age: 365d, max_connection_age_grace: off}");
     assert_string_equal(envoy_settings_of(c)->directory, "x");
     assert_string_equal(envoy_settings_of(c)->statsd, "udp://h:1");
@@ -98,6 +98,7 @@ static void check_envoy(void **unused)
     const weir_rls_options *o = &envoy_settings_of(c)->options;
     assert_true(o->headers && o->shadow_mode && !o->quota_mode && !o->stop_when_over);
     assert_int_equal(o->flavours, WEIR_HEADERS_IETF | WEIR_HEADERS_GITHUB);
+    assert_int_equal(o->peeks, WEIR_RLS_PEEKS_ALLOW);
     assert_string_equal(o->limit_header, "A");
     assert_string_equal(o->remaining_header, "B");
     assert_string_equal(o->reset_header, "C");

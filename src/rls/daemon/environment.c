@@ -478,6 +478,7 @@ static void apply_options(weir_config *c, const environment *e)
     o->shadow_mode = e->shadow_mode;
     o->quota_mode = e->quota_mode;
     o->stop_when_over = e->stop_when_over;
+    o->peeks = WEIR_RLS_PEEKS_ALLOW;
     envoy_settings_of(c)->merge_domains = e->merge_domains;
     c->grpc_max_age_ns = e->max_age_ns;
     c->grpc_max_age_grace_ns = e->max_age_grace_ns;

@@ -99,6 +99,7 @@ static void check_options(void **unused)
     const weir_rls_options *o = &envoy_settings_of(c)->options;
     assert_true(o->near_limit_ratio > 0.799 && o->near_limit_ratio < 0.801);
     assert_false(o->headers || o->shadow_mode || o->quota_mode || o->stop_when_over);
+    assert_int_equal(o->peeks, WEIR_RLS_PEEKS_ALLOW); /* as the reference */
     assert_false(envoy_settings_of(c)->merge_domains || c->log_json);
     assert_int_equal(c->log_level, WEIR_LOG_INFO);
     assert_null(envoy_settings_of(c)->statsd);

@@ -111,6 +111,9 @@ static const config_key header_keys[] = {
 static const config_section header_section = {CONFIG_KEYS(header_keys),
                                               .expected = "expected {enabled: true}"};
 
+static const char *const peek_words[] = {
+    [WEIR_RLS_PEEKS_DENY] = "deny", [WEIR_RLS_PEEKS_ALLOW] = "allow"};
+
 static const config_key envoy_keys[] = {
     {"config", CONFIG_PATH, MEMBER(directory), .live = true},
     {"headers", CONFIG_SECTION, .section = &header_section},
@@ -119,6 +122,7 @@ static const config_key envoy_keys[] = {
     {"quota_mode", CONFIG_BOOL, OPTION(quota_mode)},
     {"stop_when_over", CONFIG_BOOL, OPTION(stop_when_over)},
     {"merge_domains", CONFIG_BOOL, MEMBER(merge_domains), .live = true},
+    {"peek_at_limit", CONFIG_WORD, OPTION(peeks), CONFIG_WORDS(peek_words, WEIR_RLS_PEEKS_DENY)},
     {"calendar", CONFIG_BOOL, OPTION(calendar)},
     {"exact_reset", CONFIG_BOOL, OPTION(exact_reset)},
     {"engine", CONFIG_OTHER, OPTION(engine), .read = config_read_engine},
