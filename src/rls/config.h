@@ -70,8 +70,10 @@ typedef struct weir_rls_options {
     bool stop_when_over; /* STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: denied hits are not counted,
                                  and every domain is atomic */
     weir_rls_peeks peeks;
-    bool calendar;           /* MONTH and YEAR are those of the calendar, in UTC */
-    bool exact_reset;        /* duration_until_reset in nanoseconds; if not, whole seconds, up */
+    bool dots_replaced; /* SANITIZE_DESCRIPTOR_METRIC_DOTS: the names of statistics have '_' for
+                                each '.' in a key or value */
+    bool calendar;      /* MONTH and YEAR are those of the calendar, in UTC */
+    bool exact_reset;   /* duration_until_reset in nanoseconds; if not, whole seconds, up */
     weir_engine_kind engine; /* of all limits */
     weir_on_error on_error;
 } weir_rls_options;

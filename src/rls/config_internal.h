@@ -132,7 +132,10 @@ weir_slice rls_shared_value(const rls_path *path, size_t i, const weir_rls_entry
 
 /* Writes the name of the statistics of a matched descriptor, if path->renamed or limit->detailed.
  * Returns its length; 0 if it does not fit. */
-size_t rls_stat_name(const rls_limit *limit, const rls_path *path,
+size_t rls_stat_name(const weir_rls_options *options, const rls_limit *limit, const rls_path *path,
                      const weir_rls_descriptor *descriptor, char *ret, size_t size);
+
+/* Replaces the dots of a key and value, which are part of such a name, if options->dots_replaced. */
+void rls_replace_dots(const weir_rls_options *options, char *part, size_t len);
 
 #endif

@@ -207,7 +207,13 @@ static void add(text *t, const char *bytes, size_t len)
     t->len += len;
 }
 
-size_t rls_stat_name(const rls_limit *limit, const rls_path *path,
+void rls_replace_dots(const weir_rls_options *options, char *part, size_t len)
+{
+    for (size_t i = 0; i < len && options->dots_replaced; i++)
+        part[i] = part[i] == '.' ? '_' : part[i];
+}
+
+size_t rls_stat_name(const weir_rls_options *options, const rls_limit *limit, const rls_path *path,
                      const weir_rls_descriptor *descriptor, char *ret, size_t size)
 {
     text t = {ret, 0, size};
@@ -217,10 +223,13 @@ size_t rls_stat_name(const rls_limit *limit, const rls_path *path,
         weir_slice value =
             limit->detailed ? rls_shared_value(path, i, e) : metric_value(path, i, e);
         add(&t, ".", 1);
+        size_t begin = t.len;
         add(&t, e->key.at, e->key.len);
         if (value.len > 0 || (limit->detailed && !path->shares))
             add(&t, "_", 1);
         add(&t, value.at, value.len);
+        if (t.len <= size)
+            rls_replace_dots(options, ret + begin, t.len - begin);
     }
     return t.len <= size ? t.len : 0;
 }

@@ -138,7 +138,8 @@ static planned add_key(weir_rls_loop *l, weir_slice domain, const weir_rls_descr
 
 /* The name of the statistics of an override: "DOMAIN.KEY_VALUE.KEY". Returns its length; 0 if it is
  * too long. */
-static size_t override_name(weir_slice domain, const weir_rls_descriptor *d, char *ret)
+static size_t override_name(const weir_rls_options *options, weir_slice domain,
+                            const weir_rls_descriptor *d, char *ret)
 {
     size_t len = domain.len + 1 + descriptor_len(d);
     if (len > RLS_STAT_MAX)
@@ -150,14 +151,16 @@ static size_t override_name(weir_slice domain, const weir_rls_descriptor *d, cha
         if (i == d->entries_len)
             break;
         const weir_rls_entry *e = &d->entries[i];
+        size_t begin = len;
         if (e->key.len > 0)
             memcpy(ret + len, e->key.at, e->key.len);
         len += e->key.len;
-        if (e->value.len == 0)
-            continue;
-        ret[len++] = '_';
-        memcpy(ret + len, e->value.at, e->value.len);
-        len += e->value.len;
+        if (e->value.len > 0) {
+            ret[len++] = '_';
+            memcpy(ret + len, e->value.at, e->value.len);
+            len += e->value.len;
+        }
+        rls_replace_dots(options, ret + begin, len - begin);
     }
     return len;
 }
@@ -183,7 +186,7 @@ static planned plan_override(weir_rls_loop *l, const weir_rls_config *c, weir_sl
         limit->rule = (weir_slice){text, len};
     }
     item->limit = limit;
-    size_t len = override_name(domain, d, l->scratch);
+    size_t len = override_name(&c->options, domain, d, l->scratch);
     item->stat = rls_dynamic_name(l, l->scratch, len, domain.len, RLS_OTHER_LIMITS);
     return add_key(l, domain, d, item);
 }
@@ -205,7 +208,7 @@ static planned plan_item(weir_rls_loop *l, const weir_rls_config *c, uint32_t do
     if (limit->unlimited)
         return PLANNED;
     if (limit->detailed || l->path.renamed) {
-        size_t len = rls_stat_name(limit, &l->path, d, l->scratch, RLS_STAT_MAX);
+        size_t len = rls_stat_name(&c->options, limit, &l->path, d, l->scratch, RLS_STAT_MAX);
         item->stat = rls_dynamic_name(l, l->scratch, len, limit->domain_len, limit->stat);
     }
     return add_key(l, (weir_slice){NULL, 0}, d, item);

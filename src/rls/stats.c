@@ -117,13 +117,20 @@ uint32_t rls_names_add(rls_names *n, const char *text, size_t len, size_t domain
 
 void rls_names_add_config(rls_names *n, weir_rls_config *c)
 {
-    for (size_t i = 0; i < c->limits_len; i++) {
-        rls_limit *limit = &c->limits[i];
+    for (size_t i = 0; i < c->nodes_len; i++) {
+        rls_limit *limit = c->nodes[i].limit;
         char text[RLS_STAT_MAX];
+        if (!limit)
+            continue;
         limit->stat = RLS_OTHER_LIMITS;
         if (limit->full_key.len > sizeof text)
             continue;
         memcpy(text, limit->full_key.at, limit->full_key.len);
+        size_t end = limit->full_key.len;
+        for (const rls_node *up = &c->nodes[i]; up->parent != 0; up = &c->nodes[up->parent]) {
+            rls_replace_dots(&c->options, text + end - up->text.len, up->text.len);
+            end -= up->text.len + 1; /* what is left in the end is the domain */
+        }
         rls_sanitise(text, limit->full_key.len);
         uint32_t at = rls_names_add(n, text, limit->full_key.len, limit->domain_len, false);
         if (at != RLS_NO_NAME)

@@ -115,6 +115,34 @@ static void statistics_are_sorted_by_name(void **unused)
 }
 
 /* Also where one name begins another, and its next byte is less or greater than a dot. */
+/* With dots_replaced, only the dots between the parts of a name are left, and those of the domain. */
+static void dots_are_replaced(void **unused)
+{
+    (void)unused;
+    static const weir_rls_options options = {.dots_replaced = true};
+    const weir_rls_spec inner = {.key = "p.q", .value = "/a.B/*", PER_DAY(1)};
+    const weir_rls_spec specs[] = {
+        {.key = "h.i", .value = "x.y", .descriptors = &inner, .descriptors_len = 1, PER_DAY(2)},
+        {.key = "d.e", .detailed_metric = true, PER_DAY(2)},
+        {.key = "v.m", .value_to_metric = true, PER_DAY(2)}};
+    const weir_rls_domain_spec domain = {"do.main", false, specs, 3};
+    activate(&options, &domain, 1);
+    assert_int_equal(ask("do.main", "h.i=x.y|p.q=/a.B/c.d", 1, now_ns).requests_per_unit, 1);
+    ask("do.main", "h.i=x.y", 2, now_ns);
+    ask("do.main", "d.e=f.g", 3, now_ns);
+    ask("do.main", "v.m=1.2", 4, now_ns);
+    kit_request r;
+    weir_rls_descriptor *d = add(begin(&r, "do.main", 5), "o.p=q.r");
+    d->has_override = true;
+    d->override = (weir_rls_override){1, WEIR_RLS_DAY};
+    decide(&r, now_ns);
+    assert_int_equal(stat("rate_limit.do.main.h_i_x_y.p_q_/a_B/*.total_hits"), 1);
+    assert_int_equal(stat("rate_limit.do.main.h_i_x_y.total_hits"), 2);
+    assert_int_equal(stat("rate_limit.do.main.d_e_f_g.total_hits"), 3);
+    assert_int_equal(stat("rate_limit.do.main.v_m_1_2.total_hits"), 4);
+    assert_int_equal(stat("rate_limit.do.main.o_p_q_r.total_hits"), 5);
+}
+
 static void statistics_are_sorted_with_their_last_part(void **unused)
 {
     (void)unused;
@@ -278,6 +306,7 @@ int main(void)
         TEST(names_are_sanitised_as_by_the_reference),
         TEST(only_the_name_is_sanitised),
         TEST(statistics_are_sorted_by_name),
+        TEST(dots_are_replaced),
         TEST(statistics_are_sorted_with_their_last_part),
         TEST(names_are_bounded),
         TEST(names_from_requests_are_bounded),
