@@ -4,6 +4,8 @@ and the same changes of it."""
 
 import json
 import os
+import socket
+import threading
 
 import generated
 import side_by_side
@@ -132,4 +134,45 @@ def a_replaced_root(box):
     expect_limit(services, 31)
 
 
-TESTS = (the_same_variables, a_changed_file, a_config_map, a_replaced_root)
+class Agent:
+    """An agent for DogStatsD: the lines that it receives for the descriptor k."""
+
+    def __init__(self):
+        self.lines = set()
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind((HOST, 0))
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.receive, daemon=True).start()
+
+    def receive(self):
+        while True:
+            for line in self.socket.recv(65536).decode().splitlines():
+                # The reference's client adds fields of its own behind the tags, such as the container.
+                self.lines.add("|".join(line.split("|")[:3]))
+
+    def about(self):
+        return {line for line in self.lines if ".d.k." in line}
+
+
+def the_same_tags(box):
+    """EXTRA_TAGS are at the end of the names, or for an agent behind the type."""
+    directory = box.path / "root"
+    kit.write_config(directory / "config", {"a.yaml": limits(10)})
+    tags = {"EXTRA_TAGS": "zone:eu-1.a,build:7", "STATS_FLUSH_INTERVAL": "1s", "RUNTIME_WATCH_ROOT": "false"}
+    servers = [kit.Statsd(), kit.Statsd()], [Agent(), Agent()]
+    for dog, (one, two) in enumerate(servers):
+        settings = {**tags, "STATSD_HOST": HOST, "USE_STATSD": str(1 - dog), "USE_DOG_STATSD": str(dog)}
+        redis = Redis(box).start()
+        settings |= {"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": f"{HOST}:{redis.port}"}
+        for words, server in (([box.weir, "serve", "--envoy"], one), ([box.parts.reference()], two)):
+            Variables(box, directory, words, {**settings, "STATSD_PORT": str(server.port)}).start().post(
+                {"domain": "d", "descriptors": [{"entries": [{"key": "k", "value": "v"}]}]})
+    name = "ratelimit.service.rate_limit.d.k."
+    for last in ("total_hits", "within_limit"):
+        for server in servers[0]:
+            until(lambda one=server, what=last: one.counts[f"{name}{what}.__build=7.__zone=eu-1_a"] == 1, last)
+        for server in servers[1]:
+            until(lambda one=server, what=last: f"{name}{what}:1|c|#build:7,zone:eu-1_a" in one.about(), last)
+
+
+TESTS = (the_same_variables, the_same_tags, a_changed_file, a_config_map, a_replaced_root)

@@ -131,6 +131,8 @@ static const config_change changes[] = {
     {"envoy: {statsd: 'udp://a:1'}", "envoy: {statsd: 'udp://a:1'}", ""},
     {"envoy: {statsd: 'udp://a:1'}", "envoy: {statsd: 'udp://a:2'}", "envoy "},
     {"envoy: {statsd: 'udp://a:1'}", "envoy: {statsd: off}", "envoy "},
+    {"envoy: {statsd_tags: {a: b, c: d}}", "envoy: {statsd_tags: {c: d, a: b}}", ""},
+    {"envoy: {statsd_tags: {a: b}}", "envoy: {statsd_tags: {a: c}}", "envoy "},
     {"envoy: {statsd_flush: 1s}", "envoy: {statsd_flush: 2s}", "envoy "},
     {"grpc: {max_connection_age: 1h}", "grpc: {max_connection_age: 2h}", "grpc "},
     {"grpc: {max_connection_age_grace: 1h}", "grpc: {}", ""},

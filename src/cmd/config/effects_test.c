@@ -56,6 +56,8 @@ static void check_listeners(void **unused)
          "limitador: " EITHER "envoy: " EITHER},
         {"listen: {http: 1}\nlimitador: {limits: x}\nenvoy: {config: x, statsd_flush: 2s}\n",
          "envoy.statsd_flush: this has no effect, because envoy.statsd is off\n"},
+        {"listen: {http: 1}\nenvoy: {config: x, statsd_tags: {a: b}}\n",
+         "envoy.statsd_tags: this has no effect, because envoy.statsd is off\n"},
         {"listen: {http: 1, grpc: 2}\nenvoy: {shadow_mode: true}\n",
          "listen.grpc: every request is allowed, because there is neither envoy.config nor "
          "limitador.limits\nenvoy: this has no effect, because envoy.config is not set\n"},

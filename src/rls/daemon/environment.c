@@ -22,7 +22,7 @@ typedef struct environment {
     const char *limit_header, *remaining_header, *reset_header;
     const char *log_level, *log_format;
     const char *cert, *cert_key, *client_ca;
-    const char *statsd_host, *statsd_protocol;
+    const char *statsd_host, *statsd_protocol, *extra_tags;
     const char *prometheus_addr, *prometheus_path;
     const char *config_type;
     double near_limit_ratio;
@@ -54,6 +54,7 @@ static const environment defaults = {
     .max_age_grace_ns = 3600 * CONFIG_S_NS,
     .statsd_host = "localhost",
     .statsd_protocol = "tcp",
+    .extra_tags = "",
     .statsd_port = 8125,
     .flush_ns = 10 * CONFIG_S_NS,
     .prometheus_addr = ":9090",
@@ -83,7 +84,8 @@ static const environment defaults = {
 #define REDIS                                                                                      \
     "the counts are in weir's memory. To share them through Redis, write redis: {url: URL} and "   \
     "engine: redis in a configuration file"
-#define XDS "weir reads its limits from files"
+#define MOGRIFIERS "weir sends the names of statistics unchanged"
+#define XDS        "weir reads its limits from files"
 
 /* `why` is the same string for variables that are explained together. */
 const environment_row environment_rows[] = {
@@ -123,6 +125,7 @@ const environment_row environment_rows[] = {
     SET("STATSD_PROTOCOL", "envoy.statsd", TEXT, statsd_protocol),
     SET("DISABLE_STATS", "envoy.statsd", BOOL, no_stats),
     SET("STATS_FLUSH_INTERVAL", "envoy.statsd_flush", DURATION, flush_ns),
+    SET("EXTRA_TAGS", "envoy.statsd_tags", TEXT, extra_tags),
     SET("USE_PROMETHEUS", "listen.http", BOOL, prometheus),
     SET("PROMETHEUS_ADDR", "listen.http", TEXT, prometheus_addr),
     SET("PROMETHEUS_PATH", NULL, TEXT, prometheus_path),
@@ -143,8 +146,10 @@ const environment_row environment_rows[] = {
     NOT_NEEDED("XDS_*", XDS),
     WARN("RESPONSE_DYNAMIC_METADATA", "weir sends no dynamic metadata"),
     WARN("TRACING_*", "weir sends no traces"),
-    WARN("USE_DOG_STATSD_MOGRIFIERS", "weir sends plain statsd, without tags"),
-    WARN("EXTRA_TAGS", "weir sends plain statsd, without tags"),
+    NOT_NEEDED("OTEL_*", "it is about traces, which weir does not send"),
+    WARN("GOSTATS_*", "weir sends each statistic in a line of its own; see STATS_FLUSH_INTERVAL"),
+    WARN("USE_DOG_STATSD_MOGRIFIERS", MOGRIFIERS),
+    WARN("DOG_STATSD_MOGRIFIERS_*", MOGRIFIERS),
     WARN("PROMETHEUS_MAPPER_YAML", "metrics have the names of the reference's default mapping"),
     WARN("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "weir does not measure response times"),
     REFUSE("GRPC_CLIENT_TLS_SAN",
@@ -430,28 +435,55 @@ static bool apply_log(weir_config *c, const environment *e, char *ret_error)
 }
 
 /* Statistics are sent if USE_STATSD or USE_DOG_STATSD is true, or if USE_STATSD is not set and
- * STATSD_HOST is. An agent for DogStatsD reads plain statsd from UDP. */
-static bool apply_statsd(weir_config *c, const environment *e, char *const *env, char *ret_error)
+ * STATSD_HOST is. */
+static bool sends_stats(const environment *e, char *const *env)
 {
     bool on = e->statsd;
     for (bool is_said = false; *env && !is_said; env++) {
         is_said = strncmp(*env, "USE_STATSD=", 11) == 0 && (*env)[11] != '\0';
         on = is_said ? e->statsd : on || strncmp(*env, "STATSD_HOST=", 12) == 0;
     }
+    return !e->no_stats && (on || e->dog_statsd);
+}
+
+static bool apply_statsd(weir_config *c, const environment *e, char *const *env, char *ret_error)
+{
     envoy_settings_of(c)->statsd_flush_ns = e->flush_ns > 0 ? e->flush_ns : defaults.flush_ns;
-    if (e->no_stats || !(on || e->dog_statsd))
+    if (!sends_stats(e, env))
         return true;
-    bool udp = e->dog_statsd || strcmp(e->statsd_protocol, "udp") == 0;
-    if (!udp && strcmp(e->statsd_protocol, "tcp") != 0) {
+    bool udp = strcmp(e->statsd_protocol, "udp") == 0;
+    if (!e->dog_statsd && !udp && strcmp(e->statsd_protocol, "tcp") != 0) {
         return refuse(ret_error, "STATSD_PROTOCOL: expected tcp or udp, found '%.*s'", VALUE_SHOWN,
                       e->statsd_protocol);
     }
-    size_t size = strlen(e->statsd_host) + 24;
+    size_t size = strlen(e->statsd_host) + 32;
     char *url = weir_arena_alloc(c->arena, size, 1);
     if (url)
-        snprintf(url, size, "%s://%s:%u", udp ? "udp" : "tcp", e->statsd_host, e->statsd_port);
+        snprintf(url, size, "%s://%s:%u",
+                 e->dog_statsd ? "dogstatsd"
+                 : udp         ? "udp"
+                               : "tcp",
+                 e->statsd_host, e->statsd_port);
     envoy_settings_of(c)->statsd = url;
     return url != NULL;
+}
+
+/* "KEY:VALUE,KEY:VALUE". */
+static bool apply_tags(weir_config *c, const environment *e, char *ret_error)
+{
+    const char *at = e->extra_tags;
+    while (*at) {
+        size_t len = strcspn(at, ","), key = strcspn(at, ":,");
+        size_t value = key < len ? key + 1 : len;
+        const char *why = statsd_add_tag(&envoy_settings_of(c)->statsd_tags, (weir_slice){at, key},
+                                         (weir_slice){at + value, len - value});
+        if (why) {
+            return refuse(ret_error, "EXTRA_TAGS: %s at '%.*s'", why,
+                          (int)(len < VALUE_SHOWN ? len : VALUE_SHOWN), at);
+        }
+        at += len + (at[len] == ',');
+    }
+    return true;
 }
 
 static bool apply_headers(weir_config *c, const environment *e, char *ret_error)
@@ -499,7 +531,7 @@ bool environment_apply(weir_config *c, char *const *env, char *ret_error)
     apply_options(c, &e);
     return apply_headers(c, &e, ret_error) && apply_listen(c, &e, ret_error) &&
            apply_log(c, &e, ret_error) && apply_statsd(c, &e, env, ret_error) &&
-           apply_directory(c, &e);
+           apply_tags(c, &e, ret_error) && apply_directory(c, &e);
 }
 /* ---- explaining ------------------------------------------------------------------------------ */
 
@@ -514,10 +546,38 @@ static void append_names(char *const *env, const environment_row *row, char *nam
     }
 }
 
+/* Whether a variable begins as those of the reference, but is not in the table. Variables that
+ * Kubernetes sets for a Service, such as STATSD_SERVICE_HOST and STATSD_PORT_8125_UDP, do not
+ * count. */
+static bool is_unknown(const char *entry)
+{
+    static const char *const families[] = {"RUNTIME_",    "LIMIT_",       "STATSD_",
+                                           "PROMETHEUS_", "GRPC_SERVER_", "GRPC_CLIENT_",
+                                           "GRPC_MAX_"};
+    const char *end = strchr(entry, '='), *service = strstr(entry, "_SERVICE_"),
+               *port = strstr(entry, "_PORT");
+    bool found = false, known = !end || (service && service < end) || (port && port < end);
+    for (size_t i = 0; i < CONFIG_LENGTH(families); i++)
+        found |= strncmp(entry, families[i], strlen(families[i])) == 0;
+    for (size_t i = 0; i < environment_rows_len; i++)
+        known |= value_of(&environment_rows[i], entry) != NULL;
+    return found && !known;
+}
+
 void environment_explain(char *const *env,
                          void (*note)(void *ctx, bool warning, const char *names, const char *why),
                          void *ctx)
 {
+    environment e = defaults;
+    char error[CONFIG_ENVIRONMENT_ERROR_MAX];
+    if (read_all(&e, env, error) && e.extra_tags[0] && !sends_stats(&e, env))
+        note(ctx, true, "EXTRA_TAGS", "tags are sent to statsd only, which is off: see USE_STATSD");
+    for (size_t i = 0; env[i]; i++) {
+        char name[VALUE_SHOWN + 1];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(env[i], "="), env[i]);
+        if (is_unknown(env[i]))
+            note(ctx, true, name, "weir does not know this variable");
+    }
     for (size_t i = 0, next; i < environment_rows_len; i = next) {
         char names[NAMES_SIZE] = "";
         const environment_row *row = &environment_rows[i];

@@ -218,11 +218,20 @@ static void check_statsd(void **unused)
     expect_statsd(ENV("STATSD_HOST=10.0.0.1", "USE_STATSD=false"), "off");
     expect_statsd(ENV("USE_STATSD=true", "DISABLE_STATS=true"), "off");
     expect_statsd(ENV("USE_STATSD=true", "STATSD_PROTOCOL=udp"), "udp://localhost:8125");
-    expect_statsd(ENV("USE_STATSD=false", "USE_DOG_STATSD=true", "STATSD_HOST=a"), "udp://a:8125");
+    expect_statsd(ENV("USE_STATSD=false", "USE_DOG_STATSD=true", "STATSD_HOST=a"),
+                  "dogstatsd://a:8125");
     expect_statsd(ENV("USE_DOG_STATSD=true", "DISABLE_STATS=true"), "off");
     expect_statsd(ENV("STATSD_HOST=a", "USE_STATSDS=true"), "tcp://a:8125");
     expect_statsd(ENV("STATSD_HOST=a", "USE_STATSD="), "tcp://a:8125");
     expect_statsd(ENV("STATSD_HOSTS=a"), "off");
+    weir_config *with_tags = apply(ENV("USE_STATSD=1", "EXTRA_TAGS=zone:a.b:c,build:1,"));
+    const statsd_tags *tags = &envoy_settings_of(with_tags)->statsd_tags;
+    assert_int_equal(tags->len, 2);
+    assert_string_equal(tags->tag[0].key, "build");
+    assert_string_equal(tags->tag[0].value, "1");
+    assert_string_equal(tags->tag[1].key, "zone");
+    assert_string_equal(tags->tag[1].value, "a_b_c");
+    config_free(with_tags);
     static const struct {
         char *variable;
         int64_t ns;
@@ -264,6 +273,8 @@ static void check_refused(void **unused)
                                    "'[::1'"},
         {"DEBUG_HOST=x", "DEBUG_HOST: expected an IP address or localhost, found 'x'"},
         {"GRPC_HOST=x", "GRPC_HOST: expected an IP address or localhost, found 'x'"},
+        {"EXTRA_TAGS=a:b,c", "EXTRA_TAGS: expected a key and a value at 'c'"},
+        {"EXTRA_TAGS=a:b,a:c,d:e", "EXTRA_TAGS: the key is given twice at 'a:c'"},
         {"STATSD_PROTOCOL=sctp", "STATSD_PROTOCOL: expected tcp or udp, found 'sctp'"},
         {"GRPC_SERVER_USE_TLS=true",
          "GRPC_SERVER_USE_TLS requires GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY"},
@@ -349,14 +360,26 @@ static void check_explained(void **unused)
     char text[1000] = "";
     environment_explain(ENV("PORT=1", "REDIS_URL=x", "MEMCACHE_SRV=", "BACKEND_TYPE=redis",
                             "REDIS_TYPE=y", "TRACING_ENABLED=false", "EXTRA_TAGS=a:b", "REDIS=z",
-                            "REDIS_=z", "REDIS_X=", "XREDIS_X=1"),
+                            "REDIS_=z", "REDIS_X=", "XREDIS_X=1", "OTEL_EXPORTER_OTLP_ENDPOINT=h",
+                            "DOG_STATSD_MOGRIFIERS_A_PATTERN=x", "USE_DOG_STATSD_MOGRIFIERS=A",
+                            "GRPC_SERVER_TLS_CRT=c", "LIMIT_RESET_HEADER=x", "RUNTIME_X",
+                            "STATSD_SERVICE_HOST=10.0.0.1", "STATSD_PORT_8125_UDP=x",
+                            "LIMIT_X=a_PORT", "UNLIMIT_X=1"),
                         note, text);
     assert_string_equal(
-        text, "REDIS_URL,REDIS_TYPE,REDIS_X,BACKEND_TYPE: the counts are in weir's memory. "
+        text, "warning: EXTRA_TAGS: tags are sent to statsd only, which is off: see USE_STATSD\n"
+              "warning: GRPC_SERVER_TLS_CRT: weir does not know this variable\n"
+              "warning: LIMIT_X: weir does not know this variable\n"
+              "REDIS_URL,REDIS_TYPE,REDIS_X,BACKEND_TYPE: the counts are in weir's memory. "
               "To share them through Redis, write redis: {url: URL} and engine: "
               "redis in a configuration file\n"
               "MEMCACHE_SRV: weir needs no Memcached\n"
-              "warning: EXTRA_TAGS: weir sends plain statsd, without tags\n");
+              "OTEL_EXPORTER_OTLP_ENDPOINT: it is about traces, which weir does not send\n"
+              "warning: USE_DOG_STATSD_MOGRIFIERS,DOG_STATSD_MOGRIFIERS_A_PATTERN: weir sends the "
+              "names of statistics unchanged\n");
+    text[0] = '\0';
+    environment_explain(ENV("EXTRA_TAGS=a:b", "USE_STATSD=1"), note, text);
+    assert_string_equal(text, "");
 }
 
 /* ---- docs/envoy.md --------------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 
 #include "port/port.h"
 #include "rls/daemon/guest.h"
-#include "rls/daemon/statsd.h"
 #include "rls/wire/http.h"
 
 #include <string.h>
@@ -23,7 +22,10 @@ typedef struct rls_part {
 
 static weir_status open_statsd(rls_part *p, const envoy_settings *envoy)
 {
-    statsd_options o = {.flush_ns = envoy->statsd_flush_ns, .rls = p->rls, .log = p->log};
+    statsd_options o = {.flush_ns = envoy->statsd_flush_ns,
+                        .rls = p->rls,
+                        .tags = &envoy->statsd_tags,
+                        .log = p->log};
     if (!envoy->statsd || !statsd_address_read(envoy->statsd, &o.address))
         return WEIR_OK;
     p->statsd = statsd_open(&o);

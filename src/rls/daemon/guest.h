@@ -8,14 +8,16 @@
 #include "cmd/config/keys.h"
 #include "cmd/serve/feature.h"
 #include "rls/config.h"
+#include "rls/daemon/statsd.h"
 
 /* The section `envoy`. */
 typedef struct envoy_settings {
     const char *directory; /* of configuration files; NULL: none */
     bool merge_domains;
     weir_rls_options options;
-    const char *statsd; /* "udp://HOST:PORT" or "tcp://HOST:PORT"; NULL: off */
+    const char *statsd; /* as statsd_address_read(); NULL: off */
     int64_t statsd_flush_ns;
+    statsd_tags statsd_tags;
 
     const weir_rls_domain_spec *domains; /* of the files */
     size_t domains_len;
@@ -120,7 +122,8 @@ extern const size_t environment_rows_len;
  * exhausted. */
 bool environment_apply(weir_config *c, char *const *env, char *ret_error);
 
-/* Calls note() for each reason why variables that are set have no effect.
+/* Calls note() for each reason why variables that are set have no effect, and for each variable that
+ * is not in the table but begins as those of the reference.
  *  warning  they ask for something that weir cannot do.
  *  names    "REDIS_URL,REDIS_TYPE". */
 void environment_explain(char *const *env,

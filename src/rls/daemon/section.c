@@ -6,7 +6,6 @@
 #include "cmd/kit/caret.h"
 #include "codec/answer/fields.h"
 #include "rls/daemon/guest.h"
-#include "rls/daemon/statsd.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,11 +74,11 @@ static void read_flavours(config_reader *r, const config_place *place, const con
     *(unsigned *)((char *)base + key->offset) = all;
 }
 
-/* "udp://HOST:PORT" or "tcp://HOST:PORT". */
+/* As statsd_address_read(), or "off". */
 static void read_statsd(config_reader *r, const config_place *place, const config_key *key,
                         void *base)
 {
-    static const char expected[] = STATSD_ADDRESS_EXPECTED ", or off";
+    static const char expected[] = STATSD_ADDRESS_EXPECTED " or off";
     const config_node *n = place->node;
     (void)key;
     if (!config_want_scalar(r, place, expected) || strcmp(n->text, "off") == 0)
@@ -89,6 +88,33 @@ static void read_statsd(config_reader *r, const config_place *place, const confi
         ((envoy_settings *)base)->statsd = n->text;
     else
         config_error(r->errors, place, "expected %s, found '%.80s'", expected, n->text);
+}
+
+/* A map from keys to values. */
+static void read_tags(config_reader *r, const config_place *place, const config_key *key,
+                      void *base)
+{
+    statsd_tags *tags = (statsd_tags *)((char *)base + key->offset);
+    if (place->node->kind != CONFIG_MAP) {
+        config_error(r->errors, place, "expected a map, such as {region: eu}");
+        return;
+    }
+    *tags = (statsd_tags){.len = 0}; /* instead of those of the environment */
+    for (const config_node *n = place->node->first; n; n = n->next) {
+        const config_place tag = {.up = place, .key = n, .node = n->value};
+        if (!config_want_scalar(r, &tag, "a value, such as eu"))
+            return;
+        const weir_slice name = {n->text, n->len}, value = {n->value->text, n->value->len};
+        const char *why = statsd_add_tag(tags, name, value);
+        if (why)
+            config_error(r->errors, &tag, "%s", why);
+    }
+}
+
+static bool same_tags(const config_key *key, const void *a, const void *b)
+{
+    return memcmp((const char *)a + key->offset, (const char *)b + key->offset,
+                  sizeof(statsd_tags)) == 0;
 }
 
 static bool same_statsd(const config_key *key, const void *a, const void *b)
@@ -131,6 +157,7 @@ static const config_key envoy_keys[] = {
     {"statsd", CONFIG_OTHER, MEMBER(statsd), .read = read_statsd, .same = same_statsd},
     {"statsd_flush", CONFIG_DURATION, MEMBER(statsd_flush_ns),
      CONFIG_RANGE(CONFIG_S_NS, DAY_NS, 10 * CONFIG_S_NS)},
+    {"statsd_tags", CONFIG_OTHER, MEMBER(statsd_tags), .read = read_tags, .same = same_tags},
 };
 
 static void check_envoy(config_reader *r, const config_place *place, void *base)
@@ -235,6 +262,7 @@ static void check_effects(config_reader *r, const void *self)
                              "envoy.headers.enabled is not true");
     }
     config_check_useless(r, &section, "statsd_flush", !envoy->statsd, "envoy.statsd is off");
+    config_check_useless(r, &section, "statsd_tags", !envoy->statsd, "envoy.statsd is off");
 }
 
 /* Prints the limits of the directory, one a line. */

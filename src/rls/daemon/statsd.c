@@ -34,11 +34,12 @@ enum {
 
 bool statsd_address_read(const char *text, statsd_address *ret)
 {
-    statsd_address a = {.tcp = strncmp(text, "tcp://", 6) == 0};
+    statsd_address a = {.tcp = strncmp(text, "tcp://", 6) == 0,
+                        .dog = strncmp(text, "dogstatsd://", 12) == 0};
     uint64_t port;
-    if (!a.tcp && strncmp(text, "udp://", 6) != 0)
+    if (!a.tcp && !a.dog && strncmp(text, "udp://", 6) != 0)
         return false;
-    const char *host = text + 6, *colon = strrchr(host, ':');
+    const char *host = strchr(text, '/') + 2, *colon = strrchr(host, ':');
     if (!colon || !weir_decimal_read(colon + 1, strlen(colon + 1), UINT16_MAX, &port) || port == 0)
         return false;
     size_t len = (size_t)(colon - host);
@@ -54,6 +55,43 @@ bool statsd_address_read(const char *text, statsd_address *ret)
     a.port = (uint16_t)port;
     *ret = a;
     return true;
+}
+
+/* ---- tags ------------------------------------------------------------------------------------ */
+
+static void copy_tag(char *to, weir_slice from)
+{
+    for (size_t i = 0; i < from.len; i++) {
+        bool special = (unsigned char)from.at[i] <= ' ' || strchr(".:|,#@=", from.at[i]);
+        to[i] = special ? '_' : from.at[i];
+    }
+    to[from.len] = '\0';
+}
+
+const char *statsd_add_tag(statsd_tags *tags, weir_slice key, weir_slice value)
+{
+    struct statsd_tag new = {.key = ""};
+    size_t at = 0, bytes = key.len + value.len + 4; /* with the marks around them */
+    for (size_t i = 0; i < tags->len; i++)
+        bytes += strlen(tags->tag[i].key) + strlen(tags->tag[i].value) + 4;
+    if (key.len == 0 || value.len == 0)
+        return "expected a key and a value";
+    if (key.len > STATSD_TAG_MAX || value.len > STATSD_TAG_MAX)
+        return "a key or a value has more than 64 bytes";
+    if (tags->len == STATSD_TAGS_MAX)
+        return "expected at most 16 tags";
+    if (bytes >= STATSD_TAGS_BYTES_MAX)
+        return "the tags have more than 512 bytes";
+    copy_tag(new.key, key);
+    copy_tag(new.value, value);
+    while (at < tags->len && strcmp(tags->tag[at].key, new.key) < 0)
+        at++;
+    if (at < tags->len && strcmp(tags->tag[at].key, new.key) == 0)
+        return "the key is given twice";
+    memmove(&tags->tag[at + 1], &tags->tag[at], (tags->len - at) * sizeof new);
+    tags->tag[at] = new;
+    tags->len++;
+    return NULL;
 }
 
 /* ---- host names ------------------------------------------------------------------------------ */
@@ -162,6 +200,8 @@ struct statsd {
                                 and its name with a NUL */
     size_t merged;           /* bytes of `before` that this transmission has passed */
     bool incomplete;         /* `before` lacks counters, because memory was exhausted */
+    char after_name[STATSD_TAGS_BYTES_MAX],
+        after_type[STATSD_TAGS_BYTES_MAX]; /* the tags, in one of them */
     char packet[PACKET_MAX];
     size_t packet_len;
     weir_buffer unsent; /* of TCP */
@@ -327,10 +367,11 @@ static void copy_name(char *to, const char *name, size_t len)
 /* Adds a line to the packet, or to the output of the connection. */
 static void put_line(statsd *s, const char *name, uint64_t increment)
 {
-    char tail[32];
+    char tail[2 * STATSD_TAGS_BYTES_MAX + 32];
     bool tcp = s->options.address.tcp;
     size_t name_len = strlen(name);
-    size_t tail_len = (size_t)snprintf(tail, sizeof tail, ":%" PRIu64 "|c\n", increment);
+    size_t tail_len = (size_t)snprintf(tail, sizeof tail, "%s:%" PRIu64 "|c%s\n", s->after_name,
+                                       increment, s->after_type);
     size_t len = name_len + tail_len;
     if (!tcp && len <= PACKET_MAX && s->packet_len + len > PACKET_MAX)
         send_packet(s);
@@ -401,13 +442,26 @@ static void transmit(statsd *s)
 
 /* ---- open, tick, close ----------------------------------------------------------------------- */
 
+static void write_tags(statsd *s, const statsd_tags *tags)
+{
+    bool dog = s->options.address.dog;
+    char *to = dog ? s->after_type : s->after_name;
+    const char *before = dog ? "|#" : ".__";
+    for (size_t i = 0, len = 0; i < tags->len; i++)
+        len += (size_t)snprintf(to + len, STATSD_TAGS_BYTES_MAX - len, dog ? "%s%s:%s" : "%s%s=%s",
+                                dog && i > 0 ? "," : before, tags->tag[i].key, tags->tag[i].value);
+}
+
 statsd *statsd_open(const statsd_options *options)
 {
     statsd *s = port_zalloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->options = *options;
+    s->options.tags = NULL;
     s->fd = -1;
+    if (options->tags)
+        write_tags(s, options->tags);
     weir_buffer_init(&s->before, NAMES_MAX);
     weir_buffer_init(&s->now, NAMES_MAX);
     weir_buffer_init(&s->unsent, UNSENT_MAX);

@@ -116,6 +116,64 @@ static void set_two(uint64_t a, uint64_t b)
     stats_len = 2;
 }
 
+/* Tags are sorted, and what has a meaning in the protocol is replaced. */
+static void tags_of_lines(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"ratelimit.a.total_hits.__build=1_2_3.__zone=x_y:3|c\n",
+                                        "ratelimit.a.total_hits:3|c|#build:1_2_3,zone:x_y\n"};
+    statsd_tags tags = {.len = 0};
+    assert_null(statsd_add_tag(&tags, (weir_slice){"zone", 4}, (weir_slice){"x|y", 3}));
+    assert_null(statsd_add_tag(&tags, (weir_slice){"build", 5}, (weir_slice){"1.2,3", 5}));
+    assert_non_null(statsd_add_tag(&tags, (weir_slice){"build", 5}, (weir_slice){"2", 1}));
+    assert_non_null(statsd_add_tag(&tags, (weir_slice){"", 0}, (weir_slice){"2", 1}));
+    assert_non_null(statsd_add_tag(&tags, (weir_slice){"k", 1}, (weir_slice){"", 0}));
+    for (int dog = 0; dog < 2; dog++) {
+        server to = serve(false, 0);
+        statsd_options o = {.flush_ns = SECOND_NS, .rls = (weir_rls *)stats, .tags = &tags};
+        char address[64];
+        snprintf(address, sizeof address, "%s://127.0.0.1:%u", dog ? "dogstatsd" : "udp",
+                 (unsigned)to.port);
+        assert_true(statsd_address_read(address, &o.address));
+        statsd *s = statsd_open(&o);
+        stats[0] = (weir_rls_stat){.name = "ratelimit.a.total_hits", .value = 3};
+        stats_len = 1;
+        statsd_tick(s, SECOND_NS);
+        statsd_close(s); /* sends the line */
+        assert_string_equal(receive(&to), lines[dog]);
+        stop(&to);
+    }
+}
+
+/* A datagram has room for as many tags as are possible. */
+static void the_most_tags(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size <= STATSD_TAG_MAX + 1; size += STATSD_TAG_MAX / 2) {
+        char key[STATSD_TAG_MAX + 1], address[64];
+        statsd_tags tags = {.len = 0};
+        size_t n = 0;
+        memset(key, 'k', sizeof key);
+        key[0] = 'a';
+        while (!statsd_add_tag(&tags, (weir_slice){key, size}, (weir_slice){key, size})) {
+            key[0]++;
+            n++;
+        }
+        assert_int_equal(n, size == 1 ? STATSD_TAGS_MAX : size <= STATSD_TAG_MAX ? 7 : 0);
+        server to = serve(false, 0);
+        statsd_options o = {.flush_ns = SECOND_NS, .rls = (weir_rls *)stats, .tags = &tags};
+        snprintf(address, sizeof address, "dogstatsd://127.0.0.1:%u", (unsigned)to.port);
+        assert_true(statsd_address_read(address, &o.address));
+        statsd *s = statsd_open(&o);
+        stats[0] = (weir_rls_stat){.name = "n", .value = 1};
+        stats_len = 1;
+        statsd_tick(s, SECOND_NS);
+        statsd_close(s);
+        assert_int_equal(strlen(receive(&to)), strlen("n:1|c\n") + (n > 0) + n * (2 * size + 2));
+        stop(&to);
+    }
+}
+
 static void addresses(void **state)
 {
     (void)state;
@@ -356,6 +414,7 @@ static void no_such_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tags_of_lines),  cmocka_unit_test(the_most_tags),
         cmocka_unit_test(addresses),      cmocka_unit_test(udp),
         cmocka_unit_test(new_counters),   cmocka_unit_test(datagrams),
         cmocka_unit_test(tcp_reconnects), cmocka_unit_test(tcp_is_slow),
