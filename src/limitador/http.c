@@ -340,8 +340,14 @@ static void counters(weir_http_call *c)
     weir_slice name_space = {name, read_namespace(c->http->path, name)};
     weir_buffer *b = weir_http_begin_json(c);
     weir_buffer_append_byte(b, '[');
-    weir_limitador_counters(c->app, name_space, c->now_ns, list_counter, b);
+    c->pending = !weir_limitador_counters(c->app, &c->wait->completion, c->http->kept, name_space,
+                                          c->now_ns, list_counter, b);
     weir_buffer_append_byte(b, ']');
+    if (c->pending || !c->http->kept->failed)
+        return;
+    weir_buffer_free(c->http->kept);
+    weir_buffer_clear(b);
+    weir_http_put_text(c, 500, "Internal server error");
 }
 
 /* ---- /status --------------------------------------------------------------------------------- */

@@ -266,7 +266,7 @@ static void test_long_lists(void **state)
     assert_int_equal(status_of(get(f, "/status?unknown=1")), 200);
 }
 
-/* The states of another engine are not known. */
+/* The states of an engine that is not there are not known. */
 static void test_unknown_states(void **state)
 {
     static const weir_limitador_limit limit = {

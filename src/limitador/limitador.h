@@ -166,16 +166,21 @@ weir_rls_fallback weir_limitador_fallback(weir_limitador_loop *l);
 typedef struct weir_limitador_counter {
     const weir_limitador_view *limit;
     const weir_slice *values; /* of the variables, in their order */
-    bool has_state;           /* the next two are known: the local engine keeps them */
+    bool has_state;           /* the next two are known; if not, its engine failed */
     uint64_t remaining;
     int64_t expires_ns; /* from now */
 } weir_limitador_counter;
 
 /* Calls fn for counters of a namespace: for each limit without variables its only one, and for the
- * others those of the limiter's top keys, which are no more than weir_limiter_top_keys() each. */
-void weir_limitador_counters(weir_limitador_loop *l, weir_slice name_space, int64_t now_ns,
-                             void (*fn)(void *ctx, const weir_limitador_counter *counter),
-                             void *ctx);
+ * others those of the limiter's top keys, which are no more than weir_limiter_top_keys() each.
+ *  kept  empty at first. If it is too small for all counters, kept->failed is set, and none is
+ *        listed.
+ * Returns false if an engine is pending: repeat the call with the same namespace and `kept` once
+ * completion->ready() was called. */
+WEIR_NODISCARD bool
+weir_limitador_counters(weir_limitador_loop *l, weir_completion *completion, weir_buffer *kept,
+                        weir_slice name_space, int64_t now_ns,
+                        void (*fn)(void *ctx, const weir_limitador_counter *counter), void *ctx);
 
 /* The requests of a namespace since the start. Namespaces with a longer name, and those after the
  * first 1000, are counted together. */

@@ -234,12 +234,20 @@ void weir_limitador_counts(weir_limitador *l,
 
 /* ---- counters -------------------------------------------------------------------------------- */
 
+/* `kept` has the number of the configuration, and for each counter a record and its key. */
+typedef struct record {
+    size_t limit; /* of the namespace */
+    size_t key_len;
+    bool answered, has_state, is_charged;
+    uint64_t remaining;
+    int64_t expires_ns;
+} record;
+
 typedef struct listing {
-    weir_limitador_loop *loop;
-    const limitador_limit *limit;
+    limitador_limit *const *limits;
+    size_t limit; /* whose counters are kept */
     int64_t now_ns;
-    void (*fn)(void *ctx, const weir_limitador_counter *counter);
-    void *ctx;
+    weir_buffer *kept;
     weir_slice *values; /* as many as the limit has variables */
     char text[WEIR_TOP_TEXT_MAX];
 } listing;
@@ -247,7 +255,7 @@ typedef struct listing {
 /* Decodes the values of a key. Returns false if it has another number of them. */
 static bool read_values(listing *s, weir_slice key)
 {
-    size_t n = s->limit->view.limit.variables_len, i = 0, len = 0, begin = 0;
+    size_t n = s->limits[s->limit]->view.limit.variables_len, i = 0, len = 0, begin = 0;
     bool empty = key.len == 1 && key.at[0] == LIMITADOR_KEY_EMPTY[0];
     if (n == 0)
         return true;
@@ -266,22 +274,13 @@ static bool read_values(listing *s, weir_slice key)
     return i == n;
 }
 
-/* Lists a counter, unless it has no charges. */
-static void list_counter(listing *s, weir_slice key)
+static void keep_counter(listing *s, weir_slice key)
 {
-    const weir_limitador_view *view = &s->limit->view;
-    weir_request r = {.rule = {view->rule, strlen(view->rule)}, .key = key};
-    if (key.len > sizeof s->text || !read_values(s, key) ||
-        !weir_service_peek(s->loop->service, NULL, &r, s->now_ns))
-        return;
-    weir_limitador_counter c = {.limit = view, .values = s->values};
-    c.has_state = r.status == WEIR_OK;
-    if (c.has_state) {
-        c.remaining = limitador_left(view->limit.max_value, &r.decision);
-        c.expires_ns = r.decision.reset_after_ns;
+    const record r = {.limit = s->limit, .key_len = key.len};
+    if (key.len <= sizeof s->text && weir_buffer_reserve(s->kept, sizeof r + key.len)) {
+        weir_buffer_append(s->kept, &r, sizeof r);
+        weir_buffer_append(s->kept, key.at, key.len);
     }
-    if ((c.has_state && c.expires_ns > 0) || r.status == WEIR_E_UNSUPPORTED)
-        s->fn(s->ctx, &c);
 }
 
 static bool is_listed(const weir_top *t, const weir_top_key *key)
@@ -293,42 +292,117 @@ static bool is_listed(const weir_top *t, const weir_top_key *key)
     return false;
 }
 
-/* Lists the counters of a limit with variables: its top keys, both lists. */
-static void list_top(listing *s)
+/* Keeps the counters of a limit with variables: its top keys, both lists. */
+static void keep_top(listing *s, weir_limiter *limiter)
 {
-    weir_limiter *limiter = weir_service_limiter(s->loop->service);
     size_t k = weir_limiter_top_keys(limiter);
-    weir_slice rule = {s->limit->rule, strlen(s->limit->rule)};
+    weir_slice rule = {s->limits[s->limit]->rule, strlen(s->limits[s->limit]->rule)};
     weir_top first = {0}, second = {0};
     if (weir_limiter_top(limiter, rule, WEIR_TOP_ALLOWED, k, s->now_ns, &first) != WEIR_OK)
         return;
     for (size_t i = 0; i < first.len; i++)
-        list_counter(s, (weir_slice){first.key[i].text, first.key[i].len});
+        keep_counter(s, (weir_slice){first.key[i].text, first.key[i].len});
     if (weir_limiter_top(limiter, rule, WEIR_TOP_DENIED, k, s->now_ns, &second) == WEIR_OK) {
         for (size_t i = 0; i < second.len; i++) {
             if (!is_listed(&first, &second.key[i]))
-                list_counter(s, (weir_slice){second.key[i].text, second.key[i].len});
+                keep_counter(s, (weir_slice){second.key[i].text, second.key[i].len});
         }
         weir_top_free(&second);
     }
     weir_top_free(&first);
 }
 
-void weir_limitador_counters(weir_limitador_loop *l, weir_slice name_space, int64_t now_ns,
+static void keep_all(weir_limitador_loop *l, listing *s, size_t n)
+{
+    weir_buffer_append(s->kept, &l->generation, sizeof l->generation);
+    for (s->limit = 0; s->limit < n; s->limit++) {
+        const weir_limitador_view *view = &s->limits[s->limit]->view;
+        if (view->rule && view->limit.variables_len == 0)
+            keep_counter(s, (weir_slice){LIMITADOR_KEY_SIMPLE, 1});
+        else if (view->rule)
+            keep_top(s, weir_service_limiter(l->service));
+    }
+}
+
+/* Reads a record behind which its key is. Returns where the next record begins. */
+static size_t read_record(const weir_buffer *kept, size_t at, record *ret, weir_slice *ret_key)
+{
+    const uint8_t *from = weir_buffer_data(kept) + at;
+    memcpy(ret, from, sizeof *ret);
+    *ret_key = (weir_slice){(const char *)from + sizeof *ret, ret->key_len};
+    return at + sizeof *ret + ret->key_len;
+}
+
+/* Asks for a counter. What on_error decides is not its state. Returns false if an engine is
+ * pending. */
+static bool ask(weir_service *service, weir_completion *completion, const weir_limitador_view *view,
+                weir_slice key, record *c, int64_t now_ns)
+{
+    weir_request r = {.rule = {view->rule, strlen(view->rule)}, .key = key};
+    if (!weir_service_peek(service, completion, &r, now_ns))
+        return false;
+    c->answered = true;
+    c->has_state = r.status == WEIR_OK && r.reason != WEIR_BY_ON_ERROR;
+    c->is_charged = c->has_state ? r.decision.reset_after_ns > 0 : r.status != WEIR_E_ABSENT;
+    if (c->has_state) {
+        c->remaining = limitador_left(view->limit.max_value, &r.decision);
+        c->expires_ns = r.decision.reset_after_ns;
+    }
+    return true;
+}
+
+static bool ask_all(weir_limitador_loop *l, weir_completion *completion, const listing *s)
+{
+    record c;
+    weir_slice key;
+    for (size_t at = sizeof l->generation, next; at < weir_buffer_len(s->kept); at = next) {
+        next = read_record(s->kept, at, &c, &key);
+        if (c.answered)
+            continue;
+        if (!ask(l->service, completion, &s->limits[c.limit]->view, key, &c, s->now_ns))
+            return false;
+        memcpy(weir_buffer_data(s->kept) + at, &c, sizeof c);
+    }
+    return true;
+}
+
+static void list_all(listing *s, void (*fn)(void *ctx, const weir_limitador_counter *counter),
+                     void *ctx)
+{
+    record c;
+    weir_slice key;
+    for (size_t at = sizeof(uint64_t); at < weir_buffer_len(s->kept);) {
+        at = read_record(s->kept, at, &c, &key);
+        const weir_limitador_view *view = &s->limits[c.limit]->view;
+        s->limit = c.limit;
+        s->values = port_zalloc(view->limit.variables_len + 1, sizeof *s->values);
+        const weir_limitador_counter counter = {view, s->values, c.has_state, c.remaining,
+                                                c.expires_ns};
+        if (s->values && c.is_charged && read_values(s, key))
+            fn(ctx, &counter);
+        port_free(s->values);
+    }
+}
+
+bool weir_limitador_counters(weir_limitador_loop *l, weir_completion *completion, weir_buffer *kept,
+                             weir_slice name_space, int64_t now_ns,
                              void (*fn)(void *ctx, const weir_limitador_counter *counter),
                              void *ctx)
 {
-    limitador_limit *const *limits;
+    listing s = {.now_ns = now_ns, .kept = kept};
     limitador_refresh(l);
-    size_t n = limitador_find(l->config, name_space, &limits);
-    for (size_t i = 0; i < n; i++) {
-        const weir_limitador_limit *of = &limits[i]->view.limit;
-        listing s = {.loop = l, .limit = limits[i], .now_ns = now_ns, .fn = fn, .ctx = ctx};
-        s.values = port_zalloc(of->variables_len + 1, sizeof *s.values);
-        if (s.values && limits[i]->view.rule && of->variables_len == 0)
-            list_counter(&s, (weir_slice){LIMITADOR_KEY_SIMPLE, 1});
-        else if (s.values && limits[i]->view.rule)
-            list_top(&s);
-        port_free(s.values);
+    size_t n = limitador_find(l->config, name_space, &s.limits);
+    bool begun = weir_buffer_len(kept) > 0;
+    if (begun && memcmp(weir_buffer_data(kept), &l->generation, sizeof l->generation) != 0) {
+        weir_completion_cancel(completion); /* the limits are others */
+        weir_buffer_clear(kept);
+        begun = false;
     }
+    if (!begun)
+        keep_all(l, &s, n);
+    if (!ask_all(l, completion, &s))
+        return false;
+    if (!kept->failed)
+        list_all(&s, fn, ctx);
+    return true;
 }

@@ -12,6 +12,8 @@
 #include "port/locks_kit_test.h"
 #include "port/memory_kit_test.h"
 
+#include <stdio.h>
+
 static weir_limitador *shared;
 static weir_limitador_loop *loop;
 static fake_engine *fake;
@@ -253,6 +255,71 @@ static void test_locks(void **unused)
     assert_int_equal(locks.taken, taken);
 }
 
+/* ---- counters -------------------------------------------------------------------------------- */
+
+static void put_counter(void *ctx, const weir_limitador_counter *c)
+{
+    char *to = (char *)ctx + strlen(ctx);
+    if (c->has_state)
+        snprintf(to, 200, "%s %d %d;", c->limit->rule, (int)c->remaining,
+                 (int)(c->expires_ns / s_ns));
+    else
+        snprintf(to, 200, "%s ?;", c->limit->rule);
+}
+
+static char listed[2000];
+
+static bool list(weir_buffer *kept)
+{
+    listed[0] = '\0';
+    return weir_limitador_counters(loop, &completion, kept, text_of("ns"), now_ns, put_counter,
+                                   listed);
+}
+
+/* The engine is asked for one counter after the other. Those without charges are left out. */
+static void test_counters(void **unused)
+{
+    (void)unused;
+    weir_buffer kept;
+    weir_buffer_init(&kept, 1 << 20);
+    limits[1].variables_len = 0;
+    limits[1].seconds = 30;
+    use(2);
+    limits[1].variables_len = 1;
+    limits[1].seconds = 60;
+    assert_int_equal(answer(WEIR_RLS_CHECK_AND_REPORT, 2), WEIR_RLS_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_false(list(&kept));
+        fake_reply(fake, 0, now_ns);
+    }
+    assert_true(list(&kept));
+    assert_string_equal(listed, "ns:all 1 60;ns:user 0 30;");
+    weir_buffer_clear(&kept);
+
+    assert_false(list(&kept)); /* the limits change: the answer is not used */
+    limits[0].max_value = 5;
+    use(1);
+    limits[0].max_value = 3;
+    size_t abandoned = fake->abandoned;
+    assert_false(list(&kept));
+    assert_int_equal(fake->abandoned, abandoned + 1);
+    fake_reply(fake, 0, now_ns);
+    assert_true(list(&kept));
+    assert_string_equal(listed, "");
+    weir_buffer_clear(&kept);
+
+    fake->immediate = fake->by_error = true; /* what on_error decides is not the state */
+    assert_true(list(&kept));
+    assert_string_equal(listed, "ns:all ?;");
+    weir_buffer_free(&kept);
+
+    weir_buffer_init(&kept, 16);
+    assert_true(list(&kept));
+    assert_true(kept.failed);
+    assert_string_equal(listed, "");
+    weir_buffer_free(&kept);
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static void count(void *ctx, const weir_limitador_count *c)
@@ -310,7 +377,11 @@ static bool build_and_decide(uint64_t n, bool later)
         weir_limitador_activate(l, c);
         assert_true(weir_limitador_decide(one, NULL, &r, &response, now_ns));
         assert_true(weir_limitador_decide(one, NULL, &other, &response, now_ns));
-        weir_limitador_counters(one, r.domain, now_ns, ignore_counter, NULL);
+        weir_buffer kept;
+        weir_buffer_init(&kept, 1 << 20);
+        assert_true(
+            weir_limitador_counters(one, NULL, &kept, r.domain, now_ns, ignore_counter, NULL));
+        weir_buffer_free(&kept);
         weir_limitador_counts(l, count, &calls);
         assert_true(calls <= 2);
     }
@@ -382,6 +453,7 @@ int main(void)
         TEST(test_changed_limits),
         TEST(test_absent_rules),
         TEST(test_zero),
+        TEST(test_counters),
         TEST(test_locks),
         TEST(test_memory_for_keys),
         TEST(test_memory_for_limits),

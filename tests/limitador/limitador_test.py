@@ -108,6 +108,39 @@ def limits_with_one_name(box):
         expect(found == ["200", "200", "429", "429"], f"{engine}: {found}")
 
 
+COUNTERS = """\
+- {namespace: n, name: all, max_value: 10, seconds: 3600}
+- {namespace: n, name: user, max_value: 5, seconds: 3600, variables: ["descriptors[0].user"]}
+- {namespace: n, name: other, max_value: 5, seconds: 3600, variables: ["descriptors[0].other"]}
+"""
+
+
+def counters_of_an_engine(box):
+    """/counters has what is left and for how long, whichever engine keeps it; null while the engine fails."""
+    if not is_redis_here():
+        raise Skipped("there is no redis-server")
+    for engine in ("local", "redis", "hybrid"):
+        redis = Redis(box).start()
+        daemon = Limitador(box, COUNTERS, section=f", engine: {engine}", engine=None,
+                           redis={"url": redis.url(), "on_error": "open", "deadline": "5s"}).start()
+        with contextlib.closing(http.client.HTTPConnection(HOST, daemon.http)) as connection:
+            for user, delta in (("alice", 2), ("bob", 1), ("alice", 1)):
+                request = {"namespace": "n", "values": [{"user": user}], "headers": False, "verb": "check_and_report"}
+                daemon.ask(connection, {**request, "delta": delta})
+
+        def listed(daemon=daemon):
+            return {(counter["limit"]["name"], *counter["set_variables"].values()):
+                    (counter["remaining"], counter["expires_in_seconds"]) for counter in daemon.get("/counters/n")}
+
+        found = listed()
+        expect({of: left for of, (left, _) in found.items()}
+               == {("all",): 6, ("user", "alice"): 2, ("user", "bob"): 4}, f"{engine}: {found}")
+        expect(all(0 < seconds <= 3600 for _, seconds in found.values()), f"{engine}: {found}")
+        if engine == "redis":
+            redis.kill()
+            until(lambda: set(listed().values()) == {(None, None)}, "no state is known")
+
+
 # ---- the Rate Limit Service ----------------------------------------------------------------------
 
 
@@ -210,6 +243,6 @@ def weir_check(box):
 
 if __name__ == "__main__":
     sys.exit(run([the_answers_of_limitador, the_answers_of_limitador_with_redis,
-                  limits_with_one_name, the_rate_limit_service,
+                  limits_with_one_name, counters_of_an_engine, the_rate_limit_service,
                   headers_of_the_service, beside_limits_of_envoy, a_changed_file, weir_check], sys.argv,
                  needs_redis=False))
