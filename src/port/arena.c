@@ -53,6 +53,18 @@ char *weir_arena_copy(weir_arena *a, const char *text, size_t len)
     return copy;
 }
 
+void weir_arena_reset(weir_arena *a)
+{
+    struct arena_block *kept = a->blocks;
+    if (!kept)
+        return;
+    weir_arena rest = {.blocks = kept->next};
+    explicit_bzero(kept->bytes, a->used);
+    *a = (weir_arena){.blocks = kept, .size = a->size};
+    kept->next = NULL;
+    weir_arena_free(&rest);
+}
+
 void weir_arena_free(weir_arena *a)
 {
     for (struct arena_block *b = a->blocks, *next; b; b = next) {

@@ -20,6 +20,9 @@ void *weir_arena_alloc(weir_arena *a, size_t n, size_t size);
 /* Returns a terminated copy of `len` bytes; NULL as weir_arena_alloc(). */
 char *weir_arena_copy(weir_arena *a, const char *text, size_t len);
 
+/* Frees everything, but keeps a block for later allocations. */
+void weir_arena_reset(weir_arena *a);
+
 /* Overwrites everything, since it may hold passwords, and frees it. */
 void weir_arena_free(weir_arena *a);
 

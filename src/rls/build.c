@@ -340,7 +340,10 @@ static weir_status add_limit(build *b, const weir_rls_spec *s, bool atomic, rls_
     limit->detailed = s->detailed_metric;
     limit->atomic = atomic;
     limit->domain_len = (uint32_t)strlen(b->domain->domain);
-    if (!copy(c, b->path, b->path_len, &limit->full_key))
+    if (s->metadata && c->options.metadata)
+        limit->metadata = rls_value_copy(&c->arena, s->metadata);
+    if (!copy(c, b->path, b->path_len, &limit->full_key) ||
+        (s->metadata && c->options.metadata && !limit->metadata))
         return WEIR_E_NOMEM;
     st = read_names(b, limit, s);
     if (st == WEIR_OK && !s->unlimited && s->policy)

@@ -28,6 +28,23 @@ const char *weir_rls_unit_word(weir_rls_unit unit);
 /* Reads a unit; letters are case-insensitive. Returns WEIR_RLS_UNIT_UNKNOWN for any other text. */
 weir_rls_unit weir_rls_unit_read(const char *text);
 
+/* A value of metadata, as google.protobuf.Value has it. All zero: null. */
+typedef struct weir_rls_value {
+    enum {
+        WEIR_RLS_NULL,
+        WEIR_RLS_BOOL,
+        WEIR_RLS_NUMBER,
+        WEIR_RLS_TEXT,
+        WEIR_RLS_LIST,
+        WEIR_RLS_MAP
+    } kind;
+    bool truth;
+    double number; /* finite */
+    weir_slice text;
+    weir_slice name;                     /* in a map; len 0 in a list */
+    struct weir_rls_value *first, *next; /* the members, and the next one of the same list or map */
+} weir_rls_value;
+
 /* A descriptor of a configuration file. */
 typedef struct weir_rls_spec {
     const char *key;
@@ -42,7 +59,8 @@ typedef struct weir_rls_spec {
     const char *policy; /* weir: a policy text; it decides instead of requests_per_unit and unit.
                                 NULL: none */
     bool shadow_mode, quota_mode, detailed_metric, value_to_metric, share_threshold;
-    bool atomic; /* it and the descriptors below: all or nothing */
+    bool atomic;                    /* it and the descriptors below: all or nothing */
+    const weir_rls_value *metadata; /* a map; NULL: none */
     const struct weir_rls_spec *descriptors;
     size_t descriptors_len;
 } weir_rls_spec;
@@ -70,6 +88,7 @@ typedef struct weir_rls_options {
     bool stop_when_over; /* STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: denied hits are not counted,
                                  and every domain is atomic */
     weir_rls_peeks peeks;
+    bool metadata;      /* RESPONSE_DYNAMIC_METADATA: the response has dynamic_metadata */
     bool dots_replaced; /* SANITIZE_DESCRIPTOR_METRIC_DOTS: the names of statistics have '_' for
                                 each '.' in a key or value */
     bool calendar;      /* MONTH and YEAR are those of the calendar, in UTC */

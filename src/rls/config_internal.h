@@ -30,7 +30,8 @@ typedef struct rls_limit {
     weir_rls_unit unit;
     uint64_t near;      /* hits from which a request counts as near the limit; 0: of `policy` */
     const char *policy; /* the policy text of the file; NULL: none */
-    const weir_policy *parsed; /* with options.flavours, if the limit has a rule; else NULL */
+    const weir_policy *parsed;      /* with options.flavours, if the limit has a rule; else NULL */
+    const weir_rls_value *metadata; /* a map; NULL: none, or options.metadata is false */
     uint32_t stat; /* the index of its statistics, set before the configuration is active */
     /* Where the windows of a fixed-window begin, to know their end without a state. */
     int64_t window_ns; /* 0: no fixed window. Not used with `window` */
@@ -59,6 +60,9 @@ size_t rls_policy_text(const rls_limit *limit, const weir_rls_options *options,
 
 /* The hits from which a request counts as near a limit of n hits. */
 uint64_t rls_near(const weir_rls_options *options, uint64_t n);
+
+/* Copies a value with its members and texts. Returns NULL if memory is exhausted. */
+weir_rls_value *rls_value_copy(weir_arena *a, const weir_rls_value *from);
 
 /* ---- the tree -------------------------------------------------------------------------------- */
 

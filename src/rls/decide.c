@@ -290,6 +290,14 @@ void rls_respond(weir_rls_loop *l, const weir_rls_config *c, size_t plan,
     *ret = (weir_rls_response){.code = over ? WEIR_RLS_OVER_LIMIT : WEIR_RLS_OK,
                                .statuses = &l->status[p->first],
                                .statuses_len = p->len};
+    if (c->options.metadata) {
+        ret->metadata =
+            rls_metadata(&l->metadata, request, &l->item[p->first], &l->status[p->first], p->len);
+        if (!ret->metadata) {
+            fail(l, ret, WEIR_RLS_UNAVAILABLE, "out of memory");
+            return;
+        }
+    }
     if (c->options.flavours)
         list_decided(l, c, p, ret, now_ns);
     else if (c->options.headers && o.tightest)

@@ -134,6 +134,7 @@ struct weir_rls_loop {
     weir_rls_config *held; /* of the last answers, if it is not the active one */
     weir_rls_fallback fallback;
     bool has_fallback;
+    weir_arena metadata; /* of the last answers */
     rls_table counters;
     rls_counters lost; /* used if memory for counters is exhausted */
     port_counter own[RLS_LOOP_COUNTS];
@@ -212,6 +213,10 @@ static inline bool rls_has_state(const rls_item *item)
 /* Runs the calls that a special request needs. Returns false if an engine is pending. */
 bool rls_run_special(weir_rls_loop *l, weir_rls_wait *wait, const rls_plan *p, weir_rls_verb verb,
                      int64_t now_ns);
+
+/* Makes the dynamic metadata of a response to n descriptors. Returns NULL if memory is exhausted. */
+const weir_rls_value *rls_metadata(weir_arena *a, const weir_rls_request *r, const rls_item *items,
+                                   const weir_rls_status *statuses, size_t n);
 
 /* Writes the response to a planned request whose items are decided, and counts it. */
 void rls_respond(weir_rls_loop *l, const weir_rls_config *c, size_t plan,

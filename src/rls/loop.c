@@ -101,6 +101,7 @@ void weir_rls_loop_close(weir_rls_loop *l)
     port_mutex_unlock(r->lock);
     weir_rls_config_drop(l->config);
     weir_rls_config_drop(l->held);
+    weir_arena_free(&l->metadata);
     port_free(l);
 }
 
@@ -111,6 +112,8 @@ void rls_loop_refresh(weir_rls_loop *l)
         weir_rls_config_drop(l->held);
         l->held = NULL;
     }
+    if (__builtin_expect(l->metadata.blocks != NULL, 0))
+        weir_arena_reset(&l->metadata);
     if (port_load_relaxed(&r->generation) == l->generation)
         return;
     weir_rls_config *old = l->config;

@@ -15,6 +15,8 @@ static const weir_rls_options plain;
 
 static const char *const replaces[] = {"first", "other"};
 static const weir_rls_spec inner[] = {{.key = "c", .value = "*", PER_DAY(9)}};
+static weir_rls_value text = {.kind = WEIR_RLS_TEXT, .name = {"n", 1}, .text = {"text", 4}};
+static const weir_rls_value metadata = {.kind = WEIR_RLS_MAP, .first = &text};
 static const weir_rls_spec specs[] = {
     {.key = "a", .name = "first", .descriptors = inner, .descriptors_len = 1, PER_DAY(5)},
     {.key = "b",
@@ -23,7 +25,7 @@ static const weir_rls_spec specs[] = {
      .replaces_len = 2,
      .has_limit = true,
      .policy = "gcra 1/s"},
-    {.key = "detailed", .detailed_metric = true, PER_DAY(5)},
+    {.key = "detailed", .detailed_metric = true, .metadata = &metadata, PER_DAY(5)},
     {.key = "quota", .quota_mode = true, PER_DAY(5)},
 };
 static const weir_rls_domain_spec domain = {
@@ -33,7 +35,7 @@ static const weir_rls_domain_spec domain = {
 
 static bool build(uint64_t n, bool later)
 {
-    const weir_rls_options options = {.flavours = 1, .limit_header = "L"};
+    const weir_rls_options options = {.flavours = 1, .limit_header = "L", .metadata = true};
     weir_rls_config *c = NULL;
     weir_rls_config_error e = {.text = ""};
     memory_fail(n, later);
@@ -98,17 +100,22 @@ static bool open_and_decide(uint64_t n, bool later)
     weir_rls_config_error e;
     weir_rls_response response;
     weir_rls_wait own = {.config = NULL};
+    const weir_rls_options options = {.metadata = true};
     int stats = 0;
     kit_request r;
-    add(begin(&r, "d", 2), "detailed=v");
+    add(begin(&r, "d", 2), "detailed=v")->has_hits = true;
     memory_fail(n, later);
     weir_rls *shared = weir_rls_open();
     weir_rls_loop *l = shared ? weir_rls_loop_open(shared, service) : NULL;
-    if (l && weir_rls_config_build(&c, NULL, &plain, &domain, 1, &e) == WEIR_OK) {
+    if (l && weir_rls_config_build(&c, NULL, &options, &domain, 1, &e) == WEIR_OK) {
         weir_rls_activate(shared, c);
         assert_int_equal(weir_rls_decide(l, &own, &r.request, 1, &response, now_ns), 1);
-        assert_int_equal(response.failure, WEIR_RLS_ANSWERED);
-        assert_int_equal(response.statuses[0].requests_per_unit, 5);
+        if (response.failure != WEIR_RLS_ANSWERED)
+            assert_string_equal(response.why, "out of memory");
+        else
+            assert_non_null(response.metadata);
+        if (response.statuses_len > 0)
+            assert_int_equal(response.statuses[0].requests_per_unit, 5);
         weir_rls_each_stat(shared, ignore_stat, &stats);
         assert_true(stats >= 7);
     }

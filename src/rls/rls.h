@@ -97,6 +97,7 @@ typedef struct weir_rls_response {
     size_t statuses_len;
     const weir_rls_header *headers; /* response_headers_to_add */
     size_t headers_len;
+    const weir_rls_value *metadata; /* dynamic_metadata: a map; NULL: none */
 
     /* Header fields that rls/wire/headers.c writes, after `headers`. */
     unsigned flavours; /* a set of weir_header_flavour; 0: none */

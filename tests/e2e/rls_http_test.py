@@ -193,6 +193,31 @@ def statsd_by_udp(box):
     check_statsd(box, tcp=False)
 
 
+def dynamic_metadata(box):
+    """The request, and the metadata of its limit: each kind of value that YAML has."""
+    limits = box.path / "limits"
+    limits.mkdir()
+    (limits / "m.yaml").write_text("""
+domain: m
+descriptors:
+  - key: k
+    rate_limit: {unit: day, requests_per_unit: 1}
+    metadata:
+      numbers: [7, -7, 0x1f, -0x1f, 1_000, 2.5, -1e3, 18446744073709551616]
+      words: [yes, Off, true, null, ~, '7', "yes", text, 2001-01-01]
+      maps: {a: {b: []}, 3: {}}
+""")
+    daemon = daemon_of(box, envoy=", dynamic_metadata: true")
+    body = {"domain": "m", "descriptors": [{"entries": [{"key": "k", "value": "v"}]}]}
+    found = [json.loads(post(daemon, json.dumps(body))[1])["dynamicMetadata"] for _ in range(2)]
+    wanted = {"domain": "m", "descriptors": [{"entries": ["k=v"]}]}
+    expect(found[1] == wanted, found[1])
+    metadata = {"numbers": [7, -7, 31, -31, 1000, 2.5, -1000, 2**64],
+                "words": [True, False, True, None, None, "7", "yes", "text", "2001-01-01"],
+                "maps": {"a": {"b": []}, "3": {}}}
+    expect(found[0] == {**wanted, "metadata": metadata}, found[0])
+
+
 def an_engine(box):
     """A request waits for the answer of a Redis server. Without the server, on_error decides."""
     redis = Redis(box).start()
@@ -207,4 +232,4 @@ def an_engine(box):
 
 if __name__ == "__main__":
     sys.exit(run([decisions, the_other_endpoints, with_a_password, pages_of_other_sites, metrics_are_valid,
-                  statsd_by_tcp, statsd_by_udp, an_engine], sys.argv, needs_redis=False))
+                  statsd_by_tcp, statsd_by_udp, dynamic_metadata, an_engine], sys.argv, needs_redis=False))

@@ -7,6 +7,8 @@ import os
 import socket
 import threading
 
+import behind_envoy
+import bootstrap
 import generated
 import side_by_side
 from kit import envoy as kit
@@ -62,7 +64,8 @@ def the_same_variables(box):
     configuration = generated.Configuration(side_by_side.SEED + 2, side_by_side.lasting_units(120))
     directory = box.path / "current"
     kit.write_config(directory / "ratelimit" / "config", configuration.files())
-    weir, reference = pair(box, directory, RUNTIME_SUBDIRECTORY="ratelimit", LIMIT_RESPONSE_HEADERS_ENABLED="true")
+    weir, reference = pair(box, directory, RUNTIME_SUBDIRECTORY="ratelimit", LIMIT_RESPONSE_HEADERS_ENABLED="true",
+                           RESPONSE_DYNAMIC_METADATA="true")
     compared = side_by_side.Pair(box, weir, reference)
     source = generated.Requests(side_by_side.SEED + 2, configuration)
     for number in range(500):
@@ -175,4 +178,53 @@ def the_same_tags(box):
             until(lambda one=server, what=last: f"{name}{what}:1|c|#build:7,zone:eu-1_a" in one.about(), last)
 
 
-TESTS = (the_same_variables, the_same_tags, a_changed_file, a_config_map, a_replaced_root)
+QUOTAS = """
+domain: edge
+descriptors:
+  - key: service
+    value: one
+    quota_mode: true
+    rate_limit: {unit: day, requests_per_unit: 1}
+    metadata: {service_with_quota: {name: one}}
+  - key: service
+    value: two
+    quota_mode: true
+    rate_limit: {unit: day, requests_per_unit: 2}
+    metadata: {service_with_quota: {name: two}}
+"""
+CHOSEN = "%DYNAMIC_METADATA(envoy.filters.http.ratelimit:metadata:service_with_quota:name)%"
+
+
+def quotas_of_services(box):
+    """Each request peeks at the quotas of two services, goes to the first that has some left, and is charged there
+    when it ends, so each service serves one request more than its quota. The acceptance test of the reference does
+    the same. Its release that the other tests run does not know this metadata."""
+    behind_envoy.wait_for_day(60)
+    directory = box.path / "root"
+    kit.write_config(directory / "config", {"edge.yaml": QUOTAS})
+    weir = Variables(box, directory, [box.weir, "serve", "--envoy"], {"RESPONSE_DYNAMIC_METADATA": "true"}).start()
+    peeks = [{"actions": [bootstrap.key(name, "service")], "hits_addend": {"number": 0}} for name in ("one", "two")]
+    charge = {"actions": [{"metadata": {"descriptor_key": "service", "source": "DYNAMIC", "metadata_key": {
+        "key": bootstrap.HTTP_FILTER, "path": [{"key": "metadata"}, {"key": "service_with_quota"}, {"key": "name"}]}}}],
+        "hits_addend": {"number": 1}, "apply_on_stream_done": True}
+    route = bootstrap.route("/", per_route={"rate_limits": [*peeks, charge]})
+    limit = {"name": bootstrap.HTTP_FILTER, "typed_config": {
+        "@type": bootstrap.TYPE + "http.ratelimit.v3.RateLimit", "domain": "edge", "timeout": "30s",
+        "rate_limit_service": bootstrap.service("weir")}}
+    host = {"name": "all", "domains": ["*"], "routes": [route],
+            "response_headers_to_add": [{"header": {"key": "x-service", "value": CHOSEN}}]}
+    far = kit.Envoy(box, [bootstrap.backend()], []).start()
+    envoy = kit.Envoy(box, [bootstrap.manager("open", host, [limit])],
+                      bootstrap.clusters({"weir": weir.grpc}, far.port("backend"))).start()
+
+    def charged():
+        return sum(count for name, count in weir.stats().items() if name.endswith(".total_hits"))
+
+    for number, service in enumerate(("one", "one", "two", "two", "two")):
+        answer = kit.fetch(envoy.port("open"), "/")
+        equal((answer.status, answer.headers.get("x-service")), (200, service), f"request {number + 1}")
+        until(lambda count=number: charged() == count + 1, "the request is charged")
+    equal(kit.fetch(envoy.port("open"), "/").status, 429, "the last request")
+
+
+TESTS = (the_same_variables, the_same_tags, quotas_of_services, a_changed_file, a_config_map, a_replaced_root)

@@ -8,6 +8,7 @@
 
 #include "port/text.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,12 +148,13 @@ static void read_text(reader *r, const config_place *place, const member *m, voi
         *(const char **)((char *)base + m->offset) = is_null(n) ? "" : n->text;
 }
 
+static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
+                                  "on",   "On",   "ON",   "y",   "Y"};
+static const char *const no[] = {"false", "False", "FALSE", "no", "No", "NO",
+                                 "off",   "Off",   "OFF",   "n",  "N"};
+
 static void read_switch(reader *r, const config_place *place, const member *m, void *base)
 {
-    static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
-                                      "on",   "On",   "ON",   "y",   "Y"};
-    static const char *const no[] = {"false", "False", "FALSE", "no", "No", "NO",
-                                     "off",   "Off",   "OFF",   "n",  "N"};
     const config_node *n = place->node;
     if (!want_scalar(r, place, "true or false"))
         return;
@@ -380,13 +382,78 @@ static void read_policy(reader *r, const config_place *place, const member *m, v
     spec->has_limit = true;
 }
 
-/* Any map. weir sends no metadata. */
-static void check_metadata(reader *r, const config_place *place, const member *m, void *base)
+static weir_rls_value *read_value(reader *r, const config_place *place);
+
+/* Reads the members of a map or a list. */
+static void read_value_members(reader *r, const config_place *place, weir_rls_value *to)
+{
+    weir_rls_value **end = &to->first;
+    bool map = place->node->kind == CONFIG_MAP;
+    size_t index = 0;
+    for (const config_node *n = place->node->first; n; n = n->next, index++) {
+        const config_place below = {
+            .up = place, .key = map ? n : NULL, .index = index, .node = map ? n->value : n};
+        weir_rls_value *v = read_value(r, &below);
+        if (!v)
+            return;
+        if (map)
+            v->name = (weir_slice){n->text, n->len};
+        *end = v;
+        end = &v->next;
+    }
+}
+
+/* Reads a plain scalar that may be a number. Returns false if it is none. */
+static bool read_value_number(reader *r, const config_place *place, double *ret)
+{
+    const char *text = place->node->text;
+    bool negative = text[0] == '-', fits = false;
+    uint64_t value;
+    char digits[72];
+    bool whole = read_integer(text + negative, &fits, &value);
+    if (!whole && !is_float(text))
+        return false;
+    *ret = whole && fits               ? (negative ? -(double)value : (double)value)
+           : copy_digits(text, digits) ? strtod(digits, NULL)
+                                       : HUGE_VAL;
+    if (!isfinite(*ret) || strpbrk(text, "iInN"))
+        config_error(r->errors, place, "expected a finite number or a text in quotes, found %.*s",
+                     SHOWN, text);
+    return true;
+}
+
+/* Returns NULL if memory is exhausted. */
+static weir_rls_value *read_value(reader *r, const config_place *place)
+{
+    const config_node *n = place->node;
+    weir_rls_value *v = weir_arena_alloc(r->arena, 1, sizeof *v);
+    if (!v || n->bad || is_null(n))
+        return v;
+    v->kind = n->kind == CONFIG_MAP ? WEIR_RLS_MAP : WEIR_RLS_LIST;
+    if (n->kind != CONFIG_SCALAR) {
+        read_value_members(r, place, v);
+        return v;
+    }
+    bool plain = n->style == CONFIG_PLAIN;
+    v->truth = is_one_of(n->text, yes, CONFIG_LENGTH(yes));
+    if (plain && (v->truth || is_one_of(n->text, no, CONFIG_LENGTH(no))))
+        v->kind = WEIR_RLS_BOOL;
+    else if (plain && read_value_number(r, place, &v->number))
+        v->kind = WEIR_RLS_NUMBER;
+    else
+        v->kind = WEIR_RLS_TEXT;
+    v->text = (weir_slice){n->text, n->len};
+    return v;
+}
+
+/* Any map. */
+static void read_metadata(reader *r, const config_place *place, const member *m, void *base)
 {
     (void)m;
-    (void)base;
     if (place->node->kind != CONFIG_MAP && !is_null(place->node))
         config_error(r->errors, place, "expected a map, found %s", kind_name(place->node));
+    else if (place->node->first)
+        ((weir_rls_spec *)base)->metadata = read_value(r, place);
 }
 
 static void read_list(reader *r, const config_place *place, const weir_rls_spec **ret,
@@ -412,7 +479,7 @@ static const member spec_members[] = {
     {"detailed_metric", read_switch, SPEC(detailed_metric)},
     {"value_to_metric", read_switch, SPEC(value_to_metric)},
     {"share_threshold", read_switch, SPEC(share_threshold)},
-    {"metadata", check_metadata, 0},
+    {"metadata", read_metadata, 0},
     {"descriptors", read_below, 0},
 };
 

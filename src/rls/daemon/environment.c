@@ -29,7 +29,7 @@ typedef struct environment {
     int64_t max_age_ns, max_age_grace_ns, flush_ns;
     unsigned port, grpc_port, debug_port, statsd_port;
     bool headers, shadow_mode, quota_mode, stop_when_over, merge_domains;
-    bool dots_replaced;
+    bool dots_replaced, metadata;
     bool tls, statsd, dog_statsd, no_stats, prometheus;
 } environment;
 
@@ -108,6 +108,7 @@ const environment_row environment_rows[] = {
     SET("QUOTA_MODE", "envoy.quota_mode", BOOL, quota_mode),
     SET("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", "envoy.stop_when_over", BOOL, stop_when_over),
     SET("MERGE_DOMAIN_CONFIG", "envoy.merge_domains", BOOL, merge_domains),
+    SET("RESPONSE_DYNAMIC_METADATA", "envoy.dynamic_metadata", BOOL, metadata),
     SET("SANITIZE_DESCRIPTOR_METRIC_DOTS", "envoy.replace_metric_dots", BOOL, dots_replaced),
     SET("LOG_LEVEL", "log.level", TEXT, log_level),
     SET("LOG_FORMAT", "log.format", TEXT, log_format),
@@ -144,7 +145,6 @@ const environment_row environment_rows[] = {
     NOT_NEEDED("FORCE_START_WITHOUT_INITIAL_CONFIG", XDS),
     NOT_NEEDED("CONFIG_GRPC_XDS_*", XDS),
     NOT_NEEDED("XDS_*", XDS),
-    WARN("RESPONSE_DYNAMIC_METADATA", "weir sends no dynamic metadata"),
     WARN("TRACING_*", "weir sends no traces"),
     NOT_NEEDED("OTEL_*", "it is about traces, which weir does not send"),
     WARN("GOSTATS_*", "weir sends each statistic in a line of its own; see STATS_FLUSH_INTERVAL"),
@@ -513,6 +513,7 @@ static void apply_options(weir_config *c, const environment *e)
     o->quota_mode = e->quota_mode;
     o->stop_when_over = e->stop_when_over;
     o->dots_replaced = e->dots_replaced;
+    o->metadata = e->metadata;
     o->peeks = WEIR_RLS_PEEKS_ALLOW;
     envoy_settings_of(c)->merge_domains = e->merge_domains;
     c->grpc_max_age_ns = e->max_age_ns;

@@ -112,13 +112,13 @@ static void check_options(void **unused)
     c = apply(ENV("NEAR_LIMIT_RATIO=0.5", "LIMIT_RESPONSE_HEADERS_ENABLED=T",
                   "LIMIT_LIMIT_HEADER=L", "LIMIT_REMAINING_HEADER=R", "LIMIT_RESET_HEADER=X",
                   "SHADOW_MODE=true", "QUOTA_MODE=1", "SANITIZE_DESCRIPTOR_METRIC_DOTS=1",
-                  "MERGE_DOMAIN_CONFIG=TRUE", "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=t",
-                  "LOG_LEVEL=WARN", "LOG_FORMAT=json", "GRPC_MAX_CONNECTION_AGE=1h30m",
-                  "GRPC_MAX_CONNECTION_AGE_GRACE=0"));
+                  "RESPONSE_DYNAMIC_METADATA=1", "MERGE_DOMAIN_CONFIG=TRUE",
+                  "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=t", "LOG_LEVEL=WARN", "LOG_FORMAT=json",
+                  "GRPC_MAX_CONNECTION_AGE=1h30m", "GRPC_MAX_CONNECTION_AGE_GRACE=0"));
     o = &envoy_settings_of(c)->options;
     assert_true(o->near_limit_ratio > 0.499 && o->near_limit_ratio < 0.501);
     assert_true(o->headers && o->shadow_mode && o->quota_mode && o->stop_when_over &&
-                o->dots_replaced);
+                o->dots_replaced && o->metadata);
     assert_true(envoy_settings_of(c)->merge_domains && c->log_json);
     assert_string_equal(o->limit_header, "L");
     assert_string_equal(o->remaining_header, "R");

@@ -149,6 +149,7 @@ static const config_key envoy_keys[] = {
     {"stop_when_over", CONFIG_BOOL, OPTION(stop_when_over)},
     {"merge_domains", CONFIG_BOOL, MEMBER(merge_domains), .live = true},
     {"peek_at_limit", CONFIG_WORD, OPTION(peeks), CONFIG_WORDS(peek_words, WEIR_RLS_PEEKS_DENY)},
+    {"dynamic_metadata", CONFIG_BOOL, OPTION(metadata)},
     {"replace_metric_dots", CONFIG_BOOL, OPTION(dots_replaced)},
     {"calendar", CONFIG_BOOL, OPTION(calendar)},
     {"exact_reset", CONFIG_BOOL, OPTION(exact_reset)},

@@ -4,6 +4,7 @@
  * numbers, without those whose value is zero. */
 
 #include "rls/wire/message.h"
+#include "rls/wire/varint.h"
 
 enum {
     STATUS_MAX = 64, /* bytes of a status without the limit's name, at most */
@@ -11,27 +12,11 @@ enum {
     NS_PER_S = 1000000000
 };
 
-/* The first byte of a field, by its number. Its wire type is varint, or bytes. */
-#define NUMBER(number) ((uint8_t)((number) << 3))
-#define BYTES(number)  ((uint8_t)((number) << 3 | 2))
-
 /* ---- lengths --------------------------------------------------------------------------------- */
-
-static inline size_t varint_len(uint64_t v)
-{
-    size_t bits = 64 - (size_t)__builtin_clzll(v | 1);
-    return (bits * 9 + 64) / 64; /* bits / 7, up, for 1 to 64 bits */
-}
 
 static inline size_t number_len(uint64_t v)
 {
     return v > 0 ? 1 + varint_len(v) : 0;
-}
-
-/* Of a message or a string that is sent even if it is empty. */
-static inline size_t bytes_len(size_t len)
-{
-    return 1 + varint_len(len) + len;
 }
 
 static inline size_t string_len(size_t len)
@@ -58,26 +43,12 @@ static lengths lengths_of(const weir_rls_status *s)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-static inline uint8_t *put_varint(uint8_t *at, uint64_t v)
-{
-    for (; v >= 0x80; v >>= 7)
-        *at++ = (uint8_t)(v | 0x80);
-    *at++ = (uint8_t)v;
-    return at;
-}
-
 static inline uint8_t *put_number(uint8_t *at, uint8_t tag, uint64_t v)
 {
     if (v == 0)
         return at;
     *at++ = tag;
     return put_varint(at, v);
-}
-
-static inline uint8_t *put_len(uint8_t *at, uint8_t tag, size_t len)
-{
-    *at++ = tag;
-    return put_varint(at, len);
 }
 
 static inline uint8_t *put_string(uint8_t *at, uint8_t tag, const char *text, size_t len)
@@ -145,4 +116,6 @@ void weir_rls_encode(const weir_rls_response *response, weir_buffer *out)
         put_status(&response->statuses[i], out);
     if (response->headers_len + response->decided_len > 0)
         put_headers(response, out);
+    if (response->metadata)
+        weir_rls_put_struct(out, BYTES(6), response->metadata);
 }

@@ -402,5 +402,9 @@ void weir_rls_encode_json(const weir_rls_response *response, weir_buffer *out)
     }
     put(out, response->statuses_len > 0 ? "]" : "");
     put_headers(out, &first, response);
+    if (response->metadata) {
+        put_name(out, &first, "dynamicMetadata");
+        weir_rls_put_value_json(out, response->metadata);
+    }
     put(out, "}");
 }

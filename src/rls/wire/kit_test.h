@@ -153,7 +153,38 @@ static const weir_rls_status large[] = {
 static const weir_rls_response large_response = {
     .code = WEIR_RLS_OK, .statuses = large, .statuses_len = 3};
 
+/* One value of each kind, as Python's google.protobuf encodes them. */
+static weir_rls_value metadata_values[] = {
+    {.kind = WEIR_RLS_MAP, .first = &metadata_values[1]},
+    {.name = {"a", 1}, .next = &metadata_values[2]},
+    {.name = {"b", 1}, .kind = WEIR_RLS_BOOL, .truth = true, .next = &metadata_values[3]},
+    {.name = {"c", 1}, .kind = WEIR_RLS_NUMBER, .number = -2.5, .next = &metadata_values[4]},
+    {.name = {"d", 1}, .kind = WEIR_RLS_TEXT, .text = {"x\"y", 3}, .next = &metadata_values[5]},
+    {.name = {"e", 1},
+     .kind = WEIR_RLS_LIST,
+     .first = &metadata_values[6],
+     .next = &metadata_values[10]},
+    {.kind = WEIR_RLS_NUMBER, .number = 1, .next = &metadata_values[7]},
+    {.kind = WEIR_RLS_MAP, .first = &metadata_values[8], .next = &metadata_values[9]},
+    {.name = {"f", 1}, .kind = WEIR_RLS_TEXT},
+    {.kind = WEIR_RLS_LIST},
+    {.name = {"g", 1}, .kind = WEIR_RLS_MAP, .first = &metadata_values[11]},
+    {.kind = WEIR_RLS_NUMBER, .number = 1e21, .next = &metadata_values[12]},
+    {.name = {"h", 1}, .kind = WEIR_RLS_BOOL},
+};
+static const weir_rls_response metadata_response = {.code = WEIR_RLS_OK,
+                                                    .metadata = metadata_values};
+
 static const response_vector response_vectors[] = {
+    {"0801"
+     "3274"
+     "0a070a0161120208000a070a0162120220010a0e0a016312091100000000000004c00a0a0a016412051a"
+     "037822790a230a0165121e321c0a0911000000000000f03f0a0b2a090a070a016612021a000a0232000a"
+     "1f0a0167121a2a180a0d0a0012091150efe2d6e41a4b440a070a01681202200"
+     "0",
+     "{\"overallCode\":\"OK\",\"dynamicMetadata\":{\"a\":null,\"b\":true,\"c\":-2.5,\"d\":"
+     "\"x\\\"y\",\"e\":[1,{\"f\":\"\"},[]],\"g\":{\"\":1e+21,\"h\":false}}}",
+     &metadata_response},
     {"", "{}", &empty_response},
     {"0801120208011208080118ffffffff0f",
      "{\"overallCode\":\"OK\",\"statuses\":[{\"code\":\"OK\"},{\"code\":\"OK\",\"limit"

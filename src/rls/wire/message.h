@@ -45,6 +45,11 @@ size_t weir_rls_fields(const weir_rls_response *r, weir_answer_field *ret, char 
 /* Appends a RateLimitResponse. */
 void weir_rls_encode(const weir_rls_response *response, weir_buffer *out);
 
+/* Appends a google.protobuf.Struct as a field of bytes, and any value in JSON.
+ *  tag  the first byte of the field. */
+void weir_rls_put_struct(weir_buffer *out, uint8_t tag, const weir_rls_value *map);
+void weir_rls_put_value_json(weir_buffer *out, const weir_rls_value *v);
+
 /* The same in JSON. Unknown members are errors, as in the reference.
  *  ret_error  written if the result is false. */
 bool weir_rls_decode_json(weir_rls_arena *a, weir_slice body, weir_rls_request *ret,
