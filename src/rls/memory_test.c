@@ -15,8 +15,8 @@ static const weir_rls_options plain;
 
 static const char *const replaces[] = {"first", "other"};
 static const weir_rls_spec inner[] = {{.key = "c", .value = "*", PER_DAY(9)}};
-static weir_rls_value text = {.kind = WEIR_RLS_TEXT, .name = {"n", 1}, .text = {"text", 4}};
-static const weir_rls_value metadata = {.kind = WEIR_RLS_MAP, .first = &text};
+static weir_rls_value member = {.kind = WEIR_RLS_TEXT, .name = {"n", 1}, .text = {"text", 4}};
+static const weir_rls_value metadata = {.kind = WEIR_RLS_MAP, .first = &member};
 static const weir_rls_spec specs[] = {
     {.key = "a", .name = "first", .descriptors = inner, .descriptors_len = 1, PER_DAY(5)},
     {.key = "b",

@@ -75,6 +75,7 @@ def the_same_variables(box):
     lines = [sorted(kit.fetch(one.debug, "/rlconfig").text().splitlines()) for one in (weir, reference)]
     equal(lines[0], lines[1], "/rlconfig")
     expect(weir.stats(), "no statistics")
+    expect("localcache" not in kit.fetch(weir.debug, "/stats").text(), "there are statistics of a local cache")
     said = weir.log_text()
     for name in ("REDIS_URL", "LOCAL_CACHE_SIZE_IN_BYTES", "EXPIRATION_JITTER_MAX_SECONDS"):
         expect(name in said, f"the log does not say why {name} is not needed:\n{said}")
