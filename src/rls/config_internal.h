@@ -51,9 +51,9 @@ void rls_limit_derive(rls_limit *limit, const weir_rls_options *options);
 
 /* Writes the policy text of such a limit, such as "fixed-window 10/s count-denied". Its number is 1
  * or more. Returns the length.
- * A count never exceeds its limit, so it does not tell whether there were more hits. With marks_over
- * the text begins with "fixed-window 11/s count-denied & ": the decision on a peek describes this
- * first layer once both are full, and the second one before. */
+ * A count never exceeds its limit, so it does not tell whether there were more hits. With
+ * marks_over, the text begins with "fixed-window 11/s count-denied & ": the decision on a peek
+ * describes this first layer once both are full, and the second one before. */
 #define RLS_TEXT_MAX 128
 size_t rls_policy_text(const rls_limit *limit, const weir_rls_options *options,
                        char ret[static RLS_TEXT_MAX]);
@@ -139,7 +139,7 @@ weir_slice rls_shared_value(const rls_path *path, size_t i, const weir_rls_entry
 size_t rls_stat_name(const weir_rls_options *options, const rls_limit *limit, const rls_path *path,
                      const weir_rls_descriptor *descriptor, char *ret, size_t size);
 
-/* Replaces the dots of a key and value, which are part of such a name, if options->dots_replaced. */
+/* Replaces the dots of a key and value, a part of such a name, if options->dots_replaced. */
 void rls_replace_dots(const weir_rls_options *options, char *part, size_t len);
 
 #endif

@@ -214,7 +214,8 @@ static inline bool rls_has_state(const rls_item *item)
 bool rls_run_special(weir_rls_loop *l, weir_rls_wait *wait, const rls_plan *p, weir_rls_verb verb,
                      int64_t now_ns);
 
-/* Makes the dynamic metadata of a response to n descriptors. Returns NULL if memory is exhausted. */
+/* Makes the dynamic metadata of a response to n descriptors. Returns NULL if memory is
+ * exhausted. */
 const weir_rls_value *rls_metadata(weir_arena *a, const weir_rls_request *r, const rls_item *items,
                                    const weir_rls_status *statuses, size_t n);
 

@@ -115,7 +115,7 @@ static void statistics_are_sorted_by_name(void **unused)
 }
 
 /* Also where one name begins another, and its next byte is less or greater than a dot. */
-/* With dots_replaced, only the dots between the parts of a name are left, and those of the domain. */
+/* With dots_replaced, only the dots between the parts of a name and those of the domain stay. */
 static void dots_are_replaced(void **unused)
 {
     (void)unused;

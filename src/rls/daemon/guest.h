@@ -122,8 +122,8 @@ extern const size_t environment_rows_len;
  * exhausted. */
 bool environment_apply(weir_config *c, char *const *env, char *ret_error);
 
-/* Calls note() for each reason why variables that are set have no effect, and for each variable that
- * is not in the table but begins as those of the reference.
+/* Calls note() for each reason why variables that are set have no effect, and for each variable
+ * that is not in the table but begins as those of the reference.
  *  warning  they ask for something that weir cannot do.
  *  names    "REDIS_URL,REDIS_TYPE". */
 void environment_explain(char *const *env,

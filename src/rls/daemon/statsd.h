@@ -4,9 +4,9 @@
 #define WEIR_RLS_DAEMON_STATSD_H
 /* Sends the statistics of the Rate Limit Service to a statsd server: for each counter that has
  * changed, a line "NAME:INCREMENT|c". With tags, NAME ends in ".__KEY=VALUE" for each, as with the
- * reference, or the line in "|#KEY:VALUE,...". It never blocks: host names are looked up in a thread, and
- * the sockets are non-blocking. While a TCP server cannot be reached, increments add up; what a
- * broken connection or a full socket loses is counted. */
+ * reference, or the line in "|#KEY:VALUE,...". It never blocks: host names are looked up in a
+ * thread, and the sockets are non-blocking. While a TCP server cannot be reached, increments add
+ * up; what a broken connection or a full socket loses is counted. */
 
 #include "cmd/kit/log.h"
 #include "rls/rls.h"
@@ -39,8 +39,8 @@ typedef struct statsd_tags {
     } tag[STATSD_TAGS_MAX];
 } statsd_tags;
 
-/* Adds a tag, with '_' for bytes that have a meaning in the protocol. Returns NULL, or why it is not
- * added: a static string. */
+/* Adds a tag, with '_' for bytes that have a meaning in the protocol. Returns NULL, or why it is
+ * not added: a static string. */
 const char *statsd_add_tag(statsd_tags *tags, weir_slice key, weir_slice value);
 
 typedef struct statsd_options {
