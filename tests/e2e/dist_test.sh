@@ -89,7 +89,8 @@ conformance() {
     shift 2
     # shellcheck disable=SC2046
     (cd "$OLDPWD" && "$@" -std=gnu11 -Iinclude -Isrc tests/conformance/core_vectors.c \
-        tests/conformance/vectors.c src/service/zone_cache.c src/port/port.c "$object" -o "$tmp/vectors" \
+        tests/conformance/vectors.c src/service/zone_cache.c src/port/port.c src/port/text.c "$object" \
+        -o "$tmp/vectors" \
         $(pkg-config --cflags --libs jansson) -pthread 2>&1) && "$tmp/vectors" "${vectors[@]}" >"$tmp/log" 2>&1
     check "vectors, $name" 0 $?
     tail -n 1 "$tmp/log"

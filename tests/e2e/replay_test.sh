@@ -665,9 +665,9 @@ ok 'standard input twice' ends 2 "weir replay: FILE is '-' twice: expected stand
 replay --policy 'gcra 1/s burst 3' --reorder 5 a.tsv
 ok '--reorder without a unit' ends 2 "weir replay: --reorder: expected a duration such as 10s or 1m, or 0 for the order of the lines, found '5'"
 replay --polcy x a.tsv
-ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --json, --html, --decisions, --top, --memory, --format, --key, --cost, --where, --reorder, --strict, --no-progress or --help; see weir replay --help"
+ok 'an unknown option' ends 2 "weir replay: unknown option '--polcy', expected --policy, --config, --json, --html, --decisions, --top, --memory, --format, --key, --time, --cost, --where, --reorder, --strict, --no-progress or --help; see weir replay --help"
 replay -z a.tsv
-ok 'an unknown short option' ends 2 "weir replay: unknown option '-z', expected --policy, --config, --json, --html, --decisions, --top, --memory, --format, --key, --cost, --where, --reorder, --strict, --no-progress or --help; see weir replay --help"
+ok 'an unknown short option' ends 2 "weir replay: unknown option '-z', expected --policy, --config, --json, --html, --decisions, --top, --memory, --format, --key, --time, --cost, --where, --reorder, --strict, --no-progress or --help; see weir replay --help"
 replay a.tsv --policy
 ok 'an option lacks its value' ends 2 'weir replay: --policy needs a value'
 replay --strict=yes a.tsv
@@ -709,7 +709,7 @@ ok '--format common --key agent: the error lists the fields' has err "a common l
 replay --policy 'gcra 1/s burst 3' --cost size common.log
 ok '--cost with an unknown field' has err "weir replay: --cost: a combined line has no field 'size', expected one of client"
 replay --policy 'gcra 1/s burst 3' --key a a.tsv
-ok '--key with tsv' ends 2 'weir replay: --key: a tsv file without a line of names has no named fields: the key is the second column, the cost the third'
+ok '--key with tsv' ends 2 'weir replay: --key: a tsv file without a line of names has no named fields: the time is the first column, the key the second, the cost the third'
 
 # ---- compressed logs -----------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ static const weir_zone *find_zone(void *ctx, const char *name, size_t len)
 `;
 
 const C_ZONES_DECLARED = `    loaded_zones loaded = {.count = 0};
-    weir_zones zones = {find_zone, &loaded};
+    weir_zones zones = {.find = find_zone, .ctx = &loaded};
 `;
 
 /**
