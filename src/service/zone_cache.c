@@ -111,8 +111,8 @@ static const weir_zone *find(void *ctx, const char *name, size_t len)
 
 /* ---- unknown names --------------------------------------------------------------------------- */
 
-/* Reads the next zone or link of tzdata.zi, the list of all zones in the language of zic(8): "Z name
- * ..." or "L target name". Returns false at the end.
+/* Reads the next zone or link of tzdata.zi, the list of all zones in the language of zic(8), whose
+ * lines are "Z name ..." or "L target name". Returns false at the end.
  *  ret_target  "" for a zone. */
 static bool next_zone(const char **at, const char *end, char ret_target[WEIR_ZONE_NAME_MAX + 1],
                       char ret_name[WEIR_ZONE_NAME_MAX + 1])

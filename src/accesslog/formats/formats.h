@@ -175,8 +175,8 @@ typedef struct log_table {
 
 void log_table_free(log_table *t);
 
-/* Whether the line may be the names of columns: two or more, one of which is a time. Reads only what
- * the caller sets. */
+/* Whether the line may be the names of columns: two or more, one of which is a time. It reads only
+ * what the caller sets. */
 bool log_table_is_header(const log_table *t, const char *line, const char *end);
 
 /* Reads the names. Returns WEIR_OK; WEIR_E_SYNTAX after writing *e; WEIR_E_NOMEM. */

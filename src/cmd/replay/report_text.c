@@ -284,7 +284,7 @@ static void put_name(const page *p, size_t i, size_t cols)
 static size_t column_width(const page *p)
 {
     size_t cols = at_least(p->number_cols + 1 + PERCENT_COLS, strlen("1 (baseline)"));
-    size_t room = (p->cols - 2 - CHANGE_COLS) / p->report->policies;
+    size_t room = (p->cols - 2 - CHANGE_COLS) / at_least(p->report->policies, 1);
     size_t longest = at_least(longest_name(p), cols);
     return room < cols + 2 ? cols : longest < room - 2 ? longest : room - 2;
 }

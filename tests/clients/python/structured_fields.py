@@ -37,8 +37,14 @@ def check(answer):
     assert params["r"] == decision["remaining"], "r is what remains"
     never = decision["retry_after_ms"] < 0
     assert set(params) == ({"r"} if never else {"r", "t"}), params
-    assert never or params["t"] == -(-decision["reset_after_ms"] // 1000), "t is the reset"
-    wait = None if decision["allowed"] or never else str(-(-decision["retry_after_ms"] // 1000))
+    reset, retry = (-(-decision[name] // 1000) for name in ("reset_after_ms", "retry_after_ms"))
+    if not decision["allowed"]:
+        assert never or params["t"] == min(retry, reset), "t is the wait"
+    elif decision["remaining"] > 0:
+        assert params["t"] == reset, "t is the reset"
+    else:
+        assert params["t"] <= reset, "t is the time until a unit is free"
+    wait = None if decision["allowed"] or never else str(retry)
     assert answer["retry_after"] == wait, f"Retry-After: {answer['retry_after']}"
 
 
