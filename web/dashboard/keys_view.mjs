@@ -191,7 +191,7 @@ export class KeysView {
         );
         this.nearest = new KeyList(
             "Nearest to their limit",
-            "Of the keys in the daemon's lists of top keys (denied and allowed), without those that are idle.",
+            "Only keys in the daemon's lists of top keys (denied and allowed) that have used part of their limit.",
             ["Used", "Left", "Full in"],
             actions,
         );
@@ -383,7 +383,7 @@ export class KeysView {
                     duration(Math.ceil(answer.reset_after_ms / 1000) * 1000),
                 ],
             })),
-            "No key of these lists has used any of its limit: all have their full quotas.",
+            "No key of these lists has used any of its limit: all have full quotas.",
         );
     }
 }
