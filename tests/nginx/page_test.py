@@ -239,7 +239,7 @@ def json_body(page):
     equal(denial["RateLimit-Policy"], '"limit";q=5;w=30')
 
 
-@of("Answer a denial to a gRPC client")
+@of("Deny a gRPC call")
 def grpc(page):
     def call():
         return kit.curl("--http2-prior-knowledge", "-D", "-", "-X", "POST", "-H", "Content-Type: application/grpc",
