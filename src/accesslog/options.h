@@ -69,7 +69,7 @@ enum {
     "                     on; in JSON, csv and tsv any member or column (default\n"                \
     "                     key); or a template, like '$client $uri[1]',\n"                          \
     "                     '$http_x_api_key', '${client/56}'\n"                                     \
-    "  --time FIELD       in JSON, csv and tsv: the member or column that is the time\n"           \
+    "  --time FIELD       the member or column of JSON, csv or tsv that is the time\n"             \
     "  --cost FIELD       what a request costs: a field, like bytes. A request\n"                  \
     "                     without a cost costs 1; a cost above 2147483647 is always\n"             \
     "                     denied\n"                                                                \

@@ -621,21 +621,21 @@ static const struct {
      "  sustained   7 every calendar day of Europe/Berlin\n"
      "  at once     7\n"
      "  one window  7 at most\n"
-     "  worst case  21 within the longest window's length: around a short window\n"
+     "  worst case  21 within the longest window's length: before, in and after a short window\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/month",
      "fixed-window 7/month\n"
      "  sustained   7 every calendar month of UTC\n"
      "  at once     7\n"
      "  one window  7 at most\n"
-     "  worst case  21 within the longest window's length: around a short window\n"
+     "  worst case  21 within the longest window's length: before, in and after a short window\n"
      "state         8 bytes a key\n"},
     {"fixed-window 7/year count-denied",
      "fixed-window 7/year count-denied\n"
      "  sustained   7 every calendar year of UTC\n"
      "  at once     7\n"
      "  one window  7 at most\n"
-     "  worst case  21 within the longest window's length: around a short window\n"
+     "  worst case  21 within the longest window's length: before, in and after a short window\n"
      "  denials     count: a client that keeps retrying stays denied\n"
      "state         8 bytes a key\n"},
     {"sliding-counter 11/13m",

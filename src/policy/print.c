@@ -195,7 +195,7 @@ static void report_window(weir_writer *t, const weir_layer *l)
     weir_write_str(t, lengths_vary(l) ? " within the longest window's length"
                                       : " within the window's length");
     if (l->algorithm == WEIR_FIXED_WINDOW)
-        weir_write_str(t, lengths_vary(l) ? ": around a short window"
+        weir_write_str(t, lengths_vary(l) ? ": before, in and after a short window"
                                           : ": around the boundary of two windows");
     if (l->algorithm == WEIR_SLIDING_COUNTER)
         weir_write_str(t, ", if the previous limit was used up at the end of its window");

@@ -160,7 +160,7 @@ static void expected(void *ctx, const char *name, size_t len, char *ret, size_t 
     weir_zone_cache *b = ctx;
     char text[WEIR_ZONE_NAME_MAX + 1];
     if (!find(b, "Etc/UTC", 7)) {
-        snprintf(ret, size, "a time zone of %s, which has none: install tzdata", b->dir);
+        snprintf(ret, size, "the name of a time zone, but %s has none: install tzdata", b->dir);
     } else if (len < sizeof text) {
         snprintf(text, sizeof text, "%.*s", (int)len, name);
         suggest(b, text, ret, size);

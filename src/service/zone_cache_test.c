@@ -82,7 +82,7 @@ static void suggests_names(void **unused)
     snprintf(etc, sizeof etc, "%s/Etc", dir);
     snprintf(europe, sizeof europe, "%s/Europe", dir);
     snprintf(zi, sizeof zi, "%s/tzdata.zi", dir);
-    snprintf(none, sizeof none, "a time zone of %s, which has none: install tzdata", dir);
+    snprintf(none, sizeof none, "the name of a time zone, but %s has none: install tzdata", dir);
     weir_zone_cache *cache = weir_zone_cache_open(dir);
     assert_string_equal(expected(cache, "Europe/Berlin"), none);
 

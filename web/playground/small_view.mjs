@@ -58,7 +58,7 @@ export function mountControls(player, { scene, page, hit, hitText = "Hit", speed
     const reset = button("Reset", "plain", () => player.reset());
     const time = el("span", { class: "numbers muted", text: clock(0) });
     const note = el("p", { class: "small-note", hidden: true,
-        text: "The automatic requests have stopped: only yours are sent now." });
+        text: "The automatic requests have stopped: only yours go on." });
     player.views.add({
         draw() {},
         write() {

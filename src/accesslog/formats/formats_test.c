@@ -445,7 +445,7 @@ static void named_time(void **state)
          "--time: a tsv file without a line of names has no named fields: the time is the first "
          "column, the key the second, the cost the third"},
         {NULL, "at", "h - - [02/Jan/2026:03:04:05 +0000]", WEIR_LOGLINE_USAGE,
-         "--time: a combined line has its time at a fixed place"},
+         "--time: a combined line has its time at a fixed place; leave out --time"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         weir_logline_options o = {.format = rows[i].format, .time = rows[i].time};

@@ -31,7 +31,7 @@ static const char help[] =
     "  --json            print the results as JSON\n"
     "  --format FORMAT   how to read a log; see weir replay --help\n"
     "  --key FIELD       the field or template that is the key\n"
-    "  --time FIELD      in JSON, csv and tsv: the member or column that is the time\n"
+    "  --time FIELD      the member or column of JSON, csv or tsv that is the time\n"
     "  --cost FIELD      what a request costs\n"
     "  --where FILTER    measure only the requests for which the filter holds\n"
     "  --reorder DURATION\n"

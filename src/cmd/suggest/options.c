@@ -39,7 +39,7 @@ static const char help[] =
     "                     A request takes 16 bytes\n"
     "  --format FORMAT    the format of the lines; detected if not given\n"
     "  --key FIELD        the field or template that is the key\n"
-    "  --time FIELD       in JSON, csv and tsv: the member or column that is the time\n"
+    "  --time FIELD       the member or column of JSON, csv or tsv that is the time\n"
     "  --cost FIELD       the field that is the cost of a request; without it, 1\n"
     "  --where FILTER     read only the requests for which the filter holds, like\n"
     "                     'path=/login* status=401'; may be repeated: all must hold\n"

@@ -573,12 +573,13 @@ void environment_explain(char *const *env,
     environment e = defaults;
     char error[CONFIG_ENVIRONMENT_ERROR_MAX];
     if (read_all(&e, env, error) && e.extra_tags[0] && !sends_stats(&e, env))
-        note(ctx, true, "EXTRA_TAGS", "tags are sent to statsd only, which is off: see USE_STATSD");
+        note(ctx, true, "EXTRA_TAGS",
+             "tags are sent only to statsd, which is off; set USE_STATSD=true");
     for (size_t i = 0; env[i]; i++) {
         char name[VALUE_SHOWN + 1];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(env[i], "="), env[i]);
         if (is_unknown(env[i]))
-            note(ctx, true, name, "weir does not know this variable");
+            note(ctx, true, name, "weir does not know this variable; is it misspelt?");
     }
     for (size_t i = 0, next; i < environment_rows_len; i = next) {
         char names[NAMES_SIZE] = "";

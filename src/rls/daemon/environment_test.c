@@ -367,16 +367,17 @@ static void check_explained(void **unused)
                             "LIMIT_X=a_PORT", "UNLIMIT_X=1"),
                         note, text);
     assert_string_equal(
-        text, "warning: EXTRA_TAGS: tags are sent to statsd only, which is off: see USE_STATSD\n"
-              "warning: GRPC_SERVER_TLS_CRT: weir does not know this variable\n"
-              "warning: LIMIT_X: weir does not know this variable\n"
-              "REDIS_URL,REDIS_TYPE,REDIS_X,BACKEND_TYPE: the counts are in weir's memory. "
-              "To share them through Redis, write redis: {url: URL} and engine: "
-              "redis in a configuration file\n"
-              "MEMCACHE_SRV: weir needs no Memcached\n"
-              "OTEL_EXPORTER_OTLP_ENDPOINT: it is about traces, which weir does not send\n"
-              "warning: USE_DOG_STATSD_MOGRIFIERS,DOG_STATSD_MOGRIFIERS_A_PATTERN: weir sends the "
-              "names of statistics unchanged\n");
+        text,
+        "warning: EXTRA_TAGS: tags are sent only to statsd, which is off; set USE_STATSD=true\n"
+        "warning: GRPC_SERVER_TLS_CRT: weir does not know this variable; is it misspelt?\n"
+        "warning: LIMIT_X: weir does not know this variable; is it misspelt?\n"
+        "REDIS_URL,REDIS_TYPE,REDIS_X,BACKEND_TYPE: the counts are in weir's memory. "
+        "To share them through Redis, write redis: {url: URL} and engine: "
+        "redis in a configuration file\n"
+        "MEMCACHE_SRV: weir needs no Memcached\n"
+        "OTEL_EXPORTER_OTLP_ENDPOINT: it is about traces, which weir does not send\n"
+        "warning: USE_DOG_STATSD_MOGRIFIERS,DOG_STATSD_MOGRIFIERS_A_PATTERN: weir sends the "
+        "names of statistics unchanged\n");
     text[0] = '\0';
     environment_explain(ENV("EXTRA_TAGS=a:b", "USE_STATSD=1"), note, text);
     assert_string_equal(text, "");

@@ -81,7 +81,7 @@ const char *statsd_add_tag(statsd_tags *tags, weir_slice key, weir_slice value)
     if (tags->len == STATSD_TAGS_MAX)
         return "expected at most 16 tags";
     if (bytes >= STATSD_TAGS_BYTES_MAX)
-        return "the tags have more than 512 bytes";
+        return "the tags and their separators have 512 bytes or more";
     copy_tag(new.key, key);
     copy_tag(new.value, value);
     while (at < tags->len && strcmp(tags->tag[at].key, new.key) < 0)
