@@ -287,8 +287,8 @@ static weir_status settle(weir_logline_reader *r, line_shape shape, weir_logline
     }
     if (shape == SHAPE_TEXT && r->options.time) {
         *e = (weir_logline_error){.option = "--time"};
-        snprintf(e->detail, sizeof e->detail, "a %s line has its time at a fixed place; leave out --time",
-                 r->format->name);
+        snprintf(e->detail, sizeof e->detail,
+                 "a %s line has its time at a fixed place; leave out --time", r->format->name);
         return WEIR_E_UNSUPPORTED;
     }
     if (!set_defaults(r)) {
