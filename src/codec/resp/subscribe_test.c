@@ -13,7 +13,8 @@
 #define UNSUBSCRIBE(name, n)  CONFIRM(11, "unsubscribe", 1, name, n)
 #define PUNSUBSCRIBE(name, n) CONFIRM(12, "punsubscribe", 1, name, n)
 #define NONE                  "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"
-#define FULL                  "-ERR the names of subscriptions exceed 8192 bytes, or memory is exhausted\r\n"
+
+#define FULL "-ERR the names of subscriptions exceed 8192 bytes, or memory is exhausted\r\n"
 
 static void confirms(void **state)
 {
