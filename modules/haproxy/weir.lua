@@ -71,6 +71,9 @@ end
 -- The sockets have no timeout of their own: versions of HAProxy from 3.0 to 3.4 abort if a script
 -- lowers it (issue 3442 of HAProxy).
 local close_at_ms = {}
+-- The sockets that weir must answer on, in the order of their deadlines. One that has been answered
+-- since has another time in close_at_ms.
+local deadlines = {}
 local is_watching = false
 
 local function close(socket)
@@ -78,26 +81,53 @@ local function close(socket)
     socket:close()
 end
 
--- A task that runs while there are sockets. It sleeps for at most the shortest time after which one is
--- closed, so no deadline that is set meanwhile comes before it wakes up.
-local function watch()
-    while next(close_at_ms) do
-        local now, wait = now_ms(), math.min(TIMEOUT_MS, IDLE_S * 1000)
-        for socket, at in pairs(close_at_ms) do
-            if at > now then
-                wait = math.min(wait, at - now)
-            else
-                close(socket) -- what waits for it goes on
+-- Closes the sockets on which weir is late. Returns the ms until the next deadline.
+local queue, at = {}, 1
+local function close_late()
+    local now = now_ms()
+    while true do
+        if at > #queue then
+            if #deadlines == 0 then
+                return TIMEOUT_MS
             end
+            queue, at, deadlines = deadlines, 1, {}
         end
-        for i = #idle, 1, -1 do
-            if not close_at_ms[idle[i]] then
-                table.remove(idle, i)
-            end
+        local entry = queue[at]
+        local is_open = entry.at_ms == close_at_ms[entry.socket]
+        if is_open and entry.at_ms > now then
+            return entry.at_ms - now
         end
-        core.msleep(math.ceil(wait))
+        at = at + 1
+        if is_open then
+            close(entry.socket) -- what waits for it goes on
+        end
     end
-    is_watching = false
+end
+
+-- The first in the list is idle for the longest time.
+local function close_idle()
+    local now, socket = now_ms(), table.remove(idle, 1)
+    while socket and close_at_ms[socket] <= now do
+        close(socket)
+        socket = table.remove(idle, 1)
+    end
+    if socket then
+        table.insert(idle, 1, socket)
+    end
+end
+
+-- A task that runs while there are sockets. It sleeps for at most TIMEOUT_MS and IDLE_S, so no time
+-- that is set meanwhile comes before it wakes up. HAProxy may run other code between any two statements.
+local function watch()
+    repeat
+        while next(close_at_ms) do
+            close_idle()
+            core.msleep(math.ceil(math.min(close_late(), IDLE_S * 1000)))
+        end
+        is_watching = false
+        local is_done = not next(close_at_ms) or is_watching
+        is_watching = is_watching or not is_done
+    until is_done
 end
 
 local function close_after(socket, ms)
@@ -108,9 +138,14 @@ local function close_after(socket, ms)
     end
 end
 
+local function set_deadline(socket)
+    close_after(socket, TIMEOUT_MS)
+    table.insert(deadlines, {socket = socket, at_ms = close_at_ms[socket]})
+end
+
 local function connect()
     local socket = core.tcp()
-    close_after(socket, TIMEOUT_MS)
+    set_deadline(socket)
     if socket:connect(HOST, tonumber(PORT)) then
         return socket
     end
@@ -163,7 +198,7 @@ end
 -- Sends a request. Returns its response, or nil and whether that had begun.
 local function exchange(socket, request)
     local response, began
-    close_after(socket, TIMEOUT_MS)
+    set_deadline(socket)
     if socket:send(request) then
         response, began = read_response(socket)
     end

@@ -26,7 +26,9 @@ weir_status weir_limiter_open(weir_limiter **ret, weir_store *store, const weir_
     if (!l)
         return WEIR_E_NOMEM;
     l->store = store;
-    l->zones = zones ? *zones : (weir_zones){.find = no_zone};
+    l->zones = (weir_zones){.find = no_zone};
+    if (zones) /* without `expected`: a suggestion takes milliseconds, and any client may ask */
+        l->zones = (weir_zones){.find = zones->find, .ctx = zones->ctx};
     l->lock = port_mutex_new();
     l->closed = port_zalloc(1, sizeof *l->closed);
     l->rules = weir_rules_with(NULL, "", 0, NULL);

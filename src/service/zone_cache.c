@@ -137,7 +137,7 @@ static void suggest(weir_zone_cache *b, const char *name, char *ret, size_t size
 {
     char path[4096], target[WEIR_ZONE_NAME_MAX + 1], found[WEIR_ZONE_NAME_MAX + 1];
     uint8_t *list;
-    size_t len, nearest = strlen(name) < 8 ? 3 : 4; /* a distance of this or more is not near */
+    size_t len, nearest = 1 + strlen(name) / 4; /* a distance of this or more is not near */
     snprintf(path, sizeof path, "%s/tzdata.zi", b->dir);
     if (port_read_file(path, FILE_MAX, &list, &len) != WEIR_OK)
         return;

@@ -369,11 +369,16 @@ static bool detect(weir_logline_reader *r, const char *begin, const char *end)
     return r->format;
 }
 
-static weir_logline_result fail_detect(const log_line *l, weir_logline_error *e)
+static weir_logline_result fail_detect(const weir_logline_reader *r, weir_logline_error *e)
 {
+    const log_line *l = &r->line;
     log_fail(l->begin, l->begin, NULL, e);
-    snprintf(e->detail, sizeof e->detail, "expected a line in one of the formats %s",
-             weir_logline_formats());
+    if (r->options.time)
+        snprintf(e->detail, sizeof e->detail, "expected a column '%.64s' (--time) in csv or tsv",
+                 r->options.time);
+    else
+        snprintf(e->detail, sizeof e->detail, "expected a line in one of the formats %s",
+                 weir_logline_formats());
     return WEIR_LOGLINE_BAD;
 }
 
@@ -399,7 +404,7 @@ static weir_logline_result begin(weir_logline_reader *r, weir_logline_error *e)
     if (*l->begin == '#' && (!r->format || r->format->separator))
         return WEIR_LOGLINE_HEADER;
     if (!detect(r, l->begin, l->end))
-        return fail_detect(l, e);
+        return fail_detect(r, e);
     const format *f = r->format;
     line_shape shape = SHAPE_TEXT;
     if (f->separator)

@@ -22,25 +22,30 @@ bool weir_http_any_element(weir_slice list, bool (*is)(weir_slice element, const
     return false;
 }
 
-/* An element of Accept-Encoding (RFC 9110, 12.5.3): a coding, then perhaps ";q=" and a weight. */
-static bool is_gzip(weir_slice element, const void *ctx)
+/* An element of Accept or Accept-Encoding (RFC 9110, 12.4.2): a name, perhaps with ";q=" and a
+ * weight. */
+static bool is_accepted(weir_slice element, const void *name)
 {
-    (void)ctx;
     const char *semicolon = memchr(element.at, ';', element.len);
-    weir_slice coding = element, weight = {NULL, 0};
+    weir_slice given = element, weight = {NULL, 0};
     if (semicolon) {
-        coding.len = (size_t)(semicolon - element.at);
-        weight = weir_slice_trim((weir_slice){semicolon + 1, element.len - coding.len - 1});
+        given.len = (size_t)(semicolon - element.at);
+        weight = weir_slice_trim((weir_slice){semicolon + 1, element.len - given.len - 1});
     }
     bool refused = weight.len >= 3 && weight.at[2] == '0';
     for (size_t i = 3; i < weight.len; i++)
         refused = refused && (weight.at[i] == '.' || weight.at[i] == '0');
-    return weir_slice_is(weir_slice_trim(coding), "gzip") && !refused;
+    return weir_slice_is(weir_slice_trim(given), name) && !refused;
 }
 
 bool weir_http_accepts_gzip(const weir_http_request *r)
 {
-    return weir_http_any_element(r->header[WEIR_HTTP_ACCEPT_ENCODING], is_gzip, NULL);
+    return weir_http_any_element(r->header[WEIR_HTTP_ACCEPT_ENCODING], is_accepted, "gzip");
+}
+
+bool weir_http_accepts_html(const weir_http_request *r)
+{
+    return weir_http_any_element(r->header[WEIR_HTTP_ACCEPT], is_accepted, "text/html");
 }
 
 /* Appends `from` to an empty buffer, compressed. Returns false if there is no memory. */

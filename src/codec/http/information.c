@@ -367,21 +367,13 @@ static void add_help(call *c, const weir_http_endpoint *at, size_t n)
     }
 }
 
-/* An element of Accept (RFC 9110, 12.5.1). Browsers name HTML, other clients seldom do. */
-static bool is_html(weir_slice element, const void *unused)
-{
-    static const char html[] = "text/html";
-    (void)unused;
-    return element.len >= strlen(html) && memcmp(element.at, html, strlen(html)) == 0;
-}
-
 /* A page for browsers; for other clients, a text that lists the endpoints. */
 static void front_page(call *c)
 {
     const weir_http_options *o = c->options;
     const weir_http_page *index = weir_http_find_page(o, (weir_slice){"/index.html", 11});
     weir_http_add_field(c->response, "Vary: Accept\r\n");
-    if (index && weir_http_any_element(c->http->header[WEIR_HTTP_ACCEPT], is_html, NULL)) {
+    if (index && weir_http_accepts_html(c->http)) {
         weir_http_send_page(index, c->http, c->response);
         return;
     }

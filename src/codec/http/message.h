@@ -194,6 +194,9 @@ bool weir_http_any_element(weir_slice list, bool (*is)(weir_slice element, const
 /* Whether the client of a request accepts the coding gzip. */
 bool weir_http_accepts_gzip(const weir_http_request *r);
 
+/* Whether the client of a request for the front page names HTML, as browsers do. */
+bool weir_http_accepts_html(const weir_http_request *r);
+
 /* Compresses the body of a response if the client accepts that, and adds the header lines that say
  * so. The body stays as it is if there is no memory. */
 void weir_http_compress(const weir_http_request *r, weir_http_response *a);

@@ -46,6 +46,9 @@ static void front_page(void **state)
                 {"Accept: */*\r\n", false},
                 {"Accept: application/json, text/plain\r\n", false},
                 {"Accept: text/htm\r\n", false},
+                {"Accept: text/htmlx\r\n", false},
+                {"Accept: text/html;q=0\r\n", false},
+                {"Accept: Text/HTML ; q=0.1\r\n", true},
                 {"Accept: text/html\r\n", true},
                 {"Accept: application/xml;q=0.9, text/html;q=0.8, */*;q=0.1\r\n", true}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -126,6 +126,7 @@ static int on_url_complete(llhttp_t *parser)
     if (host.at)
         target =
             (weir_slice){host.at + host.len, (size_t)(at + r->target_len - host.at) - host.len};
+    r->is_front = target.len > 0 && (target.len == 1 || target.at[1] == '?');
     r->in_api = is_below(target, "/v1");
     r->forwards = r->in_api && is_below(target, WEIR_HTTP_FORWARD_PATH);
     return 0;
@@ -143,6 +144,7 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t len)
     return 0;
 }
 
+/* Whether a header is one that a proxy sends to describe a request. */
 static bool is_of_proxy(int header)
 {
     return (header >= WEIR_HTTP_FORWARDED_HOST && header <= WEIR_HTTP_FORWARDED_URI) ||
@@ -188,7 +190,8 @@ static int header_of(const weir_http_receiver *r)
     if (r->name_len > sizeof r->name)
         return -1;
     int header = header_named(r->options, name);
-    if (header != WEIR_HTTP_NAMED && (r->forwards || !is_of_proxy(header)))
+    if (header != WEIR_HTTP_NAMED && (r->forwards || !is_of_proxy(header)) &&
+        (r->is_front || header != WEIR_HTTP_ACCEPT))
         return header;
     return r->in_api && weir_service_wants_header(r->options->service, name) ? WEIR_HTTP_NAMED : -1;
 }
@@ -572,7 +575,7 @@ void weir_http_begin_request(weir_http_receiver *r)
     r->phase_len = r->target_len = r->body_begin = r->name_len = 0;
     r->lines = r->joined = 0;
     memset(r->count, 0, sizeof r->count);
-    r->in_api = r->forwards = false;
+    r->is_front = r->in_api = r->forwards = false;
     r->in_trailers = r->keeps_line = r->target_done = r->head_done = r->done = false;
     weir_http_syntax_init(&r->syntax, WEIR_HTTP_REQUEST_LINE);
 }

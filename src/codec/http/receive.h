@@ -25,6 +25,7 @@ typedef struct weir_http_receiver {
     uint8_t count[WEIR_HTTP_HEADERS + 1]; /* stored lines of each header */
     unsigned joined; /* headers with several lines, joined with ", ": value[lines..] */
     weir_http_value value[WEIR_HTTP_LINES_MAX + WEIR_HTTP_LINES_MAX / 2];
+    bool is_front; /* the path is /, whose answer depends on Accept */
     bool in_api;   /* the path begins with /v1, so that key templates may read headers */
     bool forwards; /* it begins with /v1/forward-auth */
     char name[WEIR_HTTP_NAME_MAX]; /* of the header being received */

@@ -413,9 +413,11 @@ static bool read_value_number(reader *r, const config_place *place, double *ret)
     bool whole = read_integer(text + negative, &fits, &value);
     if (!whole && !is_float(text))
         return false;
-    *ret = whole && fits               ? (negative ? -(double)value : (double)value)
-           : copy_digits(text, digits) ? strtod(digits, NULL)
-                                       : HUGE_VAL;
+    /* strtod() knows decimal and hexadecimal numbers. */
+    bool octal_or_binary = whole && text[negative] == '0' && !strchr("xX", text[negative + 1]);
+    *ret = whole && fits ? (negative ? -(double)value : (double)value)
+           : !octal_or_binary && copy_digits(text, digits) ? strtod(digits, NULL)
+                                                           : HUGE_VAL;
     if (!isfinite(*ret) || strpbrk(text, "iInN"))
         config_error(r->errors, place, "expected a finite number or a text in quotes, found %.*s",
                      SHOWN, text);
