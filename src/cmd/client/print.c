@@ -333,7 +333,8 @@ static client_print_status print_top(const weir_resp_reply *reply, bool json)
     fputs(" by ", stdout);
     print_text(t.policy);
     span_text(t.half_life_ms, span);
-    printf(" recently: %" PRId64 " units (half-life %s)\n", t.cost, span);
+    printf(" recently: %" PRId64 " %s (half-life %s)\n", t.cost, t.cost == 1 ? "unit" : "units",
+           span);
     print_top_keys(&t);
     if (t.unlisted_max > 0)
         printf("a key that is not listed has at most %" PRId64 " units\n", t.unlisted_max);
