@@ -67,12 +67,13 @@ end
 
 -- ---- a connection ------------------------------------------------------------------------------
 
--- When a socket is closed, in ms: because weir is late, or because the socket was idle for IDLE_S.
--- The sockets have no timeout of their own: versions of HAProxy from 3.0 to 3.4 abort if a script
--- lowers it (issue 3442 of HAProxy).
+-- A new socket has the timeout TIMEOUT_MS. Once it is kept, its timeout is too long to matter, and is
+-- never lowered: then versions of HAProxy from 3.0 to 3.4 abort (issue 3442 of HAProxy).
+local KEPT_S = IDLE_S + TIMEOUT_MS / 1000 + 1
+-- When a kept socket is closed, in ms: because weir is late, or because it was idle for IDLE_S.
 local close_at_ms = {}
--- The sockets that weir must answer on, in the order of their deadlines. One that has been answered
--- since has another time in close_at_ms.
+-- The kept sockets that weir must answer on, in the order of their deadlines. One that has been
+-- answered since has another time in close_at_ms.
 local deadlines = {}
 local is_watching = false
 
@@ -116,7 +117,7 @@ local function close_idle()
     end
 end
 
--- A task that runs while there are sockets. It sleeps for at most TIMEOUT_MS and IDLE_S, so no time
+-- A task that runs while sockets are kept. It sleeps for at most TIMEOUT_MS and IDLE_S, so no time
 -- that is set meanwhile comes before it wakes up. HAProxy may run other code between any two statements.
 local function watch()
     repeat
@@ -145,7 +146,7 @@ end
 
 local function connect()
     local socket = core.tcp()
-    set_deadline(socket)
+    socket:settimeout(TIMEOUT_MS / 1000)
     if socket:connect(HOST, tonumber(PORT)) then
         return socket
     end
@@ -196,14 +197,16 @@ local function read_response(socket)
 end
 
 -- Sends a request. Returns its response, or nil and whether that had begun.
-local function exchange(socket, request)
+local function exchange(socket, request, is_new)
     local response, began
-    set_deadline(socket)
+    if not is_new then
+        set_deadline(socket)
+    end
     if socket:send(request) then
         response, began = read_response(socket)
     end
-    if response and close_at_ms[socket] and response.fields.connection ~= "close"
-        and #idle < IDLE_MAX then
+    if response and (is_new or close_at_ms[socket]) and response.fields.connection ~= "close"
+        and #idle < IDLE_MAX and pcall(socket.settimeout, socket, KEPT_S) then
         close_after(socket, IDLE_S * 1000)
         idle[#idle + 1] = socket
     else
@@ -228,7 +231,7 @@ local function ask(request)
     if not socket then
         return nil, wrong
     end
-    local response = exchange(socket, request)
+    local response = exchange(socket, request, true)
     return response, "weir did not respond in time"
 end
 
