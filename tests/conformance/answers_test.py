@@ -108,7 +108,8 @@ def split(found):
     """The fields with a T in place of each time, and the times."""
     texts, times = {}, []
     for name, value in sorted(found.items()):
-        pattern = r"(?<=;t=)\d+" if name == "ratelimit" else r".+" if "reset" in name or name == "retry_after" else "$^"
+        pattern = r"(?<=;t=)\d+|(?<= reset=)\d+" if name == "ratelimit" else \
+            r".+" if "reset" in name or name == "retry_after" else "$^"
 
         def replace(match, name=name):
             times.append(seconds(name, match[0]))
