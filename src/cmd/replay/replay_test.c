@@ -385,8 +385,8 @@ static void write_pairs(const char *name, size_t n)
 static void expect_growth(const char *policy, const char *size, size_t keys)
 {
     write_pairs("log", keys);
-    assert_int_equal(run("--policy", policy, "--memory", size, "log", NULL), 0);
-    assert_string_equal(errors, "");
+    if (run("--policy", policy, "--memory", size, "log", NULL) != 0 || *errors)
+        fail_msg("%s, %s: %s", policy, size, errors);
     const char *denied = strstr(output, "\n  denied ");
     assert_non_null(denied);
     assert_int_equal(strtoull(denied + strlen("\n  denied "), NULL, 10), keys);
