@@ -214,26 +214,30 @@ static bool copy_state(void *ctx, const weir_key_state *stored)
     return c->status == WEIR_OK;
 }
 
-/* Moves all states to a store of twice the size. If that cannot be opened or filled, the old one
- * stays. If the service cannot be reopened, *p can only be closed. */
+/* Moves all states to a store of twice the size, or of a larger one if keys are distributed so badly
+ * that one of them has no space there. If none can be opened or filled, the old one stays. If the
+ * service cannot be reopened, *p can only be closed. */
 static weir_status grow(replay_policies *p)
 {
-    copy c = {0};
+    copy c = {.status = WEIR_E_FULL};
     WEIR_ASSERT(p->doublings > 0);
-    weir_status st = open_store(&c.to, p, p->doublings - 1);
-    if (st != WEIR_OK)
-        return st;
-    weir_store_each(p->store, copy_state, &c);
-    if (c.status != WEIR_OK) {
-        weir_store_close(c.to);
-        return c.status;
+    for (unsigned doublings = p->doublings; c.status != WEIR_OK; doublings--) {
+        if (doublings == 0)
+            return c.status;
+        weir_status st = open_store(&c.to, p, doublings - 1);
+        if (st != WEIR_OK)
+            return st;
+        c.status = WEIR_OK;
+        weir_store_each(p->store, copy_state, &c);
+        if (c.status == WEIR_OK)
+            p->doublings = doublings - 1;
+        else
+            weir_store_close(c.to);
     }
     close_service(p);
     weir_store_close(p->store);
     p->store = c.to;
-    st = open_service(p);
-    p->doublings -= st == WEIR_OK;
-    return st;
+    return open_service(p);
 }
 
 int replay_policies_open(replay_policies *ret, const replay_options *o)

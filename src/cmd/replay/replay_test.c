@@ -26,6 +26,7 @@
 #include <cmocka.h>
 
 #include "port/memory_kit_test.h"
+#include "port/port.h"
 
 /* ---- fakes ----------------------------------------------------------------------------------- */
 
@@ -39,10 +40,13 @@ static struct {
     size_t write_max, writes; /* the same of write() */
     int write_errno;
     size_t write_fails;
+    uint64_t random; /* what port_random() returns follows from it; 0: it is random */
 } fake;
 
 static ino_t log_inode;
 
+weir_status __wrap_port_random(void *buf, size_t len);
+weir_status __real_port_random(void *buf, size_t len);
 int64_t __wrap_port_steady_ns(void);
 int __wrap_isatty(int fd);
 int __wrap_ioctl(int fd, unsigned long request, struct winsize *ret);
@@ -55,6 +59,17 @@ int64_t __wrap_port_steady_ns(void)
 {
     fake.now_ns += fake.step_ns;
     return fake.now_ns;
+}
+
+weir_status __wrap_port_random(void *buf, size_t len)
+{
+    if (fake.random == 0)
+        return __real_port_random(buf, len);
+    for (size_t i = 0; i < len; i++) {
+        fake.random = fake.random * 6364136223846793005 + 1442695040888963407;
+        ((uint8_t *)buf)[i] = (uint8_t)(fake.random >> 56);
+    }
+    return WEIR_OK;
 }
 
 int __wrap_isatty(int fd)
@@ -400,6 +415,8 @@ static void check_growing(void **unused)
     expect_growth("gcra 1/h burst 1", "64m", 1);                           /* no growth */
     expect_growth(LARGE, "8m", 7);
     expect_growth(LARGE, "16m", 8);
+    fake.random = 917; /* the hashes are such that a store of twice the size has no space either */
+    expect_growth("sliding-log 1/h", "64m", 60000);
 }
 
 /* If the machine has no memory for a larger store, a larger --memory would not help. */
