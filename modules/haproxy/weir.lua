@@ -82,8 +82,11 @@ local function close(socket)
     socket:close()
 end
 
--- Closes the sockets on which weir is late. Returns the ms until the next deadline.
+-- The deadlines before those of `deadlines`, and the first that may still come. Entries are not removed
+-- one by one, since that would move all behind them.
 local queue, at = {}, 1
+
+-- Closes the sockets on which weir is late. Returns the ms until the next deadline.
 local function close_late()
     local now = now_ms()
     while true do

@@ -44,7 +44,8 @@ static size_t find(const weir_buffer *names, bool pattern, weir_slice name)
     return at;
 }
 
-/* Appends the confirmation of one name; a NULL name is null. */
+/* Appends the confirmation of one name; a NULL name is null.
+ *  verb  that of patterns: without its first letter it is that of channels. */
 static void confirm(weir_call *call, const char *verb, weir_slice name)
 {
     weir_resp_call *c = weir_resp_call_of(call);
