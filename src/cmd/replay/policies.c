@@ -214,9 +214,9 @@ static bool copy_state(void *ctx, const weir_key_state *stored)
     return c->status == WEIR_OK;
 }
 
-/* Moves all states to a store of twice the size, or of a larger one if keys are distributed so badly
- * that one of them has no space there. If none can be opened or filled, the old one stays. If the
- * service cannot be reopened, *p can only be closed. */
+/* Moves all states to a store of twice the size, or to a larger one if the hashes are such that
+ * a key has no space there. If none can be opened or filled, the old one stays. If the service
+ * cannot be reopened, *p can only be closed. */
 static weir_status grow(replay_policies *p)
 {
     copy c = {.status = WEIR_E_FULL};
