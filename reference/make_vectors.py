@@ -16,7 +16,7 @@ import random
 import sys
 
 import address_keys
-from random_vectors import START_2026, START_2200, Walk
+from random_vectors import START_2026, START_2200, KeepingWalk, Walk
 from vector_format import Case, MicrosecondCase, document
 from weir_reference import COST_MAX, EPOCH, NS_MAX, SECOND, UNITS_NS, CalendarWindows
 
@@ -139,6 +139,18 @@ POLICIES = {
         "sliding-log 5/s count-denied", "gcra 10/s burst 5 & fixed-window 20/m",
         "gcra 10/s burst 5 & leaky-queue 10/s depth 9",
         "sliding-log 5/s & fixed-window 5/m count-denied", "sliding-counter 2147483647/h",
+    ),
+    "keep": (
+        "gcra 10/s burst 5", "gcra 3/s burst 7", "gcra 2147483647/3650d burst 2147483647",
+        "token-bucket 100 refill 7/m", "token-bucket 10 refill 3 every 1s",
+        "leaky-bucket 5/s capacity 9", "leaky-queue 10/s depth 9 nodelay 2", "fixed-window 5/1s",
+        "fixed-window 2147483647/m", "fixed-window 50/day", "fixed-window 9/m from-first",
+        "fixed-window 7/90s count-denied", "sliding-log 8/10s", "sliding-log 8/10s count-denied",
+        "sliding-counter 8/10s", "sliding-counter 8/10s relaxed", "sliding-slices 8/10s slices 7",
+        "gcra 10/s burst 5 & fixed-window 20/m", "gcra 1/s burst 10 & sliding-log 40/m",
+        "fixed-window 6/m count-denied & gcra 1/s burst 3",
+        "sliding-log 9/m count-denied & gcra 1/s burst 4 & fixed-window 7/2s",
+        "leaky-queue 5/s depth 9 & fixed-window 20/m",
     ),
     "clock-steps-back": (
         "gcra 10/s burst 5", "gcra 3/s burst 3", "token-bucket 9 refill 7/m",
@@ -290,6 +302,45 @@ REFUNDS = (gives_back_part, gives_back_all, gives_back_late, gives_back_to_fresh
            wandering_with_refunds)
 
 
+def leaves_for_others(case):
+    """Takes until only what is kept is left, and then exactly that."""
+    for keep in (1, case.limit // 3, "20%"):
+        while case.take(max(1, case.limit // 4), keep=keep).allowed:
+            pass
+        left = case.take(0).remaining
+        case.take(1, keep=keep)
+        case.take(left)
+        case.take(1)
+        case.take(0, case.now + 3 * wait_for(case))
+
+
+def waits_for_all(case):
+    """Repeats a denied request at its retry_after, and one tick earlier."""
+    for cost, keep in ((1, 1), (1, case.limit - 1), (case.limit // 2, "50%"), (case.limit, "0%"), (0, case.limit)):
+        drain(case, 2)
+        retry_ns = case.take(cost, keep=keep).retry_after_ns
+        if retry_ns:
+            until = case.up(case.now + retry_ns)
+            case.take(cost, until - case.tick, keep)
+            case.take(cost, until, keep)
+
+
+def keeps_too_much(case):
+    """Costs that no wait allows, though the cost alone would be allowed."""
+    limit = case.limit
+    for cost, keep in ((1, limit), (0, limit), (1, "100%"), (0, "100%"), (limit, "1%"), (limit, 0), (1, COST_MAX),
+                       (COST_MAX, COST_MAX), (1, "99%"), (0, "1%"), (2, max(0, limit - 2))):
+        case.take(cost, keep=keep)
+    case.take(1, case.now + 3 * wait_for(case), limit - 1)
+
+
+def wandering_with_keeps(case):
+    KeepingWalk(random.Random(case.name), case, refunds=False).run(40)
+
+
+KEEPS = (leaves_for_others, waits_for_all, keeps_too_much, wandering_with_keeps)
+
+
 def steps_back_a_little(case):
     case.take(1)
     for back in (case.tick, max(1, wait_for(case) // 2), wait_for(case)):
@@ -380,7 +431,7 @@ def calendar_cases(kind):
 
 
 def scenarios(family):
-    return {"refund": REFUNDS, "clock-steps-back": STEPS_BACK}.get(family, ALL)
+    return {"refund": REFUNDS, "keep": KEEPS, "clock-steps-back": STEPS_BACK}.get(family, ALL)
 
 
 def start_for(kind, family, index):

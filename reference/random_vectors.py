@@ -204,6 +204,26 @@ class Walk:
         return max(0, now - back)
 
 
+class KeepingWalk(Walk):
+    """A walk in which half of the requests keep units for others."""
+
+    def take(self):
+        cost, keep = self.cost(), self.keep()
+        self.last = self.case.take(cost, self.time(), keep)
+        if self.last.retry_after_ns and self.rng.random() < 0.5:
+            until = self.case.now + self.last.retry_after_ns
+            self.case.take(cost, until - self.case.tick, keep)
+            self.last = self.case.take(cost, until, keep)
+
+    def keep(self):
+        last, roll = self.last, self.rng.random()
+        if roll < 0.5:
+            return 0
+        if roll < 0.8:
+            return self.rng.choice((1, 2, last.remaining, last.limit // 2, last.limit, COST_MAX))
+        return f"{self.rng.choice((1, 20, 50, 99, 100))}%"
+
+
 def start(rng):
     return rng.choice((0, 1, spread(rng, SECOND), START_2026, START_2026 + rng.randrange(2**57),
                        START_2200, rng.randrange(NS_MAX), NS_MAX - spread(rng, PERIOD_MAX)))
@@ -211,7 +231,7 @@ def start(rng):
 
 def random_case(rng, name, steps, monotone):
     case = Case(name, policy(rng), start(rng))
-    Walk(rng, case, monotone=monotone).run(steps)
+    rng.choice((Walk, Walk, KeepingWalk))(rng, case, monotone=monotone).run(steps)
     return case
 
 

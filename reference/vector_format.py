@@ -25,9 +25,10 @@ class Case:
         self.steps = []
         self.limit = min(layer.limit for layer in self.layers)
 
-    def take(self, cost=1, at=None):
-        decision = self.key.take(self.move_to(at), cost)
-        self.steps.append(self.request("take", cost) | {"allowed": decision.allowed} | fields(decision))
+    def take(self, cost=1, at=None, keep=0):
+        decision = self.key.take(self.move_to(at), cost, keep)
+        kept = {"keep": keep} if keep else {}
+        self.steps.append(self.request("take", cost) | kept | {"allowed": decision.allowed} | fields(decision))
         return decision
 
     def refund(self, cost=1, at=None):

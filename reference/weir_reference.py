@@ -10,6 +10,7 @@ in the same way.
 
     key = Key(parse_policy("gcra 100/s burst 20 & fixed-window 5000/day tz Europe/Berlin"))
     key.take(now_ns, cost)      a Decision
+    key.take(now_ns, cost, keep=20)     one that leaves 20 units for others; keep="20%" leaves a share
     key.refund(now_ns, cost)    a Decision on a cost of 0 after the refund, or None if it is not supported
 
 Time is whole nanoseconds since the Unix epoch. States are immutable values, so a query cannot change one.
@@ -436,11 +437,16 @@ class Decision:
     layer: int
 
 
-def remaining(algorithm, state, now):
-    """Returns the largest cost that is allowed now, or 0."""
-    if not algorithm.allows(state, now, 1):
+def kept_units(algorithm, keep):
+    """Returns how many units a request leaves for others: `keep`, or a share of the limit, as in "20%"."""
+    return ceil_div(algorithm.limit * int(keep[:-1]), 100) if isinstance(keep, str) else keep
+
+
+def remaining(algorithm, state, now, kept=0):
+    """Returns the largest cost that is allowed now and leaves `kept` units, or 0."""
+    if not algorithm.allows(state, now, 1 + kept):
         return 0
-    return first_true(lambda cost: cost == COST_MAX or not algorithm.allows(state, now, cost + 1), 1)
+    return first_true(lambda cost: cost == COST_MAX or not algorithm.allows(state, now, cost + 1 + kept), 1)
 
 
 def retry_after(algorithm, state, now, cost):
@@ -462,17 +468,18 @@ class Key:
         self.layers = layers
         self.states = [layer.initial for layer in layers]
 
-    def take(self, now, cost):
+    def take(self, now, cost, keep=0):
         pairs = list(zip(self.layers, self.states))
-        allowed = all(layer.allows(state, now, cost) for layer, state in pairs)
+        kept = [kept_units(layer, keep) for layer in self.layers]
+        allowed = all(layer.allows(state, now, cost + left) for (layer, state), left in zip(pairs, kept))
         if not allowed:
             if cost >= 1:
                 self.states = [layer.deny(state, now, cost) for layer, state in pairs]
-            return self.denied_decision(now, cost)
+            return self.denied_decision(now, cost, kept)
         delay_ns = max(layer.delay_ns(state, now) for layer, state in pairs)
         if cost >= 1:
             self.states = [layer.charge(state, now, cost) for layer, state in pairs]
-        return self.allowed_decision(now, delay_ns)
+        return self.allowed_decision(now, delay_ns, kept)
 
     def refund(self, now, cost):
         if not all(layer.refundable for layer in self.layers):
@@ -481,32 +488,32 @@ class Key:
             self.states = [layer.refund(state, now, cost) for layer, state in zip(self.layers, self.states)]
         return self.take(now, 0)
 
-    def allowed_decision(self, now, delay_ns):
+    def allowed_decision(self, now, delay_ns, kept):
         """The decision of the layer with the smallest remaining."""
-        left = [remaining(layer, state, now) for layer, state in zip(self.layers, self.states)]
-        return self.decision(self.latest_reset(left, min(left), now), now, True, 0, delay_ns)
+        left = [remaining(*of, now, units) for *of, units in zip(self.layers, self.states, kept)]
+        return self.decision(self.latest_reset(left, min(left), now), now, True, 0, delay_ns, kept)
 
-    def denied_decision(self, now, cost):
+    def denied_decision(self, now, cost, kept):
         """The decision of the layer with the longest wait.
 
         The waits are computed after the denial: a count-denied layer that allowed this request may deny
         it once it has counted it, and may have the longest wait.
         """
-        waits = [retry_after(layer, state, now, cost) for layer, state in zip(self.layers, self.states)]
+        waits = [retry_after(*of, now, cost + units) for *of, units in zip(self.layers, self.states, kept)]
         longest = None if None in waits else max(waits)
-        return self.decision(self.latest_reset(waits, longest, now), now, False, longest, 0)
+        return self.decision(self.latest_reset(waits, longest, now), now, False, longest, 0, kept)
 
     def latest_reset(self, values, value, now):
         """Returns the index of the layer with this value that resets last, or the first of them on a tie."""
         tied = [index for index, other in enumerate(values) if other == value]
         return max(tied, key=lambda index: reset_after(self.layers[index], self.states[index], now))
 
-    def decision(self, index, now, allowed, wait_ns, delay_ns):
+    def decision(self, index, now, allowed, wait_ns, delay_ns, kept):
         layer, state = self.layers[index], self.states[index]
         return Decision(
             allowed=allowed,
             limit=layer.limit,
-            remaining=remaining(layer, state, now),
+            remaining=remaining(layer, state, now, kept[index]),
             retry_after_ns=None if wait_ns is None else min(INT64_MAX, wait_ns),
             reset_after_ns=min(INT64_MAX, reset_after(layer, state, now)),
             delay_ns=min(INT64_MAX, delay_ns),

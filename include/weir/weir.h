@@ -194,6 +194,21 @@ WEIR_NODISCARD weir_status weir_check(const weir_policy *p, uint64_t *state, uns
 WEIR_NODISCARD weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned level,
                                      int64_t now_ns, int64_t cost, weir_decision *ret);
 
+/* Like weir_check() and weir_peek(), but leaves units for other requests: `cost` is allowed only if
+ * the cost and what it keeps fit together, and only `cost` is charged. *ret describes requests with
+ * the same `keep`: `remaining` is the largest cost that would be allowed, and `never` means that
+ * cost and keep exceed the limit together. A count-denied layer counts a denied `cost`.
+ *  keep  units that must remain in every layer after the charge, 0..WEIR_COST_MAX; or a share of
+ *        the limit of each layer, rounded up: WEIR_KEEP_PERCENT(n) with n in 0..100.
+ * Returns and threads as weir_check() and weir_peek(). */
+#define WEIR_KEEP_PERCENT(n) (-(int64_t)(n))
+WEIR_NODISCARD weir_status weir_check_keep(const weir_policy *p, uint64_t *state, unsigned level,
+                                           int64_t now_ns, int64_t cost, int64_t keep,
+                                           weir_decision *ret);
+WEIR_NODISCARD weir_status weir_peek_keep(const weir_policy *p, const uint64_t *state,
+                                          unsigned level, int64_t now_ns, int64_t cost,
+                                          int64_t keep, weir_decision *ret);
+
 /* Refunds `cost` units that were charged but not used. A key never exceeds its full quota.
  * Parameters and threads as weir_check(). *ret is the decision on a cost of 0 after the refund.
  * Returns as weir_check(), or WEIR_E_UNSUPPORTED with nothing written if a layer is a leaky-queue

@@ -252,6 +252,17 @@ WEIR_NODISCARD weir_status weir_store_peek(weir_store *s, const weir_policy *p, 
                                            const void *key, size_t key_len, int64_t now_ns,
                                            int64_t cost, weir_decision *ret);
 
+/* Like weir_store_check() and weir_store_peek(), for a request that keeps units for others; see
+ * weir_check_keep(). */
+WEIR_NODISCARD weir_status weir_store_check_keep(weir_store *s, const weir_policy *p,
+                                                 uint64_t policy_id, const void *key,
+                                                 size_t key_len, int64_t now_ns, int64_t cost,
+                                                 int64_t keep, weir_decision *ret);
+WEIR_NODISCARD weir_status weir_store_peek_keep(weir_store *s, const weir_policy *p,
+                                                uint64_t policy_id, const void *key, size_t key_len,
+                                                int64_t now_ns, int64_t cost, int64_t keep,
+                                                weir_decision *ret);
+
 /* Gives back `cost` units; see weir_refund(). Also returns WEIR_E_UNSUPPORTED. */
 WEIR_NODISCARD weir_status weir_store_refund(weir_store *s, const weir_policy *p,
                                              uint64_t policy_id, const void *key, size_t key_len,
@@ -292,7 +303,7 @@ WEIR_NODISCARD weir_status weir_store_check_key(weir_store *s, const weir_policy
 
 /* ---- several keys ---------------------------------------------------------------------------- */
 
-/* One request of a batch: the arguments of weir_store_check(), and its result. */
+/* One request of a batch: the arguments of weir_store_check_keep(), and its result. */
 typedef struct weir_store_request {
     const weir_policy *policy;
     uint64_t policy_id;
@@ -301,11 +312,12 @@ typedef struct weir_store_request {
     int64_t cost;
     weir_status status;     /* output */
     weir_decision decision; /* output, written if the status is WEIR_OK */
+    int64_t keep;           /* input; 0: as weir_store_check(). See weir_check_keep() */
 } weir_store_request;
 
-/* Decides n requests in order. The results equal those of n calls of weir_store_check() at now_ns,
- * but a batch is faster: it prefetches the states of many keys at once. A batch may contain a key
- * several times. */
+/* Decides n requests in order. The results equal those of n calls of weir_store_check_keep() at
+ * now_ns, but a batch is faster: it prefetches the states of many keys at once. A batch may contain
+ * a key several times. */
 void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t n, int64_t now_ns);
 
 #define WEIR_TAKE_MANY_MAX 16
@@ -314,6 +326,7 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
  * charged, and nothing is written even if a policy has count-denied. Other calls see all of the
  * charges or none. If a key is in several requests, their sum must be allowed. If the process is
  * killed during the call, the file may keep some of the charges; the call has not returned then.
+ * What a request keeps must remain after it and the requests before it.
  *  n             1..WEIR_TAKE_MANY_MAX.
  *  requests      the statuses are always written. The decisions are written on WEIR_OK: those of
  *                the charged requests, or after a denial those that each request would get alone.

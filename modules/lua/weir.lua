@@ -22,7 +22,7 @@ local function bind()
   concat = table.concat
 end
 
-local VERSION = 3                -- the version of this library
+local VERSION = 4                -- the version of this library
 local FORMAT = 'weir1'           -- the version of stored states, and the first word of each
 local LIMIT_MAX = 2147483647     -- the largest limit, burst, capacity and cost
 local RATE_MAX = 1099511627776   -- 2^40: the largest N of a rate
@@ -1721,12 +1721,17 @@ local function longest_delay(P, S, now)
   return delay
 end
 
--- Returns the layer with the smallest remaining and that remaining. On a tie, it is the layer with
--- the latest reset.
-local function scarcest(P, S, now)
+-- Returns how many units of a layer a request keeps for others. -20 stands for 20 %.
+local function kept_of(L, keep)
+  return keep >= 0 and keep or ceil(L.limit * -keep / 100)
+end
+
+-- Returns the layer with the smallest remaining and that remaining, less what the request keeps. On
+-- a tie, it is the layer with the latest reset.
+local function scarcest(P, S, now, keep)
   local least, left = 1, nil
   for i = 1, #P do
-    local n = P[i].ops.left(P[i], S[i], now)
+    local n = P[i].ops.left(P[i], S[i], now) - kept_of(P[i], keep)
     if not left or n < left or (n == left and resets_later(P, S, i, least, now)) then
       least, left = i, n
     end
@@ -1734,7 +1739,7 @@ local function scarcest(P, S, now)
   return least, left
 end
 
-local function deny(P, S, now, cost, charging)
+local function deny(P, S, now, cost, keep, charging)
   for i = 1, #P do
     if charging and P[i].count_denied and cost > 0 then
       P[i].ops.deny(P[i], S[i], now, cost)
@@ -1743,30 +1748,30 @@ local function deny(P, S, now, cost, charging)
   end
   local slowest, wait, early = 1, -1, 0
   for i = 1, #P do
-    local w, e = wait_for(P[i], S[i], now, cost)
+    local w, e = wait_for(P[i], S[i], now, cost + kept_of(P[i], keep))
     local tied = i > 1 and w == wait and e == early
     if waits_longer(w, e, wait, early) or (tied and resets_later(P, S, i, slowest, now)) then
       slowest, wait, early = i, w, e
     end
   end
-  local left = P[slowest].ops.left(P[slowest], S[slowest], now)
+  local left = max(0, P[slowest].ops.left(P[slowest], S[slowest], now) - kept_of(P[slowest], keep))
   local decision = answer(P, S, slowest, now, 0, left, wait == huge and -1 or wait, 0)
   decision.wait, decision.early = wait, early
   return decision
 end
 
--- Decides, and charges the states in S if `charging`.
-local function judge(P, S, now, cost, charging)
+-- Decides, and charges the states in S if `charging`. Leaves what `keep` says for other requests.
+local function judge(P, S, now, cost, keep, charging)
   for i = 1, #P do
-    if not allows(P[i], S[i], now, cost) then
-      return deny(P, S, now, cost, charging)
+    if not allows(P[i], S[i], now, cost + kept_of(P[i], keep)) then
+      return deny(P, S, now, cost, keep, charging)
     end
   end
   local delay = longest_delay(P, S, now)
   if charging and cost > 0 then
     charge_all(P, S, now, cost)
   end
-  local least, left = scarcest(P, S, now)
+  local least, left = scarcest(P, S, now, keep)
   return answer(P, S, least, now, 1, left, 0, delay)
 end
 
@@ -1781,16 +1786,16 @@ local function refund(P, S, now, cost)
       S[i].changed, S.dirty = true, true
     end
   end
-  return judge(P, S, now, 0, false)
+  return judge(P, S, now, 0, 0, false)
 end
 
 local function grant(P, S, now, cost)
-  local _, left = scarcest(P, S, now)
+  local _, left = scarcest(P, S, now, 0)
   local granted = min(cost, left)
   if granted > 0 then
     charge_all(P, S, now, granted)
   end
-  local decision = judge(P, S, now, 1, false)
+  local decision = judge(P, S, now, 1, 0, false)
   decision[8] = granted
   return decision
 end
@@ -1804,9 +1809,30 @@ end
 
 local BAD_COST = 'the cost: expected a whole number from 0 to 2147483647'
 
-local function read_cost(text)
-  local n = text and #text <= 10 and match(text, '^%d+$') and tonumber(text)
-  return n and n <= LIMIT_MAX and n or nil
+local BAD_KEEP = 'what to keep: expected a whole number from 0 to 2147483647, or a share of the ' ..
+  'limit from 0% to 100%'
+
+local function read_number(text, most)
+  local n = #text <= 10 and match(text, '^%d+$') and tonumber(text)
+  return n and n <= most and n or nil
+end
+
+-- Parses a cost, and what a take or a peek keeps: '3', '3+20' or '3+20%'. Returns both, or nil and
+-- an error.
+local function read_units(text, verb)
+  local cost, keep = text or '', 0
+  if verb == 'TAKE' or verb == 'PEEK' then
+    local units, kept, share = match(cost, '^(.-)%+(.-)(%%?)$')
+    if kept then
+      cost, keep = units, read_number(kept, share == '' and LIMIT_MAX or 100)
+      keep = keep and share ~= '' and -keep or keep
+    end
+  end
+  cost = read_number(cost, LIMIT_MAX)
+  if not cost or not keep then
+    return nil, cost and BAD_KEEP or BAD_COST
+  end
+  return cost, keep
 end
 
 -- Parses the bounds of P's layers with a time zone from args[at] on. Returns nil and an error if
@@ -1828,11 +1854,11 @@ local function failed(why)
 end
 
 local VERBS = {
-  TAKE = function(P, S, now, n) return judge(P, S, now, n, true) end,
-  PEEK = function(P, S, now, n) return judge(P, S, now, n, false) end,
+  TAKE = function(P, S, now, n, keep) return judge(P, S, now, n, keep, true) end,
+  PEEK = function(P, S, now, n, keep) return judge(P, S, now, n, keep, false) end,
   RESET = function(P, S, now)
     redis.call('DEL', S.key)
-    return judge(P, S, now, 0, false)
+    return judge(P, S, now, 0, 0, false)
   end,
   REFUND = refund,
   GRANT = grant,
@@ -1855,7 +1881,7 @@ end
 
 -- Handles one request for one key. Returns the eight numbers and the policy, or an error.
 --   of_caller  its time, or nil
-local function handle(key, verb, text, n, args, at, of_caller)
+local function handle(key, verb, text, n, keep, args, at, of_caller)
   local P, why = read_policy(text)
   if not P then
     return failed(why)
@@ -1879,7 +1905,7 @@ local function handle(key, verb, text, n, args, at, of_caller)
   if not S then
     return err
   end
-  local decision = VERBS[verb](P, S, now, n)
+  local decision = VERBS[verb](P, S, now, n, keep)
   close_key(P, S, now)
   return decision, P
 end
@@ -1889,15 +1915,16 @@ local function weir_ask(keys, args)
   if no_time then
     return failed(no_time)
   end
-  local verb, cost = string.upper(args[1] or ''), read_cost(args[3])
+  local verb = string.upper(args[1] or '')
+  local cost, keep = read_units(args[3], verb)
   if #keys ~= 1 or #args < 3 then
     return failed('wrong number of arguments, expected 1 key verb policy-text n [bounds]')
   elseif not cost then
-    return failed(BAD_COST)
+    return failed(keep)
   elseif not VERBS[verb] then
     return failed('unknown verb, expected TAKE, PEEK, REFUND, GRANT or RESET')
   end
-  local decision = handle(keys[1], verb, args[2], cost, args, 4, at)
+  local decision = handle(keys[1], verb, args[2], cost, keep, args, 4, at)
   return decision
 end
 
@@ -1913,17 +1940,18 @@ local function read_requests(keys, args)
       return nil, where .. 'expected a policy and a cost for each key'
     end
     local P, why = read_policy(args[at])
-    local cost = read_cost(args[at + 1])
+    local cost, keep = read_units(args[at + 1], 'TAKE')
     if not P then
       return nil, why .. ' (request ' .. i - 1 .. ')'
     elseif not cost then
-      return nil, where .. BAD_COST
+      return nil, where .. keep
     end
     local bounds, no_bounds = read_bounds(P, args, at + 2)
     if not bounds then
       return nil, no_bounds
     end
-    at, requests[i] = at + 2 + P.zones * 4, { P = P, key = key, cost = cost, bounds = bounds }
+    at, requests[i] = at + 2 + P.zones * 4,
+      { P = P, key = key, cost = cost, keep = keep, bounds = bounds }
   end
   if args[at] then
     return nil, 'too many arguments, expected a policy, a cost and its bounds for each key'
@@ -1980,8 +2008,8 @@ local function take_all(keys, args)
   end
   local blocking, longest = #requests, nil
   for i, r in ipairs(requests) do
-    r.alone = judge(r.P, r.S, now, r.cost, false)
-    r.decision = judge(r.P, r.S, now, r.cost, true)
+    r.alone = judge(r.P, r.S, now, r.cost, r.keep, false)
+    r.decision = judge(r.P, r.S, now, r.cost, r.keep, true)
     local decision = r.decision
     decision.reset, decision.reset_early = reset_of(r.P, r.S, decision[7] + 1, now)
     if decision[1] == 0 and (not longest or outranks(decision, longest)) then
@@ -2054,13 +2082,13 @@ end
 local function for_clients(verb, needed)
   return function(keys, args)
     local with_names = take_with_names(args, needed)
-    local cost = read_cost(args[2] or (verb ~= 'REFUND' and '1' or nil))
+    local cost, keep = read_units(args[2] or (verb ~= 'REFUND' and '1' or nil), verb)
     if #keys ~= 1 or #args < 1 then
-      return failed('wrong number of arguments, expected 1 key policy-text [cost [bounds]] [WITHNAMES]')
+      return failed('wrong number of arguments, expected 1 key policy-text [cost[+keep] [bounds]] [WITHNAMES]')
     elseif not cost then
-      return failed(BAD_COST)
+      return failed(keep)
     end
-    local decision, P = handle(keys[1], verb, args[1], cost, args, 3)
+    local decision, P = handle(keys[1], verb, args[1], cost, keep, args, 3)
     if decision.err then
       return decision
     end

@@ -152,7 +152,7 @@ static bool decide_under(weir_interned *s, weir_module_call *c, weir_verb verb, 
     weir_moment at = weir_moment_now();
     weir_status st = weir_cell_open(&cell, &key, s, at.now_ns);
     if (st == WEIR_OK)
-        st = weir_cell_decide(&cell, verb, at.now_ns, r->cost, &r->decision, ret_granted);
+        st = weir_cell_decide(&cell, verb, at.now_ns, r->cost, r->keep, &r->decision, ret_granted);
     if (st == WEIR_OK && event)
         weir_cells_write(c->ctx, &cell, 1, at, event);
     weir_cell_close(&cell);
@@ -186,7 +186,7 @@ static void explain_key(const weir_request *r, const weir_interned *s, weir_cell
 {
     weir_decision d;
     int64_t unused;
-    weir_status st = weir_cell_decide(cell, WEIR_VERB_PEEK, now_ns, 1, &d, &unused);
+    weir_status st = weir_cell_decide(cell, WEIR_VERB_PEEK, now_ns, 1, 0, &d, &unused);
     WEIR_ASSERT(st == WEIR_OK);
     if (s->name_len > 0)
         weir_buffer_printf(out, "policy   %s\n", weir_interned_name(s));

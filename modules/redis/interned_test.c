@@ -252,12 +252,12 @@ static void the_largest_state(void)
     weir_interned_ref(s);
     CHECK(weir_cell_open(&cell, &key, s, now_ns) == WEIR_OK);
     do {
-        st = weir_cell_decide(&cell, WEIR_VERB_TAKE, ++now_ns, 1, &d, &granted);
+        st = weir_cell_decide(&cell, WEIR_VERB_TAKE, ++now_ns, 1, 0, &d, &granted);
     } while (st == WEIR_OK && now_ns < 3000000);
     CHECK(st == WEIR_E_NOMEM && now_ns > 500000);
     CHECK(cell.words <= WEIR_STATE_WORDS_MAX);
     CHECK(weir_state_words(&s->policy, cell.level + 1) > WEIR_STATE_WORDS_MAX);
-    CHECK(weir_cell_decide(&cell, WEIR_VERB_PEEK, now_ns, 1, &d, &granted) == WEIR_OK);
+    CHECK(weir_cell_decide(&cell, WEIR_VERB_PEEK, now_ns, 1, 0, &d, &granted) == WEIR_OK);
     CHECK(d.remaining == 2000000000 - (now_ns - 1));
     weir_cell_close(&cell);
     weir_interned_unref(s);

@@ -197,20 +197,22 @@ static bool grow(weir_cell *c)
     return true;
 }
 
-static weir_status check(weir_cell *c, int64_t now_ns, int64_t cost, weir_decision *ret)
+static weir_status check(weir_cell *c, int64_t now_ns, int64_t cost, int64_t keep,
+                         weir_decision *ret)
 {
     const weir_policy *p = &c->interned->policy;
     if (c->in_place && !c->new_state)
         log_undo(c, now_ns, 0);
-    weir_status st = weir_check(p, c->state, c->level, now_ns, cost, ret);
+    weir_status st = weir_check_keep(p, c->state, c->level, now_ns, cost, keep, ret);
     while (st == WEIR_E_ROOM && grow(c))
-        st = weir_check(p, c->state, c->level, now_ns, cost, ret);
+        st = weir_check_keep(p, c->state, c->level, now_ns, cost, keep, ret);
     return st == WEIR_E_ROOM ? WEIR_E_NOMEM : st;
 }
 
-static weir_status peek(const weir_cell *c, int64_t now_ns, int64_t cost, weir_decision *ret)
+static weir_status peek(const weir_cell *c, int64_t now_ns, int64_t cost, int64_t keep,
+                        weir_decision *ret)
 {
-    return weir_peek(&c->interned->policy, c->state, c->level, now_ns, cost, ret);
+    return weir_peek_keep(&c->interned->policy, c->state, c->level, now_ns, cost, keep, ret);
 }
 
 static weir_status refund(weir_cell *c, int64_t now_ns, int64_t n, weir_decision *ret)
@@ -224,12 +226,12 @@ static weir_status grant(weir_cell *c, int64_t now_ns, int64_t n, weir_decision 
                          int64_t *ret_granted)
 {
     weir_decision d;
-    weir_status st = peek(c, now_ns, 0, &d);
+    weir_status st = peek(c, now_ns, 0, 0, &d);
     int64_t most = st == WEIR_OK && n > d.remaining ? d.remaining : n;
     if (st == WEIR_OK && most > 0)
-        st = check(c, now_ns, most, &d);
+        st = check(c, now_ns, most, 0, &d);
     if (st == WEIR_OK)
-        st = peek(c, now_ns, 1, ret);
+        st = peek(c, now_ns, 1, 0, ret);
     if (st == WEIR_OK)
         *ret_granted = most;
     return st;
@@ -243,16 +245,16 @@ static void reset(weir_cell *c, weir_decision *ret)
     c->state = NULL;
 }
 
-weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n,
+weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n, int64_t keep,
                              weir_decision *ret, int64_t *ret_granted)
 {
     WEIR_ASSERT(c->state && n >= 0 && n <= WEIR_COST_MAX);
     *ret_granted = 0;
     switch (verb) {
     case WEIR_VERB_TAKE:
-        return check(c, now_ns, n, ret);
+        return check(c, now_ns, n, keep, ret);
     case WEIR_VERB_PEEK:
-        return peek(c, now_ns, n, ret);
+        return peek(c, now_ns, n, keep, ret);
     case WEIR_VERB_REFUND:
         return refund(c, now_ns, n, ret);
     case WEIR_VERB_GRANT:

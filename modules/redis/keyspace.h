@@ -94,11 +94,12 @@ void weir_cell_close(weir_cell *c);
  * WEIR_VERB_RESET, that of a peek with cost 0.
  *  verb         not WEIR_VERB_THROTTLE: weir_throttle_check() decides on c->state.
  *  n            0..WEIR_COST_MAX
+ *  keep         of a take or a peek; see weir_check_keep()
  *  ret_granted  units that WEIR_VERB_GRANT charged; else 0.
- * Returns as weir_check(), weir_peek() and weir_refund(), but WEIR_E_NOMEM instead of WEIR_E_ROOM:
- * the state has reached its maximum size. */
+ * Returns as weir_check_keep(), weir_peek_keep() and weir_refund(), but WEIR_E_NOMEM instead of
+ * WEIR_E_ROOM: the state has reached its maximum size. */
 WEIR_NODISCARD weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n,
-                                            weir_decision *ret, int64_t *ret_granted);
+                                            int64_t keep, weir_decision *ret, int64_t *ret_granted);
 
 /* Whether state i of a key can be dropped: it is idle at now_ns, and the command has no cell on
  * it. */

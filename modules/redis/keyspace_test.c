@@ -8,7 +8,7 @@
 static weir_decision decide(weir_cell *c, weir_verb verb, int64_t n, int64_t *ret_granted)
 {
     weir_decision d;
-    assert_int_equal(weir_cell_decide(c, verb, NOW, n, &d, ret_granted), WEIR_OK);
+    assert_int_equal(weir_cell_decide(c, verb, NOW, n, 0, &d, ret_granted), WEIR_OK);
     return d;
 }
 
@@ -45,7 +45,8 @@ static void a_verb_of_no_cell(void **unused)
     weir_decision d;
     int64_t granted = 7;
     assert_int_equal(weir_cell_open(&c, &key, intern("gcra 1/h burst 5"), NOW), WEIR_OK);
-    assert_int_equal(weir_cell_decide(&c, WEIR_VERB_THROTTLE, NOW, 1, &d, &granted), WEIR_E_RANGE);
+    assert_int_equal(weir_cell_decide(&c, WEIR_VERB_THROTTLE, NOW, 1, 0, &d, &granted),
+                     WEIR_E_RANGE);
     assert_int_equal(granted, 0);
     weir_cell_close(&c);
 }
@@ -113,7 +114,8 @@ static void a_state_grows(void **unused)
     assert_int_equal(weir_cell_open(&c, &key, s, NOW), WEIR_OK);
     for (int i = 0; i < 100; i++) {
         weir_decision d;
-        assert_int_equal(weir_cell_decide(&c, WEIR_VERB_TAKE, NOW + i, 1, &d, &granted), WEIR_OK);
+        assert_int_equal(weir_cell_decide(&c, WEIR_VERB_TAKE, NOW + i, 1, 0, &d, &granted),
+                         WEIR_OK);
         assert_int_equal(d.remaining, 99 - i);
         small += c.state == c.small;
         assert_int_equal(c.words, weir_state_words(&s->policy, c.level));

@@ -104,15 +104,16 @@ static void decide_all(many *m, int64_t now_ns)
     int64_t unused;
     for (size_t i = 0; i < m->len; i++) {
         one *o = &m->of[i];
-        weir_status st = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_PEEK, now_ns,
-                                          m->request[i].cost, &o->alone, &unused);
+        weir_status st =
+            weir_cell_decide(&m->cell[o->cell], WEIR_VERB_PEEK, now_ns, m->request[i].cost,
+                             m->request[i].keep, &o->alone, &unused);
         WEIR_ASSERT(st == WEIR_OK);
     }
     m->allowed = true;
     for (size_t i = 0; i < m->len; i++) {
         one *o = &m->of[i];
         weir_request *r = &m->request[i];
-        r->status = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_TAKE, now_ns, r->cost,
+        r->status = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_TAKE, now_ns, r->cost, r->keep,
                                      &o->together, &unused);
         m->allowed = m->allowed && r->status == WEIR_OK && o->together.allowed;
     }
@@ -247,7 +248,9 @@ static void run_ask(weir_module_call *c)
     }
     weir_request r = weir_call_request(call, 2);
     r.by_text = true;
-    const char *error = weir_call_read_cost(call, 4, &r.cost);
+    bool keeps = verb == WEIR_VERB_TAKE || verb == WEIR_VERB_PEEK;
+    const char *error =
+        keeps ? weir_call_read_units(call->arg[4], &r) : weir_call_read_cost(call, 4, &r.cost);
     if (error) {
         weir_call_error(call, "ERR %s", error);
         return;
@@ -262,7 +265,7 @@ static void run_ask(weir_module_call *c)
     call->backend->integers(call, fields, ASK_FIELDS, 0);
 }
 
-/* WEIR.ASK verb policy-text key n */
+/* WEIR.ASK verb policy-text key n[+keep] */
 int weir_ask_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
     weir_slice arg[WEIR_MODULE_ARGS_MAX];
@@ -303,7 +306,7 @@ static void run_ask_all(weir_call *c)
     redis.Free(m);
 }
 
-/* WEIR.ASKALL n policy-text key cost [policy-text key cost ...] */
+/* WEIR.ASKALL n policy-text key cost[+keep] [policy-text key cost[+keep] ...] */
 int weir_ask_all_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
     weir_slice arg[WEIR_MODULE_ARGS_MAX];

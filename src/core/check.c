@@ -40,13 +40,18 @@ bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned leve
     return true;
 }
 
-static bool all_allow(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns,
-                      int64_t cost)
+/* The functions with `keep` are always inlined, so that weir_check(), which keeps 0, is compiled
+ * without it. */
+__attribute__((always_inline)) static inline bool all_allow(const weir_policy *p,
+                                                            const uint64_t *state, unsigned level,
+                                                            int64_t now_ns, int64_t cost,
+                                                            int64_t keep)
 {
     for (uint32_t i = 0; i < p->layers; i++) {
-        if (!weir_layer_allows(&p->layer[i], state, level, now_ns, cost))
+        const weir_layer *l = &p->layer[i];
+        if (!weir_layer_allows(l, state, level, now_ns, cost + weir_kept_of(l, keep)))
             return false;
-        state += weir_layer_words(&p->layer[i], level);
+        state += weir_layer_words(l, level);
     }
     return true;
 }
@@ -77,14 +82,17 @@ static void copy_decision(weir_decision *to, const weir_decision *from, uint32_t
 }
 
 /* Charges every layer. *ret describes the layer that ranks first by weir_outranks(). */
-static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
-                       int64_t cost, weir_decision *ret)
+__attribute__((always_inline)) static inline void charge_all(const weir_policy *p, uint64_t *state,
+                                                             unsigned level, int64_t now_ns,
+                                                             int64_t cost, int64_t keep,
+                                                             weir_decision *ret)
 {
     int64_t delay_ns = 0;
     for (uint32_t i = 0; i < p->layers; i++) {
         weir_decision d;
         bool room = weir_layer_check(&p->layer[i], state, level, now_ns, cost, true, &d);
-        WEIR_ASSERT(room && d.allowed);
+        d.remaining -= weir_kept_of(&p->layer[i], keep);
+        WEIR_ASSERT(room && d.allowed && d.remaining >= 0);
         if (d.delay_ns > delay_ns)
             delay_ns = d.delay_ns;
         if (i == 0 || weir_outranks(&d, ret))
@@ -94,26 +102,31 @@ static void charge_all(const weir_policy *p, uint64_t *state, unsigned level, in
     ret->delay_ns = delay_ns;
 }
 
-/* Computes the fields of a denial. If `count` is set, the count-denied layers count the request
- * first. *ret then describes the layer that ranks first by weir_outranks() among those that deny
- * it. */
-static void deny_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
-                     int64_t cost, bool count, weir_decision *ret)
+/* Computes the fields of a denial. If `count` is set, the count-denied layers count the cost first,
+ * without what it keeps. *ret then describes the layer that ranks first by weir_outranks() among
+ * those that deny the request. */
+__attribute__((always_inline)) static inline void deny_all(const weir_policy *p, uint64_t *state,
+                                                           unsigned level, int64_t now_ns,
+                                                           int64_t cost, int64_t keep, bool count,
+                                                           weir_decision *ret)
 {
     bool first = true;
     for (uint32_t i = 0; i < p->layers; i++) {
         const weir_layer *l = &p->layer[i];
         weir_decision d;
-        bool allows = weir_layer_allows(l, state, level, now_ns, cost);
-        bool counted = count && l->count_denied && allows;
+        int64_t kept = weir_kept_of(l, keep);
+        bool allows = weir_layer_allows(l, state, level, now_ns, cost + kept);
+        bool counted = count && l->count_denied && (allows || kept > 0);
         if (counted) { /* the layer may deny the request once it has counted it */
             bool room = weir_layer_check(l, state, level, now_ns, cost, true, &d);
             WEIR_ASSERT(room);
-            allows = weir_layer_allows(l, state, level, now_ns, cost);
+            allows = weir_layer_allows(l, state, level, now_ns, cost + kept);
         }
         if (!allows) {
-            bool room = weir_layer_check(l, state, level, now_ns, cost, count && !counted, &d);
+            bool room =
+                weir_layer_check(l, state, level, now_ns, cost + kept, count && !counted, &d);
             WEIR_ASSERT(room && !d.allowed);
+            d.remaining = d.remaining > kept ? d.remaining - kept : 0;
             if (first || weir_outranks(&d, ret))
                 copy_decision(ret, &d, i);
             first = false;
@@ -132,6 +145,26 @@ static weir_status validate(const weir_policy *p, const uint64_t *state, unsigne
     return good && weir_state_sound(p, state, level) ? WEIR_OK : WEIR_E_RANGE;
 }
 
+static weir_status validate_keep(const weir_policy *p, const uint64_t *state, unsigned level,
+                                 int64_t now_ns, int64_t cost, int64_t keep)
+{
+    return weir_keep_is_good(keep) ? validate(p, state, level, now_ns, cost) : WEIR_E_RANGE;
+}
+
+__attribute__((always_inline)) static inline weir_status
+check_layers(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns, int64_t cost,
+             int64_t keep, weir_decision *ret)
+{
+    bool allowed = all_allow(p, state, level, now_ns, cost, keep);
+    if (any_full(p, state, level, now_ns, cost, allowed))
+        return WEIR_E_ROOM;
+    if (allowed)
+        charge_all(p, state, level, now_ns, cost, keep, ret);
+    else
+        deny_all(p, state, level, now_ns, cost, keep, true, ret);
+    return WEIR_OK;
+}
+
 weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t cost, weir_decision *ret)
 {
@@ -144,29 +177,37 @@ weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, in
         ret->layer = 0;
         return WEIR_OK;
     }
-    bool allowed = all_allow(p, state, level, now_ns, cost);
-    if (any_full(p, state, level, now_ns, cost, allowed))
-        return WEIR_E_ROOM;
-    if (allowed)
-        charge_all(p, state, level, now_ns, cost, ret);
+    return check_layers(p, state, level, now_ns, cost, 0, ret);
+}
+
+weir_status weir_check_keep(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
+                            int64_t cost, int64_t keep, weir_decision *ret)
+{
+    if (keep == 0)
+        return weir_check(p, state, level, now_ns, cost, ret);
+    weir_status st = validate_keep(p, state, level, now_ns, cost, keep);
+    return st == WEIR_OK ? check_layers(p, state, level, now_ns, cost, keep, ret) : st;
+}
+
+weir_status weir_peek_keep(const weir_policy *p, const uint64_t *state, unsigned level,
+                           int64_t now_ns, int64_t cost, int64_t keep, weir_decision *ret)
+{
+    weir_status st = validate_keep(p, state, level, now_ns, cost, keep);
+    if (st != WEIR_OK)
+        return st;
+    /* The cast is safe: a cost of 0 and a denial that is not counted write nothing. */
+    uint64_t *at = (uint64_t *)state;
+    if (all_allow(p, state, level, now_ns, cost, keep))
+        charge_all(p, at, level, now_ns, 0, keep, ret);
     else
-        deny_all(p, state, level, now_ns, cost, true, ret);
+        deny_all(p, at, level, now_ns, cost, keep, false, ret);
     return WEIR_OK;
 }
 
 weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns,
                       int64_t cost, weir_decision *ret)
 {
-    weir_status st = validate(p, state, level, now_ns, cost);
-    if (st != WEIR_OK)
-        return st;
-    /* The cast is safe: a cost of 0 and a denial that is not counted write nothing. */
-    uint64_t *at = (uint64_t *)state;
-    if (all_allow(p, state, level, now_ns, cost))
-        charge_all(p, at, level, now_ns, 0, ret);
-    else
-        deny_all(p, at, level, now_ns, cost, false, ret);
-    return WEIR_OK;
+    return weir_peek_keep(p, state, level, now_ns, cost, 0, ret);
 }
 
 int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns)

@@ -24,6 +24,19 @@ static inline bool weir_outranks(const weir_decision *a, const weir_decision *b)
     return a->reset_after_ns > b->reset_after_ns;
 }
 
+/* Whether a number may be the `keep` of weir_check_keep(). Pure. */
+static inline bool weir_keep_is_good(int64_t keep)
+{
+    return keep >= WEIR_KEEP_PERCENT(100) && keep <= WEIR_COST_MAX;
+}
+
+/* Returns how many units of a layer such a request keeps for others, 0..WEIR_COST_MAX. Pure.
+ *  keep  good; so the product is below 2^38. */
+static inline int64_t weir_kept_of(const weir_layer *l, int64_t keep)
+{
+    return keep >= 0 ? keep : (l->limit * -keep + 99) / 100;
+}
+
 /* Returns false if the words cannot be a state of the policy. weir_check() rejects such a state
  * with WEIR_E_RANGE. */
 bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned level);

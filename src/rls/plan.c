@@ -241,6 +241,7 @@ void rls_add_take(weir_rls_loop *l, rls_item *item, int64_t cost)
     take->by_text = item->limit->by_text;
     take->key = item->key;
     take->cost = cost;
+    take->keep = 0;
     take->client = NULL;
     item->take = (uint16_t)l->takes_len++;
 }

@@ -48,6 +48,7 @@ typedef struct weir_engine_request {
     weir_slice key;     /* of the state, 1..WEIR_KEY_MAX bytes; an IP address is its network */
     uint64_t policy_id; /* in the service's own store */
     int64_t cost;
+    int64_t keep; /* of a take or a peek; see weir_check_keep() */
     weir_throttle throttle;
     weir_on_error on_error;
 

@@ -138,6 +138,7 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
     q->key = (weir_slice){at->key.at, at->key.len};
     q->policy_id = at->policy_id;
     q->cost = request->cost;
+    q->keep = request->keep;
     q->by_error = false;
     q->reason = NULL;
     return q;

@@ -64,6 +64,8 @@ typedef struct weir_request {
     bool by_text;              /* `rule` is an inline policy */
     weir_slice key;            /* 1..WEIR_KEY_MAX bytes */
     int64_t cost;              /* 0..WEIR_COST_MAX; 0 is a peek */
+    int64_t keep;              /* of a take or a peek: what it keeps for others; 0: nothing. See
+                                  weir_check_keep() */
     const weir_client *client; /* the client whose address the key contains, so that patterns match
                                   it. NULL: none; also in a repeated call */
 

@@ -62,10 +62,12 @@ static weir_status run_locally(weir_service *s, weir_verb verb, const weir_resol
     WEIR_ASSERT(verb == WEIR_VERB_RESET || verb == WEIR_VERB_REFUND || verb == WEIR_VERB_PEEK);
     if (verb == WEIR_VERB_RESET)
         st = weir_store_reset(store, at->policy_id, at->key.at, at->key.len);
+    else if (verb == WEIR_VERB_REFUND)
+        st = weir_store_refund(store, request->policy, at->policy_id, at->key.at, at->key.len,
+                               now_ns, request->cost, &request->decision);
     else
-        st = (verb == WEIR_VERB_REFUND ? weir_store_refund : weir_store_peek)(
-            store, request->policy, at->policy_id, at->key.at, at->key.len, now_ns, request->cost,
-            &request->decision);
+        st = weir_store_peek_keep(store, request->policy, at->policy_id, at->key.at, at->key.len,
+                                  now_ns, request->cost, request->keep, &request->decision);
     if (verb != WEIR_VERB_PEEK && st == WEIR_OK)
         weir_candidate_repeat(s, verb, at, request, now_ns);
     return st;

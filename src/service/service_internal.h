@@ -184,6 +184,7 @@ static inline void weir_resolved_fill(weir_store_request *ret, const weir_resolv
     ret->key = at->key.at;
     ret->key_len = at->key.len;
     ret->cost = request->cost;
+    ret->keep = request->keep;
 }
 
 /* Applies the rule's shadow to a decision: a rule in shadow allows every request. */

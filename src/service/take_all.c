@@ -109,14 +109,14 @@ static weir_status take_enforced(all *a, size_t *ret_blocking)
 
 typedef weir_status (*store_call)(weir_store *s, const weir_policy *p, uint64_t policy_id,
                                   const void *key, size_t key_len, int64_t now_ns, int64_t cost,
-                                  weir_decision *ret);
+                                  int64_t keep, weir_decision *ret);
 
 static void run_alone(all *a, size_t i, store_call call)
 {
     weir_store_request r;
     weir_resolved_fill(&r, &a->at[i], &a->requests[i]);
     a->requests[i].status = call(a->service->limiter->store, r.policy, r.policy_id, r.key,
-                                 r.key_len, a->now_ns, r.cost, &a->requests[i].decision);
+                                 r.key_len, a->now_ns, r.cost, r.keep, &a->requests[i].decision);
 }
 
 /* Decides the other requests one by one: those in shadow, and the enforced ones if a list denied
@@ -125,9 +125,9 @@ static void decide_others(all *a, bool denied, bool denied_by_list)
 {
     for (size_t i = 0; i < a->n; i++) {
         if (weir_resolved_is_shadow(&a->at[i]) && !weir_resolved_is_listed(&a->at[i]))
-            run_alone(a, i, denied ? weir_store_peek : weir_store_check);
+            run_alone(a, i, denied ? weir_store_peek_keep : weir_store_check_keep);
         else if (denied_by_list && is_enforced(a, i))
-            run_alone(a, i, weir_store_peek);
+            run_alone(a, i, weir_store_peek_keep);
     }
 }
 

@@ -72,6 +72,24 @@ static void check_all_or_none(void **unused)
     assert_int_equal(c.denied, 0);
 }
 
+static void check_keep(void **unused)
+{
+    (void)unused;
+    set_three();
+    weir_request requests[] = {request_of("user", "a", 3), request_of("tenant", "t", 3)};
+    requests[0].keep = 3;
+    weir_all_result all = take_all(requests, 2);
+    assert_false(all.allowed);
+    assert_int_equal(all.index, 0);
+    assert_true(requests[0].decision.never);
+    requests[0].keep = WEIR_KEEP_PERCENT(40);
+    all = take_all(requests, 2);
+    assert_true(all.allowed);
+    assert_int_equal(requests[0].decision.remaining, 0);
+    assert_int_equal(requests[1].decision.remaining, 5);
+    assert_int_equal(left("user", "a", now_ns), 2);
+}
+
 /* Among requests with equal remaining quota or equal waits, the latest reset represents all. */
 static void check_ties(void **unused)
 {
@@ -351,6 +369,7 @@ static void check_threads(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(check_keep),   TEST(check_all_or_none), TEST(check_same_key), TEST(check_lists),
         TEST(check_ties),   TEST(check_all_or_none), TEST(check_same_key), TEST(check_lists),
         TEST(check_shadow), TEST(check_delay),       TEST(check_failures), TEST(check_threads),
     };

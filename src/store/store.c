@@ -111,11 +111,12 @@ static weir_status run(weir_store *s, const weir_area *at, weir_large_call *call
     return st;
 }
 
-/* With a single layer, the decision says what the key has used. */
-static void note_usage(const weir_policy *p, weir_status st, const weir_decision *d,
+/* With a single layer, a decision that keeps nothing says what the key has used. */
+static void note_usage(const weir_policy *p, weir_status st, const weir_charge *c,
                        weir_usage *ret_usage)
 {
-    if (st == WEIR_OK && p->layers == 1)
+    const weir_decision *d = &c->decision;
+    if (st == WEIR_OK && p->layers == 1 && c->keep == 0)
         *ret_usage = (weir_usage){d->reset_after_ns, weir_used_share(d->limit, d->remaining)};
 }
 
@@ -123,8 +124,8 @@ weir_status weir_check_state(void *ctx, const weir_policy *p, uint64_t *state, u
                              int64_t now_ns, weir_usage *ret_usage)
 {
     weir_charge *c = ctx;
-    weir_status st = weir_check(p, state, level, now_ns, c->cost, &c->decision);
-    note_usage(p, st, &c->decision, ret_usage);
+    weir_status st = weir_check_keep(p, state, level, now_ns, c->cost, c->keep, &c->decision);
+    note_usage(p, st, c, ret_usage);
     return st;
 }
 
@@ -133,7 +134,7 @@ weir_status weir_peek_state(void *ctx, const weir_policy *p, uint64_t *state, un
 {
     (void)ret_usage; /* the fields of a denied peek are not those of the state */
     weir_charge *c = ctx;
-    return weir_peek(p, state, level, now_ns, c->cost, &c->decision);
+    return weir_peek_keep(p, state, level, now_ns, c->cost, c->keep, &c->decision);
 }
 
 static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
@@ -141,16 +142,17 @@ static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state
 {
     weir_charge *c = ctx;
     weir_status st = weir_refund(p, state, level, now_ns, c->cost, &c->decision);
-    note_usage(p, st, &c->decision, ret_usage);
+    note_usage(p, st, c, ret_usage);
     return st;
 }
 
 /* Runs call->fn with a charge of `cost`, and writes *ret after its last run. */
 static weir_status run_charge(weir_store *s, const weir_area *at, weir_large_call call,
-                              int64_t cost, weir_decision *ret)
+                              int64_t cost, int64_t keep, weir_decision *ret)
 {
     weir_charge c;
     c.cost = cost;
+    c.keep = keep;
     WEIR_ASSERT(call.fn == weir_check_state || call.fn == weir_peek_state ||
                 call.fn == refund_state);
     call.ctx = &c;
@@ -171,7 +173,7 @@ __attribute__((noinline)) static weir_status check_rare(weir_store *s, const wei
         return run_charge(
             s, at,
             (weir_large_call){.policy = p, .hash = hash, .now_ns = now_ns, .fn = weir_check_state},
-            cost, ret);
+            cost, 0, ret);
     if (!weir_good_time(now_ns) || !weir_good_cost(cost))
         return WEIR_E_RANGE;
     weir_store_expire_due(s, now_ns);
@@ -214,30 +216,46 @@ weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t polic
     return check(s, &s->common, p, hash, now_ns, cost, ret);
 }
 
-weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy_id,
-                            const void *key, size_t key_len, int64_t now_ns, int64_t cost,
-                            weir_decision *ret)
+/* Runs fn with a charge on the state of a key. */
+static weir_status run_key(weir_store *s, const weir_policy *p, uint64_t policy_id, const void *key,
+                           size_t key_len, int64_t now_ns, weir_state_fn fn, int64_t cost,
+                           int64_t keep, weir_decision *ret)
 {
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
     const weir_large_call call = {.policy = p,
                                   .hash = weir_store_hash(s, policy_id, key, key_len),
                                   .now_ns = now_ns,
-                                  .fn = weir_peek_state};
-    return run_charge(s, weir_area_of(s, policy_id), call, cost, ret);
+                                  .fn = fn};
+    return run_charge(s, weir_area_of(s, policy_id), call, cost, keep, ret);
+}
+
+weir_status weir_store_check_keep(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                                  const void *key, size_t key_len, int64_t now_ns, int64_t cost,
+                                  int64_t keep, weir_decision *ret)
+{
+    return run_key(s, p, policy_id, key, key_len, now_ns, weir_check_state, cost, keep, ret);
+}
+
+weir_status weir_store_peek_keep(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                                 const void *key, size_t key_len, int64_t now_ns, int64_t cost,
+                                 int64_t keep, weir_decision *ret)
+{
+    return run_key(s, p, policy_id, key, key_len, now_ns, weir_peek_state, cost, keep, ret);
+}
+
+weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                            const void *key, size_t key_len, int64_t now_ns, int64_t cost,
+                            weir_decision *ret)
+{
+    return weir_store_peek_keep(s, p, policy_id, key, key_len, now_ns, cost, 0, ret);
 }
 
 weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t policy_id,
                               const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                               weir_decision *ret)
 {
-    if (!weir_good_key(key, key_len))
-        return WEIR_E_RANGE;
-    const weir_large_call call = {.policy = p,
-                                  .hash = weir_store_hash(s, policy_id, key, key_len),
-                                  .now_ns = now_ns,
-                                  .fn = refund_state};
-    return run_charge(s, weir_area_of(s, policy_id), call, cost, ret);
+    return run_key(s, p, policy_id, key, key_len, now_ns, refund_state, cost, 0, ret);
 }
 
 typedef struct apply {
@@ -383,6 +401,7 @@ static void decide_one(weir_store *s, const weir_area *at, weir_store_request *r
 {
     weir_charge c;
     c.cost = r->cost;
+    c.keep = r->keep;
     weir_large_call call = {
         .policy = r->policy, .hash = hash, .now_ns = now_ns, .fn = weir_check_state, .ctx = &c};
     r->status = weir_good_request(r, now_ns) ? run_hash(s, at, &call) : WEIR_E_RANGE;
@@ -390,14 +409,14 @@ static void decide_one(weir_store *s, const weir_area *at, weir_store_request *r
         r->decision = c.decision;
 }
 
-/* How many requests at the front have the key and the policy of the first one, and are valid. */
+/* How many requests at the front have the key and the policy of the first one, and are plain. */
 static size_t run_length(const weir_store_request *requests, size_t n, const uint64_t *hashes,
                          int64_t now_ns)
 {
-    WEIR_ASSERT(n >= 1 && weir_good_request(requests, now_ns));
+    WEIR_ASSERT(n >= 1 && weir_plain_request(requests, now_ns));
     size_t len = 1;
     while (len < n && hashes[len] == hashes[0] && requests[len].policy == requests->policy &&
-           weir_good_request(&requests[len], now_ns))
+           weir_plain_request(&requests[len], now_ns))
         len++;
     return len;
 }
@@ -408,7 +427,7 @@ decide_next(weir_store *s, weir_store_request *r, size_t n, bool divided, const 
             int64_t now_ns)
 {
     const weir_area *at = area_of_request(s, r, divided);
-    if (!weir_pack_is_fast(r->policy) || !weir_good_request(r, now_ns)) {
+    if (!weir_pack_is_fast(r->policy) || !weir_plain_request(r, now_ns)) {
         decide_one(s, at, r, hashes[0], now_ns);
         return 1;
     }

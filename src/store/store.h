@@ -58,7 +58,15 @@ static inline bool weir_good_cost(int64_t cost)
 
 static inline bool weir_good_request(const weir_store_request *r, int64_t now_ns)
 {
-    return weir_good_key(r->key, r->key_len) && weir_good_time(now_ns) && weir_good_cost(r->cost);
+    return weir_good_key(r->key, r->key_len) && weir_good_time(now_ns) && weir_good_cost(r->cost) &&
+           weir_keep_is_good(r->keep);
+}
+
+/* Whether the request is good and keeps nothing, as the fast path requires. */
+static inline bool weir_plain_request(const weir_store_request *r, int64_t now_ns)
+{
+    return weir_good_key(r->key, r->key_len) && weir_good_time(now_ns) && weir_good_cost(r->cost) &&
+           r->keep == 0;
 }
 
 /* Hashes a key of 1..WEIR_KEY_MAX bytes. The hash identifies the key's state. Any thread. */
@@ -92,11 +100,11 @@ static inline const weir_area *weir_area_of(const weir_store *s, uint64_t policy
 
 /* One charge: the ctx of weir_check_state() and weir_peek_state(). */
 typedef struct weir_charge {
-    int64_t cost;
+    int64_t cost, keep;
     weir_decision decision; /* a copy: the caller's may be written only after the last run */
 } weir_charge;
 
-/* weir_check() and weir_peek() as callbacks on a state. */
+/* weir_check_keep() and weir_peek_keep() as callbacks on a state. */
 weir_status weir_check_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                              int64_t now_ns, weir_usage *ret_usage);
 weir_status weir_peek_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,

@@ -46,7 +46,8 @@ static weir_status decide(void *ctx, const weir_policy *p, uint64_t *state, unsi
                           int64_t now_ns, weir_usage *ret_usage)
 {
     one *o = ctx;
-    weir_status st = weir_peek(p, state, level, now_ns, o->together.cost, &o->alone);
+    weir_status st =
+        weir_peek_keep(p, state, level, now_ns, o->together.cost, o->together.keep, &o->alone);
     if (st == WEIR_OK)
         st = weir_check_state(&o->together, p, state, level, now_ns, ret_usage);
     return st;
@@ -190,7 +191,7 @@ static weir_status read_request(transaction *t, one *o, weir_store_request *r, w
     r->status = good ? WEIR_OK : WEIR_E_RANGE;
     if (!good)
         return WEIR_E_RANGE;
-    *o = (one){.request = r, .store = s, .together.cost = r->cost};
+    *o = (one){.request = r, .store = s, .together = {.cost = r->cost, .keep = r->keep}};
     o->hash = weir_store_hash(s, r->policy_id, r->key, r->key_len);
     o->at = weir_area_of(s, r->policy_id);
     o->large = weir_table_words(r->policy) == 0;

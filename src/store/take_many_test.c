@@ -39,10 +39,12 @@ static void decide(model *m, const weir_store_request *r, size_t n, int64_t now_
     for (size_t i = 0; i < n; i++) {
         uint64_t *state = m->tried[r[i].policy - m->p][*(const char *)r[i].key - 'a'];
         weir_decision *d = &m->decision[i];
-        assert_int_equal(
-            weir_peek(r[i].policy, state, WEIR_LEVEL_MAX, now_ns, r[i].cost, &single[i]), WEIR_OK);
-        assert_int_equal(weir_check(r[i].policy, state, WEIR_LEVEL_MAX, now_ns, r[i].cost, d),
+        assert_int_equal(weir_peek_keep(r[i].policy, state, WEIR_LEVEL_MAX, now_ns, r[i].cost,
+                                        r[i].keep, &single[i]),
                          WEIR_OK);
+        assert_int_equal(
+            weir_check_keep(r[i].policy, state, WEIR_LEVEL_MAX, now_ns, r[i].cost, r[i].keep, d),
+            WEIR_OK);
         if (!d->allowed && (m->blocking == n || weir_outranks(d, &m->decision[m->blocking])))
             m->blocking = i;
     }
@@ -61,6 +63,13 @@ static void assert_same(const weir_decision *a, const weir_decision *b, int step
                 a->allowed == b->allowed && a->never == b->never && a->layer == b->layer;
     if (!same)
         fail_msg("step %d: the decisions differ", step);
+}
+
+/* Most requests keep nothing. */
+static int64_t random_keep(uint64_t *x)
+{
+    static const int64_t keeps[] = {0, 0, 0, 0, 1, 4, WEIR_KEEP_PERCENT(30), WEIR_KEEP_PERCENT(0)};
+    return keeps[next_random(x) % (sizeof keeps / sizeof keeps[0])];
 }
 
 /* All requests are charged or none, each sees the charges of those before it, and the denial that
@@ -90,7 +99,8 @@ static void transactions_equal_the_model(void **unused)
                                         .policy_id = id[p],
                                         .key = &"abcde"[next_random(&x) % KEYS],
                                         .key_len = 1,
-                                        .cost = (int64_t)(next_random(&x) % 3)};
+                                        .cost = (int64_t)(next_random(&x) % 3),
+                                        .keep = random_keep(&x)};
         }
         decide(&m, r, n, now_ns);
         assert_int_equal(weir_store_take_many(s, r, n, now_ns, &blocking), WEIR_OK);
@@ -222,19 +232,20 @@ static void batches_equal_the_model(void **unused)
         now_ns += (int64_t)(next_random(&x) >> 1) % (step % 50 ? 9 * s_ns : 90 * s_ns);
         for (size_t i = 0; i < n; i++) {
             uint64_t p = step % 8 ? next_random(&x) % POLICIES : 3 + (uint64_t)step / 8 % 3;
-            r[i] = (weir_store_request){&m.p[p],
-                                        id[p],
-                                        &"abcde" [next_random(&x) % KEYS],
-                                        1,
-                                        (int64_t)(next_random(&x) % 3),
-                                        WEIR_E_BUSY,
-                                        {0 }};
+            r[i] = (weir_store_request){.policy = &m.p[p],
+                                        .policy_id = id[p],
+                                        .key = &"abcde"[next_random(&x) % KEYS],
+                                        .key_len = 1,
+                                        .cost = (int64_t)(next_random(&x) % 3),
+                                        .keep = random_keep(&x),
+                                        .status = WEIR_E_BUSY};
         }
         weir_store_check_batch(s, r, n, now_ns);
         for (size_t i = 0; i < n; i++) {
             weir_decision d;
             uint64_t *state = m.kept[r[i].policy - m.p][*(const char *)r[i].key - 'a'];
-            assert_int_equal(weir_check(r[i].policy, state, WEIR_LEVEL_MAX, now_ns, r[i].cost, &d),
+            assert_int_equal(weir_check_keep(r[i].policy, state, WEIR_LEVEL_MAX, now_ns, r[i].cost,
+                                             r[i].keep, &d),
                              WEIR_OK);
             assert_int_equal(r[i].status, WEIR_OK);
             assert_same(&r[i].decision, &d, step);
@@ -365,6 +376,48 @@ static void out_of_range(void **unused)
     }
 }
 
+/* Small, fast and large states: as the core decides. Nothing is charged for a bad argument. */
+static void requests_that_keep(void **unused)
+{
+    (void)unused;
+    const weir_store_options options = {.memory_bytes = 1 << 20};
+    static const char *const small_and_large[] = {
+        "fixed-window 9/m", "gcra 1/s burst 9 & fixed-window 9/m", "sliding-log 9/m",
+        "sliding-slices 9/m slices 60"};
+    static const int64_t bad[] = {-101, (int64_t)WEIR_COST_MAX + 1};
+    for (size_t i = 0; i < sizeof small_and_large / sizeof small_and_large[0]; i++) {
+        weir_store *s;
+        weir_policy p = policy_of(small_and_large[i]);
+        assert_int_equal(weir_store_open(&s, &options), WEIR_OK);
+        uint64_t id = weir_store_policy_id(s, &p);
+        weir_decision d;
+        weir_store_request r = {.policy = &p, .policy_id = id, .key = "k", .key_len = 1};
+        assert_int_equal(weir_store_check_keep(s, &p, id, "k", 1, 60 * s_ns, 2, 5, &d), WEIR_OK);
+        assert_true(d.allowed && d.remaining == 2);
+        assert_int_equal(weir_store_peek_keep(s, &p, id, "k", 1, 60 * s_ns, 3, 5, &d), WEIR_OK);
+        assert_true(!d.allowed && d.remaining == 2);
+        assert_int_equal(weir_store_peek_keep(s, &p, id, "k", 1, 60 * s_ns, 2, 5, &d), WEIR_OK);
+        assert_true(d.allowed && d.remaining == 2);
+        assert_int_equal(weir_store_check_keep(s, &p, id, "k", 1, 60 * s_ns, 7, 0, &d), WEIR_OK);
+        assert_true(d.allowed && d.remaining == 0);
+        for (size_t k = 0; k < 2; k++) {
+            assert_int_equal(weir_store_check_keep(s, &p, id, "k", 1, 60 * s_ns, 0, bad[k], &d),
+                             WEIR_E_RANGE);
+            assert_int_equal(weir_store_peek_keep(s, &p, id, "k", 1, 60 * s_ns, 0, bad[k], &d),
+                             WEIR_E_RANGE);
+            r.keep = bad[k];
+            weir_store_check_batch(s, &r, 1, 60 * s_ns);
+            assert_int_equal(r.status, WEIR_E_RANGE);
+        }
+        r.keep = WEIR_KEEP_PERCENT(100);
+        weir_store_check_batch(s, &r, 1, 120 * s_ns);
+        assert_int_equal(r.status, WEIR_OK);
+        assert_true(r.decision.allowed && r.decision.remaining == 0);
+        assert_int_equal(weir_store_check_keep(s, &p, id, "", 0, s_ns, 1, 1, &d), WEIR_E_RANGE);
+        weir_store_close(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +426,7 @@ int main(void)
         cmocka_unit_test(batch_of_one_id),
         cmocka_unit_test(batch_of_keys),
         cmocka_unit_test(batches_equal_the_model),
+        cmocka_unit_test(requests_that_keep),
         cmocka_unit_test(prepared_keys),
         cmocka_unit_test(out_of_range),
     };

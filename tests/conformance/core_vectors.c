@@ -5,6 +5,7 @@
 
 #include "vectors.h"
 
+#include "service/rules/keep.h"
 #include "service/zone_cache.h"
 
 #include <stdio.h>
@@ -60,8 +61,11 @@ static void grow(core *c)
 
 static weir_status decide_once(core *c, const step *s, weir_decision *ret)
 {
+    int64_t keep = 0;
+    if (s->keep[0] && !weir_keep_read((weir_slice){s->keep, strlen(s->keep)}, &keep))
+        return WEIR_E_SYNTAX;
     return s->refund ? weir_refund(&c->policy, c->state, c->level, s->t_ns, s->cost, ret)
-                     : weir_check(&c->policy, c->state, c->level, s->t_ns, s->cost, ret);
+                     : weir_check_keep(&c->policy, c->state, c->level, s->t_ns, s->cost, keep, ret);
 }
 
 static weir_status decide(void *ctx, const step *s, weir_decision *ret)

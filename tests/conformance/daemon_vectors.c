@@ -131,13 +131,17 @@ static void add_request(daemon_ctx *d, const step *s, bool names)
 {
     char cost[24];
     snprintf(cost, sizeof cost, "%" PRId64, s->cost);
-    weir_resp_put_array(&d->in, (s->refund ? 4u : 5u) + names);
+    weir_resp_put_array(&d->in, (s->refund ? 4u : s->keep[0] ? 7u : 5u) + names);
     add_word(&d->in, s->refund ? "WEIR.REFUND" : "WEIR.CHECK");
     add_word(&d->in, d->policy);
     add_word(&d->in, "key");
     if (!s->refund)
         add_word(&d->in, "COST");
     add_word(&d->in, cost);
+    if (s->keep[0]) {
+        add_word(&d->in, "KEEP");
+        add_word(&d->in, s->keep);
+    }
     if (names)
         add_word(&d->in, "WITHNAMES");
 }

@@ -44,6 +44,11 @@ def wanted(step):
             step["layer"]]
 
 
+def units(step):
+    """The cost of a step, with what it keeps."""
+    return f"{step['cost']}+{step['keep']}" if "keep" in step else step["cost"]
+
+
 def bounds(layers, now_ns):
     """The calendar windows that a request has for each layer with a time zone."""
     out = []
@@ -61,7 +66,7 @@ def commands(adapter, policy, steps, key):
     layers = model.parse_policy(policy)
     for step in steps:
         yield ("SET", lua.CLOCK_KEY, step["t_ns"] // 1000)
-        yield adapter.call("weir_ask", [key], step["op"].upper(), policy, step["cost"], *bounds(layers, step["t_ns"]))
+        yield adapter.call("weir_ask", [key], step["op"].upper(), policy, units(step), *bounds(layers, step["t_ns"]))
 
 
 def difference(policy, steps, answers):
@@ -152,7 +157,7 @@ class WholeCase(MicrosecondCase):
         states = zip(self.key.layers, self.key.states)
         if all(layer.allows(state, self.now, cost) for layer, state in states):
             return self.key.take(self.now, 0)
-        return self.key.denied_decision(self.now, cost)
+        return self.key.denied_decision(self.now, cost, [0] * len(self.key.layers))
 
     def peek(self, cost, at):
         self.move_to(at)

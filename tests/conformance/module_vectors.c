@@ -38,14 +38,15 @@ static void end(void *ctx)
 }
 
 /* Returns whether WEIR.PEEK replies with the requested type. */
-static bool peek(module_ctx *m, const char *cost, bool *ret_allowed)
+static bool peek(module_ctx *m, const char *cost, const char *keep, bool *ret_allowed)
 {
-    const module_bytes args[] = {text_of("WEIR.PEEK"), text_of(m->policy), text_of("k"),
-                                 text_of("COST"),      text_of(cost),      text_of("WITHNAMES")};
+    const module_bytes args[] = {text_of("WEIR.PEEK"), text_of(m->policy),  text_of("k"),
+                                 text_of("COST"),      text_of(cost),       text_of("KEEP"),
+                                 text_of(keep),        text_of("WITHNAMES")};
     bool names = m->peeks & 1, resp3 = m->peeks & 2;
     m->peeks++;
     module_server_speak(resp3 ? 3 : 2);
-    const module_reply *r = module_server_run(args, names ? 6 : 5);
+    const module_reply *r = module_server_run(args, names ? 8 : 7);
     module_server_speak(2);
     if (!r || r->failed)
         return false;
@@ -59,12 +60,13 @@ static weir_status decide(void *ctx, const step *s, weir_decision *ret)
 {
     module_ctx *m = ctx;
     bool peeked;
-    char cost[24];
+    char cost[24], units[48];
     snprintf(cost, sizeof cost, "%" PRId64, s->cost);
+    snprintf(units, sizeof units, "%s%s%s", cost, s->keep[0] ? "+" : "", s->keep);
     const module_bytes args[] = {text_of("WEIR.ASK"), text_of(s->refund ? "refund" : "take"),
-                                 text_of(m->policy), text_of("k"), text_of(cost)};
+                                 text_of(m->policy), text_of("k"), text_of(units)};
     module_server_set_time(s->t_ns);
-    if (!peek(m, cost, &peeked)) {
+    if (!peek(m, cost, s->keep[0] ? s->keep : "0", &peeked)) {
         fprintf(stderr,
                 "    expected a decision from WEIR.PEEK before the step, in the requested type\n");
         return WEIR_E_SYNTAX;

@@ -36,9 +36,18 @@ static bool truth(const json_t *o, const char *name)
     return json_is_true(v);
 }
 
+static void read_keep(const json_t *v, char *ret, size_t size)
+{
+    if (json_is_integer(v))
+        snprintf(ret, size, "%" PRId64, (int64_t)json_integer_value(v));
+    else if (v)
+        snprintf(ret, size, "%s", json_string_value(v));
+}
+
 static step read_step(const json_t *o)
 {
     step s = {0};
+    read_keep(json_object_get(o, "keep"), s.keep, sizeof s.keep);
     s.refund = strcmp(json_string_value(json_object_get(o, "op")), "refund") == 0;
     s.t_ns = integer(o, "t_ns");
     s.cost = integer(o, "cost");
@@ -108,8 +117,9 @@ static void run_case(const adapter *d, const char *path, const json_t *c, tally 
         step s = read_step(o);
         good = good && run_step(d, &s);
         if (!good) {
-            fprintf(stderr, "%s: case %s (%s), step %zu: %s t_ns %" PRId64 " cost %" PRId64 "\n",
-                    path, name, policy, i, s.refund ? "refund" : "take", s.t_ns, s.cost);
+            fprintf(stderr,
+                    "%s: case %s (%s), step %zu: %s t_ns %" PRId64 " cost %" PRId64 " keep %s\n",
+                    path, name, policy, i, s.refund ? "refund" : "take", s.t_ns, s.cost, s.keep);
             break;
         }
         t->steps++;

@@ -10,6 +10,7 @@
 typedef struct step {
     bool refund;
     int64_t t_ns, cost;
+    char keep[16];      /* what a take keeps: "20" or "20%"; "": nothing */
     bool refused;       /* the vector expects that the refund is not supported */
     weir_decision want; /* if not refused */
 } step;

@@ -59,10 +59,15 @@ function asked(step) {
     return `${step.op} t_ns ${integer(step, "t_ns")} cost ${integer(step, "cost")}`;
 }
 
+// What a step keeps, as Key.take() expects it.
+function kept({ keep = "#0" }) {
+    return keep.endsWith("%") ? -parseInt(keep) : Number(keep.slice(1));
+}
+
 function ask(key, step) {
     const t_ns = integer(step, "t_ns");
     const cost = Number(integer(step, "cost"));
-    return step.op === "refund" ? key.refund(t_ns, cost) : key.take(t_ns, cost);
+    return step.op === "refund" ? key.refund(t_ns, cost) : key.take(t_ns, cost, kept(step));
 }
 
 // Returns the difference from the vector, or null.

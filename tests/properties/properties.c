@@ -672,9 +672,118 @@ bool p9_queue_has_two_stages(const input *in)
     return wrong ? fail(in, "P9", i - 1, wrong) : true;
 }
 
+/* ---- P10: what a request keeps --------------------------------------------------------------- */
+
+static weir_decision cell_take_keep(cell *c, int64_t t_ns, int64_t cost, int64_t keep)
+{
+    weir_decision d;
+    weir_status st;
+    while ((st = weir_check_keep(c->policy, c->state, c->level, t_ns, cost, keep, &d)) ==
+           WEIR_E_ROOM)
+        cell_grow(c);
+    if (st != WEIR_OK)
+        abort();
+    return d;
+}
+
+static weir_decision cell_try_keep(const cell *c, int64_t t_ns, int64_t cost, int64_t keep)
+{
+    cell copy = cell_copy(c);
+    weir_decision d = cell_take_keep(&copy, t_ns, cost, keep);
+    free(copy.state);
+    return d;
+}
+
+static const char *wrong_keep_retry(const cell *c, const step *s, int64_t keep,
+                                    const weir_decision *d)
+{
+    int64_t wait_ns = d->retry_after_ns;
+    if (d->never)
+        return wait_ns != INT64_MAX || cell_try_keep(c, WEIR_NOW_NS_MAX, s->cost, keep).allowed
+                   ? "never, but allowed"
+                   : NULL;
+    if (wait_ns < 1 || (in_time(s->t_ns, wait_ns - 1) &&
+                        cell_try_keep(c, s->t_ns + wait_ns - 1, s->cost, keep).allowed))
+        return "allowed before retry_after";
+    if (in_time(s->t_ns, wait_ns) && !cell_try_keep(c, s->t_ns + wait_ns, s->cost, keep).allowed)
+        return "denied at retry_after";
+    return NULL;
+}
+
+/* `after` is the state after an allowed request. */
+static const char *wrong_charge(const cell *c, const cell *after, const step *s, int64_t keep)
+{
+    cell plain = cell_copy(c);
+    weir_decision d = cell_take(&plain, s->t_ns, s->cost);
+    bool same_state =
+        plain.level == after->level && memcmp(plain.state, after->state, cell_bytes(after)) == 0;
+    free(plain.state);
+    if (!d.allowed || !same_state)
+        return "it is not charged as without keep";
+    for (uint32_t i = 0; i < c->policy->layers; i++) {
+        int64_t kept = keep >= 0 ? keep : (c->policy->layer[i].limit * -keep + 99) / 100;
+        if (c->policy->layers == 1 && !cell_try(after, s->t_ns, kept).allowed)
+            return "what is kept is not left";
+    }
+    return keep < 0 || cell_try(after, s->t_ns, keep).allowed ? NULL
+                                                              : "units that are kept are gone";
+}
+
+static const char *wrong_keep(const cell *c, const step *s, int64_t keep)
+{
+    weir_decision peek;
+    cell after = cell_copy(c), untouched = cell_copy(c);
+    weir_decision d = cell_take_keep(&after, s->t_ns, s->cost, keep);
+    const char *wrong = NULL;
+    if (weir_peek_keep(c->policy, untouched.state, c->level, s->t_ns, s->cost, keep, &peek) !=
+            WEIR_OK ||
+        memcmp(untouched.state, c->state, cell_bytes(c)) != 0)
+        wrong = "a peek failed or wrote";
+    else if (peek.allowed != d.allowed || peek.never != d.never)
+        wrong = "a peek decides otherwise";
+    else if (d.remaining < 0 || d.remaining > d.limit || (!d.allowed && d.delay_ns != 0))
+        wrong = "a field is out of range";
+    else if (d.allowed)
+        wrong = d.retry_after_ns != 0 || d.never ? "allowed, and a wait"
+                                                 : wrong_charge(c, &after, s, keep);
+    else
+        wrong = wrong_keep_retry(&after, s, keep, &d);
+    if (!wrong && d.allowed &&
+        (!cell_try_keep(&after, s->t_ns, d.remaining, keep).allowed ||
+         (d.remaining < WEIR_COST_MAX &&
+          cell_try_keep(&after, s->t_ns, d.remaining + 1, keep).allowed)))
+        wrong = "remaining is not the largest cost with this keep";
+    free(after.state);
+    free(untouched.state);
+    return wrong;
+}
+
+bool p10_keep_leaves_units(const input *in)
+{
+    cell c = cell_new(&in->policy);
+    const char *wrong = NULL;
+    size_t i = 0;
+    for (; i < in->steps && !wrong; i++) {
+        int64_t left = cell_try(&c, in->step[i].t_ns, 0).remaining;
+        const int64_t keeps[] = {1,
+                                 left,
+                                 left > 0 ? left - 1 : 2,
+                                 in->policy.layer[0].limit,
+                                 WEIR_COST_MAX,
+                                 WEIR_KEEP_PERCENT(1),
+                                 WEIR_KEEP_PERCENT(20),
+                                 WEIR_KEEP_PERCENT(100)};
+        for (size_t k = 0; k < sizeof keeps / sizeof keeps[0] && !wrong; k++)
+            wrong = wrong_keep(&c, &in->step[i], keeps[k]);
+        cell_take(&c, in->step[i].t_ns, in->step[i].cost);
+    }
+    free(c.state);
+    return wrong ? fail(in, "P10", i - 1, wrong) : true;
+}
+
 bool all_properties(const input *in)
 {
     return p1_bound(in) && p2_fields(in) && p3_denial_writes_nothing(in) &&
            p4_clock_back_is_stricter(in) && p6_buckets_agree(in) && p7_refund_undoes(in) &&
-           p8_report_is_true(in) && p9_queue_has_two_stages(in);
+           p8_report_is_true(in) && p9_queue_has_two_stages(in) && p10_keep_leaves_units(in);
 }

@@ -39,6 +39,7 @@ bool p6_buckets_agree(const input *in); /* gcra, token-bucket and leaky-bucket d
 bool p7_refund_undoes(const input *in);
 bool p8_report_is_true(const input *in);       /* no span exceeds the worst case of the report */
 bool p9_queue_has_two_stages(const input *in); /* nodelay shortens delays, and changes no more */
+bool p10_keep_leaves_units(const input *in);   /* what a request keeps is left for the next one */
 
 bool all_properties(const input *in);
 

@@ -107,6 +107,7 @@ RANDOM(p6_buckets_agree)
 RANDOM(p7_refund_undoes)
 RANDOM(p8_report_is_true)
 RANDOM(p9_queue_has_two_stages)
+RANDOM(p10_keep_leaves_units)
 
 int main(void)
 {
@@ -124,6 +125,7 @@ int main(void)
         cmocka_unit_test(check_p7_refund_undoes),
         cmocka_unit_test(check_p8_report_is_true),
         cmocka_unit_test(check_p9_queue_has_two_stages),
+        cmocka_unit_test(check_p10_keep_leaves_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -379,7 +379,7 @@ def test_mad_row(tally):
 # ---- policies, arguments and replies -------------------------------------------------------------
 
 
-VERSION = 3  # reasons of the library
+VERSION = 4  # reasons of the library
 FINER = ("whole microseconds", "a number of slices, from 1 to 10")  # refused by the library alone
 
 
@@ -468,6 +468,9 @@ def test_refusals(tally):
             tally.equal(at.call(T0_US, "weir_policy_check", [], policy)[:len(policy)], policy.encode())
         for args, word in (((["k"], "TAKE", "gcra 1/s", "-1"), "cost"), ((["k"], "TAKE", "gcra 1/s", "2147483648"), "cost"),
                            ((["k"], "TAKE", "gcra 1/s", "1e3"), "cost"), ((["k"], "TAKE", "gcra 1/s", ""), "cost"),
+                           *(((["k"], "PEEK", "gcra 1/s", f"1+{keep}"), "what to keep")
+                             for keep in ("", "x", "-1", "2147483648", "101%", "%", "1%%", "1+1")),
+                           ((["k"], "TAKE", "gcra 1/s", "+1"), "cost"), ((["k"], "GRANT", "gcra 1/s", "1+1"), "cost"),
                            ((["k"], "TOOK", "gcra 1/s", "1"), "verb"), ((["k"], "TAKE", "gcra 1/s"), "arguments"),
                            (([], "TAKE", "gcra 1/s", "1"), "arguments"),
                            ((["k"], "TAKE", "gcra 1/s", "1", "2"), "too many"),

@@ -275,11 +275,11 @@ static weir_status key_grow(key *k)
     return WEIR_OK;
 }
 
-weir_status weir_web_decide(key *k, int64_t now_ns, int64_t cost, weir_decision *ret)
+weir_status weir_web_decide(key *k, int64_t now_ns, int64_t cost, int64_t keep, weir_decision *ret)
 {
     weir_status st = WEIR_OK;
     while (st == WEIR_OK) {
-        st = weir_check(k->policy, k->state, k->level, now_ns, cost, ret);
+        st = weir_check_keep(k->policy, k->state, k->level, now_ns, cost, keep, ret);
         if (st != WEIR_E_ROOM)
             return st;
         st = key_grow(k);
@@ -287,11 +287,11 @@ weir_status weir_web_decide(key *k, int64_t now_ns, int64_t cost, weir_decision 
     return st;
 }
 
-/* Calls weir_check() and sets the decision buffer. Returns WEIR_E_NOMEM, with nothing charged, if a
- * log cannot grow. */
-EXPORT(weir_status, weir_web_key_take, key *k, int64_t now_ns, int32_t cost)
+/* Calls weir_check_keep() and sets the decision buffer. Returns WEIR_E_NOMEM, with nothing charged,
+ * if a log cannot grow. */
+EXPORT(weir_status, weir_web_key_take, key *k, int64_t now_ns, int32_t cost, int32_t keep)
 {
-    return weir_web_decide(k, now_ns, cost, &decision);
+    return weir_web_decide(k, now_ns, cost, keep, &decision);
 }
 
 /* Calls weir_refund(); otherwise like weir_web_key_take(). */

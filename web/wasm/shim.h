@@ -19,10 +19,11 @@ typedef struct weir_web_key {
     unsigned level;
 } weir_web_key;
 
-/* Calls weir_check(), and enlarges the state if needed.
+/* Calls weir_check_keep(), and enlarges the state if needed.
  *  ret  written only on WEIR_OK.
  * Returns also WEIR_E_NOMEM, with nothing charged, if a log cannot grow. */
-weir_status weir_web_decide(weir_web_key *k, int64_t now_ns, int64_t cost, weir_decision *ret);
+weir_status weir_web_decide(weir_web_key *k, int64_t now_ns, int64_t cost, int64_t keep,
+                            weir_decision *ret);
 
 /* Copies a terminated text to the text buffer. Returns its length. */
 size_t weir_web_put_text(const char *s);

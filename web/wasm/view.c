@@ -46,7 +46,7 @@ EXPORT(double *, weir_web_brief_buffer, void)
 EXPORT(weir_status, weir_web_key_decide_at, weir_web_key *k, double offset_ns, int32_t cost)
 {
     weir_decision d;
-    weir_status st = weir_web_decide(k, base_ns + (int64_t)offset_ns, cost, &d);
+    weir_status st = weir_web_decide(k, base_ns + (int64_t)offset_ns, cost, 0, &d);
     if (st != WEIR_OK)
         return st;
     brief[ALLOWED] = d.allowed;

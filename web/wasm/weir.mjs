@@ -199,10 +199,12 @@ class Key {
      * Decides whether `cost` units are allowed at `now_ns`, and charges them if so.
      * @param {bigint} now_ns 0 to 7 * 2^60, one clock per key
      * @param {number} [cost] 0 to 2^31 - 1; 0 charges nothing
+     * @param {number} [keep] units that must remain for other requests, 0 to 2^31 - 1; -1 to -100: so many
+     *     percent of each layer's limit
      * @returns {Decision}
      */
-    take(now_ns, cost = 1) {
-        return this.#call(this.#core.fn.weir_web_key_take, now_ns, cost);
+    take(now_ns, cost = 1, keep = 0) {
+        return this.#call(this.#core.fn.weir_web_key_take, now_ns, cost, keep);
     }
 
     /**
@@ -291,11 +293,11 @@ class Key {
             throw new TypeError("the key was freed");
     }
 
-    #call(fn, now_ns, cost) {
+    #call(fn, now_ns, cost, keep = 0) {
         this.#live();
         // WebAssembly would truncate a number that is out of range.
-        const narrow = BigInt.asIntN(64, now_ns) === now_ns && (cost | 0) === cost;
-        const status = narrow ? fn(this.#at, now_ns, cost) : Status.RANGE;
+        const narrow = BigInt.asIntN(64, now_ns) === now_ns && (cost | 0) === cost && (keep | 0) === keep;
+        const status = narrow ? fn(this.#at, now_ns, cost, keep) : Status.RANGE;
         if (status !== OK)
             throw this.#core.error(status);
         return this.#core.readDecision();

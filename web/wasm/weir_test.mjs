@@ -143,6 +143,8 @@ const tests = {
         assert.throws(() => key.refund(T0, 1), statusOf(Status.UNSUPPORTED));
         assert.throws(() => key.take(1n << 64n, 1), statusOf(Status.RANGE));
         assert.throws(() => key.take(T0, 2 ** 32 + 1), statusOf(Status.RANGE));
+        for (const keep of [-101, 2 ** 31, 2 ** 32, 0.5])
+            assert.throws(() => key.take(T0, 1, keep), statusOf(Status.RANGE));
     },
 
     lists_the_facts_of_layers(weir) {

@@ -284,6 +284,7 @@ static void fill_request(const replay_policy *which, const accesslog_request *re
     ret->by_text = !which->by_name;
     ret->key = request->key;
     ret->client = NULL;
+    ret->keep = 0;
     ret->cost = request->cost > WEIR_COST_MAX ? WEIR_COST_MAX : request->cost;
 }
 

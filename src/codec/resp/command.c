@@ -7,20 +7,22 @@
 #include "core/algorithm.h"
 #include "core/decision.h"
 #include "port/assert.h"
+#include "service/rules/keep.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 const weir_command weir_commands[WEIR_COMMANDS] = {
-    [WEIR_COMMAND_TAKE] = {"WEIR.TAKE", weir_run_take, 3, 5, 2, 1, true,
-                           "WEIR.TAKE policy key [COST n] [WITHNAMES]"},
-    [WEIR_COMMAND_CHECK] = {"WEIR.CHECK", weir_run_check, 3, 5, 2, 1, true,
-                            "WEIR.CHECK policy-text key [COST n] [WITHNAMES]"},
+    [WEIR_COMMAND_TAKE] = {"WEIR.TAKE", weir_run_take, 3, 7, 2, 1, true,
+                           "WEIR.TAKE policy key [COST n] [KEEP m] [WITHNAMES]"},
+    [WEIR_COMMAND_CHECK] = {"WEIR.CHECK", weir_run_check, 3, 7, 2, 1, true,
+                            "WEIR.CHECK policy-text key [COST n] [KEEP m] [WITHNAMES]"},
     [WEIR_COMMAND_TAKEALL] = {"WEIR.TAKEALL", weir_run_take_all, 5, 0, 3, 3, true,
-                              "WEIR.TAKEALL n policy key cost [policy key cost ...] [WITHNAMES]"},
-    [WEIR_COMMAND_PEEK] = {"WEIR.PEEK", weir_run_peek, 3, 5, 2, 1, true,
-                           "WEIR.PEEK policy key [COST n] [WITHNAMES]"},
+                              "WEIR.TAKEALL n policy key cost[+keep] [policy key cost[+keep] ...] "
+                              "[WITHNAMES]"},
+    [WEIR_COMMAND_PEEK] = {"WEIR.PEEK", weir_run_peek, 3, 7, 2, 1, true,
+                           "WEIR.PEEK policy key [COST n] [KEEP m] [WITHNAMES]"},
     [WEIR_COMMAND_REFUND] = {"WEIR.REFUND", weir_run_refund, 4, 4, 2, 1, true,
                              "WEIR.REFUND policy key n [WITHNAMES]"},
     [WEIR_COMMAND_RESET] = {"WEIR.RESET", weir_run_reset, 3, 3, 2, 1, false,
@@ -50,11 +52,26 @@ size_t weir_command_lower(const weir_command *cmd, char buf[WEIR_COMMAND_NAME_MA
 #define COST_MAX   2147483647
 _Static_assert(COST_MAX == WEIR_COST_MAX, "the message below quotes the maximum");
 
+static const char bad_cost[] = "the cost: expected a whole number from 0 to " DECIMAL(COST_MAX);
+static const char bad_keep[] = "what to keep: " WEIR_KEEP_EXPECTED;
+
 const char *weir_call_read_cost(const weir_call *c, size_t i, int64_t *ret)
 {
     if (weir_i64_read(c->arg[i].at, c->arg[i].len, ret) && *ret >= 0 && *ret <= COST_MAX)
         return NULL;
-    return "the cost: expected a whole number from 0 to " DECIMAL(COST_MAX);
+    return bad_cost;
+}
+
+const char *weir_call_read_units(weir_slice text, weir_request *ret)
+{
+    const char *plus = memchr(text.at, '+', text.len);
+    size_t len = plus ? (size_t)(plus - text.at) : text.len;
+    ret->keep = 0;
+    if (!weir_i64_read(text.at, len, &ret->cost) || ret->cost < 0 || ret->cost > COST_MAX)
+        return bad_cost;
+    if (plus && !weir_keep_read((weir_slice){plus + 1, text.len - len - 1}, &ret->keep))
+        return bad_keep;
+    return NULL;
 }
 
 /* Bytes of an argument that an error quotes. */
@@ -74,9 +91,26 @@ weir_request weir_call_request(const weir_call *c, size_t i)
     return (weir_request){.rule = c->arg[i], .by_text = is_text(c->arg[i]), .key = c->arg[i + 1]};
 }
 
-static const char after_key[] = "expected [COST n] [WITHNAMES] after the key";
+static const char after_key[] = "expected [COST n] [KEEP m] [WITHNAMES] after the key";
 
-/* Writes only these five fields. The daemon parses whole batches, and clearing all fields of a
+/* Reads [COST n] [KEEP m] from arg[i] on. */
+static const char *read_options(const weir_call *c, size_t i, weir_request *ret)
+{
+    if (i + 1 < c->args && weir_resp_word_is(c->arg[i], "COST")) {
+        const char *error = weir_call_read_cost(c, i + 1, &ret->cost);
+        if (error)
+            return error;
+        i += 2;
+    }
+    if (i + 1 < c->args && weir_resp_word_is(c->arg[i], "KEEP")) {
+        if (!weir_keep_read(c->arg[i + 1], &ret->keep))
+            return bad_keep;
+        i += 2;
+    }
+    return i == c->args ? NULL : after_key;
+}
+
+/* Writes only these six fields. The daemon parses whole batches, and clearing all fields of a
  * request would be slow. */
 const char *weir_call_read_take(const weir_call *c, bool by_text, weir_request *ret)
 {
@@ -84,21 +118,22 @@ const char *weir_call_read_take(const weir_call *c, bool by_text, weir_request *
     ret->by_text = by_text || is_text(ret->rule);
     ret->key = c->arg[2];
     ret->cost = 1;
+    ret->keep = 0;
     ret->client = NULL;
-    if (c->args == 3)
-        return NULL;
-    if (c->args != 5 || !weir_resp_word_is(c->arg[3], "COST"))
-        return after_key;
-    return weir_call_read_cost(c, 4, &ret->cost);
+    return c->args == 3 ? NULL : read_options(c, 3, ret);
 }
 
 void weir_call_syntax_error(weir_call *c, const char *error)
 {
+    size_t i = 3;
     if (error != after_key) {
         weir_call_error(c, "ERR %s", error);
         return;
     }
-    weir_call_error(c, "ERR syntax error, found '%.*s', %s", quoted_len(c->arg[3]), c->arg[3].at,
+    while (i + 2 < c->args &&
+           (weir_resp_word_is(c->arg[i], "COST") || weir_resp_word_is(c->arg[i], "KEEP")))
+        i += 2;
+    weir_call_error(c, "ERR syntax error, found '%.*s', %s", quoted_len(c->arg[i]), c->arg[i].at,
                     error);
 }
 
@@ -128,7 +163,7 @@ size_t weir_call_read_all(weir_call *c, weir_request *ret)
     for (size_t i = 0; i < (size_t)n; i++) {
         size_t at = FIRST + i * TRIPLE;
         ret[i] = weir_call_request(c, at);
-        const char *error = weir_call_read_cost(c, at + 2, &ret[i].cost);
+        const char *error = weir_call_read_units(c->arg[at + 2], &ret[i]);
         if (error) {
             weir_call_error(c, "ERR %s%s", weir_where_request(i).text, error);
             return 0;

@@ -121,20 +121,25 @@ static inline bool weir_command_arity_is_good(const weir_command *cmd, size_t ar
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* Parses "policy key [COST n]", 3 to 5 arguments with the name of the command. Returns NULL, or
- * what is wrong, for weir_call_syntax_error().
+/* Parses "policy key [COST n] [KEEP m]", 3 to 7 arguments with the name of the command. Returns
+ * NULL, or what is wrong, for weir_call_syntax_error().
  *  by_text  the policy is a text even if it looks like a name
- *  ret      only rule, by_text, key and cost are written */
+ *  ret      only rule, by_text, key, cost, keep and client are written */
 const char *weir_call_read_take(const weir_call *c, bool by_text, weir_request *ret);
 void weir_call_syntax_error(weir_call *c, const char *error);
 
 /* Parses arg[i] as a cost. Returns NULL, or what is wrong. */
 const char *weir_call_read_cost(const weir_call *c, size_t i, int64_t *ret);
 
+/* Parses a cost, and what it keeps behind a '+': "3", "3+20" or "3+20%". Returns NULL, or what is
+ * wrong.
+ *  ret  cost and keep are written. */
+const char *weir_call_read_units(weir_slice text, weir_request *ret);
+
 /* The request for arg[i] and arg[i + 1], a policy and a key. */
 weir_request weir_call_request(const weir_call *c, size_t i);
 
-/* Parses the requests of WEIR.TAKEALL: "n policy key cost [policy key cost ...]".
+/* Parses the requests of WEIR.TAKEALL: "n policy key cost[+keep] [policy key cost[+keep] ...]".
  *  ret  an array of WEIR_ALL_MAX requests.
  * Returns n; 0 after an error reply. */
 size_t weir_call_read_all(weir_call *c, weir_request *ret);

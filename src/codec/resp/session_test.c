@@ -48,9 +48,11 @@ static void check_check_errors(void **state)
     expect(f, "WEIR.CHECK 'gcra 1/s'",
            "-ERR wrong number of arguments for 'weir.check' command\r\n");
     expect(f, "WEIR.CHECK 'gcra 1/s' a PRICE 3",
-           "-ERR syntax error, found 'PRICE', expected [COST n] [WITHNAMES] after the key\r\n");
+           "-ERR syntax error, found 'PRICE', expected [COST n] [KEEP m] [WITHNAMES] after the "
+           "key\r\n");
     expect(f, "WEIR.CHECK 'gcra 1/s' a COST",
-           "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
+           "-ERR syntax error, found 'COST', expected [COST n] [KEEP m] [WITHNAMES] after the "
+           "key\r\n");
     const char *cost = "-ERR the cost: expected a whole number from 0 to 2147483647\r\n";
     expect(f, "WEIR.CHECK 'gcra 1/s' a COST x", cost);
     expect(f, "WEIR.CHECK 'gcra 1/s' a COST -1", cost);
@@ -148,11 +150,14 @@ static void check_take(void **state)
            "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
     expect(f, "WEIR.TAKE api", "-ERR wrong number of arguments for 'weir.take' command\r\n");
     expect(f, "WEIR.TAKE api a COST",
-           "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
-    expect(f, "WEIR.TAKE api a 2",
-           "-ERR syntax error, found '2', expected [COST n] [WITHNAMES] after the key\r\n");
-    expect(f, "WEIR.PEEK api a 'x y'",
-           "-ERR syntax error, found 'x y', expected [COST n] [WITHNAMES] after the key\r\n");
+           "-ERR syntax error, found 'COST', expected [COST n] [KEEP m] [WITHNAMES] after the "
+           "key\r\n");
+    expect(
+        f, "WEIR.TAKE api a 2",
+        "-ERR syntax error, found '2', expected [COST n] [KEEP m] [WITHNAMES] after the key\r\n");
+    expect(
+        f, "WEIR.PEEK api a 'x y'",
+        "-ERR syntax error, found 'x y', expected [COST n] [KEEP m] [WITHNAMES] after the key\r\n");
     expect(f, "WEIR.TAKE api ''", "-ERR the key has 0 bytes, expected 1 to 65536\r\n");
     expect(f, "WEIR.REFUND api a", "-ERR wrong number of arguments for 'weir.refund' command\r\n");
     expect(f, "WEIR.REFUND api a -1",
@@ -167,6 +172,57 @@ static void check_take(void **state)
         "$26\r\nstate    5 of 5 free; full\r\n$12\r\nnext     now\r\n");
     expect(f, "WEIR.EXPLAIN none a",
            "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
+}
+
+static void check_keep(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "api", "gcra 1/s burst 5");
+    expect(f, "WEIR.TAKE api a KEEP 2", "*6\r\n:1\r\n:5\r\n:2\r\n:0\r\n:1000\r\n:0\r\n");
+    expect(f, "WEIR.PEEK api a COST 2 KEEP 3", "*6\r\n:0\r\n:5\r\n:1\r\n:1000\r\n:1000\r\n:0\r\n");
+    expect(f, "weir.take api a cost 2 keep 2", "*6\r\n:1\r\n:5\r\n:0\r\n:0\r\n:3000\r\n:0\r\n");
+    expect(f, "WEIR.TAKE api a KEEP 2", "*6\r\n:0\r\n:5\r\n:0\r\n:1000\r\n:3000\r\n:0\r\n");
+    expect(f, "WEIR.TAKE api a KEEP 21%",
+           "*6\r\n:0\r\n:5\r\n:0\r\n:1000\r\n:3000\r\n:0\r\n"); /* 1.05 is 2 */
+    expect(f, "WEIR.TAKE api a KEEP 20%", "*6\r\n:1\r\n:5\r\n:0\r\n:0\r\n:4000\r\n:0\r\n");
+    expect(f, "WEIR.TAKE api a KEEP 5", "*6\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:4000\r\n:0\r\n");
+    expect(f, "WEIR.CHECK 'gcra 1/s burst 5' a KEEP 0%",
+           "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
+    const char *keep =
+        "-ERR what to keep: expected a whole number from 0 to 2147483647, or a share of "
+        "the limit from 0% to 100%\r\n";
+    static const char *const bad[] = {"-1", "2147483648", "101%", "-1%", "%", "2.5%", "x", "1%%"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "WEIR.TAKE api a KEEP %s", bad[i]);
+        expect(f, line, keep);
+    }
+    expect(f, "WEIR.TAKE api z KEEP 2147483647", "*6\r\n:0\r\n:5\r\n:0\r\n:-1\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.TAKE api a KEEP",
+           "-ERR syntax error, found 'KEEP', expected [COST n] [KEEP m] [WITHNAMES] after the "
+           "key\r\n");
+    expect(f, "WEIR.TAKE api a KEEP 1 COST 1",
+           "-ERR syntax error, found 'COST', expected [COST n] [KEEP m] [WITHNAMES] after the "
+           "key\r\n");
+}
+
+static void check_take_all_keep(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "user", "gcra 1/s burst 5");
+    expect(f, "WEIR.TAKEALL 2 user a 1+2 user b 2+40%",
+           "*7\r\n:1\r\n:5\r\n:1\r\n:0\r\n:2000\r\n:0\r\n:1\r\n");
+    expect(f, "WEIR.TAKEALL 2 user a 1 user b 2+2",
+           "*7\r\n:0\r\n:5\r\n:1\r\n:1000\r\n:2000\r\n:0\r\n:1\r\n");
+    expect(f, "WEIR.PEEK user a", "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n");
+    expect(
+        f, "WEIR.TAKEALL 1 user a 1+",
+        "-ERR request 0: what to keep: expected a whole number from 0 to 2147483647, or a share of "
+        "the limit from 0% to 100%\r\n");
+    expect(f, "WEIR.TAKEALL 1 user a +1",
+           "-ERR request 0: the cost: expected a whole number from 0 to 2147483647\r\n");
+    expect(f, "WEIR.REFUND user a 1+1",
+           "-ERR the cost: expected a whole number from 0 to 2147483647\r\n");
 }
 
 static void check_take_all(void **state)
@@ -718,6 +774,8 @@ int main(void)
         TEST(check_many_policies),
         TEST(check_take),
         TEST(check_take_all),
+        TEST(check_keep),
+        TEST(check_take_all_keep),
         TEST(check_take_all_errors),
         TEST(check_reserve),
         TEST(check_reserve_errors),

@@ -58,15 +58,19 @@ static void check_with_names_place(void **state)
     expect(f, "WEIR.TAKE api WITHNAMES",
            "*6\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n"); /* a key */
     expect(f, "WEIR.PEEK api WITHNAMES COST 5", "*6\r\n:0\r\n:5\r\n:4\r\n:1000\r\n:1000\r\n:0\r\n");
-    const char *syntax =
-        "-ERR syntax error, found 'WITHNAMES', expected [COST n] [WITHNAMES] after the key\r\n";
+    const char *syntax = "-ERR syntax error, found 'WITHNAMES', expected [COST n] [KEEP m] "
+                         "[WITHNAMES] after the key\r\n";
     expect(f, "WEIR.TAKE api k WITHNAMES 1", syntax);
     expect(f, "WEIR.TAKE api k WITHNAMES WITHNAMES", syntax);
     expect(f, "WEIR.TAKE api k COST WITHNAMES",
-           "-ERR syntax error, found 'COST', expected [COST n] [WITHNAMES] after the key\r\n");
+           "-ERR syntax error, found 'COST', expected [COST n] [KEEP m] [WITHNAMES] after the "
+           "key\r\n");
     const char *arity = "-ERR wrong number of arguments for 'weir.take' command\r\n";
-    expect(f, "WEIR.TAKE api k WITHNAMES COST 1", arity);
-    expect(f, "WEIR.TAKE api k COST 1 WITHNAME", arity);
+    expect(f, "WEIR.TAKE api k WITHNAMES COST 1", syntax);
+    expect(f, "WEIR.TAKE api k COST 1 WITHNAME",
+           "-ERR syntax error, found 'WITHNAME', expected [COST n] [KEEP m] [WITHNAMES] after the "
+           "key\r\n");
+    expect(f, "WEIR.TAKE api k COST 1 KEEP 1 WITHNAME", arity);
     expect(f, "WEIR.REFUND api k WITHNAMES",
            "-ERR the cost: expected a whole number from 0 to 2147483647\r\n");
     expect(f, "WEIR.TAKEALL 1 api k WITHNAMES",

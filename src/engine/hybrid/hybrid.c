@@ -71,12 +71,13 @@ static outcome peek(weir_lease_slot *s, weir_engine_request *q, int64_t now_ns)
     return OUTCOME_ANSWERED;
 }
 
-/* Sets *ret to the slot with the key's lease, or to NULL. */
+/* Sets *ret to the slot with the key's lease, or to NULL. A lease does not tell how many units
+ * remain, so a request that keeps some is forwarded. */
 static outcome decide(hybrid *h, weir_engine_request *q, int64_t now_ns, weir_lease_slot **ret)
 {
     *ret = NULL;
-    if (q->verb == WEIR_VERB_THROTTLE || q->verb == WEIR_VERB_GRANT || q->key.len == 0 ||
-        q->key.len > WEIR_LEASE_KEY_MAX)
+    if (q->verb == WEIR_VERB_THROTTLE || q->verb == WEIR_VERB_GRANT || q->keep != 0 ||
+        q->key.len == 0 || q->key.len > WEIR_LEASE_KEY_MAX)
         return OUTCOME_FORWARD;
     uint64_t hash = weir_lease_table_hash(&h->table, q);
     weir_lease_slot *s = weir_lease_table_find(&h->table, q, hash);

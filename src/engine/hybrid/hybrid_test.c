@@ -475,6 +475,18 @@ static void test_verbs(void **unused)
         answer(ALL, left(800));
         assert_true(ask_one(WEIR_VERB_PEEK, 40, &d)); /* and the lease stays */
     }
+    static const weir_verb keepers[] = {WEIR_VERB_TAKE, WEIR_VERB_PEEK};
+    static const int64_t keeps[] = {1, WEIR_KEEP_PERCENT(1)};
+    for (int i = 0; i < 4; i++) { /* a lease does not tell whether units would be left */
+        weir_engine_batch r;
+        weir_engine_request q = request(keepers[i % 2], "busy", 1);
+        q.keep = keeps[i / 2];
+        assert_false(ask(&r, &q, 1));
+        assert_int_equal(pending()->keep, keeps[i / 2]);
+        answer(ALL, left(3)); /* and the lease stays */
+        assert_true(ask_one(WEIR_VERB_PEEK, 40, &d));
+        assert_int_equal(d.remaining, 790);
+    }
     for (int i = 0; i < 2; i++) { /* a refund keeps the debt, and a reset does not */
         weir_verb verb = i ? WEIR_VERB_RESET : WEIR_VERB_REFUND;
         assert_false(ask_one(verb, 1, &d));

@@ -106,6 +106,8 @@ bool weir_deny_cache_may_hold(const weir_engine_request *q)
 {
     if (q->verb != WEIR_VERB_TAKE && q->verb != WEIR_VERB_PEEK && q->verb != WEIR_VERB_GRANT)
         return false;
+    if (q->keep != 0)
+        return false;
     for (uint32_t i = 0; i < q->policy->layers; i++)
         if (q->policy->layer[i].count_denied)
             return false;

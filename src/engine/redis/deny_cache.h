@@ -28,8 +28,9 @@ WEIR_NODISCARD weir_status weir_deny_cache_open(weir_deny_cache **ret, size_t by
                                                 const uint64_t secret[4]);
 void weir_deny_cache_close(weir_deny_cache *d); /* accepts NULL */
 
-/* Whether denials of this request may be cached: it is a take, a peek or a grant, and its policy
- * does not count denials. Then a denial changes nothing at the server until it expires. */
+/* Whether denials of this request may be cached: it is a take, a peek or a grant, keeps nothing,
+ * and its policy does not count denials. Then a denial changes nothing at the server until it
+ * expires. */
 bool weir_deny_cache_may_hold(const weir_engine_request *q);
 
 weir_deny_key weir_deny_key_of(const weir_deny_cache *d, const weir_engine_request *q);

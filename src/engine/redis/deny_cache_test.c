@@ -318,6 +318,11 @@ static void only_reads_and_takes_are_cached(void **state)
         weir_engine_request q = request(&plain, "", "", "key", 1);
         q.verb = (weir_verb)verb;
         assert_int_equal(weir_deny_cache_may_hold(&q), want[verb]);
+        q.keep = 1;
+        assert_false(weir_deny_cache_may_hold(&q));
+        q.keep = WEIR_KEEP_PERCENT(1);
+        assert_false(weir_deny_cache_may_hold(&q));
+        q.keep = 0;
         q.policy = &counted;
         assert_false(weir_deny_cache_may_hold(&q));
         q.policy = &counted_first;

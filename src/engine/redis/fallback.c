@@ -21,26 +21,30 @@ void weir_fallback_init(weir_fallback *ret, weir_store *store, weir_on_error on_
         (void)!weir_throttle_states(store, &ret->throttle_policy, &ret->throttle_id);
 }
 
-/* The decision for a key with its full quota. If the cost is above the limit of a layer, that layer
- * denies it for ever; otherwise the layer with the least remaining is shown. */
-static weir_decision full_quota(const weir_policy *p, int64_t cost)
+/* The decision for a key with its full quota. If the cost and what it keeps are above the limit of
+ * a layer, that layer denies it for ever; otherwise the layer with the least remaining is shown. */
+static weir_decision full_quota(const weir_policy *p, int64_t cost, int64_t keep)
 {
     weir_decision d = weir_full_quota(p);
     for (uint32_t i = 0; i < p->layers && d.allowed; i++) {
-        if (cost <= p->layer[i].limit)
+        int64_t limit = p->layer[i].limit, left = limit - weir_kept_of(&p->layer[i], keep);
+        if (cost <= left && left >= d.remaining)
+            continue;
+        d.limit = limit;
+        d.remaining = left > 0 ? left : 0;
+        d.layer = i;
+        if (cost <= left)
             continue;
         d.allowed = false;
         d.never = true;
         d.retry_after_ns = INT64_MAX;
-        d.limit = d.remaining = p->layer[i].limit;
-        d.layer = i;
     }
     return d;
 }
 
-static weir_decision closed(const weir_policy *p, int64_t cost, int64_t wait_ns)
+static weir_decision closed(const weir_policy *p, int64_t cost, int64_t keep, int64_t wait_ns)
 {
-    weir_decision d = full_quota(p, cost);
+    weir_decision d = full_quota(p, cost, keep);
     d.allowed = false;
     d.remaining = 0;
     d.reset_after_ns = (wait_ns + ns_per_us - 1) / ns_per_us * ns_per_us;
@@ -83,7 +87,7 @@ static weir_status reset(weir_store *s, weir_engine_request *q)
 {
     weir_status st = weir_store_reset(s, q->policy_id, q->key.at, q->key.len);
     if (st == WEIR_OK)
-        q->decision = full_quota(q->policy, 0);
+        q->decision = full_quota(q->policy, 0, 0);
     return st;
 }
 
@@ -91,11 +95,11 @@ static weir_status local(const weir_fallback *f, weir_engine_request *q, int64_t
 {
     switch (q->verb) {
     case WEIR_VERB_TAKE:
-        return weir_store_check(f->store, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
-                                q->cost, &q->decision);
+        return weir_store_check_keep(f->store, q->policy, q->policy_id, q->key.at, q->key.len,
+                                     now_ns, q->cost, q->keep, &q->decision);
     case WEIR_VERB_PEEK:
-        return weir_store_peek(f->store, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
-                               q->cost, &q->decision);
+        return weir_store_peek_keep(f->store, q->policy, q->policy_id, q->key.at, q->key.len,
+                                    now_ns, q->cost, q->keep, &q->decision);
     case WEIR_VERB_REFUND:
         return weir_store_refund(f->store, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
                                  q->cost, &q->decision);
@@ -168,7 +172,8 @@ weir_on_error weir_fallback_answer(const weir_fallback *f, weir_engine_request *
         q->status = throttle(q, now_ns, open, wait_ns);
     } else {
         int64_t cost = q->verb == WEIR_VERB_GRANT ? 1 : q->cost;
-        q->decision = open ? full_quota(q->policy, cost) : closed(q->policy, cost, wait_ns);
+        q->decision =
+            open ? full_quota(q->policy, cost, q->keep) : closed(q->policy, cost, q->keep, wait_ns);
         if (open && q->verb == WEIR_VERB_GRANT)
             q->granted = q->cost < q->decision.limit ? q->cost : q->decision.limit;
     }
@@ -202,7 +207,8 @@ static void local_all(const weir_fallback *f, weir_engine_batch *r, int64_t now_
                                           .policy_id = q->policy_id,
                                           .key = q->key.at,
                                           .key_len = q->key.len,
-                                          .cost = q->cost};
+                                          .cost = q->cost,
+                                          .keep = q->keep};
     }
     weir_status st = weir_store_take_many(f->store, request, r->len, now_ns, &r->blocking);
     for (size_t i = 0; i < r->len; i++) {

@@ -355,6 +355,43 @@ static void the_layer_that_never_allows_is_named(void **state)
     weir_store_close(b.store);
 }
 
+/* What a request keeps counts, with and without the store. */
+static void keep_counts(void **state)
+{
+    (void)state;
+    static const int64_t keeps[] = {0, 1, 3, 7, WEIR_KEEP_PERCENT(50), WEIR_KEEP_PERCENT(100)};
+    static const weir_on_error by[] = {WEIR_ON_ERROR_OPEN, WEIR_ON_ERROR_LOCAL,
+                                       WEIR_ON_ERROR_CLOSED};
+    for (size_t i = 0; i < sizeof keeps / sizeof keeps[0] * 3; i++) {
+        bench b;
+        uint64_t words[64] = {0};
+        weir_decision core;
+        begin(&b, "fixed-window 12/m & gcra 1/s burst 7", by[i % 3]);
+        for (int64_t cost = 0; cost < 9; cost++) {
+            weir_engine_request q = request(&b, WEIR_VERB_PEEK, "a", cost);
+            q.keep = keeps[i / 3];
+            (void)answer(&b, &q);
+            assert_int_equal(weir_peek_keep(&b.policy, words, 0, start_ns, cost, q.keep, &core),
+                             WEIR_OK);
+            assert_int_equal(q.decision.never, core.never);
+            assert_int_equal(q.decision.allowed, core.allowed && i % 3 < 2);
+            assert_int_equal(q.decision.remaining, i % 3 < 2 ? core.remaining : 0);
+            if (core.allowed)
+                assert_int_equal(q.decision.limit, core.limit);
+        }
+        weir_engine_request all = request(&b, WEIR_VERB_TAKE, "a", 7);
+        all.keep = keeps[i / 3];
+        weir_engine_batch r = {.request = &all, .len = 1, .all = true};
+        (void)weir_fallback_answer_all(&b.fallback, &r, start_ns, s_ns, why);
+        assert_int_equal(all.decision.allowed, i < 2);
+        weir_engine_request one = request(&b, WEIR_VERB_TAKE, "b", 7);
+        one.keep = keeps[i / 3];
+        (void)answer(&b, &one);
+        assert_int_equal(one.decision.allowed, i < 2);
+        weir_store_close(b.store);
+    }
+}
+
 /* Without a store, LOCAL is REPORT, also for several requests as one. */
 static void local_needs_a_store(void **state)
 {
@@ -387,6 +424,7 @@ int main(void)
         cmocka_unit_test(a_request_may_override_on_error),
         cmocka_unit_test(cl_throttle),
         cmocka_unit_test(the_layer_that_never_allows_is_named),
+        cmocka_unit_test(keep_counts),
         cmocka_unit_test(local_needs_a_store),
         cmocka_unit_test(the_strictest_on_error_applies),
         cmocka_unit_test(the_stricter_of_two_applies),

@@ -162,6 +162,20 @@ static int64_t units_of(const weir_engine_request *q)
     return q->verb == WEIR_VERB_RESET ? 0 : q->cost;
 }
 
+/* Writes the cost of a request, with what it keeps: "3", "3+20" or "3+20%". */
+static uint8_t *put_cost(uint8_t *at, const weir_engine_request *q)
+{
+    char text[2 * WEIR_I64_MAX_LEN + 2];
+    if (q->keep == 0)
+        return put_number(at, units_of(q));
+    size_t len = weir_i64_print(text, units_of(q));
+    text[len++] = '+';
+    len += weir_i64_print(text + len, q->keep < 0 ? -q->keep : q->keep);
+    if (q->keep < 0)
+        text[len++] = '%';
+    return put_bulk(at, text, len);
+}
+
 size_t weir_redis_wire_size(const weir_redis_call *c, size_t prefix_len)
 {
     size_t size = FIXED_MAX;
@@ -201,7 +215,7 @@ static uint8_t *put_to_module(uint8_t *at, const weir_redis_call *c, const weir_
         at = put_word(at, verb_word(q->verb));
         at = put_bulk(at, q->text.at, q->text.len);
         at = put_key(at, q, s);
-        return put_number(at, units_of(q));
+        return put_cost(at, q);
     }
     at = put_head(at, '*', 2 + 3 * c->len);
     at = put_word(at, "WEIR.ASKALL");
@@ -210,7 +224,7 @@ static uint8_t *put_to_module(uint8_t *at, const weir_redis_call *c, const weir_
         const weir_engine_request *q = &c->request[i];
         at = put_bulk(at, q->text.at, q->text.len);
         at = put_key(at, q, s);
-        at = put_number(at, units_of(q));
+        at = put_cost(at, q);
     }
     return at;
 }
@@ -238,7 +252,7 @@ static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir
         if (!c->all)
             at = put_word(at, verb_word(q->verb));
         at = put_bulk(at, q->text.at, q->text.len);
-        at = put_number(at, units_of(q));
+        at = put_cost(at, q);
         at = put_bounds(at, q, s);
     }
     return at;

@@ -101,6 +101,38 @@ static void encodes_requests(void **state)
     }
 }
 
+static void encodes_what_is_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t cost, keep;
+        const char *units;
+    } rows[] = {{1, 20, "$4\r\n1+20"},
+                {0, WEIR_KEEP_PERCENT(100), "$6\r\n0+100%"},
+                {WEIR_COST_MAX, WEIR_COST_MAX, "$21\r\n2147483647+2147483647"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_engine_request q[2] = {make_request(WEIR_VERB_PEEK, "a", rows[i].cost),
+                                    make_request(WEIR_VERB_TAKE, "b", rows[i].cost)};
+        weir_redis_call c = {.request = q, .len = 1};
+        char expected[256];
+        q[0].keep = q[1].keep = rows[i].keep;
+        snprintf(expected, sizeof expected,
+                 "*5\r\n$8\r\nWEIR.ASK\r\n$4\r\nPEEK\r\n$19\r\ngcra 100/s burst 20\r\n"
+                 "$12\r\nweir:{a}:api\r\n%s\r\n",
+                 rows[i].units);
+        says(&c, WEIR_REDIS_BY_MODULE, expected);
+        c = (weir_redis_call){.request = q, .len = 2, .all = true};
+        static const weir_redis_by by[] = {WEIR_REDIS_BY_MODULE, WEIR_REDIS_BY_FUNCTIONS};
+        for (size_t k = 0; k < 2; k++) {
+            char *text = encoded(&c, by[k], 0);
+            const char *first = strstr(text, rows[i].units);
+            assert_non_null(first);
+            assert_non_null(strstr(first + 1, rows[i].units));
+            free(text);
+        }
+    }
+}
+
 static void encodes_several_as_one(void **state)
 {
     (void)state;
@@ -441,6 +473,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encodes_requests),
+        cmocka_unit_test(encodes_what_is_kept),
         cmocka_unit_test(encodes_several_as_one),
         cmocka_unit_test(encodes_the_time),
         cmocka_unit_test(names_redis_keys),
