@@ -76,6 +76,18 @@ WEIR_NODISCARD __attribute__((unused)) weir_status
 weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level, int64_t charged_ns,
                    int64_t now_ns, int64_t cost, weir_decision *ret);
 
+/* Converts the state of a key from one policy to another, so that the key keeps what it used; see
+ * docs/algorithms.md, "When a limit changes". Unused if the amalgamated library is compiled as the
+ * core alone.
+ *  from, to  have the same number of layers. Layer by layer, they have the same algorithm, period,
+ *            calendar, time zone, slices and steps, and if not buckets, the same format.
+ *  ret       weir_state_words(to, ret_level) words, all written on WEIR_OK.
+ * Returns WEIR_OK; WEIR_E_ROOM if a log does not fit at ret_level; WEIR_E_RANGE for a damaged log.
+ * Threads: pure. */
+WEIR_NODISCARD __attribute__((unused)) weir_status
+weir_state_convert(const weir_policy *from, const uint64_t *state, unsigned level,
+                   const weir_policy *to, int64_t now_ns, uint64_t *ret, unsigned ret_level);
+
 /* Lists every word of a state that a call may write. A store journals those words before the call,
  * and so can undo an interrupted change without copying a long log.
  *  state   sound. A log lists at most 5 words, whatever its length. Slices list those that have

@@ -276,19 +276,38 @@ void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64
     write_ring(&v, state);
 }
 
+/* Copies the entries to an empty log `to` of `words` words and `cap` entries. */
+static void copy_entries(const view *old, const uint64_t *from, uint64_t cap, size_t words,
+                         uint64_t *to)
+{
+    view new = {.cap = cap, .len = old->len, .base = old->base};
+    for (size_t i = 0; i < words; i++)
+        to[i] = 0;
+    for (uint64_t i = 0; i < old->len; i++) {
+        to[STAMPS + i] = (uint64_t)stamp_get(old, from, i);
+        total_set(&new, to, i, total_get(old, from, i));
+    }
+    write_ring(&new, to);
+}
+
 void weir_log_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to)
 {
     view old;
     ring_at(l, from, level, &old);
-    view new = {.cap = weir_log_cap(l, level + 1), .len = old.len, .base = old.base};
-    size_t words = weir_log_words(l, level + 1);
-    for (size_t i = 0; i < words; i++)
-        to[i] = 0;
-    for (uint64_t i = 0; i < old.len; i++) {
-        to[STAMPS + i] = (uint64_t)stamp_get(&old, from, i);
-        total_set(&new, to, i, total_get(&old, from, i));
-    }
-    write_ring(&new, to);
+    copy_entries(&old, from, weir_log_cap(l, level + 1), weir_log_words(l, level + 1), to);
+}
+
+bool weir_log_convert(const weir_layer *l, const uint64_t *from, unsigned level,
+                      const weir_layer *to, int64_t now_ns, uint64_t *ret, unsigned ret_level)
+{
+    view old;
+    view_at(l, from, level, now_ns, &old);
+    drop_oldest(&old, from, old.sum > to->limit ? old.sum - to->limit : 0);
+    uint64_t cap = weir_log_cap(to, ret_level);
+    if (old.len > cap)
+        return false;
+    copy_entries(&old, from, cap, weir_log_words(to, ret_level), ret);
+    return true;
 }
 
 static size_t total_word(const view *v, uint64_t i)

@@ -5,6 +5,7 @@
 #include "service/limiter.h"
 
 #include "service/service_internal.h"
+#include "store/iterate.h"
 #include "store/siphash.h"
 
 #include <stdio.h>
@@ -89,6 +90,8 @@ static void activate(weir_limiter *l, weir_rules *rules)
             rules->rule[i]->counts = index_of_name(l, rules->rule[i]->name);
         WEIR_ASSERT(rules->rule[i]->counts < l->names);
     }
+    if (l->store)
+        weir_store_keep(l->store);
     weir_rules_drop(l->rules);
     l->rules = rules;
     l->had_candidates |= rules->candidates;

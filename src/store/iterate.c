@@ -84,6 +84,9 @@ uint64_t weir_store_copy(weir_store *to, weir_store *from)
     WEIR_ASSERT(to->hash.folded == from->hash.folded);
     weir_image_copy(to->image, from->image);
     (void)weir_table_now(to->common.table, weir_store_seen_ns(from));
+    weir_table_keep_until(
+        to->common.table,
+        (int64_t)port_word_load_relaxed(weir_table_kept_until(from->common.table)));
     weir_reserve_lock(from->reserved);
     weir_store_each(from, copy_state, to);
     weir_reserve_copy(to->reserved, from->reserved);
@@ -125,11 +128,23 @@ bool weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, s
     return weir_image_note_policy(s->image, policy_id, text, len);
 }
 
+typedef struct texts {
+    bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len);
+    void *ctx;
+} texts;
+
+static bool pass_policy(void *ctx, uint64_t id, const char *text, size_t len)
+{
+    const texts *t = ctx;
+    return text[0] == WEIR_MEMBER_TEXT[0] || t->fn(t->ctx, id, text, len);
+}
+
 void weir_store_policies(weir_store *s,
                          bool (*fn)(void *ctx, uint64_t id, const char *text, size_t len),
                          void *ctx)
 {
-    weir_policy_registry_each(weir_image_policies(s->image), fn, ctx);
+    texts t = {fn, ctx};
+    weir_policy_registry_each(weir_image_policies(s->image), pass_policy, &t);
 }
 
 void weir_store_set_time(weir_store *s, int64_t time_ns)

@@ -84,4 +84,28 @@ bool weir_store_can_share(const weir_policy *a, const weir_policy *b);
  * print it. Any thread. */
 void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_policy *p);
 
+/* ---- limits that change ---------------------------------------------------------------------- */
+
+/* Whether a key keeps what it used when the limit of its name changes from one policy to the other:
+ * layer by layer, the algorithm, the period, the calendar, the time zone, the slices and `relaxed`
+ * are the same. Pure. */
+bool weir_store_keeps(const weir_policy *a, const weir_policy *b);
+
+/* Stores the text of a policy as weir_store_note_policy() does, and that it is the limit of a name:
+ * its keys then keep what they used under the other limits of that name. Any thread.
+ *  id  weir_store_named_id() of the name, in the partition of its states. */
+void weir_store_note_limit(const weir_store *s, uint64_t id, const weir_policy *p, const char *name,
+                           size_t len);
+
+/* To be called once limits have changed and are noted, before any thread uses them: from now on, and
+ * for as long as former states can matter, absent keys are sought under the other limits of their
+ * name. An hour more is for processes that still use the former limits. Any thread. */
+void weir_store_keep(weir_store *s);
+
+/* The text in the registry of a member of a family begins with it: no policy does. */
+#define WEIR_MEMBER_TEXT "="
+
+/* Parses the policy of an id. Returns WEIR_OK, or WEIR_E_ABSENT. Any thread. */
+weir_status weir_store_policy_find(const weir_store *s, uint64_t policy_id, weir_policy *ret);
+
 #endif

@@ -11,6 +11,7 @@
 #include "store/image/shared_memory.h"
 #include "store/image/state_file.h"
 #include "store/iterate.h"
+#include "store/kept.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -221,15 +222,19 @@ static weir_status run_state(void *ctx, const weir_policy *p, uint64_t policy_id
     return weir_store_run(ctx, p, policy_id, hash, now_ns, fn, fn_ctx);
 }
 
-static weir_status policy_find(void *ctx, uint64_t policy_id, weir_policy *ret)
+weir_status weir_store_policy_find(const weir_store *s, uint64_t policy_id, weir_policy *ret)
 {
     char text[WEIR_POLICY_TEXT_MAX];
-    const weir_store *s = ctx;
     size_t len =
         weir_policy_registry_text(weir_image_policies(s->image), policy_id, text, sizeof text);
     const weir_zones *zones = s->zones.find ? &s->zones : NULL;
     bool known = len > 0 && weir_policy_parse(ret, text, len, zones, NULL) == WEIR_OK;
     return known ? WEIR_OK : WEIR_E_ABSENT;
+}
+
+static weir_status policy_find(void *ctx, uint64_t policy_id, weir_policy *ret)
+{
+    return weir_store_policy_find(ctx, policy_id, ret);
 }
 
 static void policy_note(void *ctx, uint64_t policy_id, const weir_policy *p)
@@ -273,6 +278,7 @@ static void close_parts(weir_store *s)
     }
     weir_table_close(s->common.table);
     weir_large_close(s->common.large);
+    weir_kept_free(s->kept);
     port_free(s->partitions);
 }
 
@@ -370,6 +376,9 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
     if (o->memory)
         weir_hash_fold(&s->hash);
     weir_status st = open_partitions(s);
+    s->kept = weir_kept_new();
+    if (!s->kept)
+        st = WEIR_E_NOMEM;
     if (st == WEIR_OK)
         st = open_table(s, parts.table, o->when_full == WEIR_REFUSE);
     if (st == WEIR_OK)

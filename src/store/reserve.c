@@ -562,18 +562,40 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
     return st;
 }
 
+/* Changes an open record. If the process is killed meanwhile, the reservation is gone. */
+static void rewrite(table *t, record *r, uint64_t hash, uint64_t policy_id, int64_t units)
+{
+    set_free(r);
+    r->hash = hash;
+    r->policy_id = policy_id;
+    r->units = units;
+    r->check = check_of(t, r);
+    set_open(r);
+}
+
 void weir_reserve_zero_units(weir_reserve *r, uint64_t hash)
 {
     table *t = (table *)r;
     for (uint32_t i = 0; i < t->head->heap_len; i++) {
         record *of = &t->records[t->heap[i]];
-        if (of->hash != hash)
-            continue;
-        set_free(of); /* if the process is killed here, the reservation is gone */
-        of->units = 0;
-        of->check = check_of(t, of);
-        set_open(of);
+        if (of->hash == hash)
+            rewrite(t, of, hash, of->policy_id, 0);
     }
+}
+
+void weir_reserve_rename(weir_reserve *r, uint64_t hash, uint64_t to_hash, uint64_t to_policy_id)
+{
+    table *t = (table *)r;
+    for (uint32_t i = 0; i < t->head->heap_len; i++) {
+        record *of = &t->records[t->heap[i]];
+        if (of->hash == hash)
+            rewrite(t, of, to_hash, to_policy_id, of->units);
+    }
+}
+
+bool weir_reserve_any(const weir_reserve *r)
+{
+    return (int64_t)port_word_load_relaxed(r->next_ns) != INT64_MAX;
 }
 
 weir_reserve_stats weir_reserve_stats_get(weir_reserve *r)

@@ -104,6 +104,13 @@ void weir_reserve_copy(weir_reserve *r, weir_reserve *from);
  * proportion to the open reservations. */
 void weir_reserve_zero_units(weir_reserve *r, uint64_t hash);
 
+/* Gives the open reservations on a key to another key: its state has moved there. Call it under the
+ * lock that was held during the move. Takes time in proportion to the open reservations. */
+void weir_reserve_rename(weir_reserve *r, uint64_t hash, uint64_t to_hash, uint64_t to_policy_id);
+
+/* Whether there are open reservations. May miss one that another thread is making. */
+bool weir_reserve_any(const weir_reserve *r);
+
 typedef struct weir_reserve_stats {
     uint64_t open;
     uint64_t max;     /* the limit of `open` */

@@ -17,6 +17,10 @@
 typedef weir_status (*weir_state_fn)(void *ctx, const weir_policy *p, uint64_t *state,
                                      unsigned level, int64_t now_ns, weir_usage *ret_usage);
 
+/* An internal status of calls on one key: nothing was done, because the key is absent, and its state
+ * may be under the id of a former limit. See kept.h. */
+#define WEIR_E_ELSEWHERE ((weir_status)100)
+
 #define WEIR_USAGE_UNKNOWN ((weir_usage){-1, 0}) /* the initial value of *ret_usage */
 
 /* The lowest bits of a key's hash are the class of its policy, which tells the table how much of

@@ -8,6 +8,7 @@
 
 #include "port/assert.h"
 #include "port/port.h"
+#include "store/kept.h"
 #include "store/table/pack.h"
 
 #include <string.h>
@@ -81,15 +82,22 @@ uint64_t weir_store_partition_id(const weir_store *s, uint64_t policy_id, const 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
 /* Runs a callback on a state, in the table or among the large states. The call is complete but for
- * what the store knows. */
-static weir_status run_hash(weir_store *s, const weir_area *at, weir_large_call *call)
+ * what the store knows.
+ *  named  the key and the policy's id, to find a state that is elsewhere; a key of NULL is unknown.
+ *         NULL: WEIR_E_ELSEWHERE is returned. */
+static weir_status run_hash(weir_store *s, const weir_area *at, weir_large_call *call,
+                            const weir_store_request *named)
 {
-    if (weir_table_words(call->policy) > 0)
-        return weir_table_run(at->table, call->policy, call->hash, call->now_ns, call->fn,
-                              call->ctx);
-    call->now_ns = weir_table_now(at->table, call->now_ns);
-    call->when_full = s->when_full;
-    return weir_large_run(at->large, call);
+    weir_status st;
+    if (weir_table_words(call->policy) > 0) {
+        st = weir_table_run(at->table, call->policy, call->hash, call->now_ns, call->fn, call->ctx);
+    } else {
+        call->now_ns = weir_table_now(at->table, call->now_ns);
+        call->when_full = s->when_full;
+        call->kept_until_ns = weir_table_kept_until(at->table);
+        st = weir_large_run(at->large, call);
+    }
+    return st == WEIR_E_ELSEWHERE && named ? weir_kept_run(s, at, call, named) : st;
 }
 
 weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t policy_id, uint64_t hash,
@@ -97,16 +105,18 @@ weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t policy_
 {
     weir_large_call call = {
         .policy = p, .hash = hash, .now_ns = now_ns, .fn = fn, .ctx = ctx, .any_words = true};
-    return run_hash(s, weir_area_of(s, policy_id), &call);
+    const weir_store_request unknown = {.policy_id = policy_id};
+    return run_hash(s, weir_area_of(s, policy_id), &call, &unknown);
 }
 
 /* A call of a public function: expires reservations, runs the callback, and syncs. */
-static weir_status run(weir_store *s, const weir_area *at, weir_large_call *call)
+static weir_status run(weir_store *s, const weir_area *at, weir_large_call *call,
+                       const weir_store_request *named)
 {
     if (!weir_good_time(call->now_ns))
         return WEIR_E_RANGE;
     weir_store_expire_due(s, call->now_ns);
-    weir_status st = run_hash(s, at, call);
+    weir_status st = run_hash(s, at, call, named);
     weir_store_sync_if_always(s);
     return st;
 }
@@ -148,7 +158,8 @@ static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state
 
 /* Runs call->fn with a charge of `cost`, and writes *ret after its last run. */
 static weir_status run_charge(weir_store *s, const weir_area *at, weir_large_call call,
-                              int64_t cost, int64_t keep, weir_decision *ret)
+                              int64_t cost, int64_t keep, weir_decision *ret,
+                              const weir_store_request *named)
 {
     weir_charge c;
     c.cost = cost;
@@ -157,7 +168,7 @@ static weir_status run_charge(weir_store *s, const weir_area *at, weir_large_cal
                 call.fn == refund_state);
     call.ctx = &c;
     call.refund = call.fn == refund_state ? cost : 0;
-    weir_status st = run(s, at, &call);
+    weir_status st = run(s, at, &call, named);
     if (st == WEIR_OK)
         *ret = c.decision;
     return st;
@@ -173,7 +184,7 @@ __attribute__((noinline)) static weir_status check_rare(weir_store *s, const wei
         return run_charge(
             s, at,
             (weir_large_call){.policy = p, .hash = hash, .now_ns = now_ns, .fn = weir_check_state},
-            cost, 0, ret);
+            cost, 0, ret, NULL);
     if (!weir_good_time(now_ns) || !weir_good_cost(cost))
         return WEIR_E_RANGE;
     weir_store_expire_due(s, now_ns);
@@ -194,14 +205,21 @@ __attribute__((always_inline)) static inline weir_status check(weir_store *s, co
                                      : weir_table_take_one(at->table, p, hash, now_ns, cost, ret);
 }
 
-/* weir_store_check() on a store with partitions. */
-__attribute__((noinline)) static weir_status check_divided(weir_store *s, const weir_policy *p,
-                                                           uint64_t policy_id, const void *key,
-                                                           size_t key_len, int64_t now_ns,
-                                                           int64_t cost, weir_decision *ret)
+/* Runs fn with a charge on the state of a key. */
+__attribute__((noinline)) static weir_status run_key(weir_store *s, const weir_policy *p,
+                                                     uint64_t policy_id, const void *key,
+                                                     size_t key_len, int64_t now_ns,
+                                                     weir_state_fn fn, int64_t cost, int64_t keep,
+                                                     weir_decision *ret)
 {
-    uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    return check(s, weir_area_find(s, policy_id), p, hash, now_ns, cost, ret);
+    if (!weir_good_key(key, key_len))
+        return WEIR_E_RANGE;
+    const weir_store_request named = {.policy_id = policy_id, .key = key, .key_len = key_len};
+    const weir_large_call call = {.policy = p,
+                                  .hash = weir_store_hash(s, policy_id, key, key_len),
+                                  .now_ns = now_ns,
+                                  .fn = fn};
+    return run_charge(s, weir_area_of(s, policy_id), call, cost, keep, ret, &named);
 }
 
 weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t policy_id,
@@ -210,24 +228,11 @@ weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t polic
 {
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
-    if (__builtin_expect(s->partitions_len > 0, 0))
-        return check_divided(s, p, policy_id, key, key_len, now_ns, cost, ret);
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    return check(s, &s->common, p, hash, now_ns, cost, ret);
-}
-
-/* Runs fn with a charge on the state of a key. */
-static weir_status run_key(weir_store *s, const weir_policy *p, uint64_t policy_id, const void *key,
-                           size_t key_len, int64_t now_ns, weir_state_fn fn, int64_t cost,
-                           int64_t keep, weir_decision *ret)
-{
-    if (!weir_good_key(key, key_len))
-        return WEIR_E_RANGE;
-    const weir_large_call call = {.policy = p,
-                                  .hash = weir_store_hash(s, policy_id, key, key_len),
-                                  .now_ns = now_ns,
-                                  .fn = fn};
-    return run_charge(s, weir_area_of(s, policy_id), call, cost, keep, ret);
+    weir_status st = check(s, weir_area_of(s, policy_id), p, hash, now_ns, cost, ret);
+    if (__builtin_expect(st != WEIR_E_ELSEWHERE, 1))
+        return st;
+    return run_key(s, p, policy_id, key, key_len, now_ns, weir_check_state, cost, 0, ret);
 }
 
 weir_status weir_store_check_keep(weir_store *s, const weir_policy *p, uint64_t policy_id,
@@ -299,7 +304,8 @@ weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t polic
                             .fn = apply_state,
                             .ctx = &a,
                             .any_words = true};
-    return run(s, weir_area_of(s, policy_id), &call);
+    const weir_store_request named = {.policy_id = policy_id, .key = key, .key_len = key_len};
+    return run(s, weir_area_of(s, policy_id), &call, &named);
 }
 
 weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key, size_t key_len)
@@ -312,6 +318,7 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
     weir_reserve_zero_units(s->reserved, hash);
     weir_table_reset(at->table, hash);
     weir_large_reset(at->large, hash);
+    weir_kept_reset(s, policy_id, key, key_len);
     weir_reserve_unlock(s->reserved);
     weir_store_sync_if_always(s);
     return WEIR_OK;
@@ -340,7 +347,13 @@ void weir_store_prefetch(const weir_store *s, weir_key key)
 weir_status weir_store_check_key(weir_store *s, const weir_policy *p, weir_key key, int64_t now_ns,
                                  int64_t cost, weir_decision *ret)
 {
-    return check(s, key.partition, p, key.hash, now_ns, cost, ret);
+    weir_status st = check(s, key.partition, p, key.hash, now_ns, cost, ret);
+    if (__builtin_expect(st != WEIR_E_ELSEWHERE, 1))
+        return st;
+    const weir_store_request unknown = {.key = NULL};
+    const weir_large_call call = {
+        .policy = p, .hash = key.hash, .now_ns = now_ns, .fn = weir_check_state};
+    return run_charge(s, key.partition, call, cost, 0, ret, &unknown);
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */
@@ -404,7 +417,7 @@ static void decide_one(weir_store *s, const weir_area *at, weir_store_request *r
     c.keep = r->keep;
     weir_large_call call = {
         .policy = r->policy, .hash = hash, .now_ns = now_ns, .fn = weir_check_state, .ctx = &c};
-    r->status = weir_good_request(r, now_ns) ? run_hash(s, at, &call) : WEIR_E_RANGE;
+    r->status = weir_good_request(r, now_ns) ? run_hash(s, at, &call, r) : WEIR_E_RANGE;
     if (r->status == WEIR_OK)
         r->decision = c.decision;
 }
@@ -421,12 +434,22 @@ static size_t run_length(const weir_store_request *requests, size_t n, const uin
     return len;
 }
 
+/* Decides requests again whose keys are absent, and may be elsewhere. */
+__attribute__((noinline)) static void decide_elsewhere(weir_store *s, const weir_area *at,
+                                                       weir_store_request *r, size_t n,
+                                                       uint64_t hash, int64_t now_ns)
+{
+    for (size_t i = 0; i < n; i++)
+        decide_one(s, at, &r[i], hash, now_ns);
+}
+
 /* Decides the first of n requests, and maybe some that follow. Returns how many. */
 __attribute__((always_inline)) static inline size_t
 decide_next(weir_store *s, weir_store_request *r, size_t n, bool divided, const uint64_t *hashes,
             int64_t now_ns)
 {
     const weir_area *at = area_of_request(s, r, divided);
+    size_t len = 1;
     if (!weir_pack_is_fast(r->policy) || !weir_plain_request(r, now_ns)) {
         decide_one(s, at, r, hashes[0], now_ns);
         return 1;
@@ -434,10 +457,12 @@ decide_next(weir_store *s, weir_store_request *r, size_t n, bool divided, const 
     if (n == 1 || hashes[1] != hashes[0]) {
         r->status =
             weir_table_take_one(at->table, r->policy, hashes[0], now_ns, r->cost, &r->decision);
-        return 1;
+    } else {
+        len = run_length(r, n, hashes, now_ns);
+        weir_table_take_row(at->table, r, len, hashes[0], now_ns);
     }
-    size_t len = run_length(r, n, hashes, now_ns);
-    weir_table_take_row(at->table, r, len, hashes[0], now_ns);
+    if (__builtin_expect(r->status == WEIR_E_ELSEWHERE, 0))
+        decide_elsewhere(s, at, r, len, hashes[0], now_ns);
     return len;
 }
 
@@ -480,7 +505,9 @@ weir_status weir_store_reserve(weir_store *s, const weir_policy *p, uint64_t pol
         ttl_ns < 1 || ttl_ns > WEIR_SPAN_NS_MAX)
         return WEIR_E_RANGE;
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    weir_store_request request = {.policy = p, .policy_id = policy_id, .cost = cost};
+    weir_store_request request = {
+        .policy = p, .policy_id = policy_id, .key = key, .key_len = key_len, .cost = cost};
+    weir_kept_move(s, &request, now_ns);
     weir_status st = weir_reserve_make(s->reserved, &request, hash, now_ns, ttl_ns, ret_id);
     if (st == WEIR_OK)
         *ret = request.decision;

@@ -42,6 +42,7 @@ struct weir_store {
     weir_zones zones;                   /* find is NULL: UTC only */
     uint64_t memory_max, large_max;
     weir_clock clock;
+    struct weir_kept *kept; /* see kept.h */
 };
 
 /* ---- keys ------------------------------------------------------------------------------------ */

@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "port/assert.h"
+#include "store/kept.h"
 
 /* One of the requests. */
 typedef struct one {
@@ -258,6 +259,8 @@ static weir_status take(weir_store *const stores[], size_t step, weir_store_requ
         return st;
     for (size_t i = 0; i < t.stores_len; i++)
         weir_store_expire_due(t.stores[i], now_ns);
+    for (size_t i = 0; i < n; i++)
+        weir_kept_move(stores[i * step], &requests[i], now_ns);
     take_all(&t);
     for (size_t i = 0; i < t.stores_len; i++)
         weir_store_sync_if_always(t.stores[i]);

@@ -62,7 +62,7 @@ static uint64_t limit_id(const weir_store *store, const weir_policy *p, const ch
     WEIR_ASSERT(len > 0 && (size_t)len < sizeof full);
     uint64_t id = weir_store_named_id(store, p, full, (size_t)len);
     id = weir_store_partition_id(store, id, name);
-    weir_store_note_policy(store, id, p);
+    weir_store_note_limit(store, id, p, full, (size_t)len);
     return id;
 }
 

@@ -19,6 +19,7 @@
 
 #include <weir/weir_store.h>
 
+#include "port/atomic.h"
 #include "store/robust_lock.h"
 #include "store/state.h"
 
@@ -46,6 +47,7 @@ typedef struct weir_large_call {
     int64_t refund; /* units that fn passes to weir_refund(); 0 if fn does not call it */
     bool any_words; /* fn may write words that weir_check() and weir_refund() do not write */
     weir_when_full when_full;
+    const port_word *kept_until_ns; /* see weir_table_kept_until(); NULL: insert an absent key */
 } weir_large_call;
 
 /* Runs fn on the state of a key, with its stripe locked, at the state's level. If fn returns
@@ -53,8 +55,8 @@ typedef struct weir_large_call {
  * If the memory is full and other threads have locked the keys that could be evicted, waits for
  * them, and runs fn again.
  * Returns the status of fn; WEIR_E_NOMEM if the state would not fit even if all other keys were
- * evicted; WEIR_E_FULL if it does not fit and when_full is WEIR_REFUSE. On any of these errors
- * nothing was written. */
+ * evicted; WEIR_E_FULL if it does not fit and when_full is WEIR_REFUSE; WEIR_E_ELSEWHERE if the key
+ * is absent before *kept_until_ns. On any of these errors nothing was written. */
 weir_status weir_large_run(weir_large *l, const weir_large_call *call);
 
 /* A key that will be decided on. */
@@ -86,6 +88,12 @@ void weir_large_lock(weir_large *l, size_t stripe);
 weir_status weir_large_try(weir_large *l, const weir_large_call *call);
 void weir_large_commit(weir_large *l, size_t stripe);
 void weir_large_roll_back(weir_large *l, size_t stripe);
+/* Returns the state of a key in a locked stripe, and its level. NULL if the key is absent, or if the
+ * state is not one of `p`. Valid until the next call on the stripe. */
+const uint64_t *weir_large_look(weir_large *l, const weir_policy *p, uint64_t hash,
+                                unsigned *ret_level);
+/* Resets a key in a locked stripe without uncommitted tries. */
+void weir_large_drop(weir_large *l, uint64_t hash);
 void weir_large_unlock(weir_large *l, size_t stripe); /* the stripe has no uncommitted tries */
 
 /* ---- iteration ------------------------------------------------------------------------------- */

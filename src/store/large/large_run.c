@@ -266,26 +266,29 @@ static weir_status decide_on_block(job *j)
     return st == WEIR_E_ROOM ? decide_on_copy(j, true) : st;
 }
 
-/* Decides for an absent key. The new state is stored only if the key is not idle, so that a denial
- * or a peek evicts nothing. */
+/* Decides for an absent key, at the first level at which its new state fits. The new state is stored
+ * only if the key is not idle, so that a denial or a peek evicts nothing. */
 static weir_status decide_for_absent(job *j)
 {
-    uint64_t small[SCRATCH] = {0}, *state = small, at;
-    size_t words = weir_state_words(j->call->policy, 0);
-    if (words > SCRATCH)
-        state = port_zalloc(words, sizeof *state);
-    if (!state)
-        return WEIR_E_NOMEM;
-    weir_status st = run_fn(j, state, 0);
-    if (st == WEIR_OK && j->mark > j->now_ns) {
-        st = new_block(j, words, 0, &at);
-        if (st == WEIR_OK) {
-            copy_words(block_of(j, at)->state, state, words);
-            st = swap_in(j, at, st);
+    weir_status st = WEIR_E_ROOM;
+    for (unsigned level = 0; st == WEIR_E_ROOM && level <= WEIR_LEVEL_MAX; level++) {
+        uint64_t small[SCRATCH] = {0}, *state = small, at;
+        size_t words = weir_state_words(j->call->policy, level);
+        if (words > SCRATCH)
+            state = port_zalloc(words, sizeof *state);
+        if (!state)
+            return WEIR_E_NOMEM;
+        st = run_fn(j, state, level);
+        if (st == WEIR_OK && j->mark > j->now_ns) {
+            st = new_block(j, words, level, &at);
+            if (st == WEIR_OK) {
+                copy_words(block_of(j, at)->state, state, words);
+                st = swap_in(j, at, st);
+            }
         }
+        if (state != small)
+            port_free(state);
     }
-    if (state != small)
-        port_free(state);
     return st;
 }
 
@@ -318,6 +321,9 @@ static weir_status try_call(weir_large *l, const weir_large_call *call, bool *re
         st = weir_index_detach(l, s, link, j.at);
         j.at = 0;
     }
+    const port_word *until_ns = call->kept_until_ns;
+    if (j.at == 0 && until_ns && (int64_t)port_word_load_relaxed(until_ns) > j.now_ns)
+        st = WEIR_E_ELSEWHERE;
     if (st == WEIR_OK)
         st = j.at != 0 ? decide_on_block(&j) : decide_for_absent(&j);
     *ret_busy = j.busy;
@@ -345,15 +351,36 @@ weir_status weir_large_run(weir_large *l, const weir_large_call *call)
     }
 }
 
-void weir_large_reset(weir_large *l, uint64_t hash)
+const uint64_t *weir_large_look(weir_large *l, const weir_policy *p, uint64_t hash,
+                                unsigned *ret_level)
+{
+    uint64_t at;
+    WEIR_ASSERT(weir_index_is_locked(l, weir_large_stripe_of(l, hash)));
+    weir_index_find(l, hash, &at);
+    const weir_block *block = at != 0 ? weir_block_at(&l->blocks, at) : NULL;
+    if (!block || weir_block_level(block) > WEIR_LEVEL_MAX ||
+        weir_block_words(block) != weir_state_words(p, weir_block_level(block)))
+        return NULL;
+    *ret_level = weir_block_level(block);
+    return block->state;
+}
+
+void weir_large_drop(weir_large *l, uint64_t hash)
 {
     weir_stripe *s = weir_large_stripe_of(l, hash);
     uint64_t at;
-    weir_index_lock(l, s);
+    WEIR_ASSERT(weir_index_is_locked(l, s) && weir_stripe_idle(s));
     port_word *link = weir_index_find(l, hash, &at);
     if (at != 0)
         weir_index_remove(l, s, link, at);
-    weir_robust_unlock(&s->lock);
+}
+
+void weir_large_reset(weir_large *l, uint64_t hash)
+{
+    size_t stripe = weir_large_stripe(l, hash);
+    weir_large_lock(l, stripe);
+    weir_large_drop(l, hash);
+    weir_large_unlock(l, stripe);
 }
 
 /* ---- iteration, copying, statistics ---------------------------------------------------------- */

@@ -138,6 +138,15 @@ void weir_lock_set_commit(weir_lock_set *h)
     }
 }
 
+void weir_lock_set_write_first(weir_locked_bucket *to, weir_locked_bucket *from)
+{
+    if (to > from)
+        return;
+    weir_locked_bucket swap = *to;
+    *to = *from;
+    *from = swap;
+}
+
 void weir_lock_set_release(weir_lock_set *h)
 {
     while (h->len > 0)
@@ -417,16 +426,6 @@ weir_status weir_cuckoo_insert(weir_table *t, weir_lock_set *h, const weir_bucke
     return WEIR_OK;
 }
 
-/* Makes the commit write `to` before `from`, because an entry of `from` moved to `to`. */
-static void write_first(weir_locked_bucket *to, weir_locked_bucket *from)
-{
-    if (to > from)
-        return;
-    weir_locked_bucket swap = *to;
-    *to = *from;
-    *from = swap;
-}
-
 weir_status weir_cuckoo_write(weir_table *t, weir_lock_set *h, const weir_bucket_pair *at,
                               weir_locked_bucket *l, unsigned i, weir_bucket_entry *e,
                               int64_t seen_ns)
@@ -445,7 +444,7 @@ weir_status weir_cuckoo_write(weir_table *t, weir_lock_set *h, const weir_bucket
         /* The old entry still fits: entries may have been dropped, none were added. */
         weir_line_add(&l->line, &was);
     else if (e->alternate != was.alternate)
-        write_first(weir_lock_set_find(h, e->alternate ? at->alternate : at->first), l);
+        weir_lock_set_write_first(weir_lock_set_find(h, e->alternate ? at->alternate : at->first), l);
     return st;
 }
 
@@ -454,6 +453,11 @@ bool weir_cuckoo_insert_alone(weir_table *t, weir_lock_set *h, const weir_bucket
 {
     weir_locked_bucket *first = &h->of[0];
     WEIR_ASSERT(h->len == 1 && first->bucket == at->first);
+    if (weir_table_keeps(t, seen_ns)) {
+        weir_lock_set_release(h);
+        *ret_st = WEIR_E_ELSEWHERE;
+        return true;
+    }
     weir_line_drop(&first->line, weir_line_idle(&first->line, seen_ns));
     if (weir_line_fits(&first->line, e->form)) {
         weir_line_add(&first->line, e);

@@ -26,6 +26,7 @@ typedef struct weir_table_counts {
 typedef struct weir_table_head {
     /* On a cache line of its own, because it is seldom written. */
     alignas(WEIR_LINE_BYTES) port_word seen_ns;
+    port_word kept_until_ns; /* see weir_table_kept_until(); 0 in files of earlier builds */
     alignas(WEIR_LINE_BYTES) port_counter damaged;
     weir_table_counts counts[WEIR_COUNTS_LEN];
     weir_undo_record undo[WEIR_UNDO_RECORDS];
@@ -140,6 +141,14 @@ static inline int64_t weir_later(int64_t a_ns, int64_t b_ns)
     return a_ns > b_ns ? a_ns : b_ns;
 }
 
+/* Whether an absent key may have a state under the id of a former limit. A thread that inserts the
+ * key calls it again once it has locked the first bucket: a transaction that has locked the bucket
+ * before has made it known. */
+static inline bool weir_table_keeps(const weir_table *t, int64_t now_ns)
+{
+    return __builtin_expect(weir_kept_until(&t->head->kept_until_ns, now_ns), 0);
+}
+
 /* ---- lookups without locks ------------------------------------------------------------------- */
 
 enum { WEIR_TRIES = 8 }; /* tries before the call locks both buckets */
@@ -215,6 +224,9 @@ weir_locked_bucket *weir_lock_set_find_key(const weir_lock_set *h, const weir_bu
  * entry is written to its new bucket before it is dropped from its old one. */
 void weir_lock_set_commit(weir_lock_set *h);
 
+/* Makes the commit write `to` before `from`, both of one set: an entry of `from` moved to `to`. */
+void weir_lock_set_write_first(weir_locked_bucket *to, weir_locked_bucket *from);
+
 /* Unlocks all buckets and writes nothing. */
 void weir_lock_set_release(weir_lock_set *h);
 
@@ -236,7 +248,8 @@ weir_status weir_cuckoo_write(weir_table *t, weir_lock_set *h, const weir_bucket
                               int64_t seen_ns);
 
 /* Inserts an entry whose key is absent, and commits. Only the first bucket is in the set. Returns
- * false, with all buckets unlocked, if the alternate bucket is needed and is locked. */
+ * false, with all buckets unlocked, if the alternate bucket is needed and is locked. Otherwise
+ * *ret_st may be written: WEIR_E_FULL, or WEIR_E_ELSEWHERE with nothing changed. */
 bool weir_cuckoo_insert_alone(weir_table *t, weir_lock_set *h, const weir_bucket_pair *at,
                               weir_bucket_entry *e, int64_t seen_ns, weir_status *ret_st);
 

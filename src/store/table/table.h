@@ -13,6 +13,7 @@
 
 #include <weir/weir_store.h>
 
+#include "port/atomic.h"
 #include "store/robust_lock.h"
 #include "store/state.h"
 
@@ -67,18 +68,19 @@ void weir_table_set_order(weir_table *t, uint64_t order);
 /* Runs fn on the state of `hash` at level WEIR_LEVEL_MAX, and stores the new state.
  *  p       weir_table_words(p) is not 0.
  *  now_ns  0..WEIR_NOW_NS_MAX. The call is at the later of now_ns and the table's time.
- * Returns the status of fn; WEIR_E_FULL if the state does not fit: then nothing changed. */
+ * Returns the status of fn; WEIR_E_FULL if the state does not fit, and WEIR_E_ELSEWHERE if the key is
+ * absent and may be elsewhere: then nothing changed. */
 weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                            weir_state_fn fn, void *ctx);
 
 /* The fast path: decides requests for one key, in order, as weir_check() does.
  *  requests  have the same policy, for which weir_pack_is_fast() is true. Key and policy_id are
- *            not read. The costs are in range. Status, WEIR_OK or WEIR_E_FULL, and decision are
- *            written. */
+ *            not read. The costs are in range. Status, WEIR_OK, WEIR_E_FULL or
+ *            WEIR_E_ELSEWHERE, and decision are written. */
 void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
                          int64_t now_ns);
 
-/* The same for one request. Returns WEIR_OK or WEIR_E_FULL. */
+/* The same for one request. Returns WEIR_OK, WEIR_E_FULL or WEIR_E_ELSEWHERE. */
 weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                                 int64_t cost, weir_decision *ret);
 
@@ -96,7 +98,8 @@ typedef struct weir_table_one {
 
 /* A transaction on several keys, of any ranges and any memory. Locks all keys and runs the
  * callbacks in order, each on its key's state, at the later of now_ns and the time of its memory.
- * Then `keep` decides whether to commit all new states or none. `finish` runs before the locks are
+ * Then `keep` decides whether to commit all new states or none. A key whose new state is all zero is
+ * dropped, after the other changes are written. `finish` runs before the locks are
  * released.
  *  n        0..WEIR_TABLE_MANY_MAX. Requests for the same hash see each other's changes.
  *  written  whether the new states were committed.
@@ -105,6 +108,17 @@ typedef struct weir_table_one {
 weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, int64_t now_ns,
                                 bool (*keep)(void *ctx, const weir_table_one *ones),
                                 void (*finish)(void *ctx, bool written), void *ctx);
+
+/* Until this time, calls on one key return WEIR_E_ELSEWHERE if it is absent; transactions do not. It
+ * is shared by all ranges of the memory, and never goes back. */
+const port_word *weir_table_kept_until(const weir_table *t);
+void weir_table_keep_until(weir_table *t, int64_t until_ns);
+
+/* Whether that time is later than now_ns. */
+static inline bool weir_kept_until(const port_word *until_ns, int64_t now_ns)
+{
+    return (int64_t)port_word_load_relaxed(until_ns) > now_ns;
+}
 
 /* Resets a key, whatever its policy. */
 void weir_table_reset(weir_table *t, uint64_t hash);

@@ -136,6 +136,10 @@ static bool decide(const call *c, found *f, weir_status *ret_st)
     bool present = f->i < WEIR_LINE_ENTRIES, changed;
     f->seen_ns = weir_table_see(c->table, c->now_ns);
     int64_t now_ns = weir_later(c->now_ns, f->seen_ns);
+    if (!present && weir_table_keeps(c->table, now_ns)) {
+        *ret_st = WEIR_E_ELSEWHERE;
+        return false;
+    }
     if (!c->take || !decide_fast(c, present ? &f->entry : NULL, now_ns, f, &changed))
         changed = decide_slowly(c, present, now_ns, f, ret_st);
     else
@@ -263,6 +267,20 @@ static void drop_key(const weir_lock_set *h, const weir_bucket_pair *at)
         if (i < WEIR_LINE_ENTRIES)
             weir_line_drop(&l->line, 1u << i);
     }
+}
+
+const port_word *weir_table_kept_until(const weir_table *t)
+{
+    return &t->head->kept_until_ns;
+}
+
+void weir_table_keep_until(weir_table *t, int64_t until_ns)
+{
+    port_word *until = &t->head->kept_until_ns;
+    uint64_t before = port_word_load_relaxed(until);
+    while (before < (uint64_t)until_ns &&
+           !port_word_cas_relaxed(until, &before, (uint64_t)until_ns))
+        continue;
 }
 
 void weir_table_reset(weir_table *t, uint64_t hash)

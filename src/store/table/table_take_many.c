@@ -15,6 +15,7 @@ typedef struct draft {
     unsigned i;            /* WEIR_LINE_ENTRIES: the key is absent */
     uint64_t old[WEIR_ENTRY_WORDS], new[WEIR_ENTRY_WORDS];
     weir_bucket_entry entry;
+    bool dropped; /* the key was present, and its new state is all zero */
 } draft;
 
 /* The times of a memory during a transaction: once all buckets are locked, one for all its keys. */
@@ -104,10 +105,13 @@ static weir_status write_all(weir_lock_set *h, weir_table_one *ones, draft *draf
     weir_status st = WEIR_OK;
     for (size_t i = 0; i < n && st == WEIR_OK; i++) {
         draft *d = &drafts[i];
-        uint64_t differ = 0;
-        for (size_t w = 0; w < WEIR_ENTRY_WORDS; w++)
+        uint64_t differ = 0, rest = 0;
+        for (size_t w = 0; w < WEIR_ENTRY_WORDS; w++) {
             differ |= d->old[w] ^ d->new[w];
-        if (differ == 0) /* unchanged, or decided in the draft of an earlier request */
+            rest |= d->new[w];
+        }
+        d->dropped = differ != 0 && rest == 0;
+        if (differ == 0 || d->dropped) /* unchanged, or decided in an earlier request's draft */
             continue;
         d->l = weir_locked_find_key(d->first, d->alternate, d->at.tag, &d->i);
         d->entry = (weir_bucket_entry){.tag = d->at.tag};
@@ -118,6 +122,22 @@ static weir_status write_all(weir_lock_set *h, weir_table_one *ones, draft *draf
             ones[i].status = st;
     }
     return st;
+}
+
+/* Drops the keys whose new states are all zero. The commit writes their buckets last: a state that
+ * moved to another key is there before it is gone here. */
+static void drop_zeros(weir_lock_set *h, draft *drafts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const weir_bucket_pair at = drafts[i].at;
+        unsigned entry;
+        if (!drafts[i].dropped)
+            continue;
+        weir_locked_bucket *l = weir_lock_set_find_key(h, &at, &entry);
+        if (entry < WEIR_LINE_ENTRIES)
+            weir_line_drop(&l->line, 1u << entry);
+        weir_lock_set_write_first(&h->of[0], l); /* index 0 is written last */
+    }
 }
 
 weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, int64_t now_ns,
@@ -148,9 +168,11 @@ weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, i
     if (kept)
         st = write_all(&h, ones, drafts, at, n);
     finish(ctx, kept && st == WEIR_OK);
-    if (kept && st == WEIR_OK)
+    if (kept && st == WEIR_OK) {
+        drop_zeros(&h, drafts, n);
         weir_lock_set_commit(&h);
-    else
+    } else {
         weir_lock_set_release(&h);
+    }
     return st;
 }

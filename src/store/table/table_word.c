@@ -200,6 +200,10 @@ static bool insert_directly(weir_table *t, const weir_bucket_pair *at, uint64_t 
     times first = {at->first, header};
     if (header & WEIR_MIXED || !weir_bucket_try_lock(&t->array, at->first, header))
         return false;
+    if (weir_table_keeps(t, seen_ns)) {
+        weir_bucket_unlock(at->first, header);
+        return false;
+    }
     unsigned i = slot_in(&first, seen_ns);
     if (i < ABSENT) {
         write_entry(t, &first, i, at->tag, word, false);
@@ -292,6 +296,8 @@ static weir_status take_carefully(weir_table *t, weir_take_call *a, uint64_t has
             break;
         int64_t seen_ns = weir_table_see(t, now_ns);
         uint64_t word = s.bucket ? s.word : 0, old = word;
+        if (!s.bucket && weir_table_keeps(t, weir_later(now_ns, seen_ns)))
+            return WEIR_E_ELSEWHERE;
         if (!take(a, &word, weir_later(now_ns, seen_ns)))
             break;
         if (word == old || (!s.bucket && weir_word_time(word) <= seen_ns))

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Families of limits, and how a state moves from one limit to another. A process remembers the
+ * families that it has limits of. Another process may add a member at any time, so every search
+ * looks for a next one. */
+
+#include "store/kept.h"
+
+#include "store/iterate.h"
+
+#include "core/algorithm.h"
+#include "core/wide.h"
+#include "port/assert.h"
+#include "port/port.h"
+#include "store/table/pack.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SLOTS = 256,
+    LATEST = WEIR_FORMER_MAX + 1 /* members of a family that are remembered: one is the own id */
+};
+
+#define HOUR_NS ((int64_t)3600 * 1000000000)
+#define DAY_NS  (24 * HOUR_NS)
+
+typedef struct family {
+    uint64_t id;
+    size_t len; /* how many members the registry had at the last look */
+    uint64_t latest[LATEST]; /* member i is at i % LATEST */
+    struct family *next;
+} family;
+
+/* A limit of a family. */
+typedef struct variant {
+    uint64_t id;
+    family *family;
+    weir_policy policy; /* its time zone is one of the store */
+    struct variant *next;
+} variant;
+
+struct weir_kept {
+    port_mutex *mutex; /* guards all below. Variants are never removed */
+    family *families;
+    variant *slot[SLOTS];
+};
+
+weir_kept *weir_kept_new(void)
+{
+    weir_kept *k = port_zalloc(1, sizeof *k);
+    if (k && !(k->mutex = port_mutex_new())) {
+        port_free(k);
+        return NULL;
+    }
+    return k;
+}
+
+void weir_kept_free(weir_kept *k)
+{
+    if (!k)
+        return;
+    for (size_t i = 0; i < SLOTS; i++) {
+        for (variant *next, *v = k->slot[i]; v; v = next) {
+            next = v->next;
+            port_free(v);
+        }
+    }
+    for (family *next, *f = k->families; f; f = next) {
+        next = f->next;
+        port_free(f);
+    }
+    port_mutex_free(k->mutex);
+    port_free(k);
+}
+
+/* ---- families -------------------------------------------------------------------------------- */
+
+/* Prints what all limits of a family have in common. */
+static size_t print_shape(const weir_policy *p, char *buf, size_t size)
+{
+    weir_policy shape = *p;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        weir_layer *l = &shape.layer[i];
+        l->limit = l->rate = 1;
+        l->nodelay = 0;
+        l->count_denied = false;
+    }
+    size_t len = weir_policy_print(&shape, buf, size);
+    for (uint32_t i = 0; i < p->layers && len + 2 < size; i++) {
+        const weir_layer *l = &p->layer[i];
+        buf[len++] = weir_layer_is_bucket(l) ? '~' : (char)('0' + l->format);
+    }
+    buf[len++] = weir_table_words(p) > 0 ? 's' : 'l';
+    return len;
+}
+
+bool weir_store_keeps(const weir_policy *a, const weir_policy *b)
+{
+    char x[WEIR_POLICY_TEXT_MAX], y[WEIR_POLICY_TEXT_MAX];
+    size_t len = print_shape(a, x, sizeof x);
+    return len == print_shape(b, y, sizeof y) && memcmp(x, y, len) == 0;
+}
+
+static uint64_t family_id(const weir_store *s, const weir_policy *p, const char *name, size_t len)
+{
+    char shape[WEIR_POLICY_TEXT_MAX];
+    weir_secret secret = {weir_siphash(s->secret, shape, print_shape(p, shape, sizeof shape)),
+                          0x66616d696c79};
+    return weir_siphash(secret, name, len);
+}
+
+/* Reads member i of a family. Returns 0 if it has none. */
+static uint64_t member_of(const weir_store *s, uint64_t family_of, size_t i)
+{
+    char text[32];
+    uint64_t id = 0;
+    size_t len = weir_policy_registry_text(weir_image_policies(s->image), family_of + i, text,
+                                           sizeof text);
+    return len > 0 && sscanf(text, WEIR_MEMBER_TEXT "%" SCNx64, &id) == 1 ? id : 0;
+}
+
+/* Notices members that were added. */
+static void look(const weir_store *s, family *f)
+{
+    uint64_t id;
+    while ((id = member_of(s, f->id, f->len)) != 0)
+        f->latest[f->len++ % LATEST] = id;
+}
+
+static bool has_member(const weir_store *s, const family *f, uint64_t id)
+{
+    for (size_t i = 0; i < f->len; i++) {
+        if (member_of(s, f->id, i) == id)
+            return true;
+    }
+    return false;
+}
+
+static family *get_family(weir_kept *k, uint64_t id)
+{
+    family *f = k->families;
+    while (f && f->id != id)
+        f = f->next;
+    if (!f && (f = port_zalloc(1, sizeof *f))) {
+        f->id = id;
+        f->next = k->families;
+        k->families = f;
+    }
+    return f;
+}
+
+static variant *find_variant(const weir_kept *k, uint64_t id)
+{
+    variant *v = k->slot[id % SLOTS];
+    while (v && v->id != id)
+        v = v->next;
+    return v;
+}
+
+/* Returns a member of a family, whose policy is in the registry. NULL if it is not, or if memory is
+ * exhausted. */
+static variant *get_variant(const weir_store *s, uint64_t id, family *f)
+{
+    weir_policy p;
+    variant *v = find_variant(s->kept, id);
+    if (v || weir_store_policy_find(s, id, &p) != WEIR_OK || !(v = port_zalloc(1, sizeof *v)))
+        return v;
+    v->id = id;
+    v->family = f;
+    v->policy = p;
+    v->next = s->kept->slot[id % SLOTS];
+    s->kept->slot[id % SLOTS] = v;
+    return v;
+}
+
+void weir_store_note_limit(const weir_store *s, uint64_t id, const weir_policy *p, const char *name,
+                           size_t len)
+{
+    char text[32];
+    weir_store_note_policy(s, id, p);
+    port_mutex_lock(s->kept->mutex);
+    family *f = get_family(s->kept, family_id(s, p, name, len));
+    if (f) {
+        look(s, f);
+        int text_len = snprintf(text, sizeof text, WEIR_MEMBER_TEXT "%016" PRIx64, id);
+        if (!has_member(s, f, id))
+            (void)!weir_image_note_policy(s->image, f->id + f->len, text, (size_t)text_len);
+        look(s, f);
+        (void)get_variant(s, id, f);
+    }
+    port_mutex_unlock(s->kept->mutex);
+}
+
+/* ---- how long former states matter ----------------------------------------------------------- */
+
+/* How long a key of a layer may take to become idle. */
+static int64_t span_of(const weir_layer *l)
+{
+    switch (l->calendar) {
+    case WEIR_DAY:
+        return 2 * DAY_NS;
+    case WEIR_WEEK:
+        return 8 * DAY_NS;
+    case WEIR_MONTH:
+        return 32 * DAY_NS;
+    case WEIR_YEAR:
+        return 367 * DAY_NS;
+    case WEIR_ALIGNED:
+    case WEIR_FROM_FIRST:
+        break;
+    }
+    if (!weir_layer_is_bucket(l))
+        return 2 * l->period_ns;
+    if (l->stepped)
+        return (l->limit / l->rate + 1) < WEIR_SPAN_NS_MAX / l->period_ns
+                   ? (l->limit / l->rate + 1) * l->period_ns
+                   : WEIR_SPAN_NS_MAX;
+    return weir_ns_clamp(weir_wide_div_ceil((weir_wide){l->cap_hi, l->cap_lo}, l->num));
+}
+
+/* The longest span of the members of a family, if it has several; else 0. */
+static int64_t family_span(const weir_store *s, family *f)
+{
+    int64_t longest_ns = 0;
+    look(s, f);
+    for (size_t i = 0; f->len > 1 && i < f->len && i < LATEST; i++) {
+        const variant *v = get_variant(s, f->latest[i], f);
+        for (uint32_t j = 0; v && j < v->policy.layers; j++) {
+            int64_t span_ns = span_of(&v->policy.layer[j]);
+            longest_ns = span_ns > longest_ns ? span_ns : longest_ns;
+        }
+    }
+    return longest_ns;
+}
+
+void weir_store_keep(weir_store *s)
+{
+    int64_t longest_ns = 0;
+    port_mutex_lock(s->kept->mutex);
+    for (family *f = s->kept->families; f; f = f->next) {
+        int64_t span_ns = family_span(s, f);
+        longest_ns = span_ns > longest_ns ? span_ns : longest_ns;
+    }
+    port_mutex_unlock(s->kept->mutex);
+    if (longest_ns == 0 || weir_store_stats_get(s).keys == 0)
+        return;
+    int64_t until_ns = weir_ns_add(weir_store_now(s), weir_ns_add(longest_ns, HOUR_NS));
+    weir_table_keep_until(s->common.table, until_ns);
+}
+
+/* ---- moving a state -------------------------------------------------------------------------- */
+
+/* A key under the id of another limit of its family. */
+typedef struct former {
+    const weir_policy *policy;
+    const weir_area *at;
+    uint64_t hash;
+} former;
+
+/* Finds where the state of a key may be, the newest limit first. Returns how many there are. */
+static size_t find_formers(weir_store *s, uint64_t policy_id, const void *key, size_t key_len,
+                           former ret[WEIR_FORMER_MAX])
+{
+    size_t n = 0;
+    port_mutex_lock(s->kept->mutex);
+    const variant *own = find_variant(s->kept, policy_id);
+    family *f = own ? own->family : NULL;
+    if (f)
+        look(s, f);
+    for (size_t i = 0; f && i < f->len && i < LATEST && n < WEIR_FORMER_MAX; i++) {
+        uint64_t id = f->latest[(f->len - 1 - i) % LATEST];
+        const variant *v = id != policy_id ? get_variant(s, id, f) : NULL;
+        if (v)
+            ret[n++] = (former){&v->policy, weir_area_of(s, id), weir_store_hash(s, id, key, key_len)};
+    }
+    port_mutex_unlock(s->kept->mutex);
+    return n;
+}
+
+/* A state that moves, and the callback that runs on it afterwards. */
+typedef struct move {
+    const weir_policy *from; /* NULL: no state was found */
+    const uint64_t *state;
+    unsigned level;
+    uint64_t from_hash;
+    uint64_t small[WEIR_ENTRY_WORDS]; /* a copy of a state of the table */
+    weir_state_fn fn;
+    void *ctx;
+} move;
+
+/* One of the keys in the table. */
+typedef struct place {
+    move *m;
+    uint64_t hash;
+} place;
+
+static bool is_zero(const weir_policy *p, const uint64_t *state, unsigned level)
+{
+    uint64_t any = 0;
+    for (size_t i = weir_state_words(p, level); i-- > 0;)
+        any |= state[i];
+    return any == 0;
+}
+
+/* Takes the state of a former limit, and leaves zeros. Only the newest one counts. */
+static weir_status take_out(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                            int64_t now_ns, weir_usage *ret_usage)
+{
+    (void)now_ns;
+    (void)ret_usage;
+    const place *at = ctx;
+    move *m = at->m;
+    bool found = !is_zero(p, state, level), first = found && !m->from;
+    for (size_t i = weir_state_words(p, level); i-- > 0;) {
+        if (first)
+            m->small[i] = state[i];
+        state[i] = 0;
+    }
+    if (first) {
+        m->from = p;
+        m->from_hash = at->hash;
+        m->state = m->small;
+        m->level = level;
+    }
+    return WEIR_OK;
+}
+
+/* Puts the state that was found in the place of zeros, and runs the callback. */
+static weir_status put_in(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                          int64_t now_ns, weir_usage *ret_usage)
+{
+    move *m = ctx;
+    if (m->from && is_zero(p, state, level) &&
+        weir_state_convert(m->from, m->state, m->level, p, now_ns, state, level) == WEIR_E_ROOM)
+        return WEIR_E_ROOM;
+    return m->fn(m->ctx, p, state, level, now_ns, ret_usage);
+}
+
+/* The key of the request itself is the last one. */
+static bool is_decided(void *ctx, const weir_table_one *ones)
+{
+    const size_t *last = ctx;
+    return ones[*last].status == WEIR_OK;
+}
+
+static void finish(void *ctx, bool written)
+{
+    (void)ctx;
+    (void)written;
+}
+
+static weir_status move_small(const weir_area *at, const weir_large_call *call, move *m,
+                              const former *of, size_t n)
+{
+    weir_table_one ones[WEIR_TABLE_MANY_MAX];
+    place places[WEIR_FORMER_MAX];
+    for (size_t i = 0; i < n; i++) {
+        places[i] = (place){m, of[i].hash};
+        ones[i] = (weir_table_one){of[i].policy, of[i].hash, take_out, &places[i], WEIR_OK,
+                                   of[i].at->table};
+    }
+    ones[n] = (weir_table_one){call->policy, call->hash, put_in, m, WEIR_OK, at->table};
+    weir_status st =
+        weir_table_run_many(at->table, ones, n + 1, call->now_ns, is_decided, finish, &n);
+    return st == WEIR_OK ? ones[n].status : st;
+}
+
+/* The stripes of all keys, each once, in ascending order. Returns their number. */
+static size_t stripes_of(weir_large *l, uint64_t own, const former *of, size_t n,
+                         size_t ret[WEIR_TABLE_MANY_MAX])
+{
+    size_t len = 0;
+    for (size_t i = 0; i <= n; i++) {
+        size_t stripe = weir_large_stripe(l, i < n ? of[i].hash : own), to = len;
+        while (to > 0 && ret[to - 1] > stripe)
+            to--;
+        if (to > 0 && ret[to - 1] == stripe)
+            continue;
+        for (size_t j = len++; j > to; j--)
+            ret[j] = ret[j - 1];
+        ret[to] = stripe;
+    }
+    return len;
+}
+
+static void find_large(weir_large *l, const former *of, size_t n, move *m)
+{
+    for (size_t i = 0; i < n && !m->from; i++) {
+        m->state = weir_large_look(l, of[i].policy, of[i].hash, &m->level);
+        m->from = m->state ? of[i].policy : NULL;
+        m->from_hash = of[i].hash;
+    }
+}
+
+static weir_status move_large(const weir_area *at, const weir_large_call *call, move *m,
+                              const former *of, size_t n)
+{
+    weir_large *l = at->large;
+    size_t stripes[WEIR_TABLE_MANY_MAX], len = stripes_of(l, call->hash, of, n, stripes);
+    size_t own = weir_large_stripe(l, call->hash);
+    unsigned level;
+    for (size_t i = 0; i < len; i++)
+        weir_large_lock(l, stripes[i]);
+    if (!weir_large_look(l, call->policy, call->hash, &level))
+        find_large(l, of, n, m);
+    weir_large_call with = *call;
+    with.fn = put_in;
+    with.ctx = m;
+    with.kept_until_ns = NULL;
+    weir_status st = weir_large_try(l, &with);
+    if (st == WEIR_OK)
+        weir_large_commit(l, own);
+    else
+        weir_large_roll_back(l, own);
+    for (size_t i = 0; i < n && st == WEIR_OK; i++)
+        weir_large_drop(l, of[i].hash);
+    for (size_t i = len; i-- > 0;)
+        weir_large_unlock(l, stripes[i]);
+    return st;
+}
+
+/* Leaves out formers that cannot be locked together with large states of `at`. */
+static size_t of_one_area(const weir_area *at, former *of, size_t n)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (of[i].at->large == at->large)
+            of[len++] = of[i];
+    }
+    return len;
+}
+
+weir_status weir_kept_run(weir_store *s, const weir_area *at, const weir_large_call *call,
+                          const weir_store_request *named)
+{
+    former of[WEIR_FORMER_MAX];
+    size_t n = named->key ? find_formers(s, named->policy_id, named->key, named->key_len, of) : 0;
+    move m = {.fn = call->fn, .ctx = call->ctx};
+    bool small = weir_table_words(call->policy) > 0;
+    bool reserved = n > 0 && weir_reserve_any(s->reserved);
+    if (!small)
+        n = of_one_area(at, of, n);
+    if (reserved)
+        weir_reserve_lock(s->reserved);
+    weir_status st = small ? move_small(at, call, &m, of, n) : move_large(at, call, &m, of, n);
+    if (reserved && st == WEIR_OK && m.from)
+        weir_reserve_rename(s->reserved, m.from_hash, call->hash, named->policy_id);
+    if (reserved)
+        weir_reserve_unlock(s->reserved);
+    return st;
+}
+
+void weir_kept_move(weir_store *s, const weir_store_request *request, int64_t now_ns)
+{
+    const weir_area *at = weir_area_of(s, request->policy_id);
+    weir_charge peek = {.cost = 0};
+    if (!weir_kept_until(weir_table_kept_until(at->table), weir_table_now(at->table, now_ns)))
+        return;
+    weir_large_call call = {
+        .policy = request->policy,
+        .hash = weir_store_hash(s, request->policy_id, request->key, request->key_len),
+        .now_ns = now_ns,
+        .fn = weir_peek_state,
+        .ctx = &peek};
+    (void)!weir_kept_run(s, at, &call, request); /* the call that follows has the same error */
+}
+
+void weir_kept_reset(weir_store *s, uint64_t policy_id, const void *key, size_t key_len)
+{
+    former of[WEIR_FORMER_MAX];
+    size_t n = find_formers(s, policy_id, key, key_len, of);
+    for (size_t i = 0; i < n; i++) {
+        weir_reserve_zero_units(s->reserved, of[i].hash);
+        weir_table_reset(of[i].at->table, of[i].hash);
+        weir_large_reset(of[i].at->large, of[i].hash);
+    }
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Limits that change: a key keeps what it used, whatever the order of the changes, and whichever
+ * thread or opening uses which limit. */
+
+#include "store/kept.h"
+
+#include "core/check.h"
+#include "port/port.h"
+#include "store/iterate.h"
+#include "tests/kit/kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const int64_t s_ns = 1000000000, start_ns = 1767225600000000000;
+
+typedef struct limit {
+    weir_policy policy;
+    uint64_t id;
+} limit;
+
+static weir_policy parse(const char *text)
+{
+    weir_policy p;
+    assert_int_equal(weir_policy_parse(&p, text, strlen(text), NULL, NULL), WEIR_OK);
+    return p;
+}
+
+/* Makes `text` a limit of a name. */
+static limit limit_of(const weir_store *s, const char *name, const char *text)
+{
+    limit l = {.policy = parse(text)};
+    l.id = weir_store_named_id(s, &l.policy, name, strlen(name));
+    weir_store_note_limit(s, l.id, &l.policy, name, strlen(name));
+    return l;
+}
+
+/* A store with a key, so that a change of limits matters. */
+static weir_store *store_with_key(const char *file)
+{
+    weir_store *s;
+    weir_decision d;
+    const weir_store_options o = {.file = file, .memory_bytes = (size_t)16 << 20};
+    assert_int_equal(weir_store_open(&s, &o), WEIR_OK);
+    weir_policy p = parse("fixed-window 1/year");
+    assert_int_equal(weir_store_check(s, &p, weir_store_policy_id(s, &p), "other", 5, start_ns, 1, &d),
+                     WEIR_OK);
+    return s;
+}
+
+static weir_decision take(weir_store *s, const limit *l, const char *key, int64_t now_ns,
+                          int64_t cost)
+{
+    weir_decision d;
+    assert_int_equal(weir_store_check(s, &l->policy, l->id, key, strlen(key), now_ns, cost, &d),
+                     WEIR_OK);
+    return d;
+}
+
+static int64_t left(weir_store *s, const limit *l, int64_t now_ns)
+{
+    weir_decision d;
+    assert_int_equal(weir_store_peek(s, &l->policy, l->id, "k", 1, now_ns, 0, &d), WEIR_OK);
+    return d.remaining;
+}
+
+static uint64_t keys_of(weir_store *s)
+{
+    return weir_store_stats_get(s).keys;
+}
+
+/* A raise, a lowering below the usage, and back. */
+static void windows(void **unused)
+{
+    (void)unused;
+    weir_store *s = store_with_key(NULL);
+    limit a = limit_of(s, "q", "fixed-window 1000/month"), b, c;
+    assert_true(take(s, &a, "k", start_ns, 900).allowed);
+    b = limit_of(s, "q", "fixed-window 2000/month");
+    weir_store_keep(s);
+    assert_int_equal(left(s, &b, start_ns), 1100);
+    assert_int_equal(take(s, &b, "k", start_ns, 100).remaining, 1000);
+    c = limit_of(s, "q", "fixed-window 950/month");
+    weir_store_keep(s);
+    weir_decision d = take(s, &c, "k", start_ns, 1);
+    assert_true(!d.allowed && d.remaining == 0);
+    assert_int_equal(d.retry_after_ns, 31 * 86400 * s_ns);
+    assert_int_equal(left(s, &a, start_ns), 0);
+    assert_int_equal(left(s, &b, start_ns), 1000);
+    assert_int_equal(keys_of(s), 2); /* the state is at one place */
+    weir_store_close(s);
+}
+
+/* Names, shapes and policies without a name share nothing. */
+static void others(void **unused)
+{
+    (void)unused;
+    weir_store *s = store_with_key(NULL);
+    limit a = limit_of(s, "q", "fixed-window 10/h");
+    assert_int_equal(take(s, &a, "k", start_ns, 4).remaining, 6);
+    static const char *const texts[] = {
+        "fixed-window 20/m",     "fixed-window 20/h from-first", "sliding-log 20/h",
+        "sliding-counter 20/h",  "fixed-window 20/h & gcra 1/s", "fixed-window 20/day",
+        "sliding-slices 20/h slices 10",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        limit b = limit_of(s, "q", texts[i]);
+        weir_store_keep(s);
+        assert_false(weir_store_keeps(&a.policy, &b.policy));
+        assert_int_equal(left(s, &b, start_ns), i == 4 ? 1 : 20);
+    }
+    limit named = limit_of(s, "r", "fixed-window 20/h"), same;
+    assert_true(weir_store_keeps(&a.policy, &named.policy));
+    assert_int_equal(left(s, &named, start_ns), 20);
+    same = (limit){named.policy, weir_store_policy_id(s, &named.policy)};
+    assert_int_equal(left(s, &same, start_ns), 20);
+    limit b = limit_of(s, "q", "fixed-window 20/h count-denied");
+    weir_store_keep(s);
+    assert_true(weir_store_keeps(&a.policy, &b.policy));
+    assert_int_equal(left(s, &b, start_ns), 16);
+    weir_store_close(s);
+}
+
+/* Without weir_store_keep(), and after the longest span and an hour, nothing is sought. */
+static void period(void **unused)
+{
+    (void)unused;
+    weir_store *s = store_with_key(NULL);
+    limit a = limit_of(s, "q", "fixed-window 10/year"), b = limit_of(s, "q", "fixed-window 20/year");
+    int64_t now_ns = weir_store_now(s), until_ns = now_ns + (367 * 24 + 1) * 3600 * s_ns;
+    assert_int_equal(take(s, &a, "k", now_ns, 4).remaining, 6);
+    assert_int_equal(left(s, &b, now_ns), 20);
+    weir_store_keep(s);
+    assert_int_equal(left(s, &b, now_ns), 16);
+    const port_word *until = weir_table_kept_until(s->common.table);
+    int64_t later_ns = (int64_t)port_word_load_relaxed(until) - until_ns;
+    assert_in_range(later_ns, 0, 60 * s_ns);
+    weir_table_keep_until(s->common.table, until_ns - 1); /* it never goes back */
+    assert_int_equal(port_word_load_relaxed(until), until_ns + later_ns);
+    assert_true(weir_kept_until(until, until_ns + later_ns - 1));
+    assert_false(weir_kept_until(until, until_ns + later_ns));
+    weir_store_close(s);
+}
+
+/* An empty store has nothing to keep, and a single limit no other. */
+static void nothing_to_keep(void **unused)
+{
+    (void)unused;
+    weir_store *s;
+    assert_int_equal(weir_store_open(&s, NULL), WEIR_OK);
+    limit_of(s, "q", "fixed-window 10/h");
+    limit_of(s, "q", "fixed-window 20/h");
+    weir_store_keep(s);
+    assert_int_equal(port_word_load_relaxed(weir_table_kept_until(s->common.table)), 0);
+    weir_store_close(s);
+    s = store_with_key(NULL);
+    limit_of(s, "q", "fixed-window 10/h");
+    weir_store_keep(s);
+    assert_int_equal(port_word_load_relaxed(weir_table_kept_until(s->common.table)), 0);
+    weir_store_close(s);
+}
+
+/* Reservations and other calls that know only hashes afterwards. */
+static void calls(void **unused)
+{
+    (void)unused;
+    weir_store *s = store_with_key(NULL);
+    limit a = limit_of(s, "q", "fixed-window 100/h"), b = limit_of(s, "q", "fixed-window 200/h");
+    weir_decision d;
+    uint64_t id, second;
+    int64_t over;
+    assert_int_equal(weir_store_reserve(s, &a.policy, a.id, "k", 1, start_ns, 40, s_ns * 60, &d, &id),
+                     WEIR_OK);
+    weir_store_keep(s);
+    assert_int_equal(
+        weir_store_reserve(s, &b.policy, b.id, "k", 1, start_ns, 50, s_ns * 60, &d, &second),
+        WEIR_OK);
+    assert_int_equal(d.remaining, 110);
+    assert_int_equal(weir_store_commit(s, id, start_ns, 10, &d, &over), WEIR_OK);
+    assert_int_equal(d.remaining, 140);
+    assert_int_equal(weir_store_refund(s, &a.policy, a.id, "k", 1, start_ns, 1, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 41);
+    weir_store_request r[2] = {
+        {.policy = &b.policy, .policy_id = b.id, .key = "k", .key_len = 1, .cost = 1},
+        {.policy = &b.policy, .policy_id = b.id, .key = "new", .key_len = 3, .cost = 1}};
+    size_t blocking;
+    assert_int_equal(weir_store_take_many(s, r, 2, start_ns, &blocking), WEIR_OK);
+    assert_int_equal(r[0].decision.remaining, 140);
+    assert_int_equal(r[1].decision.remaining, 199);
+    r[0].policy = r[1].policy = &a.policy;
+    r[0].policy_id = r[1].policy_id = a.id;
+    r[1].key = "k", r[1].key_len = 1;
+    weir_store_check_batch(s, r, 2, start_ns);
+    assert_int_equal(r[0].decision.remaining, 39);
+    assert_int_equal(r[1].decision.remaining, 38);
+    assert_int_equal(weir_store_commit(s, second, start_ns, 0, &d, &over), WEIR_OK);
+    assert_int_equal(d.remaining, 88);
+    assert_int_equal(weir_store_reset(s, b.id, "k", 1), WEIR_OK);
+    assert_int_equal(left(s, &a, start_ns), 100);
+    assert_int_equal(left(s, &b, start_ns), 200);
+    weir_store_close(s);
+}
+
+/* ---- against the core ------------------------------------------------------------------------ */
+
+enum { VARIANTS = 3, KEYS = 4, WORDS = 200, STEPS = 6000 };
+
+static const char *const families[][VARIANTS] = {
+    {"gcra 10/s burst 20", "gcra 20/s burst 5", "gcra 3/s burst 100"},
+    {"token-bucket 30 refill 7/m", "token-bucket 3 refill 60/m", "token-bucket 300 refill 1/m"},
+    {"token-bucket 9 refill 2 every 10s", "token-bucket 20 refill 5 every 10s",
+     "token-bucket 3 refill 1 every 10s"},
+    {"leaky-queue 10/s depth 5", "leaky-queue 7/s depth 9 nodelay 2", "leaky-queue 1/s depth 1"},
+    {"fixed-window 9/m", "fixed-window 300/m", "fixed-window 70000/m"},
+    {"fixed-window 9/m from-first", "fixed-window 30/m from-first", "fixed-window 2/m from-first"},
+    {"sliding-counter 9/m", "sliding-counter 30/m", "sliding-counter 2/m"},
+    {"sliding-counter 9/m relaxed", "sliding-counter 70000/m relaxed", "sliding-counter 2/m relaxed"},
+    {"sliding-log 40/m", "sliding-log 9/m", "sliding-log 3/m count-denied"},
+    {"sliding-slices 9/m slices 6", "sliding-slices 30/m slices 6", "sliding-slices 2/m slices 6"},
+    {"sliding-slices 9/m slices 20", "sliding-slices 30/m slices 20",
+     "sliding-slices 2/m slices 20"},
+    {"gcra 3/s burst 9 & fixed-window 30/m", "gcra 10/s burst 2 & fixed-window 20/m",
+     "gcra 10/s burst 20 & fixed-window 40/m"},
+    {"sliding-log 5/m & gcra 1/s burst 3", "sliding-log 30/m & gcra 2/s burst 30",
+     "sliding-log 9/m & gcra 7/s burst 3"},
+};
+
+typedef struct model {
+    size_t variant;
+    uint64_t state[WORDS];
+} model;
+
+static weir_decision model_take(model *m, const limit *limits, size_t variant, int64_t now_ns,
+                                int64_t cost)
+{
+    weir_decision d;
+    uint64_t state[WORDS] = {0};
+    enum { LEVEL = 6 };
+    if (m->variant != variant) {
+        assert_int_equal(weir_state_convert(&limits[m->variant].policy, m->state, LEVEL,
+                                            &limits[variant].policy, now_ns, state, LEVEL),
+                         WEIR_OK);
+        memcpy(m->state, state, sizeof state);
+        m->variant = variant;
+    }
+    assert_int_equal(weir_check(&limits[variant].policy, m->state, LEVEL, now_ns, cost, &d), WEIR_OK);
+    return d;
+}
+
+/* Three limits in any order, as threads with different rules use them. */
+static void random_changes(void **unused)
+{
+    (void)unused;
+    uint64_t random = 7;
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        weir_store *s = store_with_key(NULL);
+        limit limits[VARIANTS];
+        model models[KEYS] = {0};
+        int64_t now_ns = start_ns;
+        for (size_t i = 0; i < VARIANTS; i++)
+            limits[i] = limit_of(s, "q", families[f][i]);
+        weir_store_keep(s);
+        for (int step = 0; step < STEPS; step++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            size_t variant = (random >> 33) % VARIANTS, key = (random >> 40) % KEYS;
+            int64_t cost = (int64_t)((random >> 45) % 4);
+            const char name[] = {(char)('a' + key), '\0'};
+            now_ns += (int64_t)(random >> 50) % 64 == 0 ? 40 * s_ns
+                                                        : (int64_t)((random >> 48) % 300) * 2000000;
+            weir_decision is = take(s, &limits[variant], name, now_ns, cost);
+            weir_decision expected = model_take(&models[key], limits, variant, now_ns, cost);
+            if (is.allowed != expected.allowed || is.remaining != expected.remaining ||
+                is.retry_after_ns != expected.retry_after_ns ||
+                is.reset_after_ns != expected.reset_after_ns || is.delay_ns != expected.delay_ns)
+                fail_msg("family %zu, step %d, variant %zu: remaining %lld, expected %lld", f, step,
+                         variant, (long long)is.remaining, (long long)expected.remaining);
+        }
+        assert_in_range(keys_of(s), 1, 1 + KEYS);
+        weir_store_close(s);
+    }
+}
+
+/* ---- several threads ------------------------------------------------------------------------- */
+
+enum { THREADS = 4, TAKES = 4000 };
+
+typedef struct worker {
+    weir_store *store;
+    const limit *limits;
+    unsigned self;
+    int64_t allowed[KEYS];
+} worker;
+
+static void work(void *ctx)
+{
+    worker *w = ctx;
+    for (unsigned i = 0; i < TAKES; i++) {
+        const char name[] = {(char)('a' + i % KEYS), '\0'};
+        const limit *l = &w->limits[(i / 16 + w->self) % 2];
+        w->allowed[i % KEYS] += take(w->store, l, name, start_ns, 1).allowed;
+    }
+}
+
+static void race(const char *small, const char *large, int64_t total)
+{
+    weir_store *s = store_with_key(NULL);
+    const limit limits[] = {limit_of(s, "q", small), limit_of(s, "q", large)};
+    worker workers[THREADS];
+    port_thread *threads[THREADS];
+    weir_store_keep(s);
+    for (unsigned i = 0; i < THREADS; i++) {
+        workers[i] = (worker){.store = s, .limits = limits, .self = i};
+        assert_non_null(threads[i] = port_thread_start(work, &workers[i]));
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        port_thread_join(threads[i]);
+    for (size_t key = 0; key < KEYS; key++) {
+        const char name[] = {(char)('a' + key), '\0'};
+        int64_t allowed = 0;
+        for (unsigned i = 0; i < THREADS; i++)
+            allowed += workers[i].allowed[key];
+        assert_int_equal(take(s, &limits[1], name, start_ns, 0).remaining, total - allowed);
+    }
+    weir_store_close(s);
+}
+
+static void races(void **unused)
+{
+    (void)unused;
+    race("fixed-window 1000/day", "fixed-window 100000/day", 100000);
+    race("gcra 100/d burst 1000", "gcra 100/d burst 9000", 9000);
+    race("sliding-slices 1000/d slices 20", "sliding-slices 90000/d slices 20", 90000);
+}
+
+/* ---- a file ---------------------------------------------------------------------------------- */
+
+/* A restart with other limits, and one with those of before. A resized file keeps them too. */
+static void restarts(void **unused)
+{
+    (void)unused;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/weir-kept-%d.state", (int)getpid());
+    static const char *const texts[] = {"gcra 1/d burst 100", "gcra 1/d burst 300",
+                                        "gcra 1/d burst 100"};
+    static const int64_t expected[] = {100, 290, 80};
+    for (size_t i = 0; i < 3; i++) {
+        weir_store *s;
+        const weir_store_options o = {.file = path, .memory_bytes = (size_t)(16 + 16 * i) << 20};
+        assert_int_equal(weir_store_open(&s, &o), WEIR_OK);
+        limit l = limit_of(s, "q", texts[i]);
+        weir_store_keep(s);
+        assert_int_equal(left(s, &l, start_ns), expected[i]);
+        assert_true(take(s, &l, "k", start_ns, 10).allowed);
+        weir_store_close(s);
+    }
+    unlink(path);
+    snprintf(path, sizeof path, "/tmp/weir-kept-%d.state.lock", (int)getpid());
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows),         cmocka_unit_test(others),
+        cmocka_unit_test(period),          cmocka_unit_test(nothing_to_keep),
+        cmocka_unit_test(calls),           cmocka_unit_test(random_changes),
+        cmocka_unit_test(races),           cmocka_unit_test(restarts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
