@@ -12,6 +12,8 @@ in the same way.
     key.take(now_ns, cost)      a Decision
     key.take(now_ns, cost, keep=20)     one that leaves 20 units for others; keep="20%" leaves a share
     key.refund(now_ns, cost)    a Decision on a cost of 0 after the refund, or None if it is not supported
+    key.change_limit(now_ns, parse_policy("gcra 200/s burst 40 & fixed-window 9000/day tz Europe/Berlin"))
+                                the key keeps what it used
 
 Time is whole nanoseconds since the Unix epoch. States are immutable values, so a query cannot change one.
 """
@@ -21,6 +23,7 @@ import functools
 import re
 import zoneinfo
 from dataclasses import dataclass
+from fractions import Fraction
 
 NS_MAX = 7 * 2**60
 COST_MAX = 2**31 - 1
@@ -78,6 +81,10 @@ class Algorithm:
         """Returns the state after a refund of cost >= 1 units. It is unchanged if there is nothing to refund."""
         raise NotImplementedError
 
+    def carry_over(self, old, state, now):
+        """Returns the state under this limit of a key that has `state` under an old limit of the same shape."""
+        return state
+
     def delay_ns(self, state, now):
         return 0
 
@@ -111,6 +118,16 @@ class Rate(Algorithm):
         if tat <= now * self.n:
             return tat
         return max(now * self.n, tat - cost * self.period)
+
+    def carry_over(self, old, tat, now):
+        """Keeps the units that were used, rounded up to a tick of 1/num ns, where num/den is n/period in lowest
+        terms. The backlog is at most PERIOD_MAX ns."""
+        used = Fraction(old.backlog(tat, now), old.period)
+        if used == 0:
+            return self.initial
+        tick = self.n // Fraction(self.n, self.period).numerator
+        backlog = ceil_div(used * self.period, tick) * tick
+        return now * self.n + min(backlog, PERIOD_MAX * self.n)
 
     def edge_after(self, now):
         return now + ceil_div(self.period, self.n)
@@ -150,6 +167,10 @@ class StepBucket(Algorithm):
         if tat <= self.refilled(now):
             return tat
         return max(self.refilled(now), tat - cost)
+
+    def carry_over(self, old, tat, now):
+        backlog = tat - old.refilled(now)
+        return self.refilled(now) + backlog if backlog > 0 else self.initial
 
 
 class AlignedWindows:
@@ -263,7 +284,7 @@ class FixedWindow(Algorithm):
         if not self.count_denied:
             return state
         start, count = self.present(state, now)
-        return start, min(self.limit, count + cost)
+        return start, max(count, min(self.limit, count + cost))
 
     def refund(self, state, now, cost):
         start, count = self.present(state, now)
@@ -324,6 +345,9 @@ class SlidingLog(Algorithm):
         counting = self.counting(log, now)
         kept = sum(units for _, units in counting) - cost
         return oldest_units(counting, kept) if counting else log
+
+    def carry_over(self, old, log, now):
+        return latest_units(old.counting(log, now), self.limit)
 
     def edge_after(self, now):
         return now + self.period
@@ -487,6 +511,12 @@ class Key:
         if cost >= 1:
             self.states = [layer.refund(state, now, cost) for layer, state in zip(self.layers, self.states)]
         return self.take(now, 0)
+
+    def change_limit(self, now, layers):
+        """`layers` have the shape of the old ones: the same algorithms, periods, calendars and slices."""
+        self.states = [new.carry_over(old, state, now)
+                       for new, old, state in zip(layers, self.layers, self.states)]
+        self.layers = layers
 
     def allowed_decision(self, now, delay_ns, kept):
         """The decision of the layer with the smallest remaining."""

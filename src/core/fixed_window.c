@@ -178,14 +178,15 @@ void weir_window_check(const weir_layer *w, uint64_t *state, int64_t now_ns, int
     bool counts = cost > 0 && (allowed || count_denied);
     //@ assert verdict: allowed <==> window_allows(w, state, now_ns, cost);
     if (counts) {
-        v.count = allowed ? v.count + cost : limit;
+        v.count = allowed ? v.count + cost : v.count < limit ? limit : v.count;
         write(w, state, v) /*@ ghost (now_ns) */;
     }
     int64_t left_ns = v.span.end_ns - now_ns;
     /*@ assert counted: v.count == counted(w, state, now_ns) == (!counts ?
-      @     counted{Pre}(w, state, now_ns) : !allowed ? limit :
+      @     counted{Pre}(w, state, now_ns) : !allowed ?
+      @     max_of(limit, counted{Pre}(w, state, now_ns)) :
       @     counted{Pre}(w, state, now_ns) + cost); */
-    //@ assert bounded: counts ==> 0 < v.count <= limit;
+    //@ assert bounded: counts ==> 0 < v.count <= max_of(limit, counted{Pre}(w, state, now_ns));
     //@ assert ends: now_ns + left_ns == window_end{Pre}(w, state, now_ns);
     //@ assert ends: now_ns + left_ns == window_end(w, state, now_ns);
     /*@ assert monotone: is_word(w) && counted{Pre}(w, state, now_ns) <= limit ==>

@@ -19,8 +19,21 @@ void weir_limiter_close(weir_limiter *l); /* accepts NULL; its services must be 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
 /* Activates a set of rules, and takes over the caller's reference. Decisions in flight complete by
- * the old rules. Keys keep their state unless their policy's text changed. Any thread. */
+ * the old rules. Keys keep what they used, except of a rule whose limit has another shape, see
+ * weir_store_keeps(). Any thread. */
 void weir_limiter_set_rules(weir_limiter *l, weir_rules *rules);
+
+/* A limit that differs between the active rules and others. */
+typedef struct weir_limit_change {
+    const char *name;      /* of the rule */
+    const char *from, *to; /* the canonical texts */
+    bool kept;             /* keys keep what they used; else they begin with full quota */
+} weir_limit_change;
+
+/* Calls fn for each rule of `rules` whose own limit differs from that of the active rule of the same
+ * name, in the order of the names. fn must not call the limiter. Any thread. */
+void weir_limiter_compare(weir_limiter *l, const weir_rules *rules,
+                          void (*fn)(void *ctx, const weir_limit_change *change), void *ctx);
 
 /* Activates a set of rules and the default engine together: no request sees one without the other.
  * Any thread. */

@@ -98,6 +98,29 @@ static void activate(weir_limiter *l, weir_rules *rules)
     port_add_relaxed(&l->generation, 1);
 }
 
+/* Only the local engine keeps what was used. */
+static bool keeps(const weir_rule *from, const weir_rule *to)
+{
+    return from->options->engine == WEIR_ENGINE_LOCAL && to->options->engine == WEIR_ENGINE_LOCAL &&
+           weir_store_keeps(&from->limit.policy, &to->limit.policy);
+}
+
+void weir_limiter_compare(weir_limiter *l, const weir_rules *rules,
+                          void (*fn)(void *ctx, const weir_limit_change *change), void *ctx)
+{
+    port_mutex_lock(l->lock);
+    for (size_t i = 0; i < rules->len; i++) {
+        const weir_rule *to = rules->rule[i];
+        const weir_rule *from = weir_rules_find(l->rules, to->name, to->name_len);
+        if (!from || strcmp(from->limit.canonical, to->limit.canonical) == 0)
+            continue;
+        const weir_limit_change change = {to->name, from->limit.canonical, to->limit.canonical,
+                                          keeps(from, to)};
+        fn(ctx, &change);
+    }
+    port_mutex_unlock(l->lock);
+}
+
 weir_engine_kind weir_limiter_default_engine(weir_limiter *l)
 {
     port_mutex_lock(l->lock);

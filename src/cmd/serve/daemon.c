@@ -234,6 +234,13 @@ static size_t count_rules(const daemon *d, const weir_config *config)
     return n;
 }
 
+static void log_limit(void *ctx, const weir_limit_change *c)
+{
+    const daemon *d = ctx;
+    log_event(d->options->log, WEIR_LOG_INFO, c->kept ? "kept" : "reset",
+              LOG(log_text("policy", c->name), log_text("from", c->from), log_text("to", c->to)));
+}
+
 /* Activates the policies and the features of a configuration: the rules first, because the features
  * refer to them. */
 static weir_status put_rules(daemon *d, const weir_config *config)
@@ -242,6 +249,7 @@ static weir_status put_rules(daemon *d, const weir_config *config)
     weir_status st = build_rules(d, config, count_rules(d, config), &change.rules);
     if (st != WEIR_OK)
         return st;
+    weir_limiter_compare(d->limiter, change.rules, log_limit, d);
     bool activated = false;
     FOR_FEATURES (d, activate_with) {
         feature_at(i)->activate_with(d->part[i], config, activate_rules, &change);
