@@ -30,7 +30,7 @@ typedef struct weir_limit_change {
     bool kept;             /* keys keep what they used; else they begin with full quota */
 } weir_limit_change;
 
-/* Calls fn for each rule of `rules` whose own limit differs from that of the active rule of the same
+/* Calls fn for each rule of `rules` whose own limit differs from that of the active rule of its
  * name, in the order of the names. fn must not call the limiter. Any thread. */
 void weir_limiter_compare(weir_limiter *l, const weir_rules *rules,
                           void (*fn)(void *ctx, const weir_limit_change *change), void *ctx);

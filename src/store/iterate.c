@@ -84,9 +84,8 @@ uint64_t weir_store_copy(weir_store *to, weir_store *from)
     WEIR_ASSERT(to->hash.folded == from->hash.folded);
     weir_image_copy(to->image, from->image);
     (void)weir_table_now(to->common.table, weir_store_seen_ns(from));
-    weir_table_keep_until(
-        to->common.table,
-        (int64_t)port_word_load_relaxed(weir_table_kept_until(from->common.table)));
+    weir_table_keep_until(to->common.table, (int64_t)port_word_load_relaxed(
+                                                weir_table_kept_until(from->common.table)));
     weir_reserve_lock(from->reserved);
     weir_store_each(from, copy_state, to);
     weir_reserve_copy(to->reserved, from->reserved);
@@ -121,6 +120,16 @@ void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_
     char text[WEIR_POLICY_TEXT_MAX];
     size_t len = weir_policy_print(p, text, sizeof text);
     weir_image_note_policy(s->image, policy_id, text, len);
+}
+
+weir_status weir_store_policy_find(const weir_store *s, uint64_t policy_id, weir_policy *ret)
+{
+    char text[WEIR_POLICY_TEXT_MAX];
+    size_t len =
+        weir_policy_registry_text(weir_image_policies(s->image), policy_id, text, sizeof text);
+    const weir_zones *zones = s->zones.find ? &s->zones : NULL;
+    bool known = len > 0 && weir_policy_parse(ret, text, len, zones, NULL) == WEIR_OK;
+    return known ? WEIR_OK : WEIR_E_ABSENT;
 }
 
 bool weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len)

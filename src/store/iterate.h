@@ -97,7 +97,7 @@ bool weir_store_keeps(const weir_policy *a, const weir_policy *b);
 void weir_store_note_limit(const weir_store *s, uint64_t id, const weir_policy *p, const char *name,
                            size_t len);
 
-/* To be called once limits have changed and are noted, before any thread uses them: from now on, and
+/* To be called once limits have changed and are noted, before any thread uses them: from now on,
  * for as long as former states can matter, absent keys are sought under the other limits of their
  * name. An hour more is for processes that still use the former limits. Any thread. */
 void weir_store_keep(weir_store *s);

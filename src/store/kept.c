@@ -28,7 +28,7 @@ enum {
 
 typedef struct family {
     uint64_t id;
-    size_t len; /* how many members the registry had at the last look */
+    size_t len;              /* how many members the registry had at the last look */
     uint64_t latest[LATEST]; /* member i is at i % LATEST */
     struct family *next;
 } family;
@@ -116,8 +116,8 @@ static uint64_t member_of(const weir_store *s, uint64_t family_of, size_t i)
 {
     char text[32];
     uint64_t id = 0;
-    size_t len = weir_policy_registry_text(weir_image_policies(s->image), family_of + i, text,
-                                           sizeof text);
+    size_t len =
+        weir_policy_registry_text(weir_image_policies(s->image), family_of + i, text, sizeof text);
     return len > 0 && sscanf(text, WEIR_MEMBER_TEXT "%" SCNx64, &id) == 1 ? id : 0;
 }
 
@@ -273,7 +273,8 @@ static size_t find_formers(weir_store *s, uint64_t policy_id, const void *key, s
         uint64_t id = f->latest[(f->len - 1 - i) % LATEST];
         const variant *v = id != policy_id ? get_variant(s, id, f) : NULL;
         if (v)
-            ret[n++] = (former){&v->policy, weir_area_of(s, id), weir_store_hash(s, id, key, key_len)};
+            ret[n++] =
+                (former){&v->policy, weir_area_of(s, id), weir_store_hash(s, id, key, key_len)};
     }
     port_mutex_unlock(s->kept->mutex);
     return n;
@@ -358,8 +359,8 @@ static weir_status move_small(const weir_area *at, const weir_large_call *call, 
     place places[WEIR_FORMER_MAX];
     for (size_t i = 0; i < n; i++) {
         places[i] = (place){m, of[i].hash};
-        ones[i] = (weir_table_one){of[i].policy, of[i].hash, take_out, &places[i], WEIR_OK,
-                                   of[i].at->table};
+        ones[i] = (weir_table_one){of[i].policy, of[i].hash, take_out,
+                                   &places[i],   WEIR_OK,    of[i].at->table};
     }
     ones[n] = (weir_table_one){call->policy, call->hash, put_in, m, WEIR_OK, at->table};
     weir_status st =

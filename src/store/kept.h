@@ -27,8 +27,8 @@ typedef struct weir_kept weir_kept;
 weir_kept *weir_kept_new(void);
 void weir_kept_free(weir_kept *k); /* accepts NULL */
 
-/* A call on one key that returned WEIR_E_ELSEWHERE: finds the key's state under other ids, moves it,
- * and runs the callback, in one transaction. Returns as the call would.
+/* A call on one key that returned WEIR_E_ELSEWHERE: finds the state under other ids, moves it, and
+ * runs the callback, in one transaction. Returns as the call would.
  *  named  the key and the policy's id. If the key is NULL, the state is not sought. */
 weir_status weir_kept_run(weir_store *s, const weir_area *at, const weir_large_call *call,
                           const weir_store_request *named);

@@ -49,8 +49,8 @@ static weir_store *store_with_key(const char *file)
     const weir_store_options o = {.file = file, .memory_bytes = (size_t)16 << 20};
     assert_int_equal(weir_store_open(&s, &o), WEIR_OK);
     weir_policy p = parse("fixed-window 1/year");
-    assert_int_equal(weir_store_check(s, &p, weir_store_policy_id(s, &p), "other", 5, start_ns, 1, &d),
-                     WEIR_OK);
+    assert_int_equal(
+        weir_store_check(s, &p, weir_store_policy_id(s, &p), "other", 5, start_ns, 1, &d), WEIR_OK);
     return s;
 }
 
@@ -105,8 +105,12 @@ static void others(void **unused)
     limit a = limit_of(s, "q", "fixed-window 10/h");
     assert_int_equal(take(s, &a, "k", start_ns, 4).remaining, 6);
     static const char *const texts[] = {
-        "fixed-window 20/m",     "fixed-window 20/h from-first", "sliding-log 20/h",
-        "sliding-counter 20/h",  "fixed-window 20/h & gcra 1/s", "fixed-window 20/day",
+        "fixed-window 20/m",
+        "fixed-window 20/h from-first",
+        "sliding-log 20/h",
+        "sliding-counter 20/h",
+        "fixed-window 20/h & gcra 1/s",
+        "fixed-window 20/day",
         "sliding-slices 20/h slices 10",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -132,7 +136,8 @@ static void period(void **unused)
 {
     (void)unused;
     weir_store *s = store_with_key(NULL);
-    limit a = limit_of(s, "q", "fixed-window 10/year"), b = limit_of(s, "q", "fixed-window 20/year");
+    limit a = limit_of(s, "q", "fixed-window 10/year"),
+          b = limit_of(s, "q", "fixed-window 20/year");
     int64_t now_ns = weir_store_now(s), until_ns = now_ns + (367 * 24 + 1) * 3600 * s_ns;
     assert_int_equal(take(s, &a, "k", now_ns, 4).remaining, 6);
     assert_int_equal(left(s, &b, now_ns), 20);
@@ -175,8 +180,8 @@ static void calls(void **unused)
     weir_decision d;
     uint64_t id, second;
     int64_t over;
-    assert_int_equal(weir_store_reserve(s, &a.policy, a.id, "k", 1, start_ns, 40, s_ns * 60, &d, &id),
-                     WEIR_OK);
+    assert_int_equal(
+        weir_store_reserve(s, &a.policy, a.id, "k", 1, start_ns, 40, s_ns * 60, &d, &id), WEIR_OK);
     weir_store_keep(s);
     assert_int_equal(
         weir_store_reserve(s, &b.policy, b.id, "k", 1, start_ns, 50, s_ns * 60, &d, &second),
@@ -220,7 +225,8 @@ static const char *const families[][VARIANTS] = {
     {"fixed-window 9/m", "fixed-window 300/m", "fixed-window 70000/m"},
     {"fixed-window 9/m from-first", "fixed-window 30/m from-first", "fixed-window 2/m from-first"},
     {"sliding-counter 9/m", "sliding-counter 30/m", "sliding-counter 2/m"},
-    {"sliding-counter 9/m relaxed", "sliding-counter 70000/m relaxed", "sliding-counter 2/m relaxed"},
+    {"sliding-counter 9/m relaxed", "sliding-counter 70000/m relaxed",
+     "sliding-counter 2/m relaxed"},
     {"sliding-log 40/m", "sliding-log 9/m", "sliding-log 3/m count-denied"},
     {"sliding-slices 9/m slices 6", "sliding-slices 30/m slices 6", "sliding-slices 2/m slices 6"},
     {"sliding-slices 9/m slices 20", "sliding-slices 30/m slices 20",
@@ -249,7 +255,8 @@ static weir_decision model_take(model *m, const limit *limits, size_t variant, i
         memcpy(m->state, state, sizeof state);
         m->variant = variant;
     }
-    assert_int_equal(weir_check(&limits[variant].policy, m->state, LEVEL, now_ns, cost, &d), WEIR_OK);
+    assert_int_equal(weir_check(&limits[variant].policy, m->state, LEVEL, now_ns, cost, &d),
+                     WEIR_OK);
     return d;
 }
 
@@ -367,10 +374,10 @@ static void restarts(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows),         cmocka_unit_test(others),
-        cmocka_unit_test(period),          cmocka_unit_test(nothing_to_keep),
-        cmocka_unit_test(calls),           cmocka_unit_test(random_changes),
-        cmocka_unit_test(races),           cmocka_unit_test(restarts),
+        cmocka_unit_test(windows), cmocka_unit_test(others),
+        cmocka_unit_test(period),  cmocka_unit_test(nothing_to_keep),
+        cmocka_unit_test(calls),   cmocka_unit_test(random_changes),
+        cmocka_unit_test(races),   cmocka_unit_test(restarts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

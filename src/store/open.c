@@ -222,16 +222,6 @@ static weir_status run_state(void *ctx, const weir_policy *p, uint64_t policy_id
     return weir_store_run(ctx, p, policy_id, hash, now_ns, fn, fn_ctx);
 }
 
-weir_status weir_store_policy_find(const weir_store *s, uint64_t policy_id, weir_policy *ret)
-{
-    char text[WEIR_POLICY_TEXT_MAX];
-    size_t len =
-        weir_policy_registry_text(weir_image_policies(s->image), policy_id, text, sizeof text);
-    const weir_zones *zones = s->zones.find ? &s->zones : NULL;
-    bool known = len > 0 && weir_policy_parse(ret, text, len, zones, NULL) == WEIR_OK;
-    return known ? WEIR_OK : WEIR_E_ABSENT;
-}
-
 static weir_status policy_find(void *ctx, uint64_t policy_id, weir_policy *ret)
 {
     return weir_store_policy_find(ctx, policy_id, ret);

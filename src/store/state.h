@@ -17,8 +17,8 @@
 typedef weir_status (*weir_state_fn)(void *ctx, const weir_policy *p, uint64_t *state,
                                      unsigned level, int64_t now_ns, weir_usage *ret_usage);
 
-/* An internal status of calls on one key: nothing was done, because the key is absent, and its state
- * may be under the id of a former limit. See kept.h. */
+/* An internal status of calls on one key: nothing was done; the key is absent, and its state may
+ * be under the id of a former limit. See kept.h. */
 #define WEIR_E_ELSEWHERE ((weir_status)100)
 
 #define WEIR_USAGE_UNKNOWN ((weir_usage){-1, 0}) /* the initial value of *ret_usage */

@@ -59,7 +59,8 @@ static size_t run(weir_store *s, const json_t *c)
     const char *name = json_string_value(json_object_get(c, "name"));
     json_array_foreach(json_object_get(c, "limits"), i, v)
         note(s, name, json_string_value(v), &limits[i]);
-    json_array_foreach(json_object_get(c, "steps"), i, v) {
+    json_array_foreach(json_object_get(c, "steps"), i, v)
+    {
         const limit *l = &limits[integer(v, "index")];
         weir_decision d;
         if (weir_store_check(s, &l->policy, l->id, "key", 3, integer(v, "t_ns"), integer(v, "cost"),
@@ -85,7 +86,8 @@ int main(int argc, char **argv)
     json_t *root = json_load_file(argc == 2 ? argv[1] : "", 0, NULL), *c;
     if (!root)
         stop("expected a file of cases", argc == 2 ? argv[1] : "");
-    json_array_foreach(json_object_get(root, "cases"), i, c) {
+    json_array_foreach(json_object_get(root, "cases"), i, c)
+    {
         weir_store *s; /* one for each case: their times go back */
         if (weir_store_open(&s, &(weir_store_options){.memory_bytes = (size_t)4 << 20}) != WEIR_OK)
             stop("no store", "");
@@ -97,6 +99,7 @@ int main(int argc, char **argv)
         weir_store_close(s);
     }
     json_decref(root);
-    printf("%zu steps compared\n%zu passed, %zu failed, 0 skipped\n", steps, cases - failed, failed);
+    printf("%zu steps compared\n%zu passed, %zu failed, 0 skipped\n", steps, cases - failed,
+           failed);
     return failed > 0 || cases == 0;
 }

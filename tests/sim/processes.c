@@ -7,6 +7,7 @@
 
 #include "port/assert.h"
 #include "port/port.h"
+#include "store/kept.h"
 #include "store/key_hash.h"
 
 #include <setjmp.h>
@@ -269,6 +270,7 @@ static weir_store *open_store(process *p, bool is_new)
     s->image = &p->image;
     s->secret = secret;
     s->hash = sim.hash;
+    s->kept = weir_kept_new();
     weir_status st = weir_table_open(&s->common.table, sim_shared, TABLE, &p->id, false);
     if (st == WEIR_OK)
         st = weir_large_open(&s->common.large, sim_shared + LARGE_AT, LARGE, is_new, &p->id);

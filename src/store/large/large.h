@@ -88,7 +88,7 @@ void weir_large_lock(weir_large *l, size_t stripe);
 weir_status weir_large_try(weir_large *l, const weir_large_call *call);
 void weir_large_commit(weir_large *l, size_t stripe);
 void weir_large_roll_back(weir_large *l, size_t stripe);
-/* Returns the state of a key in a locked stripe, and its level. NULL if the key is absent, or if the
+/* Returns the state of a key in a locked stripe, and its level; NULL if the key is absent, or its
  * state is not one of `p`. Valid until the next call on the stripe. */
 const uint64_t *weir_large_look(weir_large *l, const weir_policy *p, uint64_t hash,
                                 unsigned *ret_level);

@@ -266,7 +266,7 @@ static weir_status decide_on_block(job *j)
     return st == WEIR_E_ROOM ? decide_on_copy(j, true) : st;
 }
 
-/* Decides for an absent key, at the first level at which its new state fits. The new state is stored
+/* Decides for an absent key, at the first level at which its state fits. The new state is stored
  * only if the key is not idle, so that a denial or a peek evicts nothing. */
 static weir_status decide_for_absent(job *j)
 {

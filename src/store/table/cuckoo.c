@@ -444,7 +444,8 @@ weir_status weir_cuckoo_write(weir_table *t, weir_lock_set *h, const weir_bucket
         /* The old entry still fits: entries may have been dropped, none were added. */
         weir_line_add(&l->line, &was);
     else if (e->alternate != was.alternate)
-        weir_lock_set_write_first(weir_lock_set_find(h, e->alternate ? at->alternate : at->first), l);
+        weir_lock_set_write_first(weir_lock_set_find(h, e->alternate ? at->alternate : at->first),
+                                  l);
     return st;
 }
 

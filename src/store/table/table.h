@@ -68,8 +68,8 @@ void weir_table_set_order(weir_table *t, uint64_t order);
 /* Runs fn on the state of `hash` at level WEIR_LEVEL_MAX, and stores the new state.
  *  p       weir_table_words(p) is not 0.
  *  now_ns  0..WEIR_NOW_NS_MAX. The call is at the later of now_ns and the table's time.
- * Returns the status of fn; WEIR_E_FULL if the state does not fit, and WEIR_E_ELSEWHERE if the key is
- * absent and may be elsewhere: then nothing changed. */
+ * Returns the status of fn; WEIR_E_FULL if the state does not fit, or WEIR_E_ELSEWHERE if the key
+ * is absent and may be elsewhere: then nothing changed. */
 weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                            weir_state_fn fn, void *ctx);
 
@@ -98,8 +98,8 @@ typedef struct weir_table_one {
 
 /* A transaction on several keys, of any ranges and any memory. Locks all keys and runs the
  * callbacks in order, each on its key's state, at the later of now_ns and the time of its memory.
- * Then `keep` decides whether to commit all new states or none. A key whose new state is all zero is
- * dropped, after the other changes are written. `finish` runs before the locks are
+ * Then `keep` decides whether to commit all new states or none. A key whose new state is all zero
+ * is dropped, after the other changes are written. `finish` runs before the locks are
  * released.
  *  n        0..WEIR_TABLE_MANY_MAX. Requests for the same hash see each other's changes.
  *  written  whether the new states were committed.
@@ -109,8 +109,8 @@ weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, i
                                 bool (*keep)(void *ctx, const weir_table_one *ones),
                                 void (*finish)(void *ctx, bool written), void *ctx);
 
-/* Until this time, calls on one key return WEIR_E_ELSEWHERE if it is absent; transactions do not. It
- * is shared by all ranges of the memory, and never goes back. */
+/* Until this time, calls on one key return WEIR_E_ELSEWHERE if it is absent; transactions do not.
+ * It is shared by all ranges of the memory, and never goes back. */
 const port_word *weir_table_kept_until(const weir_table *t);
 void weir_table_keep_until(weir_table *t, int64_t until_ns);
 
