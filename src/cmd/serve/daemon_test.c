@@ -391,6 +391,33 @@ static void reload_without_file(void)
                   0, 0);
 }
 
+/* A reload says for each changed limit what its keys keep. The start has nothing to keep. */
+static void reload_changes(void)
+{
+    static const char one[] = CONFIG_WITHOUT_POLICIES
+        "memory: {size: 8m}\npolicies: {a: gcra 2/s, b: fixed-window 9/h, c: gcra 1/s}\n";
+    static const char two[] = CONFIG_WITHOUT_POLICIES
+        "memory: {size: 8m}\npolicies: {a: gcra 2/s, b: fixed-window 20/h, c: gcra 1/m}\n";
+    logged(STARTED);
+    write_config(one);
+    expect_reload(true,
+                  "info kept policy=a from=\"gcra 1/s burst 1\" to=\"gcra 2/s burst 1\"\n"
+                  "info reloaded why=SIGHUP policies=3\n",
+                  1, 0);
+    write_config(two);
+    expect_reload(true,
+                  "info kept policy=b from=\"fixed-window 9/h\" to=\"fixed-window 20/h\"\n"
+                  "info reset policy=c from=\"gcra 1/s burst 1\" to=\"gcra 1/m burst 1\"\n"
+                  "info reloaded why=SIGHUP policies=3\n",
+                  2, 0);
+}
+
+static void reloaded_changes(void **unused)
+{
+    (void)unused;
+    assert_int_equal(run("weir.yaml", CONFIG, reload_changes), 0);
+}
+
 /* With a Redis server from the start, the engines may change. */
 static void reload_engines(void)
 {
@@ -607,6 +634,7 @@ int main(void)
         cmocka_unit_test_setup(clock_step, reset),
         cmocka_unit_test_setup(state_file, reset),
         cmocka_unit_test_setup(reloads, reset),
+        cmocka_unit_test_setup(reloaded_changes, reset),
         cmocka_unit_test_setup(reloaded_engines, reset),
         cmocka_unit_test_setup(reloaded_limits, reset),
         cmocka_unit_test_setup(no_file, reset),
