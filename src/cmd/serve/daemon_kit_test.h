@@ -161,7 +161,7 @@ static void ready(void *ctx, char (*addresses)[DAEMON_ADDRESSES_MAX])
     "threads: 2\nlisten: {resp: ['127.0.0.1:1', '127.0.0.1:2'], http: off}\n"                      \
     "limits: {connections: 99, buffers: 33m, idle: 1s, request: 2s, write: 3s, drain: 4s}\n"
 #define CONFIG_WITHOUT_MEMORY CONFIG_WITHOUT_POLICIES "policies: {a: gcra 1/s}\n"
-#define CONFIG CONFIG_WITHOUT_MEMORY "memory: {size: 8m}\n"
+#define CONFIG                CONFIG_WITHOUT_MEMORY "memory: {size: 8m}\n"
 #define START                                                                                      \
     "info started version=" WEIR_VERSION " resp=1.1.1.1:1,1.1.1.1:2 policies=1 "                   \
     "memory_bytes=8388608 threads=2"
