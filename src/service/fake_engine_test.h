@@ -46,7 +46,7 @@ FAKE uint64_t fake_sum_request(uint64_t sum, const weir_engine_request *q)
     sum = fake_sum(sum, q->name.at, q->name.len);
     sum = fake_sum(sum, q->key.at, q->key.len);
     sum = fake_sum(sum, &q->verb, sizeof q->verb);
-    return fake_sum(sum, &q->cost, sizeof q->cost);
+    return fake_sum(fake_sum(sum, &q->cost, sizeof q->cost), &q->keep, sizeof q->keep);
 }
 
 FAKE uint64_t fake_sum_batch(const weir_engine_batch *r)
@@ -111,11 +111,13 @@ FAKE void fake_decide(fake_engine *f, weir_engine_request *q, int64_t now_ns)
     const char *key = q->key.at;
     size_t len = q->key.len;
     if (q->verb == WEIR_VERB_TAKE)
-        q->status = weir_store_check(f->store, p, id, key, len, now_ns, q->cost, &q->decision);
+        q->status = weir_store_check_keep(f->store, p, id, key, len, now_ns, q->cost, q->keep,
+                                          &q->decision);
     else if (q->verb == WEIR_VERB_GRANT)
         q->status = fake_grant(f, q, now_ns);
     else if (q->verb == WEIR_VERB_PEEK)
-        q->status = weir_store_peek(f->store, p, id, key, len, now_ns, q->cost, &q->decision);
+        q->status =
+            weir_store_peek_keep(f->store, p, id, key, len, now_ns, q->cost, q->keep, &q->decision);
     else if (q->verb == WEIR_VERB_REFUND)
         q->status = weir_store_refund(f->store, p, id, key, len, now_ns, q->cost, &q->decision);
     else if (q->verb == WEIR_VERB_RESET)
@@ -136,7 +138,8 @@ FAKE void fake_decide_all(fake_engine *f, weir_engine_batch *r, int64_t now_ns)
                                            .policy_id = fake_policy_id(f, q),
                                            .key = q->key.at,
                                            .key_len = q->key.len,
-                                           .cost = q->cost};
+                                           .cost = q->cost,
+                                           .keep = q->keep};
     }
     weir_status st = weir_store_take_many(f->store, requests, r->len, now_ns, &r->blocking);
     for (size_t i = 0; i < r->len; i++) {

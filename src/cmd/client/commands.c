@@ -30,7 +30,7 @@ enum { DONE = 0, FAILED = 1, USAGE = 2, DENIED = 3 }; /* exit statuses */
 #define INTERVAL_MS_MIN 100
 
 /* The options that only some commands have. */
-enum { HAS_TEXT = 1, HAS_COST = 2, HAS_TOP = 4, HAS_JSON = 8 };
+enum { HAS_TEXT = 1, HAS_COST = 2, HAS_TOP = 4, HAS_JSON = 8, HAS_KEEP = 16 };
 
 typedef struct client_command {
     const char *name; /* "weir take" */
@@ -45,7 +45,7 @@ typedef struct client_command {
 typedef struct invocation {
     const client_command *command;
     const char *server;
-    const char *cost_text, *keys_text;                  /* NULL if not given */
+    const char *cost_text, *keep_text, *keys_text;      /* NULL if not given */
     int64_t cost, keys, count, timeout_ns, interval_ns; /* count, interval_ns: 0 if not given */
     bool text, json, help, allowed, live;
     const char *policy, *key;
@@ -55,6 +55,9 @@ typedef struct invocation {
 /* ---- help ------------------------------------------------------------------------------------ */
 
 #define HELP_NAME "POLICY is the name of one of the daemon's policies.\n\n"
+#define HELP_KEEP                                                                                  \
+    "  --keep M         what must remain for others: units, or a share such as 20%\n"              \
+    "                   (default 0)\n"
 #define HELP_TEXT "  --text           POLICY is a policy text, like 'gcra 100/s burst 20'\n"
 #define HELP_SERVER                                                                                \
     "  --server SERVER  where the daemon is: HOST:PORT, a PORT of this machine, or\n"              \
@@ -73,17 +76,19 @@ static const client_command take = {
     "Usage: weir take [OPTION]... POLICY KEY\n"
     "\n"
     "Asks a running daemon whether a request of KEY may pass. Charges KEY if it may.\n" HELP_NAME
-    "  --cost N         what the request costs, 0 to 2147483647 (default 1)\n" HELP_TEXT HELP_SERVER
-        HELP_JSON HELP_END "Exit status: 0 allowed, 3 denied, 1 failure, 2 wrong usage.\n"
+    "  --cost N         what the request costs, 0 to 2147483647 (default 1)\n" HELP_KEEP HELP_TEXT
+        HELP_SERVER HELP_JSON HELP_END
+    "Exit status: 0 allowed, 3 denied, 1 failure, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
     "  weir take api alice\n"
     "  weir take --cost 65536 upload alice\n"
+    "  weir take --keep 20% provider bank\n"
     "  weir take --text 'sliding-log 5/m' login:alice || echo 'not now'\n"
     "  weir take --server /run/weir/weir.sock --json api alice\n",
     "WEIR.TAKE",
     CLIENT_REPLY_DECISION,
-    HAS_TEXT | HAS_COST | HAS_JSON,
+    HAS_TEXT | HAS_COST | HAS_KEEP | HAS_JSON,
     2,
 };
 
@@ -92,8 +97,8 @@ static const client_command peek = {
     "Usage: weir peek [OPTION]... POLICY KEY\n"
     "\n"
     "Asks a running daemon what weir take would print. Charges nothing.\n" HELP_NAME
-    "  --cost N         what the request would cost, 0 to 2147483647 (default 1)\n" HELP_TEXT
-        HELP_SERVER HELP_JSON HELP_END
+    "  --cost N         what the request would cost, 0 to 2147483647 (default 1)\n" HELP_KEEP
+        HELP_TEXT HELP_SERVER HELP_JSON HELP_END
     "Exit status: 0 it would be allowed, 3 denied, 1 failure, 2 wrong usage.\n"
     "\n"
     "Examples:\n"
@@ -102,7 +107,7 @@ static const client_command peek = {
     "  weir peek --text 'sliding-log 5/m' login:alice\n",
     "WEIR.PEEK",
     CLIENT_REPLY_DECISION,
-    HAS_TEXT | HAS_COST | HAS_JSON,
+    HAS_TEXT | HAS_COST | HAS_KEEP | HAS_JSON,
     2,
 };
 
@@ -233,6 +238,7 @@ static int set_time(const invocation *a, const char *option, const char *text, u
 
 enum {
     OPT_COST = 256,
+    OPT_KEEP,
     OPT_TEXT,
     OPT_ALLOWED,
     OPT_KEYS,
@@ -250,6 +256,9 @@ static int set_option(invocation *a, int c, const char *value)
     case OPT_COST:
         a->cost_text = value;
         return set_number(a, "--cost", value, 0, WEIR_COST_MAX, &a->cost);
+    case OPT_KEEP: /* the daemon checks it */
+        a->keep_text = value;
+        return 0;
     case OPT_KEYS:
         a->keys_text = value;
         return set_number(a, "--keys", value, 1, KEYS_MAX, &a->keys);
@@ -336,7 +345,7 @@ static void set_server(invocation *a)
         a->server = CLIENT_SERVER;
 }
 
-enum { OPTIONS = 11 };
+enum { OPTIONS = 12 };
 
 /* Lists the options of a command for getopt. */
 static void list_options(const client_command *v, struct option ret[OPTIONS + 1])
@@ -347,6 +356,7 @@ static void list_options(const client_command *v, struct option ret[OPTIONS + 1]
     } known[OPTIONS] = {
         {HAS_TEXT, {"text", no_argument, NULL, OPT_TEXT}},
         {HAS_COST, {"cost", required_argument, NULL, OPT_COST}},
+        {HAS_KEEP, {"keep", required_argument, NULL, OPT_KEEP}},
         {HAS_TOP, {"allowed", no_argument, NULL, OPT_ALLOWED}},
         {HAS_TOP, {"keys", required_argument, NULL, OPT_KEYS}},
         {HAS_TOP, {"live", no_argument, NULL, OPT_LIVE}},
@@ -435,7 +445,7 @@ static int print_reply(const invocation *a, const client *c)
 {
     if (c->reply.value[0].type == WEIR_RESP_ERROR_REPLY)
         return print_error(a, c);
-    switch (client_print(a->command->kind, &c->reply, a->policy, a->cost, a->json)) {
+    switch (client_print(a->command->kind, &c->reply, a->policy, a->cost, a->keep_text, a->json)) {
     case CLIENT_PRINT_OK:
         return DONE;
     case CLIENT_PRINT_DENIED:
@@ -451,7 +461,7 @@ static int print_reply(const invocation *a, const client *c)
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-enum { WORDS_MAX = 6 };
+enum { WORDS_MAX = 8 };
 
 static weir_slice word(const char *text)
 {
@@ -474,6 +484,10 @@ static size_t list_words(const invocation *a, weir_slice ret[WORDS_MAX])
     if (a->command->kind == CLIENT_REPLY_DECISION && a->cost_text) {
         ret[n++] = word("COST");
         ret[n++] = word(a->cost_text);
+    }
+    if (a->keep_text) {
+        ret[n++] = word("KEEP");
+        ret[n++] = word(a->keep_text);
     }
     if (a->command->kind == CLIENT_REPLY_REFUND || a->command->kind == CLIENT_REPLY_DECISION)
         ret[n++] = word("WITHNAMES");

@@ -196,7 +196,7 @@ static void print_state(const char *verdict, const decision *d)
         puts(", full");
 }
 
-static void print_denial(const decision *d, int64_t cost)
+static void print_denial(const decision *d, int64_t cost, const char *keep)
 {
     char span[WEIR_DURATION_MAX];
     int64_t retry_ms = d->f[WEIR_FIELD_RETRY_AFTER], limit = d->f[WEIR_FIELD_LIMIT];
@@ -206,12 +206,16 @@ static void print_denial(const decision *d, int64_t cost)
     else if (cost > limit)
         printf("denied   always: the cost of %" PRId64 " exceeds the limit of %" PRId64 "\n", cost,
                limit);
+    else if (keep)
+        printf("denied   always: the cost of %" PRId64 ", and %s kept, exceed the limit of %" PRId64
+               ", or the key is on the policy's deny list\n",
+               cost, keep, limit);
     else /* the only other reason for a permanent denial */
         puts("denied   always: the key is on the policy's deny list");
 }
 
 static client_print_status print_decision(client_reply_kind kind, const weir_resp_reply *reply,
-                                          int64_t cost, bool json)
+                                          int64_t cost, const char *keep, bool json)
 {
     decision d;
     if (!read_decision(reply->value, &d))
@@ -224,7 +228,7 @@ static client_print_status print_decision(client_reply_kind kind, const weir_res
     else if (d.f[WEIR_FIELD_ALLOWED])
         print_state("allowed", &d);
     else
-        print_denial(&d, cost);
+        print_denial(&d, cost, keep);
     return st == CLIENT_PRINT_OK && kind == CLIENT_REPLY_DECISION && !d.f[WEIR_FIELD_ALLOWED]
                ? CLIENT_PRINT_DENIED
                : st;
@@ -406,13 +410,13 @@ static client_print_status print_policies(const weir_resp_reply *reply, bool jso
 /* ---- dispatch -------------------------------------------------------------------------------- */
 
 client_print_status client_print(client_reply_kind kind, const weir_resp_reply *reply,
-                                 const char *policy, int64_t cost, bool json)
+                                 const char *policy, int64_t cost, const char *keep, bool json)
 {
     WEIR_ASSERT(reply->values >= 1);
     switch (kind) {
     case CLIENT_REPLY_DECISION:
     case CLIENT_REPLY_REFUND:
-        return print_decision(kind, reply, cost, json);
+        return print_decision(kind, reply, cost, keep, json);
     case CLIENT_REPLY_RESET:
         return print_reset(reply, policy, json);
     case CLIENT_REPLY_LINES:

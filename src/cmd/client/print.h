@@ -28,9 +28,10 @@ typedef enum client_print_status {
 /* Prints one reply.
  *  policy  as the user wrote it, for replies that do not repeat it.
  *  cost    of the request.
+ *  keep    what it keeps, as text; NULL: nothing.
  *  json    print one JSON object on one line, with the members of the daemon's HTTP reply; ignored
  *          for CLIENT_REPLY_LINES. */
 client_print_status client_print(client_reply_kind kind, const weir_resp_reply *reply,
-                                 const char *policy, int64_t cost, bool json);
+                                 const char *policy, int64_t cost, const char *keep, bool json);
 
 #endif

@@ -135,6 +135,8 @@ static void check_route_warnings(void **unused)
          "routes[0].cost: the cost has no effect, because the route has no policy\n"
          "routes[1].cost: a cost of 0 charges nothing: the policy api denies such a request only "
          "while others have used up the limit\n"},
+        {API PROXIES "routes: [{path: /a, keep: 2}, {policy: api, keep: 20%}]\n",
+         "routes[0].keep: keep has no effect, because the route has no policy\n"},
         {API PROXIES "routes: [{method: [PSOT, BREW, PATCH], policy: api}]\n",
          "routes[0].method[0]: the route matches no request unless clients send the method "
          "PSOT; did you mean POST?\n"},

@@ -5,6 +5,7 @@
 
 #include "cmd/config/keys.h"
 #include "codec/http/options.h"
+#include "service/rules/keep.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -408,16 +409,29 @@ static void read_path(config_reader *r, const config_place *place, const config_
         check_path(r, place, n->text, n->len);
 }
 
+static void read_keep(config_reader *r, const config_place *place, const config_key *key,
+                      void *base)
+{
+    const config_node *n = place->node;
+    (void)key;
+    if (config_want_scalar(r, place, "units or a share, such as 20%") &&
+        !weir_keep_read((weir_slice){n->text, n->len}, &((weir_route_spec *)base)->keep))
+        config_error(r->errors, place, "%s, found '%.40s'", WEIR_KEEP_EXPECTED, n->text);
+}
+
 /* ---- the section ----------------------------------------------------------------------------- */
 
 static void check_route(config_reader *r, const config_place *place, void *base)
 {
-    const config_place both = config_below(place, "policies"), cost = config_below(place, "cost");
+    const config_place both = config_below(place, "policies"), cost = config_below(place, "cost"),
+                       keep = config_below(place, "keep");
     const weir_route_spec *spec = base;
     for (size_t i = 0; cost.node && i < spec->policies_len; i++)
         config_check_cost(r, &cost, spec->policies[i], spec->cost);
     if (cost.node && spec->policies_len == 0)
         config_warn(r->errors, &cost, "the cost has no effect, because the route has no policy");
+    if (keep.node && spec->policies_len == 0)
+        config_warn(r->errors, &keep, "keep has no effect, because the route has no policy");
     if (both.node && config_get(place->node, "policy"))
         config_error_at(r->errors, both.key->begin, place,
                         "both policy and policies are set, expected only one");
@@ -431,6 +445,7 @@ static const config_key route_keys[] = {
     {"policy", CONFIG_OTHER, .low = POLICIES, .read = read_list},
     {"policies", CONFIG_OTHER, .low = POLICIES, .read = read_list},
     {"cost", CONFIG_NUMBER, MEMBER(cost), CONFIG_RANGE(0, WEIR_COST_MAX, 1)},
+    {"keep", CONFIG_OTHER, .read = read_keep},
 };
 
 const config_section config_route_section = {

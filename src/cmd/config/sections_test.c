@@ -272,9 +272,10 @@ static void check_routes(void **unused)
     weir_config *c = valid(
         API
         "routes:\n"
-        "  - {name: a, host: [h, '*.h', '[::1]'], method: GET, path: /v1, policy: api, cost: 7}\n"
+        "  - {name: a, host: [h, '*.h', '[::1]'], method: GET, path: /v1, policy: api, cost: 7, "
+        "keep: 20%}\n"
         "  - {path: /v1, method: GET}\n"
-        "  - {method: [PUT, POST], policies: [api], cost: 1}\n"
+        "  - {method: [PUT, POST], policies: [api], cost: 1, keep: 30}\n"
         "  - {path: /*/x%7B%2F}\n"
         "  - {}\n"
         "http: {encoded_slash: keep}\n");
@@ -290,6 +291,9 @@ static void check_routes(void **unused)
     assert_int_equal(r[0].policies_len, 1);
     assert_string_equal(r[0].policies[0], "api");
     assert_int_equal(r[0].cost, 7);
+    assert_int_equal(r[0].keep, WEIR_KEEP_PERCENT(20));
+    assert_int_equal(r[2].keep, 30);
+    assert_int_equal(r[4].keep, 0);
     assert_int_equal(r[2].hosts_len, 0);
     assert_int_equal(r[2].methods_len, 2);
     assert_string_equal(r[2].methods[1], "POST");

@@ -19,6 +19,7 @@ enum {
     TEXT = WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT),
     KEY = WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_SOURCE),
     COST = WEIR_HTTP_BIT(WEIR_HTTP_P_COST),
+    KEEP = WEIR_HTTP_BIT(WEIR_HTTP_P_KEEP),
     DENIED = WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED),
     DELAY = WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY),
     TTL = WEIR_HTTP_BIT(WEIR_HTTP_P_TTL),
@@ -254,14 +255,14 @@ static void explain(call *c)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 const weir_http_endpoint weir_http_decisions[] = {
-    {"/v1/take", GET_OR_POST | WEIR_HTTP_FORWARD, NAME | KEY | COST | DELAY | DENIED, take,
-     "policy, key, cost: decides, and charges the cost if allowed"},
+    {"/v1/take", GET_OR_POST | WEIR_HTTP_FORWARD, NAME | KEY | COST | KEEP | DELAY | DENIED, take,
+     "policy, key, cost, keep: decides, and charges the cost if allowed"},
     {WEIR_HTTP_FORWARD_PATH, WEIR_HTTP_ANY_METHOD | WEIR_HTTP_FORWARD | WEIR_HTTP_BELOW, 0,
      weir_http_forward, " decides a request that a proxy describes, by the routes of weir.yaml"},
-    {"/v1/peek", GET_OR_POST, NAME | TEXT | KEY | COST | DENIED, peek,
-     "policy, key, cost: decides without charging"},
-    {"/v1/check", GET_OR_POST, TEXT | KEY | COST | DELAY | DENIED, take,
-     "limit, key, cost: take with a policy text instead of a name"},
+    {"/v1/peek", GET_OR_POST, NAME | TEXT | KEY | COST | KEEP | DENIED, peek,
+     "policy, key, cost, keep: decides without charging"},
+    {"/v1/check", GET_OR_POST, TEXT | KEY | COST | KEEP | DELAY | DENIED, take,
+     "limit, key, cost, keep: take with a policy text instead of a name"},
     {"/v1/takeall", POST, MANY | DELAY | DENIED, take_all,
      "requests (a list): allows all of them or none (POST)"},
     {"/v1/reserve", POST, NAME | TEXT | KEY | COST | TTL | DENIED, reserve,

@@ -24,7 +24,7 @@ typedef weir_http_call call;
 /* The requests to the service for a request of a proxy. */
 typedef struct plan {
     size_t n; /* 0: not limited */
-    int64_t cost;
+    int64_t cost, keep;
     weir_slice route; /* absent: no route matched */
     weir_request requests[WEIR_ALL_MAX];
     weir_client client; /* that `requests` point to */
@@ -189,9 +189,10 @@ static void copy_route(plan *p, const weir_route *route)
         return;
     bool fits = copy(p, route->name, &p->route);
     p->cost = route->cost;
+    p->keep = route->keep;
     WEIR_ASSERT(route->policies_len <= WEIR_ALL_MAX);
     for (size_t i = 0; i < route->policies_len; i++) {
-        p->requests[i] = (weir_request){.cost = route->cost};
+        p->requests[i] = (weir_request){.cost = route->cost, .keep = route->keep};
         fits = copy(p, route->policies[i], &p->requests[i].rule) && fits;
     }
     WEIR_ASSERT(fits);
@@ -254,6 +255,7 @@ static bool keep_plan(const plan *p, weir_buffer *b)
 {
     weir_buffer_append(b, &p->n, sizeof p->n);
     weir_buffer_append(b, &p->cost, sizeof p->cost);
+    weir_buffer_append(b, &p->keep, sizeof p->keep);
     keep_bytes(b, p->route);
     for (size_t i = 0; i < p->n; i++) {
         keep_bytes(b, p->requests[i].rule);
@@ -277,10 +279,11 @@ static void load_plan(plan *p, const weir_buffer *b)
     const uint8_t *at = weir_buffer_data(b);
     memcpy(&p->n, at, sizeof p->n);
     memcpy(&p->cost, at + sizeof p->n, sizeof p->cost);
-    at += sizeof p->n + sizeof p->cost;
+    memcpy(&p->keep, at + sizeof p->n + sizeof p->cost, sizeof p->keep);
+    at += sizeof p->n + sizeof p->cost + sizeof p->keep;
     p->route = kept_bytes(&at);
     for (size_t i = 0; i < p->n; i++) {
-        p->requests[i] = (weir_request){.cost = p->cost};
+        p->requests[i] = (weir_request){.cost = p->cost, .keep = p->keep};
         p->requests[i].rule = kept_bytes(&at);
         p->requests[i].key = kept_bytes(&at);
     }

@@ -90,6 +90,12 @@ static void set_routes(fixture *f, const weir_route_spec *routes, size_t routes_
         {.path = "/listed", .policies = LIST("listed"), .policies_len = 1, .cost = 1},
         {.path = "/direct", .policies = LIST("direct"), .policies_len = 1, .cost = 1},
         {.name = "lost", .path = "/lost", .policies = LIST("gone"), .policies_len = 1, .cost = 1},
+        {.name = "kept",
+         .path = "/kept",
+         .policies = LIST("login"),
+         .policies_len = 1,
+         .cost = 1,
+         .keep = WEIR_KEEP_PERCENT(50)},
         {.name = "dear", .path = "/dear", .policies = LIST("login"), .policies_len = 1, .cost = 2},
     };
     if (!routes) {
@@ -620,6 +626,16 @@ static void check_lists(void **state)
     }
 }
 
+/* A route that keeps a half of the limit of 2 leaves 1 to the others. */
+static void check_keep(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(status_of(below(f, "GET", "/kept", "")), 200);
+    has_member(below(f, "GET", "/kept", ""), "\"allowed\":false");
+    assert_int_equal(status_of(below(f, "POST", "/login", "")), 200);
+    assert_int_equal(status_of(below(f, "POST", "/login", "")), 429);
+}
+
 /* ---- reloads and engines --------------------------------------------------------------------- */
 
 static void check_reload(void **state)
@@ -690,12 +706,13 @@ static void check_pending(void **unused)
         "GET /v1/forward-auth/v1 HTTP/1.1\r\n" HOST "X-Api-Key: k\r\n\r\n",
         "GET /v1/take?policy=api HTTP/1.1\r\n" HOST "X-Api-Key: k\r\n\r\n",
         "POST /v1/forward-auth/dear HTTP/1.1\r\n" HOST "\r\n",
+        "POST /v1/forward-auth/kept HTTP/1.1\r\n" HOST "\r\n",
         "GET /v1/forward-auth/listed HTTP/1.1\r\n" HOST "X-Api-Key: k\r\n\r\n",
         "GET /v1/take?policy=listed HTTP/1.1\r\n" HOST "X-Api-Key: k\r\n\r\n",
     };
-    static const char *const members[] = {"\"policy\":\"login\"",  "\"policy\":\"host\"",
-                                          "\"policy\":\"api\"",    "\"remaining\":0",
-                                          "\"policy\":\"listed\"", "\"policy\":\"listed\""};
+    static const char *const members[] = {
+        "\"policy\":\"login\"", "\"policy\":\"host\"",   "\"policy\":\"api\"",   "\"remaining\":0",
+        "\"remaining\":0",      "\"policy\":\"listed\"", "\"policy\":\"listed\""};
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
         int ready = 0;
         kit_engine = WEIR_ENGINE_REDIS;
@@ -773,6 +790,7 @@ int main(void)
         PROXIED(check_bodies),
         PROXIED(check_headers_of_proxies),
         PROXIED(check_lists),
+        PROXIED(check_keep),
         PROXIED(check_reload),
         cmocka_unit_test(check_pending),
         PROXIED(check_splits),

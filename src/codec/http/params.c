@@ -7,6 +7,7 @@
 
 #include "codec/answer/reservation.h"
 #include "port/assert.h"
+#include "service/rules/keep.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,13 +15,21 @@
 enum { FOUND_MAX = 72 }; /* bytes of a value in an error message, with quotes and NUL */
 
 static const char *const names[WEIR_HTTP_PARAMS] = {
-    [WEIR_HTTP_P_POLICY] = "policy", [WEIR_HTTP_P_LIMIT] = "limit",
-    [WEIR_HTTP_P_KEY] = "key",       [WEIR_HTTP_P_COST] = "cost",
-    [WEIR_HTTP_P_DELAY] = "delay",   [WEIR_HTTP_P_DENIED] = "denied",
-    [WEIR_HTTP_P_TTL] = "ttl",       [WEIR_HTTP_P_ID] = "id",
-    [WEIR_HTTP_P_ACTUAL] = "actual", [WEIR_HTTP_P_REQUESTS] = "requests",
-    [WEIR_HTTP_P_OF] = "of",         [WEIR_HTTP_P_K] = "k",
-    [WEIR_HTTP_P_SHADOW] = "shadow", [WEIR_HTTP_P_ROUTE] = "route",
+    [WEIR_HTTP_P_POLICY] = "policy",
+    [WEIR_HTTP_P_LIMIT] = "limit",
+    [WEIR_HTTP_P_KEY] = "key",
+    [WEIR_HTTP_P_COST] = "cost",
+    [WEIR_HTTP_P_KEEP] = "keep",
+    [WEIR_HTTP_P_DELAY] = "delay",
+    [WEIR_HTTP_P_DENIED] = "denied",
+    [WEIR_HTTP_P_TTL] = "ttl",
+    [WEIR_HTTP_P_ID] = "id",
+    [WEIR_HTTP_P_ACTUAL] = "actual",
+    [WEIR_HTTP_P_REQUESTS] = "requests",
+    [WEIR_HTTP_P_OF] = "of",
+    [WEIR_HTTP_P_K] = "k",
+    [WEIR_HTTP_P_SHADOW] = "shadow",
+    [WEIR_HTTP_P_ROUTE] = "route",
 };
 
 bool weir_http_is_param(const char *name, size_t len)
@@ -175,7 +184,8 @@ static bool keep_value(weir_http_params *p, unsigned param, json_t *value)
         p->text[param] = (weir_slice){on ? "true" : "false", on ? 4 : 5};
         return true;
     }
-    if (is_number(param) || (param == WEIR_HTTP_P_TTL && json_is_integer(value))) {
+    bool text_too = param == WEIR_HTTP_P_TTL || param == WEIR_HTTP_P_KEEP;
+    if (is_number(param) || (text_too && json_is_integer(value))) {
         p->number[param] = json_integer_value(value);
         return json_is_integer(value);
     }
@@ -196,6 +206,7 @@ static const char *expected_type(unsigned param)
 {
     return param == WEIR_HTTP_P_REQUESTS ? "list of objects"
            : param == WEIR_HTTP_P_TTL    ? "whole number of seconds or a string"
+           : param == WEIR_HTTP_P_KEEP   ? "whole number or a string"
            : param == WEIR_HTTP_P_SHADOW ? "boolean"
            : is_number(param)            ? "whole number"
                                          : "string";
@@ -282,6 +293,20 @@ static bool check_units(weir_http_params *p, unsigned param, const char *where,
     return false;
 }
 
+/* Checks what to keep: units, or a share.
+ *  where  as in refuse_unknown(). */
+static bool check_keep(weir_http_params *p, const char *where, weir_http_response *a)
+{
+    char text_found[FOUND_MAX];
+    weir_slice text = p->text[WEIR_HTTP_P_KEEP];
+    int64_t *n = &p->number[WEIR_HTTP_P_KEEP];
+    if (text.at ? weir_keep_read(text, n) : *n >= 0 && *n <= WEIR_COST_MAX)
+        return true;
+    weir_http_problem(a, 400, "\"keep\"%s%s: %s, found %s", where ? " in " : "", where ? where : "",
+                      WEIR_KEEP_EXPECTED, found(p, WEIR_HTTP_P_KEEP, text_found));
+    return false;
+}
+
 static bool check_ttl(weir_http_params *p, weir_http_response *a)
 {
     weir_slice text = p->text[WEIR_HTTP_P_TTL];
@@ -307,7 +332,8 @@ static bool check_values(weir_http_params *p, weir_http_response *a)
         p->number[WEIR_HTTP_P_COST] = 1;
     if (!(p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_DENIED)))
         p->number[WEIR_HTTP_P_DENIED] = 0; /* the configured status */
-    if (!check_units(p, WEIR_HTTP_P_COST, NULL, a) || !check_units(p, WEIR_HTTP_P_ACTUAL, NULL, a))
+    if (!check_units(p, WEIR_HTTP_P_COST, NULL, a) ||
+        !check_units(p, WEIR_HTTP_P_ACTUAL, NULL, a) || !check_keep(p, NULL, a))
         return false;
     if (!read_number(p, WEIR_HTTP_P_K))
         p->number[WEIR_HTTP_P_K] = -1;
@@ -332,7 +358,8 @@ bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const c
 {
     enum {
         KNOWN = WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY) | WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT) |
-                WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_COST)
+                WEIR_HTTP_BIT(WEIR_HTTP_P_KEY) | WEIR_HTTP_BIT(WEIR_HTTP_P_COST) |
+                WEIR_HTTP_BIT(WEIR_HTTP_P_KEEP)
     };
     *ret = (weir_http_params){0};
     ret->number[WEIR_HTTP_P_COST] = 1;
@@ -341,7 +368,7 @@ bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const c
         return false;
     }
     return take_members(ret, object, KNOWN, where, a) &&
-           check_units(ret, WEIR_HTTP_P_COST, where, a);
+           check_units(ret, WEIR_HTTP_P_COST, where, a) && check_keep(ret, where, a);
 }
 
 bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, unsigned known,
@@ -371,7 +398,8 @@ bool weir_http_params_request(const weir_http_params *p, weir_slice key, const c
     *ret = (weir_request){.rule = p->text[by_text ? WEIR_HTTP_P_LIMIT : WEIR_HTTP_P_POLICY],
                           .by_text = by_text,
                           .key = key,
-                          .cost = p->number[WEIR_HTTP_P_COST]};
+                          .cost = p->number[WEIR_HTTP_P_COST],
+                          .keep = p->number[WEIR_HTTP_P_KEEP]};
     return true;
 }
 

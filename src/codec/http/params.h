@@ -14,6 +14,7 @@ typedef enum weir_http_param {
     WEIR_HTTP_P_LIMIT,
     WEIR_HTTP_P_KEY,
     WEIR_HTTP_P_COST,
+    WEIR_HTTP_P_KEEP,
     WEIR_HTTP_P_DELAY,
     WEIR_HTTP_P_DENIED,
     WEIR_HTTP_P_TTL,
@@ -37,7 +38,7 @@ typedef enum weir_http_param {
 typedef struct weir_http_params {
     unsigned given;                    /* WEIR_HTTP_BIT() of each given parameter */
     weir_slice text[WEIR_HTTP_PARAMS]; /* values that are strings, and all values of a query */
-    int64_t number[WEIR_HTTP_PARAMS];  /* cost, denied, actual, k; ttl in nanoseconds */
+    int64_t number[WEIR_HTTP_PARAMS];  /* cost, keep, denied, actual, k; ttl in nanoseconds */
     json_t *requests;                  /* in `json`, or NULL */
     const char *key_query;             /* the name of WEIR_HTTP_P_SOURCE, or NULL */
     json_t *json;                      /* owns the strings of a body */
@@ -53,7 +54,7 @@ bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, un
                            const char *key_query, char query[static WEIR_HTTP_TARGET_MAX],
                            weir_http_response *a);
 
-/* Reads one element of `requests`. It accepts policy, limit, key and cost.
+/* Reads one element of `requests`. It accepts policy, limit, key, cost and keep.
  *  where  the element's name in errors: "requests[2]".
  *  ret    its slices point into `object`. It need not be freed.
  * Returns false, and makes *a an error response, if the element is invalid. */

@@ -3,6 +3,7 @@
 /* /v1/takeall and reservations over HTTP: exact responses, and every error. */
 
 #include "codec/http/kit_test.h"
+#include "service/rules/keep.h"
 
 #define JSON_HEAD "Content-Type: application/json\r\n"
 
@@ -90,12 +91,14 @@ static void check_take_all_errors(void **state)
         {"{\"requests\":[{\"policy\":\"org\",\"key\":\"\"}]}",
          "requests[0]: the key has 0 bytes, expected 1 to 65536"},
         {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\",\"cots\":1}]}",
-         "unknown parameter \"cots\" in requests[0], expected policy, limit, key, cost"},
+         "unknown parameter \"cots\" in requests[0], expected policy, limit, key, cost, keep"},
         {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\",\"cost\":\"1\"}]}",
          "\"cost\" in requests[0]: expected a whole number, found a string"},
         {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\"},{\"policy\":\"org\",\"key\":\"k\","
          "\"cost\":-1}]}",
          "\"cost\" in requests[1]: expected a whole number from 0 to 2147483647, found -1"},
+        {"{\"requests\":[{\"policy\":\"org\",\"key\":\"k\",\"keep\":\"2.5%\"}]}",
+         "\"keep\" in requests[0]: " WEIR_KEEP_EXPECTED ", found \"2.5%\""},
         {"{\"requests\":[{\"policy\":7,\"key\":\"k\"}]}",
          "\"policy\" in requests[0]: expected a string, found a number"},
         {"{\"requests\":[{\"policy\":\"org\",\"limit\":\"gcra 1/s\",\"key\":\"k\"}]}",
@@ -125,6 +128,11 @@ static void check_take_all_errors(void **state)
                "duplicate parameter \"denied\"");
     is_problem(with(f, "POST /v1/takeall?key=a", ""), 400,
                "unknown parameter \"key\", expected delay, denied, requests");
+    assert_non_null(
+        strstr(body_of(post(f, "/v1/takeall",
+                            "{\"requests\":[{\"policy\":\"org\",\"key\":\"k\",\"cost\":9,"
+                            "\"keep\":\"10%\"}]}")),
+               "\"allowed\":false,"));
     assert_non_null(strstr(body_of(get(f, "/v1/peek?policy=org&key=k")), "\"remaining\":9,"));
 }
 

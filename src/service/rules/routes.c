@@ -248,7 +248,10 @@ static weir_status build_entry(entry *e, const weir_route_spec *spec, weir_encod
     const char *name = spec->name ? spec->name : spec->path ? spec->path : "/";
     if (spec->cost < 0 || spec->cost > WEIR_COST_MAX)
         return WEIR_E_RANGE;
+    if (spec->keep < WEIR_KEEP_PERCENT(100) || spec->keep > WEIR_COST_MAX)
+        return WEIR_E_RANGE;
     e->route.cost = spec->cost;
+    e->route.keep = spec->keep;
     weir_status st = copy(&e->route.name, name, strlen(name)) ? WEIR_OK : WEIR_E_NOMEM;
     if (st == WEIR_OK)
         st = copy_list(&e->methods, &e->methods_len, spec->methods, spec->methods_len,

@@ -48,13 +48,14 @@ typedef struct weir_route_spec {
     const char *const *policies; /* names of rules; all of them must allow the request */
     size_t policies_len;         /* 0: requests of this route are not limited */
     int64_t cost;                /* 0..WEIR_COST_MAX */
+    int64_t keep;                /* see weir_check_keep() */
 } weir_route_spec;
 
 typedef struct weir_route {
     weir_slice name;
     const weir_slice *policies;
     size_t policies_len;
-    int64_t cost;
+    int64_t cost, keep;
 } weir_route;
 
 /* An immutable table of routes with a reference count, which the limiter's lock guards. */
