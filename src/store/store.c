@@ -206,11 +206,9 @@ __attribute__((always_inline)) static inline weir_status check(weir_store *s, co
 }
 
 /* Runs fn with a charge on the state of a key. */
-__attribute__((noinline)) static weir_status run_key(weir_store *s, const weir_policy *p,
-                                                     uint64_t policy_id, const void *key,
-                                                     size_t key_len, int64_t now_ns,
-                                                     weir_state_fn fn, int64_t cost, int64_t keep,
-                                                     weir_decision *ret)
+__attribute__((noinline)) static weir_status
+run_key(weir_store *s, const weir_policy *p, uint64_t policy_id, const void *key, size_t key_len,
+        int64_t now_ns, weir_state_fn fn, int64_t cost, int64_t keep, weir_decision *ret)
 {
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;

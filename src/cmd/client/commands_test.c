@@ -284,8 +284,9 @@ typedef struct mistake {
     const char *line;
 } mistake;
 
-#define OF_TAKE  "expected --text, --cost, --server, --timeout, --json or --help"
-#define OF_RESET "expected --text, --server, --timeout, --json or --help"
+#define OF_TAKE   "expected --text, --cost, --keep, --server, --timeout, --json or --help"
+#define OF_REFUND "expected --text, --cost, --server, --timeout, --json or --help"
+#define OF_RESET  "expected --text, --server, --timeout, --json or --help"
 
 static const mistake mistakes[] = {
     {"weir take: POLICY and KEY are missing; see weir take --help\n", "take"},
@@ -301,7 +302,7 @@ static const mistake mistakes[] = {
      "peek --keys 5 api a"},
     {"weir reset: unknown option '--cost', " OF_RESET "; see weir reset --help\n",
      "reset --cost 1 api a"},
-    {"weir refund: unknown option '--allowed', " OF_TAKE "; see weir refund --help\n",
+    {"weir refund: unknown option '--allowed', " OF_REFUND "; see weir refund --help\n",
      "refund --allowed api a"},
     {"weir take: unknown option '-q', " OF_TAKE "; see weir take --help\n", "take -q api a"},
     {"weir take: unknown option '-q', " OF_TAKE "; see weir take --help\n", "take -qz api a"},

@@ -280,10 +280,64 @@ static void check_refused(void **state)
     fixture_free(f);
 }
 
+/* Units and shares, in the query and in the body. */
+static void check_keep(void **state)
+{
+    fixture *f = *state;
+    static const char check[] = "/v1/check?limit=fixed-window+5/year&key=k";
+    static const char peek[] =
+        "{\"limit\":\"fixed-window 5/year\",\"key\":\"k\",\"cost\":0,\"keep\":%s}";
+    static const struct {
+        const char *more, *expected;
+    } takes[] = {{"&keep=2", "\"remaining\":2,"},
+                 {"&cost=2&keep=41%25", "\"allowed\":false,"}, /* 2.05 is 3 */
+                 {"&cost=2&keep=40%25", "\"allowed\":true,"}};
+    static const struct {
+        const char *keep, *expected;
+    } peeks[] = {{"\"60%\"", "\"allowed\":false,"},
+                 {"\"40%\"", "\"allowed\":true,"},
+                 {"3", "\"allowed\":false,"},
+                 {"2", "\"allowed\":true,"}};
+    char text[160];
+    for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
+        snprintf(text, sizeof text, "%s%s", check, takes[i].more);
+        assert_non_null(strstr(body_of(get(f, text)), takes[i].expected));
+    }
+    for (size_t i = 0; i < sizeof peeks / sizeof peeks[0]; i++) {
+        snprintf(text, sizeof text, peek, peeks[i].keep);
+        assert_non_null(strstr(body_of(post(f, "/v1/peek", text)), peeks[i].expected));
+    }
+}
+
+static void check_wrong_keeps(void **state)
+{
+    fixture *f = *state;
+    static const char *const keeps[][2] = {
+        {"", ""},           {"-1", "-1"},     {"1.5", "1.5"}, {"2147483648", "2147483648"},
+        {"101%25", "101%"}, {"-1%25", "-1%"}, {"%25", "%"}};
+    for (size_t i = 0; i < sizeof keeps / sizeof keeps[0]; i++) {
+        char target[80], detail[160];
+        snprintf(target, sizeof target, "/v1/take?policy=api&key=a&keep=%s", keeps[i][0]);
+        snprintf(detail, sizeof detail, "\"keep\": %s, found \"%s\"", WEIR_KEEP_EXPECTED,
+                 keeps[i][1]);
+        is_problem(get(f, target), 400, detail);
+    }
+    is_problem(post(f, "/v1/take", "{\"keep\":-1}"), 400,
+               "\"keep\": " WEIR_KEEP_EXPECTED ", found -1");
+    is_problem(post(f, "/v1/take", "{\"keep\":2147483648}"), 400,
+               "\"keep\": " WEIR_KEEP_EXPECTED ", found 2147483648");
+    is_problem(post(f, "/v1/take", "{\"keep\":true}"), 400,
+               "\"keep\" in the body: expected a whole number or a string, found true");
+    is_problem(post(f, "/v1/refund?policy=api&key=a&keep=1", ""), 400,
+               "unknown parameter \"keep\", expected policy, limit, key, cost");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(check_take_all), TEST(check_delay),          TEST(check_take_all_errors),
+        TEST(check_take_all), TEST(check_delay),          TEST(check_keep),
+        TEST(check_take_all), TEST(check_delay),          TEST(check_wrong_keeps),
         TEST(check_reserve),  TEST(check_reserve_errors), TEST(check_access),
         TEST(check_refused),
     };
