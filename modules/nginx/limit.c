@@ -216,6 +216,8 @@ static void find_widest(weir_ngx_main_conf *conf, weir_ngx_limit *limit)
     for (ngx_uint_t i = 0; i < conf->limits.nelts; i++) {
         if (share(all[i], limit))
             all[i]->widest = limit->widest = wider(all[i]->widest, limit->widest);
+        else if (all[i]->zone == limit->zone && weir_ngx_is_same(&all[i]->states, &limit->states))
+            all[i]->mixed = limit->mixed = true;
     }
 }
 
@@ -261,6 +263,17 @@ char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     return NGX_CONF_OK;
 }
 
+/* Keys keep what they used under another limit of the same name, or of the same key without a name,
+ * that the configuration had before. */
+static void keep_usage(const weir_ngx_limit *limit)
+{
+    if (limit->mixed)
+        return;
+    weir_store_note_limit(limit->zone->store, limit->id, &limit->widest->policy,
+                          (const char *)limit->states.data, limit->states.len);
+    weir_store_keep(limit->zone->store);
+}
+
 /* ---- in a worker ----------------------------------------------------------------------------- */
 
 void weir_ngx_limit_open(weir_ngx_limit *limit, ngx_log_t *log)
@@ -272,5 +285,6 @@ void weir_ngx_limit_open(weir_ngx_limit *limit, ngx_log_t *log)
         return;
     limit->id = weir_store_named_id(limit->zone->store, &limit->widest->policy,
                                     (const char *)limit->states.data, limit->states.len);
+    keep_usage(limit);
     limit->open = true;
 }

@@ -201,6 +201,7 @@ static void shared_states(void **unused)
         for (size_t i = 0; i < N; i++) {
             size_t which = (first + i) % N, widest = which < SHARE ? 0 : which;
             assert_ptr_equal(limits[i]->widest, limits[(widest + N - first) % N]);
+            assert_int_equal(limits[i]->mixed, which != 3 && which != 4);
         }
     }
 }

@@ -185,6 +185,43 @@ static void states_after_a_reload(void **unused)
     }
 }
 
+/* Replaces the limits of the zone by a reload. */
+static void reload_limits(const char *first, const char *second)
+{
+    fake_reload();
+    assert_null(fake_conf("weir_zone z 1m"));
+    assert_null(fake_conf(first));
+    if (second)
+        assert_null(fake_conf(second));
+    assert_true(fake_start());
+}
+
+/* A reload with another limit keeps what was used, unless there are two limits with its key. Old
+ * and new workers pass the state back and forth. */
+static void changed_limits(void **unused)
+{
+    (void)unused;
+    configure("weir_zone z 1m");
+    weir_ngx_limit *before = *(weir_ngx_limit **)fake.conf->limits.elts;
+    uint64_t id = before->id;
+    weir_policy policy = before->policy;
+    assert_int_equal(take().remaining, 8);
+    reload_limits("weir z \"gcra 10/h burst 20\" key=a", NULL);
+    assert_int_equal(take().remaining, 18);
+    weir_decision d;
+    weir_store *store = zone(0)->store;
+    assert_int_equal(weir_store_check(store, &policy, id, "k", 1, weir_store_now(store), 1, &d),
+                     WEIR_OK);
+    assert_int_equal(d.remaining, 6);
+    assert_int_equal(take().remaining, 16);
+    reload_limits("weir z \"gcra 20/h burst 30\" key=a", "weir z \"gcra 2/h burst 3\" key=a");
+    assert_int_equal(take().remaining, 29);
+    reload_limits("weir z \"gcra 20/h burst 40\" key=a name=n", NULL);
+    assert_int_equal(take().remaining, 39);
+    reload_limits("weir z \"gcra 20/h burst 50\" key=$b name=n", NULL);
+    assert_int_equal(take().remaining, 48);
+}
+
 static void files(void **unused)
 {
     (void)unused;
@@ -260,6 +297,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(rows_after_a_reload, fake_open, fake_close),
         cmocka_unit_test_setup_teardown(long_labels, fake_open, fake_close),
         cmocka_unit_test_setup_teardown(states_after_a_reload, fake_open, fake_close),
+        cmocka_unit_test_setup_teardown(changed_limits, fake_open, fake_close),
         cmocka_unit_test_setup_teardown(files, fake_open, fake_close),
         cmocka_unit_test_setup_teardown(files_of_others, fake_open, fake_close),
         cmocka_unit_test_setup_teardown(copied_files, fake_open, fake_close)};
