@@ -235,9 +235,37 @@ static int64_t family_span(const weir_store *s, family *f)
     return longest_ns;
 }
 
+static bool area_has(const weir_area *at, uint64_t hash)
+{
+    size_t stripe = weir_large_stripe(at->large, hash);
+    weir_large_lock(at->large, stripe);
+    bool large = weir_large_has(at->large, hash);
+    weir_large_unlock(at->large, stripe);
+    return large || weir_table_has(at->table, hash);
+}
+
+/* Completes the moves of processes that were killed. The state of a hash is in one of all areas. */
+static void complete_moves(weir_store *s)
+{
+    for (size_t slot = 0; slot < WEIR_TABLE_MOVES; slot++) {
+        uint64_t from, to;
+        bool lost = weir_table_move_lost(s->common.table, slot, &from, &to), moved = false;
+        for (size_t i = 0; i <= s->partitions_len && lost; i++)
+            moved |= area_has(i > 0 ? &s->partitions[i - 1].area : &s->common, to);
+        for (size_t i = 0; i <= s->partitions_len && moved; i++) {
+            const weir_area *at = i > 0 ? &s->partitions[i - 1].area : &s->common;
+            weir_table_reset(at->table, from);
+            weir_large_reset(at->large, from);
+        }
+        if (lost)
+            weir_table_move_end(s->common.table, slot);
+    }
+}
+
 void weir_store_keep(weir_store *s)
 {
     int64_t longest_ns = 0;
+    complete_moves(s);
     port_mutex_lock(s->kept->mutex);
     for (family *f = s->kept->families; f; f = f->next) {
         int64_t span_ns = family_span(s, f);
@@ -339,11 +367,23 @@ static weir_status put_in(void *ctx, const weir_policy *p, uint64_t *state, unsi
     return m->fn(m->ctx, p, state, level, now_ns, ret_usage);
 }
 
-/* The key of the request itself is the last one. */
+/* A transaction in the table. */
+typedef struct journey {
+    weir_table *table; /* that has the journal */
+    const move *m;
+    uint64_t to_hash;
+    size_t last; /* the key of the request itself */
+    size_t slot; /* of the journal; WEIR_TABLE_MOVES: none */
+} journey;
+
+/* Runs under all locks. */
 static bool is_decided(void *ctx, const weir_table_one *ones)
 {
-    const size_t *last = ctx;
-    return ones[*last].status == WEIR_OK;
+    journey *j = ctx;
+    bool commit = ones[j->last].status == WEIR_OK;
+    if (commit && j->m->from)
+        j->slot = weir_table_move_begin(j->table, j->m->from_hash, j->to_hash);
+    return commit;
 }
 
 static void finish(void *ctx, bool written)
@@ -363,8 +403,11 @@ static weir_status move_small(const weir_area *at, const weir_large_call *call, 
                                    &places[i],   WEIR_OK,    of[i].at->table};
     }
     ones[n] = (weir_table_one){call->policy, call->hash, put_in, m, WEIR_OK, at->table};
+    journey j = {at->table, m, call->hash, n, WEIR_TABLE_MOVES};
     weir_status st =
-        weir_table_run_many(at->table, ones, n + 1, call->now_ns, is_decided, finish, &n);
+        weir_table_run_many(at->table, ones, n + 1, call->now_ns, is_decided, finish, &j);
+    if (j.slot < WEIR_TABLE_MOVES)
+        weir_table_move_end(at->table, j.slot);
     return st == WEIR_OK ? ones[n].status : st;
 }
 
@@ -411,12 +454,17 @@ static weir_status move_large(const weir_area *at, const weir_large_call *call, 
     with.ctx = m;
     with.kept_until_ns = NULL;
     weir_status st = weir_large_try(l, &with);
+    size_t slot = st == WEIR_OK && m->from
+                      ? weir_table_move_begin(at->table, m->from_hash, call->hash)
+                      : WEIR_TABLE_MOVES;
     if (st == WEIR_OK)
         weir_large_commit(l, own);
     else
         weir_large_roll_back(l, own);
     for (size_t i = 0; i < n && st == WEIR_OK; i++)
         weir_large_drop(l, of[i].hash);
+    if (slot < WEIR_TABLE_MOVES)
+        weir_table_move_end(at->table, slot);
     for (size_t i = len; i-- > 0;)
         weir_large_unlock(l, stripes[i]);
     return st;

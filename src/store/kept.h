@@ -15,7 +15,9 @@
  * member i of the family F. So all processes know them, also after a restart. The newest
  * WEIR_FORMER_MAX others are searched.
  *
- * Crash safety: the state is stored under the new id before it is removed from the old one. */
+ * Crash safety: the state is stored under the new id before it is removed from the old one. If the
+ * process is killed in between, both have it. A journal in the table's header tells so, and the next
+ * weir_store_keep(), of any process, removes the old one: before a former limit is used again. */
 
 #include "store/store.h"
 

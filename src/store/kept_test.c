@@ -8,12 +8,16 @@
 #include "core/check.h"
 #include "port/port.h"
 #include "store/iterate.h"
+#include "store/table/cuckoo.h"
 #include "tests/kit/kit.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -371,13 +375,154 @@ static void restarts(void **unused)
     unlink(path);
 }
 
+/* ---- killed processes ------------------------------------------------------------------------ */
+
+/* Leaves the journal of a process that was killed while it moved the state of "k" from a to b. */
+static void leave_move(weir_store *s, const limit *a, const limit *b)
+{
+    weir_table_head *head = s->common.table->head;
+    port_word_store_relaxed(&head->moves[1].from, weir_store_hash(s, a->id, "k", 1));
+    port_word_store_relaxed(&head->moves[1].to, weir_store_hash(s, b->id, "k", 1));
+    port_word_store_relaxed(&head->moves[1].owner, weir_process_id(7));
+}
+
+/* The old state is removed if the new one is there, and otherwise stays. */
+static void lost_moves(void **unused)
+{
+    (void)unused;
+    static const char *const texts[][2] = {
+        {"fixed-window 10/h", "fixed-window 20/h"},
+        {"sliding-log 10/h", "sliding-log 20/h"},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        weir_store *s = store_with_key(NULL);
+        limit a = limit_of(s, "q", texts[i][0]), b = limit_of(s, "q", texts[i][1]);
+        assert_true(take(s, &a, "k", start_ns, 4).allowed);
+        leave_move(s, &a, &b);
+        weir_store_keep(s);
+        assert_int_equal(port_word_load_relaxed(&s->common.table->head->moves[1].owner), 0);
+        assert_int_equal(left(s, &a, start_ns), 6);
+        assert_int_equal(keys_of(s), 2);
+        weir_store_close(s);
+        s = store_with_key(NULL);
+        a = limit_of(s, "q", texts[i][0]);
+        b = limit_of(s, "q", texts[i][1]);
+        assert_true(take(s, &a, "k", start_ns, 4).allowed);
+        assert_true(take(s, &b, "k", start_ns, 7).allowed);
+        assert_int_equal(keys_of(s), 3);
+        leave_move(s, &a, &b);
+        weir_store_keep(s);
+        assert_int_equal(keys_of(s), 2);
+        assert_int_equal(left(s, &a, start_ns), 3);
+        weir_store_close(s);
+    }
+}
+
+/* While processes were killed in all slots, states still move. */
+static void full_journal(void **unused)
+{
+    (void)unused;
+    weir_store *s = store_with_key(NULL);
+    limit a = limit_of(s, "q", "fixed-window 10/h"), b = limit_of(s, "q", "fixed-window 20/h");
+    assert_true(take(s, &a, "k", start_ns, 4).allowed);
+    weir_store_keep(s);
+    size_t first = weir_table_move_begin(s->common.table, 1, 2);
+    assert_int_equal(first, 0);
+    assert_int_equal(weir_table_move_begin(s->common.table, 3, 4), 1);
+    assert_int_equal(weir_table_move_begin(s->common.table, 5, 6), WEIR_TABLE_MOVES);
+    assert_int_equal(left(s, &b, start_ns), 16);
+    weir_table_move_end(s->common.table, first);
+    assert_int_equal(left(s, &a, start_ns), 6);
+    assert_int_equal(weir_table_move_begin(s->common.table, 1, 2), 0);
+    weir_store_close(s);
+}
+
+enum { ROUNDS = 40, SHARED_BYTES = 4 << 20 };
+
+typedef struct shared {
+    port_word allowed[2]; /* counted by the child after each call, for each family */
+    unsigned char memory[];
+} shared;
+
+static const char *const changing[2][2] = {
+    {"fixed-window 100000000/day", "fixed-window 200000000/day"},
+    {"sliding-slices 100000000/d slices 20", "sliding-slices 200000000/d slices 20"},
+};
+
+static weir_store *open_memory(void *memory, limit ret[2][2])
+{
+    weir_store *s;
+    const weir_store_options o = {.memory = memory, .memory_bytes = SHARED_BYTES};
+    if (weir_store_open(&s, &o) != WEIR_OK)
+        return NULL;
+    for (size_t f = 0; f < 2; f++) {
+        for (size_t i = 0; i < 2; i++)
+            ret[f][i] = limit_of(s, f ? "slices" : "window", changing[f][i]);
+    }
+    weir_store_keep(s);
+    return s;
+}
+
+static _Noreturn void move_until_killed(shared *in, void *memory)
+{
+    limit limits[2][2];
+    weir_store *s = open_memory(memory, limits);
+    for (uint64_t n = 0; s; n++) {
+        const limit *l = &limits[n % 2][n / 2 % 2];
+        weir_decision d;
+        if (weir_store_check(s, &l->policy, l->id, "k", 1, start_ns, 1, &d) != WEIR_OK ||
+            !d.allowed)
+            break;
+        port_word_add_relaxed(&in->allowed[n % 2], 1);
+    }
+    _exit(1);
+}
+
+/* A process that moves states is killed again and again. No charge that it was told of is lost, and
+ * at most one of each death is not known. */
+static void kills(void **unused)
+{
+    (void)unused;
+    shared *in = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    limit limits[2][2];
+    assert_true(in != MAP_FAILED && memory != MAP_FAILED);
+    weir_store *s = open_memory(memory, limits);
+    assert_non_null(s);
+    for (size_t f = 0; f < 2; f++)
+        assert_true(take(s, &limits[f][0], "k", start_ns, 1).allowed);
+    for (int64_t round = 1; round <= ROUNDS; round++) {
+        uint64_t before = port_word_load_relaxed(&in->allowed[1]);
+        pid_t child = fork();
+        if (child == 0)
+            move_until_killed(in, memory);
+        while (port_word_load_relaxed(&in->allowed[1]) < before + 50 + (uint64_t)round)
+            port_pause();
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        weir_store_keep(s);
+        for (size_t f = 0; f < 2; f++) {
+            int64_t told = 1 + (int64_t)port_word_load_relaxed(&in->allowed[f]);
+            int64_t one = 100000000 - left(s, &limits[f][0], start_ns);
+            assert_int_equal(200000000 - left(s, &limits[f][1], start_ns), one);
+            assert_in_range(one, told, told + round);
+        }
+    }
+    weir_store_close(s);
+    munmap(memory, SHARED_BYTES);
+    munmap(in, 4096);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows), cmocka_unit_test(others),
-        cmocka_unit_test(period),  cmocka_unit_test(nothing_to_keep),
-        cmocka_unit_test(calls),   cmocka_unit_test(random_changes),
-        cmocka_unit_test(races),   cmocka_unit_test(restarts),
+        cmocka_unit_test(windows),    cmocka_unit_test(others),
+        cmocka_unit_test(period),     cmocka_unit_test(nothing_to_keep),
+        cmocka_unit_test(calls),      cmocka_unit_test(random_changes),
+        cmocka_unit_test(races),      cmocka_unit_test(restarts),
+        cmocka_unit_test(lost_moves), cmocka_unit_test(full_journal),
+        cmocka_unit_test(kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,6 +92,8 @@ void weir_large_roll_back(weir_large *l, size_t stripe);
  * state is not one of `p`. Valid until the next call on the stripe. */
 const uint64_t *weir_large_look(weir_large *l, const weir_policy *p, uint64_t hash,
                                 unsigned *ret_level);
+/* Whether a locked stripe has the state of a key, idle or not. */
+bool weir_large_has(weir_large *l, uint64_t hash);
 /* Resets a key in a locked stripe without uncommitted tries. */
 void weir_large_drop(weir_large *l, uint64_t hash);
 void weir_large_unlock(weir_large *l, size_t stripe); /* the stripe has no uncommitted tries */

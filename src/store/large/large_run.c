@@ -365,6 +365,13 @@ const uint64_t *weir_large_look(weir_large *l, const weir_policy *p, uint64_t ha
     return block->state;
 }
 
+bool weir_large_has(weir_large *l, uint64_t hash)
+{
+    uint64_t at;
+    weir_index_find(l, hash, &at);
+    return at != 0;
+}
+
 void weir_large_drop(weir_large *l, uint64_t hash)
 {
     weir_stripe *s = weir_large_stripe_of(l, hash);

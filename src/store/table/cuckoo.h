@@ -28,6 +28,10 @@ typedef struct weir_table_head {
     alignas(WEIR_LINE_BYTES) port_word seen_ns;
     port_word kept_until_ns; /* see weir_table_kept_until(); 0 in files of earlier builds */
     alignas(WEIR_LINE_BYTES) port_counter damaged;
+    struct {
+        port_word owner; /* the id of the process that moves; 0: free */
+        port_word from, to;
+    } moves[WEIR_TABLE_MOVES]; /* 0 in files of earlier builds */
     weir_table_counts counts[WEIR_COUNTS_LEN];
     weir_undo_record undo[WEIR_UNDO_RECORDS];
 } weir_table_head;

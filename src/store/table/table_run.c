@@ -283,6 +283,50 @@ void weir_table_keep_until(weir_table *t, int64_t until_ns)
         continue;
 }
 
+size_t weir_table_move_begin(weir_table *t, uint64_t from, uint64_t to)
+{
+    enum { TRIES = 1 << 14 };
+    for (size_t i = 0; i < TRIES; i++) {
+        size_t slot = i % WEIR_TABLE_MOVES;
+        uint64_t owner = 0;
+        if (port_word_cas_acquire(&t->head->moves[slot].owner, &owner, t->array.processes->self)) {
+            /* Relaxed: the stores of the commit that follows are releases. */
+            port_word_store_relaxed(&t->head->moves[slot].from, from);
+            port_word_store_relaxed(&t->head->moves[slot].to, to);
+            return slot;
+        }
+        port_pause();
+    }
+    return WEIR_TABLE_MOVES;
+}
+
+void weir_table_move_end(weir_table *t, size_t slot)
+{
+    WEIR_ASSERT(slot < WEIR_TABLE_MOVES);
+    port_word_store_release(&t->head->moves[slot].owner, 0);
+}
+
+bool weir_table_move_lost(weir_table *t, size_t slot, uint64_t *ret_from, uint64_t *ret_to)
+{
+    const weir_processes *p = t->array.processes;
+    uint64_t owner = port_word_load_acquire(&t->head->moves[slot].owner);
+    *ret_from = port_word_load_relaxed(&t->head->moves[slot].from);
+    *ret_to = port_word_load_relaxed(&t->head->moves[slot].to);
+    return owner != 0 && !weir_process_is_alive(p, owner);
+}
+
+bool weir_table_has(weir_table *t, uint64_t hash)
+{
+    weir_bucket_pair at = weir_bucket_pair_of(t, hash);
+    weir_locked_bucket of[WEIR_LOCK_SET_ONE_KEY];
+    weir_lock_set h = {0, WEIR_LOCK_SET_ONE_KEY, of};
+    unsigned i;
+    weir_lock_set_pair(t, &h, &at);
+    weir_lock_set_find_key(&h, &at, &i);
+    weir_lock_set_release(&h);
+    return i < WEIR_LINE_ENTRIES;
+}
+
 void weir_table_reset(weir_table *t, uint64_t hash)
 {
     weir_bucket_pair at = weir_bucket_pair_of(t, hash);
