@@ -478,8 +478,8 @@ static _Noreturn void move_until_killed(shared *in, void *memory)
     _exit(1);
 }
 
-/* A process that moves states is killed again and again. No charge that it was told of is lost, and
- * at most one of each death is not known. */
+/* A process that moves states is killed again and again. No charge that a call returned
+ * is lost, and of each killed process at most one charge is not known. */
 static void kills(void **unused)
 {
     (void)unused;
@@ -503,10 +503,10 @@ static void kills(void **unused)
         waitpid(child, NULL, 0);
         weir_store_keep(s);
         for (size_t f = 0; f < 2; f++) {
-            int64_t told = 1 + (int64_t)port_word_load_relaxed(&in->allowed[f]);
+            int64_t known = 1 + (int64_t)port_word_load_relaxed(&in->allowed[f]);
             int64_t one = 100000000 - left(s, &limits[f][0], start_ns);
             assert_int_equal(200000000 - left(s, &limits[f][1], start_ns), one);
-            assert_in_range(one, told, told + round);
+            assert_in_range(one, known, known + round);
         }
     }
     weir_store_close(s);
