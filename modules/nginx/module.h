@@ -39,9 +39,8 @@ typedef struct weir_ngx_limit {
     ngx_str_t states; /* limits with the same text here may share states: see limit.c */
     const struct weir_ngx_limit *widest; /* of those that share states, the one with the largest
                                             burst; often this one. Its policy has the id */
-    bool
-        mixed; /* another limit has the same `states` and does not share them, so it is unknown which
-                   one a changed limit was */
+    bool mixed; /* another limit has the same `states` and does not share them: what a changed
+                   one of them was before is unknown */
     ngx_http_complex_value_t key, *cost; /* cost is NULL: 1 */
     ngx_uint_t status;                   /* of a denial: 400..599 */
     ngx_uint_t log_level;                /* of a denial; a delay is logged one level lower */

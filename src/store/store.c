@@ -342,16 +342,24 @@ void weir_store_prefetch(const weir_store *s, weir_key key)
         weir_table_prefetch(at->table, key.hash);
 }
 
+/* Decides on an absent key, without a search: its text is not known. */
+__attribute__((noinline)) static weir_status check_absent(weir_store *s, const weir_policy *p,
+                                                          weir_key key, int64_t now_ns,
+                                                          int64_t cost, weir_decision *ret)
+{
+    const weir_store_request unknown = {.key = NULL};
+    const weir_large_call call = {
+        .policy = p, .hash = key.hash, .now_ns = now_ns, .fn = weir_check_state};
+    return run_charge(s, key.partition, call, cost, 0, ret, &unknown);
+}
+
 weir_status weir_store_check_key(weir_store *s, const weir_policy *p, weir_key key, int64_t now_ns,
                                  int64_t cost, weir_decision *ret)
 {
     weir_status st = check(s, key.partition, p, key.hash, now_ns, cost, ret);
     if (__builtin_expect(st != WEIR_E_ELSEWHERE, 1))
         return st;
-    const weir_store_request unknown = {.key = NULL};
-    const weir_large_call call = {
-        .policy = p, .hash = key.hash, .now_ns = now_ns, .fn = weir_check_state};
-    return run_charge(s, key.partition, call, cost, 0, ret, &unknown);
+    return check_absent(s, p, key, now_ns, cost, ret);
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */
