@@ -216,6 +216,31 @@ static void calls(void **unused)
     weir_store_close(s);
 }
 
+/* A prepared key has no text: an absent one is not sought, and is inserted. */
+static void prepared_keys(void **unused)
+{
+    (void)unused;
+    static const char *const texts[][2] = {
+        {"fixed-window 10/h", "fixed-window 20/h"},
+        {"fixed-window 10/h & gcra 1/s burst 9", "fixed-window 20/h & gcra 2/s burst 19"},
+        {"sliding-log 10/h", "sliding-log 20/h"},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        weir_store *s = store_with_key(NULL);
+        limit a = limit_of(s, "q", texts[i][0]), b = limit_of(s, "q", texts[i][1]);
+        weir_key key;
+        weir_decision d;
+        assert_true(take(s, &a, "k", start_ns, 4).allowed);
+        weir_store_keep(s);
+        assert_int_equal(weir_store_key(s, b.id, "k", 1, &key), WEIR_OK);
+        for (int64_t n = 1; n <= 2; n++) {
+            assert_int_equal(weir_store_check_key(s, &b.policy, key, start_ns, 1, &d), WEIR_OK);
+            assert_int_equal(d.remaining, (i == 1 ? 19 : 20) - n);
+        }
+        weir_store_close(s);
+    }
+}
+
 /* ---- against the core ------------------------------------------------------------------------ */
 
 enum { VARIANTS = 3, KEYS = 4, WORDS = 200, STEPS = 6000 };
@@ -517,12 +542,12 @@ static void kills(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows),    cmocka_unit_test(others),
-        cmocka_unit_test(period),     cmocka_unit_test(nothing_to_keep),
-        cmocka_unit_test(calls),      cmocka_unit_test(random_changes),
-        cmocka_unit_test(races),      cmocka_unit_test(restarts),
-        cmocka_unit_test(lost_moves), cmocka_unit_test(full_journal),
-        cmocka_unit_test(kills),
+        cmocka_unit_test(windows),       cmocka_unit_test(others),
+        cmocka_unit_test(period),        cmocka_unit_test(nothing_to_keep),
+        cmocka_unit_test(calls),         cmocka_unit_test(random_changes),
+        cmocka_unit_test(races),         cmocka_unit_test(restarts),
+        cmocka_unit_test(prepared_keys), cmocka_unit_test(lost_moves),
+        cmocka_unit_test(full_journal),  cmocka_unit_test(kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,7 +174,7 @@ static weir_status run_charge(weir_store *s, const weir_area *at, weir_large_cal
     return st;
 }
 
-/* Decides in the cases that check() leaves to it. */
+/* Decides in the cases that weir_store_check() leaves to it. */
 __attribute__((noinline)) static weir_status check_rare(weir_store *s, const weir_area *at,
                                                         const weir_policy *p, uint64_t hash,
                                                         int64_t now_ns, int64_t cost,
@@ -193,16 +193,10 @@ __attribute__((noinline)) static weir_status check_rare(weir_store *s, const wei
     return st;
 }
 
-/* Small enough to be compiled without a stack frame. */
-__attribute__((always_inline)) static inline weir_status check(weir_store *s, const weir_area *at,
-                                                               const weir_policy *p, uint64_t hash,
-                                                               int64_t now_ns, int64_t cost,
-                                                               weir_decision *ret)
+static inline bool is_rare(const weir_store *s, const weir_policy *p, int64_t now_ns, int64_t cost)
 {
-    bool rare = !weir_pack_is_fast(p) || !weir_good_time(now_ns) || !weir_good_cost(cost) ||
-                weir_reserve_due(s->reserved, now_ns) || s->sync_always;
-    return __builtin_expect(rare, 0) ? check_rare(s, at, p, hash, now_ns, cost, ret)
-                                     : weir_table_take_one(at->table, p, hash, now_ns, cost, ret);
+    return !weir_pack_is_fast(p) || !weir_good_time(now_ns) || !weir_good_cost(cost) ||
+           weir_reserve_due(s->reserved, now_ns) || s->sync_always;
 }
 
 /* Runs fn with a charge on the state of a key. */
@@ -227,7 +221,10 @@ weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t polic
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    weir_status st = check(s, weir_area_of(s, policy_id), p, hash, now_ns, cost, ret);
+    const weir_area *at = weir_area_of(s, policy_id);
+    weir_status st = __builtin_expect(is_rare(s, p, now_ns, cost), 0)
+                         ? check_rare(s, at, p, hash, now_ns, cost, ret)
+                         : weir_table_take_one(at->table, p, hash, now_ns, cost, ret);
     if (__builtin_expect(st != WEIR_E_ELSEWHERE, 1))
         return st;
     return run_key(s, p, policy_id, key, key_len, now_ns, weir_check_state, cost, 0, ret);
@@ -342,24 +339,29 @@ void weir_store_prefetch(const weir_store *s, weir_key key)
         weir_table_prefetch(at->table, key.hash);
 }
 
-/* Decides on an absent key, without a search: its text is not known. */
-__attribute__((noinline)) static weir_status check_absent(weir_store *s, const weir_policy *p,
-                                                          weir_key key, int64_t now_ns,
-                                                          int64_t cost, weir_decision *ret)
+/* Decides in the cases that weir_store_check_key() leaves to it. The key's text is not known, so an
+ * absent key is not sought. */
+__attribute__((noinline)) static weir_status check_key_rare(weir_store *s, const weir_policy *p,
+                                                            weir_key key, int64_t now_ns,
+                                                            int64_t cost, weir_decision *ret)
 {
+    weir_status st = check_rare(s, key.partition, p, key.hash, now_ns, cost, ret);
+    if (st != WEIR_E_ELSEWHERE)
+        return st;
     const weir_store_request unknown = {.key = NULL};
     const weir_large_call call = {
         .policy = p, .hash = key.hash, .now_ns = now_ns, .fn = weir_check_state};
     return run_charge(s, key.partition, call, cost, 0, ret, &unknown);
 }
 
+/* Small enough to be compiled without a stack frame. */
 weir_status weir_store_check_key(weir_store *s, const weir_policy *p, weir_key key, int64_t now_ns,
                                  int64_t cost, weir_decision *ret)
 {
-    weir_status st = check(s, key.partition, p, key.hash, now_ns, cost, ret);
-    if (__builtin_expect(st != WEIR_E_ELSEWHERE, 1))
-        return st;
-    return check_absent(s, p, key, now_ns, cost, ret);
+    const weir_area *at = key.partition;
+    return __builtin_expect(is_rare(s, p, now_ns, cost), 0)
+               ? check_key_rare(s, p, key, now_ns, cost, ret)
+               : weir_table_take_here(at->table, p, key.hash, now_ns, cost, ret);
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */

@@ -176,6 +176,9 @@ bool weir_take_fast(const weir_take_call *a, uint64_t *words, int64_t now_ns, un
 /* Decides all requests, in buckets with entries of any form. Returns WEIR_OK or WEIR_E_FULL. */
 weir_status weir_table_take(weir_table *t, weir_take_call *a, uint64_t hash, int64_t now_ns);
 
+/* The same with both buckets locked. Inserts an absent key, even if it may be elsewhere. */
+weir_status weir_table_take_locked(weir_table *t, weir_take_call *a, uint64_t hash, int64_t now_ns);
+
 /* ---- sets of locked buckets ------------------------------------------------------------------ */
 
 typedef struct weir_locked_bucket {

@@ -80,9 +80,13 @@ weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, i
 void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
                          int64_t now_ns);
 
-/* The same for one request. Returns WEIR_OK, WEIR_E_FULL or WEIR_E_ELSEWHERE. */
+/* The same for one request. Returns WEIR_OK, WEIR_E_FULL or WEIR_E_ELSEWHERE.
+ * weir_table_take_here() inserts an absent key instead of returning WEIR_E_ELSEWHERE. */
 weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                                 int64_t cost, weir_decision *ret);
+
+weir_status weir_table_take_here(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                                 int64_t cost, weir_decision *ret);
 
 /* One request of a transaction. */
 typedef struct weir_table_one {
@@ -123,8 +127,8 @@ static inline bool weir_kept_until(const port_word *until_ns, int64_t now_ns)
 /* The journal of moves of a state from one hash to another. The caller has locked all that it will
  * change. weir_table_move_begin() takes a slot; returns WEIR_TABLE_MOVES if all stay taken, because
  * processes were killed. weir_table_move_end() frees it once the new state is stored and the old
- * one removed. weir_table_move_lost() reads the slot of a process that was killed in between: if the
- * new hash has a state, the old one must be reset. */
+ * one removed. weir_table_move_lost() reads the slot of a process that was killed in between: if
+ * the new hash has a state, the old one must be reset. */
 enum { WEIR_TABLE_MOVES = 2 };
 size_t weir_table_move_begin(weir_table *t, uint64_t from, uint64_t to);
 void weir_table_move_end(weir_table *t, size_t slot);

@@ -60,6 +60,7 @@ typedef struct call {
     void *ctx;
     const weir_take_call *take; /* what fn does, if weir_take_fast() may do it; else NULL */
     weir_bucket_pair at;
+    bool here; /* insert an absent key, even if it may be elsewhere */
 } call;
 
 /* A key's entry in a copy of a bucket, and its new state. */
@@ -136,7 +137,7 @@ static bool decide(const call *c, found *f, weir_status *ret_st)
     bool present = f->i < WEIR_LINE_ENTRIES, changed;
     f->seen_ns = weir_table_see(c->table, c->now_ns);
     int64_t now_ns = weir_later(c->now_ns, f->seen_ns);
-    if (!present && weir_table_keeps(c->table, now_ns)) {
+    if (!present && !c->here && weir_table_keeps(c->table, now_ns)) {
         *ret_st = WEIR_E_ELSEWHERE;
         return false;
     }
@@ -233,7 +234,7 @@ weir_status weir_table_run(weir_table *t, const weir_policy *p, uint64_t hash, i
                            weir_state_fn fn, void *ctx)
 {
     WEIR_ASSERT(weir_table_words(p) > 0);
-    const call c = {t, p, now_ns, fn, ctx, NULL, weir_bucket_pair_of(t, hash)};
+    const call c = {t, p, now_ns, fn, ctx, NULL, weir_bucket_pair_of(t, hash), false};
     return run(&c);
 }
 
@@ -253,8 +254,14 @@ static weir_status take_state(void *ctx, const weir_policy *p, uint64_t *state, 
 
 weir_status weir_table_take(weir_table *t, weir_take_call *a, uint64_t hash, int64_t now_ns)
 {
-    const call c = {t, a->policy, now_ns, take_state, a, a, weir_bucket_pair_of(t, hash)};
+    const call c = {t, a->policy, now_ns, take_state, a, a, weir_bucket_pair_of(t, hash), false};
     return run(&c);
+}
+
+weir_status weir_table_take_locked(weir_table *t, weir_take_call *a, uint64_t hash, int64_t now_ns)
+{
+    const call c = {t, a->policy, now_ns, take_state, a, a, weir_bucket_pair_of(t, hash), true};
+    return run_locked(&c);
 }
 
 /* Drops a key from its two buckets, which are in the set. It is in both if a writer was killed

@@ -381,6 +381,31 @@ weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t ha
     return take_one_carefully(t, p, hash, now_ns, cost, ret);
 }
 
+__attribute__((noinline)) static weir_status take_here(weir_table *t, const weir_policy *p,
+                                                       uint64_t hash, int64_t now_ns, int64_t cost,
+                                                       weir_decision *ret)
+{
+    weir_status st = p->layers > 1 ? take_pair(t, p, hash, now_ns, cost, ret)
+                                   : take_one_carefully(t, p, hash, now_ns, cost, ret);
+    if (st != WEIR_E_ELSEWHERE)
+        return st;
+    weir_decision d;
+    weir_take_call a = {.policy = p, .cost = cost, .ret = &d};
+    st = weir_table_take_locked(t, &a, hash, now_ns);
+    if (st == WEIR_OK)
+        *ret = d;
+    return st;
+}
+
+weir_status weir_table_take_here(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                                 int64_t cost, weir_decision *ret)
+{
+    const weir_take_call a = {.policy = p, .cost = cost, .ret = ret};
+    if (__builtin_expect(p->layers == 1 && take_in_first(t, &a, hash, now_ns), 1))
+        return WEIR_OK;
+    return take_here(t, p, hash, now_ns, cost, ret);
+}
+
 /* ---- prefetching ----------------------------------------------------------------------------- */
 
 void weir_table_prefetch(const weir_table *t, uint64_t hash)
