@@ -104,7 +104,8 @@ static ngx_int_t send_part(asked *a, part *p)
         const weir_store_request *one = &q->requests[i];
         limits[i] = (weir_ngx_ask_limit){.text = {(const char *)text->data, text->len},
                                          .key = {one->key, one->key_len},
-                                         .cost = one->cost};
+                                         .cost = one->cost,
+                                         .keep = one->keep};
     }
     p->of = a;
     p->ask = (weir_ngx_ask){.done = on_answer, .data = p};

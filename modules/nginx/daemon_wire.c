@@ -30,7 +30,7 @@ size_t weir_ngx_wire_size(const weir_ngx_ask_limit *limit, size_t limits)
 {
     size_t size = FIXED_MAX;
     for (size_t i = 0; i < limits; i++)
-        size += limit[i].text.len + limit[i].key.len + 2 * HEAD_MAX + NUMBER_MAX;
+        size += limit[i].text.len + limit[i].key.len + 2 * HEAD_MAX + 2 * NUMBER_MAX;
     return size;
 }
 
@@ -45,17 +45,45 @@ static void put_number(weir_buffer *out, int64_t v)
     weir_resp_put_bulk(out, digits, weir_i64_print(digits, v));
 }
 
+enum { KEEP_MAX = WEIR_I64_MAX_LEN + 1 };
+
+/* Writes what a limit keeps: "20" or "20%". Returns the length. */
+static size_t print_keep(char buf[KEEP_MAX], int64_t keep)
+{
+    size_t len = weir_i64_print(buf, keep < 0 ? -keep : keep);
+    if (keep < 0)
+        buf[len++] = '%';
+    return len;
+}
+
 static void put_check(weir_buffer *out, const weir_ngx_ask_limit *limit)
 {
     bool by_one = limit->cost == 1; /* the default */
-    weir_resp_put_array(out, by_one ? 3 : 5);
+    char keep[KEEP_MAX];
+    weir_resp_put_array(out, (by_one ? 3u : 5u) + (limit->keep != 0 ? 2u : 0u));
     weir_resp_put_text(out, "WEIR.CHECK");
     put_slice(out, limit->text);
     put_slice(out, limit->key);
-    if (by_one)
-        return;
-    weir_resp_put_text(out, "COST");
-    put_number(out, limit->cost);
+    if (!by_one) {
+        weir_resp_put_text(out, "COST");
+        put_number(out, limit->cost);
+    }
+    if (limit->keep != 0) {
+        weir_resp_put_text(out, "KEEP");
+        weir_resp_put_bulk(out, keep, print_keep(keep, limit->keep));
+    }
+}
+
+/* Puts a cost, with what is kept behind a '+'. */
+static void put_units(weir_buffer *out, const weir_ngx_ask_limit *limit)
+{
+    char units[WEIR_I64_MAX_LEN + 1 + KEEP_MAX];
+    size_t len = weir_i64_print(units, limit->cost);
+    if (limit->keep != 0) {
+        units[len++] = '+';
+        len += print_keep(units + len, limit->keep);
+    }
+    weir_resp_put_bulk(out, units, len);
 }
 
 void weir_ngx_wire_put(weir_buffer *out, const weir_ngx_ask_limit *limit, size_t limits)
@@ -73,7 +101,7 @@ void weir_ngx_wire_put(weir_buffer *out, const weir_ngx_ask_limit *limit, size_t
     for (size_t i = 0; i < limits; i++) {
         put_slice(out, limit[i].text); /* has a space: the daemon takes it for a text, not a name */
         put_slice(out, limit[i].key);
-        put_number(out, limit[i].cost);
+        put_units(out, &limit[i]);
     }
 }
 

@@ -20,6 +20,7 @@ typedef struct weir_ngx_ask_limit {
     weir_slice text; /* the canonical text of a policy */
     weir_slice key;  /* 1..65536 bytes */
     int64_t cost;    /* 0..WEIR_COST_MAX */
+    int64_t keep;    /* see weir_check_keep() */
 } weir_ngx_ask_limit;
 
 /* An upper bound of the bytes that weir_ngx_wire_put() appends. */

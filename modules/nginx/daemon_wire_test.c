@@ -57,9 +57,9 @@ static void writes_questions(void **state)
     weir_buffer out;
     weir_buffer_init(&out, 1 << 20);
     weir_ngx_ask_limit limit[WEIR_NGX_ASK_MAX] = {
-        {slice("gcra 5/m burst 3"), slice("alice"), 1},
-        {slice("fixed-window 9/d"), slice("::1"), WEIR_COST_MAX},
-        {slice("gcra 7/s"), slice("bob"), 0},
+        {slice("gcra 5/m burst 3"), slice("alice"), 1, 0},
+        {slice("fixed-window 9/d"), slice("::1"), WEIR_COST_MAX, 0},
+        {slice("gcra 7/s"), slice("bob"), 0, 0},
     };
     weir_ngx_wire_put(&out, limit, 1);
     expect_request(&out, "WEIR.CHECK|gcra 5/m burst 3|alice");
@@ -68,6 +68,15 @@ static void writes_questions(void **state)
     weir_ngx_wire_put(&out, limit, 3);
     expect_request(&out, "WEIR.TAKEALL|3|gcra 5/m burst 3|alice|1|fixed-window 9/d|::1|2147483647|"
                          "gcra 7/s|bob|0");
+    limit[0].keep = 20;
+    limit[1].keep = WEIR_KEEP_PERCENT(20);
+    weir_ngx_wire_put(&out, limit, 1);
+    expect_request(&out, "WEIR.CHECK|gcra 5/m burst 3|alice|KEEP|20");
+    weir_ngx_wire_put(&out, limit + 1, 1);
+    expect_request(&out, "WEIR.CHECK|fixed-window 9/d|::1|COST|2147483647|KEEP|20%");
+    weir_ngx_wire_put(&out, limit, 3);
+    expect_request(&out, "WEIR.TAKEALL|3|gcra 5/m burst 3|alice|1+20|fixed-window 9/d|::1|"
+                         "2147483647+20%|gcra 7/s|bob|0");
     weir_ngx_wire_put_greeting(&out, (weir_slice){NULL, 0});
     expect_request(&out, "PING");
     weir_ngx_wire_put_greeting(&out, slice("a word"));
@@ -85,8 +94,10 @@ static void announces_the_size(void **state)
     weir_buffer_init(&out, 4 << 20);
     weir_ngx_ask_limit limit[WEIR_NGX_ASK_MAX];
     for (size_t n = 1; n <= WEIR_NGX_ASK_MAX; n++) {
-        limit[n - 1] = (weir_ngx_ask_limit){
-            slice("gcra 5/m burst 3"), {key, n < 15 ? sizeof key : 9000}, WEIR_COST_MAX};
+        limit[n - 1] = (weir_ngx_ask_limit){slice("gcra 5/m burst 3"),
+                                            {key, n < 15 ? sizeof key : 8000},
+                                            WEIR_COST_MAX,
+                                            WEIR_COST_MAX};
         size_t size = weir_ngx_wire_size(limit, n);
         weir_ngx_wire_put(&out, limit, n);
         assert_false(out.failed);

@@ -96,8 +96,7 @@ static weir_status ask_stores(weir_ngx_question *q, size_t *ret_blocking)
     int64_t now_ns = weir_store_now(stores[0]);
     if (q->len > 1)
         return weir_stores_take_many(stores, q->requests, q->len, now_ns, ret_blocking);
-    one->status = weir_store_check(stores[0], one->policy, one->policy_id, one->key, one->key_len,
-                                   now_ns, one->cost, &one->decision);
+    weir_store_check_batch(stores[0], one, 1, now_ns);
     *ret_blocking = one->status == WEIR_OK && one->decision.allowed;
     return one->status;
 }

@@ -53,7 +53,8 @@ static bool add_request(ngx_http_request_t *r, weir_ngx_limit *limit, weir_ngx_q
                                                  .policy_id = limit->id,
                                                  .key = key.data,
                                                  .key_len = key.len,
-                                                 .cost = cost_of(r, limit)};
+                                                 .cost = cost_of(r, limit),
+                                                 .keep = limit->keep};
     return true;
 }
 

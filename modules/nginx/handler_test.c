@@ -181,6 +181,24 @@ static void a_cost_that_never_passes(void **unused)
     assert_null(fake_variable("weir_retry_after"));
 }
 
+/* Also beside another limit, which is then decided together. */
+static void a_part_that_is_kept(void **unused)
+{
+    (void)unused;
+    configure("weir z \"gcra 1/h burst 4\" key=a keep=50%");
+    expect_pass();
+    expect_pass();
+    expect_denial(429);
+}
+
+static void a_part_that_is_kept_of_two(void **unused)
+{
+    (void)unused;
+    configure("weir z \"gcra 1/h burst 4\" key=a keep=3;weir z \"gcra 1/h burst 9\" key=b");
+    expect_pass();
+    expect_denial(429);
+}
+
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 static void held_requests(void **unused)
@@ -383,6 +401,8 @@ int main(void)
                                        TEST(keys),
                                        TEST(costs),
                                        TEST(a_cost_that_never_passes),
+                                       TEST(a_part_that_is_kept),
+                                       TEST(a_part_that_is_kept_of_two),
                                        TEST(held_requests),
                                        TEST(a_held_request_ends),
                                        TEST(a_queue_with_delay),

@@ -5,6 +5,7 @@
 #include "module.h"
 
 #include "port/assert.h"
+#include "service/rules/keep.h"
 #include "store/iterate.h"
 
 #include <string.h>
@@ -49,6 +50,13 @@ static ngx_int_t read_cost(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *val
 {
     limit->cost = ngx_pcalloc(cf->pool, sizeof *limit->cost);
     return limit->cost ? read_value(cf, value, limit->cost) : NGX_ERROR;
+}
+
+static ngx_int_t read_keep(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
+{
+    (void)cf;
+    weir_slice text = {(const char *)value->data, value->len};
+    return weir_keep_read(text, &limit->keep) ? NGX_OK : NGX_DECLINED;
 }
 
 static ngx_int_t read_name(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value)
@@ -130,6 +138,7 @@ static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_
     static const parameter all[] = {
         {"key=", read_key, "key=EXPRESSION"},
         {"cost=", read_cost, "cost=EXPRESSION"},
+        {"keep=", read_keep, "keep= with a number of units, or a share from 0% to 100%"},
         {"name=", read_name, "name= with 1 to 64 letters, digits and - _ . : /"},
         {"status=", read_status, "status= from 400 to 599"},
         {"unit=", read_unit, "unit= requests, tokens or bytes"},
@@ -146,7 +155,7 @@ static bool read_parameter(ngx_conf_t *cf, weir_ngx_limit *limit, const ngx_str_
             return rc == NGX_OK || (rc == NGX_DECLINED && bad(cf, arg, all[i].expected));
         }
     }
-    return bad(cf, arg, "key=, cost=, name=, status=, delay=, unit=, log_level= or shadow");
+    return bad(cf, arg, "key=, cost=, keep=, name=, status=, delay=, unit=, log_level= or shadow");
 }
 
 /* ---- the directive --------------------------------------------------------------------------- */

@@ -51,8 +51,18 @@ static void parameters(void **unused)
          "emerg bad parameter \"log_level=debug\", expected log_level= info, notice, warn or "
          "error\n"},
         {WEIR "cost=", "", "emerg bad parameter \"cost=\", expected cost=EXPRESSION\n"},
+        {WEIR "keep=", "",
+         "emerg bad parameter \"keep=\", expected keep= with a number of units, or a share from 0% "
+         "to "
+         "100%\n"},
+        {WEIR "keep=101%", "",
+         "emerg bad parameter \"keep=101%\", expected keep= with a number of units, or a share "
+         "from "
+         "0% to 100%\n"},
+        {WEIR "keep=0%", NULL, NULL},
         {WEIR "shadows", "",
-         "emerg bad parameter \"shadows\", expected key=, cost=, name=, status=, delay=, unit=, "
+         "emerg bad parameter \"shadows\", expected key=, cost=, keep=, name=, status=, delay=, "
+         "unit=, "
          "log_level= or shadow\n"},
         {WEIR "key=b", "", "emerg duplicate parameter \"key=\"\n"},
         {"weir z \"gcra 1/s\" key=", "", "emerg bad parameter \"key=\", expected key=EXPRESSION\n"},
@@ -120,13 +130,16 @@ static void members(void **unused)
 {
     (void)unused;
     fake_expect_conf("weir z \"gcra  60/m\" key=$a", NULL, NULL);
-    fake_expect_conf("weir z \"gcra 60/m\" key=$a name=api status=503 log_level=warn unit=tokens",
+    fake_expect_conf("weir z \"gcra 60/m\" key=$a name=api status=503 log_level=warn unit=tokens "
+                     "keep=20%",
                      NULL, NULL);
     fake_expect_conf("weir z \"gcra 60/m\" key=$b shadow log_level=notice unit=requests", NULL,
                      NULL);
     weir_ngx_limit **limits = fake.loc->limits->elts;
     assert_int_equal(fake.loc->limits->nelts, 3);
     assert_int_equal(fake.loc->shadows, 1);
+    assert_int_equal(limits[0]->keep, 0);
+    assert_int_equal(limits[1]->keep, WEIR_KEEP_PERCENT(20));
     assert_string_equal((const char *)limits[0]->at.file.data, "nginx.conf");
     assert_int_equal(limits[0]->at.line, 7);
     assert_int_equal(limits[0]->status, 429);

@@ -42,6 +42,7 @@ typedef struct weir_ngx_limit {
     bool mixed; /* another limit has the same `states` and does not share them: what a changed
                    one of them was before is unknown */
     ngx_http_complex_value_t key, *cost; /* cost is NULL: 1 */
+    int64_t keep;                        /* what a request leaves for others; weir_check_keep() */
     ngx_uint_t status;                   /* of a denial: 400..599 */
     ngx_uint_t log_level;                /* of a denial; a delay is logged one level lower */
     weir_quota_unit unit;

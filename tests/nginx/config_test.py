@@ -64,16 +64,17 @@ def test_limits(box):
     for place in ("http", "server", "location"):
         c.is_good(OK, place)
         c.is_good("weir off", place)
-    for more in ("cost=$arg_c", "cost=5", "name=a-b_c.d:e/F9", "status=400", "status=599", "shadow", "log_level=info",
+    for more in ("cost=$arg_c", "cost=5", "name=a-b_c.d:e/F9", "status=400", "status=599", "shadow", "keep=5", "keep=20%", "log_level=info",
                  "log_level=notice", "log_level=warn", "log_level=error",
                  "cost=$arg_c$arg_d name=n status=503 shadow log_level=info"):
         c.is_good(f"{OK} {more}")
     c.is_good('weir z "gcra 1/h" key=$arg_a-$remote_addr')
     c.is_good('weir z "gcra 1/h" "key=a b"')
     c.is_bad('weir z "gcra 1/h" name=a', "no key, expected a parameter such as key=$binary_remote_addr")
-    known = "key=, cost=, name=, status=, delay=, unit=, log_level= or shadow"
+    known = "key=, cost=, keep=, name=, status=, delay=, unit=, log_level= or shadow"
     for text, expected in [
             ("key=", "key=EXPRESSION"), ("cost=", "cost=EXPRESSION"),
+            ("keep=-1", "keep= with a number of units, or a share from 0% to 100%"),
             ("name=", "name= with 1 to 64 letters, digits and - _ . : /"),
             ("name=a,b", "name= with 1 to 64 letters, digits and - _ . : /"),
             ("name=" + "n" * 65, "name= with 1 to 64 letters, digits and - _ . : /"),
