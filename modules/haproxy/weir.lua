@@ -5,6 +5,7 @@
 --
 --     http-request lua.weir POLICY KEY
 --     http-request lua.weir-cost POLICY KEY COST
+--     http-request lua.weir-keep POLICY KEY COST KEEP
 --
 -- An argument that begins with proc., sess., txn. or req. is the name of a variable; any other is
 -- text. The actions set the variables txn.weir.*, as weir does over SPOE. docs/haproxy.md describes
@@ -354,21 +355,21 @@ local function may_ask()
     return true
 end
 
-local function take(txn, policy_name, key_name, cost_name)
+local function take(txn, policy_name, key_name, cost_name, keep_name)
     local policy, key = argument(txn, policy_name), argument(txn, key_name)
-    local cost = argument(txn, cost_name)
-    if not policy or not key or not cost then
-        warn("denied", "the variable "
-            .. (not policy and policy_name or not key and key_name or cost_name) .. " is not set")
+    local cost, keep = argument(txn, cost_name), argument(txn, keep_name)
+    if not policy or not key or not cost or not keep then
+        warn("denied", "the variable " .. (not policy and policy_name or not key and key_name
+            or not cost and cost_name or keep_name) .. " is not set")
         return refuse(txn, "an argument has no value")
     end
     if key == key_name then
         check_key(key)
     end
     local target = "/v1/take?delay=report&denied=429&policy=" .. encode(policy)
-        .. "&key=" .. encode(key) .. "&cost=" .. encode(cost)
+        .. "&key=" .. encode(key) .. "&cost=" .. encode(cost) .. "&keep=" .. encode(keep)
     if #target > TARGET_MAX then
-        return refuse(txn, "the policy, the key and the cost are too long")
+        return refuse(txn, "the arguments are too long")
     end
     if not may_ask() then
         return set_error(txn, "weir is unavailable")
@@ -392,7 +393,11 @@ local function take(txn, policy_name, key_name, cost_name)
 end
 
 core.register_action("weir", {"http-req"}, function(txn, policy, key)
-    take(txn, policy, key, "1")
+    take(txn, policy, key, "1", "0")
 end, 2)
 
-core.register_action("weir-cost", {"http-req"}, take, 3)
+core.register_action("weir-cost", {"http-req"}, function(txn, policy, key, cost)
+    take(txn, policy, key, cost, "0")
+end, 3)
+
+core.register_action("weir-keep", {"http-req"}, take, 4)

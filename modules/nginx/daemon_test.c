@@ -67,7 +67,7 @@ typedef struct asked {
     weir_ngx_daemon *again; /* done() asks it the same question */
 } asked;
 
-static const weir_ngx_ask_limit limit = {{"gcra 1/s", 8}, {"k", 1}, 1};
+static const weir_ngx_ask_limit limit = {{"gcra 1/s", 8}, {"k", 1}, 1, 0};
 
 static void on_done(weir_ngx_ask *ask)
 {
@@ -218,7 +218,7 @@ static void questions_that_are_refused(void **unused)
     assert_int_equal(weir_ngx_daemon_ask(d, &a.ask, many, WEIR_NGX_ASK_MAX + 1, ngx_cycle->log),
                      NGX_ERROR);
     memset(large, 'k', sizeof large);
-    const weir_ngx_ask_limit one = {{"gcra 1/s", 8}, {large, sizeof large}, 1};
+    const weir_ngx_ask_limit one = {{"gcra 1/s", 8}, {large, sizeof large}, 1, 0};
     assert_int_equal(weir_ngx_daemon_ask(d, &a.ask, &one, 1, ngx_cycle->log), NGX_OK);
     assert_int_equal(a.done, 0);
     fake_run();

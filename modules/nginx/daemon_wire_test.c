@@ -104,7 +104,7 @@ static void announces_the_size(void **state)
         assert_in_range(weir_buffer_len(&out), 1, size);
         assert_in_range(size, 1, WEIR_NGX_QUESTION_LEN_MAX);
         const weir_slice *arg;
-        assert_int_equal(parse(&out, &arg), n == 1 ? 5 : 2 + 3 * n);
+        assert_int_equal(parse(&out, &arg), n == 1 ? 7 : 2 + 3 * n);
         weir_buffer_clear(&out);
     }
     weir_buffer_free(&out);

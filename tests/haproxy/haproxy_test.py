@@ -424,6 +424,20 @@ def spoe_frames_have_a_limit(box):
     is_refused(two.get("a"), "no header")
 
 
+def lua_keeps_units(box):
+    """What a request keeps is left for others."""
+    weir = Weir(box, {"api": policy(5)}).start()
+    one = Haproxy(box, "lua", weir, replaced=[
+        ("http-request lua.weir api txn.weir_key", "http-request set-var(txn.keep) url_param(m)\n"
+         "    http-request lua.weir-keep api txn.weir_key 1 txn.keep")]).start()
+    statuses = [fetch(one.port, f"/?k=a&m={keep}").status for keep in (3, "60", "4", 3, 2, 2, 0)]
+    equal(statuses, [200, 429, 429, 200, 200, 429, 200], "keep 3, 60, 4, 3, 2, 2 and 0 of 5")
+    equal(fetch(one.port, "/?k=a&m=x").status, 429, "an invalid keep")
+    share = Haproxy(box, "lua", weir, replaced=[
+        ("http-request lua.weir api txn.weir_key", "http-request lua.weir-keep api txn.weir_key 1 80%")]).start()
+    equal([fetch(share.port, "/?k=b").status for _ in range(2)], [200, 429], "keep 80 % of 5")
+
+
 def stick_table(box):
     """The configuration with the stick table, which weir replaces."""
     one = Haproxy(box, "stick-table").start()
@@ -436,7 +450,7 @@ BOTH = (denials_have_headers, the_policy_of_the_page, odd_keys_are_other_keys, c
         two_servers_share_a_limit, killed, stopped, fail_closed, reloads_fail_no_request)
 TESTS = [*(one for test in BOTH for one in each_door(test)), variables_of_the_page, lua_delays_requests, lua_password,
          lua_logs_mistakes, lua_environment, lua_keeps_connections, lua_idle_connections_end, lua_late_responses,
-         spoe_frames_have_a_limit, stick_table]
+         lua_keeps_units, spoe_frames_have_a_limit, stick_table]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS, sys.argv, needs_redis=False))
