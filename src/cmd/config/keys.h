@@ -190,6 +190,10 @@ void config_check_policy(config_reader *r, const config_place *place);
 void config_check_cost(config_reader *r, const config_place *place, const char *policy,
                        int64_t cost);
 
+/* Reads what a request keeps for others: "20" or "20%"; see weir_check_keep(). Reports any other
+ * value. */
+void config_read_keep(config_reader *r, const config_place *place, int64_t *ret);
+
 /* Parses a value as a template. Returns NULL after reporting an error; else for
  * weir_key_template_free(). */
 weir_key_template *config_parse_template(config_reader *r, const config_place *place);

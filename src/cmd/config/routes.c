@@ -409,14 +409,19 @@ static void read_path(config_reader *r, const config_place *place, const config_
         check_path(r, place, n->text, n->len);
 }
 
+void config_read_keep(config_reader *r, const config_place *place, int64_t *ret)
+{
+    const config_node *n = place->node;
+    if (config_want_scalar(r, place, "units or a share, such as 20%") &&
+        !weir_keep_read((weir_slice){n->text, n->len}, ret))
+        config_error(r->errors, place, "%s, found '%.40s'", WEIR_KEEP_EXPECTED, n->text);
+}
+
 static void read_keep(config_reader *r, const config_place *place, const config_key *key,
                       void *base)
 {
-    const config_node *n = place->node;
     (void)key;
-    if (config_want_scalar(r, place, "units or a share, such as 20%") &&
-        !weir_keep_read((weir_slice){n->text, n->len}, &((weir_route_spec *)base)->keep))
-        config_error(r->errors, place, "%s, found '%.40s'", WEIR_KEEP_EXPECTED, n->text);
+    config_read_keep(r, place, &((weir_route_spec *)base)->keep);
 }
 
 /* ---- the section ----------------------------------------------------------------------------- */

@@ -318,9 +318,10 @@ static void check_templates(void **unused)
 static void check_spoe(void **unused)
 {
     (void)unused;
-    weir_config *c =
-        valid(API "spoe: {variables: [limit, remaining], messages: {a: api, "
-                  "b: {policy: api, key: $src, cost: 2147483647}, c: {policy: $p, cost: $c}}}");
+    weir_config *c = valid(
+        API
+        "spoe: {variables: [limit, remaining], messages: {a: api, "
+        "b: {policy: api, key: $src, cost: 2147483647}, c: {policy: $p, cost: $c, keep: 20%}}}");
     const spoe_settings *spoe = config_options(c, &spoe_guest);
     assert_int_equal(spoe->variables, weir_spop_variable("allowed", 7) |
                                           weir_spop_variable("limit", 5) |
@@ -336,6 +337,8 @@ static void check_spoe(void **unused)
     assert_string_equal(s[1].cost, "2147483647");
     assert_string_equal(s[2].policy, "$p");
     assert_string_equal(s[2].cost, "$c");
+    assert_int_equal(s[1].keep, 0);
+    assert_int_equal(s[2].keep, WEIR_KEEP_PERCENT(20));
     config_free(c);
     c = valid("spoe:\n  messages:\n");
     spoe = config_options(c, &spoe_guest);

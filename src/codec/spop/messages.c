@@ -50,8 +50,10 @@ static weir_status build_cost(weir_spop_message *m, const char *text)
 
 static weir_status build_message(weir_spop_message *m, const weir_spop_spec *spec)
 {
-    if (strlen(spec->name) > WEIR_SPOP_NAME_MAX)
+    if (strlen(spec->name) > WEIR_SPOP_NAME_MAX || spec->keep < WEIR_KEEP_PERCENT(100) ||
+        spec->keep > WEIR_COST_MAX)
         return WEIR_E_RANGE;
+    m->keep = spec->keep;
     if (!copy_text(&m->name, spec->name, WEIR_SPOP_NAME_MAX))
         return WEIR_E_NOMEM;
     weir_status st = WEIR_OK;

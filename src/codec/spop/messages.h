@@ -24,6 +24,7 @@ typedef struct weir_spop_spec {
     const char *policy; /* the name of a policy, or a template that gives one */
     const char *key;    /* a template; NULL: the argument `key`, or else the argument `src` */
     const char *cost;   /* a number, or a template that gives one; NULL: 1 */
+    int64_t keep;       /* see weir_check_keep() */
 } weir_spop_spec;
 
 typedef struct weir_spop_message {
@@ -32,7 +33,7 @@ typedef struct weir_spop_message {
     weir_slice policy_name;
     weir_key_template *key;  /* NULL: the arguments `key` and `src` */
     weir_key_template *cost; /* NULL: fixed_cost */
-    int64_t fixed_cost;
+    int64_t fixed_cost, keep;
 } weir_spop_message;
 
 /* An immutable set of messages with a reference count. */

@@ -104,6 +104,14 @@ static void check_limits(void **unused)
         {WEIR_SPOP_NAME_MAX + 1, 1, "1", WEIR_E_RANGE},
         {1, WEIR_RULE_NAME_MAX + 1, "1", WEIR_E_RANGE},
     };
+    static const int64_t keeps[] = {-101, -100, WEIR_COST_MAX, (int64_t)WEIR_COST_MAX + 1};
+    for (size_t i = 0; i < sizeof keeps / sizeof keeps[0]; i++) {
+        const weir_spop_spec spec = {.name = "n", .policy = "p", .keep = keeps[i]};
+        bool good = i == 1 || i == 2;
+        assert_int_equal(weir_spop_messages_build(&m, &spec, 1, 0), good ? WEIR_OK : WEIR_E_RANGE);
+        if (good)
+            weir_spop_messages_drop(m);
+    }
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *end = text + sizeof text - 1;
         text[sizeof text - 1] = '\0';

@@ -45,6 +45,7 @@ static const weir_spop_spec specs[] = {
     {.name = "costly", .policy = "api", .cost = "$cost"},
     {.name = "named", .policy = "$policy", .key = "$key"},
     {.name = "fixed", .policy = "api", .cost = "2"},
+    {.name = "kept", .policy = "api", .keep = WEIR_KEEP_PERCENT(60)},
     {.name = "narrow", .policy = "narrow"},
     {.name = "queue", .policy = "queue"},
     {.name = "shadow", .policy = "shadow"},

@@ -210,6 +210,10 @@ static void check_decisions(void **state)
     ask(f, "costly", "a", "6", NEVER("1", "5", "api", "limit"));
     ask(f, "fixed", "b", "9", ALLOWED("0", "2", "3", "5", "api", "limit", "0"));
     ask(f, "plain", "b", "9", ALLOWED("0", "3", "2", "5", "api", "limit", "0"));
+    ask(f, "kept", "c", "", ALLOWED("0", "1", "1", "5", "api", "limit", "0"));
+    ask(f, "kept", "c", "", ALLOWED("0", "2", "0", "5", "api", "limit", "0"));
+    ask(f, "kept", "c", "", DENIED("1", "2", "0", "5", "api"));
+    ask(f, "plain", "c", "", ALLOWED("0", "3", "2", "5", "api", "limit", "0"));
     ask(f, "plain", "evil", "", NEVER("0", "5", "api", "deny-list"));
     ask(f, "plain", "root", "", ALLOWED("0", "0", "5", "5", "api", "allow-list", "0"));
     ask(f, "shadow", "a", "", ALLOWED("0", "60", "0", "1", "shadow", "limit", "0"));

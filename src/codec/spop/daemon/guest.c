@@ -13,6 +13,7 @@
 #include "port/port.h"
 #include "port/text.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define MEMBER(member) CONFIG_MEMBER(weir_spop_spec, member)
@@ -71,6 +72,13 @@ static void read_cost(config_reader *r, const config_place *place, const config_
         config_error(r->errors, place, "expected %s, found '%.40s'", expected, n->text);
 }
 
+static void read_keep(config_reader *r, const config_place *place, const config_key *key,
+                      void *base)
+{
+    (void)key;
+    config_read_keep(r, place, &((weir_spop_spec *)base)->keep);
+}
+
 /* Warns of a fixed cost that a fixed policy never allows. */
 static void check_message(config_reader *r, const config_place *place, void *base)
 {
@@ -86,6 +94,7 @@ static const config_key message_keys[] = {
     {"policy", CONFIG_OTHER, .read = read_policy},
     {"key", CONFIG_OTHER, .read = read_key},
     {"cost", CONFIG_OTHER, .read = read_cost},
+    {"keep", CONFIG_OTHER, .read = read_keep},
 };
 
 static const char message_expected[] =
@@ -211,6 +220,9 @@ static void print_messages(const weir_config *c, const void *self)
         caret_text(stdout, key, strlen(key));
         fputs(", cost ", stdout);
         caret_text(stdout, cost, strlen(cost));
+        if (s->keep != 0)
+            printf(", keep %" PRId64 "%s", s->keep < 0 ? -s->keep : s->keep,
+                   s->keep < 0 ? "%" : "");
         putchar('\n');
     }
     if (all->variables == 0 || all->len == 0)
