@@ -78,6 +78,7 @@ POLICIES = {
         "fixed-window 4/month tz Asia/Kathmandu count-denied",
         "fixed-window 3/week count-denied tz America/New_York",
         "fixed-window 6/year tz Australia/Lord_Howe",
+        "fixed-window 5/month from 17", "fixed-window 5/week from sunday count-denied",
     ),
     "fixed-window-from-first": (
         "fixed-window 5/1s from-first", "fixed-window 1/h from-first",
@@ -391,18 +392,19 @@ STEPS_BACK = (steps_back_a_little, steps_back_when_drained, steps_back_and_on, s
               gives_back_after_step_back, wandering_back)
 
 
-def calendar_case(kind, unit, zone, date):
+def calendar_case(kind, period, zone, date):
+    unit, _, anchor = period.partition(" from ")
     noon = int((datetime.datetime.fromisoformat(date) - EPOCH).total_seconds()) * SECOND + DAY // 2
-    windows = CalendarWindows(unit, zone)
+    windows = CalendarWindows(unit, zone, anchor)
     begin, end = windows.bounds(noon)
-    case = kind(f"{unit} {zone} {date}", f"fixed-window 5/{unit} tz {zone}", begin - 26 * HOUR)
+    case = kind(f"{period} {zone} {date}", f"fixed-window 5/{period} tz {zone}", begin - 26 * HOUR)
     for at in sorted((begin - 26 * HOUR, begin - HOUR, begin - case.tick, begin, begin + HOUR - case.tick, begin + HOUR,
                begin + 3 * HOUR, noon, end - HOUR, end - case.tick, end, end + HOUR // 2, end + HOUR, end + 25 * HOUR)):
         case.take(2, at)
     return case
 
 
-# Unit, time zone, and dates.
+# Period, time zone, and dates.
 CALENDARS = (
     ("day", "America/Havana", "2023-03-12", "2023-11-04", "2023-11-05"),
     ("day", "America/Sao_Paulo", "2018-02-17", "2018-11-03", "2018-11-04"),
@@ -422,12 +424,28 @@ CALENDARS = (
     ("year", "UTC", "1971-06-01", "2024-06-01", "2100-06-01", "2200-06-01"),
     ("year", "Pacific/Apia", "2011-06-01", "2012-06-01"),
     ("year", "America/New_York", "1970-06-01", "2026-06-01", "2199-06-01"),
+    ("day from 02:30", "Europe/Berlin", "2024-03-30", "2024-03-31", "2024-10-27"),
+    ("day from 06:00", "Pacific/Apia", "2011-12-29", "2011-12-30", "2011-12-31"),
+    ("day from 06:00", "UTC", "1970-01-03", "2024-02-29", "2199-12-31"),
+    ("day from 23:59", "America/Sao_Paulo", "2018-02-17", "2018-11-03"),
+    ("week from sunday", "America/New_York", "2025-03-09", "2025-11-02", "2025-11-08"),
+    ("week from saturday", "Pacific/Apia", "2011-12-28", "2012-01-03"),
+    ("week from tuesday", "UTC", "2024-01-01", "2024-01-02"),
+    ("month from 17", "UTC", "2026-01-16", "2026-01-17", "2025-12-31"),
+    ("month from 17", "Europe/Berlin", "2026-03-20", "2026-10-20"),
+    ("month from 29", "UTC", "2023-02-27", "2023-02-28", "2024-02-29"),
+    ("month from 30", "Pacific/Apia", "2011-12-15", "2012-01-15"),
+    ("month from 31", "UTC", "2023-01-31", "2023-02-28", "2024-02-29", "2024-04-30", "2100-02-27"),
+    ("year from 02-29", "UTC", "2023-06-01", "2024-02-28", "2024-06-01", "2099-06-01"),
+    ("year from 04-01", "Asia/Kathmandu", "2026-03-31", "2026-06-01"),
+    ("year from 07-01", "Australia/Sydney", "2026-06-30", "2026-07-01"),
+    ("year from 12-31", "UTC", "2023-12-31", "2024-12-30"),
 )
 
 
 def calendar_cases(kind):
     """Returns cases around the starts of the windows that contain the dates."""
-    return [calendar_case(kind, unit, zone, date) for unit, zone, *dates in CALENDARS for date in dates]
+    return [calendar_case(kind, period, zone, date) for period, zone, *dates in CALENDARS for date in dates]
 
 
 def scenarios(family):

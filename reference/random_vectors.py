@@ -9,12 +9,13 @@ Times are chosen where a decision changes: just before and at retry_after, reset
 """
 
 import argparse
+import datetime
 import random
 import sys
 
 from vector_format import Case, document
 from weir_reference import (
-    CALENDAR_WORDS, COST_MAX, LAYERS_MAX, NS_MAX, PERIOD_MAX, RATE_MAX, SECOND, SLICES_MAX, parse_period,
+    CALENDAR_WORDS, COST_MAX, LAYERS_MAX, NS_MAX, PERIOD_MAX, RATE_MAX, SECOND, SLICES_MAX, WEEKDAYS, parse_period,
 )
 
 START_2026 = 1767225600 * SECOND
@@ -105,8 +106,20 @@ def fixed_window(rng):
 
 def fixed_window_calendar(rng):
     zone = rng.choice(("",) + tuple(f"tz {name}" for name in ZONES))
-    head = f"fixed-window {small_or_spread(rng, COST_MAX)}/{rng.choice(CALENDAR_WORDS)}"
-    return shuffled(rng, head, [zone, maybe(rng, "count-denied")])
+    unit = rng.choice(CALENDAR_WORDS)
+    head = f"fixed-window {small_or_spread(rng, COST_MAX)}/{unit}"
+    return shuffled(rng, head, [zone, maybe(rng, f"from {anchor(rng, unit)}"), maybe(rng, "count-denied")])
+
+
+def anchor(rng, unit):
+    if unit == "day":
+        return f"{rng.randrange(24):02}:{rng.choice((0, 0, 30, rng.randrange(60))):02}"
+    if unit == "week":
+        return rng.choice(WEEKDAYS)
+    if unit == "month":
+        return str(rng.choice((28, 29, 30, 31, rng.randint(1, 31))))
+    day = datetime.date(2000, 1, 1) + datetime.timedelta(days=rng.randrange(366))
+    return rng.choice(("02-28", "02-29", "03-01", f"{day:%m-%d}"))
 
 
 def sliding_log(rng):

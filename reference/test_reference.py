@@ -16,7 +16,7 @@ import make_vectors
 from random_vectors import Walk, policy
 from vector_format import US, Case, MicrosecondCase
 from weir_reference import (
-    COST_MAX, INT64_MAX, NS_MAX, SECOND, CalendarWindows, Key, day_start, parse_period, parse_policy,
+    COST_MAX, INT64_MAX, NS_MAX, SECOND, CalendarWindows, Key, local_start, midnight, parse_period, parse_policy,
 )
 
 S, MS = SECOND, SECOND // 1000
@@ -465,11 +465,12 @@ class Bounds(unittest.TestCase):
 class Calendar(unittest.TestCase):
     def starts(self, zone, *expected):
         for date, moment in expected:
-            self.assertEqual(day_start(zone, datetime.date.fromisoformat(date)), utc_ns(moment), f"{zone} {date}")
+            start = local_start(zone, midnight(datetime.date.fromisoformat(date)))
+            self.assertEqual(start, utc_ns(moment), f"{zone} {date}")
 
-    def window(self, unit, zone, moment, begin, end):
-        got = CalendarWindows(unit, zone).bounds(utc_ns(moment))
-        self.assertEqual(got, (utc_ns(begin), utc_ns(end)), f"{unit} {zone} {moment}")
+    def window(self, unit, zone, moment, begin, end, anchor=None):
+        got = CalendarWindows(unit, zone, anchor).bounds(utc_ns(moment))
+        self.assertEqual(got, (utc_ns(begin), utc_ns(end)), f"{unit} {zone} {moment} {anchor}")
 
     def test_repeated_midnight(self):
         self.starts("America/Havana", ("2023-11-05", "2023-11-05 04:00"), ("2023-11-06", "2023-11-06 05:00"))
@@ -508,6 +509,33 @@ class Calendar(unittest.TestCase):
         self.window("year", "UTC", "2024-12-31 23:59:59", "2024-01-01 00:00", "2025-01-01 00:00")
         self.window("year", "Pacific/Apia", "2011-07-01 00:00", "2011-01-01 10:00", "2011-12-31 10:00")
 
+    def test_days_from_a_time(self):
+        self.window("day", "UTC", "2024-02-29 05:59", "2024-02-28 06:00", "2024-02-29 06:00", "06:00")
+        self.window("day", "UTC", "2024-02-29 06:00", "2024-02-29 06:00", "2024-03-01 06:00", "06:00")
+        self.window("day", "Europe/Berlin", "2024-03-31 00:59", "2024-03-30 01:30", "2024-03-31 01:00", "02:30")
+        self.window("day", "Europe/Berlin", "2024-03-31 01:00", "2024-03-31 01:00", "2024-04-01 00:30", "02:30")
+        self.window("day", "Europe/Berlin", "2024-10-27 01:45", "2024-10-27 00:30", "2024-10-28 01:30", "02:30")
+        self.window("day", "Pacific/Apia", "2011-12-30 10:00", "2011-12-30 10:00", "2011-12-30 16:00", "06:00")
+
+    def test_weeks_from_a_day(self):
+        self.window("week", "UTC", "2026-08-01 12:00", "2026-07-26 00:00", "2026-08-02 00:00", "sunday")
+        self.window("week", "UTC", "2026-08-02 12:00", "2026-08-02 00:00", "2026-08-09 00:00", "sunday")
+        self.window("week", "UTC", "2026-08-01 12:00", "2026-07-28 00:00", "2026-08-04 00:00", "tuesday")
+
+    def test_months_from_a_day(self):
+        self.window("month", "UTC", "2026-01-16 23:59:59", "2025-12-17 00:00", "2026-01-17 00:00", "17")
+        self.window("month", "UTC", "2026-01-17 00:00", "2026-01-17 00:00", "2026-02-17 00:00", "17")
+        self.window("month", "UTC", "2026-02-15 00:00", "2026-01-31 00:00", "2026-02-28 00:00", "31")
+        self.window("month", "UTC", "2026-02-28 00:00", "2026-02-28 00:00", "2026-03-31 00:00", "31")
+        self.window("month", "UTC", "2024-02-29 00:00", "2024-02-29 00:00", "2024-03-30 00:00", "30")
+        self.window("month", "UTC", "2024-04-30 00:00", "2024-04-30 00:00", "2024-05-31 00:00", "31")
+
+    def test_years_from_a_date(self):
+        self.window("year", "UTC", "2026-03-31 23:59:59", "2025-04-01 00:00", "2026-04-01 00:00", "04-01")
+        self.window("year", "UTC", "2026-04-01 00:00", "2026-04-01 00:00", "2027-04-01 00:00", "04-01")
+        self.window("year", "UTC", "2023-06-01 00:00", "2023-02-28 00:00", "2024-02-29 00:00", "02-29")
+        self.window("year", "UTC", "2024-06-01 00:00", "2024-02-29 00:00", "2025-02-28 00:00", "02-29")
+
     def test_windows_partition_time(self):
         rng = random.Random(3)
         for zone in ("America/Havana", "America/St_Johns", "Asia/Beirut", "Pacific/Apia", "Australia/Lord_Howe"):
@@ -540,6 +568,11 @@ class Text(unittest.TestCase):
     def test_options_in_any_order(self):
         one, other = parse_policy("fixed-window 5/day tz UTC count-denied & fixed-window 5/day count-denied tz UTC")
         self.assertEqual((one.windows.zone, one.count_denied), (other.windows.zone, other.count_denied))
+
+    def test_anchors(self):
+        for text in ("day from 24:00", "day from sunday", "week from 3", "month from 0", "month from 32", "year from 13-01",
+                     "year from 04-31", "24h from 06:00", "h from monday"):
+            self.assertRaises(ValueError, parse_policy, f"fixed-window 5/{text}")
 
 
 class RandomWalks(unittest.TestCase):

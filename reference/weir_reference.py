@@ -18,6 +18,7 @@ in the same way.
 Time is whole nanoseconds since the Unix epoch. States are immutable values, so a query cannot change one.
 """
 
+import calendar
 import datetime
 import functools
 import re
@@ -185,26 +186,73 @@ class AlignedWindows:
 
 
 class CalendarWindows:
-    """Local days, weeks (from Monday), months or years of one time zone. They partition time."""
+    """Local days, weeks, months or years of one time zone. They partition time.
 
-    def __init__(self, unit, zone):
+    `anchor` is where a window begins, as a policy text says it: "06:00", "sunday", "17" or "04-01".
+    """
+
+    def __init__(self, unit, zone, anchor=None):
         self.unit, self.zone = unit, zone
+        self.times = STARTS[unit](anchor or FIRST_ANCHOR[unit])
 
     def bounds(self, now):
-        first, following = self.dates(date_at(self.zone, now))
-        return day_start(self.zone, first), day_start(self.zone, following)
+        """Returns the last start at or before `now` and the first one after it."""
+        date = (EPOCH + datetime.timedelta(seconds=now // SECOND)).date()
+        starts = [local_start(self.zone, time) for time in self.times(date)]
+        return max(start for start in starts if start <= now), min(start for start in starts if start > now)
 
-    def dates(self, date):
-        """Returns the first date of the window that contains `date`, and the first date of the next window."""
-        if self.unit == "day":
-            return date, date + datetime.timedelta(days=1)
-        if self.unit == "week":
-            monday = date - datetime.timedelta(days=date.weekday())
-            return monday, monday + datetime.timedelta(days=7)
-        if self.unit == "month":
-            return date.replace(day=1), (date.replace(day=1) + datetime.timedelta(days=31)).replace(day=1)
-        return date.replace(month=1, day=1), date.replace(year=date.year + 1, month=1, day=1)
 
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+FIRST_ANCHOR = {"day": "00:00", "week": "monday", "month": "1", "year": "01-01"}
+
+
+def midnight(date):
+    return datetime.datetime.combine(date, datetime.time())
+
+
+def dates_near(date, days):
+    return [date + datetime.timedelta(days=n) for n in range(-days, days + 1)]
+
+
+def last_day(year, month):
+    return calendar.monthrange(year, month)[1]
+
+
+# Each takes an anchor and returns a function, which returns the local times at which windows start near a date:
+# at least one before it and one after it in every time zone.
+
+
+def day_starts(anchor):
+    time = datetime.datetime.strptime(anchor, "%H:%M").time()
+    return lambda date: [datetime.datetime.combine(day, time) for day in dates_near(date, 2)]
+
+
+def week_starts(anchor):
+    weekday = WEEKDAYS.index(anchor)
+    return lambda date: [midnight(day) for day in dates_near(date, 9) if day.weekday() == weekday]
+
+
+def month_starts(anchor):
+    wanted = bounded(anchor, 31)
+
+    def times(date):
+        months = [divmod(date.year * 12 + date.month - 1 + n, 12) for n in range(-2, 3)]
+        return [datetime.datetime(year, n + 1, min(wanted, last_day(year, n + 1))) for year, n in months]
+
+    return times
+
+
+def year_starts(anchor):
+    date_of = datetime.datetime.strptime(f"2000-{anchor}", "%Y-%m-%d")  # a leap year has every date
+
+    def times(date):
+        month, years = date_of.month, range(date.year - 2, date.year + 3)
+        return [datetime.datetime(year, month, min(date_of.day, last_day(year, month))) for year in years]
+
+    return times
+
+
+STARTS = {"day": day_starts, "week": week_starts, "month": month_starts, "year": year_starts}
 
 EPOCH = datetime.datetime(1970, 1, 1)
 SECOND = 10**9
@@ -234,28 +282,18 @@ def offset_spans(zone, begin_s, end_s):
 
 
 @functools.lru_cache(maxsize=None)
-def day_start(zone, date):
-    """Returns the first instant whose local time is 00:00 of that date or later, in ns.
+def local_start(zone, time):
+    """Returns the first instant whose local time is `time` or later, in ns.
 
-    If the clock shows midnight twice, the result is the first time. If it skips midnight, the result is the
-    time of the clock change. If it skips several dates, all of them start at that instant.
+    If the clock shows that time twice, the result is the first time. If it skips it, the result is the time of
+    the clock change. If it skips several starts, all of them are at that instant.
     """
-    midnight_s = (date - EPOCH.date()).days * 24 * HOUR_S
-    for begin_s, end_s, offset in offset_spans(zone, midnight_s - 26 * HOUR_S, midnight_s + 26 * HOUR_S):
-        start_s = max(begin_s, midnight_s - offset)
+    local_s = (time - EPOCH).days * 24 * HOUR_S + (time - EPOCH).seconds
+    for begin_s, end_s, offset in offset_spans(zone, local_s - 26 * HOUR_S, local_s + 26 * HOUR_S):
+        start_s = max(begin_s, local_s - offset)
         if start_s < end_s:
             return start_s * SECOND
-    raise ValueError(f"no day {date} in {zone}")
-
-
-def date_at(zone, now):
-    """Returns the latest date that has begun at `now`. That is the local date, unless the clock went back
-    across midnight: the new day began at its first midnight and continues."""
-    utc_s = now // SECOND
-    date = (EPOCH + datetime.timedelta(seconds=utc_s + utc_offset_s(zone, utc_s))).date()
-    while day_start(zone, date + datetime.timedelta(days=1)) <= now:
-        date += datetime.timedelta(days=1)
-    return date
+    raise ValueError(f"no {time} in {zone}")
 
 
 class FixedWindow(Algorithm):
@@ -662,7 +700,8 @@ def parse_fixed_window(words):
     n, period = words.first().split("/")
     limit, count_denied = bounded(n, COST_MAX), words.flag("count-denied")
     if period in CALENDAR_WORDS:
-        return FixedWindow(limit, CalendarWindows(period, words.option("tz", "UTC")), count_denied)
+        windows = CalendarWindows(period, words.option("tz", "UTC"), words.option("from"))
+        return FixedWindow(limit, windows, count_denied)
     if words.flag("from-first"):
         return FixedWindowFromFirst(limit, parse_period(period), count_denied)
     return FixedWindow(limit, AlignedWindows(parse_period(period)), count_denied)

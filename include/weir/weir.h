@@ -93,7 +93,7 @@ typedef enum weir_algorithm {
 typedef enum weir_calendar {
     WEIR_ALIGNED,    /* at multiples of the period since the epoch */
     WEIR_FROM_FIRST, /* at the key's first charge */
-    WEIR_DAY,        /* here and below: at midnight, on the calendar of a time zone */
+    WEIR_DAY,        /* here and below: at the layer's anchor, on the calendar of a time zone */
     WEIR_WEEK,
     WEIR_MONTH,
     WEIR_YEAR
@@ -108,7 +108,8 @@ typedef struct weir_span { /* start_ns <= t < end_ns */
 
 /* A function that returns the calendar window containing t_ns, such as weir_calendar_window().
  * Pure. */
-typedef weir_span (*weir_window_fn)(const weir_zone *zone, weir_calendar unit, int64_t t_ns);
+typedef weir_span (*weir_window_fn)(const weir_zone *zone, weir_calendar unit, int32_t anchor,
+                                    int64_t t_ns);
 
 /* How a layer stores the state of a key. The header of each algorithm in src/core defines its
  * formats. TAT is the theoretical arrival time of GCRA. */
@@ -139,6 +140,10 @@ typedef struct weir_layer {
     int64_t slices;    /* sliding-slices: 1..WEIR_SLICES_MAX; else 0 */
     const weir_zone *zone; /* calendar windows: the time zone, NULL for UTC; outlives the layer */
     weir_window_fn window; /* calendar windows: returns their bounds; else NULL */
+    int32_t anchor; /* calendar windows: where in its unit each begins. Day: minutes after midnight,
+                       0..1439. Week: days after Monday, 0..6. Month: days after the 1st, 0..30; a
+                       shorter month uses its last day. Year: days after January 1st of a leap year,
+                       0..365; 59 is February's last day. Else 0 */
 
     weir_state_format format;
     uint64_t num, den;       /* rate / period_ns (slices / period_ns for slices) in lowest terms */
@@ -267,7 +272,7 @@ size_t weir_policy_print(const weir_policy *p, char *buf, size_t size);
 /* Prints an explanation of the policy in plain English: for each layer the sustained rate, the
  * largest burst and the worst case within one period, and the size of the state. `size` and the
  * result are as for weir_policy_print(); WEIR_POLICY_REPORT_MAX is always enough. */
-#define WEIR_POLICY_REPORT_MAX 4096
+#define WEIR_POLICY_REPORT_MAX 5120
 size_t weir_policy_report(const weir_policy *p, char *buf, size_t size);
 
 #if defined(__GNUC__) && !defined(__wasm__)

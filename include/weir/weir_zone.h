@@ -8,7 +8,7 @@
  *
  *     weir_zone berlin;                               // bytes: /usr/share/zoneinfo/Europe/Berlin
  *     if (weir_zone_read(&berlin, "Europe/Berlin", 13, bytes, len) != WEIR_OK) ...
- *     weir_span day = weir_calendar_window(&berlin, WEIR_DAY, now_ns); */
+ *     weir_span day = weir_calendar_window(&berlin, WEIR_DAY, 0, now_ns); */
 
 #include <weir/weir.h>
 
@@ -78,18 +78,21 @@ WEIR_NODISCARD weir_status weir_zone_read(weir_zone *ret, const char *name, size
                                           const uint8_t *bytes, size_t len);
 
 /* Returns the calendar window that contains t_ns.
- * A day starts at the first instant whose local time is midnight or later. If the clock shows
- * midnight twice, the day starts at the first. If a clock change skips midnight, the day starts at
- * the change. A clock that goes back across midnight does not reopen the previous day. Weeks start
- * with Monday, months with the 1st, and years with January 1st. If a zone skipped a date, that date
- * and the next one are a single day. No window is empty, and each starts where the previous one
- * ends.
- *  zone   NULL is UTC.
- *  unit   WEIR_DAY, WEIR_WEEK, WEIR_MONTH or WEIR_YEAR; any other value is treated as WEIR_DAY.
- *  t_ns   0..WEIR_NOW_NS_MAX; a time outside is replaced by the nearest one inside.
+ * A window starts at the first instant whose local time is its start or later: midnight of its
+ * first date, or for days `anchor` minutes after midnight. If the clock shows that time twice, the
+ * window starts at the first. If a clock change skips it, the window starts at the change. A clock
+ * that goes back across it does not reopen the previous window. If a zone skipped a date, so that
+ * two windows would start at the same instant, they are a single one. No window is empty, and each
+ * starts where the previous one ends.
+ *  zone    NULL is UTC.
+ *  unit    WEIR_DAY, WEIR_WEEK, WEIR_MONTH or WEIR_YEAR; any other value is treated as WEIR_DAY.
+ *  anchor  as weir_layer.anchor, in the range of the unit. 0: midnight, Monday, the 1st, or January
+ *          1st.
+ *  t_ns    0..WEIR_NOW_NS_MAX; a time outside is replaced by the nearest one inside.
  * Returns start_ns <= t_ns < end_ns. start_ns is 0 if the window began before 1970.
  * Threads: pure. */
-weir_span weir_calendar_window(const weir_zone *zone, weir_calendar unit, int64_t t_ns);
+weir_span weir_calendar_window(const weir_zone *zone, weir_calendar unit, int32_t anchor,
+                               int64_t t_ns);
 
 #if defined(__GNUC__) && !defined(__wasm__)
 #pragma GCC visibility pop

@@ -28,7 +28,7 @@ local LIMIT_MAX = 2147483647     -- the largest limit, burst, capacity and cost
 local RATE_MAX = 1099511627776   -- 2^40: the largest N of a rate
 local SPAN_US, SPAN_NS = 1152921504606846, 975 -- the longest period: 2^60 - 1 ns
 local EXACT = 9007199254740992   -- 2^53: doubles are exact below this
-local DAY_US = 86400000000
+local MINUTE_US, DAY_US = 60000000, 86400000000
 local TIME_MAX = 6626880000000000 -- the year 2180, in microseconds
 local LAYERS_MAX, TEXT_MAX, SLICES_MAX, ALL_MAX = 8, 1023, 65536, 16
 local CACHE_MAX = 256            -- parsed policies
@@ -154,35 +154,50 @@ end
 
 local MONTH_DAYS = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
 
+local function month_days(year, month)
+  return MONTH_DAYS[month] + ((month == 2 and leap(year)) and 1 or 0)
+end
+
+-- Returns the day on which the window of a month begins. Months count from January 1970.
+local function month_first(n, anchor)
+  local year, month = 1970 + floor(n / 12), n % 12 + 1
+  local first = year_start(year)
+  for before = 1, month - 1 do
+    first = first + month_days(year, before)
+  end
+  return first + min(anchor, month_days(year, month) - 1)
+end
+
+-- Returns the day on which the window of a year begins. Without a leap day, the anchor of the leap
+-- day means the day before, and so do later anchors.
+local function year_first(year, anchor)
+  return year_start(year) + anchor - ((anchor >= 59 and not leap(year)) and 1 or 0)
+end
+
+-- Returns the window that contains `day`. Window n is not after it.
+local function dates_from(first, n, day, anchor)
+  while first(n + 1, anchor) <= day do
+    n = n + 1
+  end
+  return first(n, anchor), first(n + 1, anchor)
+end
+
 -- Each returns the first day of the UTC window that contains `day`, and the day after its last.
+-- `anchor` is where windows begin: minutes after midnight, or days after Monday, after the 1st, or
+-- after January 1st of a leap year.
 local DATES = {
   day = function(day)
     return day, day + 1
   end,
-  week = function(day) -- 1970-01-01 was a Thursday
-    local monday = day - (day + 3) % 7
-    return monday, monday + 7
+  week = function(day, anchor) -- 1970-01-01 was a Thursday
+    local first = day - (day + 3 - anchor) % 7
+    return first, first + 7
   end,
-  month = function(day)
-    local year = 1970 + floor(day / 366)
-    while year_start(year + 1) <= day do
-      year = year + 1
-    end
-    local first, month = year_start(year), 1
-    while true do
-      local next_first = first + MONTH_DAYS[month] + ((month == 2 and leap(year)) and 1 or 0)
-      if day < next_first then
-        return first, next_first
-      end
-      first, month = next_first, month + 1
-    end
+  month = function(day, anchor)
+    return dates_from(month_first, floor(day / 30.5) - 2, day, anchor)
   end,
-  year = function(day)
-    local year = 1970 + floor(day / 366)
-    while year_start(year + 1) <= day do
-      year = year + 1
-    end
-    return year_start(year), year_start(year + 1)
+  year = function(day, anchor)
+    return dates_from(year_first, 1969 + floor(day / 366), day, anchor)
   end,
 }
 
@@ -202,8 +217,9 @@ local function window(L, t, bounds)
   if L.zone then
     return caller_window(L, t, bounds)
   elseif L.calendar then
-    local first, after = DATES[L.calendar](floor(t / DAY_US))
-    return max(0, first * DAY_US), after * DAY_US
+    local later = L.calendar == 'day' and L.anchor * MINUTE_US or 0
+    local first, after = DATES[L.calendar](floor((t - later) / DAY_US), L.anchor)
+    return max(0, first * DAY_US + later), after * DAY_US + later
   end
   local start = t - t % L.period
   return start, start + L.period
@@ -1100,6 +1116,56 @@ local function read_zone(p, l)
   boundary(p)
 end
 
+-- Returns the next two numbers of two digits, as in '06:30', and their text before them.
+local function pair(p, between)
+  local text, first, second = match(p.text, '^((%d%d)' .. between .. '(%d%d))', p.at)
+  return text, tonumber(first or 0), tonumber(second or 0)
+end
+
+-- Each parses an anchor. Returns its number, and its canonical text.
+local LEAP_YEAR = 2000
+local WEEKDAYS = { monday = 0, tuesday = 1, wednesday = 2, thursday = 3, friday = 4, saturday = 5,
+  sunday = 6 }
+local ANCHORS = {
+  day = function(p)
+    local text, hour, minute = pair(p, ':')
+    if not text or hour > 23 or minute > 59 then
+      unexpected(p, p.at, 'a time of day, from 00:00 to 23:59')
+    end
+    p.at = p.at + #text
+    return hour * 60 + minute, text
+  end,
+  week = function(p)
+    local from, word = p.at, take_word(p)
+    if not WEEKDAYS[word] then
+      unexpected(p, from, 'a day of the week, from monday to sunday')
+    end
+    return WEEKDAYS[word], word
+  end,
+  month = function(p)
+    local day = number(p, 'a day of the month', 1, 31)
+    return day - 1, whole(day)
+  end,
+  year = function(p)
+    local text, month, day = pair(p, '%-')
+    if not text or month < 1 or month > 12 then
+      unexpected(p, p.at, 'a month and a day, from 01-01 to 12-31')
+    end
+    local last = month_days(LEAP_YEAR, month)
+    if day < 1 or day > last then
+      unexpected(p, p.at, format('a day from %02.0f-01 to %02.0f-%02.0f', month, month, last))
+    end
+    p.at = p.at + #text
+    return month_first((LEAP_YEAR - 1970) * 12 + month - 1, day - 1) - year_start(LEAP_YEAR), text
+  end,
+}
+
+local function read_anchor(p, l)
+  keyword_end(p, 'from')
+  l.anchor, l.from = ANCHORS[l.calendar](p)
+  boundary(p)
+end
+
 local PARSERS = {}
 
 PARSERS['gcra'] = function(p, l)
@@ -1173,12 +1239,19 @@ end
 PARSERS['fixed-window'] = function(p, l)
   window_rate(p, l, true)
   l.ops = fixed
-  p.next = (l.calendar and 'tz ZONE' or 'from-first') ..
+  l.anchor = 0
+  p.next = (l.calendar and 'from START, tz ZONE' or 'from-first') ..
     " or count-denied, each once, '&' or the end"
   local zoned
   while true do
     local from = p.at
-    if not zoned and keyword(p, 'tz') then
+    if not l.from and keyword(p, 'from') then
+      if not l.calendar then
+        unexpected(p, from, 'from-first, or day, week, month or year before from, as in 100/month ' ..
+          'from 17')
+      end
+      read_anchor(p, l)
+    elseif not zoned and keyword(p, 'tz') then
       if not l.calendar then
         unexpected(p, from, 'day, week, month or year before tz, as in 100/day')
       end
@@ -1296,6 +1369,9 @@ local function print_layer(l)
   end
   if l.nodelay and l.nodelay > 0 then
     out[#out + 1] = 'nodelay ' .. whole(l.nodelay)
+  end
+  if l.from and l.anchor > 0 then
+    out[#out + 1] = 'from ' .. l.from
   end
   if l.zone then
     out[#out + 1] = 'tz ' .. l.zone

@@ -127,8 +127,8 @@ static void find_window(demo *d)
     d->end_ns = 2 * l->period_ns;
     if (!l->window)
         return;
-    weir_span first = l->window(l->zone, l->calendar, 0);
-    weir_span second = l->window(l->zone, l->calendar, first.end_ns);
+    weir_span first = l->window(l->zone, l->calendar, l->anchor, 0);
+    weir_span second = l->window(l->zone, l->calendar, l->anchor, first.end_ns);
     d->begin_ns = second.start_ns;
     d->end_ns = second.end_ns;
 }

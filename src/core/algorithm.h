@@ -105,6 +105,25 @@ static inline bool weir_layer_has_calendar(const weir_layer *l)
     return false;
 }
 
+/* Returns the largest anchor of a calendar window, and 0 for other windows. Pure. */
+static inline int32_t weir_anchor_max(weir_calendar calendar)
+{
+    switch (calendar) {
+    case WEIR_DAY:
+        return 24 * 60 - 1;
+    case WEIR_WEEK:
+        return 6;
+    case WEIR_MONTH:
+        return 30;
+    case WEIR_YEAR:
+        return 365;
+    case WEIR_ALIGNED:
+    case WEIR_FROM_FIRST:
+        break;
+    }
+    return 0;
+}
+
 /* Returns the number of words of a state if its format has a fixed size, else 0. weir_layer_words()
  * returns it for every format. Pure. */
 static inline size_t weir_format_words(weir_state_format format)

@@ -6,6 +6,8 @@
 
 #include "core/layer.h"
 
+#include <weir/weir_zone.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -61,6 +63,7 @@ static void check_unknown_format(void **unused)
     uint64_t state[2] = {1, 2};
     weir_decision d;
     assert_false(weir_layer_has_calendar(&l));
+    assert_int_equal(weir_anchor_max(l.calendar), 0);
     assert_false(weir_layer_allows(&l, state, 0, 5, 0));
     assert_int_equal(weir_layer_time(&l, state, 0, 5), 5);
     weir_layer_check(&l, state, 0, 5, 1, true, &d);
@@ -68,11 +71,33 @@ static void check_unknown_format(void **unused)
     assert_true(state[0] == 1 && state[1] == 2);
 }
 
+/* An anchor is at most the last minute, weekday, day of the month or day of a leap year. */
+static void check_anchors(void **unused)
+{
+    (void)unused;
+    static const int32_t most[] = {[WEIR_ALIGNED] = 0, [WEIR_FROM_FIRST] = 0, [WEIR_DAY] = 1439,
+                                   [WEIR_WEEK] = 6,    [WEIR_MONTH] = 30,     [WEIR_YEAR] = 365};
+    for (int i = WEIR_ALIGNED; i <= WEIR_YEAR; i++) {
+        weir_layer l = {.algorithm = WEIR_FIXED_WINDOW, .calendar = (weir_calendar)i};
+        bool calendar = i >= WEIR_DAY;
+        l.limit = l.rate = 5;
+        l.period_ns = calendar ? 0 : 9;
+        l.window = calendar ? weir_calendar_window : NULL;
+        for (l.anchor = -1; l.anchor <= most[i] + 1; l.anchor++) {
+            bool good = l.anchor >= 0 && l.anchor <= most[i];
+            assert_int_equal(weir_layer_init(&l, NULL), good ? WEIR_OK : WEIR_E_RANGE);
+        }
+    }
+    weir_layer l = {.algorithm = WEIR_GCRA, .limit = 5, .rate = 5, .period_ns = 9, .anchor = 1};
+    assert_int_equal(weir_layer_init(&l, NULL), WEIR_E_RANGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_policy_can),
         cmocka_unit_test(check_unknown_format),
+        cmocka_unit_test(check_anchors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

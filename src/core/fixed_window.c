@@ -66,7 +66,7 @@ static int64_t min64(int64_t a, int64_t b)
   @ ensures \result.start_ns == start_at(w, t_ns) && \result.end_ns == end_at(w, t_ns); */
 static weir_span calendar_at(const weir_layer *w, int64_t t_ns)
 {
-    return w->window(w->zone, w->calendar, t_ns);
+    return w->window(w->zone, w->calendar, w->anchor, t_ns);
 }
 
 /*@ requires window_layer(w) && w->calendar != WEIR_FROM_FIRST && time_ok(t_ns);

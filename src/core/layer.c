@@ -114,7 +114,8 @@ weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max)
         !within(layer->period_ns, period_min, WEIR_SPAN_NS_MAX))
         return WEIR_E_RANGE;
     weir_status st = init_algorithm(layer, limit_max);
-    if (st == WEIR_OK && !within(layer->nodelay, 0, nodelay_max(layer)))
+    if (st == WEIR_OK && (!within(layer->nodelay, 0, nodelay_max(layer)) ||
+                          !within(layer->anchor, 0, weir_anchor_max(layer->calendar))))
         return WEIR_E_RANGE;
     return st;
 }

@@ -85,23 +85,23 @@
   @
   @ // The contract of a layer's window callback. Assumed.
   @ axiomatic calendar {
-  @     logic integer calendar_start(weir_zone *zone, integer unit, integer t);
-  @     logic integer calendar_end(weir_zone *zone, integer unit, integer t);
-  @     axiom holds: \forall weir_zone *z, integer c, t; time_ok(t) ==>
-  @         0 <= calendar_start(z, c, t) <= t < calendar_end(z, c, t) <= INT64_MAX;
-  @     axiom one: \forall weir_zone *z, integer c, t, u; time_ok(t) && time_ok(u) &&
-  @         calendar_start(z, c, t) <= u < calendar_end(z, c, t) ==>
-  @         calendar_start(z, c, u) == calendar_start(z, c, t) &&
-  @         calendar_end(z, c, u) == calendar_end(z, c, t);
-  @     axiom outlasts: \forall weir_zone *z, integer c, t; time_ok(t) ==>
-  @         calendar_end(z, c, t) - calendar_start(z, c, t) > WEIR_LIMIT_MAX;
+  @     logic integer calendar_start(weir_zone *zone, integer unit, integer anchor, integer t);
+  @     logic integer calendar_end(weir_zone *zone, integer unit, integer anchor, integer t);
+  @     axiom holds: \forall weir_zone *z, integer c, a, t; time_ok(t) ==>
+  @         0 <= calendar_start(z, c, a, t) <= t < calendar_end(z, c, a, t) <= INT64_MAX;
+  @     axiom one: \forall weir_zone *z, integer c, a, t, u; time_ok(t) && time_ok(u) &&
+  @         calendar_start(z, c, a, t) <= u < calendar_end(z, c, a, t) ==>
+  @         calendar_start(z, c, a, u) == calendar_start(z, c, a, t) &&
+  @         calendar_end(z, c, a, u) == calendar_end(z, c, a, t);
+  @     axiom outlasts: \forall weir_zone *z, integer c, a, t; time_ok(t) ==>
+  @         calendar_end(z, c, a, t) - calendar_start(z, c, a, t) > WEIR_LIMIT_MAX;
   @ }
   @
   @ predicate calendar(weir_layer *w) = WEIR_DAY <= w->calendar <= WEIR_YEAR;
   @ logic integer start_at(weir_layer *w, integer t) = w->period_ns == 0 ?
-  @     calendar_start(w->zone, w->calendar, t) : t / w->period_ns * w->period_ns;
+  @     calendar_start(w->zone, w->calendar, w->anchor, t) : t / w->period_ns * w->period_ns;
   @ logic integer end_at(weir_layer *w, integer t) = w->period_ns == 0 ?
-  @     calendar_end(w->zone, w->calendar, t) : start_at(w, t) + w->period_ns;
+  @     calendar_end(w->zone, w->calendar, w->anchor, t) : start_at(w, t) + w->period_ns;
   @
   @ predicate window_layer(weir_layer *w) =
   @     \valid_read(w) && 1 <= w->limit <= WEIR_LIMIT_MAX &&

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "core/algorithm.h"
 #include "policy/zone.h"
 
 #ifndef WEIR_ZONEINFO_DIR
@@ -57,52 +58,118 @@ typedef struct known {
     const char *zone;
     weir_calendar unit;
     const char *from, *to; /* the window, UTC */
+    int32_t anchor;
 } known;
+
+enum { TUESDAY = 1, SATURDAY = 5, SUNDAY = 6 }; /* anchors of weeks */
+
+/* The anchors of a year: the days of a leap year before each month. */
+enum { FEB = 31, MAR = 60, APR = 91, DEC = 335 };
 
 static const known awkward[] = {
     /* The clock shows midnight twice: the day starts at the first. */
-    {"America/Havana", WEIR_DAY, "2023-11-05 04:00", "2023-11-06 05:00"},
+    {"America/Havana", WEIR_DAY, "2023-11-05 04:00", "2023-11-06 05:00", 0},
     /* The clock goes from 24:00 back to 23:00: it shows midnight once, an hour later. */
-    {"America/Sao_Paulo", WEIR_DAY, "2018-02-17 02:00", "2018-02-18 03:00"},
-    {"Asia/Gaza", WEIR_DAY, "2008-08-27 21:00", "2008-08-28 22:00"},
+    {"America/Sao_Paulo", WEIR_DAY, "2018-02-17 02:00", "2018-02-18 03:00", 0},
+    {"Asia/Gaza", WEIR_DAY, "2008-08-27 21:00", "2008-08-28 22:00", 0},
     /* The clock skips midnight: the day starts at the clock change. */
-    {"America/Sao_Paulo", WEIR_DAY, "2018-11-04 03:00", "2018-11-05 02:00"},
-    {"Asia/Beirut", WEIR_DAY, "2022-03-26 22:00", "2022-03-27 21:00"},
-    {"Asia/Gaza", WEIR_DAY, "2015-03-27 22:00", "2015-03-28 21:00"},
-    {"Asia/Tehran", WEIR_DAY, "2022-03-21 20:30", "2022-03-22 19:30"},
+    {"America/Sao_Paulo", WEIR_DAY, "2018-11-04 03:00", "2018-11-05 02:00", 0},
+    {"Asia/Beirut", WEIR_DAY, "2022-03-26 22:00", "2022-03-27 21:00", 0},
+    {"Asia/Gaza", WEIR_DAY, "2015-03-27 22:00", "2015-03-28 21:00", 0},
+    {"Asia/Tehran", WEIR_DAY, "2022-03-21 20:30", "2022-03-22 19:30", 0},
     /* The zone crossed the date line and skipped a date, here the last one of a year. */
-    {"Pacific/Apia", WEIR_DAY, "2011-12-29 10:00", "2011-12-30 10:00"},
-    {"Pacific/Apia", WEIR_DAY, "2011-12-30 10:00", "2011-12-31 10:00"},
-    {"Pacific/Apia", WEIR_WEEK, "2011-12-26 10:00", "2012-01-01 10:00"},
-    {"Pacific/Apia", WEIR_YEAR, "2011-01-01 10:00", "2011-12-31 10:00"},
-    {"Pacific/Kiritimati", WEIR_DAY, "1994-12-31 10:00", "1995-01-01 10:00"},
-    {"Pacific/Kiritimati", WEIR_MONTH, "1994-12-01 10:00", "1994-12-31 10:00"},
-    {"Pacific/Kiritimati", WEIR_YEAR, "1994-12-31 10:00", "1995-12-31 10:00"},
+    {"Pacific/Apia", WEIR_DAY, "2011-12-29 10:00", "2011-12-30 10:00", 0},
+    {"Pacific/Apia", WEIR_DAY, "2011-12-30 10:00", "2011-12-31 10:00", 0},
+    {"Pacific/Apia", WEIR_WEEK, "2011-12-26 10:00", "2012-01-01 10:00", 0},
+    {"Pacific/Apia", WEIR_YEAR, "2011-01-01 10:00", "2011-12-31 10:00", 0},
+    {"Pacific/Kiritimati", WEIR_DAY, "1994-12-31 10:00", "1995-01-01 10:00", 0},
+    {"Pacific/Kiritimati", WEIR_MONTH, "1994-12-01 10:00", "1994-12-31 10:00", 0},
+    {"Pacific/Kiritimati", WEIR_YEAR, "1994-12-31 10:00", "1995-12-31 10:00", 0},
     /* The clock goes back across midnight: the new day has begun and continues. */
-    {"America/St_Johns", WEIR_DAY, "2010-11-07 02:30", "2010-11-08 03:30"},
-    {"Antarctica/Casey", WEIR_DAY, "2010-03-04 13:00", "2010-03-05 16:00"},
+    {"America/St_Johns", WEIR_DAY, "2010-11-07 02:30", "2010-11-08 03:30", 0},
+    {"Antarctica/Casey", WEIR_DAY, "2010-03-04 13:00", "2010-03-05 16:00", 0},
     /* Offsets that are not whole minutes, and a zone of the southern hemisphere. */
-    {"Africa/Monrovia", WEIR_DAY, "1971-06-01 00:44:30", "1971-06-02 00:44:30"},
-    {"Africa/Monrovia", WEIR_DAY, "1972-01-06 00:44:30", "1972-01-07 00:44:30"},
-    {"Australia/Lord_Howe", WEIR_MONTH, "2023-03-31 13:00", "2023-04-30 13:30"},
+    {"Africa/Monrovia", WEIR_DAY, "1971-06-01 00:44:30", "1971-06-02 00:44:30", 0},
+    {"Africa/Monrovia", WEIR_DAY, "1972-01-06 00:44:30", "1972-01-07 00:44:30", 0},
+    {"Australia/Lord_Howe", WEIR_MONTH, "2023-03-31 13:00", "2023-04-30 13:30", 0},
     /* Months, leap days, weeks, years. */
-    {"Europe/Berlin", WEIR_MONTH, "2024-01-31 23:00", "2024-02-29 23:00"},
-    {"Europe/Berlin", WEIR_MONTH, "2024-02-29 23:00", "2024-03-31 22:00"},
-    {"Europe/Berlin", WEIR_DAY, "2024-02-28 23:00", "2024-02-29 23:00"},
-    {"Europe/Berlin", WEIR_WEEK, "2024-03-24 23:00", "2024-03-31 22:00"},
-    {"Europe/Berlin", WEIR_YEAR, "2023-12-31 23:00", "2024-12-31 23:00"},
-    {NULL, WEIR_DAY, "2000-02-29 00:00", "2000-03-01 00:00"},
-    {NULL, WEIR_WEEK, "1999-12-27 00:00", "2000-01-03 00:00"},
-    {NULL, WEIR_MONTH, "2100-02-01 00:00", "2100-03-01 00:00"},
-    {NULL, WEIR_YEAR, "2225-01-01 00:00", "2226-01-01 00:00"},
+    {"Europe/Berlin", WEIR_MONTH, "2024-01-31 23:00", "2024-02-29 23:00", 0},
+    {"Europe/Berlin", WEIR_MONTH, "2024-02-29 23:00", "2024-03-31 22:00", 0},
+    {"Europe/Berlin", WEIR_DAY, "2024-02-28 23:00", "2024-02-29 23:00", 0},
+    {"Europe/Berlin", WEIR_WEEK, "2024-03-24 23:00", "2024-03-31 22:00", 0},
+    {"Europe/Berlin", WEIR_YEAR, "2023-12-31 23:00", "2024-12-31 23:00", 0},
+    {NULL, WEIR_DAY, "2000-02-29 00:00", "2000-03-01 00:00", 0},
+    {NULL, WEIR_WEEK, "1999-12-27 00:00", "2000-01-03 00:00", 0},
+    {NULL, WEIR_MONTH, "2100-02-01 00:00", "2100-03-01 00:00", 0},
+    {NULL, WEIR_YEAR, "2225-01-01 00:00", "2226-01-01 00:00", 0},
     /* Times after the last listed change: the footer applies. */
-    {"America/New_York", WEIR_DAY, "2200-03-09 05:00", "2200-03-10 04:00"},
-    {"America/New_York", WEIR_DAY, "2200-11-02 04:00", "2200-11-03 05:00"},
-    {"America/New_York", WEIR_MONTH, "2200-07-01 04:00", "2200-08-01 04:00"},
-    {"Australia/Sydney", WEIR_YEAR, "2199-12-31 13:00", "2200-12-31 13:00"},
-    {"Australia/Sydney", WEIR_DAY, "2200-04-05 13:00", "2200-04-06 14:00"},
-    {"America/Havana", WEIR_DAY, "2200-11-02 04:00", "2200-11-03 05:00"},
-    {"Europe/Dublin", WEIR_MONTH, "2225-03-01 00:00", "2225-03-31 23:00"},
+    {"America/New_York", WEIR_DAY, "2200-03-09 05:00", "2200-03-10 04:00", 0},
+    {"America/New_York", WEIR_DAY, "2200-11-02 04:00", "2200-11-03 05:00", 0},
+    {"America/New_York", WEIR_MONTH, "2200-07-01 04:00", "2200-08-01 04:00", 0},
+    {"Australia/Sydney", WEIR_YEAR, "2199-12-31 13:00", "2200-12-31 13:00", 0},
+    {"Australia/Sydney", WEIR_DAY, "2200-04-05 13:00", "2200-04-06 14:00", 0},
+    {"America/Havana", WEIR_DAY, "2200-11-02 04:00", "2200-11-03 05:00", 0},
+    {"Europe/Dublin", WEIR_MONTH, "2225-03-01 00:00", "2225-03-31 23:00", 0},
+    /* Days with an anchor. */
+    {NULL, WEIR_DAY, "2024-02-29 06:00", "2024-03-01 06:00", 6 * 60},
+    {NULL, WEIR_DAY, "2024-02-28 23:59", "2024-02-29 23:59", 1439},
+    {NULL, WEIR_DAY, "2024-02-28 00:01", "2024-02-29 00:01", 1},
+    {"Europe/Berlin", WEIR_DAY, "2024-03-30 05:00", "2024-03-31 04:00", 6 * 60},
+    {"Europe/Berlin", WEIR_DAY, "2024-10-26 04:00", "2024-10-27 05:00", 6 * 60},
+    /* The clock skips 02:30: the day starts at 03:00. It shows 02:30 twice: at the first. */
+    {"Europe/Berlin", WEIR_DAY, "2024-03-30 01:30", "2024-03-31 01:00", 150},
+    {"Europe/Berlin", WEIR_DAY, "2024-03-31 01:00", "2024-04-01 00:30", 150},
+    {"Europe/Berlin", WEIR_DAY, "2024-10-27 00:30", "2024-10-28 01:30", 150},
+    /* 02:00 is skipped, and 03:00 is the first time after it. 03:00 exists twice. */
+    {"Europe/Berlin", WEIR_DAY, "2024-03-31 01:00", "2024-04-01 00:00", 120},
+    {"Europe/Berlin", WEIR_DAY, "2024-03-31 01:00", "2024-04-01 01:00", 180},
+    {"Europe/Berlin", WEIR_DAY, "2024-10-27 02:00", "2024-10-28 02:00", 180},
+    /* The clock goes from 24:00 back to 23:00: 23:30 of February 17th came an hour earlier. */
+    {"America/Sao_Paulo", WEIR_DAY, "2018-02-18 01:30", "2018-02-19 02:30", 1410},
+    {"America/Sao_Paulo", WEIR_DAY, "2018-02-17 01:30", "2018-02-18 01:30", 1410},
+    /* December 30th was skipped: its 06:00 is the clock change, and 06:00 of the 31st follows. */
+    {"Pacific/Apia", WEIR_DAY, "2011-12-29 16:00", "2011-12-30 10:00", 6 * 60},
+    {"Pacific/Apia", WEIR_DAY, "2011-12-30 10:00", "2011-12-30 16:00", 6 * 60},
+    {"Pacific/Apia", WEIR_DAY, "2011-12-30 16:00", "2011-12-31 16:00", 6 * 60},
+    /* Weeks with an anchor. */
+    {NULL, WEIR_WEEK, "2023-12-31 00:00", "2024-01-07 00:00", SUNDAY},
+    {NULL, WEIR_WEEK, "2024-01-02 00:00", "2024-01-09 00:00", TUESDAY},
+    {"America/New_York", WEIR_WEEK, "2025-03-09 05:00", "2025-03-16 04:00", SUNDAY},
+    {"America/New_York", WEIR_WEEK, "2025-11-02 04:00", "2025-11-09 05:00", SUNDAY},
+    {"Pacific/Apia", WEIR_WEEK, "2011-12-24 10:00", "2011-12-30 10:00", SATURDAY},
+    {"Pacific/Apia", WEIR_WEEK, "2011-12-30 10:00", "2012-01-06 10:00", SATURDAY},
+    /* Months with an anchor. A month that lacks the day uses its last one. */
+    {NULL, WEIR_MONTH, "2024-01-17 00:00", "2024-02-17 00:00", 16},
+    {NULL, WEIR_MONTH, "2023-12-17 00:00", "2024-01-17 00:00", 16},
+    {NULL, WEIR_MONTH, "2024-02-02 00:00", "2024-03-02 00:00", 1},
+    {NULL, WEIR_MONTH, "2023-01-31 00:00", "2023-02-28 00:00", 30},
+    {NULL, WEIR_MONTH, "2023-02-28 00:00", "2023-03-31 00:00", 30},
+    {NULL, WEIR_MONTH, "2024-02-29 00:00", "2024-03-31 00:00", 30},
+    {NULL, WEIR_MONTH, "2024-03-31 00:00", "2024-04-30 00:00", 30},
+    {NULL, WEIR_MONTH, "2024-04-30 00:00", "2024-05-31 00:00", 30},
+    {NULL, WEIR_MONTH, "2023-01-30 00:00", "2023-02-28 00:00", 29},
+    {NULL, WEIR_MONTH, "2024-02-29 00:00", "2024-03-30 00:00", 29},
+    {NULL, WEIR_MONTH, "2024-04-30 00:00", "2024-05-30 00:00", 29},
+    {NULL, WEIR_MONTH, "2023-02-28 00:00", "2023-03-29 00:00", 28},
+    {NULL, WEIR_MONTH, "2024-02-29 00:00", "2024-03-29 00:00", 28},
+    {NULL, WEIR_MONTH, "2023-02-28 00:00", "2023-03-28 00:00", 27},
+    {NULL, WEIR_MONTH, "2100-02-28 00:00", "2100-03-29 00:00", 28},
+    {"Europe/Berlin", WEIR_MONTH, "2024-03-16 23:00", "2024-04-16 22:00", 16},
+    {"Pacific/Apia", WEIR_MONTH, "2011-11-30 10:00", "2011-12-30 10:00", 29},
+    {"Pacific/Apia", WEIR_MONTH, "2011-12-30 10:00", "2012-01-29 10:00", 29},
+    {"Pacific/Apia", WEIR_MONTH, "2011-12-30 10:00", "2012-01-30 10:00", 30},
+    /* Years with an anchor. February 29th is the 28th in other years. */
+    {NULL, WEIR_YEAR, "2023-04-01 00:00", "2024-04-01 00:00", APR},
+    {NULL, WEIR_YEAR, "2024-04-01 00:00", "2025-04-01 00:00", APR},
+    {NULL, WEIR_YEAR, "2023-02-28 00:00", "2024-02-28 00:00", FEB + 27},
+    {NULL, WEIR_YEAR, "2023-02-28 00:00", "2024-02-29 00:00", FEB + 28},
+    {NULL, WEIR_YEAR, "2024-02-29 00:00", "2025-02-28 00:00", FEB + 28},
+    {NULL, WEIR_YEAR, "2099-02-28 00:00", "2100-02-28 00:00", FEB + 28},
+    {NULL, WEIR_YEAR, "2023-03-01 00:00", "2024-03-01 00:00", MAR},
+    {NULL, WEIR_YEAR, "2024-03-01 00:00", "2025-03-01 00:00", MAR},
+    {NULL, WEIR_YEAR, "2024-12-31 00:00", "2025-12-31 00:00", DEC + 30},
+    {NULL, WEIR_YEAR, "2025-01-02 00:00", "2026-01-02 00:00", 1},
+    {"Australia/Sydney", WEIR_YEAR, "2023-06-30 14:00", "2024-06-30 14:00", 182},
 };
 
 static void windows_by_hand(void **state)
@@ -122,24 +189,31 @@ static void windows_by_hand(void **state)
             assert_true(load(&z, k->zone));
         const weir_zone *zone = k->zone ? &z : NULL;
         for (size_t j = 0; j < sizeof inside / sizeof inside[0]; j++) {
-            weir_span w = weir_calendar_window(zone, k->unit, inside[j]);
+            weir_span w = weir_calendar_window(zone, k->unit, k->anchor, inside[j]);
             if (w.start_ns != from_ns || w.end_ns != to_ns)
-                fail_msg("%s %s: from %+lld s, to %+lld s", k->zone, k->from,
-                         (long long)(w.start_ns - from_ns) / NS,
+                fail_msg("%s %s anchor %d: from %+lld s, to %+lld s", k->zone, k->from,
+                         (int)k->anchor, (long long)(w.start_ns - from_ns) / NS,
                          (long long)(w.end_ns - to_ns) / NS);
         }
-        assert_int_equal(weir_calendar_window(zone, k->unit, from_ns - 1).end_ns, from_ns);
+        assert_int_equal(weir_calendar_window(zone, k->unit, k->anchor, from_ns - 1).end_ns,
+                         from_ns);
         if (to_ns <= WEIR_NOW_NS_MAX)
-            assert_int_equal(weir_calendar_window(zone, k->unit, to_ns).start_ns, to_ns);
+            assert_int_equal(weir_calendar_window(zone, k->unit, k->anchor, to_ns).start_ns, to_ns);
     }
+}
+
+static void assert_anchored(const weir_zone *z, weir_calendar unit, int32_t anchor, int64_t t_ns,
+                            int64_t start_ns, int64_t end_ns)
+{
+    weir_span w = weir_calendar_window(z, unit, anchor, t_ns);
+    assert_int_equal(w.start_ns, start_ns);
+    assert_int_equal(w.end_ns, end_ns);
 }
 
 static void assert_window(const weir_zone *z, weir_calendar unit, int64_t t_ns, int64_t start_ns,
                           int64_t end_ns)
 {
-    weir_span w = weir_calendar_window(z, unit, t_ns);
-    assert_int_equal(w.start_ns, start_ns);
-    assert_int_equal(w.end_ns, end_ns);
+    assert_anchored(z, unit, 0, t_ns, start_ns, end_ns);
 }
 
 static void epoch_and_bounds(void **state)
@@ -156,6 +230,15 @@ static void epoch_and_bounds(void **state)
     assert_window(NULL, WEIR_ALIGNED, 0, 0, DAY_S * NS);
     assert_window(NULL, WEIR_YEAR, WEIR_NOW_NS_MAX, last_ns - 365 * DAY_S * NS, last_ns);
     assert_window(NULL, WEIR_YEAR, INT64_MAX, last_ns - 365 * DAY_S * NS, last_ns);
+    assert_anchored(NULL, WEIR_DAY, 6 * 60, 0, 0, 6 * 3600 * NS);
+    assert_anchored(NULL, WEIR_WEEK, SUNDAY, 0, 0, 3 * DAY_S * NS);
+    assert_anchored(NULL, WEIR_MONTH, 16, 0, 0, 16 * DAY_S * NS);
+    assert_anchored(NULL, WEIR_YEAR, APR, 0, 0, 90 * DAY_S * NS);
+    assert_anchored(NULL, WEIR_YEAR, DEC + 30, WEIR_NOW_NS_MAX, last_ns - 366 * DAY_S * NS,
+                    last_ns - DAY_S * NS);
+    assert_anchored(NULL, WEIR_YEAR, 0, WEIR_NOW_NS_MAX, last_ns - 365 * DAY_S * NS, last_ns);
+    assert_int_equal(weir_calendar_window(NULL, WEIR_YEAR, 270, WEIR_NOW_NS_MAX).end_ns,
+                     utc("2226-09-27 00:00") * NS);
     if (!load(&z, "Etc/GMT+12")) {
         print_message("skipped: no tzdata\n");
         skip();
@@ -187,12 +270,12 @@ static int64_t random_in(int64_t min, int64_t max)
     return min + (int64_t)((seed >> 20) % (uint64_t)(max - min + 1));
 }
 
-/* The definition: the first instant whose local time is midnight or later. */
-static int64_t model_start(const model *m, int32_t day)
+/* The definition: the first instant whose local time is `time_s` after midnight or later. */
+static int64_t model_start(const model *m, int32_t day, int32_t time_s)
 {
-    int64_t midnight_s = (int64_t)day * DAY_S;
+    int64_t local_s = (int64_t)day * DAY_S + time_s;
     for (int i = 0;; i++) {
-        int64_t t_s = midnight_s - m->offset_s[i];
+        int64_t t_s = local_s - m->offset_s[i];
         if (i > 0 && t_s < m->times[i - 1])
             t_s = m->times[i - 1];
         if (i == m->count || t_s < m->times[i])
@@ -200,27 +283,38 @@ static int64_t model_start(const model *m, int32_t day)
     }
 }
 
-static bool unit_starts(weir_calendar unit, int32_t day)
+static bool unit_starts(weir_calendar unit, int32_t anchor, int32_t day)
 {
-    time_t t = (time_t)day * DAY_S;
-    struct tm tm;
+    time_t t = (time_t)day * DAY_S, tomorrow_t = t + DAY_S;
+    struct tm tm, tomorrow;
     gmtime_r(&t, &tm);
-    return unit == WEIR_DAY || (unit == WEIR_WEEK && tm.tm_wday == 1) ||
-           (unit == WEIR_MONTH && tm.tm_mday == 1) || (unit == WEIR_YEAR && tm.tm_yday == 0);
+    gmtime_r(&tomorrow_t, &tomorrow);
+    bool leap = weir_year_leap((uint32_t)tm.tm_year + 1900), last = tomorrow.tm_mday == 1;
+    int32_t in_year = tm.tm_yday + (!leap && tm.tm_mon >= 2); /* as in a leap year */
+    switch (unit) {
+    case WEIR_WEEK:
+        return tm.tm_wday == (anchor + 1) % 7;
+    case WEIR_MONTH:
+        return tm.tm_mday == anchor + 1 || (last && tm.tm_mday < anchor + 1);
+    case WEIR_YEAR:
+        return in_year == anchor || (!leap && in_year == FEB + 27 && anchor == FEB + 28);
+    default:
+        return true;
+    }
 }
 
-static weir_span model_window(const model *m, weir_calendar unit, int64_t t_s)
+static weir_span model_window(const model *m, weir_calendar unit, int32_t anchor, int64_t t_s)
 {
-    int32_t first = (int32_t)(t_s / DAY_S) + 3, next;
-    while (model_start(m, first) > t_s)
+    int32_t first = (int32_t)(t_s / DAY_S) + 3, next, time_s = unit == WEIR_DAY ? anchor * 60 : 0;
+    while (model_start(m, first, time_s) > t_s)
         first--;
     next = first + 1;
-    while (!unit_starts(unit, first))
+    while (!unit_starts(unit, anchor, first))
         first--;
-    while (!unit_starts(unit, next))
+    while (!unit_starts(unit, anchor, next))
         next++;
-    int64_t start_s = model_start(m, first);
-    return (weir_span){(start_s < 0 ? 0 : start_s) * NS, model_start(m, next) * NS};
+    int64_t start_s = model_start(m, first, time_s);
+    return (weir_span){(start_s < 0 ? 0 : start_s) * NS, model_start(m, next, time_s) * NS};
 }
 
 /* Encodes the model as a TZif file of version 1, with one type for each piece. */
@@ -277,11 +371,12 @@ static void random_zones(void **state)
             int64_t t_s = near_s + random_in(-1, 1) * random_in(0, 1 << random_in(0, 24));
             t_s = t_s < 0 ? -t_s : t_s;
             weir_calendar unit = (weir_calendar)random_in(WEIR_DAY, WEIR_YEAR);
-            weir_span want = model_window(&m, unit, t_s);
-            weir_span got = weir_calendar_window(&z, unit, t_s * NS + random_in(0, NS - 1));
+            int32_t anchor = (int32_t)random_in(0, weir_anchor_max(unit)) * (i % 4 != 0);
+            weir_span want = model_window(&m, unit, anchor, t_s);
+            weir_span got = weir_calendar_window(&z, unit, anchor, t_s * NS + random_in(0, NS - 1));
             if (got.start_ns != want.start_ns || got.end_ns != want.end_ns)
-                fail_msg("seed %llu, unit %d, t %lld", (unsigned long long)run, (int)unit,
-                         (long long)t_s);
+                fail_msg("seed %llu, unit %d, anchor %d, t %lld", (unsigned long long)run,
+                         (int)unit, (int)anchor, (long long)t_s);
         }
         seed = run;
     }
@@ -318,7 +413,7 @@ static void check_zone(const weir_zone *z, const char *name, int64_t t_s, int64_
     weir_span span[4]; /* day, week, month, year */
     int64_t offset_s, before_s, seen_s = 0;
     for (int u = 0; u < 4; u++)
-        span[u] = weir_calendar_window(z, (weir_calendar)(WEIR_DAY + u), t_s * NS);
+        span[u] = weir_calendar_window(z, (weir_calendar)(WEIR_DAY + u), 0, t_s * NS);
     while (span[0].end_ns < end_s * NS) {
         int64_t start_s = span[0].end_ns / NS;
         int64_t day = libc_day(start_s, &offset_s);
@@ -329,8 +424,8 @@ static void check_zone(const weir_zone *z, const char *name, int64_t t_s, int64_
         seen_s = offset_s;
         for (int u = 0; u < 4; u++) {
             weir_calendar unit = (weir_calendar)(WEIR_DAY + u);
-            weir_span w = weir_calendar_window(z, unit, start_s * NS);
-            if (unit_starts(unit, (int32_t)day)) {
+            weir_span w = weir_calendar_window(z, unit, 0, start_s * NS);
+            if (unit_starts(unit, 0, (int32_t)day)) {
                 assert_int_equal(w.start_ns, start_s * NS);
                 assert_int_equal(w.start_ns, span[u].end_ns);
             } else {

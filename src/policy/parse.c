@@ -233,18 +233,33 @@ static weir_status parse_zone(parser *p, weir_layer *l)
     return boundary(p);
 }
 
+static weir_status parse_anchor(parser *p, weir_layer *l)
+{
+    weir_status st = keyword_end(p, "from");
+    if (st == WEIR_OK)
+        st = weir_anchor_scan(&p->scan, l->calendar, &l->anchor);
+    return st == WEIR_OK ? boundary(p) : st;
+}
+
 static weir_status parse_fixed_window(parser *p, weir_layer *l)
 {
     weir_scan *s = &p->scan;
     weir_status st = window_rate(p, l, &l->calendar);
-    bool calendar = l->calendar != WEIR_ALIGNED, zoned = false;
-    p->next = calendar ? "tz ZONE or count-denied, each once, '&' or the end"
+    bool calendar = l->calendar != WEIR_ALIGNED, anchored = false, zoned = false;
+    p->next = calendar ? "from START, tz ZONE or count-denied, each once, '&' or the end"
                        : "from-first or count-denied, each once, '&' or the end";
     if (calendar)
         l->window = weir_calendar_window;
     while (st == WEIR_OK) {
         size_t from = s->at;
-        if (!zoned && weir_scan_keyword(s, "tz")) {
+        if (!anchored && weir_scan_keyword(s, "from")) {
+            if (!calendar)
+                return weir_scan_unexpected(s, from,
+                                            "from-first, or day, week, month or year before from, "
+                                            "as in 100/month from 17");
+            anchored = true;
+            st = parse_anchor(p, l);
+        } else if (!zoned && weir_scan_keyword(s, "tz")) {
             if (!calendar)
                 return weir_scan_unexpected(s, from,
                                             "day, week, month or year before tz, as in 100/day");

@@ -302,7 +302,7 @@ static const struct {
     {"fixed-window 5/day tz ../X", WEIR_E_ZONE, 23,
      "found '../X', expected the name of a time zone, as in tz Europe/Berlin"},
     {"fixed-window 5/day tz UTC tz UTC", WEIR_E_SYNTAX, 27,
-     "found 'tz', expected tz ZONE or count-denied, each once, '&' or the end"},
+     "found 'tz', expected from START, tz ZONE or count-denied, each once, '&' or the end"},
     {"sliding-counter 5/m relaxed strict", WEIR_E_SYNTAX, 29,
      "found 'strict', expected '&' or the end"},
     {"sliding-slices 5/3ns slices 4", WEIR_E_RANGE, 29,
@@ -392,6 +392,7 @@ static const struct {
     {"leaky-queue 5/s depth 5 nodelay=1", 32, "found '=1', expected a space: write nodelay 1"},
     {"leaky-bucket 10/s capacity=20", 27, "found '=20', expected a space: write capacity 20"},
     {"fixed-window 100/day tz=UTC", 24, "found '=UTC', expected a space: write tz UTC"},
+    {"fixed-window 100/month from=17", 28, "found '=17', expected a space: write from 17"},
     {"token-bucket 5 refill=1/s", 22, "found '=1/s', expected a space: write refill 1/s"},
     {"token-bucket 5 refill 1 every=1s", 30, "found '=1s', expected a space: write every 1s"},
     {"gcra 1/s && gcra 5/m", 11, "found '&', expected one '&' between two layers"},
@@ -506,7 +507,7 @@ static void check_durations(void **unused)
 static void check_print_sizes(void **unused)
 {
     (void)unused;
-    static const char longest[] = "fixed-window 2147483647/month count-denied tz "
+    static const char longest[] = "fixed-window 2147483647/week from wednesday count-denied tz "
                                   "Aaaaaaaaaaaaaaaaaaaa/aaaaaaaaaaaaaaaaaaaaaaa/aaaaaaaaaaaaaaaaaa";
     char text[WEIR_POLICY_TEXT_MAX] = "", printed[WEIR_POLICY_TEXT_MAX];
     for (int i = 0; i < WEIR_LAYERS_MAX; i++) {

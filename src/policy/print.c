@@ -42,6 +42,10 @@ static void put_options(weir_writer *t, const weir_layer *l)
 {
     if (l->nodelay > 0)
         put_number(t, " nodelay ", l->nodelay);
+    if (l->anchor > 0) {
+        weir_write_str(t, " from ");
+        weir_anchor_write(t, l->calendar, l->anchor);
+    }
     if (weir_layer_has_calendar(l) && l->zone) {
         weir_write_str(t, " tz ");
         weir_write_str(t, l->zone->name);
@@ -165,6 +169,21 @@ static void report_bucket(weir_writer *t, const weir_layer *l)
     weir_write_str(t, ": a full burst and the refill\n");
 }
 
+/* Writes where a calendar window begins, unless that is where its unit does. */
+static void put_begin(weir_writer *t, const weir_layer *l)
+{
+    const int32_t day_29 = 28, leap_day = 59;
+    if (l->anchor == 0)
+        return;
+    weir_write_str(t, l->calendar == WEIR_DAY     ? ", beginning at "
+                      : l->calendar == WEIR_MONTH ? ", beginning on day "
+                                                  : ", beginning on ");
+    weir_anchor_write(t, l->calendar, l->anchor);
+    if (l->calendar == WEIR_MONTH ? l->anchor >= day_29
+                                  : l->calendar == WEIR_YEAR && l->anchor == leap_day)
+        weir_write_str(t, " or the month's last day");
+}
+
 static void put_window(weir_writer *t, const weir_layer *l)
 {
     if (weir_layer_has_calendar(l)) {
@@ -172,6 +191,7 @@ static void put_window(weir_writer *t, const weir_layer *l)
         weir_write_str(t, weir_calendar_name(l->calendar));
         weir_write_str(t, " of ");
         weir_write_str(t, l->zone ? l->zone->name : "UTC");
+        put_begin(t, l);
     } else {
         weir_write_period(t, l->period_ns, false);
         if (l->calendar == WEIR_FROM_FIRST)

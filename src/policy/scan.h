@@ -46,6 +46,10 @@ weir_status weir_scan_number(weir_scan *s, const char *what, int64_t low, int64_
  *                and sets *ret_ns to 0; any other period leaves it unchanged. */
 weir_status weir_scan_period(weir_scan *s, int64_t *ret_ns, weir_calendar *ret_calendar);
 
+/* Consumes an anchor, where the windows of a calendar unit begin: "06:00" for days, "sunday" for
+ * weeks, "17" for months, "04-01" for years. *ret is as weir_layer.anchor. (anchor.c) */
+weir_status weir_anchor_scan(weir_scan *s, weir_calendar unit, int32_t *ret);
+
 /* Reads a duration that is written like a period, such as "90s" or "1h30m", from the whole text.
  * Returns false for anything else, and for more than 64 bytes; *ret_ns is then unchanged. */
 bool weir_duration_read(const char *text, size_t len, int64_t *ret_ns);

@@ -40,6 +40,9 @@ void weir_write_str(weir_writer *w, const char *s);
 void weir_write_bytes(weir_writer *w, const char *s, size_t len);
 void weir_write_u64(weir_writer *w, uint64_t n);
 
+/* Writes an anchor as weir_anchor_scan() reads it. `unit` is WEIR_DAY to WEIR_YEAR. (anchor.c) */
+void weir_anchor_write(weir_writer *w, weir_calendar unit, int32_t anchor);
+
 /* Writes a period in its largest whole unit: "90s", "2h", and "1m" or, if bare, "m". ns >= 1. */
 void weir_write_period(weir_writer *w, int64_t ns, bool bare);
 

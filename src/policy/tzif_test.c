@@ -400,7 +400,7 @@ static void walk(const weir_zone *z)
     int64_t t_ns = 0;
     for (int i = 0; i < 200; i++) {
         weir_calendar unit = (weir_calendar)(WEIR_DAY + i % 4);
-        weir_span w = weir_calendar_window(z, unit, t_ns);
+        weir_span w = weir_calendar_window(z, unit, 0, t_ns);
         assert_true(w.start_ns <= t_ns && t_ns < w.end_ns);
         t_ns = w.end_ns;
     }

@@ -93,6 +93,7 @@ static void set_windows(rls_limit *limit, const weir_layer *layer)
     limit->calendar = layer->calendar;
     limit->window = layer->window;
     limit->zone = layer->zone;
+    limit->anchor = layer->anchor;
 }
 
 void rls_limit_derive(rls_limit *limit, const weir_rls_options *options)

@@ -46,7 +46,7 @@ static verdict verdict_of(const weir_rls_loop *l, const weir_rls_config *c, cons
 static int64_t window_left(const rls_limit *limit, int64_t now_ns)
 {
     if (limit->window)
-        return limit->window(limit->zone, limit->calendar, now_ns).end_ns - now_ns;
+        return limit->window(limit->zone, limit->calendar, limit->anchor, now_ns).end_ns - now_ns;
     return limit->window_ns > 0 ? limit->window_ns - now_ns % limit->window_ns : 0;
 }
 

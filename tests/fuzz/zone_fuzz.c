@@ -4,6 +4,7 @@
  * windows partition time: each contains its instants, starts where the previous one ends, and is
  * made of whole days. */
 
+#include "core/algorithm.h"
 #include "fuzz.h"
 
 #include <weir/weir_zone.h>
@@ -13,33 +14,40 @@ static bool same(weir_span a, weir_span b)
     return a.start_ns == b.start_ns && a.end_ns == b.end_ns;
 }
 
-static weir_span checked_window(const weir_zone *z, weir_calendar unit, int64_t t_ns)
+static weir_span checked_window(const weir_zone *z, weir_calendar unit, int32_t anchor,
+                                int64_t t_ns)
 {
-    weir_span w = weir_calendar_window(z, unit, t_ns);
+    weir_span w = weir_calendar_window(z, unit, anchor, t_ns);
     CHECK(0 <= w.start_ns && w.start_ns <= t_ns && t_ns < w.end_ns);
     CHECK(w.end_ns - t_ns < WEIR_SPAN_NS_MAX);
     return w;
 }
 
-static void check_at(const weir_zone *z, weir_calendar unit, int64_t t_ns)
+static void check_at(const weir_zone *z, weir_calendar unit, int32_t anchor, int64_t t_ns)
 {
-    weir_span w = checked_window(z, unit, t_ns);
-    CHECK(same(w, weir_calendar_window(z, unit, w.start_ns)));
+    weir_span w = checked_window(z, unit, anchor, t_ns);
+    CHECK(same(w, weir_calendar_window(z, unit, anchor, w.start_ns)));
     if (w.end_ns > WEIR_NOW_NS_MAX)
         return;
-    CHECK(same(w, weir_calendar_window(z, unit, w.end_ns - 1)));
-    CHECK(checked_window(z, unit, w.end_ns).start_ns == w.end_ns);
+    CHECK(same(w, weir_calendar_window(z, unit, anchor, w.end_ns - 1)));
+    CHECK(checked_window(z, unit, anchor, w.end_ns).start_ns == w.end_ns);
+    if (unit == WEIR_DAY)
+        return;
     /* Longer windows start and end with a day. */
-    CHECK(weir_calendar_window(z, WEIR_DAY, w.start_ns).start_ns == w.start_ns);
-    CHECK(weir_calendar_window(z, WEIR_DAY, w.end_ns).start_ns == w.end_ns);
+    CHECK(weir_calendar_window(z, WEIR_DAY, 0, w.start_ns).start_ns == w.start_ns);
+    CHECK(weir_calendar_window(z, WEIR_DAY, 0, w.end_ns).start_ns == w.end_ns);
 }
 
 static void check_all(const weir_zone *z, int64_t t_ns)
 {
     if (t_ns < 0 || t_ns > WEIR_NOW_NS_MAX)
         return;
-    for (int unit = WEIR_DAY; unit <= WEIR_YEAR; unit++)
-        check_at(z, (weir_calendar)unit, t_ns);
+    for (int unit = WEIR_DAY; unit <= WEIR_YEAR; unit++) {
+        int32_t anchors = 1 + weir_anchor_max((weir_calendar)unit);
+        check_at(z, (weir_calendar)unit, 0, t_ns);
+        check_at(z, (weir_calendar)unit, (int32_t)(t_ns / 1000000000 % anchors), t_ns);
+        check_at(z, (weir_calendar)unit, anchors - 1, t_ns);
+    }
 }
 
 /* Four bytes of the file, as seconds: sometimes the time of a transition. */

@@ -147,6 +147,7 @@ static bool make_layer(weir_layer *l, const uint8_t b[8])
     if (weir_layer_has_calendar(l)) {
         l->window = weir_calendar_window;
         l->period_ns = 0;
+        l->anchor = (b[4] * 256 + b[1]) % (weir_anchor_max(l->calendar) + 1);
     }
     return weir_layer_init(l, NULL) == WEIR_OK;
 }
@@ -256,7 +257,7 @@ static bool bucket_bound(const weir_layer *l, const run *r)
 static weir_span window_of(const weir_layer *l, int64_t t_ns)
 {
     if (l->window)
-        return l->window(l->zone, l->calendar, t_ns);
+        return l->window(l->zone, l->calendar, l->anchor, t_ns);
     int64_t start_ns = t_ns / l->period_ns * l->period_ns;
     return (weir_span){start_ns, start_ns + l->period_ns};
 }

@@ -245,6 +245,7 @@ static const char *const policies[] = {
     "fixed-window 100/h",
     "fixed-window 100/1ms",
     "fixed-window 100/day",
+    "fixed-window 100/month from 31",
     "fixed-window 100/h from-first",
     "fixed-window 100/1ms from-first",
     "fixed-window 2147483647/1ns",

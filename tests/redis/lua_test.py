@@ -413,6 +413,16 @@ def test_errors(tally):
 LONGEST = ("gcra 40/1124801467909119us burst 41", "gcra 122/8322372851431us burst 16901", "gcra 77/162294252019611us burst 547")
 
 
+ANCHORED = ("day from 00:00", "day from 00:01", "day from 23:59", "day from 24:00", "day from 23:60", "day from 6:00",
+            "day from 06-00", "day from", "day from 06:000", "day from sunday", "week from monday", "week from sunday",
+            "week from sunday&gcra 1/s", "week from Sunday", "week from 3", "week from mondays", "month from 1", "month from 017",
+            "month from 31", "month from 0", "month from 32", "month from sunday", "month from 17th", "year from 01-01",
+            "year from 02-29", "year from 03-01", "year from 12-31", "year from 13-01", "year from 00-01", "year from 04-31",
+            "year from 02-30", "year from 12-00", "year from 17", "24h from 06:00", "24h from-first from 06:00",
+            "day from 06:00 from 06:00", "month count-denied tz Asia/Tokyo from 17", "month tz Asia/Tokyo from 17 count-denied",
+            "month from 17 from-first")
+
+
 def texts_to_try():
     good = [*KEYS, *SLOW, "fixed-window 5/day tz Europe/Berlin count-denied", "gcra 1/2w3d4h5m6s7ms8us9ns", "gcra 1/500ns",
             "gcra 1/1152921504606846975ns", "gcra 1/1152921504606846976ns", "gcra 2/3650d burst 8", "gcra 1/3650d burst 4",
@@ -425,6 +435,7 @@ def texts_to_try():
             "leaky-queue 1/3650d depth 9 nodelay 1", "leaky-queue 1/s depth 2147483646 nodelay 2147483646",
             *("gcra " + "x" * n for n in (31, 32, 33)), "gcra 0.5/1000000000s", "gcra 0.5/1000000001s",
             "gcra 1/s & ", "", "gcra 1/" + "0" * 900 + "1s", "gcra 1/s" + " " * 1016, "gcra 99999999999999999999/s",
+            *(f"fixed-window 5/{text}" for text in ANCHORED),
             "fixed-window 1/day from-first", "fixed-window 1/s tz UTC", "sliding-log 1/day", "gcra 1/1day", "gcra 1/1s1m"]
     habits = ["gcra 0.5/s", "gcra 2.5/sec", "gcra 0.5/10s burst 3", "gcra 3.0/m", "gcra 0.000001/s", "gcra 0.0000001/s",
               "gcra 1000000000.5/999999999s", "gcra 1000000001.5/s", "gcra 0.5/99999999999999999999s", "gcra 0.0/s",
@@ -435,7 +446,7 @@ def texts_to_try():
               "FIXED__WINDOW  5/m", "sliding-window-counterx 5/m", "10r/s", "10 per minute", "gcra 10r/s",
               "gcra 10r/sec burst=2", "gcra 1,000/s", "gcra 1_000/s", "gcra 10/s burst=20", "leaky-bucket 10/s capacity=20",
               "leaky-queue 10/s depth 20 nodelay=8",
-              "fixed-window 100/day tz=UTC", "token-bucket 5 refill=1/s", "token-bucket 5 refill 1 every=1s",
+              "fixed-window 100/day tz=UTC", "fixed-window 100/month from=17", "token-bucket 5 refill=1/s", "token-bucket 5 refill 1 every=1s",
               "gcra 1/s && gcra 5/m", "gcra 1/s burst=" + "x" * 40, "sliding-slices 5/m slices=5"]
     good += habits
     rng = random.Random(3)
@@ -774,6 +785,14 @@ DATES = {  # the first day of the window with a day, and a day of the next windo
     "week": (lambda d: d - datetime.timedelta(d.weekday()), lambda d: d + datetime.timedelta(7)),
     "month": (lambda d: d.replace(day=1), lambda d: d + datetime.timedelta(31)),
     "year": (lambda d: d.replace(month=1, day=1), lambda d: d + datetime.timedelta(366)),
+    "week from sunday": (lambda d: d - datetime.timedelta(d.isoweekday() % 7), lambda d: d + datetime.timedelta(7)),
+    "month from 2": (lambda d: (d - datetime.timedelta(1)).replace(day=2), lambda d: d + datetime.timedelta(31)),
+    "month from 31": (lambda d: (d + datetime.timedelta(1)).replace(day=1) - datetime.timedelta(1),
+                      lambda d: d + datetime.timedelta(31)),
+    "year from 02-29": (lambda d: datetime.date((d + datetime.timedelta(1)).year - ((d + datetime.timedelta(1)).month < 3), 3, 1)
+                        - datetime.timedelta(1), lambda d: d + datetime.timedelta(366)),
+    "year from 12-31": (lambda d: datetime.date((d + datetime.timedelta(1)).year - 1, 12, 31),
+                        lambda d: d + datetime.timedelta(366)),
 }
 
 

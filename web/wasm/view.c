@@ -11,6 +11,7 @@
 #include "core/layer.h"
 #include "core/wide.h"
 #include "core/windows.h"
+#include "policy/text.h"
 
 #include <weir/weir_zone.h>
 
@@ -99,6 +100,18 @@ EXPORT(size_t, weir_web_layer_zone, const weir_policy *p, uint32_t i)
     return zone ? weir_web_put_text(zone->name) : 0;
 }
 
+/* Writes the anchor of a calendar layer to the text buffer, as a policy text says it. Returns its
+ * length; 0 is the beginning of the unit. */
+EXPORT(size_t, weir_web_layer_from, const weir_policy *p, uint32_t i)
+{
+    const weir_layer *l = &p->layer[i];
+    char text[16];
+    weir_writer t = weir_writer_init(text, sizeof text);
+    if (l->anchor > 0)
+        weir_anchor_write(&t, l->calendar, l->anchor);
+    return weir_web_put_text(text);
+}
+
 /* ---- the state of a key ---------------------------------------------------------------------- */
 
 enum { ENTRIES_MAX = 4096 };
@@ -175,7 +188,7 @@ static void view_window(const weir_layer *l, const uint64_t *state, int64_t at_n
 {
     int64_t begin_ns = weir_window_start(l, state, at_ns);
     view.begin_ns = offset_of(begin_ns);
-    view.end_ns = offset_of(l->window ? l->window(l->zone, l->calendar, begin_ns).end_ns
+    view.end_ns = offset_of(l->window ? l->window(l->zone, l->calendar, l->anchor, begin_ns).end_ns
                                       : begin_ns + l->period_ns);
 }
 

@@ -38,6 +38,7 @@
  * @property {number} rate
  * @property {number} periodNs
  * @property {"aligned" | "from-first" | "day" | "week" | "month" | "year"} calendar
+ * @property {string} from where a calendar window begins, as a policy text says it; "" for the unit's beginning
  * @property {string} zone the time zone, "" for UTC
  * @property {number} slices
  * @property {boolean} countDenied
@@ -358,10 +359,11 @@ class Policy {
         const core = this.#core;
         const algorithm = core.readText(core.fn.weir_web_layer_facts(policyAt, i));
         const zone = core.readText(core.fn.weir_web_layer_zone(policyAt, i));
+        const from = core.readText(core.fn.weir_web_layer_from(policyAt, i));
         const [limit, rate, periodNs, slices, calendar, countDenied, relaxed, stepped, nodelay] =
             core.numbers.subarray(core.factsAt, core.factsAt + 9);
         return Object.freeze({
-            algorithm, limit, rate, periodNs, calendar: CALENDARS[calendar], zone, slices,
+            algorithm, limit, rate, periodNs, calendar: CALENDARS[calendar], from, zone, slices,
             countDenied: countDenied !== 0, relaxed: relaxed !== 0, stepped: stepped !== 0, nodelay,
         });
     }

@@ -99,7 +99,7 @@ static inline parts split(shape s, uint64_t word)
 static inline weir_span span_at(const weir_layer *l, int64_t t_ns)
 {
     if (l->window)
-        return l->window(l->zone, l->calendar, t_ns);
+        return l->window(l->zone, l->calendar, l->anchor, t_ns);
     int64_t start_ns = t_ns - t_ns % l->period_ns;
     return (weir_span){start_ns, start_ns + l->period_ns};
 }

@@ -101,25 +101,27 @@ static size_t zones_of(const weir_engine_request *q)
 
 static void find_windows(weir_redis_bounds *b, const weir_layer *l, int64_t now_ns)
 {
-    weir_span here = l->window(l->zone, l->calendar, now_ns);
-    weir_span next = l->window(l->zone, l->calendar, here.end_ns);
+    weir_span here = l->window(l->zone, l->calendar, l->anchor, now_ns);
+    weir_span next = l->window(l->zone, l->calendar, l->anchor, here.end_ns);
     int64_t before_ns = here.start_ns;
     if (before_ns > 0)
-        before_ns = l->window(l->zone, l->calendar, before_ns - 1).start_ns;
+        before_ns = l->window(l->zone, l->calendar, l->anchor, before_ns - 1).start_ns;
     *b = (weir_redis_bounds){
         l->zone,
+        l->calendar,
+        l->anchor,
         {before_ns / US_NS, here.start_ns / US_NS, here.end_ns / US_NS, next.end_ns / US_NS}};
 }
 
-_Static_assert(WEIR_YEAR < WEIR_REDIS_ZONES, "the units of a zone have different entries");
-
-/* Direct-mapped: a zone and a unit have one entry, which another zone may replace. */
+/* Direct-mapped: a zone, a unit and an anchor have one entry, which others may replace. The months
+ * of a zone have different entries. */
 static const weir_redis_bounds *bounds_of(const weir_layer *l, const weir_redis_encoder *s)
 {
-    size_t i = ((uintptr_t)l->zone / 64 + (size_t)l->calendar) % WEIR_REDIS_ZONES;
-    weir_redis_bounds *b = &s->bounds[i];
+    size_t i = (uintptr_t)l->zone / 64 + (size_t)l->calendar + (size_t)l->anchor;
+    weir_redis_bounds *b = &s->bounds[i % WEIR_REDIS_ZONES];
     int64_t now_us = s->now_ns / US_NS;
-    bool good = b->zone == l->zone && b->at_us[1] <= now_us && now_us < b->at_us[2];
+    bool good = b->zone == l->zone && b->unit == l->calendar && b->anchor == l->anchor &&
+                b->at_us[1] <= now_us && now_us < b->at_us[2];
     if (!good)
         find_windows(b, l, s->now_ns);
     return b;

@@ -36,12 +36,14 @@ uint32_t weir_redis_slot_of_tag(const char *tag, size_t len);
 #define WEIR_REDIS_FIELDS     (WEIR_DECISION_FIELDS + 2)
 #define WEIR_REDIS_FIELDS_MAX (1 + WEIR_REDIS_FIELDS * WEIR_TAKE_MANY_MAX)
 #define WEIR_REDIS_SHA_LEN    40
-#define WEIR_REDIS_ZONES      8
+#define WEIR_REDIS_ZONES      32
 
 /* The calendar windows around a time, in us since the epoch: [0] to [1], [1] to [2], [2] to [3].
  * Servers know no time zones, so requests to functions and scripts carry these bounds. */
 typedef struct weir_redis_bounds {
     const weir_zone *zone; /* NULL: empty */
+    weir_calendar unit;
+    int32_t anchor;
     int64_t at_us[4];
 } weir_redis_bounds;
 

@@ -230,10 +230,11 @@ static void computes_hash_slots(void **state)
 static int windows; /* that were computed */
 
 /* Days begin at 1:00; the first one begins at 0. */
-static weir_span day(const weir_zone *zone, weir_calendar unit, int64_t t_ns)
+static weir_span day(const weir_zone *zone, weir_calendar unit, int32_t anchor, int64_t t_ns)
 {
     (void)zone;
     (void)unit;
+    (void)anchor;
     assert_true(t_ns >= 0);
     windows++;
     const int64_t h = 3600000000000;
@@ -279,8 +280,23 @@ static void encodes_windows(void **state)
     free(encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 49 * h));
     assert_int_equal(windows, 12);
     two.layer[1].calendar = WEIR_DAY;
+    two.layer[1].anchor = 1; /* another anchor, in the entry of the week */
     free(encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 49 * h));
-    assert_int_equal(windows, 12);
+    assert_int_equal(windows, 15);
+    two.layer[1].anchor = WEIR_REDIS_ZONES; /* in the entry of the day */
+    free(encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 49 * h));
+    assert_int_equal(windows, 18);
+    two.layer[1].anchor = 0;
+    free(encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 49 * h));
+    assert_int_equal(windows, 21);
+    two.layer[1].calendar = WEIR_MONTH; /* each day of a month has an entry */
+    for (int i = 0; i < 2 * 31; i++) {
+        two.layer[1].anchor = i % 31;
+        free(encoded(&c, WEIR_REDIS_BY_FUNCTIONS, 49 * h));
+    }
+    assert_int_equal(windows, 21 + 3 * 31);
+    two.layer[1].anchor = 0;
+    two.layer[1].calendar = WEIR_DAY;
     char *text = encoded(&c, WEIR_REDIS_BY_SCRIPT, 0); /* the first day */
     assert_memory_equal(text, "*12\r\n", 5);
     assert_non_null(strstr(text, "\r\n$1\r\n0\r\n$1\r\n0\r\n$10\r\n3600000000\r\n"
