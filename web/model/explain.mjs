@@ -91,7 +91,7 @@ export const explanations = Object.freeze({
             "A request that would raise the counter above the limit is denied until the next window begins.",
         pros: [
             "Users understand it: \"5,000 an hour, reset at the full hour\".",
-            "It supports calendar periods in a time zone.",
+            "It supports calendar periods in a time zone, also from a billing day such as the 17th.",
             "The state of a key is 8 bytes in most cases.",
         ],
         cons: [

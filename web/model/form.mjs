@@ -16,6 +16,8 @@
  * @property {number} nodelay leaky-queue: how many queued requests are not delayed; at most the depth counts
  * @property {boolean} stepped token-bucket: refill the whole rate at the end of each period
  * @property {boolean} fromFirst fixed-window: a window begins with the first request of a key
+ * @property {string} from fixed-window with a calendar unit: where a window begins, such as "17" or "sunday"; "" for
+ *     the unit's beginning
  * @property {string} zone fixed-window with a calendar unit: a time zone, "" for UTC
  * @property {boolean} countDenied fixed-window, sliding-log: count denied requests as well
  * @property {boolean} relaxed sliding-counter
@@ -25,7 +27,7 @@
 /**
  * A field of a form.
  * @typedef {{name: string, label: string, kind: "number" | "unit" | "text" | "check", min?: number,
- *            max?: number, units?: string[]}} Field
+ *            max?: number, units?: string[], placeholder?: string}} Field
  */
 
 /** @type {[string, number][]} */
@@ -35,6 +37,7 @@ const UNIT_NS = [
 ];
 const UNITS = UNIT_NS.map(([unit]) => unit).reverse();
 const CALENDARS = ["day", "week", "month", "year"];
+const BEGIN_OF = { day: "00:00", week: "monday", month: "1", year: "01-01" };
 const LENGTH_OF = { day: [1, "d"], week: [1, "w"], month: [30, "d"], year: [365, "d"] };
 const LIMIT_MAX = 2 ** 31 - 1;
 const RATE_MAX = 2 ** 40;
@@ -46,7 +49,7 @@ export const ALGORITHMS = Object.freeze([
 
 const USUAL = Object.freeze({
     algorithm: "gcra", rate: 5, period: 1, unit: "s", burst: 10, nodelay: 0, stepped: false, fromFirst: false,
-    zone: "", countDenied: false, relaxed: false, slices: 10,
+    from: "", zone: "", countDenied: false, relaxed: false, slices: 10,
 });
 
 /** @returns {Field} */
@@ -73,7 +76,8 @@ const FIELDS = {
     ],
     "fixed-window": [
         LIMIT, PERIOD, { ...UNIT, units: [...UNITS, ...CALENDARS] },
-        { name: "zone", label: "time zone", kind: "text" },
+        { name: "from", label: "from", kind: "text" },
+        { name: "zone", label: "time zone", kind: "text", placeholder: "UTC" },
         check("fromFirst", "window begins with the first request"),
         check("countDenied", "count denied requests"),
     ],
@@ -90,8 +94,9 @@ const isCalendar = (form) => CALENDARS.includes(form.unit);
  * @returns {Field[]}
  */
 export function fieldsOf(form) {
-    const hidden = isCalendar(form) ? ["period", "fromFirst"] : ["zone"];
-    return FIELDS[form.algorithm].filter(({ name }) => !hidden.includes(name));
+    const hidden = isCalendar(form) ? ["period", "fromFirst"] : ["from", "zone"];
+    return FIELDS[form.algorithm].filter(({ name }) => !hidden.includes(name))
+        .map((field) => (field.name === "from" ? { ...field, placeholder: BEGIN_OF[form.unit] } : field));
 }
 
 /** Returns the period of a layer as [count, unit], or null if it is not exact. */
@@ -123,6 +128,7 @@ export function formOf(layers) {
             nodelay: layer.nodelay,
             stepped: layer.stepped,
             fromFirst: layer.calendar === "from-first",
+            from: layer.from,
             zone: layer.zone,
             countDenied: layer.countDenied,
             relaxed: layer.relaxed,
@@ -147,6 +153,15 @@ function queueText(form, rate) {
     return `leaky-queue ${rate} depth ${form.burst}${nodelay > 0 ? ` nodelay ${nodelay}` : ""}`;
 }
 
+/** Returns where the windows of a fixed window begin. */
+function windowText(form) {
+    const { unit, from, zone, fromFirst } = form;
+    if (!isCalendar(form))
+        return fromFirst ? " from-first" : "";
+    const begin = from === "" || from === BEGIN_OF[unit] ? "" : ` from ${from}`;
+    return zone === "" ? begin : `${begin} tz ${zone}`;
+}
+
 function layerText(form) {
     const rate = rateText(form), counting = form.countDenied ? " count-denied" : "";
     switch (form.algorithm) {
@@ -156,11 +171,8 @@ function layerText(form) {
         return `leaky-bucket ${rate} capacity ${form.burst}`;
     case "leaky-queue":
         return queueText(form, rate);
-    case "fixed-window": {
-        const zone = isCalendar(form) && form.zone !== "" ? ` tz ${form.zone}` : "";
-        const start = form.fromFirst && !isCalendar(form) ? " from-first" : "";
-        return `fixed-window ${rate}${zone}${start}${counting}`;
-    }
+    case "fixed-window":
+        return `fixed-window ${rate}${windowText(form)}${counting}`;
     case "sliding-log":
         return `sliding-log ${rate}${counting}`;
     case "sliding-counter":
@@ -197,6 +209,11 @@ export function withAlgorithm(form, algorithm) {
     if (!FIELDS[algorithm].some(({ name }) => name === "burst"))
         changed.rate = Math.min(LIMIT_MAX, form.rate);
     return changed;
+}
+
+/** Changes the unit of a layer. What the old one begins from does not fit the new one. @returns {Form} */
+export function withUnit(form, unit) {
+    return { ...form, unit, from: "" };
 }
 
 /** Returns a layer to begin with. @returns {Form} */

@@ -7,7 +7,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
-import { ALGORITHMS, fieldsOf, formOf, textOf, usualForm, withAlgorithm } from "./form.mjs";
+import { ALGORITHMS, fieldsOf, formOf, textOf, usualForm, withAlgorithm, withUnit } from "./form.mjs";
 import { checkPolicy } from "./lane.mjs";
 import { POLICIES, runTests, zones } from "./model_test_kit.mjs";
 import { presets } from "./presets.mjs";
@@ -28,7 +28,8 @@ const EXTREMES = [
     "leaky-queue 10/s depth 2147483646", "leaky-queue 10/s depth 20 nodelay 20",
     "leaky-queue 10/s depth 0", "sliding-slices 100/155382367ns slices 7", "fixed-window 1/36w",
     "sliding-counter 5/1000000001ns", "token-bucket 5 refill 7 every 90m",
-    "fixed-window 9/year tz Asia/Tokyo",
+    "fixed-window 9/year tz Asia/Tokyo", "fixed-window 9/month from 31 tz Asia/Tokyo count-denied",
+    "fixed-window 9/day from 06:00", "fixed-window 9/week from sunday", "fixed-window 9/year from 02-29",
     "fixed-window 5/h from-first count-denied", "fixed-window 5/month count-denied", "sliding-log 1/13000d",
 ];
 
@@ -97,7 +98,27 @@ const tests = {
         }
         const daily = { ...withAlgorithm(usualForm(), "fixed-window"), unit: "day" };
         const names = fieldsOf(daily).map(({ name }) => name);
-        assert.deepEqual(names, ["rate", "unit", "zone", "countDenied"]);
+        assert.deepEqual(names, ["rate", "unit", "from", "zone", "countDenied"]);
+    },
+
+    begins_where_the_unit_does_or_from_a_given_day(weir) {
+        const [form] = formOf(check(weir, "fixed-window 9/month from 17 tz Asia/Tokyo").layers);
+        assert.equal(form.from, "17");
+        const fieldOf = (of) => fieldsOf(of).find(({ name }) => name === "from");
+        const begins = { day: ["00:00", "06:00"], week: ["monday", "sunday"], month: ["1", "31"],
+            year: ["01-01", "04-01"] };
+        for (const [unit, [first, other]] of Object.entries(begins)) {
+            const changed = withUnit(form, unit);
+            assert.equal(textOf([changed]), `fixed-window 9/${unit} tz Asia/Tokyo`);
+            assert.equal(fieldOf(changed).placeholder, first);
+            assert.equal(textOf([{ ...changed, from: first }]), `fixed-window 9/${unit} tz Asia/Tokyo`);
+            const text = textOf([{ ...changed, from: other, zone: "" }]);
+            assert.equal(text, `fixed-window 9/${unit} from ${other}`);
+            assert.equal(check(weir, text).text, text);
+        }
+        assert.equal(textOf([withUnit(form, "h")]), "fixed-window 9/h");
+        assert.equal(fieldOf(withUnit(form, "h")), undefined);
+        assert.equal(fieldsOf(form).find(({ name }) => name === "zone").placeholder, "UTC");
     },
 };
 

@@ -4,7 +4,7 @@
 // The form of a policy: a group of fields for each layer. It writes the policy's text, and shows the layers
 // of a text that was typed.
 
-import { ALGORITHMS, fieldsOf, formOf, textOf, usualForm, withAlgorithm } from "../model/form.mjs";
+import { ALGORITHMS, fieldsOf, formOf, textOf, usualForm, withAlgorithm, withUnit } from "../model/form.mjs";
 import { el, field, newId, setOptions } from "./dom.mjs";
 
 const LAYERS_MAX = 8;
@@ -82,7 +82,7 @@ export class PolicyForm {
             return this.#unit(one, layer, index);
         const number = one.kind === "number";
         const input = el("input", { type: number ? "number" : "text", min: one.min, max: one.max,
-            step: number ? 1 : null, value: layer[one.name], placeholder: number ? null : "UTC",
+            step: number ? 1 : null, value: layer[one.name], placeholder: one.placeholder ?? null,
             spellcheck: "false", autocomplete: "off" });
         input.addEventListener("input", () => {
             const value = number ? input.valueAsNumber : input.value.trim();
@@ -98,7 +98,7 @@ export class PolicyForm {
         const select = el("select", {});
         setOptions(select, one.units.map((unit) => [unit, UNIT_TEXTS[unit] ?? unit]), layer.unit);
         select.addEventListener("change", () => {
-            this.#replace(index, { ...this.layers[index], unit: select.value }, true);
+            this.#replace(index, withUnit(this.layers[index], select.value), true);
             this.groups.children[index]?.querySelectorAll("select")[1]?.focus();
         });
         return field(one.label, select, "is-choice");
