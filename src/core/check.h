@@ -80,7 +80,7 @@ weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level, int64_
  * docs/algorithms.md, "When a limit changes". Unused if the amalgamated library is compiled as the
  * core alone.
  *  from, to  have the same number of layers. Layer by layer, they have the same algorithm, period,
- *            calendar, time zone, slices and steps, and if not buckets, the same format.
+ *            calendar, anchor, time zone, slices and steps, and if not buckets, the same format.
  *  ret       weir_state_words(to, ret_level) words, all written on WEIR_OK.
  * Returns WEIR_OK; WEIR_E_ROOM if a log does not fit at ret_level; WEIR_E_RANGE for a damaged log.
  * Threads: pure. */

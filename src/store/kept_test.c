@@ -128,6 +128,11 @@ static void others(void **unused)
     assert_int_equal(left(s, &named, start_ns), 20);
     same = (limit){named.policy, weir_store_policy_id(s, &named.policy)};
     assert_int_equal(left(s, &same, start_ns), 20);
+    limit from_17 = limit_of(s, "q", "fixed-window 10/month from 17"),
+          more = limit_of(s, "q", "fixed-window 20/month from 17"),
+          from_18 = limit_of(s, "q", "fixed-window 20/month from 18");
+    assert_true(weir_store_keeps(&from_17.policy, &more.policy));
+    assert_false(weir_store_keeps(&from_17.policy, &from_18.policy));
     limit b = limit_of(s, "q", "fixed-window 20/h count-denied");
     weir_store_keep(s);
     assert_true(weir_store_keeps(&a.policy, &b.policy));
