@@ -5,8 +5,8 @@
  *
  *     bench_lib [FILE [PART...]]    prints a table; writes a JSON list to FILE
  *
- * The parts are speed, algos, memory, longest, state, attack, flood, pace and long-flood. By
- * default all of them run but the last two: pace is for bench/peers/run, and long-flood takes half
+ * The parts are speed, algos, memory, longest, state, attack, flood, reload, pace and long-flood.
+ * By default all of them run but the last two: pace is for bench/peers/run, and long-flood takes half
  * an hour. */
 
 #include "parts.h"
@@ -17,9 +17,10 @@ static const struct part {
     const char *name;
     void (*run)(report *r);
 } parts[] = {
-    {"speed", speed_run},     {"algos", algos_run}, {"memory", memory_run},
-    {"longest", longest_run}, {"state", state_run}, {"attack", attack_run},
-    {"flood", flood_run},     {"pace", pace_run},   {"long-flood", long_flood_run},
+    {"speed", speed_run},           {"algos", algos_run},   {"memory", memory_run},
+    {"longest", longest_run},       {"state", state_run},   {"attack", attack_run},
+    {"flood", flood_run},           {"reload", reload_run}, {"pace", pace_run},
+    {"long-flood", long_flood_run},
 };
 enum { PARTS = sizeof parts / sizeof parts[0], USUAL = PARTS - 2 };
 
@@ -31,7 +32,7 @@ static const struct part *find_part(const char *name)
     }
     fprintf(stderr,
             "bench_lib: unknown part '%s', expected speed, algos, memory, longest, state, "
-            "attack, flood, pace or long-flood\n",
+            "attack, flood, reload, pace or long-flood\n",
             name);
     return NULL;
 }

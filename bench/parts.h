@@ -19,6 +19,7 @@ void longest_run(report *r); /* the longest call */
 void state_run(report *r);   /* opening a file */
 void attack_run(report *r);  /* a flood of keys: its speed, and the limits meanwhile */
 void flood_run(report *r);   /* what a flood forgives, for each pair of algorithms */
+void reload_run(report *r);  /* the first requests after a limit changed */
 
 /* The same with 20 million keys for each pair, which takes half an hour. Runs only if it is
  * named. */

@@ -16,8 +16,8 @@
  * WEIR_FORMER_MAX others are searched.
  *
  * Crash safety: the state is stored under the new id before it is removed from the old one. If the
- * process is killed in between, both have it. A journal in the table's header tells so, and the next
- * weir_store_keep(), of any process, removes the old one: before a former limit is used again. */
+ * process is killed in between, both have it. A journal in the table's header says so, and the next
+ * weir_store_keep() of any process removes the old one, before a former limit is used again. */
 
 #include "store/store.h"
 
