@@ -6,8 +6,8 @@
  *     bench_lib [FILE [PART...]]    prints a table; writes a JSON list to FILE
  *
  * The parts are speed, algos, memory, longest, state, attack, flood, reload, pace and long-flood.
- * By default all of them run but the last two: pace is for bench/peers/run, and long-flood takes half
- * an hour. */
+ * By default all of them run but the last two: pace is for bench/peers/run, and long-flood takes
+ * half an hour. */
 
 #include "parts.h"
 
