@@ -333,15 +333,20 @@ static void requests_are_counted(void **unused)
 static void months_and_years_are_those_of_the_calendar_if_asked(void **unused)
 {
     (void)unused;
-    const weir_rls_spec specs[] = {{.key = "m", LIMIT(2, WEIR_RLS_MONTH)},
-                                   {.key = "y", LIMIT(2, WEIR_RLS_YEAR)}};
-    activate_one(&(weir_rls_options){.calendar = true}, specs, 2);
+    const weir_rls_spec specs[] = {
+        {.key = "m", LIMIT(2, WEIR_RLS_MONTH)},
+        {.key = "y", LIMIT(2, WEIR_RLS_YEAR)},
+        {.key = "f", .has_limit = true, .policy = "fixed-window 2/month from 17"}};
+    activate_one(&(weir_rls_options){.calendar = true}, specs, 3);
     int64_t day_s = 86400, at_ns = now_ns + 33 * day_s * s_ns; /* 3 February 2026 */
     kit_request r;
     add(begin(&r, "d", 0), "m=v")->has_hits = true;
     expect_status(decide(&r, at_ns).statuses[0], WEIR_RLS_OK, 2, 26 * day_s);
     expect_status(ask("d", "m=v", 2, at_ns), WEIR_RLS_OK, 0, 26 * day_s);
     expect_status(ask("d", "y=v", 2, at_ns), WEIR_RLS_OK, 0, (365 - 33) * day_s);
+    add(begin(&r, "d", 0), "f=v")->has_hits = true;
+    expect_status(decide(&r, at_ns).statuses[0], WEIR_RLS_OK, 2, 14 * day_s);
+    expect_status(ask("d", "f=v", 2, at_ns), WEIR_RLS_OK, 0, 14 * day_s);
     activate_one(&plain, specs, 2);
     int64_t left_s = 30 * day_s - at_ns / s_ns % (30 * day_s);
     expect_status(ask("d", "m=v", 2, at_ns), WEIR_RLS_OK, 0, left_s);

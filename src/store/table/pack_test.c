@@ -47,6 +47,7 @@ static bool draw_layer(weir_layer *l, uint64_t *seed)
     }
     if (weir_layer_has_calendar(l)) {
         l->window = weir_calendar_window;
+        l->anchor = (int32_t)((x >> 20) % (uint64_t)(weir_anchor_max(l->calendar) + 1));
         l->period_ns = 0;
     }
     if (l->algorithm == WEIR_SLIDING_SLICES)
