@@ -285,7 +285,7 @@ local function members(response)
     local retry_after_ms = number("retry_after_ms")
     return {
         limit = number("limit"), remaining = number("remaining"), delay = number("delay_ms"),
-        reset = seconds(number("reset_after_ms")),
+        reset = seconds(number("reset_after_ms")), next = seconds(number("next_ms")),
         retry_after = math.tointeger(tonumber(fields.retry_after)) or seconds(retry_after_ms),
         policy = body:match('"policy":"([^"\\]*)"'), reason = body:match('"reason":"([^"\\]*)"'),
     }
@@ -303,7 +303,7 @@ local function set_error(txn, text)
     set(txn, "error", text)
 end
 
-local DECIDED = {"retry_after", "reset", "remaining", "limit", "policy", "reason", "delay"}
+local DECIDED = {"retry_after", "reset", "remaining", "limit", "policy", "reason", "delay", "next"}
 
 -- Sets the variables of a decision. One without a value does not keep that of an earlier action.
 local function set_decided(txn, values)

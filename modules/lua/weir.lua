@@ -1955,9 +1955,19 @@ local function take_time(args)
   return at
 end
 
+-- The time until a cost of 1 is allowed, after a decision. A denial by several layers describes one
+-- of them, and another may have nothing left.
+local function next_of(P, S, now, keep, decision)
+  if decision[3] > 0 and (decision[1] == 1 or #P == 1) then
+    return 0
+  end
+  return judge(P, S, now, 1, keep or 0, false)[4]
+end
+
 -- Handles one request for one key. Returns the eight numbers and the policy, or an error.
 --   of_caller  its time, or nil
-local function handle(key, verb, text, n, keep, args, at, of_caller)
+--   with_next  sets the member `next` of the numbers
+local function handle(key, verb, text, n, keep, args, at, of_caller, with_next)
   local P, why = read_policy(text)
   if not P then
     return failed(why)
@@ -1982,6 +1992,9 @@ local function handle(key, verb, text, n, keep, args, at, of_caller)
     return err
   end
   local decision = VERBS[verb](P, S, now, n, keep)
+  if with_next and not decision.err then
+    decision.next = next_of(P, S, now, keep, decision)
+  end
   close_key(P, S, now)
   return decision, P
 end
@@ -2065,7 +2078,8 @@ end
 
 -- Charges all requests or none. Returns the requests with their decisions, and the index, from 0,
 -- of the request that denies all of them, or their number. On failure returns nil and an error.
-local function take_all(keys, args)
+--   with_next  sets the member `next` of the requests
+local function take_all(keys, args, with_next)
   local at, no_time = take_time(args)
   if no_time then
     return nil, failed(no_time)
@@ -2082,6 +2096,9 @@ local function take_all(keys, args)
   if err then
     return nil, err
   end
+  for _, r in ipairs(requests) do
+    r.next = with_next and next_of(r.P, r.S, now, r.keep, judge(r.P, r.S, now, 0, r.keep, false))
+  end
   local blocking, longest = #requests, nil
   for i, r in ipairs(requests) do
     r.alone = judge(r.P, r.S, now, r.cost, r.keep, false)
@@ -2094,6 +2111,7 @@ local function take_all(keys, args)
   end
   for _, r in ipairs(requests) do
     if blocking == #requests then
+      r.next = with_next and next_of(r.P, r.S, now, r.keep, r.decision)
       close_key(r.P, r.S, now)
       r.S.dirty = false
     elseif r.decision[1] == 1 then
@@ -2131,12 +2149,13 @@ local function take_with_names(args, needed)
   return found
 end
 
--- Returns a map of the six numbers and `more`. The server sends it to a RESP2 client as an array of
+-- Returns a map of the six numbers, next_ms and `more`. The server sends it to a RESP2 client as an array of
 -- names and values. Servers before 6.0 have no maps. The order of the pairs is unspecified.
-local function named(six, more)
+local function named(six, next_us, more)
   for i, name in ipairs(NAMES) do
     more[name] = six[i]
   end
+  more.next_ms = next_us < 0 and -1 or ceil(next_us / 1000)
   if redis.setresp then
     return { map = more }
   end
@@ -2164,12 +2183,12 @@ local function for_clients(verb, needed)
     elseif not cost then
       return failed(keep)
     end
-    local decision, P = handle(keys[1], verb, args[1], cost, keep, args, 3)
+    local decision, P = handle(keys[1], verb, args[1], cost, keep, args, 3, nil, with_names)
     if decision.err then
       return decision
     end
     local six = in_ms(decision)
-    return with_names and named(six, { policy = P.text, layer = decision[7] }) or six
+    return with_names and named(six, decision.next, { policy = P.text, layer = decision[7] }) or six
   end
 end
 
@@ -2187,7 +2206,7 @@ end
 -- The reply has the numbers of the request that ranks first by outranks(), and its index.
 local function weir_take_all(keys, args)
   local with_names = take_with_names(args, 2 * #keys)
-  local requests, blocking = take_all(keys, args)
+  local requests, blocking = take_all(keys, args, with_names)
   if not requests then
     return blocking
   end
@@ -2203,7 +2222,8 @@ local function weir_take_all(keys, args)
   local out = in_ms(r.decision)
   out[6] = ceil(delay / 1000)
   if with_names then
-    return named(out, { index = chosen - 1, policy = r.P.text, key = r.key, layer = r.decision[7] })
+    local more = { index = chosen - 1, policy = r.P.text, key = r.key, layer = r.decision[7] }
+    return named(out, r.next, more)
   end
   out[7] = chosen - 1
   return out

@@ -41,7 +41,8 @@ static weir_answered answered(const weir_ngx_outcome *o)
                            .policy = &o->limit->policy,
                            .decision = &o->decision,
                            .unit = o->limit->unit,
-                           .resets = !o->decision.never};
+                           .resets = !o->decision.never,
+                           .next_ns = o->next_ns};
 }
 
 static bool add_fields(ngx_http_request_t *r, const weir_ngx_ctx *ctx)

@@ -45,16 +45,15 @@ weir_ngx_ctx *weir_ngx_ctx_new(ngx_http_request_t *main, size_t n)
     return ctx;
 }
 
-void weir_ngx_ctx_show(weir_ngx_ctx *ctx, weir_ngx_status status, weir_ngx_limit *limit,
-                       const weir_decision *d)
+void weir_ngx_ctx_show(weir_ngx_ctx *ctx, weir_ngx_status status, const weir_ngx_outcome *outcome)
 {
-    WEIR_ASSERT(limit && status < WEIR_NGX_STATUSES);
+    WEIR_ASSERT(outcome->limit && status < WEIR_NGX_STATUSES);
     bool first = !ctx->shown.limit || status > ctx->status ||
-                 (status == ctx->status && weir_outranks(d, &ctx->shown.decision));
+                 (status == ctx->status && weir_outranks(&outcome->decision, &ctx->shown.decision));
     if (!first)
         return;
     ctx->status = status;
-    ctx->shown = (weir_ngx_outcome){.limit = limit, .decision = *d};
+    ctx->shown = *outcome;
 }
 
 void weir_ngx_ctx_keep(weir_ngx_ctx *ctx, const weir_ngx_outcome *outcome, bool shown)

@@ -12,6 +12,7 @@ typedef struct weir_ngx_outcome {
     weir_ngx_limit *limit; /* NULL: no limit was checked */
     weir_decision decision;
     int64_t cost;
+    int64_t next_ns; /* the time until a cost of 1 is allowed, or WEIR_NEXT_UNKNOWN */
 } weir_ngx_outcome;
 
 /* The decision on a main request. It is made once, and kept over internal redirects. */
@@ -36,8 +37,7 @@ weir_ngx_ctx *weir_ngx_ctx_new(ngx_http_request_t *main, size_t n);
 weir_ngx_ctx *weir_ngx_ctx_of(ngx_http_request_t *r);
 
 /* Keeps a decision for the variables, if it ranks first. */
-void weir_ngx_ctx_show(weir_ngx_ctx *ctx, weir_ngx_status status, weir_ngx_limit *limit,
-                       const weir_decision *d);
+void weir_ngx_ctx_show(weir_ngx_ctx *ctx, weir_ngx_status status, const weir_ngx_outcome *outcome);
 
 /* Keeps the decision of an enforced limit for the headers, unless it is unknown: its limit is 0.
  *  shown  it is the one that denies, or has the least remaining. */

@@ -4,6 +4,7 @@
 
 #include "decide.h"
 
+#include "core/decision.h"
 #include "port/assert.h"
 
 /* One question to the daemon: all enforced limits, or one shadow limit. */
@@ -34,11 +35,16 @@ static size_t put_decisions(weir_ngx_question *q, const weir_ngx_ask *ask)
     WEIR_ASSERT(ask->answer == WEIR_NGX_ANSWERED && ask->index < q->len);
     for (size_t i = 0; i < q->len; i++) {
         q->requests[i].decision = (weir_decision){.allowed = true, .remaining = INT64_MAX};
+        q->next_ns[i] = WEIR_NEXT_UNKNOWN;
         if (q->limits[i]->queue)
             delay_ns = ngx_max(delay_ns, weir_ngx_delay(q->limits[i], ask->decision.delay_ns));
     }
     q->requests[ask->index].decision = ask->decision;
     q->requests[ask->index].decision.delay_ns = delay_ns;
+    if (weir_next_is_now(&q->limits[ask->index]->policy, &ask->decision))
+        q->next_ns[ask->index] = 0;
+    else if (!ask->decision.allowed && q->requests[ask->index].cost == 1)
+        q->next_ns[ask->index] = ask->decision.retry_after_ns;
     if (q->limits[ask->index]->policy.layers > 1)
         q->requests[ask->index].decision.layer = WEIR_LAYERS_MAX; /* unknown */
     return ask->decision.allowed ? q->len : ask->index;
@@ -62,7 +68,8 @@ static void shadow(const asked *a, part *p)
     weir_ngx_question *q = &p->question;
     if (p->ask.answer == WEIR_NGX_ANSWERED) {
         (void)put_decisions(q, &p->ask);
-        weir_ngx_note(a->r, a->ctx, q->limits[0], &q->requests[0].decision);
+        const weir_ngx_outcome outcome = weir_ngx_outcome_of(q, 0);
+        weir_ngx_note(a->r, a->ctx, &outcome);
     } else {
         weir_ngx_count(q->limits[0], WEIR_NGX_FAILED);
     }

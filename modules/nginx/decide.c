@@ -59,14 +59,19 @@ static void log_outcome(ngx_http_request_t *r, weir_ngx_limit *limit, const weir
     }
 }
 
-void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_limit *limit,
-                   const weir_decision *d)
+void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_outcome *outcome)
 {
-    weir_ngx_status status = status_of(limit, d);
-    weir_ngx_count(limit, status);
+    weir_ngx_status status = status_of(outcome->limit, &outcome->decision);
+    weir_ngx_count(outcome->limit, status);
     if (status != WEIR_NGX_PASSED)
-        log_outcome(r, limit, d);
-    weir_ngx_ctx_show(ctx, status, limit, d);
+        log_outcome(r, outcome->limit, &outcome->decision);
+    weir_ngx_ctx_show(ctx, status, outcome);
+}
+
+weir_ngx_outcome weir_ngx_outcome_of(const weir_ngx_question *q, size_t i)
+{
+    const weir_store_request *one = &q->requests[i];
+    return (weir_ngx_outcome){q->limits[i], one->decision, one->cost, q->next_ns[i]};
 }
 
 /* ---- decisions ------------------------------------------------------------------------------- */
@@ -87,13 +92,12 @@ int64_t weir_ngx_delay(const weir_ngx_limit *limit, int64_t delay_ns)
 }
 
 /* Decides on all requests: all are charged, or none is. As weir_store_take_many(). */
-static weir_status ask_stores(weir_ngx_question *q, size_t *ret_blocking)
+static weir_status ask_stores(weir_ngx_question *q, int64_t now_ns, size_t *ret_blocking)
 {
     weir_store *stores[WEIR_TAKE_MANY_MAX];
     weir_store_request *one = &q->requests[0];
     for (size_t i = 0; i < q->len; i++)
         stores[i] = q->limits[i]->zone->store;
-    int64_t now_ns = weir_store_now(stores[0]);
     if (q->len > 1)
         return weir_stores_take_many(stores, q->requests, q->len, now_ns, ret_blocking);
     weir_store_check_batch(stores[0], one, 1, now_ns);
@@ -101,13 +105,26 @@ static weir_status ask_stores(weir_ngx_question *q, size_t *ret_blocking)
     return one->status;
 }
 
+/* The time until a cost of 1 is allowed. */
+static int64_t next_of(weir_store *store, const weir_store_request *one, int64_t now_ns)
+{
+    weir_decision d;
+    if (weir_next_is_now(one->policy, &one->decision))
+        return 0;
+    weir_status st =
+        weir_store_peek(store, one->policy, one->policy_id, one->key, one->key_len, now_ns, 1, &d);
+    return st == WEIR_OK ? d.retry_after_ns : WEIR_NEXT_UNKNOWN;
+}
+
 /* ask_stores(), and applies delay=. */
 static weir_status take(weir_ngx_question *q, size_t *ret_blocking)
 {
-    weir_status st = ask_stores(q, ret_blocking);
+    int64_t now_ns = weir_store_now(q->limits[0]->zone->store);
+    weir_status st = ask_stores(q, now_ns, ret_blocking);
     for (size_t i = 0; i < q->len && st == WEIR_OK; i++) {
         weir_decision *d = &q->requests[i].decision;
         d->delay_ns = weir_ngx_delay(q->limits[i], d->delay_ns);
+        q->next_ns[i] = next_of(q->limits[i]->zone->store, &q->requests[i], now_ns);
     }
     return st;
 }
@@ -120,19 +137,20 @@ ngx_int_t weir_ngx_apply(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ng
     ctx->now_ns = port_now_ns();
     for (size_t i = 0; i < q->len && blocking == q->len; i++) {
         const weir_decision *d = &q->requests[i].decision;
-        weir_ngx_note(r, ctx, q->limits[i], d);
+        const weir_ngx_outcome outcome = weir_ngx_outcome_of(q, i);
+        weir_ngx_note(r, ctx, &outcome);
         ctx->delay_ns = ngx_max(ctx->delay_ns, d->delay_ns);
         if (weir_outranks(d, &q->requests[shown].decision))
             shown = i;
     }
     for (size_t i = 0; i < q->len; i++) {
-        const weir_store_request *one = &q->requests[i];
-        const weir_ngx_outcome outcome = {q->limits[i], one->decision, one->cost};
+        const weir_ngx_outcome outcome = weir_ngx_outcome_of(q, i);
         weir_ngx_ctx_keep(ctx, &outcome, i == shown);
     }
     if (blocking == q->len)
         return NGX_DECLINED;
-    weir_ngx_note(r, ctx, q->limits[blocking], &q->requests[blocking].decision);
+    const weir_ngx_outcome denial = weir_ngx_outcome_of(q, blocking);
+    weir_ngx_note(r, ctx, &denial);
     return (ngx_int_t)q->limits[blocking]->status;
 }
 
@@ -173,9 +191,11 @@ void weir_ngx_shadow(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_qu
         weir_ngx_question one = {.len = 1, .limits = {q->limits[i]}, .requests = {q->requests[i]}};
         size_t blocking;
         weir_status st = take(&one, &blocking);
-        if (st == WEIR_OK)
-            weir_ngx_note(r, ctx, one.limits[0], &one.requests[0].decision);
-        else
+        if (st != WEIR_OK) {
             fail(r, one.limits[0], weir_status_str(st));
+            continue;
+        }
+        const weir_ngx_outcome outcome = weir_ngx_outcome_of(&one, 0);
+        weir_ngx_note(r, ctx, &outcome);
     }
 }

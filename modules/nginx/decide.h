@@ -11,6 +11,7 @@ typedef struct weir_ngx_question {
     size_t len;
     weir_ngx_limit *limits[WEIR_TAKE_MANY_MAX];
     weir_store_request requests[WEIR_TAKE_MANY_MAX];
+    int64_t next_ns[WEIR_TAKE_MANY_MAX]; /* of the outcomes */
 } weir_ngx_question;
 
 /* Whether a line of this kind may be logged for a request: see lines.h. */
@@ -27,8 +28,10 @@ static inline void weir_ngx_count(const weir_ngx_limit *limit, weir_ngx_status c
 int64_t weir_ngx_delay(const weir_ngx_limit *limit, int64_t delay_ns);
 
 /* Counts and logs what a limit decided, and keeps it for the variables if it ranks first. */
-void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_limit *limit,
-                   const weir_decision *d);
+void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_outcome *outcome);
+
+/* The outcome of limit i of a decided question. */
+weir_ngx_outcome weir_ngx_outcome_of(const weir_ngx_question *q, size_t i);
 
 /* Asks the stores: all limits are charged together, or none is. Counts, logs and notes the outcome.
  *  q  may be empty.

@@ -18,11 +18,11 @@ static const char *const status_names[WEIR_NGX_STATUSES] = {
 
 /* ---- variables ------------------------------------------------------------------------------- */
 
-enum { POLICY = WEIR_DECISION_FIELDS };
+enum { POLICY = WEIR_DECISION_FIELDS, NEXT };
 
 static const struct {
     ngx_str_t name;
-    uintptr_t variable; /* a weir_field, or POLICY */
+    uintptr_t variable; /* a weir_field, POLICY or NEXT */
 } variables[] = {
     {ngx_string("weir_status"), WEIR_FIELD_ALLOWED},
     {ngx_string("weir_limit"), WEIR_FIELD_LIMIT},
@@ -31,9 +31,10 @@ static const struct {
     {ngx_string("weir_reset"), WEIR_FIELD_RESET_AFTER},
     {ngx_string("weir_policy"), POLICY},
     {ngx_string("weir_delay"), WEIR_FIELD_DELAY},
+    {ngx_string("weir_next"), NEXT},
 };
-_Static_assert(sizeof variables / sizeof variables[0] == WEIR_DECISION_FIELDS + 1,
-               "each field of a decision is a variable, and so is the policy");
+_Static_assert(sizeof variables / sizeof variables[0] == WEIR_DECISION_FIELDS + 2,
+               "each field of a decision is a variable, and so are the policy and next");
 
 enum { NUMBER_ROOM = NGX_INT64_LEN + sizeof ".000" };
 
@@ -83,6 +84,15 @@ static ngx_int_t get_number(ngx_http_request_t *r, const weir_decision *d, weir_
     return NGX_OK;
 }
 
+/* Not set if it is unknown, or if no wait helps. */
+static ngx_int_t get_next(ngx_http_request_t *r, const weir_ngx_ctx *ctx,
+                          ngx_http_variable_value_t *ret)
+{
+    int64_t next_ns = ctx->shown.next_ns;
+    bool known = !ctx->by_error && next_ns != WEIR_NEXT_UNKNOWN;
+    return known && next_ns < INT64_MAX ? set_number(r, ret, weir_s_ceil(next_ns)) : NGX_OK;
+}
+
 static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *ret, uintptr_t data)
 {
     const weir_ngx_ctx *ctx = weir_ngx_ctx_of(r);
@@ -95,6 +105,8 @@ static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *
         set_text(ret, (const u_char *)status, strlen(status));
     else if (data == POLICY)
         set_text(ret, label->data, label->len);
+    else if (data == NEXT)
+        return get_next(r, ctx, ret);
     else if (!ctx->by_error)
         return get_number(r, &ctx->shown.decision, (weir_field)data, ret);
     return NGX_OK;

@@ -5,6 +5,7 @@
 
 #include "fake.h"
 
+#include "core/decision.h"
 #include "modules/nginx/context.h"
 
 static void configure(const char *directives)
@@ -51,6 +52,29 @@ static void variables(void **unused)
     assert_string_equal(fake_variable("weir_retry_after"), "0");
     assert_string_equal(fake_variable("weir_reset"), "1");
     assert_string_equal(fake_variable("weir_delay"), "0.000");
+    assert_string_equal(fake_variable("weir_next"), "0");
+}
+
+/* The next unit is 12 s away, and the full quota a minute. */
+static void next_unit(void **unused)
+{
+    (void)unused;
+    configure("weir z \"gcra 5/m burst 5\" key=a cost=5");
+    request();
+    assert_string_equal(fake_variable("weir_remaining"), "0");
+    assert_string_equal(fake_variable("weir_reset"), "60");
+    assert_string_equal(fake_variable("weir_next"), "12");
+    weir_ngx_ctx *ctx = weir_ngx_ctx_of(&fake.r);
+    ctx->shown.next_ns = 1000000001;
+    assert_string_equal(fake_variable("weir_next"), "2");
+    ctx->shown.next_ns = INT64_MAX;
+    assert_null(fake_variable("weir_next"));
+    ctx->shown.next_ns = WEIR_NEXT_UNKNOWN;
+    assert_null(fake_variable("weir_next"));
+    ctx->shown.next_ns = 0;
+    assert_string_equal(fake_variable("weir_next"), "0");
+    ctx->by_error = true;
+    assert_null(fake_variable("weir_next"));
 }
 
 /* Times are rounded up: seconds to whole ones, the delay to milliseconds. */
@@ -93,18 +117,25 @@ static void which_limit_is_shown(void **unused)
     const weir_decision few = {.allowed = true, .limit = 9, .remaining = 1},
                         many = {.allowed = true, .limit = 9, .remaining = 5},
                         denied = {.limit = 9, .retry_after_ns = 5};
+    const struct {
+        weir_ngx_status status;
+        weir_ngx_outcome outcome;
+        size_t shown; /* the limit that is shown after it */
+    } rows[] = {
+        {WEIR_NGX_PASSED, {.limit = &limits[0], .decision = many}, 0},
+        {WEIR_NGX_PASSED, {.limit = &limits[1], .decision = few, .next_ns = 7}, 1},
+        {WEIR_NGX_PASSED, {.limit = &limits[0], .decision = many}, 1},
+        {WEIR_NGX_REJECTED_SHADOW, {.limit = &limits[2], .decision = denied}, 2},
+        {WEIR_NGX_DELAYED_SHADOW, {.limit = &limits[3], .decision = few}, 2},
+        {WEIR_NGX_DELAYED, {.limit = &limits[3], .decision = many, .cost = 3}, 3},
+    };
     weir_ngx_ctx *ctx = weir_ngx_ctx_new(fake_request(), 2);
-    weir_ngx_ctx_show(ctx, WEIR_NGX_PASSED, &limits[0], &many);
-    weir_ngx_ctx_show(ctx, WEIR_NGX_PASSED, &limits[1], &few);
-    assert_ptr_equal(ctx->shown.limit, &limits[1]);
-    weir_ngx_ctx_show(ctx, WEIR_NGX_PASSED, &limits[0], &many);
-    assert_ptr_equal(ctx->shown.limit, &limits[1]);
-    weir_ngx_ctx_show(ctx, WEIR_NGX_REJECTED_SHADOW, &limits[2], &denied);
-    assert_ptr_equal(ctx->shown.limit, &limits[2]);
-    weir_ngx_ctx_show(ctx, WEIR_NGX_DELAYED_SHADOW, &limits[3], &few);
-    assert_ptr_equal(ctx->shown.limit, &limits[2]);
-    weir_ngx_ctx_show(ctx, WEIR_NGX_DELAYED, &limits[3], &many);
-    assert_ptr_equal(ctx->shown.limit, &limits[3]);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_ngx_ctx_show(ctx, rows[i].status, &rows[i].outcome);
+        assert_ptr_equal(ctx->shown.limit, &limits[rows[i].shown]);
+        assert_int_equal(ctx->shown.next_ns, rows[i].shown == 1 ? 7 : 0);
+    }
+    assert_int_equal(ctx->shown.cost, 3);
     assert_int_equal(ctx->status, WEIR_NGX_DELAYED);
 }
 
@@ -395,6 +426,7 @@ static void resets_of_nothing(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(variables),
+                                       TEST(next_unit),
                                        TEST(times),
                                        TEST(which_limit_is_shown),
                                        TEST(which_limits_are_in_the_headers),

@@ -4,6 +4,7 @@
 
 #include "module.h"
 
+#include "core/decision.h"
 #include "port/assert.h"
 #include "service/explain_text.h"
 
@@ -155,6 +156,8 @@ static bool decide_under(weir_interned *s, weir_module_call *c, weir_verb verb, 
         st = weir_cell_decide(&cell, verb, at.now_ns, r->cost, r->keep, &r->decision, ret_granted);
     if (st == WEIR_OK && event)
         weir_cells_write(c->ctx, &cell, 1, at, event);
+    if (st == WEIR_OK && c->call.with_names)
+        r->next_ns = weir_cell_next(&cell, at.now_ns, r->keep, &r->decision);
     weir_cell_close(&cell);
     weir_key_close(&key);
     r->status = st;

@@ -5,6 +5,7 @@
 #include "keyspace.h"
 
 #include "core/check.h"
+#include "core/decision.h"
 #include "port/assert.h"
 
 #include <string.h>
@@ -243,6 +244,14 @@ static void reset(weir_cell *c, weir_decision *ret)
     weir_heap_state_free(c->new_state);
     c->new_state = NULL;
     c->state = NULL;
+}
+
+int64_t weir_cell_next(const weir_cell *c, int64_t now_ns, int64_t keep, const weir_decision *d)
+{
+    weir_decision one;
+    if (weir_next_is_now(&c->interned->policy, d))
+        return 0;
+    return peek(c, now_ns, 1, keep, &one) == WEIR_OK ? one.retry_after_ns : WEIR_NEXT_UNKNOWN;
 }
 
 weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n, int64_t keep,

@@ -90,6 +90,10 @@ WEIR_NODISCARD weir_status weir_cell_open(weir_cell *c, weir_open_key *k, weir_i
 /* Closes a cell. Changes that were not written are undone. */
 void weir_cell_close(weir_cell *c);
 
+/* The time until a cost of 1 is allowed, after a decision on a request with this `keep`.
+ * WEIR_NEXT_UNKNOWN: the peek failed. */
+int64_t weir_cell_next(const weir_cell *c, int64_t now_ns, int64_t keep, const weir_decision *d);
+
 /* Decides on a cell. After WEIR_VERB_GRANT the decision is that of a peek with cost 1; after
  * WEIR_VERB_RESET, that of a peek with cost 0.
  *  verb         not WEIR_VERB_THROTTLE: weir_throttle_check() decides on c->state.

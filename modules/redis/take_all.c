@@ -18,6 +18,7 @@ typedef struct one {
     size_t key, cell;       /* indexes of its key and its cell */
     weir_decision alone;    /* as if it were the only request */
     weir_decision together; /* after the requests before it */
+    int64_t next_ns;        /* before any is charged */
 } one;
 
 typedef struct many {
@@ -108,6 +109,7 @@ static void decide_all(many *m, int64_t now_ns)
             weir_cell_decide(&m->cell[o->cell], WEIR_VERB_PEEK, now_ns, m->request[i].cost,
                              m->request[i].keep, &o->alone, &unused);
         WEIR_ASSERT(st == WEIR_OK);
+        o->next_ns = weir_cell_next(&m->cell[o->cell], now_ns, m->request[i].keep, &o->alone);
     }
     m->allowed = true;
     for (size_t i = 0; i < m->len; i++) {
@@ -139,6 +141,10 @@ static bool run(many *m)
         return false;
     if (status_of(m) == WEIR_OK)
         decide_all(m, at.now_ns);
+    for (size_t i = 0; i < m->len && m->allowed; i++) {
+        one *o = &m->of[i];
+        o->next_ns = weir_cell_next(&m->cell[o->cell], at.now_ns, m->request[i].keep, &o->together);
+    }
     if (m->allowed)
         weir_cells_write(m->call->ctx, m->cell, m->cells, at, "weir.take");
     return true;
@@ -186,6 +192,7 @@ bool weir_module_take_all(weir_call *c, weir_request *r, size_t n, weir_all_resu
         ret->allowed = m->allowed;
         ret->index = described(m);
         r[ret->index].decision = *decision_of(m, ret->index);
+        r[ret->index].next_ns = m->of[ret->index].next_ns;
         for (size_t i = 0; i < n && m->allowed; i++) {
             if (m->of[i].together.delay_ns > ret->delay_ns)
                 ret->delay_ns = m->of[i].together.delay_ns;

@@ -68,6 +68,25 @@ static inline int64_t weir_s_ceil(int64_t ns)
     return weir_units_ceil(ns, 1000000000);
 }
 
+/* ---- the next unit --------------------------------------------------------------------------- */
+
+/* The time until a cost of 1 is allowed, which replies with names have behind the fields. */
+#define WEIR_NEXT_UNKNOWN (-1)
+
+/* Whether a decision shows that a cost of 1 is allowed now. A denial by several layers describes
+ * one of them, and another may have nothing left. Pure. */
+static inline bool weir_next_is_now(const weir_policy *p, const weir_decision *d)
+{
+    return d->remaining > 0 && (d->allowed || p->layers == 1);
+}
+
+/* A time in units of unit_ns, rounded up; -1 for INT64_MAX, never.
+ *  next_ns  not WEIR_NEXT_UNKNOWN. */
+static inline int64_t weir_next_units(int64_t next_ns, int64_t unit_ns)
+{
+    return next_ns == INT64_MAX ? -1 : weir_units_ceil(next_ns, unit_ns);
+}
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 #define WEIR_FIELD_GET_FLAG(d, name, unit_ns)  (d)->name

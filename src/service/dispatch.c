@@ -6,6 +6,8 @@
 
 #include "service/pending.h"
 
+#include "core/decision.h"
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 bool weir_dispatch_has_engine(const weir_service *s, const weir_completion *completion,
@@ -33,11 +35,21 @@ void weir_dispatch_refuse(weir_request *request)
     request->why = "too many requests are waiting for the engine: try again later";
 }
 
+/* What an engine's answer says of weir_request.next_ns. */
+static int64_t next_of(const weir_engine_request *q)
+{
+    bool of_one = q->cost == 1 || q->verb == WEIR_VERB_GRANT;
+    if (weir_next_is_now(q->policy, &q->decision))
+        return 0;
+    return of_one && !q->decision.allowed ? q->decision.retry_after_ns : q->next_ns;
+}
+
 void weir_dispatch_read(const weir_engine_request *q, weir_request *request)
 {
     request->status = q->status;
     if (q->status == WEIR_OK) {
         request->decision = q->decision;
+        request->next_ns = next_of(q);
         if (q->verb == WEIR_VERB_GRANT) /* its decision is about one more unit */
             request->decision.allowed = q->granted == q->cost;
         if (request->decision.allowed)
@@ -58,6 +70,7 @@ void weir_dispatch_copy(weir_request *to, const weir_request *from)
     to->status = from->status;
     to->decision = from->decision;
     to->reason = from->reason;
+    to->next_ns = from->next_ns;
     to->policy = from->policy;
     to->answer = from->answer;
     to->why = from->why;

@@ -55,7 +55,8 @@ typedef struct weir_engine_request {
     /* Outputs. The status is that of weir_store_check(); or WEIR_E_IO, if the server was not
      * reached or did not answer; or WEIR_E_UNSUPPORTED. */
     weir_status status;
-    weir_decision decision;               /* on WEIR_OK */
+    weir_decision decision; /* on WEIR_OK */
+    int64_t next_ns;        /* on WEIR_OK, as weir_request.next_ns; at first WEIR_NEXT_UNKNOWN */
     weir_throttle_answer answer;          /* of a throttle, on WEIR_OK */
     weir_throttle_status throttle_status; /* of a throttle, on WEIR_E_RANGE */
     int64_t granted;                      /* of a grant, on WEIR_OK */

@@ -23,6 +23,7 @@ typedef struct fake_engine {
     weir_engine engine;
     weir_store *store;
     bool immediate;      /* answers from within submit() */
+    bool reports_next;   /* answers have next_ns */
     bool uses_store_ids; /* keeps states under the ids of the service's store */
     bool by_error;       /* answers by on_error: closed if the rule says so, else open */
     weir_status status;  /* of all answers, if not WEIR_OK */
@@ -149,6 +150,15 @@ FAKE void fake_decide_all(fake_engine *f, weir_engine_batch *r, int64_t now_ns)
     }
 }
 
+FAKE void fake_find_next(fake_engine *f, weir_engine_request *q, int64_t now_ns)
+{
+    weir_decision d;
+    if (q->status == WEIR_OK && q->verb != WEIR_VERB_THROTTLE && q->verb != WEIR_VERB_RESET &&
+        weir_store_peek_keep(f->store, q->policy, fake_policy_id(f, q), q->key.at, q->key.len,
+                             now_ns, 1, q->keep, &d) == WEIR_OK)
+        q->next_ns = d.retry_after_ns;
+}
+
 /* Writes the answers to a batch. */
 FAKE void fake_answer(fake_engine *f, weir_engine_batch *r, int64_t now_ns)
 {
@@ -168,6 +178,8 @@ FAKE void fake_answer(fake_engine *f, weir_engine_batch *r, int64_t now_ns)
         fake_decide_all(f, r, now_ns);
     for (size_t i = 0; i < r->len && !r->all; i++)
         fake_decide(f, &r->request[i], now_ns);
+    for (size_t i = 0; i < r->len && f->reports_next; i++)
+        fake_find_next(f, &r->request[i], now_ns);
 }
 
 FAKE bool fake_submit(weir_engine *e, weir_engine_batch *r, int64_t now_ns)

@@ -5,6 +5,8 @@
 
 #include "service/pending.h"
 
+#include "core/decision.h"
+
 #include <string.h>
 
 /* Free lists of two sizes: most requests wait alone or in full batches. */
@@ -139,6 +141,7 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
     q->policy_id = at->policy_id;
     q->cost = request->cost;
     q->keep = request->keep;
+    q->next_ns = WEIR_NEXT_UNKNOWN;
     q->by_error = false;
     q->reason = NULL;
     return q;

@@ -7,6 +7,8 @@
 
 #include "service/service_internal.h"
 
+#include "core/decision.h"
+
 #include <string.h>
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -120,6 +122,37 @@ bool weir_service_reset(weir_service *s, weir_completion *completion, weir_reque
     weir_resolved at;
     request->cost = 0;
     return run_one(s, completion, WEIR_VERB_RESET, request, now_ns, &at);
+}
+
+static int64_t next_of(weir_service *s, const weir_request *request, int64_t now_ns)
+{
+    weir_key_match match;
+    weir_resolved at;
+    weir_request one = {.rule = request->rule,
+                        .by_text = request->by_text,
+                        .key = request->key,
+                        .cost = 1,
+                        .keep = request->keep,
+                        .client = request->client};
+    if (request->reason != WEIR_BY_SHADOW && weir_next_is_now(request->policy, &request->decision))
+        return 0;
+    if (request->reason == WEIR_BY_DENY_LIST)
+        return INT64_MAX;
+    /* A repeated call has no client: the key may then match another limit. */
+    if (weir_resolve(s, &one, &match, &at) != WEIR_OK || one.policy != request->policy)
+        return WEIR_NEXT_UNKNOWN;
+    if (weir_resolved_engine(s, &at) != WEIR_ENGINE_LOCAL)
+        return request->next_ns;
+    weir_status st = run_locally(s, WEIR_VERB_PEEK, &at, &one, now_ns);
+    return st == WEIR_OK ? one.decision.retry_after_ns : WEIR_NEXT_UNKNOWN;
+}
+
+void weir_service_next(weir_service *s, weir_request *requests, size_t n, int64_t now_ns)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (requests[i].status == WEIR_OK)
+            requests[i].next_ns = next_of(s, &requests[i], now_ns);
+    }
 }
 
 weir_status weir_service_key(weir_service *s, const weir_request *request, weir_slice *ret)

@@ -83,19 +83,20 @@ static bool read_pair(const weir_resp_reply *reply, size_t i, const char *name, 
            memcmp(key->text, name, key->len) == 0 && value->type == WEIR_RESP_INTEGER;
 }
 
-/* Reads a decision with names: six fields, the policy and the layer, in this order. */
+/* Reads a decision with names: six fields, next_ms, the policy and the layer, in this order. */
 static bool read_names(const weir_resp_reply *reply, int proto, int64_t ret[WEIR_DECISION_FIELDS],
                        uint32_t *ret_layer)
 {
-    int64_t layer;
-    if (reply->values != 1 + 2 * (WEIR_DECISION_FIELDS + 2) ||
+    int64_t layer, next_ms;
+    if (reply->values != 1 + 2 * (WEIR_DECISION_FIELDS + 3) ||
         reply->value[0].type != (proto >= 3 ? WEIR_RESP_MAP : WEIR_RESP_ARRAY))
         return false;
     for (size_t i = 0; i < WEIR_DECISION_FIELDS; i++) {
         if (!read_pair(reply, 1 + 2 * i, weir_decision_field_names[i], &ret[i]))
             return false;
     }
-    if (!read_pair(reply, 1 + 2 * (WEIR_DECISION_FIELDS + 1), "layer", &layer))
+    if (!read_pair(reply, 1 + 2 * WEIR_DECISION_FIELDS, "next_ms", &next_ms) ||
+        !read_pair(reply, 1 + 2 * (WEIR_DECISION_FIELDS + 2), "layer", &layer))
         return false;
     *ret_layer = (uint32_t)layer;
     return true;

@@ -44,7 +44,7 @@ if [ -n "$also" ]; then
 fi
 check "daemon: peek" "3 denied   retry in 3650 d" "$(run peek api alice)"
 check "daemon: denied" "3 denied   retry in 3650 d" "$(run take api alice)"
-check "daemon: denied, as JSON" '3 {"allowed":false,"limit":2,"remaining":0,"retry_after_ms":N,"reset_after_ms":N,"delay_ms":0,"policy":"api","layer":0}' \
+check "daemon: denied, as JSON" '3 {"allowed":false,"limit":2,"remaining":0,"retry_after_ms":N,"reset_after_ms":N,"delay_ms":0,"next_ms":N,"policy":"api","layer":0}' \
     "$(run take api alice --json | sed -E 's/_ms":[1-9][0-9]*/_ms":N/g')"
 check "daemon: reset" "0 reset" "$(run reset api alice)"
 check "daemon: full" "0 allowed  2 of 2 remaining, full" "$(run peek api alice)"

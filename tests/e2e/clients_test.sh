@@ -43,7 +43,7 @@ check "reset" OK "$(request WEIR.RESET api alice)"
 check "after the reset, the key has its full quota" "1 3 3 0 0 0" "$(request WEIR.PEEK api alice)"
 check "WEIR.TAKE over the Unix socket" "1 3 2 0" "$(redis-cli -s "$tmp/weir.sock" WEIR.TAKE api bob | tr '\n' ' ' | cut -d' ' -f1-4)"
 check "RESP3 has the same reply" "1 3 2 0" "$(request -3 WEIR.TAKE api carol | cut -d' ' -f1-4)"
-check "WITHNAMES adds names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms policy layer" \
+check "WITHNAMES adds names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms next_ms policy layer" \
     "$(redis-cli -3 -p "$port" WEIR.TAKE api carol WITHNAMES | awk '{print $1}' | tr '\n' ' ' | sed 's/ $//')"
 check "explain" "policy   api" "$(redis-cli -p "$port" WEIR.EXPLAIN api alice | head -1)"
 check "INFO" 1 "$(redis-cli -p "$port" INFO | grep -c '^policy_api:')"

@@ -38,10 +38,10 @@ check "a policy in shadow mode does not deny" "1 20 11 1" "$(without_times WEIR.
 check "an unknown policy is an error with the request's index" "ERR request 1: no policy 'no'; WEIR.POLICY LIST shows all policies" \
     "$(request WEIR.TAKEALL 2 org acme 1 no k 1)"
 check "RESP3 has the same reply" "1 20 20 0 0 0 0" "$(request -3 WEIR.TAKEALL 1 org x 0)"
-check "WITHNAMES adds names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms index policy key layer" \
+check "WITHNAMES adds names" "allowed limit remaining retry_after_ms reset_after_ms delay_ms next_ms index policy key layer" \
     "$(redis-cli -3 -p "$port" WEIR.TAKEALL 1 org x 0 WITHNAMES | awk '{print $1}' | tr '\n' ' ' | sed 's/ $//')"
 check "WITHNAMES adds names in RESP2" "index 0 policy org key x layer 0" \
-    "$(request WEIR.TAKEALL 1 org x 0 WITHNAMES | cut -d' ' -f13-)"
+    "$(request WEIR.TAKEALL 1 org x 0 WITHNAMES | cut -d' ' -f15-)"
 check "the metrics count the denials" "user: 1 org: 1" \
     "$(curl -s "$web/metrics" | awk -F'[" ]' '/decisions_total.*denied"/ && ($2 == "user" || $2 == "org") {n[$2] = $NF}
         END {print "user: " n["user"] " org: " n["org"]}')"

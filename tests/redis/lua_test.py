@@ -567,16 +567,17 @@ def test_protocols(tally):
                     tally.equal(answer, named(*values[:6], **more), where, function)
 
                 tally.equal(at.call(T0_US, "weir_take", ["k"], policy, 2), [1, 2, 0, 0, 2000, 0], where)
-                mine = {"policy": text, "layer": 0}
+                mine = {"policy": text, "layer": 0, "next_ms": 1000}
                 both("weir_take", ["k"], [policy], [0, 2, 0, 1000, 2000, 0], mine)
                 both("weir_peek", ["k"], [policy, 3], [0, 2, 0, -1, 2000, 0], mine)
-                both("weir_take", ["l"], [queue, 0], [1, 6, 6, 0, 0, 0], {"policy": queue.encode(), "layer": 0})
+                both("weir_take", ["l"], [queue, 0], [1, 6, 6, 0, 0, 0],
+                     {"policy": queue.encode(), "layer": 0, "next_ms": 0})
                 both("weir_take_all", ["l", "k"], [queue, 1, policy, 1], [0, 2, 0, 1000, 2000, 0, 1],
                      {"index": 1, "key": b"k", **mine})
                 both("weir_refund", ["k"], [policy, 0], [1, 2, 0, 0, 2000, 0], mine)
                 tally.equal(at.call(T0_US, "weir_refund", ["k"], policy, 2), [1, 2, 2, 0, 0, 0], where)
                 both("weir_take_all", ["l", "k"], [queue, 0, policy, 0], [1, 2, 2, 0, 0, 0, 1],
-                     {"index": 1, "key": b"k", **mine})
+                     {"index": 1, "key": b"k", **mine, "next_ms": 0})
                 for function, args, word in (("weir_take", [policy, "WITHNAMES", 1], "cost"),
                                              ("weir_take", [policy, 1, "WITHNAMES", "WITHNAMES"], "too many"),
                                              ("weir_take", ["WITHNAMES"], "policy"),
@@ -589,7 +590,7 @@ def test_protocols(tally):
                 day, b = 24 * H_US, T0_US - 5 * H_US
                 client("DEL", "k")
                 answer = at.call(T0_US, "weir_take", ["k"], zone, 1, b - day, b, b + day, b + 2 * day, "WITHNAMES")
-                tally.equal(len(answer), 8 if proto == 3 else 16, where, "behind the bounds of a zone")
+                tally.equal(len(answer), 9 if proto == 3 else 18, where, "behind the bounds of a zone")
 
 
 def test_names_without_maps(tally):

@@ -117,8 +117,13 @@ def test_answers(t):
     good(0 < denied[3] <= 3600000)
     equal(c("WEIR.TAKE", "api", "k", "COST", 6)[3], -1)
     m = c3("WEIR.PEEK", "api", "k", "WITHNAMES")
-    equal(list(m), NAMES + ["policy", "layer"])
+    equal(list(m), NAMES + ["next_ms", "policy", "layer"])
+    good(0 < m["next_ms"] <= 3600000)
     equal((m["policy"], m["layer"], m["limit"]), (b"api", 0, 5))
+    two = "fixed-window 3/36500d & fixed-window 4/36499d from-first"
+    equal(c("WEIR.CHECK", two, "k3", "COST", 3)[:3], [1, 3, 0])
+    equal(c3("WEIR.TAKEALL", 2, two, "k3", 4, "api", "free", 1, "WITHNAMES")["next_ms"] > 10**9, True)
+    c("WEIR.RESET", two, "k3")
     equal(c3("WEIR.CHECK", "gcra 60/h  burst 5", "k2", "COST", 2, "withnames")["policy"],
           b"gcra 60/h burst 5")
     equal(c("WEIR.REFUND", "api", "k", 2)[:3], [1, 5, 2])
@@ -129,7 +134,7 @@ def test_answers(t):
     equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 2)[6:], [1])
     equal(c("WEIR.TAKEALL", 2, "api", "a", 3, "api", "a", 3)[0], 0, "a repeated key is charged the sum")
     m = c3("WEIR.TAKEALL", 1, "api", "a", 1, "WITHNAMES")
-    equal(list(m), NAMES + ["index", "policy", "key", "layer"])
+    equal(list(m), NAMES + ["next_ms", "index", "policy", "key", "layer"])
     equal((m["index"], m["policy"], m["key"]), (0, b"api", b"a"))
     equal(c("WEIR.POLICY", "SET", "hourly", "fixed-window 5/100d"), "OK")
     equal(c("WEIR.TAKEALL", 2, "api", "t", 1, "hourly", "t", 1)[6], 1, "of two with equal remaining, the later reset is reported")

@@ -73,6 +73,18 @@ static const dialog dialogs[] = {
      "{\"allowed\":true,\"limit\":5,\"remaining\":0,\"retry_after_ms\":-1,\"reset_after_ms\":7,"
      "\"delay_ms\":0,\"policy\":\"api\",\"layer\":0}\n",
      NULL, "peek --json api alice"},
+    {NEXT("1", "0", "0", "1001"), 0,
+     "allowed  0 of 5 remaining, next in 1.001 s, full again in 1 m\n", NULL, "take api alice"},
+    {NEXT("1", "0", "0", "0"), 0, "allowed  0 of 5 remaining, full again in 1 m\n", NULL,
+     "take api alice"},
+    {NEXT("1", "0", "0", "12000"), 0,
+     "{\"allowed\":true,\"limit\":5,\"remaining\":0,\"retry_after_ms\":0,"
+     "\"reset_after_ms\":60000,\"delay_ms\":0,\"next_ms\":12000,\"policy\":\"api\",\"layer\":0}\n",
+     NULL, "take --json api alice"},
+    {NEXT("0", "0", "-1", "-1"), 3,
+     "{\"allowed\":false,\"limit\":5,\"remaining\":0,\"retry_after_ms\":-1,"
+     "\"reset_after_ms\":60000,\"delay_ms\":0,\"next_ms\":-1,\"policy\":\"api\",\"layer\":0}\n",
+     NULL, "take --json api alice"},
     /* errors */
     {"-ERR no policy 'apj'; there is none\r\n", 1, AT "no policy 'apj'; there is none\n", NULL,
      "take apj alice"},

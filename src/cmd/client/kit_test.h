@@ -343,5 +343,11 @@ static inline int redirect(void **unused)
     "\r\n$6\r\npolicy\r\n$3\r\n" policy "\r\n$5\r\nlayer\r\n:" layer "\r\n"
 #define DECISION(allowed, limit, remaining, retry, reset, delay)                                   \
     NAMED("api", allowed, limit, remaining, retry, reset, delay, "0")
+/* With next_ms, of a limit of 5 that is full again in a minute. */
+#define NEXT(allowed, remaining, retry, next)                                                      \
+    "%9\r\n$7\r\nallowed\r\n:" allowed "\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:" remaining   \
+    "\r\n$14\r\nretry_after_ms\r\n:" retry                                                         \
+    "\r\n$14\r\nreset_after_ms\r\n:60000\r\n$8\r\ndelay_ms\r\n:0\r\n$7\r\nnext_ms\r\n:" next       \
+    "\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:0\r\n"
 
 #endif

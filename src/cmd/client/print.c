@@ -131,6 +131,8 @@ static client_print_status print_reply_json(const char *before, const weir_resp_
 
 typedef struct decision {
     int64_t f[WEIR_DECISION_FIELDS], layer;
+    int64_t next_ms; /* -1: never */
+    bool has_next;   /* older servers do not send it */
     const weir_resp_value *policy;
 } decision;
 
@@ -143,6 +145,8 @@ static bool read_decision(const weir_resp_value *map, decision *ret)
            WEIR_FIELD_GOOD_##kind(f[WEIR_FIELD_##id], INT64_MAX);
     WEIR_DECISION_LIST(READ)
 #undef READ
+    ret->next_ms = 0;
+    ret->has_next = read_number(map, "next_ms", &ret->next_ms) && ret->next_ms >= -1;
     ret->policy = text_member(map, "policy");
     return good && ret->policy && read_number(map, "layer", &ret->layer) && ret->layer >= 0;
 }
@@ -163,6 +167,11 @@ static client_print_status print_decision_json(const decision *d)
     out_text(out, ",");
     WEIR_DECISION_LIST(PUT)
 #undef PUT
+    if (d->has_next) {
+        out_text(out, "\"next_ms\":");
+        put_integer(out, d->next_ms);
+        out_text(out, ",");
+    }
     out_text(out, "\"policy\":");
     put_string(out, d->policy->text, d->policy->len);
     out_text(out, ",\"layer\":");
@@ -189,6 +198,9 @@ static void print_state(const char *verdict, const decision *d)
     span_text(f[WEIR_FIELD_DELAY], span);
     if (f[WEIR_FIELD_DELAY] > 0)
         printf(", serve after %s", span);
+    span_text(d->next_ms, span);
+    if (d->has_next && d->next_ms > 0)
+        printf(", next in %s", span);
     span_text(f[WEIR_FIELD_RESET_AFTER], span);
     if (f[WEIR_FIELD_RESET_AFTER] > 0)
         printf(", full again in %s\n", span);

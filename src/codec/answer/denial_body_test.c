@@ -73,7 +73,7 @@ static void check_body(const char *text, const weir_decision *d, const char *nam
 {
     weir_buffer out;
     weir_buffer_init(&out, WEIR_DENIAL_BODY_ROOM);
-    weir_answered a = {{name, name ? strlen(name) : 0}, NULL, d, WEIR_UNIT_UNSET, resets};
+    weir_answered a = {.name = {name, name ? strlen(name) : 0}, .decision = d, .resets = resets};
     weir_denial_body_put(&out, text, &a, 7, NOW_NS);
     assert_int_equal(weir_buffer_len(&out), strlen(want));
     if (*want)
@@ -128,7 +128,7 @@ static void check_longest(void **unused)
                            .remaining = INT64_MAX,
                            .retry_after_ns = INT64_MAX,
                            .reset_after_ns = INT64_MAX};
-        weir_answered a = {{name, sizeof name}, NULL, &d, WEIR_UNIT_UNSET, true};
+        weir_answered a = {.name = {name, sizeof name}, .decision = &d, .resets = true};
         weir_buffer out;
         weir_buffer_init(&out, WEIR_DENIAL_BODY_ROOM);
         weir_denial_body_put(&out, text, &a, INT64_MAX, INT64_MAX);

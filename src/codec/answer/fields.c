@@ -99,13 +99,6 @@ static size_t at_place(const writer *w, size_t k)
     return k == 0 ? w->shown : k <= w->shown ? k - 1 : k;
 }
 
-/* Whether the quota of a decision comes back: not for a deny list, nor for a cost that the limit
- * never allows. */
-static bool resets(const weir_answered *a)
-{
-    return a->resets && (a->decision->allowed || !a->decision->never);
-}
-
 static bool knows_layer(const weir_answered *a)
 {
     return a->decision->layer < a->policy->layers;
@@ -153,7 +146,7 @@ static void add_ratelimit(writer *w)
             continue;
         if (w->at > first)
             put(w, ", ");
-        w->at += weir_ratelimit_value(w->at, a->name, a->policy, a->decision, resets(a));
+        w->at += weir_ratelimit_value(w->at, a);
     }
     if (w->at > first) {
         end(w);
@@ -185,9 +178,9 @@ static void add_ietf_07(writer *w)
     put_number(w, a->decision->limit);
     put(w, ", remaining=");
     put_number(w, a->decision->remaining);
-    if (resets(a)) {
+    if (weir_answer_resets(a)) {
         put(w, ", reset=");
-        put_number(w, weir_ratelimit_reset(a->policy, a->decision));
+        put_number(w, weir_ratelimit_reset(a));
     }
     end(w);
 }
@@ -206,8 +199,8 @@ static void add_ietf_03(writer *w)
     }
     end(w);
     add_number(w, "RateLimit-Remaining", a->decision->remaining);
-    if (resets(a))
-        add_number(w, "RateLimit-Reset", weir_ratelimit_reset(a->policy, a->decision));
+    if (weir_answer_resets(a))
+        add_number(w, "RateLimit-Reset", weir_ratelimit_reset(a));
 }
 
 static void add_limit(writer *w)
@@ -221,7 +214,7 @@ static void add_x_ratelimit(writer *w)
 {
     const weir_answered *a = &w->a[w->shown];
     add_limit(w);
-    if (resets(a))
+    if (weir_answer_resets(a))
         add_number(w, "X-RateLimit-Reset", weir_s_ceil(a->decision->reset_after_ns));
 }
 
@@ -236,7 +229,7 @@ static void add_github(writer *w)
     const weir_answered *a = &w->a[w->shown];
     const weir_decision *d = a->decision;
     add_limit(w);
-    if (resets(a))
+    if (weir_answer_resets(a))
         add_number(w, "X-RateLimit-Reset", weir_s_ceil(later(w->now_ns, d->reset_after_ns)));
     add_number(w, "X-RateLimit-Used", d->limit > d->remaining ? d->limit - d->remaining : 0);
     begin(w, "X-RateLimit-Resource");
@@ -282,10 +275,11 @@ static void add_openai(writer *w)
 {
     size_t requests = first_of_unit(w, WEIR_UNIT_REQUESTS), tokens;
     if (requests < w->n)
-        add_openai_unit(w, w->a[requests].decision, resets(&w->a[requests]), "Requests");
+        add_openai_unit(w, w->a[requests].decision, weir_answer_resets(&w->a[requests]),
+                        "Requests");
     tokens = first_of_unit(w, WEIR_UNIT_TOKENS);
     if (tokens < w->n)
-        add_openai_unit(w, w->a[tokens].decision, resets(&w->a[tokens]), "Tokens");
+        add_openai_unit(w, w->a[tokens].decision, weir_answer_resets(&w->a[tokens]), "Tokens");
 }
 
 static void add_all(writer *w, unsigned headers)
@@ -306,7 +300,7 @@ static void add_all(writer *w, unsigned headers)
     if (headers & WEIR_HEADERS_OPENAI)
         add_openai(w);
     const weir_answered *a = &w->a[w->shown];
-    if (!a->decision->allowed && resets(a))
+    if (!a->decision->allowed && weir_answer_resets(a))
         add_number(w, "Retry-After", weir_s_ceil(a->decision->retry_after_ns));
 }
 

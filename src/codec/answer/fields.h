@@ -45,20 +45,6 @@ int64_t weir_ratelimit_window(const weir_layer *l);
 size_t weir_ratelimit_policy_item(char *buf, weir_slice name, const weir_policy *policy,
                                   uint32_t layer, bool in_bytes);
 
-/* The reset of a decision in the fields of the drafts, in whole seconds, rounded up. A denial: the
- * time until the request is allowed. Nothing remains in a bucket: the time until a unit is free.
- * Otherwise: the time until the quota is full.
- *  d  a decision on `policy`; if d->layer >= policy->layers, the layer is unknown. */
-int64_t weir_ratelimit_reset(const weir_policy *policy, const weir_decision *d);
-
-/* Writes the value of RateLimit, one item, for the layer that the decision describes: "api";r=3;t=2
- * r is what remains, and t is weir_ratelimit_reset().
- *  d       a decision on `policy`.
- *  resets  false leaves t out: the quota does not come back, as on a deny list.
- *  buf     WEIR_RATELIMIT_FIELD_ROOM bytes. */
-size_t weir_ratelimit_value(char *buf, weir_slice name, const weir_policy *policy,
-                            const weir_decision *d, bool resets);
-
 /* ---- header fields --------------------------------------------------------------------------- */
 
 /* A decision, for its header fields. */
@@ -69,7 +55,27 @@ typedef struct weir_answered {
                                       fields that need it are left out */
     weir_quota_unit unit;          /* WEIR_UNIT_UNSET counts as WEIR_UNIT_REQUESTS */
     bool resets;                   /* false: waiting does not help, as on a deny list */
+    int64_t next_ns;               /* none remains: the time until a cost of 1 is allowed; 0 or
+                                      less: unknown */
 } weir_answered;
+
+/* Whether the quota of a decision comes back: not for a deny list, nor for a cost that the limit
+ * never allows. */
+static inline bool weir_answer_resets(const weir_answered *a)
+{
+    return a->resets && (a->decision->allowed || !a->decision->never);
+}
+
+/* The reset of a decision in the fields of the drafts, in whole seconds, rounded up. A denial: the
+ * time until the request is allowed. Nothing remains: the time until a cost of 1 is allowed or, if
+ * that is unknown, until a unit of a bucket is free. Otherwise: the time until the quota is full. */
+int64_t weir_ratelimit_reset(const weir_answered *a);
+
+/* Writes the value of RateLimit, one item, for the layer that the decision describes: "api";r=3;t=2
+ * r is what remains, and t is weir_ratelimit_reset(); t is left out if the quota does not come back.
+ *  a    its layer is known.
+ *  buf  WEIR_RATELIMIT_FIELD_ROOM bytes. */
+size_t weir_ratelimit_value(char *buf, const weir_answered *a);
 
 #define WEIR_ANSWERED_MAX      16   /* decisions of an answer: WEIR_ALL_MAX of the service */
 #define WEIR_ANSWER_FIELDS_MAX 20   /* header fields of an answer */

@@ -198,8 +198,11 @@ static void check_scene(const scene *s)
     size_t n = 0;
     for (; n < FULL && s->of[n].policy; n++) {
         policies[n] = parse(s->of[n].policy);
-        a[n] = (weir_answered){slice(s->of[n].name), &policies[n], &s->of[n].d, s->of[n].unit,
-                               !s->of[n].listed};
+        a[n] = (weir_answered){.name = slice(s->of[n].name),
+                               .policy = &policies[n],
+                               .decision = &s->of[n].d,
+                               .unit = s->of[n].unit,
+                               .resets = !s->of[n].listed};
     }
     weir_answer_field fields[WEIR_ANSWER_FIELDS_MAX];
     char buf[WEIR_ANSWER_ROOM], lines[WEIR_ANSWER_ROOM], text[2048] = "", wire[2048] = "";
@@ -254,7 +257,7 @@ static void check_durations(void **unused)
     weir_policy p = parse(GCRA);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         weir_decision d = {.limit = 10, .reset_after_ns = rows[i].ns, .allowed = true};
-        weir_answered a = {slice("a"), &p, &d, 0, true};
+        weir_answered a = {.name = slice("a"), .policy = &p, .decision = &d, .resets = true};
         weir_answer_field fields[WEIR_ANSWER_FIELDS_MAX];
         char buf[WEIR_ANSWER_ROOM];
         assert_int_equal(weir_answer_fields(WEIR_HEADERS_OPENAI, &a, 1, 0, 0, fields, buf), 3);
@@ -279,7 +282,8 @@ static void check_largest(void **unused)
     for (size_t i = 0; i < WEIR_ANSWERED_MAX; i++) {
         memset(names[i], (int)('a' + i), WEIR_RATELIMIT_NAME_MAX);
         weir_quota_unit unit = i % 2 == 0 ? WEIR_UNIT_BYTES : WEIR_UNIT_TOKENS;
-        a[i] = (weir_answered){slice(names[i]), &p, &d, unit, true};
+        a[i] = (weir_answered){
+            .name = slice(names[i]), .policy = &p, .decision = &d, .unit = unit, .resets = true};
     }
     a[3].unit = WEIR_UNIT_REQUESTS;
     memset(buf, CANARY, sizeof buf);

@@ -98,27 +98,31 @@ static unsigned __int128 all_but_one_ns(const weir_layer *l)
     return l->stepped ? others / rate * period_ns : others * period_ns / rate;
 }
 
-int64_t weir_ratelimit_reset(const weir_policy *policy, const weir_decision *d)
+int64_t weir_ratelimit_reset(const weir_answered *a)
 {
+    const weir_decision *d = a->decision;
     int64_t after_ns = d->reset_after_ns;
     if (!d->allowed)
         return weir_s_ceil(d->retry_after_ns < after_ns ? d->retry_after_ns : after_ns);
-    if (d->remaining > 0 || d->layer >= policy->layers)
+    if (d->remaining > 0)
         return weir_s_ceil(after_ns);
-    const weir_layer *l = &policy->layer[d->layer];
+    if (a->next_ns > 0)
+        return weir_s_ceil(a->next_ns);
+    if (d->layer >= a->policy->layers)
+        return weir_s_ceil(after_ns);
+    const weir_layer *l = &a->policy->layer[d->layer];
     if (weir_layer_is_bucket(l) && all_but_one_ns(l) < (unsigned __int128)after_ns)
         after_ns -= (int64_t)all_but_one_ns(l);
     return weir_s_ceil(after_ns);
 }
 
-size_t weir_ratelimit_value(char *buf, weir_slice name, const weir_policy *policy,
-                            const weir_decision *d, bool resets)
+size_t weir_ratelimit_value(char *buf, const weir_answered *a)
 {
     char *at = buf;
     *at++ = '"';
-    at = put_item(at, name, policy, d->layer);
-    at = put_number(put(at, "\";r="), d->remaining);
-    if (resets)
-        at = put_number(put(at, ";t="), weir_ratelimit_reset(policy, d));
+    at = put_item(at, a->name, a->policy, a->decision->layer);
+    at = put_number(put(at, "\";r="), a->decision->remaining);
+    if (weir_answer_resets(a))
+        at = put_number(put(at, ";t="), weir_ratelimit_reset(a));
     return (size_t)(at - buf);
 }

@@ -91,75 +91,117 @@ static void check_value(void **unused)
         weir_decision d;
         bool resets;
         const char *want;
+        int64_t next_ns;
     } rows[] = {
         {"api",
          "gcra 5/s",
          {.allowed = true, .remaining = 4, .reset_after_ns = 1},
          true,
-         "\"api\";r=4;t=1"},
-        {"api", "gcra 5/s", {.allowed = true, .remaining = 5}, true, "\"api\";r=5;t=0"},
+         "\"api\";r=4;t=1",
+         0},
+        {"api", "gcra 5/s", {.allowed = true, .remaining = 5}, true, "\"api\";r=5;t=0", 0},
         {"api",
          "gcra 5/s",
          {.retry_after_ns = INT64_MAX, .reset_after_ns = 2000000000},
          true,
-         "\"api\";r=0;t=2"},
+         "\"api\";r=0;t=2",
+         0},
         {"api",
          "gcra 5/s",
          {.retry_after_ns = 1, .reset_after_ns = 9000000000},
          true,
-         "\"api\";r=0;t=1"},
+         "\"api\";r=0;t=1",
+         0},
         {"api",
          "gcra 5/s",
          {.retry_after_ns = 3000000000, .reset_after_ns = 2000000000},
          true,
-         "\"api\";r=0;t=2"},
+         "\"api\";r=0;t=2",
+         0},
         {"api",
          "gcra 1/s burst 9",
          {.allowed = true, .reset_after_ns = 9000000000},
          true,
-         "\"api\";r=0;t=1"},
+         "\"api\";r=0;t=1",
+         0},
         {"api",
          "gcra 1/s burst 9",
          {.allowed = true, .reset_after_ns = 7000000000},
          true,
-         "\"api\";r=0;t=7"},
+         "\"api\";r=0;t=7",
+         0},
         {"api",
          "gcra 1/s burst 9",
          {.allowed = true, .remaining = 1, .reset_after_ns = 8000000000},
          true,
-         "\"api\";r=1;t=8"},
+         "\"api\";r=1;t=8",
+         0},
         {"api",
          "fixed-window 9/9s",
          {.allowed = true, .reset_after_ns = 9000000000},
          true,
-         "\"api\";r=0;t=9"},
+         "\"api\";r=0;t=9",
+         0},
         {"api",
          "gcra 5/s",
          {.retry_after_ns = INT64_MAX, .reset_after_ns = 2000000001},
          true,
-         "\"api\";r=0;t=3"},
+         "\"api\";r=0;t=3",
+         0},
         {"api",
          "gcra 5/s",
          {.retry_after_ns = INT64_MAX, .reset_after_ns = 2000000001},
          false,
-         "\"api\";r=0"},
-        {NULL, "gcra 5/s", {.allowed = true, .remaining = 1}, false, "\"limit\";r=1"},
+         "\"api\";r=0",
+         0},
+        {NULL, "gcra 5/s", {.allowed = true, .remaining = 1}, false, "\"limit\";r=1", 0},
+        {"log",
+         "sliding-log 9/m",
+         {.allowed = true, .reset_after_ns = 60000000000},
+         true,
+         "\"log\";r=0;t=3",
+         2000000001},
+        {"log",
+         "sliding-log 9/m",
+         {.allowed = true, .reset_after_ns = 60000000000},
+         true,
+         "\"log\";r=0;t=1",
+         1},
+        {"log",
+         "sliding-log 9/m",
+         {.allowed = true, .remaining = 1, .reset_after_ns = 60000000000},
+         true,
+         "\"log\";r=1;t=60",
+         5},
+        {"log",
+         "sliding-log 9/m",
+         {.retry_after_ns = 30000000000, .reset_after_ns = 60000000000},
+         true,
+         "\"log\";r=0;t=30",
+         5},
         {"two",
          "gcra 2/m & gcra 9/h",
          {.allowed = true, .remaining = 1},
          true,
-         "\"two-1\";r=1;t=0"},
+         "\"two-1\";r=1;t=0",
+         0},
         {"two",
          "gcra 2/m & gcra 9/h",
          {.allowed = true, .remaining = 7, .layer = 1},
          true,
-         "\"two-2\";r=7;t=0"},
-        {NULL, "gcra 2/m & gcra 9/h", {.layer = 1}, true, "\"limit-2\";r=0;t=0"},
+         "\"two-2\";r=7;t=0",
+         0},
+        {NULL, "gcra 2/m & gcra 9/h", {.layer = 1}, true, "\"limit-2\";r=0;t=0", 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         weir_policy p = parse(rows[i].policy);
         char buf[WEIR_RATELIMIT_FIELD_ROOM + 1];
-        size_t len = weir_ratelimit_value(buf, slice(rows[i].name), &p, &rows[i].d, rows[i].resets);
+        const weir_answered a = {.name = slice(rows[i].name),
+                                 .policy = &p,
+                                 .decision = &rows[i].d,
+                                 .resets = rows[i].resets,
+                                 .next_ns = rows[i].next_ns};
+        size_t len = weir_ratelimit_value(buf, &a);
         buf[len] = '\0';
         assert_string_equal(buf, rows[i].want);
     }
@@ -191,7 +233,8 @@ static void check_next_unit(void **unused)
         for (int round = 0; round < 5; round++) {
             if (!d.allowed || d.remaining > 0)
                 fail_msg("%s, round %d: expected that the last unit was taken", policies[i], round);
-            int64_t next_ns = now_ns + weir_ratelimit_reset(&p, &d) * SECOND_NS;
+            const weir_answered a = {.policy = &p, .decision = &d};
+            int64_t next_ns = now_ns + weir_ratelimit_reset(&a) * SECOND_NS;
             assert_int_equal(weir_peek(&p, state, 0, next_ns - SECOND_NS, 1, &d), WEIR_OK);
             if (d.allowed)
                 fail_msg("%s, round %d: allowed a second earlier", policies[i], round);
@@ -252,7 +295,8 @@ static void check_largest(void **unused)
         .allowed = true, .remaining = WEIR_LIMIT_MAX, .reset_after_ns = INT64_MAX, .layer = 7};
     snprintf(want, sizeof want, "\"%s-8\";r=2147483647;t=9223372037", name);
     memset(buf, CANARY, sizeof buf);
-    len = weir_ratelimit_value(buf, slice(name), &p, &d, true);
+    const weir_answered a = {.name = slice(name), .policy = &p, .decision = &d, .resets = true};
+    len = weir_ratelimit_value(buf, &a);
     assert_int_equal(len, strlen(want));
     assert_memory_equal(buf, want, len);
     assert_int_equal(buf[len], CANARY);

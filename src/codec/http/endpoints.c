@@ -102,6 +102,7 @@ void weir_http_put_all(call *c, weir_request *requests, size_t n, const weir_all
     const weir_http_more more = {.all = requests, .n = n, .index = all->index};
     WEIR_ASSERT(r->decision.allowed == all->allowed);
     r->decision.delay_ns = all->delay_ns;
+    weir_service_next(c->options->service, requests, n, c->now_ns);
     weir_http_decision(a, r, (int)c->params.number[WEIR_HTTP_P_DENIED], &more);
     if (all->allowed && !(c->params.given & DELAY))
         a->delay_ns = all->delay_ns;
@@ -140,6 +141,7 @@ static void reserve(call *c)
     if (!succeeded(c))
         return;
     weir_hex64_print(id, text);
+    weir_service_next(c->options->service, &c->request, 1, c->now_ns);
     const weir_http_more more = {.id = c->request.decision.allowed ? text : NULL};
     weir_http_decision(a, &c->request, (int)c->params.number[WEIR_HTTP_P_DENIED], &more);
 }
@@ -197,9 +199,10 @@ static void cancel(call *c)
 
 static void put_decision(call *c)
 {
-    if (succeeded(c))
-        weir_http_decision(c->response, &c->request, (int)c->params.number[WEIR_HTTP_P_DENIED],
-                           NULL);
+    if (!succeeded(c))
+        return;
+    weir_service_next(c->options->service, &c->request, 1, c->now_ns);
+    weir_http_decision(c->response, &c->request, (int)c->params.number[WEIR_HTTP_P_DENIED], NULL);
 }
 
 static void take(call *c)

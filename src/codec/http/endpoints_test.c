@@ -14,29 +14,30 @@
 static void check_take(void **state)
 {
     fixture *f = *state;
-    assert_string_equal(get(f, "/v1/take?policy=api&key=alice&cost=2"),
-                        "HTTP/1.1 200 OK\r\n"
-                        "Date: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
-                        "Content-Type: application/json\r\n"
-                        "Content-Length: 137\r\n"
-                        "RateLimit-Policy: \"api\";q=5;w=5\r\n"
-                        "RateLimit: \"api\";r=3;t=2\r\n"
-                        "X-RateLimit-Limit: 5\r\n"
-                        "X-RateLimit-Remaining: 3\r\n"
-                        "X-RateLimit-Reset: 2\r\n"
-                        "Cache-Control: no-store\r\n"
-                        "X-Content-Type-Options: nosniff\r\n"
-                        "\r\n"
-                        "{\"allowed\":true,\"limit\":5,\"remaining\":3,\"retry_after_ms\":0,"
-                        "\"reset_after_ms\":2000,"
-                        "\"delay_ms\":0,\"policy\":\"api\",\"layer\":0,\"reason\":\"limit\"}\n");
+    assert_string_equal(
+        get(f, "/v1/take?policy=api&key=alice&cost=2"),
+        "HTTP/1.1 200 OK\r\n"
+        "Date: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
+        "Content-Type: application/json\r\n"
+        "Content-Length: 149\r\n"
+        "RateLimit-Policy: \"api\";q=5;w=5\r\n"
+        "RateLimit: \"api\";r=3;t=2\r\n"
+        "X-RateLimit-Limit: 5\r\n"
+        "X-RateLimit-Remaining: 3\r\n"
+        "X-RateLimit-Reset: 2\r\n"
+        "Cache-Control: no-store\r\n"
+        "X-Content-Type-Options: nosniff\r\n"
+        "\r\n"
+        "{\"allowed\":true,\"limit\":5,\"remaining\":3,\"retry_after_ms\":0,"
+        "\"reset_after_ms\":2000,"
+        "\"delay_ms\":0,\"next_ms\":0,\"policy\":\"api\",\"layer\":0,\"reason\":\"limit\"}\n");
     f->now_ns += SECOND_NS / 2;
     assert_string_equal(
         post(f, "/v1/take", "{\"policy\":\"api\",\"key\":\"alice\",\"cost\":4}"),
         "HTTP/1.1 429 Too Many Requests\r\n"
         "Date: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
         "Content-Type: application/problem+json\r\n"
-        "Content-Length: 387\r\n"
+        "Content-Length: 399\r\n"
         "RateLimit-Policy: \"api\";q=5;w=5\r\n"
         "RateLimit: \"api\";r=3;t=1\r\n"
         "X-RateLimit-Limit: 5\r\n"
@@ -52,7 +53,7 @@ static void check_take(void **state)
         "\"violated-policies\":[\"api\"],"
         "\"allowed\":false,\"limit\":5,\"remaining\":3,\"retry_after_ms\":500,"
         "\"reset_after_ms\":1500,"
-        "\"delay_ms\":0,\"policy\":\"api\",\"layer\":0,\"reason\":\"limit\"}\n");
+        "\"delay_ms\":0,\"next_ms\":0,\"policy\":\"api\",\"layer\":0,\"reason\":\"limit\"}\n");
     assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=alice&cost=4&denied=403")), 403);
     assert_int_equal(
         status_of(post(f, "/v1/take?denied=503&cost=4&key=alice", "{\"policy\":\"api\"}")), 503);

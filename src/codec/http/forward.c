@@ -320,6 +320,7 @@ static bool decide(call *c, plan *p)
     if (p->n > 1) {
         weir_http_put_all(c, p->requests, p->n, &all);
     } else if (weir_http_succeeded(c->response, p->requests, "")) {
+        weir_service_next(s, p->requests, 1, c->now_ns);
         weir_http_decision(c->response, p->requests, (int)c->params.number[WEIR_HTTP_P_DENIED],
                            NULL);
         if (p->requests[0].decision.allowed)

@@ -140,7 +140,8 @@ static weir_answered answered_of(const weir_request *r)
                            .policy = r->policy,
                            .decision = &r->decision,
                            .unit = r->answer ? r->answer->unit : WEIR_UNIT_UNSET,
-                           .resets = r->reason != WEIR_BY_DENY_LIST};
+                           .resets = r->reason != WEIR_BY_DENY_LIST,
+                           .next_ns = r->next_ns};
 }
 
 static void add_decision_fields(weir_http_response *a, unsigned headers, const weir_request *r,
@@ -189,10 +190,10 @@ static char *put_number(char *at, const char *name, size_t len, int64_t v)
 #define LITERAL(text) text, sizeof(text) - 1
 
 /* Appends the fields of a decision, each with a comma behind it. */
-static void put_decision_fields(weir_buffer *b, const weir_decision *d)
+static void put_decision_fields(weir_buffer *b, const weir_decision *d, int64_t next_ns)
 {
     int64_t f[WEIR_DECISION_FIELDS];
-    if (!weir_buffer_reserve(b, WEIR_DECISION_FIELDS * FIELD_ROOM))
+    if (!weir_buffer_reserve(b, (WEIR_DECISION_FIELDS + 1) * FIELD_ROOM))
         return;
     weir_decision_get_fields(d, 1000000, f);
     char *begin = (char *)weir_buffer_tail(b), *at = begin;
@@ -200,6 +201,8 @@ static void put_decision_fields(weir_buffer *b, const weir_decision *d)
     at = PUT_##kind(at, LITERAL("\"" WEIR_FIELD_NAME_##kind(name, "ms") "\":"), f[WEIR_FIELD_##id]);
     WEIR_DECISION_LIST(PUT)
 #undef PUT
+    if (next_ns != WEIR_NEXT_UNKNOWN)
+        at = put_number(at, LITERAL("\"next_ms\":"), weir_next_units(next_ns, 1000000));
     weir_buffer_added(b, (size_t)(at - begin));
 }
 
@@ -214,7 +217,7 @@ static void put_members(weir_buffer *b, const weir_request *r, const weir_http_m
         rule = text;
         rule_len = weir_policy_print(r->policy, text, sizeof text);
     }
-    put_decision_fields(b, d);
+    put_decision_fields(b, d, r->next_ns);
     weir_buffer_append(b, "\"policy\":", 9);
     weir_json_put_string(b, rule, rule_len);
     weir_buffer_put(b, ",\"layer\":", d->layer);

@@ -113,6 +113,7 @@ static void check_cuts(void **unused)
     assert_int_equal(local.engine->submitted, 0);
     for (size_t piece = 1; piece <= len; piece += piece < 100 ? 1 : 97) {
         rig_open(&far, WEIR_ENGINE_REDIS);
+        far.engine->reports_next = true;
         send(&far, pipeline, len, piece, piece % 2 ? OUT_PAUSE : 300);
         assert_int_equal(weir_buffer_len(&far.f->output), weir_buffer_len(&local.f->output));
         assert_memory_equal(weir_buffer_data(&far.f->output), weir_buffer_data(&local.f->output),

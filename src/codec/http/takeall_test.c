@@ -28,8 +28,9 @@ static void check_take_all(void **state)
     has_line(answer, "Cache-Control: no-store");
     assert_string_equal(body_of(answer),
                         "{\"allowed\":true,\"limit\":3,\"remaining\":1,\"retry_after_ms\":0,"
-                        "\"reset_after_ms\":3600000,\"delay_ms\":0,\"policy\":\"user\",\"layer\":0,"
-                        "\"reason\":\"limit\",\"index\":1,\"key\":\"al \\\"x\\\"\"}\n");
+                        "\"reset_after_ms\":3600000,\"delay_ms\":0,\"next_ms\":0,"
+                        "\"policy\":\"user\",\"layer\":0,\"reason\":\"limit\",\"index\":1,\"key\":"
+                        "\"al \\\"x\\\"\"}\n");
     answer = post(f, "/v1/takeall", both);
     assert_int_equal(status_of(answer), 429);
     has_line(answer, "Content-Type: application/problem+json");

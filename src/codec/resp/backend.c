@@ -63,14 +63,18 @@ static bool decide(weir_call *call, weir_verb verb, weir_request *r)
                 : verb == WEIR_VERB_REFUND ? weir_service_refund(s, completion, r, c->now_ns)
                                            : weir_service_reset(s, completion, r, c->now_ns);
     c->waits = !done;
+    if (done && call->with_names)
+        weir_service_next(s, r, 1, c->now_ns);
     return done;
 }
 
 static bool take_all(weir_call *call, weir_request *r, size_t n, weir_all_result *ret)
 {
     weir_resp_call *c = weir_resp_call_of(call);
-    c->waits = !weir_service_take_all(c->session->options->service, &c->session->completion, r, n,
-                                      c->now_ns, ret);
+    weir_service *s = c->session->options->service;
+    c->waits = !weir_service_take_all(s, &c->session->completion, r, n, c->now_ns, ret);
+    if (!c->waits && call->with_names)
+        weir_service_next(s, r, n, c->now_ns);
     return !c->waits;
 }
 

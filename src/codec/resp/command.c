@@ -242,7 +242,7 @@ void weir_call_put_layer(weir_call *c, const weir_decision *d)
     c->backend->integer(c, d->layer);
 }
 
-void weir_call_put_fields(weir_call *c, const weir_decision *d, size_t more_in_map,
+void weir_call_put_fields(weir_call *c, const weir_decision *d, int64_t next_ns, size_t more_in_map,
                           size_t more_in_array)
 {
     int64_t fields[WEIR_DECISION_FIELDS];
@@ -252,11 +252,16 @@ void weir_call_put_fields(weir_call *c, const weir_decision *d, size_t more_in_m
         c->backend->integers(c, fields, WEIR_DECISION_FIELDS, more_in_array);
         return;
     }
-    c->backend->map(c, WEIR_DECISION_FIELDS + more_in_map);
+    bool has_next = next_ns != WEIR_NEXT_UNKNOWN;
+    c->backend->map(c, WEIR_DECISION_FIELDS + has_next + more_in_map);
     for (int i = 0; i < WEIR_DECISION_FIELDS; i++) {
         weir_call_put_text(c, weir_decision_field_names[i]);
         c->backend->integer(c, fields[i]);
     }
+    if (!has_next)
+        return;
+    weir_call_put_text(c, "next_ms");
+    c->backend->integer(c, weir_next_units(next_ns, 1000000));
 }
 
 void weir_call_put_decision(weir_call *c, const weir_request *r)
@@ -265,7 +270,7 @@ void weir_call_put_decision(weir_call *c, const weir_request *r)
         weir_call_request_error(c, r, "");
         return;
     }
-    weir_call_put_fields(c, &r->decision, 2, 0);
+    weir_call_put_fields(c, &r->decision, c->with_names ? r->next_ns : 0, 2, 0);
     if (!c->with_names)
         return;
     weir_call_put_policy(c, r);

@@ -32,8 +32,8 @@ typedef struct weir_backend {
     void (*error)(weir_call *c, const char *text, size_t len); /* begins with a code: "ERR ..." */
     void (*boolean)(weir_call *c, bool v);
 
-    /* Decisions. If a function returns true, the result is written, and the command replies with
-     * it. If it returns false, the backend has replied with an error, or will run the command again
+    /* Decisions. If a function returns true, the result is written, with next_ns if the reply has
+     * names, and the command replies with it. If it returns false, the backend has replied with an error, or will run the command again
      * later. */
     bool (*decide)(weir_call *c, weir_verb verb, weir_request *r); /* TAKE, PEEK, REFUND, RESET */
     bool (*take_all)(weir_call *c, weir_request *r, size_t n, weir_all_result *ret);
@@ -165,8 +165,9 @@ void weir_call_status_error(weir_call *c, weir_status st, size_t key_len, const 
 void weir_call_put_decision(weir_call *c, const weir_request *r);
 
 /* Writes the head of a decision and its six fields. The caller adds `more_in_map` pairs if
- * c->with_names, else `more_in_array` values. */
-void weir_call_put_fields(weir_call *c, const weir_decision *d, size_t more_in_map,
+ * c->with_names, else `more_in_array` values.
+ *  next_ns  the time until a cost of 1 is allowed, as weir_request.next_ns; only for a map. */
+void weir_call_put_fields(weir_call *c, const weir_decision *d, int64_t next_ns, size_t more_in_map,
                           size_t more_in_array);
 
 /* Write parts of a decision. weir_call_put_name() writes the name of a member if the decision is a

@@ -116,7 +116,7 @@ void weir_run_take_all(weir_call *c)
     weir_request *r = &requests[all.index];
     WEIR_ASSERT(r->decision.allowed == all.allowed);
     r->decision.delay_ns = all.delay_ns;
-    weir_call_put_fields(c, &r->decision, 4, 1);
+    weir_call_put_fields(c, &r->decision, c->with_names ? r->next_ns : 0, 4, 1);
     weir_call_put_name(c, "index");
     c->backend->integer(c, (int64_t)all.index);
     weir_call_put_policy(c, r);

@@ -6,6 +6,7 @@
 #include "codec/answer/reservation.h"
 #include "codec/resp/call.h"
 #include "codec/resp/session.h"
+#include "core/decision.h"
 
 static void put_id(weir_call *c, uint64_t id)
 {
@@ -38,7 +39,8 @@ void weir_resp_reserve(weir_call *call)
         weir_call_request_error(call, &r, "");
         return;
     }
-    weir_call_put_fields(call, &r.decision, 3, 1);
+    weir_service_next(c->session->options->service, &r, 1, c->now_ns);
+    weir_call_put_fields(call, &r.decision, r.next_ns, 3, 1);
     weir_call_put_name(call, "id");
     if (r.decision.allowed)
         put_id(call, id);
@@ -69,7 +71,7 @@ static void end_reservation(weir_call *call, int64_t actual)
         weir_call_status_error(call, st, 1, "");
         return;
     }
-    weir_call_put_fields(call, &d, 2, 1);
+    weir_call_put_fields(call, &d, WEIR_NEXT_UNKNOWN, 2, 1);
     weir_call_put_name(call, "over");
     call->backend->integer(call, over);
     weir_call_put_layer(call, &d);

@@ -39,6 +39,8 @@ static bool decide_batch(weir_resp_call *c, batch *b)
     bool with_names = c->call.with_names; /* of the command after the batch */
     for (size_t i = 0; i < b->len; i++) {
         c->call.with_names = b->with_names[i];
+        if (b->with_names[i])
+            weir_service_next(s->options->service, &b->request[i], 1, c->now_ns);
         weir_call_put_decision(&c->call, &b->request[i]);
     }
     c->call.with_names = with_names;

@@ -245,9 +245,10 @@ static void check_take_all(void **state)
     expect(f, both, "*7\r\n:0\r\n:3\r\n:1\r\n:1000\r\n:2000\r\n:0\r\n:0\r\n");
     expect(
         f, "WEIR.TAKEALL 2 org z 1 'gcra 1/s burst 2' x 1 WITHNAMES",
-        "%10\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:2\r\n$9\r\nremaining\r\n:1\r\n"
+        "%11\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:2\r\n$9\r\nremaining\r\n:1\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$5\r\nindex\r\n:1\r\n$6\r\npolicy\r\n$16\r\ngcra 1/s burst 2\r\n$3\r\nkey\r\n$1\r\nx\r\n"
+        "$7\r\nnext_ms\r\n:0\r\n$5\r\nindex\r\n:1\r\n$6\r\npolicy\r\n$16\r\ngcra 1/s burst "
+        "2\r\n$3\r\nkey\r\n$1\r\nx\r\n"
         "$5\r\nlayer\r\n:0\r\n");
 }
 
@@ -331,14 +332,15 @@ static void check_reserve(void **state)
     snprintf(request, sizeof request, "WEIR.COMMIT %s 2", id);
     expect(f, request, "*7\r\n:1\r\n:100\r\n:98\r\n:0\r\n:3600000\r\n:0\r\n:0\r\n");
     expect(f, "WEIR.REFUND tokens carol 2 withnames",
-           "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:100\r\n"
+           "%9\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:100\r\n"
            "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n$8\r\ndelay_ms\r\n:0\r\n"
-           "$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
-    reserve(f, "WEIR.RESERVE tokens carol 1 TTL 5 WITHNAMES", "%9\r\n$7\r\nallowed\r\n:1\r\n", id);
+           "$7\r\nnext_ms\r\n:0\r\n$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
+    reserve(f, "WEIR.RESERVE tokens carol 1 TTL 5 WITHNAMES", "%10\r\n$7\r\nallowed\r\n:1\r\n", id);
     expect(f, "WEIR.RESERVE tokens carol 101 TTL 5 WITHNAMES",
-           "%9\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:99\r\n"
+           "%10\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:99\r\n"
            "$14\r\nretry_after_ms\r\n:-1\r\n$14\r\nreset_after_ms\r\n:3600000\r\n$8\r\ndelay_ms\r\n"
-           ":0\r\n$2\r\nid\r\n_\r\n$6\r\npolicy\r\n$6\r\ntokens\r\n$5\r\nlayer\r\n:0\r\n");
+           ":0\r\n$7\r\nnext_ms\r\n:0\r\n$2\r\nid\r\n_\r\n$6\r\npolicy\r\n$6\r\ntokens\r\n$"
+           "5\r\nlayer\r\n:0\r\n");
     snprintf(request, sizeof request, "WEIR.CANCEL %s WITHNAMES", id);
     expect(f, request,
            "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:100\r\n"

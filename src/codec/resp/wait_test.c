@@ -270,6 +270,7 @@ static void replies_are_those_of_a_local_daemon(void **unused)
     for (uint32_t i = 0; i < 30; i++) {
         rig_open(&remote, true);
         remote.random = i + 1;
+        remote.redis->reports_next = remote.hybrid->reports_next = true;
         remote.redis->immediate = i == 20;
         remote.hybrid->immediate = i % 10 == 0;
         speak(&remote, bytes, len, most[i % 6]);

@@ -33,19 +33,35 @@ static void check_with_names(void **state)
     set_rule(f, "api", "gcra 9/s burst 9 & gcra 1/s burst 5");
     expect(
         f, "WEIR.TAKE api alice WITHNAMES",
-        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4\r\n"
+        "*18\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:1\r\n");
+        "$7\r\nnext_ms\r\n:0\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:1\r\n");
     expect(f, "WEIR.PEEK api alice COST 5 withnames",
-           "*16\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4\r\n"
+           "*18\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4\r\n"
            "$14\r\nretry_after_ms\r\n:1000\r\n$14\r\nreset_after_ms\r\n:1000\r\n"
-           "$8\r\ndelay_ms\r\n:0\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:1\r\n");
+           "$8\r\ndelay_ms\r\n:0\r\n$7\r\nnext_ms\r\n:0\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\n"
+           "layer\r\n:1\r\n");
+    expect(f, "WEIR.TAKE api bob COST 5", "*6\r\n:1\r\n:5\r\n:0\r\n:0\r\n:5000\r\n:0\r\n");
+    expect(f, "WEIR.PEEK api bob COST 3 WITHNAMES",
+           "*18\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:0\r\n"
+           "$14\r\nretry_after_ms\r\n:3000\r\n$14\r\nreset_after_ms\r\n:5000\r\n"
+           "$8\r\ndelay_ms\r\n:0\r\n$7\r\nnext_ms\r\n:1000\r\n$6\r\npolicy\r\n$3\r\napi\r\n"
+           "$5\r\nlayer\r\n:1\r\n");
+    /* The layer with the longest wait has one left, and the other has none. */
+    set_rule(f, "two", "fixed-window 3/m & fixed-window 4/h");
+    expect(f, "WEIR.TAKE two eve COST 3", "*6\r\n:1\r\n:3\r\n:0\r\n:0\r\n:60000\r\n:0\r\n");
+    expect(f, "WEIR.PEEK two eve COST 2 WITHNAMES",
+           "*18\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:4\r\n$9\r\nremaining\r\n:1\r\n"
+           "$14\r\nretry_after_ms\r\n:3600000\r\n$14\r\nreset_after_ms\r\n:3600000\r\n"
+           "$8\r\ndelay_ms\r\n:0\r\n$7\r\nnext_ms\r\n:60000\r\n$6\r\npolicy\r\n$3\r\ntwo\r\n"
+           "$5\r\nlayer\r\n:1\r\n");
     f->session.proto = 3;
     expect(
         f, "WEIR.CHECK 'gcra   60/m' alice COST 1 WITHNAMES",
-        "%8\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:1\r\n$9\r\nremaining\r\n:0\r\n"
+        "%9\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:1\r\n$9\r\nremaining\r\n:0\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:1000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$17\r\ngcra 60/m burst 1\r\n$5\r\nlayer\r\n:0\r\n");
+        "$7\r\nnext_ms\r\n:1000\r\n$6\r\npolicy\r\n$17\r\ngcra 60/m burst "
+        "1\r\n$5\r\nlayer\r\n:0\r\n");
     expect(f, "WEIR.TAKE none alice WITHNAMES",
            "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
 }
@@ -96,16 +112,16 @@ static void check_with_names_batch(void **state)
         "WEIR.TAKE a k\r\nWEIR.TAKE a k WITHNAMES\r\nWEIR.CHECK 'gcra 1/s' k\r\n"
         "WEIR.PEEK a k WITHNAMES\r\nWEIR.TAKE a k WITHNAMES\r\nWEIR.PEEK a k",
         "*6\r\n:1\r\n:9\r\n:8\r\n:0\r\n:1000\r\n:0\r\n"
-        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:7\r\n"
+        "*18\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:7\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:2000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
+        "$7\r\nnext_ms\r\n:0\r\n$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
         "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:1000\r\n:0\r\n"
-        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:7\r\n"
+        "*18\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:7\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:2000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
-        "*16\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:6\r\n"
+        "$7\r\nnext_ms\r\n:0\r\n$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
+        "*18\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:9\r\n$9\r\nremaining\r\n:6\r\n"
         "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:3000\r\n$8\r\ndelay_ms\r\n:0\r\n"
-        "$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
+        "$7\r\nnext_ms\r\n:0\r\n$6\r\npolicy\r\n$1\r\na\r\n$5\r\nlayer\r\n:0\r\n"
         "*6\r\n:1\r\n:9\r\n:6\r\n:0\r\n:3000\r\n:0\r\n");
 }
 

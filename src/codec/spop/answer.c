@@ -17,9 +17,10 @@ enum { SET_VAR = 1, UNSET_VAR = 2, SET_ARGS = 3, UNSET_ARGS = 2, TXN = 2, ERROR_
 /* ---- variables ------------------------------------------------------------------------------- */
 
 /* The bits of the variables; those from FIELD on are header fields. */
-enum { ALLOWED, RETRY_AFTER, RESET, REMAINING, LIMIT, POLICY, REASON, DELAY, ERROR, FIELD };
-_Static_assert(FIELD == WEIR_DECISION_FIELDS + 3,
-               "each field of a decision has a variable, and so have policy, reason and error");
+enum { ALLOWED, RETRY_AFTER, RESET, REMAINING, LIMIT, POLICY, REASON, DELAY, NEXT, ERROR, FIELD };
+_Static_assert(
+    FIELD == WEIR_DECISION_FIELDS + 4,
+    "each field of a decision has a variable, and so have policy, reason, next and error");
 
 /* For string literals: the compiler computes their length. */
 #define NAME(name)                                                                                 \
@@ -36,6 +37,7 @@ static const weir_slice names[] = {
     [POLICY] = NAME("policy"),
     [REASON] = NAME("reason"),
     [DELAY] = NAME("delay"),
+    [NEXT] = NAME("next"),
     [ERROR] = NAME("error"),
     [FIELD] = NAME("ratelimit"),
     NAME("ratelimit_policy"),
@@ -240,7 +242,8 @@ static void put_fields(const writer *w, const weir_spop_answer *a, const weir_re
                                         .policy = r->policy,
                                         .decision = &r->decision,
                                         .unit = r->answer ? r->answer->unit : WEIR_UNIT_UNSET,
-                                        .resets = r->reason != WEIR_BY_DENY_LIST};
+                                        .resets = r->reason != WEIR_BY_DENY_LIST,
+                                        .next_ns = r->next_ns};
     }
     unsigned headers = shown->answer ? shown->answer->headers : 0; /* the policy's come first */
     if (headers == 0)
@@ -284,6 +287,10 @@ static void put_decision(const writer *w, const weir_spop_answer *a, const weir_
     set_text(w, POLICY, r->rule.at, r->rule.len);
     set_text(w, REASON, reason, strlen(reason));
     set_number(w, DELAY, d->allowed ? weir_ms_ceil(longest_delay_ns(a)) : 0);
+    if (r->next_ns != WEIR_NEXT_UNKNOWN && r->next_ns < INT64_MAX)
+        set_number(w, NEXT, weir_s_ceil(r->next_ns));
+    else
+        unset(w, NEXT);
     unset(w, ERROR);
     put_fields(w, a, r, now_ns);
 }

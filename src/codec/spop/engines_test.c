@@ -39,6 +39,7 @@ static void check_splits(void **unused)
     for (size_t piece = 1; piece <= len; piece += piece < 64 ? 1 : 331) {
         for (int remote = 0; remote < 2; remote++) {
             fixture *f = fixture_new(remote ? WEIR_ENGINE_REDIS : WEIR_ENGINE_LOCAL);
+            f->engine->reports_next = true;
             send_pieces(f, weir_buffer_data(&all), len, piece, piece % 2 ? OUT_PAUSE : 300);
             assert_int_equal(weir_buffer_len(&f->output), weir_buffer_len(&whole->output));
             assert_memory_equal(weir_buffer_data(&f->output), weir_buffer_data(&whole->output),
@@ -69,8 +70,8 @@ static void check_reload(void **unused)
     for (int i = 0; i < 4 && step(f, OUT_PAUSE) == WEIR_SESSION_PENDING; i++)
         fake_reply(f->engine, 0, f->now_ns);
     assert_int_equal(f->last, WEIR_SESSION_READ);
-    expect(f, "103 1 1.1" ALLOWED("0", "60", "1", "2", "narrow", "limit", "0"));
-    expect(f, "103 1 2.1" ALLOWED("0", "60", "99", "100", "wide", "limit", "0"));
+    expect(f, "103 1 1.1" ALLOWED("0", "60", "1", "2", "narrow", "limit", "0", "0"));
+    expect(f, "103 1 2.1" ALLOWED("0", "60", "99", "100", "wide", "limit", "0", "0"));
     ask(f, "plain", "a", "", ""); /* unknown now */
     weir_spop_activate(f->spop, NULL, NULL, NULL);
     ask(f, "narrow", "a", "", "");

@@ -59,6 +59,7 @@ static void answer(run *r, const notify *n)
 {
     weir_spop_session *s = r->session;
     weir_spop_counts *counts = weir_spop_loop_counts(s->options->loop);
+    weir_service_next(s->options->service, r->batch->request + n->first, n->len, r->now_ns);
     const weir_spop_answer a = {.stream_id = n->stream_id,
                                 .frame_id = n->frame_id,
                                 .requests = r->batch->request + n->first,

@@ -268,18 +268,19 @@ KIT void ask(fixture *f, const char *message, const char *key, const char *cost,
     expect(f, answer);
 }
 
-#define ALLOWED(retry, reset, remaining, limit, policy, reason, delay)                             \
+#define ALLOWED(retry, reset, remaining, limit, policy, reason, delay, next)                       \
     " allowed=1 retry_after=" retry " reset=" reset " remaining=" remaining " limit=" limit        \
-    " policy='" policy "' reason='" reason "' delay=" delay " -error"
-#define DENIED(retry, reset, remaining, limit, policy)                                             \
+    " policy='" policy "' reason='" reason "' delay=" delay " next=" next " -error"
+#define DENIED(retry, reset, remaining, limit, policy, next)                                       \
     " allowed=0 retry_after=" retry " reset=" reset " remaining=" remaining " limit=" limit        \
-    " policy='" policy "' reason='limit' delay=0 -error"
-#define NEVER(remaining, limit, policy, reason)                                                    \
+    " policy='" policy "' reason='limit' delay=0 next=" next " -error"
+#define NEVER(remaining, limit, policy, reason, next)                                              \
     " allowed=0 -retry_after -reset remaining=" remaining " limit=" limit " policy='" policy       \
-    "' reason='" reason "' delay=0 -error"
+    "' reason='" reason "' delay=0" next " -error"
 #define FAILED(text) " -allowed error='" text "'"
 #define REFUSED(text)                                                                              \
-    " allowed=0 error='" text "' -retry_after -reset -remaining -limit -policy -reason -delay"
+    " allowed=0 error='" text "' -retry_after -reset -remaining -limit -policy -reason -delay "    \
+    "-next"
 
 /* Begins a NOTIFY frame. Returns its place, for finish(). */
 KIT size_t begin(fixture *f)

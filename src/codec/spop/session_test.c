@@ -16,11 +16,11 @@ static void check_recorded(void **state)
                                 "2.0\x0Emax-frame-size\x03\xFC\xF0\x06\x0C"
                                 "capabilities\x08\x0Apipelining";
     static const char ack[] =
-        "\0\0\0\x7D\x67\0\0\0\x01\0\x01\x01\x03\x02\x07"
+        "\0\0\0\x87\x67\0\0\0\x01\0\x01\x01\x03\x02\x07"
         "allowed\x11\x01\x03\x02\x0Bretry_after\x04\0\x01\x03\x02\x05reset\x04\x01\x01\x03\x02\x09"
         "remaining\x04\x04\x01\x03\x02\x05limit\x04\x05\x01\x03\x02\x06policy\x08\x03"
         "api\x01\x03\x02\x06reason\x08\x05limit\x01\x03\x02\x05"
-        "delay\x04\0\x02\x02\x02\x05"
+        "delay\x04\0\x01\x03\x02\x04next\x04\0\x02\x02\x02\x05"
         "error";
     static const char bye[] = "\0\0\0\x25\x66\0\0\0\x01\0\0\x0Bstatus-code\x03\0\x07message\x08"
                               "\x06normal";
@@ -204,22 +204,22 @@ static void check_decisions(void **state)
 {
     fixture *f = *state;
     greet(f);
-    ask(f, "costly", "a", "4", ALLOWED("0", "4", "1", "5", "api", "limit", "0"));
-    ask(f, "costly", "a", "0", ALLOWED("0", "4", "1", "5", "api", "limit", "0"));
-    ask(f, "costly", "a", "3", DENIED("2", "4", "1", "5", "api"));
-    ask(f, "costly", "a", "6", NEVER("1", "5", "api", "limit"));
-    ask(f, "fixed", "b", "9", ALLOWED("0", "2", "3", "5", "api", "limit", "0"));
-    ask(f, "plain", "b", "9", ALLOWED("0", "3", "2", "5", "api", "limit", "0"));
-    ask(f, "kept", "c", "", ALLOWED("0", "1", "1", "5", "api", "limit", "0"));
-    ask(f, "kept", "c", "", ALLOWED("0", "2", "0", "5", "api", "limit", "0"));
-    ask(f, "kept", "c", "", DENIED("1", "2", "0", "5", "api"));
-    ask(f, "plain", "c", "", ALLOWED("0", "3", "2", "5", "api", "limit", "0"));
-    ask(f, "plain", "evil", "", NEVER("0", "5", "api", "deny-list"));
-    ask(f, "plain", "root", "", ALLOWED("0", "0", "5", "5", "api", "allow-list", "0"));
-    ask(f, "shadow", "a", "", ALLOWED("0", "60", "0", "1", "shadow", "limit", "0"));
-    ask(f, "shadow", "a", "", ALLOWED("0", "60", "0", "1", "shadow", "shadow", "0"));
-    ask(f, "queue", "a", "", ALLOWED("0", "1", "2", "3", "queue", "limit", "0"));
-    ask(f, "queue", "a", "", ALLOWED("0", "1", "1", "3", "queue", "limit", "100"));
+    ask(f, "costly", "a", "4", ALLOWED("0", "4", "1", "5", "api", "limit", "0", "0"));
+    ask(f, "costly", "a", "0", ALLOWED("0", "4", "1", "5", "api", "limit", "0", "0"));
+    ask(f, "costly", "a", "3", DENIED("2", "4", "1", "5", "api", "0"));
+    ask(f, "costly", "a", "6", NEVER("1", "5", "api", "limit", " next=0"));
+    ask(f, "fixed", "b", "9", ALLOWED("0", "2", "3", "5", "api", "limit", "0", "0"));
+    ask(f, "plain", "b", "9", ALLOWED("0", "3", "2", "5", "api", "limit", "0", "0"));
+    ask(f, "kept", "c", "", ALLOWED("0", "1", "1", "5", "api", "limit", "0", "0"));
+    ask(f, "kept", "c", "", ALLOWED("0", "2", "0", "5", "api", "limit", "0", "1"));
+    ask(f, "kept", "c", "", DENIED("1", "2", "0", "5", "api", "1"));
+    ask(f, "plain", "c", "", ALLOWED("0", "3", "2", "5", "api", "limit", "0", "0"));
+    ask(f, "plain", "evil", "", NEVER("0", "5", "api", "deny-list", " -next"));
+    ask(f, "plain", "root", "", ALLOWED("0", "0", "5", "5", "api", "allow-list", "0", "0"));
+    ask(f, "shadow", "a", "", ALLOWED("0", "60", "0", "1", "shadow", "limit", "0", "60"));
+    ask(f, "shadow", "a", "", ALLOWED("0", "60", "0", "1", "shadow", "shadow", "0", "60"));
+    ask(f, "queue", "a", "", ALLOWED("0", "1", "2", "3", "queue", "limit", "0", "0"));
+    ask(f, "queue", "a", "", ALLOWED("0", "1", "1", "3", "queue", "limit", "100", "0"));
     ask(f, "other", "a", "", "");
 }
 
@@ -394,22 +394,22 @@ static void check_several_messages(void **state)
     add_plain(f, "plain", "a"); /* 4 left */
     add_plain(f, "narrow", "a");
     add_plain(f, "other", "a");
-    finish(f, at, ALLOWED("0", "60", "1", "2", "narrow", "limit", "0"));
+    finish(f, at, ALLOWED("0", "60", "1", "2", "narrow", "limit", "0", "0"));
     at = begin(f);
     add_plain(f, "narrow", "a"); /* 0 left */
     add_plain(f, "plain", "a");
     add_plain(f, "queue", "a");
     add_plain(f, "queue", "a");
-    finish(f, at, ALLOWED("0", "60", "0", "2", "narrow", "limit", "100"));
+    finish(f, at, ALLOWED("0", "60", "0", "2", "narrow", "limit", "100", "60"));
     at = begin(f);
     add_plain(f, "narrow", "a");
     add_plain(f, "plain", "a"); /* charged nevertheless: 2 left */
     add_plain(f, "plain", "");
-    finish(f, at, DENIED("60", "60", "0", "2", "narrow"));
+    finish(f, at, DENIED("60", "60", "0", "2", "narrow", "60"));
     at = begin(f);
     add_plain(f, "narrow", "a");
     add_plain(f, "plain", "evil");
-    finish(f, at, NEVER("0", "5", "api", "deny-list"));
+    finish(f, at, NEVER("0", "5", "api", "deny-list", " -next"));
     at = begin(f);
     add_plain(f, "plain", "a"); /* 1 left */
     add_plain(f, "plain", "");
@@ -418,8 +418,8 @@ static void check_several_messages(void **state)
     add_plain(f, "shadow", "s");
     add_plain(f, "plain", "root");
     add_plain(f, "shadow", "s"); /* in shadow: it does not represent the frame */
-    finish(f, at, ALLOWED("0", "60", "0", "1", "shadow", "limit", "0"));
-    ask(f, "costly", "a", "0", ALLOWED("0", "4", "1", "5", "api", "limit", "0"));
+    finish(f, at, ALLOWED("0", "60", "0", "1", "shadow", "limit", "0", "60"));
+    ask(f, "costly", "a", "0", ALLOWED("0", "4", "1", "5", "api", "limit", "0", "0"));
     at = begin(f);
     finish(f, at, "");
 }
@@ -431,7 +431,7 @@ static void check_too_many_messages(void **state)
     size_t at = begin(f);
     for (int i = 0; i < WEIR_SPOP_DECIDED_MAX + 1; i++)
         add_plain(f, "narrow", "a");
-    finish(f, at, DENIED("60", "60", "0", "2", "narrow"));
+    finish(f, at, DENIED("60", "60", "0", "2", "narrow", "60"));
     at = begin(f);
     for (int i = 0; i < WEIR_SPOP_DECIDED_MAX + 1; i++)
         add_plain(f, "plain", "root");
@@ -447,7 +447,7 @@ static void check_aborted(void **state)
     end_frame(&f->in, at);
     step(f, OUT_PAUSE);
     expect(f, "103 3 9.1");
-    ask(f, "costly", "a", "0", ALLOWED("0", "0", "5", "5", "api", "limit", "0"));
+    ask(f, "costly", "a", "0", ALLOWED("0", "0", "5", "5", "api", "limit", "0", "0"));
 }
 
 /* The policy's own header fields. */
@@ -467,8 +467,8 @@ static void check_networks(void **state)
         weir_buffer_append_byte(&f->in, (uint8_t)i);
         add_text(&f->in, "path", i < 2 ? "/a" : "/b");
         finish(f, at,
-               i == 1 ? DENIED("60", "60", "0", "1", "network") TOKENS
-                      : ALLOWED("0", "60", "0", "1", "network", "limit", "0") TOKENS);
+               i == 1 ? DENIED("60", "60", "0", "1", "network", "60") TOKENS
+                      : ALLOWED("0", "60", "0", "1", "network", "limit", "0", "60") TOKENS);
     }
 }
 
@@ -535,7 +535,7 @@ static void check_small_frames(void **state)
     step(f, OUT_PAUSE);
     const char *answer = take_frame(f);
     assert_non_null(strstr(answer, " remaining=999999999 limit=1000000000 policy='nnnn"));
-    assert_non_null(strstr(answer, " delay=0 -error"));
+    assert_non_null(strstr(answer, " delay=0 next=0 -error"));
     f->session.answer.headers = 0;
     add_notify(&f->in, 9, "narrow", "a", "");
     step(f, OUT_PAUSE);
@@ -565,7 +565,8 @@ static void check_longest_answers(void **state)
                           .variables = WEIR_SPOP_ALL_VARIABLES};
     f->session.frame_max = WEIR_SPOP_FRAME_MIN;
     assert_true(weir_spop_put_answer(&f->output, WEIR_SPOP_FRAME_MIN, &a, NOW_NS));
-    snprintf(expected, sizeof expected, " policy='%s' reason='deny-list' delay=0 -error", name);
+    snprintf(expected, sizeof expected, " policy='%s' reason='deny-list' delay=0 next=0 -error",
+             name);
     const char *answer = take_frame(f);
     assert_non_null(strstr(answer, ".4294967295 allowed=0 retry_after=9223372037 reset="));
     assert_non_null(strstr(answer, expected));
@@ -618,6 +619,7 @@ static void check_variables(void **state)
          "allowed=0 limit=5 policy='api' reason='limit'", "allowed=0 -limit -policy -reason"},
         {"remaining delay reset", "allowed=1 reset=0 remaining=4 delay=0",
          "allowed=0 -reset remaining=4 delay=0", "allowed=0 -reset -remaining -delay"},
+        {"next", "allowed=1 next=0", "allowed=0 -next", "allowed=0 -next"},
         {"x_ratelimit_remaining", "allowed=1 x_ratelimit_remaining='4'",
          "allowed=0 x_ratelimit_remaining='4'", "allowed=0"},
     };
@@ -665,7 +667,7 @@ static void check_variable_names(void **unused)
     size_t n = weir_answer_fields(WEIR_HEADERS_IETF | WEIR_HEADERS_IETF_03 | WEIR_HEADERS_GITHUB |
                                       WEIR_HEADERS_OPENAI,
                                   all, 2, 0, NOW_NS, fields, values);
-    assert_int_equal(n, names - 9 + 1); /* 9 variables are no header fields */
+    assert_int_equal(n, names - 10 + 1); /* 10 variables are no header fields */
     for (size_t i = 0; i + 1 < n; i++) {
         char name[64];
         size_t len = 0;
@@ -726,9 +728,9 @@ static void check_fields_of_several(void **state)
     add_plain(f, "narrow", "f");
     add_plain(f, "named", "f"); /* fails */
     finish(f, at,
-           DENIED("60", "60", "0", "2",
-                  "narrow") " ratelimit_policy='\"narrow\";q=2;w=60, \"api\";q=5;w=5'"
-                            " ratelimit='\"narrow\";r=0;t=60, \"api\";r=4;t=1'");
+           DENIED("60", "60", "0", "2", "narrow",
+                  "60") " ratelimit_policy='\"narrow\";q=2;w=60, \"api\";q=5;w=5'"
+                        " ratelimit='\"narrow\";r=0;t=60, \"api\";r=4;t=1'");
 }
 
 int main(void)

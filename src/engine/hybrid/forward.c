@@ -81,6 +81,7 @@ static void copy_answer(weir_engine_request *to, const weir_engine_request *from
 {
     to->status = from->status;
     to->decision = from->decision;
+    to->next_ns = from->next_ns;
     to->answer = from->answer;
     to->throttle_status = from->throttle_status;
     to->granted = from->granted;

@@ -115,6 +115,16 @@ static weir_status local(const weir_fallback *f, weir_engine_request *q, int64_t
                             now_ns, throttle_state, q);
 }
 
+/* Writes next_ns of a request that the store has decided. */
+static void find_next(const weir_fallback *f, weir_engine_request *q, int64_t now_ns)
+{
+    weir_decision d;
+    bool decided = q->status == WEIR_OK && q->verb != WEIR_VERB_THROTTLE;
+    if (decided && weir_store_peek_keep(f->store, q->policy, q->policy_id, q->key.at, q->key.len,
+                                        now_ns, 1, q->keep, &d) == WEIR_OK)
+        q->next_ns = d.retry_after_ns;
+}
+
 /* ---- one request ----------------------------------------------------------------------------- */
 
 /* CL.THROTTLE on a key with its full quota. Bad arguments, and a quantity above the limit, are
@@ -168,12 +178,14 @@ weir_on_error weir_fallback_answer(const weir_fallback *f, weir_engine_request *
     q->granted = 0;
     if (by == WEIR_ON_ERROR_LOCAL) {
         q->status = local(f, q, now_ns);
+        find_next(f, q, now_ns);
     } else if (q->verb == WEIR_VERB_THROTTLE) {
         q->status = throttle(q, now_ns, open, wait_ns);
     } else {
         int64_t cost = q->verb == WEIR_VERB_GRANT ? 1 : q->cost;
         q->decision =
             open ? full_quota(q->policy, cost, q->keep) : closed(q->policy, cost, q->keep, wait_ns);
+        q->next_ns = !open ? wait_ns : q->decision.remaining > 0 ? 0 : INT64_MAX;
         if (open && q->verb == WEIR_VERB_GRANT)
             q->granted = q->cost < q->decision.limit ? q->cost : q->decision.limit;
     }
@@ -214,6 +226,7 @@ static void local_all(const weir_fallback *f, weir_engine_batch *r, int64_t now_
     for (size_t i = 0; i < r->len; i++) {
         r->request[i].status = st == WEIR_OK ? WEIR_OK : request[i].status;
         r->request[i].decision = request[i].decision;
+        find_next(f, &r->request[i], now_ns);
     }
 }
 
