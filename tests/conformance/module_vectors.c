@@ -53,7 +53,8 @@ static bool peek(module_ctx *m, const char *cost, const char *keep, bool *ret_al
     *ret_allowed = r->integer[names ? 2 : 1] == 1;
     if (!names)
         return r->maps == 0 && r->integer[0] == 6 && r->len == 7;
-    return r->maps == resp3 && r->integer[0] == (resp3 ? 8 : 16) && r->len == 17;
+    bool next = strcmp(cost, "1") != 0 || r->integer[14] == r->integer[8]; /* retry_after_ms */
+    return r->maps == resp3 && r->integer[0] == (resp3 ? 9 : 18) && r->len == 19 && next;
 }
 
 static weir_status decide(void *ctx, const step *s, weir_decision *ret)

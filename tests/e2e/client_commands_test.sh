@@ -31,7 +31,7 @@ run() { # ARGUMENT...: prints the status and the output
     echo "$? $out"
 }
 check "daemon: take" "0 allowed  1 of 2 remaining, full again in 3650 d" "$(run take api alice)"
-check "daemon: take over its Unix socket" "0 allowed  0 of 2 remaining, full again in 7300 d" "$(run take --server "$tmp/weir.sock" api alice)"
+check "daemon: take over its Unix socket" "0 allowed  0 of 2 remaining, next in 3650 d, full again in 7300 d" "$(run take --server "$tmp/weir.sock" api alice)"
 skipped=0 forms=('' :)
 # A chroot without /etc/hosts does not know the name.
 getent hosts localhost >/dev/null && forms+=(localhost:) || skipped=1

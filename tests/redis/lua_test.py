@@ -602,7 +602,7 @@ def test_names_without_maps(tally):
         way = Script(client, text.replace("redis.setresp", "redis.no_such_function"))
         answer = client(*way.call("weir_take", ["k"], "gcra 1/h burst 5", "WITHNAMES"))
         pairs = dict(zip(answer[::2], answer[1::2]))
-        tally.equal((len(answer), pairs[b"allowed"], pairs[b"remaining"], pairs[b"policy"]), (16, 1, 4, b"gcra 1/h burst 5"))
+        tally.equal((len(answer), pairs[b"allowed"], pairs[b"remaining"], pairs[b"policy"]), (18, 1, 4, b"gcra 1/h burst 5"))
 
 
 # ---- arithmetic ----------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def test_answers(t):
     equal(list(m), NAMES + ["next_ms", "policy", "layer"])
     good(0 < m["next_ms"] <= 3600000)
     equal((m["policy"], m["layer"], m["limit"]), (b"api", 0, 5))
-    two = "fixed-window 3/36500d & fixed-window 4/36499d from-first"
+    two = "fixed-window 3/3650d & fixed-window 4/3649d from-first"
     equal(c("WEIR.CHECK", two, "k3", "COST", 3)[:3], [1, 3, 0])
     equal(c3("WEIR.TAKEALL", 2, two, "k3", 4, "api", "free", 1, "WITHNAMES")["next_ms"] > 10**9, True)
     c("WEIR.RESET", two, "k3")

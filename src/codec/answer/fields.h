@@ -66,13 +66,13 @@ static inline bool weir_answer_resets(const weir_answered *a)
     return a->resets && (a->decision->allowed || !a->decision->never);
 }
 
-/* The reset of a decision in the fields of the drafts, in whole seconds, rounded up. A denial: the
+/* The reset of a decision in the fields of the drafts, in whole seconds, rounded up. Denied: the
  * time until the request is allowed. Nothing remains: the time until a cost of 1 is allowed or, if
- * that is unknown, until a unit of a bucket is free. Otherwise: the time until the quota is full. */
+ * that is unknown, until a bucket has a unit. Otherwise: the time until the quota is full. */
 int64_t weir_ratelimit_reset(const weir_answered *a);
 
 /* Writes the value of RateLimit, one item, for the layer that the decision describes: "api";r=3;t=2
- * r is what remains, and t is weir_ratelimit_reset(); t is left out if the quota does not come back.
+ * r is what remains, and t is weir_ratelimit_reset(), left out if the quota does not come back.
  *  a    its layer is known.
  *  buf  WEIR_RATELIMIT_FIELD_ROOM bytes. */
 size_t weir_ratelimit_value(char *buf, const weir_answered *a);

@@ -33,8 +33,8 @@ typedef struct weir_backend {
     void (*boolean)(weir_call *c, bool v);
 
     /* Decisions. If a function returns true, the result is written, with next_ns if the reply has
-     * names, and the command replies with it. If it returns false, the backend has replied with an error, or will run the command again
-     * later. */
+     * names, and the command replies with it. If it returns false, the backend has replied with an
+     * error, or will run the command again later. */
     bool (*decide)(weir_call *c, weir_verb verb, weir_request *r); /* TAKE, PEEK, REFUND, RESET */
     bool (*take_all)(weir_call *c, weir_request *r, size_t n, weir_all_result *ret);
     bool (*explain)(weir_call *c, weir_request *r, weir_buffer *out);

@@ -619,7 +619,7 @@ static void check_variables(void **state)
          "allowed=0 limit=5 policy='api' reason='limit'", "allowed=0 -limit -policy -reason"},
         {"remaining delay reset", "allowed=1 reset=0 remaining=4 delay=0",
          "allowed=0 -reset remaining=4 delay=0", "allowed=0 -reset -remaining -delay"},
-        {"next", "allowed=1 next=0", "allowed=0 -next", "allowed=0 -next"},
+        {"next", "allowed=1 next=0", "allowed=0 next=0", "allowed=0 -next"},
         {"x_ratelimit_remaining", "allowed=1 x_ratelimit_remaining='4'",
          "allowed=0 x_ratelimit_remaining='4'", "allowed=0"},
     };
