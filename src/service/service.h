@@ -100,10 +100,10 @@ WEIR_NODISCARD bool weir_service_peek(weir_service *s, weir_completion *completi
                                       weir_request *request, int64_t now_ns);
 
 /* Writes next_ns of n decided requests, if their status is WEIR_OK: the smallest d such that a cost
- * of 1 would be allowed at now_ns + d under the limit, if nothing else is charged; INT64_MAX if no wait
- * helps; WEIR_NEXT_UNKNOWN (core/decision.h) if an engine did not report it, or the rules have
- * changed since. To be called right after the call that decided, with the same now_ns. Peeks only
- * if the decision does not show that a cost of 1 is allowed now. */
+ * of 1, with the same `keep`, would be allowed at now_ns + d under the limit, if nothing else is
+ * charged; INT64_MAX if no wait helps; WEIR_NEXT_UNKNOWN (core/decision.h) if an engine did not
+ * report it, or the rules have changed since. To be called right after the call that decided, with
+ * the same now_ns. Peeks only if the decision does not show that a cost of 1 is allowed now. */
 void weir_service_next(weir_service *s, weir_request *requests, size_t n, int64_t now_ns);
 
 /* Gives back request->cost units. Statuses are those of weir_service_take(), and WEIR_E_UNSUPPORTED

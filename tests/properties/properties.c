@@ -390,15 +390,11 @@ static const char *wrong_retry(const cell *c, const step *s, const weir_decision
 /* When a cost of 1 is allowed: the retry_after of a peek. */
 static const char *wrong_next(const cell *c, const step *s, const weir_decision *d)
 {
-    const step one = {.t_ns = s->t_ns, .cost = 1};
     weir_decision next;
-    if (weir_peek(c->policy, c->state, c->level, s->t_ns, 1, &next) != WEIR_OK)
-        return "a peek of cost 1 fails";
-    if (weir_next_is_now(c->policy, d) && !next.allowed)
-        return "units remain, but a cost of 1 is denied";
-    if (d->remaining == 0 && next.allowed)
-        return "none remains, but a cost of 1 is allowed";
-    return wrong_retry(c, &one, &next);
+    if (weir_peek(c->policy, c->state, c->level, s->t_ns, 1, &next) != WEIR_OK ||
+        (weir_next_is_now(c->policy, d) && !next.allowed) || (d->remaining == 0 && next.allowed))
+        return "a peek of cost 1 fails, or contradicts `remaining`";
+    return wrong_retry(c, &(step){.t_ns = s->t_ns, .cost = 1}, &next);
 }
 
 /* Only for a policy of one layer, or for an allowance: remaining is then the smallest of all
@@ -451,10 +447,8 @@ bool p2_fields(const input *in)
         wrong = wrong_retry(&c, s, &d);
         if (!wrong && (d.allowed || in->policy.layers == 1))
             wrong = wrong_remaining(&c, s, &d);
-        if (!wrong)
-            wrong = wrong_reset(&c, s, &d);
-        if (!wrong)
-            wrong = wrong_next(&c, s, &d);
+        wrong = wrong ? wrong : wrong_reset(&c, s, &d);
+        wrong = wrong ? wrong : wrong_next(&c, s, &d);
     }
     free(c.state);
     return wrong ? fail(in, "P2", i - 1, wrong) : true;
