@@ -111,8 +111,8 @@ static int64_t next_of(weir_store *store, const weir_store_request *one, int64_t
     weir_decision d;
     if (weir_next_is_now(one->policy, &one->decision))
         return 0;
-    weir_status st =
-        weir_store_peek(store, one->policy, one->policy_id, one->key, one->key_len, now_ns, 1, &d);
+    weir_status st = weir_store_peek_keep(store, one->policy, one->policy_id, one->key,
+                                          one->key_len, now_ns, 1, one->keep, &d);
     return st == WEIR_OK ? d.retry_after_ns : WEIR_NEXT_UNKNOWN;
 }
 
