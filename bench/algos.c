@@ -33,6 +33,7 @@ static const struct algo {
     {"sliding-log-100", "sliding-log 100/h", 45,
      (size_t)2 << 30}, /* half full at first, nearly full at the end */
     {"two-layers", "gcra 1000/h burst 1000 & fixed-window 10000/d", 1, 0},
+    {"block", "gcra 1000/h burst 1000 & block 10m", 1, 0},
 };
 enum { ALGOS = sizeof algos / sizeof algos[0] };
 

@@ -61,7 +61,8 @@ def limits(rng):
         make = steps_bucket(rng)
         return [make() for _ in range(LIMITS)]
     layers = [layer(rng) for _ in range(rng.choice((1, 1, 1, 2)))]
-    return [" & ".join(make() for make in layers) for _ in range(LIMITS)]
+    block = rng.choice(("", "", "", " & block 90s", " & block 1s doubling 1h"))
+    return [" & ".join(make() for make in layers) + block for _ in range(LIMITS)]
 
 
 def time_after(rng, key, now, last):

@@ -130,6 +130,17 @@ POLICIES = {
         "fixed-window 2/s & fixed-window 3/s & fixed-window 4/s & fixed-window 5/s"
         " & fixed-window 6/s & fixed-window 7/s & fixed-window 8/s & fixed-window 9/s",
     ),
+    "block": (
+        "sliding-log 5/m & block 10m", "gcra 10/s burst 5 & block 1s", "block 250ms & gcra 3/s burst 3",
+        "gcra 1/s & block 1us", "fixed-window 5/h & block 1m", "gcra 1/3650d burst 3 & block 3650d",
+        "gcra 100/s burst 20 & block 1m doubling 1h", "block 1s doubling 5s & sliding-log 3/4s",
+        "fixed-window 2147483647/m & block 1152921504606846us doubling 1152921504606846975ns",
+        "gcra 3/s burst 3 & block 90s & fixed-window 7/day tz Europe/Berlin",
+        "sliding-log 3/m count-denied & block 30s", "block 2m & fixed-window 4/90s from-first count-denied",
+        "fixed-window 3/m count-denied & block 10s doubling 15s & gcra 1/s burst 2",
+        "sliding-counter 5/10s & sliding-slices 6/10s slices 7 & block 4s",
+        "token-bucket 10 refill 3 every 1s & leaky-queue 2/s depth 3 & block 1s doubling 1h",
+    ),
     "refund": (
         "gcra 10/s burst 5", "gcra 3/s burst 3", "token-bucket 100 refill 7/m",
         "leaky-bucket 5/s capacity 9", "token-bucket 10 refill 3 every 1s", "fixed-window 5/1s",
@@ -140,6 +151,7 @@ POLICIES = {
         "sliding-log 5/s count-denied", "gcra 10/s burst 5 & fixed-window 20/m",
         "gcra 10/s burst 5 & leaky-queue 10/s depth 9",
         "sliding-log 5/s & fixed-window 5/m count-denied", "sliding-counter 2147483647/h",
+        "gcra 10/s burst 5 & block 2s", "fixed-window 5/m from-first & block 1s doubling 4s",
     ),
     "keep": (
         "gcra 10/s burst 5", "gcra 3/s burst 7", "gcra 2147483647/3650d burst 2147483647",
@@ -162,6 +174,7 @@ POLICIES = {
         "fixed-window 5/m from-first count-denied", "sliding-log 5/10s",
         "sliding-log 5/10s count-denied", "sliding-counter 5/10s", "sliding-counter 5/10s relaxed",
         "sliding-slices 5/10s slices 4", "gcra 1/s burst 4 & fixed-window 5/m & sliding-log 6/m",
+        "gcra 10/s burst 5 & block 3s", "fixed-window 5/5s & block 1s doubling 1m",
     ),
 }
 
@@ -246,6 +259,20 @@ def at_the_edges(case):
 
 def wandering(case):
     Walk(random.Random(case.name), case, refunds=False).run(24)
+
+
+def blocked_again(case):
+    """Is denied just before the end of a block, and again at times at which a later block may be longer."""
+    for part in (0, 1, 2, 3):
+        drain(case)
+        denied = case.take(1)
+        end = case.up(case.now + (denied.retry_after_ns or 0))
+        case.take(1, end - case.tick)
+        case.take(min(COST_MAX, case.limit + 1))
+        case.take(0, end)
+        case.take(min(COST_MAX, case.limit + 1))
+        case.take(1, max(end, end + case.take(0).reset_after_ns * part // 2 - case.tick))
+        case.take(case.limit)
 
 
 ALL = (ordinary, hammered, waits_as_told, resets_as_told, long_idle, every_cost, at_the_edges, wandering)
@@ -449,7 +476,8 @@ def calendar_cases(kind):
 
 
 def scenarios(family):
-    return {"refund": REFUNDS, "keep": KEEPS, "clock-steps-back": STEPS_BACK}.get(family, ALL)
+    others = {"refund": REFUNDS, "keep": KEEPS, "clock-steps-back": STEPS_BACK, "block": ALL + (blocked_again,)}
+    return others.get(family, ALL)
 
 
 def start_for(kind, family, index):

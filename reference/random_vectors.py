@@ -141,9 +141,18 @@ KINDS = (
 )
 
 
+def block(rng):
+    text, ns = period(rng)
+    longest = f"doubling {ns + small_or_spread(rng, PERIOD_MAX - ns)}ns" if ns < PERIOD_MAX else ""
+    return shuffled(rng, f"block {text}", [maybe(rng, longest)])
+
+
 def policy(rng):
-    layers = rng.choice((1, 1, 1, 1, 1, 1, 2, 2, 3, LAYERS_MAX))
-    return " & ".join(rng.choice(KINDS)(rng) for _ in range(layers))
+    count = rng.choice((1, 1, 1, 1, 1, 1, 2, 2, 3, LAYERS_MAX))
+    layers = [rng.choice(KINDS)(rng) for _ in range(count)]
+    if count < LAYERS_MAX and rng.random() < 0.15:
+        layers.insert(rng.randrange(count + 1), block(rng))
+    return " & ".join(layers)
 
 
 class Walk:

@@ -21,6 +21,7 @@ Time is whole nanoseconds since the Unix epoch. States are immutable values, so 
 import calendar
 import datetime
 import functools
+import math
 import re
 import zoneinfo
 from dataclasses import dataclass
@@ -85,6 +86,10 @@ class Algorithm:
     def carry_over(self, old, state, now):
         """Returns the state under this limit of a key that has `state` under an old limit of the same shape."""
         return state
+
+    def as_new(self, state, now):
+        """Returns whether the state at `now` decides like that of a new key."""
+        return self.allows(state, now, self.limit)
 
     def delay_ns(self, state, now):
         return 0
@@ -486,6 +491,38 @@ class SlidingSlices(Algorithm):
         return self.slice_start(self.slice_at(now) + 1)
 
 
+class Block(Algorithm):
+    """Denies everything for some time after a denial. The state is (end of the last block, its length).
+
+    `longest` is None if every block has the same length. The limit is the lowest of the other layers.
+    """
+
+    initial = (0, 0)
+
+    def __init__(self, period, longest):
+        self.period, self.longest = period, longest
+
+    def allows(self, state, now, cost):
+        return now >= state[0]
+
+    def charge(self, state, now, cost):
+        return state
+
+    def refund(self, state, now, cost):
+        return state
+
+    def deny(self, state, now, cost):
+        length = self.period if self.as_new(state, now) else min(self.longest, 2 * state[1])
+        return now + length, length
+
+    def as_new(self, state, now):
+        end, length = state
+        return now >= (end + length if self.longest else end)
+
+    def edge_after(self, now):
+        return now + self.period
+
+
 @dataclass(frozen=True)
 class Decision:
     """A decision. retry_after_ns is None if no wait helps."""
@@ -519,8 +556,8 @@ def retry_after(algorithm, state, now, cost):
 
 
 def reset_after(algorithm, state, now):
-    """Returns the smallest wait after which a cost of the limit is allowed."""
-    return first_true(lambda d: algorithm.allows(state, now + d, algorithm.limit), 0)
+    """Returns the smallest wait after which the layer decides like that of a new key."""
+    return first_true(lambda d: algorithm.as_new(state, now + d), 0)
 
 
 class Key:
@@ -535,13 +572,18 @@ class Key:
         kept = [kept_units(layer, keep) for layer in self.layers]
         allowed = all(layer.allows(state, now, cost + left) for (layer, state), left in zip(pairs, kept))
         if not allowed:
-            if cost >= 1:
+            if cost >= 1 and not self.blocked(now):
                 self.states = [layer.deny(state, now, cost) for layer, state in pairs]
             return self.denied_decision(now, cost, kept)
         delay_ns = max(layer.delay_ns(state, now) for layer, state in pairs)
         if cost >= 1:
             self.states = [layer.charge(state, now, cost) for layer, state in pairs]
         return self.allowed_decision(now, delay_ns, kept)
+
+    def blocked(self, now):
+        """Returns whether a block is running."""
+        return any(isinstance(layer, Block) and not layer.allows(state, now, 0)
+                   for layer, state in zip(self.layers, self.states))
 
     def refund(self, now, cost):
         if not all(layer.refundable for layer in self.layers):
@@ -557,8 +599,9 @@ class Key:
         self.layers = layers
 
     def allowed_decision(self, now, delay_ns, kept):
-        """The decision of the layer with the smallest remaining."""
-        left = [remaining(*of, now, units) for *of, units in zip(self.layers, self.states, kept)]
+        """The decision of the layer with the smallest remaining. A block has none."""
+        left = [math.inf if isinstance(layer, Block) else remaining(layer, state, now, units)
+                for layer, state, units in zip(self.layers, self.states, kept)]
         return self.decision(self.latest_reset(left, min(left), now), now, True, 0, delay_ns, kept)
 
     def denied_decision(self, now, cost, kept):
@@ -645,7 +688,12 @@ class Words:
 def parse_policy(text):
     layers = [parse_layer(Words(part)) for part in text.split("&")]
     bounded(len(layers), LAYERS_MAX)
-    return layers
+    blocks = [layer for layer in layers if isinstance(layer, Block)]
+    bounded(len(blocks), min(1, len(layers) - 1), least=0)
+    others = [layer for layer in layers if not isinstance(layer, Block)]
+    for block in blocks:
+        block.limit = min(layer.limit for layer in others)
+    return others + blocks
 
 
 def parse_layer(words):
@@ -722,6 +770,11 @@ def parse_sliding_slices(words):
     return SlidingSlices(limit, period, bounded(slices, period))
 
 
+def parse_block(words):
+    period, longest = parse_period(words.first()), words.option("doubling")
+    return Block(period, bounded(parse_period(longest), PERIOD_MAX, least=period + 1) if longest else None)
+
+
 LAYER_PARSERS = {
     "gcra": parse_gcra,
     "token-bucket": parse_token_bucket,
@@ -731,4 +784,5 @@ LAYER_PARSERS = {
     "sliding-log": parse_sliding_log,
     "sliding-counter": parse_sliding_counter,
     "sliding-slices": parse_sliding_slices,
+    "block": parse_block,
 }

@@ -86,7 +86,8 @@ typedef enum weir_algorithm {
     WEIR_FIXED_WINDOW,
     WEIR_SLIDING_LOG,
     WEIR_SLIDING_COUNTER,
-    WEIR_SLIDING_SLICES
+    WEIR_SLIDING_SLICES,
+    WEIR_BLOCK
 } weir_algorithm;
 
 /* Where the windows of a fixed-window layer begin. */
@@ -121,7 +122,9 @@ typedef enum weir_state_format {
     WEIR_STATE_WINDOW_PAIR, /* 16 bytes: fixed-window from-first, or limit >= period_ns */
     WEIR_STATE_LOG,         /* grows with the number of charges in the window */
     WEIR_STATE_COUNTER,     /* 16 bytes: sliding-counter */
-    WEIR_STATE_SLICES       /* 16 bytes, and 4 for each slice */
+    WEIR_STATE_SLICES,      /* 16 bytes, and 4 for each slice */
+    WEIR_STATE_BLOCK,       /*  8 bytes: block */
+    WEIR_STATE_BLOCK_PAIR   /* 16 bytes: block with longest_ns */
 } weir_state_format;
 
 /* One layer of a policy. The fields before `format` are what the policy text says.
@@ -134,10 +137,15 @@ typedef struct weir_layer {
     bool stepped;           /* token-bucket: "refill N every P" */
     int32_t nodelay;        /* leaky-queue: this many queued requests are served at once, and the
                                others wait less, by the time of as many: 0..limit - 1; else 0 */
-    int64_t limit;     /* burst, capacity, depth + 1, or the limit of a window: 1..WEIR_LIMIT_MAX */
-    int64_t rate;      /* units per period: 1..WEIR_RATE_MAX; for windows the limit again */
-    int64_t period_ns; /* 1..WEIR_SPAN_NS_MAX; 0 for a calendar window */
-    int64_t slices;    /* sliding-slices: 1..WEIR_SLICES_MAX; else 0 */
+    int64_t limit;      /* burst, capacity, depth + 1, or the limit of a window: 1..WEIR_LIMIT_MAX.
+                          block: the lowest limit of the other layers */
+    int64_t rate;       /* units per period: 1..WEIR_RATE_MAX; for windows and blocks the limit
+                          again */
+    int64_t period_ns;  /* 1..WEIR_SPAN_NS_MAX; 0 for a calendar window; block: the length of the
+                          first block */
+    int64_t slices;     /* sliding-slices: 1..WEIR_SLICES_MAX; else 0 */
+    int64_t longest_ns; /* block: the longest block if repeated ones double, above period_ns, at
+                           most WEIR_SPAN_NS_MAX; else 0 */
     const weir_zone *zone; /* calendar windows: the time zone, NULL for UTC; outlives the layer */
     weir_window_fn window; /* calendar windows: returns their bounds; else NULL */
     int32_t anchor; /* calendar windows: where in its unit each begins. Day: minutes after midnight,
@@ -151,7 +159,7 @@ typedef struct weir_layer {
 } weir_layer;
 
 typedef struct weir_policy {
-    uint32_t layers; /* 1..WEIR_LAYERS_MAX */
+    uint32_t layers; /* 1..WEIR_LAYERS_MAX. A block is the last one, and not the only one */
     weir_layer layer[WEIR_LAYERS_MAX];
 } weir_policy;
 
@@ -179,8 +187,9 @@ size_t weir_state_words(const weir_policy *p, unsigned level);
 void weir_state_grow(const weir_policy *p, const uint64_t *from, unsigned level, uint64_t *to);
 
 /* Decides whether `cost` units are allowed at `now_ns`. If so, charges them to every layer.
- *  state    weir_state_words(p, level) words. Written if the request is allowed and cost > 0, or if
- *           a count-denied layer counts the denial; otherwise not changed.
+ *  state    weir_state_words(p, level) words. Written if the request is allowed and cost > 0, if a
+ *           count-denied layer counts the denial, or if the denial begins a block; otherwise not
+ *           changed.
  *  now_ns   0..WEIR_NOW_NS_MAX. Use one clock per state. If it steps back, decisions are stricter,
  *           never looser.
  *  cost     0..WEIR_COST_MAX. A cost of 0 charges nothing.
@@ -193,8 +202,8 @@ WEIR_NODISCARD weir_status weir_check(const weir_policy *p, uint64_t *state, uns
 
 /* Reports what weir_check() would decide, and writes nothing. In *ret, allowed, retry_after_ns and
  * never are the decision on `cost`. The other fields describe the state as it is: nothing is
- * charged, and a count-denied layer does not count a denial. Parameters, ranges and threads as
- * weir_check().
+ * charged, a count-denied layer does not count a denial, and a denial does not begin a block.
+ * Parameters, ranges and threads as weir_check().
  * Returns as weir_check(), but never WEIR_E_ROOM. */
 WEIR_NODISCARD weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned level,
                                      int64_t now_ns, int64_t cost, weir_decision *ret);

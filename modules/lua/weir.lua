@@ -125,6 +125,7 @@ end
 --   limit_first    in a policy text, the limit comes before the rate
 --   limit_word     in a policy text, the limit comes after the rate and this word. With neither of
 --                  them, the number of the rate is the limit
+--   blocks     it begins when another layer denies; its limit is the lowest of the other layers
 local FACTS = {
   { name = 'gcra', form = 'string', refunds = true, limit_word = 'burst' },
   { name = 'token-bucket', form = 'hash', refunds = true, limit_first = true },
@@ -134,6 +135,7 @@ local FACTS = {
   { name = 'sliding-log', form = 'zset', refunds = true },
   { name = 'sliding-counter', form = 'hash', refunds = true },
   { name = 'sliding-slices', form = 'hash', refunds = true },
+  { name = 'block', form = 'hash', refunds = true, blocks = true },
 }
 
 local function can_refund(l)
@@ -236,6 +238,7 @@ end
 --                 windows of the request do not contain `now`
 --   due           the time from which a cost of at most L.limit is allowed, rounded up to 1 us
 --   early         how many ns too late `due` is, 0..999. May be nil: 0
+--   fresh         the time from which s decides like a new state. May be nil: due of the limit
 --   left          the largest cost that is allowed now
 --   charge, deny  change s: an allowed charge, a denial that is counted
 --   refund        changes s; returns whether it did
@@ -734,6 +737,42 @@ function row.refund(L, s, _, cost)
   return true
 end
 
+-- block. The state is the end of the last block and its length. The length is 0 unless blocks double.
+local block = { fields = { 'end', 'length' }, look = rate.look }
+
+function block.read(_, s, after, length)
+  s.after, s.length = stored(after or '0'), stored(length or '0')
+  return s.after and s.length
+end
+
+function block.write(_, s)
+  return whole(s.after), whole(s.length)
+end
+
+function block.due(_, s)
+  return s.after
+end
+
+function block.left(_, s, now)
+  return s.after > now and 0 or huge
+end
+
+function block.fresh(L, s)
+  return s.after + (L.longest and min(s.length, L.longest) or 0)
+end
+
+function block.deny(L, s, now)
+  local length = L.period
+  if now < block.fresh(L, s) then
+    length = min(2 * s.length, L.longest)
+  end
+  s.after, s.length = now + length, L.longest and length or 0
+end
+
+function block.refund()
+  return false
+end
+
 -- ---- the lexer of policy texts ------------------------------------------------------------------
 
 local UNITS = { { 'ns', 0 }, { 'us', 1 }, { 'ms', 1000 }, { 's', 1000000 }, { 'm', 60000000 },
@@ -860,7 +899,7 @@ do
     { 'off', NO_LIMIT },
     { 'allow', NO_LIMIT },
     { 'deny', 'an algorithm; ' .. HINT_DENY },
-    { 'block', 'an algorithm; ' .. HINT_DENY },
+    { 'block', 'block' },
   }
   local SPELT = { nsec = 'ns', nanosecond = 'ns', usec = 'us', microsecond = 'us', msec = 'ms',
     millisecond = 'ms', sec = 's', second = 's', min = 'm', minute = 'm', hr = 'h', hour = 'h',
@@ -1294,6 +1333,28 @@ PARSERS['sliding-counter'] = function(p, l)
   end
 end
 
+PARSERS['block'] = function(p, l)
+  period(p, l)
+  boundary(p)
+  need_whole_us(p, l)
+  l.ops = block
+  p.next = "doubling and a period, '&' or the end"
+  if not keyword(p, 'doubling') then
+    return
+  end
+  p.next = "'&' or the end"
+  keyword_end(p, 'doubling')
+  local longest = {}
+  period(p, longest)
+  boundary(p)
+  if longest.period < l.period or (longest.period == l.period and longest.period_ns == 0) then
+    unexpected(p, longest.period_at,
+      'a period longer than the first block, as in block 1m doubling 1d')
+  end
+  need_whole_us(p, longest)
+  l.longest = longest.period
+end
+
 PARSERS['sliding-slices'] = function(p, l)
   window_rate(p, l)
   l.ops = row
@@ -1319,20 +1380,43 @@ local function parse_layer(p)
   return l
 end
 
+-- Appends the block, which starts at `at` in the text, to the other layers.
+local function add_block(p, layers, l, at)
+  if #layers == 0 then
+    unexpected(p, at, 'a limit beside it, as in sliding-log 5/m & block 10m')
+  end
+  l.limit = huge
+  for _, other in ipairs(layers) do
+    l.limit = min(l.limit, other.limit)
+  end
+  layers[#layers + 1] = l
+end
+
 local function parse(text)
-  local p, layers = { text = text, at = 1 }, {}
+  local p, layers, count, block_layer, block_at = { text = text, at = 1 }, {}, 0, nil, nil
   if #text > TEXT_MAX then
     refuse(1, 'the policy text is too long', 'at most 1023 bytes')
   end
   repeat
-    if #layers == LAYERS_MAX then
+    if count == LAYERS_MAX then
       unexpected(p, p.at - 1, 'at most 8 layers')
     end
     skip_space(p)
-    layers[#layers + 1] = parse_layer(p)
+    local from, l = p.at, parse_layer(p)
+    count = count + 1
+    if not l.facts.blocks then
+      layers[#layers + 1] = l
+    elseif block_layer then
+      unexpected(p, from, 'at most one block')
+    else
+      block_layer, block_at = l, from
+    end
   until not take(p, '&')
   if p.at <= #text then
     unexpected(p, p.at, p.next)
+  end
+  if block_layer then
+    add_block(p, layers, block_layer, block_at)
   end
   return layers
 end
@@ -1359,7 +1443,10 @@ local function print_layer(l)
   if l.facts.limit_first then
     out[#out + 1] = whole(l.limit) .. ' refill'
   end
-  if l.stepped then
+  if l.facts.blocks then
+    out[#out + 1] = print_period(l) ..
+      (l.longest and ' doubling ' .. print_period({ period = l.longest, period_ns = 0 }) or '')
+  elseif l.stepped then
     out[#out + 1] = whole(l.rate) .. ' every ' .. print_period(l)
   else
     out[#out + 1] = whole(l.rate) .. '/' .. (l.calendar or print_period(l, true))
@@ -1413,6 +1500,7 @@ local function build_policy(text)
   for i, l in ipairs(P) do
     texts[i] = print_layer(l)
     P.refunds = P.refunds and can_refund(l)
+    P.block = l.facts.blocks and i or P.block
     if l.zone then
       l.zone_index, zones = zones, zones + 1
     end
@@ -1705,11 +1793,16 @@ local function write_zset(P, S)
   end
 end
 
+-- Returns the time from which a layer's state decides like that of a new key.
+local function fresh_at(L, s, now)
+  return (L.ops.fresh or L.ops.due)(L, s, now, L.limit)
+end
+
 -- Returns the time from which the key has full quota.
 local function full_at(P, S, now)
   local at = now
   for i = 1, #P do
-    at = max(at, P[i].ops.due(P[i], S[i], now, P[i].limit))
+    at = max(at, fresh_at(P[i], S[i], now))
   end
   return at
 end
@@ -1744,14 +1837,16 @@ end
 -- a damaged state can yield more than an integer reply can express.
 local function answer(P, S, i, now, allowed, left, wait, delay)
   local L = P[i]
-  local reset = max(0, L.ops.due(L, S[i], now, L.limit) - now)
+  local reset = max(0, fresh_at(L, S[i], now) - now)
   return { allowed, L.limit, left, min(EXACT, wait), min(EXACT, reset), min(EXACT, delay), i - 1, 0 }
 end
 
 -- Returns the wait until L allows a cost, in whole microseconds, and how many ns too long that is.
 -- 0 or less: it is allowed now; huge: it is never allowed.
 local function wait_for(L, s, now, cost)
-  if cost > L.limit then
+  if L.facts.blocks and s.after <= now then
+    return 0, 0
+  elseif cost > L.limit then
     return huge, 0
   end
   local w = L.ops.due(L, s, now, cost) - now
@@ -1769,7 +1864,11 @@ end
 
 -- Returns the wait until layer i has full quota, as wait_for() does.
 local function reset_of(P, S, i, now)
-  local w, e = wait_for(P[i], S[i], now, P[i].limit)
+  local L, s = P[i], S[i]
+  if L.ops.fresh then
+    return max(0, L.ops.fresh(L, s) - now), 0
+  end
+  local w, e = wait_for(L, s, now, L.limit)
   return max(0, w), e
 end
 
@@ -1781,8 +1880,10 @@ end
 
 local function charge_all(P, S, now, cost)
   for i = 1, #P do
-    P[i].ops.charge(P[i], S[i], now, cost)
-    S[i].changed = true
+    if i ~= P.block then
+      P[i].ops.charge(P[i], S[i], now, cost)
+      S[i].changed = true
+    end
   end
   S.dirty = true
 end
@@ -1815,9 +1916,11 @@ local function scarcest(P, S, now, keep)
   return least, left
 end
 
+-- While a block is running, nothing counts.
 local function deny(P, S, now, cost, keep, charging)
+  local counts = charging and cost > 0 and not (P.block and S[P.block].after > now)
   for i = 1, #P do
-    if charging and P[i].count_denied and cost > 0 then
+    if counts and (P[i].count_denied or i == P.block) then
       P[i].ops.deny(P[i], S[i], now, cost)
       S[i].changed, S.dirty = true, true
     end
@@ -2076,6 +2179,22 @@ local function outranks(a, b)
   return waits_longer(a.reset, a.reset_early, b.reset, b.reset_early)
 end
 
+-- A denied transaction writes nothing but this: each policy that denies its request begins its block.
+-- It does not if it allows the request alone.
+local function begin_blocks(requests, now)
+  for _, r in ipairs(requests) do
+    local P = r.P
+    local S = P.block and r.decision[1] == 0 and r.cost > 0 and open_key(P, r.key, now, r.bounds)
+    if S and S[P.block].after <= now and judge(P, S, now, r.cost, r.keep, false)[1] == 0 then
+      P[P.block].ops.deny(P[P.block], S[P.block], now)
+      S[P.block].changed, S.dirty = true, true
+      close_key(P, S, now)
+      r.S, r.decision = S, judge(P, S, now, r.cost, r.keep, false)
+      r.next = r.next and next_of(P, S, now, r.keep, r.decision)
+    end
+  end
+end
+
 -- Charges all requests or none. Returns the requests with their decisions, and the index, from 0,
 -- of the request that denies all of them, or their number. On failure returns nil and an error.
 --   with_next  sets the member `next` of the requests
@@ -2099,10 +2218,16 @@ local function take_all(keys, args, with_next)
   for _, r in ipairs(requests) do
     r.next = with_next and next_of(r.P, r.S, now, r.keep, judge(r.P, r.S, now, 0, r.keep, false))
   end
-  local blocking, longest = #requests, nil
-  for i, r in ipairs(requests) do
+  local blocking, longest, denied = #requests, nil, false
+  for _, r in ipairs(requests) do
     r.alone = judge(r.P, r.S, now, r.cost, r.keep, false)
-    r.decision = judge(r.P, r.S, now, r.cost, r.keep, true)
+    r.decision = judge(r.P, r.S, now, r.cost, r.keep, r.alone[1] == 1 or not r.P.block)
+    denied = denied or r.decision[1] == 0
+  end
+  if denied then
+    begin_blocks(requests, now)
+  end
+  for i, r in ipairs(requests) do
     local decision = r.decision
     decision.reset, decision.reset_early = reset_of(r.P, r.S, decision[7] + 1, now)
     if decision[1] == 0 and (not longest or outranks(decision, longest)) then

@@ -158,6 +158,8 @@ static uint8_t small_words(const weir_policy *p)
     case WEIR_STATE_LOG:
     case WEIR_STATE_COUNTER:
     case WEIR_STATE_SLICES:
+    case WEIR_STATE_BLOCK:
+    case WEIR_STATE_BLOCK_PAIR:
         break;
     }
     return 0;

@@ -148,12 +148,33 @@ weir_status weir_cell_open(weir_cell *c, weir_open_key *k, weir_interned *s, int
     return full ? WEIR_E_FULL : WEIR_OK;
 }
 
-void weir_cell_close(weir_cell *c)
+static void undo_in_place(weir_cell *c)
 {
     for (size_t i = c->undo_len; i-- > 0;) {
         WEIR_ASSERT(c->undo[i].word < c->in_place->words);
         c->in_place->state[c->undo[i].word] = c->undo[i].before;
     }
+    c->undo_len = 0;
+}
+
+void weir_cell_undo(weir_cell *c)
+{
+    undo_in_place(c);
+    weir_heap_state_free(c->new_state);
+    c->new_state = NULL;
+    if (c->absent) {
+        open_absent(c);
+        return;
+    }
+    c->level = c->level_before;
+    c->words = weir_state_words(&c->interned->policy, c->level);
+    c->state = c->in_place ? c->in_place->state : c->small;
+    memcpy(c->small, c->before, sizeof c->small);
+}
+
+void weir_cell_close(weir_cell *c)
+{
+    undo_in_place(c);
     redis.Free(c->undo);
     weir_heap_state_free(c->new_state);
 }
@@ -208,6 +229,14 @@ static weir_status check(weir_cell *c, int64_t now_ns, int64_t cost, int64_t kee
     while (st == WEIR_E_ROOM && grow(c))
         st = weir_check_keep(p, c->state, c->level, now_ns, cost, keep, ret);
     return st == WEIR_E_ROOM ? WEIR_E_NOMEM : st;
+}
+
+weir_status weir_cell_block(weir_cell *c, int64_t now_ns, int64_t cost, int64_t keep,
+                            weir_decision *ret)
+{
+    if (c->in_place && !c->new_state)
+        log_undo(c, now_ns, 0);
+    return weir_block_if_denied(&c->interned->policy, c->state, c->level, now_ns, cost, keep, ret);
 }
 
 static weir_status peek(const weir_cell *c, int64_t now_ns, int64_t cost, int64_t keep,

@@ -94,6 +94,13 @@ void weir_cell_close(weir_cell *c);
  * WEIR_NEXT_UNKNOWN: the peek failed. */
 int64_t weir_cell_next(const weir_cell *c, int64_t now_ns, int64_t keep, const weir_decision *d);
 
+/* Undoes the changes of a cell. */
+void weir_cell_undo(weir_cell *c);
+
+/* Decides on a cell as weir_block_if_denied(). */
+WEIR_NODISCARD weir_status weir_cell_block(weir_cell *c, int64_t now_ns, int64_t cost, int64_t keep,
+                                           weir_decision *ret);
+
 /* Decides on a cell. After WEIR_VERB_GRANT the decision is that of a peek with cost 1; after
  * WEIR_VERB_RESET, that of a peek with cost 0.
  *  verb         not WEIR_VERB_THROTTLE: weir_throttle_check() decides on c->state.

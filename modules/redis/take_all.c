@@ -7,6 +7,7 @@
 
 #include "module.h"
 
+#include "core/algorithm.h"
 #include "core/check.h"
 #include "core/decision.h"
 #include "port/assert.h"
@@ -115,10 +116,36 @@ static void decide_all(many *m, int64_t now_ns)
     for (size_t i = 0; i < m->len; i++) {
         one *o = &m->of[i];
         weir_request *r = &m->request[i];
-        r->status = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_TAKE, now_ns, r->cost, r->keep,
-                                     &o->together, &unused);
+        weir_cell *cell = &m->cell[o->cell];
+        bool blocks = weir_policy_blocks(r->policy); /* begin_blocks() does that */
+        if (blocks)
+            r->status = weir_cell_decide(cell, WEIR_VERB_PEEK, now_ns, r->cost, r->keep,
+                                         &o->together, &unused);
+        if (!blocks || o->together.allowed)
+            r->status = weir_cell_decide(cell, WEIR_VERB_TAKE, now_ns, r->cost, r->keep,
+                                         &o->together, &unused);
         m->allowed = m->allowed && r->status == WEIR_OK && o->together.allowed;
     }
+}
+
+/* A denied command writes nothing but this: each policy that denies its request alone begins its
+ * block. Returns whether there is one. */
+static bool begin_blocks(many *m, int64_t now_ns)
+{
+    bool any = false;
+    for (size_t i = 0; i < m->cells; i++)
+        weir_cell_undo(&m->cell[i]);
+    for (size_t i = 0; i < m->len; i++) {
+        one *o = &m->of[i];
+        const weir_request *r = &m->request[i];
+        if (o->alone.allowed || !weir_policy_blocks(r->policy))
+            continue;
+        weir_status st = weir_cell_block(&m->cell[o->cell], now_ns, r->cost, r->keep, &o->together);
+        WEIR_ASSERT(st == WEIR_OK);
+        o->next_ns = weir_cell_next(&m->cell[o->cell], now_ns, r->keep, &o->together);
+        any = true;
+    }
+    return any;
 }
 
 /* Returns the status of the first request that failed. */
@@ -145,7 +172,7 @@ static bool run(many *m)
         one *o = &m->of[i];
         o->next_ns = weir_cell_next(&m->cell[o->cell], at.now_ns, m->request[i].keep, &o->together);
     }
-    if (m->allowed)
+    if (m->allowed || (status_of(m) == WEIR_OK && begin_blocks(m, at.now_ns)))
         weir_cells_write(m->call->ctx, m->cell, m->cells, at, "weir.take");
     return true;
 }

@@ -9,8 +9,8 @@
 #include <weir/weir.h>
 
 /* A bucket refills at a rate and uses the arithmetic of core/gcra.h. A window counts what was
- * charged within a period. */
-typedef enum weir_family { WEIR_FAMILY_BUCKET, WEIR_FAMILY_WINDOW } weir_family;
+ * charged within a period. A block counts nothing: it begins when another layer denies. */
+typedef enum weir_family { WEIR_FAMILY_BUCKET, WEIR_FAMILY_WINDOW, WEIR_FAMILY_BLOCK } weir_family;
 
 /* What an algorithm supports. */
 typedef enum weir_can {
@@ -30,12 +30,12 @@ typedef struct weir_algorithm_facts {
     unsigned can;           /* WEIR_CAN_* bits */
     const char *limit_word; /* precedes the limit in a policy text. NULL for a bucket: the limit
                                precedes the rate. NULL for a window: the rate's number is the
-                               limit */
+                               limit. NULL for a block: it has neither */
     int64_t limits_at_most; /* windows: the most that a span as long as a window can allow, as a
                                multiple of the limit */
 } weir_algorithm_facts;
 
-enum { WEIR_ALGORITHMS = 8, WEIR_FORMATS = 8 };
+enum { WEIR_ALGORITHMS = 9, WEIR_FORMATS = 10 };
 
 /* Returns the row of an algorithm. Pure. */
 static inline const weir_algorithm_facts *weir_facts_of(weir_algorithm algorithm)
@@ -54,6 +54,7 @@ static inline const weir_algorithm_facts *weir_facts_of(weir_algorithm algorithm
         [WEIR_SLIDING_LOG] = {"sliding-log", WEIR_FAMILY_WINDOW, COUNT, NULL, 1},
         [WEIR_SLIDING_COUNTER] = {"sliding-counter", WEIR_FAMILY_WINDOW, COUNT, NULL, 2},
         [WEIR_SLIDING_SLICES] = {"sliding-slices", WEIR_FAMILY_WINDOW, COUNT, NULL, 2},
+        [WEIR_BLOCK] = {"block", WEIR_FAMILY_BLOCK, WEIR_CAN_REFUND, NULL, 0},
     };
     _Static_assert(sizeof facts / sizeof facts[0] == WEIR_ALGORITHMS, "each algorithm has a row");
     return &facts[algorithm];
@@ -65,6 +66,17 @@ static inline const weir_algorithm_facts *weir_facts_of(weir_algorithm algorithm
 static inline bool weir_layer_is_bucket(const weir_layer *l)
 {
     return weir_facts_of(l->algorithm)->family == WEIR_FAMILY_BUCKET;
+}
+
+static inline bool weir_layer_is_block(const weir_layer *l)
+{
+    return weir_facts_of(l->algorithm)->family == WEIR_FAMILY_BLOCK;
+}
+
+/* Returns whether the policy has a block, which is its last layer. Pure. */
+static inline bool weir_policy_blocks(const weir_policy *p)
+{
+    return weir_layer_is_block(&p->layer[p->layers - 1]);
 }
 
 /* Returns whether the layer supports all of the WEIR_CAN_* bits in `can`. Pure. */
@@ -133,6 +145,7 @@ static inline size_t weir_format_words(weir_state_format format)
         [WEIR_STATE_TAT_STEPS] = 2,   [WEIR_STATE_WINDOW_WORD] = 1,
         [WEIR_STATE_WINDOW_PAIR] = 2, [WEIR_STATE_LOG] = 0,    /* grows with what it holds */
         [WEIR_STATE_COUNTER] = 2,     [WEIR_STATE_SLICES] = 0, /* depends on the number of slices */
+        [WEIR_STATE_BLOCK] = 1,       [WEIR_STATE_BLOCK_PAIR] = 2,
     };
     _Static_assert(sizeof words == WEIR_FORMATS, "each format has a size");
     return words[format];

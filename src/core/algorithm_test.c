@@ -38,6 +38,8 @@ static const struct {
     {"sliding-counter 100/m", COUNT, false},
     {"sliding-slices 100/h slices 60", COUNT, false},
     {"gcra 1/s & fixed-window 5/m", COUNT, true},
+    {"gcra 1/s & block 5m", WEIR_CAN_REFUND, true},
+    {"block 5m doubling 1h & sliding-counter 100/m", WEIR_CAN_REFUND, false},
     {"gcra 1/s & leaky-queue 7/m depth 5", NONE, true},
 };
 

@@ -7,6 +7,7 @@
 #include "core/check.h"
 
 #include "core/algorithm.h"
+#include "core/block.h"
 #include "core/layer.h"
 #include "port/assert.h"
 
@@ -54,6 +55,16 @@ __attribute__((always_inline)) static inline bool all_allow(const weir_policy *p
         state += weir_layer_words(l, level);
     }
     return true;
+}
+
+/* Returns the state of the policy's block, or NULL if it has none. */
+static uint64_t *block_of(const weir_policy *p, uint64_t *state, unsigned level)
+{
+    if (!weir_policy_blocks(p))
+        return NULL;
+    for (uint32_t i = 0; i + 1 < p->layers; i++)
+        state += weir_layer_words(&p->layer[i], level);
+    return state;
 }
 
 /* Returns whether a layer that the request will write must grow first. */
@@ -156,12 +167,16 @@ check_layers(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_
              int64_t keep, weir_decision *ret)
 {
     bool allowed = all_allow(p, state, level, now_ns, cost, keep);
-    if (any_full(p, state, level, now_ns, cost, allowed))
+    uint64_t *block = allowed || cost == 0 ? NULL : block_of(p, state, level);
+    bool count = !block || weir_block_allows(block, now_ns); /* nothing counts during a block */
+    if (count && any_full(p, state, level, now_ns, cost, allowed))
         return WEIR_E_ROOM;
+    if (block && count)
+        weir_block_begin(&p->layer[p->layers - 1], block, now_ns);
     if (allowed)
         charge_all(p, state, level, now_ns, cost, keep, ret);
     else
-        deny_all(p, state, level, now_ns, cost, keep, true, ret);
+        deny_all(p, state, level, now_ns, cost, keep, count, ret);
     return WEIR_OK;
 }
 
@@ -208,6 +223,20 @@ weir_status weir_peek(const weir_policy *p, const uint64_t *state, unsigned leve
                       int64_t cost, weir_decision *ret)
 {
     return weir_peek_keep(p, state, level, now_ns, cost, 0, ret);
+}
+
+weir_status weir_block_if_denied(const weir_policy *p, uint64_t *state, unsigned level,
+                                 int64_t now_ns, int64_t cost, int64_t keep, weir_decision *ret)
+{
+    weir_status st = weir_peek_keep(p, state, level, now_ns, cost, keep, ret);
+    if (st != WEIR_OK || ret->allowed || cost == 0)
+        return st;
+    uint64_t *block = block_of(p, state, level);
+    if (block && weir_block_allows(block, now_ns)) {
+        weir_block_begin(&p->layer[p->layers - 1], block, now_ns);
+        deny_all(p, state, level, now_ns, cost, keep, false, ret);
+    }
+    return WEIR_OK;
 }
 
 int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns)
@@ -258,6 +287,17 @@ weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned l
     return weir_check(p, state, level, now_ns, 0, ret);
 }
 
+/* The used share of a layer, from a peek with cost 0. A running block is the last to be evicted; a
+ * block that is remembered has used up its limit. */
+static unsigned used_of(const weir_layer *l, const weir_decision *peek)
+{
+    if (!weir_layer_is_block(l))
+        return weir_used_share(peek->limit, peek->remaining);
+    if (!peek->allowed)
+        return WEIR_USED_MAX;
+    return peek->reset_after_ns > 0 ? WEIR_USED_MAX / 2 + 1 : 0;
+}
+
 weir_usage weir_usage_of(const weir_policy *p, const uint64_t *state, unsigned level,
                          int64_t now_ns)
 {
@@ -270,7 +310,7 @@ weir_usage weir_usage_of(const weir_policy *p, const uint64_t *state, unsigned l
         bool room =
             weir_layer_check(&p->layer[i], (uint64_t *)state, level, now_ns, 0, false, &peek);
         WEIR_ASSERT(room);
-        unsigned used = weir_used_share(peek.limit, peek.remaining);
+        unsigned used = used_of(&p->layer[i], &peek);
         if (peek.reset_after_ns > usage.fresh_after_ns)
             usage.fresh_after_ns = peek.reset_after_ns;
         if (used > usage.used)

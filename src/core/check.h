@@ -47,6 +47,14 @@ bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned leve
 int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned level,
                         int64_t now_ns);
 
+/* Decides as weir_peek_keep(), but a denial of a cost above 0 begins the policy's block, unless one
+ * is running. Nothing else is written: use it for a denied request of a transaction, which charges
+ * and counts nothing. *ret then describes the block. Unused if the amalgamated library is compiled
+ * as the core alone. */
+WEIR_NODISCARD __attribute__((unused)) weir_status
+weir_block_if_denied(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
+                     int64_t cost, int64_t keep, weir_decision *ret);
+
 /* How much of its quota a key has used, and for how long. */
 typedef struct weir_usage {
     int64_t fresh_after_ns; /* weir_fresh_after() */

@@ -6,6 +6,7 @@
 #include "core/layer.h"
 
 #include "core/algorithm.h"
+#include "core/block.h"
 #include "core/gcra.h"
 #include "core/wide.h"
 #include "core/windows.h"
@@ -76,6 +77,15 @@ static weir_status init_slices(weir_layer *l)
     return WEIR_OK;
 }
 
+static weir_status init_block(weir_layer *l)
+{
+    bool doubles = l->longest_ns != 0;
+    if (doubles && !within(l->longest_ns, l->period_ns + 1, WEIR_SPAN_NS_MAX))
+        return WEIR_E_RANGE;
+    l->format = doubles ? WEIR_STATE_BLOCK_PAIR : WEIR_STATE_BLOCK;
+    return WEIR_OK;
+}
+
 static weir_status init_algorithm(weir_layer *l, int64_t *ret_limit_max)
 {
     switch (l->algorithm) {
@@ -94,6 +104,8 @@ static weir_status init_algorithm(weir_layer *l, int64_t *ret_limit_max)
         return WEIR_OK;
     case WEIR_SLIDING_SLICES:
         return init_slices(l);
+    case WEIR_BLOCK:
+        return init_block(l);
     }
     return WEIR_E_RANGE;
 }
@@ -120,7 +132,7 @@ weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max)
     return st;
 }
 
-_Static_assert(WEIR_FORMATS == 8,
+_Static_assert(WEIR_FORMATS == 10,
                "a new format: review the comparisons with WEIR_STATE_LOG and _SLICES in src/core");
 
 void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to)
@@ -163,6 +175,9 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
         return weir_counter_allows(l, state, now_ns, cost);
     case WEIR_STATE_SLICES:
         return weir_slices_allows(l, state, now_ns, cost);
+    case WEIR_STATE_BLOCK:
+    case WEIR_STATE_BLOCK_PAIR:
+        return weir_block_allows(state, now_ns);
     }
     return false;
 }
@@ -191,6 +206,10 @@ bool weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int6
     case WEIR_STATE_SLICES:
         weir_slices_check(l, state, now_ns, cost, ret);
         return true;
+    case WEIR_STATE_BLOCK:
+    case WEIR_STATE_BLOCK_PAIR:
+        weir_block_check(l, state, now_ns, cost, ret);
+        return true;
     }
     return true;
 }
@@ -202,6 +221,8 @@ int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned lev
     case WEIR_STATE_TAT_NS:
     case WEIR_STATE_TAT_TICKS:
     case WEIR_STATE_TAT_STEPS:
+    case WEIR_STATE_BLOCK:
+    case WEIR_STATE_BLOCK_PAIR:
         break;
     case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_WINDOW_PAIR:
@@ -242,6 +263,9 @@ void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int
         return;
     case WEIR_STATE_SLICES:
         weir_slices_refund(l, state, charged_ns, now_ns, cost);
+        return;
+    case WEIR_STATE_BLOCK: /* a refund does not end a block */
+    case WEIR_STATE_BLOCK_PAIR:
         return;
     }
 }

@@ -163,6 +163,20 @@
   @     wait_ns > 0 && (\forall integer t; time_ok(t) && now <= t < now + wait_ns ==>
   @         !window_allows(w, state, t, cost)) &&
   @     (time_ok(now + wait_ns) ==> window_allows(w, state, now + wait_ns, cost));
+  @
+  @ // ---- block: the end of the last one, and how long it is remembered after that
+  @
+  @ predicate block_layer(weir_layer *b) =
+  @     \valid_read(b) && 1 <= b->period_ns <= WEIR_SPAN_NS_MAX &&
+  @     (b->longest_ns == 0 || b->period_ns < b->longest_ns <= WEIR_SPAN_NS_MAX);
+  @ predicate block_state(weir_layer *b, uint64_t *state) =
+  @     \valid_read(state) && (b->longest_ns == 0 || \valid_read(state + (0 .. 1)));
+  @ logic integer block_end(uint64_t *state) = max_of(0, tat_of(state));
+  @ logic integer block_memory(weir_layer *b, uint64_t *state) =
+  @     b->longest_ns == 0 ? 0 : max_of(0, min_of(second_of(state), b->longest_ns));
+  @ logic integer block_length(weir_layer *b, uint64_t *state, integer now) =
+  @     now < block_end(state) + block_memory(b, state) ?
+  @     min_of(2 * block_memory(b, state), b->longest_ns) : b->period_ns;
   @*/
 
 #endif

@@ -45,7 +45,7 @@ static const spelling algorithms[] = {
     {"off", NO_LIMIT},
     {"allow", NO_LIMIT},
     {"deny", "an algorithm; " WEIR_HINT_DENY},
-    {"block", "an algorithm; " WEIR_HINT_DENY},
+    {"block", "block"},
 };
 
 /* The plural of each is recognised too. */

@@ -14,6 +14,10 @@ typedef struct parser {
     const weir_zones *zones;
     const char *next; /* for errors: what may follow the layer just parsed */
     size_t limit_at;  /* for errors: the position of the layer's limit */
+    uint32_t layers;
+    bool has_block;
+    size_t block_at; /* the position of the block */
+    int64_t lowest;  /* the lowest limit of the other layers */
 } parser;
 
 /* Requires a space, '&' or the end of the text after a word or number, and skips spaces. */
@@ -68,6 +72,13 @@ static weir_status rate_number(parser *p, const char *what, int64_t high, int64_
     if (is_zero)
         weir_scan_unexpected(&p->scan, from, "1 or more; " WEIR_HINT_DENY);
     return st;
+}
+
+/* Parses a period that is not a calendar window. */
+static weir_status period(parser *p, int64_t *ret_ns)
+{
+    weir_status st = weir_scan_period(&p->scan, ret_ns, NULL);
+    return st == WEIR_OK ? boundary(p) : st;
 }
 
 /* Parses a rate such as "100/s". */
@@ -143,10 +154,8 @@ static weir_status parse_token_bucket(parser *p, weir_layer *l)
     st = rate_number(p, "a refill such as 100/s or 5 every 1s", WEIR_RATE_MAX, &l->rate);
     if (st != WEIR_OK)
         return st;
-    if (weir_scan_char(&p->scan, '/')) {
-        st = weir_scan_period(&p->scan, &l->period_ns, NULL);
-        return st == WEIR_OK ? boundary(p) : st;
-    }
+    if (weir_scan_char(&p->scan, '/'))
+        return period(p, &l->period_ns);
     weir_scan_space(&p->scan);
     if (!weir_scan_keyword(&p->scan, "every"))
         return weir_scan_unexpected(&p->scan, p->scan.at,
@@ -155,8 +164,7 @@ static weir_status parse_token_bucket(parser *p, weir_layer *l)
     if (st != WEIR_OK)
         return st;
     l->stepped = true;
-    st = weir_scan_period(&p->scan, &l->period_ns, NULL);
-    return st == WEIR_OK ? boundary(p) : st;
+    return period(p, &l->period_ns);
 }
 
 static weir_status parse_leaky_bucket(parser *p, weir_layer *l)
@@ -314,6 +322,26 @@ static weir_status parse_sliding_slices(parser *p, weir_layer *l)
                           1, most, &l->slices);
 }
 
+/* The limit of a block follows from the other layers: see weir_policy_parse(). */
+static weir_status parse_block(parser *p, weir_layer *l)
+{
+    weir_status st = period(p, &l->period_ns);
+    l->limit = l->rate = WEIR_LIMIT_MAX;
+    p->next = "doubling and a period, '&' or the end";
+    if (st != WEIR_OK || !weir_scan_keyword(&p->scan, "doubling"))
+        return st;
+    p->next = "'&' or the end";
+    st = keyword_end(p, "doubling");
+    size_t from = p->scan.at;
+    if (st == WEIR_OK)
+        st = period(p, &l->longest_ns);
+    if (st != WEIR_OK || l->longest_ns > l->period_ns)
+        return st;
+    weir_scan_unexpected(&p->scan, from,
+                         "a period longer than the first block, as in block 1m doubling 1d");
+    return WEIR_E_RANGE;
+}
+
 typedef weir_status (*layer_parser)(parser *p, weir_layer *l);
 
 static const layer_parser layer_parsers[] = {
@@ -325,6 +353,7 @@ static const layer_parser layer_parsers[] = {
     [WEIR_SLIDING_LOG] = parse_sliding_log,
     [WEIR_SLIDING_COUNTER] = parse_sliding_counter,
     [WEIR_SLIDING_SLICES] = parse_sliding_slices,
+    [WEIR_BLOCK] = parse_block,
 };
 
 _Static_assert(sizeof layer_parsers / sizeof layer_parsers[0] == WEIR_ALGORITHMS,
@@ -388,35 +417,71 @@ static weir_status parse_layer(parser *p, weir_layer *l)
     return weir_layer_init(l, &limit_max) == WEIR_OK ? WEIR_OK : refuse_limit(p, l, limit_max);
 }
 
-/* Parses the whole text. If ret is NULL, it only validates. */
-static weir_status parse_layers(parser *p, weir_policy *ret)
+/* Takes note of a layer that was parsed: a policy has at most one block.
+ *  from  the start of the layer. */
+static weir_status note_layer(parser *p, const weir_layer *l, size_t from)
+{
+    p->layers++;
+    if (!weir_layer_is_block(l)) {
+        p->lowest = l->limit < p->lowest ? l->limit : p->lowest;
+        return WEIR_OK;
+    }
+    if (p->has_block)
+        return weir_scan_unexpected(&p->scan, from, "at most one block");
+    p->has_block = true;
+    p->block_at = from;
+    return WEIR_OK;
+}
+
+/* Parses the layers without storing them. */
+static weir_status validate(parser *p)
 {
     weir_layer unused;
-    uint32_t layers = 0;
-    p->scan.at = 0;
+    p->lowest = INT64_MAX;
     do {
-        if (layers == WEIR_LAYERS_MAX)
+        if (p->layers == WEIR_LAYERS_MAX)
             return weir_scan_unexpected(&p->scan, p->scan.at - 1, "at most 8 layers");
         weir_scan_space(&p->scan);
-        weir_status st = parse_layer(p, ret ? &ret->layer[layers] : &unused);
+        size_t from = p->scan.at;
+        weir_status st = parse_layer(p, &unused);
+        if (st == WEIR_OK)
+            st = note_layer(p, &unused, from);
         if (st != WEIR_OK)
             return st;
-        layers++;
     } while (weir_scan_char(&p->scan, '&'));
     if (!weir_scan_end(&p->scan))
         return weir_scan_unexpected(&p->scan, p->scan.at, p->next);
-    if (ret)
-        ret->layers = layers;
+    if (p->has_block && p->layers == 1)
+        return weir_scan_unexpected(&p->scan, p->block_at,
+                                    "a limit beside it, as in sliding-log 5/m & block 10m");
+    return WEIR_OK;
+}
+
+/* Parses the layers of a valid text again, and stores them in their order, but the block last. */
+static weir_status store(parser *p, weir_policy *ret)
+{
+    weir_layer *last = &ret->layer[p->layers - 1], *next = ret->layer;
+    p->scan.at = 0;
+    do {
+        weir_scan_space(&p->scan);
+        bool is_block = p->has_block && p->scan.at == p->block_at;
+        weir_status st = parse_layer(p, is_block ? last : next++);
+        if (st != WEIR_OK)
+            return st;
+    } while (weir_scan_char(&p->scan, '&'));
+    if (p->has_block)
+        last->limit = last->rate = p->lowest;
+    ret->layers = p->layers;
     return WEIR_OK;
 }
 
 weir_status weir_policy_parse(weir_policy *ret, const char *text, size_t len,
                               const weir_zones *zones, weir_policy_error *ret_error)
 {
-    parser p = {{text, len, 0, ret_error}, zones, NULL, 0};
+    parser p = {.scan = {text, len, 0, ret_error}, .zones = zones};
     if (len >= WEIR_POLICY_TEXT_MAX)
         return weir_scan_refuse(&p.scan, 0, WEIR_E_SYNTAX, "the policy text is too long",
                                 "at most 1023 bytes");
-    weir_status st = parse_layers(&p, NULL);
-    return st == WEIR_OK ? parse_layers(&p, ret) : st;
+    weir_status st = validate(&p);
+    return st == WEIR_OK ? store(&p, ret) : st;
 }

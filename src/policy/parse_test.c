@@ -36,6 +36,12 @@ static const struct {
 } good[] = {
     {"gcra 100/s burst 20", "gcra 100/s burst 20"},
     {"gcra 1/s", "gcra 1/s burst 1"},
+    {"sliding-log 5/m & block 10m", "sliding-log 5/m & block 10m"},
+    {"block 60s&sliding-log 5/m", "sliding-log 5/m & block 1m"},
+    {"gcra 1/s & block m & sliding-log 5/m", "gcra 1/s burst 1 & sliding-log 5/m & block 1m"},
+    {"gcra 1/s & block 1m doubling 24h", "gcra 1/s burst 1 & block 1m doubling 1d"},
+    {"gcra 1/s & block 1ns doubling 2ns", "gcra 1/s burst 1 & block 1ns doubling 2ns"},
+    {"gcra 1/s & block 1152921504606846975ns", "gcra 1/s burst 1 & block 1152921504606846975ns"},
     {"  gcra\t100/1s  burst\n20 ", "gcra 100/s burst 20"},
     {"gcra\r1/s\r\n", "gcra 1/s burst 1"},
     {"gcra 007/0060s burst 0020", "gcra 7/m burst 20"},
@@ -108,7 +114,7 @@ static void check_valid(void **unused)
 #define UNITS "one of ns us ms s m h d w"
 #define ALGORITHMS                                                                                 \
     "one of gcra token-bucket leaky-bucket leaky-queue fixed-window sliding-log "                  \
-    "sliding-counter sliding-slices"
+    "sliding-counter sliding-slices block"
 
 static const struct {
     const char *text;
@@ -116,6 +122,23 @@ static const struct {
     unsigned column;
     const char *error;
 } bad[] = {
+    {"block 10m", WEIR_E_SYNTAX, 1,
+     "found 'block', expected a limit beside it, as in sliding-log 5/m & block 10m"},
+    {"gcra 1/s & block 1m & block 2m", WEIR_E_SYNTAX, 23,
+     "found 'block', expected at most one block"},
+    {"gcra 1/s & block", WEIR_E_SYNTAX, 17,
+     "found the end, expected a period such as s, 90s or 1h30m"},
+    {"gcra 1/s & block day", WEIR_E_SYNTAX, 18,
+     "'day' is a calendar period, supported only by fixed-window, expected a length: d is 24 "
+     "hours"},
+    {"gcra 1/s & block 1m x", WEIR_E_SYNTAX, 21,
+     "found 'x', expected doubling and a period, '&' or the end"},
+    {"gcra 1/s & block 1m doubling=1d", WEIR_E_SYNTAX, 29,
+     "found '=1d', expected a space: write doubling 1d"},
+    {"gcra 1/s & block 1m doubling 1h x", WEIR_E_SYNTAX, 33, "found 'x', expected '&' or the end"},
+    {"gcra 1/s & block 1m doubling 60s", WEIR_E_RANGE, 30,
+     "found '60s', expected a period longer than the first block, as in block 1m doubling 1d"},
+    {"gcra 1/s & Block 1m", WEIR_E_SYNTAX, 12, "found 'Block', expected block"},
     {"gcra 100/x", WEIR_E_SYNTAX, 10, "unknown unit 'x', expected " UNITS},
     {"gcra 100/5x", WEIR_E_SYNTAX, 11, "unknown unit 'x', expected " UNITS},
     {"fixed-window 1/x", WEIR_E_SYNTAX, 16,
@@ -205,7 +228,7 @@ static const struct {
      "'deny'"},
     {"offline", WEIR_E_SYNTAX, 1,
      "found 'offline', expected one of gcra token-bucket leaky-bucket leaky-queue fixed-window "
-     "sliding-log sliding-counter sliding-slices"},
+     "sliding-log sliding-counter sliding-slices block"},
     {"gcra -1/s", WEIR_E_SYNTAX, 6,
      "found '-1/s', expected a rate such as 100/s, from 1 to 1099511627776"},
     {"gcra 1099511627777/s", WEIR_E_RANGE, 6,
@@ -534,6 +557,17 @@ static void check_print_sizes(void **unused)
 static const struct {
     const char *text, *report;
 } reports[] = {
+    {"block 1m doubling 1d & gcra 1/s",
+     "gcra 1/s burst 1\n"
+     "  sustained   1 every 1s, one every 1s: exactly 86400 a day\n"
+     "  at once     1\n"
+     "  worst case  1 within 1s: a full burst and the refill\n"
+     "block 1m doubling 1d\n"
+     "  a denial    blocks the key: every request is denied for 1m\n"
+     "  meanwhile   requests do not count, and do not make the block longer\n"
+     "  again       a block that begins sooner after the last one than that one was long\n"
+     "              is twice as long, up to 1d\n"
+     "state         24 bytes a key\n"},
     {"token-bucket 100 refill 10/s",
      "token-bucket 100 refill 10/s\n"
      "  sustained   10 every 1s, one every 100ms: exactly 864000 a day\n"

@@ -60,10 +60,24 @@ static void put_options(weir_writer *t, const weir_layer *l)
         put_number(t, " slices ", l->slices);
 }
 
+static void put_block(weir_writer *t, const weir_layer *l)
+{
+    weir_write_char(t, ' ');
+    weir_write_period(t, l->period_ns, false);
+    if (l->longest_ns == 0)
+        return;
+    weir_write_str(t, " doubling ");
+    weir_write_period(t, l->longest_ns, false);
+}
+
 static void put_layer(weir_writer *t, const weir_layer *l)
 {
     const weir_algorithm_facts *facts = weir_facts_of(l->algorithm);
     weir_write_str(t, facts->name);
+    if (weir_layer_is_block(l)) {
+        put_block(t, l);
+        return;
+    }
     if (facts->family == WEIR_FAMILY_BUCKET && !facts->limit_word)
         put_refill(t, l);
     else
@@ -228,6 +242,36 @@ static void report_window(weir_writer *t, const weir_layer *l)
     weir_write_char(t, '\n');
 }
 
+static void report_block(weir_writer *t, const weir_layer *l)
+{
+    weir_write_str(t, "  a denial    blocks the key: every request is denied for ");
+    weir_write_period(t, l->period_ns, false);
+    weir_write_str(t, "\n  meanwhile   requests do not count, and do not make the block longer\n");
+    if (l->longest_ns == 0)
+        return;
+    weir_write_str(t,
+                   "  again       a block that begins sooner after the last one than that one was "
+                   "long\n"
+                   "              is twice as long, up to ");
+    weir_write_period(t, l->longest_ns, false);
+    weir_write_char(t, '\n');
+}
+
+static void report_layer(weir_writer *t, const weir_layer *l)
+{
+    switch (weir_facts_of(l->algorithm)->family) {
+    case WEIR_FAMILY_BUCKET:
+        report_bucket(t, l);
+        return;
+    case WEIR_FAMILY_WINDOW:
+        report_window(t, l);
+        return;
+    case WEIR_FAMILY_BLOCK:
+        report_block(t, l);
+        return;
+    }
+}
+
 /* The sum has 64 bits because size_t may have 32, in which the largest level of a log does not fit.
  */
 static uint64_t state_bytes(const weir_policy *p, unsigned level)
@@ -257,10 +301,7 @@ size_t weir_policy_report(const weir_policy *p, char *buf, size_t size)
         const weir_layer *l = &p->layer[i];
         put_layer(&t, l);
         weir_write_char(&t, '\n');
-        if (weir_layer_is_bucket(l))
-            report_bucket(&t, l);
-        else
-            report_window(&t, l);
+        report_layer(&t, l);
     }
     put_state(&t, p);
     return t.len;

@@ -52,10 +52,11 @@ typedef enum weir_reason {
     WEIR_BY_SHADOW,     /* the limit denied it, but the rule is in shadow: allowed */
     WEIR_BY_ALLOW_LIST, /* allowed, not counted, and the decision shows the full quota */
     WEIR_BY_DENY_LIST,  /* denied, with `never` */
-    WEIR_BY_ON_ERROR    /* the engine failed, and on_error decided */
+    WEIR_BY_ON_ERROR,   /* the engine failed, and on_error decided */
+    WEIR_BY_BLOCK       /* the policy's block: denied */
 } weir_reason;
 
-/* "limit", "shadow", "allow-list", "deny-list" or "on-error". */
+/* "limit", "shadow", "allow-list", "deny-list", "on-error" or "blocked". */
 const char *weir_reason_word(weir_reason reason);
 
 /* A request and its decision. */

@@ -3,6 +3,7 @@
 /* Resolves each request to its policy and key, and counts decided requests. It must not know where
  * the state is kept. */
 
+#include "core/algorithm.h"
 #include "core/check.h"
 #include "service/service_internal.h"
 
@@ -73,6 +74,8 @@ const char *weir_reason_word(weir_reason reason)
         return "deny-list";
     case WEIR_BY_ON_ERROR:
         return "on-error";
+    case WEIR_BY_BLOCK:
+        return "blocked";
     case WEIR_BY_LIMIT:
         break;
     }
@@ -100,10 +103,20 @@ static void allow_in_shadow(weir_request *request)
     d->delay_ns = 0;
 }
 
+/* Whether the policy's block denies a request. The layer is unknown if an old server decided. */
+static bool is_blocked(const weir_request *request)
+{
+    const weir_policy *p = request->policy;
+    return !request->decision.allowed && request->decision.layer < p->layers &&
+           weir_layer_is_block(&p->layer[request->decision.layer]);
+}
+
 void weir_resolved_finish(const weir_resolved *at, weir_request *request)
 {
     if (request->status == WEIR_OK && weir_resolved_is_shadow(at) && !weir_resolved_is_listed(at))
         allow_in_shadow(request);
+    if (request->status == WEIR_OK && request->reason == WEIR_BY_LIMIT && is_blocked(request))
+        request->reason = WEIR_BY_BLOCK;
 }
 
 static int counter_of(const weir_request *request)
@@ -118,6 +131,7 @@ static int counter_of(const weir_request *request)
     case WEIR_BY_ON_ERROR:
         return COUNT_UNREACHED;
     case WEIR_BY_LIMIT:
+    case WEIR_BY_BLOCK:
         break;
     }
     return request->decision.allowed ? COUNT_ALLOWED : COUNT_DENIED;

@@ -8,6 +8,7 @@
 
 #include "store/store.h"
 
+#include "core/algorithm.h"
 #include "core/check.h"
 #include "port/assert.h"
 #include "store/kept.h"
@@ -42,14 +43,16 @@ typedef struct transaction {
     stripe stripes[WEIR_TAKE_MANY_MAX]; /* in the order of locking */
 } transaction;
 
-/* Peeks, then charges. */
+/* Peeks, then charges. A denial that begins a block is not simulated: see begin_blocks(). */
 static weir_status decide(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                           int64_t now_ns, weir_usage *ret_usage)
 {
     one *o = ctx;
     weir_status st =
         weir_peek_keep(p, state, level, now_ns, o->together.cost, o->together.keep, &o->alone);
-    if (st == WEIR_OK)
+    if (st == WEIR_OK && !o->alone.allowed && weir_policy_blocks(p))
+        o->together.decision = o->alone;
+    else if (st == WEIR_OK)
         st = weir_check_state(&o->together, p, state, level, now_ns, ret_usage);
     return st;
 }
@@ -169,6 +172,33 @@ static void take_all(transaction *t)
         note_statuses(t, ones); /* one of them is now WEIR_E_FULL */
 }
 
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+static weir_status begin_block(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                               int64_t now_ns, weir_usage *ret_usage)
+{
+    weir_charge *c = ctx;
+    (void)ret_usage;
+    return weir_block_if_denied(p, state, level, now_ns, c->cost, c->keep, &c->decision);
+}
+
+/* A denied transaction writes nothing but this: each policy that has denied its request begins its
+ * block. It does not if it allows the request now. */
+static void begin_blocks(transaction *t)
+{
+    for (size_t i = 0; i < t->len; i++) {
+        one *o = &t->ones[i];
+        const weir_store_request *r = o->request;
+        weir_charge c = {.cost = r->cost, .keep = r->keep};
+        if (o->status == WEIR_OK && !o->together.decision.allowed &&
+            weir_policy_blocks(r->policy) &&
+            weir_store_run(o->store, r->policy, r->policy_id, o->hash, t->now_ns, begin_block,
+                           &c) == WEIR_OK &&
+            !c.decision.allowed)
+            o->together.decision = c.decision;
+    }
+}
+
 /* ---- weir_store_take_many() ------------------------------------------------------------------ */
 
 /* Adds the store of a request to those of the transaction. Returns false if another one has the
@@ -262,6 +292,8 @@ static weir_status take(weir_store *const stores[], size_t step, weir_store_requ
     for (size_t i = 0; i < n; i++)
         weir_kept_move(stores[i * step], &requests[i], now_ns);
     take_all(&t);
+    if (!t.committed)
+        begin_blocks(&t);
     for (size_t i = 0; i < t.stores_len; i++)
         weir_store_sync_if_always(t.stores[i]);
     return answer(&t, ret_blocking);

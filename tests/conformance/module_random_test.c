@@ -9,6 +9,7 @@
 
 #include "module_server.h"
 
+#include "core/algorithm.h"
 #include "core/check.h"
 #include "port/random_kit_test.h"
 #include "service/throttle.h"
@@ -20,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS = 5, POLICIES = 20, STEPS = 1500, WORDS_MAX = 1024, ALL_MAX = 6 };
+enum { KEYS = 5, POLICIES = 22, STEPS = 1500, WORDS_MAX = 1024, ALL_MAX = 6 };
 #define FIRST_NS (INT64_C(1767225600) * 1000000000)
 
 static const char *const texts[POLICIES] = {
@@ -39,6 +40,8 @@ static const char *const texts[POLICIES] = {
     "sliding-counter 12/m",
     "sliding-slices 40/m slices 6",
     "gcra 10/s burst 5 & sliding-log 20/h",
+    "gcra 10/s burst 5 & block 2s",
+    "sliding-log 5/m & block 3s doubling 1m",
     "gcra 997/1001s burst 50",
     "gcra 100/h burst 1000",
     /* States of many words, which are written in place. */
@@ -217,6 +220,28 @@ static int policy_of(int k)
     return k < KEYS - 1 ? (int)((seed + (uint64_t)k * 3) % POLICIES) : (int)below(POLICIES);
 }
 
+/* A denial that begins a block does so only after the command has written nothing else. */
+static bool take_together(const weir_policy *p, model *m, int64_t now_ns, int64_t cost,
+                          weir_decision *ret)
+{
+    if (!weir_policy_blocks(p))
+        return take(p, m, now_ns, cost, ret) == WEIR_OK;
+    if (peek(p, m, now_ns, cost, ret) != WEIR_OK)
+        return false;
+    return !ret->allowed || take(p, m, now_ns, cost, ret) == WEIR_OK;
+}
+
+static void begin_block(const weir_policy *p, model *m, int64_t now_ns, int64_t cost,
+                        weir_decision *ret)
+{
+    weir_decision d;
+    if (ret->allowed || !weir_policy_blocks(p))
+        return;
+    CHECK(weir_block_if_denied(p, m->state, m->level, now_ns, cost, 0, &d) == WEIR_OK);
+    if (!d.allowed)
+        *ret = d;
+}
+
 /* Sends a request for several states, some of which may be the same. Most are states of the last
  * key, which has states under many policies. */
 static void all(int64_t now_ns)
@@ -246,15 +271,15 @@ static void all(int64_t now_ns)
     }
     const module_reply *r = module_server_run(args, 2 + 3 * (size_t)len);
     for (int i = 0; i < len && good; i++) {
-        good = take(&policy[policy_at[i]], m[i], now_ns, cost[i], &together[i]) == WEIR_OK;
+        good = take_together(&policy[policy_at[i]], m[i], now_ns, cost[i], &together[i]);
         allowed = allowed && good && together[i].allowed;
     }
     CHECK(r->failed == !good && (!good || (r->integer[1] == len) == allowed));
-    for (int i = 0; i < len; i++) {
-        if (!good || !allowed)
-            *m[i] = kept[i];
-        if (!good)
-            continue;
+    for (int i = 0; i < len && (!good || !allowed); i++)
+        *m[i] = kept[i];
+    for (int i = 0; i < len && good; i++) {
+        if (!allowed)
+            begin_block(&policy[policy_at[i]], m[i], now_ns, cost[i], &together[i]);
         bool told_alone = !allowed && together[i].allowed;
         if (told_alone)
             CHECK(peek(&policy[policy_at[i]], &kept[i], now_ns, cost[i], &alone) == WEIR_OK);
@@ -428,7 +453,7 @@ static void arities(void)
     static const struct {
         const char *name;
         size_t least, most;
-    } all[] = {{"WEIR.TAKE", 3, 5},   {"WEIR.CHECK", 3, 5},   {"WEIR.PEEK", 3, 5},
+    } all[] = {{"WEIR.TAKE", 3, 7},   {"WEIR.CHECK", 3, 7},   {"WEIR.PEEK", 3, 7},
                {"WEIR.REFUND", 4, 4}, {"WEIR.RESET", 3, 3},   {"WEIR.EXPLAIN", 3, 3},
                {"WEIR.POLICY", 2, 9}, {"WEIR.TAKEALL", 5, 9}, {"WEIR.HELP", 1, 1},
                {"WEIR.ASK", 5, 5},    {"WEIR.ASKALL", 5, 9},  {"WEIR.STATE", 4, 4},

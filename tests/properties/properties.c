@@ -3,7 +3,7 @@
 /* The properties. They use the compiler's 128-bit integers, and share no arithmetic with the core.
  */
 
-#include "properties.h"
+#include "cell.h"
 
 #include "core/algorithm.h"
 #include "core/decision.h"
@@ -14,86 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef __uint128_t u128;
-typedef __int128_t i128;
-
-/* ---- one key under test ---------------------------------------------------------------------- */
-
-typedef struct cell {
-    const weir_policy *policy;
-    uint64_t *state;
-    unsigned level;
-} cell;
-
-static cell cell_new(const weir_policy *p)
-{
-    cell c = {p, calloc(weir_state_words(p, 0), sizeof(uint64_t)), 0};
-    if (!c.state)
-        abort();
-    return c;
-}
-
-static size_t cell_bytes(const cell *c)
-{
-    return weir_state_words(c->policy, c->level) * sizeof(uint64_t);
-}
-
-static cell cell_copy(const cell *from)
-{
-    cell c = *from;
-    c.state = malloc(cell_bytes(from));
-    if (!c.state)
-        abort();
-    memcpy(c.state, from->state, cell_bytes(from));
-    return c;
-}
-
-static void cell_grow(cell *c)
-{
-    uint64_t *wider = calloc(weir_state_words(c->policy, c->level + 1), sizeof *wider);
-    if (!wider)
-        abort();
-    weir_state_grow(c->policy, c->state, c->level, wider);
-    free(c->state);
-    c->state = wider;
-    c->level++;
-}
-
-static weir_decision cell_take(cell *c, int64_t t_ns, int64_t cost)
-{
-    weir_decision d;
-    weir_status st;
-    while ((st = weir_check(c->policy, c->state, c->level, t_ns, cost, &d)) == WEIR_E_ROOM)
-        cell_grow(c);
-    if (st != WEIR_OK) {
-        fprintf(stderr, "weir_check at %" PRId64 " cost %" PRId64 ": %s\n", t_ns, cost,
-                weir_status_str(st));
-        abort();
-    }
-    return d;
-}
-
-/* Returns the decision on a request, without changing the key. */
-static weir_decision cell_try(const cell *c, int64_t t_ns, int64_t cost)
-{
-    cell copy = cell_copy(c);
-    weir_decision d = cell_take(&copy, t_ns, cost);
-    free(copy.state);
-    return d;
-}
-
-static bool fail(const input *in, const char *property, size_t i, const char *what)
-{
-    char text[WEIR_POLICY_TEXT_MAX];
-    weir_policy_print(&in->policy, text, sizeof text);
-    fprintf(stderr, "%s: '%s' step %zu (t_ns %" PRId64 ", cost %" PRId64 "): %s\n", property, text,
-            i, in->step[i].t_ns, in->step[i].cost, what);
-    for (size_t k = 0; k <= i; k++)
-        fprintf(stderr, "    take t_ns %" PRId64 " cost %" PRId64 "\n", in->step[k].t_ns,
-                in->step[k].cost);
-    return false;
-}
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
@@ -123,7 +43,7 @@ static bool make_layer(weir_layer *l, const uint8_t b[8])
     static const int64_t slices[] = {1, 2, 3, 7, 60, 1000};
     static const int64_t small_limits[] = {1, 2, 3, 5, 17, 40};
     memset(l, 0, sizeof *l);
-    l->algorithm = (weir_algorithm)(b[0] % WEIR_ALGORITHMS);
+    l->algorithm = (weir_algorithm)(b[0] % WEIR_BLOCK); /* one of those before it */
     l->limit = PICK(limits, b[1]);
     l->rate = PICK(rates, b[2]);
     l->period_ns = PICK(periods, b[3]);
@@ -150,6 +70,28 @@ static bool make_layer(weir_layer *l, const uint8_t b[8])
         l->period_ns = 0;
         l->anchor = (b[4] * 256 + b[1]) % (weir_anchor_max(l->calendar) + 1);
     }
+    return weir_layer_init(l, NULL) == WEIR_OK;
+}
+
+/* Makes a block beside the layers so far. */
+static bool make_block(weir_policy *p, const uint8_t b[2])
+{
+    static const int64_t periods[] = {
+        1, 2, 7, 1000, 155382367, 1000000000, 60000000000, 315360000000000000, WEIR_SPAN_NS_MAX};
+    static const int64_t longer[] = {0, 0, 1, 5, 1000, 3000000000, 3600000000000, INT64_MAX >> 4};
+    weir_layer *l = &p->layer[p->layers];
+    memset(l, 0, sizeof *l);
+    l->algorithm = WEIR_BLOCK;
+    l->limit = WEIR_LIMIT_MAX;
+    for (uint32_t i = 0; i < p->layers; i++)
+        l->limit = p->layer[i].limit < l->limit ? p->layer[i].limit : l->limit;
+    l->rate = l->limit;
+    l->period_ns = PICK(periods, b[0]);
+    int64_t more_ns = PICK(longer, b[1]);
+    if (more_ns > WEIR_SPAN_NS_MAX - l->period_ns)
+        more_ns = WEIR_SPAN_NS_MAX - l->period_ns;
+    l->longest_ns = more_ns > 0 ? l->period_ns + more_ns : 0;
+    p->layers++;
     return weir_layer_init(l, NULL) == WEIR_OK;
 }
 
@@ -190,6 +132,7 @@ bool input_read(input *ret, const uint8_t *bytes, size_t len)
     if (len < 1)
         return false;
     uint32_t layers = bytes[0] % 16 == 0 ? 3 : bytes[0] % 4 == 0 ? 2 : 1;
+    bool has_block = bytes[0] >> 6 == 1;
     bytes++, len--;
     if (len < 8 * layers)
         return false;
@@ -198,6 +141,8 @@ bool input_read(input *ret, const uint8_t *bytes, size_t len)
         if (!make_layer(&ret->policy.layer[i], bytes))
             return false;
     }
+    if (has_block && (len < 2 || !make_block(&ret->policy, bytes)))
+        return false;
     make_steps(ret, bytes, len);
     return ret->steps > 0;
 }
@@ -344,6 +289,8 @@ static bool layer_bound(const weir_layer *l, const run *r)
     case WEIR_LEAKY_BUCKET:
     case WEIR_LEAKY_QUEUE:
         return bucket_bound(l, r);
+    case WEIR_BLOCK: /* p10 */
+        return true;
     }
     return false;
 }
@@ -456,10 +403,10 @@ bool p2_fields(const input *in)
 
 /* ---- P3, P4 ---------------------------------------------------------------------------------- */
 
-static bool counts_denied(const weir_policy *p)
+static bool denials_write(const weir_policy *p)
 {
     for (uint32_t i = 0; i < p->layers; i++) {
-        if (p->layer[i].count_denied)
+        if (p->layer[i].count_denied || p->layer[i].algorithm == WEIR_BLOCK)
             return true;
     }
     return false;
@@ -486,7 +433,7 @@ static bool peek_is_true(const input *in, const cell *c, const step *s)
     if (peek.allowed)
         return good && peek.retry_after_ns == 0 && same_fields(&peek, &none);
     return good &&
-           (counts_denied(&in->policy) || (peek.retry_after_ns == real.retry_after_ns &&
+           (denials_write(&in->policy) || (peek.retry_after_ns == real.retry_after_ns &&
                                            peek.layer == real.layer && same_fields(&peek, &real)));
 }
 
@@ -502,7 +449,7 @@ bool p3_denial_writes_nothing(const input *in)
         }
         cell before = cell_copy(&c);
         weir_decision d = cell_take(&c, in->step[i].t_ns, in->step[i].cost);
-        bool silent = in->step[i].cost == 0 || (!d.allowed && !counts_denied(&in->policy));
+        bool silent = in->step[i].cost == 0 || (!d.allowed && !denials_write(&in->policy));
         if (silent)
             good = before.level == c.level && memcmp(before.state, c.state, cell_bytes(&c)) == 0;
         free(before.state);
@@ -797,5 +744,6 @@ bool all_properties(const input *in)
 {
     return p1_bound(in) && p2_fields(in) && p3_denial_writes_nothing(in) &&
            p4_clock_back_is_stricter(in) && p6_buckets_agree(in) && p7_refund_undoes(in) &&
-           p8_report_is_true(in) && p9_queue_has_two_stages(in) && p10_keep_leaves_units(in);
+           p8_report_is_true(in) && p9_queue_has_two_stages(in) && p10_keep_leaves_units(in) &&
+           p11_block_ends(in);
 }

@@ -112,6 +112,7 @@ RANDOM(p7_refund_undoes)
 RANDOM(p8_report_is_true)
 RANDOM(p9_queue_has_two_stages)
 RANDOM(p10_keep_leaves_units)
+RANDOM(p11_block_ends)
 
 int main(void)
 {
@@ -130,6 +131,7 @@ int main(void)
         cmocka_unit_test(check_p8_report_is_true),
         cmocka_unit_test(check_p9_queue_has_two_stages),
         cmocka_unit_test(check_p10_keep_leaves_units),
+        cmocka_unit_test(check_p11_block_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -537,6 +537,15 @@ def test_people(tally):
             all_of = at.call(T0_US, "weir_take_all", ["k", "l"], queue, 1, policy, 1)
             tally.equal(all_of, [1, 2, 1, 0, 334, 667, 1], way.name, "the longest delay")
             client("DEL", "k", "l")
+            both = ["gcra 1/s", 1, "block 10m & gcra 1/m", 1]
+            tally.equal(at.call(T0_US, "weir_take_all", ["k", "l"], *both), [1, 1, 0, 0, 60000, 0, 1], way.name)
+            tally.equal(at.call(T0_US + 2, "weir_take_all", ["k", "l"], *both), [0, 1, 0, 600000, 600000, 0, 1],
+                        way.name, "a denial of several begins a block")
+            tally.equal(at.call(T0_US + 10**6, "weir_take", ["k"], both[0]), [1, 1, 0, 0, 1000, 0], way.name)
+            later = T0_US + 2 + 600 * 10**6
+            tally.equal(at.call(later - 1, "weir_take_all", ["k", "l"], *both), [0, 1, 0, 1, 1, 0, 1], way.name)
+            tally.equal(at.call(later, "weir_take_all", ["k", "l"], *both), [1, 1, 0, 0, 60000, 0, 1], way.name)
+            client("DEL", "k", "l")
 
 
 NAMES = ("allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms")

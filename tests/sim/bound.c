@@ -160,6 +160,8 @@ double bound_excess(const bound *b, double *ret_over, double *ret_room)
     case WEIR_LEAKY_QUEUE:
         bucket(&w);
         break;
+    case WEIR_BLOCK: /* it admits nothing that another layer denies */
+        break;
     }
     *ret_over = w.over;
     *ret_room = w.room;

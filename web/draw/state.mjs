@@ -7,7 +7,7 @@
 import { drawBucket, drawGcra, drawLeakyBucket, drawQueue } from "./buckets.mjs";
 import { formatCount, formatNs, formatNumber, formatRate, formatWait } from "./format.mjs";
 import { drawShape, textWidth } from "./surface.mjs";
-import { drawCounter, drawFixedWindow, drawLog, drawSlices } from "./windows.mjs";
+import { drawBlock, drawCounter, drawFixedWindow, drawLog, drawSlices } from "./windows.mjs";
 
 /** @typedef {{x: number, y: number, w: number, h: number}} Box in CSS pixels */
 
@@ -33,6 +33,7 @@ const DRAWINGS = {
     "sliding-log": drawLog,
     "sliding-counter": drawCounter,
     "sliding-slices": drawSlices,
+    block: drawBlock,
 };
 
 const GAP = 24; // between two pictures
@@ -127,10 +128,12 @@ function drawBadge(surface, theme, right, y, text, { allowed, delayNs = 0 }) {
 // Such as "5/s burst 10", as the policy language writes it.
 function parametersOf(fact) {
     const rate = formatRate(fact.rate, fact.periodNs, fact.calendar);
+    const length = (ns) => formatNs(ns).replaceAll(" ", "");
     switch (fact.algorithm) {
+    case "block": return length(fact.periodNs) + (fact.longestNs > 0 ? ` doubling ${length(fact.longestNs)}` : "");
     case "gcra": return fact.limit > 1 ? `${rate} burst ${fact.limit}` : rate;
     case "token-bucket": return fact.stepped
-        ? `${fact.limit} refill ${fact.rate} every ${formatNs(fact.periodNs).replaceAll(" ", "")}`
+        ? `${fact.limit} refill ${fact.rate} every ${length(fact.periodNs)}`
         : `${fact.limit} refill ${rate}`;
     case "leaky-bucket": return `${rate} capacity ${fact.limit}`;
     case "leaky-queue": return `${rate} depth ${fact.limit - 1}${fact.nodelay > 0 ? ` nodelay ${fact.nodelay}` : ""}`;
@@ -147,7 +150,8 @@ function drawWords({ surface, view, theme }, box, wide) {
     const room = box.w - (wide ? textWidth(when, { mono: true }) + 8 : 0);
     const exact = `${formatCount(view.remaining)} of ${formatCount(view.limit)} left`;
     const short = `${formatNumber(view.remaining)} of ${formatNumber(view.limit)} left`;
-    const left = textWidth(exact, style) <= room ? exact : short;
+    const left = view.algorithm === "block" ? blockWords(view)
+        : textWidth(exact, style) <= room ? exact : short;
     const color = view.remaining < 1 ? theme.deniedText : theme.ink;
     surface.text(box.x, wide ? y : y - 16, left, { ...style, color });
     surface.text(wide ? box.x + box.w : box.x, y, when, {
@@ -155,10 +159,14 @@ function drawWords({ surface, view, theme }, box, wide) {
     });
 }
 
+const blockWords = ({ retryAfterNs }) => (retryAfterNs > 0 ? "blocked" : "not blocked");
+
 function whenOf(view) {
     if (view.retryAfterNs > 0)
         return view.retryAfterNs === Infinity ? "never allowed" : `next in ${formatWait(view.retryAfterNs)}`;
     if (view.algorithm === "leaky-queue" && view.delayNs > 0)
         return `next waits ${formatWait(view.delayNs)}`;
+    if (view.algorithm === "block")
+        return view.resetAfterNs > 0 ? `forgotten in ${formatWait(view.resetAfterNs)}` : "";
     return view.resetAfterNs > 0 ? `full quota in ${formatWait(view.resetAfterNs)}` : "full quota";
 }

@@ -33,6 +33,21 @@ export function drawFixedWindow(picture, box) {
         drawEnds(surface, theme, area, "window begins", `ends in ${formatWait(view.endNs - nowNs)}`);
 }
 
+/** A block: the time that it lasts, and how much of it is over. */
+export function drawBlock(picture, box) {
+    const { surface, view, theme, nowNs, denied } = picture;
+    const area = plotOf(box);
+    const running = view.retryAfterNs > 0;
+    const now = area.x + area.w * (running ? portion(nowNs - view.beginNs, view.endNs - view.beginNs) : 1);
+    surface.rect(area.x, area.y, area.w, area.h, { fill: running ? theme.deniedSoft : theme.band });
+    if (running)
+        surface.opacity(0.55, () => surface.rect(area.x, area.y, now - area.x, area.h, { fill: theme.denied }));
+    surface.rect(area.x, area.y, area.w, area.h, { stroke: theme.edge });
+    drawCursor(surface, theme, area, now, denied);
+    if (area.noted && running)
+        drawEnds(surface, theme, area, "block begins", `ends in ${formatWait(view.endNs - nowNs)}`);
+}
+
 /** A sliding log: the requests of the last window, which leave it at the left edge. */
 export function drawLog(picture, box) {
     const { surface, view, theme, nowNs, denied } = picture;

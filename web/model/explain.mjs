@@ -148,6 +148,22 @@ export const explanations = Object.freeze({
         ],
         use: "Use it where a sliding counter is too inexact and a log would take too much memory.",
     },
+    "block": {
+        title: "Block",
+        what: "If another layer denies a request, the key is blocked for a fixed time, and every request is denied. " +
+            "Requests during a block count nowhere and do not make it longer. " +
+            "With `doubling`, a block that begins soon after the last one is twice as long.",
+        pros: [
+            "A client that guesses passwords gets a few attempts in each block, however often it tries.",
+            "The block ends on time even if the client never stops.",
+            "The state takes 8 bytes, or 16 with doubling.",
+        ],
+        cons: [
+            "A client that exceeds the limit once, by mistake, has to wait for the whole block.",
+            "It needs another layer, which decides when a block begins.",
+        ],
+        use: "Use it for logins and other rare events where one request over the limit is a sign of abuse.",
+    },
 });
 
 /**

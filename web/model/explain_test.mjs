@@ -13,14 +13,14 @@ import { explain, explanations } from "./explain.mjs";
 const POLICIES = [
     "gcra 5/s burst 10", "token-bucket 10 refill 5/s", "leaky-bucket 5/s capacity 10",
     "leaky-queue 5/s depth 10", "fixed-window 10/m", "sliding-log 10/m", "sliding-counter 10/m",
-    "sliding-slices 10/m slices 6",
+    "sliding-slices 10/m slices 6", "block 10m & gcra 5/s",
 ];
 
 const sentences = (text) => text.match(/[^.]+\.( |$)/g).map((sentence) => sentence.trim());
 
 const tests = {
     explains_every_algorithm(weir) {
-        const names = POLICIES.map((text) => weir.policy(text).layers[0].algorithm);
+        const names = POLICIES.map((text) => weir.policy(text).layers.at(-1).algorithm);
         assert.deepEqual(Object.keys(explanations).sort(), names.sort());
         assert.equal(explain("constructor"), null);
     },

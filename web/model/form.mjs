@@ -22,6 +22,7 @@
  * @property {boolean} countDenied fixed-window, sliding-log: count denied requests as well
  * @property {boolean} relaxed sliding-counter
  * @property {number} slices sliding-slices
+ * @property {number} longest block: the longest block if repeated blocks double, in the unit; else 0
  */
 
 /**
@@ -44,12 +45,12 @@ const RATE_MAX = 2 ** 40;
 
 export const ALGORITHMS = Object.freeze([
     "gcra", "token-bucket", "leaky-bucket", "leaky-queue", "fixed-window", "sliding-log", "sliding-counter",
-    "sliding-slices",
+    "sliding-slices", "block",
 ]);
 
 const USUAL = Object.freeze({
     algorithm: "gcra", rate: 5, period: 1, unit: "s", burst: 10, nodelay: 0, stepped: false, fromFirst: false,
-    from: "", zone: "", countDenied: false, relaxed: false, slices: 10,
+    from: "", zone: "", countDenied: false, relaxed: false, slices: 10, longest: 0,
 });
 
 /** @returns {Field} */
@@ -84,6 +85,7 @@ const FIELDS = {
     "sliding-log": [LIMIT, PERIOD, UNIT, check("countDenied", "count denied requests")],
     "sliding-counter": [LIMIT, PERIOD, UNIT, check("relaxed", "relaxed: round the estimate down")],
     "sliding-slices": [LIMIT, PERIOD, UNIT, number("slices", "slices", 1, 65536)],
+    block: [{ ...PERIOD, label: "for" }, UNIT, number("longest", "doubling up to", 0, 1e9)],
 };
 
 const isCalendar = (form) => CALENDARS.includes(form.unit);
@@ -99,13 +101,13 @@ export function fieldsOf(form) {
         .map((field) => (field.name === "from" ? { ...field, placeholder: BEGIN_OF[form.unit] } : field));
 }
 
-/** Returns the period of a layer as [count, unit], or null if it is not exact. */
-function periodOf({ periodNs, calendar }) {
+/** Returns the period of a layer as [count, unit], or null if it or the longest block is not exact. */
+function periodOf({ periodNs, calendar, longestNs }) {
     if (CALENDARS.includes(calendar))
         return [1, calendar];
     for (const [unit, ns] of UNIT_NS)
-        if (periodNs >= ns && periodNs % ns === 0)
-            return periodNs > 2 ** 53 && ns < 1e9 ? null : [periodNs / ns, unit];
+        if (periodNs >= ns && periodNs % ns === 0 && longestNs % ns === 0)
+            return Math.max(periodNs, longestNs) > 2 ** 53 && ns < 1e9 ? null : [periodNs / ns, unit, ns];
     return null;
 }
 
@@ -133,6 +135,7 @@ export function formOf(layers) {
             countDenied: layer.countDenied,
             relaxed: layer.relaxed,
             slices: layer.slices > 0 ? layer.slices : USUAL.slices,
+            longest: layer.longestNs > 0 ? layer.longestNs / period[2] : 0,
         };
     });
     return forms.every((form) => form !== null) ? /** @type {Form[]} */ (forms) : null;
@@ -162,6 +165,10 @@ function windowText(form) {
     return zone === "" ? begin : `${begin} tz ${zone}`;
 }
 
+function blockText({ period, unit, longest }) {
+    return `block ${period}${unit}${longest > period ? ` doubling ${longest}${unit}` : ""}`;
+}
+
 function layerText(form) {
     const rate = rateText(form), counting = form.countDenied ? " count-denied" : "";
     switch (form.algorithm) {
@@ -177,6 +184,8 @@ function layerText(form) {
         return `sliding-log ${rate}${counting}`;
     case "sliding-counter":
         return `sliding-counter ${rate}${form.relaxed ? " relaxed" : ""}`;
+    case "block":
+        return blockText(form);
     case "sliding-slices":
         return `sliding-slices ${rate} slices ${form.slices}`;
     default:

@@ -56,9 +56,11 @@ const tests = {
         for (const text of [...presetPolicies, ...POLICIES, "leaky-queue 10/s depth 0"]) {
             for (const form of formOf(check(weir, text).layers)) {
                 for (const algorithm of ALGORITHMS) {
-                    const changed = withAlgorithm(form, algorithm), policy = check(weir, textOf([changed]));
-                    assert.equal(policy.error, null, `${text}: ${textOf([changed])}`);
-                    assert.equal(policy.layers[0].algorithm, algorithm);
+                    const beside = algorithm === "block" ? [usualForm()] : [];
+                    const changed = textOf([...beside, withAlgorithm(form, algorithm)]);
+                    const policy = check(weir, changed);
+                    assert.equal(policy.error, null, `${text}: ${changed}`);
+                    assert.equal(policy.layers.at(-1).algorithm, algorithm);
                 }
             }
         }
@@ -78,6 +80,15 @@ const tests = {
         assert.equal(textOf([{ ...form, nodelay: 0 }]), "leaky-queue 10/s depth 20");
     },
 
+    doubles_blocks_only_up_to_a_longer_one(weir) {
+        const [, form] = formOf(check(weir, "block 90s doubling 1h & sliding-log 5/m").layers);
+        assert.deepEqual([form.period, form.unit, form.longest], [90, "s", 3600]);
+        assert.equal(textOf([form]), "block 90s doubling 3600s");
+        assert.equal(textOf([{ ...form, longest: 90 }]), "block 90s");
+        assert.equal(textOf([{ ...form, longest: 91 }]), "block 90s doubling 91s");
+        assert.equal(formOf(check(weir, "sliding-log 5/m & block 10m").layers)[1].longest, 0);
+    },
+
     has_bounds_that_the_language_accepts(weir) {
         for (const algorithm of ALGORITHMS) {
             const form = withAlgorithm(usualForm(), algorithm);
@@ -91,7 +102,8 @@ const tests = {
                     text: ["", "UTC"],
                 }[kind];
                 for (const value of values) {
-                    const { error } = check(weir, textOf([{ ...form, ...rate, [name]: value }]));
+                    const beside = algorithm === "block" ? [usualForm()] : [];
+                    const { error } = check(weir, textOf([...beside, { ...form, ...rate, [name]: value }]));
                     assert.equal(error, null, `${algorithm} ${name} ${value}: ${error?.message}`);
                 }
             }

@@ -63,7 +63,8 @@ EXPORT(weir_status, weir_web_key_decide_at, weir_web_key *k, double offset_ns, i
 /* ---- the layers of a policy ------------------------------------------------------------------ */
 
 static struct {
-    double limit, rate, period_ns, slices, calendar, count_denied, relaxed, stepped, nodelay;
+    double limit, rate, period_ns, slices, calendar, count_denied, relaxed, stepped, nodelay,
+        longest_ns;
 } facts;
 
 EXPORT(double *, weir_web_facts_buffer, void)
@@ -90,6 +91,7 @@ EXPORT(size_t, weir_web_layer_facts, const weir_policy *p, uint32_t i)
     facts.relaxed = l->relaxed;
     facts.stepped = l->stepped;
     facts.nodelay = l->nodelay;
+    facts.longest_ns = (double)l->longest_ns;
     return weir_web_put_text(weir_facts_of(l->algorithm)->name);
 }
 
@@ -204,6 +206,19 @@ static void view_counter(const weir_layer *l, const uint64_t *state, int64_t at_
                                              : 0;
 }
 
+/* The begin and the end of the last block, until it is forgotten. */
+static void view_block(const weir_layer *l, const uint64_t *state)
+{
+    int64_t end_ns = (int64_t)state[0];
+    if (view.retry_after_ns == 0)
+        view.remaining = view.limit;
+    view.used = view.limit - view.remaining;
+    if (view.reset_after_ns <= 0)
+        return;
+    view.end_ns = offset_of(end_ns);
+    view.begin_ns = offset_of(end_ns - (l->longest_ns > 0 ? (int64_t)state[1] : l->period_ns));
+}
+
 /* Fills the view buffer with the state of layer i at an offset, and charges nothing.
  *  offset_ns  as in weir_web_key_decide_at(). The base plus the offset is at most
  *             WEIR_NOW_NS_MAX.
@@ -234,6 +249,10 @@ EXPORT(size_t, weir_web_key_view, const weir_web_key *k, uint32_t i, double offs
     case WEIR_STATE_TAT_NS:
     case WEIR_STATE_TAT_TICKS:
     case WEIR_STATE_TAT_STEPS:
+        break;
+    case WEIR_STATE_BLOCK:
+    case WEIR_STATE_BLOCK_PAIR:
+        view_block(l, state);
         break;
     case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_WINDOW_PAIR:

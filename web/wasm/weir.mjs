@@ -31,7 +31,8 @@
 
 /**
  * What a layer of a policy says. Buckets: `limit` is the burst, the capacity or the depth + 1, and they refill
- * `rate` units in `periodNs`. Windows: `rate` is the limit, and `periodNs` is 0 if `calendar` is a unit.
+ * `rate` units in `periodNs`. Windows: `rate` is the limit, and `periodNs` is 0 if `calendar` is a unit. A block,
+ * which is the last layer: `limit` is the lowest of the other layers, and `periodNs` the length of the first block.
  * @typedef {object} LayerFacts
  * @property {string} algorithm its name in a policy text
  * @property {number} limit
@@ -45,6 +46,7 @@
  * @property {boolean} relaxed
  * @property {boolean} stepped
  * @property {number} nodelay leaky-queue: how many queued requests are not delayed
+ * @property {number} longestNs block: the longest block if repeated blocks double, else 0
  */
 
 /**
@@ -57,7 +59,8 @@
  * @property {number} retryAfterNs 0, or the wait until this layer alone allows a cost of 1; Infinity: never
  * @property {number} delayNs leaky-queue: how long a request with a cost of 1 would be delayed
  * @property {number} tatNs buckets: when the key has full quota
- * @property {number} beginNs windows: the begin of the window that counts; sliding-counter: of the aligned window
+ * @property {number} beginNs windows: the begin of the window that counts; sliding-counter: of the aligned window;
+ *     block: the begin of the last block, 0 once it is forgotten
  * @property {number} endNs
  * @property {number} used units in that window; buckets: limit - remaining
  * @property {number} previous sliding-counter: the units of the previous window
@@ -360,11 +363,12 @@ class Policy {
         const algorithm = core.readText(core.fn.weir_web_layer_facts(policyAt, i));
         const zone = core.readText(core.fn.weir_web_layer_zone(policyAt, i));
         const from = core.readText(core.fn.weir_web_layer_from(policyAt, i));
-        const [limit, rate, periodNs, slices, calendar, countDenied, relaxed, stepped, nodelay] =
-            core.numbers.subarray(core.factsAt, core.factsAt + 9);
+        const [limit, rate, periodNs, slices, calendar, countDenied, relaxed, stepped, nodelay,
+            longestNs] = core.numbers.subarray(core.factsAt, core.factsAt + 10);
         return Object.freeze({
             algorithm, limit, rate, periodNs, calendar: CALENDARS[calendar], from, zone, slices,
             countDenied: countDenied !== 0, relaxed: relaxed !== 0, stepped: stepped !== 0, nodelay,
+            longestNs,
         });
     }
 

@@ -149,16 +149,24 @@ const tests = {
 
     lists_the_facts_of_layers(weir) {
         const policy = weir.policy(
-            "token-bucket 9 refill 5 every 1s & fixed-window 7/month from 17 tz Asia/Tokyo count-denied",
+            "token-bucket 9 refill 5 every 1s & fixed-window 7/month from 17 tz Asia/Tokyo count-denied" +
+            " & block 1m doubling 1h",
             { zones: zoneinfo });
         assert.deepEqual(policy.layers, [
             {
                 algorithm: "token-bucket", limit: 9, rate: 5, periodNs: 1e9, calendar: "aligned", from: "", zone: "",
                 slices: 0, countDenied: false, relaxed: false, stepped: true, nodelay: 0,
+                longestNs: 0,
             },
             {
                 algorithm: "fixed-window", limit: 7, rate: 7, periodNs: 0, calendar: "month", from: "17",
                 zone: "Asia/Tokyo", slices: 0, countDenied: true, relaxed: false, stepped: false, nodelay: 0,
+                longestNs: 0,
+            },
+            {
+                algorithm: "block", limit: 7, rate: 7, periodNs: 6e10, calendar: "aligned", from: "", zone: "",
+                slices: 0, countDenied: false, relaxed: false, stepped: false, nodelay: 0,
+                longestNs: 3.6e12,
             },
         ]);
         assert(weir.policy("sliding-counter 5/s relaxed").layers[0].relaxed);

@@ -34,6 +34,7 @@ static bool is_window(const weir_layer *l)
     case WEIR_TOKEN_BUCKET:
     case WEIR_LEAKY_BUCKET:
     case WEIR_LEAKY_QUEUE:
+    case WEIR_BLOCK:
         break;
     }
     return false;

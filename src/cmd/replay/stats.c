@@ -5,6 +5,7 @@
 
 #include "cmd/replay/stats.h"
 
+#include "core/algorithm.h"
 #include "port/assert.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -83,7 +84,8 @@ weir_status replay_counts_open(replay_counts *ret, replay_stats *s, const weir_p
 {
     uint32_t longest = 0;
     for (uint32_t i = 1; i < policy->layers; i++) {
-        if (window_ns(&policy->layer[i]) > window_ns(&policy->layer[longest]))
+        if (!weir_layer_is_block(&policy->layer[i]) &&
+            window_ns(&policy->layer[i]) > window_ns(&policy->layer[longest]))
             longest = i;
     }
     ret->layer = longest;

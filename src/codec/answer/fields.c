@@ -109,7 +109,7 @@ static bool knows_layer(const weir_answered *a)
 /* Appends the layers of a policy to RateLimit-Policy. */
 static void put_layers(writer *w, const weir_answered *a)
 {
-    for (uint32_t layer = 0; layer < a->policy->layers; layer++) {
+    for (uint32_t layer = 0; layer < weir_ratelimit_layers(a->policy); layer++) {
         if (layer > 0)
             put(w, ", ");
         w->at += weir_ratelimit_policy_item(w->at, a->name, a->policy, layer,
@@ -159,7 +159,10 @@ static void add_ratelimit(writer *w)
 /* The window of the deciding layer in seconds; 0: it is unknown, or varies. */
 static int64_t shown_window(const weir_answered *a)
 {
-    return knows_layer(a) ? weir_ratelimit_window(&a->policy->layer[a->decision->layer]) : 0;
+    const weir_policy *p = a->policy;
+    if (!knows_layer(a))
+        return 0;
+    return weir_ratelimit_window(&p->layer[weir_ratelimit_layer(p, a->decision->layer)]);
 }
 
 static void add_ietf_07(writer *w)

@@ -33,6 +33,13 @@
  *  buf    WEIR_RATELIMIT_ITEM_ROOM bytes. */
 size_t weir_ratelimit_item(char *buf, weir_slice name, const weir_policy *policy, uint32_t layer);
 
+/* The number of the layers that are in RateLimit-Policy: all but a block, which has no quota. */
+uint32_t weir_ratelimit_layers(const weir_policy *policy);
+
+/* The layer that the fields show for a decision of `layer`. For a block it is the one with the
+ * lowest limit, which is the limit of the decision. */
+uint32_t weir_ratelimit_layer(const weir_policy *policy, uint32_t layer);
+
 /* The window of a layer in whole seconds, rounded up; for a bucket it is the time from empty to
  * full. 0 for months and years, whose length varies. */
 int64_t weir_ratelimit_window(const weir_layer *l);

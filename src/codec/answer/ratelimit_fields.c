@@ -6,6 +6,7 @@
 #include "codec/answer/fields.h"
 
 #include "core/algorithm.h"
+#include "core/check.h"
 #include "core/decision.h"
 #include "port/assert.h"
 
@@ -48,6 +49,16 @@ static unsigned __int128 window_ns(const weir_layer *l)
     return (limit * (unsigned __int128)l->period_ns + rate - 1) / rate;
 }
 
+uint32_t weir_ratelimit_layers(const weir_policy *policy)
+{
+    return policy->layers - weir_policy_blocks(policy);
+}
+
+uint32_t weir_ratelimit_layer(const weir_policy *policy, uint32_t layer)
+{
+    return weir_layer_is_block(&policy->layer[layer]) ? weir_full_quota(policy).layer : layer;
+}
+
 static char *put_item(char *at, weir_slice name, const weir_policy *policy, uint32_t layer)
 {
     WEIR_ASSERT(layer < policy->layers && name.len <= WEIR_RATELIMIT_NAME_MAX);
@@ -57,9 +68,9 @@ static char *put_item(char *at, weir_slice name, const weir_policy *policy, uint
         memcpy(at, name.at, name.len);
         at += name.len;
     }
-    if (policy->layers > 1) {
+    if (weir_ratelimit_layers(policy) > 1) {
         *at++ = '-';
-        at = put_number(at, (int64_t)layer + 1);
+        at = put_number(at, (int64_t)weir_ratelimit_layer(policy, layer) + 1);
     }
     return at;
 }

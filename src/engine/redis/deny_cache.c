@@ -245,6 +245,9 @@ void weir_deny_cache_add(weir_deny_cache *d, weir_deny_key key, uint32_t epoch, 
         a->retry_after_ns <= 0 || a->limit < 1 || a->limit > WEIR_LIMIT_MAX || a->remaining < 0 ||
         a->remaining > WEIR_LIMIT_MAX)
         return;
+    /* If another layer waits longer than the block, a later denial begins another block. */
+    if (weir_policy_blocks(q->policy) && a->layer + 1 != q->policy->layers)
+        return;
     entry *e = find_or_evict(d, key);
     bool known = e->cost && memcmp(&e->key, &key, sizeof key) == 0 && e->epoch == epoch;
     /* The denial of a smaller cost answers more requests: keep it until it expires. */

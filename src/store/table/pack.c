@@ -61,6 +61,8 @@ static way way_of(const weir_policy *p)
     case WEIR_STATE_TAT_NS: /* always one word */
     case WEIR_STATE_LOG:
     case WEIR_STATE_SLICES:
+    case WEIR_STATE_BLOCK: /* never alone */
+    case WEIR_STATE_BLOCK_PAIR:
         break;
     }
     return AS_WORDS;
@@ -229,6 +231,9 @@ static bool pack_layers(const weir_policy *p, const uint64_t *state, int64_t now
         return false;
     if (usage.fresh_after_ns < 0)
         usage = weir_usage_of(p, state, WEIR_LEVEL_MAX, now_ns);
+    /* A pair has one bit for the used share, too little to evict a blocked key last. */
+    if (usage.used == WEIR_USED_MAX && weir_policy_blocks(p))
+        return false;
     return weir_pair_encode(p, words, usage.used, ret);
 }
 

@@ -19,7 +19,8 @@ size_t weir_pack_words(const weir_policy *p);
 static inline bool weir_pack_is_word(const weir_layer *l)
 {
     const unsigned formats = 1u << WEIR_STATE_TAT_NS | 1u << WEIR_STATE_TAT_TICKS |
-                             1u << WEIR_STATE_WINDOW_WORD | 1u << WEIR_STATE_COUNTER;
+                             1u << WEIR_STATE_WINDOW_WORD | 1u << WEIR_STATE_COUNTER |
+                             1u << WEIR_STATE_BLOCK;
     return formats >> l->format & 1;
 }
 
@@ -78,7 +79,9 @@ static inline int64_t weir_pack_time(const weir_bucket_entry *e)
  *     ONE          the other word, which is below 2^62
  *
  * Each form has two more bits: which word is later, and whether a layer has used more than a
- * quarter of its limit (WEIR_CHEAP). */
+ * quarter of its limit (WEIR_CHEAP).
+ *
+ * A state with a block that is running is not encoded as a pair. */
 
 /* Whether the states of a policy usually fit. Pure. */
 bool weir_pair_fits(const weir_policy *p);

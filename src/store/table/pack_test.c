@@ -33,7 +33,7 @@ static int64_t draw(uint64_t *seed, int64_t max)
 static bool draw_layer(weir_layer *l, uint64_t *seed)
 {
     uint64_t x = next_random(seed);
-    *l = (weir_layer){.algorithm = (weir_algorithm)(x % WEIR_ALGORITHMS),
+    *l = (weir_layer){.algorithm = (weir_algorithm)(x % WEIR_BLOCK), /* none is a block */
                       .limit = draw(seed, WEIR_LIMIT_MAX),
                       .rate = draw(seed, x >> 8 & 1 ? 64 : WEIR_RATE_MAX),
                       .period_ns = draw(seed, WEIR_SPAN_NS_MAX)};
@@ -62,6 +62,21 @@ static bool draw_layer(weir_layer *l, uint64_t *seed)
     return limit > 0 && weir_layer_init(l, NULL) == WEIR_OK;
 }
 
+/* Replaces the last of several layers by a block, in some policies. */
+static void add_block(weir_policy *p, uint64_t *seed)
+{
+    uint64_t x = next_random(seed);
+    if (p->layers == 1 || x % 4)
+        return;
+    weir_layer *l = &p->layer[p->layers - 1];
+    *l = (weir_layer){.algorithm = WEIR_BLOCK, .limit = p->layer[0].limit, .rate = 1};
+    for (uint32_t i = 1; i < p->layers - 1; i++)
+        l->limit = p->layer[i].limit < l->limit ? p->layer[i].limit : l->limit;
+    l->period_ns = draw(seed, WEIR_SPAN_NS_MAX / 2);
+    l->longest_ns = x >> 8 & 1 ? l->period_ns + draw(seed, WEIR_SPAN_NS_MAX / 2) : 0;
+    assert_int_equal(weir_layer_init(l, NULL), WEIR_OK);
+}
+
 static weir_policy draw_policy(uint64_t *seed)
 {
     weir_policy p;
@@ -82,6 +97,7 @@ static weir_policy draw_policy(uint64_t *seed)
             if (weir_layer_init(&p.layer[1], NULL) != WEIR_OK)
                 p.layers = 1;
         }
+        add_block(&p, seed);
     } while (weir_pack_words(&p) == 0);
     return p;
 }
