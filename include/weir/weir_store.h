@@ -273,6 +273,32 @@ WEIR_NODISCARD weir_status weir_store_refund(weir_store *s, const weir_policy *p
 WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
                                             size_t key_len);
 
+/* ---- all keys of a policy -------------------------------------------------------------------- */
+
+#define WEIR_RESETS_MAX 192 /* policies of a store that can have been reset as a whole */
+
+/* Resets all keys of a policy in constant time: begins a new generation of its states, which are
+ * stored under another id from now on, see weir_store_current_id(). A decision that begins after
+ * the call has returned, in any thread or process, finds all keys with their full quota. No charge
+ * that is made after it is lost. The states of the former generation are never used again, and are
+ * idle as soon as their quota would be full; until then they count as keys of the store. The
+ * generation is kept in the file, and survives a killed process.
+ * A reservation that was made before belongs to the former generation: committing or cancelling it
+ * neither charges nor returns units in the new one.
+ *  policy  a number that stands for the policy: its id or, for several ids that are to be reset
+ *          together, any other number. Of two random numbers, the chance that they share their
+ *          generations is 2^-40.
+ * Returns WEIR_OK; WEIR_E_FULL if WEIR_RESETS_MAX others have been reset since the store was
+ * created, or this one 16,777,215 times. */
+WEIR_NODISCARD weir_status weir_store_reset_policy(weir_store *s, uint64_t policy);
+
+/* Returns the id to pass in place of policy_id to the functions of this header, so that
+ * weir_store_reset_policy(s, policy) resets its keys. It changes at each reset, so call this for
+ * each decision: until the first reset of any policy it is only a load. The partition and the class
+ * of the id stay.
+ *  policy  as in weir_store_reset_policy(). */
+uint64_t weir_store_current_id(const weir_store *s, uint64_t policy_id, uint64_t policy);
+
 /* ---- prepared keys --------------------------------------------------------------------------- */
 
 /* A key that was hashed in advance. If its state is in the processor's cache, this saves a quarter

@@ -14,6 +14,12 @@ static const weir_rule_limit *candidate_of(const weir_resolved *at)
     return has ? &rule->candidate : NULL;
 }
 
+/* The id of the candidate's states, which are reset with all keys of the rule. */
+static uint64_t current_id(const weir_service *s, const weir_resolved *at)
+{
+    return weir_store_current_id(s->limiter->store, at->rule->candidate.id, at->rule->reset_id);
+}
+
 /* Returns whether a request is compared, unless its key has an override. */
 static bool is_compared(const weir_resolved *at, const weir_request *request)
 {
@@ -46,7 +52,7 @@ void weir_candidates_take(weir_service *s, const weir_resolved *at, const weir_r
         }
         weir_resolved_fill(&takes[len], &at[i], &requests[i]);
         takes[len].policy = &candidate->policy;
-        takes[len].policy_id = candidate->id;
+        takes[len].policy_id = current_id(s, &at[i]);
         of[len++] = i;
     }
     weir_store_check_batch(s->limiter->store, takes, len, now_ns);
@@ -70,8 +76,8 @@ void weir_candidate_repeat(weir_service *s, weir_verb verb, const weir_resolved 
         return;
     /* A failure, such as of a policy without refunds, changes no answer. */
     if (verb == WEIR_VERB_RESET)
-        (void)!weir_store_reset(store, candidate->id, at->key.at, at->key.len);
+        (void)!weir_store_reset(store, current_id(s, at), at->key.at, at->key.len);
     else
-        (void)!weir_store_refund(store, &candidate->policy, candidate->id, at->key.at, at->key.len,
-                                 now_ns, request->cost, &d);
+        (void)!weir_store_refund(store, &candidate->policy, current_id(s, at), at->key.at,
+                                 at->key.len, now_ns, request->cost, &d);
 }

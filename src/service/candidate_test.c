@@ -205,6 +205,10 @@ static void check_refund_and_reset(void **unused)
     for (int i = 0; i < 3; i++)
         take("a", "k", 1, now_ns);
     expect_counts("a", 3, 3, 2, 0);
+    weir_service_reset_policy(service, &request);
+    for (int i = 0; i < 3; i++)
+        take("a", "k", 1, now_ns);
+    expect_counts("a", 4, 4, 3, 0);
     take("q", "k", 1, now_ns);
     request = request_of("q", "k", 1); /* the candidate has no refunds */
     assert_true(weir_service_refund(service, NULL, &request, now_ns));

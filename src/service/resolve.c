@@ -43,6 +43,7 @@ weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match 
             return st;
         if (bad_request(request))
             return WEIR_E_RANGE;
+        ret->policy_id = weir_store_current_id(s->limiter->store, ret->policy_id, ret->policy_id);
         weir_inline_policy_match(request->key.at, request->key.len, match);
         ret->key = (weir_slice){match->at, match->len};
         return WEIR_OK;
@@ -56,7 +57,8 @@ weir_status weir_resolve(weir_service *s, weir_request *request, weir_key_match 
     WEIR_ASSERT(match->len >= 1 && match->len <= WEIR_KEY_MAX);
     ret->limit = match->limit;
     ret->list = match->list;
-    ret->policy_id = match->limit->id;
+    ret->policy_id =
+        weir_store_current_id(s->limiter->store, match->limit->id, ret->rule->reset_id);
     ret->key = (weir_slice){match->at, match->len};
     request->policy = &match->limit->policy;
     request->answer = &ret->rule->options->answer;

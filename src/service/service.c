@@ -11,6 +11,9 @@
 
 #include <string.h>
 
+#define STRING_OF(x) #x
+#define STRING(x)    STRING_OF(x)
+
 /* ---- operations ------------------------------------------------------------------------------ */
 
 bool weir_service_take(weir_service *s, weir_completion *completion, weir_request *requests,
@@ -152,6 +155,44 @@ void weir_service_next(weir_service *s, weir_request *requests, size_t n, int64_
     for (size_t i = 0; i < n; i++) {
         if (requests[i].status == WEIR_OK)
             requests[i].next_ns = next_of(s, &requests[i], now_ns);
+    }
+}
+
+/* Finds what weir_store_reset_policy() gets for a policy, and its engine. */
+static weir_status find_reset_id(weir_service *s, weir_request *request, uint64_t *ret_id,
+                                 weir_engine_kind *ret_engine)
+{
+    const weir_policy *p;
+    if (request->by_text) {
+        *ret_engine = s->default_engine;
+        return weir_policy_cache_find(s->policies, request->rule.at, request->rule.len, &p, ret_id,
+                                      &request->error);
+    }
+    const weir_rule *r = weir_rules_find(s->rules, request->rule.at, request->rule.len);
+    if (!r)
+        return WEIR_E_ABSENT;
+    *ret_id = r->reset_id;
+    *ret_engine = r->options->engine;
+    return WEIR_OK;
+}
+
+void weir_service_reset_policy(weir_service *s, weir_request *request)
+{
+    uint64_t id;
+    weir_engine_kind engine;
+    weir_service_refresh(s);
+    request->error.column = 0;
+    request->why = NULL;
+    request->status = find_reset_id(s, request, &id, &engine);
+    if (request->status == WEIR_OK && engine != WEIR_ENGINE_LOCAL) {
+        request->status = WEIR_E_UNSUPPORTED;
+        request->why = "resetting all keys needs a policy with engine: local; with this engine, "
+                       "reset keys one by one";
+    } else if (request->status == WEIR_OK) {
+        request->status = weir_store_reset_policy(s->limiter->store, id);
+        if (request->status == WEIR_E_FULL)
+            request->why = "the store remembers the resets of " STRING(
+                WEIR_RESETS_MAX) " policies, and cannot reset another one; reset keys one by one";
     }
 }
 

@@ -156,6 +156,22 @@ void weir_store_policies(weir_store *s,
     weir_policy_registry_each(weir_image_policies(s->image), pass_policy, &t);
 }
 
+uint64_t weir_store_reset_id(const char *name, size_t len)
+{
+    const char *end = memchr(name, '?', len);
+    return weir_siphash((weir_secret){0}, name, end ? (size_t)(end - name) : len);
+}
+
+size_t weir_store_resets(const weir_store *s, uint64_t ret[WEIR_RESETS_SLOTS])
+{
+    return weir_resets_entries(s->resets, ret);
+}
+
+weir_status weir_store_put_reset(weir_store *s, uint64_t entry)
+{
+    return weir_resets_merge(s->resets, entry);
+}
+
 void weir_store_set_time(weir_store *s, int64_t time_ns)
 {
     weir_clock_set(&s->clock, port_clocks_now(), time_ns);

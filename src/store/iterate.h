@@ -65,6 +65,17 @@ void weir_store_policies(weir_store *s,
  * the same secret. Returns false if there is no space. Any thread. */
 bool weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len);
 
+/* What weir_store_reset_policy() gets for all limits of a name; what follows a '?' is left out.
+ * Pure. */
+uint64_t weir_store_reset_id(const char *name, size_t len);
+
+/* Writes the generations of the policies that were reset, as weir_resets_entries(). Any thread. */
+size_t weir_store_resets(const weir_store *s, uint64_t ret[WEIR_RESETS_SLOTS]);
+
+/* Adds a generation that weir_store_resets() returned, unless the store has a later one of that
+ * policy. Returns WEIR_OK; WEIR_E_FULL; WEIR_E_RANGE for an invalid one. Any thread. */
+WEIR_NODISCARD weir_status weir_store_put_reset(weir_store *s, uint64_t entry);
+
 /* The mapped memory of the store's file. */
 weir_mapping weir_store_mapping(const weir_store *s);
 

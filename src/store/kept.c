@@ -28,6 +28,7 @@ enum {
 
 typedef struct family {
     uint64_t id;
+    uint64_t reset_id;       /* for weir_store_current_id() */
     size_t len;              /* how many members the registry had at the last look */
     uint64_t latest[LATEST]; /* member i is at i % LATEST */
     struct family *next;
@@ -138,13 +139,14 @@ static bool has_member(const weir_store *s, const family *f, uint64_t id)
     return false;
 }
 
-static family *get_family(weir_kept *k, uint64_t id)
+static family *get_family(weir_kept *k, uint64_t id, uint64_t reset_id)
 {
     family *f = k->families;
     while (f && f->id != id)
         f = f->next;
     if (!f && (f = port_zalloc(1, sizeof *f))) {
         f->id = id;
+        f->reset_id = reset_id;
         f->next = k->families;
         k->families = f;
     }
@@ -181,7 +183,7 @@ void weir_store_note_limit(const weir_store *s, uint64_t id, const weir_policy *
     char text[32];
     weir_store_note_policy(s, id, p);
     port_mutex_lock(s->kept->mutex);
-    family *f = get_family(s->kept, family_id(s, p, name, len));
+    family *f = get_family(s->kept, family_id(s, p, name, len), weir_store_reset_id(name, len));
     if (f) {
         look(s, f);
         int text_len = snprintf(text, sizeof text, WEIR_MEMBER_TEXT "%016" PRIx64, id);
@@ -280,6 +282,17 @@ void weir_store_keep(weir_store *s)
 
 /* ---- moving a state -------------------------------------------------------------------------- */
 
+/* Finds the limit that has an id in a generation of its states. */
+static const variant *find_limit(const weir_store *s, uint64_t id)
+{
+    const variant *v = find_variant(s->kept, id);
+    for (size_t i = 0; i < SLOTS && !v; i++) {
+        for (v = s->kept->slot[i]; v && !weir_id_is_of(s, id, v->id, v->family->reset_id);)
+            v = v->next;
+    }
+    return v;
+}
+
 /* A key under the id of another limit of its family. */
 typedef struct former {
     const weir_policy *policy;
@@ -287,22 +300,25 @@ typedef struct former {
     uint64_t hash;
 } former;
 
-/* Finds where the state of a key may be, the newest limit first. Returns how many there are. */
+/* Finds where the state of a key may be, the newest limit first: under the ids of the generation of
+ * policy_id, which differ from those of generation 0 in the same bits. Returns how many there
+ * are. */
 static size_t find_formers(weir_store *s, uint64_t policy_id, const void *key, size_t key_len,
                            former ret[WEIR_FORMER_MAX])
 {
     size_t n = 0;
     port_mutex_lock(s->kept->mutex);
-    const variant *own = find_variant(s->kept, policy_id);
+    const variant *own = find_limit(s, policy_id);
     family *f = own ? own->family : NULL;
+    uint64_t generation = own ? own->id ^ policy_id : 0;
     if (f)
         look(s, f);
     for (size_t i = 0; f && i < f->len && i < LATEST && n < WEIR_FORMER_MAX; i++) {
         uint64_t id = f->latest[(f->len - 1 - i) % LATEST];
-        const variant *v = id != policy_id ? get_variant(s, id, f) : NULL;
+        const variant *v = id != own->id ? get_variant(s, id, f) : NULL;
         if (v)
-            ret[n++] =
-                (former){&v->policy, weir_area_of(s, id), weir_store_hash(s, id, key, key_len)};
+            ret[n++] = (former){&v->policy, weir_area_of(s, id),
+                                weir_store_hash(s, id ^ generation, key, key_len)};
     }
     port_mutex_unlock(s->kept->mutex);
     return n;
@@ -495,7 +511,8 @@ weir_status weir_kept_run(weir_store *s, const weir_area *at, const weir_large_c
         weir_reserve_lock(s->reserved);
     weir_status st = small ? move_small(at, call, &m, of, n) : move_large(at, call, &m, of, n);
     if (reserved && st == WEIR_OK && m.from)
-        weir_reserve_rename(s->reserved, m.from_hash, call->hash, named->policy_id);
+        weir_reserve_rename(s->reserved, m.from_hash, call->hash,
+                            weir_recorded_id(s, call->policy, named->policy_id));
     if (reserved)
         weir_reserve_unlock(s->reserved);
     return st;

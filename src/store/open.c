@@ -353,6 +353,7 @@ static weir_status open_on(weir_store **ret, weir_image *image, const weir_store
         return part_error(o, WEIR_E_NOMEM);
     }
     s->image = image;
+    s->resets = weir_image_resets(image);
     s->sync_always = o->file && !o->read_only && o->sync == WEIR_SYNC_ALWAYS;
     s->when_full = o->when_full;
     if (o->zones)

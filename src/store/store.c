@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The store's public functions: check, peek, refund, reset, batches, reservations and statistics. A
+/* The store's public functions: check, peek, refund, resets, batches, reservations and statistics. A
  * key is hashed, and its state is looked up in the hash table or, if it is large, in the index of
  * large states. All arithmetic on states is in src/core. */
 
@@ -319,6 +319,54 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
     return WEIR_OK;
 }
 
+/* ---- all keys of a policy -------------------------------------------------------------------- */
+
+weir_status weir_store_reset_policy(weir_store *s, uint64_t policy)
+{
+    weir_status st = weir_resets_raise(s->resets, policy);
+    weir_store_sync_if_always(s);
+    return st;
+}
+
+/* The ids of all generations differ: they differ in the bits below the class and the partition, in
+ * a product of the generation and an odd number. The other number is its inverse. */
+#define LOW_BITS (((uint64_t)1 << WEIR_ID_PARTITION_AT) - 1)
+static const uint64_t spread = 0x9e3779b97f4a7c15U, inverse = 0xf1de83e19937733dU;
+
+__attribute__((noinline)) static uint64_t id_of_generation(const weir_store *s, uint64_t policy_id,
+                                                           uint64_t policy)
+{
+    return policy_id ^ (weir_resets_generation(s->resets, policy) * spread & LOW_BITS);
+}
+
+static bool has_resets(const weir_store *s)
+{
+    return __builtin_expect(port_word_load_relaxed(&s->resets->begun) != 0, 0);
+}
+
+uint64_t weir_store_current_id(const weir_store *s, uint64_t policy_id, uint64_t policy)
+{
+    return has_resets(s) ? id_of_generation(s, policy_id, policy) : policy_id;
+}
+
+bool weir_id_is_of(const weir_store *s, uint64_t current_id, uint64_t id, uint64_t policy)
+{
+    uint64_t differs = current_id ^ id;
+    return differs == 0 ||
+           (has_resets(s) && differs <= LOW_BITS &&
+            (differs * inverse & LOW_BITS) <= weir_resets_generation(s->resets, policy));
+}
+
+uint64_t weir_recorded_id(const weir_store *s, const weir_policy *p, uint64_t policy_id)
+{
+    if (!has_resets(s) || is_known(s, policy_id))
+        return policy_id;
+    uint64_t id = weir_store_policy_id(s, p);
+    return weir_area_of(s, policy_id) == &s->common
+               ? id
+               : (id & ~WEIR_ID_PARTITION) | (policy_id & WEIR_ID_PARTITION);
+}
+
 /* ---- prepared keys --------------------------------------------------------------------------- */
 
 weir_status weir_store_key(const weir_store *s, uint64_t policy_id, const void *key, size_t key_len,
@@ -516,6 +564,7 @@ weir_status weir_store_reserve(weir_store *s, const weir_policy *p, uint64_t pol
     weir_store_request request = {
         .policy = p, .policy_id = policy_id, .key = key, .key_len = key_len, .cost = cost};
     weir_kept_move(s, &request, now_ns);
+    request.policy_id = weir_recorded_id(s, p, policy_id);
     weir_status st = weir_reserve_make(s->reserved, &request, hash, now_ns, ttl_ns, ret_id);
     if (st == WEIR_OK)
         *ret = request.decision;

@@ -38,6 +38,7 @@ struct weir_store {
     weir_secret secret;
     uint64_t order; /* in which a transaction locks its stores: follows from the secret */
     weir_image *image;
+    weir_resets *resets;                /* in the header of the image */
     struct weir_huge_pages *huge_pages; /* NULL: no thread */
     weir_zones zones;                   /* find is NULL: UTC only */
     uint64_t memory_max, large_max;
@@ -88,6 +89,14 @@ enum { WEIR_ID_PARTITION_BITS = 24, WEIR_ID_PARTITION_AT = 34 };
 #define WEIR_ID_PARTITION ((((uint64_t)1 << WEIR_ID_PARTITION_BITS) - 1) << WEIR_ID_PARTITION_AT)
 
 _Static_assert((WEIR_ID_PARTITION & WEIR_POLICY_CLASS) == 0, "the class stays");
+
+/* Whether an id is that of a generation of `id`, up to the current one; see
+ * weir_store_current_id(). */
+bool weir_id_is_of(const weir_store *s, uint64_t current_id, uint64_t id, uint64_t policy);
+
+/* The id that the record of a reservation has, under which the registry must have the policy. The
+ * registry is not filled with the ids of generations: it has the id of the text. */
+uint64_t weir_recorded_id(const weir_store *s, const weir_policy *p, uint64_t policy_id);
 
 /* Finds where the states of a policy's id are. */
 const weir_area *weir_area_find(const weir_store *s, uint64_t policy_id);

@@ -56,6 +56,7 @@ static struct {
     uint64_t alive[IDS];
     jmp_buf scheduler;
     process process[PROCESSES + 1];
+    weir_resets resets;
     weir_hash_keys hash; /* takes long to compute, and the secret is always the same */
     void (*work)(unsigned i, weir_store *s);
 } sim;
@@ -268,6 +269,7 @@ static weir_store *open_store(process *p, bool is_new)
     weir_store *s = port_zalloc(1, sizeof *s);
     const weir_reserve_hooks hooks = {s, run_state, policy_find, policy_note};
     s->image = &p->image;
+    s->resets = &sim.resets;
     s->secret = secret;
     s->hash = sim.hash;
     s->kept = weir_kept_new();

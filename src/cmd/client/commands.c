@@ -30,7 +30,7 @@ enum { DONE = 0, FAILED = 1, USAGE = 2, DENIED = 3 }; /* exit statuses */
 #define INTERVAL_MS_MIN 100
 
 /* The options that only some commands have. */
-enum { HAS_TEXT = 1, HAS_COST = 2, HAS_TOP = 4, HAS_JSON = 8, HAS_KEEP = 16 };
+enum { HAS_TEXT = 1, HAS_COST = 2, HAS_TOP = 4, HAS_JSON = 8, HAS_KEEP = 16, HAS_ALL = 32 };
 
 typedef struct client_command {
     const char *name; /* "weir take" */
@@ -47,7 +47,8 @@ typedef struct invocation {
     const char *server;
     const char *cost_text, *keep_text, *keys_text;      /* NULL if not given */
     int64_t cost, keys, count, timeout_ns, interval_ns; /* count, interval_ns: 0 if not given */
-    bool text, json, help, allowed, live;
+    bool text, json, help, allowed, live, all;
+    bool ended; /* "--" was given: what follows is meant literally */
     const char *policy, *key;
     char canonical[WEIR_POLICY_TEXT_MAX]; /* what --text gave, in canonical form */
 } invocation;
@@ -129,14 +130,18 @@ static const client_command refund = {
 static const client_command reset = {
     "weir reset",
     "Usage: weir reset [OPTION]... POLICY KEY\n"
+    "       weir reset [OPTION]... POLICY --all\n"
     "\n"
-    "Resets KEY: its full limit is available again.\n" HELP_NAME HELP_TEXT HELP_SERVER HELP_JSON
-        HELP_END HELP_DONE "Examples:\n"
+    "Resets KEY: its full limit is available again. With --all, resets all keys of POLICY.\n"
+    "KEY is no pattern. A key named '*' is written after --: weir reset api -- '*'\n" HELP_NAME
+    "  --all            reset all keys of POLICY at once\n" HELP_TEXT HELP_SERVER HELP_JSON HELP_END
+        HELP_DONE "Examples:\n"
     "  weir reset api alice\n"
+    "  weir reset api --all\n"
     "  weir reset --server 10.0.0.5:6380 login alice\n",
     "WEIR.RESET",
     CLIENT_REPLY_RESET,
-    HAS_TEXT | HAS_JSON,
+    HAS_TEXT | HAS_JSON | HAS_ALL,
     2,
 };
 
@@ -239,6 +244,7 @@ static int set_time(const invocation *a, const char *option, const char *text, u
 enum {
     OPT_COST = 256,
     OPT_KEEP,
+    OPT_ALL,
     OPT_TEXT,
     OPT_ALLOWED,
     OPT_KEYS,
@@ -276,6 +282,9 @@ static int set_option(invocation *a, int c, const char *value)
     case OPT_TEXT:
         a->text = true;
         return 0;
+    case OPT_ALL:
+        a->all = true;
+        return 0;
     case OPT_ALLOWED:
         a->allowed = true;
         return 0;
@@ -293,13 +302,26 @@ static int set_option(invocation *a, int c, const char *value)
     }
 }
 
+/* Refuses the KEY '*' of a reset, which looks like a pattern, unless it follows "--". */
+static int check_star(const invocation *a)
+{
+    const char *name = a->command->name;
+    const char *before = a->text ? "--text '" : "", *after = a->text ? "'" : "";
+    if (!(a->command->options & HAS_ALL) || strcmp(a->key, "*") != 0 || a->ended)
+        return 0;
+    return complain(a, USAGE,
+                    "KEY is '*', which is no pattern; to reset all keys: %s %s%s%s --all; for the "
+                    "key named '*': %s %s%s%s -- '*'",
+                    name, before, a->policy, after, name, before, a->policy, after);
+}
+
 static int set_arguments(invocation *a, int argc, char **argv)
 {
     static const char *const expected[] = {"no arguments", "only POLICY", "only POLICY and KEY"};
     static const char *const missing[3][2] = {
         {NULL, NULL}, {"POLICY is", NULL}, {"POLICY and KEY are", "KEY is"}};
     const char *name = a->command->name;
-    int n = a->command->arguments;
+    int n = a->command->arguments - a->all;
     if (argc == 0 && (a->command->options & HAS_TOP)) { /* the screen */
         a->policy = a->key = "";
         a->live = true;
@@ -316,7 +338,7 @@ static int set_arguments(invocation *a, int argc, char **argv)
         return complain(a, USAGE, "POLICY is empty");
     if (n > 1 && !*a->key)
         return complain(a, USAGE, "KEY is empty");
-    return 0;
+    return check_star(a);
 }
 
 /* Parses the policy of --text, so that a syntax error is shown with its position before anything is
@@ -345,7 +367,7 @@ static void set_server(invocation *a)
         a->server = CLIENT_SERVER;
 }
 
-enum { OPTIONS = 12 };
+enum { OPTIONS = 13 };
 
 /* Lists the options of a command for getopt. */
 static void list_options(const client_command *v, struct option ret[OPTIONS + 1])
@@ -354,6 +376,7 @@ static void list_options(const client_command *v, struct option ret[OPTIONS + 1]
         int needs; /* 0: every command has this option */
         struct option option;
     } known[OPTIONS] = {
+        {HAS_ALL, {"all", no_argument, NULL, OPT_ALL}},
         {HAS_TEXT, {"text", no_argument, NULL, OPT_TEXT}},
         {HAS_COST, {"cost", required_argument, NULL, OPT_COST}},
         {HAS_KEEP, {"keep", required_argument, NULL, OPT_KEEP}},
@@ -392,6 +415,8 @@ static int read_options(invocation *a, int argc, char **argv)
     struct option known[OPTIONS + 1];
     int c;
     list_options(a->command, known);
+    for (int i = 1; i < argc; i++)
+        a->ended = a->ended || strcmp(argv[i], "--") == 0;
     optind = 0;
     while ((c = options_next(a->command->name, argc, argv, known)) != -1) {
         int status = set_option(a, c, optarg);
@@ -403,6 +428,11 @@ static int read_options(invocation *a, int argc, char **argv)
     if (status == 0)
         status = check_live(a);
     return status == 0 && a->text ? set_text(a) : status;
+}
+
+static const char *resp_of(const invocation *a)
+{
+    return a->all ? "WEIR.RESETALL" : a->command->resp;
 }
 
 /* ---- the reply ------------------------------------------------------------------------------- */
@@ -456,7 +486,7 @@ static int print_reply(const invocation *a, const client *c)
         break;
     }
     return complain(a, FAILED, "%s: unexpected reply to %s; is this server a weir daemon?",
-                    c->server, a->command->resp);
+                    c->server, resp_of(a));
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -472,12 +502,12 @@ static weir_slice word(const char *text)
 static size_t list_words(const invocation *a, weir_slice ret[WORDS_MAX])
 {
     size_t n = 0;
-    ret[n++] = word(a->command->resp);
+    ret[n++] = word(resp_of(a));
     if (a->command->kind == CLIENT_REPLY_POLICIES)
         ret[n++] = word("LIST");
     if (a->command->arguments > 0)
         ret[n++] = word(a->policy);
-    if (a->command->arguments > 1)
+    if (a->command->arguments > 1 && !a->all)
         ret[n++] = word(a->key);
     if (a->command->kind == CLIENT_REPLY_REFUND)
         ret[n++] = word(a->cost_text ? a->cost_text : "1");

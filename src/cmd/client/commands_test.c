@@ -52,6 +52,11 @@ static const dialog dialogs[] = {
      "take --text 'fixed-window 5/day tz  Mars/Base' alice"},
     {"+OK\r\n", 0, "reset\n", "WEIR.RESET api alice|", "reset api alice"},
     {"+OK\r\n", 0, "{\"reset\":true,\"policy\":\"a\\\"b\"}\n", NULL, "reset --json a\"b alice"},
+    {"+OK\r\n", 0, "reset\n", "WEIR.RESETALL api|", "reset api --all"},
+    {"+OK\r\n", 0, "{\"reset\":true,\"policy\":\"gcra 5/m burst 5\"}\n",
+     "WEIR.RESETALL gcra 5/m burst 5|", "reset --json --all --text 'gcra 5/m burst 5'"},
+    {"+OK\r\n", 0, "reset\n", "WEIR.RESET api *|", "reset api -- '*'"},
+    {"+OK\r\n", 0, "reset\n", "WEIR.RESET api **|", "reset api '**'"},
     {DECISION("1", "5", "3", "0", "24000", "0"), 0,
      "refunded 3 of 5 remaining, full again in 24 s\n", "WEIR.REFUND api alice 1 WITHNAMES|",
      "refund api alice"},
@@ -287,6 +292,7 @@ static void check_malformed_replies(void **unused)
         expect_unexpected(lines[i], "WEIR.EXPLAIN", "explain api a");
     for (size_t i = 0; i < sizeof resets / sizeof resets[0]; i++)
         expect_unexpected(resets[i], "WEIR.RESET", "reset api a");
+    expect_unexpected(":1\r\n", "WEIR.RESETALL", "reset api --all");
 }
 
 /* ---- wrong usage ----------------------------------------------------------------------------- */
@@ -298,13 +304,23 @@ typedef struct mistake {
 
 #define OF_TAKE   "expected --text, --cost, --keep, --server, --timeout, --json or --help"
 #define OF_REFUND "expected --text, --cost, --server, --timeout, --json or --help"
-#define OF_RESET  "expected --text, --server, --timeout, --json or --help"
+#define OF_RESET  "expected --all, --text, --server, --timeout, --json or --help"
 
 static const mistake mistakes[] = {
     {"weir take: POLICY and KEY are missing; see weir take --help\n", "take"},
     {"weir peek: KEY is missing; see weir peek --help\n", "peek api"},
     {"weir reset: expected only POLICY and KEY, also found 'x'; see weir reset --help\n",
      "reset api a x y"},
+    {"weir reset: expected only POLICY, also found 'x'; see weir reset --help\n",
+     "reset --all api x"},
+    {"weir reset: POLICY is missing; see weir reset --help\n", "reset --all"},
+    {"weir reset: KEY is '*', which is no pattern; to reset all keys: weir reset api --all; for "
+     "the key named '*': weir reset api -- '*'\n",
+     "reset api '*'"},
+    {"weir reset: KEY is '*', which is no pattern; to reset all keys: weir reset --text 'gcra 1/s' "
+     "--all; for the key named '*': weir reset --text 'gcra 1/s' -- '*'\n",
+     "reset --text 'gcra 1/s' '*'"},
+    {"weir take: unknown option '--all', " OF_TAKE "; see weir take --help\n", "take --all api"},
     {"weir take: KEY is empty\n", "take api ''"},
     {"weir take: POLICY is empty\n", "take '' a"},
     {"weir top: POLICY is empty\n", "top ''"},

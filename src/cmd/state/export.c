@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Exports a state file as JSON lines: a head, the policies, and the keys. 64-bit numbers that a
+/* Exports a state file as JSON lines: a head, the generations of policies that were reset, the
+ * policies, and the keys. 64-bit numbers that a
  * JSON reader might round to a double are written as hexadecimal strings. */
 
 #include "cmd/state/state.h"
@@ -69,6 +70,14 @@ static bool put_policy(void *ctx, uint64_t id, const char *text, size_t len)
     return !ferror(stdout);
 }
 
+static void put_resets(const weir_store *s)
+{
+    uint64_t entries[WEIR_RESETS_SLOTS];
+    size_t n = weir_store_resets(s, entries);
+    for (size_t i = 0; i < n; i++)
+        printf("{\"reset\":\"%016" PRIx64 "\"}\n", entries[i]);
+}
+
 static bool put_key(void *ctx, const weir_key_state *stored)
 {
     (void)ctx;
@@ -108,6 +117,7 @@ int state_export(const state_file *f, bool with_secret)
 {
     off_t begin = output_offset();
     put_head(f, with_secret);
+    put_resets(f->store);
     weir_store_policies(f->store, put_policy, NULL);
     weir_store_each(f->store, put_key, NULL);
     errno = 0;

@@ -236,6 +236,22 @@ static bool import_policy(importer *m, json_t *root)
     return true;
 }
 
+/* Adds the generation of a policy whose keys were all reset. */
+static bool import_reset(importer *m, json_t *root)
+{
+    const char *hex;
+    uint64_t entry;
+    json_error_t error;
+    if (json_unpack_ex(root, &error, JSON_STRICT, "{s:s}", "reset", &hex) != 0)
+        return wrong(m, "expected a reset: %s", error.text);
+    weir_status st =
+        read_hex(hex, 1, &entry) ? weir_store_put_reset(m->file.store, entry) : WEIR_E_RANGE;
+    if (st == WEIR_E_FULL)
+        return wrong(m, "reset: %s has the resets of %d policies, the maximum", m->file.path,
+                     WEIR_RESETS_MAX);
+    return st == WEIR_OK || wrong(m, "reset: expected 16 hexadecimal digits of an export");
+}
+
 static bool reserve_words(importer *m, size_t n)
 {
     if (n <= m->words_max)
@@ -306,7 +322,9 @@ static bool import_all(importer *m, const char *path, const weir_zones *zones)
     good = read_head_line(m, root, &head) && open_file(m, &head, path, zones);
     json_decref(root);
     while (good && next_line(m, &root, &good)) {
-        good = json_object_get(root, "policy") ? import_policy(m, root) : import_key(m, root);
+        good = json_object_get(root, "policy")  ? import_policy(m, root)
+               : json_object_get(root, "reset") ? import_reset(m, root)
+                                                : import_key(m, root);
         json_decref(root);
     }
     return good;

@@ -213,6 +213,85 @@ static void an_output_that_fails(void **unused)
     free(found);
 }
 
+/* ---- resets of whole policies ---------------------------------------------------------------- */
+
+/* Resets n policies and exports the file. */
+static int export_resets(int argc, char **argv)
+{
+    state_file f = new_file();
+    (void)argc;
+    for (uint64_t i = 0; i < strtoull(argv[0], NULL, 10); i++)
+        assert_int_equal(weir_store_reset_policy(f.store, i), WEIR_OK);
+    assert_int_equal(weir_store_reset_policy(f.store, 0), WEIR_OK);
+    state_print(&f);
+    assert_true(state_read_head("state", true, &f.head, NULL));
+    int status = state_export(&f, true);
+    weir_store_close(f.store);
+    return status;
+}
+
+/* The ids of the policies 0 and 1 in the file "state" differ from those of a new file. */
+static void expect_resets(bool first, bool second)
+{
+    state_file f = open_file(6 << 20, 2 << 20);
+    assert_int_equal(weir_store_current_id(f.store, 99, 0) != 99, first);
+    assert_int_equal(weir_store_current_id(f.store, 99, 1) != 99, second);
+    weir_store_close(f.store);
+}
+
+static void resets(void **unused)
+{
+    (void)unused;
+    char *argv[] = {"state", "state", "--import", "lines", NULL};
+    static const struct {
+        char *policies;
+        const char *printed;
+    } rows[] = {{"1", "resets      of all keys of 1 policy\n"},
+                {"2", "resets      of all keys of 2 policies\n"}};
+    for (size_t i = 0; i < 2; i++) {
+        char *found = output_of(export_resets, 1, (char *[]){rows[i].policies, NULL});
+        assert_non_null(strstr(found, rows[i].printed));
+        const char *lines = strstr(found, "{\"weir_state\"");
+        assert_non_null(lines);
+        assert_non_null(strstr(lines, "}\n{\"reset\":\"0000000001000002\"}\n"));
+        write_file("lines", lines, strlen(lines));
+        free(found);
+        (void)unlink("state");
+        found = output_of(weir_cmd_state, 4, argv);
+        assert_string_equal(found, "state: 0 keys and 0 policies imported\n");
+        free(found);
+        expect_resets(true, i == 1);
+    }
+}
+
+/* A file that has not been reset has no line about resets. */
+static void no_resets(void **unused)
+{
+    (void)unused;
+    char *found = output_of(print_policies, 0, NULL);
+    assert_null(strstr(found, "resets"));
+    free(found);
+}
+
+static void too_many_resets(void **unused)
+{
+    (void)unused;
+    char *argv[] = {"state", "state", "--import", "lines", NULL};
+    char *found = output_of(export_resets, 1, (char *[]){"2", NULL});
+    const char *lines = strstr(found, "{\"weir_state\"");
+    write_file("lines", lines, strlen(lines));
+    free(found);
+    state_file f = new_file();
+    for (uint64_t i = 0; i < WEIR_RESETS_MAX; i++)
+        assert_int_equal(weir_store_reset_policy(f.store, 1000 + i), WEIR_OK);
+    weir_store_close(f.store);
+    found = output_of(weir_cmd_state, 4, argv);
+    assert_string_equal(found, "weir state: lines:2: reset: state has the resets of 192 policies, "
+                               "the maximum\nstate: 0 keys and 0 policies imported\n"
+                               "exit status 1\n");
+    free(found);
+}
+
 /* ---- imports that do not fit ----------------------------------------------------------------- */
 
 /* The summary counts what did not fit, and the exit status says so. */
@@ -251,6 +330,9 @@ int main(void)
                                        cmocka_unit_test(policies),
                                        cmocka_unit_test(exported_texts),
                                        cmocka_unit_test(an_output_that_fails),
+                                       cmocka_unit_test(resets),
+                                       cmocka_unit_test(no_resets),
+                                       cmocka_unit_test(too_many_resets),
                                        cmocka_unit_test(a_full_file)};
     return cmocka_run_group_tests_name("state parts", tests, make_dir, remove_dir);
 }

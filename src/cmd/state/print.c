@@ -128,6 +128,11 @@ static void print_keys(weir_store *s)
     printf("%" PRIu64 "\n", stats.evicted);
     print_label("reserved");
     printf("%" PRIu64 " open\n", stats.reserved);
+    size_t resets = weir_store_resets(s, NULL);
+    if (resets > 0) {
+        print_label("resets");
+        printf("of all keys of %zu %s\n", resets, resets == 1 ? "policy" : "policies");
+    }
     print_label("damaged");
     printf("%" PRIu64 "\n", stats.damaged);
 }

@@ -144,6 +144,7 @@ static void too_many_partitions(void **unused)
 #define HASH  "hash: expected 16 hexadecimal digits"
 #define FORM  "form, level: expected 0 to 2^32 - 1"
 #define WORDS "words: expected groups of 16 hexadecimal digits"
+#define RESET "reset: expected 16 hexadecimal digits of an export"
 #define STATE "expected a valid state: number out of range"
 #define KEY(HASH, FORM, LEVEL, WORDS)                                                              \
     "{\"hash\":\"" HASH "\",\"fresh_at_ns\":1,\"form\":" FORM ",\"level\":" LEVEL                  \
@@ -174,6 +175,11 @@ static void lines(void **unused)
         {KEY("1e83d10eed7a2859", "1", "4294967296", ""), FORM},
         {KEY("1e83d10eed7a2859", "1", "0", "0"), WORDS},
         {KEY("1e83d10eed7a2859", "1", "0", "000000000000000g"), WORDS},
+        {"{\"reset\":\"0000000001000001\"}\n", ""},
+        {"{\"reset\":\"0000000001000000\"}\n", RESET},
+        {"{\"reset\":\"0000000000000001\"}\n", RESET},
+        {"{\"reset\":\"000000000100000g\"}\n", RESET},
+        {"{\"reset\":\"000000000100001\"}\n", RESET},
         {KEY_IN("1"), "partition: expected 16 hexadecimal digits"},
         {KEY_IN("0000000000000000"), ""},
         {KEY_IN("0000000000000001"), "partition: state has no partition with this hash; import "

@@ -233,16 +233,30 @@ static void refund(call *c)
         put_decision(c);
 }
 
-static void reset(call *c)
+static void put_reset(call *c)
 {
-    c->pending =
-        !weir_service_reset(c->options->service, &c->wait->completion, &c->request, c->now_ns);
-    if (c->pending || !succeeded(c))
+    if (!succeeded(c))
         return;
     weir_buffer *b = weir_http_begin_json(c);
     weir_buffer_printf(b, "{\"reset\":true,\"policy\":");
     weir_json_put_string(b, c->request.rule.at, c->request.rule.len);
     weir_buffer_append(b, "}\n", 2);
+}
+
+static void reset(call *c)
+{
+    c->pending =
+        !weir_service_reset(c->options->service, &c->wait->completion, &c->request, c->now_ns);
+    if (!c->pending)
+        put_reset(c);
+}
+
+static void reset_all(call *c)
+{
+    if (!weir_http_params_policy(&c->params, "", WEIR_HTTP_EITHER, &c->request, c->response))
+        return;
+    weir_service_reset_policy(c->options->service, &c->request);
+    put_reset(c);
 }
 
 static void explain(call *c)
@@ -277,6 +291,8 @@ const weir_http_endpoint weir_http_decisions[] = {
      "policy, key, cost: refunds units (POST)"},
     {"/v1/reset", POST, NAME | TEXT | KEY, reset,
      "policy, key: restores the key's full quota (POST)"},
+    {"/v1/resetall", POST, NAME | TEXT, reset_all,
+     "policy: restores the full quota of all its keys (POST)"},
     {"/v1/explain", GET_OR_POST, NAME | TEXT | KEY, explain,
      "policy, key: describes the key's limit and state"},
 };

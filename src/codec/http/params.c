@@ -381,25 +381,35 @@ bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, un
            (r->body.len == 0 || read_body(ret, r->body, known, a)) && check_values(ret, a);
 }
 
-bool weir_http_params_request(const weir_http_params *p, weir_slice key, const char *where,
-                              const char *missing, weir_request *ret, weir_http_response *a)
+bool weir_http_params_policy(const weir_http_params *p, const char *where, const char *missing,
+                             weir_request *ret, weir_http_response *a)
 {
     bool by_name = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_POLICY);
     bool by_text = p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_LIMIT);
-    if (key.len == 0 || key.len > WEIR_KEY_MAX)
-        weir_http_problem(a, 400, "%sthe key has %zu bytes, expected 1 to %d", where, key.len,
-                          WEIR_KEY_MAX);
-    else if (by_name && by_text)
+    if (by_name && by_text)
         weir_http_problem(a, 400, "%sexpected either \"policy\" or \"limit\", found both", where);
     else if (!by_name && !by_text)
         weir_http_problem(a, 400, "%smissing parameter %s", where, missing);
     if (a->status != 0)
         return false;
     *ret = (weir_request){.rule = p->text[by_text ? WEIR_HTTP_P_LIMIT : WEIR_HTTP_P_POLICY],
-                          .by_text = by_text,
-                          .key = key,
-                          .cost = p->number[WEIR_HTTP_P_COST],
-                          .keep = p->number[WEIR_HTTP_P_KEEP]};
+                          .by_text = by_text};
+    return true;
+}
+
+bool weir_http_params_request(const weir_http_params *p, weir_slice key, const char *where,
+                              const char *missing, weir_request *ret, weir_http_response *a)
+{
+    if (key.len == 0 || key.len > WEIR_KEY_MAX) {
+        weir_http_problem(a, 400, "%sthe key has %zu bytes, expected 1 to %d", where, key.len,
+                          WEIR_KEY_MAX);
+        return false;
+    }
+    if (!weir_http_params_policy(p, where, missing, ret, a))
+        return false;
+    ret->key = key;
+    ret->cost = p->number[WEIR_HTTP_P_COST];
+    ret->keep = p->number[WEIR_HTTP_P_KEEP];
     return true;
 }
 

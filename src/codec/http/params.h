@@ -61,11 +61,13 @@ bool weir_http_params_read(weir_http_params *ret, const weir_http_request *r, un
 bool weir_http_params_read_object(weir_http_params *ret, json_t *object, const char *where,
                                   weir_http_response *a);
 
-/* Makes a request to the service from parameters.
+/* Makes a request to the service from parameters: with a policy alone, or with a key and a cost.
  *  where    "", or the prefix of errors: "requests[2]: ".
  *  missing  the expected parameter if neither policy nor limit is given.
- * Returns false, and makes *a an error response, if the parameters are invalid. */
+ * They return false, and make *a an error response, if the parameters are invalid. */
 #define WEIR_HTTP_EITHER "\"policy\" or \"limit\""
+bool weir_http_params_policy(const weir_http_params *p, const char *where, const char *missing,
+                             weir_request *ret, weir_http_response *a);
 bool weir_http_params_request(const weir_http_params *p, weir_slice key, const char *where,
                               const char *missing, weir_request *ret, weir_http_response *a);
 

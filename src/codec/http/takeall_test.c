@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* /v1/takeall and reservations over HTTP: exact responses, and every error. */
+/* /v1/takeall, /v1/resetall and reservations over HTTP: exact responses, and every error. */
 
 #include "codec/http/kit_test.h"
 #include "service/rules/keep.h"
@@ -333,14 +333,50 @@ static void check_wrong_keeps(void **state)
                "unknown parameter \"keep\", expected policy, limit, key, cost");
 }
 
+static void check_reset_all(void **state)
+{
+    fixture *f = *state;
+    static const char text[] = "/v1/peek?limit=gcra+1/s+burst+5&key=alice";
+    get(f, "/v1/take?policy=api&key=alice&cost=3");
+    get(f, "/v1/check?limit=gcra+1/s+burst+5&key=alice&cost=2");
+    assert_string_equal(body_of(post(f, "/v1/resetall", "{\"policy\":\"api\"}")),
+                        "{\"reset\":true,\"policy\":\"api\"}\n");
+    assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=alice"), "\"remaining\":5,"));
+    assert_non_null(strstr(get(f, text), "\"remaining\":3,"));
+    assert_string_equal(body_of(post(f, "/v1/resetall?limit=gcra+1/s+burst+5", "")),
+                        "{\"reset\":true,\"policy\":\"gcra 1/s burst 5\"}\n");
+    assert_non_null(strstr(get(f, text), "\"remaining\":5,"));
+}
+
+static void check_reset_all_errors(void **state)
+{
+    fixture *f = *state;
+    is_problem(post(f, "/v1/resetall?policy=none", ""), 404,
+               "unknown policy \"none\"; GET /v1/policies lists all");
+    is_problem(post(f, "/v1/resetall?limit=gcra+1/x", ""), 400,
+               "column 8: unknown unit 'x', expected one of ns us ms s m h d w");
+    is_problem(post(f, "/v1/resetall", "{}"), 400, "missing parameter \"policy\" or \"limit\"");
+    is_problem(post(f, "/v1/resetall?policy=api&limit=gcra+1/s", ""), 400,
+               "expected either \"policy\" or \"limit\", found both");
+    assert_int_equal(status_of(post(f, "/v1/resetall?policy=api&key=alice", "")), 400);
+    is_problem(get(f, "/v1/resetall?policy=api"), 405,
+               "unsupported method for /v1/resetall, expected POST, OPTIONS");
+    for (uint64_t i = 0; i < WEIR_RESETS_MAX; i++)
+        assert_int_equal(weir_store_reset_policy(f->store, i), WEIR_OK);
+    is_problem(post(f, "/v1/resetall?policy=api", ""), 503,
+               "the store remembers the resets of 192 policies, and cannot reset another one; "
+               "reset keys one by one");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_take_all), TEST(check_delay),          TEST(check_take_all_errors),
-        TEST(check_take_all), TEST(check_delay),          TEST(check_keep),
-        TEST(check_take_all), TEST(check_delay),          TEST(check_wrong_keeps),
-        TEST(check_reserve),  TEST(check_reserve_errors), TEST(check_access),
-        TEST(check_refused),
+        TEST(check_take_all),         TEST(check_delay),
+        TEST(check_take_all_errors),  TEST(check_keep),
+        TEST(check_wrong_keeps),      TEST(check_reserve),
+        TEST(check_reserve_errors),   TEST(check_access),
+        TEST(check_refused),          TEST(check_reset_all),
+        TEST(check_reset_all_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

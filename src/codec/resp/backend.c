@@ -68,6 +68,12 @@ static bool decide(weir_call *call, weir_verb verb, weir_request *r)
     return done;
 }
 
+static bool reset_policy(weir_call *call, weir_request *r)
+{
+    weir_service_reset_policy(weir_resp_call_of(call)->session->options->service, r);
+    return true;
+}
+
 static bool take_all(weir_call *call, weir_request *r, size_t n, weir_all_result *ret)
 {
     weir_resp_call *c = weir_resp_call_of(call);
@@ -176,6 +182,7 @@ const weir_backend weir_resp_backend = {
     .error = put_error,
     .boolean = put_bool,
     .decide = decide,
+    .reset_policy = reset_policy,
     .take_all = take_all,
     .explain = explain,
     .throttle = throttle,

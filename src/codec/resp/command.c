@@ -27,6 +27,8 @@ const weir_command weir_commands[WEIR_COMMANDS] = {
                              "WEIR.REFUND policy key n [WITHNAMES]"},
     [WEIR_COMMAND_RESET] = {"WEIR.RESET", weir_run_reset, 3, 3, 2, 1, false,
                             "WEIR.RESET policy key"},
+    [WEIR_COMMAND_RESETALL] = {"WEIR.RESETALL", weir_run_reset_all, 2, 2, 0, 0, false,
+                               "WEIR.RESETALL policy"},
     [WEIR_COMMAND_EXPLAIN] = {"WEIR.EXPLAIN", weir_run_explain, 3, 3, 2, 1, false,
                               "WEIR.EXPLAIN policy key"},
     [WEIR_COMMAND_POLICY] = {"WEIR.POLICY", weir_run_policy, 2, 0, 0, 0, false,
@@ -84,6 +86,11 @@ static int quoted_len(weir_slice arg)
 static bool is_text(weir_slice rule)
 {
     return memchr(rule.at, ' ', rule.len) != NULL;
+}
+
+weir_request weir_call_policy(const weir_call *c, size_t i)
+{
+    return (weir_request){.rule = c->arg[i], .by_text = is_text(c->arg[i])};
 }
 
 weir_request weir_call_request(const weir_call *c, size_t i)

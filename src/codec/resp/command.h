@@ -36,6 +36,7 @@ typedef struct weir_backend {
      * names, and the command replies with it. If it returns false, the backend has replied with an
      * error, or will run the command again later. */
     bool (*decide)(weir_call *c, weir_verb verb, weir_request *r); /* TAKE, PEEK, REFUND, RESET */
+    bool (*reset_policy)(weir_call *c, weir_request *r); /* without a key */
     bool (*take_all)(weir_call *c, weir_request *r, size_t n, weir_all_result *ret);
     bool (*explain)(weir_call *c, weir_request *r, weir_buffer *out);
     bool (*throttle)(weir_call *c, const weir_throttle *t, weir_slice key,
@@ -77,6 +78,7 @@ typedef enum weir_command_id {
     WEIR_COMMAND_PEEK,
     WEIR_COMMAND_REFUND,
     WEIR_COMMAND_RESET,
+    WEIR_COMMAND_RESETALL,
     WEIR_COMMAND_EXPLAIN,
     WEIR_COMMAND_POLICY,
     WEIR_COMMAND_THROTTLE,
@@ -90,6 +92,7 @@ void weir_run_check(weir_call *c);
 void weir_run_peek(weir_call *c);
 void weir_run_refund(weir_call *c);
 void weir_run_reset(weir_call *c);
+void weir_run_reset_all(weir_call *c);
 void weir_run_explain(weir_call *c);
 void weir_run_take_all(weir_call *c);
 void weir_run_policy(weir_call *c); /* command_policy.c */
@@ -135,6 +138,9 @@ const char *weir_call_read_cost(const weir_call *c, size_t i, int64_t *ret);
  * wrong.
  *  ret  cost and keep are written. */
 const char *weir_call_read_units(weir_slice text, weir_request *ret);
+
+/* The request for arg[i], a policy, without a key. */
+weir_request weir_call_policy(const weir_call *c, size_t i);
 
 /* The request for arg[i] and arg[i + 1], a policy and a key. */
 weir_request weir_call_request(const weir_call *c, size_t i);

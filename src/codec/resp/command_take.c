@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Runs WEIR.TAKE, CHECK, PEEK, REFUND, RESET, EXPLAIN and TAKEALL. The daemon decides TAKE and
+/* Runs WEIR.TAKE, CHECK, PEEK, REFUND, RESET, RESETALL, EXPLAIN and TAKEALL. The daemon decides TAKE and
  * CHECK in batches instead (session.c), with the same parser and the same reply. */
 
 #include "codec/resp/command.h"
@@ -48,15 +48,26 @@ void weir_run_refund(weir_call *c)
         weir_call_put_decision(c, &r);
 }
 
+static void put_ok(weir_call *c, const weir_request *r)
+{
+    if (r->status == WEIR_OK)
+        c->backend->simple(c, "OK");
+    else
+        weir_call_request_error(c, r, "");
+}
+
 void weir_run_reset(weir_call *c)
 {
     weir_request r = weir_call_request(c, 1);
-    if (!c->backend->decide(c, WEIR_VERB_RESET, &r))
-        return;
-    if (r.status == WEIR_OK)
-        c->backend->simple(c, "OK");
-    else
-        weir_call_request_error(c, &r, "");
+    if (c->backend->decide(c, WEIR_VERB_RESET, &r))
+        put_ok(c, &r);
+}
+
+void weir_run_reset_all(weir_call *c)
+{
+    weir_request r = weir_call_policy(c, 1);
+    if (c->backend->reset_policy(c, &r))
+        put_ok(c, &r);
 }
 
 /* ---- WEIR.EXPLAIN ---------------------------------------------------------------------------- */

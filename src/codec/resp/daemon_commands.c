@@ -29,6 +29,7 @@ static const weir_command *const commands[] = {
     SHARED(PEEK),
     SHARED(REFUND),
     SHARED(RESET),
+    SHARED(RESETALL),
     SHARED(EXPLAIN),
     SHARED(POLICY),
     OWN("WEIR.TOP", weir_resp_top, 2, 4, 0, 0, PLAIN, "WEIR.TOP policy [denied|allowed] [k]"),

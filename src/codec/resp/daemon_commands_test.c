@@ -384,8 +384,8 @@ static void check_memory_of_policies(void **state)
 static void check_memory(void **state)
 {
     static const char *const requests[] = {
-        "WEIR.POLICY LIST\r\n", "WEIR.POLICY GET b\r\n",      "WEIR.EXPLAIN a k\r\n", "INFO\r\n",
-        "WEIR.TOP a\r\n",       "WEIR.PEEK 'gcra 7/s' k\r\n",
+        "WEIR.POLICY LIST\r\n", "WEIR.POLICY GET b\r\n", "WEIR.EXPLAIN a k\r\n",       "INFO\r\n",
+        "WEIR.RESETALL b\r\n",  "WEIR.TOP a\r\n",        "WEIR.PEEK 'gcra 7/s' k\r\n",
     };
     fixture *f = fixture_without_memory = *state;
     set_rule(f, "a", "gcra 1/h burst 3");

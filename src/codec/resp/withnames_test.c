@@ -97,6 +97,8 @@ static void check_with_names_place(void **state)
            "-ERR the id: expected 16 hexadecimal digits, the id that reserve returned\r\n");
     expect(f, "WEIR.RESET api k WITHNAMES",
            "-ERR wrong number of arguments for 'weir.reset' command\r\n");
+    expect(f, "WEIR.RESETALL api WITHNAMES",
+           "-ERR wrong number of arguments for 'weir.resetall' command\r\n");
     expect(f, "CL.THROTTLE u 15 30 60 WITHNAMES",
            "-Cell error: Store error: Couldn't parse as integer: WITHNAMES\r\n");
     expect(f, "WEIR.PEEK api k", "*6\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n");

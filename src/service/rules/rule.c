@@ -217,6 +217,7 @@ weir_status weir_rule_new(weir_rule **ret, const weir_store *store, const weir_z
     r->options->refs = 1;
     r->name_len = strlen(spec->name);
     memcpy(r->name, spec->name, r->name_len);
+    r->reset_id = weir_store_reset_id(r->name, r->name_len);
     r->options->allow_len = spec->allow_len;
     r->options->deny_len = spec->deny_len;
     r->shadow = spec->shadow;
@@ -282,6 +283,7 @@ weir_status weir_rule_copy(weir_rule **ret, const weir_rule *of)
     r->refs = 1;
     r->name_len = of->name_len;
     memcpy(r->name, of->name, of->name_len);
+    r->reset_id = of->reset_id;
     r->counts = of->counts;
     weir_status st = weir_rule_share_options(r, of);
     if (st == WEIR_OK)

@@ -45,6 +45,7 @@ typedef struct weir_rule {
     weir_rule_limit candidate; /* `text` is NULL: none */
     bool shadow;
     weir_rule_options *options; /* holds one reference */
+    uint64_t reset_id;          /* of all its limits, for weir_store_reset_policy() */
     uint32_t counts;            /* index of its counters; assigned by the limiter, 0 before */
 } weir_rule;
 

@@ -30,6 +30,7 @@ _Static_assert(offsetof(weir_file_header, checksum) == WEIR_FILE_HEADER_FIXED, "
 _Static_assert(offsetof(weir_file_header, boot) == 536, "the file's layout");
 _Static_assert(offsetof(weir_file_header, clock_slots) == 552, "the file's layout");
 _Static_assert(offsetof(weir_file_header, partition_names) == 648, "the file's layout");
+_Static_assert(offsetof(weir_file_header, resets) == 1728, "the file's layout");
 
 static uint64_t round_up(uint64_t n, uint64_t to)
 {

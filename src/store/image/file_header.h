@@ -10,6 +10,7 @@
 
 #include "port/atomic.h"
 #include "store/clock.h"
+#include "store/image/resets.h"
 
 #include <stddef.h>
 
@@ -72,7 +73,8 @@ typedef struct weir_file_header {
     uint8_t boot[16];
     weir_clock_slots clock_slots;
     char partition_names[WEIR_PARTITIONS_MAX][72]; /* padded with zeros */
-    uint8_t rest[2368];
+    weir_resets resets;
+    uint8_t rest[312];
 } weir_file_header;
 
 enum { WEIR_FILE_HEADER_MAGIC = 8 };

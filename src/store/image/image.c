@@ -540,6 +540,10 @@ void weir_image_copy(weir_image *m, const weir_image *from)
     weir_policy_registry_each(&from->registry, copy_text, m);
     if (weir_clock_slots_read(&from->head->clock_slots, &reading))
         weir_clock_slots_write(&m->head->clock_slots, &reading);
+    uint64_t entries[WEIR_RESETS_SLOTS];
+    size_t n = weir_resets_entries(&from->head->resets, entries);
+    for (size_t i = 0; i < n; i++)
+        (void)!weir_resets_merge(&m->head->resets, entries[i]); /* fails for damaged ones only */
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -592,6 +596,11 @@ const weir_processes *weir_image_processes(const weir_image *m)
 weir_clock_slots *weir_image_clock_slots(weir_image *m)
 {
     return &m->head->clock_slots;
+}
+
+weir_resets *weir_image_resets(weir_image *m)
+{
+    return &m->head->resets;
 }
 
 const uint8_t *weir_image_secret(const weir_image *m)

@@ -54,6 +54,7 @@ const weir_processes *weir_image_processes(const weir_image *m);
 const uint8_t *weir_image_secret(const weir_image *m); /* 16 bytes */
 
 weir_clock_slots *weir_image_clock_slots(weir_image *m); /* the stored clock readings */
+weir_resets *weir_image_resets(weir_image *m);           /* the generations of policies */
 
 /* Writes all changes to the disk. Returns WEIR_OK once they are there, and for anonymous memory;
  * WEIR_E_IO if the system could not. Any thread. */
@@ -98,8 +99,8 @@ WEIR_NODISCARD weir_status weir_image_open_beside(weir_image **ret, weir_image *
 WEIR_NODISCARD weir_status weir_image_replace(weir_image *m, weir_image *old,
                                               const weir_store_options *options);
 
-/* Copies the policy texts and the clock readings of `from`, which other threads and processes may
- * use meanwhile, to `m`. */
+/* Copies the policy texts, the clock readings and the generations of policies of `from`, which
+ * other threads and processes may use meanwhile, to `m`. */
 void weir_image_copy(weir_image *m, const weir_image *from);
 
 /* ---- policies -------------------------------------------------------------------------------- */
