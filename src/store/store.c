@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The store's public functions: check, peek, refund, resets, batches, reservations and statistics. A
- * key is hashed, and its state is looked up in the hash table or, if it is large, in the index of
+/* The store's public functions: check, peek, refund, resets, batches, reservations and statistics.
+ * A key is hashed, and its state is looked up in the hash table or, if it is large, in the index of
  * large states. All arithmetic on states is in src/core. */
 
 #include "store/store.h"

@@ -36,7 +36,7 @@ typedef struct weir_backend {
      * names, and the command replies with it. If it returns false, the backend has replied with an
      * error, or will run the command again later. */
     bool (*decide)(weir_call *c, weir_verb verb, weir_request *r); /* TAKE, PEEK, REFUND, RESET */
-    bool (*reset_policy)(weir_call *c, weir_request *r); /* without a key */
+    bool (*reset_policy)(weir_call *c, weir_request *r);           /* without a key */
     bool (*take_all)(weir_call *c, weir_request *r, size_t n, weir_all_result *ret);
     bool (*explain)(weir_call *c, weir_request *r, weir_buffer *out);
     bool (*throttle)(weir_call *c, const weir_throttle *t, weir_slice key,

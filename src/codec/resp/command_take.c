@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Runs WEIR.TAKE, CHECK, PEEK, REFUND, RESET, RESETALL, EXPLAIN and TAKEALL. The daemon decides TAKE and
- * CHECK in batches instead (session.c), with the same parser and the same reply. */
+/* Runs WEIR.TAKE, CHECK, PEEK, REFUND, RESET, RESETALL, EXPLAIN and TAKEALL. The daemon decides
+ * TAKE and CHECK in batches instead (session.c), with the same parser and the same reply. */
 
 #include "codec/resp/command.h"
 
