@@ -191,8 +191,9 @@ static void explain_key(const weir_request *r, const weir_interned *s, weir_cell
     int64_t unused;
     weir_status st = weir_cell_decide(cell, WEIR_VERB_PEEK, now_ns, 1, 0, &d, &unused);
     WEIR_ASSERT(st == WEIR_OK);
-    if (s->name_len > 0)
-        weir_buffer_printf(out, "policy   %s\n", weir_interned_name(s));
+    if (weir_interned_base_len(s) > 0)
+        weir_buffer_printf(out, "policy   %.*s\n", (int)weir_interned_base_len(s),
+                           weir_interned_name(s));
     weir_explain_key(out, r->key.at, r->key.len);
     weir_buffer_printf(out, "limit    %s\n", weir_interned_text(s));
     weir_explain_state(out, &s->policy, &d, false, now_ns);
@@ -293,6 +294,21 @@ static weir_status drop_policy(weir_call *c, weir_slice name)
     return WEIR_OK;
 }
 
+#define STRING_OF(x) #x
+#define STRING(x)    STRING_OF(x)
+
+static bool reset_policy(weir_call *c, weir_request *r)
+{
+    r->status = r->by_text ? weir_text_reset(r->rule.at, r->rule.len, &r->error)
+                           : weir_named_reset(r->rule.at, r->rule.len);
+    if (r->status == WEIR_OK)
+        redis.ReplicateVerbatim(ctx_of(c));
+    else if (r->status == WEIR_E_FULL)
+        r->why = "the module remembers the resets of " STRING(
+            WEIR_GENERATIONS_MAX) " policies, and cannot reset another one; reset keys one by one";
+    return true;
+}
+
 const weir_backend weir_module_backend = {
     .array = put_array,
     .map = put_map,
@@ -303,6 +319,7 @@ const weir_backend weir_module_backend = {
     .error = put_error,
     .boolean = put_bool,
     .decide = decide,
+    .reset_policy = reset_policy,
     .take_all = weir_module_take_all,
     .explain = explain,
     .throttle = throttle,

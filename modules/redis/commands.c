@@ -55,6 +55,7 @@ RUN(run_take_all, TAKEALL)
 RUN(run_peek, PEEK)
 RUN(run_refund, REFUND)
 RUN(run_reset, RESET)
+RUN(run_reset_all, RESETALL)
 RUN(run_explain, EXPLAIN)
 RUN(run_policy, POLICY)
 RUN(run_throttle, THROTTLE)
@@ -85,6 +86,7 @@ static const redis_arg check_args[] = {ARG("policy-text", STRING), KEY_ARG, COST
 static const redis_arg refund_args[] = {ARG("policy", STRING), KEY_ARG, ARG("n", INTEGER),
                                         NAMES_OPTION, END};
 static const redis_arg reset_args[] = {ARG("policy", STRING), KEY_ARG, END};
+static const redis_arg policy_args[] = {ARG("policy", STRING), END};
 static const redis_arg throttle_args[] = {KEY_ARG,
                                           ARG("max_burst", INTEGER),
                                           ARG("count", INTEGER),
@@ -127,6 +129,8 @@ static const command commands[] = {
      "Refunds units that were charged and not used", "O(1)", refund_args},
     {SHARED(RESET), run_reset, "write fast", "write fast", REDIS_KEY_RW | REDIS_KEY_DELETE,
      "Restores the full quota of a key under a policy", "O(1)", reset_args},
+    {SHARED(RESETALL), run_reset_all, "write", "write slow", 0,
+     "Restores the full quota of all keys under a policy", "O(n) for n policies", policy_args},
     {SHARED(EXPLAIN), run_explain, "readonly fast", "read fast", LOOKS,
      "Explains the state of a key in words", "O(1)", reset_args},
     {OWN("WEIR.HELP", NULL, 1, 1, 0, 0, false, "WEIR.HELP"), run_help, "fast", "fast", 0,

@@ -181,6 +181,65 @@ static void a_full_key(void)
     module_server_flush();
 }
 
+/* ---- resets of all keys ---------------------------------------------------------------------- */
+
+static void resets_of_all_keys(void)
+{
+    static const row rows[] = {
+        {{"WEIR.RESETALL", "none"}, "ERR no policy 'none'; WEIR.POLICY LIST shows all policies"},
+        {{"WEIR.RESETALL", "gcra 1/x"},
+         "ERR policy: column 8: unknown unit 'x', expected one of ns us ms s m h d w"},
+        {{"WEIR.RESETALL", "api", "k"}, "ERR wrong number of arguments"},
+    };
+    static const struct {
+        const char *words[WORDS];
+        int64_t remaining; /* -1: not a decision */
+    } steps[] = {
+        {{"WEIR.POLICY", "SET", "api", LIMIT}, -1},
+        {{"WEIR.TAKE", "api", "k", "COST", "5"}, 0},
+        {{"WEIR.TAKE", "api", "l", "COST", "2"}, 3},
+        {{"WEIR.TAKE", LIMIT, "k", "COST", "4"}, 1},
+        {{"WEIR.RESETALL", "api"}, -1},
+        {{"WEIR.PEEK", "api", "k"}, 5},
+        {{"WEIR.PEEK", LIMIT, "k"}, 1},
+        {{"WEIR.TAKE", "api", "k", "COST", "1"}, 4},
+        {{"WEIR.TAKE", "api", "k", "COST", "1"}, 3},
+        {{"WEIR.PEEK", "api", "l"}, 5},
+        {{"WEIR.RESETALL", LIMIT}, -1},
+        {{"WEIR.PEEK", "api", "k"}, 3},
+        {{"WEIR.PEEK", LIMIT, "k"}, 5},
+        {{"WEIR.REFUND", LIMIT, "k", "3"}, 5},
+        {{"WEIR.TAKEALL", "2", LIMIT, "k", "2", "api", "k", "1"}, 2},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const module_reply *r = run(steps[i].words);
+        CHECK(!r->failed);
+        CHECK(steps[i].remaining < 0 || r->integer[3] == steps[i].remaining);
+    }
+    CHECK(strcmp(run((const char *[WORDS]){"WEIR.EXPLAIN", "api", "l"})->text,
+                 "policy   api|key      l|limit    gcra 1/h burst 5|state    5 of 5 free; full|"
+                 "next     now|") == 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        CHECK(run(rows[i].words)->failed);
+    check_rows(rows, 2);
+    module_server_flush();
+}
+
+/* The states of former generations are dropped by the next charge, so a key never fills up with
+ * them. */
+static void resets_again_and_again(void)
+{
+    CHECK(!run((const char *[WORDS]){"WEIR.POLICY", "SET", "api", LIMIT})->failed);
+    CHECK(run((const char *[WORDS]){"WEIR.TAKE", "api", "k"})->integer[3] == 4);
+    size_t once = module_server_saved("k").len;
+    for (int i = 0; i < 100; i++) {
+        CHECK(!run((const char *[WORDS]){"WEIR.RESETALL", "api"})->failed);
+        CHECK(run((const char *[WORDS]){"WEIR.TAKE", "api", "k"})->integer[3] == 4);
+        CHECK(module_server_saved("k").len <= once + 4); /* the digits of the generation */
+    }
+    module_server_flush();
+}
+
 /* ---- replies --------------------------------------------------------------------------------- */
 
 #define API "name|api|limit|gcra 1/h burst 5|overrides|allow|deny|shadow|"
@@ -328,12 +387,14 @@ int main(void)
     policies();
     names_are_no_texts();
     a_full_key();
+    resets_of_all_keys();
+    resets_again_and_again();
     states();
     texts();
     described_requests();
     too_many_policies();
     with_and_without_replication();
     module_server_close();
-    printf("10 passed, 0 failed\n");
+    printf("12 passed, 0 failed\n");
     return 0;
 }

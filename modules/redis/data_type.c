@@ -5,6 +5,12 @@
 
 #include "module.h"
 
+#include "port/assert.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 enum { ENCODING = 1 };
 
 static void serialise(weir_value v, weir_buffer *out)
@@ -87,27 +93,57 @@ static void *copy(redis_string *from, redis_string *to, const void *value)
     return (void *)weir_value_copy((weir_value)value);
 }
 
-/* ---- named policies, saved beside the keys --------------------------------------------------- */
+/* ---- generations and named policies, saved beside the keys ----------------------------------- */
+
+/* A pair of strings for each generation: '?' and the policy, and the number. They come first, and
+ * builds that do not know them refuse them as the names of policies. */
+static void save_generations(redis_io *io, const weir_generation *g, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        char name[1 + WEIR_POLICY_TEXT_MAX], number[24];
+        WEIR_ASSERT(g[i].len < WEIR_POLICY_TEXT_MAX);
+        name[0] = '?';
+        memcpy(name + 1, g[i].policy, g[i].len);
+        redis.SaveStringBuffer(io, name, 1 + g[i].len);
+        redis.SaveStringBuffer(io, number,
+                               (size_t)snprintf(number, sizeof number, "%" PRIu64, g[i].n));
+    }
+}
 
 static void aux_save(redis_io *io, int when)
 {
     const weir_named *named;
-    size_t len = weir_named_all(&named);
+    const weir_generation *generations;
+    size_t len = weir_named_all(&named), generations_len = weir_generations_all(&generations);
     (void)when;
-    redis.SaveUnsigned(io, len);
+    redis.SaveUnsigned(io, generations_len + len);
+    save_generations(io, generations, generations_len);
     for (size_t i = 0; i < len; i++) {
         redis.SaveStringBuffer(io, named[i].name, named[i].name_len);
         redis.SaveStringBuffer(io, named[i].limit, strlen(named[i].limit));
     }
 }
 
-static bool load_named(redis_io *io)
+static bool load_generation(weir_slice policy, weir_slice number)
 {
-    weir_policy_error e;
+    uint64_t n;
+    return policy.len > 0 && policy.len < WEIR_POLICY_TEXT_MAX &&
+           weir_decimal_read(number.at, number.len, UINT64_MAX, &n) && n > 0 &&
+           weir_generation_set(policy.at, policy.len, n) == WEIR_OK;
+}
+
+/* Loads a named policy or a generation. */
+static bool load_pair(redis_io *io)
+{
+    weir_policy_error e = {.text = "expected the generation of a policy"};
     size_t name_len = 0, limit_len = 0;
     char *name = redis.LoadStringBuffer(io, &name_len);
     char *limit = name ? redis.LoadStringBuffer(io, &limit_len) : NULL;
-    bool good = limit && weir_named_set(name, name_len, limit, limit_len, &e) == WEIR_OK;
+    bool generation = limit && name_len > 0 && name[0] == '?';
+    bool good =
+        generation
+            ? load_generation((weir_slice){name + 1, name_len - 1}, (weir_slice){limit, limit_len})
+            : limit && weir_named_set(name, name_len, limit, limit_len, &e) == WEIR_OK;
     if (limit && !good)
         redis.LogIOError(io, "warning", "the policy '%.*s' cannot be loaded: %s",
                          name_len < 64 ? (int)name_len : 64, name, e.text);
@@ -124,14 +160,15 @@ static int aux_load(redis_io *io, int encver, int when)
     if (encver != ENCODING)
         return REDIS_ERR;
     uint64_t len = redis.LoadUnsigned(io);
-    if (redis.IsIOError(io) || len > WEIR_NAMED_MAX)
+    if (redis.IsIOError(io) || len > WEIR_NAMED_MAX + WEIR_GENERATIONS_MAX)
         return REDIS_ERR;
     weir_named_drop_all();
-    for (uint64_t i = 0; i < len; i++) {
-        if (!load_named(io))
-            return REDIS_ERR;
-    }
-    return REDIS_OK;
+    weir_generations_drop_all();
+    bool good = true;
+    for (uint64_t i = 0; i < len && good; i++)
+        good = load_pair(io);
+    weir_generations_loaded();
+    return good ? REDIS_OK : REDIS_ERR;
 }
 
 bool weir_data_type_create(redis_ctx *ctx)

@@ -10,9 +10,11 @@
 #include "core/algorithm.h"
 #include "port/assert.h"
 #include "port/port.h"
+#include "port/text.h"
 #include "service/zone_cache.h"
 #include "store/siphash.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -186,12 +188,33 @@ static uint8_t grid_of(const weir_policy *p)
     return grid;
 }
 
+enum { STORED_NAME_MAX = WEIR_RULE_NAME_MAX + 24 }; /* of a name, '?', a number and a NUL */
+
+/* Writes the name that new states of a policy have: that of its current generation. */
+static size_t current_name(const char *name, size_t len, const char *text, size_t text_len,
+                           char ret[STORED_NAME_MAX])
+{
+    uint64_t n = len > 0 ? weir_generation_of(name, len) : weir_generation_of(text, text_len);
+    WEIR_ASSERT(len <= WEIR_RULE_NAME_MAX);
+    return n == 0 ? (size_t)snprintf(ret, STORED_NAME_MAX, "%.*s", (int)len, name)
+                  : (size_t)snprintf(ret, STORED_NAME_MAX, "%.*s?%" PRIu64, (int)len, name, n);
+}
+
+static bool is_former(const weir_interned *s)
+{
+    char now[STORED_NAME_MAX];
+    (void)current_name(weir_interned_name(s), weir_interned_base_len(s), weir_interned_text(s),
+                       s->text_len, now);
+    return strcmp(now, weir_interned_name(s)) != 0;
+}
+
 /* Finds or adds a policy.
+ *  name  with the generation
  *  text  canonical */
 static weir_interned *intern(const weir_policy *p, const char *name, size_t name_len,
                              const char *text, size_t len)
 {
-    WEIR_ASSERT(name_len <= WEIR_RULE_NAME_MAX && len > 0 && len < WEIR_POLICY_TEXT_MAX);
+    WEIR_ASSERT(name_len < STORED_NAME_MAX && len > 0 && len < WEIR_POLICY_TEXT_MAX);
     uint64_t hash = hash_of(name, name_len, text, len);
     weir_interned *s = find(hash, name, name_len, text, len);
     if (s)
@@ -209,22 +232,30 @@ static weir_interned *intern(const weir_policy *p, const char *name, size_t name
     s->policy = *p;
     memcpy(s->strings, name, name_len);
     memcpy(s->strings + name_len + 1, text, len);
+    s->former = is_former(s);
     s->next = all.table[hash % all.buckets];
     all.table[hash % all.buckets] = s;
     all.len++;
     return s;
 }
 
-static weir_status parse(const char *name, size_t name_len, const char *text, size_t len,
-                         weir_interned **ret, weir_policy_error *ret_error)
+/* Interns the policy of a text.
+ *  stored  the name is that of a stored state, with its generation; else the current one is
+ *          added */
+static weir_status parse(const char *name, size_t name_len, bool stored, const char *text,
+                         size_t len, weir_interned **ret, weir_policy_error *ret_error)
 {
     weir_policy p;
-    char canonical[WEIR_POLICY_TEXT_MAX];
+    char canonical[WEIR_POLICY_TEXT_MAX], current[STORED_NAME_MAX];
     weir_status st = weir_policy_parse(&p, text, len, &all.zones, ret_error);
     if (st != WEIR_OK)
         return st;
-    *ret =
-        intern(&p, name, name_len, canonical, weir_policy_print(&p, canonical, sizeof canonical));
+    size_t canonical_len = weir_policy_print(&p, canonical, sizeof canonical);
+    if (!stored) {
+        name_len = current_name(name, name_len, canonical, canonical_len, current);
+        name = current;
+    }
+    *ret = intern(&p, name, name_len, canonical, canonical_len);
     return WEIR_OK;
 }
 
@@ -241,19 +272,31 @@ weir_interned *weir_intern_throttle(void)
     return all.throttle;
 }
 
+/* Whether a name is one of current_name(). */
+static bool is_stored_name(const char *name, size_t len)
+{
+    const char *mark = len > 0 ? memchr(name, '?', len) : NULL;
+    size_t base = mark ? (size_t)(mark - name) : len;
+    uint64_t n = 1;
+    bool good = base == 0 || weir_rule_name_check(name, base, NULL) == WEIR_OK;
+    if (mark)
+        good =
+            good && mark[1] != '0' && weir_decimal_read(mark + 1, len - base - 1, UINT64_MAX, &n);
+    return good;
+}
+
 weir_status weir_intern_stored(const char *name, size_t name_len, const char *text, size_t len,
                                weir_interned **ret)
 {
     weir_policy_error unused;
-    if (len >= WEIR_POLICY_TEXT_MAX ||
-        (name_len > 0 && weir_rule_name_check(name, name_len, NULL) != WEIR_OK))
+    if (len >= WEIR_POLICY_TEXT_MAX || !is_stored_name(name, name_len))
         return WEIR_E_SYNTAX;
     if (name_len == 0 && len == sizeof throttle_text - 1 && memcmp(text, throttle_text, len) == 0) {
         *ret = weir_intern_throttle();
         return WEIR_OK;
     }
     weir_interned *s = find(hash_of(name, name_len, text, len), name, name_len, text, len);
-    weir_status st = s ? WEIR_OK : parse(name, name_len, text, len, &s, &unused);
+    weir_status st = s ? WEIR_OK : parse(name, name_len, true, text, len, &s, &unused);
     if (st != WEIR_OK)
         return st;
     if (s->text_len != len || memcmp(weir_interned_text(s), text, len) != 0)
@@ -329,8 +372,8 @@ weir_status weir_intern_text(const char *text, size_t len, weir_interned **ret,
 {
     uint64_t hash = 0;
     weir_interned *s = cache_find(text, len, &hash);
-    if (!s || s->name_len > 0) {
-        weir_status st = parse("", 0, text, len, &s, ret_error);
+    if (!s || weir_interned_base_len(s) > 0) {
+        weir_status st = parse("", 0, false, text, len, &s, ret_error);
         if (st != WEIR_OK)
             return st;
         if (memchr(text, ' ', len))
@@ -396,7 +439,7 @@ weir_status weir_named_set(const char *name, size_t name_len, const char *limit,
         snprintf(ret_error->text, sizeof ret_error->text, "%.199s", e.text);
         return st;
     }
-    st = parse(name, name_len, limit, limit_len, &s, ret_error);
+    st = parse(name, name_len, false, limit, limit_len, &s, ret_error);
     if (st != WEIR_OK)
         return st;
     size_t at = search(name, name_len, &there);
@@ -451,6 +494,54 @@ const weir_named *weir_named_find(const char *name, size_t len)
     bool there;
     size_t at = search(name, len, &there);
     return there ? &all.named[at] : NULL;
+}
+
+/* ---- resets of all keys of a policy ---------------------------------------------------------- */
+
+void weir_generations_loaded(void)
+{
+    for (size_t i = 0; i < all.buckets; i++) {
+        for (weir_interned *s = all.table[i]; s; s = s->next)
+            s->former = is_former(s);
+    }
+    cache_clear();
+}
+
+/* Begins a new generation. */
+static weir_status begin_generation(const char *policy, size_t len)
+{
+    weir_status st = weir_generation_set(policy, len, weir_generation_of(policy, len) + 1);
+    if (st == WEIR_OK)
+        weir_generations_loaded();
+    return st;
+}
+
+weir_status weir_text_reset(const char *text, size_t len, weir_policy_error *ret_error)
+{
+    weir_policy p;
+    char canonical[WEIR_POLICY_TEXT_MAX];
+    weir_status st = weir_policy_parse(&p, text, len, &all.zones, ret_error);
+    return st == WEIR_OK
+               ? begin_generation(canonical, weir_policy_print(&p, canonical, sizeof canonical))
+               : st;
+}
+
+weir_status weir_named_reset(const char *name, size_t len)
+{
+    bool there;
+    char current[STORED_NAME_MAX];
+    size_t at = search(name, len, &there);
+    weir_status st = there ? begin_generation(name, len) : WEIR_E_ABSENT;
+    if (st != WEIR_OK)
+        return st;
+    weir_interned *before = all.named[at].interned;
+    const char *text = weir_interned_text(before);
+    size_t current_len = current_name(name, len, text, before->text_len, current);
+    weir_interned *s = intern(&before->policy, current, current_len, text, before->text_len);
+    weir_interned_ref(s);
+    all.named[at].interned = s;
+    weir_interned_unref(before);
+    return WEIR_OK;
 }
 
 /* ---- delta bases ----------------------------------------------------------------------------- */
@@ -514,6 +605,7 @@ bool weir_base_new(weir_interned *s, uint32_t epoch, uint64_t hi, uint64_t lo)
 void weir_interned_close(void)
 {
     weir_named_drop_all();
+    weir_generations_drop_all();
     redis.Free(all.named);
     if (all.throttle)
         weir_interned_unref(all.throttle);

@@ -2,8 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_MODULES_REDIS_INTERNED_H
 #define WEIR_MODULES_REDIS_INTERNED_H
-/* Interned policies, and named policies. States refer to an interned policy: a pair of a name,
- * which is empty for a policy given as text, and a canonical text. Each pair is compiled once for
+/* Interned policies, named policies, and generations. States refer to an interned policy: a pair of
+ * a name, which is empty for a policy given as text, and a canonical text. After all keys of a
+ * policy were reset n times, the name ends with "?n": so the former states are those of another
+ * policy, and the generation is a part of each serialised state. Each pair is compiled once for
  * all keys, and kept while its reference count is above 0. Knows neither keys nor the layout of
  * states.
  *
@@ -15,12 +17,15 @@
 
 #include <weir/weir.h>
 
+#include <string.h>
+
 typedef struct weir_interned {
     port_word refs;
     struct weir_interned *next; /* in its chain of the hash table */
     uint64_t hash;
     uint32_t base[2]; /* the delta bases of new inline states: [1] of those whose expiry is known,
                          [0] of the others; 0: none yet */
+    bool former;      /* of a generation before the last reset: its states can be dropped */
     bool throttle;    /* for CL.THROTTLE: the state is a TAT, and `policy` only has its format */
     uint8_t small;    /* the words of a state, 1 or 2, if it can be stored inline; else 0 */
     uint8_t grid;     /* an expiry is rounded up to a multiple of 2^grid ns, before it is spread */
@@ -33,6 +38,12 @@ typedef struct weir_interned {
 static inline const char *weir_interned_name(const weir_interned *s)
 {
     return s->strings;
+}
+
+/* The length of the name without the generation; 0: a policy given as text. */
+static inline size_t weir_interned_base_len(const weir_interned *s)
+{
+    return strcspn(s->strings, "?");
 }
 
 static inline const char *weir_interned_text(const weir_interned *s)
@@ -110,6 +121,38 @@ void weir_named_drop_all(void);
 /* All named policies, sorted by name. `ret` is valid until one changes. Returns their number. */
 size_t weir_named_all(const weir_named **ret);
 const weir_named *weir_named_find(const char *name, size_t len); /* NULL: there is no such policy */
+
+/* ---- resets of all keys of a policy ---------------------------------------------------------- */
+
+/* Begins a new generation of a named policy, or of a text: all keys have their full quota.
+ *  ret_error  written if the text is not a policy.
+ * Return WEIR_OK; WEIR_E_ABSENT for an unknown name; WEIR_E_FULL if WEIR_GENERATIONS_MAX others
+ * were reset; or as weir_policy_parse(). */
+WEIR_NODISCARD weir_status weir_named_reset(const char *name, size_t len);
+WEIR_NODISCARD weir_status weir_text_reset(const char *text, size_t len,
+                                           weir_policy_error *ret_error);
+
+/* The generation of a policy that was reset (generations.c). */
+typedef struct weir_generation {
+    char *policy; /* its name, or its canonical text, which has a space; not terminated */
+    size_t len;
+    uint64_t n; /* from 1 */
+} weir_generation;
+
+#define WEIR_GENERATIONS_MAX 1024
+
+uint64_t weir_generation_of(const char *policy, size_t len); /* 0: it was never reset */
+
+/* Sets a generation without effect on interned policies: before weir_generations_loaded().
+ *  n  1 or more.
+ * Returns WEIR_OK or WEIR_E_FULL. */
+WEIR_NODISCARD weir_status weir_generation_set(const char *policy, size_t len, uint64_t n);
+
+size_t weir_generations_all(const weir_generation **ret); /* valid until one changes */
+void weir_generations_drop_all(void);
+
+/* Call it after generations were set or dropped. The named policies must be set again, too. */
+void weir_generations_loaded(void);
 
 /* ---- delta bases ----------------------------------------------------------------------------- */
 /* Delta encoding: an inline state is stored as its distance from a base. Many states under one

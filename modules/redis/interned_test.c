@@ -136,6 +136,105 @@ static void texts_of_states(void)
     CHECK(weir_interned_sound());
 }
 
+/* ---- generations ----------------------------------------------------------------------------- */
+
+static weir_interned *named(const char *name)
+{
+    weir_interned *s;
+    CHECK(weir_intern_name(name, strlen(name), &s) == WEIR_OK);
+    return s;
+}
+
+static weir_interned *text_of(const char *text)
+{
+    weir_interned *s;
+    weir_policy_error e;
+    CHECK(weir_intern_text(text, strlen(text), &s, &e) == WEIR_OK);
+    return s;
+}
+
+/* Expects the name with which the states of a policy are stored. */
+static void is_stored_as(const weir_interned *s, const char *name, bool former)
+{
+    CHECK(strcmp(weir_interned_name(s), name) == 0 && s->name_len == strlen(name));
+    CHECK(weir_interned_base_len(s) == strcspn(name, "?") && s->former == former);
+}
+
+static void generations(void)
+{
+    weir_policy_error e;
+    weir_interned *s, *text = text_of("gcra 1/s burst 5"), *other = text_of("gcra 1/s burst 6");
+    CHECK(weir_named_set("api", 3, "gcra 1/s burst 5", 16, &e) == WEIR_OK);
+    CHECK(weir_named_set("apis", 4, "gcra 1/s burst 5", 16, &e) == WEIR_OK);
+    weir_interned *first = named("api"), *apis = named("apis");
+    weir_interned_ref(first);
+    weir_interned_ref(text);
+    CHECK(weir_named_reset("none", 4) == WEIR_E_ABSENT);
+    CHECK(weir_named_reset("api", 3) == WEIR_OK);
+    is_stored_as(named("api"), "api?1", false);
+    is_stored_as(first, "api", true);
+    is_stored_as(named("apis"), "apis", false);
+    CHECK(named("apis") == apis && text_of("gcra 1/s burst 5") == text && !text->former);
+    CHECK(weir_named_reset("api", 3) == WEIR_OK);
+    is_stored_as(named("api"), "api?2", false);
+    CHECK(stored("api?1", "gcra 1/s burst 5", &s) == WEIR_OK);
+    is_stored_as(s, "api?1", true);
+    /* Under another text, the policy has the same generation. */
+    CHECK(weir_named_set("api", 3, "gcra 1/s burst 7", 16, &e) == WEIR_OK);
+    is_stored_as(named("api"), "api?2", false);
+    CHECK(weir_text_reset("gcra 1/x", 8, &e) == WEIR_E_SYNTAX && e.column == 8);
+    CHECK(weir_text_reset("gcra  1/1s burst 5", 18, &e) == WEIR_OK); /* the same canonical text */
+    CHECK(text->former && !other->former);
+    s = text_of("gcra 1/s burst 5");
+    is_stored_as(s, "?1", false);
+    CHECK(text_of("gcra 1/s burst 5") == s && text_of("gcra  1/s burst 5") == s);
+    CHECK(text_of("gcra 1/s burst 6") == other && named("apis") == apis);
+    CHECK(weir_interned_sound());
+    weir_interned_unref(first);
+    weir_interned_unref(text);
+}
+
+static void names_of_generations(void)
+{
+    weir_interned *s = NULL;
+    static const char *const wrong[] = {
+        "?",   "?0",  "?01", "?x", "a?", "a?0", "a b?1", "?1?2", "a?18446744073709551616",
+        "?-1", "a?1 "};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        CHECK(stored(wrong[i], "gcra 1/s burst 5", &s) == WEIR_E_SYNTAX && !s);
+    CHECK(stored("a?18446744073709551615", "gcra 1/s burst 5", &s) == WEIR_OK);
+    is_stored_as(s, "a?18446744073709551615", true);
+    CHECK(stored("a?1", "gcra 1/s burst 5", &s) == WEIR_OK && s->former);
+}
+
+static void too_many_generations(void)
+{
+    char name[16];
+    weir_policy_error e;
+    const weir_generation *g;
+    module_server_close();
+    module_server_open();
+    CHECK(weir_generations_all(&g) == 0);
+    CHECK(weir_named_set("api", 3, "gcra 1/s", 8, &e) == WEIR_OK);
+    for (int i = 1; i <= WEIR_GENERATIONS_MAX; i++) {
+        int len = snprintf(name, sizeof name, "p%d", i);
+        CHECK(weir_generation_set(name, (size_t)len, (uint64_t)i) == WEIR_OK);
+        CHECK(weir_generations_all(&g) == (size_t)i);
+    }
+    CHECK(weir_generation_of("p7", 2) == 7 && weir_generation_of("p", 1) == 0);
+    CHECK(weir_generation_set("p7", 2, 9) == WEIR_OK && weir_generation_of("p7", 2) == 9);
+    CHECK(weir_named_reset("api", 3) == WEIR_E_FULL);
+    CHECK(weir_text_reset("gcra 1/s", 8, &e) == WEIR_E_FULL);
+    is_stored_as(named("api"), "api", false);
+    weir_generations_drop_all();
+    CHECK(weir_generations_all(&g) == 0 && weir_generation_of("p7", 2) == 0);
+    CHECK(weir_named_reset("api", 3) == WEIR_OK);
+    weir_interned *s = named("api");
+    weir_generations_drop_all();
+    weir_generations_loaded();
+    CHECK(s->former);
+}
+
 /* A policy stays as long as a state refers to it, however many others come. */
 static void policies_in_use(void)
 {
@@ -297,12 +396,15 @@ int main(void)
     the_cache_keeps_what_was_used_last();
     names_in_the_cache();
     texts_of_states();
+    generations();
+    names_of_generations();
+    too_many_generations();
     policies_in_use();
     small_states();
     the_table();
     the_largest_state();
     commands_inside_a_command();
     module_server_close();
-    printf("8 passed, 0 failed\n");
+    printf("11 passed, 0 failed\n");
     return 0;
 }

@@ -82,7 +82,8 @@ bool weir_key_can_drop(const weir_open_key *k, size_t i, int64_t now_ns)
     weir_state_view view;
     weir_value_at(k->value, i, &view);
     return !has_cell(k, view.interned) &&
-           weir_fresh_after(&view.interned->policy, view.state, view.level, now_ns) == 0;
+           (view.interned->former ||
+            weir_fresh_after(&view.interned->policy, view.state, view.level, now_ns) == 0);
 }
 
 /* Whether the key can hold its states and the new ones even if all grow to their maximum. The value

@@ -112,8 +112,8 @@ WEIR_NODISCARD weir_status weir_cell_block(weir_cell *c, int64_t now_ns, int64_t
 WEIR_NODISCARD weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n,
                                             int64_t keep, weir_decision *ret, int64_t *ret_granted);
 
-/* Whether state i of a key can be dropped: it is idle at now_ns, and the command has no cell on
- * it. */
+/* Whether state i of a key can be dropped: it is idle at now_ns, or its policy was reset as a
+ * whole, and the command has no cell on it. */
 bool weir_key_can_drop(const weir_open_key *k, size_t i, int64_t now_ns);
 
 /* ---- writing back (replicate.c) -------------------------------------------------------------- */

@@ -323,9 +323,9 @@ static void a_wanted_function_is_missing(void)
         CHECK(server.warnings == 0 && server.notices == 1 && server.on_event);
         CHECK(server.options ==
               (REDIS_HANDLES_IO_ERRORS | REDIS_SIGNALS_ITSELF | REDIS_ALLOWS_SLOT_MIGRATION));
-        CHECK(server.commands == (parts ? 17 : 13));
-        CHECK(described(false) == (parts ? 17 : docs ? 12 : 0));
-        CHECK(described(true) == (!lists ? 0 : parts ? 16 : 12));
+        CHECK(server.commands == (parts ? 18 : 14));
+        CHECK(described(false) == (parts ? 18 : docs ? 13 : 0));
+        CHECK(described(true) == (!lists ? 0 : parts ? 17 : 13));
         CHECK(!policy_command()->fn == parts);
         CHECK(strcmp(policy_command()->flags, parts ? "" : "write deny-oom") == 0);
         weir_interned_close();
@@ -339,8 +339,8 @@ static void a_call_fails(void)
         unsigned calls;
     } all[] = {
         {"IsModuleNameBusy", 1}, {"port_random", 1},     {"weir_zone_cache_open", 1},
-        {"CreateDataType", 1},   {"GetCommand", 17},     {"CreateCommand", 13},
-        {"CreateSubcommand", 4}, {"SetCommandInfo", 17}, {"SetCommandACLCategories", 16},
+        {"CreateDataType", 1},   {"GetCommand", 18},     {"CreateCommand", 14},
+        {"CreateSubcommand", 4}, {"SetCommandInfo", 18}, {"SetCommandACLCategories", 17},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         for (unsigned nth = 1; nth <= all[i].calls; nth++) {
@@ -434,7 +434,7 @@ static void policies_in_a_file(void)
     CHECK(weir_named_set("old", 3, "gcra 1/s", 8, &e) == WEIR_OK);
     CHECK(m->aux_load(&saved, 2, REDIS_AUX_BEFORE) == REDIS_ERR);
     CHECK(m->aux_load(&io, 1, REDIS_AUX_BEFORE) == REDIS_ERR); /* it is empty */
-    io = (redis_io){.number = {WEIR_NAMED_MAX + 1}, .numbers = 1};
+    io = (redis_io){.number = {WEIR_NAMED_MAX + WEIR_GENERATIONS_MAX + 1}, .numbers = 1};
     CHECK(m->aux_load(&io, 1, REDIS_AUX_BEFORE) == REDIS_ERR);
     CHECK(weir_named_find("old", 3));
     CHECK(m->aux_load(&saved, 1, REDIS_AUX_BEFORE) == REDIS_OK);
@@ -456,6 +456,37 @@ static void policies_in_a_file(void)
     weir_interned_close();
 }
 
+/* Generations are loaded before the policies, which then begin in theirs. */
+static void generations_in_a_file(void)
+{
+    static redis_io io, saved;
+    static const char *const wrong[][2] = {{"?", "1"}, {"?a", "0"}, {"?a", "x"}, {"?a", ""}};
+    weir_policy_error e;
+    const weir_generation *g;
+    const redis_type_methods *m = &server.methods;
+    saved = (redis_io){.strings_max = STRINGS_MAX};
+    CHECK(load(NULL, NULL, 0, 0) == REDIS_OK);
+    CHECK(weir_named_set("a", 1, "gcra 2/s", 8, &e) == WEIR_OK);
+    CHECK(weir_named_reset("a", 1) == WEIR_OK && weir_named_reset("a", 1) == WEIR_OK);
+    CHECK(weir_text_reset("gcra 3/s", 8, &e) == WEIR_OK);
+    m->aux_save(&saved, REDIS_AUX_BEFORE);
+    CHECK(saved.numbers == 1 && saved.number[0] == 3 && saved.strings == 6);
+    CHECK(weir_named_reset("a", 1) == WEIR_OK);
+    CHECK(m->aux_load(&saved, 1, REDIS_AUX_BEFORE) == REDIS_OK);
+    CHECK(weir_generations_all(&g) == 2 && weir_generation_of("a", 1) == 2);
+    CHECK(weir_generation_of("gcra 3/s burst 1", 16) == 1);
+    CHECK(strcmp(weir_interned_name(weir_named_find("a", 1)->interned), "a?2") == 0);
+    CHECK(!weir_named_find("a", 1)->interned->former && server.io_errors == 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        io = (redis_io){.number = {1}, .numbers = 1, .strings_max = STRINGS_MAX};
+        add_string(&io, wrong[i][0]);
+        add_string(&io, wrong[i][1]);
+        CHECK(m->aux_load(&io, 1, REDIS_AUX_BEFORE) == REDIS_ERR);
+        CHECK(server.io_errors == i + 1 && weir_generations_all(&g) == 0);
+    }
+    weir_interned_close();
+}
+
 int main(void)
 {
     a_needed_function_is_missing();
@@ -464,7 +495,8 @@ int main(void)
     a_value_in_a_file();
     memory_of_a_value();
     policies_in_a_file();
+    generations_in_a_file();
     module_server_close(); /* all memory was freed */
-    printf("6 passed, 0 failed\n");
+    printf("7 passed, 0 failed\n");
     return 0;
 }

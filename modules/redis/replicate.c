@@ -134,12 +134,14 @@ static void store_cell(weir_cell *c, uint32_t epoch, changes *done)
 }
 
 /* The expiry of a state by the clock of decisions: the first multiple of the policy's grid at which
- * it is idle. 0 if it is idle now. */
+ * it is idle. 0 if it is idle now, or of a former generation. */
 static int64_t expiry_of(const weir_interned *s, const uint64_t *state, unsigned level,
                          int64_t now_ns)
 {
     const weir_policy *p = &s->policy;
     int64_t after_ns, tat_ns = (int64_t)state[0];
+    if (s->former)
+        return 0;
     if (p->layers == 1 && p->layer[0].format == WEIR_STATE_TAT_NS) /* the usual case, inlined */
         after_ns = tat_ns > now_ns ? tat_ns - now_ns : 0;
     else

@@ -118,8 +118,8 @@ WEIR_NODISCARD bool weir_service_reset(weir_service *s, weir_completion *complet
 
 /* Gives all keys of a policy their full quota: those of its own limit, of its overrides and of its
  * candidate; see weir_store_reset_policy(). Reads only rule and by_text; writes only status, why
- * and error. Statuses: WEIR_OK; WEIR_E_ABSENT; WEIR_E_UNSUPPORTED if another engine keeps the states;
- * WEIR_E_FULL; or as weir_policy_parse(). */
+ * and error. Statuses: WEIR_OK; WEIR_E_ABSENT; WEIR_E_UNSUPPORTED if another engine keeps the
+ * states; WEIR_E_FULL; or as weir_policy_parse(). */
 void weir_service_reset_policy(weir_service *s, weir_request *request);
 
 /* Describes a key in text, for people: its rule, its limit and the override it is from, its list,

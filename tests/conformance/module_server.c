@@ -581,6 +581,8 @@ void module_server_flush(void)
     for (int d = 0; d < DATABASES; d++)
         drop_all(d);
     weir_named_drop_all();
+    weir_generations_drop_all();
+    weir_generations_loaded();
 }
 
 void module_server_close(void)

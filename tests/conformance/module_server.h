@@ -63,7 +63,7 @@ void module_server_close(void);
  * the replica starts with a copy of all states, as from an RDB. */
 void module_server_replicate(bool on);
 
-/* Deletes all keys and all policies. */
+/* Deletes all keys, all policies and their generations. */
 void module_server_flush(void);
 
 void module_server_set_time(int64_t now_ns);

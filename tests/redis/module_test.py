@@ -148,7 +148,7 @@ def test_answers(t):
     equal(c("WEIR.EXPLAIN", "gcra 1/h burst 5", "new"),
           [b"key      new", b"limit    gcra 1/h burst 5", b"state    5 of 5 free; full",
            b"next     now"])
-    good(len(c("WEIR.HELP")) == 10, "help")
+    good(len(c("WEIR.HELP")) == 11, "help")
 
 
 def test_protocols(t):
@@ -235,7 +235,10 @@ def compare(ours, theirs, key):
         ("TAKE", "api", key, "COST", 2), ("TAKE", "api", key, "COST", 4),
         ("PEEK", "api", key, "cost", 9), ("PEEK", "api", "new"), ("REFUND", "api", key, 0),
         ("REFUND", "queue", key, 1), ("REFUND", "api", key), ("RESET", "api", key),
-        ("RESET", "none", "key"), ("RESET", "api"), ("TAKE", "queue", key), ("TAKE", "queue", key),
+        ("RESET", "none", "key"), ("RESET", "api"),
+        ("RESETALL",), ("RESETALL", "api", key), ("RESETALL", "none"), ("RESETALL", "gcra 1/x"),
+        ("TAKE", "api", key + "r", "COST", 3), ("RESETALL", "api"), ("PEEK", "api", key + "r"),
+        ("CHECK", text, key + "r", "COST", 3), ("RESETALL", text), ("PEEK", text, key + "r"), ("TAKE", "queue", key), ("TAKE", "queue", key),
         ("TAKEALL", 0, "api", "a", 1), ("TAKEALL", 17, "api", "a", 1), ("TAKEALL", "x", 1, 2, 3),
         ("TAKEALL", 2, "api", "a", 1), ("TAKEALL", 1, "api", "a", "x"), ("TAKEALL", 1),
         ("TAKEALL", 2, "api", "a", 1, "none", "b", 1),
@@ -671,6 +674,44 @@ def test_files(t):
         alike(before, digests(c), f"{options}")
         equal(c("WEIR.TAKE" if "no" not in options else "WEIR.CHECK",
                 "api" if "no" not in options else "gcra 1/h burst 5", "named")[0], 1)
+        server.close()
+
+
+def test_reset_all(t):
+    """All keys of a policy are reset on a replica, too, and after a restart from each kind of file."""
+    for options in (("--appendonly", "yes"), ("--save", "3600 1"), None):
+        server = t.open(*(options or ("--appendonly", "yes")))
+        c = server.client()
+        c("WEIR.POLICY", "SET", "api", "gcra 1/h burst 5")
+        for words in (("api", "a"), ("api", "b"), ("gcra 1/h burst 5", "a")):
+            equal(c("WEIR.TAKE", *words, "COST", 4)[2], 1)
+        replica_server = t.open("--replicaof", f"127.0.0.1 {server.port}")
+        replica = replica_server.client()
+        until(lambda: is_linked(replica), "the replica is connected")
+        equal(c("WEIR.RESETALL", "api"), "OK")
+        equal(c("WEIR.TAKE", "api", "a", "COST", 2)[2], 3)
+        in_step(c, replica)
+        same(c, replica, "after a reset")
+        if options is None:  # the replica has a generation, and so does its own replica
+            equal(c("WEIR.RESETALL", "api"), "OK")
+            equal(c("WEIR.TAKE", "api", "a", "COST", 1)[2], 4)
+            in_step(c, replica)
+            replica("REPLICAOF", "NO", "ONE")
+            equal([replica("WEIR.PEEK", "api", k)[2] for k in "ab"], [4, 5])
+            continue
+        if "--save" in options:
+            c("SAVE")
+        else:
+            wait_for_rewrite(c)
+            c("BGREWRITEAOF")
+            wait_for_rewrite(c)
+        c.close()
+        server.restart()
+        c = server.client()
+        equal([c("WEIR.PEEK", "api", k)[2] for k in "ab"], [3, 5], f"{options}")
+        equal(c("WEIR.PEEK", "gcra 1/h burst 5", "a")[2], 1)
+        equal(c("WEIR.RESETALL", "api"), "OK")
+        equal(c("WEIR.PEEK", "api", "a")[2], 5)
         server.close()
 
 

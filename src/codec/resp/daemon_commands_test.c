@@ -59,7 +59,7 @@ static void check_client(void **state)
     expect(f, "CONFIG SET save x",
            "-ERR CONFIG supports only GET: weir reads its settings from weir.yaml\r\n");
     expect(f, "ECHO hello", "$5\r\nhello\r\n");
-    expect(f, "COMMAND COUNT", ":34\r\n");
+    expect(f, "COMMAND COUNT", ":35\r\n");
     expect(f, "COMMAND GETKEYS weir.take api alice COST 2", "*1\r\n$5\r\nalice\r\n");
     expect(f, "COMMAND GETKEYS cl.throttle bob 1 2 3", "*1\r\n$3\r\nbob\r\n");
     expect(f, "COMMAND GETKEYS WEIR.TAKEALL 2 api alice 1 ip bob 2",
@@ -138,17 +138,17 @@ static void check_lists(void **state)
     fixture *f = *state;
     char request[1024] = "COMMAND INFO", name[32], usage[128];
     char *list = strdup(reply_to(f, "COMMAND LIST\r\n"));
-    begins(list, "*34\r\n$9\r\nweir.take\r\n$10\r\nweir.check\r\n");
+    begins(list, "*35\r\n$9\r\nweir.take\r\n$10\r\nweir.check\r\n");
     for (const char *at = list; next_bulk(&at, name, sizeof name);)
         snprintf(request + strlen(request), sizeof request - strlen(request), " %s", name);
     strcat(request, "\r\n");
     char *info = strdup(reply_to(f, request));
     /* The words of the request before must not count. */
     assert_string_equal(reply_to(f, "COMMAND LIST\r\nCOMMAND\r\n") + strlen(list), info);
-    begins(info, "*34\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n");
+    begins(info, "*35\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n");
     const char *help = reply_to(f, "WEIR.HELP\r\n"), *at = list;
-    begins(help, "*34\r\n");
-    for (int i = 0; i < 34; i++) {
+    begins(help, "*35\r\n");
+    for (int i = 0; i < 35; i++) {
         assert_true(next_bulk(&at, name, sizeof name) && next_bulk(&help, usage, sizeof usage));
         for (char *c = usage; *c; c++)
             *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
@@ -381,6 +381,24 @@ static void check_memory_of_policies(void **state)
     expect(f, "WEIR.POLICY DEL a", ":1\r\n");
 }
 
+static void check_reset_all(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "a", "gcra 1/h burst 3");
+    expect(f, "WEIR.TAKE a k COST 2", "*6\r\n:1\r\n:3\r\n:1\r\n:0\r\n:7200000\r\n:0\r\n");
+    expect(f, "WEIR.CHECK 'gcra 1/h burst 3' k COST 2",
+           "*6\r\n:1\r\n:3\r\n:1\r\n:0\r\n:7200000\r\n:0\r\n");
+    expect(f, "WEIR.RESETALL a", "+OK\r\n");
+    expect(f, "WEIR.PEEK a k", "*6\r\n:1\r\n:3\r\n:3\r\n:0\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.PEEK 'gcra 1/h burst 3' k", "*6\r\n:1\r\n:3\r\n:1\r\n:0\r\n:7200000\r\n:0\r\n");
+    expect(f, "WEIR.RESETALL 'gcra 1/h burst 3'", "+OK\r\n");
+    expect(f, "WEIR.PEEK 'gcra 1/h burst 3' k", "*6\r\n:1\r\n:3\r\n:3\r\n:0\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.RESETALL none",
+           "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
+    expect(f, "WEIR.RESETALL 'gcra 1/x'",
+           "-ERR policy: column 8: unknown unit 'x', expected one of ns us ms s m h d w\r\n");
+}
+
 static void check_memory(void **state)
 {
     static const char *const requests[] = {
@@ -410,6 +428,7 @@ int main(void)
         TEST(check_lists),
         TEST(check_info),
         TEST(check_info_of_daemon),
+        TEST(check_reset_all),
         TEST(check_memory),
         TEST(check_memory_of_policies),
         TEST(check_no_password),
