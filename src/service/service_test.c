@@ -165,6 +165,16 @@ static void check_reset_policy(void **unused)
     assert_int_equal(left("api", "alice", now_ns), 6);
     assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/s burst 5", NULL), WEIR_OK);
     assert_int_equal(left("api", "alice", now_ns), 5);
+    /* In its generation, a changed limit keeps what was used. */
+    take("api", "alice", 2);
+    take("api", "vip-2", 4);
+    assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/s burst 8", NULL), WEIR_OK);
+    assert_int_equal(left("api", "alice", now_ns), 6);
+    assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/s burst 5", NULL), WEIR_OK);
+    assert_int_equal(left("api", "alice", now_ns), 3);
+    weir_service_reset_policy(service, &request);
+    assert_int_equal(left("api", "alice", now_ns), 5);
+    assert_int_equal(left("api", "vip-2", now_ns), 9);
     /* A policy text has states of its own. */
     weir_request one = {.rule = text.rule, .by_text = true, .key = text_of("alice"), .cost = 2};
     assert_true(weir_service_take(service, NULL, &one, 1, now_ns));
