@@ -274,12 +274,15 @@ char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 /* Keys keep what they used under another limit of the same name, or of the same key without a name,
  * that the configuration had before. */
-static void keep_usage(const weir_ngx_limit *limit)
+static void keep_usage(const weir_ngx_limit *limit, ngx_log_t *log)
 {
     if (limit->mixed)
         return;
-    weir_store_note_limit(limit->zone->store, limit->id, &limit->widest->policy,
-                          (const char *)limit->states.data, limit->states.len);
+    if (weir_store_note_limit(limit->zone->store, limit->id, &limit->widest->policy,
+                              (const char *)limit->states.data, limit->states.len) != WEIR_OK)
+        ngx_log_error(NGX_LOG_ERR, log, 0,
+                      "weir: no memory: keys of \"%V\" begin with full quota if its limit changed",
+                      &limit->label);
     weir_store_keep(limit->zone->store);
 }
 
@@ -294,6 +297,6 @@ void weir_ngx_limit_open(weir_ngx_limit *limit, ngx_log_t *log)
         return;
     limit->id = weir_store_named_id(limit->zone->store, &limit->widest->policy,
                                     (const char *)limit->states.data, limit->states.len);
-    keep_usage(limit);
+    keep_usage(limit, log);
     limit->open = true;
 }

@@ -414,6 +414,8 @@ static void check_memory(void **unused)
     (void)unused;
     set_rules(NULL, 0);
     weir_service_refresh(service);
+    for (uint64_t n = 0; try_changes(n, false); n++)
+        ; /* from now on the store remembers the limits: their memory stays */
     fail_each_allocation(try_changes);
 }
 

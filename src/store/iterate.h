@@ -104,9 +104,12 @@ bool weir_store_keeps(const weir_policy *a, const weir_policy *b);
 
 /* Stores the text of a policy as weir_store_note_policy() does, and that it is the limit of a name:
  * its keys then keep what they used under the other limits of that name. Any thread.
- *  id  weir_store_named_id() of the name, in the partition of its states. */
-void weir_store_note_limit(const weir_store *s, uint64_t id, const weir_policy *p, const char *name,
-                           size_t len);
+ *  id  weir_store_named_id() of the name, in the partition of its states.
+ * Returns WEIR_OK, also if the registry is full: then its keys begin with full quota. Or
+ * WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status weir_store_note_limit(const weir_store *s, uint64_t id,
+                                                 const weir_policy *p, const char *name,
+                                                 size_t len);
 
 /* To be called once limits have changed and are noted, before any thread uses them: from now on,
  * for as long as former states can matter, absent keys are sought under the other limits of their

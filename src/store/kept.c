@@ -32,6 +32,8 @@ typedef struct family {
     size_t len;              /* how many members the registry had at the last look */
     uint64_t latest[LATEST]; /* member i is at i % LATEST */
     struct family *next;
+    struct family *next_noted;
+    bool noted; /* a limit of it was noted since the last weir_store_keep() */
 } family;
 
 /* A limit of a family. */
@@ -45,6 +47,7 @@ typedef struct variant {
 struct weir_kept {
     port_mutex *mutex; /* guards all below. Variants are never removed */
     family *families;
+    family *noted;
     variant *slot[SLOTS];
 };
 
@@ -177,22 +180,35 @@ static variant *get_variant(const weir_store *s, uint64_t id, family *f)
     return v;
 }
 
-void weir_store_note_limit(const weir_store *s, uint64_t id, const weir_policy *p, const char *name,
-                           size_t len)
+static void note_family(weir_kept *k, family *f)
+{
+    if (f->noted)
+        return;
+    f->noted = true;
+    f->next_noted = k->noted;
+    k->noted = f;
+}
+
+weir_status weir_store_note_limit(const weir_store *s, uint64_t id, const weir_policy *p,
+                                  const char *name, size_t len)
 {
     char text[32];
     weir_store_note_policy(s, id, p);
     port_mutex_lock(s->kept->mutex);
     family *f = get_family(s->kept, family_id(s, p, name, len), weir_store_reset_id(name, len));
+    bool no_memory = !f;
     if (f) {
+        weir_policy unused;
         look(s, f);
         int text_len = snprintf(text, sizeof text, WEIR_MEMBER_TEXT "%016" PRIx64, id);
         if (!has_member(s, f, id))
             (void)!weir_image_note_policy(s->image, f->id + f->len, text, (size_t)text_len);
         look(s, f);
-        (void)get_variant(s, id, f);
+        no_memory = !get_variant(s, id, f) && weir_store_policy_find(s, id, &unused) == WEIR_OK;
+        note_family(s->kept, f);
     }
     port_mutex_unlock(s->kept->mutex);
+    return no_memory ? WEIR_E_NOMEM : WEIR_OK;
 }
 
 /* ---- how long former states matter ----------------------------------------------------------- */
@@ -269,9 +285,11 @@ void weir_store_keep(weir_store *s)
     int64_t longest_ns = 0;
     complete_moves(s);
     port_mutex_lock(s->kept->mutex);
-    for (family *f = s->kept->families; f; f = f->next) {
+    for (family *f; (f = s->kept->noted);) {
         int64_t span_ns = family_span(s, f);
         longest_ns = span_ns > longest_ns ? span_ns : longest_ns;
+        s->kept->noted = f->next_noted;
+        f->noted = false;
     }
     port_mutex_unlock(s->kept->mutex);
     if (longest_ns == 0 || weir_store_stats_get(s).keys == 0)

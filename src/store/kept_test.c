@@ -41,7 +41,7 @@ static limit limit_of(const weir_store *s, const char *name, const char *text)
 {
     limit l = {.policy = parse(text)};
     l.id = weir_store_named_id(s, &l.policy, name, strlen(name));
-    weir_store_note_limit(s, l.id, &l.policy, name, strlen(name));
+    assert_int_equal(weir_store_note_limit(s, l.id, &l.policy, name, strlen(name)), WEIR_OK);
     return l;
 }
 

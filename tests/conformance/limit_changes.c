@@ -47,7 +47,8 @@ static void note(weir_store *s, const char *name, const char *text, limit *ret)
     if (weir_policy_parse(&ret->policy, text, strlen(text), NULL, &e) != WEIR_OK)
         stop(text, e.text);
     ret->id = weir_store_named_id(s, &ret->policy, name, strlen(name));
-    weir_store_note_limit(s, ret->id, &ret->policy, name, strlen(name));
+    if (weir_store_note_limit(s, ret->id, &ret->policy, name, strlen(name)) != WEIR_OK)
+        stop(text, "no memory");
 }
 
 /* Returns the number of steps; 0 if one differs. */

@@ -50,20 +50,19 @@ static weir_status read_limit(weir_rule_limit *limit, const weir_zones *zones, c
 
 #define CANDIDATE "?candidate" /* no name of a rule contains '?' */
 
-/* Returns the id under which the store keeps the states. The rule's name is hashed into it, so that
+/* Sets the id under which the store keeps the states. The rule's name is hashed into it, so that
  * two rules with the same policy text do not share states; nor does a candidate with its rule. If
  * the store has a partition of that name, the states are in it.
  *  suffix  "" or CANDIDATE. */
-static uint64_t limit_id(const weir_store *store, const weir_policy *p, const char *name,
-                         const char *suffix)
+static weir_status set_id(weir_rule_limit *limit, const weir_store *store, const char *name,
+                          const char *suffix)
 {
     char full[WEIR_RULE_NAME_MAX + sizeof CANDIDATE];
     int len = snprintf(full, sizeof full, "%s%s", name, suffix);
     WEIR_ASSERT(len > 0 && (size_t)len < sizeof full);
-    uint64_t id = weir_store_named_id(store, p, full, (size_t)len);
-    id = weir_store_partition_id(store, id, name);
-    weir_store_note_limit(store, id, p, full, (size_t)len);
-    return id;
+    uint64_t id = weir_store_named_id(store, &limit->policy, full, (size_t)len);
+    limit->id = weir_store_partition_id(store, id, name);
+    return weir_store_note_limit(store, limit->id, &limit->policy, full, (size_t)len);
 }
 
 static weir_status build_limit(weir_rule_limit *limit, const weir_store *store, const char *name,
@@ -74,9 +73,9 @@ static weir_status build_limit(weir_rule_limit *limit, const weir_store *store, 
     limit->canonical_len = weir_policy_print(&limit->policy, canonical, sizeof canonical);
     WEIR_ASSERT(limit->canonical_len >= 1 && limit->canonical_len < sizeof canonical);
     limit->canonical = copy_bytes(canonical, limit->canonical_len);
-    if (store)
-        limit->id = limit_id(store, &limit->policy, name, suffix);
-    return limit->text && limit->canonical ? WEIR_OK : WEIR_E_NOMEM;
+    if (!limit->text || !limit->canonical)
+        return WEIR_E_NOMEM;
+    return store ? set_id(limit, store, name, suffix) : WEIR_OK;
 }
 
 void weir_rule_limit_free(weir_rule_limit *limit)
