@@ -93,4 +93,12 @@ static inline void fail_each_allocation(bool (*attempt)(uint64_t n, bool later))
     }
 }
 
+/* As fail_each_allocation(), for an attempt after whose first success some memory stays. */
+static inline void fail_each_remembered(bool (*attempt)(uint64_t n, bool later))
+{
+    for (uint64_t n = 0; attempt(n, false); n++)
+        assert_in_range(n, 0, 10000);
+    fail_each_allocation(attempt);
+}
+
 #endif

@@ -231,7 +231,9 @@ static void list_decided(weir_rls_loop *l, const weir_rls_config *c, const rls_p
         }
         if (!policy || take->decision.layer >= policy->layers)
             continue;
-        decided[ret->decided_len] = (weir_rls_decided){rule, policy, &take->decision};
+        weir_service_next(l->service, take, 1, now_ns);
+        decided[ret->decided_len] =
+            (weir_rls_decided){rule, policy, &take->decision, take->next_ns};
         if (outranks(over, &take->decision, decided[ret->shown].decision))
             ret->shown = ret->decided_len;
         ret->decided_len++;

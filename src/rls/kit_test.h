@@ -44,6 +44,13 @@ KIT int rls_teardown(void **state)
     return teardown(state);
 }
 
+/* Begins with an empty store: the next configuration keeps nothing. */
+KIT void forget(void)
+{
+    assert_int_equal(rls_teardown(NULL), 0);
+    assert_int_equal(rls_setup(NULL), 0);
+}
+
 /* Activates a configuration and its rules. */
 KIT void activate(const weir_rls_options *options, const weir_rls_domain_spec *domains, size_t n)
 {

@@ -81,6 +81,7 @@ typedef struct weir_rls_decided {
     weir_slice rule; /* its name; len 0: a limit that the request gave */
     const weir_policy *policy;
     const weir_decision *decision;
+    int64_t next_ns; /* as weir_request.next_ns */
 } weir_rls_decided;
 
 typedef enum weir_rls_failure {

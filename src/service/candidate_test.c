@@ -414,9 +414,7 @@ static void check_memory(void **unused)
     (void)unused;
     set_rules(NULL, 0);
     weir_service_refresh(service);
-    for (uint64_t n = 0; try_changes(n, false); n++)
-        ; /* from now on the store remembers the limits: their memory stays */
-    fail_each_allocation(try_changes);
+    fail_each_remembered(try_changes); /* the store remembers the limits of a name */
 }
 
 static int setup_refusing(void **unused)

@@ -174,13 +174,13 @@ static bool try_drop(uint64_t n, bool later)
 static void test_rules(void **unused)
 {
     (void)unused;
-    fail_each_allocation(try_rules);
+    fail_each_remembered(try_rules); /* the store remembers the limits of a name */
     fail_each_allocation(try_routes);
     const weir_rule_spec spec = full_spec("a", "fixed-window 5/h");
     set_rules(&spec, 1);
     weir_service_refresh(service);
-    fail_each_allocation(try_change);
-    fail_each_allocation(try_drop);
+    fail_each_remembered(try_change);
+    fail_each_remembered(try_drop);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -241,8 +241,8 @@ static void count_syncs(weir_store *s, unsigned each)
 {
     weir_policy p = policy_of("gcra 1/h burst 50"), log = policy_of("sliding-log 50/h");
     uint64_t id = weir_store_policy_id(s, &p), log_id = weir_store_policy_id(s, &log), reserved = 0;
-    weir_store_request r[2] = {{&p, id, "b", 1, 1, WEIR_OK, {0}},
-                               {&log, log_id, "b", 1, 1, WEIR_OK, {0}}};
+    weir_store_request r[2] = {{&p, id, "b", 1, 1, WEIR_OK, {0}, 0},
+                               {&log, log_id, "b", 1, 1, WEIR_OK, {0}, 0}};
     weir_decision d;
     size_t blocking;
     int64_t over;
@@ -587,8 +587,8 @@ static void check_refused(void **unused)
         assert_int_equal(d.limit, -1);
         refused = weir_store_stats_get(s).refused;
         assert_int_equal(refused, 2);
-        weir_store_request r[] = {{&p, id, &known, sizeof known, 1, WEIR_OK, {0}},
-                                  {&p, id, &key, sizeof key, 1, WEIR_OK, {0}}};
+        weir_store_request r[] = {{&p, id, &known, sizeof known, 1, WEIR_OK, {0}, 0},
+                                  {&p, id, &key, sizeof key, 1, WEIR_OK, {0}, 0}};
         size_t blocking;
         assert_int_equal(weir_store_take_many(s, r, 0, s_ns, &blocking), WEIR_E_RANGE);
         assert_int_equal(weir_store_take_many(s, r, WEIR_TAKE_MANY_MAX + 1, s_ns, &blocking),

@@ -154,8 +154,8 @@ static void equal_to_the_model(void **unused)
 static weir_store_request request_of(const weir_store *s, const weir_policy *p, const uint64_t *key,
                                      int64_t cost)
 {
-    return (weir_store_request){p,  weir_store_policy_id(s, p), key, sizeof *key, cost, WEIR_E_BUSY,
-                                {0}};
+    return (weir_store_request){
+        p, weir_store_policy_id(s, p), key, sizeof *key, cost, WEIR_E_BUSY, {0}, 0};
 }
 
 static int64_t charged(weir_store *s, const weir_policy *p, uint64_t key, int64_t now_ns)

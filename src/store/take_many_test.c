@@ -208,7 +208,7 @@ static void batch_of_keys(void **unused)
         weir_policy p = policy_of(texts[k]);
         uint64_t id = weir_store_policy_id(s, &p);
         for (int i = 0; i < LEN; i++) /* the last two have one key */
-            r[i] = (weir_store_request){&p, id, &"abcdee"[i], 1, 1 + i % 4, WEIR_E_BUSY, {0}};
+            r[i] = (weir_store_request){&p, id, &"abcdee"[i], 1, 1 + i % 4, WEIR_E_BUSY, {0}, 0};
         weir_store_check_batch(s, r, LEN, s_ns);
         for (int i = 0; i < LEN - 1; i++) {
             assert_int_equal(weir_store_peek(s, &p, id, r[i].key, 1, s_ns, 0, &d), WEIR_OK);
@@ -234,7 +234,7 @@ static void batch_of_one_id(void **unused)
         assert_int_equal(weir_policy_parse(&p[i], policies[i], strlen(policies[i]), NULL, NULL),
                          WEIR_OK);
     for (int i = 0; i <= LEN; i++)
-        r[i] = (weir_store_request){&p[i == 1], 7, "k", 1, 1, WEIR_E_BUSY, {0}};
+        r[i] = (weir_store_request){&p[i == 1], 7, "k", 1, 1, WEIR_E_BUSY, {0}, 0};
     weir_store_check_batch(s, r, LEN, s_ns);
     for (int i = 0; i < LEN; i++)
         assert_int_equal(r[i].decision.remaining, (i == 1 ? 300 : 500) - i - 1);
@@ -380,7 +380,7 @@ static void out_of_range(void **unused)
             size_t len = rows[i].key_len, blocking;
             int64_t now_ns = rows[i].now_ns, cost = rows[i].cost, over;
             weir_status st = rows[i].st;
-            weir_store_request r = {&p, pid, key, len, cost, WEIR_E_BUSY, {0}};
+            weir_store_request r = {&p, pid, key, len, cost, WEIR_E_BUSY, {0}, 0};
             bool good_cost = cost >= 0 && cost <= WEIR_COST_MAX;
             int calls = 0;
             assert_int_equal(weir_store_peek(s, &p, pid, key, len, now_ns, cost, &d), st);

@@ -24,7 +24,8 @@ static size_t list_answered(const weir_rls_response *r, weir_answered ret[static
         ret[n++] = (weir_answered){.name = d->rule,
                                    .policy = d->policy,
                                    .decision = d->decision,
-                                   .resets = !d->decision->never};
+                                   .resets = !d->decision->never,
+                                   .next_ns = d->next_ns};
     }
     return n;
 }
