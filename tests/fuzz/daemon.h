@@ -57,6 +57,7 @@ static inline fuzz_daemon *fuzz_daemon_begin(bool engine, bool top, weir_rule_sp
         CHECK(weir_store_open(&d->store, &options) == WEIR_OK);
         d->fake = fake_open();
         d->fake->uses_store_ids = true;
+        d->fake->reports_next = true;
     }
     if (!d->limiter)
         fuzz_limiter_open(d, engine, top, specs, n);
