@@ -165,7 +165,9 @@ class WholeCase(MicrosecondCase):
 
     def grant(self, cost, at):
         self.move_to(at)
-        left = min(model.remaining(layer, state, self.now) for layer, state in zip(self.key.layers, self.key.states))
+        left = min(model.COST_MAX * layer.allows(state, self.now, 0) if isinstance(layer, model.Block)
+                   else model.remaining(layer, state, self.now)
+                   for layer, state in zip(self.key.layers, self.key.states))
         granted = min(cost, left)
         self.key.take(self.now, granted)
         return self.note("grant", cost, self.look(1), granted=granted)
