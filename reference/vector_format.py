@@ -37,12 +37,6 @@ class Case:
         self.steps.append(self.request("refund", cost) | answer)
         return decision
 
-    def charge(self, cost=1, at=None):
-        decision, over = self.key.charge(self.move_to(at), cost)
-        answer = {"allowed": decision.allowed, "over": over} | fields(decision)
-        self.steps.append(self.request("charge", cost) | answer)
-        return decision
-
     def up(self, at):
         """Returns the first tick at or after a time."""
         return -(-at // self.tick) * self.tick

@@ -132,8 +132,6 @@ static const char *event_of(weir_verb verb)
         return "weir.take";
     case WEIR_VERB_REFUND:
         return "weir.refund";
-    case WEIR_VERB_CHARGE:
-        return "weir.charge";
     case WEIR_VERB_RESET:
         return "weir.reset";
     case WEIR_VERB_PEEK:
@@ -182,11 +180,8 @@ bool weir_module_decide(weir_module_call *c, weir_verb verb, weir_request *r, in
 
 static bool decide(weir_call *c, weir_verb verb, weir_request *r)
 {
-    int64_t granted;
-    bool done = weir_module_decide((weir_module_call *)c, verb, r, &granted);
-    if (done && r->status == WEIR_OK)
-        r->over = r->cost - granted; /* read after a charge only */
-    return done;
+    int64_t unused;
+    return weir_module_decide((weir_module_call *)c, verb, r, &unused);
 }
 
 static void explain_key(const weir_request *r, const weir_interned *s, weir_cell *cell,

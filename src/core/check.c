@@ -239,26 +239,6 @@ weir_status weir_block_if_denied(const weir_policy *p, uint64_t *state, unsigned
     return WEIR_OK;
 }
 
-weir_status weir_charge(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
-                        int64_t cost, weir_decision *ret, int64_t *ret_over)
-{
-    weir_status st = validate(p, state, level, now_ns, cost);
-    if (st == WEIR_OK && any_full(p, state, level, now_ns, cost, true))
-        st = WEIR_E_ROOM;
-    if (st != WEIR_OK)
-        return st;
-    int64_t over = 0;
-    uint64_t *at = state;
-    for (uint32_t i = 0; i < p->layers; i++) {
-        int64_t left = weir_layer_charge(&p->layer[i], at, level, now_ns, cost);
-        if (left > over)
-            over = left;
-        at += weir_layer_words(&p->layer[i], level);
-    }
-    *ret_over = over;
-    return weir_check(p, state, level, now_ns, 0, ret);
-}
-
 int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns)
 {
     int64_t latest_ns = now_ns;
@@ -307,14 +287,14 @@ weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned l
     return weir_check(p, state, level, now_ns, 0, ret);
 }
 
-/* The used share of a layer, from a peek with cost 0. A running block and a layer in debt are the
- * last to be evicted; a block that is remembered has used up its limit. */
+/* The used share of a layer, from a peek with cost 0. A running block is the last to be evicted; a
+ * block that is remembered has used up its limit. */
 static unsigned used_of(const weir_layer *l, const weir_decision *peek)
 {
-    if (!peek->allowed)
-        return WEIR_USED_MAX;
     if (!weir_layer_is_block(l))
         return weir_used_share(peek->limit, peek->remaining);
+    if (!peek->allowed)
+        return WEIR_USED_MAX;
     return peek->reset_after_ns > 0 ? WEIR_USED_MAX / 2 + 1 : 0;
 }
 

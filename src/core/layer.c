@@ -214,59 +214,6 @@ bool weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int6
     return true;
 }
 
-/* Sets *ret to the layer with the largest limit at which a state has the same format. */
-static void set_largest_limit(const weir_layer *l, weir_layer *ret)
-{
-    bool in_short_window =
-        l->format == WEIR_STATE_WINDOW_WORD && within(l->period_ns, 1, WEIR_LIMIT_MAX);
-    ret->algorithm = l->algorithm;
-    ret->calendar = l->calendar;
-    ret->count_denied = false;
-    ret->relaxed = l->relaxed;
-    ret->stepped = l->stepped;
-    ret->nodelay = l->nodelay;
-    ret->limit = in_short_window ? l->period_ns - 1 : WEIR_LIMIT_MAX;
-    ret->rate = l->rate;
-    ret->period_ns = l->period_ns;
-    ret->slices = l->slices;
-    ret->zone = l->zone;
-    ret->window = l->window;
-    ret->anchor = l->anchor;
-    ret->longest_ns = 0;
-    int64_t limit_max;
-    if (weir_layer_init(ret, &limit_max) != WEIR_OK) {
-        ret->limit = limit_max;
-        weir_status st = weir_layer_init(ret, NULL);
-        WEIR_ASSERT(st == WEIR_OK);
-    }
-    WEIR_ASSERT(ret->format == l->format && ret->limit >= l->limit);
-}
-
-/* A charge has no verdict, so it begins no block. A log and a count-denied layer count a cost as
- * they count a denied one: of more than the limit, they count the limit, which denies as much. */
-int64_t weir_layer_charge(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
-                          int64_t cost)
-{
-    weir_decision d;
-    if (l->format == WEIR_STATE_LOG) {
-        bool room = weir_log_check(l, state, level, now_ns, cost, true, &d);
-        WEIR_ASSERT(room);
-        return 0;
-    }
-    if (l->count_denied) {
-        (void)weir_layer_check(l, state, level, now_ns, cost, true, &d);
-        return 0;
-    }
-    if (weir_layer_is_block(l))
-        return 0;
-    weir_layer largest;
-    set_largest_limit(l, &largest);
-    (void)weir_layer_check(&largest, state, level, now_ns, 0, false, &d);
-    int64_t units = cost < d.remaining ? cost : d.remaining;
-    (void)weir_layer_check(&largest, state, level, now_ns, units, false, &d);
-    return cost - units;
-}
-
 int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns)
 {
     int64_t start_ns = now_ns;

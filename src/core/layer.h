@@ -38,12 +38,6 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
 bool weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                       int64_t cost, bool count, weir_decision *ret);
 
-/* Charges `cost` to this layer alone, whether it fits or not: see weir_charge().
- *  state  sound, and not full for `cost`.
- * Returns the units that it could not count. */
-int64_t weir_layer_charge(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
-                          int64_t cost);
-
 /* Returns the time at which the layer decides: now_ns, or the latest time in the state if the clock
  * has stepped back since a charge. Buckets store no such time and return now_ns. Pure. */
 int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns);

@@ -64,16 +64,12 @@ static weir_status run_locally(weir_service *s, weir_verb verb, const weir_resol
 {
     weir_status st;
     weir_store *store = s->limiter->store;
-    WEIR_ASSERT(verb == WEIR_VERB_RESET || verb == WEIR_VERB_REFUND || verb == WEIR_VERB_CHARGE ||
-                verb == WEIR_VERB_PEEK);
+    WEIR_ASSERT(verb == WEIR_VERB_RESET || verb == WEIR_VERB_REFUND || verb == WEIR_VERB_PEEK);
     if (verb == WEIR_VERB_RESET)
         st = weir_store_reset(store, at->policy_id, at->key.at, at->key.len);
     else if (verb == WEIR_VERB_REFUND)
         st = weir_store_refund(store, request->policy, at->policy_id, at->key.at, at->key.len,
                                now_ns, request->cost, &request->decision);
-    else if (verb == WEIR_VERB_CHARGE)
-        st = weir_store_charge(store, request->policy, at->policy_id, at->key.at, at->key.len,
-                               now_ns, request->cost, &request->decision, &request->over);
     else
         st = weir_store_peek_keep(store, request->policy, at->policy_id, at->key.at, at->key.len,
                                   now_ns, request->cost, request->keep, &request->decision);
@@ -121,14 +117,6 @@ bool weir_service_refund(weir_service *s, weir_completion *completion, weir_requ
 {
     weir_resolved at;
     return run_one(s, completion, WEIR_VERB_REFUND, request, now_ns, &at);
-}
-
-bool weir_service_charge(weir_service *s, weir_completion *completion, weir_request *request,
-                         int64_t now_ns)
-{
-    weir_resolved at;
-    request->over = 0;
-    return run_one(s, completion, WEIR_VERB_CHARGE, request, now_ns, &at);
 }
 
 bool weir_service_reset(weir_service *s, weir_completion *completion, weir_request *request,

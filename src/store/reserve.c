@@ -5,9 +5,6 @@
  * the records are trusted. The rest is rebuilt from them at each opening, and after the death of a
  * process that held the lock.
  *
- * A record that expired goes to the end of the free list, and stays known until it is reused: a
- * commit that comes too late then charges what was used.
- *
  * An id is the encryption of a counter and the record's number, by a Feistel network under the
  * store's secret. So an id leads to its record without an index, and ids cannot be guessed. */
 
@@ -27,16 +24,14 @@ enum {
 _Static_assert(WEIR_RESERVE_MAX <= 1 << SLOT_BITS, "an id can hold a record's number");
 
 typedef struct record {
-    port_word open; /* OPEN or EXPIRED if the record is valid */
+    port_word open; /* OPEN if the record is valid */
     uint64_t id, hash, policy_id;
     int64_t charged_ns, expires_ns, units;
     uint64_t check; /* a checksum of all but `open` */
 } record;
 _Static_assert(sizeof(record) == 64, "a record is a cache line");
 
-/* Values that damage is unlikely to produce. The units of an EXPIRED record are 0. */
-#define OPEN    UINT64_C(0x6e65706f72696577)
-#define EXPIRED UINT64_C(0x646e655f72696577)
+#define OPEN UINT64_C(0x6e65706f72696577) /* a value that damage is unlikely to produce */
 
 typedef struct head {
     /* When the first one expires; INT64_MAX: none. On a cache line of its own: every decision
@@ -46,9 +41,8 @@ typedef struct head {
     uint64_t counter;           /* of ids */
     uint64_t damaged, lost;
     uint32_t heap_len;
-    uint32_t free_first; /* head of the free list, a queue: 1 + a record's number; 0: empty */
+    uint32_t free_first; /* head of the free list: 1 + a record's number; 0: empty */
     uint32_t used;       /* records from this number on were never used */
-    uint32_t free_last;  /* the end of the free list, if it is not empty */
 } head;
 _Static_assert(sizeof(head) == 128, "WEIR_RESERVE_BYTES_MAX says so");
 
@@ -138,11 +132,6 @@ static bool is_open(const record *r)
     return port_word_load_relaxed(&r->open) == OPEN; /* under the lock */
 }
 
-static bool is_expired(const record *r)
-{
-    return port_word_load_relaxed(&r->open) == EXPIRED;
-}
-
 /* Makes a record valid. The release store publishes its other words, also to a process that reads
  * them after this one was killed. */
 static void set_open(record *r)
@@ -157,12 +146,10 @@ static void set_free(record *r)
     port_stores_in_order();
 }
 
-/* Of an open or an expired record. */
 static bool sound(const table *t, const record *r, uint32_t slot)
 {
-    return (is_open(r) || is_expired(r)) && r->check == check_of(t, r) &&
-           slot_of(t, r->id) == slot && r->units >= 0 && r->units <= WEIR_COST_MAX &&
-           r->charged_ns >= 0 && r->charged_ns < r->expires_ns;
+    return is_open(r) && r->check == check_of(t, r) && slot_of(t, r->id) == slot && r->units >= 0 &&
+           r->units <= WEIR_COST_MAX && r->charged_ns >= 0 && r->charged_ns < r->expires_ns;
 }
 
 /* ---- the heap and the free list -------------------------------------------------------------- */
@@ -227,45 +214,24 @@ static void set_next(table *t)
 
 static void slot_put(table *t, uint32_t slot)
 {
-    head *h = t->head;
     WEIR_ASSERT(slot < t->max && !is_open(&t->records[slot]));
-    t->link[slot] = 0;
-    if (h->free_first > 0)
-        t->link[h->free_last - 1] = slot + 1;
-    else
-        h->free_first = slot + 1;
-    h->free_last = slot + 1;
+    t->link[slot] = t->head->free_first;
+    t->head->free_first = slot + 1;
 }
 
-/* Takes a record that was never used, else the one that has been free for the longest time, which
- * is then no longer known. Returns false if there is none. */
+/* Takes a record from the free list. Returns false if there is none. */
 static bool slot_take(table *t, uint32_t *ret)
 {
     head *h = t->head;
-    if (h->used < t->max) {
-        *ret = h->used++;
+    if (h->free_first > 0) {
+        *ret = h->free_first - 1;
+        h->free_first = t->link[*ret];
         return true;
     }
-    if (h->free_first == 0)
+    if (h->used == t->max)
         return false;
-    *ret = h->free_first - 1;
-    h->free_first = t->link[*ret];
-    set_free(&t->records[*ret]);
+    *ret = h->used++;
     return true;
-}
-
-/* Adds the expired records to the free list, in the order of their expiry. */
-static void rebuild_expired(table *t)
-{
-    for (uint32_t slot = 0; slot < t->max; slot++) {
-        if (is_expired(&t->records[slot]))
-            heap_add(t, slot);
-    }
-    while (t->head->heap_len > 0) {
-        uint32_t slot = t->heap[0];
-        heap_drop(t, slot);
-        slot_put(t, slot);
-    }
 }
 
 /* Rebuilds the heap, the free list and the counter from the records. */
@@ -277,20 +243,17 @@ static weir_status rebuild(table *t)
     weir_status st = port_random(&h->counter, sizeof h->counter);
     h->heap_len = h->free_first = 0;
     h->used = t->max;
-    for (uint32_t slot = 0; slot < t->max; slot++) {
+    for (uint32_t slot = t->max; slot-- > 0;) {
         record *r = &t->records[slot];
-        if (sound(t, r, slot))
+        if (sound(t, r, slot)) {
+            heap_add(t, slot);
             continue;
+        }
         if (port_word_load_relaxed(&r->open) != 0) {
             set_free(r);
             h->damaged++;
         }
         slot_put(t, slot);
-    }
-    rebuild_expired(t);
-    for (uint32_t slot = 0; slot < t->max; slot++) {
-        if (is_open(&t->records[slot]))
-            heap_add(t, slot);
     }
     set_next(t);
     return st;
@@ -391,7 +354,7 @@ void weir_reserve_copy(weir_reserve *r, weir_reserve *from)
             continue;
         if (slot < t->max)
             t->records[slot] = old->records[slot];
-        else if (is_open(&old->records[slot]))
+        else
             t->head->lost++;
     }
     (void)rebuild(t); /* without random numbers the counter goes on */
@@ -449,13 +412,19 @@ static weir_status give_back_state(void *ctx, const weir_policy *p, uint64_t *st
     return weir_refund_charge(p, state, level, c->charged_ns, now_ns, c->units, &c->decision);
 }
 
-/* Charges units that were used, whether they fit or not. */
-static weir_status charge_more_state(void *ctx, const weir_policy *p, uint64_t *state,
+/* Charges as many units as the policy allows. */
+static weir_status charge_rest_state(void *ctx, const weir_policy *p, uint64_t *state,
                                      unsigned level, int64_t now_ns, weir_usage *ret_usage)
 {
     (void)ret_usage;
     change *c = ctx;
-    return weir_charge(p, state, level, now_ns, c->units, &c->decision, &c->over);
+    weir_status st = weir_check(p, state, level, now_ns, 0, &c->decision);
+    if (st != WEIR_OK)
+        return st;
+    int64_t left = c->decision.remaining, some = left < c->units ? left : c->units;
+    c->over = c->units - some;
+    st = weir_check(p, state, level, now_ns, some, &c->decision);
+    return st == WEIR_OK ? weir_check(p, state, level, now_ns, 0, &c->decision) : st;
 }
 
 /* The key of a reservation. A copy: the record may be free by the time of the call. */
@@ -485,17 +454,6 @@ static void end(table *t, uint32_t slot)
     slot_put(t, slot);
 }
 
-/* Ends a reservation that expired. The record stays known. If the process is killed before it is,
- * the reservation is gone. */
-static void end_expired(table *t, uint32_t slot)
-{
-    record *r = &t->records[slot];
-    end(t, slot);
-    r->units = 0;
-    r->check = check_of(t, r);
-    port_word_store_release(&r->open, EXPIRED);
-}
-
 static void expire(table *t, int64_t now_ns)
 {
     while (t->head->heap_len > 0 && t->records[t->heap[0]].expires_ns <= now_ns) {
@@ -505,7 +463,7 @@ static void expire(table *t, int64_t now_ns)
         const weir_policy *p = policy_of(t, r->policy_id);
         key of = key_of(r);
         int64_t expires_ns = r->expires_ns;
-        end_expired(t, slot);
+        end(t, slot);
         if (!p || run(t, p, of, expires_ns, give_back_state, &c) != WEIR_OK)
             t->head->lost++;
     }
@@ -580,20 +538,16 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
     lock(t);
     expire(t, now_ns);
     uint32_t slot = slot_of(t, id);
-    record *of = slot < t->max ? &t->records[slot] : NULL;
-    bool is_known = of && of->id == id && (is_open(of) || is_expired(of));
-    const weir_policy *p = is_known ? policy_of(t, of->policy_id) : NULL;
+    const record *of = slot < t->max ? &t->records[slot] : NULL;
+    const weir_policy *p = of && is_open(of) && of->id == id ? policy_of(t, of->policy_id) : NULL;
     if (p) {
         bool more = actual > of->units;
         change c = {.units = more ? actual - of->units : of->units - actual,
                     .charged_ns = of->charged_ns};
         key at = key_of(of);
-        if (is_open(of))
-            end(t, slot);
-        else
-            set_free(of); /* it is in the free list */
+        end(t, slot);
         set_next(t);
-        st = run(t, p, at, now_ns, more ? charge_more_state : give_back_state, &c);
+        st = run(t, p, at, now_ns, more ? charge_rest_state : give_back_state, &c);
         if (more && (st == WEIR_E_NOMEM || st == WEIR_E_ROOM || st == WEIR_E_FULL)) {
             /* The key has no state, and no memory for one: nothing more can be charged. */
             c = (change){.over = c.units};

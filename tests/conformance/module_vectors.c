@@ -57,16 +57,15 @@ static bool peek(module_ctx *m, const char *cost, const char *keep, bool *ret_al
     return r->maps == resp3 && r->integer[0] == (resp3 ? 9 : 18) && r->len == 19 && next;
 }
 
-static weir_status decide(void *ctx, const step *s, weir_decision *ret, int64_t *ret_over)
+static weir_status decide(void *ctx, const step *s, weir_decision *ret)
 {
     module_ctx *m = ctx;
     bool peeked;
     char cost[24], units[48];
     snprintf(cost, sizeof cost, "%" PRId64, s->cost);
-    const char *verb = s->refund ? "refund" : s->charge ? "charge" : "take";
     snprintf(units, sizeof units, "%s%s%s", cost, s->keep[0] ? "+" : "", s->keep);
-    const module_bytes args[] = {text_of("WEIR.ASK"), text_of(verb), text_of(m->policy),
-                                 text_of("k"), text_of(units)};
+    const module_bytes args[] = {text_of("WEIR.ASK"), text_of(s->refund ? "refund" : "take"),
+                                 text_of(m->policy), text_of("k"), text_of(units)};
     module_server_set_time(s->t_ns);
     if (!peek(m, cost, s->keep[0] ? s->keep : "0", &peeked)) {
         fprintf(stderr,
@@ -91,9 +90,7 @@ static weir_status decide(void *ctx, const step *s, weir_decision *ret, int64_t 
         .delay_ns = v[5] * 1000,
         .layer = (uint32_t)v[6],
     };
-    *ret_over = s->charge ? s->cost - v[7] : 0;
-    return r->len == 9 && (s->refund || s->charge || ret->allowed == peeked) ? WEIR_OK
-                                                                             : WEIR_E_SYNTAX;
+    return r->len == 9 && (s->refund || ret->allowed == peeked) ? WEIR_OK : WEIR_E_SYNTAX;
 }
 
 static int64_t to_us(int64_t ns)

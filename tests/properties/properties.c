@@ -740,59 +740,10 @@ bool p10_keep_leaves_units(const input *in)
     return wrong ? fail(in, "P10", i - 1, wrong) : true;
 }
 
-/* ---- P12 ------------------------------------------------------------------------------------- */
-
-static const char *wrong_debt(cell *c, const step *s)
-{
-    weir_decision d, before = cell_try(c, s->t_ns, s->cost);
-    int64_t over = -1;
-    cell copy = cell_copy(c);
-    weir_status st;
-    while ((st = weir_charge(c->policy, c->state, c->level, s->t_ns, s->cost, &d, &over)) ==
-           WEIR_E_ROOM)
-        cell_grow(c);
-    const char *wrong = NULL;
-    if (st != WEIR_OK || over < 0 || over > s->cost)
-        wrong = "the charge failed, or more is over than was charged";
-    else if (before.allowed && over > 0)
-        wrong = "an allowed cost is not charged in full";
-    else if (before.allowed) {
-        (void)cell_take(&copy, s->t_ns, s->cost);
-        if (copy.level != c->level || memcmp(copy.state, c->state, cell_bytes(c)) != 0)
-            wrong = "a charge that fits is not a take";
-    } else if (s->cost > 0 && cell_try(c, s->t_ns, 1).allowed && before.retry_after_ns > 0 &&
-               c->policy->layers == 1) {
-        wrong = "a cost of 1 is allowed after a charge that did not fit";
-    }
-    if (!wrong && !d.allowed && !d.never && d.retry_after_ns < WEIR_NOW_NS_MAX - s->t_ns &&
-        (!cell_try(c, s->t_ns + d.retry_after_ns, 0).allowed ||
-         cell_try(c, s->t_ns + d.retry_after_ns - 1, 0).allowed))
-        wrong = "the debt is not paid off after retry_after";
-    if (!wrong && !d.allowed && s->t_ns > 0 && cell_try(c, s->t_ns - 1, 0).allowed)
-        wrong = "a clock that steps back reduces the debt";
-    free(copy.state);
-    return wrong;
-}
-
-bool p12_charge(const input *in)
-{
-    cell c = cell_new(&in->policy);
-    const char *wrong = NULL;
-    size_t i = 0;
-    for (; i < in->steps && !wrong; i++) {
-        if (i % 3 == 2)
-            (void)cell_take(&c, in->step[i].t_ns, in->step[i].cost);
-        else
-            wrong = wrong_debt(&c, &in->step[i]);
-    }
-    free(c.state);
-    return wrong ? fail(in, "P12", i - 1, wrong) : true;
-}
-
 bool all_properties(const input *in)
 {
     return p1_bound(in) && p2_fields(in) && p3_denial_writes_nothing(in) &&
            p4_clock_back_is_stricter(in) && p6_buckets_agree(in) && p7_refund_undoes(in) &&
            p8_report_is_true(in) && p9_queue_has_two_stages(in) && p10_keep_leaves_units(in) &&
-           p11_block_ends(in) && p12_charge(in);
+           p11_block_ends(in);
 }

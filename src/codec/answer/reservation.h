@@ -14,7 +14,7 @@
 
 /* The error for WEIR_E_ABSENT; takes the length and the bytes of the id. */
 #define WEIR_NO_RESERVATION                                                                        \
-    "no open reservation %.*s: it was committed, was cancelled or expired too long ago"
+    "no open reservation %.*s: it was committed, was cancelled or has expired"
 
 #define WEIR_ID_EXPECTED "16 hexadecimal digits, the id that reserve returned"
 

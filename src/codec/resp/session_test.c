@@ -311,14 +311,12 @@ static void check_reserve(void **state)
            "*7\r\n:0\r\n:100\r\n:40\r\n:3600000\r\n:3600000\r\n:0\r\n$-1\r\n");
     snprintf(request, sizeof request, "WEIR.COMMIT %s 25", id);
     expect(f, request, "*7\r\n:1\r\n:100\r\n:75\r\n:0\r\n:3600000\r\n:0\r\n:0\r\n");
-    snprintf(
-        reply, sizeof reply,
-        "-ERR no open reservation %s: it was committed, was cancelled or expired too long ago\r\n",
-        id);
+    snprintf(reply, sizeof reply,
+             "-ERR no open reservation %s: it was committed, was cancelled or has expired\r\n", id);
     expect(f, request, reply);
     reserve(f, "weir.reserve tokens alice 70 ttl 500ms", "*7\r\n:1\r\n:100\r\n:5\r\n", id);
     snprintf(request, sizeof request, "weir.commit %s 80", id);
-    expect(f, request, "*7\r\n:0\r\n:100\r\n:0\r\n:3600000\r\n:3600000\r\n:0\r\n:0\r\n");
+    expect(f, request, "*7\r\n:1\r\n:100\r\n:0\r\n:0\r\n:3600000\r\n:0\r\n:5\r\n");
     reserve(f, "WEIR.RESERVE 'gcra 1/s burst 9' bob 9 TTL 1h30m", "*7\r\n:1\r\n:9\r\n:0\r\n", id);
     for (char *c = id; *c; c++)
         *c = (char)(*c >= 'a' ? *c - 'a' + 'A' : *c);
@@ -380,8 +378,8 @@ static void check_reserve_errors(void **state)
     expect(f, "WEIR.COMMIT 00000000000000001 1", id);
     expect(f, "WEIR.COMMIT 0000000000000001 -1", cost);
     expect(f, "WEIR.COMMIT 0000000000000001 1",
-           "-ERR no open reservation 0000000000000001: it was committed, was cancelled or "
-           "expired too long ago\r\n");
+           "-ERR no open reservation 0000000000000001: it was committed, was cancelled or has "
+           "expired\r\n");
     expect(f, "WEIR.CANCEL ''", id);
 }
 
