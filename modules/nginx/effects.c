@@ -5,6 +5,7 @@
 
 #include "module.h"
 
+#include "core/check.h"
 #include "port/text.h"
 
 #include <inttypes.h>
@@ -134,30 +135,32 @@ static void check_limit(ngx_conf_t *cf, const weir_ngx_limit *limit)
     check_key(cf, limit);
 }
 
-static int64_t most_allowed(const weir_policy *p)
+/* The largest cost that a policy can allow to requests with a `keep`; below 0 if none. */
+static int64_t most_allowed(const weir_policy *p, int64_t keep)
 {
     int64_t most = INT64_MAX;
     for (uint32_t i = 0; i < p->layers; i++)
-        most = ngx_min(most, p->layer[i].limit);
+        most = ngx_min(most, p->layer[i].limit - weir_kept_of(&p->layer[i], keep));
     return most;
 }
 
 bool weir_ngx_check_cost(ngx_conf_t *cf, const weir_ngx_limit *limit)
 {
-    uint64_t cost;
-    if (!limit->cost || limit->cost->lengths)
+    uint64_t cost = 1;
+    if (limit->cost ? limit->cost->lengths != NULL : limit->keep == 0)
         return true;
-    const ngx_str_t *text = &limit->cost->value;
-    if (weir_digits_read((const char *)text->data, text->len, &cost) < text->len)
+    const ngx_str_t *text = limit->cost ? &limit->cost->value : NULL;
+    if (text && weir_digits_read((const char *)text->data, text->len, &cost) < text->len)
         return !weir_ngx_refuse(
             cf, "bad parameter \"cost=%V\", expected a whole number or a variable", text);
-    int64_t most = most_allowed(&limit->policy);
+    int64_t most = most_allowed(&limit->policy, limit->keep);
     if (cost == 0)
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0, "a cost of 0 charges nothing");
-    else if (cost > (uint64_t)most && !limit->shadow)
+    else if ((most < 0 || cost > (uint64_t)most) && !limit->shadow)
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
-                           "no request is allowed, because the policy allows a cost of at most %L",
-                           most);
+                           "no request is allowed, because the policy allows a cost of at most "
+                           "%L%s",
+                           ngx_max(most, 0), limit->keep ? " with what the request keeps" : "");
     return true;
 }
 

@@ -91,6 +91,14 @@ static void costs(void **unused)
         {"weir z \"gcra 1/s burst 5 & fixed-window 3/m\" key=a cost=4", NULL,
          "warn no request is allowed, because the policy allows a cost of at most 3\n"},
         {"weir z \"gcra 1/s burst 5\" key=a cost=6 shadow", NULL, NULL},
+        {"weir z \"gcra 1/s burst 5\" key=a cost=3 keep=2", NULL, NULL},
+        {"weir z \"gcra 1/s burst 5\" key=a cost=4 keep=2", NULL,
+         "warn no request is allowed, because the policy allows a cost of at most 3 with what the "
+         "request keeps\n"},
+        {"weir z \"gcra 1/s burst 5\" key=a keep=80%", NULL, NULL},
+        {"weir z \"gcra 1/s burst 5\" key=a keep=6", NULL,
+         "warn no request is allowed, because the policy allows a cost of at most 0 with what the "
+         "request keeps\n"},
         {"weir z \"gcra 1/s burst 5\" key=a cost=1x", "",
          "emerg bad parameter \"cost=1x\", expected a whole number or a variable\n"},
         {"weir z \"gcra 1/s burst 5\" key=a cost=-1", "",
@@ -130,8 +138,8 @@ static void members(void **unused)
 {
     (void)unused;
     fake_expect_conf("weir z \"gcra  60/m\" key=$a", NULL, NULL);
-    fake_expect_conf("weir z \"gcra 60/m\" key=$a name=api status=503 log_level=warn unit=tokens "
-                     "keep=20%",
+    fake_expect_conf("weir z \"gcra 60/m burst 5\" key=$a name=api status=503 log_level=warn "
+                     "unit=tokens keep=20%",
                      NULL, NULL);
     fake_expect_conf("weir z \"gcra 60/m\" key=$b shadow log_level=notice unit=requests", NULL,
                      NULL);

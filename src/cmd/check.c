@@ -292,6 +292,7 @@ static void print_routes(const weir_config *c)
         print_texts(route->policies, route->policies_len, "not limited");
         if (route->cost != 1)
             printf(", cost %" PRId64, route->cost);
+        config_print_keep(route->keep);
         putchar('\n');
     }
 }

@@ -137,6 +137,18 @@ static void check_route_warnings(void **unused)
          "while others have used up the limit\n"},
         {API PROXIES "routes: [{path: /a, keep: 2}, {policy: api, keep: 20%}]\n",
          "routes[0].keep: keep has no effect, because the route has no policy\n"},
+        {"policies: {a: gcra 1/m burst 10}\n" PROXIES
+         "routes: [{path: /a, policy: a, cost: 2, keep: 8}, {path: /b, policy: a, keep: 90%},\n"
+         "         {path: /c, policy: a, cost: 2, keep: 9}, {policy: a, keep: 12}]\n",
+         "routes[2].cost: no request is allowed, because the policy a allows a cost of at most 1 "
+         "with what the request keeps\n"
+         "routes[3].keep: no request is allowed, because the policy a allows a cost of at most 0 "
+         "with what the request keeps\n"},
+        {"policies: {a: gcra 1/m burst 10}\nlisten: {spoe: 1}\n"
+         "spoe: {messages: {m: {policy: a, key: $src, keep: 9}, n: {policy: a, key: $src, keep: "
+         "10}}}\n",
+         "spoe.messages.n.keep: no request is allowed, because the policy a allows a cost of at "
+         "most 0 with what the request keeps\n"},
         {API PROXIES "routes: [{method: [PSOT, BREW, PATCH], policy: api}]\n",
          "routes[0].method[0]: the route matches no request unless clients send the method "
          "PSOT; did you mean POST?\n"},

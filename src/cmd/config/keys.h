@@ -185,10 +185,14 @@ void config_check_on_error(config_reader *r, const config_place *place, weir_eng
 /* Reports that a value is not the name of a policy. The policies were read before. */
 void config_check_policy(config_reader *r, const config_place *place);
 
-/* Warns, at `place`, of a cost of 0, and of one that a policy never allows, whatever the key.
+/* Warns, at `place`, of a cost of 0, and of one that a policy never allows to requests with
+ * this `keep`, whatever the key.
  * Policies that are not in the section `policies` are not checked. */
 void config_check_cost(config_reader *r, const config_place *place, const char *policy,
-                       int64_t cost);
+                       int64_t cost, int64_t keep);
+
+/* Prints ", keep 20" or ", keep 20%"; nothing for 0. */
+void config_print_keep(int64_t keep);
 
 /* Reads what a request keeps for others: "20" or "20%"; see weir_check_keep(). Reports any other
  * value. */

@@ -5,9 +5,11 @@
 
 #include "cmd/config/keys.h"
 #include "codec/http/options.h"
+#include "core/check.h"
 #include "service/rules/keep.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -58,31 +60,33 @@ void config_check_policy(config_reader *r, const config_place *place)
         config_error(r->errors, place, "unknown policy '%.64s', expected a name of policies", name);
 }
 
-/* The largest cost that a policy text can allow. */
-static int64_t most_allowed(const weir_policy *p)
+/* The largest cost that a policy text can allow to requests with a `keep`; below 0 if none. */
+static int64_t most_allowed(const weir_policy *p, int64_t keep)
 {
     int64_t most = INT64_MAX;
-    for (uint32_t i = 0; i < p->layers; i++)
-        most = p->layer[i].limit < most ? p->layer[i].limit : most;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        int64_t limit = p->layer[i].limit - weir_kept_of(&p->layer[i], keep);
+        most = limit < most ? limit : most;
+    }
     return most;
 }
 
 /* The same for a policy and its overrides. INT64_MAX if the policy is shadow or invalid, or allows
  * the keys of a list. */
-static int64_t most_allowed_to_any_key(const weir_rule_spec *spec)
+static int64_t most_allowed_to_any_key(const weir_rule_spec *spec, int64_t keep)
 {
     if (spec->shadow || spec->allow_len > 0 || !spec->policy)
         return INT64_MAX;
-    int64_t most = most_allowed(spec->policy);
+    int64_t most = most_allowed(spec->policy, keep);
     for (size_t i = 0; i < spec->overrides_len; i++) {
-        int64_t other = most_allowed(spec->overrides[i].policy);
+        int64_t other = most_allowed(spec->overrides[i].policy, keep);
         most = other > most ? other : most;
     }
     return most;
 }
 
 void config_check_cost(config_reader *r, const config_place *place, const char *policy,
-                       int64_t cost)
+                       int64_t cost, int64_t keep)
 {
     const weir_config *c = r->config;
     if (cost == 0)
@@ -93,12 +97,12 @@ void config_check_cost(config_reader *r, const config_place *place, const char *
     for (size_t i = 0; i < c->rules_len; i++) {
         if (strcmp(c->rules[i].name, policy) != 0)
             continue;
-        int64_t most = most_allowed_to_any_key(&c->rules[i]);
+        int64_t most = most_allowed_to_any_key(&c->rules[i], keep);
         if (cost > most)
             config_warn(r->errors, place,
                         "no request is allowed, because the policy %s allows a cost of at most "
-                        "%" PRId64,
-                        policy, most);
+                        "%" PRId64 "%s",
+                        policy, most > 0 ? most : 0, keep ? " with what the request keeps" : "");
     }
 }
 
@@ -417,6 +421,12 @@ void config_read_keep(config_reader *r, const config_place *place, int64_t *ret)
         config_error(r->errors, place, "%s, found '%.40s'", WEIR_KEEP_EXPECTED, n->text);
 }
 
+void config_print_keep(int64_t keep)
+{
+    if (keep != 0)
+        printf(", keep %" PRId64 "%s", keep < 0 ? -keep : keep, keep < 0 ? "%" : "");
+}
+
 static void read_keep(config_reader *r, const config_place *place, const config_key *key,
                       void *base)
 {
@@ -431,8 +441,8 @@ static void check_route(config_reader *r, const config_place *place, void *base)
     const config_place both = config_below(place, "policies"), cost = config_below(place, "cost"),
                        keep = config_below(place, "keep");
     const weir_route_spec *spec = base;
-    for (size_t i = 0; cost.node && i < spec->policies_len; i++)
-        config_check_cost(r, &cost, spec->policies[i], spec->cost);
+    for (size_t i = 0; (cost.node || keep.node) && i < spec->policies_len; i++)
+        config_check_cost(r, cost.node ? &cost : &keep, spec->policies[i], spec->cost, spec->keep);
     if (cost.node && spec->policies_len == 0)
         config_warn(r->errors, &cost, "the cost has no effect, because the route has no policy");
     if (keep.node && spec->policies_len == 0)

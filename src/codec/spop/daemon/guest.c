@@ -79,15 +79,17 @@ static void read_keep(config_reader *r, const config_place *place, const config_
     config_read_keep(r, place, &((weir_spop_spec *)base)->keep);
 }
 
-/* Warns of a fixed cost that a fixed policy never allows. */
+/* Warns of a fixed cost that a fixed policy never allows with what the request keeps. */
 static void check_message(config_reader *r, const config_place *place, void *base)
 {
     const weir_spop_spec *spec = base;
-    const config_place below = config_below(place, "cost");
+    const config_place at_cost = config_below(place, "cost"), at_keep = config_below(place, "keep");
+    const char *text = spec->cost ? spec->cost : "1";
     uint64_t cost;
-    if (spec->policy && spec->cost &&
-        weir_decimal_read(spec->cost, strlen(spec->cost), WEIR_COST_MAX, &cost))
-        config_check_cost(r, &below, spec->policy, (int64_t)cost);
+    if (spec->policy && (at_cost.node || at_keep.node) &&
+        weir_decimal_read(text, strlen(text), WEIR_COST_MAX, &cost))
+        config_check_cost(r, at_cost.node ? &at_cost : &at_keep, spec->policy, (int64_t)cost,
+                          spec->keep);
 }
 
 static const config_key message_keys[] = {
@@ -220,9 +222,7 @@ static void print_messages(const weir_config *c, const void *self)
         caret_text(stdout, key, strlen(key));
         fputs(", cost ", stdout);
         caret_text(stdout, cost, strlen(cost));
-        if (s->keep != 0)
-            printf(", keep %" PRId64 "%s", s->keep < 0 ? -s->keep : s->keep,
-                   s->keep < 0 ? "%" : "");
+        config_print_keep(s->keep);
         putchar('\n');
     }
     if (all->variables == 0 || all->len == 0)
