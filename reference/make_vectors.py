@@ -107,6 +107,13 @@ POLICIES = {
         "sliding-slices 6/7ns slices 5", "sliding-slices 4/3650d slices 7",
         "sliding-slices 9/155382367ns slices 1000", "sliding-slices 20/65537ns slices 65536",
     ),
+    "concurrent": (
+        "concurrent 1 lease 30s", "concurrent 2 lease 1m", "concurrent 10 lease 30s",
+        "concurrent 40 lease 1h30m", "concurrent 3 lease 1ns", "concurrent 4 lease 3650d",
+        "concurrent 2147483647 lease 1h", "concurrent 6 lease 155382367ns",
+        "concurrent 3 lease 30s & gcra 2/s burst 4", "fixed-window 5/m & concurrent 2 lease 7s",
+        "concurrent 5 lease 1152921504606846975ns",
+    ),
     "layers": (
         "gcra 10/s burst 5 & fixed-window 20/m",
         "gcra 3/s burst 3 & sliding-log 5/10s & fixed-window 7/day tz Europe/Berlin",
@@ -152,6 +159,7 @@ POLICIES = {
         "gcra 10/s burst 5 & leaky-queue 10/s depth 9",
         "sliding-log 5/s & fixed-window 5/m count-denied", "sliding-counter 2147483647/h",
         "gcra 10/s burst 5 & block 2s", "fixed-window 5/m from-first & block 1s doubling 4s",
+        "concurrent 1 lease 30s", "concurrent 8 lease 10s", "concurrent 6 lease 10s & gcra 2/s burst 9",
     ),
     "keep": (
         "gcra 10/s burst 5", "gcra 3/s burst 7", "gcra 2147483647/3650d burst 2147483647",
@@ -175,6 +183,7 @@ POLICIES = {
         "sliding-log 5/10s count-denied", "sliding-counter 5/10s", "sliding-counter 5/10s relaxed",
         "sliding-slices 5/10s slices 4", "gcra 1/s burst 4 & fixed-window 5/m & sliding-log 6/m",
         "gcra 10/s burst 5 & block 3s", "fixed-window 5/5s & block 1s doubling 1m",
+        "concurrent 5 lease 10s",
     ),
 }
 

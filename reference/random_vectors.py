@@ -135,9 +135,13 @@ def sliding_slices(rng):
     return f"sliding-slices {n}/{text} slices {small_or_spread(rng, min(SLICES_MAX, ns))}"
 
 
+def concurrent(rng):
+    return f"concurrent {small_or_spread(rng, COST_MAX)} lease {period(rng)[0]}"
+
+
 KINDS = (
     gcra, token_bucket, token_bucket_steps, leaky_bucket, leaky_queue, fixed_window, fixed_window_calendar,
-    sliding_log, sliding_counter, sliding_slices,
+    sliding_log, sliding_counter, sliding_slices, concurrent,
 )
 
 
@@ -149,7 +153,10 @@ def block(rng):
 
 def policy(rng):
     count = rng.choice((1, 1, 1, 1, 1, 1, 2, 2, 3, LAYERS_MAX))
-    layers = [rng.choice(KINDS)(rng) for _ in range(count)]
+    kinds = [rng.choice(KINDS) for _ in range(count)]
+    for i in [i for i, kind in enumerate(kinds) if kind is concurrent][1:]:
+        kinds[i] = gcra
+    layers = [kind(rng) for kind in kinds]
     if count < LAYERS_MAX and rng.random() < 0.15:
         layers.insert(rng.randrange(count + 1), block(rng))
     return " & ".join(layers)

@@ -523,6 +523,37 @@ class Block(Algorithm):
         return now + self.period
 
 
+class Concurrent(Algorithm):
+    """Units that are held until a lease ends. The state is a tuple of (end, units), the first to end first."""
+
+    initial = ()
+
+    def __init__(self, limit, period):
+        self.limit, self.period = limit, period
+
+    def held(self, leases, now):
+        return tuple(lease for lease in leases if lease[0] > now)
+
+    def allows(self, leases, now, cost):
+        return sum(units for _, units in self.held(leases, now)) + cost <= self.limit
+
+    def end(self, leases, now, ttl):
+        """Returns the end of a lease that begins now. The latest end is at most `period` after the last charge."""
+        latest = leases[-1][0] if leases else 0
+        return max(now, latest - self.period) + ttl
+
+    def charge(self, leases, now, cost):
+        return self.held(leases, now) + ((self.end(leases, now, self.period), cost),)
+
+    def refund(self, leases, now, cost):
+        held = self.held(leases, now)
+        kept = sum(units for _, units in held) - cost
+        return latest_units(held, kept) if held else leases
+
+    def edge_after(self, now):
+        return now + self.period
+
+
 @dataclass(frozen=True)
 class Decision:
     """A decision. retry_after_ns is None if no wait helps."""
@@ -688,6 +719,7 @@ class Words:
 def parse_policy(text):
     layers = [parse_layer(Words(part)) for part in text.split("&")]
     bounded(len(layers), LAYERS_MAX)
+    bounded(sum(isinstance(layer, Concurrent) for layer in layers), 1, least=0)
     blocks = [layer for layer in layers if isinstance(layer, Block)]
     bounded(len(blocks), min(1, len(layers) - 1), least=0)
     others = [layer for layer in layers if not isinstance(layer, Block)]
@@ -775,6 +807,10 @@ def parse_block(words):
     return Block(period, bounded(parse_period(longest), PERIOD_MAX, least=period + 1) if longest else None)
 
 
+def parse_concurrent(words):
+    return Concurrent(bounded(words.first(), COST_MAX), parse_period(words.option("lease")))
+
+
 LAYER_PARSERS = {
     "gcra": parse_gcra,
     "token-bucket": parse_token_bucket,
@@ -785,4 +821,5 @@ LAYER_PARSERS = {
     "sliding-counter": parse_sliding_counter,
     "sliding-slices": parse_sliding_slices,
     "block": parse_block,
+    "concurrent": parse_concurrent,
 }

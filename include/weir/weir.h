@@ -87,7 +87,8 @@ typedef enum weir_algorithm {
     WEIR_SLIDING_LOG,
     WEIR_SLIDING_COUNTER,
     WEIR_SLIDING_SLICES,
-    WEIR_BLOCK
+    WEIR_BLOCK,
+    WEIR_CONCURRENT
 } weir_algorithm;
 
 /* Where the windows of a fixed-window layer begin. */
@@ -124,7 +125,8 @@ typedef enum weir_state_format {
     WEIR_STATE_COUNTER,     /* 16 bytes: sliding-counter */
     WEIR_STATE_SLICES,      /* 16 bytes, and 4 for each slice */
     WEIR_STATE_BLOCK,       /*  8 bytes: block */
-    WEIR_STATE_BLOCK_PAIR   /* 16 bytes: block with longest_ns */
+    WEIR_STATE_BLOCK_PAIR,  /* 16 bytes: block with longest_ns */
+    WEIR_STATE_LEASES       /* grows with the number of instants at which leases end */
 } weir_state_format;
 
 /* One layer of a policy. The fields before `format` are what the policy text says.
@@ -137,14 +139,14 @@ typedef struct weir_layer {
     bool stepped;           /* token-bucket: "refill N every P" */
     int32_t nodelay;        /* leaky-queue: this many queued requests are served at once, and the
                                others wait less, by the time of as many: 0..limit - 1; else 0 */
-    int64_t limit;      /* burst, capacity, depth + 1, or the limit of a window: 1..WEIR_LIMIT_MAX.
-                          block: the lowest limit of the other layers */
-    int64_t rate;       /* units per period: 1..WEIR_RATE_MAX; for windows and blocks the limit
+    int64_t limit;         /* burst, capacity, depth + 1, or the limit of a window or of concurrent:
+                          1..WEIR_LIMIT_MAX. block: the lowest limit of the other layers */
+    int64_t rate;          /* units per period: 1..WEIR_RATE_MAX; for windows and blocks the limit
                           again */
-    int64_t period_ns;  /* 1..WEIR_SPAN_NS_MAX; 0 for a calendar window; block: the length of the
-                          first block */
-    int64_t slices;     /* sliding-slices: 1..WEIR_SLICES_MAX; else 0 */
-    int64_t longest_ns; /* block: the longest block if repeated ones double, above period_ns, at
+    int64_t period_ns;     /* 1..WEIR_SPAN_NS_MAX; 0 for a calendar window; the lease of
+                          concurrent; block: the length of the first block */
+    int64_t slices;        /* sliding-slices: 1..WEIR_SLICES_MAX; else 0 */
+    int64_t longest_ns;    /* block: the longest block if repeated ones double, above period_ns, at
                            most WEIR_SPAN_NS_MAX; else 0 */
     const weir_zone *zone; /* calendar windows: the time zone, NULL for UTC; outlives the layer */
     weir_window_fn window; /* calendar windows: returns their bounds; else NULL */
@@ -154,7 +156,8 @@ typedef struct weir_layer {
                        0..365; 59 is February's last day. Else 0 */
 
     weir_state_format format;
-    uint64_t num, den;       /* rate / period_ns (slices / period_ns for slices) in lowest terms */
+    uint64_t num, den;       /* rate / period_ns (slices / period_ns for slices) in lowest terms;
+                                concurrent: 1, and the length of a new lease */
     uint64_t cap_hi, cap_lo; /* limit * den: the capacity in ticks of 1/num ns */
 } weir_layer;
 
@@ -173,8 +176,8 @@ WEIR_NODISCARD weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit
 /* ---- deciding -------------------------------------------------------------------------------- */
 
 /* The state of one key under one policy is an array of 64-bit words. A new key has full quota, and
- * its words are all zero. Most policies need a fixed number of words. A sliding-log grows in
- * levels: start at level 0, and on WEIR_E_ROOM move the state to level + 1. */
+ * its words are all zero. Most policies need a fixed number of words. A sliding-log and leases grow
+ * in levels: start at level 0, and on WEIR_E_ROOM move the state to level + 1. */
 #define WEIR_LEVEL_MAX 29
 
 /* Returns the number of words of a state at `level` (0..WEIR_LEVEL_MAX). Threads: pure. */

@@ -370,7 +370,8 @@ WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_reques
  * all units. Otherwise the reservation expires at now_ns + ttl_ns, and the store returns its units
  * itself, before any later decision on the key. Open reservations are kept in the file. Only units
  * that still count are returned: if the window of the charge has ended, there is nothing to return.
- *  ttl_ns  1..WEIR_SPAN_NS_MAX.
+ * Under a policy with a concurrent layer, the time is the lease of the units that are held.
+ *  ttl_ns  1..WEIR_SPAN_NS_MAX. With a concurrent layer 1..its lease, or 0 for its lease.
  *  ret     as in weir_store_check(). A denied request reserves nothing.
  *  ret_id  a random id, never 0. Written if the request is allowed.
  * Also returns WEIR_E_UNSUPPORTED for policies that do not support refunds, see weir_refund();
@@ -382,13 +383,23 @@ WEIR_NODISCARD weir_status weir_store_reserve(weir_store *s, const weir_policy *
                                               weir_decision *ret, uint64_t *ret_id);
 
 /* Commits a reservation at its real cost. If that is less than the reserved cost, the rest is
- * returned. If it is more, the difference is charged, as far as the policy allows.
+ * returned. If it is more, the difference is charged, as far as the policy allows. A concurrent
+ * layer gives all units of the reservation back, whatever the real cost.
  *  actual    the real cost, 0..WEIR_COST_MAX.
  *  ret       the key's quota afterwards, as from a peek.
  *  ret_over  the units that could not be charged.
  * Returns WEIR_OK; WEIR_E_ABSENT if no open reservation has this id; WEIR_E_RANGE. */
 WEIR_NODISCARD weir_status weir_store_commit(weir_store *s, uint64_t id, int64_t now_ns,
                                              int64_t actual, weir_decision *ret, int64_t *ret_over);
+
+/* Renews a reservation: it expires ttl_ns after now_ns, or after the latest time that the state of
+ * the key remembers. Under a concurrent layer its lease then ends at that time too.
+ *  ttl_ns    as for weir_store_reserve().
+ *  ret       the key's quota afterwards, as from a peek.
+ * Returns WEIR_OK; WEIR_E_ABSENT if no open reservation has this id; WEIR_E_RANGE; WEIR_E_NOMEM,
+ * with nothing renewed, if the leases need more memory. */
+WEIR_NODISCARD weir_status weir_store_renew(weir_store *s, uint64_t id, int64_t now_ns,
+                                            int64_t ttl_ns, weir_decision *ret);
 
 /* Cancels a reservation: returns all of its units. Equals weir_store_commit() with an actual cost
  * of 0. */

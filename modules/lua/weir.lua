@@ -122,6 +122,7 @@ end
 --   form       how a key is stored under a policy of this one layer: 'string', 'zset' or 'hash'
 --   refunds    REFUND is supported, unless the layer is count-denied
 --   delays     an allowed request may have to wait
+--   holds      units are held until a lease ends, or until a refund
 --   limit_first    in a policy text, the limit comes before the rate
 --   limit_word     in a policy text, the limit comes after the rate and this word. With neither of
 --                  them, the number of the rate is the limit
@@ -136,6 +137,7 @@ local FACTS = {
   { name = 'sliding-counter', form = 'hash', refunds = true },
   { name = 'sliding-slices', form = 'hash', refunds = true },
   { name = 'block', form = 'hash', refunds = true, blocks = true },
+  { name = 'concurrent', form = 'zset', refunds = true, holds = true },
 }
 
 local function can_refund(l)
@@ -577,10 +579,10 @@ function counter.refund(_, s, _, cost)
   return true
 end
 
--- ---- logs and slices ----------------------------------------------------------------------------
+-- ---- logs, slices and leases --------------------------------------------------------------------
 
--- Both are stored as a row of entries, the oldest first: {place, total, cost}. The place is a time
--- in a log and the number of a slice in slices; it is unique. The total is the sum of all units up
+-- They are stored as a row of entries, the oldest first: {place, total, cost}. The place is a time
+-- in a log, the number of a slice in slices, and the end of leases; it is unique. The total is the sum of all units up
 -- to and including the entry, modulo TOTAL. The sum of a range is thus one subtraction, and an
 -- entry is found by binary search. A state has the entries low .. next-1; `at` is the latest place,
 -- `total` the total of the last entry, and s.fetch(s, i) reads an entry.
@@ -604,6 +606,8 @@ end
 local function leaves(L, place)
   if L.slices then
     return slice_start(L, place + L.slices)
+  elseif L.facts.holds then
+    return place, 0
   end
   return place + L.period, 0
 end
@@ -640,10 +644,9 @@ end
 -- Finds the first entry that counts, and the sum of the entries. If the layer is count-denied, only
 -- the latest L.limit units count.
 local function row_sum(L, s)
-  local since = s.place - (L.slices or L.period)
   local function counts(i)
     local e = entry(s, i)
-    return e[1] > since and not (L.count_denied and (s.total - e[2]) % TOTAL >= L.limit)
+    return e[1] > s.since and not (L.count_denied and (s.total - e[2]) % TOTAL >= L.limit)
   end
   s.first = s.low
   if s.low < s.next and not counts(s.low) then
@@ -660,7 +663,12 @@ local function row_sum(L, s)
 end
 
 function row.look(L, s, now)
-  s.place = max(s.at, L.slices and slice_at(L, now) or now)
+  if L.facts.holds then
+    s.place, s.since = max(s.at, now + L.period), now
+  else
+    s.place = max(s.at, L.slices and slice_at(L, now) or now)
+    s.since = s.place - (L.slices or L.period)
+  end
   row_sum(L, s)
   return true
 end
@@ -713,9 +721,26 @@ function row.deny(L, s, now, cost)
   row_sum(L, s)
 end
 
+-- Gives back the units whose leases end first. All of their entries are deleted: none has ended.
+local function give_back(s, cost)
+  s.prune_max = huge
+  if cost >= s.sum then
+    s.next, s.first, s.at, s.sum = s.low, s.low, 0, 0
+    return true
+  end
+  local i = reached(s, cost + 1)
+  local e = entry(s, i)
+  local left = (e[2] - s.total + s.sum) % TOTAL - cost
+  s.entries[i] = { e[1], e[2], left }
+  s.first, s.from, s.to, s.sum = i, i, i, s.sum - cost
+  return true
+end
+
 function row.refund(L, s, _, cost)
   if s.sum == 0 then
     return false
+  elseif L.facts.holds then
+    return give_back(s, cost)
   end
   local keep = max(0, s.sum - cost)
   local base = s.total - s.sum
@@ -891,6 +916,9 @@ do
     { 'token', 'token-bucket' },
     { 'leaky', 'leaky-bucket (denies) or leaky-queue (requests wait)' },
     { 'fixed', 'fixed-window' },
+    { 'concurrent', 'concurrent' },
+    { 'concurrency', 'concurrent' },
+    { 'in-flight', 'concurrent' },
     { 'unlimited', NO_LIMIT },
     { 'infinite', NO_LIMIT },
     { 'infinity', NO_LIMIT },
@@ -1362,6 +1390,18 @@ PARSERS['sliding-slices'] = function(p, l)
     'a number of slices', 1, min(SLICES_MAX, l.period))
 end
 
+PARSERS['concurrent'] = function(p, l)
+  l.limit, l.ops = bounded_number(p, 'a limit', 1, LIMIT_MAX), row
+  l.rate = l.limit
+  if not keyword(p, 'lease') then
+    unexpected(p, p.at, 'lease and a period, as in lease 30s')
+  end
+  keyword_end(p, 'lease')
+  period(p, l)
+  boundary(p)
+  need_whole_us(p, l)
+end
+
 local function parse_layer(p)
   local l = {}
   p.limit_at, p.next = p.at, "'&' or the end"
@@ -1393,7 +1433,7 @@ local function add_block(p, layers, l, at)
 end
 
 local function parse(text)
-  local p, layers, count, block_layer, block_at = { text = text, at = 1 }, {}, 0, nil, nil
+  local p, layers, count, block_layer, block_at, holds = { text = text, at = 1 }, {}, 0, nil, nil, false
   if #text > TEXT_MAX then
     refuse(1, 'the policy text is too long', 'at most 1023 bytes')
   end
@@ -1404,6 +1444,10 @@ local function parse(text)
     skip_space(p)
     local from, l = p.at, parse_layer(p)
     count = count + 1
+    if holds and l.facts.holds then
+      unexpected(p, from, 'at most one concurrent layer')
+    end
+    holds = holds or l.facts.holds
     if not l.facts.blocks then
       layers[#layers + 1] = l
     elseif block_layer then
@@ -1440,6 +1484,9 @@ end
 
 local function print_layer(l)
   local out, word = { l.facts.name }, l.facts.limit_word
+  if l.facts.holds then
+    return l.facts.name .. ' ' .. whole(l.limit) .. ' lease ' .. print_period(l)
+  end
   if l.facts.limit_first then
     out[#out + 1] = whole(l.limit) .. ' refill'
   end
@@ -1740,7 +1787,7 @@ local function write_hash_row(L, s, key, out)
   local low = s.low + prunable(s)
   drop_fields(s, L, s.low, low)
   drop_fields(s, L, s.next, s.loaded)
-  for i = s.from or s.next, s.next - 1 do
+  for i = s.from or s.next, s.to or s.next - 1 do
     local e = s.entries[i]
     put(whole(i), whole(e[1]) .. ' ' .. whole(e[2]) .. ' ' .. whole(e[3]))
   end
@@ -1775,7 +1822,7 @@ local function write_zset(P, S)
   if s.next < s.loaded then
     redis.call('ZREMRANGEBYRANK', S.key, s.next, -1)
   end
-  for i = s.from or s.next, s.next - 1 do
+  for i = s.from or s.next, s.to or s.next - 1 do
     local e = s.entries[i]
     if i < s.loaded then
       redis.call('ZREMRANGEBYRANK', S.key, i, i)

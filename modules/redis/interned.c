@@ -162,6 +162,7 @@ static uint8_t small_words(const weir_policy *p)
     case WEIR_STATE_SLICES:
     case WEIR_STATE_BLOCK:
     case WEIR_STATE_BLOCK_PAIR:
+    case WEIR_STATE_LEASES:
         break;
     }
     return 0;

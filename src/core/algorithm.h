@@ -9,8 +9,14 @@
 #include <weir/weir.h>
 
 /* A bucket refills at a rate and uses the arithmetic of core/gcra.h. A window counts what was
- * charged within a period. A block counts nothing: it begins when another layer denies. */
-typedef enum weir_family { WEIR_FAMILY_BUCKET, WEIR_FAMILY_WINDOW, WEIR_FAMILY_BLOCK } weir_family;
+ * charged within a period. A block counts nothing: it begins when another layer denies. A hold
+ * counts what has not been given back, see core/leases.h. */
+typedef enum weir_family {
+    WEIR_FAMILY_BUCKET,
+    WEIR_FAMILY_WINDOW,
+    WEIR_FAMILY_BLOCK,
+    WEIR_FAMILY_HOLD
+} weir_family;
 
 /* What an algorithm supports. */
 typedef enum weir_can {
@@ -35,7 +41,7 @@ typedef struct weir_algorithm_facts {
                                multiple of the limit */
 } weir_algorithm_facts;
 
-enum { WEIR_ALGORITHMS = 9, WEIR_FORMATS = 10 };
+enum { WEIR_ALGORITHMS = 10, WEIR_FORMATS = 11 };
 
 /* Returns the row of an algorithm. Pure. */
 static inline const weir_algorithm_facts *weir_facts_of(weir_algorithm algorithm)
@@ -55,6 +61,7 @@ static inline const weir_algorithm_facts *weir_facts_of(weir_algorithm algorithm
         [WEIR_SLIDING_COUNTER] = {"sliding-counter", WEIR_FAMILY_WINDOW, COUNT, NULL, 2},
         [WEIR_SLIDING_SLICES] = {"sliding-slices", WEIR_FAMILY_WINDOW, COUNT, NULL, 2},
         [WEIR_BLOCK] = {"block", WEIR_FAMILY_BLOCK, WEIR_CAN_REFUND, NULL, 0},
+        [WEIR_CONCURRENT] = {"concurrent", WEIR_FAMILY_HOLD, WEIR_CAN_REFUND, NULL, 0},
     };
     _Static_assert(sizeof facts / sizeof facts[0] == WEIR_ALGORITHMS, "each algorithm has a row");
     return &facts[algorithm];
@@ -77,6 +84,22 @@ static inline bool weir_layer_is_block(const weir_layer *l)
 static inline bool weir_policy_blocks(const weir_policy *p)
 {
     return weir_layer_is_block(&p->layer[p->layers - 1]);
+}
+
+static inline bool weir_layer_holds(const weir_layer *l)
+{
+    return weir_facts_of(l->algorithm)->family == WEIR_FAMILY_HOLD;
+}
+
+/* Returns the layer whose units are held and given back, of which a policy has at most one, or
+ * NULL. Pure. */
+static inline const weir_layer *weir_policy_hold(const weir_policy *p)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (weir_layer_holds(&p->layer[i]))
+            return &p->layer[i];
+    }
+    return NULL;
 }
 
 /* Returns whether the layer supports all of the WEIR_CAN_* bits in `can`. Pure. */
@@ -146,6 +169,7 @@ static inline size_t weir_format_words(weir_state_format format)
         [WEIR_STATE_WINDOW_PAIR] = 2, [WEIR_STATE_LOG] = 0,    /* grows with what it holds */
         [WEIR_STATE_COUNTER] = 2,     [WEIR_STATE_SLICES] = 0, /* depends on the number of slices */
         [WEIR_STATE_BLOCK] = 1,       [WEIR_STATE_BLOCK_PAIR] = 2,
+        [WEIR_STATE_LEASES] = 0, /* as a log */
     };
     _Static_assert(sizeof words == WEIR_FORMATS, "each format has a size");
     return words[format];

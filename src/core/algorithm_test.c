@@ -37,6 +37,7 @@ static const struct {
     {"sliding-log 5/m count-denied", NONE, false},
     {"sliding-counter 100/m", COUNT, false},
     {"sliding-slices 100/h slices 60", COUNT, false},
+    {"concurrent 10 lease 30s", WEIR_CAN_REFUND, false},
     {"gcra 1/s & fixed-window 5/m", COUNT, true},
     {"gcra 1/s & block 5m", WEIR_CAN_REFUND, true},
     {"block 5m doubling 1h & sliding-counter 100/m", WEIR_CAN_REFUND, false},
@@ -69,7 +70,8 @@ static void check_unknown_format(void **unused)
     assert_false(weir_layer_allows(&l, state, 0, 5, 0));
     assert_int_equal(weir_layer_time(&l, state, 0, 5), 5);
     weir_layer_check(&l, state, 0, 5, 1, true, &d);
-    weir_layer_refund(&l, state, 0, 5, 5, 1);
+    weir_layer_refund(&l, state, 0, NULL, 5, 1);
+    assert_true(weir_layer_renew(&l, state, 0, NULL, 5, 5));
     assert_true(state[0] == 1 && state[1] == 2);
 }
 

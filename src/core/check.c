@@ -253,11 +253,11 @@ int64_t weir_state_time(const weir_policy *p, const uint64_t *state, unsigned le
     return latest_ns;
 }
 
-static void refund_all(const weir_policy *p, uint64_t *state, unsigned level, int64_t charged_ns,
-                       int64_t now_ns, int64_t cost)
+static void refund_all(const weir_policy *p, uint64_t *state, unsigned level,
+                       const weir_charged *of, int64_t now_ns, int64_t cost)
 {
     for (uint32_t i = 0; i < p->layers; i++) {
-        weir_layer_refund(&p->layer[i], state, level, charged_ns, now_ns, cost);
+        weir_layer_refund(&p->layer[i], state, level, of, now_ns, cost);
         state += weir_layer_words(&p->layer[i], level);
     }
 }
@@ -270,12 +270,13 @@ weir_status weir_refund(const weir_policy *p, uint64_t *state, unsigned level, i
         st = WEIR_E_UNSUPPORTED;
     if (st != WEIR_OK)
         return st;
-    refund_all(p, state, level, WEIR_NOW_NS_MAX, now_ns, cost); /* the latest charges first */
+    refund_all(p, state, level, NULL, now_ns, cost);
     return weir_check(p, state, level, now_ns, 0, ret);
 }
 
 weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level,
-                               int64_t charged_ns, int64_t now_ns, int64_t cost, weir_decision *ret)
+                               const weir_charged *of, int64_t now_ns, int64_t cost,
+                               weir_decision *ret)
 {
     weir_status st = validate(p, state, level, now_ns, cost);
     if (st == WEIR_OK && !weir_policy_can(p, WEIR_CAN_REFUND))
@@ -283,7 +284,25 @@ weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned l
     if (st != WEIR_OK)
         return st;
     int64_t time_ns = weir_state_time(p, state, level, now_ns);
-    refund_all(p, state, level, charged_ns, time_ns, cost);
+    refund_all(p, state, level, of, time_ns, cost);
+    return weir_check(p, state, level, now_ns, 0, ret);
+}
+
+weir_status weir_renew(const weir_policy *p, uint64_t *state, unsigned level,
+                       const weir_charged *of, int64_t ttl_ns, int64_t now_ns, weir_decision *ret,
+                       int64_t *ret_ends_ns)
+{
+    weir_status st = validate(p, state, level, now_ns, of->units);
+    if (st != WEIR_OK)
+        return st;
+    int64_t time_ns = weir_state_time(p, state, level, now_ns);
+    uint64_t *at = state;
+    for (uint32_t i = 0; i < p->layers; i++) { /* one layer at most has leases */
+        if (!weir_layer_renew(&p->layer[i], at, level, of, time_ns + ttl_ns, time_ns))
+            return WEIR_E_ROOM;
+        at += weir_layer_words(&p->layer[i], level);
+    }
+    *ret_ends_ns = time_ns + ttl_ns;
     return weir_check(p, state, level, now_ns, 0, ret);
 }
 

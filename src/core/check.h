@@ -77,12 +77,28 @@ static inline unsigned weir_used_share(int64_t limit, int64_t remaining)
 weir_usage weir_usage_of(const weir_policy *p, const uint64_t *state, unsigned level,
                          int64_t now_ns);
 
-/* As weir_refund(), for units whose time of charge is known. Unused if the amalgamated library is
- * compiled as the core alone.
- *  charged_ns  the result of weir_state_time() when the units were charged. */
+/* A charge that can be found again: what a reservation records of it. */
+typedef struct weir_charged {
+    int64_t charged_ns; /* the result of weir_state_time() when the units were charged */
+    int64_t ends_ns;    /* the end of the lease: charged_ns plus its length, or as it was renewed */
+    int64_t units;      /* charged, 0..WEIR_COST_MAX */
+} weir_charged;
+
+/* As weir_refund(), for units whose charge is known. A concurrent layer gives back all units of the
+ * charge, whatever the cost. Unused if the amalgamated library is compiled as the core alone. */
 WEIR_NODISCARD __attribute__((unused)) weir_status
-weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level, int64_t charged_ns,
+weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level, const weir_charged *of,
                    int64_t now_ns, int64_t cost, weir_decision *ret);
+
+/* Renews the lease of a charge: it ends ttl_ns after weir_state_time(). Layers without leases are
+ * not changed. *ret is the decision on a cost of 0. Unused if the amalgamated library is compiled
+ * as the core alone.
+ *  ttl_ns       1..the lease of the concurrent layer.
+ *  ret_ends_ns  when the lease ends.
+ * Returns as weir_check(). */
+WEIR_NODISCARD __attribute__((unused)) weir_status
+weir_renew(const weir_policy *p, uint64_t *state, unsigned level, const weir_charged *of,
+           int64_t ttl_ns, int64_t now_ns, weir_decision *ret, int64_t *ret_ends_ns);
 
 /* Converts the state of a key from one policy to another, so that the key keeps what it used; see
  * docs/algorithms.md, "When a limit changes". Unused if the amalgamated library is compiled as the
@@ -98,8 +114,8 @@ weir_state_convert(const weir_policy *from, const uint64_t *state, unsigned leve
 
 /* Lists every word of a state that a call may write. A store journals those words before the call,
  * and so can undo an interrupted change without copying a long log.
- *  state   sound. A log lists at most 5 words, whatever its length. Slices list those that have
- *          begun since the last charge, or all of them for a refund.
+ *  state   sound. A log and leases list at most 5 words, whatever their length. Slices list those
+ *          that have begun since the last charge, or all of them for a refund.
  *  refund  0: the words that weir_check() at now_ns may write, whatever the cost.
  *          1..WEIR_COST_MAX: the words that weir_refund() of so many units may write.
  *  ret     receives up to `max` indices into `state`. An index may appear twice.

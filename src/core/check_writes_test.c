@@ -55,6 +55,8 @@ static void only_listed_words_change(void **unused)
         "sliding-log 5/us count-denied",
         "sliding-log 40/us",
         "sliding-log 40/us count-denied",
+        "concurrent 5 lease 1us",
+        "concurrent 40 lease 1us",
         "sliding-slices 20/us slices 1",
         "sliding-slices 20/us slices 7",
         "sliding-slices 20/us slices 60",
@@ -90,6 +92,7 @@ static void few_words_are_listed(void **unused)
     weir_policy log = policy_of("sliding-log 1000/m"),
                 both = policy_of("sliding-log 1000/m & "
                                  "gcra 3/s burst 9"),
+                leases = policy_of("concurrent 1000 lease 1m"),
                 slices = policy_of("sliding-slices 1000/m slices 60");
     uint64_t *state = calloc(weir_state_words(&both, WEIR_LEVEL_MAX), 8);
     size_t list[MAX];
@@ -104,6 +107,12 @@ static void few_words_are_listed(void **unused)
     assert_int_equal(weir_state_writes(&both, state, WEIR_LEVEL_MAX, 1000, 0, list, 7), 7);
     assert_int_equal(weir_state_writes(&both, state, WEIR_LEVEL_MAX, 1000, 0, list, 6), 7);
     assert_int_equal(weir_state_writes(&both, state, WEIR_LEVEL_MAX, 1000, 0, list, 4), 5);
+    memset(state, 0, weir_state_words(&leases, WEIR_LEVEL_MAX) * 8);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(run_one(&leases, state, WEIR_LEVEL_MAX, 1000 + i, 1, false), 5);
+    assert_int_equal(run_one(&leases, state, WEIR_LEVEL_MAX, 3000, 700, true), 5);
+    leases.layer[0].den = 1; /* a shorter lease may be inserted anywhere */
+    assert_int_equal(weir_state_writes(&leases, state, WEIR_LEVEL_MAX, 3000, 0, list, 5), 6);
     memset(state, 0, weir_state_words(&slices, 0) * 8);
     int64_t t_ns = 6000000000000;
     run_one(&slices, state, 0, t_ns, 1, false);
@@ -122,7 +131,9 @@ static void check_loads(const weir_policy *p, const uint64_t *state, unsigned le
     for (size_t i = 0; i < n; i++) {
         uint64_t word = state[list[i]];
         assert_true(list[i] < weir_state_words(p, level));
-        latest |= p->layer[0].format == WEIR_STATE_LOG ? word == (uint64_t)now_ns : word != 0;
+        latest |= p->layer[0].format == WEIR_STATE_LOG      ? word == (uint64_t)now_ns
+                  : p->layer[0].format == WEIR_STATE_LEASES ? word == (uint64_t)now_ns + 1000
+                                                            : word != 0;
     }
     assert_true(latest);
 }
@@ -131,6 +142,7 @@ static void loads_are_of_the_latest_charge(void **unused)
 {
     (void)unused;
     static const char *const texts[] = {"sliding-log 40/us", "sliding-log 6/us",
+                                        "concurrent 40 lease 1us",
                                         "sliding-slices 2000/us slices 7"};
     uint64_t state[128], x = 1;
     size_t list[WEIR_STATE_LOADS];

@@ -7,6 +7,7 @@
 #include "core/check.h"
 
 #include "core/layer.h"
+#include "core/leases.h"
 #include "core/wide.h"
 #include "port/assert.h"
 
@@ -75,6 +76,9 @@ weir_status weir_state_convert(const weir_policy *from, const uint64_t *state, u
             convert_bucket(old, state, new, now_ns, ret);
         } else if (old->format == WEIR_STATE_LOG) {
             if (!weir_log_convert(old, state, level, new, now_ns, ret, ret_level))
+                return WEIR_E_ROOM;
+        } else if (old->format == WEIR_STATE_LEASES) {
+            if (!weir_leases_convert(old, state, level, new, now_ns, ret, ret_level))
                 return WEIR_E_ROOM;
         } else {
             WEIR_ASSERT(old->format == new->format);

@@ -8,6 +8,7 @@
 #include "core/algorithm.h"
 #include "core/block.h"
 #include "core/gcra.h"
+#include "core/leases.h"
 #include "core/wide.h"
 #include "core/windows.h"
 
@@ -106,6 +107,11 @@ static weir_status init_algorithm(weir_layer *l, int64_t *ret_limit_max)
         return init_slices(l);
     case WEIR_BLOCK:
         return init_block(l);
+    case WEIR_CONCURRENT:
+        l->num = 1;
+        l->den = (uint64_t)l->period_ns;
+        l->format = WEIR_STATE_LEASES;
+        return WEIR_OK;
     }
     return WEIR_E_RANGE;
 }
@@ -132,12 +138,12 @@ weir_status weir_layer_init(weir_layer *layer, int64_t *ret_limit_max)
     return st;
 }
 
-_Static_assert(WEIR_FORMATS == 10,
-               "a new format: review the comparisons with WEIR_STATE_LOG and _SLICES in src/core");
+_Static_assert(WEIR_FORMATS == 11,
+               "a new format: review the comparisons with WEIR_STATE_LOG, _LEASES and _SLICES");
 
 void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to)
 {
-    if (l->format == WEIR_STATE_LOG) {
+    if (l->format == WEIR_STATE_LOG || l->format == WEIR_STATE_LEASES) {
         weir_log_grow(l, from, level, to);
         return;
     }
@@ -148,12 +154,16 @@ void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, 
 
 bool weir_layer_sound(const weir_layer *l, const uint64_t *state, unsigned level)
 {
+    if (l->format == WEIR_STATE_LEASES)
+        return weir_leases_sound(l, state, level);
     return l->format != WEIR_STATE_LOG || weir_log_sound(l, state, level);
 }
 
 bool weir_layer_full(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost)
 {
+    if (l->format == WEIR_STATE_LEASES)
+        return weir_leases_full(l, state, level, now_ns, cost);
     return l->format == WEIR_STATE_LOG && weir_log_full(l, state, level, now_ns, cost);
 }
 
@@ -178,6 +188,8 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
     case WEIR_STATE_BLOCK:
     case WEIR_STATE_BLOCK_PAIR:
         return weir_block_allows(state, now_ns);
+    case WEIR_STATE_LEASES:
+        return weir_leases_allows(l, state, level, now_ns, cost);
     }
     return false;
 }
@@ -210,6 +222,8 @@ bool weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int6
     case WEIR_STATE_BLOCK_PAIR:
         weir_block_check(l, state, now_ns, cost, ret);
         return true;
+    case WEIR_STATE_LEASES:
+        return weir_leases_check(l, state, level, now_ns, cost, ret);
     }
     return true;
 }
@@ -235,13 +249,16 @@ int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned lev
         break;
     case WEIR_STATE_SLICES:
         return weir_slices_time(l, state, now_ns);
+    case WEIR_STATE_LEASES:
+        return weir_leases_time(l, state, level, now_ns);
     }
     return start_ns > now_ns ? start_ns : now_ns;
 }
 
-void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t charged_ns,
+void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, const weir_charged *of,
                        int64_t now_ns, int64_t cost)
 {
+    int64_t charged_ns = of ? of->charged_ns : WEIR_NOW_NS_MAX; /* the latest charges first */
     switch (l->format) {
     case WEIR_STATE_TAT_NS:
         weir_gcra_refund(l, state, now_ns, cost);
@@ -267,7 +284,20 @@ void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int
     case WEIR_STATE_BLOCK: /* a refund does not end a block */
     case WEIR_STATE_BLOCK_PAIR:
         return;
+    case WEIR_STATE_LEASES:
+        if (of)
+            weir_leases_release(l, state, level, of->ends_ns, now_ns, of->units);
+        else
+            weir_leases_refund(l, state, level, now_ns, cost);
+        return;
     }
+}
+
+bool weir_layer_renew(const weir_layer *l, uint64_t *state, unsigned level, const weir_charged *of,
+                      int64_t until_ns, int64_t now_ns)
+{
+    return l->format != WEIR_STATE_LEASES ||
+           weir_leases_renew(l, state, level, of->ends_ns, until_ns, now_ns, of->units);
 }
 
 size_t weir_layer_writes(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
@@ -275,6 +305,8 @@ size_t weir_layer_writes(const weir_layer *l, const uint64_t *state, unsigned le
 {
     if (l->format == WEIR_STATE_LOG)
         return weir_log_writes(l, state, level, now_ns, refund, ret);
+    if (l->format == WEIR_STATE_LEASES && l->den == (uint64_t)l->period_ns)
+        return weir_log_writes(l, state, level, now_ns, 0, ret); /* at the head and the tail */
     if (l->format == WEIR_STATE_SLICES && refund == 0)
         return weir_slices_writes(l, state, now_ns, ret);
     return WEIR_LAYER_WRITES_MAX + 1;
@@ -283,7 +315,7 @@ size_t weir_layer_writes(const weir_layer *l, const uint64_t *state, unsigned le
 size_t weir_layer_loads(const weir_layer *l, uint64_t first, unsigned level,
                         size_t ret[WEIR_LAYER_LOADS_MAX])
 {
-    if (l->format == WEIR_STATE_LOG)
+    if (l->format == WEIR_STATE_LOG || l->format == WEIR_STATE_LEASES)
         return weir_log_loads(l, first, level, ret);
     return l->format == WEIR_STATE_SLICES ? weir_slices_loads(l, first, ret) : 0;
 }

@@ -8,6 +8,7 @@
 #include <weir/weir.h>
 
 #include "core/algorithm.h"
+#include "core/check.h"
 #include "core/windows.h"
 
 static inline size_t weir_layer_words(const weir_layer *l, unsigned level)
@@ -15,7 +16,7 @@ static inline size_t weir_layer_words(const weir_layer *l, unsigned level)
     size_t fixed = weir_format_words(l->format);
     if (fixed > 0)
         return fixed;
-    return l->format == WEIR_STATE_LOG ? weir_log_words(l, level) : weir_slices_words(l);
+    return l->format == WEIR_STATE_SLICES ? weir_slices_words(l) : weir_log_words(l, level);
 }
 void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to);
 
@@ -38,15 +39,22 @@ bool weir_layer_allows(const weir_layer *l, const uint64_t *state, unsigned leve
 bool weir_layer_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                       int64_t cost, bool count, weir_decision *ret);
 
-/* Returns the time at which the layer decides: now_ns, or the latest time in the state if the clock
- * has stepped back since a charge. Buckets store no such time and return now_ns. Pure. */
+/* Returns the time at which the layer decides, or that of a new lease: now_ns, or the latest time
+ * in the state if the clock has stepped back since a charge. Buckets store no such time and return
+ * now_ns. Pure. */
 int64_t weir_layer_time(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns);
 
-/* Refunds up to `cost` units that were charged at charged_ns or before, the latest first. Units
- * that have left the window are not refunded. A bucket ignores charged_ns: its state does not
- * record when it was charged. */
-void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t charged_ns,
+/* Refunds up to `cost` units that were charged at of->charged_ns or before, the latest first. Units
+ * that have left the window are not refunded. A bucket ignores `of`: its state does not record when
+ * it was charged. A concurrent layer gives back all units of the lease, whatever the cost.
+ *  of  NULL: the latest charges, and the leases that end first. */
+void weir_layer_refund(const weir_layer *l, uint64_t *state, unsigned level, const weir_charged *of,
                        int64_t now_ns, int64_t cost);
+
+/* Moves the end of a lease, see weir_renew(). Other layers do nothing. Returns false, with nothing
+ * written, if that would write a state that is full. */
+bool weir_layer_renew(const weir_layer *l, uint64_t *state, unsigned level, const weir_charged *of,
+                      int64_t until_ns, int64_t now_ns);
 
 /* Lists the words of the layer's state that weir_layer_check() or weir_layer_refund() may write:
  * see weir_state_writes(). `ret` receives indices into `state`.

@@ -15,6 +15,7 @@ typedef struct parser {
     const char *next; /* for errors: what may follow the layer just parsed */
     size_t limit_at;  /* for errors: the position of the layer's limit */
     uint32_t layers;
+    bool holds; /* a concurrent layer was parsed */
     bool has_block;
     size_t block_at; /* the position of the block */
     int64_t lowest;  /* the lowest limit of the other layers */
@@ -342,6 +343,20 @@ static weir_status parse_block(parser *p, weir_layer *l)
     return WEIR_E_RANGE;
 }
 
+static weir_status parse_concurrent(parser *p, weir_layer *l)
+{
+    weir_status st = number(p, "a limit", 1, WEIR_LIMIT_MAX, &l->limit);
+    if (st != WEIR_OK)
+        return st;
+    if (!weir_scan_keyword(&p->scan, "lease"))
+        return weir_scan_unexpected(&p->scan, p->scan.at, "lease and a period, as in lease 30s");
+    st = keyword_end(p, "lease");
+    if (st == WEIR_OK)
+        st = weir_scan_period(&p->scan, &l->period_ns, NULL);
+    l->rate = l->limit;
+    return st == WEIR_OK ? boundary(p) : st;
+}
+
 typedef weir_status (*layer_parser)(parser *p, weir_layer *l);
 
 static const layer_parser layer_parsers[] = {
@@ -354,6 +369,7 @@ static const layer_parser layer_parsers[] = {
     [WEIR_SLIDING_COUNTER] = parse_sliding_counter,
     [WEIR_SLIDING_SLICES] = parse_sliding_slices,
     [WEIR_BLOCK] = parse_block,
+    [WEIR_CONCURRENT] = parse_concurrent,
 };
 
 _Static_assert(sizeof layer_parsers / sizeof layer_parsers[0] == WEIR_ALGORITHMS,
@@ -417,11 +433,15 @@ static weir_status parse_layer(parser *p, weir_layer *l)
     return weir_layer_init(l, &limit_max) == WEIR_OK ? WEIR_OK : refuse_limit(p, l, limit_max);
 }
 
-/* Takes note of a layer that was parsed: a policy has at most one block.
+/* Takes note of a layer that was parsed: a policy has at most one block and one
+ * concurrent layer.
  *  from  the start of the layer. */
 static weir_status note_layer(parser *p, const weir_layer *l, size_t from)
 {
     p->layers++;
+    if (p->holds && weir_layer_holds(l))
+        return weir_scan_unexpected(&p->scan, from, "at most one concurrent layer");
+    p->holds |= weir_layer_holds(l);
     if (!weir_layer_is_block(l)) {
         p->lowest = l->limit < p->lowest ? l->limit : p->lowest;
         return WEIR_OK;

@@ -88,6 +88,10 @@ static const struct {
     {"sliding-slices 100/h slices 60", "sliding-slices 100/h slices 60"},
     {"sliding-slices 1/2ns slices 2", "sliding-slices 1/2ns slices 2"},
     {"sliding-slices 1/m slices 1", "sliding-slices 1/m slices 1"},
+    {"concurrent 10 lease 60s", "concurrent 10 lease 1m"},
+    {"concurrent 2147483647 lease ns", "concurrent 2147483647 lease 1ns"},
+    {"gcra 1/s & concurrent 1 lease 90s&gcra 2/s burst 3",
+     "gcra 1/s burst 1 & concurrent 1 lease 90s & gcra 2/s burst 3"},
     {"gcra 1/s&gcra 2/m & fixed-window 3/h",
      "gcra 1/s burst 1 & gcra 2/m burst 1 & fixed-window 3/h"},
 };
@@ -114,7 +118,7 @@ static void check_valid(void **unused)
 #define UNITS "one of ns us ms s m h d w"
 #define ALGORITHMS                                                                                 \
     "one of gcra token-bucket leaky-bucket leaky-queue fixed-window sliding-log "                  \
-    "sliding-counter sliding-slices block"
+    "sliding-counter sliding-slices block concurrent"
 
 static const struct {
     const char *text;
@@ -207,6 +211,26 @@ static const struct {
     {"sliding-slices 5/m slices 6 x", WEIR_E_SYNTAX, 29, "found 'x', expected '&' or the end"},
     {"sliding-slices 5/m slices 0", WEIR_E_RANGE, 27,
      "found '0', expected a number of slices, from 1 to 65536"},
+    {"concurrent", WEIR_E_SYNTAX, 11, "found the end, expected a limit, from 1 to 2147483647"},
+    {"concurrent 0 lease 1s", WEIR_E_RANGE, 12,
+     "found '0', expected a limit, from 1 to 2147483647"},
+    {"concurrent 2147483648 lease 1s", WEIR_E_RANGE, 12,
+     "found '2147483648', expected a limit, from 1 to 2147483647"},
+    {"concurrent 10/s", WEIR_E_SYNTAX, 14, "found '/s', expected a space, '&' or the end"},
+    {"concurrent 10", WEIR_E_SYNTAX, 14,
+     "found the end, expected lease and a period, as in lease 30s"},
+    {"concurrent 10 30s", WEIR_E_SYNTAX, 15,
+     "found '30s', expected lease and a period, as in lease 30s"},
+    {"concurrent 10 lease", WEIR_E_SYNTAX, 20,
+     "found the end, expected a period such as s, 90s or 1h30m"},
+    {"concurrent 10 lease=30s", WEIR_E_SYNTAX, 20,
+     "found '=30s', expected a space: write lease 30s"},
+    {"concurrent 10 lease 0s", WEIR_E_RANGE, 21, "found '0s', expected a period of at least 1ns"},
+    {"concurrent 10 lease 1day", WEIR_E_SYNTAX, 22,
+     "'day' is a calendar period and takes no number, expected a length: d is 24 hours"},
+    {"concurrent 10 lease 30s x", WEIR_E_SYNTAX, 25, "found 'x', expected '&' or the end"},
+    {"concurrent 1 lease 1s & gcra 1/s & concurrent 2 lease 2s", WEIR_E_SYNTAX, 36,
+     "found 'concurrent', expected at most one concurrent layer"},
     {"fixed-window 5/h from-first from-first", WEIR_E_SYNTAX, 29,
      "found 'from-first', expected from-first or count-denied, each once, '&' or the end"},
     {"fixed-window 5/h count-denied count-denied", WEIR_E_SYNTAX, 31,
@@ -228,7 +252,7 @@ static const struct {
      "'deny'"},
     {"offline", WEIR_E_SYNTAX, 1,
      "found 'offline', expected one of gcra token-bucket leaky-bucket leaky-queue fixed-window "
-     "sliding-log sliding-counter sliding-slices block"},
+     "sliding-log sliding-counter sliding-slices block concurrent"},
     {"gcra -1/s", WEIR_E_SYNTAX, 6,
      "found '-1/s', expected a rate such as 100/s, from 1 to 1099511627776"},
     {"gcra 1099511627777/s", WEIR_E_RANGE, 6,
@@ -383,6 +407,9 @@ static const struct {
     {"sliding-window 5/m", 1,
      "found 'sliding-window', expected sliding-log (exact), sliding-counter (16 bytes a key) or "
      "sliding-slices (a count for each part of the window)"},
+    {"Concurrency 5", 1, "found 'Concurrency', expected concurrent"},
+    {"in flight 5", 1, "found 'in flight', expected concurrent"},
+    {"CONCURRENT 5", 1, "found 'CONCURRENT', expected concurrent"},
     {"leaky 5/m", 1,
      "found 'leaky', expected leaky-bucket (denies) or leaky-queue (requests wait)"},
     {"5/s", 1, "found '5/s', expected an algorithm before the rate, as in gcra 5/s"},
@@ -694,6 +721,11 @@ static const struct {
      "  worst case  20 within the window's length; at most 10 within a span that is "
      "one slice shorter\n"
      "state         40 bytes a key\n"},
+    {"concurrent 10 lease 90s",
+     "concurrent 10 lease 90s\n"
+     "  in flight   10 at most\n"
+     "  lease       90s: what is not given back or renewed by then is free again\n"
+     "state         64 to 136 bytes a key\n"},
     {"gcra 5/s & sliding-log 1/h",
      "gcra 5/s burst 1\n"
      "  sustained   5 every 1s, one every 200ms: exactly 432000 a day\n"

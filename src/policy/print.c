@@ -38,6 +38,13 @@ static void put_refill(weir_writer *t, const weir_layer *l)
     weir_write_period(t, l->period_ns, false);
 }
 
+static void put_hold(weir_writer *t, const weir_layer *l)
+{
+    put_number(t, " ", l->limit);
+    weir_write_str(t, " lease ");
+    weir_write_period(t, l->period_ns, false);
+}
+
 static void put_options(weir_writer *t, const weir_layer *l)
 {
     if (l->nodelay > 0)
@@ -80,6 +87,8 @@ static void put_layer(weir_writer *t, const weir_layer *l)
     }
     if (facts->family == WEIR_FAMILY_BUCKET && !facts->limit_word)
         put_refill(t, l);
+    else if (facts->family == WEIR_FAMILY_HOLD)
+        put_hold(t, l);
     else
         put_rate(t, l);
     if (facts->limit_word) {
@@ -242,6 +251,14 @@ static void report_window(weir_writer *t, const weir_layer *l)
     weir_write_char(t, '\n');
 }
 
+static void report_hold(weir_writer *t, const weir_layer *l)
+{
+    put_number(t, "  in flight   ", l->limit);
+    weir_write_str(t, " at most\n  lease       ");
+    weir_write_period(t, l->period_ns, false);
+    weir_write_str(t, ": what is not given back or renewed by then is free again\n");
+}
+
 static void report_block(weir_writer *t, const weir_layer *l)
 {
     weir_write_str(t, "  a denial    blocks the key: every request is denied for ");
@@ -268,6 +285,9 @@ static void report_layer(weir_writer *t, const weir_layer *l)
         return;
     case WEIR_FAMILY_BLOCK:
         report_block(t, l);
+        return;
+    case WEIR_FAMILY_HOLD:
+        report_hold(t, l);
         return;
     }
 }

@@ -77,7 +77,7 @@ typedef struct weir_request {
     int64_t next_ns;           /* written by weir_service_next() */
     const weir_policy *policy; /* that decided; valid until the next call on the service */
     const weir_answer *answer; /* of the rule; NULL: an inline policy. Valid as `policy` */
-    const char *why; /* on WEIR_E_IO and WEIR_E_UNSUPPORTED: what failed and what helps; a static
+    const char *why; /* on WEIR_E_IO, _UNSUPPORTED and _RANGE: what failed and what helps; a static
                         string, or NULL */
     weir_policy_error error; /* of a refused inline policy, with column > 0; else column is 0 */
 } weir_request;

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Reservations: applies a rule's lists and shadow to the reservations of the store. */
 
+#include "core/algorithm.h"
 #include "service/service.h"
 #include "service/service_internal.h"
 
@@ -24,6 +25,9 @@ static void reserve(weir_service *s, const weir_resolved *at, weir_request *requ
     weir_resolved_fill(&r, at, request);
     request->status = weir_store_reserve(s->limiter->store, r.policy, r.policy_id, r.key, r.key_len,
                                          now_ns, r.cost, ttl_ns, &request->decision, ret_id);
+    const weir_layer *hold = weir_policy_hold(r.policy);
+    if (request->status == WEIR_E_RANGE && (hold ? ttl_ns > hold->period_ns : ttl_ns == 0))
+        request->why = WEIR_TTL_OF_LEASE;
     if (request->status == WEIR_OK && !request->decision.allowed && weir_resolved_is_shadow(at))
         *ret_id = reserve_nothing(s, &r, ttl_ns, now_ns);
 }
@@ -52,12 +56,24 @@ void weir_service_reserve(weir_service *s, weir_request *request, int64_t ttl_ns
     weir_resolved_count(s, &at, request, now_ns);
 }
 
+static const weir_decision no_limit = {
+    .limit = WEIR_LIMIT_MAX, .remaining = WEIR_LIMIT_MAX, .allowed = true};
+
 weir_status weir_service_commit(weir_service *s, uint64_t id, int64_t actual, int64_t now_ns,
                                 weir_decision *ret, int64_t *ret_over)
 {
     if (id != WEIR_ID_NONE)
         return weir_store_commit(s->limiter->store, id, now_ns, actual, ret, ret_over);
-    *ret = (weir_decision){.limit = WEIR_LIMIT_MAX, .remaining = WEIR_LIMIT_MAX, .allowed = true};
+    *ret = no_limit;
     *ret_over = 0;
+    return WEIR_OK;
+}
+
+weir_status weir_service_renew(weir_service *s, uint64_t id, int64_t ttl_ns, int64_t now_ns,
+                               weir_decision *ret)
+{
+    if (id != WEIR_ID_NONE)
+        return weir_store_renew(s->limiter->store, id, now_ns, ttl_ns, ret);
+    *ret = no_limit;
     return WEIR_OK;
 }

@@ -77,10 +77,15 @@ WEIR_NODISCARD bool weir_service_take_all(weir_service *s, weir_completion *comp
 
 #define WEIR_ID_NONE 0 /* the id of an allowed request that needs no reservation */
 
+/* The error for a TTL that a policy does not accept. */
+#define WEIR_TTL_OF_LEASE                                                                          \
+    "the TTL: expected at most the lease of the policy; a policy without a concurrent layer "      \
+    "requires a TTL"
+
 /* Reserves request->cost units. Decides and counts as weir_service_take(). Statuses are those of
  * weir_service_take() and weir_store_reserve(), and WEIR_E_UNSUPPORTED if another engine than the
- * local one keeps the state.
- *  ttl_ns  1..WEIR_SPAN_NS_MAX.
+ * local one keeps the state. WEIR_E_RANGE, with `why`, is a TTL that the policy does not accept.
+ *  ttl_ns  1..WEIR_SPAN_NS_MAX, or 0 for the lease of the policy.
  *  ret_id  written if the request is allowed: WEIR_ID_NONE for a key on an allow list; a
  *          reservation of 0 units if only the shadow allows it. */
 void weir_service_reserve(weir_service *s, weir_request *request, int64_t ttl_ns, int64_t now_ns,
@@ -91,6 +96,11 @@ void weir_service_reserve(weir_service *s, weir_request *request, int64_t ttl_ns
 WEIR_NODISCARD weir_status weir_service_commit(weir_service *s, uint64_t id, int64_t actual,
                                                int64_t now_ns, weir_decision *ret,
                                                int64_t *ret_over);
+
+/* Renews a reservation: see weir_store_renew(). Does nothing for WEIR_ID_NONE, and then reports the
+ * largest limit. */
+WEIR_NODISCARD weir_status weir_service_renew(weir_service *s, uint64_t id, int64_t ttl_ns,
+                                              int64_t now_ns, weir_decision *ret);
 
 /* ---- other operations on one key ------------------------------------------------------------- */
 /* They return whether the request is answered; see weir_completion. */

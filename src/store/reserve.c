@@ -389,10 +389,14 @@ static bool keep_policy(table *t, uint64_t policy_id, const weir_policy *p)
 /* ---- callbacks on states --------------------------------------------------------------------- */
 
 typedef struct change {
-    int64_t units, charged_ns; /* of the reservation */
-    int64_t over;              /* output: the units that could not be charged */
-    int64_t now_ns;            /* output: the time of the charge */
-    weir_decision decision;    /* output */
+    int64_t units;
+    weir_charged of;          /* the reservation */
+    const weir_policy *rates; /* the policy, with a concurrent layer that holds nothing */
+    int64_t ttl_ns;
+    int64_t over;           /* output: the units that could not be charged */
+    int64_t now_ns;         /* output: the time of the charge */
+    int64_t ends_ns;        /* output: when the renewed lease ends */
+    weir_decision decision; /* output */
 } change;
 
 static weir_status charge_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
@@ -409,22 +413,33 @@ static weir_status give_back_state(void *ctx, const weir_policy *p, uint64_t *st
 {
     (void)ret_usage;
     change *c = ctx;
-    return weir_refund_charge(p, state, level, c->charged_ns, now_ns, c->units, &c->decision);
+    return weir_refund_charge(p, state, level, &c->of, now_ns, c->units, &c->decision);
 }
 
-/* Charges as many units as the policy allows. */
+static weir_status renew_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                               int64_t now_ns, weir_usage *ret_usage)
+{
+    (void)ret_usage;
+    change *c = ctx;
+    return weir_renew(p, state, level, &c->of, c->ttl_ns, now_ns, &c->decision, &c->ends_ns);
+}
+
+/* Charges as many units as the rates allow, and gives back the lease: in this order, because only
+ * the charge may have to be repeated on a larger state. */
 static weir_status charge_rest_state(void *ctx, const weir_policy *p, uint64_t *state,
                                      unsigned level, int64_t now_ns, weir_usage *ret_usage)
 {
     (void)ret_usage;
     change *c = ctx;
-    weir_status st = weir_check(p, state, level, now_ns, 0, &c->decision);
+    weir_status st = weir_check(c->rates, state, level, now_ns, 0, &c->decision);
     if (st != WEIR_OK)
         return st;
     int64_t left = c->decision.remaining, some = left < c->units ? left : c->units;
     c->over = c->units - some;
-    st = weir_check(p, state, level, now_ns, some, &c->decision);
-    return st == WEIR_OK ? weir_check(p, state, level, now_ns, 0, &c->decision) : st;
+    st = weir_check(c->rates, state, level, now_ns, some, &c->decision);
+    if (st == WEIR_OK)
+        st = weir_refund_charge(p, state, level, &c->of, now_ns, 0, &c->decision);
+    return st;
 }
 
 /* The key of a reservation. A copy: the record may be free by the time of the call. */
@@ -435,6 +450,39 @@ typedef struct key {
 static key key_of(const record *r)
 {
     return (key){r->policy_id, r->hash};
+}
+
+static weir_charged charged_of(const record *r)
+{
+    return (weir_charged){r->charged_ns, r->expires_ns, r->units};
+}
+
+/* ---- leases ---------------------------------------------------------------------------------- */
+
+/* Returns the policy, with leases of another length in its concurrent layer; without such a layer,
+ * `p` itself.
+ *  lease_ns  0: the layer allows any cost and holds nothing.
+ *  with      memory for the result. */
+static const weir_policy *with_lease(const weir_policy *p, int64_t lease_ns, weir_policy *with)
+{
+    const weir_layer *hold = weir_policy_hold(p);
+    if (!hold)
+        return p;
+    *with = *p;
+    with->layer[hold - p->layer].den = (uint64_t)lease_ns;
+    return with;
+}
+
+/* Replaces a TTL of 0 by the lease of the policy. Returns false if the policy has none, or if the
+ * TTL is longer. */
+static bool choose_ttl(const weir_policy *p, int64_t *ttl_ns)
+{
+    const weir_layer *hold = weir_policy_hold(p);
+    if (!hold)
+        return *ttl_ns > 0;
+    if (*ttl_ns == 0)
+        *ttl_ns = hold->period_ns;
+    return *ttl_ns <= hold->period_ns;
 }
 
 static weir_status run(table *t, const weir_policy *p, key of, int64_t now_ns, weir_state_fn fn,
@@ -459,7 +507,7 @@ static void expire(table *t, int64_t now_ns)
     while (t->head->heap_len > 0 && t->records[t->heap[0]].expires_ns <= now_ns) {
         uint32_t slot = t->heap[0];
         const record *r = &t->records[slot];
-        change c = {.units = r->units, .charged_ns = r->charged_ns};
+        change c = {.units = r->units, .of = charged_of(r)};
         const weir_policy *p = policy_of(t, r->policy_id);
         key of = key_of(r);
         int64_t expires_ns = r->expires_ns;
@@ -484,7 +532,8 @@ static weir_status make(table *t, const weir_policy *p, uint32_t slot, int64_t n
 {
     record *r = &t->records[slot];
     change c = {.units = r->units};
-    weir_status st = run(t, p, key_of(r), now_ns, charge_state, &c);
+    weir_policy with;
+    weir_status st = run(t, with_lease(p, ttl_ns, &with), key_of(r), now_ns, charge_state, &c);
     if (st != WEIR_OK)
         return st;
     *ret = c.decision;
@@ -506,8 +555,10 @@ weir_status weir_reserve_make(weir_reserve *r, weir_store_request *request, uint
     const weir_policy *p = request->policy;
     if (!weir_policy_can(p, WEIR_CAN_REFUND))
         return WEIR_E_UNSUPPORTED;
-    WEIR_ASSERT(request->cost >= 0 && request->cost <= WEIR_COST_MAX && ttl_ns >= 1 &&
+    WEIR_ASSERT(request->cost >= 0 && request->cost <= WEIR_COST_MAX && ttl_ns >= 0 &&
                 ttl_ns <= WEIR_SPAN_NS_MAX);
+    if (!choose_ttl(p, &ttl_ns))
+        return WEIR_E_RANGE;
     table *t = (table *)r;
     weir_status st = WEIR_E_FULL;
     uint32_t slot;
@@ -529,6 +580,17 @@ weir_status weir_reserve_make(weir_reserve *r, weir_store_request *request, uint
     return st;
 }
 
+/* Finds an open reservation and its policy. Returns NULL if there is none. */
+static record *find(table *t, uint64_t id, const weir_policy **ret_policy)
+{
+    uint32_t slot = slot_of(t, id);
+    record *r = slot < t->max ? &t->records[slot] : NULL;
+    if (!r || !is_open(r) || r->id != id)
+        return NULL;
+    *ret_policy = policy_of(t, r->policy_id);
+    return *ret_policy ? r : NULL;
+}
+
 weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, int64_t actual,
                                 weir_decision *ret, int64_t *ret_over)
 {
@@ -537,15 +599,16 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
     weir_status st = WEIR_E_ABSENT;
     lock(t);
     expire(t, now_ns);
-    uint32_t slot = slot_of(t, id);
-    const record *of = slot < t->max ? &t->records[slot] : NULL;
-    const weir_policy *p = of && is_open(of) && of->id == id ? policy_of(t, of->policy_id) : NULL;
-    if (p) {
+    const weir_policy *p;
+    const record *of = find(t, id, &p);
+    if (of) {
         bool more = actual > of->units;
+        weir_policy with;
         change c = {.units = more ? actual - of->units : of->units - actual,
-                    .charged_ns = of->charged_ns};
+                    .of = charged_of(of),
+                    .rates = with_lease(p, 0, &with)};
         key at = key_of(of);
-        end(t, slot);
+        end(t, (uint32_t)(of - t->records));
         set_next(t);
         st = run(t, p, at, now_ns, more ? charge_rest_state : give_back_state, &c);
         if (more && (st == WEIR_E_NOMEM || st == WEIR_E_ROOM || st == WEIR_E_FULL)) {
@@ -556,6 +619,44 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
         if (st == WEIR_OK) {
             *ret = c.decision;
             *ret_over = c.over;
+        }
+    }
+    unlock(t);
+    return st;
+}
+
+/* Changes when an open reservation expires. If the process is killed here, the reservation is gone,
+ * and its lease ends by itself. */
+static void postpone(table *t, record *r, int64_t expires_ns)
+{
+    uint32_t slot = (uint32_t)(r - t->records);
+    heap_drop(t, slot);
+    set_free(r);
+    r->expires_ns = expires_ns;
+    r->check = check_of(t, r);
+    set_open(r);
+    heap_add(t, slot);
+    set_next(t);
+}
+
+weir_status weir_reserve_renew(weir_reserve *r, uint64_t id, int64_t now_ns, int64_t ttl_ns,
+                               weir_decision *ret)
+{
+    WEIR_ASSERT(ttl_ns >= 0 && ttl_ns <= WEIR_SPAN_NS_MAX);
+    table *t = (table *)r;
+    weir_status st = WEIR_E_ABSENT;
+    lock(t);
+    expire(t, now_ns);
+    const weir_policy *p;
+    record *of = find(t, id, &p);
+    if (of && !choose_ttl(p, &ttl_ns)) {
+        st = WEIR_E_RANGE;
+    } else if (of) {
+        change c = {.of = charged_of(of), .ttl_ns = ttl_ns};
+        st = run(t, p, key_of(of), now_ns, renew_state, &c);
+        if (st == WEIR_OK) {
+            *ret = c.decision;
+            postpone(t, of, c.ends_ns);
         }
     }
     unlock(t);

@@ -12,7 +12,8 @@
  *
  * Expiry: a reservation that expires at t returns its units as of t, before any decision at t or
  * later. Only units that still count are returned. If the window of the charge has ended by then,
- * nothing is returned.
+ * nothing is returned. A reservation under a concurrent layer expires when its lease ends, so that
+ * layer has nothing to return then.
  *
  * Time: the clocks of threads may differ by up to 1 ms. A reservation is charged at the latest time
  * that the layers of the key remember, weir_state_time(). So each layer finds the charge in the
@@ -78,7 +79,7 @@ static inline bool weir_reserve_due(const weir_reserve *r, int64_t now_ns)
  * thread. */
 void weir_reserve_expire(weir_reserve *r, int64_t now_ns);
 
-/* See weir_store_reserve(). Times, cost and ttl_ns are in range. Any thread.
+/* See weir_store_reserve(). Times and cost are in range; ttl_ns is 0..WEIR_SPAN_NS_MAX. Any thread.
  *  request  its key is not read: `hash` is that of the key. The decision is written on WEIR_OK. */
 WEIR_NODISCARD weir_status weir_reserve_make(weir_reserve *r, weir_store_request *request,
                                              uint64_t hash, int64_t now_ns, int64_t ttl_ns,
@@ -88,6 +89,10 @@ WEIR_NODISCARD weir_status weir_reserve_make(weir_reserve *r, weir_store_request
 WEIR_NODISCARD weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns,
                                                int64_t actual, weir_decision *ret,
                                                int64_t *ret_over);
+
+/* See weir_store_renew(). now_ns is in range; ttl_ns is 0..WEIR_SPAN_NS_MAX. Any thread. */
+WEIR_NODISCARD weir_status weir_reserve_renew(weir_reserve *r, uint64_t id, int64_t now_ns,
+                                              int64_t ttl_ns, weir_decision *ret);
 
 /* While the lock is held, no reservation is made, committed or returned, and calls that would do so
  * wait. Other decisions do not wait, unless a reservation has expired. */

@@ -558,7 +558,7 @@ weir_status weir_store_reserve(weir_store *s, const weir_policy *p, uint64_t pol
                                int64_t ttl_ns, weir_decision *ret, uint64_t *ret_id)
 {
     if (!weir_good_key(key, key_len) || !weir_good_time(now_ns) || !weir_good_cost(cost) ||
-        ttl_ns < 1 || ttl_ns > WEIR_SPAN_NS_MAX)
+        ttl_ns < 0 || ttl_ns > WEIR_SPAN_NS_MAX)
         return WEIR_E_RANGE;
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
     weir_store_request request = {
@@ -578,6 +578,16 @@ weir_status weir_store_commit(weir_store *s, uint64_t id, int64_t now_ns, int64_
     if (!weir_good_time(now_ns) || !weir_good_cost(actual))
         return WEIR_E_RANGE;
     weir_status st = weir_reserve_commit(s->reserved, id, now_ns, actual, ret, ret_over);
+    weir_store_sync_if_always(s);
+    return st;
+}
+
+weir_status weir_store_renew(weir_store *s, uint64_t id, int64_t now_ns, int64_t ttl_ns,
+                             weir_decision *ret)
+{
+    if (!weir_good_time(now_ns) || ttl_ns < 0 || ttl_ns > WEIR_SPAN_NS_MAX)
+        return WEIR_E_RANGE;
+    weir_status st = weir_reserve_renew(s->reserved, id, now_ns, ttl_ns, ret);
     weir_store_sync_if_always(s);
     return st;
 }

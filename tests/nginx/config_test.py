@@ -109,7 +109,8 @@ def test_limits(box):
 def test_policies(box):
     """An error in a policy has its column and the text of the parser."""
     c = Checker(box)
-    algorithms = "gcra token-bucket leaky-bucket leaky-queue fixed-window sliding-log sliding-counter sliding-slices block"
+    algorithms = ("gcra token-bucket leaky-bucket leaky-queue fixed-window sliding-log sliding-counter "
+                  "sliding-slices block concurrent")
     for policy, column, text in [
             ("gcra 100/x", 10, "unknown unit 'x', expected one of ns us ms s m h d w"),
             ("gcra 5", 7, "found the end, expected '/' and a period, as in 100/s"),

@@ -103,6 +103,9 @@ static bool reserve(run *r)
     int64_t t_ns = tick(r);
     o->cost = cost_of(r);
     int64_t ttl_ns = below(r, 4) ? WEIR_SPAN_NS_MAX : 1 + below(r, r->step_max_ns + ms_ns);
+    const weir_layer *hold = weir_policy_hold(r->policy);
+    if (hold && ttl_ns > hold->period_ns)
+        ttl_ns = hold->period_ns;
     weir_decision d;
     weir_status st = weir_store_reserve(r->store, r->policy, r->policy_id, "reserved", 8, t_ns,
                                         o->cost, ttl_ns, &d, &o->id);
@@ -257,6 +260,9 @@ static const char *const policies[] = {
     "sliding-slices 100/h slices 60",
     "gcra 10/s burst 50 & fixed-window 100/1ms from-first & sliding-counter 100/1ms",
     "sliding-log 100/2ms & fixed-window 60/1ms & sliding-slices 80/3ms slices 2",
+    "concurrent 100 lease 2ms",
+    "concurrent 1000 lease 1m",
+    "fixed-window 100/1ms & concurrent 60 lease 1h",
 };
 
 static void check_fixed(void **unused)

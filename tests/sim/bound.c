@@ -146,6 +146,7 @@ double bound_excess(const bound *b, double *ret_over, double *ret_room)
             fixed(&w);
         break;
     case WEIR_SLIDING_LOG:
+    case WEIR_CONCURRENT: /* nothing is given back, and each lease is one period long */
         sliding_log(&w);
         break;
     case WEIR_SLIDING_COUNTER:

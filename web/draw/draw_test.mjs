@@ -20,7 +20,7 @@ const SECOND = 1e9;
 const NOW = 12.35 * SECOND;
 const LIMIT_MAX = 2 ** 31 - 1;
 const ALGORITHMS = ["gcra", "token-bucket", "leaky-bucket", "leaky-queue", "fixed-window", "sliding-log",
-    "sliding-counter", "sliding-slices"];
+    "sliding-counter", "sliding-slices", "concurrent"];
 const WIDE = { x: 0, y: 0, w: 400, h: 184 };
 const HOSTILE = ["</text><script>alert(1)</script>", "a & b < c > d \" ' ]]>",
     "\u0000\u0001\u001f\ufffe\uffff", "lone \ud800 surrogate \udc00", "<!-- -->", "🙂 é \u202e", "&amp;"];

@@ -7,7 +7,7 @@
 import { drawBucket, drawGcra, drawLeakyBucket, drawQueue } from "./buckets.mjs";
 import { formatCount, formatNs, formatNumber, formatRate, formatWait } from "./format.mjs";
 import { drawShape, textWidth } from "./surface.mjs";
-import { drawBlock, drawCounter, drawFixedWindow, drawLog, drawSlices } from "./windows.mjs";
+import { drawBlock, drawCounter, drawFixedWindow, drawLeases, drawLog, drawSlices } from "./windows.mjs";
 
 /** @typedef {{x: number, y: number, w: number, h: number}} Box in CSS pixels */
 
@@ -34,6 +34,7 @@ const DRAWINGS = {
     "sliding-counter": drawCounter,
     "sliding-slices": drawSlices,
     block: drawBlock,
+    "concurrent": drawLeases,
 };
 
 const GAP = 24; // between two pictures
@@ -138,6 +139,7 @@ function parametersOf(fact) {
     case "leaky-bucket": return `${rate} capacity ${fact.limit}`;
     case "leaky-queue": return `${rate} depth ${fact.limit - 1}${fact.nodelay > 0 ? ` nodelay ${fact.nodelay}` : ""}`;
     case "sliding-slices": return `${rate} slices ${fact.slices}`;
+    case "concurrent": return `${fact.limit} lease ${formatNs(fact.periodNs).replaceAll(" ", "")}`;
     default: return rate;
     }
 }

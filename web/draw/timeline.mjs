@@ -47,7 +47,7 @@ export function bandsOf(fact, view) {
     if (!(view.endNs > view.beginNs))
         return null;
     const lengthNs = view.endNs - view.beginNs;
-    if (view.algorithm === "sliding-log" || view.algorithm === "sliding-slices")
+    if (["sliding-log", "sliding-slices", "concurrent"].includes(view.algorithm))
         return { kind: "floating", lengthNs: fact.periodNs || lengthNs };
     const fixed = fact.periodNs > 0 && fact.calendar !== "from-first";
     return { kind: fixed ? "aligned" : "latest", beginNs: view.beginNs, lengthNs };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Copyright (c) 2026 the weir authors
 //
-// The pictures of the four algorithms that count in windows. In each one, time runs from left to right.
+// The pictures of the algorithms that count in windows, and of leases. In each one, time runs from left to right.
 
 import { formatNs, formatUnits, formatWait } from "./format.mjs";
 import { textWidth } from "./surface.mjs";
@@ -50,19 +50,32 @@ export function drawBlock(picture, box) {
 
 /** A sliding log: the requests of the last window, which leave it at the left edge. */
 export function drawLog(picture, box) {
-    const { surface, view, theme, nowNs, denied } = picture;
-    const area = plotOf(box);
+    const { view, nowNs } = picture;
     const length = view.endNs - view.beginNs;
+    const oldest = view.entries?.length ? view.entries[0] + length - nowNs : 0;
+    const leaves = oldest > 0 ? `oldest leaves in ${formatWait(oldest)}` : `${formatNs(length)} ago`;
+    drawEntries(picture, box, "in the log", leaves, "now");
+}
+
+/** Leases: the times at which they end, which move towards the left edge. */
+export function drawLeases(picture, box) {
+    const { view, nowNs } = picture;
+    const first = view.entries?.length ? view.entries[0] - nowNs : 0;
+    drawEntries(picture, box, "held", first > 0 ? `first lease ends in ${formatWait(first)}` : "now",
+        `in ${formatNs(view.endNs - view.beginNs)}`);
+}
+
+function drawEntries(picture, box, words, left, right) {
+    const { surface, view, theme, denied } = picture;
+    const area = plotOf(box);
     surface.rect(area.x, area.y, area.w, area.h, { fill: theme.band });
-    drawStamps(picture, area, length);
+    drawStamps(picture, area, view.endNs - view.beginNs);
     drawCursor(surface, theme, area, area.x, denied);
     drawCursor(surface, theme, area, area.x + area.w);
     if (!area.noted)
         return;
-    drawCount(picture, area, `${formatUnits(view.used)} of ${formatUnits(view.limit)} in the log`);
-    const oldest = view.entries?.length ? view.entries[0] + length - nowNs : 0;
-    const leaves = oldest > 0 ? `oldest leaves in ${formatWait(oldest)}` : `${formatNs(length)} ago`;
-    drawEnds(surface, theme, area, leaves, "now");
+    drawCount(picture, area, `${formatUnits(view.used)} of ${formatUnits(view.limit)} ${words}`);
+    drawEnds(surface, theme, area, left, right);
 }
 
 // A stamp of one unit is a thin line; a stamp of several is wider, as far as there is room.

@@ -164,6 +164,21 @@ export const explanations = Object.freeze({
         ],
         use: "Use it for logins and other rare events where one request over the limit is a sign of abuse.",
     },
+    "concurrent": {
+        title: "Requests in flight",
+        what: "A request holds its units until it is done and gives them back, or until its lease ends. " +
+            "A request is denied if the units that are held and its cost together exceed the limit. " +
+            "Here nothing is given back: each request holds its units for the whole lease.",
+        pros: [
+            "It limits what a service works on at the same time, however long a request takes.",
+            "A client that crashes keeps its units only until its lease ends.",
+        ],
+        cons: [
+            "Each client must give its units back, and renew a lease that is too short.",
+            "It does not limit a rate: short requests pass as fast as they are done.",
+        ],
+        use: "Use it for connections, jobs and slow requests, together with a rate if needed.",
+    },
 });
 
 /**

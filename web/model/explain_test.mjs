@@ -13,7 +13,7 @@ import { explain, explanations } from "./explain.mjs";
 const POLICIES = [
     "gcra 5/s burst 10", "token-bucket 10 refill 5/s", "leaky-bucket 5/s capacity 10",
     "leaky-queue 5/s depth 10", "fixed-window 10/m", "sliding-log 10/m", "sliding-counter 10/m",
-    "sliding-slices 10/m slices 6", "block 10m & gcra 5/s",
+    "sliding-slices 10/m slices 6", "block 10m & gcra 5/s", "concurrent 10 lease 1m",
 ];
 
 const sentences = (text) => text.match(/[^.]+\.( |$)/g).map((sentence) => sentence.trim());

@@ -23,6 +23,8 @@
  * @property {boolean} relaxed sliding-counter
  * @property {number} slices sliding-slices
  * @property {number} longest block: the longest block if repeated blocks double, in the unit; else 0
+ *
+ * In a concurrent layer, rate is the limit, and the period is the lease.
  */
 
 /**
@@ -45,7 +47,7 @@ const RATE_MAX = 2 ** 40;
 
 export const ALGORITHMS = Object.freeze([
     "gcra", "token-bucket", "leaky-bucket", "leaky-queue", "fixed-window", "sliding-log", "sliding-counter",
-    "sliding-slices", "block",
+    "sliding-slices", "block", "concurrent",
 ]);
 
 const USUAL = Object.freeze({
@@ -86,6 +88,7 @@ const FIELDS = {
     "sliding-counter": [LIMIT, PERIOD, UNIT, check("relaxed", "relaxed: round the estimate down")],
     "sliding-slices": [LIMIT, PERIOD, UNIT, number("slices", "slices", 1, 65536)],
     block: [{ ...PERIOD, label: "for" }, UNIT, number("longest", "doubling up to", 0, 1e9)],
+    "concurrent": [LIMIT, { ...PERIOD, label: "lease" }, UNIT],
 };
 
 const isCalendar = (form) => CALENDARS.includes(form.unit);
@@ -188,6 +191,8 @@ function layerText(form) {
         return blockText(form);
     case "sliding-slices":
         return `sliding-slices ${rate} slices ${form.slices}`;
+    case "concurrent":
+        return `concurrent ${form.rate} lease ${form.period}${form.unit}`;
     default:
         return `gcra ${rate} burst ${form.burst}`;
     }

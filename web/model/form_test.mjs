@@ -71,6 +71,7 @@ const tests = {
         assert.equal(textOf([withAlgorithm(form, "sliding-log")]), "sliding-log 100/d");
         assert.equal(textOf([withAlgorithm(form, "gcra")]), "gcra 100/d burst 100");
         assert.equal(textOf([withAlgorithm(usualForm(), "leaky-queue")]), "leaky-queue 5/s depth 10");
+        assert.equal(textOf([withAlgorithm(form, "concurrent")]), "concurrent 100 lease 1d");
     },
 
     delays_no_more_requests_than_the_queue_holds(weir) {

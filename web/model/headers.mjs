@@ -27,6 +27,8 @@ function windowSeconds(layer) {
     if (calendar !== undefined)
         return calendar;
     const limit = BigInt(layer.limit), rate = BigInt(layer.rate), period = BigInt(layer.periodNs);
+    if (layer.algorithm === "concurrent")
+        return 0n;
     if (!isBucket(layer))
         return divideCeil(period, SECOND);
     const ns = layer.stepped ? divideCeil(limit, rate) * period : divideCeil(limit * period, rate);
@@ -38,7 +40,8 @@ const itemName = (layers, i) => (layers.length > 1 ? `"limit-${i + 1}"` : '"limi
 function policyField(layers) {
     const items = layers.map((layer, i) => {
         const seconds = windowSeconds(layer);
-        return `${itemName(layers, i)};q=${layer.limit}${seconds > 0n ? `;w=${seconds}` : ""}`;
+        const unit = layer.algorithm === "concurrent" ? ';qu="concurrent-requests"' : "";
+        return `${itemName(layers, i)};q=${layer.limit}${seconds > 0n ? `;w=${seconds}` : ""}${unit}`;
     });
     return items.join(", ");
 }

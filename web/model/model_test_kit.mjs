@@ -33,7 +33,7 @@ export const POLICIES = [
     "fixed-window 5/m from-first", "fixed-window 9/m count-denied", "fixed-window 50/day tz Europe/Berlin",
     "sliding-log 5/10s",
     "sliding-log 5/10s count-denied", "sliding-counter 20/10s", "sliding-counter 20/10s relaxed",
-    "sliding-slices 20/10s slices 7", "sliding-log 3/s & fixed-window 20/m & gcra 1/s burst 5",
+    "sliding-slices 20/10s slices 7", "concurrent 4 lease 3s", "sliding-log 3/s & fixed-window 20/m & gcra 1/s burst 5",
 ];
 
 /** Returns a random traffic specification whose requests fill about a minute. */

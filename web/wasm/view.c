@@ -140,16 +140,15 @@ static uint32_t log_total(const uint64_t *state, uint64_t cap, uint64_t slot)
     return (uint32_t)(state[WEIR_LOG_STAMPS + cap + slot / 2] >> (slot % 2 * 32));
 }
 
-/* Lists the entries of a log that count, the latest ENTRIES_MAX, the oldest first. Returns their
- * number. */
-static size_t view_log(const weir_layer *l, const uint64_t *state, unsigned level, int64_t at_ns)
+/* Lists the entries of a ring that are after since_ns, the latest ENTRIES_MAX, the oldest first.
+ * Returns their number. */
+static size_t view_ring(const weir_layer *l, const uint64_t *state, unsigned level,
+                        int64_t since_ns)
 {
     uint64_t cap = weir_log_cap(l, level), head = (uint32_t)state[0], len = state[0] >> 32;
     uint64_t first = len;
-    view.begin_ns = offset_of(at_ns - l->period_ns);
-    view.end_ns = offset_of(at_ns);
     while (first > 0 && len - first < ENTRIES_MAX &&
-           (int64_t)state[WEIR_LOG_STAMPS + (head + first - 1) % cap] > at_ns - l->period_ns)
+           (int64_t)state[WEIR_LOG_STAMPS + (head + first - 1) % cap] > since_ns)
         first--;
     uint32_t before =
         first > 0 ? log_total(state, cap, (head + first - 1) % cap) : (uint32_t)state[1];
@@ -160,6 +159,23 @@ static size_t view_log(const weir_layer *l, const uint64_t *state, unsigned leve
         before = total;
     }
     return (size_t)(len - first);
+}
+
+/* Lists the entries of a log that count. */
+static size_t view_log(const weir_layer *l, const uint64_t *state, unsigned level, int64_t at_ns)
+{
+    view.begin_ns = offset_of(at_ns - l->period_ns);
+    view.end_ns = offset_of(at_ns);
+    return view_ring(l, state, level, at_ns - l->period_ns);
+}
+
+/* Lists the ends of the leases that have not ended. */
+static size_t view_leases(const weir_layer *l, const uint64_t *state, unsigned level,
+                          int64_t now_ns)
+{
+    view.begin_ns = offset_of(now_ns);
+    view.end_ns = offset_of(now_ns + l->period_ns);
+    return view_ring(l, state, level, now_ns);
 }
 
 static int64_t slice_begin(const weir_layer *l, uint64_t slice)
@@ -263,6 +279,8 @@ EXPORT(size_t, weir_web_key_view, const weir_web_key *k, uint32_t i, double offs
         break;
     case WEIR_STATE_LOG:
         return view_log(l, state, k->level, at_ns);
+    case WEIR_STATE_LEASES:
+        return view_leases(l, state, k->level, now_ns);
     case WEIR_STATE_SLICES:
         return view_slices(l, state, at_ns);
     }

@@ -65,7 +65,7 @@
  * @property {number} used units in that window; buckets: limit - remaining
  * @property {number} previous sliding-counter: the units of the previous window
  * @property {number[]} entries sliding-log: time and units of each charge that counts; sliding-slices: begin and
- *     units of each slice; the oldest first, the latest 4096
+ *     units of each slice; concurrent: end and units of each lease; the oldest first, the latest 4096
  */
 
 /**

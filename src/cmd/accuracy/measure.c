@@ -35,6 +35,7 @@ static bool is_window(const weir_layer *l)
     case WEIR_LEAKY_BUCKET:
     case WEIR_LEAKY_QUEUE:
     case WEIR_BLOCK:
+    case WEIR_CONCURRENT:
         break;
     }
     return false;
@@ -58,7 +59,7 @@ weir_status accuracy_measure_init(accuracy_measure *ret, accuracy_against agains
 weir_status accuracy_measure_add(accuracy_measure *m, const weir_policy *p)
 {
     const weir_layer *l = &p->layer[0];
-    if (p->layers != 1 || l->algorithm == WEIR_LEAKY_QUEUE)
+    if (p->layers != 1 || l->algorithm == WEIR_LEAKY_QUEUE || l->algorithm == WEIR_CONCURRENT)
         return WEIR_E_UNSUPPORTED;
     if (m->against == ACCURACY_RATE && (!is_window(l) || l->limit != m->limit))
         return WEIR_E_UNSUPPORTED;

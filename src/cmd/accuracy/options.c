@@ -143,7 +143,7 @@ static int add_text(accuracy_measure *m, const char *text)
     if (st != WEIR_OK)
         return accesslog_complain(ACCESSLOG_USAGE,
                                   "--policy: expected a policy of one layer other than "
-                                  "leaky-queue, found '%s'",
+                                  "leaky-queue and concurrent, found '%s'",
                                   text);
     return 0;
 }

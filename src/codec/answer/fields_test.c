@@ -80,6 +80,12 @@ static const scene scenes[] = {
      "RateLimit-Policy: \"up-1\";q=10;w=1;qu=\"content-bytes\", "
      "\"up-2\";q=99;qu=\"content-bytes\"\n"
      "RateLimit: \"up-1\";r=9;t=1\n"},
+    {WEIR_HEADERS_IETF, 0, {{"jobs", "gcra 10/s burst 10 & concurrent 10 lease 30s",
+                             {.limit = 10, .remaining = 9, .layer = 1, .reset_after_ns = SEC(30),
+                              .allowed = true}, WEIR_UNIT_BYTES, false}},
+     "RateLimit-Policy: \"jobs-1\";q=10;w=1;qu=\"content-bytes\", "
+     "\"jobs-2\";q=10;qu=\"concurrent-requests\"\n"
+     "RateLimit: \"jobs-2\";r=9;t=30\n"},
     {WEIR_HEADERS_IETF, 0, {{"llm", GCRA, ALLOWED(9, 0.1), WEIR_UNIT_TOKENS, false}},
      "RateLimit-Policy: \"llm\";q=10;w=1\nRateLimit: \"llm\";r=9;t=1\n"},
     {WEIR_HEADERS_IETF, 0, {{"q", "leaky-queue 10/s depth 9", {.limit = 10, .remaining = 5,

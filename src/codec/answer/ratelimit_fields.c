@@ -25,8 +25,8 @@ static char *put_number(char *at, int64_t v)
     return at + weir_i64_print(at, v);
 }
 
-/* The length of a layer's window or, for a bucket, the time from empty to full; 0 for months and
- * years. */
+/* The length of a layer's window or, for a bucket, the time from empty to full; 0 for months,
+ * years and held units. */
 static unsigned __int128 window_ns(const weir_layer *l)
 {
     switch (l->calendar) {
@@ -41,6 +41,8 @@ static unsigned __int128 window_ns(const weir_layer *l)
     case WEIR_FROM_FIRST:
         break;
     }
+    if (weir_layer_holds(l))
+        return 0;
     if (!weir_layer_is_bucket(l))
         return (unsigned __int128)l->period_ns;
     unsigned __int128 limit = (unsigned __int128)l->limit, rate = (unsigned __int128)l->rate;
@@ -96,7 +98,9 @@ size_t weir_ratelimit_policy_item(char *buf, weir_slice name, const weir_policy 
     int64_t window_s = weir_ratelimit_window(l);
     if (window_s > 0)
         at = put_number(put(at, ";w="), window_s);
-    if (in_bytes)
+    if (weir_layer_holds(l))
+        at = put(at, ";qu=\"concurrent-requests\"");
+    else if (in_bytes)
         at = put(at, ";qu=\"content-bytes\"");
     return (size_t)(at - buf);
 }

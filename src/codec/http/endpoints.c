@@ -123,17 +123,18 @@ static void take_all(call *c)
 
 /* ---- reservations ---------------------------------------------------------------------------- */
 
+/* 0 without the parameter: the lease of the policy. */
+static int64_t ttl_of(const call *c)
+{
+    return c->params.given & TTL ? c->params.number[WEIR_HTTP_P_TTL] : 0;
+}
+
 static void reserve(call *c)
 {
     uint64_t id = WEIR_ID_NONE;
     char text[WEIR_HEX64_LEN];
     weir_http_response *a = c->response;
-    if (!(c->params.given & TTL)) {
-        weir_http_problem(a, 400, "missing parameter \"ttl\", expected " WEIR_TTL_EXPECTED);
-        return;
-    }
-    weir_service_reserve(c->options->service, &c->request, c->params.number[WEIR_HTTP_P_TTL],
-                         c->now_ns, &id);
+    weir_service_reserve(c->options->service, &c->request, ttl_of(c), c->now_ns, &id);
     if (c->request.status == WEIR_E_FULL) {
         weir_http_problem(a, 503, WEIR_RESERVE_FULL);
         return;
@@ -146,10 +147,8 @@ static void reserve(call *c)
     weir_http_decision(a, &c->request, (int)c->params.number[WEIR_HTTP_P_DENIED], &more);
 }
 
-static void put_settled(call *c, const weir_decision *d, int64_t over)
+static void put_quota(weir_buffer *b, const weir_decision *d)
 {
-    weir_buffer *b = weir_http_begin_json(c);
-    weir_buffer_put(b, "{\"settled\":true,\"over\":", over);
     weir_buffer_put(b, ",\"limit\":", d->limit);
     weir_buffer_put(b, ",\"remaining\":", d->remaining);
     weir_buffer_put(b, ",\"reset_after_ms\":", weir_ms_ceil(d->reset_after_ns));
@@ -157,25 +156,60 @@ static void put_settled(call *c, const weir_decision *d, int64_t over)
     weir_buffer_append(b, "}\n", 2);
 }
 
-static void end_reservation(call *c, int64_t actual)
+/* Reads the id of a reservation. Returns false after an error response. */
+static bool read_id(call *c, uint64_t *ret)
 {
     weir_slice text = c->params.text[WEIR_HTTP_P_ID];
+    bool good = weir_hex64_read(text.at, text.len, ret);
+    if (!good)
+        weir_http_problem(c->response, 400, "\"id\": expected " WEIR_ID_EXPECTED ", found \"%.*s\"",
+                          weir_http_shown(text.len), text.at);
+    return good;
+}
+
+/* Responds with an error unless the status is WEIR_OK. Returns whether it is. */
+static bool found(call *c, weir_status st)
+{
     weir_http_response *a = c->response;
+    if (st == WEIR_E_ABSENT)
+        weir_http_problem(a, 404, WEIR_NO_RESERVATION, WEIR_HEX64_LEN,
+                          c->params.text[WEIR_HTTP_P_ID].at);
+    else if (st != WEIR_OK)
+        weir_http_problem(a, st == WEIR_E_NOMEM ? 503 : 500, "%s", weir_status_str(st));
+    return st == WEIR_OK;
+}
+
+static void end_reservation(call *c, int64_t actual)
+{
     uint64_t id;
     weir_decision d;
     int64_t over;
-    if (!weir_hex64_read(text.at, text.len, &id)) {
-        weir_http_problem(a, 400, "\"id\": expected " WEIR_ID_EXPECTED ", found \"%.*s\"",
-                          weir_http_shown(text.len), text.at);
+    if (!read_id(c, &id) ||
+        !found(c, weir_service_commit(c->options->service, id, actual, c->now_ns, &d, &over)))
+        return;
+    weir_buffer *b = weir_http_begin_json(c);
+    weir_buffer_put(b, "{\"settled\":true,\"over\":", over);
+    put_quota(b, &d);
+}
+
+static void renew(call *c)
+{
+    uint64_t id;
+    weir_decision d;
+    if (!(c->params.given & ID)) {
+        weir_http_problem(c->response, 400, "missing parameter \"id\"");
         return;
     }
-    weir_status st = weir_service_commit(c->options->service, id, actual, c->now_ns, &d, &over);
-    if (st == WEIR_OK)
-        put_settled(c, &d, over);
-    else if (st == WEIR_E_ABSENT)
-        weir_http_problem(a, 404, WEIR_NO_RESERVATION, WEIR_HEX64_LEN, text.at);
-    else
-        weir_http_problem(a, st == WEIR_E_NOMEM ? 503 : 500, "%s", weir_status_str(st));
+    if (!read_id(c, &id))
+        return;
+    weir_status st = weir_service_renew(c->options->service, id, ttl_of(c), c->now_ns, &d);
+    if (st == WEIR_E_RANGE) {
+        weir_http_problem(c->response, 400, WEIR_TTL_OF_LEASE);
+    } else if (found(c, st)) {
+        weir_buffer *b = weir_http_begin_json(c);
+        weir_buffer_printf(b, "{\"renewed\":true");
+        put_quota(b, &d);
+    }
 }
 
 static void commit(call *c)
@@ -284,6 +318,7 @@ const weir_http_endpoint weir_http_decisions[] = {
      "requests (a list): allows all of them or none (POST)"},
     {"/v1/reserve", POST, NAME | TEXT | KEY | COST | TTL | DENIED, reserve,
      "policy, key, cost, ttl: reserves units for at most ttl (POST)"},
+    {"/v1/renew", POST, ID | TTL, renew, "id, ttl: extends a reservation (POST)"},
     {"/v1/commit", POST, ID | ACTUAL, commit,
      "id, actual: charges a reservation's actual cost (POST)"},
     {"/v1/cancel", POST, ID, cancel, "id: cancels a reservation (POST)"},

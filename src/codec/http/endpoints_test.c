@@ -130,7 +130,7 @@ static void check_check(void **state)
     is_problem(
         get(f, "/v1/check?limit=&key=a"), 400,
         "column 1: found the end, expected one of gcra token-bucket leaky-bucket leaky-queue "
-        "fixed-window sliding-log sliding-counter sliding-slices block");
+        "fixed-window sliding-log sliding-counter sliding-slices block concurrent");
 }
 
 static void check_peek_refund_reset(void **state)

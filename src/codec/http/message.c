@@ -112,8 +112,11 @@ bool weir_http_succeeded(weir_http_response *a, const weir_request *r, const cha
         weir_http_problem(a, 404, "%sunknown policy \"%.*s\"; GET /v1/policies lists all", where,
                           shown, r->rule.at);
     else if (r->why)
-        weir_http_problem(a, r->status == WEIR_E_IO || r->status == WEIR_E_FULL ? 503 : 501, "%s%s",
-                          where, r->why);
+        weir_http_problem(a,
+                          r->status == WEIR_E_IO || r->status == WEIR_E_FULL ? 503
+                          : r->status == WEIR_E_RANGE                        ? 400
+                                                                             : 501,
+                          "%s%s", where, r->why);
     else if (r->status == WEIR_E_UNSUPPORTED)
         weir_http_problem(a, 400, WEIR_NO_REFUNDS);
     else if (r->status == WEIR_E_NOMEM)

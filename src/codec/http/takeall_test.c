@@ -185,6 +185,37 @@ static void check_reserve(void **state)
     assert_int_equal(status_of(get(f, "/v1/cancel?id=0000000000000001")), 405);
 }
 
+#define OF_LEASE                                                                                   \
+    "the TTL: expected at most the lease of the policy; a policy without a concurrent layer "      \
+    "requires a TTL"
+
+/* Requests in flight: the TTL is the lease of the policy, and can be renewed. */
+static void check_leases(void **state)
+{
+    fixture *f = *state;
+    char id[17], request[128];
+    add_rules(f);
+    const char *answer =
+        post(f, "/v1/reserve", "{\"limit\":\"concurrent 1 lease 30s\",\"key\":\"a\"}");
+    id_of(answer, id);
+    assert_memory_equal(body_of(answer), "{\"allowed\":true,\"limit\":1,\"remaining\":0,", 40);
+    f->now_ns += 29999999999;
+    snprintf(request, sizeof request, "POST /v1/renew?id=%s", id);
+    assert_string_equal(body_of(with(f, request, "")),
+                        "{\"renewed\":true,\"limit\":1,\"remaining\":0,"
+                        "\"reset_after_ms\":30000,\"layer\":0}\n");
+    snprintf(request, sizeof request, "{\"id\":\"%s\",\"ttl\":\"500ms\"}", id);
+    assert_string_equal(body_of(post(f, "/v1/renew", request)),
+                        "{\"renewed\":true,\"limit\":1,\"remaining\":0,"
+                        "\"reset_after_ms\":500,\"layer\":0}\n");
+    snprintf(request, sizeof request, "{\"id\":\"%s\",\"ttl\":31}", id);
+    is_problem(post(f, "/v1/renew", request), 400, OF_LEASE);
+    f->now_ns += 500000000;
+    snprintf(request, sizeof request, "{\"id\":\"%s\"}", id);
+    assert_int_equal(status_of(post(f, "/v1/renew", request)), 404);
+    assert_int_equal(status_of(get(f, "/v1/renew?id=0000000000000001")), 405);
+}
+
 static void check_reserve_errors(void **state)
 {
     fixture *f = *state;
@@ -193,8 +224,12 @@ static void check_reserve_errors(void **state)
     static const struct {
         const char *path, *body, *detail;
     } rows[] = {
-        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\"}",
-         "missing parameter \"ttl\", expected " TTL},
+        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\"}", OF_LEASE},
+        {"/v1/reserve", "{\"limit\":\"concurrent 2 lease 30s\",\"key\":\"a\",\"ttl\":31}",
+         OF_LEASE},
+        {"/v1/renew", "{\"ttl\":1}", "missing parameter \"id\""},
+        {"/v1/renew", "{\"id\":\"1\"}",
+         "\"id\": expected 16 hexadecimal digits, the id that reserve returned, found \"1\""},
         {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":0}",
          "\"ttl\": expected " TTL ", found 0"},
         {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"ttl\":-5}",
@@ -371,12 +406,10 @@ static void check_reset_all_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_take_all),         TEST(check_delay),
-        TEST(check_take_all_errors),  TEST(check_keep),
-        TEST(check_wrong_keeps),      TEST(check_reserve),
-        TEST(check_reserve_errors),   TEST(check_access),
-        TEST(check_refused),          TEST(check_reset_all),
-        TEST(check_reset_all_errors),
+        TEST(check_take_all),       TEST(check_delay),       TEST(check_take_all_errors),
+        TEST(check_keep),           TEST(check_wrong_keeps), TEST(check_reserve),
+        TEST(check_reserve_errors), TEST(check_access),      TEST(check_leases),
+        TEST(check_refused),        TEST(check_reset_all),   TEST(check_reset_all_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,7 @@ void weir_resp_info(weir_call *c);
 
 /* Decisions that the module does not offer (reserve.c). */
 void weir_resp_reserve(weir_call *c);
+void weir_resp_renew(weir_call *c);
 void weir_resp_commit(weir_call *c);
 void weir_resp_cancel(weir_call *c);
 void weir_resp_top(weir_call *c);

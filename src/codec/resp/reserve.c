@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Runs WEIR.RESERVE, which charges a cost provisionally, and WEIR.COMMIT and WEIR.CANCEL, which end
- * the reservation. Their replies begin as the reply of WEIR.TAKE does. */
+/* Runs WEIR.RESERVE, which charges a cost provisionally, WEIR.RENEW, which extends the reservation,
+ * and WEIR.COMMIT and WEIR.CANCEL, which end it. Their replies begin as the reply of WEIR.TAKE
+ * does. */
 
 #include "codec/answer/reservation.h"
 #include "codec/resp/call.h"
@@ -15,6 +16,19 @@ static void put_id(weir_call *c, uint64_t id)
     c->backend->bulk(c, text, sizeof text);
 }
 
+/* Reads `TTL time` at the end of the arguments, from `at` on; 0 without it. Returns an error, or
+ * NULL. */
+static const char *read_ttl(const weir_call *call, size_t at, const char *syntax, int64_t *ret)
+{
+    *ret = 0;
+    if (call->args == at)
+        return NULL;
+    if (call->args != at + 2 || !weir_resp_word_is(call->arg[at], "TTL"))
+        return syntax;
+    const weir_slice text = call->arg[at + 1];
+    return weir_ttl_read(text.at, text.len, ret) ? NULL : "the TTL: expected " WEIR_TTL_EXPECTED;
+}
+
 void weir_resp_reserve(weir_call *call)
 {
     weir_resp_call *c = weir_resp_call_of(call);
@@ -22,10 +36,11 @@ void weir_resp_reserve(weir_call *call)
     int64_t ttl_ns;
     uint64_t id = WEIR_ID_NONE;
     const char *error = weir_call_read_cost(call, 3, &r.cost);
-    if (!error && !weir_resp_word_is(call->arg[4], "TTL"))
-        error = "syntax error, expected policy key n TTL time [WITHNAMES] after the command";
-    else if (!error && !weir_ttl_read(call->arg[5].at, call->arg[5].len, &ttl_ns))
-        error = "the TTL: expected " WEIR_TTL_EXPECTED;
+    if (!error)
+        error = read_ttl(call, 4,
+                         "syntax error, expected policy key n [TTL time] [WITHNAMES] after the "
+                         "command",
+                         &ttl_ns);
     if (error) {
         weir_call_error(call, "ERR %s", error);
         return;
@@ -50,27 +65,59 @@ void weir_resp_reserve(weir_call *call)
     weir_call_put_layer(call, &r.decision);
 }
 
+/* Reads the id of a reservation. Returns false after an error reply. */
+static bool read_id(weir_call *call, uint64_t *ret)
+{
+    const weir_slice text = call->arg[1];
+    bool good = weir_hex64_read(text.at, text.len, ret);
+    if (!good)
+        weir_call_error(call, "ERR the id: expected " WEIR_ID_EXPECTED);
+    return good;
+}
+
+/* Replies with an error unless the status is WEIR_OK. Returns whether it is. */
+static bool succeeded(weir_call *call, weir_status st)
+{
+    if (st == WEIR_E_ABSENT)
+        weir_call_error(call, "ERR " WEIR_NO_RESERVATION, WEIR_HEX64_LEN, call->arg[1].at);
+    else if (st != WEIR_OK)
+        weir_call_status_error(call, st, 1, "");
+    return st == WEIR_OK;
+}
+
+void weir_resp_renew(weir_call *call)
+{
+    weir_resp_call *c = weir_resp_call_of(call);
+    uint64_t id;
+    int64_t ttl_ns;
+    weir_decision d;
+    if (!read_id(call, &id))
+        return;
+    const char *error = read_ttl(
+        call, 2, "syntax error, expected id [TTL time] [WITHNAMES] after the command", &ttl_ns);
+    if (error) {
+        weir_call_error(call, "ERR %s", error);
+        return;
+    }
+    weir_status st = weir_service_renew(c->session->options->service, id, ttl_ns, c->now_ns, &d);
+    if (st == WEIR_E_RANGE) {
+        weir_call_error(call, "ERR " WEIR_TTL_OF_LEASE);
+    } else if (succeeded(call, st)) {
+        weir_call_put_fields(call, &d, WEIR_NEXT_UNKNOWN, 1, 0);
+        weir_call_put_layer(call, &d);
+    }
+}
+
 static void end_reservation(weir_call *call, int64_t actual)
 {
     weir_resp_call *c = weir_resp_call_of(call);
-    const weir_slice text = call->arg[1];
     uint64_t id;
     weir_decision d;
     int64_t over;
-    if (!weir_hex64_read(text.at, text.len, &id)) {
-        weir_call_error(call, "ERR the id: expected " WEIR_ID_EXPECTED);
+    if (!read_id(call, &id) ||
+        !succeeded(call, weir_service_commit(c->session->options->service, id, actual, c->now_ns,
+                                             &d, &over)))
         return;
-    }
-    weir_status st =
-        weir_service_commit(c->session->options->service, id, actual, c->now_ns, &d, &over);
-    if (st == WEIR_E_ABSENT) {
-        weir_call_error(call, "ERR " WEIR_NO_RESERVATION, WEIR_HEX64_LEN, text.at);
-        return;
-    }
-    if (st != WEIR_OK) {
-        weir_call_status_error(call, st, 1, "");
-        return;
-    }
     weir_call_put_fields(call, &d, WEIR_NEXT_UNKNOWN, 2, 1);
     weir_call_put_name(call, "over");
     call->backend->integer(call, over);

@@ -281,7 +281,7 @@ static void check_take_all_errors(void **state)
            "*7\r\n:0\r\n:3\r\n:3\r\n:-1\r\n:0\r\n:0\r\n:15\r\n");
     expect(f, "COMMAND INFO weir.takeall weir.reserve weir.commit cl.throttle",
            "*4\r\n*6\r\n$12\r\nweir.takeall\r\n:-5\r\n*1\r\n+write\r\n:3\r\n:-2\r\n:3\r\n"
-           "*6\r\n$12\r\nweir.reserve\r\n:-6\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
+           "*6\r\n$12\r\nweir.reserve\r\n:-4\r\n*1\r\n+write\r\n:2\r\n:2\r\n:1\r\n"
            "*6\r\n$11\r\nweir.commit\r\n:-3\r\n*0\r\n:0\r\n:0\r\n:0\r\n"
            "*6\r\n$11\r\ncl.throttle\r\n:-1\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1\r\n");
 }
@@ -348,6 +348,48 @@ static void check_reserve(void **state)
            "$4\r\nover\r\n:0\r\n$5\r\nlayer\r\n:0\r\n");
 }
 
+/* Requests in flight: a reservation holds a slot until its lease ends, or it is given back. */
+static void check_leases(void **state)
+{
+    fixture *f = *state;
+    char id[20], request[80];
+    const char *of_lease = "-ERR the TTL: expected at most the lease of the policy; a policy "
+                           "without a concurrent layer requires a TTL\r\n";
+    set_rule(f, "jobs", "concurrent 2 lease 30s");
+    set_rule(f, "a", "gcra 1/s burst 3");
+    expect(f, "WEIR.TAKE jobs k", "*6\r\n:1\r\n:2\r\n:1\r\n:0\r\n:30000\r\n:0\r\n");
+    reserve(f, "WEIR.RESERVE jobs k 1", "*7\r\n:1\r\n:2\r\n:0\r\n:0\r\n:30000\r\n:0\r\n$16\r\n",
+            id);
+    snprintf(request, sizeof request, "WEIR.RENEW %s TTL 20", id);
+    expect(f, request, "*6\r\n:1\r\n:2\r\n:0\r\n:0\r\n:30000\r\n:0\r\n");
+    expect(f, "WEIR.TAKE jobs k", "*6\r\n:0\r\n:2\r\n:0\r\n:20000\r\n:30000\r\n:0\r\n");
+    expect(f, "WEIR.RESERVE jobs k 1 TTL 31s", of_lease);
+    snprintf(request, sizeof request, "WEIR.RENEW %s", id);
+    expect(f, request, "*6\r\n:1\r\n:2\r\n:0\r\n:0\r\n:30000\r\n:0\r\n");
+    expect(f, "WEIR.TAKE jobs k", "*6\r\n:0\r\n:2\r\n:0\r\n:30000\r\n:30000\r\n:0\r\n");
+    snprintf(request, sizeof request, "WEIR.RENEW %s TTL 5s WITHNAMES", id);
+    expect(f, request,
+           "*14\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:2\r\n$9\r\nremaining\r\n:0\r\n"
+           "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:30000\r\n$8\r\ndelay_ms\r\n"
+           ":0\r\n$5\r\nlayer\r\n:0\r\n");
+    snprintf(request, sizeof request, "WEIR.RENEW %s TTL 31s", id);
+    expect(f, request, of_lease);
+    snprintf(request, sizeof request, "WEIR.CANCEL %s", id);
+    expect(f, request, "*7\r\n:1\r\n:2\r\n:1\r\n:0\r\n:30000\r\n:0\r\n:0\r\n");
+    char gone[160];
+    snprintf(gone, sizeof gone,
+             "-ERR no open reservation %s: it was committed, was cancelled or has expired\r\n", id);
+    expect(f, request, gone); /* only once */
+    reserve(f, "WEIR.RESERVE a k 2 TTL 3s", "*7\r\n:1\r\n:3\r\n:1\r\n:0\r\n:2000\r\n:0\r\n$16\r\n",
+            id);
+    snprintf(request, sizeof request, "WEIR.RENEW %s", id);
+    expect(f, request, of_lease);
+    snprintf(request, sizeof request, "WEIR.RENEW %s TTL 1h", id);
+    expect(f, request, "*6\r\n:1\r\n:3\r\n:1\r\n:0\r\n:2000\r\n:0\r\n");
+    expect(f, "WEIR.RENEW 0000000000000000",
+           "*6\r\n:1\r\n:2147483647\r\n:2147483647\r\n:0\r\n:0\r\n:0\r\n");
+}
+
 static void check_reserve_errors(void **state)
 {
     fixture *f = *state;
@@ -358,11 +400,22 @@ static void check_reserve_errors(void **state)
     const char *id =
         "-ERR the id: expected 16 hexadecimal digits, the id that reserve returned\r\n";
     const char *cost = "-ERR the cost: expected a whole number from 0 to 2147483647\r\n";
-    expect(f, "WEIR.RESERVE a k 1",
-           "-ERR wrong number of arguments for 'weir.reserve' command\r\n");
+    const char *of_lease = "-ERR the TTL: expected at most the lease of the policy; a policy "
+                           "without a concurrent layer requires a TTL\r\n";
+    expect(f, "WEIR.RESERVE a k 1", of_lease);
+    expect(f, "WEIR.RESERVE a k", "-ERR wrong number of arguments for 'weir.reserve' command\r\n");
+    expect(f, "WEIR.RESERVE a k 1 TTL",
+           "-ERR syntax error, expected policy key n [TTL time] [WITHNAMES] after the command\r\n");
+    expect(f, "WEIR.RENEW 1", id);
+    expect(f, "WEIR.RENEW 0000000000000001 EX 1",
+           "-ERR syntax error, expected id [TTL time] [WITHNAMES] after the command\r\n");
+    expect(f, "WEIR.RENEW 0000000000000001 TTL 0", ttl);
+    expect(f, "WEIR.RENEW 0000000000000001",
+           "-ERR no open reservation 0000000000000001: it was committed, was cancelled or has "
+           "expired\r\n");
     expect(f, "WEIR.RESERVE a k x TTL 1", cost);
     expect(f, "WEIR.RESERVE a k 1 EX 1",
-           "-ERR syntax error, expected policy key n TTL time [WITHNAMES] after the command\r\n");
+           "-ERR syntax error, expected policy key n [TTL time] [WITHNAMES] after the command\r\n");
     expect(f, "WEIR.RESERVE a k 1 TTL 0", ttl);
     expect(f, "WEIR.RESERVE a k 1 TTL -1", ttl);
     expect(f, "WEIR.RESERVE a k 1 TTL 1.5", ttl);
@@ -780,6 +833,7 @@ int main(void)
         TEST(check_take_all_keep),
         TEST(check_take_all_errors),
         TEST(check_reserve),
+        TEST(check_leases),
         TEST(check_reserve_errors),
         TEST(check_top),
         TEST(check_texts),

@@ -109,8 +109,8 @@ bool weir_deny_cache_may_hold(const weir_engine_request *q)
     if (q->keep != 0)
         return false;
     for (uint32_t i = 0; i < q->policy->layers; i++)
-        if (q->policy->layer[i].count_denied)
-            return false;
+        if (q->policy->layer[i].count_denied || weir_layer_holds(&q->policy->layer[i]))
+            return false; /* units that are held may be given back at any time */
     return true;
 }
 

@@ -63,6 +63,7 @@ static way way_of(const weir_policy *p)
     case WEIR_STATE_SLICES:
     case WEIR_STATE_BLOCK: /* never alone */
     case WEIR_STATE_BLOCK_PAIR:
+    case WEIR_STATE_LEASES:
         break;
     }
     return AS_WORDS;

@@ -332,6 +332,7 @@ bool weir_word_take(const weir_layer *l, uint64_t *word, int64_t now_ns, int64_t
     case WEIR_STATE_WINDOW_PAIR:
     case WEIR_STATE_LOG:
     case WEIR_STATE_SLICES:
+    case WEIR_STATE_LEASES:
         break;
     }
     return false;
