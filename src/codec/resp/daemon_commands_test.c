@@ -59,7 +59,7 @@ static void check_client(void **state)
     expect(f, "CONFIG SET save x",
            "-ERR CONFIG supports only GET: weir reads its settings from weir.yaml\r\n");
     expect(f, "ECHO hello", "$5\r\nhello\r\n");
-    expect(f, "COMMAND COUNT", ":35\r\n");
+    expect(f, "COMMAND COUNT", ":36\r\n");
     expect(f, "COMMAND GETKEYS weir.take api alice COST 2", "*1\r\n$5\r\nalice\r\n");
     expect(f, "COMMAND GETKEYS cl.throttle bob 1 2 3", "*1\r\n$3\r\nbob\r\n");
     expect(f, "COMMAND GETKEYS WEIR.TAKEALL 2 api alice 1 ip bob 2",
@@ -138,17 +138,17 @@ static void check_lists(void **state)
     fixture *f = *state;
     char request[1024] = "COMMAND INFO", name[32], usage[128];
     char *list = strdup(reply_to(f, "COMMAND LIST\r\n"));
-    begins(list, "*35\r\n$9\r\nweir.take\r\n$10\r\nweir.check\r\n");
+    begins(list, "*36\r\n$9\r\nweir.take\r\n$10\r\nweir.check\r\n");
     for (const char *at = list; next_bulk(&at, name, sizeof name);)
         snprintf(request + strlen(request), sizeof request - strlen(request), " %s", name);
     strcat(request, "\r\n");
     char *info = strdup(reply_to(f, request));
     /* The words of the request before must not count. */
     assert_string_equal(reply_to(f, "COMMAND LIST\r\nCOMMAND\r\n") + strlen(list), info);
-    begins(info, "*35\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n");
+    begins(info, "*36\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n");
     const char *help = reply_to(f, "WEIR.HELP\r\n"), *at = list;
-    begins(help, "*35\r\n");
-    for (int i = 0; i < 35; i++) {
+    begins(help, "*36\r\n");
+    for (int i = 0; i < 36; i++) {
         assert_true(next_bulk(&at, name, sizeof name) && next_bulk(&help, usage, sizeof usage));
         for (char *c = usage; *c; c++)
             *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);

@@ -33,7 +33,9 @@ static int64_t draw(uint64_t *seed, int64_t max)
 static bool draw_layer(weir_layer *l, uint64_t *seed)
 {
     uint64_t x = next_random(seed);
-    *l = (weir_layer){.algorithm = (weir_algorithm)(x % WEIR_BLOCK), /* none is a block */
+    /* none is a block */
+    weir_algorithm algorithm = (weir_algorithm)(x % (WEIR_ALGORITHMS - 1));
+    *l = (weir_layer){.algorithm = algorithm < WEIR_BLOCK ? algorithm : WEIR_CONCURRENT,
                       .limit = draw(seed, WEIR_LIMIT_MAX),
                       .rate = draw(seed, x >> 8 & 1 ? 64 : WEIR_RATE_MAX),
                       .period_ns = draw(seed, WEIR_SPAN_NS_MAX)};
@@ -52,7 +54,7 @@ static bool draw_layer(weir_layer *l, uint64_t *seed)
     }
     if (l->algorithm == WEIR_SLIDING_SLICES)
         l->slices = 1 + (int64_t)(x >> 20) % 6;
-    if (l->algorithm == WEIR_SLIDING_LOG)
+    if (l->algorithm == WEIR_SLIDING_LOG || l->algorithm == WEIR_CONCURRENT)
         l->limit = l->rate = 1 + (x >> 20 & 1);
     int64_t limit = 0;
     if (weir_layer_init(l, &limit) == WEIR_OK)
