@@ -135,15 +135,6 @@ static void check_limit(ngx_conf_t *cf, const weir_ngx_limit *limit)
     check_key(cf, limit);
 }
 
-/* The largest cost that a policy can allow to requests with a `keep`; below 0 if none. */
-static int64_t most_allowed(const weir_policy *p, int64_t keep)
-{
-    int64_t most = INT64_MAX;
-    for (uint32_t i = 0; i < p->layers; i++)
-        most = ngx_min(most, p->layer[i].limit - weir_kept_of(&p->layer[i], keep));
-    return most;
-}
-
 bool weir_ngx_check_cost(ngx_conf_t *cf, const weir_ngx_limit *limit)
 {
     uint64_t cost = 1;
@@ -153,7 +144,7 @@ bool weir_ngx_check_cost(ngx_conf_t *cf, const weir_ngx_limit *limit)
     if (text && weir_digits_read((const char *)text->data, text->len, &cost) < text->len)
         return !weir_ngx_refuse(
             cf, "bad parameter \"cost=%V\", expected a whole number or a variable", text);
-    int64_t most = most_allowed(&limit->policy, limit->keep);
+    int64_t most = weir_keep_most(&limit->policy, limit->keep);
     if (cost == 0)
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0, "a cost of 0 charges nothing");
     else if ((most < 0 || cost > (uint64_t)most) && !limit->shadow)

@@ -37,6 +37,17 @@ static inline int64_t weir_kept_of(const weir_layer *l, int64_t keep)
     return keep >= 0 ? keep : (l->limit * -keep + 99) / 100;
 }
 
+/* The largest cost that a policy can allow to requests with a `keep`; below 0 if none. Pure. */
+static inline int64_t weir_keep_most(const weir_policy *p, int64_t keep)
+{
+    int64_t most = INT64_MAX;
+    for (uint32_t i = 0; i < p->layers; i++) {
+        int64_t limit = p->layer[i].limit - weir_kept_of(&p->layer[i], keep);
+        most = limit < most ? limit : most;
+    }
+    return most;
+}
+
 /* Returns false if the words cannot be a state of the policy. weir_check() rejects such a state
  * with WEIR_E_RANGE. */
 bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned level);

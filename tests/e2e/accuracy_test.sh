@@ -29,9 +29,9 @@ fails "--limit: expected a number and a period such as 5/m, found '5/q'" --limit
 fails "--limit: expected a number and a period such as 5/m, found '5/day'" --limit 5/day log
 fails "--limit: expected a number and a period such as 5/m, found '5/m count-denied'" \
     --limit '5/m count-denied' log
-fails "--policy: expected a policy of one layer other than leaky-queue, found 'leaky-queue 1/s depth 2'" \
+fails "--policy: expected a policy of one layer other than leaky-queue and concurrent, found 'leaky-queue 1/s depth 2'" \
     --policy 'leaky-queue 1/s depth 2' log
-fails "--policy: expected a policy of one layer other than leaky-queue, found 'gcra 1/s & gcra 2/s'" \
+fails "--policy: expected a policy of one layer other than leaky-queue and concurrent, found 'gcra 1/s & gcra 2/s'" \
     --policy 'gcra 1/s & gcra 2/s' log
 fails "--policy: --against rate compares counts of one window: 'gcra 5/m' has none with the limit 5" \
     --limit 5/m --against rate --policy 'gcra 5/m' log

@@ -60,26 +60,15 @@ void config_check_policy(config_reader *r, const config_place *place)
         config_error(r->errors, place, "unknown policy '%.64s', expected a name of policies", name);
 }
 
-/* The largest cost that a policy text can allow to requests with a `keep`; below 0 if none. */
-static int64_t most_allowed(const weir_policy *p, int64_t keep)
-{
-    int64_t most = INT64_MAX;
-    for (uint32_t i = 0; i < p->layers; i++) {
-        int64_t limit = p->layer[i].limit - weir_kept_of(&p->layer[i], keep);
-        most = limit < most ? limit : most;
-    }
-    return most;
-}
-
-/* The same for a policy and its overrides. INT64_MAX if the policy is shadow or invalid, or allows
- * the keys of a list. */
+/* weir_keep_most() for a policy and its overrides. INT64_MAX if the policy is shadow or invalid, or
+ * allows the keys of a list. */
 static int64_t most_allowed_to_any_key(const weir_rule_spec *spec, int64_t keep)
 {
     if (spec->shadow || spec->allow_len > 0 || !spec->policy)
         return INT64_MAX;
-    int64_t most = most_allowed(spec->policy, keep);
+    int64_t most = weir_keep_most(spec->policy, keep);
     for (size_t i = 0; i < spec->overrides_len; i++) {
-        int64_t other = most_allowed(spec->overrides[i].policy, keep);
+        int64_t other = weir_keep_most(spec->overrides[i].policy, keep);
         most = other > most ? other : most;
     }
     return most;
