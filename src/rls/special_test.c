@@ -79,7 +79,7 @@ static void special_limits_in_atomic_requests(void **unused)
     expect_both(2, WEIR_RLS_OVER_LIMIT, 4, UINT32_MAX);
     expect_both(1, WEIR_RLS_OK, 3, 0);
     specs[1].requests_per_unit = 9;
-    activate(&plain, &domain, 1); /* b keeps the 3 that it counted */
+    activate(&plain, &domain, 1);                       /* b keeps the 3 that it counted */
     expect_both(4, WEIR_RLS_OVER_LIMIT, UINT32_MAX, 6); /* all quotas are over: they deny */
     expect_both(3, WEIR_RLS_OK, 0, 3);
 }
