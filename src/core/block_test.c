@@ -243,6 +243,24 @@ static void bounds_of_a_layer(void **unused)
     }
 }
 
+/* Nothing is blocked by invalid arguments, by a request that is allowed, nor by a peek. */
+static void only_a_denial_blocks(void **unused)
+{
+    (void)unused;
+    weir_policy p = policy_of("fixed-window 1/h & block 10s");
+    uint64_t state[2] = {0};
+    weir_decision d;
+    assert_int_equal(weir_block_if_denied(&p, state, 0, -1, 1, 0, &d), WEIR_E_RANGE);
+    assert_int_equal(weir_block_if_denied(&p, state, 0, 0, 1, 0, &d), WEIR_OK);
+    assert_true(d.allowed);
+    assert_int_equal(weir_check(&p, state, 0, 0, 1, &d), WEIR_OK);
+    assert_int_equal(weir_block_if_denied(&p, state, 0, 0, 0, 1, &d), WEIR_OK);
+    assert_true(!d.allowed && d.layer == 0);
+    assert_int_equal(state[1], 0);
+    assert_int_equal(weir_block_if_denied(&p, state, 0, 0, 1, 0, &d), WEIR_OK);
+    assert_int_equal(state[1], 10000000000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_denial_of_a_transaction_begins_a_block),
         cmocka_unit_test(damaged_states_are_safe),
         cmocka_unit_test(bounds_of_a_layer),
+        cmocka_unit_test(only_a_denial_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,12 +82,21 @@ static void check_of_fields(void **state)
     }
 }
 
+static void check_next_units(void **unused)
+{
+    (void)unused;
+    assert_int_equal(weir_next_units(INT64_MAX, 1000000), -1);
+    assert_int_equal(weir_next_units(0, 1000000), 0);
+    assert_int_equal(weir_next_units(1000001, 1000000), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_full_quota),
         cmocka_unit_test(check_fields),
         cmocka_unit_test(check_of_fields),
+        cmocka_unit_test(check_next_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

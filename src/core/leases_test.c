@@ -3,6 +3,7 @@
 /* Leases: times at which they end, what is given back and renewed, and damaged states. The vectors
  * cover takes and refunds. */
 
+#include "core/algorithm.h"
 #include "core/check.h"
 #include "core/leases.h"
 #include "core/windows.h"
@@ -313,6 +314,35 @@ static void random_holders(void **unused)
     }
 }
 
+/* Only a new entry may need a larger ring: not a peek, not a lease that has ended already, and not
+ * one in a ring that has an entry for each unit. */
+static void rings_that_are_not_full(void **unused)
+{
+    (void)unused;
+    key k = key_of("concurrent 5 lease 100ns");
+    weir_layer *l = &k.policy.layer[0];
+    const weir_charged of = {0, 0, 0};
+    weir_decision d;
+    int64_t ends_ns;
+    for (int i = 0; i < 5; i++)
+        (void)take(&k, i, 1, 100);
+    assert_false(weir_leases_full(l, k.state, LEVEL, 5, 1));
+    assert_false(weir_leases_full(l, k.state, LEVEL, 5, 0));
+    assert_false(weir_leases_allows(l, k.state, LEVEL, 5, 1));
+    assert_int_equal(weir_renew(&k.policy, k.state, LEVEL, &of, 1, -1, &d, &ends_ns), WEIR_E_RANGE);
+    l->den = 0; /* without a lease */
+    assert_false(weir_leases_full(l, k.state, LEVEL, 5, 1));
+    assert_true(weir_leases_allows(l, k.state, LEVEL, 5, 1));
+}
+
+static void a_policy_may_hold(void **unused)
+{
+    (void)unused;
+    weir_policy held = policy_of("gcra 1/s & concurrent 5 lease 1s"), none = policy_of("gcra 1/s");
+    assert_ptr_equal(weir_policy_hold(&held), &held.layer[1]);
+    assert_null(weir_policy_hold(&none));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +356,8 @@ int main(void)
         cmocka_unit_test(limits_change),
         cmocka_unit_test(damage_is_found),
         cmocka_unit_test(random_holders),
+        cmocka_unit_test(rings_that_are_not_full),
+        cmocka_unit_test(a_policy_may_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ * Copyright (c) 2026 the weir authors */
+/* Damaged and extreme states under a limit that changes. The test `limit-changes` compares all
+ * others with the model. */
+
+#include "core/check.h"
+#include "tests/kit/kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static const int64_t now_ns = 1767225600000000000;
+
+/* The backlog of a bucket of two words, in its ticks, is at most 36.5 years. */
+static void a_damaged_bucket_owes_no_more_than_it_may(void **unused)
+{
+    (void)unused;
+    weir_policy from = policy_of("gcra 3/s burst 3"), to = policy_of("gcra 7/s burst 3");
+    const uint64_t damaged[2] = {UINT64_MAX, UINT64_MAX};
+    uint64_t state[2];
+    assert_int_equal(weir_state_convert(&from, damaged, 0, &to, now_ns, state, 0), WEIR_OK);
+    weir_decision d;
+    assert_int_equal(weir_peek(&to, state, 0, now_ns, 0, &d), WEIR_OK);
+    assert_true(!d.allowed && d.reset_after_ns == WEIR_SPAN_NS_MAX);
+}
+
+static void a_slower_rate_owes_no_more_than_it_may(void **unused)
+{
+    (void)unused;
+    weir_policy from = policy_of("gcra 1000000000/s burst 2000000000");
+    weir_policy to = policy_of("gcra 1/1s burst 1");
+    const uint64_t used = (uint64_t)now_ns + 2000000000;
+    uint64_t state;
+    assert_int_equal(weir_state_convert(&from, &used, 0, &to, now_ns, &state, 0), WEIR_OK);
+    assert_int_equal(state, now_ns + WEIR_SPAN_NS_MAX);
+}
+
+static void a_negative_tat_was_never_charged(void **unused)
+{
+    (void)unused;
+    weir_policy from = policy_of("gcra 1/s burst 3"), to = policy_of("gcra 2/s burst 3");
+    const uint64_t damaged = (uint64_t)INT64_MAX + 1;
+    uint64_t state = 1;
+    assert_int_equal(weir_state_convert(&from, &damaged, 0, &to, now_ns, &state, 0), WEIR_OK);
+    assert_int_equal(state, 0);
+}
+
+static void a_damaged_log_is_refused(void **unused)
+{
+    (void)unused;
+    weir_policy from = policy_of("sliding-log 9/m"), to = policy_of("sliding-log 8/m");
+    uint64_t damaged[64] = {UINT64_MAX}, state[64];
+    assert_true(weir_state_words(&from, 0) <= 64 && weir_state_words(&to, 0) <= 64);
+    assert_int_equal(weir_state_convert(&from, damaged, 0, &to, now_ns, state, 0), WEIR_E_RANGE);
+}
+
+/* Leases that end at different times need a larger state than the new one has. */
+static void leases_that_do_not_fit(void **unused)
+{
+    (void)unused;
+    weir_policy from = policy_of("concurrent 40 lease 1h"),
+                to = policy_of("concurrent 41 lease 1h");
+    enum { LEVEL = 5, WORDS = 128 };
+    uint64_t state[WORDS] = {0}, moved[WORDS];
+    weir_decision d;
+    assert_true(weir_state_words(&from, LEVEL) <= WORDS && weir_state_words(&to, LEVEL) <= WORDS);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(weir_check(&from, state, LEVEL, now_ns + i, 1, &d), WEIR_OK);
+    assert_int_equal(weir_state_convert(&from, state, LEVEL, &to, now_ns + 40, moved, 0),
+                     WEIR_E_ROOM);
+    assert_int_equal(weir_state_convert(&from, state, LEVEL, &to, now_ns + 40, moved, LEVEL),
+                     WEIR_OK);
+    assert_int_equal(weir_peek(&to, moved, LEVEL, now_ns + 40, 0, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_damaged_bucket_owes_no_more_than_it_may),
+        cmocka_unit_test(a_slower_rate_owes_no_more_than_it_may),
+        cmocka_unit_test(a_negative_tat_was_never_charged),
+        cmocka_unit_test(a_damaged_log_is_refused),
+        cmocka_unit_test(leases_that_do_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
