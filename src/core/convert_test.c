@@ -76,6 +76,23 @@ static void leases_that_do_not_fit(void **unused)
     assert_int_equal(d.remaining, 1);
 }
 
+/* So do the entries of a log. */
+static void a_log_that_does_not_fit(void **unused)
+{
+    (void)unused;
+    weir_policy from = policy_of("sliding-log 40/h"), to = policy_of("sliding-log 41/h");
+    enum { LEVEL = 5, WORDS = 128 };
+    uint64_t state[WORDS] = {0}, moved[WORDS];
+    weir_decision d;
+    assert_true(weir_state_words(&from, LEVEL) <= WORDS && weir_state_words(&to, LEVEL) <= WORDS);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(weir_check(&from, state, LEVEL, now_ns + i, 1, &d), WEIR_OK);
+    assert_int_equal(weir_state_convert(&from, state, LEVEL, &to, now_ns + 40, moved, 0),
+                     WEIR_E_ROOM);
+    assert_int_equal(weir_state_convert(&from, state, LEVEL, &to, now_ns + 40, moved, LEVEL),
+                     WEIR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +101,7 @@ int main(void)
         cmocka_unit_test(a_negative_tat_was_never_charged),
         cmocka_unit_test(a_damaged_log_is_refused),
         cmocka_unit_test(leases_that_do_not_fit),
+        cmocka_unit_test(a_log_that_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
