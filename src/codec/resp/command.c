@@ -253,7 +253,7 @@ void weir_call_put_fields(weir_call *c, const weir_decision *d, int64_t next_ns,
                           size_t more_in_array)
 {
     int64_t fields[WEIR_DECISION_FIELDS];
-    WEIR_ASSERT(more_in_array <= 1 && more_in_map >= 2);
+    WEIR_ASSERT(more_in_array <= 1 && more_in_map >= 1);
     weir_decision_get_fields(d, 1000000, fields);
     if (!c->with_names) {
         c->backend->integers(c, fields, WEIR_DECISION_FIELDS, more_in_array);
