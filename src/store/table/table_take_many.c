@@ -13,9 +13,9 @@ typedef struct draft {
     weir_locked_bucket *first, *alternate; /* those of `at` */
     weir_locked_bucket *l; /* the key's bucket; the first one if the key is absent */
     unsigned i;            /* WEIR_LINE_ENTRIES: the key is absent */
+    bool dropped;          /* the key was present, and its new state is all zero */
     uint64_t old[WEIR_ENTRY_WORDS], new[WEIR_ENTRY_WORDS];
     weir_bucket_entry entry;
-    bool dropped; /* the key was present, and its new state is all zero */
 } draft;
 
 /* The times of a memory during a transaction: once all buckets are locked, one for all its keys. */
