@@ -56,41 +56,28 @@ static void a_damaged_log_is_refused(void **unused)
     assert_int_equal(weir_state_convert(&from, damaged, 0, &to, now_ns, state, 0), WEIR_E_RANGE);
 }
 
-/* Leases that end at different times need a larger state than the new one has. */
-static void leases_that_do_not_fit(void **unused)
+/* Forty units at different times, as leases or in a log, need a larger state than the new one. */
+static void a_state_that_does_not_fit(void **unused)
 {
     (void)unused;
-    weir_policy from = policy_of("concurrent 40 lease 1h"),
-                to = policy_of("concurrent 41 lease 1h");
+    static const char *const texts[][2] = {{"concurrent 40 lease 1h", "concurrent 41 lease 1h"},
+                                           {"sliding-log 40/h", "sliding-log 41/h"}};
     enum { LEVEL = 5, WORDS = 128 };
-    uint64_t state[WORDS] = {0}, moved[WORDS];
-    weir_decision d;
-    assert_true(weir_state_words(&from, LEVEL) <= WORDS && weir_state_words(&to, LEVEL) <= WORDS);
-    for (int i = 0; i < 40; i++)
-        assert_int_equal(weir_check(&from, state, LEVEL, now_ns + i, 1, &d), WEIR_OK);
-    assert_int_equal(weir_state_convert(&from, state, LEVEL, &to, now_ns + 40, moved, 0),
-                     WEIR_E_ROOM);
-    assert_int_equal(weir_state_convert(&from, state, LEVEL, &to, now_ns + 40, moved, LEVEL),
-                     WEIR_OK);
-    assert_int_equal(weir_peek(&to, moved, LEVEL, now_ns + 40, 0, &d), WEIR_OK);
-    assert_int_equal(d.remaining, 1);
-}
-
-/* So do the entries of a log. */
-static void a_log_that_does_not_fit(void **unused)
-{
-    (void)unused;
-    weir_policy from = policy_of("sliding-log 40/h"), to = policy_of("sliding-log 41/h");
-    enum { LEVEL = 5, WORDS = 128 };
-    uint64_t state[WORDS] = {0}, moved[WORDS];
-    weir_decision d;
-    assert_true(weir_state_words(&from, LEVEL) <= WORDS && weir_state_words(&to, LEVEL) <= WORDS);
-    for (int i = 0; i < 40; i++)
-        assert_int_equal(weir_check(&from, state, LEVEL, now_ns + i, 1, &d), WEIR_OK);
-    assert_int_equal(weir_state_convert(&from, state, LEVEL, &to, now_ns + 40, moved, 0),
-                     WEIR_E_ROOM);
-    assert_int_equal(weir_state_convert(&from, state, LEVEL, &to, now_ns + 40, moved, LEVEL),
-                     WEIR_OK);
+    for (size_t k = 0; k < 2; k++) {
+        weir_policy from = policy_of(texts[k][0]), to = policy_of(texts[k][1]);
+        uint64_t state[WORDS] = {0}, moved[WORDS];
+        const int64_t later_ns = now_ns + 40;
+        weir_decision d;
+        assert_true(weir_state_words(&to, LEVEL) <= WORDS);
+        for (int i = 0; i < 40; i++)
+            assert_int_equal(weir_check(&from, state, LEVEL, now_ns + i, 1, &d), WEIR_OK);
+        assert_int_equal(weir_state_convert(&from, state, LEVEL, &to, later_ns, moved, 0),
+                         WEIR_E_ROOM);
+        assert_int_equal(weir_state_convert(&from, state, LEVEL, &to, later_ns, moved, LEVEL),
+                         WEIR_OK);
+        assert_int_equal(weir_peek(&to, moved, LEVEL, later_ns, 0, &d), WEIR_OK);
+        assert_int_equal(d.remaining, 1);
+    }
 }
 
 int main(void)
@@ -100,8 +87,7 @@ int main(void)
         cmocka_unit_test(a_slower_rate_owes_no_more_than_it_may),
         cmocka_unit_test(a_negative_tat_was_never_charged),
         cmocka_unit_test(a_damaged_log_is_refused),
-        cmocka_unit_test(leases_that_do_not_fit),
-        cmocka_unit_test(a_log_that_does_not_fit),
+        cmocka_unit_test(a_state_that_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -351,10 +351,8 @@ static weir_status parse_concurrent(parser *p, weir_layer *l)
     if (!weir_scan_keyword(&p->scan, "lease"))
         return weir_scan_unexpected(&p->scan, p->scan.at, "lease and a period, as in lease 30s");
     st = keyword_end(p, "lease");
-    if (st == WEIR_OK)
-        st = weir_scan_period(&p->scan, &l->period_ns, NULL);
     l->rate = l->limit;
-    return st == WEIR_OK ? boundary(p) : st;
+    return st == WEIR_OK ? period(p, &l->period_ns) : st;
 }
 
 typedef weir_status (*layer_parser)(parser *p, weir_layer *l);
@@ -433,8 +431,7 @@ static weir_status parse_layer(parser *p, weir_layer *l)
     return weir_layer_init(l, &limit_max) == WEIR_OK ? WEIR_OK : refuse_limit(p, l, limit_max);
 }
 
-/* Takes note of a layer that was parsed: a policy has at most one block and one
- * concurrent layer.
+/* Takes note of a layer that was parsed: a policy has at most one block and one concurrent layer.
  *  from  the start of the layer. */
 static weir_status note_layer(parser *p, const weir_layer *l, size_t from)
 {
