@@ -267,16 +267,17 @@ static void complete_moves(weir_store *s)
 {
     for (size_t slot = 0; slot < WEIR_TABLE_MOVES; slot++) {
         uint64_t from, to;
-        bool lost = weir_table_move_lost(s->common.table, slot, &from, &to), moved = false;
-        for (size_t i = 0; i <= s->partitions_len && lost; i++)
+        bool moved = false;
+        if (!weir_table_move_take_over(s->common.table, slot, &from, &to))
+            continue;
+        for (size_t i = 0; i <= s->partitions_len; i++)
             moved |= area_has(i > 0 ? &s->partitions[i - 1].area : &s->common, to);
         for (size_t i = 0; i <= s->partitions_len && moved; i++) {
             const weir_area *at = i > 0 ? &s->partitions[i - 1].area : &s->common;
             weir_table_reset(at->table, from);
             weir_large_reset(at->large, from);
         }
-        if (lost)
-            weir_table_move_end(s->common.table, slot);
+        weir_table_move_end(s->common.table, slot);
     }
 }
 

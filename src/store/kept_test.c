@@ -444,6 +444,16 @@ static void lost_moves(void **unused)
         weir_store_keep(s);
         assert_int_equal(keys_of(s), 2);
         assert_int_equal(left(s, &a, start_ns), 3);
+        /* Killed before both keys were noted: there is nothing to complete. */
+        leave_move(s, &b, &b);
+        port_word_store_relaxed(&s->common.table->head->moves[1].to, 0);
+        weir_store_keep(s);
+        assert_int_equal(port_word_load_relaxed(&s->common.table->head->moves[1].owner), 0);
+        leave_move(s, &b, &b);
+        port_word_store_relaxed(&s->common.table->head->moves[1].from, 0);
+        weir_store_keep(s);
+        assert_int_equal(port_word_load_relaxed(&s->common.table->head->moves[1].owner), 0);
+        assert_int_equal(left(s, &b, start_ns), 13);
         weir_store_close(s);
     }
 }

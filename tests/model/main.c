@@ -37,6 +37,8 @@
     X(table_wide_look)                                                                             \
     X(table_wide_death)                                                                            \
     X(table_many)                                                                                  \
+    X(table_journal)                                                                               \
+    X(table_move_death)                                                                            \
     X(registry_read)                                                                               \
     X(registry_same)                                                                               \
     X(registry_both)                                                                               \
@@ -91,6 +93,8 @@ static const struct {
     {"bucket.c:repair port_word_cas_acquire(&b->word[0])",
      "the death of the owner orders it as well"},
     {"robust_lock.c:take_over port_word_cas_acquire(lock)",
+     "the death of the owner orders it as well"},
+    {"table_run.c:weir_table_move_take_over port_word_cas_acquire(owner)",
      "the death of the owner orders it as well"},
     {"bucket.h:weir_bucket_unlock port_word_store_release(&b->word[0])",
      "loads under the lock must not move behind it, which is load buffering"},

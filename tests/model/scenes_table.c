@@ -566,3 +566,121 @@ const model_scene model_table_wide_death = {"table: a charge of several words is
                                             3};
 const model_scene model_table_many = {
     "table: two transactions", prepare, {take_both, take_both_reversed}, check_both, 0};
+
+/* ---- moves of a state, and their journal ----------------------------------------------------- */
+
+enum { FROM = 11, TO = 12 };
+
+/* Completes a move whose thread was killed. */
+static void complete_at(unsigned process)
+{
+    weir_table *t = shared->table[process];
+    uint64_t from, to;
+    if (!weir_table_move_take_over(t, 0, &from, &to))
+        return;
+    MODEL_CHECK(!shared->done[0] && from == loner(false, 0) && to == loner(true, 1));
+    if (weir_table_has(t, to))
+        weir_table_reset(t, from);
+    weir_table_move_end(t, 0);
+}
+
+static void complete(void)
+{
+    complete_at(model_self());
+}
+
+static void journal_first(void)
+{
+    size_t slot = weir_table_move_begin(shared->table[0], 1, 2);
+    weir_table_move_end(shared->table[0], slot);
+}
+
+/* Is killed in the middle of a move. */
+static void journal_then_die(void)
+{
+    MODEL_CHECK(weir_table_move_begin(shared->table[1], FROM, TO) < WEIR_TABLE_MOVES);
+    take_1();
+    model_die();
+}
+
+/* The journal has the second move, if it has begun; never the first one. */
+static void check_journal(void)
+{
+    weir_table *t = shared->table[MODEL_THREADS];
+    for (size_t slot = 0; slot < WEIR_TABLE_MOVES; slot++) {
+        uint64_t from, to;
+        if (!weir_table_move_take_over(t, slot, &from, &to))
+            continue;
+        MODEL_CHECK(from == FROM && to == TO);
+        weir_table_move_end(t, slot);
+        shared->done[1] = false;
+    }
+    MODEL_CHECK(!shared->done[1]);
+}
+
+static bool begin_move(void *ctx, const weir_table_one *ones)
+{
+    (void)ones;
+    *(size_t *)ctx = weir_table_move_begin(shared->table[0], loner(false, 0), loner(true, 1));
+    return true;
+}
+
+static void written(void *ctx, bool all)
+{
+    (void)ctx;
+    MODEL_CHECK(all);
+}
+
+static weir_status take_out(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                            int64_t now_ns, weir_usage *ret_usage)
+{
+    (void)p, (void)level, (void)now_ns, (void)ret_usage;
+    *(uint64_t *)ctx = state[0];
+    state[0] = 0;
+    return WEIR_OK;
+}
+
+static weir_status put_in(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                          int64_t now_ns, weir_usage *ret_usage)
+{
+    (void)p, (void)level, (void)now_ns, (void)ret_usage;
+    state[0] = *(uint64_t *)ctx;
+    return WEIR_OK;
+}
+
+static void prepare_move(void)
+{
+    prepare();
+    take_at(0, loner(false, 0), start_ns, 4);
+}
+
+static void move(void)
+{
+    uint64_t state = 0;
+    size_t slot = WEIR_TABLE_MOVES;
+    weir_table_one ones[2] = {{&shared->fast, loner(false, 0), take_out, &state, WEIR_OK, NULL},
+                              {&shared->fast, loner(true, 1), put_in, &state, WEIR_OK, NULL}};
+    MODEL_CHECK(weir_table_run_many(shared->table[0], ones, 2, start_ns, begin_move, written,
+                                    &slot) == WEIR_OK);
+    weir_table_move_end(shared->table[0], slot);
+    shared->done[0] = true;
+}
+
+/* The state is at one of its two places, whenever the move was killed. */
+static void check_move(void)
+{
+    check_whole();
+    complete_at(MODEL_THREADS);
+    int64_t before = take_at(MODEL_THREADS, loner(false, 0), start_ns, 0);
+    int64_t after = take_at(MODEL_THREADS, loner(true, 1), start_ns, 0);
+    MODEL_CHECK(before + after == 16);
+    MODEL_CHECK(before == 10 || (before == 6 && !shared->done[0]));
+}
+
+const model_scene model_table_journal = {"table: a slot of the journal is taken again",
+                                         prepare,
+                                         {journal_first, journal_then_die},
+                                         check_journal,
+                                         2};
+const model_scene model_table_move_death = {
+    "table: a move is killed, and completed", prepare_move, {move, complete}, check_move, 1};

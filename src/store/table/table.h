@@ -127,12 +127,12 @@ static inline bool weir_kept_until(const port_word *until_ns, int64_t now_ns)
 /* The journal of moves of a state from one hash to another. The caller has locked all that it will
  * change. weir_table_move_begin() takes a slot; returns WEIR_TABLE_MOVES if all stay taken, because
  * processes were killed. weir_table_move_end() frees it once the new state is stored and the old
- * one removed. weir_table_move_lost() reads the slot of a process that was killed in between: if
- * the new hash has a state, the old one must be reset. */
+ * one removed. weir_table_move_take_over() takes the slot of a process that was killed in between:
+ * if *ret_to has a state, *ret_from must be reset before weir_table_move_end(). */
 enum { WEIR_TABLE_MOVES = 2 };
 size_t weir_table_move_begin(weir_table *t, uint64_t from, uint64_t to);
 void weir_table_move_end(weir_table *t, size_t slot);
-bool weir_table_move_lost(weir_table *t, size_t slot, uint64_t *ret_from, uint64_t *ret_to);
+bool weir_table_move_take_over(weir_table *t, size_t slot, uint64_t *ret_from, uint64_t *ret_to);
 
 /* Whether the table has a state of a hash, idle or not. */
 bool weir_table_has(weir_table *t, uint64_t hash);

@@ -302,7 +302,8 @@ size_t weir_table_move_begin(weir_table *t, uint64_t from, uint64_t to)
             port_word_store_relaxed(&t->head->moves[slot].to, to);
             return slot;
         }
-        port_pause();
+        if (slot == WEIR_TABLE_MOVES - 1)
+            port_pause();
     }
     return WEIR_TABLE_MOVES;
 }
@@ -310,16 +311,27 @@ size_t weir_table_move_begin(weir_table *t, uint64_t from, uint64_t to)
 void weir_table_move_end(weir_table *t, size_t slot)
 {
     WEIR_ASSERT(slot < WEIR_TABLE_MOVES);
+    /* A process that is killed as it takes the slot next leaves no key of this move in it. The
+     * releases keep the stores of the move before them. */
+    port_word_store_release(&t->head->moves[slot].from, 0);
+    port_word_store_release(&t->head->moves[slot].to, 0);
     port_word_store_release(&t->head->moves[slot].owner, 0);
 }
 
-bool weir_table_move_lost(weir_table *t, size_t slot, uint64_t *ret_from, uint64_t *ret_to)
+bool weir_table_move_take_over(weir_table *t, size_t slot, uint64_t *ret_from, uint64_t *ret_to)
 {
     const weir_processes *p = t->array.processes;
-    uint64_t owner = port_word_load_acquire(&t->head->moves[slot].owner);
+    port_word *owner = &t->head->moves[slot].owner;
+    uint64_t dead = port_word_load_relaxed(owner);
+    if (dead == 0 || weir_process_is_alive(p, dead) ||
+        !port_word_cas_acquire(owner, &dead, p->self))
+        return false;
     *ret_from = port_word_load_relaxed(&t->head->moves[slot].from);
     *ret_to = port_word_load_relaxed(&t->head->moves[slot].to);
-    return owner != 0 && !weir_process_is_alive(p, owner);
+    bool begun = *ret_from != 0 && *ret_to != 0;
+    if (!begun)
+        weir_table_move_end(t, slot);
+    return begun;
 }
 
 bool weir_table_has(weir_table *t, uint64_t hash)

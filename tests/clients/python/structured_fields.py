@@ -7,6 +7,7 @@ import sys
 
 import http_sfv
 
+IN_FLIGHT = "concurrent-requests"
 LARGEST = 999_999_999_999_999  # of an integer in a structured field
 
 
@@ -29,8 +30,10 @@ def check(answer):
     decision = answer["decision"]
     policies = items(answer["policy"])
     for _, params in policies:
-        assert set(params) <= {"q", "w"} and "q" in params, params
+        assert set(params) <= {"q", "w"} or set(params) == {"q", "qu"}, params
+        assert "q" in params and params.get("qu", IN_FLIGHT) == IN_FLIGHT, params
         integers(params, {"q": 1, "w": 1})
+    assert sum("qu" in params for _, params in policies) == answer["text"].count("concurrent"), "layers in flight"
     [(name, params)] = items(answer["ratelimit"])
     integers(params, {"r": 0, "t": 0})
     assert name == policies[decision["layer"]][0], f"the layer {decision['layer']}"
