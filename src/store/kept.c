@@ -96,7 +96,6 @@ static size_t print_shape(const weir_policy *p, char *buf, size_t size)
         const weir_layer *l = &p->layer[i];
         buf[len++] = weir_layer_is_bucket(l) ? '~' : (char)('0' + l->format);
     }
-    buf[len++] = weir_table_words(p) > 0 ? 's' : 'l';
     return len;
 }
 
@@ -343,15 +342,25 @@ static size_t find_formers(weir_store *s, uint64_t policy_id, const void *key, s
     return n;
 }
 
+static bool is_small(const weir_policy *p)
+{
+    return weir_table_words(p) > 0;
+}
+
 /* A state that moves, and the callback that runs on it afterwards. */
 typedef struct move {
+    const weir_area *at;         /* of the new state */
+    const weir_large_call *call; /* the request's own */
+    const former *of;
+    size_t n;
     const weir_policy *from; /* NULL: no state was found */
     const uint64_t *state;
     unsigned level;
     uint64_t from_hash;
-    uint64_t small[WEIR_ENTRY_WORDS]; /* a copy of a state of the table */
-    weir_state_fn fn;
-    void *ctx;
+    uint64_t small[WEIR_ENTRY_WORDS];                 /* a copy of a state of the table */
+    size_t slot;                                      /* of the journal; WEIR_TABLE_MOVES: none */
+    size_t stripes[WEIR_TABLE_MANY_MAX], stripes_len; /* of the large states, locked */
+    weir_status status;
 } move;
 
 /* One of the keys in the table. */
@@ -391,34 +400,107 @@ static weir_status take_out(void *ctx, const weir_policy *p, uint64_t *state, un
     return WEIR_OK;
 }
 
+/* ---- large states ---------------------------------------------------------------------------- */
+
+/* Adds a stripe to those that are in ascending order, each once. */
+static void add_stripe(move *m, size_t stripe)
+{
+    size_t to = m->stripes_len;
+    while (to > 0 && m->stripes[to - 1] > stripe)
+        to--;
+    if (to > 0 && m->stripes[to - 1] == stripe)
+        return;
+    for (size_t i = m->stripes_len++; i > to; i--)
+        m->stripes[i] = m->stripes[i - 1];
+    m->stripes[to] = stripe;
+}
+
+/* Locks the stripes of all large states, while all small ones are locked. Finds the state, if no
+ * small one was found. */
+static void find_large(move *m)
+{
+    weir_large *l = m->at->large;
+    for (size_t i = 0; i < m->n; i++) {
+        if (!is_small(m->of[i].policy))
+            add_stripe(m, weir_large_stripe(l, m->of[i].hash));
+    }
+    if (!is_small(m->call->policy))
+        add_stripe(m, weir_large_stripe(l, m->call->hash));
+    for (size_t i = 0; i < m->stripes_len; i++)
+        weir_large_lock(l, m->stripes[i]);
+    for (size_t i = 0; i < m->n && !m->from; i++) {
+        const former *of = &m->of[i];
+        m->state =
+            is_small(of->policy) ? NULL : weir_large_look(l, of->policy, of->hash, &m->level);
+        m->from = m->state ? of->policy : NULL;
+        m->from_hash = of->hash;
+    }
+}
+
+static void end_large(move *m, bool moved)
+{
+    for (size_t i = 0; i < m->n && moved; i++) {
+        if (!is_small(m->of[i].policy))
+            weir_large_drop(m->at->large, m->of[i].hash);
+    }
+    if (m->slot < WEIR_TABLE_MOVES)
+        weir_table_move_end(m->at->table, m->slot);
+    for (size_t i = m->stripes_len; i-- > 0;)
+        weir_large_unlock(m->at->large, m->stripes[i]);
+}
+
+/* ---- the transaction ------------------------------------------------------------------------- */
+
 /* Puts the state that was found in the place of zeros, and runs the callback. */
 static weir_status put_in(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                           int64_t now_ns, weir_usage *ret_usage)
 {
-    move *m = ctx;
+    const move *m = ctx;
     if (m->from && is_zero(p, state, level) &&
         weir_state_convert(m->from, m->state, m->level, p, now_ns, state, level) == WEIR_E_ROOM)
         return WEIR_E_ROOM;
-    return m->fn(m->ctx, p, state, level, now_ns, ret_usage);
+    return m->call->fn(m->call->ctx, p, state, level, now_ns, ret_usage);
 }
 
-/* A transaction in the table. */
-typedef struct journey {
-    weir_table *table; /* that has the journal */
-    const move *m;
-    uint64_t to_hash;
-    size_t last; /* the key of the request itself */
-    size_t slot; /* of the journal; WEIR_TABLE_MOVES: none */
-} journey;
-
-/* Runs under all locks. */
-static bool is_decided(void *ctx, const weir_table_one *ones)
+/* The same for a small state: the last callback of the transaction. */
+static weir_status find_and_put_in(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                   int64_t now_ns, weir_usage *ret_usage)
 {
-    journey *j = ctx;
-    bool commit = ones[j->last].status == WEIR_OK;
-    if (commit && j->m->from)
-        j->slot = weir_table_move_begin(j->table, j->m->from_hash, j->to_hash);
-    return commit;
+    move *m = ctx;
+    find_large(m);
+    m->status = put_in(m, p, state, level, now_ns, ret_usage);
+    return m->status;
+}
+
+static void note_move(move *m)
+{
+    if (m->from && m->status == WEIR_OK)
+        m->slot = weir_table_move_begin(m->at->table, m->from_hash, m->call->hash);
+}
+
+/* Runs under the locks of all small states. A large state is committed here, before small ones are
+ * removed. */
+static bool decide(void *ctx, const weir_table_one *ones)
+{
+    (void)ones;
+    move *m = ctx;
+    if (is_small(m->call->policy)) {
+        note_move(m);
+        return m->status == WEIR_OK;
+    }
+    find_large(m);
+    weir_large_call with = *m->call;
+    with.fn = put_in;
+    with.ctx = m;
+    with.kept_until_ns = NULL;
+    size_t own = weir_large_stripe(m->at->large, with.hash);
+    m->status = weir_large_try(m->at->large, &with);
+    note_move(m);
+    if (m->status == WEIR_OK)
+        weir_large_commit(m->at->large, own);
+    else
+        weir_large_roll_back(m->at->large, own);
+    return m->status == WEIR_OK;
 }
 
 static void finish(void *ctx, bool written)
@@ -427,90 +509,35 @@ static void finish(void *ctx, bool written)
     (void)written;
 }
 
-static weir_status move_small(const weir_area *at, const weir_large_call *call, move *m,
-                              const former *of, size_t n)
+static weir_status run(move *m)
 {
     weir_table_one ones[WEIR_TABLE_MANY_MAX];
     place places[WEIR_FORMER_MAX];
-    for (size_t i = 0; i < n; i++) {
-        places[i] = (place){m, of[i].hash};
-        ones[i] = (weir_table_one){of[i].policy, of[i].hash, take_out,
-                                   &places[i],   WEIR_OK,    of[i].at->table};
-    }
-    ones[n] = (weir_table_one){call->policy, call->hash, put_in, m, WEIR_OK, at->table};
-    journey j = {at->table, m, call->hash, n, WEIR_TABLE_MOVES};
-    weir_status st =
-        weir_table_run_many(at->table, ones, n + 1, call->now_ns, is_decided, finish, &j);
-    if (j.slot < WEIR_TABLE_MOVES)
-        weir_table_move_end(at->table, j.slot);
-    return st == WEIR_OK ? ones[n].status : st;
-}
-
-/* The stripes of all keys, each once, in ascending order. Returns their number. */
-static size_t stripes_of(weir_large *l, uint64_t own, const former *of, size_t n,
-                         size_t ret[WEIR_TABLE_MANY_MAX])
-{
     size_t len = 0;
-    for (size_t i = 0; i <= n; i++) {
-        size_t stripe = weir_large_stripe(l, i < n ? of[i].hash : own), to = len;
-        while (to > 0 && ret[to - 1] > stripe)
-            to--;
-        if (to > 0 && ret[to - 1] == stripe)
-            continue;
-        for (size_t j = len++; j > to; j--)
-            ret[j] = ret[j - 1];
-        ret[to] = stripe;
+    for (size_t i = 0; i < m->n; i++) {
+        const former *of = &m->of[i];
+        places[i] = (place){m, of->hash};
+        if (is_small(of->policy))
+            ones[len++] = (weir_table_one){of->policy, of->hash, take_out,
+                                           &places[i], WEIR_OK,  of->at->table};
     }
-    return len;
+    if (is_small(m->call->policy))
+        ones[len++] = (weir_table_one){m->call->policy, m->call->hash, find_and_put_in, m,
+                                       WEIR_OK,         m->at->table};
+    weir_status st =
+        weir_table_run_many(m->at->table, ones, len, m->call->now_ns, decide, finish, m);
+    if (st != WEIR_OK) /* a small state did not fit */
+        m->status = st;
+    end_large(m, m->status == WEIR_OK);
+    return m->status;
 }
 
-static void find_large(weir_large *l, const former *of, size_t n, move *m)
-{
-    for (size_t i = 0; i < n && !m->from; i++) {
-        m->state = weir_large_look(l, of[i].policy, of[i].hash, &m->level);
-        m->from = m->state ? of[i].policy : NULL;
-        m->from_hash = of[i].hash;
-    }
-}
-
-static weir_status move_large(const weir_area *at, const weir_large_call *call, move *m,
-                              const former *of, size_t n)
-{
-    weir_large *l = at->large;
-    size_t stripes[WEIR_TABLE_MANY_MAX], len = stripes_of(l, call->hash, of, n, stripes);
-    size_t own = weir_large_stripe(l, call->hash);
-    unsigned level;
-    for (size_t i = 0; i < len; i++)
-        weir_large_lock(l, stripes[i]);
-    if (!weir_large_look(l, call->policy, call->hash, &level))
-        find_large(l, of, n, m);
-    weir_large_call with = *call;
-    with.fn = put_in;
-    with.ctx = m;
-    with.kept_until_ns = NULL;
-    weir_status st = weir_large_try(l, &with);
-    size_t slot = st == WEIR_OK && m->from
-                      ? weir_table_move_begin(at->table, m->from_hash, call->hash)
-                      : WEIR_TABLE_MOVES;
-    if (st == WEIR_OK)
-        weir_large_commit(l, own);
-    else
-        weir_large_roll_back(l, own);
-    for (size_t i = 0; i < n && st == WEIR_OK; i++)
-        weir_large_drop(l, of[i].hash);
-    if (slot < WEIR_TABLE_MOVES)
-        weir_table_move_end(at->table, slot);
-    for (size_t i = len; i-- > 0;)
-        weir_large_unlock(l, stripes[i]);
-    return st;
-}
-
-/* Leaves out formers that cannot be locked together with large states of `at`. */
+/* Leaves out large states that cannot be locked together with those of `at`. */
 static size_t of_one_area(const weir_area *at, former *of, size_t n)
 {
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
-        if (of[i].at->large == at->large)
+        if (is_small(of[i].policy) || of[i].at->large == at->large)
             of[len++] = of[i];
     }
     return len;
@@ -521,14 +548,12 @@ weir_status weir_kept_run(weir_store *s, const weir_area *at, const weir_large_c
 {
     former of[WEIR_FORMER_MAX];
     size_t n = named->key ? find_formers(s, named->policy_id, named->key, named->key_len, of) : 0;
-    move m = {.fn = call->fn, .ctx = call->ctx};
-    bool small = weir_table_words(call->policy) > 0;
-    bool reserved = n > 0 && weir_reserve_any(s->reserved);
-    if (!small)
-        n = of_one_area(at, of, n);
+    move m = {
+        .at = at, .call = call, .of = of, .n = of_one_area(at, of, n), .slot = WEIR_TABLE_MOVES};
+    bool reserved = m.n > 0 && weir_reserve_any(s->reserved);
     if (reserved)
         weir_reserve_lock(s->reserved);
-    weir_status st = small ? move_small(at, call, &m, of, n) : move_large(at, call, &m, of, n);
+    weir_status st = run(&m);
     if (reserved && st == WEIR_OK && m.from)
         weir_reserve_rename(s->reserved, m.from_hash, call->hash,
                             weir_recorded_id(s, call->policy, named->policy_id));

@@ -29,6 +29,11 @@ typedef struct limit {
     uint64_t id;
 } limit;
 
+/* Three more layers, whose states take a word or two each: four small states are in the table, and
+ * three that are not are a large state. */
+#define WORDS_3 " & gcra 1/s burst 1000000 & gcra 1/s burst 1000000 & gcra 1/s burst 1000000"
+#define WORDS_6 " & gcra 3/s burst 1000000 & gcra 3/s burst 1000000 & gcra 3/s burst 1000000"
+
 static weir_policy parse(const char *text)
 {
     weir_policy p;
@@ -269,6 +274,12 @@ static const char *const families[][VARIANTS] = {
      "gcra 10/s burst 20 & fixed-window 40/m"},
     {"sliding-log 5/m & gcra 1/s burst 3", "sliding-log 30/m & gcra 2/s burst 30",
      "sliding-log 9/m & gcra 7/s burst 3"},
+    {"sliding-log 2/m", "sliding-log 9/m", "sliding-log 1/m"},
+    {"sliding-log 3/m", "sliding-log 1/m count-denied", "sliding-log 8/m"},
+    {"sliding-log 2/m & gcra 1/s burst 3", "sliding-log 5/m & gcra 2/s burst 30",
+     "sliding-log 1/m & gcra 7/s burst 3"},
+    {"fixed-window 9/m" WORDS_3, "fixed-window 30/m" WORDS_6, "fixed-window 20/m" WORDS_3},
+    {"concurrent 9 lease 30s", "concurrent 2 lease 30s", "concurrent 1 lease 30s"},
 };
 
 typedef struct model {
@@ -377,6 +388,8 @@ static void races(void **unused)
     race("fixed-window 1000/day", "fixed-window 100000/day", 100000);
     race("gcra 100/d burst 1000", "gcra 100/d burst 9000", 9000);
     race("sliding-slices 1000/d slices 20", "sliding-slices 90000/d slices 20", 90000);
+    race("fixed-window 1000/day" WORDS_3, "fixed-window 100000/day" WORDS_6, 100000);
+    race("fixed-window 1000/day" WORDS_6, "fixed-window 100000/day" WORDS_3, 100000);
 }
 
 /* ---- a file ---------------------------------------------------------------------------------- */
@@ -423,8 +436,10 @@ static void lost_moves(void **unused)
     static const char *const texts[][2] = {
         {"fixed-window 10/h", "fixed-window 20/h"},
         {"sliding-log 10/h", "sliding-log 20/h"},
+        {"fixed-window 10/h" WORDS_3, "fixed-window 20/h" WORDS_6},
+        {"fixed-window 10/h" WORDS_6, "fixed-window 20/h" WORDS_3},
     };
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         weir_store *s = store_with_key(NULL);
         limit a = limit_of(s, "q", texts[i][0]), b = limit_of(s, "q", texts[i][1]);
         assert_true(take(s, &a, "k", start_ns, 4).allowed);
@@ -480,24 +495,28 @@ static void full_journal(void **unused)
 enum { ROUNDS = 40, SHARED_BYTES = 4 << 20 };
 
 typedef struct shared {
-    port_word allowed[2]; /* counted by the child after each call, for each family */
+    port_word allowed[3]; /* counted by the child after each call, for each family */
     unsigned char memory[];
 } shared;
 
-static const char *const changing[2][2] = {
-    {"fixed-window 100000000/day", "fixed-window 200000000/day"},
-    {"sliding-slices 100000000/d slices 20", "sliding-slices 200000000/d slices 20"},
+enum { CHANGING = 3 };
+
+static const char *const changing[CHANGING][2] = {
+    {"fixed-window 100000/day", "fixed-window 200000/day"},
+    {"sliding-slices 100000/d slices 20", "sliding-slices 200000/d slices 20"},
+    {"fixed-window 100000/day" WORDS_3, "fixed-window 200000/day" WORDS_6},
 };
 
-static weir_store *open_memory(void *memory, limit ret[2][2])
+static weir_store *open_memory(void *memory, limit ret[CHANGING][2])
 {
     weir_store *s;
     const weir_store_options o = {.memory = memory, .memory_bytes = SHARED_BYTES};
     if (weir_store_open(&s, &o) != WEIR_OK)
         return NULL;
-    for (size_t f = 0; f < 2; f++) {
+    static const char *const names[CHANGING] = {"window", "slices", "layers"};
+    for (size_t f = 0; f < CHANGING; f++) {
         for (size_t i = 0; i < 2; i++)
-            ret[f][i] = limit_of(s, f ? "slices" : "window", changing[f][i]);
+            ret[f][i] = limit_of(s, names[f], changing[f][i]);
     }
     weir_store_keep(s);
     return s;
@@ -505,15 +524,15 @@ static weir_store *open_memory(void *memory, limit ret[2][2])
 
 static _Noreturn void move_until_killed(shared *in, void *memory)
 {
-    limit limits[2][2];
+    limit limits[CHANGING][2];
     weir_store *s = open_memory(memory, limits);
     for (uint64_t n = 0; s; n++) {
-        const limit *l = &limits[n % 2][n / 2 % 2];
+        const limit *l = &limits[n % CHANGING][n / CHANGING % 2];
         weir_decision d;
         if (weir_store_check(s, &l->policy, l->id, "k", 1, start_ns, 1, &d) != WEIR_OK ||
             !d.allowed)
             break;
-        port_word_add_relaxed(&in->allowed[n % 2], 1);
+        port_word_add_relaxed(&in->allowed[n % CHANGING], 1);
     }
     _exit(1);
 }
@@ -526,26 +545,26 @@ static void kills(void **unused)
     shared *in = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     void *memory =
         mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    limit limits[2][2];
+    limit limits[CHANGING][2];
     assert_true(in != MAP_FAILED && memory != MAP_FAILED);
     weir_store *s = open_memory(memory, limits);
     assert_non_null(s);
-    for (size_t f = 0; f < 2; f++)
+    for (size_t f = 0; f < CHANGING; f++)
         assert_true(take(s, &limits[f][0], "k", start_ns, 1).allowed);
     for (int64_t round = 1; round <= ROUNDS; round++) {
-        uint64_t before = port_word_load_relaxed(&in->allowed[1]);
+        uint64_t before = port_word_load_relaxed(&in->allowed[CHANGING - 1]);
         pid_t child = fork();
         if (child == 0)
             move_until_killed(in, memory);
-        while (port_word_load_relaxed(&in->allowed[1]) < before + 50 + (uint64_t)round)
+        while (port_word_load_relaxed(&in->allowed[CHANGING - 1]) < before + 50 + (uint64_t)round)
             port_pause();
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
         weir_store_keep(s);
-        for (size_t f = 0; f < 2; f++) {
+        for (size_t f = 0; f < CHANGING; f++) {
             int64_t known = 1 + (int64_t)port_word_load_relaxed(&in->allowed[f]);
-            int64_t one = 100000000 - left(s, &limits[f][0], start_ns);
-            assert_int_equal(200000000 - left(s, &limits[f][1], start_ns), one);
+            int64_t one = 100000 - left(s, &limits[f][0], start_ns);
+            assert_int_equal(200000 - left(s, &limits[f][1], start_ns), one);
             assert_in_range(one, known, known + round);
         }
     }
