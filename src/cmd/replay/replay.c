@@ -217,7 +217,16 @@ static int print_results(replay *r, const replay_report *report)
     return status == 0 && r->options.html ? write_page(r, report) : status;
 }
 
-enum { NOTES_MAX = 2, NOTE_MAX = 200 };
+enum { NOTES_MAX = 3, NOTE_MAX = 200 };
+
+static bool any_holds(const replay_policies *p)
+{
+    for (size_t i = 0; i < p->len; i++) {
+        if (strstr(p->policy[i].text, "concurrent "))
+            return true;
+    }
+    return false;
+}
 
 /* Writes what a reader must know to trust the figures. Returns how many notes there are. */
 static size_t write_notes(const replay *r, char ret[NOTES_MAX][NOTE_MAX])
@@ -237,6 +246,10 @@ static size_t write_notes(const replay *r, char ret[NOTES_MAX][NOTE_MAX])
                  "%" PRIu64 " %s evicted before their quota was full; raise --memory",
                  size_text(r->options.memory_bytes, size, sizeof size), evicted,
                  evicted == 1 ? "key was" : "keys were");
+    if (any_holds(&r->policies))
+        snprintf(ret[n++], NOTE_MAX,
+                 "under 'concurrent', each request holds its units for the whole lease, because a "
+                 "log does not say when it gave them back; the daemon may deny fewer");
     return n;
 }
 
@@ -253,7 +266,7 @@ static accesslog_file *files_of(const accesslog *log)
 static int report(replay *r)
 {
     char notes[NOTES_MAX][NOTE_MAX];
-    const char *const lines[NOTES_MAX] = {notes[0], notes[1]};
+    const char *const lines[NOTES_MAX] = {notes[0], notes[1], notes[2]};
     accesslog_file *logs = files_of(r->log);
     replay_report data = {.logs = logs,
                           .logs_len = accesslog_files(r->log),
