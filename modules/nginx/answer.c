@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* What the responses of limited requests carry: the directives `weir_headers` and
- * `weir_denied_body`, the header filter, and the body of a denial. */
+/* What the responses of limited requests carry: the directives `weir_headers`, `weir_retry_spread`
+ * and `weir_denied_body`, the header filter, and the body of a denial. */
 
 #include "context.h"
 
@@ -9,6 +9,7 @@
 #include "port/assert.h"
 #include "port/buffer.h"
 #include "port/port.h"
+#include "service/rules/spread.h"
 
 #include <string.h>
 
@@ -35,14 +36,22 @@ static bool add_header(ngx_http_request_t *r, const char *name, weir_slice value
     return true;
 }
 
-static weir_answered answered(const weir_ngx_outcome *o)
+static weir_answered answered(const weir_ngx_ctx *ctx, const weir_ngx_outcome *o)
 {
     return (weir_answered){.name = {(const char *)o->limit->name.data, o->limit->name.len},
                            .policy = &o->limit->policy,
                            .decision = &o->decision,
                            .unit = o->limit->unit,
                            .resets = !o->decision.never,
-                           .next_ns = o->next_ns};
+                           .next_ns = o->next_ns,
+                           .key = o->key,
+                           .spread = o->key.at ? ctx->retry_spread : 0};
+}
+
+int64_t weir_ngx_retry_after_s(const weir_ngx_ctx *ctx)
+{
+    const weir_answered a = answered(ctx, &ctx->shown);
+    return weir_answer_wait_s(&a, a.decision->retry_after_ns);
 }
 
 static bool add_fields(ngx_http_request_t *r, const weir_ngx_ctx *ctx)
@@ -52,7 +61,7 @@ static bool add_fields(ngx_http_request_t *r, const weir_ngx_ctx *ctx)
     char values[WEIR_ANSWER_ROOM];
     WEIR_ASSERT(ctx->enforced_shown < ctx->enforced_len && ctx->enforced_len <= WEIR_TAKE_MANY_MAX);
     for (size_t i = 0; i < ctx->enforced_len; i++)
-        all[i] = answered(&ctx->enforced[i]);
+        all[i] = answered(ctx, &ctx->enforced[i]);
     size_t n = weir_answer_fields((unsigned)ctx->headers, all, ctx->enforced_len,
                                   ctx->enforced_shown, ctx->now_ns, fields, values);
     for (size_t i = 0; i < n; i++) {
@@ -123,6 +132,23 @@ char *weir_ngx_headers_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                : NGX_CONF_ERROR;
 }
 
+char *weir_ngx_retry_spread_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    weir_ngx_loc_conf *loc = conf;
+    const ngx_str_t *text = (ngx_str_t *)cf->args->elts + 1;
+    int percent = 0;
+    (void)cmd;
+    if (loc->retry_spread != NGX_CONF_UNSET_UINT)
+        return "is duplicate";
+    if (!weir_ngx_is_off(cf) &&
+        !weir_spread_read((weir_slice){(const char *)text->data, text->len}, &percent))
+        return weir_ngx_refuse(cf, "bad value \"%V\", expected off or %s", text,
+                               WEIR_SPREAD_EXPECTED);
+    loc->retry_spread = (ngx_uint_t)percent;
+    return weir_ngx_note_setting(cf, loc, WEIR_NGX_SETTING_SPREAD, percent == 0) ? NGX_CONF_OK
+                                                                                 : NGX_CONF_ERROR;
+}
+
 /* ---- the body of a denial -------------------------------------------------------------------- */
 
 struct weir_ngx_denied_body {
@@ -140,7 +166,7 @@ static bool write_body(const weir_ngx_ctx *ctx, weir_buffer *out)
     by_error.decision.limit = o->limit->policy.layer[0].limit;
     by_error.decision.retry_after_ns = RETRY_AFTER_ERROR_S * second_ns;
     by_error.decision.reset_after_ns = RETRY_AFTER_ERROR_S * second_ns;
-    const weir_answered a = answered(o);
+    const weir_answered a = answered(ctx, o);
     weir_denial_body_put(out, ctx->denied_body->text, &a, o->cost, ctx->now_ns);
     return !out->failed;
 }

@@ -7,12 +7,15 @@
 
 #include "module.h"
 
+#include "port/text.h"
+
 /* What a limit decided. */
 typedef struct weir_ngx_outcome {
     weir_ngx_limit *limit; /* NULL: no limit was checked */
     weir_decision decision;
     int64_t cost;
     int64_t next_ns; /* the time until a cost of 1 is allowed, or WEIR_NEXT_UNKNOWN */
+    weir_slice key;  /* absent if the request was denied because of an error */
 } weir_ngx_outcome;
 
 /* The decision on a main request. It is made once, and kept over internal redirects. */
@@ -23,6 +26,7 @@ typedef struct weir_ngx_ctx {
     int64_t delay_ns;
     int64_t now_ns;     /* the time of the decision */
     ngx_uint_t headers; /* a set of weir_header_flavour, of the location that decided */
+    int retry_spread;   /* of the waits of a denial, in percent; of that location */
     const struct weir_ngx_denied_body *denied_body; /* of that location */
     size_t enforced_max, enforced_len;              /* the room; the decisions, 0: none */
     size_t enforced_shown;       /* the one that denies, or has the least remaining */
@@ -42,6 +46,9 @@ void weir_ngx_ctx_show(weir_ngx_ctx *ctx, weir_ngx_status status, const weir_ngx
 /* Keeps the decision of an enforced limit for the headers, unless it is unknown: its limit is 0.
  *  shown  it is the one that denies, or has the least remaining. */
 void weir_ngx_ctx_keep(weir_ngx_ctx *ctx, const weir_ngx_outcome *outcome, bool shown);
+
+/* answer.c: the seconds of Retry-After, for the decision that variables show. */
+int64_t weir_ngx_retry_after_s(const weir_ngx_ctx *ctx);
 
 /* answer.c: sends the body of a denial, if the location that decided has one.
  *  status  of the denial.

@@ -71,7 +71,8 @@ void weir_ngx_note(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_outc
 weir_ngx_outcome weir_ngx_outcome_of(const weir_ngx_question *q, size_t i)
 {
     const weir_store_request *one = &q->requests[i];
-    return (weir_ngx_outcome){q->limits[i], one->decision, one->cost, q->next_ns[i]};
+    return (weir_ngx_outcome){
+        q->limits[i], one->decision, one->cost, q->next_ns[i], {one->key, one->key_len}};
 }
 
 /* ---- decisions ------------------------------------------------------------------------------- */

@@ -28,6 +28,7 @@ static weir_ngx_main_conf *main_conf(ngx_conf_t *cf)
 static const char *const directives[WEIR_NGX_SETTINGS] = {
     [WEIR_NGX_SETTING_DAEMON] = "weir_daemon",
     [WEIR_NGX_SETTING_HEADERS] = "weir_headers",
+    [WEIR_NGX_SETTING_SPREAD] = "weir_retry_spread",
     [WEIR_NGX_SETTING_BODY] = "weir_denied_body"};
 
 struct weir_ngx_setting {

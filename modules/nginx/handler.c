@@ -93,6 +93,7 @@ ngx_int_t weir_ngx_handler(ngx_http_request_t *r)
     if (!ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     ctx->headers = conf->headers;
+    ctx->retry_spread = (int)conf->retry_spread;
     ctx->denied_body = conf->denied_body;
     if (conf->daemon) {
         bool waits = weir_ngx_ask_daemon(r, ctx, conf->daemon, &enforced, &shadows) == NGX_OK &&

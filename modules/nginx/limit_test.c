@@ -252,6 +252,11 @@ static void effects(void **unused)
     expect_effects(WEIR "shadow;weir_headers on",
                    "warn \"weir_headers\" has no effect, because no weir without shadow is here or "
                    "below" AT);
+    expect_effects(WEIR ";weir_retry_spread 10%", "");
+    expect_effects(WEIR "shadow;weir_retry_spread 0%", "");
+    expect_effects(WEIR "shadow;weir_retry_spread 10%",
+                   "warn \"weir_retry_spread\" has no effect, because no weir without shadow is "
+                   "here or below" AT);
     expect_effects(WEIR "shadow;weir_denied_body no",
                    "warn \"weir_denied_body\" has no effect, because no weir without shadow is "
                    "here or below" AT);

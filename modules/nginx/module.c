@@ -39,6 +39,7 @@ static void *create_loc_conf(ngx_conf_t *cf)
     if (conf) {
         conf->daemon = NGX_CONF_UNSET_PTR;
         conf->headers = NGX_CONF_UNSET_UINT;
+        conf->retry_spread = NGX_CONF_UNSET_UINT;
         conf->denied_body = NGX_CONF_UNSET_PTR;
     }
     return conf;
@@ -54,6 +55,7 @@ static char *merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
     ngx_conf_merge_ptr_value(conf->daemon, before->daemon, NULL);
     ngx_conf_merge_uint_value(conf->headers, before->headers, WEIR_HEADERS_NONE);
+    ngx_conf_merge_uint_value(conf->retry_spread, before->retry_spread, 0);
     ngx_conf_merge_ptr_value(conf->denied_body, before->denied_body, NULL);
     weir_ngx_note_use(before, conf);
     return NGX_CONF_OK;
@@ -92,6 +94,8 @@ static ngx_command_t directives[] = {
     {ngx_string("weir_daemon"), ANYWHERE | NGX_CONF_1MORE, weir_ngx_daemon_directive,
      NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
     {ngx_string("weir_headers"), ANYWHERE | NGX_CONF_1MORE, weir_ngx_headers_conf,
+     NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
+    {ngx_string("weir_retry_spread"), ANYWHERE | NGX_CONF_TAKE1, weir_ngx_retry_spread_conf,
      NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
     {ngx_string("weir_denied_body"), ANYWHERE | NGX_CONF_TAKE12, weir_ngx_denied_body_conf,
      NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},

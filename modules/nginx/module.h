@@ -79,6 +79,7 @@ typedef struct weir_ngx_main_conf {
 typedef enum weir_ngx_setting_kind {
     WEIR_NGX_SETTING_DAEMON,
     WEIR_NGX_SETTING_HEADERS,
+    WEIR_NGX_SETTING_SPREAD,
     WEIR_NGX_SETTING_BODY,
     WEIR_NGX_SETTINGS
 } weir_ngx_setting_kind;
@@ -88,6 +89,7 @@ typedef struct weir_ngx_loc_conf {
     ngx_uint_t shadows;                       /* how many of them are shadow limits */
     weir_ngx_daemon *daemon;                  /* NULL: the zone decides */
     ngx_uint_t headers;                       /* a set of weir_header_flavour */
+    ngx_uint_t retry_spread;                  /* of the waits of a denial: 0..100 percent */
     struct weir_ngx_denied_body *denied_body; /* NULL: nginx's own error page */
     ngx_uint_t status_format;
     struct weir_ngx_reset *reset;
@@ -114,8 +116,10 @@ char *weir_ngx_daemon_directive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 /* report.c: the variables $weir_*. */
 ngx_int_t weir_ngx_add_variables(ngx_conf_t *cf);
 
-/* answer.c: the directives `weir_headers` and `weir_denied_body`, and the header filter. */
+/* answer.c: the directives `weir_headers`, `weir_retry_spread` and `weir_denied_body`, and the
+ * header filter. */
 char *weir_ngx_headers_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *weir_ngx_retry_spread_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *weir_ngx_denied_body_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 void weir_ngx_add_header_filter(void);
 

@@ -63,16 +63,17 @@ static ngx_int_t set_seconds(ngx_http_request_t *r, ngx_http_variable_value_t *r
     return NGX_OK;
 }
 
-static ngx_int_t get_number(ngx_http_request_t *r, const weir_decision *d, weir_field which,
+static ngx_int_t get_number(ngx_http_request_t *r, const weir_ngx_ctx *ctx, weir_field which,
                             ngx_http_variable_value_t *ret)
 {
+    const weir_decision *d = &ctx->shown.decision;
     switch (which) {
     case WEIR_FIELD_LIMIT:
         return set_number(r, ret, d->limit);
     case WEIR_FIELD_REMAINING:
         return set_number(r, ret, d->remaining);
     case WEIR_FIELD_RETRY_AFTER: /* not set if no wait helps */
-        return d->never ? NGX_OK : set_number(r, ret, weir_s_ceil(d->retry_after_ns));
+        return d->never ? NGX_OK : set_number(r, ret, weir_ngx_retry_after_s(ctx));
     case WEIR_FIELD_RESET_AFTER:
         return set_number(r, ret, weir_s_ceil(d->reset_after_ns));
     case WEIR_FIELD_DELAY:
@@ -108,7 +109,7 @@ static ngx_int_t get_variable(ngx_http_request_t *r, ngx_http_variable_value_t *
     else if (data == NEXT)
         return get_next(r, ctx, ret);
     else if (!ctx->by_error)
-        return get_number(r, &ctx->shown.decision, (weir_field)data, ret);
+        return get_number(r, ctx, (weir_field)data, ret);
     return NGX_OK;
 }
 

@@ -216,6 +216,52 @@ static void headers(void **unused)
     assert_int_equal(fake.r.headers_out.headers.part.nelts, 0);
 }
 
+static void spread(void **unused)
+{
+    (void)unused;
+    static const char *const bad[] = {"10", "-1%", "101%", "1.5%", "%", "x%", "Off"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char directive[64], log[128];
+        snprintf(directive, sizeof directive, "weir_retry_spread %s", bad[i]);
+        snprintf(log, sizeof log,
+                 "emerg bad value \"%s\", expected off or a share of the wait from 0%% to 100%%, such as "
+                 "10%%\n",
+                 bad[i]);
+        fake_next_location();
+        fake_expect_conf(directive, "", log);
+    }
+    fake_next_location();
+    fake_expect_conf("weir_retry_spread 100%", NULL, "");
+    assert_int_equal(fake.loc->retry_spread, 100);
+    fake_expect_conf("weir_retry_spread 10%", "is duplicate", "");
+    fake_next_location();
+    fake_expect_conf("weir_retry_spread 0%", NULL, "");
+    assert_int_equal(fake.loc->retry_spread, 0);
+    fake_next_location();
+    fake_expect_conf("weir_retry_spread off", NULL, "");
+    assert_int_equal(fake.loc->retry_spread, 0);
+}
+
+/* The header, the body and the variable of a denial have the same time. */
+static void waits_are_spread(void **unused)
+{
+    (void)unused;
+    configure("weir z \"gcra 1/h\" key=a name=api;weir_headers ietf;weir_retry_spread 10%;"
+              "weir_denied_body \"{retry_after} {retry_after_ms}\"");
+    request();
+    assert_string_equal(fake_variable("weir_retry_after"), "0");
+    assert_int_equal(request(), NGX_DONE);
+    filter();
+    assert_string_equal(fake_header("Retry-After"), "3851");
+    assert_string_equal(fake_header("RateLimit"), "\"api\";r=0;t=3851");
+    assert_string_equal(fake_variable("weir_retry_after"), "3851");
+    assert_memory_equal(fake.body, "3851 3", 6);
+    weir_ngx_ctx *ctx = weir_ngx_ctx_of(&fake.r); /* no decision: nothing is spread */
+    ctx->enforced_len = 0;
+    (void)weir_ngx_deny(&fake.r, ctx, 429);
+    assert_string_equal(fake.body, "1 1000");
+}
+
 /* ---- the body of a denial -------------------------------------------------------------------- */
 
 static void bodies(void **unused)
@@ -432,6 +478,8 @@ int main(void)
                                        TEST(which_limits_are_in_the_headers),
                                        TEST(header_sets),
                                        TEST(headers),
+                                       TEST(spread),
+                                       TEST(waits_are_spread),
                                        TEST(bodies),
                                        TEST(body_errors),
                                        TEST(status_as_json),

@@ -81,6 +81,7 @@ typedef enum weir_rls_peeks {
 typedef struct weir_rls_options {
     bool headers;      /* LIMIT_RESPONSE_HEADERS_ENABLED: the response has the three headers */
     unsigned flavours; /* a set of weir_header_flavour, instead of the three headers; 0: none */
+    int retry_spread;  /* of the waits in headers of flavours: 0..100 percent */
     const char *limit_header, *remaining_header, *reset_header; /* NULL: RateLimit-Limit, ... */
     double near_limit_ratio;                                    /* 0..1; 0 means 0.8 */
     bool shadow_mode;    /* SHADOW_MODE: the overall code is always OK */

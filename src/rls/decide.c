@@ -233,12 +233,13 @@ static void list_decided(weir_rls_loop *l, const weir_rls_config *c, const rls_p
             continue;
         weir_service_next(l->service, take, 1, now_ns);
         decided[ret->decided_len] =
-            (weir_rls_decided){rule, policy, &take->decision, take->next_ns};
+            (weir_rls_decided){rule, policy, &take->decision, take->next_ns, take->key};
         if (outranks(over, &take->decision, decided[ret->shown].decision))
             ret->shown = ret->decided_len;
         ret->decided_len++;
     }
     ret->flavours = c->options.flavours;
+    ret->retry_spread = c->options.retry_spread;
     ret->decided = decided;
     ret->now_ns = now_ns;
 }

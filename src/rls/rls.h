@@ -82,6 +82,7 @@ typedef struct weir_rls_decided {
     const weir_policy *policy;
     const weir_decision *decision;
     int64_t next_ns; /* as weir_request.next_ns */
+    weir_slice key;
 } weir_rls_decided;
 
 typedef enum weir_rls_failure {
@@ -102,6 +103,7 @@ typedef struct weir_rls_response {
 
     /* Header fields that rls/wire/headers.c writes, after `headers`. */
     unsigned flavours; /* a set of weir_header_flavour; 0: none */
+    int retry_spread;  /* percent */
     const weir_rls_decided *decided;
     size_t decided_len; /* 0 with flavours: no descriptor has a limit, and there are no fields */
     size_t shown;       /* of `decided`: the one that represents all */

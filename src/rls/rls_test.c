@@ -188,7 +188,8 @@ static void decisions_are_listed_for_headers(void **unused)
                                    {.key = "b", LIMIT(2, WEIR_RLS_HOUR)},
                                    {.key = "c", .has_limit = true, .policy = "gcra 1/h burst 9"},
                                    {.key = "zero", LIMIT(0, WEIR_RLS_DAY)}};
-    const weir_rls_options options = {.flavours = WEIR_HEADERS_IETF, .headers = true};
+    const weir_rls_options options = {
+        .flavours = WEIR_HEADERS_IETF, .headers = true, .retry_spread = 10};
     activate_one(&options, specs, 4);
     kit_request r;
     begin(&r, "d", 0);
@@ -199,7 +200,10 @@ static void decisions_are_listed_for_headers(void **unused)
     weir_rls_response response = decide(&r, now_ns);
     assert_int_equal(response.headers_len, 0);
     assert_int_equal(response.flavours, WEIR_HEADERS_IETF);
+    assert_int_equal(response.retry_spread, 10);
     assert_int_equal(response.decided_len, 3);
+    assert_int_equal(response.decided[1].key.len, 3);
+    assert_memory_equal(response.decided[1].key.at, "b=v", 3);
     assert_int_equal(response.shown, 1); /* the least remaining */
     assert_memory_equal(response.decided[1].rule.at, "d.b", 3);
     assert_int_equal(response.decided[0].policy->layer[0].limit, 5);

@@ -226,6 +226,17 @@ def test_headers_status_reset(box):
     expect(status == 1 and ('unknown zone "y"' in errors[0]), errors)
 
 
+def test_retry_spread(box):
+    c = Checker(box)
+    for place in ("http", "server", "location"):
+        c.is_good("weir_retry_spread 10%", place)
+    c.is_good("weir_retry_spread off")
+    for value in ("10", "101%", "Off"):
+        c.is_bad(f"weir_retry_spread {value}",
+                 f'bad value "{value}", expected off or a share of the wait from 0% to 100%, such as 10%')
+    c.is_bad("weir_retry_spread 1%; weir_retry_spread 1%", '"weir_retry_spread" directive is duplicate')
+
+
 def test_denied_body(box):
     c = Checker(box)
     for place in ("http", "server", "location"):
@@ -254,7 +265,7 @@ def test_no_effect(box):
     none = "has no effect, because no weir is here or below"
     bare = "has no effect, because no weir without shadow is here or below"
     for directive, text in [("weir_daemon 127.0.0.1:1;", none), ("weir_headers ietf;", bare),
-                            ("weir_denied_body x;", bare)]:
+                            ("weir_retry_spread 10%;", bare), ("weir_denied_body x;", bare)]:
         said = (directive, f'"{directive.split()[0]}" {text}')
         c.warns(f"\n{directive}\n", "", said)
         c.warns(zone + f"\n{directive}\n", f"location /a {{ {limit} }}")

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The keys `headers` and `denied`, which the configuration as a whole, an entry of `listen` and a
- * policy may have: each row stores in a weir_answer. It must not know how responses are made. */
+/* The keys `headers`, `retry_spread` and `denied`, which the configuration as a whole, an entry of
+ * `listen` and a policy may have: each row stores in a weir_answer. It must not know how responses
+ * are made. */
 
 #include "cmd/config/keys.h"
 #include "cmd/kit/input.h"
 #include "codec/answer/fields.h"
 #include "port/assert.h"
+#include "service/rules/spread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,8 @@ bool config_same_answer(const weir_answer *a, const weir_answer *b)
         if (x != y && (!x || !y || strcmp(x, y) != 0))
             return false;
     }
-    return a->headers == b->headers && a->denied_status == b->denied_status;
+    return a->headers == b->headers && a->retry_spread == b->retry_spread &&
+           a->denied_status == b->denied_status;
 }
 
 bool config_same_headers(const config_key *key, const void *first, const void *second)
@@ -36,12 +39,20 @@ bool config_same_headers(const config_key *key, const void *first, const void *s
     return a->answer.headers == b->answer.headers;
 }
 
+bool config_same_spread(const config_key *key, const void *first, const void *second)
+{
+    const weir_config *a = first, *b = second;
+    (void)key;
+    return a->answer.retry_spread == b->answer.retry_spread;
+}
+
 static bool same_denied(const config_key *key, const void *first, const void *second)
 {
     const weir_config *a = first, *b = second;
     weir_answer x = a->answer;
     (void)key;
     x.headers = b->answer.headers;
+    x.retry_spread = b->answer.retry_spread;
     return config_same_answer(&x, &b->answer);
 }
 
@@ -67,6 +78,20 @@ void config_read_headers(config_reader *r, const config_place *place, const conf
     else if (headers == 0 && r->errors->found == before)
         config_error(r->errors, place, "expected %s, found nothing", headers_expected);
     *(unsigned *)((char *)base + key->offset) = headers;
+}
+
+void config_read_spread(config_reader *r, const config_place *place, const config_key *key,
+                        void *base)
+{
+    const config_node *n = place->node;
+    int percent;
+    WEIR_ASSERT(key->size == sizeof percent);
+    if (!config_want_scalar(r, place, WEIR_SPREAD_EXPECTED))
+        return;
+    if (weir_spread_read((weir_slice){n->text, n->len}, &percent))
+        *(int *)((char *)base + key->offset) = percent + (int)key->low;
+    else
+        config_error(r->errors, place, "expected %s, found '%.40s'", WEIR_SPREAD_EXPECTED, n->text);
 }
 
 /* ---- templates ------------------------------------------------------------------------------- */

@@ -47,6 +47,10 @@ void config_check_listens(config_reader *r, const char *section, protocol_kind a
 
 /* ---- the protocols with headers -------------------------------------------------------------- */
 
+/* Keys that only these protocols use, at the top level and in an entry of `listen`. */
+static const char *const header_keys[] = {"headers", "retry_spread"};
+enum { HEADER_KEYS = CONFIG_LENGTH(header_keys) };
+
 static bool listens_with_headers(const weir_config *c)
 {
     bool found = false;
@@ -243,10 +247,12 @@ static void check_listeners(config_reader *r, const config_place *root)
     for (protocol_kind kind = 0; listen.node && config_protocol(kind); kind++) {
         const config_place list = config_below(&listen, config_protocol(kind)->name);
         for (config_place entry = {0}; list.node && config_next_entry(&list, &entry);) {
-            const config_place headers = config_below(&entry, "headers");
             const config_place denied = config_below(&entry, "denied");
-            if (headers.node && !config_protocol(kind)->has_headers)
-                config_warn(r->errors, &headers, "this has an effect in %s only", names);
+            for (size_t i = 0; i < HEADER_KEYS && !config_protocol(kind)->has_headers; i++) {
+                const config_place place = config_below(&entry, header_keys[i]);
+                if (place.node)
+                    config_warn(r->errors, &place, "this has an effect in %s only", names);
+            }
             if (denied.node && kind != PROTOCOL_HTTP)
                 config_warn(r->errors, &denied, "this has an effect in listen.http only");
             check_type(r, &entry);
@@ -265,7 +271,7 @@ static bool same_policy(const weir_policy *a, const weir_policy *b)
 
 static void check_policy(config_reader *r, const config_place *policy, const weir_rule_spec *spec)
 {
-    static const char *const keys[] = {"denied", "key", "headers", "unit"};
+    static const char *const keys[] = {"denied", "key", "headers", "retry_spread", "unit"};
     const weir_config *c = r->config;
     const config_place denied = config_below(policy, "denied");
     const config_place candidate = config_below(policy, "candidate");
@@ -280,6 +286,8 @@ static void check_policy(config_reader *r, const config_place *policy, const wei
         config_warn(r->errors, &denied,
                     "this has no effect, because a policy with shadow denies only what is on its "
                     "deny list");
+    config_check_useless(r, policy, "retry_spread", spec->shadow,
+                         "a policy with shadow has no waits");
     if (candidate.node && same_policy(spec->candidate_policy, spec->policy))
         config_warn(r->errors, &candidate, "this has no effect, because it is the limit itself");
     check_unit(r, policy, spec->answer.unit);
@@ -396,9 +404,11 @@ void config_check_effects(config_reader *r)
     for (size_t i = 0; i < CONFIG_LENGTH(sections); i++)
         config_check_listens(r, sections[i].name, sections[i].kind, sections[i].kind,
                              sections[i].needs);
-    const config_place headers = config_below(&root, "headers");
-    if (is_set(&headers) && !listens_with_headers(r->config))
-        warn_of_headers(r, &headers);
+    for (size_t i = 0; i < HEADER_KEYS && !listens_with_headers(r->config); i++) {
+        const config_place place = config_below(&root, header_keys[i]);
+        if (is_set(&place))
+            warn_of_headers(r, &place);
+    }
     for (size_t i = 0; config_guest_at(i); i++) {
         if (config_guest_at(i)->check)
             config_guest_at(i)->check(r, r->config->guest[i]);

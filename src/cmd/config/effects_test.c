@@ -43,9 +43,11 @@ static void check_listeners(void **unused)
     (void)unused;
     static const char *const rows[][2] = {
         {"listen: {resp: 1}\nhttp: {hosts: a}\ndenied: {status: 403}\nheaders: none\n"
-         "routes: [{path: /}]\n" PROXIES,
+         "retry_spread: 1%\nroutes: [{path: /}]\n" PROXIES,
          "http: " NO_HTTP "denied: " NO_HTTP
          "headers: this has no effect without listen.http or listen.spoe (or weir serve "
+         "--http, --spoe)\n"
+         "retry_spread: this has no effect without listen.http or listen.spoe (or weir serve "
          "--http, --spoe)\nroutes: " NO_HTTP "trusted_proxies: " NO_HTTP},
         {"listen: {http: 1}\ngrpc: {max_connection_age: off, max_connection_age_grace: 1s}\n" API
          "spoe: {messages: {m: api}}\n",
@@ -64,6 +66,10 @@ static void check_listeners(void **unused)
         {"envoy: {config: x, headers: {limit: A}}\n",
          "envoy.headers.limit: this has no effect, because envoy.headers.enabled is not "
          "true\n"},
+        {"envoy: {config: x, headers: {retry_spread: 1%}}\n",
+         "envoy.headers.retry_spread: this has no effect, because envoy.headers.flavour is not "
+         "set\n"},
+        {"envoy: {config: x, headers: {flavour: none, retry_spread: 1%}}\n", ""},
         {"envoy: {config: x, headers: {enabled: true, flavour: ietf, reset: A}}\n",
          "envoy.headers.reset: this has no effect, because envoy.headers.flavour names other "
          "headers\n"},
@@ -106,10 +112,11 @@ static void check_listeners(void **unused)
          "trusted_proxies[2]: " BEFORE "trusted_proxies[4]: " BEFORE},
         {"top: {metrics: true}\nlisten: {resp: 1}\n",
          "top.metrics: this has no effect, because there is no listen.http\n"},
-        {"listen: {resp: {address: 1, headers: none, denied: {status: 403}}, "
+        {"listen: {resp: {address: 1, headers: none, retry_spread: 1%, denied: {status: 403}}, "
          "http: {address: 2, headers: none, denied: {status: 403}}, "
-         "spoe: [{address: 3, headers: none, denied: {status: 403}}]}\n" SPOE,
+         "spoe: [{address: 3, headers: none, retry_spread: 1%, denied: {status: 403}}]}\n" SPOE,
          "listen.resp.headers: this has an effect in listen.http and listen.spoe only\n"
+         "listen.resp.retry_spread: this has an effect in listen.http and listen.spoe only\n"
          "listen.resp.denied: this has an effect in listen.http only\n"
          "listen.spoe[0].denied: this has an effect in listen.http only\n"},
         {"", ""},
@@ -173,6 +180,12 @@ static void check_policy_warnings(void **unused)
         {P(", candidate: gcra 1/s burst 1"),
          "policies.p.candidate: this has no effect, because it is the limit itself\n"},
         {P(", candidate: gcra 2/s"), ""},
+        {P(", retry_spread: 5%"), ""},
+        {P(", shadow: true, retry_spread: 5%"), "policies.p.retry_spread: this has no effect, "
+                                                "because a policy with shadow has no waits\n"},
+        {"listen: {resp: 1}\n" P(", retry_spread: 5%"),
+         "policies.p.retry_spread: this has no effect without listen.http or listen.spoe (or weir "
+         "serve --http, --spoe)\n"},
         {P(", shadow: true, denied: {status: 403}"),
          "policies.p.denied: this has no effect, because a policy with shadow denies only what is "
          "on its deny list\n"},

@@ -141,6 +141,11 @@ void config_read_listen(config_reader *r, const config_place *place, const confi
                         void *base);
 bool config_same_listen(const config_key *key, const void *a, const void *b);
 
+/* answer.c: "10%", stored in the int at key->offset, plus key->low. */
+void config_read_spread(config_reader *r, const config_place *place, const config_key *key,
+                        void *base);
+bool config_same_spread(const config_key *key, const void *a, const void *b);
+
 /* answer.c: a set of weir_header_flavour, stored in the unsigned at key->offset; `denied` of the
  * weir_answer at key->offset. */
 void config_read_headers(config_reader *r, const config_place *place, const config_key *key,

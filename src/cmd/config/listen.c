@@ -212,6 +212,8 @@ static const config_key entry_keys[] = {
     {"proxy_protocol", CONFIG_BOOL, CONFIG_MEMBER(config_listen, proxy_protocol)},
     {"headers", CONFIG_OTHER, CONFIG_MEMBER(config_listen, answer.headers),
      .read = config_read_headers},
+    {"retry_spread", CONFIG_OTHER, CONFIG_MEMBER(config_listen, answer.retry_spread), .low = 1,
+     .read = config_read_spread},
     {"denied", CONFIG_SECTION, CONFIG_MEMBER(config_listen, answer),
      .section = &config_denied_section, .read = config_read_denied},
     {"address", CONFIG_OTHER, .read = read_entry_address},

@@ -204,6 +204,8 @@ static const config_key rule_keys[] = {
     {"on_error", CONFIG_WORD, MEMBER(on_error), CONFIG_WORDS(config_on_error_words, 0)},
     {"memory", CONFIG_OTHER, .read = config_read_policy_memory},
     {"headers", CONFIG_OTHER, MEMBER(answer.headers), .read = config_read_headers},
+    {"retry_spread", CONFIG_OTHER, MEMBER(answer.retry_spread), .low = 1,
+     .read = config_read_spread},
     {"unit", CONFIG_WORD, MEMBER(answer.unit), CONFIG_WORDS(unit_words, 0)},
     {"denied", CONFIG_SECTION, MEMBER(answer), .section = &config_denied_section,
      .read = config_read_denied},

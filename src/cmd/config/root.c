@@ -233,6 +233,8 @@ static const config_key root_keys[] = {
      .same = config_same_trusted_proxies},
     {"headers", CONFIG_OTHER, MEMBER(answer.headers), .read = config_read_headers,
      .same = config_same_headers},
+    {"retry_spread", CONFIG_OTHER, MEMBER(answer.retry_spread), .low = 1,
+     .read = config_read_spread, .same = config_same_spread},
     {"denied", CONFIG_SECTION, MEMBER(answer), .section = &config_denied_section,
      .read = config_read_denied},
     {"listen", CONFIG_OTHER, .read = config_read_listen, .same = config_same_listen},

@@ -105,7 +105,9 @@ static void check_envoy(void **unused)
     assert_int_equal(c->grpc_max_age_ns, 365 * 86400 * CONFIG_S_NS);
     assert_int_equal(c->grpc_max_age_grace_ns, 0);
     config_free(c);
-    c = valid("envoy: {statsd: off, statsd_flush: 1d, headers: {flavour: none}}");
+    c = valid(
+        "envoy: {statsd: off, statsd_flush: 1d, headers: {flavour: none, retry_spread: 10%}}");
+    assert_int_equal(envoy_settings_of(c)->options.retry_spread, 10);
     assert_null(envoy_settings_of(c)->statsd);
     assert_null(envoy_settings_of(c)->directory);
     assert_int_equal(envoy_settings_of(c)->statsd_flush_ns, 86400 * CONFIG_S_NS);
@@ -150,10 +152,16 @@ static void check_answers(void **unused)
 {
     (void)unused;
     weir_config *c = valid(
-        "headers: [ietf, openai]\n"
+        "headers: [ietf, openai]\nretry_spread: 100%\n"
         "denied: {status: 400, type: text/html; charset=utf-8, body: 'in {retry_after} s'}\n"
-        "listen: {http: [{address: 1, headers: none, denied: {status: 599}}, 2]}\n"
-        "policies: {a: {limit: gcra 1/s, headers: x-ratelimit, unit: tokens, denied: {body: x}}}");
+        "listen: {http: [{address: 1, headers: none, retry_spread: 0%, denied: {status: "
+        "599}}, 2]}\n"
+        "policies: {a: {limit: gcra 1/s, headers: x-ratelimit, retry_spread: 10%, unit: tokens, "
+        "denied: {body: x}}}");
+    assert_int_equal(c->answer.retry_spread, 101);
+    assert_int_equal(c->listens[0].answer.retry_spread, 1);
+    assert_int_equal(c->listens[1].answer.retry_spread, 0);
+    assert_int_equal(c->rules[0].answer.retry_spread, 11);
     assert_int_equal(c->answer.headers, WEIR_HEADERS_IETF | WEIR_HEADERS_OPENAI);
     assert_int_equal(c->answer.denied_status, 400);
     assert_string_equal(c->answer.denied_type, "text/html; charset=utf-8");

@@ -85,15 +85,16 @@ static int64_t number_of(placeholder p, const weir_answered *a, int64_t cost, in
     case COST:
         return cost;
     case RETRY_AFTER:
-        return weir_s_ceil(retry_ns);
+        return weir_answer_wait_s(a, retry_ns);
     case RETRY_AFTER_MS:
         return weir_ms_ceil(retry_ns);
     case RESET_AFTER:
-        return weir_s_ceil(reset_ns);
+        return weir_answer_wait_s(a, reset_ns);
     case RESET_AT:
-        return !resets                         ? 0
-               : now_ns > INT64_MAX - reset_ns ? weir_s_ceil(INT64_MAX)
-                                               : weir_s_ceil(now_ns + reset_ns);
+        if (!resets)
+            return 0;
+        return weir_answer_spread_s(a, reset_ns) +
+               weir_s_ceil(now_ns > INT64_MAX - reset_ns ? INT64_MAX : now_ns + reset_ns);
     case POLICY:
     case PLACEHOLDERS:
         break;

@@ -105,6 +105,24 @@ static void check_bodies(void **unused)
     check_body("{{limit}} {} p{color:red}", &d, "api", true, "{10} {} p{color:red}");
 }
 
+/* {retry_after} is that of the header, and {retry_after_ms} is exact. */
+static void check_spread(void **unused)
+{
+    (void)unused;
+    static const char text[] = "{retry_after} {retry_after_ms} {reset_after} {reset_at}";
+    static const char want[] = "9 6000 45 1700000045";
+    const weir_decision d = {
+        .limit = 10, .retry_after_ns = 6 * SECOND_NS, .reset_after_ns = 30 * SECOND_NS};
+    const weir_answered a = {
+        .name = {"api", 3}, .decision = &d, .resets = true, .key = {"alice", 5}, .spread = 100};
+    weir_buffer out;
+    weir_buffer_init(&out, WEIR_DENIAL_BODY_ROOM);
+    weir_denial_body_put(&out, text, &a, 1, NOW_NS);
+    assert_int_equal(weir_buffer_len(&out), strlen(want));
+    assert_memory_equal(weir_buffer_data(&out), want, strlen(want));
+    weir_buffer_free(&out);
+}
+
 /* No template becomes longer than WEIR_DENIAL_BODY_ROOM: checked for each placeholder. */
 static void check_longest(void **unused)
 {
@@ -148,10 +166,9 @@ static void check_longest(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_templates),
-        cmocka_unit_test(check_fields),
-        cmocka_unit_test(check_bodies),
-        cmocka_unit_test(check_longest),
+        cmocka_unit_test(check_templates), cmocka_unit_test(check_fields),
+        cmocka_unit_test(check_bodies),    cmocka_unit_test(check_longest),
+        cmocka_unit_test(check_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

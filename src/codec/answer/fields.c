@@ -218,7 +218,7 @@ static void add_x_ratelimit(writer *w)
     const weir_answered *a = &w->a[w->shown];
     add_limit(w);
     if (weir_answer_resets(a))
-        add_number(w, "X-RateLimit-Reset", weir_s_ceil(a->decision->reset_after_ns));
+        add_number(w, "X-RateLimit-Reset", weir_answer_wait_s(a, a->decision->reset_after_ns));
 }
 
 /* The sum of two times that are not negative; INT64_MAX if it is larger. */
@@ -233,7 +233,9 @@ static void add_github(writer *w)
     const weir_decision *d = a->decision;
     add_limit(w);
     if (weir_answer_resets(a))
-        add_number(w, "X-RateLimit-Reset", weir_s_ceil(later(w->now_ns, d->reset_after_ns)));
+        add_number(w, "X-RateLimit-Reset",
+                   weir_s_ceil(later(w->now_ns, d->reset_after_ns)) +
+                       weir_answer_spread_s(a, d->reset_after_ns));
     add_number(w, "X-RateLimit-Used", d->limit > d->remaining ? d->limit - d->remaining : 0);
     begin(w, "X-RateLimit-Resource");
     if (a->name.len == 0) {
@@ -245,9 +247,13 @@ static void add_github(writer *w)
     end(w);
 }
 
-static void put_duration(writer *w, int64_t ns)
+/* Writes the time until the quota is full. */
+static void put_duration(writer *w, const weir_answered *a)
 {
-    w->at += weir_duration_print(w->at, ns, WEIR_DURATION_GO);
+    int64_t reset_ns = a->decision->reset_after_ns, most_s = (INT64_MAX - reset_ns) / SECOND_NS;
+    int64_t spread_s = weir_answer_spread_s(a, reset_ns);
+    reset_ns += (spread_s < most_s ? spread_s : most_s) * SECOND_NS;
+    w->at += weir_duration_print(w->at, reset_ns, WEIR_DURATION_GO);
 }
 
 /* Finds the decision that comes first of those with a unit. Returns n if there is none. */
@@ -263,13 +269,14 @@ static size_t first_of_unit(const writer *w, weir_quota_unit unit)
 }
 
 /* Adds the fields of a unit, "requests" or "tokens". */
-#define add_openai_unit(w, d, has_reset, suffix)                                                   \
+#define add_openai_unit(w, i, suffix)                                                              \
     do {                                                                                           \
-        add_number(w, "X-RateLimit-Limit-" suffix, (d)->limit);                                    \
-        add_number(w, "X-RateLimit-Remaining-" suffix, (d)->remaining);                            \
-        if (has_reset) {                                                                           \
+        const weir_answered *a = &(w)->a[i];                                                       \
+        add_number(w, "X-RateLimit-Limit-" suffix, a->decision->limit);                            \
+        add_number(w, "X-RateLimit-Remaining-" suffix, a->decision->remaining);                    \
+        if (weir_answer_resets(a)) {                                                               \
             begin(w, "X-RateLimit-Reset-" suffix);                                                 \
-            put_duration(w, (d)->reset_after_ns);                                                  \
+            put_duration(w, a);                                                                    \
             end(w);                                                                                \
         }                                                                                          \
     } while (0)
@@ -278,11 +285,10 @@ static void add_openai(writer *w)
 {
     size_t requests = first_of_unit(w, WEIR_UNIT_REQUESTS), tokens;
     if (requests < w->n)
-        add_openai_unit(w, w->a[requests].decision, weir_answer_resets(&w->a[requests]),
-                        "Requests");
+        add_openai_unit(w, requests, "Requests");
     tokens = first_of_unit(w, WEIR_UNIT_TOKENS);
     if (tokens < w->n)
-        add_openai_unit(w, w->a[tokens].decision, weir_answer_resets(&w->a[tokens]), "Tokens");
+        add_openai_unit(w, tokens, "Tokens");
 }
 
 static void add_all(writer *w, unsigned headers)
@@ -304,7 +310,7 @@ static void add_all(writer *w, unsigned headers)
         add_openai(w);
     const weir_answered *a = &w->a[w->shown];
     if (!a->decision->allowed && weir_answer_resets(a))
-        add_number(w, "Retry-After", weir_s_ceil(a->decision->retry_after_ns));
+        add_number(w, "Retry-After", weir_answer_wait_s(a, a->decision->retry_after_ns));
 }
 
 size_t weir_answer_fields(unsigned headers, const weir_answered *a, size_t n, size_t shown,
@@ -333,6 +339,8 @@ void weir_answer_merge(weir_answer *a, const weir_answer *next)
         return;
     if (a->headers == 0)
         a->headers = next->headers;
+    if (a->retry_spread == 0)
+        a->retry_spread = next->retry_spread;
     if (a->unit == WEIR_UNIT_UNSET)
         a->unit = next->unit;
     if (a->denied_status == 0)

@@ -64,6 +64,8 @@ typedef struct weir_answered {
     bool resets;                   /* false: waiting does not help, as on a deny list */
     int64_t next_ns;               /* none remains: the time until a cost of 1 is allowed; 0 or
                                       less: unknown */
+    weir_slice key;                /* that was denied; only with a spread */
+    int spread;                    /* of the waits of a denial: 0..100 percent */
 } weir_answered;
 
 /* Whether the quota of a decision comes back: not for a deny list, nor for a cost that the limit
@@ -73,9 +75,18 @@ static inline bool weir_answer_resets(const weir_answered *a)
     return a->resets && (a->decision->allowed || !a->decision->never);
 }
 
-/* The reset of a decision in the fields of the drafts, in whole seconds, rounded up. Denied: the
- * time until the request is allowed. Nothing remains: the time until a cost of 1 is allowed or, if
- * that is unknown, until a bucket has a unit. Otherwise: the time until the quota is full. */
+/* The seconds that the fields add to a time of a denial, 0 or more: weir_spread_s(). 0 for an
+ * allowed request. Pure.
+ *  wait_ns  0 or more. */
+int64_t weir_answer_spread_s(const weir_answered *a, int64_t wait_ns);
+
+/* A time that the fields report, in whole seconds, rounded up, with the spread. Pure.
+ *  wait_ns  0 or more. */
+int64_t weir_answer_wait_s(const weir_answered *a, int64_t wait_ns);
+
+/* The reset of a decision in the fields of the drafts, as weir_answer_wait_s() reports it. Denied:
+ * the time until the request is allowed. Nothing remains: the time until a cost of 1 is allowed or,
+ * if that is unknown, until a bucket has a unit. Otherwise: the time until the quota is full. */
 int64_t weir_ratelimit_reset(const weir_answered *a);
 
 /* Writes the value of RateLimit, one item, for the layer that the decision describes: "api";r=3;t=2

@@ -315,15 +315,107 @@ static void check_merge(void **unused)
     weir_answer a = {.unit = WEIR_UNIT_TOKENS, .denied_type = "text/html"};
     const weir_answer listener = {
         .headers = WEIR_HEADERS_GITHUB, .unit = WEIR_UNIT_BYTES, .denied_type = "text/plain"};
-    const weir_answer top = {WEIR_HEADERS_NONE, WEIR_UNIT_BYTES, 403, "text/css", "no"};
+    const weir_answer top = {WEIR_HEADERS_NONE, WEIR_UNIT_BYTES, 11, 403, "text/css", "no"};
     weir_answer_merge(&a, &listener);
     weir_answer_merge(&a, NULL);
     weir_answer_merge(&a, &top);
     assert_int_equal(a.headers, WEIR_HEADERS_GITHUB);
     assert_int_equal(a.unit, WEIR_UNIT_TOKENS);
+    assert_int_equal(a.retry_spread, 11);
     assert_int_equal(a.denied_status, 403);
     assert_string_equal(a.denied_type, "text/html");
     assert_string_equal(a.denied_body, "no");
+    a.retry_spread = 1; /* 0 % is set */
+    weir_answer_merge(&a, &top);
+    assert_int_equal(a.retry_spread, 1);
+}
+
+static void check_percent(void **unused)
+{
+    (void)unused;
+    const weir_answer unset = {0}, none = {.retry_spread = 1}, all = {.retry_spread = 101};
+    assert_int_equal(weir_answer_spread(NULL, NULL), 0);
+    assert_int_equal(weir_answer_spread(&unset, NULL), 0);
+    assert_int_equal(weir_answer_spread(&unset, &unset), 0);
+    assert_int_equal(weir_answer_spread(&unset, &all), 100);
+    assert_int_equal(weir_answer_spread(NULL, &all), 100);
+    assert_int_equal(weir_answer_spread(&none, &all), 0);
+    assert_int_equal(weir_answer_spread(&all, &none), 100);
+}
+
+/* The waits of a denial have the spread in every flavour; those of allowed requests do not. */
+static void check_spread(void **unused)
+{
+    (void)unused;
+    static const struct {
+        unsigned headers;
+        const char *want, *allowed;
+    } rows[] = {
+        {WEIR_HEADERS_IETF,
+         "RateLimit-Policy: \"api\";q=10;w=1\r\nRateLimit: \"api\";r=0;t=9\r\nRetry-After: 9\r\n",
+         "RateLimit-Policy: \"api\";q=10;w=1\r\nRateLimit: \"api\";r=9;t=30\r\n"},
+        {WEIR_HEADERS_IETF_07,
+         "RateLimit-Policy: 10;w=1\r\nRateLimit: limit=10, remaining=0, reset=9\r\n"
+         "Retry-After: 9\r\n",
+         "RateLimit-Policy: 10;w=1\r\nRateLimit: limit=10, remaining=9, reset=30\r\n"},
+        {WEIR_HEADERS_IETF_03,
+         "RateLimit-Limit: 10, 10;w=1\r\nRateLimit-Remaining: 0\r\nRateLimit-Reset: 9\r\n"
+         "Retry-After: 9\r\n",
+         "RateLimit-Limit: 10, 10;w=1\r\nRateLimit-Remaining: 9\r\nRateLimit-Reset: 30\r\n"},
+        {WEIR_HEADERS_X_RATELIMIT,
+         "X-RateLimit-Limit: 10\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 45\r\n"
+         "Retry-After: 9\r\n",
+         "X-RateLimit-Limit: 10\r\nX-RateLimit-Remaining: 9\r\nX-RateLimit-Reset: 30\r\n"},
+        {WEIR_HEADERS_GITHUB,
+         "X-RateLimit-Limit: 10\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 1700000045\r\n"
+         "X-RateLimit-Used: 10\r\nX-RateLimit-Resource: api\r\nRetry-After: 9\r\n",
+         "X-RateLimit-Limit: 10\r\nX-RateLimit-Remaining: 9\r\nX-RateLimit-Reset: 1700000030\r\n"
+         "X-RateLimit-Used: 1\r\nX-RateLimit-Resource: api\r\n"},
+        {WEIR_HEADERS_OPENAI,
+         "X-RateLimit-Limit-Requests: 10\r\nX-RateLimit-Remaining-Requests: 0\r\n"
+         "X-RateLimit-Reset-Requests: 45s\r\nRetry-After: 9\r\n",
+         "X-RateLimit-Limit-Requests: 10\r\nX-RateLimit-Remaining-Requests: 9\r\n"
+         "X-RateLimit-Reset-Requests: 30s\r\n"},
+        {WEIR_HEADERS_NONE, "Retry-After: 9\r\n", ""},
+    };
+    weir_policy p = parse(GCRA);
+    const weir_decision denied = DENIED(6, 30), allowed = ALLOWED(9, 30);
+    char buf[WEIR_ANSWER_ROOM];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_answered a = {.name = slice("api"),
+                           .policy = &p,
+                           .decision = &denied,
+                           .resets = true,
+                           .key = slice("alice"),
+                           .spread = 100};
+        size_t len = weir_answer_lines(rows[i].headers, &a, 1, 0, NOW_NS, buf);
+        assert_int_equal(len, strlen(rows[i].want));
+        assert_memory_equal(buf, rows[i].want, len);
+        a.decision = &allowed;
+        len = weir_answer_lines(rows[i].headers, &a, 1, 0, NOW_NS, buf);
+        assert_int_equal(len, strlen(rows[i].allowed));
+        assert_memory_equal(buf, rows[i].allowed, len);
+    }
+}
+
+/* The longest duration stays the longest. */
+static void check_longest_spread(void **unused)
+{
+    (void)unused;
+    weir_policy p = parse(GCRA);
+    const weir_decision d = {.limit = 10, .reset_after_ns = INT64_MAX - SECOND_NS};
+    const weir_answered a = {.name = slice("api"),
+                             .policy = &p,
+                             .decision = &d,
+                             .resets = true,
+                             .key = slice("alice"),
+                             .spread = 100};
+    weir_answer_field fields[WEIR_ANSWER_FIELDS_MAX];
+    char buf[WEIR_ANSWER_ROOM];
+    static const char want[] = "2562047h47m16.855s";
+    assert_int_equal(weir_answer_fields(WEIR_HEADERS_OPENAI, &a, 1, 0, 0, fields, buf), 4);
+    assert_int_equal(fields[2].value.len, strlen(want));
+    assert_memory_equal(fields[2].value.at, want, strlen(want));
 }
 
 static void check_names(void **unused)
@@ -357,7 +449,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_scenes),  cmocka_unit_test(check_durations),
         cmocka_unit_test(check_largest), cmocka_unit_test(check_merge),
-        cmocka_unit_test(check_names),
+        cmocka_unit_test(check_names),   cmocka_unit_test(check_percent),
+        cmocka_unit_test(check_spread),  cmocka_unit_test(check_longest_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

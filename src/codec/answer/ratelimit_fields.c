@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "core/decision.h"
 #include "port/assert.h"
+#include "service/rules/spread.h"
 
 #include <string.h>
 
@@ -113,12 +114,24 @@ static unsigned __int128 all_but_one_ns(const weir_layer *l)
     return l->stepped ? others / rate * period_ns : others * period_ns / rate;
 }
 
+int64_t weir_answer_spread_s(const weir_answered *a, int64_t wait_ns)
+{
+    if (a->decision->allowed)
+        return 0;
+    return weir_spread_s(a->spread, a->name, a->key, weir_s_ceil(wait_ns));
+}
+
+int64_t weir_answer_wait_s(const weir_answered *a, int64_t wait_ns)
+{
+    return weir_s_ceil(wait_ns) + weir_answer_spread_s(a, wait_ns);
+}
+
 int64_t weir_ratelimit_reset(const weir_answered *a)
 {
     const weir_decision *d = a->decision;
     int64_t after_ns = d->reset_after_ns;
     if (!d->allowed)
-        return weir_s_ceil(d->retry_after_ns < after_ns ? d->retry_after_ns : after_ns);
+        return weir_answer_wait_s(a, d->retry_after_ns < after_ns ? d->retry_after_ns : after_ns);
     if (d->remaining > 0)
         return weir_s_ceil(after_ns);
     if (a->next_ns > 0)

@@ -250,6 +250,65 @@ static void check_next_unit(void **unused)
     }
 }
 
+/* The numbers are from another implementation of SipHash-1-3. */
+static void check_spread(void **unused)
+{
+    (void)unused;
+    static const struct {
+        int percent;
+        const char *name, *key;
+        int64_t wait_s, want_s;
+    } rows[] = {
+        {0, "api", "alice", 60, 0},
+        {10, "api", "alice", 60, 3},
+        {10, "other", "alice", 60, 4},
+        {10, NULL, "alice", 60, 2},
+        {10, "", "alice", 60, 2},
+        {100, "api", "alice", 60, 30},
+        {10, "api", "10.0.0.1", 3600, 249},
+        {100, "api", "alice", 1, 0},
+        {100, "api", "bob", 1, 1},
+        {1, "api", "bob", 1, 1},
+        {100, "api", "bob", 0, 0},
+        {100, "api", "alice", 9223372037, 4563647800},
+        {100, "api", "carol", 9223372037, 8906989298},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_decision d = {.limit = 10};
+        weir_answered a = {.name = slice(rows[i].name),
+                           .decision = &d,
+                           .key = slice(rows[i].key),
+                           .spread = rows[i].percent};
+        int64_t wait_s = rows[i].wait_s, all = wait_s * SECOND_NS;
+        int64_t wait_ns = wait_s > INT64_MAX / SECOND_NS ? INT64_MAX : all;
+        assert_int_equal(weir_answer_spread_s(&a, wait_ns), rows[i].want_s);
+        assert_int_equal(weir_answer_wait_s(&a, wait_ns), wait_s + rows[i].want_s);
+        d.allowed = true;
+        assert_int_equal(weir_answer_spread_s(&a, wait_ns), 0);
+        assert_int_equal(weir_answer_wait_s(&a, wait_ns), wait_s);
+    }
+}
+
+/* Over all keys, each wait from the exact one to the longest occurs, about equally often. */
+static void check_spread_of_keys(void **unused)
+{
+    (void)unused;
+    enum { KEYS = 7000, PLACES = 7 };
+    size_t found[PLACES] = {0};
+    const weir_decision d = {.limit = 10};
+    for (int i = 0; i < KEYS; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%d", i);
+        const weir_answered a = {
+            .name = slice("api"), .decision = &d, .key = slice(key), .spread = 10};
+        int64_t more_s = weir_answer_spread_s(&a, 51 * SECOND_NS);
+        assert_in_range(more_s, 0, PLACES - 1);
+        found[more_s]++;
+    }
+    for (size_t i = 0; i < PLACES; i++)
+        assert_in_range(found[i], KEYS / PLACES * 9 / 10, KEYS / PLACES * 11 / 10);
+}
+
 static void check_item(void **unused)
 {
     (void)unused;
@@ -320,6 +379,7 @@ int main(void)
         cmocka_unit_test(check_policy),    cmocka_unit_test(check_value),
         cmocka_unit_test(check_next_unit), cmocka_unit_test(check_item),
         cmocka_unit_test(check_largest),   cmocka_unit_test(check_rooms),
+        cmocka_unit_test(check_spread),    cmocka_unit_test(check_spread_of_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,31 @@ static void check_policy_headers(void **state)
     has_line(answer, "Retry-After: 3600");
 }
 
+/* The members of the body stay exact. */
+static void check_spread(void **state)
+{
+    fixture *f = *state;
+    set_answers(f, (weir_answer){.retry_spread = 1});
+    f->answer.headers = WEIR_HEADERS_IETF;
+    f->answer.retry_spread = 11;
+    const char *answer = get(f, "/v1/take?policy=plain&key=b&cost=2");
+    has_line(answer, "RateLimit: \"plain\";r=0;t=3600"); /* allowed */
+    answer = get(f, "/v1/take?policy=plain&key=b");
+    has_line(answer, "RateLimit: \"plain\";r=0;t=3953");
+    has_line(answer, "Retry-After: 3953");
+    assert_non_null(
+        strstr(body_of(answer), "\"retry_after_ms\":3600000,\"reset_after_ms\":3600000"));
+    f->answer.retry_spread = 101;
+    get(f, "/v1/take?policy=own&key=b&cost=5");
+    answer = get(f, "/v1/take?policy=own&key=b&cost=5"); /* the policy's comes first */
+    has_line(answer, "Retry-After: 5");
+    f->answer.denied_body = "{retry_after}";
+    get(f, "/v1/check?limit=fixed-window+1/m&key=b");
+    answer = get(f, "/v1/check?limit=fixed-window+1/m&key=b");
+    has_line(answer, "Retry-After: 94");
+    assert_string_equal(body_of(answer), "94");
+}
+
 static void check_units(void **state)
 {
     fixture *f = *state;
@@ -156,9 +181,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(check_policy_headers), TEST(check_units), TEST(check_several),
-        TEST(check_denied),         TEST(check_never), TEST(check_status_range),
-        TEST(check_changed_limit),
+        TEST(check_policy_headers), TEST(check_units),  TEST(check_several),
+        TEST(check_denied),         TEST(check_never),  TEST(check_status_range),
+        TEST(check_changed_limit),  TEST(check_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,14 +138,17 @@ static weir_slice shown_name(const weir_request *r)
     return r->by_text ? (weir_slice){NULL, 0} : r->rule;
 }
 
-static weir_answered answered_of(const weir_request *r)
+/*  rest  of the listener; NULL: the defaults. */
+static weir_answered answered_of(const weir_request *r, const weir_answer *rest)
 {
     return (weir_answered){.name = shown_name(r),
                            .policy = r->policy,
                            .decision = &r->decision,
                            .unit = r->answer ? r->answer->unit : WEIR_UNIT_UNSET,
                            .resets = r->reason != WEIR_BY_DENY_LIST,
-                           .next_ns = r->next_ns};
+                           .next_ns = r->next_ns,
+                           .key = r->key,
+                           .spread = weir_answer_spread(r->answer, rest)};
 }
 
 static void add_decision_fields(weir_http_response *a, unsigned headers, const weir_request *r,
@@ -155,7 +158,7 @@ static void add_decision_fields(weir_http_response *a, unsigned headers, const w
     bool several = more && more->all;
     size_t n = several ? more->n : 1;
     for (size_t i = 0; i < n; i++)
-        all[i] = answered_of(several ? &more->all[i] : r);
+        all[i] = answered_of(several ? &more->all[i] : r, a->answer);
     if (sizeof a->fields - a->fields_len >= WEIR_ANSWER_ROOM)
         a->fields_len += weir_answer_lines(headers, all, n, several ? more->index : 0, a->now_ns,
                                            a->fields + a->fields_len);
@@ -291,7 +294,7 @@ void weir_http_decision(weir_http_response *a, const weir_request *r, int denied
         put_quota_exceeded(a, r, more);
         return;
     }
-    weir_answered answered = answered_of(r);
+    weir_answered answered = answered_of(r, a->answer);
     a->type = answer.denied_type ? answer.denied_type : "text/plain; charset=utf-8";
     weir_denial_body_put(a->body, answer.denied_body, &answered, r->cost, a->now_ns);
 }

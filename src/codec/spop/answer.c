@@ -221,6 +221,18 @@ static void put_field(const writer *w, const weir_answer_field *field)
     }
 }
 
+static weir_answered answered_of(const weir_request *r, const weir_spop_answer *a)
+{
+    return (weir_answered){.name = r->rule,
+                           .policy = r->policy,
+                           .decision = &r->decision,
+                           .unit = r->answer ? r->answer->unit : WEIR_UNIT_UNSET,
+                           .resets = r->reason != WEIR_BY_DENY_LIST,
+                           .next_ns = r->next_ns,
+                           .key = r->key,
+                           .spread = weir_answer_spread(r->answer, &a->answer)};
+}
+
 /* Sets the variables of the header fields, but for Retry-After, which is a number. */
 static void put_fields(const writer *w, const weir_spop_answer *a, const weir_request *shown,
                        int64_t now_ns)
@@ -238,16 +250,11 @@ static void put_fields(const writer *w, const weir_spop_answer *a, const weir_re
             continue;
         if (r == shown)
             at = n;
-        answered[n++] = (weir_answered){.name = r->rule,
-                                        .policy = r->policy,
-                                        .decision = &r->decision,
-                                        .unit = r->answer ? r->answer->unit : WEIR_UNIT_UNSET,
-                                        .resets = r->reason != WEIR_BY_DENY_LIST,
-                                        .next_ns = r->next_ns};
+        answered[n++] = answered_of(r, a);
     }
     unsigned headers = shown->answer ? shown->answer->headers : 0; /* the policy's come first */
     if (headers == 0)
-        headers = a->headers ? a->headers : WEIR_HEADERS_DEFAULT;
+        headers = a->answer.headers ? a->answer.headers : WEIR_HEADERS_DEFAULT;
     n = weir_answer_fields(headers, answered, n, at, now_ns, fields, buf);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(fields[i].name, retry_after) != 0)
@@ -272,11 +279,13 @@ static void put_decision(const writer *w, const weir_spop_answer *a, const weir_
                          int64_t now_ns)
 {
     const weir_decision *d = &r->decision;
+    const weir_answered answered = answered_of(r, a);
     bool ends = !d->never; /* waiting helps */
     const char *reason = weir_reason_word(r->reason);
     set_allowed(w, d->allowed);
     if (ends) {
-        set_number(w, RETRY_AFTER, d->allowed ? 0 : weir_s_ceil(d->retry_after_ns));
+        set_number(w, RETRY_AFTER,
+                   d->allowed ? 0 : weir_answer_wait_s(&answered, d->retry_after_ns));
         set_number(w, RESET, weir_s_ceil(d->reset_after_ns));
     } else {
         unset(w, RETRY_AFTER);

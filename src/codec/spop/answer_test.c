@@ -40,7 +40,7 @@ static weir_spop_answer answer_of(const weir_request *requests, size_t n, const 
                               .frame_id = 1,
                               .requests = requests,
                               .len = n,
-                              .headers = WEIR_HEADERS_IETF,
+                              .answer = {.headers = WEIR_HEADERS_IETF},
                               .variables = bits_of(variables)};
 }
 
@@ -170,6 +170,23 @@ static void check_fields_beside_failure(void **state)
     answers(*state, &a, WEIR_SPOP_FRAME_MAX, true, "allowed=0 policy='two'");
 }
 
+/* The time of Retry-After has the spread of the listener or the policy; the reset has not. */
+static void check_spread(void **state)
+{
+    const weir_answer own = {.retry_spread = 1};
+    const weir_decision d = {
+        .limit = 5, .retry_after_ns = 7 * SECOND_NS, .reset_after_ns = 7 * SECOND_NS};
+    weir_request r = request_of("api", WEIR_BY_LIMIT, d);
+    weir_spop_answer a = answer_of(&r, 1, "retry_after reset ratelimit");
+    r.key = (weir_slice){"alice", 5};
+    a.answer.retry_spread = 101;
+    answers(*state, &a, WEIR_SPOP_FRAME_MAX, true,
+            "allowed=0 retry_after=10 reset=7 ratelimit='\"api\";r=0;t=10'");
+    r.answer = &own;
+    answers(*state, &a, WEIR_SPOP_FRAME_MAX, true,
+            "allowed=0 retry_after=7 reset=7 ratelimit='\"api\";r=0;t=7'");
+}
+
 /* A field that does not fit is left out, and shorter ones after it are set. */
 static void check_fields_that_fit(void **state)
 {
@@ -183,7 +200,7 @@ static void check_fields_that_fit(void **state)
     weir_spop_answer a =
         answer_of(r, 2, "ratelimit_policy ratelimit x_ratelimit_limit x_ratelimit_remaining reset");
     char expected[400];
-    a.headers = WEIR_HEADERS_IETF | WEIR_HEADERS_X_RATELIMIT;
+    a.answer.headers = WEIR_HEADERS_IETF | WEIR_HEADERS_X_RATELIMIT;
     snprintf(expected, sizeof expected,
              "allowed=1 reset=0 ratelimit_policy='\"%s\";q=1;w=1, \"%s\";q=1;w=1'"
              " x_ratelimit_limit='5' x_ratelimit_remaining='4'",
@@ -196,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(check_errors), TEST(check_longest_error),         TEST(check_which_represents),
         TEST(check_delays), TEST(check_fields_beside_failure), TEST(check_fields_that_fit),
+        TEST(check_spread),
     };
     weir_policy_error e;
     if (weir_policy_parse(&policy, "gcra 5/s", 8, NULL, &e) != WEIR_OK)

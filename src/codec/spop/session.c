@@ -67,7 +67,7 @@ static void answer(run *r, const notify *n)
                                 .error = n->error,
                                 .refused = n->refused,
                                 .aborted = n->aborted,
-                                .headers = s->answer.headers,
+                                .answer = s->answer,
                                 .variables = weir_spop_messages_variables(r->messages)};
     port_bump_relaxed(&counts->notifies, 1);
     for (unsigned i = 0; i < n->unknowns; i++)

@@ -79,7 +79,7 @@ typedef struct weir_spop_answer {
     const char *error;  /* why a message has no decision; NULL: none */
     bool refused;       /* the message is invalid: the request is denied */
     bool aborted;       /* HAProxy has cancelled it */
-    unsigned headers;   /* a set of weir_header_flavour; 0: the default */
+    weir_answer answer; /* of the listener */
     uint32_t variables; /* to set or unset; `allowed` always is */
 } weir_spop_answer;
 

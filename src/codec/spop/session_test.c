@@ -561,7 +561,7 @@ static void check_longest_answers(void **state)
                           .frame_id = UINT64_MAX,
                           .requests = &r,
                           .len = 1,
-                          .headers = WEIR_HEADERS_NONE,
+                          .answer = {.headers = WEIR_HEADERS_NONE},
                           .variables = WEIR_SPOP_ALL_VARIABLES};
     f->session.frame_max = WEIR_SPOP_FRAME_MIN;
     assert_true(weir_spop_put_answer(&f->output, WEIR_SPOP_FRAME_MIN, &a, NOW_NS));
@@ -606,7 +606,7 @@ static void check_variables(void **state)
                           .frame_id = 1,
                           .requests = &r,
                           .len = 1,
-                          .headers = WEIR_HEADERS_X_RATELIMIT};
+                          .answer = {.headers = WEIR_HEADERS_X_RATELIMIT}};
     r.decision = (weir_decision){.allowed = true, .limit = 5, .remaining = 4};
     static const struct {
         const char *names, *allowed, *never, *refused;

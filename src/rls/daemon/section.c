@@ -129,6 +129,7 @@ static bool same_statsd(const config_key *key, const void *a, const void *b)
 static const config_key header_keys[] = {
     {"enabled", CONFIG_BOOL, OPTION(headers)},
     {"flavour", CONFIG_OTHER, OPTION(flavours), .read = read_flavours},
+    {"retry_spread", CONFIG_OTHER, OPTION(retry_spread), .read = config_read_spread},
     {"limit", CONFIG_OTHER, OPTION(limit_header), .read = read_header},
     {"remaining", CONFIG_OTHER, OPTION(remaining_header), .read = read_header},
     {"reset", CONFIG_OTHER, OPTION(reset_header), .read = read_header},
@@ -262,6 +263,8 @@ static void check_effects(config_reader *r, const void *self)
                              envoy->options.flavours == 0 && !envoy->options.headers,
                              "envoy.headers.enabled is not true");
     }
+    config_check_useless(r, &headers, "retry_spread", envoy->options.flavours == 0,
+                         "envoy.headers.flavour is not set");
     config_check_useless(r, &section, "statsd_flush", !envoy->statsd, "envoy.statsd is off");
     config_check_useless(r, &section, "statsd_tags", !envoy->statsd, "envoy.statsd is off");
 }

@@ -25,7 +25,9 @@ static size_t list_answered(const weir_rls_response *r, weir_answered ret[static
                                    .policy = d->policy,
                                    .decision = d->decision,
                                    .resets = !d->decision->never,
-                                   .next_ns = d->next_ns};
+                                   .next_ns = d->next_ns,
+                                   .key = d->key,
+                                   .spread = r->retry_spread};
     }
     return n;
 }

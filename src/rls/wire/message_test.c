@@ -313,7 +313,8 @@ static size_t fields_of_some(weir_rls_code code, size_t len, size_t shown, unsig
                                        .allowed = i != shown,
                                        .retry_after_ns = i == shown ? INT64_C(41000000000) : 0,
                                        .reset_after_ns = INT64_C(41000000000)};
-        decided[i] = (weir_rls_decided){{names + 3 * i, 3}, &policy, &decisions[i]};
+        decided[i] = (weir_rls_decided){
+            .rule = {names + 3 * i, 3}, .policy = &policy, .decision = &decisions[i]};
     }
     return weir_rls_fields(&(weir_rls_response){.code = code,
                                                 .flavours = flavours,
@@ -388,6 +389,26 @@ static void fields_of_an_allowed_request(void **state)
     assert_int_equal(fields_of(WEIR_RLS_OVER_LIMIT, 2, WEIR_HEADERS_NONE, f, buf), 1);
 }
 
+/* The waits of a denial have the spread of its key. */
+static void fields_with_a_spread(void **state)
+{
+    (void)state;
+    weir_answer_field f[WEIR_RLS_FIELDS_MAX];
+    char buf[WEIR_ANSWER_ROOM];
+    const weir_decision denied = {.limit = 9, .retry_after_ns = INT64_C(41000000000)};
+    weir_policy policy;
+    weir_policy_error error;
+    assert_int_equal(weir_policy_parse(&policy, "fixed-window 9/m", 16, NULL, &error), WEIR_OK);
+    const weir_rls_decided decided = {{"d.a", 3}, &policy, &denied, 0, {"k", 1}};
+    const weir_rls_response response = {.code = WEIR_RLS_OVER_LIMIT,
+                                        .flavours = WEIR_HEADERS_NONE,
+                                        .retry_spread = 10,
+                                        .decided = &decided,
+                                        .decided_len = 1};
+    assert_int_equal(weir_rls_fields(&response, f, buf), 1);
+    assert_true(has(&f[0], "Retry-After", "43"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +428,7 @@ int main(void)
         cmocka_unit_test(fields_of_many_decisions),
         cmocka_unit_test(fields_of_few_decisions),
         cmocka_unit_test(fields_of_an_allowed_request),
+        cmocka_unit_test(fields_with_a_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

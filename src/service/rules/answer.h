@@ -3,9 +3,9 @@
 #ifndef WEIR_SERVICE_RULES_ANSWER_H
 #define WEIR_SERVICE_RULES_ANSWER_H
 /* What a response to a decision carries, as a configuration chooses it: which header fields, and
- * the status and body of a denial. A rule, a listener and the configuration as a whole may each
- * have an answer; each unset member is taken from the next of them. codec/answer/fields.c writes
- * the fields, and denial_body.c the body. */
+ * the waits, the status and the body of a denial. A rule, a listener and the configuration as a
+ * whole may each have an answer; each unset member is taken from the next of them.
+ * codec/answer/fields.c writes the fields, and denial_body.c the body. */
 
 #include "port/text.h"
 
@@ -35,9 +35,18 @@ typedef enum weir_quota_unit {
 typedef struct weir_answer {
     unsigned headers; /* a set of weir_header_flavour; 0: unset */
     weir_quota_unit unit;
+    int retry_spread;        /* percent plus 1, 1..101; 0: unset. The default is 0% */
     int denied_status;       /* 400..599; 0: unset. The default is 429 */
     const char *denied_type; /* Content-Type of the body; NULL: unset */
     const char *denied_body; /* a template; NULL: unset, problem details (RFC 9457) */
 } weir_answer;
+
+/* The percentage by which the waits of a denial are spread.
+ *  own, next  where it is set; each may be NULL. */
+static inline int weir_answer_spread(const weir_answer *own, const weir_answer *next)
+{
+    int spread = own && own->retry_spread > 0 ? own->retry_spread : next ? next->retry_spread : 0;
+    return spread > 0 ? spread - 1 : 0;
+}
 
 #endif
