@@ -42,9 +42,9 @@ def layer(rng):
         return lambda: bucket(rng, ns, shape)
     shape = rng.choice((f"fixed-window {{n}}/{text} from-first", "fixed-window {n}/month", "fixed-window {n}/1h",
                         f"sliding-counter {{n}}/{text}", f"sliding-counter {{n}}/{text} relaxed",
-                        f"sliding-slices {{n}}/{slices * 7}s slices {slices}", "sliding-log {n}/1h"))
-    if shape.startswith("sliding-log"):
-        return lambda: shape.format(n=3 + rng.randrange(30))
+                        f"sliding-slices {{n}}/{slices * 7}s slices {slices}", "sliding-log {n}/1h", "concurrent {n} lease 1h"))
+    if shape.startswith(("sliding-log", "concurrent")):
+        return lambda: shape.format(n=1 + rng.randrange(30))
     if shape.endswith("/1h"):
         return lambda: window(rng, shape) + " " + maybe(rng, "count-denied")
     return lambda: window(rng, shape)
@@ -62,8 +62,6 @@ def limits(rng):
         return [make() for _ in range(LIMITS)]
     layers = [layer(rng) for _ in range(rng.choice((1, 1, 1, 2)))]
     block = rng.choice(("", "", "", " & block 90s", " & block 1s doubling 1h"))
-    if len(layers) > 1 and "doubling" in block:
-        block = ""  # a state of more than 5 words has another shape
     return [" & ".join(make() for make in layers) + block for _ in range(LIMITS)]
 
 

@@ -390,7 +390,7 @@ class SlidingLog(Algorithm):
         return oldest_units(counting, kept) if counting else log
 
     def carry_over(self, old, log, now):
-        return latest_units(old.counting(log, now), self.limit)
+        return merge_oldest(old.counting(log, now), self.limit)
 
     def edge_after(self, now):
         return now + self.period
@@ -410,6 +410,15 @@ def oldest_units(log, total):
 def latest_units(log, total):
     """Returns the last `total` units of a log."""
     return oldest_units(log[::-1], total)[::-1]
+
+
+def merge_oldest(log, limit):
+    """Returns a log in which the units above the limit, and one more, end with the last of them."""
+    above = sum(units for _, units in log) - limit
+    if above <= 0:
+        return log
+    last = oldest_units(log, above + 1)[-1][0]
+    return ((last, above + 1),) + latest_units(log, limit - 1)
 
 
 class SlidingCounter(Algorithm):
@@ -549,6 +558,9 @@ class Concurrent(Algorithm):
         held = self.held(leases, now)
         kept = sum(units for _, units in held) - cost
         return latest_units(held, kept) if held else leases
+
+    def carry_over(self, old, leases, now):
+        return merge_oldest(old.held(leases, now), self.limit)
 
     def edge_after(self, now):
         return now + self.period

@@ -367,8 +367,8 @@ static void check_state_time(void **unused)
     }
     weir_policy log = policy_of("sliding-log 5/100ns"),
                 queue = policy_of("leaky-queue 1/s depth 5");
-    uint64_t damaged[256] = {(uint64_t)1 << 32, 0, 250}; /* one entry, of 6 units */
-    damaged[2 + 4] = 6;
+    uint64_t damaged[256] = {(uint64_t)1 << 32, 0, 250}; /* one entry, of too many units */
+    damaged[2 + 4] = UINT32_MAX;
     assert_int_equal(weir_state_time(&log, damaged, 0, 195), 195);
     assert_int_equal(refund_charge(&log, damaged, 195, 195, 1, &d), WEIR_E_RANGE);
     uint64_t unused_state[256] = {0};

@@ -80,6 +80,35 @@ static void a_state_that_does_not_fit(void **unused)
     }
 }
 
+/* A log whose limit is lowered and raised again keeps all units. Those that are not apart under the
+ * low limit end with the last of them. */
+static void a_log_is_lowered_and_raised(void **unused)
+{
+    (void)unused;
+    weir_policy high = policy_of("sliding-log 10/1us"), low = policy_of("sliding-log 4/1us");
+    uint64_t state[64] = {0}, lowered[64] = {0}, raised[64] = {0};
+    weir_decision d;
+    assert_true(weir_state_words(&high, 2) <= 64);
+    for (int64_t t = 0; t < 9; t++)
+        assert_int_equal(weir_check(&high, state, 2, now_ns + t, 1, &d), WEIR_OK);
+    const int64_t later_ns = now_ns + 9;
+    assert_int_equal(weir_state_convert(&high, state, 2, &low, later_ns, lowered, 2), WEIR_OK);
+    assert_int_equal(lowered[0] >> 32, 4); /* 6 units, and three of one */
+    assert_int_equal(weir_check(&low, lowered, 2, later_ns, 1, &d), WEIR_OK);
+    assert_true(!d.allowed && d.remaining == 0);
+    assert_int_equal(d.retry_after_ns, 1000 + 5 - 9);
+    assert_int_equal(d.reset_after_ns, 1000 + 8 - 9);
+    assert_int_equal(weir_state_convert(&low, lowered, 2, &high, later_ns, raised, 2), WEIR_OK);
+    assert_int_equal(weir_check(&high, raised, 2, later_ns, 1, &d), WEIR_OK);
+    assert_true(d.allowed && d.remaining == 0);
+    assert_int_equal(weir_peek(&high, raised, 2, now_ns + 1004, 0, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 0);
+    assert_int_equal(weir_peek(&high, raised, 2, now_ns + 1005, 0, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 6);
+    assert_int_equal(weir_check(&low, lowered, 2, now_ns + 1005, 1, &d), WEIR_OK);
+    assert_true(d.allowed && d.remaining == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +117,7 @@ int main(void)
         cmocka_unit_test(a_negative_tat_was_never_charged),
         cmocka_unit_test(a_damaged_log_is_refused),
         cmocka_unit_test(a_state_that_does_not_fit),
+        cmocka_unit_test(a_log_is_lowered_and_raised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,7 +140,7 @@ bool weir_leases_check(const weir_layer *l, uint64_t *state, unsigned level, int
     }
     if (!ret->allowed)
         ret->retry_after_ns = ret->never ? INT64_MAX : retry_after(l, &v, state, now_ns, cost);
-    ret->remaining = holds ? l->limit - v.sum : WEIR_COST_MAX;
+    ret->remaining = !holds ? WEIR_COST_MAX : v.sum < l->limit ? l->limit - v.sum : 0;
     ret->reset_after_ns = v.sum > 0 ? ends_after(&v, state, v.len - 1, now_ns) : 0;
     return true;
 }
@@ -205,8 +205,16 @@ bool weir_leases_renew(const weir_layer *l, uint64_t *state, unsigned level, int
     int64_t held = find(l, state, level, ends_ns, now_ns, units, &v, &i);
     if (held == 0)
         return true;
-    if (held < units_at(&v, state, i) && is_full(l, &v, state, until_ns))
+    int64_t all = units_at(&v, state, i);
+    if (held < all && is_full(l, &v, state, until_ns))
         return false;
+    /* Units above a limit that was lowered may leave no entry for a part of them. */
+    if (held < all && v.len == v.cap &&
+        !ends_at(&v, state, place_of(&v, state, until_ns), until_ns)) {
+        if (until_ns < ends_ns)
+            return true;
+        held = all;
+    }
     take_out(&v, state, i, held);
     add(&v, state, until_ns, held);
     weir_ring_write(&v, state);

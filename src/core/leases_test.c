@@ -233,6 +233,49 @@ static void limits_change(void **unused)
     assert_int_equal(d.remaining, 90);
 }
 
+static int64_t wait_of(const key *k, int64_t now_ns)
+{
+    weir_decision d;
+    assert_int_equal(weir_peek(&k->policy, k->state, LEVEL, now_ns, 1, &d), WEIR_OK);
+    assert_true(!d.allowed && d.remaining == 0);
+    return d.retry_after_ns;
+}
+
+/* Of leases above a limit that was lowered, those that end first become one. It is given back and
+ * renewed as a whole, and never ends earlier. */
+static void a_limit_is_lowered(void **unused)
+{
+    (void)unused;
+    key k = key_of("concurrent 9 lease 100ns"), low = key_of("concurrent 3 lease 100ns"), copy;
+    for (int64_t t = 1000; t < 1006; t++)
+        take(&k, t, 1, 100);
+    assert_int_equal(
+        weir_state_convert(&k.policy, k.state, LEVEL, &low.policy, 1050, low.state, LEVEL),
+        WEIR_OK);
+    assert_int_equal(low.state[0] >> 32, 3); /* 4 units that end at 1103, and two of one unit */
+    assert_int_equal(wait_of(&low, 1050), 53);
+    release(&low, 1100, 1, 1050); /* is in the entry that ends at 1103 */
+    assert_int_equal(wait_of(&low, 1050), 53);
+    copy = low;
+    renew(&copy, 1103, 1, 20, 1050);
+    assert_int_equal(wait_of(&copy, 1050), 53);
+    renew(&copy, 1103, 1, 54, 1050); /* shares an entry */
+    assert_int_equal(wait_of(&copy, 1050), 54);
+    copy = low;
+    renew(&copy, 1103, 1, 80, 1050);
+    assert_int_equal(copy.state[0] >> 32, 3);
+    assert_int_equal(wait_of(&copy, 1050), 80);
+    assert_int_equal(left(&copy, 1130), 3);
+    release(&low, 1104, 1, 1050);
+    assert_int_equal(wait_of(&low, 1050), 53);
+    copy = low;
+    renew(&copy, 1103, 1, 80, 1050); /* there is room for a part of it */
+    assert_int_equal(wait_of(&copy, 1050), 53);
+    assert_int_equal(left(&copy, 1110), 2);
+    release(&low, 1103, 3, 1050);
+    assert_int_equal(left(&low, 1050), 1);
+}
+
 static void damage_is_found(void **unused)
 {
     (void)unused;
@@ -247,7 +290,7 @@ static void damage_is_found(void **unused)
     assert_int_equal(weir_check(&p, state, 0, 5, 1, &d), WEIR_E_RANGE);
     state[WEIR_LOG_STAMPS] = 7;
     assert_true(weir_leases_sound(&p.layer[0], state, 0));
-    state[WEIR_LOG_STAMPS + 3] = 4; /* more than the limit */
+    state[WEIR_LOG_STAMPS + 3] = (uint64_t)WEIR_LIMIT_MAX + 1; /* more than any limit */
     assert_false(weir_leases_sound(&p.layer[0], state, 0));
     state[WEIR_LOG_STAMPS + 3] = 3;
     state[0] = UINT64_C(1) << 32 | 3; /* a head behind the ring */
@@ -354,6 +397,7 @@ int main(void)
         cmocka_unit_test(a_lease_of_nothing),
         cmocka_unit_test(states_grow),
         cmocka_unit_test(limits_change),
+        cmocka_unit_test(a_limit_is_lowered),
         cmocka_unit_test(damage_is_found),
         cmocka_unit_test(random_holders),
         cmocka_unit_test(rings_that_are_not_full),

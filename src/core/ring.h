@@ -163,13 +163,20 @@ static inline void weir_ring_copy_to(const weir_ring *old, const uint64_t *from,
     weir_ring_write(&new, to);
 }
 
-/* Copies the entries that count to a layer with another limit: at most its limit, the latest of
- * them. Returns false if they do not fit at ret_level. */
+/* Copies the entries that count to a layer with another limit. Of units above its limit, all must
+ * end before a unit is free. So the oldest, and one more, become one entry, which ends with the
+ * last of them: the others are at most limit - 1 entries. Returns false if they do not fit at
+ * ret_level. */
 static inline bool weir_ring_convert(weir_ring *v, const uint64_t *from, const weir_layer *to,
                                      uint64_t *ret, unsigned ret_level)
 {
     uint64_t cap = weir_log_cap(to, ret_level);
-    weir_ring_drop(v, from, v->sum > to->limit ? v->sum - to->limit : 0);
+    weir_ring_drop(v, from, 0);
+    if (v->sum > to->limit) {
+        uint64_t merged = weir_ring_reaching(v, from, v->sum - to->limit + 1);
+        v->head = weir_ring_index(v, merged);
+        v->len -= merged;
+    }
     if (v->len > cap)
         return false;
     weir_ring_copy_to(v, from, cap, weir_log_words(to, ret_level), ret);
@@ -191,7 +198,7 @@ static inline bool weir_ring_sound(const weir_layer *l, const uint64_t *state, u
     int64_t last_ns = weir_ring_stamp(&v, state, v.len - 1);
     uint32_t sum = weir_ring_total(&v, state, v.len - 1) - v.base;
     return first_ns >= 0 && first_ns <= last_ns && last_ns - ahead_ns <= WEIR_NOW_NS_MAX &&
-           (int64_t)sum <= l->limit;
+           sum <= WEIR_LIMIT_MAX;
 }
 
 static inline size_t weir_ring_total_word(const weir_ring *v, uint64_t i)
