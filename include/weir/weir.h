@@ -141,8 +141,8 @@ typedef struct weir_layer {
                                others wait less, by the time of as many: 0..limit - 1; else 0 */
     int64_t limit;         /* burst, capacity, depth + 1, or the limit of a window or of concurrent:
                           1..WEIR_LIMIT_MAX. block: the lowest limit of the other layers */
-    int64_t rate;          /* units per period: 1..WEIR_RATE_MAX; for windows and blocks the limit
-                          again */
+    int64_t rate;          /* units per period: 1..WEIR_RATE_MAX; for windows, concurrent and blocks
+                          the limit again */
     int64_t period_ns;     /* 1..WEIR_SPAN_NS_MAX; 0 for a calendar window; the lease of
                           concurrent; block: the length of the first block */
     int64_t slices;        /* sliding-slices: 1..WEIR_SLICES_MAX; else 0 */
@@ -214,7 +214,8 @@ WEIR_NODISCARD weir_status weir_peek(const weir_policy *p, const uint64_t *state
 /* Like weir_check() and weir_peek(), but leaves units for other requests: `cost` is allowed only if
  * the cost and what it keeps fit together, and only `cost` is charged. *ret describes requests with
  * the same `keep`: `remaining` is the largest cost that would be allowed, and `never` means that
- * cost and keep exceed the limit together. A count-denied layer counts a denied `cost`.
+ * cost and keep exceed the limit together. If a request is denied, a count-denied layer counts only
+ * its `cost`.
  *  keep  units that must remain in every layer after the charge, 0..WEIR_COST_MAX; or a share of
  *        the limit of each layer, rounded up: WEIR_KEEP_PERCENT(n) with n in 0..100.
  * Returns and threads as weir_check() and weir_peek(). */

@@ -29,9 +29,10 @@
  * Memory: the store never uses more memory than its budget, which has three parts.
  * - The hash table holds small states: those of a fixed size of up to 5 words. They are the states
  *   of GCRA, token and leaky buckets, queues, fixed windows, sliding counters, sliding logs of up
- *   to 2 requests, up to 6 slices, and short combinations of these as layers. The common ones have
- *   8 bytes, and a key takes about 18 with its hash. Lookups take no lock. A denial or a peek
- *   writes no shared memory, except for the store's time, at most once a millisecond.
+ *   to 2 requests, up to 6 slices, up to 2 concurrent units, blocks, and short combinations of
+ *   these as layers. The common ones have 8 bytes, and a key takes about 18 with its hash. Lookups
+ *   take no lock. A denial that is not counted and begins no block, or a peek, writes no shared
+ *   memory, except for the store's time, at most once a millisecond.
  * - The memory for large states, of `large_bytes`, holds all others: those that are larger or grow.
  * - One sixteenth of what is not for large states, at most 4.5 MiB, is for reservations.
  * A partition has a range of the hash table, a part of the memory for large states, or both.
@@ -348,11 +349,12 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
 
 #define WEIR_TAKE_MANY_MAX 16
 
-/* Decides n requests as one. If all are allowed, all are charged. If one is denied, nothing is
- * charged, and nothing is written even if a policy has count-denied. Other calls see all of the
- * charges or none. If a key is in several requests, their sum must be allowed. If the process is
- * killed during the call, the file may keep some of the charges; the call has not returned then.
- * What a request keeps must remain after it and the requests before it.
+/* Decides n requests as one. If all are allowed, all are charged. If one is denied, none is
+ * charged, and no denial is counted even if a policy has count-denied. But a policy with a block
+ * that denies its own request alone begins the block. Other calls see all of the charges or none.
+ * If a key is in several requests, their sum must be allowed. If the process is killed during the
+ * call, the file may keep some of the charges; the call has not returned then. What a request keeps
+ * must remain after it and the requests before it.
  *  n             1..WEIR_TAKE_MANY_MAX.
  *  requests      the statuses are always written. The decisions are written on WEIR_OK: those of
  *                the charged requests, or after a denial those that each request would get alone.
@@ -370,7 +372,7 @@ WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_reques
  * all units. Otherwise the reservation expires at now_ns + ttl_ns, and the store returns its units
  * itself, before any later decision on the key. Open reservations are kept in the file. Only units
  * that still count are returned: if the window of the charge has ended, there is nothing to return.
- * Under a policy with a concurrent layer, the time is the lease of the units that are held.
+ * A concurrent layer holds the units until the reservation ends.
  *  ttl_ns  1..WEIR_SPAN_NS_MAX. With a concurrent layer 1..its lease, or 0 for its lease.
  *  ret     as in weir_store_check(). A denied request reserves nothing.
  *  ret_id  a random id, never 0. Written if the request is allowed.
@@ -392,8 +394,9 @@ WEIR_NODISCARD weir_status weir_store_reserve(weir_store *s, const weir_policy *
 WEIR_NODISCARD weir_status weir_store_commit(weir_store *s, uint64_t id, int64_t now_ns,
                                              int64_t actual, weir_decision *ret, int64_t *ret_over);
 
-/* Renews a reservation: it expires ttl_ns after now_ns, or after the latest time that the state of
- * the key remembers. Under a concurrent layer its lease then ends at that time too.
+/* Renews a reservation: it then expires ttl_ns after now_ns or, if later, after the latest time in
+ * the state of the key. A concurrent layer holds the units until then. Units that a refund has
+ * already given back are not held again.
  *  ttl_ns    as for weir_store_reserve().
  *  ret       the key's quota afterwards, as from a peek.
  * Returns WEIR_OK; WEIR_E_ABSENT if no open reservation has this id; WEIR_E_RANGE; WEIR_E_NOMEM,
