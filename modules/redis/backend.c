@@ -136,6 +136,7 @@ static const char *event_of(weir_verb verb)
         return "weir.reset";
     case WEIR_VERB_PEEK:
     case WEIR_VERB_THROTTLE:
+    case WEIR_VERB_RESET_ALL:
         break;
     }
     return NULL;

@@ -302,6 +302,7 @@ weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64
         reset(c, ret);
         return WEIR_OK;
     case WEIR_VERB_THROTTLE:
+    case WEIR_VERB_RESET_ALL:
         break;
     }
     return WEIR_E_RANGE;

@@ -73,6 +73,7 @@ typedef struct weir_hybrid_setup {
     weir_engine *upstream;              /* a redis engine; close it after this one */
     port_dialer *dialer;                /* for its timers and its clock */
     weir_hybrid_stats *stats;
+    const weir_redis_resets *resets; /* those of the upstream engine; NULL: none */
 } weir_hybrid_setup;
 
 /* Returns WEIR_OK; WEIR_E_RANGE for an option; WEIR_E_NOMEM. */

@@ -41,6 +41,7 @@ struct weir_redis {
      * acquire by the worker before it posts to itself. */
     port_word closing;
     weir_redis_stats stats;
+    weir_redis_resets resets;
 };
 
 /* A request that is posted to the worker. */
@@ -370,6 +371,7 @@ static weir_status open_good(weir_redis **ret, const weir_redis_options *options
         return st;
     r->lock = port_mutex_new();
     r->options = copy_options(options);
+    r->stats.client.resets = &r->resets;
     if (r->lock && r->options)
         st = start(r, options->zones, error);
     if (st != WEIR_OK) {

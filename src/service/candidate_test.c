@@ -205,7 +205,7 @@ static void check_refund_and_reset(void **unused)
     for (int i = 0; i < 3; i++)
         take("a", "k", 1, now_ns);
     expect_counts("a", 3, 3, 2, 0);
-    weir_service_reset_policy(service, &request);
+    assert_true(weir_service_reset_policy(service, NULL, &request, now_ns));
     for (int i = 0; i < 3; i++)
         take("a", "k", 1, now_ns);
     expect_counts("a", 4, 4, 3, 0);

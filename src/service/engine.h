@@ -32,10 +32,11 @@ typedef enum weir_verb {
     WEIR_VERB_TAKE,
     WEIR_VERB_PEEK,
     WEIR_VERB_REFUND,
-    WEIR_VERB_RESET,   /* the decision shows the full quota */
-    WEIR_VERB_GRANT,   /* charges as many of `cost` units as are allowed now, `granted`; the
+    WEIR_VERB_RESET,    /* the decision shows the full quota */
+    WEIR_VERB_GRANT,    /* charges as many of `cost` units as are allowed now, `granted`; the
                           decision is that of a peek with cost 1 after it */
-    WEIR_VERB_THROTTLE /* CL.THROTTLE; ignores `policy` */
+    WEIR_VERB_THROTTLE, /* CL.THROTTLE; ignores `policy` */
+    WEIR_VERB_RESET_ALL /* of all keys of the policy; has no key, and the decision has no meaning */
 } weir_verb;
 
 /* A request to an engine, and its answer. All that it points to must stay valid until the request

@@ -29,6 +29,7 @@ typedef struct fake_engine {
     weir_status status;  /* of all answers, if not WEIR_OK */
     const char *reason;  /* for that status */
     size_t submitted;    /* requests submitted */
+    size_t resets;       /* of all keys */
     size_t batches, abandoned;
     fake_batch waiting[FAKE_BATCHES_MAX];
 } fake_engine;
@@ -105,6 +106,15 @@ FAKE weir_status fake_grant(fake_engine *f, weir_engine_request *q, int64_t now_
                : weir_store_peek(f->store, p, id, q->key.at, q->key.len, now_ns, 1, &q->decision);
 }
 
+/* A reset of all keys has no key: only the name and the text. */
+FAKE weir_status key_of_all(fake_engine *f, weir_engine_request *q)
+{
+    f->resets++;
+    q->decision = (weir_decision){.allowed = true};
+    return q->key.len == 0 && q->text.len > 0 && q->cost == 0 && q->keep == 0 ? WEIR_OK
+                                                                              : WEIR_E_RANGE;
+}
+
 FAKE void fake_decide(fake_engine *f, weir_engine_request *q, int64_t now_ns)
 {
     const weir_policy *p = q->policy;
@@ -123,6 +133,8 @@ FAKE void fake_decide(fake_engine *f, weir_engine_request *q, int64_t now_ns)
         q->status = weir_store_refund(f->store, p, id, key, len, now_ns, q->cost, &q->decision);
     else if (q->verb == WEIR_VERB_RESET)
         q->status = weir_store_reset(f->store, id, key, len);
+    else if (q->verb == WEIR_VERB_RESET_ALL)
+        q->status = key_of_all(f, q);
     else if (q->verb == WEIR_VERB_THROTTLE)
         q->status = weir_store_apply(f->store, p, q->policy_id, key, len, now_ns, fake_throttle, q);
     else
@@ -187,7 +199,8 @@ FAKE bool fake_submit(weir_engine *e, weir_engine_batch *r, int64_t now_ns)
     fake_engine *f = (fake_engine *)e;
     fake_require(r->len >= 1 && r->len <= WEIR_ENGINE_BATCH_MAX && r->done);
     for (size_t i = 0; i < r->len; i++)
-        fake_require(r->request[i].key.len >= 1 && r->request[i].key.len <= WEIR_KEY_MAX);
+        fake_require((r->request[i].key.len >= 1 || r->request[i].verb == WEIR_VERB_RESET_ALL) &&
+                     r->request[i].key.len <= WEIR_KEY_MAX);
     f->submitted += r->len;
     if (f->immediate) {
         fake_answer(f, r, now_ns);

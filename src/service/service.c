@@ -158,42 +158,45 @@ void weir_service_next(weir_service *s, weir_request *requests, size_t n, int64_
     }
 }
 
-/* Finds what weir_store_reset_policy() gets for a policy, and its engine. */
-static weir_status find_reset_id(weir_service *s, weir_request *request, uint64_t *ret_id,
-                                 weir_engine_kind *ret_engine)
+/* Finds a policy without a key. Sets *ret_id to what weir_store_reset_policy() gets for it. */
+static weir_status find_policy(weir_service *s, weir_request *request, weir_resolved *ret,
+                               uint64_t *ret_id)
 {
-    const weir_policy *p;
-    if (request->by_text) {
-        *ret_engine = s->default_engine;
-        return weir_policy_cache_find(s->policies, request->rule.at, request->rule.len, &p, ret_id,
-                                      &request->error);
-    }
-    const weir_rule *r = weir_rules_find(s->rules, request->rule.at, request->rule.len);
-    if (!r)
+    *ret = (weir_resolved){.key = {"", 0}};
+    request->cost = request->keep = 0;
+    request->error.column = 0;
+    request->why = NULL;
+    request->reason = WEIR_BY_LIMIT;
+    if (request->by_text)
+        return weir_policy_cache_find(s->policies, request->rule.at, request->rule.len,
+                                      &request->policy, ret_id, &request->error);
+    ret->rule = weir_rules_find(s->rules, request->rule.at, request->rule.len);
+    if (!ret->rule)
         return WEIR_E_ABSENT;
-    *ret_id = r->reset_id;
-    *ret_engine = r->options->engine;
+    ret->limit = &ret->rule->limit;
+    request->policy = &ret->limit->policy;
+    *ret_id = ret->rule->reset_id;
     return WEIR_OK;
 }
 
-void weir_service_reset_policy(weir_service *s, weir_request *request)
+bool weir_service_reset_policy(weir_service *s, weir_completion *completion, weir_request *request,
+                               int64_t now_ns)
 {
     uint64_t id;
-    weir_engine_kind engine;
+    weir_resolved at;
     weir_service_refresh(s);
-    request->error.column = 0;
-    request->why = NULL;
-    request->status = find_reset_id(s, request, &id, &engine);
-    if (request->status == WEIR_OK && engine != WEIR_ENGINE_LOCAL) {
-        request->status = WEIR_E_UNSUPPORTED;
-        request->why = "resetting all keys needs a policy with engine: local; with this engine, "
-                       "reset keys one by one";
-    } else if (request->status == WEIR_OK) {
-        request->status = weir_store_reset_policy(s->limiter->store, id);
-        if (request->status == WEIR_E_FULL)
-            request->why = "the store remembers the resets of " STRING(
-                WEIR_RESETS_MAX) " policies, and cannot reset another one; reset keys one by one";
-    }
+    if (completion && completion->pending)
+        return weir_dispatch_answer(s, completion, request, &at);
+    request->status = find_policy(s, request, &at, &id);
+    if (request->status != WEIR_OK)
+        return true;
+    if (weir_resolved_engine(s, &at) != WEIR_ENGINE_LOCAL)
+        return weir_dispatch_one(s, completion, WEIR_VERB_RESET_ALL, request, now_ns, &at);
+    request->status = weir_store_reset_policy(s->limiter->store, id);
+    if (request->status == WEIR_E_FULL)
+        request->why = "the store remembers the resets of " STRING(
+            WEIR_RESETS_MAX) " policies, and cannot reset another one; reset keys one by one";
+    return true;
 }
 
 weir_status weir_service_key(weir_service *s, const weir_request *request, weir_slice *ret)

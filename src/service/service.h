@@ -128,9 +128,10 @@ WEIR_NODISCARD bool weir_service_reset(weir_service *s, weir_completion *complet
 
 /* Gives all keys of a policy their full quota: those of its own limit, of its overrides and of its
  * candidate; see weir_store_reset_policy(). Reads only rule and by_text; writes only status, why
- * and error. Statuses: WEIR_OK; WEIR_E_ABSENT; WEIR_E_UNSUPPORTED if another engine keeps the
- * states; WEIR_E_FULL; or as weir_policy_parse(). */
-void weir_service_reset_policy(weir_service *s, weir_request *request);
+ * and error. Statuses: WEIR_OK; WEIR_E_ABSENT; WEIR_E_UNSUPPORTED and WEIR_E_IO if another engine
+ * keeps the states and cannot reset them; WEIR_E_FULL; or as weir_policy_parse(). */
+WEIR_NODISCARD bool weir_service_reset_policy(weir_service *s, weir_completion *completion,
+                                              weir_request *request, int64_t now_ns);
 
 /* Describes a key in text, for people: its rule, its limit and the override it is from, its list,
  * the remaining quota, when the quota is full, and when the next request is allowed. Each line ends

@@ -224,7 +224,8 @@ bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_verb 
                         weir_request *requests, size_t n, int64_t now_ns);
 
 /* Sends one resolved request to its engine.
- *  verb  neither WEIR_VERB_TAKE nor WEIR_VERB_GRANT; only WEIR_VERB_RESET for a key on a list. */
+ *  verb  neither WEIR_VERB_TAKE nor WEIR_VERB_GRANT; only WEIR_VERB_RESET for a key on a list;
+ *        WEIR_VERB_RESET_ALL without a key. */
 bool weir_dispatch_one(weir_service *s, weir_completion *completion, weir_verb verb,
                        weir_request *request, int64_t now_ns, const weir_resolved *at);
 

@@ -131,90 +131,6 @@ static void check_peek_refund_reset(void **unused)
     assert_int_equal(request.status, WEIR_E_ABSENT);
 }
 
-/* All keys of a rule, with and without an override, and no others. */
-static void check_reset_policy(void **unused)
-{
-    (void)unused;
-    static const weir_override_spec override = {.pattern = "vip*", .limit = "gcra 1/s burst 9"};
-    static const char *const keys[] = {"alice", "vip-1"};
-    weir_rule_spec specs[] = {spec_of("api", "gcra 1/s burst 5"),
-                              spec_of("other", "gcra 1/s burst 5")};
-    specs[0].overrides = &override;
-    specs[0].overrides_len = 1;
-    set_rules(specs, 2);
-    weir_request text = {.rule = text_of("gcra 1/s burst 5"), .by_text = true};
-    weir_request request = {.rule = text_of("api")};
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < 2; i++)
-            take("api", keys[i], 2);
-        if (round == 0)
-            take("other", "alice", 2);
-        assert_int_equal(left("api", "alice", now_ns), 3);
-        assert_int_equal(left("api", "vip-1", now_ns), 7);
-        weir_service_reset_policy(service, &request);
-        assert_int_equal(request.status, WEIR_OK);
-        assert_int_equal(left("api", "alice", now_ns), 5);
-        assert_int_equal(left("api", "vip-1", now_ns), 9);
-        assert_int_equal(left("other", "alice", now_ns), 3);
-    }
-    /* A changed rule with the same name is the same policy. */
-    take("api", "alice", 2);
-    assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/s burst 6", NULL), WEIR_OK);
-    take("api", "alice", 2);
-    weir_service_reset_policy(service, &request);
-    assert_int_equal(left("api", "alice", now_ns), 6);
-    assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/s burst 5", NULL), WEIR_OK);
-    assert_int_equal(left("api", "alice", now_ns), 5);
-    /* In its generation, a changed limit keeps what was used. */
-    take("api", "alice", 2);
-    take("api", "vip-2", 4);
-    assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/s burst 8", NULL), WEIR_OK);
-    assert_int_equal(left("api", "alice", now_ns), 6);
-    assert_int_equal(weir_limiter_set_limit(limiter, "api", "gcra 1/s burst 5", NULL), WEIR_OK);
-    assert_int_equal(left("api", "alice", now_ns), 3);
-    weir_service_reset_policy(service, &request);
-    assert_int_equal(left("api", "alice", now_ns), 5);
-    assert_int_equal(left("api", "vip-2", now_ns), 9);
-    /* A policy text has states of its own. */
-    weir_request one = {.rule = text.rule, .by_text = true, .key = text_of("alice"), .cost = 2};
-    assert_true(weir_service_take(service, NULL, &one, 1, now_ns));
-    weir_service_reset_policy(service, &request);
-    assert_true(weir_service_peek(service, NULL, &one, now_ns));
-    assert_int_equal(one.decision.remaining, 3);
-    weir_service_reset_policy(service, &text);
-    assert_int_equal(text.status, WEIR_OK);
-    assert_true(weir_service_peek(service, NULL, &one, now_ns));
-    assert_int_equal(one.decision.remaining, 5);
-    assert_int_equal(left("other", "alice", now_ns), 3);
-}
-
-static void check_reset_policy_errors(void **unused)
-{
-    (void)unused;
-    weir_rule_spec specs[] = {spec_of("far", "gcra 1/s"), spec_of("near", "gcra 1/s")};
-    specs[0].engine = WEIR_ENGINE_REDIS;
-    set_rules(specs, 2);
-    weir_request request = {.rule = text_of("none")};
-    weir_service_reset_policy(service, &request);
-    assert_int_equal(request.status, WEIR_E_ABSENT);
-    request = (weir_request){.rule = text_of("gcra 1/x"), .by_text = true};
-    weir_service_reset_policy(service, &request);
-    assert_int_equal(request.status, WEIR_E_SYNTAX);
-    assert_int_equal(request.error.column, 8);
-    request = (weir_request){.rule = text_of("far")};
-    weir_service_reset_policy(service, &request);
-    assert_int_equal(request.status, WEIR_E_UNSUPPORTED);
-    assert_string_equal(request.why, "resetting all keys needs a policy with engine: local; with "
-                                     "this engine, reset keys one by one");
-    request = (weir_request){.rule = text_of("near")};
-    for (uint64_t i = 0; i < WEIR_RESETS_MAX; i++)
-        assert_int_equal(weir_store_reset_policy(store, i), WEIR_OK);
-    weir_service_reset_policy(service, &request);
-    assert_int_equal(request.status, WEIR_E_FULL);
-    assert_string_equal(request.why, "the store remembers the resets of 192 policies, and cannot "
-                                     "reset another one; reset keys one by one");
-}
-
 /* The addresses of a network are one key in any spelling, also for a reset. */
 static void check_addresses(void **unused)
 {
@@ -773,8 +689,6 @@ int main(void)
         TEST(check_rules),
         TEST(check_bad_time),
         TEST(check_peek_refund_reset),
-        TEST(check_reset_policy),
-        TEST(check_reset_policy_errors),
         TEST(check_addresses),
         TEST(check_key),
         TEST(check_batch),

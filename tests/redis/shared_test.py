@@ -221,6 +221,81 @@ def hybrid(box):
     expect(not record.errors and not record.lost, "every request gets a reply")
 
 
+RESET = {"api": "fixed-window 160/w from-first", "other": "fixed-window 160/w from-first"}
+
+
+def reset_all(box, servers, redis, engine="redis"):
+    """All daemons know within a second and a bit that all keys of a policy were reset: also one that starts
+    later, and a key whose denial or quota lease a daemon has."""
+    daemons = daemons_of(box, redis, RESET, count=2, threads=2, engine=engine)
+    first, second = (daemon.client() for daemon in daemons)
+    keys = ["a", "{b}c", "d"]
+    for name, key in itertools.product(RESET, keys):
+        for _ in range(100):
+            first.call("WEIR.TAKE", name, key, "COST", 2)
+        until(lambda: second.call("WEIR.TAKE", name, key)[0] == 0, "the key is denied")
+
+    def is_full(client, name, key):
+        return client.call("WEIR.PEEK", name, key, "COST", 100)[2] >= 150
+
+    def reset(policy):
+        expect(first.call("WEIR.RESETALL", policy) == "OK", f"{policy} is reset")
+
+    for round in range(2):
+        reset("api")
+        expect(all(is_full(first, "api", key) for key in keys), "the same daemon knows at once")
+        began = time.monotonic()
+        until(lambda: all(is_full(second, "api", key) for key in keys), "the other daemon knows")
+        took_s = time.monotonic() - began
+        say(f"{engine}: the other daemon knew after {took_s:.2f} s")
+        expect(took_s < 10, "within a second, on a machine that is not busy")
+        expect(all(second.call("WEIR.PEEK", "other", key)[0] == 0 for key in keys), "others are not reset")
+        for key in keys:
+            for _ in range(100):
+                second.call("WEIR.TAKE", "api", key, "COST", 2)
+            until(lambda: first.call("WEIR.TAKE", "api", key)[0] == 0, "the limit holds again")
+    late = daemons_of(box, redis, RESET, count=1, engine=engine)[0]
+    expect(all(late.call("WEIR.TAKE", "api", key)[0] == 0 for key in keys), "a new daemon has the same states")
+    text = RESET["api"]
+    first.call("WEIR.CHECK", text, "k", "COST", 160)
+    reset(text)
+    expect(is_full(first, "other", "a") is False, "a policy is not a text")
+    expect(first.call("WEIR.CHECK", text, "k", "COST", 160)[0] == 1, "a text is reset")
+    first.close()
+    second.close()
+    for daemon in [*daemons, late]:
+        expect(daemon.end() == 0, f"{daemon.name} stops with status 0:\n{daemon.tail()}")
+
+
+def reset_all_single(box):
+    plain, loaded = Redis(box).start(), Redis(box, module=True).start()
+    for by, server in (("functions", plain), ("script", plain), ("module", loaded)):
+        reset_all(box, [server], {"url": server.url(), "by": by, "prefix": f"'{by}:'"})
+    reset_all(box, [loaded], {"url": loaded.url(), "prefix": "'h:'"}, engine="hybrid")
+
+
+def reset_all_cluster(box):
+    nodes = Cluster(box, replicas=0, module=True)
+    reset_all(box, nodes.nodes, nodes.urls())
+
+
+def reset_all_refused(box):
+    """A user that may not read the resets: decisions go on, and a reset says what is missing."""
+    redis = Redis(box, module=True).start()
+    redis.call("ACL", "SETUSER", "weir", "on", ">SECRET", "~weir:*", "+auth", "+client|setname", "+role",
+               "+command|info", "+weir.ask")
+    daemon = Daemon(box, RESET, {**PATIENT, "url": f"redis://weir:SECRET@127.0.0.1:{redis.port}"}).start()
+    expect(daemon.call("WEIR.TAKE", "api", "k")[0] == 1, "requests are decided")
+    with contextlib.closing(daemon.client()) as client:
+        def answer():
+            client.send("WEIR.RESETALL", "api")
+            return str(client.read())
+
+        expect("the server refuses HGETALL" in answer(), f"{answer()}")
+        redis.call("ACL", "SETUSER", "weir", "+hgetall", "+hset")
+        until(lambda: answer() == "OK", "with the right, all is well")
+
+
 NEVER = {
     "gcra": "gcra 160/h burst 160", "tokens": "token-bucket 160 refill 160/h",
     "steps": "token-bucket 160 refill 16 every 1h", "leaky": "leaky-bucket 160/h capacity 160",
@@ -253,7 +328,8 @@ def never(box):
         expect(daemon.end() == 0, "the daemon stops")
 
 
-TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid, never]
+TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid, never, reset_all_single, reset_all_cluster,
+         reset_all_refused]
 LONG = [cluster_functions, cluster_script]
 
 if __name__ == "__main__":

@@ -276,7 +276,7 @@ static void start(node *n)
     s->life[n->life] = (life){w->now_ns, INT64_MAX};
     world_dialer_init(&n->dialer, w, world_between(w, -3600 * s_ns, 3600 * s_ns));
     net_link_init(n->link, &s->server, n->dialer.offset_ns);
-    weir_hybrid_setup setup = {&s->options, &n->link->face, &n->dialer.face, &s->stats};
+    weir_hybrid_setup setup = {&s->options, &n->link->face, &n->dialer.face, &s->stats, NULL};
     if (weir_hybrid_engine_open(&n->engine, &setup) != WEIR_OK)
         abort();
     n->gap_ns = world_between(w, 1, 20) * world_between(w, 1, 10) * ms / 10;

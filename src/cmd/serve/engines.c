@@ -29,6 +29,7 @@ struct engines {
     const log_target *log;
     port_tls *tls; /* NULL: no server uses TLS */
     weir_redis_stats redis_stats;
+    weir_redis_resets resets;
     weir_hybrid_stats hybrid_stats;
     weir_engine *redis[LOOPS_MAX], *hybrid[LOOPS_MAX]; /* used by the loop's thread only */
     engine_log logs[LOOPS_MAX];
@@ -91,7 +92,8 @@ static weir_status open_loop(engines *e, unsigned loop, port_dialer *dialer)
     const weir_hybrid_setup hybrid = {.options = &e->config->hybrid,
                                       .upstream = e->redis[loop],
                                       .dialer = dialer,
-                                      .stats = &e->hybrid_stats};
+                                      .stats = &e->hybrid_stats,
+                                      .resets = &e->resets};
     return weir_hybrid_engine_open(&e->hybrid[loop], &hybrid);
 }
 
@@ -308,6 +310,7 @@ weir_status engines_open(engines **ret, const weir_config *config, weir_store *s
     e->config = config;
     e->store = store;
     e->log = log;
+    e->redis_stats.client.resets = &e->resets;
     e->lock = port_mutex_new();
     weir_status st = e->lock ? WEIR_OK : WEIR_E_NOMEM;
     if (st == WEIR_OK && config_wants_tls(config))

@@ -289,8 +289,10 @@ static void reset_all(call *c)
 {
     if (!weir_http_params_policy(&c->params, "", WEIR_HTTP_EITHER, &c->request, c->response))
         return;
-    weir_service_reset_policy(c->options->service, &c->request);
-    put_reset(c);
+    c->pending = !weir_service_reset_policy(c->options->service, &c->wait->completion, &c->request,
+                                            c->now_ns);
+    if (!c->pending)
+        put_reset(c);
 }
 
 static void explain(call *c)

@@ -70,8 +70,10 @@ static bool decide(weir_call *call, weir_verb verb, weir_request *r)
 
 static bool reset_policy(weir_call *call, weir_request *r)
 {
-    weir_service_reset_policy(weir_resp_call_of(call)->session->options->service, r);
-    return true;
+    weir_resp_call *c = weir_resp_call_of(call);
+    c->waits = !weir_service_reset_policy(c->session->options->service, &c->session->completion, r,
+                                          c->now_ns);
+    return !c->waits;
 }
 
 static bool take_all(weir_call *call, weir_request *r, size_t n, weir_all_result *ret)

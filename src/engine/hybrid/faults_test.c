@@ -474,7 +474,7 @@ static void test_without_memory_to_open(void **unused)
     memset(&world, 0, sizeof world);
     for (int i = 0; i < 5; i++) {
         weir_engine *e = NULL;
-        weir_hybrid_setup setup = {&options, &below, &dialer, &stats};
+        weir_hybrid_setup setup = {&options, &below, &dialer, &stats, NULL};
         no_memory_from = i;
         world.no_timer = i == 4;
         assert_int_equal(weir_hybrid_engine_open(&e, &setup), WEIR_E_NOMEM);
@@ -561,7 +561,7 @@ static void test_ranges_of_options(void **unused)
                                        {.idle_ns = -1},         {.idle_ns = WEIR_SPAN_NS_MAX + 1}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         weir_engine *e = NULL;
-        weir_hybrid_setup setup = {&bad[i], &below, &dialer, &stats};
+        weir_hybrid_setup setup = {&bad[i], &below, &dialer, &stats, NULL};
         assert_int_equal(weir_hybrid_engine_open(&e, &setup), WEIR_E_RANGE);
         assert_null(e);
         assert_int_equal(allocated, 0);

@@ -140,12 +140,24 @@ static forward *decide_each(hybrid *h, weir_engine_batch *b, int64_t now_ns)
     return f;
 }
 
+/* Drops the leases of policies that were reset. */
+static void look_for_resets(hybrid *h)
+{
+    const weir_redis_resets *r = h->table.resets;
+    uint64_t version = r ? port_word_load_acquire(&r->version) : 0;
+    if (version == h->resets_version)
+        return;
+    h->resets_version = version;
+    weir_lease_table_drop_resets(&h->table);
+}
+
 static bool submit(weir_engine *e, weir_engine_batch *b, int64_t now_ns)
 {
     hybrid *h = (hybrid *)e;
     WEIR_ASSERT(b->len > 0);
     h->inside++;
     h->requests += b->len;
+    look_for_resets(h);
     b->inside = NULL;
     forward *f = b->all ? forward_all(h, b) : decide_each(h, b, now_ns);
     bool answered = true;
@@ -206,6 +218,7 @@ static void on_timer(void *ctx, int64_t now_ns)
 {
     hybrid *h = ctx;
     h->timer_ns = INT64_MAX;
+    look_for_resets(h);
     sync_due(h, now_ns);
     sync_stats(h, now_ns);
     if (h->table.first)
@@ -255,6 +268,7 @@ weir_status weir_hybrid_engine_open(weir_engine **ret, const weir_hybrid_setup *
                   .stats = setup->stats};
     weir_status st =
         weir_lease_table_open(&h->table, o.memory_bytes, o.interval_ns, o.idle_ns, o.count);
+    h->table.resets = setup->resets;
     if (st == WEIR_OK) {
         h->timer = h->dialer->calls->new_timer(h->dialer, on_timer, h);
         if (!h->timer)

@@ -69,6 +69,7 @@ struct hybrid {
     port_timer *timer;
     int64_t timer_ns; /* when it expires; INT64_MAX: it is not set */
     int64_t interval_ns, idle_ns;
+    uint64_t resets_version; /* when leases were last compared with table.resets */
     weir_hybrid_stats *stats;
     weir_lease_table table;
     sync_request *syncs;

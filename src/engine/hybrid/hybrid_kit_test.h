@@ -184,6 +184,7 @@ static inline void pass_time(int64_t ns)
 
 static weir_engine *engine;
 static weir_hybrid_stats stats;
+static weir_redis_resets resets;
 static weir_policy policy;
 static const char *text;
 
@@ -194,11 +195,12 @@ static inline void open_with(const char *policy_text, weir_hybrid_options option
     memset(&world, 0, sizeof world);
     world.now_ns = start_ns;
     memset(&stats, 0, sizeof stats);
+    memset(&resets, 0, sizeof resets);
     allocated = 0; /* whatever a failed test has left */
     mapped_bytes = 0;
     text = policy_text;
     assert_int_equal(weir_policy_parse(&policy, text, strlen(text), NULL, NULL), WEIR_OK);
-    weir_hybrid_setup setup = {&kept, &below, &dialer, &stats};
+    weir_hybrid_setup setup = {&kept, &below, &dialer, &stats, &resets};
     assert_int_equal(weir_hybrid_engine_open(&engine, &setup), WEIR_OK);
 }
 

@@ -3,6 +3,7 @@
 /* The hybrid engine: leases, syncs, denials, and what is forwarded. */
 
 #include "engine/hybrid/hybrid_kit_test.h"
+#include "engine/redis/client/resets.h"
 
 /* ---- postpaid leases ------------------------------------------------------------------------- */
 
@@ -503,6 +504,51 @@ static void test_verbs(void **unused)
     close_all();
 }
 
+/* Another thread, or the client, learns of a reset of all keys of the policy: what is owed, or was
+ * prepaid, is dropped. The reset of another policy changes nothing. */
+static void test_resets_drop_leases(void **unused)
+{
+    (void)unused;
+    const weir_engine_request other = {.name = {"other", 5}};
+    for (int i = 0; i < 4; i++) {
+        weir_engine_batch r;
+        bool own = i % 2 == 0, by_timer = i >= 2;
+        open_with("fixed-window 1600/s", (weir_hybrid_options){0});
+        make_busy("busy", 800);
+        (void)here("busy", 10);
+        weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
+        weir_redis_resets_set(&resets, own ? &q : &other, 7);
+        if (by_timer)
+            pass_time(100 * ms);
+        assert_int_equal(world.len, by_timer && !own); /* a sync of what is owed */
+        if (by_timer && !own)
+            answer(10, left(790));
+        assert_int_equal(ask(&r, &q, 1), !own);
+        if (own)
+            answer(0, left(1600));
+        else
+            assert_int_equal(q.decision.remaining, 789);
+        close_all();
+    }
+}
+
+static void test_prepaid_units_of_before_a_reset_are_not_given_back(void **unused)
+{
+    (void)unused;
+    open_with("gcra 1000/s burst 1000", (weir_hybrid_options){0});
+    make_busy("busy", 900);
+    while (world.len > 0)
+        answer(pending()->verb == WEIR_VERB_GRANT ? pending()->cost : 0, left(800));
+    weir_engine_batch r;
+    weir_engine_request q = request(WEIR_VERB_TAKE, "busy", 1);
+    assert_true(ask(&r, &q, 1)); /* by the lease */
+    weir_redis_resets_set(&resets, &q, 7);
+    pass_time(3000 * ms);
+    for (size_t i = 0; i < world.len; i++)
+        assert_int_not_equal(world.pending[i]->request->verb, WEIR_VERB_REFUND);
+    close_all();
+}
+
 static void test_batches_are_forwarded(void **unused)
 {
     (void)unused;
@@ -590,6 +636,8 @@ int main(void)
         cmocka_unit_test(test_one_probe_for_many),
         cmocka_unit_test(test_policies_without_a_lease),
         cmocka_unit_test(test_verbs),
+        cmocka_unit_test(test_resets_drop_leases),
+        cmocka_unit_test(test_prepaid_units_of_before_a_reset_are_not_given_back),
         cmocka_unit_test(test_batches_are_forwarded),
         cmocka_unit_test(test_a_full_table_forwards),
     };

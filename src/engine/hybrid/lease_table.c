@@ -58,6 +58,7 @@ static weir_lease_policy *new_policy(const weir_lease_table *t, const weir_engin
     if (!p)
         return NULL;
     p->id = q->policy_id;
+    p->token = weir_redis_resets_token(t->resets, q);
     p->policy = *q->policy;
     p->plan = weir_lease_plan_of(q->policy, t->count, t->interval_ns, t->idle_ns);
     memcpy(p->bytes, q->text.at, q->text.len);
@@ -238,6 +239,23 @@ void weir_lease_table_reschedule(weir_lease_table *t, weir_lease_slot *s, int64_
     else
         t->first = s;
     t->last = s;
+}
+
+static uint64_t token_of(const weir_lease_table *t, const weir_lease_policy *p)
+{
+    const weir_engine_request q = {.text = p->text, .name = p->name};
+    return weir_redis_resets_token(t->resets, &q);
+}
+
+/* Several leases share a policy, so its token is changed after all of them were compared. */
+void weir_lease_table_drop_resets(weir_lease_table *t)
+{
+    for (weir_lease_slot *s = t->first; s; s = s->after) {
+        if (s->policy->token != token_of(t, s->policy))
+            weir_lease_invalidate(&s->lease, true);
+    }
+    for (weir_lease_slot *s = t->first; s; s = s->after)
+        s->policy->token = token_of(t, s->policy);
 }
 
 void weir_lease_table_remove(weir_lease_table *t, weir_lease_slot *s)

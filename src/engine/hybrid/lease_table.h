@@ -7,6 +7,7 @@
  * copy of the policy. Requests for a key without a lease are forwarded. */
 
 #include "engine/hybrid/lease.h"
+#include "engine/redis/client/client.h"
 #include "service/engine.h"
 #include "store/key_hash.h"
 
@@ -21,6 +22,7 @@ typedef struct weir_lease_policy {
     struct weir_lease_policy *next; /* in its chain of the hash table */
     size_t refs;                    /* slots */
     uint64_t id;
+    uint64_t token; /* of its latest reset, as table.resets had it */
     weir_policy policy;
     weir_lease_plan plan;
     weir_slice text, name; /* in `bytes` */
@@ -55,6 +57,7 @@ typedef struct weir_lease_table {
     size_t leases;
     size_t policies;
     weir_lease_policy *chain[WEIR_LEASE_CHAINS];
+    const weir_redis_resets *resets; /* may be NULL */
     int64_t interval_ns, idle_ns, count;
 } weir_lease_table;
 
@@ -81,6 +84,10 @@ weir_lease_slot *weir_lease_table_count(weir_lease_table *t, const weir_engine_r
 
 /* Moves a slot with a lease to the end of the list: its interval begins. */
 void weir_lease_table_reschedule(weir_lease_table *t, weir_lease_slot *s, int64_t now_ns);
+
+/* Discards the leases of the policies that were reset since their tokens were read: all that is
+ * known of a key, and its balance. */
+void weir_lease_table_drop_resets(weir_lease_table *t);
 
 /* Removes a lease. No request waits for it, and none is in flight. */
 void weir_lease_table_remove(weir_lease_table *t, weir_lease_slot *s);

@@ -300,14 +300,21 @@ static void send(redis_engine *e, item *it, int64_t now_ns)
     it->call.request = q;
     it->call.len = it->job->batch->all ? it->job->batch->len : 1;
     it->call.all = it->job->batch->all;
+    if (q->verb == WEIR_VERB_RESET_ALL)
+        it->call.token = next_random(e) | 1;
     it->call.deadline_ns = now_ns + e->deadline_ns;
     it->call.done = call_done;
     weir_redis_client_send(e->client, &it->call, now_ns);
 }
 
-/* The refusal of weir_refund(), without a round trip. */
-static bool is_supported(weir_engine_request *q)
+/* Refusals without a round trip: that of weir_refund(), and resets that cannot be made. */
+static bool is_supported(const redis_engine *e, weir_engine_request *q)
 {
+    if (q->verb == WEIR_VERB_RESET_ALL &&
+        !weir_redis_resets_can(e->setup.stats->client.resets, q, &q->reason)) {
+        q->status = WEIR_E_UNSUPPORTED;
+        return false;
+    }
     if (q->verb != WEIR_VERB_REFUND)
         return true;
     if (!weir_policy_can(q->policy, WEIR_CAN_REFUND)) {
@@ -323,7 +330,7 @@ static void dispatch(redis_engine *e, item *it, int64_t now_ns)
 {
     e->in_flight++;
     invalidate(e, request_of(it));
-    if (!is_supported(request_of(it)))
+    if (!is_supported(e, request_of(it)))
         answered(e, it);
     else if (e->closing)
         fall_back(e, it, now_ns, ns_per_s, "weir is shutting down");
@@ -372,6 +379,7 @@ static void item_init(redis_engine *e, job *j, item *it)
     if (e->denials && !j->batch->all && weir_deny_cache_may_hold(q)) {
         it->cached = true;
         it->key = weir_deny_key_of(e->denials, q);
+        it->key.word[0] ^= weir_redis_resets_token(e->setup.stats->client.resets, q);
     }
 }
 

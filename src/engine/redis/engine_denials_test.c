@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The redis engine in virtual time: which requests it answers from the deny cache. */
 
+#include "engine/redis/client/resets.h"
 #include "engine/redis/engine_kit_test.h"
 
 static void a_denial_is_cached_until_it_expires(void **state)
@@ -85,6 +86,55 @@ static void a_reset_or_refund_invalidates(void **state)
 }
 
 /* Keys are slices: the bytes after them do not count. */
+/* A reset of all keys of the policy: its denials of before are not found, but those of others. */
+static void a_reset_of_all_keys_invalidates(void **state)
+{
+    (void)state;
+    static weir_redis_resets resets;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+    w.stats.client.resets = &resets;
+    for (uint64_t token = 1; token < 4; token++) {
+        assert_false(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        deny(&w, 0, s_ns);
+        assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        weir_redis_resets_set(&resets, &(weir_engine_request){.name = {"other", 5}}, token);
+        assert_true(ask(&w, &s, WEIR_VERB_TAKE, "a", 1));
+        weir_redis_resets_set(&resets, &s.request, token);
+    }
+    end(&w);
+}
+
+/* It is sent with a random token. It is never answered by on_error. */
+static void a_reset_of_all_keys_is_sent(void **state)
+{
+    (void)state;
+    static weir_redis_resets resets;
+    world w;
+    single s = {0};
+    begin(&w, "gcra 1/s burst 5", (weir_redis_options){0});
+    assert_true(ask(&w, &s, WEIR_VERB_RESET_ALL, "", 0));
+    assert_int_equal(s.request.status, WEIR_E_UNSUPPORTED);
+    assert_string_equal(s.request.reason, "this program does not reset all keys of a policy");
+    w.stats.client.resets = &resets;
+    uint64_t token[2];
+    for (int i = 0; i < 2; i++) {
+        assert_false(ask(&w, &s, WEIR_VERB_RESET_ALL, "", 0));
+        token[i] = client.call[0]->token;
+        assert_int_not_equal(token[i], 0);
+        end_call(&w, 0, i == 0 ? WEIR_REDIS_ANSWERED : WEIR_REDIS_TIMEOUT);
+    }
+    assert_int_not_equal(token[0], token[1]);
+    assert_int_equal(s.request.status, WEIR_E_IO);
+    s.request.on_error = WEIR_ON_ERROR_LOCAL;
+    assert_false(ask(&w, &s, WEIR_VERB_RESET_ALL, "", 0));
+    end_call(&w, 0, WEIR_REDIS_UNREACHABLE);
+    assert_int_equal(s.request.status, WEIR_E_IO);
+    assert_int_equal(by(&w, WEIR_ON_ERROR_REPORT), 2);
+    end(&w);
+}
+
 static void a_reset_finds_the_key_in_other_bytes(void **state)
 {
     (void)state;
@@ -321,6 +371,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_denial_is_cached_until_it_expires),
         cmocka_unit_test(a_reset_or_refund_invalidates),
+        cmocka_unit_test(a_reset_of_all_keys_invalidates),
+        cmocka_unit_test(a_reset_of_all_keys_is_sent),
         cmocka_unit_test(a_reset_finds_the_key_in_other_bytes),
         cmocka_unit_test(expired_denials_are_removed),
         cmocka_unit_test(an_early_timer_is_set_again),

@@ -108,6 +108,7 @@ static weir_status local(const weir_fallback *f, weir_engine_request *q, int64_t
     case WEIR_VERB_GRANT:
         return grant(f->store, q, now_ns);
     case WEIR_VERB_THROTTLE:
+    case WEIR_VERB_RESET_ALL:
         break;
     }
     q->throttle_status = WEIR_THROTTLE_OK;
@@ -168,8 +169,8 @@ weir_on_error weir_fallback_answer(const weir_fallback *f, weir_engine_request *
     WEIR_ASSERT(wait_ns > 0);
     weir_on_error by = of(f, q);
     bool changes = q->verb == WEIR_VERB_REFUND || q->verb == WEIR_VERB_RESET;
-    if (by == WEIR_ON_ERROR_REPORT || (by == WEIR_ON_ERROR_LOCAL && !f->store) ||
-        (by != WEIR_ON_ERROR_LOCAL && changes))
+    if (by == WEIR_ON_ERROR_REPORT || q->verb == WEIR_VERB_RESET_ALL ||
+        (by == WEIR_ON_ERROR_LOCAL && !f->store) || (by != WEIR_ON_ERROR_LOCAL && changes))
         return report(q, why);
     bool open = by == WEIR_ON_ERROR_OPEN;
     q->by_error = true;

@@ -19,7 +19,7 @@ typedef struct weir_fallback {
 void weir_fallback_init(weir_fallback *ret, weir_store *store, weir_on_error on_error);
 
 /* Answers a request. Only WEIR_ON_ERROR_LOCAL can refund or reset; otherwise a refund or a reset
- * gets WEIR_E_IO. A cost above the limit is always denied.
+ * gets WEIR_E_IO, as WEIR_VERB_RESET_ALL always does. A cost above the limit is always denied.
  *  wait_ns  1 or more: how long until the server may reply again, for WEIR_ON_ERROR_CLOSED.
  *  why      static: the reason of a request that gets WEIR_E_IO.
  * Returns what decided, never WEIR_ON_ERROR_DEFAULT. */

@@ -28,6 +28,7 @@ typedef enum weir_redis_expects {
     WEIR_REDIS_EXPECTS_SCRIPT,
     WEIR_REDIS_EXPECTS_DECISION, /* of the handshake */
     WEIR_REDIS_EXPECTS_SLOTS,
+    WEIR_REDIS_EXPECTS_RESETS,
     WEIR_REDIS_EXPECTS_MASTER
 } weir_redis_expects;
 

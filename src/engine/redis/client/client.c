@@ -6,6 +6,7 @@
 #include "engine/redis/client/client.h"
 
 #include "engine/redis/client/node.h"
+#include "engine/redis/client/resets.h"
 #include "engine/redis/client/topology.h"
 #include "engine/redis/client/wire.h"
 
@@ -27,7 +28,8 @@ enum { REASONS_MAX = 32 };
 struct weir_redis_client {
     weir_redis_context context; /* first */
     weir_redis_topology topology;
-    weir_redis_call unrouted; /* a list: calls that wait until a node for them is known */
+    weir_redis_resets_reader resets;
+    weir_redis_call unrouted; /* a list: calls that wait until a node or the resets are known */
     weir_redis_call paused;   /* a list: calls that wait until resume_ns */
     int64_t resume_ns;
     port_timer *maintenance_timer;
@@ -103,6 +105,24 @@ static bool may_be_found(const weir_redis_topology *t, int64_t deadline_ns)
     return false;
 }
 
+static bool knows_resets(const weir_redis_client *c)
+{
+    const weir_redis_resets *r = c->context.counts->resets;
+    return !r || port_word_load_acquire(&r->known) != 0;
+}
+
+/* Lets a call wait until the resets are known: they are a part of its key. Ends it if their node
+ * cannot be reached in time. */
+static void wait_for_resets(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
+{
+    const weir_redis_topology *t = &c->topology;
+    const weir_redis_node *n = weir_redis_topology_node(t, weir_redis_resets_slot(t));
+    if (n && (n->state != WEIR_REDIS_BACKOFF || n->next_ns < call->deadline_ns))
+        weir_redis_list_add(&c->unrouted, call);
+    else
+        end(c, call, WEIR_REDIS_UNREACHABLE, "the node with the resets is not reachable", now_ns);
+}
+
 /* Sends a call, which is in no list, to the node of its key, or lets it wait, or ends it. */
 static void route(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
 {
@@ -110,7 +130,9 @@ static void route(weir_redis_client *c, weir_redis_call *call, int64_t now_ns)
     WEIR_ASSERT(!call->pipeline && !call->wait_next);
     call->asking = false;
     weir_redis_node *n = weir_redis_topology_node(t, slot_of(c, call->request));
-    if (n)
+    if (n && n->state == WEIR_REDIS_UP && !knows_resets(c))
+        wait_for_resets(c, call, now_ns);
+    else if (n)
         send_to(c, n, call, now_ns);
     else if (t->mode == WEIR_REDIS_CLUSTER)
         end(c, call, WEIR_REDIS_UNREACHABLE, "no node serves the key's slot", now_ns);
@@ -336,14 +358,16 @@ static void on_reply(weir_redis_node *n, weir_redis_expects expects, const weir_
                      int64_t now_ns)
 {
     weir_redis_client *c = client_of(n);
-    if (expects != WEIR_REDIS_EXPECTS_SLOTS && expects != WEIR_REDIS_EXPECTS_MASTER) {
+    if (expects == WEIR_REDIS_EXPECTS_SLOTS) {
+        weir_redis_cluster_receive(&c->topology, n, v, now_ns);
+    } else if (expects == WEIR_REDIS_EXPECTS_MASTER) {
+        weir_redis_sentinel_receive(&c->topology, n, v, now_ns);
+    } else if (expects == WEIR_REDIS_EXPECTS_RESETS) {
+        weir_redis_resets_receive(&c->resets, &c->topology, n, v, now_ns);
+    } else {
         weir_redis_handshake_receive(n, expects, v, now_ns);
         return;
     }
-    if (expects == WEIR_REDIS_EXPECTS_SLOTS)
-        weir_redis_cluster_receive(&c->topology, n, v, now_ns);
-    else
-        weir_redis_sentinel_receive(&c->topology, n, v, now_ns);
     if (v->last) {
         reroute(c, now_ns);
         maintain(c, now_ns);
@@ -354,6 +378,7 @@ static void on_lost(weir_redis_node *n)
 {
     weir_redis_cluster_lost(&client_of(n)->topology, n);
     weir_redis_sentinel_lost(&client_of(n)->topology, n);
+    weir_redis_resets_lost(&client_of(n)->resets, n);
 }
 
 static void on_changed(weir_redis_node *n, int64_t now_ns)
@@ -412,6 +437,8 @@ static void maintain(weir_redis_client *c, int64_t now_ns)
         if (n && n->state == WEIR_REDIS_IDLE && weir_redis_topology_wants(t, n))
             weir_redis_node_connect(n, now_ns);
     }
+    if (c->context.counts->resets)
+        weir_redis_resets_poll(&c->resets, t, now_ns, &wake_ns);
     if (!weir_redis_list_is_empty(&c->paused)) {
         if (c->resume_ns <= now_ns)
             route_all(c, &c->paused, now_ns);
@@ -549,6 +576,7 @@ void weir_redis_client_close(weir_redis_client *c)
     }
     weir_redis_calls_close(&c->context.calls, now_ns);
     weir_redis_topology_free(t);
+    weir_redis_resets_close(&c->resets);
     dialer->calls->free_timer(c->maintenance_timer);
     for (size_t i = 0; i < c->reasons; i++)
         port_free(c->reason[i]);

@@ -53,6 +53,39 @@ WEIR_NODISCARD weir_status weir_redis_url_read(const char *text, weir_redis_url 
 WEIR_NODISCARD weir_status weir_redis_options_check(const weir_redis_options *options,
                                                     weir_redis_error *ret_error);
 
+/* ---- resets of all keys of a policy (resets.c) ----------------------------------------------- */
+
+/* A reset of all keys of a policy gives it a random token, which is a part of the names of its keys
+ * in Redis from then on. So the states of before are never used again, in every slot of a Cluster
+ * at once. The tokens are the fields of one hash in Redis, PREFIX#resets. Clients read it when they
+ * have connected, before any call, and then every second. */
+
+#define WEIR_REDIS_RESETS_MAX   1024 /* policies; one more cannot be reset */
+#define WEIR_REDIS_RESETS_SLOTS 2048
+
+typedef struct weir_redis_reset_slot {
+    port_word policy; /* a hash of its name; of its text if it has none. 0: free */
+    port_word token;  /* 0: none */
+} weir_redis_reset_slot;
+
+/* The tokens that the clients of a process know. All zero at first. Any thread. */
+typedef struct weir_redis_resets {
+    port_word known;      /* 1: a client has read them, or may not */
+    port_counter refused; /* 1: the server refuses to show them, so nothing can be reset */
+    port_word version;    /* increases with each change */
+    port_counter used;    /* slots */
+    /* Open addressing. Policies are never removed. */
+    weir_redis_reset_slot slot[WEIR_REDIS_RESETS_SLOTS];
+} weir_redis_resets;
+
+/* The token of a request's policy; 0: none.
+ *  r  may be NULL. */
+uint64_t weir_redis_resets_token(const weir_redis_resets *r, const weir_engine_request *q);
+
+/* Whether all keys of a request's policy can be reset. If not, *ret_why is the reason. */
+bool weir_redis_resets_can(const weir_redis_resets *r, const weir_engine_request *q,
+                           const char **ret_why);
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* How a call ended. */
@@ -69,7 +102,8 @@ typedef enum weir_redis_outcome {
 typedef struct weir_redis_call {
     weir_engine_request *request; /* `len` of them; valid until the call ends */
     size_t len;
-    bool all; /* several that are decided as one */
+    bool all;       /* several that are decided as one */
+    uint64_t token; /* of a reset of all keys: random, not 0 */
     int64_t deadline_ns;
     void (*done)(struct weir_redis_call *c, int64_t now_ns); /* once; never from within send() */
 
@@ -91,10 +125,11 @@ typedef struct weir_redis_counts {
     port_counter sent; /* calls, each time that they were sent */
     /* Calls, by outcome. `unreachable` includes requests for which the engine sent no call. */
     port_counter answered, timeout, lost, unreachable, overloaded, refused;
-    port_counter redirected; /* MOVED and ASK */
-    port_counter reloaded;   /* functions or scripts that a server had lost */
-    port_counter connected;  /* connections that are up now */
-    port_counter attempts;   /* to connect */
+    port_counter redirected;   /* MOVED and ASK */
+    port_counter reloaded;     /* functions or scripts that a server had lost */
+    port_counter connected;    /* connections that are up now */
+    port_counter attempts;     /* to connect */
+    weir_redis_resets *resets; /* NULL: none are read or made */
 } weir_redis_counts;
 
 /* Receives log events; requests are not logged. The events, and their `text`:

@@ -69,12 +69,14 @@ typedef struct server {
     const char *loading;     /* the reply to ROLE; NULL: its role */
     const char *no_load;     /* the reply to FUNCTION LOAD and SCRIPT LOAD; NULL: it loads */
     const char *no_version;  /* the reply to weir_version; NULL: its version */
+    const char *resets;      /* the reply to HGETALL; NULL: nothing was reset */
+    const char *set;         /* the reply to HSET; NULL: it is new */
     const char *no_decision; /* the reply to a handshake's request to decide; NULL: as to a call */
     size_t decisions;        /* such requests */
     size_t flushes;          /* before as many of them, the library is removed */
-    size_t calls, connects, loads, askings, map_requests, master_requests; /* counts */
-    char database[8];                                                      /* the latest SELECT */
-    char last[4096]; /* the latest call, its words separated by spaces */
+    size_t calls, connects, loads, askings, map_requests, master_requests, reads; /* counts */
+    char database[8]; /* the latest SELECT */
+    char last[4096];  /* the latest call, its words separated by spaces */
 } server;
 
 #define DECISION "*8\r\n:1\r\n:1000\r\n:999\r\n:0\r\n:1000\r\n:0\r\n:0\r\n:0\r\n"
@@ -96,6 +98,7 @@ static struct kit {
     size_t len_max; /* of a connection's buffers */
     char log[LOG_MAX];
     weir_redis_counts counts;
+    weir_redis_resets resets; /* used if counts.resets points to it */
     const char *url[8];
     weir_redis_options options;
     weir_redis_client *client;
@@ -353,6 +356,17 @@ static void answer_one(server *s, port_connection *l, const weir_resp_request *r
             put(b, "-ERR Function not found\r\n");
         else
             weir_resp_put_i64(b, s->version ? s->version : WEIR_REDIS_LIBRARY_VERSION);
+    } else if (is(a[0], "HGETALL")) {
+        s->reads++;
+        assert_int_equal(r->args, 2);
+        assert_true(is_text(a[1], "weir:#resets"));
+        put(b, s->resets ? s->resets : "*0\r\n");
+    } else if (is(a[0], "HSET")) {
+        size_t len = 0;
+        for (size_t i = 0; i < r->args; i++)
+            len += (size_t)snprintf(s->last + len, sizeof s->last - len, i == 0 ? "%.*s" : " %.*s",
+                                    (int)a[i].len, a[i].at);
+        put(b, s->set ? s->set : ":1\r\n");
     } else if (is(a[0], "ASKING")) {
         s->askings++;
         l->asking = true;

@@ -8,8 +8,7 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_of(weir_slice text)
+uint64_t weir_redis_hash(weir_slice text)
 {
     uint64_t h = 0xcbf29ce484222325;
     for (size_t i = 0; i < text.len; i++)
@@ -31,11 +30,22 @@ static void add(writer *w, const char *bytes, size_t len)
     w->len += len;
 }
 
-size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for_module, char *buf,
-                      size_t size)
+static void add_hex(writer *w, char mark, uint64_t v)
+{
+    char text[17] = {mark};
+    weir_hex64_print(v, text + 1);
+    add(w, text, sizeof text);
+}
+
+size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for_module,
+                      uint64_t token, char *buf, size_t size)
 {
     writer w = {buf, 0, size};
     add(&w, prefix, strlen(prefix));
+    if (q->verb == WEIR_VERB_RESET_ALL) {
+        add(&w, "#resets", 7);
+        return w.len;
+    }
     add(&w, "{", 1);
     add(&w, q->key.at, q->key.len);
     add(&w, "}:", 2);
@@ -44,12 +54,10 @@ size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for
         return w.len;
     }
     add(&w, q->name.at, q->name.len);
-    if (for_module)
-        return w.len;
-    char text[17] = "#";
-    uint64_t h = hash_of(q->text);
-    weir_hex64_print(h, text + 1);
-    add(&w, text, sizeof text);
+    if (token != 0)
+        add_hex(&w, '?', token);
+    if (!for_module)
+        add_hex(&w, '#', weir_redis_hash(q->text));
     return w.len;
 }
 

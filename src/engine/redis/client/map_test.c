@@ -171,12 +171,12 @@ static void slots_follow_unusual_hash_tags(void **state)
     static const char *const prefixes[] = {"weir:", "", "p{", "p{x}", "{}"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         for (size_t j = 0; j < sizeof prefixes / sizeof *prefixes; j++) {
-            weir_redis_context context = {.prefix = prefixes[j]};
+            weir_redis_context context = {.prefix = prefixes[j], .counts = &kit.counts};
             weir_redis_topology t = {.context = &context,
                                      .prefix_has_tag = strchr(prefixes[j], '{')};
             weir_engine_request q = {.key = bytes_of(keys[i]), .name = bytes_of("n")};
             char name[1024];
-            size_t len = weir_redis_key(prefixes[j], &q, true, name, sizeof name);
+            size_t len = weir_redis_key(prefixes[j], &q, true, 0, name, sizeof name);
             assert_int_equal(weir_redis_topology_slot(&t, &q), weir_redis_slot(name, len));
             /* The first node that is up decides whether keys are named as for the module. */
             weir_redis_node idle = {.by = WEIR_REDIS_BY_MODULE},
@@ -184,7 +184,7 @@ static void slots_follow_unusual_hash_tags(void **state)
             t.node[1] = &idle;
             t.node[2] = &up;
             t.nodes_end = 3;
-            len = weir_redis_key(prefixes[j], &q, false, name, sizeof name);
+            len = weir_redis_key(prefixes[j], &q, false, 0, name, sizeof name);
             assert_int_equal(weir_redis_topology_slot(&t, &q), weir_redis_slot(name, len));
         }
     }

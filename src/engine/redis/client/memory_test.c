@@ -99,7 +99,7 @@ static void no_memory_for_a_slot(void **state)
     static char key[600] = "}";
     memset(key + 1, 'x', sizeof key - 1);
     static weir_redis_topology t;
-    weir_redis_context context = {.prefix = "weir:"};
+    weir_redis_context context = {.prefix = "weir:", .counts = &kit.counts};
     t.context = &context;
     weir_engine_request q = {.key = {key, sizeof key}, .name = bytes_of("n")};
     assert_int_not_equal(weir_redis_topology_slot(&t, &q), 0);

@@ -7,6 +7,7 @@
 #include "engine/redis/client/node.h"
 
 #include "codec/resp/resp.h"
+#include "engine/redis/client/resets.h"
 #include "port/assert.h"
 #include "port/port.h"
 
@@ -108,6 +109,7 @@ bool weir_redis_node_send(weir_redis_node *n, weir_redis_call *call, int64_t now
                                         .prefix_len = x->prefix_len,
                                         .sha = n->sha,
                                         .bounds = x->bounds,
+                                        .resets = x->counts->resets,
                                         .now_ns = now_ns,
                                         .sends_time = n->sends_time};
     uint8_t *begin = weir_buffer_tail(n->out), *at = begin;
@@ -174,6 +176,8 @@ static bool answer(weir_redis_node *n, weir_redis_call *call, int64_t now_ns)
 {
     if (!weir_redis_wire_answer(call, n->field))
         return false;
+    if (call->request->verb == WEIR_VERB_RESET_ALL)
+        weir_redis_resets_set(n->context->counts->resets, call->request, call->token);
     n->pipeline.head++;
     n->refusals = 0;
     if (n->is_doubted)
@@ -200,6 +204,10 @@ static bool receive_for_call(weir_redis_node *n, const weir_resp_value *v, int64
         return true;
     }
     size_t wanted = weir_redis_wire_fields(call);
+    if (wanted == 0) {
+        n->field[0] = v->integer;
+        return v->type == WEIR_RESP_INTEGER && answer(n, call, now_ns);
+    }
     if (v->depth == 0)
         return v->type == WEIR_RESP_ARRAY && v->len == wanted;
     if (v->depth != 1 || v->type != WEIR_RESP_INTEGER || n->fields == wanted)

@@ -86,14 +86,15 @@ static uint32_t slot_of_name(const weir_redis_topology *t, const weir_engine_req
 {
     const char *prefix = t->context->prefix;
     bool for_module = is_by_module(t);
+    uint64_t token = weir_redis_resets_token(t->context->counts->resets, q);
     char small[512];
-    size_t len = weir_redis_key(prefix, q, for_module, small, sizeof small);
+    size_t len = weir_redis_key(prefix, q, for_module, token, small, sizeof small);
     if (len <= sizeof small)
         return weir_redis_slot(small, len);
     char *large = port_zalloc(1, len);
     if (!large)
         return 0; /* MOVED will name the right node */
-    (void)weir_redis_key(prefix, q, for_module, large, len);
+    (void)weir_redis_key(prefix, q, for_module, token, large, len);
     uint32_t slot = weir_redis_slot(large, len);
     port_free(large);
     return slot;

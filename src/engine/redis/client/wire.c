@@ -16,7 +16,7 @@ enum {
     HEAD_MAX = 24,      /* type, digits, CR LF */
     NUMBER_MAX = 48,    /* a number as a bulk string */
     FIXED_MAX = 256,    /* the words that do not depend on the request */
-    KEY_EXTRA_MAX = 24, /* of a Redis key, besides prefix, key and name */
+    KEY_EXTRA_MAX = 40, /* of a Redis key, besides prefix, key and name */
     BOUNDS = 4
 };
 
@@ -77,7 +77,8 @@ static uint8_t *put_key(uint8_t *at, const weir_engine_request *q, const weir_re
     size_t size = s->prefix_len + q->key.len + q->name.len + KEY_EXTRA_MAX;
     /* The length precedes the key: write the key behind the longest head, then move it. */
     char *key = (char *)at + HEAD_MAX;
-    size_t len = weir_redis_key(s->prefix, q, for_module, key, size);
+    uint64_t token = weir_redis_resets_token(s->resets, q);
+    size_t len = weir_redis_key(s->prefix, q, for_module, token, key, size);
     at = put_head(at, '$', len);
     memmove(at, key, len);
     at += len;
@@ -154,6 +155,7 @@ static const char *verb_word(weir_verb v)
         return "GRANT";
     case WEIR_VERB_TAKE:
     case WEIR_VERB_THROTTLE:
+    case WEIR_VERB_RESET_ALL:
         break;
     }
     return "TAKE";
@@ -260,8 +262,23 @@ static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir
     return at;
 }
 
+/* HSET PREFIX#resets policy token. The policy is a name, or a text, which has a space. */
+static uint8_t *put_reset_all(uint8_t *at, const weir_redis_call *c, const weir_redis_encoder *s)
+{
+    const weir_engine_request *q = c->request;
+    weir_slice policy = q->name.len > 0 ? q->name : q->text;
+    char token[16];
+    weir_hex64_print(c->token, token);
+    at = put_bytes(at, "*4\r\n$4\r\nHSET\r\n", 14);
+    at = put_key(at, q, s);
+    at = put_bulk(at, policy.at, policy.len);
+    return put_bulk(at, token, sizeof token);
+}
+
 uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_redis_encoder *s)
 {
+    if (c->request->verb == WEIR_VERB_RESET_ALL)
+        return put_reset_all(at, c, s);
     if (c->request->verb == WEIR_VERB_THROTTLE)
         return put_throttle(at, c->request, s);
     return s->by == WEIR_REDIS_BY_MODULE ? put_to_module(at, c, s) : put_to_library(at, c, s);
@@ -275,6 +292,8 @@ size_t weir_redis_wire_fields(const weir_redis_call *c)
 {
     if (c->all)
         return 1 + WEIR_REDIS_FIELDS * c->len;
+    if (c->request->verb == WEIR_VERB_RESET_ALL)
+        return 0;
     return c->request->verb == WEIR_VERB_THROTTLE ? THROTTLE_FIELDS : WEIR_REDIS_FIELDS;
 }
 
@@ -320,6 +339,11 @@ bool weir_redis_wire_answer(weir_redis_call *c, const int64_t *f)
     }
     if (!c->all && c->request->verb == WEIR_VERB_THROTTLE)
         return answer_throttle(c->request, f);
+    if (c->request->verb == WEIR_VERB_RESET_ALL) {
+        c->request->decision = (weir_decision){.allowed = true};
+        c->request->status = WEIR_OK;
+        return is_bit(f[0]); /* whether the policy is reset for the first time */
+    }
     if (!c->all)
         return answer_one(c->request, f);
     if (f[0] < 0 || f[0] > (int64_t)c->len)

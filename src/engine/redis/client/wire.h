@@ -19,11 +19,16 @@
 /* Writes the Redis key of a request. For the module it is PREFIX{KEY}:NAME; NAME is empty for an
  * inline policy. The module keeps the states of different policy texts apart. For functions and
  * scripts the key is PREFIX{KEY}:NAME#HASH, with 16 hexadecimal digits of the policy text's hash.
+ * After all keys of the policy were reset, NAME is followed by '?' and 16 digits of the token.
+ * The key of WEIR_VERB_RESET_ALL is PREFIX#resets, the hash with all tokens.
  *
  * A KEY with a "{tag}" of its own keeps it: "weir:{{org1}:alice}:api" is in the slot of "{org1".
  * Returns the length of the Redis key. Writes at most `size` bytes of it, without a terminator. */
-size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for_module, char *buf,
-                      size_t size);
+size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for_module,
+                      uint64_t token, char *buf, size_t size);
+
+/* FNV-1a, 64 bits. */
+uint64_t weir_redis_hash(weir_slice text);
 
 /* The hash slot of a Redis key: CRC16 of its hash tag, or of all of it, modulo 16384. */
 uint32_t weir_redis_slot(const char *key, size_t len);
@@ -52,8 +57,9 @@ typedef struct weir_redis_encoder {
     weir_redis_by by; /* not WEIR_REDIS_BY_ANY */
     const char *prefix;
     size_t prefix_len;
-    const char *sha;           /* of the script, WEIR_REDIS_SHA_LEN bytes; only for scripts */
-    weir_redis_bounds *bounds; /* a cache of WEIR_REDIS_ZONES entries; all zero at first */
+    const char *sha;                 /* of the script, WEIR_REDIS_SHA_LEN bytes; only for scripts */
+    weir_redis_bounds *bounds;       /* a cache of WEIR_REDIS_ZONES entries; all zero at first */
+    const weir_redis_resets *resets; /* may be NULL */
     int64_t now_ns;
     bool sends_time; /* for a server that refuses TIME; not for the module */
 } weir_redis_encoder;
@@ -67,7 +73,7 @@ bool weir_redis_wire_can(const weir_redis_call *c, weir_redis_by by, const char 
 /* Encodes a call at `at`, where weir_redis_wire_size() bytes are free. Returns its end. */
 uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_redis_encoder *s);
 
-/* How many integers the reply has, 1..WEIR_REDIS_FIELDS_MAX. */
+/* How many integers the reply has, 1..WEIR_REDIS_FIELDS_MAX. 0: it is one integer, not an array. */
 size_t weir_redis_wire_fields(const weir_redis_call *c);
 
 /* Answers the call's requests from the integers of a reply. False: weir never sends these integers;

@@ -73,7 +73,7 @@ static void encodes_requests(void **state)
     q.verb = WEIR_VERB_GRANT;
     q.cost = 2147483647;
     char expected[512], name[64];
-    size_t len = weir_redis_key("weir:", &q, false, name, sizeof name);
+    size_t len = weir_redis_key("weir:", &q, false, 0, name, sizeof name);
     assert_int_equal(len, 33);
     snprintf(expected, sizeof expected,
              "*7\r\n$5\r\nFCALL\r\n$8\r\nweir_ask\r\n$1\r\n1\r\n$33\r\n%.33s\r\n$5\r\nGRANT\r\n"
@@ -146,7 +146,7 @@ static void encodes_several_as_one(void **state)
          "$2\r\n22\r\n");
     char expected[512], name[2][64];
     for (int i = 0; i < 2; i++)
-        name[i][weir_redis_key("weir:", &q[i], false, name[i], sizeof *name)] = 0;
+        name[i][weir_redis_key("weir:", &q[i], false, 0, name[i], sizeof *name)] = 0;
     snprintf(expected, sizeof expected,
              "*9\r\n$5\r\nFCALL\r\n$12\r\nweir_ask_all\r\n$1\r\n2\r\n$29\r\n%s\r\n$26\r\n%s\r\n"
              "$19\r\ngcra 100/s burst 20\r\n$1\r\n1\r\n$19\r\ngcra 100/s burst 20\r\n$2\r\n22\r\n",
@@ -194,19 +194,19 @@ static void names_redis_keys(void **state)
     (void)state;
     weir_engine_request q = make_request(WEIR_VERB_TAKE, "{org1}:alice", 1);
     char name[64];
-    size_t len = weir_redis_key("weir:", &q, true, name, sizeof name);
+    size_t len = weir_redis_key("weir:", &q, true, 0, name, sizeof name);
     assert_int_equal(len, 23);
     assert_memory_equal(name, "weir:{{org1}:alice}:api", 23);
     /* FNV-1a, 64 bits, by its published vectors. */
     q.text = bytes_of("foobar");
-    len = weir_redis_key("p", &q, false, name, sizeof name);
+    len = weir_redis_key("p", &q, false, 0, name, sizeof name);
     assert_memory_equal(name + len - 17, "#85944171f73967e8", 17);
     q.text = bytes_of("");
-    len = weir_redis_key("p", &q, false, name, sizeof name);
+    len = weir_redis_key("p", &q, false, 0, name, sizeof name);
     assert_memory_equal(name + len - 17, "#cbf29ce484222325", 17);
     /* Writes only what fits. */
     memset(name, '!', sizeof name);
-    assert_int_equal(weir_redis_key("p", &q, false, name, 5), len);
+    assert_int_equal(weir_redis_key("p", &q, false, 0, name, 5), len);
     assert_memory_equal(name, "p{{or!!", 7);
 }
 
