@@ -7,7 +7,7 @@
 #include "store/kill_kit_test.h"
 #include "store/table/table_kit_test.h"
 
-enum { BYTES = WEIR_TABLE_BYTES_MIN, KEYS_MAX = 800, CROWD = 720 };
+enum { BYTES = WEIR_TABLE_BYTES_MIN, KEYS_MAX = 800, CROWD = 680 };
 
 typedef struct key {
     uint64_t hash;
