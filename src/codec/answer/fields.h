@@ -63,16 +63,16 @@ typedef struct weir_answered {
     weir_quota_unit unit;          /* WEIR_UNIT_UNSET counts as WEIR_UNIT_REQUESTS */
     bool resets;                   /* false: waiting does not help, as on a deny list */
     int64_t next_ns;               /* none remains: the time until a cost of 1 is allowed; 0 or
-                                      less: unknown */
+                                      less: unknown; INT64_MAX: never */
     weir_slice key;                /* that was denied; only with a spread */
     int spread;                    /* of the waits of a denial: 0..100 percent */
 } weir_answered;
 
 /* Whether the quota of a decision comes back: not for a deny list, nor for a cost that the limit
- * never allows. */
+ * never allows, nor if a cost of 1 never fits beside what the request keeps. */
 static inline bool weir_answer_resets(const weir_answered *a)
 {
-    return a->resets && (a->decision->allowed || !a->decision->never);
+    return a->resets && a->next_ns != INT64_MAX && (a->decision->allowed || !a->decision->never);
 }
 
 /* The seconds that the fields add to a time of a denial, 0 or more: weir_spread_s(). 0 for an

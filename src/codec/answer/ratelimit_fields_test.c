@@ -192,6 +192,7 @@ static void check_value(void **unused)
          "\"two-2\";r=7;t=0",
          0},
         {NULL, "gcra 2/m & gcra 9/h", {.layer = 1}, true, "\"limit-2\";r=0;t=0", 0},
+        {"api", "gcra 5/s", {.allowed = true}, true, "\"api\";r=0", INT64_MAX},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         weir_policy p = parse(rows[i].policy);
