@@ -94,10 +94,25 @@ static void put_bool(weir_call *c, bool v)
         put_integer(c, v);
 }
 
+/* Whether PREFIX{KEY}:NAME has a name. It does not in PREFIX{KEY}: and PREFIX{KEY}:?TOKEN, which
+ * hold the states of inline policies. */
+static bool has_policy_name(redis_string *key)
+{
+    size_t len;
+    const char *at = redis.StringPtrLen(key, &len);
+    for (size_t i = len; i-- > 1;) {
+        if (at[i - 1] == '}' && at[i] == ':')
+            return i + 1 < len && at[i + 1] != '?';
+    }
+    return false;
+}
+
 bool weir_module_open_key(weir_module_call *c, weir_open_key *k, redis_string *name, int mode)
 {
-    if (weir_key_open(k, c->ctx, name, mode))
+    if (weir_key_open(k, c->ctx, name, mode)) {
+        k->of_one_policy = c->of_daemon && k->exists && has_policy_name(name);
         return true;
+    }
     redis.ReplyWithError(c->ctx,
                          "WRONGTYPE Operation against a key holding the wrong kind of value");
     return false;

@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/decision.h"
 #include "port/assert.h"
+#include "store/shape.h"
 
 #include <string.h>
 
@@ -19,7 +20,7 @@ bool weir_key_open(weir_open_key *k, redis_ctx *ctx, redis_string *name, int mod
     k->name = name; /* clearing the whole structure would cost more than deciding */
     k->key = redis.OpenKey(ctx, name, mode);
     k->value = 0;
-    k->exists = k->must_drop_idle = false;
+    k->exists = k->must_drop_idle = k->of_one_policy = false;
     k->cells = 0;
     if (!k->key)
         return true;
@@ -72,7 +73,7 @@ static void open_absent(weir_cell *c)
 static bool has_cell(const weir_open_key *k, const weir_interned *s)
 {
     size_t i = 0;
-    while (i < k->cells && k->interned[i] != s)
+    while (i < k->cells && k->interned[i] != s && k->former[i] != s)
         i++;
     return i < k->cells;
 }
@@ -118,6 +119,63 @@ static bool make_room(weir_open_key *k, int64_t now_ns)
     return fits(k, true, now_ns);
 }
 
+/* Whether `from` was the limit of the policy that `to` is the limit of now, and its states can be
+ * converted. */
+static bool is_former_limit(const weir_open_key *k, const weir_interned *from,
+                            const weir_interned *to)
+{
+    bool same_policy = from->name_len == to->name_len &&
+                       strcmp(weir_interned_name(from), weir_interned_name(to)) == 0 &&
+                       (weir_interned_base_len(to) > 0 || k->of_one_policy);
+    return same_policy && !from->throttle && weir_store_keeps(&from->policy, &to->policy);
+}
+
+/* The index of the state under a former limit that no other cell is on, the latest; else the number
+ * of states. */
+static size_t find_former(const weir_open_key *k, const weir_interned *s)
+{
+    size_t len = weir_value_len(k->value);
+    for (size_t i = len; i-- > 0;) {
+        weir_state_view view;
+        weir_value_at(k->value, i, &view);
+        if (!has_cell(k, view.interned) && is_former_limit(k, view.interned, s))
+            return i;
+    }
+    return len;
+}
+
+static bool grow(weir_cell *c);
+
+/* Converts the state of the former limit. A damaged one counts as none. */
+static weir_status convert(weir_cell *c)
+{
+    weir_state_view view;
+    weir_value_at(c->key->value, weir_value_find(c->key->value, c->former), &view);
+    weir_status st = WEIR_E_ROOM;
+    while (st == WEIR_E_ROOM) {
+        st = weir_state_convert(&c->former->policy, view.state, view.level, &c->interned->policy,
+                                c->opened_ns, c->state, c->level);
+        if (st == WEIR_E_ROOM) {
+            memset(c->state, 0, c->words * sizeof *c->state);
+            if (!grow(c))
+                return WEIR_E_NOMEM;
+        }
+    }
+    return WEIR_OK;
+}
+
+static weir_status open_new(weir_cell *c, size_t former)
+{
+    weir_open_key *k = c->key;
+    weir_state_view view;
+    open_absent(c);
+    if (former == weir_value_len(k->value))
+        return WEIR_OK;
+    weir_value_at(k->value, former, &view);
+    c->former = k->former[k->cells - 1] = view.interned;
+    return convert(c);
+}
+
 weir_status weir_cell_open(weir_cell *c, weir_open_key *k, weir_interned *s, int64_t now_ns)
 {
     weir_state_view view;
@@ -128,12 +186,16 @@ weir_status weir_cell_open(weir_cell *c, weir_open_key *k, weir_interned *s, int
     c->new_state = c->in_place = NULL;
     c->undo = NULL;
     c->undo_len = 0;
-    k->interned[k->cells++] = s;
+    c->former = NULL;
+    c->opened_ns = now_ns;
     size_t i = weir_value_find(k->value, s), len = weir_value_len(k->value);
+    size_t former = i < len || len == 0 ? len : find_former(k, s);
+    k->former[k->cells] = NULL;
+    k->interned[k->cells++] = s;
     bool full = (k->must_drop_idle || (i == len && len + k->cells > 1)) && !make_room(k, now_ns);
     if (i == len) {
-        open_absent(c);
-        return full ? WEIR_E_FULL : WEIR_OK;
+        weir_status st = open_new(c, former);
+        return full ? WEIR_E_FULL : st;
     }
     weir_value_at(k->value, i, &view);
     c->level = c->level_before = view.level;
@@ -165,6 +227,8 @@ void weir_cell_undo(weir_cell *c)
     c->new_state = NULL;
     if (c->absent) {
         open_absent(c);
+        if (c->former)
+            (void)!convert(c); /* it succeeded before */
         return;
     }
     c->level = c->level_before;

@@ -41,8 +41,10 @@ typedef struct weir_open_key {
     weir_value value; /* 0: the key does not exist */
     bool exists;
     bool must_drop_idle; /* the new states fit only after the idle ones are dropped */
+    bool of_one_policy;  /* its states without a name are those of one named policy of daemons */
     size_t cells;        /* opened so far */
     const weir_interned *interned[WEIR_DECIDED_MAX]; /* the policy of each */
+    const weir_interned *former[WEIR_DECIDED_MAX];   /* the same; see weir_cell.former */
 } weir_open_key;
 
 /* mode: REDIS_READ, or with REDIS_WRITE. Returns false if the key holds a value of another type;
@@ -70,8 +72,12 @@ typedef struct weir_cell {
     weir_interned *interned;
     unsigned level, level_before;
     size_t words;
-    uint64_t *state;            /* in `small`, `new_state` or `in_place`; NULL after a reset */
-    bool absent;                /* the key has no state under this policy: the quota is full */
+    uint64_t *state; /* in `small`, `new_state` or `in_place`; NULL after a reset */
+    bool absent;     /* the key has no state under this policy */
+    /* The former limit of the policy, under which the key has a state: it was converted, and is
+     * replaced when the cell is written. NULL: none; if absent, the quota is full. */
+    const weir_interned *former;
+    int64_t opened_ns;
     weir_heap_state *new_state; /* a long state that is new or has grown; owned by the cell */
     weir_heap_state *in_place;  /* a long state of the value */
     weir_undo_word *undo;       /* the undo log of in_place */
@@ -83,7 +89,7 @@ typedef struct weir_cell {
  * even on failure.
  * Returns WEIR_OK. WEIR_E_FULL if the key has states of WEIR_POLICIES_OF_KEY policies already, or
  * of policies whose states may grow too long together. States that are idle at now_ns do
- * not count. */
+ * not count. WEIR_E_NOMEM if a former state does not fit under this policy. */
 WEIR_NODISCARD weir_status weir_cell_open(weir_cell *c, weir_open_key *k, weir_interned *s,
                                           int64_t now_ns);
 

@@ -18,6 +18,7 @@ typedef struct weir_module_call {
     redis_ctx *ctx;
     redis_string **argv;
     redis_string *key; /* the first key */
+    bool of_daemon;    /* keys are named by weir's client: PREFIX{KEY}:NAME */
 } weir_module_call;
 
 extern const weir_backend weir_module_backend;
@@ -40,7 +41,8 @@ WEIR_NODISCARD weir_status weir_request_intern(weir_request *r, weir_interned **
  *  ret_granted  units that WEIR_VERB_GRANT charged; else 0. */
 bool weir_module_decide(weir_module_call *c, weir_verb verb, weir_request *r, int64_t *ret_granted);
 
-/* weir_key_open(), which replies with the error if the key holds a value of another type. */
+/* weir_key_open(), which replies with the error if the key holds a value of another type. Sets
+ * k->of_one_policy if the key is of a daemon and has the name of a policy. */
 bool weir_module_open_key(weir_module_call *c, weir_open_key *k, redis_string *name, int mode);
 
 /* ---- WEIR.TAKEALL and WEIR.ASKALL (take_all.c) ----------------------------------------------- */

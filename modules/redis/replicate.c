@@ -80,6 +80,8 @@ static bool is_zero(const uint64_t *state, size_t words)
 
 static bool has_changed(const weir_cell *c)
 {
+    if (c->former)
+        return true;
     if (!c->state)
         return !c->absent;
     if (c->absent)
@@ -113,13 +115,13 @@ typedef struct changes {
     change of[2 * WEIR_DECIDED_MAX + WEIR_STATES_MAX]; /* no state is dropped twice */
 } changes;
 
-/* Moves the state of a cell into the value of its key. */
+/* Moves the state of a cell into the value of its key, in place of that of a former limit. */
 static void store_cell(weir_cell *c, uint32_t epoch, changes *done)
 {
     weir_value *v = &c->key->value;
-    size_t i = weir_value_find(*v, c->interned);
+    size_t i = weir_value_find(*v, c->former ? c->former : c->interned);
     WEIR_ASSERT(done->len < sizeof done->of / sizeof done->of[0]);
-    WEIR_ASSERT(c->absent == (i == weir_value_len(*v)));
+    WEIR_ASSERT((c->absent && !c->former) == (i == weir_value_len(*v)));
     done->of[done->len++] =
         (change){.i = i, .cell = c->state ? c : NULL, .patched = c->in_place && !c->new_state};
     if (!c->state) {
@@ -232,7 +234,7 @@ static void put_changes(weir_buffer *out, weir_value v, changes *done, size_t fi
 static bool keeps_expiry(const weir_cell *c, uint32_t epoch_before, weir_moment at,
                          int64_t expiry_ns)
 {
-    return epoch_before == at.epoch && weir_value_epoch(c->key->value) == at.epoch &&
+    return !c->former && epoch_before == at.epoch && weir_value_epoch(c->key->value) == at.epoch &&
            expiry_of(c->interned, c->before, c->level_before, at.now_ns) == expiry_ns;
 }
 
@@ -312,7 +314,7 @@ static void scratch_end(void)
 static bool is_only_state(const weir_cell *c)
 {
     return c->state == c->small && !c->key->must_drop_idle &&
-           weir_value_len(c->key->value) == (c->absent ? 0 : 1);
+           weir_value_len(c->key->value) == (c->absent && !c->former ? 0 : 1);
 }
 
 /* Does the same as write_cells() for such a cell if no replica and no AOF needs the change: the

@@ -158,8 +158,9 @@ static weir_status read_set(reader *r, size_t i, weir_value *v)
     size_t found = weir_value_find(*v, s);
     /* A level at which the state does not grow is not one that it can have reached. */
     bool reached = level == 0 || weir_state_words(&s->policy, level - 1) < words;
-    if (words != weir_state_words(&s->policy, level) || !reached || found != i ||
-        (i == weir_value_len(*v) && !can_grow(*v, s)))
+    bool is_new = found == weir_value_len(*v); /* it may replace the state of another policy */
+    if (words != weir_state_words(&s->policy, level) || !reached || (found != i && !is_new) ||
+        (is_new && !can_grow(*v, s)))
         return WEIR_E_SYNTAX;
     uint64_t few[FEW], *state = words <= FEW ? few : redis.Alloc(words * sizeof *state);
     take_words(r, state, words);

@@ -306,6 +306,7 @@ int weir_ask_command(redis_ctx *ctx, redis_string **argv, int argc)
     if (argc != 5)
         return redis.WrongArity(ctx);
     weir_module_call c = weir_module_call_make(ctx, argv, argc, 3, arg);
+    c.of_daemon = true;
     run_ask(&c);
     return REDIS_OK;
 }
@@ -347,6 +348,7 @@ int weir_ask_all_command(redis_ctx *ctx, redis_string **argv, int argc)
     if (argc < 5)
         return redis.WrongArity(ctx);
     weir_module_call c = weir_module_call_make(ctx, argv, argc, 3, arg);
+    c.of_daemon = true;
     run_ask_all(&c.call);
     return REDIS_OK;
 }

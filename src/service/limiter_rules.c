@@ -6,6 +6,7 @@
 
 #include "service/service_internal.h"
 #include "store/iterate.h"
+#include "store/shape.h"
 #include "store/siphash.h"
 
 #include <stdio.h>

@@ -97,11 +97,6 @@ void weir_store_note_policy(const weir_store *s, uint64_t policy_id, const weir_
 
 /* ---- limits that change ---------------------------------------------------------------------- */
 
-/* Whether a key keeps what it used when the limit of its name changes from one policy to the other:
- * layer by layer, the algorithm, the period, the calendar, the time zone, the slices and `relaxed`
- * are the same. Pure. */
-bool weir_store_keeps(const weir_policy *a, const weir_policy *b);
-
 /* Stores the text of a policy as weir_store_note_policy() does, and that it is the limit of a name:
  * its keys then keep what they used under the other limits of that name. Any thread.
  *  id  weir_store_named_id() of the name, in the partition of its states.

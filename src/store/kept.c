@@ -7,6 +7,7 @@
 #include "store/kept.h"
 
 #include "store/iterate.h"
+#include "store/shape.h"
 
 #include "core/algorithm.h"
 #include "core/wide.h"
@@ -81,35 +82,10 @@ void weir_kept_free(weir_kept *k)
 
 /* ---- families -------------------------------------------------------------------------------- */
 
-/* Prints what all limits of a family have in common. */
-static size_t print_shape(const weir_policy *p, char *buf, size_t size)
-{
-    weir_policy shape = *p;
-    for (uint32_t i = 0; i < p->layers; i++) {
-        weir_layer *l = &shape.layer[i];
-        l->limit = l->rate = 1;
-        l->nodelay = 0;
-        l->count_denied = false;
-    }
-    size_t len = weir_policy_print(&shape, buf, size);
-    for (uint32_t i = 0; i < p->layers && len + 2 < size; i++) {
-        const weir_layer *l = &p->layer[i];
-        buf[len++] = weir_layer_is_bucket(l) ? '~' : (char)('0' + l->format);
-    }
-    return len;
-}
-
-bool weir_store_keeps(const weir_policy *a, const weir_policy *b)
-{
-    char x[WEIR_POLICY_TEXT_MAX], y[WEIR_POLICY_TEXT_MAX];
-    size_t len = print_shape(a, x, sizeof x);
-    return len == print_shape(b, y, sizeof y) && memcmp(x, y, len) == 0;
-}
-
 static uint64_t family_id(const weir_store *s, const weir_policy *p, const char *name, size_t len)
 {
     char shape[WEIR_POLICY_TEXT_MAX];
-    weir_secret secret = {weir_siphash(s->secret, shape, print_shape(p, shape, sizeof shape)),
+    weir_secret secret = {weir_siphash(s->secret, shape, weir_policy_shape(p, shape, sizeof shape)),
                           0x66616d696c79};
     return weir_siphash(secret, name, len);
 }

@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "port/port.h"
 #include "store/iterate.h"
+#include "store/shape.h"
 #include "store/table/cuckoo.h"
 #include "tests/kit/kit.h"
 

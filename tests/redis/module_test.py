@@ -328,13 +328,16 @@ def test_expiry(t):
 
 
 def test_changed_policy(t):
-    """A state is identified by the name and the text of its policy. Idle states are removed at the next write."""
+    """A state is identified by the name and the text of its policy, and is converted when the text of the name changes.
+    Idle states are removed at the next write."""
     c = t.server.client()
     c("WEIR.POLICY", "SET", "api", "gcra 1/h burst 5")
     c("WEIR.TAKE", "api", "k", "COST", 5)
     c("WEIR.POLICY", "SET", "api", "gcra 1/h burst 6")
-    equal(c("WEIR.PEEK", "api", "k")[2], 6)
-    equal(c("WEIR.TAKE", "api", "k")[2], 5)
+    equal(c("WEIR.PEEK", "api", "k")[2], 1)
+    equal(c("WEIR.TAKE", "api", "k")[2], 0)
+    c("WEIR.POLICY", "SET", "api", "fixed-window 5/h from-first")
+    equal(c("WEIR.TAKE", "api", "k")[2], 4, "another shape begins anew")
     c("WEIR.POLICY", "SET", "api", "gcra  1/h  burst  5")
     equal(c("WEIR.PEEK", "api", "k")[2], 0, "the same text with other spaces is the same policy")
     equal(c("WEIR.PEEK", "gcra 1/h burst 5", "k")[2], 5, "a policy without a name is another policy")
