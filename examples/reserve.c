@@ -35,8 +35,8 @@ static void commit(uint64_t id, int64_t now_ns, int64_t units)
     weir_decision d;
     weir_status st = weir_store_commit(store, id, now_ns, units, &d, &over);
     if (st == WEIR_OK)
-        printf("it was %" PRId64 ": %" PRId64 " remaining, %" PRId64 " not covered\n", units,
-               d.remaining, over);
+        printf("it was %" PRId64 ": %" PRId64 " remaining%s\n", units, d.remaining,
+               d.allowed ? "" : ", in debt");
     else
         printf("it was %" PRId64 ": %s\n", units, weir_status_str(st));
 }
@@ -51,14 +51,14 @@ int main(void)
     (void)reserve(now_ns, 800, 60 * SECOND_NS); /* denied: 200 of 1000 are left */
     commit(one, now_ns, 300);
     uint64_t two = reserve(now_ns, 500, 60 * SECOND_NS);
-    commit(two, now_ns, 900); /* 200 more than are left */
+    commit(two, now_ns, 900); /* 200 more than are left: a debt, until the day ends */
 
     if (weir_store_reset(store, weir_store_policy_id(store, &policy), "alice", 5) != WEIR_OK)
         return 1;
     uint64_t late = reserve(now_ns, 600, 60 * SECOND_NS);
     (void)reserve(now_ns + 60 * SECOND_NS, 1000,
-                  SECOND_NS); /* allowed: the 600 units have returned */
-    commit(late, now_ns + 60 * SECOND_NS, 600);
+                  SECOND_NS);                   /* allowed: the 600 units have returned */
+    commit(late, now_ns + 60 * SECOND_NS, 600); /* too late, and charged nevertheless */
     weir_store_close(store);
     return 0;
 }

@@ -173,6 +173,20 @@ POLICIES = {
         "sliding-log 9/m count-denied & gcra 1/s burst 4 & fixed-window 7/2s",
         "leaky-queue 5/s depth 9 & fixed-window 20/m",
     ),
+    "debt": (
+        "gcra 10/s burst 5", "gcra 3/s burst 3", "gcra 1/1000d", "token-bucket 100 refill 7/m",
+        "leaky-bucket 5/s capacity 9", "token-bucket 10 refill 3 every 1s", "token-bucket 5 refill 1 every 4w",
+        "fixed-window 5/1s", "fixed-window 5/6us", "fixed-window 6000/6us", "fixed-window 9/day tz America/New_York",
+        "fixed-window 5/m from-first", "sliding-log 8/10s", "sliding-log 2/10s", "sliding-counter 8/10s",
+        "sliding-counter 8/10s relaxed", "sliding-slices 8/10s slices 7", "leaky-queue 10/s depth 3",
+        "leaky-queue 3/s depth 5 nodelay 2", "fixed-window 5/s count-denied", "fixed-window 5/s from-first count-denied",
+        "sliding-log 5/s count-denied", "gcra 10/s burst 5 & fixed-window 20/m", "gcra 1/s burst 5 & gcra 1/h burst 9",
+        "gcra 10/s burst 5 & leaky-queue 10/s depth 9", "sliding-log 5/s & fixed-window 5/m count-denied",
+        "sliding-counter 2147483647/h", "gcra 10/s burst 5 & block 2s", "sliding-log 3/m count-denied & block 30s",
+        "fixed-window 5/m from-first & block 1s doubling 4s", "fixed-window 9/month from 31 tz Europe/Berlin",
+        "concurrent 3 lease 10s & gcra 2/s burst 9", "fixed-window 5/m & concurrent 2 lease 7s & block 1s",
+        "concurrent 2 lease 10s & block 3s",
+    ),
     "clock-steps-back": (
         "gcra 10/s burst 5", "gcra 3/s burst 3", "token-bucket 9 refill 7/m",
         "token-bucket 10 refill 3 every 1s", "leaky-bucket 5/s capacity 9",
@@ -378,6 +392,56 @@ def wandering_with_keeps(case):
 KEEPS = (leaves_for_others, waits_for_all, keeps_too_much, wandering_with_keeps)
 
 
+def charges_into_debt(case):
+    """Charges more than is left, and waits until the debt is paid off and until the next unit is there."""
+    case.take(1)
+    for cost in (case.limit, 1, min(COST_MAX, 3 * case.limit)):
+        debt = case.charge(cost)
+        for wait in (debt.retry_after_ns, debt.reset_after_ns):
+            case.take(0, case.now + max(0, (wait or 0) - case.tick))
+            case.take(0, case.now + case.tick)
+        case.take(1)
+        case.take(1, case.now + wait_for(case))
+
+
+def charges_a_new_key(case):
+    case.charge(0)
+    case.charge(1)
+    case.charge(case.limit)
+    case.refund(1)
+    case.charge(min(COST_MAX, case.limit + 7))
+    case.refund(2)
+    case.take(0)
+    case.take(1)
+    case.take(COST_MAX)
+
+
+def charges_to_the_bound(case):
+    for _ in range(3):
+        case.charge(COST_MAX)
+    case.take(1)
+    case.take(0, case.now + DAY)
+    case.charge(COST_MAX)
+    case.refund(COST_MAX)
+    case.take(1)
+
+
+def charges_after_step_back(case):
+    case.charge(min(COST_MAX, 2 * case.limit))
+    case.take(0, case.now - max(1, wait_for(case) // 2))
+    case.charge(1)
+    case.charge(COST_MAX, case.now - DAY)
+    case.take(1)
+    case.take(0, case.now + 2 * DAY)
+
+
+def wandering_into_debt(case):
+    Walk(random.Random(case.name), case, charges=True).run(40)
+
+
+DEBTS = (charges_into_debt, charges_a_new_key, charges_to_the_bound, wandering_into_debt)
+
+
 def steps_back_a_little(case):
     case.take(1)
     for back in (case.tick, max(1, wait_for(case) // 2), wait_for(case)):
@@ -425,7 +489,7 @@ def wandering_back(case):
 
 
 STEPS_BACK = (steps_back_a_little, steps_back_when_drained, steps_back_and_on, steps_back_to_zero,
-              gives_back_after_step_back, wandering_back)
+              gives_back_after_step_back, charges_after_step_back, wandering_back)
 
 
 def calendar_case(kind, period, zone, date):
@@ -485,7 +549,8 @@ def calendar_cases(kind):
 
 
 def scenarios(family):
-    others = {"refund": REFUNDS, "keep": KEEPS, "clock-steps-back": STEPS_BACK, "block": ALL + (blocked_again,)}
+    others = {"refund": REFUNDS, "keep": KEEPS, "debt": DEBTS, "clock-steps-back": STEPS_BACK,
+              "block": ALL + (blocked_again,)}
     return others.get(family, ALL)
 
 

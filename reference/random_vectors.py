@@ -165,14 +165,17 @@ def policy(rng):
 class Walk:
     """Runs a case through times and costs that reveal off-by-one errors."""
 
-    def __init__(self, rng, case, refunds=True, monotone=True):
+    def __init__(self, rng, case, refunds=True, monotone=True, charges=False):
         self.rng, self.case, self.refunds, self.monotone = rng, case, refunds, monotone
+        self.charges = charges
         self.last = case.take(0)
 
     def run(self, steps):
         while len(self.case.steps) < steps:
             if self.refunds and self.rng.random() < 0.12:
                 self.refund()
+            elif self.charges and self.rng.random() < 0.25:
+                self.last = self.case.charge(self.cost(), self.time())
             else:
                 self.take()
 

@@ -37,6 +37,14 @@ class Case:
         self.steps.append(self.request("refund", cost) | answer)
         return decision
 
+    def charge(self, cost=1, at=None):
+        charged = self.key.charge(self.move_to(at), cost)
+        answer = {"ok": False}
+        if charged:
+            answer = {"ok": True, "allowed": charged[0].allowed, "over": charged[1]} | fields(charged[0])
+        self.steps.append(self.request("charge", cost) | answer)
+        return charged[0] if charged else self.take(0)
+
     def up(self, at):
         """Returns the first tick at or after a time."""
         return -(-at // self.tick) * self.tick

@@ -14,11 +14,14 @@ in the same way.
     key.refund(now_ns, cost)    a Decision on a cost of 0 after the refund, or None if it is not supported
     key.change_limit(now_ns, parse_policy("gcra 200/s burst 40 & fixed-window 9000/day tz Europe/Berlin"))
                                 the key keeps what it used
+    key.charge(now_ns, cost)    a Decision on a cost of 0 after the charge and the units that were not counted, or None
+                                if it is not supported
 
 Time is whole nanoseconds since the Unix epoch. States are immutable values, so a query cannot change one.
 """
 
 import calendar
+import copy
 import datetime
 import functools
 import math
@@ -61,8 +64,10 @@ class Algorithm:
     """The behaviour of one layer. `state` is what the algorithm stores for a key; `initial` is that of a new key."""
 
     limit = 0
+    charge_limit = COST_MAX  # the largest limit of a layer like this one
     initial = None
     refundable = True
+    counts = True  # whether a charge that nothing denies counts
 
     def effective_now(self, state, now):
         """Returns the time at which a request at `now` is decided: never earlier than the time in the state."""
@@ -91,6 +96,13 @@ class Algorithm:
         """Returns whether the state at `now` decides like that of a new key."""
         return self.allows(state, now, self.limit)
 
+    def charge_unasked(self, state, now, cost):
+        """Returns the state after a charge that nothing denies, of cost >= 1, and the units that were not counted."""
+        largest = copy.copy(self)
+        largest.limit = self.charge_limit
+        units = min(cost, remaining(largest, state, now))
+        return self.charge(state, now, units) if units else state, cost - units
+
     def delay_ns(self, state, now):
         return 0
 
@@ -110,6 +122,7 @@ class Rate(Algorithm):
 
     def __init__(self, n, period, capacity):
         self.n, self.period, self.limit = n, period, capacity
+        self.charge_limit = min(COST_MAX, PERIOD_MAX * n // period)
 
     def backlog(self, tat, now):
         return max(0, tat - now * self.n)
@@ -159,6 +172,7 @@ class StepBucket(Algorithm):
 
     def __init__(self, n, period, capacity):
         self.n, self.period, self.limit = n, period, capacity
+        self.charge_limit = min(COST_MAX, PERIOD_MAX // period * n)
 
     def refilled(self, now):
         return self.n * (now // self.period)
@@ -307,6 +321,8 @@ class FixedWindow(Algorithm):
     def __init__(self, limit, windows, count_denied):
         self.limit, self.windows, self.count_denied = limit, windows, count_denied
         self.refundable = not count_denied
+        if isinstance(windows, AlignedWindows) and limit < windows.period:
+            self.charge_limit = min(COST_MAX, windows.period - 1)
 
     def effective_now(self, state, now):
         return max(now, state[0]) if state else now
@@ -328,6 +344,9 @@ class FixedWindow(Algorithm):
             return state
         start, count = self.present(state, now)
         return start, max(count, min(self.limit, count + cost))
+
+    def charge_unasked(self, state, now, cost):
+        return (self.deny(state, now, cost), 0) if self.count_denied else super().charge_unasked(state, now, cost)
 
     def refund(self, state, now, cost):
         start, count = self.present(state, now)
@@ -383,6 +402,9 @@ class SlidingLog(Algorithm):
         if not self.count_denied:
             return log
         return latest_units(self.charge(log, now, cost), self.limit)
+
+    def charge_unasked(self, log, now, cost):
+        return latest_units(self.charge(log, now, cost), self.limit), 0
 
     def refund(self, log, now, cost):
         counting = self.counting(log, now)
@@ -507,6 +529,7 @@ class Block(Algorithm):
     """
 
     initial = (0, 0)
+    counts = False
 
     def __init__(self, period, longest):
         self.period, self.longest = period, longest
@@ -535,6 +558,7 @@ class Block(Algorithm):
 class Concurrent(Algorithm):
     """Units that are held until a lease ends. The state is a tuple of (end, units), the first to end first."""
 
+    counts = False
     initial = ()
 
     def __init__(self, limit, period):
@@ -640,6 +664,17 @@ class Key:
         self.states = [new.carry_over(old, state, now)
                        for new, old, state in zip(layers, self.layers, self.states)]
         self.layers = layers
+
+    def charge(self, now, cost):
+        if not any(layer.counts for layer in self.layers):
+            return None
+        over = 0
+        if cost >= 1:
+            charged = [layer.charge_unasked(state, now, cost) if layer.counts else (state, 0)
+                       for layer, state in zip(self.layers, self.states)]
+            self.states = [state for state, _ in charged]
+            over = max(left for _, left in charged)
+        return self.take(now, 0), over
 
     def allowed_decision(self, now, delay_ns, kept):
         """The decision of the layer with the smallest remaining. A block has none."""

@@ -234,6 +234,19 @@ WEIR_NODISCARD weir_status weir_peek_keep(const weir_policy *p, const uint64_t *
 WEIR_NODISCARD weir_status weir_refund(const weir_policy *p, uint64_t *state, unsigned level,
                                        int64_t now_ns, int64_t cost, weir_decision *ret);
 
+/* Charges `cost` units that were used already, whether they fit or not: no layer denies them. The
+ * key may then be in debt: a layer has used more than its limit, and denies even a cost of 0 until
+ * the debt is paid off, as the layer's algorithm returns units. A layer counts at most as many
+ * units as the largest limit that the policy language allows at its rate: see docs/algorithms.md.
+ * A charge begins no block. Parameters and threads as weir_check().
+ *  ret       the decision on a cost of 0 after the charge: `allowed` is false if the key is in
+ *            debt, and retry_after_ns is then the time until the debt is paid off.
+ *  ret_over  the units that a layer could not count, of the layer with the most; 0 in practice.
+ * Returns as weir_check(). */
+WEIR_NODISCARD weir_status weir_charge(const weir_policy *p, uint64_t *state, unsigned level,
+                                       int64_t now_ns, int64_t cost, weir_decision *ret,
+                                       int64_t *ret_over);
+
 /* Returns the nanoseconds from now_ns until every layer has full quota again. If that is 0, the
  * state decides like that of a new key and can be deleted.
  *  now_ns  0..WEIR_NOW_NS_MAX. For any other time, and for a damaged state, the result is 0.

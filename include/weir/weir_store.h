@@ -269,6 +269,13 @@ WEIR_NODISCARD weir_status weir_store_refund(weir_store *s, const weir_policy *p
                                              uint64_t policy_id, const void *key, size_t key_len,
                                              int64_t now_ns, int64_t cost, weir_decision *ret);
 
+/* Charges `cost` units that were used already, whether they fit or not; see weir_charge().
+ *  ret_over  written only on WEIR_OK. */
+WEIR_NODISCARD weir_status weir_store_charge(weir_store *s, const weir_policy *p,
+                                             uint64_t policy_id, const void *key, size_t key_len,
+                                             int64_t now_ns, int64_t cost, weir_decision *ret,
+                                             int64_t *ret_over);
+
 /* Resets a key: it has its full quota again. Returns WEIR_OK, also for an unknown key; WEIR_E_RANGE
  * for a bad key. */
 WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
@@ -385,12 +392,16 @@ WEIR_NODISCARD weir_status weir_store_reserve(weir_store *s, const weir_policy *
                                               weir_decision *ret, uint64_t *ret_id);
 
 /* Commits a reservation at its real cost. If that is less than the reserved cost, the rest is
- * returned. If it is more, the difference is charged, as far as the policy allows. A concurrent
- * layer gives all units of the reservation back, whatever the real cost.
+ * returned. If it is more, the difference is charged as by weir_store_charge(), whether it fits or
+ * not. A concurrent layer gives all units of the reservation back, whatever the real cost.
+ * After the reservation has expired, the whole real cost is charged so, once. The store knows an
+ * expired reservation until it needs the memory for a new one: with the limit of open reservations
+ * above, it knows at least as many of the latest as the limit exceeds the open ones.
  *  actual    the real cost, 0..WEIR_COST_MAX.
  *  ret       the key's quota afterwards, as from a peek.
- *  ret_over  the units that could not be charged.
- * Returns WEIR_OK; WEIR_E_ABSENT if no open reservation has this id; WEIR_E_RANGE. */
+ *  ret_over  the units that could not be counted; see weir_charge().
+ * Returns WEIR_OK; WEIR_E_ABSENT if no reservation has this id, or if it was committed, cancelled
+ * or forgotten; WEIR_E_RANGE. */
 WEIR_NODISCARD weir_status weir_store_commit(weir_store *s, uint64_t id, int64_t now_ns,
                                              int64_t actual, weir_decision *ret, int64_t *ret_over);
 
@@ -404,8 +415,8 @@ WEIR_NODISCARD weir_status weir_store_commit(weir_store *s, uint64_t id, int64_t
 WEIR_NODISCARD weir_status weir_store_renew(weir_store *s, uint64_t id, int64_t now_ns,
                                             int64_t ttl_ns, weir_decision *ret);
 
-/* Cancels a reservation: returns all of its units. Equals weir_store_commit() with an actual cost
- * of 0. */
+/* Cancels a reservation: returns all of its units, if it has not expired. Equals
+ * weir_store_commit() with an actual cost of 0. */
 WEIR_NODISCARD weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t now_ns,
                                              weir_decision *ret);
 

@@ -641,12 +641,12 @@ local function first_where(low, high, holds)
   return low
 end
 
--- Finds the first entry that counts, and the sum of the entries. If the layer is count-denied, only
--- the latest L.limit units count.
+-- Finds the first entry that counts, and the sum of the entries. Of a log, only the latest L.limit
+-- units count.
 local function row_sum(L, s)
   local function counts(i)
     local e = entry(s, i)
-    return e[1] > s.since and not (L.count_denied and (s.total - e[2]) % TOTAL >= L.limit)
+    return e[1] > s.since and not (not L.slices and (s.total - e[2]) % TOTAL >= L.limit)
   end
   s.first = s.low
   if s.low < s.next and not counts(s.low) then
@@ -656,7 +656,7 @@ local function row_sum(L, s)
   if s.first < s.next then
     local e = entry(s, s.first)
     s.sum = (s.total - e[2] + e[3]) % TOTAL
-    if L.count_denied then
+    if not L.slices then
       s.sum = min(L.limit, s.sum)
     end
   end
@@ -2015,6 +2015,68 @@ local function refund(P, S, now, cost)
   return judge(P, S, now, 0, 0, false)
 end
 
+-- Returns the largest limit of a layer like L.
+local function largest_limit(L)
+  if L.ops.early == rate.early then
+    local low, high = L.limit, LIMIT_MAX + 1
+    while high - low > 1 do
+      local middle = floor((low + high) / 2)
+      if drains(L, middle) then
+        low = middle
+      else
+        high = middle
+      end
+    end
+    return low
+  elseif L.stepped then
+    return min(LIMIT_MAX, floor(SPAN_US / L.period) * L.rate)
+  elseif L.ops == fixed and not L.calendar and not L.from_first and L.limit < L.period * 1000 then
+    return min(LIMIT_MAX, L.period * 1000 - 1)
+  end
+  return LIMIT_MAX
+end
+
+-- Whether a charge leaves the layer as it is.
+local function uncounted(L)
+  return L.facts.blocks or L.facts.holds
+end
+
+-- Charges a cost, whether it fits or not. Returns the units that are not counted.
+local function charge_layer(L, s, now, cost)
+  if L.count_denied or (L.ops == row and not L.slices) then
+    L.ops.deny(L, s, now, cost)
+    return 0
+  end
+  L.largest = L.largest or setmetatable({ limit = largest_limit(L) }, { __index = L })
+  local units = min(cost, L.ops.left(L.largest, s, now))
+  if units > 0 then
+    L.ops.charge(L, s, now, units)
+  end
+  return cost - units
+end
+
+local CANNOT_CHARGE = { err = 'ERR weir: policies with only concurrent and block layers do not support charges' }
+
+-- A charge has no verdict, so it begins no block; and it holds nothing.
+local function charge(P, S, now, cost)
+  local over, counts = 0, false
+  for i = 1, #P do
+    counts = counts or not uncounted(P[i])
+  end
+  if not counts then
+    return CANNOT_CHARGE
+  end
+  for i = 1, #P do
+    if cost > 0 and not uncounted(P[i]) then
+      over = max(over, charge_layer(P[i], S[i], now, cost))
+      S[i].changed, S.dirty = true, true
+    end
+  end
+  local decision = judge(P, S, now, 0, 0, false)
+  decision[8] = cost - over
+  return decision
+end
+
 local function grant(P, S, now, cost)
   local _, left = scarcest(P, S, now, 0)
   local granted = min(cost, left)
@@ -2087,6 +2149,7 @@ local VERBS = {
     return judge(P, S, now, 0, 0, false)
   end,
   REFUND = refund,
+  CHARGE = charge,
   GRANT = grant,
 }
 
@@ -2161,7 +2224,7 @@ local function weir_ask(keys, args)
   elseif not cost then
     return failed(keep)
   elseif not VERBS[verb] then
-    return failed('unknown verb, expected TAKE, PEEK, REFUND, GRANT or RESET')
+    return failed('unknown verb, expected TAKE, PEEK, REFUND, CHARGE, GRANT or RESET')
   end
   local decision = handle(keys[1], verb, args[2], cost, keep, args, 4, at)
   return decision
@@ -2360,7 +2423,12 @@ local function for_clients(verb, needed)
       return decision
     end
     local six = in_ms(decision)
-    return with_names and named(six, decision.next, { policy = P.text, layer = decision[7] }) or six
+    local over = verb == 'CHARGE' and cost - decision[8] or nil
+    if with_names then
+      return named(six, decision.next, { policy = P.text, layer = decision[7], over = over })
+    end
+    six[7] = over
+    return six
   end
 end
 
@@ -2419,6 +2487,7 @@ local FUNCTIONS = {
   weir_take = for_clients('TAKE', 1),
   weir_peek = for_clients('PEEK', 1),
   weir_refund = for_clients('REFUND', 2),
+  weir_charge = for_clients('CHARGE', 1),
   weir_reset = weir_reset,
   weir_take_all = weir_take_all,
   weir_policy_check = weir_policy_check,
@@ -2444,6 +2513,7 @@ if redis.register_function then
   register('weir_ask_all', {})
   register('weir_take', {})
   register('weir_refund', {})
+  register('weir_charge', {})
   register('weir_reset', {})
   register('weir_take_all', {})
   register('weir_peek', { 'no-writes' })

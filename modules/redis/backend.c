@@ -4,6 +4,7 @@
 
 #include "module.h"
 
+#include "core/algorithm.h"
 #include "core/decision.h"
 #include "port/assert.h"
 #include "service/explain_text.h"
@@ -147,6 +148,8 @@ static const char *event_of(weir_verb verb)
         return "weir.take";
     case WEIR_VERB_REFUND:
         return "weir.refund";
+    case WEIR_VERB_CHARGE:
+        return "weir.charge";
     case WEIR_VERB_RESET:
         return "weir.reset";
     case WEIR_VERB_PEEK:
@@ -177,6 +180,8 @@ static bool decide_under(weir_interned *s, weir_module_call *c, weir_verb verb, 
     weir_cell_close(&cell);
     weir_key_close(&key);
     r->status = st;
+    if (st == WEIR_E_UNSUPPORTED && verb == WEIR_VERB_CHARGE)
+        r->why = WEIR_NO_CHARGES;
     r->policy = &s->policy; /* valid until the next policy is interned */
     return true;
 }
@@ -196,8 +201,11 @@ bool weir_module_decide(weir_module_call *c, weir_verb verb, weir_request *r, in
 
 static bool decide(weir_call *c, weir_verb verb, weir_request *r)
 {
-    int64_t unused;
-    return weir_module_decide((weir_module_call *)c, verb, r, &unused);
+    int64_t granted;
+    bool done = weir_module_decide((weir_module_call *)c, verb, r, &granted);
+    if (done && r->status == WEIR_OK)
+        r->over = r->cost - granted; /* read after a charge only */
+    return done;
 }
 
 static void explain_key(const weir_request *r, const weir_interned *s, weir_cell *cell,

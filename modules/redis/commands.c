@@ -54,6 +54,7 @@ RUN(run_check, CHECK)
 RUN(run_take_all, TAKEALL)
 RUN(run_peek, PEEK)
 RUN(run_refund, REFUND)
+RUN(run_charge, CHARGE)
 RUN(run_reset, RESET)
 RUN(run_reset_all, RESETALL)
 RUN(run_explain, EXPLAIN)
@@ -127,6 +128,8 @@ static const command commands[] = {
      "Reports what WEIR.TAKE would reply, and charges nothing", "O(1)", take_args},
     {SHARED(REFUND), run_refund, "write fast", "write fast", UPDATES,
      "Refunds units that were charged and not used", "O(1)", refund_args},
+    {SHARED(CHARGE), run_charge, "write fast deny-oom", "write fast", UPDATES,
+     "Charges units that were used already, whether they fit or not", "O(1)", take_args},
     {SHARED(RESET), run_reset, "write fast", "write fast", REDIS_KEY_RW | REDIS_KEY_DELETE,
      "Restores the full quota of a key under a policy", "O(1)", reset_args},
     {SHARED(RESETALL), run_reset_all, "write", "write slow", 0,
@@ -138,8 +141,8 @@ static const command commands[] = {
     {SHARED(THROTTLE), run_throttle, "write fast deny-oom", "write fast", UPDATES,
      "Does the same as CL.THROTTLE of redis-cell", "O(1)", throttle_args},
     {OWN("WEIR.ASK", NULL, 5, 5, 3, 1, false, NULL), weir_ask_command, "write fast deny-oom",
-     "write fast", UPDATES, "Internal: TAKE, PEEK, REFUND, GRANT or RESET, in microseconds", "O(1)",
-     ask_args},
+     "write fast", UPDATES, "Internal: TAKE, PEEK, REFUND, CHARGE, GRANT or RESET, in microseconds",
+     "O(1)", ask_args},
     {OWN("WEIR.ASKALL", NULL, 5, 0, 3, 3, false, NULL), weir_ask_all_command, "write deny-oom",
      "write slow", UPDATES, "Internal: WEIR.TAKEALL in microseconds",
      "O(n) for n requests, 1 to 16", ask_all_args},

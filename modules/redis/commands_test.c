@@ -54,6 +54,7 @@ static void keys_of_another_type(void)
         {{"WEIR.CHECK", LIMIT, "foreign"}, wrong},
         {{"WEIR.PEEK", LIMIT, "foreign"}, wrong},
         {{"WEIR.REFUND", LIMIT, "foreign", "1"}, wrong},
+        {{"WEIR.CHARGE", LIMIT, "foreign"}, wrong},
         {{"WEIR.RESET", LIMIT, "foreign"}, wrong},
         {{"WEIR.EXPLAIN", LIMIT, "foreign"}, wrong},
         {{"CL.THROTTLE", "foreign", "1", "1", "1"}, wrong},
@@ -88,9 +89,9 @@ static void keys_and_costs(void)
         {{"WEIR.ASKALL", "1", LIMIT, "k", "x"},
          "ERR request 0: the cost: expected a whole number from 0 to 2147483647"},
         {{"WEIR.ASK", "TOOK", LIMIT, "k", "1"},
-         "ERR expected TAKE, PEEK, REFUND, GRANT or RESET, found 'TOOK'"},
+         "ERR expected TAKE, PEEK, REFUND, CHARGE, GRANT or RESET, found 'TOOK'"},
         {{"WEIR.ASK", LONG, LIMIT, "k", "1"},
-         "ERR expected TAKE, PEEK, REFUND, GRANT or RESET, found "
+         "ERR expected TAKE, PEEK, REFUND, CHARGE, GRANT or RESET, found "
          "'0123456789012345678901234567890123456789012345678901234567890123'"},
     };
     CHECK_ROWS(rows);

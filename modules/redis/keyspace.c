@@ -317,6 +317,20 @@ static weir_status refund(weir_cell *c, int64_t now_ns, int64_t n, weir_decision
     return weir_refund(&c->interned->policy, c->state, c->level, now_ns, n, ret);
 }
 
+static weir_status charge(weir_cell *c, int64_t now_ns, int64_t n, weir_decision *ret,
+                          int64_t *ret_granted)
+{
+    const weir_policy *p = &c->interned->policy;
+    int64_t over = n;
+    if (c->in_place && !c->new_state)
+        log_undo(c, now_ns, 0);
+    weir_status st = weir_charge(p, c->state, c->level, now_ns, n, ret, &over);
+    while (st == WEIR_E_ROOM && grow(c))
+        st = weir_charge(p, c->state, c->level, now_ns, n, ret, &over);
+    *ret_granted = n - over;
+    return st == WEIR_E_ROOM ? WEIR_E_NOMEM : st;
+}
+
 static weir_status grant(weir_cell *c, int64_t now_ns, int64_t n, weir_decision *ret,
                          int64_t *ret_granted)
 {
@@ -360,6 +374,8 @@ weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64
         return peek(c, now_ns, n, keep, ret);
     case WEIR_VERB_REFUND:
         return refund(c, now_ns, n, ret);
+    case WEIR_VERB_CHARGE:
+        return charge(c, now_ns, n, ret, ret_granted);
     case WEIR_VERB_GRANT:
         return grant(c, now_ns, n, ret, ret_granted);
     case WEIR_VERB_RESET:

@@ -113,8 +113,8 @@ WEIR_NODISCARD weir_status weir_cell_block(weir_cell *c, int64_t now_ns, int64_t
  *  n            0..WEIR_COST_MAX
  *  keep         of a take or a peek; see weir_check_keep()
  *  ret_granted  units that WEIR_VERB_GRANT charged; else 0.
- * Returns as weir_check_keep(), weir_peek_keep() and weir_refund(), but WEIR_E_NOMEM instead of
- * WEIR_E_ROOM: the state has reached its maximum size. */
+ * Returns as weir_check_keep(), weir_peek_keep(), weir_refund() and weir_charge(), but WEIR_E_NOMEM
+ * instead of WEIR_E_ROOM: the state has reached its maximum size. */
 WEIR_NODISCARD weir_status weir_cell_decide(weir_cell *c, weir_verb verb, int64_t now_ns, int64_t n,
                                             int64_t keep, weir_decision *ret, int64_t *ret_granted);
 

@@ -258,8 +258,8 @@ static bool read_verb(weir_slice a, weir_verb *ret)
         const char *word;
         weir_verb verb;
     } verbs[] = {
-        {"TAKE", WEIR_VERB_TAKE},     {"PEEK", WEIR_VERB_PEEK},   {"GRANT", WEIR_VERB_GRANT},
-        {"REFUND", WEIR_VERB_REFUND}, {"RESET", WEIR_VERB_RESET},
+        {"TAKE", WEIR_VERB_TAKE},     {"PEEK", WEIR_VERB_PEEK},     {"GRANT", WEIR_VERB_GRANT},
+        {"REFUND", WEIR_VERB_REFUND}, {"CHARGE", WEIR_VERB_CHARGE}, {"RESET", WEIR_VERB_RESET},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (weir_resp_word_is(a, verbs[i].word)) {
@@ -276,7 +276,8 @@ static void run_ask(weir_module_call *c)
     weir_verb verb;
     int64_t granted, fields[ASK_FIELDS];
     if (!read_verb(call->arg[1], &verb)) {
-        weir_call_error(call, "ERR expected TAKE, PEEK, REFUND, GRANT or RESET, found '%.*s'",
+        weir_call_error(call,
+                        "ERR expected TAKE, PEEK, REFUND, CHARGE, GRANT or RESET, found '%.*s'",
                         call->arg[1].len < 64 ? (int)call->arg[1].len : 64, call->arg[1].at);
         return;
     }

@@ -36,6 +36,7 @@ static const struct {
     {"take", "POLICY KEY", "ask a daemon whether a request may pass", weir_cmd_client},
     {"peek", "POLICY KEY", "the same without charging the key", weir_cmd_client},
     {"refund", "POLICY KEY", "return what a request was charged", weir_cmd_client},
+    {"charge", "POLICY KEY", "charge what was used, even if it is too much", weir_cmd_client},
     {"reset", "POLICY KEY", "restore the full limit of a key", weir_cmd_client},
     {"explain", "POLICY KEY", "print which limit applies to a key, and what remains",
      weir_cmd_client},

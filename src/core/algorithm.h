@@ -102,6 +102,26 @@ static inline const weir_layer *weir_policy_hold(const weir_policy *p)
     return NULL;
 }
 
+/* Returns whether the layer counts what is charged, see weir_charge(). A block begins by a denial
+ * only, and what is held is not used up. Pure. */
+static inline bool weir_layer_counts(const weir_layer *l)
+{
+    return !weir_layer_is_block(l) && !weir_layer_holds(l);
+}
+
+/* Returns whether any layer of the policy counts what is charged. Pure. */
+static inline bool weir_policy_counts(const weir_policy *p)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (weir_layer_counts(&p->layer[i]))
+            return true;
+    }
+    return false;
+}
+
+/* The reason of WEIR_E_UNSUPPORTED for a charge: see weir_policy_counts(). */
+#define WEIR_NO_CHARGES "policies with only concurrent and block layers do not support charges"
+
 /* Returns whether the layer supports all of the WEIR_CAN_* bits in `can`. Pure. */
 static inline bool weir_layer_can(const weir_layer *l, unsigned can)
 {

@@ -306,14 +306,14 @@ weir_status weir_renew(const weir_policy *p, uint64_t *state, unsigned level,
     return weir_check(p, state, level, now_ns, 0, ret);
 }
 
-/* The used share of a layer, from a peek with cost 0. A running block is the last to be evicted; a
- * block that is remembered has used up its limit. */
+/* The used share of a layer, from a peek with cost 0. A running block and a layer in debt are the
+ * last to be evicted; a block that is remembered has used up its limit. */
 static unsigned used_of(const weir_layer *l, const weir_decision *peek)
 {
-    if (!weir_layer_is_block(l))
-        return weir_used_share(peek->limit, peek->remaining);
     if (!peek->allowed)
         return WEIR_USED_MAX;
+    if (!weir_layer_is_block(l))
+        return weir_used_share(peek->limit, peek->remaining);
     return peek->reset_after_ns > 0 ? WEIR_USED_MAX / 2 + 1 : 0;
 }
 

@@ -45,6 +45,7 @@ static void check_arguments(void **unused)
         weir_policy p = policy_of(policies[i]);
         uint64_t state[256] = {0};
         weir_decision d = {.limit = -7};
+        int64_t over = -7;
         assert_in_range(weir_state_words(&p, 0), 1, 256);
         assert_int_equal(weir_check(&p, state, 0, -1, 1, &d), WEIR_E_RANGE);
         assert_int_equal(weir_check(&p, state, 0, WEIR_NOW_NS_MAX + 1, 1, &d), WEIR_E_RANGE);
@@ -55,6 +56,9 @@ static void check_arguments(void **unused)
         assert_int_equal(weir_peek(&p, state, 0, 0, -1, &d), WEIR_E_RANGE);
         assert_int_equal(weir_refund(&p, state, 0, -1, 1, &d), WEIR_E_RANGE);
         assert_int_equal(weir_refund(&p, state, 0, 0, -1, &d), WEIR_E_RANGE);
+        assert_int_equal(weir_charge(&p, state, 0, -1, 1, &d, &over), WEIR_E_RANGE);
+        assert_int_equal(weir_charge(&p, state, 0, 0, -1, &d, &over), WEIR_E_RANGE);
+        assert_int_equal(over, -7);
         assert_int_equal(d.limit, -7);
         assert_int_equal(weir_fresh_after(&p, state, 0, 0), 0);
         assert_int_equal(weir_fresh_after(&p, state, 0, INT64_MIN), 0);
@@ -375,6 +379,7 @@ static void check_state_time(void **unused)
     assert_int_equal(refund_charge(&queue, unused_state, 195, 195, 1, &d), WEIR_E_UNSUPPORTED);
 }
 
+/* A key in debt ranks last in the order of eviction, whatever its limit is. */
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -100,7 +100,7 @@ bool weir_leases_full(const weir_layer *l, const uint64_t *state, unsigned level
 {
     weir_ring v;
     leases_at(l, state, level, now_ns, &v);
-    return cost > 0 && l->den > 0 && is_full(l, &v, state, new_end(l, &v));
+    return cost > 0 && is_full(l, &v, state, new_end(l, &v));
 }
 
 bool weir_leases_allows(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
@@ -108,7 +108,7 @@ bool weir_leases_allows(const weir_layer *l, const uint64_t *state, unsigned lev
 {
     weir_ring v;
     leases_at(l, state, level, now_ns, &v);
-    return l->den == 0 || v.sum + cost <= l->limit;
+    return v.sum + cost <= l->limit;
 }
 
 /* Returns the wait for a denied cost <= limit: until enough leases have ended. */
@@ -125,12 +125,11 @@ bool weir_leases_check(const weir_layer *l, uint64_t *state, unsigned level, int
 {
     weir_ring v;
     leases_at(l, state, level, now_ns, &v);
-    bool holds = l->den > 0;
-    ret->limit = holds ? l->limit : WEIR_COST_MAX;
-    ret->allowed = !holds || v.sum + cost <= l->limit;
+    ret->limit = l->limit;
+    ret->allowed = v.sum + cost <= l->limit;
     ret->never = !ret->allowed && cost > l->limit;
     ret->delay_ns = ret->retry_after_ns = 0;
-    if (cost > 0 && holds && ret->allowed) {
+    if (cost > 0 && ret->allowed) {
         int64_t ends_ns = new_end(l, &v);
         if (is_full(l, &v, state, ends_ns))
             return false;
@@ -140,7 +139,7 @@ bool weir_leases_check(const weir_layer *l, uint64_t *state, unsigned level, int
     }
     if (!ret->allowed)
         ret->retry_after_ns = ret->never ? INT64_MAX : retry_after(l, &v, state, now_ns, cost);
-    ret->remaining = !holds ? WEIR_COST_MAX : v.sum < l->limit ? l->limit - v.sum : 0;
+    ret->remaining = v.sum < l->limit ? l->limit - v.sum : 0;
     ret->reset_after_ns = v.sum > 0 ? ends_after(&v, state, v.len - 1, now_ns) : 0;
     return true;
 }

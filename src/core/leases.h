@@ -15,8 +15,7 @@
  * end at the same instant share an entry. A lease that is shorter than P may end before others, and
  * is inserted among them: O(entries behind it). Otherwise times are as those of a sliding-log.
  *
- * The length of a new lease is l->den, which weir_layer_init() sets to P. It may be set to 1..P, or
- * to 0: the layer then allows any cost and holds nothing.
+ * The length of a new lease is l->den, which weir_layer_init() sets to P. It may be set to 1..P.
  *
  *   state    sound: see weir_leases_sound().
  *   now_ns   0..WEIR_NOW_NS_MAX.

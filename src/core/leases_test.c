@@ -159,21 +159,6 @@ static void the_clock_steps_back(void **unused)
     assert_int_equal(left(&k, 1020), 1);
 }
 
-/* The lease of length 0 allows everything and holds nothing, but keeps what is held. */
-static void a_lease_of_nothing(void **unused)
-{
-    (void)unused;
-    key k = key_of("concurrent 3 lease 100ns");
-    take(&k, 1000, 3, 100);
-    uint64_t before[WORDS];
-    memcpy(before, k.state, sizeof before);
-    weir_decision d = take(&k, 1000, WEIR_COST_MAX, 0);
-    assert_true(d.allowed && !d.never && d.remaining == WEIR_COST_MAX && d.limit == WEIR_COST_MAX &&
-                d.retry_after_ns == 0);
-    assert_memory_equal(k.state, before, sizeof before);
-    assert_int_equal(left(&k, 1000), 0);
-}
-
 /* A state grows if it has no entry left, unless the new units share one. */
 static void states_grow(void **unused)
 {
@@ -373,9 +358,6 @@ static void rings_that_are_not_full(void **unused)
     assert_false(weir_leases_full(l, k.state, LEVEL, 5, 0));
     assert_false(weir_leases_allows(l, k.state, LEVEL, 5, 1));
     assert_int_equal(weir_renew(&k.policy, k.state, LEVEL, &of, 1, -1, &d, &ends_ns), WEIR_E_RANGE);
-    l->den = 0; /* without a lease */
-    assert_false(weir_leases_full(l, k.state, LEVEL, 5, 1));
-    assert_true(weir_leases_allows(l, k.state, LEVEL, 5, 1));
 }
 
 static void a_policy_may_hold(void **unused)
@@ -394,7 +376,6 @@ int main(void)
         cmocka_unit_test(refunds_begin_with_the_first),
         cmocka_unit_test(leases_are_renewed),
         cmocka_unit_test(the_clock_steps_back),
-        cmocka_unit_test(a_lease_of_nothing),
         cmocka_unit_test(states_grow),
         cmocka_unit_test(limits_change),
         cmocka_unit_test(a_limit_is_lowered),

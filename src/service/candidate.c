@@ -71,12 +71,16 @@ void weir_candidate_repeat(weir_service *s, weir_verb verb, const weir_resolved 
     weir_store *store = s->limiter->store;
     const weir_rule_limit *candidate = candidate_of(at);
     weir_decision d;
-    WEIR_ASSERT(verb == WEIR_VERB_RESET || verb == WEIR_VERB_REFUND);
+    int64_t over;
+    WEIR_ASSERT(verb == WEIR_VERB_RESET || verb == WEIR_VERB_REFUND || verb == WEIR_VERB_CHARGE);
     if (!candidate)
         return;
     /* A failure, such as of a policy without refunds, changes no answer. */
     if (verb == WEIR_VERB_RESET)
         (void)!weir_store_reset(store, current_id(s, at), at->key.at, at->key.len);
+    else if (verb == WEIR_VERB_CHARGE)
+        (void)!weir_store_charge(store, &candidate->policy, current_id(s, at), at->key.at,
+                                 at->key.len, now_ns, request->cost, &d, &over);
     else
         (void)!weir_store_refund(store, &candidate->policy, current_id(s, at), at->key.at,
                                  at->key.len, now_ns, request->cost, &d);

@@ -219,6 +219,19 @@ static void check_refund_and_reset(void **unused)
     expect_counts("q", 2, 1, 0, 1);
 }
 
+/* A charge also charges the candidate. */
+static void check_charge(void **unused)
+{
+    (void)unused;
+    const weir_rule_spec spec = spec_with("a", "gcra 1/h burst 9", "gcra 1/h burst 2");
+    set_rules(&spec, 1);
+    weir_request request = request_of("a", "k", 2);
+    assert_true(weir_service_charge(service, NULL, &request, now_ns));
+    assert_int_equal(request.decision.remaining, 7);
+    take("a", "k", 1, now_ns);
+    expect_counts("a", 0, 0, 0, 1);
+}
+
 /* All requests of an allowed call are compared, and of a denied one only the one that denies. */
 static void check_take_all(void **unused)
 {
@@ -518,6 +531,7 @@ int main(void)
         TEST(check_verdicts),
         TEST(check_which_are_compared),
         TEST(check_refund_and_reset),
+        TEST(check_charge),
         TEST(check_take_all),
         TEST(check_mixed_engines),
         TEST(check_changes),

@@ -38,7 +38,8 @@ void weir_dispatch_refuse(weir_request *request)
 /* What an engine's answer says of weir_request.next_ns. */
 static int64_t next_of(const weir_engine_request *q)
 {
-    bool of_one = q->cost == 1 || q->verb == WEIR_VERB_GRANT;
+    bool of_cost = q->verb == WEIR_VERB_TAKE || q->verb == WEIR_VERB_PEEK;
+    bool of_one = (q->cost == 1 && of_cost) || q->verb == WEIR_VERB_GRANT;
     if (weir_next_is_now(q->policy, &q->decision))
         return 0;
     return of_one && !q->decision.allowed ? q->decision.retry_after_ns : q->next_ns;
@@ -52,6 +53,8 @@ void weir_dispatch_read(const weir_engine_request *q, weir_request *request)
         request->next_ns = next_of(q);
         if (q->verb == WEIR_VERB_GRANT) /* its decision is about one more unit */
             request->decision.allowed = q->granted == q->cost;
+        if (q->verb == WEIR_VERB_CHARGE)
+            request->over = q->cost - q->granted;
         if (request->decision.allowed)
             request->decision.retry_after_ns = 0;
         if (q->by_error)
@@ -71,6 +74,7 @@ void weir_dispatch_copy(weir_request *to, const weir_request *from)
     to->decision = from->decision;
     to->reason = from->reason;
     to->next_ns = from->next_ns;
+    to->over = from->over;
     to->policy = from->policy;
     to->answer = from->answer;
     to->why = from->why;

@@ -3,10 +3,10 @@
 /* Dispatch to engines: which requests are sent, when the completion is ready, and what the answers
  * do. The tests pass the time in. */
 
-#include "service/service_internal.h"
-
+#include "core/decision.h"
 #include "service/fake_engine_test.h"
 #include "service/kit_test.h"
+#include "service/service_internal.h"
 #include "tests/kit/kit.h"
 
 #include <stdio.h>
@@ -354,6 +354,15 @@ static void check_on_error(void **unused)
         assert_int_equal(redis->waiting[0].batch->request[i].on_error, WEIR_ON_ERROR_DEFAULT);
 }
 
+static void ask(bool (*fn)(weir_service *, weir_completion *, weir_request *, int64_t),
+                weir_request *r, weir_verb verb)
+{
+    assert_false(fn(service, &completion, r, now_ns));
+    assert_int_equal(redis->waiting[0].batch->request[0].verb, verb);
+    fake_reply(redis, 0, now_ns);
+    assert_true(fn(service, &completion, r, now_ns));
+}
+
 static void check_statuses(void **unused)
 {
     (void)unused;
@@ -372,9 +381,7 @@ static void check_statuses(void **unused)
     redis->status = WEIR_E_UNSUPPORTED;
     take_far(&request);
     assert_non_null(request.why);
-    assert_false(weir_service_refund(service, &completion, &request, now_ns));
-    fake_reply(redis, 0, now_ns);
-    assert_true(weir_service_refund(service, &completion, &request, now_ns));
+    ask(weir_service_refund, &request, WEIR_VERB_REFUND);
     assert_int_equal(request.status, WEIR_E_UNSUPPORTED);
     assert_null(request.why); /* the engine does support the policy */
     redis->status = WEIR_E_RANGE;
@@ -446,21 +453,19 @@ static void check_peek_refund_reset(void **unused)
     (void)unused;
     weir_request request = request_of("far", "a", 3), again = request;
     take_far(&request);
-    assert_false(weir_service_peek(service, &completion, &again, now_ns));
-    assert_false(weir_service_peek(service, &completion, &again, now_ns)); /* still */
-    assert_int_equal(redis->waiting[0].batch->request[0].verb, WEIR_VERB_PEEK);
-    fake_reply(redis, 0, now_ns);
-    assert_true(weir_service_peek(service, &completion, &again, now_ns));
+    assert_false(weir_service_peek(service, &completion, &again, now_ns)); /* and still: */
+    ask(weir_service_peek, &again, WEIR_VERB_PEEK);
     assert_int_equal(again.decision.remaining, 2);
     again.cost = 2;
-    assert_false(weir_service_refund(service, &completion, &again, now_ns));
-    fake_reply(redis, 0, now_ns);
-    assert_true(weir_service_refund(service, &completion, &again, now_ns));
+    ask(weir_service_refund, &again, WEIR_VERB_REFUND);
     assert_int_equal(again.decision.remaining, 4);
-    assert_false(weir_service_reset(service, &completion, &again, now_ns));
-    assert_int_equal(redis->waiting[0].batch->request[0].verb, WEIR_VERB_RESET);
-    fake_reply(redis, 0, now_ns);
-    assert_true(weir_service_reset(service, &completion, &again, now_ns));
+    again.cost = 7;
+    ask(weir_service_charge, &again, WEIR_VERB_CHARGE);
+    assert_int_equal(again.over, 2);
+    again.cost = 1; /* the decision is on a cost of 0 */
+    ask(weir_service_charge, &again, WEIR_VERB_CHARGE);
+    assert_int_equal(again.next_ns, WEIR_NEXT_UNKNOWN);
+    ask(weir_service_reset, &again, WEIR_VERB_RESET);
     assert_int_equal(again.status, WEIR_OK);
     redis->immediate = true;
     assert_true(weir_service_peek(service, &completion, &again, now_ns));

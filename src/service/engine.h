@@ -32,6 +32,7 @@ typedef enum weir_verb {
     WEIR_VERB_TAKE,
     WEIR_VERB_PEEK,
     WEIR_VERB_REFUND,
+    WEIR_VERB_CHARGE,   /* weir_charge(); `granted` are the units that were counted */
     WEIR_VERB_RESET,    /* the decision shows the full quota */
     WEIR_VERB_GRANT,    /* charges as many of `cost` units as are allowed now, `granted`; the
                           decision is that of a peek with cost 1 after it */
@@ -60,7 +61,7 @@ typedef struct weir_engine_request {
     int64_t next_ns;        /* on WEIR_OK, as weir_request.next_ns; at first WEIR_NEXT_UNKNOWN */
     weir_throttle_answer answer;          /* of a throttle, on WEIR_OK */
     weir_throttle_status throttle_status; /* of a throttle, on WEIR_E_RANGE */
-    int64_t granted;                      /* of a grant, on WEIR_OK */
+    int64_t granted;                      /* of a grant or a charge, on WEIR_OK */
     bool by_error;                        /* on_error decided */
     const char *reason; /* on WEIR_E_IO and WEIR_E_UNSUPPORTED: a static string, or NULL */
 } weir_engine_request;

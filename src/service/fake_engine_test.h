@@ -131,7 +131,11 @@ FAKE void fake_decide(fake_engine *f, weir_engine_request *q, int64_t now_ns)
             weir_store_peek_keep(f->store, p, id, key, len, now_ns, q->cost, q->keep, &q->decision);
     else if (q->verb == WEIR_VERB_REFUND)
         q->status = weir_store_refund(f->store, p, id, key, len, now_ns, q->cost, &q->decision);
-    else if (q->verb == WEIR_VERB_RESET)
+    else if (q->verb == WEIR_VERB_CHARGE) {
+        q->status = weir_store_charge(f->store, p, id, key, len, now_ns, q->cost, &q->decision,
+                                      &q->granted);
+        q->granted = q->cost - 2; /* as if 2 units were over */
+    } else if (q->verb == WEIR_VERB_RESET)
         q->status = weir_store_reset(f->store, id, key, len);
     else if (q->verb == WEIR_VERB_RESET_ALL)
         q->status = key_of_all(f, q);

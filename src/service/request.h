@@ -75,6 +75,7 @@ typedef struct weir_request {
     weir_decision decision;
     weir_reason reason;
     int64_t next_ns;           /* written by weir_service_next() */
+    int64_t over;              /* of weir_service_charge() only: the units that were not counted */
     const weir_policy *policy; /* that decided; valid until the next call on the service */
     const weir_answer *answer; /* of the rule; NULL: an inline policy. Valid as `policy` */
     const char *why; /* on WEIR_E_IO, _UNSUPPORTED and _RANGE: what failed and what helps; a static

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Reservations of a service, with lists, shadow and counters. */
+/* Reservations and charges of a service, with lists, shadow and counters. */
 
 #include "service/kit_test.h"
 
@@ -29,7 +29,7 @@ static int64_t commit(uint64_t id, int64_t actual, int64_t at_ns, int64_t *ret_o
 {
     weir_decision d;
     assert_int_equal(weir_service_commit(service, id, actual, at_ns, &d, ret_over), WEIR_OK);
-    assert_true(d.allowed);
+    assert_true(d.allowed || d.remaining == 0); /* or in debt */
     return d.remaining;
 }
 
@@ -54,7 +54,7 @@ static void check_commit(void **unused)
         WEIR_E_RANGE);
     reserve("tokens", "a", 70, &id);
     assert_int_equal(commit(id, 80, now_ns + s_ns, &over), 0);
-    assert_int_equal(over, 5);
+    assert_int_equal(over, 0); /* the key is in debt */
     assert_false(reserve("tokens", "a", 1, &id).decision.allowed);
     weir_counts c = counts_of("tokens");
     assert_int_equal(c.allowed, 2);
@@ -137,15 +137,15 @@ static void check_shadow(void **unused)
     assert_true(request.decision.allowed);
     assert_int_equal(request.reason, WEIR_BY_SHADOW);
     assert_true(beyond != WEIR_ID_NONE && beyond != id);
-    assert_int_equal(commit(beyond, 30, now_ns, &over), 0); /* the limit allows 20 of them */
-    assert_int_equal(over, 10);
-    assert_int_equal(commit(id, 0, now_ns, &over), 80);
+    assert_int_equal(commit(beyond, 30, now_ns, &over), 0); /* 10 more than the limit */
+    assert_int_equal(over, 0);
+    assert_int_equal(commit(id, 0, now_ns, &over), 70);
     assert_int_equal(counts_of("look").shadowed, 1);
     assert_int_equal(reserve("look", "full", 100, &id).reason, WEIR_BY_LIMIT);
     assert_int_equal(reserve("look", "full", 1, &beyond).reason, WEIR_BY_SHADOW);
     assert_true(beyond != WEIR_ID_NONE); /* of 0 units */
     assert_int_equal(commit(beyond, 3, now_ns, &over), 0);
-    assert_int_equal(over, 3);
+    assert_int_equal(over, 0);
 }
 
 /* A reservation is a decision, and the latency of decisions is recorded together. */
@@ -162,13 +162,71 @@ static void check_latency(void **unused)
     assert_int_equal(weir_limiter_latency(limiter).sum_ns, 10);
 }
 
+/* A charge is nobody's request: it is not counted, and a key on a list is not charged. */
+static void check_charge(void **unused)
+{
+    (void)unused;
+    static const char *const keys[] = {"vip", "bad"};
+    weir_rule_spec specs[] = {spec_of("api", "gcra 1/s burst 5"),
+                              spec_of("log", "gcra 1/s burst 5")};
+    specs[0].allow = &keys[0];
+    specs[0].deny = &keys[1];
+    specs[0].allow_len = specs[0].deny_len = 1;
+    specs[1].shadow = true;
+    set_rules(specs, 2);
+    weir_request request = {.rule = text_of("api"), .key = text_of("alice"), .cost = 7, .over = 3};
+    assert_true(weir_service_charge(service, NULL, &request, now_ns));
+    assert_int_equal(request.status, WEIR_OK);
+    assert_false(request.decision.allowed);
+    assert_int_equal(request.decision.retry_after_ns, 2 * s_ns);
+    assert_int_equal(request.over, 0);
+    assert_int_equal(left("api", "alice", now_ns), 0);
+    request.key = text_of("vip");
+    assert_true(weir_service_charge(service, NULL, &request, now_ns));
+    assert_true(request.decision.allowed);
+    assert_int_equal(request.decision.remaining, 5);
+    assert_int_equal(request.over, 0);
+    request.key = text_of("bad");
+    assert_true(weir_service_charge(service, NULL, &request, now_ns));
+    assert_false(request.decision.allowed);
+    assert_true(request.decision.never);
+    request.rule = text_of("log"); /* in shadow, which allows what it denies */
+    assert_true(weir_service_charge(service, NULL, &request, now_ns));
+    assert_true(request.decision.allowed);
+    assert_int_equal(request.reason, WEIR_BY_SHADOW);
+    assert_int_equal(left("log", "bad", now_ns), 0);
+    request.cost = -1;
+    assert_true(weir_service_charge(service, NULL, &request, now_ns));
+    assert_int_equal(request.status, WEIR_E_RANGE);
+    assert_int_equal(counts_of("log").denied, 0);
+    assert_int_equal(counts_of("log").allowed, 0);
+    assert_int_equal(counts_of("api").denied, 0); /* a cost of 0 is not counted either */
+}
+
+/* A debt ends with the generation of its policy's states. */
+static void check_debt_is_reset(void **unused)
+{
+    (void)unused;
+    set_two();
+    weir_request request = request_of("tokens", "alice", 150), policy = {.rule = text_of("tokens")};
+    assert_true(weir_service_charge(service, NULL, &request, now_ns));
+    assert_false(request.decision.allowed);
+    assert_true(weir_service_reset_policy(service, NULL, &policy, now_ns));
+    assert_int_equal(policy.status, WEIR_OK);
+    assert_int_equal(left("tokens", "alice", now_ns), 100);
+    request.cost = 40;
+    assert_true(weir_service_charge(service, NULL, &request, now_ns));
+    assert_int_equal(request.decision.remaining, 60);
+    assert_int_equal(left("tokens", "alice", now_ns), 60);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_commit), TEST(check_expiry),  TEST(check_lists),
-        TEST(check_shadow), TEST(check_latency),
+        TEST(check_commit),  TEST(check_expiry), TEST(check_lists),         TEST(check_shadow),
+        TEST(check_latency), TEST(check_charge), TEST(check_debt_is_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,6 +121,12 @@ void weir_service_next(weir_service *s, weir_request *requests, size_t n, int64_
 WEIR_NODISCARD bool weir_service_refund(weir_service *s, weir_completion *completion,
                                         weir_request *request, int64_t now_ns);
 
+/* Charges request->cost units that were used already, whether they fit or not; see weir_charge().
+ * Also writes request->over. Statuses are those of weir_service_take(). The decision is that of a
+ * peek with cost 0. Not counted as a request. A key on a list is not charged. */
+WEIR_NODISCARD bool weir_service_charge(weir_service *s, weir_completion *completion,
+                                        weir_request *request, int64_t now_ns);
+
 /* Deletes the state of a key, so that it has its full quota. Ignores request->cost. Writes only
  * status, why and error. */
 WEIR_NODISCARD bool weir_service_reset(weir_service *s, weir_completion *completion,

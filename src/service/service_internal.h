@@ -203,8 +203,8 @@ void weir_resolved_count(weir_service *s, const weir_resolved *at, const weir_re
 void weir_candidates_take(weir_service *s, const weir_resolved *at, const weir_request *requests,
                           size_t n, int64_t now_ns);
 
-/* Repeats a reset or a refund, which has succeeded, on the candidate's state, if there is a
- * candidate. */
+/* Repeats a reset, a refund or a charge, which has succeeded, on the candidate's state, if there is
+ * a candidate. */
 void weir_candidate_repeat(weir_service *s, weir_verb verb, const weir_resolved *at,
                            const weir_request *request, int64_t now_ns);
 

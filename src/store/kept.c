@@ -541,7 +541,7 @@ weir_status weir_kept_run(weir_store *s, const weir_area *at, const weir_large_c
 void weir_kept_move(weir_store *s, const weir_store_request *request, int64_t now_ns)
 {
     const weir_area *at = weir_area_of(s, request->policy_id);
-    weir_charge peek = {.cost = 0};
+    weir_state_call peek = {.cost = 0};
     if (!weir_kept_until(weir_table_kept_until(at->table), weir_table_now(at->table, now_ns)))
         return;
     weir_large_call call = {

@@ -227,6 +227,41 @@ static void calls(void **unused)
     weir_store_close(s);
 }
 
+/* A debt moves to another limit, and so does what a commit charges. */
+static void debts(void **unused)
+{
+    (void)unused;
+    weir_store *s = store_with_key(NULL);
+    limit a = limit_of(s, "q", "gcra 1/s burst 5"), b = limit_of(s, "q", "gcra 2/s burst 9");
+    weir_decision d;
+    uint64_t id;
+    int64_t over;
+    assert_int_equal(
+        weir_store_reserve(s, &a.policy, a.id, "k", 1, start_ns, 5, s_ns * 60, &d, &id), WEIR_OK);
+    assert_int_equal(weir_store_charge(s, &a.policy, a.id, "k", 1, start_ns, 7, &d, &over),
+                     WEIR_OK);
+    assert_int_equal(d.retry_after_ns, 7 * s_ns);
+    weir_store_keep(s);
+    d = take(s, &b, "k", start_ns, 1); /* 12 units are used, of 9 */
+    assert_false(d.allowed);
+    assert_int_equal(d.retry_after_ns, 2 * s_ns);
+    assert_int_equal(weir_store_commit(s, id, start_ns, 9, &d, &over), WEIR_OK);
+    assert_int_equal(d.retry_after_ns, 7 * s_ns / 2);
+    assert_int_equal(over, 0);
+    weir_store_close(s);
+    s = store_with_key(NULL);
+    a = limit_of(s, "q", "fixed-window 100/h"), b = limit_of(s, "q", "fixed-window 200/h");
+    assert_int_equal(weir_store_charge(s, &a.policy, a.id, "k", 1, start_ns, 150, &d, &over),
+                     WEIR_OK);
+    assert_false(d.allowed);
+    weir_store_keep(s);
+    assert_int_equal(left(s, &b, start_ns), 50);
+    assert_int_equal(weir_store_charge(s, &b.policy, b.id, "k", 1, start_ns, 50, &d, &over),
+                     WEIR_OK);
+    assert_true(d.allowed && d.remaining == 0);
+    weir_store_close(s);
+}
+
 /* A prepared key has no text: an absent one is not sought, and is inserted. */
 static void prepared_keys(void **unused)
 {
@@ -577,12 +612,13 @@ static void kills(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows),       cmocka_unit_test(others),
-        cmocka_unit_test(period),        cmocka_unit_test(nothing_to_keep),
-        cmocka_unit_test(calls),         cmocka_unit_test(random_changes),
-        cmocka_unit_test(races),         cmocka_unit_test(restarts),
-        cmocka_unit_test(prepared_keys), cmocka_unit_test(lost_moves),
-        cmocka_unit_test(full_journal),  cmocka_unit_test(kills),
+        cmocka_unit_test(windows),        cmocka_unit_test(others),
+        cmocka_unit_test(period),         cmocka_unit_test(nothing_to_keep),
+        cmocka_unit_test(calls),          cmocka_unit_test(debts),
+        cmocka_unit_test(random_changes), cmocka_unit_test(races),
+        cmocka_unit_test(restarts),       cmocka_unit_test(prepared_keys),
+        cmocka_unit_test(lost_moves),     cmocka_unit_test(full_journal),
+        cmocka_unit_test(kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

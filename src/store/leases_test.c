@@ -113,7 +113,8 @@ static void with_a_rate(void **unused)
         {"concurrent 5 lease 30s & fixed-window 9/d", 1, 8, 0},
         {"concurrent 5 lease 30s & fixed-window 9/d", 0, 9, 0},
         {"concurrent 5 lease 30s & fixed-window 9/d", 8, 1, 0},
-        {"fixed-window 9/d & concurrent 5 lease 30s & sliding-log 9/d", 11, 0, 2},
+        {"fixed-window 9/d & concurrent 5 lease 30s & sliding-log 9/d", 11, 0, 0},
+        {"concurrent 5 lease 30s & gcra 1/1000d burst 9", 20, 0, 7},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         fixture f = open_with(rows[i].policy);
@@ -139,6 +140,44 @@ static void with_a_rate(void **unused)
         assert_int_equal(look(&f, start_ns + 61 * s_ns, 0).remaining, 4);
         close_with(&f);
     }
+}
+
+/* A late commit charges the rate alone, and a lease that has ended cannot be renewed. */
+static void late_commits(void **unused)
+{
+    (void)unused;
+    fixture f = open_with("concurrent 5 lease 30s & fixed-window 9/d");
+    uint64_t id, other;
+    int64_t over = -1;
+    weir_decision d;
+    assert_int_equal(reserve(&f, start_ns, 2, 0, &id), WEIR_OK);
+    assert_int_equal(reserve(&f, start_ns + 30 * s_ns, 3, 0, &other), WEIR_OK);
+    assert_int_equal(weir_store_renew(f.store, id, start_ns + 30 * s_ns, 0, &d), WEIR_E_ABSENT);
+    assert_int_equal(look(&f, start_ns + 30 * s_ns, 0).remaining, 2);
+    assert_int_equal(weir_store_commit(f.store, id, start_ns + 30 * s_ns, 5, &d, &over), WEIR_OK);
+    assert_true(d.allowed && d.remaining == 1 && d.layer == 1 && over == 0);
+    assert_int_equal(weir_store_commit(f.store, id, start_ns + 30 * s_ns, 5, &d, &over),
+                     WEIR_E_ABSENT);
+    assert_int_equal(weir_store_cancel(f.store, other, start_ns + 31 * s_ns, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 4);
+    close_with(&f);
+}
+
+/* A commit of more than was held charges nothing if there is no rate. */
+static void without_a_rate(void **unused)
+{
+    (void)unused;
+    fixture f = open_with("concurrent 5 lease 30s & block 1s");
+    uint64_t id;
+    int64_t over = -1;
+    weir_decision d;
+    assert_int_equal(reserve(&f, start_ns, 3, 0, &id), WEIR_OK);
+    assert_int_equal(weir_store_commit(f.store, id, start_ns, 8, &d, &over), WEIR_OK);
+    assert_true(d.allowed && d.remaining == 5 && over == 0);
+    assert_int_equal(
+        weir_store_charge(f.store, &f.policy, f.policy_id, "k", 1, start_ns, 1, &d, &over),
+        WEIR_E_UNSUPPORTED);
+    close_with(&f);
 }
 
 /* A reset leaves nothing to renew or to give back. */
@@ -201,11 +240,11 @@ static void killed_holders(void **unused)
         }
         for (size_t n = 0; n < HOLDERS; n++, now_ns += (int64_t)(next(&x) % 20) * 1000000) {
             holder *one = &h[next(&x) % HOLDERS];
-            bool open = one->ends_ns > now_ns, renew = next(&x) % 2;
+            bool open = one->ends_ns > now_ns, known = one->ends_ns > 0, renew = next(&x) % 2;
             weir_status st = renew ? weir_store_renew(f.store, one->id, now_ns, 0, &d)
                                    : weir_store_cancel(f.store, one->id, now_ns, &d);
-            assert_int_equal(st, open ? WEIR_OK : WEIR_E_ABSENT);
-            if (open)
+            assert_int_equal(st, (renew ? open : known) ? WEIR_OK : WEIR_E_ABSENT);
+            if (st == WEIR_OK)
                 one->ends_ns = renew ? now_ns + 30 * s_ns : 0;
             assert_int_equal(look(&f, now_ns, 0).remaining, HOLDERS - held_at(h, HOLDERS, now_ns));
         }
@@ -229,6 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ttls),           cmocka_unit_test(other_policies_are_renewed),
         cmocka_unit_test(with_a_rate),    cmocka_unit_test(resets),
+        cmocka_unit_test(late_commits),   cmocka_unit_test(without_a_rate),
         cmocka_unit_test(killed_holders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

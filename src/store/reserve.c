@@ -5,6 +5,9 @@
  * the records are trusted. The rest is rebuilt from them at each opening, and after the death of a
  * process that held the lock.
  *
+ * A record that expired goes to the end of the free list, and stays known until it is reused: a
+ * commit that comes too late then charges what was used.
+ *
  * An id is the encryption of a counter and the record's number, by a Feistel network under the
  * store's secret. So an id leads to its record without an index, and ids cannot be guessed. */
 
@@ -24,14 +27,16 @@ enum {
 _Static_assert(WEIR_RESERVE_MAX <= 1 << SLOT_BITS, "an id can hold a record's number");
 
 typedef struct record {
-    port_word open; /* OPEN if the record is valid */
+    port_word open; /* OPEN or EXPIRED if the record is valid */
     uint64_t id, hash, policy_id;
     int64_t charged_ns, expires_ns, units;
     uint64_t check; /* a checksum of all but `open` */
 } record;
 _Static_assert(sizeof(record) == 64, "a record is a cache line");
 
-#define OPEN UINT64_C(0x6e65706f72696577) /* a value that damage is unlikely to produce */
+/* Values that damage is unlikely to produce. The units of an EXPIRED record are 0. */
+#define OPEN    UINT64_C(0x6e65706f72696577)
+#define EXPIRED UINT64_C(0x646e655f72696577)
 
 typedef struct head {
     /* When the first one expires; INT64_MAX: none. On a cache line of its own: every decision
@@ -41,8 +46,9 @@ typedef struct head {
     uint64_t counter;           /* of ids */
     uint64_t damaged, lost;
     uint32_t heap_len;
-    uint32_t free_first; /* head of the free list: 1 + a record's number; 0: empty */
+    uint32_t free_first; /* head of the free list, a queue: 1 + a record's number; 0: empty */
     uint32_t used;       /* records from this number on were never used */
+    uint32_t free_last;  /* the end of the free list, if it is not empty */
 } head;
 _Static_assert(sizeof(head) == 128, "WEIR_RESERVE_BYTES_MAX says so");
 
@@ -132,11 +138,18 @@ static bool is_open(const record *r)
     return port_word_load_relaxed(&r->open) == OPEN; /* under the lock */
 }
 
-/* Makes a record valid. The release store publishes its other words, also to a process that reads
- * them after this one was killed. */
-static void set_open(record *r)
+static bool is_expired(const record *r)
 {
-    port_word_store_release(&r->open, OPEN);
+    return port_word_load_relaxed(&r->open) == EXPIRED;
+}
+
+/* Makes a record valid. The release store publishes its other words, also to a process that reads
+ * them after this one was killed.
+ *  as  OPEN or EXPIRED. */
+static void set_valid(const table *t, record *r, uint64_t as)
+{
+    r->check = check_of(t, r);
+    port_word_store_release(&r->open, as);
 }
 
 /* Makes a record invalid. The fence orders this before all that the caller changes next. */
@@ -146,10 +159,12 @@ static void set_free(record *r)
     port_stores_in_order();
 }
 
+/* Of an open or an expired record. */
 static bool sound(const table *t, const record *r, uint32_t slot)
 {
-    return is_open(r) && r->check == check_of(t, r) && slot_of(t, r->id) == slot && r->units >= 0 &&
-           r->units <= WEIR_COST_MAX && r->charged_ns >= 0 && r->charged_ns < r->expires_ns;
+    return (is_open(r) || is_expired(r)) && r->check == check_of(t, r) &&
+           slot_of(t, r->id) == slot && r->units >= 0 && r->units <= WEIR_COST_MAX &&
+           r->charged_ns >= 0 && r->charged_ns < r->expires_ns;
 }
 
 /* ---- the heap and the free list -------------------------------------------------------------- */
@@ -214,24 +229,49 @@ static void set_next(table *t)
 
 static void slot_put(table *t, uint32_t slot)
 {
+    head *h = t->head;
     WEIR_ASSERT(slot < t->max && !is_open(&t->records[slot]));
-    t->link[slot] = t->head->free_first;
-    t->head->free_first = slot + 1;
+    t->link[slot] = 0;
+    if (h->free_first > 0)
+        t->link[h->free_last - 1] = slot + 1;
+    else
+        h->free_first = slot + 1;
+    h->free_last = slot + 1;
 }
 
-/* Takes a record from the free list. Returns false if there is none. */
-static bool slot_take(table *t, uint32_t *ret)
+/* Finds the next record for a reservation: one that was never used, else the one that has been free
+ * for the longest time. Returns false if there is none. */
+static bool slot_find(const table *t, uint32_t *ret)
+{
+    const head *h = t->head;
+    *ret = h->used < t->max ? h->used : h->free_first - 1;
+    return h->used < t->max || h->free_first > 0;
+}
+
+/* Takes the record that slot_find() found. A reservation in it that expired is no longer known. */
+static void slot_take(table *t, uint32_t slot)
 {
     head *h = t->head;
-    if (h->free_first > 0) {
-        *ret = h->free_first - 1;
-        h->free_first = t->link[*ret];
-        return true;
+    if (h->used < t->max) {
+        h->used++;
+        return;
     }
-    if (h->used == t->max)
-        return false;
-    *ret = h->used++;
-    return true;
+    h->free_first = t->link[slot];
+    set_free(&t->records[slot]);
+}
+
+/* Adds the expired records to the free list, in the order of their expiry. */
+static void rebuild_expired(table *t)
+{
+    for (uint32_t slot = 0; slot < t->max; slot++) {
+        if (is_expired(&t->records[slot]))
+            heap_add(t, slot);
+    }
+    while (t->head->heap_len > 0) {
+        uint32_t slot = t->heap[0];
+        heap_drop(t, slot);
+        slot_put(t, slot);
+    }
 }
 
 /* Rebuilds the heap, the free list and the counter from the records. */
@@ -243,17 +283,20 @@ static weir_status rebuild(table *t)
     weir_status st = port_random(&h->counter, sizeof h->counter);
     h->heap_len = h->free_first = 0;
     h->used = t->max;
-    for (uint32_t slot = t->max; slot-- > 0;) {
+    for (uint32_t slot = 0; slot < t->max; slot++) {
         record *r = &t->records[slot];
-        if (sound(t, r, slot)) {
-            heap_add(t, slot);
+        if (sound(t, r, slot))
             continue;
-        }
         if (port_word_load_relaxed(&r->open) != 0) {
             set_free(r);
             h->damaged++;
         }
         slot_put(t, slot);
+    }
+    rebuild_expired(t);
+    for (uint32_t slot = 0; slot < t->max; slot++) {
+        if (is_open(&t->records[slot]))
+            heap_add(t, slot);
     }
     set_next(t);
     return st;
@@ -354,7 +397,7 @@ void weir_reserve_copy(weir_reserve *r, weir_reserve *from)
             continue;
         if (slot < t->max)
             t->records[slot] = old->records[slot];
-        else
+        else if (is_open(&old->records[slot]))
             t->head->lost++;
     }
     (void)rebuild(t); /* without random numbers the counter goes on */
@@ -390,10 +433,9 @@ static bool keep_policy(table *t, uint64_t policy_id, const weir_policy *p)
 
 typedef struct change {
     int64_t units;
-    weir_charged of;          /* the reservation */
-    const weir_policy *rates; /* the policy, with a concurrent layer that holds nothing */
+    weir_charged of; /* the reservation */
     int64_t ttl_ns;
-    int64_t over;           /* output: the units that could not be charged */
+    int64_t over;           /* output: the units that could not be counted */
     int64_t now_ns;         /* output: the time of the charge */
     int64_t ends_ns;        /* output: when the renewed lease ends */
     weir_decision decision; /* output */
@@ -424,19 +466,16 @@ static weir_status renew_state(void *ctx, const weir_policy *p, uint64_t *state,
     return weir_renew(p, state, level, &c->of, c->ttl_ns, now_ns, &c->decision, &c->ends_ns);
 }
 
-/* Charges as many units as the rates allow, and gives back the lease: in this order, because only
- * the charge may have to be repeated on a larger state. */
-static weir_status charge_rest_state(void *ctx, const weir_policy *p, uint64_t *state,
+/* Charges units that were used, whether they fit or not, and gives back the lease: in this order,
+ * because only the charge may have to be repeated on a larger state. */
+static weir_status charge_more_state(void *ctx, const weir_policy *p, uint64_t *state,
                                      unsigned level, int64_t now_ns, weir_usage *ret_usage)
 {
     (void)ret_usage;
     change *c = ctx;
-    weir_status st = weir_check(c->rates, state, level, now_ns, 0, &c->decision);
-    if (st != WEIR_OK)
-        return st;
-    int64_t left = c->decision.remaining, some = left < c->units ? left : c->units;
-    c->over = c->units - some;
-    st = weir_check(c->rates, state, level, now_ns, some, &c->decision);
+    weir_status st = WEIR_OK;
+    if (weir_policy_counts(p))
+        st = weir_charge(p, state, level, now_ns, c->units, &c->decision, &c->over);
     if (st == WEIR_OK)
         st = weir_refund_charge(p, state, level, &c->of, now_ns, 0, &c->decision);
     return st;
@@ -461,8 +500,7 @@ static weir_charged charged_of(const record *r)
 
 /* Returns the policy, with leases of another length in its concurrent layer; without such a layer,
  * `p` itself.
- *  lease_ns  0: the layer allows any cost and holds nothing.
- *  with      memory for the result. */
+ *  with  memory for the result. */
 static const weir_policy *with_lease(const weir_policy *p, int64_t lease_ns, weir_policy *with)
 {
     const weir_layer *hold = weir_policy_hold(p);
@@ -502,6 +540,16 @@ static void end(table *t, uint32_t slot)
     slot_put(t, slot);
 }
 
+/* Ends a reservation that expired. The record stays known. If the process is killed before it is,
+ * the reservation is gone. */
+static void end_expired(table *t, uint32_t slot)
+{
+    record *r = &t->records[slot];
+    end(t, slot);
+    r->units = 0;
+    set_valid(t, r, EXPIRED);
+}
+
 static void expire(table *t, int64_t now_ns)
 {
     while (t->head->heap_len > 0 && t->records[t->heap[0]].expires_ns <= now_ns) {
@@ -511,7 +559,7 @@ static void expire(table *t, int64_t now_ns)
         const weir_policy *p = policy_of(t, r->policy_id);
         key of = key_of(r);
         int64_t expires_ns = r->expires_ns;
-        end(t, slot);
+        end_expired(t, slot);
         if (!p || run(t, p, of, expires_ns, give_back_state, &c) != WEIR_OK)
             t->head->lost++;
     }
@@ -526,25 +574,33 @@ void weir_reserve_expire(weir_reserve *r, int64_t now_ns)
     unlock(t);
 }
 
-/* Charges the units of a free record, and opens the record if the charge is allowed. */
-static weir_status make(table *t, const weir_policy *p, uint32_t slot, int64_t now_ns,
-                        int64_t ttl_ns, weir_decision *ret)
+/* Charges the units of a request. If the charge is allowed, opens the record of slot_find() and
+ * writes its id. */
+static weir_status make(table *t, weir_store_request *request, uint64_t hash, int64_t now_ns,
+                        int64_t ttl_ns, uint32_t slot, uint64_t *ret_id)
 {
-    record *r = &t->records[slot];
-    change c = {.units = r->units};
+    change c = {.units = request->cost};
+    key of = {request->policy_id, hash};
     weir_policy with;
-    weir_status st = run(t, with_lease(p, ttl_ns, &with), key_of(r), now_ns, charge_state, &c);
+    const weir_policy *p = with_lease(request->policy, ttl_ns, &with);
+    weir_status st = run(t, p, of, now_ns, charge_state, &c);
     if (st != WEIR_OK)
         return st;
-    *ret = c.decision;
+    request->decision = c.decision;
     if (!c.decision.allowed)
         return WEIR_OK;
+    record *r = &t->records[slot];
+    slot_take(t, slot);
+    r->id = new_id(t, slot);
+    r->hash = hash;
+    r->policy_id = request->policy_id;
     r->charged_ns = c.now_ns;
     r->expires_ns = c.now_ns + ttl_ns; /* cannot overflow: see the assertion below */
-    r->check = check_of(t, r);
-    set_open(r);
+    r->units = request->cost;
+    set_valid(t, r, OPEN);
     heap_add(t, slot);
     set_next(t);
+    *ret_id = r->id;
     return WEIR_OK;
 }
 _Static_assert(INT64_MAX - WEIR_NOW_NS_MAX >= WEIR_SPAN_NS_MAX, "a time and a span can be added");
@@ -564,28 +620,19 @@ weir_status weir_reserve_make(weir_reserve *r, weir_store_request *request, uint
     uint32_t slot;
     lock(t);
     expire(t, now_ns);
-    if (keep_policy(t, request->policy_id, p) && slot_take(t, &slot)) {
-        record *made = &t->records[slot];
-        made->id = new_id(t, slot);
-        made->hash = hash;
-        made->policy_id = request->policy_id;
-        made->units = request->cost;
-        st = make(t, p, slot, now_ns, ttl_ns, &request->decision);
-        if (is_open(made))
-            *ret_id = made->id;
-        else
-            slot_put(t, slot);
-    }
+    if (keep_policy(t, request->policy_id, p) && slot_find(t, &slot))
+        st = make(t, request, hash, now_ns, ttl_ns, slot, ret_id);
     unlock(t);
     return st;
 }
 
-/* Finds an open reservation and its policy. Returns NULL if there is none. */
+/* Finds a reservation that is open or has expired, and its policy. Returns NULL if there is none.
+ */
 static record *find(table *t, uint64_t id, const weir_policy **ret_policy)
 {
     uint32_t slot = slot_of(t, id);
     record *r = slot < t->max ? &t->records[slot] : NULL;
-    if (!r || !is_open(r) || r->id != id)
+    if (!r || r->id != id || !(is_open(r) || is_expired(r)))
         return NULL;
     *ret_policy = policy_of(t, r->policy_id);
     return *ret_policy ? r : NULL;
@@ -600,17 +647,17 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
     lock(t);
     expire(t, now_ns);
     const weir_policy *p;
-    const record *of = find(t, id, &p);
+    record *of = find(t, id, &p);
     if (of) {
         bool more = actual > of->units;
-        weir_policy with;
-        change c = {.units = more ? actual - of->units : of->units - actual,
-                    .of = charged_of(of),
-                    .rates = with_lease(p, 0, &with)};
+        change c = {.units = more ? actual - of->units : of->units - actual, .of = charged_of(of)};
         key at = key_of(of);
-        end(t, (uint32_t)(of - t->records));
+        if (is_open(of))
+            end(t, (uint32_t)(of - t->records));
+        else
+            set_free(of); /* it is in the free list */
         set_next(t);
-        st = run(t, p, at, now_ns, more ? charge_rest_state : give_back_state, &c);
+        st = run(t, p, at, now_ns, more ? charge_more_state : give_back_state, &c);
         if (more && (st == WEIR_E_NOMEM || st == WEIR_E_ROOM || st == WEIR_E_FULL)) {
             /* The key has no state, and no memory for one: nothing more can be charged. */
             c = (change){.over = c.units};
@@ -633,8 +680,7 @@ static void postpone(table *t, record *r, int64_t expires_ns)
     heap_drop(t, slot);
     set_free(r);
     r->expires_ns = expires_ns;
-    r->check = check_of(t, r);
-    set_open(r);
+    set_valid(t, r, OPEN);
     heap_add(t, slot);
     set_next(t);
 }
@@ -649,9 +695,10 @@ weir_status weir_reserve_renew(weir_reserve *r, uint64_t id, int64_t now_ns, int
     expire(t, now_ns);
     const weir_policy *p;
     record *of = find(t, id, &p);
-    if (of && !choose_ttl(p, &ttl_ns)) {
+    bool open = of && is_open(of);
+    if (open && !choose_ttl(p, &ttl_ns)) {
         st = WEIR_E_RANGE;
-    } else if (of) {
+    } else if (open) {
         change c = {.of = charged_of(of), .ttl_ns = ttl_ns};
         st = run(t, p, key_of(of), now_ns, renew_state, &c);
         if (st == WEIR_OK) {
@@ -670,8 +717,7 @@ static void rewrite(table *t, record *r, uint64_t hash, uint64_t policy_id, int6
     r->hash = hash;
     r->policy_id = policy_id;
     r->units = units;
-    r->check = check_of(t, r);
-    set_open(r);
+    set_valid(t, r, OPEN);
 }
 
 void weir_reserve_zero_units(weir_reserve *r, uint64_t hash)

@@ -10,6 +10,10 @@
  * store. It is removed before its units are returned. So a process that is killed in between may
  * leave units charged that nobody used, until they drain as usual. Units are never returned twice.
  *
+ * Late commits: a reservation that expired is still known, without units, until its record is
+ * needed for a new one, the oldest first. So the latest ones are known, as many as there are
+ * records that are not open. A commit charges the real cost then.
+ *
  * Expiry: a reservation that expires at t returns its units as of t, before any decision at t or
  * later. Only units that still count are returned. If the window of the charge has ended by then,
  * nothing is returned. A reservation under a concurrent layer expires when its lease ends, so that
@@ -109,8 +113,9 @@ void weir_reserve_copy(weir_reserve *r, weir_reserve *from);
  * proportion to the open reservations. */
 void weir_reserve_zero_units(weir_reserve *r, uint64_t hash);
 
-/* Gives the open reservations on a key to another key: its state has moved there. Call it under the
- * lock that was held during the move. Takes time in proportion to the open reservations. */
+/* Gives the open reservations on a key to another key: its state has moved there. Those that
+ * expired stay where they are. Call it under the lock that was held during the move. Takes time in
+ * proportion to the open reservations. */
 void weir_reserve_rename(weir_reserve *r, uint64_t hash, uint64_t to_hash, uint64_t to_policy_id);
 
 /* Whether there are open reservations. May miss one that another thread is making. */

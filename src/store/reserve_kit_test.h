@@ -173,6 +173,17 @@ static inline int64_t commit(fixture *x, uint64_t id, int64_t now_ns, int64_t ac
     return d.remaining;
 }
 
+/* Commits more than fits. Returns the units over. */
+static inline int64_t commit_into_debt(fixture *x, uint64_t id, int64_t now_ns, int64_t actual)
+{
+    weir_decision d;
+    int64_t over = -1;
+    assert_int_equal(weir_reserve_commit(x->r, id, now_ns, actual, &d, &over), WEIR_OK);
+    assert_false(d.allowed);
+    assert_int_equal(d.remaining, 0);
+    return over;
+}
+
 static inline weir_status try_commit(fixture *x, uint64_t id, int64_t now_ns)
 {
     weir_decision d;

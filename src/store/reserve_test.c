@@ -25,14 +25,75 @@ static void check_settled(void **unused)
     assert_int_equal(commit(&x, id, 2 * s_ns, 25, &over), 20); /* more than was reserved */
     assert_int_equal(over, 0);
     id = make(&x, 3, s_ns, 10, 60 * s_ns);
-    assert_int_equal(commit(&x, id, 2 * s_ns, 25, &over), 0); /* more than is left */
-    assert_int_equal(over, 5);
+    assert_int_equal(commit_into_debt(&x, id, 2 * s_ns, 25), 0); /* more than is left */
     assert_int_equal(make(&x, 3, s_ns, 1, 60 * s_ns), 0);
     assert_int_equal(count_open(&x), 0);
-    id = make(&x, 3, s_ns, 0, 60 * s_ns); /* a reservation of 0: nothing is known about the cost */
+    id = make(&x, 4, s_ns, 0, 60 * s_ns); /* a reservation of 0: nothing is known about the cost */
     assert_true(id != 0);
-    assert_int_equal(commit(&x, id, 2 * s_ns, WEIR_COST_MAX, &over), 0);
-    assert_int_equal(over, WEIR_COST_MAX);
+    assert_int_equal(commit_into_debt(&x, id, 2 * s_ns, WEIR_COST_MAX), 0);
+    tear_down(&x);
+    set_up(&x, "fixed-window 100/h", SMALL); /* what cannot be counted is reported */
+    id = make(&x, 3, s_ns, 10, 60 * s_ns);
+    uint64_t next = make(&x, 3, s_ns, 10, 60 * s_ns);
+    assert_int_equal(commit_into_debt(&x, id, 2 * s_ns, WEIR_COST_MAX), 10);
+    assert_int_equal(commit_into_debt(&x, next, 2 * s_ns, 15), 5);
+    tear_down(&x);
+}
+
+/* After its expiry a reservation is known without its units, and is committed once. */
+static void check_late(void **unused)
+{
+    (void)unused;
+    fixture x;
+    int64_t over = -1;
+    set_up(&x, "fixed-window 100/h", SMALL);
+    uint64_t id = make(&x, 3, s_ns, 40, 5 * s_ns);
+    assert_int_equal(left(&x, 3, 6 * s_ns), 100);
+    assert_int_equal(count_open(&x), 0);
+    assert_int_equal(commit(&x, id, 6 * s_ns, 30, &over), 70); /* less than was reserved */
+    assert_int_equal(over, 0);
+    assert_int_equal(try_commit(&x, id, 6 * s_ns), WEIR_E_ABSENT); /* only once */
+    assert_int_equal(left(&x, 3, 6 * s_ns), 70);
+    id = make(&x, 3, 6 * s_ns, 10, s_ns);
+    assert_int_equal(commit_into_debt(&x, id, 9 * s_ns, 80), 0); /* the commit finds it expired */
+    id = make(&x, 4, 9 * s_ns, 10, s_ns);
+    assert_int_equal(try_commit(&x, id, 20 * s_ns),
+                     WEIR_OK); /* a cancellation: nothing to return */
+    assert_int_equal(left(&x, 4, 20 * s_ns), 100);
+    assert_int_equal(try_commit(&x, id, 20 * s_ns), WEIR_E_ABSENT);
+    id = make(&x, 4, 20 * s_ns, 10, s_ns);
+    assert_int_equal(left(&x, 4, 21 * s_ns), 100);
+    reopen(&x); /* also after a restart */
+    assert_int_equal(weir_reserve_stats_get(x.r).damaged, 0);
+    assert_int_equal(commit(&x, id, 22 * s_ns, 10, &over), 90);
+    reopen(&x);
+    assert_int_equal(try_commit(&x, id, 22 * s_ns), WEIR_E_ABSENT);
+    tear_down(&x);
+}
+
+/* The oldest expired one is forgotten first, also after a restart, whatever its place is. */
+static void check_forgotten(void **unused)
+{
+    (void)unused;
+    fixture x;
+    uint64_t ids[SMALL_MAX];
+    set_up(&x, "fixed-window 1000000/h", SMALL);
+    for (int i = 0; i < SMALL_MAX; i++)
+        ids[i] = make(&x, 0, s_ns, 1, (SMALL_MAX - i) * s_ns);
+    weir_reserve_expire(x.r, 1000 * s_ns);
+    assert_int_equal(count_open(&x), 0);
+    (void)make(&x, 0, 1000 * s_ns, 1,
+               60 * s_ns);              /* takes the place of the one that expired first */
+    for (int i = 0; i < SMALL_MAX; i++) /* a denied one takes no place */
+        assert_int_equal(make(&x, 0, 1000 * s_ns, WEIR_COST_MAX, 60 * s_ns), 0);
+    reopen(&x);
+    (void)make(&x, 0, 1000 * s_ns, 1, 60 * s_ns);
+    assert_int_equal(count_open(&x), 2);
+    assert_int_equal(try_commit(&x, ids[SMALL_MAX - 1], 1000 * s_ns), WEIR_E_ABSENT);
+    assert_int_equal(try_commit(&x, ids[SMALL_MAX - 2], 1000 * s_ns), WEIR_E_ABSENT);
+    for (int i = 0; i < SMALL_MAX - 2; i++)
+        assert_int_equal(try_commit(&x, ids[i], 1000 * s_ns), WEIR_OK);
+    assert_int_equal(count_open(&x), 2);
     tear_down(&x);
 }
 
@@ -49,9 +110,10 @@ static void check_expiry(void **unused)
     assert_true(weir_reserve_due(x.r, 6 * s_ns));
     assert_int_equal(left(&x, 1, 6 * s_ns - 1), 20);
     assert_int_equal(left(&x, 1, 6 * s_ns), 70);
-    assert_int_equal(try_commit(&x, soon, 6 * s_ns - 1), WEIR_E_ABSENT);
+    assert_int_equal(try_commit(&x, soon, 6 * s_ns - 1), WEIR_OK); /* known, without units */
+    assert_int_equal(left(&x, 1, 6 * s_ns), 70);
     assert_false(weir_reserve_due(x.r, 10 * s_ns - 1));
-    assert_int_equal(try_commit(&x, late, 10 * s_ns), WEIR_E_ABSENT); /* too late to commit */
+    assert_int_equal(try_commit(&x, late, 10 * s_ns), WEIR_OK);
     assert_int_equal(left(&x, 1, 10 * s_ns), 100);
     uint64_t id = make(&x, 1, s_ns, 30, WEIR_SPAN_NS_MAX);
     assert_int_equal(try_commit(&x, id, WEIR_SPAN_NS_MAX), WEIR_OK);
@@ -302,6 +364,7 @@ static void check_reopened(void **unused)
     assert_int_equal(try_commit(&x, c, 2 * s_ns), WEIR_E_ABSENT);
     assert_int_equal(left(&x, 1, 6 * s_ns - 1), 80);
     assert_int_equal(left(&x, 1, 6 * s_ns), 100);
+    assert_int_equal(try_commit(&x, b, 6 * s_ns), WEIR_OK); /* it has expired */
     assert_int_equal(try_commit(&x, b, 6 * s_ns), WEIR_E_ABSENT);
     assert_int_equal(commit(&x, a, 7 * s_ns, 4, &over), 96);
     uint64_t d = make(&x, 0, 7 * s_ns, 10, 60 * s_ns);
@@ -373,7 +436,7 @@ static void check_killed(void **unused)
         int64_t open = (int64_t)count_open(&y), ended = 0;
         for (int k = 0; k < 4; k++)
             ended += try_commit(&y, ids[k], 3 * s_ns) == WEIR_OK;
-        assert_int_equal(ended, open);
+        assert_int_equal(ended, open + (i >= 12)); /* one that expired is known */
         /* All committed units are charged in any case. */
         int64_t used = (i >= 9 ? 7 : 0) + (i >= 11 ? 5 : 0);
         assert_true(left(&y, 0, 3 * s_ns) <= 100 - used);
@@ -575,6 +638,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_settled),     cmocka_unit_test(check_expiry),
+        cmocka_unit_test(check_late),        cmocka_unit_test(check_forgotten),
         cmocka_unit_test(check_windows),     cmocka_unit_test(check_layers),
         cmocka_unit_test(check_buckets),     cmocka_unit_test(check_refused),
         cmocka_unit_test(check_no_room),     cmocka_unit_test(check_full),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The store's public functions: check, peek, refund, resets, batches, reservations and statistics.
- * A key is hashed, and its state is looked up in the hash table or, if it is large, in the index of
- * large states. All arithmetic on states is in src/core. */
+/* The store's public functions: check, peek, refund, charge, resets, batches, reservations and
+ * statistics. A key is hashed, and its state is looked up in the hash table or, if it is large, in
+ * the index of large states. All arithmetic on states is in src/core. */
 
 #include "store/store.h"
 
@@ -122,7 +122,7 @@ static weir_status run(weir_store *s, const weir_area *at, weir_large_call *call
 }
 
 /* With a single layer, a decision that keeps nothing says what the key has used. */
-static void note_usage(const weir_policy *p, weir_status st, const weir_charge *c,
+static void note_usage(const weir_policy *p, weir_status st, const weir_state_call *c,
                        weir_usage *ret_usage)
 {
     const weir_decision *d = &c->decision;
@@ -133,7 +133,7 @@ static void note_usage(const weir_policy *p, weir_status st, const weir_charge *
 weir_status weir_check_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                              int64_t now_ns, weir_usage *ret_usage)
 {
-    weir_charge *c = ctx;
+    weir_state_call *c = ctx;
     weir_status st = weir_check_keep(p, state, level, now_ns, c->cost, c->keep, &c->decision);
     note_usage(p, st, c, ret_usage);
     return st;
@@ -143,17 +143,25 @@ weir_status weir_peek_state(void *ctx, const weir_policy *p, uint64_t *state, un
                             int64_t now_ns, weir_usage *ret_usage)
 {
     (void)ret_usage; /* the fields of a denied peek are not those of the state */
-    weir_charge *c = ctx;
+    weir_state_call *c = ctx;
     return weir_peek_keep(p, state, level, now_ns, c->cost, c->keep, &c->decision);
 }
 
 static weir_status refund_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                                 int64_t now_ns, weir_usage *ret_usage)
 {
-    weir_charge *c = ctx;
+    weir_state_call *c = ctx;
     weir_status st = weir_refund(p, state, level, now_ns, c->cost, &c->decision);
     note_usage(p, st, c, ret_usage);
     return st;
+}
+
+static weir_status charge_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                int64_t now_ns, weir_usage *ret_usage)
+{
+    (void)ret_usage; /* the decision does not say how far a key is in debt */
+    weir_state_call *c = ctx;
+    return weir_charge(p, state, level, now_ns, c->cost, &c->decision, &c->over);
 }
 
 /* Runs call->fn with a charge of `cost`, and writes *ret after its last run. */
@@ -161,7 +169,7 @@ static weir_status run_charge(weir_store *s, const weir_area *at, weir_large_cal
                               int64_t cost, int64_t keep, weir_decision *ret,
                               const weir_store_request *named)
 {
-    weir_charge c;
+    weir_state_call c;
     c.cost = cost;
     c.keep = keep;
     WEIR_ASSERT(call.fn == weir_check_state || call.fn == weir_peek_state ||
@@ -256,6 +264,28 @@ weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t poli
                               weir_decision *ret)
 {
     return run_key(s, p, policy_id, key, key_len, now_ns, refund_state, cost, 0, ret);
+}
+
+weir_status weir_store_charge(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                              const void *key, size_t key_len, int64_t now_ns, int64_t cost,
+                              weir_decision *ret, int64_t *ret_over)
+{
+    if (!weir_good_key(key, key_len))
+        return WEIR_E_RANGE;
+    const weir_store_request named = {
+        .policy = p, .policy_id = policy_id, .key = key, .key_len = key_len};
+    weir_state_call c = {.cost = cost};
+    weir_large_call call = {.policy = p,
+                            .hash = weir_store_hash(s, policy_id, key, key_len),
+                            .now_ns = now_ns,
+                            .fn = charge_state,
+                            .ctx = &c};
+    weir_status st = run(s, weir_area_of(s, policy_id), &call, &named);
+    if (st == WEIR_OK) {
+        *ret = c.decision;
+        *ret_over = c.over;
+    }
+    return st;
 }
 
 typedef struct apply {
@@ -468,7 +498,7 @@ __attribute__((always_inline)) static inline void hash_group(const weir_store *s
 static void decide_one(weir_store *s, const weir_area *at, weir_store_request *r, uint64_t hash,
                        int64_t now_ns)
 {
-    weir_charge c;
+    weir_state_call c;
     c.cost = r->cost;
     c.keep = r->keep;
     weir_large_call call = {

@@ -108,11 +108,12 @@ static inline const weir_area *weir_area_of(const weir_store *s, uint64_t policy
 
 /* ---- callbacks on a key's state -------------------------------------------------------------- */
 
-/* One charge: the ctx of weir_check_state() and weir_peek_state(). */
-typedef struct weir_charge {
+/* One call on a state: the ctx of weir_check_state() and weir_peek_state(). */
+typedef struct weir_state_call {
     int64_t cost, keep;
     weir_decision decision; /* a copy: the caller's may be written only after the last run */
-} weir_charge;
+    int64_t over;           /* of weir_charge() */
+} weir_state_call;
 
 /* weir_check_keep() and weir_peek_keep() as callbacks on a state. */
 weir_status weir_check_state(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,

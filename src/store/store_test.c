@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The in-memory store: its hash, options and statistics, large states and states that grow,
- * callbacks, and failed allocations. tests/conformance/store_suite.c tests what all stores have in
- * common. */
+ * callbacks, and failed allocations. tests/conformance/store_suite.c tests what all have. */
 
 #include <weir/weir_store.h>
 
@@ -253,6 +252,7 @@ static void count_syncs(weir_store *s, unsigned each)
     SYNCS(weir_store_check(s, &log, log_id, "a", 1, s_ns, 1, &d));
     SYNCS(weir_store_check_key(s, &p, key, s_ns, 1, &d));
     SYNCS(weir_store_refund(s, &p, id, "a", 1, s_ns, 1, &d));
+    SYNCS(weir_store_charge(s, &p, id, "a", 1, s_ns, 1, &d, &over));
     SYNCS(weir_store_apply(s, &p, id, "a", 1, s_ns, keep_state, NULL));
     SYNCS(weir_store_take_many(s, r, 2, s_ns, &blocking));
     SYNCS((weir_store_check_batch(s, r, 2, s_ns), r[1].status));

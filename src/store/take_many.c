@@ -20,8 +20,8 @@ typedef struct one {
     uint64_t hash;
     const weir_area *at;
     bool large;
-    weir_decision alone;  /* the decision for this request alone */
-    weir_charge together; /* the decision after the requests before it */
+    weir_decision alone;      /* the decision for this request alone */
+    weir_state_call together; /* the decision after the requests before it */
     weir_status status;
 } one;
 
@@ -177,7 +177,7 @@ static void take_all(transaction *t)
 static weir_status begin_block(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                                int64_t now_ns, weir_usage *ret_usage)
 {
-    weir_charge *c = ctx;
+    weir_state_call *c = ctx;
     (void)ret_usage;
     return weir_block_if_denied(p, state, level, now_ns, c->cost, c->keep, &c->decision);
 }
@@ -189,7 +189,7 @@ static void begin_blocks(transaction *t)
     for (size_t i = 0; i < t->len; i++) {
         one *o = &t->ones[i];
         const weir_store_request *r = o->request;
-        weir_charge c = {.cost = r->cost, .keep = r->keep};
+        weir_state_call c = {.cost = r->cost, .keep = r->keep};
         if (o->status == WEIR_OK && !o->together.decision.allowed &&
             weir_policy_blocks(r->policy) &&
             weir_store_run(o->store, r->policy, r->policy_id, o->hash, t->now_ns, begin_block,

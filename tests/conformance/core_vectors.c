@@ -59,8 +59,10 @@ static void grow(core *c)
     c->level++;
 }
 
-static weir_status decide_once(core *c, const step *s, weir_decision *ret)
+static weir_status decide_once(core *c, const step *s, weir_decision *ret, int64_t *ret_over)
 {
+    if (s->charge)
+        return weir_charge(&c->policy, c->state, c->level, s->t_ns, s->cost, ret, ret_over);
     int64_t keep = 0;
     if (s->keep[0] && !weir_keep_read((weir_slice){s->keep, strlen(s->keep)}, &keep))
         return WEIR_E_SYNTAX;
@@ -68,11 +70,11 @@ static weir_status decide_once(core *c, const step *s, weir_decision *ret)
                      : weir_check_keep(&c->policy, c->state, c->level, s->t_ns, s->cost, keep, ret);
 }
 
-static weir_status decide(void *ctx, const step *s, weir_decision *ret)
+static weir_status decide(void *ctx, const step *s, weir_decision *ret, int64_t *ret_over)
 {
     core *c = ctx;
     weir_status st;
-    while ((st = decide_once(c, s, ret)) == WEIR_E_ROOM)
+    while ((st = decide_once(c, s, ret, ret_over)) == WEIR_E_ROOM)
         grow(c);
     return st;
 }

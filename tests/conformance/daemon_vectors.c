@@ -9,6 +9,7 @@
 
 #include "codec/resp/reply_reader.h"
 #include "codec/resp/session.h"
+#include "core/algorithm.h"
 #include "core/decision.h"
 #include "service/zone_cache.h"
 
@@ -17,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char refused[] =
-    "-ERR leaky-queue and count-denied policies do not support refunds\r\n";
+/* Without "-ERR ". */
+static const char *const refused[] = {WEIR_NO_REFUNDS "\r\n", WEIR_NO_CHARGES "\r\n"};
 
 typedef struct daemon_ctx {
     weir_zones zones;
@@ -61,10 +62,14 @@ static void end(void *ctx)
     d->store = NULL;
 }
 
-/* Reads a decision as an array. */
-static bool read_array(const weir_resp_reply *reply, int64_t ret[WEIR_DECISION_FIELDS])
+/* Reads a decision as an array, and of a charge the units over behind it. */
+static bool read_array(const weir_resp_reply *reply, int64_t ret[WEIR_DECISION_FIELDS],
+                       int64_t *ret_over)
 {
-    if (reply->values != 1 + WEIR_DECISION_FIELDS || reply->value[0].type != WEIR_RESP_ARRAY)
+    if (ret_over && reply->values == 2 + WEIR_DECISION_FIELDS)
+        *ret_over = reply->value[1 + WEIR_DECISION_FIELDS].integer;
+    if (reply->values != 1 + WEIR_DECISION_FIELDS + (ret_over ? 1 : 0) ||
+        reply->value[0].type != WEIR_RESP_ARRAY)
         return false;
     for (size_t i = 0; i < WEIR_DECISION_FIELDS; i++) {
         if (reply->value[1 + i].type != WEIR_RESP_INTEGER)
@@ -83,26 +88,30 @@ static bool read_pair(const weir_resp_reply *reply, size_t i, const char *name, 
            memcmp(key->text, name, key->len) == 0 && value->type == WEIR_RESP_INTEGER;
 }
 
-/* Reads a decision with names: six fields, next_ms, the policy and the layer, in this order. */
+/* Reads a decision with names: six fields, next_ms, of a charge the units over, the policy and the
+ * layer, in this order. */
 static bool read_names(const weir_resp_reply *reply, int proto, int64_t ret[WEIR_DECISION_FIELDS],
-                       uint32_t *ret_layer)
+                       uint32_t *ret_layer, int64_t *ret_over)
 {
     int64_t layer, next_ms;
-    if (reply->values != 1 + 2 * (WEIR_DECISION_FIELDS + 3) ||
+    size_t more = ret_over ? 3 : 2, at = 1 + 2 * (size_t)WEIR_DECISION_FIELDS;
+    if (reply->values != at + 2 * (1 + more) ||
+        (ret_over && !read_pair(reply, at + 2, "over", ret_over)) ||
         reply->value[0].type != (proto >= 3 ? WEIR_RESP_MAP : WEIR_RESP_ARRAY))
         return false;
     for (size_t i = 0; i < WEIR_DECISION_FIELDS; i++) {
         if (!read_pair(reply, 1 + 2 * i, weir_decision_field_names[i], &ret[i]))
             return false;
     }
-    if (!read_pair(reply, 1 + 2 * WEIR_DECISION_FIELDS, "next_ms", &next_ms) ||
-        !read_pair(reply, 1 + 2 * (WEIR_DECISION_FIELDS + 2), "layer", &layer))
+    if (!read_pair(reply, at, "next_ms", &next_ms) ||
+        !read_pair(reply, at + 2 * more, "layer", &layer))
         return false;
     *ret_layer = (uint32_t)layer;
     return true;
 }
 
-static weir_status read_reply(const weir_buffer *out, int proto, bool names, weir_decision *ret)
+static weir_status read_reply(const weir_buffer *out, int proto, bool names, weir_decision *ret,
+                              int64_t *ret_over)
 {
     weir_resp_reply reply;
     int64_t v[WEIR_DECISION_FIELDS];
@@ -110,9 +119,11 @@ static weir_status read_reply(const weir_buffer *out, int proto, bool names, wei
     if (weir_resp_reply_read(weir_buffer_data(out), weir_buffer_len(out), &reply) !=
             WEIR_RESP_READ ||
         reply.used != weir_buffer_len(out) ||
-        !(names ? read_names(&reply, proto, v, &layer) : read_array(&reply, v))) {
-        if (weir_buffer_len(out) == sizeof refused - 1 &&
-            memcmp(weir_buffer_data(out), refused, sizeof refused - 1) == 0)
+        !(names ? read_names(&reply, proto, v, &layer, ret_over)
+                : read_array(&reply, v, ret_over))) {
+        const char *want = refused[ret_over != NULL];
+        if (weir_buffer_len(out) == 5 + strlen(want) &&
+            memcmp((const char *)weir_buffer_data(out) + 5, want, strlen(want)) == 0)
             return WEIR_E_UNSUPPORTED;
         fprintf(stderr, "    replied: %.*s\n", (int)weir_buffer_len(out),
                 (const char *)weir_buffer_data(out));
@@ -133,7 +144,7 @@ static void add_request(daemon_ctx *d, const step *s, bool names)
     char cost[24];
     snprintf(cost, sizeof cost, "%" PRId64, s->cost);
     weir_resp_put_array(&d->in, (s->refund ? 4u : s->keep[0] ? 7u : 5u) + names);
-    add_word(&d->in, s->refund ? "WEIR.REFUND" : "WEIR.CHECK");
+    add_word(&d->in, s->refund ? "WEIR.REFUND" : s->charge ? "WEIR.CHARGE" : "WEIR.CHECK");
     add_word(&d->in, d->policy);
     add_word(&d->in, "key");
     if (!s->refund)
@@ -147,7 +158,7 @@ static void add_request(daemon_ctx *d, const step *s, bool names)
         add_word(&d->in, "WITHNAMES");
 }
 
-static weir_status decide(void *ctx, const step *s, weir_decision *ret)
+static weir_status decide(void *ctx, const step *s, weir_decision *ret, int64_t *ret_over)
 {
     daemon_ctx *d = ctx;
     bool names = d->steps & 1;
@@ -156,7 +167,7 @@ static weir_status decide(void *ctx, const step *s, weir_decision *ret)
     add_request(d, s, names);
     weir_resp_session_run(&d->session, &d->in, &d->out, 1 << 15, s->t_ns);
     ret->layer = s->want.layer; /* an array does not have the layer */
-    weir_status st = read_reply(&d->out, d->session.proto, names, ret);
+    weir_status st = read_reply(&d->out, d->session.proto, names, ret, s->charge ? ret_over : NULL);
     weir_buffer_clear(&d->out);
     return st;
 }

@@ -24,7 +24,7 @@ from kit import lua
 from vector_format import MicrosecondCase
 
 CASES_MIN = 40  # of a file
-REFUSED_AT_REFUND = "do not support refunds"
+REFUSED = " do not support "
 LIMITS_OF_DOUBLES = ("whole microseconds", "a number of slices")
 FIELDS = ("limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
 NEVER = (None, model.INT64_MAX)
@@ -73,13 +73,14 @@ def difference(policy, steps, answers):
     for i, (step, answer) in enumerate(zip(steps, answers[1::2])):
         want = wanted(step)
         if want is None:
-            good = isinstance(answer, lua.Refused) and REFUSED_AT_REFUND in str(answer)
+            good = isinstance(answer, lua.Refused) and REFUSED in str(answer)
         elif isinstance(answer, lua.Refused):
             good = False
         elif step["op"] == "refund":
             good = answer[1:7] == want[1:]
         else:
-            good = answer[:7] == want and answer[7] == step.get("granted", 0)
+            granted = step["cost"] - step["over"] if step["op"] == "charge" else step.get("granted", 0)
+            good = answer[:7] == want and answer[7] == granted
         if not good:
             before = "".join(f"\n    {s} -> {a}" for s, a in zip(steps[:i], answers[1::2]))
             return f"step {i}{before}\n    step {step}\n    want {want}\n    got  {answer!r}"

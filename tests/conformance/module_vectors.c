@@ -57,15 +57,16 @@ static bool peek(module_ctx *m, const char *cost, const char *keep, bool *ret_al
     return r->maps == resp3 && r->integer[0] == (resp3 ? 9 : 18) && r->len == 19 && next;
 }
 
-static weir_status decide(void *ctx, const step *s, weir_decision *ret)
+static weir_status decide(void *ctx, const step *s, weir_decision *ret, int64_t *ret_over)
 {
     module_ctx *m = ctx;
     bool peeked;
     char cost[24], units[48];
     snprintf(cost, sizeof cost, "%" PRId64, s->cost);
+    const char *verb = s->refund ? "refund" : s->charge ? "charge" : "take";
     snprintf(units, sizeof units, "%s%s%s", cost, s->keep[0] ? "+" : "", s->keep);
-    const module_bytes args[] = {text_of("WEIR.ASK"), text_of(s->refund ? "refund" : "take"),
-                                 text_of(m->policy), text_of("k"), text_of(units)};
+    const module_bytes args[] = {text_of("WEIR.ASK"), text_of(verb), text_of(m->policy),
+                                 text_of("k"), text_of(units)};
     module_server_set_time(s->t_ns);
     if (!peek(m, cost, s->keep[0] ? s->keep : "0", &peeked)) {
         fprintf(stderr,
@@ -74,7 +75,7 @@ static weir_status decide(void *ctx, const step *s, weir_decision *ret)
     }
     const module_reply *r = module_server_run(args, 5);
     if (!r || r->failed) {
-        bool refused = r && strstr(r->error, "do not support refunds");
+        bool refused = r && strstr(r->error, " do not support ");
         if (!refused)
             fprintf(stderr, "    replied: %s\n", r ? r->error : "nothing");
         return refused ? WEIR_E_UNSUPPORTED : WEIR_E_SYNTAX;
@@ -90,7 +91,9 @@ static weir_status decide(void *ctx, const step *s, weir_decision *ret)
         .delay_ns = v[5] * 1000,
         .layer = (uint32_t)v[6],
     };
-    return r->len == 9 && (s->refund || ret->allowed == peeked) ? WEIR_OK : WEIR_E_SYNTAX;
+    *ret_over = s->charge ? s->cost - v[7] : 0;
+    return r->len == 9 && (s->refund || s->charge || ret->allowed == peeked) ? WEIR_OK
+                                                                             : WEIR_E_SYNTAX;
 }
 
 static int64_t to_us(int64_t ns)

@@ -49,11 +49,13 @@ static step read_step(const json_t *o)
     step s = {0};
     read_keep(json_object_get(o, "keep"), s.keep, sizeof s.keep);
     s.refund = strcmp(json_string_value(json_object_get(o, "op")), "refund") == 0;
+    s.charge = strcmp(json_string_value(json_object_get(o, "op")), "charge") == 0;
     s.t_ns = integer(o, "t_ns");
     s.cost = integer(o, "cost");
-    s.refused = s.refund && !truth(o, "ok");
+    s.refused = (s.refund || s.charge) && !truth(o, "ok");
     if (s.refused)
         return s;
+    s.over = s.charge ? integer(o, "over") : 0;
     s.want.allowed = s.refund || truth(o, "allowed");
     s.want.limit = integer(o, "limit");
     s.want.remaining = integer(o, "remaining");
@@ -85,7 +87,8 @@ static bool equal(const weir_decision *a, const weir_decision *b)
 static bool run_step(const adapter *d, const step *s)
 {
     weir_decision got = {0}, want = s->want;
-    weir_status st = d->decide(d->ctx, s, &got);
+    int64_t over = 0;
+    weir_status st = d->decide(d->ctx, s, &got, &over);
     if (s->refused || st != WEIR_OK) {
         if (s->refused && st == WEIR_E_UNSUPPORTED)
             return true;
@@ -98,8 +101,10 @@ static bool run_step(const adapter *d, const step *s)
         d->round(&got);
         d->round(&want);
     }
-    if (equal(&got, &want))
+    if (equal(&got, &want) && over == s->over)
         return true;
+    if (s->charge)
+        fprintf(stderr, "    want: over %" PRId64 ", got: %" PRId64 "\n", s->over, over);
     print_decision("want", &want);
     print_decision("got ", &got);
     return false;
@@ -119,7 +124,11 @@ static void run_case(const adapter *d, const char *path, const json_t *c, tally 
         if (!good) {
             fprintf(stderr,
                     "%s: case %s (%s), step %zu: %s t_ns %" PRId64 " cost %" PRId64 " keep %s\n",
-                    path, name, policy, i, s.refund ? "refund" : "take", s.t_ns, s.cost, s.keep);
+                    path, name, policy, i,
+                    s.refund   ? "refund"
+                    : s.charge ? "charge"
+                               : "take",
+                    s.t_ns, s.cost, s.keep);
             break;
         }
         t->steps++;

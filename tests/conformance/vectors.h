@@ -8,11 +8,12 @@
 #include <weir/weir.h>
 
 typedef struct step {
-    bool refund;
+    bool refund, charge; /* else a take */
     int64_t t_ns, cost;
     char keep[16];      /* what a take keeps: "20" or "20%"; "": nothing */
-    bool refused;       /* the vector expects that the refund is not supported */
+    bool refused;       /* the vector expects that the refund or the charge is not supported */
     weir_decision want; /* if not refused */
+    int64_t over;       /* of a charge */
 } step;
 
 typedef struct adapter {
@@ -20,8 +21,9 @@ typedef struct adapter {
     /* Starts a case: a key with its full quota under the policy. Returns false if the policy was
      * refused, after printing the reason to stderr. */
     bool (*begin)(void *ctx, const char *policy);
-    /* Decides on a step. Returns WEIR_E_UNSUPPORTED if the refund is not supported. */
-    weir_status (*decide)(void *ctx, const step *s, weir_decision *ret);
+    /* Decides on a step. Returns WEIR_E_UNSUPPORTED if it is not supported.
+     *  ret_over  written for a charge. */
+    weir_status (*decide)(void *ctx, const step *s, weir_decision *ret, int64_t *ret_over);
     /* May be NULL. Rounds a decision as the interface does; it is applied to both decisions before
      * they are compared. */
     void (*round)(weir_decision *d);

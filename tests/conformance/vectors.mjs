@@ -36,6 +36,7 @@ function wanted(step) {
         reset_after_ns: integer(step, "reset_after_ns"),
         delay_ns: integer(step, "delay_ns"),
         layer: integer(step, "layer"),
+        over: step.op === "charge" ? integer(step, "over") : 0n,
     };
 }
 
@@ -48,6 +49,7 @@ function answered(step, d) {
         reset_after_ns: d.resetAfterNs,
         delay_ns: d.delayNs,
         layer: BigInt(d.layer),
+        over: BigInt(step.op === "charge" ? d.over : 0),
     };
 }
 
@@ -67,12 +69,12 @@ function kept({ keep = "#0" }) {
 function ask(key, step) {
     const t_ns = integer(step, "t_ns");
     const cost = Number(integer(step, "cost"));
-    return step.op === "refund" ? key.refund(t_ns, cost) : key.take(t_ns, cost, kept(step));
+    return step.op === "take" ? key.take(t_ns, cost, kept(step)) : key[step.op](t_ns, cost);
 }
 
 // Returns the difference from the vector, or null.
 function runStep(key, step) {
-    const refused = step.op === "refund" && !truth(step, "ok");
+    const refused = step.op !== "take" && !truth(step, "ok");
     let decision;
     try {
         decision = ask(key, step);

@@ -23,10 +23,10 @@ want() {
         'the existing file' 'alice: allowed, 0 remaining' 'alice: denied, 0 remaining' ;;
     redis) printf '%s\n' 'blocking: allowed, 1 remaining' 'async: 1 of 3 allowed' ;;
     reserve) printf '%s\n' '800 reserved: allowed, 200 remaining' \
-        '800 reserved: denied, 200 remaining' 'it was 300: 700 remaining, 0 not covered' \
-        '500 reserved: allowed, 200 remaining' 'it was 900: 0 remaining, 200 not covered' \
+        '800 reserved: denied, 200 remaining' 'it was 300: 700 remaining' \
+        '500 reserved: allowed, 200 remaining' 'it was 900: 0 remaining, in debt' \
         '600 reserved: allowed, 400 remaining' '1000 reserved: allowed, 0 remaining' \
-        'it was 600: not found' ;;
+        'it was 600: 0 remaining, in debt' ;;
     together) printf '%s\n' 'alice of acme: allowed, 1 and 2 remaining' \
         'alice of acme: allowed, 0 and 1 remaining' \
         'alice of acme: denied by the policy of the user' \

@@ -59,12 +59,13 @@ check "WITHNAMES names the id" "id policy layer" \
     "$(redis-cli -3 -p "$port" WEIR.RESERVE tokens three 1 TTL 1h WITHNAMES | awk '{print $1}' | tail -n 3 | tr '\n' ' ' | sed 's/ $//')"
 check "a second commit is an error" "ERR no open reservation $id: it was committed, was cancelled or has expired" "$(request WEIR.COMMIT "$id" 250)"
 id=$(request WEIR.RESERVE tokens a 700 TTL 90m)
-check "a commit above the reservation charges what is left" "1 1000 0 50" "$(without_times WEIR.COMMIT "${id##* }" 800)"
+check "a commit above the reservation charges the rest as debt" "0 1000 0 0" "$(without_times WEIR.COMMIT "${id##* }" 770)"
 id=$(request WEIR.RESERVE tokens b 1000 TTL 1d)
 check "WEIR.CANCEL returns all units" "1 1000 1000 0" "$(without_times WEIR.CANCEL "${id##* }")"
 id=$(request WEIR.RESERVE tokens b 1000 TTL 1ns)
 check "an expired reservation returns its units" "1 1000 0" "$(request WEIR.TAKE tokens b COST 1000 | cut -d' ' -f1-3)"
-check "an expired reservation cannot be cancelled" "ERR no open reservation ${id##* }: it was committed, was cancelled or has expired" \
+check "an expired reservation is committed as debt" "0 1000 0 0" "$(without_times WEIR.COMMIT "${id##* }" 5)"
+check "an expired reservation is committed once" "ERR no open reservation ${id##* }: it was committed, was cancelled or has expired" \
     "$(request WEIR.CANCEL "${id##* }")"
 check "a reservation for a key on an allow list has the id 0" "1 3 3 0000000000000000" "$(without_times WEIR.RESERVE user vip 9 TTL 5)"
 check "a commit of the id 0 succeeds" "1 2147483647 2147483647 0" "$(without_times WEIR.COMMIT 0000000000000000 9)"

@@ -756,5 +756,5 @@ bool all_properties(const input *in)
     return p1_bound(in) && p2_fields(in) && p3_denial_writes_nothing(in) &&
            p4_clock_back_is_stricter(in) && p6_buckets_agree(in) && p7_refund_undoes(in) &&
            p8_report_is_true(in) && p9_queue_has_two_stages(in) && p10_keep_leaves_units(in) &&
-           p11_block_ends(in);
+           p11_block_ends(in) && p12_charge(in);
 }

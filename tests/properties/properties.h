@@ -41,6 +41,7 @@ bool p8_report_is_true(const input *in);       /* no span exceeds the worst case
 bool p9_queue_has_two_stages(const input *in); /* nodelay shortens delays, and changes no more */
 bool p10_keep_leaves_units(const input *in);   /* what a request keeps is left for the next one */
 bool p11_block_ends(const input *in); /* nothing is allowed or written until a block ends */
+bool p12_charge(const input *in);     /* a charge that fits is a take; a debt is denied */
 
 bool all_properties(const input *in);
 

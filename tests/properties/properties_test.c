@@ -113,6 +113,7 @@ RANDOM(p8_report_is_true)
 RANDOM(p9_queue_has_two_stages)
 RANDOM(p10_keep_leaves_units)
 RANDOM(p11_block_ends)
+RANDOM(p12_charge)
 
 int main(void)
 {
@@ -132,6 +133,7 @@ int main(void)
         cmocka_unit_test(check_p9_queue_has_two_stages),
         cmocka_unit_test(check_p10_keep_leaves_units),
         cmocka_unit_test(check_p11_block_ends),
+        cmocka_unit_test(check_p12_charge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

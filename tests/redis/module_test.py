@@ -148,7 +148,7 @@ def test_answers(t):
     equal(c("WEIR.EXPLAIN", "gcra 1/h burst 5", "new"),
           [b"key      new", b"limit    gcra 1/h burst 5", b"state    5 of 5 free; full",
            b"next     now"])
-    good(len(c("WEIR.HELP")) == 11, "help")
+    good(len(c("WEIR.HELP")) == 12, "help")
 
 
 def test_protocols(t):

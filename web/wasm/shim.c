@@ -306,3 +306,23 @@ EXPORT(weir_status, weir_web_key_refund, key *k, int64_t now_ns, int32_t cost)
     }
     return st;
 }
+
+static int64_t over; /* of the latest charge */
+
+EXPORT(int32_t, weir_web_over, void)
+{
+    return (int32_t)over;
+}
+
+/* Calls weir_charge(), and sets what weir_web_over() returns; otherwise as weir_web_key_take(). */
+EXPORT(weir_status, weir_web_key_charge, key *k, int64_t now_ns, int32_t cost)
+{
+    weir_status st = WEIR_OK;
+    while (st == WEIR_OK) {
+        st = weir_charge(k->policy, k->state, k->level, now_ns, cost, &decision, &over);
+        if (st != WEIR_E_ROOM)
+            return st;
+        st = key_grow(k);
+    }
+    return st;
+}

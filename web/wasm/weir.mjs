@@ -258,6 +258,18 @@ class Key {
         return this.#call(this.#core.fn.weir_web_key_refund, now_ns, cost);
     }
 
+    /**
+     * Charges units that were used already, whether they fit or not.
+     * @param {bigint} now_ns
+     * @param {number} cost
+     * @returns {Decision & {over: number}} the decision on a cost of 0 after the charge, and the units
+     * that could not be counted
+     */
+    charge(now_ns, cost) {
+        const decision = this.#call(this.#core.fn.weir_web_key_charge, now_ns, cost);
+        return { ...decision, over: this.#core.fn.weir_web_over() };
+    }
+
     /** Frees the state. The key cannot be used afterwards. */
     free() {
         if (this.#at !== 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The client commands: `weir take`, `peek`, `refund`, `reset`, `explain`, `top` and `policies`.
- * Each of them sends one request to a running daemon and prints the reply; `weir top` without a
- * policy is in top_live.c. The daemon decides; this file knows only the command lines and the
- * requests. */
+/* The client commands: `weir take`, `peek`, `refund`, `charge`, `reset`, `explain`, `top` and
+ * `policies`. Each of them sends one request to a running daemon and prints the reply; `weir top`
+ * without a policy is in top_live.c. The daemon decides; this file knows only the command lines and
+ * the requests. */
 
 #include "cmd/kit/commands.h"
 #include "cmd/client/connection.h"
@@ -123,6 +123,22 @@ static const client_command refund = {
     "  weir refund --cost 65536 upload alice\n",
     "WEIR.REFUND",
     CLIENT_REPLY_REFUND,
+    HAS_TEXT | HAS_COST | HAS_JSON,
+    2,
+};
+
+static const client_command charge = {
+    "weir charge",
+    "Usage: weir charge [OPTION]... POLICY KEY\n"
+    "\n"
+    "Charges units that KEY has used already, whether they fit or not. If they do not fit, KEY is\n"
+    "in debt, and is denied until the debt is paid off.\n" HELP_NAME
+    "  --cost N         how many units, 0 to 2147483647 (default 1)\n" HELP_TEXT HELP_SERVER
+        HELP_JSON HELP_END HELP_DONE "Examples:\n"
+    "  weir charge api alice\n"
+    "  weir charge --cost 1200 tokens alice\n",
+    "WEIR.CHARGE",
+    CLIENT_REPLY_CHARGE,
     HAS_TEXT | HAS_COST | HAS_JSON,
     2,
 };
@@ -511,7 +527,9 @@ static size_t list_words(const invocation *a, weir_slice ret[WORDS_MAX])
         ret[n++] = word(a->key);
     if (a->command->kind == CLIENT_REPLY_REFUND)
         ret[n++] = word(a->cost_text ? a->cost_text : "1");
-    if (a->command->kind == CLIENT_REPLY_DECISION && a->cost_text) {
+    bool decision =
+        a->command->kind == CLIENT_REPLY_DECISION || a->command->kind == CLIENT_REPLY_CHARGE;
+    if (decision && a->cost_text) {
         ret[n++] = word("COST");
         ret[n++] = word(a->cost_text);
     }
@@ -519,7 +537,7 @@ static size_t list_words(const invocation *a, weir_slice ret[WORDS_MAX])
         ret[n++] = word("KEEP");
         ret[n++] = word(a->keep_text);
     }
-    if (a->command->kind == CLIENT_REPLY_REFUND || a->command->kind == CLIENT_REPLY_DECISION)
+    if (decision || a->command->kind == CLIENT_REPLY_REFUND)
         ret[n++] = word("WITHNAMES");
     if (a->command->kind == CLIENT_REPLY_TOP)
         ret[n++] = word(a->allowed ? "allowed" : "denied");
@@ -577,8 +595,8 @@ static int run(const invocation *a)
 /* Finds a command by its name, which the table in main.c has, too. */
 static const client_command *find_command(const char *name)
 {
-    static const client_command *const all[] = {&take,    &peek, &refund,  &reset,
-                                                &explain, &top,  &policies};
+    static const client_command *const all[] = {&take,  &peek,    &refund, &charge,
+                                                &reset, &explain, &top,    &policies};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (strcmp(all[i]->name + strlen("weir "), name) == 0)
             return all[i];

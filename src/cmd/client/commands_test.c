@@ -68,6 +68,31 @@ static const dialog dialogs[] = {
      "{\"allowed\":false,\"limit\":5,\"remaining\":0,\"retry_after_ms\":12000,"
      "\"reset_after_ms\":60000,\"delay_ms\":0,\"policy\":\"api\",\"layer\":0}\n",
      NULL, "refund --json api alice"},
+    {CHARGED("1", "5", "3", "0", "24000", "0"), 0,
+     "charged  3 of 5 remaining, full again in 24 s\n", "WEIR.CHARGE api alice WITHNAMES|",
+     "charge api alice"},
+    {CHARGED("0", "5", "0", "24000", "84000", "0"), 0,
+     "charged  in debt, paid off in 24 s, full again in 1 m 24 s\n",
+     "WEIR.CHARGE gcra 5/m burst 5 alice COST 7 WITHNAMES|",
+     "charge --cost 7 --text 'gcra 5/m burst 5' alice"},
+    {CHARGED("0", "5", "0", "24000", "84000", "3"), 0,
+     "charged  in debt, paid off in 24 s, full again in 1 m 24 s\n"
+     "3 units could not be counted: the debt is at its maximum\n",
+     NULL, "charge api alice"},
+    {CHARGED("0", "5", "0", "-1", "0", "0"), 0,
+     "denied   always: the key is on the policy's deny list\n", NULL, "charge api alice"},
+    {CHARGED("0", "5", "0", "24000", "84000", "3"), 0,
+     "{\"allowed\":false,\"limit\":5,\"remaining\":0,\"retry_after_ms\":24000,"
+     "\"reset_after_ms\":84000,\"delay_ms\":0,\"policy\":\"api\",\"layer\":0,\"over\":3}\n",
+     NULL, "charge --json api alice"},
+    {CHARGED("0", "5", "0", "24000", "84000", "-1"), 1,
+     "weir charge: 127.0.0.1:6380: unexpected reply to WEIR.CHARGE; is this server a weir "
+     "daemon?\n",
+     NULL, "charge api alice"},
+    {DECISION("0", "5", "0", "24000", "84000", "0"), 1,
+     "weir charge: 127.0.0.1:6380: unexpected reply to WEIR.CHARGE; is this server a weir "
+     "daemon?\n",
+     NULL, "charge api alice"},
     {"*2\r\n$10\r\npolicy api\r\n$8\r\nnext\x1bnow\r\n", 0, "policy api\nnext?now\n",
      "WEIR.EXPLAIN api alice|", "explain api alice"},
     {NAMED("a\"\xff", "0", "5", "0", "1250", "7", "2", "1"), 3,
@@ -462,7 +487,7 @@ static void check_wrong_arguments(void **unused)
 static void check_wrong_policy_texts(void **unused)
 {
     (void)unused;
-    static const char *const commands[] = {"take", "peek", "refund", "reset", "explain"};
+    static const char *const commands[] = {"take", "peek", "refund", "charge", "reset", "explain"};
     char text[300], line[100];
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         snprintf(text, sizeof text,
@@ -481,8 +506,8 @@ static void check_wrong_policy_texts(void **unused)
 static void check_help(void **unused)
 {
     (void)unused;
-    static const char *const commands[] = {"take", "peek",    "refund",  "reset",
-                                           "top",  "explain", "policies"};
+    static const char *const commands[] = {"take", "peek",    "refund",   "reset",
+                                           "top",  "explain", "policies", "charge"};
     char begin[64], line[64];
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         SERVER(HELLO);

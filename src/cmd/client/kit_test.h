@@ -349,5 +349,11 @@ static inline int redirect(void **unused)
     "\r\n$14\r\nretry_after_ms\r\n:" retry                                                         \
     "\r\n$14\r\nreset_after_ms\r\n:60000\r\n$8\r\ndelay_ms\r\n:0\r\n$7\r\nnext_ms\r\n:" next       \
     "\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:0\r\n"
+/* Of WEIR.CHARGE; the order of the pairs does not matter. */
+#define CHARGED(allowed, limit, remaining, retry, reset, over)                                     \
+    "%9\r\n$4\r\nover\r\n:" over "\r\n$7\r\nallowed\r\n:" allowed "\r\n$5\r\nlimit\r\n:" limit     \
+    "\r\n$9\r\nremaining\r\n:" remaining "\r\n$14\r\nretry_after_ms\r\n:" retry                    \
+    "\r\n$14\r\nreset_after_ms\r\n:" reset "\r\n$8\r\ndelay_ms\r\n:0"                              \
+    "\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:0\r\n"
 
 #endif

@@ -133,13 +133,15 @@ typedef struct decision {
     int64_t f[WEIR_DECISION_FIELDS], layer;
     int64_t next_ms; /* -1: never */
     bool has_next;   /* older servers do not send it */
+    int64_t over;    /* of a charge */
     const weir_resp_value *policy;
 } decision;
 
-static bool read_decision(const weir_resp_value *map, decision *ret)
+static bool read_decision(client_reply_kind kind, const weir_resp_value *map, decision *ret)
 {
     int64_t *f = ret->f;
-    bool good = true;
+    bool good =
+        kind != CLIENT_REPLY_CHARGE || (read_number(map, "over", &ret->over) && ret->over >= 0);
 #define READ(id, kind, name)                                                                       \
     good = good && read_number(map, WEIR_FIELD_NAME_##kind(name, "ms"), &f[WEIR_FIELD_##id]) &&    \
            WEIR_FIELD_GOOD_##kind(f[WEIR_FIELD_##id], INT64_MAX);
@@ -157,7 +159,7 @@ static bool read_decision(const weir_resp_value *map, decision *ret)
 #define PUT_SPAN         put_integer
 
 /* Writes the same members in the same order as the daemon's HTTP reply. */
-static client_print_status print_decision_json(const decision *d)
+static client_print_status print_decision_json(client_reply_kind kind, const decision *d)
 {
     out_stream *out = json_out();
     out_text(out, "{");
@@ -176,6 +178,10 @@ static client_print_status print_decision_json(const decision *d)
     put_string(out, d->policy->text, d->policy->len);
     out_text(out, ",\"layer\":");
     put_integer(out, d->layer);
+    if (kind == CLIENT_REPLY_CHARGE) {
+        out_text(out, ",\"over\":");
+        put_integer(out, d->over);
+    }
     out_text(out, "}\n");
     return flushed(out);
 }
@@ -226,15 +232,32 @@ static void print_denial(const decision *d, int64_t cost, const char *keep)
         puts("denied   always: the key is on the policy's deny list");
 }
 
+static void print_charge(const decision *d, int64_t cost)
+{
+    char paid[WEIR_DURATION_MAX], full[WEIR_DURATION_MAX];
+    span_text(d->f[WEIR_FIELD_RETRY_AFTER], paid);
+    span_text(d->f[WEIR_FIELD_RESET_AFTER], full);
+    if (d->f[WEIR_FIELD_ALLOWED])
+        print_state("charged", d);
+    else if (d->f[WEIR_FIELD_RETRY_AFTER] < 0)
+        print_denial(d, cost, NULL);
+    else
+        printf("charged  in debt, paid off in %s, full again in %s\n", paid, full);
+    if (d->over > 0)
+        printf("%" PRId64 " units could not be counted: the debt is at its maximum\n", d->over);
+}
+
 static client_print_status print_decision(client_reply_kind kind, const weir_resp_reply *reply,
                                           int64_t cost, const char *keep, bool json)
 {
     decision d;
-    if (!read_decision(reply->value, &d))
+    if (!read_decision(kind, reply->value, &d))
         return CLIENT_PRINT_UNEXPECTED;
     client_print_status st = CLIENT_PRINT_OK;
     if (json)
-        st = print_decision_json(&d);
+        st = print_decision_json(kind, &d);
+    else if (kind == CLIENT_REPLY_CHARGE)
+        print_charge(&d, cost);
     else if (kind == CLIENT_REPLY_REFUND)
         print_state("refunded", &d);
     else if (d.f[WEIR_FIELD_ALLOWED])
@@ -428,6 +451,7 @@ client_print_status client_print(client_reply_kind kind, const weir_resp_reply *
     switch (kind) {
     case CLIENT_REPLY_DECISION:
     case CLIENT_REPLY_REFUND:
+    case CLIENT_REPLY_CHARGE:
         return print_decision(kind, reply, cost, keep, json);
     case CLIENT_REPLY_RESET:
         return print_reset(reply, policy, json);

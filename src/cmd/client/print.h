@@ -12,6 +12,7 @@
 typedef enum client_reply_kind {
     CLIENT_REPLY_DECISION, /* WEIR.TAKE, WEIR.PEEK: the fields of a decision */
     CLIENT_REPLY_REFUND,   /* WEIR.REFUND: the same fields, after the refund */
+    CLIENT_REPLY_CHARGE,   /* WEIR.CHARGE: the same fields, after the charge, and the units over */
     CLIENT_REPLY_RESET,    /* WEIR.RESET: OK */
     CLIENT_REPLY_LINES,    /* WEIR.EXPLAIN: a list of lines */
     CLIENT_REPLY_TOP,      /* WEIR.TOP */

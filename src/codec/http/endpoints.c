@@ -259,12 +259,30 @@ static void peek(call *c)
         put_decision(c);
 }
 
+/* The response to a call that asks for nothing. */
+static void put_result(call *c, bool charged)
+{
+    const weir_http_more more = {.settled = true, .charged = charged};
+    if (!succeeded(c))
+        return;
+    weir_service_next(c->options->service, &c->request, 1, c->now_ns);
+    weir_http_decision(c->response, &c->request, 0, &more);
+}
+
 static void refund(call *c)
 {
     c->pending =
         !weir_service_refund(c->options->service, &c->wait->completion, &c->request, c->now_ns);
     if (!c->pending)
-        put_decision(c);
+        put_result(c, false);
+}
+
+static void charge(call *c)
+{
+    c->pending =
+        !weir_service_charge(c->options->service, &c->wait->completion, &c->request, c->now_ns);
+    if (!c->pending)
+        put_result(c, true);
 }
 
 static void put_reset(call *c)
@@ -326,6 +344,8 @@ const weir_http_endpoint weir_http_decisions[] = {
     {"/v1/cancel", POST, ID, cancel, "id: cancels a reservation (POST)"},
     {"/v1/refund", POST, NAME | TEXT | KEY | COST, refund,
      "policy, key, cost: refunds units (POST)"},
+    {"/v1/charge", POST, NAME | TEXT | KEY | COST, charge,
+     "policy, key, cost: charges units that were used, whether they fit or not (POST)"},
     {"/v1/reset", POST, NAME | TEXT | KEY, reset,
      "policy, key: restores the key's full quota (POST)"},
     {"/v1/resetall", POST, NAME | TEXT, reset_all,

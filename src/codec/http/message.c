@@ -238,6 +238,8 @@ static void put_members(weir_buffer *b, const weir_request *r, const weir_http_m
     }
     if (more && more->id)
         weir_buffer_printf(b, ",\"id\":\"%.*s\"", WEIR_HEX64_LEN, more->id);
+    if (more && more->charged)
+        weir_buffer_put(b, ",\"over\":", r->over);
     weir_buffer_append(b, "}\n", 2);
 }
 
@@ -279,7 +281,7 @@ void weir_http_decision(weir_http_response *a, const weir_request *r, int denied
     weir_answer answer = r->answer ? *r->answer : (weir_answer){0};
     weir_answer_merge(&answer, a->answer);
     add_decision_fields(a, answer.headers ? answer.headers : WEIR_HEADERS_DEFAULT, r, more);
-    if (r->decision.allowed) {
+    if (r->decision.allowed || (more && more->settled)) {
         a->status = 200;
         a->type = "application/json";
         weir_buffer_append(a->body, "{", 1);

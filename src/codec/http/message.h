@@ -152,10 +152,12 @@ typedef struct weir_http_more {
     size_t n;                /* of them */
     size_t index;            /* of the request in the list */
     const char *id;          /* of a new reservation, WEIR_HEX64_LEN characters; NULL: none */
+    bool settled;            /* nothing was asked: the status is 200, whatever `allowed` is */
+    bool charged;            /* adds the request's `over` */
 } weir_http_more;
 
 /* Makes *a the response to a decision, with the header fields that are configured: 200 if it is
- * allowed, otherwise a denial with the configured body, or with a problem of the type
+ * allowed or settled, otherwise a denial with the configured body, or with a problem of the type
  * quota-exceeded.
  *  r              a request with the status WEIR_OK.
  *  denied_status  the status that the client wants for a denial; 0: the configured one.

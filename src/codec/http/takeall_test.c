@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* /v1/takeall, /v1/resetall and reservations over HTTP: exact responses, and every error. */
+/* /v1/takeall, /v1/resetall, /v1/charge and reservations over HTTP: exact responses, and every
+ * error. */
 
 #include "codec/http/kit_test.h"
 #include "service/rules/keep.h"
@@ -171,15 +172,17 @@ static void check_reserve(void **state)
     is_problem(post(f, "/v1/commit", body), 404, detail);
     id_of(post(f, "/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"cost\":7,\"ttl\":30}"), id);
     snprintf(body, sizeof body, "POST /v1/commit?id=%s&actual=9", id);
-    assert_memory_equal(body_of(with(f, body, "")), "{\"settled\":true,\"over\":2,", 25);
+    assert_memory_equal(body_of(with(f, body, "")), "{\"settled\":true,\"over\":0,", 25);
     id_of(post(f, "/v1/reserve", "{\"limit\":\"gcra 1/s\",\"key\":\"a\",\"ttl\":30}"), id);
     snprintf(body, sizeof body, "POST /v1/cancel?id=%s", id);
     assert_memory_equal(body_of(with(f, body, "")),
                         "{\"settled\":true,\"over\":0,\"limit\":1,\"remaining\":1,", 49);
     id_of(post(f, "/v1/reserve", "{\"limit\":\"gcra 1/s\",\"key\":\"a\",\"ttl\":30}"), id);
     f->now_ns += 30000000000;
-    snprintf(body, sizeof body, "POST /v1/cancel?id=%s", id);
-    assert_int_equal(status_of(with(f, body, "")), 404); /* the reservation has expired */
+    snprintf(body, sizeof body, "POST /v1/commit?id=%s&actual=1", id);
+    assert_memory_equal(body_of(with(f, body, "")), /* the reservation has expired */
+                        "{\"settled\":true,\"over\":0,\"limit\":1,\"remaining\":0,", 49);
+    assert_int_equal(status_of(with(f, body, "")), 404); /* once */
     assert_int_equal(status_of(get(f, "/v1/reserve?policy=org&key=a&ttl=1")), 405);
     assert_int_equal(status_of(get(f, "/v1/commit?id=0000000000000001&actual=1")), 405);
     assert_int_equal(status_of(get(f, "/v1/cancel?id=0000000000000001")), 405);
@@ -257,9 +260,9 @@ static void check_reserve_errors(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         is_problem(post(f, rows[i].path, rows[i].body), 400, rows[i].detail);
-    is_problem(
-        with(f, "POST /v1/cancel?id=0000000000000001", ""), 404,
-        "no open reservation 0000000000000001: it was committed, was cancelled or has expired");
+    is_problem(with(f, "POST /v1/cancel?id=0000000000000001", ""), 404,
+               "no open reservation 0000000000000001: it was committed, was cancelled or has "
+               "expired");
 }
 
 /* Cross-site requests, and requests without the password, are refused. */
@@ -403,6 +406,36 @@ static void check_reset_all_errors(void **state)
                "reset keys one by one");
 }
 
+static void check_charge(void **state)
+{
+    fixture *f = *state;
+    assert_int_equal(weir_limiter_set_limit(f->limiter, "api", "gcra 1/s burst 5", NULL), WEIR_OK);
+    assert_int_equal(status_of(get(f, "/v1/take?policy=api&key=alice")), 200);
+    const char *answer = post(f, "/v1/charge", "{\"policy\":\"api\",\"key\":\"alice\",\"cost\":4}");
+    assert_int_equal(status_of(answer), 200);
+    assert_string_equal(
+        body_of(answer),
+        "{\"allowed\":true,\"limit\":5,\"remaining\":0,\"retry_after_ms\":0,"
+        "\"reset_after_ms\":5000,\"delay_ms\":0,\"next_ms\":1000,\"policy\":\"api\","
+        "\"layer\":0,\"reason\":\"limit\",\"over\":0}\n");
+    answer = post(f, "/v1/charge?policy=api&key=alice&cost=3", "");
+    assert_int_equal(status_of(answer), 200); /* nothing was asked */
+    assert_string_equal(
+        body_of(answer),
+        "{\"allowed\":false,\"limit\":5,\"remaining\":0,\"retry_after_ms\":3000,"
+        "\"reset_after_ms\":8000,\"delay_ms\":0,\"next_ms\":4000,\"policy\":\"api\","
+        "\"layer\":0,\"reason\":\"limit\",\"over\":0}\n");
+    assert_int_equal(status_of(get(f, "/v1/peek?policy=api&key=alice&cost=0")), 429);
+    answer = post(f, "/v1/refund?policy=api&key=alice&cost=1", "");
+    assert_int_equal(status_of(answer), 200);
+    assert_non_null(strstr(answer, "\"allowed\":false"));
+    assert_null(strstr(answer, "\"over\""));
+    is_problem(post(f, "/v1/charge?limit=concurrent+2+lease+1s&key=a", ""), 400,
+               "policies with only concurrent and block layers do not support charges");
+    is_problem(post(f, "/v1/charge?policy=none&key=a", ""), 404,
+               "unknown policy \"none\"; GET /v1/policies lists all");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +443,7 @@ int main(void)
         TEST(check_keep),           TEST(check_wrong_keeps), TEST(check_reserve),
         TEST(check_reserve_errors), TEST(check_access),      TEST(check_leases),
         TEST(check_refused),        TEST(check_reset_all),   TEST(check_reset_all_errors),
+        TEST(check_charge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

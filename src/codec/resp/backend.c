@@ -61,6 +61,7 @@ static bool decide(weir_call *call, weir_verb verb, weir_request *r)
     weir_completion *completion = &c->session->completion;
     bool done = verb == WEIR_VERB_PEEK     ? weir_service_peek(s, completion, r, c->now_ns)
                 : verb == WEIR_VERB_REFUND ? weir_service_refund(s, completion, r, c->now_ns)
+                : verb == WEIR_VERB_CHARGE ? weir_service_charge(s, completion, r, c->now_ns)
                                            : weir_service_reset(s, completion, r, c->now_ns);
     c->waits = !done;
     if (done && call->with_names)

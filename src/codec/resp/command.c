@@ -25,6 +25,8 @@ const weir_command weir_commands[WEIR_COMMANDS] = {
                            "WEIR.PEEK policy key [COST n] [KEEP m] [WITHNAMES]"},
     [WEIR_COMMAND_REFUND] = {"WEIR.REFUND", weir_run_refund, 4, 4, 2, 1, true,
                              "WEIR.REFUND policy key n [WITHNAMES]"},
+    [WEIR_COMMAND_CHARGE] = {"WEIR.CHARGE", weir_run_charge, 3, 5, 2, 1, true,
+                             "WEIR.CHARGE policy key [COST n] [WITHNAMES]"},
     [WEIR_COMMAND_RESET] = {"WEIR.RESET", weir_run_reset, 3, 3, 2, 1, false,
                             "WEIR.RESET policy key"},
     [WEIR_COMMAND_RESETALL] = {"WEIR.RESETALL", weir_run_reset_all, 2, 2, 0, 0, false,

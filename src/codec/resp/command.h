@@ -35,7 +35,7 @@ typedef struct weir_backend {
     /* Decisions. If a function returns true, the result is written, with next_ns if the reply has
      * names, and the command replies with it. If it returns false, the backend has replied with an
      * error, or will run the command again later. */
-    bool (*decide)(weir_call *c, weir_verb verb, weir_request *r); /* TAKE, PEEK, REFUND, RESET */
+    bool (*decide)(weir_call *c, weir_verb verb, weir_request *r); /* all but GRANT and THROTTLE */
     bool (*reset_policy)(weir_call *c, weir_request *r);           /* without a key */
     bool (*take_all)(weir_call *c, weir_request *r, size_t n, weir_all_result *ret);
     bool (*explain)(weir_call *c, weir_request *r, weir_buffer *out);
@@ -77,6 +77,7 @@ typedef enum weir_command_id {
     WEIR_COMMAND_TAKEALL,
     WEIR_COMMAND_PEEK,
     WEIR_COMMAND_REFUND,
+    WEIR_COMMAND_CHARGE,
     WEIR_COMMAND_RESET,
     WEIR_COMMAND_RESETALL,
     WEIR_COMMAND_EXPLAIN,
@@ -91,6 +92,7 @@ void weir_run_take(weir_call *c); /* command_take.c */
 void weir_run_check(weir_call *c);
 void weir_run_peek(weir_call *c);
 void weir_run_refund(weir_call *c);
+void weir_run_charge(weir_call *c);
 void weir_run_reset(weir_call *c);
 void weir_run_reset_all(weir_call *c);
 void weir_run_explain(weir_call *c);

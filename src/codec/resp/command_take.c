@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Runs WEIR.TAKE, CHECK, PEEK, REFUND, RESET, RESETALL, EXPLAIN and TAKEALL. The daemon decides
- * TAKE and CHECK in batches instead (session.c), with the same parser and the same reply. */
+/* Runs WEIR.TAKE, CHECK, PEEK, REFUND, CHARGE, RESET, RESETALL, EXPLAIN and TAKEALL. The daemon
+ * decides TAKE and CHECK in batches instead (session.c), with the same parser and the same reply.
+ */
 
 #include "codec/resp/command.h"
 
@@ -36,6 +37,34 @@ void weir_run_check(weir_call *c)
 void weir_run_peek(weir_call *c)
 {
     run_take(c, WEIR_VERB_PEEK, false);
+}
+
+static void put_charge(weir_call *c, const weir_request *r)
+{
+    if (r->status != WEIR_OK) {
+        weir_call_request_error(c, r, "");
+        return;
+    }
+    weir_call_put_fields(c, &r->decision, c->with_names ? r->next_ns : 0, 3, 1);
+    weir_call_put_name(c, "over");
+    c->backend->integer(c, r->over);
+    weir_call_put_policy(c, r);
+    weir_call_put_layer(c, &r->decision);
+}
+
+void weir_run_charge(weir_call *c)
+{
+    weir_request r = weir_call_request(c, 1);
+    const char *error = NULL;
+    r.cost = 1;
+    if (c->args == 5 && weir_resp_word_is(c->arg[3], "COST"))
+        error = weir_call_read_cost(c, 4, &r.cost);
+    else if (c->args != 3)
+        error = "syntax error, expected [COST n] [WITHNAMES] after the key";
+    if (error)
+        weir_call_error(c, "ERR %s", error);
+    else if (c->backend->decide(c, WEIR_VERB_CHARGE, &r))
+        put_charge(c, &r);
 }
 
 void weir_run_refund(weir_call *c)

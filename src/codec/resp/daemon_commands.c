@@ -29,6 +29,7 @@ static const weir_command *const commands[] = {
     OWN("WEIR.CANCEL", weir_resp_cancel, 2, 2, 0, 0, NAMES, "WEIR.CANCEL id [WITHNAMES]"),
     SHARED(PEEK),
     SHARED(REFUND),
+    SHARED(CHARGE),
     SHARED(RESET),
     SHARED(RESETALL),
     SHARED(EXPLAIN),

@@ -59,7 +59,7 @@ static void check_client(void **state)
     expect(f, "CONFIG SET save x",
            "-ERR CONFIG supports only GET: weir reads its settings from weir.yaml\r\n");
     expect(f, "ECHO hello", "$5\r\nhello\r\n");
-    expect(f, "COMMAND COUNT", ":36\r\n");
+    expect(f, "COMMAND COUNT", ":37\r\n");
     expect(f, "COMMAND GETKEYS weir.take api alice COST 2", "*1\r\n$5\r\nalice\r\n");
     expect(f, "COMMAND GETKEYS cl.throttle bob 1 2 3", "*1\r\n$3\r\nbob\r\n");
     expect(f, "COMMAND GETKEYS WEIR.TAKEALL 2 api alice 1 ip bob 2",
@@ -138,17 +138,17 @@ static void check_lists(void **state)
     fixture *f = *state;
     char request[1024] = "COMMAND INFO", name[32], usage[128];
     char *list = strdup(reply_to(f, "COMMAND LIST\r\n"));
-    begins(list, "*36\r\n$9\r\nweir.take\r\n$10\r\nweir.check\r\n");
+    begins(list, "*37\r\n$9\r\nweir.take\r\n$10\r\nweir.check\r\n");
     for (const char *at = list; next_bulk(&at, name, sizeof name);)
         snprintf(request + strlen(request), sizeof request - strlen(request), " %s", name);
     strcat(request, "\r\n");
     char *info = strdup(reply_to(f, request));
     /* The words of the request before must not count. */
     assert_string_equal(reply_to(f, "COMMAND LIST\r\nCOMMAND\r\n") + strlen(list), info);
-    begins(info, "*36\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n");
+    begins(info, "*37\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n");
     const char *help = reply_to(f, "WEIR.HELP\r\n"), *at = list;
-    begins(help, "*36\r\n");
-    for (int i = 0; i < 36; i++) {
+    begins(help, "*37\r\n");
+    for (int i = 0; i < 37; i++) {
         assert_true(next_bulk(&at, name, sizeof name) && next_bulk(&help, usage, sizeof usage));
         for (char *c = usage; *c; c++)
             *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
@@ -419,6 +419,36 @@ static void check_memory(void **state)
     weir_buffer_clear(&f->out);
 }
 
+static void check_charge(void **state)
+{
+    fixture *f = *state;
+    set_rule(f, "api", "gcra 1/s burst 5");
+    expect(f, "WEIR.CHARGE api alice COST 0", "*7\r\n:1\r\n:5\r\n:5\r\n:0\r\n:0\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.TAKE api alice COST 2", "*6\r\n:1\r\n:5\r\n:3\r\n:0\r\n:2000\r\n:0\r\n");
+    expect(f, "WEIR.CHARGE api alice", "*7\r\n:1\r\n:5\r\n:2\r\n:0\r\n:3000\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.CHARGE api alice COST 4",
+           "*7\r\n:0\r\n:5\r\n:0\r\n:2000\r\n:7000\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.PEEK api alice", "*6\r\n:0\r\n:5\r\n:0\r\n:3000\r\n:7000\r\n:0\r\n");
+    expect(f, "WEIR.REFUND api alice 1", "*6\r\n:0\r\n:5\r\n:0\r\n:1000\r\n:6000\r\n:0\r\n");
+    expect(f, "WEIR.CHARGE api alice COST",
+           "-ERR syntax error, expected [COST n] [WITHNAMES] after the key\r\n");
+    expect(f, "WEIR.CHARGE api alice KEEP 1",
+           "-ERR syntax error, expected [COST n] [WITHNAMES] after the key\r\n");
+    expect(f, "WEIR.CHARGE api alice COST -1",
+           "-ERR the cost: expected a whole number from 0 to 2147483647\r\n");
+    expect(f, "WEIR.CHARGE 'concurrent 2 lease 1s & block 1s' alice",
+           "-ERR policies with only concurrent and block layers do not support charges\r\n");
+    expect(f, "WEIR.CHARGE none alice",
+           "-ERR no policy 'none'; WEIR.POLICY LIST shows all policies\r\n");
+    expect(f, "WEIR.CHARGE api dora COST 6 withnames",
+           "*20\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:0\r\n"
+           "$14\r\nretry_after_ms\r\n:1000\r\n$14\r\nreset_after_ms\r\n:6000\r\n$8\r\n"
+           "delay_ms\r\n:0\r\n$7\r\nnext_ms\r\n:2000\r\n$4\r\nover\r\n:0\r\n$6\r\npolicy\r\n"
+           "$3\r\napi\r\n$5\r\nlayer\r\n:0\r\n");
+    expect(f, "WEIR.CHARGE api dora COST 2147483647",
+           "*7\r\n:0\r\n:5\r\n:0\r\n:1152921499000\r\n:1152921504000\r\n:0\r\n:994562149\r\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +458,7 @@ int main(void)
         TEST(check_lists),
         TEST(check_info),
         TEST(check_info_of_daemon),
+        TEST(check_charge),
         TEST(check_reset_all),
         TEST(check_memory),
         TEST(check_memory_of_policies),

@@ -34,7 +34,7 @@ static void check_reserve(void **state)
     expect(f, request, reply);
     reserve(f, "weir.reserve tokens alice 70 ttl 500ms", "*7\r\n:1\r\n:100\r\n:5\r\n", id);
     snprintf(request, sizeof request, "weir.commit %s 80", id);
-    expect(f, request, "*7\r\n:1\r\n:100\r\n:0\r\n:0\r\n:3600000\r\n:0\r\n:5\r\n");
+    expect(f, request, "*7\r\n:0\r\n:100\r\n:0\r\n:3600000\r\n:3600000\r\n:0\r\n:0\r\n");
     reserve(f, "WEIR.RESERVE 'gcra 1/s burst 9' bob 9 TTL 1h30m", "*7\r\n:1\r\n:9\r\n:0\r\n", id);
     for (char *c = id; *c; c++)
         *c = (char)(*c >= 'a' ? *c - 'a' + 'A' : *c);

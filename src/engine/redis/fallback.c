@@ -91,6 +91,15 @@ static weir_status reset(weir_store *s, weir_engine_request *q)
     return st;
 }
 
+static weir_status charge(weir_store *s, weir_engine_request *q, int64_t now_ns)
+{
+    int64_t over = 0;
+    weir_status st = weir_store_charge(s, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
+                                       q->cost, &q->decision, &over);
+    q->granted = q->cost - over;
+    return st;
+}
+
 static weir_status local(const weir_fallback *f, weir_engine_request *q, int64_t now_ns)
 {
     switch (q->verb) {
@@ -103,6 +112,8 @@ static weir_status local(const weir_fallback *f, weir_engine_request *q, int64_t
     case WEIR_VERB_REFUND:
         return weir_store_refund(f->store, q->policy, q->policy_id, q->key.at, q->key.len, now_ns,
                                  q->cost, &q->decision);
+    case WEIR_VERB_CHARGE:
+        return charge(f->store, q, now_ns);
     case WEIR_VERB_RESET:
         return reset(f->store, q);
     case WEIR_VERB_GRANT:
@@ -168,7 +179,8 @@ weir_on_error weir_fallback_answer(const weir_fallback *f, weir_engine_request *
 {
     WEIR_ASSERT(wait_ns > 0);
     weir_on_error by = of(f, q);
-    bool changes = q->verb == WEIR_VERB_REFUND || q->verb == WEIR_VERB_RESET;
+    bool changes =
+        q->verb == WEIR_VERB_REFUND || q->verb == WEIR_VERB_CHARGE || q->verb == WEIR_VERB_RESET;
     if (by == WEIR_ON_ERROR_REPORT || q->verb == WEIR_VERB_RESET_ALL ||
         (by == WEIR_ON_ERROR_LOCAL && !f->store) || (by != WEIR_ON_ERROR_LOCAL && changes))
         return report(q, why);

@@ -156,6 +156,14 @@ static void local_is_the_store(void **state)
     (void)answer(&b, &q);
     assert_int_equal(q.status, WEIR_OK);
     assert_int_equal(q.decision.remaining, 5);
+    q = request(&b, WEIR_VERB_CHARGE, "a", 7);
+    (void)answer(&b, &q);
+    assert_int_equal(q.status, WEIR_OK);
+    assert_int_equal(q.granted, 7);
+    assert_false(q.decision.allowed);
+    q = request(&b, WEIR_VERB_CHARGE, "a", WEIR_COST_MAX);
+    (void)answer(&b, &q);
+    assert_int_equal(q.granted, 1152921504 - 7); /* the debt is at its bound */
     static const weir_verb verbs[] = {WEIR_VERB_TAKE,  WEIR_VERB_PEEK,  WEIR_VERB_REFUND,
                                       WEIR_VERB_RESET, WEIR_VERB_GRANT, WEIR_VERB_THROTTLE};
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
@@ -176,8 +184,8 @@ static void changes_fail_unless_local(void **state)
     for (size_t i = 0; i < 3; i++) {
         bench b;
         begin(&b, "gcra 1/s burst 5", hows[i]);
-        static const weir_verb verbs[] = {WEIR_VERB_REFUND, WEIR_VERB_RESET};
-        for (size_t k = 0; k < 2; k++) {
+        static const weir_verb verbs[] = {WEIR_VERB_REFUND, WEIR_VERB_RESET, WEIR_VERB_CHARGE};
+        for (size_t k = 0; k < 3; k++) {
             weir_engine_request q = request(&b, verbs[k], "a", 1);
             assert_int_equal(answer(&b, &q), WEIR_ON_ERROR_REPORT);
             assert_int_equal(q.status, WEIR_E_IO);

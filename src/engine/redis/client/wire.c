@@ -149,6 +149,8 @@ static const char *verb_word(weir_verb v)
         return "PEEK";
     case WEIR_VERB_REFUND:
         return "REFUND";
+    case WEIR_VERB_CHARGE:
+        return "CHARGE";
     case WEIR_VERB_RESET:
         return "RESET";
     case WEIR_VERB_GRANT:

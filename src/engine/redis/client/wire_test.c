@@ -87,9 +87,10 @@ static void encodes_requests(void **state)
              "$1\r\n0\r\n",
              name);
     says(&c, WEIR_REDIS_BY_SCRIPT, expected);
-    static const char *const verbs[] = {[WEIR_VERB_PEEK] = "PEEK", [WEIR_VERB_REFUND] = "REFUND"};
-    static const weir_verb others[] = {WEIR_VERB_PEEK, WEIR_VERB_REFUND};
-    for (int i = 0; i < 2; i++) {
+    static const char *const verbs[] = {
+        [WEIR_VERB_PEEK] = "PEEK", [WEIR_VERB_REFUND] = "REFUND", [WEIR_VERB_CHARGE] = "CHARGE"};
+    static const weir_verb others[] = {WEIR_VERB_PEEK, WEIR_VERB_REFUND, WEIR_VERB_CHARGE};
+    for (int i = 0; i < 3; i++) {
         const char *verb = verbs[others[i]];
         q.verb = others[i];
         q.cost = -10;
