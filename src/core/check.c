@@ -279,7 +279,7 @@ weir_status weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned l
                                weir_decision *ret)
 {
     weir_status st = validate(p, state, level, now_ns, cost);
-    if (st == WEIR_OK && !weir_policy_can(p, WEIR_CAN_REFUND))
+    if (st == WEIR_OK && cost > 0 && !weir_policy_can(p, WEIR_CAN_REFUND))
         st = WEIR_E_UNSUPPORTED;
     if (st != WEIR_OK)
         return st;

@@ -95,8 +95,20 @@ typedef struct weir_charged {
     int64_t units;      /* charged, 0..WEIR_COST_MAX */
 } weir_charged;
 
+/* Returns when the lease of units that were just charged at now_ns ends; 0 if the policy has no
+ * concurrent layer. Pure. Unused if the amalgamated library is compiled as the core alone. */
+__attribute__((unused)) int64_t weir_lease_end(const weir_policy *p, const uint64_t *state,
+                                               unsigned level, int64_t now_ns);
+
+/* Returns how many units of a charge its concurrent layer still holds, 0..of->units. Pure. Unused
+ * if the amalgamated library is compiled as the core alone. */
+__attribute__((unused)) int64_t weir_lease_held(const weir_policy *p, const uint64_t *state,
+                                                unsigned level, const weir_charged *of,
+                                                int64_t now_ns);
+
 /* As weir_refund(), for units whose charge is known. A concurrent layer gives back all units of the
- * charge, whatever the cost. Unused if the amalgamated library is compiled as the core alone. */
+ * charge, whatever the cost. A cost of 0 is supported under every policy. Unused if the amalgamated
+ * library is compiled as the core alone. */
 WEIR_NODISCARD __attribute__((unused)) weir_status
 weir_refund_charge(const weir_policy *p, uint64_t *state, unsigned level, const weir_charged *of,
                    int64_t now_ns, int64_t cost, weir_decision *ret);

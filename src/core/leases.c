@@ -5,6 +5,8 @@
 
 #include "core/leases.h"
 
+#include "core/algorithm.h"
+#include "core/layer.h"
 #include "core/ring.h"
 #include "core/wide.h"
 
@@ -80,6 +82,10 @@ static void add(weir_ring *v, uint64_t *state, int64_t ends_ns, int64_t units)
 /* Removes units of entry i. Ended leases have been removed. */
 static void take_out(weir_ring *v, uint64_t *state, uint64_t i, int64_t units)
 {
+    if (i == 0) { /* without a look at the others */
+        weir_ring_drop(v, state, units);
+        return;
+    }
     bool all = units == units_at(v, state, i);
     weir_ring_move_down(v, state, i + all, i, units);
     v->sum -= units;
@@ -218,4 +224,33 @@ bool weir_leases_renew(const weir_layer *l, uint64_t *state, unsigned level, int
     add(&v, state, until_ns, held);
     weir_ring_write(&v, state);
     return true;
+}
+
+/* ---- of a whole policy ----------------------------------------------------------------------- */
+
+/* Returns the concurrent layer, and moves *state from that of the policy to that of the layer; NULL
+ * if there is none. */
+static const weir_layer *hold_of(const weir_policy *p, const uint64_t **state, unsigned level)
+{
+    const weir_layer *hold = weir_policy_hold(p);
+    for (const weir_layer *l = p->layer; hold && l < hold; l++)
+        *state += weir_layer_words(l, level);
+    return hold;
+}
+
+int64_t weir_lease_end(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns)
+{
+    const weir_layer *l = hold_of(p, &state, level);
+    return l ? weir_leases_time(l, state, level, now_ns) + (int64_t)l->den : 0;
+}
+
+int64_t weir_lease_held(const weir_policy *p, const uint64_t *state, unsigned level,
+                        const weir_charged *of, int64_t now_ns)
+{
+    weir_ring v;
+    uint64_t i;
+    if (!weir_state_sound(p, state, level))
+        return 0;
+    const weir_layer *l = hold_of(p, &state, level);
+    return l ? find(l, state, level, of->ends_ns, now_ns, of->units, &v, &i) : 0;
 }

@@ -360,14 +360,6 @@ static void rings_that_are_not_full(void **unused)
     assert_int_equal(weir_renew(&k.policy, k.state, LEVEL, &of, 1, -1, &d, &ends_ns), WEIR_E_RANGE);
 }
 
-static void a_policy_may_hold(void **unused)
-{
-    (void)unused;
-    weir_policy held = policy_of("gcra 1/s & concurrent 5 lease 1s"), none = policy_of("gcra 1/s");
-    assert_ptr_equal(weir_policy_hold(&held), &held.layer[1]);
-    assert_null(weir_policy_hold(&none));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,7 +374,6 @@ int main(void)
         cmocka_unit_test(damage_is_found),
         cmocka_unit_test(random_holders),
         cmocka_unit_test(rings_that_are_not_full),
-        cmocka_unit_test(a_policy_may_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

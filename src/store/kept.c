@@ -538,6 +538,22 @@ weir_status weir_kept_run(weir_store *s, const weir_area *at, const weir_large_c
     return st;
 }
 
+weir_status weir_kept_run_there(weir_store *s, const weir_large_call *call,
+                                const weir_store_request *named)
+{
+    former of[WEIR_FORMER_MAX];
+    size_t n = find_formers(s, named->policy_id, named->key, named->key_len, of);
+    weir_status st = WEIR_E_ABSENT;
+    for (size_t i = 0; i < n && st == WEIR_E_ABSENT; i++) {
+        weir_large_call there = *call;
+        there.policy = of[i].policy;
+        there.hash = of[i].hash;
+        st = weir_store_call(s, of[i].at, &there, NULL);
+        st = st == WEIR_E_ELSEWHERE ? WEIR_E_ABSENT : st;
+    }
+    return st;
+}
+
 void weir_kept_move(weir_store *s, const weir_store_request *request, int64_t now_ns)
 {
     const weir_area *at = weir_area_of(s, request->policy_id);

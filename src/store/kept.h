@@ -35,6 +35,14 @@ void weir_kept_free(weir_kept *k); /* accepts NULL */
 weir_status weir_kept_run(weir_store *s, const weir_area *at, const weir_large_call *call,
                           const weir_store_request *named);
 
+/* A call on one key that returned WEIR_E_ELSEWHERE: runs the callback on the state where it is,
+ * under the limit that it is stored with. The callback returns WEIR_E_ABSENT for any other state,
+ * such as zeros.
+ * Returns the status of the callback; WEIR_E_ABSENT if no state was found, or if it moved in the
+ * meantime. */
+weir_status weir_kept_run_there(weir_store *s, const weir_large_call *call,
+                                const weir_store_request *named);
+
 /* Moves the state of a key to its request's id, if it is under another one. For calls that know
  * only hashes afterwards. */
 void weir_kept_move(weir_store *s, const weir_store_request *request, int64_t now_ns);

@@ -83,8 +83,7 @@ uint64_t weir_store_partition_id(const weir_store *s, uint64_t policy_id, const 
 
 /* Runs a callback on a state, in the table or among the large states. The call is complete but for
  * what the store knows.
- *  named  the key and the policy's id, to find a state that is elsewhere; a key of NULL is unknown.
- *         NULL: WEIR_E_ELSEWHERE is returned. */
+ *  named  as in weir_store_call(). */
 static weir_status run_hash(weir_store *s, const weir_area *at, weir_large_call *call,
                             const weir_store_request *named)
 {
@@ -109,9 +108,8 @@ weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t policy_
     return run_hash(s, weir_area_of(s, policy_id), &call, &unknown);
 }
 
-/* A call of a public function: expires reservations, runs the callback, and syncs. */
-static weir_status run(weir_store *s, const weir_area *at, weir_large_call *call,
-                       const weir_store_request *named)
+weir_status weir_store_call(weir_store *s, const weir_area *at, weir_large_call *call,
+                            const weir_store_request *named)
 {
     if (!weir_good_time(call->now_ns))
         return WEIR_E_RANGE;
@@ -176,7 +174,7 @@ static weir_status run_charge(weir_store *s, const weir_area *at, weir_large_cal
                 call.fn == refund_state);
     call.ctx = &c;
     call.refund = call.fn == refund_state ? cost : 0;
-    weir_status st = run(s, at, &call, named);
+    weir_status st = weir_store_call(s, at, &call, named);
     if (st == WEIR_OK)
         *ret = c.decision;
     return st;
@@ -280,7 +278,7 @@ weir_status weir_store_charge(weir_store *s, const weir_policy *p, uint64_t poli
                             .now_ns = now_ns,
                             .fn = charge_state,
                             .ctx = &c};
-    weir_status st = run(s, weir_area_of(s, policy_id), &call, &named);
+    weir_status st = weir_store_call(s, weir_area_of(s, policy_id), &call, &named);
     if (st == WEIR_OK) {
         *ret = c.decision;
         *ret_over = c.over;
@@ -330,7 +328,7 @@ weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t polic
                             .ctx = &a,
                             .any_words = true};
     const weir_store_request named = {.policy_id = policy_id, .key = key, .key_len = key_len};
-    return run(s, weir_area_of(s, policy_id), &call, &named);
+    return weir_store_call(s, weir_area_of(s, policy_id), &call, &named);
 }
 
 weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key, size_t key_len)

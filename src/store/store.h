@@ -126,6 +126,20 @@ weir_status weir_peek_state(void *ctx, const weir_policy *p, uint64_t *state, un
 weir_status weir_store_run(weir_store *s, const weir_policy *p, uint64_t policy_id, uint64_t hash,
                            int64_t now_ns, weir_state_fn fn, void *ctx);
 
+/* Does what a public function does for one key: expires reservations, runs the callback, and syncs.
+ *  named  the key and the policy's id, to find a state that is elsewhere; a key of NULL is unknown.
+ *         NULL: WEIR_E_ELSEWHERE is returned.
+ * Returns the status of the callback; WEIR_E_RANGE for a bad time. Any thread. */
+weir_status weir_store_call(weir_store *s, const weir_area *at, weir_large_call *call,
+                            const weir_store_request *named);
+
+/* When the lease of a charge ends that weir_check_state() has made; 0: it holds nothing. Pure. */
+static inline int64_t weir_lease_of(const weir_state_call *c, const weir_policy *p,
+                                    const uint64_t *state, unsigned level, int64_t now_ns)
+{
+    return c->decision.allowed && c->cost > 0 ? weir_lease_end(p, state, level, now_ns) : 0;
+}
+
 /* Returns the units of reservations that have expired by now_ns. Call it before any decision at
  * now_ns. Any thread. */
 static inline void weir_store_expire_due(weir_store *s, int64_t now_ns)

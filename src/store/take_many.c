@@ -23,6 +23,8 @@ typedef struct one {
     weir_decision alone;      /* the decision for this request alone */
     weir_state_call together; /* the decision after the requests before it */
     weir_status status;
+    bool leases;     /* whether ends_ns is wanted */
+    int64_t ends_ns; /* when the lease of the request ends, as weir_lease_of() */
 } one;
 
 /* A stripe of one of the areas. The numbers are its place in the order of locking, the same in all
@@ -54,6 +56,8 @@ static weir_status decide(void *ctx, const weir_policy *p, uint64_t *state, unsi
         o->together.decision = o->alone;
     else if (st == WEIR_OK)
         st = weir_check_state(&o->together, p, state, level, now_ns, ret_usage);
+    if (st == WEIR_OK && o->leases)
+        o->ends_ns = weir_lease_of(&o->together, p, state, level, now_ns);
     return st;
 }
 
@@ -267,7 +271,7 @@ static weir_status answer(const transaction *t, size_t *ret_blocking)
 
 /* Decides on the requests. Request i is of stores[i * step]. */
 static weir_status take(weir_store *const stores[], size_t step, weir_store_request *requests,
-                        size_t n, int64_t now_ns, size_t *ret_blocking)
+                        size_t n, int64_t now_ns, size_t *ret_blocking, int64_t *ret_ends_ns)
 {
     transaction t;
     weir_status st = WEIR_OK;
@@ -284,6 +288,7 @@ static weir_status take(weir_store *const stores[], size_t step, weir_store_requ
     for (size_t i = 0; i < n; i++) {
         weir_status one_st = read_request(&t, &t.ones[i], &requests[i], stores[i * step]);
         st = one_st != WEIR_OK ? one_st : st;
+        t.ones[i].leases = ret_ends_ns != NULL;
     }
     if (st != WEIR_OK)
         return st;
@@ -296,17 +301,21 @@ static weir_status take(weir_store *const stores[], size_t step, weir_store_requ
         begin_blocks(&t);
     for (size_t i = 0; i < t.stores_len; i++)
         weir_store_sync_if_always(t.stores[i]);
-    return answer(&t, ret_blocking);
+    st = answer(&t, ret_blocking);
+    for (size_t i = 0; i < n && st == WEIR_OK && ret_ends_ns; i++)
+        ret_ends_ns[i] = t.committed ? t.ones[i].ends_ns : 0;
+    return st;
 }
 
 weir_status weir_store_take_many(weir_store *s, weir_store_request *requests, size_t n,
                                  int64_t now_ns, size_t *ret_blocking)
 {
-    return take(&s, 0, requests, n, now_ns, ret_blocking);
+    return take(&s, 0, requests, n, now_ns, ret_blocking, NULL);
 }
 
 weir_status weir_stores_take_many(weir_store *const stores[], weir_store_request *requests,
-                                  size_t n, int64_t now_ns, size_t *ret_blocking)
+                                  size_t n, int64_t now_ns, size_t *ret_blocking,
+                                  int64_t *ret_ends_ns)
 {
-    return take(stores, 1, requests, n, now_ns, ret_blocking);
+    return take(stores, 1, requests, n, now_ns, ret_blocking, ret_ends_ns);
 }

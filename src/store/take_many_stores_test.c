@@ -133,7 +133,7 @@ static void equal_to_the_model(void **unused)
                                         .cost = (int64_t)(next_random(&x) % 3)};
         }
         decide(&m, a, r, n, at_ns);
-        assert_int_equal(weir_stores_take_many(stores, r, n, at_ns, &blocking), WEIR_OK);
+        assert_int_equal(weir_stores_take_many(stores, r, n, at_ns, &blocking, NULL), WEIR_OK);
         assert_int_equal(blocking, m.blocking);
         for (size_t i = 0; i < n; i++) {
             assert_int_equal(r[i].status, WEIR_OK);
@@ -182,19 +182,20 @@ static void equal_secrets(void **unused)
     assert_int_equal(weir_store_open(&copy, &same), WEIR_OK);
     weir_policy p = policy_of("gcra 1/s burst 9");
     weir_store_request r[2] = {request_of(s[0], &p, &key, 1), request_of(s[0], &p, &key, 1)};
-    assert_int_equal(weir_stores_take_many(s, r, 2, s_ns, &blocking), WEIR_E_RANGE);
+    assert_int_equal(weir_stores_take_many(s, r, 2, s_ns, &blocking, NULL), WEIR_E_RANGE);
     weir_store *const with_copy[] = {s[0], copy}, *const twice[] = {s[1], s[1]};
-    assert_int_equal(weir_stores_take_many(with_copy, r, 2, s_ns, &blocking), WEIR_E_RANGE);
-    assert_int_equal(weir_stores_take_many(twice, r, 0, s_ns, &blocking), WEIR_E_RANGE);
-    assert_int_equal(weir_stores_take_many(twice, r, MOST + 1, s_ns, &blocking), WEIR_E_RANGE);
+    assert_int_equal(weir_stores_take_many(with_copy, r, 2, s_ns, &blocking, NULL), WEIR_E_RANGE);
+    assert_int_equal(weir_stores_take_many(twice, r, 0, s_ns, &blocking, NULL), WEIR_E_RANGE);
+    assert_int_equal(weir_stores_take_many(twice, r, MOST + 1, s_ns, &blocking, NULL),
+                     WEIR_E_RANGE);
     assert_int_equal(r[0].status, WEIR_E_BUSY);
     assert_int_equal(r[1].status, WEIR_E_BUSY);
     assert_int_equal(blocking, 77);
     assert_int_equal(charged(s[0], &p, key, s_ns), 0);
-    assert_int_equal(weir_stores_take_many(twice, r, 2, s_ns, &blocking), WEIR_OK);
+    assert_int_equal(weir_stores_take_many(twice, r, 2, s_ns, &blocking, NULL), WEIR_OK);
     assert_int_equal(charged(s[0], &p, key, s_ns), 2);
     r[1].key_len = 0;
-    assert_int_equal(weir_stores_take_many(twice, r, 2, s_ns, &blocking), WEIR_E_RANGE);
+    assert_int_equal(weir_stores_take_many(twice, r, 2, s_ns, &blocking, NULL), WEIR_E_RANGE);
     assert_int_equal(r[0].status, WEIR_OK);
     assert_int_equal(r[1].status, WEIR_E_RANGE);
     assert_int_equal(charged(s[0], &p, key, s_ns), 2);
@@ -227,7 +228,7 @@ static void one_store_is_full(void **unused)
             uint64_t other = n, new = key + n;
             weir_store_request r[] = {request_of(s[0], &p, &other, 1),
                                       request_of(s[1], &p, &new, 1)};
-            weir_status st = weir_stores_take_many(s, r, 2, s_ns, &blocking);
+            weir_status st = weir_stores_take_many(s, r, 2, s_ns, &blocking, NULL);
             assert_int_equal(charged(s[0], &p, other, s_ns), st == WEIR_OK);
             assert_int_equal(charged(s[1], &p, new, s_ns), st == WEIR_OK);
             assert_true(st == WEIR_OK || st == WEIR_E_FULL);
@@ -259,9 +260,9 @@ static void reservations_expire(void **unused)
                          WEIR_OK);
     }
     weir_store_request r[] = {request_of(s[0], &p, &key, 5), request_of(s[1], &p, &key, 6)};
-    assert_int_equal(weir_stores_take_many(s, r, 2, 2 * s_ns - 1, &blocking), WEIR_OK);
+    assert_int_equal(weir_stores_take_many(s, r, 2, 2 * s_ns - 1, &blocking, NULL), WEIR_OK);
     assert_int_equal(blocking, 0);
-    assert_int_equal(weir_stores_take_many(s, r, 2, 2 * s_ns, &blocking), WEIR_OK);
+    assert_int_equal(weir_stores_take_many(s, r, 2, 2 * s_ns, &blocking, NULL), WEIR_OK);
     assert_int_equal(blocking, 2);
     assert_int_equal(charged(s[0], &p, key, 2 * s_ns), 5);
     assert_int_equal(charged(s[1], &p, key, 2 * s_ns), 6);
@@ -334,7 +335,7 @@ static bool transact(const race *a, weir_store *s[ZONES], uint64_t *x)
         of[i] = &a->of[zone][p][keys[i]];
         port_add_relaxed(&of[i]->begun, 1);
     }
-    if (weir_stores_take_many(stores, r, n, s_ns, &blocking) != WEIR_OK)
+    if (weir_stores_take_many(stores, r, n, s_ns, &blocking, NULL) != WEIR_OK)
         return false;
     for (size_t i = 0; i < n; i++)
         port_add_relaxed(&of[i]->answered, blocking == n);
@@ -457,7 +458,7 @@ static int take_until_denied(void *ctx)
             stores[i] = s[zone];
             r[i] = request_of(s[zone], &a->p[zone % 2], &key, 1);
         }
-        if (weir_stores_take_many(stores, r, ZONES, s_ns, &blocking) != WEIR_OK)
+        if (weir_stores_take_many(stores, r, ZONES, s_ns, &blocking, NULL) != WEIR_OK)
             return 2;
         port_add_relaxed(a->calls, blocking == ZONES);
     } while (blocking == ZONES);
