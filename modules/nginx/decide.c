@@ -8,6 +8,7 @@
 #include "core/decision.h"
 #include "port/assert.h"
 #include "port/port.h"
+#include "store/lease.h"
 #include "store/take_many.h"
 
 /* ---- outcomes -------------------------------------------------------------------------------- */
@@ -30,6 +31,7 @@ bool weir_ngx_may_log(ngx_http_request_t *r, weir_ngx_limit *limit, weir_ngx_lin
         [WEIR_NGX_LINE_FAILURE] = "requests were not decided by",
         [WEIR_NGX_LINE_COST] = "bad costs were counted as 1 by",
         [WEIR_NGX_LINE_KEY] = "long keys were not limited by",
+        [WEIR_NGX_LINE_LEASE] = "leases were not renewed by",
     };
     const ngx_http_core_loc_conf_t *conf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
     return weir_ngx_lines_may_log(&limit->lines[line], level, conf->error_log, what[line],
@@ -100,8 +102,12 @@ static weir_status ask_stores(weir_ngx_question *q, int64_t now_ns, size_t *ret_
     for (size_t i = 0; i < q->len; i++)
         stores[i] = q->limits[i]->zone->store;
     if (q->len > 1)
-        return weir_stores_take_many(stores, q->requests, q->len, now_ns, ret_blocking);
-    weir_store_check_batch(stores[0], one, 1, now_ns);
+        return weir_stores_take_many(stores, q->requests, q->len, now_ns, ret_blocking, q->ends_ns);
+    q->ends_ns[0] = 0;
+    if (q->limits[0]->hold)
+        one->status = weir_store_take_lease(stores[0], one, now_ns, q->ends_ns);
+    else
+        weir_store_check_batch(stores[0], one, 1, now_ns);
     *ret_blocking = one->status == WEIR_OK && one->decision.allowed;
     return one->status;
 }
@@ -117,11 +123,13 @@ static int64_t next_of(weir_store *store, const weir_store_request *one, int64_t
     return st == WEIR_OK ? d.retry_after_ns : WEIR_NEXT_UNKNOWN;
 }
 
-/* ask_stores(), and applies delay=. */
-static weir_status take(weir_ngx_question *q, size_t *ret_blocking)
+/* ask_stores(), and keeps the leases and applies delay=. */
+static weir_status take(ngx_http_request_t *r, weir_ngx_question *q, size_t *ret_blocking)
 {
     int64_t now_ns = weir_store_now(q->limits[0]->zone->store);
     weir_status st = ask_stores(q, now_ns, ret_blocking);
+    if (st == WEIR_OK && !weir_ngx_keep_leases(r, q))
+        st = WEIR_E_NOMEM;
     for (size_t i = 0; i < q->len && st == WEIR_OK; i++) {
         weir_decision *d = &q->requests[i].decision;
         d->delay_ns = weir_ngx_delay(q->limits[i], d->delay_ns);
@@ -169,7 +177,7 @@ ngx_int_t weir_ngx_enforce(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_qu
     size_t blocking;
     if (q->len == 0)
         return NGX_DECLINED;
-    weir_status st = take(q, &blocking);
+    weir_status st = take(r, q, &blocking);
     if (st == WEIR_OK)
         return weir_ngx_apply(r, ctx, q, blocking);
     weir_ngx_limit *limit = failed_one(q);
@@ -191,7 +199,7 @@ void weir_ngx_shadow(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_qu
     for (size_t i = 0; i < q->len; i++) {
         weir_ngx_question one = {.len = 1, .limits = {q->limits[i]}, .requests = {q->requests[i]}};
         size_t blocking;
-        weir_status st = take(&one, &blocking);
+        weir_status st = take(r, &one, &blocking);
         if (st != WEIR_OK) {
             fail(r, one.limits[0], weir_status_str(st));
             continue;

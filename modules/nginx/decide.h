@@ -12,6 +12,7 @@ typedef struct weir_ngx_question {
     weir_ngx_limit *limits[WEIR_TAKE_MANY_MAX];
     weir_store_request requests[WEIR_TAKE_MANY_MAX];
     int64_t next_ns[WEIR_TAKE_MANY_MAX]; /* of the outcomes */
+    int64_t ends_ns[WEIR_TAKE_MANY_MAX]; /* when the leases of the requests end; 0: none is held */
 } weir_ngx_question;
 
 /* Whether a line of this kind may be logged for a request: see lines.h. */
@@ -56,6 +57,12 @@ void weir_ngx_shadow(ngx_http_request_t *r, weir_ngx_ctx *ctx, const weir_ngx_qu
  * this call. Returns NGX_OK; NGX_ERROR if memory is exhausted. */
 ngx_int_t weir_ngx_ask_daemon(ngx_http_request_t *r, weir_ngx_ctx *ctx, weir_ngx_daemon *daemon,
                               const weir_ngx_question *enforced, const weir_ngx_question *shadows);
+
+/* ---- leases (lease.c) ------------------------------------------------------------------------ */
+
+/* Keeps what the requests of a question hold until r's main request ends. Returns false if memory
+ * is exhausted: all of it was given back then. */
+bool weir_ngx_keep_leases(ngx_http_request_t *r, const weir_ngx_question *q);
 
 /* ---- waiting (wait.c) ------------------------------------------------------------------------ */
 

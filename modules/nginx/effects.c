@@ -65,6 +65,7 @@ void weir_ngx_note_use(const weir_ngx_loc_conf *before, weir_ngx_loc_conf *conf)
         limit->used = true;
         limit->in_zone |=
             !conf->daemon || weir_ngx_daemon_on_error(conf->daemon) == WEIR_NGX_ON_ERROR_LOCAL;
+        limit->by_daemon |= conf->daemon != NULL;
         limit->shown |= limit->shadow ? 0 : conf->headers;
     }
 }

@@ -50,7 +50,7 @@ static bool add_request(ngx_http_request_t *r, weir_ngx_limit *limit, weir_ngx_q
     WEIR_ASSERT(q->len < WEIR_TAKE_MANY_MAX && limit->zone->store);
     q->limits[q->len] = limit;
     q->requests[q->len++] = (weir_store_request){.policy = &limit->policy,
-                                                 .policy_id = limit->id,
+                                                 .policy_id = weir_ngx_limit_id(limit),
                                                  .key = key.data,
                                                  .key_len = key.len,
                                                  .cost = cost_of(r, limit),

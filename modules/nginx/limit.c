@@ -4,11 +4,14 @@
 
 #include "module.h"
 
+#include "core/algorithm.h"
 #include "port/assert.h"
 #include "service/rules/keep.h"
 #include "store/iterate.h"
 
 #include <string.h>
+
+enum { LEASE_NS_MIN = 100000000 };
 
 /* ---- the policy ------------------------------------------------------------------------------ */
 
@@ -127,6 +130,14 @@ static const weir_layer *queue_of(const weir_policy *p)
     return NULL;
 }
 
+/* A lease is renewed by a timer of nginx while the request lives. */
+static bool check_lease(ngx_conf_t *cf, const weir_ngx_limit *limit)
+{
+    return !limit->hold || limit->hold->period_ns >= LEASE_NS_MIN ||
+           !weir_ngx_refuse(cf, "the lease in the policy is too short, expected at least %d ms",
+                            LEASE_NS_MIN / 1000000);
+}
+
 typedef struct parameter {
     const char *name; /* with its '=' */
     ngx_int_t (*read)(ngx_conf_t *cf, weir_ngx_limit *limit, ngx_str_t *value);
@@ -167,13 +178,14 @@ static weir_ngx_limit *read_limit(ngx_conf_t *cf)
     if (!limit || !weir_ngx_policy_conf(cf, &args[2], &limit->policy))
         return NULL;
     limit->queue = queue_of(&limit->policy);
+    limit->hold = weir_policy_hold(&limit->policy);
     limit->at = weir_ngx_place_of(cf);
     limit->log_level = NGX_LOG_ERR;
     for (ngx_uint_t i = 3; i < cf->args->nelts; i++) {
         if (!weir_ngx_is_first(cf, 3, i) || !read_parameter(cf, limit, &args[i]))
             return NULL;
     }
-    if (!weir_ngx_check_cost(cf, limit))
+    if (!weir_ngx_check_cost(cf, limit) || !check_lease(cf, limit))
         return NULL;
     if (limit->shadow && limit->status > 0)
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
@@ -272,6 +284,18 @@ char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     return NGX_CONF_OK;
 }
 
+bool weir_ngx_limit_check(ngx_conf_t *cf, const weir_ngx_limit *limit)
+{
+    if (!limit->hold || !limit->by_daemon)
+        return true;
+    ngx_log_error(
+        NGX_LOG_EMERG, cf->log, 0,
+        "weir_daemon cannot decide on the policy \"%V\", because nothing would be given "
+        "back when a request ends: expected \"weir_daemon off\" with concurrent in %V:%ui",
+        &limit->text, &limit->at.file, limit->at.line);
+    return false;
+}
+
 /* Keys keep what they used under another limit of the same name, or of the same key without a name,
  * that the configuration had before. */
 static void keep_usage(const weir_ngx_limit *limit, ngx_log_t *log)
@@ -297,6 +321,12 @@ void weir_ngx_limit_open(weir_ngx_limit *limit, ngx_log_t *log)
         return;
     limit->id = weir_store_named_id(limit->zone->store, &limit->widest->policy,
                                     (const char *)limit->states.data, limit->states.len);
+    limit->reset_id = weir_store_reset_id((const char *)limit->states.data, limit->states.len);
     keep_usage(limit, log);
     limit->open = true;
+}
+
+uint64_t weir_ngx_limit_id(const weir_ngx_limit *limit)
+{
+    return weir_store_current_id(limit->zone->store, limit->id, limit->reset_id);
 }

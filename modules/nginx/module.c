@@ -70,6 +70,11 @@ static ngx_int_t postconfiguration(ngx_conf_t *cf)
         if (!weir_ngx_zone_is_declared(cf, zones[i]))
             return NGX_ERROR;
     }
+    weir_ngx_limit **limits = conf->limits.elts;
+    for (ngx_uint_t i = 0; i < conf->limits.nelts; i++) {
+        if (!weir_ngx_limit_check(cf, limits[i]))
+            return NGX_ERROR;
+    }
     struct weir_ngx_reset **resets = conf->resets.elts;
     for (ngx_uint_t i = 0; i < conf->resets.nelts; i++) {
         if (!weir_ngx_reset_check(cf, resets[i]))

@@ -26,6 +26,7 @@ typedef enum weir_ngx_line {
     WEIR_NGX_LINE_FAILURE,
     WEIR_NGX_LINE_COST,
     WEIR_NGX_LINE_KEY,
+    WEIR_NGX_LINE_LEASE,
     WEIR_NGX_LINES
 } weir_ngx_line;
 
@@ -49,11 +50,14 @@ typedef struct weir_ngx_limit {
     bool shadow;
     const weir_layer *queue; /* the first leaky-queue of the policy; NULL: there is none */
     int64_t undelayed_ns;    /* delay=: subtracted from each delay */
+    const weir_layer *hold;  /* the concurrent layer of the policy; NULL: there is none */
     bool open;               /* whether weir_ngx_limit_open() has found the store, in this worker */
-    uint64_t id;             /* of the policy in the store */
+    uint64_t id;             /* of the policy in the store, in the first generation of its keys */
+    uint64_t reset_id;       /* for weir_store_current_id() */
     weir_ngx_counts *counts;
     weir_ngx_place at;  /* of the directive */
     bool used, in_zone; /* whether requests use it; whether the zone decides on any of them */
+    bool by_daemon;     /* whether a daemon decides on any of them */
     ngx_uint_t shown;   /* a set of weir_header_flavour that may describe it */
     weir_ngx_lines lines[WEIR_NGX_LINES]; /* of this worker */
 } weir_ngx_limit;
@@ -103,6 +107,13 @@ char *weir_ngx_limit_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 /* Parses a policy text, or logs a configuration error with its column. */
 bool weir_ngx_policy_conf(ngx_conf_t *cf, const ngx_str_t *text, weir_policy *ret);
+
+/* Checks that the zone decides on a limit whose units are held; logs a configuration error if not.
+ * Call it after all levels were merged. */
+bool weir_ngx_limit_check(ngx_conf_t *cf, const weir_ngx_limit *limit);
+
+/* Returns the id of a limit in the current generation of its keys. Its store is open. */
+uint64_t weir_ngx_limit_id(const weir_ngx_limit *limit);
 
 /* Finds the counters and the id of a limit, and opens its zone if that is not open. For workers. */
 void weir_ngx_limit_open(weir_ngx_limit *limit, ngx_log_t *log);

@@ -199,8 +199,8 @@ struct weir_ngx_reset {
     weir_ngx_zone *zone;
     ngx_str_t label; /* of the limits whose states are reset */
     ngx_http_complex_value_t key;
-    bool is_address;
-    weir_ngx_place at; /* of the directive */
+    bool is_address, all; /* all: every key; there is none in `key` */
+    weir_ngx_place at;    /* of the directive */
 };
 
 static ngx_int_t refuse(ngx_http_request_t *r, const char *why)
@@ -236,8 +236,9 @@ static bool is_of(const weir_ngx_limit *limit, const struct weir_ngx_reset *rese
     return limit->zone == reset->zone && weir_ngx_is_same(&limit->label, &reset->label);
 }
 
-static weir_status reset_all(ngx_http_request_t *r, const struct weir_ngx_reset *reset,
-                             const ngx_str_t *key)
+/* Resets a key of every limit or, if key is NULL, all keys. */
+static weir_status reset_limits(ngx_http_request_t *r, const struct weir_ngx_reset *reset,
+                                const ngx_str_t *key)
 {
     weir_ngx_main_conf *conf = ngx_http_get_module_main_conf(r, ngx_http_weir_module);
     weir_ngx_limit **limits = conf->limits.elts;
@@ -247,16 +248,36 @@ static weir_status reset_all(ngx_http_request_t *r, const struct weir_ngx_reset 
             continue;
         if (!limits[i]->open)
             weir_ngx_limit_open(limits[i], r->connection->log);
-        st = limits[i]->open
-                 ? weir_store_reset(reset->zone->store, limits[i]->id, key->data, key->len)
-                 : WEIR_E_IO;
+        if (!limits[i]->open)
+            return WEIR_E_IO;
+        if (!key) /* limits of one name have one generation */
+            return weir_store_reset_policy(reset->zone->store, limits[i]->reset_id);
+        st =
+            weir_store_reset(reset->zone->store, weir_ngx_limit_id(limits[i]), key->data, key->len);
     }
     return st;
 }
 
-static ngx_int_t reset_handler(ngx_http_request_t *r)
+/* Resets the limits, and answers the request. */
+static ngx_int_t reset_and_answer(ngx_http_request_t *r, const struct weir_ngx_reset *reset,
+                                  const ngx_str_t *key)
 {
     static const char done[] = "{\"reset\":true}\n";
+    weir_status st = reset_limits(r, reset, key);
+    if (st == WEIR_OK && reset->is_address && key->len == 4) { /* as a socket for IPv6 sees it */
+        u_char mapped[16] = {[10] = 0xff, [11] = 0xff};
+        ngx_memcpy(mapped + 12, key->data, key->len);
+        st = reset_limits(r, reset, &(ngx_str_t){sizeof mapped, mapped});
+    }
+    if (st == WEIR_OK)
+        return send_text(r, NGX_HTTP_OK, "application/json", done, sizeof done - 1);
+    ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "cannot reset \"%V\", zone \"%V\": %s",
+                  &reset->label, &reset->zone->name, weir_status_str(st));
+    return NGX_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+static ngx_int_t reset_handler(ngx_http_request_t *r)
+{
     const weir_ngx_loc_conf *loc = ngx_http_get_module_loc_conf(r, ngx_http_weir_module);
     ngx_str_t key;
     if (!(r->method & (NGX_HTTP_POST | NGX_HTTP_DELETE)))
@@ -264,21 +285,15 @@ static ngx_int_t reset_handler(ngx_http_request_t *r)
     ngx_int_t rc = ngx_http_discard_request_body(r);
     if (rc != NGX_OK)
         return rc;
+    if (loc->reset->all)
+        return reset_and_answer(r, loc->reset, NULL);
     if (ngx_http_complex_value(r, &loc->reset->key, &key) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     if (key.len == 0 || key.len > WEIR_KEY_MAX)
         return refuse(r, "expected a key of 1 to 65536 bytes");
     if (loc->reset->is_address && !read_address(r, &key))
         return refuse(r, "expected an IP address");
-    if (reset_all(r, loc->reset, &key) != WEIR_OK)
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    if (loc->reset->is_address && key.len == 4) { /* as a socket for IPv6 sees the client */
-        u_char mapped[16] = {[10] = 0xff, [11] = 0xff};
-        ngx_memcpy(mapped + 12, key.data, key.len);
-        if (reset_all(r, loc->reset, &(ngx_str_t){sizeof mapped, mapped}) != WEIR_OK)
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-    return send_text(r, NGX_HTTP_OK, "application/json", done, sizeof done - 1);
+    return reset_and_answer(r, loc->reset, &key);
 }
 
 /* Whether a key may be the bytes of an address: it is a variable alone, but not the text. */
@@ -330,6 +345,23 @@ static bool read_label(ngx_conf_t *cf, ngx_str_t *arg, ngx_str_t *ret)
     return weir_ngx_copy(cf, text, weir_policy_print(&policy, text, sizeof text), ret);
 }
 
+/* Reads which keys are reset. */
+static bool read_reset_keys(ngx_conf_t *cf, struct weir_ngx_reset *reset)
+{
+    ngx_str_t *args = cf->args->elts, value = ngx_null_string;
+    reset->all = weir_ngx_is(&args[3], "all");
+    if (reset->all)
+        return weir_ngx_is_name(&args[2]) ||
+               !weir_ngx_refuse(cf, "expected the name of a limit with \"%V\"", &args[3]);
+    reset->is_address = weir_ngx_is_parameter(&args[3], "addr=", &value);
+    if ((!reset->is_address && !weir_ngx_is_parameter(&args[3], "key=", &value)) || value.len == 0)
+        return !weir_ngx_refuse(
+            cf, "bad parameter \"%V\", expected key=EXPRESSION, addr=EXPRESSION or all", &args[3]);
+    ngx_http_compile_complex_value_t compile = {
+        .cf = cf, .value = &value, .complex_value = &reset->key};
+    return ngx_http_compile_complex_value(&compile) == NGX_OK;
+}
+
 char *weir_ngx_reset_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     weir_ngx_loc_conf *loc = conf;
@@ -345,14 +377,7 @@ char *weir_ngx_reset_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     *place = loc->reset = reset;
     reset->at = weir_ngx_place_of(cf);
     reset->zone = weir_ngx_zone_named(cf, &all->zones, &args[1]);
-    ngx_str_t value = ngx_null_string;
-    reset->is_address = weir_ngx_is_parameter(&args[3], "addr=", &value);
-    if ((!reset->is_address && !weir_ngx_is_parameter(&args[3], "key=", &value)) || value.len == 0)
-        return weir_ngx_refuse(
-            cf, "bad parameter \"%V\", expected key=EXPRESSION or addr=EXPRESSION", &args[3]);
-    ngx_http_compile_complex_value_t compile = {
-        .cf = cf, .value = &value, .complex_value = &reset->key};
-    if (!reset->zone || ngx_http_compile_complex_value(&compile) != NGX_OK)
+    if (!reset->zone || !read_reset_keys(cf, reset))
         return NGX_CONF_ERROR;
     return weir_ngx_note_operator(cf, "weir_reset", reset_handler) ? NGX_CONF_OK : NGX_CONF_ERROR;
 }

@@ -224,7 +224,8 @@ static void spread(void **unused)
         char directive[64], log[128];
         snprintf(directive, sizeof directive, "weir_retry_spread %s", bad[i]);
         snprintf(log, sizeof log,
-                 "emerg bad value \"%s\", expected off or a share of the wait from 0%% to 100%%, such as "
+                 "emerg bad value \"%s\", expected off or a share of the wait from 0%% to 100%%, "
+                 "such as "
                  "10%%\n",
                  bad[i]);
         fake_next_location();
@@ -417,6 +418,39 @@ static void resets_of_addresses(void **unused)
     expect_reset(400, "{\"reset\":false,\"detail\":\"expected an IP address\"}\n");
 }
 
+/* All keys of the limits with a name; other limits keep what was used. */
+static void resets_of_all_keys(void **unused)
+{
+    (void)unused;
+    configure("weir z \"gcra 1/h\" key=$k name=n;weir_reset z n all");
+    fake.variable = (ngx_str_t)ngx_string("k");
+    assert_int_equal(request(), NGX_DECLINED);
+    assert_int_equal(request(), NGX_DONE);
+    expect_reset(200, "{\"reset\":true}\n");
+    assert_int_equal(request(), NGX_DECLINED);
+    assert_int_equal(request(), NGX_DONE);
+    weir_store *s = (*(weir_ngx_limit **)fake.conf->limits.elts)->zone->store;
+    for (uint64_t other = 1; other < WEIR_RESETS_MAX; other++)
+        assert_int_equal(weir_store_reset_policy(s, other << 40), WEIR_OK);
+    expect_reset(200, "{\"reset\":true}\n");
+    assert_int_equal(request(), NGX_DECLINED);
+}
+
+/* A store that has no room for another generation of keys. */
+static void resets_that_fail(void **unused)
+{
+    (void)unused;
+    configure("weir z \"gcra 1/h\" key=a name=n;weir_reset z n all");
+    weir_store *s = (*(weir_ngx_limit **)fake.conf->limits.elts)->zone->store;
+    for (uint64_t other = 1; other <= WEIR_RESETS_MAX; other++)
+        assert_int_equal(weir_store_reset_policy(s, other << 40), WEIR_OK);
+    fake_request();
+    fake.r.method = NGX_HTTP_POST;
+    fake_logged();
+    assert_int_equal(fake.core_loc.handler(&fake.r), NGX_HTTP_INTERNAL_SERVER_ERROR);
+    assert_string_equal(fake_logged(), "error cannot reset \"n\", zone \"z\": full\n");
+}
+
 static void operator_errors(void **unused)
 {
     (void)unused;
@@ -430,11 +464,14 @@ static void operator_errors(void **unused)
     fake_next_location();
     fake_expect_conf("weir_reset z a cost=1", "",
                      "emerg bad parameter \"cost=1\", expected "
-                     "key=EXPRESSION or addr=EXPRESSION\n");
+                     "key=EXPRESSION, addr=EXPRESSION or all\n");
     fake_next_location();
     fake_expect_conf("weir_reset z a key=", "",
                      "emerg bad parameter \"key=\", expected "
-                     "key=EXPRESSION or addr=EXPRESSION\n");
+                     "key=EXPRESSION, addr=EXPRESSION or all\n");
+    fake_next_location();
+    fake_expect_conf("weir_reset z \"gcra 1/h\" all", "",
+                     "emerg expected the name of a limit with \"all\"\n");
 }
 
 /* A weir_reset must name a limit of its zone; warnings say when it resets nothing. */
@@ -486,6 +523,8 @@ int main(void)
                                        TEST(status_for_prometheus),
                                        TEST(resets),
                                        TEST(resets_of_addresses),
+                                       TEST(resets_of_all_keys),
+                                       TEST(resets_that_fail),
                                        TEST(operator_errors),
                                        TEST(resets_of_nothing)};
     return cmocka_run_group_tests_name("report", tests, make_dir, remove_dir);

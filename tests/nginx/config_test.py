@@ -219,7 +219,7 @@ def test_headers_status_reset(box):
         c.is_good(f"weir_reset z {words}", zone=zone)
     for words in ("n name=a", "n key=", "n addr=", "n key"):
         c.is_bad(f"weir_reset z {words}",
-                 f'bad parameter "{words[2:]}", expected key=EXPRESSION or addr=EXPRESSION', zone=zone)
+                 f'bad parameter "{words[2:]}", expected key=EXPRESSION, addr=EXPRESSION or all', zone=zone)
     status, errors = c.said(zone, "location / { weir_reset z other key=a; }")
     expect(status == 1 and 'no limit "other" in zone "z"' in errors[0], errors)
     status, errors = c.said(zone, "location / { weir_reset y n key=a; }")

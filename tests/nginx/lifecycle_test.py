@@ -124,6 +124,17 @@ def test_reload_with_other_size_and_quiet_log(box):
     equal(left(n, "x"), [3] * 3)
 
 
+def test_reset_of_all_keys(box):
+    """All keys of a limit have their full quota after a reset, also in a zone of another size."""
+    n = nginx(box, server=LIMITS + "location /reset { weir_reset z a all; }", workers=2)
+    charge(n, "xy", 4)
+    equal(n.get("/reset", method="POST").json(), {"reset": True})
+    equal(left(n, "x"), [5, 1, 1])
+    n.write(http="weir_zone z 2m;")
+    n.reload()
+    equal([left(n, key) for key in "xy"], [[0, 0, 0], [5, 1, 1]])
+
+
 def test_reload_that_fails(box):
     """After an error in the new configuration, the old one goes on with its states."""
     n = nginx(box)

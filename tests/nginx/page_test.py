@@ -13,7 +13,7 @@ import sys
 import time
 
 from kit import nginx as kit
-from kit.process import equal, expect
+from kit.process import equal, expect, until
 from kit.weir import Daemon
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "nginx.md"
@@ -201,6 +201,29 @@ def uploads(page):
     equal(upload(1 << 20, "192.0.2.8"), 429, "1 MiB more")
 
 
+@of("Limit requests in flight")
+def in_flight(page):
+    def begin(address):
+        """A request in flight: nginx waits for its body."""
+        client = page.client()
+        client.send("/reports/", method="POST", headers={CLIENT: address, "Content-Length": 1, "Expect": "100-continue"})
+        line = client.socket.makefile("rb").readline()
+        return client, line.split()[1]
+
+    first, second, third = (begin("192.0.2.7") for _ in range(3))
+    equal([first[1], second[1], third[1]], [b"100", b"100", b"429"])
+    denial = page.ask("/reports/")
+    equal(denial.status, 429)
+    expect(20 <= int(denial["Retry-After"]) <= 30, denial["Retry-After"])
+    equal(denial["RateLimit-Policy"].split(", "),
+          ['"reports-1";q=2;qu="concurrent-requests"', '"reports-2";q=100;w=86400',
+           '"all-reports";q=50;qu="concurrent-requests"'])
+    equal(page.ask("/reports/", address="192.0.2.8").status, 200, "another client")
+    first[0].close()
+    until(lambda: page.ask("/reports/").status == 200, "the first client has left")
+    second[0].close()
+
+
 @of("Find the client behind a proxy")
 def realip(page):
     page.admits(5, "a client", per_s=10 / 60, X_Forwarded_For="203.0.113.1, 192.0.2.5")
@@ -292,8 +315,9 @@ def watch(page):
     equal(without_memory(json.loads(curl("/weir_status"))), without_memory(shown), "weir_status")
     metrics = set(re.findall(r"^(weir_\w+\{[^}]*\})", re.sub(r'="[^"]*"', "", curl("/metrics")), re.M))
     equal(metrics, set(re.findall(r"`(weir_nginx_\w+\{[^}]*\})`", section_of("Watch the limits"))), "metrics")
-    equal(json.loads(curl("/reset?address=192.0.2.7", "-X", "POST")), {"reset": True})
-    page.admits(5, "after the reset", per_s=10 / 60)
+    for path in "/reset?address=192.0.2.7", "/reset_all":
+        equal(json.loads(curl(path, "-X", "POST")), {"reset": True})
+        page.admits(5, f"after {path}", per_s=10 / 60)
 
 
 @of("Share limits between machines")
