@@ -415,6 +415,26 @@ static void flags_of_memory(void **state)
     }
 }
 
+/* Reservations have one sixty-fourth of three quarters of the memory, if more fit there. */
+static void room_for_reservations(void **unused)
+{
+    (void)unused;
+    const size_t page = 4096, enough = (WEIR_RESERVE_BYTES_CHAINED + page - 1) / page * page;
+    const struct {
+        size_t bytes;
+        bool many;
+    } rows[] = {{enough / 3 * 256 + 128 * page, true}, {enough / 3 * 256 - 64 * page, false}};
+    for (size_t i = 0; i < 2; i++) {
+        weir_store *s = NULL;
+        const weir_store_options o = {.memory_bytes = rows[i].bytes};
+        assert_int_equal(weir_store_open(&s, &o), WEIR_OK);
+        uint64_t max = weir_reserve_stats_get(s->reserved).max;
+        assert_int_equal(max > WEIR_RESERVE_UNCHAINED_MAX, rows[i].many);
+        assert_true(max >= WEIR_RESERVE_UNCHAINED_MAX);
+        weir_store_close(s);
+    }
+}
+
 int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
@@ -430,6 +450,7 @@ int main(void)
         cmocka_unit_test(the_most_partitions),
         cmocka_unit_test(parts_of_the_memory),
         cmocka_unit_test(flags_of_memory),
+        cmocka_unit_test(room_for_reservations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

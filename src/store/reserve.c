@@ -8,8 +8,8 @@
  * A record that expired goes to the end of the free list, and stays known until it is reused: a
  * commit that comes too late then charges what was used.
  *
- * An id is the encryption of a counter and the record's number, by a Feistel network under the
- * store's secret. So an id leads to its record without an index, and ids cannot be guessed. */
+ * In larger memory there are also chains of open records by hash, so that those of a key are found
+ * without a search. */
 
 #include "store/reserve.h"
 
@@ -17,14 +17,14 @@
 #include "core/check.h"
 #include "port/assert.h"
 #include "port/port.h"
+#include "store/reserve_id.h"
 
 #include <stdalign.h>
 
 enum {
-    SLOT_BITS = 16, /* bits of a record's number in an id */
-    POLICIES = 64,  /* size of the cache of parsed policies */
+    POLICIES = 64, /* size of the cache of parsed policies */
 };
-_Static_assert(WEIR_RESERVE_MAX <= 1 << SLOT_BITS, "an id can hold a record's number");
+_Static_assert(WEIR_RESERVE_MAX <= 1 << WEIR_RESERVE_SLOT_BITS, "an id can hold its number");
 
 typedef struct record {
     port_word open; /* OPEN or EXPIRED if the record is valid */
@@ -64,6 +64,7 @@ typedef struct table {
     uint32_t *heap; /* numbers of open records, as a binary min-heap by expires_ns */
     /* Of an open record, its place in the heap; of a free one, 1 + the next free one. */
     uint32_t *link;
+    uint32_t *chain, *next; /* 1 + a record's number, by hash and by record; NULL: no chains */
     uint32_t max;
     port_mutex *mutex;
     const weir_processes *processes;
@@ -71,52 +72,6 @@ typedef struct table {
     weir_reserve_hooks hooks;
     known *known; /* a cache of POLICIES entries, by id */
 } table;
-
-/* ---- ids ------------------------------------------------------------------------------------- */
-
-enum { ROUNDS = 4 }; /* of the Feistel network */
-
-static uint32_t half(const table *t, uint32_t word, uint32_t round)
-{
-    const uint32_t in[2] = {word, round};
-    return (uint32_t)weir_siphash((weir_secret){t->secret.k0, ~t->secret.k1}, in, sizeof in);
-}
-
-static uint64_t id_of(const table *t, uint64_t number)
-{
-    uint32_t left = (uint32_t)(number >> 32), right = (uint32_t)number;
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        uint32_t next = left ^ half(t, right, i);
-        left = right;
-        right = next;
-    }
-    return (uint64_t)left << 32 | right;
-}
-
-static uint64_t number_of(const table *t, uint64_t id)
-{
-    uint32_t left = (uint32_t)(id >> 32), right = (uint32_t)id;
-    for (uint32_t i = ROUNDS; i > 0; i--) {
-        uint32_t before = right ^ half(t, left, i - 1);
-        right = left;
-        left = before;
-    }
-    return (uint64_t)left << 32 | right;
-}
-
-static uint32_t slot_of(const table *t, uint64_t id)
-{
-    return (uint32_t)(number_of(t, id) & (((uint64_t)1 << SLOT_BITS) - 1));
-}
-
-static uint64_t new_id(table *t, uint32_t slot)
-{
-    uint64_t id = 0;
-    while (id == 0)
-        id = id_of(t, ++t->head->counter << SLOT_BITS | slot);
-    WEIR_ASSERT(slot_of(t, id) == slot);
-    return id;
-}
 
 /* ---- records --------------------------------------------------------------------------------- */
 
@@ -160,10 +115,16 @@ static void set_free(record *r)
 }
 
 /* Of an open or an expired record. */
+static bool may_have(const table *t, uint64_t id, uint32_t slot)
+{
+    weir_reserve_slots slots = weir_reserve_slots_of(t->secret, id);
+    return slots.of[0] == slot || slots.of[1] == slot;
+}
+
 static bool sound(const table *t, const record *r, uint32_t slot)
 {
     return (is_open(r) || is_expired(r)) && r->check == check_of(t, r) &&
-           slot_of(t, r->id) == slot && r->units >= 0 && r->units <= WEIR_COST_MAX &&
+           may_have(t, r->id, slot) && r->units >= 0 && r->units <= WEIR_COST_MAX &&
            r->charged_ns >= 0 && r->charged_ns < r->expires_ns;
 }
 
@@ -203,16 +164,42 @@ static void sift_down(table *t, uint32_t at, uint32_t slot)
     place(t, at, slot);
 }
 
+static uint32_t *chain_of(const table *t, uint64_t hash)
+{
+    return &t->chain[hash % t->max];
+}
+
+static void chain_add(table *t, uint32_t slot)
+{
+    if (!t->chain)
+        return;
+    uint32_t *first = chain_of(t, t->records[slot].hash);
+    t->next[slot] = *first;
+    *first = slot + 1;
+}
+
+static void chain_drop(table *t, uint32_t slot)
+{
+    if (!t->chain)
+        return;
+    uint32_t *at = chain_of(t, t->records[slot].hash);
+    while (*at != slot + 1)
+        at = &t->next[*at - 1];
+    *at = t->next[slot];
+}
+
 static void heap_add(table *t, uint32_t slot)
 {
     WEIR_ASSERT(slot < t->max && t->head->heap_len < t->max);
     sift_up(t, t->head->heap_len++, slot);
+    chain_add(t, slot);
 }
 
 static void heap_drop(table *t, uint32_t slot)
 {
     WEIR_ASSERT(t->head->heap_len > 0 && t->heap[t->link[slot]] == slot);
     uint32_t at = t->link[slot], last = t->heap[--t->head->heap_len];
+    chain_drop(t, slot);
     if (last == slot)
         return;
     sift_up(t, at, last);
@@ -283,6 +270,8 @@ static weir_status rebuild(table *t)
     weir_status st = port_random(&h->counter, sizeof h->counter);
     h->heap_len = h->free_first = 0;
     h->used = t->max;
+    for (uint32_t i = 0; t->chain && i < t->max; i++)
+        t->chain[i] = 0;
     for (uint32_t slot = 0; slot < t->max; slot++) {
         record *r = &t->records[slot];
         if (sound(t, r, slot))
@@ -322,12 +311,16 @@ static void unlock(table *t)
 
 static void lay_out(table *t, void *part, size_t bytes)
 {
-    size_t max = (bytes - sizeof(head)) / (sizeof(record) + 2 * sizeof(uint32_t));
-    t->max = max < WEIR_RESERVE_MAX ? (uint32_t)max : WEIR_RESERVE_MAX;
+    bool chained = bytes >= WEIR_RESERVE_BYTES_CHAINED;
+    size_t max = (bytes - sizeof(head)) / (sizeof(record) + (chained ? 4 : 2) * sizeof(uint32_t));
+    size_t most = chained ? WEIR_RESERVE_MAX : WEIR_RESERVE_UNCHAINED_MAX;
+    t->max = (uint32_t)(max < most ? max : most);
     t->head = part;
     t->records = (record *)(t->head + 1);
     t->heap = (uint32_t *)(t->records + t->max);
     t->link = t->heap + t->max;
+    t->chain = chained ? t->link + t->max : NULL;
+    t->next = chained ? t->chain + t->max : NULL;
     t->handle.next_ns = &t->head->next_ns;
 }
 
@@ -591,7 +584,7 @@ static weir_status make(table *t, weir_store_request *request, uint64_t hash, in
         return WEIR_OK;
     record *r = &t->records[slot];
     slot_take(t, slot);
-    r->id = new_id(t, slot);
+    r->id = weir_reserve_id(t->secret, &t->head->counter, slot);
     r->hash = hash;
     r->policy_id = request->policy_id;
     r->charged_ns = c.now_ns;
@@ -630,12 +623,15 @@ weir_status weir_reserve_make(weir_reserve *r, weir_store_request *request, uint
  */
 static record *find(table *t, uint64_t id, const weir_policy **ret_policy)
 {
-    uint32_t slot = slot_of(t, id);
-    record *r = slot < t->max ? &t->records[slot] : NULL;
-    if (!r || r->id != id || !(is_open(r) || is_expired(r)))
-        return NULL;
-    *ret_policy = policy_of(t, r->policy_id);
-    return *ret_policy ? r : NULL;
+    weir_reserve_slots slots = weir_reserve_slots_of(t->secret, id);
+    for (size_t i = 0; i < 2; i++) {
+        record *r = slots.of[i] < t->max ? &t->records[slots.of[i]] : NULL;
+        if (r && r->id == id && (is_open(r) || is_expired(r))) {
+            *ret_policy = policy_of(t, r->policy_id);
+            return *ret_policy ? r : NULL;
+        }
+    }
+    return NULL;
 }
 
 weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, int64_t actual,
@@ -711,33 +707,39 @@ weir_status weir_reserve_renew(weir_reserve *r, uint64_t id, int64_t now_ns, int
 }
 
 /* Changes an open record. If the process is killed meanwhile, the reservation is gone. */
-static void rewrite(table *t, record *r, uint64_t hash, uint64_t policy_id, int64_t units)
+static void rewrite(table *t, uint32_t slot, uint64_t hash, uint64_t policy_id, int64_t units)
 {
+    record *r = &t->records[slot];
     set_free(r);
+    chain_drop(t, slot);
     r->hash = hash;
     r->policy_id = policy_id;
     r->units = units;
+    chain_add(t, slot);
     set_valid(t, r, OPEN);
+}
+
+/* Changes the open records of a key: sets their units to 0, or renames the key. */
+static void rewrite_key(table *t, uint64_t hash, bool zero, uint64_t to_hash, uint64_t to_policy_id)
+{
+    uint32_t next = t->chain ? *chain_of(t, hash) : t->head->heap_len;
+    while (next > 0) {
+        uint32_t slot = t->chain ? next - 1 : t->heap[next - 1];
+        const record *r = &t->records[slot];
+        next = t->chain ? t->next[slot] : next - 1;
+        if (r->hash == hash)
+            rewrite(t, slot, to_hash, zero ? r->policy_id : to_policy_id, zero ? 0 : r->units);
+    }
 }
 
 void weir_reserve_zero_units(weir_reserve *r, uint64_t hash)
 {
-    table *t = (table *)r;
-    for (uint32_t i = 0; i < t->head->heap_len; i++) {
-        record *of = &t->records[t->heap[i]];
-        if (of->hash == hash)
-            rewrite(t, of, hash, of->policy_id, 0);
-    }
+    rewrite_key((table *)r, hash, true, hash, 0);
 }
 
 void weir_reserve_rename(weir_reserve *r, uint64_t hash, uint64_t to_hash, uint64_t to_policy_id)
 {
-    table *t = (table *)r;
-    for (uint32_t i = 0; i < t->head->heap_len; i++) {
-        record *of = &t->records[t->heap[i]];
-        if (of->hash == hash)
-            rewrite(t, of, to_hash, to_policy_id, of->units);
-    }
+    rewrite_key((table *)r, hash, false, to_hash, to_policy_id);
 }
 
 bool weir_reserve_any(const weir_reserve *r)

@@ -32,10 +32,15 @@
 #include "store/siphash.h"
 #include "store/state.h"
 
-#define WEIR_RESERVE_MAX       65536 /* open at a time, if the memory is large enough */
+#define WEIR_RESERVE_MAX       (1 << 24) /* open at a time, if the memory is large enough */
 #define WEIR_RESERVE_BYTES_MIN 4096
+/* With at least WEIR_RESERVE_BYTES_CHAINED bytes, the open reservations of a key are found without
+ * a search. With less, there are at most WEIR_RESERVE_UNCHAINED_MAX, as in files of earlier
+ * versions. */
+#define WEIR_RESERVE_UNCHAINED_MAX 65536
+#define WEIR_RESERVE_BYTES_CHAINED (128 + (WEIR_RESERVE_UNCHAINED_MAX + 1024) * (size_t)(64 + 16))
 /* More memory is not used. */
-#define WEIR_RESERVE_BYTES_MAX (128 + WEIR_RESERVE_MAX * (size_t)(64 + 8))
+#define WEIR_RESERVE_BYTES_MAX (128 + WEIR_RESERVE_MAX * (size_t)(64 + 16))
 
 /* The callbacks of the store. They run under the lock of the reservations, so they must not call
  * functions of this header. */
@@ -109,8 +114,7 @@ void weir_reserve_copy(weir_reserve *r, weir_reserve *from);
 
 /* Sets the units of the open reservations on a key to 0, so that they return nothing. The
  * reservations stay open. Call it under the lock, and reset the key before the lock is released:
- * a reservation made in between would return units that were charged after the reset. Takes time in
- * proportion to the open reservations. */
+ * a reservation made in between would return units that were charged after the reset. */
 void weir_reserve_zero_units(weir_reserve *r, uint64_t hash);
 
 /* Gives the open reservations on a key to another key: its state has moved there. Those that

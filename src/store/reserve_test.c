@@ -3,6 +3,7 @@
 /* Reservations in one process. reserve_step_test.c has the tests with killed processes, copies and
  * records that no call writes. */
 
+#include "store/reserve_id.h"
 #include "store/reserve_kit_test.h"
 
 /* ---- the life of a reservation --------------------------------------------------------------- */
@@ -292,8 +293,65 @@ static void check_full(void **unused)
     assert_int_equal(count_open(&x), 0);
     assert_int_equal(left(&x, 0, 1000 * s_ns), 1000000);
     tear_down(&x);
-    set_up(&x, "fixed-window 1000000/h", WEIR_RESERVE_BYTES_MAX + 4096);
-    assert_int_equal(weir_reserve_stats_get(x.r).max, WEIR_RESERVE_MAX);
+    static const struct {
+        size_t bytes;
+        uint64_t max;
+    } rows[] = {
+        {WEIR_RESERVE_BYTES_CHAINED - 1, WEIR_RESERVE_UNCHAINED_MAX},
+        {WEIR_RESERVE_BYTES_CHAINED, WEIR_RESERVE_UNCHAINED_MAX + 1024},
+        {WEIR_RESERVE_BYTES_MAX + 4096, WEIR_RESERVE_MAX},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        set_up(&x, "fixed-window 1000000/h", rows[i].bytes);
+        assert_int_equal(weir_reserve_stats_get(x.r).max, rows[i].max);
+        tear_down(&x);
+    }
+}
+
+/* More than an id could number once: each leads to its own record, also after a restart. */
+static void check_many(void **unused)
+{
+    (void)unused;
+    enum { MANY = WEIR_RESERVE_UNCHAINED_MAX + 1024 };
+    static uint64_t ids[MANY];
+    fixture x;
+    int64_t over;
+    weir_decision d;
+    set_up(&x, "fixed-window 1000000/h", WEIR_RESERVE_BYTES_CHAINED);
+    for (int i = 0; i < MANY; i++)
+        ids[i] = make(&x, (uint64_t)i * 8, s_ns, 1, (2 + i % 3) * s_ns);
+    assert_int_equal(reserve_units(x.r, &x.policy, 77, 0, s_ns, 1, s_ns, &d, ids), WEIR_E_FULL);
+    assert_int_equal(count_open(&x), MANY);
+    reopen(&x);
+    assert_int_equal(count_open(&x), MANY);
+    for (int i = 0; i < MANY; i += 3)
+        (void)commit(&x, ids[i], s_ns, 0, &over);
+    assert_int_equal(count_open(&x), MANY - (MANY + 2) / 3);
+    assert_int_equal(try_commit(&x, ids[3], s_ns), WEIR_E_ABSENT);
+    assert_int_equal(left(&x, 0, 4 * s_ns), 1000000 - MANY / 3);
+    assert_int_equal(left(&x, 0, 5 * s_ns), 1000000);
+    assert_int_equal(count_open(&x), 0);
+    tear_down(&x);
+}
+
+/* An id of an earlier version, with fewer bits for the record's number. */
+static void check_former_id(void **unused)
+{
+    (void)unused;
+    fixture x;
+    int64_t over;
+    set_up(&x, "fixed-window 100/h", SMALL);
+    (void)make(&x, 1, s_ns, 10, 60 * s_ns);
+    uint64_t id = weir_reserve_encrypt(secret, UINT64_C(0x123456789abc) << 16 | 1);
+    weir_reserve_close(x.r);
+    uint64_t *records = (uint64_t *)((unsigned char *)x.part + 128), *former = records + 8;
+    memcpy(former, records, 64);
+    former[1] = id;
+    former[7] = weir_siphash(secret, former + 1, 6 * sizeof *former);
+    x.r = open_part(&x.fake, x.part, x.bytes, false, &first);
+    assert_int_equal(count_open(&x), 2);
+    assert_int_equal(commit(&x, id, s_ns, 4, &over), 96);
+    assert_int_equal(weir_reserve_stats_get(x.r).damaged, 0);
     tear_down(&x);
 }
 
@@ -324,13 +382,12 @@ static void check_ids(void **unused)
 }
 
 /* A reset returns the reserved units. They are not returned a second time. */
-static void check_zero_units(void **unused)
+static void zero_units(size_t bytes)
 {
-    (void)unused;
     fixture x;
     weir_decision d;
     int64_t over;
-    set_up(&x, "fixed-window 100/h", SMALL);
+    set_up(&x, "fixed-window 100/h", bytes);
     uint64_t c = make(&x, 1, s_ns, 40, 50 * s_ns); /* of another key, and expires first */
     uint64_t a = make(&x, 0, s_ns, 30, 60 * s_ns), b = make(&x, 0, s_ns, 20, 60 * s_ns);
     weir_reserve_lock(x.r);
@@ -345,6 +402,45 @@ static void check_zero_units(void **unused)
     assert_int_equal(left(&x, 0, 3 * s_ns), 45);
     assert_int_equal(commit(&x, c, 3 * s_ns, 10, &over), 90);
     tear_down(&x);
+}
+
+static void check_zero_units(void **unused)
+{
+    (void)unused;
+    zero_units(SMALL);
+    zero_units(WEIR_RESERVE_BYTES_CHAINED);
+}
+
+/* The units of a key that was renamed are returned to its new hash. */
+static void rename_key(size_t bytes)
+{
+    fixture x;
+    int64_t over;
+    set_up(&x, "fixed-window 100/h", bytes);
+    uint64_t a = make(&x, 0, s_ns, 30, 60 * s_ns), b = make(&x, 1, s_ns, 20, 60 * s_ns);
+    uint64_t c = make(&x, 0, s_ns, 10, 60 * s_ns);
+    weir_reserve_lock(x.r);
+    weir_reserve_rename(x.r, 0, 1, 77);
+    weir_reserve_unlock(x.r);
+    assert_int_equal(count_open(&x), 3);
+    assert_int_equal(commit(&x, a, s_ns, 20, &over), 90); /* of the 20 units that b took */
+    assert_int_equal(commit(&x, c, s_ns, 5, &over), 95);
+    weir_reserve_lock(x.r);
+    weir_reserve_rename(x.r, 1, 2, 77);
+    weir_reserve_zero_units(x.r, 1);
+    weir_reserve_unlock(x.r);
+    reopen(&x);
+    assert_int_equal(count_open(&x), 1);
+    assert_int_equal(commit(&x, b, s_ns, 20, &over), 100); /* hash 2 was never charged */
+    assert_int_equal(left(&x, 0, s_ns), 60);
+    tear_down(&x);
+}
+
+static void check_rename(void **unused)
+{
+    (void)unused;
+    rename_key(SMALL);
+    rename_key(WEIR_RESERVE_BYTES_CHAINED);
 }
 
 /* ---- opened again ---------------------------------------------------------------------------- */
@@ -646,6 +742,8 @@ int main(void)
         cmocka_unit_test(check_killed),      cmocka_unit_test(check_damaged),
         cmocka_unit_test(check_model),       cmocka_unit_test(check_shared),
         cmocka_unit_test(check_left_locked), cmocka_unit_test(check_zero_units),
+        cmocka_unit_test(check_rename),      cmocka_unit_test(check_many),
+        cmocka_unit_test(check_former_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

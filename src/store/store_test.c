@@ -93,7 +93,7 @@ static void check_options(void **unused)
     assert_int_equal(weir_store_open(&s, NULL), WEIR_OK);
     assert_int_equal(weir_store_stats_get(s).memory_max, 256 * MIB);
     assert_int_equal(weir_store_stats_get(s).large_max, 64 * MIB);
-    assert_int_equal(weir_image_parts_get(s->image).reserved.bytes, WEIR_RESERVE_BYTES_MAX);
+    assert_int_equal(weir_reserve_stats_get(s->reserved).max, WEIR_RESERVE_UNCHAINED_MAX);
     weir_store_close(s);
 }
 

@@ -38,6 +38,25 @@ static const char *check_free(const table *t, uint32_t *ret_len)
     return NULL;
 }
 
+/* Checks that each open record is in the chain of its hash, once. */
+static const char *check_chains(const table *t)
+{
+    uint32_t len = 0;
+    for (uint32_t i = 0; t->chain && i < t->max; i++) {
+        for (uint32_t next = t->chain[i]; next > 0; next = t->next[next - 1], len++) {
+            if (next > t->max || len == t->head->heap_len)
+                return weir_wrong("chain %" PRIu32 " is damaged", i);
+            const record *r = &t->records[next - 1];
+            if (!is_open(r) || r->hash % t->max != i)
+                return weir_wrong("record %" PRIu32 ": in a wrong chain", next - 1);
+        }
+    }
+    if (t->chain && len != t->head->heap_len)
+        return weir_wrong("%" PRIu32 " records in chains, expected %" PRIu32, len,
+                          t->head->heap_len);
+    return NULL;
+}
+
 /* Checks the time of the next expiry. The heap must be consistent. */
 static const char *check_next(const table *t)
 {
@@ -64,5 +83,7 @@ const char *weir_reserve_check(weir_reserve *r)
     if (!wrong && h->heap_len + free_len != h->used)
         wrong = weir_wrong("%" PRIu32 " records open and %" PRIu32 " free, expected %" PRIu32,
                            h->heap_len, free_len, h->used);
+    if (!wrong)
+        wrong = check_chains(t);
     return wrong ? wrong : check_next(t);
 }

@@ -18,8 +18,8 @@
 static inline bool weir_spread_read(weir_slice text, int *ret)
 {
     int64_t n;
-    if (text.len < 2 || text.at[text.len - 1] != '%' ||
-        !weir_i64_read(text.at, text.len - 1, &n) || n < 0 || n > 100)
+    if (text.len < 2 || text.at[text.len - 1] != '%' || !weir_i64_read(text.at, text.len - 1, &n) ||
+        n < 0 || n > 100)
         return false;
     *ret = (int)n;
     return true;
