@@ -20,6 +20,7 @@ from weir_reference import Key, parse_policy
 
 LIMITS = 3
 TIME_MAX = START_2026 + 2**60
+STEP_PERIODS_NS = (1, 1000, 10**8 + 7)
 
 
 def bucket(rng, ns, shape):
@@ -51,7 +52,7 @@ def layer(rng):
 
 
 def steps_bucket(rng):
-    ns = rng.choice((1, 1000, 10**8 + 7))
+    ns = rng.choice(STEP_PERIODS_NS)
     return lambda: f"token-bucket {small_or_spread(rng, COST_MAX)} refill {small_or_spread(rng, 2**20)} every {ns}ns"
 
 

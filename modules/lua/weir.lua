@@ -22,7 +22,7 @@ local function bind()
   concat = table.concat
 end
 
-local VERSION = 4                -- the version of this library
+local VERSION = 5                -- the version of this library
 local FORMAT = 'weir1'           -- the version of stored states, and the first word of each
 local LIMIT_MAX = 2147483647     -- the largest limit, burst, capacity and cost
 local RATE_MAX = 1099511627776   -- 2^40: the largest N of a rate
@@ -114,6 +114,99 @@ local function gcd(a, b)
     a, b = b, a % b
   end
   return a
+end
+
+-- Returns a duration of q + r/from.num microseconds, times the ratio of two intervals, rounded up to a
+-- tick of 1/to.num. An interval is whole + part/num microseconds. Exact for all numbers below 2^53, and
+-- slow: only for a key whose limit has changed.
+local rescale
+do
+  -- Natural numbers of any size are lists of digits to the base 2^24, the lowest first.
+  local DIGIT = 16777216
+
+  local function digits(n)
+    local out = {}
+    while n > 0 do
+      out[#out + 1], n = n % DIGIT, floor(n / DIGIT)
+    end
+    return out
+  end
+
+  -- Returns x*y + more. `more` must not have more digits than y.
+  local function product(x, y, more)
+    local out = {}
+    for i = 1, #x + #y + 1 do
+      out[i] = more and more[i] or 0
+    end
+    for i = 1, #x do
+      local carry = 0
+      for j = i, i + #y do
+        local v = out[j] + x[i] * (y[j - i + 1] or 0) + carry
+        out[j], carry = v % DIGIT, floor(v / DIGIT)
+      end
+    end
+    return out
+  end
+
+  local function at_least(x, y, len)
+    for i = len, 1, -1 do
+      if x[i] ~= (y[i] or 0) then
+        return x[i] > (y[i] or 0)
+      end
+    end
+    return true
+  end
+
+  -- Returns floor(x / d) and the remainder, bit by bit.
+  local function divide(x, d)
+    local q, rest, len = {}, {}, #d + 1
+    for i = 1, len do
+      rest[i] = 0
+    end
+    for i = #x, 1, -1 do
+      q[i] = 0
+      for bit = 23, 0, -1 do
+        local carry = floor(x[i] / 2 ^ bit) % 2
+        for k = 1, len do
+          local v = 2 * rest[k] + carry
+          rest[k], carry = v % DIGIT, floor(v / DIGIT)
+        end
+        if at_least(rest, d, len) then
+          for k = 1, len do
+            local v = rest[k] - (d[k] or 0) - carry
+            rest[k], carry = v % DIGIT, v < 0 and 1 or 0
+          end
+          q[i] = q[i] + 2 ^ bit
+        end
+      end
+    end
+    return q, rest
+  end
+
+  -- Returns a number, which is exact below 2^53.
+  local function value(x)
+    local n = 0
+    for i = #x, 1, -1 do
+      n = n * DIGIT + x[i]
+    end
+    return n
+  end
+
+  -- What one unit takes, in ticks of 1/num microseconds.
+  local function unit_of(t)
+    return product(digits(t.whole), digits(t.num), digits(t.part))
+  end
+
+  function rescale(q, r, from, to)
+    local ticks = product(digits(q), digits(from.num), digits(r))
+    local n, rest = divide(product(ticks, unit_of(to)), unit_of(from))
+    local us, part = divide(n, digits(to.num))
+    q, r = value(us), value(part) + (value(rest) > 0 and 1 or 0)
+    if r == to.num then
+      return q + 1, 0
+    end
+    return q, r
+  end
 end
 
 -- ---- what is true of each algorithm -------------------------------------------------------------
@@ -234,10 +327,11 @@ end
 -- Each is a table with these members. L is a layer and s its state.
 --   fields        the names of the hash fields of a state
 --   read          sets s from the values of the fields; returns false if they are invalid. Without
---                 values it sets the state of a new key
+--                 values it sets the state of a new key. Sets s.from if the state is that of another
+--                 limit and has to be converted
 --   write         returns the values of the fields
---   look          moves s to `now`; called once, before the functions below. Returns false if the
---                 windows of the request do not contain `now`
+--   look          moves s to `now`, and converts it; called once, before the functions below.
+--                 Returns false if the windows of the request do not contain `now`
 --   due           the time from which a cost of at most L.limit is allowed, rounded up to 1 us
 --   early         how many ns too late `due` is, 0..999. May be nil: 0
 --   fresh         the time from which s decides like a new state. May be nil: due of the limit
@@ -249,7 +343,33 @@ end
 -- one unit is L.whole + L.part/L.num microseconds.
 local rate = {}
 
-function rate.look()
+-- Returns the interval of one unit of a layer if its rate is n: whole, part and num as above.
+local function interval(L, n)
+  local us = L.period
+  if L.period_ns > 0 then
+    us, n = us * 1000 + L.period_ns, n * 1000
+  end
+  local common = gcd(us, n)
+  us, n = us / common, n / common
+  local whole_us = floor(us / n)
+  return { whole = whole_us, part = us - whole_us * n, num = n }
+end
+
+local function rate_over(s, now)
+  return s.q < now or (s.q == now and s.r == 0)
+end
+
+-- Keeps the units that were used under the interval s.from. The state is at most 36.5 years ahead.
+function rate.look(L, s, now)
+  if s.from and rate_over(s, now) then
+    s.q, s.r = now, 0
+  elseif s.from then
+    local q, r = rescale(s.q - now, s.r, s.from, L)
+    if q > SPAN_US then
+      q, r = SPAN_US + 1, 0
+    end
+    s.q, s.r = now + q, r
+  end
   return true
 end
 
@@ -270,10 +390,6 @@ end
 function rate.early(L, s, cost)
   local _, r = cost_of(L, L.limit - cost)
   return (mul_div(1000, (r - s.r) % L.num, L.num))
-end
-
-local function rate_over(s, now)
-  return s.q < now or (s.q == now and s.r == 0)
 end
 
 function rate.left(L, s, now)
@@ -331,14 +447,23 @@ local function stored(text, most)
   return n and n <= (most or EXACT) and n or nil
 end
 
-local gcra = { fields = { 'tat' }, look = rate.look, due = rate.due,
+-- Parses the number of units per period, with which a state was written.
+local function read_rate(L, s, text)
+  local n = stored(text, RATE_MAX)
+  if n and n > 0 and n ~= L.rate then
+    s.from = interval(L, n)
+  end
+  return n and n > 0
+end
+
+local gcra = { fields = { 'tat', 'rate' }, look = rate.look, due = rate.due,
   early = rate.early, left = rate.left, charge = rate.charge, refund = rate.refund }
 
--- Parses "q" or "q:r". r must be below L.num: rate.left() relies on it.
-local function read_parts(L, text)
+-- Parses "q" or "q:r". r must be below num: rate.left() relies on it.
+local function read_parts(num, text)
   local q, r = match(text, '^(%d+):(%d+)$')
   if q then
-    return stored(q), stored(r, L.num - 1)
+    return stored(q), stored(r, num - 1)
   end
   return stored(text), 0
 end
@@ -347,27 +472,33 @@ local function write_parts(q, r)
   return r == 0 and whole(q) or whole(q) .. ':' .. whole(r)
 end
 
-function gcra.read(L, s, tat)
+function gcra.read(L, s, tat, n)
   s.q, s.r = 0, 0
   if tat then
-    s.q, s.r = read_parts(L, tat)
+    if not read_rate(L, s, n) then
+      return false
+    end
+    s.q, s.r = read_parts((s.from or L).num, tat)
   end
   return s.q and s.r
 end
 
-function gcra.write(_, s)
-  return write_parts(s.q, s.r)
+function gcra.write(L, s)
+  return write_parts(s.q, s.r), whole(L.rate)
 end
 
 -- Buckets other than gcra. The state is that of GCRA, stored as the time of the last charge and the
 -- level of the bucket after it. The level is the time in which the bucket drains.
-local bucket = { fields = { 'time', 'level' }, look = rate.look, due = rate.due, early = rate.early,
+local bucket = { fields = { 'time', 'level', 'rate' }, look = rate.look, due = rate.due, early = rate.early,
   left = rate.left, charge = rate.charge, refund = rate.refund }
 
-function bucket.read(L, s, time, level)
+function bucket.read(L, s, time, level, n)
   s.q, s.r = 0, 0
   if time and level then
-    local t, q, r = stored(time), read_parts(L, level)
+    if not read_rate(L, s, n) then
+      return false
+    end
+    local t, q, r = stored(time), read_parts((s.from or L).num, level)
     if not t or not q or not r then
       return false
     end
@@ -376,29 +507,33 @@ function bucket.read(L, s, time, level)
   return not time == not level
 end
 
-function bucket.write(_, s, now)
-  return whole(now), write_parts(s.q - now, s.r)
+function bucket.write(L, s, now)
+  return whole(now), write_parts(s.q - now, s.r), whole(L.rate)
 end
 
 -- A bucket that refills in steps. The state is a step and how many tokens the bucket lacked then.
-local steps = { fields = { 'step', 'level' } }
+local steps = { fields = { 'step', 'level', 'rate' } }
 
-function steps.read(_, s, step, level)
-  s.step, s.level = stored(step or '0'), stored(level or '0')
-  return s.step and s.level
+function steps.read(L, s, step, level, n)
+  s.step, s.level, n = stored(step or '0'), stored(level or '0'), stored(n or whole(L.rate), RATE_MAX)
+  s.from = n ~= L.rate and n or nil
+  return s.step and s.level and n
 end
 
-function steps.write(_, s)
-  return whole(s.step), whole(s.level)
+function steps.write(L, s)
+  return whole(s.step), whole(s.level), whole(L.rate)
+end
+
+local function steps_lack(s, per_step)
+  return max(0, s.level - per_step * (s.now_step - s.step))
 end
 
 function steps.look(L, s, now)
   s.now_step = floor(now / L.period)
+  if s.from then
+    s.step, s.level = s.now_step, steps_lack(s, s.from)
+  end
   return true
-end
-
-local function steps_lack(L, s)
-  return max(0, s.level - L.rate * (s.now_step - s.step))
 end
 
 function steps.due(L, s, _, cost)
@@ -406,19 +541,19 @@ function steps.due(L, s, _, cost)
 end
 
 function steps.left(L, s)
-  return max(0, L.limit - steps_lack(L, s))
+  return max(0, L.limit - steps_lack(s, L.rate))
 end
 
 function steps.charge(L, s, _, cost)
   if s.now_step >= s.step then
-    s.level, s.step = steps_lack(L, s), s.now_step
+    s.level, s.step = steps_lack(s, L.rate), s.now_step
   end
   s.level = s.level + cost
 end
 
 function steps.refund(L, s, _, cost)
   if s.now_step >= s.step then
-    local lack = steps_lack(L, s)
+    local lack = steps_lack(s, L.rate)
     if lack == 0 then
       return false
     end
@@ -480,7 +615,7 @@ function fixed.charge(_, s, _, cost)
 end
 
 function fixed.deny(L, s, _, cost)
-  s.count = min(L.limit, s.count + cost)
+  s.count = max(s.count, min(L.limit, s.count + cost)) -- it may be above a limit that was lowered
 end
 
 function fixed.refund(L, s, _, cost)
@@ -1133,17 +1268,11 @@ end
 
 -- Sets the exact interval of one unit: T = l.whole + l.part/l.num microseconds.
 local function set_rate(p, l)
-  local us, n = l.period, l.rate
-  if l.period_ns > 0 then
-    us, n = us * 1000 + l.period_ns, n * 1000
-    if us >= EXACT then
-      unexpected(p, l.period_at, 'a period of whole microseconds, if it is over 104 days')
-    end
+  if l.period_ns > 0 and l.period * 1000 + l.period_ns >= EXACT then
+    unexpected(p, l.period_at, 'a period of whole microseconds, if it is over 104 days')
   end
-  local common = gcd(us, n)
-  us, l.num = us / common, n / common
-  l.whole = floor(us / l.num)
-  l.part = us - l.whole * l.num
+  local T = interval(l, l.rate)
+  l.whole, l.part, l.num = T.whole, T.part, T.num
   if not drains(l, l.limit) then
     local low, high = 0, l.limit
     while high - low > 1 do
@@ -1525,6 +1654,17 @@ local function print_layer(l)
   return concat(out, ' ')
 end
 
+-- Returns what all limits of a shape have in common: a key keeps what it used if its limit changes to
+-- another one of its shape.
+local function shape_of(l)
+  local shape = {}
+  for name, what in pairs(l) do
+    shape[name] = what
+  end
+  shape.limit, shape.rate, shape.nodelay, shape.count_denied = 1, 1, nil, nil
+  return print_layer(shape)
+end
+
 -- ---- policies -----------------------------------------------------------------------------------
 
 -- Sets how a key is stored. Several layers share one hash, and the fields of layer i start with
@@ -1542,10 +1682,10 @@ end
 
 local function build_policy(text)
   local P = parse(text)
-  local texts, zones = {}, 0
+  local texts, shapes, zones = {}, {}, 0
   P.refunds = true
   for i, l in ipairs(P) do
-    texts[i] = print_layer(l)
+    texts[i], shapes[i] = print_layer(l), shape_of(l)
     P.refunds = P.refunds and can_refund(l)
     P.block = l.facts.blocks and i or P.block
     if l.zone then
@@ -1554,7 +1694,7 @@ local function build_policy(text)
   end
   P.zones = zones
   P.text = concat(texts, ' & ')
-  P.tag = FORMAT .. ' ' .. sub(redis.sha1hex(P.text), 1, 8)
+  P.tag = FORMAT .. ' ' .. sub(redis.sha1hex(concat(shapes, ' & ')), 1, 8)
   P.start = P.tag .. ' '
   set_form(P)
   return P
@@ -1617,6 +1757,8 @@ local function look(P, S, now, bounds)
     if not P[i].ops.look(P[i], S[i], now, bounds) then
       return false
     end
+    S[i].changed = S[i].from ~= nil
+    S.converted = S.converted or S[i].changed
   end
   return true
 end
@@ -1706,13 +1848,10 @@ end
 local READERS = {
   string = function(P, S, value)
     if value and sub(value, 1, #P.start) == P.start then
-      local s, ops = {}, P[1].ops
+      local s = {}
       S[1] = s
-      if #ops.fields == 1 then
-        return ops.read(P[1], s, sub(value, #P.start + 1))
-      end
-      local start, count = match(value, '^(%d+) (%d+)$', #P.start + 1)
-      return start and ops.read(P[1], s, start, count)
+      local first, second = match(value, '^([%d:]+) (%d+)$', #P.start + 1)
+      return first and P[1].ops.read(P[1], s, first, second)
     end
     return false, not value
   end,
@@ -2205,6 +2344,7 @@ local function handle(key, verb, text, n, keep, args, at, of_caller, with_next)
     return err
   end
   local decision = VERBS[verb](P, S, now, n, keep)
+  S.dirty = S.dirty or (S.converted and verb ~= 'PEEK')
   if with_next and not decision.err then
     decision.next = next_of(P, S, now, keep, decision)
   end

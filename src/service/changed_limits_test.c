@@ -80,25 +80,30 @@ static void note(void *ctx, const weir_limit_change *c)
              c->kept ? "kept" : "reset");
 }
 
-/* Only changed limits of the local engine are listed as kept. */
+/* The engines redis and hybrid have the same states, and the local one has others. */
 static void comparison(void **unused)
 {
     (void)unused;
     weir_rules *rules;
     weir_rule_spec old[] = {spec_of("a", "gcra 1/s"), spec_of("b", "gcra 1/s"),
                             spec_of("c", "gcra 1/s"), spec_of("d", "gcra 1/s"),
-                            spec_of("e", "gcra 1/s")};
+                            spec_of("e", "gcra 1/s"), spec_of("g", "gcra 1/s"),
+                            spec_of("h", "gcra 1/s")};
     weir_rule_spec new[] = {spec_of("a", "gcra  1/s"), spec_of("b", "gcra 2/s"),
-                            spec_of("c", "gcra 1/m"), spec_of("d", "gcra 2/s"),
-                            spec_of("f", "gcra 2/s")};
-    new[3].engine = WEIR_ENGINE_REDIS;
-    set_rules(old, 5);
-    assert_int_equal(weir_rules_build(&rules, store, NULL, new, 5), WEIR_OK);
+                            spec_of("c", "gcra 1/m"),  spec_of("d", "gcra 2/s"),
+                            spec_of("f", "gcra 2/s"),  spec_of("g", "gcra 2/s"),
+                            spec_of("h", "gcra 2/s")};
+    new[3].engine = old[5].engine = new[5].engine = old[6].engine = WEIR_ENGINE_REDIS;
+    new[5].engine = WEIR_ENGINE_HYBRID;
+    set_rules(old, 7);
+    assert_int_equal(weir_rules_build(&rules, store, NULL, new, 7), WEIR_OK);
     seen[0] = '\0';
     weir_limiter_compare(limiter, rules, note, NULL);
     assert_string_equal(seen, "b: gcra 1/s burst 1, gcra 2/s burst 1: kept\n"
                               "c: gcra 1/s burst 1, gcra 1/m burst 1: reset\n"
-                              "d: gcra 1/s burst 1, gcra 2/s burst 1: reset\n");
+                              "d: gcra 1/s burst 1, gcra 2/s burst 1: reset\n"
+                              "g: gcra 1/s burst 1, gcra 2/s burst 1: kept\n"
+                              "h: gcra 1/s burst 1, gcra 2/s burst 1: reset\n");
     weir_rules_discard(rules);
 }
 

@@ -99,10 +99,15 @@ static void activate(weir_limiter *l, weir_rules *rules)
     port_add_relaxed(&l->generation, 1);
 }
 
-/* Only the local engine keeps what was used. */
+static bool is_local(const weir_rule *r)
+{
+    return r->options->engine == WEIR_ENGINE_LOCAL;
+}
+
+/* The engines redis and hybrid share their states, and keep what was used as the local one does. */
 static bool keeps(const weir_rule *from, const weir_rule *to)
 {
-    return from->options->engine == WEIR_ENGINE_LOCAL && to->options->engine == WEIR_ENGINE_LOCAL &&
+    return is_local(from) == is_local(to) &&
            weir_store_keeps(&from->limit.policy, &to->limit.policy);
 }
 

@@ -8,16 +8,19 @@ and time zones if the clock steps back, which it may only do by one window. Most
 supported.
 
     lua_vectors.py FILE...                      runs vectors
-    lua_vectors.py --random SEED CASES STEPS    compares with the model on random policies"""
+    lua_vectors.py --random SEED CASES STEPS    compares with the model on random policies
+    lua_vectors.py --changes SEED CASES STEPS   the same on keys whose limit changes"""
 
 import argparse
 import json
+import math
 import os
 import random
 import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+import limit_changes
 import random_vectors
 import weir_reference as model
 from kit import lua
@@ -63,8 +66,9 @@ def bounds(layers, now_ns):
 
 
 def commands(adapter, policy, steps, key):
-    layers = model.parse_policy(policy)
     for step in steps:
+        policy = step.get("policy", policy)
+        layers = model.parse_policy(policy)
         yield ("SET", lua.CLOCK_KEY, step["t_ns"] // 1000)
         yield adapter.call("weir_ask", [key], step["op"].upper(), policy, units(step), *bounds(layers, step["t_ns"]))
 
@@ -104,7 +108,7 @@ class Adapter:
             return True
 
     def case(self, tally, name, policy, steps):
-        if self.refused(policy):
+        if "policy" not in steps[0] and self.refused(policy):
             self.unsupported += 1
             return
         way = self.ways[len(name) % 2]
@@ -244,6 +248,48 @@ def run_random(tally, adapter, seed, cases, steps):
     adapter.end_file(tally, f"random policies, seed {seed}")
 
 
+# ---- limits that change --------------------------------------------------------------------------
+
+
+def carry_over(layer, old, tat, now):
+    """As the model's, but rounded up to a tick of the library: 1/num us."""
+    backlog = old.backlog(tat, now)
+    if backlog == 0:
+        return layer.initial
+    unit = 1000 if layer.period % 1000 == 0 else 1
+    tick = unit * math.gcd(layer.period // unit, layer.n * (1000 // unit))
+    most = up_us(model.PERIOD_MAX) * 1000 * layer.n
+    return now * layer.n + min(-(-backlog * layer.period // (old.period * tick)) * tick, most)
+
+
+def changes_of(rng, name, steps):
+    """A case in whole microseconds. The library does not merge the units above a limit that was lowered, and a log
+    then allows a cost of 0."""
+    case = limit_changes.case(rng, name, steps)
+    for step in case["steps"]:
+        step.update(op="take", policy=case["limits"][step["index"]])
+    return case
+
+
+def run_changes(tally, adapter, seed, cases, steps):
+    time_after, period, cost_of = limit_changes.time_after, limit_changes.period, limit_changes.cost_of
+    limit_changes.cost_of = lambda *of: max(1, cost_of(*of))
+    model.Rate.carry_over = carry_over
+    model.merge_oldest = lambda log, limit: log
+    limit_changes.time_after = lambda *of: up_us(time_after(*of)) * 1000
+    limit_changes.period = whole_period
+    limit_changes.STEP_PERIODS_NS = (1000, 7000, 10**8)
+    rng = random.Random(seed)
+    for i in range(cases):
+        case = changes_of(rng, f"seed {seed} change {i}", steps)
+        if any(map(adapter.refused, case["limits"])):
+            adapter.unsupported += 1
+        else:
+            adapter.case(tally, case["name"], " / ".join(case["limits"]), case["steps"])
+    limit_changes.period = period
+    adapter.end_file(tally, f"limits that change, seed {seed}")
+
+
 random_vectors_period = random_vectors.period
 random_vectors.period = whole_period
 
@@ -251,6 +297,7 @@ random_vectors.period = whole_period
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--random", nargs=3, type=int)
+    parser.add_argument("--changes", nargs=3, type=int)
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
 
@@ -260,6 +307,8 @@ def main():
             adapter = Adapter(server.client())
             if options.random:
                 run_random(tally, adapter, *options.random)
+            if options.changes:
+                run_changes(tally, adapter, *options.changes)
             run_files(tally, adapter, options.files)
 
     return lua.run(run_all)

@@ -296,6 +296,24 @@ def reset_all_refused(box):
         until(lambda: answer() == "OK", "with the right, all is well")
 
 
+def changed_limits(box):
+    """A key keeps what it used when its limit changes, also while some daemons have the old limit."""
+    plain, loaded = Redis(box).start(), Redis(box, module=True).start()
+    for engine, by, server in (("redis", "module", loaded), ("redis", "functions", plain), ("redis", "script", plain),
+                               ("hybrid", "module", loaded), ("hybrid", "functions", plain)):
+        redis = {**PATIENT, "url": server.url(), "by": by, "prefix": f"'{engine}{by}:'"}
+        old, new = (Daemon(box, {"w": f"fixed-window {n}/w from-first", "b": f"gcra {n}/w burst {n}"}, redis,
+                           engine=engine).start() for n in (1000, 2000))
+        for name, least in (("w", 0), ("b", 3)):  # a bucket drains a little, and each conversion rounds up
+            for daemon, cost, left in ((old, 900, 100), (new, 100, 1000), (old, 0, 0), (new, 300, 700), (new, 0, 700)):
+                found = daemon.call("WEIR.TAKE", name, "k", "COST", cost)
+                expect(abs(found[2] - left) <= least, f"{engine} {by} {name}: {left} of {found}")
+        expect(old.call("WEIR.CHECK", "gcra 1/w burst 5", "k", "COST", 5)[0] == 1, "a text")
+        expect(old.call("WEIR.CHECK", "gcra 2/w burst 5", "k", "COST", 5)[0] == 1, "another text is another limit")
+        for daemon in (old, new):
+            expect(daemon.end() == 0, f"{daemon.name} stops with status 0:\n{daemon.tail()}")
+
+
 NEVER = {
     "gcra": "gcra 160/h burst 160", "tokens": "token-bucket 160 refill 160/h",
     "steps": "token-bucket 160 refill 16 every 1h", "leaky": "leaky-bucket 160/h capacity 160",
@@ -329,7 +347,7 @@ def never(box):
 
 
 TESTS = [module, functions, script, unix_socket, tls, cluster_module, hybrid, never, reset_all_single, reset_all_cluster,
-         reset_all_refused]
+         reset_all_refused, changed_limits]
 LONG = [cluster_functions, cluster_script]
 
 if __name__ == "__main__":

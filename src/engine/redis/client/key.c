@@ -56,7 +56,9 @@ size_t weir_redis_key(const char *prefix, const weir_engine_request *q, bool for
     add(&w, q->name.at, q->name.len);
     if (token != 0)
         add_hex(&w, '?', token);
-    if (!for_module)
+    if (!for_module && q->name.len > 0)
+        add(&w, "#", 1);
+    else if (!for_module)
         add_hex(&w, '#', weir_redis_hash(q->text));
     return w.len;
 }

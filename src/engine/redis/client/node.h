@@ -181,7 +181,7 @@ const char *weir_redis_copy_text(char *ret, size_t size, const char *text, size_
  * script. If necessary, they load weir's functions or script into the server. */
 
 enum {
-    WEIR_REDIS_LIBRARY_VERSION = 4 /* the least that `FCALL weir_version 0` has to return */
+    WEIR_REDIS_LIBRARY_VERSION = 5 /* the least that `FCALL weir_version 0` has to return */
 };
 
 /* Sends the handshake over a new connection. It ends with weir_redis_node_up() or

@@ -18,7 +18,8 @@
 
 /* Writes the Redis key of a request. For the module it is PREFIX{KEY}:NAME; NAME is empty for an
  * inline policy. The module keeps the states of different policy texts apart. For functions and
- * scripts the key is PREFIX{KEY}:NAME#HASH, with 16 hexadecimal digits of the policy text's hash.
+ * scripts the key is PREFIX{KEY}:NAME#, and PREFIX{KEY}:#HASH for an inline policy, with 16
+ * hexadecimal digits of the policy text's hash.
  * After all keys of the policy were reset, NAME is followed by '?' and 16 digits of the token.
  * The key of WEIR_VERB_RESET_ALL is PREFIX#resets, the hash with all tokens.
  *

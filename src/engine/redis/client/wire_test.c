@@ -74,16 +74,17 @@ static void encodes_requests(void **state)
     q.cost = 2147483647;
     char expected[512], name[64];
     size_t len = weir_redis_key("weir:", &q, false, 0, name, sizeof name);
-    assert_int_equal(len, 33);
+    assert_int_equal(len, 17);
+    assert_memory_equal(name, "weir:{alice}:api#", 17);
     snprintf(expected, sizeof expected,
-             "*7\r\n$5\r\nFCALL\r\n$8\r\nweir_ask\r\n$1\r\n1\r\n$33\r\n%.33s\r\n$5\r\nGRANT\r\n"
+             "*7\r\n$5\r\nFCALL\r\n$8\r\nweir_ask\r\n$1\r\n1\r\n$17\r\n%.17s\r\n$5\r\nGRANT\r\n"
              "$19\r\ngcra 100/s burst 20\r\n$10\r\n2147483647\r\n",
              name);
     says(&c, WEIR_REDIS_BY_FUNCTIONS, expected);
     q.verb = WEIR_VERB_RESET;
     snprintf(expected, sizeof expected,
              "*8\r\n$7\r\nEVALSHA\r\n$40\r\n0123456789012345678901234567890123456789\r\n$1\r\n1\r\n"
-             "$33\r\n%.33s\r\n$8\r\nweir_ask\r\n$5\r\nRESET\r\n$19\r\ngcra 100/s burst 20\r\n"
+             "$17\r\n%.17s\r\n$8\r\nweir_ask\r\n$5\r\nRESET\r\n$19\r\ngcra 100/s burst 20\r\n"
              "$1\r\n0\r\n",
              name);
     says(&c, WEIR_REDIS_BY_SCRIPT, expected);
@@ -149,7 +150,7 @@ static void encodes_several_as_one(void **state)
     for (int i = 0; i < 2; i++)
         name[i][weir_redis_key("weir:", &q[i], false, 0, name[i], sizeof *name)] = 0;
     snprintf(expected, sizeof expected,
-             "*9\r\n$5\r\nFCALL\r\n$12\r\nweir_ask_all\r\n$1\r\n2\r\n$29\r\n%s\r\n$26\r\n%s\r\n"
+             "*9\r\n$5\r\nFCALL\r\n$12\r\nweir_ask_all\r\n$1\r\n2\r\n$13\r\n%s\r\n$26\r\n%s\r\n"
              "$19\r\ngcra 100/s burst 20\r\n$1\r\n1\r\n$19\r\ngcra 100/s burst 20\r\n$2\r\n22\r\n",
              name[0], name[1]);
     says(&c, WEIR_REDIS_BY_FUNCTIONS, expected);
@@ -198,7 +199,18 @@ static void names_redis_keys(void **state)
     size_t len = weir_redis_key("weir:", &q, true, 0, name, sizeof name);
     assert_int_equal(len, 23);
     assert_memory_equal(name, "weir:{{org1}:alice}:api", 23);
+    len = weir_redis_key("weir:", &q, true, 0x0123456789abcdef, name, sizeof name);
+    assert_int_equal(len, 40);
+    assert_memory_equal(name, "weir:{{org1}:alice}:api?0123456789abcdef", 40);
+    len = weir_redis_key("weir:", &q, false, 1, name, sizeof name);
+    assert_int_equal(len, 41);
+    assert_memory_equal(name, "weir:{{org1}:alice}:api?0000000000000001#", 41);
+    weir_engine_request all = {.verb = WEIR_VERB_RESET_ALL};
+    len = weir_redis_key("p", &all, false, 7, name, sizeof name);
+    assert_int_equal(len, 8);
+    assert_memory_equal(name, "p#resets", 8);
     /* FNV-1a, 64 bits, by its published vectors. */
+    q.name = bytes_of("");
     q.text = bytes_of("foobar");
     len = weir_redis_key("p", &q, false, 0, name, sizeof name);
     assert_memory_equal(name + len - 17, "#85944171f73967e8", 17);
