@@ -247,7 +247,7 @@ static void begin_block(const weir_policy *p, model *m, int64_t now_ns, int64_t 
 static void all(int64_t now_ns)
 {
     module_bytes args[2 + 3 * ALL_MAX] = {text_of("WEIR.ASKALL")};
-    char count[8], number[ALL_MAX][24], key[ALL_MAX][2];
+    char count[16], number[ALL_MAX][24], key[ALL_MAX][2];
     int len = 1 + (int)below(ALL_MAX), policy_at[ALL_MAX];
     model *m[ALL_MAX];
     int64_t cost[ALL_MAX];
