@@ -344,7 +344,8 @@ static bool check(matched *m, weir_completion *completion, int64_t now_ns)
         return false;
     weir_status st = first_failure(m);
     for (size_t i = 0; i < m->requests_len && st == WEIR_OK; i++)
-        limited |= (uint64_t)m->requests[i].decision.remaining < clamp(m->from->delta);
+        limited |= !m->requests[i].decision.allowed || /* in debt */
+                   (uint64_t)m->requests[i].decision.remaining < clamp(m->from->delta);
     if (st == WEIR_OK)
         answer(m, limited);
     else if (st != WEIR_E_ABSENT)
@@ -352,30 +353,13 @@ static bool check(matched *m, weir_completion *completion, int64_t now_ns)
     return true;
 }
 
-/* Charges what is left of counters of the local store that have less than the request reports.
- * Other loops may charge them meanwhile, so it tries again, until a counter is full. */
-static void charge_rest(matched *m, int64_t now_ns)
-{
-    enum { TRIES_MAX = 4 };
-    for (size_t i = 0; i < m->requests_len; i++) {
-        weir_request *r = &m->requests[i];
-        for (int tries = 0; tries < TRIES_MAX && r->status == WEIR_OK && !r->decision.allowed &&
-                            r->decision.remaining > 0;
-             tries++) {
-            r->cost = r->decision.remaining;
-            if (!weir_service_take(m->loop->service, NULL, r, 1, now_ns))
-                return;
-        }
-    }
-}
-
+/* Charges the hits, whether they fit or not: they are of requests that were served already. */
 static bool report(matched *m, weir_completion *completion, int64_t now_ns)
 {
-    if (!weir_service_fill(m->loop->service, completion, m->requests, m->requests_len, now_ns))
+    if (!weir_service_charge_all(m->loop->service, completion, m->requests, m->requests_len,
+                                 now_ns))
         return false;
     weir_status st = first_failure(m);
-    if (st == WEIR_OK && m->loop->config->options.engine == WEIR_ENGINE_LOCAL)
-        charge_rest(m, now_ns);
     if (st == WEIR_OK)
         answer(m, false);
     else if (st != WEIR_E_ABSENT)

@@ -99,7 +99,7 @@ static void test_check_charges_nothing(void **unused)
     CHECKS(alice, 0, "1");
 }
 
-/* A report that exceeds the limit fills the counter, but not those that have room. */
+/* A report counts all hits, also those above the limit. */
 static void test_report(void **unused)
 {
     weir_limitador_limit limits[] = {limit_of(5, 60), limit_by(9, 60, by_user)};
@@ -115,9 +115,15 @@ static void test_report(void **unused)
     assert_int_equal(left("ns:user", "alice", at_ns), 3);
     at_ns += 60 * s_ns;
     REPORTS(bob, 4, "1");
-    REPORTS(alice, 100, "1"); /* 1 is left of the first counter, and all of the second one */
+    REPORTS(bob, 1, "1");
+    CHECKS(bob, 0, "1");      /* the first counter is full */
+    REPORTS(alice, 100, "1"); /* above both limits */
+    CHECKS(bob, 0, "0");
+    TAKES(bob, 0, "0");
     CHECKS(bob, 1, "0");
     assert_int_equal(left("ns:user", "alice", at_ns), 0);
+    at_ns += 60 * s_ns;
+    CHECKS(alice, 5, "1");
 }
 
 /* With a 0, a limit has no state, and decides by the delta alone. */

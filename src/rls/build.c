@@ -340,6 +340,7 @@ static weir_status add_limit(build *b, const weir_rls_spec *s, bool atomic, rls_
     limit->quota = s->quota_mode;
     limit->detailed = s->detailed_metric;
     limit->atomic = atomic;
+    limit->late = s->late;
     limit->domain_len = (uint32_t)strlen(b->domain->domain);
     if (s->metadata && c->options.metadata)
         limit->metadata = rls_value_copy(&c->arena, s->metadata);

@@ -39,7 +39,7 @@ typedef struct rls_limit {
     weir_window_fn window; /* NULL: not of the calendar */
     const weir_zone *zone;
     int32_t anchor;
-    bool by_text, unlimited, shadow, quota, detailed, atomic;
+    bool by_text, unlimited, shadow, quota, detailed, atomic, late;
     bool counts_denied; /* a denied hit counts: nothing can be given back */
     bool marks_over;    /* its policy has a layer more: see rls_policy_text() */
     bool shows_policy;  /* current_limit is the decision's limit, with the unit UNKNOWN */

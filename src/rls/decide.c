@@ -20,6 +20,12 @@ typedef struct verdict {
     int64_t limit, remaining, wait_ns; /* wait_ns: until the reset; 0: unknown */
 } verdict;
 
+/* Whether late hits were within the limit. */
+static bool fitted(const weir_rls_loop *l, const rls_item *item)
+{
+    return l->take[item->before].decision.remaining >= rls_cost_of(item);
+}
+
 static verdict verdict_of(const weir_rls_loop *l, const weir_rls_config *c, const rls_item *item)
 {
     const rls_limit *limit = item->limit;
@@ -31,7 +37,11 @@ static verdict verdict_of(const weir_rls_loop *l, const weir_rls_config *c, cons
     verdict v = {!d->allowed || by_shadow, limit->shadow || by_shadow,
                  limit->marks_over ? limit->requests_per_unit : d->limit, d->remaining,
                  d->reset_after_ns};
-    if (item->hits == 0 && !item->negative)
+    if (item->late && limit->late)
+        v.over = rls_denies_peek(c, limit, &l->take[item->before].decision);
+    else if (item->late)
+        v.over = !fitted(l, item);
+    else if (item->hits == 0 && !item->negative)
         v.over = rls_denies_peek(c, limit, d);
     else if (item->negative)
         v.over = d->remaining <= 0;
@@ -254,7 +264,10 @@ static void decide_item(weir_rls_loop *l, const weir_rls_config *c, const rls_it
         return;
     verdict v = verdict_of(l, c, item);
     write_status(c, item, &v, ret, now_ns);
-    bool denies = ret->code == WEIR_RLS_OVER_LIMIT, charges = item->limit->counts_denied;
+    bool denies = ret->code == WEIR_RLS_OVER_LIMIT && !item->late;
+    bool charges = item->limit->counts_denied;
+    if (item->late)
+        v.over = !fitted(l, item);
     if (verb != WEIR_RLS_CHECK && !item->negative && item->hits > 0 && (denies || !item->uncharged))
         count_hits(l, c, item, &v,
                    denies && verb != WEIR_RLS_REPORT && (!charges || item->uncharged));

@@ -113,6 +113,7 @@ typedef struct rls_item {
     uint16_t take;   /* its request to the service; RLS_NO_TAKE: none */
     uint16_t before; /* a request of cost 0 before it, which tells the count; RLS_NO_TAKE: none */
     bool unlimited, negative, replaced;
+    bool late;      /* its hits are charged in any case. `before` is a peek before the charge */
     bool probes;    /* its request has the cost 0: what is left decides */
     bool uncharged; /* it was decided, but an atomic request was denied as a whole */
 } rls_item;
@@ -196,12 +197,13 @@ static inline int64_t rls_cost_of(const rls_item *item)
     return item->hits < WEIR_COST_MAX ? (int64_t)item->hits : WEIR_COST_MAX;
 }
 
-/* Whether a peek finds its limit over. A limit that does not mark it counts no hits above it. */
+/* Whether a peek finds its limit over: in debt, or if nothing is left. A limit that does not mark
+ * it counts no hits above it. */
 static inline bool rls_denies_peek(const weir_rls_config *c, const rls_limit *limit,
                                    const weir_decision *d)
 {
-    return d->remaining <= 0 &&
-           (c->options.peeks == WEIR_RLS_PEEKS_DENY || (limit->marks_over && d->layer == 0));
+    return !d->allowed || (d->remaining <= 0 && (c->options.peeks == WEIR_RLS_PEEKS_DENY ||
+                                                 (limit->marks_over && d->layer == 0)));
 }
 
 /* Whether the service decides an item. */

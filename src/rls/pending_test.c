@@ -188,7 +188,7 @@ static void hits_are_given_back_before_others_are_taken(void **unused)
     assert_int_equal(response.statuses[2].remaining, 2);
 }
 
-static void a_report_takes_what_is_left(void **unused)
+static void a_report_charges_all(void **unused)
 {
     (void)unused;
     kit_request r;
@@ -203,7 +203,7 @@ static void a_report_takes_what_is_left(void **unused)
 }
 
 /* Also one by a limit in shadow_mode, whose decision is that it would have denied. */
-static void a_report_in_shadow_mode_takes_what_is_left(void **unused)
+static void a_report_in_shadow_mode_charges_all(void **unused)
 {
     (void)unused;
     const weir_rls_spec spec = {
@@ -212,12 +212,28 @@ static void a_report_in_shadow_mode_takes_what_is_left(void **unused)
     kit_request r;
     add(begin(&r, "d", 3), "s=v");
     r.request.verb = WEIR_RLS_REPORT;
-    assert_int_equal(decide_waiting(&r, 1).statuses[0].remaining, 2);
+    assert_int_equal(decide_waiting(&r, 2).statuses[0].remaining, 2);
     expect_status(decide_waiting(&r, 2).statuses[0], WEIR_RLS_OK, 0, 86400);
     assert_int_equal(stat("rate_limit.d.s.shadow_mode"), 1);
     r.request.verb = WEIR_RLS_CHECK;
     r.request.hits_addend = 1;
     assert_int_equal(decide_waiting(&r, 1).statuses[0].remaining, 0);
+}
+
+/* Late hits need a peek and a charge. If the server is down, on_error decides the peek. */
+static void late_hits_of_an_engine(void **unused)
+{
+    (void)unused;
+    const weir_rls_spec spec = {
+        .key = "l", .late = true, .has_limit = true, .policy = "fixed-window 5/d"};
+    activate_one(&remote, &spec, 1);
+    kit_request r;
+    add(begin(&r, "d", 4), "l=v");
+    expect_status(decide_waiting(&r, 2).statuses[0], WEIR_RLS_OK, 1, 86400);
+    expect_status(decide_waiting(&r, 2).statuses[0], WEIR_RLS_OK, 0, 86400);
+    expect_status(decide_waiting(&r, 2).statuses[0], WEIR_RLS_OVER_LIMIT, 0, 86400);
+    assert_int_equal(stat("rate_limit.d.l.total_hits"), 12);
+    assert_int_equal(stat("rate_limit.d.l.over_limit"), 7);
 }
 
 /* What another limit denied was not made, also after several calls. */
@@ -356,8 +372,9 @@ int main(void)
         TEST(a_peek_denies_a_request_that_waits),
         TEST(an_atomic_request_waits_without_a_rule),
         TEST(hits_are_given_back_before_others_are_taken),
-        TEST(a_report_takes_what_is_left),
-        TEST(a_report_in_shadow_mode_takes_what_is_left),
+        TEST(late_hits_of_an_engine),
+        TEST(a_report_charges_all),
+        TEST(a_report_in_shadow_mode_charges_all),
         TEST(a_request_can_be_cancelled),
         TEST(a_failure_of_the_engine_is_unavailable),
         TEST(a_failure_is_kept_while_other_calls_wait),

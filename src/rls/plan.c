@@ -281,13 +281,22 @@ static planned add_takes(weir_rls_loop *l, const weir_rls_config *c, const rls_p
     return PLANNED;
 }
 
+/* Whether the hits of an item were used already. A report of hits that all count needs no charge:
+ * a denied hit counts as a charged one does. But its denial could begin a block. */
+static bool is_late(const rls_item *item, weir_rls_verb verb)
+{
+    bool reports = verb == WEIR_RLS_REPORT && (!item->limit->counts_denied || item->limit->policy);
+    bool late = verb == WEIR_RLS_CHECK_AND_REPORT && item->limit->late;
+    return (reports || late) && item->hits > 0 && !item->negative;
+}
+
 /* Finds out whether one call of the service can decide a plan's items. Returns why they are
  * refused; NULL if they are not. */
-static const char *classify(const weir_rls_loop *l, rls_plan *p, weir_rls_verb verb)
+static const char *classify(weir_rls_loop *l, rls_plan *p, weir_rls_verb verb)
 {
     size_t atomic = 0, states = 0;
     for (size_t i = p->first; i < p->first + p->len; i++) {
-        const rls_item *item = &l->item[i];
+        rls_item *item = &l->item[i];
         if (!rls_has_state(item))
             continue;
         if (item->key.len > WEIR_KEY_MAX)
@@ -296,7 +305,8 @@ static const char *classify(const weir_rls_loop *l, rls_plan *p, weir_rls_verb v
             return "is_negative_hits needs a limit that does not count denied hits: set "
                    "stop_when_over, or a policy without count-denied";
         p->special |= item->negative && verb != WEIR_RLS_CHECK;
-        p->special |= verb == WEIR_RLS_REPORT && !item->limit->counts_denied;
+        item->late = is_late(item, verb);
+        p->special |= item->late;
         atomic += item->limit->atomic;
         states += !item->negative;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Requests that need several calls of the service: those with hits to give back, atomic ones, and
- * reports to limits that do not count denied hits. The calls follow each other. If an engine is
+ * those with hits that were used already. The calls follow each other. If an engine is
  * pending, the answers of the calls before are kept in the wait, and the repeated request continues
  * after them. */
 
@@ -21,7 +21,7 @@ struct weir_rls_partial {
     outcome outcome[RLS_TAKES_MAX];
 };
 
-typedef enum call { TAKE, TAKE_ALL, REFUND } call;
+typedef enum call { TAKE, TAKE_ALL, REFUND, CHARGE } call;
 
 typedef struct special {
     weir_rls_loop *loop;
@@ -97,6 +97,9 @@ static bool run(special *s, call kind, size_t from)
         answered = run_all(s, from, to);
     else if (kind == REFUND)
         answered = weir_service_refund(l->service, &s->wait->completion, &l->take[from], s->now_ns);
+    else if (kind == CHARGE)
+        answered = weir_service_charge_all(l->service, &s->wait->completion, &l->take[from],
+                                           to - from, s->now_ns);
     else
         answered = weir_service_take(l->service, &s->wait->completion, &l->take[from], to - from,
                                      s->now_ns);
@@ -128,8 +131,8 @@ static bool refund(special *s)
  * request by itself. */
 static bool can_deny(const weir_rls_config *c, const rls_item *item)
 {
-    return item->limit && !item->unlimited && !item->negative && !item->limit->quota &&
-           !c->options.quota_mode;
+    return item->limit && !item->unlimited && !item->negative && !item->late &&
+           !item->limit->quota && !c->options.quota_mode;
 }
 
 /* Whether a limit is over before the request is charged, by the answer to a probe. */
@@ -165,7 +168,8 @@ static void add_items(special *s, const weir_rls_config *c, bool denying, bool p
 {
     for (size_t i = 0; i < s->n; i++) {
         rls_item *item = &s->items[i];
-        if (!rls_has_state(item) || item->negative || can_deny(c, item) != denying || s->absent[i])
+        if (!rls_has_state(item) || item->negative || item->late || can_deny(c, item) != denying ||
+            s->absent[i])
             continue;
         if (item->hits == 0 && item->take != RLS_NO_TAKE)
             continue;
@@ -209,8 +213,8 @@ static bool probe(special *s, const weir_rls_config *c, bool *ret_denied)
         return false;
     for (size_t i = 0; i < s->n; i++) {
         const rls_item *item = &s->items[i];
-        if (item->unlimited || item->negative || (!item->limit && !c->options.quota_mode) ||
-            can_deny(c, item))
+        if (item->unlimited || item->negative || item->late ||
+            (!item->limit && !c->options.quota_mode) || can_deny(c, item))
             continue;
         quotas++;
         over += item->limit && is_over(s, c, item);
@@ -246,33 +250,38 @@ static bool take_all(special *s, const weir_rls_config *c)
     return true;
 }
 
-/* Charges all hits, and to a limit that denied them without counting them what was left. */
-static bool report(special *s)
+/* Charges late hits, whether they fit or not. A peek before the charge tells whether they do. */
+static bool charge_late(special *s)
 {
     weir_rls_loop *l = s->loop;
     size_t from = l->takes_len;
     for (size_t i = 0; i < s->n; i++) {
-        if (rls_has_state(&s->items[i]) && !s->items[i].negative)
-            rls_add_take(l, &s->items[i], rls_cost_of(&s->items[i]));
+        rls_item *item = &s->items[i];
+        if (!item->late)
+            continue;
+        rls_add_take(l, item, 0);
+        item->before = item->take;
     }
     if (!run(s, TAKE, from))
         return false;
     from = l->takes_len;
-    uint16_t first[WEIR_RLS_DESCRIPTORS_MAX] = {0};
     for (size_t i = 0; i < s->n; i++) {
         rls_item *item = &s->items[i];
-        first[i] = item->take;
-        if (!rls_has_state(item) || item->negative || item->limit->counts_denied)
+        if (!item->late)
             continue;
-        const weir_request *take = &l->take[item->take];
-        bool denied = !take->decision.allowed || take->reason == WEIR_BY_SHADOW;
-        if (take->status == WEIR_OK && denied)
-            rls_add_take(l, item, take->decision.remaining);
+        rls_add_take(l, item, rls_cost_of(item));
     }
-    bool answered = run(s, TAKE, from);
-    for (size_t i = 0; i < s->n; i++)
-        s->items[i].take = first[i]; /* the first decision is the answer */
-    return answered;
+    if (!run(s, CHARGE, from))
+        return false;
+    for (size_t i = 0; i < s->n;
+         i++) { /* what on_error has decided stays, though nothing is charged */
+        rls_item *item = &s->items[i];
+        if (item->late && (l->take[item->before].status != WEIR_OK ||
+                           (l->take[item->before].reason == WEIR_BY_ON_ERROR &&
+                            l->take[item->take].status != WEIR_OK)))
+            item->take = item->before;
+    }
+    return true;
 }
 
 bool rls_run_special(weir_rls_loop *l, weir_rls_wait *wait, const rls_plan *p, weir_rls_verb verb,
@@ -286,11 +295,9 @@ bool rls_run_special(weir_rls_loop *l, weir_rls_wait *wait, const rls_plan *p, w
     bool atomic = false;
     for (size_t i = 0; i < s.n; i++)
         atomic |= s.items[i].limit && s.items[i].limit->atomic;
-    if (!refund(&s))
+    if (!refund(&s) || !charge_late(&s))
         return false;
-    if (verb == WEIR_RLS_REPORT)
-        return report(&s);
-    if (atomic)
+    if (atomic && verb != WEIR_RLS_REPORT)
         return take_all(&s, c);
     size_t from = l->takes_len;
     add_items(&s, c, true, false);

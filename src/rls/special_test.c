@@ -373,7 +373,7 @@ static void negative_hits_beside_others(void **unused)
     assert_int_equal(left("d.h", "h=v", now_ns), 3);
 }
 
-/* Each limit answers a report by itself, and is charged at most what it has left. */
+/* Each limit answers a report by itself, and is charged all of it. */
 static void a_report_to_several_limits(void **unused)
 {
     (void)unused;
@@ -411,6 +411,56 @@ static void a_report_to_several_limits(void **unused)
     assert_int_equal(left("d.h", "h=v", now_ns), 2);
     assert_int_equal(left("d.s", "s=v", now_ns), 0);
     assert_int_equal(left("d.g", "g=w", now_ns), 0);
+    const int64_t next_ns = now_ns + 86400 * s_ns;
+    assert_int_equal(left("d.g", "g=w", next_ns), 5);
+}
+
+static weir_rls_status look(const char *descriptor, int64_t at_ns)
+{
+    kit_request r;
+    weir_rls_descriptor *d = add(begin(&r, "d", 1), descriptor);
+    d->has_hits = true;
+    weir_rls_response response = decide(&r, at_ns);
+    assert_int_equal(response.failure, WEIR_RLS_ANSWERED);
+    return response.statuses[0];
+}
+
+/* Late hits are charged, whether they fit or not, and are over the limit only if nothing was left
+ * before. Other limits of the request, also atomic ones, are decided as always. */
+static void late_hits_are_charged(void **unused)
+{
+    (void)unused;
+    const weir_rls_spec specs[] = {
+        {.key = "l", .late = true, .has_limit = true, .policy = "token-bucket 5 refill 1/h"},
+        {.key = "m", .late = true, LIMIT(5, WEIR_RLS_DAY)},
+        {.key = "b", .late = true, .has_limit = true, .policy = "fixed-window 5/d & block 3d"},
+        {.key = "p", .atomic = true, .has_limit = true, .policy = "fixed-window 5/d"}};
+    activate_one(&plain, specs, 4);
+    expect_status(ask("d", "l=v", 3, now_ns), WEIR_RLS_OK, 2, 3 * 3600);
+    expect_status(ask("d", "l=v", 4, now_ns), WEIR_RLS_OK, 0, 2 * 3600); /* 2 are owed */
+    expect_status(look("l=v", now_ns), WEIR_RLS_OVER_LIMIT, 0, 2 * 3600);
+    expect_status(ask("d", "l=v", 1, now_ns), WEIR_RLS_OVER_LIMIT, 0, 3 * 3600);
+    assert_int_equal(look("l=v", now_ns + 3600 * 4 * s_ns - 1).code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(look("l=v", now_ns + 3600 * 4 * s_ns).code, WEIR_RLS_OK);
+    assert_int_equal(stat("rate_limit.d.l.total_hits"), 8);
+    assert_int_equal(stat("rate_limit.d.l.over_limit"), 3);
+    assert_int_equal(stat("rate_limit.d.l.within_limit"), 3);
+    assert_int_equal(ask("d", "m=v", 9, now_ns).code, WEIR_RLS_OK);
+    assert_int_equal(ask("d", "m=v", 1, now_ns).code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(ask("d", "b=v", 9, now_ns).code, WEIR_RLS_OK);
+    assert_int_equal(ask("d", "b=v", 9, now_ns).code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(left("d.b", "b=v", now_ns + 86400 * s_ns), 5); /* no block has begun */
+    kit_request r;
+    add(begin(&r, "d", 4), "l=w");
+    add(&r, "p=v");
+    weir_rls_response response = decide(&r, now_ns);
+    assert_int_equal(response.code, WEIR_RLS_OK);
+    response = decide(&r, now_ns); /* the atomic limit denies */
+    assert_int_equal(response.code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(response.statuses[0].code, WEIR_RLS_OK);
+    assert_int_equal(response.statuses[1].code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(left("d.p", "p=v", now_ns), 1);
+    assert_int_equal(look("l=w", now_ns).code, WEIR_RLS_OVER_LIMIT);
 }
 
 static void a_check_charges_nothing_and_a_report_always(void **unused)
@@ -448,6 +498,7 @@ int main(void)
         TEST(an_atomic_request_has_at_most_16_limits),
         TEST(negative_hits_are_given_back),
         TEST(negative_hits_beside_others),
+        TEST(late_hits_are_charged),
         TEST(a_report_to_several_limits),
         TEST(a_check_charges_nothing_and_a_report_always),
     };

@@ -6,6 +6,7 @@
 
 #include "service/pending.h"
 
+#include "core/algorithm.h"
 #include "core/decision.h"
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -38,8 +39,7 @@ void weir_dispatch_refuse(weir_request *request)
 /* What an engine's answer says of weir_request.next_ns. */
 static int64_t next_of(const weir_engine_request *q)
 {
-    bool of_cost = q->verb == WEIR_VERB_TAKE || q->verb == WEIR_VERB_PEEK;
-    bool of_one = (q->cost == 1 && of_cost) || q->verb == WEIR_VERB_GRANT;
+    bool of_one = q->cost == 1 && (q->verb == WEIR_VERB_TAKE || q->verb == WEIR_VERB_PEEK);
     if (weir_next_is_now(q->policy, &q->decision))
         return 0;
     return of_one && !q->decision.allowed ? q->decision.retry_after_ns : q->next_ns;
@@ -51,8 +51,6 @@ void weir_dispatch_read(const weir_engine_request *q, weir_request *request)
     if (q->status == WEIR_OK) {
         request->decision = q->decision;
         request->next_ns = next_of(q);
-        if (q->verb == WEIR_VERB_GRANT) /* its decision is about one more unit */
-            request->decision.allowed = q->granted == q->cost;
         if (q->verb == WEIR_VERB_CHARGE)
             request->over = q->cost - q->granted;
         if (request->decision.allowed)
@@ -102,15 +100,10 @@ static bool is_remote(const batch *b, size_t i)
     return b->with[i] != WEIR_ENGINE_LOCAL && b->with[i] != WEIR_ENGINES;
 }
 
-static bool takes(weir_verb verb)
-{
-    return verb == WEIR_VERB_TAKE || verb == WEIR_VERB_GRANT;
-}
-
 static void finish(batch *b, size_t i, weir_verb verb)
 {
     weir_resolved_finish(&b->at[i], &b->requests[i]);
-    if (takes(verb))
+    if (verb == WEIR_VERB_TAKE)
         weir_resolved_count(b->service, &b->at[i], &b->requests[i], b->now_ns);
 }
 
@@ -140,10 +133,9 @@ static bool query_engines(batch *b, weir_verb verb)
         for (size_t i = 0; i < b->n; i++) {
             if ((int)b->with[i] != kind)
                 continue;
-            bool peeks = verb == WEIR_VERB_GRANT && b->requests[i].cost == 0;
             weir_pending_copy_key(p, &b->at[i]);
-            b->query[i] = weir_pending_add(p, (weir_engine_kind)kind, peeks ? WEIR_VERB_TAKE : verb,
-                                           &b->requests[i], &b->at[i]);
+            b->query[i] =
+                weir_pending_add(p, (weir_engine_kind)kind, verb, &b->requests[i], &b->at[i]);
         }
     }
     if (!weir_pending_submit(p, false, b->now_ns)) {
@@ -158,7 +150,7 @@ static bool query_engines(batch *b, weir_verb verb)
         weir_dispatch_read(b->query[i], &b->requests[i]);
         finish(b, i, verb);
     }
-    if (takes(verb))
+    if (verb == WEIR_VERB_TAKE)
         s->decided += b->remote;
     weir_pending_free(p);
     return true;
@@ -172,7 +164,7 @@ static bool read_answers(weir_service *s, weir_completion *completion, weir_requ
     if (p->in_flight > 0)
         return false;
     WEIR_ASSERT(p->n == n);
-    bool counts = takes(p->query[0].verb);
+    bool counts = p->query[0].verb == WEIR_VERB_TAKE;
     for (size_t i = 0; i < n; i++) {
         weir_pending_request *k = &p->kept[i];
         if (k->query) {
@@ -189,9 +181,9 @@ static bool read_answers(weir_service *s, weir_completion *completion, weir_requ
     return true;
 }
 
-/* ---- takes ----------------------------------------------------------------------------------- */
+/* ---- takes and charges ----------------------------------------------------------------------- */
 
-static void find(batch *b, size_t i)
+static void find(batch *b, size_t i, weir_verb verb)
 {
     weir_service *s = b->service;
     weir_request *request = &b->requests[i];
@@ -201,7 +193,10 @@ static void find(batch *b, size_t i)
     if (request->status != WEIR_OK)
         return;
     weir_engine_kind engine = weir_resolved_engine(s, at);
-    if (weir_resolved_is_listed(at)) {
+    if (verb == WEIR_VERB_CHARGE && !weir_policy_counts(request->policy)) {
+        request->status = WEIR_E_RANGE;
+        request->why = WEIR_NO_CHARGES;
+    } else if (weir_resolved_is_listed(at)) {
         weir_resolved_decide_by_list(at, request);
     } else if (weir_dispatch_has_engine(s, b->completion, engine, request)) {
         b->with[i] = engine;
@@ -236,6 +231,24 @@ static void decide_locally(batch *b)
     b->service->decided += b->n - b->remote;
 }
 
+/* Charges the requests that need no engine, and their candidates. */
+static void charge_locally(batch *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        weir_request *r = &b->requests[i];
+        const weir_resolved *at = &b->at[i];
+        if (is_remote(b, i))
+            continue;
+        if (b->with[i] == WEIR_ENGINE_LOCAL)
+            r->status =
+                weir_store_charge(b->service->limiter->store, r->policy, at->policy_id, at->key.at,
+                                  at->key.len, b->now_ns, r->cost, &r->decision, &r->over);
+        if (b->with[i] == WEIR_ENGINE_LOCAL && r->status == WEIR_OK)
+            weir_candidate_repeat(b->service, WEIR_VERB_CHARGE, at, r, b->now_ns);
+        weir_resolved_finish(at, r);
+    }
+}
+
 bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_verb verb,
                         weir_request *requests, size_t n, int64_t now_ns)
 {
@@ -249,8 +262,11 @@ bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_verb 
     b.now_ns = now_ns;
     b.remote = b.key_bytes = 0;
     for (size_t i = 0; i < n; i++)
-        find(&b, i);
-    decide_locally(&b);
+        find(&b, i, verb);
+    if (verb == WEIR_VERB_CHARGE)
+        charge_locally(&b);
+    else
+        decide_locally(&b);
     return b.remote == 0 || query_engines(&b, verb);
 }
 
@@ -259,7 +275,7 @@ bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_verb 
 bool weir_dispatch_one(weir_service *s, weir_completion *completion, weir_verb verb,
                        weir_request *request, int64_t now_ns, const weir_resolved *at)
 {
-    WEIR_ASSERT(!takes(verb));
+    WEIR_ASSERT(verb != WEIR_VERB_TAKE);
     WEIR_ASSERT(!weir_resolved_is_listed(at) || verb == WEIR_VERB_RESET);
     weir_engine_kind engine = weir_resolved_engine(s, at);
     if (!weir_dispatch_has_engine(s, completion, engine, request))

@@ -7,7 +7,6 @@
 
 #include "service/service_internal.h"
 
-#include "core/algorithm.h"
 #include "core/decision.h"
 
 #include <string.h>
@@ -51,13 +50,14 @@ bool weir_service_take(weir_service *s, weir_completion *completion, weir_reques
     return true;
 }
 
-bool weir_service_fill(weir_service *s, weir_completion *completion, weir_request *requests,
-                       size_t n, int64_t now_ns)
+bool weir_service_charge_all(weir_service *s, weir_completion *completion, weir_request *requests,
+                             size_t n, int64_t now_ns)
 {
     WEIR_ASSERT(n <= WEIR_BATCH_MAX);
     weir_service_refresh(s);
-    weir_service_tick(s, now_ns);
-    return weir_dispatch_take(s, completion, WEIR_VERB_GRANT, requests, n, now_ns);
+    for (size_t i = 0; i < n; i++)
+        requests[i].over = 0;
+    return weir_dispatch_take(s, completion, WEIR_VERB_CHARGE, requests, n, now_ns);
 }
 
 static weir_status run_locally(weir_service *s, weir_verb verb, const weir_resolved *at,
@@ -65,16 +65,12 @@ static weir_status run_locally(weir_service *s, weir_verb verb, const weir_resol
 {
     weir_status st;
     weir_store *store = s->limiter->store;
-    WEIR_ASSERT(verb == WEIR_VERB_RESET || verb == WEIR_VERB_REFUND || verb == WEIR_VERB_CHARGE ||
-                verb == WEIR_VERB_PEEK);
+    WEIR_ASSERT(verb == WEIR_VERB_RESET || verb == WEIR_VERB_REFUND || verb == WEIR_VERB_PEEK);
     if (verb == WEIR_VERB_RESET)
         st = weir_store_reset(store, at->policy_id, at->key.at, at->key.len);
     else if (verb == WEIR_VERB_REFUND)
         st = weir_store_refund(store, request->policy, at->policy_id, at->key.at, at->key.len,
                                now_ns, request->cost, &request->decision);
-    else if (verb == WEIR_VERB_CHARGE)
-        st = weir_store_charge(store, request->policy, at->policy_id, at->key.at, at->key.len,
-                               now_ns, request->cost, &request->decision, &request->over);
     else
         st = weir_store_peek_keep(store, request->policy, at->policy_id, at->key.at, at->key.len,
                                   now_ns, request->cost, request->keep, &request->decision);
@@ -93,11 +89,6 @@ static bool run_one(weir_service *s, weir_completion *completion, weir_verb verb
     request->status = weir_resolve(s, request, s->match, ret_at);
     if (request->status != WEIR_OK)
         return true;
-    if (verb == WEIR_VERB_CHARGE && !weir_policy_counts(request->policy)) {
-        request->status = WEIR_E_RANGE;
-        request->why = WEIR_NO_CHARGES;
-        return true;
-    }
     if (weir_resolved_is_listed(ret_at) && verb != WEIR_VERB_RESET)
         weir_resolved_decide_by_list(ret_at, request);
     else if (weir_resolved_engine(s, ret_at) != WEIR_ENGINE_LOCAL)
@@ -132,9 +123,7 @@ bool weir_service_refund(weir_service *s, weir_completion *completion, weir_requ
 bool weir_service_charge(weir_service *s, weir_completion *completion, weir_request *request,
                          int64_t now_ns)
 {
-    weir_resolved at;
-    request->over = 0;
-    return run_one(s, completion, WEIR_VERB_CHARGE, request, now_ns, &at);
+    return weir_service_charge_all(s, completion, request, 1, now_ns);
 }
 
 bool weir_service_reset(weir_service *s, weir_completion *completion, weir_request *request,

@@ -51,11 +51,6 @@ void weir_service_set_engine(weir_service *s, weir_engine_kind kind, weir_engine
 WEIR_NODISCARD bool weir_service_take(weir_service *s, weir_completion *completion,
                                       weir_request *requests, size_t n, int64_t now_ns);
 
-/* As weir_service_take(), but if less than the cost is left, an engine denies the request and
- * charges what is left. The local store then charges nothing. */
-WEIR_NODISCARD bool weir_service_fill(weir_service *s, weir_completion *completion,
-                                      weir_request *requests, size_t n, int64_t now_ns);
-
 /* Decides n requests (1..WEIR_ALL_MAX) atomically: all are charged, or none is. See
  * weir_store_take_many(). Each request gets its own decision. If the call is denied, it is the
  * decision that the request would get alone.
@@ -122,10 +117,15 @@ WEIR_NODISCARD bool weir_service_refund(weir_service *s, weir_completion *comple
                                         weir_request *request, int64_t now_ns);
 
 /* Charges request->cost units that were used already, whether they fit or not; see weir_charge().
- * Also writes request->over. Statuses are those of weir_service_take(). The decision is that of a
- * peek with cost 0. Not counted as a request. A key on a list is not charged. */
+ * Also writes request->over. Statuses are those of weir_service_take(); WEIR_E_RANGE, with `why`,
+ * is also a policy without a rate. The decision is that of a peek with cost 0. Not counted as a
+ * request. A key on a list is not charged. */
 WEIR_NODISCARD bool weir_service_charge(weir_service *s, weir_completion *completion,
                                         weir_request *request, int64_t now_ns);
+
+/* The same for n requests, 0..WEIR_BATCH_MAX. Engines are queried in parallel. */
+WEIR_NODISCARD bool weir_service_charge_all(weir_service *s, weir_completion *completion,
+                                            weir_request *requests, size_t n, int64_t now_ns);
 
 /* Deletes the state of a key, so that it has its full quota. Ignores request->cost. Writes only
  * status, why and error. */

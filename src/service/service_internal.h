@@ -219,7 +219,7 @@ bool weir_service_peek_resolved(weir_service *s, weir_completion *completion, we
 /* The calls return whether the requests are answered; see weir_completion. */
 
 /* weir_service_take() for requests that may need an engine.
- *  verb  WEIR_VERB_TAKE; or WEIR_VERB_GRANT for weir_service_fill(). */
+ *  verb  WEIR_VERB_TAKE; or WEIR_VERB_CHARGE for weir_service_charge_all(). */
 bool weir_dispatch_take(weir_service *s, weir_completion *completion, weir_verb verb,
                         weir_request *requests, size_t n, int64_t now_ns);
 

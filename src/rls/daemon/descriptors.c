@@ -188,7 +188,8 @@ static void read_count(reader *r, const config_place *place, const member *m, vo
 static const char *const all_keys[] = {
     "domain",    "key",  "value",    "descriptors",     "rate_limit",      "unit",
     "unlimited", "name", "replaces", "shadow_mode",     "quota_mode",      "requests_per_unit",
-    "metadata",  "weir", "atomic",   "detailed_metric", "value_to_metric", "share_threshold"};
+    "metadata",  "weir", "atomic",   "detailed_metric", "value_to_metric", "share_threshold",
+    "late"};
 
 static const member *find_member(const member *members, size_t n, const char *name)
 {
@@ -205,7 +206,8 @@ static void report_key(reader *r, const config_place *place, const config_node *
     const config_place below = {.up = place, .key = key, .node = key};
     const char *meant = NULL;
     size_t nearest = strlen(key->text) < 4 ? 2 : 3;
-    bool own = strcmp(key->text, "weir") == 0 || strcmp(key->text, "atomic") == 0;
+    static const char *const own_keys[] = {"weir", "atomic", "late"};
+    bool own = is_one_of(key->text, own_keys, CONFIG_LENGTH(own_keys));
     if (own) {
         config_error_at(r->errors, key->begin, place,
                         "%s is not possible here, expected it in a descriptor, beside key",
@@ -476,6 +478,7 @@ static const member spec_members[] = {
     {"rate_limit", read_limit, 0},
     {"weir", read_policy, 0},
     {"atomic", read_switch, SPEC(atomic)},
+    {"late", read_switch, SPEC(late)},
     {"shadow_mode", read_switch, SPEC(shadow_mode)},
     {"quota_mode", read_switch, SPEC(quota_mode)},
     {"detailed_metric", read_switch, SPEC(detailed_metric)},

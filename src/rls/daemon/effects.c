@@ -55,6 +55,8 @@ static void check_switches(const envoy_origin *o)
         {"shadow_mode", "there is no limit here", s->shadow_mode && !s->has_limit},
         {"shadow_mode", "the limit is unlimited", s->shadow_mode && s->unlimited},
         {"quota_mode", "there is no limit here", s->quota_mode && !s->has_limit},
+        {"late", "there is no limit here", s->late && !s->has_limit},
+        {"late", "the limit is unlimited", s->late && s->unlimited},
         {"detailed_metric", "there is no limit here", s->detailed_metric && !s->has_limit},
         {"value_to_metric", "value is a single value", s->value_to_metric && one},
     };
