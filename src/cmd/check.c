@@ -8,6 +8,7 @@
 #include "cmd/kit/options.h"
 #include "cmd/kit/units.h"
 #include "engine/redis/client/client.h"
+#include "service/limiter.h"
 #include "service/zone_cache.h"
 
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 
 static const char usage[] =
     "Usage: weir check [OPTION]... FILE|-\n"
+    "       weir check [OPTION]... --against OLD FILE|-\n"
     "       weir check [--quiet] --envoy DIR\n"
     "\n"
     "Validates a configuration and checks whether weir serve could start with it on this\n"
@@ -27,10 +29,13 @@ static const char usage[] =
     "An address or a state file that is in use is only a warning, because the daemon may\n"
     "be running.\n"
     "\n"
-    "  --syntax  check FILE and the files that it names, but not this machine\n"
-    "  --envoy   check a directory with configuration files of envoyproxy/ratelimit\n"
-    "  --quiet   print errors only\n"
-    "  --help    print this text\n"
+    "  --syntax       check FILE and the files that it names, but not this machine\n"
+    "  --against OLD  print a line for each policy whose limit differs from that in the\n"
+    "                 file OLD, also with --quiet: 'kept' if keys keep what they used when\n"
+    "                 OLD is replaced by FILE, 'reset' if they begin with their full quota\n"
+    "  --envoy        check a directory with configuration files of envoyproxy/ratelimit\n"
+    "  --quiet        print errors only\n"
+    "  --help         print this text\n"
     "\n"
     "Exit status: 0 valid, 1 invalid or unreadable, or the daemon could not start,\n"
     "2 usage error.\n"
@@ -39,6 +44,7 @@ static const char usage[] =
     "  weir check /etc/weir/weir.yaml\n"
     "  weir check --syntax --quiet deploy/weir.yaml\n"
     "  weir check --envoy /etc/ratelimit/config\n"
+    "  weir check --quiet --against /etc/weir/weir.yaml new.yaml\n"
     "  weir check --quiet weir.yaml && kill -HUP \"$(pidof weir)\"\n"
     "  printf 'policies: {login: sliding-log 5/m}' | weir check -\n";
 
@@ -348,7 +354,52 @@ static void print_valid(const char *path, check_kind kind, const weir_config *c)
     }
 }
 
-static int check_file(const char *path, check_kind kind, bool quiet)
+static const weir_rule_spec *find_rule(const weir_config *c, const char *name)
+{
+    for (size_t i = 0; i < c->rules_len; i++) {
+        if (strcmp(c->rules[i].name, name) == 0)
+            return &c->rules[i];
+    }
+    return NULL;
+}
+
+/* Prints the limits that differ, as the log of a reload does.
+ *  apart  print an empty line before the first */
+static void print_changes(const weir_config *from, const weir_config *to, bool apart)
+{
+    for (size_t i = 0; i < to->rules_len; i++) {
+        const weir_rule_spec *new = &to->rules[i], *old = find_rule(from, new->name);
+        char before[WEIR_POLICY_TEXT_MAX], after[WEIR_POLICY_TEXT_MAX];
+        if (!old)
+            continue;
+        (void)weir_policy_print(old->policy, before, sizeof before);
+        (void)weir_policy_print(new->policy, after, sizeof after);
+        if (strcmp(before, after) == 0)
+            continue;
+        if (apart)
+            putchar('\n');
+        apart = false;
+        bool kept = weir_limit_is_kept(old->policy, old->engine, new->policy, new->engine);
+        printf("%s policy=%s from=\"%s\" to=\"%s\"\n", weir_kept_word(kept), new->name, before,
+               after);
+    }
+}
+
+/* Compares a configuration with another file. Returns false after it has printed the errors of
+ * that file. */
+static bool compare(const char *against, const weir_zones *zones, const weir_config *config,
+                    bool apart)
+{
+    config_sink sink = {print_errors, stderr};
+    weir_config *old = NULL;
+    bool valid = load(against, CHECK_SYNTAX, zones, &sink, &old) == WEIR_OK;
+    if (valid)
+        print_changes(old, config, apart);
+    config_free(old);
+    return valid;
+}
+
+static int check_file(const char *path, const char *against, check_kind kind, bool quiet)
 {
     weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     if (!cache) {
@@ -363,6 +414,8 @@ static int check_file(const char *path, check_kind kind, bool quiet)
         config->grace_ns = config_grace_ns(config); /* the default depends on the addresses */
         print_valid(path, kind, config);
     }
+    if (valid && against)
+        valid = compare(against, &zones, config, !quiet);
     config_free(config);
     weir_zone_cache_close(cache);
     return valid ? 0 : 1;
@@ -370,12 +423,12 @@ static int check_file(const char *path, check_kind kind, bool quiet)
 
 int weir_cmd_check(int argc, char **argv)
 {
-    static const struct option known[] = {{"syntax", no_argument, NULL, 's'},
-                                          {"envoy", no_argument, NULL, 'E'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"syntax", no_argument, NULL, 's'}, {"against", required_argument, NULL, 'a'},
+        {"envoy", no_argument, NULL, 'E'},  {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},   {NULL, 0, NULL, 0}};
     bool quiet = false;
+    const char *against = NULL;
     check_kind kind = CHECK_ALL;
     int c;
     optind = 0;
@@ -387,10 +440,17 @@ int weir_cmd_check(int argc, char **argv)
         if (c == '?')
             return 2;
         quiet |= c == 'q';
+        against = c == 'a' ? optarg : against;
         kind = c == 's' ? CHECK_SYNTAX : c == 'E' ? CHECK_LIMITS : kind;
     }
+    if (against && (kind == CHECK_LIMITS || strcmp(against, "-") == 0)) {
+        fputs("weir check: --against needs a file, and compares policies of weir.yaml; "
+              "see weir check --help\n",
+              stderr);
+        return 2;
+    }
     if (argc - optind == 1)
-        return check_file(argv[optind], kind, quiet);
+        return check_file(argv[optind], against, kind, quiet);
     if (optind == argc)
         fputs("weir check: missing FILE ('-' for the standard input); see weir check --help\n",
               stderr);

@@ -23,6 +23,15 @@ void weir_limiter_close(weir_limiter *l); /* accepts NULL; its services must be 
  * weir_store_keeps(). Any thread. */
 void weir_limiter_set_rules(weir_limiter *l, weir_rules *rules);
 
+/* Whether keys keep what they used when the limit or the engine of a rule changes. Pure. */
+bool weir_limit_is_kept(const weir_policy *from, weir_engine_kind from_engine,
+                        const weir_policy *to, weir_engine_kind to_engine);
+
+static inline const char *weir_kept_word(bool kept)
+{
+    return kept ? "kept" : "reset";
+}
+
 /* A limit that differs between the active rules and others. */
 typedef struct weir_limit_change {
     const char *name;      /* of the rule */

@@ -99,16 +99,18 @@ static void activate(weir_limiter *l, weir_rules *rules)
     port_add_relaxed(&l->generation, 1);
 }
 
-static bool is_local(const weir_rule *r)
+/* The engines redis and hybrid share their states, and keep what was used as the local one does. */
+bool weir_limit_is_kept(const weir_policy *from, weir_engine_kind from_engine,
+                        const weir_policy *to, weir_engine_kind to_engine)
 {
-    return r->options->engine == WEIR_ENGINE_LOCAL;
+    bool same_states = (from_engine == WEIR_ENGINE_LOCAL) == (to_engine == WEIR_ENGINE_LOCAL);
+    return same_states && weir_store_keeps(from, to);
 }
 
-/* The engines redis and hybrid share their states, and keep what was used as the local one does. */
 static bool keeps(const weir_rule *from, const weir_rule *to)
 {
-    return is_local(from) == is_local(to) &&
-           weir_store_keeps(&from->limit.policy, &to->limit.policy);
+    return weir_limit_is_kept(&from->limit.policy, from->options->engine, &to->limit.policy,
+                              to->options->engine);
 }
 
 void weir_limiter_compare(weir_limiter *l, const weir_rules *rules,

@@ -237,7 +237,7 @@ static size_t count_rules(const daemon *d, const weir_config *config)
 static void log_limit(void *ctx, const weir_limit_change *c)
 {
     const daemon *d = ctx;
-    log_event(d->options->log, WEIR_LOG_INFO, c->kept ? "kept" : "reset",
+    log_event(d->options->log, WEIR_LOG_INFO, weir_kept_word(c->kept),
               LOG(log_text("policy", c->name), log_text("from", c->from), log_text("to", c->to)));
 }
 
