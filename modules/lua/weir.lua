@@ -2316,9 +2316,22 @@ local function next_of(P, S, now, keep, decision)
   return judge(P, S, now, 1, keep or 0, false)[4]
 end
 
+-- Returns what layer L counts: the members that the map of a peek has for it.
+local function figures(L, s, now)
+  if L.ops == counter then
+    return { count = s.count, previous = s.before, window_start_ms = floor(s.start / 1000) }
+  elseif L.ops == fixed then
+    local began = s.count > 0 or not L.from_first
+    return { count = L.limit - fixed.left(L, s), window_start_ms = began and floor(s.start / 1000) or nil }
+  elseif L.ops == row then
+    return { count = L.limit - row.left(L, s, now) }
+  end
+  return {}
+end
+
 -- Handles one request for one key. Returns the eight numbers and the policy, or an error.
 --   of_caller  its time, or nil
---   with_next  sets the member `next` of the numbers
+--   with_next  sets the members `next` and `figures` of the numbers
 local function handle(key, verb, text, n, keep, args, at, of_caller, with_next)
   local P, why = read_policy(text)
   if not P then
@@ -2346,7 +2359,9 @@ local function handle(key, verb, text, n, keep, args, at, of_caller, with_next)
   local decision = VERBS[verb](P, S, now, n, keep)
   S.dirty = S.dirty or (S.converted and verb ~= 'PEEK')
   if with_next and not decision.err then
+    local i = decision[7] + 1
     decision.next = next_of(P, S, now, keep, decision)
+    decision.figures = verb == 'PEEK' and figures(P[i], S[i], now) or {}
   end
   close_key(P, S, now)
   return decision, P
@@ -2565,7 +2580,9 @@ local function for_clients(verb, needed)
     local six = in_ms(decision)
     local over = verb == 'CHARGE' and cost - decision[8] or nil
     if with_names then
-      return named(six, decision.next, { policy = P.text, layer = decision[7], over = over })
+      local more = decision.figures
+      more.policy, more.layer, more.over = P.text, decision[7], over
+      return named(six, decision.next, more)
     end
     six[7] = over
     return six

@@ -177,6 +177,9 @@ static bool decide_under(weir_interned *s, weir_module_call *c, weir_verb verb, 
         weir_cells_write(c->ctx, &cell, 1, at, event);
     if (st == WEIR_OK && c->call.with_names)
         r->next_ns = weir_cell_next(&cell, at.now_ns, r->keep, &r->decision);
+    if (st == WEIR_OK && c->call.with_names && verb == WEIR_VERB_PEEK)
+        (void)weir_figures_of(&s->policy, cell.state, cell.level, at.now_ns, r->decision.layer,
+                              &r->figures);
     weir_cell_close(&cell);
     weir_key_close(&key);
     r->status = st;

@@ -135,6 +135,14 @@ int64_t weir_counter_start(const weir_layer *c, const uint64_t *state, int64_t n
     return view_at(c, state, now_ns).start_ns;
 }
 
+void weir_counter_counts(const weir_layer *c, const uint64_t *state, int64_t now_ns,
+                         int64_t *ret_current, int64_t *ret_previous)
+{
+    view v = view_at(c, state, now_ns);
+    *ret_current = v.cur;
+    *ret_previous = v.prev;
+}
+
 void weir_counter_refund(const weir_layer *c, uint64_t *state, int64_t charged_ns, int64_t now_ns,
                          int64_t cost)
 {

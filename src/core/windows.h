@@ -70,6 +70,10 @@ void weir_counter_check(const weir_layer *c, uint64_t *state, int64_t now_ns, in
  * Pure. */
 int64_t weir_counter_start(const weir_layer *c, const uint64_t *state, int64_t now_ns);
 
+/* Writes what the current window and the one before it have counted. Pure. */
+void weir_counter_counts(const weir_layer *c, const uint64_t *state, int64_t now_ns,
+                         int64_t *ret_current, int64_t *ret_previous);
+
 /* Subtracts `cost` from the window that contains charged_ns, and any remainder from the window
  * before it. Does nothing if charged_ns is before the previous window. */
 void weir_counter_refund(const weir_layer *c, uint64_t *state, int64_t charged_ns, int64_t now_ns,

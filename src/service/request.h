@@ -5,6 +5,7 @@
 /* Requests to a service, their answers, and completions, with which a caller waits for an engine.
  * The functions that decide are in service.h. */
 
+#include "core/figures.h"
 #include "port/text.h"
 #include "service/rules/rules.h"
 #include "service/throttle.h"
@@ -76,6 +77,8 @@ typedef struct weir_request {
     weir_reason reason;
     int64_t next_ns;           /* written by weir_service_next() */
     int64_t over;              /* of weir_service_charge() only: the units that were not counted */
+    weir_figures figures;      /* of the layer that the decision names; written by
+                                  weir_service_figures() */
     const weir_policy *policy; /* that decided; valid until the next call on the service */
     const weir_answer *answer; /* of the rule; NULL: an inline policy. Valid as `policy` */
     const char *why; /* on WEIR_E_IO, _UNSUPPORTED and _RANGE: what failed and what helps; a static

@@ -8,6 +8,7 @@
 #include "service/service_internal.h"
 
 #include "core/decision.h"
+#include "store/figures.h"
 
 #include <string.h>
 
@@ -134,16 +135,22 @@ bool weir_service_reset(weir_service *s, weir_completion *completion, weir_reque
     return run_one(s, completion, WEIR_VERB_RESET, request, now_ns, &at);
 }
 
+/* A request of the same key for one unit. */
+static weir_request for_one(const weir_request *request)
+{
+    return (weir_request){.rule = request->rule,
+                          .by_text = request->by_text,
+                          .key = request->key,
+                          .cost = 1,
+                          .keep = request->keep,
+                          .client = request->client};
+}
+
 static int64_t next_of(weir_service *s, const weir_request *request, int64_t now_ns)
 {
     weir_key_match match;
     weir_resolved at;
-    weir_request one = {.rule = request->rule,
-                        .by_text = request->by_text,
-                        .key = request->key,
-                        .cost = 1,
-                        .keep = request->keep,
-                        .client = request->client};
+    weir_request one = for_one(request);
     if (request->reason != WEIR_BY_SHADOW && weir_next_is_now(request->policy, &request->decision))
         return 0;
     if (request->reason == WEIR_BY_DENY_LIST)
@@ -163,6 +170,23 @@ void weir_service_next(weir_service *s, weir_request *requests, size_t n, int64_
         if (requests[i].status == WEIR_OK)
             requests[i].next_ns = next_of(s, &requests[i], now_ns);
     }
+}
+
+void weir_service_figures(weir_service *s, weir_request *request, int64_t now_ns)
+{
+    weir_key_match match;
+    weir_resolved at;
+    weir_store_request r;
+    weir_request one = for_one(request);
+    request->figures = WEIR_NO_FIGURES;
+    if (request->status != WEIR_OK || weir_resolve(s, &one, &match, &at) != WEIR_OK ||
+        one.policy != request->policy || weir_resolved_is_listed(&at) ||
+        weir_resolved_engine(s, &at) != WEIR_ENGINE_LOCAL)
+        return;
+    weir_resolved_fill(&r, &at, &one);
+    weir_status st = weir_store_figures(s->limiter->store, r.policy, r.policy_id, r.key, r.key_len,
+                                        now_ns, request->decision.layer, &request->figures);
+    WEIR_ASSERT(st == WEIR_OK || request->figures.count == WEIR_NO_FIGURE);
 }
 
 /* Finds a policy without a key. Sets *ret_id to what weir_store_reset_policy() gets for it. */

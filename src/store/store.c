@@ -8,6 +8,7 @@
 
 #include "port/assert.h"
 #include "port/port.h"
+#include "store/figures.h"
 #include "store/kept.h"
 #include "store/table/pack.h"
 
@@ -255,6 +256,38 @@ weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy
                             weir_decision *ret)
 {
     return weir_store_peek_keep(s, p, policy_id, key, key_len, now_ns, cost, 0, ret);
+}
+
+typedef struct figures {
+    uint32_t layer;
+    weir_figures of;
+} figures;
+
+static weir_status read_figures(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
+                                int64_t now_ns, weir_usage *ret_usage)
+{
+    figures *f = ctx;
+    (void)ret_usage;
+    return weir_figures_of(p, state, level, now_ns, f->layer, &f->of) ? WEIR_OK : WEIR_E_RANGE;
+}
+
+weir_status weir_store_figures(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                               const void *key, size_t key_len, int64_t now_ns, uint32_t layer,
+                               weir_figures *ret)
+{
+    figures f = {.layer = layer};
+    if (!weir_good_key(key, key_len))
+        return WEIR_E_RANGE;
+    const weir_store_request named = {.policy_id = policy_id, .key = key, .key_len = key_len};
+    weir_large_call call = {.policy = p,
+                            .hash = weir_store_hash(s, policy_id, key, key_len),
+                            .now_ns = now_ns,
+                            .fn = read_figures,
+                            .ctx = &f};
+    weir_status st = weir_store_call(s, weir_area_of(s, policy_id), &call, &named);
+    if (st == WEIR_OK)
+        *ret = f.of;
+    return st;
 }
 
 weir_status weir_store_refund(weir_store *s, const weir_policy *p, uint64_t policy_id,

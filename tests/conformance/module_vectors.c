@@ -9,6 +9,8 @@
 
 #include "module_server.h"
 
+#include "core/figures.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +56,9 @@ static bool peek(module_ctx *m, const char *cost, const char *keep, bool *ret_al
     if (!names)
         return r->maps == 0 && r->integer[0] == 6 && r->len == 7;
     bool next = strcmp(cost, "1") != 0 || r->integer[14] == r->integer[8]; /* retry_after_ms */
-    return r->maps == resp3 && r->integer[0] == (resp3 ? 9 : 18) && r->len == 19 && next;
+    size_t pairs = (r->len - 1) / 2, figures = pairs - 9;
+    return r->maps == resp3 && r->integer[0] == (int64_t)(resp3 ? pairs : 2 * pairs) &&
+           r->len == 1 + 2 * pairs && figures <= WEIR_FIGURES_MAX && next;
 }
 
 static weir_status decide(void *ctx, const step *s, weir_decision *ret, int64_t *ret_over)

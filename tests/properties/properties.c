@@ -7,6 +7,7 @@
 
 #include "core/algorithm.h"
 #include "core/decision.h"
+#include "core/figures.h"
 
 #include <weir/weir_zone.h>
 
@@ -348,6 +349,29 @@ static const char *wrong_next(const cell *c, const step *s, const weir_decision 
     return wrong_retry(c, &(step){.t_ns = s->t_ns, .cost = 1}, &next);
 }
 
+/* The figures of the layer that a peek of cost 0 names, computed from what remains of it. */
+static const char *wrong_figures(const cell *c, const step *s)
+{
+    weir_decision d;
+    weir_figures f;
+    if (weir_peek(c->policy, c->state, c->level, s->t_ns, 0, &d) != WEIR_OK || !d.allowed)
+        return NULL; /* a block */
+    const weir_layer *l = &c->policy->layer[d.layer];
+    if (!weir_figures_of(c->policy, c->state, c->level, s->t_ns, d.layer, &f))
+        return "no figures";
+    if (weir_layer_is_bucket(l) || weir_layer_is_block(l))
+        return f.count == WEIR_NO_FIGURE ? NULL : "a layer that counts nothing has a count";
+    int64_t used = f.count;
+    if (l->algorithm == WEIR_SLIDING_COUNTER) {
+        int64_t at_ns = f.start_ns > s->t_ns ? f.start_ns : s->t_ns;
+        if (at_ns - f.start_ns >= l->period_ns)
+            return "the window has ended";
+        __int128 weight = (__int128)f.previous * (l->period_ns - (at_ns - f.start_ns));
+        used += (int64_t)((weight + (l->relaxed ? 0 : l->period_ns - 1)) / l->period_ns);
+    }
+    return d.remaining == (used < d.limit ? d.limit - used : 0) ? NULL : "a count differs";
+}
+
 /* Only for a policy of one layer, or for an allowance: remaining is then the smallest of all
  * layers. */
 static const char *wrong_remaining(const cell *c, const step *s, const weir_decision *d)
@@ -400,6 +424,7 @@ bool p2_fields(const input *in)
             wrong = wrong_remaining(&c, s, &d);
         wrong = wrong ? wrong : wrong_reset(&c, s, &d);
         wrong = wrong ? wrong : wrong_next(&c, s, &d);
+        wrong = wrong ? wrong : wrong_figures(&c, s);
     }
     free(c.state);
     return wrong ? fail(in, "P2", i - 1, wrong) : true;

@@ -576,6 +576,20 @@ def test_people(tally):
 NAMES = ("allowed", "limit", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms")
 
 
+# The figures of a peek at T0_US, after 2 units a minute earlier and 1 unit then.
+FIGURE_NAMES = ("count", "previous", "window_start_ms")
+START_MS = T0_US // 1000 // 60000 * 60000
+FIGURES = [("sliding-counter 9/m", {"count": 1, "previous": 2, "window_start_ms": START_MS}),
+           ("fixed-window 9/m", {"count": 1, "window_start_ms": START_MS}),
+           ("fixed-window 9/2m from-first", {"count": 3, "window_start_ms": T0_US // 1000 - 60000}),
+           ("sliding-log 9/2m", {"count": 3}),
+           ("sliding-slices 9/2m slices 2", {"count": 3}),
+           ("concurrent 9 lease 10m", {"count": 3}),
+           ("gcra 1/m burst 9", {}),
+           ("sliding-log 9/2m & gcra 1/h burst 9", {}),
+           ("sliding-log 3/2m & block 1m", {"count": 3})]
+
+
 def named(*values, **more):
     return dict(zip(NAMES, values), **more)
 
@@ -604,6 +618,14 @@ def test_protocols(tally):
                 mine = {"policy": text, "layer": 0, "next_ms": 1000}
                 both("weir_take", ["k"], [policy], [0, 2, 0, 1000, 2000, 0], mine)
                 both("weir_peek", ["k"], [policy, 3], [0, 2, 0, -1, 2000, 0], mine)
+                for limit, more in FIGURES:
+                    client("DEL", "f")
+                    tally.equal(at.call(T0_US - 60_000_000, "weir_take", ["f"], limit, 2)[0], 1, where, limit)
+                    tally.equal(at.call(T0_US, "weir_take", ["f"], limit, 1)[0], 1, where, limit)
+                    got = at.call(T0_US, "weir_peek", ["f"], limit, 1, "WITHNAMES")
+                    got = got if proto == 3 else dict(zip(map(bytes.decode, got[::2]), got[1::2]))
+                    tally.equal({name: got[name] for name in got if name in FIGURE_NAMES}, more, where, limit)
+                client("DEL", "f")
                 both("weir_take", ["l"], [queue, 0], [1, 6, 6, 0, 0, 0],
                      {"policy": queue.encode(), "layer": 0, "next_ms": 0})
                 both("weir_take_all", ["l", "k"], [queue, 1, policy, 1], [0, 2, 0, 1000, 2000, 0, 1],

@@ -120,6 +120,14 @@ def test_answers(t):
     equal(list(m), NAMES + ["next_ms", "policy", "layer"])
     good(0 < m["next_ms"] <= 3600000)
     equal((m["policy"], m["layer"], m["limit"]), (b"api", 0, 5))
+    counter, log = "sliding-counter 9/3650d", "sliding-log 9/3650d"
+    c("WEIR.CHECK", counter, "k4", "COST", 3)
+    c("WEIR.CHECK", log, "k5", "COST", 2)
+    m = c3("WEIR.PEEK", counter, "k4", "WITHNAMES")
+    equal(list(m), NAMES + ["next_ms", "policy", "layer", "count", "previous", "window_start_ms"])
+    equal((m["count"], m["previous"], m["window_start_ms"] % (3650 * 86400000)), (3, 0, 0))
+    equal(c3("WEIR.PEEK", log, "k5", "WITHNAMES")["count"], 2)
+    equal("count" in c3("WEIR.CHECK", log, "k5", "WITHNAMES"), False, "only a peek has figures")
     two = "fixed-window 3/3650d & fixed-window 4/3649d from-first"
     equal(c("WEIR.CHECK", two, "k3", "COST", 3)[:3], [1, 3, 0])
     equal(c3("WEIR.TAKEALL", 2, two, "k3", 4, "api", "free", 1, "WITHNAMES")["next_ms"] > 10**9, True)

@@ -213,13 +213,12 @@ static void view_window(const weir_layer *l, const uint64_t *state, int64_t at_n
 /* The current window, and what the window before it counted. */
 static void view_counter(const weir_layer *l, const uint64_t *state, int64_t at_ns)
 {
-    int64_t begin_ns = weir_counter_start(l, state, at_ns), age_ns = begin_ns - (int64_t)state[0];
+    int64_t begin_ns = weir_counter_start(l, state, at_ns), used, previous;
+    weir_counter_counts(l, state, at_ns, &used, &previous);
     view.begin_ns = offset_of(begin_ns);
     view.end_ns = offset_of(begin_ns + l->period_ns);
-    view.used = age_ns == 0 ? (double)(state[1] >> 32) : 0;
-    view.previous = age_ns == 0              ? (double)(uint32_t)state[1]
-                    : age_ns == l->period_ns ? (double)(state[1] >> 32)
-                                             : 0;
+    view.used = (double)used;
+    view.previous = (double)previous;
 }
 
 /* The begin and the end of the last block, until it is forgotten. */

@@ -103,6 +103,11 @@ static const dialog dialogs[] = {
      "{\"allowed\":true,\"limit\":5,\"remaining\":0,\"retry_after_ms\":-1,\"reset_after_ms\":7,"
      "\"delay_ms\":0,\"policy\":\"api\",\"layer\":0}\n",
      NULL, "peek --json api alice"},
+    {COUNTED, 0,
+     "{\"allowed\":true,\"limit\":5,\"remaining\":2,\"retry_after_ms\":0,\"reset_after_ms\":9,"
+     "\"delay_ms\":0,\"next_ms\":0,\"policy\":\"api\",\"layer\":0,\"count\":1,\"previous\":3,"
+     "\"window_start_ms\":1767225600000}\n",
+     NULL, "peek --json api alice"},
     {NEXT("1", "0", "0", "1001"), 0,
      "allowed  0 of 5 remaining, next in 1.001 s, full again in 1 m\n", NULL, "take api alice"},
     {NEXT("1", "0", "0", "0"), 0, "allowed  0 of 5 remaining, full again in 1 m\n", NULL,

@@ -356,4 +356,11 @@ static inline int redirect(void **unused)
     "\r\n$14\r\nreset_after_ms\r\n:" reset "\r\n$8\r\ndelay_ms\r\n:0"                              \
     "\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:0\r\n"
 
+/* A peek of a sliding counter. */
+#define COUNTED                                                                                    \
+    "%12\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:2\r\n"                 \
+    "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:9\r\n$8\r\ndelay_ms\r\n:0\r\n"       \
+    "$7\r\nnext_ms\r\n:0\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:0\r\n"                    \
+    "$5\r\ncount\r\n:1\r\n$8\r\nprevious\r\n:3\r\n$15\r\nwindow_start_ms\r\n:1767225600000\r\n"
+
 #endif

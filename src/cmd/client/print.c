@@ -7,6 +7,7 @@
 #include "cmd/client/connection.h"
 #include "cmd/kit/out.h"
 #include "core/decision.h"
+#include "core/figures.h"
 #include "port/assert.h"
 #include "port/duration.h"
 #include "port/text.h"
@@ -134,7 +135,7 @@ typedef struct decision {
     int64_t next_ms; /* -1: never */
     bool has_next;   /* older servers do not send it */
     int64_t over;    /* of a charge */
-    const weir_resp_value *policy;
+    const weir_resp_value *policy, *map;
 } decision;
 
 static bool read_decision(client_reply_kind kind, const weir_resp_value *map, decision *ret)
@@ -147,6 +148,7 @@ static bool read_decision(client_reply_kind kind, const weir_resp_value *map, de
            WEIR_FIELD_GOOD_##kind(f[WEIR_FIELD_##id], INT64_MAX);
     WEIR_DECISION_LIST(READ)
 #undef READ
+    ret->map = map;
     ret->next_ms = 0;
     ret->has_next = read_number(map, "next_ms", &ret->next_ms) && ret->next_ms >= -1;
     ret->policy = text_member(map, "policy");
@@ -181,6 +183,15 @@ static client_print_status print_decision_json(client_reply_kind kind, const dec
     if (kind == CLIENT_REPLY_CHARGE) {
         out_text(out, ",\"over\":");
         put_integer(out, d->over);
+    }
+    for (size_t i = 0; i < WEIR_FIGURES_MAX; i++) {
+        int64_t figure;
+        if (!read_number(d->map, weir_figure_names[i], &figure))
+            continue;
+        out_text(out, ",\"");
+        out_text(out, weir_figure_names[i]);
+        out_text(out, "\":");
+        put_integer(out, figure);
     }
     out_text(out, "}\n");
     return flushed(out);

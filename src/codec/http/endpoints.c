@@ -231,12 +231,12 @@ static void cancel(call *c)
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
-static void put_decision(call *c)
+static void put_decision(call *c, const weir_http_more *more)
 {
     if (!succeeded(c))
         return;
     weir_service_next(c->options->service, &c->request, 1, c->now_ns);
-    weir_http_decision(c->response, &c->request, (int)c->params.number[WEIR_HTTP_P_DENIED], NULL);
+    weir_http_decision(c->response, &c->request, (int)c->params.number[WEIR_HTTP_P_DENIED], more);
 }
 
 static void take(call *c)
@@ -245,7 +245,7 @@ static void take(call *c)
         !weir_service_take(c->options->service, &c->wait->completion, &c->request, 1, c->now_ns);
     if (c->pending)
         return;
-    put_decision(c);
+    put_decision(c, NULL);
     bool report = c->params.given & WEIR_HTTP_BIT(WEIR_HTTP_P_DELAY);
     if (c->response->status == 200 && !report)
         c->response->delay_ns = c->request.decision.delay_ns;
@@ -255,8 +255,11 @@ static void peek(call *c)
 {
     c->pending =
         !weir_service_peek(c->options->service, &c->wait->completion, &c->request, c->now_ns);
-    if (!c->pending)
-        put_decision(c);
+    if (c->pending)
+        return;
+    const weir_http_more more = {.figures = &c->request.figures};
+    weir_service_figures(c->options->service, &c->request, c->now_ns);
+    put_decision(c, &more);
 }
 
 /* The response to a call that asks for nothing. */

@@ -138,6 +138,10 @@ static void check_peek_refund_reset(void **state)
     fixture *f = *state;
     get(f, "/v1/take?policy=api&key=alice&cost=3");
     assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=alice&cost=2"), "\"remaining\":2"));
+    get(f, "/v1/check?limit=sliding-counter+5/m&key=alice&cost=3");
+    assert_non_null(strstr(get(f, "/v1/peek?limit=sliding-counter+5/m&key=alice&cost=3"),
+                           ",\"count\":3,\"previous\":0,\"window_start_ms\":1767225600000}"));
+    assert_null(strstr(get(f, "/v1/check?limit=sliding-counter+5/m&key=alice"), "\"count\""));
     const char *answer = get(f, "/v1/peek?policy=api&key=alice&cost=4");
     assert_int_equal(status_of(answer), 429);
     has_line(answer, "Retry-After: 2");

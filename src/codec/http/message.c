@@ -236,6 +236,10 @@ static void put_members(weir_buffer *b, const weir_request *r, const weir_http_m
         weir_buffer_append(b, ",\"key\":", 7);
         weir_json_put_string(b, r->key.at, r->key.len);
     }
+    weir_figure figures[WEIR_FIGURES_MAX];
+    size_t n = more && more->figures ? weir_figures_list(more->figures, figures) : 0;
+    for (size_t i = 0; i < n; i++)
+        weir_buffer_printf(b, ",\"%s\":%" PRId64, figures[i].name, figures[i].value);
     if (more && more->id)
         weir_buffer_printf(b, ",\"id\":\"%.*s\"", WEIR_HEX64_LEN, more->id);
     if (more && more->charged)

@@ -148,12 +148,13 @@ __attribute__((format(printf, 3, 4))) void weir_http_problem(weir_http_response 
 
 /* Members of a decision's body that only some endpoints add. */
 typedef struct weir_http_more {
-    const weir_request *all; /* the request is one of several: adds its index and its key */
-    size_t n;                /* of them */
-    size_t index;            /* of the request in the list */
-    const char *id;          /* of a new reservation, WEIR_HEX64_LEN characters; NULL: none */
-    bool settled;            /* nothing was asked: the status is 200, whatever `allowed` is */
-    bool charged;            /* adds the request's `over` */
+    const weir_request *all;     /* the request is one of several: adds its index and its key */
+    size_t n;                    /* of them */
+    size_t index;                /* of the request in the list */
+    const weir_figures *figures; /* of a peek; NULL: none */
+    const char *id;              /* of a new reservation, WEIR_HEX64_LEN characters; NULL: none */
+    bool settled;                /* nothing was asked: the status is 200, whatever `allowed` is */
+    bool charged;                /* adds the request's `over` */
 } weir_http_more;
 
 /* Makes *a the response to a decision, with the header fields that are configured: 200 if it is

@@ -66,6 +66,8 @@ static bool decide(weir_call *call, weir_verb verb, weir_request *r)
     c->waits = !done;
     if (done && call->with_names)
         weir_service_next(s, r, 1, c->now_ns);
+    if (done && call->with_names && verb == WEIR_VERB_PEEK)
+        weir_service_figures(s, r, c->now_ns);
     return done;
 }
 

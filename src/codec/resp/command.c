@@ -273,15 +273,32 @@ void weir_call_put_fields(weir_call *c, const weir_decision *d, int64_t next_ns,
     c->backend->integer(c, weir_next_units(next_ns, 1000000));
 }
 
-void weir_call_put_decision(weir_call *c, const weir_request *r)
+/* Replies with the decision of a request, and n figures if the reply has names. */
+static void put_decision(weir_call *c, const weir_request *r, const weir_figure *figures, size_t n)
 {
     if (r->status != WEIR_OK) {
         weir_call_request_error(c, r, "");
         return;
     }
-    weir_call_put_fields(c, &r->decision, c->with_names ? r->next_ns : 0, 2, 0);
+    weir_call_put_fields(c, &r->decision, c->with_names ? r->next_ns : 0, 2 + n, 0);
     if (!c->with_names)
         return;
     weir_call_put_policy(c, r);
     weir_call_put_layer(c, &r->decision);
+    for (size_t i = 0; i < n; i++) {
+        weir_call_put_text(c, figures[i].name);
+        c->backend->integer(c, figures[i].value);
+    }
+}
+
+void weir_call_put_decision(weir_call *c, const weir_request *r)
+{
+    put_decision(c, r, NULL, 0);
+}
+
+void weir_call_put_peek(weir_call *c, const weir_request *r)
+{
+    weir_figure figures[WEIR_FIGURES_MAX];
+    bool has_figures = c->with_names && r->status == WEIR_OK;
+    put_decision(c, r, figures, has_figures ? weir_figures_list(&r->figures, figures) : 0);
 }

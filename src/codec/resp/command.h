@@ -32,9 +32,9 @@ typedef struct weir_backend {
     void (*error)(weir_call *c, const char *text, size_t len); /* begins with a code: "ERR ..." */
     void (*boolean)(weir_call *c, bool v);
 
-    /* Decisions. If a function returns true, the result is written, with next_ns if the reply has
-     * names, and the command replies with it. If it returns false, the backend has replied with an
-     * error, or will run the command again later. */
+    /* Decisions. If a function returns true, the result is written, with next_ns and, of a PEEK,
+     * the figures if the reply has names, and the command replies with it. If it returns false, the
+     * backend has replied with an error, or will run the command again later. */
     bool (*decide)(weir_call *c, weir_verb verb, weir_request *r); /* all but GRANT and THROTTLE */
     bool (*reset_policy)(weir_call *c, weir_request *r);           /* without a key */
     bool (*take_all)(weir_call *c, weir_request *r, size_t n, weir_all_result *ret);
@@ -171,6 +171,9 @@ void weir_call_status_error(weir_call *c, weir_status st, size_t key_len, const 
 
 /* Replies with the decision of a request, or its error. */
 void weir_call_put_decision(weir_call *c, const weir_request *r);
+
+/* Does the same for a peek, whose map also has the request's figures. */
+void weir_call_put_peek(weir_call *c, const weir_request *r);
 
 /* Writes the head of a decision and its six fields. The caller adds `more_in_map` pairs if
  * c->with_names, else `more_in_array` values.

@@ -21,7 +21,7 @@ static void run_take(weir_call *c, weir_verb verb, bool by_text)
     if (error)
         weir_call_syntax_error(c, error);
     else if (c->backend->decide(c, verb, &r))
-        weir_call_put_decision(c, &r);
+        (verb == WEIR_VERB_PEEK ? weir_call_put_peek : weir_call_put_decision)(c, &r);
 }
 
 void weir_run_take(weir_call *c)

@@ -235,7 +235,8 @@ static void add_all_kinds(weir_buffer *b)
         "WEIR.TAKEALL 2 far dave 1 far erin 2",
         "WEIR.TAKE far alice WITHNAMES",
         "WEIR.TAKEALL 2 far dave 1 far erin 2 WITHNAMES",
-        "WEIR.PEEK mixed alice COST 2 WITHNAMES",
+        "WEIR.PEEK far alice COST 2 WITHNAMES",
+        "WEIR.TAKE mixed alice COST 2 WITHNAMES",
         "HELLO 2",
     };
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++)
@@ -367,6 +368,22 @@ static void errors_name_the_remedy(void **unused)
     rig_close(&r);
 }
 
+/* An engine reports the decision, not what the state counts. */
+static void engines_have_no_figures(void **unused)
+{
+    (void)unused;
+    static rig r;
+    rig_open(&r, true);
+    r.redis->immediate = true;
+    send(&r, "WEIR.PEEK look a WITHNAMES");
+    assert_int_equal(run(&r), WEIR_SESSION_READ);
+    expect(&r, "*18\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:1\r\n$9\r\nremaining\r\n:1\r\n"
+               "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n"
+               "$8\r\ndelay_ms\r\n:0\r\n$7\r\nnext_ms\r\n:0\r\n"
+               "$6\r\npolicy\r\n$4\r\nlook\r\n$5\r\nlayer\r\n:0\r\n");
+    rig_close(&r);
+}
+
 /* A client disconnects while its request is in flight, after any byte of the next request. */
 static void clients_disconnect(void **unused)
 {
@@ -419,6 +436,7 @@ int main(void)
         cmocka_unit_test(replies_are_those_of_a_local_daemon),
         cmocka_unit_test(order_is_kept),
         cmocka_unit_test(errors_name_the_remedy),
+        cmocka_unit_test(engines_have_no_figures),
         cmocka_unit_test(clients_disconnect),
         cmocka_unit_test(rules_change_while_it_waits),
     };

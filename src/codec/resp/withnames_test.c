@@ -51,10 +51,11 @@ static void check_with_names(void **state)
     set_rule(f, "two", "fixed-window 3/m & fixed-window 4/h");
     expect(f, "WEIR.TAKE two eve COST 3", "*6\r\n:1\r\n:3\r\n:0\r\n:0\r\n:60000\r\n:0\r\n");
     expect(f, "WEIR.PEEK two eve COST 2 WITHNAMES",
-           "*18\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:4\r\n$9\r\nremaining\r\n:1\r\n"
+           "*22\r\n$7\r\nallowed\r\n:0\r\n$5\r\nlimit\r\n:4\r\n$9\r\nremaining\r\n:1\r\n"
            "$14\r\nretry_after_ms\r\n:3600000\r\n$14\r\nreset_after_ms\r\n:3600000\r\n"
            "$8\r\ndelay_ms\r\n:0\r\n$7\r\nnext_ms\r\n:60000\r\n$6\r\npolicy\r\n$3\r\ntwo\r\n"
-           "$5\r\nlayer\r\n:1\r\n");
+           "$5\r\nlayer\r\n:1\r\n$5\r\ncount\r\n:3\r\n$15\r\nwindow_start_ms\r\n"
+           ":1767225600000\r\n");
     f->session.proto = 3;
     expect(
         f, "WEIR.CHECK 'gcra   60/m' alice COST 1 WITHNAMES",
