@@ -6,6 +6,8 @@
  * the units of its replies and of those that it reads. docs/HACKING.md says what else changes with
  * a new field. */
 
+#include "core/figures.h"
+
 #include <weir/weir.h>
 
 /* X(id, kind, name) for each field, in the order of replies. The kinds:
@@ -69,16 +71,6 @@ static inline int64_t weir_s_ceil(int64_t ns)
 }
 
 /* ---- the next unit --------------------------------------------------------------------------- */
-
-/* The time until a cost of 1 is allowed, which replies with names have behind the fields. */
-#define WEIR_NEXT_UNKNOWN (-1)
-
-/* Whether a decision shows that a cost of 1 is allowed now. A denial by several layers describes
- * one of them, and another may have nothing left. Pure. */
-static inline bool weir_next_is_now(const weir_policy *p, const weir_decision *d)
-{
-    return d->remaining > 0 && (d->allowed || p->layers == 1);
-}
 
 /* A time in units of unit_ns, rounded up; -1 for INT64_MAX, never.
  *  next_ns  not WEIR_NEXT_UNKNOWN. */

@@ -2,9 +2,24 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CORE_FIGURES_H
 #define WEIR_CORE_FIGURES_H
-/* What the state of a layer counts. Replies to a peek have these figures beside the decision. */
+/* Figures that replies have beside a decision: when the next unit comes, and, of a peek, what the
+ * state of a layer counts. */
 
 #include <weir/weir.h>
+
+/* ---- the next unit --------------------------------------------------------------------------- */
+
+/* The time until a cost of 1 is allowed, which replies with names have behind the fields. */
+#define WEIR_NEXT_UNKNOWN (-1)
+
+/* Whether a decision shows that a cost of 1 is allowed now. A denial by several layers describes
+ * one of them, and another may have nothing left. Pure. */
+static inline bool weir_next_is_now(const weir_policy *p, const weir_decision *d)
+{
+    return d->remaining > 0 && (d->allowed || p->layers == 1);
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
 
 enum { WEIR_FIGURES_MAX = 3 };
 
@@ -36,9 +51,9 @@ static const char *const weir_figure_names[WEIR_FIGURES_MAX] = {"count", "previo
  *  layer   0..p->layers - 1.
  * Returns false if the state is not sound; then *ret is WEIR_NO_FIGURES. Unused if the amalgamated
  * library is compiled as the core alone. */
-__attribute__((unused)) bool
-weir_figures_of(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns,
-                     uint32_t layer, weir_figures *ret);
+__attribute__((unused)) bool weir_figures_of(const weir_policy *p, const uint64_t *state,
+                                             unsigned level, int64_t now_ns, uint32_t layer,
+                                             weir_figures *ret);
 
 /* Lists the figures that there are, and returns their number. Pure. */
 static inline size_t weir_figures_list(const weir_figures *f, weir_figure ret[WEIR_FIGURES_MAX])

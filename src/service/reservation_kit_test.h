@@ -14,9 +14,9 @@ void __wrap_weir_service_reserve(weir_service *s, weir_request *request, int64_t
 void __real_weir_service_reserve(weir_service *s, weir_request *request, int64_t ttl_ns,
                                  int64_t at_ns, uint64_t *ret_id);
 weir_status __wrap_weir_service_commit(weir_service *s, uint64_t id, int64_t actual, int64_t at_ns,
-                                       weir_decision *ret, int64_t *ret_over);
+                                       weir_decision *ret, int64_t *ret_over, int64_t *ret_next_ns);
 weir_status __real_weir_service_commit(weir_service *s, uint64_t id, int64_t actual, int64_t at_ns,
-                                       weir_decision *ret, int64_t *ret_over);
+                                       weir_decision *ret, int64_t *ret_over, int64_t *ret_next_ns);
 
 void __wrap_weir_service_reserve(weir_service *s, weir_request *request, int64_t ttl_ns,
                                  int64_t at_ns, uint64_t *ret_id)
@@ -27,10 +27,11 @@ void __wrap_weir_service_reserve(weir_service *s, weir_request *request, int64_t
 }
 
 weir_status __wrap_weir_service_commit(weir_service *s, uint64_t id, int64_t actual, int64_t at_ns,
-                                       weir_decision *ret, int64_t *ret_over)
+                                       weir_decision *ret, int64_t *ret_over, int64_t *ret_next_ns)
 {
-    return failure == WEIR_OK ? __real_weir_service_commit(s, id, actual, at_ns, ret, ret_over)
-                              : failure;
+    if (failure != WEIR_OK)
+        return failure;
+    return __real_weir_service_commit(s, id, actual, at_ns, ret, ret_over, ret_next_ns);
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include "core/algorithm.h"
 #include "service/service.h"
 #include "service/service_internal.h"
+#include "store/figures.h"
 
 /* A rule in shadow allows requests that its limit denies. Such a request gets a reservation of 0
  * units, so that its commit is counted. If the store cannot make one, it gets WEIR_ID_NONE. */
@@ -60,20 +61,25 @@ static const weir_decision no_limit = {
     .limit = WEIR_LIMIT_MAX, .remaining = WEIR_LIMIT_MAX, .allowed = true};
 
 weir_status weir_service_commit(weir_service *s, uint64_t id, int64_t actual, int64_t now_ns,
-                                weir_decision *ret, int64_t *ret_over)
+                                weir_decision *ret, int64_t *ret_over, int64_t *ret_next_ns)
 {
     if (id != WEIR_ID_NONE)
-        return weir_store_commit(s->limiter->store, id, now_ns, actual, ret, ret_over);
+        return weir_store_commit_next(s->limiter->store, id, now_ns, actual, ret, ret_over,
+                                      ret_next_ns);
     *ret = no_limit;
     *ret_over = 0;
+    if (ret_next_ns)
+        *ret_next_ns = 0;
     return WEIR_OK;
 }
 
 weir_status weir_service_renew(weir_service *s, uint64_t id, int64_t ttl_ns, int64_t now_ns,
-                               weir_decision *ret)
+                               weir_decision *ret, int64_t *ret_next_ns)
 {
     if (id != WEIR_ID_NONE)
-        return weir_store_renew(s->limiter->store, id, now_ns, ttl_ns, ret);
+        return weir_store_renew_next(s->limiter->store, id, now_ns, ttl_ns, ret, ret_next_ns);
     *ret = no_limit;
+    if (ret_next_ns)
+        *ret_next_ns = 0;
     return WEIR_OK;
 }

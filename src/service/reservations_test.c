@@ -28,7 +28,7 @@ static weir_request reserve(const char *rule, const char *key, int64_t cost, uin
 static int64_t commit(uint64_t id, int64_t actual, int64_t at_ns, int64_t *ret_over)
 {
     weir_decision d;
-    assert_int_equal(weir_service_commit(service, id, actual, at_ns, &d, ret_over), WEIR_OK);
+    assert_int_equal(weir_service_commit(service, id, actual, at_ns, &d, ret_over, NULL), WEIR_OK);
     assert_true(d.allowed || d.remaining == 0); /* or in debt */
     return d.remaining;
 }
@@ -47,10 +47,11 @@ static void check_commit(void **unused)
     assert_true(id != WEIR_ID_NONE);
     assert_int_equal(commit(id, 25, now_ns + s_ns, &over), 75);
     assert_int_equal(over, 0);
-    assert_int_equal(weir_service_commit(service, id, 0, now_ns + s_ns, &d, &over), WEIR_E_ABSENT);
-    assert_int_equal(weir_service_commit(service, id, -1, now_ns, &d, &over), WEIR_E_RANGE);
+    assert_int_equal(weir_service_commit(service, id, 0, now_ns + s_ns, &d, &over, NULL),
+                     WEIR_E_ABSENT);
+    assert_int_equal(weir_service_commit(service, id, -1, now_ns, &d, &over, NULL), WEIR_E_RANGE);
     assert_int_equal(
-        weir_service_commit(service, id, (int64_t)WEIR_COST_MAX + 1, now_ns, &d, &over),
+        weir_service_commit(service, id, (int64_t)WEIR_COST_MAX + 1, now_ns, &d, &over, NULL),
         WEIR_E_RANGE);
     reserve("tokens", "a", 70, &id);
     assert_int_equal(commit(id, 80, now_ns + s_ns, &over), 0);

@@ -87,15 +87,18 @@ void weir_service_reserve(weir_service *s, weir_request *request, int64_t ttl_ns
                           uint64_t *ret_id);
 
 /* Commits a reservation: see weir_store_commit(). Does nothing for WEIR_ID_NONE, and then reports
- * the largest limit. */
+ * the largest limit.
+ *  ret_next_ns  as weir_request.next_ns; may be NULL. */
 WEIR_NODISCARD weir_status weir_service_commit(weir_service *s, uint64_t id, int64_t actual,
                                                int64_t now_ns, weir_decision *ret,
-                                               int64_t *ret_over);
+                                               int64_t *ret_over, int64_t *ret_next_ns);
 
 /* Renews a reservation: see weir_store_renew(). Does nothing for WEIR_ID_NONE, and then reports the
- * largest limit. */
+ * largest limit.
+ *  ret_next_ns  as weir_request.next_ns; may be NULL. */
 WEIR_NODISCARD weir_status weir_service_renew(weir_service *s, uint64_t id, int64_t ttl_ns,
-                                              int64_t now_ns, weir_decision *ret);
+                                              int64_t now_ns, weir_decision *ret,
+                                              int64_t *ret_next_ns);
 
 /* ---- other operations on one key ------------------------------------------------------------- */
 /* They return whether the request is answered; see weir_completion. */
@@ -106,7 +109,7 @@ WEIR_NODISCARD bool weir_service_peek(weir_service *s, weir_completion *completi
 
 /* Writes next_ns of n decided requests, if their status is WEIR_OK: the smallest d such that a cost
  * of 1, with the same `keep`, would be allowed at now_ns + d under the limit, if nothing else is
- * charged; INT64_MAX if no wait helps; WEIR_NEXT_UNKNOWN (core/decision.h) if an engine did not
+ * charged; INT64_MAX if no wait helps; WEIR_NEXT_UNKNOWN (core/figures.h) if an engine did not
  * report it, or the rules have changed since. To be called right after the call that decided, with
  * the same now_ns. Peeks only if the decision does not show that a cost of 1 is allowed now. */
 void weir_service_next(weir_service *s, weir_request *requests, size_t n, int64_t now_ns);

@@ -634,6 +634,18 @@ static record *find(table *t, uint64_t id, const weir_policy **ret_policy)
     return NULL;
 }
 
+bool weir_reserve_find(weir_reserve *r, uint64_t id, weir_reserved *ret)
+{
+    table *t = (table *)r;
+    const weir_policy *p;
+    lock(t);
+    const record *of = find(t, id, &p);
+    if (of)
+        *ret = (weir_reserved){*p, of->policy_id, of->hash};
+    unlock(t);
+    return of != NULL;
+}
+
 weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, int64_t actual,
                                 weir_decision *ret, int64_t *ret_over)
 {

@@ -103,6 +103,15 @@ WEIR_NODISCARD weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int
 WEIR_NODISCARD weir_status weir_reserve_renew(weir_reserve *r, uint64_t id, int64_t now_ns,
                                               int64_t ttl_ns, weir_decision *ret);
 
+/* The state that a reservation has charged. */
+typedef struct weir_reserved {
+    weir_policy policy;
+    uint64_t policy_id, hash; /* of the key */
+} weir_reserved;
+
+/* Finds an open reservation. Returns false if there is none. Any thread. */
+bool weir_reserve_find(weir_reserve *r, uint64_t id, weir_reserved *ret);
+
 /* While the lock is held, no reservation is made, committed or returned, and calls that would do so
  * wait. Other decisions do not wait, unless a reservation has expired. */
 void weir_reserve_lock(weir_reserve *r);

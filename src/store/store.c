@@ -659,6 +659,40 @@ weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t now_ns, weir_d
     return weir_store_commit(s, id, now_ns, 0, ret, &over);
 }
 
+/* The time until a cost of 1 is allowed, after decision `d` on the state of a reservation. */
+static int64_t next_of(weir_store *s, const weir_reserved *of, int64_t now_ns,
+                       const weir_decision *d)
+{
+    weir_charge one = {.cost = 1};
+    if (weir_next_is_now(&of->policy, d))
+        return 0;
+    weir_status st =
+        weir_store_run(s, &of->policy, of->policy_id, of->hash, now_ns, weir_peek_state, &one);
+    return st == WEIR_OK ? one.decision.retry_after_ns : WEIR_NEXT_UNKNOWN;
+}
+
+weir_status weir_store_commit_next(weir_store *s, uint64_t id, int64_t now_ns, int64_t actual,
+                                   weir_decision *ret, int64_t *ret_over, int64_t *ret_next_ns)
+{
+    weir_reserved of;
+    bool found = ret_next_ns && weir_reserve_find(s->reserved, id, &of);
+    weir_status st = weir_store_commit(s, id, now_ns, actual, ret, ret_over);
+    if (st == WEIR_OK && ret_next_ns)
+        *ret_next_ns = found ? next_of(s, &of, now_ns, ret) : WEIR_NEXT_UNKNOWN;
+    return st;
+}
+
+weir_status weir_store_renew_next(weir_store *s, uint64_t id, int64_t now_ns, int64_t ttl_ns,
+                                  weir_decision *ret, int64_t *ret_next_ns)
+{
+    weir_reserved of;
+    bool found = ret_next_ns && weir_reserve_find(s->reserved, id, &of);
+    weir_status st = weir_store_renew(s, id, now_ns, ttl_ns, ret);
+    if (st == WEIR_OK && ret_next_ns)
+        *ret_next_ns = found ? next_of(s, &of, now_ns, ret) : WEIR_NEXT_UNKNOWN;
+    return st;
+}
+
 /* ---- statistics, the file, time -------------------------------------------------------------- */
 
 weir_file weir_store_watch(weir_store *s)

@@ -147,11 +147,13 @@ static void reserve(call *c)
     weir_http_decision(a, &c->request, (int)c->params.number[WEIR_HTTP_P_DENIED], &more);
 }
 
-static void put_quota(weir_buffer *b, const weir_decision *d)
+static void put_quota(weir_buffer *b, const weir_decision *d, int64_t next_ns)
 {
     weir_buffer_put(b, ",\"limit\":", d->limit);
     weir_buffer_put(b, ",\"remaining\":", d->remaining);
     weir_buffer_put(b, ",\"reset_after_ms\":", weir_ms_ceil(d->reset_after_ns));
+    if (next_ns != WEIR_NEXT_UNKNOWN)
+        weir_buffer_put(b, ",\"next_ms\":", weir_next_units(next_ns, 1000000));
     weir_buffer_put(b, ",\"layer\":", d->layer);
     weir_buffer_append(b, "}\n", 2);
 }
@@ -183,32 +185,34 @@ static void end_reservation(call *c, int64_t actual)
 {
     uint64_t id;
     weir_decision d;
-    int64_t over;
-    if (!read_id(c, &id) ||
-        !found(c, weir_service_commit(c->options->service, id, actual, c->now_ns, &d, &over)))
+    int64_t over, next_ns;
+    if (!read_id(c, &id) || !found(c, weir_service_commit(c->options->service, id, actual,
+                                                          c->now_ns, &d, &over, &next_ns)))
         return;
     weir_buffer *b = weir_http_begin_json(c);
     weir_buffer_put(b, "{\"settled\":true,\"over\":", over);
-    put_quota(b, &d);
+    put_quota(b, &d, next_ns);
 }
 
 static void renew(call *c)
 {
     uint64_t id;
     weir_decision d;
+    int64_t next_ns;
     if (!(c->params.given & ID)) {
         weir_http_problem(c->response, 400, "missing parameter \"id\"");
         return;
     }
     if (!read_id(c, &id))
         return;
-    weir_status st = weir_service_renew(c->options->service, id, ttl_of(c), c->now_ns, &d);
+    weir_status st =
+        weir_service_renew(c->options->service, id, ttl_of(c), c->now_ns, &d, &next_ns);
     if (st == WEIR_E_RANGE) {
         weir_http_problem(c->response, 400, WEIR_TTL_OF_LEASE);
     } else if (found(c, st)) {
         weir_buffer *b = weir_http_begin_json(c);
         weir_buffer_printf(b, "{\"renewed\":true");
-        put_quota(b, &d);
+        put_quota(b, &d, next_ns);
     }
 }
 

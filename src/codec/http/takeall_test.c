@@ -166,13 +166,15 @@ static void check_reserve(void **state)
     assert_int_equal(status_of(answer), 200);
     has_line(answer, "Cache-Control: no-store");
     assert_string_equal(body_of(answer), "{\"settled\":true,\"over\":0,\"limit\":9,\"remaining\":7,"
-                                         "\"reset_after_ms\":2000,\"layer\":0}\n");
+                                         "\"reset_after_ms\":2000,\"next_ms\":0,\"layer\":0}\n");
     snprintf(detail, sizeof detail,
              "no open reservation %s: it was committed, was cancelled or has expired", id);
     is_problem(post(f, "/v1/commit", body), 404, detail);
     id_of(post(f, "/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\",\"cost\":7,\"ttl\":30}"), id);
     snprintf(body, sizeof body, "POST /v1/commit?id=%s&actual=9", id);
-    assert_memory_equal(body_of(with(f, body, "")), "{\"settled\":true,\"over\":0,", 25);
+    assert_string_equal(body_of(with(f, body, "")),
+                        "{\"settled\":true,\"over\":0,\"limit\":9,\"remaining\":0,"
+                        "\"reset_after_ms\":11000,\"next_ms\":3000,\"layer\":0}\n");
     id_of(post(f, "/v1/reserve", "{\"limit\":\"gcra 1/s\",\"key\":\"a\",\"ttl\":30}"), id);
     snprintf(body, sizeof body, "POST /v1/cancel?id=%s", id);
     assert_memory_equal(body_of(with(f, body, "")),
@@ -206,11 +208,11 @@ static void check_leases(void **state)
     snprintf(request, sizeof request, "POST /v1/renew?id=%s", id);
     assert_string_equal(body_of(with(f, request, "")),
                         "{\"renewed\":true,\"limit\":1,\"remaining\":0,"
-                        "\"reset_after_ms\":30000,\"layer\":0}\n");
+                        "\"reset_after_ms\":30000,\"next_ms\":30000,\"layer\":0}\n");
     snprintf(request, sizeof request, "{\"id\":\"%s\",\"ttl\":\"500ms\"}", id);
     assert_string_equal(body_of(post(f, "/v1/renew", request)),
                         "{\"renewed\":true,\"limit\":1,\"remaining\":0,"
-                        "\"reset_after_ms\":500,\"layer\":0}\n");
+                        "\"reset_after_ms\":500,\"next_ms\":500,\"layer\":0}\n");
     snprintf(request, sizeof request, "{\"id\":\"%s\",\"ttl\":31}", id);
     is_problem(post(f, "/v1/renew", request), 400, OF_LEASE);
     f->now_ns += 500000000;

@@ -91,6 +91,7 @@ void weir_resp_renew(weir_call *call)
     uint64_t id;
     int64_t ttl_ns;
     weir_decision d;
+    int64_t next_ns = WEIR_NEXT_UNKNOWN;
     if (!read_id(call, &id))
         return;
     const char *error = read_ttl(
@@ -99,11 +100,12 @@ void weir_resp_renew(weir_call *call)
         weir_call_error(call, "ERR %s", error);
         return;
     }
-    weir_status st = weir_service_renew(c->session->options->service, id, ttl_ns, c->now_ns, &d);
+    weir_status st = weir_service_renew(c->session->options->service, id, ttl_ns, c->now_ns, &d,
+                                        call->with_names ? &next_ns : NULL);
     if (st == WEIR_E_RANGE) {
         weir_call_error(call, "ERR " WEIR_TTL_OF_LEASE);
     } else if (succeeded(call, st)) {
-        weir_call_put_fields(call, &d, WEIR_NEXT_UNKNOWN, 1, 0);
+        weir_call_put_fields(call, &d, next_ns, 1, 0);
         weir_call_put_layer(call, &d);
     }
 }
@@ -113,12 +115,12 @@ static void end_reservation(weir_call *call, int64_t actual)
     weir_resp_call *c = weir_resp_call_of(call);
     uint64_t id;
     weir_decision d;
-    int64_t over;
+    int64_t over, next_ns = WEIR_NEXT_UNKNOWN;
     if (!read_id(call, &id) ||
         !succeeded(call, weir_service_commit(c->session->options->service, id, actual, c->now_ns,
-                                             &d, &over)))
+                                             &d, &over, call->with_names ? &next_ns : NULL)))
         return;
-    weir_call_put_fields(call, &d, WEIR_NEXT_UNKNOWN, 2, 1);
+    weir_call_put_fields(call, &d, next_ns, 2, 1);
     weir_call_put_name(call, "over");
     call->backend->integer(call, over);
     weir_call_put_layer(call, &d);
