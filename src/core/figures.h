@@ -28,7 +28,7 @@ enum { WEIR_FIGURES_MAX = 3 };
 
 typedef struct weir_figures {
     int64_t count;    /* units that count against the limit, 0..limit; sliding-counter: those of the
-                         current window */
+                         current window, more than the limit after a charge beyond it */
     int64_t previous; /* sliding-counter: the units of the window before the current one */
     int64_t start_ns; /* fixed-window, sliding-counter: the start of the current window; none of a
                          from-first window that has not begun */

@@ -663,7 +663,7 @@ weir_status weir_store_cancel(weir_store *s, uint64_t id, int64_t now_ns, weir_d
 static int64_t next_of(weir_store *s, const weir_reserved *of, int64_t now_ns,
                        const weir_decision *d)
 {
-    weir_charge one = {.cost = 1};
+    weir_state_call one = {.cost = 1};
     if (weir_next_is_now(&of->policy, d))
         return 0;
     weir_status st =

@@ -66,11 +66,11 @@ static void check_reserve(void **state)
            "$7\r\nnext_ms\r\n:0\r\n$4\r\nover\r\n:0\r\n$5\r\nlayer\r\n:0\r\n");
     reserve(f, "WEIR.RESERVE tokens carol 100 TTL 5",
             "*7\r\n:1\r\n:100\r\n:0\r\n:0\r\n:3600000\r\n:0\r\n$16\r\n", id);
-    snprintf(request, sizeof request, "WEIR.COMMIT %s 101 WITHNAMES", id);
+    snprintf(request, sizeof request, "WEIR.COMMIT %s 100 WITHNAMES", id);
     expect(f, request,
            "%9\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:100\r\n$9\r\nremaining\r\n:0\r\n"
            "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:3600000\r\n$8\r\ndelay_ms\r\n"
-           ":0\r\n$7\r\nnext_ms\r\n:3600000\r\n$4\r\nover\r\n:1\r\n$5\r\nlayer\r\n:0\r\n");
+           ":0\r\n$7\r\nnext_ms\r\n:3600000\r\n$4\r\nover\r\n:0\r\n$5\r\nlayer\r\n:0\r\n");
     expect(f, "WEIR.CANCEL 0000000000000000 WITHNAMES",
            "%9\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:2147483647\r\n$9\r\nremaining\r\n"
            ":2147483647\r\n$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n$8\r\n"
