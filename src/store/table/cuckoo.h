@@ -125,8 +125,6 @@ static inline uint64_t weir_held_by(weir_form form)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-enum { WEIR_SEEN_STEP_NS = 1000000 }; /* so that seen_ns is written at most 1000 times a second */
-
 /* The table's time. Advances it if now_ns is far ahead. Call it after loading the headers. */
 static inline int64_t weir_table_see(weir_table *t, int64_t now_ns)
 {
@@ -166,9 +164,10 @@ typedef struct weir_take_call {
     size_t n;
     int64_t cost; /* of the one request */
     weir_decision *ret;
+    bool blocks; /* the policy has a block, which is over: only weir_check() begins one */
 } weir_take_call;
 
-/* Decides all requests on `words`, which has one word for each layer, 0 if the key is absent.
+/* Decides all requests on `words`, which has weir_pack_layers() words, 0 if the key is absent.
  * Returns false, with `words` undefined, if weir_check() must decide.
  *  used  see weir_pair_take(). */
 bool weir_take_fast(const weir_take_call *a, uint64_t *words, int64_t now_ns, unsigned *used);

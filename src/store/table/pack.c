@@ -10,7 +10,8 @@
  *     AS_WINDOW    an aligned window: f = start + W, and the count. State version 2 had it; it is
  *                  decoded only
  *
- * States that do not fit, and all other formats, are stored word by word, and f is a mark: see
+ * A block that is over is left out. States that do not fit, those with a block that is not over, and
+ * all other formats are stored word by word, and f is a mark: see
  * store/state.h.
  *
  * The used share must be known without the policy. So a count is shifted left until the highest bit
@@ -19,7 +20,7 @@
 
 #include "store/table/pack.h"
 
-#include "core/algorithm.h"
+#include "core/block.h"
 #include "core/wide.h"
 #include "port/assert.h"
 #include "store/state.h"
@@ -45,7 +46,7 @@ typedef enum way { AS_WORDS, AS_TICKS, AS_STEPS, AS_PAIR, AS_COUNTER, AS_WINDOW 
 static way way_of(const weir_policy *p)
 {
     const weir_layer *l = p->layer;
-    if (p->layers != 1)
+    if (weir_pack_layers(p) != 1)
         return AS_WORDS;
     switch (l->format) {
     case WEIR_STATE_TAT_TICKS:
@@ -223,8 +224,8 @@ static size_t second_at(const weir_policy *p)
     return weir_format_words(p->layer[0].format);
 }
 
-static bool pack_layers(const weir_policy *p, const uint64_t *state, int64_t now_ns,
-                        weir_usage usage, weir_bucket_entry *ret)
+static bool pack_pair_of(const weir_policy *p, const uint64_t *state, int64_t now_ns,
+                         weir_usage usage, weir_bucket_entry *ret)
 {
     uint64_t words[2];
     if (!weir_word_encode(&p->layer[0], state, &words[0]) ||
@@ -232,31 +233,50 @@ static bool pack_layers(const weir_policy *p, const uint64_t *state, int64_t now
         return false;
     if (usage.fresh_after_ns < 0)
         usage = weir_usage_of(p, state, WEIR_LEVEL_MAX, now_ns);
-    /* A pair has one bit for the used share, too little to evict a blocked key last. */
-    if (usage.used == WEIR_USED_MAX && weir_policy_blocks(p))
-        return false;
     return weir_pair_encode(p, words, usage.used, ret);
+}
+
+/* Whether the policy has no block, or one that no decision will notice: those to come are made
+ * WEIR_SEEN_STEP_NS before now_ns at the earliest. */
+static bool is_block_over(const weir_policy *p, const uint64_t *state, int64_t now_ns)
+{
+    const weir_layer *block = &p->layer[p->layers - 1];
+    int64_t from_ns = now_ns > WEIR_SEEN_STEP_NS ? now_ns - WEIR_SEEN_STEP_NS : 0;
+    weir_decision d;
+    if (!weir_layer_is_block(block))
+        return true;
+    state += weir_pack_words(p) - weir_format_words(block->format);
+    weir_block_check(block, state, from_ns, 0, &d);
+    return d.reset_after_ns == 0;
+}
+
+/* Encodes the layers beside the block. Returns false if they do not fit. */
+static bool pack_compactly(const weir_policy *p, const uint64_t *state, int64_t now_ns,
+                           weir_usage usage, weir_bucket_entry *ret)
+{
+    packed r = {0};
+    uint64_t word;
+    if (weir_pack_layers(p) == 1 && weir_word_encode(p->layer, state, &word)) {
+        ret->form = WEIR_FORM_TIME;
+        ret->fresh_at_ns = (int64_t)word;
+        return true;
+    }
+    if (weir_pair_fits(p) && pack_pair_of(p, state, now_ns, usage, ret))
+        return true;
+    if (!pack_by(way_of(p), p->layer, state, now_ns, &r) || r.rest >> LONG_BITS != 0)
+        return false;
+    bool is_long = r.is_long || r.rest >> SHORT_BITS != 0;
+    ret->form = is_long ? WEIR_FORM_LONG : WEIR_FORM_SHORT;
+    ret->fresh_at_ns = r.fresh_at_ns;
+    ret->words[0] = r.rest;
+    return true;
 }
 
 void weir_pack(const weir_policy *p, const uint64_t *state, int64_t now_ns, weir_usage usage,
                weir_bucket_entry *ret)
 {
-    packed r = {0};
-    uint64_t word;
-    if (p->layers == 1 && weir_word_encode(p->layer, state, &word)) {
-        ret->form = WEIR_FORM_TIME;
-        ret->fresh_at_ns = (int64_t)word;
+    if (is_block_over(p, state, now_ns) && pack_compactly(p, state, now_ns, usage, ret))
         return;
-    }
-    if (weir_pair_fits(p) && pack_layers(p, state, now_ns, usage, ret))
-        return;
-    if (pack_by(way_of(p), p->layer, state, now_ns, &r) && r.rest >> LONG_BITS == 0) {
-        bool is_long = r.is_long || r.rest >> SHORT_BITS != 0;
-        ret->form = is_long ? WEIR_FORM_LONG : WEIR_FORM_SHORT;
-        ret->fresh_at_ns = r.fresh_at_ns;
-        ret->words[0] = r.rest;
-        return;
-    }
     size_t words = weir_pack_words(p);
     WEIR_ASSERT(words >= 1 && words <= WEIR_ENTRY_WORDS);
     ret->form = form_of_words(words);
@@ -308,7 +328,7 @@ static bool unpack_by(way w, const weir_layer *l, const weir_bucket_entry *e, ui
     return false;
 }
 
-static bool unpack_layers(const weir_policy *p, const weir_bucket_entry *e, uint64_t *ret_state)
+static bool unpack_pair_of(const weir_policy *p, const weir_bucket_entry *e, uint64_t *ret_state)
 {
     uint64_t words[2];
     return weir_pair_decode(p, e, words) && weir_word_decode(&p->layer[0], words[0], ret_state) &&
@@ -319,9 +339,10 @@ static bool unpack(const weir_policy *p, const weir_bucket_entry *e, size_t word
                    uint64_t *ret_state)
 {
     if (e->form == WEIR_FORM_TIME)
-        return p->layers == 1 && weir_word_decode(p->layer, (uint64_t)e->fresh_at_ns, ret_state);
+        return weir_pack_layers(p) == 1 &&
+               weir_word_decode(p->layer, (uint64_t)e->fresh_at_ns, ret_state);
     if (e->form <= WEIR_FORM_ONE && weir_pair_fits(p))
-        return unpack_layers(p, e, ret_state);
+        return unpack_pair_of(p, e, ret_state);
     if (e->form == WEIR_FORM_SHORT || e->form == WEIR_FORM_LONG)
         return e->fresh_at_ns >= 0 && unpack_by(way_of(p), p->layer, e, ret_state);
     for (size_t i = 0; i < words; i++)
@@ -334,6 +355,8 @@ bool weir_unpack(const weir_policy *p, const weir_bucket_entry *e,
                  uint64_t ret_state[WEIR_ENTRY_WORDS])
 {
     size_t words = weir_pack_words(p);
+    for (size_t i = 0; i < words; i++) /* also of a block that is left out */
+        ret_state[i] = 0;
     bool is_one = unpack(p, e, words, ret_state);
     for (size_t i = 0; i < words && !is_one; i++)
         ret_state[i] = 0;
@@ -356,7 +379,7 @@ static unsigned bits_over(const weir_layer *l)
 unsigned weir_pack_class(const weir_policy *p)
 {
     const weir_layer *l = p->layer;
-    if (p->layers == 1 && weir_word_fits(l))
+    if (weir_pack_layers(p) == 1 && weir_word_fits(l))
         return weir_word_class(l);
     if (weir_pair_fits(p))
         return CLASS_PAIR;

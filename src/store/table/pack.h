@@ -10,6 +10,7 @@
 
 #include "store/table/bucket.h"
 
+#include "core/algorithm.h"
 #include "store/state.h"
 #include "store/table/word.h"
 
@@ -19,9 +20,15 @@ size_t weir_pack_words(const weir_policy *p);
 static inline bool weir_pack_is_word(const weir_layer *l)
 {
     const unsigned formats = 1u << WEIR_STATE_TAT_NS | 1u << WEIR_STATE_TAT_TICKS |
-                             1u << WEIR_STATE_WINDOW_WORD | 1u << WEIR_STATE_COUNTER |
-                             1u << WEIR_STATE_BLOCK;
+                             1u << WEIR_STATE_WINDOW_WORD | 1u << WEIR_STATE_COUNTER;
     return formats >> l->format & 1;
+}
+
+/* How many layers a compact entry has: all but a block, which is over. The entry of a key whose block
+ * is running or remembered has the words of the core. Pure. */
+static inline uint32_t weir_pack_layers(const weir_policy *p)
+{
+    return __builtin_expect(p->layers == 1, 1) ? 1 : p->layers - weir_policy_blocks(p);
 }
 
 /* Whether the states may be words or pairs of words, see word.h and the last part of this file. If
@@ -30,7 +37,9 @@ static inline bool weir_pack_is_fast(const weir_policy *p)
 {
     if (__builtin_expect(p->layers == 1, 1))
         return weir_pack_is_word(&p->layer[0]);
-    return p->layers == 2 && weir_pack_is_word(&p->layer[0]) && weir_pack_is_word(&p->layer[1]);
+    uint32_t layers = weir_pack_layers(p);
+    return layers <= 2 && weir_pack_is_word(&p->layer[0]) &&
+           (layers == 1 || weir_pack_is_word(&p->layer[1]));
 }
 
 /* Encodes a state of weir_pack_words() words: sets form, fresh_at_ns and words of an entry.
@@ -79,9 +88,7 @@ static inline int64_t weir_pack_time(const weir_bucket_entry *e)
  *     ONE          the other word, which is below 2^62
  *
  * Each form has two more bits: which word is later, and whether a layer has used more than a
- * quarter of its limit (WEIR_CHEAP).
- *
- * A state with a block that is running is not encoded as a pair. */
+ * quarter of its limit (WEIR_CHEAP). */
 
 /* Whether the states of a policy usually fit. Pure. */
 bool weir_pair_fits(const weir_policy *p);
@@ -94,7 +101,7 @@ bool weir_pair_encode(const weir_policy *p, const uint64_t words[2], unsigned us
 /* Decodes an entry. Returns false if it cannot belong to the policy. */
 bool weir_pair_decode(const weir_policy *p, const weir_bucket_entry *e, uint64_t ret_words[2]);
 
-/* Decides as weir_check() on two words. Returns false, with `words` and *ret undefined, if
+/* Decides as weir_check() on two words, without a block. Returns false, with `words` and *ret undefined, if
  * weir_check() must decide.
  *  used  the share of the new state, written only if the words change. */
 bool weir_pair_take(const weir_policy *p, uint64_t words[2], int64_t now_ns, int64_t cost,

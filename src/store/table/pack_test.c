@@ -166,8 +166,9 @@ static void check_time(const weir_policy *p, const words *state, const weir_buck
     int64_t after_ns = weir_fresh_after(p, state->word, WEIR_LEVEL_MAX, now_ns);
     int64_t at_ns = after_ns < INT64_MAX - now_ns ? now_ns + after_ns : INT64_MAX;
     const weir_layer *l = p->layer;
-    bool counter = p->layers == 1 && l->format == WEIR_STATE_COUNTER;
-    bool window = p->layers == 1 && l->format == WEIR_STATE_WINDOW_WORD;
+    bool alone = weir_pack_layers(p) == 1;
+    bool counter = alone && l->format == WEIR_STATE_COUNTER;
+    bool window = alone && l->format == WEIR_STATE_WINDOW_WORD;
     int64_t idle_ns = weir_pack_time(e);
     bool pair = weir_pair_fits(p) && e->form <= WEIR_FORM_ONE;
     bool is_mark = e->form >= WEIR_FORM_ONE && !pair;
@@ -279,6 +280,12 @@ static void usual_policies(void **state)
         {"gcra 10/s burst 10 & sliding-counter 100/h", 5, WEIR_FORM_ONE},
         {"gcra 3/s burst 10 & sliding-counter 100/h", 5, WEIR_FORM_FIVE},
         {"sliding-log 2/s", 1, WEIR_FORM_FIVE},
+        {"gcra 100/s burst 20 & block 10m", 5, WEIR_FORM_TIME},
+        {"fixed-window 100/h & block 10m doubling 1h", 5, WEIR_FORM_TIME},
+        {"gcra 17/s burst 20 & block 10m", 5, WEIR_FORM_SHORT},
+        {"gcra 10/s burst 10 & gcra 1/s burst 1000 & block 10m", 5, WEIR_FORM_LONG},
+        {"sliding-counter 17000000/h & block 10m", 5, WEIR_FORM_THREE},
+        {"sliding-log 1/s & block 10m", 1, WEIR_FORM_FIVE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         weir_policy p;
@@ -294,6 +301,47 @@ static void usual_policies(void **state)
         pack_and_unpack(&p, &w, now_ns, WEIR_USAGE_UNKNOWN, &e);
         if (e.form != cases[i].form)
             fail_msg("%s: form %d", cases[i].text, (int)e.form);
+    }
+}
+
+/* A block is left out once it is over, and has been for the longest time by which the clock of the
+ * table can step back. Until then its key is evicted last. */
+static void blocks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t seconds; /* from the denial until the block is over and forgotten */
+        weir_form running, over;
+        size_t words; /* of the other layers */
+    } cases[] = {
+        {"gcra 1/m burst 9 & block 10s", 10, WEIR_FORM_TWO, WEIR_FORM_TIME, 1},
+        {"gcra 1/m burst 9 & block 10s doubling 1m", 20, WEIR_FORM_THREE, WEIR_FORM_TIME, 1},
+        {"gcra 17/m burst 9 & block 10s", 10, WEIR_FORM_THREE, WEIR_FORM_SHORT, 2},
+        {"gcra 1/m burst 9 & gcra 2/m burst 9 & block 10s", 10, WEIR_FORM_THREE, WEIR_FORM_LONG, 2},
+    };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        weir_policy p = policy_of(cases[i / 2].text);
+        int64_t begin_ns = i % 2 ? INT64_C(1767225600000000000) : 0;
+        int64_t over_ns = begin_ns + cases[i / 2].seconds * INT64_C(1000000000);
+        words w = {{0}}, want = {{0}};
+        weir_decision d;
+        weir_bucket_entry e;
+        assert_int_equal(weir_check(&p, w.word, WEIR_LEVEL_MAX, begin_ns, 9, &d), WEIR_OK);
+        assert_int_equal(weir_check(&p, w.word, WEIR_LEVEL_MAX, begin_ns, 1, &d), WEIR_OK);
+        assert_false(d.allowed);
+        for (size_t n = 0; n < cases[i / 2].words; n++)
+            want.word[n] = w.word[n];
+        words back = pack_and_unpack(&p, &w, begin_ns, WEIR_USAGE_UNKNOWN, &e);
+        assert_int_equal(e.form, cases[i / 2].running);
+        assert_int_equal(weir_rank_used(weir_pack_rank(&e, begin_ns)), WEIR_USED_MAX);
+        assert_memory_equal(&back, &w, sizeof w);
+        back = pack_and_unpack(&p, &w, over_ns + WEIR_SEEN_STEP_NS - 1, WEIR_USAGE_UNKNOWN, &e);
+        assert_int_equal(e.form, cases[i / 2].running);
+        assert_memory_equal(&back, &w, sizeof w);
+        back = pack_and_unpack(&p, &w, over_ns + WEIR_SEEN_STEP_NS, WEIR_USAGE_UNKNOWN, &e);
+        assert_int_equal(e.form, cases[i / 2].over);
+        assert_memory_equal(&back, &want, sizeof want);
     }
 }
 
@@ -339,6 +387,8 @@ static void used_shares(void **state)
         {"gcra 1/s burst 5 & sliding-counter 100/h", BIT},
         {"fixed-window 9/h & gcra 100/h burst 9", BIT},
         {"gcra 3/s burst 5 & sliding-counter 100/h", 1},
+        {"gcra 100/s burst 20 & block 10m", 1},
+        {"gcra 10/s burst 10 & gcra 100/d burst 100 & block 10m", BIT},
     };
     int64_t now_ns = 1767225600000000000;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -504,7 +554,7 @@ int main(void)
         cmocka_unit_test(ranks),           cmocka_unit_test(window_of_version_2),
         cmocka_unit_test(former_classes),  cmocka_unit_test(usual_policies),
         cmocka_unit_test(any_words),       cmocka_unit_test(out_of_range),
-        cmocka_unit_test(other_forms),
+        cmocka_unit_test(other_forms),     cmocka_unit_test(blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

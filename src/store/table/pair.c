@@ -3,7 +3,6 @@
 
 #include "store/table/pack.h"
 
-#include "core/block.h"
 #include "port/assert.h"
 
 /* The highest bit of the number in an entry is the share. In the form ONE, it is bit 62. */
@@ -11,13 +10,12 @@ enum { SHORT_BITS = 32, LONG_BITS = 48, SHARE = 62, SECOND = 63 };
 
 static bool fits(const weir_layer *l)
 {
-    return l->format == WEIR_STATE_BLOCK ||
-           (l->format != WEIR_STATE_TAT_TICKS && weir_word_fits(l));
+    return l->format != WEIR_STATE_TAT_TICKS && weir_word_fits(l);
 }
 
 bool weir_pair_fits(const weir_policy *p)
 {
-    return p->layers == 2 && fits(&p->layer[0]) && fits(&p->layer[1]);
+    return weir_pack_layers(p) == 2 && fits(&p->layer[0]) && fits(&p->layer[1]);
 }
 
 static inline bool are_tats(const weir_policy *p)
@@ -66,29 +64,13 @@ bool weir_pair_decode(const weir_policy *p, const weir_bucket_entry *e, uint64_t
     return true;
 }
 
-/* As weir_pair_take(), if the second layer is a block. weir_check() decides while a block is
- * running, and begins blocks. */
-static bool take_before_block(const weir_layer *l, uint64_t words[2], int64_t now_ns, int64_t cost,
-                              weir_decision *ret, unsigned *used)
-{
-    uint64_t word = words[0];
-    if (!weir_block_allows(&words[1], now_ns) || !weir_word_take(l, &word, now_ns, cost, ret) ||
-        (!ret->allowed && cost > 0))
-        return false;
-    *used = weir_used_share(ret->limit, ret->remaining);
-    words[0] = word;
-    return true;
-}
-
 bool weir_pair_take(const weir_policy *p, uint64_t words[2], int64_t now_ns, int64_t cost,
                     weir_decision *ret, unsigned *used)
 {
     const weir_layer *l = p->layer;
     uint64_t now[2] = {words[0], words[1]};
     weir_decision d;
-    WEIR_ASSERT(p->layers == 2);
-    if (l[1].format == WEIR_STATE_BLOCK)
-        return take_before_block(l, words, now_ns, cost, ret, used);
+    WEIR_ASSERT(weir_pack_layers(p) == 2);
     if (l[0].count_denied || l[1].count_denied ||
         !weir_word_take(&l[0], &now[0], now_ns, cost, ret) ||
         !weir_word_take(&l[1], &now[1], now_ns, cost, &d))

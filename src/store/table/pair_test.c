@@ -22,6 +22,8 @@ static void which_fit(void **state)
         {"gcra 10/s burst 5 & gcra 1/s burst 100", true},
         {"gcra 10/s burst 5 & fixed-window 100/h", true},
         {"sliding-counter 9/s & fixed-window 100/day", true},
+        {"gcra 10/s burst 5 & gcra 1/s burst 100 & block 10m", true},
+        {"gcra 10/s burst 5 & block 10m", false},
         {"gcra 10/s burst 5", false},
         {"gcra 10/s burst 5 & gcra 1/s burst 100 & gcra 1/m burst 1000", false},
         {"gcra 3/s burst 5 & gcra 1/s burst 100", false}, /* ticks */

@@ -85,7 +85,7 @@ static bool decide_fast(const call *c, const weir_bucket_entry *old, int64_t now
 {
     uint64_t words[2] = {0}, before[2];
     unsigned used = 0;
-    bool pair = c->policy->layers == 2;
+    bool pair = weir_pack_layers(c->policy) == 2;
     if (old &&
         !(pair ? weir_pair_decode(c->policy, old, words)
                : old->form == WEIR_FORM_TIME && (words[0] = (uint64_t)old->fresh_at_ns, true)))
@@ -170,12 +170,11 @@ static weir_bucket *find(const call *c, weir_line *ret, found *f)
     return weir_bucket_same(c->at.first, ret->word[0]) ? c->at.first : NULL;
 }
 
-/* Writes the new state of a key that is in `b`. Returns false if `b` has changed, or if the new
- * state has another form. */
+/* Writes the new state of a key that is in `b`, in the same form. Returns false if `b` has
+ * changed. */
 static bool try_update(const call *c, weir_bucket *b, const weir_line *old, const found *f)
 {
-    if (weir_line_form(old, f->i) != f->entry.form ||
-        !weir_bucket_try_lock(&c->table->array, b, old->word[0]))
+    if (!weir_bucket_try_lock(&c->table->array, b, old->word[0]))
         return false;
     weir_bucket_set(&c->table->array, b, old, f->i, &f->entry);
     return true;
@@ -224,6 +223,8 @@ static weir_status run(const call *c)
         if (!decide(c, &f, &st))
             return st;
         bool is_there = f.i < WEIR_LINE_ENTRIES;
+        if (is_there && weir_line_form(&line, f.i) != f.entry.form)
+            break;
         if (is_there ? try_update(c, b, &line, &f) : try_insert(c, line.word[0], &f, &st))
             return st;
     }

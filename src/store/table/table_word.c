@@ -248,6 +248,11 @@ __attribute__((noinline)) static bool try_insert(weir_table *t, uint64_t hash, c
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
+static inline bool begins_block(const weir_take_call *a, int64_t cost, const weir_decision *d)
+{
+    return a->blocks && !d->allowed && cost > 0;
+}
+
 /* Decides all requests on *word. Returns false, with *word undefined, if that is left to
  * weir_table_take(). */
 __attribute__((always_inline)) static inline bool take(const weir_take_call *a, uint64_t *word,
@@ -257,13 +262,15 @@ __attribute__((always_inline)) static inline bool take(const weir_take_call *a, 
     if (!a->row && __builtin_expect(l->format == WEIR_STATE_TAT_NS, 1)) {
         weir_gcra_check(l, word, now_ns, a->cost, a->ret);
         a->ret->layer = 0;
-        return true;
+        return !begins_block(a, a->cost, a->ret);
     }
     if (!a->row)
-        return weir_word_take(l, word, now_ns, a->cost, a->ret);
+        return weir_word_take(l, word, now_ns, a->cost, a->ret) &&
+               !begins_block(a, a->cost, a->ret);
     for (size_t i = 0; i < a->n; i++) {
         weir_store_request *r = &a->row[i];
-        if (!weir_word_take(l, word, now_ns, r->cost, &r->decision))
+        if (!weir_word_take(l, word, now_ns, r->cost, &r->decision) ||
+            begins_block(a, r->cost, &r->decision))
             return false;
     }
     return true;
@@ -271,13 +278,15 @@ __attribute__((always_inline)) static inline bool take(const weir_take_call *a, 
 
 bool weir_take_fast(const weir_take_call *a, uint64_t *words, int64_t now_ns, unsigned *used)
 {
-    if (a->policy->layers == 1)
+    if (weir_pack_layers(a->policy) == 1)
         return take(a, words, now_ns);
     if (!a->row)
-        return weir_pair_take(a->policy, words, now_ns, a->cost, a->ret, used);
+        return weir_pair_take(a->policy, words, now_ns, a->cost, a->ret, used) &&
+               !begins_block(a, a->cost, a->ret);
     for (size_t i = 0; i < a->n; i++) {
         weir_store_request *r = &a->row[i];
-        if (!weir_pair_take(a->policy, words, now_ns, r->cost, &r->decision, used))
+        if (!weir_pair_take(a->policy, words, now_ns, r->cost, &r->decision, used) ||
+            begins_block(a, r->cost, &r->decision))
             return false;
     }
     return true;
@@ -285,7 +294,7 @@ bool weir_take_fast(const weir_take_call *a, uint64_t *words, int64_t now_ns, un
 
 static weir_status take_carefully(weir_table *t, weir_take_call *a, uint64_t hash, int64_t now_ns)
 {
-    for (int i = 0; i < WEIR_TRIES && a->policy->layers == 1; i++) {
+    for (int i = 0; i < WEIR_TRIES && weir_pack_layers(a->policy) == 1; i++) {
         spot s;
         outcome o = find(t, hash, &s);
         if (o == CHANGED) {
@@ -338,9 +347,11 @@ void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, 
                          int64_t now_ns)
 {
     WEIR_ASSERT(n >= 1 && weir_pack_is_fast(requests->policy));
-    weir_take_call a = {.policy = requests->policy, .row = requests, .n = n};
+    const weir_policy *p = requests->policy;
+    uint32_t layers = weir_pack_layers(p);
+    weir_take_call a = {.policy = p, .row = requests, .n = n, .blocks = layers < p->layers};
     weir_status st = WEIR_OK;
-    if (a.policy->layers > 1 || !take_in_first(t, &a, hash, now_ns))
+    if (layers > 1 || !take_in_first(t, &a, hash, now_ns))
         st = take_carefully(t, &a, hash, now_ns);
     for (size_t i = 0; i < n; i++)
         requests[i].status = st;
@@ -358,13 +369,16 @@ __attribute__((noinline)) static weir_status take_one_carefully(weir_table *t, c
     return st;
 }
 
-__attribute__((noinline)) static weir_status take_pair(weir_table *t, const weir_policy *p,
-                                                       uint64_t hash, int64_t now_ns, int64_t cost,
-                                                       weir_decision *ret)
+__attribute__((noinline)) static weir_status take_layers(weir_table *t, const weir_policy *p,
+                                                         uint64_t hash, int64_t now_ns,
+                                                         int64_t cost, weir_decision *ret)
 {
     weir_decision d; /* a copy, as above */
-    weir_take_call a = {.policy = p, .cost = cost, .ret = &d};
-    weir_status st = weir_table_take(t, &a, hash, now_ns);
+    uint32_t layers = weir_pack_layers(p);
+    weir_take_call a = {.policy = p, .cost = cost, .ret = &d, .blocks = layers < p->layers};
+    weir_status st = WEIR_OK;
+    if (layers > 1 || !take_in_first(t, &a, hash, now_ns))
+        st = take_carefully(t, &a, hash, now_ns);
     if (st == WEIR_OK)
         *ret = d;
     return st;
@@ -375,7 +389,7 @@ weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t ha
 {
     const weir_take_call a = {.policy = p, .cost = cost, .ret = ret};
     if (p->layers > 1)
-        return take_pair(t, p, hash, now_ns, cost, ret);
+        return take_layers(t, p, hash, now_ns, cost, ret);
     if (__builtin_expect(take_in_first(t, &a, hash, now_ns), 1))
         return WEIR_OK;
     return take_one_carefully(t, p, hash, now_ns, cost, ret);
@@ -385,12 +399,12 @@ __attribute__((noinline)) static weir_status take_here(weir_table *t, const weir
                                                        uint64_t hash, int64_t now_ns, int64_t cost,
                                                        weir_decision *ret)
 {
-    weir_status st = p->layers > 1 ? take_pair(t, p, hash, now_ns, cost, ret)
+    weir_status st = p->layers > 1 ? take_layers(t, p, hash, now_ns, cost, ret)
                                    : take_one_carefully(t, p, hash, now_ns, cost, ret);
     if (st != WEIR_E_ELSEWHERE)
         return st;
     weir_decision d;
-    weir_take_call a = {.policy = p, .cost = cost, .ret = &d};
+    weir_take_call a = {.policy = p, .cost = cost, .ret = &d, .blocks = weir_policy_blocks(p)};
     st = weir_table_take_locked(t, &a, hash, now_ns);
     if (st == WEIR_OK)
         *ret = d;

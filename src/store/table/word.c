@@ -3,7 +3,6 @@
 
 #include "store/table/word.h"
 
-#include "core/block.h"
 #include "core/gcra.h"
 #include "core/wide.h"
 #include "core/windows.h"
@@ -287,25 +286,24 @@ unsigned weir_word_class(const weir_layer *l)
                         : WEIR_CLASS_WINDOW + (s.count - BITS_MIN) / WINDOW_STEP;
 }
 
-static bool is_time(const weir_layer *l)
-{
-    return l->format == WEIR_STATE_TAT_NS || l->format == WEIR_STATE_BLOCK;
-}
-
 bool weir_word_encode(const weir_layer *l, const uint64_t *state, uint64_t *ret_word)
 {
-    if (is_time(l))
+    if (l->format == WEIR_STATE_TAT_NS) {
         *ret_word = state[0];
-    return is_time(l) || (l->format == WEIR_STATE_TAT_TICKS ? encode_ticks(l, state, ret_word)
-                                                            : encode_window(l, state, ret_word));
+        return true;
+    }
+    return l->format == WEIR_STATE_TAT_TICKS ? encode_ticks(l, state, ret_word)
+                                             : encode_window(l, state, ret_word);
 }
 
 bool weir_word_decode(const weir_layer *l, uint64_t word, uint64_t *ret_state)
 {
-    if (is_time(l))
+    if (l->format == WEIR_STATE_TAT_NS) {
         ret_state[0] = word;
-    return is_time(l) || (l->format == WEIR_STATE_TAT_TICKS ? decode_ticks(l, word, ret_state)
-                                                            : decode_window(l, word, ret_state));
+        return true;
+    }
+    return l->format == WEIR_STATE_TAT_TICKS ? decode_ticks(l, word, ret_state)
+                                             : decode_window(l, word, ret_state);
 }
 
 bool weir_word_take(const weir_layer *l, uint64_t *word, int64_t now_ns, int64_t cost,
@@ -324,8 +322,6 @@ bool weir_word_take(const weir_layer *l, uint64_t *word, int64_t now_ns, int64_t
     case WEIR_STATE_COUNTER:
         return take_counter(l, word, now_ns, cost, ret);
     case WEIR_STATE_BLOCK:
-        weir_block_check(l, word, now_ns, cost, ret);
-        return true;
     case WEIR_STATE_BLOCK_PAIR:
     case WEIR_STATE_TAT_NS: /* decided above */
     case WEIR_STATE_TAT_STEPS:

@@ -6,7 +6,6 @@
  * means, follows from the policy's layer:
  *
  *     TAT_NS       the TAT
- *     BLOCK        the end of the block, in a pair: see pair.c
  *     TAT_TICKS    bit 63; 59 bits of f, in ns since 2020-01-01; 4 bits of rest; where the TAT is
  *                  f - rest / num ns, and weir_layer.num is at most 16
  *     WINDOW_WORD  the end of the window, rounded up to a multiple of 2^bits ns, plus the count
