@@ -95,6 +95,12 @@ static inline uint8_t *weir_decimal_before(uint8_t *end, uint64_t v)
 #define WEIR_I64_MAX_LEN 20
 static inline size_t weir_i64_print(char *buf, int64_t v)
 {
+    if (v >= 0 && v <= 99) { /* the common case */
+        unsigned tens = (unsigned)v / 10;
+        buf[0] = (char)('0' + tens);
+        buf[tens > 0] = (char)('0' + (unsigned)v % 10);
+        return 1 + (tens > 0);
+    }
     uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
     size_t minus = v < 0, len = minus + weir_decimal_len(rest);
     buf[0] = '-'; /* overwritten by the first digit if v >= 0 */

@@ -146,15 +146,14 @@ static weir_request for_one(const weir_request *request)
                           .client = request->client};
 }
 
-static int64_t next_of(weir_service *s, const weir_request *request, int64_t now_ns)
+/* The wait of a request for which weir_next_is_now() is false. */
+static int64_t find_next(weir_service *s, const weir_request *request, int64_t now_ns)
 {
     weir_key_match match;
     weir_resolved at;
-    weir_request one = for_one(request);
-    if (request->reason != WEIR_BY_SHADOW && weir_next_is_now(request->policy, &request->decision))
-        return 0;
     if (request->reason == WEIR_BY_DENY_LIST)
         return INT64_MAX;
+    weir_request one = for_one(request);
     /* A repeated call has no client: the key may then match another limit. */
     if (weir_resolve(s, &one, &match, &at) != WEIR_OK || one.policy != request->policy)
         return WEIR_NEXT_UNKNOWN;
@@ -167,8 +166,11 @@ static int64_t next_of(weir_service *s, const weir_request *request, int64_t now
 void weir_service_next(weir_service *s, weir_request *requests, size_t n, int64_t now_ns)
 {
     for (size_t i = 0; i < n; i++) {
-        if (requests[i].status == WEIR_OK)
-            requests[i].next_ns = next_of(s, &requests[i], now_ns);
+        weir_request *r = &requests[i];
+        if (r->status == WEIR_OK)
+            r->next_ns = r->reason != WEIR_BY_SHADOW && weir_next_is_now(r->policy, &r->decision)
+                             ? 0
+                             : find_next(s, r, now_ns);
     }
 }
 

@@ -173,8 +173,8 @@ enum { FIELD_ROOM = 48 };
                    "a field and a comma fit");
 WEIR_DECISION_LIST(FITS)
 
-/* Writes bytes and a value, and returns their end. */
-static char *put_flag(char *at, const char *name, size_t len, int64_t v)
+/* Write bytes and a value, and return their end. Inlined, so that the compiler knows the length. */
+static inline char *put_flag(char *at, const char *name, size_t len, int64_t v)
 {
     memcpy(at, name, len);
     memcpy(at + len, v ? "true," : "false", 5);
@@ -182,7 +182,8 @@ static char *put_flag(char *at, const char *name, size_t len, int64_t v)
     return at + len + (v ? 5 : 6);
 }
 
-static char *put_number(char *at, const char *name, size_t len, int64_t v)
+__attribute__((always_inline)) static inline char *put_number(char *at, const char *name,
+                                                              size_t len, int64_t v)
 {
     memcpy(at, name, len);
     at += len + weir_i64_print(at + len, v);
@@ -227,22 +228,26 @@ static void put_members(weir_buffer *b, const weir_request *r, const weir_http_m
     put_decision_fields(b, d, r->next_ns);
     weir_buffer_append(b, "\"policy\":", 9);
     weir_json_put_string(b, rule, rule_len);
-    weir_buffer_put(b, ",\"layer\":", d->layer);
+    weir_buffer_put_number(b, LITERAL(",\"layer\":"), d->layer);
     weir_buffer_append(b, ",\"reason\":\"", 11);
     weir_buffer_append(b, reason, strlen(reason));
+    if (!more) {
+        weir_buffer_append(b, "\"}\n", 3);
+        return;
+    }
     weir_buffer_append_byte(b, '"');
-    if (more && more->all) {
+    if (more->all) {
         weir_buffer_put(b, ",\"index\":", (int64_t)more->index);
         weir_buffer_append(b, ",\"key\":", 7);
         weir_json_put_string(b, r->key.at, r->key.len);
     }
     weir_figure figures[WEIR_FIGURES_MAX];
-    size_t n = more && more->figures ? weir_figures_list(more->figures, figures) : 0;
+    size_t n = more->figures ? weir_figures_list(more->figures, figures) : 0;
     for (size_t i = 0; i < n; i++)
         weir_buffer_printf(b, ",\"%s\":%" PRId64, figures[i].name, figures[i].value);
-    if (more && more->id)
+    if (more->id)
         weir_buffer_printf(b, ",\"id\":\"%.*s\"", WEIR_HEX64_LEN, more->id);
-    if (more && more->charged)
+    if (more->charged)
         weir_buffer_put(b, ",\"over\":", r->over);
     weir_buffer_append(b, "}\n", 2);
 }
@@ -325,11 +330,15 @@ bool weir_http_date(int64_t now_s, char ret[static WEIR_HTTP_DATE_ROOM])
 void weir_http_put_head(weir_buffer *out, const weir_http_response *a, const char *connection,
                         const char *date)
 {
-    const char *reason = weir_http_reason(a->status);
     WEIR_ASSERT(a->fields_len < sizeof a->fields);
-    weir_buffer_put(out, "HTTP/1.1 ", a->status);
-    weir_buffer_append_byte(out, ' ');
-    weir_buffer_append(out, reason, strlen(reason));
+    if (a->status == 200) { /* the common case */
+        weir_buffer_append(out, LITERAL("HTTP/1.1 200 OK"));
+    } else {
+        const char *reason = weir_http_reason(a->status);
+        weir_buffer_put(out, "HTTP/1.1 ", a->status);
+        weir_buffer_append_byte(out, ' ');
+        weir_buffer_append(out, reason, strlen(reason));
+    }
     weir_buffer_append(out, "\r\nDate: ", 8);
     weir_buffer_append(out, date, strlen(date));
     bool no_body = a->status == 204 || a->status == 304;

@@ -155,7 +155,9 @@ static bool is_of_proxy(int header)
 static int header_named(const weir_http_options *o, weir_slice name)
 {
     for (int i = 0; i < WEIR_HTTP_KEY; i++) {
-        if (name.len == header_names[i].len && weir_slice_is(name, header_names[i].at))
+        const weir_slice *known = &header_names[i];
+        if (name.len == known->len && (name.at[0] | 32) == known->at[0] &&
+            weir_slice_is(name, known->at))
             return i;
     }
     if (o->key_header && weir_slice_is(name, o->key_header))

@@ -443,26 +443,28 @@ void weir_resp_put_i64(weir_buffer *b, int64_t v)
     put_number(b, ':', v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
 }
 
+/* Writes a head from `at` on, for which there is space. Returns its end. */
+static inline uint8_t *add_head(uint8_t *at, char type, int64_t v)
+{
+    if (v >= 0 && v <= 9) { /* the common case */
+        const uint8_t text[4] = {(uint8_t)type, (uint8_t)('0' + v), '\r', '\n'};
+        memcpy(at, text, sizeof text);
+        return at + sizeof text;
+    }
+    *at++ = (uint8_t)type;
+    at += weir_i64_print((char *)at, v);
+    memcpy(at, "\r\n", 2);
+    return at + 2;
+}
+
 void weir_resp_put_integers(weir_buffer *b, const int64_t *v, size_t n, size_t more)
 {
     enum { LEN_MAX = sizeof ":-9223372036854775808\r" }; /* with LF in place of NUL */
     if (!weir_buffer_reserve(b, (n + 1) * LEN_MAX))
         return;
-    uint8_t *begin = weir_buffer_tail(b), *at = begin;
-    at += head_len(n + more, false);
-    write_head(at, '*', n + more, false);
-    for (size_t i = 0; i < n; i++) {
-        if (v[i] >= 0 && v[i] <= 9) { /* the common case */
-            const uint8_t text[4] = {':', (uint8_t)('0' + v[i]), '\r', '\n'};
-            memcpy(at, text, sizeof text);
-            at += sizeof text;
-            continue;
-        }
-        bool minus = v[i] < 0;
-        uint64_t digits = minus ? 0 - (uint64_t)v[i] : (uint64_t)v[i];
-        at += head_len(digits, minus);
-        write_head(at, ':', digits, minus);
-    }
+    uint8_t *begin = weir_buffer_tail(b), *at = add_head(begin, '*', (int64_t)(n + more));
+    for (size_t i = 0; i < n; i++)
+        at = add_head(at, ':', v[i]);
     weir_buffer_added(b, (size_t)(at - begin));
 }
 
