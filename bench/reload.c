@@ -19,7 +19,8 @@ static void set_limit(subject *s, const char *text)
     if (weir_policy_parse(&s->policy, text, strlen(text), NULL, NULL) != WEIR_OK)
         die("a policy is invalid");
     s->policy_id = weir_store_named_id(s->store, &s->policy, "q", 1);
-    weir_store_note_limit(s->store, s->policy_id, &s->policy, "q", 1);
+    if (weir_store_note_limit(s->store, s->policy_id, &s->policy, "q", 1) != WEIR_OK)
+        die("a limit cannot be noted");
     weir_store_keep(s->store);
 }
 

@@ -67,7 +67,8 @@ static uint64_t *block_of(const weir_policy *p, uint64_t *state, unsigned level)
     return state;
 }
 
-/* Returns whether a layer that the request will write must grow first. */
+/* Returns whether a layer that the request will write must grow first. Only called for policies with
+ * a ring. */
 static bool any_full(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost, bool allowed)
 {
@@ -148,12 +149,21 @@ __attribute__((always_inline)) static inline void deny_all(const weir_policy *p,
     ret->delay_ns = 0;
 }
 
+static inline bool has_ring(const weir_policy *p)
+{
+    for (uint32_t i = 0; i < p->layers; i++) {
+        if (weir_layer_is_ring(&p->layer[i]))
+            return true;
+    }
+    return false;
+}
+
 static weir_status validate(const weir_policy *p, const uint64_t *state, unsigned level,
                             int64_t now_ns, int64_t cost)
 {
     bool good = now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX && cost >= 0 && cost <= WEIR_COST_MAX &&
                 level <= WEIR_LEVEL_MAX;
-    return good && weir_state_sound(p, state, level) ? WEIR_OK : WEIR_E_RANGE;
+    return good && (!has_ring(p) || weir_state_sound(p, state, level)) ? WEIR_OK : WEIR_E_RANGE;
 }
 
 static weir_status validate_keep(const weir_policy *p, const uint64_t *state, unsigned level,
@@ -169,7 +179,7 @@ check_layers(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_
     bool allowed = all_allow(p, state, level, now_ns, cost, keep);
     uint64_t *block = allowed || cost == 0 ? NULL : block_of(p, state, level);
     bool count = !block || weir_block_allows(block, now_ns); /* nothing counts during a block */
-    if (count && any_full(p, state, level, now_ns, cost, allowed))
+    if (count && has_ring(p) && any_full(p, state, level, now_ns, cost, allowed))
         return WEIR_E_ROOM;
     if (block && count)
         weir_block_begin(&p->layer[p->layers - 1], block, now_ns);

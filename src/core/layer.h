@@ -18,6 +18,14 @@ static inline size_t weir_layer_words(const weir_layer *l, unsigned level)
         return fixed;
     return l->format == WEIR_STATE_SLICES ? weir_slices_words(l) : weir_log_words(l, level);
 }
+
+/* Whether the state is a ring buffer: of the other formats, any words are sound, and none is ever
+ * full. Pure. */
+static inline bool weir_layer_is_ring(const weir_layer *l)
+{
+    return l->format == WEIR_STATE_LOG || l->format == WEIR_STATE_LEASES;
+}
+
 void weir_layer_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to);
 
 /* Returns false if the words cannot be a state of this layer. No other function accepts such a

@@ -440,6 +440,7 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
     if (st != WEIR_OK)
         return st;
     weir_store_start_clock(s);
+    s->plain = s->partitions_len == 0 && !s->sync_always;
     *ret = s;
     return WEIR_OK;
 }

@@ -181,11 +181,9 @@ static weir_status run_charge(weir_store *s, const weir_area *at, weir_large_cal
     return st;
 }
 
-/* Decides in the cases that weir_store_check() leaves to it. */
-__attribute__((noinline)) static weir_status check_rare(weir_store *s, const weir_area *at,
-                                                        const weir_policy *p, uint64_t hash,
-                                                        int64_t now_ns, int64_t cost,
-                                                        weir_decision *ret)
+/* Decides in the cases that the functions below leave to it. */
+static weir_status check_rare(weir_store *s, const weir_area *at, const weir_policy *p,
+                              uint64_t hash, int64_t now_ns, int64_t cost, weir_decision *ret)
 {
     if (!weir_pack_is_fast(p))
         return run_charge(
@@ -200,10 +198,11 @@ __attribute__((noinline)) static weir_status check_rare(weir_store *s, const wei
     return st;
 }
 
-static inline bool is_rare(const weir_store *s, const weir_policy *p, int64_t now_ns, int64_t cost)
+/* Whether a check of a good key has only to take from the table. */
+static inline bool is_usual(const weir_store *s, const weir_policy *p, int64_t now_ns, int64_t cost)
 {
-    return !weir_pack_is_fast(p) || !weir_good_time(now_ns) || !weir_good_cost(cost) ||
-           weir_reserve_due(s->reserved, now_ns) || s->sync_always;
+    return s->plain && weir_pack_is_single(p) && weir_good_time(now_ns) && weir_good_cost(cost) &&
+           !weir_reserve_due(s->reserved, now_ns);
 }
 
 /* Runs fn with a charge on the state of a key. */
@@ -221,20 +220,32 @@ run_key(weir_store *s, const weir_policy *p, uint64_t policy_id, const void *key
     return run_charge(s, weir_area_of(s, policy_id), call, cost, keep, ret, &named);
 }
 
-weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t policy_id,
-                             const void *key, size_t key_len, int64_t now_ns, int64_t cost,
-                             weir_decision *ret)
+/* Decides in the cases that weir_store_check() leaves to it. */
+__attribute__((noinline)) static weir_status check_text_rare(weir_store *s, const weir_policy *p,
+                                                             uint64_t policy_id, const void *key,
+                                                             size_t key_len, int64_t now_ns,
+                                                             int64_t cost, weir_decision *ret)
 {
     if (!weir_good_key(key, key_len))
         return WEIR_E_RANGE;
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
-    const weir_area *at = weir_area_of(s, policy_id);
-    weir_status st = __builtin_expect(is_rare(s, p, now_ns, cost), 0)
-                         ? check_rare(s, at, p, hash, now_ns, cost, ret)
-                         : weir_table_take_one(at->table, p, hash, now_ns, cost, ret);
-    if (__builtin_expect(st != WEIR_E_ELSEWHERE, 1))
+    weir_status st = check_rare(s, weir_area_of(s, policy_id), p, hash, now_ns, cost, ret);
+    if (st != WEIR_E_ELSEWHERE)
         return st;
     return run_key(s, p, policy_id, key, key_len, now_ns, weir_check_state, cost, 0, ret);
+}
+
+weir_status weir_store_check(weir_store *s, const weir_policy *p, uint64_t policy_id,
+                             const void *key, size_t key_len, int64_t now_ns, int64_t cost,
+                             weir_decision *ret)
+{
+    if (__builtin_expect(is_usual(s, p, now_ns, cost) && weir_good_key(key, key_len), 1)) {
+        uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
+        weir_status st = weir_table_take_word(s->common.table, p, hash, now_ns, cost, ret);
+        if (__builtin_expect(st != WEIR_E_ELSEWHERE, 1))
+            return st;
+    }
+    return check_text_rare(s, p, policy_id, key, key_len, now_ns, cost, ret);
 }
 
 weir_status weir_store_check_keep(weir_store *s, const weir_policy *p, uint64_t policy_id,
@@ -468,9 +479,9 @@ weir_status weir_store_check_key(weir_store *s, const weir_policy *p, weir_key k
                                  int64_t cost, weir_decision *ret)
 {
     const weir_area *at = key.partition;
-    return __builtin_expect(is_rare(s, p, now_ns, cost), 0)
-               ? check_key_rare(s, p, key, now_ns, cost, ret)
-               : weir_table_take_here(at->table, p, key.hash, now_ns, cost, ret);
+    return __builtin_expect(is_usual(s, p, now_ns, cost), 1)
+               ? weir_table_take_here(at->table, p, key.hash, now_ns, cost, ret)
+               : check_key_rare(s, p, key, now_ns, cost, ret);
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */
@@ -480,32 +491,43 @@ weir_status weir_store_check_key(weir_store *s, const weir_policy *p, weir_key k
 static inline const weir_area *area_of_request(const weir_store *s, const weir_store_request *r,
                                                bool divided)
 {
-    return divided ? weir_area_find(s, r->policy_id) : &s->common;
+    return divided ? weir_area_of(s, r->policy_id) : &s->common;
 }
 
-/* Lists the keys of the requests on large states. Returns how many there are. */
-__attribute__((always_inline)) static inline size_t
-find_large(const weir_store *s, const weir_store_request *requests, size_t n, bool divided,
-           const uint64_t *hashes, weir_large_hint *ret)
+/* What the policies of some requests are. */
+typedef struct kinds {
+    bool singles;     /* for all of them weir_pack_is_single() is true */
+    size_t large_len; /* how many requests are on large states */
+} kinds;
+
+/* Lists the keys of the requests on large states. */
+__attribute__((always_inline)) static inline kinds
+find_kinds(const weir_store *s, const weir_store_request *requests, size_t n, bool divided,
+           const uint64_t *hashes, weir_large_hint *ret_large)
 {
     const weir_policy *last = NULL;
     bool is_large = false;
-    size_t len = 0;
+    kinds k = {true, 0};
     for (size_t i = 0; i < n; i++) {
         const weir_policy *p = requests[i].policy;
-        if (p != last)
+        if (p != last && !weir_pack_is_single(p)) {
+            k.singles = false;
             is_large = !weir_pack_is_fast(p) && weir_table_words(p) == 0;
+        } else if (p != last) {
+            is_large = false;
+        }
         last = p;
         if (is_large) {
             const weir_area *at = area_of_request(s, &requests[i], divided);
-            ret[len++] = (weir_large_hint){at->large, p, hashes[i]};
+            ret_large[k.large_len++] = (weir_large_hint){at->large, p, hashes[i]};
         }
     }
-    return len;
+    return k;
 }
 
-/* Hashes up to GROUP requests and prefetches their states. */
-__attribute__((always_inline)) static inline void hash_group(const weir_store *s,
+/* Hashes up to GROUP requests and prefetches their states. Returns whether all policies are
+ * singles. */
+__attribute__((always_inline)) static inline bool hash_group(const weir_store *s,
                                                              const weir_store_request *requests,
                                                              size_t n, bool divided,
                                                              uint64_t ret[GROUP])
@@ -513,17 +535,18 @@ __attribute__((always_inline)) static inline void hash_group(const weir_store *s
     WEIR_ASSERT(n <= GROUP);
     weir_large_hint large[GROUP];
     weir_hash_requests(&s->hash, requests, n, ret);
-    size_t large_len = find_large(s, requests, n, divided, ret, large);
-    if (large_len > 0)
-        weir_large_prefetch(large, large_len);
-    if (large_len == n)
-        return;
+    kinds k = find_kinds(s, requests, n, divided, ret, large);
+    if (k.large_len > 0)
+        weir_large_prefetch(large, k.large_len);
+    if (k.large_len == n)
+        return k.singles;
     for (size_t i = 0; i < n; i++)
         weir_table_prefetch(area_of_request(s, &requests[i], divided)->table, ret[i]);
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || ret[i] != ret[i - 1])
             weir_table_prefetch_alternate(area_of_request(s, &requests[i], divided)->table, ret[i]);
     }
+    return k.singles;
 }
 
 static void decide_one(weir_store *s, const weir_area *at, weir_store_request *r, uint64_t hash,
@@ -540,13 +563,12 @@ static void decide_one(weir_store *s, const weir_area *at, weir_store_request *r
 }
 
 /* How many requests at the front have the key and the policy of the first one, and are plain. */
-static size_t run_length(const weir_store_request *requests, size_t n, const uint64_t *hashes,
-                         int64_t now_ns)
+static size_t run_length(const weir_store_request *requests, size_t n, const uint64_t *hashes)
 {
-    WEIR_ASSERT(n >= 1 && weir_plain_request(requests, now_ns));
+    WEIR_ASSERT(n >= 1 && weir_plain_request(requests));
     size_t len = 1;
     while (len < n && hashes[len] == hashes[0] && requests[len].policy == requests->policy &&
-           weir_plain_request(&requests[len], now_ns))
+           weir_plain_request(&requests[len]))
         len++;
     return len;
 }
@@ -562,20 +584,20 @@ __attribute__((noinline)) static void decide_elsewhere(weir_store *s, const weir
 
 /* Decides the first of n requests, and maybe some that follow. Returns how many. */
 __attribute__((always_inline)) static inline size_t
-decide_next(weir_store *s, weir_store_request *r, size_t n, bool divided, const uint64_t *hashes,
-            int64_t now_ns)
+decide_next(weir_store *s, weir_store_request *r, size_t n, bool divided, bool singles,
+            const uint64_t *hashes, int64_t now_ns)
 {
     const weir_area *at = area_of_request(s, r, divided);
     size_t len = 1;
-    if (!weir_pack_is_fast(r->policy) || !weir_plain_request(r, now_ns)) {
+    if ((!singles && !weir_pack_is_fast(r->policy)) || !weir_plain_request(r)) {
         decide_one(s, at, r, hashes[0], now_ns);
         return 1;
     }
     if (n == 1 || hashes[1] != hashes[0]) {
-        r->status =
-            weir_table_take_one(at->table, r->policy, hashes[0], now_ns, r->cost, &r->decision);
+        r->status = (singles ? weir_table_take_word : weir_table_take_one)(
+            at->table, r->policy, hashes[0], now_ns, r->cost, &r->decision);
     } else {
-        len = run_length(r, n, hashes, now_ns);
+        len = run_length(r, n, hashes);
         weir_table_take_row(at->table, r, len, hashes[0], now_ns);
     }
     if (__builtin_expect(r->status == WEIR_E_ELSEWHERE, 0))
@@ -584,14 +606,32 @@ decide_next(weir_store *s, weir_store_request *r, size_t n, bool divided, const 
 }
 
 __attribute__((always_inline)) static inline void
+decide_group(weir_store *s, weir_store_request *requests, size_t n, bool divided, bool singles,
+             const uint64_t *hashes, int64_t now_ns)
+{
+    for (size_t i = 0; i < n;)
+        i += decide_next(s, &requests[i], n - i, divided, singles, &hashes[i], now_ns);
+}
+
+/* Decides up to GROUP requests of any policies, in a store that may have partitions. */
+__attribute__((noinline)) static void decide_others(weir_store *s, weir_store_request *requests,
+                                                    size_t n, const uint64_t *hashes,
+                                                    int64_t now_ns)
+{
+    decide_group(s, requests, n, true, false, hashes, now_ns);
+}
+
+__attribute__((always_inline)) static inline void
 check_batch(weir_store *s, weir_store_request *requests, size_t n, bool divided, int64_t now_ns)
 {
     uint64_t hashes[GROUP];
     for (size_t at = 0; at < n; at += GROUP) {
         size_t len = n - at < GROUP ? n - at : GROUP;
-        hash_group(s, &requests[at], len, divided, hashes);
-        for (size_t i = 0; i < len;)
-            i += decide_next(s, &requests[at + i], len - i, divided, &hashes[i], now_ns);
+        bool singles = hash_group(s, &requests[at], len, divided, hashes);
+        if (singles && !divided)
+            decide_group(s, &requests[at], len, false, true, hashes, now_ns);
+        else
+            decide_others(s, &requests[at], len, hashes, now_ns);
     }
 }
 
@@ -603,8 +643,12 @@ check_divided_batch(weir_store *s, weir_store_request *requests, size_t n, int64
 
 void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t n, int64_t now_ns)
 {
-    if (weir_good_time(now_ns))
-        weir_store_expire_due(s, now_ns);
+    if (!weir_good_time(now_ns)) {
+        for (size_t i = 0; i < n; i++)
+            requests[i].status = WEIR_E_RANGE;
+        return;
+    }
+    weir_store_expire_due(s, now_ns);
     if (__builtin_expect(s->partitions_len == 0, 1))
         check_batch(s, requests, n, false, now_ns);
     else

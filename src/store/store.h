@@ -33,6 +33,7 @@ struct weir_store {
     size_t partitions_len;
     weir_reserve *reserved;
     bool sync_always;
+    bool plain; /* neither has partitions nor syncs always */
     weir_when_full when_full;
     weir_hash_keys hash;
     weir_secret secret;
@@ -64,11 +65,10 @@ static inline bool weir_good_request(const weir_store_request *r, int64_t now_ns
            weir_keep_is_good(r->keep);
 }
 
-/* Whether the request is good and keeps nothing, as the fast path requires. */
-static inline bool weir_plain_request(const weir_store_request *r, int64_t now_ns)
+/* Whether a request at a good time is good and keeps nothing, as the fast path requires. */
+static inline bool weir_plain_request(const weir_store_request *r)
 {
-    return weir_good_key(r->key, r->key_len) && weir_good_time(now_ns) && weir_good_cost(r->cost) &&
-           r->keep == 0;
+    return weir_good_key(r->key, r->key_len) && weir_good_cost(r->cost) && r->keep == 0;
 }
 
 /* Hashes a key of 1..WEIR_KEY_MAX bytes. The hash identifies the key's state. Any thread. */

@@ -131,7 +131,7 @@ static inline int64_t weir_table_see(weir_table *t, int64_t now_ns)
     WEIR_ASSERT(now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX);
     uint64_t seen_ns = port_word_load_relaxed(&t->head->seen_ns);
     /* The loop ends: a failed compare-and-swap means that seen_ns has advanced. */
-    while (now_ns - (int64_t)seen_ns > WEIR_SEEN_STEP_NS) {
+    while (__builtin_expect(now_ns - (int64_t)seen_ns > WEIR_SEEN_STEP_NS, 0)) {
         if (port_word_cas_relaxed(&t->head->seen_ns, &seen_ns, (uint64_t)now_ns))
             return now_ns;
     }

@@ -31,8 +31,15 @@ static inline uint32_t weir_pack_layers(const weir_policy *p)
     return __builtin_expect(p->layers == 1, 1) ? 1 : p->layers - weir_policy_blocks(p);
 }
 
-/* Whether the states may be words or pairs of words, see word.h and the last part of this file. If
- * so, a call should try weir_table_take_one(). Its states may still be of another form. */
+/* Whether the policy has one layer whose states may be words, see word.h. If so, a call should try
+ * weir_table_take_word(). Its states may still be of another form. */
+static inline bool weir_pack_is_single(const weir_policy *p)
+{
+    return p->layers == 1 && weir_pack_is_word(&p->layer[0]);
+}
+
+/* The same for weir_table_take_one(), if the states may be words or pairs of words, see the last
+ * part of this file, beside a block. */
 static inline bool weir_pack_is_fast(const weir_policy *p)
 {
     if (__builtin_expect(p->layers == 1, 1))

@@ -81,7 +81,11 @@ void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, 
                          int64_t now_ns);
 
 /* The same for one request. Returns WEIR_OK, WEIR_E_FULL or WEIR_E_ELSEWHERE.
- * weir_table_take_here() inserts an absent key instead of returning WEIR_E_ELSEWHERE. */
+ * weir_table_take_here() inserts an absent key instead of returning WEIR_E_ELSEWHERE. For it and
+ * for weir_table_take_word(), weir_pack_is_single() is true. */
+weir_status weir_table_take_word(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                                 int64_t cost, weir_decision *ret);
+
 weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
                                 int64_t cost, weir_decision *ret);
 

@@ -336,11 +336,11 @@ take_in_first(weir_table *t, const weir_take_call *a, uint64_t hash, int64_t now
     uint64_t word = port_word_load_acquire(&b->word[1 + i]), old = word;
     bool is_ours = (uint16_t)high == (uint16_t)(hash >> 32) && is_live(header, i) &&
                    !(header & WEIR_ALTERNATE(i));
-    if (!is_ours || !weir_bucket_same(b, header))
+    if (!is_ours || !take(a, &word, weir_later(now_ns, weir_table_see(t, now_ns))))
         return false;
-    if (!take(a, &word, weir_later(now_ns, weir_table_see(t, now_ns))))
-        return false;
-    return word == old || try_update(t, b, header, i, word);
+    /* Either proves that the bucket did not change while it was read: until then, any word may have
+     * been decided on. */
+    return word == old ? weir_bucket_same(b, header) : try_update(t, b, header, i, word);
 }
 
 void weir_table_take_row(weir_table *t, weir_store_request *requests, size_t n, uint64_t hash,
@@ -384,27 +384,31 @@ __attribute__((noinline)) static weir_status take_layers(weir_table *t, const we
     return st;
 }
 
-weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
-                                int64_t cost, weir_decision *ret)
+weir_status weir_table_take_word(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                                 int64_t cost, weir_decision *ret)
 {
     const weir_take_call a = {.policy = p, .cost = cost, .ret = ret};
-    if (p->layers > 1)
-        return take_layers(t, p, hash, now_ns, cost, ret);
     if (__builtin_expect(take_in_first(t, &a, hash, now_ns), 1))
         return WEIR_OK;
     return take_one_carefully(t, p, hash, now_ns, cost, ret);
+}
+
+weir_status weir_table_take_one(weir_table *t, const weir_policy *p, uint64_t hash, int64_t now_ns,
+                                int64_t cost, weir_decision *ret)
+{
+    return p->layers > 1 ? take_layers(t, p, hash, now_ns, cost, ret)
+                         : weir_table_take_word(t, p, hash, now_ns, cost, ret);
 }
 
 __attribute__((noinline)) static weir_status take_here(weir_table *t, const weir_policy *p,
                                                        uint64_t hash, int64_t now_ns, int64_t cost,
                                                        weir_decision *ret)
 {
-    weir_status st = p->layers > 1 ? take_layers(t, p, hash, now_ns, cost, ret)
-                                   : take_one_carefully(t, p, hash, now_ns, cost, ret);
+    weir_status st = take_one_carefully(t, p, hash, now_ns, cost, ret);
     if (st != WEIR_E_ELSEWHERE)
         return st;
     weir_decision d;
-    weir_take_call a = {.policy = p, .cost = cost, .ret = &d, .blocks = weir_policy_blocks(p)};
+    weir_take_call a = {.policy = p, .cost = cost, .ret = &d};
     st = weir_table_take_locked(t, &a, hash, now_ns);
     if (st == WEIR_OK)
         *ret = d;
@@ -415,7 +419,7 @@ weir_status weir_table_take_here(weir_table *t, const weir_policy *p, uint64_t h
                                  int64_t cost, weir_decision *ret)
 {
     const weir_take_call a = {.policy = p, .cost = cost, .ret = ret};
-    if (__builtin_expect(p->layers == 1 && take_in_first(t, &a, hash, now_ns), 1))
+    if (__builtin_expect(take_in_first(t, &a, hash, now_ns), 1))
         return WEIR_OK;
     return take_here(t, p, hash, now_ns, cost, ret);
 }
