@@ -67,8 +67,7 @@ static uint64_t *block_of(const weir_policy *p, uint64_t *state, unsigned level)
     return state;
 }
 
-/* Returns whether a layer that the request will write must grow first. Only called for policies with
- * a ring. */
+/* Returns whether a layer that the request will write must grow first. */
 static bool any_full(const weir_policy *p, const uint64_t *state, unsigned level, int64_t now_ns,
                      int64_t cost, bool allowed)
 {

@@ -23,8 +23,8 @@ typedef weir_status (*weir_state_fn)(void *ctx, const weir_policy *p, uint64_t *
 
 #define WEIR_USAGE_UNKNOWN ((weir_usage){-1, 0}) /* the initial value of *ret_usage */
 
-/* The table's time is at most this much earlier than any time at which a decision was made. So it is
- * written at most 1000 times a second. */
+/* The table's time is at most this much earlier than any time at which a decision was made. So it
+ * is written at most 1000 times a second. */
 enum { WEIR_SEEN_STEP_NS = 1000000 };
 
 /* The lowest bits of a key's hash are the class of its policy, which tells the table how much of

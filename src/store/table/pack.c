@@ -10,8 +10,8 @@
  *     AS_WINDOW    an aligned window: f = start + W, and the count. State version 2 had it; it is
  *                  decoded only
  *
- * A block that is over is left out. States that do not fit, those with a block that is not over, and
- * all other formats are stored word by word, and f is a mark: see
+ * A block that is over is left out. States that do not fit, those with a block that is not over,
+ * and all other formats are stored word by word, and f is a mark: see
  * store/state.h.
  *
  * The used share must be known without the policy. So a count is shifted left until the highest bit

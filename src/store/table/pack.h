@@ -24,8 +24,8 @@ static inline bool weir_pack_is_word(const weir_layer *l)
     return formats >> l->format & 1;
 }
 
-/* How many layers a compact entry has: all but a block, which is over. The entry of a key whose block
- * is running or remembered has the words of the core. Pure. */
+/* How many layers a compact entry has: all but a block, which is over. The entry of a key whose
+ * block is running or remembered has the words of the core. Pure. */
 static inline uint32_t weir_pack_layers(const weir_policy *p)
 {
     return __builtin_expect(p->layers == 1, 1) ? 1 : p->layers - weir_policy_blocks(p);
@@ -108,8 +108,8 @@ bool weir_pair_encode(const weir_policy *p, const uint64_t words[2], unsigned us
 /* Decodes an entry. Returns false if it cannot belong to the policy. */
 bool weir_pair_decode(const weir_policy *p, const weir_bucket_entry *e, uint64_t ret_words[2]);
 
-/* Decides as weir_check() on two words, without a block. Returns false, with `words` and *ret undefined, if
- * weir_check() must decide.
+/* Decides as weir_check() on two words, without a block. Returns false, with `words` and *ret
+ * undefined, if weir_check() must decide.
  *  used  the share of the new state, written only if the words change. */
 bool weir_pair_take(const weir_policy *p, uint64_t words[2], int64_t now_ns, int64_t cost,
                     weir_decision *ret, unsigned *used);
