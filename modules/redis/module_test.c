@@ -323,9 +323,9 @@ static void a_wanted_function_is_missing(void)
         CHECK(server.warnings == 0 && server.notices == 1 && server.on_event);
         CHECK(server.options ==
               (REDIS_HANDLES_IO_ERRORS | REDIS_SIGNALS_ITSELF | REDIS_ALLOWS_SLOT_MIGRATION));
-        CHECK(server.commands == (parts ? 18 : 14));
-        CHECK(described(false) == (parts ? 18 : docs ? 13 : 0));
-        CHECK(described(true) == (!lists ? 0 : parts ? 17 : 13));
+        CHECK(server.commands == (parts ? 19 : 15));
+        CHECK(described(false) == (parts ? 19 : docs ? 14 : 0));
+        CHECK(described(true) == (!lists ? 0 : parts ? 18 : 14));
         CHECK(!policy_command()->fn == parts);
         CHECK(strcmp(policy_command()->flags, parts ? "" : "write deny-oom") == 0);
         weir_interned_close();
@@ -339,8 +339,8 @@ static void a_call_fails(void)
         unsigned calls;
     } all[] = {
         {"IsModuleNameBusy", 1}, {"port_random", 1},     {"weir_zone_cache_open", 1},
-        {"CreateDataType", 1},   {"GetCommand", 18},     {"CreateCommand", 14},
-        {"CreateSubcommand", 4}, {"SetCommandInfo", 18}, {"SetCommandACLCategories", 17},
+        {"CreateDataType", 1},   {"GetCommand", 19},     {"CreateCommand", 15},
+        {"CreateSubcommand", 4}, {"SetCommandInfo", 19}, {"SetCommandACLCategories", 18},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         for (unsigned nth = 1; nth <= all[i].calls; nth++) {

@@ -32,7 +32,7 @@ static void loads_missing_functions(void **state)
     char expected[256];
     snprintf(expected, sizeof expected, "FCALL weir_ask 1 %s", key_of_api);
     assert_memory_equal(s->last, expected, strlen(expected));
-    assert_string_equal(s->last + strlen(expected) + 16, " TAKE gcra 100/s burst 20 7");
+    assert_string_equal(s->last + strlen(expected), " TAKE gcra 100/s burst 20 7");
 }
 
 static void uses_loaded_functions(void **state)
