@@ -20,12 +20,6 @@ static void read_layer(const weir_layer *l, const uint64_t *state, unsigned leve
                        weir_figures *ret)
 {
     switch (l->format) {
-    case WEIR_STATE_TAT_NS:
-    case WEIR_STATE_TAT_TICKS:
-    case WEIR_STATE_TAT_STEPS:
-    case WEIR_STATE_BLOCK:
-    case WEIR_STATE_BLOCK_PAIR:
-        break;
     case WEIR_STATE_WINDOW_WORD:
     case WEIR_STATE_WINDOW_PAIR:
         ret->count = count_of(l, state, level, now_ns);
@@ -40,6 +34,8 @@ static void read_layer(const weir_layer *l, const uint64_t *state, unsigned leve
     case WEIR_STATE_LEASES:
     case WEIR_STATE_SLICES:
         ret->count = count_of(l, state, level, now_ns);
+        break;
+    default: /* buckets and blocks count nothing */
         break;
     }
 }

@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
     /* Commands that engines do not support, or whose reply depends on where the states are; and the
      * quotes in which a command can be spelt with escapes. */
-    static const char *const words[] = {"RESERVE", "COMMIT",   "CANCEL", "RENEW",
+    static const char *const words[] = {"RESERVE", "COMMIT",   "CANCEL", "RENEW", "PEEK",
                                         "EXPLAIN", "RESETALL", "INFO",   "\""};
     static const char *const top_word[] = {"TOP"};
     bool top = mentions(bytes, len, top_word, 1);

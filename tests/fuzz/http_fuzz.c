@@ -118,9 +118,10 @@ static void serve(const uint8_t *bytes, size_t len, uint8_t choice, size_t step,
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
-    /* Endpoints that engines do not support, or whose response names the engine. */
-    static const char *const words[] = {"reserve", "commit",  "cancel", "renew",    "resetall",
-                                        "explain", "metrics", "live",   "candidate"};
+    /* Endpoints that engines do not support, that have more fields without one, or whose response
+     * names the engine. */
+    static const char *const words[] = {"reserve", "commit",  "cancel",  "renew", "resetall",
+                                        "peek",    "explain", "metrics", "live",  "candidate"};
     if (len < 3)
         return 0;
     static const char *const top_words[] = {"/v1/top", "/metrics"};
