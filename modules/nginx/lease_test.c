@@ -57,8 +57,10 @@ static ngx_pool_t begin(void)
     return pool;
 }
 
+/* Ends it, and a denied one before. */
 static void end(ngx_pool_t pool)
 {
+    fake_request();
     fake.pool = pool;
     fake_request();
 }
@@ -101,6 +103,7 @@ static void several_limits(void **unused)
     end(first);
     assert_int_equal(request(), NGX_DONE); /* by the second one */
     assert_true(left(0) == 3 && left(1) == 0 && left(2) == 7);
+    fake_request(); /* ends the denied one */
 }
 
 static void nothing_to_hold(void **unused)

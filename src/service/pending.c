@@ -109,6 +109,8 @@ void weir_pending_free(weir_pending *p)
 
 void weir_pending_copy_key(weir_pending *p, weir_resolved *at)
 {
+    if (at->key.len == 0) /* of a reset of all keys */
+        return;
     char *to = p->keys + p->keys_len;
     WEIR_ASSERT(p->keys_len + at->key.len <= p->keys_max);
     memcpy(to, at->key.at, at->key.len);

@@ -280,8 +280,8 @@ static void check_spread(void **unused)
                            .decision = &d,
                            .key = slice(rows[i].key),
                            .spread = rows[i].percent};
-        int64_t wait_s = rows[i].wait_s, all = wait_s * SECOND_NS;
-        int64_t wait_ns = wait_s > INT64_MAX / SECOND_NS ? INT64_MAX : all;
+        int64_t wait_s = rows[i].wait_s;
+        int64_t wait_ns = wait_s > INT64_MAX / SECOND_NS ? INT64_MAX : wait_s * SECOND_NS;
         assert_int_equal(weir_answer_spread_s(&a, wait_ns), rows[i].want_s);
         assert_int_equal(weir_answer_wait_s(&a, wait_ns), wait_s + rows[i].want_s);
         d.allowed = true;

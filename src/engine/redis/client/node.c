@@ -234,10 +234,11 @@ static void receive(weir_redis_node *n, const weir_resp_value *v, int64_t now_ns
 static size_t receive_decision(weir_redis_node *n, const weir_buffer *in, int64_t now_ns)
 {
     weir_redis_call *call = weir_redis_pipeline_first(&n->pipeline)->call;
-    if (!call || n->stream.depth > 0)
+    size_t fields = call && n->stream.depth == 0 ? weir_redis_wire_fields(call) : 0;
+    if (fields == 0)
         return 0;
-    size_t used = weir_resp_read_integers(weir_buffer_data(in), weir_buffer_len(in), n->field,
-                                          weir_redis_wire_fields(call));
+    size_t used =
+        weir_resp_read_integers(weir_buffer_data(in), weir_buffer_len(in), n->field, fields);
     return used > 0 && answer(n, call, now_ns) ? used : 0;
 }
 
