@@ -385,7 +385,7 @@ WEIR_NODISCARD weir_status weir_store_take_many(weir_store *s, weir_store_reques
  *  ret_id  a random id, never 0. Written if the request is allowed.
  * Also returns WEIR_E_UNSUPPORTED for policies that do not support refunds, see weir_refund();
  * WEIR_E_FULL if too many reservations are open. The limit is one for each 72 bytes of the memory
- * for them, at most 65536; from 5.1 MiB on it is one for each 80 bytes, at most 2^24. */
+ * for them, at most 65536; from 5.4 MiB on it is one for each 84 bytes, at most 2^24. */
 WEIR_NODISCARD weir_status weir_store_reserve(weir_store *s, const weir_policy *p,
                                               uint64_t policy_id, const void *key, size_t key_len,
                                               int64_t now_ns, int64_t cost, int64_t ttl_ns,

@@ -202,26 +202,52 @@ void weir_leases_release(const weir_layer *l, uint64_t *state, unsigned level, i
     weir_ring_write(&v, state);
 }
 
+/* As find(), for a renewal. A lease that has not ended may have been joined to one that ends later,
+ * see weir_ring_convert(): its units are among those of the first that ends then. */
+static int64_t find_joined(const weir_layer *l, const uint64_t *state, unsigned level,
+                           int64_t ends_ns, int64_t now_ns, int64_t units, weir_ring *ret,
+                           uint64_t *ret_i)
+{
+    int64_t held = find(l, state, level, ends_ns, now_ns, units, ret, ret_i);
+    if (held > 0 || ends_ns <= now_ns || *ret_i == ret->len)
+        return held;
+    int64_t all = units_at(ret, state, *ret_i);
+    return units < all ? units : all;
+}
+
+/* Moves units from entry i on that end before until_ns. Whatever leases were joined, no fewer units
+ * than those of all holders are held at any time: the units between two ends that holders know are
+ * those of a later end. Moves all units of an entry if there is no other one for a part. */
+static void move_joined(weir_ring *v, uint64_t *state, uint64_t i, int64_t until_ns, int64_t units)
+{
+    while (units > 0 && i < v->len && weir_ring_stamp(v, state, i) < until_ns) {
+        int64_t all = units_at(v, state, i), n = units < all ? units : all;
+        bool fits = v->len < v->cap || ends_at(v, state, place_of(v, state, until_ns), until_ns);
+        units -= n;
+        n = fits ? n : all;
+        take_out(v, state, i, n);
+        add(v, state, until_ns, n);
+    }
+}
+
 bool weir_leases_renew(const weir_layer *l, uint64_t *state, unsigned level, int64_t ends_ns,
                        int64_t until_ns, int64_t now_ns, int64_t units)
 {
     weir_ring v;
     uint64_t i;
-    int64_t held = find(l, state, level, ends_ns, now_ns, units, &v, &i);
+    int64_t held = find_joined(l, state, level, ends_ns, now_ns, units, &v, &i);
     if (held == 0)
         return true;
-    int64_t all = units_at(&v, state, i);
-    if (held < all && is_full(l, &v, state, until_ns))
+    bool part = held < units_at(&v, state, i), joined = weir_ring_stamp(&v, state, i) != ends_ns;
+    if (part && is_full(l, &v, state, until_ns))
         return false;
-    /* Units above a limit that was lowered may leave no entry for a part of them. */
-    if (held < all && v.len == v.cap &&
-        !ends_at(&v, state, place_of(&v, state, until_ns), until_ns)) {
-        if (until_ns < ends_ns)
-            return true;
-        held = all;
+    if (joined || until_ns > ends_ns) {
+        move_joined(&v, state, i, until_ns, units);
+    } else if (!part || v.len < v.cap ||
+               ends_at(&v, state, place_of(&v, state, until_ns), until_ns)) {
+        take_out(&v, state, i, held);
+        add(&v, state, until_ns, held);
     }
-    take_out(&v, state, i, held);
-    add(&v, state, until_ns, held);
     weir_ring_write(&v, state);
     return true;
 }
@@ -252,5 +278,5 @@ int64_t weir_lease_held(const weir_policy *p, const uint64_t *state, unsigned le
     if (!weir_state_sound(p, state, level))
         return 0;
     const weir_layer *l = hold_of(p, &state, level);
-    return l ? find(l, state, level, of->ends_ns, now_ns, of->units, &v, &i) : 0;
+    return l ? find_joined(l, state, level, of->ends_ns, now_ns, of->units, &v, &i) : 0;
 }

@@ -139,8 +139,12 @@ static void leases_are_renewed(void **unused)
     copy = k;
     assert_int_equal(renew(&copy, 1199, 2, 100, 1199).remaining, 9); /* it has ended */
     assert_int_equal(left(&copy, 1199), 9);
-    assert_int_equal(renew(&k, 1198, 2, 100, 1150).remaining, 7); /* no such lease */
-    assert_int_equal(left(&k, 1199), 9);
+    copy = k;
+    assert_int_equal(renew(&copy, 1200, 2, 100, 1150).remaining, 7); /* no lease ends so late */
+    assert_int_equal(left(&copy, 1199), 9);
+    assert_int_equal(renew(&k, 1198, 2, 100, 1150).remaining, 7); /* it may be in a later one */
+    assert_int_equal(left(&k, 1249), 7);
+    assert_int_equal(left(&k, 1250), 9);
 }
 
 /* If the clock steps back, an ended lease counts again, and no lease ends earlier because of it. */
@@ -251,6 +255,18 @@ static void a_limit_is_lowered(void **unused)
     assert_int_equal(copy.state[0] >> 32, 3);
     assert_int_equal(wait_of(&copy, 1050), 80);
     assert_int_equal(left(&copy, 1130), 3);
+    copy = low;
+    renew(&copy, 1100, 1, 20, 1050);
+    assert_int_equal(wait_of(&copy, 1050), 53);
+    renew(&copy, 1100, 1, 80, 1050);
+    assert_int_equal(wait_of(&copy, 1050), 80);
+    copy = low;
+    renew(&copy, 1100, 1, 100, 1100); /* it has ended */
+    assert_int_equal(wait_of(&copy, 1050), 53);
+    copy = low;
+    renew(&copy, 1102, 6, 80, 1050); /* all of them, and no more */
+    assert_int_equal(copy.state[0] >> 32, 1);
+    assert_int_equal(wait_of(&copy, 1050), 80);
     release(&low, 1104, 1, 1050);
     assert_int_equal(wait_of(&low, 1050), 53);
     copy = low;
@@ -259,6 +275,67 @@ static void a_limit_is_lowered(void **unused)
     assert_int_equal(left(&copy, 1110), 2);
     release(&low, 1103, 3, 1050);
     assert_int_equal(left(&low, 1050), 1);
+}
+
+static uint64_t next(uint64_t *x)
+{
+    *x = *x * 6364136223846793005 + 1442695040888963407;
+    return *x >> 33;
+}
+
+/* Whatever the limit was in between, and in whichever order holders renew and end, a lease is only
+ * given if it fits beside those of all holders. */
+static void limits_change_while_leases_are_renewed(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {"concurrent 1 lease 100ns", "concurrent 3 lease 100ns",
+                                        "concurrent 7 lease 100ns", "concurrent 20 lease 100ns"};
+    uint64_t x = 3;
+    unsigned given = 0;
+    for (int round = 0; round < 300; round++) {
+        key k = key_of(texts[3]);
+        int64_t now_ns = 1000;
+        for (int i = 0; i < 300; i++) {
+            holder *h = &k.held[next(&x) % HOLDERS];
+            bool holds = h->ends_ns > now_ns;
+            int64_t sum = 0;
+            key to = key_of(texts[next(&x) % 4]);
+            for (size_t n = 0; n < HOLDERS; n++)
+                sum += k.held[n].ends_ns > now_ns ? k.held[n].units : 0;
+            switch (next(&x) % 8) {
+            case 0:
+                assert_int_equal(weir_state_convert(&k.policy, k.state, LEVEL, &to.policy, now_ns,
+                                                    to.state, LEVEL),
+                                 WEIR_OK);
+                memcpy(to.held, k.held, sizeof k.held);
+                k = to;
+                break;
+            case 1:
+                if (holds)
+                    release(&k, h->ends_ns, h->units, now_ns);
+                h->ends_ns = holds ? 0 : h->ends_ns;
+                break;
+            case 2:
+            case 3:
+            case 4:
+                if (holds)
+                    renew(&k, h->ends_ns, h->units, 100, now_ns);
+                h->ends_ns = holds ? now_ns + 100 : h->ends_ns;
+                break;
+            default:
+                if (holds)
+                    break;
+                h->units = 1 + (int64_t)(next(&x) % 2);
+                if (take(&k, now_ns, h->units, 100).allowed) {
+                    assert_true(sum + h->units <= k.policy.layer[0].limit);
+                    h->ends_ns = now_ns + 100;
+                    given++;
+                }
+            }
+            now_ns += (int64_t)(next(&x) % 9);
+        }
+    }
+    assert_true(given > 1000);
 }
 
 static void damage_is_found(void **unused)
@@ -292,12 +369,6 @@ static int64_t held(const key *k, int64_t now_ns)
     for (size_t i = 0; i < k->len; i++)
         sum += k->held[i].ends_ns > now_ns ? k->held[i].units : 0;
     return sum;
-}
-
-static uint64_t next(uint64_t *x)
-{
-    *x = *x * 6364136223846793005 + 1442695040888963407;
-    return *x >> 33;
 }
 
 static void step(key *k, uint64_t *x, int64_t now_ns)
@@ -371,6 +442,7 @@ int main(void)
         cmocka_unit_test(states_grow),
         cmocka_unit_test(limits_change),
         cmocka_unit_test(a_limit_is_lowered),
+        cmocka_unit_test(limits_change_while_leases_are_renewed),
         cmocka_unit_test(damage_is_found),
         cmocka_unit_test(random_holders),
         cmocka_unit_test(rings_that_are_not_full),

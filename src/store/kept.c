@@ -345,14 +345,6 @@ typedef struct place {
     uint64_t hash;
 } place;
 
-static bool is_zero(const weir_policy *p, const uint64_t *state, unsigned level)
-{
-    uint64_t any = 0;
-    for (size_t i = weir_state_words(p, level); i-- > 0;)
-        any |= state[i];
-    return any == 0;
-}
-
 /* Takes the state of a former limit, and leaves zeros. Only the newest one counts. */
 static weir_status take_out(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                             int64_t now_ns, weir_usage *ret_usage)
@@ -361,7 +353,7 @@ static weir_status take_out(void *ctx, const weir_policy *p, uint64_t *state, un
     (void)ret_usage;
     const place *at = ctx;
     move *m = at->m;
-    bool found = !is_zero(p, state, level), first = found && !m->from;
+    bool found = !weir_state_is_zero(p, state, level), first = found && !m->from;
     for (size_t i = weir_state_words(p, level); i-- > 0;) {
         if (first)
             m->small[i] = state[i];
@@ -432,7 +424,7 @@ static weir_status put_in(void *ctx, const weir_policy *p, uint64_t *state, unsi
                           int64_t now_ns, weir_usage *ret_usage)
 {
     const move *m = ctx;
-    if (m->from && is_zero(p, state, level) &&
+    if (m->from && weir_state_is_zero(p, state, level) &&
         weir_state_convert(m->from, m->state, m->level, p, now_ns, state, level) == WEIR_E_ROOM)
         return WEIR_E_ROOM;
     return m->call->fn(m->call->ctx, p, state, level, now_ns, ret_usage);

@@ -262,6 +262,42 @@ static void debts(void **unused)
     weir_store_close(s);
 }
 
+/* A commit that is too late begins no state under a limit that its key has left: it would hide the
+ * state of the key. */
+static void late_commits(void **unused)
+{
+    (void)unused;
+    weir_store *s = store_with_key(NULL);
+    limit a = limit_of(s, "q", "fixed-window 100/d"), b = limit_of(s, "q", "fixed-window 50/d");
+    weir_decision d;
+    uint64_t id;
+    int64_t over;
+    assert_int_equal(weir_store_reserve(s, &a.policy, a.id, "k", 1, start_ns, 10, s_ns, &d, &id),
+                     WEIR_OK);
+    const int64_t later_ns = start_ns + 2 * s_ns;
+    weir_store_keep(s);
+    assert_int_equal(weir_store_charge(s, &b.policy, b.id, "k", 1, later_ns, 5000, &d, &over),
+                     WEIR_OK);
+    assert_int_equal(weir_store_commit(s, id, later_ns, 30, &d, &over), WEIR_OK);
+    assert_true(d.allowed && d.remaining == 100 && over == 30);
+    assert_false(take(s, &a, "k", later_ns, 0).allowed);
+    assert_int_equal(keys_of(s), 2);
+    weir_store_close(s);
+    s = store_with_key(NULL); /* a key that stayed is charged, and without a change, any key */
+    for (int i = 0; i < 2; i++) {
+        a = limit_of(s, "q", "fixed-window 100/d");
+        assert_int_equal(
+            weir_store_reserve(s, &a.policy, a.id, "k", 1, start_ns, 10, s_ns, &d, &id), WEIR_OK);
+        if (i > 0) {
+            (void)limit_of(s, "q", "fixed-window 50/d");
+            weir_store_keep(s);
+        }
+        assert_int_equal(weir_store_commit(s, id, later_ns, 30, &d, &over), WEIR_OK);
+        assert_true(d.remaining == 70 - 30 * i && over == 0);
+    }
+    weir_store_close(s);
+}
+
 /* A prepared key has no text: an absent one is not sought, and is inserted. */
 static void prepared_keys(void **unused)
 {
@@ -612,13 +648,13 @@ static void kills(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows),        cmocka_unit_test(others),
-        cmocka_unit_test(period),         cmocka_unit_test(nothing_to_keep),
-        cmocka_unit_test(calls),          cmocka_unit_test(debts),
-        cmocka_unit_test(random_changes), cmocka_unit_test(races),
-        cmocka_unit_test(restarts),       cmocka_unit_test(prepared_keys),
-        cmocka_unit_test(lost_moves),     cmocka_unit_test(full_journal),
-        cmocka_unit_test(kills),
+        cmocka_unit_test(windows),       cmocka_unit_test(others),
+        cmocka_unit_test(period),        cmocka_unit_test(nothing_to_keep),
+        cmocka_unit_test(calls),         cmocka_unit_test(late_commits),
+        cmocka_unit_test(debts),         cmocka_unit_test(random_changes),
+        cmocka_unit_test(races),         cmocka_unit_test(restarts),
+        cmocka_unit_test(prepared_keys), cmocka_unit_test(lost_moves),
+        cmocka_unit_test(full_journal),  cmocka_unit_test(kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,9 +235,15 @@ static void policy_note(void *ctx, uint64_t policy_id, const weir_policy *p)
     weir_store_note_policy(ctx, policy_id, p);
 }
 
+static bool may_have_moved(void *ctx, int64_t now_ns)
+{
+    weir_table *t = ((weir_store *)ctx)->common.table;
+    return weir_kept_until(weir_table_kept_until(t), weir_table_now(t, now_ns));
+}
+
 static weir_status open_reservations(weir_store *s, weir_part part)
 {
-    const weir_reserve_hooks hooks = {s, run_state, policy_find, policy_note};
+    const weir_reserve_hooks hooks = {s, run_state, policy_find, policy_note, may_have_moved};
     return weir_reserve_open(&s->reserved, part.at, part.bytes, weir_image_is_new(s->image),
                              weir_image_processes(s->image), s->secret, &hooks);
 }

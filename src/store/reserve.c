@@ -64,7 +64,9 @@ typedef struct table {
     uint32_t *heap; /* numbers of open records, as a binary min-heap by expires_ns */
     /* Of an open record, its place in the heap; of a free one, 1 + the next free one. */
     uint32_t *link;
-    uint32_t *chain, *next; /* 1 + a record's number, by hash and by record; NULL: no chains */
+    /* Chains of open records by hash: the first of each, and the neighbors of each record, as 1 + a
+     * record's number. NULL: there are none. */
+    uint32_t *chain, *next, *previous;
     uint32_t max;
     port_mutex *mutex;
     const weir_processes *processes;
@@ -175,6 +177,9 @@ static void chain_add(table *t, uint32_t slot)
         return;
     uint32_t *first = chain_of(t, t->records[slot].hash);
     t->next[slot] = *first;
+    t->previous[slot] = 0;
+    if (*first > 0)
+        t->previous[*first - 1] = slot + 1;
     *first = slot + 1;
 }
 
@@ -182,10 +187,13 @@ static void chain_drop(table *t, uint32_t slot)
 {
     if (!t->chain)
         return;
-    uint32_t *at = chain_of(t, t->records[slot].hash);
-    while (*at != slot + 1)
-        at = &t->next[*at - 1];
-    *at = t->next[slot];
+    uint32_t next = t->next[slot], previous = t->previous[slot];
+    if (previous > 0)
+        t->next[previous - 1] = next;
+    else
+        *chain_of(t, t->records[slot].hash) = next;
+    if (next > 0)
+        t->previous[next - 1] = previous;
 }
 
 static void heap_add(table *t, uint32_t slot)
@@ -312,7 +320,7 @@ static void unlock(table *t)
 static void lay_out(table *t, void *part, size_t bytes)
 {
     bool chained = bytes >= WEIR_RESERVE_BYTES_CHAINED;
-    size_t max = (bytes - sizeof(head)) / (sizeof(record) + (chained ? 4 : 2) * sizeof(uint32_t));
+    size_t max = (bytes - sizeof(head)) / (sizeof(record) + (chained ? 5 : 2) * sizeof(uint32_t));
     size_t most = chained ? WEIR_RESERVE_MAX : WEIR_RESERVE_UNCHAINED_MAX;
     t->max = (uint32_t)(max < most ? max : most);
     t->head = part;
@@ -321,6 +329,7 @@ static void lay_out(table *t, void *part, size_t bytes)
     t->link = t->heap + t->max;
     t->chain = chained ? t->link + t->max : NULL;
     t->next = chained ? t->chain + t->max : NULL;
+    t->previous = chained ? t->next + t->max : NULL;
     t->handle.next_ns = &t->head->next_ns;
 }
 
@@ -428,6 +437,7 @@ typedef struct change {
     int64_t units;
     weir_charged of; /* the reservation */
     int64_t ttl_ns;
+    bool if_there;          /* do not charge a key that has no state */
     int64_t over;           /* output: the units that could not be counted */
     int64_t now_ns;         /* output: the time of the charge */
     int64_t ends_ns;        /* output: when the renewed lease ends */
@@ -467,6 +477,10 @@ static weir_status charge_more_state(void *ctx, const weir_policy *p, uint64_t *
     (void)ret_usage;
     change *c = ctx;
     weir_status st = WEIR_OK;
+    if (c->if_there && weir_state_is_zero(p, state, level)) {
+        c->over = c->units;
+        return weir_check(p, state, level, now_ns, 0, &c->decision);
+    }
     if (weir_policy_counts(p))
         st = weir_charge(p, state, level, now_ns, c->units, &c->decision, &c->over);
     if (st == WEIR_OK)
@@ -660,10 +674,13 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
         bool more = actual > of->units;
         change c = {.units = more ? actual - of->units : of->units - actual, .of = charged_of(of)};
         key at = key_of(of);
-        if (is_open(of))
+        if (is_open(of)) {
             end(t, (uint32_t)(of - t->records));
-        else
+        } else {
             set_free(of); /* it is in the free list */
+            /* A state that has moved since counts more than one that begins here. */
+            c.if_there = t->hooks.may_have_moved(t->hooks.ctx, now_ns);
+        }
         set_next(t);
         st = run(t, p, at, now_ns, more ? charge_more_state : give_back_state, &c);
         if (more && (st == WEIR_E_NOMEM || st == WEIR_E_ROOM || st == WEIR_E_FULL)) {

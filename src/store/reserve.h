@@ -38,9 +38,9 @@
  * a search. With less, there are at most WEIR_RESERVE_UNCHAINED_MAX, as in files of earlier
  * versions. */
 #define WEIR_RESERVE_UNCHAINED_MAX 65536
-#define WEIR_RESERVE_BYTES_CHAINED (128 + (WEIR_RESERVE_UNCHAINED_MAX + 1024) * (size_t)(64 + 16))
+#define WEIR_RESERVE_BYTES_CHAINED (128 + (WEIR_RESERVE_UNCHAINED_MAX + 1024) * (size_t)(64 + 20))
 /* More memory is not used. */
-#define WEIR_RESERVE_BYTES_MAX (128 + WEIR_RESERVE_MAX * (size_t)(64 + 16))
+#define WEIR_RESERVE_BYTES_MAX (128 + WEIR_RESERVE_MAX * (size_t)(64 + 20))
 
 /* The callbacks of the store. They run under the lock of the reservations, so they must not call
  * functions of this header. */
@@ -56,6 +56,9 @@ typedef struct weir_reserve_hooks {
 
     /* Stores a policy, so that policy_find() finds it, also after a restart. */
     void (*policy_note)(void *ctx, uint64_t policy_id, const weir_policy *p);
+
+    /* Whether states may have moved to other hashes not long ago. */
+    bool (*may_have_moved)(void *ctx, int64_t now_ns);
 } weir_reserve_hooks;
 
 /* The public member of the handle, for weir_reserve_due(). The others are private. */

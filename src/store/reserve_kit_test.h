@@ -50,7 +50,8 @@ typedef struct fake {
     uint64_t policy_id[POLICIES];
     size_t policies;
     pthread_mutex_t mutex;
-    int64_t last_ns;   /* the time of the last run */
+    int64_t last_ns; /* the time of the last run */
+    int64_t moved_until_ns;
     weir_status fails; /* if not WEIR_OK, run() returns it */
     bool fails_once;
     void (*on_run)(struct fake *f, bool after); /* called before and after each run; may be NULL */
@@ -103,10 +104,15 @@ static inline void fake_note(void *ctx, uint64_t policy_id, const weir_policy *p
     f->policy_id[f->policies++] = policy_id;
 }
 
+static inline bool fake_moved(void *ctx, int64_t now_ns)
+{
+    return now_ns < ((const fake *)ctx)->moved_until_ns;
+}
+
 static inline weir_reserve *open_part(fake *f, void *part, size_t bytes, bool is_new,
                                       const weir_processes *processes)
 {
-    const weir_reserve_hooks hooks = {f, fake_run, fake_find, fake_note};
+    const weir_reserve_hooks hooks = {f, fake_run, fake_find, fake_note, fake_moved};
     weir_reserve *r = NULL;
     assert_int_equal(weir_reserve_open(&r, part, bytes, is_new, processes, secret, &hooks),
                      WEIR_OK);

@@ -21,6 +21,15 @@ typedef weir_status (*weir_state_fn)(void *ctx, const weir_policy *p, uint64_t *
  * be under the id of a former limit. See kept.h. */
 #define WEIR_E_ELSEWHERE ((weir_status)100)
 
+/* Whether a state is all zero. */
+static inline bool weir_state_is_zero(const weir_policy *p, const uint64_t *state, unsigned level)
+{
+    uint64_t any = 0;
+    for (size_t i = weir_state_words(p, level); i-- > 0;)
+        any |= state[i];
+    return any == 0;
+}
+
 #define WEIR_USAGE_UNKNOWN ((weir_usage){-1, 0}) /* the initial value of *ret_usage */
 
 /* The table's time is at most this much earlier than any time at which a decision was made. So it

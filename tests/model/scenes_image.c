@@ -290,7 +290,14 @@ static bool make_one(unsigned process, int64_t cost, uint64_t *ret_id)
     return request.decision.allowed;
 }
 
-static const weir_reserve_hooks hooks = {NULL, run_state, find_policy, note_policy};
+static bool has_moved(void *ctx, int64_t at_ns)
+{
+    (void)ctx;
+    (void)at_ns;
+    return false;
+}
+
+static const weir_reserve_hooks hooks = {NULL, run_state, find_policy, note_policy, has_moved};
 
 static void open_reservations(unsigned t, void *part, bool is_new)
 {

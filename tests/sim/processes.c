@@ -259,6 +259,13 @@ static bool is_alive(const void *ctx, uint64_t id)
     return sim.alive[id / 2 % IDS] == id;
 }
 
+static bool may_have_moved(void *ctx, int64_t now_ns)
+{
+    (void)ctx;
+    (void)now_ns;
+    return false;
+}
+
 /* As weir_store_open() does it. */
 static weir_store *open_store(process *p, bool is_new)
 {
@@ -267,7 +274,7 @@ static weir_store *open_store(process *p, bool is_new)
     sim.alive[p->id.self / 2 % IDS] = p->id.self;
     p->image.registry = weir_policy_registry_at(sim_shared + REGISTRY_AT, REGISTRY);
     weir_store *s = port_zalloc(1, sizeof *s);
-    const weir_reserve_hooks hooks = {s, run_state, policy_find, policy_note};
+    const weir_reserve_hooks hooks = {s, run_state, policy_find, policy_note, may_have_moved};
     s->image = &p->image;
     s->resets = &sim.resets;
     s->secret = secret;

@@ -43,12 +43,14 @@ static const char *check_chains(const table *t)
 {
     uint32_t len = 0;
     for (uint32_t i = 0; t->chain && i < t->max; i++) {
+        uint32_t previous = 0;
         for (uint32_t next = t->chain[i]; next > 0; next = t->next[next - 1], len++) {
             if (next > t->max || len == t->head->heap_len)
                 return weir_wrong("chain %" PRIu32 " is damaged", i);
             const record *r = &t->records[next - 1];
-            if (!is_open(r) || r->hash % t->max != i)
+            if (!is_open(r) || r->hash % t->max != i || t->previous[next - 1] != previous)
                 return weir_wrong("record %" PRIu32 ": in a wrong chain", next - 1);
+            previous = next;
         }
     }
     if (t->chain && len != t->head->heap_len)

@@ -206,7 +206,7 @@ static port_counter *epoch_of(const redis_engine *e, const weir_engine_request *
  */
 static void invalidate(redis_engine *e, const weir_engine_request *q)
 {
-    if (q->verb == WEIR_VERB_RESET || q->verb == WEIR_VERB_REFUND)
+    if (q->verb == WEIR_VERB_RESET || q->verb == WEIR_VERB_REFUND || q->verb == WEIR_VERB_CHARGE)
         port_add_relaxed(epoch_of(e, q), 1);
 }
 
