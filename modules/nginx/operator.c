@@ -264,7 +264,8 @@ static ngx_int_t reset_and_answer(ngx_http_request_t *r, const struct weir_ngx_r
 {
     static const char done[] = "{\"reset\":true}\n";
     weir_status st = reset_limits(r, reset, key);
-    if (st == WEIR_OK && reset->is_address && key->len == 4) { /* as a socket for IPv6 sees it */
+    if (st == WEIR_OK && key && reset->is_address && key->len == 4) {
+        /* As a socket for IPv6 sees it. */
         u_char mapped[16] = {[10] = 0xff, [11] = 0xff};
         ngx_memcpy(mapped + 12, key->data, key->len);
         st = reset_limits(r, reset, &(ngx_str_t){sizeof mapped, mapped});
