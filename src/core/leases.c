@@ -217,10 +217,11 @@ static int64_t find_joined(const weir_layer *l, const uint64_t *state, unsigned 
 
 /* Moves units from entry i on that end before until_ns. Whatever leases were joined, no fewer units
  * than those of all holders are held at any time: the units between two ends that holders know are
- * those of a later end. Moves all units of an entry if there is no other one for a part. */
+ * those of a later end. Moves all units of an entry if there is no other one for a part. Ends at
+ * the latest at the entry that it makes. */
 static void move_joined(weir_ring *v, uint64_t *state, uint64_t i, int64_t until_ns, int64_t units)
 {
-    while (units > 0 && i < v->len && weir_ring_stamp(v, state, i) < until_ns) {
+    while (units > 0 && weir_ring_stamp(v, state, i) < until_ns) {
         int64_t all = units_at(v, state, i), n = units < all ? units : all;
         bool fits = v->len < v->cap || ends_at(v, state, place_of(v, state, until_ns), until_ns);
         units -= n;
