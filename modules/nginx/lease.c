@@ -52,9 +52,8 @@ static void renew(leases *all, lease *l)
         ngx_log_error(NGX_LOG_WARN, all->r->connection->log, 0,
                       "cannot renew a lease of \"%V\", zone \"%V\": %s", &l->limit->label,
                       &l->limit->zone->name,
-                      st == WEIR_E_ABSENT
-                          ? "it has ended, the key was reset or evicted, or the limit was lowered"
-                          : weir_status_str(st));
+                      st == WEIR_E_ABSENT ? "it has ended, or the key was reset or evicted"
+                                          : weir_status_str(st));
     if (st == WEIR_E_ABSENT)
         l->ends_ns = 0;
 }

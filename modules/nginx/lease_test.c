@@ -166,7 +166,7 @@ static void lost_leases(void **unused)
 {
     (void)unused;
     static const char lost[] = "warn cannot renew a lease of \"n\", zone \"z\": it has ended, "
-                               "the key was reset or evicted, or the limit was lowered\n";
+                               "or the key was reset or evicted\n";
     configure("weir z \"concurrent 1 lease 30s\" key=a name=n");
     ngx_pool_t first = begin();
     at_ms(31000);

@@ -4,7 +4,9 @@
 
 #include "core/leases_kit_test.h"
 
-/* If the limit changes, what is held stays held, up to the new limit. */
+#include <string.h>
+
+/* If the limit changes, what is held stays held. */
 static void limits_change(void **unused)
 {
     (void)unused;

@@ -54,6 +54,12 @@ static bool is_full(const weir_layer *l, const weir_ring *v, const uint64_t *sta
            !ends_at(v, state, place_of(v, state, ends_ns), ends_ns);
 }
 
+/* Returns whether the ring buffer has an entry for units that end at ends_ns. */
+static bool has_entry(const weir_ring *v, const uint64_t *state, int64_t ends_ns)
+{
+    return v->len < v->cap || ends_at(v, state, place_of(v, state, ends_ns), ends_ns);
+}
+
 static uint32_t total_before(const weir_ring *v, const uint64_t *state, uint64_t i)
 {
     return i > 0 ? weir_ring_total(v, state, i - 1) : v->base;
@@ -215,17 +221,18 @@ static int64_t find_joined(const weir_layer *l, const uint64_t *state, unsigned 
     return units < all ? units : all;
 }
 
-/* Moves units from entry i on that end before until_ns. Whatever leases were joined, no fewer units
- * than those of all holders are held at any time: the units between two ends that holders know are
- * those of a later end. Moves all units of an entry if there is no other one for a part. Ends at
- * the latest at the entry that it makes. */
+/* Moves units from entry i on that end before until_ns: those of a holder whose lease ends at the
+ * end of entry i, or before it but after that of the entry before. Leases are only ever joined to
+ * later ones. So at each time at least as many units are held as their holders count on. This stays
+ * true: between the holder's end and that of entry i, these units were held for nobody. Moves all
+ * units of an entry if there is no other entry for a part of them, which is stricter. */
 static void move_joined(weir_ring *v, uint64_t *state, uint64_t i, int64_t until_ns, int64_t units)
 {
     while (units > 0 && weir_ring_stamp(v, state, i) < until_ns) {
         int64_t all = units_at(v, state, i), n = units < all ? units : all;
-        bool fits = v->len < v->cap || ends_at(v, state, place_of(v, state, until_ns), until_ns);
         units -= n;
-        n = fits ? n : all;
+        if (!has_entry(v, state, until_ns))
+            n = all;
         take_out(v, state, i, n);
         add(v, state, until_ns, n);
     }
@@ -244,8 +251,7 @@ bool weir_leases_renew(const weir_layer *l, uint64_t *state, unsigned level, int
         return false;
     if (joined || until_ns > ends_ns) {
         move_joined(&v, state, i, until_ns, units);
-    } else if (!part || v.len < v.cap ||
-               ends_at(&v, state, place_of(&v, state, until_ns), until_ns)) {
+    } else if (!part || has_entry(&v, state, until_ns)) {
         take_out(&v, state, i, held);
         add(&v, state, until_ns, held);
     }

@@ -44,8 +44,8 @@ int64_t weir_leases_time(const weir_layer *l, const uint64_t *state, unsigned le
                          int64_t now_ns);
 
 /* Copies a state to a layer with another limit, see weir_state_convert(). If it is lower than what
- * is held, the units whose leases end first are given back. Returns false if the state does not fit
- * at ret_level. */
+ * is held, the leases that end first are joined: see weir_ring_convert(). Returns false if the
+ * state does not fit at ret_level. */
 bool weir_leases_convert(const weir_layer *l, const uint64_t *from, unsigned level,
                          const weir_layer *to, int64_t now_ns, uint64_t *ret, unsigned ret_level);
 
@@ -53,14 +53,16 @@ bool weir_leases_convert(const weir_layer *l, const uint64_t *from, unsigned lev
 void weir_leases_refund(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                         int64_t cost);
 
-/* Gives back up to `units` units whose lease ends at ends_ns; none if it has ended. Time: O(log len
- * + the entries behind). */
+/* Gives back up to `units` units whose lease ends at ends_ns; none if it has ended, or was joined
+ * to a later one. Time: O(log len + the entries behind). */
 void weir_leases_release(const weir_layer *l, uint64_t *state, unsigned level, int64_t ends_ns,
                          int64_t now_ns, int64_t units);
 
 /* Moves up to `units` units whose lease ends at ends_ns, if it has not ended: it then ends at
- * until_ns, at most the time weir_leases_time() + P. Returns false, with nothing written, if that
- * needs a larger ring buffer. Time: O(log len + the entries behind the earlier of both). */
+ * until_ns, at most the time weir_leases_time() + P. If the lease was joined to a later one, moves
+ * those that end next, but none to an earlier time. Returns false, with nothing written, if that
+ * needs a larger ring buffer. Time: O(log len + the entries behind the earlier of both), for each
+ * entry that units are taken from. */
 bool weir_leases_renew(const weir_layer *l, uint64_t *state, unsigned level, int64_t ends_ns,
                        int64_t until_ns, int64_t now_ns, int64_t units);
 

@@ -8,6 +8,8 @@
 #include "core/leases_kit_test.h"
 #include "core/windows.h"
 
+#include <string.h>
+
 /* A lease ends at its exact nanosecond. A shorter one ends before one that began earlier. */
 static void leases_end(void **unused)
 {

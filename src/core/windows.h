@@ -166,8 +166,8 @@ static inline size_t weir_log_words(const weir_layer *l, unsigned level)
 /* Copies a state of `level` into a larger one of `level + 1`. */
 void weir_log_grow(const weir_layer *l, const uint64_t *from, unsigned level, uint64_t *to);
 
-/* Copies a log to another one of the same period: what counts at now_ns, and of that the latest
- * units up to the limit of `to`.
+/* Copies a log to another one of the same period: what counts at now_ns. Units above the limit of
+ * `to` are joined: see weir_ring_convert().
  *  from  sound.
  *  ret   the words of a log of `to` at ret_level.
  * Returns false, with *ret undefined, if the entries do not fit at ret_level. */

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the weir authors */
 /* Leases without a record. A lease is sought where the state of its key is now: under the id of its
  * request or, if its limit has changed, under that of another limit of the family. The state is not
- * moved, because a limit that is lower would give back some of what is held. */
+ * moved, because a limit that is lower would join leases, and these cannot be given back one by
+ * one. */
 
 #include "store/lease.h"
 

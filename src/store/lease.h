@@ -20,13 +20,14 @@ WEIR_NODISCARD weir_status weir_store_take_lease(weir_store *s, weir_store_reque
 /* Renews a lease for its whole length.
  *  of       the request that took it, in this store. Its limit may have changed in the meantime.
  *  ends_ns  in: when the lease ends. out: when the renewed one does; unchanged unless WEIR_OK.
- * Returns WEIR_OK; WEIR_E_ABSENT if nothing of it is held: it has ended, the key was reset or
- * evicted, or the limit was lowered; WEIR_E_RANGE for a bad time; WEIR_E_NOMEM or WEIR_E_FULL if
- * the leases need more memory. Any thread. */
+ * Returns WEIR_OK; WEIR_E_ABSENT if nothing of it is held: it has ended, or the key was reset or
+ * evicted; WEIR_E_RANGE for a bad time; WEIR_E_NOMEM or WEIR_E_FULL if the leases need more memory.
+ * Any thread. */
 WEIR_NODISCARD weir_status weir_store_renew_lease(weir_store *s, const weir_store_request *of,
                                                   int64_t now_ns, int64_t *ends_ns);
 
-/* Gives back what is still held of a lease. Arguments and statuses as above. */
+/* Gives back what is still held of a lease. One that was joined to a later one, because the limit
+ * was lowered, is held until that ends. Arguments and statuses as above. */
 WEIR_NODISCARD weir_status weir_store_return_lease(weir_store *s, const weir_store_request *of,
                                                    int64_t now_ns, int64_t ends_ns);
 

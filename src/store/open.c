@@ -32,11 +32,10 @@ typedef struct sizes {
  * WEIR_RESERVE_UNCHAINED_MAX of them, and one sixty-fourth if that holds more. */
 static size_t reserved_of(size_t spare_bytes)
 {
-    const size_t unchained = 128 + WEIR_RESERVE_UNCHAINED_MAX * (size_t)(64 + 8);
     size_t bytes = spare_bytes / 16 / 4096 * 4096, share = spare_bytes / 64 / 4096 * 4096;
     if (share >= WEIR_RESERVE_BYTES_CHAINED)
         return share < WEIR_RESERVE_BYTES_MAX ? share : WEIR_RESERVE_BYTES_MAX;
-    return bytes < unchained ? bytes : unchained;
+    return bytes < WEIR_RESERVE_BYTES_UNCHAINED ? bytes : WEIR_RESERVE_BYTES_UNCHAINED;
 }
 
 __attribute__((format(printf, 2, 3))) static weir_status refuse(const weir_store_options *o,

@@ -37,8 +37,9 @@
 /* With at least WEIR_RESERVE_BYTES_CHAINED bytes, the open reservations of a key are found without
  * a search. With less, there are at most WEIR_RESERVE_UNCHAINED_MAX, as in files of earlier
  * versions. */
-#define WEIR_RESERVE_UNCHAINED_MAX 65536
-#define WEIR_RESERVE_BYTES_CHAINED (128 + (WEIR_RESERVE_UNCHAINED_MAX + 1024) * (size_t)(64 + 20))
+#define WEIR_RESERVE_UNCHAINED_MAX   65536
+#define WEIR_RESERVE_BYTES_UNCHAINED (128 + WEIR_RESERVE_UNCHAINED_MAX * (size_t)(64 + 8))
+#define WEIR_RESERVE_BYTES_CHAINED   (128 + (WEIR_RESERVE_UNCHAINED_MAX + 1024) * (size_t)(64 + 20))
 /* More memory is not used. */
 #define WEIR_RESERVE_BYTES_MAX (128 + WEIR_RESERVE_MAX * (size_t)(64 + 20))
 

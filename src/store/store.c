@@ -269,6 +269,17 @@ weir_status weir_store_peek(weir_store *s, const weir_policy *p, uint64_t policy
     return weir_store_peek_keep(s, p, policy_id, key, key_len, now_ns, cost, 0, ret);
 }
 
+/* Runs a callback on the state of a key. The call is complete but for the key. */
+static weir_status call_key(weir_store *s, uint64_t policy_id, const void *key, size_t key_len,
+                            weir_large_call call)
+{
+    if (!weir_good_key(key, key_len))
+        return WEIR_E_RANGE;
+    const weir_store_request named = {.policy_id = policy_id, .key = key, .key_len = key_len};
+    call.hash = weir_store_hash(s, policy_id, key, key_len);
+    return weir_store_call(s, weir_area_of(s, policy_id), &call, &named);
+}
+
 typedef struct figures {
     uint32_t layer;
     weir_figures of;
@@ -287,15 +298,9 @@ weir_status weir_store_figures(weir_store *s, const weir_policy *p, uint64_t pol
                                weir_figures *ret)
 {
     figures f = {.layer = layer};
-    if (!weir_good_key(key, key_len))
-        return WEIR_E_RANGE;
-    const weir_store_request named = {.policy_id = policy_id, .key = key, .key_len = key_len};
-    weir_large_call call = {.policy = p,
-                            .hash = weir_store_hash(s, policy_id, key, key_len),
-                            .now_ns = now_ns,
-                            .fn = read_figures,
-                            .ctx = &f};
-    weir_status st = weir_store_call(s, weir_area_of(s, policy_id), &call, &named);
+    weir_status st =
+        call_key(s, policy_id, key, key_len,
+                 (weir_large_call){.policy = p, .now_ns = now_ns, .fn = read_figures, .ctx = &f});
     if (st == WEIR_OK)
         *ret = f.of;
     return st;
@@ -312,17 +317,10 @@ weir_status weir_store_charge(weir_store *s, const weir_policy *p, uint64_t poli
                               const void *key, size_t key_len, int64_t now_ns, int64_t cost,
                               weir_decision *ret, int64_t *ret_over)
 {
-    if (!weir_good_key(key, key_len))
-        return WEIR_E_RANGE;
-    const weir_store_request named = {
-        .policy = p, .policy_id = policy_id, .key = key, .key_len = key_len};
     weir_state_call c = {.cost = cost};
-    weir_large_call call = {.policy = p,
-                            .hash = weir_store_hash(s, policy_id, key, key_len),
-                            .now_ns = now_ns,
-                            .fn = charge_state,
-                            .ctx = &c};
-    weir_status st = weir_store_call(s, weir_area_of(s, policy_id), &call, &named);
+    weir_status st =
+        call_key(s, policy_id, key, key_len,
+                 (weir_large_call){.policy = p, .now_ns = now_ns, .fn = charge_state, .ctx = &c});
     if (st == WEIR_OK) {
         *ret = c.decision;
         *ret_over = c.over;
@@ -362,17 +360,11 @@ weir_status weir_store_apply(weir_store *s, const weir_policy *p, uint64_t polic
 {
     if (weir_state_words(p, 0) != weir_state_words(p, WEIR_LEVEL_MAX))
         return WEIR_E_UNSUPPORTED;
-    if (!weir_good_key(key, key_len))
-        return WEIR_E_RANGE;
     apply a = {fn, ctx};
-    weir_large_call call = {.policy = p,
-                            .hash = weir_store_hash(s, policy_id, key, key_len),
-                            .now_ns = now_ns,
-                            .fn = apply_state,
-                            .ctx = &a,
-                            .any_words = true};
-    const weir_store_request named = {.policy_id = policy_id, .key = key, .key_len = key_len};
-    return weir_store_call(s, weir_area_of(s, policy_id), &call, &named);
+    return call_key(
+        s, policy_id, key, key_len,
+        (weir_large_call){
+            .policy = p, .now_ns = now_ns, .fn = apply_state, .ctx = &a, .any_words = true});
 }
 
 weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key, size_t key_len)

@@ -5,7 +5,7 @@
 
 #include "codec/http/message.h"
 
-#include "codec/answer/fields.h"
+#include "codec/answer/answered.h"
 #include "codec/answer/json.h"
 #include "codec/answer/reservation.h"
 #include "core/algorithm.h"
@@ -138,17 +138,9 @@ static weir_slice shown_name(const weir_request *r)
     return r->by_text ? (weir_slice){NULL, 0} : r->rule;
 }
 
-/*  rest  of the listener; NULL: the defaults. */
 static weir_answered answered_of(const weir_request *r, const weir_answer *rest)
 {
-    return (weir_answered){.name = shown_name(r),
-                           .policy = r->policy,
-                           .decision = &r->decision,
-                           .unit = r->answer ? r->answer->unit : WEIR_UNIT_UNSET,
-                           .resets = r->reason != WEIR_BY_DENY_LIST,
-                           .next_ns = r->next_ns,
-                           .key = r->key,
-                           .spread = weir_answer_spread(r->answer, rest)};
+    return weir_answered_of(r, shown_name(r), rest);
 }
 
 static void add_decision_fields(weir_http_response *a, unsigned headers, const weir_request *r,

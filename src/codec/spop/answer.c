@@ -5,7 +5,7 @@
 
 #include "codec/spop/session.h"
 
-#include "codec/answer/fields.h"
+#include "codec/answer/answered.h"
 #include "core/check.h"
 #include "core/decision.h"
 #include "port/assert.h"
@@ -221,18 +221,6 @@ static void put_field(const writer *w, const weir_answer_field *field)
     }
 }
 
-static weir_answered answered_of(const weir_request *r, const weir_spop_answer *a)
-{
-    return (weir_answered){.name = r->rule,
-                           .policy = r->policy,
-                           .decision = &r->decision,
-                           .unit = r->answer ? r->answer->unit : WEIR_UNIT_UNSET,
-                           .resets = r->reason != WEIR_BY_DENY_LIST,
-                           .next_ns = r->next_ns,
-                           .key = r->key,
-                           .spread = weir_answer_spread(r->answer, &a->answer)};
-}
-
 /* Sets the variables of the header fields, but for Retry-After, which is a number. */
 static void put_fields(const writer *w, const weir_spop_answer *a, const weir_request *shown,
                        int64_t now_ns)
@@ -250,7 +238,7 @@ static void put_fields(const writer *w, const weir_spop_answer *a, const weir_re
             continue;
         if (r == shown)
             at = n;
-        answered[n++] = answered_of(r, a);
+        answered[n++] = weir_answered_of(r, r->rule, &a->answer);
     }
     unsigned headers = shown->answer ? shown->answer->headers : 0; /* the policy's come first */
     if (headers == 0)
@@ -279,7 +267,7 @@ static void put_decision(const writer *w, const weir_spop_answer *a, const weir_
                          int64_t now_ns)
 {
     const weir_decision *d = &r->decision;
-    const weir_answered answered = answered_of(r, a);
+    const weir_answered answered = weir_answered_of(r, r->rule, &a->answer);
     bool ends = !d->never; /* waiting helps */
     const char *reason = weir_reason_word(r->reason);
     set_allowed(w, d->allowed);
