@@ -165,7 +165,7 @@ static void others(void **state)
         uint64_t word = 0, words[8] = {0};
         if (weir_word_fits(p.layer) || weir_word_encode(p.layer, words, &word) ||
             weir_word_decode(p.layer, WEIR_TICKS, words) ||
-            weir_word_decode(p.layer, start_ns, words) ||
+            weir_word_decode(p.layer, (uint64_t)start_ns, words) ||
             weir_word_take(p.layer, &word, WEIR_TICKS_EPOCH_NS, 1, &d))
             fail_msg("%s", wide[i]);
     }
@@ -322,7 +322,7 @@ static void damaged_words(void **state)
         {"sliding-counter 1000/h", 0},
         {"sliding-counter 1000/h", (hour + (1 << 20) - 1) >> 20 << 20},
         {"sliding-counter 1000/h", ((500000 * hour + (1 << 20) - 1) >> 20 << 20) + (1 << 20)},
-        {"gcra 3/s burst 3", start_ns},
+        {"gcra 3/s burst 3", (uint64_t)start_ns},
         {"gcra 3/s burst 3", WEIR_TICKS | 3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
