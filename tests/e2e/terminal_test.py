@@ -18,7 +18,7 @@ import sys
 import tempfile
 import termios
 
-from kit.process import Failed, free_port, mortal, until
+from kit.process import PATIENCE_S, Failed, free_port, mortal, until
 from kit.resp import Client
 
 WEIR = str(pathlib.Path(sys.argv[1]).resolve())
@@ -127,14 +127,14 @@ class Terminal:
     def wait(self, pattern):
         """Waits for a screen that matches."""
         try:
-            until(lambda: re.search(pattern, self.text(), re.M), pattern, patience_s=20)
+            until(lambda: re.search(pattern, self.text(), re.M), pattern)
         except Failed as e:
             raise Failed(f"{e}; the screen:\n{self.text()}\nbefore it:\n{self.plain}") from None
 
     def wait_plain(self, pattern):
         """Waits for what is printed outside of the alternate screen."""
         try:
-            until(lambda: self.pump() and False or re.search(pattern, self.plain, re.M), pattern, patience_s=20)
+            until(lambda: self.pump() and False or re.search(pattern, self.plain, re.M), pattern)
         except Failed as e:
             raise Failed(f"{e}; printed:\n{self.plain}\nthe screen:\n{self.text()}") from None
 
@@ -146,7 +146,7 @@ class Terminal:
         return not self.modes.get("?1049") and self.modes.get("?25", True) and self.modes.get("?7", True)
 
     def end(self):
-        status = self.shell.wait(timeout=20)
+        status = self.shell.wait(timeout=PATIENCE_S)
         self.pump()
         os.close(self.master)
         return status
@@ -272,7 +272,7 @@ def test_resize(scene):
     t.wait(r"^q quit")
     for cols, rows in ((20, 5), (132, 43), (1, 1), (7, 3), (80, 24)):
         t.resize(cols, rows)
-        until(lambda: "#" not in t.text(), f"{cols}x{rows} is drawn", patience_s=20)
+        until(lambda: "#" not in t.text(), f"{cols}x{rows} is drawn")
         check(f"{cols}x{rows}: no line is too long", not t.errors, t.errors)
     t.wait(r"^q quit")
     t.type("q")
@@ -333,7 +333,7 @@ def test_stop(scene):
     t.clear("#")
     t.type("\n")
     t.wait(r"^q quit")
-    until(lambda: "#" not in t.text(), "the screen is drawn again", patience_s=20)
+    until(lambda: "#" not in t.text(), "the screen is drawn again")
     t.type("q")
     t.wait_plain(r"^status 0$")
     check("q restores the terminal after a stop", scene.restored(t), t.errors)
