@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the vectors through `weir replay`: each case becomes a log of tsv lines, and the decisions, printed
-as JSON, must equal the vectors. Replay supports neither refunds nor a clock that steps back.
+"""Runs the vectors through `weir replay`: the cases of a policy become one log of tsv lines, each case a key,
+and the decisions, printed as JSON, must equal the vectors. Replay supports neither refunds nor a clock that
+steps back.
 
     replay_vectors.py WEIR FILE..."""
 
@@ -13,14 +14,27 @@ CASES_MIN = 50  # of a file
 FIELDS = ("t_ns", "cost", "allowed", "limit", "remaining", "retry_after_ns", "reset_after_ns", "delay_ns", "layer")
 
 
-def decide(weir, case):
-    log = "".join(f"{s['t_ns']}\tkey\t{s['cost']}\n" for s in case["steps"])
-    command = [weir, "replay", "--policy", case["policy"], "--format", "tsv", "--reorder", "0"]
+def by_policy(cases):
+    """Returns lists of cases with the same policy."""
+    lists = {}
+    for case in cases:
+        lists.setdefault(case["policy"], []).append(case)
+    return list(lists.values())
+
+
+def decide(weir, cases):
+    """Decides the requests of all cases in the order of time. Returns the decisions of each case, and an error."""
+    requests = [(step["t_ns"], i, step["cost"]) for i, case in enumerate(cases) for step in case["steps"]]
+    requests.sort(key=lambda request: request[0])  # stable: each case keeps its order
+    log = "".join(f"{t_ns}\t{i}\t{cost}\n" for t_ns, i, cost in requests)
+    command = [weir, "replay", "--policy", cases[0]["policy"], "--format", "tsv", "--reorder", "0"]
     command += ["--decisions", "jsonl", "-"]
     run = subprocess.run(command, input=log, capture_output=True, text=True, check=False)
-    if run.returncode != 0:
-        return [], run.stderr
-    return [json.loads(line) for line in run.stdout.splitlines()], ""
+    answers = [[] for _ in cases]
+    for line in run.stdout.splitlines() if run.returncode == 0 else ():
+        answer = json.loads(line)
+        answers[int(answer.pop("key"))].append(answer)
+    return answers, run.stderr if run.returncode != 0 else ""
 
 
 def difference(case, answers, error):
@@ -29,7 +43,7 @@ def difference(case, answers, error):
     if len(answers) != len(case["steps"]) or not answers:
         return f"{len(answers)} decisions for {len(case['steps'])} requests"
     for i, (step, answer) in enumerate(zip(case["steps"], answers)):
-        want = {name: step[name] for name in FIELDS} | {"key": "key"}
+        want = {name: step[name] for name in FIELDS}
         if want != answer:
             return f"step {i}\n    want {want}\n    got  {answer}"
     return ""
@@ -39,13 +53,15 @@ def run_file(weir, path):
     with open(path, encoding="utf-8") as f:
         document = json.load(f)
     passed = failed = steps = 0
-    for case in document["cases"]:
-        wrong = difference(case, *decide(weir, case))
-        if wrong:
-            print(f"{path}: case {case['name']} ({case['policy']}): {wrong}", file=sys.stderr)
-        failed += bool(wrong)
-        passed += not wrong
-        steps += len(case["steps"])
+    for cases in by_policy(document["cases"]):
+        answers, error = decide(weir, cases)
+        for case, answer in zip(cases, answers):
+            wrong = difference(case, answer, error)
+            if wrong:
+                print(f"{path}: case {case['name']} ({case['policy']}): {wrong}", file=sys.stderr)
+            failed += bool(wrong)
+            passed += not wrong
+            steps += len(case["steps"])
     print(f"replay   {passed + failed:5} cases, {steps:6} steps,    0 unsupported  {path}")
     if passed + failed < CASES_MIN:
         failed += 1

@@ -80,7 +80,7 @@ static void assert_same(const weir_decision *a, const weir_decision *b, const ch
 static void keys_and_policies_are_apart(void **state)
 {
     const store_engine *engine = *state;
-    void *e = engine->open(0);
+    void *e = engine->open(1 << 20);
     weir_policy p = suite_policy("gcra 1/s burst 2"), same = suite_policy("gcra 60/m burst 2"),
                 other = suite_policy("gcra 1/s burst 3");
     assert_true(suite_take(engine, e, &p, "a", s_ns, 2).allowed);
@@ -99,7 +99,7 @@ static void keys_and_policies_are_apart(void **state)
 static void refund_reset_and_peek(void **state)
 {
     const store_engine *engine = *state;
-    void *e = engine->open(0);
+    void *e = engine->open(1 << 20);
     for (int i = 0; i < TEXTS; i++) {
         weir_policy p = suite_policy(texts[i]);
         weir_decision d, full = suite_take(engine, e, &p, "a", s_ns, 0);
@@ -122,7 +122,7 @@ static void refund_reset_and_peek(void **state)
 static void arguments(void **state)
 {
     const store_engine *engine = *state;
-    void *e = engine->open(0);
+    void *e = engine->open(1 << 20);
     static char key[WEIR_KEY_MAX + 1];
     weir_policy p = suite_policy("gcra 1/s");
     weir_decision d = {.limit = -7};
@@ -140,7 +140,7 @@ static void arguments(void **state)
 static void denials_write_nothing(void **state)
 {
     const store_engine *engine = *state;
-    void *e = engine->open(0);
+    void *e = engine->open(1 << 20);
     for (int i = 0; i < TEXTS; i++) {
         if (strstr(texts[i], "count-denied"))
             continue;
@@ -168,7 +168,7 @@ static void denials_write_nothing(void **state)
 static void earlier_time_counts_as_the_latest(void **state)
 {
     const store_engine *engine = *state;
-    void *e = engine->open(0);
+    void *e = engine->open(1 << 20);
     weir_policy p = suite_policy("gcra 1/s burst 2");
     assert_true(suite_take(engine, e, &p, "a", 100 * s_ns, 2).allowed);
     weir_decision d = suite_take(engine, e, &p, "a", 40 * s_ns, 1);
@@ -348,7 +348,7 @@ static void answers_equal_the_core(void **state)
 {
     enum { KEYS = 5, STEPS = 4000 };
     const store_engine *engine = *state;
-    void *e = engine->open(0);
+    void *e = engine->open(1 << 20);
     for (int i = 0; i < TEXTS; i++) {
         weir_policy p = suite_policy(texts[i]);
         model models[KEYS] = {{NULL, 0}};
@@ -406,7 +406,7 @@ static void batch_is_one_by_one(void **state)
 {
     enum { MOST = 100, BATCHES = 300 };
     const store_engine *engine = *state;
-    void *one = engine->open(0), *many = engine->open(0);
+    void *one = engine->open(1 << 20), *many = engine->open(0);
     weir_policy policies[TEXTS];
     for (int i = 0; i < TEXTS; i++)
         policies[i] = suite_policy(texts[i]);

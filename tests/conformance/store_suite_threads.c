@@ -93,7 +93,7 @@ static void run_cases(const store_engine *engine, const policy_case *cases, size
         worker w = *like;
         int64_t allowed[KEYS_MAX] = {0};
         w.engine = engine;
-        w.e = engine->open(0);
+        w.e = engine->open(1 << 20);
         w.policies = &p;
         run_workers(&w, take_units, allowed);
         for (int k = 0; k < w.keys; k++) {
@@ -119,7 +119,7 @@ void suite_threads_fixed_now(void **state)
     };
     for (int keys = 1; keys <= 8; keys += 7)
         run_cases(*state, cases, sizeof cases / sizeof cases[0],
-                  &(worker){.rounds = 6000, .keys = keys});
+                  &(worker){.rounds = 1500, .keys = keys});
 }
 
 /* In 40 ms each policy admits its limit and what 40 ms add. */
@@ -136,7 +136,7 @@ void suite_threads_time_goes_on(void **state)
         {"sliding-log 200/h & gcra 1/h burst 100", 100, 100},
     };
     run_cases(*state, cases, sizeof cases / sizeof cases[0],
-              &(worker){.rounds = 20000, .keys = 8, .step_ns = 2000});
+              &(worker){.rounds = 4000, .keys = 8, .step_ns = 10000});
 }
 
 /* ---- all calls at once ----------------------------------------------------------------------- */
