@@ -97,8 +97,10 @@ def case(rng, name, length):
             key.change_limit(now, layers[index])
             current = index
         cost = cost_of(rng, last)
-        last = key.take(now, cost)
-        steps.append({"index": index, "t_ns": now, "cost": cost, "allowed": last.allowed} | fields(last))
+        refunds = rng.random() < 0.15 and all(layer.refundable for layer in key.layers)
+        last = key.refund(now, cost) if refunds else key.take(now, cost)
+        steps.append({"index": index, "op": "refund" if refunds else "take", "t_ns": now, "cost": cost,
+                      "allowed": last.allowed} | fields(last))
     return {"name": name, "limits": texts, "steps": steps}
 
 

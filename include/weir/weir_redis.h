@@ -115,6 +115,15 @@ WEIR_NODISCARD weir_status weir_redis_peek(weir_redis *r, const weir_policy *p, 
 WEIR_NODISCARD weir_status weir_redis_refund(weir_redis *r, const weir_policy *p, const void *key,
                                              size_t key_len, int64_t cost, weir_redis_answer *ret);
 
+/* Charges `cost` units that were used already, whether they fit or not; see weir_charge(). If
+ * no server replies in time, it returns WEIR_E_IO, unless on_error is WEIR_REDIS_LOCAL. The server
+ * may have charged them nevertheless: a repeated call may charge twice.
+ * A policy with only concurrent and block layers has nothing to charge: WEIR_E_UNSUPPORTED.
+ *  ret_over  written on WEIR_OK only. */
+WEIR_NODISCARD weir_status weir_redis_charge(weir_redis *r, const weir_policy *p, const void *key,
+                                             size_t key_len, int64_t cost, weir_redis_answer *ret,
+                                             int64_t *ret_over);
+
 /* Gives a key its full quota. If no server replies in time, it returns WEIR_E_IO, unless on_error
  * is WEIR_REDIS_LOCAL. */
 WEIR_NODISCARD weir_status weir_redis_reset(weir_redis *r, const weir_policy *p, const void *key,

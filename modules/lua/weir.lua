@@ -737,164 +737,198 @@ local function slice_start(L, k)
   return rounds * L.period + q, 0
 end
 
--- Returns the time at which an entry at this place expires, rounded up to 1 us, and by how many ns.
-local function leaves(L, place)
-  if L.slices then
-    return slice_start(L, place + L.slices)
-  elseif L.facts.holds then
-    return place, 0
+-- Reads entry i.
+local entry
+do
+  -- Returns the time at which an entry at this place expires, rounded up to 1 us, and by how many ns.
+  local function leaves(L, place)
+    if L.slices then
+      return slice_start(L, place + L.slices)
+    elseif L.facts.holds then
+      return place, 0
+    end
+    return place + L.period, 0
   end
-  return place + L.period, 0
-end
 
-local function entry(s, i)
-  local e = s.entries[i]
-  if not e then
-    e = s.fetch(s, i)
-    s.entries[i] = e
+  function entry(s, i)
+    local e = s.entries[i]
+    if not e then
+      e = s.fetch(s, i)
+      s.entries[i] = e
+    end
+    return e
   end
-  return e
-end
 
--- Galloping search. Returns the first i in low..high-1 for which holds(i), else high. holds() must
--- be false up to some i and true from there. The search starts at the front, where the result often
--- is.
-local function first_where(low, high, holds)
-  local step = 1
-  while low + step < high and not holds(low + step - 1) do
-    low, step = low + step, step * 2
+  -- Galloping search. Returns the first i in low..high-1 for which holds(i), else high. holds() must
+  -- be false up to some i and true from there. The search starts at the front, where the result often
+  -- is.
+  local function first_where(low, high, holds)
+    local step = 1
+    while low + step < high and not holds(low + step - 1) do
+      low, step = low + step, step * 2
+    end
+    high = min(high, low + step)
+    while low < high do
+      local middle = floor((low + high) / 2)
+      if holds(middle) then
+        high = middle
+      else
+        low = middle + 1
+      end
+    end
+    return low
   end
-  high = min(high, low + step)
-  while low < high do
-    local middle = floor((low + high) / 2)
-    if holds(middle) then
-      high = middle
-    else
-      low = middle + 1
+
+  -- Writes an entry, also to the server.
+  local function put_entry(s, i, place, total, cost)
+    s.entries[i], s.changes[i] = { place, total, cost }, true
+  end
+
+  -- Finds the first entry that counts, and the sum of the entries.
+  local function row_sum(s)
+    local function counts(i)
+      return entry(s, i)[1] > s.since
+    end
+    s.first = s.low
+    if s.low < s.next and not counts(s.low) then
+      s.first = counts(s.next - 1) and first_where(s.low + 1, s.next, counts) or s.next
+    end
+    s.sum = 0
+    if s.first < s.next then
+      local e = entry(s, s.first)
+      s.sum = (s.total - e[2] + e[3]) % TOTAL
     end
   end
-  return low
-end
 
--- Finds the first entry that counts, and the sum of the entries. Of a log, only the latest L.limit
--- units count.
-local function row_sum(L, s)
-  local function counts(i)
+  -- Returns the first entry at which the sum of the entries that count is `units` or more.
+  local function reached(s, units)
+    if units == s.sum then
+      return s.next - 1
+    end
+    local base = s.total - s.sum
+    return first_where(s.first, s.next, function(i)
+      return (entry(s, i)[2] - base) % TOTAL >= units
+    end)
+  end
+
+  -- Makes entry i the first of the row. Of its units and those before it, `units` are left.
+  local function cut_before(s, i, units)
     local e = entry(s, i)
-    return e[1] > s.since and not (not L.slices and (s.total - e[2]) % TOTAL >= L.limit)
+    put_entry(s, i, e[1], e[2], units)
+    s.first, s.prune_max = i, huge
   end
-  s.first = s.low
-  if s.low < s.next and not counts(s.low) then
-    s.first = counts(s.next - 1) and first_where(s.low + 1, s.next, counts) or s.next
+
+  -- Returns the sum of the entries that count up to and including entry i.
+  local function sum_until(s, i)
+    return (entry(s, i)[2] - s.total + s.sum) % TOTAL
   end
-  s.sum = 0
-  if s.first < s.next then
-    local e = entry(s, s.first)
-    s.sum = (s.total - e[2] + e[3]) % TOTAL
-    if not L.slices then
-      s.sum = min(L.limit, s.sum)
+
+  -- If a limit of a log or of leases was lowered, the oldest units above limit - 1 become one entry.
+  local function join_oldest(L, s)
+    local i = reached(s, s.sum - L.limit + 1)
+    if i > s.first then
+      cut_before(s, i, sum_until(s, i))
+      s.from = true
     end
   end
-end
 
-function row.look(L, s, now)
-  if L.facts.holds then
-    s.place, s.since = max(s.at, now + L.period), now
-  else
-    s.place = max(s.at, L.slices and slice_at(L, now) or now)
-    s.since = s.place - (L.slices or L.period)
-  end
-  row_sum(L, s)
-  return true
-end
-
--- Returns the first entry at which the sum of the entries that count is `units` or more.
-local function reached(s, units)
-  if units == s.sum then
-    return s.next - 1
-  end
-  local base = s.total - s.sum
-  return first_where(s.first, s.next, function(i)
-    return (entry(s, i)[2] - base) % TOTAL >= units
-  end)
-end
-
-function row.due(L, s, _, cost)
-  local over = s.sum + cost - L.limit
-  if over <= 0 then
-    return 0
-  end
-  return (leaves(L, entry(s, reached(s, over))[1]))
-end
-
-function row.early(L, s, cost)
-  local _, ns = leaves(L, entry(s, reached(s, s.sum + cost - L.limit))[1])
-  return ns
-end
-
-function row.left(L, s)
-  return max(0, L.limit - s.sum)
-end
-
-function row.charge(L, s, _, cost)
-  s.total = (s.total + cost) % TOTAL
-  local last = s.next > s.low and entry(s, s.next - 1)
-  if last and last[1] == s.place then
-    s.entries[s.next - 1] = { last[1], s.total, last[3] + cost }
-  else
-    s.entries[s.next] = { s.place, s.total, cost }
-    s.next = s.next + 1
-  end
-  s.at, s.sum = s.place, s.sum + cost
-  s.from = min(s.from or s.next - 1, s.next - 1)
-end
-
-function row.deny(L, s, now, cost)
-  row.charge(L, s, now, min(cost, L.limit))
-  local last = s.entries[s.next - 1]
-  last[3] = min(L.limit, last[3])
-  row_sum(L, s)
-end
-
--- Gives back the units whose leases end first. All of their entries are deleted: none has ended.
-local function give_back(s, cost)
-  s.prune_max = huge
-  if cost >= s.sum then
-    s.next, s.first, s.at, s.sum = s.low, s.low, 0, 0
+  function row.look(L, s, now)
+    s.changes = {}
+    if L.facts.holds then
+      s.place, s.since = max(s.at, now + L.period), now
+    else
+      s.place = max(s.at, L.slices and slice_at(L, now) or now)
+      s.since = s.place - (L.slices or L.period)
+    end
+    row_sum(s)
+    if s.sum > L.limit and not L.slices then
+      join_oldest(L, s)
+    end
     return true
   end
-  local i = reached(s, cost + 1)
-  local e = entry(s, i)
-  local left = (e[2] - s.total + s.sum) % TOTAL - cost
-  s.entries[i] = { e[1], e[2], left }
-  s.first, s.from, s.to, s.sum = i, i, i, s.sum - cost
-  return true
-end
 
-function row.refund(L, s, _, cost)
-  if s.sum == 0 then
-    return false
-  elseif L.facts.holds then
-    return give_back(s, cost)
+  function row.due(L, s, _, cost)
+    local over = s.sum + cost - L.limit
+    if over <= 0 then
+      return 0
+    end
+    return (leaves(L, entry(s, reached(s, over))[1]))
   end
-  local keep = max(0, s.sum - cost)
-  local base = s.total - s.sum
-  if keep == 0 then
-    -- If expired entries remain, the latest of them is the last of the row: rows are sorted.
-    s.next, s.at = s.first, s.first - s.low > REFUND_PRUNE_MAX and entry(s, s.first - 1)[1] or 0
-  else
-    local i = reached(s, keep)
-    local e = entry(s, i)
-    local more = (e[2] - base) % TOTAL - keep
-    s.entries[i] = { e[1], (e[2] - more) % TOTAL, e[3] - more }
-    s.next, s.at, s.from = i + 1, e[1], i
+
+  function row.early(L, s, cost)
+    local _, ns = leaves(L, entry(s, reached(s, s.sum + cost - L.limit))[1])
+    return ns
   end
-  if L.slices then
-    s.at = s.place
+
+  function row.left(L, s)
+    return max(0, L.limit - s.sum)
   end
-  s.total, s.sum, s.prune_max = (base + keep) % TOTAL, keep, REFUND_PRUNE_MAX
-  s.loaded = min(s.loaded, s.next + cost) -- an entry has a unit or more, unless damaged
-  return true
+
+  function row.charge(_, s, _, cost)
+    s.total = (s.total + cost) % TOTAL
+    local last = s.next > s.low and entry(s, s.next - 1)
+    if last and last[1] == s.place then
+      put_entry(s, s.next - 1, s.place, s.total, last[3] + cost)
+    else
+      put_entry(s, s.next, s.place, s.total, cost)
+      s.next = s.next + 1
+    end
+    s.at, s.sum = s.place, s.sum + cost
+  end
+
+  -- Deletes the oldest units. All of their entries are deleted: they still count.
+  local function drop_oldest(s, cost)
+    s.prune_max = huge
+    if cost >= s.sum then
+      s.next, s.first, s.at, s.sum = s.low, s.low, 0, 0
+      return
+    end
+    local i = reached(s, cost + 1)
+    cut_before(s, i, sum_until(s, i) - cost)
+    s.sum = s.sum - cost
+  end
+
+  function row.deny(L, s, now, cost)
+    local units = min(cost, L.limit)
+    local over = s.sum + units - L.limit
+    if over > 0 and not L.slices then
+      drop_oldest(s, over)
+    end
+    row.charge(L, s, now, units)
+    if L.slices then
+      local last = s.entries[s.next - 1]
+      last[3] = min(L.limit, last[3])
+      row_sum(s)
+    end
+  end
+
+  function row.refund(L, s, _, cost)
+    if s.sum == 0 then
+      return false
+    elseif L.facts.holds then
+      drop_oldest(s, cost)
+      return true
+    end
+    local keep = max(0, s.sum - cost)
+    local base = s.total - s.sum
+    s.prune_max = max(REFUND_PRUNE_MAX, s.prune_max or 0)
+    if keep == 0 then
+      -- If expired entries remain, the latest of them is the last of the row: rows are sorted.
+      s.next, s.at = s.first, s.first - s.low > s.prune_max and entry(s, s.first - 1)[1] or 0
+    else
+      local i = reached(s, keep)
+      local e = entry(s, i)
+      local more = (e[2] - base) % TOTAL - keep
+      put_entry(s, i, e[1], (e[2] - more) % TOTAL, e[3] - more)
+      s.next, s.at = i + 1, e[1]
+    end
+    if L.slices then
+      s.at = s.place
+    end
+    s.total, s.sum = (base + keep) % TOTAL, keep
+    s.loaded = min(s.loaded, s.next + cost) -- an entry has a unit or more, unless damaged
+    return true
+  end
 end
 
 -- block. The state is the end of the last block and its length. The length is 0 unless blocks double.
@@ -1907,6 +1941,19 @@ local function prunable(s)
   return min(s.first - s.low, s.prune_max or PRUNE_MAX)
 end
 
+-- Returns the entries of a row to write, the latest first: then removing one by its rank leaves the
+-- ranks of the others.
+local function changed_entries(s)
+  local out = {}
+  for i in pairs(s.changes) do
+    if i >= s.first and i < s.next then
+      out[#out + 1] = i
+    end
+  end
+  table.sort(out, function(a, b) return a > b end)
+  return out
+end
+
 -- Deletes the fields of the entries from..to-1 of a row.
 local function drop_fields(s, L, from, to)
   for first = from, to - 1, 500 do
@@ -1926,7 +1973,7 @@ local function write_hash_row(L, s, key, out)
   local low = s.low + prunable(s)
   drop_fields(s, L, s.low, low)
   drop_fields(s, L, s.next, s.loaded)
-  for i = s.from or s.next, s.to or s.next - 1 do
+  for _, i in ipairs(changed_entries(s)) do
     local e = s.entries[i]
     put(whole(i), whole(e[1]) .. ' ' .. whole(e[2]) .. ' ' .. whole(e[3]))
   end
@@ -1961,7 +2008,7 @@ local function write_zset(P, S)
   if s.next < s.loaded then
     redis.call('ZREMRANGEBYRANK', S.key, s.next, -1)
   end
-  for i = s.from or s.next, s.to or s.next - 1 do
+  for _, i in ipairs(changed_entries(s)) do
     local e = s.entries[i]
     if i < s.loaded then
       redis.call('ZREMRANGEBYRANK', S.key, i, i)

@@ -184,10 +184,11 @@ static void wait_on(waiter *s)
     port_mutex_unlock(s->lock);
 }
 
-/* Copies nothing: the caller waits, so its policy and key stay valid. */
+/* Copies nothing: the caller waits, so its policy and key stay valid.
+ *  ret_granted  as weir_engine_request.granted; may be NULL. */
 static weir_status submit_and_wait(weir_redis *r, weir_verb verb, const weir_policy *p,
                                    const void *key, size_t key_len, int64_t cost,
-                                   weir_redis_answer *ret)
+                                   weir_redis_answer *ret, int64_t *ret_granted)
 {
     char text[WEIR_POLICY_TEXT_MAX];
     posted q = {.fn = NULL};
@@ -205,6 +206,8 @@ static weir_status submit_and_wait(weir_redis *r, weir_verb verb, const weir_pol
         st = q.request.status;
         if (st == WEIR_OK && ret)
             *ret = (weir_redis_answer){q.request.decision, q.request.by_error};
+        if (st == WEIR_OK && ret_granted)
+            *ret_granted = q.request.granted;
     }
     return_waiter(r, q.waiter);
     return st;
@@ -213,24 +216,34 @@ static weir_status submit_and_wait(weir_redis *r, weir_verb verb, const weir_pol
 weir_status weir_redis_check(weir_redis *r, const weir_policy *p, const void *key, size_t key_len,
                              int64_t cost, weir_redis_answer *ret)
 {
-    return submit_and_wait(r, WEIR_VERB_TAKE, p, key, key_len, cost, ret);
+    return submit_and_wait(r, WEIR_VERB_TAKE, p, key, key_len, cost, ret, NULL);
 }
 
 weir_status weir_redis_peek(weir_redis *r, const weir_policy *p, const void *key, size_t key_len,
                             int64_t cost, weir_redis_answer *ret)
 {
-    return submit_and_wait(r, WEIR_VERB_PEEK, p, key, key_len, cost, ret);
+    return submit_and_wait(r, WEIR_VERB_PEEK, p, key, key_len, cost, ret, NULL);
 }
 
 weir_status weir_redis_refund(weir_redis *r, const weir_policy *p, const void *key, size_t key_len,
                               int64_t cost, weir_redis_answer *ret)
 {
-    return submit_and_wait(r, WEIR_VERB_REFUND, p, key, key_len, cost, ret);
+    return submit_and_wait(r, WEIR_VERB_REFUND, p, key, key_len, cost, ret, NULL);
+}
+
+weir_status weir_redis_charge(weir_redis *r, const weir_policy *p, const void *key, size_t key_len,
+                              int64_t cost, weir_redis_answer *ret, int64_t *ret_over)
+{
+    int64_t counted;
+    weir_status st = submit_and_wait(r, WEIR_VERB_CHARGE, p, key, key_len, cost, ret, &counted);
+    if (st == WEIR_OK)
+        *ret_over = cost - counted;
+    return st;
 }
 
 weir_status weir_redis_reset(weir_redis *r, const weir_policy *p, const void *key, size_t key_len)
 {
-    return submit_and_wait(r, WEIR_VERB_RESET, p, key, key_len, 0, NULL);
+    return submit_and_wait(r, WEIR_VERB_RESET, p, key, key_len, 0, NULL, NULL);
 }
 
 weir_status weir_redis_check_async(weir_redis *r, const weir_policy *p, const void *key,

@@ -263,19 +263,16 @@ def carry_over(layer, old, tat, now):
 
 
 def changes_of(rng, name, steps):
-    """A case in whole microseconds. The library does not merge the units above a limit that was lowered, and a log
-    then allows a cost of 0."""
+    """A case in whole microseconds."""
     case = limit_changes.case(rng, name, steps)
     for step in case["steps"]:
-        step.update(op="take", policy=case["limits"][step["index"]])
+        step["policy"] = case["limits"][step["index"]]
     return case
 
 
 def run_changes(tally, adapter, seed, cases, steps):
-    time_after, period, cost_of = limit_changes.time_after, limit_changes.period, limit_changes.cost_of
-    limit_changes.cost_of = lambda *of: max(1, cost_of(*of))
+    time_after, period = limit_changes.time_after, limit_changes.period
     model.Rate.carry_over = carry_over
-    model.merge_oldest = lambda log, limit: log
     limit_changes.time_after = lambda *of: up_us(time_after(*of)) * 1000
     limit_changes.period = whole_period
     limit_changes.STEP_PERIODS_NS = (1000, 7000, 10**8)

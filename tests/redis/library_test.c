@@ -153,6 +153,32 @@ static weir_policy parsed(const char *text)
 
 /* ---- each decision method -------------------------------------------------------------------- */
 
+/* What was used already is counted, also if it does not fit; the key is then in debt. */
+static void charges(weir_redis *r)
+{
+    weir_policy p = parsed("gcra 1/h burst 5");
+    weir_redis_answer a = {0};
+    int64_t over = -1;
+    assert_int_equal(weir_redis_charge(r, &p, "carol", 5, 3, &a, &over), WEIR_OK);
+    assert_int_equal(over, 0);
+    assert_true(a.decision.allowed);
+    assert_int_equal(a.decision.remaining, 2);
+    assert_int_equal(weir_redis_charge(r, &p, "carol", 5, 4, &a, &over), WEIR_OK);
+    assert_int_equal(over, 0);
+    assert_false(a.decision.allowed);
+    assert_in_range(a.decision.retry_after_ns, 7100000 * ms_ns, 7200000 * ms_ns);
+    assert_int_equal(weir_redis_check(r, &p, "carol", 5, 1, &a), WEIR_OK);
+    assert_false(a.decision.allowed);
+    p = parsed("gcra 1/20w burst 5"); /* a bucket holds 36.5 years: 95 intervals */
+    assert_int_equal(weir_redis_charge(r, &p, "carol", 5, 100, &a, &over), WEIR_OK);
+    assert_int_equal(over, 5);
+    over = -1;
+    p = parsed("concurrent 5 lease 1h");
+    assert_int_equal(weir_redis_charge(r, &p, "carol", 5, 1, &a, &over), WEIR_E_UNSUPPORTED);
+    assert_int_equal(weir_redis_charge(r, &p, "carol", 5, -1, &a, &over), WEIR_E_RANGE);
+    assert_int_equal(over, -1);
+}
+
 static void decisions(server *s, weir_redis_by by)
 {
     weir_policy p = parsed("gcra 1/h burst 5");
@@ -199,6 +225,7 @@ static void decisions(server *s, weir_redis_by by)
     assert_int_equal(weir_redis_check_async(r, &p, key, 0, 1, NULL, NULL), WEIR_E_RANGE);
     weir_policy queue = parsed("leaky-queue 1/s depth 3");
     assert_int_equal(weir_redis_refund(r, &queue, "alice", 5, 1, &a), WEIR_E_UNSUPPORTED);
+    charges(r);
     weir_redis_close(r);
 }
 
@@ -403,6 +430,10 @@ static void without_a_server(void **state)
             assert_int_equal(a.decision.remaining, 4);
         weir_status st = weir_redis_refund(r, &p, "a", 1, 1, &a);
         assert_int_equal(st, how == WEIR_REDIS_LOCAL ? WEIR_OK : WEIR_E_IO);
+        int64_t over = -1;
+        st = weir_redis_charge(r, &p, "a", 1, 1, &a, &over);
+        assert_int_equal(st, how == WEIR_REDIS_LOCAL ? WEIR_OK : WEIR_E_IO);
+        assert_int_equal(over, how == WEIR_REDIS_LOCAL ? 0 : -1);
         weir_redis_close(r);
     }
 }

@@ -110,7 +110,7 @@ static weir_status write_all(weir_lock_set *h, weir_table_one *ones, draft *draf
             differ |= d->old[w] ^ d->new[w];
             rest |= d->new[w];
         }
-        d->dropped = differ != 0 && rest == 0;
+        d->dropped = d->i < WEIR_LINE_ENTRIES && rest == 0;
         if (differ == 0 || d->dropped) /* unchanged, or decided in an earlier request's draft */
             continue;
         d->l = weir_locked_find_key(d->first, d->alternate, d->at.tag, &d->i);
@@ -151,7 +151,8 @@ weir_status weir_table_run_many(weir_table *t, weir_table_one *ones, size_t n, i
     WEIR_ASSERT(n <= WEIR_TABLE_MANY_MAX);
     for (size_t i = 0; i < n; i++) {
         weir_table *table = ones[i].table ? ones[i].table : t;
-        drafts[i] = (draft){.table = table, .at = weir_bucket_pair_of(table, ones[i].hash)};
+        drafts[i] = (draft){
+            .table = table, .at = weir_bucket_pair_of(table, ones[i].hash), .i = WEIR_LINE_ENTRIES};
     }
     lock_all(&h, drafts, n);
     for (size_t i = 0; i < n; i++) {
