@@ -206,11 +206,10 @@ static int64_t span_of(const weir_layer *l)
     }
     if (!weir_layer_is_bucket(l))
         return 2 * l->period_ns;
+    /* No overflow: weir_layer_init() ensures that a bucket refills within WEIR_SPAN_NS_MAX. */
     if (l->stepped)
-        return (l->limit / l->rate + 1) < WEIR_SPAN_NS_MAX / l->period_ns
-                   ? (l->limit / l->rate + 1) * l->period_ns
-                   : WEIR_SPAN_NS_MAX;
-    return weir_ns_clamp(weir_wide_div_ceil((weir_wide){l->cap_hi, l->cap_lo}, l->num));
+        return (l->limit / l->rate + 1) * l->period_ns;
+    return (int64_t)weir_wide_div_ceil((weir_wide){l->cap_hi, l->cap_lo}, l->num);
 }
 
 /* The longest span of the members of a family, if it has several; else 0. */

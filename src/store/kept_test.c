@@ -168,6 +168,38 @@ static void period(void **unused)
     weir_store_close(s);
 }
 
+/* For how long a state of each kind matters: the longest span of both limits and all layers. */
+static void spans(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *texts[2];
+        int64_t s;
+    } rows[] = {
+        {{"fixed-window 10/day", "fixed-window 20/day"}, 2 * 86400},
+        {{"fixed-window 10/week", "fixed-window 20/week"}, 8 * 86400},
+        {{"fixed-window 10/month", "fixed-window 20/month"}, 32 * 86400},
+        {{"fixed-window 10/h", "fixed-window 20/h"}, 7200},
+        {{"fixed-window 10/h from-first", "fixed-window 20/h from-first"}, 7200},
+        {{"gcra 1/h burst 10", "gcra 1/h burst 9"}, 36000},
+        {{"gcra 1/h burst 9", "gcra 1/h burst 10"}, 36000},
+        {{"gcra 3/h burst 10", "gcra 3/h burst 1"}, 12000},
+        {{"token-bucket 20 refill 5 every 1h", "token-bucket 4 refill 5 every 1h"}, 18000},
+        {{"gcra 1/s & fixed-window 5/h", "gcra 2/s & fixed-window 5/h"}, 7200},
+        {{"fixed-window 5/h & gcra 1/s", "fixed-window 5/h & gcra 2/s"}, 7200},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        weir_store *s = store_with_key(NULL);
+        (void)limit_of(s, "q", rows[i].texts[0]);
+        (void)limit_of(s, "q", rows[i].texts[1]);
+        int64_t until_ns = weir_store_now(s) + (rows[i].s + 3600) * s_ns;
+        weir_store_keep(s);
+        int64_t is_ns = (int64_t)port_word_load_relaxed(weir_table_kept_until(s->common.table));
+        assert_in_range(is_ns - until_ns, 0, 60 * s_ns);
+        weir_store_close(s);
+    }
+}
+
 /* An empty store has nothing to keep, and a single limit no other. */
 static void nothing_to_keep(void **unused)
 {
@@ -648,13 +680,14 @@ static void kills(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows),       cmocka_unit_test(others),
-        cmocka_unit_test(period),        cmocka_unit_test(nothing_to_keep),
-        cmocka_unit_test(calls),         cmocka_unit_test(late_commits),
-        cmocka_unit_test(debts),         cmocka_unit_test(random_changes),
-        cmocka_unit_test(races),         cmocka_unit_test(restarts),
-        cmocka_unit_test(prepared_keys), cmocka_unit_test(lost_moves),
-        cmocka_unit_test(full_journal),  cmocka_unit_test(kills),
+        cmocka_unit_test(windows),         cmocka_unit_test(others),
+        cmocka_unit_test(period),          cmocka_unit_test(spans),
+        cmocka_unit_test(nothing_to_keep), cmocka_unit_test(calls),
+        cmocka_unit_test(late_commits),    cmocka_unit_test(debts),
+        cmocka_unit_test(random_changes),  cmocka_unit_test(races),
+        cmocka_unit_test(restarts),        cmocka_unit_test(prepared_keys),
+        cmocka_unit_test(lost_moves),      cmocka_unit_test(full_journal),
+        cmocka_unit_test(kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
