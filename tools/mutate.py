@@ -24,6 +24,10 @@ WORDS = {"jump": {"continue;": ["break;"], "break;": ["continue;"]},
          "constant": {"true": ["false"], "false": ["true"]}}
 ORDERS = re.compile(r"_(acquire|release|acq_rel)\b(?=\()")
 
+# The smaller or the larger of two, or by how much one exceeds the other: equal operands are the same in both branches.
+TERM = r"\b([A-Za-z_][\w.]*(?:->[\w.]+)*|\d+)"
+SAME_IF_EQUAL = re.compile(rf"(?<![-+*/%&|] ){TERM} [<>]=? {TERM} \? (?:\1 : \2|\2 : \1|\1 - \2 : 0|\2 - \1 : 0)(?=[;),:])")
+
 # Statements whose absence only ASan or a benchmark notices.
 UNSEEN = re.compile(r"^\s*(?:\(void\))?\w*(?:free|_decref|_destroy|prefetch\w*|_pause|madvise)\(")
 MORE_MEMORY = re.compile(r"\bport_zalloc\((?:[^;]* \+ )?$")  # a higher constant after this
@@ -193,11 +197,13 @@ class Source:
         yield from self.statement_edits(line, code)
 
     def operator_edits(self, code):
+        same = {m.end(1) + 1 for m in SAME_IF_EQUAL.finditer(code)}
         for kind, table in OPERATORS.items():
             for m in re.finditer(r"(?<=[\w)\]\"'.+-]) ([^\s\w()]{1,2}|and|or)(?= [^ ])", code):
                 if (m.group(1) in LUA_ONLY) <= self.lua:
                     for new in table.get(m.group(1), ()):
-                        yield kind, m.start(1), m.end(1), new
+                        if m.start(1) not in same or new[0] != m.group(1)[0]:
+                            yield kind, m.start(1), m.end(1), new
         for m in re.finditer(r"(?<![-+])(\+\+|--)(?![-+])", "" if self.lua else code):
             yield "arithmetic", m.start(), m.end(), "--" if m.group() == "++" else "++"
         for m in re.finditer(r"!(?=[\w(*])|\bnot (?=[\w(])", code):

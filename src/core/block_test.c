@@ -53,8 +53,9 @@ static void a_block_is_exact(void **unused)
 {
     (void)unused;
     weir_policy p = policy_of("gcra 1/s & block 10s");
-    uint64_t state[2] = {0}, before[2];
+    uint64_t state[3] = {0}, before[3];
     assert_int_equal(weir_state_words(&p, 0), 2);
+    state[2] = 7; /* behind the state */
     assert_true(take(&p, state, start, 1).allowed);
     assert_int_equal(state[1], 0);
     weir_decision d = peek(&p, state, start, 1); /* a peek begins none */
@@ -72,6 +73,7 @@ static void a_block_is_exact(void **unused)
     assert_true(d.allowed && d.layer == 0 && d.remaining == 1 && d.reset_after_ns == 0);
     assert_true(take(&p, state, start + 10 * s + 1, 1).allowed);
     assert_false(peek(&p, state, start + 10 * s, 0).allowed); /* the clock steps back */
+    assert_int_equal(state[2], 7);
 }
 
 static void a_cost_above_the_limit_blocks(void **unused)
@@ -211,6 +213,11 @@ static void damaged_states_are_safe(void **unused)
     assert_int_equal(d.reset_after_ns, INT64_MAX);
     weir_block_check(&b, late, 35 * s + 1, 1, &d);
     assert_int_equal(d.reset_after_ns, INT64_MAX - 1);
+    const uint64_t first[2] = {1, 0}; /* the earliest end of a block */
+    weir_block_check(&b, first, 0, 1, &d);
+    assert_true(!d.allowed && d.retry_after_ns == 1 && d.reset_after_ns == 1);
+    weir_block_check(&b, first, 1, 1, &d);
+    assert_true(d.allowed && d.reset_after_ns == 0);
     weir_block_begin(&b, negative, 5);
     assert_int_equal(negative[0], 5 + 10 * s);
     assert_int_equal(negative[1], 10 * s);

@@ -32,15 +32,48 @@ static void check_charge(void **unused)
         assert_int_equal(weir_peek(&p, state, 0, now_ns + d.retry_after_ns - 1, 0, &d), WEIR_OK);
         assert_false(d.allowed);
     }
-    weir_policy log = policy_of("sliding-log 9/m"); /* grows for a charge */
-    uint64_t state[256] = {0};
-    weir_decision d;
-    int64_t over = -1;
-    for (int64_t t = 0; t < 4; t++)
-        assert_int_equal(weir_charge(&log, state, 0, t, 1, &d, &over), WEIR_OK);
-    assert_int_equal(weir_charge(&log, state, 0, 4, 1, &d, &over), WEIR_E_ROOM);
-    assert_int_equal(weir_charge(&log, state, 0, 4, 0, &d, &over), WEIR_OK);
-    assert_int_equal(d.remaining, 5);
+}
+
+static void check_charge_of_a_log(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {"sliding-log 9/m", "gcra 1/s burst 99 & sliding-log 9/m"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        weir_policy p = policy_of(texts[i]);
+        uint64_t state[64] = {0};
+        weir_decision d;
+        int64_t over = -1;
+        for (int64_t t = 0; t < 4; t++)
+            assert_int_equal(weir_charge(&p, state, 0, t, 1, &d, &over), WEIR_OK);
+        assert_int_equal(weir_charge(&p, state, 0, 4, 1, &d, &over), WEIR_E_ROOM); /* it grows */
+        assert_int_equal(weir_charge(&p, state, 0, 4, 0, &d, &over), WEIR_OK);
+        assert_int_equal(d.remaining, 5);
+    }
+}
+
+/* A short window has one word, which counts to less than its nanoseconds. A window of more than
+ * WEIR_LIMIT_MAX nanoseconds counts any number. */
+static void check_charge_of_short_windows(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        int64_t counts;
+    } rows[] = {{"fixed-window 5/6ns", 5},
+                {"fixed-window 5/8ns", 7},
+                {"fixed-window 5/2147483647ns", INT64_C(2147483646)},
+                {"fixed-window 5/2147483648ns", INT64_C(2147483647)}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir_policy p = policy_of(rows[i].text);
+        uint64_t state[2] = {0};
+        weir_decision d;
+        int64_t over = -1;
+        assert_int_equal(weir_charge(&p, state, 0, 0, 2, &d, &over), WEIR_OK);
+        assert_int_equal(weir_charge(&p, state, 0, 0, WEIR_COST_MAX, &d, &over), WEIR_OK);
+        assert_int_equal(over, WEIR_COST_MAX - (rows[i].counts - 2));
+        assert_int_equal(weir_refund(&p, state, 0, 0, rows[i].counts - 4, &d), WEIR_OK);
+        assert_int_equal(d.remaining, 1);
+    }
 }
 
 /* A charge begins no block, and counts in the other layers while one is running. */
@@ -102,6 +135,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_charge),
+        cmocka_unit_test(check_charge_of_a_log),
+        cmocka_unit_test(check_charge_of_short_windows),
         cmocka_unit_test(check_charge_and_block),
         cmocka_unit_test(check_charge_and_leases),
     };

@@ -35,6 +35,11 @@ static void a_slower_rate_owes_no_more_than_it_may(void **unused)
     uint64_t state;
     assert_int_equal(weir_state_convert(&from, &used, 0, &to, now_ns, &state, 0), WEIR_OK);
     assert_int_equal(state, now_ns + WEIR_SPAN_NS_MAX);
+    const uint64_t latest = INT64_MAX;
+    assert_int_equal(weir_state_convert(&to, &latest, 0, &from, now_ns, &state, 0), WEIR_OK);
+    assert_int_equal(state, now_ns + (INT64_MAX - now_ns) / 1000000000 + 1);
+    assert_int_equal(weir_state_convert(&from, &latest, 0, &to, now_ns, &state, 0), WEIR_OK);
+    assert_int_equal(state, now_ns + WEIR_SPAN_NS_MAX);
 }
 
 static void a_negative_tat_was_never_charged(void **unused)
@@ -109,6 +114,25 @@ static void a_log_is_lowered_and_raised(void **unused)
     assert_true(d.allowed && d.remaining == 0);
 }
 
+/* Each layer has its own words, also if their number changes. */
+static void layers_are_converted_one_by_one(void **unused)
+{
+    (void)unused;
+    weir_policy from = policy_of("gcra 1/s burst 9 & gcra 3/s burst 9 & fixed-window 9/h");
+    weir_policy to = policy_of("gcra 3/s burst 9 & gcra 1/s burst 9 & fixed-window 8/h");
+    uint64_t state[8] = {0}, moved[8] = {0};
+    weir_decision d;
+    assert_int_equal(weir_state_words(&from, 0), 4);
+    assert_int_equal(weir_check(&from, state, 0, now_ns, 6, &d), WEIR_OK);
+    state[4] = 7; /* behind the state */
+    assert_int_equal(weir_state_convert(&from, state, 0, &to, now_ns, moved, 0), WEIR_OK);
+    assert_int_equal(moved[0], 0); /* two words, in thirds of a nanosecond */
+    assert_int_equal(moved[1], 3 * (now_ns + 2000000000));
+    assert_int_equal(moved[2], now_ns + 6000000000);
+    assert_int_equal(moved[3], state[3]);
+    assert_int_equal(moved[4], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +142,7 @@ int main(void)
         cmocka_unit_test(a_damaged_log_is_refused),
         cmocka_unit_test(a_state_that_does_not_fit),
         cmocka_unit_test(a_log_is_lowered_and_raised),
+        cmocka_unit_test(layers_are_converted_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,6 +148,8 @@ static void damage_is_found(void **unused)
     assert_int_equal(weir_check(&p, state, 0, 5, 1, &d), WEIR_E_RANGE);
     state[WEIR_LOG_STAMPS] = 7;
     assert_true(weir_leases_sound(&p.layer[0], state, 0));
+    state[WEIR_LOG_STAMPS + 3] = WEIR_LIMIT_MAX;
+    assert_true(weir_leases_sound(&p.layer[0], state, 0));
     state[WEIR_LOG_STAMPS + 3] = (uint64_t)WEIR_LIMIT_MAX + 1; /* more than any limit */
     assert_false(weir_leases_sound(&p.layer[0], state, 0));
     state[WEIR_LOG_STAMPS + 3] = 3;

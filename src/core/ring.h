@@ -57,8 +57,7 @@ static inline uint64_t weir_ring_after(const weir_ring *v, const uint64_t *state
         low = high + 1;
         high = low * 2;
     }
-    if (high > v->len)
-        high = v->len;
+    high = high < v->len ? high : v->len;
     while (low < high) {
         uint64_t mid = (low + high) / 2;
         if (weir_ring_stamp(v, state, mid) > t_ns)
