@@ -157,7 +157,7 @@ typedef struct weir_layer {
 
     weir_state_format format;
     uint64_t num, den;       /* rate / period_ns (slices / period_ns for slices) in lowest terms;
-                                concurrent: 1, and the length of a new lease */
+                                concurrent: only den, the length of a new lease */
     uint64_t cap_hi, cap_lo; /* limit * den: the capacity in ticks of 1/num ns */
 } weir_layer;
 

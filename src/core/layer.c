@@ -108,7 +108,6 @@ static weir_status init_algorithm(weir_layer *l, int64_t *ret_limit_max)
     case WEIR_BLOCK:
         return init_block(l);
     case WEIR_CONCURRENT:
-        l->num = 1;
         l->den = (uint64_t)l->period_ns;
         l->format = WEIR_STATE_LEASES;
         return WEIR_OK;
