@@ -93,11 +93,11 @@ static uint64_t family_id(const weir_store *s, const weir_policy *p, const char 
 /* Reads member i of a family. Returns 0 if it has none. */
 static uint64_t member_of(const weir_store *s, uint64_t family_of, size_t i)
 {
-    char text[32];
+    char text[32] = "";
     uint64_t id = 0;
-    size_t len =
-        weir_policy_registry_text(weir_image_policies(s->image), family_of + i, text, sizeof text);
-    return len > 0 && sscanf(text, WEIR_MEMBER_TEXT "%" SCNx64, &id) == 1 ? id : 0;
+    (void)weir_policy_registry_text(weir_image_policies(s->image), family_of + i, text,
+                                    sizeof text);
+    return sscanf(text, WEIR_MEMBER_TEXT "%" SCNx64, &id) == 1 ? id : 0;
 }
 
 /* Notices members that were added. */

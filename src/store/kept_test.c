@@ -218,6 +218,33 @@ static void nothing_to_keep(void **unused)
     weir_store_close(s);
 }
 
+/* The latest limits of a family are searched, whichever of its limits is used. */
+static void many_limits(void **unused)
+{
+    (void)unused;
+    enum { LIMITS = WEIR_FORMER_MAX + 2 };
+    static const struct {
+        int used, by;
+        bool is_found;
+    } rows[] = {{0, LIMITS - 1, false}, {1, LIMITS - 1, true}, {LIMITS - 2, LIMITS - 1, true},
+                {LIMITS - 1, 1, true},  {1, 0, false},         {2, 0, true},
+                {LIMITS - 1, 0, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        weir_store *s = store_with_key(NULL);
+        limit limits[LIMITS];
+        char text[32];
+        for (int l = 0; l < LIMITS; l++) {
+            snprintf(text, sizeof text, "fixed-window %d/h", 100 + l);
+            limits[l] = limit_of(s, "q", text);
+        }
+        weir_store_keep(s);
+        (void)take(s, &limits[rows[i].used], "k", start_ns, 4);
+        assert_int_equal(left(s, &limits[rows[i].by], start_ns),
+                         100 + rows[i].by - (rows[i].is_found ? 4 : 0));
+        weir_store_close(s);
+    }
+}
+
 /* Reservations and other calls that know only hashes afterwards. */
 static void calls(void **unused)
 {
@@ -682,12 +709,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows),         cmocka_unit_test(others),
         cmocka_unit_test(period),          cmocka_unit_test(spans),
-        cmocka_unit_test(nothing_to_keep), cmocka_unit_test(calls),
-        cmocka_unit_test(late_commits),    cmocka_unit_test(debts),
-        cmocka_unit_test(random_changes),  cmocka_unit_test(races),
-        cmocka_unit_test(restarts),        cmocka_unit_test(prepared_keys),
-        cmocka_unit_test(lost_moves),      cmocka_unit_test(full_journal),
-        cmocka_unit_test(kills),
+        cmocka_unit_test(nothing_to_keep), cmocka_unit_test(many_limits),
+        cmocka_unit_test(calls),           cmocka_unit_test(late_commits),
+        cmocka_unit_test(debts),           cmocka_unit_test(random_changes),
+        cmocka_unit_test(races),           cmocka_unit_test(restarts),
+        cmocka_unit_test(prepared_keys),   cmocka_unit_test(lost_moves),
+        cmocka_unit_test(full_journal),    cmocka_unit_test(kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,6 +97,11 @@ static void other_policies_are_renewed(void **unused)
     assert_int_equal(d.remaining, 5);
     assert_int_equal(look(&f, start_ns + 3 * s_ns, 0).remaining, 5);
     assert_int_equal(look(&f, start_ns + 3 * s_ns + 1, 0).remaining, 9);
+    const int64_t longest_ns = WEIR_SPAN_NS_MAX, late_ns = start_ns + 4 * s_ns;
+    assert_int_equal(reserve(&f, late_ns, 4, longest_ns + 1, &id), WEIR_E_RANGE);
+    assert_int_equal(reserve(&f, late_ns, 4, longest_ns, &id), WEIR_OK);
+    assert_int_equal(weir_store_renew(f.store, id, late_ns, longest_ns + 1, &d), WEIR_E_RANGE);
+    assert_int_equal(weir_store_renew(f.store, id, late_ns, longest_ns, &d), WEIR_OK);
     close_with(&f);
 }
 

@@ -257,10 +257,10 @@ static void count_syncs(weir_store *s, unsigned each)
     SYNCS(weir_store_take_many(s, r, 2, s_ns, &blocking));
     SYNCS((weir_store_check_batch(s, r, 2, s_ns), r[1].status));
     SYNCS(weir_store_reserve(s, &p, id, "a", 1, s_ns, 9, s_ns, &d, &reserved));
-    SYNCS(weir_store_commit(s, reserved, s_ns, 3, &d, &over));
-    SYNCS(weir_store_reserve(s, &p, id, "a", 1, s_ns, 9, s_ns, &d, &reserved));
+    SYNCS(weir_store_renew(s, reserved, s_ns, s_ns, &d));
     SYNCS(weir_store_cancel(s, reserved, s_ns, &d));
     SYNCS(weir_store_reset(s, id, "a", 1));
+    SYNCS(weir_store_reset_policy(s, id));
 #undef SYNCS
 }
 
