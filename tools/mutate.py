@@ -25,7 +25,7 @@ WORDS = {"jump": {"continue;": ["break;"], "break;": ["continue;"]},
 ORDERS = re.compile(r"_(acquire|release|acq_rel)\b(?=\()")
 
 # The smaller or the larger of two, or by how much one exceeds the other: equal operands are the same in both branches.
-TERM = r"\b([A-Za-z_][\w.]*(?:->[\w.]+)*|\d+)"
+TERM = r"((?<![\w.>])\*?[A-Za-z_][\w.]*(?:->[\w.]+)*|(?<!\w)\d+)"
 SAME_IF_EQUAL = re.compile(rf"(?<![-+*/%&|] ){TERM} [<>]=? {TERM} \? (?:\1 : \2|\2 : \1|\1 - \2 : 0|\2 - \1 : 0)(?=[;),:])")
 
 # Statements whose absence only ASan or a benchmark notices.

@@ -690,6 +690,7 @@ static void *work(void *arg)
             continue; /* temporarily full */
         if (weir_reserve_due(w->r, now_ns + 30))
             weir_reserve_expire(w->r, now_ns + 30);
+        (void)!weir_reserve_renew(w->r, id, now_ns, ttl_ns, &d);
         if (weir_reserve_commit(w->r, id, now_ns, cost / 2, &d, &over) == WEIR_OK)
             w->used += cost / 2;
     }

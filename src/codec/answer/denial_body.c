@@ -6,6 +6,7 @@
 #include "codec/answer/fields.h"
 
 #include "core/decision.h"
+#include "core/wide.h"
 #include "port/assert.h"
 
 #include <string.h>
@@ -93,8 +94,7 @@ static int64_t number_of(placeholder p, const weir_answered *a, int64_t cost, in
     case RESET_AT:
         if (!resets)
             return 0;
-        return weir_answer_spread_s(a, reset_ns) +
-               weir_s_ceil(now_ns > INT64_MAX - reset_ns ? INT64_MAX : now_ns + reset_ns);
+        return weir_answer_spread_s(a, reset_ns) + weir_s_ceil(weir_ns_add(now_ns, reset_ns));
     case POLICY:
     case PLACEHOLDERS:
         break;

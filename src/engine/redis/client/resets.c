@@ -115,8 +115,7 @@ void weir_redis_resets_poll(weir_redis_resets_reader *p, weir_redis_topology *t,
     if (p->asked || !n || n->state != WEIR_REDIS_UP)
         return; /* the next change of its state calls this again */
     if (p->next_ns > now_ns) {
-        if (p->next_ns < *wake_ns)
-            *wake_ns = p->next_ns;
+        *wake_ns = p->next_ns < *wake_ns ? p->next_ns : *wake_ns;
         return;
     }
     size_t len = weir_redis_key(t->context->prefix, &of_all, true, 0, key, sizeof key);
