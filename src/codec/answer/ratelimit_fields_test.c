@@ -208,6 +208,18 @@ static void check_value(void **unused)
     }
 }
 
+/* An old server may answer with a layer that the policy no longer has. */
+static void check_unknown_layer(void **unused)
+{
+    (void)unused;
+    weir_policy p = parse("gcra 2/m & gcra 30/m burst 30");
+    const weir_decision d = {.allowed = true, .reset_after_ns = 60 * SECOND_NS, .layer = 1};
+    const weir_answered a = {.policy = &p, .decision = &d};
+    assert_int_equal(weir_ratelimit_reset(&a), 2);
+    p.layers = 1;
+    assert_int_equal(weir_ratelimit_reset(&a), 60);
+}
+
 /* The seconds after an allowed request that took the last unit of a bucket are the fewest after
  * which another request is allowed. */
 static void check_next_unit(void **unused)
@@ -377,10 +389,11 @@ static void check_rooms(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_policy),    cmocka_unit_test(check_value),
-        cmocka_unit_test(check_next_unit), cmocka_unit_test(check_item),
-        cmocka_unit_test(check_largest),   cmocka_unit_test(check_rooms),
-        cmocka_unit_test(check_spread),    cmocka_unit_test(check_spread_of_keys),
+        cmocka_unit_test(check_policy),         cmocka_unit_test(check_value),
+        cmocka_unit_test(check_unknown_layer),  cmocka_unit_test(check_next_unit),
+        cmocka_unit_test(check_item),           cmocka_unit_test(check_largest),
+        cmocka_unit_test(check_rooms),          cmocka_unit_test(check_spread),
+        cmocka_unit_test(check_spread_of_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -332,13 +332,13 @@ static void check_keep(void **state)
         const char *more, *expected;
     } takes[] = {{"&keep=2", "\"remaining\":2,"},
                  {"&cost=2&keep=41%25", "\"allowed\":false,"}, /* 2.05 is 3 */
-                 {"&cost=2&keep=40%25", "\"allowed\":true,"}};
+                 {"&cost=2&keep=40%25", "\"allowed\":true,"},
+                 {"&cost=0&keep=2147483647", "\"allowed\":false,"}};
     static const struct {
         const char *keep, *expected;
-    } peeks[] = {{"\"60%\"", "\"allowed\":false,"},
-                 {"\"40%\"", "\"allowed\":true,"},
-                 {"3", "\"allowed\":false,"},
-                 {"2", "\"allowed\":true,"}};
+    } peeks[] = {{"\"60%\"", "\"allowed\":false,"}, {"\"40%\"", "\"allowed\":true,"},
+                 {"3", "\"allowed\":false,"},       {"2147483647", "\"allowed\":false,"},
+                 {"0", "\"allowed\":true,"},        {"2", "\"allowed\":true,"}};
     char text[160];
     for (size_t i = 0; i < sizeof takes / sizeof takes[0]; i++) {
         snprintf(text, sizeof text, "%s%s", check, takes[i].more);

@@ -221,6 +221,11 @@ static void check_take_all_keep(void **state)
         "the limit from 0% to 100%\r\n");
     expect(f, "WEIR.TAKEALL 1 user a +1",
            "-ERR request 0: the cost: expected a whole number from 0 to 2147483647\r\n");
+    expect(f, "WEIR.TAKEALL 1 user a 0", "*7\r\n:1\r\n:5\r\n:4\r\n:0\r\n:1000\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.TAKEALL 1 user a 2147483647",
+           "*7\r\n:0\r\n:5\r\n:4\r\n:-1\r\n:1000\r\n:0\r\n:0\r\n");
+    expect(f, "WEIR.TAKEALL 1 user a 2147483648",
+           "-ERR request 0: the cost: expected a whole number from 0 to 2147483647\r\n");
     expect(f, "WEIR.REFUND user a 1+1",
            "-ERR the cost: expected a whole number from 0 to 2147483647\r\n");
 }
