@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Requests in flight: reservations under a concurrent layer, against a list of holders. */
 
+#include "store/figures.h"
 #include "store/store.h"
 
 #include "tests/kit/kit.h"
@@ -224,6 +225,41 @@ static int64_t held_at(const holder *h, size_t len, int64_t now_ns)
     return sum;
 }
 
+/* When a cost of 1 is allowed, after a renewal and a commit. */
+static void next_units(void **unused)
+{
+    (void)unused;
+    fixture f = open_with("concurrent 1 lease 30s");
+    uint64_t id;
+    weir_decision d;
+    int64_t over, next_ns = 77;
+    assert_int_equal(reserve(&f, start_ns, 1, 0, &id), WEIR_OK);
+    assert_int_equal(weir_store_renew_next(f.store, id, start_ns + s_ns, 0, &d, &next_ns), WEIR_OK);
+    assert_int_equal(next_ns, 30 * s_ns);
+    next_ns = 77;
+    assert_int_equal(weir_store_renew_next(f.store, id + 1, start_ns, 0, &d, &next_ns),
+                     WEIR_E_ABSENT);
+    assert_int_equal(next_ns, 77);
+    assert_int_equal(weir_store_renew_next(f.store, id, start_ns + s_ns, 0, &d, NULL), WEIR_OK);
+    assert_int_equal(weir_store_commit_next(f.store, id, start_ns + s_ns, 1, &d, &over, &next_ns),
+                     WEIR_OK);
+    assert_int_equal(next_ns, 0);
+    close_with(&f);
+    f = open_with("gcra 1/s burst 2");
+    assert_int_equal(reserve(&f, start_ns, 1, s_ns, &id), WEIR_OK);
+    assert_int_equal(weir_store_commit_next(f.store, id, start_ns, 2, &d, &over, &next_ns),
+                     WEIR_OK);
+    assert_int_equal(next_ns, s_ns);
+    assert_int_equal(reserve(&f, start_ns + 2 * s_ns, 1, s_ns, &id), WEIR_OK);
+    assert_int_equal(weir_store_commit_next(f.store, id, start_ns + 2 * s_ns, 1, &d, &over, NULL),
+                     WEIR_OK);
+    next_ns = 77;
+    assert_int_equal(weir_store_commit_next(f.store, id, start_ns, 1, &d, &over, &next_ns),
+                     WEIR_E_ABSENT);
+    assert_int_equal(next_ns, 77);
+    close_with(&f);
+}
+
 /* A thousand holders take a slot each. Some renew, some give it back, and then all are killed.
  * Whatever the order, what is held follows from the leases, and nothing is held after the longest.
  */
@@ -271,10 +307,10 @@ static void killed_holders(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ttls),           cmocka_unit_test(other_policies_are_renewed),
-        cmocka_unit_test(with_a_rate),    cmocka_unit_test(resets),
-        cmocka_unit_test(late_commits),   cmocka_unit_test(without_a_rate),
-        cmocka_unit_test(killed_holders),
+        cmocka_unit_test(ttls),         cmocka_unit_test(other_policies_are_renewed),
+        cmocka_unit_test(with_a_rate),  cmocka_unit_test(resets),
+        cmocka_unit_test(late_commits), cmocka_unit_test(without_a_rate),
+        cmocka_unit_test(next_units),   cmocka_unit_test(killed_holders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

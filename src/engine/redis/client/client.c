@@ -94,12 +94,16 @@ static uint32_t slot_of(const weir_redis_client *c, const weir_engine_request *q
     return t->mode == WEIR_REDIS_CLUSTER ? weir_redis_topology_slot(t, q) : 0;
 }
 
+static bool may_connect(const weir_redis_node *n, int64_t deadline_ns)
+{
+    return n->state != WEIR_REDIS_BACKOFF || n->next_ns < deadline_ns;
+}
+
 /* Whether the topology may become known before the deadline, by the reply of a server. */
 static bool may_be_found(const weir_redis_topology *t, int64_t deadline_ns)
 {
     for (size_t i = 0; i < t->seeds; i++) {
-        const weir_redis_node *n = t->node[i];
-        if (n->state != WEIR_REDIS_BACKOFF || n->next_ns < deadline_ns)
+        if (may_connect(t->node[i], deadline_ns))
             return true;
     }
     return false;
@@ -117,7 +121,7 @@ static void wait_for_resets(weir_redis_client *c, weir_redis_call *call, int64_t
 {
     const weir_redis_topology *t = &c->topology;
     const weir_redis_node *n = weir_redis_topology_node(t, weir_redis_resets_slot(t));
-    if (n && (n->state != WEIR_REDIS_BACKOFF || n->next_ns < call->deadline_ns))
+    if (n && may_connect(n, call->deadline_ns))
         weir_redis_list_add(&c->unrouted, call);
     else
         end(c, call, WEIR_REDIS_UNREACHABLE, "the node with the resets is not reachable", now_ns);
