@@ -16,9 +16,9 @@ import random
 import sys
 
 import address_keys
-from random_vectors import START_2026, START_2200, KeepingWalk, Walk
+from random_vectors import START_2026, START_2200, KeepingWalk, ReservingWalk, Walk
 from vector_format import Case, MicrosecondCase, document
-from weir_reference import COST_MAX, EPOCH, NS_MAX, SECOND, UNITS_NS, CalendarWindows
+from weir_reference import COST_MAX, EPOCH, NS_MAX, SECOND, UNITS_NS, CalendarWindows, Concurrent
 
 VECTORS = pathlib.Path(__file__).resolve().parent.parent / "tests" / "vectors"
 STARTS = (0, START_2026 + 123456789, START_2200 + 1, 7)
@@ -160,6 +160,18 @@ POLICIES = {
         "sliding-log 5/s & fixed-window 5/m count-denied", "sliding-counter 2147483647/h",
         "gcra 10/s burst 5 & block 2s", "fixed-window 5/m from-first & block 1s doubling 4s",
         "concurrent 1 lease 30s", "concurrent 8 lease 10s", "concurrent 6 lease 10s & gcra 2/s burst 9",
+    ),
+    "reserve": (
+        "gcra 10/s burst 5", "gcra 3/s burst 3", "gcra 2147483647/3650d burst 2147483647",
+        "token-bucket 10 refill 3 every 1s", "leaky-bucket 5/s capacity 9", "fixed-window 5/1s",
+        "fixed-window 9/day tz America/New_York", "fixed-window 5/m from-first", "sliding-log 8/10s",
+        "sliding-counter 8/10s", "sliding-counter 8/10s relaxed", "sliding-slices 8/10s slices 7",
+        "concurrent 1 lease 30s", "concurrent 8 lease 10s", "concurrent 4 lease 3650d", "concurrent 3 lease 2ns",
+        "concurrent 2147483647 lease 1h", "concurrent 6 lease 10s & gcra 2/s burst 9",
+        "concurrent 2 lease 7s & fixed-window 5/m", "concurrent 3 lease 10s & sliding-log 5/m & block 1s doubling 4s",
+        "gcra 10/s burst 5 & fixed-window 20/m", "gcra 10/s burst 5 & block 2s",
+        "sliding-log 5/10s & sliding-counter 4/3s & sliding-slices 4/3s slices 3 & fixed-window 5/90s from-first",
+        "leaky-queue 10/s depth 3", "fixed-window 5/s count-denied", "concurrent 3 lease 30s & sliding-log 5/m count-denied",
     ),
     "keep": (
         "gcra 10/s burst 5", "gcra 3/s burst 7", "gcra 2147483647/3650d burst 2147483647",
@@ -442,6 +454,93 @@ def wandering_into_debt(case):
 DEBTS = (charges_into_debt, charges_a_new_key, charges_to_the_bound, wandering_into_debt)
 
 
+def ttl_for(case, share=1):
+    """Returns a TTL at whose end decisions may have changed."""
+    holds = [layer.period for layer in case.layers if isinstance(layer, Concurrent)]
+    return max(1, (holds[0] if holds else wait_for(case)) // share)
+
+
+def settles(case):
+    """Commits less than was reserved, as much, nothing and more; then again, and cancels it."""
+    most = max(1, case.limit // 2)
+    for number, actual in enumerate((most // 2, most, 0, min(COST_MAX, most + 1))):
+        case.reserve(most, ttl=ttl_for(case))
+        case.take(1)
+        case.commit(number, actual)
+        case.take(1, case.now + ttl_for(case, 3))
+    case.commit(3, 1)
+    case.cancel(3)
+
+
+def cancels(case):
+    """Cancels in another order than that of the reservations, and twice."""
+    for share in (2, 1, 3):
+        case.reserve(1, case.now + ttl_for(case, 9), ttl_for(case, share))
+    for number in (1, 0, 1, 2, 0):
+        case.cancel(number)
+        case.take(1)
+    case.take(case.limit)
+
+
+def expires(case):
+    """Takes before a reservation expires and at that time; then commits it, which is late, and again."""
+    for number, actual in ((0, 0), (1, 1), (2, case.limit)):
+        case.reserve(max(1, case.limit - 1), ttl=ttl_for(case, number + 1))
+        end = case.up(case.now + ttl_for(case, number + 1))
+        case.take(2, end - case.tick)
+        case.take(2, end)
+        case.renew(number)
+        case.commit(number, actual)
+        case.commit(number, actual)
+        case.take(0, end + 3 * ttl_for(case))
+
+
+def renews(case):
+    """Renews before a reservation expires, for a longer and for a shorter time, and when it has expired."""
+    ttl = ttl_for(case)
+    case.reserve(case.limit, ttl=ttl_for(case, 2))
+    case.reserve(1, ttl=ttl_for(case))
+    case.renew(0, case.up(case.now + ttl_for(case, 2)) - case.tick, ttl)
+    case.take(1, case.now + case.tick)
+    case.renew(0, case.now + ttl_for(case, 4), ttl_for(case, 3))
+    end = case.up(case.now + ttl_for(case, 3))
+    case.take(1, end - case.tick)
+    case.renew(0, None, ttl)
+    case.take(1, end)
+    case.take(1, case.up(end - case.tick + ttl))
+    case.renew(0, None, ttl)
+    case.commit(0, 1)
+
+
+def commits_into_debt(case):
+    case.reserve(1, ttl=ttl_for(case))
+    case.reserve(0, ttl=ttl_for(case))
+    case.commit(0, min(COST_MAX, 2 * case.limit))
+    case.commit(1, COST_MAX)
+    case.take(1)
+    case.take(1, case.now + wait_for(case))
+    case.reserve(1, ttl=ttl_for(case))
+    case.take(0, case.now + 400 * DAY)
+
+
+def refunds_between(case):
+    """A refund returns the latest units, which may be those of a reservation."""
+    for number in range(3):
+        case.take(1)
+        case.reserve(2 if case.limit > 3 else 1, case.now + ttl_for(case, 7), ttl_for(case))
+        case.take(1, case.now + ttl_for(case, 7))
+        case.refund(2)
+        case.cancel(number)
+        case.take(1)
+
+
+def wandering_with_reservations(case):
+    ReservingWalk(random.Random(case.name), case).run(60)
+
+
+RESERVES = (settles, cancels, expires, renews, commits_into_debt, refunds_between, wandering_with_reservations)
+
+
 def steps_back_a_little(case):
     case.take(1)
     for back in (case.tick, max(1, wait_for(case) // 2), wait_for(case)):
@@ -549,7 +648,7 @@ def calendar_cases(kind):
 
 
 def scenarios(family):
-    others = {"refund": REFUNDS, "keep": KEEPS, "debt": DEBTS, "clock-steps-back": STEPS_BACK,
+    others = {"refund": REFUNDS, "reserve": RESERVES, "keep": KEEPS, "debt": DEBTS, "clock-steps-back": STEPS_BACK,
               "block": ALL + (blocked_again,)}
     return others.get(family, ALL)
 

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 the weir authors
 """Prints random cases over all algorithms and options, for the differential test.
 
-    random_vectors.py --seed 7 --cases 300 --steps 40 [--monotone]
+    random_vectors.py --seed 7 --cases 300 --steps 40 [--monotone] [--reservations]
 
 The same arguments print the same document. Numbers are of any order of magnitude, and often at their bounds.
 Times are chosen where a decision changes: just before and at retry_after, reset_after and the edge of a window.
@@ -15,7 +15,8 @@ import sys
 
 from vector_format import Case, document
 from weir_reference import (
-    CALENDAR_WORDS, COST_MAX, LAYERS_MAX, NS_MAX, PERIOD_MAX, RATE_MAX, SECOND, SLICES_MAX, WEEKDAYS, parse_period,
+    CALENDAR_WORDS, COST_MAX, LAYERS_MAX, NS_MAX, PERIOD_MAX, RATE_MAX, SECOND, SLICES_MAX, WEEKDAYS, Concurrent,
+    parse_period, parse_policy,
 )
 
 START_2026 = 1767225600 * SECOND
@@ -162,6 +163,14 @@ def policy(rng):
     return " & ".join(layers)
 
 
+def reserving_policy(rng):
+    """Returns a policy that supports reservations, often one with leases."""
+    text = policy(rng)
+    while not all(layer.refundable for layer in parse_policy(text)):
+        text = policy(rng)
+    return text if "concurrent" in text or "&" in text or rng.random() < 0.7 else f"{text} & {concurrent(rng)}"
+
+
 class Walk:
     """Runs a case through times and costs that reveal off-by-one errors."""
 
@@ -256,14 +265,64 @@ class KeepingWalk(Walk):
         return f"{self.rng.choice((1, 20, 50, 99, 100))}%"
 
 
+class ReservingWalk(Walk):
+    """A walk with reservations, which are renewed, committed and cancelled when they are open, and later."""
+
+    def __init__(self, rng, case, monotone=True):
+        super().__init__(rng, case, monotone=monotone)
+        self.hold = next((layer for layer in case.layers if isinstance(layer, Concurrent)), None)
+
+    def take(self):
+        made = [(i, one) for i, one in enumerate(self.case.reservations) if one]
+        unsettled = [i for i, one in made if not one.settled]
+        roll, ids = self.rng.random(), unsettled if self.rng.random() < 0.7 else [i for i, _ in made]
+        if roll < 0.3 or not ids:
+            self.last = self.case.reserve(self.cost(), self.time(), self.ttl())
+        elif roll < 0.75:
+            self.end(self.rng.choice((ids[-1], self.rng.choice(ids))), roll)
+        elif roll < 0.8:
+            self.last = self.case.charge(self.cost(), self.time())
+        else:
+            super().take()
+
+    def end(self, number, roll):
+        if roll < 0.4:
+            self.last = self.case.renew(number, self.time(), self.ttl())
+        elif roll < 0.5:
+            self.last = self.case.cancel(number, self.time())
+        else:
+            units = self.case.reservations[number].units
+            actual = self.rng.choice((units, max(0, units - 1), min(COST_MAX, units + 1), self.cost()))
+            self.last = self.case.commit(number, actual, self.time())
+
+    def refund(self):
+        """Not of leases: a refund takes those of reservations."""
+        self.take() if self.hold else super().refund()
+
+    def ttl(self):
+        most = self.hold.period if self.hold else PERIOD_MAX
+        if self.hold and self.rng.random() < 0.3:
+            return None
+        layer = self.rng.choice(self.case.layers)
+        wait = layer.edge_after(self.case.now) - self.case.now
+        return min(most, self.rng.choice((1, max(1, wait // 3), wait, 3 * wait, spread(self.rng, most))))
+
+    def telling_wait(self):
+        ends = [one.expires_ns - self.case.now for one in self.case.key.open]
+        if not ends or self.rng.random() < 0.5:
+            return super().telling_wait()
+        return max(0, self.rng.choice(ends) + self.rng.choice((-1, 0, 0, 1)))
+
+
 def start(rng):
     return rng.choice((0, 1, spread(rng, SECOND), START_2026, START_2026 + rng.randrange(2**57),
                        START_2200, rng.randrange(NS_MAX), NS_MAX - spread(rng, PERIOD_MAX)))
 
 
-def random_case(rng, name, steps, monotone):
-    case = Case(name, policy(rng), start(rng))
-    rng.choice((Walk, Walk, KeepingWalk))(rng, case, monotone=monotone).run(steps)
+def random_case(rng, name, steps, monotone, reservations):
+    case = Case(name, reserving_policy(rng) if reservations else policy(rng), start(rng))
+    walks = (ReservingWalk,) if reservations else (Walk, Walk, KeepingWalk)
+    rng.choice(walks)(rng, case, monotone=monotone).run(steps)
     return case
 
 
@@ -273,9 +332,11 @@ def main():
     parser.add_argument("--cases", type=int, required=True)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--monotone", action="store_true", help="no step goes back in time")
+    parser.add_argument("--reservations", action="store_true", help="cases with reservations")
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    cases = [random_case(rng, f"seed {options.seed} case {i}", options.steps, options.monotone)
+    cases = [random_case(rng, f"seed {options.seed} case {i}", options.steps, options.monotone,
+                         options.reservations)
              for i in range(options.cases)]
     sys.stdout.write(document(cases, options.monotone))
 

@@ -575,6 +575,69 @@ class Text(unittest.TestCase):
             self.assertRaises(ValueError, parse_policy, f"fixed-window 5/{text}")
 
 
+class Reservations(TableTest):
+    def left(self, key, t_ns):
+        return key.take(t_ns, 0).remaining
+
+    def test_a_commit_gives_the_rest_back(self):
+        key = self.key("fixed-window 10/m")
+        decision, reservation = key.reserve(0, 6, 5 * S)
+        self.assertEqual((decision.allowed, decision.remaining), (True, 4))
+        decision, over = key.commit(1 * S, reservation, 2)
+        self.assertEqual((decision.remaining, over), (8, 0))
+        self.assertIsNone(key.commit(1 * S, reservation, 2))
+        self.assertEqual(self.left(key, 6 * S), 8)
+
+    def test_a_commit_of_more_charges_the_difference(self):
+        key = self.key("fixed-window 10/m")
+        _, reservation = key.reserve(0, 6, 5 * S)
+        decision, over = key.commit(1 * S, reservation, 13)
+        self.assertEqual((decision.allowed, decision.remaining, over), (False, 0, 0))
+        self.assertEqual(key.states, [(0, 13)])
+
+    def test_it_expires_at_its_end(self):
+        key = self.key("fixed-window 10/m")
+        _, reservation = key.reserve(0, 6, 5 * S)
+        self.assertEqual([self.left(key, t) for t in (5 * S - 1, 5 * S)], [4, 10])
+        self.assertIsNone(key.renew(5 * S, reservation, S))
+        self.assertEqual(key.commit(6 * S, reservation, 3)[0].remaining, 7)
+        self.assertIsNone(key.commit(6 * S, reservation, 3))
+
+    def test_what_has_expired_is_not_given_back(self):
+        for text, left in (("fixed-window 10/10s", 9), ("sliding-log 10/5s", 9), ("sliding-slices 10/5s slices 1", 9),
+                           ("sliding-counter 10/5s", 9)):
+            key = self.key(text)
+            _, reservation = key.reserve(4 * S, 6, 100 * S)
+            key.take(15 * S, 1)
+            self.assertEqual(key.commit(15 * S, reservation, 0)[0].remaining, left, text)
+
+    def test_no_later_unit_is_given_back(self):
+        key = self.key("sliding-log 10/10s")
+        key.take(0, 1)
+        _, reservation = key.reserve(1 * S, 2, 100 * S)
+        key.take(2 * S, 3)
+        key.refund(3 * S, 4)
+        key.take(3 * S, 5)
+        key.commit(4 * S, reservation, 0)
+        self.assertEqual(key.states, [((3 * S, 5),)])
+
+    def test_a_lease_is_renewed_and_given_back(self):
+        key = self.key("concurrent 3 lease 10s & fixed-window 9/m")
+        _, first = key.reserve(0, 2)
+        _, second = key.reserve(0, 1, 4 * S)
+        self.assertEqual(key.reserve(0, 1), (key.take(0, 1), None))
+        key.renew(3 * S, second)
+        self.assertEqual([self.left(key, t) for t in (4 * S, 10 * S - 1, 10 * S, 13 * S - 1, 13 * S)], [0, 0, 2, 2, 3])
+        self.assertEqual((first.units, second.units), (0, 0))
+        _, third = key.reserve(20 * S, 3)
+        self.assertEqual(key.commit(21 * S, third, 5)[0].remaining, 3)
+        self.assertEqual(key.states[1], (0, 5))
+
+    def test_some_policies_have_none(self):
+        for text in ("leaky-queue 1/s depth 3", "fixed-window 5/m count-denied"):
+            self.assertIsNone(self.key(text).reserve(0, 1, S))
+
+
 class RandomWalks(unittest.TestCase):
     def test_fields_keep_their_ranges(self):
         rng = random.Random(4)

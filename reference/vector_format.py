@@ -23,12 +23,13 @@ class Case:
         self.layers = parse_policy(policy)
         self.key = Key(self.layers)
         self.steps = []
+        self.reservations = []  # of each `reserve`; None if it was denied
         self.limit = min(layer.limit for layer in self.layers)
 
     def take(self, cost=1, at=None, keep=0):
         decision = self.key.take(self.move_to(at), cost, keep)
         kept = {"keep": keep} if keep else {}
-        self.steps.append(self.request("take", cost) | kept | {"allowed": decision.allowed} | fields(decision))
+        self.steps.append(self.request("take", cost) | kept | verdict(decision))
         return decision
 
     def refund(self, cost=1, at=None):
@@ -41,9 +42,40 @@ class Case:
         charged = self.key.charge(self.move_to(at), cost)
         answer = {"ok": False}
         if charged:
-            answer = {"ok": True, "allowed": charged[0].allowed, "over": charged[1]} | fields(charged[0])
+            answer = {"ok": True} | verdict(*charged)
         self.steps.append(self.request("charge", cost) | answer)
         return charged[0] if charged else self.take(0)
+
+    def reserve(self, cost=1, at=None, ttl=None):
+        """The reservation has the next number. Steps with the number of one that was denied are peeks."""
+        made = self.key.reserve(self.move_to(at), cost, ttl)
+        step = self.request("reserve", cost) | {"id": len(self.reservations)} | ({"ttl_ns": ttl} if ttl else {})
+        answer = {"ok": True} | verdict(made[0]) if made else {"ok": False}
+        self.reservations.append(made[1] if made else None)
+        self.steps.append(step | answer)
+        return made[0] if made else self.take(0)
+
+    def renew(self, id_, at=None, ttl=None):
+        if not self.reservations[id_]:
+            return self.take(0, at)
+        decision = self.key.renew(self.move_to(at), self.reservations[id_], ttl)
+        step = self.request("renew", 0) | {"id": id_} | ({"ttl_ns": ttl} if ttl else {})
+        answer = {"ok": True} | verdict(decision) if decision else {"ok": False}
+        self.steps.append(step | answer)
+        return decision or self.take(0)
+
+    def commit(self, id_, cost, at=None, op="commit"):
+        if not self.reservations[id_]:
+            return self.take(0, at)
+        settled = self.key.commit(self.move_to(at), self.reservations[id_], cost)
+        answer = {"ok": False}
+        if settled:
+            answer = {"ok": True} | verdict(*settled)
+        self.steps.append(self.request(op, cost) | {"id": id_} | answer)
+        return settled[0] if settled else self.take(0)
+
+    def cancel(self, id_, at=None):
+        return self.commit(id_, 0, at, op="cancel")
 
     def up(self, at):
         """Returns the first tick at or after a time."""
@@ -68,6 +100,10 @@ class MicrosecondCase(Case):
 
 def fields(decision):
     return {field: getattr(decision, field) for field in FIELDS}
+
+
+def verdict(decision, over=None):
+    return {"allowed": decision.allowed} | ({} if over is None else {"over": over}) | fields(decision)
 
 
 def document(cases, monotone):

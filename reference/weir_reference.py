@@ -16,6 +16,10 @@ in the same way.
                                 the key keeps what it used
     key.charge(now_ns, cost)    a Decision on a cost of 0 after the charge and the units that were not counted, or None
                                 if it is not supported
+    key.reserve(now_ns, cost, ttl_ns)   a Decision and a Reservation (None if it was denied), or None if it is not
+                                supported
+    key.renew(now_ns, reservation, ttl_ns)  a Decision on a cost of 0 after it, or None if the reservation is not open
+    key.commit(now_ns, reservation, cost)   as charge(), or None if the reservation was committed before
 
 Time is whole nanoseconds since the Unix epoch. States are immutable values, so a query cannot change one.
 """
@@ -87,6 +91,22 @@ class Algorithm:
     def refund(self, state, now, cost):
         """Returns the state after a refund of cost >= 1 units. It is unchanged if there is nothing to refund."""
         raise NotImplementedError
+
+    def hold(self, state, now, cost, ttl):
+        """As charge(), for a reservation that expires after `ttl`."""
+        return self.charge(state, now, cost)
+
+    def refund_reserved(self, state, now, cost, reservation):
+        """As refund(), of units of a reservation, 0 or more."""
+        return self.refund_since(state, now, cost, reservation.charged_ns) if cost else state
+
+    def refund_since(self, state, now, cost, charged_ns):
+        """As refund(), but returns only units that were charged at charged_ns or before. A bucket does not know when."""
+        return self.refund(state, now, cost)
+
+    def renew(self, state, now, reservation, until):
+        """Returns the state after a renewal of a reservation, which then expires at `until`."""
+        return state
 
     def carry_over(self, old, state, now):
         """Returns the state under this limit of a key that has `state` under an old limit of the same shape."""
@@ -352,6 +372,9 @@ class FixedWindow(Algorithm):
         start, count = self.present(state, now)
         return (start, max(0, count - cost)) if count else state
 
+    def refund_since(self, state, now, cost, charged_ns):
+        return self.refund(state, now, cost) if charged_ns >= self.present(state, now)[0] else state
+
     def edge_after(self, now):
         return self.windows.bounds(now)[1]
 
@@ -410,6 +433,12 @@ class SlidingLog(Algorithm):
         counting = self.counting(log, now)
         kept = sum(units for _, units in counting) - cost
         return oldest_units(counting, kept) if counting else log
+
+    def refund_since(self, log, now, cost, charged_ns):
+        counting = self.counting(log, now)
+        until = tuple(entry for entry in counting if entry[0] <= charged_ns)
+        kept = sum(units for _, units in until) - cost
+        return oldest_units(until, kept) + counting[len(until):] if until else log
 
     def carry_over(self, old, log, now):
         return merge_oldest(old.counting(log, now), self.limit)
@@ -480,6 +509,12 @@ class SlidingCounter(Algorithm):
         from_cur = min(cost, cur)
         return start, max(0, prev - (cost - from_cur)), cur - from_cur
 
+    def refund_since(self, state, now, cost, charged_ns):
+        start, prev, cur = self.present(state, now)
+        if charged_ns >= start:
+            return self.refund(state, now, cost)
+        return (start, max(0, prev - cost), cur) if charged_ns >= start - self.period else state
+
 
 class SlidingSlices(Algorithm):
     """Counts of the current slice of the window and of the slices before it.
@@ -517,6 +552,12 @@ class SlidingSlices(Algorithm):
         k, counts = self.present(state, now)
         kept = sum(count for _, count in counts) - cost
         return (k, oldest_units(counts, kept)) if counts else state
+
+    def refund_since(self, state, now, cost, charged_ns):
+        k, counts = self.present(state, now)
+        until = tuple(entry for entry in counts if entry[0] <= self.slice_at(charged_ns))
+        kept = sum(count for _, count in until) - cost
+        return (k, oldest_units(until, kept) + counts[len(until):]) if until else state
 
     def edge_after(self, now):
         return self.slice_start(self.slice_at(now) + 1)
@@ -564,24 +605,46 @@ class Concurrent(Algorithm):
     def __init__(self, limit, period):
         self.limit, self.period = limit, period
 
+    def effective_now(self, leases, now):
+        """The latest end is at most `period` after the last charge."""
+        return max(now, leases[-1][0] - self.period) if leases else now
+
     def held(self, leases, now):
         return tuple(lease for lease in leases if lease[0] > now)
 
     def allows(self, leases, now, cost):
         return sum(units for _, units in self.held(leases, now)) + cost <= self.limit
 
-    def end(self, leases, now, ttl):
-        """Returns the end of a lease that begins now. The latest end is at most `period` after the last charge."""
-        latest = leases[-1][0] if leases else 0
-        return max(now, latest - self.period) + ttl
+    def hold(self, leases, now, cost, ttl):
+        end = self.effective_now(leases, now) + ttl
+        return tuple(sorted(self.held(leases, now) + ((end, cost),)))
 
     def charge(self, leases, now, cost):
-        return self.held(leases, now) + ((self.end(leases, now, self.period), cost),)
+        return self.hold(leases, now, cost, self.period)
 
     def refund(self, leases, now, cost):
         held = self.held(leases, now)
         kept = sum(units for _, units in held) - cost
         return latest_units(held, kept) if held else leases
+
+    def refund_reserved(self, leases, now, cost, reservation):
+        """Gives back all units of the reservation that are still held."""
+        return self.move(leases, now, reservation, None)
+
+    def renew(self, leases, now, reservation, until):
+        return self.move(leases, now, reservation, until)
+
+    def move(self, leases, now, reservation, until):
+        """Ends the lease of a reservation at `until`, or now if that is None. Units whose leases end at the same
+        instant are interchangeable."""
+        held = self.held(leases, now)
+        same = sum(units for end, units in held if end == reservation.expires_ns)
+        units = min(same, reservation.units)
+        if units == 0:
+            return leases
+        kept = [lease for lease in held if lease[0] != reservation.expires_ns]
+        kept += [(reservation.expires_ns, same - units)] if same > units else []
+        return tuple(sorted(kept + ([(until, units)] if until else [])))
 
     def carry_over(self, old, leases, now):
         return merge_oldest(old.held(leases, now), self.limit)
@@ -601,6 +664,16 @@ class Decision:
     reset_after_ns: int
     delay_ns: int
     layer: int
+
+
+@dataclass(eq=False)
+class Reservation:
+    """Units that were charged provisionally. They are 0 once it has expired."""
+
+    charged_ns: int
+    expires_ns: int
+    units: int
+    settled: bool = False
 
 
 def kept_units(algorithm, keep):
@@ -633,8 +706,11 @@ class Key:
     def __init__(self, layers):
         self.layers = layers
         self.states = [layer.initial for layer in layers]
+        self.open = []  # reservations that have not expired
 
-    def take(self, now, cost, keep=0):
+    def take(self, now, cost, keep=0, ttl=None):
+        """`ttl` is that of a reservation."""
+        self.expire(now)
         pairs = list(zip(self.layers, self.states))
         kept = [kept_units(layer, keep) for layer in self.layers]
         allowed = all(layer.allows(state, now, cost + left) for (layer, state), left in zip(pairs, kept))
@@ -644,7 +720,8 @@ class Key:
             return self.denied_decision(now, cost, kept)
         delay_ns = max(layer.delay_ns(state, now) for layer, state in pairs)
         if cost >= 1:
-            self.states = [layer.charge(state, now, cost) for layer, state in pairs]
+            self.states = [layer.charge(state, now, cost) if ttl is None else layer.hold(state, now, cost, ttl)
+                           for layer, state in pairs]
         return self.allowed_decision(now, delay_ns, kept)
 
     def blocked(self, now):
@@ -655,6 +732,7 @@ class Key:
     def refund(self, now, cost):
         if not all(layer.refundable for layer in self.layers):
             return None
+        self.expire(now)
         if cost >= 1:
             self.states = [layer.refund(state, now, cost) for layer, state in zip(self.layers, self.states)]
         return self.take(now, 0)
@@ -668,12 +746,70 @@ class Key:
     def charge(self, now, cost):
         if not any(layer.counts for layer in self.layers):
             return None
-        over = 0
-        if cost >= 1:
-            charged = [layer.charge_unasked(state, now, cost) if layer.counts else (state, 0)
+        self.expire(now)
+        over = self.charge_unasked(now, cost)
+        return self.take(now, 0), over
+
+    def charge_unasked(self, now, cost):
+        """Returns the units that were not counted."""
+        if cost == 0:
+            return 0
+        charged = [layer.charge_unasked(state, now, cost) if layer.counts else (state, 0)
+                   for layer, state in zip(self.layers, self.states)]
+        self.states = [state for state, _ in charged]
+        return max(left for _, left in charged)
+
+    def time(self, now):
+        """The time at which all layers find what is charged at `now`."""
+        return max(layer.effective_now(state, now) for layer, state in zip(self.layers, self.states))
+
+    def expire(self, now):
+        """Gives back the units of reservations that have expired, as of their expiry."""
+        for reservation in sorted(self.open, key=lambda one: one.expires_ns):
+            if reservation.expires_ns <= now:
+                self.give_back(reservation, reservation.expires_ns, reservation.units)
+                self.open.remove(reservation)
+                reservation.units = 0
+
+    def give_back(self, reservation, now, cost):
+        now = self.time(now)
+        self.states = [layer.refund_reserved(state, now, cost, reservation)
                        for layer, state in zip(self.layers, self.states)]
-            self.states = [state for state, _ in charged]
-            over = max(left for _, left in charged)
+
+    def ttl(self, ttl):
+        return ttl or next(layer.period for layer in self.layers if isinstance(layer, Concurrent))
+
+    def reserve(self, now, cost, ttl=None):
+        if not all(layer.refundable for layer in self.layers):
+            return None
+        self.expire(now)
+        now, ttl = self.time(now), self.ttl(ttl)
+        decision = self.take(now, cost, ttl=ttl)
+        if not decision.allowed:
+            return decision, None
+        self.open.append(Reservation(now, now + ttl, cost))
+        return decision, self.open[-1]
+
+    def renew(self, now, reservation, ttl=None):
+        self.expire(now)
+        if reservation not in self.open:
+            return None
+        time = self.time(now)
+        until = time + self.ttl(ttl)
+        self.states = [layer.renew(state, time, reservation, until) for layer, state in zip(self.layers, self.states)]
+        reservation.expires_ns = until
+        return self.take(now, 0)
+
+    def commit(self, now, reservation, cost):
+        """Settles a reservation at its real cost. A cost of 0 cancels it."""
+        self.expire(now)
+        if reservation.settled:
+            return None
+        reservation.settled = True
+        if reservation in self.open:
+            self.open.remove(reservation)
+        over = self.charge_unasked(now, max(0, cost - reservation.units))
+        self.give_back(reservation, now, max(0, reservation.units - cost))
         return self.take(now, 0), over
 
     def allowed_decision(self, now, delay_ns, kept):

@@ -61,13 +61,14 @@ static void grow(core *c)
 
 static weir_status decide_once(core *c, const step *s, weir_decision *ret, int64_t *ret_over)
 {
-    if (s->charge)
+    if (s->op == CHARGE)
         return weir_charge(&c->policy, c->state, c->level, s->t_ns, s->cost, ret, ret_over);
     int64_t keep = 0;
     if (s->keep[0] && !weir_keep_read((weir_slice){s->keep, strlen(s->keep)}, &keep))
         return WEIR_E_SYNTAX;
-    return s->refund ? weir_refund(&c->policy, c->state, c->level, s->t_ns, s->cost, ret)
-                     : weir_check_keep(&c->policy, c->state, c->level, s->t_ns, s->cost, keep, ret);
+    return s->op == REFUND
+               ? weir_refund(&c->policy, c->state, c->level, s->t_ns, s->cost, ret)
+               : weir_check_keep(&c->policy, c->state, c->level, s->t_ns, s->cost, keep, ret);
 }
 
 static weir_status decide(void *ctx, const step *s, weir_decision *ret, int64_t *ret_over)

@@ -5,8 +5,10 @@
  * milliseconds. The steps alternate between RESP2 and RESP3, and between replies without and with
  * WITHNAMES. Only a reply with names has the layer. */
 
+#include "daemon_parts.h"
 #include "vectors.h"
 
+#include "codec/answer/reservation.h"
 #include "codec/resp/reply_reader.h"
 #include "codec/resp/session.h"
 #include "core/algorithm.h"
@@ -18,33 +20,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without "-ERR ". */
-static const char *const refused[] = {WEIR_NO_REFUNDS "\r\n", WEIR_NO_CHARGES "\r\n"};
-
 typedef struct daemon_ctx {
     weir_zones zones;
-    weir_store *store;
-    weir_limiter *limiter;
-    weir_service *service;
+    daemon_parts parts;
     weir_resp_options options;
     weir_resp_session session;
-    weir_buffer in, out;
     const char *policy;
+    char id[RESERVATIONS_MAX][WEIR_HEX64_LEN]; /* of reservations */
     unsigned steps;
 } daemon_ctx;
 
-/* Each case has a store of its own, because the clock of a store never steps back. */
 static bool begin(void *ctx, const char *policy)
 {
     daemon_ctx *d = ctx;
     d->policy = policy;
-    if (weir_store_open(&d->store, NULL) != WEIR_OK ||
-        weir_limiter_open(&d->limiter, d->store, &d->zones) != WEIR_OK ||
-        weir_service_open(&d->service, d->limiter) != WEIR_OK)
+    if (!daemon_parts_open(&d->parts, &d->zones))
         return false;
-    weir_buffer_init(&d->in, 1 << 16);
-    weir_buffer_init(&d->out, 1 << 16);
-    d->options = (weir_resp_options){.service = d->service, .version = ""};
+    d->options = (weir_resp_options){.service = d->parts.service, .version = ""};
     weir_resp_session_init(&d->session, &d->options);
     return true;
 }
@@ -52,110 +44,167 @@ static bool begin(void *ctx, const char *policy)
 static void end(void *ctx)
 {
     daemon_ctx *d = ctx;
-    weir_buffer_free(&d->in);
-    weir_buffer_free(&d->out);
-    weir_service_close(d->service);
-    weir_limiter_close(d->limiter);
-    weir_store_close(d->store);
-    d->service = NULL;
-    d->limiter = NULL;
-    d->store = NULL;
+    daemon_parts_close(&d->parts);
 }
 
-/* Reads a decision as an array, and of a charge the units over behind it. */
-static bool read_array(const weir_resp_reply *reply, int64_t ret[WEIR_DECISION_FIELDS],
-                       int64_t *ret_over)
+/* ---- replies --------------------------------------------------------------------------------- */
+
+/* The name of what follows the fields in the reply to a step; NULL: nothing. */
+static const char *more_of(const step *s)
 {
-    if (ret_over && reply->values == 2 + WEIR_DECISION_FIELDS)
-        *ret_over = reply->value[1 + WEIR_DECISION_FIELDS].integer;
-    if (reply->values != 1 + WEIR_DECISION_FIELDS + (ret_over ? 1 : 0) ||
-        reply->value[0].type != WEIR_RESP_ARRAY)
+    return has_over(s) ? "over" : s->op == RESERVE ? "id" : NULL;
+}
+
+/* Reads what follows the fields. An id is null if the request was denied. */
+static bool read_more(daemon_ctx *d, const step *s, const weir_resp_value *v, bool allowed,
+                      int64_t *ret_over)
+{
+    *ret_over = v->integer;
+    if (s->op != RESERVE)
+        return v->type == WEIR_RESP_INTEGER;
+    *ret_over = 0;
+    if (!allowed)
+        return v->type == WEIR_RESP_NULL;
+    memcpy(d->id[s->id], v->text, v->len == WEIR_HEX64_LEN ? v->len : 0);
+    return v->type == WEIR_RESP_BULK && v->len == WEIR_HEX64_LEN;
+}
+
+/* Reads a decision as an array. */
+static bool read_array(daemon_ctx *d, const step *s, const weir_resp_reply *reply,
+                       int64_t ret[WEIR_DECISION_FIELDS], int64_t *ret_over)
+{
+    const weir_resp_value *v = reply->value;
+    bool more = more_of(s) != NULL;
+    if (reply->values != 1 + WEIR_DECISION_FIELDS + (size_t)more || v[0].type != WEIR_RESP_ARRAY)
         return false;
     for (size_t i = 0; i < WEIR_DECISION_FIELDS; i++) {
-        if (reply->value[1 + i].type != WEIR_RESP_INTEGER)
+        if (v[1 + i].type != WEIR_RESP_INTEGER)
             return false;
-        ret[i] = reply->value[1 + i].integer;
+        ret[i] = v[1 + i].integer;
     }
-    return true;
+    return !more || read_more(d, s, &v[1 + WEIR_DECISION_FIELDS], ret[0] != 0, ret_over);
 }
 
-/* Reads the pair of `name` and an integer at value[i]. */
-static bool read_pair(const weir_resp_reply *reply, size_t i, const char *name, int64_t *ret)
+static bool is_name(const weir_resp_value *v, const char *name)
 {
-    const weir_resp_value *key = &reply->value[i], *value = &reply->value[i + 1];
-    *ret = value->integer;
-    return key->type == WEIR_RESP_BULK && key->len == strlen(name) &&
-           memcmp(key->text, name, key->len) == 0 && value->type == WEIR_RESP_INTEGER;
+    return v->type == WEIR_RESP_BULK && v->len == strlen(name) &&
+           memcmp(v->text, name, v->len) == 0;
 }
 
-/* Reads a decision with names: six fields, next_ms, of a charge the units over, the policy and the
- * layer, in this order. */
-static bool read_names(const weir_resp_reply *reply, int proto, int64_t ret[WEIR_DECISION_FIELDS],
-                       uint32_t *ret_layer, int64_t *ret_over)
+/* Reads the pair of `name` and an integer. */
+static bool read_pair(const weir_resp_value *v, const char *name, int64_t *ret)
+{
+    *ret = v[1].integer;
+    return is_name(v, name) && v[1].type == WEIR_RESP_INTEGER;
+}
+
+/* Reads a decision with names: six fields, next_ms, what more_of() says, the policy, which the
+ * reply to the end of a reservation does not have, and the layer, in this order. */
+static bool read_names(daemon_ctx *d, const step *s, const weir_resp_reply *reply,
+                       int64_t ret[WEIR_DECISION_FIELDS], uint32_t *ret_layer, int64_t *ret_over)
 {
     int64_t layer, next_ms;
-    size_t more = ret_over ? 3 : 2, at = 1 + 2 * (size_t)WEIR_DECISION_FIELDS;
-    if (reply->values != at + 2 * (1 + more) ||
-        (ret_over && !read_pair(reply, at + 2, "over", ret_over)) ||
-        reply->value[0].type != (proto >= 3 ? WEIR_RESP_MAP : WEIR_RESP_ARRAY))
+    const char *more = more_of(s);
+    size_t pairs = WEIR_DECISION_FIELDS + 2u + (more != NULL) + (s->op <= RESERVE);
+    const weir_resp_value *v = reply->value, *last = &v[reply->values - 2];
+    if (reply->values != 1 + 2 * pairs ||
+        v[0].type != (d->session.proto >= 3 ? WEIR_RESP_MAP : WEIR_RESP_ARRAY))
         return false;
-    for (size_t i = 0; i < WEIR_DECISION_FIELDS; i++) {
-        if (!read_pair(reply, 1 + 2 * i, weir_decision_field_names[i], &ret[i]))
+    v++;
+    for (size_t i = 0; i < WEIR_DECISION_FIELDS; i++, v += 2) {
+        if (!read_pair(v, weir_decision_field_names[i], &ret[i]))
             return false;
     }
-    if (!read_pair(reply, at, "next_ms", &next_ms) ||
-        !read_pair(reply, at + 2 * more, "layer", &layer))
+    if (!read_pair(v, "next_ms", &next_ms) || !read_pair(last, "layer", &layer))
         return false;
     *ret_layer = (uint32_t)layer;
-    return true;
+    return !more || (is_name(v + 2, more) && read_more(d, s, v + 3, ret[0] != 0, ret_over));
 }
 
-static weir_status read_reply(const weir_buffer *out, int proto, bool names, weir_decision *ret,
+/* Returns the status that an error reply stands for. */
+static weir_status status_of(const daemon_ctx *d, const step *s)
+{
+    char absent[128], want[192];
+    snprintf(absent, sizeof absent, WEIR_NO_RESERVATION, WEIR_HEX64_LEN, d->id[s->id]);
+    const char *const texts[] = {
+        [REFUND] = WEIR_NO_REFUNDS, [CHARGE] = WEIR_NO_CHARGES, [RESERVE] = WEIR_NO_REFUNDS,
+        [RENEW] = absent,           [COMMIT] = absent,          [CANCEL] = absent,
+    };
+    snprintf(want, sizeof want, "-ERR %s\r\n", s->op == TAKE ? "" : texts[s->op]);
+    const char *got = (const char *)weir_buffer_data(&d->parts.out);
+    size_t len = weir_buffer_len(&d->parts.out);
+    if (len == strlen(want) && memcmp(got, want, len) == 0)
+        return s->op >= RENEW ? WEIR_E_ABSENT : WEIR_E_UNSUPPORTED;
+    fprintf(stderr, "    replied: %.*s\n", (int)len, got);
+    return WEIR_E_SYNTAX;
+}
+
+static weir_status read_reply(daemon_ctx *d, const step *s, bool names, weir_decision *ret,
                               int64_t *ret_over)
 {
-    weir_resp_reply reply;
+    static weir_resp_reply reply; /* it is large */
     int64_t v[WEIR_DECISION_FIELDS];
-    uint32_t layer = ret->layer;
-    if (weir_resp_reply_read(weir_buffer_data(out), weir_buffer_len(out), &reply) !=
-            WEIR_RESP_READ ||
-        reply.used != weir_buffer_len(out) ||
-        !(names ? read_names(&reply, proto, v, &layer, ret_over)
-                : read_array(&reply, v, ret_over))) {
-        const char *want = refused[ret_over != NULL];
-        if (weir_buffer_len(out) == 5 + strlen(want) &&
-            memcmp((const char *)weir_buffer_data(out) + 5, want, strlen(want)) == 0)
-            return WEIR_E_UNSUPPORTED;
-        fprintf(stderr, "    replied: %.*s\n", (int)weir_buffer_len(out),
-                (const char *)weir_buffer_data(out));
-        return WEIR_E_SYNTAX;
-    }
+    uint32_t layer = s->want.layer; /* an array does not have the layer */
+    if (weir_resp_reply_read(weir_buffer_data(&d->parts.out), weir_buffer_len(&d->parts.out),
+                             &reply) != WEIR_RESP_READ ||
+        reply.used != weir_buffer_len(&d->parts.out) ||
+        !(names ? read_names(d, s, &reply, v, &layer, ret_over)
+                : read_array(d, s, &reply, v, ret_over)))
+        return status_of(d, s);
     *ret = weir_decision_of_fields(v, 1000000);
     ret->layer = layer;
     return WEIR_OK;
 }
 
-static void add_word(weir_buffer *b, const char *word)
+/* ---- requests -------------------------------------------------------------------------------- */
+
+typedef struct words {
+    weir_slice word[8];
+    size_t n;
+} words;
+
+static void add_word(words *w, const char *word, size_t len)
 {
-    weir_resp_put_bulk(b, word, strlen(word));
+    w->word[w->n++] = (weir_slice){word, len};
+}
+
+static void add_option(words *w, const char *name, const char *value)
+{
+    if (!value[0])
+        return;
+    add_word(w, name, strlen(name));
+    add_word(w, value, strlen(value));
 }
 
 static void add_request(daemon_ctx *d, const step *s, bool names)
 {
-    char cost[24];
+    static const char *const commands[] = {
+        [TAKE] = "WEIR.CHECK",      [REFUND] = "WEIR.REFUND", [CHARGE] = "WEIR.CHARGE",
+        [RESERVE] = "WEIR.RESERVE", [RENEW] = "WEIR.RENEW",   [COMMIT] = "WEIR.COMMIT",
+        [CANCEL] = "WEIR.CANCEL"};
+    char cost[24], ttl[24] = "";
+    words w = {.n = 0};
     snprintf(cost, sizeof cost, "%" PRId64, s->cost);
-    weir_resp_put_array(&d->in, (s->refund ? 4u : s->keep[0] ? 7u : 5u) + names);
-    add_word(&d->in, s->refund ? "WEIR.REFUND" : s->charge ? "WEIR.CHARGE" : "WEIR.CHECK");
-    add_word(&d->in, d->policy);
-    add_word(&d->in, "key");
-    if (!s->refund)
-        add_word(&d->in, "COST");
-    add_word(&d->in, cost);
-    if (s->keep[0]) {
-        add_word(&d->in, "KEEP");
-        add_word(&d->in, s->keep);
+    if (s->ttl_ns > 0)
+        snprintf(ttl, sizeof ttl, "%" PRId64 "ns", s->ttl_ns);
+    add_word(&w, commands[s->op], strlen(commands[s->op]));
+    if (s->op >= RENEW) {
+        add_word(&w, d->id[s->id], WEIR_HEX64_LEN);
+    } else {
+        add_word(&w, d->policy, strlen(d->policy));
+        add_word(&w, "key", 3);
     }
+    if (s->op == TAKE || s->op == CHARGE)
+        add_option(&w, "COST", cost);
+    else if (s->op != RENEW && s->op != CANCEL)
+        add_word(&w, cost, strlen(cost));
+    add_option(&w, "KEEP", s->keep);
+    add_option(&w, "TTL", ttl);
     if (names)
-        add_word(&d->in, "WITHNAMES");
+        add_word(&w, "WITHNAMES", 9);
+    weir_resp_put_array(&d->parts.in, w.n);
+    for (size_t i = 0; i < w.n; i++)
+        weir_resp_put_bulk(&d->parts.in, w.word[i].at, w.word[i].len);
 }
 
 static weir_status decide(void *ctx, const step *s, weir_decision *ret, int64_t *ret_over)
@@ -165,24 +214,10 @@ static weir_status decide(void *ctx, const step *s, weir_decision *ret, int64_t 
     d->session.proto = d->steps & 2 ? 3 : 2;
     d->steps++;
     add_request(d, s, names);
-    weir_resp_session_run(&d->session, &d->in, &d->out, 1 << 15, s->t_ns);
-    ret->layer = s->want.layer; /* an array does not have the layer */
-    weir_status st = read_reply(&d->out, d->session.proto, names, ret, s->charge ? ret_over : NULL);
-    weir_buffer_clear(&d->out);
+    weir_resp_session_run(&d->session, &d->parts.in, &d->parts.out, 1 << 15, s->t_ns);
+    weir_status st = read_reply(d, s, names, ret, ret_over);
+    weir_buffer_clear(&d->parts.out);
     return st;
-}
-
-static int64_t up_to_ms(int64_t ns)
-{
-    return (ns / 1000000 + (ns % 1000000 > 0)) * 1000000;
-}
-
-static void round_up(weir_decision *d)
-{
-    if (!d->never)
-        d->retry_after_ns = up_to_ms(d->retry_after_ns);
-    d->reset_after_ns = up_to_ms(d->reset_after_ns);
-    d->delay_ns = up_to_ms(d->delay_ns);
 }
 
 int main(int argc, char **argv)
@@ -190,6 +225,7 @@ int main(int argc, char **argv)
     weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     daemon_ctx ctx = {.zones = weir_zone_cache_zones(cache)};
     adapter d = {.name = "daemon",
+                 .reserves = true,
                  .begin = begin,
                  .decide = decide,
                  .round = round_up,

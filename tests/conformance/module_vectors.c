@@ -67,7 +67,7 @@ static weir_status decide(void *ctx, const step *s, weir_decision *ret, int64_t 
     bool peeked;
     char cost[24], units[48];
     snprintf(cost, sizeof cost, "%" PRId64, s->cost);
-    const char *verb = s->refund ? "refund" : s->charge ? "charge" : "take";
+    const char *verb = s->op == REFUND ? "refund" : s->op == CHARGE ? "charge" : "take";
     snprintf(units, sizeof units, "%s%s%s", cost, s->keep[0] ? "+" : "", s->keep);
     const module_bytes args[] = {text_of("WEIR.ASK"), text_of(verb), text_of(m->policy),
                                  text_of("k"), text_of(units)};
@@ -95,9 +95,8 @@ static weir_status decide(void *ctx, const step *s, weir_decision *ret, int64_t 
         .delay_ns = v[5] * 1000,
         .layer = (uint32_t)v[6],
     };
-    *ret_over = s->charge ? s->cost - v[7] : 0;
-    return r->len == 9 && (s->refund || s->charge || ret->allowed == peeked) ? WEIR_OK
-                                                                             : WEIR_E_SYNTAX;
+    *ret_over = s->op == CHARGE ? s->cost - v[7] : 0;
+    return r->len == 9 && (s->op != TAKE || ret->allowed == peeked) ? WEIR_OK : WEIR_E_SYNTAX;
 }
 
 static int64_t to_us(int64_t ns)

@@ -13,8 +13,32 @@
 enum { CASES_MIN = 50 }; /* of a file */
 
 typedef struct tally {
-    size_t passed, failed, steps;
+    size_t passed, failed, unsupported, steps;
 } tally;
+
+static const struct {
+    const char *name;
+    weir_status refused;
+} operations[] = {
+    [TAKE] = {"take", WEIR_OK},
+    [REFUND] = {"refund", WEIR_E_UNSUPPORTED},
+    [CHARGE] = {"charge", WEIR_E_UNSUPPORTED},
+    [RESERVE] = {"reserve", WEIR_E_UNSUPPORTED},
+    [RENEW] = {"renew", WEIR_E_ABSENT},
+    [COMMIT] = {"commit", WEIR_E_ABSENT},
+    [CANCEL] = {"cancel", WEIR_E_ABSENT},
+};
+
+static operation operation_of(const json_t *o)
+{
+    const char *name = json_string_value(json_object_get(o, "op"));
+    for (operation op = TAKE; name && op <= CANCEL; op++) {
+        if (strcmp(name, operations[op].name) == 0)
+            return op;
+    }
+    fprintf(stderr, "a step has the unknown operation \"%s\"\n", name ? name : "");
+    exit(2);
+}
 
 static int64_t integer(const json_t *o, const char *name)
 {
@@ -48,15 +72,20 @@ static step read_step(const json_t *o)
 {
     step s = {0};
     read_keep(json_object_get(o, "keep"), s.keep, sizeof s.keep);
-    s.refund = strcmp(json_string_value(json_object_get(o, "op")), "refund") == 0;
-    s.charge = strcmp(json_string_value(json_object_get(o, "op")), "charge") == 0;
+    s.op = operation_of(o);
     s.t_ns = integer(o, "t_ns");
     s.cost = integer(o, "cost");
-    s.refused = (s.refund || s.charge) && !truth(o, "ok");
+    s.id = s.op >= RESERVE ? integer(o, "id") : 0;
+    s.ttl_ns = json_object_get(o, "ttl_ns") ? integer(o, "ttl_ns") : 0;
+    if (s.id < 0 || s.id >= RESERVATIONS_MAX) {
+        fprintf(stderr, "a step has the \"id\" %" PRId64 "\n", s.id);
+        exit(2);
+    }
+    s.refused = s.op == TAKE || truth(o, "ok") ? WEIR_OK : operations[s.op].refused;
     if (s.refused)
         return s;
-    s.over = s.charge ? integer(o, "over") : 0;
-    s.want.allowed = s.refund || truth(o, "allowed");
+    s.over = has_over(&s) ? integer(o, "over") : 0;
+    s.want.allowed = s.op == REFUND || truth(o, "allowed");
     s.want.limit = integer(o, "limit");
     s.want.remaining = integer(o, "remaining");
     s.want.never = json_is_null(json_object_get(o, "retry_after_ns"));
@@ -89,13 +118,11 @@ static bool run_step(const adapter *d, const step *s)
     weir_decision got = {0}, want = s->want;
     int64_t over = 0;
     weir_status st = d->decide(d->ctx, s, &got, &over);
-    if (s->refused || st != WEIR_OK) {
-        if (s->refused && st == WEIR_E_UNSUPPORTED)
-            return true;
+    if (st != s->refused)
         fprintf(stderr, "    status: %s\n", weir_status_str(st));
-        return false;
-    }
-    if (s->refund) /* a refund has no verdict */
+    if (st != WEIR_OK || s->refused)
+        return st == s->refused;
+    if (s->op == REFUND) /* a refund has no verdict */
         got.allowed = want.allowed;
     if (d->round) {
         d->round(&got);
@@ -103,10 +130,22 @@ static bool run_step(const adapter *d, const step *s)
     }
     if (equal(&got, &want) && over == s->over)
         return true;
-    if (s->charge)
+    if (has_over(s))
         fprintf(stderr, "    want: over %" PRId64 ", got: %" PRId64 "\n", s->over, over);
     print_decision("want", &want);
     print_decision("got ", &got);
+    return false;
+}
+
+static bool has_reservations(const json_t *steps)
+{
+    size_t i;
+    const json_t *o;
+    json_array_foreach(steps, i, o)
+    {
+        if (operation_of(o) >= RESERVE)
+            return true;
+    }
     return false;
 }
 
@@ -116,6 +155,10 @@ static void run_case(const adapter *d, const char *path, const json_t *c, tally 
     const char *policy = json_string_value(json_object_get(c, "policy"));
     const json_t *steps = json_object_get(c, "steps"), *o;
     size_t i;
+    if (!d->reserves && has_reservations(steps)) {
+        t->unsupported++;
+        return;
+    }
     bool good = d->begin(d->ctx, policy) && json_array_size(steps) > 0;
     json_array_foreach(steps, i, o)
     {
@@ -123,12 +166,10 @@ static void run_case(const adapter *d, const char *path, const json_t *c, tally 
         good = good && run_step(d, &s);
         if (!good) {
             fprintf(stderr,
-                    "%s: case %s (%s), step %zu: %s t_ns %" PRId64 " cost %" PRId64 " keep %s\n",
-                    path, name, policy, i,
-                    s.refund   ? "refund"
-                    : s.charge ? "charge"
-                               : "take",
-                    s.t_ns, s.cost, s.keep);
+                    "%s: case %s (%s), step %zu: %s t_ns %" PRId64 " cost %" PRId64
+                    " keep %s id %" PRId64 " ttl_ns %" PRId64 "\n",
+                    path, name, policy, i, operations[s.op].name, s.t_ns, s.cost, s.keep, s.id,
+                    s.ttl_ns);
             break;
         }
         t->steps++;
@@ -151,9 +192,9 @@ static void run_file(const adapter *d, const char *path, tally *total)
     tally t = {0};
     size_t i;
     json_array_foreach(cases, i, c) run_case(d, path, c, &t);
-    printf("%-8s %5zu cases, %6zu steps,    0 unsupported  %s\n", d->name, t.passed + t.failed,
-           t.steps, path);
-    if (t.passed + t.failed < CASES_MIN) {
+    printf("%-8s %5zu cases, %6zu steps, %4zu unsupported  %s\n", d->name, t.passed + t.failed,
+           t.steps, t.unsupported, path);
+    if (t.passed + t.failed + t.unsupported < CASES_MIN) {
         fprintf(stderr, "%s: too few cases, expected %d or more\n", path, CASES_MIN);
         t.failed++;
     }

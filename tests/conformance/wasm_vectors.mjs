@@ -25,7 +25,8 @@ function runFile(weir, path, total) {
     const tally = runVectors(weir, path, readFileSync(path, "utf8"), readZone);
     const cases = String(tally.passed + tally.failed).padStart(5);
     const steps = String(tally.steps).padStart(6);
-    console.log(`wasm     ${cases} cases, ${steps} steps,    0 unsupported  ${path}`);
+    const unsupported = String(tally.unsupported).padStart(4);
+    console.log(`wasm     ${cases} cases, ${steps} steps, ${unsupported} unsupported  ${path}`);
     for (const complaint of tally.complaints)
         console.error(complaint);
     total.passed += tally.passed;
