@@ -46,8 +46,9 @@ static inline bool has_over(const step *s)
 }
 
 /* Runs the vector files. The caller leaves out the files with a clock that steps back if the
- * interface does not support them. A file with few cases, or a case without steps, is a failure. Prints a line for each file, every difference, and `N cases, N failed`. Returns the
- * exit status. */
+ * interface does not support them. A file with few cases, or a case without steps, is a failure.
+ * Prints a line for each file, every difference, and `N cases, N failed`. Returns the exit
+ * status. */
 int vectors_run(const adapter *d, int files, char **paths);
 
 #endif

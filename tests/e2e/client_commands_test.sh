@@ -101,6 +101,26 @@ check "daemon: a time zone, which only the daemon reads" "0 allowed  99 of 100 r
     "$(run take --text 'fixed-window 100/day tz Europe/Berlin' carol | cut -d, -f1)"
 check "daemon: refund by name" "0 refunded 2 of 2 remaining, full" "$(run take api dave >/dev/null; run refund api dave)"
 check "daemon: a leaky queue does not support refunds" 1 "$(run refund queue q | grep -c '^1 weir refund: ')"
+text='concurrent 2 lease 365d'
+reserved=$(run reserve --text "$text" erin)
+id=${reserved##*$'\n'}
+check "daemon: reserve" "0 reserved 1 of 2 remaining, full again in 365 d"$'\n'"$id" "$reserved"
+check "daemon: reserve with a TTL, as JSON" '0 {"allowed":true,"limit":2,"remaining":0,"retry_after_ms":0,' \
+    "$(run reserve --json --ttl 1h --text "$text" erin | cut -c 1-61)"
+check "daemon: a reservation that is denied" "3 denied   retry in 1 h" \
+    "$(run reserve --text "$text" erin | sed -E 's/59 m.*|1 h.*/1 h/')"
+check "daemon: renew" "0 renewed  0 of 2 remaining, next in 1 h, full again in 1 d" \
+    "$(run renew --ttl 24h "$id" | sed -E 's/59 m [^,]*|1 h/1 h/; s/23 h.*|1 d/1 d/')"
+check "daemon: a TTL above the lease" "1 weir renew: $WEIR_SERVER: --ttl: expected at most the lease of the policy; a policy without a concurrent layer requires a TTL" \
+    "$(run renew --ttl 366d "$id")"
+check "daemon: commit as JSON" '0 {"settled":true,"over":0,"limit":2,"remaining":1,"reset_after_ms":N,"next_ms":0,"layer":0}' \
+    "$(run commit --json "$id" 1 | sed -E 's/_ms":[1-9][0-9]*/_ms":N/g')"
+check "daemon: a reservation is committed once" "1 weir cancel: $WEIR_SERVER: no open reservation $id: it was committed, was cancelled or has expired" \
+    "$(run cancel "$id")"
+id=$("$weir" reserve --cost 2 --ttl 1h api erin | tail -n 1)
+check "daemon: cancel" "0 settled  2 of 2 remaining, full" "$(run cancel "$id")"
+id=$("$weir" reserve --ttl 1h api erin | tail -n 1)
+check "daemon: commit more" "0 settled  in debt, paid off in 3650 d, full again in 10950 d" "$(run commit "$id" 3)"
 if [ -w /dev/full ]; then
     for args in "" --json; do
         # shellcheck disable=SC2086 # it is a word or none

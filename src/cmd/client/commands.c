@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The client commands: `weir take`, `peek`, `refund`, `charge`, `reset`, `explain`, `top` and
- * `policies`. Each of them sends one request to a running daemon and prints the reply; `weir top`
- * without a policy is in top_live.c. The daemon decides; this file knows only the command lines and
- * the requests. */
+/* The client commands: `weir take`, `peek`, `refund`, `charge`, `reserve`, `renew`, `commit`,
+ * `cancel`, `reset`, `explain`, `top` and `policies`. Each of them sends one request to a running
+ * daemon and prints the reply; `weir top` without a policy is in top_live.c. The daemon decides;
+ * this file knows only the command lines and the requests. */
 
 #include "cmd/kit/commands.h"
 #include "cmd/client/connection.h"
@@ -30,26 +30,36 @@ enum { DONE = 0, FAILED = 1, USAGE = 2, DENIED = 3 }; /* exit statuses */
 #define INTERVAL_MS_MIN 100
 
 /* The options that only some commands have. */
-enum { HAS_TEXT = 1, HAS_COST = 2, HAS_TOP = 4, HAS_JSON = 8, HAS_KEEP = 16, HAS_ALL = 32 };
+enum {
+    HAS_TEXT = 1,
+    HAS_COST = 2,
+    HAS_TOP = 4,
+    HAS_JSON = 8,
+    HAS_KEEP = 16,
+    HAS_ALL = 32,
+    HAS_TTL = 64
+};
 
 typedef struct client_command {
     const char *name; /* "weir take" */
     const char *help;
     const char *resp; /* the name of the RESP command: "WEIR.TAKE" */
     client_reply_kind kind;
-    int options;   /* HAS_* */
-    int arguments; /* 0, 1 (POLICY) or 2 (POLICY and KEY) */
+    int options; /* HAS_* */
+    int arguments;
+    const char *names[2]; /* of the arguments; NULL: POLICY and KEY */
 } client_command;
 
 /* A parsed command line. */
 typedef struct invocation {
     const client_command *command;
     const char *server;
-    const char *cost_text, *keep_text, *keys_text;      /* NULL if not given */
+    const char *cost_text, *keep_text, *keys_text; /* NULL if not given */
+    const char *ttl_text;
     int64_t cost, keys, count, timeout_ns, interval_ns; /* count, interval_ns: 0 if not given */
     bool text, json, help, allowed, live, all;
-    bool ended; /* "--" was given: what follows is meant literally */
-    const char *policy, *key;
+    bool ended;                           /* "--" was given: what follows is meant literally */
+    const char *policy, *key;             /* the first argument, such as an ID, and the second */
     char canonical[WEIR_POLICY_TEXT_MAX]; /* what --text gave, in canonical form */
 } invocation;
 
@@ -59,6 +69,10 @@ typedef struct invocation {
 #define HELP_KEEP                                                                                  \
     "  --keep M         what must remain for others: units, or a share such as 20%\n"              \
     "                   (default 0)\n"
+#define HELP_TTL                                                                                   \
+    "  --ttl TIME       when it expires, from now: 30s, 500ms, 1h30m; at most the lease of\n"      \
+    "                   a policy with a concurrent layer (default: this lease)\n"
+#define HELP_ID   "ID is what weir reserve printed.\n\n"
 #define HELP_TEXT "  --text           POLICY is a policy text, like 'gcra 100/s burst 20'\n"
 #define HELP_SERVER                                                                                \
     "  --server SERVER  where the daemon is: HOST:PORT, a PORT of this machine, or\n"              \
@@ -91,6 +105,7 @@ static const client_command take = {
     CLIENT_REPLY_DECISION,
     HAS_TEXT | HAS_COST | HAS_KEEP | HAS_JSON,
     2,
+    {NULL},
 };
 
 static const client_command peek = {
@@ -110,6 +125,7 @@ static const client_command peek = {
     CLIENT_REPLY_DECISION,
     HAS_TEXT | HAS_COST | HAS_KEEP | HAS_JSON,
     2,
+    {NULL},
 };
 
 static const client_command refund = {
@@ -125,6 +141,7 @@ static const client_command refund = {
     CLIENT_REPLY_REFUND,
     HAS_TEXT | HAS_COST | HAS_JSON,
     2,
+    {NULL},
 };
 
 static const client_command charge = {
@@ -141,6 +158,72 @@ static const client_command charge = {
     CLIENT_REPLY_CHARGE,
     HAS_TEXT | HAS_COST | HAS_JSON,
     2,
+    {NULL},
+};
+
+static const client_command reserve = {
+    "weir reserve",
+    "Usage: weir reserve [OPTION]... POLICY KEY\n"
+    "\n"
+    "Charges KEY provisionally, and prints an ID for weir commit, cancel and renew. Without\n"
+    "these, all units are given back after the TTL. A concurrent layer holds them until "
+    "then.\n" HELP_NAME
+    "  --cost N         how many units, 0 to 2147483647 (default 1)\n" HELP_TTL HELP_TEXT
+        HELP_SERVER HELP_JSON HELP_END
+    "Exit status: 0 allowed, 3 denied, 1 failure, 2 wrong usage.\n"
+    "\n"
+    "Examples:\n"
+    "  id=$(weir reserve reports alice | tail -n 1)\n"
+    "  weir reserve --cost 4000 --ttl 1m tokens alice\n",
+    "WEIR.RESERVE",
+    CLIENT_REPLY_RESERVE,
+    HAS_TEXT | HAS_COST | HAS_TTL | HAS_JSON,
+    2,
+    {NULL},
+};
+
+static const client_command renew = {
+    "weir renew",
+    "Usage: weir renew [OPTION]... ID\n"
+    "\n"
+    "Renews a reservation: it then expires after the TTL from now.\n" HELP_ID HELP_TTL HELP_SERVER
+        HELP_JSON HELP_END HELP_DONE "Examples:\n"
+    "  weir renew \"$id\"\n"
+    "  weir renew --ttl 10s \"$id\"\n",
+    "WEIR.RENEW",
+    CLIENT_REPLY_RENEW,
+    HAS_TTL | HAS_JSON,
+    1,
+    {"ID"},
+};
+
+static const client_command commit = {
+    "weir commit",
+    "Usage: weir commit [OPTION]... ID N\n"
+    "\n"
+    "Settles a reservation: charges N units, what was used, whether they fit or not, instead\n"
+    "of what was reserved. A concurrent layer gets all units back.\n" HELP_ID HELP_SERVER HELP_JSON
+        HELP_END HELP_DONE "Examples:\n"
+    "  weir commit \"$id\" 1200\n",
+    "WEIR.COMMIT",
+    CLIENT_REPLY_SETTLE,
+    HAS_JSON,
+    2,
+    {"ID", "N"},
+};
+
+static const client_command cancel = {
+    "weir cancel",
+    "Usage: weir cancel [OPTION]... ID\n"
+    "\n"
+    "Gives all units of a reservation back.\n" HELP_ID HELP_SERVER HELP_JSON HELP_END HELP_DONE
+    "Examples:\n"
+    "  weir cancel \"$id\"\n",
+    "WEIR.CANCEL",
+    CLIENT_REPLY_SETTLE,
+    HAS_JSON,
+    1,
+    {"ID"},
 };
 
 static const client_command reset = {
@@ -159,6 +242,7 @@ static const client_command reset = {
     CLIENT_REPLY_RESET,
     HAS_TEXT | HAS_JSON | HAS_ALL,
     2,
+    {NULL},
 };
 
 static const client_command explain = {
@@ -174,6 +258,7 @@ static const client_command explain = {
     CLIENT_REPLY_LINES,
     HAS_TEXT,
     2,
+    {NULL},
 };
 
 static const client_command top = {
@@ -199,6 +284,7 @@ static const client_command top = {
     CLIENT_REPLY_TOP,
     HAS_TOP | HAS_JSON,
     1,
+    {NULL},
 };
 
 static const client_command policies = {
@@ -213,6 +299,7 @@ static const client_command policies = {
     CLIENT_REPLY_POLICIES,
     HAS_JSON,
     0,
+    {NULL},
 };
 
 /* ---- the command line ------------------------------------------------------------------------ */
@@ -260,6 +347,7 @@ static int set_time(const invocation *a, const char *option, const char *text, u
 enum {
     OPT_COST = 256,
     OPT_KEEP,
+    OPT_TTL,
     OPT_ALL,
     OPT_TEXT,
     OPT_ALLOWED,
@@ -280,6 +368,9 @@ static int set_option(invocation *a, int c, const char *value)
         return set_number(a, "--cost", value, 0, WEIR_COST_MAX, &a->cost);
     case OPT_KEEP: /* the daemon checks it */
         a->keep_text = value;
+        return 0;
+    case OPT_TTL: /* so is this */
+        a->ttl_text = value;
         return 0;
     case OPT_KEYS:
         a->keys_text = value;
@@ -333,9 +424,8 @@ static int check_star(const invocation *a)
 
 static int set_arguments(invocation *a, int argc, char **argv)
 {
-    static const char *const expected[] = {"no arguments", "only POLICY", "only POLICY and KEY"};
-    static const char *const missing[3][2] = {
-        {NULL, NULL}, {"POLICY is", NULL}, {"POLICY and KEY are", "KEY is"}};
+    static const char *const usual[] = {"POLICY", "KEY"};
+    const char *const *names = a->command->names[0] ? a->command->names : usual;
     const char *name = a->command->name;
     int n = a->command->arguments - a->all;
     if (argc == 0 && (a->command->options & HAS_TOP)) { /* the screen */
@@ -343,17 +433,22 @@ static int set_arguments(invocation *a, int argc, char **argv)
         a->live = true;
         return 0;
     }
+    if (argc == 0 && n == 2)
+        return complain(a, USAGE, "%s and %s are missing; see %s --help", names[0], names[1], name);
     if (argc < n)
-        return complain(a, USAGE, "%s missing; see %s --help", missing[n][argc], name);
+        return complain(a, USAGE, "%s is missing; see %s --help", names[argc], name);
     if (argc > n)
-        return complain(a, USAGE, "expected %s, also found '%s'; see %s --help", expected[n],
-                        argv[n], name);
+        return complain(a, USAGE, "expected %s%s%s%s, also found '%s'; see %s --help",
+                        n > 0 ? "only " : "no arguments", n > 0 ? names[0] : "",
+                        n > 1 ? " and " : "", n > 1 ? names[1] : "", argv[n], name);
     a->policy = n > 0 ? argv[0] : "";
     a->key = n > 1 ? argv[1] : "";
-    if (n > 0 && !*a->policy)
-        return complain(a, USAGE, "POLICY is empty");
-    if (n > 1 && !*a->key)
-        return complain(a, USAGE, "KEY is empty");
+    for (int i = 0; i < n; i++) {
+        if (!*argv[i])
+            return complain(a, USAGE, "%s is empty", names[i]);
+    }
+    if (n == 2 && names != usual) /* what a commit charges */
+        return set_number(a, names[1], a->key, 0, WEIR_COST_MAX, &a->cost);
     return check_star(a);
 }
 
@@ -383,7 +478,7 @@ static void set_server(invocation *a)
         a->server = CLIENT_SERVER;
 }
 
-enum { OPTIONS = 13 };
+enum { OPTIONS = 14 };
 
 /* Lists the options of a command for getopt. */
 static void list_options(const client_command *v, struct option ret[OPTIONS + 1])
@@ -396,6 +491,7 @@ static void list_options(const client_command *v, struct option ret[OPTIONS + 1]
         {HAS_TEXT, {"text", no_argument, NULL, OPT_TEXT}},
         {HAS_COST, {"cost", required_argument, NULL, OPT_COST}},
         {HAS_KEEP, {"keep", required_argument, NULL, OPT_KEEP}},
+        {HAS_TTL, {"ttl", required_argument, NULL, OPT_TTL}},
         {HAS_TOP, {"allowed", no_argument, NULL, OPT_ALLOWED}},
         {HAS_TOP, {"keys", required_argument, NULL, OPT_KEYS}},
         {HAS_TOP, {"live", no_argument, NULL, OPT_LIVE}},
@@ -460,6 +556,7 @@ static const char *reword(const char *text, const char **ret_words, int *ret_bef
     static const char *const words[][2] = {
         {"WEIR.POLICY LIST shows all policies", "weir policies lists them"},
         {"k: expected a whole number", "--keys: expected a whole number"},
+        {"the TTL: expected", "--ttl: expected"},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         const char *found = strstr(text, words[i][0]);
@@ -514,6 +611,16 @@ static weir_slice word(const char *text)
     return (weir_slice){text, strlen(text)};
 }
 
+/* Adds an option, unless it was not given. Returns how many words there are. */
+static size_t list_option(weir_slice *ret, size_t n, const char *name, const char *value)
+{
+    if (!value)
+        return n;
+    ret[n] = word(name);
+    ret[n + 1] = word(value);
+    return n + 2;
+}
+
 /* Lists the words of the RESP command. Returns how many there are. */
 static size_t list_words(const invocation *a, weir_slice ret[WORDS_MAX])
 {
@@ -525,19 +632,14 @@ static size_t list_words(const invocation *a, weir_slice ret[WORDS_MAX])
         ret[n++] = word(a->policy);
     if (a->command->arguments > 1 && !a->all)
         ret[n++] = word(a->key);
-    if (a->command->kind == CLIENT_REPLY_REFUND)
+    client_reply_kind kind = a->command->kind;
+    if (kind == CLIENT_REPLY_REFUND || kind == CLIENT_REPLY_RESERVE)
         ret[n++] = word(a->cost_text ? a->cost_text : "1");
-    bool decision =
-        a->command->kind == CLIENT_REPLY_DECISION || a->command->kind == CLIENT_REPLY_CHARGE;
-    if (decision && a->cost_text) {
-        ret[n++] = word("COST");
-        ret[n++] = word(a->cost_text);
-    }
-    if (a->keep_text) {
-        ret[n++] = word("KEEP");
-        ret[n++] = word(a->keep_text);
-    }
-    if (decision || a->command->kind == CLIENT_REPLY_REFUND)
+    else
+        n = list_option(ret, n, "COST", a->cost_text);
+    n = list_option(ret, n, "KEEP", a->keep_text);
+    n = list_option(ret, n, "TTL", a->ttl_text);
+    if (kind <= CLIENT_REPLY_SETTLE)
         ret[n++] = word("WITHNAMES");
     if (a->command->kind == CLIENT_REPLY_TOP)
         ret[n++] = word(a->allowed ? "allowed" : "denied");
@@ -595,8 +697,9 @@ static int run(const invocation *a)
 /* Finds a command by its name, which the table in main.c has, too. */
 static const client_command *find_command(const char *name)
 {
-    static const client_command *const all[] = {&take,  &peek,    &refund, &charge,
-                                                &reset, &explain, &top,    &policies};
+    static const client_command *const all[] = {&take,    &peek,    &refund, &charge,
+                                                &reserve, &renew,   &commit, &cancel,
+                                                &reset,   &explain, &top,    &policies};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (strcmp(all[i]->name + strlen("weir "), name) == 0)
             return all[i];

@@ -93,6 +93,45 @@ static const dialog dialogs[] = {
      "weir charge: 127.0.0.1:6380: unexpected reply to WEIR.CHARGE; is this server a weir "
      "daemon?\n",
      NULL, "charge api alice"},
+    {RESERVED("1", "0", ID), 0,
+     "reserved 4 of 5 remaining, full again in 10 ms\n5f0c6d2ab9e81743\n",
+     "WEIR.RESERVE api alice 1 WITHNAMES|", "reserve api alice"},
+    {RESERVED("0", "1250", "_"), 3, "denied   retry in 1.25 s\n",
+     "WEIR.RESERVE gcra 5/m burst 5 alice 7 TTL 1h30m WITHNAMES|",
+     "reserve --cost 7 --ttl 1h30m --text 'gcra 5/m burst 5' alice"},
+    {RESERVED("1", "0", ID), 0,
+     "{\"allowed\":true,\"limit\":5,\"remaining\":4,\"retry_after_ms\":0,\"reset_after_ms\":10,"
+     "\"delay_ms\":0,\"policy\":\"api\",\"layer\":1,\"id\":\"5f0c6d2ab9e81743\"}\n",
+     NULL, "reserve --json api alice"},
+    {RESERVED("0", "9", "_"), 3,
+     "{\"allowed\":false,\"limit\":5,\"remaining\":4,\"retry_after_ms\":9,\"reset_after_ms\":10,"
+     "\"delay_ms\":0,\"policy\":\"api\",\"layer\":1}\n",
+     NULL, "reserve --json api alice"},
+    {ENDED("7", "1", "4", "0", "10000", "", ""), 0,
+     "renewed  4 of 5 remaining, full again in 10 s\n", "WEIR.RENEW 12ab WITHNAMES|", "renew 12ab"},
+    {ENDED("8", "0", "0", "12000", "60000", NEXT_OF("12000"), ""), 0,
+     "renewed  0 of 5 remaining, next in 12 s, full again in 1 m\n",
+     "WEIR.RENEW 12ab TTL 10s WITHNAMES|", "renew --ttl 10s 12ab"},
+    {ENDED("8", "1", "4", "0", "10", NEXT_OF("0"), ""), 0,
+     "{\"renewed\":true,\"limit\":5,\"remaining\":4,\"reset_after_ms\":10,\"next_ms\":0,"
+     "\"layer\":1}\n",
+     NULL, "renew --json 12ab"},
+    {ENDED("9", "1", "3", "0", "24000", NEXT_OF("0"), OVER("0")), 0,
+     "settled  3 of 5 remaining, full again in 24 s\n", "WEIR.COMMIT 12ab 2147483647 WITHNAMES|",
+     "commit 12ab 2147483647"},
+    {ENDED("8", "0", "0", "24000", "84000", "", OVER("3")), 0,
+     "settled  in debt, paid off in 24 s, full again in 1 m 24 s\n"
+     "3 units could not be counted: the debt is at its maximum\n",
+     "WEIR.COMMIT 12ab 0 WITHNAMES|", "commit 12ab 0"},
+    {ENDED("8", "1", "5", "0", "0", "", OVER("0")), 0, "settled  5 of 5 remaining, full\n",
+     "WEIR.CANCEL 12ab WITHNAMES|", "cancel 12ab"},
+    {ENDED("9", "0", "0", "24000", "84000", NEXT_OF("24000"), OVER("3")), 0,
+     "{\"settled\":true,\"over\":3,\"limit\":5,\"remaining\":0,\"reset_after_ms\":84000,"
+     "\"next_ms\":24000,\"layer\":1}\n",
+     NULL, "cancel --json 12ab"},
+    {ENDED("8", "1", "5", "0", "0", "", OVER("0")), 0,
+     "{\"settled\":true,\"over\":0,\"limit\":5,\"remaining\":5,\"reset_after_ms\":0,\"layer\":1}\n",
+     NULL, "commit --json 12ab 1"},
     {"*2\r\n$10\r\npolicy api\r\n$8\r\nnext\x1bnow\r\n", 0, "policy api\nnext?now\n",
      "WEIR.EXPLAIN api alice|", "explain api alice"},
     {NAMED("a\"\xff", "0", "5", "0", "1250", "7", "2", "1"), 3,
@@ -131,6 +170,13 @@ static const dialog dialogs[] = {
      "weir top: 127.0.0.1:6380: --keys: expected a whole number from 1 to 100, the value of "
      "top.keys\n",
      NULL, "top --keys 1000 api"},
+    {"-ERR the TTL: expected at most the lease of the policy\r\n", 1,
+     "weir renew: 127.0.0.1:6380: --ttl: expected at most the lease of the policy\n", NULL,
+     "renew --ttl 1h 12ab"},
+    {"-ERR no open reservation 12ab: it was committed, was cancelled or has expired\r\n", 1,
+     "weir cancel: 127.0.0.1:6380: no open reservation 12ab: it was committed, was cancelled or "
+     "has expired\n",
+     NULL, "cancel 12ab"},
     {"-ERR '::1/129' is not a network: expected /0\r\n", 1,
      AT "'::1/129' is not a network: expected /0\n", NULL, "take api a"},
     {"-OOM out of memory\r\n", 1, AT "OOM out of memory\n", NULL, "take api a"},
@@ -311,6 +357,19 @@ static void check_malformed_replies(void **unused)
     };
     static const char *const lines[] = {"_\r\n", "+OK\r\n", "*1\r\n:1\r\n",
                                         "*1\r\n*1\r\n$1\r\na\r\n", "*2\r\n$1\r\na\r\n:1\r\n"};
+    static const char *const ends[] = {
+        "+OK\r\n",
+        ENDED("7", "1", "4", "0", "10", "", ""),
+        ENDED("8", "1", "4", "0", "10", "", OVER("-1")),
+        ENDED("8", "1", "4", "-2", "10", "", OVER("0")),
+    };
+    static const char *const reserved[] = {
+        RESERVED("1", "0", "_"),
+        RESERVED("0", "0", ID),
+        RESERVED("1", "0", ":16"),
+        DECISION("1", "5", "4", "0", "10", "0"),
+        ENDED("8", "1", "4", "0", "10", "", "\r\n$2\r\nid\r\n" ID),
+    };
     static const char *const resets[] = {":1\r\n", "+OK!\r\n", "+KO\r\n", "$2\r\nOK\r\n"};
     for (size_t i = 0; i < sizeof decisions / sizeof decisions[0]; i++)
         expect_unexpected(decisions[i], "WEIR.TAKE", "take api a");
@@ -320,6 +379,13 @@ static void check_malformed_replies(void **unused)
         expect_unexpected(rules[i], "WEIR.POLICY", "policies");
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         expect_unexpected(lines[i], "WEIR.EXPLAIN", "explain api a");
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        expect_unexpected(ends[i], "WEIR.CANCEL", "cancel 12ab");
+        expect_unexpected(ends[i], "WEIR.COMMIT", "commit 12ab 1");
+    }
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
+        expect_unexpected(reserved[i], "WEIR.RESERVE", "reserve api a");
+    expect_unexpected(ENDED("7", "1", "4", "0", "-1", "", ""), "WEIR.RENEW", "renew 12ab");
     for (size_t i = 0; i < sizeof resets / sizeof resets[0]; i++)
         expect_unexpected(resets[i], "WEIR.RESET", "reset api a");
     expect_unexpected(":1\r\n", "WEIR.RESETALL", "reset api --all");
@@ -351,6 +417,18 @@ static const mistake mistakes[] = {
      "--all; for the key named '*': weir reset --text 'gcra 1/s' -- '*'\n",
      "reset --text 'gcra 1/s' '*'"},
     {"weir take: unknown option '--all', " OF_TAKE "; see weir take --help\n", "take --all api"},
+    {"weir renew: ID is missing; see weir renew --help\n", "renew"},
+    {"weir cancel: ID is empty\n", "cancel ''"},
+    {"weir cancel: expected only ID, also found '1'; see weir cancel --help\n", "cancel 12ab 1"},
+    {"weir commit: ID and N are missing; see weir commit --help\n", "commit"},
+    {"weir commit: N is missing; see weir commit --help\n", "commit 12ab"},
+    {"weir commit: expected only ID and N, also found 'x'; see weir commit --help\n",
+     "commit 12ab 1 x"},
+    {"weir commit: N is empty\n", "commit 12ab ''"},
+    {"weir commit: N: expected a number from 0 to 2147483647, found '2147483648'\n",
+     "commit 12ab 2147483648"},
+    {"weir commit: N: expected a number from 0 to 2147483647, found '-1'\n", "commit 12ab -- -1"},
+    {"weir reserve: KEY is missing; see weir reserve --help\n", "reserve api"},
     {"weir take: KEY is empty\n", "take api ''"},
     {"weir take: POLICY is empty\n", "take '' a"},
     {"weir top: POLICY is empty\n", "top ''"},
@@ -492,7 +570,8 @@ static void check_wrong_arguments(void **unused)
 static void check_wrong_policy_texts(void **unused)
 {
     (void)unused;
-    static const char *const commands[] = {"take", "peek", "refund", "charge", "reset", "explain"};
+    static const char *const commands[] = {"take",    "peek",  "refund", "charge",
+                                           "reserve", "reset", "explain"};
     char text[300], line[100];
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         snprintf(text, sizeof text,
@@ -511,8 +590,9 @@ static void check_wrong_policy_texts(void **unused)
 static void check_help(void **unused)
 {
     (void)unused;
-    static const char *const commands[] = {"take", "peek",    "refund",   "reset",
-                                           "top",  "explain", "policies", "charge"};
+    static const char *const commands[] = {"take",    "peek",    "refund",   "reset",
+                                           "top",     "explain", "policies", "charge",
+                                           "reserve", "renew",   "commit",   "cancel"};
     char begin[64], line[64];
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         SERVER(HELLO);

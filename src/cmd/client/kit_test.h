@@ -356,6 +356,24 @@ static inline int redirect(void **unused)
     "\r\n$14\r\nreset_after_ms\r\n:" reset "\r\n$8\r\ndelay_ms\r\n:0"                              \
     "\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:0\r\n"
 
+/* Of WEIR.RESERVE.
+ *  id  a string, or null */
+#define RESERVED(allowed, retry, id)                                                               \
+    "%9\r\n$7\r\nallowed\r\n:" allowed "\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:4"            \
+    "\r\n$14\r\nretry_after_ms\r\n:" retry                                                         \
+    "\r\n$14\r\nreset_after_ms\r\n:10\r\n$8\r\ndelay_ms\r\n:0\r\n$2\r\nid\r\n" id                  \
+    "\r\n$6\r\npolicy\r\n$3\r\napi\r\n$5\r\nlayer\r\n:1\r\n"
+#define ID "$16\r\n5f0c6d2ab9e81743"
+/* Of WEIR.RENEW, or with a pair `over` before the layer of WEIR.COMMIT and CANCEL.
+ *  pairs  how many */
+#define ENDED(pairs, allowed, remaining, retry, reset, next, over)                                 \
+    "%" pairs "\r\n$7\r\nallowed\r\n:" allowed                                                     \
+    "\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:" remaining                                      \
+    "\r\n$14\r\nretry_after_ms\r\n:" retry "\r\n$14\r\nreset_after_ms\r\n:" reset                  \
+    "\r\n$8\r\ndelay_ms\r\n:0" next over "\r\n$5\r\nlayer\r\n:1\r\n"
+#define NEXT_OF(ms) "\r\n$7\r\nnext_ms\r\n:" ms
+#define OVER(units) "\r\n$4\r\nover\r\n:" units
+
 /* A peek of a sliding counter. */
 #define COUNTED                                                                                    \
     "%12\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:5\r\n$9\r\nremaining\r\n:2\r\n"                 \

@@ -132,17 +132,28 @@ static client_print_status print_reply_json(const char *before, const weir_resp_
 
 typedef struct decision {
     int64_t f[WEIR_DECISION_FIELDS], layer;
-    int64_t next_ms; /* -1: never */
-    bool has_next;   /* older servers do not send it */
-    int64_t over;    /* of a charge */
-    const weir_resp_value *policy, *map;
+    int64_t next_ms;               /* -1: never */
+    bool has_next;                 /* older servers do not send it */
+    int64_t over;                  /* of a reply that has_over() */
+    const weir_resp_value *policy; /* NULL: the reply has none */
+    const weir_resp_value *id;     /* of a reservation; NULL if it was denied */
+    const weir_resp_value *map;
 } decision;
+
+static bool has_over(client_reply_kind kind)
+{
+    return kind == CLIENT_REPLY_CHARGE || kind == CLIENT_REPLY_SETTLE;
+}
+
+static bool has_policy(client_reply_kind kind)
+{
+    return kind != CLIENT_REPLY_RENEW && kind != CLIENT_REPLY_SETTLE;
+}
 
 static bool read_decision(client_reply_kind kind, const weir_resp_value *map, decision *ret)
 {
     int64_t *f = ret->f;
-    bool good =
-        kind != CLIENT_REPLY_CHARGE || (read_number(map, "over", &ret->over) && ret->over >= 0);
+    bool good = !has_over(kind) || (read_number(map, "over", &ret->over) && ret->over >= 0);
 #define READ(id, kind, name)                                                                       \
     good = good && read_number(map, WEIR_FIELD_NAME_##kind(name, "ms"), &f[WEIR_FIELD_##id]) &&    \
            WEIR_FIELD_GOOD_##kind(f[WEIR_FIELD_##id], INT64_MAX);
@@ -152,13 +163,33 @@ static bool read_decision(client_reply_kind kind, const weir_resp_value *map, de
     ret->next_ms = 0;
     ret->has_next = read_number(map, "next_ms", &ret->next_ms) && ret->next_ms >= -1;
     ret->policy = text_member(map, "policy");
-    return good && ret->policy && read_number(map, "layer", &ret->layer) && ret->layer >= 0;
+    ret->id = text_member(map, "id");
+    return good && (ret->policy || !has_policy(kind)) &&
+           (kind != CLIENT_REPLY_RESERVE || (ret->id != NULL) == f[WEIR_FIELD_ALLOWED]) &&
+           read_number(map, "layer", &ret->layer) && ret->layer >= 0;
 }
 
 #define PUT_FLAG(out, v) out_text(out, (v) ? "true" : "false")
 #define PUT_COUNT        put_integer
 #define PUT_WAIT         put_integer
 #define PUT_SPAN         put_integer
+
+static void put_member(out_stream *out, const char *name, int64_t n)
+{
+    out_text(out, ",\"");
+    out_text(out, name);
+    out_text(out, "\":");
+    put_integer(out, n);
+}
+
+static void put_figures(out_stream *out, const decision *d)
+{
+    int64_t figure;
+    for (size_t i = 0; i < WEIR_FIGURES_MAX; i++) {
+        if (read_number(d->map, weir_figure_names[i], &figure))
+            put_member(out, weir_figure_names[i], figure);
+    }
+}
 
 /* Writes the same members in the same order as the daemon's HTTP reply. */
 static client_print_status print_decision_json(client_reply_kind kind, const decision *d)
@@ -178,21 +209,31 @@ static client_print_status print_decision_json(client_reply_kind kind, const dec
     }
     out_text(out, "\"policy\":");
     put_string(out, d->policy->text, d->policy->len);
-    out_text(out, ",\"layer\":");
-    put_integer(out, d->layer);
-    if (kind == CLIENT_REPLY_CHARGE) {
-        out_text(out, ",\"over\":");
-        put_integer(out, d->over);
+    put_member(out, "layer", d->layer);
+    if (has_over(kind))
+        put_member(out, "over", d->over);
+    if (kind == CLIENT_REPLY_RESERVE && d->id) {
+        out_text(out, ",\"id\":");
+        put_string(out, d->id->text, d->id->len);
     }
-    for (size_t i = 0; i < WEIR_FIGURES_MAX; i++) {
-        int64_t figure;
-        if (!read_number(d->map, weir_figure_names[i], &figure))
-            continue;
-        out_text(out, ",\"");
-        out_text(out, weir_figure_names[i]);
-        out_text(out, "\":");
-        put_integer(out, figure);
-    }
+    put_figures(out, d);
+    out_text(out, "}\n");
+    return flushed(out);
+}
+
+/* As print_decision_json(), of a reservation that was renewed or settled. */
+static client_print_status print_end_json(client_reply_kind kind, const decision *d)
+{
+    out_stream *out = json_out();
+    out_text(out, kind == CLIENT_REPLY_RENEW ? "{\"renewed\":true" : "{\"settled\":true");
+    if (has_over(kind))
+        put_member(out, "over", d->over);
+    put_member(out, "limit", d->f[WEIR_FIELD_LIMIT]);
+    put_member(out, "remaining", d->f[WEIR_FIELD_REMAINING]);
+    put_member(out, "reset_after_ms", d->f[WEIR_FIELD_RESET_AFTER]);
+    if (d->has_next)
+        put_member(out, "next_ms", d->next_ms);
+    put_member(out, "layer", d->layer);
     out_text(out, "}\n");
     return flushed(out);
 }
@@ -243,19 +284,28 @@ static void print_denial(const decision *d, int64_t cost, const char *keep)
         puts("denied   always: the key is on the policy's deny list");
 }
 
-static void print_charge(const decision *d, int64_t cost)
+/*  verdict  "charged" or "settled" */
+static void print_charge(const char *verdict, const decision *d, int64_t cost)
 {
     char paid[WEIR_DURATION_MAX], full[WEIR_DURATION_MAX];
     span_text(d->f[WEIR_FIELD_RETRY_AFTER], paid);
     span_text(d->f[WEIR_FIELD_RESET_AFTER], full);
     if (d->f[WEIR_FIELD_ALLOWED])
-        print_state("charged", d);
+        print_state(verdict, d);
     else if (d->f[WEIR_FIELD_RETRY_AFTER] < 0)
         print_denial(d, cost, NULL);
     else
-        printf("charged  in debt, paid off in %s, full again in %s\n", paid, full);
+        printf("%s  in debt, paid off in %s, full again in %s\n", verdict, paid, full);
     if (d->over > 0)
         printf("%" PRId64 " units could not be counted: the debt is at its maximum\n", d->over);
+}
+
+/* The id is on a line of its own, the last one, so that a script can read it. */
+static void print_reserved(const decision *d)
+{
+    print_state("reserved", d);
+    print_text(d->id);
+    putchar('\n');
 }
 
 static client_print_status print_decision(client_reply_kind kind, const weir_resp_reply *reply,
@@ -265,19 +315,20 @@ static client_print_status print_decision(client_reply_kind kind, const weir_res
     if (!read_decision(kind, reply->value, &d))
         return CLIENT_PRINT_UNEXPECTED;
     client_print_status st = CLIENT_PRINT_OK;
+    bool asks = kind == CLIENT_REPLY_DECISION || kind == CLIENT_REPLY_RESERVE;
     if (json)
-        st = print_decision_json(kind, &d);
-    else if (kind == CLIENT_REPLY_CHARGE)
-        print_charge(&d, cost);
-    else if (kind == CLIENT_REPLY_REFUND)
-        print_state("refunded", &d);
-    else if (d.f[WEIR_FIELD_ALLOWED])
-        print_state("allowed", &d);
-    else
+        st = has_policy(kind) ? print_decision_json(kind, &d) : print_end_json(kind, &d);
+    else if (has_over(kind))
+        print_charge(has_policy(kind) ? "charged" : "settled", &d, cost);
+    else if (!asks)
+        print_state(kind == CLIENT_REPLY_REFUND ? "refunded" : "renewed", &d);
+    else if (!d.f[WEIR_FIELD_ALLOWED])
         print_denial(&d, cost, keep);
-    return st == CLIENT_PRINT_OK && kind == CLIENT_REPLY_DECISION && !d.f[WEIR_FIELD_ALLOWED]
-               ? CLIENT_PRINT_DENIED
-               : st;
+    else if (kind == CLIENT_REPLY_RESERVE)
+        print_reserved(&d);
+    else
+        print_state("allowed", &d);
+    return st == CLIENT_PRINT_OK && asks && !d.f[WEIR_FIELD_ALLOWED] ? CLIENT_PRINT_DENIED : st;
 }
 
 static client_print_status print_reset(const weir_resp_reply *reply, const char *policy, bool json)
@@ -463,6 +514,9 @@ client_print_status client_print(client_reply_kind kind, const weir_resp_reply *
     case CLIENT_REPLY_DECISION:
     case CLIENT_REPLY_REFUND:
     case CLIENT_REPLY_CHARGE:
+    case CLIENT_REPLY_RESERVE:
+    case CLIENT_REPLY_RENEW:
+    case CLIENT_REPLY_SETTLE:
         return print_decision(kind, reply, cost, keep, json);
     case CLIENT_REPLY_RESET:
         return print_reset(reply, policy, json);

@@ -13,6 +13,9 @@ typedef enum client_reply_kind {
     CLIENT_REPLY_DECISION, /* WEIR.TAKE, WEIR.PEEK: the fields of a decision */
     CLIENT_REPLY_REFUND,   /* WEIR.REFUND: the same fields, after the refund */
     CLIENT_REPLY_CHARGE,   /* WEIR.CHARGE: the same fields, after the charge, and the units over */
+    CLIENT_REPLY_RESERVE,  /* WEIR.RESERVE: the same fields, and the id of the reservation */
+    CLIENT_REPLY_RENEW,    /* WEIR.RENEW: as WEIR.REFUND, without the policy */
+    CLIENT_REPLY_SETTLE,   /* WEIR.COMMIT, WEIR.CANCEL: as WEIR.CHARGE, without the policy */
     CLIENT_REPLY_RESET,    /* WEIR.RESET: OK */
     CLIENT_REPLY_LINES,    /* WEIR.EXPLAIN: a list of lines */
     CLIENT_REPLY_TOP,      /* WEIR.TOP */
