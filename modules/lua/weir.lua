@@ -22,7 +22,7 @@ local function bind()
   concat = table.concat
 end
 
-local VERSION = 5                -- the version of this library
+local VERSION = 6                -- the version of this library
 local FORMAT = 'weir1'           -- the version of stored states, and the first word of each
 local LIMIT_MAX = 2147483647     -- the largest limit, burst, capacity and cost
 local RATE_MAX = 1099511627776   -- 2^40: the largest N of a rate
@@ -2363,13 +2363,13 @@ local function next_of(P, S, now, keep, decision)
   return judge(P, S, now, 1, keep or 0, false)[4]
 end
 
--- Returns what layer L counts: the members that the map of a peek has for it.
+-- Returns what layer L counts, as in src/core/figures.h. `start` is in microseconds.
 local function figures(L, s, now)
   if L.ops == counter then
-    return { count = s.count, previous = s.before, window_start_ms = floor(s.start / 1000) }
+    return { count = s.count, previous = s.before, start = s.start }
   elseif L.ops == fixed then
     local began = s.count > 0 or not L.from_first
-    return { count = L.limit - fixed.left(L, s), window_start_ms = began and floor(s.start / 1000) or nil }
+    return { count = L.limit - fixed.left(L, s), start = began and s.start or nil }
   elseif L.ops == row then
     return { count = L.limit - row.left(L, s, now) }
   end
@@ -2414,7 +2414,31 @@ local function handle(key, verb, text, n, keep, args, at, of_caller, with_next)
   return decision, P
 end
 
+-- Removes a word from the end of the arguments if there are more than `needed`. Returns whether it was
+-- there.
+local function take_last(args, needed, word)
+  local found = #args > needed and string.upper(args[#args]) == word
+  if found then
+    args[#args] = nil
+  end
+  return found
+end
+
+-- Appends the numbers of a decision, and with FIGURES the wait for the next unit and what the layer
+-- counts, -1 if it has no such figure.
+local function put_numbers(out, decision, next_us, of)
+  for i = 1, 8 do
+    out[#out + 1] = decision[i]
+  end
+  if next_us then
+    local n = #out
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = next_us, of.count or -1, of.previous or -1, of.start or -1
+  end
+  return out
+end
+
 local function weir_ask(keys, args)
+  local with_figures = take_last(args, 3, 'FIGURES')
   local at, no_time = take_time(args)
   if no_time then
     return failed(no_time)
@@ -2428,8 +2452,8 @@ local function weir_ask(keys, args)
   elseif not VERBS[verb] then
     return failed('unknown verb, expected TAKE, PEEK, REFUND, CHARGE, GRANT or RESET')
   end
-  local decision = handle(keys[1], verb, args[2], cost, keep, args, 4, at)
-  return decision
+  local decision = handle(keys[1], verb, args[2], cost, keep, args, 4, at, with_figures)
+  return decision.err and decision or put_numbers({}, decision, decision.next, decision.figures)
 end
 
 -- Parses the policy, cost and bounds of each key. Returns a list, or nil and an error.
@@ -2559,15 +2583,14 @@ local function take_all(keys, args, with_next)
 end
 
 local function weir_ask_all(keys, args)
-  local requests, blocking = take_all(keys, args)
+  local with_figures = take_last(args, 2 * #keys, 'FIGURES')
+  local requests, blocking = take_all(keys, args, with_figures)
   if not requests then
     return blocking
   end
   local out = { blocking }
   for _, r in ipairs(requests) do
-    for i = 1, 8 do
-      out[#out + 1] = r.decision[i]
-    end
+    put_numbers(out, r.decision, with_figures and r.next, {})
   end
   return out
 end
@@ -2575,16 +2598,6 @@ end
 -- ---- for clients --------------------------------------------------------------------------------
 
 local NAMES = { 'allowed', 'limit', 'remaining', 'retry_after_ms', 'reset_after_ms', 'delay_ms' }
-
--- Removes WITHNAMES from the end of the arguments if there are more than `needed`. Returns whether
--- it was there. With it the reply is a map, else an array.
-local function take_with_names(args, needed)
-  local found = #args > needed and string.upper(args[#args]) == 'WITHNAMES'
-  if found then
-    args[#args] = nil
-  end
-  return found
-end
 
 -- Returns a map of the six numbers, next_ms and `more`. The server sends it to a RESP2 client as an array of
 -- names and values. Servers before 6.0 have no maps. The order of the pairs is unspecified.
@@ -2613,7 +2626,7 @@ end
 
 local function for_clients(verb, needed)
   return function(keys, args)
-    local with_names = take_with_names(args, needed)
+    local with_names = take_last(args, needed, 'WITHNAMES')
     local cost, keep = read_units(args[2] or (verb ~= 'REFUND' and '1' or nil), verb)
     if #keys ~= 1 or #args < 1 then
       return failed('wrong number of arguments, expected 1 key policy-text [cost[+keep] [bounds]] [WITHNAMES]')
@@ -2627,8 +2640,9 @@ local function for_clients(verb, needed)
     local six = in_ms(decision)
     local over = verb == 'CHARGE' and cost - decision[8] or nil
     if with_names then
-      local more = decision.figures
-      more.policy, more.layer, more.over = P.text, decision[7], over
+      local of = decision.figures
+      local more = { count = of.count, previous = of.previous, policy = P.text, layer = decision[7], over = over,
+        window_start_ms = of.start and floor(of.start / 1000) or nil }
       return named(six, decision.next, more)
     end
     six[7] = over
@@ -2649,7 +2663,7 @@ end
 
 -- The reply has the numbers of the request that ranks first by outranks(), and its index.
 local function weir_take_all(keys, args)
-  local with_names = take_with_names(args, 2 * #keys)
+  local with_names = take_last(args, 2 * #keys, 'WITHNAMES')
   local requests, blocking = take_all(keys, args, with_names)
   if not requests then
     return blocking

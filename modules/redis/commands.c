@@ -20,21 +20,23 @@ typedef struct command {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static bool is_word(const redis_string *s, const char *word)
+bool weir_module_last_is(redis_string **argv, int *argc, int needed, const char *word)
 {
     weir_slice a;
-    a.at = redis.StringPtrLen(s, &a.len);
-    return weir_resp_word_is(a, word);
+    if (*argc <= needed)
+        return false;
+    a.at = redis.StringPtrLen(argv[*argc - 1], &a.len);
+    bool found = weir_resp_word_is(a, word);
+    *argc -= found;
+    return found;
 }
 
-/* Runs a command of the shared set. WITHNAMES is removed from the end, but never from the required
- * arguments: a key may have that name. */
+/* Runs a command of the shared set. */
 static int run(weir_command_id id, redis_ctx *ctx, redis_string **argv, int argc)
 {
     const weir_command *cmd = &weir_commands[id];
     weir_slice arg[WEIR_MODULE_ARGS_MAX];
-    bool with_names = cmd->names && argc > cmd->args_min && is_word(argv[argc - 1], "WITHNAMES");
-    argc -= with_names;
+    bool with_names = cmd->names && weir_module_last_is(argv, &argc, cmd->args_min, "WITHNAMES");
     if (!weir_command_arity_is_good(cmd, (size_t)argc))
         return redis.WrongArity(ctx);
     weir_module_call c = weir_module_call_make(ctx, argv, argc, cmd->key, arg);
@@ -75,6 +77,7 @@ static int run_help(redis_ctx *ctx, redis_string **argv, int argc);
 #define KEY_ARG              ARG_OF("key", KEY, 0, .flags = 0)
 #define COST_OPTION          WORD_OPTION("cost", INTEGER, "COST")
 #define NAMES_OPTION         WORD_OPTION("withnames", TOKEN, "WITHNAMES")
+#define FIGURES_OPTION       WORD_OPTION("figures", TOKEN, "FIGURES")
 #define END                                                                                        \
     {                                                                                              \
         0                                                                                          \
@@ -94,15 +97,19 @@ static const redis_arg throttle_args[] = {KEY_ARG,
                                           ARG("period", INTEGER),
                                           OPTION("quantity", INTEGER),
                                           END};
-static const redis_arg ask_args[] = {ARG("verb", STRING), ARG("policy-text", STRING), KEY_ARG,
-                                     ARG("n", INTEGER), END};
+static const redis_arg ask_args[] = {ARG("verb", STRING),
+                                     ARG("policy-text", STRING),
+                                     KEY_ARG,
+                                     ARG("n", INTEGER),
+                                     FIGURES_OPTION,
+                                     END};
 static const redis_arg state_args[] = {KEY_ARG, ARG("unix-time-milliseconds", INTEGER),
                                        ARG("payload", STRING), END};
 static redis_arg request_args[] = {ARG("policy", STRING), KEY_ARG, ARG("cost", INTEGER), END};
 #define REQUEST_ARGS                                                                               \
     ARG_OF("request", BLOCK, -1, .flags = REDIS_ARG_MULTIPLE, .subargs = request_args)
 static const redis_arg take_all_args[] = {ARG("n", INTEGER), REQUEST_ARGS, NAMES_OPTION, END};
-static const redis_arg ask_all_args[] = {ARG("n", INTEGER), REQUEST_ARGS, END};
+static const redis_arg ask_all_args[] = {ARG("n", INTEGER), REQUEST_ARGS, FIGURES_OPTION, END};
 static const redis_arg set_args[] = {ARG("name", STRING), ARG("policy-text", STRING), END};
 static const redis_arg name_args[] = {ARG("name", STRING), END};
 
@@ -140,7 +147,7 @@ static const command commands[] = {
      "Lists these commands", "O(1)", NULL},
     {SHARED(THROTTLE), run_throttle, "write fast deny-oom", "write fast", UPDATES,
      "Does the same as CL.THROTTLE of redis-cell", "O(1)", throttle_args},
-    {OWN("WEIR.ASK", NULL, 5, 5, 3, 1, false, NULL), weir_ask_command, "write fast deny-oom",
+    {OWN("WEIR.ASK", NULL, 5, 6, 3, 1, false, NULL), weir_ask_command, "write fast deny-oom",
      "write fast", UPDATES, "Internal: TAKE, PEEK, REFUND, CHARGE, GRANT or RESET, in microseconds",
      "O(1)", ask_args},
     {OWN("WEIR.ASKALL", NULL, 5, 0, 3, 3, false, NULL), weir_ask_all_command, "write deny-oom",

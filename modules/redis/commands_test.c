@@ -142,6 +142,57 @@ static void names_are_no_texts(void)
     module_server_flush();
 }
 
+#define START_US INT64_C(1767225600000000)
+
+/* The numbers behind the granted units: the wait for the next unit, and what a peek counts. */
+static void figures(void)
+{
+    static const struct {
+        const char *words[WORDS];
+        size_t len;
+        int64_t last[4];
+    } rows[] = {
+        {{"WEIR.ASK", "TAKE", "fixed-window 3/h", "f", "3", "FIGURES"},
+         12,
+         {3600000000, -1, -1, -1}},
+        {{"WEIR.ASK", "PEEK", "fixed-window 3/h", "f", "1", "figures"},
+         12,
+         {3600000000, 3, -1, START_US}},
+        {{"WEIR.ASK", "PEEK", "fixed-window 3/h", "f", "4", "FIGURES"},
+         12,
+         {3600000000, 3, -1, START_US}},
+        {{"WEIR.ASK", "PEEK", "sliding-counter 3/h", "f", "1", "FIGURES"}, 12, {0, 0, 0, START_US}},
+        {{"WEIR.ASK", "PEEK", "gcra 1/s", "f", "1", "FIGURES"}, 12, {0, -1, -1, -1}},
+        {{"WEIR.ASK", "PEEK", "gcra 1/s", "f", "1+1", "FIGURES"}, 12, {-1, -1, -1, -1}},
+        {{"WEIR.ASK", "CHARGE", "fixed-window 3/h", "f", "1", "FIGURES"},
+         12,
+         {3600000000, -1, -1, -1}},
+        {{"WEIR.ASK", "PEEK", "fixed-window 3/h", "f", "1"}, 8, {0, 0, 0, 0}},
+        {{"WEIR.ASKALL", "2", "fixed-window 3/h", "f", "1", "gcra 1/s", "f", "1", "FIGURES"},
+         25,
+         {0, -1, -1, -1}},
+        {{"WEIR.ASKALL", "1", "gcra 1/s", "f", "1", "FIGURES"}, 13, {1000000, -1, -1, -1}},
+        {{"WEIR.ASKALL", "1", "gcra 1/s", "f", "1"}, 9, {0, 0, 0, 0}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const module_reply *r = run(rows[i].words);
+        const int64_t *at = r->integer + rows[i].len - 3; /* behind the length */
+        CHECK(!r->failed && r->integer[0] == (int64_t)rows[i].len);
+        for (size_t k = 0; k < 4 && rows[i].len > 9; k++)
+            CHECK(at[k] == rows[i].last[k]);
+    }
+    static const row wrong[] = {
+        {{"WEIR.ASK", "TAKE", LIMIT, "FIGURES"}, "ERR wrong number of arguments"},
+        {{"WEIR.ASK", "TAKE", LIMIT, "k", "1", "WITHNAMES"}, "ERR wrong number of arguments"},
+        {{"WEIR.ASK", "TAKE", LIMIT, "k", "1", "FIGURES", "FIGURES"},
+         "ERR wrong number of arguments"},
+        {{"WEIR.ASKALL", "1", LIMIT, "k", "FIGURES"},
+         "ERR request 0: the cost: expected a whole number from 0 to 2147483647"},
+    };
+    CHECK_ROWS(wrong);
+    module_server_flush();
+}
+
 static void too_many_policies(void)
 {
     char name[16];
@@ -382,7 +433,7 @@ int main(void)
 {
     memset(long_key, 'k', sizeof long_key - 1);
     module_server_open();
-    module_server_set_time(INT64_C(1767225600) * 1000000000);
+    module_server_set_time(START_US * 1000);
     keys_of_another_type();
     keys_and_costs();
     policies();
@@ -393,6 +444,7 @@ int main(void)
     states();
     texts();
     described_requests();
+    figures();
     too_many_policies();
     with_and_without_replication();
     module_server_close();

@@ -45,6 +45,10 @@ bool weir_module_decide(weir_module_call *c, weir_verb verb, weir_request *r, in
  * k->of_one_policy if the key is of a daemon and has the name of a policy. */
 bool weir_module_open_key(weir_module_call *c, weir_open_key *k, redis_string *name, int mode);
 
+/* Removes `word` from the end of the arguments, but never from the first `needed`: a key may have
+ * that name. Returns whether it was there. */
+bool weir_module_last_is(redis_string **argv, int *argc, int needed, const char *word);
+
 /* ---- WEIR.TAKEALL and WEIR.ASKALL (take_all.c) ----------------------------------------------- */
 
 bool weir_module_take_all(weir_call *c, weir_request *r, size_t n, weir_all_result *ret);

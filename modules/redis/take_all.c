@@ -232,14 +232,25 @@ bool weir_module_take_all(weir_call *c, weir_request *r, size_t n, weir_all_resu
 
 /* ---- WEIR.ASK and WEIR.ASKALL ---------------------------------------------------------------- */
 
-/* The fields of a decision in microseconds, and two more. */
-enum { LAYER = WEIR_DECISION_FIELDS, GRANTED, ASK_FIELDS };
+/* The fields of a decision in microseconds, and two more; with FIGURES, the wait for the next unit
+ * and the figures follow. */
+enum { LAYER = WEIR_DECISION_FIELDS, GRANTED, ASK_FIELDS, COUNT = ASK_FIELDS + 1, PREVIOUS, START };
+enum { FIGURES_FIELDS = START + 1 };
 
-static void put_ask_fields(int64_t *ret, const weir_decision *d, int64_t granted)
+/* Returns the number of fields. */
+static size_t put_ask_fields(const weir_call *c, int64_t *ret, const weir_decision *d,
+                             int64_t granted, int64_t next_ns, const weir_figures *f)
 {
     weir_decision_get_fields(d, 1000, ret);
     ret[LAYER] = d->layer;
     ret[GRANTED] = granted;
+    if (!c->with_names)
+        return ASK_FIELDS;
+    ret[ASK_FIELDS] = weir_next_units(next_ns, 1000);
+    ret[COUNT] = f->count;
+    ret[PREVIOUS] = f->previous;
+    ret[START] = f->start_ns == WEIR_NO_FIGURE ? WEIR_NO_FIGURE : f->start_ns / 1000;
+    return FIGURES_FIELDS;
 }
 
 /* The Redis client recognises errors by their beginning: "ERR policy:" and "ERR weir:". */
@@ -274,7 +285,7 @@ static void run_ask(weir_module_call *c)
 {
     weir_call *call = &c->call;
     weir_verb verb;
-    int64_t granted, fields[ASK_FIELDS];
+    int64_t granted, fields[FIGURES_FIELDS];
     if (!read_verb(call->arg[1], &verb)) {
         weir_call_error(call,
                         "ERR expected TAKE, PEEK, REFUND, CHARGE, GRANT or RESET, found '%.*s'",
@@ -283,6 +294,7 @@ static void run_ask(weir_module_call *c)
     }
     weir_request r = weir_call_request(call, 2);
     r.by_text = true;
+    r.figures = WEIR_NO_FIGURES;
     bool keeps = verb == WEIR_VERB_TAKE || verb == WEIR_VERB_PEEK;
     const char *error =
         keeps ? weir_call_read_units(call->arg[4], &r) : weir_call_read_cost(call, 4, &r.cost);
@@ -296,29 +308,33 @@ static void run_ask(weir_module_call *c)
         put_ask_error(call, &r, "");
         return;
     }
-    put_ask_fields(fields, &r.decision, granted);
-    call->backend->integers(call, fields, ASK_FIELDS, 0);
+    size_t n = put_ask_fields(call, fields, &r.decision, granted, r.next_ns, &r.figures);
+    call->backend->integers(call, fields, n, 0);
 }
 
-/* WEIR.ASK verb policy-text key n[+keep] */
+/* WEIR.ASK verb policy-text key n[+keep] [FIGURES] */
 int weir_ask_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
     weir_slice arg[WEIR_MODULE_ARGS_MAX];
+    bool figures = weir_module_last_is(argv, &argc, 5, "FIGURES");
     if (argc != 5)
         return redis.WrongArity(ctx);
     weir_module_call c = weir_module_call_make(ctx, argv, argc, 3, arg);
     c.of_daemon = true;
+    c.call.with_names = figures;
     run_ask(&c);
     return REDIS_OK;
 }
 
 static void put_all_fields(weir_call *c, const many *m)
 {
-    int64_t fields[1 + ASK_FIELDS * WEIR_DECIDED_MAX];
+    int64_t fields[1 + FIGURES_FIELDS * WEIR_DECIDED_MAX];
+    size_t n = 1;
     fields[0] = (int64_t)(m->allowed ? m->len : described(m)); /* the one that denies */
     for (size_t i = 0; i < m->len; i++)
-        put_ask_fields(fields + 1 + ASK_FIELDS * i, decision_of(m, i), 0);
-    c->backend->integers(c, fields, 1 + ASK_FIELDS * m->len, 0);
+        n +=
+            put_ask_fields(c, fields + n, decision_of(m, i), 0, m->of[i].next_ns, &WEIR_NO_FIGURES);
+    c->backend->integers(c, fields, n, 0);
 }
 
 static void run_ask_all(weir_call *c)
@@ -342,14 +358,16 @@ static void run_ask_all(weir_call *c)
     redis.Free(m);
 }
 
-/* WEIR.ASKALL n policy-text key cost[+keep] [policy-text key cost[+keep] ...] */
+/* WEIR.ASKALL n policy-text key cost[+keep] [policy-text key cost[+keep] ...] [FIGURES] */
 int weir_ask_all_command(redis_ctx *ctx, redis_string **argv, int argc)
 {
     weir_slice arg[WEIR_MODULE_ARGS_MAX];
+    bool figures = weir_module_last_is(argv, &argc, 5, "FIGURES");
     if (argc < 5)
         return redis.WrongArity(ctx);
     weir_module_call c = weir_module_call_make(ctx, argv, argc, 3, arg);
     c.of_daemon = true;
+    c.call.with_names = figures;
     run_ask_all(&c.call);
     return REDIS_OK;
 }

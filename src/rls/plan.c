@@ -242,6 +242,7 @@ void rls_add_take(weir_rls_loop *l, rls_item *item, int64_t cost)
     take->key = item->key;
     take->cost = cost;
     take->keep = 0;
+    take->with_figures = l->config && l->config->options.flavours != 0; /* for header fields */
     take->client = NULL;
     item->take = (uint16_t)l->takes_len++;
 }

@@ -51,6 +51,7 @@ void weir_dispatch_read(const weir_engine_request *q, weir_request *request)
     if (q->status == WEIR_OK) {
         request->decision = q->decision;
         request->next_ns = next_of(q);
+        request->figures = q->figures;
         if (q->verb == WEIR_VERB_CHARGE)
             request->over = q->cost - q->granted;
         if (request->decision.allowed)
@@ -72,6 +73,7 @@ void weir_dispatch_copy(weir_request *to, const weir_request *from)
     to->decision = from->decision;
     to->reason = from->reason;
     to->next_ns = from->next_ns;
+    to->figures = from->figures;
     to->over = from->over;
     to->policy = from->policy;
     to->answer = from->answer;

@@ -7,6 +7,7 @@
  * service has its own engines, on its own thread. An engine may need time, but answers every
  * request. */
 
+#include "core/figures.h"
 #include "port/text.h"
 #include "service/throttle.h"
 
@@ -53,12 +54,14 @@ typedef struct weir_engine_request {
     int64_t keep; /* of a take or a peek; see weir_check_keep() */
     weir_throttle throttle;
     weir_on_error on_error;
+    bool with_figures; /* next_ns and, of a peek, `figures` are wanted */
 
     /* Outputs. The status is that of weir_store_check(); or WEIR_E_IO, if the server was not
      * reached or did not answer; or WEIR_E_UNSUPPORTED. */
     weir_status status;
     weir_decision decision; /* on WEIR_OK */
     int64_t next_ns;        /* on WEIR_OK, as weir_request.next_ns; at first WEIR_NEXT_UNKNOWN */
+    weir_figures figures;   /* on WEIR_OK, as weir_request.figures; at first WEIR_NO_FIGURES */
     weir_throttle_answer answer;          /* of a throttle, on WEIR_OK */
     weir_throttle_status throttle_status; /* of a throttle, on WEIR_E_RANGE */
     int64_t granted;                      /* of a grant or a charge, on WEIR_OK */

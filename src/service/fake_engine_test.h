@@ -6,6 +6,7 @@
  * any order. It checks that the requests did not change in between. */
 
 #include "service/service.h"
+#include "store/figures.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ typedef struct fake_engine {
     weir_engine engine;
     weir_store *store;
     bool immediate;      /* answers from within submit() */
-    bool reports_next;   /* answers have next_ns */
+    bool reports_next;   /* answers have next_ns, and of a peek figures, if they are wanted */
     bool uses_store_ids; /* keeps states under the ids of the service's store */
     bool by_error;       /* answers by on_error: closed if the rule says so, else open */
     weir_status status;  /* of all answers, if not WEIR_OK */
@@ -173,6 +174,10 @@ FAKE void fake_find_next(fake_engine *f, weir_engine_request *q, int64_t now_ns)
         weir_store_peek_keep(f->store, q->policy, fake_policy_id(f, q), q->key.at, q->key.len,
                              now_ns, 1, q->keep, &d) == WEIR_OK)
         q->next_ns = d.retry_after_ns;
+    if (q->status == WEIR_OK && q->verb == WEIR_VERB_PEEK)
+        fake_require(weir_store_figures(f->store, q->policy, fake_policy_id(f, q), q->key.at,
+                                        q->key.len, now_ns, q->decision.layer,
+                                        &q->figures) == WEIR_OK);
 }
 
 /* Writes the answers to a batch. */
@@ -194,8 +199,10 @@ FAKE void fake_answer(fake_engine *f, weir_engine_batch *r, int64_t now_ns)
         fake_decide_all(f, r, now_ns);
     for (size_t i = 0; i < r->len && !r->all; i++)
         fake_decide(f, &r->request[i], now_ns);
-    for (size_t i = 0; i < r->len && f->reports_next; i++)
-        fake_find_next(f, &r->request[i], now_ns);
+    for (size_t i = 0; i < r->len && f->reports_next; i++) {
+        if (r->request[i].with_figures)
+            fake_find_next(f, &r->request[i], now_ns);
+    }
 }
 
 FAKE bool fake_submit(weir_engine *e, weir_engine_batch *r, int64_t now_ns)

@@ -143,7 +143,9 @@ weir_engine_request *weir_pending_add(weir_pending *p, weir_engine_kind kind, we
     q->policy_id = at->policy_id;
     q->cost = request->cost;
     q->keep = request->keep;
+    q->with_figures = request->with_figures;
     q->next_ns = WEIR_NEXT_UNKNOWN;
+    q->figures = WEIR_NO_FIGURES;
     q->by_error = false;
     q->reason = NULL;
     return q;

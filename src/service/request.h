@@ -68,6 +68,8 @@ typedef struct weir_request {
     int64_t cost;              /* 0..WEIR_COST_MAX; 0 is a peek */
     int64_t keep;              /* of a take or a peek: what it keeps for others; 0: nothing. See
                                   weir_check_keep() */
+    bool with_figures;         /* an engine is to report what weir_service_next() and
+                                  weir_service_figures() write */
     const weir_client *client; /* the client whose address the key contains, so that patterns match
                                   it. NULL: none; also in a repeated call */
 

@@ -180,10 +180,12 @@ void weir_service_figures(weir_service *s, weir_request *request, int64_t now_ns
     weir_resolved at;
     weir_store_request r;
     weir_request one = for_one(request);
+    bool found = request->status == WEIR_OK && weir_resolve(s, &one, &match, &at) == WEIR_OK &&
+                 one.policy == request->policy && !weir_resolved_is_listed(&at);
+    if (found && weir_resolved_engine(s, &at) != WEIR_ENGINE_LOCAL)
+        return; /* the engine's answer has them */
     request->figures = WEIR_NO_FIGURES;
-    if (request->status != WEIR_OK || weir_resolve(s, &one, &match, &at) != WEIR_OK ||
-        one.policy != request->policy || weir_resolved_is_listed(&at) ||
-        weir_resolved_engine(s, &at) != WEIR_ENGINE_LOCAL)
+    if (!found)
         return;
     weir_resolved_fill(&r, &at, &one);
     weir_status st = weir_store_figures(s->limiter->store, r.policy, r.policy_id, r.key, r.key_len,

@@ -115,9 +115,8 @@ WEIR_NODISCARD bool weir_service_peek(weir_service *s, weir_completion *completi
 void weir_service_next(weir_service *s, weir_request *requests, size_t n, int64_t now_ns);
 
 /* Writes the figures of a peek, if its status is WEIR_OK: those of the layer that the decision
- * names. There are none with another engine than WEIR_ENGINE_LOCAL, for a key on a list, or if the
- * rules have changed since. To be called right after the call that decided, with the same
- * now_ns. */
+ * names. There are none for a key on a list, if the rules have changed since, or if an engine did
+ * not report them. To be called right after the call that decided, with the same now_ns. */
 void weir_service_figures(weir_service *s, weir_request *request, int64_t now_ns);
 
 /* Gives back request->cost units. Statuses are those of weir_service_take(), and WEIR_E_UNSUPPORTED

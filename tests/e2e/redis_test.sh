@@ -64,6 +64,15 @@ metric() { # HTTP-PORT NAME
     curl -s "http://127.0.0.1:$1/metrics" | sed -n "s/^$2 //p"
 }
 
+# figures RESP-PORT: the wait for the next unit, and what a window counts
+figures() {
+    request_to "$1" WEIR.TAKE few figures COST 5 WITHNAMES | grep -oE 'next_ms [0-9]+'
+    request_to "$1" WEIR.CHECK 'fixed-window 7/365d' figures COST 3 >/dev/null
+    request_to "$1" WEIR.PEEK 'fixed-window 7/365d' figures WITHNAMES | grep -oE '(count|window_start_ms) [0-9]+'
+}
+year=$((365 * 86400000)) now_ms=$(date +%s000)
+all_figures="next_ms $year count 3 window_start_ms $((now_ms - now_ms % year))"
+
 # ---- two daemons, one limit
 port=$(free_port)
 mkdir "$tmp/one" "$tmp/two"
@@ -86,6 +95,7 @@ check "a refund is visible to both" "1 5 0 0" "$(request_to "$one" WEIR.TAKE few
 request_to "$two" WEIR.RESET few r >/dev/null
 check "a reset is visible to both" "1 5 4 0" "$(request_to "$one" WEIR.TAKE few r | cut -d' ' -f1-4)"
 check "an inline policy is shared" "1 7 5 0" "$(request_to "$one" WEIR.CHECK 'gcra 1/365d burst 7' t >/dev/null; request_to "$two" WEIR.CHECK 'gcra 1/365d burst 7' t | cut -d' ' -f1-4)"
+check "replies with names have figures by the functions" "$all_figures" "$(figures "$one" | xargs)"
 check "a policy with engine: local is not shared" "1 5 4 0 1 5 4 0" "$(request_to "$one" WEIR.TAKE here k | cut -d' ' -f1-4) $(request_to "$two" WEIR.TAKE here k | cut -d' ' -f1-4)"
 check "WEIR.TAKEALL charges several keys" 1 "$(request_to "$one" WEIR.TAKEALL 2 few '{t}a' 1 few '{t}b' 1 | cut -d' ' -f1)"
 
@@ -116,6 +126,7 @@ sed -i 's/threads: 2/threads: 1/' "$tmp/one.yaml"
 daemon_start "$tmp/one" "$weir" serve "$tmp/one.yaml"
 one=$(daemon_port resp) one_http=$(daemon_port http)
 check "redis.by selects the script" 1 "$(await 1 ' info redis-up .*by=.*script')"
+check "replies with names have figures by the script" "$all_figures" "$(figures "$one" | xargs)"
 check "the script decides alike" "1 5 4 0" "$(request_to "$one" WEIR.TAKE few k | cut -d' ' -f1-4)"
 redis_stop
 check "redis-down is logged" 1 "$(await 1 " warning redis-down node=127.0.0.1:$port")"
@@ -149,8 +160,10 @@ redis_stop
 
 # ---- the module
 redis_start --port "$port" --loadmodule "$module"
-daemon_start "$tmp/one" "$weir" serve --port 0 --threads 1 --redis "redis://127.0.0.1:$port"
+printf 'policies: {few: gcra 1/365d burst 5}\n' >"$tmp/few.yaml"
+daemon_start "$tmp/one" "$weir" serve --port 0 --threads 1 --redis "redis://127.0.0.1:$port" "$tmp/few.yaml"
 one=$(daemon_port resp)
+check "replies with names have figures by the module" "$all_figures" "$(figures "$one" | xargs)"
 check "a server with the module decides by the module" 1 "$(await 1 ' info redis-up .*by=.*module')"
 check "the module decides CL.THROTTLE" "0 16 15 -1 2" "$(request_to "$one" CL.THROTTLE user 15 30 60)"
 check "the module decides inline policies" "1 3 2 0" "$(request_to "$one" WEIR.CHECK 'sliding-log 3/365d' k | cut -d' ' -f1-4)"

@@ -404,7 +404,7 @@ def test_mad_row(tally):
 # ---- policies, arguments and replies -------------------------------------------------------------
 
 
-VERSION = 5  # reasons of the library
+VERSION = 6  # reasons of the library
 FINER = ("whole microseconds", "a number of slices, from 1 to 10")  # refused by the library alone
 
 
@@ -625,9 +625,20 @@ def test_protocols(tally):
                     got = at.call(T0_US, "weir_peek", ["f"], limit, 1, "WITHNAMES")
                     got = got if proto == 3 else dict(zip(map(bytes.decode, got[::2]), got[1::2]))
                     tally.equal({name: got[name] for name in got if name in FIGURE_NAMES}, more, where, limit)
+                    asked = at.call(T0_US, "weir_ask", ["f"], "PEEK", limit, 1, "Figures")
+                    asked[11] //= 1000 if asked[11] > 0 else 1
+                    tally.equal(asked[8:], [got["next_ms"] * 1000, *(more.get(name, -1) for name in FIGURE_NAMES)],
+                                where, limit)
                 client("DEL", "f")
                 both("weir_take", ["l"], [queue, 0], [1, 6, 6, 0, 0, 0],
                      {"policy": queue.encode(), "layer": 0, "next_ms": 0})
+                plain = at.call(T0_US, "weir_ask", ["k"], "TAKE", policy, 1)
+                tally.equal(at.call(T0_US, "weir_ask", ["k"], "TAKE", policy, 1, "FIGURES"),
+                            plain + [1_000_000, -1, -1, -1], where)
+                tally.equal(at.call(T0_US, "weir_ask", ["k"], "PEEK", policy, "1+2", "FIGURES")[8:], [-1] * 4, where)
+                plain = at.call(T0_US, "weir_ask_all", ["l", "k"], queue, 1, policy, 1)
+                tally.equal(at.call(T0_US, "weir_ask_all", ["l", "k"], queue, 1, policy, 1, "FIGURES"),
+                            plain[:9] + [0, -1, -1, -1] + plain[9:] + [1_000_000, -1, -1, -1], where)
                 both("weir_take_all", ["l", "k"], [queue, 1, policy, 1], [0, 2, 0, 1000, 2000, 0, 1],
                      {"index": 1, "key": b"k", **mine})
                 both("weir_refund", ["k"], [policy, 0], [1, 2, 0, 0, 2000, 0], mine)

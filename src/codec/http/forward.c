@@ -192,7 +192,8 @@ static void copy_route(plan *p, const weir_route *route)
     p->keep = route->keep;
     WEIR_ASSERT(route->policies_len <= WEIR_ALL_MAX);
     for (size_t i = 0; i < route->policies_len; i++) {
-        p->requests[i] = (weir_request){.cost = route->cost, .keep = route->keep};
+        p->requests[i] =
+            (weir_request){.cost = route->cost, .keep = route->keep, .with_figures = true};
         fits = copy(p, route->policies[i], &p->requests[i].rule) && fits;
     }
     WEIR_ASSERT(fits);
@@ -283,7 +284,7 @@ static void load_plan(plan *p, const weir_buffer *b)
     at += sizeof p->n + sizeof p->cost + sizeof p->keep;
     p->route = kept_bytes(&at);
     for (size_t i = 0; i < p->n; i++) {
-        p->requests[i] = (weir_request){.cost = p->cost, .keep = p->keep};
+        p->requests[i] = (weir_request){.cost = p->cost, .keep = p->keep, .with_figures = true};
         p->requests[i].rule = kept_bytes(&at);
         p->requests[i].key = kept_bytes(&at);
     }

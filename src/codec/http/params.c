@@ -393,7 +393,8 @@ bool weir_http_params_policy(const weir_http_params *p, const char *where, const
     if (a->status != 0)
         return false;
     *ret = (weir_request){.rule = p->text[by_text ? WEIR_HTTP_P_LIMIT : WEIR_HTTP_P_POLICY],
-                          .by_text = by_text};
+                          .by_text = by_text,
+                          .with_figures = true};
     return true;
 }
 

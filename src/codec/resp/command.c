@@ -97,7 +97,10 @@ weir_request weir_call_policy(const weir_call *c, size_t i)
 
 weir_request weir_call_request(const weir_call *c, size_t i)
 {
-    return (weir_request){.rule = c->arg[i], .by_text = is_text(c->arg[i]), .key = c->arg[i + 1]};
+    return (weir_request){.rule = c->arg[i],
+                          .by_text = is_text(c->arg[i]),
+                          .key = c->arg[i + 1],
+                          .with_figures = c->with_names};
 }
 
 static const char after_key[] = "expected [COST n] [KEEP m] [WITHNAMES] after the key";
@@ -128,6 +131,7 @@ const char *weir_call_read_take(const weir_call *c, bool by_text, weir_request *
     ret->key = c->arg[2];
     ret->cost = 1;
     ret->keep = 0;
+    ret->with_figures = c->with_names;
     ret->client = NULL;
     return c->args == 3 ? NULL : read_options(c, 3, ret);
 }

@@ -368,16 +368,30 @@ static void errors_name_the_remedy(void **unused)
     rig_close(&r);
 }
 
-/* An engine reports the decision, not what the state counts. */
-static void engines_have_no_figures(void **unused)
+/* An engine reports what the state counts if it can, to those who see it. */
+static void engines_report_figures(void **unused)
 {
     (void)unused;
     static rig r;
     rig_open(&r, true);
-    r.redis->immediate = true;
+    r.redis->immediate = r.redis->reports_next = true;
+    send(&r, "WEIR.TAKE look a");
+    send(&r, "WEIR.PEEK look a");
     send(&r, "WEIR.PEEK look a WITHNAMES");
     assert_int_equal(run(&r), WEIR_SESSION_READ);
-    expect(&r, "*18\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:1\r\n$9\r\nremaining\r\n:1\r\n"
+    expect(&r, "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:60000\r\n:0\r\n"
+               "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:60000\r\n:0\r\n"
+               "*22\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:1\r\n$9\r\nremaining\r\n:0\r\n"
+               "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:60000\r\n"
+               "$8\r\ndelay_ms\r\n:0\r\n$7\r\nnext_ms\r\n:60000\r\n"
+               "$6\r\npolicy\r\n$4\r\nlook\r\n$5\r\nlayer\r\n:0\r\n"
+               "$5\r\ncount\r\n:1\r\n$15\r\nwindow_start_ms\r\n:1767225600000\r\n");
+    r.redis->reports_next = false;
+    send(&r, "WEIR.RESET look a");
+    send(&r, "WEIR.PEEK look a WITHNAMES");
+    assert_int_equal(run(&r), WEIR_SESSION_READ);
+    expect(&r, "+OK\r\n"
+               "*18\r\n$7\r\nallowed\r\n:1\r\n$5\r\nlimit\r\n:1\r\n$9\r\nremaining\r\n:1\r\n"
                "$14\r\nretry_after_ms\r\n:0\r\n$14\r\nreset_after_ms\r\n:0\r\n"
                "$8\r\ndelay_ms\r\n:0\r\n$7\r\nnext_ms\r\n:0\r\n"
                "$6\r\npolicy\r\n$4\r\nlook\r\n$5\r\nlayer\r\n:0\r\n");
@@ -436,7 +450,7 @@ int main(void)
         cmocka_unit_test(replies_are_those_of_a_local_daemon),
         cmocka_unit_test(order_is_kept),
         cmocka_unit_test(errors_name_the_remedy),
-        cmocka_unit_test(engines_have_no_figures),
+        cmocka_unit_test(engines_report_figures),
         cmocka_unit_test(clients_disconnect),
         cmocka_unit_test(rules_change_while_it_waits),
     };

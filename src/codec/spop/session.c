@@ -271,7 +271,8 @@ static const char *make_request(const run *r, const weir_spop_message *m, argume
     weir_slice key = make_key(r, m, rule, args);
     if (key.len == 0)
         return "the key is empty or too long";
-    *ret = (weir_request){.rule = rule, .key = key, .cost = (int64_t)cost, .keep = m->keep};
+    *ret = (weir_request){
+        .rule = rule, .key = key, .cost = (int64_t)cost, .keep = m->keep, .with_figures = true};
     return NULL;
 }
 

@@ -82,6 +82,7 @@ static void copy_answer(weir_engine_request *to, const weir_engine_request *from
     to->status = from->status;
     to->decision = from->decision;
     to->next_ns = from->next_ns;
+    to->figures = from->figures;
     to->answer = from->answer;
     to->throttle_status = from->throttle_status;
     to->granted = from->granted;

@@ -20,6 +20,8 @@ enum {
 
 static const int64_t ns_per_us = 1000, ns_per_s = 1000000000;
 
+#define NEXT_US_MAX ((UINT64_C(1) << 56) - 1) /* more than any time of a decision */
+
 /* A cost of 0 marks a free entry. */
 typedef struct entry {
     weir_deny_key key;
@@ -30,7 +32,8 @@ typedef struct entry {
     uint32_t limit;
     uint32_t remaining;
     uint32_t epoch;
-    uint8_t layer;
+    uint64_t layer : 8;
+    uint64_t next_us : 56; /* when a cost of 1 is allowed; 0: not known */
 } entry;
 
 _Static_assert(sizeof(entry) == 64, "an entry is one cache line; docs/internals/engine.md says so");
@@ -181,6 +184,23 @@ static int64_t until(int64_t then_ns, int64_t now_ns)
     return ns / ns_per_us * ns_per_us + (ns % ns_per_us ? ns_per_us : 0);
 }
 
+/* When the next unit comes, as weir_engine_request.next_ns. */
+static int64_t next_of(const entry *e, int64_t now_ns)
+{
+    if (e->cost == 1)
+        return until(e->retry_ns, now_ns);
+    return e->next_us ? until((int64_t)e->next_us * ns_per_us, now_ns) : WEIR_NEXT_UNKNOWN;
+}
+
+/* Whether the entry lacks what a request wants beside the decision. */
+static bool lacks_figures(const entry *e, const weir_engine_request *q)
+{
+    const weir_layer *l = &q->policy->layer[e->layer];
+    bool counts = q->verb == WEIR_VERB_PEEK && !weir_layer_is_bucket(l) && !weir_layer_is_block(l);
+    bool knows_next = e->cost == 1 || e->next_us || (e->remaining > 0 && q->policy->layers == 1);
+    return q->with_figures && (counts || !knows_next);
+}
+
 static void answer(const entry *e, int64_t more_ns, bool never, int64_t now_ns,
                    weir_engine_request *q)
 {
@@ -189,12 +209,13 @@ static void answer(const entry *e, int64_t more_ns, bool never, int64_t now_ns,
     q->granted = 0;
     q->by_error = false;
     q->reason = NULL;
+    q->next_ns = next_of(e, now_ns);
     q->decision = (weir_decision){
         .limit = e->limit,
         .remaining = e->remaining,
         .retry_after_ns = never ? INT64_MAX : until(plus(e->retry_ns, more_ns), now_ns),
         .reset_after_ns = until(e->reset_ns, now_ns),
-        .layer = e->layer,
+        .layer = (uint32_t)e->layer,
         .never = never,
     };
 }
@@ -211,7 +232,7 @@ bool weir_deny_cache_find(weir_deny_cache *d, weir_deny_key key, uint32_t epoch,
         return false;
     }
     int64_t cost = cost_of(q), more_ns = 0;
-    if (cost < e->cost || now_ns >= e->until_ns)
+    if (cost < e->cost || now_ns >= e->until_ns || lacks_figures(e, q))
         return false;
     bool never = cost > e->limit && q->policy->layers == 1;
     if (!never && !extra_wait(q->policy, cost - e->cost, &more_ns))
@@ -235,6 +256,13 @@ static entry *find_or_evict(weir_deny_cache *d, weir_deny_key key)
     return best;
 }
 
+/* The time in microseconds, rounded up, of a wait that began at now_ns; 0 if it never ends. */
+static uint64_t next_at_us(int64_t wait_ns, int64_t now_ns)
+{
+    int64_t at_ns = plus(now_ns, wait_ns);
+    return at_ns == INT64_MAX ? 0 : (uint64_t)(at_ns / ns_per_us + (at_ns % ns_per_us > 0));
+}
+
 void weir_deny_cache_add(weir_deny_cache *d, weir_deny_key key, uint32_t epoch, int64_t sent_ns,
                          int64_t now_ns, const weir_engine_request *q)
 {
@@ -248,11 +276,15 @@ void weir_deny_cache_add(weir_deny_cache *d, weir_deny_key key, uint32_t epoch, 
     /* If another layer waits longer than the block, a later denial begins another block. */
     if (weir_policy_blocks(q->policy) && a->layer + 1 != q->policy->layers)
         return;
+    uint64_t next_us = q->with_figures && q->next_ns >= 0 ? next_at_us(q->next_ns, now_ns) : 0;
     entry *e = find_or_evict(d, key);
     bool known = e->cost && memcmp(&e->key, &key, sizeof key) == 0 && e->epoch == epoch;
     /* The denial of a smaller cost answers more requests: keep it until it expires. */
-    if (known && e->cost < cost && now_ns < e->until_ns)
+    if (known && e->cost < cost && now_ns < e->until_ns) {
+        if (!e->next_us)
+            e->next_us = next_us & NEXT_US_MAX;
         return;
+    }
     d->keys += !e->cost;
     /* Two clocks that NTP slews by 500 ppm each diverge by less than 1/512. The server rounds the
      * wait up to whole microseconds, by less than one. */
@@ -267,6 +299,7 @@ void weir_deny_cache_add(weir_deny_cache *d, weir_deny_key key, uint32_t epoch, 
         .remaining = (uint32_t)a->remaining,
         .epoch = epoch,
         .layer = (uint8_t)a->layer,
+        .next_us = next_us & NEXT_US_MAX,
     };
 }
 

@@ -38,7 +38,8 @@ weir_deny_key weir_deny_key_of(const weir_deny_cache *d, const weir_engine_reque
 /* Answers a request from the cache. The request is one that weir_deny_cache_may_hold().
  *  epoch  a number that changes when the key is reset or refunded. A denial of another epoch is
  *         removed.
- * Returns true if the request is denied. Then its status, decision and `granted` are written.
+ * Returns true if the request is denied. Then its status, decision, `granted` and next_ns are
+ * written. False also if the cache does not know the figures that the request wants.
  * Times are whole microseconds, rounded up. `remaining` is at most what the server would return.
  * A cost larger than the denied one is answered if its wait follows from the cached wait: for one
  * layer of gcra, token-bucket, leaky-bucket or fixed-window. */

@@ -186,6 +186,91 @@ static void a_larger_cost_waits_longer(void **state)
     }
 }
 
+/* Asks the cache. Returns next_ns; -2: the cache does not answer. */
+static int64_t next_from(weir_deny_cache *d, const weir_engine_request *of, weir_verb verb,
+                         bool figures, int64_t now_ns)
+{
+    weir_engine_request q = *of;
+    q.verb = verb;
+    q.with_figures = figures;
+    q.next_ns = 99;
+    return weir_deny_cache_find(d, weir_deny_key_of(d, of), 0, now_ns, &q) ? q.next_ns : -2;
+}
+
+/* A denial of more than one unit tells when the next unit comes if the server has told it. */
+static void the_next_unit(void **state)
+{
+    (void)state;
+    weir_policy p = parsed("gcra 1/s burst 5");
+    weir_deny_cache *d;
+    weir_engine_request q = denied(&p, "", "", "key", 3 * s_ns);
+    assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
+    weir_deny_key id = weir_deny_key_of(d, &q);
+    weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q); /* of one unit: its own wait */
+    assert_int_equal(next_from(d, &q, WEIR_VERB_TAKE, true, start_ns + s_ns), 2 * s_ns);
+    q = denied(&p, "", "", "other", 3 * s_ns);
+    id = weir_deny_key_of(d, &q);
+    q.cost = 2;
+    q.next_ns = WEIR_NEXT_UNKNOWN;
+    weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q);
+    assert_int_equal(next_from(d, &q, WEIR_VERB_TAKE, false, start_ns), WEIR_NEXT_UNKNOWN);
+    assert_int_equal(next_from(d, &q, WEIR_VERB_TAKE, true, start_ns), -2);
+    q.cost = 3; /* the denial of two units stays, and learns when one is free */
+    q.next_ns = 2 * s_ns;
+    weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q); /* not asked for: it means nothing */
+    assert_int_equal(next_from(d, &q, WEIR_VERB_TAKE, true, start_ns), -2);
+    q.with_figures = true;
+    q.next_ns = 2 * s_ns - 1;
+    weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q);
+    q.next_ns = 9 * s_ns;
+    weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q);
+    q.cost = 2;
+    assert_int_equal(next_from(d, &q, WEIR_VERB_TAKE, true, start_ns), 2 * s_ns);
+    assert_int_equal(next_from(d, &q, WEIR_VERB_PEEK, true, start_ns + s_ns), s_ns);
+    assert_int_equal(next_from(d, &q, WEIR_VERB_TAKE, true, start_ns + 2 * s_ns), 0);
+    q.next_ns = 0; /* now */
+    weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q);
+    assert_int_equal(next_from(d, &q, WEIR_VERB_TAKE, true, start_ns), 0);
+    q.next_ns = INT64_MAX;
+    weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q);
+    assert_int_equal(next_from(d, &q, WEIR_VERB_TAKE, true, start_ns), -2);
+    q.decision.remaining = 1; /* it is free now: the reader sees that */
+    weir_deny_cache_add(d, id, 0, start_ns, start_ns, &q);
+    assert_int_equal(next_from(d, &q, WEIR_VERB_TAKE, true, start_ns), WEIR_NEXT_UNKNOWN);
+    weir_policy two = parsed("gcra 1/s burst 5 & gcra 1/h burst 5"); /* another may have none */
+    q.policy = &two;
+    assert_int_equal(next_from(d, &q, WEIR_VERB_TAKE, true, start_ns), -2);
+    weir_deny_cache_close(d);
+}
+
+/* The cache does not know what a window counts. */
+static void figures_come_from_the_server(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t layer;
+        bool answers;
+    } rows[] = {{"gcra 1/s burst 5", 0, true},
+                {"fixed-window 5/m", 0, false},
+                {"sliding-log 5/m & gcra 1/s burst 5", 0, false},
+                {"sliding-log 5/m & gcra 1/s burst 5", 1, true},
+                {"sliding-log 5/m & block 10m", 1, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        weir_policy p = parsed(rows[i].text);
+        weir_deny_cache *d;
+        weir_engine_request q = denied(&p, "", "", "key", 3 * s_ns);
+        q.decision.layer = rows[i].layer;
+        assert_int_equal(weir_deny_cache_open(&d, 4096, secret), WEIR_OK);
+        weir_deny_cache_add(d, weir_deny_key_of(d, &q), 0, start_ns, start_ns, &q);
+        int64_t peeked = next_from(d, &q, WEIR_VERB_PEEK, true, start_ns);
+        assert_int_equal(peeked, rows[i].answers ? 3 * s_ns : -2);
+        assert_int_equal(next_from(d, &q, WEIR_VERB_PEEK, false, start_ns), 3 * s_ns);
+        assert_int_equal(next_from(d, &q, WEIR_VERB_TAKE, true, start_ns), 3 * s_ns);
+        weir_deny_cache_close(d);
+    }
+}
+
 /* The limit comes from the server, so a wait may exceed every time that the policy can yield. */
 static void a_wait_beyond_the_clock_is_not_answered(void **state)
 {
@@ -600,6 +685,8 @@ int main(void)
         cmocka_unit_test(a_new_epoch_invalidates),
         cmocka_unit_test(the_first_to_expire_is_evicted),
         cmocka_unit_test(a_larger_cost_waits_longer),
+        cmocka_unit_test(the_next_unit),
+        cmocka_unit_test(figures_come_from_the_server),
         cmocka_unit_test(a_wait_beyond_the_clock_is_not_answered),
         cmocka_unit_test(a_denial_is_held_for_a_little_less),
         cmocka_unit_test(long_strings_are_hashed_first),

@@ -280,6 +280,18 @@ static void reload_library(weir_redis_node *n, weir_redis_call *call, weir_slice
     send_to(client_of(n), n, call, now_ns);
 }
 
+/* The call is sent again without FIGURES, as all calls over this connection from now on. */
+static void omit_figures(weir_redis_node *n, weir_redis_call *call, weir_slice text, int64_t now_ns)
+{
+    if (!call->figures) {
+        refuse(n, call, text, now_ns);
+        return;
+    }
+    n->omits_figures = true;
+    if (may_repeat(n, call, text, now_ns))
+        send_to(client_of(n), n, call, now_ns);
+}
+
 /* A copy of a server's text that lives as long as the client. */
 static const char *keep(weir_redis_client *c, weir_slice text)
 {
@@ -327,6 +339,9 @@ static void on_error(weir_redis_node *n, weir_redis_call *call, weir_slice text,
         return;
     case WEIR_REDIS_ERROR_NOT_LOADED:
         reload_library(n, call, text, now_ns);
+        return;
+    case WEIR_REDIS_ERROR_NO_FIGURES:
+        omit_figures(n, call, text, now_ns);
         return;
     case WEIR_REDIS_ERROR_CROSS_SLOT:
         unsupported(c, call, CROSS_SLOT, now_ns);

@@ -118,6 +118,7 @@ typedef struct weir_redis_call {
     uint32_t number;                      /* of that reply */
     uint8_t redirects;
     bool asking, ended;
+    bool figures; /* it was sent with FIGURES */
 } weir_redis_call;
 
 /* The statistics of all clients of a process. Relaxed counters. */

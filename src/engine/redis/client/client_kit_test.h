@@ -213,10 +213,10 @@ static bool is(weir_slice arg, const char *word)
     return weir_resp_word_is(arg, word);
 }
 
-static void put_figures(weir_buffer *b, int64_t cost)
+static void put_figures(weir_buffer *b, int64_t cost, bool more)
 {
-    const int64_t v[8] = {1, 1000000, cost, 0, 1000, 0, 0, 0};
-    weir_resp_put_integers(b, v, 8, 0);
+    const int64_t v[12] = {1, 1000000, cost, 0, 1000, 0, 0, 0, 77, -1, -1, -1};
+    weir_resp_put_integers(b, v, more ? 12 : 8, 0);
 }
 
 static bool is_of_handshake(const weir_resp_request *r)
@@ -286,7 +286,7 @@ static void put_decision(const server *s, const weir_resp_request *r, weir_buffe
     }
     at += has_time ? 2 : 0;
     (void)weir_i64_read(r->arg[at].at, r->arg[at].len, &cost);
-    put_figures(b, cost);
+    put_figures(b, cost, is(r->arg[r->args - 1], "FIGURES"));
 }
 
 static bool is_text(weir_slice arg, const char *text)

@@ -603,6 +603,54 @@ static void done_may_send_and_abandon(void **state)
     victim = NULL;
 }
 
+/* A request that wants figures. */
+static void ask_for_figures(test_call *t, const char *key)
+{
+    call_of(t, WEIR_VERB_TAKE, key, 1, 50 * MS);
+    t->request[0].with_figures = true;
+    t->request[0].next_ns = WEIR_NEXT_UNKNOWN;
+    send_call(t);
+    pass(2 * MS);
+    assert_answered(t);
+}
+
+/* An older module refuses FIGURES. The call is sent again, and later ones are sent without it. A
+ * new connection may lead to a newer module. */
+static void an_older_module_is_asked_without_figures(void **state)
+{
+    (void)state;
+    static const char *const errors[] = {
+        "-ERR wrong number of arguments for 'WEIR.ASK' command\r\n",
+        "-ERR expected 'policy key cost' 1 times after the number, found 4 arguments\r\n"};
+    server *s = open_with_server();
+    test_call t;
+    ask_for_figures(&t, "alice");
+    assert_int_equal(t.request[0].next_ns, 77000);
+    for (int i = 0; i < 2; i++) {
+        int sent = (int)count(&kit.counts.sent);
+        s->replied = 0;
+        s->replies = 1;
+        s->reply[0] = errors[i];
+        ask_for_figures(&t, "alice");
+        assert_int_equal(t.request[0].next_ns, WEIR_NEXT_UNKNOWN);
+        ask_for_figures(&t, "bob");
+        assert_int_equal(t.request[0].next_ns, WEIR_NEXT_UNKNOWN);
+        assert_string_equal(s->last, "WEIR.ASK TAKE gcra 100/s burst 20 weir:{bob}:api 1");
+        assert_int_equal(count(&kit.counts.sent), sent + 3);
+        server_dies(s);
+        s->is_down = false;
+        pass(100 * MS);
+        ask_for_figures(&t, "bob");
+        assert_int_equal(t.request[0].next_ns, 77000);
+        assert_string_equal(s->last, "WEIR.ASK TAKE gcra 100/s burst 20 weir:{bob}:api 1 FIGURES");
+    }
+    s->replied = 0;
+    s->reply[0] = errors[0];
+    take(&t, "alice", 1); /* an error that FIGURES does not explain */
+    pass(2 * MS);
+    assert_ended(&t, WEIR_REDIS_REFUSED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -612,6 +660,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_refused_connection_is_unreachable, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pause_may_end_too_late, setup, teardown),
         cmocka_unit_test_setup_teardown(tells_when_it_connects_next, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_older_module_is_asked_without_figures, setup, teardown),
         cmocka_unit_test_setup_teardown(timeouts_before_the_handshake_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_waits_for_the_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(a_single_call_in_flight, setup, teardown),

@@ -37,6 +37,8 @@ weir_redis_error_kind weir_redis_error_kind_of(weir_slice text, bool is_throttle
         {"NOTIME", WEIR_REDIS_ERROR_NOT_LOADED},
         {"ERR Function not found", WEIR_REDIS_ERROR_NOT_LOADED},
         {"ERR unknown command", WEIR_REDIS_ERROR_NOT_LOADED},
+        {"ERR wrong number of arguments", WEIR_REDIS_ERROR_NO_FIGURES},
+        {"ERR expected 'policy key cost'", WEIR_REDIS_ERROR_NO_FIGURES},
         {"CROSSSLOT", WEIR_REDIS_ERROR_CROSS_SLOT},
         {"ERR policy:", WEIR_REDIS_ERROR_UNSUPPORTED},
         {"ERR weir:", WEIR_REDIS_ERROR_UNSUPPORTED},

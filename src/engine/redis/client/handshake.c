@@ -153,7 +153,7 @@ void weir_redis_handshake_begin(weir_redis_node *n, int64_t now_ns)
     const weir_redis_options *o = x->options;
     n->handshake = (weir_redis_handshake){0};
     n->is_replica = false;
-    n->sends_time = false;
+    n->sends_time = n->omits_figures = false;
     if (n->is_sentinel && o->sentinel_password)
         request_auth(n, o->sentinel_user, o->sentinel_password, now_ns);
     if (!n->is_sentinel && x->has_password)
@@ -172,7 +172,7 @@ void weir_redis_handshake_repeat(weir_redis_node *n, int64_t now_ns)
     port_add_relaxed(&n->context->counts->reloaded, 1);
     n->handshake = (weir_redis_handshake){0};
     n->sha[0] = 0;
-    n->sends_time = false;
+    n->sends_time = n->omits_figures = false;
     request_abilities(n, now_ns);
     if (n->context->options->by == WEIR_REDIS_BY_SCRIPT)
         load_script(n, now_ns);

@@ -118,6 +118,7 @@ bool weir_redis_node_send(weir_redis_node *n, weir_redis_call *call, int64_t now
         at += sizeof asking - 1;
         weir_redis_pipeline_push(&n->pipeline, NULL, WEIR_REDIS_EXPECTS_IGNORED, now_ns);
     }
+    call->figures = !n->omits_figures && weir_redis_wire_wants_figures(call);
     at = weir_redis_wire_put(at, call, &encoder);
     WEIR_ASSERT((size_t)(at - begin) <= size);
     weir_buffer_added(n->out, (size_t)(at - begin));

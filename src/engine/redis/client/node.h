@@ -119,6 +119,7 @@ struct weir_redis_node {
     weir_redis_by by;             /* valid when UP */
     char sha[WEIR_REDIS_SHA_LEN]; /* of the script, once one server has loaded it */
     bool sends_time;              /* the server refuses TIME to functions or scripts */
+    bool omits_figures;           /* the server's module does not know FIGURES */
     bool logged_time;
 
     char logged[WEIR_REDIS_WHY_MAX]; /* the latest reason in the log for being down */
@@ -181,7 +182,7 @@ const char *weir_redis_copy_text(char *ret, size_t size, const char *text, size_
  * script. If necessary, they load weir's functions or script into the server. */
 
 enum {
-    WEIR_REDIS_LIBRARY_VERSION = 5 /* the least that `FCALL weir_version 0` has to return */
+    WEIR_REDIS_LIBRARY_VERSION = 6 /* the least that `FCALL weir_version 0` has to return */
 };
 
 /* Sends the handshake over a new connection. It ends with weir_redis_node_up() or

@@ -40,7 +40,7 @@ static void measure(const char *what)
     weir_buffer_init(&replies, 1 << 20);
     for (int i = 0; i < BATCH; i++) {
         call_of(&batch[i], WEIR_VERB_TAKE, "user:123456789", 1, 50 * MS);
-        put_figures(&replies, 1);
+        put_figures(&replies, 1, false);
     }
     int64_t begin_ns = cpu_ns();
     for (int64_t i = 0; i < rounds; i++)

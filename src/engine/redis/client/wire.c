@@ -213,17 +213,35 @@ static uint8_t *put_throttle(uint8_t *at, const weir_engine_request *q, const we
     return put_number(at, q->throttle.quantity);
 }
 
+bool weir_redis_wire_wants_figures(const weir_redis_call *c)
+{
+    bool decides =
+        c->request->verb != WEIR_VERB_THROTTLE && c->request->verb != WEIR_VERB_RESET_ALL;
+    for (size_t i = 0; i < c->len && decides; i++) {
+        if (c->request[i].with_figures)
+            return true;
+    }
+    return false;
+}
+
+/* The last word of a call. */
+static uint8_t *put_figures_word(uint8_t *at, const weir_redis_call *c)
+{
+    return c->figures ? put_word(at, "FIGURES") : at;
+}
+
 static uint8_t *put_to_module(uint8_t *at, const weir_redis_call *c, const weir_redis_encoder *s)
 {
     if (!c->all) {
         const weir_engine_request *q = c->request;
-        at = put_bytes(at, "*5\r\n$8\r\nWEIR.ASK\r\n", 18);
+        at = put_head(at, '*', 5u + c->figures);
+        at = put_bytes(at, "$8\r\nWEIR.ASK\r\n", 14);
         at = put_word(at, verb_word(q->verb));
         at = put_bulk(at, q->text.at, q->text.len);
         at = put_key(at, q, s);
-        return put_cost(at, q);
+        return put_figures_word(put_cost(at, q), c);
     }
-    at = put_head(at, '*', 2 + 3 * c->len);
+    at = put_head(at, '*', 2u + 3 * c->len + c->figures);
     at = put_word(at, "WEIR.ASKALL");
     at = put_number(at, (int64_t)c->len);
     for (size_t i = 0; i < c->len; i++) {
@@ -232,7 +250,7 @@ static uint8_t *put_to_module(uint8_t *at, const weir_redis_call *c, const weir_
         at = put_key(at, q, s);
         at = put_cost(at, q);
     }
-    return at;
+    return put_figures_word(at, c);
 }
 
 /* "FCALL function keys", or "EVALSHA sha keys ... function". */
@@ -240,7 +258,7 @@ static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir
 {
     bool is_script = s->by == WEIR_REDIS_BY_SCRIPT;
     const char *function = c->all ? "weir_ask_all" : "weir_ask";
-    size_t words = 3u + is_script + 2u * s->sends_time;
+    size_t words = 3u + is_script + 2u * s->sends_time + c->figures;
     for (size_t i = 0; i < c->len; i++)
         words += (c->all ? 3 : 4) + BOUNDS * zones_of(&c->request[i]);
     at = put_head(at, '*', words);
@@ -261,7 +279,7 @@ static uint8_t *put_to_library(uint8_t *at, const weir_redis_call *c, const weir
         at = put_cost(at, q);
         at = put_bounds(at, q, s);
     }
-    return at;
+    return put_figures_word(at, c);
 }
 
 /* HSET PREFIX#resets policy token. The policy is a name, or a text, which has a space. */
@@ -288,15 +306,22 @@ uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_r
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-enum { LAYER = WEIR_DECISION_FIELDS, GRANTED, THROTTLE_FIELDS = 5 };
+enum { LAYER = WEIR_DECISION_FIELDS, GRANTED, NEXT, COUNT, PREVIOUS, START, THROTTLE_FIELDS = 5 };
+_Static_assert(START + 1 == WEIR_REDIS_FIELDS + WEIR_REDIS_FIGURES, "each figure is an integer");
+
+/* How many integers the reply has for each request. */
+static size_t fields_of_one(const weir_redis_call *c)
+{
+    return WEIR_REDIS_FIELDS + (c->figures ? WEIR_REDIS_FIGURES : 0);
+}
 
 size_t weir_redis_wire_fields(const weir_redis_call *c)
 {
     if (c->all)
-        return 1 + WEIR_REDIS_FIELDS * c->len;
+        return 1 + fields_of_one(c) * c->len;
     if (c->request->verb == WEIR_VERB_RESET_ALL)
         return 0;
-    return c->request->verb == WEIR_VERB_THROTTLE ? THROTTLE_FIELDS : WEIR_REDIS_FIELDS;
+    return c->request->verb == WEIR_VERB_THROTTLE ? THROTTLE_FIELDS : fields_of_one(c);
 }
 
 static bool is_bit(int64_t v)
@@ -304,14 +329,28 @@ static bool is_bit(int64_t v)
     return v == 0 || v == 1;
 }
 
+/* The wait for the next unit, in microseconds, -1: never; the counts of a peek and the start of the
+ * window, in microseconds, -1: none. */
+static bool read_figures(weir_engine_request *q, const int64_t *f)
+{
+    const int64_t us_max = INT64_MAX / US_NS;
+    if (f[NEXT] < -1 || f[NEXT] > us_max || f[COUNT] < -1 || f[PREVIOUS] < -1 || f[START] < -1 ||
+        f[START] > us_max)
+        return false;
+    q->next_ns = f[NEXT] < 0 ? INT64_MAX : f[NEXT] * US_NS;
+    q->figures =
+        (weir_figures){f[COUNT], f[PREVIOUS], f[START] < 0 ? WEIR_NO_FIGURE : f[START] * US_NS};
+    return true;
+}
+
 /* The fields of a decision in microseconds, layer, granted. */
-static bool answer_one(weir_engine_request *q, const int64_t *f)
+static bool answer_one(const weir_redis_call *c, weir_engine_request *q, const int64_t *f)
 {
     int64_t layer = f[LAYER], granted = f[GRANTED];
     bool good = weir_decision_fields_are_good(f, INT64_MAX / US_NS) &&
                 f[WEIR_FIELD_LIMIT] <= WEIR_LIMIT_MAX && layer >= 0 && layer < q->policy->layers &&
                 granted >= 0 && granted <= units_of(q);
-    if (!good)
+    if (!good || (c->figures && !read_figures(q, f)))
         return false;
     q->decision = weir_decision_of_fields(f, US_NS);
     q->decision.layer = (uint32_t)layer;
@@ -347,12 +386,12 @@ bool weir_redis_wire_answer(weir_redis_call *c, const int64_t *f)
         return is_bit(f[0]); /* whether the policy is reset for the first time */
     }
     if (!c->all)
-        return answer_one(c->request, f);
+        return answer_one(c, c->request, f);
     if (f[0] < 0 || f[0] > (int64_t)c->len)
         return false;
     c->blocking = (size_t)f[0];
     for (size_t i = 0; i < c->len; i++) {
-        if (!answer_one(&c->request[i], f + 1 + WEIR_REDIS_FIELDS * i))
+        if (!answer_one(c, &c->request[i], f + 1 + fields_of_one(c) * i))
             return false;
     }
     return true;

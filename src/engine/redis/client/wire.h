@@ -38,9 +38,11 @@ uint32_t weir_redis_slot_of_tag(const char *tag, size_t len);
 
 /* ---- calls (wire.c) -------------------------------------------------------------------------- */
 
-/* Integers in the reply to one request: the fields of a decision, its layer, the granted units. */
+/* Integers in the reply to one request: the fields of a decision, its layer, the granted units; if
+ * it was sent with FIGURES, also the wait for the next unit and the figures. */
 #define WEIR_REDIS_FIELDS     (WEIR_DECISION_FIELDS + 2)
-#define WEIR_REDIS_FIELDS_MAX (1 + WEIR_REDIS_FIELDS * WEIR_TAKE_MANY_MAX)
+#define WEIR_REDIS_FIGURES    (1 + WEIR_FIGURES_MAX)
+#define WEIR_REDIS_FIELDS_MAX (1 + (WEIR_REDIS_FIELDS + WEIR_REDIS_FIGURES) * WEIR_TAKE_MANY_MAX)
 #define WEIR_REDIS_SHA_LEN    40
 #define WEIR_REDIS_ZONES      32
 
@@ -71,6 +73,9 @@ size_t weir_redis_wire_size(const weir_redis_call *c, size_t prefix_len);
 /* Whether a call can be encoded; if not, *ret_why is the reason. */
 bool weir_redis_wire_can(const weir_redis_call *c, weir_redis_by by, const char **ret_why);
 
+/* Whether a request of the call wants figures. */
+bool weir_redis_wire_wants_figures(const weir_redis_call *c);
+
 /* Encodes a call at `at`, where weir_redis_wire_size() bytes are free. Returns its end. */
 uint8_t *weir_redis_wire_put(uint8_t *at, const weir_redis_call *c, const weir_redis_encoder *s);
 
@@ -92,6 +97,7 @@ typedef enum weir_redis_error_kind {
     WEIR_REDIS_ERROR_TRY_AGAIN,   /* the slot of several keys migrates */
     WEIR_REDIS_ERROR_READ_ONLY,   /* the node is no longer a master */
     WEIR_REDIS_ERROR_NOT_LOADED,  /* it has lost weir's functions or script, the module or TIME */
+    WEIR_REDIS_ERROR_NO_FIGURES,  /* an older module does not know FIGURES, if the call has it */
     WEIR_REDIS_ERROR_CROSS_SLOT,  /* the keys are in different slots */
     WEIR_REDIS_ERROR_UNSUPPORTED, /* it cannot decide by this policy */
     WEIR_REDIS_ERROR_THROTTLE,    /* the arguments of CL.THROTTLE are out of range */

@@ -103,6 +103,45 @@ static void encodes_requests(void **state)
     }
 }
 
+static void encodes_the_wish_for_figures(void **state)
+{
+    (void)state;
+    static const char last[] = "$1\r\n1\r\n$7\r\nFIGURES\r\n";
+    static const struct {
+        weir_redis_by by;
+        bool all;
+        const char *begin;
+    } rows[] = {{WEIR_REDIS_BY_MODULE, false, "*6\r\n$8\r\nWEIR.ASK\r\n"},
+                {WEIR_REDIS_BY_MODULE, true, "*9\r\n$11\r\nWEIR.ASKALL\r\n"},
+                {WEIR_REDIS_BY_FUNCTIONS, false, "*8\r\n$5\r\nFCALL\r\n$8\r\nweir_ask\r\n"},
+                {WEIR_REDIS_BY_FUNCTIONS, true, "*10\r\n$5\r\nFCALL\r\n$12\r\nweir_ask_all\r\n"},
+                {WEIR_REDIS_BY_SCRIPT, true, "*11\r\n$7\r\nEVALSHA\r\n"}};
+    weir_engine_request q[2] = {make_request(WEIR_VERB_TAKE, "a", 1),
+                                make_request(WEIR_VERB_TAKE, "b", 1)};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        weir_redis_call c = {
+            .request = q, .len = rows[i].all ? 2 : 1, .all = rows[i].all, .figures = true};
+        char *text = encoded(&c, rows[i].by, 0);
+        assert_memory_equal(text, rows[i].begin, strlen(rows[i].begin));
+        assert_string_equal(text + strlen(text) - strlen(last), last);
+        assert_int_equal(weir_redis_wire_fields(&c), rows[i].all ? 25 : 12);
+        free(text);
+    }
+    weir_redis_call c = {.request = q, .len = 2, .all = true};
+    assert_int_equal(weir_redis_wire_fields(&c), 17);
+    assert_false(weir_redis_wire_wants_figures(&c));
+    q[1].with_figures = true;
+    assert_true(weir_redis_wire_wants_figures(&c));
+    q[0].with_figures = true;
+    c = (weir_redis_call){.request = q, .len = 1};
+    q[0].verb = WEIR_VERB_THROTTLE;
+    assert_false(weir_redis_wire_wants_figures(&c));
+    q[0].verb = WEIR_VERB_RESET_ALL;
+    assert_false(weir_redis_wire_wants_figures(&c));
+    q[0].verb = WEIR_VERB_PEEK;
+    assert_true(weir_redis_wire_wants_figures(&c));
+}
+
 static void encodes_what_is_kept(void **state)
 {
     (void)state;
@@ -362,6 +401,7 @@ static void the_size_is_an_upper_bound(void **state)
     for (int by = WEIR_REDIS_BY_MODULE; by <= WEIR_REDIS_BY_SCRIPT; by++) {
         weir_redis_call all = {.request = q, .len = WEIR_TAKE_MANY_MAX, .all = true};
         weir_redis_call one = {.request = q, .len = 1};
+        all.figures = one.figures = true;
         free(encoded(&all, (weir_redis_by)by, WEIR_NOW_NS_MAX));
         free(encoded(&one, (weir_redis_by)by, WEIR_NOW_NS_MAX));
     }
@@ -416,6 +456,50 @@ static void refuses_out_of_range_replies(void **state)
     assert_false(weir_redis_wire_answer(&c, wrong_one));
     const int64_t none[9] = {2, 1, 20, 19, 0, 50, 0, 0, 0};
     assert_false(weir_redis_wire_answer(&c, none));
+}
+
+static void reads_figures(void **state)
+{
+    (void)state;
+    const int64_t max = INT64_MAX / 1000;
+    weir_engine_request q = make_request(WEIR_VERB_PEEK, "a", 9);
+    weir_redis_call c = {.request = &q, .len = 1, .figures = true};
+    const int64_t all[12] = {0, 20, 0, 1500, 200000, 0, 0, 0, 7, 3, 2, 1767225600000001};
+    assert_true(weir_redis_wire_answer(&c, all));
+    assert_int_equal(q.next_ns, 7000);
+    assert_int_equal(q.figures.count, 3);
+    assert_int_equal(q.figures.previous, 2);
+    assert_int_equal(q.figures.start_ns, 1767225600000001000);
+    const int64_t none[12] = {0, 20, 0, 1500, 200000, 0, 0, 0, -1, -1, -1, -1};
+    assert_true(weir_redis_wire_answer(&c, none));
+    assert_int_equal(q.next_ns, INT64_MAX);
+    assert_int_equal(q.figures.count, WEIR_NO_FIGURE);
+    assert_int_equal(q.figures.previous, WEIR_NO_FIGURE);
+    assert_int_equal(q.figures.start_ns, WEIR_NO_FIGURE);
+    for (int i = 8; i < 12; i++) {
+        int64_t f[12];
+        memcpy(f, all, sizeof f);
+        f[i] = 0;
+        assert_true(weir_redis_wire_answer(&c, f));
+        f[i] = max;
+        assert_true(weir_redis_wire_answer(&c, f));
+        f[i] = max + 1; /* a count has no unit */
+        assert_int_equal(weir_redis_wire_answer(&c, f), i == 9 || i == 10);
+        f[i] = -2;
+        assert_false(weir_redis_wire_answer(&c, f));
+    }
+    assert_int_equal(q.figures.start_ns, max * 1000);
+    q.next_ns = 5;
+    c.figures = false; /* what follows the granted units is not read */
+    assert_true(weir_redis_wire_answer(&c, all));
+    assert_int_equal(q.next_ns, 5);
+    weir_engine_request two[2] = {q, q};
+    c = (weir_redis_call){.request = two, .len = 2, .all = true, .figures = true};
+    const int64_t both[25] = {2, 1,  20, 3, 0, 4, 5, 0, 0, 0,  -1, -1, -1,
+                              1, 20, 3,  0, 4, 5, 0, 0, 9, -1, -1, -1};
+    assert_true(weir_redis_wire_answer(&c, both));
+    assert_int_equal(two[0].next_ns, 0);
+    assert_int_equal(two[1].next_ns, 9000);
 }
 
 static void a_reply_sets_all_outputs(void **state)
@@ -502,6 +586,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encodes_requests),
+        cmocka_unit_test(encodes_the_wish_for_figures),
         cmocka_unit_test(encodes_what_is_kept),
         cmocka_unit_test(encodes_several_as_one),
         cmocka_unit_test(encodes_the_time),
@@ -510,6 +595,7 @@ int main(void)
         cmocka_unit_test(encodes_windows),
         cmocka_unit_test(the_size_is_an_upper_bound),
         cmocka_unit_test(refuses_out_of_range_replies),
+        cmocka_unit_test(reads_figures),
         cmocka_unit_test(a_reply_sets_all_outputs),
         cmocka_unit_test(accepts_all_throttle_replies),
     };
