@@ -566,12 +566,18 @@ static void test_batches_are_forwarded(void **unused)
     assert_string_equal(slice_text(sent[1].key), "third");
     sent[0].by_error = true;
     sent[0].reason = "a reason";
+    sent[0].next_ns = 11;
+    sent[0].figures = (weir_figures){1, 2, 3};
     sent[1].answer.limit = 16;
     sent[1].throttle_status = WEIR_THROTTLE_ZERO_RATE;
     answer(7, left(3));
     assert_int_equal(q[1].status, WEIR_OK);
     assert_true(q[1].by_error);
     assert_string_equal(q[1].reason, "a reason");
+    assert_int_equal(q[1].next_ns, 11);
+    assert_int_equal(q[1].figures.count, 1);
+    assert_int_equal(q[1].figures.previous, 2);
+    assert_int_equal(q[1].figures.start_ns, 3);
     assert_answer(&q[2], WEIR_OK);
     assert_int_equal(q[1].granted, 7);
     assert_int_equal(q[2].answer.limit, 16);
