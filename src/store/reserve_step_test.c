@@ -233,6 +233,24 @@ static void commit_of_more_without_memory(void **unused)
     }
 }
 
+/* A renewal that fails leaves the reservation as it was. */
+static void renewal_without_memory(void **unused)
+{
+    (void)unused;
+    fixture x;
+    weir_decision d = {.remaining = 77};
+    int64_t over = -1;
+    set_up(&x, "fixed-window 100/h", SMALL);
+    uint64_t id = make(&x, 3, s_ns, 5, 10 * s_ns);
+    x.fake.fails = WEIR_E_NOMEM;
+    x.fake.fails_once = true;
+    assert_int_equal(weir_reserve_renew(x.r, id, s_ns, 20 * s_ns, &d), WEIR_E_NOMEM);
+    assert_int_equal(d.remaining, 77);
+    assert_int_equal(weir_reserve_commit(x.r, id, 11 * s_ns - 1, 2, &d, &over), WEIR_OK);
+    assert_true(d.remaining == 98 && over == 0);
+    tear_down(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +260,7 @@ int main(void)
         cmocka_unit_test(policies_share_a_cache_entry),
         cmocka_unit_test(units_return_as_of_the_expiry),
         cmocka_unit_test(commit_of_more_without_memory),
+        cmocka_unit_test(renewal_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
