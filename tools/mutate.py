@@ -24,9 +24,10 @@ WORDS = {"jump": {"continue;": ["break;"], "break;": ["continue;"]},
          "constant": {"true": ["false"], "false": ["true"]}}
 ORDERS = re.compile(r"_(acquire|release|acq_rel)\b(?=\()")
 
-# The smaller or the larger of two, or by how much one exceeds the other: equal operands are the same in both branches.
+# The smaller or larger of two, by how much one exceeds the other, an absolute value: the same if both are equal.
 TERM = r"((?<![\w.>])\*?[A-Za-z_][\w.]*(?:->[\w.]+)*|(?<!\w)\d+)"
-SAME_IF_EQUAL = re.compile(rf"(?<![-+*/%&|] ){TERM} [<>]=? {TERM} \? (?:\1 : \2|\2 : \1|\1 - \2 : 0|\2 - \1 : 0)(?=[;),:])")
+SAME_IF_EQUAL = re.compile(rf"(?<![-+*/%&|] ){TERM} [<>]=? (?:{TERM} \? (?:\1 : \2|\2 : \1|\1 - \2 : 0|\2 - \1 : 0)"
+                           r"|0 \? (?:-\1 : \1|\1 : -\1))(?=[;),:])")
 
 # Statements whose absence only ASan or a benchmark notices.
 UNSEEN = re.compile(r"^\s*(?:\(void\))?\w*(?:free|_decref|_destroy|prefetch\w*|_pause|madvise)\(")
