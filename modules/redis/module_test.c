@@ -42,7 +42,7 @@ struct redis_command {
 struct redis_io { /* what was written, and how much of it was read */
     uint64_t number[NUMBERS_MAX];
     size_t numbers, numbers_read;
-    char string[STRINGS_MAX][256];
+    char string[STRINGS_MAX][WEIR_POLICY_TEXT_MAX + 1];
     size_t len[STRINGS_MAX], strings, strings_read;
     size_t strings_max; /* reading more than these fails */
     bool failed;
@@ -453,6 +453,10 @@ static void policies_in_a_file(void)
     add_string(&io, "name");
     add_string(&io, "gcra 1/x");
     CHECK(m->aux_load(&io, 1, REDIS_AUX_BEFORE) == REDIS_ERR && server.io_errors == 1);
+    CHECK(weir_named_set("old", 3, "gcra 1/s", 8, &e) == WEIR_OK);
+    io = (redis_io){.number = {WEIR_NAMED_MAX + WEIR_GENERATIONS_MAX}, .numbers = 1};
+    CHECK(m->aux_load(&io, 1, REDIS_AUX_BEFORE) == REDIS_ERR);
+    CHECK(!weir_named_find("old", 3)); /* the number is good, and nothing follows */
     weir_interned_close();
 }
 
@@ -483,6 +487,16 @@ static void generations_in_a_file(void)
         add_string(&io, wrong[i][1]);
         CHECK(m->aux_load(&io, 1, REDIS_AUX_BEFORE) == REDIS_ERR);
         CHECK(server.io_errors == i + 1 && weir_generations_all(&g) == 0);
+    }
+    for (size_t len = WEIR_POLICY_TEXT_MAX - 1; len <= WEIR_POLICY_TEXT_MAX; len++) {
+        char text[WEIR_POLICY_TEXT_MAX + 2] = "?";
+        memset(text + 1, 'a', len);
+        io = (redis_io){.number = {1}, .numbers = 1, .strings_max = STRINGS_MAX};
+        add_string(&io, text);
+        add_string(&io, "7");
+        bool fits = len < WEIR_POLICY_TEXT_MAX;
+        CHECK(m->aux_load(&io, 1, REDIS_AUX_BEFORE) == (fits ? REDIS_OK : REDIS_ERR));
+        CHECK(weir_generations_all(&g) == fits && (!fits || g[0].len == len));
     }
     weir_interned_close();
 }
