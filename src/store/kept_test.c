@@ -286,6 +286,29 @@ static void calls(void **unused)
     weir_store_close(s);
 }
 
+/* A call that fails on the new limit moves nothing. */
+static void failures(void **unused)
+{
+    (void)unused;
+    static const char *const texts[][2] = {{"fixed-window 10/h", "fixed-window 20/h count-denied"},
+                                           {"sliding-log 10/h", "sliding-log 20/h count-denied"}};
+    for (size_t i = 0; i < 2; i++) {
+        weir_store *s = store_with_key(NULL);
+        limit a = limit_of(s, "q", texts[i][0]), b = limit_of(s, "q", texts[i][1]);
+        weir_decision d;
+        weir_store_keep(s);
+        (void)take(s, &a, "k", start_ns, 4);
+        assert_int_equal(weir_store_refund(s, &b.policy, b.id, "k", 1, start_ns, 1, &d),
+                         WEIR_E_UNSUPPORTED);
+        assert_int_equal(keys_of(s), 2);
+        assert_int_equal(weir_store_refund(s, &a.policy, a.id, "k", 1, start_ns, 1, &d), WEIR_OK);
+        assert_int_equal(d.remaining, 7);
+        assert_int_equal(left(s, &b, start_ns), 17);
+        assert_int_equal(keys_of(s), 2);
+        weir_store_close(s);
+    }
+}
+
 /* A debt moves to another limit, and so does what a commit charges. */
 static void debts(void **unused)
 {
@@ -711,10 +734,11 @@ int main(void)
         cmocka_unit_test(period),          cmocka_unit_test(spans),
         cmocka_unit_test(nothing_to_keep), cmocka_unit_test(many_limits),
         cmocka_unit_test(calls),           cmocka_unit_test(late_commits),
-        cmocka_unit_test(debts),           cmocka_unit_test(random_changes),
-        cmocka_unit_test(races),           cmocka_unit_test(restarts),
-        cmocka_unit_test(prepared_keys),   cmocka_unit_test(lost_moves),
-        cmocka_unit_test(full_journal),    cmocka_unit_test(kills),
+        cmocka_unit_test(debts),           cmocka_unit_test(failures),
+        cmocka_unit_test(random_changes),  cmocka_unit_test(races),
+        cmocka_unit_test(restarts),        cmocka_unit_test(prepared_keys),
+        cmocka_unit_test(lost_moves),      cmocka_unit_test(full_journal),
+        cmocka_unit_test(kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,6 +267,24 @@ static void the_limit_changes(void **unused)
     }
 }
 
+/* A lease is found under each limit of the family, also behind one that has no state. */
+static void the_limit_changes_twice(void **unused)
+{
+    (void)unused;
+    fixture f = open_with("concurrent 1 lease 1s");
+    (void)take(&f, start_ns, 1); /* of another limit: a store that has a key */
+    fixture old = limit_of(f.store, "concurrent 5 lease 30s");
+    (void)limit_of(f.store, "concurrent 7 lease 30s");
+    fixture new = limit_of(f.store, "concurrent 9 lease 30s");
+    weir_store_keep(f.store);
+    int64_t ends_ns = take(&old, start_ns, 3);
+    assert_int_equal(renew(&new, start_ns + 1, 3, &ends_ns), WEIR_OK);
+    assert_int_equal(ends_ns, start_ns + 1 + 30 * s_ns);
+    assert_int_equal(give_back(&new, start_ns + 1, 2, ends_ns), WEIR_OK);
+    assert_int_equal(look(&old, start_ns + 1).remaining, 4);
+    close_with(&f);
+}
+
 /* After a reset of all keys, what is given back belongs to the former generation. */
 static void generations(void **unused)
 {
@@ -338,8 +356,8 @@ int main(void)
         cmocka_unit_test(one_lease),         cmocka_unit_test(leases_that_are_gone),
         cmocka_unit_test(bad_arguments),     cmocka_unit_test(with_a_rate),
         cmocka_unit_test(decisions),         cmocka_unit_test(transactions),
-        cmocka_unit_test(the_limit_changes), cmocka_unit_test(generations),
-        cmocka_unit_test(random_holders),
+        cmocka_unit_test(the_limit_changes), cmocka_unit_test(the_limit_changes_twice),
+        cmocka_unit_test(generations),       cmocka_unit_test(random_holders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
