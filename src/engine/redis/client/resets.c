@@ -224,8 +224,6 @@ void weir_redis_resets_receive(weir_redis_resets_reader *p, weir_redis_topology 
 
 void weir_redis_resets_lost(weir_redis_resets_reader *p, const weir_redis_node *n)
 {
-    if (p->asked != n)
-        return;
-    p->asked = NULL;
-    p->next_ns = 0;
+    if (p->asked == n)
+        p->asked = NULL; /* next_ns has passed: it is asked again at once */
 }
