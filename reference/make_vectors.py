@@ -583,12 +583,21 @@ def gives_back_after_step_back(case):
     case.take(0)
 
 
+def gives_back_nothing(case):
+    """A refund of 0 forgets nothing: what has expired counts again if the clock steps back."""
+    first, wait = case.now, wait_for(case)
+    case.take(1)
+    case.take(1, first + wait // 2)
+    case.refund(0, first + wait + case.tick)
+    case.take(0, first + wait * 3 // 4)
+
+
 def wandering_back(case):
     Walk(random.Random(case.name), case, refunds=False, monotone=False).run(40)
 
 
 STEPS_BACK = (steps_back_a_little, steps_back_when_drained, steps_back_and_on, steps_back_to_zero,
-              gives_back_after_step_back, charges_after_step_back, wandering_back)
+              gives_back_after_step_back, gives_back_nothing, charges_after_step_back, wandering_back)
 
 
 def calendar_case(kind, period, zone, date):

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Tests weir_state_writes(): random calls change only the words that it lists, on every kind of
- * state. And weir_state_loads(): it lists the words of the latest charge. */
+ * state, and a refund of 0 changes none. And weir_state_loads(): it lists the words of the latest
+ * charge. */
 
 #include "core/check.h"
 #include "tests/kit/kit.h"
@@ -182,10 +183,33 @@ static void soundness(void **unused)
     assert_false(weir_state_sound(&p, state, 0));
 }
 
+/* A refund of 0 changes nothing: what has expired counts again if the clock steps back. */
+static void a_refund_of_0_writes_nothing(void **unused)
+{
+    (void)unused;
+    static const char *const policies[] = {"sliding-log 50/100ns", "concurrent 50 lease 100ns"};
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        weir_policy p = policy_of(policies[i]);
+        const weir_charged of = {250, 500, 20}; /* no lease ends then */
+        weir_decision d;
+        uint64_t state[16] = {0}, before[16];
+        assert_int_equal(weir_check(&p, state, 0, 200, 10, &d), WEIR_OK);
+        assert_int_equal(weir_check(&p, state, 0, 250, 20, &d), WEIR_OK);
+        memcpy(before, state, sizeof before);
+        assert_int_equal(weir_refund(&p, state, 0, 310, 0, &d), WEIR_OK);
+        assert_int_equal(d.remaining, 30);
+        assert_int_equal(weir_refund_charge(&p, state, 0, &of, 310, 0, &d), WEIR_OK);
+        assert_memory_equal(state, before, sizeof before);
+        assert_int_equal(weir_refund(&p, state, 0, 310, 1, &d), WEIR_OK);
+        assert_int_equal(d.remaining, 31);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_listed_words_change),
+        cmocka_unit_test(a_refund_of_0_writes_nothing),
         cmocka_unit_test(few_words_are_listed),
         cmocka_unit_test(loads_are_of_the_latest_charge),
         cmocka_unit_test(soundness),

@@ -176,7 +176,7 @@ void weir_leases_refund(const weir_layer *l, uint64_t *state, unsigned level, in
 {
     weir_ring v;
     leases_at(l, state, level, now_ns, &v);
-    if (v.sum == 0)
+    if (cost == 0 || v.sum == 0)
         return;
     weir_ring_drop(&v, state, cost < v.sum ? cost : v.sum);
     weir_ring_write(&v, state);

@@ -132,7 +132,7 @@ void weir_log_refund(const weir_layer *l, uint64_t *state, unsigned level, int64
 {
     weir_ring v;
     view_at(l, state, level, now_ns, &v);
-    if (v.sum == 0 || charged_ns < weir_ring_stamp(&v, state, v.expired))
+    if (cost == 0 || v.sum == 0 || charged_ns < weir_ring_stamp(&v, state, v.expired))
         return;
     weir_ring_drop(&v, state, 0);
     uint64_t until = weir_ring_after(&v, state, charged_ns), kept = 0;
