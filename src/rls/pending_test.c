@@ -128,6 +128,25 @@ static void a_request_waits_for_its_engine(void **unused)
     expect_left(&response, 4, 0);
 }
 
+/* For header fields, the engine reports when the next unit comes. */
+static void the_next_unit_is_known(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < 2; i++) {
+        weir_rls_options options = remote;
+        options.flavours = WEIR_HEADERS_IETF;
+        engine->reports_next = i == 1;
+        activate_domain(&options, false);
+        kit_request r;
+        add(begin(&r, "d", 3), i ? "b=v" : "b=w");
+        weir_rls_response response = decide_waiting(&r, 1);
+        assert_int_equal(response.decided_len, 1);
+        assert_int_equal(response.decided[0].decision->remaining, 0);
+        assert_int_equal(response.decided[0].next_ns,
+                         i ? response.decided[0].decision->reset_after_ns : WEIR_NEXT_UNKNOWN);
+    }
+}
+
 /* While it waits, other requests arrive after it, the configuration is replaced, and the answer is
  * that of the one it began with. */
 static void a_waiting_request_keeps_its_configuration(void **unused)
@@ -366,6 +385,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, remote_setup, remote_teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_request_waits_for_its_engine),
+        TEST(the_next_unit_is_known),
         TEST(a_waiting_request_keeps_its_configuration),
         TEST(an_atomic_request_waits_for_each_call),
         TEST(an_atomic_request_is_denied_while_it_waits),
