@@ -28,7 +28,7 @@ static void reserve(weir_service *s, const weir_resolved *at, weir_request *requ
                                          now_ns, r.cost, ttl_ns, &request->decision, ret_id);
     const weir_layer *hold = weir_policy_hold(r.policy);
     if (request->status == WEIR_E_RANGE && (hold ? ttl_ns > hold->period_ns : ttl_ns == 0))
-        request->why = WEIR_TTL_OF_LEASE;
+        request->why = "the policy does not accept the TTL";
     if (request->status == WEIR_OK && !request->decision.allowed && weir_resolved_is_shadow(at))
         *ret_id = reserve_nothing(s, &r, ttl_ns, now_ns);
 }

@@ -72,14 +72,10 @@ WEIR_NODISCARD bool weir_service_take_all(weir_service *s, weir_completion *comp
 
 #define WEIR_ID_NONE 0 /* the id of an allowed request that needs no reservation */
 
-/* The error for a TTL that a policy does not accept. */
-#define WEIR_TTL_OF_LEASE                                                                          \
-    "the TTL: expected at most the lease of the policy; a policy without a concurrent layer "      \
-    "requires a TTL"
-
 /* Reserves request->cost units. Decides and counts as weir_service_take(). Statuses are those of
  * weir_service_take() and weir_store_reserve(), and WEIR_E_UNSUPPORTED if another engine than the
- * local one keeps the state. WEIR_E_RANGE, with `why`, is a TTL that the policy does not accept.
+ * local one keeps the state. WEIR_E_RANGE, with `why`, is a TTL that the policy does not accept:
+ * above its lease, or none without a lease.
  *  ttl_ns  1..WEIR_SPAN_NS_MAX, or 0 for the lease of the policy.
  *  ret_id  written if the request is allowed: WEIR_ID_NONE for a key on an allow list; a
  *          reservation of 0 units if only the shadow allows it. */

@@ -55,11 +55,12 @@ check "daemon: full" "0 allowed  2 of 2 remaining, full" "$(run peek api alice)"
 check "daemon: a cost above the limit" "3 denied   always: the cost of 3 exceeds the limit of 2" "$(run take --cost 3 api alice)"
 check "daemon: a cost of 0" "0 allowed  2 of 2 remaining, full" "$(run take --cost 0 api alice)"
 check "daemon: keep" "0 allowed  1 of 5 remaining, full" "$(run peek --text 'gcra 1/365d burst 5' --keep 80% dora)"
-check "daemon: keep too much" "3 denied   always: the cost of 2, and 4 kept, exceed the limit of 5, or the key is on the policy's deny list" \
+check "daemon: keep too much" "3 denied   always: the cost of 2, and 4 kept, exceed the limit of 5" \
     "$(run take --text 'gcra 1/365d burst 5' --cost 2 --keep 4 dora)"
 check "daemon: a bad keep" "1 weir take: $WEIR_SERVER: what to keep: expected a whole number from 0 to 2147483647, or a share of the limit from 0% to 100%" \
     "$(run take --keep 101% api dora)"
 check "daemon: the deny list" "3 denied   always: the key is on the policy's deny list" "$(run take api evil)"
+check "daemon: the deny list, with keep" "3 denied   always: the key is on the policy's deny list" "$(run take --keep 1 api evil)"
 check "daemon: a policy text" "0 allowed  4 of 5 remaining, full again in 365 d" "$(run take --text ' gcra  1/365d burst 5' bob)"
 check "daemon: an invalid policy text without --text" "1 weir take: $WEIR_SERVER: policy: column 10: unknown unit 'x', expected one of ns us ms s m h d w" "$(run take 'gcra 100/x' bob)"
 check "daemon: an unknown policy" "1 weir take: $WEIR_SERVER: no policy 'apj'; weir policies lists them" "$(run take apj bob)"

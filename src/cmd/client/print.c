@@ -6,11 +6,13 @@
 
 #include "cmd/client/connection.h"
 #include "cmd/kit/out.h"
+#include "core/check.h"
 #include "core/decision.h"
 #include "core/figures.h"
 #include "port/assert.h"
 #include "port/duration.h"
 #include "port/text.h"
+#include "service/rules/keep.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -266,6 +268,18 @@ static void print_state(const char *verdict, const decision *d)
         puts(", full");
 }
 
+/* The units that a `keep` keeps of a limit. The server has accepted its text; NULL keeps none. */
+static int64_t kept_of(const char *keep, int64_t limit)
+{
+    const weir_layer l = {.limit = limit < WEIR_LIMIT_MAX ? limit : WEIR_LIMIT_MAX};
+    int64_t n = 0;
+    if (keep)
+        (void)weir_keep_read((weir_slice){keep, strlen(keep)}, &n);
+    return weir_kept_of(&l, n);
+}
+
+/* The limit of a decision is that of the layer that denies the request. So the wait is -1 for this
+ * reason if the request never fits in the limit, else because of the deny list. */
 static void print_denial(const decision *d, int64_t cost, const char *keep)
 {
     char span[WEIR_DURATION_MAX];
@@ -276,11 +290,11 @@ static void print_denial(const decision *d, int64_t cost, const char *keep)
     else if (cost > limit)
         printf("denied   always: the cost of %" PRId64 " exceeds the limit of %" PRId64 "\n", cost,
                limit);
-    else if (keep)
+    else if (cost + kept_of(keep, limit) > limit)
         printf("denied   always: the cost of %" PRId64 ", and %s kept, exceed the limit of %" PRId64
-               ", or the key is on the policy's deny list\n",
+               "\n",
                cost, keep, limit);
-    else /* the only other reason for a permanent denial */
+    else
         puts("denied   always: the key is on the policy's deny list");
 }
 

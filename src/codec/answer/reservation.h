@@ -22,6 +22,13 @@
 #define WEIR_TTL_EXPECTED                                                                          \
     "a duration from 1ns to 36.5 years, such as 30s or 1h30m, or a number of seconds"
 
+#define WEIR_TTL_REFUSAL_MAX 160 /* bytes, with the terminator */
+
+/* Writes the error for a TTL that a policy does not accept.
+ *  place   the name of the TTL in the protocol.
+ *  ttl_ns  1..WEIR_SPAN_NS_MAX; 0: none was given. */
+void weir_ttl_refusal(char ret[static WEIR_TTL_REFUSAL_MAX], const char *place, int64_t ttl_ns);
+
 /* Reads a duration: a period of the policy language, or a whole number of seconds.
  *  ret  1..WEIR_SPAN_NS_MAX; written only on success. Pure. */
 bool weir_ttl_read(const char *at, size_t len, int64_t *ret);

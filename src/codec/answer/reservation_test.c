@@ -61,8 +61,23 @@ static void check_read(void **unused)
     assert_false(weir_ttl_read(zeros, 65, &ns));
 }
 
+static void check_refusal(void **unused)
+{
+    char text[WEIR_TTL_REFUSAL_MAX];
+    (void)unused;
+    weir_ttl_refusal(text, "the TTL", 1);
+    assert_string_equal(text,
+                        "the TTL: expected at most the lease of the policy, found 1ns");
+    weir_ttl_refusal(text, "\"ttl\"", 90000000000);
+    assert_string_equal(text, "\"ttl\": expected at most the lease of the policy, found 90s");
+    weir_ttl_refusal(text, "the TTL", 0);
+    assert_string_equal(text, "the TTL: expected a duration, because the policy has no concurrent "
+                              "layer, found none");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(check_read)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(check_read),
+                                       cmocka_unit_test(check_refusal)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,6 +129,14 @@ static int64_t ttl_of(const call *c)
     return c->params.given & TTL ? c->params.number[WEIR_HTTP_P_TTL] : 0;
 }
 
+/* Responds that the policy does not accept the TTL. */
+static void refuse_ttl(call *c)
+{
+    char text[WEIR_TTL_REFUSAL_MAX];
+    weir_ttl_refusal(text, "\"ttl\"", ttl_of(c));
+    weir_http_problem(c->response, 400, "%s", text);
+}
+
 static void reserve(call *c)
 {
     uint64_t id = WEIR_ID_NONE;
@@ -137,6 +145,10 @@ static void reserve(call *c)
     weir_service_reserve(c->options->service, &c->request, ttl_of(c), c->now_ns, &id);
     if (c->request.status == WEIR_E_FULL) {
         weir_http_problem(a, 503, WEIR_RESERVE_FULL);
+        return;
+    }
+    if (c->request.status == WEIR_E_RANGE && c->request.why) {
+        refuse_ttl(c);
         return;
     }
     if (!succeeded(c))
@@ -208,7 +220,7 @@ static void renew(call *c)
     weir_status st =
         weir_service_renew(c->options->service, id, ttl_of(c), c->now_ns, &d, &next_ns);
     if (st == WEIR_E_RANGE) {
-        weir_http_problem(c->response, 400, WEIR_TTL_OF_LEASE);
+        refuse_ttl(c);
     } else if (found(c, st)) {
         weir_buffer *b = weir_http_begin_json(c);
         weir_buffer_printf(b, "{\"renewed\":true");

@@ -190,9 +190,7 @@ static void check_reserve(void **state)
     assert_int_equal(status_of(get(f, "/v1/cancel?id=0000000000000001")), 405);
 }
 
-#define OF_LEASE                                                                                   \
-    "the TTL: expected at most the lease of the policy; a policy without a concurrent layer "      \
-    "requires a TTL"
+#define OF_LEASE "\"ttl\": expected at most the lease of the policy, found 31s"
 
 /* Requests in flight: the TTL is the lease of the policy, and can be renewed. */
 static void check_leases(void **state)
@@ -229,7 +227,8 @@ static void check_reserve_errors(void **state)
     static const struct {
         const char *path, *body, *detail;
     } rows[] = {
-        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\"}", OF_LEASE},
+        {"/v1/reserve", "{\"policy\":\"org\",\"key\":\"a\"}",
+         "\"ttl\": expected a duration, because the policy has no concurrent layer, found none"},
         {"/v1/reserve", "{\"limit\":\"concurrent 2 lease 30s\",\"key\":\"a\",\"ttl\":31}",
          OF_LEASE},
         {"/v1/renew", "{\"ttl\":1}", "missing parameter \"id\""},

@@ -78,12 +78,6 @@ const char *weir_call_read_units(weir_slice text, weir_request *ret)
     return NULL;
 }
 
-/* Bytes of an argument that an error quotes. */
-static int quoted_len(weir_slice arg)
-{
-    return arg.len < 100 ? (int)arg.len : 100;
-}
-
 /* A policy text contains a space; a policy name does not. */
 static bool is_text(weir_slice rule)
 {
@@ -146,7 +140,7 @@ void weir_call_syntax_error(weir_call *c, const char *error)
     while (i + 2 < c->args &&
            (weir_resp_word_is(c->arg[i], "COST") || weir_resp_word_is(c->arg[i], "KEEP")))
         i += 2;
-    weir_call_error(c, "ERR syntax error, found '%.*s', %s", quoted_len(c->arg[i]), c->arg[i].at,
+    weir_call_error(c, "ERR syntax error, found '%.*s', %s", weir_call_quoted_len(c->arg[i]), c->arg[i].at,
                     error);
 }
 
@@ -163,7 +157,7 @@ size_t weir_call_read_all(weir_call *c, weir_request *ret)
     int64_t n;
     if (!weir_i64_read(c->arg[1].at, c->arg[1].len, &n) || n < 1 || n > WEIR_ALL_MAX) {
         weir_call_error(c, "ERR expected 1 to %d requests, found '%.*s'", WEIR_ALL_MAX,
-                        quoted_len(c->arg[1]), c->arg[1].at);
+                        weir_call_quoted_len(c->arg[1]), c->arg[1].at);
         return 0;
     }
     if (c->args != FIRST + (size_t)n * TRIPLE) {
@@ -217,7 +211,7 @@ void weir_call_request_error(weir_call *c, const weir_request *r, const char *wh
         weir_call_error(c, "ERR %spolicy: column %u: %s", where, r->error.column, r->error.text);
     else if (r->status == WEIR_E_ABSENT)
         weir_call_error(c, "ERR %sno policy '%.*s'; WEIR.POLICY LIST shows all policies", where,
-                        quoted_len(r->rule), r->rule.at);
+                        weir_call_quoted_len(r->rule), r->rule.at);
     else if (r->why)
         weir_call_error(c, "ERR %s%s", where, r->why);
     else if (r->status == WEIR_E_UNSUPPORTED)

@@ -164,6 +164,12 @@ weir_where weir_where_request(size_t i);
 /* Replies with an error, formatted as by printf() and cut at 511 bytes. */
 __attribute__((format(printf, 2, 3))) void weir_call_error(weir_call *c, const char *format, ...);
 
+/* Bytes of an argument that an error quotes. */
+static inline int weir_call_quoted_len(weir_slice arg)
+{
+    return arg.len < 100 ? (int)arg.len : 100;
+}
+
 /* Replies with the error of a request whose status is not WEIR_OK.
  *  where  begins the message; "" or as weir_where_request(). */
 void weir_call_request_error(weir_call *c, const weir_request *r, const char *where);

@@ -16,17 +16,31 @@ static void put_id(weir_call *c, uint64_t id)
     c->backend->bulk(c, text, sizeof text);
 }
 
-/* Reads `TTL time` at the end of the arguments, from `at` on; 0 without it. Returns an error, or
- * NULL. */
-static const char *read_ttl(const weir_call *call, size_t at, const char *syntax, int64_t *ret)
+/* Reads `TTL time` at the end of the arguments, from `at` on; 0 without it. Returns false after an
+ * error reply. */
+static bool read_ttl(weir_call *call, size_t at, const char *syntax, int64_t *ret)
 {
     *ret = 0;
     if (call->args == at)
-        return NULL;
-    if (call->args != at + 2 || !weir_resp_word_is(call->arg[at], "TTL"))
-        return syntax;
+        return true;
+    if (call->args != at + 2 || !weir_resp_word_is(call->arg[at], "TTL")) {
+        weir_call_error(call, "ERR syntax error, expected %s after the command", syntax);
+        return false;
+    }
     const weir_slice text = call->arg[at + 1];
-    return weir_ttl_read(text.at, text.len, ret) ? NULL : "the TTL: expected " WEIR_TTL_EXPECTED;
+    bool good = weir_ttl_read(text.at, text.len, ret);
+    if (!good)
+        weir_call_error(call, "ERR the TTL: expected " WEIR_TTL_EXPECTED ", found '%.*s'",
+                        weir_call_quoted_len(text), text.at);
+    return good;
+}
+
+/* Replies that the policy does not accept a TTL. */
+static void refuse_ttl(weir_call *call, int64_t ttl_ns)
+{
+    char text[WEIR_TTL_REFUSAL_MAX];
+    weir_ttl_refusal(text, "the TTL", ttl_ns);
+    weir_call_error(call, "ERR %s", text);
 }
 
 void weir_resp_reserve(weir_call *call)
@@ -36,18 +50,19 @@ void weir_resp_reserve(weir_call *call)
     int64_t ttl_ns;
     uint64_t id = WEIR_ID_NONE;
     const char *error = weir_call_read_cost(call, 3, &r.cost);
-    if (!error)
-        error = read_ttl(call, 4,
-                         "syntax error, expected policy key n [TTL time] [WITHNAMES] after the "
-                         "command",
-                         &ttl_ns);
     if (error) {
         weir_call_error(call, "ERR %s", error);
         return;
     }
+    if (!read_ttl(call, 4, "policy key n [TTL time] [WITHNAMES]", &ttl_ns))
+        return;
     weir_service_reserve(c->session->options->service, &r, ttl_ns, c->now_ns, &id);
     if (r.status == WEIR_E_FULL) {
         weir_call_error(call, "OOM " WEIR_RESERVE_FULL);
+        return;
+    }
+    if (r.status == WEIR_E_RANGE && r.why) {
+        refuse_ttl(call, ttl_ns);
         return;
     }
     if (r.status != WEIR_OK) {
@@ -92,18 +107,12 @@ void weir_resp_renew(weir_call *call)
     int64_t ttl_ns;
     weir_decision d;
     int64_t next_ns = WEIR_NEXT_UNKNOWN;
-    if (!read_id(call, &id))
+    if (!read_id(call, &id) || !read_ttl(call, 2, "id [TTL time] [WITHNAMES]", &ttl_ns))
         return;
-    const char *error = read_ttl(
-        call, 2, "syntax error, expected id [TTL time] [WITHNAMES] after the command", &ttl_ns);
-    if (error) {
-        weir_call_error(call, "ERR %s", error);
-        return;
-    }
     weir_status st = weir_service_renew(c->session->options->service, id, ttl_ns, c->now_ns, &d,
                                         call->with_names ? &next_ns : NULL);
     if (st == WEIR_E_RANGE) {
-        weir_call_error(call, "ERR " WEIR_TTL_OF_LEASE);
+        refuse_ttl(call, ttl_ns);
     } else if (succeeded(call, st)) {
         weir_call_put_fields(call, &d, next_ns, 1, 0);
         weir_call_put_layer(call, &d);

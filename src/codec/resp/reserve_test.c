@@ -77,13 +77,16 @@ static void check_reserve(void **state)
            "delay_ms\r\n:0\r\n$7\r\nnext_ms\r\n:0\r\n$4\r\nover\r\n:0\r\n$5\r\nlayer\r\n:0\r\n");
 }
 
+#define NO_TTL                                                                                     \
+    "-ERR the TTL: expected a duration, because the policy has no concurrent layer, found none\r\n"
+
 /* Requests in flight: a reservation holds a slot until its lease ends, or it is given back. */
 static void check_leases(void **state)
 {
     fixture *f = *state;
     char id[20], request[80];
-    const char *of_lease = "-ERR the TTL: expected at most the lease of the policy; a policy "
-                           "without a concurrent layer requires a TTL\r\n";
+    const char *of_lease =
+        "-ERR the TTL: expected at most the lease of the policy, found 31s\r\n";
     set_rule(f, "jobs", "concurrent 2 lease 30s");
     set_rule(f, "a", "gcra 1/s burst 3");
     expect(f, "WEIR.TAKE jobs k", "*6\r\n:1\r\n:2\r\n:1\r\n:0\r\n:30000\r\n:0\r\n");
@@ -116,7 +119,7 @@ static void check_leases(void **state)
     reserve(f, "WEIR.RESERVE a k 2 TTL 3s", "*7\r\n:1\r\n:3\r\n:1\r\n:0\r\n:2000\r\n:0\r\n$16\r\n",
             id);
     snprintf(request, sizeof request, "WEIR.RENEW %s", id);
-    expect(f, request, of_lease);
+    expect(f, request, NO_TTL);
     snprintf(request, sizeof request, "WEIR.RENEW %s TTL 1h", id);
     expect(f, request, "*6\r\n:1\r\n:3\r\n:1\r\n:0\r\n:2000\r\n:0\r\n");
     expect(f, "WEIR.RENEW 0000000000000000",
@@ -128,32 +131,31 @@ static void check_reserve_errors(void **state)
     fixture *f = *state;
     set_rule(f, "a", "gcra 1/s burst 3");
     set_rule(f, "q", "leaky-queue 1/s depth 3");
-    const char *ttl = "-ERR the TTL: expected a duration from 1ns to 36.5 years, such as 30s or "
-                      "1h30m, or a number of seconds\r\n";
+#define TTL_FOUND(found)                                                                           \
+    "-ERR the TTL: expected a duration from 1ns to 36.5 years, such as 30s or 1h30m, or a number " \
+    "of seconds, found '" found "'\r\n"
     const char *id =
         "-ERR the id: expected 16 hexadecimal digits, the id that reserve returned\r\n";
     const char *cost = "-ERR the cost: expected a whole number from 0 to 2147483647\r\n";
-    const char *of_lease = "-ERR the TTL: expected at most the lease of the policy; a policy "
-                           "without a concurrent layer requires a TTL\r\n";
-    expect(f, "WEIR.RESERVE a k 1", of_lease);
+    expect(f, "WEIR.RESERVE a k 1", NO_TTL);
     expect(f, "WEIR.RESERVE a k", "-ERR wrong number of arguments for 'weir.reserve' command\r\n");
     expect(f, "WEIR.RESERVE a k 1 TTL",
            "-ERR syntax error, expected policy key n [TTL time] [WITHNAMES] after the command\r\n");
     expect(f, "WEIR.RENEW 1", id);
     expect(f, "WEIR.RENEW 0000000000000001 EX 1",
            "-ERR syntax error, expected id [TTL time] [WITHNAMES] after the command\r\n");
-    expect(f, "WEIR.RENEW 0000000000000001 TTL 0", ttl);
+    expect(f, "WEIR.RENEW 0000000000000001 TTL 0", TTL_FOUND("0"));
     expect(f, "WEIR.RENEW 0000000000000001",
            "-ERR no open reservation 0000000000000001: it was committed, was cancelled or has "
            "expired\r\n");
     expect(f, "WEIR.RESERVE a k x TTL 1", cost);
     expect(f, "WEIR.RESERVE a k 1 EX 1",
            "-ERR syntax error, expected policy key n [TTL time] [WITHNAMES] after the command\r\n");
-    expect(f, "WEIR.RESERVE a k 1 TTL 0", ttl);
-    expect(f, "WEIR.RESERVE a k 1 TTL -1", ttl);
-    expect(f, "WEIR.RESERVE a k 1 TTL 1.5", ttl);
-    expect(f, "WEIR.RESERVE a k 1 TTL 1day", ttl);
-    expect(f, "WEIR.RESERVE a k 1 TTL 37000000000", ttl);
+    expect(f, "WEIR.RESERVE a k 1 TTL 0", TTL_FOUND("0"));
+    expect(f, "WEIR.RESERVE a k 1 TTL -1", TTL_FOUND("-1"));
+    expect(f, "WEIR.RESERVE a k 1 TTL 1.5", TTL_FOUND("1.5"));
+    expect(f, "WEIR.RESERVE a k 1 TTL 1day", TTL_FOUND("1day"));
+    expect(f, "WEIR.RESERVE a k 1 TTL 37000000000", TTL_FOUND("37000000000"));
     expect(f, "WEIR.RESERVE b k 1 TTL 1",
            "-ERR no policy 'b'; WEIR.POLICY LIST shows all policies\r\n");
     expect(f, "WEIR.RESERVE q k 1 TTL 1",
