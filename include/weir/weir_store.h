@@ -359,7 +359,8 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
 /* Decides n requests as one. If all are allowed, all are charged. If one is denied, none is
  * charged, and no denial is counted even if a policy has count-denied. But a policy with a block
  * that denies its own request alone begins the block. Other calls see all of the charges or none.
- * If a key is in several requests, their sum must be allowed. If the process is killed during the
+ * If a key is in several requests, their sum must be allowed: each is decided with those
+ * before it, and a sum above the limit is denied with `never`. If the process is killed during the
  * call, the file may keep some of the charges; the call has not returned then. What a request keeps
  * must remain after it and the requests before it.
  *  n             1..WEIR_TAKE_MANY_MAX.

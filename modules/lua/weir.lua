@@ -2515,17 +2515,38 @@ local function outranks(a, b)
   return waits_longer(a.reset, a.reset_early, b.reset, b.reset_early)
 end
 
--- A denied transaction writes nothing but this: each policy that denies its request begins its block.
--- It does not if it allows the request alone.
+-- As judge(), for outranks().
+local function ranked(P, S, now, cost, keep, charging)
+  local decision = judge(P, S, now, cost, keep, charging)
+  decision.reset, decision.reset_early = reset_of(P, S, decision[7] + 1, now)
+  return decision
+end
+
+-- Decides on the sum of several costs. A sum above the largest cost is above every limit.
+local function judge_sum(P, S, now, sum, keep)
+  local decision = ranked(P, S, now, min(sum, LIMIT_MAX), keep, false)
+  if sum > LIMIT_MAX then
+    decision[1], decision[4], decision[6], decision.wait, decision.early = 0, -1, 0, huge, 0
+  end
+  return decision
+end
+
+-- A denied transaction writes nothing but this: each policy that denies its request alone begins its block.
 local function begin_blocks(requests, now)
   for _, r in ipairs(requests) do
     local P = r.P
-    local S = P.block and r.decision[1] == 0 and r.cost > 0 and open_key(P, r.key, now, r.bounds)
-    if S and S[P.block].after <= now and judge(P, S, now, r.cost, r.keep, false)[1] == 0 then
-      P[P.block].ops.deny(P[P.block], S[P.block], now)
-      S[P.block].changed, S.dirty = true, true
-      close_key(P, S, now)
-      r.S, r.decision = S, judge(P, S, now, r.cost, r.keep, false)
+    local S = P.block and r.decision[1] == 0 and open_key(P, r.key, now, r.bounds)
+    local decision = S and ranked(P, S, now, r.cost, r.keep, false)
+    if S and decision[1] == 0 then
+      if S[P.block].after <= now and r.cost > 0 then
+        P[P.block].ops.deny(P[P.block], S[P.block], now)
+        S[P.block].changed, S.dirty = true, true
+        close_key(P, S, now)
+        decision = ranked(P, S, now, r.cost, r.keep, false)
+      end
+      if outranks(decision, r.decision) then
+        r.decision = decision
+      end
       r.next = r.next and next_of(P, S, now, r.keep, r.decision)
     end
   end
@@ -2554,24 +2575,28 @@ local function take_all(keys, args, with_next)
   for _, r in ipairs(requests) do
     r.next = with_next and next_of(r.P, r.S, now, r.keep, judge(r.P, r.S, now, 0, r.keep, false))
   end
-  local blocking, longest, denied = #requests, nil, false
+  local blocking, longest, denied, sums = #requests, nil, false, {}
   for _, r in ipairs(requests) do
+    sums[r.S] = (sums[r.S] or 0) + r.cost
     r.alone = judge(r.P, r.S, now, r.cost, r.keep, false)
-    r.decision = judge(r.P, r.S, now, r.cost, r.keep, r.alone[1] == 1 or not r.P.block)
+    r.decision = judge_sum(r.P, r.S, now, sums[r.S], r.keep)
     denied = denied or r.decision[1] == 0
   end
   if denied then
     begin_blocks(requests, now)
   end
   for i, r in ipairs(requests) do
-    local decision = r.decision
-    decision.reset, decision.reset_early = reset_of(r.P, r.S, decision[7] + 1, now)
-    if decision[1] == 0 and (not longest or outranks(decision, longest)) then
-      blocking, longest = i - 1, decision
+    if r.decision[1] == 0 and (not longest or outranks(r.decision, longest)) then
+      blocking, longest = i - 1, r.decision
     end
   end
   for _, r in ipairs(requests) do
-    if blocking == #requests then
+    if not denied then
+      r.decision = ranked(r.P, r.S, now, r.cost, r.keep, true)
+    end
+  end
+  for _, r in ipairs(requests) do
+    if not denied then
       r.next = with_next and next_of(r.P, r.S, now, r.keep, r.decision)
       close_key(r.P, r.S, now)
       r.S.dirty = false

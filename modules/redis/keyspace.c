@@ -220,23 +220,6 @@ static void undo_in_place(weir_cell *c)
     c->undo_len = 0;
 }
 
-void weir_cell_undo(weir_cell *c)
-{
-    undo_in_place(c);
-    weir_heap_state_free(c->new_state);
-    c->new_state = NULL;
-    if (c->absent) {
-        open_absent(c);
-        if (c->former)
-            (void)!convert(c); /* it succeeded before */
-        return;
-    }
-    c->level = c->level_before;
-    c->words = weir_state_words(&c->interned->policy, c->level);
-    c->state = c->in_place ? c->in_place->state : c->small;
-    memcpy(c->small, c->before, sizeof c->small);
-}
-
 void weir_cell_close(weir_cell *c)
 {
     undo_in_place(c);

@@ -100,9 +100,6 @@ void weir_cell_close(weir_cell *c);
  * WEIR_NEXT_UNKNOWN: the peek failed. */
 int64_t weir_cell_next(const weir_cell *c, int64_t now_ns, int64_t keep, const weir_decision *d);
 
-/* Undoes the changes of a cell. */
-void weir_cell_undo(weir_cell *c);
-
 /* Decides on a cell as weir_block_if_denied(). */
 WEIR_NODISCARD weir_status weir_cell_block(weir_cell *c, int64_t now_ns, int64_t cost, int64_t keep,
                                            weir_decision *ret);

@@ -18,7 +18,8 @@ typedef struct one {
     weir_interned *interned;
     size_t key, cell;       /* indexes of its key and its cell */
     weir_decision alone;    /* as if it were the only request */
-    weir_decision together; /* after the requests before it */
+    weir_decision together; /* with the requests for its cell before it */
+    int64_t sum;            /* of its cost and the costs of those requests */
     int64_t next_ns;        /* before any is charged */
 } one;
 
@@ -54,6 +55,15 @@ static size_t cell_of(const many *m, const weir_open_key *key, const weir_intern
     return m->cells;
 }
 
+/* The costs of the requests before request i for its cell. */
+static int64_t sum_before(const many *m, size_t i)
+{
+    size_t k = i;
+    while (k > 0 && m->of[k - 1].cell != m->of[i].cell)
+        k--;
+    return k > 0 ? m->of[k - 1].sum : 0;
+}
+
 static bool intern_all(many *m)
 {
     for (; m->interned < m->len; m->interned++) {
@@ -84,6 +94,7 @@ static bool open_all(many *m, int64_t now_ns)
         o->cell = cell_of(m, &m->key[o->key], o->interned);
         if (o->cell == m->cells)
             r->status = weir_cell_open(&m->cell[m->cells++], &m->key[o->key], o->interned, now_ns);
+        o->sum = r->cost + sum_before(m, i);
     }
     return true;
 }
@@ -100,31 +111,31 @@ static void close_all(many *m)
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* Peeks at every request alone before any is charged. Sets `allowed` if all are charged. */
+/* Peeks at every request, alone and with those for its cell before it. Sets `allowed` if all are
+ * charged. */
 static void decide_all(many *m, int64_t now_ns)
 {
     int64_t unused;
-    for (size_t i = 0; i < m->len; i++) {
-        one *o = &m->of[i];
-        weir_status st =
-            weir_cell_decide(&m->cell[o->cell], WEIR_VERB_PEEK, now_ns, m->request[i].cost,
-                             m->request[i].keep, &o->alone, &unused);
-        WEIR_ASSERT(st == WEIR_OK);
-        o->next_ns = weir_cell_next(&m->cell[o->cell], now_ns, m->request[i].keep, &o->alone);
-    }
     m->allowed = true;
     for (size_t i = 0; i < m->len; i++) {
         one *o = &m->of[i];
+        const weir_cell *cell = &m->cell[o->cell];
+        int64_t cost = m->request[i].cost, keep = m->request[i].keep;
+        const weir_policy *p = m->request[i].policy;
+        weir_status st = weir_peek_keep(p, cell->state, cell->level, now_ns, cost, keep, &o->alone);
+        if (st == WEIR_OK)
+            st = weir_peek_sum(p, cell->state, cell->level, now_ns, o->sum, keep, &o->together);
+        WEIR_ASSERT(st == WEIR_OK);
+        o->next_ns = weir_cell_next(cell, now_ns, keep, &o->alone);
+        m->allowed = m->allowed && o->together.allowed;
+    }
+    for (size_t i = 0; i < m->len && m->allowed; i++) {
+        one *o = &m->of[i];
         weir_request *r = &m->request[i];
-        weir_cell *cell = &m->cell[o->cell];
-        bool blocks = weir_policy_blocks(r->policy); /* begin_blocks() does that */
-        if (blocks)
-            r->status = weir_cell_decide(cell, WEIR_VERB_PEEK, now_ns, r->cost, r->keep,
-                                         &o->together, &unused);
-        if (!blocks || o->together.allowed)
-            r->status = weir_cell_decide(cell, WEIR_VERB_TAKE, now_ns, r->cost, r->keep,
-                                         &o->together, &unused);
-        m->allowed = m->allowed && r->status == WEIR_OK && o->together.allowed;
+        r->status = weir_cell_decide(&m->cell[o->cell], WEIR_VERB_TAKE, now_ns, r->cost, r->keep,
+                                     &o->together, &unused);
+        m->allowed = r->status == WEIR_OK;
+        WEIR_ASSERT(o->together.allowed);
     }
 }
 
@@ -133,17 +144,18 @@ static void decide_all(many *m, int64_t now_ns)
 static bool begin_blocks(many *m, int64_t now_ns)
 {
     bool any = false;
-    for (size_t i = 0; i < m->cells; i++)
-        weir_cell_undo(&m->cell[i]);
     for (size_t i = 0; i < m->len; i++) {
         one *o = &m->of[i];
         const weir_request *r = &m->request[i];
-        if (o->alone.allowed || !weir_policy_blocks(r->policy))
+        weir_decision d;
+        if (o->together.allowed || !weir_policy_blocks(r->policy))
             continue;
-        weir_status st = weir_cell_block(&m->cell[o->cell], now_ns, r->cost, r->keep, &o->together);
+        weir_status st = weir_cell_block(&m->cell[o->cell], now_ns, r->cost, r->keep, &d);
         WEIR_ASSERT(st == WEIR_OK);
+        if (weir_outranks(&d, &o->together))
+            o->together = d;
         o->next_ns = weir_cell_next(&m->cell[o->cell], now_ns, r->keep, &o->together);
-        any = true;
+        any |= !d.allowed;
     }
     return any;
 }

@@ -48,6 +48,29 @@ static inline int64_t weir_keep_most(const weir_policy *p, int64_t keep)
     return most;
 }
 
+/* Makes a decision one on a request that no wait helps. Pure. */
+static inline void weir_decision_deny_always(weir_decision *d)
+{
+    d->allowed = false;
+    d->never = true;
+    d->retry_after_ns = INT64_MAX;
+    d->delay_ns = 0;
+}
+
+/* As weir_peek_keep() on the sum of several costs, which may be above WEIR_COST_MAX: then it is
+ * above every limit. Pure.
+ *  sum  0 or more. */
+WEIR_NODISCARD static inline weir_status weir_peek_sum(const weir_policy *p, const uint64_t *state,
+                                                       unsigned level, int64_t now_ns, int64_t sum,
+                                                       int64_t keep, weir_decision *ret)
+{
+    bool fits = sum <= WEIR_COST_MAX;
+    weir_status st = weir_peek_keep(p, state, level, now_ns, fits ? sum : WEIR_COST_MAX, keep, ret);
+    if (st == WEIR_OK && !fits)
+        weir_decision_deny_always(ret);
+    return st;
+}
+
 /* Returns false if the words cannot be a state of the policy. weir_check() rejects such a state
  * with WEIR_E_RANGE. */
 bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned level);

@@ -14,10 +14,8 @@ void weir_resolved_decide_by_list(const weir_resolved *at, weir_request *request
     bool allow = at->list == WEIR_ON_ALLOW_LIST;
     request->reason = allow ? WEIR_BY_ALLOW_LIST : WEIR_BY_DENY_LIST;
     if (!allow) {
-        d.allowed = false;
-        d.never = true;
+        weir_decision_deny_always(&d);
         d.remaining = 0;
-        d.retry_after_ns = INT64_MAX;
     }
     request->decision = d;
 }

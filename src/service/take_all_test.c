@@ -108,8 +108,10 @@ static void check_ties(void **unused)
     assert_false(all.allowed);
     assert_int_equal(all.index, 1);
     requests[1] = request_of("soon", "k", 1);
-    requests[0] = requests[2] = request_of("sooner", "k", 1);
-    assert_int_equal(take_all(requests, 3).index, 1);
+    requests[0] = request_of("sooner", "k", 1);
+    assert_int_equal(take_all(requests, 2).index, 1);
+    requests[2] = request_of("sooner", "k", 1); /* two are above the limit */
+    assert_int_equal(take_all(requests, 3).index, 2);
 }
 
 /* The same key twice is charged the sum. A cost of 0 is a peek. A single request is a take. */
@@ -120,6 +122,9 @@ static void check_same_key(void **unused)
     weir_request requests[] = {request_of("user", "a", 3), request_of("user", "a", 3)};
     assert_false(take_all(requests, 2).allowed);
     assert_int_equal(left("user", "a", now_ns), 5);
+    assert_true(requests[1].decision.never); /* 6 are above the limit */
+    assert_int_equal(requests[1].decision.remaining, 5);
+    assert_true(requests[0].decision.allowed && requests[0].decision.remaining == 5);
     requests[1].cost = 2;
     assert_true(take_all(requests, 2).allowed);
     assert_int_equal(left("user", "a", now_ns), 0);
@@ -133,6 +138,49 @@ static void check_same_key(void **unused)
         .rule = text_of("gcra 1/s burst 9"), .by_text = true, .key = text_of("x"), .cost = 2};
     assert_true(take_all(requests, 1).allowed);
     assert_int_equal(requests[0].decision.remaining, 7);
+    for (int i = 0; i < 2; i++)
+        requests[i] = (weir_request){.rule = text_of("fixed-window 2147483647/h"),
+                                     .by_text = true,
+                                     .key = text_of("x"),
+                                     .cost = WEIR_COST_MAX - (i == 0)};
+    requests[1].cost = 1; /* the sum is the limit */
+    assert_true(take_all(requests, 2).allowed);
+    requests[0].key = requests[1].key = text_of("y");
+    requests[1].cost = 2; /* the sum is no cost */
+    assert_false(take_all(requests, 2).allowed);
+    assert_true(requests[1].decision.never);
+    assert_int_equal(requests[1].decision.remaining, WEIR_COST_MAX);
+}
+
+/* A denial of several tells the wait until the sum fits, not until the last request does. It does
+ * not tell the wait after the denial was counted, since it was not. */
+static void check_wait_for_sum(void **unused)
+{
+    (void)unused;
+    weir_rule_spec specs[] = {spec_of("a", "gcra 1/s burst 5"),
+                              spec_of("c", "sliding-log 5/m count-denied")};
+    set_rules(specs, 2);
+    weir_request requests[] = {request_of("a", "k", 4), request_of("a", "k", 2),
+                               request_of("a", "k", 0)};
+    assert_true(take_all(requests, 1).allowed);
+    requests[0].cost = 2; /* 1 is left */
+    weir_all_result all = take_all(requests, 3);
+    assert_false(all.allowed);
+    assert_int_equal(all.index, 1);
+    assert_int_equal(requests[0].decision.retry_after_ns, 1000000000);
+    assert_int_equal(requests[1].decision.retry_after_ns, 3000000000);
+    assert_int_equal(requests[1].decision.remaining, 1);
+    assert_int_equal(requests[2].decision.retry_after_ns, 3000000000);
+    requests[0] = request_of("c", "k", 2);
+    assert_true(take_all(requests, 1).allowed);
+    const int64_t later_ns = now_ns + 30000000000;
+    assert_true(weir_service_take_all(service, NULL, requests, 1, later_ns, &all));
+    assert_true(all.allowed);
+    requests[0].cost = 3;
+    assert_true(weir_service_take_all(service, NULL, requests, 1, later_ns, &all));
+    assert_false(all.allowed);
+    assert_int_equal(requests[0].decision.retry_after_ns, 30000000000);
+    assert_int_equal(requests[0].decision.remaining, 1);
 }
 
 static void check_lists(void **unused)
@@ -369,9 +417,10 @@ static void check_threads(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_keep),   TEST(check_all_or_none), TEST(check_same_key), TEST(check_lists),
-        TEST(check_ties),   TEST(check_all_or_none), TEST(check_same_key), TEST(check_lists),
-        TEST(check_shadow), TEST(check_delay),       TEST(check_failures), TEST(check_threads),
+        TEST(check_keep),         TEST(check_all_or_none), TEST(check_same_key),
+        TEST(check_wait_for_sum), TEST(check_ties),        TEST(check_lists),
+        TEST(check_shadow),       TEST(check_delay),       TEST(check_failures),
+        TEST(check_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

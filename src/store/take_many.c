@@ -16,12 +16,15 @@
 /* One of the requests. */
 typedef struct one {
     weir_store_request *request;
+    struct one *next; /* the next request for the same state; NULL: none */
+    bool repeats;     /* it is not the first request for its state */
+    int64_t sum;      /* of its cost and the costs of the requests for its state before it */
     weir_store *store;
     uint64_t hash;
     const weir_area *at;
     bool large;
     weir_decision alone;      /* the decision for this request alone */
-    weir_state_call together; /* the decision after the requests before it */
+    weir_state_call together; /* the decision for this request and those before it */
     weir_status status;
     bool leases;     /* whether ends_ns is wanted */
     int64_t ends_ns; /* when the lease of the request ends, as weir_lease_of() */
@@ -45,16 +48,29 @@ typedef struct transaction {
     stripe stripes[WEIR_TAKE_MANY_MAX]; /* in the order of locking */
 } transaction;
 
-/* Peeks, then charges. A denial that begins a block is not simulated: see begin_blocks(). */
+/* Peeks for all requests for a state, before any is charged. */
+static weir_status peek_all(one *first, const weir_policy *p, const uint64_t *state, unsigned level,
+                            int64_t now_ns)
+{
+    weir_status st = WEIR_OK;
+    for (one *o = first; o && st == WEIR_OK; o = o->next) {
+        const weir_state_call *c = &o->together;
+        st = weir_peek_keep(p, state, level, now_ns, c->cost, c->keep, &o->alone);
+        if (st == WEIR_OK && o->repeats)
+            st = weir_peek_sum(p, state, level, now_ns, o->sum, c->keep, &o->together.decision);
+        else
+            o->together.decision = o->alone;
+    }
+    return st;
+}
+
+/* Peeks, then charges. A denial writes nothing: see begin_blocks(). */
 static weir_status decide(void *ctx, const weir_policy *p, uint64_t *state, unsigned level,
                           int64_t now_ns, weir_usage *ret_usage)
 {
     one *o = ctx;
-    weir_status st =
-        weir_peek_keep(p, state, level, now_ns, o->together.cost, o->together.keep, &o->alone);
-    if (st == WEIR_OK && !o->alone.allowed && weir_policy_blocks(p))
-        o->together.decision = o->alone;
-    else if (st == WEIR_OK)
+    weir_status st = o->repeats ? WEIR_OK : peek_all(o, p, state, level, now_ns);
+    if (st == WEIR_OK && o->together.decision.allowed)
         st = weir_check_state(&o->together, p, state, level, now_ns, ret_usage);
     if (st == WEIR_OK && o->leases)
         o->ends_ns = weir_lease_of(&o->together, p, state, level, now_ns);
@@ -187,7 +203,7 @@ static weir_status begin_block(void *ctx, const weir_policy *p, uint64_t *state,
 }
 
 /* A denied transaction writes nothing but this: each policy that has denied its request begins its
- * block. It does not if it allows the request now. */
+ * block. It does not if it allows the request alone. */
 static void begin_blocks(transaction *t)
 {
     for (size_t i = 0; i < t->len; i++) {
@@ -198,7 +214,7 @@ static void begin_blocks(transaction *t)
             weir_policy_blocks(r->policy) &&
             weir_store_run(o->store, r->policy, r->policy_id, o->hash, t->now_ns, begin_block,
                            &c) == WEIR_OK &&
-            !c.decision.allowed)
+            weir_outranks(&c.decision, &o->together.decision))
             o->together.decision = c.decision;
     }
 }
@@ -218,6 +234,22 @@ static bool add_store(transaction *t, weir_store *s)
     if (i == t->stores_len)
         t->stores[t->stores_len++] = s;
     return true;
+}
+
+/* Finds the request before request i that is for the same state. */
+static void find_repeated(transaction *t, size_t i)
+{
+    one *o = &t->ones[i];
+    o->sum = o->request->cost;
+    for (size_t k = i; k-- > 0;) {
+        one *before = &t->ones[k];
+        if (before->hash != o->hash || before->store != o->store)
+            continue;
+        before->next = o;
+        o->repeats = true;
+        o->sum += before->sum;
+        return;
+    }
 }
 
 static weir_status read_request(transaction *t, one *o, weir_store_request *r, weir_store *s)
@@ -292,6 +324,8 @@ static weir_status take(weir_store *const stores[], size_t step, weir_store_requ
     }
     if (st != WEIR_OK)
         return st;
+    for (size_t i = 0; i < n; i++)
+        find_repeated(&t, i);
     for (size_t i = 0; i < t.stores_len; i++)
         weir_store_expire_due(t.stores[i], now_ns);
     for (size_t i = 0; i < n; i++)

@@ -220,17 +220,6 @@ static int policy_of(int k)
     return k < KEYS - 1 ? (int)((seed + (uint64_t)k * 3) % POLICIES) : (int)below(POLICIES);
 }
 
-/* A denial that begins a block does so only after the command has written nothing else. */
-static bool take_together(const weir_policy *p, model *m, int64_t now_ns, int64_t cost,
-                          weir_decision *ret)
-{
-    if (!weir_policy_blocks(p))
-        return take(p, m, now_ns, cost, ret) == WEIR_OK;
-    if (peek(p, m, now_ns, cost, ret) != WEIR_OK)
-        return false;
-    return !ret->allowed || take(p, m, now_ns, cost, ret) == WEIR_OK;
-}
-
 static void begin_block(const weir_policy *p, model *m, int64_t now_ns, int64_t cost,
                         weir_decision *ret)
 {
@@ -238,7 +227,7 @@ static void begin_block(const weir_policy *p, model *m, int64_t now_ns, int64_t 
     if (ret->allowed || !weir_policy_blocks(p))
         return;
     CHECK(weir_block_if_denied(p, m->state, m->level, now_ns, cost, 0, &d) == WEIR_OK);
-    if (!d.allowed)
+    if (weir_outranks(&d, ret))
         *ret = d;
 }
 
@@ -251,7 +240,7 @@ static void all(int64_t now_ns)
     int len = 1 + (int)below(ALL_MAX), policy_at[ALL_MAX];
     model *m[ALL_MAX];
     int64_t cost[ALL_MAX];
-    weir_decision alone, together[ALL_MAX];
+    weir_decision alone[ALL_MAX], together[ALL_MAX];
     bool allowed = true, good = true;
     snprintf(count, sizeof count, "%d", len);
     args[1] = text_of(count);
@@ -270,20 +259,26 @@ static void all(int64_t now_ns)
         kept[i] = *m[i];
     }
     const module_reply *r = module_server_run(args, 2 + 3 * (size_t)len);
-    for (int i = 0; i < len && good; i++) {
-        good = take_together(&policy[policy_at[i]], m[i], now_ns, cost[i], &together[i]);
-        allowed = allowed && good && together[i].allowed;
+    for (int i = 0; i < len; i++) {
+        int64_t sum = 0;
+        for (int k = 0; k <= i; k++)
+            sum += m[k] == m[i] ? cost[k] : 0;
+        CHECK(peek(&policy[policy_at[i]], m[i], now_ns, cost[i], &alone[i]) == WEIR_OK);
+        CHECK(peek(&policy[policy_at[i]], m[i], now_ns, sum, &together[i]) == WEIR_OK);
+        allowed = allowed && together[i].allowed;
+    }
+    for (int i = 0; i < len && good && allowed; i++) {
+        good = take(&policy[policy_at[i]], m[i], now_ns, cost[i], &together[i]) == WEIR_OK;
+        CHECK(!good || together[i].allowed); /* as their sum is */
     }
     CHECK(r->failed == !good && (!good || (r->integer[1] == len) == allowed));
-    for (int i = 0; i < len && (!good || !allowed); i++)
+    for (int i = 0; i < len && !good; i++)
         *m[i] = kept[i];
     for (int i = 0; i < len && good; i++) {
         if (!allowed)
             begin_block(&policy[policy_at[i]], m[i], now_ns, cost[i], &together[i]);
         bool told_alone = !allowed && together[i].allowed;
-        if (told_alone)
-            CHECK(peek(&policy[policy_at[i]], &kept[i], now_ns, cost[i], &alone) == WEIR_OK);
-        compare(r->integer + 2 + 8 * i, told_alone ? &alone : &together[i], 0);
+        compare(r->integer + 2 + 8 * i, told_alone ? &alone[i] : &together[i], 0);
     }
 }
 

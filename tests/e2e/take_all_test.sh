@@ -35,6 +35,8 @@ check "a key on an allow list is not counted" "1 20 17 1" "$(without_times WEIR.
 check "a key on a deny list denies the request" "0 3 0 1" "$(without_times WEIR.TAKEALL 2 org acme 1 user evil 1)"
 check "a request in shadow mode alone is allowed" "1 1 1 0" "$(without_times WEIR.TAKEALL 1 look k 6)"
 check "a policy in shadow mode does not deny" "1 20 11 1" "$(without_times WEIR.TAKEALL 2 look k 6 org acme 6)"
+check "a key whose sum is above the limit never passes" "0 20 11 -1 1" \
+    "$(request WEIR.TAKEALL 2 org acme 11 org acme 10 | cut -d' ' -f1-4,7)"
 check "an unknown policy is an error with the request's index" "ERR request 1: no policy 'no'; WEIR.POLICY LIST shows all policies" \
     "$(request WEIR.TAKEALL 2 org acme 1 no k 1)"
 check "RESP3 has the same reply" "1 20 20 0 0 0 0" "$(request -3 WEIR.TAKEALL 1 org x 0)"

@@ -562,6 +562,27 @@ def test_people(tally):
             all_of = at.call(T0_US, "weir_take_all", ["k", "l"], queue, 1, policy, 1)
             tally.equal(all_of, [1, 2, 1, 0, 334, 667, 1], way.name, "the longest delay")
             client("DEL", "k", "l")
+            twice = ["gcra 1/s burst 5", 3] * 2
+            tally.equal(at.call(T0_US, "weir_take_all", ["k", "k"], *twice), [0, 5, 5, -1, 0, 0, 1], way.name)
+            twice[1], twice[3] = 2, "3+1"
+            tally.equal(at.call(T0_US, "weir_take_all", ["k", "k"], *twice), [0, 5, 4, -1, 0, 0, 1], way.name)
+            most = ["fixed-window 2147483647/d", 2147483647] * 2
+            tally.equal(at.call(T0_US, "weir_take_all", ["k", "k"], *most), [0, 2147483647, 2147483647, -1, 0, 0, 1],
+                        way.name)
+            twice[3] = 3
+            tally.equal(at.call(T0_US, "weir_take_all", ["k", "k"], *twice), [1, 5, 0, 0, 5000, 0, 1], way.name)
+            tally.equal(at.call(T0_US + 4 * 10**6, "weir_take_all", ["k", "k"], *twice), [0, 5, 4, 1000, 1000, 0, 1],
+                        way.name)
+            tally.equal(at.call(T0_US + 5 * 10**6, "weir_take_all", ["k", "k"], *twice), [1, 5, 0, 0, 5000, 0, 1],
+                        way.name)
+            client("DEL", "k")
+            brief = ["block 2s & gcra 1/s burst 5", 3, "block 2s & gcra 1/s burst 5", 2]
+            tally.equal(at.call(T0_US, "weir_take_all", ["k", "k"], *brief), [1, 5, 0, 0, 5000, 0, 1], way.name)
+            tally.equal(at.call(T0_US + 2 * 10**6, "weir_take_all", ["k", "k"], *brief), [0, 5, 2, 3000, 3000, 0, 1],
+                        way.name, "the sum waits longer than the block of the first")
+            tally.equal(at.call(T0_US + 4 * 10**6, "weir_take", ["k"], *brief[:2]), [1, 5, 1, 0, 4000, 0], way.name,
+                        "the block lasts for 2 s")
+            client("DEL", "k")
             both = ["gcra 1/s", 1, "block 10m & gcra 1/m", 1]
             tally.equal(at.call(T0_US, "weir_take_all", ["k", "l"], *both), [1, 1, 0, 0, 60000, 0, 1], way.name)
             tally.equal(at.call(T0_US + 2, "weir_take_all", ["k", "l"], *both), [0, 1, 0, 600000, 600000, 0, 1],
@@ -963,10 +984,11 @@ def all_once(tally, client, at, now, key, chosen):
     for p, k in key.items():
         client("COPY", k, k + ":copy", "REPLACE") if client("EXISTS", k) else client("DEL", k + ":copy")
     before = {k: client("DUMP", k) for k in key.values()}
-    alone, together = [], []
-    for p, cost in chosen:
-        alone.append(at.ask(now, key[p] + ":copy", "PEEK", p, cost))
-        together.append(at.ask(now, key[p] + ":copy", "TAKE", p, cost))
+    sums = [sum(cost for p, cost in chosen[:i + 1] if p == chosen[i][0]) for i in range(len(chosen))]
+    alone = [at.ask(now, key[p] + ":copy", "PEEK", p, cost) for p, cost in chosen]
+    together = [at.ask(now, key[p] + ":copy", "PEEK", p, total) for (p, _), total in zip(chosen, sums)]
+    if all(t[0] for t in together):
+        together = [at.ask(now, key[p] + ":copy", "TAKE", p, cost) for p, cost in chosen]
     got = at.call(now, "weir_ask_all", [key[p] for p, _ in chosen], *[w for p, cost in chosen for w in (p, cost)])
     kept = all(t[0] for t in together)
     waits = [(2**60 if t[3] < 0 else t[3]) if not t[0] else -1 for t in together]

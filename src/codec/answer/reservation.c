@@ -29,8 +29,8 @@ void weir_ttl_refusal(char ret[static WEIR_TTL_REFUSAL_MAX], const char *place, 
     char found[WEIR_DURATION_MAX];
     weir_duration_print(found, ttl_ns, WEIR_DURATION_WHOLE);
     if (ttl_ns > 0)
-        snprintf(ret, WEIR_TTL_REFUSAL_MAX, "%s: expected at most the lease of the policy, found %s",
-                 place, found);
+        snprintf(ret, WEIR_TTL_REFUSAL_MAX,
+                 "%s: expected at most the lease of the policy, found %s", place, found);
     else
         snprintf(ret, WEIR_TTL_REFUSAL_MAX,
                  "%s: expected a duration, because the policy has no concurrent layer, found none",

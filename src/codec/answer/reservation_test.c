@@ -66,8 +66,7 @@ static void check_refusal(void **unused)
     char text[WEIR_TTL_REFUSAL_MAX];
     (void)unused;
     weir_ttl_refusal(text, "the TTL", 1);
-    assert_string_equal(text,
-                        "the TTL: expected at most the lease of the policy, found 1ns");
+    assert_string_equal(text, "the TTL: expected at most the lease of the policy, found 1ns");
     weir_ttl_refusal(text, "\"ttl\"", 90000000000);
     assert_string_equal(text, "\"ttl\": expected at most the lease of the policy, found 90s");
     weir_ttl_refusal(text, "the TTL", 0);

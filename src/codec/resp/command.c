@@ -140,8 +140,8 @@ void weir_call_syntax_error(weir_call *c, const char *error)
     while (i + 2 < c->args &&
            (weir_resp_word_is(c->arg[i], "COST") || weir_resp_word_is(c->arg[i], "KEEP")))
         i += 2;
-    weir_call_error(c, "ERR syntax error, found '%.*s', %s", weir_call_quoted_len(c->arg[i]), c->arg[i].at,
-                    error);
+    weir_call_error(c, "ERR syntax error, found '%.*s', %s", weir_call_quoted_len(c->arg[i]),
+                    c->arg[i].at, error);
 }
 
 weir_where weir_where_request(size_t i)

@@ -78,15 +78,15 @@ static void check_reserve(void **state)
 }
 
 #define NO_TTL                                                                                     \
-    "-ERR the TTL: expected a duration, because the policy has no concurrent layer, found none\r\n"
+    "-ERR the TTL: expected a duration, because the policy has no concurrent layer, found "        \
+    "none\r\n"
 
 /* Requests in flight: a reservation holds a slot until its lease ends, or it is given back. */
 static void check_leases(void **state)
 {
     fixture *f = *state;
     char id[20], request[80];
-    const char *of_lease =
-        "-ERR the TTL: expected at most the lease of the policy, found 31s\r\n";
+    const char *of_lease = "-ERR the TTL: expected at most the lease of the policy, found 31s\r\n";
     set_rule(f, "jobs", "concurrent 2 lease 30s");
     set_rule(f, "a", "gcra 1/s burst 3");
     expect(f, "WEIR.TAKE jobs k", "*6\r\n:1\r\n:2\r\n:1\r\n:0\r\n:30000\r\n:0\r\n");
