@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +33,8 @@ static const char usage[] =
     "  --syntax       check FILE and the files that it names, but not this machine\n"
     "  --against OLD  print a line for each policy whose limit differs from that in the\n"
     "                 file OLD, also with --quiet: 'kept' if keys keep what they used when\n"
-    "                 OLD is replaced by FILE, 'reset' if they begin with their full quota\n"
+    "                 OLD is replaced by FILE, 'reset' if they begin with their full quota;\n"
+    "                 and a line 'reset' for each other setting that has this effect\n"
     "  --envoy        check a directory with configuration files of envoyproxy/ratelimit\n"
     "  --quiet        print errors only\n"
     "  --help         print this text\n"
@@ -363,38 +365,137 @@ static const weir_rule_spec *find_rule(const weir_config *c, const char *name)
     return NULL;
 }
 
-/* Prints the limits that differ, as the log of a reload does.
- *  apart  print an empty line before the first */
-static void print_changes(const weir_config *from, const weir_config *to, bool apart)
+/* What --against compares. */
+typedef struct changes {
+    const weir_config *from, *to;
+    const char *from_path, *to_path; /* of the files */
+    bool apart;                      /* print an empty line before the first line */
+} changes;
+
+__attribute__((format(printf, 2, 3))) static void print_change(changes *c, const char *format, ...)
 {
-    for (size_t i = 0; i < to->rules_len; i++) {
-        const weir_rule_spec *new = &to->rules[i], *old = find_rule(from, new->name);
-        char before[WEIR_POLICY_TEXT_MAX], after[WEIR_POLICY_TEXT_MAX];
+    va_list args;
+    if (c->apart)
+        putchar('\n');
+    c->apart = false;
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    putchar('\n');
+}
+
+/* Prints the limit of a policy if it differs, as the log of a reload does. */
+static void print_limit_change(changes *c, const weir_rule_spec *old, const weir_rule_spec *new)
+{
+    char before[WEIR_POLICY_TEXT_MAX], after[WEIR_POLICY_TEXT_MAX];
+    (void)weir_policy_print(old->policy, before, sizeof before);
+    (void)weir_policy_print(new->policy, after, sizeof after);
+    bool kept = weir_limit_is_kept(old->policy, old->engine, new->policy, new->engine);
+    if (strcmp(before, after) != 0)
+        print_change(c, "%s policy=%s from=\"%s\" to=\"%s\"", weir_kept_word(kept), new->name,
+                     before, after);
+}
+
+/* Whether a policy has memory of its own. */
+static bool has_memory(const weir_config *c, const char *name)
+{
+    for (size_t i = 0; i < c->partitions_len; i++) {
+        if (strcmp(c->partitions[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Prints that the keys of one kind of address are counted under other texts. An address that is
+ * never read as one has its own text. */
+static void print_network_change(changes *c, const char *policy, const char *kind, unsigned before,
+                                 unsigned after)
+{
+    if (before != after)
+        print_change(c, "reset policy=%s setting=ip.%s from=\"%u\" to=\"%u\"", policy, kind, before,
+                     after);
+}
+
+/* Prints the other settings of a policy that decide where its states are and which keys they
+ * have. */
+static void print_setting_changes(changes *c, const weir_rule_spec *old, const weir_rule_spec *new)
+{
+    const char *name = new->name;
+    bool own_before = has_memory(c->from, name), own_after = has_memory(c->to, name);
+    if ((old->engine == WEIR_ENGINE_LOCAL) != (new->engine == WEIR_ENGINE_LOCAL))
+        print_change(c, "reset policy=%s setting=engine from=\"%s\" to=\"%s\"", name,
+                     config_engine_words[old->engine], config_engine_words[new->engine]);
+    print_network_change(c, name, "v4", old->plain_keys ? 32 : old->v4_bits,
+                         new->plain_keys ? 32 : new->v4_bits);
+    print_network_change(c, name, "v6", old->plain_keys ? 128 : old->v6_bits,
+                         new->plain_keys ? 128 : new->v6_bits);
+    if (own_before != own_after)
+        print_change(c, "reset policy=%s setting=memory from=\"%s\" to=\"%s\"", name,
+                     own_before ? "own" : "shared", own_after ? "own" : "shared");
+}
+
+/* The state file as the file of the configuration names it, or "none". The directory of that file
+ * is left out, since the new file will replace the old one. */
+static const char *state_file_of(const weir_config *c, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+    if (!c->state_file)
+        return "none";
+    return c->state_file + (strncmp(c->state_file, path, len) == 0 ? len : 0);
+}
+
+static void print_restart(void *ctx, const char *key)
+{
+    static const char of_policy[] = "policies.";
+    if (strncmp(key, of_policy, sizeof of_policy - 1) != 0)
+        print_change(ctx,
+                     "reset setting=%s text=\"takes effect at a restart, and without memory.file "
+                     "no state in memory survives one\"",
+                     key);
+}
+
+/* Prints why states in memory do not survive: the state file is another one, or there is none, and
+ * a setting takes effect at a restart only. */
+static void print_lost_states(changes *c)
+{
+    const char *before = state_file_of(c->from, c->from_path),
+               *after = state_file_of(c->to, c->to_path);
+    bool same = !c->from->state_file == !c->to->state_file &&
+                (!c->to->state_file || strcmp(before, after) == 0 ||
+                 strcmp(c->from->state_file, c->to->state_file) == 0);
+    if (!same)
+        print_change(c, "reset setting=memory.file from=\"%s\" to=\"%s\"", before, after);
+    else if (!c->to->state_file)
+        config_each_change(c->from, c->to, print_restart, c);
+}
+
+/* Prints what differs so that keys keep what they used, or do not. */
+static void print_changes(changes *c)
+{
+    if (config_uses_engine(c->from, WEIR_ENGINE_LOCAL) &&
+        config_uses_engine(c->to, WEIR_ENGINE_LOCAL))
+        print_lost_states(c);
+    for (size_t i = 0; i < c->to->rules_len; i++) {
+        const weir_rule_spec *new = &c->to->rules[i], *old = find_rule(c->from, new->name);
         if (!old)
             continue;
-        (void)weir_policy_print(old->policy, before, sizeof before);
-        (void)weir_policy_print(new->policy, after, sizeof after);
-        if (strcmp(before, after) == 0)
-            continue;
-        if (apart)
-            putchar('\n');
-        apart = false;
-        bool kept = weir_limit_is_kept(old->policy, old->engine, new->policy, new->engine);
-        printf("%s policy=%s from=\"%s\" to=\"%s\"\n", weir_kept_word(kept), new->name, before,
-               after);
+        print_limit_change(c, old, new);
+        print_setting_changes(c, old, new);
     }
 }
 
-/* Compares a configuration with another file. Returns false after it has printed the errors of
- * that file. */
-static bool compare(const char *against, const weir_zones *zones, const weir_config *config,
-                    bool apart)
+/* Compares the configuration of the file `path` with another file. Returns false after it has
+ * printed the errors of that file.
+ *  apart  print an empty line before the first */
+static bool compare(const char *against, const char *path, const weir_zones *zones,
+                    const weir_config *config, bool apart)
 {
     config_sink sink = {print_errors, stderr};
     weir_config *old = NULL;
     bool valid = load(against, CHECK_SYNTAX, zones, &sink, &old) == WEIR_OK;
     if (valid)
-        print_changes(old, config, apart);
+        print_changes(&(changes){old, config, against, path, apart});
     config_free(old);
     return valid;
 }
@@ -411,11 +512,13 @@ static int check_file(const char *path, const char *against, check_kind kind, bo
     weir_config *config = NULL;
     bool valid = load(path, kind, &zones, &sink, &config) == WEIR_OK;
     if (valid && !quiet) {
+        int64_t grace_ns = config->grace_ns;
         config->grace_ns = config_grace_ns(config); /* the default depends on the addresses */
         print_valid(path, kind, config);
+        config->grace_ns = grace_ns; /* as it is compared */
     }
     if (valid && against)
-        valid = compare(against, &zones, config, !quiet);
+        valid = compare(against, path, &zones, config, !quiet);
     config_free(config);
     weir_zone_cache_close(cache);
     return valid ? 0 : 1;
