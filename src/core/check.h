@@ -30,11 +30,17 @@ static inline bool weir_keep_is_good(int64_t keep)
     return keep >= WEIR_KEEP_PERCENT(100) && keep <= WEIR_COST_MAX;
 }
 
-/* Returns how many units of a layer such a request keeps for others, 0..WEIR_COST_MAX. Pure.
- *  keep  good; so the product is below 2^38. */
+/* Returns how many units of a limit such a request keeps for others, 0..WEIR_COST_MAX. Pure.
+ *  limit  0..WEIR_LIMIT_MAX.
+ *  keep   good; so the product is below 2^38. */
+static inline int64_t weir_kept_of_limit(int64_t limit, int64_t keep)
+{
+    return keep >= 0 ? keep : (limit * -keep + 99) / 100;
+}
+
 static inline int64_t weir_kept_of(const weir_layer *l, int64_t keep)
 {
-    return keep >= 0 ? keep : (l->limit * -keep + 99) / 100;
+    return weir_kept_of_limit(l->limit, keep);
 }
 
 /* The largest cost that a policy can allow to requests with a `keep`; below 0 if none. Pure. */

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/weir_zone.h>
@@ -341,6 +342,7 @@ static weir_status add_limit(build *b, const weir_rls_spec *s, bool atomic, rls_
     limit->detailed = s->detailed_metric;
     limit->atomic = atomic;
     limit->late = s->late;
+    limit->keep = s->unlimited ? 0 : s->keep;
     limit->domain_len = (uint32_t)strlen(b->domain->domain);
     if (s->metadata && c->options.metadata)
         limit->metadata = rls_value_copy(&c->arena, s->metadata);
@@ -352,6 +354,10 @@ static weir_status add_limit(build *b, const weir_rls_spec *s, bool atomic, rls_
         st = read_policy(b, limit, s);
     else if (st == WEIR_OK)
         rls_limit_derive(limit, &c->options);
+    if (st == WEIR_OK && limit->keep != 0 && limit->counts_denied)
+        st = fail(b, WEIR_E_UNSUPPORTED, s,
+                  "keep needs a limit that does not count denied hits, which would use up what is "
+                  "kept: set atomic or stop_when_over, or a policy without count-denied");
     *ret = limit;
     if (st == WEIR_OK && !s->unlimited && (s->policy || s->requests_per_unit > 0))
         st = add_rule(b, limit);
@@ -606,6 +612,9 @@ void weir_rls_config_print(const weir_rls_config *c, weir_buffer *out)
                            bool_word(limit->shadow), bool_word(limit->quota));
         if (limit->policy)
             weir_buffer_printf(out, ", weir: %s", limit->policy);
+        if (limit->keep != 0)
+            weir_buffer_printf(out, ", keep: %lld%s", llabs(limit->keep),
+                               limit->keep < 0 ? "%" : "");
         weir_buffer_append_byte(out, '\n');
     }
 }

@@ -61,6 +61,7 @@ typedef struct weir_rls_spec {
     bool shadow_mode, quota_mode, detailed_metric, value_to_metric, share_threshold;
     bool atomic;                    /* it and the descriptors below: all or nothing */
     bool late;                      /* its hits were used already: they are charged in any case */
+    int64_t keep;                   /* what its requests keep for others: see weir_check_keep() */
     const weir_rls_value *metadata; /* a map; NULL: none */
     const struct weir_rls_spec *descriptors;
     size_t descriptors_len;

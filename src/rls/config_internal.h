@@ -32,6 +32,7 @@ typedef struct rls_limit {
     const char *policy; /* the policy text of the file; NULL: none */
     const weir_policy *parsed;      /* with options.flavours, if the limit has a rule; else NULL */
     const weir_rls_value *metadata; /* a map; NULL: none, or options.metadata is false */
+    int64_t keep;                   /* of takes and peeks; 0 if counts_denied */
     uint32_t stat; /* the index of its statistics, set before the configuration is active */
     /* Where the windows of a fixed-window begin, to know their end without a state. */
     int64_t window_ns; /* 0: no fixed window. Not used with `window` */

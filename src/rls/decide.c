@@ -37,6 +37,10 @@ static verdict verdict_of(const weir_rls_loop *l, const weir_rls_config *c, cons
     verdict v = {!d->allowed || by_shadow, limit->shadow || by_shadow,
                  limit->marks_over ? limit->requests_per_unit : d->limit, d->remaining,
                  d->reset_after_ns};
+    if (take->keep != limit->keep) { /* a charge or a refund keeps nothing, so it shows more */
+        int64_t kept = weir_kept_of_limit(d->limit, limit->keep);
+        v.remaining -= kept < v.remaining ? kept : v.remaining;
+    }
     if (item->late && limit->late)
         v.over = rls_denies_peek(c, limit, &l->take[item->before].decision);
     else if (item->late)
@@ -44,7 +48,7 @@ static verdict verdict_of(const weir_rls_loop *l, const weir_rls_config *c, cons
     else if (item->hits == 0 && !item->negative)
         v.over = rls_denies_peek(c, limit, d);
     else if (item->negative)
-        v.over = d->remaining <= 0;
+        v.over = v.remaining <= 0;
     else if (item->probes)
         v.over = d->remaining < rls_cost_of(item);
     if (!d->allowed && !d->never)
@@ -107,19 +111,23 @@ static uint64_t count_before(const weir_rls_loop *l, const rls_item *item, const
 }
 
 /* Counts the hits of a descriptor as the reference does: those above the limit are over it, and
- * those of the others that are above the threshold are near it.
+ * those of the others that are above the threshold are near it. What they keep for others is no
+ * part of their limit.
  *  refused  the limit denied the hits and charged none of them: all are over it. */
-static void count_hits(weir_rls_loop *l, const weir_rls_config *c, const rls_item *item,
-                       const verdict *v, bool refused)
+static void count_hits(weir_rls_loop *l, const weir_rls_config *c, const rls_item *item, verdict *v,
+                       bool refused)
 {
     rls_counters *counters = rls_counters_of(l, item->stat);
+    int64_t kept = weir_kept_of_limit(v->limit, item->limit->keep);
+    v->limit -= kept < v->limit ? kept : v->limit;
     uint64_t limit = (uint64_t)v->limit, hits = item->hits;
     bump(counters, RLS_TOTAL_HITS, hits);
     if (refused) {
         bump(counters, RLS_OVER_LIMIT, hits);
         return;
     }
-    uint64_t near = item->limit->policy ? rls_near(&c->options, limit) : item->limit->near;
+    uint64_t near =
+        item->limit->policy || kept > 0 ? rls_near(&c->options, limit) : item->limit->near;
     uint64_t before = count_before(l, item, v);
     if (!v->over) {
         uint64_t after = before + hits;

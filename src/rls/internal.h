@@ -188,8 +188,9 @@ size_t rls_plan_group(weir_rls_loop *l, const weir_rls_config *c, const weir_rls
                       size_t n, bool resumes);
 
 /* Adds the request of an item to the service.
- *  cost  0..WEIR_COST_MAX. */
-void rls_add_take(weir_rls_loop *l, rls_item *item, int64_t cost);
+ *  cost  0..WEIR_COST_MAX.
+ *  keep  of the item's limit; 0 for a charge or a refund, which keep nothing. */
+void rls_add_take(weir_rls_loop *l, rls_item *item, int64_t cost, int64_t keep);
 
 /* The cost of an item's hits. */
 static inline int64_t rls_cost_of(const rls_item *item)

@@ -233,7 +233,7 @@ static void replace(rls_item *items, size_t n)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-void rls_add_take(weir_rls_loop *l, rls_item *item, int64_t cost)
+void rls_add_take(weir_rls_loop *l, rls_item *item, int64_t cost, int64_t keep)
 {
     WEIR_ASSERT(rls_has_state(item) && l->takes_len < RLS_TAKES_MAX);
     weir_request *take = &l->take[l->takes_len];
@@ -241,7 +241,7 @@ void rls_add_take(weir_rls_loop *l, rls_item *item, int64_t cost)
     take->by_text = item->limit->by_text;
     take->key = item->key;
     take->cost = cost;
-    take->keep = 0;
+    take->keep = keep;
     take->with_figures = l->config && l->config->options.flavours != 0; /* for header fields */
     take->client = NULL;
     item->take = (uint16_t)l->takes_len++;
@@ -273,11 +273,11 @@ static planned add_takes(weir_rls_loop *l, const weir_rls_config *c, const rls_p
         if (!rls_has_state(item))
             continue;
         if (before > 0 && needs_before(c, item, verb)) {
-            rls_add_take(l, item, 0);
+            rls_add_take(l, item, 0, item->limit->keep);
             item->before = item->take;
         }
         item->probes = verb == WEIR_RLS_CHECK || item->negative;
-        rls_add_take(l, item, item->probes ? 0 : rls_cost_of(item));
+        rls_add_take(l, item, item->probes ? 0 : rls_cost_of(item), item->limit->keep);
     }
     return PLANNED;
 }

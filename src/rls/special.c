@@ -120,7 +120,7 @@ static bool refund(special *s)
         if (!item->negative || !rls_has_state(item))
             continue;
         size_t from = s->loop->takes_len;
-        rls_add_take(s->loop, item, rls_cost_of(item));
+        rls_add_take(s->loop, item, rls_cost_of(item), 0);
         if (!run(s, REFUND, from))
             return false;
     }
@@ -174,7 +174,7 @@ static void add_items(special *s, const weir_rls_config *c, bool denying, bool p
         if (item->hits == 0 && item->take != RLS_NO_TAKE)
             continue;
         item->probes = probes;
-        rls_add_take(s->loop, item, probes ? 0 : rls_cost_of(item));
+        rls_add_take(s->loop, item, probes ? 0 : rls_cost_of(item), item->limit->keep);
     }
 }
 
@@ -183,7 +183,7 @@ static void add_peeks(special *s, const weir_rls_config *c)
 {
     for (size_t i = 0; i < s->n; i++) {
         if (s->items[i].hits == 0 && rls_has_state(&s->items[i]) && can_deny(c, &s->items[i]))
-            rls_add_take(s->loop, &s->items[i], 0);
+            rls_add_take(s->loop, &s->items[i], 0, s->items[i].limit->keep);
     }
 }
 
@@ -259,7 +259,7 @@ static bool charge_late(special *s)
         rls_item *item = &s->items[i];
         if (!item->late)
             continue;
-        rls_add_take(l, item, 0);
+        rls_add_take(l, item, 0, item->limit->keep);
         item->before = item->take;
     }
     if (!run(s, TAKE, from))
@@ -269,7 +269,7 @@ static bool charge_late(special *s)
         rls_item *item = &s->items[i];
         if (!item->late)
             continue;
-        rls_add_take(l, item, rls_cost_of(item));
+        rls_add_take(l, item, rls_cost_of(item), 0);
     }
     if (!run(s, CHARGE, from))
         return false;

@@ -463,6 +463,54 @@ static void late_hits_are_charged(void **unused)
     assert_int_equal(look("l=w", now_ns).code, WEIR_RLS_OVER_LIMIT);
 }
 
+/* Hits keep units for others, and so do peeks; a charge and a refund do not. Others may take what is
+ * kept. */
+static void hits_keep_units(void **unused)
+{
+    (void)unused;
+    const weir_rls_spec specs[] = {
+        {.key = "k", .keep = 2, .has_limit = true, .policy = "token-bucket 10 refill 1/h"},
+        {.key = "a", .keep = WEIR_KEEP_PERCENT(50), .atomic = true, LIMIT(10, WEIR_RLS_DAY)},
+        {.key = "l",
+         .keep = 4,
+         .late = true,
+         .has_limit = true,
+         .policy = "token-bucket 10 refill 1/h"},
+        {.key = "n", .keep = 10, .has_limit = true, .policy = "fixed-window 10/d"}};
+    activate_one(&plain, specs, 4);
+    expect_status(ask("d", "k=v", 7, now_ns), WEIR_RLS_OK, 1, 7 * 3600);
+    expect_status(ask("d", "k=v", 2, now_ns), WEIR_RLS_OVER_LIMIT, 0, 3600);
+    expect_status(look("k=v", now_ns), WEIR_RLS_OK, 1, 7 * 3600);
+    expect_status(ask("d", "k=v", 1, now_ns), WEIR_RLS_OK, 0, 8 * 3600);
+    assert_int_equal(look("k=v", now_ns).code, WEIR_RLS_OVER_LIMIT); /* 2 are left */
+    assert_int_equal(left("d.k", "k=v", now_ns), 2);
+    assert_int_equal(stat("rate_limit.d.k.total_hits"), 10);
+    assert_int_equal(stat("rate_limit.d.k.over_limit"), 2);
+    assert_int_equal(stat("rate_limit.d.k.within_limit"), 8);
+    assert_int_equal(stat("rate_limit.d.k.near_limit"), 2); /* above 6, 80 % of 8 */
+    kit_request back;
+    add(begin(&back, "d", 3), "k=v")->negative = true;
+    assert_int_equal(decide(&back, now_ns).statuses[0].remaining, 3); /* and 2 are kept */
+    assert_int_equal(left("d.k", "k=v", now_ns), 5);
+    add(begin(&back, "d", 6), "a=v");
+    assert_int_equal(decide(&back, now_ns).code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(ask("d", "a=v", 5, now_ns).remaining, 0);
+    assert_int_equal(ask("d", "a=v", 1, now_ns).code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(stat("rate_limit.d.a.near_limit"), 1); /* above 4, 80 % of 5 */
+    assert_int_equal(left("d.a", "a=v", now_ns), 5);
+    expect_status(ask("d", "l=v", 5, now_ns), WEIR_RLS_OK, 1, 5 * 3600);
+    assert_int_equal(look("l=v", now_ns).code, WEIR_RLS_OK); /* 5 are left */
+    expect_status(ask("d", "l=v", 3, now_ns), WEIR_RLS_OK, 0, 8 * 3600);
+    assert_int_equal(left("d.l", "l=v", now_ns), 2); /* late hits take what is kept */
+    assert_int_equal(look("l=v", now_ns).code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(ask("d", "l=v", 1, now_ns).code, WEIR_RLS_OVER_LIMIT);
+    assert_int_equal(left("d.l", "l=v", now_ns), 1);
+    assert_int_equal(stat("rate_limit.d.l.over_limit"), 3); /* two of three, and the last one */
+    expect_status(ask("d", "n=v", 1, now_ns), WEIR_RLS_OVER_LIMIT, 0, 86400);
+    assert_int_equal(stat("rate_limit.d.n.over_limit"), 1);
+    assert_int_equal(left("d.n", "n=v", now_ns), 10);
+}
+
 static void a_check_charges_nothing_and_a_report_always(void **unused)
 {
     (void)unused;
@@ -499,6 +547,7 @@ int main(void)
         TEST(negative_hits_are_given_back),
         TEST(negative_hits_beside_others),
         TEST(late_hits_are_charged),
+        TEST(hits_keep_units),
         TEST(a_report_to_several_limits),
         TEST(a_check_charges_nothing_and_a_report_always),
     };

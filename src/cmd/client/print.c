@@ -271,11 +271,10 @@ static void print_state(const char *verdict, const decision *d)
 /* The units that a `keep` keeps of a limit. The server has accepted its text; NULL keeps none. */
 static int64_t kept_of(const char *keep, int64_t limit)
 {
-    const weir_layer l = {.limit = limit < WEIR_LIMIT_MAX ? limit : WEIR_LIMIT_MAX};
     int64_t n = 0;
     if (keep)
         (void)weir_keep_read((weir_slice){keep, strlen(keep)}, &n);
-    return weir_kept_of(&l, n);
+    return weir_kept_of_limit(limit < WEIR_LIMIT_MAX ? limit : WEIR_LIMIT_MAX, n);
 }
 
 /* The limit of a decision is that of the layer that denies the request. So the wait is -1 for this

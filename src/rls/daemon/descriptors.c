@@ -7,6 +7,7 @@
 #include "rls/daemon/guest.h"
 
 #include "port/text.h"
+#include "service/rules/keep.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -182,6 +183,16 @@ static void read_count(reader *r, const config_place *place, const member *m, vo
                      plain ? "" : ", without quotes", SHOWN, n->text);
 }
 
+/* As config_read_keep(). */
+static void read_keep(reader *r, const config_place *place, const member *m, void *base)
+{
+    const config_node *n = place->node;
+    int64_t *ret = (int64_t *)((char *)base + m->offset);
+    if (want_scalar(r, place, "units or a share, such as 20%") &&
+        !weir_keep_read((weir_slice){n->text, n->len}, ret))
+        config_error(r->errors, place, "%s, found '%.*s'", WEIR_KEEP_EXPECTED, SHOWN, n->text);
+}
+
 /* ---- maps ------------------------------------------------------------------------------------ */
 
 /* The keys of all maps: the reference accepts each of them in every map. */
@@ -189,7 +200,7 @@ static const char *const all_keys[] = {
     "domain",    "key",  "value",    "descriptors",     "rate_limit",      "unit",
     "unlimited", "name", "replaces", "shadow_mode",     "quota_mode",      "requests_per_unit",
     "metadata",  "weir", "atomic",   "detailed_metric", "value_to_metric", "share_threshold",
-    "late"};
+    "late",      "keep"};
 
 static const member *find_member(const member *members, size_t n, const char *name)
 {
@@ -206,7 +217,7 @@ static void report_key(reader *r, const config_place *place, const config_node *
     const config_place below = {.up = place, .key = key, .node = key};
     const char *meant = NULL;
     size_t nearest = strlen(key->text) < 4 ? 2 : 3;
-    static const char *const own_keys[] = {"weir", "atomic", "late"};
+    static const char *const own_keys[] = {"weir", "atomic", "late", "keep"};
     bool own = is_one_of(key->text, own_keys, CONFIG_LENGTH(own_keys));
     if (own) {
         config_error_at(r->errors, key->begin, place,
@@ -479,6 +490,7 @@ static const member spec_members[] = {
     {"weir", read_policy, 0},
     {"atomic", read_switch, SPEC(atomic)},
     {"late", read_switch, SPEC(late)},
+    {"keep", read_keep, SPEC(keep)},
     {"shadow_mode", read_switch, SPEC(shadow_mode)},
     {"quota_mode", read_switch, SPEC(quota_mode)},
     {"detailed_metric", read_switch, SPEC(detailed_metric)},

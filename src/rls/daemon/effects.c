@@ -5,6 +5,8 @@
 
 #include "rls/daemon/guest.h"
 
+#include "core/check.h"
+
 #include <string.h>
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -57,6 +59,8 @@ static void check_switches(const envoy_origin *o)
         {"quota_mode", "there is no limit here", s->quota_mode && !s->has_limit},
         {"late", "there is no limit here", s->late && !s->has_limit},
         {"late", "the limit is unlimited", s->late && s->unlimited},
+        {"keep", "there is no limit here", s->keep != 0 && !s->has_limit},
+        {"keep", "the limit is unlimited", s->keep != 0 && s->unlimited},
         {"detailed_metric", "there is no limit here", s->detailed_metric && !s->has_limit},
         {"value_to_metric", "value is a single value", s->value_to_metric && one},
     };
@@ -65,6 +69,27 @@ static void check_switches(const envoy_origin *o)
         if (rows[i].useless)
             config_warn(o->errors, &place, "this has no effect, because %s", rows[i].why);
     }
+}
+
+/* The largest cost that a limit ever allows to requests that keep units. It was built without an
+ * error. */
+static int64_t most_of(const weir_zones *zones, const weir_rls_spec *s)
+{
+    weir_policy p;
+    if (!s->policy)
+        return s->requests_per_unit - weir_kept_of_limit(s->requests_per_unit, s->keep);
+    return weir_policy_parse(&p, s->policy, strlen(s->policy), zones, NULL) == WEIR_OK
+               ? weir_keep_most(&p, s->keep)
+               : INT64_MAX;
+}
+
+static void check_keep(const config_reader *r, const envoy_origin *o)
+{
+    const weir_rls_spec *s = o->descriptor;
+    const config_place place = config_below(o->place, "keep");
+    if (s->keep != 0 && s->has_limit && !s->unlimited && most_of(r->zones, s) < 1)
+        config_warn(o->errors, &place,
+                    "no request is allowed, because the limit has no more than what they keep");
 }
 
 /* ---- descriptors of one list ----------------------------------------------------------------- */
@@ -163,6 +188,7 @@ void envoy_check_effects(config_reader *r)
         }
         check_replaces(r, o, domain);
         check_switches(o);
+        check_keep(r, o);
         check_list(r, o, &below, o->descriptor->descriptors, o->descriptor->descriptors_len);
     }
 }
