@@ -512,12 +512,14 @@ static bool open_tables(build *b, const sizes *s)
     c->slots = weir_arena_alloc(&c->arena, slots, sizeof *c->slots);
     c->slots_mask = slots - 1;
     c->limits = weir_arena_alloc(&c->arena, s->limits, sizeof *c->limits);
+    c->not_charged = weir_arena_alloc(&c->arena, s->limits, sizeof *c->not_charged);
     c->rules = weir_arena_alloc(&c->arena, s->limits, sizeof *c->rules);
     b->with_rule = weir_arena_alloc(&c->arena, s->limits, sizeof(rls_limit *));
     b->names_max = s->names + 1;
     b->name = weir_arena_alloc(&c->arena, b->names_max, sizeof *b->name);
     c->nodes_len = 1; /* the root */
-    return c->nodes && c->slots && c->limits && c->rules && b->with_rule && b->name;
+    return c->nodes && c->slots && c->limits && c->not_charged && c->rules && b->with_rule &&
+           b->name;
 }
 
 static bool copy_header(weir_rls_config *c, const char **name, const char *otherwise)

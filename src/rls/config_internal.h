@@ -46,6 +46,13 @@ typedef struct rls_limit {
     bool shows_policy;  /* current_limit is the decision's limit, with the unit UNKNOWN */
 } rls_limit;
 
+/* Requests of several hits that a limit denied without a charge, since they were last reported.
+ * Relaxed: numbers for a log. */
+typedef struct rls_not_charged {
+    port_word requests;
+    port_word last; /* of the latest: the hits, and what was left, in 32 bits each */
+} rls_not_charged;
+
 /* Writes what follows from the number, the unit and the options, for a limit without a policy of
  * its own: near, counts_denied, and its windows. Hits that are denied do not count with
  * stop_when_over, nor towards an atomic limit: a denied request charges nothing then. */
@@ -87,6 +94,7 @@ struct weir_rls_config {
     size_t slots_mask;
     rls_limit *limits; /* in the order of the files */
     size_t limits_len;
+    rls_not_charged *not_charged; /* by limit; all else is immutable */
     weir_rule_spec *rules;
     size_t rules_len;
     weir_arena arena; /* owns all but the configuration itself */

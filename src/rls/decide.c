@@ -262,6 +262,19 @@ static void list_decided(weir_rls_loop *l, const weir_rls_config *c, const rls_p
     ret->now_ns = now_ns;
 }
 
+/* Notes a request of several hits that was denied without a charge while units were left, or that
+ * never fits: perhaps it reports what was used already. */
+static void note_not_charged(const weir_rls_config *c, const rls_item *item, const verdict *v)
+{
+    if (item->hits < 2 || item->limit->by_text || item->limit->rule.len == 0 ||
+        (v->remaining <= 0 && item->hits <= (uint64_t)v->limit))
+        return;
+    rls_not_charged *n = &c->not_charged[item->limit - c->limits];
+    uint64_t hits = item->hits < UINT32_MAX ? item->hits : UINT32_MAX;
+    port_word_store_relaxed(&n->last, hits << 32 | to_u32(v->remaining));
+    port_word_add_relaxed(&n->requests, 1);
+}
+
 /* Writes the status of an item, and counts its hits, unless another limit of an atomic request
  * denied them, so that this limit was not charged. */
 static void decide_item(weir_rls_loop *l, const weir_rls_config *c, const rls_item *item,
@@ -276,6 +289,8 @@ static void decide_item(weir_rls_loop *l, const weir_rls_config *c, const rls_it
     bool charges = item->limit->counts_denied;
     if (item->late)
         v.over = !fitted(l, item);
+    if (verb == WEIR_RLS_CHECK_AND_REPORT && denies && !charges && !item->negative)
+        note_not_charged(c, item, &v);
     if (verb != WEIR_RLS_CHECK && !item->negative && item->hits > 0 && (denies || !item->uncharged))
         count_hits(l, c, item, &v,
                    denies && verb != WEIR_RLS_REPORT && (!charges || item->uncharged));

@@ -137,3 +137,26 @@ void weir_rls_set_fallback(weir_rls_loop *l, const weir_rls_fallback *fallback)
     if (fallback)
         l->fallback = *fallback;
 }
+
+/* ---- requests that were not charged ---------------------------------------------------------- */
+
+size_t weir_rls_each_not_charged(weir_rls *r, size_t most,
+                                 void (*fn)(void *ctx, const weir_rls_not_charged *of), void *ctx)
+{
+    size_t n = 0;
+    port_mutex_lock(r->lock);
+    const weir_rls_config *c = r->config;
+    for (size_t i = 0; c && i < c->limits_len && n < most; i++) {
+        rls_not_charged *of = &c->not_charged[i];
+        uint64_t requests = port_word_load_relaxed(&of->requests),
+                 last = port_word_load_relaxed(&of->last);
+        if (requests == 0)
+            continue;
+        port_word_add_relaxed(&of->requests, 0 - requests); /* others are counted meanwhile */
+        fn(ctx, &(weir_rls_not_charged){c->limits[i].rule, requests, (uint32_t)(last >> 32),
+                                        (uint32_t)last});
+        n++;
+    }
+    port_mutex_unlock(r->lock);
+    return n;
+}

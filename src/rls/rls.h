@@ -177,6 +177,22 @@ typedef struct weir_rls_fallback {
 /* Sets the fallback of a loop, by value; NULL: none. No request may be pending. */
 void weir_rls_set_fallback(weir_rls_loop *l, const weir_rls_fallback *fallback);
 
+/* ---- requests that were not charged ---------------------------------------------------------- */
+
+/* Requests of more than one hit that a limit has denied since the last call, although units were
+ * left or the hits are above the limit, and that charged nothing. If they report what was used
+ * already, the limit should be `late`. */
+typedef struct weir_rls_not_charged {
+    weir_slice policy; /* the name of the limit's rule */
+    uint64_t requests;
+    uint32_t hits, left; /* of the latest, at most UINT32_MAX */
+} weir_rls_not_charged;
+
+/* Calls fn for at most `most` limits of the active configuration that have such requests. Limits
+ * that no call was for are in the next calls. Returns how many calls. One thread at a time. */
+size_t weir_rls_each_not_charged(weir_rls *r, size_t most,
+                                 void (*fn)(void *ctx, const weir_rls_not_charged *of), void *ctx);
+
 /* ---- statistics ------------------------------------------------------------------------------ */
 
 /* A statistic: the sum of a counter over all loops since the start.

@@ -463,6 +463,77 @@ static void late_hits_are_charged(void **unused)
     assert_int_equal(look("l=w", now_ns).code, WEIR_RLS_OVER_LIMIT);
 }
 
+typedef struct noted {
+    size_t calls;
+    char policy[16];
+    weir_rls_not_charged last;
+} noted;
+
+static void note(void *ctx, const weir_rls_not_charged *of)
+{
+    noted *n = ctx;
+    n->calls++;
+    n->last = *of;
+    snprintf(n->policy, sizeof n->policy, "%.*s", (int)of->policy.len, of->policy.at);
+}
+
+static noted not_charged(size_t most)
+{
+    noted n = {0};
+    size_t calls = weir_rls_each_not_charged(rls, most, note, &n);
+    assert_int_equal(calls, n.calls);
+    return n;
+}
+
+/* A request of several hits that is denied without a charge is noted, if units are left or it never
+ * fits. */
+static void denied_hits_are_noted(void **unused)
+{
+    (void)unused;
+    const weir_rls_spec specs[] = {
+        {.key = "t", .has_limit = true, .policy = "token-bucket 5 refill 1/h"},
+        {.key = "l", .late = true, .has_limit = true, .policy = "token-bucket 5 refill 1/h"},
+        {.key = "m", LIMIT(5, WEIR_RLS_DAY)},
+        {.key = "s", .shadow_mode = true, .has_limit = true, .policy = "fixed-window 5/d"},
+        {.key = "w", .has_limit = true, .policy = "fixed-window 5/d"}};
+    assert_int_equal(not_charged(9).calls, 0); /* there is no configuration */
+    activate_one(&plain, specs, 5);
+    ask("d", "t=v", 4, now_ns);
+    assert_int_equal(not_charged(9).calls, 0);
+    ask("d", "t=v", 2, now_ns);
+    ask("d", "t=v", 3, now_ns);
+    noted n = not_charged(9);
+    assert_int_equal(n.calls, 1);
+    assert_string_equal(n.policy, "d.t");
+    assert_true(n.last.requests == 2 && n.last.hits == 3 && n.last.left == 1);
+    assert_int_equal(not_charged(9).calls, 0);
+    ask("d", "t=v", 1, now_ns);
+    ask("d", "t=v", 1, now_ns); /* one hit */
+    ask("d", "t=v", 5, now_ns); /* nothing is left */
+    assert_int_equal(not_charged(9).calls, 0);
+    ask("d", "t=v", 6, now_ns); /* never fits */
+    n = not_charged(9);
+    assert_true(n.last.requests == 1 && n.last.hits == 6 && n.last.left == 0);
+    ask("d", "l=v", 9, now_ns);
+    ask("d", "l=v", 9, now_ns);
+    ask("d", "m=v", 9, now_ns);
+    ask("d", "s=v", 9, now_ns);
+    by_verb(WEIR_RLS_CHECK, "w=v", 9);
+    by_verb(WEIR_RLS_REPORT, "t=w", 9);
+    assert_int_equal(not_charged(9).calls, 0);
+    kit_request r;
+    add(begin(&r, "d", 1), "w=v");
+    r.descriptor[0].has_hits = true;
+    r.descriptor[0].hits = UINT64_MAX;
+    decide(&r, now_ns);
+    ask("d", "t=v", 7, now_ns);
+    assert_int_equal(not_charged(0).calls, 0);
+    assert_string_equal(not_charged(1).policy, "d.t");
+    n = not_charged(1);
+    assert_string_equal(n.policy, "d.w");
+    assert_true(n.last.hits == UINT32_MAX && n.last.left == 5);
+}
+
 /* Hits keep units for others, and so do peeks; a charge and a refund do not. Others may take what is
  * kept. */
 static void hits_keep_units(void **unused)
@@ -548,6 +619,7 @@ int main(void)
         TEST(negative_hits_beside_others),
         TEST(late_hits_are_charged),
         TEST(hits_keep_units),
+        TEST(denied_hits_are_noted),
         TEST(a_report_to_several_limits),
         TEST(a_check_charges_nothing_and_a_report_always),
     };

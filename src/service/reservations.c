@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the weir authors */
 /* Reservations: applies a rule's lists and shadow to the reservations of the store. */
 
+#include "store/reservations.h"
 #include "core/algorithm.h"
 #include "service/service.h"
 #include "service/service_internal.h"
-#include "store/figures.h"
 
 /* A rule in shadow allows requests that its limit denies. Such a request gets a reservation of 0
  * units, so that its commit is counted. If the store cannot make one, it gets WEIR_ID_NONE. */

@@ -72,9 +72,10 @@ static void check_reset_policy(void **unused)
 static void check_reset_policy_errors(void **unused)
 {
     (void)unused;
-    weir_rule_spec specs[] = {spec_of("far", "gcra 1/s"), spec_of("near", "gcra 1/s")};
+    weir_rule_spec specs[] = {spec_of("far", "gcra 1/s"), spec_of("last", "gcra 1/s"),
+                              spec_of("near", "gcra 1/s")};
     specs[0].engine = WEIR_ENGINE_REDIS;
-    set_rules(specs, 2);
+    set_rules(specs, 3);
     weir_request request = {.rule = text_of("none")};
     assert_true(weir_service_reset_policy(service, NULL, &request, 0));
     assert_int_equal(request.status, WEIR_E_ABSENT);
@@ -87,8 +88,22 @@ static void check_reset_policy_errors(void **unused)
     assert_int_equal(request.status, WEIR_E_UNSUPPORTED);
     assert_string_equal(request.why, "the policy's engine is redis, but no server is configured: "
                                      "add redis: with a url to weir.yaml");
+    for (uint64_t i = 1; i < 96; i++) /* "gcra 2/s" is one of 96 */
+        assert_int_equal(weir_store_reset_policy(store, i), WEIR_OK);
+    request = (weir_request){.rule = text_of("gcra 2/s"), .by_text = true};
+    assert_true(weir_service_reset_policy(service, NULL, &request, 0));
+    assert_int_equal(request.status, WEIR_OK);
+    request.rule = text_of("gcra 3/s");
+    assert_true(weir_service_reset_policy(service, NULL, &request, 0));
+    assert_int_equal(request.status, WEIR_E_FULL);
+    assert_string_equal(request.why, "the store remembers the resets of 96 policies, and can reset "
+                                     "only named ones beyond that; give the policy a name, or "
+                                     "reset keys one by one");
     request = (weir_request){.rule = text_of("near")};
-    for (uint64_t i = 0; i < WEIR_RESETS_MAX; i++)
+    assert_true(weir_service_reset_policy(service, NULL, &request, 0));
+    assert_int_equal(request.status, WEIR_OK);
+    request = (weir_request){.rule = text_of("last")};
+    for (uint64_t i = 96; i < WEIR_RESETS_MAX - 1; i++)
         assert_int_equal(weir_store_reset_policy(store, i), WEIR_OK);
     assert_true(weir_service_reset_policy(service, NULL, &request, 0));
     assert_int_equal(request.status, WEIR_E_FULL);

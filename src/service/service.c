@@ -9,6 +9,7 @@
 
 #include "core/decision.h"
 #include "store/figures.h"
+#include "store/iterate.h"
 
 #include <string.h>
 
@@ -227,8 +228,13 @@ bool weir_service_reset_policy(weir_service *s, weir_completion *completion, wei
         return true;
     if (weir_resolved_engine(s, &at) != WEIR_ENGINE_LOCAL)
         return weir_dispatch_one(s, completion, WEIR_VERB_RESET_ALL, request, now_ns, &at);
-    request->status = weir_store_reset_policy(s->limiter->store, id);
-    if (request->status == WEIR_E_FULL)
+    request->status = weir_store_reset_policy_of(
+        s->limiter->store, id, request->by_text ? WEIR_RESETS_OF_TEXTS_MAX : WEIR_RESETS_MAX);
+    if (request->status == WEIR_E_FULL && request->by_text)
+        request->why = "the store remembers the resets of " STRING(
+            WEIR_RESETS_OF_TEXTS_MAX) " policies, and can reset only named ones beyond that; give "
+                                      "the policy a name, or reset keys one by one";
+    else if (request->status == WEIR_E_FULL)
         request->why = "the store remembers the resets of " STRING(
             WEIR_RESETS_MAX) " policies, and cannot reset another one; reset keys one by one";
     return true;

@@ -65,6 +65,12 @@ void weir_store_policies(weir_store *s,
  * the same secret. Returns false if there is no space. Any thread. */
 bool weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len);
 
+/* As weir_store_reset_policy(), but WEIR_E_FULL if `most` others have been reset. A client may name
+ * any number of policy texts, so they get WEIR_RESETS_OF_TEXTS_MAX; the other entries stay for named
+ * policies. */
+#define WEIR_RESETS_OF_TEXTS_MAX 96
+WEIR_NODISCARD weir_status weir_store_reset_policy_of(weir_store *s, uint64_t policy, size_t most);
+
 /* What weir_store_reset_policy() gets for all limits of a name; what follows a '?' is left out.
  * Pure. */
 uint64_t weir_store_reset_id(const char *name, size_t len);

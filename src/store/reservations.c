@@ -2,7 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 /* The store's public functions on reservations, whose records are in reserve.c. */
 
-#include "store/figures.h"
+#include "store/reservations.h"
+
+#include "core/figures.h"
 #include "store/kept.h"
 #include "store/store.h"
 

@@ -25,14 +25,15 @@ static void check_generations(void **unused)
     (void)unused;
     weir_resets r = {0};
     assert_int_equal(weir_resets_generation(&r, 7), 0);
-    assert_int_equal(weir_resets_raise(&r, 7), WEIR_OK);
+    assert_int_equal(weir_resets_raise(&r, 7, WEIR_RESETS_MAX), WEIR_OK);
     assert_int_equal(weir_resets_generation(&r, 7), 1);
     assert_int_equal(weir_resets_generation(&r, 8), 0);
-    assert_int_equal(weir_resets_raise(&r, 8), WEIR_OK);
-    assert_int_equal(weir_resets_raise(&r, 7), WEIR_OK);
+    assert_int_equal(weir_resets_raise(&r, 8, WEIR_RESETS_MAX), WEIR_OK);
+    assert_int_equal(weir_resets_raise(&r, 7, WEIR_RESETS_MAX), WEIR_OK);
     assert_int_equal(weir_resets_generation(&r, 7), 2);
     assert_int_equal(weir_resets_generation(&r, 8), 1);
-    assert_int_equal(weir_resets_raise(&r, 0), WEIR_OK); /* any number is a policy */
+    assert_int_equal(weir_resets_raise(&r, 0, WEIR_RESETS_MAX),
+                     WEIR_OK); /* any number is a policy */
     assert_int_equal(weir_resets_generation(&r, 0), 1);
     assert_int_equal(weir_resets_generation(&r, 1), 0);
     assert_int_equal(port_word_load_relaxed(&r.begun), 4);
@@ -44,16 +45,31 @@ static void check_full(void **unused)
     weir_resets r = {0};
     for (uint64_t i = 0; i < WEIR_RESETS_MAX; i++) {
         assert_int_equal(weir_resets_entries(&r, NULL), i);
-        assert_int_equal(weir_resets_raise(&r, i), WEIR_OK);
+        assert_int_equal(weir_resets_raise(&r, i, WEIR_RESETS_MAX), WEIR_OK);
     }
-    assert_int_equal(weir_resets_raise(&r, WEIR_RESETS_MAX), WEIR_E_FULL);
+    assert_int_equal(weir_resets_raise(&r, WEIR_RESETS_MAX, WEIR_RESETS_MAX), WEIR_E_FULL);
     assert_int_equal(weir_resets_generation(&r, WEIR_RESETS_MAX), 0);
     for (uint64_t i = 0; i < WEIR_RESETS_MAX; i++) {
         assert_int_equal(weir_resets_generation(&r, i), 1);
-        assert_int_equal(weir_resets_raise(&r, i), WEIR_OK); /* those in the table may be reset */
+        assert_int_equal(weir_resets_raise(&r, i, WEIR_RESETS_MAX),
+                         WEIR_OK); /* those in the table may be reset */
         assert_int_equal(weir_resets_generation(&r, i), 2);
     }
     assert_int_equal(weir_resets_entries(&r, NULL), WEIR_RESETS_MAX);
+}
+
+/* A caller may leave entries for others. Policies in the table may be reset by all. */
+static void check_fewer(void **unused)
+{
+    (void)unused;
+    weir_resets r = {0};
+    for (uint64_t i = 0; i < 3; i++)
+        assert_int_equal(weir_resets_raise(&r, i, 3), WEIR_OK);
+    assert_int_equal(weir_resets_raise(&r, 3, 3), WEIR_E_FULL);
+    assert_int_equal(weir_resets_raise(&r, 0, 3), WEIR_OK);
+    assert_int_equal(weir_resets_raise(&r, 3, 4), WEIR_OK);
+    assert_int_equal(weir_resets_raise(&r, 3, 3), WEIR_OK);
+    assert_int_equal(weir_resets_entries(&r, NULL), 4);
 }
 
 /* A table whose slots are all taken, as only damage can cause. */
@@ -64,7 +80,7 @@ static void check_damaged(void **unused)
     for (size_t i = 0; i < WEIR_RESETS_SLOTS; i++)
         port_word_store_relaxed(&r.slot[i], UINT64_MAX - 1);
     assert_int_equal(weir_resets_generation(&r, 7), 0);
-    assert_int_equal(weir_resets_raise(&r, 7), WEIR_E_FULL);
+    assert_int_equal(weir_resets_raise(&r, 7, WEIR_RESETS_MAX), WEIR_E_FULL);
 }
 
 static uint64_t only_entry(const weir_resets *r)
@@ -78,10 +94,10 @@ static void check_merge(void **unused)
 {
     (void)unused;
     weir_resets from = {0}, to = {0};
-    assert_int_equal(weir_resets_raise(&from, 7), WEIR_OK);
+    assert_int_equal(weir_resets_raise(&from, 7, WEIR_RESETS_MAX), WEIR_OK);
     uint64_t first = only_entry(&from);
     assert_int_equal(first & WEIR_GENERATION_MAX, 1);
-    assert_int_equal(weir_resets_raise(&from, 7), WEIR_OK);
+    assert_int_equal(weir_resets_raise(&from, 7, WEIR_RESETS_MAX), WEIR_OK);
     assert_int_equal(only_entry(&from), first + 1);
     assert_int_equal(weir_resets_merge(&to, first + 1), WEIR_OK);
     assert_int_equal(weir_resets_generation(&to, 7), 2);
@@ -96,12 +112,12 @@ static void check_merge(void **unused)
     assert_int_equal(only_entry(&to), first + 2);
     uint64_t last = first - 1 + WEIR_GENERATION_MAX;
     assert_int_equal(weir_resets_merge(&to, last - 1), WEIR_OK);
-    assert_int_equal(weir_resets_raise(&to, 7), WEIR_OK);
+    assert_int_equal(weir_resets_raise(&to, 7, WEIR_RESETS_MAX), WEIR_OK);
     assert_int_equal(only_entry(&to), last);
-    assert_int_equal(weir_resets_raise(&to, 7), WEIR_E_FULL);
+    assert_int_equal(weir_resets_raise(&to, 7, WEIR_RESETS_MAX), WEIR_E_FULL);
     assert_int_equal(only_entry(&to), last);
     for (uint64_t i = 8; weir_resets_entries(&to, NULL) < WEIR_RESETS_MAX; i++)
-        assert_int_equal(weir_resets_raise(&to, i), WEIR_OK);
+        assert_int_equal(weir_resets_raise(&to, i, WEIR_RESETS_MAX), WEIR_OK);
     assert_int_equal(weir_resets_merge(&to, first + (WEIR_GENERATION_MAX + 1) * 12345),
                      WEIR_E_FULL);
 }
@@ -111,7 +127,7 @@ enum { RAISES = 2000, THREADS = 4, POLICIES = 50 };
 static void *raise_many(void *resets)
 {
     for (uint64_t i = 0; i < RAISES; i++)
-        assert_int_equal(weir_resets_raise(resets, i % POLICIES), WEIR_OK);
+        assert_int_equal(weir_resets_raise(resets, i % POLICIES, WEIR_RESETS_MAX), WEIR_OK);
     return NULL;
 }
 
@@ -426,13 +442,13 @@ static void check_exact(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_generations),  cmocka_unit_test(check_full),
-        cmocka_unit_test(check_damaged),      cmocka_unit_test(check_merge),
-        cmocka_unit_test(check_threads),      cmocka_unit_test(check_all_keys),
-        cmocka_unit_test(check_ids),          cmocka_unit_test(check_full_store),
-        cmocka_unit_test(check_reservations), cmocka_unit_test(check_registry),
-        cmocka_unit_test(check_file),         cmocka_unit_test(check_processes),
-        cmocka_unit_test(check_exact),
+        cmocka_unit_test(check_generations), cmocka_unit_test(check_full),
+        cmocka_unit_test(check_fewer),       cmocka_unit_test(check_damaged),
+        cmocka_unit_test(check_merge),       cmocka_unit_test(check_threads),
+        cmocka_unit_test(check_all_keys),    cmocka_unit_test(check_ids),
+        cmocka_unit_test(check_full_store),  cmocka_unit_test(check_reservations),
+        cmocka_unit_test(check_registry),    cmocka_unit_test(check_file),
+        cmocka_unit_test(check_processes),   cmocka_unit_test(check_exact),
     };
     return cmocka_run_group_tests_name("resets", tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include "port/assert.h"
 #include "port/port.h"
 #include "store/figures.h"
+#include "store/iterate.h"
 #include "store/kept.h"
 #include "store/table/pack.h"
 
@@ -385,11 +386,16 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
 
 /* ---- all keys of a policy -------------------------------------------------------------------- */
 
-weir_status weir_store_reset_policy(weir_store *s, uint64_t policy)
+weir_status weir_store_reset_policy_of(weir_store *s, uint64_t policy, size_t most)
 {
-    weir_status st = weir_resets_raise(s->resets, policy);
+    weir_status st = weir_resets_raise(s->resets, policy, most);
     weir_store_sync_if_always(s);
     return st;
+}
+
+weir_status weir_store_reset_policy(weir_store *s, uint64_t policy)
+{
+    return weir_store_reset_policy_of(s, policy, WEIR_RESETS_MAX);
 }
 
 /* The ids of all generations differ: they differ in the bits below the class and the partition, in

@@ -10,7 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LOST_TICKS = 2 }; /* without the directory; one that is replaced is not lost */
+enum {
+    LOST_TICKS = 2,         /* without the directory; one that is replaced is not lost */
+    NOT_CHARGED_TICKS = 60, /* between two logs of requests that were not charged */
+    NOT_CHARGED_LINES = 16  /* of such a log */
+};
 
 typedef struct rls_part {
     weir_rls *rls;
@@ -18,6 +22,7 @@ typedef struct rls_part {
     const log_target *log;
     char *directory;   /* of limits; NULL: none */
     unsigned lost_for; /* ticks without it, up to LOST_TICKS */
+    unsigned quiet;    /* ticks until the next log of requests that were not charged */
 } rls_part;
 
 static weir_status open_statsd(rls_part *p, const envoy_settings *envoy)
@@ -152,9 +157,32 @@ static void log_directory(rls_part *p)
                                              "they have changed")));
 }
 
+static void log_limit_not_charged(void *ctx, const weir_rls_not_charged *of)
+{
+    const rls_part *p = ctx;
+    char policy[WEIR_RULE_NAME_MAX + 1];
+    memcpy(policy, of->policy.at, of->policy.len);
+    policy[of->policy.len] = '\0';
+    log_event(p->log, WEIR_LOG_INFO, "not-charged",
+              LOG(log_text("policy", policy), log_integer("times", (int64_t)of->requests),
+                  log_integer("hits", of->hits), log_integer("left", of->left),
+                  log_text("text", "requests of several hits were denied and charged nothing; if "
+                                   "they report what was used already, set late: true")));
+}
+
+/* Once a minute, one line for each policy. */
+static void log_not_charged(rls_part *p)
+{
+    if (p->quiet > 0)
+        p->quiet--;
+    else if (weir_rls_each_not_charged(p->rls, NOT_CHARGED_LINES, log_limit_not_charged, p) > 0)
+        p->quiet = NOT_CHARGED_TICKS - 1;
+}
+
 static void rls_tick(void *self, int64_t now_ns)
 {
     rls_part *p = self;
+    log_not_charged(p);
     if (p->statsd)
         statsd_tick(p->statsd, now_ns);
     if (p->directory)

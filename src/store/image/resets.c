@@ -55,16 +55,16 @@ size_t weir_resets_entries(const weir_resets *r, uint64_t ret[WEIR_RESETS_SLOTS]
 }
 
 /* Sets the generation of a mark to `generation`, or, if that is 0, raises it by one. Never lowers
- * it. The loop ends: it repeats only after another thread has changed the slot. */
-static weir_status set(weir_resets *r, uint64_t mark, uint64_t generation)
+ * it. The loop ends: it repeats only after another thread has changed the slot.
+ *  most  entries, with a new one. */
+static weir_status set(weir_resets *r, uint64_t mark, uint64_t generation, size_t most)
 {
     WEIR_ASSERT(mark_in(mark) == mark && mark != 0 && generation <= WEIR_GENERATION_MAX);
     port_word_add_relaxed(&r->begun, 1); /* first: a process may be killed in between */
     for (;;) {
         size_t slot;
         uint64_t entry;
-        if (!find(r, mark, &slot, &entry) ||
-            (entry == 0 && weir_resets_entries(r, NULL) >= WEIR_RESETS_MAX))
+        if (!find(r, mark, &slot, &entry) || (entry == 0 && weir_resets_entries(r, NULL) >= most))
             return WEIR_E_FULL;
         uint64_t now = entry & WEIR_GENERATION_MAX;
         if (generation != 0 && generation <= now)
@@ -77,13 +77,13 @@ static weir_status set(weir_resets *r, uint64_t mark, uint64_t generation)
     }
 }
 
-weir_status weir_resets_raise(weir_resets *r, uint64_t policy)
+weir_status weir_resets_raise(weir_resets *r, uint64_t policy, size_t most)
 {
-    return set(r, mark_of(policy), 0);
+    return set(r, mark_of(policy), 0, most);
 }
 
 weir_status weir_resets_merge(weir_resets *r, uint64_t entry)
 {
     uint64_t mark = mark_in(entry), generation = entry & WEIR_GENERATION_MAX;
-    return mark == 0 || generation == 0 ? WEIR_E_RANGE : set(r, mark, generation);
+    return mark == 0 || generation == 0 ? WEIR_E_RANGE : set(r, mark, generation, WEIR_RESETS_MAX);
 }

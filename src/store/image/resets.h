@@ -26,8 +26,9 @@ typedef struct weir_resets {
 uint64_t weir_resets_generation(const weir_resets *r, uint64_t policy);
 
 /* Raises the generation of a policy by one. Returns WEIR_OK; WEIR_E_FULL for one more policy than
- * WEIR_RESETS_MAX, or after WEIR_GENERATION_MAX resets. Any thread of any process. */
-weir_status weir_resets_raise(weir_resets *r, uint64_t policy);
+ * `most`, or after WEIR_GENERATION_MAX resets. Any thread of any process.
+ *  most  1..WEIR_RESETS_MAX entries. */
+weir_status weir_resets_raise(weir_resets *r, uint64_t policy, size_t most);
 
 /* Adds an entry of another table, unless this table has a later generation of its policy. Returns
  * WEIR_OK; WEIR_E_FULL; WEIR_E_RANGE if it is no entry. Any thread of any process. */
