@@ -534,8 +534,8 @@ static void denied_hits_are_noted(void **unused)
     assert_true(n.last.hits == UINT32_MAX && n.last.left == 5);
 }
 
-/* Hits keep units for others, and so do peeks; a charge and a refund do not. Others may take what is
- * kept. */
+/* Hits keep units for others, and so do peeks; a charge and a refund do not. Others may take what
+ * is kept. */
 static void hits_keep_units(void **unused)
 {
     (void)unused;

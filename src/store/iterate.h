@@ -66,8 +66,8 @@ void weir_store_policies(weir_store *s,
 bool weir_store_note_text(weir_store *s, uint64_t policy_id, const char *text, size_t len);
 
 /* As weir_store_reset_policy(), but WEIR_E_FULL if `most` others have been reset. A client may name
- * any number of policy texts, so they get WEIR_RESETS_OF_TEXTS_MAX; the other entries stay for named
- * policies. */
+ * any number of policy texts, so they get WEIR_RESETS_OF_TEXTS_MAX; the other entries stay for
+ * named policies. */
 #define WEIR_RESETS_OF_TEXTS_MAX 96
 WEIR_NODISCARD weir_status weir_store_reset_policy_of(weir_store *s, uint64_t policy, size_t most);
 
