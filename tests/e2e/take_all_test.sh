@@ -44,7 +44,7 @@ check "WITHNAMES adds names" "allowed limit remaining retry_after_ms reset_after
     "$(redis-cli -3 -p "$port" WEIR.TAKEALL 1 org x 0 WITHNAMES | awk '{print $1}' | tr '\n' ' ' | sed 's/ $//')"
 check "WITHNAMES adds names in RESP2" "index 0 policy org key x layer 0" \
     "$(request WEIR.TAKEALL 1 org x 0 WITHNAMES | cut -d' ' -f15-)"
-check "the metrics count the denials" "user: 1 org: 1" \
+check "the metrics count the denials" "user: 1 org: 2" \
     "$(curl -s "$web/metrics" | awk -F'[" ]' '/decisions_total.*denied"/ && ($2 == "user" || $2 == "org") {n[$2] = $NF}
         END {print "user: " n["user"] " org: " n["org"]}')"
 
