@@ -112,7 +112,7 @@ check "daemon: a reservation that is denied" "3 denied   retry in 1 h" \
     "$(run reserve --text "$text" erin | sed -E 's/59 m.*|1 h.*/1 h/')"
 check "daemon: renew" "0 renewed  0 of 2 remaining, next in 1 h, full again in 1 d" \
     "$(run renew --ttl 24h "$id" | sed -E 's/59 m [^,]*|1 h/1 h/; s/23 h.*|1 d/1 d/')"
-check "daemon: a TTL above the lease" "1 weir renew: $WEIR_SERVER: --ttl: expected at most the lease of the policy; a policy without a concurrent layer requires a TTL" \
+check "daemon: a TTL above the lease" "1 weir renew: $WEIR_SERVER: --ttl: expected at most the lease of the policy, found 366d" \
     "$(run renew --ttl 366d "$id")"
 check "daemon: commit as JSON" '0 {"settled":true,"over":0,"limit":2,"remaining":1,"reset_after_ms":N,"next_ms":0,"layer":0}' \
     "$(run commit --json "$id" 1 | sed -E 's/_ms":[1-9][0-9]*/_ms":N/g')"
