@@ -39,8 +39,8 @@
  * The system provides pages as they are used. A store in memory of 16 MiB or more begins with small
  * pages of 4 KiB, so a new small state makes at most one of them resident. Once the table has one
  * key for every four of its small pages, a thread moves it to huge pages, and all of it becomes
- * resident. The same happens to the memory for large states once half of it is used. A smaller
- * store uses huge pages from the beginning.
+ * resident. The memory for large states is moved as far as it is used. A smaller store uses huge
+ * pages from the beginning.
  *
  * Eviction: the memory of idle keys is reused. If there is none, a key that still has less than its
  * full quota is evicted; `evicted` counts such keys. The victim is the key that has used the

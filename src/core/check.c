@@ -14,8 +14,8 @@
 size_t weir_state_words(const weir_policy *p, unsigned level)
 {
     WEIR_ASSERT(p->layers >= 1 && p->layers <= WEIR_LAYERS_MAX);
-    size_t words = 0;
-    for (uint32_t i = 0; i < p->layers; i++)
+    size_t words = weir_layer_words(&p->layer[0], level);
+    for (uint32_t i = 1; i < p->layers; i++)
         words += weir_layer_words(&p->layer[i], level);
     return words;
 }
@@ -32,13 +32,12 @@ void weir_state_grow(const weir_policy *p, const uint64_t *from, unsigned level,
 
 bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned level)
 {
-    for (uint32_t i = 0; i < p->layers; i++) {
-        const weir_layer *l = &p->layer[i];
-        if (!weir_layer_sound(l, state, level))
+    for (uint32_t i = 0; i + 1 < p->layers; i++) {
+        if (!weir_layer_sound(&p->layer[i], state, level))
             return false;
-        state += p->layers > 1 ? weir_layer_words(l, level) : 0;
+        state += weir_layer_words(&p->layer[i], level);
     }
-    return true;
+    return weir_layer_sound(&p->layer[p->layers - 1], state, level);
 }
 
 /* The functions with `keep` are always inlined, so that weir_check(), which keeps 0, is compiled
@@ -157,12 +156,16 @@ static inline bool has_ring(const weir_policy *p)
     return false;
 }
 
+static inline bool is_in_range(unsigned level, int64_t now_ns, int64_t cost)
+{
+    return now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX && cost >= 0 && cost <= WEIR_COST_MAX &&
+           level <= WEIR_LEVEL_MAX;
+}
+
 static weir_status validate(const weir_policy *p, const uint64_t *state, unsigned level,
                             int64_t now_ns, int64_t cost)
 {
-    bool good = now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX && cost >= 0 && cost <= WEIR_COST_MAX &&
-                level <= WEIR_LEVEL_MAX;
-    return good && (!has_ring(p) || weir_state_sound(p, state, level)) ? WEIR_OK : WEIR_E_RANGE;
+    return is_in_range(level, now_ns, cost) && (!has_ring(p) || weir_state_sound(p, state, level)) ? WEIR_OK : WEIR_E_RANGE;
 }
 
 static weir_status validate_keep(const weir_policy *p, const uint64_t *state, unsigned level,
@@ -189,19 +192,39 @@ check_layers(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_
     return WEIR_OK;
 }
 
+/* Not inlined: a single layer needs no stack frame. */
+__attribute__((noinline)) static weir_status check_several(const weir_policy *p, uint64_t *state,
+                                                           unsigned level, int64_t now_ns,
+                                                           int64_t cost, weir_decision *ret)
+{
+    return check_layers(p, state, level, now_ns, cost, 0, ret);
+}
+
+static inline weir_status check_valid(const weir_policy *p, uint64_t *state, unsigned level,
+                                      int64_t now_ns, int64_t cost, weir_decision *ret)
+{
+    if (p->layers > 1)
+        return check_several(p, state, level, now_ns, cost, ret);
+    if (!weir_layer_check(&p->layer[0], state, level, now_ns, cost, true, ret))
+        return WEIR_E_ROOM;
+    ret->layer = 0;
+    return WEIR_OK;
+}
+
 weir_status weir_check(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t cost, weir_decision *ret)
 {
     weir_status st = validate(p, state, level, now_ns, cost);
-    if (st != WEIR_OK)
-        return st;
-    if (p->layers == 1) {
-        if (!weir_layer_check(&p->layer[0], state, level, now_ns, cost, true, ret))
-            return WEIR_E_ROOM;
-        ret->layer = 0;
-        return WEIR_OK;
-    }
-    return check_layers(p, state, level, now_ns, cost, 0, ret);
+    return st == WEIR_OK ? check_valid(p, state, level, now_ns, cost, ret) : st;
+}
+
+weir_status weir_check_sound(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
+                             int64_t cost, int64_t keep, weir_decision *ret)
+{
+    if (keep != 0)
+        return weir_check_keep(p, state, level, now_ns, cost, keep, ret);
+    return is_in_range(level, now_ns, cost) ? check_valid(p, state, level, now_ns, cost, ret)
+                                            : WEIR_E_RANGE;
 }
 
 weir_status weir_check_keep(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,

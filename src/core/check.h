@@ -81,6 +81,12 @@ WEIR_NODISCARD static inline weir_status weir_peek_sum(const weir_policy *p, con
  * with WEIR_E_RANGE. */
 bool weir_state_sound(const weir_policy *p, const uint64_t *state, unsigned level);
 
+/* As weir_check_keep(), for a state that is known to be sound. Unused if the amalgamated library is
+ * compiled as the core alone. */
+WEIR_NODISCARD __attribute__((unused)) weir_status
+weir_check_sound(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,
+                 int64_t cost, int64_t keep, weir_decision *ret);
+
 /* Returns the latest time at which any layer decides, or now_ns if the state is not sound. Record
  * this time with a charge that may be refunded later: every layer then finds the charge where it
  * counted it. Pure. */

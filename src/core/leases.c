@@ -10,8 +10,10 @@
 #include "core/ring.h"
 #include "core/wide.h"
 
-static void leases_at(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
-                      weir_ring *ret)
+/* Always inlined, so that weir_leases_check() has the ring in registers. */
+__attribute__((always_inline)) static inline void leases_at(const weir_layer *l,
+                                                            const uint64_t *state, unsigned level,
+                                                            int64_t now_ns, weir_ring *ret)
 {
     weir_ring_at(l, state, level, ret);
     ret->at_ns = now_ns;
@@ -33,6 +35,12 @@ static int64_t new_end(const weir_layer *l, const weir_ring *v)
     return v->at_ns + (int64_t)l->den;
 }
 _Static_assert(INT64_MAX - WEIR_NOW_NS_MAX >= WEIR_SPAN_NS_MAX, "a time and a lease can be added");
+
+/* Returns whether ends_ns is before the end of the last entry. */
+static inline bool ends_before(const weir_ring *v, const uint64_t *state, int64_t ends_ns)
+{
+    return v->len > 0 && ends_ns < weir_ring_stamp(v, state, v->len - 1);
+}
 
 /* Returns the first entry that ends at ends_ns or later, or len. */
 static uint64_t place_of(const weir_ring *v, const uint64_t *state, int64_t ends_ns)
@@ -73,6 +81,10 @@ static int64_t units_at(const weir_ring *v, const uint64_t *state, uint64_t i)
 /* Adds units that end at ends_ns. Ended leases have been removed. */
 static void add(weir_ring *v, uint64_t *state, int64_t ends_ns, int64_t units)
 {
+    if (!ends_before(v, state, ends_ns)) {
+        weir_ring_push(v, state, ends_ns, units);
+        return;
+    }
     uint64_t at = place_of(v, state, ends_ns);
     if (!ends_at(v, state, at, ends_ns)) {
         for (uint64_t i = v->len++; i > at; i--)
@@ -132,6 +144,29 @@ static int64_t retry_after(const weir_layer *l, const weir_ring *v, const uint64
     return ends_after(v, state, i, now_ns);
 }
 
+/* Sets what is left after a decision. */
+static inline void set_left(const weir_layer *l, const weir_ring *v, const uint64_t *state,
+                            int64_t now_ns, weir_decision *ret)
+{
+    ret->remaining = v->sum < l->limit ? l->limit - v->sum : 0;
+    ret->reset_after_ns = v->sum > 0 ? ends_after(v, state, v->len - 1, now_ns) : 0;
+}
+
+/* Holds the units of an allowed request that end before others. */
+__attribute__((noinline)) static bool insert(const weir_layer *l, uint64_t *state, unsigned level,
+                                             int64_t now_ns, int64_t cost, weir_decision *ret)
+{
+    weir_ring v;
+    leases_at(l, state, level, now_ns, &v);
+    if (is_full(l, &v, state, new_end(l, &v)))
+        return false;
+    weir_ring_drop(&v, state, 0);
+    add(&v, state, new_end(l, &v), cost);
+    weir_ring_write(&v, state);
+    set_left(l, &v, state, now_ns, ret);
+    return true;
+}
+
 bool weir_leases_check(const weir_layer *l, uint64_t *state, unsigned level, int64_t now_ns,
                        int64_t cost, weir_decision *ret)
 {
@@ -143,16 +178,17 @@ bool weir_leases_check(const weir_layer *l, uint64_t *state, unsigned level, int
     ret->delay_ns = ret->retry_after_ns = 0;
     if (cost > 0 && ret->allowed) {
         int64_t ends_ns = new_end(l, &v);
-        if (is_full(l, &v, state, ends_ns))
+        if (ends_before(&v, state, ends_ns))
+            return insert(l, state, level, now_ns, cost, ret);
+        if (weir_ring_is_full(l, &v, state, ends_ns))
             return false;
         weir_ring_drop(&v, state, 0);
-        add(&v, state, ends_ns, cost);
+        weir_ring_push(&v, state, ends_ns, cost);
         weir_ring_write(&v, state);
     }
     if (!ret->allowed)
         ret->retry_after_ns = ret->never ? INT64_MAX : retry_after(l, &v, state, now_ns, cost);
-    ret->remaining = v.sum < l->limit ? l->limit - v.sum : 0;
-    ret->reset_after_ns = v.sum > 0 ? ends_after(&v, state, v.len - 1, now_ns) : 0;
+    set_left(l, &v, state, now_ns, ret);
     return true;
 }
 

@@ -127,6 +127,25 @@ static inline void weir_ring_drop(weir_ring *v, const uint64_t *state, int64_t u
     }
 }
 
+/* Returns whether weir_ring_push() at t_ns needs a larger ring buffer once the expired entries are
+ * gone. */
+static inline bool weir_ring_is_full(const weir_layer *l, const weir_ring *v, const uint64_t *state,
+                                     int64_t t_ns)
+{
+    return v->len - v->expired == v->cap && v->cap < (uint64_t)l->limit &&
+           weir_ring_stamp(v, state, v->len - 1) != t_ns;
+}
+
+/* Adds units to the latest entry if that is at t_ns, else appends an entry: none is later. The head
+ * has no expired entries. */
+static inline void weir_ring_push(weir_ring *v, uint64_t *state, int64_t t_ns, int64_t units)
+{
+    if (v->len == 0 || weir_ring_stamp(v, state, v->len - 1) != t_ns)
+        state[WEIR_LOG_STAMPS + weir_ring_index(v, v->len++)] = (uint64_t)t_ns;
+    v->sum += units;
+    weir_ring_set_total(v, state, v->len - 1, v->base + (uint32_t)v->sum);
+}
+
 /* Copies an entry, with its total. */
 static inline void weir_ring_copy(const weir_ring *v, uint64_t *state, uint64_t from, uint64_t to)
 {

@@ -23,19 +23,6 @@ static void view_at(const weir_layer *l, const uint64_t *state, unsigned level, 
     weir_ring_count(ret, state, ret->at_ns - l->period_ns);
 }
 
-static void push(weir_ring *v, uint64_t *state, int64_t cost)
-{
-    bool same = v->len > 0 && weir_ring_stamp(v, state, v->len - 1) == v->at_ns;
-    uint32_t total = v->base + (uint32_t)(v->sum + cost);
-    if (!same) {
-        v->len++;
-        state[WEIR_LOG_STAMPS + weir_ring_index(v, v->len - 1)] = (uint64_t)v->at_ns;
-    }
-    weir_ring_set_total(v, state, v->len - 1, total);
-    v->sum += cost;
-    weir_ring_write(v, state);
-}
-
 /* Returns how many of the oldest units must be dropped so that `cost` fits the limit: none for an
  * allowed cost, some for a denied one that is counted. */
 static int64_t excess(const weir_layer *l, const weir_ring *v, int64_t cost)
@@ -65,19 +52,12 @@ bool weir_log_sound(const weir_layer *l, const uint64_t *state, unsigned level)
     return weir_ring_sound(l, state, level, 0);
 }
 
-/* Returns whether logging a charge needs a larger ring buffer. */
-static bool is_full(const weir_layer *l, const weir_ring *v, const uint64_t *state)
-{
-    return v->len - v->expired == v->cap && v->cap < (uint64_t)l->limit &&
-           weir_ring_stamp(v, state, v->len - 1) != v->at_ns;
-}
-
 bool weir_log_full(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
                    int64_t cost)
 {
     weir_ring v;
     view_at(l, state, level, now_ns, &v);
-    return cost > 0 && is_full(l, &v, state);
+    return cost > 0 && weir_ring_is_full(l, &v, state, v.at_ns);
 }
 
 bool weir_log_allows(const weir_layer *l, const uint64_t *state, unsigned level, int64_t now_ns,
@@ -94,7 +74,7 @@ bool weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_
     weir_ring v;
     view_at(l, state, level, now_ns, &v);
     bool allowed = v.sum + cost <= l->limit, logged = cost > 0 && (allowed || count_denied);
-    if (logged && is_full(l, &v, state))
+    if (logged && weir_ring_is_full(l, &v, state, v.at_ns))
         return false;
     ret->limit = l->limit;
     ret->allowed = allowed;
@@ -103,7 +83,8 @@ bool weir_log_check(const weir_layer *l, uint64_t *state, unsigned level, int64_
     if (logged) {
         int64_t units = cost < l->limit ? cost : l->limit;
         weir_ring_drop(&v, state, excess(l, &v, units));
-        push(&v, state, units);
+        weir_ring_push(&v, state, v.at_ns, units);
+        weir_ring_write(&v, state);
     }
     ret->retry_after_ns = 0;
     if (!ret->allowed)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Once a second, the thread compares what each part holds with its size. A part that holds enough
- * is moved in steps of one huge page. A step usually blocks accesses to the page for about a
+/* Once a second, the thread compares what each part holds with its size. The table is moved as a
+ * whole, and the large states as far as they are resident, in steps of one huge page. A step usually blocks accesses to the page for about a
  * millisecond, and a pause between steps lets the accesses that waited proceed. */
 
 #include "store/store.h"
@@ -19,12 +19,13 @@ enum { SMALL_PAGE = 4096 };
 typedef struct remaining {
     char *at;
     size_t pages;
-    bool begun;
+    bool begun; /* move them all */
 } remaining;
 
 struct weir_huge_pages {
     weir_store *store;
     remaining table, large;
+    const char *large_from; /* the beginning of the part */
     port_mutex *lock;
     port_cond *wake;
     port_thread *thread;
@@ -40,18 +41,19 @@ static bool table_is_used(const weir_huge_pages *h)
     return stats.keys - stats.large_keys >= bytes / (4 * SMALL_PAGE);
 }
 
-/* Whether the large states fill half of their part. Their blocks are adjacent, so the other half is
- * not resident. */
+/* Whether the next huge page of the large states is resident. Their index is at the beginning of
+ * the part, in a sixteenth of it at most, and their blocks are adjacent. Keys that fill another
+ * sixteenth have touched all pages of the index. */
 static bool large_is_used(const weir_huge_pages *h)
 {
-    return weir_store_stats_get(h->store).large_bytes >= h->store->large_max / 2;
+    size_t index = h->store->large_max / 16, used = weir_store_stats_get(h->store).large_bytes;
+    return used >= index && (size_t)(h->large.at - h->large_from) + HUGE_PAGE <= index + used;
 }
 
-/* Moves one huge page. Returns whether it did. */
+/* Moves one huge page, if it is used. Returns whether it did. */
 static bool move(remaining *r, bool is_used)
 {
-    r->begun |= is_used;
-    if (!r->begun || r->pages == 0)
+    if (!is_used || r->pages == 0)
         return false;
     port_use_huge_pages(r->at, HUGE_PAGE);
     r->at += HUGE_PAGE;
@@ -61,7 +63,8 @@ static bool move(remaining *r, bool is_used)
 
 static bool move_next(weir_huge_pages *h)
 {
-    return move(&h->table, h->table.begun || table_is_used(h)) ||
+    h->table.begun = h->table.begun || table_is_used(h);
+    return move(&h->table, h->table.begun) ||
            move(&h->large, h->large.begun || large_is_used(h));
 }
 
@@ -112,6 +115,7 @@ weir_status weir_huge_pages_start(weir_huge_pages **ret, weir_store *s, bool pre
     h->store = s;
     h->table = remaining_of(parts.table, prefault);
     h->large = remaining_of(parts.large, prefault);
+    h->large_from = parts.large.at;
     h->lock = port_mutex_new();
     h->wake = port_cond_new();
     h->thread = h->lock && h->wake ? port_thread_start(move_all, h) : NULL;

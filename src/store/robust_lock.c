@@ -18,7 +18,7 @@ static bool take_over(port_word *lock, const weir_processes *p, uint64_t owner)
     return !weir_process_is_alive(p, owner) && port_word_cas_acquire(lock, &owner, p->self);
 }
 
-weir_lock_result weir_robust_lock(port_word *lock, const weir_processes *p)
+weir_lock_result weir_robust_lock_wait(port_word *lock, const weir_processes *p)
 {
     WEIR_ASSERT(p->self >= 1 && p->self < (uint64_t)1 << WEIR_PROCESS_ID_BITS);
     for (uint64_t tries = 1;; tries++) {

@@ -45,8 +45,16 @@ typedef enum weir_lock_result {
     WEIR_LOCK_OWNER_DIED /* taken over from a dead owner: repair first */
 } weir_lock_result;
 
+/* As weir_robust_lock(), for a lock that is not free. */
+weir_lock_result weir_robust_lock_wait(port_word *lock, const weir_processes *p);
+
 /* Waits for the lock. Never returns WEIR_LOCK_BUSY. */
-weir_lock_result weir_robust_lock(port_word *lock, const weir_processes *p);
+static inline weir_lock_result weir_robust_lock(port_word *lock, const weir_processes *p)
+{
+    uint64_t owner = 0;
+    return port_word_cas_acquire(lock, &owner, p->self) ? WEIR_LOCK_TAKEN
+                                                        : weir_robust_lock_wait(lock, p);
+}
 
 /* Does not wait. */
 weir_lock_result weir_robust_try_lock(port_word *lock, const weir_processes *p);

@@ -11,8 +11,8 @@
 
 /* Decides on a state and changes it. It may run several times for one call, each time on a new
  * copy, and the last run counts. So it must be pure but for *state and what it writes to ctx.
- *  state      weir_state_words(p, level) words, all zero for a key with full quota. The changed
- *             state is kept if the function returns WEIR_OK.
+ *  state      weir_state_words(p, level) words, all zero for a key with full quota. They are sound:
+ *             see weir_state_sound(). The changed state is kept if the function returns WEIR_OK.
  *  ret_usage  weir_usage_of() the new state. May be left unwritten. */
 typedef weir_status (*weir_state_fn)(void *ctx, const weir_policy *p, uint64_t *state,
                                      unsigned level, int64_t now_ns, weir_usage *ret_usage);

@@ -83,21 +83,26 @@ uint64_t weir_store_partition_id(const weir_store *s, uint64_t policy_id, const 
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-/* Runs a callback on a state, in the table or among the large states. The call is complete but for
- * what the store knows.
+/* Runs a callback on a large state. The call is complete but for what the store knows.
  *  named  as in weir_store_call(). */
+static weir_status run_large(weir_store *s, const weir_area *at, weir_large_call *call,
+                             const weir_store_request *named)
+{
+    call->now_ns = weir_table_now(at->table, call->now_ns);
+    call->when_full = s->when_full;
+    call->kept_until_ns = weir_table_kept_until(at->table);
+    weir_status st = weir_large_run(at->large, call);
+    return st == WEIR_E_ELSEWHERE && named ? weir_kept_run(s, at, call, named) : st;
+}
+
+/* The same for a state in the table or among the large states. */
 static weir_status run_hash(weir_store *s, const weir_area *at, weir_large_call *call,
                             const weir_store_request *named)
 {
-    weir_status st;
-    if (weir_table_words(call->policy) > 0) {
-        st = weir_table_run(at->table, call->policy, call->hash, call->now_ns, call->fn, call->ctx);
-    } else {
-        call->now_ns = weir_table_now(at->table, call->now_ns);
-        call->when_full = s->when_full;
-        call->kept_until_ns = weir_table_kept_until(at->table);
-        st = weir_large_run(at->large, call);
-    }
+    if (weir_table_words(call->policy) == 0)
+        return run_large(s, at, call, named);
+    weir_status st =
+        weir_table_run(at->table, call->policy, call->hash, call->now_ns, call->fn, call->ctx);
     return st == WEIR_E_ELSEWHERE && named ? weir_kept_run(s, at, call, named) : st;
 }
 
@@ -134,7 +139,7 @@ weir_status weir_check_state(void *ctx, const weir_policy *p, uint64_t *state, u
                              int64_t now_ns, weir_usage *ret_usage)
 {
     weir_state_call *c = ctx;
-    weir_status st = weir_check_keep(p, state, level, now_ns, c->cost, c->keep, &c->decision);
+    weir_status st = weir_check_sound(p, state, level, now_ns, c->cost, c->keep, &c->decision);
     note_usage(p, st, c, ret_usage);
     return st;
 }
@@ -523,12 +528,11 @@ find_kinds(const weir_store *s, const weir_store_request *requests, size_t n, bo
     return k;
 }
 
-/* Hashes up to GROUP requests and prefetches their states. Returns whether all policies are
- * singles. */
-__attribute__((always_inline)) static inline bool hash_group(const weir_store *s,
-                                                             const weir_store_request *requests,
-                                                             size_t n, bool divided,
-                                                             uint64_t ret[GROUP])
+/* Hashes up to GROUP requests and prefetches their states. Returns what their policies are. */
+__attribute__((always_inline)) static inline kinds hash_group(const weir_store *s,
+                                                              const weir_store_request *requests,
+                                                              size_t n, bool divided,
+                                                              uint64_t ret[GROUP])
 {
     WEIR_ASSERT(n <= GROUP);
     weir_large_hint large[GROUP];
@@ -537,27 +541,46 @@ __attribute__((always_inline)) static inline bool hash_group(const weir_store *s
     if (k.large_len > 0)
         weir_large_prefetch(large, k.large_len);
     if (k.large_len == n)
-        return k.singles;
+        return k;
     for (size_t i = 0; i < n; i++)
         weir_table_prefetch(area_of_request(s, &requests[i], divided)->table, ret[i]);
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || ret[i] != ret[i - 1])
             weir_table_prefetch_alternate(area_of_request(s, &requests[i], divided)->table, ret[i]);
     }
-    return k.singles;
+    return k;
 }
 
-static void decide_one(weir_store *s, const weir_area *at, weir_store_request *r, uint64_t hash,
-                       int64_t now_ns)
+/* Decides one request.
+ *  run  run_hash() or run_large(). */
+__attribute__((always_inline)) static inline void
+decide_by(weir_status (*run)(weir_store *s, const weir_area *at, weir_large_call *call,
+                             const weir_store_request *named),
+          weir_store *s, const weir_area *at, weir_store_request *r, uint64_t hash, int64_t now_ns)
 {
     weir_state_call c;
     c.cost = r->cost;
     c.keep = r->keep;
     weir_large_call call = {
         .policy = r->policy, .hash = hash, .now_ns = now_ns, .fn = weir_check_state, .ctx = &c};
-    r->status = weir_good_request(r, now_ns) ? run_hash(s, at, &call, r) : WEIR_E_RANGE;
+    r->status = weir_good_request(r, now_ns) ? run(s, at, &call, r) : WEIR_E_RANGE;
     if (r->status == WEIR_OK)
         r->decision = c.decision;
+}
+
+static void decide_one(weir_store *s, const weir_area *at, weir_store_request *r, uint64_t hash,
+                       int64_t now_ns)
+{
+    decide_by(run_hash, s, at, r, hash, now_ns);
+}
+
+/* Decides up to GROUP requests on large states. */
+__attribute__((noinline)) static void decide_large(weir_store *s, weir_store_request *requests,
+                                                   size_t n, const uint64_t *hashes, int64_t now_ns)
+{
+    for (size_t i = 0; i < n; i++)
+        decide_by(run_large, s, area_of_request(s, &requests[i], true), &requests[i], hashes[i],
+                  now_ns);
 }
 
 /* How many requests at the front have the key and the policy of the first one, and are plain. */
@@ -625,9 +648,11 @@ check_batch(weir_store *s, weir_store_request *requests, size_t n, bool divided,
     uint64_t hashes[GROUP];
     for (size_t at = 0; at < n; at += GROUP) {
         size_t len = n - at < GROUP ? n - at : GROUP;
-        bool singles = hash_group(s, &requests[at], len, divided, hashes);
-        if (singles && !divided)
+        kinds k = hash_group(s, &requests[at], len, divided, hashes);
+        if (k.singles && !divided)
             decide_group(s, &requests[at], len, false, true, hashes, now_ns);
+        else if (k.large_len == len)
+            decide_large(s, &requests[at], len, hashes, now_ns);
         else
             decide_others(s, &requests[at], len, hashes, now_ns);
     }

@@ -162,8 +162,8 @@ static inline void weir_store_sync_if_always(weir_store *s)
  * hundred of them would make all of it resident in huge pages of 2 MiB. A store therefore begins
  * with small pages, and resident memory grows by at most one of them with each key. Lookups are
  * faster in huge pages. So a thread moves the table to huge pages once a quarter of its pages is in
- * use, and the large states once they fill half of their part. It moves one huge page at a time,
- * while other threads use the memory. */
+ * use, and the large states as they fill their part from its beginning. It moves one huge page at a
+ * time, while other threads use the memory. */
 
 /* A store with less memory uses huge pages from the beginning. Without prefault it has no
  * thread. */

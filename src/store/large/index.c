@@ -26,14 +26,6 @@ void weir_index_repair(weir_large *l, weir_stripe *s)
     port_word_store_relaxed(&s->pending_used, 0);
 }
 
-void weir_index_lock(weir_large *l, weir_stripe *s)
-{
-    weir_lock_result got = weir_robust_lock(&s->lock, l->blocks.processes);
-    /* An open transaction without a dead owner is damage. */
-    if (got == WEIR_LOCK_OWNER_DIED || !weir_stripe_idle(s))
-        weir_index_repair(l, s);
-}
-
 bool weir_index_try_lock(weir_large *l, weir_stripe *s)
 {
     weir_lock_result got = weir_robust_try_lock(&s->lock, l->blocks.processes);
@@ -57,7 +49,8 @@ static bool belongs(const weir_large *l, size_t i, uint64_t at)
 }
 
 /* Follows the chain of `hash` to the block `want_at`, or, if that is 0, to the block of `hash`. */
-static port_word *walk(weir_large *l, uint64_t hash, uint64_t want_at, uint64_t *ret_at)
+__attribute__((always_inline)) static inline port_word *walk(weir_large *l, uint64_t hash,
+                                                              uint64_t want_at, uint64_t *ret_at)
 {
     WEIR_ASSERT(weir_index_is_locked(l, weir_large_stripe_of(l, hash)));
     size_t i = weir_index_bucket(l, hash);

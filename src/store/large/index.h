@@ -34,9 +34,6 @@ static inline weir_stripe *weir_large_stripe_of(weir_large *l, uint64_t hash)
     return &l->stripe[weir_index_bucket(l, hash) & (l->stripes - 1)];
 }
 
-/* Locks a stripe. If the last owner died, rolls back what it was doing. */
-void weir_index_lock(weir_large *l, weir_stripe *s);
-
 /* Whether this process has locked a stripe. For assertions. */
 static inline bool weir_index_is_locked(const weir_large *l, const weir_stripe *s)
 {
@@ -48,6 +45,15 @@ bool weir_index_try_lock(weir_large *l, weir_stripe *s);
 
 /* Rolls back what a dead owner of the stripe was doing. The stripe is locked. */
 void weir_index_repair(weir_large *l, weir_stripe *s);
+
+/* Locks a stripe. If the last owner died, rolls back what it was doing. */
+static inline void weir_index_lock(weir_large *l, weir_stripe *s)
+{
+    weir_lock_result got = weir_robust_lock(&s->lock, l->blocks.processes);
+    /* An open transaction without a dead owner is damage. */
+    if (got == WEIR_LOCK_OWNER_DIED || !weir_stripe_idle(s))
+        weir_index_repair(l, s);
+}
 
 /* The stripe is locked for all functions below. They cut a chain off where it is damaged. */
 

@@ -14,7 +14,7 @@ enum {
     WHOLE_MAX = 4 * LINE, /* bytes of a block that is prefetched without looking into it */
 };
 
-static void prefetch_bytes(const void *p, size_t bytes)
+static inline void prefetch_bytes(const void *p, size_t bytes)
 {
     const unsigned char *first = p;
     for (size_t i = 0; i < bytes; i += LINE)
@@ -22,16 +22,16 @@ static void prefetch_bytes(const void *p, size_t bytes)
     port_prefetch(first + bytes - 1);
 }
 
-/* Prefetches a block, or its beginning, and its bits. Returns false if `at` is no unit. */
-static bool prefetch_block(const weir_large *l, uint64_t at, size_t bytes)
+/* Prefetches a block, or its beginning, and its bits. Returns `at`, or 0 if that is no unit. */
+static inline uint64_t prefetch_block(const weir_large *l, uint64_t at, size_t bytes)
 {
     const weir_allocator *b = &l->blocks;
     if (at == 0 || at >= b->units || b->units - at < sizeof(weir_block) / WEIR_UNIT + 1)
-        return false;
+        return 0;
     port_prefetch(&b->begins[at / 64]);
     port_prefetch(&b->taken[at / 64]);
     prefetch_bytes(weir_block_at(b, at), bytes);
-    return true;
+    return at;
 }
 
 static const port_word *bucket_of(const weir_large_hint *key)
@@ -56,27 +56,31 @@ static void prefetch_state(const weir_policy *p, const weir_block *block)
         port_prefetch(&block->state[index[i]]);
 }
 
-/* Returns the number of the unit, or 0 if there is no block to prefetch. */
-static uint64_t prefetch_found(const weir_large_hint *key, uint64_t at)
+/* How much of a block of the policy is prefetched at first. */
+static size_t bytes_of(const weir_policy *p)
 {
-    size_t bytes = sizeof(weir_block) + weir_state_words(key->policy, 0) * sizeof(uint64_t);
-    return prefetch_block(key->large, at, bytes > WHOLE_MAX ? LINE : bytes) ? at : 0;
+    size_t bytes = sizeof(weir_block) + weir_state_words(p, 0) * sizeof(uint64_t);
+    return bytes > WHOLE_MAX ? LINE : bytes;
 }
 
 void weir_large_prefetch(const weir_large_hint *keys, size_t n)
 {
     uint64_t at[WEIR_LARGE_HINTS_MAX];
+    size_t bytes[WEIR_LARGE_HINTS_MAX];
     WEIR_ASSERT(n <= WEIR_LARGE_HINTS_MAX);
     for (size_t i = 0; i < n; i++) {
         port_prefetch(bucket_of(&keys[i]));
         prefetch_stripe(keys[i].large, keys[i].hash);
     }
-    for (size_t i = 0; i < n; i++)
-        at[i] = prefetch_found(&keys[i], port_word_load_relaxed(bucket_of(&keys[i])));
+    for (size_t i = 0; i < n; i++) {
+        bool same = i > 0 && keys[i].policy == keys[i - 1].policy;
+        bytes[i] = same ? bytes[i - 1] : bytes_of(keys[i].policy);
+        at[i] = prefetch_block(keys[i].large, port_word_load_relaxed(bucket_of(&keys[i])), bytes[i]);
+    }
     for (size_t i = 0; i < n; i++) { /* the second block of a chain, if it is not the first */
         const weir_block *block = weir_block_at(&keys[i].large->blocks, at[i]);
         if (at[i] != 0 && port_peek(&block->hash) != keys[i].hash)
-            at[i] = prefetch_found(&keys[i], port_peek(&block->next));
+            at[i] = prefetch_block(keys[i].large, port_peek(&block->next), bytes[i]);
     }
     for (size_t i = 0; i < n; i++) {
         if (at[i] != 0)

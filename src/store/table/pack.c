@@ -21,6 +21,7 @@
 #include "store/table/pack.h"
 
 #include "core/block.h"
+#include "core/layer.h"
 #include "core/wide.h"
 #include "port/assert.h"
 #include "store/state.h"
@@ -31,12 +32,12 @@ enum { SHORT_BITS = 32, LONG_BITS = 48, SHARE_BITS = 1 };
 size_t weir_pack_words(const weir_policy *p)
 {
     if (p->layers == 1) { /* the same answer as below, with less work */
-        size_t fixed = weir_format_words(p->layer[0].format);
-        if (fixed > 0)
-            return fixed;
+        size_t first = weir_layer_words(p->layer, 0);
+        bool small = first <= WEIR_ENTRY_WORDS;
+        return small && first == weir_layer_words(p->layer, WEIR_LEVEL_MAX) ? first : 0;
     }
-    size_t words = weir_state_words(p, WEIR_LEVEL_MAX);
-    return words <= WEIR_ENTRY_WORDS && words == weir_state_words(p, 0) ? words : 0;
+    size_t words = weir_state_words(p, 0);
+    return words <= WEIR_ENTRY_WORDS && words == weir_state_words(p, WEIR_LEVEL_MAX) ? words : 0;
 }
 
 /* ---- encoding -------------------------------------------------------------------------------- */
@@ -348,7 +349,8 @@ static bool unpack(const weir_policy *p, const weir_bucket_entry *e, size_t word
     for (size_t i = 0; i < words; i++)
         ret_state[i] = e->words[i];
     bool always_time = p->layers == 1 && p->layer[0].format == WEIR_STATE_TAT_NS;
-    return !always_time && e->form == form_of_words(words);
+    return !always_time && e->form == form_of_words(words) &&
+           weir_state_sound(p, ret_state, WEIR_LEVEL_MAX);
 }
 
 bool weir_unpack(const weir_policy *p, const weir_bucket_entry *e,
