@@ -34,8 +34,8 @@ static const struct algo {
      (size_t)2 << 30}, /* half full at first, nearly full at the end */
     {"two-layers", "gcra 1000/h burst 1000 & fixed-window 10000/d", 1, 0},
     {"block", "gcra 1000/h burst 1000 & block 10m", 1, 0},
-    {"concurrent", "concurrent 100 lease 1m", 1,
-     (size_t)512 << 20}, /* a key holds the units of six passes */
+    {"concurrent", "concurrent 100 lease 1m", 7,
+     (size_t)512 << 20}, /* a key holds leases of six passes; those of the oldest end */
 };
 enum { ALGOS = sizeof algos / sizeof algos[0] };
 

@@ -156,16 +156,13 @@ static inline bool has_ring(const weir_policy *p)
     return false;
 }
 
-static inline bool is_in_range(unsigned level, int64_t now_ns, int64_t cost)
-{
-    return now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX && cost >= 0 && cost <= WEIR_COST_MAX &&
-           level <= WEIR_LEVEL_MAX;
-}
-
 static weir_status validate(const weir_policy *p, const uint64_t *state, unsigned level,
                             int64_t now_ns, int64_t cost)
 {
-    return is_in_range(level, now_ns, cost) && (!has_ring(p) || weir_state_sound(p, state, level)) ? WEIR_OK : WEIR_E_RANGE;
+    return weir_is_in_range(level, now_ns, cost) &&
+                   (!has_ring(p) || weir_state_sound(p, state, level))
+               ? WEIR_OK
+               : WEIR_E_RANGE;
 }
 
 static weir_status validate_keep(const weir_policy *p, const uint64_t *state, unsigned level,
@@ -192,19 +189,11 @@ check_layers(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_
     return WEIR_OK;
 }
 
-/* Not inlined: a single layer needs no stack frame. */
-__attribute__((noinline)) static weir_status check_several(const weir_policy *p, uint64_t *state,
-                                                           unsigned level, int64_t now_ns,
-                                                           int64_t cost, weir_decision *ret)
-{
-    return check_layers(p, state, level, now_ns, cost, 0, ret);
-}
-
-static inline weir_status check_valid(const weir_policy *p, uint64_t *state, unsigned level,
-                                      int64_t now_ns, int64_t cost, weir_decision *ret)
+static weir_status check_valid(const weir_policy *p, uint64_t *state, unsigned level,
+                               int64_t now_ns, int64_t cost, weir_decision *ret)
 {
     if (p->layers > 1)
-        return check_several(p, state, level, now_ns, cost, ret);
+        return check_layers(p, state, level, now_ns, cost, 0, ret);
     if (!weir_layer_check(&p->layer[0], state, level, now_ns, cost, true, ret))
         return WEIR_E_ROOM;
     ret->layer = 0;
@@ -223,8 +212,8 @@ weir_status weir_check_sound(const weir_policy *p, uint64_t *state, unsigned lev
 {
     if (keep != 0)
         return weir_check_keep(p, state, level, now_ns, cost, keep, ret);
-    return is_in_range(level, now_ns, cost) ? check_valid(p, state, level, now_ns, cost, ret)
-                                            : WEIR_E_RANGE;
+    return weir_is_in_range(level, now_ns, cost) ? check_valid(p, state, level, now_ns, cost, ret)
+                                                 : WEIR_E_RANGE;
 }
 
 weir_status weir_check_keep(const weir_policy *p, uint64_t *state, unsigned level, int64_t now_ns,

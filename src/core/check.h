@@ -24,6 +24,13 @@ static inline bool weir_outranks(const weir_decision *a, const weir_decision *b)
     return a->reset_after_ns > b->reset_after_ns;
 }
 
+/* Whether the arguments of weir_check() beside the state are in range. Pure. */
+static inline bool weir_is_in_range(unsigned level, int64_t now_ns, int64_t cost)
+{
+    return now_ns >= 0 && now_ns <= WEIR_NOW_NS_MAX && cost >= 0 && cost <= WEIR_COST_MAX &&
+           level <= WEIR_LEVEL_MAX;
+}
+
 /* Whether a number may be the `keep` of weir_check_keep(). Pure. */
 static inline bool weir_keep_is_good(int64_t keep)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* Once a second, the thread compares what each part holds with its size. The table is moved as a
- * whole, and the large states as far as they are resident, in steps of one huge page. A step usually blocks accesses to the page for about a
- * millisecond, and a pause between steps lets the accesses that waited proceed. */
+ * whole, and the large states as far as they are resident, in steps of one huge page. A step
+ * usually blocks accesses to the page for about a millisecond, and a pause between steps lets the
+ * accesses that waited proceed. */
 
 #include "store/store.h"
 
@@ -64,8 +65,7 @@ static bool move(remaining *r, bool is_used)
 static bool move_next(weir_huge_pages *h)
 {
     h->table.begun = h->table.begun || table_is_used(h);
-    return move(&h->table, h->table.begun) ||
-           move(&h->large, h->large.begun || large_is_used(h));
+    return move(&h->table, h->table.begun) || move(&h->large, h->large.begun || large_is_used(h));
 }
 
 static void move_all(void *arg)

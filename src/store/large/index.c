@@ -50,7 +50,7 @@ static bool belongs(const weir_large *l, size_t i, uint64_t at)
 
 /* Follows the chain of `hash` to the block `want_at`, or, if that is 0, to the block of `hash`. */
 __attribute__((always_inline)) static inline port_word *walk(weir_large *l, uint64_t hash,
-                                                              uint64_t want_at, uint64_t *ret_at)
+                                                             uint64_t want_at, uint64_t *ret_at)
 {
     WEIR_ASSERT(weir_index_is_locked(l, weir_large_stripe_of(l, hash)));
     size_t i = weir_index_bucket(l, hash);

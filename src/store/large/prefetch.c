@@ -75,7 +75,8 @@ void weir_large_prefetch(const weir_large_hint *keys, size_t n)
     for (size_t i = 0; i < n; i++) {
         bool same = i > 0 && keys[i].policy == keys[i - 1].policy;
         bytes[i] = same ? bytes[i - 1] : bytes_of(keys[i].policy);
-        at[i] = prefetch_block(keys[i].large, port_word_load_relaxed(bucket_of(&keys[i])), bytes[i]);
+        at[i] =
+            prefetch_block(keys[i].large, port_word_load_relaxed(bucket_of(&keys[i])), bytes[i]);
     }
     for (size_t i = 0; i < n; i++) { /* the second block of a chain, if it is not the first */
         const weir_block *block = weir_block_at(&keys[i].large->blocks, at[i]);

@@ -542,6 +542,12 @@ static void other_forms(void **state)
         assert_int_equal(weir_unpack(&ticks, &e, got), form == WEIR_FORM_SHORT ||
                                                            form == WEIR_FORM_LONG ||
                                                            form == WEIR_FORM_TWO);
+        if (form == WEIR_FORM_FIVE) { /* a head at or behind the end of the ring is damage */
+            e.words[0] = 2;
+            assert_false(weir_unpack(&log, &e, got));
+            for (size_t i = 0; i < weir_pack_words(&log); i++)
+                assert_int_equal(got[i], 0);
+        }
         e.words[0] = 3; /* with 3 ticks per ns, the remainder is 0..2 */
         assert_int_equal(weir_unpack(&ticks, &e, got), form == WEIR_FORM_TWO);
     }
