@@ -111,8 +111,20 @@ static void print_address(const address *a, char ret[WEIR_LISTEN_ADDRESS_MAX])
         uv_ip6_name(&a->ip6, host, sizeof host);
         snprintf(ret, WEIR_LISTEN_ADDRESS_MAX, "[%s]:%d", host, ntohs(a->ip6.sin6_port));
     } else {
-        snprintf(ret, WEIR_LISTEN_ADDRESS_MAX, "%s", a->path.sun_path);
+        const char *path = a->path.sun_path;
+        bool is_abstract = path[0] == '\0'; /* its name follows the NUL */
+        snprintf(ret, WEIR_LISTEN_ADDRESS_MAX, "%s%.107s", is_abstract ? "@" : "",
+                 path + is_abstract);
     }
+}
+
+bool weir_listen_normalize(const char *address_text, char ret[static WEIR_LISTEN_ADDRESS_MAX])
+{
+    address a;
+    if (read_address(address_text, &a) != NULL)
+        return false;
+    print_address(&a, ret);
+    return true;
 }
 
 bool weir_listen_peer(int fd, weir_peer_address *ret)
@@ -179,20 +191,25 @@ static int switch_on(int fd, int level, int name)
     return setsockopt(fd, level, name, &on, sizeof on);
 }
 
-/* Returns a bound socket, or -1 with errno. Accepted connections inherit its options. */
+/* Sets the options of a TCP socket that accepted connections inherit. */
+static bool set_tcp_options(int fd)
+{
+    const int keepalive_s = KEEPALIVE_S;
+    return switch_on(fd, IPPROTO_TCP, TCP_NODELAY) == 0 &&
+           switch_on(fd, SOL_SOCKET, SO_KEEPALIVE) == 0 &&
+           setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &keepalive_s, sizeof keepalive_s) == 0;
+}
+
+/* Returns a bound socket, or -1 with errno. */
 static int tcp_socket(const address *a, bool shared)
 {
     int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    const int keepalive_s = KEEPALIVE_S;
     bool is_ip6 = a->any.sa_family == AF_INET6;
     if (switch_on(fd, SOL_SOCKET, SO_REUSEADDR) == 0 &&
         (!shared || switch_on(fd, SOL_SOCKET, SO_REUSEPORT) == 0) &&
-        (!is_ip6 || switch_on(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 0) &&
-        switch_on(fd, IPPROTO_TCP, TCP_NODELAY) == 0 &&
-        switch_on(fd, SOL_SOCKET, SO_KEEPALIVE) == 0 &&
-        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &keepalive_s, sizeof keepalive_s) == 0 &&
+        (!is_ip6 || switch_on(fd, IPPROTO_IPV6, IPV6_V6ONLY) == 0) && set_tcp_options(fd) &&
         bind(fd, &a->any, address_len(a)) == 0)
         return fd;
     int err = errno;
@@ -319,6 +336,30 @@ weir_status weir_listen_open(weir_listen_socket *ret, const char *text, int *ret
     if (!ret->is_tcp)
         st = open_path(&r, &a, ret_fds, n, ret);
     return st;
+}
+
+static bool option_is(int fd, int name, int expected)
+{
+    int value = 0;
+    socklen_t len = sizeof value;
+    return getsockopt(fd, SOL_SOCKET, name, &value, &len) == 0 && value == expected;
+}
+
+bool weir_listen_adopt(int fd, weir_listen_socket *ret)
+{
+    address a = {0};
+    socklen_t len = sizeof a;
+    if (!option_is(fd, SO_TYPE, SOCK_STREAM) || !option_is(fd, SO_ACCEPTCONN, 1) ||
+        getsockname(fd, &a.any, &len) != 0)
+        return false;
+    bool is_tcp = a.any.sa_family == AF_INET || a.any.sa_family == AF_INET6;
+    if ((!is_tcp && a.any.sa_family != AF_UNIX) || (is_tcp && !set_tcp_options(fd)) ||
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0 ||
+        fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+        return false;
+    *ret = (weir_listen_socket){.is_tcp = is_tcp};
+    print_address(&a, ret->text);
+    return true;
 }
 
 /* Returns 0 if a socket file can be created in the directory of a path, or an errno. */

@@ -39,6 +39,16 @@ typedef struct weir_listen_socket {
 WEIR_NODISCARD weir_status weir_listen_open(weir_listen_socket *ret, const char *address,
                                             int *ret_fds, unsigned n, char *ret_error, size_t size);
 
+/* Makes a socket that already listens, and that another process has opened, one of this server:
+ * non-blocking, with the options of weir_listen_open(). Its socket file, if it has one, is not
+ * removed by weir_listen_remove().
+ *  ret  *ret->text of an abstract Unix socket begins with '@'; written on success.
+ * Returns false if it is no listening TCP or Unix stream socket. */
+bool weir_listen_adopt(int fd, weir_listen_socket *ret);
+
+/* Writes an address as weir_listen_socket.text has it. Returns false if it is malformed. */
+bool weir_listen_normalize(const char *address, char ret[static WEIR_LISTEN_ADDRESS_MAX]);
+
 /* Finds the address of the client of an accepted socket. Returns false for a Unix socket and for a
  * socket that is not connected any more: *ret is then unchanged. */
 bool weir_listen_peer(int fd, weir_peer_address *ret);

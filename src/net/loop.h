@@ -52,6 +52,7 @@ typedef struct weir_shared {
     port_counter connected;
     port_counter buffered;
     port_counter stage;   /* a weir_stage; the control loop writes it, and then wakes the loops */
+    port_counter beat;    /* the control loop writes it, and then wakes the loops */
     port_counter drained; /* loops without connections; `control` is woken after each increment */
     uv_async_t control;
 } weir_shared;
@@ -124,6 +125,7 @@ struct weir_loop {
     uv_idle_t busy; /* active while there is a backlog: the loop does not wait for events */
 
     weir_loop_stats stats;
+    port_counter beat; /* the last shared->beat that the loop has seen. Relaxed */
     port_thread *thread;
 };
 

@@ -24,10 +24,12 @@ struct weir_server {
     uv_loop_t uv; /* the control loop */
     bool uv_open;
     uv_signal_t signals[SIGNALS];
-    uv_timer_t tick_timer, grace_timer;
+    uv_timer_t tick_timer, beat_timer, grace_timer;
     int64_t grace_ns;
     port_counter stopping; /* 1 after the first signal to stop: `stage` changes after the grace */
     void (*tick)(void *ctx);
+    void (*beat)(void *ctx);
+    int64_t beat_ns;
     weir_watch watches[1 + WEIR_WATCHES_MAX]; /* the first one is options.watch */
     char *watched[1 + WEIR_WATCHES_MAX];      /* their paths; NULL: not watched */
     bool watching[1 + WEIR_WATCHES_MAX];      /* their handles are open */
@@ -133,6 +135,28 @@ static void on_tick(uv_timer_t *tick_timer)
     s->tick(s->shared.ctx);
 }
 
+/* Whether each loop has seen the last beat. */
+static bool loops_answer(const weir_server *s)
+{
+    uint64_t beat = port_load_relaxed(&s->shared.beat);
+    for (unsigned i = 0; i < s->loops_len; i++) {
+        if (port_load_relaxed(&s->loops[i]->beat) != beat)
+            return false;
+    }
+    return true;
+}
+
+static void on_beat(uv_timer_t *beat_timer)
+{
+    weir_server *s = beat_timer->data;
+    if (stage_of(s) == WEIR_STAGE_END || !loops_answer(s))
+        return;
+    s->beat(s->shared.ctx);
+    port_bump_relaxed(&s->shared.beat, 1);
+    for (unsigned i = 0; i < s->loops_len; i++)
+        weir_loop_wake(s->loops[i]);
+}
+
 static void on_drained(uv_async_t *control)
 {
     weir_server *s = control->data;
@@ -160,7 +184,7 @@ static bool in_range(const weir_server_options *o)
            o->loops <= WEIR_LOOPS_MAX && limits->connections >= 1 && limits->per_address >= 0 &&
            limits->request >= 1 && limits->request <= (size_t)1 << 30 && limits->idle_ns >= 0 &&
            limits->request_ns >= 0 && limits->write_ns >= 0 && o->drain_ns >= 0 &&
-           o->drain_ns <= WEIR_NOW_NS_MAX / 8 && o->grace_ns >= 0 &&
+           o->drain_ns <= WEIR_NOW_NS_MAX / 8 && o->beat_ns >= 0 && o->grace_ns >= 0 &&
            o->grace_ns <= WEIR_NOW_NS_MAX / 8;
 }
 
@@ -214,6 +238,12 @@ static weir_status open_control(weir_server *s, const char *path)
     signal(SIGPIPE, SIG_IGN);
     uv_timer_init(&s->uv, &s->grace_timer);
     s->grace_timer.data = s;
+    if (s->beat_ns > 0) {
+        uint64_t ms = ((uint64_t)s->beat_ns + 999999) / 1000000;
+        uv_timer_init(&s->uv, &s->beat_timer);
+        s->beat_timer.data = s;
+        uv_timer_start(&s->beat_timer, on_beat, ms, ms);
+    }
     if (s->tick) {
         uv_timer_init(&s->uv, &s->tick_timer);
         s->tick_timer.data = s;
@@ -234,13 +264,17 @@ static weir_status open_loops(weir_server *s, const weir_server_options *o)
     return WEIR_OK;
 }
 
-static weir_status open_listener(weir_server *s, const weir_listen_address *listen, char *ret_error,
-                                 size_t size)
+static weir_status open_listener(weir_server *s, const weir_listen_address *listen,
+                                 net_passed *passed, char *ret_error, size_t size)
 {
     int fds[WEIR_LOOPS_MAX];
     weir_listen_socket *listening = &s->listening[s->listening_len];
-    weir_status st =
-        weir_listen_open(listening, listen->address, fds, s->loops_len, ret_error, size);
+    bool found = false;
+    weir_status st = WEIR_OK;
+    if (passed)
+        st = net_passed_use(passed, listen, listening, fds, s->loops_len, &found, ret_error, size);
+    if (st == WEIR_OK && !found)
+        st = weir_listen_open(listening, listen->address, fds, s->loops_len, ret_error, size);
     if (st != WEIR_OK)
         return st;
     s->listening_len++;
@@ -282,6 +316,8 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     s->shared.begin = options->begin;
     s->shared.end = options->end;
     s->tick = options->tick;
+    s->beat = options->beat;
+    s->beat_ns = options->beat_ns;
     s->reload = options->reload;
     s->shared.lock = port_mutex_new();
     weir_status st = s->shared.lock ? WEIR_OK : WEIR_E_NOMEM;
@@ -292,7 +328,9 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     if (st == WEIR_OK)
         st = open_loops(s, options);
     for (size_t i = 0; i < options->listens_len && st == WEIR_OK; i++)
-        st = open_listener(s, &options->listens[i], ret_error, size);
+        st = open_listener(s, &options->listens[i], options->passed, ret_error, size);
+    if (st == WEIR_OK && options->passed)
+        st = net_passed_check(options->passed, ret_error, size);
     if (st == WEIR_OK)
         st = start_loops(s);
     if (st == WEIR_OK) {

@@ -7,6 +7,7 @@
  * to the protocols. */
 
 #include "net/listen.h"
+#include "net/passed.h"
 #include "port/dial.h"
 
 #include <weir/weir.h>
@@ -18,7 +19,9 @@
 typedef struct weir_server_options {
     const weir_listen_address *listens; /* read by weir_server_open() only */
     size_t listens_len;                 /* 1..WEIR_LISTENERS_MAX */
-    unsigned loops;                     /* threads with an event loop, 1..WEIR_LOOPS_MAX */
+    net_passed *passed;    /* sockets that listen already, for the listeners with their addresses; a
+                           socket without a listener is an error. NULL: none */
+    unsigned loops;        /* threads with an event loop, 1..WEIR_LOOPS_MAX */
     void *const *contexts; /* one for each loop, passed to protocol->open; NULL: all are NULL. The
                               array is read by weir_server_open() only */
     weir_server_limits limits;
@@ -41,6 +44,10 @@ typedef struct weir_server_options {
     void (*end)(void *context);
     /* Called about once a second on the thread that runs the server. */
     void (*tick)(void *ctx);
+    /* Called at most every beat_ns on the thread that runs the server, if each loop has handled an
+     * event since the last call. */
+    void (*beat)(void *ctx);
+    int64_t beat_ns; /* 0: `beat` is not called */
     /* Called on the thread that runs the server.
      *  why  "SIGHUP", or "file changed" for the watched file.
      * Returns false if the file could not be read. After "file changed" it is then called again

@@ -489,6 +489,59 @@ static void check_reload_of_links(void **unused)
     }
 }
 
+/* ---- the beat -------------------------------------------------------------------------------- */
+
+static int gate[2], beats[2];
+
+static void wait_at_gate(void *context, port_dialer *dialer)
+{
+    char byte;
+    (void)context, (void)dialer;
+    expect_in_thread(read(gate[0], &byte, 1) == 1);
+}
+
+static void on_beat(void *ctx)
+{
+    expect_in_thread(ctx != NULL && write(beats[1], "", 1) == 1);
+}
+
+/* Returns whether the server has a beat within so many milliseconds. */
+static bool beats_within(int ms)
+{
+    struct pollfd p = {.fd = beats[0], .events = POLLIN};
+    char byte;
+    return poll(&p, 1, ms) == 1 && read(beats[0], &byte, 1) == 1;
+}
+
+/* The beat stops while one of two loops handles no event, and goes on afterwards. */
+static void check_beat(void **unused)
+{
+    (void)unused;
+    fixture f;
+    prepare(&f, 2);
+    assert_int_equal(pipe(gate), 0);
+    assert_int_equal(pipe(beats), 0);
+    f.options.begin = wait_at_gate;
+    f.options.beat = on_beat;
+    f.options.beat_ns = ms_ns / 2; /* rounded up */
+    start(&f);
+    assert_true(beats_within(PATIENCE_S * 1000)); /* no loop had been asked */
+    assert_int_equal(write(gate[1], "", 1), 1);
+    assert_false(beats_within(50));
+    assert_int_equal(write(gate[1], "", 1), 1);
+    for (int i = 0; i < 3; i++)
+        assert_true(beats_within(PATIENCE_S * 1000));
+    stop(&f);
+    f.options.begin = NULL;
+    f.options.beat_ns = -1;
+    assert_int_equal(weir_server_open(&f.server, &f.options, f.error, sizeof f.error),
+                     WEIR_E_RANGE);
+    for (int i = 0; i < 2; i++) {
+        close(gate[i]);
+        close(beats[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +561,7 @@ int main(void)
         cmocka_unit_test(check_reload),
         cmocka_unit_test(check_no_events_of_a_file),
         cmocka_unit_test(check_no_reload),
+        cmocka_unit_test(check_beat),
         cmocka_unit_test(check_reload_of_links),
     };
     return cmocka_run_group_tests_name("server", tests, NULL, NULL);

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The operating system, by POSIX and Linux. */
 
-#define _GNU_SOURCE /* getrandom, madvise, sched_getaffinity */
+#define _GNU_SOURCE /* getrandom, madvise */
 
 #include "port/port.h"
 
@@ -53,13 +53,6 @@ port_clocks port_clocks_now(void)
         }
     }
     return best;
-}
-
-unsigned port_cores(void)
-{
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return n > 0 ? (unsigned)n : 1;
 }
 
 int64_t port_steady_ns(void)

@@ -31,11 +31,6 @@ typedef struct port_clocks {
 /* Any thread. */
 port_clocks port_clocks_now(void);
 
-/* ---- processors ------------------------------------------------------------------------------ */
-
-/* The number of processors that this process may use, 1 or more. Any thread. */
-unsigned port_cores(void);
-
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Allocates n * size zeroed bytes; NULL if memory is exhausted. Any thread. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The bash completion: called as bash calls it, and compared with the output of --help.
+# The completions of bash, zsh and fish: called as the shell calls them, and compared with the output of --help.
 #
 #   completion_test.sh WEIR
 set -uo pipefail
@@ -50,6 +50,44 @@ check "files for serve" "other.txt" "$(complete_words "$weir" serve --port 7000 
 check "a configuration for replay" "other.txt" "$(complete_words "$weir" replay --config o)"
 check "a socket for --server" "$tmp/access.log" "$(complete_words "$weir" take --server "$tmp/ac")"
 check "bash has the completion function of weir" "complete -F _weir weir" "$(complete -p weir)"
+
+# ---- zsh and fish --------------------------------------------------------------------------------
+
+cd "$OLDPWD" || exit 1
+mkdir "$tmp/bin" && ln -s "$weir" "$tmp/bin/weir"
+export PATH=$tmp/bin:$PATH
+names() { sort | tr '\n' ' ' | sed 's/ $//'; }
+
+# zsh_words WORD...: prints what the function passes to _describe and _arguments
+zsh_words() {
+    zsh -fc '
+        _describe() { eval "print -rl -- \"\${(@)$2}\"" }
+        _arguments() { print -rl -- "$@" }
+        complete_it() { local -a words=("$@"); local CURRENT=$#; source packaging/completion/_weir }
+        complete_it "$@"' zsh "$@"
+}
+check "zsh: the commands" "$commands" "$(zsh_words weir '' | cut -d: -f1 | names)"
+check "zsh: a description" "demo:draw what fixed-window, sliding-log and gcra do at a boundary" "$(zsh_words weir d | grep ^demo)"
+check "zsh: the arguments of help" "$commands" "$(zsh_words weir help '' | cut -d: -f1 | names)"
+for command in $commands; do
+    options=$("$weir" help "$command" | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | names)
+    check "zsh, $command: all its options" "$options" "$(zsh_words weir "$command" - | sed -n 's/^\(--[a-z-]*\).*/\1/p' | names)"
+done
+check "zsh: an option with a value" '--http=[serve HTTP on 127.0.0.1\:N, not on the addresses of FILE]:N:_files' "$(zsh_words weir serve - | grep ^--http)"
+check "zsh: an option without a value" '--json[print the reply as one JSON object]' "$(zsh_words weir take - | grep ^--json)"
+check "zsh: files for serve, none for take" '*:file:_files ' "$(zsh_words weir serve x | grep '^\*') $(zsh_words weir take x | grep '^\*')"
+
+fish_words() { # LINE: prints the completions of its last word
+    fish --no-config -c 'source packaging/completion/weir.fish; complete -C $argv[1]' "$1"
+}
+check "fish: the commands" "$commands" "$(fish_words 'weir ' | cut -f1 | names)"
+check "fish: a description" $'demo\tdraw what fixed-window, sliding-log and gcra do at a boundary' "$(fish_words 'weir de')"
+check "fish: the arguments of help" "$commands" "$(fish_words 'weir help ' | cut -f1 | names)"
+for command in $commands; do
+    options=$("$weir" help "$command" | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | names)
+    check "fish, $command: all its options" "$options" "$(fish_words "weir $command --" | cut -f1 | names)"
+done
+check "fish: files for serve, none for take" 'LICENSE ' "$(fish_words 'weir serve LICE') $(fish_words 'weir take LICE')"
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

@@ -96,7 +96,7 @@ typedef struct weir_config {
     const char *password; /* NULL: none; never printed */
     bool insecure;        /* public addresses need no password */
 
-    unsigned threads; /* 1..256; 0: one for each core */
+    unsigned threads; /* 1..256; 0: port_cores() */
     uint64_t memory_bytes, memory_large_bytes;
     const char *state_file; /* NULL: in memory only */
     weir_sync sync;         /* of the state file, as the next two */

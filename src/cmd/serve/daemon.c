@@ -13,6 +13,7 @@
 #include "net/server.h"
 #include "port/assert.h"
 #include "port/atomic.h"
+#include "port/limits.h"
 #include "port/port.h"
 
 #include <assert.h>
@@ -23,6 +24,8 @@
 enum {
     REQUEST_MAX = 1 << 21, /* bytes; above the limits of every protocol */
     CHANGES_MAX = 20,      /* changes of single policies that are logged between two ticks */
+    LOOP_FILES = 16,       /* descriptors of an event loop, without connections and listeners */
+    OTHER_FILES = 64,      /* of the rest of the daemon */
 };
 
 typedef struct daemon {
@@ -36,6 +39,8 @@ typedef struct daemon {
     unsigned loops_len;
     int64_t started_ns;
     store_events events;
+    manager manager;
+    size_t policies; /* of the active configuration */
     bool unreadable; /* the last attempt to read the configuration failed */
     port_counter reloads, reloads_refused;
     port_counter streams; /* open streams of /v1/live */
@@ -378,6 +383,7 @@ static void reloaded(daemon *d, const weir_config *c)
 static void log_reloaded(daemon *d, const char *why, const weir_config *config)
 {
     port_add_relaxed(&d->reloads, 1);
+    d->policies = config->rules_len;
     log_pair pairs[FEATURES_MAX + 3] = {log_text("why", why),
                                         log_integer("policies", (int64_t)config->rules_len)};
     describe(d, config, pairs + 2);
@@ -402,9 +408,9 @@ static const char *find_obstacle(const daemon *d, const weir_config *config, cha
     return buf;
 }
 
-static bool reload(void *ctx, const char *why)
+/* Returns whether the new configuration is active. Without a file it returns true. */
+static bool try_reload(daemon *d, const char *why)
 {
-    daemon *d = ctx;
     weir_config *config = NULL;
     char text[256];
     if (!d->options->path && !d->options->env) {
@@ -421,12 +427,23 @@ static bool reload(void *ctx, const char *why)
     d->unreadable = st == WEIR_E_IO;
     bool adjusted = st == WEIR_OK && d->options->adjust(d->options->ctx, config);
     const char *reason = adjusted ? find_obstacle(d, config, text, sizeof text) : NULL;
-    if (adjusted && !reason && put_rules(d, config) == WEIR_OK && adopt(d, config) == WEIR_OK)
+    bool active =
+        adjusted && !reason && put_rules(d, config) == WEIR_OK && adopt(d, config) == WEIR_OK;
+    if (active)
         log_reloaded(d, why, config);
     else
         log_refused(d, why, again && d->unreadable,
                     reason ? reason : "the old configuration stays active");
     config_free(config);
+    return active;
+}
+
+static bool reload(void *ctx, const char *why)
+{
+    daemon *d = ctx;
+    manager_reloading(&d->manager);
+    bool active = try_reload(d, why);
+    manager_ready(&d->manager, d->policies, !active);
     return !d->unreadable;
 }
 
@@ -462,8 +479,12 @@ static void log_other_changes(daemon *d)
 
 static void report_event(void *ctx, const char *event, const char *text)
 {
-    const daemon *d = ctx;
-    bool stop = strcmp(event, "stopping") == 0 || strcmp(event, "stopped") == 0;
+    daemon *d = ctx;
+    bool stopping = strcmp(event, "stopping") == 0;
+    bool stop = stopping || strcmp(event, "stopped") == 0;
+    if (stopping)
+        manager_stopping(&d->manager,
+                         config_grace_ns(d->options->config) + d->options->config->drain_ns);
     log_event(d->options->log, stop ? WEIR_LOG_INFO : WEIR_LOG_WARNING, event,
               LOG(log_text("text", text)));
 }
@@ -607,6 +628,29 @@ static bool may_proxy(void *ctx, const weir_peer_address *proxy)
     return weir_trusted_proxies_have(&d->options->config->trusted_proxies, &a);
 }
 
+/* Raises the limit on file descriptors, and says if the configuration needs more. */
+static void raise_descriptors(const daemon *d)
+{
+    const weir_config *c = d->options->config;
+    uint64_t limit = port_raise_descriptors();
+    uint64_t wanted = (uint64_t)c->connections + d->loops_len * (c->listens_len + LOOP_FILES) +
+                      OTHER_FILES; /* below 2^31 */
+    if (limit < wanted)
+        log_event(d->options->log, WEIR_LOG_WARNING, "few-descriptors",
+                  LOG(log_integer("connections", c->connections),
+                      log_integer("wanted", (int64_t)wanted),
+                      log_integer("available", (int64_t)limit),
+                      log_text("text", "limits.connections does not fit the limit on open files; "
+                                       "raise the hard limit (LimitNOFILE=, ulimit -Hn) or lower "
+                                       "limits.connections")));
+}
+
+static void beat(void *ctx)
+{
+    daemon *d = ctx;
+    manager_beat(&d->manager);
+}
+
 static weir_status open_server(daemon *d, char *ret_error, size_t size)
 {
     const weir_config *c = d->options->config;
@@ -621,6 +665,7 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
     const weir_server_options options = {
         .listens = listens,
         .listens_len = c->listens_len,
+        .passed = &d->manager.passed,
         .loops = d->loops_len,
         .contexts = d->contexts,
         .limits = {.connections = c->connections,
@@ -638,14 +683,17 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
         .begin = part_of(d, &engines_feature) ? begin : NULL,
         .end = end,
         .tick = tick,
+        .beat = beat,
+        .beat_ns = manager_beat_ns(&d->manager),
         .reload = reload,
         .report = report_event,
         .watch = d->options->path,
     };
+    raise_descriptors(d);
     return weir_server_open(&d->server, &options, ret_error, size);
 }
 
-static void log_started(const daemon *d)
+static void log_started(daemon *d)
 {
     const weir_config *c = d->options->config;
     char addresses[PROTOCOLS_MAX][DAEMON_ADDRESSES_MAX] = {""};
@@ -654,6 +702,8 @@ static void log_started(const daemon *d)
         size_t len = strlen(at);
         snprintf(at + len, DAEMON_ADDRESSES_MAX - len, "%s%s", len > 0 ? "," : "",
                  weir_server_address(d->server, i));
+        manager_add_address(&d->manager, config_protocol(c->listens[i].protocol)->name,
+                            weir_server_address(d->server, i));
     }
     const char *engine = NULL;
     if (c->has_redis)
@@ -671,6 +721,7 @@ static void log_started(const daemon *d)
     pairs[n++] = log_integer("threads", d->loops_len);
     pairs[n++] = log_text("engine", engine);
     log_event(d->options->log, WEIR_LOG_INFO, "started", pairs);
+    manager_ready(&d->manager, d->policies, false);
     d->options->ready(d->options->ctx, addresses);
 }
 
@@ -721,15 +772,19 @@ int daemon_run(const daemon_options *options)
         return 1;
     d->options = options;
     d->started_ns = port_now_ns();
-    weir_status st = daemon_open(d, error, sizeof error);
+    d->policies = options->config->rules_len;
+    weir_status st = manager_open(&d->manager, options->log, error, sizeof error);
+    if (st == WEIR_OK)
+        st = daemon_open(d, error, sizeof error);
     if (st == WEIR_OK) {
         store_events_log_offset(&d->events);
         log_started(d);
         weir_server_run(d->server);
         log_other_changes(d);
     } else {
-        log_event(options->log, WEIR_LOG_ERROR, "not-started",
-                  LOG(log_text("error", error[0] ? error : weir_status_str(st))));
+        const char *why = error[0] ? error : weir_status_str(st);
+        log_event(options->log, WEIR_LOG_ERROR, "not-started", LOG(log_text("error", why)));
+        manager_failed(&d->manager, why);
     }
     daemon_close(d);
     return st == WEIR_OK ? 0 : 1;

@@ -10,6 +10,7 @@
 #include "cmd/serve/parts.h"
 #include "cmd/serve/protocols.h"
 #include "net/server.h"
+#include "port/limits.h"
 #include "port/port.h"
 #include "rls/daemon/guest.h"
 #include "rls/wire/message.h"
@@ -40,6 +41,7 @@ static struct {
     int64_t jump_above_ns;
     weir_top_options top;
     unsigned cores;                          /* 0: the true number */
+    uint64_t descriptors;                    /* the limit; 0: none */
     void (*opened)(void);                    /* called while the server is opened */
     void (*starting)(void);                  /* called before the daemon starts */
     char watched_more[WEIR_WATCHES_MAX][64]; /* by weir_server_watch(); "": none */
@@ -60,10 +62,16 @@ void __wrap_weir_store_set_jump(weir_store *s, int64_t above_ns);
 weir_status __wrap_weir_limiter_enable_top(weir_limiter *l, const weir_top_options *options);
 unsigned __wrap_port_cores(void);
 unsigned __real_port_cores(void);
+uint64_t __wrap_port_raise_descriptors(void);
 
 unsigned __wrap_port_cores(void)
 {
     return fake.cores > 0 ? fake.cores : __real_port_cores();
+}
+
+uint64_t __wrap_port_raise_descriptors(void)
+{
+    return fake.descriptors > 0 ? fake.descriptors : UINT64_MAX;
 }
 
 weir_status __wrap_weir_limiter_enable_top(weir_limiter *l, const weir_top_options *options)

@@ -84,6 +84,8 @@ static void start(void **unused)
     assert_int_equal(fake.server.limits.write_ns, INT64_C(3000000000));
     assert_int_equal(fake.server.drain_ns, INT64_C(4000000000));
     assert_null(fake.server.begin);
+    assert_int_equal(fake.server.beat_ns, 0);
+    assert_non_null(fake.server.passed);
     assert_null(fake.server.may_proxy); /* no proxy is trusted */
     assert_int_equal(fake.server.limits.request, 1 << 21);
 }
@@ -120,6 +122,30 @@ static void start_with_all(void **unused)
     assert_int_equal(run(NULL, "memory: {size: 8m}\n", NULL), 0);
     assert_int_equal(fake.server.loops, 3);
     log_read = lseek(log_fd, 0, SEEK_END);
+}
+
+/* 99 connections, 2 loops with 2 listeners each. */
+static void few_descriptors(void **unused)
+{
+    (void)unused;
+    fake.descriptors = 99 + 2 * (2 + 16) + 64;
+    assert_int_equal(run(NULL, CONFIG, NULL), 0);
+    logged(STARTED);
+    fake.descriptors--;
+    assert_int_equal(run(NULL, CONFIG, NULL), 0);
+    logged("warning few-descriptors connections=99 wanted=199 available=198 "
+           "text=\"limits.connections does not fit the limit on open files; raise the hard limit "
+           "(LimitNOFILE=, ulimit -Hn) or lower limits.connections\"\n" STARTED);
+}
+
+/* A variable of the service manager that is malformed. */
+static void bad_variable(void **unused)
+{
+    (void)unused;
+    assert_int_equal(setenv("NOTIFY_SOCKET", "here", 1), 0);
+    assert_int_equal(run(NULL, CONFIG, NULL), 1);
+    failed_to_start("NOTIFY_SOCKET='here': expected a path");
+    assert_int_equal(unsetenv("NOTIFY_SOCKET"), 0);
 }
 
 /* Wrong passwords reach the log when the daemon ticks and when it stops. */
@@ -628,6 +654,8 @@ int main(void)
         cmocka_unit_test_setup(start, reset),
         cmocka_unit_test_setup(start_with_all, reset),
         cmocka_unit_test_setup(start_with_redis, reset),
+        cmocka_unit_test_setup(few_descriptors, reset),
+        cmocka_unit_test_setup(bad_variable, reset),
         cmocka_unit_test_setup(wrong_passwords, reset),
         cmocka_unit_test_setup(readiness, reset),
         cmocka_unit_test_setup(failed_start, reset),

@@ -3,10 +3,12 @@
 #ifndef WEIR_CMD_SERVE_PARTS_H
 #define WEIR_CMD_SERVE_PARTS_H
 /* The parts of the daemon that are not guests: wrong passwords, the certificates of its listeners,
- * its remote engines, and the events of its store. */
+ * its remote engines, the events of its store, and the service manager that has started it. */
 
 #include "cmd/config/config.h"
 #include "cmd/kit/log.h"
+#include "net/notify.h"
+#include "net/passed.h"
 #include "port/atomic.h"
 #include "port/buffer.h"
 #include "service/limiter.h"
@@ -150,5 +152,45 @@ void store_events_tick(store_events *e);
 
 /* Appends whether the state file is lost, if there is one. Any thread. */
 void store_events_put_metrics(const store_events *e, weir_buffer *out);
+
+/* ---- the service manager (manager.c) --------------------------------------------------------- */
+
+/* What systemd, or another manager with its protocols, has passed to the daemon, and what the
+ * daemon tells it. A notification that cannot be sent is logged, the first time. Without a manager,
+ * the functions do nothing. One thread uses it. */
+
+typedef struct manager {
+    const log_target *log;
+    net_notifier notifier;
+    net_passed passed;
+    char serving[512]; /* "resp 127.0.0.1:6380" */
+    bool failed;       /* a notification could not be sent */
+} manager;
+
+/* Reads the variables of the environment, and takes the sockets that were passed.
+ *  log  kept by reference.
+ * Returns WEIR_OK; WEIR_E_IO with ret_error. */
+WEIR_NODISCARD weir_status manager_open(manager *ret, const log_target *log, char *ret_error,
+                                        size_t size);
+
+/* How often to call manager_beat(), which says that the daemon works; 0: never. */
+int64_t manager_beat_ns(const manager *m);
+void manager_beat(manager *m);
+
+/* The daemon has an address more. Call it before manager_ready(). */
+void manager_add_address(manager *m, const char *protocol, const char *address);
+
+/* The daemon serves this many policies: at the start, and at the end of each reload.
+ *  refused  the reload has failed. */
+void manager_ready(manager *m, size_t policies, bool refused);
+
+/* A reload begins. */
+void manager_reloading(manager *m);
+
+/* The daemon stops, which takes up to stop_ns before it closes its files. */
+void manager_stopping(manager *m, int64_t stop_ns);
+
+/* The daemon has not started. */
+void manager_failed(manager *m, const char *error);
 
 #endif
