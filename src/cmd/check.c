@@ -19,6 +19,7 @@
 
 static const char usage[] =
     "Usage: weir check [OPTION]... FILE|-\n"
+    "       weir check [--syntax] --print FILE|-\n"
     "       weir check [OPTION]... --against OLD FILE|-\n"
     "       weir check [--quiet] --envoy DIR\n"
     "\n"
@@ -35,6 +36,8 @@ static const char usage[] =
     "                 file OLD, also with --quiet: 'kept' if keys keep what they used when\n"
     "                 OLD is replaced by FILE, 'reset' if they begin with their full quota;\n"
     "                 and a line 'reset' for each other setting that has this effect\n"
+    "  --print        print FILE as one configuration without secrets: with the files that it\n"
+    "                 includes and the variables that it names; defaults are comments\n"
     "  --envoy        check a directory with configuration files of envoyproxy/ratelimit\n"
     "  --quiet        print errors only\n"
     "  --help         print this text\n"
@@ -500,7 +503,10 @@ static bool compare(const char *against, const char *path, const weir_zones *zon
     return valid;
 }
 
-static int check_file(const char *path, const char *against, check_kind kind, bool quiet)
+/* What the command prints of a valid file. */
+typedef enum check_output { CHECK_SUMMARY, CHECK_QUIET, CHECK_PRINT } check_output;
+
+static int check_file(const char *path, const char *against, check_kind kind, check_output output)
 {
     weir_zone_cache *cache = weir_zone_cache_open(WEIR_ZONEINFO_DIR);
     if (!cache) {
@@ -508,17 +514,20 @@ static int check_file(const char *path, const char *against, check_kind kind, bo
         return 1;
     }
     weir_zones zones = weir_zone_cache_zones(cache);
-    config_sink sink = quiet ? (config_sink){print_errors, stderr} : config_print_to(stderr);
+    config_sink sink =
+        output == CHECK_QUIET ? (config_sink){print_errors, stderr} : config_print_to(stderr);
     weir_config *config = NULL;
     bool valid = load(path, kind, &zones, &sink, &config) == WEIR_OK;
-    if (valid && !quiet) {
+    if (valid && output == CHECK_SUMMARY) {
         int64_t grace_ns = config->grace_ns;
         config->grace_ns = config_grace_ns(config); /* the default depends on the addresses */
         print_valid(path, kind, config);
         config->grace_ns = grace_ns; /* as it is compared */
+    } else if (valid && output == CHECK_PRINT) {
+        config_print(config, stdout);
     }
     if (valid && against)
-        valid = compare(against, path, &zones, config, !quiet);
+        valid = compare(against, path, &zones, config, output == CHECK_SUMMARY);
     config_free(config);
     weir_zone_cache_close(cache);
     return valid ? 0 : 1;
@@ -526,11 +535,14 @@ static int check_file(const char *path, const char *against, check_kind kind, bo
 
 int weir_cmd_check(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"syntax", no_argument, NULL, 's'}, {"against", required_argument, NULL, 'a'},
-        {"envoy", no_argument, NULL, 'E'},  {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},   {NULL, 0, NULL, 0}};
-    bool quiet = false;
+    static const struct option known[] = {{"syntax", no_argument, NULL, 's'},
+                                          {"against", required_argument, NULL, 'a'},
+                                          {"envoy", no_argument, NULL, 'E'},
+                                          {"quiet", no_argument, NULL, 'q'},
+                                          {"print", no_argument, NULL, 'p'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    check_output output = CHECK_SUMMARY;
     const char *against = NULL;
     check_kind kind = CHECK_ALL;
     int c;
@@ -542,7 +554,7 @@ int weir_cmd_check(int argc, char **argv)
         }
         if (c == '?')
             return 2;
-        quiet |= c == 'q';
+        output = c == 'q' ? CHECK_QUIET : c == 'p' ? CHECK_PRINT : output;
         against = c == 'a' ? optarg : against;
         kind = c == 's' ? CHECK_SYNTAX : c == 'E' ? CHECK_LIMITS : kind;
     }
@@ -552,8 +564,14 @@ int weir_cmd_check(int argc, char **argv)
               stderr);
         return 2;
     }
+    if (output == CHECK_PRINT && (kind == CHECK_LIMITS || against)) {
+        fputs("weir check: --print prints weir.yaml only, without --envoy and --against; "
+              "see weir check --help\n",
+              stderr);
+        return 2;
+    }
     if (argc - optind == 1)
-        return check_file(argv[optind], against, kind, quiet);
+        return check_file(argv[optind], against, kind, output);
     if (optind == argc)
         fputs("weir check: missing FILE ('-' for the standard input); see weir check --help\n",
               stderr);

@@ -13,8 +13,7 @@
 static void refuse(config_reader *r, const config_place *place, const config_key *key, void *base)
 {
     (void)base;
-    config_error_at(r->errors, place->key->begin, place, "this weir was built without %s",
-                    key->name);
+    config_error_on(r->errors, place->key, place, "this weir was built without %s", key->name);
 }
 
 static const config_guest limitador_guest = {

@@ -83,7 +83,7 @@ const char *weir_server_address(const weir_server *s, size_t i);
  *  i     0..WEIR_WATCHES_MAX - 1.
  *  path  copied; NULL: none.
  * Call it before weir_server_run(), or from reload(). Returns WEIR_OK or WEIR_E_NOMEM. */
-#define WEIR_WATCHES_MAX 4
+#define WEIR_WATCHES_MAX 8
 WEIR_NODISCARD weir_status weir_server_watch(weir_server *s, size_t i, const char *path);
 
 /* Serves until SIGINT or SIGTERM, then shuts down gracefully. After SIGTERM it serves for grace_ns

@@ -44,6 +44,24 @@ check "the metrics count reloads" "weir_reloads_total 3 weir_reloads_refused_tot
 daemon_stop
 check "SIGTERM stops the daemon with status 0" 0 $?
 
+# ---- included files, and variables of the environment
+mkdir "$tmp/conf.d"
+cat >"$tmp/main.yaml" <<YAML
+include: conf.d/*.yaml
+listen: {resp: "127.0.0.1:0", http: off}
+YAML
+WEIR_BURST=3 daemon_start "$tmp" "$weir" serve "$tmp/main.yaml"
+port=$(daemon_port resp)
+# shellcheck disable=SC2016 # weir replaces the variable
+echo 'policies: {a: "gcra 1/365d burst ${WEIR_BURST}"}' >"$tmp/conf.d/a.yaml"
+check "a file that appears is loaded" 1 "$(await 1 ' info reloaded why="file changed" policies=1')"
+check "the variable is replaced" "1 3 2 0" "$(request WEIR.TAKE a k | cut -d' ' -f1-4)"
+# shellcheck disable=SC2016
+echo 'policies: {a: "gcra 1/365d burst ${WEIR_NONE}"}' >"$tmp/conf.d/a.yaml"
+check "a variable that is not set is refused" 1 \
+    "$(await 1 ' error config-error file=.*/conf.d/a.yaml line=1 column=15 path=policies.a error="the environment variable WEIR_NONE is not set')"
+daemon_stop
+
 # ---- the password, and public addresses
 cat >"$tmp/secret.yaml" <<YAML
 listen: {resp: "0.0.0.0:0", http: "127.0.0.1:0"}

@@ -225,7 +225,7 @@ static void check_denied(config_reader *r, const config_place *place, void *base
     const config_node *file = config_get(place->node, "body_file");
     (void)base;
     if (file && config_get(place->node, "body"))
-        config_error_at(r->errors, file->begin, place,
+        config_error_on(r->errors, file, place,
                         "both body and body_file are set, expected only one");
 }
 

@@ -37,6 +37,7 @@ typedef struct protocol_name {
 const protocol_name *config_protocol(protocol_kind kind);
 
 enum {
+    CONFIG_INCLUDES_MAX = 4, /* files and patterns of the key `include` */
     CONFIG_FILE_LISTENS_MAX = 16,
     CONFIG_LISTENS_MAX =
         CONFIG_FILE_LISTENS_MAX + PROTOCOLS_MAX, /* with those of the command line */
@@ -147,7 +148,10 @@ typedef struct weir_config {
 
     void *guest[CONFIG_GUESTS_MAX]; /* the options of each guest: config_options() */
 
-    weir_arena *arena; /* owns all strings and rules */
+    /* The files and directories whose changes change what `include` stands for; NULL: none. */
+    const char *include[CONFIG_INCLUDES_MAX];
+    const config_node *tree; /* the keys as they were read; NULL: no file */
+    weir_arena *arena;       /* owns all strings and rules */
 } weir_config;
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -195,6 +199,11 @@ weir_config *config_default(void);
 
 /* Frees a configuration, and wipes its passwords. Accepts NULL. */
 void config_free(weir_config *c);
+
+/* Prints a valid configuration as one YAML file (weir check --print): included files and variables
+ * are replaced by what they stand for, keys that are not set are comments with their defaults, and
+ * secrets are asterisks. */
+void config_print(const weir_config *c, FILE *out);
 
 /* ---- using ----------------------------------------------------------------------------------- */
 

@@ -438,8 +438,7 @@ static void check_variable(const char *yaml, const char *path)
     weir_config *c = NULL;
     char expected[160];
     snprintf(expected, sizeof expected,
-             "%s: the password begins with '$', but variables are not replaced; use "
-             "password_file",
+             "%s: the password begins with '$'; variables are written as in ${NAME}, in capitals",
              path);
     assert_int_equal(parse(yaml, &t, &c), WEIR_OK);
     assert_int_equal(t.warnings, 1);
@@ -450,7 +449,7 @@ static void check_variable(const char *yaml, const char *path)
 static void check_variables(void **unused)
 {
     (void)unused;
-    check_variable("password: ${WEIR_PASSWORD}", "password");
+    check_variable("password: '${WEIR_PASSWORD}'", "password");
     check_variable("engine: redis\nredis: {url: 'redis://a', password: $X}", "redis.password");
     check_variable("engine: redis\nredis: {url: 'redis://a', sentinel: {name: a, password: '$X'}}",
                    "redis.sentinel.password");

@@ -41,7 +41,7 @@ static void read_key_name(config_reader *r, const config_place *place, const con
         config_error(r->errors, place, "'%s' is a parameter of weir itself, expected %s", n->text,
                      expected);
     else if (http_key->from != CONFIG_KEY_UNSET)
-        config_error_at(r->errors, place->key->begin, place,
+        config_error_on(r->errors, place->key, place,
                         "both header and query are set, expected only one");
     else
         *http_key = (config_http_key){(config_key_from)key->low, n->text, 0};
@@ -64,7 +64,7 @@ static void check_key(config_reader *r, const config_place *place, void *base)
     if (key->from == CONFIG_KEY_UNSET)
         config_error(r->errors, place, "%s", key_expected);
     else if (hops && key->from == CONFIG_KEY_QUERY)
-        config_error_at(r->errors, hops->begin, place, "hops requires header");
+        config_error_on(r->errors, hops, place, "hops requires header");
 }
 
 static const config_key key_keys[] = {

@@ -79,14 +79,14 @@ static void unknown_key(config_reader *r, const config_place *place, const confi
         WEIR_ASSERT(len < sizeof list);
     }
     if (strstr(key->text, "://")) /* it may contain a password */
-        config_error_at(r->errors, key->begin, place,
-                        "found a URL instead of a key, expected one of %s", list);
+        config_error_on(r->errors, key, place, "found a URL instead of a key, expected one of %s",
+                        list);
     else if (meant)
-        config_error_at(r->errors, key->begin, place, "unknown key '%.*s', did you mean '%s'?",
-                        SHOWN, key->text, meant);
+        config_error_on(r->errors, key, place, "unknown key '%.*s', did you mean '%s'?", SHOWN,
+                        key->text, meant);
     else
-        config_error_at(r->errors, key->begin, place, "unknown key '%.*s', expected one of %s",
-                        SHOWN, key->text, list);
+        config_error_on(r->errors, key, place, "unknown key '%.*s', expected one of %s", SHOWN,
+                        key->text, list);
 }
 
 /* The structure that the offsets of a row refer to: the options of a guest, or `base` itself. */
@@ -201,6 +201,7 @@ bool config_want_scalar(config_reader *r, const config_place *place, const char 
 
 bool config_column(const config_errors *e, const config_node *node, size_t column, size_t *ret_at)
 {
+    e = node->file ? node->file : e;
     size_t before = column > 0 ? column - 1 : 0;
     bool quoted = node->style == CONFIG_SINGLE_QUOTED || node->style == CONFIG_DOUBLE_QUOTED;
     size_t at = node->begin + quoted;
@@ -349,8 +350,7 @@ static bool parse(const config_key *key, const char *text, int64_t *ret)
     return valid && *ret >= key->low && *ret <= key->high;
 }
 
-/* A path relative to the directory of the configuration. NULL if memory is exhausted. */
-static const char *resolve_path(config_reader *r, const char *path)
+const char *config_resolve_path(config_reader *r, const char *path)
 {
     const char *name = r->errors->file, *slash = strrchr(name, '/');
     size_t dir = slash && path[0] != '/' ? (size_t)(slash - name) + 1 : 0, len = strlen(path);
@@ -365,7 +365,7 @@ static const char *resolve_path(config_reader *r, const char *path)
 static void read_path(config_reader *r, const config_place *place, const config_key *key,
                       void *base)
 {
-    const char *path = resolve_path(r, place->node->text);
+    const char *path = config_resolve_path(r, place->node->text);
     int fd;
     if (path && key->type == CONFIG_READABLE_PATH && r->files) {
         const char *why = input_open(path, &fd);
@@ -397,9 +397,9 @@ static void read_password(config_reader *r, const config_place *place, const con
                           void *base)
 {
     if (place->node->text[0] == '$')
-        config_warn(r->errors, place,
-                    "the password begins with '$', but variables are not replaced; use "
-                    "password_file");
+        config_warn(
+            r->errors, place,
+            "the password begins with '$'; variables are written as in ${NAME}, in capitals");
     set_password(r, place, key, place->node->text, base);
 }
 
@@ -410,7 +410,7 @@ static void read_password_file(config_reader *r, const config_place *place, cons
     char *bytes = NULL;
     size_t len = 0;
     if (config_get(place->up->node, "password")) {
-        config_error_at(r->errors, place->key->begin, place,
+        config_error_on(r->errors, place->key, place,
                         "both password and password_file are set, expected only one");
         return;
     }
@@ -418,7 +418,7 @@ static void read_password_file(config_reader *r, const config_place *place, cons
         *string_of(key, base) = weir_arena_copy(r->arena, "password", strlen("password"));
         return;
     }
-    const char *path = resolve_path(r, place->node->text);
+    const char *path = config_resolve_path(r, place->node->text);
     const char *why = path ? input_read(path, SECRET_FILE_MAX, &bytes, &len) : "out of memory";
     if (why) {
         config_error(r->errors, place, "cannot read %.200s: %s", path ? path : "", why);

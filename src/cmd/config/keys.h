@@ -29,8 +29,9 @@ typedef struct config_reader {
     config_errors *errors;
     weir_config *config;
     const weir_zones *zones;
-    const config_node *root;
-    bool files; /* whether files that the configuration names are opened */
+    config_node *root;
+    struct config_included *included; /* files; for config_free_included() */
+    bool files;                       /* whether files that the configuration names are opened */
 } config_reader;
 
 typedef struct config_key {
@@ -97,6 +98,19 @@ extern const config_section config_denied_section; /* answer.c */
  *  base  the structure that the rows' offsets refer to. */
 void config_read_section(config_reader *r, const config_place *place, const config_section *section,
                          void *base);
+
+/* load.c: reads a file of keys, and replaces its variables. Returns NULL if that is impossible. */
+config_node *config_read_tree(weir_arena *arena, config_errors *e);
+
+/* include.c: adds the files of the key `include` to the tree; checks the key only, if no files are
+ * opened. */
+void config_include(config_reader *r);
+
+/* Frees the texts of those files. No error can be reported after that. */
+void config_free_included(config_reader *r);
+
+/* A path relative to the directory of the configuration. NULL if memory is exhausted. */
+const char *config_resolve_path(config_reader *r, const char *path);
 
 /* Finds a key by its path, such as "limits.connections". It must exist. */
 const config_key *config_find_key(const char *path);

@@ -252,7 +252,7 @@ static void check_example_defaults(void **unused)
 static void refuse(config_reader *r, const config_place *place, const config_key *key, void *base)
 {
     (void)base;
-    config_error_at(r->errors, place->key->begin, place, "no %s here", key->name);
+    config_error_on(r->errors, place->key, place, "no %s here", key->name);
 }
 
 static void note_last(void *ctx, const config_problem *p)
@@ -269,7 +269,7 @@ static void check_left_out(void **unused)
     static const struct {
         const char *yaml, *error;
     } rows[] = {
-        {"limitadr: {}", "unknown key 'limitadr', expected one of tls, "},
+        {"limitadr: {}", "unknown key 'limitadr', expected one of include, "},
         {"limitador: {}", "no limitador here"},
         {"polices: {}", "unknown key 'polices', did you mean 'policies'?"},
     };

@@ -52,12 +52,21 @@ void config_free(weir_config *c)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+config_node *config_read_tree(weir_arena *arena, config_errors *e)
+{
+    config_node *root = config_tree_read(arena, e, e->text, e->len);
+    config_redact(e, root);
+    if (root)
+        config_expand(e, root);
+    return root;
+}
+
 static void read_tree(config_reader *r)
 {
-    config_errors *e = r->errors;
-    r->root = e->text ? config_tree_read(r->arena, e, e->text, e->len) : NULL;
-    if (e->text)
-        config_redact(e, r->root);
+    r->root = r->errors->text ? config_read_tree(r->arena, r->errors) : NULL;
+    if (r->root)
+        config_include(r);
+    r->config->tree = r->root;
     if (r->root)
         config_read_section(r, &(config_place){.node = r->root}, config_root(), r->config);
 }
@@ -158,6 +167,7 @@ static weir_status parse(const char *bytes, size_t len, const char *name,
         *ret = c;
     else
         config_free(c);
+    config_free_included(&r);
     return st;
 }
 

@@ -172,7 +172,7 @@ void config_check_on_error(config_reader *r, const config_place *place, weir_eng
 {
     const config_place on_error = config_below(place, "on_error");
     if (on_error.node && engine == WEIR_ENGINE_LOCAL)
-        config_error_at(r->errors, on_error.key->begin, place,
+        config_error_on(r->errors, on_error.key, place,
                         "on_error requires engine: redis or engine: hybrid");
 }
 
@@ -180,11 +180,11 @@ static void check_keys(config_reader *r, const config_place *place, const weir_r
 {
     const config_place candidate = config_below(place, "candidate");
     if (!spec->limit)
-        config_error_at(r->errors, place->key->begin, place, "missing key limit, expected %s",
+        config_error_on(r->errors, place->key, place, "missing key limit, expected %s",
                         limit_expected);
     config_check_on_error(r, place, spec->engine);
     if (candidate.node && spec->engine != WEIR_ENGINE_LOCAL)
-        config_error_at(r->errors, candidate.key->begin, place, "candidate requires engine: local");
+        config_error_on(r->errors, candidate.key, place, "candidate requires engine: local");
 }
 
 static const char *const unit_words[] = {
@@ -222,7 +222,7 @@ static void check_name(config_reader *r, const config_place *place, const char *
 {
     weir_rule_error error;
     if (weir_rule_name_check(name, strlen(name), &error) != WEIR_OK)
-        config_error_at(r->errors, place->key->begin, place, "%s", error.text);
+        config_error_on(r->errors, place->key, place, "%s", error.text);
 }
 
 static weir_rule_spec read_rule(config_reader *r, const config_place *place)

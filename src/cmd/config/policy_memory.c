@@ -154,13 +154,13 @@ void config_add_partition(config_reader *r, const config_place *rule, const weir
     if (!place.node || place.node->bad || (spec->memory_bytes == 0 && spec->memory_percent == 0))
         return;
     if (spec->engine != WEIR_ENGINE_LOCAL) {
-        config_error_at(r->errors, place.key->begin, &place,
+        config_error_on(r->errors, place.key, &place,
                         "memory requires engine: local, because the states of this policy are in "
                         "Redis");
         return;
     }
     if (c->partitions_len == WEIR_PARTITIONS_MAX) {
-        config_error_at(r->errors, place.key->begin, &place,
+        config_error_on(r->errors, place.key, &place,
                         "expected at most %d policies with `memory`; remove it from some",
                         WEIR_PARTITIONS_MAX);
         return;

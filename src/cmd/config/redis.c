@@ -88,7 +88,7 @@ static void read_urls(config_reader *r, const config_place *place, const config_
     size_t max = n->kind == CONFIG_LIST ? n->children : 1, len = 0;
     (void)key;
     if (o->urls) {
-        config_error_at(r->errors, place->key->begin, place,
+        config_error_on(r->errors, place->key, place,
                         "both url and urls are set, expected only one");
         return;
     }
@@ -121,7 +121,7 @@ static void check_tls(config_reader *r, const config_place *place, void *base)
                       *key = config_get(place->node, "key");
     (void)base;
     if (!cert != !key)
-        config_error_at(r->errors, (cert ? cert : key)->begin, place,
+        config_error_on(r->errors, (cert ? cert : key), place,
                         "expected both cert and key, found only %s", cert ? "cert" : "key");
 }
 
@@ -139,7 +139,7 @@ static void check_user(config_reader *r, const config_place *place, const char *
 {
     const config_node *user = config_get(place->node, "user");
     if (user && !password)
-        config_error_at(r->errors, user->begin, place, "user requires password or password_file");
+        config_error_on(r->errors, user, place, "user requires password or password_file");
 }
 
 /* "sentinel: NAME" is short for "sentinel: {name: NAME}". */
@@ -192,12 +192,11 @@ static void check_redis(config_reader *r, const config_place *place, void *base)
     if (config_is_empty(place->node))
         return;
     if (!o->urls)
-        config_error_at(r->errors, place->key->begin, place, "missing key url, expected %s",
-                        url_expected);
+        config_error_on(r->errors, place->key, place, "missing key url, expected %s", url_expected);
     else
         check_user(r, place, o->password);
     if (r->errors->found == before && weir_redis_options_check(o, &error) != WEIR_OK)
-        config_error_at(r->errors, place->key->begin, place, "%s", error.text);
+        config_error_on(r->errors, place->key, place, "%s", error.text);
     c->has_redis = r->errors->found == before;
 }
 
@@ -230,7 +229,7 @@ static void check_hybrid(config_reader *r, const config_place *place, void *base
 {
     (void)base;
     if (!config_is_empty(place->node) && !has_redis(r))
-        config_error_at(r->errors, place->key->begin, place,
+        config_error_on(r->errors, place->key, place,
                         "requires a server; add redis: {url: redis://127.0.0.1:6379}");
 }
 

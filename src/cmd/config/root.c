@@ -29,7 +29,7 @@ static void check_file_keys(config_reader *r, const config_place *place)
     for (size_t i = 0; i < CONFIG_LENGTH(keys); i++) {
         const config_node *value = config_get(place->node, keys[i]);
         if (value)
-            config_error_at(r->errors, value->begin, place, "%s requires file: PATH", keys[i]);
+            config_error_on(r->errors, value, place, "%s requires file: PATH", keys[i]);
     }
 }
 
@@ -43,17 +43,17 @@ static void check_memory(config_reader *r, const config_place *place, void *base
     if (!large)
         c->memory_large_bytes = c->memory_bytes / 4;
     if (large && c->memory_large_bytes + LARGE_MIN > c->memory_bytes)
-        config_error_at(r->errors, large->begin, place,
+        config_error_on(r->errors, large, place,
                         "large must be at least 64k less than size, which is %s",
                         size_text(c->memory_bytes, text, sizeof text));
     else if (c->state_file && (c->memory_bytes < 8 * CONFIG_MIB ||
                                c->memory_bytes - c->memory_large_bytes < 6 * CONFIG_MIB))
-        config_error_at(r->errors, (large ? large : size)->begin, place,
+        config_error_on(r->errors, (large ? large : size), place,
                         "with file, size must be at least 8m, and at least 6m more than large");
     if (!config_get(place->node, "file"))
         check_file_keys(r, place);
     if (c->state_file && c->prefault)
-        config_error_at(r->errors, config_get(place->node, "prefault")->begin, place,
+        config_error_on(r->errors, config_get(place->node, "prefault"), place,
                         "prefault cannot be combined with file; remove one of them");
 }
 
@@ -226,7 +226,15 @@ static const config_section grpc_section = {CONFIG_KEYS(grpc_keys)};
 static const config_section top_section = {
     CONFIG_KEYS(top_keys), .expected = "expected {keys: 100, metrics: false} or off"};
 
+/* config_include() has read it. */
+static void read_include(config_reader *r, const config_place *place, const config_key *key,
+                         void *base)
+{
+    (void)r, (void)place, (void)key, (void)base;
+}
+
 static const config_key root_keys[] = {
+    {"include", CONFIG_OTHER, .read = read_include},
     /* Before `listen`, which depends on it. */
     {"tls", CONFIG_SECTION, MEMBER(tls), .section = &config_tls_section, .read = config_read_tls},
     {"trusted_proxies", CONFIG_OTHER, .read = config_read_trusted_proxies,

@@ -437,7 +437,7 @@ static void check_route(config_reader *r, const config_place *place, void *base)
     if (keep.node && spec->policies_len == 0)
         config_warn(r->errors, &keep, "keep has no effect, because the route has no policy");
     if (both.node && config_get(place->node, "policy"))
-        config_error_at(r->errors, both.key->begin, place,
+        config_error_on(r->errors, both.key, place,
                         "both policy and policies are set, expected only one");
 }
 

@@ -348,8 +348,8 @@ static void log_refused(daemon *d, const char *why, bool again, const char *text
                   LOG(log_text("why", why), log_text("text", text)));
 }
 
-/* Tells the features of the configuration, and watches their files, which a reload may have
- * changed. */
+/* Tells the features of the configuration, and watches their files and the included ones, which a
+ * reload may have changed. */
 static weir_status adopt(daemon *d, const weir_config *c)
 {
     size_t watch = 0;
@@ -361,6 +361,8 @@ static weir_status adopt(daemon *d, const weir_config *c)
         if (d->part[i] && f->watched && st == WEIR_OK)
             st = weir_server_watch(d->server, watch++, f->watched(c));
     }
+    for (size_t i = 0; i < CONFIG_INCLUDES_MAX && st == WEIR_OK; i++)
+        st = weir_server_watch(d->server, watch++, c->include[i]);
     return st;
 }
 

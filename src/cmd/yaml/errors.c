@@ -26,6 +26,7 @@ config_errors *config_errors_of(weir_arena *arena, config_errors *first, const c
         .arena = arena, .file = name, .text = text ? text + mark : NULL, .len = len - mark};
     while (last && last->next)
         last = last->next;
+    e->number = last ? last->number + 1 : 0;
     if (last)
         last->next = e;
     return e;
@@ -111,12 +112,27 @@ __attribute__((format(printf, 5, 0))) static void add(config_errors *e, size_t a
         insert(e, &error);
 }
 
+/* The errors of the file that a node is from. */
+static config_errors *errors_of(config_errors *e, const config_node *node)
+{
+    return node && node->file ? node->file : e;
+}
+
 void config_error_at(config_errors *e, size_t at, const config_place *place, const char *format,
                      ...)
 {
     va_list args;
     va_start(args, format);
-    add(e, at, place, false, format, args);
+    add(errors_of(e, place ? place->node : NULL), at, place, false, format, args);
+    va_end(args);
+}
+
+void config_error_on(config_errors *e, const config_node *node, const config_place *place,
+                     const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add(errors_of(e, node), node->begin, place, false, format, args);
     va_end(args);
 }
 
@@ -126,7 +142,8 @@ void config_error(config_errors *e, const config_place *place, const char *forma
         return;
     va_list args;
     va_start(args, format);
-    add(e, place->node ? place->node->begin : 0, place->node ? place : NULL, false, format, args);
+    add(errors_of(e, place->node), place->node ? place->node->begin : 0, place->node ? place : NULL,
+        false, format, args);
     va_end(args);
 }
 
@@ -134,7 +151,8 @@ void config_warn(config_errors *e, const config_place *place, const char *format
 {
     va_list args;
     va_start(args, format);
-    add(e, place->node ? place->node->begin : 0, place->node ? place : NULL, true, format, args);
+    add(errors_of(e, place->node), place->node ? place->node->begin : 0, place->node ? place : NULL,
+        true, format, args);
     va_end(args);
 }
 

@@ -124,7 +124,7 @@ static void add_extras(builder *b, const yaml_event_t *event, config_node *n,
     bool refused = name && !b->anchored;
     if (!refused && !tag)
         return;
-    config_error_at(b->errors, n->begin, place, "%s",
+    config_error_on(b->errors, n, place, "%s",
                     refused ? "anchors (&) are not supported; repeat the value, or quote it if it "
                               "begins with '&'"
                             : "tags (!) are not supported; quote the value if it begins with '!'");
@@ -148,13 +148,12 @@ static void add_key(builder *b, frame *f, config_node *n)
     const config_place place = {.up = &f->place, .key = n, .node = n};
     bool merge = !b->anchored && is_merge(n);
     if (n->kind != CONFIG_SCALAR) {
-        config_error_at(b->errors, n->begin, &f->place,
-                        "found a map or a list as a key, expected a name");
+        config_error_on(b->errors, n, &f->place, "found a map or a list as a key, expected a name");
         b->stopped = true;
     } else if (n->absent) {
-        config_error_at(b->errors, n->begin, &f->place, "expected a key before ':'");
+        config_error_on(b->errors, n, &f->place, "expected a key before ':'");
     } else if (merge) {
-        config_error_at(b->errors, n->begin, &place,
+        config_error_on(b->errors, n, &place,
                         "merge keys (<<) are not supported; repeat the keys instead");
     }
     n->bad = n->bad || n->absent || merge;
@@ -195,6 +194,7 @@ static config_node *new_node(builder *b, const yaml_event_t *event, config_kind 
         return NULL;
     n->kind = kind;
     n->text = "";
+    n->file = b->errors;
     set_position(b, n, event);
     return n;
 }
@@ -245,21 +245,22 @@ static int by_text(const void *a, const void *b)
 {
     const config_node *const *x = a, *const *y = b;
     int order = strcmp((*x)->text, (*y)->text);
-    if (order != 0)
-        return order;
+    size_t file = (*x)->file->number, other = (*y)->file->number;
+    if (order != 0 || file != other)
+        return order != 0 ? order : file < other ? -1 : 1;
     return (*x)->begin < (*y)->begin ? -1 : (*x)->begin > (*y)->begin;
 }
 
 /* Sorts the keys of a map, so that duplicates are adjacent. */
-static void refuse_duplicates(builder *b, const frame *f)
+void config_refuse_duplicates(config_errors *e, const config_place *map)
 {
-    size_t n = f->node->children, i = 0;
+    size_t n = map->node->children, i = 0;
     config_node **keys = n > 1 ? calloc(n, sizeof *keys) : NULL;
     if (!keys) {
-        b->arena->failed = b->arena->failed || n > 1;
+        e->arena->failed = e->arena->failed || n > 1;
         return;
     }
-    for (config_node *key = f->node->first; key; key = key->next)
+    for (config_node *key = map->node->first; key; key = key->next)
         keys[i++] = key;
     qsort(keys, n, sizeof(config_node *), by_text);
     for (size_t first = 0, k = 1; k < n; k++) {
@@ -267,8 +268,10 @@ static void refuse_duplicates(builder *b, const frame *f)
             first = k;
             continue;
         }
-        const config_place place = {.up = &f->place, .key = keys[k], .node = keys[k]};
-        config_error(b->errors, &place, "duplicate key, first set on line %zu", keys[first]->line);
+        const config_place place = {.up = map, .key = keys[k], .node = keys[k]};
+        bool other = keys[k]->file != keys[first]->file;
+        config_error(e, &place, "duplicate key, first set on line %zu%s%.200s", keys[first]->line,
+                     other ? " of " : "", other ? keys[first]->file->file : "");
         keys[k]->bad = true;
     }
     free(keys);
@@ -295,7 +298,7 @@ static void merge_map(builder *b, const frame *f, const config_node *merge, cons
     for (const config_node *key = map->first; key; key = key->next) {
         const config_node *own = find_key(f->node, key->text);
         if (own && own->begin < merge->begin)
-            config_error_at(b->errors, own->begin, &f->place,
+            config_error_on(b->errors, own, &f->place,
                             "key '%.40s' is before << and in the merged map; write << first",
                             own->text);
         config_node *copy =
@@ -349,7 +352,7 @@ static void end_group(builder *b, const yaml_event_t *event)
     if (end > f->node->end)
         f->node->end = end;
     if (f->node->kind == CONFIG_MAP)
-        refuse_duplicates(b, f);
+        config_refuse_duplicates(b->errors, &f->place);
     if (f->node->kind == CONFIG_MAP && b->anchored)
         apply_merge(b, f);
     b->depth--;
@@ -426,7 +429,7 @@ static void add_alias(builder *b, const yaml_event_t *event)
     n->bad |= why != NULL;
     add(b, n, event, &place);
     if (why)
-        config_error_at(b->errors, n->begin, place.key == n ? place.up : &place, "%s", why);
+        config_error_on(b->errors, n, place.key == n ? place.up : &place, "%s", why);
 }
 
 static void add_event(builder *b, const yaml_event_t *event)
@@ -498,7 +501,8 @@ static const struct {
     {"mapping values are not allowed",
      "quote a value that contains ': ', and indent all keys of a map alike"},
     {"cannot start any token", "quote the value, and indent with spaces"},
-    {"did not find expected ',' or", "close the bracket, and quote an address like \"[::]:6380\""},
+    {"did not find expected ',' or",
+     "close the bracket, and quote a value like \"${NAME}\" or \"[::]:6380\""},
     {"did not find expected node content", "quote an address like \"[::]:6380\""},
     {"did not find expected key",
      "indent all keys of a map alike, and quote an address like \"[::]:6380\""},

@@ -37,6 +37,7 @@ typedef struct config_node {
     size_t line;       /* of a key, from 1 */
     size_t children;
     struct config_node *first, *next, *value;
+    struct config_errors *file; /* that it was read from */
 } config_node;
 
 /* The path to a node: its parent, and its key or its index there. The root has no parent. */
@@ -56,6 +57,9 @@ config_place config_below(const config_place *up, const char *key);
 /* Iterates over the entries of a list, or over a single value as if it were a list of one. Start
  * with an `entry` that is all zero. Returns false after the last entry. */
 bool config_next_entry(const config_place *place, config_place *entry);
+
+/* Reports each key of a map that the map has before, and marks it as bad. */
+void config_refuse_duplicates(struct config_errors *e, const config_place *map);
 
 /* Whether a value was left empty, such as a section whose lines are all comments. */
 bool config_is_empty(const config_node *node);
@@ -106,6 +110,7 @@ typedef struct config_errors {
     const char *file;
     const char *text; /* NULL: there is no file, only a name for messages */
     size_t len;
+    size_t number;                              /* of the file, in the chain */
     size_t found;                               /* errors and warnings */
     size_t warnings;                            /* of these */
     size_t kept;                                /* entries of list: the first in the file */
@@ -121,10 +126,17 @@ typedef struct config_errors {
 config_errors *config_errors_of(weir_arena *arena, config_errors *first, const char *name,
                                 const char *text, size_t len);
 
-/* Adds an error at byte `at` of the file.
- *  place  the key that it is about; NULL for the whole file. */
+/* Adds an error at byte `at` of the file of a value.
+ *  place  the key that it is about; NULL for the whole file, whose errors `e` has. */
 __attribute__((format(printf, 4, 5))) void
 config_error_at(config_errors *e, size_t at, const config_place *place, const char *format, ...);
+
+/* Adds an error where another node begins, such as a key.
+ *  place  the key that it is about. */
+__attribute__((format(printf, 4, 5))) void config_error_on(config_errors *e,
+                                                           const config_node *node,
+                                                           const config_place *place,
+                                                           const char *format, ...);
 
 /* Adds an error at a value, unless the value already has one. Without a value (place->node is NULL)
  * it is about the whole file. */
@@ -157,6 +169,11 @@ config_node *config_tree_read(weir_arena *arena, config_errors *errors, const ch
 /* The same with anchors, aliases and merge keys. Nodes below an alias are those of its anchor. */
 config_node *config_tree_read_anchored(weir_arena *arena, config_errors *errors, const char *text,
                                        size_t len);
+
+/* Replaces ${NAME} and ${NAME:-TEXT} in the values of a tree by variables of the environment, and
+ * reports those that are not set. TEXT, without '}', is for a variable that is not set or is empty.
+ * NAME has capitals, digits and '_'. Single-quoted values stay as they are (expand.c). */
+void config_expand(config_errors *errors, config_node *root);
 
 /* ---- passwords (redact.c) -------------------------------------------------------------------- */
 

@@ -38,7 +38,7 @@ static void check_limitador(config_reader *r, const config_place *place, void *b
     const limitador_settings *l = base;
     config_check_on_error(r, place, l->options.engine);
     if (!l->file)
-        config_error_at(r->errors, place->key->begin, place,
+        config_error_on(r->errors, place->key, place,
                         "missing key limits, expected the path of a limits file");
 }
 

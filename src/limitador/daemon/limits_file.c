@@ -121,7 +121,7 @@ static void read_limit(reader *r, const config_place *place, weir_limitador_limi
     if (!ret->name_space)
         config_error(r->errors, place, "missing key namespace");
     if (!config_get(n, "seconds"))
-        config_error_at(r->errors, n->begin, place, "missing key seconds");
+        config_error_on(r->errors, n, place, "missing key seconds");
     if (!config_get(n, "max_value"))
         config_warn(r->errors, place,
                     "max_value is missing, so it is 0, and every request is denied");

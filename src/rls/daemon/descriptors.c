@@ -220,7 +220,7 @@ static void report_key(reader *r, const config_place *place, const config_node *
     static const char *const own_keys[] = {"weir", "atomic", "late", "keep"};
     bool own = is_one_of(key->text, own_keys, CONFIG_LENGTH(own_keys));
     if (own) {
-        config_error_at(r->errors, key->begin, place,
+        config_error_on(r->errors, key, place,
                         "%s is not possible here, expected it in a descriptor, beside key",
                         key->text);
         return;
@@ -237,10 +237,10 @@ static void report_key(reader *r, const config_place *place, const config_node *
         }
     }
     if (meant)
-        config_error_at(r->errors, key->begin, place, "unknown key '%.*s', did you mean '%s'?",
-                        SHOWN, key->text, meant);
+        config_error_on(r->errors, key, place, "unknown key '%.*s', did you mean '%s'?", SHOWN,
+                        key->text, meant);
     else
-        config_error_at(r->errors, key->begin, place, "unknown key '%.*s'", SHOWN, key->text);
+        config_error_on(r->errors, key, place, "unknown key '%.*s'", SHOWN, key->text);
 }
 
 static void read_members(reader *r, const config_place *place, const member *members, size_t n,
@@ -531,7 +531,7 @@ static void read_descriptor(reader *r, const config_place *place, weir_rls_spec 
     read_members(r, place, spec_members, CONFIG_LENGTH(spec_members), spec);
     const config_place key = config_below(place, "key");
     if (spec->key[0] == '\0' && !(key.node && key.node->bad))
-        config_error_at(r->errors, (key.node ? key.node : place->node)->begin, place,
+        config_error_on(r->errors, (key.node ? key.node : place->node), place,
                         "descriptor has empty key");
     const config_place policy = config_below(place, "weir");
     if (spec->unlimited && spec->policy)
@@ -594,7 +594,7 @@ void envoy_read_descriptors(weir_arena *arena, config_errors *errors, envoy_orig
                      kind_name(node));
     const config_place domain = config_below(root, "domain");
     if (ret->domain[0] == '\0' && !node->bad && !(domain.node && domain.node->bad))
-        config_error_at(errors, (domain.node ? domain.node : node)->begin, NULL,
+        config_error_on(errors, (domain.node ? domain.node : node), NULL,
                         "config file cannot have empty domain");
     add_origin(&r, (envoy_origin){.domain = ret, .place = root});
 }
@@ -611,9 +611,9 @@ void envoy_report_descriptor(const envoy_origin *origin, uint32_t column, const 
         const config_place policy = config_below(place, "weir");
         config_error_at(origin->errors, at, &policy, "%s", text);
     } else if (column > 0) {
-        config_error_at(origin->errors, place->node->begin, place, "column %u of the policy: %s",
-                        column, text);
+        config_error_on(origin->errors, place->node, place, "column %u of the policy: %s", column,
+                        text);
     } else {
-        config_error_at(origin->errors, (node ? node : place->node)->begin, place, "%s", text);
+        config_error_on(origin->errors, (node ? node : place->node), place, "%s", text);
     }
 }

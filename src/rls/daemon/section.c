@@ -194,7 +194,7 @@ static void check_names(config_reader *r)
             k++;
         const config_place policy = config_below(&policies, c->rules[i].name);
         if (k < n)
-            config_error_at(r->errors, policy.key->begin, &policy,
+            config_error_on(r->errors, policy.key, &policy,
                             "a limit of envoy.config has the same name; rename the policy");
     }
     if (c->rules_len + n > WEIR_RULES_MAX)

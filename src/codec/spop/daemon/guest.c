@@ -112,15 +112,14 @@ static void read_message(config_reader *r, const config_place *place, weir_spop_
     const config_node *n = place->node;
     ret->name = place->key->text;
     if (place->key->len == 0 || place->key->len > WEIR_SPOP_NAME_MAX)
-        config_error_at(r->errors, place->key->begin, place,
-                        "expected a name of 1 to %d bytes, found %zu", WEIR_SPOP_NAME_MAX,
-                        place->key->len);
+        config_error_on(r->errors, place->key, place, "expected a name of 1 to %d bytes, found %zu",
+                        WEIR_SPOP_NAME_MAX, place->key->len);
     if (n->kind == CONFIG_SCALAR && n->len > 0)
         read_policy(r, place, NULL, ret);
     else
         config_read_section(r, place, &message_section, ret);
     if ((n->kind == CONFIG_MAP || config_is_empty(n)) && !config_get(n, "policy"))
-        config_error_at(r->errors, place->key->begin, place,
+        config_error_on(r->errors, place->key, place,
                         "missing key policy, expected the name of a policy");
 }
 
