@@ -22,6 +22,7 @@ static const char usage[] =
     "       weir check [--syntax] --print FILE|-\n"
     "       weir check [OPTION]... --against OLD FILE|-\n"
     "       weir check [--quiet] --envoy DIR\n"
+    "       weir check --schema\n"
     "\n"
     "Validates a configuration and checks whether weir serve could start with it on this\n"
     "machine, as this user. Prints a summary, or every error with its line and column.\n"
@@ -38,6 +39,7 @@ static const char usage[] =
     "                 and a line 'reset' for each other setting that has this effect\n"
     "  --print        print FILE as one configuration without secrets: with the files that it\n"
     "                 includes and the variables that it names; defaults are comments\n"
+    "  --schema       print the JSON Schema of configurations, which editors read\n"
     "  --envoy        check a directory with configuration files of envoyproxy/ratelimit\n"
     "  --quiet        print errors only\n"
     "  --help         print this text\n"
@@ -504,7 +506,12 @@ static bool compare(const char *against, const char *path, const weir_zones *zon
 }
 
 /* What the command prints of a valid file. */
-typedef enum check_output { CHECK_SUMMARY, CHECK_QUIET, CHECK_PRINT } check_output;
+typedef enum check_output {
+    CHECK_SUMMARY,
+    CHECK_QUIET,
+    CHECK_PRINT,
+    CHECK_SCHEMA /* of all files */
+} check_output;
 
 static int check_file(const char *path, const char *against, check_kind kind, check_output output)
 {
@@ -535,13 +542,11 @@ static int check_file(const char *path, const char *against, check_kind kind, ch
 
 int weir_cmd_check(int argc, char **argv)
 {
-    static const struct option known[] = {{"syntax", no_argument, NULL, 's'},
-                                          {"against", required_argument, NULL, 'a'},
-                                          {"envoy", no_argument, NULL, 'E'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {"print", no_argument, NULL, 'p'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"syntax", no_argument, NULL, 's'}, {"against", required_argument, NULL, 'a'},
+        {"envoy", no_argument, NULL, 'E'},  {"quiet", no_argument, NULL, 'q'},
+        {"print", no_argument, NULL, 'p'},  {"schema", no_argument, NULL, 'S'},
+        {"help", no_argument, NULL, 'h'},   {NULL, 0, NULL, 0}};
     check_output output = CHECK_SUMMARY;
     const char *against = NULL;
     check_kind kind = CHECK_ALL;
@@ -554,7 +559,7 @@ int weir_cmd_check(int argc, char **argv)
         }
         if (c == '?')
             return 2;
-        output = c == 'q' ? CHECK_QUIET : c == 'p' ? CHECK_PRINT : output;
+        output = c == 'q' ? CHECK_QUIET : c == 'p' ? CHECK_PRINT : c == 'S' ? CHECK_SCHEMA : output;
         against = c == 'a' ? optarg : against;
         kind = c == 's' ? CHECK_SYNTAX : c == 'E' ? CHECK_LIMITS : kind;
     }
@@ -570,9 +575,15 @@ int weir_cmd_check(int argc, char **argv)
               stderr);
         return 2;
     }
-    if (argc - optind == 1)
+    if (output == CHECK_SCHEMA && optind == argc) {
+        config_print_schema(stdout);
+        return 0;
+    }
+    if (argc - optind == 1 && output != CHECK_SCHEMA)
         return check_file(argv[optind], against, kind, output);
-    if (optind == argc)
+    if (output == CHECK_SCHEMA)
+        fputs("weir check: --schema takes no file; see weir check --help\n", stderr);
+    else if (optind == argc)
         fputs("weir check: missing FILE ('-' for the standard input); see weir check --help\n",
               stderr);
     else

@@ -205,6 +205,9 @@ void config_free(weir_config *c);
  * secrets are asterisks. */
 void config_print(const weir_config *c, FILE *out);
 
+/* Prints the JSON Schema of weir.yaml, for editors (weir check --schema). */
+void config_print_schema(FILE *out);
+
 /* ---- using ----------------------------------------------------------------------------------- */
 
 /* Replaces the engine `local` by `redis` with this server, everywhere (`weir serve --redis`).

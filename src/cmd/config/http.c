@@ -158,8 +158,8 @@ static const char *const slash_words[] = {
 
 static const config_key http_keys[] = {
     {"key", CONFIG_SECTION, .section = &key_section},
-    {"hosts", CONFIG_OTHER, NAMES(http_hosts), .low = HOSTS},
-    {"origins", CONFIG_OTHER, NAMES(http_origins), .low = ORIGINS},
+    {"hosts", CONFIG_OTHER, NAMES(http_hosts), .low = HOSTS, .schema = CONFIG_TEXTS},
+    {"origins", CONFIG_OTHER, NAMES(http_origins), .low = ORIGINS, .schema = CONFIG_TEXTS},
     {"encoded_slash", CONFIG_WORD, CONFIG_MEMBER(weir_config, encoded_slash),
      CONFIG_WORDS(slash_words, WEIR_SLASH_REFUSE), .live = true},
     {"client_header", CONFIG_OTHER, .read = config_read_client_header,

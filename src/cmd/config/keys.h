@@ -53,8 +53,10 @@ typedef struct config_key {
     /* Whether two configurations have the same value. NULL: the values are compared; CONFIG_OTHER:
      * changes need no restart, or another key stores the value. */
     bool (*same)(const struct config_key *key, const void *a, const void *b);
-    bool live;                        /* changes need no restart */
-    bool left_out;                    /* of this build: `read` reports it, and no error names it */
+    const struct config_section *entries; /* of the maps in the value of a CONFIG_OTHER */
+    const char *schema; /* of the values, as JSON Schema, if the type does not say it (schema.c) */
+    bool live;          /* changes need no restart */
+    bool left_out;      /* of this build: `read` reports it, and no error names it */
     const struct config_guest *guest; /* whose options have the values of the section; NULL: none */
 } config_key;
 
@@ -69,6 +71,10 @@ typedef struct config_section {
 } config_section;
 
 /* Parts of a row. */
+#define CONFIG_TEXT          "{\"$ref\":\"#/$defs/text\"}"
+#define CONFIG_TEXTS         "{\"$ref\":\"#/$defs/texts\"}" /* a text or a list of texts */
+#define CONFIG_MAP_OF(value) "{\"type\":\"object\",\"additionalProperties\":" value "}"
+#define CONFIG_OR_OFF        "{\"enum\":[\"off\",0]},@"
 #define CONFIG_MEMBER(type, member)                                                                \
     .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 #define CONFIG_RANGE(from, to, preset_) .low = (from), .high = (to), .preset = (preset_)
@@ -151,6 +157,11 @@ bool config_is_header(const char *text);
 /* ---- custom readers of rows ------------------------------------------------------------------ */
 
 /* listen.c */
+enum { CONFIG_LISTEN_KEYS = PROTOCOLS_MAX + 1 };
+
+/* The section `listen`: a row for each protocol, and `unix`. */
+config_section config_listen_section(config_key keys[static CONFIG_LISTEN_KEYS]);
+
 void config_read_listen(config_reader *r, const config_place *place, const config_key *key,
                         void *base);
 bool config_same_listen(const config_key *key, const void *a, const void *b);

@@ -208,9 +208,10 @@ static void require_address(config_reader *r, const config_place *place, void *b
 
 static const config_key entry_keys[] = {
     /* Before `address`, which depends on it. */
-    {"tls", CONFIG_OTHER, CONFIG_MEMBER(config_listen, tls), .read = read_entry_tls},
+    {"tls", CONFIG_OTHER, CONFIG_MEMBER(config_listen, tls), .entries = &config_tls_section,
+     .schema = CONFIG_OR_OFF, .read = read_entry_tls},
     {"proxy_protocol", CONFIG_BOOL, CONFIG_MEMBER(config_listen, proxy_protocol)},
-    {"headers", CONFIG_OTHER, CONFIG_MEMBER(config_listen, answer.headers),
+    {"headers", CONFIG_OTHER, CONFIG_MEMBER(config_listen, answer.headers), .schema = CONFIG_TEXTS,
      .read = config_read_headers},
     {"retry_spread", CONFIG_OTHER, CONFIG_MEMBER(config_listen, answer.retry_spread), .low = 1,
      .read = config_read_spread},
@@ -262,18 +263,28 @@ static void read_unix(config_reader *r, const config_place *place, const config_
     add_listen(r, place, &listen);
 }
 
-/* The section has one key for each row of the table of protocols, and `unix`. */
+config_section config_listen_section(config_key keys[static CONFIG_LISTEN_KEYS])
+{
+    config_section section = {.keys = keys};
+    for (protocol_kind kind = 0; config_protocol(kind); kind++)
+        keys[section.len++] =
+            (config_key){.name = config_protocol(kind)->name,
+                         .low = (int64_t)kind,
+                         .entries = &entry_section,
+                         .schema = CONFIG_TEXT
+                         ",@,{\"type\":\"array\",\"items\":{\"anyOf\":[" CONFIG_TEXT ",@]}}",
+                         .read = read_addresses};
+    keys[section.len++] = (config_key){.name = "unix", .type = CONFIG_STRING, .read = read_unix};
+    return section;
+}
+
 void config_read_listen(config_reader *r, const config_place *place, const config_key *key,
                         void *base)
 {
-    config_key keys[PROTOCOLS_MAX + 1] = {0};
-    config_section section = {.keys = keys};
+    config_key keys[CONFIG_LISTEN_KEYS];
+    const config_section section = config_listen_section(keys);
     size_t before = r->errors->found;
     (void)key;
-    for (protocol_kind kind = 0; config_protocol(kind); kind++)
-        keys[section.len++] = (config_key){
-            .name = config_protocol(kind)->name, .low = (int64_t)kind, .read = read_addresses};
-    keys[section.len++] = (config_key){.name = "unix", .read = read_unix};
     r->config->listens_len = 0; /* drops the defaults: only addresses that are named are used */
     config_read_section(r, place, &section, base);
     if (r->config->listens_len == 0 && r->errors->found == before)

@@ -161,13 +161,13 @@ static weir_status parse(const char *bytes, size_t len, const char *name,
     weir_status st = WEIR_E_SYNTAX;
     if (set_source(c, source, sink))
         st = read_all(&r, source->reach, sink);
+    config_free_included(&r); /* before the arena */
     WEIR_ASSERT(st != WEIR_OK || (c->listens_len >= 1 && c->listens_len <= CONFIG_LISTENS_MAX));
     WEIR_ASSERT(st != WEIR_OK || c->memory_large_bytes < c->memory_bytes);
     if (st == WEIR_OK)
         *ret = c;
     else
         config_free(c);
-    config_free_included(&r);
     return st;
 }
 

@@ -201,8 +201,8 @@ static void check_redis(config_reader *r, const config_place *place, void *base)
 }
 
 static const config_key redis_keys[] = {
-    {"url", CONFIG_OTHER, .read = read_urls, .same = same_urls},
-    {"urls", CONFIG_OTHER, .read = read_urls},
+    {"url", CONFIG_OTHER, .schema = CONFIG_TEXTS, .read = read_urls, .same = same_urls},
+    {"urls", CONFIG_OTHER, .schema = CONFIG_TEXTS, .read = read_urls},
     {"user", CONFIG_STRING, MEMBER(redis.user)},
     {"password", CONFIG_PASSWORD, PASSWORD(redis.password)},
     {"password_file", CONFIG_PASSWORD_FILE, PASSWORD(redis.password)},

@@ -234,18 +234,19 @@ static void read_include(config_reader *r, const config_place *place, const conf
 }
 
 static const config_key root_keys[] = {
-    {"include", CONFIG_OTHER, .read = read_include},
+    {"include", CONFIG_OTHER, .schema = CONFIG_TEXTS, .read = read_include},
     /* Before `listen`, which depends on it. */
-    {"tls", CONFIG_SECTION, MEMBER(tls), .section = &config_tls_section, .read = config_read_tls},
-    {"trusted_proxies", CONFIG_OTHER, .read = config_read_trusted_proxies,
+    {"tls", CONFIG_SECTION, MEMBER(tls), .section = &config_tls_section, .schema = CONFIG_OR_OFF,
+     .read = config_read_tls},
+    {"trusted_proxies", CONFIG_OTHER, .schema = CONFIG_TEXTS, .read = config_read_trusted_proxies,
      .same = config_same_trusted_proxies},
-    {"headers", CONFIG_OTHER, MEMBER(answer.headers), .read = config_read_headers,
-     .same = config_same_headers},
+    {"headers", CONFIG_OTHER, MEMBER(answer.headers), .schema = CONFIG_TEXTS,
+     .read = config_read_headers, .same = config_same_headers},
     {"retry_spread", CONFIG_OTHER, MEMBER(answer.retry_spread), .low = 1,
      .read = config_read_spread, .same = config_same_spread},
     {"denied", CONFIG_SECTION, MEMBER(answer), .section = &config_denied_section,
      .read = config_read_denied},
-    {"listen", CONFIG_OTHER, .read = config_read_listen, .same = config_same_listen},
+    {"listen", CONFIG_OTHER, .schema = "@", .read = config_read_listen, .same = config_same_listen},
     {"password", CONFIG_PASSWORD, PASSWORD},
     {"password_file", CONFIG_PASSWORD_FILE, PASSWORD},
     {"insecure", CONFIG_BOOL, MEMBER(insecure)},
@@ -255,13 +256,15 @@ static const config_key root_keys[] = {
     {"limits", CONFIG_SECTION, .section = &limits_section},
     {"http", CONFIG_SECTION, .section = &config_http_section},
     {"log", CONFIG_SECTION, .section = &log_section},
-    {"top", CONFIG_SECTION, .section = &top_section, .read = read_top},
+    {"top", CONFIG_SECTION, .section = &top_section, .schema = CONFIG_OR_OFF, .read = read_top},
     {"engine", CONFIG_OTHER, MEMBER(engine), .read = config_read_engine},
     {"redis", CONFIG_SECTION, .section = &config_redis_section},
     {"hybrid", CONFIG_SECTION, .section = &config_hybrid_section},
     {"grpc", CONFIG_SECTION, .section = &grpc_section},
-    {"policies", CONFIG_OTHER, .read = config_read_policies},
-    {"routes", CONFIG_OTHER, .read = config_read_routes},
+    {"policies", CONFIG_OTHER, .entries = &config_rule_section,
+     .schema = CONFIG_MAP_OF("{\"anyOf\":[" CONFIG_TEXT ",@]}"), .read = config_read_policies},
+    {"routes", CONFIG_OTHER, .entries = &config_route_section,
+     .schema = "{\"type\":\"array\",\"items\":@}", .read = config_read_routes},
 };
 
 enum { KEYS = CONFIG_LENGTH(root_keys), POLICY_KEYS = 2 /* the last ones */ };

@@ -443,11 +443,11 @@ static void check_route(config_reader *r, const config_place *place, void *base)
 
 static const config_key route_keys[] = {
     {"name", CONFIG_OTHER, .read = read_name},
-    {"host", CONFIG_OTHER, .low = HOSTS, .read = read_list},
-    {"method", CONFIG_OTHER, .low = METHODS, .read = read_list},
+    {"host", CONFIG_OTHER, .low = HOSTS, .schema = CONFIG_TEXTS, .read = read_list},
+    {"method", CONFIG_OTHER, .low = METHODS, .schema = CONFIG_TEXTS, .read = read_list},
     {"path", CONFIG_OTHER, .read = read_path},
-    {"policy", CONFIG_OTHER, .low = POLICIES, .read = read_list},
-    {"policies", CONFIG_OTHER, .low = POLICIES, .read = read_list},
+    {"policy", CONFIG_OTHER, .low = POLICIES, .schema = CONFIG_TEXTS, .read = read_list},
+    {"policies", CONFIG_OTHER, .low = POLICIES, .schema = CONFIG_TEXTS, .read = read_list},
     {"cost", CONFIG_NUMBER, MEMBER(cost), CONFIG_RANGE(0, WEIR_COST_MAX, 1)},
     {"keep", CONFIG_OTHER, .read = read_keep},
 };

@@ -128,7 +128,7 @@ static bool same_statsd(const config_key *key, const void *a, const void *b)
 
 static const config_key header_keys[] = {
     {"enabled", CONFIG_BOOL, OPTION(headers)},
-    {"flavour", CONFIG_OTHER, OPTION(flavours), .read = read_flavours},
+    {"flavour", CONFIG_OTHER, OPTION(flavours), .schema = CONFIG_TEXTS, .read = read_flavours},
     {"retry_spread", CONFIG_OTHER, OPTION(retry_spread), .read = config_read_spread},
     {"limit", CONFIG_OTHER, OPTION(limit_header), .read = read_header},
     {"remaining", CONFIG_OTHER, OPTION(remaining_header), .read = read_header},
@@ -159,7 +159,8 @@ static const config_key envoy_keys[] = {
     {"statsd", CONFIG_OTHER, MEMBER(statsd), .read = read_statsd, .same = same_statsd},
     {"statsd_flush", CONFIG_DURATION, MEMBER(statsd_flush_ns),
      CONFIG_RANGE(CONFIG_S_NS, DAY_NS, 10 * CONFIG_S_NS)},
-    {"statsd_tags", CONFIG_OTHER, MEMBER(statsd_tags), .read = read_tags, .same = same_tags},
+    {"statsd_tags", CONFIG_OTHER, MEMBER(statsd_tags), .schema = CONFIG_MAP_OF(CONFIG_TEXT),
+     .read = read_tags, .same = same_tags},
 };
 
 static void check_envoy(config_reader *r, const config_place *place, void *base)

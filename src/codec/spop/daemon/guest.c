@@ -172,8 +172,9 @@ static void read_variables(config_reader *r, const config_place *place, const co
 }
 
 static const config_key spoe_keys[] = {
-    {"variables", CONFIG_OTHER, .read = read_variables},
-    {"messages", CONFIG_OTHER, .read = read_messages},
+    {"variables", CONFIG_OTHER, .schema = CONFIG_TEXTS, .read = read_variables},
+    {"messages", CONFIG_OTHER, .entries = &message_section,
+     .schema = CONFIG_MAP_OF("{\"anyOf\":[" CONFIG_TEXT ",@]}"), .read = read_messages},
 };
 
 /* Builds the messages, when all keys are read and valid. */
