@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module nginx-deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies browser asan tsan fuzz coverage mutants proof model aarch64 wasm web site figures dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies browser asan tsan fuzz coverage mutants proof model aarch64 wasm web site figures dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -36,8 +36,9 @@ nginx-module:    ## build the nginx module, for Debian's nginx or for one built 
 	@dir=build$${NGINX:+/nginx-source} && tools/nginx-module "$$dir" $${NGINX:+"$$NGINX"} && \
 	    echo "built: $$dir/ngx_http_weir_module.so; docs/nginx.md says how to load it"
 
-nginx-deb:       ## build the Debian package of the nginx module: build/deb/libnginx-mod-http-weir_*.deb
-	@tools/nginx-deb build
+deb:             ## build the Debian packages: build/deb/weir_*.deb and others
+	@tools/deps deb
+	@tools/deb build
 
 run:             ## build weir, and start the daemon with examples/weir.yaml (PORT=6380, HTTP=8080)
 	@tools/run $(PORT) $(HTTP)
