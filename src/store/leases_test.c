@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* Requests in flight: reservations under a concurrent layer, against a list of holders. */
 
-#include "store/figures.h"
+#include "store/reservations.h"
 #include "store/store.h"
 
 #include "tests/kit/kit.h"

@@ -175,9 +175,9 @@ check "the error for a named pipe" "$dir/pipe: error: cannot be read: $not_pipe"
 check "a named pipe for serve" 1 "$(status quick "$weir" serve "$dir/pipe")"
 check "the error of serve" "$dir/pipe: error: cannot be read: $not_pipe" "$(cat "$dir/err")"
 # shellcheck disable=SC2016 # the text must not be expanded
-printf 'password: ${WEIR_PASSWORD}\nmemory: {file: none/state}\n' >"$dir/variable.yaml"
+printf 'password: $WEIR_PASSWORD\nmemory: {file: none/state}\n' >"$dir/variable.yaml"
 check "a warning does not suppress the preflight checks" 1 "$(status "$weir" check "$dir/variable.yaml")"
-check "both are printed" "1:11: warning: password: the password begins with '$', but variables are not replaced; use password_file
+check "both are printed" "1:11: warning: password: the password begins with '$'; variables are written as in \${NAME}, in capitals
 2:16: error: memory.file: ..." "$(sed -n "s,^$dir/variable.yaml:,,p" "$dir/err" |
     sed 's/\(memory.file: \).*/\1.../; / is already in use;/d')" # by a daemon on the default ports
 rm "$dir/variable.yaml"

@@ -74,7 +74,7 @@ daemon_stop
 # ---- removing ------------------------------------------------------------------------------------
 
 packages=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' | awk '/weir/ && $2 == "installed" {print $1}' | xargs)
-check "all packages" "libnginx-mod-http-weir libweir-dev libweir-redis0 libweir0 weir weir-haproxy weir-redis-module" "$packages"
+check "all packages" "libnginx-mod-http-weir libweir-dev libweir-redis0 libweir0 weir weir-haproxy weir-redis-module" "$(xargs -n 1 <<<"$packages" | grep -v dbgsym | xargs)"
 apt remove weir
 check "removing keeps the state, the configuration and the user" "yes" \
     "$([ -f /var/lib/weir/state ] && [ -f /etc/weir/weir.yaml ] && getent passwd weir >/dev/null && echo yes)"

@@ -140,6 +140,7 @@ def test_answers(t):
     equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 9)[:4], [0, 5, 5, -1])
     equal(c("EXISTS", "a", "b"), 0, "no key was charged")
     equal(c("WEIR.TAKEALL", 2, "api", "a", 1, "api", "b", 2)[6:], [1])
+    c("WEIR.RESET", "api", "a")
     equal(c("WEIR.TAKEALL", 2, "api", "a", 3, "api", "a", 3), [0, 5, 5, -1, 0, 0, 1], "a sum above the limit never passes")
     equal(c("WEIR.TAKEALL", 2, "api", "a", 3, "api", "a", 2)[:3], [1, 5, 0], "a repeated key is charged the sum")
     c("WEIR.RESET", "api", "a")
