@@ -106,10 +106,11 @@ static bool read_names(daemon_ctx *d, const step *s, const weir_resp_reply *repl
     int64_t layer, next_ms;
     const char *more = more_of(s);
     size_t pairs = WEIR_DECISION_FIELDS + 2u + (more != NULL) + (s->op <= RESERVE);
-    const weir_resp_value *v = reply->value, *last = &v[reply->values - 2];
+    const weir_resp_value *v = reply->value;
     if (reply->values != 1 + 2 * pairs ||
         v[0].type != (d->session.proto >= 3 ? WEIR_RESP_MAP : WEIR_RESP_ARRAY))
         return false;
+    const weir_resp_value *last = &v[reply->values - 2];
     v++;
     for (size_t i = 0; i < WEIR_DECISION_FIELDS; i++, v += 2) {
         if (!read_pair(v, weir_decision_field_names[i], &ret[i]))
