@@ -257,7 +257,7 @@ static bool charge_late(special *s)
     size_t from = l->takes_len;
     for (size_t i = 0; i < s->n; i++) {
         rls_item *item = &s->items[i];
-        if (!item->late)
+        if (!item->late || !rls_has_state(item))
             continue;
         rls_add_take(l, item, 0, item->limit->keep);
         item->before = item->take;
@@ -273,8 +273,8 @@ static bool charge_late(special *s)
     }
     if (!run(s, CHARGE, from))
         return false;
-    for (size_t i = 0; i < s->n;
-         i++) { /* what on_error has decided stays, though nothing is charged */
+    /* What on_error has decided stays, though nothing is charged. */
+    for (size_t i = 0; i < s->n; i++) {
         rls_item *item = &s->items[i];
         if (item->late && (l->take[item->before].status != WEIR_OK ||
                            (l->take[item->before].reason == WEIR_BY_ON_ERROR &&

@@ -165,12 +165,14 @@ static void read_pattern(config_reader *r, const config_place *place, size_t *fi
     globfree(&found);
 }
 
-/* Removes the key: what it stands for is in the tree. */
+/* Removes a key, if the map has it. */
 static void remove_key(config_node *root, const char *name)
 {
     config_node **link = &root->first;
-    while (strcmp((*link)->text, name) != 0)
+    while (*link && strcmp((*link)->text, name) != 0)
         link = &(*link)->next;
+    if (!*link)
+        return;
     *link = (*link)->next;
     root->children--;
 }
@@ -196,5 +198,5 @@ void config_include(config_reader *r)
     }
     if (!r->arena->failed)
         refuse_duplicates(r);
-    remove_key(r->root, "include");
+    remove_key(r->root, "include"); /* what it stands for is in the tree */
 }
