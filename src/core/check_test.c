@@ -379,7 +379,6 @@ static void check_state_time(void **unused)
     assert_int_equal(refund_charge(&queue, unused_state, 195, 195, 1, &d), WEIR_E_UNSUPPORTED);
 }
 
-/* A key in debt ranks last in the order of eviction, whatever its limit is. */
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -106,13 +106,53 @@ static void check_keep_counts_denied(void **unused)
     }
 }
 
+/* Several requests of a key are decided by their sum, which may be above every cost. */
+static void check_peek_sum(void **unused)
+{
+    (void)unused;
+    weir_policy p = policy_of("gcra 1/s burst 5");
+    uint64_t state[1] = {0};
+    weir_decision d = {.limit = -7};
+    assert_int_equal(weir_peek_sum(&p, state, 0, -1, 1, 0, &d), WEIR_E_RANGE);
+    assert_int_equal(weir_peek_sum(&p, state, 0, -1, (int64_t)WEIR_COST_MAX + 1, 0, &d),
+                     WEIR_E_RANGE);
+    assert_int_equal(d.limit, -7);
+    assert_int_equal(weir_peek_sum(&p, state, 0, 0, 4, 1, &d), WEIR_OK);
+    assert_true(d.allowed && !d.never && d.remaining == 4);
+    assert_int_equal(weir_peek_sum(&p, state, 0, 0, 5, 1, &d), WEIR_OK);
+    assert_true(!d.allowed && d.never);
+    p = policy_of("fixed-window 2147483647/d");
+    assert_int_equal(weir_peek_sum(&p, state, 0, 0, WEIR_COST_MAX, 0, &d), WEIR_OK);
+    assert_true(d.allowed && !d.never && d.retry_after_ns == 0);
+    assert_int_equal(weir_peek_sum(&p, state, 0, 0, (int64_t)WEIR_COST_MAX + 1, 0, &d), WEIR_OK);
+    assert_true(!d.allowed && d.never && d.retry_after_ns == INT64_MAX && d.delay_ns == 0);
+}
+
+/* A state that is known to be sound is decided like any other. */
+static void check_sound_states(void **unused)
+{
+    (void)unused;
+    weir_policy p = policy_of("gcra 1/s burst 5");
+    uint64_t state[1] = {0};
+    weir_decision d = {.limit = -7};
+    assert_int_equal(weir_check_sound(&p, state, 0, -1, 1, 0, &d), WEIR_E_RANGE);
+    assert_int_equal(weir_check_sound(&p, state, 0, -1, 1, 1, &d), WEIR_E_RANGE);
+    assert_int_equal(weir_check_sound(&p, state, 0, 0, -1, 0, &d), WEIR_E_RANGE);
+    assert_int_equal(d.limit, -7);
+    assert_int_equal(weir_check_sound(&p, state, 0, 0, 2, 0, &d), WEIR_OK);
+    assert_true(d.allowed && d.remaining == 3);
+    assert_int_equal(weir_check_sound(&p, state, 0, 0, 2, 2, &d), WEIR_OK);
+    assert_true(!d.allowed && !d.never && d.retry_after_ns == 1000000000);
+    assert_int_equal(weir_check_sound(&p, state, 0, 0, 2, 1, &d), WEIR_OK);
+    assert_true(d.allowed && d.remaining == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_arguments),
-        cmocka_unit_test(check_peek_keep),
-        cmocka_unit_test(check_keep_share),
-        cmocka_unit_test(check_keep_counts_denied),
+        cmocka_unit_test(check_arguments),  cmocka_unit_test(check_peek_keep),
+        cmocka_unit_test(check_keep_share), cmocka_unit_test(check_keep_counts_denied),
+        cmocka_unit_test(check_peek_sum),   cmocka_unit_test(check_sound_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

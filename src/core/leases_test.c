@@ -119,6 +119,14 @@ static void states_grow(void **unused)
     assert_false(weir_leases_full(l, state, 0, 1004, 0));
     assert_false(weir_leases_full(l, state, 0, 1003, 1));
     assert_int_equal(weir_check(&p, state, 0, 1004, 1, &d), WEIR_E_ROOM);
+    l->den = 97; /* ends with the first one, before the last */
+    assert_int_equal(weir_check(&p, state, 0, 1003, 1, &d), WEIR_OK);
+    assert_int_equal(d.remaining, 91);
+    memcpy(state, before, sizeof before);
+    l->den = 50;
+    assert_int_equal(weir_check(&p, state, 0, 1003, 1, &d), WEIR_E_ROOM);
+    assert_memory_equal(state, before, sizeof before);
+    l->den = 100;
     const weir_charged one = {1001, 1101, 1}, two = {1001, 1101, 2};
     assert_int_equal(weir_renew(&p, state, 0, &one, 100, 1050, &d, &until_ns), WEIR_E_ROOM);
     assert_memory_equal(state, before, sizeof before);
