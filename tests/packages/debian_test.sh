@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The Debian packages: installed, upgraded, removed and purged with apt, as root of a bare Debian. tools/distros runs it in
-# a chroot, since it changes the system that it runs on.
+# The Debian packages: installed, upgraded, removed and purged with apt, as root of a bare Debian.
+# tools/distros runs it in a chroot, since it changes the system that it runs on.
 #
 #   debian_test.sh DIR      DIR has the packages
 set -uo pipefail

@@ -43,18 +43,10 @@ static void append_children(config_node *to, config_node *from)
     to->children += from->children;
 }
 
-static config_node *find_key(const config_node *map, const char *name)
-{
-    config_node *key = map->first;
-    while (key && strcmp(key->text, name) != 0)
-        key = key->next;
-    return key;
-}
-
 /* Adds a key of a file to the whole. A second value of another kind becomes a duplicate key. */
 static void join_key(config_node *root, config_node *key)
 {
-    config_node *own = find_key(root, key->text);
+    config_node *own = config_key_of(root, key->text);
     bool same = own && !own->bad && !key->bad && own->value->kind == key->value->kind;
     if (same && own->value->kind != CONFIG_SCALAR) {
         append_children(own->value, key->value);

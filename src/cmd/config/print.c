@@ -104,14 +104,6 @@ static void print_children(FILE *out, const config_node *node, bool secrets, siz
 
 /* ---- the keys of the tables ------------------------------------------------------------------ */
 
-static const config_node *find_key(const config_node *map, const char *name)
-{
-    const config_node *key = map && map->kind == CONFIG_MAP ? map->first : NULL;
-    while (key && strcmp(key->text, name) != 0)
-        key = key->next;
-    return key;
-}
-
 /* The default of a key. NULL if none can be written: a file that is not used, a number that the
  * machine decides. */
 static const char *default_text(const config_key *k, const void *base, char *buf, size_t size)
@@ -139,7 +131,7 @@ static void print_section(FILE *out, const config_section *section, const void *
 {
     for (size_t i = 0; i < section->len; i++) {
         const config_key *k = &section->keys[i];
-        const config_node *key = find_key(map, k->name);
+        const config_node *key = map ? config_key_of(map, k->name) : NULL;
         bool set = key && !config_is_empty(key->value);
         bool inside = k->type == CONFIG_SECTION &&
                       (set ? key->value->kind == CONFIG_MAP && !k->read : !k->guest);

@@ -279,14 +279,6 @@ void config_refuse_duplicates(config_errors *e, const config_place *map)
 
 /* ---- merge keys ------------------------------------------------------------------------------ */
 
-static const config_node *find_key(const config_node *map, const char *name)
-{
-    const config_node *key = map->first;
-    while (key && strcmp(key->text, name) != 0)
-        key = key->next;
-    return key;
-}
-
 /* Appends the keys of a map that `merged` does not have yet. A key of `into` itself wins, and must
  * be behind `<<`: readers of YAML disagree about the other order. */
 static void merge_map(builder *b, const frame *f, const config_node *merge, const config_node *map,
@@ -296,13 +288,14 @@ static void merge_map(builder *b, const frame *f, const config_node *merge, cons
     while (last && last->next)
         last = last->next;
     for (const config_node *key = map->first; key; key = key->next) {
-        const config_node *own = find_key(f->node, key->text);
+        const config_node *own = config_key_of(f->node, key->text);
         if (own && own->begin < merge->begin)
             config_error_on(b->errors, own, &f->place,
                             "key '%.40s' is before << and in the merged map; write << first",
                             own->text);
-        config_node *copy =
-            own || find_key(merged, key->text) ? NULL : weir_arena_alloc(b->arena, 1, sizeof *copy);
+        config_node *copy = own || config_key_of(merged, key->text)
+                                ? NULL
+                                : weir_arena_alloc(b->arena, 1, sizeof *copy);
         if (!copy)
             continue;
         *copy = *key;
@@ -584,14 +577,18 @@ config_node *config_tree_read_anchored(weir_arena *arena, config_errors *errors,
 
 /* ---- navigation ------------------------------------------------------------------------------ */
 
+config_node *config_key_of(const config_node *map, const char *name)
+{
+    config_node *key = map->kind == CONFIG_MAP ? map->first : NULL;
+    while (key && strcmp(key->text, name) != 0)
+        key = key->next;
+    return key;
+}
+
 config_place config_below(const config_place *up, const char *name)
 {
-    bool is_map = up->node && up->node->kind == CONFIG_MAP;
-    for (const config_node *key = is_map ? up->node->first : NULL; key; key = key->next) {
-        if (strcmp(key->text, name) == 0)
-            return (config_place){.up = up, .key = key, .node = key->value};
-    }
-    return (config_place){.up = up};
+    const config_node *key = up->node ? config_key_of(up->node, name) : NULL;
+    return (config_place){.up = up, .key = key, .node = key ? key->value : NULL};
 }
 
 const config_node *config_get(const config_node *map, const char *key)

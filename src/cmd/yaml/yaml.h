@@ -48,7 +48,10 @@ typedef struct config_place {
     const config_node *node; /* the value */
 } config_place;
 
-/* The value of a key; NULL if `map` has no such key or is no map. */
+/* A key, which is the child of a map; NULL if `map` has no such key or is no map. */
+config_node *config_key_of(const config_node *map, const char *name);
+
+/* Its value; NULL if `map` has no such key or is no map. */
 const config_node *config_get(const config_node *map, const char *key);
 
 /* The place of a key below `up`. Its node is NULL if there is no such key. */
