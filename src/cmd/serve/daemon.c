@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Starts and stops the parts of the daemon, reloads its configuration, and reports its metrics, its
- * readiness and the events of its clock and state file. */
+/* Starts and stops the parts of the daemon, reloads its configuration, and logs its events. */
 
-#include "cmd/serve/daemon.h"
+#include "cmd/serve/running.h"
 
 #include "cmd/config/keys.h"
 #include "cmd/kit/sigbus.h"
-#include "cmd/serve/feature.h"
-#include "cmd/serve/parts.h"
-#include "codec/answer/metrics.h"
-#include "net/server.h"
 #include "port/assert.h"
 #include "port/atomic.h"
 #include "port/limits.h"
@@ -27,166 +22,6 @@ enum {
     LOOP_FILES = 16,       /* descriptors of an event loop, without connections and listeners */
     OTHER_FILES = 64,      /* of the rest of the daemon */
 };
-
-typedef struct daemon {
-    const daemon_options *options;
-    weir_store *store;
-    weir_limiter *limiter;
-    weir_server *server;
-    void *part[FEATURES_MAX]; /* of each feature; NULL: it is not wanted */
-    protocol_loop loops[WEIR_LOOPS_MAX];
-    void *contexts[WEIR_LOOPS_MAX];
-    unsigned loops_len;
-    int64_t started_ns;
-    store_events events;
-    manager manager;
-    size_t policies; /* of the active configuration */
-    bool unreadable; /* the last attempt to read the configuration failed */
-    port_counter reloads, reloads_refused;
-    port_counter streams; /* open streams of /v1/live */
-    port_counter changes; /* of single policies since the last tick */
-} daemon;
-
-/* The part of a feature; NULL: it is not wanted. */
-static void *part_of(const daemon *d, const feature *f)
-{
-    return d->part[feature_index(f)];
-}
-
-/* Iterates with `i` over the features that are wanted and have a function. */
-#define FOR_FEATURES(d, function)                                                                  \
-    for (size_t i = 0; feature_at(i); i++)                                                         \
-        if ((d)->part[i] && feature_at(i)->function)
-
-/* ---- metrics --------------------------------------------------------------------------------- */
-
-static void put_metrics(void *ctx, weir_buffer *out)
-{
-    const protocol_loop *l = ctx;
-    daemon *d = l->daemon;
-    weir_server_stats s = weir_server_stats_get(d->server);
-    const struct {
-        const char *name, *type, *help;
-        uint64_t value;
-    } rows[] = {
-        {"weir_start_time_seconds", "gauge", "When weir was started, in seconds since 1970.",
-         (uint64_t)(d->started_ns / 1000000000)},
-        {"weir_connections", "gauge", "Open connections.", s.connected},
-        {"weir_connections_max", "gauge", "Limit on open connections.",
-         (uint64_t)d->options->config->connections},
-        {"weir_connections_accepted_total", "counter", "Connections accepted.", s.accepted},
-        {"weir_connections_refused_total", "counter",
-         "Connections refused because too many were open, in total or from one client.", s.refused},
-        {"weir_connections_refused_per_address_total", "counter",
-         "Connections refused because one client had too many open.", s.refused_address},
-        {"weir_connections_overloaded_total", "counter",
-         "Connections closed because memory for buffers was exhausted.", s.overloaded},
-        {"weir_connections_timed_out_total", "counter",
-         "Connections closed: idle, slow to send or slow to read.", s.timed_out},
-        {"weir_connections_bad_proxy_header_total", "counter",
-         "Connections closed: PROXY header missing, malformed or from an untrusted proxy.",
-         s.unproxied},
-        {"weir_network_received_bytes_total", "counter", "Bytes read from clients.", s.bytes_in},
-        {"weir_network_sent_bytes_total", "counter", "Bytes sent to clients.", s.bytes_out},
-        {"weir_buffered_bytes", "gauge", "Bytes in the buffers of connections.", s.buffered},
-        {"weir_reloads_total", "counter", "Configurations loaded since the start.",
-         port_load_relaxed(&d->reloads)},
-        {"weir_reloads_refused_total", "counter", "Configurations refused since the start.",
-         port_load_relaxed(&d->reloads_refused)},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        weir_metrics_put_one(out, rows[i].name, rows[i].type, rows[i].help, rows[i].value);
-    store_events_put_metrics(&d->events, out);
-    FOR_FEATURES (d, put_metrics)
-        feature_at(i)->put_metrics(d->part[i], out);
-}
-
-static void describe_server(void *ctx, weir_resp_server *ret)
-{
-    const protocol_loop *l = ctx;
-    const daemon *d = l->daemon;
-    int64_t up_ns = port_now_ns() - d->started_ns;
-    weir_server_stats s = weir_server_stats_get(d->server);
-    *ret = (weir_resp_server){.uptime_s = up_ns > 0 ? up_ns / 1000000000 : 0,
-                              .connections = s.connected,
-                              .connections_max = (uint64_t)d->options->config->connections,
-                              .rejected = s.refused,
-                              .rejected_address = s.refused_address,
-                              .accepted = s.accepted};
-}
-
-/* ---- /v1/live -------------------------------------------------------------------------------- */
-
-static void put_live(void *ctx, int64_t now_ns, weir_buffer *out)
-{
-    const protocol_loop *l = ctx;
-    const daemon *d = l->daemon;
-    weir_server_stats s = weir_server_stats_get(d->server);
-    weir_buffer_printf(out,
-                       ",\"connections\":%" PRIu64 ",\"reloads\":%" PRIu64
-                       ",\"reloads_refused\":%" PRIu64 ",\"engine\":",
-                       s.connected, port_load_relaxed(&d->reloads),
-                       port_load_relaxed(&d->reloads_refused));
-    engines_put_live(part_of(d, &engines_feature), l->i, d->loops_len, now_ns, out);
-}
-
-/* ---- readiness ------------------------------------------------------------------------------- */
-
-/* Returns whether a rule denies all requests while its engine is unreachable. */
-static bool needs_engine(const daemon *d, weir_engine_kind engine, weir_on_error on_error)
-{
-    bool closed = on_error == WEIR_ON_ERROR_DEFAULT
-                      ? d->options->config->redis.on_error == WEIR_REDIS_CLOSED
-                      : on_error == WEIR_ON_ERROR_CLOSED;
-    return engine != WEIR_ENGINE_LOCAL && closed;
-}
-
-typedef struct need {
-    const daemon *daemon;
-    char name[WEIR_RULE_NAME_MAX + 1]; /* of the first rule that needs an engine */
-} need;
-
-static bool find_need(void *ctx, const weir_rule_view *rule)
-{
-    need *n = ctx;
-    if (!needs_engine(n->daemon, rule->engine, rule->on_error))
-        return true;
-    snprintf(n->name, sizeof n->name, "%s", rule->name);
-    return false;
-}
-
-/* Appends why the daemon is not ready, after `before`, if a rule needs an engine that is
- * unreachable. Returns false if no rule does. Names need no escaping in JSON. */
-static bool lacks_engine(const protocol_loop *l, const char *before, weir_buffer *out)
-{
-    daemon *d = l->daemon;
-    engines *e = part_of(d, &engines_feature);
-    need n = {d, ""};
-    weir_service_rules(l->service, find_need, &n);
-    bool texts = n.name[0] == '\0' &&
-                 needs_engine(d, weir_limiter_default_engine(d->limiter), WEIR_ON_ERROR_DEFAULT);
-    if ((n.name[0] == '\0' && !texts) ||
-        !engines_are_down(e, l->i, d->loops_len, weir_limiter_now(d->limiter)))
-        return false;
-    weir_buffer_printf(out, "%s\"a thread has no usable connection to Redis", before);
-    engines_put_why(e, d->loops_len, out);
-    weir_buffer_printf(out, ", so %s%s%s all requests (on_error: closed)\"",
-                       texts ? "inline policies" : "policy ", n.name, texts ? " deny" : " denies");
-    return true;
-}
-
-static bool not_ready(void *ctx, weir_buffer *out)
-{
-    const protocol_loop *l = ctx;
-    bool stopping = weir_server_stopping(l->daemon->server);
-    bool full = weir_server_is_full(l->daemon->server);
-    if (stopping)
-        weir_buffer_printf(out, "\"the daemon is stopping\"");
-    if (full)
-        weir_buffer_printf(out, "%s\"too many connections are open (limits.connections)\"",
-                           stopping ? "," : "");
-    return lacks_engine(l, stopping || full ? "," : "", out) || stopping || full;
-}
 
 /* ---- reload ---------------------------------------------------------------------------------- */
 
@@ -594,10 +429,7 @@ static weir_status open_loops(daemon *d)
         l->config = c;
         l->i = i;
         l->loops = d->loops_len;
-        l->not_ready = not_ready;
-        l->metrics = put_metrics;
-        l->server = describe_server;
-        l->live = put_live;
+        status_open_loop(l);
         l->streams = &d->streams;
         l->started_ns = d->started_ns;
         weir_status st = open_loop(d, l);
