@@ -190,9 +190,9 @@ fmt:             ## format the C code with .clang-format
 vectors:         ## generate tests/vectors from reference/
 	@python3 reference/make_vectors.py
 
-distros:         ## run `make run` and `make check` on a bare Debian 12 and 13, in chroots (RELEASE=12, DIR=where to keep them); needs root
+distros:         ## run `make run` and `make check` on a bare Debian 12 and 13, in chroots (RELEASE=12, CHECK=no, DIR=where to keep them); needs root
 	@tools/deps distros
-	@tools/distros $(if $(RELEASE),--release $(RELEASE)) $(DIR)
+	@tools/distros $(if $(RELEASE),--release $(RELEASE)) $(if $(filter no,$(CHECK)),--no-check) $(DIR)
 
 install: shipped  ## install into PREFIX (/usr/local), below DESTDIR if that is set
 	@tools/install build
