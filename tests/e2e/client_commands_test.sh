@@ -69,7 +69,7 @@ check "daemon: all keys of an unknown policy cannot be reset" "1 weir reset: $WE
 check "daemon: a key that is too long" "1 weir take: $WEIR_SERVER: the key has 65537 bytes, expected 1 to 65536" "$(run take api "$(printf 'x%.0s' {1..65537})")"
 check "daemon: a key that exceeds the protocol's limit" 1 "$(run take api "$(printf 'x%.0s' {1..90000})" | grep -c '^1 weir take: ')"
 check "daemon: a wrong password" "1 weir take: $WEIR_SERVER: the password in WEIR_PASSWORD is wrong" "$(WEIR_PASSWORD=x run take api bob)"
-check "daemon: no password" "1 weir take: $WEIR_SERVER: the daemon requires a password: set WEIR_PASSWORD" "$(WEIR_PASSWORD='' run take api bob)"
+check "daemon: no password" "1 weir take: $WEIR_SERVER: the daemon requires a password: set WEIR_PASSWORD, or use --password-file" "$(WEIR_PASSWORD='' run take api bob)"
 run take queue q >/dev/null
 check "daemon: a queue" "0 allowed  2 of 4 remaining, serve after 365 d, full again in 730 d" "$(run take queue q)"
 check "daemon: a key on the deny list, explained" "0 policy   api

@@ -49,6 +49,10 @@ check "files for check" "other.txt" "$(complete_words "$weir" check o)"
 check "files for serve" "other.txt" "$(complete_words "$weir" serve --port 7000 o)"
 check "a configuration for replay" "other.txt" "$(complete_words "$weir" replay --config o)"
 check "a socket for --server" "$tmp/access.log" "$(complete_words "$weir" take --server "$tmp/ac")"
+for option in --ca --cert --key --password-file; do
+    check "a file for $option of take" "other.txt" "$(complete_words "$weir" take "$option" o)"
+done
+check "nothing for --server-name and --user" "" "$(complete_words "$weir" take --server-name o)$(complete_words "$weir" take --user o)"
 check "bash has the completion function of weir" "complete -F _weir weir" "$(complete -p weir)"
 
 # ---- zsh and fish --------------------------------------------------------------------------------
@@ -74,6 +78,8 @@ for command in $commands; do
     check "zsh, $command: all its options" "$options" "$(zsh_words weir "$command" - | sed -n 's/^\(--[a-z-]*\).*/\1/p' | names)"
 done
 check "zsh: an option with a value" '--http=[serve HTTP on 127.0.0.1\:N, not on the addresses of FILE]:N:_files' "$(zsh_words weir serve - | grep ^--http)"
+check "zsh: a long option with a value" "--server-name=[the name in the server's certificate (default\: the host)]:NAME:_files" \
+    "$(zsh_words weir take - | grep ^--server-name)"
 check "zsh: an option without a value" '--json[print the reply as one JSON object]' "$(zsh_words weir take - | grep ^--json)"
 check "zsh: files for serve, none for take" '*:file:_files ' "$(zsh_words weir serve x | grep '^\*') $(zsh_words weir take x | grep '^\*')"
 

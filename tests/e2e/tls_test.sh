@@ -102,6 +102,43 @@ check "TLS on a plain RESP port fails" 1 "$(tls_cli -p "$resp_plain" PING | grep
 check "TLS on a plain HTTP port fails" 35 "$(curl -s "https://127.0.0.1:$http_plain/healthz"; echo $?)"
 check_python "$here/tls_clients.py" clients "$resp" "$http" "$mutual"
 
+# ---- weir take and the other client commands
+unset WEIR_SERVER WEIR_PASSWORD
+# peek PORT OPTION...: prints the status and the output of weir peek, with the authority of the daemon
+peek() {
+    local out
+    out=$("$weir" peek --server "rediss://127.0.0.1:$1" --ca ca.pem "${@:2}" a z 2>&1)
+    echo "$? ${out/127.0.0.1:$1/SERVER}"
+}
+full="0 allowed  3 of 3 remaining, full"
+check "weir peek: --server rediss://" "$full" "$(peek "$resp")"
+check "weir peek: --server-name" "$full" "$(peek "$resp" --server-name weir.test)"
+check "weir peek: --tls" "$full" "$(peek "$resp" --server "127.0.0.1:$resp" --tls)"
+check "weir peek: WEIR_SERVER" "$full" \
+    "$(out=$(WEIR_SERVER=rediss://default:x@127.0.0.1:$resp "$weir" peek --ca ca.pem a z 2>&1); echo "$? $out")"
+check "weir peek: an unknown user" \
+    "1 weir peek: SERVER: user 'ops' is unknown, or the password in WEIR_PASSWORD is wrong" \
+    "$(WEIR_PASSWORD=x peek "$resp" --user ops)"
+check "weir peek: a client certificate" "$full" "$(peek "$mutual" --cert client.pem --key client.key)"
+check "weir peek: no client certificate" "1 weir peek: SERVER: TLS: the server requires a client certificate" \
+    "$(peek "$mutual")"
+check "weir peek: a client certificate of another authority" \
+    "1 weir peek: SERVER: TLS: the server refuses the client's certificate" \
+    "$(peek "$mutual" --cert outsider.pem --key outsider.key | sed 's/certificate: .*/certificate/')"
+check "weir peek: another name" "1 weir peek: SERVER: TLS: the server's certificate is not valid for \"other.test\"" \
+    "$(peek "$resp" --server-name other.test)"
+check "weir peek: an unknown authority" \
+    "1 weir peek: SERVER: TLS: the server's certificate is not trusted: no trusted authority has signed it; --ca names \
+the file of the authority to trust" "$(peek "$resp" --ca stranger.pem)"
+check "weir peek: the server has no TLS" "1 weir peek: SERVER: TLS: the server does not speak TLS" \
+    "$(peek "$resp_plain")"
+check "weir peek: the server has TLS" \
+    "weir peek: 127.0.0.1:$resp: the server closed the connection without a reply; if it expects TLS, use --tls" \
+    "$("$weir" peek --server "$resp" a z 2>&1)"
+check "weir top: tables over TLS" 2 \
+    "$(timeout 20 "$weir" top --server "rediss://127.0.0.1:$resp" --ca ca.pem --interval 100ms --count 2 |
+        grep -c "^weir .* 127.0.0.1:$resp ")"
+
 # ---- certificates that change
 serial_of() { s_client -connect "127.0.0.1:$http" </dev/null | openssl x509 -noout -serial; }
 serial() { openssl x509 -in "$1" -noout -serial; }
@@ -143,6 +180,9 @@ echo "listen: {resp: '127.0.0.1:0'}
 tls: {cert: expired.pem, key: expired.key}" >weir.yaml
 daemon_start "$tmp" "$weir" serve weir.yaml
 check "an expired certificate is logged at the start" 1 "$(grep -c ' warning tls-certificate-expired .*file=.*expired.pem' "$daemon_log")"
+check "weir peek: an expired certificate" \
+    "1 weir peek: SERVER: TLS: the server's certificate is not trusted: it has expired" \
+    "$(peek "$(daemon_port resp)")"
 daemon_stop
 check "a daemon without its key does not start" "1 cannot load the private key" \
     "$(cp text.pem expired.key; "$weir" serve weir.yaml 2>err; echo "$? $(grep -o 'cannot load the private key' err)")"

@@ -10,6 +10,7 @@
 #include "cmd/client/print.h"
 #include "cmd/client/screen.h"
 #include "cmd/kit/caret.h"
+#include "cmd/kit/input.h"
 #include "cmd/kit/options.h"
 #include "cmd/kit/terminal.h"
 #include "port/text.h"
@@ -24,10 +25,11 @@
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, DENIED = 3 }; /* exit statuses */
 
-#define TIMEOUT_MS_MAX  86400000
-#define KEYS_MAX        1000 /* the largest value of top.keys */
-#define COUNT_MAX       1000000000
-#define INTERVAL_MS_MIN 100
+#define TIMEOUT_MS_MAX    86400000
+#define KEYS_MAX          1000 /* the largest value of top.keys */
+#define COUNT_MAX         1000000000
+#define INTERVAL_MS_MIN   100
+#define PASSWORD_FILE_MAX 65536 /* bytes, as password_file of weir.yaml */
 
 /* The options that only some commands have. */
 enum {
@@ -53,7 +55,8 @@ typedef struct client_command {
 /* A parsed command line. */
 typedef struct invocation {
     const client_command *command;
-    const char *server;
+    client_login login;
+    char *password;                                /* from a file; for free() */
     const char *cost_text, *keep_text, *keys_text; /* NULL if not given */
     const char *ttl_text;
     int64_t cost, keys, count, timeout_ns, interval_ns; /* count, interval_ns: 0 if not given */
@@ -75,15 +78,25 @@ typedef struct invocation {
 #define HELP_ID   "ID is what weir reserve printed.\n\n"
 #define HELP_TEXT "  --text           POLICY is a policy text, like 'gcra 100/s burst 20'\n"
 #define HELP_SERVER                                                                                \
-    "  --server SERVER  where the daemon is: HOST:PORT, a PORT of this machine, or\n"              \
-    "                   the path of its socket\n"                                                  \
+    "  --server SERVER  where the daemon is: HOST:PORT, a PORT of this machine,\n"                 \
+    "                   rediss://HOST:PORT for TLS, or the path of its socket\n"                   \
     "                   (default: $WEIR_SERVER, else " CLIENT_SERVER ")\n"                         \
+    "  --tls            encrypt the connection, and check the server's certificate\n"              \
+    "  --ca FILE        certificates of the authorities to trust, in PEM format\n"                 \
+    "                   (default: those of the system)\n"                                          \
+    "  --cert FILE      the client's certificate, in PEM format; with --key\n"                     \
+    "  --key FILE       the private key of the certificate, in PEM format\n"                       \
+    "  --server-name NAME  the name in the server's certificate (default: the host)\n"             \
+    "  --user NAME      log in as this user; requires a password\n"                                \
+    "  --password-file FILE  a file whose first line is the password\n"                            \
+    "                   (default: $WEIR_PASSWORD)\n"                                               \
     "  --timeout TIME   how long to wait for the reply: 5s, 250ms (default 5s)\n"
 #define HELP_JSON "  --json           print the reply as one JSON object\n"
 #define HELP_END                                                                                   \
     "  --help           print this text\n"                                                         \
     "\n"                                                                                           \
-    "If the daemon has a password, set the environment variable WEIR_PASSWORD to it.\n"
+    "If the daemon has a password, set the environment variable WEIR_PASSWORD to it. No option\n"  \
+    "takes a password, because other users can see the arguments of a program.\n"
 #define HELP_DONE "Exit status: 0 success, 1 failure, 2 wrong usage.\n\n"
 
 static const client_command take = {
@@ -356,9 +369,45 @@ enum {
     OPT_INTERVAL,
     OPT_COUNT,
     OPT_SERVER,
+    OPT_TLS,
+    OPT_CA,
+    OPT_CERT,
+    OPT_KEY,
+    OPT_SERVER_NAME,
+    OPT_USER,
+    OPT_PASSWORD_FILE,
     OPT_TIMEOUT,
     OPT_JSON
 };
+
+/* Reads an option of the connection that has a value. */
+static int set_login(invocation *a, int c, const char *value)
+{
+    static const char path[] = "the path of a file";
+    client_login *l = &a->login;
+    const struct {
+        int option;
+        const char *name, *expected, **ret;
+    } known[] = {
+        {OPT_SERVER, "--server", CLIENT_EXPECTED, &l->server},
+        {OPT_CA, "--ca", path, &l->ca},
+        {OPT_CERT, "--cert", path, &l->cert},
+        {OPT_KEY, "--key", path, &l->key},
+        {OPT_SERVER_NAME, "--server-name", "the name in a certificate", &l->server_name},
+        {OPT_USER, "--user", "the name of a user", &l->user},
+        {OPT_PASSWORD_FILE, "--password-file", path, &l->password_file},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (known[i].option != c)
+            continue;
+        if (!*value)
+            return complain(a, USAGE, "%s: expected %s, found ''", known[i].name,
+                            known[i].expected);
+        *known[i].ret = value;
+        return 0;
+    }
+    return USAGE;
+}
 
 static int set_option(invocation *a, int c, const char *value)
 {
@@ -381,10 +430,8 @@ static int set_option(invocation *a, int c, const char *value)
         return set_time(a, "--interval", value, INTERVAL_MS_MIN, &a->interval_ns);
     case OPT_COUNT:
         return set_number(a, "--count", value, 1, COUNT_MAX, &a->count);
-    case OPT_SERVER:
-        if (!*value)
-            return complain(a, USAGE, "--server: expected " CLIENT_EXPECTED ", found ''");
-        a->server = value;
+    case OPT_TLS:
+        a->login.tls = true;
         return 0;
     case OPT_TEXT:
         a->text = true;
@@ -405,7 +452,7 @@ static int set_option(invocation *a, int c, const char *value)
         a->help = true;
         return 0;
     default:
-        return USAGE;
+        return set_login(a, c, value);
     }
 }
 
@@ -470,15 +517,41 @@ static int set_text(invocation *a)
     return 0;
 }
 
-static void set_server(invocation *a)
+static const char *variable(const char *name)
 {
-    if (!a->server)
-        a->server = getenv("WEIR_SERVER");
-    if (!a->server || !*a->server)
-        a->server = CLIENT_SERVER;
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
 }
 
-enum { OPTIONS = 14 };
+/* Reads the first line of --password-file. */
+static int read_password(invocation *a)
+{
+    size_t len;
+    const char *path = a->login.password_file;
+    const char *why = input_read(path, PASSWORD_FILE_MAX, &a->password, &len);
+    if (why)
+        return complain(a, FAILED, "--password-file: cannot read %s: %s", path, why);
+    a->password[strcspn(a->password, "\r\n")] = '\0';
+    if (!*a->password)
+        return complain(a, FAILED, "--password-file: the first line of %s is empty", path);
+    a->login.password = a->password;
+    return 0;
+}
+
+/* Completes the login by the environment and the file of the password. */
+static int complete_login(invocation *a)
+{
+    client_login *l = &a->login;
+    l->visible = l->server != NULL;
+    if (!l->server)
+        l->server = variable("WEIR_SERVER");
+    if (!l->server)
+        l->server = CLIENT_SERVER;
+    l->password = variable("WEIR_PASSWORD");
+    return l->password_file ? read_password(a) : 0;
+}
+
+enum { OPTIONS = 21 };
 
 /* Lists the options of a command for getopt. */
 static void list_options(const client_command *v, struct option ret[OPTIONS + 1])
@@ -498,6 +571,13 @@ static void list_options(const client_command *v, struct option ret[OPTIONS + 1]
         {HAS_TOP, {"interval", required_argument, NULL, OPT_INTERVAL}},
         {HAS_TOP, {"count", required_argument, NULL, OPT_COUNT}},
         {0, {"server", required_argument, NULL, OPT_SERVER}},
+        {0, {"tls", no_argument, NULL, OPT_TLS}},
+        {0, {"ca", required_argument, NULL, OPT_CA}},
+        {0, {"cert", required_argument, NULL, OPT_CERT}},
+        {0, {"key", required_argument, NULL, OPT_KEY}},
+        {0, {"server-name", required_argument, NULL, OPT_SERVER_NAME}},
+        {0, {"user", required_argument, NULL, OPT_USER}},
+        {0, {"password-file", required_argument, NULL, OPT_PASSWORD_FILE}},
         {0, {"timeout", required_argument, NULL, OPT_TIMEOUT}},
         {HAS_JSON, {"json", no_argument, NULL, OPT_JSON}},
         {0, {"help", no_argument, NULL, 'h'}},
@@ -535,11 +615,12 @@ static int read_options(invocation *a, int argc, char **argv)
         if (status != 0 || a->help)
             return status;
     }
-    set_server(a);
     int status = set_arguments(a, argc - optind, argv + optind);
     if (status == 0)
         status = check_live(a);
-    return status == 0 && a->text ? set_text(a) : status;
+    if (status == 0 && a->text)
+        status = set_text(a);
+    return status == 0 ? complete_login(a) : status;
 }
 
 static const char *resp_of(const invocation *a)
@@ -581,7 +662,7 @@ static int print_error(const invocation *a, const client *c)
     size_t code = head->len > 4 && memcmp(head->text, "ERR ", 4) == 0 ? 4 : 0;
     weir_text_escape_to(text, sizeof text, head->text + code, head->len - code, WEIR_MASKED);
     after = reword(text, &words, &before);
-    return complain(a, FAILED, "%s: %.*s%s%s", c->server, before, text, words, after);
+    return complain(a, FAILED, "%s: %.*s%s%s", c->to.name, before, text, words, after);
 }
 
 static int print_reply(const invocation *a, const client *c)
@@ -599,7 +680,7 @@ static int print_reply(const invocation *a, const client *c)
         break;
     }
     return complain(a, FAILED, "%s: unexpected reply to %s; is this server a weir daemon?",
-                    c->server, resp_of(a));
+                    c->to.name, resp_of(a));
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -648,18 +729,11 @@ static size_t list_words(const invocation *a, weir_slice ret[WORDS_MAX])
     return n;
 }
 
-static const char *password_of_user(void)
-{
-    const char *password = getenv("WEIR_PASSWORD");
-    return password && *password ? password : NULL;
-}
-
 static int run_live(const invocation *a)
 {
     bool once = a->count == 0 && a->interval_ns == 0 && !terminal_can_fill();
     const top_live_options options = {
-        .server = a->server,
-        .password = password_of_user(),
+        .login = a->login,
         .policy = a->policy,
         .allowed = a->allowed,
         .interval_ns = a->interval_ns > 0 ? a->interval_ns : 1000000000,
@@ -673,13 +747,13 @@ static int run(const invocation *a)
 {
     static client c; /* its reply is large */
     weir_slice words[WORDS_MAX];
-    client_status st = client_open(&c, a->server, password_of_user(), a->timeout_ns);
+    client_status st = client_open(&c, &a->login, a->timeout_ns);
     if (st == CLIENT_OK)
         st = client_request(&c, words, list_words(a, words));
     int status = FAILED;
     if (st == CLIENT_OK)
         status = print_reply(a, &c);
-    else if (st == CLIENT_BAD_ADDRESS)
+    else if (st == CLIENT_USAGE)
         status = complain(a, USAGE, "%s", c.error);
     else if (st == CLIENT_UNREACHABLE)
         complain(a, FAILED,
@@ -719,5 +793,6 @@ int weir_cmd_client(int argc, char **argv)
         fputs(a.command->help, stdout);
     else if (status == 0)
         status = a.live ? run_live(&a) : run(&a);
+    free(a.password);
     return status;
 }

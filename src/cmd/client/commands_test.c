@@ -413,9 +413,11 @@ typedef struct mistake {
     const char *line;
 } mistake;
 
-#define OF_TAKE   "expected --text, --cost, --keep, --server, --timeout, --json or --help"
-#define OF_REFUND "expected --text, --cost, --server, --timeout, --json or --help"
-#define OF_RESET  "expected --all, --text, --server, --timeout, --json or --help"
+#define OF_TAKE "expected --text, --cost, --keep, " CONNECTION ", --json or --help"
+#define CONNECTION                                                                                 \
+    "--server, --tls, --ca, --cert, --key, --server-name, --user, --password-file, --timeout"
+#define OF_REFUND "expected --text, --cost, " CONNECTION ", --json or --help"
+#define OF_RESET  "expected --all, --text, " CONNECTION ", --json or --help"
 
 static const mistake mistakes[] = {
     {"weir take: POLICY and KEY are missing; see weir take --help\n", "take"},
@@ -479,18 +481,17 @@ static const mistake mistakes[] = {
     {"weir top: expected only POLICY, also found 'a'; see weir top --help\n", "top api a"},
     {"weir policies: expected no arguments, also found 'api'; see weir policies --help\n",
      "policies api"},
-    {"weir policies: unknown option '--text', expected --server, --timeout, --json or --help; see "
+    {"weir policies: unknown option '--text', expected " CONNECTION ", --json or --help; see "
      "weir policies --help\n",
      "policies --text"},
-    {"weir explain: unknown option '--json', expected --text, --server, --timeout or --help; see "
+    {"weir explain: unknown option '--json', expected --text, " CONNECTION " or --help; see "
      "weir explain --help\n",
      "explain --json api a"},
     {"weir top: unknown option '--cost', expected --allowed, --keys, --live, --interval, "
-     "--count, --server, --timeout, --json or --help; see weir top --help\n",
+     "--count, " CONNECTION ", --json or --help; see weir top --help\n",
      "top --cost 5 api"},
     {"weir take: --server: expected HOST:PORT, PORT, HOST or [IPV6]:PORT, with a PORT of 1 to "
-     "65535, "
-     "or the path of a socket, with a '/', found ''\n",
+     "65535, a URL such as rediss://HOST:PORT, or the path of a socket, with a '/', found ''\n",
      "take --server '' api a"},
 };
 
@@ -521,12 +522,14 @@ static void check_tables(void **unused)
            "`weir serve`, or set its address with --server or WEIR_SERVER\n",
            "top");
     SERVER("-NOAUTH x\r\n");
-    expect(1, "weir top: 127.0.0.1:6380: the daemon requires a password: set WEIR_PASSWORD\n",
+    expect(1,
+           "weir top: 127.0.0.1:6380: the daemon requires a password: set WEIR_PASSWORD, or "
+           "use --password-file\n",
            "top");
     SERVER(NULL);
     expect_usage(
         "weir top: ':': expected HOST:PORT, PORT, HOST or [IPV6]:PORT, with a PORT of 1 to "
-        "65535, or the path of a socket, with a '/'\n",
+        "65535, a URL such as rediss://HOST:PORT, or the path of a socket, with a '/'\n",
         "top --server :");
 }
 

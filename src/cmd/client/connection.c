@@ -25,7 +25,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 4096, HOST_MAX = 256, PORT_MAX = 8 };
+enum {
+    READ_BYTES = 4096,
+    PORT_MAX = 8,
+    RECORDS = 64 << 10, /* more than the decrypted bytes that one receive_some() adds */
+    WIRE_MAX = 1 << 20, /* bytes of `wire`; a session stops at 64 KiB and adds its handshake */
+};
 
 #define TIMEOUT_HINT "; --timeout sets how long to wait"
 
@@ -41,7 +46,7 @@ __attribute__((format(printf, 3, 4))) static client_status fail(client *c, clien
 
 static client_status fail_timeout(client *c, client_status st, const char *what)
 {
-    return fail(c, st, "%s: timeout: %s" TIMEOUT_HINT, c->server, what);
+    return fail(c, st, "%s: timeout: %s" TIMEOUT_HINT, c->to.name, what);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -82,7 +87,7 @@ static client_status connect_to(client *c, const struct sockaddr *address, sockl
             error = errno;
     }
     if (error != 0)
-        return fail(c, CLIENT_UNREACHABLE, "cannot connect to %s: %s", c->server, strerror(error));
+        return fail(c, CLIENT_UNREACHABLE, "cannot connect to %s: %s", c->to.name, strerror(error));
     return CLIENT_OK;
 }
 
@@ -91,68 +96,15 @@ static void hang_up(client *c)
     if (c->fd >= 0)
         close(c->fd);
     c->fd = -1;
+    net_tls_session_close(c->session);
+    c->session = NULL;
 }
 
 static client_status connect_unix(client *c)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t len = strlen(c->server);
-    if (len >= sizeof address.sun_path)
-        return fail(c, CLIENT_BAD_ADDRESS,
-                    "%s: expected a socket path of at most %zu bytes, found %zu", c->server,
-                    sizeof address.sun_path - 1, len);
-    memcpy(address.sun_path, c->server, len + 1);
+    memcpy(address.sun_path, c->to.url.host, strlen(c->to.url.host) + 1);
     return connect_to(c, (const struct sockaddr *)&address, sizeof address);
-}
-
-static bool read_port(const char *digits, char *port)
-{
-    uint64_t n = 0;
-    size_t len = strlen(digits);
-    if (len > 5 || !weir_decimal_read(digits, len, 65535, &n))
-        return false;
-    snprintf(port, PORT_MAX, "%u", (unsigned)n);
-    return n >= 1;
-}
-
-/* Returns the digits of PORT or :PORT, which mean a port of 127.0.0.1, as `listen` in weir.yaml
- * does; NULL if `server` is anything else. */
-static const char *port_alone(const char *server)
-{
-    const char *digits = server + (server[0] == ':');
-    return *digits && digits[strspn(digits, "0123456789")] == '\0' ? digits : NULL;
-}
-
-/* Splits HOST:PORT, [IPV6]:PORT, HOST, [IPV6] or a bare IPv6 address. */
-static bool split(const char *server, char *host, char *port)
-{
-    bool bracket = server[0] == '[';
-    const char *begin = server + bracket, *end = strchr(server, bracket ? ']' : ':');
-    if (!bracket && end && strchr(end + 1, ':')) /* two colons: an IPv6 address without a port */
-        end = NULL;
-    if (bracket && !end)
-        return false;
-    const char *rest = end ? end + bracket : "";
-    size_t host_len = end ? (size_t)(end - begin) : strlen(begin);
-    if (host_len == 0 || host_len >= HOST_MAX || (*rest && *rest != ':'))
-        return false;
-    memcpy(host, begin, host_len);
-    host[host_len] = '\0';
-    return read_port(*rest ? rest + 1 : CLIENT_PORT, port);
-}
-
-/* Splits c->server into host and port. A port alone gets CLIENT_HOST, also in messages. */
-static bool read_server(client *c, char *host, char *port)
-{
-    const char *digits = port_alone(c->server);
-    if (!digits)
-        return split(c->server, host, port);
-    if (!read_port(digits, port))
-        return false;
-    snprintf(host, HOST_MAX, CLIENT_HOST);
-    snprintf(c->local, sizeof c->local, CLIENT_HOST ":%s", port);
-    c->server = c->local;
-    return true;
 }
 
 static void end_lookup(int signal)
@@ -194,13 +146,12 @@ static void send_at_once(client *c)
 
 static client_status connect_tcp(client *c)
 {
-    char host[HOST_MAX], port[PORT_MAX];
+    char port[PORT_MAX];
     struct addrinfo *found;
-    if (!read_server(c, host, port))
-        return fail(c, CLIENT_BAD_ADDRESS, "'%s': expected " CLIENT_EXPECTED, c->server);
-    int error = look_up(host, port, c->deadline_ns - port_steady_ns(), &found);
+    snprintf(port, sizeof port, "%u", (unsigned)c->to.url.port);
+    int error = look_up(c->to.url.host, port, c->deadline_ns - port_steady_ns(), &found);
     if (error != 0)
-        return fail(c, CLIENT_FAILED, "%s: cannot resolve the host: %s", c->server,
+        return fail(c, CLIENT_FAILED, "%s: cannot resolve the host: %s", c->to.name,
                     error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
     client_status st = CLIENT_UNREACHABLE;
     for (const struct addrinfo *at = found; at && st != CLIENT_OK; at = at->ai_next) {
@@ -217,51 +168,126 @@ static client_status connect_tcp(client *c)
 
 static client_status fail_broken(client *c)
 {
-    return fail(c, CLIENT_FAILED, "%s: connection lost: %s", c->server, strerror(errno));
+    return fail(c, CLIENT_FAILED, "%s: connection lost: %s", c->to.name, strerror(errno));
 }
 
+static bool is_shaking_hands(const client *c)
+{
+    return c->session && !c->established;
+}
+
+/* Tells why the TLS session is closed. */
+static client_status fail_tls(client *c, const char *why)
+{
+    bool distrusts = net_tls_session_distrusts(c->session);
+    return fail(c, CLIENT_FAILED, "%s: %s%s", c->to.name, why,
+                distrusts ? "; --ca names the file of the authority to trust" : "");
+}
+
+/* Decrypts what was received, and encrypts what is to be sent. A session that has closed fails only
+ * if nothing was decrypted: the reply may be complete. */
+static client_status run_tls(client *c)
+{
+    char why[CLIENT_ERROR_MAX / 2];
+    size_t len = weir_buffer_len(&c->in);
+    if (!c->session)
+        return CLIENT_OK;
+    net_tls_state state =
+        net_tls_session_run(c->session, &c->in, &c->out, &c->wire, why, sizeof why);
+    c->established |= state == NET_TLS_ESTABLISHED;
+    bool failed = state == NET_TLS_CLOSED && weir_buffer_len(&c->in) == len;
+    return failed ? fail_tls(c, why) : CLIENT_OK;
+}
+
+/* Sends bytes of `b`. Returns CLIENT_WAITING if the server has closed the connection, maybe after
+ * sending a reply. */
+static client_status send_some(client *c, weir_buffer *b)
+{
+    ssize_t n = send(c->fd, weir_buffer_data(b), weir_buffer_len(b), MSG_NOSIGNAL);
+    if (n >= 0) {
+        weir_buffer_consume(b, (size_t)n);
+    } else if (errno == EAGAIN) {
+        int ready = wait_for(c, POLLOUT);
+        if (ready == 0)
+            return fail_timeout(c, CLIENT_FAILED, "the request was not sent");
+        if (ready < 0)
+            return fail_broken(c);
+    } else if (errno == EPIPE || errno == ECONNRESET) {
+        return CLIENT_WAITING;
+    } else if (errno != EINTR) {
+        return fail_broken(c);
+    }
+    return CLIENT_OK;
+}
+
+/* Sends all that can be sent: of a TLS session, at first only its handshake. */
 static client_status send_all(client *c)
 {
-    while (weir_buffer_len(&c->out) > 0) {
-        ssize_t n = send(c->fd, weir_buffer_data(&c->out), weir_buffer_len(&c->out), MSG_NOSIGNAL);
-        if (n >= 0) {
-            weir_buffer_consume(&c->out, (size_t)n);
-        } else if (errno == EAGAIN) {
-            int ready = wait_for(c, POLLOUT);
-            if (ready == 0)
-                return fail_timeout(c, CLIENT_FAILED, "the request was not sent");
-            if (ready < 0)
-                return fail_broken(c);
-        } else if (errno == EPIPE || errno == ECONNRESET) {
-            break; /* the server may have sent a reply before it closed */
-        } else if (errno != EINTR) {
-            return fail_broken(c);
-        }
+    weir_buffer *b = c->session ? &c->wire : &c->out;
+    client_status st = run_tls(c);
+    while (st == CLIENT_OK && weir_buffer_len(b) > 0) {
+        st = send_some(c, b);
+        if (st == CLIENT_OK && weir_buffer_len(b) == 0)
+            st = run_tls(c);
     }
     weir_buffer_clear(&c->out);
-    return CLIENT_OK;
+    return st == CLIENT_WAITING ? CLIENT_OK : st;
+}
+
+/* The end of the connection. */
+static client_status fail_closed(client *c)
+{
+    return fail(c, CLIENT_FAILED, "%s: the server closed the connection %s%s", c->to.name,
+                is_shaking_hands(c) ? "during the TLS handshake" : "without a reply",
+                c->greeted || c->tls || c->to.is_path ? "" : "; if it expects TLS, use --tls");
+}
+
+/* Keeps what was received for parse(), decrypted. */
+static client_status take_bytes(client *c, const uint8_t *bytes, size_t len)
+{
+    if (!c->session)
+        weir_buffer_append(&c->in, bytes, len);
+    bool kept = c->session ? net_tls_session_feed(c->session, bytes, len) : !c->in.failed;
+    return kept ? run_tls(c) : fail(c, CLIENT_FAILED, "out of memory");
 }
 
 /* Reads what has arrived; it may be nothing. */
 static client_status receive_some(client *c)
 {
-    if (!weir_buffer_reserve(&c->in, READ_BYTES))
-        return fail(c, CLIENT_FAILED, "out of memory");
-    ssize_t n = recv(c->fd, weir_buffer_tail(&c->in), READ_BYTES, 0);
+    uint8_t bytes[READ_BYTES];
+    ssize_t n = recv(c->fd, bytes, sizeof bytes, 0);
     if (n > 0)
-        weir_buffer_added(&c->in, (size_t)n);
-    else if (n == 0)
-        return fail(c, CLIENT_FAILED, "%s: the server closed the connection without a reply",
-                    c->server);
-    else if (errno != EAGAIN && errno != EINTR)
-        return fail_broken(c);
-    return CLIENT_OK;
+        return take_bytes(c, bytes, (size_t)n);
+    if (n == 0)
+        return fail_closed(c);
+    return errno == EAGAIN || errno == EINTR ? CLIENT_OK : fail_broken(c);
 }
 
 /* Waits until more bytes have arrived. */
 static client_status receive(client *c)
 {
-    return wait_for(c, POLLIN) == 0 ? fail_timeout(c, CLIENT_FAILED, "no reply") : receive_some(c);
+    if (wait_for(c, POLLIN) != 0)
+        return receive_some(c);
+    return fail_timeout(c, CLIENT_FAILED,
+                        is_shaking_hands(c)
+                            ? "no reply to the TLS handshake; is this a port with TLS?"
+                            : "no reply");
+}
+
+/* Completes the handshake of a connection with TLS. */
+static client_status shake_hands(client *c)
+{
+    if (!c->tls)
+        return CLIENT_OK;
+    c->established = false;
+    c->session = net_tls_session_open(c->tls, c->tls_name);
+    client_status st = c->session ? send_all(c) : fail(c, CLIENT_FAILED, "out of memory for TLS");
+    while (st == CLIENT_OK && !c->established) {
+        st = receive(c);
+        if (st == CLIENT_OK)
+            st = send_all(c);
+    }
+    return st;
 }
 
 static bool is_http(client *c)
@@ -276,16 +302,25 @@ static bool is_http(client *c)
     return len >= sizeof begin && memcmp(weir_buffer_data(&c->in), begin, sizeof begin) == 0;
 }
 
+/* Whether the server has answered with an alert of TLS. */
+static bool is_alert(const client *c)
+{
+    const uint8_t *bytes = weir_buffer_data(&c->in);
+    return weir_buffer_len(&c->in) >= 2 && bytes[0] == 0x15 && bytes[1] == 0x03;
+}
+
 static client_status fail_not_resp(client *c)
 {
+    if (is_alert(c))
+        return fail(c, CLIENT_FAILED, "%s: the server expects TLS; use --tls", c->to.name);
     if (is_http(c))
         return fail(c, CLIENT_FAILED,
                     "%s: expected a RESP server, found an HTTP server; use the address of "
                     "listen.resp, port " CLIENT_PORT " by default",
-                    c->server);
+                    c->to.name);
     return fail(c, CLIENT_FAILED,
                 "%s: expected a reply in RESP3, found another protocol; is this a weir daemon?",
-                c->server);
+                c->to.name);
 }
 
 client_status client_send(client *c, const weir_slice *words, size_t n)
@@ -336,82 +371,102 @@ static bool failed_with(const weir_resp_value *head, const char *code)
            memcmp(head->text, code, len) == 0;
 }
 
-/* Sends HELLO 3. */
-static client_status hello(client *c, const char *password)
+static client_status fail_wrong_password(client *c)
 {
+    const client_target *to = &c->to;
+    if (to->user)
+        return fail(c, CLIENT_FAILED, "%s: user '%s' is unknown, or the password in %s is wrong",
+                    to->name, to->user, to->password_from);
+    return fail(c, CLIENT_FAILED, "%s: the password in %s is wrong", to->name, to->password_from);
+}
+
+/* Sends HELLO 3. */
+static client_status hello(client *c)
+{
+    const char *user = c->to.user ? c->to.user : "default", *password = c->to.password;
     const weir_slice words[] = {{"HELLO", 5},
                                 {"3", 1},
                                 {"AUTH", 4},
-                                {"default", 7},
+                                {user, strlen(user)},
                                 {password, password ? strlen(password) : 0}};
     client_status st = client_request(c, words, password ? 5 : 2);
     const weir_resp_value *head = &c->reply.value[0];
     if (st != CLIENT_OK)
         return st;
     if (failed_with(head, "NOAUTH "))
-        return fail(c, CLIENT_FAILED, "%s: the daemon requires a password: set WEIR_PASSWORD",
-                    c->server);
+        return fail(c, CLIENT_FAILED,
+                    "%s: the daemon requires a password: set WEIR_PASSWORD, or use --password-file",
+                    c->to.name);
     if (failed_with(head, "WRONGPASS "))
-        return fail(c, CLIENT_FAILED, "%s: the password in WEIR_PASSWORD is wrong", c->server);
+        return fail_wrong_password(c);
     if (head->type == WEIR_RESP_ERROR_REPLY) {
         char text[256];
         weir_text_escape_to(text, sizeof text, head->text, head->len, WEIR_MASKED);
-        return fail(c, CLIENT_FAILED, "%s: %s", c->server, text);
+        return fail(c, CLIENT_FAILED, "%s: %s", c->to.name, text);
     }
     if (head->type != WEIR_RESP_MAP)
         return fail(c, CLIENT_FAILED,
                     "%s: expected a reply in RESP3, found another protocol; is this a weir daemon?",
-                    c->server);
+                    c->to.name);
+    c->greeted = true;
     return st;
 }
 
-/* The length of a URL scheme with its "://", or 0 if `server` is not a URL. */
-static size_t scheme_len(const char *server)
+/* ---- the connection -------------------------------------------------------------------------- */
+
+static client_status load_tls(client *c, const client_login *login)
 {
-    size_t len = strspn(server, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-    return len > 0 && strncmp(server + len, "://", 3) == 0 ? len + 3 : 0;
+    char why[CLIENT_ERROR_MAX];
+    c->tls_name = login->server_name ? login->server_name : c->to.url.host;
+    if (!c->to.url.tls)
+        return CLIENT_OK;
+    switch (net_tls_open(&c->tls, login->ca, login->cert, login->key, false, why, sizeof why)) {
+    case WEIR_OK:
+        return CLIENT_OK;
+    case WEIR_E_IO:
+        return fail(c, CLIENT_FAILED, "%s", why);
+    default:
+        return fail(c, CLIENT_FAILED, "out of memory for TLS");
+    }
 }
 
-static client_status fail_url(client *c, size_t scheme)
+client_status client_open(client *c, const client_login *login, int64_t timeout_ns)
 {
-    const char *expected = c->server[scheme] == '/' ? "the path of the socket" : "HOST:PORT";
-    return fail(c, CLIENT_BAD_ADDRESS, "'%s': expected %s, without %.*s", c->server, expected,
-                (int)scheme, c->server);
-}
-
-static client_status connect_server(client *c, const char *server, int64_t timeout_ns)
-{
-    *c = (client){.fd = -1, .server = server, .deadline_ns = port_steady_ns() + timeout_ns};
-    weir_buffer_init(&c->in, WEIR_RESP_REPLY_LEN_MAX + READ_BYTES);
+    *c = (client){.fd = -1, .deadline_ns = port_steady_ns() + timeout_ns};
+    weir_buffer_init(&c->in, WEIR_RESP_REPLY_LEN_MAX + RECORDS);
     weir_buffer_init(&c->out, (size_t)4 << 20); /* more than a command line can hold */
-    size_t scheme = scheme_len(server);
-    if (scheme > 0)
-        return fail_url(c, scheme);
-    return strchr(server, '/') ? connect_unix(c) : connect_tcp(c);
+    weir_buffer_init(&c->wire, WIRE_MAX);
+    if (!client_target_read(login, &c->to, c->error))
+        return CLIENT_USAGE;
+    client_status st = load_tls(c, login);
+    if (st == CLIENT_OK)
+        st = c->to.is_path ? connect_unix(c) : connect_tcp(c);
+    if (st == CLIENT_OK)
+        st = shake_hands(c);
+    return st == CLIENT_OK ? hello(c) : st;
 }
 
-client_status client_open(client *c, const char *server, const char *password, int64_t timeout_ns)
-{
-    client_status st = connect_server(c, server, timeout_ns);
-    return st == CLIENT_OK ? hello(c, password) : st;
-}
-
-client_status client_reopen(client *c, const char *password, int64_t timeout_ns)
+client_status client_reopen(client *c, int64_t timeout_ns)
 {
     hang_up(c);
     weir_buffer_clear(&c->in);
     weir_buffer_clear(&c->out);
+    weir_buffer_clear(&c->wire);
     c->used = 0;
     client_set_timeout(c, timeout_ns);
     client_status st = connect_to(c, (const struct sockaddr *)&c->address, c->address_len);
-    if (st == CLIENT_OK && c->address.ss_family != AF_UNIX)
+    if (st == CLIENT_OK && !c->to.is_path)
         send_at_once(c);
-    return st == CLIENT_OK ? hello(c, password) : st;
+    if (st == CLIENT_OK)
+        st = shake_hands(c);
+    return st == CLIENT_OK ? hello(c) : st;
 }
 
 void client_close(client *c)
 {
     hang_up(c);
+    net_tls_close(c->tls);
     weir_buffer_free(&c->in);
     weir_buffer_free(&c->out);
+    weir_buffer_free(&c->wire);
 }

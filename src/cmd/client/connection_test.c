@@ -60,12 +60,65 @@ static void check_passwords(void **unused)
     assert_string_equal(net.sent, "HELLO 3 AUTH default open sesame|");
     setenv("WEIR_PASSWORD", "", 1);
     SERVER("-NOAUTH HELLO must be called with the client already authenticated\r\n");
-    expect(1, "weir reset: 127.0.0.1:6380: the daemon requires a password: set WEIR_PASSWORD\n",
+    expect(1,
+           "weir reset: 127.0.0.1:6380: the daemon requires a password: set WEIR_PASSWORD, or "
+           "use --password-file\n",
            "%s", reset);
     assert_string_equal(net.sent, "HELLO 3|");
     unsetenv("WEIR_PASSWORD");
     SERVER("-NOAUTH\r\n");
     expect(1, "weir reset: 127.0.0.1:6380: NOAUTH\n", "%s", reset);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* --password-file, --user, and both in the server's URL. */
+static void check_users(void **unused)
+{
+    (void)unused;
+    char path[] = "/tmp/weir-password-XXXXXX", line[300];
+    close(mkstemp(path));
+    const char *wrong = "-WRONGPASS \r\n";
+    setenv("WEIR_PASSWORD", "of the environment", 1);
+    static const char *const texts[] = {"s3cret", "s3cret\nmore\n", "s3cret\r\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        write_file(path, texts[i]);
+        SERVER(HELLO, "+OK\r\n");
+        expect(0, "reset\n", "reset --password-file %s --user ops api a", path);
+        assert_string_equal(net.sent, "HELLO 3 AUTH ops s3cret|WEIR.RESET api a|");
+    }
+    SERVER(wrong);
+    snprintf(line, sizeof line, "weir take: 127.0.0.1:6380: the password in %s is wrong\n", path);
+    expect(1, line, "take --password-file %s api a", path);
+    SERVER(wrong);
+    expect(1, AT "user 'ops' is unknown, or the password in WEIR_PASSWORD is wrong\n",
+           "take --user ops api a");
+    assert_string_equal(net.sent, "HELLO 3 AUTH ops of the environment|");
+    setenv("WEIR_SERVER", "redis://web:pw@127.0.0.1", 1);
+    SERVER(wrong);
+    expect(1, AT "user 'web' is unknown, or the password in the server's URL is wrong\n",
+           "take api a");
+    assert_string_equal(net.sent, "HELLO 3 AUTH web pw|");
+    unsetenv("WEIR_SERVER");
+
+    write_file(path, "\ns3cret");
+    snprintf(line, sizeof line, "weir take: --password-file: the first line of %s is empty\n",
+             path);
+    expect(1, line, "take --password-file %s api a", path);
+    unlink(path);
+    snprintf(line, sizeof line,
+             "weir take: --password-file: cannot read %s: No such file or directory\n", path);
+    expect(1, line, "take --password-file %s api a", path);
+    expect(2, "weir take: --password-file: expected the path of a file, found ''\n",
+           "take --password-file '' api a");
+    expect(2, "weir take: --user: expected the name of a user, found ''\n", "take --user '' api a");
+    unsetenv("WEIR_PASSWORD");
 }
 
 /* ---- the server's address -------------------------------------------------------------------- */
@@ -75,7 +128,7 @@ static void expect_at(const char *server, const char *at)
     SERVER(HELLO, "+OK\r\n");
     expect(0, "reset\n", "reset --server %s api a", server);
     assert_string_equal(net.at, at);
-    assert_int_equal(net.no_delay, !strchr(server, '/'));
+    assert_int_equal(net.no_delay, !strchr(net.at, '/'));
     assert_int_equal(net.lookups, 0);
 }
 
@@ -101,10 +154,11 @@ static void check_addresses(void **unused)
     char text[400], path[110];
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         SERVER(HELLO);
-        snprintf(text, sizeof text,
-                 "weir take: '%s': expected HOST:PORT, PORT, HOST or [IPV6]:PORT, with a PORT of 1 "
-                 "to 65535, or the path of a socket, with a '/'\n",
-                 bad[i]);
+        snprintf(
+            text, sizeof text,
+            "weir take: '%s': expected HOST:PORT, PORT, HOST or [IPV6]:PORT, with a PORT of 1 "
+            "to 65535, a URL such as rediss://HOST:PORT, or the path of a socket, with a '/'\n",
+            bad[i]);
         expect(2, text, "take --server '%s' api a", bad[i]);
         assert_int_equal(net.connects, 0);
     }
@@ -119,13 +173,16 @@ static void check_addresses(void **unused)
     expect(2, text, "take --server %s api a", path);
 }
 
-static void check_urls_are_rejected(void **unused)
+static void check_urls(void **unused)
 {
     (void)unused;
-    expect(2, "weir take: 'http://h:1': expected HOST:PORT, without http://\n",
+    expect_at("redis://10.0.0.5", "10.0.0.5:6380");
+    expect_at("redis://[::1]:7/0", "[::1]:7");
+    expect_at("unix:///run/weir.sock", "/run/weir.sock");
+    expect(2,
+           "weir take: the server begins with http://, expected redis://, rediss:// (TLS), "
+           "unix://, or HOST:PORT\n",
            "take --server http://h:1 api a");
-    expect(2, "weir take: 'UNIX:///h': expected the path of the socket, without UNIX://\n",
-           "take --server UNIX:///h api a");
     expect_at("a//b", "a//b");
     expect_at("://b", "://b");
 }
@@ -305,10 +362,31 @@ static void check_send_and_receive_errors(void **unused)
     net.send_errno = EAGAIN;
     net.poll_errno = ENOBUFS;
     expect(1, lost, "%s", take);
-    for (size_t replies = 0; replies < 2; replies++) {
-        SERVER(replies > 0 ? HELLO : NULL);
-        net.closes = true;
-        expect(1, AT "the server closed the connection without a reply\n", "%s", take);
+    SERVER(HELLO);
+    net.closes = true;
+    expect(1, AT "the server closed the connection without a reply\n", "%s", take);
+}
+
+/* Servers that expect TLS close the connection, or send an alert. */
+static void check_servers_with_tls(void **unused)
+{
+    (void)unused;
+    SERVER(NULL);
+    net.closes = true;
+    expect(1, AT "the server closed the connection without a reply; if it expects TLS, use --tls\n",
+           "take api a");
+    SERVER(NULL);
+    net.closes = true;
+    expect(1, "weir take: ./weir.sock: the server closed the connection without a reply\n",
+           "take --server ./weir.sock api a");
+    SERVER("\x15\x03\x03");
+    expect(1, AT "the server expects TLS; use --tls\n", "take api a");
+    SERVER("\x15\x03");
+    expect(1, AT "the server expects TLS; use --tls\n", "take api a");
+    static const char *const other[] = {"\x15", "\x15\x02\x03", "\x14\x03\x03"};
+    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
+        SERVER(other[i]);
+        expect(1, NOT_RESP, "take api a");
     }
 }
 
@@ -357,7 +435,7 @@ static void check_read(void **unused)
     (void)unused;
     static client c;
     SERVER(HELLO, "$2\r\nme\r\n", NULL, "+A\r\n");
-    assert_int_equal(client_open(&c, "7000", NULL, 1000 * ms_ns), CLIENT_OK);
+    assert_int_equal(client_open(&c, &(client_login){.server = "7000"}, 1000 * ms_ns), CLIENT_OK);
     net.piece = 1;
     client_set_timeout(&c, 3000 * ms_ns);
     assert_int_equal(c.deadline_ns, port_steady_ns() + 3000 * ms_ns);
@@ -392,26 +470,29 @@ static void check_reopen(void **unused)
     SERVER(HELLO, "$9\r\nhalf", HELLO, "+OK\r\n");
     int free_fd = dup(0);
     close(free_fd);
-    assert_int_equal(client_open(&c, "example.org:7000", NULL, 1000 * ms_ns), CLIENT_OK);
+    const client_login login = {.server = "example.org:7000", .password = "secret"},
+                       local = {.server = "/run/weir.sock"};
+    assert_int_equal(client_open(&c, &login, 1000 * ms_ns), CLIENT_OK);
     assert_int_equal(net.lookups, 1);
     assert_int_equal(client_send(&c, ping, 1), CLIENT_OK);
     assert_int_equal(client_read(&c), CLIENT_WAITING);
     net.no_delay = false;
     snprintf(net.at, sizeof net.at, "nowhere");
     net.now_ns += 5000 * ms_ns; /* long after the first deadline */
-    assert_int_equal(client_reopen(&c, "secret", 1000 * ms_ns), CLIENT_OK);
+    assert_int_equal(client_reopen(&c, 1000 * ms_ns), CLIENT_OK);
     assert_int_equal(c.fd, free_fd); /* the first socket is closed */
     assert_string_equal(net.at, "192.0.2.1:7000");
     assert_int_equal(net.lookups, 1);
     assert_true(net.no_delay);
     assert_int_equal(client_request(&c, ping, 2), CLIENT_OK);
     assert_int_equal(c.reply.value[0].type, WEIR_RESP_SIMPLE);
-    assert_string_equal(net.sent, "HELLO 3|PING|HELLO 3 AUTH default secret|PING me|");
+    assert_string_equal(net.sent, "HELLO 3 AUTH default secret|PING|"
+                                  "HELLO 3 AUTH default secret|PING me|");
     client_close(&c);
     SERVER(HELLO);
     net.connect_errno[1] = ECONNREFUSED;
-    assert_int_equal(client_open(&c, "/run/weir.sock", NULL, 1000 * ms_ns), CLIENT_OK);
-    assert_int_equal(client_reopen(&c, NULL, 1000 * ms_ns), CLIENT_UNREACHABLE);
+    assert_int_equal(client_open(&c, &local, 1000 * ms_ns), CLIENT_OK);
+    assert_int_equal(client_reopen(&c, 1000 * ms_ns), CLIENT_UNREACHABLE);
     assert_string_equal(net.at, "/run/weir.sock");
     assert_false(net.no_delay);
     client_close(&c);
@@ -425,8 +506,9 @@ int main(void)
         cmocka_unit_test(check_printable_text),
         cmocka_unit_test(check_other_servers),
         cmocka_unit_test(check_passwords),
+        cmocka_unit_test(check_users),
         cmocka_unit_test(check_addresses),
-        cmocka_unit_test(check_urls_are_rejected),
+        cmocka_unit_test(check_urls),
         cmocka_unit_test(check_precedence),
         cmocka_unit_test(check_host_names),
         cmocka_unit_test(check_slow_lookup),
@@ -434,6 +516,7 @@ int main(void)
         cmocka_unit_test(check_connect_errors),
         cmocka_unit_test(check_send_and_receive_errors),
         cmocka_unit_test(check_rejected_connections),
+        cmocka_unit_test(check_servers_with_tls),
     };
     return cmocka_run_group_tests(tests, redirect, NULL);
 }

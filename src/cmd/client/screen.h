@@ -6,6 +6,7 @@
  * socket or clock. All functions are pure, but for the width of characters, see cells_put(), and
  * top_live(), which runs the screen. */
 
+#include "cmd/client/target.h"
 #include "cmd/client/top_stats.h"
 #include "port/buffer.h"
 
@@ -82,9 +83,9 @@ void cells_ns(double ns, char ret[CELLS_NUMBER_MAX]);
 /* `weir top` without a policy, and with --live: a screen that shows what a daemon does now; or a
  * table for each interval, if standard output or standard input is no terminal. */
 typedef struct top_live_options {
-    const char *server, *password; /* as client_open() */
-    const char *policy;            /* chosen at first; "": the first one */
-    bool allowed;                  /* show the keys that were allowed most at first */
+    client_login login;
+    const char *policy; /* chosen at first; "": the first one */
+    bool allowed;       /* show the keys that were allowed most at first */
     int64_t interval_ns, timeout_ns;
     int64_t count; /* how many times figures are shown; 0: until the user quits */
 } top_live_options;

@@ -201,7 +201,7 @@ static void reconnect(live *l)
     int64_t timeout_ns = l->options->timeout_ns;
     if (timeout_ns > RETRY_NS)
         timeout_ns = RETRY_NS;
-    l->connected = client_reopen(&l->client, l->options->password, timeout_ns) == CLIENT_OK;
+    l->connected = client_reopen(&l->client, timeout_ns) == CLIENT_OK;
     if (!l->connected)
         lose(l, l->client.error);
     l->rules_known = false;
@@ -423,7 +423,7 @@ static int fail_to_open(const client *c, client_status st)
                 c->error);
     else
         complain(c->error);
-    return st == CLIENT_BAD_ADDRESS ? 2 : 1;
+    return st == CLIENT_USAGE ? 2 : 1;
 }
 
 int top_live(const top_live_options *o)
@@ -434,9 +434,9 @@ int top_live(const top_live_options *o)
         return complain("out of memory");
     const terminal_style style = terminal_style_get();
     l->options = o;
-    client_status st = client_open(&l->client, o->server, o->password, o->timeout_ns);
+    client_status st = client_open(&l->client, &o->login, o->timeout_ns);
     l->connected = st == CLIENT_OK;
-    l->model = (screen_model){.server = l->client.server,
+    l->model = (screen_model){.server = l->client.to.name,
                               .rules = &l->rules,
                               .row = l->row,
                               .allowed = o->allowed,

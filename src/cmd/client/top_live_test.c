@@ -59,9 +59,8 @@ static struct {
 int64_t __wrap_port_steady_ns(void);
 void *__wrap_port_zalloc(size_t n, size_t size);
 void *__real_port_zalloc(size_t n, size_t size);
-client_status __wrap_client_open(client *c, const char *server, const char *password,
-                                 int64_t timeout_ns);
-client_status __wrap_client_reopen(client *c, const char *password, int64_t timeout_ns);
+client_status __wrap_client_open(client *c, const client_login *login, int64_t timeout_ns);
+client_status __wrap_client_reopen(client *c, int64_t timeout_ns);
 void __wrap_client_set_timeout(client *c, int64_t timeout_ns);
 client_status __wrap_client_send(client *c, const weir_slice *words, size_t n);
 client_status __wrap_client_read(client *c);
@@ -80,20 +79,18 @@ void *__wrap_port_zalloc(size_t n, size_t size)
     return fake.no_memory-- == 1 ? NULL : __real_port_zalloc(n, size);
 }
 
-client_status __wrap_client_open(client *c, const char *server, const char *password,
-                                 int64_t timeout_ns)
+client_status __wrap_client_open(client *c, const client_login *login, int64_t timeout_ns)
 {
-    assert_string_equal(server, "here:1");
-    assert_string_equal(password, "secret");
+    assert_string_equal(login->server, "here:1");
+    assert_string_equal(login->password, "secret");
     assert_int_equal(timeout_ns, 5000 * MS);
-    *c = (client){.fd = FD, .server = server};
+    *c = (client){.fd = FD, .to = {.name = "here:1"}};
     snprintf(c->error, sizeof c->error, "%s", fake.error ? fake.error : "");
     return fake.opens;
 }
 
-client_status __wrap_client_reopen(client *c, const char *password, int64_t timeout_ns)
+client_status __wrap_client_reopen(client *c, int64_t timeout_ns)
 {
-    assert_string_equal(password, "secret");
     fake.reopened++;
     fake.reopen_timeout_ns = timeout_ns;
     snprintf(c->error, sizeof c->error, "gone %d", fake.reopened);
@@ -347,8 +344,7 @@ static int play_to(int out, const turn *turns, size_t n, const top_live_options 
     return status;
 }
 
-static const top_live_options defaults = {.server = "here:1",
-                                          .password = "secret",
+static const top_live_options defaults = {.login = {.server = "here:1", .password = "secret"},
                                           .policy = "",
                                           .interval_ns = 2000 * MS,
                                           .timeout_ns = 5000 * MS};
@@ -622,7 +618,7 @@ static void cannot_connect(void **unused)
          "weir top: no daemon; start a daemon with `weir serve`, or set its address with --server "
          "or WEIR_SERVER\n"},
         {CLIENT_FAILED, 1, "weir top: no daemon\n"},
-        {CLIENT_BAD_ADDRESS, 2, "weir top: no daemon\n"},
+        {CLIENT_USAGE, 2, "weir top: no daemon\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         fake.opens = rows[i].st;

@@ -127,19 +127,49 @@ bool net_tls_session_feed(net_tls_session *s, const uint8_t *bytes, size_t len)
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
+bool net_tls_session_distrusts(const net_tls_session *s)
+{
+    long verdict = s->insecure ? X509_V_OK : SSL_get_verify_result(s->ssl);
+    return verdict == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+           verdict == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+           verdict == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT;
+}
+
+/* Whether the server has refused the client's certificate, by an alert. */
+static bool is_refused(int reason)
+{
+    return reason == SSL_R_TLSV1_ALERT_UNKNOWN_CA ||
+           (reason >= SSL_R_SSLV3_ALERT_BAD_CERTIFICATE &&
+            reason <= SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN);
+}
+
+/* Why the server's certificate is refused. */
+static void explain_certificate(const net_tls_session *s, long verdict, char *ret_why, size_t size)
+{
+    const char *why = net_tls_session_distrusts(s) ? "no trusted authority has signed it"
+                      : verdict == X509_V_ERR_CERT_HAS_EXPIRED
+                          ? "it has expired"
+                          : X509_verify_cert_error_string(verdict);
+    if (verdict == X509_V_ERR_HOSTNAME_MISMATCH || verdict == X509_V_ERR_IP_ADDRESS_MISMATCH)
+        snprintf(ret_why, size, "TLS: the server's certificate is not valid for \"%s\"", s->name);
+    else
+        snprintf(ret_why, size, "TLS: the server's certificate is not trusted: %s", why);
+}
+
 static void explain(const net_tls_session *s, char *ret_why, size_t size)
 {
     long verdict = s->insecure ? X509_V_OK : SSL_get_verify_result(s->ssl);
     unsigned long code = ERR_peek_last_error();
     int reason = ERR_GET_REASON(code);
     const char *text = ERR_reason_error_string(code);
-    if (verdict == X509_V_ERR_HOSTNAME_MISMATCH || verdict == X509_V_ERR_IP_ADDRESS_MISMATCH)
-        snprintf(ret_why, size, "TLS: the server's certificate is not valid for \"%s\"", s->name);
-    else if (verdict != X509_V_OK)
-        snprintf(ret_why, size, "TLS: the server's certificate is not trusted: %s",
-                 X509_verify_cert_error_string(verdict));
+    if (verdict != X509_V_OK)
+        explain_certificate(s, verdict, ret_why, size);
     else if (!s->established && reason == SSL_R_WRONG_VERSION_NUMBER)
         snprintf(ret_why, size, "TLS: the server does not speak TLS");
+    else if (reason == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED)
+        snprintf(ret_why, size, "TLS: the server requires a client certificate");
+    else if (is_refused(reason))
+        snprintf(ret_why, size, "TLS: the server refuses the client's certificate: %s", text);
     else
         snprintf(ret_why, size, "TLS: %s", text ? text : "the server closed the connection");
 }

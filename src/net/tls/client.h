@@ -46,4 +46,7 @@ bool net_tls_session_feed(net_tls_session *s, const uint8_t *bytes, size_t len);
 net_tls_state net_tls_session_run(net_tls_session *s, weir_buffer *in, weir_buffer *out,
                                   weir_buffer *wire, char *ret_why, size_t size);
 
+/* Whether a session was closed because no trusted authority has signed the server's certificate. */
+bool net_tls_session_distrusts(const net_tls_session *s);
+
 #endif

@@ -273,7 +273,9 @@ static void test_tls_verification(void **state)
     expect_down(f, &to, "TLS: the server's certificate is not valid for \"127.0.0.2\"");
     to.port = port_of_stranger;
     to.tls_name = "redis.test";
-    expect_down(f, &to, "TLS: the server's certificate is not trusted: ");
+    expect_down(f, &to,
+                "TLS: the server's certificate is not trusted: no trusted authority has "
+                "signed it");
     to.port = port_of_partial;
     to.tls_name = "redis.db.test"; /* "re*.db.test" would match */
     expect_down(f, &to, "TLS: the server's certificate is not valid for \"redis.db.test\"");
@@ -313,8 +315,11 @@ static void test_tls_client_certificate(void **state)
     tls_server server;
     tls_start(&server, listen_tcp(&port), k.server, k.ca);
     port_tls *no_client = open_tls(k.ca, NULL, false), *one = open_tls(k.ca, k.client, false);
+    port_tls *other = open_tls(k.ca, k.stranger, false);
     port_endpoint to = {.host = "127.0.0.1", .port = port, .tls = no_client};
-    expect_down(f, &to, "certificate required");
+    expect_down(f, &to, "TLS: the server requires a client certificate");
+    to.tls = other;
+    expect_down(f, &to, "TLS: the server refuses the client's certificate: ");
     to.tls = one;
     caller c = {0};
     call(f, &c, &to);
@@ -323,6 +328,7 @@ static void test_tls_client_certificate(void **state)
     f->port->calls->close(c.connection);
     tls_stop(&server);
     net_tls_close(no_client);
+    net_tls_close(other);
     net_tls_close(one);
 }
 
@@ -528,6 +534,53 @@ static void test_session_errors(void **unused)
     expect_closed(&p, why);
 }
 
+/* What an alert of the server says of the client's certificate. */
+static void test_session_alerts(void **unused)
+{
+    (void)unused;
+    static const char refused[] = "TLS: the server refuses the client's certificate: ",
+                      required[] = "TLS: the server requires a client certificate";
+    static const struct {
+        uint8_t alert;
+        const char *why; /* how the text begins */
+    } cases[] = {{41, NULL},    {42, refused}, {43, refused}, {44, refused}, {45, refused},
+                 {46, refused}, {47, NULL},    {48, refused}, {49, NULL},    {116, required}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pair p;
+        open_pair(&p, k.server, "redis.test", false, TLS1_3_VERSION);
+        const uint8_t alert[] = {21, 3, 3, 0, 2, 2, cases[i].alert};
+        assert_true(net_tls_session_feed(p.session, alert, sizeof alert));
+        talk(&p);
+        assert_int_equal(p.state, NET_TLS_CLOSED);
+        assert_int_equal(strncmp(p.why, "TLS: the server re", 18) == 0, cases[i].why != NULL);
+        if (cases[i].why)
+            assert_int_equal(strncmp(p.why, cases[i].why, strlen(cases[i].why)), 0);
+        assert_false(net_tls_session_distrusts(p.session));
+        close_pair(&p);
+    }
+}
+
+/* No trusted authority has signed the certificate: one that was asked for, but not if it is not
+ * checked, and not if only the name differs. */
+static void test_session_distrusts(void **unused)
+{
+    (void)unused;
+    const struct {
+        const char *file, *name;
+        bool insecure, distrusts;
+    } cases[] = {{k.stranger, "redis.test", false, true},
+                 {k.stranger, "redis.test", true, false},
+                 {k.server, "other.test", false, false},
+                 {k.server, "redis.test", false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pair p;
+        open_pair(&p, cases[i].file, cases[i].name, cases[i].insecure, TLS1_3_VERSION);
+        talk(&p);
+        assert_int_equal(net_tls_session_distrusts(p.session), cases[i].distrusts);
+        close_pair(&p);
+    }
+}
+
 /* A session closes without memory for encrypted output, and without space for input. */
 static void test_session_without_space(void **unused)
 {
@@ -562,6 +615,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_session_ignores_old_errors, setup_files,
                                         teardown_files),
         cmocka_unit_test_setup_teardown(test_session_errors, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(test_session_alerts, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(test_session_distrusts, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(test_session_without_space, setup_files, teardown_files),
     };
     signal(SIGPIPE, SIG_IGN);

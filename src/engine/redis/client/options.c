@@ -61,11 +61,8 @@ static weir_status read_user(const char *at, size_t len, weir_redis_url *u, weir
     size_t user = colon ? (size_t)(colon - at) : len;
     if (!decode(at, user, u->user, sizeof u->user))
         return refuse(e, WEIR_E_SYNTAX, "%s", bad_user);
-    if (!colon)
-        return refuse(e, WEIR_E_SYNTAX,
-                      "the URL has a user but no password: write redis://user:password@host");
-    u->has_password = true;
-    if (!decode(colon + 1, len - user - 1, u->password, sizeof u->password))
+    u->has_password = colon != NULL;
+    if (colon && !decode(colon + 1, len - user - 1, u->password, sizeof u->password))
         return refuse(e, WEIR_E_SYNTAX, "%s", bad_user);
     return WEIR_OK;
 }
@@ -189,6 +186,9 @@ static weir_status check_urls(const weir_redis_options *o, weir_redis_error *e)
         if (st != WEIR_OK)
             return o->urls_len == 1 ? refuse(e, st, "%s", inner.text)
                                     : refuse(e, st, "URL %zu: %.220s", i + 1, inner.text);
+        if (u.user[0] && !u.has_password)
+            return refuse(e, WEIR_E_SYNTAX,
+                          "the URL has a user but no password: write redis://user:password@host");
         if (u.database != 0 && o->urls_len > 1 && !o->sentinel)
             return refuse(e, WEIR_E_RANGE,
                           "URL %zu has database %u: several URLs mean a Cluster, which has "

@@ -36,6 +36,7 @@ static void reads_urls(void **state)
     good("redis://[fe80::1%25eth0]:7/2", "fe80::1%eth0", 7, "", NULL, 2);
     good("redis://me:secret@h:1", "h", 1, "me", "secret", 0);
     good("redis://:secret@h", "h", 0, "", "secret", 0);
+    good("redis://me@h", "h", 0, "me", NULL, 0);
     good("redis://:@h", "h", 0, "", "", 0);
     good("redis://me:p@ss@h", "h", 0, "me", "p@ss", 0);
     good("redis://a%3Ab:%40%2f%25@h", "h", 0, "a:b", "@/%", 0);
@@ -88,7 +89,6 @@ static void refuses_bad_urls(void **state)
         "redis://h/x",
         "redis://h/1/2",
         "redis://h?db=1",
-        "redis://me@h",
         "redis://a:%4@h",
         "redis://a:%zz@h",
         "redis://a:%@h",
@@ -172,6 +172,9 @@ static void checks_options(void **state)
     weir_redis_options fine = {.urls = &url, .urls_len = 1};
     assert_int_equal(weir_redis_options_check(&fine, NULL), WEIR_OK);
     REFUSED("found 0", o.urls_len = 0);
+    REFUSED("the URL has a user but no password: write redis://user:password@host",
+            url = "redis://me@h");
+    url = "redis://h";
     REFUSED("found 65", o.urls_len = 65);
     REFUSED("URL 2 has database 1", o.urls = two; o.urls_len = 2);
     REFUSED("all or none", o.urls = mixed; o.urls_len = 2);
