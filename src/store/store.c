@@ -634,12 +634,15 @@ decide_group(weir_store *s, weir_store_request *requests, size_t n, bool divided
         i += decide_next(s, &requests[i], n - i, divided, singles, &hashes[i], now_ns);
 }
 
-/* Decides up to GROUP requests of any policies, in a store that may have partitions. */
+/* Decides up to GROUP requests of any policies. */
 __attribute__((noinline)) static void decide_others(weir_store *s, weir_store_request *requests,
                                                     size_t n, const uint64_t *hashes,
                                                     int64_t now_ns)
 {
-    decide_group(s, requests, n, true, false, hashes, now_ns);
+    if (__builtin_expect(s->partitions_len == 0, 1))
+        decide_group(s, requests, n, false, false, hashes, now_ns);
+    else
+        decide_group(s, requests, n, true, false, hashes, now_ns);
 }
 
 __attribute__((always_inline)) static inline void
