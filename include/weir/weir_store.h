@@ -206,11 +206,12 @@ typedef struct weir_store_stats {
  * all options have their defaults. If the file has other sizes or partitions than the options, a
  * new file replaces it, and the states are copied, unless keep_size is set. The states of a
  * partition go to the partition of the same name, if there is one. *ret is written on WEIR_OK only.
- * Returns WEIR_OK; WEIR_E_NOMEM; or
+ * Returns WEIR_OK; WEIR_E_NOMEM, also for `memory` on a system other than Linux; or
  * - WEIR_E_RANGE for a bad memory_bytes, large_bytes or partition, for options that exclude each
  *   other, for a secret other than the file's, or if `memory` has a store of other sizes or
  *   partitions;
- * - WEIR_E_IO for a system error, or if another user owns the file or may write it;
+ * - WEIR_E_IO for a system error, for a file on a system other than Linux, or if another user owns
+ *   the file or may write it;
  * - WEIR_E_BUSY if another process uses the file, or a moved or deleted file that was at this path,
  *   if the size cannot change because the file is in use, or if `memory` has no slot for another
  *   opening;

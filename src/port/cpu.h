@@ -14,6 +14,7 @@
 /* Marks a function that uses AES intrinsics. Call it only if port_has_aes(). Undefined where
  * the compiler has no such intrinsics. */
 #if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
 #include <immintrin.h>
 #define PORT_AES __attribute__((target("aes,sse4.1")))
 #endif
@@ -22,7 +23,9 @@
 static inline bool port_has_aes(void)
 {
 #ifdef PORT_AES
-    return __builtin_cpu_supports("aes") && __builtin_cpu_supports("sse4.1");
+    unsigned a, b, c, d;
+    const unsigned needed = bit_AES | bit_SSE4_1;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & needed) == needed;
 #else
     return false;
 #endif

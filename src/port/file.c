@@ -22,14 +22,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define HUGE_PAGE ((size_t)2 << 20)
+#include "port/system.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* glibc has it from version 2.35 on */
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25 /* glibc has it from version 2.37 on */
-#endif
+#define HUGE_PAGE ((size_t)2 << 20)
 
 static port_file_error error_of(int err)
 {
@@ -79,6 +74,7 @@ const char *port_file_error_text(port_file_error error)
         [PORT_FILE_FULL] = "no space is left on the disk",
         [PORT_FILE_LIMIT] = "the file would exceed a limit on file sizes",
         [PORT_FILE_NO_LOCK] = "the file system has no locks",
+        [PORT_FILE_SYSTEM] = "files are supported on Linux only",
         [PORT_FILE_FAILED] = "the operation failed",
     };
     return texts[error];
@@ -94,6 +90,8 @@ port_file_error port_file_open(const char *path, port_file_mode mode, int *ret_f
     static const int flags[] = {[PORT_FILE_WRITE] = O_RDWR,
                                 [PORT_FILE_MAKE] = O_RDWR | O_CREAT | O_EXCL,
                                 [PORT_FILE_READ] = O_RDONLY};
+    if (!PORT_LINUX)
+        return PORT_FILE_SYSTEM;
     int fd = open(path, OPEN_FLAGS | flags[mode], 0600);
     if (fd < 0) {
         port_file_error error = error_of(errno);

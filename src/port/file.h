@@ -21,6 +21,7 @@ typedef enum port_file_error {
     PORT_FILE_FULL,       /* no space left on the disk, or in the user's quota */
     PORT_FILE_LIMIT,      /* beyond the file size limit of the process or the file system */
     PORT_FILE_NO_LOCK,    /* the file system has no locks, or too many are held */
+    PORT_FILE_SYSTEM,     /* the operating system is not Linux */
     PORT_FILE_FAILED      /* another error: of the disk, no descriptors left ... */
 } port_file_error;
 
@@ -36,7 +37,7 @@ typedef enum port_file_mode {
 /* Opens a regular file. Never follows a symbolic link, and never blocks on a named pipe.
  *  ret_fd  written on PORT_FILE_OK only; to be closed by port_file_close().
  * Returns PORT_FILE_OK, ABSENT (not for PORT_FILE_MAKE), EXISTS (only for PORT_FILE_MAKE), NO_DIR,
- * DENIED, LINK, KIND or FAILED. */
+ * DENIED, LINK, KIND, SYSTEM or FAILED. */
 port_file_error port_file_open(const char *path, port_file_mode mode, int *ret_fd);
 
 void port_file_close(int fd); /* releases its locks; accepts -1 */

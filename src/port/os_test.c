@@ -35,7 +35,7 @@ static struct {
         random_error;
     int read_error, chown_error, thread_error, errors; /* errors: how many were returned */
     size_t part;                                       /* the most bytes that a call transfers */
-    int lock_calls, syncs, chowns;
+    int lock_calls, syncs, chowns, random_calls;
     char opened[64];              /* the path of the last open */
     bool user_kept;               /* the last chown left the user */
     uint64_t free_blocks;         /* if not 0 */
@@ -142,15 +142,14 @@ int __wrap_fchown(int fd, uid_t user, gid_t group)
     return fails(&os.chown_error) ? -1 : 0;
 }
 
-ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags);
-ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags)
+int __wrap_getentropy(void *buf, size_t len);
+int __wrap_getentropy(void *buf, size_t len)
 {
-    assert_int_equal(flags, 0);
+    assert_in_range(len, 1, 256); /* more is an error */
     if (fails(&os.random_error))
         return -1;
-    size_t n = len < os.part ? len : os.part;
-    memset(buf, 0xee, n);
-    return (ssize_t)n;
+    memset(buf, 0xe0 + (int)os.random_calls++, len);
+    return 0;
 }
 
 int __real_clock_gettime(clockid_t clock, struct timespec *ret);
@@ -243,6 +242,8 @@ static void each_error_has_a_name(void **state)
     assert_int_equal(port_file_open("x", PORT_FILE_MAKE, &fd), PORT_FILE_DENIED);
     assert_int_equal(port_file_open("/dev/null", PORT_FILE_WRITE, &fd), PORT_FILE_KIND);
     assert_int_equal(port_file_open("/", PORT_FILE_READ, &fd), PORT_FILE_KIND);
+    assert_string_equal(port_file_error_text(PORT_FILE_SYSTEM),
+                        "files are supported on Linux only");
     assert_int_equal(port_file_remove("no/such/file"), PORT_FILE_OK);
     assert_int_equal(port_file_remove("/dev/null/x"), PORT_FILE_NO_DIR);
     assert_int_equal(port_file_replace("no/such/file", "x"), PORT_FILE_ABSENT);
@@ -687,17 +688,19 @@ static void two_clocks_at_once(void **state)
 static void random_bytes(void **state)
 {
     (void)state;
-    unsigned char got[10] = {0}, expected[10];
-    memset(expected, 0xee, sizeof expected);
-    os.random_error = EINTR;
-    os.part = 3;
-    assert_int_equal(port_random(got, sizeof got), WEIR_OK);
+    unsigned char got[516] = {0}, expected[516] = {0};
+    memset(expected, 0xe0, 256);
+    assert_int_equal(port_random(got, 256), WEIR_OK);
     assert_memory_equal(got, expected, sizeof got);
-    assert_int_equal(os.errors, 1);
+    memset(expected, 0xe1, 256);
+    memset(expected + 256, 0xe2, 256);
+    memset(expected + 512, 0xe3, 3);
+    assert_int_equal(port_random(got, 515), WEIR_OK);
+    assert_memory_equal(got, expected, sizeof got);
+    assert_int_equal(os.random_calls, 4);
     os.random_error = EIO;
-    assert_int_equal(port_random(got, sizeof got), WEIR_E_IO);
-    os.part = 0;
-    assert_int_equal(port_random(got, sizeof got), WEIR_E_IO);
+    assert_int_equal(port_random(got, 1), WEIR_E_IO);
+    assert_memory_equal(got, expected, sizeof got);
 }
 
 static void note_mask(void *arg)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 /* The operating system, by POSIX and Linux. */
 
-#define _GNU_SOURCE /* getrandom, madvise */
+#define _GNU_SOURCE /* getentropy, madvise */
 
 #include "port/port.h"
 
@@ -15,8 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/random.h>
+#include <sys/random.h> /* getentropy() of macOS */
 #include <time.h>
+#include <unistd.h>
+
+#include "port/system.h"
 
 static int64_t read_clock(clockid_t clock)
 {
@@ -144,6 +147,7 @@ void port_yield(void)
 
 /* ---- the presence of processes --------------------------------------------------------------- */
 
+#if PORT_LINUX
 _Static_assert(sizeof(pthread_mutex_t) <= sizeof((port_presence *)0)->os, "there is space");
 _Static_assert(_Alignof(pthread_mutex_t) <= _Alignof(uint64_t), "it is aligned");
 
@@ -205,11 +209,67 @@ bool port_presence_is_held(port_presence *p, uint64_t id)
     return false;
 }
 
+#else
+/* Without robust mutexes: memory cannot be shared, because its opening fails. */
+bool port_presence_init(port_presence *p)
+{
+    (void)p;
+    return false;
+}
+
+bool port_presence_take(port_presence *p, uint64_t id)
+{
+    (void)p, (void)id;
+    return false;
+}
+
+void port_presence_release(port_presence *p)
+{
+    (void)p;
+}
+
+bool port_presence_is_held(port_presence *p, uint64_t id)
+{
+    (void)p, (void)id;
+    return true;
+}
+#endif
+
 /* ---- condition variables --------------------------------------------------------------------- */
 
 struct port_cond {
     pthread_cond_t os;
 };
+
+static struct timespec timespec_of(int64_t ns)
+{
+    return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+}
+
+#ifdef __APPLE__ /* has no pthread_condattr_setclock(), but waits for a span of time */
+static int set_steady(pthread_condattr_t *attr)
+{
+    (void)attr;
+    return 0;
+}
+
+static int wait_for(port_cond *c, port_mutex *m, int64_t ns)
+{
+    const struct timespec span = timespec_of(ns);
+    return pthread_cond_timedwait_relative_np(&c->os, &m->os, &span);
+}
+#else
+static int set_steady(pthread_condattr_t *attr)
+{
+    return pthread_condattr_setclock(attr, CLOCK_MONOTONIC);
+}
+
+static int wait_for(port_cond *c, port_mutex *m, int64_t ns)
+{
+    const struct timespec until = timespec_of(port_steady_ns() + ns);
+    return pthread_cond_timedwait(&c->os, &m->os, &until);
+}
+#endif
 
 port_cond *port_cond_new(void)
 {
@@ -219,8 +279,7 @@ port_cond *port_cond_new(void)
         free(c);
         return NULL;
     }
-    bool good = pthread_condattr_setclock(&steady, CLOCK_MONOTONIC) == 0 &&
-                pthread_cond_init(&c->os, &steady) == 0;
+    bool good = set_steady(&steady) == 0 && pthread_cond_init(&c->os, &steady) == 0;
     pthread_condattr_destroy(&steady);
     if (!good) {
         free(c);
@@ -246,10 +305,7 @@ void port_cond_wait(port_cond *c, port_mutex *m)
 void port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns)
 {
     WEIR_ASSERT(ns >= 0);
-    int64_t until_ns = port_steady_ns() + ns;
-    const struct timespec until = {.tv_sec = until_ns / 1000000000,
-                                   .tv_nsec = until_ns % 1000000000};
-    int err = pthread_cond_timedwait(&c->os, &m->os, &until);
+    int err = wait_for(c, m, ns);
     WEIR_ASSERT(err == 0 || err == ETIMEDOUT);
     (void)err;
 }
@@ -327,15 +383,14 @@ void port_thread_join(port_thread *t)
 
 weir_status port_random(void *buf, size_t len)
 {
+    enum { ONCE = 256 }; /* the most that getentropy() gives */
     unsigned char *at = buf;
     while (len > 0) {
-        ssize_t n = getrandom(at, len, 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
+        size_t n = len < ONCE ? len : ONCE;
+        if (getentropy(at, n) != 0)
             return WEIR_E_IO;
         at += n;
-        len -= (size_t)n;
+        len -= n;
     }
     return WEIR_OK;
 }

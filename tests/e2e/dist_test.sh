@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # The amalgamation as an embedder uses it: weir.c and weir.h in a directory with the program, and no
-# other include path. Checks its exports, every example, the vectors, and warnings under sanitizers.
+# other include path. Checks its exports, every example, the vectors, and warnings: with gcc, clang, musl, the
+# sanitizers, and with what a system other than Linux has. tools/aarch64 runs the examples on arm64.
 #
 #   dist_test.sh DISTDIR VECTORS... -- AMALGAMATE ARGUMENT...
 set -uo pipefail
@@ -68,30 +69,16 @@ if command -v clang >/dev/null; then
         "$(llvm-nm -u wasm.o | grep -v -e __stack_pointer -e __linear_memory -e __indirect)"
 fi
 
-# examples NAME OBJECT CC FLAG...: builds and runs every example with OBJECT
-examples() {
-    local name=$1 object=$2 source example got
-    shift 2
-    for source in "$OLDPWD"/examples/*.c; do
-        example=$(basename "$source" .c)
-        [ "$example" = redis ] && continue # has a library of its own
-        sed 's|#include <weir/.*>|#include "weir.h"|' "$source" >"$example.c"
-        got=$("$@" -std=c11 -Wall -Wextra -Werror "$example.c" "$object" -o "$example" -pthread 2>&1 &&
-            ./"$example" 2>&1)
-        check "$example, $name" "$(want "$example")" "$got"
-    done
-}
-
 # conformance NAME OBJECT CC FLAG...: runs the vectors with OBJECT. The program takes only the reader of
 # zone files from the sources of the daemon.
+jansson=$(pkg-config --cflags --libs jansson)
 conformance() {
     local name=$1 object=$PWD/$2
     shift 2
-    # shellcheck disable=SC2046
+    # shellcheck disable=SC2086
     (cd "$OLDPWD" && "$@" -std=gnu11 -Iinclude -Isrc tests/conformance/core_vectors.c \
         tests/conformance/vectors.c src/service/zone_cache.c src/port/port.c src/port/text.c "$object" \
-        -o "$tmp/vectors" \
-        $(pkg-config --cflags --libs jansson) -pthread 2>&1) && "$tmp/vectors" "${vectors[@]}" >"$tmp/log" 2>&1
+        -o "$tmp/vectors" $jansson -pthread 2>&1) && "$tmp/vectors" "${vectors[@]}" >"$tmp/log" 2>&1
     check "vectors, $name" 0 $?
     tail -n 1 "$tmp/log"
 }
@@ -104,6 +91,65 @@ checked=(-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all)
 check "compiles with ${checked[2]}" "" "$(gcc -std=c11 "${checked[@]}" -c weir.c -o checked.o 2>&1)"
 examples "${checked[2]}" checked.o gcc "${checked[@]}"
 conformance "${checked[2]}" checked.o gcc "${checked[@]}"
+
+# The archive of jansson was built for glibc: it needs some of its functions, and headers after those of musl.
+if command -v musl-gcc >/dev/null; then
+    check "musl-gcc compiles it" "" "$(musl-gcc "${strict[@]}" -c weir.c -o musl.o 2>&1)"
+    examples musl musl.o musl-gcc -static
+    cat >glibc.c <<'END'
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+int __vsnprintf_chk(char *s, size_t n, int flag, size_t size, const char *format, va_list args)
+{
+    return vsnprintf(s, n, format, args);
+}
+int __snprintf_chk(char *s, size_t n, int flag, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(s, n, format, args);
+    va_end(args);
+    return len;
+}
+char *__strncpy_chk(char *s, const char *from, size_t n, size_t size)
+{
+    return strncpy(s, from, n);
+}
+END
+    jansson="-idirafter /usr/include $PWD/glibc.c $(pkg-config --variable=libdir jansson)/libjansson.a" \
+        conformance musl musl.o musl-gcc -static
+fi
+
+# Other systems than Linux: a store in memory works; a file and shared memory are refused.
+check "compiles without what only Linux has" "" "$(gcc "${strict[@]}" -DPORT_LINUX=0 -c weir.c -o other.o 2>&1)"
+cat >refused.c <<'END'
+#define _GNU_SOURCE
+#include "weir.h"
+#include <stdio.h>
+#include <sys/mman.h>
+int main(void)
+{
+    weir_store *s;
+    weir_store_error error;
+    void *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const weir_store_options some[] = {
+        {.memory_bytes = 1 << 20, .memory = memory, .ret_error = &error},
+        {.memory_bytes = 8 << 20, .file = "x.state", .ret_error = &error},
+        {.memory_bytes = 8 << 20, .file = "x.state", .read_only = true, .ret_error = &error}};
+    for (int i = 0; i < 3; i++)
+        printf("%s: %s\n", weir_status_str(weir_store_open(&s, &some[i])), error.text);
+    return 0;
+}
+END
+gcc -std=c11 refused.c other.o -o refused -pthread
+check "another system: files and shared memory are refused" 'out of memory: memory: the system has no robust mutexes
+a system call failed: x.state: files are supported on Linux only
+a system call failed: x.state: files are supported on Linux only' "$(./refused)"
+for example in batch reserve threads together; do
+    gcc -std=c11 $example.c other.o -o $example -pthread
+    check "$example, another system" "$(want $example)" "$(./$example)"
+done
 
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

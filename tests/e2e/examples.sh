@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Sourced by the tests that build examples/: the expected output of each.
+# Sourced by the tests that build examples/: the expected output of each; and all with the amalgamation.
 # shellcheck shell=bash
 want() {
     case $1 in
@@ -34,4 +34,19 @@ want() {
         'bob of acme: denied by the policy of the organisation' \
         'bob of corp: allowed, 0 and 2 remaining' ;;
     esac
+}
+
+# examples NAME OBJECT CC FLAG...: builds every example in this directory, which has weir.h and OBJECT, and
+# runs it; `run` may be the command of an emulator
+examples() {
+    local name=$1 object=$2 source example got
+    shift 2
+    for source in "$tools"/../examples/*.c; do # $tools: of check.sh
+        example=$(basename "$source" .c)
+        [ "$example" = redis ] && continue # has a library of its own
+        sed 's|#include <weir/.*>|#include "weir.h"|' "$source" >"$example.c"
+        got=$("$@" -std=c11 -Wall -Wextra -Werror "$example.c" "$object" -o "$example" -pthread 2>&1 &&
+            ${run-} ./"$example" 2>&1)
+        check "$example, $name" "$(want "$example")" "$got"
+    done
 }
