@@ -129,6 +129,10 @@ void weir_http_put_all(weir_http_call *c, weir_request *requests, size_t n,
 extern const weir_http_endpoint weir_http_decisions[], weir_http_information[];
 extern const size_t weir_http_decisions_len, weir_http_information_len;
 
+/* docs/openapi.yaml, without a NUL at its end. */
+extern const char weir_openapi[];
+extern const size_t weir_openapi_len;
+
 /* The handler of /v1/forward-auth and the paths below, in forward.c. */
 void weir_http_forward(weir_http_call *c);
 

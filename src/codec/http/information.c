@@ -279,6 +279,14 @@ static void history(call *c)
     weir_http_compress(c->http, c->response);
 }
 
+static void openapi(call *c)
+{
+    c->response->status = 200;
+    c->response->type = "application/yaml";
+    weir_buffer_append(c->response->body, weir_openapi, weir_openapi_len);
+    weir_http_compress(c->http, c->response);
+}
+
 static bool is_shown(const weir_http_guest *g)
 {
     return !g->is_shown || g->is_shown(g->app);
@@ -346,6 +354,8 @@ const weir_http_endpoint weir_http_information[] = {
      "sends the counters once a second, as server-sent events"},
     {"/v1/history", GET | WEIR_HTTP_SAME_SITE, 0, history,
      "the requests of the last hour, in steps of ten seconds"},
+    {"/v1/openapi.yaml", GET | WEIR_HTTP_SAME_SITE, 0, openapi,
+     "describes these endpoints to other programs (OpenAPI 3.1)"},
     {"/healthz", GET | WEIR_HTTP_PROBE, 0, healthz, "answers ok while the process runs"},
     {"/readyz", GET | WEIR_HTTP_PROBE, 0, readyz,
      "answers 200 if the daemon can take requests; if not, 503 and why"},
