@@ -70,6 +70,7 @@ IDLE = 10_000
 BUSY = (50, 1000)  # connections
 BEHIND = 200  # connections
 OFFERED = 10_000  # requests a second
+SHARES = {"half": 0.5, "most": 0.8}  # of the requests a second that a whole core answers
 SECONDS = 2  # duration of a round that is not limited by requests
 
 
@@ -192,8 +193,8 @@ def http_load(server, script):
     return {"cpu": (server.cpu_ns() - before) / requests, "rps": requests / SECONDS}
 
 
-def offered_load(offered, server, what):
-    out = subprocess.run([offered, str(server.port), what, str(OFFERED), str(SECONDS)],
+def offered_load(offered, server, what, rate):
+    out = subprocess.run([offered, str(server.port), what, str(int(rate)), str(SECONDS)],
                          capture_output=True, text=True, timeout=60, check=True).stdout
     p50, p99, _ = (float(word) for word in out.split())
     return {"p50": p50, "p99": p99}
@@ -312,11 +313,18 @@ class Bench:
         self.report.pair("daemon.http", "nginx", lambda: http_load(self.weir, script),
                          lambda: http_load(nginx, script), self.args.rounds)
 
-    def offered(self):
-        self.report.pair(f"daemon.offered{OFFERED}", "incr",
-                         lambda: offered_load(self.args.offered, self.weir, "take"),
-                         lambda: offered_load(self.args.offered, self.redis, "incr"),
+    def offered_pair(self, name, rate):
+        self.report.pair(f"daemon.{name}", "incr",
+                         lambda: offered_load(self.args.offered, self.weir, "take", rate),
+                         lambda: offered_load(self.args.offered, self.redis, "incr", rate),
                          self.args.rounds)
+
+    def offered(self):
+        """Measures latencies at a fixed rate, and at shares of what redis-server can do with its CPU time."""
+        self.offered_pair(f"offered{OFFERED}", OFFERED)
+        most = 1e9 / resp_load(self.redis, 1, self.theirs["incr"])["cpu"]
+        for name, share in SHARES.items():
+            self.offered_pair(name, most * share)
 
     def busy(self):
         few, many = BUSY
