@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -256,7 +257,10 @@ static inline void start(fixture *f)
 static inline void wait_readable(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, PATIENCE_S * 1000), 1);
+    int ready;
+    while ((ready = poll(&p, 1, PATIENCE_S * 1000)) < 0 && errno == EINTR)
+        continue; /* a signal of a child, or of the test */
+    assert_int_equal(ready, 1);
 }
 
 /* Waits until the server has ended on its own. */

@@ -256,7 +256,8 @@ static int try_connect(const address *a)
         return errno;
     int err = connect(fd, &a->any, address_len(a)) == 0 ? EADDRINUSE : errno;
     close(fd);
-    if (err == EAGAIN) /* the accept queue is full, so a server listens */
+    /* The accept queue is full, or another kind of socket listens. */
+    if (err == EAGAIN || err == EPROTOTYPE)
         err = EADDRINUSE;
     return err == ECONNREFUSED || err == ENOENT ? 0 : err;
 }
@@ -295,13 +296,13 @@ static bool listen_at_path(int fd, const address *a, weir_listen_socket *ret)
     return false;
 }
 
-static weir_status open_path(const report *r, const address *a, int *fds, unsigned n,
+static weir_status open_path(const report *r, const address *a, int type, int *fds, unsigned n,
                              weir_listen_socket *ret)
 {
     weir_status st = clear_path(r, a);
     if (st != WEIR_OK)
         return st;
-    fds[0] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    fds[0] = socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fds[0] < 0)
         return refuse_errno(r, errno);
     unsigned made = 1;
@@ -334,8 +335,21 @@ weir_status weir_listen_open(weir_listen_socket *ret, const char *text, int *ret
         st = open_tcp(&r, &a, ret_fds, n);
     print_address(&a, ret->text);
     if (!ret->is_tcp)
-        st = open_path(&r, &a, ret_fds, n, ret);
+        st = open_path(&r, &a, SOCK_STREAM, ret_fds, n, ret);
     return st;
+}
+
+weir_status weir_listen_door(weir_listen_socket *ret, const char *path, int *ret_fd,
+                             char *ret_error, size_t size)
+{
+    report r = {path, ret_error, size};
+    address a;
+    const char *wrong = read_address(path, &a);
+    if (wrong)
+        return refuse(&r, wrong);
+    *ret = (weir_listen_socket){.is_tcp = false};
+    print_address(&a, ret->text);
+    return open_path(&r, &a, SOCK_SEQPACKET, ret_fd, 1, ret);
 }
 
 static bool option_is(int fd, int name, int expected)
@@ -403,6 +417,16 @@ weir_listen_trial weir_listen_try(const char *text, char *ret_error, size_t size
         return WEIR_LISTEN_FREE;
     (void)(wrong ? refuse(&r, wrong) : refuse_errno(&r, err));
     return WEIR_LISTEN_IMPOSSIBLE;
+}
+
+void weir_listen_inherit(weir_listen_socket *l)
+{
+    struct stat st;
+    if (l->inherits && !l->is_tcp && lstat(l->text, &st) == 0 && S_ISSOCK(st.st_mode)) {
+        l->device = st.st_dev;
+        l->inode = st.st_ino;
+    }
+    l->inherits = false;
 }
 
 void weir_listen_remove(const weir_listen_socket *l)

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #define WEIR_LISTENERS_MAX 24
+#define WEIR_SOCKETS_MAX   256 /* of a listener: one for each event loop */
 
 typedef struct weir_listen_address {
     /* "127.0.0.1:6380", "localhost:6380" (which is the same), "[::1]:0", or the path of a Unix
@@ -27,8 +28,10 @@ typedef struct weir_listen_address {
 typedef struct weir_listen_socket {
     char text[WEIR_LISTEN_ADDRESS_MAX]; /* the actual address, with the port that was chosen */
     bool is_tcp;
-    dev_t device; /* of the socket file that was created ... */
-    ino_t inode;  /* ... 0: none */
+    dev_t device;  /* of the socket file that was created ... */
+    ino_t inode;   /* ... 0: none */
+    bool inherits; /* that file belongs to the process that has passed the socket, until
+                      weir_listen_inherit() */
 } weir_listen_socket;
 
 /* Listens on `address` with n sockets. For TCP, the kernel distributes connections among them
@@ -38,6 +41,11 @@ typedef struct weir_listen_socket {
  * Returns WEIR_OK or WEIR_E_IO. */
 WEIR_NODISCARD weir_status weir_listen_open(weir_listen_socket *ret, const char *address,
                                             int *ret_fds, unsigned n, char *ret_error, size_t size);
+
+/* Listens at a path for processes of the same user, with messages instead of bytes
+ * (SOCK_SEQPACKET). Otherwise as weir_listen_open(). */
+WEIR_NODISCARD weir_status weir_listen_door(weir_listen_socket *ret, const char *path, int *ret_fd,
+                                            char *ret_error, size_t size);
 
 /* Makes a socket that already listens, and that another process has opened, one of this server:
  * non-blocking, with the options of weir_listen_open(). Its socket file, if it has one, is not
@@ -66,6 +74,9 @@ typedef enum weir_listen_trial {
  * socket file.
  *  ret_error  as in weir_listen_open(); written on WEIR_LISTEN_IMPOSSIBLE. */
 weir_listen_trial weir_listen_try(const char *address, char *ret_error, size_t size);
+
+/* Takes over the socket file of a socket that another process has passed, if it created one. */
+void weir_listen_inherit(weir_listen_socket *l);
 
 /* Removes the socket file unless another one has replaced it. Does not close the sockets. */
 void weir_listen_remove(const weir_listen_socket *l);

@@ -58,8 +58,8 @@ static void on_acceptable(uv_poll_t *poll, int status, int events);
 
 static void listeners_start(weir_loop *l)
 {
-    for (size_t i = 0; i < l->listeners_len; i++)
-        uv_poll_start(&l->listeners[i].poll, UV_READABLE, on_acceptable);
+    for (weir_listener *listener = l->listeners; listener; listener = listener->next)
+        uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
 }
 
 static void on_resume(uv_timer_t *timer)
@@ -73,8 +73,8 @@ static void pause_accepting(weir_loop *l, int err)
     snprintf(text, sizeof text, "cannot accept connections: %s; trying again in %d ms",
              uv_strerror(uv_translate_sys_error(err)), PAUSE_MS);
     weir_shared_report(l->shared, WEIR_EVENT_ACCEPT, text);
-    for (size_t i = 0; i < l->listeners_len; i++)
-        uv_poll_stop(&l->listeners[i].poll);
+    for (weir_listener *listener = l->listeners; listener; listener = listener->next)
+        uv_poll_stop(&listener->poll);
     uv_timer_start(&l->resume, on_resume, PAUSE_MS, 0);
 }
 
@@ -112,8 +112,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 
 static void listeners_close(weir_loop *l)
 {
-    for (size_t i = 0; i < l->listeners_len; i++) {
-        weir_listener *listener = &l->listeners[i];
+    for (weir_listener *listener = l->listeners; listener; listener = listener->next) {
         if (!uv_is_closing((uv_handle_t *)&listener->poll))
             uv_close((uv_handle_t *)&listener->poll, NULL);
         if (listener->fd >= 0)
@@ -246,8 +245,8 @@ static void drain(weir_loop *l)
 {
     WEIR_ASSERT(!l->stopping && !l->reported);
     /* Clients in the accept queue are connected and may have sent requests: serve them, too. */
-    for (size_t i = 0; i < l->listeners_len; i++)
-        accept_some(&l->listeners[i]);
+    for (weir_listener *listener = l->listeners; listener; listener = listener->next)
+        accept_some(listener);
     listeners_close(l);
     uv_timer_stop(&l->resume);
     int64_t drain_ns = l->shared->drain_ns;
@@ -348,26 +347,36 @@ static weir_status wrap_in_tls(weir_listener *listener, struct net_tls_server *s
     return st;
 }
 
-weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp, const weir_listen_address *address)
+weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp, size_t index,
+                             const weir_listen_address *address)
 {
-    WEIR_ASSERT(l->listeners_len < WEIR_LISTENERS_MAX && !l->serving);
-    weir_listener *listener = &l->listeners[l->listeners_len];
-    *listener = (weir_listener){.fd = fd,
-                                .is_tcp = is_tcp,
-                                .proxy_protocol = address->proxy_protocol,
-                                .protocol = address->protocol,
-                                .context = l->context,
-                                .loop = l};
-    weir_status st = address->tls ? wrap_in_tls(listener, address->tls) : WEIR_OK;
+    WEIR_ASSERT(index < WEIR_LISTENERS_MAX && !l->serving);
+    weir_listener *listener = port_zalloc(1, sizeof *listener);
+    weir_status st = listener ? WEIR_OK : WEIR_E_NOMEM;
+    if (listener)
+        *listener = (weir_listener){.fd = fd,
+                                    .is_tcp = is_tcp,
+                                    .proxy_protocol = address->proxy_protocol,
+                                    .protocol = address->protocol,
+                                    .context = l->context,
+                                    .loop = l,
+                                    .index = (uint8_t)index};
+    if (listener && address->tls)
+        st = wrap_in_tls(listener, address->tls);
     if (st == WEIR_OK && uv_poll_init(&l->uv, &listener->poll, fd) != 0)
         st = WEIR_E_IO;
     if (st != WEIR_OK) {
-        weir_tls_protocol_free(&listener->tls);
+        if (listener)
+            weir_tls_protocol_free(&listener->tls);
+        port_free(listener);
         close(fd);
         return st;
     }
     listener->poll.data = listener;
-    l->listeners_len++;
+    weir_listener **last = &l->listeners;
+    while (*last)
+        last = &(*last)->next;
+    *last = listener;
     return WEIR_OK;
 }
 
@@ -409,8 +418,12 @@ void weir_loop_close(weir_loop *l)
     int err = uv_loop_close(&l->uv);
     WEIR_ASSERT(err == 0); /* no handle is open */
     (void)err;
-    for (size_t i = 0; i < l->listeners_len; i++)
-        weir_tls_protocol_free(&l->listeners[i].tls);
+    while (l->listeners) {
+        weir_listener *listener = l->listeners;
+        l->listeners = listener->next;
+        weir_tls_protocol_free(&listener->tls);
+        port_free(listener);
+    }
     weir_wait_heap_free(&l->waits);
     weir_buffer_free(&l->in);
     weir_buffer_free(&l->out);

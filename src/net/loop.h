@@ -74,6 +74,8 @@ typedef struct weir_listener {
     void *context;                 /* of protocol->open() */
     weir_tls_protocol tls;         /* all zero: plain text */
     weir_loop *loop;
+    uint8_t index; /* of its address in the options of the server */
+    struct weir_listener *next;
 } weir_listener;
 
 /* The statistics of a loop. Only the loop's thread writes them. */
@@ -94,10 +96,9 @@ struct weir_loop {
     uv_timer_t waits_timer;
     weir_shared *shared;
     void *context;
-    net_dialer *dialer; /* NULL without shared->begin */
-    bool begun;         /* between shared->begin and shared->end */
-    weir_listener listeners[WEIR_LISTENERS_MAX];
-    size_t listeners_len;
+    net_dialer *dialer;       /* NULL without shared->begin */
+    bool begun;               /* between shared->begin and shared->end */
+    weir_listener *listeners; /* a list */
 
     weir_connection *connections;
     size_t connections_len;
@@ -133,9 +134,10 @@ struct weir_loop {
  * nothing to free. */
 WEIR_NODISCARD weir_status weir_loop_open(weir_loop **ret, weir_shared *shared, void *context);
 
-/* Adds a listening socket, and takes ownership of it in any case. Returns WEIR_OK; WEIR_E_IO;
- * WEIR_E_NOMEM. */
-WEIR_NODISCARD weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp,
+/* Adds a listening socket, and takes ownership of it in any case. An address may have several.
+ *  index  of the address in the options of the server, below WEIR_LISTENERS_MAX.
+ * Returns WEIR_OK; WEIR_E_IO; WEIR_E_NOMEM. */
+WEIR_NODISCARD weir_status weir_loop_listen(weir_loop *l, int fd, bool is_tcp, size_t index,
                                             const weir_listen_address *address);
 
 /* Starts the loop's thread, which owns the loop from then on and follows shared->stage. Returns
@@ -214,17 +216,17 @@ struct weir_connection {
     bool unproxied;          /* it must begin with a PROXY header, which is not complete: the
                                 session is not open */
     bool peer_known;         /* `peer` is set */
-    uint8_t listener;        /* its index */
-    weir_peer_address peer;  /* from the PROXY header, or from the socket at the first use */
-    bool refused;            /* over a limit: it gets an error and is closed */
-    bool heard;              /* something has arrived */
-    net_client client;       /* the client that this connection counts for */
-    bool in_session;         /* between the protocol's open() and close() */
-    bool woken;              /* since the session ran last */
-    bool again;              /* the session must be run although nothing has arrived. The connection
+    const weir_listener *listener;
+    weir_peer_address peer; /* from the PROXY header, or from the socket at the first use */
+    bool refused;           /* over a limit: it gets an error and is closed */
+    bool heard;             /* something has arrived */
+    net_client client;      /* the client that this connection counts for */
+    bool in_session;        /* between the protocol's open() and close() */
+    bool woken;             /* since the session ran last */
+    bool again;             /* the session must be run although nothing has arrived. The connection
                                 is in the loop's backlog */
-    bool missed;             /* it had input while it was in the backlog */
-    bool ended;              /* the client has shut down sending and may still wait for a reply */
+    bool missed;            /* it had input while it was in the backlog */
+    bool ended;             /* the client has shut down sending and may still wait for a reply */
     uint8_t last_reads;
     max_align_t session[]; /* the protocol's */
 };

@@ -103,7 +103,7 @@ static inline void open_world(world *w, const weir_server_limits *limits,
         assert_int_equal(bind(fd, address, sizeof address->sa_family), 0); /* chooses a name */
         assert_int_equal(getsockname(fd, address, &w->address_len), 0);
         assert_int_equal(listen(fd, 256), 0);
-        assert_int_equal(weir_loop_listen(w->loop, fd, false, &listen_address), WEIR_OK);
+        assert_int_equal(weir_loop_listen(w->loop, fd, false, (size_t)i, &listen_address), WEIR_OK);
     }
 }
 

@@ -196,7 +196,7 @@ static void test_poll_error(void **unused)
     reach(&w, WEIR_STAGE_SERVE);
     int fds[] = {join_world(&w), knock(&w, 0)};
     assert_int_equal(due_in(&w.loop->resume), -1);
-    uv_poll_t *poll = &w.loop->listeners[0].poll;
+    uv_poll_t *poll = &w.loop->listeners->poll;
     poll->poll_cb(poll, UV_EBADF, 0);
     assert_int_equal(w.loop->connections_len, 2);
     assert_int_equal(due_in(&w.loop->resume), 100);
@@ -359,9 +359,9 @@ static void test_drain_of_waiting_clients(void **unused)
     assert_int_equal(accepts, 4); /* of each listener: a client, and then none */
     expect_now(fds[0], "one\n");
     expect_now(fds[1], "two\n");
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(w.loop->listeners[i].fd, -1);
-        assert_true(uv_is_closing((uv_handle_t *)&w.loop->listeners[i].poll));
+    for (const weir_listener *at = w.loop->listeners; at; at = at->next) {
+        assert_int_equal(at->fd, -1);
+        assert_true(uv_is_closing((const uv_handle_t *)&at->poll));
     }
     assert_int_equal(w.drained, 0);
     close(fds[0]);

@@ -50,7 +50,7 @@ void weir_server_peer(const void *wake_ctx, char ret[static WEIR_PEER_TEXT_MAX])
 
 size_t weir_server_listener(const void *wake_ctx)
 {
-    return ((const weir_connection *)wake_ctx)->listener;
+    return ((const weir_connection *)wake_ctx)->listener->index;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -189,8 +189,7 @@ static void refuse_proxy(weir_connection *c, const char *why)
 static void open_session(weir_connection *c)
 {
     c->in_session = true;
-    c->protocol->open(c->session, c->loop->listeners[c->listener].context, weir_connection_on_ready,
-                      c);
+    c->protocol->open(c->session, c->listener->context, weir_connection_on_ready, c);
     if (c->refused)
         c->protocol->only_health(c->session);
 }
@@ -239,7 +238,7 @@ static void begin(weir_connection *c)
 {
     weir_buffer_init(&c->in, c->loop->shared->limits.request + WEIR_CONNECTION_IN_MORE);
     weir_buffer_init(&c->out, WEIR_CONNECTION_OUT_MAX);
-    if (c->loop->listeners[c->listener].proxy_protocol)
+    if (c->listener->proxy_protocol)
         expect_proxy_header(c);
     else
         open_session(c);
@@ -285,7 +284,7 @@ void weir_connection_open(weir_listener *listener, int fd)
     }
     c->loop = l;
     c->protocol = protocol;
-    c->listener = (uint8_t)(listener - l->listeners);
+    c->listener = listener;
     c->peer_known = listener->is_tcp && weir_listen_peer(fd, &c->peer);
     c->refused = !admit(c, listener->is_tcp, listener->proxy_protocol);
     if (c->refused && !make_room(l, protocol->only_health)) {

@@ -57,14 +57,15 @@ weir_status net_passed_read(net_passed *ret, int first, char *ret_error, size_t 
     *ret = (net_passed){.len = 0};
     for (int i = 0; i < n; i++) {
         net_passed_socket *s = &ret->sockets[i];
-        s->fd = first + i;
+        s->fds[0] = first + i;
+        s->fds_len = 1;
         if (names)
             names = take_name(names, s);
-        if (!weir_listen_adopt(s->fd, &s->listening)) {
+        if (!weir_listen_adopt(s->fds[0], &s->listening)) {
             snprintf(ret_error, size,
                      "descriptor %d ('%s' of LISTEN_FDNAMES): expected a listening stream socket, "
                      "TCP or Unix",
-                     s->fd, s->name);
+                     s->fds[0], s->name);
             return WEIR_E_IO;
         }
         ret->len++;
@@ -72,6 +73,29 @@ weir_status net_passed_read(net_passed *ret, int first, char *ret_error, size_t 
     return n < 0 ? WEIR_E_IO : WEIR_OK;
 }
 
+bool net_passed_add(net_passed *passed, int fd, const char *configured, bool inherits)
+{
+    weir_listen_socket listening;
+    net_passed_socket *s = passed->len > 0 ? &passed->sockets[passed->len - 1] : NULL;
+    bool good = weir_listen_adopt(fd, &listening);
+    if (good && (!s || s->used || strcmp(s->listening.text, listening.text) != 0)) {
+        good = passed->len < WEIR_LISTENERS_MAX;
+        s = good ? &passed->sockets[passed->len++] : NULL;
+        if (s) {
+            *s = (net_passed_socket){.listening = listening};
+            s->listening.inherits = inherits;
+            snprintf(s->configured, sizeof s->configured, "%s", configured);
+        }
+    }
+    good = good && s->fds_len < WEIR_SOCKETS_MAX;
+    if (good)
+        s->fds[s->fds_len++] = fd;
+    else
+        close(fd);
+    return good;
+}
+
+/* A listener with port 0 gets the sockets of a listener with the same text, in their order. */
 static net_passed_socket *find(net_passed *passed, const char *address)
 {
     char text[WEIR_LISTEN_ADDRESS_MAX];
@@ -79,41 +103,64 @@ static net_passed_socket *find(net_passed *passed, const char *address)
         return NULL;
     for (size_t i = 0; i < passed->len; i++) {
         net_passed_socket *s = &passed->sockets[i];
-        if (!s->used && strcmp(s->listening.text, text) == 0)
+        if (!s->used &&
+            (strcmp(s->listening.text, text) == 0 || strcmp(s->configured, address) == 0))
             return s;
     }
     return NULL;
 }
 
 weir_status net_passed_use(net_passed *passed, const weir_listen_address *address,
-                           weir_listen_socket *ret, int *ret_fds, unsigned n, bool *ret_found,
+                           weir_listen_socket *ret, int *ret_fds, unsigned n, unsigned *ret_len,
                            char *ret_error, size_t size)
 {
     net_passed_socket *s = find(passed, address->address);
-    *ret_found = s != NULL;
+    *ret_len = 0;
     if (!s)
         return WEIR_OK;
-    ret_fds[0] = s->fd;
-    unsigned made = 1;
-    while (made < n && (ret_fds[made] = fcntl(s->fd, F_DUPFD_CLOEXEC, 0)) >= 0)
+    unsigned made = s->fds_len;
+    memcpy(ret_fds, s->fds, made * sizeof *ret_fds);
+    while (made < n && (ret_fds[made] = fcntl(s->fds[made % s->fds_len], F_DUPFD_CLOEXEC, 0)) >= 0)
         made++;
     if (made < n) {
-        while (--made > 0)
-            close(ret_fds[made]);
+        while (made > s->fds_len)
+            close(ret_fds[--made]);
         snprintf(ret_error, size, "cannot listen on %s: out of file descriptors",
                  s->listening.text);
         return WEIR_E_IO;
     }
     s->used = true;
     *ret = s->listening;
+    *ret_len = made;
     return WEIR_OK;
+}
+
+bool net_passed_is_from_daemon(const net_passed *passed)
+{
+    return passed && passed->len > 0 && passed->sockets[0].configured[0];
+}
+
+void net_passed_close(net_passed *passed, bool inherit)
+{
+    for (size_t i = 0; i < passed->len; i++) {
+        net_passed_socket *s = &passed->sockets[i];
+        if (s->used)
+            continue;
+        for (unsigned k = 0; k < s->fds_len; k++)
+            close(s->fds[k]);
+        s->used = true;
+        if (inherit) {
+            weir_listen_inherit(&s->listening);
+            weir_listen_remove(&s->listening);
+        }
+    }
 }
 
 weir_status net_passed_check(const net_passed *passed, char *ret_error, size_t size)
 {
     for (size_t i = 0; i < passed->len; i++) {
         const net_passed_socket *s = &passed->sockets[i];
-        if (s->used)
+        if (s->used || s->configured[0])
             continue;
         snprintf(ret_error, size,
                  "socket '%s' on %s was passed (LISTEN_FDS), but no listener has this address; add "

@@ -222,6 +222,53 @@ static void unused_sockets_are_errors(void **unused)
     stop(&f);
 }
 
+/* Sockets of a daemon that hands over: one for each of its loops. */
+static void sockets_of_a_daemon(void **unused)
+{
+    (void)unused;
+    static net_passed p;
+    int fds[WEIR_SOCKETS_MAX], plain = socket(AF_INET, SOCK_STREAM, 0);
+    unsigned n;
+    char error[256] = "", address[64];
+    weir_listen_socket l;
+    weir_listen_address want = {.address = "127.0.0.1:1"};
+    p.len = 0;
+    assert_false(net_passed_is_from_daemon(NULL));
+    assert_false(net_passed_is_from_daemon(&p));
+    snprintf(address, sizeof address, "127.0.0.1:%d", open_tcp(FIRST, AF_INET));
+    for (int i = 0; i < 3; i++)
+        assert_true(net_passed_add(&p, dup(FIRST), "localhost:0", false));
+    open_unix(FIRST + 1, "@weir-passed-by-daemon", SOCK_STREAM);
+    assert_true(net_passed_add(&p, dup(FIRST + 1), "/there", true));
+    assert_false(net_passed_add(&p, plain, "localhost:0", false));
+    assert_int_equal(fcntl(plain, F_GETFD), -1); /* it is closed */
+    assert_int_equal(p.len, 2);
+    assert_true(net_passed_is_from_daemon(&p));
+    assert_int_equal(net_passed_check(&p, error, sizeof error), WEIR_OK);
+    assert_int_equal(net_passed_use(&p, &want, &l, fds, 2, &n, error, sizeof error), WEIR_OK);
+    assert_int_equal(n, 0);
+    want.address = "localhost:0"; /* as it was configured */
+    assert_int_equal(net_passed_use(&p, &want, &l, fds, 2, &n, error, sizeof error), WEIR_OK);
+    assert_int_equal(n, 3); /* all of them, also with fewer loops */
+    assert_string_equal(l.text, address);
+    for (unsigned i = 0; i < n; i++)
+        close(fds[i]);
+    assert_int_equal(net_passed_use(&p, &want, &l, fds, 2, &n, error, sizeof error), WEIR_OK);
+    assert_int_equal(n, 0); /* they are used */
+    p.len = 0;
+    assert_true(net_passed_add(&p, dup(FIRST), "localhost:0", false));
+    assert_true(net_passed_add(&p, dup(FIRST), "localhost:0", false));
+    want.address = address; /* as it is */
+    assert_int_equal(net_passed_use(&p, &want, &l, fds, 5, &n, error, sizeof error), WEIR_OK);
+    assert_int_equal(n, 5);
+    for (unsigned i = 0; i < n; i++) {
+        assert_true(fcntl(fds[i], F_GETFD) & FD_CLOEXEC);
+        close(fds[i]);
+    }
+    close(FIRST);
+    close(FIRST + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +277,7 @@ int main(void)
         cmocka_unit_test(sockets_are_adopted),
         cmocka_unit_test(server_uses_them),
         cmocka_unit_test(unused_sockets_are_errors),
+        cmocka_unit_test(sockets_of_a_daemon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,17 +6,17 @@
 
 #include "net/server.h"
 
-#include "net/listen.h"
 #include "net/loop.h"
 #include "net/watch.h"
 #include "port/assert.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static const int signums[] = {SIGINT, SIGTERM, SIGHUP};
+static const int signums[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR2};
 enum { SIGNALS = sizeof signums / sizeof signums[0], TICK_MS = 1000 };
 
 struct weir_server {
@@ -34,8 +34,13 @@ struct weir_server {
     char *watched[1 + WEIR_WATCHES_MAX];      /* their paths; NULL: not watched */
     bool watching[1 + WEIR_WATCHES_MAX];      /* their handles are open */
     bool (*reload)(void *ctx, const char *why);
+    bool (*serving)(void *ctx);
+    net_hand_over hand_over;
+    port_counter handed_over; /* 1 after another process has taken over */
+    net_passed *passed;       /* NULL: none */
 
     weir_listen_socket listening[WEIR_LISTENERS_MAX];
+    char configured[WEIR_LISTENERS_MAX][WEIR_LISTEN_ADDRESS_MAX]; /* their addresses */
     size_t listening_len;
     weir_loop *loops[WEIR_LOOPS_MAX];
     unsigned loops_len;
@@ -68,7 +73,7 @@ static void end(weir_server *s)
     uv_stop(&s->uv);
 }
 
-static void report_now(weir_server *s, const char *event, const char *text)
+void weir_server_report(weir_server *s, const char *event, const char *text)
 {
     if (s->shared.report)
         s->shared.report(s->shared.ctx, event, text);
@@ -85,7 +90,7 @@ static void report_stopping(weir_server *s, int signum, uint64_t grace_ms)
              "received %s with %llu open connections%s; a second signal closes all at once",
              signum == SIGINT ? "SIGINT" : "SIGTERM",
              (unsigned long long)port_load_relaxed(&s->shared.connected), grace);
-    report_now(s, "stopping", text);
+    weir_server_report(s, "stopping", text);
 }
 
 static bool reload(weir_server *s, const char *why)
@@ -103,6 +108,7 @@ static void begin_to_stop(weir_server *s, int signum)
 {
     uint64_t grace_ms = signum == SIGINT ? 0 : ((uint64_t)s->grace_ns + 999999) / 1000000;
     port_bump_relaxed(&s->stopping, 1);
+    net_hand_over_cancel(&s->hand_over);
     report_stopping(s, signum, grace_ms);
     if (grace_ms > 0)
         uv_timer_start(&s->grace_timer, on_grace_over, grace_ms, 0);
@@ -114,14 +120,67 @@ static void on_signal(uv_signal_t *handle, int signum)
 {
     weir_server *s = handle->data;
     if (signum == SIGHUP && weir_server_stopping(s)) {
-        report_now(s, "reload-ignored", "received SIGHUP, but weir is stopping");
+        weir_server_report(s, "reload-ignored", "received SIGHUP, but weir is stopping");
     } else if (signum == SIGHUP) {
         reload(s, "SIGHUP");
+    } else if (signum == SIGUSR2) {
+        net_hand_over_start(&s->hand_over);
     } else if (!weir_server_stopping(s)) {
         begin_to_stop(s, signum);
     } else {
         end(s);
     }
+}
+
+void weir_server_hand_over(weir_server *s, int pid)
+{
+    char text[128];
+    for (size_t i = 0; i < s->listening_len; i++)
+        s->listening[i].inode = 0; /* the socket files are those of the new process */
+    port_bump_relaxed(&s->handed_over, 1);
+    port_bump_relaxed(&s->stopping, 1);
+    if (s->hand_over.options.done)
+        s->hand_over.options.done(s->shared.ctx, pid);
+    snprintf(text, sizeof text, "process %d serves; closing %llu open connections", pid,
+             (unsigned long long)port_load_relaxed(&s->shared.connected));
+    weir_server_report(s, "handed-over", text);
+    set_stage(s, WEIR_STAGE_DRAIN);
+}
+
+static bool each_socket_of(weir_server *s, size_t i,
+                           bool (*fn)(void *ctx, int fd, const char *configured, bool inherits),
+                           void *ctx)
+{
+    const weir_listen_socket *listening = &s->listening[i];
+    bool inherits = listening->inode != 0 || listening->inherits;
+    for (unsigned k = 0; k < s->loops_len; k++) {
+        /* The loops do not change them before the drain. */
+        for (const weir_listener *at = s->loops[k]->listeners; at; at = at->next) {
+            if (at->index == i && !fn(ctx, at->fd, s->configured[i], inherits))
+                return false;
+        }
+    }
+    return true;
+}
+
+bool weir_server_each_socket(weir_server *s,
+                             bool (*fn)(void *ctx, int fd, const char *configured, bool inherits),
+                             void *ctx)
+{
+    for (size_t i = 0; i < s->listening_len; i++) {
+        if (!each_socket_of(s, i, fn, ctx))
+            return false;
+    }
+    return true;
+}
+
+weir_status weir_server_inherit(weir_server *s, char *ret_error, size_t size)
+{
+    for (size_t i = 0; i < s->listening_len; i++)
+        weir_listen_inherit(&s->listening[i]);
+    if (s->passed)
+        net_passed_close(s->passed, true);
+    return net_hand_over_open_door(&s->hand_over, ret_error, size);
 }
 
 static bool on_changed(void *ctx)
@@ -169,10 +228,13 @@ void weir_server_run(weir_server *s)
 {
     WEIR_ASSERT(stage_of(s) == WEIR_STAGE_READY);
     set_stage(s, WEIR_STAGE_SERVE);
-    uv_run(&s->uv, UV_RUN_DEFAULT);
+    if (s->serving && !s->serving(s->shared.ctx))
+        set_stage(s, WEIR_STAGE_END);
+    else
+        uv_run(&s->uv, UV_RUN_DEFAULT);
     for (unsigned i = 0; i < s->loops_len; i++)
         weir_loop_join(s->loops[i]);
-    report_now(s, "stopped", "all connections are closed");
+    weir_server_report(s, "stopped", "all connections are closed");
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -223,7 +285,7 @@ weir_status weir_server_watch(weir_server *s, size_t i, const char *path)
     return WEIR_OK;
 }
 
-static weir_status open_control(weir_server *s, const char *path)
+static weir_status open_control(weir_server *s, const weir_server_options *o)
 {
     s->uv_open = uv_loop_init(&s->uv) == 0;
     if (!s->uv_open || uv_async_init(&s->uv, &s->shared.control, on_drained) != 0)
@@ -249,7 +311,8 @@ static weir_status open_control(weir_server *s, const char *path)
         s->tick_timer.data = s;
         uv_timer_start(&s->tick_timer, on_tick, TICK_MS, TICK_MS);
     }
-    return path ? watch(s, 0, path) : WEIR_OK;
+    net_hand_over_open(&s->hand_over, s, o->ctx, &s->uv, &o->hand_over);
+    return o->watch ? watch(s, 0, o->watch) : WEIR_OK;
 }
 
 static weir_status open_loops(weir_server *s, const weir_server_options *o)
@@ -264,23 +327,30 @@ static weir_status open_loops(weir_server *s, const weir_server_options *o)
     return WEIR_OK;
 }
 
-static weir_status open_listener(weir_server *s, const weir_listen_address *listen,
-                                 net_passed *passed, char *ret_error, size_t size)
+/* A process with more loops may have passed more sockets than this one has loops. */
+static weir_status open_listener(weir_server *s, const weir_listen_address *listen, char *ret_error,
+                                 size_t size)
 {
-    int fds[WEIR_LOOPS_MAX];
-    weir_listen_socket *listening = &s->listening[s->listening_len];
-    bool found = false;
+    static_assert(WEIR_SOCKETS_MAX == WEIR_LOOPS_MAX, "a listener has a socket for each loop");
+    int fds[WEIR_SOCKETS_MAX];
+    size_t index = s->listening_len;
+    weir_listen_socket *listening = &s->listening[index];
+    unsigned len = 0;
     weir_status st = WEIR_OK;
-    if (passed)
-        st = net_passed_use(passed, listen, listening, fds, s->loops_len, &found, ret_error, size);
-    if (st == WEIR_OK && !found)
-        st = weir_listen_open(listening, listen->address, fds, s->loops_len, ret_error, size);
+    if (s->passed)
+        st = net_passed_use(s->passed, listen, listening, fds, s->loops_len, &len, ret_error, size);
+    if (st == WEIR_OK && len == 0) {
+        len = s->loops_len;
+        st = weir_listen_open(listening, listen->address, fds, len, ret_error, size);
+    }
     if (st != WEIR_OK)
         return st;
     s->listening_len++;
-    for (unsigned i = 0; i < s->loops_len; i++) {
+    snprintf(s->configured[index], WEIR_LISTEN_ADDRESS_MAX, "%s", listen->address);
+    for (unsigned i = 0; i < len; i++) {
         if (st == WEIR_OK)
-            st = weir_loop_listen(s->loops[i], fds[i], listening->is_tcp, listen);
+            st = weir_loop_listen(s->loops[i % s->loops_len], fds[i], listening->is_tcp, index,
+                                  listen);
         else
             close(fds[i]);
     }
@@ -319,18 +389,22 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     s->beat = options->beat;
     s->beat_ns = options->beat_ns;
     s->reload = options->reload;
+    s->serving = options->serving;
+    s->passed = options->passed;
     s->shared.lock = port_mutex_new();
     weir_status st = s->shared.lock ? WEIR_OK : WEIR_E_NOMEM;
     if (st == WEIR_OK && options->limits.per_address > 0)
         st = net_admission_open(&s->shared.admission);
     if (st == WEIR_OK)
-        st = open_control(s, options->watch);
+        st = open_control(s, options);
     if (st == WEIR_OK)
         st = open_loops(s, options);
     for (size_t i = 0; i < options->listens_len && st == WEIR_OK; i++)
-        st = open_listener(s, &options->listens[i], options->passed, ret_error, size);
+        st = open_listener(s, &options->listens[i], ret_error, size);
     if (st == WEIR_OK && options->passed)
         st = net_passed_check(options->passed, ret_error, size);
+    if (st == WEIR_OK && !net_passed_is_from_daemon(options->passed))
+        st = net_hand_over_open_door(&s->hand_over, ret_error, size);
     if (st == WEIR_OK)
         st = start_loops(s);
     if (st == WEIR_OK) {
@@ -351,6 +425,11 @@ bool weir_server_is_full(const weir_server *s)
 bool weir_server_stopping(const weir_server *s)
 {
     return port_load_relaxed(&s->stopping) > 0;
+}
+
+bool weir_server_handed_over(const weir_server *s)
+{
+    return port_load_relaxed(&s->handed_over) > 0;
 }
 
 const char *weir_server_address(const weir_server *s, size_t i)
@@ -379,6 +458,7 @@ void weir_server_close(weir_server *s)
     for (size_t i = 0; i < s->listening_len; i++)
         weir_listen_remove(&s->listening[i]);
     if (s->uv_open) {
+        net_hand_over_close(&s->hand_over);
         uv_walk(&s->uv, close_handle, NULL);
         uv_run(&s->uv, UV_RUN_DEFAULT);
         uv_loop_close(&s->uv);

@@ -6,7 +6,7 @@
  * bytes, enforces the limits on clients, and shuts down gracefully. port/session.h is its interface
  * to the protocols. */
 
-#include "net/listen.h"
+#include "net/hand_over.h"
 #include "net/passed.h"
 #include "port/dial.h"
 
@@ -53,9 +53,14 @@ typedef struct weir_server_options {
      * Returns false if the file could not be read. After "file changed" it is then called again
      * soon; after "SIGHUP" it is not. */
     bool (*reload)(void *ctx, const char *why);
+    /* Called on the thread that runs the server, once the loops serve. Returns false to end the
+     * server at once. */
+    bool (*serving)(void *ctx);
+    net_hand_over_options hand_over;
     /* Reports an event for the log: "refused", "overloaded", "timed-out", "proxy-header", "accept"
-     * and "watch" at most once a second each; "stopping" and "stopped" once; "reload-ignored" for
-     * each SIGHUP after "stopping". Threads: any. */
+     * and "watch" at most once a second each; "stopping" or "handed-over", and "stopped", once;
+     * "reload-ignored" for each SIGHUP after "stopping"; "hand-over", and then "hand-over-failed"
+     * or "handed-over"; "hand-over-refused". Threads: any. */
     void (*report)(void *ctx, const char *event, const char *text);
     /* Whether a proxy may report a client on a listener with proxy_protocol. NULL: every proxy may.
      * Not called for Unix sockets. Threads: any. */
@@ -67,7 +72,8 @@ typedef struct weir_server_options {
 typedef struct weir_server weir_server;
 
 /* Binds the addresses and listens. Clients can connect from now on; weir_server_run() serves them.
- * SIGINT, SIGTERM and SIGHUP are handled by the server from now on, and SIGPIPE is ignored.
+ * SIGINT, SIGTERM, SIGHUP and SIGUSR2 are handled by the server from now on; SIGPIPE is ignored.
+ * If sockets were passed, the door of options.hand_over stays closed until weir_server_inherit().
  *  ret_error  on WEIR_E_IO the reason and what to do; `size` bytes.
  * A port that another socket listens on is an error. A stale socket file is replaced; any other
  * file at its path is an error. A socket file has the mode 0660.
@@ -77,6 +83,11 @@ WEIR_NODISCARD weir_status weir_server_open(weir_server **ret, const weir_server
 
 /* The actual address of listener i: "127.0.0.1:43210". Valid until close. */
 const char *weir_server_address(const weir_server *s, size_t i);
+
+/* The process that has passed its sockets has stopped, or ends now: takes over its socket files,
+ * removes those of addresses that this server does not have, and opens the door. Returns WEIR_OK;
+ * WEIR_E_IO, with ret_error, if the door cannot be opened. */
+WEIR_NODISCARD weir_status weir_server_inherit(weir_server *s, char *ret_error, size_t size);
 
 /* Watches one more file or directory, as options.watch: reload() is called with "file changed".
  * Replaces the path that was watched as number i, if it is another.
@@ -96,8 +107,12 @@ void weir_server_run(weir_server *s);
  * Threads: any. */
 bool weir_server_is_full(const weir_server *s);
 
-/* Returns whether the server is shutting down: since the first signal. Threads: any. */
+/* Returns whether the server is shutting down: since the first signal, or since another process has
+ * taken over. Threads: any. */
 bool weir_server_stopping(const weir_server *s);
+
+/* Returns whether another process has taken over. Threads: any. */
+bool weir_server_handed_over(const weir_server *s);
 
 /* Frees the server, which may never have run, and removes its socket files. Accepts NULL. */
 void weir_server_close(weir_server *s);

@@ -450,6 +450,16 @@ weir_status weir_store_open(weir_store **ret, const weir_store_options *options)
     return WEIR_OK;
 }
 
+bool weir_store_share(weir_store *s)
+{
+    return weir_image_share(s->image);
+}
+
+bool weir_store_own(weir_store *s)
+{
+    return weir_image_own(s->image);
+}
+
 void weir_store_close(weir_store *s) /* accepts NULL and half-opened stores */
 {
     if (!s)

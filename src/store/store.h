@@ -81,6 +81,12 @@ static inline uint64_t weir_store_hash(const weir_store *s, uint64_t policy_id, 
 /* Starts the clock of a store whose parts are open: it goes on from the readings in its memory. */
 void weir_store_start_clock(weir_store *s);
 
+/* Lets other openings that set `shared` use the file of a store that was opened without it, for a
+ * daemon that hands over to another. weir_store_own() takes the file back, once no other opening
+ * uses it. Return whether the file is shared, or owned, now. One thread at a time. */
+bool weir_store_share(weir_store *s);
+bool weir_store_own(weir_store *s);
+
 /* ---- partitions ------------------------------------------------------------------------------ */
 
 /* In the id of a policy in a partition, these bits are those of the hash of the partition's name.

@@ -203,7 +203,7 @@ usage "--http 65536: expected a number from 0 to 65535" --http 65536
 usage "--log-format xml: expected text or json" --log-format xml
 usage "--reset-state: no state file, expected memory.file in the configuration" --reset-state
 usage "--redis needs a value" --redis
-usage "unknown option '--prot', expected --port, --http, --grpc, --spoe, --threads, --connections, --redis, --reset-state, --envoy, --log-format or --help; see weir serve --help" --prot 1
+usage "unknown option '--prot', expected --port, --http, --grpc, --spoe, --threads, --connections, --redis, --reset-state, --envoy, --take-over, --log-format or --help; see weir serve --help" --prot 1
 out=$(timeout 20 "$weir" serve --redis http://h 2>&1)
 check "--redis with a URL that is none" "1 weir serve: --redis: " "$? ${out:0:21}"
 check "weir serve --help" "0 Usage: weir serve [OPTION]... [FILE]" "$("$weir" serve --help >"$tmp/help"; echo $?) $(head -n 1 "$tmp/help")"

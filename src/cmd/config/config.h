@@ -106,6 +106,8 @@ typedef struct weir_config {
     weir_when_full when_full;
     bool prefault; /* not with a state file */
 
+    const char *hand_over; /* where a new process asks for the sockets; NULL: nowhere */
+
     int64_t clock_step_above_ns; /* INT64_MAX: weir's clock never steps */
 
     int connections;

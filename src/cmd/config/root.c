@@ -250,6 +250,7 @@ static const config_key root_keys[] = {
     {"password", CONFIG_PASSWORD, PASSWORD},
     {"password_file", CONFIG_PASSWORD_FILE, PASSWORD},
     {"insecure", CONFIG_BOOL, MEMBER(insecure)},
+    {"hand_over", CONFIG_PATH, MEMBER(hand_over)},
     {"threads", CONFIG_NUMBER, MEMBER(threads), CONFIG_RANGE(1, 256, 0)},
     {"memory", CONFIG_SECTION, .section = &memory_section},
     {"clock", CONFIG_SECTION, .section = &clock_section},

@@ -318,7 +318,8 @@ static void report_event(void *ctx, const char *event, const char *text)
 {
     daemon *d = ctx;
     bool stopping = strcmp(event, "stopping") == 0;
-    bool stop = stopping || strcmp(event, "stopped") == 0;
+    bool stop = stopping || strcmp(event, "stopped") == 0 || strcmp(event, "hand-over") == 0 ||
+                strcmp(event, "handed-over") == 0;
     if (stopping)
         manager_stopping(&d->manager,
                          config_grace_ns(d->options->config) + d->options->config->drain_ns);
@@ -340,6 +341,7 @@ static void tick(void *ctx)
     daemon *d = ctx;
     store_events_tick(&d->events);
     log_other_changes(d);
+    take_over_tick(&d->take_over);
     weir_limiter_history_tick(d->limiter, weir_limiter_now(d->limiter));
     FOR_FEATURES (d, tick)
         feature_at(i)->tick(d->part[i], port_steady_ns());
@@ -357,16 +359,18 @@ static weir_status open_store(daemon *d, char *ret_error, size_t size)
                                         .file = c->state_file,
                                         .sync = c->sync,
                                         .when_full = c->when_full,
-                                        .shared = c->shared,
+                                        .shared = c->shared || take_over_is_on(&d->take_over),
                                         .trust_others = c->trust_others,
                                         .prefault = c->prefault,
-                                        .reset = d->options->reset_state,
+                                        .reset = d->options->reset_state &&
+                                                 !take_over_is_on(&d->take_over),
                                         .partitions = c->partitions,
                                         .partitions_len = c->partitions_len,
                                         .zones = d->options->zones,
                                         .ret_error = &error,
                                         .ret_opened = &opened};
     weir_status st = weir_store_open(&d->store, &options);
+    d->take_over.store = d->store;
     if (st != WEIR_OK)
         snprintf(ret_error, size, "%s", error.text);
     else if (c->state_file)
@@ -479,6 +483,34 @@ static void raise_descriptors(const daemon *d)
                                        "limits.connections")));
 }
 
+static bool prepare_hand_over(void *ctx, int *ret_memory, char *ret_error, size_t size)
+{
+    daemon *d = ctx;
+    return take_over_prepare(&d->take_over, ret_memory, ret_error, size);
+}
+
+static void hand_over_failed(void *ctx)
+{
+    daemon *d = ctx;
+    take_over_failed(&d->take_over);
+}
+
+static void handed_over(void *ctx, int pid)
+{
+    daemon *d = ctx;
+    take_over_done(&d->take_over, pid);
+}
+
+/* The manager listens to this process once the other has stopped. */
+static bool serving(void *ctx)
+{
+    daemon *d = ctx;
+    if (!take_over_end(&d->take_over, d->server))
+        return false;
+    manager_ready(&d->manager, d->policies, false);
+    return true;
+}
+
 static void beat(void *ctx)
 {
     daemon *d = ctx;
@@ -520,6 +552,12 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
         .beat = beat,
         .beat_ns = manager_beat_ns(&d->manager),
         .reload = reload,
+        .serving = serving,
+        .hand_over = {.argv = d->options->argv,
+                      .door = c->hand_over,
+                      .prepare = prepare_hand_over,
+                      .failed = hand_over_failed,
+                      .done = handed_over},
         .report = report_event,
         .watch = d->options->path,
     };
@@ -555,7 +593,6 @@ static void log_started(daemon *d)
     pairs[n++] = log_integer("threads", d->loops_len);
     pairs[n++] = log_text("engine", engine);
     log_event(d->options->log, WEIR_LOG_INFO, "started", pairs);
-    manager_ready(&d->manager, d->policies, false);
     d->options->ready(d->options->ctx, addresses);
 }
 
@@ -607,7 +644,15 @@ int daemon_run(const daemon_options *options)
     d->options = options;
     d->started_ns = port_now_ns();
     d->policies = options->config->rules_len;
+    d->take_over = (take_over){.log = options->log,
+                               .manager = &d->manager,
+                               .has_file = options->config->state_file,
+                               .is_shared = options->config->shared,
+                               .from = NET_TAKE_OVER_NONE};
     weir_status st = manager_open(&d->manager, options->log, error, sizeof error);
+    if (st == WEIR_OK)
+        st = take_over_open(&d->take_over, options->take_over ? options->config->hand_over : NULL,
+                            error, sizeof error);
     if (st == WEIR_OK)
         st = daemon_open(d, error, sizeof error);
     if (st == WEIR_OK) {

@@ -16,7 +16,9 @@ typedef struct daemon_options {
     weir_config *config;
     const weir_zones *zones;
     const log_target *log;
-    bool reset_state; /* start with an empty state file */
+    bool reset_state;  /* start with an empty state file */
+    bool take_over;    /* from the daemon that listens at config->hand_over */
+    char *const *argv; /* what SIGUSR2 starts: see net_hand_over_options */
 
     /* The callbacks are called on the thread of daemon_run(). */
     void *ctx;

@@ -37,7 +37,7 @@ static struct {
     protocol_loop *loop;        /* the first one */
     void (*serve)(void);        /* the body of weir_server_run() */
     weir_status open_status;
-    bool stopping, full;
+    bool stopping, handed_over, full;
     int64_t jump_above_ns;
     weir_top_options top;
     unsigned cores;                          /* 0: the true number */
@@ -55,6 +55,7 @@ const char *__wrap_weir_server_address(const weir_server *s, size_t i);
 void __wrap_weir_server_run(weir_server *s);
 void __wrap_weir_server_close(weir_server *s);
 bool __wrap_weir_server_stopping(const weir_server *s);
+bool __wrap_weir_server_handed_over(const weir_server *s);
 bool __wrap_weir_server_is_full(const weir_server *s);
 weir_status __wrap_weir_server_watch(weir_server *s, size_t i, const char *path);
 weir_server_stats __wrap_weir_server_stats_get(const weir_server *s);
@@ -104,6 +105,7 @@ const char *__wrap_weir_server_address(const weir_server *s, size_t i)
 void __wrap_weir_server_run(weir_server *s)
 {
     (void)s;
+    assert_true(fake.server.serving(fake.server.ctx));
     if (fake.serve)
         fake.serve();
 }
@@ -112,6 +114,12 @@ void __wrap_weir_server_close(weir_server *s)
 {
     (void)s;
     fake.servers_closed++;
+}
+
+bool __wrap_weir_server_handed_over(const weir_server *s)
+{
+    (void)s;
+    return fake.handed_over;
 }
 
 bool __wrap_weir_server_is_full(const weir_server *s)

@@ -548,7 +548,10 @@ static void ready_now(void)
     fake.stopping = true;
     expect_ready("\"the daemon is stopping\",\"too many connections are open "
                  "(limits.connections)\"");
-    fake.full = fake.stopping = false;
+    fake.full = false;
+    fake.handed_over = true; /* the address is served by another process */
+    expect_ready("");
+    fake.handed_over = fake.stopping = false;
 }
 
 #define NO_REDIS(WHAT)                                                                             \

@@ -77,6 +77,12 @@ void manager_stopping(manager *m, int64_t stop_ns)
            stop_ns / 1000 + CLOSE_S * INT64_C(1000000));
 }
 
+/* By default, systemd believes the main process only. */
+void manager_handed_over(manager *m, int pid)
+{
+    notify(m, "MAINPID=%d", pid);
+}
+
 void manager_failed(manager *m, const char *error)
 {
     notify(m, "STATUS=not started: %s", error);

@@ -84,6 +84,8 @@ static void life_of_a_daemon(void **unused)
     told("READY=1\nSTATUS=serving 2 policies on resp 127.0.0.1:6380, http /run/weir");
     manager_stopping(&m, INT64_C(12000000000));
     told("STOPPING=1\nEXTEND_TIMEOUT_USEC=42000000\nSTATUS=closing the connections");
+    manager_handed_over(&m, 4711);
+    told("MAINPID=4711");
     manager_failed(&m, "why");
     told("STATUS=not started: why");
     logged("");

@@ -7,6 +7,7 @@
 
 #include "cmd/config/config.h"
 #include "cmd/kit/log.h"
+#include "net/hand_over.h"
 #include "net/notify.h"
 #include "net/passed.h"
 #include "port/atomic.h"
@@ -153,6 +154,51 @@ void store_events_tick(store_events *e);
 /* Appends whether the state file is lost, if there is one. Any thread. */
 void store_events_put_metrics(const store_events *e, weir_buffer *out);
 
+/* ---- hand-over (take_over.c) ----------------------------------------------------------------- */
+
+/* The part of a hand-over that concerns the state and the log: in the process that takes over from
+ * a running daemon, and later in the same process, when another takes over from it. One thread uses
+ * it. */
+
+struct manager;
+
+typedef struct take_over {
+    const log_target *log;
+    struct manager *manager;
+    weir_store *store;  /* set when it is open */
+    bool has_file;      /* a state file */
+    bool is_shared;     /* by the configuration */
+    net_take_over from; /* the daemon that hands over to this process */
+    int from_pid;       /* the same; 0: none */
+    bool has_lent;      /* the state file is shared for the hand-over only */
+    bool is_lending;    /* a new process is starting */
+} take_over;
+
+/* Takes the sockets of the daemon that hands over, if there is one.
+ *  ret      `log` and `manager` are set; the other members are zero.
+ *  door     where that daemon listens, or NULL: see net_take_over_begin().
+ * Returns WEIR_OK; WEIR_E_IO, with ret_error. */
+WEIR_NODISCARD weir_status take_over_open(take_over *ret, const char *door, char *ret_error,
+                                          size_t size);
+
+/* Whether a daemon hands over to this process. */
+static inline bool take_over_is_on(const take_over *t)
+{
+    return t->from_pid > 0;
+}
+
+/* Once the loops serve: the daemon that hands over stops, and this process is the daemon. Returns
+ * false, after logging it, if that daemon goes on instead. */
+WEIR_NODISCARD bool take_over_end(take_over *t, struct weir_server *server);
+
+/* Takes back the state file after a hand-over. Call it about once a second. */
+void take_over_tick(take_over *t);
+
+/* For net_hand_over_options. */
+bool take_over_prepare(take_over *t, int *ret_memory, char *ret_error, size_t size);
+void take_over_failed(take_over *t);
+void take_over_done(take_over *t, int pid);
+
 /* ---- the service manager (manager.c) --------------------------------------------------------- */
 
 /* What systemd, or another manager with its protocols, has passed to the daemon, and what the
@@ -189,6 +235,9 @@ void manager_reloading(manager *m);
 
 /* The daemon stops, which takes up to stop_ns before it closes its files. */
 void manager_stopping(manager *m, int64_t stop_ns);
+
+/* The daemon is another process from now on, to which the manager shall listen. */
+void manager_handed_over(manager *m, int pid);
 
 /* The daemon has not started. */
 void manager_failed(manager *m, const char *error);

@@ -190,6 +190,11 @@ static void http_only_health(void *session)
     weir_http_session_only_health(session);
 }
 
+static bool http_poll(void *session, int64_t now_ns, bool stopping)
+{
+    return weir_http_session_poll(session, now_ns, stopping);
+}
+
 static void http_print_example(const char *address, const char *policy)
 {
     bool is_path = address[0] == '/';
@@ -311,6 +316,7 @@ static const protocol_row own[PROTOCOLS_OWN] = {
                         .usage = http_usage,
                         .is_new = http_is_new,
                         .only_health = http_only_health,
+                        .poll = http_poll,
                         .refusal = HTTP_BUSY,
                         .overload = HTTP_BUSY,
                         .timeout = "HTTP/1.1 408 Request Timeout\r\n" HTTP_CLOSE},

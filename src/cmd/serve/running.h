@@ -21,6 +21,7 @@ typedef struct daemon {
     int64_t started_ns;
     store_events events;
     manager manager;
+    take_over take_over;
     size_t policies; /* of the active configuration */
     bool unreadable; /* the last attempt to read the configuration failed */
     port_counter reloads, reloads_refused;

@@ -3,7 +3,7 @@
 /* `weir serve`: reads the command line and the configuration, and runs the daemon. Options override
  * keys of the file, also after a reload. */
 
-#define _GNU_SOURCE /* environ */
+#define _GNU_SOURCE /* environ, program_invocation_name */
 
 #include "cmd/config/keys.h"
 #include "cmd/kit/commands.h"
@@ -30,6 +30,7 @@ typedef struct settings {
     const char *redis;       /* NULL: not given */
     bool json, has_format;   /* --log-format; otherwise `log.format` */
     bool reset_state;
+    bool take_over;
     bool envoy;         /* read the variables of envoyproxy/ratelimit */
     const char *policy; /* for the examples with a file; NULL: none are printed */
 } settings;
@@ -53,10 +54,12 @@ static const char usage_end[] =
     "  --envoy          read the environment variables of envoyproxy/ratelimit, and serve its\n"
     "                   limits; keys of FILE win over variables\n"
     "  --reset-state    discard the contents of the state file\n"
+    "  --take-over      take the addresses of the daemon that serves FILE (hand_over), which then\n"
+    "                   stops; no connection is refused\n"
     "  --log-format F   text (default) or json, one event on each line\n"
     "  --help           print this text\n"
     "\n"
-    "Exit status: 0 stopped by a signal, 1 failure, 2 usage error.\n"
+    "Exit status: 0 stopped by a signal or replaced, 1 failure, 2 usage error.\n"
     "\n"
     "Examples:\n"
     "  weir serve --port 7000\n"
@@ -121,6 +124,9 @@ static bool read_option(int o, settings *ret)
     case 'E':
         ret->envoy = true;
         return true;
+    case 'T':
+        ret->take_over = true;
+        return true;
     case 'l':
         ret->has_format = true;
         return read_format(optarg, &ret->json);
@@ -142,11 +148,15 @@ static void print_usage(void)
 /* Returns 0 to go on; otherwise the exit status + 1. */
 static int read_options(int argc, char **argv, settings *ret)
 {
-    static const struct option others[] = {
-        {"threads", required_argument, NULL, 't'}, {"connections", required_argument, NULL, 'c'},
-        {"redis", required_argument, NULL, 'e'},   {"reset-state", no_argument, NULL, 'r'},
-        {"envoy", no_argument, NULL, 'E'},         {"log-format", required_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},          {0}};
+    static const struct option others[] = {{"threads", required_argument, NULL, 't'},
+                                           {"connections", required_argument, NULL, 'c'},
+                                           {"redis", required_argument, NULL, 'e'},
+                                           {"reset-state", no_argument, NULL, 'r'},
+                                           {"envoy", no_argument, NULL, 'E'},
+                                           {"take-over", no_argument, NULL, 'T'},
+                                           {"log-format", required_argument, NULL, 'l'},
+                                           {"help", no_argument, NULL, 'h'},
+                                           {0}};
     struct option options[PROTOCOLS_MAX + sizeof others / sizeof others[0]];
     size_t n = 0;
     for (protocol_kind kind = 0; config_protocol(kind); kind++) {
@@ -312,9 +322,34 @@ static void log_environment(const weir_config *c, const log_target *log)
     }
 }
 
+/* Returns what is wrong with the options, given the configuration; NULL if nothing is. */
+static const char *find_contradiction(const settings *set, const weir_config *c)
+{
+    if (set->reset_state && !c->state_file)
+        return "--reset-state: no state file, expected memory.file in the configuration";
+    if (set->take_over && set->reset_state)
+        return "--take-over: cannot be combined with --reset-state";
+    if (set->take_over && !c->hand_over)
+        return "--take-over: no socket, expected hand_over in the configuration";
+    return NULL;
+}
+
+/* The words of this command line, with NULL at the end. NULL if memory is exhausted. */
+static char **command_line(int argc, char **argv)
+{
+    char **words = port_zalloc((size_t)argc + 2, sizeof *words);
+    if (!words)
+        return NULL;
+    words[0] = program_invocation_name;
+    for (int i = 0; i < argc; i++)
+        words[i + 1] = argv[i];
+    return words;
+}
+
 int weir_cmd_serve(int argc, char **argv)
 {
     settings set = {0};
+    const char *wrong = NULL;
     for (size_t i = 0; i < PROTOCOLS_MAX; i++)
         set.port[i] = -1;
     int done = read_options(argc, argv, &set);
@@ -335,22 +370,26 @@ int weir_cmd_serve(int argc, char **argv)
         set.policy = example_policy(config);
     if (config && set.envoy)
         log_environment(config, &log);
-    if (config && set.reset_state && !config->state_file) {
-        fputs("weir serve: --reset-state: no state file, expected memory.file in the "
-              "configuration\n",
-              stderr);
+    if (config)
+        wrong = find_contradiction(&set, config);
+    if (wrong) {
+        fprintf(stderr, "weir serve: %s\n", wrong);
         status = 2;
     } else if (config) {
+        char **words = command_line(argc, argv);
         const daemon_options options = {.path = set.path,
                                         .env = set.envoy ? environ : NULL,
                                         .config = config,
                                         .zones = &zones,
                                         .log = &log,
                                         .reset_state = set.reset_state,
+                                        .take_over = set.take_over,
+                                        .argv = words,
                                         .ctx = &set,
                                         .adjust = adjust,
                                         .ready = ready};
         status = daemon_run(&options);
+        port_free(words);
     }
     config_free(config);
     weir_zone_cache_close(cache);

@@ -42,10 +42,10 @@ int __wrap_isatty(int fd)
 static void describe(const daemon_options *o, char *ret, size_t size)
 {
     const weir_config *c = o->config;
-    size_t len = (size_t)snprintf(ret, size, "%s %s%s threads %u connections %d engine %d",
+    size_t len = (size_t)snprintf(ret, size, "%s %s%s%s threads %u connections %d engine %d",
                                   o->path ? o->path : "no file", o->log->json ? "json" : "text",
-                                  o->reset_state ? " reset" : "", c->threads, c->connections,
-                                  (int)c->engine);
+                                  o->reset_state ? " reset" : "", o->take_over ? " take-over" : "",
+                                  c->threads, c->connections, (int)c->engine);
     for (size_t i = 0; i < c->listens_len; i++)
         len += (size_t)snprintf(ret + len, size - len, " %s %s%s",
                                 config_protocol(c->listens[i].protocol)->name,
@@ -56,6 +56,7 @@ int __wrap_daemon_run(const daemon_options *options)
 {
     char addresses[PROTOCOLS_MAX][DAEMON_ADDRESSES_MAX] = {""};
     fake.started = true;
+    assert_string_equal(options->argv[1], "serve");
     fake.per_address = options->config->per_address;
     fake.buffers_bytes = options->config->buffers_bytes;
     assert_true(options->zones && options->log->fd == 2 && options->log->least == WEIR_LOG_INFO);
@@ -129,6 +130,8 @@ static void starts(void **unused)
                                      "0.0.0.0:1 public http 127.0.0.1:2 resp /a/b"},
         {"a.yaml --port 9 --reset-state", "a.yaml text reset threads 3 connections 77 engine 0 "
                                           "http 127.0.0.1:2 resp /a/b resp 127.0.0.1:9"},
+        {"--take-over h.yaml",
+         "h.yaml text take-over" DEFAULTS " resp 127.0.0.1:6380 http 127.0.0.1:8080"},
         {"a.yaml --http 9 --connections 5 --threads 4",
          "a.yaml text threads 4 connections 5 engine 0 resp 0.0.0.0:1 public resp /a/b http "
          "127.0.0.1:9"},
@@ -201,6 +204,10 @@ static void refuses(void **unused)
         {"--log-format xml", 2, "weir serve: --log-format xml: expected text or json\n"},
         {"--port", 2, "weir serve: --port needs a value\n"},
         {"a.yaml b.yaml", 2, "weir serve: unexpected 'b.yaml'; see weir serve --help\n"},
+        {"--take-over", 2,
+         "weir serve: --take-over: no socket, expected hand_over in the configuration\n"},
+        {"--take-over --reset-state h.yaml", 2,
+         "weir serve: --take-over: cannot be combined with --reset-state\n"},
         {"--reset-state", 2,
          "weir serve: --reset-state: no state file, expected memory.file in the configuration\n"},
         {"--redis x", 1, "weir serve: --redis: "},
@@ -279,6 +286,7 @@ static int make_files(void **unused)
         return -1;
     write_file("policies.yaml", "policies: {first: gcra 1/s, second: gcra 2/s}\n");
     write_file("password.yaml", "policies: {first: gcra 1/s}\npassword: \"secret\"\n");
+    write_file("h.yaml", "hand_over: /door\nmemory: {file: state}\n");
     write_file("a.yaml", "threads: 3\nlimits: {connections: 77}\ninsecure: true\n"
                          "memory: {size: 8m, file: state}\n"
                          "listen: {resp: '0.0.0.0:1', http: '127.0.0.1:2', unix: /a/b}\n");

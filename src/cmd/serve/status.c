@@ -129,7 +129,8 @@ static bool lacks_engine(const protocol_loop *l, const char *before, weir_buffer
 static bool not_ready(void *ctx, weir_buffer *out)
 {
     const protocol_loop *l = ctx;
-    bool stopping = weir_server_stopping(l->daemon->server);
+    bool stopping =
+        weir_server_stopping(l->daemon->server) && !weir_server_handed_over(l->daemon->server);
     bool full = weir_server_is_full(l->daemon->server);
     if (stopping)
         weir_buffer_printf(out, "\"the daemon is stopping\"");

@@ -14,6 +14,8 @@
 
 enum { KEPT_MAX = 1 << 20 };
 
+#define IDLE_NS INT64_C(1000000000) /* until a stopping server closes a connection */
+
 /* ---- the response ---------------------------------------------------------------------------- */
 
 /* The Date of a response, formatted at most once a second. */
@@ -101,7 +103,8 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
         return;
     }
     s->known |= a.right_password;
-    s->closing = !s->receiver.keep_alive || a.endless || s->full;
+    s->closing = !s->receiver.keep_alive || a.endless || s->full || s->stopping;
+    s->last_ns = now_ns;
     s->live = a.live;
     send_response(s, &a, out, now_ns);
     begin_request(s);
@@ -224,6 +227,15 @@ weir_session_usage weir_http_session_usage(const weir_http_session *s)
                                     (s->receiver.phase_len > 0 || s->receiver.target_done)};
 }
 
+/* At the first call, a request may have arrived that was not read yet. */
+bool weir_http_session_poll(weir_http_session *s, int64_t now_ns, bool stopping)
+{
+    s->idle =
+        s->stopping && now_ns - s->last_ns > IDLE_NS && !weir_http_session_usage(s).mid_request;
+    s->stopping |= stopping;
+    return s->idle;
+}
+
 /* Puts the event of a stream that is due into `rest`. Returns false if there is none, or no memory
  * for it: *ret is then the session's next step. */
 static bool stream(weir_http_session *s, weir_buffer *in, const weir_buffer *out, int64_t now_ns,
@@ -260,7 +272,7 @@ weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, w
             return (weir_session_step){.next = WEIR_SESSION_CLOSE};
         }
         if (weir_buffer_len(in) == 0 && !s->resumed && !s->pending)
-            return (weir_session_step){.next = WEIR_SESSION_READ};
+            return (weir_session_step){.next = s->idle ? WEIR_SESSION_CLOSE : WEIR_SESSION_READ};
         if (s->pending)
             answer_request(s, out, now_ns);
         else

@@ -38,8 +38,11 @@ typedef struct weir_http_session {
 
     int64_t date_s; /* the second that `date` shows */
     char date[WEIR_HTTP_DATE_ROOM];
-    bool closing;  /* the connection is closed once `rest` is sent */
-    uint8_t wrong; /* wrong passwords so far */
+    bool closing;    /* the connection is closed once `rest` is sent */
+    bool stopping;   /* the server stops: the next response closes the connection */
+    bool idle;       /* of a stopping server: the connection is closed at the next run */
+    int64_t last_ns; /* of the last request */
+    uint8_t wrong;   /* wrong passwords so far */
 } weir_http_session;
 
 /* Makes *s a session without a request.
@@ -58,6 +61,11 @@ static inline void weir_http_session_only_health(weir_http_session *s)
 {
     s->full = true;
 }
+
+/* Call it about once a second, and from the first call with `stopping` on more often: the session
+ * then says "Connection: close" in its next response, so that the client need not send a request
+ * again. Without a request for a second, it closes. Returns whether to run it. */
+bool weir_http_session_poll(weir_http_session *s, int64_t now_ns, bool stopping);
 
 /* Whether there is a password that the client has not given. */
 static inline bool weir_http_session_is_new(const weir_http_session *s)

@@ -8,6 +8,13 @@
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+/* Runs the session without input. */
+static weir_session_next run_once(fixture *f)
+{
+    weir_buffer_clear(&f->out);
+    return weir_http_session_run(&f->session, &f->in, &f->out, 1 << 20, f->now_ns).next;
+}
+
 static void check_connection(void **state)
 {
     fixture *f = *state;
@@ -29,6 +36,33 @@ static void check_connection(void **state)
     assert_int_equal(f->last, WEIR_SESSION_READ);
     assert_int_equal(status_of(with(f, "CONNECT weir:80", "")), 404);
     assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+}
+
+/* A server that stops closes with the next response, or after a second without a request. */
+static void check_stopping(void **state)
+{
+    fixture *f = *state;
+    const char *request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    has_no_line(speak(f, request, strlen(request)), "Connection");
+    int64_t at_ns = f->now_ns;
+    assert_false(weir_http_session_poll(&f->session, at_ns + 5000000000, false));
+    assert_false(weir_http_session_poll(&f->session, at_ns + 5000000000, true)); /* not read yet */
+    weir_buffer_clear(&f->output);
+    feed(f, request, strlen(request), strlen(request));
+    has_line(output_of(f), "Connection: close");
+    assert_int_equal(f->last, WEIR_SESSION_CLOSE);
+
+    speak(f, request, strlen(request));
+    at_ns = f->now_ns;
+    assert_false(weir_http_session_poll(&f->session, at_ns, true));
+    assert_false(weir_http_session_poll(&f->session, at_ns + 1000000000, true));
+    assert_int_equal(run_once(f), WEIR_SESSION_READ);
+    assert_true(weir_http_session_poll(&f->session, at_ns + 1000000001, true));
+    assert_int_equal(run_once(f), WEIR_SESSION_CLOSE);
+
+    speak(f, "GET /", 5); /* a request that has begun */
+    assert_false(weir_http_session_poll(&f->session, at_ns, true));
+    assert_false(weir_http_session_poll(&f->session, at_ns + 9000000000, true));
 }
 
 #define CHUNKED_TO_HEALTHZ(coding)                                                                 \
@@ -563,25 +597,16 @@ static void check_back_pressure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_connection),
-        TEST(check_malformed),
-        TEST(check_between_requests),
-        TEST(check_bodies),
-        TEST(check_expect),
-        TEST(check_limits),
-        TEST(check_body_limits),
-        TEST(check_framing_limits),
-        TEST(check_long_names),
-        TEST(check_last_method),
-        TEST(check_next_request),
-        TEST(check_many_requests),
-        TEST(check_joined_lines),
-        TEST(check_host_of_next),
-        TEST(check_cuts),
-        TEST(check_cuts_of_errors),
-        TEST(check_back_pressure_of_heads),
-        TEST(check_limits_of_next),
-        TEST(check_back_pressure),
+        TEST(check_connection),     TEST(check_stopping),
+        TEST(check_malformed),      TEST(check_between_requests),
+        TEST(check_bodies),         TEST(check_expect),
+        TEST(check_limits),         TEST(check_body_limits),
+        TEST(check_framing_limits), TEST(check_long_names),
+        TEST(check_last_method),    TEST(check_next_request),
+        TEST(check_many_requests),  TEST(check_joined_lines),
+        TEST(check_host_of_next),   TEST(check_cuts),
+        TEST(check_cuts_of_errors), TEST(check_back_pressure_of_heads),
+        TEST(check_limits_of_next), TEST(check_back_pressure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

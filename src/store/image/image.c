@@ -243,7 +243,7 @@ static weir_status take_owner(weir_image *m, const weir_store_options *options)
         uint64_t n = port_word_load_relaxed(&m->head->openings) + 1;
         port_word_store_release(&m->head->openings, n);
         m->processes.self = weir_process_id(n - 1);
-        if (!m->file.shared)
+        if (m->read_only)
             return WEIR_OK;
         weir_status st =
             weir_state_file_take_process_id(&m->file, m->processes.self, &taken, options);
@@ -554,6 +554,16 @@ weir_file weir_image_watch(weir_image *m)
         .file = m->file.path, .read_only = m->read_only, .trust_others = m->trust_others};
     return m->file.fd < 0 ? WEIR_FILE_IN_PLACE
                           : weir_state_file_watch(&m->file, m->bytes, &options);
+}
+
+bool weir_image_share(weir_image *m)
+{
+    return weir_state_file_share(&m->file);
+}
+
+bool weir_image_own(weir_image *m)
+{
+    return weir_state_file_own(&m->file);
 }
 
 weir_mapping weir_image_mapping(const weir_image *m)

@@ -71,6 +71,10 @@ weir_image_stats weir_image_stats_get(const weir_image *m); /* any thread */
 /* Reports where the file is now, see weir_store_watch(). Only one thread at a time may call it. */
 weir_file weir_image_watch(weir_image *m);
 
+/* The functions of weir_store_share() and weir_store_own(). */
+bool weir_image_share(weir_image *m);
+bool weir_image_own(weir_image *m);
+
 /* The mapped file, for a signal handler that must recognise faults in it. */
 typedef struct weir_mapping {
     const void *at;

@@ -358,6 +358,22 @@ weir_status weir_state_file_end_opening(weir_state_file *f, const weir_store_opt
     return error == PORT_FILE_OK ? WEIR_OK : weir_file_error_system(options, "", error);
 }
 
+bool weir_state_file_share(weir_state_file *f)
+{
+    bool locked = false;
+    (void)port_file_try_lock(f->fd, IN_USE, PORT_FILE_SHARE, &locked);
+    f->shared = f->shared || locked;
+    return locked;
+}
+
+bool weir_state_file_own(weir_state_file *f)
+{
+    bool locked = false;
+    (void)port_file_try_lock(f->fd, IN_USE, PORT_FILE_OWN, &locked);
+    f->shared = f->shared && !locked;
+    return locked;
+}
+
 weir_file weir_state_file_watch(weir_state_file *f, uint64_t bytes,
                                 const weir_store_options *options)
 {

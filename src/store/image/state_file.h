@@ -122,6 +122,11 @@ weir_status weir_state_file_install(weir_state_file *f, const weir_store_options
 /* Releases the OPENING lock. Shares the IN_USE lock if the file is shared. */
 weir_status weir_state_file_end_opening(weir_state_file *f, const weir_store_options *options);
 
+/* Lets other openings with `shared` use the file, too; takes it back, unless another has it open.
+ * Returns whether it is shared, or owned, now. */
+bool weir_state_file_share(weir_state_file *f);
+bool weir_state_file_own(weir_state_file *f);
+
 /* Reports where the file is now. Takes the lock on PATH.lock again if it was lost. Only one thread
  * at a time may call it.
  *  bytes    the size of the mapping.

@@ -158,6 +158,27 @@ static void check_exclusive(void **state)
     end(&c);
 }
 
+/* A file that is lent for a while: see weir_store_share(). */
+static void check_lent(void **state)
+{
+    fixture *f = *state;
+    weir_image *m = must_open(f);
+    assert_true(weir_image_own(m));
+    assert_true(weir_image_share(m));
+    must_refuse(f, WEIR_E_BUSY, NULL); /* without `shared` */
+    f->options.shared = true;
+    weir_image *second = must_open(f);
+    assert_int_equal(f->opened.found, WEIR_FOUND_OPEN);
+    const weir_processes *a = weir_image_processes(m), *b = weir_image_processes(second);
+    assert_true(weir_process_is_alive(a, b->self) && weir_process_is_alive(b, a->self));
+    assert_false(weir_image_own(m));
+    assert_false(weir_image_own(second));
+    weir_image_close(m);
+    assert_true(weir_image_own(second)); /* as the next daemon */
+    must_refuse(f, WEIR_E_BUSY, NULL);
+    weir_image_close(second);
+}
+
 static void check_same_process(void **state)
 {
     fixture *f = *state;
@@ -521,13 +542,21 @@ int main(void)
 {
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, make_fixture, drop_fixture)
     const struct CMUnitTest tests[] = {
-        IN_DIR(check_exclusive),     IN_DIR(check_same_process),
-        IN_DIR(check_killed_sharer), IN_DIR(check_crowd),
-        IN_DIR(check_claims),        IN_DIR(check_claim_again),
-        IN_DIR(check_moved_to_new),  IN_DIR(check_size_of_others),
-        IN_DIR(check_no_claim),      IN_DIR(check_crowd_for_one),
-        IN_DIR(check_killed_makers), IN_DIR(check_wait_for_other_size),
-        IN_DIR(check_no_room),       IN_DIR(check_not_allowed),
+        IN_DIR(check_exclusive),
+        IN_DIR(check_lent),
+        IN_DIR(check_same_process),
+        IN_DIR(check_killed_sharer),
+        IN_DIR(check_crowd),
+        IN_DIR(check_claims),
+        IN_DIR(check_claim_again),
+        IN_DIR(check_moved_to_new),
+        IN_DIR(check_size_of_others),
+        IN_DIR(check_no_claim),
+        IN_DIR(check_crowd_for_one),
+        IN_DIR(check_killed_makers),
+        IN_DIR(check_wait_for_other_size),
+        IN_DIR(check_no_room),
+        IN_DIR(check_not_allowed),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A client of gRPC without libraries: one call at a time, over HTTP/2 in the clear. It knows the frames that weir sends,
+and Envoy's rate limit service."""
+
+import socket
+import struct
+
+from kit.process import HOST, PATIENCE_S, Failed
+
+DATA, HEADERS, SETTINGS, PING, GOAWAY = 0, 1, 4, 6, 7
+ACK = END_STREAM = 1
+END_HEADERS = 4
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">IBBI", len(payload), kind, flags, stream)[1:] + payload
+
+
+def header(name, value):
+    """A field without compression (RFC 7541, 6.2.2)."""
+    return b"\x00" + b"".join(bytes([len(text)]) + text for text in (name.encode(), value.encode()))
+
+
+def field(number, value):
+    """A length-delimited field of a protobuf message."""
+    value = value.encode() if isinstance(value, str) else value
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+class Grpc:
+    def __init__(self, port):
+        self.socket = socket.create_connection((HOST, port), PATIENCE_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.file = self.socket.makefile("rb")
+        self.stream, self.goaway = -1, False
+        self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0))
+
+    def read(self):
+        """The next frame: kind, flags, stream, payload."""
+        head = self.file.read(9)
+        if len(head) < 9:
+            raise ConnectionResetError("the server closed the connection")
+        kind, flags, stream = struct.unpack(">BBI", head[3:])
+        return kind, flags, stream, self.file.read(int.from_bytes(head[:3], "big"))
+
+    def call(self, method, message):
+        """Returns the message of the reply. After the first GOAWAY, `goaway` is true: the call was still answered."""
+        self.stream += 2
+        names = [(":method", "POST"), (":scheme", "http"), (":path", method), (":authority", "localhost"),
+                 ("content-type", "application/grpc"), ("te", "trailers")]
+        self.socket.sendall(frame(HEADERS, END_HEADERS, self.stream, b"".join(header(*name) for name in names)) +
+                            frame(DATA, END_STREAM, self.stream, struct.pack(">BI", 0, len(message)) + message))
+        reply = b""
+        while True:
+            kind, flags, stream, payload = self.read()
+            if kind == GOAWAY:
+                self.goaway = True
+            elif kind in (SETTINGS, PING) and not flags & ACK:
+                self.socket.sendall(frame(kind, ACK, 0, payload if kind == PING else b""))
+            elif kind == DATA and stream == self.stream:
+                reply += payload
+            elif kind == HEADERS and stream == self.stream and flags & END_STREAM:
+                if not reply:
+                    raise Failed(f"{method}: no message, trailers {payload!r}")
+                return reply[5:]
+
+    def rate_limit(self, domain, entries):
+        """ShouldRateLimit with one descriptor: 1 is OK, 2 is OVER_LIMIT."""
+        descriptor = b"".join(field(1, field(1, key) + field(2, value)) for key, value in entries.items())
+        reply = self.call("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+                          field(1, domain) + field(2, descriptor))
+        if reply[:1] != b"\x08":
+            raise Failed(f"a reply without a code: {reply!r}")
+        return reply[1]
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
