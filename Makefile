@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module deb run sim bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies browser asan tsan fuzz coverage mutants proof model aarch64 wasm web site figures dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module deb run sim soak bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies browser asan tsan fuzz coverage mutants proof model aarch64 wasm web site figures dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -150,6 +150,9 @@ model: build/build.ninja ## explore the memory orders of the store in a simulate
 aarch64:         ## run the tests of core, policy, port and store on emulated aarch64; less than 4 minutes
 	@tools/deps check aarch64
 	@tools/aarch64
+
+soak: shipped         ## a daemon under load that reloads and hands over to new processes (SECONDS=600)
+	@PYTHONPATH=tests/kit/python python3 tests/soak/soak_test.py build/weir $(SECONDS)
 
 sim: build/build.ninja  ## simulate daemons that share a limit, and processes that are killed in a store (SEEDS=5000, KILLS=1000000, FIRST=1)
 	@tools/deps check

@@ -27,6 +27,29 @@ def field(number, value):
     return bytes([number << 3 | 2, len(value)]) + value
 
 
+def varint(message, at):
+    value = shift = 0
+    while True:
+        byte = message[at]
+        value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+        if byte < 128:
+            return value, at
+
+
+def fields(message):
+    """The last value of each field of a protobuf message that has only varints and delimited fields."""
+    found, at = {}, 0
+    while at < len(message):
+        tag, at = varint(message, at)
+        value, at = varint(message, at)
+        if tag & 7 == 2:
+            value, at = message[at:at + value], at + value
+        elif tag & 7 != 0:
+            raise Failed(f"field {tag >> 3} has type {tag & 7}")
+        found[tag >> 3] = value
+    return found
+
+
 class Grpc:
     def __init__(self, port):
         self.socket = socket.create_connection((HOST, port), PATIENCE_S)
@@ -66,12 +89,16 @@ class Grpc:
 
     def rate_limit(self, domain, entries):
         """ShouldRateLimit with one descriptor: 1 is OK, 2 is OVER_LIMIT."""
+        return fields(self.should_rate_limit(domain, entries))[1]
+
+    def remaining(self, domain, entries):
+        """What remains of the limit, after one unit."""
+        return fields(fields(self.should_rate_limit(domain, entries))[2])[3]
+
+    def should_rate_limit(self, domain, entries):
         descriptor = b"".join(field(1, field(1, key) + field(2, value)) for key, value in entries.items())
-        reply = self.call("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
-                          field(1, domain) + field(2, descriptor))
-        if reply[:1] != b"\x08":
-            raise Failed(f"a reply without a code: {reply!r}")
-        return reply[1]
+        return self.call("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+                         field(1, domain) + field(2, descriptor))
 
     def close(self):
         self.file.close()
