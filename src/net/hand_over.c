@@ -210,9 +210,9 @@ static void failed(net_hand_over *h, const char *why)
 {
     char text[400];
     snprintf(text, sizeof text, "%s; this process goes on", why);
-    weir_server_report(h->server, "hand-over-failed", text);
     if (h->options.failed)
         h->options.failed(h->server_ctx);
+    weir_server_report(h->server, "hand-over-failed", text);
 }
 
 /* Gives up. A process that was started is killed, and on_child_exit() reports. */

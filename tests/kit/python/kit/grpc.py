@@ -7,7 +7,7 @@ import struct
 
 from kit.process import HOST, PATIENCE_S, Failed
 
-DATA, HEADERS, SETTINGS, PING, GOAWAY = 0, 1, 4, 6, 7
+DATA, HEADERS, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 4, 6, 7, 8
 ACK = END_STREAM = 1
 END_HEADERS = 4
 
@@ -55,14 +55,14 @@ class Grpc:
         self.socket = socket.create_connection((HOST, port), PATIENCE_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.file = self.socket.makefile("rb")
-        self.stream, self.goaway = -1, False
+        self.stream, self.goaway, self.last = -1, False, None
         self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0))
 
     def read(self):
         """The next frame: kind, flags, stream, payload."""
         head = self.file.read(9)
         if len(head) < 9:
-            raise ConnectionResetError("the server closed the connection")
+            raise ConnectionResetError(f"the server closed the connection; stream {self.stream}, GOAWAY {self.last}")
         kind, flags, stream = struct.unpack(">BBI", head[3:])
         return kind, flags, stream, self.file.read(int.from_bytes(head[:3], "big"))
 
@@ -77,11 +77,12 @@ class Grpc:
         while True:
             kind, flags, stream, payload = self.read()
             if kind == GOAWAY:
-                self.goaway = True
+                self.goaway, self.last = True, int.from_bytes(payload[:4], "big")
             elif kind in (SETTINGS, PING) and not flags & ACK:
                 self.socket.sendall(frame(kind, ACK, 0, payload if kind == PING else b""))
             elif kind == DATA and stream == self.stream:
                 reply += payload
+                self.socket.sendall(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", len(payload))))
             elif kind == HEADERS and stream == self.stream and flags & END_STREAM:
                 if not reply:
                     raise Failed(f"{method}: no message, trailers {payload!r}")
