@@ -307,10 +307,11 @@ static weir_status create_in_memory(const weir_ngx_zone *zone, ngx_log_t *log, w
     opening how = {.secret = from ? weir_store_secret(from) : NULL};
     weir_status st = open_store(zone, &how, ret, error);
     if (st == WEIR_OK && from) {
-        uint64_t keys = weir_store_copy(*ret, from);
+        /* States that do not fit are left out, as if they were evicted. */
+        (void)!weir_store_copy(*ret, from);
         ngx_log_error(NGX_LOG_NOTICE, log, 0,
                       "zone \"%V\": copied %uL keys to its memory of a new size", &zone->name,
-                      keys);
+                      weir_store_stats_get(*ret).keys);
     }
     weir_store_close(from);
     return st;

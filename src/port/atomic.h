@@ -81,6 +81,12 @@ static inline void port_word_sub_release(port_word *w, uint64_t n)
     atomic_fetch_sub_explicit(&w->value, n, memory_order_release);
 }
 
+/* Adds n, with release. Returns the value before. */
+static inline uint64_t port_word_add_release(port_word *w, uint64_t n)
+{
+    return atomic_fetch_add_explicit(&w->value, n, memory_order_release);
+}
+
 /* A store barrier: all stores before it become visible before all stores after it. This also holds
  * for a process that maps memory which a killed process left. */
 static inline void port_stores_in_order(void)

@@ -21,6 +21,7 @@ void weir_store_repair_locks(weir_store *s)
 typedef struct iteration {
     weir_key_state_fn fn;
     void *ctx;
+    const uint64_t *hash; /* of the keys; NULL: all keys */
     uint64_t partition;
     bool stopped;
 } iteration;
@@ -34,21 +35,41 @@ static bool with_partition(void *ctx, const weir_key_state *stored)
     return !i->stopped;
 }
 
+static void each_small(weir_table *t, iteration *i)
+{
+    if (i->hash)
+        weir_table_get(t, *i->hash, with_partition, i);
+    else
+        weir_table_each(t, with_partition, i);
+}
+
+static void each_large(weir_large *l, iteration *i)
+{
+    if (i->hash)
+        weir_large_get(l, *i->hash, with_partition, i);
+    else
+        weir_large_each(l, with_partition, i);
+}
+
 static void each_in(const weir_store *s, const weir_partition *p, iteration *i)
 {
     i->partition = p ? p->is.name_hash : 0;
     if (!i->stopped && (!p || p->area.table != s->common.table))
-        weir_table_each(p ? p->area.table : s->common.table, with_partition, i);
+        each_small(p ? p->area.table : s->common.table, i);
     if (!i->stopped && (!p || p->area.large != s->common.large))
-        weir_large_each(p ? p->area.large : s->common.large, with_partition, i);
+        each_large(p ? p->area.large : s->common.large, i);
+}
+
+static void each(const weir_store *s, iteration i)
+{
+    each_in(s, NULL, &i);
+    for (size_t n = 0; n < s->partitions_len; n++)
+        each_in(s, &s->partitions[n], &i);
 }
 
 void weir_store_each(weir_store *s, weir_key_state_fn fn, void *ctx)
 {
-    iteration i = {.fn = fn, .ctx = ctx};
-    each_in(s, NULL, &i);
-    for (size_t n = 0; n < s->partitions_len; n++)
-        each_in(s, &s->partitions[n], &i);
+    each(s, (iteration){.fn = fn, .ctx = ctx});
 }
 
 weir_status weir_store_put(weir_store *s, const weir_key_state *stored)
@@ -70,28 +91,110 @@ const uint8_t *weir_store_secret(const weir_store *s)
     return weir_image_secret(s->image);
 }
 
+/* ---- copying --------------------------------------------------------------------------------- */
+
+/* How often a copy begins again because hashes were lost, and the hashes that are taken at once. */
+enum { PASSES_MAX = 16, NOTES_TAKEN = WEIR_TABLE_NOTES / 8 };
+
+typedef struct copying {
+    weir_store *to, *from;
+    uint64_t *hash; /* that changed place, or whose reservations changed */
+    size_t len, max;
+    uint64_t notes; /* when they were taken last */
+    bool lost;      /* a hash was lost */
+    bool left_out;  /* a state that did not fit */
+} copying;
+
+static void add_hash(void *ctx, uint64_t hash)
+{
+    copying *c = ctx;
+    if (c->len == c->max) {
+        size_t max = c->max > 0 ? 2 * c->max : NOTES_TAKEN;
+        uint64_t *wider = port_zalloc(max, sizeof *wider);
+        c->lost |= !wider;
+        if (!wider)
+            return;
+        if (c->len > 0)
+            memcpy(wider, c->hash, c->len * sizeof *wider);
+        port_free(c->hash);
+        c->hash = wider;
+        c->max = max;
+    }
+    c->hash[c->len++] = hash;
+}
+
+static void take_notes(copying *c)
+{
+    c->notes = weir_table_notes(c->from->common.table);
+    c->lost |= !weir_table_noted(c->from->common.table, add_hash, c);
+}
+
+/* A state of a partition that is gone is left out: its policies have other ids now, see
+ * weir_store_partition_id(). */
 static bool copy_state(void *ctx, const weir_key_state *stored)
 {
-    /* A state that does not fit is dropped. The new store counts it. So is one of a partition that
-     * is gone: its policies have other ids now, see weir_store_partition_id(). */
-    (void)!weir_store_put(ctx, stored);
+    copying *c = ctx;
+    weir_status st = weir_store_put(c->to, stored);
+    c->left_out |= st == WEIR_E_FULL || st == WEIR_E_NOMEM;
+    if (weir_table_notes(c->from->common.table) - c->notes >= NOTES_TAKEN)
+        take_notes(c);
     return true;
 }
 
-uint64_t weir_store_copy(weir_store *to, weir_store *from)
+static void drop_hash(weir_store *s, uint64_t hash)
+{
+    weir_table_reset(s->common.table, hash);
+    weir_large_reset(s->common.large, hash);
+    for (size_t i = 0; i < s->partitions_len; i++) {
+        weir_table_reset(s->partitions[i].area.table, hash);
+        weir_large_reset(s->partitions[i].area.large, hash);
+    }
+}
+
+/* Copies all keys. Then no reservation can change: copies the keys that were noted once more, and
+ * the reservations that belong to these states. */
+static void copy_pass(copying *c)
+{
+    c->len = 0;
+    c->lost = c->left_out = false;
+    weir_store_each(c->from, copy_state, c);
+    weir_reserve_lock(c->from->reserved);
+    take_notes(c);
+    for (size_t i = 0, len = c->len; i < len; i++) {
+        uint64_t hash = c->hash[i]; /* the list may grow */
+        drop_hash(c->to, hash);
+        each(c->from, (iteration){.fn = copy_state, .ctx = c, .hash = &hash});
+    }
+    weir_image_copy(c->to->image, c->from->image);
+    if (!c->lost) /* once */
+        weir_reserve_copy(c->to->reserved, c->from->reserved);
+    weir_reserve_unlock(c->from->reserved);
+}
+
+weir_status weir_store_copy(weir_store *to, weir_store *from)
 {
     WEIR_ASSERT(memcmp(weir_store_secret(to), weir_store_secret(from), 16) == 0);
     WEIR_ASSERT(to->hash.folded == from->hash.folded);
-    weir_image_copy(to->image, from->image);
+    copying c = {.to = to, .from = from};
+    weir_table *tables[1 + WEIR_PARTITIONS_MAX] = {from->common.table};
+    size_t n = 1, passes = 0;
+    for (size_t i = 0; i < from->partitions_len; i++) {
+        if (from->partitions[i].area.table != from->common.table)
+            tables[n++] = from->partitions[i].area.table;
+    }
     (void)weir_table_now(to->common.table, weir_store_seen_ns(from));
+    weir_table_watch(tables, n);
+    weir_reserve_lock(from->reserved); /* what began before is over */
+    weir_reserve_unlock(from->reserved);
+    do
+        copy_pass(&c);
+    while (c.lost && ++passes < PASSES_MAX);
+    weir_table_unwatch(tables, n);
+    port_free(c.hash);
     weir_table_keep_until(to->common.table, (int64_t)port_word_load_relaxed(
                                                 weir_table_kept_until(from->common.table)));
-    weir_reserve_lock(from->reserved);
-    weir_store_each(from, copy_state, to);
-    weir_reserve_copy(to->reserved, from->reserved);
-    weir_reserve_unlock(from->reserved);
     weir_store_start_clock(to);
-    return weir_store_stats_get(to).keys;
+    return c.lost ? WEIR_E_BUSY : c.left_out ? WEIR_E_FULL : WEIR_OK;
 }
 
 int64_t weir_store_seen_ns(const weir_store *s)

@@ -40,10 +40,24 @@ const uint8_t *weir_store_secret(const weir_store *s);
  * and the time. States that do not fit, or whose partition `to` does not have, are left out.
  *  to    new, with the secret of `from` and in memory of the same kind: both of the caller, or
  *        neither. No other thread or process may use it.
- *  from  may be in use. Each state is copied with its reservations as of one moment, but not all
- *        states are from the same moment. Calls on reservations wait until the copy is complete.
- * Returns the number of keys that `to` has now. Idle keys are not copied. */
-uint64_t weir_store_copy(weir_store *to, weir_store *from);
+ *  from  may be in use, by other processes too. Each state is copied with its reservations as of
+ *        one moment, but not all states are from the same moment. No key is missed that has a state
+ *        from the beginning to the end. Calls on reservations wait at the end, while the
+ *        reservations are copied. If another thread or process copies `from`, the call waits.
+ * Idle keys are not copied. Returns WEIR_OK; WEIR_E_FULL if states did not fit, and the rest was
+ * copied; WEIR_E_BUSY if keys moved faster than the copy could follow, so some may be missing. */
+WEIR_NODISCARD weir_status weir_store_copy(weir_store *to, weir_store *from);
+
+/* Copies a state file that other processes may have open and use to a new file, in place of the
+ * file at `to`, if there is one. The copy is as that of weir_store_copy(). If the process is killed
+ * or the call fails, `to` is as it was before.
+ *  options   `file`, `zones`, `trust_others`, `ret_error` are read; no sizes, `read_only` or
+ *            `reset`.
+ *  ret_keys  the number of keys in the new file; written on WEIR_OK.
+ * Returns as weir_store_open(); WEIR_E_BUSY also if another process has `to` open, or as
+ * weir_store_copy() returns it; WEIR_E_FULL. */
+WEIR_NODISCARD weir_status weir_store_backup(const weir_store_options *options, const char *to,
+                                             uint64_t *ret_keys);
 
 /* The clock behind weir_store_now(), as of about a second ago. Any thread. */
 weir_clock_view weir_store_clock(const weir_store *s);

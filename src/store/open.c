@@ -221,6 +221,7 @@ weir_status weir_store_check_sizes(const weir_store_options *options)
 static weir_status run_state(void *ctx, const weir_policy *p, uint64_t policy_id, uint64_t hash,
                              int64_t now_ns, weir_state_fn fn, void *fn_ctx)
 {
+    weir_table_note(weir_area_of(ctx, policy_id)->table, hash);
     return weir_store_run(ctx, p, policy_id, hash, now_ns, fn, fn_ctx);
 }
 
@@ -409,7 +410,7 @@ static weir_status change_size(weir_store **s, const weir_store_options *o)
         return st;
     WEIR_ASSERT(wider);
     weir_store_repair_locks(old);
-    (void)weir_store_copy(wider, old);
+    (void)!weir_store_copy(wider, old); /* what does not fit is dropped */
     st = weir_image_replace(wider->image, old->image, o);
     if (st != WEIR_OK) {
         weir_store_close(wider);
@@ -419,6 +420,68 @@ static weir_status change_size(weir_store **s, const weir_store_options *o)
     port_free(old);
     *s = wider;
     return WEIR_OK;
+}
+
+/* ---- backups --------------------------------------------------------------------------------- */
+
+/* One eighth more than a size: in a table that is nearly full, keys may have other places than in a
+ * copy that is filled in another order. */
+static size_t wider(size_t bytes)
+{
+    return (bytes + bytes / 8 + PAGE - 1) / PAGE * PAGE;
+}
+
+/* Creates the new file and copies the store. */
+static weir_status back_up(weir_store *from, weir_store_options *o, uint64_t *ret_keys)
+{
+    weir_image_partition is[WEIR_PARTITIONS_MAX];
+    weir_store_partition partitions[WEIR_PARTITIONS_MAX];
+    weir_image *image = NULL;
+    weir_store *to = NULL;
+    sizes of;
+    o->partitions = partitions;
+    o->partitions_len = weir_image_partitions(from->image, is);
+    for (size_t i = 0; i < o->partitions_len; i++)
+        partitions[i] =
+            (weir_store_partition){is[i].name, wider(is[i].table_bytes), wider(is[i].large_bytes)};
+    o->large_bytes = wider(from->large_max);
+    o->memory_bytes = wider(from->memory_max - from->large_max) + o->large_bytes;
+    weir_status st = sizes_of(o, &of);
+    if (st == WEIR_OK)
+        st = weir_image_begin_backup(&image, from->image, o, of.table, of.large, of.reserved);
+    if (st == WEIR_OK)
+        st = open_on(&to, image, o);
+    if (st != WEIR_OK)
+        return st;
+    WEIR_ASSERT(to);
+    st = weir_store_copy(to, from);
+    if (st == WEIR_E_BUSY)
+        st = weir_file_error(st, o, "", "keys moved faster than they were copied; try again");
+    if (st == WEIR_E_FULL)
+        st = weir_file_error(st, o, "", "not all keys fit into the backup");
+    *ret_keys = weir_store_stats_get(to).keys;
+    if (st == WEIR_OK)
+        st = weir_image_end_backup(to->image, o);
+    weir_store_close(to);
+    return st;
+}
+
+weir_status weir_store_backup(const weir_store_options *options, const char *to, uint64_t *ret_keys)
+{
+    weir_store_options o = *options;
+    weir_store *from = NULL;
+    weir_image *image = NULL;
+    weir_status st = weir_image_visit(&image, &o);
+    if (st == WEIR_OK)
+        st = open_on(&from, image, &o);
+    if (st != WEIR_OK)
+        return st;
+    o.file = to;
+    o.reset = true;
+    o.when_full = WEIR_REFUSE;
+    st = back_up(from, &o, ret_keys);
+    weir_store_close(from);
+    return st;
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */

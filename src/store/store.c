@@ -380,6 +380,7 @@ weir_status weir_store_reset(weir_store *s, uint64_t policy_id, const void *key,
     uint64_t hash = weir_store_hash(s, policy_id, key, key_len);
     const weir_area *at = weir_area_of(s, policy_id);
     weir_reserve_lock(s->reserved);
+    weir_table_note(at->table, hash);
     weir_reserve_zero_units(s->reserved, hash);
     weir_table_reset(at->table, hash);
     weir_large_reset(at->large, hash);

@@ -343,14 +343,14 @@ check "no file is created for a missing one" 0 "$(find "$dir" -name nothing | wc
 refuses "a directory" 1 "$dir: it is not a regular file" "$dir"
 refuses "another file" 1 "$weir: it is not a state file of weir" "$weir"
 refuses "an empty file" 1 "$dir/empty: it is empty" "$dir/empty"
-one="expected only one of --export, --import and --set-clock; see weir state --help"
+one="expected only one of --export, --import, --backup and --set-clock; see weir state --help"
 refuses "no file" 2 "FILE is missing, like /var/lib/weir/state; see weir state --help"
 refuses "two files" 2 "expected one FILE, also found b; see weir state --help" a b
 refuses "--export and --set-clock" 2 "$one" "$file" --export --set-clock
 refuses "--export and --import" 2 "$one" "$file" --import "$dir/full.jsonl" --export
 refuses "--import and --set-clock" 2 "$one" "$file" --set-clock --import "$dir/full.jsonl"
 refuses "--with-secret without --export" 2 "--with-secret needs --export; see weir state --help" "$file" --with-secret
-refuses "an unknown option" 2 "unknown option '--exports', expected --export, --with-secret, --import, --set-clock or --help; see weir state --help" --exports
+refuses "an unknown option" 2 "unknown option '--exports', expected --export, --with-secret, --import, --backup, --set-clock or --help; see weir state --help" --exports
 
 echo "$passed passed, $failed failed, $skipped skipped"
 exit $((failed > 0))

@@ -419,17 +419,18 @@ void model_store(unsigned site, struct port_word *w, uint64_t x)
     memory_store(self, memory_place(w), x, order_of(site) == MODEL_RELEASE);
 }
 
-void model_add(unsigned site, struct port_word *w, uint64_t n)
+uint64_t model_add(unsigned site, struct port_word *w, uint64_t n)
 {
     if (self == NONE) {
         *(uint64_t *)w += n;
-        return;
+        return *(uint64_t *)w - n;
     }
     may_die();
     unsigned place = memory_place(w), option = wait_turn(place, false, 0);
     uint64_t x = memory_load(self, place, option, false);
     log_operation(site, x + n);
     memory_swap(self, place, option, x + n, order_of(site), false);
+    return x;
 }
 
 bool model_cas(unsigned site, struct port_word *w, uint64_t *from, uint64_t to)

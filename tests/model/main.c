@@ -33,6 +33,7 @@
     X(table_replace_high_death)                                                                    \
     X(table_displace_look)                                                                         \
     X(table_displace_take)                                                                         \
+    X(table_watch)                                                                                 \
     X(table_wide)                                                                                  \
     X(table_wide_look)                                                                             \
     X(table_wide_death)                                                                            \

@@ -44,7 +44,7 @@ unsigned model_site(const char *file, int line, const char *function, const char
 
 uint64_t model_load(unsigned site, const struct port_word *w);
 void model_store(unsigned site, struct port_word *w, uint64_t x);
-void model_add(unsigned site, struct port_word *w, uint64_t n);
+uint64_t model_add(unsigned site, struct port_word *w, uint64_t n);
 bool model_cas(unsigned site, struct port_word *w, uint64_t *from, uint64_t to);
 void model_release_fence(unsigned site);
 void model_pause(void);

@@ -208,6 +208,83 @@ const model_scene model_table_displace_take = {"table: a displacement and a char
 const model_scene model_table_displace_death = {
     "table: a displacement is killed", prepare_full, {take_1, take_displaced}, check_displaced, 1};
 
+/* A key with two buckets that are `distance` apart. */
+static uint64_t between(uint64_t first, uint64_t distance, uint64_t n)
+{
+    return weir_hash_of(shared->table[0], first, n << 32 | (((distance - 1) << 32) / 191 + 1));
+}
+
+/* A key with the first bucket 100 and the alternate one 10, or with 150 and 100. */
+static uint64_t mover(bool in_150, uint64_t n)
+{
+    return between(in_150 ? 150 : 100, in_150 ? 142 : 102, n);
+}
+
+static void prepare_mover(void)
+{
+    prepare();
+    for (uint64_t n = 0; n < 8; n++)
+        take_at(0, mover(n / 4, n % 4), start_ns, 1);
+}
+
+/* Inserts a key, which displaces one from bucket 100 to bucket 10. */
+static void displace_mover(void)
+{
+    take(between(100, 50, 0));
+}
+
+static void see_hash(void *ctx, uint64_t hash)
+{
+    unsigned *seen = ctx;
+    for (unsigned n = 0; n < 4; n++)
+        *seen |= (unsigned)(hash == mover(false, n)) << n;
+}
+
+static bool see_key(void *ctx, const weir_key_state *stored)
+{
+    see_hash(ctx, stored->hash);
+    return true;
+}
+
+/* Reads bucket 10 before bucket 100, as weir_table_each() does. */
+static void watch_mover(void)
+{
+    static const unsigned order[] = {10, 100};
+    weir_table *t = shared->table[model_self()];
+    unsigned seen = 0, noted = 0;
+    weir_table_watch(&t, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        weir_line l;
+        weir_bucket_copy(&t->array, &t->buckets[order[i]], &l);
+        for (unsigned e = 0; e < WEIR_LINE_ENTRIES; e++) {
+            weir_bucket_entry entry = weir_line_get(&l, e);
+            if (weir_line_live(&l) >> e & 1)
+                see_hash(&seen, weir_entry_hash(t, &t->buckets[order[i]], &entry));
+        }
+    }
+    MODEL_CHECK(weir_table_noted(t, see_hash, &noted));
+    for (unsigned n = 0; n < 4; n++) {
+        if (noted >> n & 1)
+            weir_table_get(t, mover(false, n), see_key, &seen);
+    }
+    weir_table_unwatch(&t, 1);
+    MODEL_CHECK(seen == 15);
+}
+
+static void check_mover(void)
+{
+    check_whole();
+    for (uint64_t n = 0; n < 8; n++)
+        MODEL_CHECK(take_at(MODEL_THREADS, mover(n / 4, n % 4), start_ns, 0) == 9);
+    check_charged(between(100, 50, 0), 0, 1, 0);
+}
+
+const model_scene model_table_watch = {"table: a displacement while the table is copied",
+                                       prepare_mover,
+                                       {displace_mover, watch_mover},
+                                       check_mover,
+                                       0};
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* Four keys in bucket 0. The first is idle one second later, the others much later. */

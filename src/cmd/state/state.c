@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* `weir state`: the command line, opening the file, and --set-clock. */
+/* `weir state`: the command line, opening the file, and the options that take few lines. */
 
 #include "cmd/state/state.h"
 
@@ -19,10 +19,13 @@
 #include <string.h>
 
 static const char usage[] =
-    "Usage: weir state FILE [--export [--with-secret] | --import LINES | --set-clock]\n"
+    "Usage: weir state FILE [--export [--with-secret] | --import LINES | --backup COPY |\n"
+    "                        --set-clock]\n"
     "\n"
     "Prints the contents of a state file, which no daemon may have open.\n"
     "\n"
+    "  --backup COPY    copy the file to COPY, also while daemons use it. COPY is a\n"
+    "                   state file; it is complete, or stays as it was\n"
     "  --export         print the contents, one JSON object a line\n"
     "  --with-secret    include the secret, so that a new file can import the lines.\n"
     "                   Keep the lines private: the secret reveals which keys are\n"
@@ -39,10 +42,11 @@ static const char usage[] =
     "Examples:\n"
     "  weir state /var/lib/weir/state\n"
     "  weir state /var/lib/weir/state --export --with-secret >state.jsonl\n"
-    "  weir state /tmp/copy --import state.jsonl\n";
+    "  weir state /tmp/copy --import state.jsonl\n"
+    "  weir state /var/lib/weir/state --backup /backup/weir.state\n";
 
 typedef struct options {
-    const char *path, *import;
+    const char *path, *import, *backup;
     bool export, with_secret, set_clock;
 } options;
 
@@ -174,6 +178,25 @@ static int run_on(state_file *f, const options *o, const weir_zones *zones)
     return 0;
 }
 
+/* Copies the file. COPY may be absent or a state file: nothing else is replaced. */
+static int back_up(const options *o, const weir_zones *zones)
+{
+    weir_file_header head;
+    bool absent;
+    uint64_t keys;
+    weir_store_error error = {"out of memory"};
+    const weir_store_options how = {
+        .file = o->path, .zones = zones, .trust_others = true, .ret_error = &error};
+    if (!state_read_head(o->backup, true, &head, &absent) && !absent)
+        return 1;
+    if (weir_store_backup(&how, o->backup, &keys) != WEIR_OK) {
+        fprintf(stderr, "weir state: %s\n", error.text);
+        return 1;
+    }
+    printf("%s: %" PRIu64 " keys of %s\n", o->backup, keys, o->path);
+    return 0;
+}
+
 static int run(const options *o, const weir_zones *zones)
 {
     weir_file_header head = {0};
@@ -181,6 +204,8 @@ static int run(const options *o, const weir_zones *zones)
     weir_store_error error = {"out of memory"};
     if (o->import)
         return state_import(o->path, o->import, zones);
+    if (o->backup)
+        return back_up(o, zones);
     if (!state_read_head(o->path, !o->set_clock, &head, NULL))
         return 1;
     const weir_store_options how = {.zones = zones, .read_only = !o->set_clock};
@@ -205,8 +230,8 @@ static bool check_options(int argc, char **argv, options *ret)
     } else if (argc > 1) {
         problem = "expected one FILE, also found ";
         found = argv[1];
-    } else if (ret->export + ret->set_clock + (ret->import != NULL) > 1) {
-        problem = "expected only one of --export, --import and --set-clock";
+    } else if (ret->export + ret->set_clock + (ret->import != NULL) + (ret->backup != NULL) > 1) {
+        problem = "expected only one of --export, --import, --backup and --set-clock";
     } else if (ret->with_secret && !ret->export) {
         problem = "--with-secret needs --export";
     }
@@ -218,10 +243,11 @@ static bool check_options(int argc, char **argv, options *ret)
 
 static bool read_options(int argc, char **argv, options *ret, int *ret_status)
 {
-    enum { EXPORT = 1000, WITH_SECRET, IMPORT, SET_CLOCK };
+    enum { EXPORT = 1000, WITH_SECRET, IMPORT, BACKUP, SET_CLOCK };
     static const struct option known[] = {{"export", no_argument, NULL, EXPORT},
                                           {"with-secret", no_argument, NULL, WITH_SECRET},
                                           {"import", required_argument, NULL, IMPORT},
+                                          {"backup", required_argument, NULL, BACKUP},
                                           {"set-clock", no_argument, NULL, SET_CLOCK},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
@@ -237,6 +263,9 @@ static bool read_options(int argc, char **argv, options *ret, int *ret_status)
             break;
         case IMPORT:
             ret->import = optarg;
+            break;
+        case BACKUP:
+            ret->backup = optarg;
             break;
         case SET_CLOCK:
             ret->set_clock = true;

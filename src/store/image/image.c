@@ -41,6 +41,7 @@ struct weir_image {
     weir_file_header wanted;        /* has the requested partitions, and nothing else */
     bool is_new;
     bool read_only; /* mapped privately: writes stay in this process */
+    bool visits;    /* see weir_image_visit() */
     bool trust_others, keep_size;
     weir_image *old; /* the image that this one will replace */
     syncer syncer;
@@ -408,12 +409,13 @@ static weir_image *image_new(void)
     return m;
 }
 
-weir_status weir_image_open(weir_image **ret, const weir_store_options *options, size_t table_bytes,
-                            size_t large_bytes, size_t reserved_bytes)
+/* Creates the object of an image that the options request. */
+static weir_image *image_for(const weir_store_options *options, size_t table_bytes,
+                             size_t large_bytes, size_t reserved_bytes)
 {
     weir_image *m = image_new();
     if (!m)
-        return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
+        return NULL;
     m->read_only = options->read_only;
     m->trust_others = options->trust_others;
     m->keep_size = options->keep_size;
@@ -427,9 +429,13 @@ weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
     m->requested[WEIR_PART_LARGE] = large_bytes;
     m->requested[WEIR_PART_TABLE] = table_bytes;
     weir_partitions_set(&m->wanted, options);
-    weir_status st = options->memory ? open_memory(m, options)
-                     : options->file ? open_file(m, options)
-                                     : open_anonymous(m, options);
+    return m;
+}
+
+/* Hands an image out, or drops it. */
+static weir_status hand_out(weir_image **ret, weir_image *m, weir_status st,
+                            const weir_store_options *options)
+{
     if (st != WEIR_OK) {
         drop(m);
         return st;
@@ -438,6 +444,34 @@ weir_status weir_image_open(weir_image **ret, const weir_store_options *options,
         *options->ret_opened = m->opened;
     *ret = m;
     return WEIR_OK;
+}
+
+weir_status weir_image_open(weir_image **ret, const weir_store_options *options, size_t table_bytes,
+                            size_t large_bytes, size_t reserved_bytes)
+{
+    weir_image *m = image_for(options, table_bytes, large_bytes, reserved_bytes);
+    if (!m)
+        return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
+    weir_status st = options->memory ? open_memory(m, options)
+                     : options->file ? open_file(m, options)
+                                     : open_anonymous(m, options);
+    return hand_out(ret, m, st, options);
+}
+
+weir_status weir_image_visit(weir_image **ret, const weir_store_options *options)
+{
+    weir_image *m = image_for(options, 0, 0, 0);
+    if (!m)
+        return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
+    m->visits = m->keep_size = true;
+    weir_status st = weir_state_file_visit(&m->file, options);
+    if (st == WEIR_OK)
+        st = check_old(m, options);
+    if (st == WEIR_OK)
+        st = take_owner(m, options);
+    if (st == WEIR_OK)
+        st = weir_state_file_end_opening(&m->file, options);
+    return hand_out(ret, m, st, options);
 }
 
 /* Writes all changes, and only then the clean-shutdown mark. */
@@ -459,7 +493,7 @@ void weir_image_close(weir_image *m)
     if (m->old) {
         const weir_store_options quiet = {.file = m->file.path};
         (void)weir_state_file_end_opening(&m->old->file, &quiet);
-    } else if (in_file(m)) {
+    } else if (in_file(m) && !m->visits) {
         mark_closed(m);
     }
     drop(m);
@@ -476,6 +510,17 @@ bool weir_image_other_size(const weir_image *m)
             return true;
     }
     return memcmp(m->head->partitions, m->wanted.partitions, sizeof m->wanted.partitions) != 0;
+}
+
+/* Fills a new file, with the secret and the count of openings of another. */
+static weir_status fill_like(weir_image *m, const weir_image *old,
+                             const weir_store_options *options)
+{
+    weir_status st = fill_new(m, old->head->secret, options);
+    if (st != WEIR_OK)
+        return st;
+    port_word_store_release(&m->head->openings, port_word_load_relaxed(&old->head->openings));
+    return attach(m, options);
 }
 
 weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
@@ -495,12 +540,7 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
         return st;
     }
     m->old = old;
-    st = fill_new(m, old->head->secret, options);
-    if (st == WEIR_OK) {
-        uint64_t openings = port_word_load_relaxed(&old->head->openings);
-        port_word_store_release(&m->head->openings, openings);
-        st = attach(m, options);
-    }
+    st = fill_like(m, old, options);
     if (st != WEIR_OK) {
         weir_image_close(m);
         return st;
@@ -525,6 +565,32 @@ weir_status weir_image_replace(weir_image *m, weir_image *old, const weir_store_
     drop(old);
     (void)weir_state_file_end_opening(&m->file, options); /* releasing a lock does not fail */
     return WEIR_OK;
+}
+
+/* ---- backups --------------------------------------------------------------------------------- */
+
+weir_status weir_image_begin_backup(weir_image **ret, const weir_image *of,
+                                    const weir_store_options *options, size_t table_bytes,
+                                    size_t large_bytes, size_t reserved_bytes)
+{
+    WEIR_ASSERT(options->reset);
+    weir_image *m = image_for(options, table_bytes, large_bytes, reserved_bytes);
+    if (!m)
+        return weir_file_error(WEIR_E_NOMEM, options, "", "out of memory");
+    weir_status st = weir_state_file_open(&m->file, options);
+    if (st == WEIR_OK) {
+        port_file_take_rights(m->file.fd, of->file.fd);
+        st = fill_like(m, of, options);
+    }
+    return hand_out(ret, m, st, options);
+}
+
+weir_status weir_image_end_backup(weir_image *m, const weir_store_options *options)
+{
+    if (weir_image_sync(m) != WEIR_OK)
+        return weir_file_error(WEIR_E_IO, options, ".new", "cannot write the file to the disk");
+    weir_status st = weir_state_file_install(&m->file, options);
+    return st == WEIR_OK ? weir_state_file_end_opening(&m->file, options) : st;
 }
 
 static bool copy_text(void *ctx, uint64_t id, const char *text, size_t len)

@@ -103,6 +103,27 @@ WEIR_NODISCARD weir_status weir_image_open_beside(weir_image **ret, weir_image *
 WEIR_NODISCARD weir_status weir_image_replace(weir_image *m, weir_image *old,
                                               const weir_store_options *options);
 
+/* ---- backups --------------------------------------------------------------------------------- */
+
+/* Opens a file as it is, whether other processes use it or not, and does not keep them from opening
+ * or resizing it. The image may be read and locked. It counts as no opening that must be closed.
+ * Returns as weir_image_open(); WEIR_E_IO if there is no file. */
+WEIR_NODISCARD weir_status weir_image_visit(weir_image **ret, const weir_store_options *options);
+
+/* Creates an empty image in a new file beside options->file, with the secret, the count of openings
+ * and the owner of the file of `of`. weir_image_end_backup() moves it to options->file;
+ * weir_image_close() before that removes it.
+ *  options  `reset` is set. The sizes are those of weir_image_open().
+ * Returns as weir_image_open(); WEIR_E_BUSY if a process has options->file open. */
+WEIR_NODISCARD weir_status weir_image_begin_backup(weir_image **ret, const weir_image *of,
+                                                   const weir_store_options *options,
+                                                   size_t table_bytes, size_t large_bytes,
+                                                   size_t reserved_bytes);
+
+/* Writes the image to the disk, and puts it in the place of options->file. Returns WEIR_OK;
+ * WEIR_E_IO, with options->file unchanged. */
+WEIR_NODISCARD weir_status weir_image_end_backup(weir_image *m, const weir_store_options *options);
+
 /* Copies the policy texts, the clock readings and the generations of policies of `from`, which
  * other threads and processes may use meanwhile, to `m`. */
 void weir_image_copy(weir_image *m, const weir_image *from);

@@ -310,6 +310,24 @@ weir_status weir_state_file_open(weir_state_file *f, const weir_store_options *o
     return st;
 }
 
+weir_status weir_state_file_visit(weir_state_file *f, const weir_store_options *options)
+{
+    *f = WEIR_STATE_FILE_NONE;
+    weir_status st = set_paths(f, options);
+    bool is_at = false;
+    while (st == WEIR_OK && !is_at) {
+        close_file(f);
+        port_file_error error = port_file_open(f->path, PORT_FILE_WRITE, &f->fd);
+        if (error == PORT_FILE_OK)
+            st = weir_file_check_rights(options, "", f->fd);
+        if (error == PORT_FILE_OK && st == WEIR_OK)
+            error = wait_opening(f->fd, f->path, &is_at);
+        if (error != PORT_FILE_OK)
+            st = weir_file_error_system(options, "", error);
+    }
+    return st;
+}
+
 weir_status weir_state_file_open_beside(weir_state_file *f, weir_state_file *old,
                                         const weir_store_options *options)
 {

@@ -112,6 +112,10 @@ weir_status weir_state_file_used_error(const weir_store_options *options, int fd
  *  f  also written on failure, for weir_state_file_close(). */
 weir_status weir_state_file_open(weir_state_file *f, const weir_store_options *options);
 
+/* Opens an existing file with its OPENING lock, whether it is in use or not. Takes neither the
+ * IN_USE lock nor the one on PATH.lock, so that other openings are not kept from using the file. */
+weir_status weir_state_file_visit(weir_state_file *f, const weir_store_options *options);
+
 /* Creates a new file beside `old`, with the OPENING locks of both. */
 weir_status weir_state_file_open_beside(weir_state_file *f, weir_state_file *old,
                                         const weir_store_options *options);

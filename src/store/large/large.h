@@ -106,6 +106,9 @@ void weir_large_unlock(weir_large *l, size_t stripe); /* the stripe has no uncom
  * `l`. */
 void weir_large_each(weir_large *l, weir_key_state_fn fn, void *ctx);
 
+/* The same for a part of the keys that has `hash`, if there is such a key. */
+void weir_large_get(weir_large *l, uint64_t hash, weir_key_state_fn fn, void *ctx);
+
 /* Adds a state in the place of the one with the same hash. Evicts no other key. Returns WEIR_OK,
  * also for an idle key, which is not stored; WEIR_E_RANGE for an invalid state; WEIR_E_FULL;
  * WEIR_E_NOMEM. */

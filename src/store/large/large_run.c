@@ -392,15 +392,25 @@ void weir_large_reset(weir_large *l, uint64_t hash)
 
 /* ---- iteration, copying, statistics ---------------------------------------------------------- */
 
+static bool each_in_bucket(weir_large *l, size_t i, weir_key_state_fn fn, void *ctx)
+{
+    weir_stripe *s = &l->stripe[i & (l->stripes - 1)];
+    weir_index_lock(l, s);
+    bool on = weir_index_each(l, i, fn, ctx);
+    weir_robust_unlock(&s->lock);
+    return on;
+}
+
 void weir_large_each(weir_large *l, weir_key_state_fn fn, void *ctx)
 {
     bool on = true;
-    for (size_t i = 0; i < l->buckets && on; i++) {
-        weir_stripe *s = &l->stripe[i & (l->stripes - 1)];
-        weir_index_lock(l, s);
-        on = weir_index_each(l, i, fn, ctx);
-        weir_robust_unlock(&s->lock);
-    }
+    for (size_t i = 0; i < l->buckets && on; i++)
+        on = each_in_bucket(l, i, fn, ctx);
+}
+
+void weir_large_get(weir_large *l, uint64_t hash, weir_key_state_fn fn, void *ctx)
+{
+    (void)each_in_bucket(l, weir_index_bucket(l, hash), fn, ctx);
 }
 
 static weir_status put_locked(weir_large *l, weir_stripe *s, const weir_key_state *stored)

@@ -61,6 +61,7 @@ enum {
     WEIR_LINE_ENTRIES = 4,
     WEIR_UNDO_RECORDS = 255,
     WEIR_ENTRY_WORDS = 5,
+    WEIR_NOTES = 6, /* words that the undo log would otherwise leave unused in a record */
 };
 
 typedef struct weir_bucket {
@@ -168,6 +169,7 @@ typedef struct weir_undo_record {
     port_word bucket;                         /* its number */
     port_word header;                         /* its header before it was locked */
     port_word word[WEIR_LINE_WORDS - 1];      /* its words 1.. before the change */
+    port_word noted[WEIR_NOTES];              /* of watch.c; not a part of the record */
 } weir_undo_record;
 
 /* The buckets, and what a thread needs to lock them: its id, and the undo log. */

@@ -161,15 +161,6 @@ static bool drop_idle(weir_locked_bucket *l, weir_form form, int64_t seen_ns)
     return weir_line_fits(&l->line, form);
 }
 
-/* The other bucket of an entry in `b`. */
-static weir_bucket *other_of(const weir_table *t, const weir_bucket *b, const weir_bucket_entry *e)
-{
-    uint64_t at = (uint64_t)(b - t->buckets), len = t->buckets_len;
-    uint64_t distance = weir_distance_of(t, e->tag);
-    at += e->alternate ? len - distance : distance;
-    return &t->buckets[at >= len ? at - len : at];
-}
-
 /* Whether an entry of `form` would fit in a bucket without its idle entries. A guess, without a
  * lock or an order of the loads, to avoid most useless locks. It does not wait either: other
  * threads may wait for buckets that this one has locked. */
@@ -191,7 +182,7 @@ static weir_locked_bucket *lock_other(weir_table *t, weir_lock_set *h,
                                       const weir_locked_bucket *from, unsigned i)
 {
     weir_bucket_entry e = weir_line_get(&from->line, i);
-    weir_bucket *b = other_of(t, from->bucket, &e);
+    weir_bucket *b = weir_other_bucket(t, from->bucket, &e);
     return h->len < h->max ? weir_lock_set_try(t, h, b, port_word_load_relaxed(&b->word[0])) : NULL;
 }
 
@@ -212,6 +203,7 @@ static void displace_entry(weir_locked_bucket *from, weir_locked_bucket *to, uns
 {
     WEIR_ASSERT(weir_line_live(&from->line) >> i & 1);
     weir_bucket_entry e = weir_line_get(&from->line, i);
+    weir_note_entry(from->table, from->bucket, &e);
     weir_line_drop(&from->line, 1u << i);
     from->line.word[0] |= e.alternate ? 0 : WEIR_OVERFLOWED;
     e.alternate = !e.alternate;
@@ -241,13 +233,13 @@ static bool displace_one(weir_table *t, weir_lock_set *h, weir_locked_bucket *l,
     unsigned set = movable(&l->line, form);
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         weir_bucket_entry e = weir_line_get(&l->line, i); /* harmless for a free entry */
-        port_prefetch(other_of(t, l->bucket, &e));
+        port_prefetch(weir_other_bucket(t, l->bucket, &e));
     }
     for (unsigned i = 0; i < WEIR_LINE_ENTRIES; i++) {
         if (!(set >> i & 1))
             continue;
         weir_bucket_entry e = weir_line_get(&l->line, i);
-        if (!may_fit(other_of(t, l->bucket, &e), e.form, seen_ns))
+        if (!may_fit(weir_other_bucket(t, l->bucket, &e), e.form, seen_ns))
             continue;
         weir_locked_bucket *to = lock_other(t, h, l, i);
         if (to && drop_idle(to, e.form, seen_ns)) {
@@ -443,9 +435,11 @@ weir_status weir_cuckoo_write(weir_table *t, weir_lock_set *h, const weir_bucket
     if (st != WEIR_OK)
         /* The old entry still fits: entries may have been dropped, none were added. */
         weir_line_add(&l->line, &was);
-    else if (e->alternate != was.alternate)
+    if (st == WEIR_OK && e->alternate != was.alternate) {
+        weir_note_entry(t, l->bucket, &was);
         weir_lock_set_write_first(weir_lock_set_find(h, e->alternate ? at->alternate : at->first),
                                   l);
+    }
     return st;
 }
 

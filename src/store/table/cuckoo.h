@@ -20,6 +20,7 @@ typedef struct weir_table_counts {
     alignas(WEIR_LINE_BYTES) port_counter held;
     port_counter evicted, refused;
     port_counter skip; /* searches to skip, see weir_cuckoo_skips_search(). Only a hint */
+    port_word moves;   /* see watch.c; 0 in files of earlier builds, as the words of notes are */
 } weir_table_counts;
 
 /* The header of the table, in front of the buckets. */
@@ -27,11 +28,13 @@ typedef struct weir_table_head {
     /* On a cache line of its own, because it is seldom written. */
     alignas(WEIR_LINE_BYTES) port_word seen_ns;
     port_word kept_until_ns; /* see weir_table_kept_until(); 0 in files of earlier builds */
+    port_word notes, missed; /* how many were made, and for how many there was no space */
     alignas(WEIR_LINE_BYTES) port_counter damaged;
     struct {
         port_word owner; /* the id of the process that moves; 0: free */
         port_word from, to;
     } moves[WEIR_TABLE_MOVES]; /* 0 in files of earlier builds */
+    port_word watcher;         /* the lock of weir_table_watch() */
     weir_table_counts counts[WEIR_COUNTS_LEN];
     weir_undo_record undo[WEIR_UNDO_RECORDS];
 } weir_table_head;
@@ -121,6 +124,30 @@ static inline void weir_count_evictions(weir_table *t, const weir_bucket *b, uns
 static inline uint64_t weir_held_by(weir_form form)
 {
     return (uint64_t)weir_form_units(form) << 32 | 1;
+}
+
+/* ---- keys that move (watch.c) ---------------------------------------------------------------- */
+
+/* Notes the entry of bucket `from`, in which it lies, for weir_table_noted(). To be called while
+ * both buckets of the key are locked, before the move is committed. */
+void weir_note_entry(weir_table *t, const weir_bucket *from, const weir_bucket_entry *e);
+
+/* The other bucket of an entry in `b`. */
+static inline weir_bucket *weir_other_bucket(const weir_table *t, const weir_bucket *b,
+                                             const weir_bucket_entry *e)
+{
+    uint64_t at = (uint64_t)(b - t->buckets), len = t->buckets_len;
+    uint64_t distance = weir_distance_of(t, e->tag);
+    at += e->alternate ? len - distance : distance;
+    return &t->buckets[at >= len ? at - len : at];
+}
+
+/* The hash of an entry in `b`, see weir_hash_of(). */
+static inline uint64_t weir_entry_hash(const weir_table *t, const weir_bucket *b,
+                                       const weir_bucket_entry *e)
+{
+    const weir_bucket *first = e->alternate ? weir_other_bucket(t, b, e) : b;
+    return weir_hash_of(t, (uint64_t)(first - t->buckets), e->tag);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

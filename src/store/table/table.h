@@ -163,6 +163,36 @@ int64_t weir_table_idle_at(const weir_key_state *stored);
  * WEIR_E_RANGE for an invalid entry; WEIR_E_FULL. */
 weir_status weir_table_put(weir_table *t, const weir_key_state *stored);
 
+/* ---- a copy of memory that is in use (watch.c) ----------------------------------------------- */
+
+/* weir_table_each() misses a key that moves from a bucket that it has not read to one that it has.
+ * From weir_table_watch() to weir_table_unwatch(), the hash of each key that moves is noted, by the
+ * threads of all processes. If others watch, weir_table_watch() waits until they end, or are dead.
+ * Call both once for all ranges of the memory, with all n of them.
+ *
+ * A copy of all keys is complete if weir_table_each() has read all ranges, and then
+ * weir_table_get() each hash that was noted. */
+void weir_table_watch(weir_table *const t[], size_t n);
+void weir_table_unwatch(weir_table *const t[], size_t n);
+
+/* Notes a hash, if it is watched. To be called before the change, under the locks of the key, or
+ * under another lock that the watcher takes once before it reads anything. */
+void weir_table_note(weir_table *t, uint64_t hash);
+
+/* How many hashes were noted; a hint. Call weir_table_noted() before WEIR_TABLE_NOTES of them are
+ * there: further ones are lost. */
+#ifndef WEIR_TABLE_NOTES /* tests/model has less memory */
+#define WEIR_TABLE_NOTES 1530
+#endif
+uint64_t weir_table_notes(const weir_table *t);
+
+/* Takes the hashes that were noted, of all ranges. Returns false if some were lost since the last
+ * call. */
+bool weir_table_noted(weir_table *t, void (*fn)(void *ctx, uint64_t hash), void *ctx);
+
+/* Calls fn for the entry of a hash, if there is one. */
+void weir_table_get(weir_table *t, uint64_t hash, weir_key_state_fn fn, void *ctx);
+
 typedef struct weir_table_stats {
     uint64_t keys;
     uint64_t bytes; /* that their entries use */

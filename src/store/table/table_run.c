@@ -294,6 +294,7 @@ void weir_table_keep_until(weir_table *t, int64_t until_ns)
 size_t weir_table_move_begin(weir_table *t, uint64_t from, uint64_t to)
 {
     enum { TRIES = 1 << 14 };
+    weir_table_note(t, to);
     for (size_t i = 0; i < TRIES; i++) {
         size_t slot = i % WEIR_TABLE_MOVES;
         uint64_t owner = 0;
@@ -359,14 +360,6 @@ void weir_table_reset(weir_table *t, uint64_t hash)
 
 /* ---- all keys: iteration, copying, statistics ------------------------------------------------ */
 
-static uint64_t hash_of(const weir_table *t, uint64_t bucket, const weir_bucket_entry *e)
-{
-    uint64_t len = t->buckets_len, first = bucket;
-    if (e->alternate)
-        first += len - weir_distance_of(t, e->tag);
-    return weir_hash_of(t, first - (first >= len ? len : 0), e->tag);
-}
-
 bool weir_table_each(weir_table *t, weir_key_state_fn fn, void *ctx)
 {
     for (uint64_t b = 0; b < t->buckets_len; b++) {
@@ -375,7 +368,7 @@ bool weir_table_each(weir_table *t, weir_key_state_fn fn, void *ctx)
         for (unsigned live = weir_line_live(&l); live != 0; live &= live - 1) {
             unsigned i = (unsigned)__builtin_ctz(live);
             weir_bucket_entry e = weir_line_get(&l, i);
-            weir_key_state stored = {.hash = hash_of(t, b, &e),
+            weir_key_state stored = {.hash = weir_entry_hash(t, &t->buckets[b], &e),
                                      .fresh_at_ns = e.fresh_at_ns,
                                      .form = e.form,
                                      .words_len = weir_form_words(e.form),
@@ -525,6 +518,8 @@ weir_status weir_table_open_split(weir_table *ret[], void *part, size_t bytes,
     repair_time(t->head);
     weir_bucket_repair_all(&t->array);
     t->array.opening = false;
+    if (port_word_load_relaxed(&t->head->watcher) == processes->self)
+        weir_robust_unlock(&t->head->watcher);
     weir_table *tables[1 + WEIR_TABLE_RANGES_MAX] = {t};
     weir_status st = split(tables, size, n);
     for (size_t i = 0; i <= n; i++) {

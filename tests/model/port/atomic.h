@@ -29,9 +29,11 @@
 #define port_word_store_relaxed(w, x)                                                              \
     model_store(MODEL_SITE(MODEL_RELAXED, "port_word_store_relaxed(" #w ")"), w, x)
 #define port_word_add_relaxed(w, n)                                                                \
-    model_add(MODEL_SITE(MODEL_RELAXED, "port_word_add_relaxed(" #w ")"), w, n)
+    ((void)model_add(MODEL_SITE(MODEL_RELAXED, "port_word_add_relaxed(" #w ")"), w, n))
 #define port_word_sub_release(w, n)                                                                \
-    model_add(MODEL_SITE(MODEL_RELEASE, "port_word_sub_release(" #w ")"), w, 0 - (n))
+    ((void)model_add(MODEL_SITE(MODEL_RELEASE, "port_word_sub_release(" #w ")"), w, 0 - (n)))
+#define port_word_add_release(w, n)                                                                \
+    model_add(MODEL_SITE(MODEL_RELEASE, "port_word_add_release(" #w ")"), w, n)
 #define port_stores_in_order()                                                                     \
     model_release_fence(MODEL_SITE(MODEL_RELEASE, "port_stores_in_order()"))
 #define port_word_cas_relaxed(w, from, to)                                                         \
