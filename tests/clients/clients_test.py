@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Tests current client libraries with the daemon, the module and the Functions library; and the examples
-of docs/clients.md. Libraries that cannot be installed are skipped and counted.
+"""Tests current client libraries with the daemon, the module and the Functions library; the examples of
+docs/clients.md; and docs/openapi.yaml. Libraries that cannot be installed are skipped and counted.
 
     clients_test.py WEIR MODULE [NAME...]"""
 
@@ -16,6 +16,7 @@ import fields
 from kit import install
 from kit.process import Failed, expect, run
 import libraries
+import openapi
 import page
 
 PROGRAMS = {
@@ -60,6 +61,15 @@ def field_tests(installed):
         fields.structured_fields(box, *installed.get("python"))
 
     yield structured_fields
+
+
+def openapi_tests(installed):
+    for judge in (openapi.openapi_is_valid, openapi.openapi_holds):
+        def test(box, judge=judge):
+            judge(box, installed.get("python")[0])
+
+        test.__name__ = judge.__name__
+        yield test
 
 
 def page_yaml(box):
@@ -133,7 +143,8 @@ def page_tests(installed):
 
 def main():
     installed = Installed(pathlib.Path(sys.argv[1]).resolve().parent / "clients")
-    tests = [page_yaml, page_releases, *library_tests(installed), *field_tests(installed), *page_tests(installed)]
+    tests = [page_yaml, page_releases, *library_tests(installed), *field_tests(installed),
+             *openapi_tests(installed), *page_tests(installed)]
     return run(tests, sys.argv)
 
 
