@@ -301,6 +301,13 @@ static void get_policy(weir_call *c, weir_slice name)
         redis.ReplyWithNull(ctx_of(c));
 }
 
+/* Redis has users of its own. */
+static bool may_change(weir_call *c, weir_slice name)
+{
+    (void)c, (void)name;
+    return true;
+}
+
 static weir_status set_policy(weir_call *c, const char *name, const char *limit,
                               weir_policy_error *ret)
 {
@@ -352,6 +359,7 @@ const weir_backend weir_module_backend = {
     .throttle = throttle,
     .list_policies = list_policies,
     .get_policy = get_policy,
+    .may_change = may_change,
     .set_policy = set_policy,
     .drop_policy = drop_policy,
     .no_memory = "the state of the key would exceed 16777216 bytes",

@@ -189,6 +189,14 @@ static bool is_active(const weir_config *c, const config_key *key)
     return key->section && key->section != &config_http_section;
 }
 
+/* Prints the names of the section `users`. */
+static void print_users(const weir_config *c)
+{
+    size_t n = c->users_len - (c->password != NULL);
+    for (size_t i = 0; i < n; i++)
+        print_line(i == 0 ? "users" : "", c->users[i].name);
+}
+
 /* Prints all keys but `policies`. */
 static void print_keys(const weir_config *c)
 {
@@ -196,6 +204,7 @@ static void print_keys(const weir_config *c)
     print_listens(c);
     print_proxies(c);
     print_line("password", c->password ? "set" : "none");
+    print_users(c);
     snprintf(threads, sizeof threads, "%u", c->threads);
     print_line("threads", c->threads > 0 ? threads : "one for each core");
     print_http(c);

@@ -412,16 +412,16 @@ static void put_metrics(void *app, weir_buffer *out)
 weir_http_guest weir_limitador_http(weir_limitador_loop *loop)
 {
     static const weir_http_endpoint endpoints[] = {
-        {"/check", POST | WEIR_HTTP_SAME_SITE, 0, check,
+        {"/check", WEIR_MAY_TAKE_OTHERS, POST | WEIR_HTTP_SAME_SITE, 0, check,
          "    namespace, values, delta: 200 or 429; limitador's API (POST)"},
-        {"/report", POST | WEIR_HTTP_SAME_SITE, 0, report,
+        {"/report", WEIR_MAY_TAKE_OTHERS, POST | WEIR_HTTP_SAME_SITE, 0, report,
          "    the same, charges without deciding (POST)"},
-        {"/check_and_report", POST | WEIR_HTTP_SAME_SITE, 0, check_and_report,
+        {"/check_and_report", WEIR_MAY_TAKE_OTHERS, POST | WEIR_HTTP_SAME_SITE, 0, check_and_report,
          "the same, decides and charges (POST)"},
-        {"/limits/", GET | WEIR_HTTP_SAME_SITE, 0, limits,
+        {"/limits/", WEIR_MAY_METRICS_OTHERS, GET | WEIR_HTTP_SAME_SITE, 0, limits,
          "/limits/NAMESPACE, /counters/NAMESPACE, /status"},
-        {"/counters/", GET | WEIR_HTTP_SAME_SITE, 0, counters, NULL},
-        {"/status", GET | WEIR_HTTP_SAME_SITE, 0, status, NULL},
+        {"/counters/", WEIR_MAY_METRICS_OTHERS, GET | WEIR_HTTP_SAME_SITE, 0, counters, NULL},
+        {"/status", WEIR_MAY_METRICS_OTHERS, GET | WEIR_HTTP_SAME_SITE, 0, status, NULL},
     };
     return (weir_http_guest){endpoints, sizeof endpoints / sizeof endpoints[0], loop, NULL,
                              put_metrics};

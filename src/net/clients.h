@@ -28,6 +28,10 @@ void weir_server_peer(const void *wake_ctx, char ret[static WEIR_PEER_TEXT_MAX])
  * *ret is then unchanged. */
 bool weir_server_peer_address(const void *wake_ctx, weir_peer_address *ret);
 
+/* Whether the client has shown a certificate whose common name, or a DNS name or URI of which, is
+ * this text, byte by byte. As weir_server_peer(). */
+bool weir_server_peer_has_name(const void *wake_ctx, const char *name);
+
 /* The index in options.listens of the listener that accepted the connection of a session. As
  * weir_server_peer(). */
 size_t weir_server_listener(const void *wake_ctx);

@@ -48,6 +48,12 @@ void weir_server_peer(const void *wake_ctx, char ret[static WEIR_PEER_TEXT_MAX])
         snprintf(ret, WEIR_PEER_TEXT_MAX, "%s", is_unix(wake_ctx) ? "unix" : "unknown");
 }
 
+bool weir_server_peer_has_name(const void *wake_ctx, const char *name)
+{
+    const weir_connection *c = wake_ctx;
+    return weir_tls_session_has_name(c->protocol, c->session, name);
+}
+
 size_t weir_server_listener(const void *wake_ctx)
 {
     return ((const weir_connection *)wake_ctx)->listener->index;

@@ -10,6 +10,7 @@
 #include "codec/http/options.h"
 #include "engine/engine.h"
 #include "service/rules/rule.h"
+#include "service/users/users.h"
 
 #include <weir/weir_store.h>
 
@@ -71,6 +72,7 @@ typedef struct config_listen {
     config_tls tls;                   /* if tls_choice is CONFIG_TLS_OWN */
     bool is_public;                   /* reachable from other machines */
     bool proxy_protocol;              /* connections begin with a PROXY header */
+    const char *user;                 /* that all its clients are; NULL: they log in */
     weir_answer answer;               /* unset members are those of weir_config.answer */
     char address[CONFIG_ADDRESS_MAX]; /* "127.0.0.1:6380", "[::1]:6380", "/run/weir/weir.sock" */
 } config_listen;
@@ -96,6 +98,10 @@ typedef struct weir_config {
 
     const char *password; /* NULL: none; never printed */
     bool insecure;        /* public addresses need no password */
+    /* Those of the section `users`, in the order of the file, and `default` with `password`. */
+    const weir_user_spec *users;
+    size_t users_len;  /* 0: every client may do everything */
+    bool users_single; /* the section is empty */
 
     unsigned threads; /* 1..256; 0: port_cores() */
     uint64_t memory_bytes, memory_large_bytes;

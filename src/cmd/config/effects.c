@@ -173,7 +173,7 @@ static void check_proxies(config_reader *r, const config_place *root)
     if (header.node && !trusts)
         config_warn(r->errors, &header,
                     "the header is never read, because trusted_proxies is empty");
-    if (is_set(&hosts) && c->password)
+    if (is_set(&hosts) && c->users_len > 0)
         config_warn(r->errors, &hosts,
                     "this has no effect with a password, which makes every host name acceptable");
     else if (is_set(&hosts))
@@ -328,7 +328,7 @@ static bool needs_insecure(const weir_config *c)
         const config_listen *l = &c->listens[i];
         const config_tls *tls = config_listen_tls(c, l);
         found |= l->is_public && !(tls && tls->client_ca) &&
-                 !(c->password && !config_protocol(l->protocol)->without_password);
+                 (l->user || c->users_len == 0 || config_protocol(l->protocol)->without_password);
     }
     return found;
 }
@@ -413,6 +413,7 @@ void config_check_effects(config_reader *r)
         if (config_guest_at(i)->check)
             config_guest_at(i)->check(r, r->config->guest[i]);
     }
+    config_check_users(r);
     check_unlimited(r, &root);
     check_proxies(r, &root);
     check_keys(r, &root);

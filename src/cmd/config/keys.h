@@ -98,6 +98,7 @@ extern const config_section config_http_section;   /* http.c */
 extern const config_section config_tls_section;    /* tls.c: of listeners */
 extern const config_section config_route_section;  /* routes.c: of a route */
 extern const config_section config_denied_section; /* answer.c */
+extern const config_section config_user_section;   /* users.c: of a user */
 
 /* Reads a map by its table, in the order of the table, and reports unknown keys. Invalid values
  * are reported and not stored.
@@ -191,6 +192,23 @@ bool config_same_client_header(const config_key *key, const void *a, const void 
 /* tls.c: "off", or a map that is stored in the config_tls at key->offset. */
 void config_read_tls(config_reader *r, const config_place *place, const config_key *key,
                      void *base);
+
+/* users.c */
+void config_read_users(config_reader *r, const config_place *place, const config_key *key,
+                       void *base);
+
+/* The user of an entry of `listen`. */
+void config_read_listen_user(config_reader *r, const config_place *place, const config_key *key,
+                             void *base);
+
+/* Adds the user of the top-level password. */
+void config_fit_users(config_reader *r);
+
+/* Warns of users who may do nothing, and so on. */
+void config_check_users(config_reader *r);
+
+/* root.c: why a text cannot be a password; NULL if it can. */
+const char *config_refuse_password(const char *text);
 
 /* policies.c */
 void config_read_policies(config_reader *r, const config_place *place, const config_key *key,

@@ -105,20 +105,33 @@ static void add_listen(config_reader *r, const config_place *place, const config
             return;
         }
     }
+    const char *without_password = config_protocol(listen->protocol)->without_password;
     WEIR_ASSERT(listen->address[0]);
-    if (c->listens_len == CONFIG_FILE_LISTENS_MAX)
+    if (without_password && c->users_len > 0 && !listen->user)
+        config_error(r->errors, place,
+                     "%s has no password, and there are users: bind the address to one, as in "
+                     "{address: \"%s\", user: NAME}",
+                     without_password, listen->address);
+    else if (c->listens_len == CONFIG_FILE_LISTENS_MAX)
         config_error(r->errors, place, "more than %d addresses", CONFIG_FILE_LISTENS_MAX);
     else
         c->listens[c->listens_len++] = *listen;
 }
 
-/* Whether public addresses are allowed: there is a password and the protocol can carry it, clients
- * must present a certificate, or `insecure` waives both. */
+/* Whether the configuration has users or a password. */
+static bool has_users(const config_reader *r)
+{
+    return config_get(r->root, "password") || config_get(r->root, "password_file") ||
+           r->config->users_len > 0;
+}
+
+/* Whether public addresses are allowed: clients must give a password and the protocol can carry it,
+ * clients must present a certificate, or `insecure` waives both. */
 static bool may_be_public(const config_reader *r, const config_listen *listen)
 {
     const config_node *insecure = config_get(r->root, "insecure");
     const config_tls *tls = config_listen_tls(r->config, listen);
-    bool password = config_get(r->root, "password") || config_get(r->root, "password_file");
+    bool password = has_users(r) && !listen->user;
     return (tls && tls->client_ca) ||
            (password && !config_protocol(listen->protocol)->without_password) ||
            (insecure && strcmp(insecure->text, "false") != 0);
@@ -131,16 +144,17 @@ static bool trusts_proxies(const config_reader *r)
     return n && !config_is_empty(n) && (n->kind != CONFIG_LIST || n->children > 0);
 }
 
-/* The path of a Unix socket for gRPC. */
-static void read_path(config_reader *r, const config_place *place, config_listen *listen)
+/*  path  of a Unix socket. */
+static void read_path(config_reader *r, const config_place *place, const char *path,
+                      config_listen *listen)
 {
-    const config_node *n = place->node;
-    if (n->len >= sizeof listen->address) {
+    size_t len = strlen(path);
+    if (len >= sizeof listen->address) {
         config_error(r->errors, place, "expected a path of at most 107 bytes, found %zu bytes",
-                     n->len);
+                     len);
         return;
     }
-    memcpy(listen->address, n->text, n->len);
+    memcpy(listen->address, path, len + 1);
     add_listen(r, place, listen);
 }
 
@@ -151,8 +165,8 @@ static void read_address(config_reader *r, const config_place *place, config_lis
     const char *without_password = config_protocol(listen->protocol)->without_password;
     if (!config_want_scalar(r, place, expected_address))
         return;
-    if (listen->protocol == PROTOCOL_GRPC && text[0] == '/') {
-        read_path(r, place, listen);
+    if (text[0] == '/' || strncmp(text, "unix:/", 6) == 0) {
+        read_path(r, place, strchr(text, '/'), listen);
         return;
     }
     const char *wrong = parse_address(text, listen);
@@ -217,6 +231,7 @@ static const config_key entry_keys[] = {
      .read = config_read_spread},
     {"denied", CONFIG_SECTION, CONFIG_MEMBER(config_listen, answer),
      .section = &config_denied_section, .read = config_read_denied},
+    {"user", CONFIG_OTHER, .read = config_read_listen_user},
     {"address", CONFIG_OTHER, .read = read_entry_address},
 };
 
@@ -295,12 +310,15 @@ bool config_same_listen(const config_key *key, const void *first, const void *se
 {
     const weir_config *a = first, *b = second;
     (void)key;
+    static const char none[] = "";
     bool same = a->listens_len == b->listens_len;
     for (size_t i = 0; same && i < a->listens_len; i++)
         same = a->listens[i].protocol == b->listens[i].protocol &&
                strcmp(a->listens[i].address, b->listens[i].address) == 0 &&
                a->listens[i].tls_choice == b->listens[i].tls_choice &&
                a->listens[i].proxy_protocol == b->listens[i].proxy_protocol &&
+               strcmp(a->listens[i].user ? a->listens[i].user : none,
+                      b->listens[i].user ? b->listens[i].user : none) == 0 &&
                config_same_tls(&a->listens[i].tls, &b->listens[i].tls) &&
                config_same_answer(&a->listens[i].answer, &b->listens[i].answer);
     return same;

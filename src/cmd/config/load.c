@@ -129,6 +129,8 @@ static weir_status read_all(config_reader *r, config_reach reach, const config_s
                           WEIR_E_SYNTAX);
     if (config_errors_in(e) == 0)
         config_fit_limits(r);
+    if (config_errors_in(e) == 0)
+        config_fit_users(r);
     bool read = config_errors_in(e) > 0 || load_guests(r);
     if (config_errors_in(e) == 0 && !r->arena->failed)
         config_check_effects(r);

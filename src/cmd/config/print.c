@@ -86,7 +86,8 @@ static void print_key(FILE *out, const config_node *key, bool secrets, size_t de
     if (secrets && config_is_password(key))
         fputs(" \"***\"\n", out);
     else
-        print_value(out, key->value, secrets && strcmp(key->text, "policies") != 0, depth);
+        print_value(out, key->value, secrets && (depth > 0 || strcmp(key->text, "policies") != 0),
+                    depth);
 }
 
 static void print_children(FILE *out, const config_node *node, bool secrets, size_t depth)

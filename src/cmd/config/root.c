@@ -192,7 +192,7 @@ static const config_key grpc_keys[] = {
 /* ---- all keys -------------------------------------------------------------------------------- */
 
 /* A client sends the password in the HTTP header Authorization. */
-static const char *refuse_password(const char *text)
+const char *config_refuse_password(const char *text)
 {
     for (size_t i = 0; text[i]; i++) {
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7F)
@@ -205,7 +205,7 @@ static const char *refuse_password(const char *text)
 }
 
 #define PASSWORD                                                                                   \
-    MEMBER(password), CONFIG_RANGE(1, CONFIG_PASSWORD_MAX, 0), .refuse = refuse_password
+    MEMBER(password), CONFIG_RANGE(1, CONFIG_PASSWORD_MAX, 0), .refuse = config_refuse_password
 
 static const char *const level_words[] = {[WEIR_LOG_DEBUG] = "debug",
                                           [WEIR_LOG_INFO] = "info",
@@ -246,9 +246,12 @@ static const config_key root_keys[] = {
      .read = config_read_spread, .same = config_same_spread},
     {"denied", CONFIG_SECTION, MEMBER(answer), .section = &config_denied_section,
      .read = config_read_denied},
+    /* Before `listen`, whose entries may name one. */
+    {"users", CONFIG_OTHER, .entries = &config_user_section, .schema = CONFIG_MAP_OF("@"),
+     .read = config_read_users},
     {"listen", CONFIG_OTHER, .schema = "@", .read = config_read_listen, .same = config_same_listen},
-    {"password", CONFIG_PASSWORD, PASSWORD},
-    {"password_file", CONFIG_PASSWORD_FILE, PASSWORD},
+    {"password", CONFIG_PASSWORD, PASSWORD, .live = true},
+    {"password_file", CONFIG_PASSWORD_FILE, PASSWORD, .live = true},
     {"insecure", CONFIG_BOOL, MEMBER(insecure)},
     {"hand_over", CONFIG_PATH, MEMBER(hand_over)},
     {"threads", CONFIG_NUMBER, MEMBER(threads), CONFIG_RANGE(1, 256, 0)},

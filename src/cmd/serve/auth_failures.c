@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Counts wrong passwords by protocol. Limits the log to one event per second, and delayed replies
- * to held_max per second. */
+/* Counts failures by protocol. Limits the log to one event of each kind per second, and delayed
+ * replies to held_max per second. */
 
 #include "cmd/serve/parts.h"
 
@@ -14,16 +14,22 @@
 
 #define PAUSE_NS INT64_C(1000000000) /* between two log events, and the delay of a reply */
 
+/* Failures of a kind. */
+typedef struct failures {
+    uint64_t total[PROTOCOLS_MAX];
+    int64_t unlogged;
+    int64_t logged_ns;      /* when the last event was logged; 0: never */
+    protocol_kind protocol; /* of the last failure, as the next ones */
+    char peer[64];
+    char user[WEIR_USER_NAME_MAX + 1], right[20]; /* of a denial */
+} failures;
+
 struct auth_failures {
     const log_target *log;
     port_mutex *lock; /* guards the following members */
-    uint64_t total[PROTOCOLS_MAX];
-    int64_t unlogged;
-    int64_t logged_ns;       /* when the last event was logged; 0: never */
+    failures wrong, denied;
     uint64_t held, held_max; /* replies delayed since second_ns, and their limit */
     int64_t second_ns;
-    protocol_kind protocol;
-    char peer[64];
 };
 
 weir_status auth_failures_open(auth_failures **ret, const log_target *log, uint64_t held_max)
@@ -43,32 +49,53 @@ weir_status auth_failures_open(auth_failures **ret, const log_target *log, uint6
     return WEIR_OK;
 }
 
-static void log_all(auth_failures *g)
+static void log_wrong(auth_failures *g)
 {
-    if (g->unlogged == 0)
-        return;
-    log_event(g->log, WEIR_LOG_WARNING, "wrong-password",
-              LOG(log_text("protocol", config_protocol(g->protocol)->name),
-                  log_text("peer", g->peer), log_integer("times", g->unlogged)));
-    g->unlogged = 0;
+    failures *f = &g->wrong;
+    if (f->unlogged > 0)
+        log_event(g->log, WEIR_LOG_WARNING, "wrong-password",
+                  LOG(log_text("protocol", config_protocol(f->protocol)->name),
+                      log_text("peer", f->peer), log_integer("times", f->unlogged)));
+    f->unlogged = 0;
+}
+
+static void log_denied(auth_failures *g)
+{
+    failures *f = &g->denied;
+    if (f->unlogged > 0)
+        log_event(g->log, WEIR_LOG_WARNING, "right-denied",
+                  LOG(log_text("protocol", config_protocol(f->protocol)->name),
+                      log_text("peer", f->peer), log_text("user", f->user),
+                      log_text("right", f->right), log_integer("times", f->unlogged)));
+    f->unlogged = 0;
 }
 
 void auth_failures_close(auth_failures *g)
 {
     if (!g)
         return;
-    log_all(g);
+    log_wrong(g);
+    log_denied(g);
     port_mutex_free(g->lock);
     port_free(g);
 }
 
-/* Logs the failures that are not logged yet, at most once a second. The caller holds the lock. */
+/* Whether failures can be logged: at most once a second. The caller holds the lock. */
+static bool is_due(failures *f, int64_t now_ns)
+{
+    if (f->unlogged == 0 || (f->logged_ns > 0 && now_ns - f->logged_ns < PAUSE_NS))
+        return false;
+    f->logged_ns = now_ns;
+    return true;
+}
+
+/* Logs the failures that are not logged yet. The caller holds the lock. */
 static void log_due(auth_failures *g, int64_t now_ns)
 {
-    if (g->unlogged == 0 || (g->logged_ns > 0 && now_ns - g->logged_ns < PAUSE_NS))
-        return;
-    log_all(g);
-    g->logged_ns = now_ns;
+    if (is_due(&g->wrong, now_ns))
+        log_wrong(g);
+    if (is_due(&g->denied, now_ns))
+        log_denied(g);
 }
 
 /* Counts one more delayed reply of this second. Returns false if the limit is reached. The caller
@@ -84,18 +111,34 @@ static bool may_hold(auth_failures *g, int64_t now_ns)
     return good;
 }
 
+static void count(failures *f, protocol_kind protocol, const char *peer)
+{
+    WEIR_ASSERT(protocol < PROTOCOLS_MAX && strlen(peer) < sizeof f->peer);
+    f->total[protocol]++;
+    f->unlogged++;
+    f->protocol = protocol;
+    snprintf(f->peer, sizeof f->peer, "%s", peer);
+}
+
 bool auth_failures_add(auth_failures *g, protocol_kind protocol, const char *peer, int64_t now_ns)
 {
-    WEIR_ASSERT(protocol < PROTOCOLS_MAX && strlen(peer) < sizeof g->peer);
     port_mutex_lock(g->lock);
-    g->total[protocol]++;
-    g->unlogged++;
-    g->protocol = protocol;
-    snprintf(g->peer, sizeof g->peer, "%s", peer);
+    count(&g->wrong, protocol, peer);
     log_due(g, now_ns);
     bool hold = may_hold(g, now_ns);
     port_mutex_unlock(g->lock);
     return hold;
+}
+
+void auth_failures_add_denial(auth_failures *g, const auth_denial *d, int64_t now_ns)
+{
+    failures *f = &g->denied;
+    port_mutex_lock(g->lock);
+    count(f, d->protocol, d->peer);
+    snprintf(f->user, sizeof f->user, "%s", d->user);
+    snprintf(f->right, sizeof f->right, "%s", d->right);
+    log_due(g, now_ns);
+    port_mutex_unlock(g->lock);
 }
 
 void auth_failures_tick(auth_failures *g, int64_t now_ns)
@@ -105,18 +148,24 @@ void auth_failures_tick(auth_failures *g, int64_t now_ns)
     port_mutex_unlock(g->lock);
 }
 
+/*  all  whether protocols without passwords are listed too. */
+static void put_totals(weir_buffer *out, const char *name, const char *help, const failures *f,
+                       bool all)
+{
+    weir_buffer_printf(out, "# HELP %s %s\n# TYPE %s counter\n", name, help, name);
+    for (protocol_kind i = 0; config_protocol(i); i++) {
+        if (all || !config_protocol(i)->without_password)
+            weir_buffer_printf(out, "%s{protocol=\"%s\"} %" PRIu64 "\n", name,
+                               config_protocol(i)->name, f->total[i]);
+    }
+}
+
 void auth_failures_put_metrics(auth_failures *g, weir_buffer *out)
 {
-    uint64_t total[PROTOCOLS_MAX];
     port_mutex_lock(g->lock);
-    memcpy(total, g->total, sizeof total);
+    const failures wrong = g->wrong, denied = g->denied;
     port_mutex_unlock(g->lock);
-    weir_buffer_printf(out, "# HELP weir_wrong_passwords_total Wrong passwords from clients.\n"
-                            "# TYPE weir_wrong_passwords_total counter\n");
-    for (protocol_kind i = 0; config_protocol(i); i++) {
-        if (config_protocol(i)->without_password)
-            continue;
-        weir_buffer_printf(out, "weir_wrong_passwords_total{protocol=\"%s\"} %" PRIu64 "\n",
-                           config_protocol(i)->name, total[i]);
-    }
+    put_totals(out, "weir_wrong_passwords_total", "Wrong passwords from clients.", &wrong, false);
+    put_totals(out, "weir_denied_rights_total", "Requests that users had no right to.", &denied,
+               true);
 }

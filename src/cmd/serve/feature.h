@@ -71,7 +71,7 @@ const feature *feature_at(size_t i);
 /* The place of a feature in the list. */
 size_t feature_index(const feature *f);
 
-extern const feature auth_feature;    /* features.c */
+extern const feature access_feature;  /* access.c */
 extern const feature tls_feature;     /* tls_listeners.c */
 extern const feature engines_feature; /* features.c */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* The list of features: those of the guests follow the passwords and TLS, in the order of the
+/* The list of features: those of the guests follow the users and TLS, in the order of the
  * guests. A feature that uses another one follows it. */
 
 #include "cmd/serve/feature.h"
@@ -9,50 +9,6 @@
 #include "cmd/serve/parts.h"
 #include "port/assert.h"
 #include "service/top/top.h"
-
-/* ---- wrong passwords ------------------------------------------------------------------------- */
-
-/* How many replies to wrong passwords may be delayed per second. A delay takes a second, so at most
- * twice as many are delayed at once: a quarter of the connections. */
-static uint64_t held_max_of(const weir_config *c)
-{
-    return (uint64_t)c->connections / 8 + 1;
-}
-
-static weir_status open_auth(void **ret_self, const feature_setup *s)
-{
-    auth_failures *g = NULL;
-    weir_status st = auth_failures_open(&g, s->log, held_max_of(s->config));
-    *ret_self = g;
-    return st;
-}
-
-static void close_auth(void *self)
-{
-    auth_failures_close(self);
-}
-
-static weir_status open_auth_loop(void *self, protocol_loop *l)
-{
-    l->failures = self;
-    return WEIR_OK;
-}
-
-static void tick_auth(void *self, int64_t now_ns)
-{
-    auth_failures_tick(self, now_ns);
-}
-
-static void put_auth_metrics(void *self, weir_buffer *out)
-{
-    auth_failures_put_metrics(self, out);
-}
-
-const feature auth_feature = {.open = open_auth,
-                              .close = close_auth,
-                              .open_loop = open_auth_loop,
-                              .tick = tick_auth,
-                              .put_metrics = put_auth_metrics};
 
 /* ---- the top keys ---------------------------------------------------------------------------- */
 
@@ -116,7 +72,7 @@ static bool never(const weir_config *c)
 
 /* The feature of a guest that was left out of the build: never wanted. */
 static const feature none = {.is_wanted = never};
-static const feature *const first[] = {&auth_feature, &tls_feature};
+static const feature *const first[] = {&access_feature, &tls_feature};
 static const feature *const last[] = {&engines_feature, &top_feature};
 enum { FIRST = sizeof first / sizeof first[0], LAST = sizeof last / sizeof last[0] };
 _Static_assert(FIRST + CONFIG_GUESTS_MAX + LAST <= FEATURES_MAX, "each has a place");

@@ -19,8 +19,8 @@ struct weir_server;
 
 /* ---- wrong passwords (auth_failures.c) ------------------------------------------------------- */
 
-/* Authentication failures (wrong passwords): counted for the metrics, logged at most once a second,
- * and rate limited. It never sees a password. It must not know any clock or socket. */
+/* Wrong passwords, and requests that users have no right to: counted for the metrics, and logged at
+ * most once a second. The delayed replies to wrong passwords are limited. It never sees a password. It must not know any clock or socket. */
 
 typedef struct auth_failures auth_failures;
 
@@ -42,11 +42,23 @@ void auth_failures_close(auth_failures *g);
  * connections. Threads: any. */
 bool auth_failures_add(auth_failures *g, protocol_kind protocol, const char *peer, int64_t now_ns);
 
+/* A request that a user has no right to. */
+typedef struct auth_denial {
+    protocol_kind protocol;
+    const char *peer; /* as above */
+    const char *user; /* "": the client is none */
+    const char *right;
+} auth_denial;
+
+/* Counts it. The log event `right-denied` has their number since the previous event, and the last
+ * one. Threads: any. */
+void auth_failures_add_denial(auth_failures *g, const auth_denial *d, int64_t now_ns);
+
 /* Logs the failures that are not logged yet, if a second has passed since the last event. Call it
  * about once a second. Threads: any. */
 void auth_failures_tick(auth_failures *g, int64_t now_ns);
 
-/* Appends the metric weir_wrong_passwords_total. Threads: any. */
+/* Appends the metrics weir_wrong_passwords_total and weir_denied_rights_total. Threads: any. */
 void auth_failures_put_metrics(auth_failures *g, weir_buffer *out);
 
 /* ---- certificates (tls_listeners.c) ---------------------------------------------------------- */

@@ -24,16 +24,6 @@ weir_session_step protocols_count_latency(weir_service *s, int64_t begun_ns, wei
     return step;
 }
 
-/* The sessions' callback for a wrong password.
- *  peer  the connection that sent it. */
-static bool wrong_password(void *ctx, const void *peer)
-{
-    const protocol_login *login = ctx;
-    char text[WEIR_PEER_TEXT_MAX];
-    weir_server_peer(peer, text);
-    return auth_failures_add(login->failures, login->kind, text, port_steady_ns());
-}
-
 weir_address protocols_address(const weir_peer_address *peer)
 {
     weir_address a = {.v6 = peer->v6};
@@ -51,11 +41,6 @@ static bool peer_address(const void *peer, weir_address *ret)
     return true;
 }
 
-static const char *password_of(const protocol_loop *l)
-{
-    return l->config->password;
-}
-
 /* ---- RESP ------------------------------------------------------------------------------------ */
 
 static void resp_open_loop(protocol_loop *l)
@@ -63,9 +48,7 @@ static void resp_open_loop(protocol_loop *l)
     l->resp = (weir_resp_options){.service = l->service,
                                   .server = l->server,
                                   .server_ctx = l,
-                                  .password = password_of(l),
-                                  .wrong_password = wrong_password,
-                                  .wrong_password_ctx = &l->login[PROTOCOL_RESP],
+                                  .access = &l->access,
                                   .version = WEIR_VERSION,
                                   .first_id = l->i + 1,
                                   .id_step = l->loops};
@@ -92,7 +75,8 @@ static weir_session_usage resp_usage(const void *session)
 
 static bool resp_is_new(const void *session)
 {
-    return !((const weir_resp_session *)session)->authenticated;
+    const weir_login *l = &((const weir_resp_session *)session)->login;
+    return !l->everything && !l->user;
 }
 
 static weir_session_step resp_run(void *session, weir_buffer *in, weir_buffer *out,
@@ -126,9 +110,7 @@ static void http_open_loop(protocol_loop *l)
     l->http = (weir_http_options){.service = l->service,
                                   .version = WEIR_VERSION,
                                   .pages = weir_web_pages,
-                                  .password = password_of(l),
-                                  .wrong_password = wrong_password,
-                                  .wrong_password_ctx = &l->login[PROTOCOL_HTTP],
+                                  .access = &l->access,
                                   .hosts = c->http_hosts,
                                   .origins = c->http_origins,
                                   .key_header = key->from == CONFIG_KEY_HEADER ? key->name : NULL,
@@ -228,9 +210,7 @@ static void grpc_open_loop(protocol_loop *l)
 {
     l->grpc.ready = grpc_ready;
     l->grpc.ready_ctx = l;
-    l->grpc.password = password_of(l);
-    l->grpc.wrong_password = wrong_password;
-    l->grpc.wrong_password_ctx = &l->login[PROTOCOL_GRPC];
+    l->grpc.access = &l->access;
     l->grpc.max_age_ns = l->config->grpc_max_age_ns;
     l->grpc.max_age_grace_ns = l->config->grpc_max_age_grace_ns;
 }
@@ -349,7 +329,6 @@ const protocol_row *protocol_of(protocol_kind kind)
 void protocols_open_loop(protocol_loop *l)
 {
     for (protocol_kind kind = 0; config_protocol(kind); kind++) {
-        l->login[kind] = (protocol_login){l->failures, kind};
         if (protocol_of(kind)->open_loop)
             protocol_of(kind)->open_loop(l);
     }

@@ -17,18 +17,13 @@ struct weir_peer_address;
 
 enum { FEATURES_MAX = 16, HTTP_GUESTS_MAX = 4 };
 
-/* The context of a session's wrong_password callback. */
-typedef struct protocol_login {
-    struct auth_failures *failures;
-    protocol_kind kind;
-} protocol_login;
-
 /* The context of weir_protocol.open(): what the sessions of one event loop share. The daemon and
  * its features fill in the first part, and then protocols_open_loop() is called. */
 typedef struct protocol_loop {
     struct daemon *daemon;
     const struct weir_config *config;
     struct auth_failures *failures;
+    weir_access access; /* of the sessions of this loop */
     weir_service *service;
     unsigned i, loops;                                 /* this is event loop i of 0..loops - 1 */
     void *part[FEATURES_MAX];                          /* of each feature, by feature_index() */
@@ -39,7 +34,6 @@ typedef struct protocol_loop {
     port_counter *streams;                                      /* of all loops: the same */
     int64_t started_ns;
 
-    protocol_login login[PROTOCOLS_MAX];
     weir_resp_options resp;
     weir_http_options http;
     weir_http_guest guests[HTTP_GUESTS_MAX]; /* for `http`, which the features fill in */

@@ -249,7 +249,7 @@ static void ready(void *ctx, char (*addresses)[DAEMON_ADDRESSES_MAX])
 /* The policy of the examples. None if a client needs a password or TLS. */
 static const char *example_policy(const weir_config *c)
 {
-    bool plain = isatty(STDOUT_FILENO) && !c->password && c->rules_len > 0;
+    bool plain = isatty(STDOUT_FILENO) && c->users_len == 0 && c->rules_len > 0;
     for (size_t i = 0; i < c->listens_len; i++)
         plain = plain && !config_listen_tls(c, &c->listens[i]);
     return plain ? c->rules[0].name : NULL;
@@ -312,7 +312,7 @@ static void log_environment(const weir_config *c, const log_target *log)
         log_event(log, WEIR_LOG_WARNING, "no-grpc-address",
                   LOG(log_text("text", "no address serves gRPC: listen in the configuration file "
                                        "replaces all addresses of the variables")));
-    for (size_t i = 0; i < c->listens_len && !c->password; i++) {
+    for (size_t i = 0; i < c->listens_len && c->users_len == 0; i++) {
         const config_tls *tls = config_listen_tls(c, &c->listens[i]);
         if (c->listens[i].is_public && !(tls && tls->client_ca))
             log_event(log, WEIR_LOG_WARNING, "public-address",

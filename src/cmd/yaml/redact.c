@@ -16,7 +16,8 @@ enum { WORD_LEN = sizeof word - 1 };
 
 bool config_is_password(const config_node *key)
 {
-    return weir_edit_distance(key->text, word) <= 2 || strcmp(key->text, "pass") == 0;
+    return weir_edit_distance(key->text, word) <= 2 || strcmp(key->text, "pass") == 0 ||
+           strcmp(key->text, "password_hash") == 0;
 }
 
 static void redact(config_errors *e, size_t begin, size_t end)
@@ -48,15 +49,16 @@ static void redact_value(config_errors *e, const config_node *key)
     redact(e, begin, config_line_end(e, end));
 }
 
-static void redact_passwords(config_errors *e, const config_node *root)
+/*  top  of the file, where a policy may be called "password". */
+static void redact_passwords(config_errors *e, const config_node *root, bool top)
 {
     for (const config_node *child = root->first; child; child = child->next) {
         if (root->kind == CONFIG_LIST)
-            redact_passwords(e, child);
+            redact_passwords(e, child, false);
         else if (config_is_password(child))
             redact_value(e, child);
-        else if (strcmp(child->text, "policies") != 0) /* a policy may be called "password" */
-            redact_passwords(e, child->value);
+        else if (!top || strcmp(child->text, "policies") != 0)
+            redact_passwords(e, child->value, false);
     }
 }
 
@@ -163,8 +165,10 @@ static void redact_words(config_errors *e)
             if (strncasecmp(e->text + at, word, WORD_LEN) != 0)
                 continue;
             size_t from = at + WORD_LEN;
-            if (from < end && (e->text[from] == '_' || e->text[from] == '-'))
+            bool is_hash = end - from >= 5 && strncasecmp(e->text + from, "_hash", 5) == 0;
+            if (!is_hash && from < end && (e->text[from] == '_' || e->text[from] == '-'))
                 continue; /* password_file */
+            from += is_hash ? 5 : 0;
             while (from < end && strchr("\"' \t", e->text[from]))
                 from++;
             if (from < end && e->text[from] == ':')
@@ -182,7 +186,7 @@ void config_redact(config_errors *e, const config_node *root)
     for (size_t begin = 0; begin < e->len; begin = config_line_end(e, begin) + 1)
         redact_urls_of_line(e, begin, config_line_end(e, begin));
     if (root) {
-        redact_passwords(e, root);
+        redact_passwords(e, root, true);
         redact_other_urls(e, root, false);
     } else {
         redact_words(e);

@@ -6,7 +6,6 @@
 
 #include "codec/answer/json.h"
 #include "port/assert.h"
-#include "service/top/top.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -111,10 +110,22 @@ static void put_count(weir_buffer *out, const char *policy, const char *verdict,
     weir_buffer_printf(out, ",verdict=\"%s\"} %" PRIu64 "\n", verdict, value);
 }
 
+/* Metrics for a user. */
+typedef struct output {
+    weir_buffer *out;
+    const weir_user *user;
+} output;
+
+static bool sees(const weir_user *user, const char *policy)
+{
+    return weir_user_sees(user, (weir_slice){policy, strlen(policy)});
+}
+
 static void put_counts(void *ctx, const char *name, const weir_counts *c)
 {
-    weir_buffer *out = ctx;
-    for (size_t i = 0; i < WEIR_VERDICTS; i++)
+    const output *to = ctx;
+    weir_buffer *out = to->out;
+    for (size_t i = 0; i < WEIR_VERDICTS && sees(to->user, name); i++)
         put_count(out, name, weir_verdict_counters[i].name,
                   weir_counter_value(&weir_verdict_counters[i], c));
 }
@@ -124,9 +135,10 @@ static void put_candidate(void *ctx, const char *name, size_t index, const weir_
     static const char *const verdicts[] = {"allowed", "denied"};
     const uint64_t value[2][2] = {{c->both_allow, c->only_candidate_denies},
                                   {c->only_current_denies, c->both_deny}};
-    weir_buffer *out = ctx;
+    const output *to = ctx;
+    weir_buffer *out = to->out;
     (void)index;
-    for (int current = 0; current < 2; current++) {
+    for (int current = 0; current < 2 && sees(to->user, name); current++) {
         for (int candidate = 0; candidate < 2; candidate++) {
             weir_buffer_printf(out, "weir_candidate_decisions_total{policy=");
             weir_metrics_put_label(out, name);
@@ -155,18 +167,31 @@ typedef struct tops {
     weir_buffer *out;
     weir_limiter *limiter;
     int64_t now_ns;
+    const weir_user *user;
     size_t left; /* keys that may still be listed */
 } tops;
+
+void weir_top_hide_keys(weir_top *top, const weir_user *user)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < top->len; i++) {
+        const weir_top_key *key = &top->key[i];
+        if (weir_user_has_key(user, (weir_slice){key->text, key->text_len}, NULL))
+            top->key[len++] = *key;
+    }
+    top->len = len;
+}
 
 static void put_tops(tops *t, const char *policy)
 {
     size_t keys = weir_limiter_top_keys(t->limiter);
-    for (int of = 0; of < WEIR_TOP_OFS; of++) {
+    for (int of = 0; of < WEIR_TOP_OFS && sees(t->user, policy); of++) {
         weir_top top;
         size_t k = keys < WEIR_TOP_K ? keys : WEIR_TOP_K;
         if (weir_limiter_top(t->limiter, (weir_slice){policy, strlen(policy)}, (weir_top_of)of, k,
                              t->now_ns, &top) != WEIR_OK)
             continue;
+        weir_top_hide_keys(&top, t->user);
         for (size_t i = 0; i < top.len && t->left > 0; i++, t->left--) {
             weir_buffer_printf(t->out, "weir_top_cost{policy=");
             weir_metrics_put_label(t->out, policy);
@@ -185,9 +210,9 @@ static bool put_tops_of_rule(void *ctx, const weir_rule_view *rule)
     return t->left > 0;
 }
 
-void weir_metrics_put_top(weir_buffer *out, weir_service *s, int64_t now_ns)
+void weir_metrics_put_top(weir_buffer *out, weir_service *s, int64_t now_ns, const weir_user *user)
 {
-    tops t = {out, weir_service_limiter(s), now_ns, WEIR_METRICS_KEYS_MAX};
+    tops t = {out, weir_service_limiter(s), now_ns, user, WEIR_METRICS_KEYS_MAX};
     if (weir_limiter_top_keys(t.limiter) == 0)
         return;
     put_head(out, "weir_top_cost", "gauge",
@@ -234,8 +259,9 @@ static void put_latency(weir_buffer *out, const weir_latency *l)
 }
 
 /* The policies that have memory of their own. */
-static void put_partitions(weir_buffer *out, weir_limiter *limiter)
+static void put_partitions(const output *to, weir_limiter *limiter)
 {
+    weir_buffer *out = to->out;
     char name[NAME_MAX_LEN];
     weir_partition_stats stats[WEIR_PARTITIONS_MAX];
     size_t n = weir_limiter_partitions(limiter, stats, WEIR_PARTITIONS_MAX);
@@ -243,6 +269,8 @@ static void put_partitions(weir_buffer *out, weir_limiter *limiter)
         const weir_counter *row = &weir_partition_counters[r];
         put_counter_head(out, "weir_policy_", row, name);
         for (size_t i = 0; i < n; i++) {
+            if (!sees(to->user, stats[i].name))
+                continue;
             weir_buffer_printf(out, "%s{policy=", name);
             weir_metrics_put_label(out, stats[i].name);
             weir_buffer_printf(out, "} %" PRIu64 "\n", weir_counter_value(row, &stats[i]));
@@ -250,19 +278,21 @@ static void put_partitions(weir_buffer *out, weir_limiter *limiter)
     }
 }
 
-void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *version)
+void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *version,
+                      const weir_user *user)
 {
     char name[NAME_MAX_LEN];
+    output to = {out, user};
     put_head(out, "weir_build_info", "gauge", "Always 1; the version is the label.");
     weir_buffer_printf(out, "weir_build_info{version=");
     weir_metrics_put_label(out, version);
     weir_buffer_printf(out, "} 1\n");
 
     put_head(out, "weir_decisions_total", "counter", "Requests decided, by policy and verdict.");
-    weir_limiter_counts(limiter, put_counts, out);
+    weir_limiter_counts(limiter, put_counts, &to);
     put_head(out, "weir_candidate_decisions_total", "counter",
              "Requests that a candidate decided too, by the verdicts of both limits.");
-    weir_limiter_candidates(limiter, put_candidate, out);
+    weir_limiter_candidates(limiter, put_candidate, &to);
 
     weir_latency latency = weir_limiter_latency(limiter);
     put_latency(out, &latency);
@@ -273,7 +303,7 @@ void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *versi
         weir_buffer_printf(out, "%s %" PRIu64 "\n", name,
                            weir_counter_value(&weir_store_counters[i], &store));
     }
-    put_partitions(out, limiter);
+    put_partitions(&to, limiter);
     put_head(out, "weir_clock_offset_seconds", "gauge",
              "How far the wall clock is ahead of weir's own clock.");
     weir_buffer_printf(out, "weir_clock_offset_seconds ");

@@ -7,6 +7,8 @@
 
 #include "port/buffer.h"
 #include "service/service.h"
+#include "service/top/top.h"
+#include "service/users/users.h"
 
 /* A counter or a gauge, which is an uint64_t member of a struct of statistics. */
 typedef struct weir_counter {
@@ -40,8 +42,10 @@ static inline uint64_t weir_counter_value(const weir_counter *c, const void *sta
 }
 
 /* Appends the metrics of decisions and of the store.
- *  version  of weir, for weir_build_info. */
-void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *version);
+ *  version  of weir, for weir_build_info.
+ *  user     who sees only some policies; NULL sees all. */
+void weir_metrics_put(weir_buffer *out, weir_limiter *limiter, const char *version,
+                      const weir_user *user);
 
 /* Appends one metric without labels, with its HELP and TYPE lines.
  *  type  "counter" or "gauge".
@@ -53,7 +57,10 @@ void weir_metrics_put_one(weir_buffer *out, const char *name, const char *type, 
  * WEIR_METRICS_KEYS_MAX in total. Two keys never have the same labels. Appends nothing if top keys
  * are disabled. */
 #define WEIR_METRICS_KEYS_MAX 1000
-void weir_metrics_put_top(weir_buffer *out, weir_service *s, int64_t now_ns);
+void weir_metrics_put_top(weir_buffer *out, weir_service *s, int64_t now_ns, const weir_user *user);
+
+/* Removes the keys that a user may not use from a list of top keys. */
+void weir_top_hide_keys(weir_top *top, const weir_user *user);
 
 /* Appends a label value with its quotes. */
 void weir_metrics_put_label(weir_buffer *out, const char *value);

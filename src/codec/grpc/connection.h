@@ -40,7 +40,7 @@ void weir_grpc_free(weir_grpc_heap *h, void *p);
 /* A method of the session itself. */
 typedef struct weir_grpc_own_method {
     const char *path;
-    bool open;    /* needs no password */
+    weir_right right;
     bool streams; /* the response is a stream of messages */
     bool
         converses; /* the request is a stream too: `run` gets each message, not the whole request */
@@ -54,10 +54,11 @@ enum {
     WEIR_GRPC_KNOWN_METHOD = 1 << 2,
     WEIR_GRPC_GZIP = 1 << 3,             /* grpc-encoding */
     WEIR_GRPC_UNKNOWN_ENCODING = 1 << 4, /* grpc-encoding */
-    WEIR_GRPC_PASSWORD = 1 << 5,         /* the right one */
+    WEIR_GRPC_PASSWORD = 1 << 5,         /* was given */
     WEIR_GRPC_WRONG_PASSWORD = 1 << 6,
     WEIR_GRPC_BAD_TIMEOUT = 1 << 7,
     WEIR_GRPC_HEAD_TOO_LONG = 1 << 8,
+    WEIR_GRPC_BUSY = 1 << 9, /* see WEIR_LOGIN_BUSY */
 };
 
 struct weir_grpc_stream {
@@ -66,6 +67,7 @@ struct weir_grpc_stream {
     weir_grpc_stream *ready_next, **ready_link;
     int32_t id;
     uint16_t fields;                 /* WEIR_GRPC_POST and so on */
+    weir_login login;                /* by the password in the header fields */
     const weir_grpc_method *method;  /* of the application; NULL: `own` */
     const weir_grpc_own_method *own; /* NULL: the request is not checked, or `method` */
     size_t head_len;                 /* of the header list, as RFC 9113, 6.5.2 counts it */
@@ -148,7 +150,8 @@ struct weir_grpc_connection {
     int64_t credits_ns;      /* when they were counted */
     unsigned wrong_passwords;
 
-    bool known;        /* a request had the password */
+    weir_login login;  /* by the listener or a certificate */
+    bool known;        /* a request had a right password */
     bool prefaced;     /* the connection preface has begun */
     bool pending;      /* an engine decides the first calls of `ready` */
     bool woken;        /* since they were passed to answer() last */

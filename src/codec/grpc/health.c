@@ -94,8 +94,8 @@ static void watch(weir_grpc_connection *c, weir_grpc_stream *s)
 }
 
 const weir_grpc_own_method weir_grpc_health[2] = {
-    {"/grpc.health.v1.Health/Check", .open = true, .run = check},
-    {"/grpc.health.v1.Health/Watch", .open = true, .streams = true, .run = watch},
+    {"/grpc.health.v1.Health/Check", .right = WEIR_MAY_ANYONE, .run = check},
+    {"/grpc.health.v1.Health/Watch", .right = WEIR_MAY_ANYONE, .streams = true, .run = watch},
 };
 
 /* Returns the next stream of Watch, from `s` on, that sends changes. */

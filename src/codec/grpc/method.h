@@ -6,6 +6,7 @@
 
 #include "port/buffer.h"
 #include "port/text.h"
+#include "service/users/users.h"
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
@@ -21,6 +22,7 @@ typedef enum weir_grpc_status { /* https://grpc.github.io/grpc/core/md_doc_statu
                                 WEIR_GRPC_INVALID_ARGUMENT = 3,
                                 WEIR_GRPC_DEADLINE_EXCEEDED = 4,
                                 WEIR_GRPC_NOT_FOUND = 5,
+                                WEIR_GRPC_PERMISSION_DENIED = 7,
                                 WEIR_GRPC_RESOURCE_EXHAUSTED = 8,
                                 WEIR_GRPC_UNIMPLEMENTED = 12,
                                 WEIR_GRPC_INTERNAL = 13,
@@ -44,6 +46,7 @@ typedef struct weir_grpc_call {
 /* A method of a service. Streaming methods belong to the session itself: Watch and reflection. */
 typedef struct weir_grpc_method {
     const char *path; /* "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit" */
+    weir_right right; /* a set of them: see weir_right */
 
     /* Answers the first of n calls of this method (1 or more), in order.
      *  app  the application's memory in the session; see weir_grpc_options.app_size.

@@ -286,27 +286,27 @@ static void read_encoding(weir_grpc_stream *s, const char *value, size_t len)
         s->fields |= WEIR_GRPC_UNKNOWN_ENCODING;
 }
 
+/* A request is one guess: a second field makes it wrong. */
 static void read_authorization(weir_grpc_connection *c, weir_grpc_stream *s, const char *value,
                                size_t len)
 {
-    if (!c->options->password)
+    weir_access *a = c->options->access;
+    if (!weir_access_is_limited(a) || c->login.is_fixed)
         return;
-    if (s->fields & (WEIR_GRPC_PASSWORD | WEIR_GRPC_WRONG_PASSWORD)) { /* a request is one guess */
-        s->fields &= (uint16_t)~WEIR_GRPC_PASSWORD;
-        s->fields |= WEIR_GRPC_WRONG_PASSWORD;
+    weir_credentials given =
+        s->fields & WEIR_GRPC_PASSWORD
+            ? WEIR_CREDENTIALS_WRONG
+            : weir_credentials_check(a, (weir_slice){value, len}, c->now_ns, &s->login);
+    if (given == WEIR_CREDENTIALS_NONE)
         return;
-    }
-    switch (weir_credentials_check((weir_slice){value, len}, c->options->password)) {
-    case WEIR_CREDENTIALS_NONE:
-        break;
-    case WEIR_CREDENTIALS_WRONG:
+    s->fields |= WEIR_GRPC_PASSWORD;
+    if (given == WEIR_CREDENTIALS_BUSY)
+        s->fields |= WEIR_GRPC_BUSY;
+    if (given == WEIR_CREDENTIALS_WRONG) {
+        s->login = (weir_login){.user = NULL};
         s->fields |= WEIR_GRPC_WRONG_PASSWORD;
-        break;
-    case WEIR_CREDENTIALS_RIGHT:
-        s->fields |= WEIR_GRPC_PASSWORD;
-        c->known = true;
-        break;
     }
+    c->known |= given == WEIR_CREDENTIALS_RIGHT;
 }
 
 static void read_field(weir_grpc_connection *c, weir_grpc_stream *s, const uint8_t *name,
@@ -346,21 +346,55 @@ int weir_grpc_on_header(nghttp2_session *h2, const nghttp2_frame *frame, const u
     return 0;
 }
 
-static bool needs_password(const weir_grpc_connection *c, const weir_grpc_stream *s)
+static weir_right right_of(const weir_grpc_stream *s)
 {
-    bool open = s->own && s->own->open;
-    return c->options->password && !open && !(s->fields & WEIR_GRPC_PASSWORD);
+    return s->own ? s->own->right : s->method->right;
+}
+
+/* The login of a request: that of the connection, or by the password in its header fields. */
+static const weir_login *login_of(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    if (s->login.name_id == 0)
+        return &c->login;
+    weir_login_refresh(&s->login, c->options->access, c->wake_ctx);
+    return &s->login;
 }
 
 /* Slows down guessing: the output of the connection is delayed, and after a few wrong passwords it
  * is closed. */
 static void punish(weir_grpc_connection *c)
 {
-    const weir_grpc_options *o = c->options;
-    bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, c->wake_ctx);
+    bool hold = weir_access_wrong_password(c->options->access, c->wake_ctx);
     c->penalty |= hold;
     if (++c->wrong_passwords >= WEIR_PASSWORD_TRIES || !hold)
         weir_grpc_calm(c);
+}
+
+/* Refuses a request of a client that has not the right to it. */
+static void check_right(weir_grpc_connection *c, weir_grpc_stream *s)
+{
+    weir_right right = right_of(s);
+    if (!weir_access_is_limited(c->options->access) || right & WEIR_MAY_ANYONE)
+        return;
+    const weir_login *l = login_of(c, s);
+    if (s->fields & WEIR_GRPC_BUSY) {
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNAVAILABLE,
+                         "too many passwords are being checked, try again");
+    } else if (!l->user) {
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNAUTHENTICATED,
+                         weir_access_is_single(c->options->access)
+                             ? "expected the metadata authorization: Bearer PASSWORD"
+                             : "expected the metadata authorization: Bearer NAME:PASSWORD");
+        if (s->fields & WEIR_GRPC_WRONG_PASSWORD)
+            punish(c);
+    } else if (!weir_user_may(l->user, right)) {
+        weir_grpc_refuse(c, s, 200, WEIR_GRPC_PERMISSION_DENIED,
+                         weir_user_may(l->user, WEIR_MAY_TAKE)
+                             ? "the user is bound to policies or keys, and these limits are no "
+                               "policies"
+                             : "the user lacks the right \"take\"");
+        weir_access_denied(c->options->access, c->wake_ctx, l, right);
+    }
 }
 
 /* The header list is complete: refuses what is not a request to a known method. */
@@ -383,12 +417,8 @@ static void check_head(weir_grpc_connection *c, weir_grpc_stream *s)
                          "unsupported grpc-encoding, expected identity or gzip");
     else if (has & WEIR_GRPC_BAD_TIMEOUT)
         weir_grpc_refuse(c, s, 200, WEIR_GRPC_INTERNAL, "malformed grpc-timeout");
-    else if (needs_password(c, s)) {
-        weir_grpc_refuse(c, s, 200, WEIR_GRPC_UNAUTHENTICATED,
-                         "expected the metadata authorization: Bearer PASSWORD");
-        if (has & WEIR_GRPC_WRONG_PASSWORD)
-            punish(c);
-    }
+    else
+        check_right(c, s);
     if (weir_grpc_is_conversation(s))
         weir_grpc_uncount(c, s);
 }

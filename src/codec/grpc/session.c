@@ -350,6 +350,8 @@ weir_session_step weir_grpc_session_run(weir_grpc_session *s, weir_buffer *in, w
     if (!c || !check_preface(c, in, out))
         return step(WEIR_SESSION_CLOSE);
     set_time(c, now_ns);
+    weir_access_refresh(c->options->access);
+    weir_login_refresh(&c->login, c->options->access, c->wake_ctx);
     weir_grpc_earn_by_time(c);
     bool answered = !c->pending || answer(c);
     if (answered) {
@@ -378,7 +380,7 @@ weir_session_step weir_grpc_session_run(weir_grpc_session *s, weir_buffer *in, w
 bool weir_grpc_session_is_new(const weir_grpc_session *s)
 {
     const weir_grpc_connection *c = s->connection;
-    return c && c->options->password && !c->known;
+    return c && weir_access_is_limited(c->options->access) && !c->known && !c->login.user;
 }
 
 weir_session_usage weir_grpc_session_usage(const weir_grpc_session *s)

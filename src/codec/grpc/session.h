@@ -30,11 +30,7 @@ typedef struct weir_grpc_options {
     bool (*ready)(void *ready_ctx);
     void *ready_ctx;
 
-    const char
-        *password; /* required as `authorization: Bearer PASSWORD` by every method but Health;
-                             NULL: none */
-    bool (*wrong_password)(void *ctx, const void *peer); /* as in weir_http_options; may be NULL */
-    void *wrong_password_ctx;
+    weir_access *access; /* of the thread; NULL: no users. A peer is the wake_ctx of the session */
 
     int64_t max_age_ns;       /* of a connection, then GOAWAY; +-10 %; 0: no limit */
     int64_t max_age_grace_ns; /* for the requests in flight after that */
@@ -56,7 +52,7 @@ weir_session_step weir_grpc_session_run(weir_grpc_session *s, weir_buffer *in, w
                                         size_t out_pause, int64_t now_ns);
 weir_session_usage weir_grpc_session_usage(const weir_grpc_session *s);
 
-/* Whether there is a password that the client has not given. */
+/* Whether there are users, and the client is not known to be one of them. */
 bool weir_grpc_session_is_new(const weir_grpc_session *s);
 
 /* As weir_protocol.poll(). */

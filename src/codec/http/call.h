@@ -20,6 +20,7 @@ typedef struct weir_http_call {
     bool key_from_header, key_from_template;
     bool has_client; /* the template has $client */
     weir_client client;
+    const weir_login *login; /* whose policies and keys bound the request; NULL: nothing does */
     char *keys; /* WEIR_HTTP_KEYS_ROOM bytes for keys that are made from templates */
     int64_t now_ns;
     weir_http_response *response;
@@ -28,7 +29,7 @@ typedef struct weir_http_call {
 #define WEIR_HTTP_KEYS_ROOM 16384
 
 /* Flags beside the methods of an endpoint. */
-#define WEIR_HTTP_PROBE 0x100U /* answers without a password, whatever the host */
+#define WEIR_HTTP_PROBE 0x100U /* answers whatever the host */
 #define WEIR_HTTP_SAME_SITE                                                                        \
     0x200U /* refuses pages of other sites, although it reads no parameter */
 
@@ -40,6 +41,7 @@ typedef struct weir_http_call {
 
 typedef struct weir_http_endpoint {
     const char *path; /* with a '/' at its end: of this path and one more segment */
+    weir_right right; /* a set of them: see weir_right */
     unsigned methods; /* a set of weir_http_method, and flags */
     unsigned params;  /* WEIR_HTTP_BIT() of each accepted parameter; 0: none is read, and the body
                          may have any Content-Type */
@@ -64,19 +66,33 @@ typedef struct weir_http_guest {
 typedef struct weir_http_route {
     const weir_http_endpoint *endpoint; /* NULL: the request is refused */
     void *app;                          /* of the endpoint's guest; NULL: it has none */
+    weir_login login;
 } weir_http_route;
 
-/* Finds the endpoint of a request, and checks its head: host, password, path, method, Content-Type.
- * It reads no query and no body. If it refuses the request, *a becomes the response.
+/* Finds the endpoint of a request, and checks its head: host, password, path, method, Content-Type,
+ * rights. It reads no query and no body. If it refuses the request, *a becomes the response.
+ *  login     of the session; that of the request begins with it.
  *  has_body  the request has a body, which may still be in transit. */
 weir_http_route weir_http_route_of(const weir_http_options *o, const weir_http_request *r,
-                                   bool has_body, weir_http_response *a);
+                                   const weir_login *login, bool has_body, weir_http_response *a);
 
 /* Makes *a the response to a request with an endpoint. Returns false if the request waits for an
  * engine: *a is then undefined. Call it again with the same request after the `ready` callback of
  * wait->completion. */
 bool weir_http_dispatch(const weir_http_options *o, weir_http_route route, weir_http_wait *wait,
                         const weir_http_request *r, int64_t now_ns, weir_http_response *a);
+
+/* The user whose policies and keys bound a call; NULL: none does. */
+static inline const weir_user *weir_http_user(const weir_http_call *c)
+{
+    return c->login ? weir_login_bounds(c->login) : NULL;
+}
+
+/* Whether the user may use a policy, or the policy and the key of a request. If not, they make the
+ * response 403. A call that is repeated for an engine was checked before.
+ *  where  "", or the prefix of errors: "requests[2]: ". */
+bool weir_http_may_see(weir_http_call *c, weir_slice policy, const char *where);
+bool weir_http_may_use(weir_http_call *c, const weir_request *r, const char *where);
 
 /* ---- responses ------------------------------------------------------------------------------- */
 

@@ -60,8 +60,11 @@ static bool read_one(json_t *object, size_t i, weir_request *ret, weir_http_resp
 }
 
 /* Returns the number of requests, or 0 with an error response if they are invalid. */
-static size_t read_all(const weir_http_params *p, weir_request *requests, weir_http_response *a)
+static size_t read_all(call *c, weir_request *requests)
 {
+    const weir_http_params *p = &c->params;
+    weir_http_response *a = c->response;
+    char where[WHERE_MAX];
     size_t n = json_array_size(p->requests);
     if (!p->requests) {
         weir_http_problem(a, 400, "missing \"requests\", expected a JSON body such as %s",
@@ -74,7 +77,9 @@ static size_t read_all(const weir_http_params *p, weir_request *requests, weir_h
         return 0;
     }
     for (size_t i = 0; i < n; i++) {
-        if (!read_one(json_array_get(p->requests, i), i, &requests[i], a))
+        where_of(where, i, ": ");
+        if (!read_one(json_array_get(p->requests, i), i, &requests[i], a) ||
+            !weir_http_may_use(c, &requests[i], where))
             return 0;
     }
     return n;
@@ -112,7 +117,7 @@ static void take_all(call *c)
 {
     weir_request requests[WEIR_ALL_MAX];
     weir_all_result all;
-    size_t n = read_all(&c->params, requests, c->response);
+    size_t n = read_all(c, requests);
     if (n == 0)
         return;
     c->pending = !weir_service_take_all(c->options->service, &c->wait->completion, requests, n,
@@ -324,7 +329,8 @@ static void reset(call *c)
 
 static void reset_all(call *c)
 {
-    if (!weir_http_params_policy(&c->params, "", WEIR_HTTP_EITHER, &c->request, c->response))
+    if (!weir_http_params_policy(&c->params, "", WEIR_HTTP_EITHER, &c->request, c->response) ||
+        !weir_http_may_use(c, &c->request, ""))
         return;
     c->pending = !weir_service_reset_policy(c->options->service, &c->wait->completion, &c->request,
                                             c->now_ns);
@@ -345,31 +351,31 @@ static void explain(call *c)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 const weir_http_endpoint weir_http_decisions[] = {
-    {"/v1/take", GET_OR_POST | WEIR_HTTP_FORWARD, NAME | KEY | COST | KEEP | DELAY | DENIED, take,
+    {"/v1/take", WEIR_MAY_TAKE, GET_OR_POST | WEIR_HTTP_FORWARD, NAME | KEY | COST | KEEP | DELAY | DENIED, take,
      "policy, key, cost, keep: decides, and charges the cost if allowed"},
-    {WEIR_HTTP_FORWARD_PATH, WEIR_HTTP_ANY_METHOD | WEIR_HTTP_FORWARD | WEIR_HTTP_BELOW, 0,
+    {WEIR_HTTP_FORWARD_PATH, WEIR_MAY_TAKE, WEIR_HTTP_ANY_METHOD | WEIR_HTTP_FORWARD | WEIR_HTTP_BELOW, 0,
      weir_http_forward, " decides a request that a proxy describes, by the routes of weir.yaml"},
-    {"/v1/peek", GET_OR_POST, NAME | TEXT | KEY | COST | KEEP | DENIED, peek,
+    {"/v1/peek", WEIR_MAY_PEEK, GET_OR_POST, NAME | TEXT | KEY | COST | KEEP | DENIED, peek,
      "policy, key, cost, keep: decides without charging"},
-    {"/v1/check", GET_OR_POST, TEXT | KEY | COST | KEEP | DELAY | DENIED, take,
+    {"/v1/check", WEIR_MAY_TAKE, GET_OR_POST, TEXT | KEY | COST | KEEP | DELAY | DENIED, take,
      "limit, key, cost, keep: take with a policy text instead of a name"},
-    {"/v1/takeall", POST, MANY | DELAY | DENIED, take_all,
+    {"/v1/takeall", WEIR_MAY_TAKE, POST, MANY | DELAY | DENIED, take_all,
      "requests (a list): allows all of them or none (POST)"},
-    {"/v1/reserve", POST, NAME | TEXT | KEY | COST | TTL | DENIED, reserve,
+    {"/v1/reserve", WEIR_MAY_RESERVE, POST, NAME | TEXT | KEY | COST | TTL | DENIED, reserve,
      "policy, key, cost, ttl: reserves units for at most ttl (POST)"},
-    {"/v1/renew", POST, ID | TTL, renew, "id, ttl: extends a reservation (POST)"},
-    {"/v1/commit", POST, ID | ACTUAL, commit,
+    {"/v1/renew", WEIR_MAY_RESERVE, POST, ID | TTL, renew, "id, ttl: extends a reservation (POST)"},
+    {"/v1/commit", WEIR_MAY_RESERVE, POST, ID | ACTUAL, commit,
      "id, actual: charges a reservation's actual cost (POST)"},
-    {"/v1/cancel", POST, ID, cancel, "id: cancels a reservation (POST)"},
-    {"/v1/refund", POST, NAME | TEXT | KEY | COST, refund,
+    {"/v1/cancel", WEIR_MAY_RESERVE, POST, ID, cancel, "id: cancels a reservation (POST)"},
+    {"/v1/refund", WEIR_MAY_REFUND, POST, NAME | TEXT | KEY | COST, refund,
      "policy, key, cost: refunds units (POST)"},
-    {"/v1/charge", POST, NAME | TEXT | KEY | COST, charge,
+    {"/v1/charge", WEIR_MAY_TAKE, POST, NAME | TEXT | KEY | COST, charge,
      "policy, key, cost: charges units that were used, whether they fit or not (POST)"},
-    {"/v1/reset", POST, NAME | TEXT | KEY, reset,
+    {"/v1/reset", WEIR_MAY_RESET, POST, NAME | TEXT | KEY, reset,
      "policy, key: restores the key's full quota (POST)"},
-    {"/v1/resetall", POST, NAME | TEXT, reset_all,
+    {"/v1/resetall", WEIR_MAY_RESET, POST, NAME | TEXT, reset_all,
      "policy: restores the full quota of all its keys (POST)"},
-    {"/v1/explain", GET_OR_POST, NAME | TEXT | KEY, explain,
+    {"/v1/explain", WEIR_MAY_PEEK, GET_OR_POST, NAME | TEXT | KEY, explain,
      "policy, key: describes the key's limit and state"},
 };
 const size_t weir_http_decisions_len = sizeof weir_http_decisions / sizeof weir_http_decisions[0];

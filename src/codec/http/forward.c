@@ -387,6 +387,10 @@ void weir_http_forward(weir_http_call *c)
         c->response->fields_len = fields_len;
         if (!make_plan(c, &original, &p))
             return;
+        for (size_t i = 0; i < p.n; i++) {
+            if (!weir_http_may_use(c, &p.requests[i], ""))
+                return;
+        }
         if (p.n == 0) {
             put_unlimited(c, &p);
             return;

@@ -52,13 +52,15 @@ static weir_buffer *begin_changed(call *c)
     return b;
 }
 
-/* Returns false with an error response unless both parameters are given. */
+/* Returns false with an error response unless both parameters are given, and the user may change the
+ * policy, for all keys. */
 static bool has_both(call *c, unsigned param, const char *name)
 {
+    const weir_request r = {.rule = c->params.text[WEIR_HTTP_P_POLICY]};
     bool policy = c->params.given & NAME, both = policy && c->params.given & param;
     if (!both)
         weir_http_problem(c->response, 400, "missing parameter \"%s\"", policy ? name : "policy");
-    return both;
+    return both && weir_http_may_use(c, &r, "");
 }
 
 static void shadow(call *c)
@@ -114,9 +116,18 @@ static void candidate(call *c)
 
 /* ---- information ----------------------------------------------------------------------------- */
 
+/* A list for the user of a call, who sees only some policies. */
+static bool sees(const call *c, const char *policy)
+{
+    return weir_user_sees(weir_http_user(c), (weir_slice){policy, strlen(policy)});
+}
+
 static bool put_rule(void *ctx, const weir_rule_view *rule)
 {
-    weir_buffer *b = ctx;
+    const call *c = ctx;
+    weir_buffer *b = c->response->body;
+    if (!sees(c, rule->name))
+        return true;
     weir_buffer_printf(
         b, "%s\n{\"name\":", weir_buffer_data(b)[weir_buffer_len(b) - 1] == '}' ? "," : "");
     weir_json_put_string(b, rule->name, strlen(rule->name));
@@ -132,7 +143,7 @@ static void policies(call *c)
     weir_buffer *b = weir_http_begin_json(c);
     weir_buffer_printf(b, "{\"policies\":[");
     if (!b->failed)
-        weir_service_rules(c->options->service, put_rule, b);
+        weir_service_rules(c->options->service, put_rule, c);
     weir_buffer_printf(b, "]}\n");
 }
 
@@ -195,6 +206,8 @@ static void top(call *c)
                           weir_http_shown(of_text.len), of_text.at);
         return;
     }
+    if (!weir_http_may_see(c, p->text[WEIR_HTTP_P_POLICY], ""))
+        return;
     int64_t k = keys < WEIR_TOP_K ? (int64_t)keys : WEIR_TOP_K;
     if (p->given & WEIR_HTTP_BIT(WEIR_HTTP_P_K))
         k = p->number[WEIR_HTTP_P_K];
@@ -206,6 +219,7 @@ static void top(call *c)
         refuse_top(c, st, keys);
         return;
     }
+    weir_top_hide_keys(&t, weir_http_user(c));
     put_top(c, of, &t);
     weir_top_free(&t);
 }
@@ -215,7 +229,7 @@ static void live(call *c)
     weir_http_response *a = c->response;
     weir_status st = WEIR_OK;
     if (c->http->method != WEIR_HTTP_HEAD)
-        st = weir_http_live_open(&a->live, c->options, c->now_ns, a->body);
+        st = weir_http_live_open(&a->live, c->options, c->login, c->now_ns, a->body);
     if (st != WEIR_OK) {
         weir_http_problem(a, 503, "%s",
                           st == WEIR_E_FULL ? "64 streams are open, which is the maximum; close one"
@@ -254,7 +268,10 @@ static void put_series(weir_buffer *b, const weir_history_series *s)
 
 static void put_history(void *ctx, const weir_history_series *s)
 {
-    weir_buffer *b = ctx;
+    const call *c = ctx;
+    weir_buffer *b = c->response->body;
+    if (s->name && !sees(c, s->name))
+        return;
     if (!s->name) {
         weir_buffer_put(b, ",\"first_ms\":", s->first_ns / 1000000);
         weir_buffer_printf(b, ",\"all\":");
@@ -274,7 +291,7 @@ static void history(call *c)
     weir_buffer_put(b, "{\"now_ms\":", c->now_ns / 1000000);
     weir_buffer_put(b, ",\"step_ms\":", WEIR_HISTORY_STEP_NS / 1000000);
     if (!b->failed)
-        weir_limiter_history(weir_service_limiter(c->options->service), c->now_ns, put_history, b);
+        weir_limiter_history(weir_service_limiter(c->options->service), c->now_ns, put_history, c);
     weir_buffer_printf(b, "}}\n");
     weir_http_compress(c->http, c->response);
 }
@@ -298,11 +315,12 @@ static void metrics(call *c)
     weir_http_response *a = c->response;
     a->status = 200;
     a->type = "text/plain; version=0.0.4";
-    weir_metrics_put(a->body, weir_service_limiter(o->service), o->version);
+    const weir_user *user = weir_http_user(c);
+    weir_metrics_put(a->body, weir_service_limiter(o->service), o->version, user);
     if (o->metrics_top)
-        weir_metrics_put_top(a->body, o->service, c->now_ns);
+        weir_metrics_put_top(a->body, o->service, c->now_ns, user);
     for (size_t i = 0; i < o->guests_len; i++) {
-        if (is_shown(&o->guests[i]))
+        if (is_shown(&o->guests[i]) && !weir_user_is_bound(user))
             o->guests[i].put_metrics(o->guests[i].app, a->body);
     }
     if (o->metrics)
@@ -343,25 +361,25 @@ static void server_options(call *c)
 static void front_page(call *c);
 
 const weir_http_endpoint weir_http_information[] = {
-    {"/v1/policies", GET | WEIR_HTTP_SAME_SITE, 0, policies, "lists the active policies"},
-    {"/v1/shadow", POST, NAME | SHADOW, shadow,
+    {"/v1/policies", WEIR_MAY_PEEK | WEIR_MAY_POLICY | WEIR_MAY_TOP, GET | WEIR_HTTP_SAME_SITE, 0, policies, "lists the active policies"},
+    {"/v1/shadow", WEIR_MAY_OVERRIDE, POST, NAME | SHADOW, shadow,
      "policy, shadow: puts a policy into shadow mode, or out of it (POST)"},
-    {"/v1/candidate", POST, NAME | TEXT, candidate,
+    {"/v1/candidate", WEIR_MAY_OVERRIDE, POST, NAME | TEXT, candidate,
      "policy, limit: compares another limit with a policy's own (POST)"},
-    {"/v1/top", GET, NAME | OF | K, top,
+    {"/v1/top", WEIR_MAY_TOP, GET, NAME | OF | K, top,
      "policy, of, k: lists the keys with the highest recent cost"},
-    {"/v1/live", GET | WEIR_HTTP_SAME_SITE, 0, live,
+    {"/v1/live", WEIR_MAY_TOP, GET | WEIR_HTTP_SAME_SITE, 0, live,
      "sends the counters once a second, as server-sent events"},
-    {"/v1/history", GET | WEIR_HTTP_SAME_SITE, 0, history,
+    {"/v1/history", WEIR_MAY_TOP, GET | WEIR_HTTP_SAME_SITE, 0, history,
      "the requests of the last hour, in steps of ten seconds"},
-    {"/v1/openapi.yaml", GET | WEIR_HTTP_SAME_SITE, 0, openapi,
+    {"/v1/openapi.yaml", WEIR_MAY_ENTER, GET | WEIR_HTTP_SAME_SITE, 0, openapi,
      "describes these endpoints to other programs (OpenAPI 3.1)"},
-    {"/healthz", GET | WEIR_HTTP_PROBE, 0, healthz, "answers ok while the process runs"},
-    {"/readyz", GET | WEIR_HTTP_PROBE, 0, readyz,
+    {"/healthz", WEIR_MAY_ANYONE, GET | WEIR_HTTP_PROBE, 0, healthz, "answers ok while the process runs"},
+    {"/readyz", WEIR_MAY_ANYONE, GET | WEIR_HTTP_PROBE, 0, readyz,
      "answers 200 if the daemon can take requests; if not, 503 and why"},
-    {"/metrics", GET, 0, metrics, "metrics for Prometheus"},
-    {"/", GET, 0, front_page, NULL},
-    {"*", WEIR_HTTP_OPTIONS, 0, server_options, NULL},
+    {"/metrics", WEIR_MAY_METRICS, GET, 0, metrics, "metrics for Prometheus"},
+    {"/", WEIR_MAY_ENTER, GET, 0, front_page, NULL},
+    {"*", WEIR_MAY_ENTER, WEIR_HTTP_OPTIONS, 0, server_options, NULL},
 };
 const size_t weir_http_information_len =
     sizeof weir_http_information / sizeof weir_http_information[0];

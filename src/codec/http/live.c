@@ -21,6 +21,7 @@ typedef struct sums {
 
 struct weir_http_live {
     const weir_http_options *options;
+    weir_login login;
     int64_t next_ns;
     bool ticked;           /* the first tick, which has all policies, was sent */
     uint64_t generation;   /* of the rules that the client knows */
@@ -33,11 +34,32 @@ static weir_limiter *limiter_of(const weir_http_live *l)
     return weir_service_limiter(l->options->service);
 }
 
+bool weir_http_live_may_go_on(weir_http_live *l, const void *peer)
+{
+    weir_login_refresh(&l->login, l->options->access, peer);
+    return l->login.everything ||
+           (l->login.user && weir_user_may(l->login.user, WEIR_MAY_TOP));
+}
+
+static bool sees(const weir_http_live *l, const char *policy)
+{
+    return weir_user_sees(weir_login_bounds(&l->login), (weir_slice){policy, strlen(policy)});
+}
+
 /* ---- hello, policies ------------------------------------------------------------------------- */
+
+/* Policies that are appended. */
+typedef struct policies {
+    const weir_http_live *live;
+    weir_buffer *out;
+} policies;
 
 static bool put_policy(void *ctx, const weir_rule_view *rule)
 {
-    weir_buffer *b = ctx;
+    const policies *p = ctx;
+    weir_buffer *b = p->out;
+    if (!sees(p->live, rule->name))
+        return true;
     bool first = weir_buffer_data(b)[weir_buffer_len(b) - 1] == '[';
     weir_buffer_printf(b, "%s{\"name\":", first ? "" : ",");
     weir_json_put_string(b, rule->name, strlen(rule->name));
@@ -59,8 +81,9 @@ static void put_policies(weir_http_live *l, weir_buffer *b)
     /* The number is read first: a change in between is announced again at the next tick. */
     l->generation = weir_limiter_generation(limiter_of(l));
     weir_buffer_printf(b, "\"policies\":[");
+    policies p = {l, b};
     if (!b->failed)
-        weir_service_rules(l->options->service, put_policy, b);
+        weir_service_rules(l->options->service, put_policy, &p);
     weir_buffer_printf(b, "]");
 }
 
@@ -74,7 +97,7 @@ static void put_hello(weir_http_live *l, int64_t now_ns, weir_buffer *b)
     weir_buffer_put(b, ",\"interval_ms\":", WEIR_HTTP_LIVE_NS / 1000000);
     weir_buffer_printf(b, ",\"top\":%s,\"password\":%s,",
                        weir_limiter_top_keys(limiter_of(l)) > 0 ? "true" : "false",
-                       o->password ? "true" : "false");
+                       weir_access_is_limited(o->access) ? "true" : "false");
     put_policies(l, b);
     weir_buffer_printf(b, "}\n\n");
 }
@@ -117,7 +140,7 @@ static void put_counts(void *ctx, const char *name, const weir_counts *c)
     /* A place that stays the same although names are added: the three names of requests without a
      * rule are visited last. */
     size_t place = name[0] == '(' ? t->others++ : 3 + t->rules++;
-    if (!is_news(t, &t->live->seen, place, sum))
+    if (!is_news(t, &t->live->seen, place, sum) || !sees(t->live, name))
         return;
     weir_buffer_printf(t->out, "%s", t->any ? "," : "");
     weir_json_put_string(t->out, name, strlen(name));
@@ -136,7 +159,7 @@ static void put_candidate(void *ctx, const char *name, size_t index, const weir_
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         sum += counts[i];
-    if (!is_news(t, &t->live->candidates, index, sum))
+    if (!is_news(t, &t->live->candidates, index, sum) || !sees(t->live, name))
         return;
     weir_buffer_printf(t->out, "%s", t->any ? "," : "");
     weir_json_put_string(t->out, name, strlen(name));
@@ -227,14 +250,15 @@ static bool enter(const weir_http_options *o)
     return false;
 }
 
-weir_status weir_http_live_open(weir_http_live **ret, const weir_http_options *o, int64_t now_ns,
-                                weir_buffer *out)
+weir_status weir_http_live_open(weir_http_live **ret, const weir_http_options *o,
+                                const weir_login *login, int64_t now_ns, weir_buffer *out)
 {
     if (!enter(o))
         return WEIR_E_FULL;
     weir_http_live *l = port_zalloc(1, sizeof *l);
     if (l) {
         l->options = o;
+        l->login = *login;
         l->next_ns = now_ns;
         put_hello(l, now_ns, out);
     } else if (o->streams) {

@@ -14,12 +14,17 @@
 typedef struct weir_http_live weir_http_live;
 
 /* Opens a stream, and appends its first event, `hello`.
- *  o    kept by reference.
+ *  o      kept by reference.
+ *  login  who opens it; copied. Its user sees only some policies.
  *  ret  written on WEIR_OK only.
  * Returns WEIR_OK; WEIR_E_FULL if options->streams has reached WEIR_HTTP_LIVE_MAX; WEIR_E_NOMEM,
  * with any bytes in `out`. */
 WEIR_NODISCARD weir_status weir_http_live_open(weir_http_live **ret, const weir_http_options *o,
-                                               int64_t now_ns, weir_buffer *out);
+                                               const weir_login *login, int64_t now_ns,
+                                               weir_buffer *out);
+
+/* Whether the client still has the right to the stream. */
+bool weir_http_live_may_go_on(weir_http_live *l, const void *peer);
 
 void weir_http_live_close(weir_http_live *l); /* accepts NULL */
 

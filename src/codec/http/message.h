@@ -63,6 +63,7 @@ typedef struct weir_http_request {
     weir_slice header[WEIR_HTTP_HEADERS]; /* absent headers have a NULL `at`; several lines of one
                                              header are joined with ", " */
     weir_slice host; /* from an absolute-form target, otherwise from Host; NULL `at`: neither */
+    bool repeated;   /* it waited for an engine: its rights were checked before */
     bool full;       /* only probes are answered: see weir_http_session_only_health() */
     bool own_host;   /* the host is accepted: see weir_http_check_host() */
     const uint8_t *count; /* lines of each header, by weir_http_header */

@@ -9,6 +9,7 @@
 #include "port/buffer.h"
 #include "service/rules/answer.h"
 #include "service/service.h"
+#include "service/users/users.h"
 
 /* ---- limits on a request --------------------------------------------------------------------- */
 
@@ -47,14 +48,10 @@ typedef struct weir_http_options {
     weir_service *service;
     const char *version; /* of weir, for the metrics */
     weir_http_page_table pages;
-    const char *password; /* required by every endpoint but /healthz and /readyz; NULL: none */
-    /* Called for each wrong password; may be NULL. Returns true to delay the response, false to
-     * send it at once and close the connection.
-     *  peer  the `ctx` of the session's completion. */
-    bool (*wrong_password)(void *ctx, const void *peer);
-    void *wrong_password_ctx;
+    weir_access *access; /* of the thread; NULL: no users. A peer is the `ctx` of the session's
+                            completion */
 
-    weir_http_names hosts;   /* names accepted in Host without a password, besides IP addresses and
+    weir_http_names hosts;   /* names accepted in Host without users, besides IP addresses and
                                 localhost; "*" accepts every name */
     weir_http_names origins; /* origins of web pages that may send requests (CORS); compared byte by
                                 byte */

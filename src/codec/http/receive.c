@@ -263,15 +263,15 @@ static int check_coding(weir_http_receiver *r)
     return 0;
 }
 
-/* weir_http_check_host() with a cache of one entry: most clients send the same host again. With a
- * password, every well-formed host is accepted. */
+/* weir_http_check_host() with a cache of one entry: most clients send the same host again. With
+ * any_host, every well-formed host is accepted. */
 static weir_http_host check_host(weir_http_receiver *r, weir_slice host)
 {
     if (host.at && host.len > 0 && host.len == r->host_len &&
         memcmp(host.at, r->host, host.len) == 0)
         return WEIR_HTTP_OWN_HOST;
     weir_http_host found = weir_http_check_host(r->options, host);
-    if (found == WEIR_HTTP_OTHER_HOST && r->options->password)
+    if (found == WEIR_HTTP_OTHER_HOST && r->any_host)
         found = WEIR_HTTP_OWN_HOST;
     if (found == WEIR_HTTP_OWN_HOST && host.at && host.len <= sizeof r->host) {
         memcpy(r->host, host.at, host.len);

@@ -35,6 +35,7 @@ typedef struct weir_http_receiver {
     bool keeps_line;               /* the header line being received is stored */
     bool target_done, head_done, done;
     bool keep_alive, http11, has_body;
+    bool any_host;       /* a client needs a password, so that no web page can be one */
     bool own_host;       /* as in weir_http_request */
     int refused;         /* the status that refuses the request; 0: not refused */
     const char *refusal; /* why */

@@ -72,7 +72,7 @@ static void page(call *c)
 
 static weir_http_route find_route(const weir_http_options *o, weir_slice path)
 {
-    static const endpoint any_page = {"a page", GET, 0, page, NULL};
+    static const endpoint any_page = {"a page", WEIR_MAY_ENTER, GET, 0, page, NULL};
     weir_http_route route = {.endpoint =
                                  find_in(weir_http_decisions, weir_http_decisions_len, path)};
     if (!route.endpoint)
@@ -81,7 +81,8 @@ static weir_http_route find_route(const weir_http_options *o, weir_slice path)
         route.endpoint = &any_page;
     for (size_t i = 0; !route.endpoint && i < o->guests_len; i++) {
         const weir_http_guest *g = &o->guests[i];
-        route = (weir_http_route){find_in(g->at, g->len, path), g->app};
+        route.endpoint = find_in(g->at, g->len, path);
+        route.app = g->app;
     }
     return route;
 }
@@ -121,26 +122,101 @@ static bool may_have_any_host(const weir_http_options *o, const weir_http_reques
                  (e->methods & WEIR_HTTP_FORWARD && weir_http_from_trusted(o, r)));
 }
 
-/* Checks the password. X-Weir-Password wins: behind a proxy, Authorization may be the client's. */
-static weir_credentials password_of(const weir_http_options *o, const weir_http_request *r)
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+/* Reads the password. X-Weir-Password wins: behind a proxy, Authorization may be the client's. A
+ * user by listener or certificate gives none. */
+static weir_credentials log_in(const weir_http_options *o, const weir_http_request *r,
+                               int64_t now_ns, weir_login *login)
 {
     weir_slice own = r->header[WEIR_HTTP_PASSWORD];
-    if (!own.at)
-        return weir_credentials_check(r->header[WEIR_HTTP_AUTHORIZATION], o->password);
-    return weir_password_is(own.at, own.len, o->password) ? WEIR_CREDENTIALS_RIGHT
-                                                          : WEIR_CREDENTIALS_WRONG;
+    if (login->is_fixed)
+        return WEIR_CREDENTIALS_NONE;
+    if (own.at)
+        return weir_credentials_check_text(o->access, own, now_ns, login);
+    return weir_credentials_check(o->access, r->header[WEIR_HTTP_AUTHORIZATION], now_ns, login);
 }
 
+static void refuse_login(const weir_http_options *o, weir_credentials given, weir_http_response *a)
+{
+    if (given == WEIR_CREDENTIALS_BUSY) {
+        weir_http_problem(a, 503, "too many passwords are being checked, try again");
+        weir_http_add_field(a, "Retry-After: 1\r\n");
+        return;
+    }
+    weir_http_problem(a, 401, "%s password, expected Authorization: Bearer %sPASSWORD",
+                      given == WEIR_CREDENTIALS_WRONG ? "wrong" : "missing",
+                      weir_access_is_single(o->access) ? "" : "NAME:");
+    /* Chrome reads one challenge in a line, and asks for a password only if it is Basic. */
+    weir_http_add_field(a, "WWW-Authenticate: Bearer realm=\"weir\"\r\n");
+    weir_http_add_field(a, "WWW-Authenticate: Basic realm=\"weir\"\r\n");
+    a->wrong_password = given == WEIR_CREDENTIALS_WRONG;
+}
+
+static void log_denied(const weir_http_options *o, const weir_http_request *r, const weir_login *l,
+                       unsigned rights)
+{
+    weir_access_denied(o->access, r->peer, l, rights);
+}
+
+static void refuse_right(const weir_http_options *o, const weir_http_request *r,
+                         const weir_login *l, const endpoint *e, weir_http_response *a)
+{
+    const char *name = weir_user_name(l->user);
+    unsigned plain = e->right & WEIR_MAY_TAKE_OTHERS      ? WEIR_MAY_TAKE
+                     : e->right & WEIR_MAY_METRICS_OTHERS ? WEIR_MAY_METRICS
+                                                          : 0;
+    if (weir_user_may(l->user, plain))
+        weir_http_problem(a, 403,
+                          "the user \"%s\" is bound to policies or keys, and may not use %s, whose "
+                          "limits are no policies",
+                          name, e->path);
+    else
+        weir_http_problem(a, 403, "the user \"%s\" lacks the right \"%s\" for %s", name,
+                          weir_right_word(e->right), e->path);
+    log_denied(o, r, l, e->right);
+}
+
+bool weir_http_may_see(call *c, weir_slice policy, const char *where)
+{
+    const weir_user *user = weir_http_user(c);
+    if (weir_user_sees(user, policy))
+        return true;
+    weir_http_problem(c->response, 403, "%sthe user \"%s\" may not use the policy \"%.*s\"", where,
+                      weir_user_name(user), weir_http_shown(policy.len), policy.at);
+    log_denied(c->options, c->http, c->login, 0);
+    return false;
+}
+
+bool weir_http_may_use(call *c, const weir_request *r, const char *where)
+{
+    const weir_slice texts = {WEIR_COUNTS_TEXTS, sizeof WEIR_COUNTS_TEXTS - 1};
+    const weir_user *user = weir_http_user(c);
+    if (!weir_http_may_see(c, r->by_text ? texts : r->rule, where))
+        return false;
+    if (weir_user_has_key(user, r->key, r->client))
+        return true;
+    weir_http_problem(c->response, 403, "%sthe user \"%s\" may not use %s", where,
+                      weir_user_name(user), r->key.at ? "this key" : "all keys");
+    log_denied(c->options, c->http, c->login, 0);
+    return false;
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
 weir_http_route weir_http_route_of(const weir_http_options *o, const weir_http_request *r,
-                                   bool has_body, weir_http_response *a)
+                                   const weir_login *login, bool has_body, weir_http_response *a)
 {
     weir_http_route route = find_route(o, r->path);
     const endpoint *e = route.endpoint;
     bool open = e && (e->methods & WEIR_HTTP_PROBE);
     bool any = e && (e->methods & WEIR_HTTP_ANY_METHOD);
     bool may_cross = weir_http_add_cors(o, r, a) && !any; /* `any`: the preflight is the client's */
-    bool locked = o->password && !open;
-    weir_credentials given = locked ? password_of(o, r) : WEIR_CREDENTIALS_NONE;
+    bool locked = weir_access_is_limited(o->access) && !r->repeated &&
+                  !(e && e->right & WEIR_MAY_ANYONE);
+    route.login = *login;
+    weir_credentials given =
+        locked ? log_in(o, r, a->now_ns, &route.login) : WEIR_CREDENTIALS_NONE;
     a->right_password = given == WEIR_CREDENTIALS_RIGHT;
     if (r->full && !open) {
         weir_http_problem(a, 503, "too many connections are open");
@@ -150,13 +226,9 @@ weir_http_route weir_http_route_of(const weir_http_options *o, const weir_http_r
     } else if (may_cross && e && r->method == WEIR_HTTP_OPTIONS &&
                r->header[WEIR_HTTP_REQUEST_METHOD].at) {
         weir_http_preflight(a);
-    } else if (locked && given != WEIR_CREDENTIALS_RIGHT) {
-        weir_http_problem(a, 401, "%s password, expected Authorization: Bearer PASSWORD",
-                          given == WEIR_CREDENTIALS_WRONG ? "wrong" : "missing");
-        /* Chrome reads one challenge in a line, and asks for a password only if it is Basic. */
-        weir_http_add_field(a, "WWW-Authenticate: Bearer realm=\"weir\"\r\n");
-        weir_http_add_field(a, "WWW-Authenticate: Basic realm=\"weir\"\r\n");
-        a->wrong_password = given == WEIR_CREDENTIALS_WRONG;
+    } else if (locked && (given > WEIR_CREDENTIALS_NONE ? given != WEIR_CREDENTIALS_RIGHT
+                                                        : !route.login.user)) {
+        refuse_login(o, given, a);
     } else if (!e && o->pages.len == 0 && weir_http_names_page(r->path)) {
         weir_http_problem(a, 404,
                           "this weir was built without its web pages; install clang, lld and "
@@ -171,6 +243,8 @@ weir_http_route weir_http_route_of(const weir_http_options *o, const weir_http_r
             weir_http_problem(a, 405, "unsupported method for %s, expected %s", e->path,
                               methods_of(e));
         weir_http_add_field(a, "Allow: %s\r\n", methods_of(e));
+    } else if (locked && !weir_user_may(route.login.user, e->right)) {
+        refuse_right(o, r, &route.login, e, a);
     } else if (e->params && has_body && !is_json(r->header[WEIR_HTTP_CONTENT_TYPE])) {
         weir_slice type = r->header[WEIR_HTTP_CONTENT_TYPE];
         if (type.at)
@@ -182,7 +256,7 @@ weir_http_route weir_http_route_of(const weir_http_options *o, const weir_http_r
     } else {
         return route;
     }
-    return (weir_http_route){NULL, NULL};
+    return (weir_http_route){.endpoint = NULL};
 }
 
 /* ---- dispatch -------------------------------------------------------------------------------- */
@@ -198,7 +272,7 @@ static bool read_request(call *c)
         !weir_http_params_request(&c->params, key, "", missing, &c->request, c->response))
         return false;
     c->request.client = c->has_client ? &c->client : NULL;
-    return true;
+    return weir_http_may_use(c, &c->request, "");
 }
 
 /* Refuses a cross-site browser request, so that a page of another site cannot spend units. A page
@@ -231,6 +305,7 @@ bool weir_http_dispatch(const weir_http_options *o, weir_http_route route, weir_
               .http = r,
               .app = route.app,
               .wait = wait,
+              .login = r->repeated ? NULL : &route.login,
               .keys = keys,
               .now_ns = now_ns,
               .response = a,

@@ -32,7 +32,7 @@ static const char *date_of(weir_http_session *s, int64_t now_ns)
 static void delay_wrong_password(weir_http_session *s, weir_http_response *a)
 {
     const weir_http_options *o = s->receiver.options;
-    bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, s->completion.ctx);
+    bool hold = weir_access_wrong_password(o->access, s->completion.ctx);
     if (hold)
         a->delay_ns = WEIR_PASSWORD_DELAY_NS;
     if (++s->wrong >= WEIR_PASSWORD_TRIES || !hold)
@@ -74,6 +74,7 @@ static void read_request(weir_http_session *s, weir_http_request *ret)
 {
     weir_http_received(&s->receiver, ret);
     ret->kept = &s->kept;
+    ret->repeated = s->pending;
     ret->full = s->full;
     ret->peer = s->completion.ctx;
 }
@@ -95,7 +96,7 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
     a.now_ns = now_ns;
     weir_http_request r;
     read_request(s, &r);
-    weir_http_route route = weir_http_route_of(s->receiver.options, &r, r.body.len > 0, &a);
+    weir_http_route route = weir_http_route_of(s->receiver.options, &r, &s->login, r.body.len > 0, &a);
     if (route.endpoint &&
         !weir_http_dispatch(s->receiver.options, route, &s->wait, &r, now_ns, &a)) {
         weir_buffer_clear(&s->rest);
@@ -141,7 +142,8 @@ static void answer_head(weir_http_session *s, weir_buffer *out, int64_t now_ns)
         return;
     weir_http_response a;
     weir_http_response_init(&a, &s->rest);
-    if (weir_http_route_of(s->receiver.options, &r, true, &a).endpoint) {
+    a.now_ns = now_ns;
+    if (weir_http_route_of(s->receiver.options, &r, &s->login, true, &a).endpoint) {
         static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
         weir_buffer_append(out, go_on, sizeof go_on - 1);
         return;
@@ -200,7 +202,7 @@ static bool drain(weir_http_session *s, weir_buffer *out, size_t out_pause, weir
 
 void weir_http_session_init(weir_http_session *s, const weir_http_options *options)
 {
-    *s = (weir_http_session){.closing = false};
+    *s = (weir_http_session){.login = weir_login_begin(options->access)};
     weir_http_receiver_init(&s->receiver, options);
     weir_buffer_init(&s->rest, WEIR_HTTP_REPLY_MAX);
     weir_buffer_init(&s->kept, KEPT_MAX);
@@ -243,6 +245,9 @@ static bool stream(weir_http_session *s, weir_buffer *in, const weir_buffer *out
 {
     int64_t next_ns = weir_http_live_next_ns(s->live);
     weir_buffer_consume(in, weir_buffer_len(in));
+    *ret = (weir_session_step){.next = WEIR_SESSION_CLOSE};
+    if (!weir_http_live_may_go_on(s->live, s->completion.ctx))
+        return false;
     *ret = (weir_session_step){.next = WEIR_SESSION_AGAIN};
     if (weir_buffer_len(out) > 0)
         return false;
@@ -259,8 +264,12 @@ weir_session_step weir_http_session_run(weir_http_session *s, weir_buffer *in, w
                                         size_t out_pause, int64_t now_ns)
 {
     weir_session_step step;
+    weir_access *access = s->receiver.options->access;
     if (s->pending && weir_completion_is_pending(&s->completion))
         return (weir_session_step){.next = WEIR_SESSION_PENDING};
+    weir_access_refresh(access);
+    weir_login_refresh(&s->login, access, s->completion.ctx);
+    s->receiver.any_host = weir_access_is_limited(access) && !s->login.is_fixed;
     while (drain(s, out, out_pause, &step)) {
         if (s->live) {
             if (!stream(s, in, out, now_ns, &step))

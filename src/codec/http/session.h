@@ -13,7 +13,8 @@
 typedef struct weir_http_session {
     weir_http_receiver receiver;
     bool full;    /* see weir_http_session_only_health() */
-    bool known;   /* the client has given the password */
+    weir_login login; /* by the listener or a certificate: each request has its own password */
+    bool known;   /* the client has given a right password */
     bool resumed; /* the parser can continue without more input */
 
     /* `ready` and `ctx` belong to the session's owner, who sets them after init. Without them the
@@ -67,10 +68,10 @@ static inline void weir_http_session_only_health(weir_http_session *s)
  * again. Without a request for a second, it closes. Returns whether to run it. */
 bool weir_http_session_poll(weir_http_session *s, int64_t now_ns, bool stopping);
 
-/* Whether there is a password that the client has not given. */
+/* Whether there are users, and the client is not known to be one of them. */
 static inline bool weir_http_session_is_new(const weir_http_session *s)
 {
-    return s->receiver.options->password && !s->known;
+    return weir_access_is_limited(s->receiver.options->access) && !s->known && !s->login.user;
 }
 
 /* Answers every complete request in `in`, in order, and consumes what it has read. All decisions

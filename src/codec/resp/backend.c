@@ -5,6 +5,8 @@
 #include "codec/resp/call.h"
 #include "codec/resp/session.h"
 
+#include "port/assert.h"
+
 #include <string.h>
 
 /* ---- replies --------------------------------------------------------------------------------- */
@@ -51,6 +53,57 @@ static void put_bool(weir_call *call, bool v)
     weir_resp_put_bool(c->out, v, c->session->proto);
 }
 
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+static void log_denied(const weir_resp_call *c, unsigned rights)
+{
+    const weir_resp_session *s = c->session;
+    weir_access_denied(s->options->access, s->completion.ctx, &s->login, rights);
+}
+
+void weir_resp_refuse_right(weir_resp_call *c, const char *command, unsigned rights)
+{
+    char name[WEIR_COMMAND_NAME_MAX];
+    weir_command_lower(&(weir_command){.name = command}, name);
+    weir_call_error(&c->call, "NOPERM User %s has no permissions to run the '%s' command",
+                    weir_user_name(c->session->login.user), name);
+    log_denied(c, rights);
+}
+
+weir_slice weir_resp_policy_of(const weir_request *r)
+{
+    return r->by_text ? (weir_slice){WEIR_COUNTS_TEXTS, sizeof WEIR_COUNTS_TEXTS - 1} : r->rule;
+}
+
+bool weir_resp_may_see(weir_resp_call *c, weir_slice policy, const char *where)
+{
+    const weir_user *user = weir_login_bounds(&c->session->login);
+    if (c->session->completion.pending || weir_user_sees(user, policy))
+        return true;
+    weir_call_error(&c->call, "NOPERM %sUser %s has no permissions to use the policy '%.*s'", where,
+                    weir_user_name(user), weir_call_quoted_len(policy), policy.at);
+    log_denied(c, 0);
+    return false;
+}
+
+bool weir_resp_may_use(weir_resp_call *c, weir_slice policy, weir_slice key, const char *where)
+{
+    if (!weir_resp_may_see(c, policy, where))
+        return false;
+    if (c->session->completion.pending ||
+        weir_user_has_key(weir_login_bounds(&c->session->login), key, NULL))
+        return true;
+    weir_call_error(&c->call, "NOPERM %sNo permissions to access %s", where,
+                    key.at ? "a key" : "all keys");
+    log_denied(c, 0);
+    return false;
+}
+
+static bool may_run(weir_resp_call *c, const weir_request *r)
+{
+    return weir_resp_may_use(c, weir_resp_policy_of(r), r->key, "");
+}
+
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 /* TAKE and CHECK do not come here: the session decides them in batches. */
@@ -59,6 +112,9 @@ static bool decide(weir_call *call, weir_verb verb, weir_request *r)
     weir_resp_call *c = weir_resp_call_of(call);
     weir_service *s = c->session->options->service;
     weir_completion *completion = &c->session->completion;
+    if (!may_run(c, r))
+        return false;
+    WEIR_ASSERT(verb != WEIR_VERB_TAKE);
     bool done = verb == WEIR_VERB_PEEK     ? weir_service_peek(s, completion, r, c->now_ns)
                 : verb == WEIR_VERB_REFUND ? weir_service_refund(s, completion, r, c->now_ns)
                 : verb == WEIR_VERB_CHARGE ? weir_service_charge(s, completion, r, c->now_ns)
@@ -74,6 +130,8 @@ static bool decide(weir_call *call, weir_verb verb, weir_request *r)
 static bool reset_policy(weir_call *call, weir_request *r)
 {
     weir_resp_call *c = weir_resp_call_of(call);
+    if (!may_run(c, r))
+        return false;
     c->waits = !weir_service_reset_policy(c->session->options->service, &c->session->completion, r,
                                           c->now_ns);
     return !c->waits;
@@ -83,6 +141,10 @@ static bool take_all(weir_call *call, weir_request *r, size_t n, weir_all_result
 {
     weir_resp_call *c = weir_resp_call_of(call);
     weir_service *s = c->session->options->service;
+    for (size_t i = 0; i < n; i++) {
+        if (!weir_resp_may_use(c, weir_resp_policy_of(&r[i]), r[i].key, weir_where_request(i).text))
+            return false;
+    }
     c->waits = !weir_service_take_all(s, &c->session->completion, r, n, c->now_ns, ret);
     if (!c->waits && call->with_names)
         weir_service_next(s, r, n, c->now_ns);
@@ -92,6 +154,8 @@ static bool take_all(weir_call *call, weir_request *r, size_t n, weir_all_result
 static bool explain(weir_call *call, weir_request *r, weir_buffer *out)
 {
     weir_resp_call *c = weir_resp_call_of(call);
+    if (!may_run(c, r))
+        return false;
     c->waits = !weir_service_explain(c->session->options->service, &c->session->completion, r,
                                      c->now_ns, out);
     return !c->waits;
@@ -101,6 +165,9 @@ static bool throttle(weir_call *call, const weir_throttle *t, weir_slice key,
                      weir_throttle_result *ret)
 {
     weir_resp_call *c = weir_resp_call_of(call);
+    const weir_slice policy = {WEIR_COUNTS_THROTTLE, sizeof WEIR_COUNTS_THROTTLE - 1};
+    if (!weir_resp_may_use(c, policy, key, ""))
+        return false;
     c->waits = !weir_service_throttle(c->session->options->service, &c->session->completion, t, key,
                                       c->now_ns, ret);
     return !c->waits;
@@ -119,8 +186,11 @@ typedef struct listing {
 static bool list_rule(void *ctx, const weir_rule_view *rule)
 {
     listing *l = ctx;
-    if (l->only.len > 0 &&
-        (strlen(rule->name) != l->only.len || memcmp(rule->name, l->only.at, l->only.len) != 0))
+    const weir_slice name = {rule->name, strlen(rule->name)};
+    const weir_resp_session *s = weir_resp_call_of(l->call)->session;
+    if ((l->only.len > 0 &&
+         (name.len != l->only.len || memcmp(name.at, l->only.at, l->only.len) != 0)) ||
+        !weir_user_sees(weir_login_bounds(&s->login), name))
         return true;
     l->count++;
     weir_call_put_rule(l->call, rule);
@@ -162,6 +232,15 @@ static weir_limiter *limiter_of(weir_call *c)
     return weir_service_limiter(weir_resp_call_of(c)->session->options->service);
 }
 
+static bool may_change(weir_call *call, weir_slice name)
+{
+    weir_resp_call *c = weir_resp_call_of(call);
+    if (weir_user_may(weir_login_bounds(&c->session->login), WEIR_MAY_POLICY))
+        return weir_resp_may_use(c, name, (weir_slice){NULL, 0}, ""); /* it is for all keys */
+    weir_resp_refuse_right(c, "WEIR.POLICY", WEIR_MAY_POLICY);
+    return false;
+}
+
 static weir_status set_policy(weir_call *c, const char *name, const char *limit,
                               weir_policy_error *ret)
 {
@@ -193,6 +272,7 @@ const weir_backend weir_resp_backend = {
     .throttle = throttle,
     .list_policies = list_policies,
     .get_policy = get_policy,
+    .may_change = may_change,
     .set_policy = set_policy,
     .drop_policy = drop_policy,
     .no_memory = "the store is full and no key could be evicted",

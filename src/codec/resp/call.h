@@ -30,11 +30,13 @@ extern const weir_backend weir_resp_backend; /* backend.c */
 
 /* The command table (daemon_commands.c). */
 const weir_command *weir_resp_find_command(weir_slice name); /* NULL: unknown */
+const weir_command *weir_resp_command_at(size_t i);          /* NULL after the last one */
 
 /* Connection commands (connection_commands.c). */
 void weir_resp_ping(weir_call *c);
 void weir_resp_echo(weir_call *c);
 void weir_resp_auth(weir_call *c);
+void weir_resp_acl(weir_call *c);
 void weir_resp_hello(weir_call *c);
 void weir_resp_select(weir_call *c);
 void weir_resp_client(weir_call *c);
@@ -63,6 +65,19 @@ void weir_resp_end_transaction(weir_resp_session *s);
 void weir_resp_subscribe(weir_call *c);
 void weir_resp_unsubscribe(weir_call *c);
 void weir_resp_end_subscriptions(weir_resp_session *s);
+
+/* Replies that the user has none of these rights. */
+void weir_resp_refuse_right(weir_resp_call *c, const char *command, unsigned rights);
+
+/* Whether the user may use a policy, or a policy and a key. If not, they reply with an error. A call
+ * that is repeated for an engine was checked before.
+ *  key    without bytes (at NULL): all keys.
+ *  where  begins the message; "" or as weir_where_request(). */
+bool weir_resp_may_see(weir_resp_call *c, weir_slice policy, const char *where);
+bool weir_resp_may_use(weir_resp_call *c, weir_slice policy, weir_slice key, const char *where);
+
+/* The policy of a request, for weir_resp_may_use(). */
+weir_slice weir_resp_policy_of(const weir_request *r);
 
 /* Server commands (connection_commands.c). */
 void weir_resp_config(weir_call *c);

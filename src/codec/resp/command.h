@@ -14,6 +14,7 @@
 #include "codec/resp/resp.h"
 #include "service/engine.h"
 #include "service/service.h"
+#include "service/users/users.h"
 
 typedef struct weir_call weir_call;
 
@@ -45,6 +46,8 @@ typedef struct weir_backend {
     /* Replies with all named policies as an array, or with `name` alone, or null. */
     void (*list_policies)(weir_call *c);
     void (*get_policy)(weir_call *c, weir_slice name);
+    /* Whether the client may change a policy. If not, the backend has replied with an error. */
+    bool (*may_change)(weir_call *c, weir_slice name);
     /* ret->text is empty unless the name or the limit is refused. */
     weir_status (*set_policy)(weir_call *c, const char *name, const char *limit,
                               weir_policy_error *ret);
@@ -63,6 +66,7 @@ struct weir_call {
 
 typedef struct weir_command {
     const char *name; /* in upper case */
+    weir_right right; /* a set of them: see weir_right */
     void (*run)(weir_call *c);
     int args_min, args_max; /* including the name; args_max 0: no maximum */
     int key;                /* the index of the first key; 0: none */

@@ -42,6 +42,8 @@ static void set_policy(weir_call *c)
 {
     char name[WEIR_RULE_NAME_MAX + 2], limit[WEIR_POLICY_TEXT_MAX * 2];
     weir_policy_error e = {0};
+    if (!c->backend->may_change(c, c->arg[2]))
+        return;
     if (!copy_arg(c->arg[2], name, sizeof name)) {
         weir_call_error(c, "ERR the policy's name: expected 1 to %d bytes without NUL",
                         WEIR_RULE_NAME_MAX);
@@ -68,6 +70,8 @@ static void set_policy(weir_call *c)
 
 static void drop_policy(weir_call *c)
 {
+    if (!c->backend->may_change(c, c->arg[2]))
+        return;
     weir_status st = c->backend->drop_policy(c, c->arg[2]);
     if (st == WEIR_OK || st == WEIR_E_ABSENT)
         c->backend->integer(c, st == WEIR_OK);

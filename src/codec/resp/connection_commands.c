@@ -44,7 +44,8 @@ void weir_resp_reset(weir_call *c)
 {
     weir_resp_session *s = weir_resp_call_of(c)->session;
     s->proto = 2;
-    s->authenticated = s->options->password == NULL;
+    s->login = weir_login_begin(s->options->access);
+    weir_login_refresh(&s->login, s->options->access, s->completion.ctx);
     s->name_len = 0;
     weir_resp_end_transaction(s);
     weir_resp_end_subscriptions(s);
@@ -58,8 +59,7 @@ void weir_resp_reset(weir_call *c)
 static void delay_reply(weir_resp_call *c)
 {
     weir_resp_session *s = c->session;
-    const weir_resp_options *o = s->options;
-    bool hold = !o->wrong_password || o->wrong_password(o->wrong_password_ctx, s->completion.ctx);
+    bool hold = weir_access_wrong_password(s->options->access, s->completion.ctx);
     if (hold) {
         c->stop = WEIR_SESSION_WAIT;
         c->held_ns = c->now_ns + WEIR_PASSWORD_DELAY_NS;
@@ -68,32 +68,63 @@ static void delay_reply(weir_resp_call *c)
         s->closing = true;
 }
 
-/* There is one user, "default". */
-static bool authenticate(weir_resp_call *c, const weir_slice *user, weir_slice password)
+/* Logs in. As in Redis, names are compared byte by byte, and without users any password is right
+ * for "default". */
+static bool authenticate(weir_resp_call *c, weir_slice name, weir_slice password)
 {
-    const char *wanted = c->session->options->password;
-    if (!wanted && user && weir_resp_word_is(*user, "DEFAULT"))
-        return true; /* as in Redis: a user without a password accepts any */
-    if (wanted && (!user || weir_resp_word_is(*user, "DEFAULT")) &&
-        weir_password_is(password.at, password.len, wanted)) {
-        c->session->authenticated = true;
-        return true;
+    static const char wrong[] = "WRONGPASS invalid username-password pair or user is disabled.";
+    weir_resp_session *s = c->session;
+    weir_access *a = s->options->access;
+    if (!weir_access_is_limited(a)) {
+        bool good = weir_resp_word_is(name, "DEFAULT");
+        if (!good)
+            weir_call_error(&c->call, "%s", wrong);
+        return good;
     }
-    weir_call_error(&c->call, "WRONGPASS invalid username-password pair or user is disabled.");
-    if (wanted)
+    if (s->login.is_fixed) {
+        weir_call_error(&c->call, "ERR this connection is the user '%s', by its listener or its "
+                                  "certificate, and cannot be another one",
+                        s->login.user ? weir_user_name(s->login.user) : "");
+        return false;
+    }
+    switch (weir_login_try(a, name, password, c->now_ns, &s->login)) {
+    case WEIR_LOGIN_OK:
+        return true;
+    case WEIR_LOGIN_BUSY:
+        weir_call_error(&c->call, "BUSY too many passwords are being checked, try again");
+        return false;
+    case WEIR_LOGIN_WRONG:
+        weir_call_error(&c->call, "%s", wrong);
         delay_reply(c);
+    }
     return false;
 }
 
 void weir_resp_auth(weir_call *call)
 {
     weir_resp_call *c = weir_resp_call_of(call);
-    if (c->call.args == 2 && !c->session->options->password)
+    const weir_slice preset = {WEIR_USER_DEFAULT, sizeof WEIR_USER_DEFAULT - 1};
+    if (c->call.args == 2 && !weir_access_is_limited(c->session->options->access))
         weir_call_error(&c->call, "ERR AUTH <password> called without any password configured for "
                                   "the default user. Are you sure your configuration is correct?");
-    else if (authenticate(c, c->call.args == 3 ? &c->call.arg[1] : NULL,
+    else if (authenticate(c, c->call.args == 3 ? c->call.arg[1] : preset,
                           c->call.arg[c->call.args - 1]))
         weir_resp_put_simple(c->out, "OK");
+}
+
+/* The name of the session's user. */
+static const char *user_of(const weir_resp_session *s)
+{
+    return s->login.user ? weir_user_name(s->login.user) : WEIR_USER_DEFAULT;
+}
+
+void weir_resp_acl(weir_call *call)
+{
+    weir_resp_call *c = weir_resp_call_of(call);
+    if (weir_resp_word_is(c->call.arg[1], "WHOAMI"))
+        weir_resp_put_text(c->out, user_of(c->session));
+    else
+        weir_call_error(&c->call, "ERR ACL supports only WHOAMI: the users are in weir.yaml");
 }
 
 static bool set_name(weir_resp_call *c, weir_slice name)
@@ -147,7 +178,7 @@ static bool read_hello(weir_resp_call *c)
             return false;
         }
     }
-    if (auth > 0 && !authenticate(c, &c->call.arg[auth], c->call.arg[auth + 1]))
+    if (auth > 0 && !authenticate(c, c->call.arg[auth], c->call.arg[auth + 1]))
         return false;
     return name == 0 || set_name(c, c->call.arg[name]);
 }
@@ -159,7 +190,7 @@ void weir_resp_hello(weir_call *call)
     int proto = s->proto;
     if ((c->call.args > 1 && !read_proto(c, &proto)) || !read_hello(c))
         return;
-    if (!s->authenticated) {
+    if (!s->login.user && !s->login.everything) {
         weir_call_error(&c->call,
                         "NOAUTH HELLO must be called with the client already authenticated, "
                         "otherwise the HELLO <proto> AUTH <user> <pass> option can be used "
@@ -190,9 +221,9 @@ void weir_resp_hello(weir_call *call)
 static void put_client_line(weir_resp_call *c)
 {
     const weir_resp_session *s = c->session;
-    char line[160];
-    int len = snprintf(line, sizeof line, "id=%" PRIu64 " name=%.*s db=0 resp=%d user=default\n",
-                       s->id, s->name_len, s->name, s->proto);
+    char line[160 + WEIR_USER_NAME_MAX];
+    int len = snprintf(line, sizeof line, "id=%" PRIu64 " name=%.*s db=0 resp=%d user=%s\n",
+                       s->id, s->name_len, s->name, s->proto, user_of(s));
     weir_resp_put_bulk(c->out, line, (size_t)len);
 }
 
@@ -287,18 +318,35 @@ static void put_counters(weir_buffer *out, const weir_counter *c, size_t n, cons
     weir_buffer_append(out, "\r\n", 2);
 }
 
+/* INFO for a user, who sees only some policies. */
+typedef struct info {
+    weir_buffer text;
+    const weir_user *user;
+} info;
+
+static bool sees(const info *i, const char *policy)
+{
+    return weir_user_sees(i->user, (weir_slice){policy, strlen(policy)});
+}
+
 static void put_counts(void *ctx, const char *name, const weir_counts *n)
 {
-    weir_buffer_printf(ctx, "policy_%s:", name);
-    put_counters(ctx, weir_verdict_counters, WEIR_VERDICTS, n, "", "=", ",");
+    info *i = ctx;
+    if (!sees(i, name))
+        return;
+    weir_buffer_printf(&i->text, "policy_%s:", name);
+    put_counters(&i->text, weir_verdict_counters, WEIR_VERDICTS, n, "", "=", ",");
 }
 
 /* The policies that have memory of their own. */
-static void put_partitions(weir_buffer *out, weir_limiter *h)
+static void put_partitions(info *to, weir_limiter *h)
 {
+    weir_buffer *out = &to->text;
     weir_partition_stats stats[WEIR_PARTITIONS_MAX];
     size_t n = weir_limiter_partitions(h, stats, WEIR_PARTITIONS_MAX);
     for (size_t i = 0; i < n; i++) {
+        if (!sees(to, stats[i].name))
+            continue;
         weir_buffer_printf(out, "memory_%s:", stats[i].name);
         put_counters(out, weir_partition_counters, WEIR_PARTITION_COUNTERS, &stats[i], "", "=",
                      ",");
@@ -306,13 +354,18 @@ static void put_partitions(weir_buffer *out, weir_limiter *h)
 }
 
 /* The fields with the names of Redis are those that redis-cli --stat and client libraries read. */
-static void put_server(weir_buffer *out, const weir_resp_options *o)
+static void put_version(weir_buffer *out, const weir_resp_options *o)
 {
-    weir_resp_server s = {0};
     weir_buffer_printf(out,
                        "# Server\r\nweir_version:%s\r\nredis_version:7.0.0\r\n"
                        "redis_mode:standalone\r\n",
                        o->version);
+}
+
+static void put_server(weir_buffer *out, const weir_resp_options *o)
+{
+    weir_resp_server s = {0};
+    put_version(out, o);
     if (!o->server)
         return;
     o->server(o->server_ctx, &s);
@@ -353,37 +406,50 @@ static void put_latency(weir_buffer *out, weir_limiter *h)
     weir_buffer_printf(out, "\r\n");
 }
 
-/* Always replies with all sections. */
-void weir_resp_info(weir_call *call)
+static void put_sections(info *i, weir_limiter *h)
 {
-    weir_resp_call *c = weir_resp_call_of(call);
-    weir_limiter *h = weir_service_limiter(c->session->options->service);
     weir_store_stats store = weir_limiter_store_stats(h);
     weir_clock_view clock = weir_limiter_clock(h);
-    weir_buffer text;
-    weir_buffer_init(&text, 4 << 20);
-    put_server(&text, c->session->options);
+    weir_buffer *text = &i->text;
     uint64_t decisions = 0;
     weir_limiter_counts(h, add_counts, &decisions);
-    weir_buffer_printf(&text,
+    weir_buffer_printf(text,
                        "\r\n# Stats\r\ntotal_commands_processed:%" PRIu64
                        "\r\n\r\n# Persistence\r\nloading:0\r\n"
                        "\r\n# Keyspace\r\ndb0:keys=%" PRIu64 ",expires=%" PRIu64 ",avg_ttl=0\r\n"
                        "\r\n# Memory\r\nused_memory:%" PRIu64 "\r\nmaxmemory:%" PRIu64 "\r\n",
                        decisions, store.keys, store.keys, store.memory_bytes, store.memory_max);
-    put_counters(&text, weir_store_counters, WEIR_STORE_COUNTERS, &store, "store_", ":", "\r\n");
-    put_partitions(&text, h);
-    put_latency(&text, h);
-    weir_buffer_printf(&text,
+    put_counters(text, weir_store_counters, WEIR_STORE_COUNTERS, &store, "store_", ":", "\r\n");
+    put_partitions(i, h);
+    put_latency(text, h);
+    weir_buffer_printf(text,
                        "\r\n# Clock\r\nclock_offset_ms:%" PRId64 "\r\nclock_steps:%" PRIu64
                        "\r\nclock_jumps:%" PRIu64 "\r\n"
                        "\r\n# Replication\r\nrole:master\r\n"
                        "\r\n# Decisions\r\n",
                        clock.offset_ns / 1000000, clock.steps, clock.jumps);
-    weir_limiter_counts(h, put_counts, &text);
-    if (text.failed)
+    weir_limiter_counts(h, put_counts, i);
+}
+
+/* Replies with all sections, whichever is asked for. A user without the right to metrics gets what
+ * client libraries read when they connect. */
+void weir_resp_info(weir_call *call)
+{
+    weir_resp_call *c = weir_resp_call_of(call);
+    const weir_resp_options *o = c->session->options;
+    info i = {.user = weir_login_bounds(&c->session->login)};
+    weir_buffer_init(&i.text, 4 << 20);
+    if (weir_user_may(i.user, WEIR_MAY_METRICS)) {
+        put_server(&i.text, o);
+        put_sections(&i, weir_service_limiter(o->service));
+    } else {
+        put_version(&i.text, o);
+        weir_buffer_printf(&i.text, "\r\n# Persistence\r\nloading:0\r\n"
+                                    "\r\n# Replication\r\nrole:master\r\n");
+    }
+    if (i.text.failed)
         weir_call_error(&c->call, "ERR out of memory");
     else
-        weir_resp_put_bulk(c->out, weir_buffer_data(&text), weir_buffer_len(&text));
-    weir_buffer_free(&text);
+        weir_resp_put_bulk(c->out, weir_buffer_data(&i.text), weir_buffer_len(&i.text));
+    weir_buffer_free(&i.text);
 }

@@ -54,7 +54,8 @@ void weir_resp_reserve(weir_call *call)
         weir_call_error(call, "ERR %s", error);
         return;
     }
-    if (!read_ttl(call, 4, "policy key n [TTL time] [WITHNAMES]", &ttl_ns))
+    if (!read_ttl(call, 4, "policy key n [TTL time] [WITHNAMES]", &ttl_ns) ||
+        !weir_resp_may_use(c, weir_resp_policy_of(&r), r.key, ""))
         return;
     weir_service_reserve(c->session->options->service, &r, ttl_ns, c->now_ns, &id);
     if (r.status == WEIR_E_FULL) {

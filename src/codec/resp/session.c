@@ -70,12 +70,16 @@ static bool may_run(weir_resp_call *c, const weir_command *cmd)
         weir_call_error(&c->call, "ERR wrong number of arguments for '%s' command", name);
         return false;
     }
-    if (!c->session->authenticated && cmd->run != weir_resp_auth && cmd->run != weir_resp_hello &&
-        cmd->run != weir_resp_quit && cmd->run != weir_resp_reset) {
+    const weir_login *l = &c->session->login;
+    if (l->everything || cmd->right & WEIR_MAY_ANYONE)
+        return true;
+    if (!l->user)
         weir_call_error(&c->call, "NOAUTH Authentication required.");
-        return false;
-    }
-    return true;
+    else if (!weir_user_may(l->user, cmd->right))
+        weir_resp_refuse_right(c, cmd->name, cmd->right);
+    else
+        return true;
+    return false;
 }
 
 /* Refuses a request, and so the transaction that it belongs to. */
@@ -122,8 +126,22 @@ static inline void read_with_names(weir_resp_call *c, const weir_command *cmd)
  * replies must be sent first. */
 static bool gives_password(const weir_resp_call *c, const weir_command *cmd)
 {
-    return c->session->options->password && cmd &&
+    return weir_access_is_limited(c->session->options->access) && cmd &&
            (cmd->run == weir_resp_auth || cmd->run == weir_resp_hello);
+}
+
+/* Whether a user who may not do everything may run a TAKE or CHECK. A request that an engine
+ * decides was checked before. */
+static bool may_batch(weir_resp_call *c, const weir_command *cmd)
+{
+    const weir_user *user = c->session->login.user;
+    weir_request r;
+    if (c->session->completion.pending)
+        return true;
+    if (!user || !weir_user_may(user, cmd->right))
+        return false;
+    return weir_call_read_take(&c->call, cmd == check, &r) ||
+           (weir_user_sees(user, weir_resp_policy_of(&r)) && weir_user_has_key(user, r.key, NULL));
 }
 
 /* Runs the request after the batch. */
@@ -132,8 +150,9 @@ static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
     const weir_command *cmd = find_command(c->call.arg[0]);
     read_with_names(c, cmd);
     bool batched = cmd == take || cmd == check;
-    if (batched && weir_command_arity_is_good(cmd, c->call.args) && c->session->authenticated &&
-        !weir_resp_is_queuing(c->session)) {
+    if (batched && weir_command_arity_is_good(cmd, c->call.args) &&
+        !weir_resp_is_queuing(c->session) &&
+        (c->session->login.everything || may_batch(c, cmd))) {
         add_to_batch(c, cmd == check, b, r);
         return;
     }
@@ -161,7 +180,7 @@ void weir_resp_session_init(weir_resp_session *s, weir_resp_options *options)
         .options = options,
         .id = options->first_id + options->sessions++ * options->id_step,
         .proto = 2,
-        .authenticated = options->password == NULL,
+        .login = weir_login_begin(options->access),
     };
     weir_resp_init(&s->parser, NULL);
 }
@@ -202,6 +221,8 @@ weir_session_step weir_resp_session_run(weir_resp_session *s, weir_buffer *in, w
     batch b;
     if (s->completion.pending && weir_completion_is_pending(&s->completion))
         return (weir_session_step){.next = WEIR_SESSION_PENDING};
+    weir_access_refresh(s->options->access);
+    weir_login_refresh(&s->login, s->options->access, s->completion.ctx);
     b.len = b.bytes = 0;
     b.max = s->completion.pending ? weir_completion_len(&s->completion) : WEIR_BATCH_MAX;
     b.in = s->transaction == WEIR_RESP_RUNNING ? &s->queue : in;

@@ -9,6 +9,7 @@
 #include "port/buffer.h"
 #include "port/session.h"
 #include "service/service.h"
+#include "service/users/users.h"
 
 /* What INFO reports of the server that runs the sessions. */
 typedef struct weir_resp_server {
@@ -24,11 +25,8 @@ typedef struct weir_resp_options {
     /* Writes *ret for INFO, on the session's thread. NULL: INFO leaves these fields out. */
     void (*server)(void *ctx, weir_resp_server *ret);
     void *server_ctx;
-    const char *password; /* NULL: none is required */
-    /* Called for each wrong password with the `ctx` of the session's completion; may be NULL.
-     * Returns true to delay the reply, false to send it at once and close the connection. */
-    bool (*wrong_password)(void *ctx, const void *completion_ctx);
-    void *wrong_password_ctx;
+    weir_access *access; /* of the thread; NULL: no users. A peer is the `ctx` of the session's
+                            completion */
     const char *version;                     /* of weir, for HELLO and INFO */
     uint64_t sessions;                       /* opened so far */
     uint8_t words[WEIR_RESP_INLINE_LEN_MAX]; /* scratch memory of the parser */
@@ -54,7 +52,7 @@ typedef struct weir_resp_session {
     weir_completion completion;
     uint64_t id;
     int proto;          /* 2 or 3 */
-    bool authenticated; /* also true if no password is required */
+    weir_login login;
     bool closing;       /* send the output, then close; no more input is parsed */
     weir_resp_transaction transaction;
     size_t queued;        /* commands */

@@ -3,6 +3,7 @@
 /* Runs WEIR.TOP: the keys of a policy ranked by cost. */
 
 #include "service/top/top.h"
+#include "codec/answer/metrics.h"
 #include "codec/resp/call.h"
 #include "codec/resp/session.h"
 
@@ -78,6 +79,8 @@ void weir_resp_top(weir_call *call)
         weir_call_error(&c->call, "%s", usage);
         return;
     }
+    if (!weir_resp_may_see(c, call->arg[1], ""))
+        return;
     weir_top top;
     weir_status st =
         weir_limiter_top(limiter, c->call.arg[1], of, k > 0 ? (size_t)k : 0, c->now_ns, &top);
@@ -85,6 +88,7 @@ void weir_resp_top(weir_call *call)
         put_top_error(call, st, keys);
         return;
     }
+    weir_top_hide_keys(&top, weir_login_bounds(&c->session->login));
     put_top(c, of, &top);
     weir_top_free(&top);
 }

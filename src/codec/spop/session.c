@@ -289,6 +289,28 @@ static void add_request(batch *b, size_t i, const weir_spop_message *m, const ar
     }
 }
 
+/* Why the client may not send a request, which is then neither allowed nor denied; NULL: it may.
+ * Requests that wait for an engine were checked before. */
+static const char *find_denial(const run *r, const weir_request *request)
+{
+    const weir_spop_session *s = r->session;
+    const weir_login *l = &s->login;
+    const char *why = NULL;
+    if (s->completion.pending || l->everything)
+        return NULL;
+    if (!l->user)
+        why = "the client is no user; bind the listener to one (listen.spoe, user)";
+    else if (!weir_user_may(l->user, WEIR_MAY_TAKE))
+        why = "the user lacks the right \"take\"";
+    else if (!weir_user_sees(l->user, request->rule))
+        why = "the user may not use the policy";
+    else if (!weir_user_has_key(l->user, request->key, request->client))
+        why = "the user may not use the key";
+    if (why)
+        weir_access_denied(s->options->access, s->completion.ctx, l, WEIR_MAY_TAKE);
+    return why;
+}
+
 /* What became of a NOTIFY frame. */
 typedef enum added { ADDED, FULL, MALFORMED } added;
 
@@ -330,7 +352,9 @@ static added add_message(run *r, notify *n, weir_spop_reader *payload)
         WEIR_ASSERT(b->len > 0);
         return FULL;
     }
-    add_request(b, b->len + n->len++, m, &args, &request);
+    add_request(b, b->len + n->len, m, &args, &request);
+    n->error = find_denial(r, &b->request[b->len + n->len]);
+    n->len = (uint16_t)(n->len + !n->error);
     return ADDED;
 }
 
@@ -575,7 +599,9 @@ static weir_session_next handle_frames(run *r, size_t out_pause)
 void weir_spop_session_init(weir_spop_session *s, const weir_spop_options *options)
 {
     WEIR_ASSERT(options->service && options->loop);
-    *s = (weir_spop_session){.options = options, .frame_max = WEIR_SPOP_FRAME_MAX};
+    *s = (weir_spop_session){.options = options,
+                             .login = weir_login_begin(options->access),
+                             .frame_max = WEIR_SPOP_FRAME_MAX};
 }
 
 void weir_spop_session_close(weir_spop_session *s)
@@ -596,6 +622,8 @@ weir_session_step weir_spop_session_run(weir_spop_session *s, weir_buffer *in, w
 {
     if (s->completion.pending && weir_completion_is_pending(&s->completion))
         return (weir_session_step){.next = WEIR_SESSION_PENDING};
+    weir_access_refresh(s->options->access);
+    weir_login_refresh(&s->login, s->options->access, s->completion.ctx);
     batch b;
     b.len = b.bytes = b.notifies_len = b.used = 0;
     b.scratch = weir_spop_loop_scratch(s->options->loop);

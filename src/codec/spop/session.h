@@ -13,6 +13,7 @@
 #include "port/session.h"
 #include "service/rules/answer.h"
 #include "service/service.h"
+#include "service/users/users.h"
 
 #define WEIR_SPOP_ARGS_MAX 64 /* arguments of a message */
 
@@ -20,6 +21,8 @@
 typedef struct weir_spop_options {
     weir_service *service;
     weir_spop_loop *loop;
+    weir_access *access; /* of the thread; NULL: no users. A peer is the `ctx` of the session's
+                            completion */
 } weir_spop_options;
 
 typedef struct weir_spop_session {
@@ -27,6 +30,7 @@ typedef struct weir_spop_session {
     /* `ready` and `ctx` belong to the owner of the session. Set them after init; without them only
      * the local engine can be used. */
     weir_completion completion;
+    weir_login login;   /* by the listener or a certificate: SPOP has no passwords */
     weir_answer answer; /* of the listener, for the variables that are header fields; its owner
                                  sets it after init. Zero: the defaults */
     weir_spop_messages *held; /* of the pending batch; NULL: nothing is pending */

@@ -11,6 +11,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <string.h>
 
 enum {
@@ -333,6 +334,47 @@ static bool tls_poll(void *outer, int64_t now_ns, bool stopping)
     session *s = outer;
     s->stopping = stopping;
     return s->established ? s->protocol->inner->poll(s->inner, now_ns, stopping) : stopping;
+}
+
+/* ---- the names in a client's certificate ----------------------------------------------------- */
+
+static bool is_text(const ASN1_STRING *s, const char *name)
+{
+    size_t len = strlen(name);
+    return s && (size_t)ASN1_STRING_length(s) == len &&
+           memcmp(ASN1_STRING_get0_data(s), name, len) == 0;
+}
+
+static bool has_common_name(const X509 *cert, const char *name)
+{
+    const X509_NAME *subject = X509_get_subject_name(cert);
+    bool found = false;
+    for (int i = -1; (i = X509_NAME_get_index_by_NID(subject, NID_commonName, i)) >= 0;)
+        found |= is_text(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, i)), name);
+    return found;
+}
+
+static bool has_alternative_name(const X509 *cert, const char *name)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+    bool found = false;
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+        const GENERAL_NAME *n = sk_GENERAL_NAME_value(names, i);
+        found |= (n->type == GEN_DNS && is_text(n->d.dNSName, name)) ||
+                 (n->type == GEN_URI && is_text(n->d.uniformResourceIdentifier, name));
+    }
+    GENERAL_NAMES_free(names);
+    return found;
+}
+
+bool weir_tls_session_has_name(const weir_protocol *protocol, const void *outer, const char *name)
+{
+    const session *s = outer;
+    if (protocol->open != tls_open || !s->ssl || !s->established)
+        return false;
+    const X509 *cert = SSL_get0_peer_certificate(s->ssl);
+    return cert && SSL_get_verify_result(s->ssl) == X509_V_OK &&
+           (has_common_name(cert, name) || has_alternative_name(cert, name));
 }
 
 weir_status weir_tls_protocol_init(weir_tls_protocol *ret, net_tls_server *server,

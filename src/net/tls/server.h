@@ -97,6 +97,12 @@ WEIR_NODISCARD weir_status weir_tls_protocol_init(weir_tls_protocol *ret, net_tl
                                                   const weir_protocol *inner, void *inner_ctx,
                                                   size_t request_max);
 
+/* Whether the client of a session has shown a certificate whose common name, or a DNS name or URI
+ * of which, is this text, byte by byte; false for a protocol without TLS.
+ *  protocol, session  of a connection. */
+bool weir_tls_session_has_name(const weir_protocol *protocol, const void *session,
+                               const char *name);
+
 /* Frees what it holds; close its sessions first. Accepts zeros. */
 void weir_tls_protocol_free(weir_tls_protocol *p);
 

@@ -98,13 +98,13 @@ static void put_metrics(void *app, weir_buffer *out)
 weir_http_guest weir_rls_http(weir_rls_door *door)
 {
     static const weir_http_endpoint endpoints[] = {
-        {"/json", POST | WEIR_HTTP_SAME_SITE, 0, json,
+        {"/json", WEIR_MAY_TAKE_OTHERS, POST | WEIR_HTTP_SAME_SITE, 0, json,
          "a RateLimitRequest of Envoy in JSON: decides it (POST)"},
-        {"/healthcheck", GET | WEIR_HTTP_PROBE, 0, healthcheck,
+        {"/healthcheck", WEIR_MAY_ANYONE, GET | WEIR_HTTP_PROBE, 0, healthcheck,
          "answers 200 if the daemon can take requests; if not, 500"},
-        {"/rlconfig", GET | WEIR_HTTP_SAME_SITE, 0, rlconfig,
+        {"/rlconfig", WEIR_MAY_METRICS_OTHERS, GET | WEIR_HTTP_SAME_SITE, 0, rlconfig,
          "lists the limits of Envoy's rate limit service"},
-        {"/stats", GET | WEIR_HTTP_SAME_SITE, 0, stats,
+        {"/stats", WEIR_MAY_METRICS_OTHERS, GET | WEIR_HTTP_SAME_SITE, 0, stats,
          "its statistics, under the names of envoyproxy/ratelimit"},
     };
     return (weir_http_guest){endpoints, sizeof endpoints / sizeof endpoints[0], door, has_limits,

@@ -284,6 +284,7 @@ static weir_status open_loop(void *self, protocol_loop *l)
         return WEIR_E_NOMEM;
     l->part[feature_index(spoe_guest.feature)] = o;
     o->service = l->service;
+    o->access = &l->access;
     o->loop = weir_spop_loop_open(p->spop);
     return o->loop ? WEIR_OK : WEIR_E_NOMEM;
 }
