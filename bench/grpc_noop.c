@@ -38,7 +38,9 @@ static size_t answer(void *ctx, void *session_ctx, weir_grpc_call *calls, size_t
 }
 
 static const weir_grpc_method method = {
-    .path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", .answer = answer};
+    .path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+    .right = WEIR_MAY_TAKE_OTHERS,
+    .answer = answer};
 static const weir_grpc_options options = {.methods = &method, .methods_len = 1};
 
 static void open_session(void *session, void *ctx, void (*wake)(void *wake_ctx), void *wake_ctx)

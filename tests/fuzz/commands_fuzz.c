@@ -4,6 +4,7 @@
  * do not depend on how the input was split, nor on whether an engine has the states and replies
  * late. */
 
+#include "access.h"
 #include "daemon.h"
 
 #include "codec/answer/password.h"
@@ -59,14 +60,16 @@ static void serve(const uint8_t *bytes, size_t len, size_t step, bool engine, bo
     weir_buffer_init(&in, 1 << 21);
     weir_buffer_init(out, OUT_MAX);
     d->fake->immediate = engine && len % 5 == 0;
-    weir_resp_options resp = {
-        .service = d->service, .version = "1", .password = len % 8 == 7 ? "p" : NULL};
+    weir_access access;
+    fuzz_access_open(&access, len % 8 == 7);
+    weir_resp_options resp = {.service = d->service, .version = "1", .access = &access};
     weir_resp_session_init(&session, &resp);
     for (size_t at = 0; at < len && !session.closing; at += step) {
         weir_buffer_append(&in, bytes + at, len - at < step ? len - at : step);
         run(&session, &in, out, d->fake, 1 + len % 3);
     }
     weir_resp_session_close(&session);
+    fuzz_access_close(&access);
     weir_buffer_free(&in);
     fuzz_daemon_end(d);
 }

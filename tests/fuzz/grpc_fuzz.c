@@ -5,6 +5,7 @@
  * input, without the connection preface. The output consists of whole frames, every stream ends at
  * most once, no call is answered twice, and the memory is bounded. */
 
+#include "access.h"
 #include "fuzz.h"
 
 #include "codec/grpc/session.h"
@@ -157,9 +158,9 @@ static void run_pieces(world *w, const uint8_t *data, size_t size, uint32_t seed
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const weir_grpc_method methods[] = {
-        {"/a/b", echo},
-        {"/a/c", echo},
-        {"/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", echo}};
+        {"/a/b", WEIR_MAY_TAKE, echo},
+        {"/a/c", WEIR_MAY_TAKE, echo},
+        {"/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", WEIR_MAY_TAKE, echo}};
     if (size < 2)
         return 0;
     world *w = calloc(1, sizeof *w);
@@ -168,6 +169,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     w->now_ns = 1767225600000000000;
     weir_buffer_init(&w->in, 1 << 20);
     weir_buffer_init(&w->out, 16 << 20);
+    weir_access access;
+    fuzz_access_open(&access, w->flags & PASSWORD);
     const weir_grpc_options options = {
         .methods = methods,
         .methods_len = 3,
@@ -177,7 +180,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .ready = ready,
         .ready_ctx = w,
         .descriptors = weir_rls_file_descriptors,
-        .password = w->flags & PASSWORD ? "p" : NULL,
+        .access = &access,
         .max_age_ns = w->flags & AGEING ? 60000000000 : 0,
         .max_age_grace_ns = w->flags & AGEING ? 10000000000 : 0,
     };
@@ -185,6 +188,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(w->session.connection);
     run_pieces(w, data + 2, size - 2, data[1]);
     weir_grpc_session_close(&w->session);
+    fuzz_access_close(&access);
     weir_buffer_free(&w->in);
     weir_buffer_free(&w->out);
     free(w);

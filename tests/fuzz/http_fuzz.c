@@ -5,6 +5,7 @@
  * on whether an engine has the states and replies late. The first byte selects the options, the
  * second the split. */
 
+#include "access.h"
 #include "daemon.h"
 
 #include "codec/http/session.h"
@@ -83,12 +84,14 @@ static void serve(const uint8_t *bytes, size_t len, uint8_t choice, size_t step,
     static const weir_http_page page = {"p.html", "t", empty_gzip, sizeof empty_gzip, 0};
     fuzz_daemon *d = daemon_begin(engine, top);
     const weir_network network = {{.bytes = {10}}, 8};
+    weir_access access;
+    fuzz_access_open(&access, choice & 1);
     const weir_http_options options = {.service = d->service,
                                        .hosts = {&any, choice >> 4 & 1 ? 0 : 1},
                                        .origins = {&origin, choice >> 5 & 1},
                                        .version = "1",
                                        .pages = {&page, 1},
-                                       .password = choice & 1 ? "p" : NULL,
+                                       .access = &access,
                                        .key_header = choice & 2 ? "X-Forwarded-For" : NULL,
                                        .key_query = choice & 2 ? NULL : "k",
                                        .metrics_top = true,
@@ -112,6 +115,7 @@ static void serve(const uint8_t *bytes, size_t len, uint8_t choice, size_t step,
             break;
     }
     weir_http_session_close(&session);
+    fuzz_access_close(&access);
     weir_buffer_free(&in);
     fuzz_daemon_end(d);
 }

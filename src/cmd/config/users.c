@@ -71,8 +71,8 @@ static void read_patterns(config_reader *r, const config_place *place, const con
     for (config_place entry = {0}; patterns && texts && config_next_entry(place, &entry);) {
         if (!config_want_scalar(r, &entry, expected))
             continue;
-        weir_status st = weir_key_patterns_add(patterns, entry.node->text, key->low, 0, why,
-                                               sizeof why);
+        weir_status st =
+            weir_key_patterns_add(patterns, entry.node->text, key->low, 0, why, sizeof why);
         if (st == WEIR_E_SYNTAX)
             config_error(r->errors, &entry, "%s", why);
         r->arena->failed |= st == WEIR_E_NOMEM;
@@ -90,8 +90,9 @@ static void read_patterns(config_reader *r, const config_place *place, const con
 
 static void read_may(config_reader *r, const config_place *place, const config_key *key, void *base)
 {
-    static const char expected[] = "a list of take, peek, refund, reserve, reset, override, policy, "
-                                   "top and metrics, or admin, which is all of them";
+    static const char expected[] =
+        "a list of take, peek, refund, reserve, reset, override, policy, "
+        "top and metrics, or admin, which is all of them";
     weir_user_spec *spec = base;
     (void)key;
     for (config_place entry = {0}; config_next_entry(place, &entry);) {
@@ -124,8 +125,8 @@ static const config_key user_keys[] = {
      .schema = CONFIG_TEXTS, .read = read_secrets},
     {"password_hash", CONFIG_OTHER, MEMBER(hash), .low = CONFIG_OTHER, .schema = CONFIG_TEXTS,
      .read = read_secrets},
-    {"certificate", CONFIG_OTHER, MEMBER(certificate), .low = CONFIG_STRING,
-     .schema = CONFIG_TEXTS, .read = read_secrets},
+    {"certificate", CONFIG_OTHER, MEMBER(certificate), .low = CONFIG_STRING, .schema = CONFIG_TEXTS,
+     .read = read_secrets},
     {"policies", CONFIG_OTHER, MEMBER(policies), .low = 1, .schema = CONFIG_TEXTS,
      .read = read_patterns},
     {"keys", CONFIG_OTHER, MEMBER(keys), .schema = CONFIG_TEXTS, .read = read_patterns},
@@ -212,16 +213,17 @@ void config_fit_users(config_reader *r)
         return;
     if (!c->users_single && strchr(c->password, ':')) {
         const config_place file = config_below(&root, "password_file");
-        config_error(r->errors, password.node ? &password : &file,
-                     "the password contains ':', which separates a name from a password where there "
-                     "are users");
+        config_error(
+            r->errors, password.node ? &password : &file,
+            "the password contains ':', which separates a name from a password where there "
+            "are users");
     }
     weir_user_spec *specs = c->users_len > 0 ? (weir_user_spec *)c->users
                                              : weir_arena_alloc(r->arena, 1, sizeof *specs);
     if (!specs)
         return;
-    specs[c->users_len++] = (weir_user_spec){
-        .name = WEIR_USER_DEFAULT, .password = {c->password}, .may = WEIR_MAY_ALL};
+    specs[c->users_len++] =
+        (weir_user_spec){.name = WEIR_USER_DEFAULT, .password = {c->password}, .may = WEIR_MAY_ALL};
     c->users = specs;
 }
 
@@ -270,12 +272,13 @@ static void warn_of_user(config_reader *r, const config_place *user, const weir_
         config_warn(r->errors, user, "this user may do nothing, because may is missing or empty");
     if (!secret && !spec->certificate[0] && !is_bound(c, spec->name))
         config_warn(r->errors, user,
-                       "no client can be this user: it has no password and no certificate, and no "
-                       "address of listen has it");
+                    "no client can be this user: it has no password and no certificate, and no "
+                    "address of listen has it");
     if (certificate.node && !reads_certificates(c))
         config_warn(r->errors, &certificate,
                     "this has no effect, because no address of listen has tls.client_ca");
-    for (config_place entry = {0}; spec->policies.len > 0 && config_next_entry(&policies, &entry);) {
+    for (config_place entry = {0};
+         spec->policies.len > 0 && config_next_entry(&policies, &entry);) {
         if (!matches_policy(c, entry.node->text))
             config_warn(r->errors, &entry, "this matches no policy");
     }

@@ -96,6 +96,9 @@ static void metrics_count_by_protocol(void **state)
     weir_buffer_init(&out, 4096);
     for (int i = 0; i < 3; i++)
         auth_failures_add(f->failures, PROTOCOL_HTTP, "unix", start_ns);
+    const auth_denial d = {PROTOCOL_RESP, "unix", "web", "take"};
+    auth_failures_add_denial(f->failures, &d, start_ns);
+    auth_failures_add_denial(f->failures, &d, start_ns);
     auth_failures_put_metrics(f->failures, &out);
     weir_buffer_append(&out, "", 1);
     static const char expected[] =
@@ -107,9 +110,39 @@ static void metrics_count_by_protocol(void **state)
     size_t lines = 0;
     for (const char *at = (const char *)weir_buffer_data(&out); (at = strchr(at, '\n')); at++)
         lines++;
-    assert_int_equal(lines, 2 + PROTOCOLS_OWN);
-    assert_null(memmem(weir_buffer_data(&out), weir_buffer_len(&out), "spoe", 4)); /* no password */
+    size_t kinds = 0;
+    while (config_protocol((protocol_kind)kinds))
+        kinds++;
+    assert_int_equal(lines, 2 + PROTOCOLS_OWN + 2 + kinds); /* SPOP has no passwords */
+    static const char denied[] =
+        "# HELP weir_denied_rights_total Requests that users had no right to.\n"
+        "# TYPE weir_denied_rights_total counter\n"
+        "weir_denied_rights_total{protocol=\"resp\"} 2\n"
+        "weir_denied_rights_total{protocol=\"http\"} 0\n";
+    assert_non_null(memmem(weir_buffer_data(&out), weir_buffer_len(&out), denied,
+                           sizeof denied - 1));
     weir_buffer_free(&out);
+}
+
+static void logs_denied_rights(void **state)
+{
+    fixture *f = *state;
+    const auth_denial first = {PROTOCOL_RESP, "192.0.2.1:5", "web", "reset"};
+    const auth_denial second = {PROTOCOL_HTTP, "unix", "ops", "policies or keys"};
+    auth_failures_add_denial(f->failures, &first, start_ns);
+    logged(f, " warning right-denied protocol=resp peer=192.0.2.1:5 user=web right=reset times=1\n");
+    auth_failures_add_denial(f->failures, &first, start_ns + 1);
+    auth_failures_add_denial(f->failures, &second, start_ns + 999 * ms_ns);
+    logged(f, "");
+    auth_failures_add(f->failures, PROTOCOL_RESP, "unix", start_ns + 999 * ms_ns); /* its own pause */
+    logged(f, " warning wrong-password protocol=resp peer=unix times=1\n");
+    auth_failures_tick(f->failures, start_ns + 1000 * ms_ns);
+    logged(f, " warning right-denied protocol=http peer=unix user=ops right=\"policies or keys\" "
+              "times=2\n");
+    auth_failures_add_denial(f->failures, &first, start_ns + 1001 * ms_ns);
+    auth_failures_close(f->failures);
+    f->failures = NULL;
+    logged(f, " warning right-denied protocol=resp peer=192.0.2.1:5 user=web right=reset times=1\n");
 }
 
 /* Delayed replies are limited per second, so password guessing cannot use up all connections. */
@@ -143,6 +176,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(logs_once_a_second, setup, teardown),
         cmocka_unit_test_setup_teardown(logs_the_first_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(metrics_count_by_protocol, setup, teardown),
+        cmocka_unit_test_setup_teardown(logs_denied_rights, setup, teardown),
         cmocka_unit_test_setup_teardown(limits_delayed_replies, setup, teardown),
         cmocka_unit_test_setup_teardown(logs_the_rest_on_close, setup, teardown),
     };

@@ -91,6 +91,7 @@ typedef struct session {
 static void open_session(session *s, protocol_kind kind)
 {
     *s = (session){.protocol = &protocol_of(kind)->session};
+    connection.listener = kind; /* the listeners of the configuration are in this order */
     s->at = calloc(1, s->protocol->session_size);
     assert_non_null(s->at);
     weir_buffer_init(&s->in, 1 << 20);

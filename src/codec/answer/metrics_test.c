@@ -25,7 +25,7 @@ static char *metrics_after(void (*use)(weir_limiter *h, weir_service *s))
     use(limiter, service);
     weir_buffer out;
     weir_buffer_init(&out, 1 << 20);
-    weir_metrics_put(&out, limiter, "1.\"2\\3\n");
+    weir_metrics_put(&out, limiter, "1.\"2\\3\n", NULL);
     weir_buffer_append(&out, "", 1);
     assert_false(out.failed);
     char *text = strdup((char *)weir_buffer_data(&out));
@@ -233,7 +233,7 @@ static void check_keys(void **state)
                                       (weir_slice){"thr", 3}, 1767225600000000000, &result));
     weir_buffer out;
     weir_buffer_init(&out, 1 << 20);
-    weir_metrics_put_top(&out, service, 1767225600000000000);
+    weir_metrics_put_top(&out, service, 1767225600000000000, NULL);
     weir_buffer_append(&out, "", 1);
     const char *text = (const char *)weir_buffer_data(&out);
     expect(text, "# TYPE weir_top_cost gauge");
@@ -271,7 +271,7 @@ static char *top_after(size_t listed, const char *const *keys, size_t n)
         take(service, "api", keys[i], 1);
     weir_buffer out;
     weir_buffer_init(&out, 1 << 20);
-    weir_metrics_put_top(&out, service, 1767225600000000000);
+    weir_metrics_put_top(&out, service, 1767225600000000000, NULL);
     weir_buffer_append(&out, "", 1);
     char *text = strdup((const char *)weir_buffer_data(&out));
     weir_buffer_free(&out);

@@ -74,8 +74,7 @@ static weir_credentials check_pair(weir_access *a, weir_slice text, size_t colon
 weir_credentials weir_credentials_check_text(weir_access *a, weir_slice text, int64_t now_ns,
                                              weir_login *ret)
 {
-    return check_pair(a, text, weir_access_is_single(a) ? SIZE_MAX : find_colon(text), now_ns,
-                      ret);
+    return check_pair(a, text, weir_access_is_single(a) ? SIZE_MAX : find_colon(text), now_ns, ret);
 }
 
 static weir_credentials check_basic(weir_access *a, weir_slice basic, int64_t now_ns,

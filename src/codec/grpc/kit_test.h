@@ -7,6 +7,7 @@
 
 #include "codec/grpc/connection.h"
 #include "codec/grpc/session.h"
+#include "service/users/kit_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,6 +43,7 @@ typedef struct app {
 
 typedef struct fixture {
     app app;
+    users_kit users;
     weir_grpc_options options;
     weir_grpc_session session;
     weir_buffer in, out;
@@ -108,8 +110,8 @@ static inline void app_close(void *ctx, void *memory)
     a->closed++;
 }
 
-static const weir_grpc_method methods[] = {{"/test.Service/Echo", echo},
-                                           {"/test.Service/Fail", refuse}};
+static const weir_grpc_method methods[] = {{"/test.Service/Echo", WEIR_MAY_TAKE, echo},
+                                           {"/test.Service/Fail", WEIR_MAY_RESET, refuse}};
 
 /* ---- the client ------------------------------------------------------------------------------ */
 
@@ -419,6 +421,7 @@ static inline int setup(void **state)
     f->options = (weir_grpc_options){.methods = methods,
                                      .methods_len = sizeof methods / sizeof methods[0],
                                      .ctx = &f->app,
+                                     .access = &f->users.access,
                                      .app_size = 8,
                                      .open = app_open,
                                      .close = app_close};
@@ -436,6 +439,7 @@ static inline int teardown(void **state)
     fixture *f = *state;
     close_session(f);
     assert_int_equal(f->app.opened, f->app.closed);
+    users_kit_close(&f->users);
     weir_buffer_free(&f->in);
     weir_buffer_free(&f->out);
     free(f);

@@ -136,9 +136,9 @@ static bool on_wrong_password(void *ctx, const void *peer)
 static void passwords(void **state)
 {
     fixture *f = *state;
-    f->options.password = "secret";
-    f->options.wrong_password = on_wrong_password;
-    f->options.wrong_password_ctx = &guesses;
+    users_kit_set_password(&f->users, "secret");
+    f->users.wrong_password = on_wrong_password;
+    f->users.wrong_password_ctx = &guesses;
     guesses = 0;
     holds = true;
     int32_t right = submit_with(f, "authorization", "Bearer secret");
@@ -167,9 +167,9 @@ static void a_request_has_one_password(void **state)
     static const char *const right = "Bearer secret", *const wrong = "Bearer Secret";
     const char *const pairs[][2] = {{right, wrong}, {wrong, right}, {right, right}};
     fixture *f = *state;
-    f->options.password = "secret";
-    f->options.wrong_password = on_wrong_password;
-    f->options.wrong_password_ctx = &guesses;
+    users_kit_set_password(&f->users, "secret");
+    f->users.wrong_password = on_wrong_password;
+    f->users.wrong_password_ctx = &guesses;
     guesses = 0;
     holds = true;
     for (size_t i = 0; i < 3; i++) {

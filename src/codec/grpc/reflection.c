@@ -243,8 +243,8 @@ static void reflect(weir_grpc_connection *c, weir_grpc_stream *s)
 }
 
 const weir_grpc_own_method weir_grpc_reflection[2] = {
-    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", .right = WEIR_MAY_ENTER, .streams = true,
-     .converses = true, .run = reflect},
-    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", .right = WEIR_MAY_ENTER, .streams = true,
-     .converses = true, .run = reflect},
+    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", .right = WEIR_MAY_ENTER,
+     .streams = true, .converses = true, .run = reflect},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", .right = WEIR_MAY_ENTER,
+     .streams = true, .converses = true, .run = reflect},
 };

@@ -101,7 +101,7 @@ static void check_answers_the_status(void **state)
 static void check_needs_no_password(void **state)
 {
     fixture *f = *state;
-    f->options.password = "secret";
+    users_kit_set_password(&f->users, "secret");
     int32_t check = submit_health(f, CHECK, ""), call = submit_call(f, "/test.Service/Echo", "x");
     exchange(f);
     expect_health(f, check, 0, SERVING);

@@ -8,7 +8,7 @@
 static void check_password(void **state)
 {
     fixture *f = *state;
-    f->options.password = "s3cret:x";
+    users_kit_set_password(&f->users, "s3cret:x");
     const char *target = "GET /v1/take?policy=api&key=a&cost=0";
     const char *answer = with(f, target, "");
     is_problem(answer, 401, "missing password, expected Authorization: Bearer PASSWORD");
@@ -72,9 +72,9 @@ static void check_wrong_passwords(void **state)
         "GET /none HTTP/1.1\r\n" HOST "Authorization: Bearer c\r\n\r\n"
         "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: Bearer secret\r\n\r\n";
     int wrong = 0;
-    f->options.password = "secret";
-    f->options.wrong_password = count_wrong;
-    f->options.wrong_password_ctx = &wrong;
+    users_kit_set_password(&f->users, "secret");
+    f->users.wrong_password = count_wrong;
+    f->users.wrong_password_ctx = &wrong;
     for (size_t step = 1; step < sizeof pipeline; step++) {
         reopen(f);
         weir_buffer_clear(&f->output);
@@ -93,7 +93,7 @@ static void check_wrong_passwords(void **state)
         assert_int_equal(wrong, WEIR_PASSWORD_TRIES);
         assert_int_equal(f->waited_ns, WEIR_PASSWORD_TRIES * WEIR_PASSWORD_DELAY_NS);
     }
-    f->options.wrong_password = hold_no_more;
+    f->users.wrong_password = hold_no_more;
     reopen(f);
     weir_buffer_clear(&f->output);
     f->waited_ns = 0;
@@ -101,9 +101,9 @@ static void check_wrong_passwords(void **state)
     assert_int_equal(f->last, WEIR_SESSION_CLOSE);
     assert_int_equal(f->waited_ns, 0);
     assert_null(strstr(output_of(f), "HTTP/1.1 200"));
-    f->options.wrong_password = NULL;
-    f->options.wrong_password_ctx = NULL;
-    f->options.password = NULL;
+    f->users.wrong_password = NULL;
+    f->users.wrong_password_ctx = NULL;
+    users_kit_set_password(&f->users, NULL);
 }
 
 /* A request without a password, or with another scheme, is not a wrong password: no delay. */
@@ -114,9 +114,9 @@ static void check_missing_passwords(void **state)
                                        "secret", "Bearersecret",  "Basic",    "Basic "};
     static const char *const guesses[] = {"Bearer x", "Basic x", "Basic OnM="};
     int wrong = 0;
-    f->options.password = "secret";
-    f->options.wrong_password = count_wrong;
-    f->options.wrong_password_ctx = &wrong;
+    users_kit_set_password(&f->users, "secret");
+    f->users.wrong_password = count_wrong;
+    f->users.wrong_password_ctx = &wrong;
     for (size_t i = 0; i < sizeof none / sizeof none[0] + sizeof guesses / sizeof guesses[0]; i++) {
         bool guess = i >= sizeof none / sizeof none[0];
         char request[256];
@@ -136,8 +136,8 @@ static void check_missing_passwords(void **state)
             assert_int_equal(f->waited_ns, guess ? WEIR_PASSWORD_DELAY_NS : 0);
         }
     }
-    f->options.wrong_password = NULL;
-    f->options.wrong_password_ctx = NULL;
+    f->users.wrong_password = NULL;
+    f->users.wrong_password_ctx = NULL;
 }
 
 /* A malformed Host is refused on every path, also with a password. */
@@ -166,7 +166,7 @@ static void check_forms_of_hosts(void **state)
                                         "localhost:99999999999999999999"};
     static const char *const any = "*";
     for (int locked = 0; locked < 2; locked++) {
-        f->options.password = locked ? "secret" : NULL;
+        users_kit_set_password(&f->users, locked ? "secret" : NULL);
         f->options.hosts = (weir_http_names){&any, 1};
         for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
             char request[256];
@@ -283,9 +283,9 @@ static void check_hosts(void **state)
     is_problem(speak(f, rebound, strlen(rebound)), 421,
                "unknown host 'evil.example:8080', expected an IP address, localhost or a name "
                "listed in http.hosts; add it there, or set a password");
-    f->options.password = "secret"; /* no web page knows the password */
+    users_kit_set_password(&f->users, "secret"); /* no web page knows the password */
     assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 401);
-    f->options.password = NULL;
+    users_kit_set_password(&f->users, NULL);
     static const char *const two[] = {"weir", "evil.example"}, *const any = "*";
     f->options.hosts = (weir_http_names){two, 2};
     assert_int_equal(status_of(speak(f, rebound, strlen(rebound))), 200);
@@ -319,7 +319,7 @@ static void check_bad_base64(void **state)
     fixture *f = *state;
     static const char request[] =
         "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: Basic Onx8!A==\r\n\r\n";
-    f->options.password = "||";
+    users_kit_set_password(&f->users, "||");
     assert_int_equal(status_of(speak(f, request, sizeof request - 1)), 401);
     static const char good[] =
         "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: Basic Onx8\r\n\r\n";
@@ -370,7 +370,7 @@ static void check_origins(void **state)
     assert_int_equal(status_of(answer), 204);
     has_no_line(answer, "Access-Control");
     f->options.origins = (weir_http_names){origins, 2};
-    f->options.password = "secret";
+    users_kit_set_password(&f->users, "secret");
     answer = with(f, "OPTIONS /v1/take", "Origin: http://localhost:3000\r\n" PREFLIGHT);
     assert_int_equal(status_of(answer), 204);
     has_line(answer, "Access-Control-Allow-Origin: http://localhost:3000");
@@ -383,7 +383,7 @@ static void check_origins(void **state)
     answer = with(f, take, "Origin: https://app.example\r\n"); /* the page can read the error */
     assert_int_equal(status_of(answer), 401);
     has_line(answer, "Access-Control-Allow-Origin: https://app.example");
-    f->options.password = NULL;
+    users_kit_set_password(&f->users, NULL);
     for (int i = 0; i < 2; i++) {
         answer = with(f, take, "Origin: https://app.example\r\nSec-Fetch-Site: cross-site\r\n");
         assert_int_equal(status_of(answer), i == 0 ? 200 : 429);
@@ -493,7 +493,7 @@ static void check_new_client(void **state)
     fixture *f = *state;
     reopen(f);
     assert_false(weir_http_session_is_new(&f->session));
-    f->options.password = "secret";
+    users_kit_set_password(&f->users, "secret");
     assert_true(weir_http_session_is_new(&f->session));
     assert_int_equal(status_of(get_again(f, "/healthz", "")), 200);
     assert_int_equal(status_of(get_again(f, "/v1/policies", "Authorization: Bearer wrong\r\n")),
@@ -502,7 +502,7 @@ static void check_new_client(void **state)
     assert_int_equal(status_of(get_again(f, "/v1/policies", "Authorization: Bearer secret\r\n")),
                      200);
     assert_false(weir_http_session_is_new(&f->session));
-    f->options.password = NULL;
+    users_kit_set_password(&f->users, NULL);
     reopen(f);
 }
 

@@ -21,7 +21,7 @@ typedef struct weir_http_call {
     bool has_client; /* the template has $client */
     weir_client client;
     const weir_login *login; /* whose policies and keys bound the request; NULL: nothing does */
-    char *keys; /* WEIR_HTTP_KEYS_ROOM bytes for keys that are made from templates */
+    char *keys;              /* WEIR_HTTP_KEYS_ROOM bytes for keys that are made from templates */
     int64_t now_ns;
     weir_http_response *response;
 } weir_http_call;

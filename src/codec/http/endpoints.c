@@ -351,10 +351,12 @@ static void explain(call *c)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 const weir_http_endpoint weir_http_decisions[] = {
-    {"/v1/take", WEIR_MAY_TAKE, GET_OR_POST | WEIR_HTTP_FORWARD, NAME | KEY | COST | KEEP | DELAY | DENIED, take,
+    {"/v1/take", WEIR_MAY_TAKE, GET_OR_POST | WEIR_HTTP_FORWARD,
+     NAME | KEY | COST | KEEP | DELAY | DENIED, take,
      "policy, key, cost, keep: decides, and charges the cost if allowed"},
-    {WEIR_HTTP_FORWARD_PATH, WEIR_MAY_TAKE, WEIR_HTTP_ANY_METHOD | WEIR_HTTP_FORWARD | WEIR_HTTP_BELOW, 0,
-     weir_http_forward, " decides a request that a proxy describes, by the routes of weir.yaml"},
+    {WEIR_HTTP_FORWARD_PATH, WEIR_MAY_TAKE,
+     WEIR_HTTP_ANY_METHOD | WEIR_HTTP_FORWARD | WEIR_HTTP_BELOW, 0, weir_http_forward,
+     " decides a request that a proxy describes, by the routes of weir.yaml"},
     {"/v1/peek", WEIR_MAY_PEEK, GET_OR_POST, NAME | TEXT | KEY | COST | KEEP | DENIED, peek,
      "policy, key, cost, keep: decides without charging"},
     {"/v1/check", WEIR_MAY_TAKE, GET_OR_POST, TEXT | KEY | COST | KEEP | DELAY | DENIED, take,

@@ -639,10 +639,10 @@ static void check_options(void **state)
     has_line(with(f, "OPTIONS /v1/policies", ""), "Allow: GET, HEAD, OPTIONS");
     has_line(with(f, "OPTIONS /v1/reset", ""), "Allow: POST, OPTIONS");
     assert_int_equal(status_of(with(f, "OPTIONS /none", "")), 404);
-    f->options.password = "secret";
+    users_kit_set_password(&f->users, "secret");
     assert_int_equal(status_of(with(f, "OPTIONS *", "")), 401);
     assert_int_equal(status_of(with(f, "OPTIONS /v1/take", "")), 401);
-    f->options.password = NULL;
+    users_kit_set_password(&f->users, NULL);
     const char *evil = "OPTIONS * HTTP/1.1\r\nHost: evil\r\n\r\n";
     assert_int_equal(status_of(speak(f, evil, strlen(evil))), 421);
 }
@@ -662,7 +662,7 @@ static void check_readyz(void **state)
     assert_string_equal(body_of(get(f, "/readyz")), "{\"ready\":true,\"reasons\":[]}\n");
     f->options.not_ready = two_reasons;
     f->options.not_ready_ctx = &down;
-    f->options.password = "secret"; /* no password is needed */
+    users_kit_set_password(&f->users, "secret"); /* no password is needed */
     assert_int_equal(status_of(get(f, "/readyz")), 200);
     down = true;
     const char *answer = get(f, "/readyz");

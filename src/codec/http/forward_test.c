@@ -456,7 +456,7 @@ static void check_other_sites(void **state)
 static void check_password(void **state)
 {
     fixture *f = *state;
-    f->options.password = "secret";
+    users_kit_set_password(&f->users, "secret");
     assert_int_equal(status_of(below(f, "GET", "/free", "")), 401);
     assert_int_equal(status_of(below(f, "GET", "/free", "Authorization: Bearer theirs\r\n")), 401);
     assert_int_equal(status_of(below(f, "GET", "/free", "Authorization: Bearer secret\r\n")), 200);

@@ -361,7 +361,8 @@ static void server_options(call *c)
 static void front_page(call *c);
 
 const weir_http_endpoint weir_http_information[] = {
-    {"/v1/policies", WEIR_MAY_PEEK | WEIR_MAY_POLICY | WEIR_MAY_TOP, GET | WEIR_HTTP_SAME_SITE, 0, policies, "lists the active policies"},
+    {"/v1/policies", WEIR_MAY_PEEK | WEIR_MAY_POLICY | WEIR_MAY_TOP, GET | WEIR_HTTP_SAME_SITE, 0,
+     policies, "lists the active policies"},
     {"/v1/shadow", WEIR_MAY_OVERRIDE, POST, NAME | SHADOW, shadow,
      "policy, shadow: puts a policy into shadow mode, or out of it (POST)"},
     {"/v1/candidate", WEIR_MAY_OVERRIDE, POST, NAME | TEXT, candidate,

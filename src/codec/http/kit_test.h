@@ -6,6 +6,7 @@
 
 #include "codec/http/session.h"
 #include "service/top/top.h"
+#include "service/users/kit_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,6 +27,7 @@ typedef struct fixture {
     weir_store *store;
     weir_limiter *limiter;
     weir_service *service;
+    users_kit users;
     weir_http_options options;
     weir_http_session session;
     weir_answer answer; /* of the listener, for new sessions */
@@ -81,8 +83,10 @@ UNUSED static fixture *fixture_of(weir_when_full when_full)
                      WEIR_OK);
     assert_int_equal(weir_service_open(&f->service, f->limiter), WEIR_OK);
     static const char *const hosts[] = {"weir"};
-    f->options = (weir_http_options){
-        .service = f->service, .version = "1.2.3", .hosts = {hosts, sizeof hosts / sizeof *hosts}};
+    f->options = (weir_http_options){.service = f->service,
+                                     .access = &f->users.access,
+                                     .version = "1.2.3",
+                                     .hosts = {hosts, sizeof hosts / sizeof *hosts}};
     weir_buffer_init(&f->in, 1 << 21);
     weir_buffer_init(&f->out, OUT_MAX);
     weir_buffer_init(&f->output, OUT_MAX);
@@ -99,6 +103,7 @@ UNUSED static fixture *fixture_new(void)
 UNUSED static void fixture_free(fixture *f)
 {
     weir_http_session_close(&f->session);
+    users_kit_close(&f->users);
     weir_buffer_free(&f->in);
     weir_buffer_free(&f->out);
     weir_buffer_free(&f->output);

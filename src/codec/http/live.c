@@ -37,8 +37,7 @@ static weir_limiter *limiter_of(const weir_http_live *l)
 bool weir_http_live_may_go_on(weir_http_live *l, const void *peer)
 {
     weir_login_refresh(&l->login, l->options->access, peer);
-    return l->login.everything ||
-           (l->login.user && weir_user_may(l->login.user, WEIR_MAY_TOP));
+    return l->login.everything || (l->login.user && weir_user_may(l->login.user, WEIR_MAY_TOP));
 }
 
 static bool sees(const weir_http_live *l, const char *policy)

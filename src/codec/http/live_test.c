@@ -114,7 +114,7 @@ static void take(fixture *f, const char *policy, int64_t cost, int times)
 static void test_hello(void **state)
 {
     fixture *f = *state;
-    f->options.password = "s3cret";
+    users_kit_set_password(&f->users, "s3cret");
     reopen(f);
     const char *out =
         send_text(f, "GET /v1/live HTTP/1.1\r\n" HOST "Authorization: Bearer s3cret\r\n\r\n");
@@ -283,7 +283,7 @@ static void test_history(void **state)
     has_line(get(f, "/v1/history"), "Vary: Accept-Encoding");
     assert_int_equal(status_of(with(f, "GET /v1/history", "Sec-Fetch-Site: cross-site\r\n")), 403);
     assert_int_equal(status_of(with(f, "POST /v1/history", "")), 405);
-    f->options.password = "s3cret";
+    users_kit_set_password(&f->users, "s3cret");
     assert_int_equal(status_of(get(f, "/v1/history")), 401);
 }
 
@@ -407,7 +407,7 @@ static void test_refused(void **state)
                      403);
     reopen(f);
     assert_int_equal(status_of(send_text(f, "POST /v1/live HTTP/1.1\r\n" HOST "\r\n")), 405);
-    f->options.password = "s3cret";
+    users_kit_set_password(&f->users, "s3cret");
     assert_int_equal(status_of(open_stream(f)), 401);
     assert_int_equal(port_load_relaxed(&streams), 0);
 }

@@ -178,7 +178,7 @@ static void passwords(void **state)
     fixture *f = *state;
     static const char strange[] = "GET /playground HTTP/1.1\r\nHost: evil\r\n\r\n";
     assert_int_equal(status_of(speak(f, strange, sizeof strange - 1)), 421);
-    f->options.password = "s3cret:x";
+    users_kit_set_password(&f->users, "s3cret:x");
     const char *answer = get(f, "/playground");
     assert_int_equal(status_of(answer), 401);
     has_line(answer, "WWW-Authenticate: Bearer realm=\"weir\"");

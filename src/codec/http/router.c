@@ -212,11 +212,10 @@ weir_http_route weir_http_route_of(const weir_http_options *o, const weir_http_r
     bool open = e && (e->methods & WEIR_HTTP_PROBE);
     bool any = e && (e->methods & WEIR_HTTP_ANY_METHOD);
     bool may_cross = weir_http_add_cors(o, r, a) && !any; /* `any`: the preflight is the client's */
-    bool locked = weir_access_is_limited(o->access) && !r->repeated &&
-                  !(e && e->right & WEIR_MAY_ANYONE);
+    bool locked =
+        weir_access_is_limited(o->access) && !r->repeated && !(e && e->right & WEIR_MAY_ANYONE);
     route.login = *login;
-    weir_credentials given =
-        locked ? log_in(o, r, a->now_ns, &route.login) : WEIR_CREDENTIALS_NONE;
+    weir_credentials given = locked ? log_in(o, r, a->now_ns, &route.login) : WEIR_CREDENTIALS_NONE;
     a->right_password = given == WEIR_CREDENTIALS_RIGHT;
     if (r->full && !open) {
         weir_http_problem(a, 503, "too many connections are open");

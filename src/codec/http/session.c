@@ -96,7 +96,8 @@ static void answer_request(weir_http_session *s, weir_buffer *out, int64_t now_n
     a.now_ns = now_ns;
     weir_http_request r;
     read_request(s, &r);
-    weir_http_route route = weir_http_route_of(s->receiver.options, &r, &s->login, r.body.len > 0, &a);
+    weir_http_route route =
+        weir_http_route_of(s->receiver.options, &r, &s->login, r.body.len > 0, &a);
     if (route.endpoint &&
         !weir_http_dispatch(s->receiver.options, route, &s->wait, &r, now_ns, &a)) {
         weir_buffer_clear(&s->rest);

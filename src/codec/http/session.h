@@ -12,10 +12,10 @@
 /* Each connection has one. Its members are private, except `completion`. It must not move. */
 typedef struct weir_http_session {
     weir_http_receiver receiver;
-    bool full;    /* see weir_http_session_only_health() */
+    bool full;        /* see weir_http_session_only_health() */
     weir_login login; /* by the listener or a certificate: each request has its own password */
-    bool known;   /* the client has given a right password */
-    bool resumed; /* the parser can continue without more input */
+    bool known;       /* the client has given a right password */
+    bool resumed;     /* the parser can continue without more input */
 
     /* `ready` and `ctx` belong to the session's owner, who sets them after init. Without them the
      * session can use only the local engine. `wait` begins with the completion. */

@@ -362,7 +362,7 @@ static void check_long_names(void **state)
 {
     fixture *f = *state;
     char request[256];
-    f->options.password = "p";
+    users_kit_set_password(&f->users, "p");
     for (int len = 63; len <= 130; len++) {
         snprintf(request, sizeof request,
                  "GET /v1/policies HTTP/1.1\r\n" HOST "Authorization: Bearer p\r\n%0*d: x\r\n\r\n",
@@ -405,9 +405,9 @@ static void check_joined_lines(void **state)
                                   "Content-Type: x\r\nAuthorization: Bearer p\r\n" HOST
                                   "Content-Type: y\r\nX-Client: b\r\n\r\n";
     f->options.key_header = "X-Client";
-    f->options.password = "p";
+    users_kit_set_password(&f->users, "p");
     assert_int_equal(status_of(speak(f, request, sizeof request - 1)), 200);
-    f->options.password = NULL;
+    users_kit_set_password(&f->users, NULL);
     assert_non_null(strstr(get(f, "/v1/peek?policy=api&key=a,+b"), "\"remaining\":4"));
 }
 

@@ -284,10 +284,10 @@ static void check_access(void **state)
             assert_int_equal(status_of(with(f, targets[i], lines)), other ? 403 : 200);
         }
     }
-    f->options.password = "open sesame";
+    users_kit_set_password(&f->users, "open sesame");
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
         assert_int_equal(status_of(with(f, targets[i], "")), 401);
-    f->options.password = NULL;
+    users_kit_set_password(&f->users, NULL);
     assert_int_equal(status_of(with(f, "POST /v1/takeall",
                                     "Content-Type: text/plain\r\n"
                                     "Content-Length: 2\r\n\r\n{}")),

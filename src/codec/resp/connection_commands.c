@@ -82,8 +82,9 @@ static bool authenticate(weir_resp_call *c, weir_slice name, weir_slice password
         return good;
     }
     if (s->login.is_fixed) {
-        weir_call_error(&c->call, "ERR this connection is the user '%s', by its listener or its "
-                                  "certificate, and cannot be another one",
+        weir_call_error(&c->call,
+                        "ERR this connection is the user '%s', by its listener or its "
+                        "certificate, and cannot be another one",
                         s->login.user ? weir_user_name(s->login.user) : "");
         return false;
     }
@@ -222,8 +223,8 @@ static void put_client_line(weir_resp_call *c)
 {
     const weir_resp_session *s = c->session;
     char line[160 + WEIR_USER_NAME_MAX];
-    int len = snprintf(line, sizeof line, "id=%" PRIu64 " name=%.*s db=0 resp=%d user=%s\n",
-                       s->id, s->name_len, s->name, s->proto, user_of(s));
+    int len = snprintf(line, sizeof line, "id=%" PRIu64 " name=%.*s db=0 resp=%d user=%s\n", s->id,
+                       s->name_len, s->name, s->proto, user_of(s));
     weir_resp_put_bulk(c->out, line, (size_t)len);
 }
 

@@ -47,6 +47,9 @@ static void check_client(void **state)
     expect(f, "CLIENT MAINT_NOTIFICATIONS ON",
            "-ERR unknown subcommand or wrong number of arguments for 'MAINT_NOTIFICATIONS'\r\n");
     expect(f, "SELECT 0", "+OK\r\n");
+    expect(f, "ACL WHOAMI", "$7\r\ndefault\r\n");
+    expect(f, "acl whoami", "$7\r\ndefault\r\n");
+    expect(f, "ACL LIST", "-ERR ACL supports only WHOAMI: the users are in weir.yaml\r\n");
     expect(f, "SELECT 1", "-ERR DB index is out of range\r\n");
     expect(f, "SELECT x", "-ERR value is not an integer or out of range\r\n");
     expect(f, "CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
@@ -59,7 +62,7 @@ static void check_client(void **state)
     expect(f, "CONFIG SET save x",
            "-ERR CONFIG supports only GET: weir reads its settings from weir.yaml\r\n");
     expect(f, "ECHO hello", "$5\r\nhello\r\n");
-    expect(f, "COMMAND COUNT", ":37\r\n");
+    expect(f, "COMMAND COUNT", ":38\r\n");
     expect(f, "COMMAND GETKEYS weir.take api alice COST 2", "*1\r\n$5\r\nalice\r\n");
     expect(f, "COMMAND GETKEYS cl.throttle bob 1 2 3", "*1\r\n$3\r\nbob\r\n");
     expect(f, "COMMAND GETKEYS WEIR.TAKEALL 2 api alice 1 ip bob 2",
@@ -138,17 +141,17 @@ static void check_lists(void **state)
     fixture *f = *state;
     char request[1024] = "COMMAND INFO", name[32], usage[128];
     char *list = strdup(reply_to(f, "COMMAND LIST\r\n"));
-    begins(list, "*37\r\n$9\r\nweir.take\r\n$10\r\nweir.check\r\n");
+    begins(list, "*38\r\n$9\r\nweir.take\r\n$10\r\nweir.check\r\n");
     for (const char *at = list; next_bulk(&at, name, sizeof name);)
         snprintf(request + strlen(request), sizeof request - strlen(request), " %s", name);
     strcat(request, "\r\n");
     char *info = strdup(reply_to(f, request));
     /* The words of the request before must not count. */
     assert_string_equal(reply_to(f, "COMMAND LIST\r\nCOMMAND\r\n") + strlen(list), info);
-    begins(info, "*37\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n");
+    begins(info, "*38\r\n*6\r\n$9\r\nweir.take\r\n:-3\r\n");
     const char *help = reply_to(f, "WEIR.HELP\r\n"), *at = list;
-    begins(help, "*37\r\n");
-    for (int i = 0; i < 37; i++) {
+    begins(help, "*38\r\n");
+    for (int i = 0; i < 38; i++) {
         assert_true(next_bulk(&at, name, sizeof name) && next_bulk(&help, usage, sizeof usage));
         for (char *c = usage; *c; c++)
             *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);

@@ -6,6 +6,7 @@
 
 #include "codec/resp/session.h"
 #include "service/top/top.h"
+#include "service/users/kit_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +24,7 @@ typedef struct fixture {
     weir_store *store;
     weir_limiter *limiter;
     weir_service *service;
+    users_kit users;
     weir_resp_options options;
     weir_resp_session session;
     weir_buffer in, out;
@@ -38,8 +40,11 @@ static int setup(void **state)
     assert_int_equal(weir_service_open(&f->service, f->limiter), WEIR_OK);
     weir_buffer_init(&f->in, 1 << 21);
     weir_buffer_init(&f->out, 1 << 20);
-    f->options =
-        (weir_resp_options){.service = f->service, .version = "1.2.3", .first_id = 7, .id_step = 1};
+    f->options = (weir_resp_options){.service = f->service,
+                                     .access = &f->users.access,
+                                     .version = "1.2.3",
+                                     .first_id = 7,
+                                     .id_step = 1};
     weir_resp_session_init(&f->session, &f->options);
     *state = f;
     return 0;
@@ -49,6 +54,7 @@ static int teardown(void **state)
 {
     fixture *f = *state;
     weir_resp_session_close(&f->session);
+    users_kit_close(&f->users);
     weir_buffer_free(&f->in);
     weir_buffer_free(&f->out);
     weir_service_close(f->service);

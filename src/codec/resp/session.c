@@ -151,8 +151,7 @@ static void run(weir_resp_call *c, batch *b, const weir_resp_request *r)
     read_with_names(c, cmd);
     bool batched = cmd == take || cmd == check;
     if (batched && weir_command_arity_is_good(cmd, c->call.args) &&
-        !weir_resp_is_queuing(c->session) &&
-        (c->session->login.everything || may_batch(c, cmd))) {
+        !weir_resp_is_queuing(c->session) && (c->session->login.everything || may_batch(c, cmd))) {
         add_to_batch(c, cmd == check, b, r);
         return;
     }

@@ -27,8 +27,8 @@ typedef struct weir_resp_options {
     void *server_ctx;
     weir_access *access; /* of the thread; NULL: no users. A peer is the `ctx` of the session's
                             completion */
-    const char *version;                     /* of weir, for HELLO and INFO */
-    uint64_t sessions;                       /* opened so far */
+    const char *version; /* of weir, for HELLO and INFO */
+    uint64_t sessions;   /* opened so far */
     uint8_t words[WEIR_RESP_INLINE_LEN_MAX]; /* scratch memory of the parser */
     uint64_t first_id,
         id_step; /* session i has the id first_id + i * id_step, unique in all threads */
@@ -51,9 +51,9 @@ typedef struct weir_resp_session {
      * the local engine can be used. */
     weir_completion completion;
     uint64_t id;
-    int proto;          /* 2 or 3 */
+    int proto; /* 2 or 3 */
     weir_login login;
-    bool closing;       /* send the output, then close; no more input is parsed */
+    bool closing; /* send the output, then close; no more input is parsed */
     weir_resp_transaction transaction;
     size_t queued;        /* commands */
     weir_buffer queue;    /* their requests; no memory outside a transaction */

@@ -456,9 +456,9 @@ static void check_wrong_passwords(void **state)
         "-ERR unknown command 'QUERY'; WEIR.HELP lists the commands\r\n", "-WRONG",
         "-NOAUTH Authentication required.\r\n", "-WRONG", "-WRONG"};
     int wrong = 0, waits = 0;
-    f->options.password = "secret";
-    f->options.wrong_password = count_wrong;
-    f->options.wrong_password_ctx = &wrong;
+    users_kit_set_password(&f->users, "secret");
+    f->users.wrong_password = count_wrong;
+    f->users.wrong_password_ctx = &wrong;
     for (size_t step = 1; step <= sizeof pipeline; step++) {
         int64_t at_ns = now_ns;
         size_t replied = 0;
@@ -490,10 +490,10 @@ static void check_wrong_passwords(void **state)
         assert_int_equal(next.next, WEIR_SESSION_CLOSE);
         assert_int_equal(waits, WEIR_PASSWORD_TRIES);
         assert_int_equal(replied, 5);
-        assert_false(f->session.authenticated);
+        assert_false(f->session.login.everything);
         weir_buffer_clear(&f->in);
     }
-    f->options.wrong_password = hold_no_more;
+    f->users.wrong_password = hold_no_more;
     weir_resp_session_init(&f->session, &f->options);
     weir_buffer_append(&f->in, pipeline, sizeof pipeline - 1);
     weir_session_step last = {.next = WEIR_SESSION_AGAIN};
@@ -502,11 +502,11 @@ static void check_wrong_passwords(void **state)
         last = weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
     }
     assert_int_equal(last.next, WEIR_SESSION_CLOSE);
-    assert_false(f->session.authenticated);
+    assert_false(f->session.login.everything);
     weir_buffer_clear(&f->in);
     weir_buffer_clear(&f->out);
-    f->options.wrong_password = NULL;
-    f->options.wrong_password_ctx = NULL;
+    f->users.wrong_password = NULL;
+    f->users.wrong_password_ctx = NULL;
 }
 
 static void check_password(void **state)
@@ -515,7 +515,7 @@ static void check_password(void **state)
     expect(f, "AUTH secret",
            "-ERR AUTH <password> called without any password configured for the default user. Are "
            "you sure your configuration is correct?\r\n");
-    f->options.password = "secret";
+    users_kit_set_password(&f->users, "secret");
     weir_resp_session_init(&f->session, &f->options);
     const char *no = "-NOAUTH Authentication required.\r\n";
     const char *wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";

@@ -126,7 +126,7 @@ static void stops_and_goes_on(void **state)
 static void needs_the_password(void **state)
 {
     fixture *f = *state;
-    f->options.password = "secret";
+    users_kit_set_password(&f->users, "secret");
     weir_resp_session_close(&f->session);
     weir_resp_session_init(&f->session, &f->options);
     expect(f, "MULTI\r\nEXEC",

@@ -290,13 +290,15 @@ static void add_request(batch *b, size_t i, const weir_spop_message *m, const ar
 }
 
 /* Why the client may not send a request, which is then neither allowed nor denied; NULL: it may.
- * Requests that wait for an engine were checked before. */
+ * Requests that wait for an engine were checked before. A password without users is none for
+ * SPOP. */
 static const char *find_denial(const run *r, const weir_request *request)
 {
     const weir_spop_session *s = r->session;
     const weir_login *l = &s->login;
     const char *why = NULL;
-    if (s->completion.pending || l->everything)
+    bool single = s->options->access && weir_access_is_single(s->options->access);
+    if (s->completion.pending || l->everything || single)
         return NULL;
     if (!l->user)
         why = "the client is no user; bind the listener to one (listen.spoe, user)";

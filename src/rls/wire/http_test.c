@@ -216,7 +216,7 @@ static void healthcheck(void **state)
     assert_string_equal(body_of(a), "OK");
 
     /* Probes come with any host, and without a password. */
-    f->options.password = "secret";
+    users_kit_set_password(&f->users, "secret");
     static const char probe[] = "GET /healthcheck HTTP/1.1\r\nHost: ratelimit.svc\r\n\r\n";
     assert_int_equal(status_of(speak(f, probe, sizeof probe - 1)), 200);
     f->options.not_ready = not_ready;

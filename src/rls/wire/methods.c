@@ -115,8 +115,10 @@ static size_t report(void *ctx, void *memory, weir_grpc_call *calls, size_t n, i
 }
 
 const weir_grpc_method weir_rls_methods[] = {
-    {"/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", WEIR_MAY_TAKE_OTHERS, should_rate_limit},
-    {"/kuadrant.service.ratelimit.v1.RateLimitService/CheckRateLimit", WEIR_MAY_TAKE_OTHERS, check_rate_limit},
+    {"/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", WEIR_MAY_TAKE_OTHERS,
+     should_rate_limit},
+    {"/kuadrant.service.ratelimit.v1.RateLimitService/CheckRateLimit", WEIR_MAY_TAKE_OTHERS,
+     check_rate_limit},
     {"/kuadrant.service.ratelimit.v1.RateLimitService/Report", WEIR_MAY_TAKE_OTHERS, report},
 };
 const size_t weir_rls_methods_len = METHODS;

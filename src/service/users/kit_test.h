@@ -8,15 +8,17 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 typedef struct users_kit {
     weir_access access;
-    const char *bound_to, *certified; /* what the callbacks answer */
+    const char *bound_to, *certified;                    /* what the callbacks answer */
+    bool (*wrong_password)(void *ctx, const void *peer); /* NULL: the reply is delayed */
+    void *wrong_password_ctx;
     unsigned denied, denied_rights;
     char denied_user[WEIR_USER_NAME_MAX + 1];
 } users_kit;
@@ -45,12 +47,19 @@ __attribute__((unused)) static bool users_kit_is_certified(void *ctx, const void
     return certified && strcmp(certified, name) == 0;
 }
 
+__attribute__((unused)) static bool users_kit_wrong_password(void *ctx, const void *peer)
+{
+    const users_kit *k = ctx;
+    return !k->wrong_password || k->wrong_password(k->wrong_password_ctx, peer);
+}
+
 /* Replaces the users. The first call opens them. */
 __attribute__((unused)) static void users_kit_set(users_kit *k, const weir_user_spec *specs,
                                                   size_t n, bool single)
 {
     if (!k->access.users) {
         k->access.ctx = k;
+        k->access.wrong_password = users_kit_wrong_password;
         k->access.denied = users_kit_denied;
         k->access.bound_to = users_kit_bound_to;
         k->access.is_certified = users_kit_is_certified;

@@ -154,10 +154,10 @@ static weir_status add_user(const weir_users *u, weir_user_table *t, const weir_
     add_secrets(u, t, user, spec->file_password, false);
     add_secrets(u, t, user, spec->hash, true);
     for (size_t i = 0; i < WEIR_USER_SECRETS_MAX; i++)
-        user->certificate[i] = spec->certificate[i]
-                                   ? weir_arena_copy(&t->arena, spec->certificate[i],
-                                                     strlen(spec->certificate[i]))
-                                   : NULL;
+        user->certificate[i] =
+            spec->certificate[i]
+                ? weir_arena_copy(&t->arena, spec->certificate[i], strlen(spec->certificate[i]))
+                : NULL;
     weir_status st = make_patterns(&spec->policies, true, &user->policies);
     if (st == WEIR_OK)
         st = make_patterns(&spec->keys, false, &user->keys);
@@ -364,8 +364,8 @@ static bool is_same(const secret *s, weir_slice given)
 {
     unsigned different = given.len != s->len;
     for (size_t i = 0; i < s->len; i++)
-        different |= (unsigned)(uint8_t)s->text[i] ^
-                     (i < given.len ? (unsigned)(uint8_t)given.at[i] : 0U);
+        different |=
+            (unsigned)(uint8_t)s->text[i] ^ (i < given.len ? (unsigned)(uint8_t)given.at[i] : 0U);
     return different == 0;
 }
 
@@ -429,9 +429,8 @@ weir_login_result weir_login_try(weir_access *a, weir_slice name, weir_slice pas
     uint64_t digest[4] = {0};
     WEIR_ASSERT(t);
     const weir_user *user = find_user(t, name);
-    bool slow =
-        t->hashes_max > 0 &&
-        weir_password_digest(a->users->digest_key, password.at, password.len, digest);
+    bool slow = t->hashes_max > 0 &&
+                weir_password_digest(a->users->digest_key, password.at, password.len, digest);
     const secret *found = find_fast(user ? user : t->user, password, digest);
     found = user ? found : NULL; /* an unknown user is compared with another one */
     if (!found && slow && !may_hash(a, now_ns))

@@ -217,7 +217,6 @@ bool weir_scrypt_check(const char *hash);
 bool weir_scrypt_is(const char *hash, const void *password, size_t len);
 
 /* A keyed hash of a password (HMAC-SHA256), which is fast. Returns false without memory. */
-bool weir_password_digest(const uint8_t key[32], const void *password, size_t len,
-                          uint64_t ret[4]);
+bool weir_password_digest(const uint8_t key[32], const void *password, size_t len, uint64_t ret[4]);
 
 #endif

@@ -80,8 +80,8 @@ static void slow_hashes(void **state)
 {
     weir_login l;
     users_kit *k = *state;
-    log_in(k, "slow", "s3cret"); /* 1 of this second */
-    log_in(k, "slow", "other");  /* 2 */
+    log_in(k, "slow", "s3cret");   /* 1 of this second */
+    log_in(k, "slow", "other");    /* 2 */
     for (int i = 0; i < 10; i++) { /* verified before: not counted */
         log_in(k, "slow", "s3cret");
         log_in(k, "slow", "other");
@@ -172,17 +172,17 @@ static void patterns(void **state)
     static const struct {
         const char *policy;
         bool sees;
-    } names[] = {{"api", true},      {"api2", false},   {"ap", false},    {"login-", true},
-                 {"login-x", true},  {"login", false},  {"(texts)", false}, {"", false}};
+    } names[] = {{"api", true},     {"api2", false},  {"ap", false},      {"login-", true},
+                 {"login-x", true}, {"login", false}, {"(texts)", false}, {"", false}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         assert_int_equal(weir_user_sees(web, TEXT(names[i].policy)), names[i].sees);
     static const struct {
         const char *key;
         bool has;
-    } wanted[] = {{"user:", true},         {"user:7", true},      {"use", false},
-                  {"exact", true},         {"exact2", false},     {"10.1.2.3", true},
-                  {"11.1.2.3", false},     {"2001:db8::1", true}, {"2001:0DB8:0::1", true},
-                  {"2001:db8::2", false},  {"::ffff:10.0.0.1", true}, {"", false}};
+    } wanted[] = {{"user:", true},        {"user:7", true},          {"use", false},
+                  {"exact", true},        {"exact2", false},         {"10.1.2.3", true},
+                  {"11.1.2.3", false},    {"2001:db8::1", true},     {"2001:0DB8:0::1", true},
+                  {"2001:db8::2", false}, {"::ffff:10.0.0.1", true}, {"", false}};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         assert_int_equal(weir_user_has_key(web, TEXT(wanted[i].key), NULL), wanted[i].has);
     const weir_slice all = {NULL, 0};
@@ -323,9 +323,9 @@ static void threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(passwords),       TEST(slow_hashes), TEST(formats_of_hashes), TEST(rights),
-        TEST(rights_to_others), TEST(patterns),   TEST(changes),           TEST(bound_listeners),
-        TEST(one_password),    TEST(callbacks),   TEST(threads),
+        TEST(passwords),        TEST(slow_hashes), TEST(formats_of_hashes), TEST(rights),
+        TEST(rights_to_others), TEST(patterns),    TEST(changes),           TEST(bound_listeners),
+        TEST(one_password),     TEST(callbacks),   TEST(threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
