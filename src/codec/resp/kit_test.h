@@ -65,7 +65,7 @@ static int teardown(void **state)
 }
 
 /* Runs an inline request, and expects exactly this reply. */
-static void expect(fixture *f, const char *request, const char *reply)
+__attribute__((unused)) static void expect(fixture *f, const char *request, const char *reply)
 {
     weir_buffer_append(&f->in, request, strlen(request));
     weir_buffer_append(&f->in, "\r\n", 2);
