@@ -173,7 +173,7 @@ static void check_proxies(config_reader *r, const config_place *root)
     if (header.node && !trusts)
         config_warn(r->errors, &header,
                     "the header is never read, because trusted_proxies is empty");
-    if (is_set(&hosts) && c->users_len > 0)
+    if (is_set(&hosts) && c->users_len > 0 && !config_fixes_users(c))
         config_warn(r->errors, &hosts,
                     "this has no effect with a password, which makes every host name acceptable");
     else if (is_set(&hosts))

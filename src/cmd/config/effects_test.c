@@ -80,6 +80,8 @@ static void check_listeners(void **unused)
          "http.client_header: the header is never read, because trusted_proxies is empty\n"
          "http.hosts: this has no effect with a password, which makes every host name "
          "acceptable\n"},
+        {"users: {web: {may: take}}\nlisten: {http: {address: 1, user: web}}\nhttp: {hosts: a}\n",
+         ""},
         {"tls: {cert: c, key: k}\nlisten: {http: {address: 1, tls: off}, unix: /s}\n",
          "tls: this has no effect, because no address of listen uses it\n"},
         {"top: {keys: 0, memory: 2m, metrics: true}\n",
@@ -315,12 +317,46 @@ static int end(void **unused)
     return 0;
 }
 
+static void check_user_warnings(void **unused)
+{
+    (void)unused;
+    static const char *const rows[][2] = {
+        {API "users: {web: {password: x, policies: [api, 'a*', '(texts)', '(throttle)', '*'], may: "
+             "take}}\n",
+         ""},
+        {API "users: {web: {password: x, policies: [ap, 'b*', 'api2'], may: take}}\n",
+         "users.web.policies[0]: this matches no policy\n"
+         "users.web.policies[1]: this matches no policy\n"
+         "users.web.policies[2]: this matches no policy\n"},
+        {"users: {web: {password: x}}\n",
+         "users.web: this user may do nothing, because may is missing or empty\n"},
+        {"users: {web: {may: take}, sock: {may: take}}\n"
+         "listen: {resp: [{address: 'unix:/x/y', user: sock}]}\n",
+         "users.web: no client can be this user: it has no password and no certificate, and no "
+         "address of listen has it\n"},
+        {"users: {web: {certificate: a, may: take}}\n",
+         "users.web.certificate: this has no effect, because no address of listen has "
+         "tls.client_ca\n"},
+        {"users: {web: {password: x, may: take}}\nhttp: {hosts: a}\n",
+         "http.hosts: this has no effect with a password, which makes every host name "
+         "acceptable\n"},
+        {"users: {web: {password: x, may: take}}\nlisten: {resp: 0.0.0.0:1}\ninsecure: true\n",
+         "insecure: this has no effect, because no address of listen is public without a password "
+         "or client certificates\n"},
+        {"users: {web: {may: take}}\nlisten: {resp: {address: 0.0.0.0:1, user: web}}\n"
+         "insecure: true\n",
+         ""},
+    };
+    for (size_t i = 0; i < CONFIG_LENGTH(rows); i++)
+        warns(rows[i][0], rows[i][1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_listeners),        cmocka_unit_test(check_route_warnings),
         cmocka_unit_test(check_policy_warnings),  cmocka_unit_test(check_crowd),
-        cmocka_unit_test(check_pattern_warnings),
+        cmocka_unit_test(check_pattern_warnings), cmocka_unit_test(check_user_warnings),
     };
     weir_use_guests();
     return cmocka_run_group_tests_name("config-effects", tests, NULL, end);

@@ -204,6 +204,9 @@ void config_read_listen_user(config_reader *r, const config_place *place, const 
 /* Adds the user of the top-level password. */
 void config_fit_users(config_reader *r);
 
+/* Whether clients can be users without a password: by their address or certificate. */
+bool config_fixes_users(const weir_config *c);
+
 /* Warns of users who may do nothing, and so on. */
 void config_check_users(config_reader *r);
 

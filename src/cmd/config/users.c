@@ -252,6 +252,16 @@ static bool is_bound(const weir_config *c, const char *name)
     return found;
 }
 
+bool config_fixes_users(const weir_config *c)
+{
+    bool found = false;
+    for (size_t i = 0; i < c->listens_len; i++)
+        found |= c->listens[i].user != NULL;
+    for (size_t i = 0; i < c->users_len; i++)
+        found |= c->users[i].certificate[0] != NULL;
+    return found;
+}
+
 static bool reads_certificates(const weir_config *c)
 {
     bool found = false;

@@ -119,8 +119,8 @@ static void metrics_count_by_protocol(void **state)
         "# TYPE weir_denied_rights_total counter\n"
         "weir_denied_rights_total{protocol=\"resp\"} 2\n"
         "weir_denied_rights_total{protocol=\"http\"} 0\n";
-    assert_non_null(memmem(weir_buffer_data(&out), weir_buffer_len(&out), denied,
-                           sizeof denied - 1));
+    assert_non_null(
+        memmem(weir_buffer_data(&out), weir_buffer_len(&out), denied, sizeof denied - 1));
     weir_buffer_free(&out);
 }
 
@@ -130,11 +130,13 @@ static void logs_denied_rights(void **state)
     const auth_denial first = {PROTOCOL_RESP, "192.0.2.1:5", "web", "reset"};
     const auth_denial second = {PROTOCOL_HTTP, "unix", "ops", "policies or keys"};
     auth_failures_add_denial(f->failures, &first, start_ns);
-    logged(f, " warning right-denied protocol=resp peer=192.0.2.1:5 user=web right=reset times=1\n");
+    logged(f,
+           " warning right-denied protocol=resp peer=192.0.2.1:5 user=web right=reset times=1\n");
     auth_failures_add_denial(f->failures, &first, start_ns + 1);
     auth_failures_add_denial(f->failures, &second, start_ns + 999 * ms_ns);
     logged(f, "");
-    auth_failures_add(f->failures, PROTOCOL_RESP, "unix", start_ns + 999 * ms_ns); /* its own pause */
+    auth_failures_add(f->failures, PROTOCOL_RESP, "unix",
+                      start_ns + 999 * ms_ns); /* its own pause */
     logged(f, " warning wrong-password protocol=resp peer=unix times=1\n");
     auth_failures_tick(f->failures, start_ns + 1000 * ms_ns);
     logged(f, " warning right-denied protocol=http peer=unix user=ops right=\"policies or keys\" "
@@ -142,7 +144,8 @@ static void logs_denied_rights(void **state)
     auth_failures_add_denial(f->failures, &first, start_ns + 1001 * ms_ns);
     auth_failures_close(f->failures);
     f->failures = NULL;
-    logged(f, " warning right-denied protocol=resp peer=192.0.2.1:5 user=web right=reset times=1\n");
+    logged(f,
+           " warning right-denied protocol=resp peer=192.0.2.1:5 user=web right=reset times=1\n");
 }
 
 /* Delayed replies are limited per second, so password guessing cannot use up all connections. */

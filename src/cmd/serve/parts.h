@@ -20,7 +20,8 @@ struct weir_server;
 /* ---- wrong passwords (auth_failures.c) ------------------------------------------------------- */
 
 /* Wrong passwords, and requests that users have no right to: counted for the metrics, and logged at
- * most once a second. The delayed replies to wrong passwords are limited. It never sees a password. It must not know any clock or socket. */
+ * most once a second. The delayed replies to wrong passwords are limited. It never sees a password.
+ * It must not know any clock or socket. */
 
 typedef struct auth_failures auth_failures;
 

@@ -161,6 +161,46 @@ static void passwords(void **state)
     assert_int_equal(f->goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
+/* Echo needs the right to take, and Fail that to reset. */
+static void rights(void **state)
+{
+    static const char *const patterns[] = {"a*"};
+    weir_user_spec spec = {.name = "u", .password = {"p"}, .may = WEIR_MAY_TAKE};
+    fixture *f = *state;
+    users_kit_set(&f->users, &spec, 1, false);
+    int32_t right = submit_with(f, "authorization", "Bearer u:p");
+    int32_t basic = submit_with(f, "authorization", "Basic dTpw");
+    int32_t none = submit_call(f, ECHO, "x");
+    exchange(f);
+    expect_message(f, right, "hello");
+    expect_message(f, basic, "hello");
+    expect_status(f, none, "200", "16",
+                  "expected the metadata authorization: Bearer NAME:PASSWORD");
+    assert_int_equal(f->users.denied, 0);
+    spec.may = WEIR_MAY_PEEK;
+    users_kit_set(&f->users, &spec, 1, false);
+    right = submit_with(f, "authorization", "Bearer u:p");
+    exchange(f);
+    expect_status(f, right, "200", "7", "the user lacks the right \"take\"");
+    assert_int_equal(f->users.denied, 1);
+    assert_int_equal(f->users.denied_rights, WEIR_MAY_TAKE);
+    /* By the listener; a password is not read. */
+    spec = (weir_user_spec){.name = "sock", .may = WEIR_MAY_TAKE, .policies = {patterns, 1}};
+    f->users.bound_to = "sock";
+    users_kit_set(&f->users, &spec, 1, false);
+    right = submit_with(f, "authorization", "Bearer wrong");
+    int32_t fail = submit_call(f, "/test.Service/Fail", "\3");
+    exchange(f);
+    expect_message(f, right, "hello");
+    expect_status(f, fail, "200", "7",
+                  "the user is bound to policies or keys, and these limits are no policies");
+    assert_int_equal(f->users.denied, 2);
+    users_kit_set(&f->users, NULL, 0, false);
+    fail = submit_call(f, "/test.Service/Fail", "\3");
+    exchange(f);
+    expect_status(f, fail, "200", "3", "100 %25 wrong%7F%0A");
+}
+
 /* A request with several passwords has none, so that it is one guess at most. */
 static void a_request_has_one_password(void **state)
 {
@@ -633,6 +673,7 @@ int main(void)
         TEST(deadlines),
         TEST(deadlines_pass_while_an_engine_is_pending),
         TEST(passwords),
+        TEST(rights),
         TEST(a_request_has_one_password),
         TEST(head_lists_are_limited),
         TEST(compressed_messages),

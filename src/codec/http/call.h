@@ -92,7 +92,11 @@ static inline const weir_user *weir_http_user(const weir_http_call *c)
  * response 403. A call that is repeated for an engine was checked before.
  *  where  "", or the prefix of errors: "requests[2]: ". */
 bool weir_http_may_see(weir_http_call *c, weir_slice policy, const char *where);
-bool weir_http_may_use(weir_http_call *c, const weir_request *r, const char *where);
+bool weir_http_check_use(weir_http_call *c, const weir_request *r, const char *where);
+static inline bool weir_http_may_use(weir_http_call *c, const weir_request *r, const char *where)
+{
+    return !weir_http_user(c) || weir_http_check_use(c, r, where);
+}
 
 /* ---- responses ------------------------------------------------------------------------------- */
 

@@ -52,8 +52,8 @@ static weir_buffer *begin_changed(call *c)
     return b;
 }
 
-/* Returns false with an error response unless both parameters are given, and the user may change the
- * policy, for all keys. */
+/* Returns false with an error response unless both parameters are given, and the user may change
+ * the policy, for all keys. */
 static bool has_both(call *c, unsigned param, const char *name)
 {
     const weir_request r = {.rule = c->params.text[WEIR_HTTP_P_POLICY]};

@@ -48,8 +48,7 @@ static const char *open_stream(fixture *f, const char *target)
     weir_buffer_append(&f->in, request, (size_t)len);
     weir_buffer_clear(&f->output);
     for (int i = 0; i < 4; i++) {
-        f->last =
-            weir_http_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, f->now_ns).next;
+        f->last = weir_http_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, f->now_ns).next;
         weir_buffer_append(&f->output, weir_buffer_data(&f->out), weir_buffer_len(&f->out));
         weir_buffer_clear(&f->out);
     }
@@ -196,8 +195,7 @@ static void pages_show_own_policies(void **state)
     for (size_t i = 0; i < 4; i++) {
         for (int bound = 0; bound < 2; bound++) {
             set_user(f, WEIR_MAY_ALL, bound);
-            const char *answer =
-                i == 3 ? open_stream(f, paths[i]) : ask(f, "GET", paths[i], "");
+            const char *answer = i == 3 ? open_stream(f, paths[i]) : ask(f, "GET", paths[i], "");
             assert_int_equal(status_of(answer), 200);
             assert_non_null(strstr(answer, "\"api\""));
             assert_int_equal(strstr(answer, "\"slow\"") == NULL, bound);
@@ -281,17 +279,16 @@ static void streams_end(void **state)
 
 static void busy(void **state)
 {
-    const weir_user_spec spec = {
-        .name = "u",
-        .hash = {"$scrypt$ln=10,r=8,p=1$MDEyMzQ1Njc4OWFiY2RlZg$"
-                 "ZO/gT8OGTuuyHxcBV+7DkfE2nXK0EIuQrBe9nC+TunU"},
-        .may = WEIR_MAY_PEEK};
+    const weir_user_spec spec = {.name = "u",
+                                 .hash = {"$scrypt$ln=10,r=8,p=1$MDEyMzQ1Njc4OWFiY2RlZg$"
+                                          "ZO/gT8OGTuuyHxcBV+7DkfE2nXK0EIuQrBe9nC+TunU"},
+                                 .may = WEIR_MAY_PEEK};
     fixture *f = *state;
     users_kit_set(&f->users, &spec, 1, false);
     for (int i = 0; i < 4; i++) {
         f->now_ns = NOW_NS; /* each delay takes a second */
-        assert_int_equal(
-            status_of(with(f, "GET /v1/policies", "Authorization: Bearer u:x\r\n")), 401);
+        assert_int_equal(status_of(with(f, "GET /v1/policies", "Authorization: Bearer u:x\r\n")),
+                         401);
     }
     f->now_ns = NOW_NS;
     const char *answer = with(f, "GET /v1/policies", "Authorization: Bearer u:s3cret\r\n");

@@ -188,7 +188,7 @@ bool weir_http_may_see(call *c, weir_slice policy, const char *where)
     return false;
 }
 
-bool weir_http_may_use(call *c, const weir_request *r, const char *where)
+bool weir_http_check_use(call *c, const weir_request *r, const char *where)
 {
     const weir_slice texts = {WEIR_COUNTS_TEXTS, sizeof WEIR_COUNTS_TEXTS - 1};
     const weir_user *user = weir_http_user(c);

@@ -69,8 +69,8 @@ void weir_resp_end_subscriptions(weir_resp_session *s);
 /* Replies that the user has none of these rights. */
 void weir_resp_refuse_right(weir_resp_call *c, const char *command, unsigned rights);
 
-/* Whether the user may use a policy, or a policy and a key. If not, they reply with an error. A call
- * that is repeated for an engine was checked before.
+/* Whether the user may use a policy, or a policy and a key. If not, they reply with an error. A
+ * call that is repeated for an engine was checked before.
  *  key    without bytes (at NULL): all keys.
  *  where  begins the message; "" or as weir_where_request(). */
 bool weir_resp_may_see(weir_resp_call *c, weir_slice policy, const char *where);

@@ -66,16 +66,14 @@ static void each_command_with_each_right(void **state)
             f->users.denied = 0;
             if ((strcmp(reply_to(f, request), denied) != 0) != has)
                 fail_msg("%s with the right %s: %s", cmd->name,
-                         bit < WEIR_RIGHTS ? weir_right_words[bit] : "none",
-                         reply_to(f, request));
+                         bit < WEIR_RIGHTS ? weir_right_words[bit] : "none", reply_to(f, request));
             assert_int_equal(f->users.denied, !has);
             assert_true(has || f->users.denied_rights == (unsigned)cmd->right);
         }
         reopen(f); /* nobody */
         bool needs_login = !(cmd->right & WEIR_MAY_ANYONE);
-        assert_int_equal(
-            strcmp(reply_to(f, request), "-NOAUTH Authentication required.\r\n") == 0,
-            needs_login);
+        assert_int_equal(strcmp(reply_to(f, request), "-NOAUTH Authentication required.\r\n") == 0,
+                         needs_login);
         log_in(f, WEIR_MAY_ALL);
         assert_false(begins(reply_to(f, request), "-NO"));
     }
@@ -84,11 +82,8 @@ static void each_command_with_each_right(void **state)
 /* A user of some policies and keys, with all rights. */
 static void log_in_bound(fixture *f, unsigned may)
 {
-    const weir_user_spec spec = {.name = "u",
-                                 .password = {"p"},
-                                 .policies = {policies, 2},
-                                 .keys = {keys, 2},
-                                 .may = may};
+    const weir_user_spec spec = {
+        .name = "u", .password = {"p"}, .policies = {policies, 2}, .keys = {keys, 2}, .may = may};
     set_rule(f, "api", "gcra 1/s burst 100");
     set_rule(f, "login-x", "gcra 1/s burst 100");
     set_rule(f, "other", "gcra 1/s burst 100");
@@ -154,8 +149,9 @@ static void policies_and_keys(void **state)
         assert_int_equal(f->users.denied, rows[i].denied != NULL);
     }
     /* Denied requests of a pipeline leave the others alone. */
-    assert_string_equal(reply_to(f, "WEIR.TAKE api user:9\nWEIR.TAKE api bob\nWEIR.TAKE api user:9\n"
-                                    "WEIR.TAKE api\nPING\n"),
+    assert_string_equal(reply_to(f,
+                                 "WEIR.TAKE api user:9\nWEIR.TAKE api bob\nWEIR.TAKE api user:9\n"
+                                 "WEIR.TAKE api\nPING\n"),
                         "*6\r\n:1\r\n:100\r\n:99\r\n:0\r\n:1000\r\n:0\r\n" OF_KEY
                         "*6\r\n:1\r\n:100\r\n:98\r\n:0\r\n:2000\r\n:0\r\n"
                         "-ERR wrong number of arguments for 'weir.take' command\r\n+PONG\r\n");
@@ -262,11 +258,10 @@ static void changes(void **state)
 
 static void busy(void **state)
 {
-    const weir_user_spec spec = {
-        .name = "u",
-        .hash = {"$scrypt$ln=10,r=8,p=1$MDEyMzQ1Njc4OWFiY2RlZg$"
-                 "ZO/gT8OGTuuyHxcBV+7DkfE2nXK0EIuQrBe9nC+TunU"},
-        .may = WEIR_MAY_TAKE};
+    const weir_user_spec spec = {.name = "u",
+                                 .hash = {"$scrypt$ln=10,r=8,p=1$MDEyMzQ1Njc4OWFiY2RlZg$"
+                                          "ZO/gT8OGTuuyHxcBV+7DkfE2nXK0EIuQrBe9nC+TunU"},
+                                 .may = WEIR_MAY_TAKE};
     fixture *f = *state;
     users_kit_set(&f->users, &spec, 1, false);
     for (int i = 0; i < 4; i++) {

@@ -7,6 +7,7 @@
 #include "codec/spop/kit_test.h"
 #include "codec/spop/session.h"
 #include "service/fake_engine_test.h"
+#include "service/users/kit_test.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,6 +27,7 @@ typedef struct fixture {
     weir_service *service;
     weir_spop *spop;
     fake_engine *engine;
+    users_kit users;
     weir_spop_options options;
     weir_spop_session session;
     weir_buffer in, out;
@@ -118,7 +120,8 @@ KIT fixture *fixture_new(weir_engine_kind engine)
     f->engine = fake_open();
     weir_service_set_engine(f->service, WEIR_ENGINE_REDIS, &f->engine->engine);
     f->spop = weir_spop_open();
-    f->options = (weir_spop_options){.service = f->service, .loop = weir_spop_loop_open(f->spop)};
+    f->options = (weir_spop_options){
+        .service = f->service, .loop = weir_spop_loop_open(f->spop), .access = &f->users.access};
     set_messages(f, specs, sizeof specs / sizeof specs[0]);
     weir_buffer_init(&f->in, BUFFER_MAX);
     weir_buffer_init(&f->out, BUFFER_MAX);
@@ -131,6 +134,7 @@ KIT fixture *fixture_new(weir_engine_kind engine)
 KIT void fixture_free(fixture *f)
 {
     weir_spop_session_close(&f->session);
+    users_kit_close(&f->users);
     weir_spop_loop_close(f->options.loop);
     weir_spop_close(f->spop);
     f->engine->engine.calls->close(&f->engine->engine);

@@ -223,6 +223,42 @@ static void check_decisions(void **state)
     ask(f, "other", "a", "", "");
 }
 
+/* A denied right is neither allowed nor denied. */
+static void check_rights(void **state)
+{
+    static const char *const policies[] = {"api"}, *const keys[] = {"user:*", "10.0.0.0/8"};
+    weir_user_spec spec = {
+        .name = "haproxy", .policies = {policies, 1}, .keys = {keys, 2}, .may = WEIR_MAY_TAKE};
+    static const char allowed[] = ALLOWED("0", "1", "4", "5", "api", "limit", "0", "0");
+    fixture *f = *state;
+    greet(f);
+    users_kit_set_password(&f->users, "secret"); /* a password alone is none for SPOP */
+    ask(f, "plain", "user:0", "", allowed);
+    assert_int_equal(f->users.denied, 0);
+    f->users.bound_to = "haproxy";
+    users_kit_set(&f->users, &spec, 1, false);
+    ask(f, "plain", "user:1", "", allowed);
+    ask(f, "narrow", "user:1", "", FAILED("the user may not use the policy"));
+    ask(f, "plain", "bob", "", FAILED("the user may not use the key"));
+    assert_int_equal(f->users.denied, 2);
+    size_t at = begin(f); /* one message of two is denied */
+    add_plain(f, "plain", "user:2");
+    add_plain(f, "plain", "bob");
+    end_frame(&f->in, at);
+    step(f, OUT_PAUSE);
+    const char *frame = take_frame(f);
+    assert_non_null(strstr(frame, " -allowed error='the user may not use the key'"));
+    spec.may = WEIR_MAY_PEEK;
+    users_kit_set(&f->users, &spec, 1, false);
+    ask(f, "plain", "user:3", "", FAILED("the user lacks the right \"take\""));
+    f->users.bound_to = NULL;
+    users_kit_set(&f->users, &spec, 1, false);
+    ask(f, "plain", "user:3", "",
+        FAILED("the client is no user; bind the listener to one (listen.spoe, user)"));
+    users_kit_set(&f->users, NULL, 0, false);
+    ask(f, "plain", "user:3", "", allowed);
+}
+
 static void check_failures(void **state)
 {
     fixture *f = *state;
@@ -736,29 +772,18 @@ static void check_fields_of_several(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(check_recorded),
-        TEST(check_healthcheck),
-        TEST(check_hellos),
-        TEST(check_protocol_errors),
-        TEST(check_truncated),
-        TEST(check_unknown_frames),
-        TEST(check_order),
-        TEST(check_decisions),
-        TEST(check_failures),
-        TEST(check_addresses),
-        TEST(check_long_keys),
-        TEST(check_full_frame),
-        TEST(check_several_messages),
-        TEST(check_too_many_messages),
-        TEST(check_aborted),
-        TEST(check_networks),
-        TEST(check_clients),
-        TEST(check_missing_argument),
-        TEST(check_small_frames),
-        TEST(check_longest_answers),
-        TEST(check_variables),
-        TEST(check_variable_names),
-        TEST(check_fields),
+        TEST(check_recorded),          TEST(check_rights),
+        TEST(check_healthcheck),       TEST(check_hellos),
+        TEST(check_protocol_errors),   TEST(check_truncated),
+        TEST(check_unknown_frames),    TEST(check_order),
+        TEST(check_decisions),         TEST(check_failures),
+        TEST(check_addresses),         TEST(check_long_keys),
+        TEST(check_full_frame),        TEST(check_several_messages),
+        TEST(check_too_many_messages), TEST(check_aborted),
+        TEST(check_networks),          TEST(check_clients),
+        TEST(check_missing_argument),  TEST(check_small_frames),
+        TEST(check_longest_answers),   TEST(check_variables),
+        TEST(check_variable_names),    TEST(check_fields),
         TEST(check_fields_of_several),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

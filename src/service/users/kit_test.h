@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_SERVICE_USERS_KIT_TEST_H
 #define WEIR_SERVICE_USERS_KIT_TEST_H
-/* Users for tests: of one thread, whose access records what it is told. */
+/* Users for tests: of one thread, whose access records its callbacks. */
 
 #include "service/users/users.h"
 
