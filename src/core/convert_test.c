@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -59,6 +60,28 @@ static void a_damaged_log_is_refused(void **unused)
     uint64_t damaged[64] = {UINT64_MAX}, state[64];
     assert_true(weir_state_words(&from, 0) <= 64 && weir_state_words(&to, 0) <= 64);
     assert_int_equal(weir_state_convert(&from, damaged, 0, &to, now_ns, state, 0), WEIR_E_RANGE);
+}
+
+/* Whatever was there before. */
+static void all_words_are_written(void **unused)
+{
+    (void)unused;
+    static const char *const texts[][2] = {{"concurrent 9 lease 1h", "concurrent 8 lease 1h"},
+                                           {"sliding-log 9/h", "sliding-log 8/h"}};
+    enum { WORDS = 64 };
+    for (size_t k = 0; k < 2; k++) {
+        weir_policy from = policy_of(texts[k][0]), to = policy_of(texts[k][1]);
+        uint64_t state[WORDS] = {0}, clear[WORDS] = {0}, used[WORDS];
+        weir_decision d;
+        size_t words = weir_state_words(&to, 0);
+        assert_true(weir_state_words(&from, 0) <= WORDS && words <= WORDS);
+        assert_int_equal(weir_check(&from, state, 0, now_ns, 1, &d), WEIR_OK);
+        memset(used, 0xff, sizeof used);
+        assert_int_equal(weir_state_convert(&from, state, 0, &to, now_ns, clear, 0), WEIR_OK);
+        assert_int_equal(weir_state_convert(&from, state, 0, &to, now_ns, used, 0), WEIR_OK);
+        assert_memory_equal(used, clear, words * sizeof used[0]);
+        assert_true(words == WORDS || used[words] == UINT64_MAX);
+    }
 }
 
 /* Forty units at different times, as leases or in a log, need a larger state than the new one. */
@@ -140,6 +163,7 @@ int main(void)
         cmocka_unit_test(a_slower_rate_owes_no_more_than_it_may),
         cmocka_unit_test(a_negative_tat_was_never_charged),
         cmocka_unit_test(a_damaged_log_is_refused),
+        cmocka_unit_test(all_words_are_written),
         cmocka_unit_test(a_state_that_does_not_fit),
         cmocka_unit_test(a_log_is_lowered_and_raised),
         cmocka_unit_test(layers_are_converted_one_by_one),
