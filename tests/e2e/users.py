@@ -8,11 +8,11 @@ changes of users while connections are open.
 import pathlib
 import re
 import sys
-import time
 import urllib.error
 import urllib.request
 
 from connections import connect, say
+from kit.process import until
 
 OPEN_COMMANDS = {"AUTH", "RESET", "QUIT"}  # HELLO too, with AUTH
 OPEN_PATHS = {"/healthz", "/readyz", "/healthcheck"}
@@ -121,9 +121,7 @@ def changes(resp, _http, folder):
         before = log.read_text().count(" info reloaded ")
         config.with_suffix(".new").write_text(new)
         config.with_suffix(".new").replace(config)
-        end = time.monotonic() + 20
-        while log.read_text().count(" info reloaded ") == before and time.monotonic() < end:
-            time.sleep(0.05)
+        until(lambda: log.read_text().count(" info reloaded ") > before, "reloaded")
 
     old, new = Connection(resp), Connection(resp)
     old.call("AUTH web old")
