@@ -25,5 +25,5 @@ check_python() {
     while read -r result; do
         echo "$result"
         [[ $result == ok* ]] && passed=$((passed + 1)) || failed=$((failed + 1))
-    done < <(PYTHONPATH=$(dirname "${BASH_SOURCE[0]}") python3 "$@" 2>&1 || echo "not ok - $1 failed")
+    done < <(PYTHONPATH=$(dirname "${BASH_SOURCE[0]}"):$(dirname "${BASH_SOURCE[0]}")/../kit/python python3 "$@" 2>&1 || echo "not ok - $1 failed")
 }
