@@ -437,7 +437,7 @@ weir_login_result weir_login_try(weir_access *a, weir_slice name, weir_slice pas
         return WEIR_LOGIN_BUSY;
     if (!found && slow)
         found = find_slowly(t, user, password, digest);
-    if (!found)
+    if (!user || !found)
         return WEIR_LOGIN_WRONG;
     *ret = (weir_login){.name_id = user->id, .secret_id = found->id};
     set_user(ret, a, user);
