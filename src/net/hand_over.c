@@ -8,7 +8,7 @@
  *     old  ALL         the new process has all that it needs to start
  *     old  REFUSED     instead of these, or after them: the reason
  *     new  SERVING     the new process serves
- *     old  LEAVING     the old process stops; the socket files and the door are those of the new
+ *     old  LEAVING     the old process stops; the socket files are those of the new
  *
  * The end of the connection before SERVING is the end of the attempt. It must not know what the
  * processes serve. */
@@ -272,6 +272,13 @@ static void on_serving(net_hand_over *h)
     close_channel(h);
 }
 
+/* Makes sure that the new process has ended; on_child_exit() reports. */
+static void end_child(net_hand_over *h)
+{
+    close_channel(h);
+    (void)uv_process_kill(&h->child, SIGKILL);
+}
+
 static void on_message(uv_poll_t *channel, int status, int events)
 {
     net_hand_over *h = channel->data;
@@ -287,7 +294,7 @@ static void on_message(uv_poll_t *channel, int status, int events)
     if (got > 0 && m.kind == SERVING)
         on_serving(h);
     else if (h->spawned)
-        close_channel(h), (void)uv_process_kill(&h->child, SIGKILL); /* it has ended */
+        end_child(h);
     else
         give_up(h, "the new process ended before it served; its log says why");
 }
@@ -397,16 +404,16 @@ void net_hand_over_start(net_hand_over *h)
     }
 }
 
-/* ---- the door -------------------------------------------------------------------------------- */
+/* ---- the socket that a new process connects to ----------------------------------------------- */
 
-static void on_knock(uv_poll_t *door, int status, int events)
+static void on_connect(uv_poll_t *listener, int status, int events)
 {
-    net_hand_over *h = door->data;
+    net_hand_over *h = listener->data;
     char text[400] = "";
     int pid;
     (void)status;
     (void)events;
-    int fd = accept4(h->door_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = accept4(h->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0)
         return;
     const char *obstacle = find_obstacle(h);
@@ -425,17 +432,18 @@ static void on_knock(uv_poll_t *door, int status, int events)
     }
 }
 
-weir_status net_hand_over_open_door(net_hand_over *h, char *ret_error, size_t size)
+weir_status net_hand_over_listen(net_hand_over *h, char *ret_error, size_t size)
 {
-    if (!h->options.door)
+    if (!h->options.path)
         return WEIR_OK;
-    weir_status st = weir_listen_door(&h->door_file, h->options.door, &h->door_fd, ret_error, size);
-    if (st == WEIR_OK && uv_poll_init(h->uv, &h->door, h->door_fd) != 0)
+    weir_status st =
+        weir_listen_packets(&h->socket_file, h->options.path, &h->listen_fd, ret_error, size);
+    if (st == WEIR_OK && uv_poll_init(h->uv, &h->listener, h->listen_fd) != 0)
         st = WEIR_E_IO;
     if (st != WEIR_OK)
         return st;
-    h->door.data = h;
-    uv_poll_start(&h->door, UV_READABLE, on_knock);
+    h->listener.data = h;
+    uv_poll_start(&h->listener, UV_READABLE, on_connect);
     return st;
 }
 
@@ -448,7 +456,7 @@ void net_hand_over_open(net_hand_over *h, struct weir_server *server, void *serv
                          .server_ctx = server_ctx,
                          .options = *options,
                          .uv = uv,
-                         .door_fd = -1,
+                         .listen_fd = -1,
                          .fd = -1};
     uv_timer_init(uv, &h->timer);
     h->timer.data = h;
@@ -462,13 +470,13 @@ void net_hand_over_cancel(net_hand_over *h)
 
 void net_hand_over_close(net_hand_over *h)
 {
-    if (!h->server || h->door_fd < 0)
+    if (!h->server || h->listen_fd < 0)
         return;
-    if (h->door.data)
-        uv_close((uv_handle_t *)&h->door, NULL);
-    weir_listen_remove(&h->door_file);
-    close(h->door_fd);
-    h->door_fd = -1;
+    if (h->listener.data)
+        uv_close((uv_handle_t *)&h->listener, NULL);
+    weir_listen_remove(&h->socket_file);
+    close(h->listen_fd);
+    h->listen_fd = -1;
 }
 
 /* ---- the new process ------------------------------------------------------------------------- */
@@ -498,14 +506,14 @@ static void set_patience(int fd, int seconds)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
-static int knock(const char *door)
+static int connect_to(const char *path)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
-    if (strlen(door) >= sizeof to.sun_path) {
+    if (strlen(path) >= sizeof to.sun_path) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    memcpy(to.sun_path, door, strlen(door));
+    memcpy(to.sun_path, path, strlen(path));
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof to) == 0)
         return fd;
@@ -536,7 +544,7 @@ static const char *keep(net_take_over *t, net_passed *passed, const message *m, 
     return wrong;
 }
 
-weir_status net_take_over_begin(net_take_over *ret, net_passed *passed, const char *door,
+weir_status net_take_over_begin(net_take_over *ret, net_passed *passed, const char *path,
                                 char *ret_error, size_t size)
 {
     net_take_over t = NET_TAKE_OVER_NONE;
@@ -545,11 +553,11 @@ weir_status net_take_over_begin(net_take_over *ret, net_passed *passed, const ch
     char text[320];
     *ret = t;
     t.fd = inherited();
-    if (t.fd < 0 && !door)
+    if (t.fd < 0 && !path)
         return WEIR_OK;
     if (t.fd < 0) {
-        t.fd = knock(door);
-        snprintf(text, sizeof text, "%s: %s", door, strerror(errno));
+        t.fd = connect_to(path);
+        snprintf(text, sizeof text, "%s: %s", path, strerror(errno));
         wrong = t.fd < 0 ? text : NULL;
     }
     if (!wrong && !has_our_user(t.fd, &t.pid))

@@ -7,7 +7,7 @@
  * fails, the old one simply goes on. docs/internals/net.md describes the messages.
  *
  * The two are connected by a pair of sockets that the new process inherits, or by a Unix socket at
- * which the old process listens, the door. */
+ * which the old process listens. */
 
 #include "net/passed.h"
 
@@ -21,7 +21,7 @@ typedef struct net_hand_over_options {
     /* What SIGUSR2 starts: the name or path of the program, its arguments, and NULL. NULL: SIGUSR2
      * has no effect. */
     char *const *argv;
-    const char *door; /* the path of the door; NULL: none */
+    const char *path; /* of the Unix socket at which it listens; NULL: none */
     /* Shares the state with the new process.
      *  ret_memory  a descriptor to be passed; -1: none.
      * Returns false, with the reason, if that is impossible. NULL: there is nothing to share. */
@@ -37,26 +37,26 @@ typedef struct net_hand_over {
     void *server_ctx;
     net_hand_over_options options;
     uv_loop_t *uv;
-    uv_poll_t door, channel;
+    uv_poll_t listener, channel;
     uv_process_t child;
     uv_timer_t timer;
-    weir_listen_socket door_file;
-    int door_fd, fd; /* -1: none */
-    int pid;         /* of the new process */
-    bool polling;    /* `channel` is open */
-    bool spawned;    /* `child` is open: the process has not ended */
-    bool done;       /* the new process serves */
-    const char *why; /* the attempt has failed; NULL: because the process has ended */
+    weir_listen_socket socket_file;
+    int listen_fd, fd; /* -1: none */
+    int pid;           /* of the new process */
+    bool polling;      /* `channel` is open */
+    bool spawned;      /* `child` is open: the process has not ended */
+    bool done;         /* the new process serves */
+    const char *why;   /* the attempt has failed; NULL: because the process has ended */
 } net_hand_over;
 
-/* Prepares; the door is closed. The handles belong to the loop, which closes them. */
+/* Prepares; does not listen yet. The handles belong to the loop, which closes them. */
 void net_hand_over_open(net_hand_over *h, struct weir_server *server, void *server_ctx,
                         uv_loop_t *uv, const net_hand_over_options *options);
 
-/* Opens the door, if there is one.
+/* Listens, if there is a path.
  *  ret_error  on WEIR_E_IO the reason; `size` bytes.
  * Returns WEIR_OK or WEIR_E_IO. */
-WEIR_NODISCARD weir_status net_hand_over_open_door(net_hand_over *h, char *ret_error, size_t size);
+WEIR_NODISCARD weir_status net_hand_over_listen(net_hand_over *h, char *ret_error, size_t size);
 
 /* Starts the new process. What follows is reported to the server. */
 void net_hand_over_start(net_hand_over *h);
@@ -64,7 +64,8 @@ void net_hand_over_start(net_hand_over *h);
 /* Ends a hand-over that has not succeeded, because this process stops. */
 void net_hand_over_cancel(net_hand_over *h);
 
-/* Closes the door and removes its file. Does nothing if it is closed, or was never prepared. */
+/* Stops listening and removes the socket file. Does nothing if nothing listens, or was never
+ * prepared. */
 void net_hand_over_close(net_hand_over *h);
 
 /* ---- between the files of a server ----------------------------------------------------------- */
@@ -94,12 +95,12 @@ typedef struct net_take_over {
 #define NET_TAKE_OVER_VARIABLE "WEIR_HAND_OVER"
 
 /* Receives the sockets of the old process.
- *  door       where it listens; NULL: the connection is that of the variable, which is then
+ *  path       where it listens; NULL: the connection is that of the variable, which is then
  *             removed. If it is not set either, *ret is NET_TAKE_OVER_NONE.
  *  ret_error  on WEIR_E_IO the reason; `size` bytes.
  * Returns WEIR_OK; WEIR_E_IO. */
 WEIR_NODISCARD weir_status net_take_over_begin(net_take_over *ret, net_passed *passed,
-                                               const char *door, char *ret_error, size_t size);
+                                               const char *path, char *ret_error, size_t size);
 
 /* Says that this process serves, and waits until the old one knows that, or has ended. Does nothing
  * without an old process. Returns false if the old process has given up: then it serves, and this

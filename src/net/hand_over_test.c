@@ -47,20 +47,20 @@ static void on_done(void *ctx, int pid)
     seen.done_pid = pid;
 }
 
-static char door[96], path[96];
+static char meeting[96], path[96];
 
-/* A server with three loops, a TCP address, a Unix socket and a door. */
+/* A server with three loops, a TCP address, a Unix socket and a socket for hand-overs. */
 static void prepare_old(fixture *f)
 {
     memset(&seen, 0, sizeof seen);
     prepare(f, 3);
-    snprintf(door, sizeof door, "%s/door", f->dir);
+    snprintf(meeting, sizeof meeting, "%s/meeting", f->dir);
     snprintf(path, sizeof path, "%s/socket", f->dir);
     f->listens[1] = (weir_listen_address){.address = path, .protocol = &lines};
     f->options.listens_len = 2;
     f->options.report = on_event;
     f->options.hand_over = (net_hand_over_options){
-        .door = door, .prepare = on_prepare, .failed = on_failed, .done = on_done};
+        .path = meeting, .prepare = on_prepare, .failed = on_failed, .done = on_done};
 }
 
 static void next_event(fixture *f, char letter)
@@ -80,7 +80,7 @@ static void begin(net_take_over *t, net_passed *p)
 {
     char error[512] = "";
     p->len = 0;
-    if (net_take_over_begin(t, p, door, error, sizeof error) != WEIR_OK)
+    if (net_take_over_begin(t, p, meeting, error, sizeof error) != WEIR_OK)
         fail_msg("%s", error);
     assert_true(t->fd >= 0);
     assert_int_equal(t->pid, getpid());
@@ -112,7 +112,7 @@ static void sockets_are_passed(void **unused)
     prepare_old(&f);
     start(&f);
     snprintf(address, sizeof address, "%s", weir_server_address(f.server, 0));
-    assert_int_equal(stat(door, &st), 0);
+    assert_int_equal(stat(meeting, &st), 0);
     begin(&t, &p);
     expect_text(&f, "hand-over: process ");
     assert_int_equal(seen.prepared, 1);
@@ -128,7 +128,7 @@ static void sockets_are_passed(void **unused)
     assert_true(p.sockets[1].listening.inherits);
     for (unsigned i = 0; i < 3; i++)
         assert_true(fcntl(p.sockets[0].fds[i], F_GETFD) & FD_CLOEXEC);
-    expect_refusal(door, "cannot take over from the running daemon: a hand-over is in progress");
+    expect_refusal(meeting, "cannot take over from the running daemon: a hand-over is in progress");
     expect_text(&f, "hand-over-refused: a hand-over is in progress");
     int fd = connect_to(address);
     ask(fd, "both serve\n");
@@ -144,7 +144,7 @@ static void sockets_are_passed(void **unused)
     assert_true(weir_server_stopping(f.server));
     fd = connect_to(address); /* the socket listens, for the new process */
     close(fd);
-    assert_int_equal(stat(door, &st), -1);
+    assert_int_equal(stat(meeting, &st), -1);
     f.running = false;
     weir_server_close(f.server);
     assert_int_equal(stat(path, &st), 0);
@@ -174,7 +174,7 @@ static void failures(void **unused)
         assert_int_equal(seen.failed, i + 1);
     }
     seen.refuses = true;
-    expect_refusal(door, "cannot take over from the running daemon: the state stays here");
+    expect_refusal(meeting, "cannot take over from the running daemon: the state stays here");
     expect_text(&f, "hand-over-failed: the state stays here; this process goes on");
     assert_int_equal(seen.failed, 3);
     int fd = client(&f);
@@ -182,8 +182,8 @@ static void failures(void **unused)
     close(fd);
     assert_false(weir_server_handed_over(f.server));
     assert_int_equal(stat(path, &st), 0);
-    unlink(door);
-    expect_refusal(door, "door: No such file or directory");
+    unlink(meeting);
+    expect_refusal(meeting, "meeting: No such file or directory");
     stop(&f);
 }
 

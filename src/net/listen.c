@@ -339,8 +339,8 @@ weir_status weir_listen_open(weir_listen_socket *ret, const char *text, int *ret
     return st;
 }
 
-weir_status weir_listen_door(weir_listen_socket *ret, const char *path, int *ret_fd,
-                             char *ret_error, size_t size)
+weir_status weir_listen_packets(weir_listen_socket *ret, const char *path, int *ret_fd,
+                                char *ret_error, size_t size)
 {
     report r = {path, ret_error, size};
     address a;

@@ -44,8 +44,8 @@ WEIR_NODISCARD weir_status weir_listen_open(weir_listen_socket *ret, const char 
 
 /* Listens at a path for processes of the same user, with messages instead of bytes
  * (SOCK_SEQPACKET). Otherwise as weir_listen_open(). */
-WEIR_NODISCARD weir_status weir_listen_door(weir_listen_socket *ret, const char *path, int *ret_fd,
-                                            char *ret_error, size_t size);
+WEIR_NODISCARD weir_status weir_listen_packets(weir_listen_socket *ret, const char *path,
+                                               int *ret_fd, char *ret_error, size_t size);
 
 /* Makes a socket that already listens, and that another process has opened, one of this server:
  * non-blocking, with the options of weir_listen_open(). Its socket file, if it has one, is not

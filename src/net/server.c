@@ -180,7 +180,7 @@ weir_status weir_server_inherit(weir_server *s, char *ret_error, size_t size)
         weir_listen_inherit(&s->listening[i]);
     if (s->passed)
         net_passed_close(s->passed, true);
-    return net_hand_over_open_door(&s->hand_over, ret_error, size);
+    return net_hand_over_listen(&s->hand_over, ret_error, size);
 }
 
 static bool on_changed(void *ctx)
@@ -404,7 +404,7 @@ weir_status weir_server_open(weir_server **ret, const weir_server_options *optio
     if (st == WEIR_OK && options->passed)
         st = net_passed_check(options->passed, ret_error, size);
     if (st == WEIR_OK && !net_passed_is_from_daemon(options->passed))
-        st = net_hand_over_open_door(&s->hand_over, ret_error, size);
+        st = net_hand_over_listen(&s->hand_over, ret_error, size);
     if (st == WEIR_OK)
         st = start_loops(s);
     if (st == WEIR_OK) {

@@ -73,7 +73,8 @@ typedef struct weir_server weir_server;
 
 /* Binds the addresses and listens. Clients can connect from now on; weir_server_run() serves them.
  * SIGINT, SIGTERM, SIGHUP and SIGUSR2 are handled by the server from now on; SIGPIPE is ignored.
- * If sockets were passed, the door of options.hand_over stays closed until weir_server_inherit().
+ * If sockets were passed, nothing listens at the path of options.hand_over until
+ * weir_server_inherit().
  *  ret_error  on WEIR_E_IO the reason and what to do; `size` bytes.
  * A port that another socket listens on is an error. A stale socket file is replaced; any other
  * file at its path is an error. A socket file has the mode 0660.
@@ -85,8 +86,8 @@ WEIR_NODISCARD weir_status weir_server_open(weir_server **ret, const weir_server
 const char *weir_server_address(const weir_server *s, size_t i);
 
 /* The process that has passed its sockets has stopped, or ends now: takes over its socket files,
- * removes those of addresses that this server does not have, and opens the door. Returns WEIR_OK;
- * WEIR_E_IO, with ret_error, if the door cannot be opened. */
+ * removes those of addresses that this server does not have, and listens at the path of
+ * options.hand_over. Returns WEIR_OK; WEIR_E_IO, with ret_error, if that is impossible. */
 WEIR_NODISCARD weir_status weir_server_inherit(weir_server *s, char *ret_error, size_t size);
 
 /* Watches one more file or directory, as options.watch: reload() is called with "file changed".

@@ -73,9 +73,9 @@ def take_over(box):
     with contextlib.closing(Client(d.ports["resp"])) as client:
         equal(client.call("WEIR.TAKE", "b", "k")[0], 1, "the new policy")
     until(lambda: not path.exists(), "the socket file of an address that is gone")
-    expect(d.door.exists(), "the new process listens at the door")
+    expect(d.socket.exists(), "the new process listens at the socket of hand-overs")
     equal(new.end(), 0)
-    expect(not d.door.exists(), "the door is gone")
+    expect(not d.socket.exists(), "the socket of hand-overs is gone")
 
 
 def nobody_to_take_over_from(box):

@@ -554,7 +554,7 @@ static weir_status open_server(daemon *d, char *ret_error, size_t size)
         .reload = reload,
         .serving = serving,
         .hand_over = {.argv = d->options->argv,
-                      .door = c->hand_over,
+                      .path = c->hand_over,
                       .prepare = prepare_hand_over,
                       .failed = hand_over_failed,
                       .done = handed_over},

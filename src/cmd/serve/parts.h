@@ -189,9 +189,9 @@ typedef struct take_over {
 
 /* Takes the sockets of the daemon that hands over, if there is one.
  *  ret      `log` and `manager` are set; the other members are zero.
- *  door     where that daemon listens, or NULL: see net_take_over_begin().
+ *  path     where that daemon listens, or NULL: see net_take_over_begin().
  * Returns WEIR_OK; WEIR_E_IO, with ret_error. */
-WEIR_NODISCARD weir_status take_over_open(take_over *ret, const char *door, char *ret_error,
+WEIR_NODISCARD weir_status take_over_open(take_over *ret, const char *path, char *ret_error,
                                           size_t size);
 
 /* Whether a daemon hands over to this process. */

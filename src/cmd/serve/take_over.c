@@ -11,9 +11,9 @@
 
 /* ---- the new process ------------------------------------------------------------------------- */
 
-weir_status take_over_open(take_over *t, const char *door, char *ret_error, size_t size)
+weir_status take_over_open(take_over *t, const char *path, char *ret_error, size_t size)
 {
-    weir_status st = net_take_over_begin(&t->from, &t->manager->passed, door, ret_error, size);
+    weir_status st = net_take_over_begin(&t->from, &t->manager->passed, path, ret_error, size);
     t->from_pid = t->from.pid;
     return st;
 }

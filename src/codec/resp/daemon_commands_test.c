@@ -9,16 +9,6 @@
 #include "port/memory_kit_test.h"
 #include "service/reservation_kit_test.h"
 
-/* Runs inline requests. The reply is valid until the next call. */
-static const char *reply_to(fixture *f, const char *requests)
-{
-    weir_buffer_clear(&f->out);
-    weir_buffer_append(&f->in, requests, strlen(requests));
-    weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
-    weir_buffer_append(&f->out, "", 1);
-    return (const char *)weir_buffer_data(&f->out);
-}
-
 static void has(const char *text, const char *part)
 {
     if (!strstr(text, part))

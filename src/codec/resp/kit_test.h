@@ -76,6 +76,16 @@ __attribute__((unused)) static void expect(fixture *f, const char *request, cons
     weir_buffer_clear(&f->out);
 }
 
+/* Runs inline requests, each with its line feed. The reply is valid until the next call. */
+__attribute__((unused)) static const char *reply_to(fixture *f, const char *requests)
+{
+    weir_buffer_clear(&f->out);
+    weir_buffer_append(&f->in, requests, strlen(requests));
+    weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
+    weir_buffer_append(&f->out, "", 1);
+    return (const char *)weir_buffer_data(&f->out);
+}
+
 __attribute__((unused)) static void set_rule(fixture *f, const char *name, const char *limit)
 {
     assert_int_equal(weir_limiter_set_limit(f->limiter, name, limit, NULL), WEIR_OK);

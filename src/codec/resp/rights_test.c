@@ -8,16 +8,6 @@
 static const char *const policies[] = {"api", "login-*"};
 static const char *const keys[] = {"user:*", "10.0.0.0/8"};
 
-/* Runs inline requests, each with its line feed. The reply is valid until the next call. */
-static const char *reply_to(fixture *f, const char *requests)
-{
-    weir_buffer_clear(&f->out);
-    weir_buffer_append(&f->in, requests, strlen(requests));
-    weir_resp_session_run(&f->session, &f->in, &f->out, OUT_PAUSE, now_ns);
-    weir_buffer_append(&f->out, "", 1);
-    return (const char *)weir_buffer_data(&f->out);
-}
-
 static bool begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;

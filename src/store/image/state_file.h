@@ -126,8 +126,9 @@ weir_status weir_state_file_install(weir_state_file *f, const weir_store_options
 /* Releases the OPENING lock. Shares the IN_USE lock if the file is shared. */
 weir_status weir_state_file_end_opening(weir_state_file *f, const weir_store_options *options);
 
-/* Lets other openings with `shared` use the file, too; takes it back, unless another has it open.
- * Returns whether it is shared, or owned, now. */
+/* weir_state_file_share() lets other openings with `shared` use the file. weir_state_file_own()
+ * takes the file back, unless another opening uses it. They return whether the file is now shared,
+ * or owned. */
 bool weir_state_file_share(weir_state_file *f);
 bool weir_state_file_own(weir_state_file *f);
 

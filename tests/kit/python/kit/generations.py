@@ -24,7 +24,7 @@ class Generations(Serving):
     def __init__(self, box, *, listen="", memory=None, more="", policies="a: fixed-window 1000000000/w from-first",
                  program=None):
         super().__init__(box, program)
-        self.state, self.door = box.path / "state", box.path / "door"
+        self.state, self.socket = box.path / "state", box.path / "hand-over"
         self.memory = memory or f"{{size: 16m, file: {self.state}}}"
         self.listen, self.more, self.policies, self.pid, self.threads = listen, more, policies, None, 2
         self.write()
@@ -32,7 +32,7 @@ class Generations(Serving):
     def write(self, **changes):
         self.__dict__.update(changes)
         self.config.write_text(f"listen: {{resp: {HOST}:0, http: {HOST}:0{self.listen}}}\nthreads: {self.threads}\n"
-                               f"memory: {self.memory}\nhand_over: {self.door}\n{self.more}\n"
+                               f"memory: {self.memory}\nhand_over: {self.socket}\n{self.more}\n"
                                f"policies: {{{self.policies}}}\n")
 
     def start(self, **more):
