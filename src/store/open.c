@@ -431,37 +431,39 @@ static size_t wider(size_t bytes)
     return (bytes + bytes / 8 + PAGE - 1) / PAGE * PAGE;
 }
 
-/* Creates the new file and copies the store. */
-static weir_status back_up(weir_store *from, weir_store_options *o, uint64_t *ret_keys)
+/* Creates the new file and copies the store.
+ *  options  but for their sizes and partitions, which follow from the store. */
+static weir_status back_up(weir_store *from, const weir_store_options *options, uint64_t *ret_keys)
 {
     weir_image_partition is[WEIR_PARTITIONS_MAX];
     weir_store_partition partitions[WEIR_PARTITIONS_MAX];
+    weir_store_options o = *options;
     weir_image *image = NULL;
     weir_store *to = NULL;
-    sizes of;
-    o->partitions = partitions;
-    o->partitions_len = weir_image_partitions(from->image, is);
-    for (size_t i = 0; i < o->partitions_len; i++)
+    sizes of = {0};
+    o.partitions = partitions;
+    o.partitions_len = weir_image_partitions(from->image, is);
+    for (size_t i = 0; i < o.partitions_len; i++)
         partitions[i] =
             (weir_store_partition){is[i].name, wider(is[i].table_bytes), wider(is[i].large_bytes)};
-    o->large_bytes = wider(from->large_max);
-    o->memory_bytes = wider(from->memory_max - from->large_max) + o->large_bytes;
-    weir_status st = sizes_of(o, &of);
+    o.large_bytes = wider(from->large_max);
+    o.memory_bytes = wider(from->memory_max - from->large_max) + o.large_bytes;
+    weir_status st = sizes_of(&o, &of);
     if (st == WEIR_OK)
-        st = weir_image_begin_backup(&image, from->image, o, of.table, of.large, of.reserved);
+        st = weir_image_begin_backup(&image, from->image, &o, of.table, of.large, of.reserved);
     if (st == WEIR_OK)
-        st = open_on(&to, image, o);
+        st = open_on(&to, image, &o);
     if (st != WEIR_OK)
         return st;
     WEIR_ASSERT(to);
     st = weir_store_copy(to, from);
     if (st == WEIR_E_BUSY)
-        st = weir_file_error(st, o, "", "keys moved faster than they were copied; try again");
+        st = weir_file_error(st, &o, "", "keys moved faster than they were copied; try again");
     if (st == WEIR_E_FULL)
-        st = weir_file_error(st, o, "", "not all keys fit into the backup");
+        st = weir_file_error(st, &o, "", "not all keys fit into the backup");
     *ret_keys = weir_store_stats_get(to).keys;
     if (st == WEIR_OK)
-        st = weir_image_end_backup(to->image, o);
+        st = weir_image_end_backup(to->image, &o);
     weir_store_close(to);
     return st;
 }
@@ -476,6 +478,7 @@ weir_status weir_store_backup(const weir_store_options *options, const char *to,
         st = open_on(&from, image, &o);
     if (st != WEIR_OK)
         return st;
+    WEIR_ASSERT(from);
     o.file = to;
     o.reset = true;
     o.when_full = WEIR_REFUSE;
