@@ -284,7 +284,7 @@ static void on_wake(uv_async_t *wake)
 {
     weir_loop *l = wake->data;
     port_bump_relaxed(&l->beat, port_load_relaxed(&l->shared->beat) - port_load_relaxed(&l->beat));
-    weir_stage stage = (weir_stage)port_load_relaxed(&l->shared->stage);
+    weir_stage stage = (weir_stage)port_word_load_acquire(&l->shared->stage);
     if (stage == WEIR_STAGE_SERVE && !l->serving) {
         l->serving = true;
         uint64_t ms = sweep_ms(&l->shared->limits);

@@ -48,10 +48,13 @@ typedef struct weir_shared {
     uint64_t reported_ms[WEIR_EVENTS];
     uint64_t unreported[WEIR_EVENTS];
 
+    /* A weir_stage; the control loop writes it (release), and then wakes the loops, which read it
+     * (acquire): a loop that drains may close what the control loop has read before. */
+    port_word stage;
+
     /* All relaxed: they publish no other data. */
     port_counter connected;
     port_counter buffered;
-    port_counter stage;   /* a weir_stage; the control loop writes it, and then wakes the loops */
     port_counter beat;    /* the control loop writes it, and then wakes the loops */
     port_counter drained; /* loops without connections; `control` is woken after each increment */
     uv_async_t control;

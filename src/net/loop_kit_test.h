@@ -166,7 +166,7 @@ static inline void step(world *w)
 
 static inline void reach(world *w, weir_stage stage)
 {
-    port_store_relaxed(&w->shared.stage, stage);
+    port_word_store_relaxed(&w->shared.stage, stage);
     uv_async_send(&w->loop->wake);
     step(w);
 }

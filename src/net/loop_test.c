@@ -375,7 +375,7 @@ static void test_drain_of_waiting_clients(void **unused)
     reach(&w, WEIR_STAGE_SERVE);
     int late = join_world(&w);
     pass(&w, 5001);
-    port_store_relaxed(&w.shared.stage, WEIR_STAGE_DRAIN);
+    port_word_store_relaxed(&w.shared.stage, WEIR_STAGE_DRAIN);
     uv_async_send(&w.loop->wake);
     say(late, "late\n");
     step(&w);
@@ -429,7 +429,7 @@ static void test_drain_of_much_input(void **unused)
         w.shared.drain_ns = s_ns;
         reach(&w, WEIR_STAGE_SERVE);
         int fd = join_world(&w);
-        port_store_relaxed(&w.shared.stage, WEIR_STAGE_DRAIN);
+        port_word_store_relaxed(&w.shared.stage, WEIR_STAGE_DRAIN);
         uv_async_send(&w.loop->wake);
         say(fd, slow ? "big 900000\n" : "");
         say(fd, text);

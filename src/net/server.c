@@ -50,7 +50,7 @@ struct weir_server {
 
 static weir_stage stage_of(weir_server *s)
 {
-    return (weir_stage)port_load_relaxed(&s->shared.stage);
+    return (weir_stage)port_word_load_relaxed(&s->shared.stage);
 }
 
 /* Moves to a later stage and wakes the loops. A repeated call does nothing, since after the last
@@ -61,7 +61,7 @@ static void set_stage(weir_server *s, weir_stage stage)
     if (now >= stage)
         return;
     WEIR_ASSERT(now < stage);
-    port_bump_relaxed(&s->shared.stage, (uint64_t)(stage - now));
+    port_word_store_release(&s->shared.stage, (uint64_t)stage);
     for (unsigned i = 0; i < s->loops_len; i++)
         weir_loop_wake(s->loops[i]);
 }
