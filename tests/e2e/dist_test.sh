@@ -99,6 +99,7 @@ if command -v musl-gcc >/dev/null; then
     cat >glibc.c <<'END'
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 int __vsnprintf_chk(char *s, size_t n, int flag, size_t size, const char *format, va_list args)
 {
@@ -111,6 +112,10 @@ int __snprintf_chk(char *s, size_t n, int flag, size_t size, const char *format,
     int len = vsnprintf(s, n, format, args);
     va_end(args);
     return len;
+}
+long long __isoc23_strtoll(const char *s, char **end, int base)
+{
+    return strtoll(s, end, base);
 }
 char *__strncpy_chk(char *s, const char *from, size_t n, size_t size)
 {
