@@ -201,12 +201,14 @@ static void damaged_states_are_safe(void **unused)
 {
     (void)unused;
     weir_layer b = policy_of("gcra 1/s & block 10s doubling 35s").layer[1];
-    weir_decision d;
+    weir_decision d = {.delay_ns = 1};
     uint64_t negative[2] = {UINT64_MAX, UINT64_MAX},
              late[2] = {INT64_MAX, (uint64_t)90 * 1000000000};
     weir_block_check(&b, negative, 5, 1, &d);
     assert_true(d.allowed && d.reset_after_ns == 0 && d.retry_after_ns == 0);
-    assert_int_equal(d.remaining, INT64_MAX);
+    assert_true(d.remaining == INT64_MAX && d.delay_ns == 0);
+    weir_block_check(&b, negative, 0, 1, &d); /* at the end of the block */
+    assert_int_equal(d.reset_after_ns, 0);
     weir_block_check(&b, late, 0, 1, &d);
     assert_true(!d.allowed && d.retry_after_ns == INT64_MAX && d.reset_after_ns == INT64_MAX);
     weir_block_check(&b, late, 35 * s, 1, &d); /* a length is at most the longest */

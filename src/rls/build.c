@@ -333,7 +333,8 @@ static weir_status add_limit(build *b, const weir_rls_spec *s, bool atomic, rls_
     weir_status st = check_limit(b, s);
     if (st != WEIR_OK)
         return st;
-    rls_limit *limit = &c->limits[c->limits_len++];
+    rls_limit *limit = &c->limits[c->limits_len];
+    limit->not_charged = &c->not_charged[c->limits_len++];
     limit->requests_per_unit = s->requests_per_unit;
     limit->unit = s->unit;
     limit->unlimited = s->unlimited;

@@ -17,6 +17,13 @@
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
+/* Requests of several hits that a limit denied without a charge, since they were last reported.
+ * Relaxed: numbers for a log. */
+typedef struct rls_not_charged {
+    port_word requests;
+    port_word last; /* of the latest: the hits, and what was left, in 32 bits each */
+} rls_not_charged;
+
 typedef struct rls_limit {
     weir_slice rule;     /* the name of the rule, or with by_text an inline policy. len 0: no state:
                              the limit is unlimited, or 0 */
@@ -33,6 +40,7 @@ typedef struct rls_limit {
     const weir_policy *parsed;      /* with options.flavours, if the limit has a rule; else NULL */
     const weir_rls_value *metadata; /* a map; NULL: none, or options.metadata is false */
     int64_t keep;                   /* of takes and peeks; 0 if counts_denied */
+    rls_not_charged *not_charged;   /* NULL with by_text */
     uint32_t stat; /* the index of its statistics, set before the configuration is active */
     /* Where the windows of a fixed-window begin, to know their end without a state. */
     int64_t window_ns; /* 0: no fixed window. Not used with `window` */
@@ -45,13 +53,6 @@ typedef struct rls_limit {
     bool marks_over;    /* its policy has a layer more: see rls_policy_text() */
     bool shows_policy;  /* current_limit is the decision's limit, with the unit UNKNOWN */
 } rls_limit;
-
-/* Requests of several hits that a limit denied without a charge, since they were last reported.
- * Relaxed: numbers for a log. */
-typedef struct rls_not_charged {
-    port_word requests;
-    port_word last; /* of the latest: the hits, and what was left, in 32 bits each */
-} rls_not_charged;
 
 /* Writes what follows from the number, the unit and the options, for a limit without a policy of
  * its own: near, counts_denied, and its windows. Hits that are denied do not count with

@@ -264,12 +264,12 @@ static void list_decided(weir_rls_loop *l, const weir_rls_config *c, const rls_p
 
 /* Notes a request of several hits that was denied without a charge while units were left, or that
  * never fits: perhaps it reports what was used already. */
-static void note_not_charged(const weir_rls_config *c, const rls_item *item, const verdict *v)
+static void note_not_charged(const rls_item *item, const verdict *v)
 {
-    if (item->hits < 2 || item->limit->by_text || item->limit->rule.len == 0 ||
+    rls_not_charged *n = item->limit->not_charged;
+    if (!n || item->hits < 2 || item->limit->rule.len == 0 ||
         (v->remaining <= 0 && item->hits <= (uint64_t)v->limit))
         return;
-    rls_not_charged *n = &c->not_charged[item->limit - c->limits];
     uint64_t hits = item->hits < UINT32_MAX ? item->hits : UINT32_MAX;
     port_word_store_relaxed(&n->last, hits << 32 | to_u32(v->remaining));
     port_word_add_relaxed(&n->requests, 1);
@@ -290,7 +290,7 @@ static void decide_item(weir_rls_loop *l, const weir_rls_config *c, const rls_it
     if (item->late)
         v.over = !fitted(l, item);
     if (verb == WEIR_RLS_CHECK_AND_REPORT && denies && !charges && !item->negative)
-        note_not_charged(c, item, &v);
+        note_not_charged(item, &v);
     if (verb != WEIR_RLS_CHECK && !item->negative && item->hits > 0 && (denies || !item->uncharged))
         count_hits(l, c, item, &v,
                    denies && verb != WEIR_RLS_REPORT && (!charges || item->uncharged));

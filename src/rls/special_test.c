@@ -534,6 +534,22 @@ static void denied_hits_are_noted(void **unused)
     assert_true(n.last.hits == UINT32_MAX && n.last.left == 5);
 }
 
+/* Only limits of files with a state are named in the log. */
+static void other_denied_hits_are_not_noted(void **unused)
+{
+    (void)unused;
+    const weir_rls_spec none = {.key = "z", LIMIT(0, WEIR_RLS_DAY)};
+    activate_one(&(weir_rls_options){.stop_when_over = true}, &none, 1);
+    assert_int_equal(ask("d", "z=v", 2, now_ns).code, WEIR_RLS_OVER_LIMIT);
+    kit_request r;
+    weir_rls_descriptor *d = add(begin(&r, "d", 9), "z=v");
+    d->has_override = true;
+    d->override = (weir_rls_override){5, WEIR_RLS_DAY};
+    weir_rls_response response = decide(&r, now_ns);
+    expect_status(response.statuses[0], WEIR_RLS_OVER_LIMIT, 0, 86400);
+    assert_int_equal(not_charged(9).calls, 0);
+}
+
 /* Hits keep units for others, and so do peeks; a charge and a refund do not. Others may take what
  * is kept. */
 static void hits_keep_units(void **unused)
@@ -620,6 +636,7 @@ int main(void)
         TEST(late_hits_are_charged),
         TEST(hits_keep_units),
         TEST(denied_hits_are_noted),
+        TEST(other_denied_hits_are_not_noted),
         TEST(a_report_to_several_limits),
         TEST(a_check_charges_nothing_and_a_report_always),
     };

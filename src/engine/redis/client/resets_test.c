@@ -262,24 +262,33 @@ static void a_lost_request_is_sent_again(void **state)
     take_as(s, NEW);
 }
 
-/* The hash of the tokens is on one node of a Cluster. While it is down, a client that knows no
- * resets decides nothing. */
-static void in_a_cluster_one_node_has_them(void **state)
+/* Sets up two nodes of a Cluster, one of which has the hash of the tokens. */
+static void add_two(server **ret_has, server **ret_other)
 {
-    (void)state;
     static const char map[] = "*2\r\n"
                               "*3\r\n:0\r\n:8191\r\n*2\r\n$1\r\na\r\n:7000\r\n"
                               "*3\r\n:8192\r\n:16383\r\n*2\r\n$1\r\nb\r\n:7001\r\n";
     static const char name[] = "weir:#resets";
     bool first = weir_redis_slot(name, sizeof name - 1) <= 8191;
     server *a = add_server(7000), *b = add_server(7001);
-    server *has = first ? a : b, *other = first ? b : a;
+    *ret_has = first ? a : b;
+    *ret_other = first ? b : a;
     a->slots = b->slots = map;
-    has->resets = RESET;
-    has->is_down = true;
     kit.url[1] = "redis://b:7001";
     kit.options.urls_len = 2;
     kit.counts.resets = &kit.resets;
+}
+
+/* The hash of the tokens is on one node of a Cluster. While it is down, a client that knows no
+ * resets decides nothing. */
+static void in_a_cluster_one_node_has_them(void **state)
+{
+    (void)state;
+    server *has, *other;
+    add_two(&has, &other);
+    bool first = has->port == 7000;
+    has->resets = RESET;
+    has->is_down = true;
     open_client();
     pass(3000 * MS);
     test_call t;
@@ -297,6 +306,48 @@ static void in_a_cluster_one_node_has_them(void **state)
     assert_non_null(strstr(other->last, "?" TOKEN));
     assert_true(has->reads > 0);
     assert_int_equal(other->reads, 0);
+}
+
+/* The node has the hash no more: the map of the slots is read again, and then the hash. */
+static void in_a_cluster_the_resets_move(void **state)
+{
+    (void)state;
+    static const char all_of_b[] = "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\nb\r\n:7001\r\n";
+    static const char all_of_a[] = "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\na\r\n:7000\r\n";
+    server *has, *other;
+    add_two(&has, &other);
+    open_client();
+    pass(1000 * MS);
+    size_t maps = has->map_requests + other->map_requests, reads = has->reads;
+    pass(1000 * MS);
+    assert_int_equal(has->map_requests + other->map_requests, maps);
+    assert_int_equal(has->reads, reads + 1);
+    assert_int_equal(other->reads, 0);
+    has->slots = other->slots = has->port == 7000 ? all_of_b : all_of_a;
+    has->resets = "-MOVED 5 c:7002\r\n";
+    other->resets = RESET;
+    pass(1200 * MS);
+    assert_int_equal(has->map_requests + other->map_requests, maps + 1);
+    assert_int_equal(other->reads, 1);
+    assert_int_equal(port_word_load_relaxed(&kit.resets.version), 1);
+}
+
+/* While a reply is expected, the connection to another node breaks. */
+static void in_a_cluster_another_connection_breaks(void **state)
+{
+    (void)state;
+    server *has, *other;
+    add_two(&has, &other);
+    open_client();
+    pass(100 * MS);
+    size_t reads = has->reads;
+    has->is_hung = true;
+    pass(1000 * MS);
+    server_dies(other);
+    pass(100 * MS);
+    has->is_hung = false;
+    run_due_events();
+    assert_int_equal(has->reads, reads + 1);
 }
 
 int main(void)
@@ -317,6 +368,8 @@ int main(void)
         TEST(a_full_table_takes_no_more),
         TEST(a_lost_request_is_sent_again),
         TEST(in_a_cluster_one_node_has_them),
+        TEST(in_a_cluster_the_resets_move),
+        TEST(in_a_cluster_another_connection_breaks),
     };
     RUN_BOTH_WAYS(tests);
 }
