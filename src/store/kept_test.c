@@ -572,6 +572,27 @@ static void restarts(void **unused)
     unlink(path);
 }
 
+/* The state under the new limit does not fit into the table: the old one stays. */
+static void a_full_table(void **unused)
+{
+    (void)unused;
+    weir_store *s;
+    weir_decision d;
+    const weir_store_options o = {.memory_bytes = 1 << 20, .when_full = WEIR_REFUSE};
+    assert_int_equal(weir_store_open(&s, &o), WEIR_OK);
+    limit a = limit_of(s, "q", "fixed-window 10/h" WORDS_6),
+          b = limit_of(s, "q", "fixed-window 20/h" WORDS_3);
+    assert_true(take(s, &a, "k", start_ns, 4).allowed);
+    weir_store_keep(s);
+    weir_policy p = parse("fixed-window 1/year");
+    uint64_t id = weir_store_policy_id(s, &p);
+    for (uint32_t i = 0; i < 80000; i++)
+        (void)!weir_store_check(s, &p, id, &i, sizeof i, start_ns, 1, &d);
+    assert_int_equal(weir_store_check(s, &b.policy, b.id, "k", 1, start_ns, 1, &d), WEIR_E_FULL);
+    assert_int_equal(left(s, &a, start_ns), 6);
+    weir_store_close(s);
+}
+
 /* ---- killed processes ------------------------------------------------------------------------ */
 
 /* Leaves the journal of a process that was killed while it moved the state of "k" from a to b. */
@@ -737,8 +758,8 @@ int main(void)
         cmocka_unit_test(debts),           cmocka_unit_test(failures),
         cmocka_unit_test(random_changes),  cmocka_unit_test(races),
         cmocka_unit_test(restarts),        cmocka_unit_test(prepared_keys),
-        cmocka_unit_test(lost_moves),      cmocka_unit_test(full_journal),
-        cmocka_unit_test(kills),
+        cmocka_unit_test(a_full_table),    cmocka_unit_test(lost_moves),
+        cmocka_unit_test(full_journal),    cmocka_unit_test(kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -450,8 +450,7 @@ bool weir_cuckoo_insert_alone(weir_table *t, weir_lock_set *h, const weir_bucket
     WEIR_ASSERT(h->len == 1 && first->bucket == at->first);
     if (weir_table_keeps(t, seen_ns)) {
         weir_lock_set_release(h);
-        *ret_st = WEIR_E_ELSEWHERE;
-        return true;
+        return false;
     }
     weir_line_drop(&first->line, weir_line_idle(&first->line, seen_ns));
     if (weir_line_fits(&first->line, e->form)) {

@@ -281,8 +281,8 @@ weir_status weir_cuckoo_write(weir_table *t, weir_lock_set *h, const weir_bucket
                               int64_t seen_ns);
 
 /* Inserts an entry whose key is absent, and commits. Only the first bucket is in the set. Returns
- * false, with all buckets unlocked, if the alternate bucket is needed and is locked. Otherwise
- * *ret_st may be written: WEIR_E_FULL, or WEIR_E_ELSEWHERE with nothing changed. */
+ * false, with all buckets unlocked, if the alternate bucket is needed and is locked, or if the key
+ * may have a state elsewhere by now. Otherwise *ret_st may be written: WEIR_E_FULL. */
 bool weir_cuckoo_insert_alone(weir_table *t, weir_lock_set *h, const weir_bucket_pair *at,
                               weir_bucket_entry *e, int64_t seen_ns, weir_status *ret_st);
 

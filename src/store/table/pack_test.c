@@ -553,14 +553,41 @@ static void other_forms(void **state)
     }
 }
 
+/* All words of the state are written, also those of a block that is left out; none behind it. */
+static void every_word_is_written(void **unused)
+{
+    (void)unused;
+    static const char *const texts[] = {"gcra 1/s burst 9 & block 10s doubling 1m",
+                                        "gcra 1/s burst 9"};
+    for (size_t i = 0; i < 2; i++) {
+        weir_policy p = policy_of(texts[i]);
+        weir_bucket_entry e = {.form = WEIR_FORM_TIME, .fresh_at_ns = 5};
+        size_t len = weir_pack_words(&p);
+        assert_int_equal(len, i == 0 ? 3 : 1);
+        for (int sound = 1; sound >= 0; sound--, e.form = WEIR_FORM_FIVE) {
+            uint64_t got[WEIR_ENTRY_WORDS];
+            memset(got, 0x55, sizeof got);
+            assert_int_equal(weir_unpack(&p, &e, got), sound);
+            for (size_t k = 0; k < WEIR_ENTRY_WORDS; k++)
+                assert_int_equal(got[k], k >= len ? 0x5555555555555555 : k == 0 && sound ? 5 : 0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_policies), cmocka_unit_test(used_shares),
-        cmocka_unit_test(ranks),           cmocka_unit_test(window_of_version_2),
-        cmocka_unit_test(former_classes),  cmocka_unit_test(usual_policies),
-        cmocka_unit_test(any_words),       cmocka_unit_test(out_of_range),
-        cmocka_unit_test(other_forms),     cmocka_unit_test(blocks),
+        cmocka_unit_test(random_policies),
+        cmocka_unit_test(used_shares),
+        cmocka_unit_test(ranks),
+        cmocka_unit_test(window_of_version_2),
+        cmocka_unit_test(former_classes),
+        cmocka_unit_test(usual_policies),
+        cmocka_unit_test(any_words),
+        cmocka_unit_test(out_of_range),
+        cmocka_unit_test(other_forms),
+        cmocka_unit_test(blocks),
+        cmocka_unit_test(every_word_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

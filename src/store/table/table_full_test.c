@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Full buckets: the place of a new key, and the key that gives way. */
+/* Full buckets: the place of a new key, and the key that gives way. Also keys whose limits change. */
 
 #include "store/table/table_kit_test.h"
 
@@ -409,6 +409,53 @@ static void unchanged_buckets_keep_their_version(void **state)
     close_fixture(&f);
 }
 
+static weir_status keep_meanwhile(void *ctx, const weir_policy *p, uint64_t *words, unsigned level,
+                                  int64_t now_ns, weir_usage *ret_usage)
+{
+    (void)p;
+    (void)level;
+    (void)ret_usage;
+    weir_table_keep_until(ctx, now_ns + s_ns);
+    words[0] = (uint64_t)(now_ns + s_ns);
+    return WEIR_OK;
+}
+
+/* A key is not inserted if it may have another state by the time that its bucket is locked. */
+static void a_change_meanwhile(void **state)
+{
+    (void)state;
+    fixture f;
+    open_fixture(&f);
+    assert_int_equal(weir_table_run(f.table, &f.tat, colliding(0), s_ns, keep_meanwhile, f.table),
+                     WEIR_E_ELSEWHERE);
+    assert_false(weir_table_has(f.table, colliding(0)));
+    close_fixture(&f);
+}
+
+/* A move of a killed process belongs to one other process, unless there is nothing to complete. */
+static void taken_over(void **state)
+{
+    (void)state;
+    fixture f;
+    open_fixture(&f);
+    weir_table *t = f.table;
+    weir_table_head *head = t->head;
+    uint64_t from, to;
+    for (uint64_t i = 0; i < 9; i++) {
+        bool begun = i % 3 > 0 && i / 3 > 0;
+        port_word_store_relaxed(&head->moves[1].from, i % 3);
+        port_word_store_relaxed(&head->moves[1].to, i / 3);
+        port_word_store_relaxed(&head->moves[1].owner, weir_process_id(7));
+        assert_int_equal(weir_table_move_take_over(t, 1, &from, &to), begun);
+        assert_int_equal(port_word_load_relaxed(&head->moves[1].owner),
+                         begun ? t->array.processes->self : 0);
+        if (begun)
+            assert_true(from == i % 3 && to == i / 3);
+        assert_false(weir_table_move_take_over(t, 1, &from, &to));
+    }
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +471,8 @@ int main(void)
         cmocka_unit_test(a_transaction_in_the_alternate_bucket),
         cmocka_unit_test(a_transaction_marks_the_first_bucket),
         cmocka_unit_test(unchanged_buckets_keep_their_version),
+        cmocka_unit_test(a_change_meanwhile),
+        cmocka_unit_test(taken_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,8 +180,8 @@ static bool try_update(const call *c, weir_bucket *b, const weir_line *old, cons
     return true;
 }
 
-/* Inserts an absent key. Returns false if its first bucket has changed, or if the alternate bucket
- * is needed and is locked. */
+/* Inserts an absent key. Returns false if its first bucket has changed, and otherwise as
+ * weir_cuckoo_insert_alone(). */
 static bool try_insert(const call *c, uint64_t header, found *f, weir_status *ret_st)
 {
     weir_locked_bucket of[WEIR_LOCK_SET_ONE_KEY];
