@@ -357,11 +357,15 @@ static void check_file(void **unused)
         assert_int_equal(take(&r, "alice", 9), 1);
         reset_all(&r);
         assert_int_equal(take(&r, "alice", 2), 8);
+        assert_int_equal(weir_store_reset_policy(r.s, 4712), WEIR_OK); /* another one */
+        uint64_t other = weir_store_current_id(r.s, r.id, 4712);
+        assert_int_not_equal(other, r.id);
         close_rig(&r);
         for (size_t mib = 9; mib <= 11; mib++) { /* the same file, then copies of other sizes */
             options = file_options(mib << 20);
             open_rig(&r, &options, texts[i]);
             assert_int_equal(remaining(&r, "alice"), 8);
+            assert_int_equal(weir_store_current_id(r.s, r.id, 4712), other);
             reset_all(&r);
             assert_int_equal(take(&r, "alice", 2), 8);
             close_rig(&r);

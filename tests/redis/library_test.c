@@ -144,6 +144,23 @@ static weir_redis *opened(const server *s, weir_redis_options o)
     return r;
 }
 
+/* Sends a line, and returns the reply. */
+static const char *answer_of(const server *s, const char *line)
+{
+    static char buf[1 << 16];
+    struct sockaddr_in a = at(s->port);
+    size_t len = 0;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(write(fd, line, strlen(line)), (ssize_t)strlen(line));
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    for (ssize_t got; (got = read(fd, buf + len, sizeof buf - 1 - len)) > 0;)
+        len += (size_t)got;
+    buf[len] = 0;
+    close(fd);
+    return buf;
+}
+
 static weir_policy parsed(const char *text)
 {
     weir_policy p;
@@ -246,26 +263,34 @@ static void by_module(void **state)
     decisions(*state, WEIR_REDIS_BY_MODULE);
 }
 
+/* A daemon with the same prefix has reset all keys of a policy. */
+static void all_keys_are_reset(void **state)
+{
+    const weir_redis_options o = {.prefix = "reset:"};
+    weir_policy p = parsed("gcra 1/h burst 5");
+    weir_redis_answer a = {0};
+    weir_redis *r = opened(*state, o);
+    assert_int_equal(weir_redis_check(r, &p, "alice", 5, 5, &a), WEIR_OK);
+    assert_true(a.decision.allowed);
+    weir_redis_close(r);
+    assert_string_equal(
+        answer_of(*state, "HSET reset:#resets \"gcra 1/h burst 5\" 0123456789abcdef\r\n"),
+        ":1\r\n");
+    r = opened(*state, o);
+    assert_int_equal(weir_redis_check(r, &p, "alice", 5, 5, &a), WEIR_OK);
+    assert_true(a.decision.allowed);
+    weir_redis_close(r);
+}
+
 /* ---- the statistics of the server----------------------------------------------------------- */
 
 /* How often the server ran a command, named in lower case. */
 static long calls_of(const server *s, const char *command)
 {
-    static char buf[1 << 16];
-    struct sockaddr_in a = at(s->port);
-    static const char ask[] = "INFO commandstats\r\n";
     char line[64];
-    size_t len = 0;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(write(fd, ask, strlen(ask)), (ssize_t)strlen(ask));
-    assert_int_equal(shutdown(fd, SHUT_WR), 0);
-    for (ssize_t got; (got = read(fd, buf + len, sizeof buf - 1 - len)) > 0;)
-        len += (size_t)got;
-    buf[len] = 0;
-    close(fd);
+    const char *stats = answer_of(s, "INFO commandstats\r\n");
     (void)snprintf(line, sizeof line, "cmdstat_%s:calls=", command);
-    const char *found = strstr(buf, line);
+    const char *found = strstr(stats, line);
     return found ? atol(found + strlen(line)) : 0;
 }
 
@@ -536,6 +561,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(by_functions),
         cmocka_unit_test(by_script),
         cmocka_unit_test(by_module),
+        cmocka_unit_test(all_keys_are_reset),
         cmocka_unit_test(admits_exactly_the_limit),
         cmocka_unit_test(async_calls),
         cmocka_unit_test(closing_completes_all_calls),
