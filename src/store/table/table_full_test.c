@@ -428,6 +428,8 @@ static void a_change_meanwhile(void **state)
     open_fixture(&f);
     assert_int_equal(weir_table_run(f.table, &f.tat, colliding(0), s_ns, keep_meanwhile, f.table),
                      WEIR_E_ELSEWHERE);
+    weir_bucket_pair at = weir_bucket_pair_of(f.table, colliding(0));
+    assert_false(port_word_load_relaxed(&at.first->word[0]) & WEIR_LOCKED);
     assert_false(weir_table_has(f.table, colliding(0)));
     close_fixture(&f);
 }
