@@ -209,6 +209,9 @@ static void damaged_states_are_safe(void **unused)
     assert_true(d.remaining == INT64_MAX && d.delay_ns == 0);
     weir_block_check(&b, negative, 0, 1, &d); /* at the end of the block */
     assert_int_equal(d.reset_after_ns, 0);
+    const uint64_t no_length[2] = {7, UINT64_MAX};
+    weir_block_check(&b, no_length, 0, 1, &d);
+    assert_true(d.retry_after_ns == 7 && d.reset_after_ns == 7);
     weir_block_check(&b, late, 0, 1, &d);
     assert_true(!d.allowed && d.retry_after_ns == INT64_MAX && d.reset_after_ns == INT64_MAX);
     weir_block_check(&b, late, 35 * s, 1, &d); /* a length is at most the longest */

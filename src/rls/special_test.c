@@ -575,6 +575,10 @@ static void hits_keep_units(void **unused)
     assert_int_equal(stat("rate_limit.d.k.over_limit"), 2);
     assert_int_equal(stat("rate_limit.d.k.within_limit"), 8);
     assert_int_equal(stat("rate_limit.d.k.near_limit"), 2); /* above 6, 80 % of 8 */
+    weir_rls_status report = by_verb(WEIR_RLS_REPORT, "k=w", 9).statuses[0];
+    expect_status(report, WEIR_RLS_OVER_LIMIT, 0, 9 * 3600); /* it takes one of the kept units */
+    report = by_verb(WEIR_RLS_REPORT, "k=x", 8).statuses[0];
+    expect_status(report, WEIR_RLS_OK, 0, 8 * 3600);
     kit_request back;
     add(begin(&back, "d", 3), "k=v")->negative = true;
     assert_int_equal(decide(&back, now_ns).statuses[0].remaining, 3); /* and 2 are kept */

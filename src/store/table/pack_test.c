@@ -544,6 +544,7 @@ static void other_forms(void **state)
                                                            form == WEIR_FORM_TWO);
         if (form == WEIR_FORM_FIVE) { /* a head at or behind the end of the ring is damage */
             e.words[0] = 2;
+            e.words[1] = 7;
             assert_false(weir_unpack(&log, &e, got));
             for (size_t i = 0; i < weir_pack_words(&log); i++)
                 assert_int_equal(got[i], 0);

@@ -186,7 +186,8 @@ static void refused(weir_redis_resets_reader *p, weir_redis_topology *t, weir_re
     weir_redis_error_kind kind = weir_redis_error_kind_of(text, false);
     p->asked = NULL;
     p->next_ns = now_ns + RETRY_NS;
-    t->cluster.refresh_wanted |= kind == WEIR_REDIS_ERROR_MOVED;
+    if (kind == WEIR_REDIS_ERROR_MOVED)
+        t->cluster.refresh_wanted = true;
     if (kind != WEIR_REDIS_ERROR_OTHER && kind != WEIR_REDIS_ERROR_OF_KEY &&
         kind != WEIR_REDIS_ERROR_NOT_LOADED)
         return;

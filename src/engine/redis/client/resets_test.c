@@ -91,6 +91,35 @@ static void resets_are_read_every_second(void **state)
     assert_int_equal(port_word_load_relaxed(&kit.resets.version), 2);
 }
 
+/* Policies are reset and forgotten one by one. */
+static void each_token_has_a_life_of_its_own(void **state)
+{
+    (void)state;
+    char name[24], both[128];
+    for (int i = 0; i == 0 || weir_redis_hash(bytes_of(name)) % WEIR_REDIS_RESETS_SLOTS != 0; i++)
+        snprintf(name, sizeof name, "p%019d", i); /* a policy of the first slot */
+    snprintf(both, sizeof both,
+             "*4\r\n$3\r\napi\r\n$16\r\n" TOKEN "\r\n$20\r\n%s\r\n$16\r\n" TOKEN "\r\n", name);
+    const weir_engine_request api = {.name = {"api", 3}}, other = {.name = {name, 20}};
+    const weir_redis_resets *r = &kit.resets;
+    const uint64_t token = 0x0123456789abcdef;
+    server *s = open_with_resets(RESET);
+    pass(0);
+    assert_int_equal(weir_redis_resets_token(r, &other), 0);
+    s->resets = both;
+    pass(1000 * MS);
+    assert_int_equal(weir_redis_resets_token(r, &api), token);
+    assert_int_equal(weir_redis_resets_token(r, &other), token);
+    assert_int_equal(port_word_load_relaxed(&r->version), 2);
+    s->resets = RESET;
+    for (int i = 0; i < 2; i++) {
+        pass(1000 * MS);
+        assert_int_equal(weir_redis_resets_token(r, &api), token);
+        assert_int_equal(weir_redis_resets_token(r, &other), 0);
+        assert_int_equal(port_word_load_relaxed(&r->version), 3);
+    }
+}
+
 static void reset_all(test_call *t)
 {
     call_of(t, WEIR_VERB_RESET_ALL, "", 0, 50 * MS);
@@ -172,7 +201,13 @@ static void a_server_that_refuses_decides_without(void **state)
                              "HGETALL; the log has its error");
     assert_non_null(strstr(kit.log, "redis-refuses a:7000: "));
     assert_non_null(strstr(kit.log, error));
-    pass(10000 * MS - 1); /* logged once in ten seconds */
+    assert_int_equal(count(&kit.resets.refused), 1);
+    assert_int_equal(port_word_load_relaxed(&kit.resets.known), 1);
+    pass(1000 * MS - 1);
+    assert_int_equal(s->reads, 1);
+    pass(1);
+    assert_int_equal(s->reads, 2);
+    pass(9000 * MS - 1); /* logged once in ten seconds */
     assert_null(strstr(strstr(kit.log, error) + 1, error));
     pass(1);
     assert_non_null(strstr(strstr(kit.log, error) + 1, error));
@@ -322,11 +357,14 @@ static void in_a_cluster_the_resets_move(void **state)
     pass(1000 * MS);
     assert_int_equal(has->map_requests + other->map_requests, maps);
     assert_int_equal(has->reads, reads + 1);
+    has->resets = "-LOADING Redis is loading the dataset in memory\r\n";
+    pass(1000 * MS);
+    assert_int_equal(has->map_requests + other->map_requests, maps);
     assert_int_equal(other->reads, 0);
     has->slots = other->slots = has->port == 7000 ? all_of_b : all_of_a;
     has->resets = "-MOVED 5 c:7002\r\n";
     other->resets = RESET;
-    pass(1200 * MS);
+    pass(500 * MS);
     assert_int_equal(has->map_requests + other->map_requests, maps + 1);
     assert_int_equal(other->reads, 1);
     assert_int_equal(port_word_load_relaxed(&kit.resets.version), 1);
@@ -358,6 +396,7 @@ int main(void)
         TEST(the_first_call_has_the_token),
         TEST(a_text_and_another_policy_have_tokens_of_their_own),
         TEST(resets_are_read_every_second),
+        TEST(each_token_has_a_life_of_its_own),
         TEST(a_reset_takes_effect_at_once),
         TEST(an_older_reply_is_dropped),
         TEST(a_call_waits_until_the_resets_are_known),
