@@ -181,6 +181,9 @@ def test_changed_limits(tally):
         tally.equal(at.ask(T0_US, "k", "TAKE", "gcra 3/s burst 15", 1)[:3], [1, 15, 2])
         tally.equal(contents(client, "k")[2], [f"{T0_US + 4333333}:1", "3"])
         tally.equal(at.ask(T0_US, "k", "TAKE", "gcra 3/s burst 10", 1)[:4], [0, 10, 0, 1333334])
+        client("SET", "k", f"{before[1]} {T0_US - 1} 100")  # all units are free again
+        tally.equal(at.ask(T0_US, "k", "TAKE", "gcra 3/s burst 10", 10)[:4], [1, 10, 0, 0])
+        tally.equal(contents(client, "k")[2], [f"{T0_US + 3333333}:1", "3"])
         for damaged in ("0", "1099511627777", "x", ""):
             client("SET", "k", f"{before[1]} {T0_US + 10**6} {damaged}")
             tally.equal(at.ask(T0_US, "k", "PEEK", "gcra 3/s burst 10", 0)[2], 10, damaged)
