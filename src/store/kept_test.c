@@ -139,6 +139,9 @@ static void others(void **unused)
           from_18 = limit_of(s, "q", "fixed-window 20/month from 18");
     assert_true(weir_store_keeps(&from_17.policy, &more.policy));
     assert_false(weir_store_keeps(&from_17.policy, &from_18.policy));
+    weir_policy word = parse("fixed-window 19/20ns"), pair = parse("fixed-window 20/20ns");
+    assert_int_not_equal(word.layer[0].format, pair.layer[0].format);
+    assert_false(weir_store_keeps(&word, &pair));
     limit b = limit_of(s, "q", "fixed-window 20/h count-denied");
     weir_store_keep(s);
     assert_true(weir_store_keeps(&a.policy, &b.policy));

@@ -75,9 +75,18 @@ mv "$tmp/away" "$tmp/other"
 check "it is back" 1 "$(await 1 ' info limits-back directory=.*other ')"
 printf 'domain: llm\ndescriptors: [{key: user, weir: token-bucket 5 refill 1/h}]\n' >"$tmp/other/llm.yaml"
 check "a limit of tokens is loaded" 3 "$(await 3 ' info reloaded .* limits=2')"
-curl -s "http://127.0.0.1:$http/json" -o "$tmp/denied.json" \
-    -d '{"domain": "llm", "hitsAddend": 7, "descriptors": [{"entries": [{"key": "user", "value": "a"}]}]}'
+report() {
+    curl -s "http://127.0.0.1:$http/json" -o "$tmp/denied.json" \
+        -d '{"domain": "llm", "hitsAddend": 7, "descriptors": [{"entries": [{"key": "user", "value": "a"}]}]}'
+}
+report
 check "a denied report is logged" 1 "$(await 1 ' info not-charged policy=llm.user times=1 hits=7 left=5 text=.*late: true')"
+report
+mv "$tmp/other" "$tmp/away"
+check "a second passes" 2 "$(await 2 ' error limits-lost ')"
+check "denied reports are logged once a minute" 1 "$(grep -c ' info not-charged ' "$daemon_log")"
+mv "$tmp/away" "$tmp/other"
+check "the directory is back again" 2 "$(await 2 ' info limits-back ')"
 rm "$tmp/other/llm.yaml"
 check "no change needs a restart" 0 "$(grep -c restart-needed "$daemon_log")"
 daemon_stop
