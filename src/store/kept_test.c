@@ -42,11 +42,12 @@ static weir_policy parse(const char *text)
     return p;
 }
 
-/* Makes `text` a limit of a name. */
+/* Makes `text` a limit of a name. If the store has a partition of that name, its keys are there. */
 static limit limit_of(const weir_store *s, const char *name, const char *text)
 {
     limit l = {.policy = parse(text)};
     l.id = weir_store_named_id(s, &l.policy, name, strlen(name));
+    l.id = weir_store_partition_id(s, l.id, name);
     assert_int_equal(weir_store_note_limit(s, l.id, &l.policy, name, strlen(name)), WEIR_OK);
     return l;
 }
@@ -575,6 +576,33 @@ static void restarts(void **unused)
     unlink(path);
 }
 
+/* Changes of small and large states. */
+static const char *const changes[][2] = {
+    {"fixed-window 10/h", "fixed-window 20/h"},
+    {"sliding-log 10/h", "sliding-log 20/h"},
+    {"fixed-window 10/h" WORDS_3, "fixed-window 20/h" WORDS_6},
+    {"fixed-window 10/h" WORDS_6, "fixed-window 20/h" WORDS_3},
+};
+
+static void in_a_partition(void **unused)
+{
+    (void)unused;
+    const weir_store_partition own = {"q", 6 << 20, 1 << 20};
+    const weir_store_options o = {
+        .memory_bytes = (size_t)16 << 20, .partitions = &own, .partitions_len = 1};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        weir_store *s;
+        assert_int_equal(weir_store_open(&s, &o), WEIR_OK);
+        limit a = limit_of(s, "q", changes[i][0]), b = limit_of(s, "q", changes[i][1]);
+        assert_true(take(s, &a, "k", start_ns, 4).allowed);
+        weir_store_keep(s);
+        assert_int_equal(take(s, &b, "k", start_ns, 1).remaining, 15);
+        assert_int_equal(left(s, &a, start_ns), 5);
+        assert_int_equal(keys_of(s), 1);
+        weir_store_close(s);
+    }
+}
+
 /* The state under the new limit does not fit into the table: the old one stays. */
 static void a_full_table(void **unused)
 {
@@ -611,15 +639,9 @@ static void leave_move(weir_store *s, const limit *a, const limit *b)
 static void lost_moves(void **unused)
 {
     (void)unused;
-    static const char *const texts[][2] = {
-        {"fixed-window 10/h", "fixed-window 20/h"},
-        {"sliding-log 10/h", "sliding-log 20/h"},
-        {"fixed-window 10/h" WORDS_3, "fixed-window 20/h" WORDS_6},
-        {"fixed-window 10/h" WORDS_6, "fixed-window 20/h" WORDS_3},
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         weir_store *s = store_with_key(NULL);
-        limit a = limit_of(s, "q", texts[i][0]), b = limit_of(s, "q", texts[i][1]);
+        limit a = limit_of(s, "q", changes[i][0]), b = limit_of(s, "q", changes[i][1]);
         assert_true(take(s, &a, "k", start_ns, 4).allowed);
         leave_move(s, &a, &b);
         weir_store_keep(s);
@@ -628,8 +650,8 @@ static void lost_moves(void **unused)
         assert_int_equal(keys_of(s), 2);
         weir_store_close(s);
         s = store_with_key(NULL);
-        a = limit_of(s, "q", texts[i][0]);
-        b = limit_of(s, "q", texts[i][1]);
+        a = limit_of(s, "q", changes[i][0]);
+        b = limit_of(s, "q", changes[i][1]);
         assert_true(take(s, &a, "k", start_ns, 4).allowed);
         assert_true(take(s, &b, "k", start_ns, 7).allowed);
         assert_int_equal(keys_of(s), 3);
@@ -761,8 +783,9 @@ int main(void)
         cmocka_unit_test(debts),           cmocka_unit_test(failures),
         cmocka_unit_test(random_changes),  cmocka_unit_test(races),
         cmocka_unit_test(restarts),        cmocka_unit_test(prepared_keys),
-        cmocka_unit_test(a_full_table),    cmocka_unit_test(lost_moves),
-        cmocka_unit_test(full_journal),    cmocka_unit_test(kills),
+        cmocka_unit_test(in_a_partition),  cmocka_unit_test(a_full_table),
+        cmocka_unit_test(lost_moves),      cmocka_unit_test(full_journal),
+        cmocka_unit_test(kills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
