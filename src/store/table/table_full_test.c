@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
-/* Full buckets: the place of a new key, and the key that gives way. Also keys whose limits change. */
+/* Full buckets: the place of a new key, and the key that gives way. Also keys whose limits
+ * change. */
 
 #include "store/table/table_kit_test.h"
 
