@@ -48,6 +48,7 @@ static const struct {
     {"top", "[POLICY]", "show what a daemon decides now, or the keys that are denied most",
      weir_cmd_client},
     {"policies", "", "list the policies of a daemon", weir_cmd_client},
+    {"ping", "", "check that a daemon answers", weir_cmd_client},
     {"help", "[COMMAND]", "print the help of a command", help},
     {"version", "", "print the version", version},
 };

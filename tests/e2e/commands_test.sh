@@ -10,7 +10,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 # weir help, and its other spellings.
-check "weir help lists the commands" 22 "$("$weir" help | grep -c '^  weir [a-z]')"
+check "weir help lists the commands" 23 "$("$weir" help | grep -c '^  weir [a-z]')"
 "$weir" help >"$tmp/help"
 for words in --help -h; do
     check "weir $words" "0 same" "$("$weir" "$words" >"$tmp/out" 2>"$tmp/err"; echo $?) $(cmp -s "$tmp/out" "$tmp/help" && echo same)"
@@ -33,7 +33,7 @@ for words in "version x" "--version x" "help serve x" "help help x" "--help serv
     # shellcheck disable=SC2086 # it is a list of words
     check "weir $words" "2 weir $command: unexpected 'x'; see weir $command --help" "$("$weir" $words >"$tmp/out" 2>&1; echo $?) $(cat "$tmp/out")"
 done
-unknown="weir: unknown command 'sevre', expected serve, check, replay, suggest, accuracy, policy, demo, state, take, peek, refund, charge, reserve, renew, commit, cancel, reset, explain, top, policies, help or version"
+unknown="weir: unknown command 'sevre', expected serve, check, replay, suggest, accuracy, policy, demo, state, take, peek, refund, charge, reserve, renew, commit, cancel, reset, explain, top, policies, ping, help or version"
 check "weir sevre" "2 $unknown" "$("$weir" sevre 2>"$tmp/err"; echo $?) $(cat "$tmp/err")"
 check "weir help sevre" "2 $unknown" "$("$weir" help sevre 2>"$tmp/err"; echo $?) $(cat "$tmp/err")"
 check "the error is one line" 1 "$(wc -l <"$tmp/err")"

@@ -21,7 +21,7 @@ complete_words() { # WORD...: prints the completions of the last word, sorted
 
 commands=$("$weir" help | sed -n 's/^  weir \([a-z]*\) .*/\1/p' | sort | tr '\n' ' ' | sed 's/ $//')
 check "the commands are those of weir help" "$commands" "$(complete_words "$weir" '')"
-check "the beginning of a command" "peek policies policy" "$(complete_words "$weir" p)"
+check "the beginning of a command" "peek ping policies policy" "$(complete_words "$weir" p)"
 check "the beginning of no command" "" "$(complete_words "$weir" x)"
 check "the arguments of help are the commands" "$commands" "$(complete_words "$weir" help '')"
 check "options before any command" "--help --version" "$(complete_words "$weir" -)"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * Copyright (c) 2026 the weir authors */
 /* The client commands: `weir take`, `peek`, `refund`, `charge`, `reserve`, `renew`, `commit`,
- * `cancel`, `reset`, `explain`, `top` and `policies`. Each of them sends one request to a running
- * daemon and prints the reply; `weir top` without a policy is in top_live.c. The daemon decides;
- * this file knows only the command lines and the requests. */
+ * `cancel`, `reset`, `explain`, `top`, `policies` and `ping`. Each of them sends one request to a
+ * running daemon and prints the reply; `weir top` without a policy is in top_live.c. The daemon
+ * decides; this file knows only the command lines and the requests. */
 
 #include "cmd/kit/commands.h"
 #include "cmd/client/connection.h"
@@ -311,6 +311,21 @@ static const client_command policies = {
     "WEIR.POLICY",
     CLIENT_REPLY_POLICIES,
     HAS_JSON,
+    0,
+    {NULL},
+};
+
+static const client_command ping = {
+    "weir ping",
+    "Usage: weir ping [OPTION]...\n"
+    "\n"
+    "Prints PONG if a running daemon answers: the health check of a container.\n"
+    "\n" HELP_SERVER HELP_END HELP_DONE "Examples:\n"
+    "  weir ping\n"
+    "  weir ping --server 10.0.0.5:6380 --timeout 1s\n",
+    "PING",
+    CLIENT_REPLY_PONG,
+    0,
     0,
     {NULL},
 };
@@ -771,9 +786,9 @@ static int run(const invocation *a)
 /* Finds a command by its name, which the table in main.c has, too. */
 static const client_command *find_command(const char *name)
 {
-    static const client_command *const all[] = {&take,    &peek,    &refund, &charge,
-                                                &reserve, &renew,   &commit, &cancel,
-                                                &reset,   &explain, &top,    &policies};
+    static const client_command *const all[] = {&take,  &peek,     &refund, &charge, &reserve,
+                                                &renew, &commit,   &cancel, &reset,  &explain,
+                                                &top,   &policies, &ping};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (strcmp(all[i]->name + strlen("weir "), name) == 0)
             return all[i];

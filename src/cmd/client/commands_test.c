@@ -262,6 +262,7 @@ static const dialog lists[] = {
      "\"error\":0,\"requests\":820,\"key_bytes\":3},{\"key\":\"b\xef\xbf\xbdq\",\"cost\":1020,"
      "\"error\":1021,\"requests\":204,\"key_bytes\":300}]}\n",
      NULL, "top --json api"},
+    {"+PONG\r\n", 0, "PONG\n", "PING|", "ping"},
     {"*0\r\n", 0, "no named policies\n", "WEIR.POLICY LIST|", "policies"},
     {"*0\r\n", 0, "{\"policies\":[]}\n", NULL, "policies --json"},
     {"*2\r\n" RULE("gcra 1/s", "0", "0", "0", "f") RULE("gcra\x1b"
@@ -386,6 +387,10 @@ static void check_malformed_replies(void **unused)
         ENDED("8", "1", "4", "0", "10", "", "\r\n$2\r\nid\r\n" ID),
     };
     static const char *const resets[] = {":1\r\n", "+OK!\r\n", "+KO\r\n", "$2\r\nOK\r\n"};
+    static const char *const pongs[] = {":1\r\n", "+OK\r\n", "+PONG!\r\n", "+PINK\r\n",
+                                        "$4\r\nPONG\r\n"};
+    for (size_t i = 0; i < sizeof pongs / sizeof pongs[0]; i++)
+        expect_unexpected(pongs[i], "PING", "ping");
     for (size_t i = 0; i < sizeof decisions / sizeof decisions[0]; i++)
         expect_unexpected(decisions[i], "WEIR.TAKE", "take api a");
     for (size_t i = 0; i < sizeof tops / sizeof tops[0]; i++)
@@ -481,6 +486,10 @@ static const mistake mistakes[] = {
     {"weir top: expected only POLICY, also found 'a'; see weir top --help\n", "top api a"},
     {"weir policies: expected no arguments, also found 'api'; see weir policies --help\n",
      "policies api"},
+    {"weir ping: expected no arguments, also found 'api'; see weir ping --help\n", "ping api"},
+    {"weir ping: unknown option '--json', expected " CONNECTION
+     " or --help; see weir ping --help\n",
+     "ping --json"},
     {"weir policies: unknown option '--text', expected " CONNECTION ", --json or --help; see "
      "weir policies --help\n",
      "policies --text"},
@@ -608,9 +617,9 @@ static void check_wrong_policy_texts(void **unused)
 static void check_help(void **unused)
 {
     (void)unused;
-    static const char *const commands[] = {"take",    "peek",    "refund",   "reset",
-                                           "top",     "explain", "policies", "charge",
-                                           "reserve", "renew",   "commit",   "cancel"};
+    static const char *const commands[] = {"take",    "peek",     "refund", "reset",   "top",
+                                           "explain", "policies", "charge", "reserve", "renew",
+                                           "commit",  "cancel",   "ping"};
     char begin[64], line[64];
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         SERVER(HELLO);

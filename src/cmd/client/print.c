@@ -344,10 +344,25 @@ static client_print_status print_decision(client_reply_kind kind, const weir_res
     return st == CLIENT_PRINT_OK && asks && !d.f[WEIR_FIELD_ALLOWED] ? CLIENT_PRINT_DENIED : st;
 }
 
-static client_print_status print_reset(const weir_resp_reply *reply, const char *policy, bool json)
+/* Whether a reply is the simple string `text`. */
+static bool is_simple(const weir_resp_reply *reply, const char *text)
 {
     const weir_resp_value *head = reply->value;
-    if (head->type != WEIR_RESP_SIMPLE || head->len != 2 || memcmp(head->text, "OK", 2) != 0)
+    return head->type == WEIR_RESP_SIMPLE && head->len == strlen(text) &&
+           memcmp(head->text, text, head->len) == 0;
+}
+
+static client_print_status print_pong(const weir_resp_reply *reply)
+{
+    if (!is_simple(reply, "PONG"))
+        return CLIENT_PRINT_UNEXPECTED;
+    puts("PONG");
+    return CLIENT_PRINT_OK;
+}
+
+static client_print_status print_reset(const weir_resp_reply *reply, const char *policy, bool json)
+{
+    if (!is_simple(reply, "OK"))
         return CLIENT_PRINT_UNEXPECTED;
     if (!json) {
         puts("reset");
@@ -539,6 +554,8 @@ client_print_status client_print(client_reply_kind kind, const weir_resp_reply *
         return print_top(reply, json);
     case CLIENT_REPLY_POLICIES:
         return print_policies(reply, json);
+    case CLIENT_REPLY_PONG:
+        return print_pong(reply);
     }
     return CLIENT_PRINT_UNEXPECTED;
 }

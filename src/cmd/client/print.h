@@ -19,7 +19,8 @@ typedef enum client_reply_kind {
     CLIENT_REPLY_RESET,    /* WEIR.RESET: OK */
     CLIENT_REPLY_LINES,    /* WEIR.EXPLAIN: a list of lines */
     CLIENT_REPLY_TOP,      /* WEIR.TOP */
-    CLIENT_REPLY_POLICIES  /* WEIR.POLICY LIST */
+    CLIENT_REPLY_POLICIES, /* WEIR.POLICY LIST */
+    CLIENT_REPLY_PONG      /* PING: PONG */
 } client_reply_kind;
 
 typedef enum client_print_status {
