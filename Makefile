@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module deb run sim soak bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies browser asan tsan fuzz coverage mutants proof model aarch64 wasm web site figures dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module deb image image-arm64 manifests run sim soak bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies image-check browser asan tsan fuzz coverage mutants proof model aarch64 wasm web site figures dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -39,6 +39,19 @@ nginx-module:    ## build the nginx module, for Debian's nginx or for one built 
 deb:             ## build the Debian packages: build/deb/weir_*.deb and others
 	@tools/deps deb
 	@tools/deb build
+
+image: shipped   ## build a container image: build/image/weir-VERSION-ARCHITECTURE.tar
+	@tools/deps image
+	@tools/image build
+
+image-arm64:     ## build the image for arm64, with a cross compiler
+	@tools/deps image aarch64
+	@tools/aarch64-root build/aarch64-root
+	@tools/configure build/arm64 --cross-file build/aarch64-root/cross.ini
+	@ninja -C build/arm64 --quiet weir && tools/image build/arm64 build/aarch64-root
+
+manifests:       ## render the chart into packaging/kubernetes/*.yaml, with `helm`
+	@tools/kubernetes
 
 run:             ## build weir, and start the daemon with examples/weir.yaml (PORT=6380, HTTP=8080)
 	@tools/run $(PORT) $(HTTP)
@@ -114,6 +127,10 @@ haproxy: shipped ## test with a real HAProxy: SPOE and the Lua action, failures,
 proxies: shipped ## test behind real proxies: Caddy, nginx, Envoy, HAProxy, Traefik; needs the network, and builds Traefik once
 	@tools/deps proxies
 	@tools/proxies
+
+image-check: shipped ## test the image in containers, and the chart for Kubernetes; needs root and the network, and builds helm once
+	@tools/deps check image
+	@tools/image-check
 
 browser: shipped wasm web ## test the web pages and the site in Chromium; downloads packages once
 	@tools/deps check browser site

@@ -77,7 +77,7 @@ key      evil
 limit    gcra 1/3650d burst 2
 list     on the deny list: always denied" "$(run explain api evil)"
 check "daemon: ping" "0 PONG" "$(run ping)"
-check "daemon: ping without a password" "1 weir ping: $WEIR_SERVER: the daemon requires a password: set WEIR_PASSWORD" "$(WEIR_PASSWORD='' run ping)"
+check "daemon: ping without a password" "1 weir ping: $WEIR_SERVER: the daemon requires a password: set WEIR_PASSWORD, or use --password-file" "$(WEIR_PASSWORD='' run ping)"
 check "daemon: policies" "0 api    gcra 1/3650d burst 2; overrides: 1; always denied: 1
 queue  leaky-queue 1/365d depth 3
 seen   gcra 1/s; shadow" "$(run policies)"
