@@ -288,12 +288,22 @@ void *port_file_map_private(int fd, size_t bytes)
     return map_file(bytes, MAP_PRIVATE | MAP_NORESERVE, fd);
 }
 
-void *port_map_aligned(size_t bytes)
+static void *map_small_pages(size_t bytes, int flags, int fd)
 {
-    void *at = map_aligned(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+    void *at = map_aligned(bytes, flags, fd);
     if (at) /* fails only if the system has no huge pages */
         (void)madvise(at, bytes, MADV_NOHUGEPAGE);
     return at;
+}
+
+void *port_map_aligned(size_t bytes)
+{
+    return map_small_pages(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+}
+
+void *port_memory_map(int fd, size_t bytes)
+{
+    return map_small_pages(bytes, MAP_SHARED, fd);
 }
 
 void port_use_huge_pages(void *at, size_t bytes)

@@ -109,6 +109,9 @@ void *port_file_map_private(int fd, size_t bytes);
  * used. */
 void *port_map_aligned(size_t bytes);
 
+/* The same for a file in memory, which processes share. Returns NULL if the mapping fails. */
+void *port_memory_map(int fd, size_t bytes);
+
 /* Makes a part of a mapping resident, in huge pages if possible. Other threads may use the memory.
  * The part begins on a page. */
 void port_use_huge_pages(void *at, size_t bytes);

@@ -566,7 +566,7 @@ static void mappings_begin_at_huge_pages(void **state)
     assert_null(port_map_aligned(SIZE_MAX));
     assert_null(port_map_aligned(SIZE_MAX - (2 << 20)));
     size_t before = pages();
-    assert_null(port_file_map(-1, 4096));
+    assert_true(!port_file_map(-1, 4096) && !port_memory_map(-1, 4096));
     assert_int_equal(pages(), before);
     assert_null(port_map(SIZE_MAX));
     port_unmap(NULL, 1);
@@ -583,6 +583,10 @@ static void private_mappings(void **state)
     p[0] = 'b'; /* not written to the file */
     assert_true(port_file_read(fd, &in_file, 1));
     assert_int_equal(in_file, 'a');
+    char *shared = port_memory_map(fd, 4096);
+    shared[0] = 'c';
+    assert_true(port_file_read(fd, &in_file, 1) && in_file == 'c');
+    port_unmap(shared, 4096);
     port_unmap(p, 4096);
     close(fd);
 }

@@ -8,6 +8,7 @@ systemd would be.
 
 import contextlib
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -95,8 +96,7 @@ def goes_on(d, why):
     expect(re.search(why, d.said("hand-over-failed")[-1]), f"{d.said('hand-over-failed')[-1]} has {why}")
     equal(d.pid, d.process.pid)
     before = d.charged()
-    with contextlib.closing(Client(d.ports["resp"])) as client:
-        equal(client.call("WEIR.TAKE", "a", "hot")[0], 1)
+    d.charge()
     equal(d.charged(), before + 1)
 
 
@@ -179,6 +179,178 @@ def lent_state_file(box):
     d.end()
 
 
+# ---- the state in memory -------------------------------------------------------------------------
+
+MEMORY = "{size: 16m}"
+COUNTED = "a: fixed-window 1000000000/w from-first"
+POLICIES = f"{COUNTED}, log: sliding-log 9/w, few: fixed-window 5/w, b: concurrent 9 lease 1h"
+
+
+def not_taken_over(d, since=0):
+    return re.findall(r' state-not-taken-over why="([^"]*)" text="keys begin with their full quota"',
+                      d.log_text()[since:])
+
+
+def memory_under_load(box):
+    """Without a state file, the new process decides on the memory of the old one."""
+    d = with_grpc(box, memory=MEMORY).start()
+    with under_load(d, (RespLoad, RespLoad, HttpLoad, GrpcLoad)) as loads:
+        for _ in range(5):
+            await_more(loads)
+            d.hand_over()
+        await_more(loads)
+    check_charges(d, loads)
+    equal(not_taken_over(d), [])
+    equal(d.descriptors().count("/memfd"), 1)
+    d.end()
+
+
+def memory_has_all(box):
+    """Small and large states, reservations, resets and the clock."""
+    d = Generations(box, memory=MEMORY, policies=POLICIES).start()
+    with contextlib.closing(Client(d.ports["resp"])) as client:
+        for _ in range(3):
+            client.call("WEIR.TAKE", "log", "k")
+        client.call("WEIR.TAKE", "few", "reset", "COST", 5)
+        client.call("WEIR.RESETALL", "few")
+        client.call("WEIR.TAKE", "few", "k", "COST", 4)
+        client.call("WEIR.TAKE", "b", "k")
+        held = client.call("WEIR.RESERVE", "few", "room", 3, "TTL", "10m")[-1]
+    d.hand_over()
+    with contextlib.closing(Client(d.ports["resp"])) as client:
+        equal(client.call("WEIR.PEEK", "log", "k")[2], 6)
+        equal(client.call("WEIR.PEEK", "b", "k")[2], 8)
+        equal(client.call("WEIR.PEEK", "few", "k")[2], 1)
+        equal(client.call("WEIR.PEEK", "few", "reset")[2], 5)
+        equal(client.call("WEIR.PEEK", "few", "room")[2], 2)
+        equal(client.call("WEIR.CANCEL", held)[:3], [1, 5, 5])
+        equal(client.call("WEIR.PEEK", "few", "room")[2], 5)
+    d.end()
+
+
+def memory_of_another_size(box):
+    """The new process begins with full quota, and says why. Its own memory is passed on as well."""
+    d = Generations(box, memory=MEMORY).start()
+    seen = []
+
+    def then(why, charged, **changes):
+        d.charge()
+        d.write(**changes)
+        since = len(d.log_text())
+        d.hand_over()
+        equal(not_taken_over(d, since), why)
+        equal(d.charged(), charged)
+
+    then([], 1)
+    then(["memory.size was 16777216 bytes, and is 33554432"], 0, memory="{size: 32m}")
+    then([], 1)
+    then(["memory: its store has 33554432 bytes, 8388608 of them for large states, requested are 33554432 bytes, "
+          "1048576 of them for large states"], 0, memory="{size: 32m, large: 1m}")
+    then(["memory: partition 0 of its store is none, but 'b' of 3145728+0 bytes was requested"], 0,
+         policies=f"{COUNTED}, b: {{limit: gcra 1/h, memory: 3m}}")
+    then(["memory.file is new"], 0, memory=f"{{size: 16m, file: {d.state}}}", policies=COUNTED)
+    then([], 1)
+    then(["no memory.file, and no hand_over before"], 0, memory=MEMORY)
+    d.end()
+
+
+def memory_without_a_socket(box):
+    """Without `hand_over`, SIGUSR2 loses the state. A new process that has it passes the memory from then on."""
+    d = Generations(box, memory=MEMORY)
+    text = d.config.read_text()
+    d.config.write_text(text.replace("hand_over:", "#"))
+    d.start()
+    equal(d.descriptors().count("/memfd"), 0)
+    d.charge()
+    d.config.write_text(text)
+    d.hand_over()
+    equal(not_taken_over(d), ["no memory.file, and no hand_over before"])
+    d.charge()
+    d.config.write_text(text.replace("hand_over:", "#"))
+    for _ in range(2):
+        d.hand_over()
+        equal(d.charged(), 1)
+    d.end()
+
+
+def memory_prefault(box):
+    """Memory that is passed becomes resident, also in the new process."""
+    d = Generations(box, memory="{size: 16m, prefault: true}").start()
+    d.charge()
+    for _ in range(2):
+        until(lambda: d.shared_memory() >= 12 << 20, "it is resident")
+        d.hand_over()
+        equal(d.charged(), 1)
+    d.end()
+
+
+def slow_program(box, d):
+    """A program that waits for a file before it is weir."""
+    d.program.unlink()
+    d.program.write_text(f'#!/bin/sh\nwhile [ ! -e {box.path}/go ]; do sleep 0.02; done\nexec {box.weir} "$@"\n')
+    d.program.chmod(0o755)
+
+
+def stop_with_memory(d, since):
+    """Stops a new process that has opened the store. Returns its id; None: it has started already."""
+    pid = int(re.search(r"process (\d+) takes over", d.said("hand-over", since)[0])[1])
+    stat, maps = pathlib.Path(f"/proc/{pid}/stat"), pathlib.Path(f"/proc/{pid}/maps")
+    until(lambda: "/memfd:weir" in maps.read_text() or d.said("taken-over", since), "it maps the memory", every_s=0)
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: ") T" in stat.read_text(), "it is stopped")
+    if d.said("started", since):
+        os.kill(pid, signal.SIGCONT)
+        until(lambda: d.said("taken-over", since), "it serves")
+        d.pid = pid
+        return None
+    return pid
+
+
+def memory_killed_new(box):
+    """kill -9 of a new process that has opened the store: the old one goes on, exactly. Many policies make it slow."""
+    many = ", ".join(f"p{n}: gcra {n + 1}/s" for n in range(500))
+    d = Generations(box, memory=MEMORY, policies=f"{COUNTED}, {many}").start()
+    killed = 0
+    with under_load(d, (RespLoad, HttpLoad)) as loads:
+        while killed < 3:
+            await_more(loads)
+            since = len(d.log_text())
+            d.send()
+            until(lambda since=since: d.said("hand-over", since), "a new process starts")
+            pid = stop_with_memory(d, since)
+            if pid:
+                await_more(loads)
+                os.kill(pid, signal.SIGKILL)
+                until(lambda since=since: d.said("hand-over-failed", since), "it is killed")
+                killed += 1
+        await_more(loads)
+    check_charges(d, loads)
+    d.hand_over()
+    check_charges(d, loads)
+    d.end()
+
+
+def memory_killed_old(box):
+    """kill -9 of the old process after it has passed the memory: the new one has all of it."""
+    d = Generations(box, memory=MEMORY, program=box.path / "weir")
+    shutil.copy(box.weir, d.program)
+    d.start()
+    slow_program(box, d)
+    d.send()
+    until(lambda: d.said("hand-over"), "a new process starts")
+    for _ in range(7):
+        d.charge()
+    d.process.kill()
+    d.process.wait()
+    (box.path / "go").touch()
+    until(lambda: d.said("taken-over"), "the new process serves")
+    d.pid = int(re.search(r"process (\d+) takes over", d.log_text())[1])
+    equal((d.charged(), not_taken_over(d)), (7, []))
+    d.hand_over()
+    equal(d.charged(), 7)
+    d.end()
+
+
 def notifications(box):
     """systemd learns the new main process from the old one, and hears from the new one after that."""
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -206,8 +378,10 @@ def notifications(box):
     d.await_end(d.pid)
 
 
-TESTS = (hand_overs_under_load, other_numbers_of_threads, take_over, nobody_to_take_over_from, bad_configuration, other_size, killed_new_process,
-         second_signal, lent_state_file, notifications)
+TESTS = (hand_overs_under_load, other_numbers_of_threads, take_over, nobody_to_take_over_from, bad_configuration,
+         other_size, killed_new_process, second_signal, lent_state_file, notifications, memory_under_load,
+         memory_has_all, memory_of_another_size, memory_without_a_socket, memory_prefault, memory_killed_new,
+         memory_killed_old)
 
 if __name__ == "__main__":
     sys.exit(run(TESTS, sys.argv, needs_redis=False))

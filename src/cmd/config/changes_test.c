@@ -204,6 +204,10 @@ static const config_memory memories[] = {
      {{"a", 64 * KIB, 0}, {"b", 1024 * KIB, 0}}},
     {"memory: {size: 60m, file: x}\npolicies: {a: {limit: gcra 1/s, memory: 5m}}",
      {{"a", 5120 * KIB, 0}}},
+    {"hand_over: s\nmemory: {size: 2m}\npolicies: {a: {limit: gcra 1/s, memory: 576k}}",
+     {{"a", 576 * KIB, 0}}},
+    {"hand_over: s\nmemory: {size: 60m, file: x}\npolicies: {a: {limit: gcra 1/s, memory: 5m}}",
+     {{"a", 5120 * KIB, 0}}},
 };
 
 static void check_memories(void **unused)

@@ -265,6 +265,10 @@ void config_read_policy_memory(config_reader *r, const config_place *place, cons
  *  rule  the place of the policy. */
 void config_add_partition(config_reader *r, const config_place *rule, const weir_rule_spec *spec);
 
+/* Whether weir_store_open() accepts the sizes and partitions so far.
+ *  ret_error  written if the result is false. */
+bool config_memory_fits(const weir_config *c, weir_store_error *ret_error);
+
 /* redis.c: a weir_engine_kind that the configuration has a server for. */
 void config_read_engine(config_reader *r, const config_place *place, const config_key *key,
                         void *base);

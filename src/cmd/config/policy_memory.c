@@ -93,7 +93,9 @@ static bool check_least(config_reader *r, const config_place *place, const weir_
                         const weir_store_partition *p)
 {
     const weir_config *c = r->config;
-    uint64_t small_min = (c->state_file ? 5 * CONFIG_MIB : 64 * CONFIG_KIB);
+    uint64_t small_min = c->state_file  ? 5 * CONFIG_MIB
+                         : c->hand_over ? 576 * CONFIG_KIB
+                                        : 64 * CONFIG_KIB;
     bool large = p->large_bytes > 0 && p->large_bytes < (uint64_t)(64 * CONFIG_KIB);
     char found[24], of[24], least[24];
     if (!large && (p->table_bytes == 0 || p->table_bytes >= small_min))
@@ -101,7 +103,10 @@ static bool check_least(config_reader *r, const config_place *place, const weir_
     size_text(large ? p->large_bytes : p->table_bytes, found, sizeof found);
     size_text(large ? c->memory_large_bytes : small_bytes(c), of, sizeof of);
     size_text(large ? 64 * CONFIG_KIB : small_min, least, sizeof least);
-    const char *why = !large && c->state_file ? " with memory.file" : "";
+    const char *why = large           ? ""
+                      : c->state_file ? " with memory.file"
+                      : c->hand_over  ? " with hand_over"
+                                      : "";
     if (spec->memory_percent > 0)
         config_error(r->errors, place, "%u%% of the %s for %s states is %s, expected at least %s%s",
                      spec->memory_percent, of, large ? "large" : "small", found, least, why);
@@ -131,25 +136,23 @@ static bool check_most(config_reader *r, const config_place *place, bool large)
     return false;
 }
 
-/* Reports whatever else weir_store_open() would refuse. */
-static void check_all(config_reader *r, const config_place *place)
+bool config_memory_fits(const weir_config *c, weir_store_error *ret_error)
 {
-    const weir_config *c = r->config;
-    weir_store_error error = {""};
     const weir_store_options o = {.memory_bytes = (size_t)c->memory_bytes,
                                   .large_bytes = (size_t)c->memory_large_bytes,
                                   .file = c->state_file,
+                                  .memory = c->hand_over && !c->state_file ? ret_error : NULL,
                                   .partitions = c->partitions,
                                   .partitions_len = c->partitions_len,
-                                  .ret_error = &error};
-    if (weir_store_check_sizes(&o) != WEIR_OK)
-        config_error(r->errors, place, "%s", error.text);
+                                  .ret_error = ret_error};
+    return weir_store_check_sizes(&o) == WEIR_OK; /* it reads no memory */
 }
 
 void config_add_partition(config_reader *r, const config_place *rule, const weir_rule_spec *spec)
 {
     weir_config *c = r->config;
     const config_place place = config_below(rule, "memory");
+    weir_store_error error;
     WEIR_ASSERT(c->partitions_len <= WEIR_PARTITIONS_MAX);
     if (!place.node || place.node->bad || (spec->memory_bytes == 0 && spec->memory_percent == 0))
         return;
@@ -175,6 +178,7 @@ void config_add_partition(config_reader *r, const config_place *rule, const weir
     };
     c->partitions[c->partitions_len++] = p;
     if (check_least(r, &place, spec, &p) && check_most(r, &place, false) &&
-        check_most(r, &place, true) && r->errors->found == r->errors->warnings)
-        check_all(r, &place);
+        check_most(r, &place, true) && r->errors->found == r->errors->warnings &&
+        !config_memory_fits(c, &error))
+        config_error(r->errors, &place, "%s", error.text);
 }

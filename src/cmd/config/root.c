@@ -39,6 +39,7 @@ static void check_memory(config_reader *r, const config_place *place, void *base
     weir_config *c = base;
     const config_node *size = config_get(place->node, "size");
     const config_node *large = config_get(place->node, "large");
+    weir_store_error error;
     char text[24];
     if (!large)
         c->memory_large_bytes = c->memory_bytes / 4;
@@ -50,6 +51,8 @@ static void check_memory(config_reader *r, const config_place *place, void *base
                                c->memory_bytes - c->memory_large_bytes < 6 * CONFIG_MIB))
         config_error_on(r->errors, (large ? large : size), place,
                         "with file, size must be at least 8m, and at least 6m more than large");
+    else if (large && !config_memory_fits(c, &error))
+        config_error_on(r->errors, large, place, "with hand_over, %s", error.text);
     if (!config_get(place->node, "file"))
         check_file_keys(r, place);
     if (c->state_file && c->prefault)

@@ -369,8 +369,8 @@ static weir_status open_store(daemon *d, char *ret_error, size_t size)
                                         .zones = d->options->zones,
                                         .ret_error = &error,
                                         .ret_opened = &opened};
-    weir_status st = weir_store_open(&d->store, &options);
-    d->take_over.store = d->store;
+    weir_status st = take_over_open_store(&d->take_over, &options);
+    d->store = d->take_over.store;
     if (st != WEIR_OK)
         snprintf(ret_error, size, "%s", error.text);
     else if (c->state_file)
@@ -608,7 +608,7 @@ static void daemon_close(daemon *d)
             feature_at(i)->close(d->part[i]);
     }
     weir_limiter_close(d->limiter);
-    weir_store_close(d->store);
+    take_over_close_store(&d->take_over);
     sigbus_unwatch();
     port_free(d);
 }
@@ -648,6 +648,8 @@ int daemon_run(const daemon_options *options)
                                .manager = &d->manager,
                                .has_file = options->config->state_file,
                                .is_shared = options->config->shared,
+                               .has_socket = options->config->hand_over,
+                               .memory_fd = -1,
                                .from = NET_TAKE_OVER_NONE};
     weir_status st = manager_open(&d->manager, options->log, error, sizeof error);
     if (st == WEIR_OK)

@@ -178,9 +178,13 @@ struct manager;
 typedef struct take_over {
     const log_target *log;
     struct manager *manager;
-    weir_store *store;  /* set when it is open */
-    bool has_file;      /* a state file */
-    bool is_shared;     /* by the configuration */
+    weir_store *store;
+    bool has_file;   /* a state file */
+    bool is_shared;  /* by the configuration */
+    bool has_socket; /* the configuration has `hand_over` */
+    int memory_fd;   /* of the store's memory, which another process can map; -1: none */
+    void *memory;
+    size_t memory_bytes;
     net_take_over from; /* the daemon that hands over to this process */
     int from_pid;       /* the same; 0: none */
     bool has_lent;      /* the state file is shared for the hand-over only */
@@ -188,7 +192,7 @@ typedef struct take_over {
 } take_over;
 
 /* Takes the sockets of the daemon that hands over, if there is one.
- *  ret      `log` and `manager` are set; the other members are zero.
+ *  ret      `log`, `manager` and what the configuration says are set; the rest is zero.
  *  path     where that daemon listens, or NULL: see net_take_over_begin().
  * Returns WEIR_OK; WEIR_E_IO, with ret_error. */
 WEIR_NODISCARD weir_status take_over_open(take_over *ret, const char *path, char *ret_error,
@@ -199,6 +203,15 @@ static inline bool take_over_is_on(const take_over *t)
 {
     return t->from_pid > 0;
 }
+
+/* Opens the store: in the memory of the daemon that hands over, if that has passed it and if this
+ * version and this configuration lay it out in the same way. Without a state file and with
+ * `has_socket`, it opens a new one in memory that can be passed.
+ *  options  with `memory_bytes` and `ret_error`, which is written if the result is not WEIR_OK.
+ * Returns the status of weir_store_open(). take_over_close_store() accepts a store that was never
+ * opened. */
+WEIR_NODISCARD weir_status take_over_open_store(take_over *t, const weir_store_options *options);
+void take_over_close_store(take_over *t);
 
 /* Once the loops serve: the daemon that hands over stops, and this process is the daemon. Returns
  * false, after logging it, if that daemon goes on instead. */

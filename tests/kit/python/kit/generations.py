@@ -83,6 +83,15 @@ class Generations(Serving):
     def descriptors(self):
         return sorted(os.readlink(fd).split(":")[0] for fd in pathlib.Path(f"/proc/{self.pid}/fd").iterdir())
 
+    def shared_memory(self):
+        """The resident bytes of memory that processes share."""
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"RssShmem:\s+(\d+) kB", status)[1]) << 10
+
+    def charge(self, policy="a", key="hot"):
+        with contextlib.closing(Client(self.ports["resp"])) as client:
+            equal(client.call("WEIR.TAKE", policy, key)[0], 1)
+
     def charged(self, policy="a", key="hot"):
         with contextlib.closing(Client(self.ports["resp"])) as client:
             return LIMIT - client.call("WEIR.PEEK", policy, key)[2]
