@@ -35,8 +35,8 @@
 #define HELP_END                                                                                   \
     "  --help           print this text\n"                                                         \
     "\n"                                                                                           \
-    "If the daemon has a password, set the environment variable WEIR_PASSWORD to it. No option\n"  \
-    "takes a password, because other users can see the arguments of a program.\n"
+    "If the daemon has a password, put it in the environment variable WEIR_PASSWORD or in a\n"     \
+    "file. No option takes a password, because other users can see the arguments of a program.\n"
 #define HELP_DONE "Exit status: 0 success, 1 failure, 2 wrong usage.\n\n"
 
 static const client_command take = {
@@ -65,7 +65,7 @@ static const client_command peek = {
     "weir peek",
     "Usage: weir peek [OPTION]... POLICY KEY\n"
     "\n"
-    "Asks a running daemon what weir take would print. Charges nothing.\n" HELP_NAME
+    "Asks a running daemon whether a request of KEY would be allowed. Charges nothing.\n" HELP_NAME
     "  --cost N         what the request would cost, 0 to 2147483647 (default 1)\n" HELP_KEEP
         HELP_TEXT HELP_SERVER HELP_JSON HELP_END
     "Exit status: 0 it would be allowed, 3 denied, 1 failure, 2 wrong usage.\n"
@@ -85,7 +85,7 @@ static const client_command refund = {
     "weir refund",
     "Usage: weir refund [OPTION]... POLICY KEY\n"
     "\n"
-    "Refunds units that KEY was charged. KEY never gets more than its full limit.\n" HELP_NAME
+    "Gives units back that KEY was charged. KEY never gets more than its full limit.\n" HELP_NAME
     "  --cost N         how many units, 0 to 2147483647 (default 1)\n" HELP_TEXT HELP_SERVER
         HELP_JSON HELP_END HELP_DONE "Examples:\n"
     "  weir refund api alice\n"
@@ -119,8 +119,8 @@ static const client_command reserve = {
     "Usage: weir reserve [OPTION]... POLICY KEY\n"
     "\n"
     "Charges KEY provisionally, and prints an ID for weir commit, cancel and renew. Without\n"
-    "these, all units are given back after the TTL. A concurrent layer holds them until "
-    "then.\n" HELP_NAME
+    "these, the reservation expires after the TTL, and KEY gets all units back. Until then, a\n"
+    "concurrent layer holds the units.\n" HELP_NAME
     "  --cost N         how many units, 0 to 2147483647 (default 1)\n" HELP_TTL HELP_TEXT
         HELP_SERVER HELP_JSON HELP_END
     "Exit status: 0 allowed, 3 denied, 1 failure, 2 wrong usage.\n"
@@ -139,7 +139,7 @@ static const client_command renew = {
     "weir renew",
     "Usage: weir renew [OPTION]... ID\n"
     "\n"
-    "Renews a reservation: it then expires after the TTL from now.\n" HELP_ID HELP_TTL HELP_SERVER
+    "Extends a reservation: it then expires one TTL from now.\n" HELP_ID HELP_TTL HELP_SERVER
         HELP_JSON HELP_END HELP_DONE "Examples:\n"
     "  weir renew \"$id\"\n"
     "  weir renew --ttl 10s \"$id\"\n",
@@ -154,9 +154,9 @@ static const client_command commit = {
     "weir commit",
     "Usage: weir commit [OPTION]... ID N\n"
     "\n"
-    "Settles a reservation: charges N units, what was used, whether they fit or not, instead\n"
-    "of what was reserved. A concurrent layer gets all units back.\n" HELP_ID HELP_SERVER HELP_JSON
-        HELP_END HELP_DONE "Examples:\n"
+    "Settles a reservation: charges the N units that were used instead of the reserved ones,\n"
+    "whether they fit or not. A concurrent layer gets all units back.\n" HELP_ID HELP_SERVER
+        HELP_JSON HELP_END HELP_DONE "Examples:\n"
     "  weir commit \"$id\" 1200\n",
     "WEIR.COMMIT",
     CLIENT_REPLY_SETTLE,
@@ -185,7 +185,7 @@ static const client_command reset = {
     "       weir reset [OPTION]... POLICY --all\n"
     "\n"
     "Resets KEY: its full limit is available again. With --all, resets all keys of POLICY.\n"
-    "KEY is no pattern. A key named '*' is written after --: weir reset api -- '*'\n" HELP_NAME
+    "KEY is not a pattern. This resets the key that is named '*': weir reset api -- '*'\n" HELP_NAME
     "  --all            reset all keys of POLICY at once\n" HELP_TEXT HELP_SERVER HELP_JSON HELP_END
         HELP_DONE "Examples:\n"
     "  weir reset api alice\n"
@@ -220,12 +220,12 @@ static const client_command top = {
     "\n"
     "Shows what the daemon decides now, on a live screen: its policies, and the keys that\n"
     "the chosen policy denied most. Press ? for its commands, q to quit. If standard\n"
-    "input or output is no terminal, prints one table, of the next interval; with\n"
+    "input or output is not a terminal, prints one table, of the next interval; with\n"
     "--interval or --count, a table for each interval.\n"
-    "With POLICY, lists the keys that it denied most units in the last few minutes.\n" HELP_NAME
-    "  --allowed        list the keys that POLICY allowed most units\n"
+    "With POLICY, lists the keys with the most denied units in the last few minutes.\n" HELP_NAME
+    "  --allowed        list the keys with the most allowed units\n"
     "  --keys N         how many keys, 1 to top.keys of the configuration (default 10)\n"
-    "  --live           with POLICY: the screen, with this policy chosen\n"
+    "  --live           show the screen, with POLICY chosen\n"
     "  --interval TIME  time between two updates, 100ms to 86400s (default 1s)\n"
     "  --count N        exit after N updates (default: until q or Ctrl-C)\n" HELP_SERVER HELP_JSON
         HELP_END HELP_DONE "Examples:\n"

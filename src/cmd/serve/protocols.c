@@ -270,8 +270,8 @@ static const protocol_row own[PROTOCOLS_OWN] = {
         {
             .option = "port",
             .usage =
-                "  --port N         serve RESP on 127.0.0.1:N, not on the addresses of FILE; 0 "
-                "is any free port\n",
+                "  --port N         serve RESP on 127.0.0.1:N instead of the addresses in FILE; 0 "
+                "is any\n                   free port\n",
             .session = {.session_size = sizeof(weir_resp_session),
                         .open = resp_open,
                         .close = resp_close,
@@ -287,7 +287,8 @@ static const protocol_row own[PROTOCOLS_OWN] = {
     [PROTOCOL_HTTP] =
         {
             .option = "http",
-            .usage = "  --http N         serve HTTP on 127.0.0.1:N, not on the addresses of FILE\n",
+            .usage =
+                "  --http N         serve HTTP on 127.0.0.1:N instead of the addresses in FILE\n",
             .alpn = "http/1.1",
             .session = {.session_size = sizeof(weir_http_session),
                         .open = http_open,
@@ -306,7 +307,8 @@ static const protocol_row own[PROTOCOLS_OWN] = {
     [PROTOCOL_GRPC] =
         {
             .option = "grpc",
-            .usage = "  --grpc N         serve gRPC on 127.0.0.1:N, not on the addresses of FILE\n",
+            .usage =
+                "  --grpc N         serve gRPC on 127.0.0.1:N instead of the addresses in FILE\n",
             .alpn = "h2",
             .session = {.session_size = sizeof(grpc_session),
                         .open = grpc_open,

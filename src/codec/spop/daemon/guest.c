@@ -399,8 +399,8 @@ static void print_example(const char *address, const char *policy)
 
 static const protocol_row spoe_row = {
     .option = "spoe",
-    .usage = "  --spoe N         serve SPOP, for HAProxy, on 127.0.0.1:N, not on the "
-             "addresses of FILE\n",
+    .usage = "  --spoe N         serve SPOP, for HAProxy, on 127.0.0.1:N instead of the addresses "
+             "in FILE\n",
     .session = {.session_size = sizeof(weir_spop_session),
                 .open = open_session,
                 .close = close_session,
