@@ -19,7 +19,7 @@ weir_status weir_store_check_sizes(const weir_store_options *options);
 
 /* Repairs the buckets that are locked with the id of this opening or of a dead one. A lock with the
  * id of this opening is from damage, or from the opening 2^19 openings ago, which had the same id.
- * Without the repair, a thread that needs such a bucket waits half a second. Reads the whole table.
+ * Without the repair, a thread that needs such a bucket waits two seconds. Reads the whole table.
  * No other thread may use the store. */
 void weir_store_repair_locks(weir_store *s);
 
