@@ -137,8 +137,9 @@ typedef struct weir_layer {
     bool count_denied;      /* fixed-window, sliding-log: denied requests count too */
     bool relaxed;           /* sliding-counter: round the estimate down */
     bool stepped;           /* token-bucket: "refill N every P" */
-    int32_t nodelay;        /* leaky-queue: this many queued requests are served at once, and the
-                               others wait less, by the time of as many: 0..limit - 1; else 0 */
+    int32_t nodelay;        /* leaky-queue: the first `nodelay` queued requests are served at once;
+                               the others wait less, by the time of `nodelay` requests:
+                               0..limit - 1; else 0 */
     int64_t limit;         /* burst, capacity, depth + 1, or the limit of a window or of concurrent:
                           1..WEIR_LIMIT_MAX. block: the lowest limit of the other layers */
     int64_t rate;          /* units per period: 1..WEIR_RATE_MAX; for windows, concurrent and blocks
@@ -236,7 +237,7 @@ WEIR_NODISCARD weir_status weir_refund(const weir_policy *p, uint64_t *state, un
 
 /* Charges `cost` units that were used already, whether they fit or not: no layer denies them. The
  * key may then be in debt: a layer has used more than its limit, and denies even a cost of 0 until
- * the debt is paid off, as the layer's algorithm returns units. A layer counts at most as many
+ * its algorithm has returned enough units to pay the debt off. A layer counts at most as many
  * units as the largest limit that the policy language allows at its rate: see docs/algorithms.md.
  * A charge begins no block. Parameters and threads as weir_check().
  *  ret       the decision on a cost of 0 after the charge: `allowed` is false if the key is in

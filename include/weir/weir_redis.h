@@ -98,8 +98,8 @@ void weir_redis_close(weir_redis *r);
 /* Decides whether `cost` units of `key` may pass, charges them if so, and waits for the answer. The
  * decision is that of weir_check() at the server's time. Threads: any.
  *  key   1..65536 bytes, any values. On a Cluster, keys with the same "{tag}" are on one node. IP
- *        addresses are not parsed. To share a state with a daemon, write them in the daemon's form:
- *        "2001:db8::/64" for an IPv6 address, "192.0.2.1" for "::ffff:192.0.2.1".
+ *        addresses are not parsed. To share states with a daemon, write addresses as the daemon
+ *        does: "2001:db8::/64" for an IPv6 address, "192.0.2.1" for "::ffff:192.0.2.1".
  *  cost  0..WEIR_COST_MAX.
  *  ret   written on WEIR_OK only.
  * Returns WEIR_OK, also if on_error decided; WEIR_E_RANGE for a bad key or cost;

@@ -19,8 +19,8 @@
  *
  * Keys: of each key the store keeps 64 bits, never the text: a keyed hash of 58 bits, and 6 bits of
  * the policy's id, the class of the policy. With n keys in use whose policies have the same class,
- * the chance that any two share a state is about n*n / 2^59: 1 in 576,000 for a million keys. In
- * memory of the caller, the hash has 55 bits and the chance is about n*n / 2^56.
+ * the chance that any two of them share a state is about n*n / 2^59: 1 in 576,000 for a million
+ * keys. In memory of the caller, the hash has 55 bits, and the chance is about n*n / 2^56.
  *
  * Time: the store remembers the latest now_ns that it was given, to within 1 ms, and treats an
  * earlier now_ns as that time. If now_ns is earlier by less than 1 ms, it may be used as it is: as
@@ -34,13 +34,14 @@
  *   take no lock. A denial that is not counted and begins no block, or a peek, writes no shared
  *   memory, except for the store's time, at most once a millisecond.
  * - The memory for large states, of `large_bytes`, holds all others: those that are larger or grow.
- * - One sixteenth of what is not for large states, at most 4.5 MiB, is for reservations.
+ * - The memory for reservations is one sixteenth of what is not for large states, at most 4.5 MiB,
+ *   or one sixty-fourth if that is at least 5.4 MiB.
  * A partition has a range of the hash table, a part of the memory for large states, or both.
  * The system provides pages as they are used. A store in memory of 16 MiB or more begins with small
  * pages of 4 KiB, so a new small state makes at most one of them resident. Once the table has one
- * key for every four of its small pages, a thread moves it to huge pages, and all of it becomes
- * resident. The memory for large states is moved as far as it is used. A smaller store uses huge
- * pages from the beginning.
+ * key for every four of its small pages, a thread moves the table to huge pages, and all of it
+ * becomes resident. Of the memory for large states, the thread moves what is in use. A smaller
+ * store uses huge pages from the beginning.
  *
  * Eviction: the memory of idle keys is reused. If there is none, a key that still has less than its
  * full quota is evicted; `evicted` counts such keys. The victim is the key that has used the
@@ -49,13 +50,12 @@
  * that have used up their limit stay, as long as they take a small part of the memory. With
  * WEIR_REFUSE, the new key is refused instead.
  *
- * Files: the memory may be a mapped file. Then the process may be killed at any time, and every
- * decision that it returned is there at the next opening. Opening takes the same time for any
- * number of keys. `sync` controls what a power failure may lose. The file is locked while it is
- * open. A child made by fork() keeps the lock until it ends or calls exec(). Several processes may
- * have the file open if all set `shared`. A second lock, on the empty file FILE.lock, prevents
- * another process from creating a new file at the path after FILE was moved or deleted while in
- * use.
+ * Files: the memory may be a mapped file. Then the process may be killed at any time, and the file
+ * has every decision that the store returned. Opening takes the same time for any number of keys.
+ * `sync` controls what a power failure may lose. The file is locked while it is open. A child made
+ * by fork() keeps the lock until it ends or calls exec(). Several processes may have the file open
+ * if all set `shared`. A second lock, on the empty file FILE.lock, prevents another process from
+ * creating a new file at the path if FILE was moved or deleted while in use.
  *
  * Shared memory: the caller can also provide the memory, such as a mapping that fork() inherits.
  * Each process then opens the store for itself, and all share its states. Any of them may be killed
@@ -288,10 +288,10 @@ WEIR_NODISCARD weir_status weir_store_reset(weir_store *s, uint64_t policy_id, c
 
 /* Resets all keys of a policy in constant time: begins a new generation of its states, which are
  * stored under another id from now on, see weir_store_current_id(). A decision that begins after
- * the call has returned, in any thread or process, finds all keys with their full quota. No charge
- * that is made after it is lost. The states of the former generation are never used again, and are
- * idle as soon as their quota would be full; until then they count as keys of the store. The
- * generation is kept in the file, and survives a killed process.
+ * the call has returned, in any thread or process, finds all keys with their full quota. No later
+ * charge is lost. The states of the former generation are never used again, and are idle once their
+ * quota would be full; until then they count as keys of the store. The file keeps the generation,
+ * even if the process is killed.
  * A reservation that was made before belongs to the former generation: committing or cancelling it
  * neither charges nor returns units in the new one.
  *  policy  a number that stands for the policy: its id or, for several ids that are to be reset
@@ -359,11 +359,11 @@ void weir_store_check_batch(weir_store *s, weir_store_request *requests, size_t 
 
 /* Decides n requests as one. If all are allowed, all are charged. If one is denied, none is
  * charged, and no denial is counted even if a policy has count-denied. But a policy with a block
- * that denies its own request alone begins the block. Other calls see all of the charges or none.
- * If a key is in several requests, their sum must be allowed: each is decided with those
- * before it, and a sum above the limit is denied with `never`. If the process is killed during the
- * call, the file may keep some of the charges; the call has not returned then. What a request keeps
- * must remain after it and the requests before it.
+ * begins it, if it would deny its request even without the others. Other calls see all of the
+ * charges or none. If a key is in several requests, their sum must be allowed: each is decided with
+ * those before it, and a sum above the limit is denied with `never`. The units that a request keeps
+ * must remain after it and the requests before it. If the process is killed before the call has
+ * returned, the file may have some of the charges.
  *  n             1..WEIR_TAKE_MANY_MAX.
  *  requests      the statuses are always written. The decisions are written on WEIR_OK: those of
  *                the charged requests, or after a denial those that each request would get alone.
@@ -396,9 +396,9 @@ WEIR_NODISCARD weir_status weir_store_reserve(weir_store *s, const weir_policy *
 /* Commits a reservation at its real cost. If that is less than the reserved cost, the rest is
  * returned. If it is more, the difference is charged as by weir_store_charge(), whether it fits or
  * not. A concurrent layer gives all units of the reservation back, whatever the real cost.
- * After the reservation has expired, the whole real cost is charged so, once. The store knows an
- * expired reservation until it needs the memory for a new one: with the limit of open reservations
- * above, it knows at least as many of the latest as the limit exceeds the open ones.
+ * If the reservation has expired, the whole real cost is charged in this way, once. The store
+ * forgets an expired reservation when it needs the memory for a new one. While n are open, it knows
+ * at least the latest max - n that expired, where max is the limit of open reservations above.
  *  actual    the real cost, 0..WEIR_COST_MAX.
  *  ret       the key's quota afterwards, as from a peek.
  *  ret_over  the units that could not be counted; see weir_charge().
@@ -448,10 +448,10 @@ weir_file weir_store_watch(weir_store *s);
 
 /* A clock for now_ns. It starts at the time of the wall clock, runs at the rate of CLOCK_BOOTTIME,
  * and is slewed towards the wall clock by at most 500 ppm. A step of the wall clock therefore
- * neither locks keys out nor gives them extra quota. There is one exception: if the wall clock is
- * ahead by more than an hour, as after a boot with the clock in 1970, this clock steps forward to
- * it, and keys regain the quota of that time. With a file, the clock continues from the time in the
- * file.
+ * neither locks keys out nor gives them extra quota, with one exception: if the wall clock is ahead
+ * by more than an hour, for example because the machine booted with its clock in 1970, this clock
+ * steps forward to it, and keys regain the quota of the skipped time. With a file, the clock
+ * continues from the time in the file.
  * Returns 0..WEIR_NOW_NS_MAX. */
 int64_t weir_store_now(weir_store *s);
 

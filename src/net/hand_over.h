@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_NET_HAND_OVER_H
 #define WEIR_NET_HAND_OVER_H
-/* A daemon hands over to a new process: it passes its listening sockets, serves beside the new
- * process until that serves, and then stops. So no connection is refused, and if the new process
- * fails, the old one simply goes on. docs/internals/net.md describes the messages.
+/* A daemon hands over to a new process: it passes its listening sockets, goes on serving until the
+ * new process serves, and then stops. So no connection is refused, and if the new process fails,
+ * the old one goes on serving. docs/internals/net.md describes the messages.
  *
  * The two are connected by a pair of sockets that the new process inherits, or by a Unix socket at
  * which the old process listens. */
@@ -21,13 +21,14 @@ typedef struct net_hand_over_options {
     /* What SIGUSR2 starts: the name or path of the program, its arguments, and NULL. NULL: SIGUSR2
      * has no effect. */
     char *const *argv;
-    const char *path; /* of the Unix socket at which it listens; NULL: none */
+    const char *path; /* of the Unix socket at which this process listens; NULL: none */
     /* Shares the state with the new process.
      *  ret_memory  a descriptor to be passed; -1: none.
      * Returns false, with the reason, if that is impossible. NULL: there is nothing to share. */
     bool (*prepare)(void *ctx, int *ret_memory, char *ret_error, size_t size);
-    void (*failed)(void *ctx);        /* after prepare(): this process goes on; may be NULL */
-    void (*done)(void *ctx, int pid); /* the process `pid` serves, and this one stops; or NULL */
+    /* Both may be NULL. */
+    void (*failed)(void *ctx);        /* after prepare(): this process goes on serving */
+    void (*done)(void *ctx, int pid); /* the process `pid` serves, and this one stops */
 } net_hand_over_options;
 
 struct weir_server;
@@ -46,10 +47,10 @@ typedef struct net_hand_over {
     bool polling;      /* `channel` is open */
     bool spawned;      /* `child` is open: the process has not ended */
     bool done;         /* the new process serves */
-    const char *why;   /* the attempt has failed; NULL: because the process has ended */
+    const char *why;   /* why the attempt has failed; NULL: the new process has ended */
 } net_hand_over;
 
-/* Prepares; does not listen yet. The handles belong to the loop, which closes them. */
+/* Initialises *h; does not listen yet. The handles belong to the loop, which closes them. */
 void net_hand_over_open(net_hand_over *h, struct weir_server *server, void *server_ctx,
                         uv_loop_t *uv, const net_hand_over_options *options);
 
@@ -58,14 +59,14 @@ void net_hand_over_open(net_hand_over *h, struct weir_server *server, void *serv
  * Returns WEIR_OK or WEIR_E_IO. */
 WEIR_NODISCARD weir_status net_hand_over_listen(net_hand_over *h, char *ret_error, size_t size);
 
-/* Starts the new process. What follows is reported to the server. */
+/* Starts the new process. Success and failure are reported to the server as events. */
 void net_hand_over_start(net_hand_over *h);
 
 /* Ends a hand-over that has not succeeded, because this process stops. */
 void net_hand_over_cancel(net_hand_over *h);
 
-/* Stops listening and removes the socket file. Does nothing if nothing listens, or was never
- * prepared. */
+/* Stops listening and removes the socket file. Does nothing if *h does not listen, or if
+ * net_hand_over_open() was not called. */
 void net_hand_over_close(net_hand_over *h);
 
 /* ---- between the files of a server ----------------------------------------------------------- */
@@ -77,7 +78,7 @@ bool weir_server_each_socket(struct weir_server *s,
                              bool (*fn)(void *ctx, int fd, const char *configured, bool inherits),
                              void *ctx);
 
-/* server.c: the new process serves. Stops this one without grace. */
+/* server.c: the new process serves; stops this one without limits.grace. */
 void weir_server_hand_over(struct weir_server *s, int pid);
 
 /* ---- the new process ------------------------------------------------------------------------- */
@@ -95,16 +96,16 @@ typedef struct net_take_over {
 #define NET_TAKE_OVER_VARIABLE "WEIR_HAND_OVER"
 
 /* Receives the sockets of the old process.
- *  path       where it listens; NULL: the connection is that of the variable, which is then
- *             removed. If it is not set either, *ret is NET_TAKE_OVER_NONE.
+ *  path       where the old process listens; NULL: uses the connection that the variable names, and
+ *             removes the variable. If it is not set either, *ret is NET_TAKE_OVER_NONE.
  *  ret_error  on WEIR_E_IO the reason; `size` bytes.
  * Returns WEIR_OK; WEIR_E_IO. */
 WEIR_NODISCARD weir_status net_take_over_begin(net_take_over *ret, net_passed *passed,
                                                const char *path, char *ret_error, size_t size);
 
-/* Says that this process serves, and waits until the old one knows that, or has ended. Does nothing
- * without an old process. Returns false if the old process has given up: then it serves, and this
- * one must end. */
+/* Tells the old process that this one serves, and waits until the old one has confirmed that, or
+ * has ended. Does nothing if there is no old process. Returns false if the old process has ended
+ * the hand-over: it goes on serving, and this process must end. */
 WEIR_NODISCARD bool net_take_over_end(net_take_over *t);
 
 #endif

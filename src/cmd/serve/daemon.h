@@ -22,8 +22,8 @@ typedef struct daemon_options {
 
     /* The callbacks are called on the thread of daemon_run(). */
     void *ctx;
-    /* Applies the command line to a configuration that was reloaded. Returns false if memory is
-     * exhausted. */
+    /* Applies the options of the command line to a reloaded configuration. Returns false if memory
+     * is exhausted. */
     bool (*adjust)(void *ctx, weir_config *config);
     /* The daemon listens now.
      *  addresses  for each protocol, joined by commas; "" if there are none. */

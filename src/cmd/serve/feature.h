@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_SERVE_FEATURE_H
 #define WEIR_CMD_SERVE_FEATURE_H
-/* The parts of the daemon that a configuration may want: the engines, certificates, guests such as
- * Envoy's service and so on. features.c has the list of them; daemon.c opens those that are wanted,
- * in its order, calls their functions, and closes them in reverse. */
+/* A feature is a part of the daemon that only some configurations need: the engines, certificates,
+ * guests such as Envoy's service, and so on. features.c has the list of features; daemon.c opens
+ * those that are wanted, in the order of the list, and closes them in reverse. */
 
 #include "cmd/config/config.h"
 #include "cmd/kit/log.h"
@@ -25,8 +25,8 @@ typedef struct feature_setup {
     size_t error_size;
 } feature_setup;
 
-/* The functions that a feature has; any but `open` may be NULL. `self` is what open() has stored.
- * If that is NULL, the daemon has no such feature, and calls none of the others. */
+/* The functions of a feature; all but `open` may be NULL. `self` is what open() has stored. If that
+ * is NULL, the daemon does not have the feature, and calls none of the other functions. */
 typedef struct feature {
     bool (*is_wanted)(const weir_config *c); /* NULL: always */
     weir_status (*open)(void **ret_self, const feature_setup *setup);
@@ -42,30 +42,29 @@ typedef struct feature {
     void (*end)(void *self, protocol_loop *l);
     void (*stop)(void *self); /* the server is closed, and the loops are still there */
 
-    /* The rules of a configuration that are not policies, and what refers to them: activate() is
-     * called when the rules are active. At most one feature has activate_with() instead, which
-     * calls activate_rules(ctx) when it activates its own. */
+    /* rules() returns the rules of a configuration that are not policies. activate() is called once
+     * the rules are active, for what refers to them. At most one feature has activate_with()
+     * instead, which calls activate_rules(ctx) itself, together with its own activation. */
     const weir_rule_spec *(*rules)(const weir_config *c, size_t *ret_len);
     void (*activate)(void *self, const weir_config *c);
     void (*activate_with)(void *self, const weir_config *c, void (*activate_rules)(void *ctx),
                           void *ctx);
 
-    /* A configuration is in use, from now on or again; the server is open. WEIR_E_NOMEM refuses a
-     * reload. */
+    /* A configuration is in use from now on, or again after a refused reload; the server is open.
+     * WEIR_E_NOMEM refuses a reload. */
     weir_status (*adopt)(void *self, const weir_config *c);
     const char *(*watched)(const weir_config *c); /* a path whose changes reload; NULL: none */
     /* After a reload that succeeded.
-     *  c  NULL: the daemon has no file, and the configuration of the start. */
+     *  c  NULL: the daemon has no file, and keeps the configuration of the start. */
     void (*reloaded)(void *self, const weir_config *c);
-    void (*refused)(void *self); /* after one that did not */
+    void (*refused)(void *self); /* after a reload that was refused */
 
     void (*tick)(void *self, int64_t now_ns);          /* once a second; port_steady_ns() */
     void (*put_metrics)(void *self, weir_buffer *out); /* threads: any */
     log_pair (*describe)(const weir_config *c);        /* in the events started and reloaded */
 } feature;
 
-/* A feature by its place in the list, which is the order in which they are opened; NULL after the
- * last one. */
+/* Returns a feature by its place in the list; NULL after the last one. */
 const feature *feature_at(size_t i);
 
 /* The place of a feature in the list. */

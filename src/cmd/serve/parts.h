@@ -31,7 +31,7 @@ typedef struct auth_failures auth_failures;
 WEIR_NODISCARD weir_status auth_failures_open(auth_failures **ret, const log_target *log,
                                               uint64_t held_max);
 
-/* Logs the failures that are not logged yet, and frees *g. Accepts NULL. */
+/* Logs the failures and denials that are not logged yet, and frees *g. Accepts NULL. */
 void auth_failures_close(auth_failures *g);
 
 /* Counts a failure. The log event `wrong-password` has the number of failures since the previous
@@ -46,13 +46,13 @@ bool auth_failures_add(auth_failures *g, protocol_kind protocol, const char *pee
 /* A request that a user has no right to. */
 typedef struct auth_denial {
     protocol_kind protocol;
-    const char *peer; /* as above */
-    const char *user; /* "": the client is none */
+    const char *peer; /* as for auth_failures_add() */
+    const char *user; /* "": the client is not logged in */
     const char *right;
 } auth_denial;
 
-/* Counts it. The log event `right-denied` has their number since the previous event, and the last
- * one. Threads: any. */
+/* Counts a denial. The log event `right-denied` has the number of denials since the previous event,
+ * and the members of the last one. Threads: any. */
 void auth_failures_add_denial(auth_failures *g, const auth_denial *d, int64_t now_ns);
 
 /* Logs the failures that are not logged yet, if a second has passed since the last event. Call it
@@ -136,8 +136,8 @@ void engines_close(engines *e);
 
 /* ---- events of the store (store_events.c) ---------------------------------------------------- */
 
-/* Logs the events of the store while the daemon runs: steps of the wall clock and of weir's, a
- * state file that is lost, and policies whose own memory is full. */
+/* Logs the events of the store while the daemon runs: steps of the wall clock and of weir's clock,
+ * a state file that is lost, and policies whose own memory is full. */
 
 typedef struct store_events {
     const log_target *log;
@@ -161,7 +161,7 @@ void store_events_log_opened(const log_target *log, const char *state_file,
 /* Logs at the start if the state file's time differs from the wall clock. */
 void store_events_log_offset(store_events *e);
 
-/* To be called about once a second. */
+/* Call it about once a second. */
 void store_events_tick(store_events *e);
 
 /* Appends whether the state file is lost, if there is one. Any thread. */
@@ -169,9 +169,8 @@ void store_events_put_metrics(const store_events *e, weir_buffer *out);
 
 /* ---- hand-over (take_over.c) ----------------------------------------------------------------- */
 
-/* The part of a hand-over that concerns the state and the log: in the process that takes over from
- * a running daemon, and later in the same process, when another takes over from it. One thread uses
- * it. */
+/* The part of a hand-over that concerns the states and the log. A process uses it to take over
+ * from a running daemon, and later when another process takes over from it. One thread uses it. */
 
 struct manager;
 
@@ -186,13 +185,14 @@ typedef struct take_over {
     void *memory;
     size_t memory_bytes;
     net_take_over from; /* the daemon that hands over to this process */
-    int from_pid;       /* the same; 0: none */
+    int from_pid;       /* its process id; 0: there is none */
     bool has_lent;      /* the state file is shared for the hand-over only */
     bool is_lending;    /* a new process is starting */
 } take_over;
 
 /* Takes the sockets of the daemon that hands over, if there is one.
- *  ret      `log`, `manager` and what the configuration says are set; the rest is zero.
+ *  ret      the caller has set `log`, `manager` and the members that the configuration decides; the
+ *           others are zero.
  *  path     where that daemon listens, or NULL: see net_take_over_begin().
  * Returns WEIR_OK; WEIR_E_IO, with ret_error. */
 WEIR_NODISCARD weir_status take_over_open(take_over *ret, const char *path, char *ret_error,
@@ -204,20 +204,21 @@ static inline bool take_over_is_on(const take_over *t)
     return t->from_pid > 0;
 }
 
-/* Opens the store: in the memory of the daemon that hands over, if that has passed it and if this
- * version and this configuration lay it out in the same way. Without a state file and with
- * `has_socket`, it opens a new one in memory that can be passed.
+/* Opens the store: in the memory of the daemon that hands over, if that daemon has passed it, and
+ * if this version and this configuration lay it out in the same way. Otherwise, without a state
+ * file and with `has_socket`, opens a new store in memory that can be passed.
  *  options  with `memory_bytes` and `ret_error`, which is written if the result is not WEIR_OK.
  * Returns the status of weir_store_open(). take_over_close_store() accepts a store that was never
  * opened. */
 WEIR_NODISCARD weir_status take_over_open_store(take_over *t, const weir_store_options *options);
 void take_over_close_store(take_over *t);
 
-/* Once the loops serve: the daemon that hands over stops, and this process is the daemon. Returns
- * false, after logging it, if that daemon goes on instead. */
+/* Call it when the event loops serve: the old daemon then stops, and this process replaces it.
+ * Returns false, and logs the reason, if the old daemon goes on serving instead. */
 WEIR_NODISCARD bool take_over_end(take_over *t, struct weir_server *server);
 
-/* Takes back the state file after a hand-over. Call it about once a second. */
+/* After a hand-over, takes the state file back for this process alone, once no other uses it. Call
+ * it about once a second. */
 void take_over_tick(take_over *t);
 
 /* For net_hand_over_options. */
@@ -227,9 +228,9 @@ void take_over_done(take_over *t, int pid);
 
 /* ---- the service manager (manager.c) --------------------------------------------------------- */
 
-/* What systemd, or another manager with its protocols, has passed to the daemon, and what the
- * daemon tells it. A notification that cannot be sent is logged, the first time. Without a manager,
- * the functions do nothing. One thread uses it. */
+/* What systemd, or another manager with the same protocols, has passed to the daemon, and the
+ * notifications that the daemon sends to it. The first notification that cannot be sent is logged.
+ * Without a manager, the functions do nothing. One thread uses it. */
 
 typedef struct manager {
     const log_target *log;
@@ -249,11 +250,11 @@ WEIR_NODISCARD weir_status manager_open(manager *ret, const log_target *log, cha
 int64_t manager_beat_ns(const manager *m);
 void manager_beat(manager *m);
 
-/* The daemon has an address more. Call it before manager_ready(). */
+/* The daemon serves this address. Call it for each address, before manager_ready(). */
 void manager_add_address(manager *m, const char *protocol, const char *address);
 
-/* The daemon serves this many policies: at the start, and at the end of each reload.
- *  refused  the reload has failed. */
+/* The daemon serves this many policies. Call it at the start, and at the end of each reload.
+ *  refused  the reload was refused. */
 void manager_ready(manager *m, size_t policies, bool refused);
 
 /* A reload begins. */
@@ -262,7 +263,7 @@ void manager_reloading(manager *m);
 /* The daemon stops, which takes up to stop_ns before it closes its files. */
 void manager_stopping(manager *m, int64_t stop_ns);
 
-/* The daemon is another process from now on, to which the manager shall listen. */
+/* From now on, the process `pid` is the daemon, whose notifications the manager should accept. */
 void manager_handed_over(manager *m, int pid);
 
 /* The daemon has not started. */

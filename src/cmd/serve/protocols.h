@@ -27,7 +27,7 @@ typedef struct protocol_loop {
     weir_service *service;
     unsigned i, loops;                                 /* this is event loop i of 0..loops - 1 */
     void *part[FEATURES_MAX];                          /* of each feature, by feature_index() */
-    bool (*not_ready)(void *loop, weir_buffer *out);   /* for GET /readyz: see weir_http_options */
+    bool (*not_ready)(void *loop, weir_buffer *out);   /* for GET /readyz; see weir_http_options */
     void (*metrics)(void *loop, weir_buffer *out);     /* for GET /metrics */
     void (*server)(void *loop, weir_resp_server *ret); /* for INFO */
     void (*live)(void *loop, int64_t now_ns, weir_buffer *out); /* for GET /v1/live */
@@ -47,9 +47,9 @@ typedef struct protocol_row {
     const char *alpn; /* the name of the protocol in TLS (ALPN); NULL: none */
     weir_protocol session;
     void (*open_loop)(protocol_loop *l); /* NULL: nothing is to be set up */
-    /* Prints commands to try, for a daemon started by hand.
-     *  address  without a policy no path of a Unix socket.
-     *  policy   the name of one; NULL: there is none. */
+    /* Prints commands to try, for a daemon that was started by hand.
+     *  address  not the path of a Unix socket if policy is NULL.
+     *  policy   the name of a policy; NULL: there is none. */
     void (*print_example)(const char *address, const char *policy);
 } protocol_row;
 

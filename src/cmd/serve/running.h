@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the weir authors */
 #ifndef WEIR_CMD_SERVE_RUNNING_H
 #define WEIR_CMD_SERVE_RUNNING_H
-/* The running daemon, for the files that it consists of: daemon.c, status.c. */
+/* The running daemon, for the files that implement it: daemon.c and status.c. */
 
 #include "cmd/serve/daemon.h"
 #include "cmd/serve/feature.h"
@@ -40,7 +40,7 @@ static inline void *part_of(const daemon *d, const feature *f)
     for (size_t i = 0; feature_at(i); i++)                                                         \
         if ((d)->part[i] && feature_at(i)->function)
 
-/* What the loops show of the daemon (status.c): sets the callbacks of a loop. */
+/* Sets the callbacks of a loop, which report the state of the daemon (status.c). */
 void status_open_loop(protocol_loop *l);
 
 #endif

@@ -42,7 +42,7 @@ struct weir_user_table {
     weir_user *user;
     size_t len;
     size_t hashes_max; /* of a user */
-    const char *hash;  /* of any user: what a client that is no user is compared with */
+    const char *hash;  /* of any user: for comparisons with a name that is no user */
     bool single;
     size_t references; /* guarded by the lock of the set */
 };

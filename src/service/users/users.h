@@ -3,10 +3,11 @@
 #ifndef WEIR_SERVICE_USERS_USERS_H
 #define WEIR_SERVICE_USERS_USERS_H
 /* Who a client is, and what it may do: users with their secrets, their rights, and the policies and
- * keys that they may use. Sessions ask before they run a request. It must not know any protocol.
+ * keys that they may use. A session asks before it runs a request. This module must not know any
+ * protocol.
  *
- * The users are in a table that a reload replaces. Each thread has a weir_access, which refers to
- * the active table, and each session a weir_login. */
+ * The users are in a table, which a reload replaces. Each thread has a weir_access, which refers to
+ * the active table, and each session has a weir_login. */
 
 #include "port/atomic.h"
 #include "port/text.h"
@@ -16,7 +17,8 @@
 
 /* ---- rights ---------------------------------------------------------------------------------- */
 
-/* What a command or an endpoint needs, in its table: a set of which the user must have one. */
+/* The rights of users. The table of a protocol has a set of them for each command or endpoint: the
+ * user needs one of the set. */
 typedef enum weir_right {
     WEIR_MAY_TAKE = 1 << 0,
     WEIR_MAY_PEEK = 1 << 1,
@@ -28,22 +30,22 @@ typedef enum weir_right {
     WEIR_MAY_TOP = 1 << 7,
     WEIR_MAY_METRICS = 1 << 8,
     WEIR_MAY_ENTER = 1 << 9,   /* every user has it */
-    WEIR_MAY_ANYONE = 1 << 10, /* also a client that is no user */
-    /* take and metrics of a user without patterns: for limits that are no policies, those of
-     * Envoy's service and of limitador */
+    WEIR_MAY_ANYONE = 1 << 10, /* clients that have not logged in have it too */
+    /* `take` and `metrics` of a user without patterns, for the limits of Envoy's service and of
+     * limitador, which patterns do not cover */
     WEIR_MAY_TAKE_OTHERS = 1 << 11,
     WEIR_MAY_METRICS_OTHERS = 1 << 12,
 } weir_right;
 
 enum {
-    WEIR_RIGHTS = 9,                      /* that weir.yaml names: the first ones */
-    WEIR_MAY_ALL = (1 << WEIR_RIGHTS) - 1 /* these: admin */
+    WEIR_RIGHTS = 9,                      /* the first ones, which weir.yaml names */
+    WEIR_MAY_ALL = (1 << WEIR_RIGHTS) - 1 /* all of these: admin */
 };
 
 /* "take", "peek" and so on, by bit; "admin" is the last one. */
 extern const char *const weir_right_words[WEIR_RIGHTS + 1];
 
-/* The word of the first right of a set, for messages. */
+/* Returns the word of the first right of a set, for messages. */
 const char *weir_right_word(unsigned rights);
 
 /* ---- users ----------------------------------------------------------------------------------- */
@@ -55,7 +57,7 @@ enum {
     WEIR_USER_PATTERNS_MAX = 4096,
 };
 
-/* The user that a client is who gives a password without a name. */
+/* The user of a client that sends a password without a name. */
 #define WEIR_USER_DEFAULT "default"
 
 /* Texts of a user. */
@@ -85,13 +87,14 @@ bool weir_user_may(const weir_user *u, unsigned rights);
  *  policy  a name; WEIR_COUNTS_TEXTS for a policy text, WEIR_COUNTS_THROTTLE for CL.THROTTLE. */
 bool weir_user_sees(const weir_user *u, weir_slice policy);
 
-/* Whether the user may use a key; a key without bytes (at NULL) stands for all keys. An address
- * matches in its canonical form, and matches networks. NULL may use all.
- *  client  whose address the key contains: networks match it too, unless it is a trusted proxy.
- *          NULL: none. */
+/* Whether the user may use a key. A key that is an address is compared in its canonical form, and
+ * with networks. NULL may use all keys.
+ *  key     key.at NULL stands for all keys.
+ *  client  the client whose address the key contains, or NULL: networks are compared with it too,
+ *          unless it is a trusted proxy. */
 bool weir_user_has_key(const weir_user *u, weir_slice key, const weir_client *client);
 
-/* Whether the user is bound to some policies or keys. */
+/* Whether the user has patterns, and so may not use all policies and keys. */
 bool weir_user_is_bound(const weir_user *u);
 
 /* ---- the active users ------------------------------------------------------------------------ */
@@ -105,37 +108,39 @@ WEIR_NODISCARD weir_status weir_users_open(weir_users **ret);
 void weir_users_close(weir_users *u); /* accepts NULL */
 
 /* Replaces the users. Copies the specs.
- *  n       0: without users. 1..WEIR_USERS_MAX.
- *  single  there is only a password: the one user, `default`, has no name in HTTP.
- * Returns WEIR_OK, or WEIR_E_NOMEM with the old users active. Threads: any. */
+ *  n       1..WEIR_USERS_MAX; 0: there are no users.
+ *  single  weir.yaml has only a password: `default` is the only user, and HTTP needs no name.
+ * Returns WEIR_OK; WEIR_E_NOMEM, with the old users active. Threads: any. */
 WEIR_NODISCARD weir_status weir_users_set(weir_users *u, const weir_user_spec *specs, size_t n,
                                           bool single);
 
 /* ---- a thread's access ----------------------------------------------------------------------- */
 
-/* The part of a thread. The members up to `ctx` are set by its owner; NULL ones are not called.
+/* What a thread needs to log clients in. Its owner sets the members up to `ctx`; callbacks may be
+ * NULL.
  *  peer  the connection of a session. */
 typedef struct weir_access {
     weir_users *users; /* NULL: every client may do everything */
     /* Called for each wrong password. Returns true to delay the reply, false to send it at once and
      * close the connection. */
     bool (*wrong_password)(void *ctx, const void *peer);
-    /* Called for each request that a user has no right to. */
+    /* Called for each request that needs a right which the user does not have. */
     void (*denied)(void *ctx, const void *peer, const weir_user *user, unsigned rights);
-    /* The name of the user that all clients of the connection's listener are; NULL: none. */
+    /* Returns the `user` of the connection's listener: the name of the user that all of its clients
+     * are. NULL: there is none. */
     const char *(*bound_to)(void *ctx, const void *peer);
-    /* Whether the client has a certificate with a name. */
+    /* Whether the client has a certificate with this name. */
     bool (*is_certified)(void *ctx, const void *peer, const char *name);
     void *ctx;
 
     const weir_user_table *table; /* the users that the thread refers to; NULL: none */
     uint64_t generation;          /* of the table */
-    int64_t second_ns;            /* the second in which slow hashes are counted, */
-    unsigned slow;                /* and their number */
+    int64_t second_ns;            /* when the current second of slow hashes began */
+    unsigned slow;                /* passwords compared with slow hashes in that second */
 } weir_access;
 
-/* Adopts the active users, and drops the former ones. To be called on the thread of the access,
- * before a session runs. */
+/* Adopts the active users, and drops the former ones. Call it on the thread of the access, before a
+ * session runs. */
 void weir_access_adopt(weir_access *a);
 bool weir_access_is_stale(const weir_access *a);
 void weir_access_close(weir_access *a); /* the end of the thread's references */
@@ -152,26 +157,27 @@ static inline bool weir_access_is_limited(const weir_access *a)
     return a && a->table;
 }
 
-/* Whether the only user is `default` with a password: see weir_users_set(). */
+/* Whether `default` is the only user: see `single` of weir_users_set(). */
 bool weir_access_is_single(const weir_access *a);
 
 /* ---- logins ---------------------------------------------------------------------------------- */
 
-/* Who a client is. All zero: nobody. */
+/* Who a client is. All zero: it has not logged in. */
 typedef struct weir_login {
-    const weir_user *user; /* NULL: nobody */
+    const weir_user *user; /* NULL: none */
     bool everything;       /* may run each request: there are no users, or the user is an admin
                               without patterns */
-    bool is_fixed;         /* by the listener or a certificate: no password is read */
+    bool is_fixed;         /* the listener or a certificate decides: no password is read */
     uint64_t generation;   /* of the table that `user` is in; 0: not known yet */
-    uint64_t name_id, secret_id; /* of the password that was given; 0: none */
+    uint64_t name_id, secret_id; /* of the name and the password that were given; 0: none */
 } weir_login;
 
-/* Finds the user again if the users have changed: without its password, it is gone. The listener
- * and the certificate come before a password. */
+/* Finds the user again after the users have changed. If the user or the password that was given is
+ * gone, the client is no longer logged in. The listener and the certificate come before a
+ * password. */
 void weir_login_resolve(weir_login *l, const weir_access *a, const void *peer);
 
-/* `a` is refreshed. */
+/* Resolves the login if the users have changed. Call weir_access_refresh(a) before. */
 static inline void weir_login_refresh(weir_login *l, const weir_access *a, const void *peer)
 {
     if (a && __builtin_expect(l->generation != a->generation, 0))
@@ -192,12 +198,12 @@ typedef enum weir_login_result {
 weir_login_result weir_login_try(weir_access *a, weir_slice name, weir_slice password,
                                  int64_t now_ns, weir_login *ret);
 
-/* The callbacks of a thread's access. */
+/* Call the callbacks of an access. Without a callback, the first returns true. */
 bool weir_access_wrong_password(const weir_access *a, const void *peer);
 void weir_access_denied(const weir_access *a, const void *peer, const weir_login *l,
                         unsigned rights);
 
-/* The user whose patterns bound the requests of a login; NULL: none does. */
+/* Returns the user whose rights and patterns limit the requests of a login; NULL: none does. */
 static inline const weir_user *weir_login_bounds(const weir_login *l)
 {
     return l->everything ? NULL : l->user;
@@ -212,11 +218,13 @@ static inline const weir_user *weir_login_bounds(const weir_login *l)
 /* Whether a text is a hash of this form. Pure. */
 bool weir_scrypt_check(const char *hash);
 
-/* Whether a password has the hash, which weir_scrypt_check() accepts; false without memory. Takes
- * about 40 ms with ln=14, and half as long with each step below. */
+/* Whether a password has the hash; false if memory is exhausted. Takes about 40 ms with ln=14, and
+ * half as long with each step down.
+ *  hash  weir_scrypt_check() accepts it. */
 bool weir_scrypt_is(const char *hash, const void *password, size_t len);
 
-/* A keyed hash of a password (HMAC-SHA256), which is fast. Returns false without memory. */
+/* Computes a keyed hash of a password (HMAC-SHA256), which is fast. Returns false if memory is
+ * exhausted. */
 bool weir_password_digest(const uint8_t key[32], const void *password, size_t len, uint64_t ret[4]);
 
 #endif
