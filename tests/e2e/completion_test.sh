@@ -77,7 +77,7 @@ for command in $commands; do
     options=$("$weir" help "$command" | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | names)
     check "zsh, $command: all its options" "$options" "$(zsh_words weir "$command" - | sed -n 's/^\(--[a-z-]*\).*/\1/p' | names)"
 done
-check "zsh: an option with a value" '--http=[serve HTTP on 127.0.0.1\:N, not on the addresses of FILE]:N:_files' "$(zsh_words weir serve - | grep ^--http)"
+check "zsh: an option with a value" '--http=[serve HTTP on 127.0.0.1\:N instead of the addresses in FILE]:N:_files' "$(zsh_words weir serve - | grep ^--http)"
 check "zsh: a long option with a value" "--server-name=[the name in the server's certificate (default\: the host)]:NAME:_files" \
     "$(zsh_words weir take - | grep ^--server-name)"
 check "zsh: an option without a value" '--json[print the reply as one JSON object]' "$(zsh_words weir take - | grep ^--json)"

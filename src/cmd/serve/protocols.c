@@ -270,8 +270,8 @@ static const protocol_row own[PROTOCOLS_OWN] = {
         {
             .option = "port",
             .usage =
-                "  --port N         serve RESP on 127.0.0.1:N instead of the addresses in FILE; 0 "
-                "is any\n                   free port\n",
+                "  --port N         serve RESP on 127.0.0.1:N instead of the addresses in FILE;\n"
+                "                   0 is any free port\n",
             .session = {.session_size = sizeof(weir_resp_session),
                         .open = resp_open,
                         .close = resp_close,

@@ -54,7 +54,7 @@ static const char usage_end[] =
     "                   share their limits\n"
     "  --envoy          read the environment variables of envoyproxy/ratelimit, and serve its\n"
     "                   limits; keys of FILE win over variables\n"
-    "  --reset-state    start with an empty state file, and discard its contents\n"
+    "  --reset-state    discard the contents of the state file, and start with an empty one\n"
     "  --take-over      replace the running daemon that listens at hand_over of FILE, on the\n"
     "                   same addresses; no connection is refused\n"
     "  --log-format F   text or json, one event on each line; default: as in FILE, or text\n"
