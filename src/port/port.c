@@ -145,6 +145,11 @@ void port_yield(void)
     sched_yield();
 }
 
+void port_nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 /* ---- the presence of processes --------------------------------------------------------------- */
 
 #if PORT_LINUX

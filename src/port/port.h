@@ -55,6 +55,9 @@ void port_mutex_unlock(port_mutex *m);
 /* Lets other threads run: for a spin loop that has run long enough. */
 void port_yield(void);
 
+/* The same, for a thread that has waited long: sleeps for about a millisecond. */
+void port_nap(void);
+
 /* A condition variable. */
 typedef struct port_cond port_cond;
 

@@ -212,7 +212,7 @@ check "an extra argument" "2 weir serve: unexpected 'two'; see weir serve --help
 out=$("$weir" serve /no/such/file 2>&1)
 check "a file that does not exist" "1 /no/such/file: error: c" "$? ${out:0:23}"
 out=$("$weir" bake 2>&1)
-check "an unknown command" "2 weir: unknown command 'bake', expected serve, check, replay, suggest, accuracy, policy, demo, state, take, peek, refund, charge, reserve, renew, commit, cancel, reset, explain, top, policies, help or version" "$? $out"
+check "an unknown command" "2 weir: unknown command 'bake', expected serve, check, replay, suggest, accuracy, policy, demo, state, take, peek, refund, charge, reserve, renew, commit, cancel, reset, explain, top, policies, ping, help or version" "$? $out"
 check "\`weir policy\` prints the canonical text" "gcra 5/m burst 3" "$("$weir" policy 'gcra 5/60s burst 3' | head -1)"
 out=$("$weir" policy 'gcra 5/q' 2>&1)
 check "\`weir policy\` points at the column of an error" "2          ^" "$? $(tail -n 1 <<<"$out")"

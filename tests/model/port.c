@@ -43,6 +43,11 @@ void port_yield(void)
     model_pause();
 }
 
+void port_nap(void)
+{
+    model_pause();
+}
+
 int64_t port_steady_ns(void)
 {
     return 1000000000;

@@ -147,6 +147,11 @@ void port_yield(void)
     sim_wait();
 }
 
+void port_nap(void)
+{
+    sim_wait();
+}
+
 int64_t port_steady_ns(void)
 {
     return ++sim.steady_ns;

@@ -8,17 +8,17 @@
 #include "port/port.h"
 #include "store/table/word.h"
 
-/* Tries until a lock with our id counts as damage. A thread holds a lock for a few dozen
- * instructions, and some page faults, which may wait for the disk. Each try lets it run, so that a
- * busy processor or a stopped machine does not matter; on an idle processor 2^22 tries take two
- * seconds. Fuzz targets have one thread. */
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-#define WAIT_OWN (1u << 13)
-#else
-#define WAIT_OWN (1u << 22)
-#endif
-
 enum {
+    /* Tries until a lock with our id counts as damage. A thread holds a lock for a few dozen
+     * instructions, and some page faults, which may wait for the disk. Each try lets it run, so
+     * that a stopped machine does not matter. The first 2^12 yield. The next 2^11 take two seconds,
+     * on a busy processor, too. Fuzz targets have one thread. */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    WAIT_OWN = 1 << 12,
+#else
+    WAIT_OWN = 3 << 11,
+#endif
+    YIELDS_OWN = 1 << 12,
     SPINS = 64,    /* tries before the thread yields */
     BACK_OFF = 16, /* pauses between two tries, about 300 ns */
     YIELDS = 64,   /* yields between two checks that the lock's owner is alive */
@@ -479,6 +479,8 @@ uint64_t weir_bucket_wait(const weir_bucket_array *a, weir_bucket *b)
         } else if (spins < SPINS) {
             port_pause();
             port_back_off(BACK_OFF);
+        } else if (own >= YIELDS_OWN) {
+            port_nap();
         } else if (spins % YIELDS != 0 || !owner_died(a, owner_of(header))) {
             port_yield(); /* the lock's owner may be waiting for this processor */
         } else {
