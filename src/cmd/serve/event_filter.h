@@ -44,11 +44,11 @@ typedef struct event_filter { /* all zero at first; one thread at a time */
 bool event_filter_passes(event_filter *t, unsigned loop, const char *event, const char *node,
                          const char *text, int64_t now_ns);
 
-/* Returns whether a loop is connected to a server that is no Sentinel.
+/* Returns whether a loop is connected to a server that is not a Sentinel.
  *  admitted  ignore servers whose circuit breaker is open. */
 bool event_filter_reaches(const event_filter *t, unsigned loop, bool admitted);
 
-/* Returns a server (but no Sentinel) to which one of the first `loops` loops is not connected, and
+/* Returns a server (not a Sentinel) to which one of the first `loops` loops is not connected, and
  * for which a reason is known; NULL: there is none.
  *  ret_why  set to the reason, if there is such a server.
  * The results are valid until the next event. */
