@@ -240,7 +240,7 @@ static void decode_code_point(parser *p, size_t begin, size_t digits)
     if (n < digits)
         fail_at(p, begin, "expected %zu hexadecimal digits in the escape", digits);
     else if (c == 0 || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
-        fail_at(p, begin, "the escape is no character");
+        fail_at(p, begin, "the escape is not a character");
     else
         put_code_point(p, c);
 }

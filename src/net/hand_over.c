@@ -532,7 +532,7 @@ static const char *keep(net_take_over *t, net_passed *passed, const message *m, 
     if (m->kind == SOCKETS) {
         for (; kept < n && !wrong; kept++) {
             if (!net_passed_add(passed, fds[kept], m->configured, m->inherits != 0))
-                wrong = "it has passed a descriptor that is no listening socket, or too many";
+                wrong = "it has passed a descriptor that is not a listening socket, or too many";
         }
     } else if (m->kind == MEMORY && n == 1 && t->memory < 0) {
         t->memory = fds[0];

@@ -432,10 +432,11 @@ static const mistake mistakes[] = {
     {"weir reset: expected only POLICY, also found 'x'; see weir reset --help\n",
      "reset --all api x"},
     {"weir reset: POLICY is missing; see weir reset --help\n", "reset --all"},
-    {"weir reset: KEY is '*', which is no pattern; to reset all keys: weir reset api --all; for "
+    {"weir reset: KEY is '*', which is not a pattern; to reset all keys: weir reset api --all; for "
      "the key named '*': weir reset api -- '*'\n",
      "reset api '*'"},
-    {"weir reset: KEY is '*', which is no pattern; to reset all keys: weir reset --text 'gcra 1/s' "
+    {"weir reset: KEY is '*', which is not a pattern; to reset all keys: weir reset --text 'gcra "
+     "1/s' "
      "--all; for the key named '*': weir reset --text 'gcra 1/s' -- '*'\n",
      "reset --text 'gcra 1/s' '*'"},
     {"weir take: unknown option '--all', " OF_TAKE "; see weir take --help\n", "take --all api"},

@@ -255,7 +255,7 @@ static void refuses_other_files(void **state)
         "1.2.3.4 - - [23/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\"", "\n", "<!doctype html>\n",
         "<!doctype html>\n<html>" OLD, "\xEF\xBB\xBF" OLD};
     static const char message[] =
-        "weir replay: --html: log exists and is no page of weir replay; pass another name, or "
+        "weir replay: --html: log exists and is not a page of weir replay; pass another name, or "
         "remove the file\n";
     for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
         write_text("log", other[i]);

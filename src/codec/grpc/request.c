@@ -390,8 +390,8 @@ static void check_right(weir_grpc_connection *c, weir_grpc_stream *s)
     } else if (!weir_user_may(l->user, right)) {
         weir_grpc_refuse(c, s, 200, WEIR_GRPC_PERMISSION_DENIED,
                          weir_user_may(l->user, WEIR_MAY_TAKE)
-                             ? "the user is bound to policies or keys, and these limits are no "
-                               "policies"
+                             ? "the user may use only some policies or keys, and these limits are "
+                               "not among them"
                              : "the user lacks the right \"take\"");
         weir_access_denied(c->options->access, c->wake_ctx, l, right);
     }

@@ -168,8 +168,8 @@ static void refuse_right(const weir_http_options *o, const weir_http_request *r,
                                                           : 0;
     if (weir_user_may(l->user, plain))
         weir_http_problem(a, 403,
-                          "the user \"%s\" is bound to policies or keys, and may not use %s, whose "
-                          "limits are no policies",
+                          "the user \"%s\" may use only some policies or keys, and the limits of "
+                          "%s are not among them",
                           name, e->path);
     else
         weir_http_problem(a, 403, "the user \"%s\" lacks the right \"%s\" for %s", name,

@@ -301,7 +301,7 @@ static const char *find_denial(const run *r, const weir_request *request)
     if (s->completion.pending || l->everything || single)
         return NULL;
     if (!l->user)
-        why = "the client is no user; bind the listener to one (listen.spoe, user)";
+        why = "the client is not logged in: give the address of listen.spoe a user";
     else if (!weir_user_may(l->user, WEIR_MAY_TAKE))
         why = "the user lacks the right \"take\"";
     else if (!weir_user_sees(l->user, request->rule))

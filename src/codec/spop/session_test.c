@@ -254,7 +254,7 @@ static void check_rights(void **state)
     f->users.bound_to = NULL;
     users_kit_set(&f->users, &spec, 1, false);
     ask(f, "plain", "user:3", "",
-        FAILED("the client is no user; bind the listener to one (listen.spoe, user)"));
+        FAILED("the client is not logged in: give the address of listen.spoe a user"));
     users_kit_set(&f->users, NULL, 0, false);
     ask(f, "plain", "user:3", "", allowed);
 }
