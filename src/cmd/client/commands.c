@@ -194,11 +194,10 @@ static int check_star(const invocation *a)
     const char *before = a->text ? "--text '" : "", *after = a->text ? "'" : "";
     if (!(a->command->options & HAS_ALL) || strcmp(a->key, "*") != 0 || a->ended)
         return 0;
-    return complain(
-        a, USAGE,
-        "KEY is '*', which is not a pattern; to reset all keys: %s %s%s%s --all; for the "
-        "key named '*': %s %s%s%s -- '*'",
-        name, before, a->policy, after, name, before, a->policy, after);
+    return complain(a, USAGE,
+                    "KEY is '*', which is not a pattern; to reset all keys: %s %s%s%s --all; for "
+                    "the key named '*': %s %s%s%s -- '*'",
+                    name, before, a->policy, after, name, before, a->policy, after);
 }
 
 static int set_arguments(invocation *a, int argc, char **argv)

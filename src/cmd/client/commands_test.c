@@ -435,9 +435,8 @@ static const mistake mistakes[] = {
     {"weir reset: KEY is '*', which is not a pattern; to reset all keys: weir reset api --all; for "
      "the key named '*': weir reset api -- '*'\n",
      "reset api '*'"},
-    {"weir reset: KEY is '*', which is not a pattern; to reset all keys: weir reset --text 'gcra "
-     "1/s' "
-     "--all; for the key named '*': weir reset --text 'gcra 1/s' -- '*'\n",
+    {"weir reset: KEY is '*', which is not a pattern; to reset all keys: weir reset --text "
+     "'gcra 1/s' --all; for the key named '*': weir reset --text 'gcra 1/s' -- '*'\n",
      "reset --text 'gcra 1/s' '*'"},
     {"weir take: unknown option '--all', " OF_TAKE "; see weir take --help\n", "take --all api"},
     {"weir renew: ID is missing; see weir renew --help\n", "renew"},

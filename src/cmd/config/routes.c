@@ -373,11 +373,10 @@ static void check_path(config_reader *r, const config_place *place, const char *
                      "matches all paths below it, so it needs no '*' at its end; found '%.80s'",
                      path);
     else if (foreign)
-        config_error(
-            r->errors, place,
-            "'%c' is not a pattern, and no request would match: write * for one segment, as "
-            "in /users/*/orders, or %%%02X for the character itself; found '%.80s'",
-            *foreign, (unsigned)*foreign, path);
+        config_error(r->errors, place,
+                     "'%c' is not a pattern, and no request would match: write * for one segment, "
+                     "as in /users/*/orders, or %%%02X for the character itself; found '%.80s'",
+                     *foreign, (unsigned)*foreign, path);
     else if (weir_path_normalise((weir_slice){path, len}, r->config->encoded_slash, normal) == 0)
         config_error(r->errors, place,
                      "no request matches a path with an encoded slash or a backslash, because "

@@ -39,11 +39,10 @@ typedef struct target {
 static int fail(const char *path, int error)
 {
     if (error == EEXIST)
-        return accesslog_complain(
-            ACCESSLOG_FAILED,
-            "--html: %s exists and is not a page of weir replay; pass another "
-            "name, or remove the file",
-            path);
+        return accesslog_complain(ACCESSLOG_FAILED,
+                                  "--html: %s exists and is not a page of weir replay; pass "
+                                  "another name, or remove the file",
+                                  path);
     return accesslog_complain(ACCESSLOG_FAILED, "--html: %s: %s", path, strerror(error));
 }
 

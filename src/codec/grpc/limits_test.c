@@ -192,9 +192,9 @@ static void rights(void **state)
     int32_t fail = submit_call(f, "/test.Service/Fail", "\3");
     exchange(f);
     expect_message(f, right, "hello");
-    expect_status(
-        f, fail, "200", "7",
-        "the user may use only some policies or keys, and these limits are not among them");
+    expect_status(f, fail, "200", "7",
+                  "the user may use only some policies or keys, and these limits are not among "
+                  "them");
     assert_int_equal(f->users.denied, 2);
     users_kit_set(&f->users, NULL, 0, false);
     fail = submit_call(f, "/test.Service/Fail", "\3");

@@ -115,14 +115,12 @@ static void reasons(void **state)
     set_user(f, WEIR_MAY_TAKE | WEIR_MAY_METRICS, true);
     is_problem(ask(f, "POST", "/v1/reset", ""), 403,
                "the user \"u\" lacks the right \"reset\" for /v1/reset");
-    is_problem(
-        ask(f, "GET", "/guest/take", ""), 403,
-        "the user \"u\" may use only some policies or keys, and the limits of /guest/take are "
-        "not among them");
-    is_problem(
-        ask(f, "GET", "/guest/stats", ""), 403,
-        "the user \"u\" may use only some policies or keys, and the limits of /guest/stats are "
-        "not among them");
+    is_problem(ask(f, "GET", "/guest/take", ""), 403,
+               "the user \"u\" may use only some policies or keys, and the limits of "
+               "/guest/take are not among them");
+    is_problem(ask(f, "GET", "/guest/stats", ""), 403,
+               "the user \"u\" may use only some policies or keys, and the limits of "
+               "/guest/stats are not among them");
     is_problem(get(f, "/v1/policies"), 401,
                "missing password, expected Authorization: Bearer NAME:PASSWORD");
     set_user(f, WEIR_MAY_PEEK, true);
