@@ -13,10 +13,14 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
+import threading
 
 from kit.generations import Generations, GrpcLoad, HttpLoad, RespLoad, await_more, check_charges, under_load, with_grpc
-from kit.process import HOST, PATIENCE_S, Process, equal, expect, run, until
+from kit.http import fetch
+from kit.process import HOST, PATIENCE_S, Process, Skipped, equal, expect, is_redis_here, run, until
+from kit.redis import Redis
 from kit.resp import Client
 from kit.weir import Serving
 
@@ -205,9 +209,9 @@ def memory_under_load(box):
     d.end()
 
 
-def memory_has_all(box):
-    """Small and large states, reservations, resets and the clock."""
-    d = Generations(box, memory=MEMORY, policies=POLICIES).start()
+def states_stay(box, **more):
+    """Small and large states, slots, reservations and resets."""
+    d = Generations(box, policies=POLICIES, **more).start()
     with contextlib.closing(Client(d.ports["resp"])) as client:
         for _ in range(3):
             client.call("WEIR.TAKE", "log", "k")
@@ -226,6 +230,10 @@ def memory_has_all(box):
         equal(client.call("WEIR.CANCEL", held)[:3], [1, 5, 5])
         equal(client.call("WEIR.PEEK", "few", "room")[2], 5)
     d.end()
+
+
+def memory_has_all(box):
+    states_stay(box, memory=MEMORY)
 
 
 def memory_of_another_size(box):
@@ -351,6 +359,114 @@ def memory_killed_old(box):
     d.end()
 
 
+# ---- what docs/operations.md says of a hand-over --------------------------------------------------
+
+
+def file_has_all(box):
+    states_stay(box)
+
+
+def forgotten(box):
+    """Top keys, the last hour, metrics, and what clients have set."""
+    d = Generations(box, policies="few: fixed-window 2/w").start()
+
+    def seen():
+        with contextlib.closing(Client(d.ports["resp"])) as client:
+            policy = client.call("WEIR.POLICY", "GET", "new")
+            few, top = (dict(zip(reply[::2], reply[1::2])) for reply in
+                        (client.call("WEIR.POLICY", "GET", "few"), client.call("WEIR.TOP", "few", "denied")))
+        live = fetch(d.ports["http"], "/metrics").text()
+        decided = sum(int(n) for n in re.findall(r'^weir_decisions_total\{.*\} (\d+)$', live, re.M))
+        compared = sum(int(n) for n in re.findall(r'^weir_candidate_decisions_total\{.*\} (\d+)$', live, re.M))
+        hour = fetch(d.ports["http"], "/v1/history").json()["all"]
+        return (policy is not None, few[b"shadow"], len(top[b"keys"]), decided, compared > 0,
+                sum(map(sum, hour.values())))
+
+    with contextlib.closing(Client(d.ports["resp"])) as client:
+        client.call("WEIR.POLICY", "SET", "new", "gcra 1/h")
+        for path in ("/v1/candidate?policy=few&limit=gcra+1/h", "/v1/shadow?policy=few&shadow=true"):
+            equal(fetch(d.ports["http"], path, method="POST").status, 200)
+        for _ in range(3):
+            client.call("WEIR.TAKE", "few", "k")
+    equal(seen(), (True, 1, 1, 3, True, 3), "before")
+    d.hand_over()
+    equal(seen(), (False, 0, 0, 0, False, 0), "after")
+    d.end()
+
+
+HELLO = (b"\0\0\0\x51\x01\0\0\0\x01\0\0\x12supported-versions\x08\x032.0\x0emax-frame-size\x03\xfc\xf0\x06"
+         b"\x0ccapabilities\x08\x10pipelining,async")  # of HAProxy 2.6.12
+
+
+def ends_of_connections(box):
+    """HAProxy gets a DISCONNECT frame, a RESP client the end of the connection; new connections are ready at once."""
+    d = Generations(box, listen=f", spoe: {HOST}:0").start()
+    spop = d.port_in(d.started(0), "spoe")
+    haproxy, client = socket.create_connection((HOST, spop), PATIENCE_S), Client(d.ports["resp"])
+    going, statuses = threading.Event(), []
+
+    def ask():
+        while not going.is_set():
+            statuses.append(fetch(d.ports["http"], "/readyz").status)
+
+    with contextlib.closing(haproxy), contextlib.closing(client), haproxy.makefile("rb") as frames:
+        haproxy.sendall(HELLO)
+        frame = frames.read(int.from_bytes(frames.read(4), "big"))
+        equal(frame[0], 101, "the type of the reply to HELLO")
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        until(lambda: statuses, "a reply before the hand-over")
+        d.hand_over()
+        served = len(statuses)
+        until(lambda: len(statuses) > served, "a reply after it")
+        going.set()
+        asking.join()
+        frame = frames.read(int.from_bytes(frames.read(4), "big"))
+        equal((frame[0], frame[-6:]), (102, b"normal"), "the type and the message of the last frame")
+        equal(frames.read(), b"", "the end of the connection")
+        equal(client.socket.recv(1), b"")
+    equal(set(statuses), {200})
+    d.end()
+
+
+def engine_redis(box):
+    """The old process decides until the new one is connected, so `on_error` never decides."""
+    if not is_redis_here():
+        raise Skipped("there is no redis-server")
+    server = Redis(box).start()
+    d = Generations(box, more="engine: redis\n"
+                              f"redis: {{url: 'redis://{HOST}:{server.port}', on_error: closed}}").start()
+    until(lambda: fetch(d.ports["http"], "/readyz").status == 200, "the first process is connected")
+    with under_load(d, (RespLoad, RespLoad, HttpLoad)) as loads:
+        for _ in range(4):
+            await_more(loads)
+            d.hand_over()
+        await_more(loads)
+    check_charges(d, loads)
+    equal([load.denied for load in loads], [0, 0, 0])
+    before = len(d.log_text())
+    server.kill()
+    until(lambda: d.said("redis-down", before), "the server is gone")
+    d.hand_over()
+    d.end()
+
+
+def first_of_a_container(box):
+    """The first process of a container has the id 1."""
+    words = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+    if subprocess.run([*words, "true"], check=False, capture_output=True).returncode != 0:
+        raise Skipped("no user namespaces")
+    d = Generations(box)
+    d.spawn([*words, box.weir, "serve", d.config])
+    until(lambda: d.started(0), "it starts")
+    d.pid = int(pathlib.Path(f"/proc/{d.process.pid}/task/{d.process.pid}/children").read_text())
+    d.send()
+    until(lambda: d.said("hand-over-refused"), "it refuses")
+    expect("weir is the first process of its container, which ends with it" in d.log_text(), d.log_text())
+    d.send(signal.SIGTERM)
+    equal(d.process.wait(PATIENCE_S), 0)
+
+
 def notifications(box):
     """systemd learns the new main process from the old one, and hears from the new one after that."""
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -381,7 +497,8 @@ def notifications(box):
 TESTS = (hand_overs_under_load, other_numbers_of_threads, take_over, nobody_to_take_over_from, bad_configuration,
          other_size, killed_new_process, second_signal, lent_state_file, notifications, memory_under_load,
          memory_has_all, memory_of_another_size, memory_without_a_socket, memory_prefault, memory_killed_new,
-         memory_killed_old)
+         memory_killed_old, file_has_all,
+         forgotten, ends_of_connections, engine_redis, first_of_a_container)
 
 if __name__ == "__main__":
     sys.exit(run(TESTS, sys.argv, needs_redis=False))

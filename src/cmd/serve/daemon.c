@@ -16,6 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* In a hand-over, how long the old process alone decides while this one connects to Redis. */
+#define CONNECT_NS INT64_C(2000000000)
+
 enum {
     REQUEST_MAX = 1 << 21, /* bytes; above the limits of every protocol */
     CHANGES_MAX = 20,      /* changes of single policies that are logged between two ticks */
@@ -660,6 +663,8 @@ int daemon_run(const daemon_options *options)
     if (st == WEIR_OK) {
         store_events_log_offset(&d->events);
         log_started(d);
+        if (take_over_is_on(&d->take_over))
+            engines_await(part_of(d, &engines_feature), d->loops_len, CONNECT_NS);
         weir_server_run(d->server);
         log_other_changes(d);
     } else {

@@ -34,6 +34,7 @@ struct engines {
     weir_engine *redis[LOOPS_MAX], *hybrid[LOOPS_MAX]; /* used by the loop's thread only */
     engine_log logs[LOOPS_MAX];
     port_mutex *lock; /* guards `events` */
+    port_cond *changed;
     event_filter events;
 };
 
@@ -61,6 +62,7 @@ static void log_engine_event(void *ctx, const char *event, const char *node, con
     engines *e = t->engines;
     port_mutex_lock(e->lock);
     bool passes = event_filter_passes(&e->events, t->loop, event, node, text, port_steady_ns());
+    port_cond_wake(e->changed);
     port_mutex_unlock(e->lock);
     if (passes)
         log_event(e->log, level_of(event, text), event,
@@ -132,15 +134,35 @@ void engines_end(engines *e, unsigned loop, weir_service *service)
     close_engine(&e->redis[loop]);
 }
 
+/* Whether any of the first `loops` loops is not connected. */
+static bool lacks_server(const engines *e, unsigned loops)
+{
+    bool lacks = false;
+    for (unsigned i = 0; i < loops; i++)
+        lacks |= !event_filter_reaches(&e->events, i, false);
+    return lacks;
+}
+
+void engines_await(engines *e, unsigned loops, int64_t patience_ns)
+{
+    if (!e)
+        return;
+    int64_t end_ns = port_steady_ns() + patience_ns, left_ns = patience_ns;
+    port_mutex_lock(e->lock);
+    while (lacks_server(e, loops) && left_ns > 0) {
+        port_cond_wait_for(e->changed, e->lock, left_ns);
+        left_ns = end_ns - port_steady_ns();
+    }
+    port_mutex_unlock(e->lock);
+}
+
 /* A circuit breaker stays open until a probe is answered. When the next probe is due, the engine
  * counts as reachable: a daemon that is not ready may receive no request that could be the
  * probe. */
 bool engines_are_down(engines *e, unsigned loop, unsigned loops, int64_t now_ns)
 {
-    bool down = false;
     port_mutex_lock(e->lock);
-    for (unsigned i = 0; i < loops; i++)
-        down |= !event_filter_reaches(&e->events, i, false);
+    bool down = lacks_server(e, loops);
     bool admitted = event_filter_reaches(&e->events, loop, true);
     port_mutex_unlock(e->lock);
     return down || (!admitted &&
@@ -312,7 +334,8 @@ weir_status engines_open(engines **ret, const weir_config *config, weir_store *s
     e->log = log;
     e->redis_stats.client.resets = &e->resets;
     e->lock = port_mutex_new();
-    weir_status st = e->lock ? WEIR_OK : WEIR_E_NOMEM;
+    e->changed = port_cond_new();
+    weir_status st = e->lock && e->changed ? WEIR_OK : WEIR_E_NOMEM;
     if (st == WEIR_OK && config_wants_tls(config))
         st = net_tls_open(&e->tls, o->tls_ca, o->tls_cert, o->tls_key, o->tls_insecure, ret_error,
                           size);
@@ -328,6 +351,7 @@ void engines_close(engines *e)
     if (!e)
         return;
     net_tls_close(e->tls);
+    port_cond_free(e->changed);
     port_mutex_free(e->lock);
     port_free(e);
 }

@@ -33,6 +33,10 @@ static struct {
     int tls_opened, tls_closed;
     int64_t steady_ns, probe_ns;
     int64_t allocated; /* blocks */
+    /* Of waits: how many there were, how long the last might have lasted, how long each lasts, and
+     * which of them a connection ends. */
+    int waits, up_at;
+    int64_t wait_ns, lasts_ns;
 } fake;
 
 weir_status __wrap_weir_redis_engine_open(weir_engine **ret, const weir_redis_setup *setup);
@@ -51,6 +55,7 @@ void __wrap_port_free(void *p);
 void __real_port_free(void *p);
 port_mutex *__wrap_port_mutex_new(void);
 port_mutex *__real_port_mutex_new(void);
+void __wrap_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns);
 
 static void close_redis(weir_engine *e)
 {
@@ -212,6 +217,17 @@ static int teardown(void **unused)
 static void report(const weir_redis_log *log, const char *event, const char *node, const char *text)
 {
     log->write(log->ctx, event, node, text);
+}
+
+void __wrap_port_cond_wait_for(port_cond *c, port_mutex *m, int64_t ns)
+{
+    assert_non_null(c);
+    fake.wait_ns = ns;
+    fake.steady_ns += fake.lasts_ns;
+    port_mutex_unlock(m);
+    if (++fake.waits == fake.up_at)
+        report(&fake.redis.log, "redis-up", "a:1", "functions");
+    port_mutex_lock(m);
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -393,6 +409,36 @@ static void down(void **unused)
     assert_true(engines_are_down(all, 1, 2, 9));
 }
 
+static void expect_waits(unsigned loops, int waits, int64_t last_ns)
+{
+    fake.waits = 0;
+    engines_await(all, loops, 100);
+    assert_int_equal(fake.waits, waits);
+    assert_int_equal(fake.wait_ns, last_ns);
+}
+
+/* A wait ends when each loop is connected, or when the time is over. */
+static void await(void **unused)
+{
+    (void)unused;
+    engines_await(NULL, 2, 100);
+    engines_begin(all, 0, service, dialer);
+    fake.lasts_ns = 100;
+    expect_waits(1, 1, 100);
+    fake.lasts_ns = 99;
+    expect_waits(1, 2, 1);
+    fake.up_at = 1;
+    expect_waits(1, 1, 100);
+    expect_waits(1, 0, 100);
+    engines_begin(all, 1, service, dialer);
+    fake.lasts_ns = 30;
+    fake.up_at = 3;
+    expect_waits(2, 3, 40);
+    expect_waits(2, 0, 40);
+    engines_end(all, 0, service);
+    engines_end(all, 1, service);
+}
+
 /* Sets each counter to another value, and expects them in the text. */
 static void metrics(void **unused)
 {
@@ -488,6 +534,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(open_fails, setup, teardown),
         cmocka_unit_test_setup_teardown(events, setup, teardown),
         cmocka_unit_test_setup_teardown(down, setup, teardown),
+        cmocka_unit_test_setup_teardown(await, setup, teardown),
         cmocka_unit_test_setup_teardown(metrics, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,7 +106,8 @@ class Load(threading.Thread):
 
     def __init__(self, daemon):
         super().__init__(daemon=True)
-        self.target, self.going, self.admitted, self.unanswered, self.connections = daemon, True, 0, 0, 0
+        self.target, self.going, self.connections = daemon, True, 0
+        self.admitted, self.denied, self.unanswered = 0, 0, 0
         self.errors = []
 
     def run(self):
@@ -120,6 +121,10 @@ class Load(threading.Thread):
     def connection(self):
         raise NotImplementedError
 
+    def decided(self, allowed):
+        self.admitted += allowed
+        self.denied += not allowed
+
 
 class RespLoad(Load):
     """In batches of ten. RESP has no message that a connection ends: a request that is sent at that moment has no
@@ -132,7 +137,7 @@ class RespLoad(Load):
                 try:
                     client.socket.sendall(b"WEIR.TAKE a hot\r\n" * 10)
                     for _ in range(10):
-                        self.admitted += client.read()[0]
+                        self.decided(client.read()[0])
                         answers += 1
                 except (ConnectionResetError, BrokenPipeError):
                     self.unanswered += 10 - answers
