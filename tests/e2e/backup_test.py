@@ -128,6 +128,15 @@ def under_load(box, daemon, load):
         judge(box, f"copy-{n}", least, most)
 
 
+def rest_is_refused(box, name):
+    """What a killed backup has left is no good file; nothing may be left of one that was complete."""
+    if (box.path / name).exists():
+        found = subprocess.run([box.weir, "state", box.path / name], capture_output=True, text=True, check=False)
+        equal(found.returncode, 1, f"weir state {name}: {found.stdout}")
+        expect(any(why in found.stderr for why in ("unfinished copy", "not a state file of weir", "it is empty")),
+               found.stderr)
+
+
 def killed(box, load):
     """A backup that is killed leaves its target as it was, and the daemon goes on."""
     least = list(load.answered)
@@ -138,6 +147,7 @@ def killed(box, load):
         job = begun(box, "killed")
         job.kill()
         job.communicate()
+        rest_is_refused(box, "killed.new")
     changed = (box.path / "killed").read_bytes() != before
     judge(box, "killed", least, list(load.sent) if changed else most)
     complete(backup(box, "after"))

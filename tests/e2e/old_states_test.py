@@ -6,13 +6,21 @@ version-N.jsonl.xz is what that build exported. All of them decide what old_stat
 
     old_states_test.py WEIR OLD_STATES"""
 
+import contextlib
 import lzma
 import pathlib
 import subprocess
 import sys
 import tempfile
+import urllib.parse
+
+from kit.http import fetch
+from kit.process import HOST, Box
+from kit.weir import Serving
 
 FILES = pathlib.Path(__file__).resolve().parent / "old_states"
+DAILY = "fixed-window 90/day"
+KEYS = ("192.0.2.77", "a key of more than 64 bytes, which is reduced to 16 bytes before it is hashed")
 REFUSED = "its states have version {}, expected 3{}"
 
 
@@ -63,17 +71,49 @@ class Test:
         if text not in found.stderr:
             raise Failed(f"{what}: expected {text!r} in {found.stderr!r}")
 
+    def backed_up(self, name):
+        path = self.dir / "copy"
+        path.unlink(missing_ok=True)
+        found = self.run(self.weir, "state", self.unpacked(name), "--backup", path)
+        want(f"{name}: the backup", (0, ""), (found.returncode, found.stderr))
+        return path
+
+    def daemon_serves(self, what, path, memory):
+        """The daemon continues with what decisions.txt says of 90 requests a day."""
+        with contextlib.closing(Box(self.weir, None)) as box:
+            daemon = Serving(box)
+            daemon.config.write_text(f"listen: {{http: {HOST}:0, resp: off}}\nthreads: 1\n"
+                                     f"memory: {{size: 16m, large: 1m, file: {path}}}\n"
+                                     f"policies: {{api: {{limit: {DAILY}{memory}}}}}\n")
+            port = daemon.port_in(daemon.serve(), "http")
+            asked = [f"{limit}&key={urllib.parse.quote_plus(key)}"
+                     for limit in (f"limit={urllib.parse.quote_plus(DAILY)}", "policy=api") for key in KEYS]
+            found = [fetch(port, f"/v1/peek?{query}").json()["remaining"] for query in asked]
+            want(f"{what}: the status", 0, daemon.end())
+        lines = (FILES / "decisions.txt").read_text().splitlines()
+        lines = lines[lines.index(DAILY) + 1:][:len(asked)]
+        want(f"{what}: what is left", [int(line.split()[1]) for line in lines], found)
+
     def daemon_refuses(self, name, text):
         config = self.dir / "weir.yaml"
         config.write_text(f"listen: {{resp: '127.0.0.1:0'}}\nmemory: {{size: 8m, file: {self.dir / name}}}\n")
         self.refuses(f"{name}: the daemon", text, "serve", config)
         self.refuses(f"{name}: weir check", text, "check", config)
 
+    def damaged(self, change):
+        """A copy of a good file, as `change` returns its bytes."""
+        path = self.dir / "damaged"
+        path.write_bytes(change(lzma.decompress((FILES / "version-3.xz").read_bytes())))
+        path.chmod(0o600)
+
 
 def test_versions_3_and_4(test):
     for name in ("version-3-first", "version-3", "version-4-first", "version-4"):
         test.decides_the_same(name, test.unpacked(name))
         test.converts(name, test.exports(name))
+        memory = ", memory: 5m" if "4" in name else ""
+        test.daemon_serves(f"{name}, in a backup", test.backed_up(name), memory)
+        test.daemon_serves(name, test.dir / name, memory)
 
 
 def test_version_2(test):
@@ -82,6 +122,7 @@ def test_version_2(test):
     test.converts("version-2.jsonl", test.unpacked("version-2.jsonl"))
     text = REFUSED.format(2, "; weir state can export them for a new file")
     test.daemon_refuses("version-2", text)
+    test.refuses("version-2: --backup", text, "state", test.dir / "version-2", "--backup", test.dir / "copy")
     test.refuses("version-2: --set-clock", text, "state", test.dir / "version-2", "--set-clock")
     test.refuses("version-2: --import", text, "state", test.dir / "version-2", "--import", test.dir / "version-2.jsonl")
 
@@ -96,8 +137,21 @@ def test_version_1(test):
     test.refuses("version-1.jsonl: --import", text, "state", test.dir / "new", "--import", lines)
 
 
+def test_damaged(test):
+    size = len(lzma.decompress((FILES / "version-3.xz").read_bytes()))
+    for change, text in ((lambda data: data[:size // 2], f"it has {size // 2} bytes, expected {size} as in its header"),
+                         (lambda data: data[:-1], f"it has {size - 1} bytes, expected {size} as in its header"),
+                         (lambda data: data[:4095], "it is not a state file of weir"),
+                         (lambda data: b"", "it is empty"),
+                         (lambda data: data[:100] + b"damage" + data[106:], "its header is damaged")):
+        test.damaged(change)
+        before = (test.dir / "damaged").read_bytes()
+        test.daemon_refuses("damaged", text)
+        want(f"{text}: the file", before, (test.dir / "damaged").read_bytes())
+
+
 def main():
-    tests, failed = (test_versions_3_and_4, test_version_2, test_version_1), 0
+    tests, failed = (test_versions_3_and_4, test_version_2, test_version_1, test_damaged), 0
     for test in tests:
         with tempfile.TemporaryDirectory(prefix="weir-old-states-") as directory:
             try:

@@ -80,6 +80,11 @@ void weir_file_header_init(weir_file_header *h, const uint8_t secret[16], int64_
     h->checksum = sum_of(h);
 }
 
+void weir_file_header_complete(weir_file_header *h, bool complete)
+{
+    h->checksum = complete ? sum_of(h) : 0;
+}
+
 static bool adds_up(const weir_file_header *h)
 {
     bool in_file = h->format == WEIR_IMAGE_FORMAT;
@@ -118,6 +123,8 @@ static bool is_sound(const weir_file_header *h, uint32_t format, bool read_only,
         snprintf(ret, size, "it was created on a machine with another byte order");
     else if (h->format != format)
         snprintf(ret, size, "it has format %" PRIu32 ", expected %" PRIu32, h->format, format);
+    else if (h->checksum == 0)
+        snprintf(ret, size, "it is an unfinished copy");
     /* The creator of a file counts its own opening, so the count is not 0. If it began again at 0,
      * a new id could equal that of a dead owner of locks. */
     else if (h->byte_order != BYTE_ORDER_MARK || h->checksum != sum_of(h) ||

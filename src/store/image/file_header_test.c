@@ -209,6 +209,13 @@ static void other_damage(void **unused)
     h.format = 7;
     must_refuse(&h, h.bytes, "it has format 7, expected 1");
     h = good;
+    weir_file_header_complete(&h, false);
+    must_refuse(&h, h.bytes, "it is an unfinished copy");
+    weir_file_header_complete(&h, true);
+    assert_memory_equal(&h, &good, sizeof h);
+    h.checksum = 1;
+    must_refuse(&h, h.bytes, "its header is damaged");
+    h = good;
     port_word_store_relaxed(&h.openings, 0);
     must_refuse(&h, h.bytes, "its header is damaged");
     h = good;

@@ -519,8 +519,19 @@ static weir_status fill_like(weir_image *m, const weir_image *old,
     weir_status st = fill_new(m, old->head->secret, options);
     if (st != WEIR_OK)
         return st;
+    weir_file_header_complete(m->head, false);
     port_word_store_release(&m->head->openings, port_word_load_relaxed(&old->head->openings));
     return attach(m, options);
+}
+
+/* Writes a copy to the disk, and only then that it is complete. */
+static weir_status finish_copy(weir_image *m, const weir_store_options *options)
+{
+    bool synced = weir_image_sync(m) == WEIR_OK;
+    weir_file_header_complete(m->head, synced);
+    return synced && sync_head(m) ? WEIR_OK
+                                  : weir_file_error(WEIR_E_IO, options, ".new",
+                                                    "cannot write the file to the disk");
 }
 
 weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
@@ -551,10 +562,8 @@ weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
 
 weir_status weir_image_replace(weir_image *m, weir_image *old, const weir_store_options *options)
 {
-    weir_status st = weir_image_sync(m);
-    if (st != WEIR_OK)
-        return weir_file_error(st, options, ".new", "cannot write the file to the disk");
-    if (!m->syncer.thread)
+    weir_status st = finish_copy(m, options);
+    if (st == WEIR_OK && !m->syncer.thread)
         st = start_syncer(m, options);
     if (st == WEIR_OK)
         st = weir_state_file_install(&m->file, options);
@@ -587,9 +596,9 @@ weir_status weir_image_begin_backup(weir_image **ret, const weir_image *of,
 
 weir_status weir_image_end_backup(weir_image *m, const weir_store_options *options)
 {
-    if (weir_image_sync(m) != WEIR_OK)
-        return weir_file_error(WEIR_E_IO, options, ".new", "cannot write the file to the disk");
-    weir_status st = weir_state_file_install(&m->file, options);
+    weir_status st = finish_copy(m, options);
+    if (st == WEIR_OK)
+        st = weir_state_file_install(&m->file, options);
     return st == WEIR_OK ? weir_state_file_end_opening(&m->file, options) : st;
 }
 
