@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A daemon under load for a long time: RESP, HTTP, HTTPS and gRPC, while it reloads, changes policies, rotates its
-certificate, hands over to new processes, and new processes are killed. No client has an error, every decision is
-charged exactly once, the memory stays flat, and the log has no line that the soak does not expect.
+"""A daemon under load for a long time: RESP, HTTP, HTTPS and gRPC, while it reloads, changes policies, users and their
+passwords, rotates its certificate, hands over to new processes, and new processes are killed. No client has an error,
+every decision is charged exactly once, the memory stays flat, and the log has no line that the soak does not expect.
 
     soak_test.py WEIR SECONDS"""
 
@@ -16,12 +16,13 @@ import sys
 import time
 
 from kit.generations import GrpcLoad, HttpLoad, HttpsLoad, RespLoad, await_more, check_charges, under_load, with_grpc
-from kit.process import HOST, Box, Certificates, Failed, expect, say, until
+from kit.process import HOST, Box, Certificates, Failed, equal, expect, say, until
+from kit.resp import Client, Refused
 
 GROWTH_MAX = 8 << 20  # bytes of anonymous memory of a process, over that of the first one
 EXPECTED = {"started", "state", "stopping", "stopped", "hand-over", "handed-over", "taken-over", "hand-over-failed",
-            "reloaded", "kept", "tls-reloaded"}
-ERRORS = {"hand-over-failed"}  # events that may be a warning
+            "reloaded", "kept", "tls-reloaded", "right-denied", "wrong-password"}
+ERRORS = {"hand-over-failed", "right-denied", "wrong-password"}  # events that may be a warning
 
 
 class Soak:
@@ -32,13 +33,21 @@ class Soak:
         self.program = box.path / "weir"
         shutil.copy(box.weir, self.program)
         self.daemon = with_grpc(box, program=self.program)
-        text = self.daemon.config.read_text().replace(
-            f"http: {HOST}:0", f"http: [{HOST}:0, {{address: '{HOST}:0', tls: {{cert: {tls.cert}, key: {tls.key}}}}}]")
-        self.daemon.config.write_text(text)
+        text = self.daemon.config.read_text()
+        bound, secret = f"address: '{HOST}:0', user: load", f"tls: {{cert: {tls.cert}, key: {tls.key}}}"
+        for name, address in (("resp", f"[{HOST}:0, {{{bound}}}]"), ("http", f"[{{{bound}}}, {{{bound}, {secret}}}]"),
+                              ("grpc", f"{{{bound}}}")):
+            text = text.replace(f"{name}: {HOST}:0", f"{name}: {address}")
+        self.passwords = ["p0"]
+        self.daemon.config.write_text(f"{text}users: {{load: {{may: [take, peek]}}, ops: {{}}}}\n")
+        self.set_user("take, peek")
         self.daemon.start()
-        line = self.daemon.started(0)
-        plain, secret = re.search(r" http=[^ ]*:(\d+),[^ ]*:(\d+)", line).groups()
-        self.daemon.ports.update(http=int(plain), https=int(secret))
+        self.daemon.ports.update(zip(("logins", "resp"), self.ports_of("resp")), **dict(
+            zip(("http", "https"), self.ports_of("http"))))
+
+    def ports_of(self, protocol):
+        addresses = re.search(rf" {protocol}=(\S+)", self.daemon.started(0))[1]
+        return [int(port) for port in re.findall(r":(\d+)", addresses)]
 
     def edit(self, old, new):
         """Changes the configuration, which the daemon notices."""
@@ -63,6 +72,39 @@ class Soak:
                 os.replace(new, old)
         self.daemon.send(signal.SIGHUP)
         until(lambda: self.daemon.said("tls-reloaded", before), "the daemon loads its certificate")
+
+    def set_user(self, may):
+        self.edit(r"ops: \{[^}]*\}", f"ops: {{password: [{', '.join(self.passwords)}], may: [{may}]}}")
+
+    def change_user(self, passwords, may):
+        before, self.passwords = len(self.daemon.log_text()), passwords
+        self.set_user(may)
+        until(lambda: self.daemon.said("reloaded", before), "the daemon reloads")
+
+    def login(self, password):
+        return contextlib.closing(Client(self.daemon.ports["logins"], password, "ops"))
+
+    def change_users(self):
+        """A user's password is replaced, and a right is taken from the user and given back. Open connections follow."""
+        [old], new = self.passwords, f"p{self.round + 1}"
+        take, peek = ("WEIR.TAKE", "a", "other"), ("WEIR.PEEK", "a", "other")
+        with self.login(old) as first:
+            equal(first.call(*take)[0], 1)
+            self.change_user([old, new], "peek")
+            with self.login(new) as second:
+                for client in (first, second):
+                    equal(client.call(*peek)[0], 1)
+                    client.send(*take)
+                    expect(str(client.read()).startswith("NOPERM"), "the right is gone")
+                self.change_user([new], "take, peek")
+                equal(second.call(*take)[0], 1)
+                first.send(*peek)
+                expect(isinstance(first.read(), Refused), "the password is gone")
+        try:
+            self.login(old)
+            raise Failed("the old password is accepted")
+        except Refused as refused:
+            expect(str(refused).startswith("WRONGPASS"), refused)
 
     def kill_new(self):
         """The new process is killed before it serves: at once, or while the old one waits."""
@@ -90,6 +132,8 @@ class Soak:
         await_more(loads)
         self.rotate()
         await_more(loads)
+        self.change_users()
+        await_more(loads)
         self.kill_new()
         await_more(loads)
         until(lambda: time.monotonic() > end, "the period ends", self.period_s + 60, 0.05)
@@ -115,8 +159,8 @@ def soak(box, seconds):
     s.check_log()
     replies, connections = (sum(getattr(load, name) for load in loads) for name in ("admitted", "connections"))
     unanswered = sum(load.unanswered for load in loads)
-    say(f"{s.round} hand-overs, reloads, certificates and killed processes; {replies} decisions over {connections} "
-        f"connections, all charged once; {unanswered} requests without a reply, none charged")
+    say(f"{s.round} hand-overs, reloads, certificates, passwords and killed processes; {replies} decisions over "
+        f"{connections} connections, all charged once; {unanswered} requests without a reply, none charged")
     say(f"anonymous memory: {s.anon[0] >> 10} KiB in the first process, at most {max(s.anon) >> 10} KiB; "
         f"descriptors: {s.descriptors[0]}, at most {max(s.descriptors)}")
     expect(max(s.anon) <= s.anon[0] + GROWTH_MAX, f"the memory stays flat: {s.anon}")
