@@ -16,7 +16,7 @@ void speed_run(report *r);   /* single calls and batches compared with the bare 
 void algos_run(report *r);   /* the other algorithms compared with gcra */
 void memory_run(report *r);  /* bytes a key */
 void longest_run(report *r); /* the longest call */
-void state_run(report *r);   /* opening a file */
+void state_run(report *r);   /* opening a file; backups */
 void attack_run(report *r);  /* a flood of keys: its speed, and the limits meanwhile */
 void flood_run(report *r);   /* what a flood forgives, for each pair of algorithms */
 void reload_run(report *r);  /* the first requests after a limit changed */
