@@ -529,9 +529,9 @@ static weir_status finish_copy(weir_image *m, const weir_store_options *options)
 {
     bool synced = weir_image_sync(m) == WEIR_OK;
     weir_file_header_complete(m->head, synced);
-    return synced && sync_head(m) ? WEIR_OK
-                                  : weir_file_error(WEIR_E_IO, options, ".new",
-                                                    "cannot write the file to the disk");
+    return synced && sync_head(m)
+               ? WEIR_OK
+               : weir_file_error(WEIR_E_IO, options, ".new", "cannot write the file to the disk");
 }
 
 weir_status weir_image_open_beside(weir_image **ret, weir_image *old,
