@@ -8,17 +8,18 @@
 #include "port/port.h"
 #include "store/table/word.h"
 
-enum {
-    /* Tries until a lock with our id counts as damage. A thread holds a lock for a few dozen
-     * instructions, and some page faults, which may wait for the disk. Each try lets it run, so
-     * that a stopped machine does not matter. The first 2^12 yield. The next 2^11 take two seconds,
-     * on a busy processor, too. Fuzz targets have one thread. */
+/* Tries until a lock with our id counts as damage. A thread holds a lock for a few dozen
+ * instructions, and some page faults, which may wait for the disk. Each try lets it run, so that a
+ * stopped machine does not matter. The first tries yield. The others sleep, together for two
+ * seconds, also on a busy processor. Fuzz targets have one thread. */
+#define YIELDS_OWN (1u << 12)
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-    WAIT_OWN = 1 << 12,
+#define WAIT_OWN YIELDS_OWN
 #else
-    WAIT_OWN = 3 << 11,
+#define WAIT_OWN (YIELDS_OWN + (1u << 11))
 #endif
-    YIELDS_OWN = 1 << 12,
+
+enum {
     SPINS = 64,    /* tries before the thread yields */
     BACK_OFF = 16, /* pauses between two tries, about 300 ns */
     YIELDS = 64,   /* yields between two checks that the lock's owner is alive */
