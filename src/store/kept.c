@@ -40,6 +40,7 @@ typedef struct family {
 /* A limit of a family. */
 typedef struct variant {
     uint64_t id;
+    uint64_t text_id; /* weir_store_policy_id() */
     family *family;
     weir_policy policy; /* its time zone is one of the store */
     struct variant *next;
@@ -50,6 +51,7 @@ struct weir_kept {
     family *families;
     family *noted;
     variant *slot[SLOTS];
+    bool begun; /* weir_store_keep() was called */
 };
 
 weir_kept *weir_kept_new(void)
@@ -148,6 +150,7 @@ static variant *get_variant(const weir_store *s, uint64_t id, family *f)
     if (v || weir_store_policy_find(s, id, &p) != WEIR_OK || !(v = port_zalloc(1, sizeof *v)))
         return v;
     v->id = id;
+    v->text_id = weir_store_policy_id(s, &p);
     v->family = f;
     v->policy = p;
     v->next = s->kept->slot[id % SLOTS];
@@ -266,8 +269,13 @@ void weir_store_keep(weir_store *s)
         s->kept->noted = f->next_noted;
         f->noted = false;
     }
+    bool first = !s->kept->begun;
+    s->kept->begun = true;
     port_mutex_unlock(s->kept->mutex);
-    if (longest_ns == 0 || weir_store_stats_get(s).keys == 0)
+    /* The limits of a new store have no former ones. Later, another thread or process may use a
+     * former limit even if there is no key yet. */
+    if (longest_ns == 0 ||
+        (first && weir_image_is_new(s->image) && weir_store_stats_get(s).keys == 0))
         return;
     int64_t until_ns = weir_ns_add(weir_store_now(s), weir_ns_add(longest_ns, HOUR_NS));
     weir_table_keep_until(s->common.table, until_ns);
@@ -284,6 +292,26 @@ static const variant *find_limit(const weir_store *s, uint64_t id)
             v = v->next;
     }
     return v;
+}
+
+bool weir_kept_may_have_moved(weir_store *s, uint64_t recorded_id, int64_t now_ns)
+{
+    bool may_have_moved = false;
+    weir_table *t = s->common.table;
+    if (!weir_kept_until(weir_table_kept_until(t), weir_table_now(t, now_ns)))
+        return false;
+    port_mutex_lock(s->kept->mutex);
+    for (size_t i = 0; i < SLOTS; i++) {
+        for (const variant *v = s->kept->slot[i]; v; v = v->next) {
+            if (!weir_id_is_of(s, recorded_id, v->id, v->family->reset_id) &&
+                ((recorded_id ^ v->text_id) & ~WEIR_ID_PARTITION) != 0)
+                continue;
+            look(s, v->family);
+            may_have_moved |= v->family->len > 1;
+        }
+    }
+    port_mutex_unlock(s->kept->mutex);
+    return may_have_moved;
 }
 
 /* A key under the id of another limit of its family. */
@@ -521,9 +549,11 @@ weir_status weir_kept_run(weir_store *s, const weir_area *at, const weir_large_c
     if (reserved)
         weir_reserve_lock(s->reserved);
     weir_status st = run(&m);
-    if (reserved && st == WEIR_OK && m.from)
-        weir_reserve_rename(s->reserved, m.from_hash, call->hash,
-                            weir_recorded_id(s, call->policy, named->policy_id));
+    for (size_t i = 0; reserved && st == WEIR_OK && i < m.n; i++) {
+        if (!m.from || m.from_hash == of[i].hash)
+            weir_reserve_rename(s->reserved, of[i].hash, call->hash,
+                                weir_recorded_id(s, call->policy, named->policy_id));
+    }
     if (reserved)
         weir_reserve_unlock(s->reserved);
     return st;

@@ -47,6 +47,10 @@ weir_status weir_kept_run_there(weir_store *s, const weir_large_call *call,
  * only hashes afterwards. */
 void weir_kept_move(weir_store *s, const weir_store_request *request, int64_t now_ns);
 
+/* Whether a state under a limit may be under another limit of its family now.
+ *  recorded_id  weir_recorded_id() of the limit. */
+bool weir_kept_may_have_moved(weir_store *s, uint64_t recorded_id, int64_t now_ns);
+
 /* Resets a key under the other ids of its family. The caller holds the lock of the
  * reservations. */
 void weir_kept_reset(weir_store *s, uint64_t policy_id, const void *key, size_t key_len);

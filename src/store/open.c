@@ -235,10 +235,9 @@ static void policy_note(void *ctx, uint64_t policy_id, const weir_policy *p)
     weir_store_note_policy(ctx, policy_id, p);
 }
 
-static bool may_have_moved(void *ctx, int64_t now_ns)
+static bool may_have_moved(void *ctx, uint64_t policy_id, int64_t now_ns)
 {
-    weir_table *t = ((weir_store *)ctx)->common.table;
-    return weir_kept_until(weir_table_kept_until(t), weir_table_now(t, now_ns));
+    return weir_kept_may_have_moved(ctx, policy_id, now_ns);
 }
 
 static weir_status open_reservations(weir_store *s, weir_part part)

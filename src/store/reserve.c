@@ -679,7 +679,7 @@ weir_status weir_reserve_commit(weir_reserve *r, uint64_t id, int64_t now_ns, in
         } else {
             set_free(of); /* it is in the free list */
             /* A state that has moved since counts more than one that begins here. */
-            c.if_there = t->hooks.may_have_moved(t->hooks.ctx, now_ns);
+            c.if_there = t->hooks.may_have_moved(t->hooks.ctx, at.policy_id, now_ns);
         }
         set_next(t);
         st = run(t, p, at, now_ns, more ? charge_more_state : give_back_state, &c);

@@ -58,8 +58,8 @@ typedef struct weir_reserve_hooks {
     /* Stores a policy, so that policy_find() finds it, also after a restart. */
     void (*policy_note)(void *ctx, uint64_t policy_id, const weir_policy *p);
 
-    /* Whether states may have moved to other hashes not long ago. */
-    bool (*may_have_moved)(void *ctx, int64_t now_ns);
+    /* Whether a state under this id may have moved to another hash not long ago. */
+    bool (*may_have_moved)(void *ctx, uint64_t policy_id, int64_t now_ns);
 } weir_reserve_hooks;
 
 /* The public member of the handle, for weir_reserve_due(). The others are private. */

@@ -104,8 +104,9 @@ static inline void fake_note(void *ctx, uint64_t policy_id, const weir_policy *p
     f->policy_id[f->policies++] = policy_id;
 }
 
-static inline bool fake_moved(void *ctx, int64_t now_ns)
+static inline bool fake_moved(void *ctx, uint64_t policy_id, int64_t now_ns)
 {
+    assert_int_equal(policy_id, 77);
     return now_ns < ((const fake *)ctx)->moved_until_ns;
 }
 

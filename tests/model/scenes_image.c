@@ -290,9 +290,10 @@ static bool make_one(unsigned process, int64_t cost, uint64_t *ret_id)
     return request.decision.allowed;
 }
 
-static bool has_moved(void *ctx, int64_t at_ns)
+static bool has_moved(void *ctx, uint64_t id, int64_t at_ns)
 {
     (void)ctx;
+    (void)id;
     (void)at_ns;
     return false;
 }

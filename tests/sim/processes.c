@@ -191,6 +191,12 @@ const weir_policy_registry *weir_image_policies(const weir_image *m)
     return &m->registry;
 }
 
+bool weir_image_is_new(const weir_image *m)
+{
+    (void)m;
+    return false;
+}
+
 weir_status weir_image_sync(weir_image *m)
 {
     (void)m;
@@ -264,9 +270,10 @@ static bool is_alive(const void *ctx, uint64_t id)
     return sim.alive[id / 2 % IDS] == id;
 }
 
-static bool may_have_moved(void *ctx, int64_t now_ns)
+static bool may_have_moved(void *ctx, uint64_t policy_id, int64_t now_ns)
 {
     (void)ctx;
+    (void)policy_id;
     (void)now_ns;
     return false;
 }
