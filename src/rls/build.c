@@ -242,6 +242,18 @@ static weir_status check_limit(build *b, const weir_rls_spec *s)
     return WEIR_OK;
 }
 
+/* Returns why a limit cannot have this layer, or NULL. */
+static const char *misfit(const weir_rls_spec *s, weir_algorithm a)
+{
+    if (a == WEIR_LEAKY_QUEUE)
+        return "leaky-queue delays requests, but the answers of this service cannot be delayed: "
+               "use gcra or leaky-bucket";
+    if (s->late && (a == WEIR_CONCURRENT || a == WEIR_BLOCK))
+        return "late charges what was used already, which holds no concurrent units and begins no "
+               "block: use another limit";
+    return NULL;
+}
+
 /* Reads the policy text of a limit. */
 static weir_status read_policy(build *b, rls_limit *limit, const weir_rls_spec *s)
 {
@@ -254,10 +266,9 @@ static weir_status read_policy(build *b, rls_limit *limit, const weir_rls_spec *
         return st;
     }
     for (uint32_t i = 0; i < p.layers; i++) {
-        if (p.layer[i].algorithm == WEIR_LEAKY_QUEUE) {
-            fail(b, WEIR_E_UNSUPPORTED, s,
-                 "leaky-queue delays requests, but the answers of this service cannot be delayed: "
-                 "use gcra or leaky-bucket");
+        const char *why = misfit(s, p.layer[i].algorithm);
+        if (why) {
+            fail(b, WEIR_E_UNSUPPORTED, s, "%s", why);
             b->error->column = 1;
             return WEIR_E_UNSUPPORTED;
         }

@@ -71,6 +71,13 @@ static void bad_descriptors_are_refused(void **unused)
             WEIR_E_UNSUPPORTED, 1,
             "leaky-queue delays requests, but the answers of this service cannot be delayed: use "
             "gcra or leaky-bucket");
+    static const char *const not_late[] = {
+        "concurrent 2 lease 30s", "gcra 1/s & concurrent 2 lease 30s", "gcra 1/s & block 1m"};
+    for (size_t i = 0; i < sizeof not_late / sizeof *not_late; i++)
+        refused((weir_rls_spec){.key = "k", .has_limit = true, .policy = not_late[i], .late = true},
+                WEIR_E_UNSUPPORTED, 1,
+                "late charges what was used already, which holds no concurrent units and begins no "
+                "block: use another limit");
 }
 
 /* The keys and values of a path have up to 65535 bytes, with the domain, and two for each level. */
