@@ -23,11 +23,11 @@ function fastifyStore({ prefix = '', ...options }) {
     }
 
     incr(key, callback, timeWindow, max) {
-      this.#answer(this.#counts.hit(key, timeWindow, max), callback);
+      this.#answer(this.#counts.hit(String(key), timeWindow, max), callback);
     }
 
     read(key, callback, timeWindow, max) {
-      this.#answer(this.#counts.read(key, timeWindow, max), callback);
+      this.#answer(this.#counts.read(String(key), timeWindow, max), callback);
     }
 
     child(params) {

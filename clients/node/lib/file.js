@@ -55,6 +55,7 @@ class FileEngine {
     errors.integer('memory', memory, 0, Number.MAX_SAFE_INTEGER);
     const synced = choice('sync', sync, ['never', '1s']) === '1s';
     const refuse = choice('whenFull', whenFull, ['evict', 'refuse']) === 'refuse';
+    if (clock !== undefined && typeof clock !== 'function') errors.mistake('clock', 'a function', clock);
     this.#clock = clock;
     const file = pathOf(url);
     try {
@@ -110,8 +111,14 @@ class FileEngine {
     return this.#limiter ?? errors.mistake('limiter', 'an open one', 'a closed one');
   }
 
+  // The time in ns since 1970 of a test's clock; undefined: the addon reads the store's clock.
+  #now() {
+    const now = this.#clock?.();
+    return this.#clock === undefined || typeof now === 'bigint' ? now : errors.mistake('clock', 'a BigInt of ns', now);
+  }
+
   #run(operation, key, cost, more, next) {
-    const status = this.#addon.run(OPERATIONS[operation], this.#open(), ipKey(key), cost, more, this.#clock?.(), next);
+    const status = this.#addon.run(OPERATIONS[operation], this.#open(), ipKey(key), cost, more, this.#now(), next);
     if (status !== 0) this.#fail(status);
   }
 
@@ -152,7 +159,7 @@ class FileEngine {
 
   #settle(id, actual, ttl) {
     const status = this.#addon.settle(this.#open(), parseInt(id.slice(0, 8), 16), parseInt(id.slice(8), 16), actual, ttl,
-      this.#clock?.());
+      this.#now());
     if (status !== 0) this.#fail(status);
     return this.#decision(false);
   }

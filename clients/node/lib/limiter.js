@@ -10,6 +10,7 @@ const ENGINES = { 'weir:': DaemonEngine, 'weirs:': DaemonEngine, 'weir+file:': F
 const COST_MAX = 2147483647;
 const OPTIONS = ['url', 'prefix', 'onError', 'onFailure'];
 const ON_ERROR = ['open', 'closed', 'throw'];
+const ADDRESS = /^[\da-f:.]+$/i; // with such a prefix, a key could be read as another address
 const PERCENT = /^(100|\d{1,2})%$/;
 
 const cost = (value) => errors.integer('cost', value, 0, COST_MAX);
@@ -39,7 +40,9 @@ class Limiter {
   constructor(policy, options = {}) {
     if (typeof policy !== 'string' || policy === '') errors.mistake('policy', 'a policy text or a name', policy);
     const { prefix = '', onError = 'open', onFailure = () => {}, ...rest } = options;
-    if (typeof prefix !== 'string') errors.mistake('prefix', 'a string', prefix);
+    if (typeof prefix !== 'string' || ADDRESS.test(prefix)) {
+      errors.mistake('prefix', "a string that no IP address begins with, such as 'api:'", prefix);
+    }
     if (!ON_ERROR.includes(onError)) errors.mistake('onError', "'open', 'closed' or 'throw'", onError);
     if (typeof onFailure !== 'function') errors.mistake('onFailure', 'a function', onFailure);
     const url = parse(rest.url);
