@@ -9,6 +9,7 @@ const { Reservation } = require('./reservation.js');
 const ENGINES = { 'weir:': DaemonEngine, 'weirs:': DaemonEngine, 'weir+file:': FileEngine };
 const COST_MAX = 2147483647;
 const OPTIONS = ['url', 'prefix', 'onError', 'onFailure'];
+const CHECK_OPTIONS = ['cost', 'keep', 'next'];
 const ON_ERROR = ['open', 'closed', 'throw'];
 const ADDRESS = /^[\da-f:.]+$/i; // with such a prefix, a key could be read as another address
 const PERCENT = /^(100|\d{1,2})%$/;
@@ -80,6 +81,7 @@ class Limiter {
 
   #decide(operation, key, options) {
     if (options === undefined) return this.#engine.decide(operation, this.#key(key), 1, 0, false);
+    errors.onlyKnown(options, CHECK_OPTIONS, 'a check');
     return this.#engine.decide(operation, this.#key(key), cost(options.cost ?? 1), keep(options.keep ?? 0),
       options.next === true);
   }
