@@ -18,6 +18,7 @@ from kit.process import Failed, expect, run
 import libraries
 import openapi
 import page
+import weir_node
 
 PROGRAMS = {
     "redis_py": ("python", ["redis_py.py"]),
@@ -36,7 +37,8 @@ class Installed:
     """Installs each language once, all of them at the same time."""
 
     def __init__(self, build):
-        languages = (install.java, install.go, install.node, install.python, install.php, install.ruby)
+        languages = (install.java, install.go, install.node, install.python, install.php, install.ruby,
+                     weir_node.installed)
         pool = concurrent.futures.ThreadPoolExecutor(len(languages))
         self.results = {one.__name__: pool.submit(one, build) for one in languages}
 
@@ -144,7 +146,8 @@ def page_tests(installed):
 def main():
     installed = Installed(pathlib.Path(sys.argv[1]).resolve().parent / "clients")
     tests = [page_yaml, page_releases, *library_tests(installed), *field_tests(installed),
-             *openapi_tests(installed), *page_tests(installed)]
+             *openapi_tests(installed), *page_tests(installed),
+             *weir_node.tests(lambda: installed.get(weir_node.installed.__name__))]
     return run(tests, sys.argv)
 
 

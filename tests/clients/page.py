@@ -17,12 +17,12 @@ QUICK_S = 0.9  # more than the timeout of the examples, less than the default of
 BURST = 5
 
 
-def block(heading, language):
-    """The first code block of a language below a heading."""
-    section = PAGE.read_text().split(f"\n## {heading}\n", 1)
-    expect(len(section) == 2, f"docs/clients.md has no heading {heading!r}")
+def block(heading, language, file=PAGE):
+    """The first code block of a language below a heading of a page."""
+    section = file.read_text().split(f"\n## {heading}\n", 1)
+    expect(len(section) == 2, f"{file} has no heading {heading!r}")
     found = re.search(rf"^```{language}\n(.*?)^```$", section[1].split("\n## ")[0], re.M | re.S)
-    expect(found, f"docs/clients.md has no {language} below {heading!r}")
+    expect(found, f"{file} has no {language} below {heading!r}")
     return found[1]
 
 

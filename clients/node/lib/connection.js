@@ -22,21 +22,29 @@ function optional(name) {
   }
 }
 
+// Remembers why there is no connection: the client's error when it connected last, such as a wrong password.
+function withReason(client, parts) {
+  const target = { reason: undefined, ...parts };
+  client.on('error', (error) => { target.reason = error; });
+  client.on('ready', () => { target.reason = undefined; });
+  return target;
+}
+
 // What this file needs of a client: `first` settles when the first attempt to connect has ended.
 function withIoredis({ Redis }, { host, port, username, password, tls }) {
   const client = new Redis({ host, port, username, password, tls, lazyConnect: true, connectTimeout: CONNECT_MS,
     maxRetriesPerRequest: 0, enableOfflineQueue: false, autoResendUnfulfilledCommands: false,
     enableReadyCheck: false, retryStrategy: reconnectDelay });
-  client.on('error', () => {}); // the requests fail, and are reported
-  return { first: client.connect(), send: (words) => client.call(...words), close: () => client.disconnect() };
+  return withReason(client, { first: client.connect(), send: (words) => client.call(...words),
+    close: () => client.disconnect() });
 }
 
 function withNodeRedis({ createClient }, { host, port, username, password, tls }) {
   const client = createClient({ username, password, disableOfflineQueue: true,
     socket: { host, port, ...(tls && { tls: true, ...tls }), connectTimeout: CONNECT_MS, reconnectStrategy: reconnectDelay } });
   const failed = new Promise((resolve) => client.on('error', resolve));
-  return { first: Promise.race([client.connect(), failed]), send: (words) => client.sendCommand(words),
-    close: () => client.destroy() };
+  return withReason(client, { first: Promise.race([client.connect(), failed]),
+    send: (words) => client.sendCommand(words), close: () => client.destroy() });
 }
 
 function make(target) {
@@ -112,7 +120,11 @@ class Connection {
   async #sent(request, words) {
     if (this.#starting) await this.#starting;
     if (request.isLate) throw new UnavailableError('no connection');
-    return request.client.send(words);
+    try {
+      return await request.client.send(words);
+    } catch (error) {
+      throw request.client.reason ?? error;
+    }
   }
 
   #expire(request, reject) {

@@ -205,5 +205,6 @@ export class FileError extends WeirError {}
 export class UnavailableError extends WeirError {}
 export class FullError extends UnavailableError {}
 export class DeniedError extends WeirError {
+  constructor(decision: Decision);
   readonly decision: Decision;
 }
