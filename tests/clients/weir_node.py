@@ -4,8 +4,8 @@ middleware and the stores of other libraries, in a file and with a daemon. The p
 
 import contextlib
 import hashlib
+import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ from kit.process import ROOT, Failed, Process, expect, say, until
 from kit.weir import Daemon
 import page
 
-HERE = pathlib.Path(__file__).resolve().parent
+HERE = ROOT / "tests" / "clients"
 VECTORS = [path for path in sorted((ROOT / "tests" / "vectors").glob("*.json")) if path.name != "keys.json"]
 PAGE = ROOT / "docs" / "clients" / "node.md"
 
@@ -94,7 +94,8 @@ def node_package(box):
     (copy / "build" / "Release" / "weir.node").rename(copy / "prebuilds" / platform / "weir.node")
     program = f"new (require({str(copy)!r}).Limiter)('gcra 1/h', {{ url: {file_url(box)!r} }}).checkSync('a').allowed"
     expect(node(box, ["-p", program]) == "true\n", "the prebuilt addon does not decide")
-    expect(node(box, [copy / "lib" / "install.js"], PATH="/nonexistent") == "", "a prebuilt addon is built again")
+    node(box, [copy / "lib" / "install.js"])
+    expect(not (copy / "build" / "Release" / "weir.node").exists(), "a prebuilt addon is built again")
     shutil.rmtree(copy / "prebuilds")
     with contextlib.suppress(Failed):
         node(box, ["-p", program])
@@ -205,35 +206,53 @@ def node_fastify_suite(box):
 # ---- the recipes of the page ---------------------------------------------------------------------
 
 
-def recipe(box, heading):
-    """A program of the page, with ports of this test and a file in its directory."""
-    port = page.unused_port()
-    directory = box.node[0]
-    text = page.block(heading, "js", PAGE).replace("3000", str(port)).replace("/var/lib/app/limits", str(box.path / "limits"))
-    (directory / f"recipe_{heading.lower()}.mjs").write_text(text)
-    return page.Example(box, [*box.node[1], f"recipe_{heading.lower()}.mjs"], directory, port)
+def compiled(directory, program):
+    """The JavaScript of a program in TypeScript with decorators."""
+    install.run(["node_modules/typescript/bin/tsc", "--experimentalDecorators", "--emitDecoratorMetadata", "--skipLibCheck",
+                 "--target", "es2022", "--module", "nodenext", "--types", "", program], directory, Failed)
+    return program.replace(".ts", ".js")
 
 
-def check_recipe(box, heading, allowed=5):
-    example = recipe(box, heading)
-    until(lambda: example.is_serving() or True, "the example serves HTTP")
-    statuses = [example.get()[0] for _ in range(allowed)]
-    expect(statuses[-1] == 429 and set(statuses[:-1]) <= {200, 429}, f"found {statuses}")
+def check_recipe(box, heading, language):
+    """Two requests are allowed, and the third is denied. The ports and the file are those of this test."""
+    port, (directory, command) = page.unused_port(), box.node
+    text = page.block(heading, language, PAGE)
+    for written, used in (("3000", str(port)), ("/var/lib/app/limits", f"{box.path}/limits")):
+        expect(written in text, f"the example has no {written}")
+        text = text.replace(written, used)
+    program = f"recipe_{heading.lower()}.{'ts' if language == 'ts' else 'mjs'}"
+    (directory / program).write_text(text)
+    if language == "ts":
+        program = compiled(directory, program)
+    example = page.Example(box, [*command, program], directory, port)
+    until(example.is_serving, "the example serves HTTP")
+    status, _ = example.get()
+    denied, headers = example.get()
+    expect((status, denied) == (200, 429), f"found {status} and {denied}")
+    expect(0 < int(headers["Retry-After"]) <= 60, f"found {headers['Retry-After']}")
 
 
 def node_recipes():
-    for heading in ("Express", "Fastify", "Nest"):
-        def test(box, heading=heading):
-            check_recipe(box, heading)
+    for heading, language in (("Express", "js"), ("Fastify", "js"), ("Nest", "ts")):
+        def test(box, heading=heading, language=language):
+            check_recipe(box, heading, language)
 
         test.__name__ = f"node_recipe_{heading.lower()}"
         yield test
 
 
+def node_page_releases(_box):
+    """The page names the releases that the tests install."""
+    pins = json.loads((HERE / "weir_node" / "package.json").read_text())["dependencies"]
+    named = re.findall(r"([@\w/-]+) (\d+\.\d+\.\d+)", PAGE.read_text().split("## Tested")[1])
+    wrong = [f"{name} {version}" for name, version in named if pins.get(name) != version]
+    expect(len(named) > 5 and not wrong, f"the tests do not install {wrong}")
+
+
 TESTS = [node_package, node_types, node_vectors_in_file, node_vectors_with_daemon, node_interface_in_file,
          node_interface_with_ioredis, node_interface_with_node_redis, node_race_in_file, node_race_with_daemon, node_files,
          node_faults_with_ioredis, node_faults_with_node_redis, node_middleware_in_file, node_middleware_with_daemon,
-         node_fastify_suite, *node_recipes()]
+         node_fastify_suite, *node_recipes(), node_page_releases]
 
 
 def tests(get):
