@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
-.PHONY: all shipped nginx-module deb image image-arm64 manifests run sim soak bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies image-check browser asan tsan fuzz coverage mutants proof model aarch64 wasm web site figures dist lint layers fmt vectors distros install uninstall clean help
+.PHONY: all shipped nginx-module deb image image-arm64 manifests run sim soak bench bench-lib bench-daemon bench-redis bench-nginx bench-envoy bench-haproxy bench-replay bench-web instructions check claims redis nginx clients envoy haproxy proxies image-check browser asan tsan fuzz coverage mutants proof model aarch64 wasm web site figures dist clients-dist lint layers fmt vectors distros install uninstall clean help
 
 PORT ?= 6380
 HTTP ?= 8080
@@ -195,6 +195,10 @@ figures:         ## draw the figures of the documentation and of the web pages: 
 dist: build/build.ninja  ## amalgamate the library into one file: build/dist/weir.c and weir.h
 	@tools/deps check
 	@rm -f build/dist.stamp && ninja -C build --quiet dist.stamp && wc -l build/dist/weir.[ch]
+
+clients-dist: build/build.ninja ## pack the clients of other languages, without the network: build/clients-dist
+	@tools/deps clients
+	@tools/clients-dist build
 
 lint:            ## check layout, clang-tidy, sizes, names, Markdown and links
 	@tools/deps check ci

@@ -44,8 +44,8 @@ def installed(clients):
     """Installs the libraries that the tests use, and the package, whose addon npm builds."""
     install.need("node", "npm", "make", "cc", "python3")
     directory = install.copy("weir_node", clients)
-    install.once(directory, "package-lock.json",
-                 lambda: install.run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], directory, install.Skipped))
+    words = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+    install.once(directory, "package-lock.json", lambda: install.run(words, directory, install.Skipped))
     package = packed(clients.parent)
     digest, stamp = hashlib.sha256(package.read_bytes()).hexdigest(), directory / "installed"
     if not stamp.exists() or stamp.read_text() != digest or not (directory / "node_modules" / "weir").exists():
@@ -193,9 +193,9 @@ def node_fastify_suite(box):
     shutil.copytree(directory / "node_modules" / "@fastify" / "rate-limit", suite)
     shutil.copy(directory / "fastify_store.cjs", suite / "store" / "LocalStore.js")
     files = [str(file) for file in sorted((suite / "test").rglob("*.test.js")) if "redis" not in file.name]
-    done = subprocess.run([str(word) for word in [*command, "--test", "--test-reporter=tap", *files]], cwd=suite, text=True,
-                          env={**os.environ, "WEIR_URL": file_url(box)}, capture_output=True, check=False,
-                          timeout=install.INSTALL_S)
+    words = [str(word) for word in [*command, "--test", "--test-reporter=tap", *files]]
+    done = subprocess.run(words, cwd=suite, env={**os.environ, "WEIR_URL": file_url(box)}, text=True,
+                          capture_output=True, check=False, timeout=install.INSTALL_S)
     failed = re.findall(r"^not ok \d+ - (.*)$", done.stdout, re.M)
     passed = len(re.findall(r"^ok \d+ - ", done.stdout, re.M))
     surprise = [name for name in failed if name not in FASTIFY_REFUSED]
@@ -208,8 +208,9 @@ def node_fastify_suite(box):
 
 def compiled(directory, program):
     """The JavaScript of a program in TypeScript with decorators."""
-    install.run(["node_modules/typescript/bin/tsc", "--experimentalDecorators", "--emitDecoratorMetadata", "--skipLibCheck",
-                 "--target", "es2022", "--module", "nodenext", "--types", "", program], directory, Failed)
+    install.run(["node_modules/typescript/bin/tsc", "--experimentalDecorators", "--emitDecoratorMetadata",
+                 "--skipLibCheck", "--target", "es2022", "--module", "nodenext", "--types", "", program], directory,
+                Failed)
     return program.replace(".ts", ".js")
 
 
@@ -250,8 +251,8 @@ def node_page_releases(_box):
 
 
 TESTS = [node_package, node_types, node_vectors_in_file, node_vectors_with_daemon, node_interface_in_file,
-         node_interface_with_ioredis, node_interface_with_node_redis, node_race_in_file, node_race_with_daemon, node_files,
-         node_faults_with_ioredis, node_faults_with_node_redis, node_middleware_in_file, node_middleware_with_daemon,
+         node_interface_with_ioredis, node_interface_with_node_redis, node_race_in_file, node_race_with_daemon,
+         node_files, node_faults_with_ioredis, node_faults_with_node_redis, node_middleware_in_file, node_middleware_with_daemon,
          node_fastify_suite, *node_recipes(), node_page_releases]
 
 

@@ -6,15 +6,19 @@ const path = require('node:path');
 const { FileError } = require('./errors.js');
 
 const root = path.join(__dirname, '..');
-const places = [path.join(root, 'prebuilds', `${process.platform}-${process.arch}`, 'weir.node'),
-  path.join(root, 'build', 'Release', 'weir.node')];
+const places = [
+  path.join(root, 'prebuilds', `${process.platform}-${process.arch}`, 'weir.node'),
+  path.join(root, 'build', 'Release', 'weir.node'),
+];
 let addon;
 
 function load() {
   const place = places.find(existsSync);
   if (!place) {
-    throw new FileError('weir+file: the addon is not built; `npm rebuild weir --foreground-scripts` builds it, ' +
-      'with a C compiler, make and Python');
+    throw new FileError(
+      'weir+file: the addon is not built; `npm rebuild weir --foreground-scripts` builds it, ' +
+        'with a C compiler, make and Python',
+    );
   }
   return require(place);
 }

@@ -5,19 +5,23 @@ const { isIPv4, isIPv6 } = require('node:net');
 
 // The eight groups of a valid IPv6 address, as numbers.
 function groupsOf(address) {
-  const [head, tail] = address.replace(/[\d.]+$/, (end) => {
-    if (!end.includes('.')) return end;
-    const [a, b, c, d] = end.split('.').map(Number);
-    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
-  }).split('::').map((part) => (part ? part.split(':').map((group) => parseInt(group, 16)) : []));
+  const [head, tail] = address
+    .replace(/[\d.]+$/, (end) => {
+      if (!end.includes('.')) return end;
+      const [a, b, c, d] = end.split('.').map(Number);
+      return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+    })
+    .split('::')
+    .map((part) => (part ? part.split(':').map((group) => parseInt(group, 16)) : []));
   return tail ? [...head, ...Array(8 - head.length - tail.length).fill(0), ...tail] : head;
 }
 
 // Clears all bits but the first `bits`, of words of `width` bits.
-const network = (words, width, bits) => words.map((word, i) => {
-  const cleared = Math.min(width, Math.max(0, width * (i + 1) - bits));
-  return Math.floor(word / 2 ** cleared) * 2 ** cleared;
-});
+const network = (words, width, bits) =>
+  words.map((word, i) => {
+    const cleared = Math.min(width, Math.max(0, width * (i + 1) - bits));
+    return Math.floor(word / 2 ** cleared) * 2 ** cleared;
+  });
 
 function v4Key(bytes, bits) {
   const text = network(bytes, 8, bits).join('.');

@@ -25,26 +25,57 @@ function optional(name) {
 // Remembers why there is no connection: the client's error when it connected last, such as a wrong password.
 function withReason(client, parts) {
   const target = { reason: undefined, ...parts };
-  client.on('error', (error) => { target.reason = error; });
-  client.on('ready', () => { target.reason = undefined; });
+  client.on('error', (error) => {
+    target.reason = error;
+  });
+  client.on('ready', () => {
+    target.reason = undefined;
+  });
   return target;
 }
 
 // What this file needs of a client: `first` settles when the first attempt to connect has ended.
 function withIoredis({ Redis }, { host, port, username, password, tls }) {
-  const client = new Redis({ host, port, username, password, tls, lazyConnect: true, connectTimeout: CONNECT_MS,
-    maxRetriesPerRequest: 0, enableOfflineQueue: false, autoResendUnfulfilledCommands: false,
-    enableReadyCheck: false, retryStrategy: reconnectDelay });
-  return withReason(client, { first: client.connect(), send: (words) => client.call(...words),
-    close: () => client.disconnect() });
+  const client = new Redis({
+    host,
+    port,
+    username,
+    password,
+    tls,
+    lazyConnect: true,
+    connectTimeout: CONNECT_MS,
+    maxRetriesPerRequest: 0,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    enableReadyCheck: false,
+    retryStrategy: reconnectDelay,
+  });
+  return withReason(client, {
+    first: client.connect(),
+    send: (words) => client.call(...words),
+    close: () => client.disconnect(),
+  });
 }
 
 function withNodeRedis({ createClient }, { host, port, username, password, tls }) {
-  const client = createClient({ username, password, disableOfflineQueue: true,
-    socket: { host, port, ...(tls && { tls: true, ...tls }), connectTimeout: CONNECT_MS, reconnectStrategy: reconnectDelay } });
+  const client = createClient({
+    username,
+    password,
+    disableOfflineQueue: true,
+    socket: {
+      host,
+      port,
+      ...(tls && { tls: true, ...tls }),
+      connectTimeout: CONNECT_MS,
+      reconnectStrategy: reconnectDelay,
+    },
+  });
   const failed = new Promise((resolve) => client.on('error', resolve));
-  return withReason(client, { first: Promise.race([client.connect(), failed]),
-    send: (words) => client.sendCommand(words), close: () => client.destroy() });
+  return withReason(client, {
+    first: Promise.race([client.connect(), failed]),
+    send: (words) => client.sendCommand(words),
+    close: () => client.destroy(),
+  });
 }
 
 function make(target) {
@@ -60,16 +91,20 @@ function adopt(client) {
   if (typeof client.call === 'function') {
     for (const name of ['autoResendUnfulfilledCommands', 'enableOfflineQueue']) {
       if (client.options?.[name] !== false) {
-        throw new OptionError(`client: expected an ioredis client with ${name}: false, because weir could charge a ` +
-          'request twice or late otherwise');
+        throw new OptionError(
+          `client: expected an ioredis client with ${name}: false, because weir could charge a ` +
+            'request twice or late otherwise',
+        );
       }
     }
     return { send: (words) => client.call(...words), close() {} };
   }
   if (typeof client.sendCommand !== 'function') mistake('client', 'a client of ioredis or node-redis', typeof client);
   if (client.options?.disableOfflineQueue !== true) {
-    throw new OptionError('client: expected a node-redis client with disableOfflineQueue: true, because weir could ' +
-      'charge a request long after its timeout otherwise');
+    throw new OptionError(
+      'client: expected a node-redis client with disableOfflineQueue: true, because weir could ' +
+        'charge a request long after its timeout otherwise',
+    );
   }
   return { send: (words) => client.sendCommand(words), close() {} };
 }
@@ -94,9 +129,14 @@ class Connection {
     const client = this.#make();
     this.#client = client;
     this.#late = 0;
-    this.#starting = client.first?.then(() => {}, () => {}).then(() => {
-      if (this.#client === client) this.#starting = undefined;
-    });
+    this.#starting = client.first
+      ?.then(
+        () => {},
+        () => {},
+      )
+      .then(() => {
+        if (this.#client === client) this.#starting = undefined;
+      });
   }
 
   send(words) {
@@ -149,9 +189,13 @@ const connections = new Map();
 
 // Returns a connection for a URL. Limiters with the same URL, timeout and TLS options share one.
 function connect(url, tls, timeout) {
-  const target = { host: url.hostname.replace(/^\[|\]$/g, '') || '127.0.0.1', port: Number(url.port || 6380),
-    username: decodeURIComponent(url.username) || undefined, password: decodeURIComponent(url.password) || undefined,
-    tls: url.protocol === 'weirs:' ? tls ?? {} : undefined };
+  const target = {
+    host: url.hostname.replace(/^\[|\]$/g, '') || '127.0.0.1',
+    port: Number(url.port || 6380),
+    username: decodeURIComponent(url.username) || undefined,
+    password: decodeURIComponent(url.password) || undefined,
+    tls: url.protocol === 'weirs:' ? (tls ?? {}) : undefined,
+  };
   const name = `${url.href} ${timeout}`;
   const same = connections.get(name);
   const connection = same && same.tls === tls ? same.connection : new Connection(() => make(target), timeout);

@@ -27,14 +27,15 @@ class Counts {
   limiter(windowMs) {
     const policy = this.#policy ?? `fixed-window ${COUNT_MAX}/${Math.ceil(windowMs)}ms from-first`;
     let limiter = this.#limiters.get(policy);
-    if (!limiter) this.#limiters.set(policy, limiter = new Limiter(policy, this.#options));
+    if (!limiter) this.#limiters.set(policy, (limiter = new Limiter(policy, this.#options)));
     return limiter;
   }
 
   #countOf(decision, limit) {
     const used = decision.limit - decision.remaining;
     if (!this.decides) return { count: used, ms: decision.resetAfterMs };
-    if (!decision.allowed) return { count: limit === undefined ? Number.MAX_SAFE_INTEGER : limit + 1, ms: decision.retryAfterMs };
+    if (!decision.allowed)
+      return { count: limit === undefined ? Number.MAX_SAFE_INTEGER : limit + 1, ms: decision.retryAfterMs };
     return { count: limit === undefined ? used : Math.min(used, limit), ms: decision.resetAfterMs };
   }
 

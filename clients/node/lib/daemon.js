@@ -45,7 +45,8 @@ function namedDecisionOf(reply) {
   return decision;
 }
 
-const ttlWords = (ttl) => (ttl === undefined ? [] : ['TTL', `${errors.integer('ttl', ttl, 1, Number.MAX_SAFE_INTEGER)}ms`]);
+const ttlWords = (ttl) =>
+  ttl === undefined ? [] : ['TTL', `${errors.integer('ttl', ttl, 1, Number.MAX_SAFE_INTEGER)}ms`];
 
 class DaemonEngine {
   static options = ['client', 'timeout', 'tls'];

@@ -13,9 +13,12 @@ class WeirError extends Error {
 }
 
 // A class of errors with its code.
-const subclass = (name, code, base = WeirError) => ({ [name]: class extends base {
-  static code = code;
-} })[name];
+const subclass = (name, code, base = WeirError) =>
+  ({
+    [name]: class extends base {
+      static code = code;
+    },
+  })[name];
 
 // An option or an argument is wrong.
 const OptionError = subclass('OptionError', 'WEIR_OPTION');
@@ -65,5 +68,18 @@ function onlyKnown(object, known, where) {
   }
 }
 
-module.exports = { WeirError, OptionError, PolicyError, UnsupportedError, ReservationError, AccessError, FileError,
-  UnavailableError, FullError, DeniedError, mistake, integer, onlyKnown };
+module.exports = {
+  WeirError,
+  OptionError,
+  PolicyError,
+  UnsupportedError,
+  ReservationError,
+  AccessError,
+  FileError,
+  UnavailableError,
+  FullError,
+  DeniedError,
+  mistake,
+  integer,
+  onlyKnown,
+};

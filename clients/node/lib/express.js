@@ -4,10 +4,16 @@
 const { Guard, later, valueOf } = require('./guard.js');
 
 // Refunds the request when the response has ended, if its outcome is not to be counted.
-function refundLater({ skipFailedRequests, skipSuccessfulRequests, requestWasSuccessful }, guard, request, response, asked) {
+function refundLater(
+  { skipFailedRequests, skipSuccessfulRequests, requestWasSuccessful },
+  guard,
+  request,
+  response,
+  asked,
+) {
   if (!skipFailedRequests && !skipSuccessfulRequests) return;
   response.once('close', async () => {
-    const successful = response.writableFinished && await requestWasSuccessful(request, response);
+    const successful = response.writableFinished && (await requestWasSuccessful(request, response));
     if (successful ? skipSuccessfulRequests : skipFailedRequests) {
       await guard.limiter.refund(asked.key, asked.cost).catch(() => {}); // it is in limiter.failures
     }
@@ -23,8 +29,12 @@ async function deny(guard, request, response, next, decision) {
   return response.end(JSON.stringify(message));
 }
 
-function rateLimit({ skipFailedRequests = false, skipSuccessfulRequests = false,
-  requestWasSuccessful = (_, response) => response.statusCode < 400, ...options } = {}) {
+function rateLimit({
+  skipFailedRequests = false,
+  skipSuccessfulRequests = false,
+  requestWasSuccessful = (_, response) => response.statusCode < 400,
+  ...options
+} = {}) {
   const guard = new Guard(options, (request) => request.ip ?? request.socket.remoteAddress);
   const outcome = { skipFailedRequests, skipSuccessfulRequests, requestWasSuccessful };
 

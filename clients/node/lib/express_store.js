@@ -19,8 +19,10 @@ class ExpressStore {
 
   init({ windowMs, limit, skipFailedRequests }) {
     if (this.#counts.decides && skipFailedRequests) {
-      throw new OptionError('skipFailedRequests: not with a policy, because the library would refund denied requests, ' +
-        'which were not charged; rateLimit() of weir can');
+      throw new OptionError(
+        'skipFailedRequests: not with a policy, because the library would refund denied requests, ' +
+          'which were not charged; rateLimit() of weir can',
+      );
     }
     this.#windowMs = windowMs;
     this.#limit = typeof limit === 'number' ? limit : undefined;

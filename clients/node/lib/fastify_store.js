@@ -11,8 +11,10 @@ function fastifyStore({ prefix = '', ...options }) {
 
     constructor({ continueExceeding, exponentialBackoff } = {}, route = '') {
       if (continueExceeding || exponentialBackoff) {
-        throw new OptionError('continueExceeding, exponentialBackoff: not with weir; use a policy with a block, such as ' +
-          "'fixed-window 5/m & block 1m doubling 1d'");
+        throw new OptionError(
+          'continueExceeding, exponentialBackoff: not with weir; use a policy with a block, such as ' +
+            "'fixed-window 5/m & block 1m doubling 1d'",
+        );
       }
       this.#prefix = `${prefix}${route}`;
       this.#counts = new Counts({ ...options, prefix: this.#prefix });

@@ -49,8 +49,10 @@ class FileEngine {
 
   constructor(policy, url, { memory = 0, sync = 'never', whenFull = 'evict', clock }, onFailure) {
     if (!/\s/.test(policy)) {
-      throw new errors.PolicyError(`policy: expected a policy text such as 'gcra 10/m burst 5', found '${policy}': ` +
-        'only the daemon has policies with names');
+      throw new errors.PolicyError(
+        `policy: expected a policy text such as 'gcra 10/m burst 5', found '${policy}': ` +
+          'only the daemon has policies with names',
+      );
     }
     errors.integer('memory', memory, 0, Number.MAX_SAFE_INTEGER);
     const synced = choice('sync', sync, ['never', '1s']) === '1s';
@@ -79,13 +81,16 @@ class FileEngine {
   #fail(status) {
     switch (status) {
       case STATUS.RANGE:
-        throw new errors.OptionError('expected a key of 1 to 65536 bytes and, if the policy has no concurrent layer, ' +
-          'a ttl; with one, the ttl is at most its lease');
+        throw new errors.OptionError(
+          'expected a key of 1 to 65536 bytes and, if the policy has no concurrent layer, ' +
+            'a ttl; with one, the ttl is at most its lease',
+        );
       case STATUS.UNSUPPORTED:
         throw new errors.UnsupportedError('leaky-queue and count-denied policies do not support refunds');
       case STATUS.ABSENT:
         throw new errors.ReservationError('no open reservation: it was committed, was cancelled or has expired');
-      case STATUS.NOMEM: case STATUS.FULL:
+      case STATUS.NOMEM:
+      case STATUS.FULL:
         throw new errors.FullError('the store has no memory for this key or reservation');
       default:
         throw new errors.UnavailableError(`libweir: status ${status}`);
@@ -158,8 +163,14 @@ class FileEngine {
   }
 
   #settle(id, actual, ttl) {
-    const status = this.#addon.settle(this.#open(), parseInt(id.slice(0, 8), 16), parseInt(id.slice(8), 16), actual, ttl,
-      this.#now());
+    const status = this.#addon.settle(
+      this.#open(),
+      parseInt(id.slice(0, 8), 16),
+      parseInt(id.slice(8), 16),
+      actual,
+      ttl,
+      this.#now(),
+    );
     if (status !== 0) this.#fail(status);
     return this.#decision(false);
   }

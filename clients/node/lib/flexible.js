@@ -48,8 +48,10 @@ class FlexibleLimiter {
     const decision = await this.#limiter[blockedMs > 0 ? 'peek' : 'check'](key, { cost: points });
     const allowed = blockedMs === 0 && decision.allowed;
     if (allowed) return new FlexibleResult(decision, decision.resetAfterMs, points);
-    throw Object.assign(new FlexibleResult(decision, Math.max(blockedMs, decision.retryAfterMs)),
-      { remainingPoints: 0, consumedPoints: decision.limit - decision.remaining + points });
+    throw Object.assign(new FlexibleResult(decision, Math.max(blockedMs, decision.retryAfterMs)), {
+      remainingPoints: 0,
+      consumedPoints: decision.limit - decision.remaining + points,
+    });
   }
 
   async penalty(key, points = 1) {
@@ -64,7 +66,10 @@ class FlexibleLimiter {
     const [blockedMs, decision] = [await this.#blockedMs(key), await this.#limiter.peek(key)];
     if (blockedMs === 0 && decision.resetAfterMs === 0) return null;
     const wait = decision.allowed ? decision.resetAfterMs : decision.retryAfterMs;
-    return Object.assign(new FlexibleResult(decision, Math.max(blockedMs, wait)), blockedMs > 0 && { remainingPoints: 0 });
+    return Object.assign(
+      new FlexibleResult(decision, Math.max(blockedMs, wait)),
+      blockedMs > 0 && { remainingPoints: 0 },
+    );
   }
 
   // Blocks a key for `seconds`, from now on, whatever it has consumed.

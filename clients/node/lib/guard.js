@@ -22,7 +22,8 @@ const OPTIONAL = ['limiter', 'policy', 'identifier', 'keyGenerator', 'handler'];
 
 // The options of the guard, and those of its limiter.
 function split(options) {
-  const own = { ...DEFAULTS }, rest = {};
+  const own = { ...DEFAULTS },
+    rest = {};
   for (const [name, value] of Object.entries(options)) {
     if (value !== undefined) (name in DEFAULTS || OPTIONAL.includes(name) ? own : rest)[name] = value;
   }

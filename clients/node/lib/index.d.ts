@@ -117,8 +117,9 @@ export interface RateLimitOptions extends GuardOptions<[any, any]> {
   requestWasSuccessful?(request: any, response: any): boolean | Promise<boolean>;
 }
 
-export function rateLimit(options: RateLimitOptions):
-  ((request: any, response: any, next: (error?: unknown) => void) => Promise<unknown>) & { limiter: Limiter };
+export function rateLimit(
+  options: RateLimitOptions,
+): ((request: any, response: any, next: (error?: unknown) => void) => Promise<unknown>) & { limiter: Limiter };
 
 export interface FastifyRateLimitOptions extends GuardOptions<[any, any]> {
   handler?(request: any, reply: any, decision: Decision): unknown;
@@ -127,7 +128,7 @@ export interface FastifyRateLimitOptions extends GuardOptions<[any, any]> {
 export function fastifyRateLimit(fastify: any, options: FastifyRateLimitOptions): Promise<void>;
 
 export interface StoreOptions extends CommonOptions {
-  /** weir decides by this policy, or by the policy of the daemon with this name. Without it, weir counts and the library decides. */
+  /** weir decides by this text, or by the policy of the daemon with this name. Without it, weir counts. */
   policy?: string;
 }
 
@@ -144,19 +145,34 @@ export class ExpressStore {
   shutdown(): void;
 }
 
-export function fastifyStore(options: StoreOptions): new (...args: any[]) => {
-  incr(key: string, callback: (error: Error | null, result?: { current: number; ttl: number }) => void,
-    timeWindow: number, max: number): void;
-  read(key: string, callback: (error: Error | null, result?: { current: number; ttl: number }) => void,
-    timeWindow: number, max: number): void;
+export function fastifyStore(
+  options: StoreOptions,
+): new (...args: any[]) => {
+  incr(
+    key: string,
+    callback: (error: Error | null, result?: { current: number; ttl: number }) => void,
+    timeWindow: number,
+    max: number,
+  ): void;
+  read(
+    key: string,
+    callback: (error: Error | null, result?: { current: number; ttl: number }) => void,
+    timeWindow: number,
+    max: number,
+  ): void;
   child(routeOptions: any): any;
   close(): void;
 };
 
 export class NestStorage {
   constructor(options: StoreOptions);
-  increment(key: string, ttl: number, limit: number, blockDuration: number, throttlerName: string):
-    Promise<{ totalHits: number; timeToExpire: number; isBlocked: boolean; timeToBlockExpire: number }>;
+  increment(
+    key: string,
+    ttl: number,
+    limit: number,
+    blockDuration: number,
+    throttlerName: string,
+  ): Promise<{ totalHits: number; timeToExpire: number; isBlocked: boolean; timeToBlockExpire: number }>;
   onApplicationShutdown(): void;
 }
 

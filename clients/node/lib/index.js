@@ -10,5 +10,14 @@ const { FlexibleLimiter } = require('./flexible.js');
 const { Limiter } = require('./limiter.js');
 const { NestStorage } = require('./nest.js');
 
-module.exports = { Limiter, ipKey, rateLimit, ExpressStore, fastifyRateLimit, fastifyStore, NestStorage, FlexibleLimiter,
-  ...errors };
+module.exports = {
+  Limiter,
+  ipKey,
+  rateLimit,
+  ExpressStore,
+  fastifyRateLimit,
+  fastifyStore,
+  NestStorage,
+  FlexibleLimiter,
+  ...errors,
+};

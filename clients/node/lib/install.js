@@ -23,5 +23,6 @@ function build() {
 
 if (!works(places[0])) {
   const { status, error } = build();
-  if (status !== 0) console.warn(`weir: the addon was not built (${error?.message ?? `status ${status}`}): weir+file is missing`);
+  if (status !== 0)
+    console.warn(`weir: the addon was not built (${error?.message ?? `status ${status}`}): weir+file is missing`);
 }

@@ -70,8 +70,16 @@ class Limiter {
     if (!(error instanceof errors.UnavailableError)) throw error;
     this.#report(error);
     if (this.#onError === 'throw') throw error;
-    return { allowed: this.#onError === 'open', limit: 0, remaining: 0, retryAfterMs: 0, resetAfterMs: 0, delayMs: 0,
-      reason: 'on-error', error };
+    return {
+      allowed: this.#onError === 'open',
+      limit: 0,
+      remaining: 0,
+      retryAfterMs: 0,
+      resetAfterMs: 0,
+      delayMs: 0,
+      reason: 'on-error',
+      error,
+    };
   }
 
   #key(key) {
@@ -82,8 +90,13 @@ class Limiter {
   #decide(operation, key, options) {
     if (options === undefined) return this.#engine.decide(operation, this.#key(key), 1, 0, false);
     errors.onlyKnown(options, CHECK_OPTIONS, 'a check');
-    return this.#engine.decide(operation, this.#key(key), cost(options.cost ?? 1), keep(options.keep ?? 0),
-      options.next === true);
+    return this.#engine.decide(
+      operation,
+      this.#key(key),
+      cost(options.cost ?? 1),
+      keep(options.keep ?? 0),
+      options.next === true,
+    );
   }
 
   async check(key, options) {
@@ -95,7 +108,8 @@ class Limiter {
   }
 
   checkSync(key, options) {
-    if (!(this.#engine instanceof FileEngine)) errors.mistake('checkSync', 'weir+file: a daemon replies later', 'weir://');
+    if (!(this.#engine instanceof FileEngine))
+      errors.mistake('checkSync', 'weir+file: a daemon replies later', 'weir://');
     try {
       return this.#decide('check', key, options);
     } catch (error) {

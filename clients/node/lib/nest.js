@@ -19,10 +19,11 @@ class NestStorage {
   }
 
   #limiter(limit, ttl, blockDuration) {
-    const policy = this.#policy ??
+    const policy =
+      this.#policy ??
       `fixed-window ${limit}/${ttl}ms from-first${blockDuration > 0 ? ` & block ${blockDuration}ms` : ''}`;
     let limiter = this.#limiters.get(policy);
-    if (!limiter) this.#limiters.set(policy, limiter = new Limiter(policy, this.#options));
+    if (!limiter) this.#limiters.set(policy, (limiter = new Limiter(policy, this.#options)));
     return limiter;
   }
 

@@ -227,9 +227,9 @@ static napi_value settle(napi_env env, napi_callback_info info)
     uint64_t id = (uint64_t)integer_of(env, a[1]) << 32 | (uint64_t)integer_of(env, a[2]);
     int64_t actual = integer_of(env, a[3]), now_ns = time_of(env, a[5], l->store), over = 0;
     weir_decision d = {0};
-    weir_status st = actual < 0
-                         ? weir_store_renew(l->store, id, now_ns, integer_of(env, a[4]) * NS_IN_MS, &d)
-                         : weir_store_commit(l->store, id, now_ns, actual, &d, &over);
+    weir_status st =
+        actual < 0 ? weir_store_renew(l->store, id, now_ns, integer_of(env, a[4]) * NS_IN_MS, &d)
+                   : weir_store_commit(l->store, id, now_ns, actual, &d, &over);
     double *results = instance_of(env)->results;
     write_decision(results, &d);
     results[RESULT_OVER] = (double)over;

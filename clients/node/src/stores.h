@@ -10,7 +10,7 @@
 typedef struct shared_store shared_store;
 
 typedef struct store_settings {
-    const char *file;    /* an absolute path without symbolic links, so that each file has one name */
+    const char *file; /* an absolute path without symbolic links, so that each file has one name */
     size_t memory_bytes; /* 0: the size of the file, or 256 MiB for a new one */
     bool sync;           /* write changes to the disk once a second */
     bool refuse;         /* when full, refuse new keys instead of evicting others */

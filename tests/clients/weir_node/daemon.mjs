@@ -9,12 +9,18 @@ let started = 0;
 
 export async function startDaemon({ port = 0, policies = { api: 'gcra 1/365d burst 10' }, more = '' } = {}) {
   const config = `${process.env.WEIR_DIR}/daemon-${process.pid}-${started++}.yaml`;
-  writeFileSync(config, `listen: {resp: 127.0.0.1:${port}}\nthreads: 1\n${more || 'memory: {size: 16m}'}\n` +
-    `policies: ${JSON.stringify(policies)}\n`);
+  writeFileSync(
+    config,
+    `listen: {resp: 127.0.0.1:${port}}\nthreads: 1\n${more || 'memory: {size: 16m}'}\n` +
+      `policies: ${JSON.stringify(policies)}\n`,
+  );
   const child = spawn(process.env.WEIR, ['serve', config], { stdio: ['ignore', 'pipe', 'pipe'] });
   let found;
   for (const stream of [child.stdout, child.stderr]) {
-    createInterface({ input: stream }).on('line', (line) => { found ??= /started .*resp=[^ ]*:(\d+)/.exec(line); child.emit('line'); });
+    createInterface({ input: stream }).on('line', (line) => {
+      found ??= /started .*resp=[^ ]*:(\d+)/.exec(line);
+      child.emit('line');
+    });
   }
   while (!found) await once(child, 'line');
   return {

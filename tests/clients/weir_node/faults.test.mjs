@@ -11,7 +11,9 @@ import { AccessError, FullError, Limiter, UnavailableError } from 'weir';
 import { startDaemon, until } from './daemon.mjs';
 
 const ends = [];
-after(async () => { for (const end of ends) await end(); });
+after(async () => {
+  for (const end of ends) await end();
+});
 
 async function daemonOf(options) {
   const daemon = await startDaemon(options);
@@ -23,7 +25,13 @@ async function daemonOf(options) {
 async function clientOf(url, tls) {
   const { hostname, port } = new URL(url);
   if (process.env.CLIENT === 'ioredis') {
-    const client = new Redis({ host: hostname, port, tls, autoResendUnfulfilledCommands: false, enableOfflineQueue: false });
+    const client = new Redis({
+      host: hostname,
+      port,
+      tls,
+      autoResendUnfulfilledCommands: false,
+      enableOfflineQueue: false,
+    });
     client.on('error', () => {});
     ends.push(() => client.disconnect());
     await once(client, 'ready');
@@ -42,7 +50,8 @@ function limiterOf(url, options) {
   return limiter;
 }
 
-const decides = (limiter, key = 'probe') => until(async () => (await limiter.peek(key)).reason === 'limit', 'the daemon decides');
+const decides = (limiter, key = 'probe') =>
+  until(async () => (await limiter.peek(key)).reason === 'limit', 'the daemon decides');
 const without = ({ error, ...decision }) => decision;
 const UNDECIDED = { limit: 0, remaining: 0, retryAfterMs: 0, resetAfterMs: 0, delayMs: 0, reason: 'on-error' };
 
@@ -50,7 +59,8 @@ test('without a daemon, onError decides', async () => {
   const reports = [];
   const url = 'weir://127.0.0.1:1';
   const open = limiterOf(url, { onFailure: (error) => reports.push(error) });
-  const closed = limiterOf(url, { onError: 'closed' }), thrown = limiterOf(url, { onError: 'throw' });
+  const closed = limiterOf(url, { onError: 'closed' }),
+    thrown = limiterOf(url, { onError: 'throw' });
   const decision = await open.check('a');
   assert.deepEqual(without(decision), { allowed: true, ...UNDECIDED });
   assert.ok(decision.error instanceof UnavailableError && decision.error.code === 'WEIR_UNAVAILABLE');
@@ -59,9 +69,15 @@ test('without a daemon, onError decides', async () => {
   await assert.rejects(thrown.check('a'), UnavailableError);
   assert.equal(thrown.failures, 1);
   const reservation = await open.reserve('a', 1, 1000);
-  assert.deepEqual([reservation.allowed, reservation.id, await reservation.commit(1)], [true, null, reservation.decision]);
+  assert.deepEqual(
+    [reservation.allowed, reservation.id, await reservation.commit(1)],
+    [true, null, reservation.decision],
+  );
   assert.equal(await open.concurrent('a', () => 7), 7);
-  await assert.rejects(closed.concurrent('a', () => 7), { code: 'WEIR_DENIED' });
+  await assert.rejects(
+    closed.concurrent('a', () => 7),
+    { code: 'WEIR_DENIED' },
+  );
   assert.equal(await open.reset('a'), undefined);
   assert.throws(() => open.checkSync('a'), { name: 'OptionError' });
 });
@@ -109,27 +125,36 @@ test('a killed daemon: nothing is sent again to the next one', async () => {
 
 test('a slow daemon: late replies do not answer other requests', async () => {
   const daemon = await daemonOf();
-  let delayMs = 0;
+  let holding = false;
+  const held = [];
   const proxy = createServer((from) => {
     const to = connect(daemon.port, '127.0.0.1');
     from.pipe(to);
-    to.on('data', (data) => setTimeout(() => from.write(data), delayMs));
-    for (const [one, other] of [[from, to], [to, from]]) one.on('error', () => {}).on('close', () => other.destroy());
+    to.on('data', (data) => (holding ? held.push(() => from.write(data)) : from.write(data)));
+    for (const [one, other] of [
+      [from, to],
+      [to, from],
+    ])
+      one.on('error', () => {}).on('close', () => other.destroy());
   }).listen(0, '127.0.0.1');
   await once(proxy, 'listening');
   ends.push(() => proxy.close());
   const limiter = limiterOf(`weir://127.0.0.1:${proxy.address().port}`, { timeout: 300 });
   await decides(limiter);
   await limiter.check('b', { cost: 7 });
-  delayMs = 1000;
+  holding = true;
   assert.equal((await limiter.check('a')).reason, 'on-error');
-  delayMs = 0;
+  holding = false;
+  for (const release of held) release();
   await decides(limiter);
   assert.deepEqual([(await limiter.peek('b')).remaining, (await limiter.peek('a')).remaining], [3, 9]);
 });
 
 test('a full daemon', async () => {
-  const daemon = await daemonOf({ more: 'memory: {size: 1m, when_full: refuse}', policies: { api: 'gcra 1/h burst 30000' } });
+  const daemon = await daemonOf({
+    more: 'memory: {size: 1m, when_full: refuse}',
+    policies: { api: 'gcra 1/h burst 30000' },
+  });
   const limiter = limiterOf(daemon.url, { timeout: 30000, onError: 'closed' });
   const reserved = await Promise.all(Array.from({ length: 2000 }, () => limiter.reserve('a', 1, 3600000)));
   const full = reserved.find(({ decision }) => decision.reason === 'on-error');
@@ -141,14 +166,18 @@ test('a password', async () => {
   const right = limiterOf(daemon.url.replace('//', '//:open%20sesame@'), { timeout: 5000, onError: 'throw' });
   assert.equal((await right.check('a')).remaining, 9);
   for (const url of [daemon.url, daemon.url.replace('//', '//:wrong@')]) {
-    await assert.rejects(limiterOf(url, { timeout: 5000 }).check('a'), (error) => error instanceof AccessError &&
-      error.code === 'WEIR_ACCESS' || assert.fail(error));
+    await assert.rejects(
+      limiterOf(url, { timeout: 5000 }).check('a'),
+      (error) => (error instanceof AccessError && error.code === 'WEIR_ACCESS') || assert.fail(error),
+    );
   }
 });
 
 test('TLS', async () => {
   const { WEIR_DIR: dir } = process.env;
-  const daemon = await daemonOf({ more: `memory: {size: 16m}\ntls: {cert: ${dir}/server.pem, key: ${dir}/server.key}` });
+  const daemon = await daemonOf({
+    more: `memory: {size: 16m}\ntls: {cert: ${dir}/server.pem, key: ${dir}/server.key}`,
+  });
   const url = daemon.url.replace('weir:', 'weirs:');
   const tls = { ca: readFileSync(`${dir}/authority.pem`) };
   assert.equal((await limiterOf(url, { tls, timeout: 5000, onError: 'throw' }).check('a')).remaining, 9);
@@ -165,7 +194,10 @@ test('a client of the application', async () => {
   limiter.close();
   assert.equal(await client.ping(), 'PONG');
   for (const unsafe of [new Redis({ lazyConnect: true }), createClient(), {}]) {
-    assert.throws(() => new Limiter('api', { url: daemon.url, client: unsafe }), { name: 'OptionError', message: /^client: expected / });
+    assert.throws(() => new Limiter('api', { url: daemon.url, client: unsafe }), {
+      name: 'OptionError',
+      message: /^client: expected /,
+    });
   }
 });
 
@@ -175,14 +207,25 @@ test('RESP3', { skip: process.env.CLIENT === 'ioredis' }, async () => {
   await client.connect();
   ends.push(() => client.destroy());
   const limiter = limiterOf(daemon.url, { client, timeout: 5000, onError: 'throw' });
-  assert.deepEqual(await limiter.check('a', { cost: 10, keep: 0, next: true }).then(({ allowed, remaining }) => [allowed, remaining]), [true, 0]);
+  assert.deepEqual(
+    await limiter.check('a', { cost: 10, keep: 0, next: true }).then(({ allowed, remaining }) => [allowed, remaining]),
+    [true, 0],
+  );
   assert.ok((await limiter.peek('a', { next: true })).nextMs > 0);
 });
 
 test('names and their mistakes', async () => {
   const daemon = await daemonOf();
-  await assert.rejects(new Limiter('nobody', { url: daemon.url, timeout: 5000 }).check('a'), { name: 'PolicyError',
-    code: 'WEIR_POLICY', message: "no policy 'nobody'; WEIR.POLICY LIST shows all policies" });
-  assert.throws(() => new Limiter('api', { url: daemon.url, timeout: 0 }), { message: 'timeout: expected a whole number from 1 to 2147483647, found 0' });
-  assert.throws(() => new Limiter('api', { url: daemon.url, memory: 1 }), { name: 'OptionError', message: /has no option 'memory'/ });
+  await assert.rejects(new Limiter('nobody', { url: daemon.url, timeout: 5000 }).check('a'), {
+    name: 'PolicyError',
+    code: 'WEIR_POLICY',
+    message: "no policy 'nobody'; WEIR.POLICY LIST shows all policies",
+  });
+  assert.throws(() => new Limiter('api', { url: daemon.url, timeout: 0 }), {
+    message: 'timeout: expected a whole number from 1 to 2147483647, found 0',
+  });
+  assert.throws(() => new Limiter('api', { url: daemon.url, memory: 1 }), {
+    name: 'OptionError',
+    message: /has no option 'memory'/,
+  });
 });

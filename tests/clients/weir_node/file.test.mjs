@@ -7,15 +7,21 @@ import { once } from 'node:events';
 import { chmodSync, openSync, renameSync, rmSync, symlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
+import { startDaemon } from './daemon.mjs';
 import { FileError, FullError, Limiter, UnavailableError } from 'weir';
 
 const here = (name) => `${process.env.WEIR_DIR}/${name}`;
 const small = (name, more) => ({ url: `weir+file://${here(name)}`, memory: 8 << 20, ...more });
-const fails = (options, message, policy = 'gcra 1/h') => assert.throws(() => new Limiter(policy, options),
-  (error) => error instanceof FileError && error.code === 'WEIR_FILE' && message.test(error.message) || assert.fail(error));
+const fails = (options, message, policy = 'gcra 1/h') =>
+  assert.throws(
+    () => new Limiter(policy, options),
+    (error) =>
+      (error instanceof FileError && error.code === 'WEIR_FILE' && message.test(error.message)) || assert.fail(error),
+  );
 
 test('limiters of a process share the store of a file', async () => {
-  const one = new Limiter('gcra 1/h burst 5', small('shared')), two = new Limiter('gcra 1/h burst 5', small('shared'));
+  const one = new Limiter('gcra 1/h burst 5', small('shared')),
+    two = new Limiter('gcra 1/h burst 5', small('shared'));
   symlinkSync(here('shared'), here('link'));
   const link = new Limiter('gcra  1/h  burst 5', small('link'));
   one.checkSync('a');
@@ -25,7 +31,10 @@ test('limiters of a process share the store of a file', async () => {
   assert.equal(two.checkSync('a').remaining, 1);
   two.close();
   link.close();
-  assert.throws(() => link.checkSync('a'), { name: 'OptionError', message: "limiter: expected an open one, found 'a closed one'" });
+  assert.throws(() => link.checkSync('a'), {
+    name: 'OptionError',
+    message: "limiter: expected an open one, found 'a closed one'",
+  });
   const again = new Limiter('gcra 1/h burst 5', { url: small('shared').url });
   assert.equal((await again.check('a')).remaining, 0); // the file keeps its size
   again.close();
@@ -33,8 +42,15 @@ test('limiters of a process share the store of a file', async () => {
 
 test('checkSync decides as check', () => {
   const five = new Limiter('gcra 1/365d burst 5', small('sync'));
-  assert.deepEqual(five.checkSync('a', { cost: 2, keep: '20%' }), { allowed: true, limit: 5, remaining: 2, retryAfterMs: 0,
-    resetAfterMs: 2 * 365 * 86400000, delayMs: 0, reason: 'limit' });
+  assert.deepEqual(five.checkSync('a', { cost: 2, keep: '20%' }), {
+    allowed: true,
+    limit: 5,
+    remaining: 2,
+    retryAfterMs: 0,
+    resetAfterMs: 2 * 365 * 86400000,
+    delayMs: 0,
+    reason: 'limit',
+  });
   five.close();
 });
 
@@ -47,8 +63,13 @@ test('a clock for tests', () => {
   now += 1n;
   assert.equal(one.checkSync('a').allowed, true);
   const wrong = new Limiter('gcra 1/s', small('clock', { clock: Date.now }));
-  assert.throws(() => wrong.checkSync('a'), { name: 'OptionError', message: /^clock: expected a BigInt of ns, found \d+$/ });
-  assert.throws(() => new Limiter('gcra 1/s', small('clock', { clock: 5 })), { message: 'clock: expected a function, found 5' });
+  assert.throws(() => wrong.checkSync('a'), {
+    name: 'OptionError',
+    message: /^clock: expected a BigInt of ns, found \d+$/,
+  });
+  assert.throws(() => new Limiter('gcra 1/s', small('clock', { clock: 5 })), {
+    message: 'clock: expected a function, found 5',
+  });
 });
 
 test('threads share the store', async () => {
@@ -56,11 +77,16 @@ test('threads share the store', async () => {
     const limiter = new Limiter('fixed-window 1000/365d from-first', workerData); let allowed = 0;
     for (let i = 0; i < 500; i++) allowed += limiter.checkSync('a').allowed; parentPort.postMessage(allowed);`;
   const threads = Array.from({ length: 4 }, () => new Worker(code, { eval: true, workerData: small('threads') }));
-  const counts = await Promise.all(threads.map(async (thread) => {
-    const [[count]] = await Promise.all([once(thread, 'message'), once(thread, 'exit')]);
-    return count;
-  }));
-  assert.equal(counts.reduce((sum, n) => sum + n), 1000);
+  const counts = await Promise.all(
+    threads.map(async (thread) => {
+      const [[count]] = await Promise.all([once(thread, 'message'), once(thread, 'exit')]);
+      return count;
+    }),
+  );
+  assert.equal(
+    counts.reduce((sum, n) => sum + n),
+    1000,
+  );
 });
 
 test('a killed process leaves the file usable', { timeout: 60000 }, async () => {
@@ -106,13 +132,17 @@ test('options of the file mode are checked', () => {
   ]) {
     assert.throws(() => new Limiter('gcra 1/h', small('checked', more)), { name: 'OptionError', message });
   }
-  assert.throws(() => new Limiter('api', small('checked')), { name: 'PolicyError', message: /only the daemon has policies with names$/ });
+  assert.throws(() => new Limiter('api', small('checked')), {
+    name: 'PolicyError',
+    message: /only the daemon has policies with names$/,
+  });
 });
 
 test('a full store refuses, and onError decides', async () => {
   const failures = [];
   const options = small('full', { whenFull: 'refuse', onFailure: (error) => failures.push(error) });
-  const open = new Limiter('gcra 1/h', options), closed = new Limiter('gcra 1/h', { ...options, onError: 'closed' });
+  const open = new Limiter('gcra 1/h', options),
+    closed = new Limiter('gcra 1/h', { ...options, onError: 'closed' });
   const thrown = new Limiter('gcra 1/h', { ...options, onError: 'throw' });
   let refused;
   for (let i = 0; !refused; i++) {
@@ -121,8 +151,15 @@ test('a full store refuses, and onError decides', async () => {
     if (decision.reason === 'on-error') refused = [i, decision];
   }
   const [i, { error, ...decision }] = refused;
-  assert.deepEqual(decision, { allowed: true, limit: 0, remaining: 0, retryAfterMs: 0, resetAfterMs: 0, delayMs: 0,
-    reason: 'on-error' });
+  assert.deepEqual(decision, {
+    allowed: true,
+    limit: 0,
+    remaining: 0,
+    retryAfterMs: 0,
+    resetAfterMs: 0,
+    delayMs: 0,
+    reason: 'on-error',
+  });
   assert.ok(error instanceof FullError && error instanceof UnavailableError && error.code === 'WEIR_FULL');
   assert.equal((await closed.check(`key-${i}`)).allowed, false);
   await assert.rejects(thrown.check(`key-${i}`), FullError);
@@ -134,9 +171,14 @@ test('a full store refuses, and onError decides', async () => {
 });
 
 test('a file that is moved or removed is reported once', async () => {
-  for (const [change, word] of [[(file) => rmSync(file), 'was removed'], [(file) => renameSync(file, `${file}2`), 'was moved']]) {
+  for (const [change, word] of [
+    [(file) => rmSync(file), 'was removed'],
+    [(file) => renameSync(file, `${file}2`), 'was moved'],
+  ]) {
     let report;
-    const reported = new Promise((resolve) => { report = resolve; });
+    const reported = new Promise((resolve) => {
+      report = resolve;
+    });
     const limiter = new Limiter('gcra 1/h', small('gone', { onFailure: report }));
     change(here('gone'));
     const alive = setInterval(() => {}, 1000); // the watch does not keep the process alive
@@ -147,4 +189,22 @@ test('a file that is moved or removed is reported once', async () => {
     assert.equal(limiter.checkSync('a').allowed, true);
     limiter.close();
   }
+});
+
+test('a daemon that shares the file counts together with the package', async () => {
+  const policy = 'gcra 1/365d burst 5';
+  const daemon = await startDaemon({
+    policies: { api: policy },
+    more: `memory: {size: 8m, file: ${here('daemon')}, shared: true}`,
+  });
+  const options = { url: daemon.url, timeout: 10000, onError: 'throw' };
+  const [text, name] = [policy, 'api'].map((one) => new Limiter(one, options));
+  const file = new Limiter(policy, small('daemon'));
+  for (const key of ['alice', '2001:db8::1']) {
+    await text.check(key);
+    await name.check(key);
+    assert.equal(file.checkSync(key).remaining, 3);
+  }
+  for (const limiter of [text, name, file]) limiter.close();
+  await daemon.kill();
 });

@@ -11,7 +11,9 @@ const UNIT_MS = 365 * 86400000;
 const made = [];
 
 function limiter(policy, options) {
-  made.push(new Limiter(policy, { url, onError: 'throw', ...(url.startsWith('weir:') && { timeout: 10000 }), ...options }));
+  made.push(
+    new Limiter(policy, { url, onError: 'throw', ...(url.startsWith('weir:') && { timeout: 10000 }), ...options }),
+  );
   return made.at(-1);
 }
 
@@ -22,8 +24,15 @@ const counts = ({ allowed, limit, remaining, reason, over }) => [allowed, limit,
 
 test('a limit is reached', async () => {
   const five = limiter(FIVE);
-  assert.deepEqual(await five.check('a'), { allowed: true, limit: 5, remaining: 4, retryAfterMs: 0, resetAfterMs: UNIT_MS,
-    delayMs: 0, reason: 'limit' });
+  assert.deepEqual(await five.check('a'), {
+    allowed: true,
+    limit: 5,
+    remaining: 4,
+    retryAfterMs: 0,
+    resetAfterMs: UNIT_MS,
+    delayMs: 0,
+    reason: 'limit',
+  });
   assert.deepEqual(counts(await five.check('a', { cost: 4 })), [true, 5, 0, 'limit', undefined]);
   const denied = await five.check('a');
   assert.deepEqual(counts(denied), [false, 5, 0, 'limit', undefined]);
@@ -35,8 +44,15 @@ test('a limit is reached', async () => {
 
 test('a cost above the limit is never allowed, and a cost of 0 charges nothing', async () => {
   const five = limiter(FIVE, { prefix: 'never:' });
-  assert.deepEqual(await five.check('a', { cost: 6 }), { allowed: false, limit: 5, remaining: 5, retryAfterMs: -1,
-    resetAfterMs: 0, delayMs: 0, reason: 'limit' });
+  assert.deepEqual(await five.check('a', { cost: 6 }), {
+    allowed: false,
+    limit: 5,
+    remaining: 5,
+    retryAfterMs: -1,
+    resetAfterMs: 0,
+    delayMs: 0,
+    reason: 'limit',
+  });
   assert.deepEqual(counts(await five.check('a', { cost: 0 })), [true, 5, 5, 'limit', undefined]);
 });
 
@@ -45,7 +61,7 @@ test('next: the time until a cost of 1 is allowed', async () => {
   assert.equal((await five.check('a', { cost: 4, next: true })).nextMs, 0);
   const last = await five.check('a', { next: true });
   assert.ok(last.allowed && last.nextMs > UNIT_MS - 60000 && last.nextMs <= UNIT_MS, last.nextMs);
-  assert.equal('nextMs' in await five.check('a'), false);
+  assert.equal('nextMs' in (await five.check('a')), false);
   assert.equal((await five.check('a', { keep: 5, next: true })).nextMs, -1);
 });
 
@@ -74,8 +90,13 @@ test('refund, charge, reset and resetAll', async () => {
   await five.check('a');
   assert.equal(await five.resetAll(), undefined);
   assert.deepEqual([(await five.peek('a')).remaining, (await five.peek('b')).remaining], [6, 6]);
-  await assert.rejects(limiter('leaky-queue 1/h depth 2').refund('a'), (error) => error instanceof UnsupportedError &&
-    error.code === 'WEIR_UNSUPPORTED' && error.message === 'leaky-queue and count-denied policies do not support refunds');
+  await assert.rejects(
+    limiter('leaky-queue 1/h depth 2').refund('a'),
+    (error) =>
+      error instanceof UnsupportedError &&
+      error.code === 'WEIR_UNSUPPORTED' &&
+      error.message === 'leaky-queue and count-denied policies do not support refunds',
+  );
 });
 
 test('a leaky queue delays', async () => {
@@ -104,8 +125,11 @@ test('a reservation is committed, cancelled or renewed', async () => {
   assert.equal((await ten.peek('a')).remaining, 2);
   const short = await ten.reserve('a', 1, 1);
   for (let error; !error;) {
-    error = await short.renew(1).then(() => null, (reason) => reason);
-    assert.ok(error === null || error instanceof ReservationError && error.code === 'WEIR_RESERVATION', error);
+    error = await short.renew(1).then(
+      () => null,
+      (reason) => reason,
+    );
+    assert.ok(error === null || (error instanceof ReservationError && error.code === 'WEIR_RESERVATION'), error);
   }
   await assert.rejects(ten.reserve('a', 1, 0), OptionError);
   await assert.rejects(ten.reserve('a', 1), OptionError); // only a concurrent layer has a lease
@@ -115,22 +139,34 @@ test('a reservation is committed, cancelled or renewed', async () => {
 test('concurrent holds a unit while a function runs', async () => {
   const two = limiter('concurrent 2 lease 60s', { prefix: 'two:' });
   const results = await Promise.allSettled([1, 2, 3].map((n) => two.concurrent('a', async () => n)));
-  assert.deepEqual(results.map(({ value }) => value), [1, 2, undefined]);
+  assert.deepEqual(
+    results.map(({ value }) => value),
+    [1, 2, undefined],
+  );
   assert.ok(results[2].reason instanceof DeniedError);
   assert.equal(results[2].reason.code, 'WEIR_DENIED');
   assert.equal(results[2].reason.decision.allowed, false);
   assert.equal((await two.peek('a')).remaining, 2);
-  await assert.rejects(two.concurrent('a', () => { throw new RangeError('x'); }), RangeError);
+  await assert.rejects(
+    two.concurrent('a', () => {
+      throw new RangeError('x');
+    }),
+    RangeError,
+  );
   assert.equal((await two.peek('a')).remaining, 2);
 });
 
 test('concurrent renews a short lease', async () => {
   const one = limiter('concurrent 1 lease 2s', { prefix: 'lease:' });
-  await one.concurrent('a', async () => {
-    for (const end = Date.now() + 2500; Date.now() < end; await setImmediate()) {
-      assert.equal((await one.peek('a')).allowed, false);
-    }
-  }, { ttl: 2000 });
+  await one.concurrent(
+    'a',
+    async () => {
+      for (const end = Date.now() + 2500; Date.now() < end; await setImmediate()) {
+        assert.equal((await one.peek('a')).allowed, false);
+      }
+    },
+    { ttl: 2000 },
+  );
   assert.equal((await one.peek('a')).allowed, true);
 });
 
@@ -145,7 +181,8 @@ test('addresses are networks, unless there is a prefix', async () => {
 });
 
 test('prefixes keep keys apart', async () => {
-  const one = limiter(FIVE, { prefix: 'x:' }), other = limiter(FIVE, { prefix: 'y:' });
+  const one = limiter(FIVE, { prefix: 'x:' }),
+    other = limiter(FIVE, { prefix: 'y:' });
   await one.check('a');
   assert.equal((await other.check('a')).remaining, 4);
   assert.equal((await limiter(FIVE, { prefix: 'x:' }).check('a')).remaining, 3);
@@ -187,8 +224,14 @@ const wrongOptions = [
   [[FIVE, { url: `${url}?a=1` }], /^url: expected .*, found .*\?a=1$/],
   [[FIVE, { url, onError: 'maybe' }], "onError: expected 'open', 'closed' or 'throw', found 'maybe'"],
   [[FIVE, { url, onFailure: 1 }], 'onFailure: expected a function, found 1'],
-  [[FIVE, { url, prefix: 'a:' }], "prefix: expected a string that no IP address begins with, such as 'api:', found 'a:'"],
-  [[FIVE, { url, retries: 3 }], /^a limiter with weir(\+file)?:\/\/ has no option 'retries', expected one of url, prefix, /],
+  [
+    [FIVE, { url, prefix: 'a:' }],
+    "prefix: expected a string that no IP address begins with, such as 'api:', found 'a:'",
+  ],
+  [
+    [FIVE, { url, retries: 3 }],
+    /^a limiter with weir(\+file)?:\/\/ has no option 'retries', expected one of url, prefix, /,
+  ],
 ];
 
 test('wrong options are errors', () => {
@@ -198,9 +241,12 @@ test('wrong options are errors', () => {
 });
 
 test('a mistake in a policy is an error with its column', async () => {
-  const message = 'policy: column 8: unknown unit \'q\', expected one of ns us ms s m h d w';
+  const message = "policy: column 8: unknown unit 'q', expected one of ns us ms s m h d w";
   const call = async () => limiter('gcra 1/q burst 2').check('a');
-  await assert.rejects(call, (error) => error instanceof PolicyError && error.code === 'WEIR_POLICY' && error.message === message);
+  await assert.rejects(
+    call,
+    (error) => error instanceof PolicyError && error.code === 'WEIR_POLICY' && error.message === message,
+  );
 });
 
 test('a policy may have a time zone', async () => {

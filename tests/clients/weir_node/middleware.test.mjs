@@ -17,7 +17,9 @@ const common = { url, ...(url.startsWith('weir:') && { timeout: 10000 }) };
 const HOUR_S = 3600;
 const ends = [];
 let prefixes = 0;
-after(async () => { for (const end of ends) await end(); });
+after(async () => {
+  for (const end of ends) await end();
+});
 
 const fresh = (more) => ({ ...common, prefix: `test${prefixes++}:`, ...more });
 
@@ -40,13 +42,18 @@ async function application(middleware, status = 200) {
   return serve(app);
 }
 
-const limitFields = ({ headers }) => Object.fromEntries([...headers].filter(([name]) => /ratelimit|retry-after/.test(name)));
+const limitFields = ({ headers }) =>
+  Object.fromEntries([...headers].filter(([name]) => /ratelimit|retry-after/.test(name)));
 // Times of an hour, which may have begun some seconds ago, as `1h`.
-const rounded = (fields) => JSON.parse(JSON.stringify(fields).replace(/\b(3[56]\d\d|7[12]\d\d)\b/g, (s) => `${Math.ceil(s / HOUR_S)}h`));
+const rounded = (fields) =>
+  JSON.parse(JSON.stringify(fields).replace(/\b(3[56]\d\d|7[12]\d\d)\b/g, (s) => `${Math.ceil(s / HOUR_S)}h`));
 
 test('headers of each flavour', async () => {
   const flavours = [
-    ['draft-6', { 'ratelimit-policy': '2', 'ratelimit-limit': '2', 'ratelimit-remaining': '0', 'ratelimit-reset': '1h' }],
+    [
+      'draft-6',
+      { 'ratelimit-policy': '2', 'ratelimit-limit': '2', 'ratelimit-remaining': '0', 'ratelimit-reset': '1h' },
+    ],
     [true, { 'ratelimit-policy': '2', 'ratelimit-limit': '2', 'ratelimit-remaining': '0', 'ratelimit-reset': '1h' }],
     ['draft-7', { 'ratelimit-policy': '2', ratelimit: 'limit=2, remaining=0, reset=1h' }],
     ['draft-8', { 'ratelimit-policy': '"limit";q=2', ratelimit: '"limit";r=0;t=1h' }],
@@ -56,7 +63,15 @@ test('headers of each flavour', async () => {
   for (const [standardHeaders, fields] of flavours) {
     const get = await application(rateLimit(fresh({ policy: 'gcra 1/h burst 2', standardHeaders })));
     const first = rounded(limitFields(await get()));
-    assert.deepEqual(first, JSON.parse(JSON.stringify(fields).replace(/remaining":"0/, 'remaining":"1').replace('remaining=0', 'remaining=1').replace('r=0', 'r=1')));
+    assert.deepEqual(
+      first,
+      JSON.parse(
+        JSON.stringify(fields)
+          .replace(/remaining":"0/, 'remaining":"1')
+          .replace('remaining=0', 'remaining=1')
+          .replace('r=0', 'r=1'),
+      ),
+    );
     assert.deepEqual(rounded(limitFields(await get())), fields); // the next unit is free in an hour, all in two
     const denied = await get();
     assert.equal(denied.status, 429);
@@ -66,7 +81,9 @@ test('headers of each flavour', async () => {
 });
 
 test('legacy headers, and a cost that is never allowed', async () => {
-  const get = await application(rateLimit(fresh({ policy: 'gcra 1/h burst 2', standardHeaders: false, legacyHeaders: true })));
+  const get = await application(
+    rateLimit(fresh({ policy: 'gcra 1/h burst 2', standardHeaders: false, legacyHeaders: true })),
+  );
   const { 'x-ratelimit-reset': reset, ...fields } = limitFields(await get());
   assert.deepEqual(fields, { 'x-ratelimit-limit': '2', 'x-ratelimit-remaining': '1' });
   assert.ok(Math.abs(Number(reset) - Date.now() / 1000 - HOUR_S) < 60, reset);
@@ -75,7 +92,9 @@ test('legacy headers, and a cost that is never allowed', async () => {
     ['draft-7', { 'ratelimit-policy': '2', ratelimit: 'limit=2, remaining=2' }],
     ['draft-8', { 'ratelimit-policy': '"a \\"b\\" ?";q=2', ratelimit: '"a \\"b\\" ?";r=2' }],
   ]) {
-    const never = await application(rateLimit(fresh({ policy: 'gcra 1/h burst 2', cost: 3, standardHeaders, identifier: 'a "b" ä' })));
+    const never = await application(
+      rateLimit(fresh({ policy: 'gcra 1/h burst 2', cost: 3, standardHeaders, identifier: 'a "b" ä' })),
+    );
     const denied = await never();
     assert.equal(denied.status, 429);
     assert.deepEqual(limitFields(denied), fields);
@@ -84,23 +103,48 @@ test('legacy headers, and a cost that is never allowed', async () => {
 
 test('options of the middleware', async () => {
   const seen = [];
-  const options = fresh({ policy: 'gcra 1/h burst 5', cost: (request) => Number(request.query.cost ?? 1), keep: 1,
-    keyGenerator: (request) => request.get('x-user') ?? 'nobody', skip: (request) => request.query.skip === '1',
-    statusCode: 418, message: (request) => ({ path: request.path }), requestPropertyName: 'quota' });
+  const options = fresh({
+    policy: 'gcra 1/h burst 5',
+    cost: (request) => Number(request.query.cost ?? 1),
+    keep: 1,
+    keyGenerator: (request) => request.get('x-user') ?? 'nobody',
+    skip: (request) => request.query.skip === '1',
+    statusCode: 418,
+    message: (request) => ({ path: request.path }),
+    requestPropertyName: 'quota',
+  });
   const app = express();
   app.use(rateLimit(options), (request, response) => response.send(request.quota));
   const get = await serve(app);
   const first = await get('/?cost=2');
-  assert.deepEqual(JSON.parse(first.body), { allowed: true, limit: 5, remaining: 2, retryAfterMs: 0, resetAfterMs: 2 * HOUR_S * 1000,
-    delayMs: 0, reason: 'limit', nextMs: 0 });
+  assert.deepEqual(JSON.parse(first.body), {
+    allowed: true,
+    limit: 5,
+    remaining: 2,
+    retryAfterMs: 0,
+    resetAfterMs: 2 * HOUR_S * 1000,
+    delayMs: 0,
+    reason: 'limit',
+    nextMs: 0,
+  });
   const denied = await get('/x?cost=3');
-  assert.deepEqual([denied.status, denied.body, denied.headers.get('content-type')], [418, '{"path":"/x"}', 'application/json']);
+  assert.deepEqual(
+    [denied.status, denied.body, denied.headers.get('content-type')],
+    [418, '{"path":"/x"}', 'application/json'],
+  );
   assert.equal((await get('/?cost=4', { 'x-user': 'alice' })).status, 200);
   assert.deepEqual(limitFields(await get('/?cost=9&skip=1')), {});
-  const own = await application(rateLimit(fresh({ policy: 'gcra 1/h', handler: (request, response, next, decision) => {
-    seen.push(decision.allowed);
-    next();
-  } })));
+  const own = await application(
+    rateLimit(
+      fresh({
+        policy: 'gcra 1/h',
+        handler: (request, response, next, decision) => {
+          seen.push(decision.allowed);
+          next();
+        },
+      }),
+    ),
+  );
   await own();
   assert.equal((await own()).status, 200);
   assert.deepEqual(seen, [false]);
@@ -109,18 +153,24 @@ test('options of the middleware', async () => {
 test('an IPv6 client is its /64', async () => {
   const get = await application(rateLimit(fresh({ policy: 'gcra 1/h burst 2' })));
   const from = async (address, one = get) => (await one('/', { 'x-forwarded-for': address })).status;
-  assert.deepEqual([await from('2001:db8::1'), await from('2001:db8::2'), await from('2001:db8::3'), await from('2001:db8:0:1::1')],
-    [200, 200, 429, 200]);
+  assert.deepEqual(
+    [await from('2001:db8::1'), await from('2001:db8::2'), await from('2001:db8::3'), await from('2001:db8:0:1::1')],
+    [200, 200, 429, 200],
+  );
   const wide = await application(rateLimit(fresh({ policy: 'gcra 1/h burst 2', ipv6Subnet: 48 })));
-  assert.deepEqual([await from('2001:db8::1', wide), await from('2001:db8:0:1::1', wide), await from('2001:db8:0:2::1', wide)],
-    [200, 200, 429]);
+  assert.deepEqual(
+    [await from('2001:db8::1', wide), await from('2001:db8:0:1::1', wide), await from('2001:db8:0:2::1', wide)],
+    [200, 200, 429],
+  );
 });
 
 test('responses that are not to be counted are refunded', async () => {
   const options = { policy: 'gcra 1/h burst 3' };
   const cases = [
-    [{ skipFailedRequests: true }, 500, 3], [{ skipFailedRequests: true }, 200, 2],
-    [{ skipSuccessfulRequests: true }, 200, 3], [{ skipSuccessfulRequests: true }, 500, 2],
+    [{ skipFailedRequests: true }, 500, 3],
+    [{ skipFailedRequests: true }, 200, 2],
+    [{ skipSuccessfulRequests: true }, 200, 3],
+    [{ skipSuccessfulRequests: true }, 500, 2],
     [{ skipSuccessfulRequests: true, requestWasSuccessful: (_, response) => response.statusCode === 500 }, 500, 3],
   ];
   for (const [more, status, remaining] of cases) {
@@ -128,7 +178,8 @@ test('responses that are not to be counted are refunded', async () => {
     const get = await application(middleware, status);
     await get();
     for (let left; left !== remaining; left = (await middleware.limiter.peek('k')).remaining);
-    if (more.skipFailedRequests && remaining === 2) { // a denial was not charged, so it is not refunded
+    if (more.skipFailedRequests && remaining === 2) {
+      // a denial was not charged, so it is not refunded
       await get();
       await get();
       assert.equal((await get()).status, 429);
@@ -158,7 +209,10 @@ test('without a daemon', async () => {
 
 test('wrong options of the middleware', () => {
   for (const [options, message] of [
-    [{ ...common, policy: 'gcra 1/h', standardHeaders: 'draft-9' }, "standardHeaders: expected 'draft-6', 'draft-7', 'draft-8' or false, found 'draft-9'"],
+    [
+      { ...common, policy: 'gcra 1/h', standardHeaders: 'draft-9' },
+      "standardHeaders: expected 'draft-6', 'draft-7', 'draft-8' or false, found 'draft-9'",
+    ],
     [{ ...common, policy: 'gcra 1/h', onError: 'open' }, 'onError: expected passOnStoreError in its place'],
     [{ ...common, policy: 'gcra 1/h', windowMs: 5 }, /has no option 'windowMs'/],
     [{ limiter: {} }, 'limiter: expected a Limiter, found [object Object]'],
@@ -170,17 +224,29 @@ test('wrong options of the middleware', () => {
 
 test('fastify', async () => {
   const app = Fastify({ trustProxy: true });
-  await app.register(fastifyRateLimit, fresh({ policy: 'gcra 1/h burst 2', identifier: 'api', message: { error: 'slow' } }));
+  await app.register(
+    fastifyRateLimit,
+    fresh({ policy: 'gcra 1/h burst 2', identifier: 'api', message: { error: 'slow' } }),
+  );
   app.get('/', async (request) => request.rateLimit.remaining);
   await app.register(async (scope) => {
-    await scope.register(fastifyRateLimit, fresh({ policy: 'gcra 1/h burst 1', requestPropertyName: 'second', standardHeaders: 'draft-7',
-      handler: (_request, reply, decision) => reply.send({ left: decision.remaining }) }));
+    await scope.register(
+      fastifyRateLimit,
+      fresh({
+        policy: 'gcra 1/h burst 1',
+        requestPropertyName: 'second',
+        standardHeaders: 'draft-7',
+        handler: (_request, reply, decision) => reply.send({ left: decision.remaining }),
+      }),
+    );
     scope.get('/twice', async () => 'ok');
   });
   const get = (path = '/', from = '192.0.2.1') => app.inject({ url: path, headers: { 'x-forwarded-for': from } });
   const first = await get();
-  assert.deepEqual([first.statusCode, first.body, first.headers['ratelimit-policy'], first.headers.ratelimit],
-    [200, '1', '"api";q=2', '"api";r=1;t=3600']);
+  assert.deepEqual(
+    [first.statusCode, first.body, first.headers['ratelimit-policy'], first.headers.ratelimit],
+    [200, '1', '"api";q=2', '"api";r=1;t=3600'],
+  );
   await get();
   const denied = await get();
   assert.deepEqual([denied.statusCode, denied.json()], [429, { error: 'slow' }]);
@@ -195,16 +261,33 @@ test('fastify', async () => {
 // The validations of express-rate-limit report a mistake of a store to this logger.
 function logger() {
   const lines = [];
-  return { lines, warn: (error) => lines.push(error.code ?? error.message), error: (error) => lines.push(error.code ?? error.message) };
+  return {
+    lines,
+    warn: (error) => lines.push(error.code ?? error.message),
+    error: (error) => lines.push(error.code ?? error.message),
+  };
 }
 
 test('express-rate-limit: weir counts', async () => {
-  const log = logger(), store = new ExpressStore(fresh());
-  const get = await application(expressRateLimit({ windowMs: HOUR_S * 1000, limit: 2, standardHeaders: 'draft-7', store, logger: log }));
+  const log = logger(),
+    store = new ExpressStore(fresh());
+  const get = await application(
+    expressRateLimit({ windowMs: HOUR_S * 1000, limit: 2, standardHeaders: 'draft-7', store, logger: log }),
+  );
   const results = [await get(), await get(), await get(), await get()];
-  assert.deepEqual(results.map(({ status }) => status), [200, 200, 429, 429]);
-  assert.deepEqual(results.map((one) => rounded(limitFields(one)).ratelimit),
-    ['limit=2, remaining=1, reset=1h', 'limit=2, remaining=0, reset=1h', 'limit=2, remaining=0, reset=1h', 'limit=2, remaining=0, reset=1h']);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    [200, 200, 429, 429],
+  );
+  assert.deepEqual(
+    results.map((one) => rounded(limitFields(one)).ratelimit),
+    [
+      'limit=2, remaining=1, reset=1h',
+      'limit=2, remaining=0, reset=1h',
+      'limit=2, remaining=0, reset=1h',
+      'limit=2, remaining=0, reset=1h',
+    ],
+  );
   assert.equal(rounded(limitFields(results[2]))['retry-after'], '1h');
   assert.equal((await store.get('127.0.0.1')).totalHits, 4);
   await store.decrement('127.0.0.1');
@@ -219,28 +302,50 @@ test('express-rate-limit: weir counts', async () => {
 });
 
 test('express-rate-limit: a policy of weir decides', async () => {
-  const log = logger(), store = new ExpressStore(fresh({ policy: 'gcra 1/h burst 3' }));
-  const get = await application(expressRateLimit({ windowMs: 1000, limit: 3, standardHeaders: 'draft-8', store, logger: log }));
+  const log = logger(),
+    store = new ExpressStore(fresh({ policy: 'gcra 1/h burst 3' }));
+  const get = await application(
+    expressRateLimit({ windowMs: 1000, limit: 3, standardHeaders: 'draft-8', store, logger: log }),
+  );
   const results = [await get(), await get(), await get(), await get()];
-  assert.deepEqual(results.map(({ status }) => status), [200, 200, 200, 429]);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    [200, 200, 200, 429],
+  );
   assert.match(limitFields(results[3]).ratelimit, /; r=0; t=3[56]\d\d$/);
   assert.deepEqual(log.lines, []);
   // The limit of the library may differ: the policy decides all the same.
   for (const limit of [1, 9, () => 9]) {
-    const other = await application(expressRateLimit({ windowMs: 1000, limit, store: new ExpressStore(fresh({ policy: 'gcra 1/h burst 3' })), logger: log }));
-    assert.deepEqual([await other(), await other(), await other(), await other()].map(({ status }) => status), [200, 200, 200, 429]);
+    const other = await application(
+      expressRateLimit({
+        windowMs: 1000,
+        limit,
+        store: new ExpressStore(fresh({ policy: 'gcra 1/h burst 3' })),
+        logger: log,
+      }),
+    );
+    assert.deepEqual(
+      [await other(), await other(), await other(), await other()].map(({ status }) => status),
+      [200, 200, 200, 429],
+    );
   }
   expressRateLimit({ store: new ExpressStore(fresh({ policy: 'gcra 1/h' })), skipFailedRequests: true, logger: log });
   assert.deepEqual(log.lines, ['WEIR_OPTION']);
-  assert.throws(() => new ExpressStore({ ...common, onError: 'open' }), { message: 'onError: not with a store: the library decides' });
+  assert.throws(() => new ExpressStore({ ...common, onError: 'open' }), {
+    message: 'onError: not with a store: the library decides',
+  });
 });
 
 test('express-rate-limit: validations of a store that is used twice, and an error of the store', async () => {
-  const log = logger(), store = new ExpressStore(fresh());
+  const log = logger(),
+    store = new ExpressStore(fresh());
   expressRateLimit({ store, logger: log });
   expressRateLimit({ store, logger: log });
   assert.deepEqual(log.lines, ['ERR_ERL_STORE_REUSE']);
-  for (const [passOnStoreError, status] of [[false, 500], [true, 200]]) {
+  for (const [passOnStoreError, status] of [
+    [false, 500],
+    [true, 200],
+  ]) {
     const nowhere = new ExpressStore({ url: 'weir://127.0.0.1:1' });
     const get = await application(expressRateLimit({ store: nowhere, passOnStoreError, logger: log }));
     assert.equal((await get()).status, status);
@@ -249,14 +354,19 @@ test('express-rate-limit: validations of a store that is used twice, and an erro
 
 test('express-rate-limit: skipFailedRequests refunds', async () => {
   const store = new ExpressStore(fresh());
-  const get = await application(expressRateLimit({ windowMs: HOUR_S * 1000, limit: 2, skipFailedRequests: true, store }), 500);
+  const get = await application(
+    expressRateLimit({ windowMs: HOUR_S * 1000, limit: 2, skipFailedRequests: true, store }),
+    500,
+  );
   await get();
   while (await store.get('127.0.0.1'));
 });
 
 test('hono-rate-limiter', async () => {
   const app = new Hono();
-  app.use(rateLimiter({ windowMs: HOUR_S * 1000, limit: 2, keyGenerator: () => 'k', store: new ExpressStore(fresh()) }));
+  app.use(
+    rateLimiter({ windowMs: HOUR_S * 1000, limit: 2, keyGenerator: () => 'k', store: new ExpressStore(fresh()) }),
+  );
   app.get('/', (context) => context.text('ok'));
   const statuses = [];
   for (let i = 0; i < 3; i++) statuses.push((await app.request('/')).status);
@@ -291,21 +401,30 @@ test('@nestjs/throttler: the storage', async () => {
   assert.deepEqual([blocked.totalHits, blocked.isBlocked, blocked.timeToBlockExpire], [3, true, 7200]);
   assert.equal((await hit('other')).totalHits, 1);
   const unblocked = new NestStorage(fresh());
-  for (const isBlocked of [false, true]) assert.equal((await unblocked.increment('k', HOUR_S * 1000, 1, 0, 'default')).isBlocked, isBlocked);
+  for (const isBlocked of [false, true])
+    assert.equal((await unblocked.increment('k', HOUR_S * 1000, 1, 0, 'default')).isBlocked, isBlocked);
   const policy = new NestStorage(fresh({ policy: 'gcra 1/h' }));
-  for (const isBlocked of [false, true]) assert.equal((await policy.increment('k', 1, 9, 0, 'default')).isBlocked, isBlocked);
+  for (const isBlocked of [false, true])
+    assert.equal((await policy.increment('k', 1, 9, 0, 'default')).isBlocked, isBlocked);
   storage.onApplicationShutdown();
 });
 
 test('rate-limiter-flexible: a class of its shape', async () => {
   const limiter = new FlexibleLimiter({ ...common, keyPrefix: 'flex', points: 5, duration: HOUR_S });
-  const plain = ({ remainingPoints, consumedPoints, isFirstInDuration }) => [remainingPoints, consumedPoints, isFirstInDuration];
+  const plain = ({ remainingPoints, consumedPoints, isFirstInDuration }) => [
+    remainingPoints,
+    consumedPoints,
+    isFirstInDuration,
+  ];
   assert.equal(await limiter.get('a'), null);
   assert.deepEqual(plain(await limiter.consume('a', 2)), [3, 2, true]);
   assert.deepEqual(plain(await limiter.consume('a')), [2, 3, false]);
   assert.deepEqual(plain(await limiter.penalty('a')), [1, 4, false]);
   assert.deepEqual(plain(await limiter.reward('a', 2)), [3, 2, false]);
-  const rejected = await limiter.consume('a', 4).then(() => assert.fail('allowed'), (result) => result);
+  const rejected = await limiter.consume('a', 4).then(
+    () => assert.fail('allowed'),
+    (result) => result,
+  );
   assert.deepEqual(plain(rejected), [0, 6, false]);
   assert.ok(rejected.msBeforeNext > 3590000 && rejected.msBeforeNext <= 3600000);
   assert.deepEqual(plain(await limiter.get('a')), [3, 2, false]);
@@ -317,7 +436,12 @@ test('rate-limiter-flexible: a class of its shape', async () => {
   const short = new FlexibleLimiter({ ...common, points: 1, duration: 1, blockDuration: HOUR_S });
   await short.consume('a');
   await assert.rejects(short.consume('a'), (result) => result.msBeforeNext > 3590000);
-  for (const options of [{ points: 5 }, { points: 0, duration: 1 }, { points: 5, duration: 1, execEvenly: true }, { policy: 'gcra 1/h', points: 5 }]) {
+  for (const options of [
+    { points: 5 },
+    { points: 0, duration: 1 },
+    { points: 5, duration: 1, execEvenly: true },
+    { policy: 'gcra 1/h', points: 5 },
+  ]) {
     assert.throws(() => new FlexibleLimiter({ ...common, ...options }), { name: 'OptionError' });
   }
   limiter.close();

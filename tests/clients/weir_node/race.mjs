@@ -6,7 +6,9 @@ import cluster from 'node:cluster';
 import { once } from 'node:events';
 import { Limiter } from 'weir';
 
-const PROCESSES = 16, EACH = 125, LIMIT = 1000;
+const PROCESSES = 16,
+  EACH = 125,
+  LIMIT = 1000;
 const url = process.argv[2];
 const more = url.startsWith('weir+file') ? { memory: 8 << 20 } : { timeout: 30000 };
 

@@ -21,16 +21,24 @@ function setClock(ns) {
 }
 
 // Times become BigInts: a number would lose bits.
-const parse = (text) => JSON.parse(text.replace(/("\w+_ns":\s*)(-?\d+)/g, '$1"$2"'),
-  (name, value) => (name.endsWith('_ns') && value !== null ? BigInt(value) : value));
+const parse = (text) =>
+  JSON.parse(text.replace(/("\w+_ns":\s*)(-?\d+)/g, '$1"$2"'), (name, value) =>
+    name.endsWith('_ns') && value !== null ? BigInt(value) : value,
+  );
 
 const milliseconds = (ns) => Number((ns + NS_IN_MS - 1n) / NS_IN_MS);
 
 function expected(step) {
   if (step.ok === false) return { ok: false };
-  const wanted = { allowed: step.allowed ?? step.retry_after_ns === 0n, limit: step.limit, remaining: step.remaining,
+  const wanted = {
+    allowed: step.allowed ?? step.retry_after_ns === 0n,
+    limit: step.limit,
+    remaining: step.remaining,
     retryAfterMs: step.retry_after_ns === null ? -1 : milliseconds(step.retry_after_ns),
-    resetAfterMs: milliseconds(step.reset_after_ns), delayMs: milliseconds(step.delay_ns), reason: 'limit' };
+    resetAfterMs: milliseconds(step.reset_after_ns),
+    delayMs: milliseconds(step.delay_ns),
+    reason: 'limit',
+  };
   if ('over' in step) wanted.over = step.over;
   return wanted;
 }
@@ -39,13 +47,23 @@ const ttlOf = ({ ttl_ns: ns }) => (ns === undefined ? undefined : Number(ns / NS
 
 async function call(limiter, key, reservations, step) {
   switch (step.op) {
-    case 'take': return limiter.check(key, { cost: step.cost, keep: step.keep === undefined || String(step.keep).endsWith('%') ? step.keep : Number(step.keep) });
-    case 'refund': return limiter.refund(key, step.cost);
-    case 'charge': return limiter.charge(key, step.cost);
-    case 'reserve': return (reservations[step.id] = await limiter.reserve(key, step.cost, ttlOf(step))).decision;
-    case 'renew': return reservations[step.id].renew(ttlOf(step));
-    case 'commit': return reservations[step.id].commit(step.cost);
-    default: return reservations[step.id].cancel();
+    case 'take':
+      return limiter.check(key, {
+        cost: step.cost,
+        keep: step.keep === undefined || String(step.keep).endsWith('%') ? step.keep : Number(step.keep),
+      });
+    case 'refund':
+      return limiter.refund(key, step.cost);
+    case 'charge':
+      return limiter.charge(key, step.cost);
+    case 'reserve':
+      return (reservations[step.id] = await limiter.reserve(key, step.cost, ttlOf(step))).decision;
+    case 'renew':
+      return reservations[step.id].renew(ttlOf(step));
+    case 'commit':
+      return reservations[step.id].commit(step.cost);
+    default:
+      return reservations[step.id].cancel();
   }
 }
 
@@ -61,8 +79,8 @@ async function found(run, step) {
 // The package settles a reservation once, so that a second commit does nothing.
 const settledBefore = (run, step) => ['commit', 'cancel', 'renew'].includes(step.op) && run.settled.has(step.id);
 
-const isSupported = (document, one) => document.monotone &&
-  one.steps.every((step) => step.ttl_ns === undefined || step.ttl_ns % NS_IN_MS === 0n);
+const isSupported = (document, one) =>
+  document.monotone && one.steps.every((step) => step.ttl_ns === undefined || step.ttl_ns % NS_IN_MS === 0n);
 
 const limiters = new Map();
 function limiterOf(policy) {
@@ -71,7 +89,10 @@ function limiterOf(policy) {
   return limiters.get(policy);
 }
 
-let cases = 0, unsupported = 0, failed = 0, repeated = 0;
+let cases = 0,
+  unsupported = 0,
+  failed = 0,
+  repeated = 0;
 const steps = [];
 for (const file of files) {
   const document = parse(readFileSync(file, 'utf8'));
@@ -93,11 +114,14 @@ async function judge({ run, step, number }) {
     repeated++;
     return;
   }
-  const wanted = JSON.stringify(expected(step)), got = JSON.stringify(await found(run, step));
+  const wanted = JSON.stringify(expected(step)),
+    got = JSON.stringify(await found(run, step));
   if (wanted !== got) {
     run.failed = true;
     failed++;
-    console.log(`${run.name}: ${run.policy}: step ${number} ${step.op} at ${step.t_ns}: expected ${wanted}, found ${got}`);
+    console.log(
+      `${run.name}: ${run.policy}: step ${number} ${step.op} at ${step.t_ns}: expected ${wanted}, found ${got}`,
+    );
   }
   if (step.op === 'commit' || step.op === 'cancel') run.settled.add(step.id);
 }
@@ -114,6 +138,8 @@ for (let first = 0, end; first < steps.length; first = end) {
 }
 if (clock) closeSync(clock);
 for (const limiter of limiters.values()) limiter.close();
-console.log(`${cases - failed} cases passed, ${failed} failed, ${unsupported} unsupported, ${steps.length} steps, ` +
-  `${repeated} of them on reservations that were settled before`);
+console.log(
+  `${cases - failed} cases passed, ${failed} failed, ${unsupported} unsupported, ${steps.length} steps, ` +
+    `${repeated} of them on reservations that were settled before`,
+);
 process.exitCode = failed > 0 ? 1 : 0;

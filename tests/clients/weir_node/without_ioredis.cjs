@@ -1,5 +1,5 @@
-'use strict';
 // SPDX-License-Identifier: BSD-2-Clause
+'use strict';
 // For --require: weir does not find ioredis, as where only node-redis is installed.
 const Module = require('node:module');
 
