@@ -30,6 +30,7 @@ static origin origin_of(const weir_engine_request *q, weir_lease_slot *s, uint32
     if (s && q->verb == WEIR_VERB_TAKE) {
         f.slot = s;
         f.uses = s->uses;
+        f.version = s->lease.version;
         f.probe = s->lease.exhausted;
         s->probes += f.probe;
     }
@@ -106,7 +107,7 @@ static void update_lease(hybrid *h, const origin *f, const weir_engine_request *
     s->probes -= f->probe;
     if (q->status != WEIR_OK || q->by_error)
         s->forward_until_ns = now_ns + h->interval_ns;
-    else
+    else if (f->version == s->lease.version)
         weir_lease_update(&s->lease, &s->policy->plan, &q->decision, q->cost, sent_ns, now_ns);
 }
 

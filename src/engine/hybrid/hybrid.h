@@ -24,6 +24,7 @@ typedef struct wait {
 typedef struct origin {
     weir_lease_slot *slot; /* NULL: its reply updates no lease */
     uint32_t uses;         /* the slot's: shows whether the slot still has the same key */
+    uint32_t version;      /* the lease's when it was sent */
     uint32_t index;        /* in the caller's batch */
     bool probe;            /* other requests wait for its reply */
 } origin;
@@ -58,7 +59,7 @@ typedef struct sync_request {
     weir_engine_request request; /* refers to the slot's key, which stays while lease.syncing */
     hybrid *engine;
     weir_lease_slot *slot;
-    uint32_t epoch; /* the lease's when it was sent */
+    uint32_t epoch, version; /* the lease's when it was sent */
     int64_t sent_ns;
 } sync_request;
 

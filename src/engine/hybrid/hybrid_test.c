@@ -504,6 +504,35 @@ static void test_verbs(void **unused)
     close_all();
 }
 
+/* The reply to a request that was sent before a charge, refund or reset says nothing about the key
+ * after it. */
+static void test_replies_of_before_a_charge(void **unused)
+{
+    (void)unused;
+    static const weir_verb verbs[] = {WEIR_VERB_CHARGE, WEIR_VERB_REFUND, WEIR_VERB_RESET};
+    for (size_t i = 0; i < 6; i++) {
+        weir_engine_batch r[2];
+        weir_engine_request q[2] = {request(WEIR_VERB_TAKE, "busy", 60),
+                                    request(verbs[i % 3], "busy", 5000)};
+        bool is_sync = i < 3;
+        open_with("fixed-window 1600/s", (weir_hybrid_options){0});
+        make_busy("busy", 800); /* a lease of 50 */
+        (void)here("busy", 10);
+        if (is_sync)
+            pass_time(100 * ms); /* a sync of what is owed */
+        else
+            assert_false(ask(&r[0], &q[0], 1));
+        assert_false(ask(&r[1], &q[1], 1));
+        assert_int_equal(world.len, 2);
+        answer(10, left(790));
+        answer(0, left(0));
+        assert_int_equal(world.len, 0);
+        forwarded("busy", 1, left(800));
+        assert_int_equal(here("busy", 1).remaining, is_sync || i == 5 ? 799 : 789);
+        close_all();
+    }
+}
+
 /* Another thread, or the client, learns of a reset of all keys of the policy: what is owed, or was
  * prepaid, is dropped. The reset of another policy changes nothing. */
 static void test_resets_drop_leases(void **unused)
@@ -643,6 +672,7 @@ int main(void)
         cmocka_unit_test(test_policies_without_a_lease),
         cmocka_unit_test(test_verbs),
         cmocka_unit_test(test_resets_drop_leases),
+        cmocka_unit_test(test_replies_of_before_a_charge),
         cmocka_unit_test(test_prepaid_units_of_before_a_reset_are_not_given_back),
         cmocka_unit_test(test_batches_are_forwarded),
         cmocka_unit_test(test_a_full_table_forwards),

@@ -239,6 +239,7 @@ void weir_lease_invalidate(weir_lease *s, bool reset)
     s->valid_to_ns = 0;
     s->deny_until_ns = 0;
     s->exhausted = false;
+    s->version++;
     if (reset)
         end_window(s);
 }

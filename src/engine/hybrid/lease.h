@@ -64,9 +64,10 @@ typedef struct weir_lease {
     int64_t used_at_ns; /* about when a unit was last taken */
     int64_t debt;       /* owed units that a sync could not charge */
     uint32_t layer;
-    uint32_t epoch; /* a sync that was sent in an earlier epoch does not change the balance */
-    bool exhausted; /* no units remained, by the server's latest reply */
-    bool syncing;   /* a sync is in flight */
+    uint32_t epoch;   /* a sync that was sent in an earlier epoch does not change the balance */
+    uint32_t version; /* replies to requests of earlier versions do not update the lease */
+    bool exhausted;   /* no units remained, by the server's latest reply */
+    bool syncing;     /* a sync is in flight */
 } weir_lease;
 
 /* Whether the lease has `cost` units, 1..WEIR_COST_MAX. */
@@ -131,8 +132,8 @@ int64_t weir_lease_end_interval(weir_lease *s, const weir_lease_plan *p, int64_t
 /* Whether the lease can be removed without losing owed or prepaid units. */
 bool weir_lease_is_idle(const weir_lease *s, const weir_lease_plan *p, int64_t now_ns);
 
-/* Discards what is known, since the key was refunded or reset.
- *  reset  it was reset: the balance is discarded, too. */
+/* Discards what is known, since the key is refunded, charged or reset, and begins a new version.
+ *  reset  it is reset: the balance is discarded, too. */
 void weir_lease_invalidate(weir_lease *s, bool reset);
 
 #endif

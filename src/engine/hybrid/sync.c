@@ -30,7 +30,8 @@ static void apply_reply(hybrid *h, const sync_request *j, int64_t now_ns)
     } else if (q->verb == WEIR_VERB_GRANT) {
         const weir_lease_plan *plan = &s->policy->plan;
         count_overshoot(h, weir_lease_granted(&s->lease, plan, j->epoch, q->cost, q->granted));
-        weir_lease_update(&s->lease, plan, &q->decision, 1, j->sent_ns, now_ns);
+        if (j->version == s->lease.version)
+            weir_lease_update(&s->lease, plan, &q->decision, 1, j->sent_ns, now_ns);
     }
     forward_release(h, s, now_ns);
 }
@@ -67,7 +68,9 @@ static bool send(hybrid *h, weir_lease_slot *s, weir_verb verb, int64_t n, int64
     if (!j)
         return false;
     const weir_lease_policy *p = s->policy;
-    *j = (sync_request){.engine = h, .slot = s, .epoch = s->lease.epoch, .sent_ns = now_ns};
+    *j = (sync_request){.engine = h, .slot = s, .sent_ns = now_ns};
+    j->epoch = s->lease.epoch;
+    j->version = s->lease.version;
     j->request = (weir_engine_request){.verb = verb,
                                        .policy = &p->policy,
                                        .text = p->text,
