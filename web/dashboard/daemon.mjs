@@ -14,15 +14,20 @@ class DaemonError extends Error {
     }
 }
 
+/** What the daemon says of a request that it refused; "" if it says nothing. */
+export async function detailOf(response) {
+    try {
+        const { detail, title } = await response.json();
+        return detail || title || "";
+    } catch {
+        return "";
+    }
+}
+
 async function messageOf(response) {
     if (response.status === 401)
         return "The daemon refused the password. Reload the page to enter it again.";
-    try {
-        const { detail, title } = await response.json();
-        return detail || title || `The daemon answered with the status ${response.status}.`;
-    } catch {
-        return `The daemon answered with the status ${response.status}.`;
-    }
+    return (await detailOf(response)) || `The daemon answered with the status ${response.status}.`;
 }
 
 async function call(method, path, params) {

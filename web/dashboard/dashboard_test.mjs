@@ -291,6 +291,15 @@ const tests = {
         }
     },
 
+    async "a user without the right reads which one it is"() {
+        const scene = new Scene();
+        const detail = 'the user "web" lacks the right "top" for /v1/live';
+        void scene.stream.open();
+        scene.fetches.at(-1).resolve(Response.json({ title: "Forbidden", detail }, { status: 403 }));
+        await scene.settle();
+        assert.equal(scene.last.reason, detail);
+    },
+
     async "a silent connection is given up, and an old one reports nothing"() {
         const scene = new Scene();
         void scene.stream.open();

@@ -4,6 +4,8 @@
 // The stream of the daemon's /v1/live (docs/http.md): server-sent events over fetch, and reconnection with
 // exponential backoff. fetch is used instead of EventSource because a page can tell its user why it failed.
 
+import { detailOf } from "./daemon.mjs";
+
 const FIRST_RETRY_MS = 1000;
 const RETRY_MAX_MS = 30000;
 const SILENCE_MS = 10000; // ten ticks
@@ -55,16 +57,15 @@ export class EventParser {
 }
 
 /** Says in plain words why a stream could not be opened. */
-function reasonOf(status) {
+async function reasonOf(response) {
+    const { status } = response;
     if (status === 401)
         return "the daemon refused the password; reload the page to enter it again";
-    if (status === 403)
-        return "the daemon refused the page's origin; add it to http.origins in weir.yaml";
     if (status === 404)
         return "this daemon has no /v1/live; it may be an older version of weir";
     if (status === 503)
         return "the daemon already serves as many dashboards as it can";
-    return `the daemon answered with the status ${status}`;
+    return (await detailOf(response)) || `the daemon answered with the status ${status}`;
 }
 
 /**
@@ -141,7 +142,7 @@ export class LiveStream {
             signal: abort.signal,
         });
         if (!response.ok || !response.body)
-            return reasonOf(response.status);
+            return reasonOf(response);
         const reader = response.body.getReader();
         const decoder = new TextDecoder();
         const parser = new EventParser();
