@@ -43,12 +43,18 @@ static void append_children(config_node *to, config_node *from)
     to->children += from->children;
 }
 
-/* Adds a key of a file to the whole. A second value of another kind becomes a duplicate key. */
+/* Adds a key of a file to the whole. A second value of another kind becomes a duplicate key, unless
+ * one of them is empty, such as a map whose lines are all comments. */
 static void join_key(config_node *root, config_node *key)
 {
     config_node *own = config_key_of(root, key->text);
-    bool same = own && !own->bad && !key->bad && own->value->kind == key->value->kind;
-    if (same && own->value->kind != CONFIG_SCALAR) {
+    bool both = own && !own->bad && !key->bad;
+    if (both && config_is_empty(key->value))
+        return;
+    if (both && config_is_empty(own->value)) {
+        key->next = own->next;
+        *own = *key;
+    } else if (both && own->value->kind == key->value->kind && own->value->kind != CONFIG_SCALAR) {
         append_children(own->value, key->value);
     } else {
         key->next = NULL;
@@ -56,11 +62,26 @@ static void join_key(config_node *root, config_node *key)
     }
 }
 
+/* The first key of a file that weir.yaml does not have; NULL if there is none. */
+static const config_node *foreign_key(const config_node *file)
+{
+    const config_node *key = file->first;
+    while (key && config_row_of(config_root(), key->text))
+        key = key->next;
+    return key;
+}
+
+/* Adds the keys of a file, unless it is another kind of file. */
 static void join(config_reader *r, config_node *file)
 {
     const config_place root = {.node = file};
-    if (file->kind != CONFIG_MAP) {
-        config_error(r->errors, &root, "expected a map with keys of weir.yaml");
+    const config_node *foreign = file->kind == CONFIG_MAP ? foreign_key(file) : file;
+    file->file->hidden = foreign != NULL;
+    if (foreign) {
+        config_error_on(r->errors, foreign, &root, "%s",
+                        foreign == file ? "expected a map with keys of weir.yaml"
+                                        : "unknown key, expected only keys of weir.yaml, such as "
+                                          "policies; no line of this file is shown");
         return;
     }
     for (config_node *key = file->first, *next; key; key = next) {
@@ -99,6 +120,8 @@ static void read_file(config_reader *r, const config_place *place, const char *p
     r->included = f;
     config_errors *e = config_errors_of(r->arena, r->errors, name, f->bytes, f->len);
     config_node *root = e ? config_read_tree(r->arena, e) : NULL;
+    if (e)
+        e->hidden = !root;
     if (root && !config_is_empty(root))
         join(r, root);
 }

@@ -227,16 +227,46 @@ static void bad_includes(void **unused)
                   "two.yaml:1:1: error: include: an included file cannot include others\n"
                   "  include: two.yaml\n  ^\n");
     write_file("two.yaml", "[threads]\n");
-    invalid_files("include: two.yaml\n", "two.yaml:1:1: error: expected a map with keys of "
-                                         "weir.yaml\n  [threads]\n  ^\n");
-    write_file("two.yaml", "redis: {url: a, password: [s3cret\n");
-    weir_config *c = NULL;
-    assert_int_equal(parse("include: two.yaml\n", "weir.yaml", true, &c), WEIR_E_SYNTAX);
-    assert_non_null(strstr(errors, "two.yaml:1:34: error: redis.password: invalid YAML"));
-    assert_null(strstr(errors, "s3cret"));
+    invalid_files("include: two.yaml\n",
+                  "two.yaml:1:1: error: expected a map with keys of weir.yaml\n");
     write_file("two.yaml", "");
     invalid("include: [a, b, c, d, e]", "include[4]: expected at most 4 files and patterns");
     config_free(valid("include: [a, b, c, d]\nthreads: 1"));
+}
+
+/* Neither a line nor a key is shown of a file that may be any file of the machine. */
+static void other_files(void **unused)
+{
+    (void)unused;
+    static const char *const cases[][2] = {
+        {"root:$6$s3cret:19000:::\nbin:*:19000\n", "two.yaml:2:12: error: invalid YAML: "},
+        {"redis: {url: a, password: [s3cret\n", "two.yaml:1:34: error: invalid YAML: "},
+        {"s3cret\n", "two.yaml:1:1: error: expected a map with keys of weir.yaml\n"},
+        {"threads: 2\ns3cret: ${WEIR_UNSET}\nlimits: s3cret\nsecr3t: 1\n",
+         "two.yaml:2:1: error: unknown key, expected only keys of weir.yaml, such as policies; no "
+         "line of this file is shown\n"},
+    };
+    set("WEIR_UNSET", NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        weir_config *c = NULL;
+        write_file("two.yaml", cases[i][0]);
+        assert_int_equal(parse("include: two.yaml\n", "weir.yaml", true, &c), WEIR_E_SYNTAX);
+        if (!strstr(errors, cases[i][1]))
+            fail_msg("found %s\nexpected %s", errors, cases[i][1]);
+        assert_null(strstr(errors, "cret"));
+        assert_null(strstr(errors, "\n  "));
+    }
+}
+
+/* A key without a value is no second value. */
+static void empty_keys(void **unused)
+{
+    (void)unused;
+    write_file("two.yaml", "policies: {a: gcra 1/s}\nthreads:\nroutes:\n");
+    weir_config *c = valid_files("policies:\n  # none\nroutes:\ninclude: two.yaml\nthreads: 3\n");
+    assert_int_equal(c->rules_len, 1);
+    assert_int_equal(c->threads, 3);
+    config_free(c);
 }
 
 /* ---- printing -------------------------------------------------------------------------------- */
@@ -328,7 +358,8 @@ int main(void)
         cmocka_unit_test(variables),     cmocka_unit_test(variables_of_other_types),
         cmocka_unit_test(bad_variables), cmocka_unit_test(long_variables),
         cmocka_unit_test(included),      cmocka_unit_test(included_elsewhere),
-        cmocka_unit_test(bad_includes),  cmocka_unit_test(printed_whole),
+        cmocka_unit_test(bad_includes),  cmocka_unit_test(other_files),
+        cmocka_unit_test(empty_keys),    cmocka_unit_test(printed_whole),
         cmocka_unit_test(printed_again),
     };
     weir_use_guests();

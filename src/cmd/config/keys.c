@@ -27,7 +27,7 @@ static const char *kind_name(const config_node *node)
     return node->kind == CONFIG_MAP ? "a map" : node->kind == CONFIG_LIST ? "a list" : "a value";
 }
 
-static const config_key *find_key(const config_section *section, const char *name)
+const config_key *config_row_of(const config_section *section, const char *name)
 {
     for (size_t i = 0; i < section->len; i++) {
         if (strcmp(section->keys[i].name, name) == 0)
@@ -44,7 +44,7 @@ const config_key *config_find_key(const char *path)
         char name[64];
         size_t len = strcspn(path, ".");
         snprintf(name, sizeof name, "%.*s", (int)len, path);
-        key = find_key(section, name);
+        key = config_row_of(section, name);
         assert(key);
         section = key->section;
         path += len + (path[len] == '.');
@@ -105,7 +105,7 @@ static void read_map(config_reader *r, const config_place *place, const config_s
             (row->read ? row->read : config_read_value)(r, &below, row, base_of(row, base));
     }
     for (const config_node *key = place->node->first; key; key = key->next) {
-        if (!key->bad && !find_key(section, key->text))
+        if (!key->bad && !config_row_of(section, key->text))
             unknown_key(r, place, key, section);
     }
 }

@@ -119,6 +119,9 @@ void config_free_included(config_reader *r);
 /* A path relative to the directory of the configuration. NULL if memory is exhausted. */
 const char *config_resolve_path(config_reader *r, const char *path);
 
+/* The row of a key; NULL if the section has no such key. */
+const config_key *config_row_of(const config_section *section, const char *name);
+
 /* Finds a key by its path, such as "limits.connections". It must exist. */
 const config_key *config_find_key(const char *path);
 

@@ -206,9 +206,9 @@ static void report(const config_errors *e, const config_found_error *error, cons
     const config_problem p = {.file = e->file,
                               .line = l->number,
                               .column = column,
-                              .path = error->path,
+                              .path = e->hidden ? "" : error->path,
                               .text = error->text,
-                              .source = source,
+                              .source = e->hidden ? NULL : source,
                               .source_len = len,
                               .source_at = at,
                               .warning = error->warning};
@@ -269,7 +269,7 @@ void config_problem_print(FILE *out, const config_problem *p)
     fputs(p->path[0] ? ": " : "", out);
     caret_text(out, p->text, strlen(p->text));
     fputc('\n', out);
-    if (p->line > 0)
+    if (p->source)
         caret_print(out, p->source, p->source_len, p->source_at);
 }
 

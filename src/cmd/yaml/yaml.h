@@ -76,7 +76,7 @@ typedef struct config_problem {
     size_t line, column; /* from 1, in characters; 0: about the file as a whole */
     const char *path;    /* "policies.api.limit"; "": about no key */
     const char *text;    /* what was found, and what was expected */
-    const char *source;  /* the line of the file, source_len bytes; NULL if line is 0 */
+    const char *source;  /* the line of the file, source_len bytes; NULL: it is not shown */
     size_t source_len;
     size_t source_at; /* the position in it, 0..source_len */
     bool warning;     /* the configuration can be used in spite of it */
@@ -87,8 +87,8 @@ typedef struct config_sink {
     void *ctx;
 } config_sink;
 
-/* Prints "FILE:LINE:COL: error: PATH: TEXT" (or "warning"). Then prints the line, and a caret below
- * the position. */
+/* Prints "FILE:LINE:COL: error: PATH: TEXT" (or "warning"). Then prints the line, if it is shown, and
+ * a caret below the position. */
 void config_problem_print(FILE *out, const config_problem *problem);
 
 /* Returns a sink that prints to `out`. */
@@ -113,10 +113,11 @@ typedef struct config_errors {
     const char *file;
     const char *text; /* NULL: there is no file, only a name for messages */
     size_t len;
-    size_t number;                              /* of the file, in the chain */
-    size_t found;                               /* errors and warnings */
-    size_t warnings;                            /* of these */
-    size_t kept;                                /* entries of list: the first in the file */
+    bool hidden;     /* no line and no path is shown: a link could lead to a file with secrets */
+    size_t number;   /* of the file, in the chain */
+    size_t found;    /* errors and warnings */
+    size_t warnings; /* of these */
+    size_t kept;     /* entries of list: the first in the file */
     config_found_error list[CONFIG_ERRORS_MAX]; /* sorted by position */
     config_redaction *redactions;
     struct config_errors *next; /* of the next file; NULL: this is the last one */

@@ -204,6 +204,7 @@ void limits_file_parse(config_reader *r, limitador_settings *to, const char *nam
     if (!e)
         return;
     file.root.node = config_tree_read_anchored(r->arena, e, e->text, e->len);
+    e->hidden = !file.root.node || file.root.node->kind != CONFIG_LIST;
     if (file.root.node)
         read_limits(&file);
     if (!file.root.node || r->arena->failed || e->found > e->warnings)

@@ -250,7 +250,7 @@ static void test_errors(void **unused)
          "the alias of an earlier value\n"},
         {"- namespace: a\n"
          "  name: *\n",
-         "l.yaml:2:10: error: [0]: invalid YAML: while scanning an alias: did not find "
+         "l.yaml:2:10: error: invalid YAML: while scanning an alias: did not find "
          "expected alphabetic or numeric character; quote the value if it begins with '*' or "
          "'&'\n"},
         {"- namespace: a\n"
@@ -279,6 +279,35 @@ static void test_errors(void **unused)
         assert_null(parse(scenes[i].yaml, false, scenes[i].problems));
     assert_null(parse("- {namespace: \xFF}", false,
                       "l.yaml:1:15: error: found byte 0xFF, expected UTF-8 text\n"));
+}
+
+static void count_lines(void *ctx, const config_problem *p)
+{
+    *(int *)ctx += p->source != NULL;
+}
+
+/* How many lines of a file its errors show. */
+static int lines_shown(const char *yaml)
+{
+    int n = 0;
+    const config_sink sink = {count_lines, &n};
+    weir_arena arena = {0};
+    config_errors errors = {.arena = &arena, .file = "weir.yaml"};
+    limitador_settings to = {.file = NULL};
+    config_reader r = {.arena = &arena, .errors = &errors, .files = true};
+    limits_file_parse(&r, &to, "l.yaml", yaml, strlen(yaml));
+    assert_true(config_errors_in(&errors) > 0);
+    config_errors_report(&errors, &sink);
+    weir_arena_free(&arena);
+    return n;
+}
+
+static void test_other_files(void **unused)
+{
+    (void)unused;
+    assert_int_equal(lines_shown("- {}\n"), 3);
+    assert_int_equal(lines_shown("user: s3cret\n"), 0);
+    assert_int_equal(lines_shown("user: [s3cret\n"), 0);
 }
 
 static void test_warnings(void **unused)
@@ -429,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_many_limits),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_section),
     };

@@ -584,12 +584,13 @@ void envoy_read_descriptors(weir_arena *arena, config_errors *errors, envoy_orig
     *ret = (weir_rls_domain_spec){.domain = ""};
     const config_node *node = config_tree_read_anchored(arena, errors, errors->text, errors->len);
     config_redact(errors, node);
+    errors->hidden = !config_get(node, "domain") && !config_get(node, "descriptors");
     const config_place *root = node ? keep_place(&r, &(config_place){.node = node}) : NULL;
     if (!root || node->bad)
         return;
-    if (node->kind == CONFIG_MAP)
+    if (!errors->hidden)
         read_members(&r, root, domain_members, CONFIG_LENGTH(domain_members), ret);
-    else if (!is_null(node))
+    else if (node->kind != CONFIG_MAP && !is_null(node))
         config_error(errors, root, "expected a map with domain and descriptors, found %s",
                      kind_name(node));
     const config_place domain = config_below(root, "domain");
