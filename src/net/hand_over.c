@@ -37,7 +37,8 @@ enum {
     CHILD_FD = 3,     /* the descriptor of the connection in the new process */
     START_MS = 60000, /* in which the new process must serve */
     START_S = START_MS / 1000,
-    LEAVE_S = 10, /* in which the old process must answer that it stops */
+    LEAVE_S = 10,   /* in which the old process must answer that it stops */
+    RETRY_MS = 100, /* after it could not accept a connection */
 };
 
 typedef enum message_kind { SOCKETS = 1, MEMORY, ALL, REFUSED, SERVING, LEAVING } message_kind;
@@ -406,6 +407,22 @@ void net_hand_over_start(net_hand_over *h)
 
 /* ---- the socket that a new process connects to ----------------------------------------------- */
 
+static void on_connect(uv_poll_t *listener, int status, int events);
+
+static void on_retry(uv_timer_t *retry)
+{
+    net_hand_over *h = retry->data;
+    if (h->listen_fd >= 0)
+        uv_poll_start(&h->listener, UV_READABLE, on_connect);
+}
+
+/* Waits before it accepts again: the connection is still there, and the loop would spin. */
+static void pause_listener(net_hand_over *h)
+{
+    uv_poll_stop(&h->listener);
+    uv_timer_start(&h->retry, on_retry, RETRY_MS, 0);
+}
+
 static void on_connect(uv_poll_t *listener, int status, int events)
 {
     net_hand_over *h = listener->data;
@@ -414,8 +431,10 @@ static void on_connect(uv_poll_t *listener, int status, int events)
     (void)status;
     (void)events;
     int fd = accept4(h->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
+        pause_listener(h);
         return;
+    }
     const char *obstacle = find_obstacle(h);
     if (!has_our_user(fd, &pid))
         obstacle = "the new process has another user";
@@ -459,7 +478,8 @@ void net_hand_over_open(net_hand_over *h, struct weir_server *server, void *serv
                          .listen_fd = -1,
                          .fd = -1};
     uv_timer_init(uv, &h->timer);
-    h->timer.data = h;
+    uv_timer_init(uv, &h->retry);
+    h->timer.data = h->retry.data = h;
 }
 
 void net_hand_over_cancel(net_hand_over *h)

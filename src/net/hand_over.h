@@ -40,7 +40,7 @@ typedef struct net_hand_over {
     uv_loop_t *uv;
     uv_poll_t listener, channel;
     uv_process_t child;
-    uv_timer_t timer;
+    uv_timer_t timer, retry;
     weir_listen_socket socket_file;
     int listen_fd, fd; /* -1: none */
     int pid;           /* of the new process */

@@ -47,6 +47,20 @@ static void on_done(void *ctx, int pid)
     seen.done_pid = pid;
 }
 
+static port_counter shortages; /* how many calls of accept4() fail next */
+
+int __real_accept4(int fd, struct sockaddr *a, socklen_t *len, int flags);
+int __wrap_accept4(int fd, struct sockaddr *a, socklen_t *len, int flags);
+int __wrap_accept4(int fd, struct sockaddr *a, socklen_t *len, int flags)
+{
+    uint64_t left = port_load_relaxed(&shortages);
+    if (left == 0)
+        return __real_accept4(fd, a, len, flags);
+    port_store_relaxed(&shortages, left - 1);
+    errno = EMFILE;
+    return -1;
+}
+
 static char meeting[96], path[96];
 
 /* A server with three loops, a TCP address, a Unix socket and a socket for hand-overs. */
@@ -184,6 +198,28 @@ static void failures(void **unused)
     assert_int_equal(stat(path, &st), 0);
     unlink(meeting);
     expect_refusal(meeting, "meeting: No such file or directory");
+    stop(&f);
+}
+
+/* Without descriptors, accepting pauses for 100 ms. */
+static void out_of_descriptors(void **unused)
+{
+    (void)unused;
+    static net_passed p;
+    fixture f;
+    net_take_over t;
+    prepare_old(&f);
+    start(&f);
+    port_store_relaxed(&shortages, 3);
+    int64_t began_ns = port_steady_ns();
+    begin(&t, &p);
+    assert_true(port_steady_ns() - began_ns > 200 * ms_ns);
+    assert_int_equal(port_load_relaxed(&shortages), 0);
+    expect_text(&f, "hand-over: process ");
+    close(t.memory);
+    close(t.fd);
+    net_passed_close(&p, false);
+    expect_text(&f, "hand-over-failed: ");
     stop(&f);
 }
 
@@ -327,13 +363,10 @@ static void without_an_old_process(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sockets_are_passed),
-        cmocka_unit_test(failures),
-        cmocka_unit_test(programs),
-        cmocka_unit_test(no_program),
-        cmocka_unit_test(messages),
-        cmocka_unit_test(given_up),
-        cmocka_unit_test(without_an_old_process),
+        cmocka_unit_test(sockets_are_passed), cmocka_unit_test(failures),
+        cmocka_unit_test(out_of_descriptors), cmocka_unit_test(programs),
+        cmocka_unit_test(no_program),         cmocka_unit_test(messages),
+        cmocka_unit_test(given_up),           cmocka_unit_test(without_an_old_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

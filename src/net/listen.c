@@ -69,18 +69,23 @@ static bool read_host(const char *host, bool in_brackets, int port, address *ret
     return uv_ip4_addr(host, port, &ret->ip4) == 0;
 }
 
+/* Returns NULL, or why no socket can have this path. */
+static const char *read_path(const char *text, address *ret)
+{
+    size_t len = strlen(text);
+    *ret = (address){.path = {.sun_family = AF_UNIX}};
+    if (len >= sizeof ret->path.sun_path)
+        return "expected a socket path of at most 107 bytes";
+    memcpy(ret->path.sun_path, text, len);
+    return NULL;
+}
+
 /* Returns NULL, or why the address is invalid. */
 static const char *read_address(const char *text, address *ret)
 {
+    if (text[0] == '/')
+        return read_path(text, ret);
     *ret = (address){0};
-    if (text[0] == '/') {
-        size_t len = strlen(text);
-        if (len >= sizeof ret->path.sun_path)
-            return "expected a socket path of at most 107 bytes";
-        ret->path.sun_family = AF_UNIX;
-        memcpy(ret->path.sun_path, text, len);
-        return NULL;
-    }
     char host[64];
     const char *colon = strrchr(text, ':');
     bool in_brackets = text[0] == '[' && colon && colon > text && colon[-1] == ']';
@@ -344,7 +349,7 @@ weir_status weir_listen_packets(weir_listen_socket *ret, const char *path, int *
 {
     report r = {path, ret_error, size};
     address a;
-    const char *wrong = read_address(path, &a);
+    const char *wrong = read_path(path, &a);
     if (wrong)
         return refuse(&r, wrong);
     *ret = (weir_listen_socket){.is_tcp = false};
@@ -380,8 +385,8 @@ bool weir_listen_adopt(int fd, weir_listen_socket *ret)
 static int try_directory(const char *path)
 {
     char dir[WEIR_LISTEN_ADDRESS_MAX];
-    size_t len = (size_t)(strrchr(path, '/') - path);
-    snprintf(dir, sizeof dir, "%.*s", len > 0 ? (int)len : 1, path);
+    const char *slash = strrchr(path, '/');
+    snprintf(dir, sizeof dir, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
     return faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
@@ -401,22 +406,34 @@ static int try_tcp(const address *a)
     return 0;
 }
 
-weir_listen_trial weir_listen_try(const char *text, char *ret_error, size_t size)
+/*  wrong  why the address is invalid; NULL if it is not. */
+static weir_listen_trial try_address(const report *r, const address *a, const char *wrong)
 {
-    report r = {text, ret_error, size};
-    address a;
     struct stat st;
-    const char *wrong = read_address(text, &a);
-    bool is_tcp = !wrong && a.any.sa_family != AF_UNIX;
-    if (!wrong && !is_tcp && lstat(text, &st) == 0 && !S_ISSOCK(st.st_mode))
+    bool is_tcp = !wrong && a->any.sa_family != AF_UNIX;
+    if (!wrong && !is_tcp && lstat(r->text, &st) == 0 && !S_ISSOCK(st.st_mode))
         wrong = not_a_socket;
-    int err = wrong ? 0 : is_tcp ? try_tcp(&a) : try_path(&a);
+    int err = wrong ? 0 : is_tcp ? try_tcp(a) : try_path(a);
     if (err == EADDRINUSE)
         return WEIR_LISTEN_IN_USE;
     if (!wrong && err == 0)
         return WEIR_LISTEN_FREE;
-    (void)(wrong ? refuse(&r, wrong) : refuse_errno(&r, err));
+    (void)(wrong ? refuse(r, wrong) : refuse_errno(r, err));
     return WEIR_LISTEN_IMPOSSIBLE;
+}
+
+weir_listen_trial weir_listen_try(const char *text, char *ret_error, size_t size)
+{
+    address a;
+    const char *wrong = read_address(text, &a);
+    return try_address(&(report){text, ret_error, size}, &a, wrong);
+}
+
+weir_listen_trial weir_listen_try_packets(const char *path, char *ret_error, size_t size)
+{
+    address a;
+    const char *wrong = read_path(path, &a);
+    return try_address(&(report){path, ret_error, size}, &a, wrong);
 }
 
 void weir_listen_inherit(weir_listen_socket *l)

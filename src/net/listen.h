@@ -42,7 +42,7 @@ typedef struct weir_listen_socket {
 WEIR_NODISCARD weir_status weir_listen_open(weir_listen_socket *ret, const char *address,
                                             int *ret_fds, unsigned n, char *ret_error, size_t size);
 
-/* Listens at a path for processes of the same user, with messages instead of bytes
+/* Listens at a path, which may be relative, for processes of the same user, with messages instead of bytes
  * (SOCK_SEQPACKET). Otherwise as weir_listen_open(). */
 WEIR_NODISCARD weir_status weir_listen_packets(weir_listen_socket *ret, const char *path,
                                                int *ret_fd, char *ret_error, size_t size);
@@ -74,6 +74,9 @@ typedef enum weir_listen_trial {
  * socket file.
  *  ret_error  as in weir_listen_open(); written on WEIR_LISTEN_IMPOSSIBLE. */
 weir_listen_trial weir_listen_try(const char *address, char *ret_error, size_t size);
+
+/* The same for weir_listen_packets(). */
+weir_listen_trial weir_listen_try_packets(const char *path, char *ret_error, size_t size);
 
 /* Takes over the socket file of a socket that another process has passed, if it created one. */
 void weir_listen_inherit(weir_listen_socket *l);

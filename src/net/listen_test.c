@@ -320,6 +320,39 @@ int __wrap_faccessat(int at, const char *path, int mode, int flags)
     return access(path, F_OK);
 }
 
+/* A socket of a hand-over has any path, also one that would be an address. */
+static void check_packets(void **unused)
+{
+    (void)unused;
+    static const char *const names[] = {"socket", "./socket", "127.0.0.1:0"};
+    char error[256] = "", text[109];
+    int fd, here = open(".", O_RDONLY | O_CLOEXEC);
+    weir_listen_socket l;
+    assert_int_equal(chdir(dir), 0);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct stat st;
+        assert_int_equal(weir_listen_try_packets(names[i], error, sizeof error), WEIR_LISTEN_FREE);
+        assert_string_equal(access_path, ".");
+        assert_int_equal(weir_listen_packets(&l, names[i], &fd, error, sizeof error), WEIR_OK);
+        assert_string_equal(l.text, names[i]);
+        assert_int_equal(stat(names[i], &st), 0);
+        assert_true(S_ISSOCK(st.st_mode));
+        assert_int_equal(weir_listen_try_packets(names[i], error, sizeof error),
+                         WEIR_LISTEN_IN_USE);
+        weir_listen_remove(&l);
+        close(fd);
+    }
+    memset(text, 'x', sizeof text);
+    text[108] = '\0';
+    assert_int_equal(weir_listen_packets(&l, text, &fd, error, sizeof error), WEIR_E_IO);
+    assert_non_null(strstr(error, ": expected a socket path of at most 107 bytes"));
+    assert_int_equal(weir_listen_try_packets(text, error, sizeof error), WEIR_LISTEN_IMPOSSIBLE);
+    text[107] = '\0';
+    assert_int_equal(weir_listen_try_packets(text, error, sizeof error), WEIR_LISTEN_FREE);
+    assert_int_equal(fchdir(here), 0);
+    close(here);
+}
+
 static void check_trials_of_socket_files(void **unused)
 {
     (void)unused;
@@ -427,6 +460,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(check_errors, begin, end),
         cmocka_unit_test_setup_teardown(check_long_addresses, begin, end),
         cmocka_unit_test_setup_teardown(check_trials_of_tcp, begin, end),
+        cmocka_unit_test_setup_teardown(check_packets, begin, end),
         cmocka_unit_test_setup_teardown(check_trials_of_socket_files, begin, end),
         cmocka_unit_test_setup_teardown(check_stale_and_busy_files, begin, end),
         cmocka_unit_test_setup_teardown(check_peers, begin, end),
