@@ -4,7 +4,7 @@
  * reported at its position in the file. An address or a state file in use is only a warning: a file
  * is often checked before a running daemon reloads it. */
 
-#define _GNU_SOURCE /* faccessat() with AT_EACCESS */
+#define _GNU_SOURCE /* faccessat() with AT_EACCESS, memmem() */
 
 #include "cmd/config/keys.h"
 #include "cmd/kit/units.h"
@@ -22,6 +22,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -31,10 +32,11 @@
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-static void check_address(config_reader *r, const config_place *place, const char *address)
+static void check_address(config_reader *r, const config_place *place, const char *address,
+                          weir_listen_trial try(const char *, char *, size_t))
 {
     char error[320];
-    switch (weir_listen_try(address, error, sizeof error)) {
+    switch (try(address, error, sizeof error)) {
     case WEIR_LISTEN_FREE:
         break;
     case WEIR_LISTEN_IN_USE:
@@ -77,7 +79,7 @@ static void check_tls_files(config_reader *r, const config_place *place, const c
 static void check_entry(config_reader *r, const config_place *entry, const config_listen *listen)
 {
     const config_place address = config_below(entry, "address"), tls = config_below(entry, "tls");
-    check_address(r, address.node ? &address : entry, listen->address);
+    check_address(r, address.node ? &address : entry, listen->address, weir_listen_try);
     if (listen->tls_choice == CONFIG_TLS_OWN)
         check_tls_files(r, &tls, &listen->tls);
 }
@@ -99,7 +101,7 @@ static void check_addresses(config_reader *r, const config_place *root)
             check_entry(r, &entry, next);
     }
     for (; next < end; next++) /* defaults, which are not in the file */
-        check_address(r, root, next->address);
+        check_address(r, root, next->address, weir_listen_try);
 }
 
 /* ---- the state file -------------------------------------------------------------------------- */
@@ -205,13 +207,59 @@ static void check_redis_tls(config_reader *r, const config_place *root)
     net_tls_close(opened);
 }
 
+/* ---- passwords ------------------------------------------------------------------------------- */
+
+static void warn_if_readable(config_reader *r, const config_place *place, const char *path)
+{
+    struct stat st;
+    if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IROTH))
+        config_warn(r->errors, place,
+                    "all users of this machine can read this password, because %.200s has the mode "
+                    "%04o; expected at most 0640",
+                    path, (unsigned)st.st_mode & 07777U);
+}
+
+/* Whether a value is in the file itself, and not in a variable. */
+static bool is_written_out(const config_node *n)
+{
+    return n->kind == CONFIG_SCALAR && n->len > 0 &&
+           !memmem(n->file->text + n->begin, n->end - n->begin, "${", 2);
+}
+
+/* Warns of passwords of a map and the maps below that all users can read.
+ *  last  the file of the last password that was written out; one warning for a file is enough. */
+static void check_passwords(config_reader *r, const config_place *map, const config_errors **last)
+{
+    for (const config_node *key = map->node->first; key; key = key->next) {
+        const config_place below = {.up = map, .key = key, .node = key->value};
+        bool here = strcmp(key->text, "password") == 0;
+        bool named = strcmp(key->text, "password_file") == 0;
+        config_place entry = {0};
+        while ((here || named) && config_next_entry(&below, &entry)) {
+            const config_errors *file = entry.node->file;
+            if (named) {
+                warn_if_readable(r, &entry, config_resolve_path(r, entry.node->text));
+            } else if (file != *last && is_written_out(entry.node)) {
+                warn_if_readable(r, &entry, file->file);
+                *last = file;
+            }
+        }
+        if (!here && key->value->kind == CONFIG_MAP && strcmp(key->text, "policies") != 0)
+            check_passwords(r, &below, last);
+    }
+}
+
 void config_preflight(config_reader *r)
 {
     const config_place root = {.node = r->root};
-    const config_place tls = config_below(&root, "tls");
+    const config_place tls = config_below(&root, "tls"),
+                       hand_over = config_below(&root, "hand_over");
     if (r->config->tls.cert)
         check_tls_files(r, &tls, &r->config->tls);
     check_addresses(r, &root);
+    if (r->config->hand_over)
+        check_address(r, &hand_over, r->config->hand_over, weir_listen_try_packets);
     check_state_file(r, &root);
     check_redis_tls(r, &root);
+    check_passwords(r, &root, &(const config_errors *){NULL});
 }

@@ -115,6 +115,9 @@ static void check_places(void **unused)
          "weir.yaml:1:25: error: listen.unix: "},
         {"listen: {resp: 0, grpc: /nothing/there/socket}\n",
          "weir.yaml:1:25: error: listen.grpc: "},
+        {"listen: {resp: 0}\nhand_over: socket\n", ""},
+        {"listen: {resp: 0}\nhand_over: junk\n",
+         "weir.yaml:2:12: error: hand_over: cannot listen on junk: a file that is not a socket "},
         {"listen: {resp: 0}\ntls: {cert: junk, key: junk}\n", "weir.yaml:2:13: error: tls.cert: "},
         {"listen: {resp: {address: 0, tls: {cert: junk, key: junk}}}\n",
          "weir.yaml:1:41: error: listen.resp.tls.cert: "},
@@ -194,12 +197,60 @@ static void check_in_use(void **unused)
     (void)unlink("state.lock");
 }
 
+#define READABLE(file)                                                                             \
+    "all users of this machine can read this password, because " file                              \
+    " has the mode 0644; expected at most 0640\n"
+
+/* Passwords that all users can read are a warning, at the first of them in the file. */
+static void check_passwords(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *yaml;
+        mode_t config, file;
+        const char *warning; /* NULL: there is none */
+    } rows[] = {
+        {"password: s3cret\n", 0644, 0600,
+         "weir.yaml:2:11: warning: password: " READABLE("weir.yaml")},
+        {"password: s3cret\n", 0640, 0644, NULL},
+        {"password: ${WEIR_A}\n", 0644, 0644, NULL},
+        {"password_file: pw\n", 0644, 0640, NULL},
+        {"password_file: pw\n", 0600, 0644,
+         "weir.yaml:2:16: warning: password_file: " READABLE("pw")},
+        {"users: {a: {password: [x, yy], may: take}}\n", 0644, 0600,
+         "weir.yaml:2:24: warning: users.a.password: " READABLE("weir.yaml")},
+        {"users: {a: {password_file: [own, pw], may: take}}\n", 0644, 0644,
+         "weir.yaml:2:34: warning: users.a.password_file[1]: " READABLE("pw")},
+        {"redis: {url: redis://h, password: x}\n", 0644, 0600,
+         "weir.yaml:2:35: warning: redis.password: " READABLE("weir.yaml")},
+        {"policies: {password: gcra 1/s}\n", 0644, 0644, NULL},
+    };
+    write_junk("pw", 20);
+    write_junk("own", 20);
+    assert_int_equal(chmod("own", 0600), 0);
+    assert_int_equal(setenv("WEIR_A", "one", 1), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char yaml[200];
+        assert_int_equal(chmod("weir.yaml", rows[i].config), 0);
+        assert_int_equal(chmod("pw", rows[i].file), 0);
+        snprintf(yaml, sizeof yaml, "listen: {resp: 0}\n%s", rows[i].yaml);
+        assert_int_equal(preflight(yaml), WEIR_OK);
+        const char *found = strstr(errors, "all users of"), *expected = rows[i].warning;
+        assert_null(found ? strstr(found + 1, "all users of") : NULL);
+        if (expected ? !found || !strstr(errors, expected) : found != NULL)
+            fail_msg("%sexpected: %s\nfound: %s", yaml, expected ? expected : "none", errors);
+    }
+    (void)unlink("pw");
+    (void)unlink("own");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(check_space),
         cmocka_unit_test(check_places),
         cmocka_unit_test(check_in_use),
+        cmocka_unit_test(check_passwords),
     };
     weir_use_guests();
     return cmocka_run_group_tests_name("config-preflight", tests, make_dir, remove_dir);
