@@ -95,13 +95,6 @@ static void check_rules_max(void **unused)
     (void)rmdir("limits");
 }
 
-static int end(void **unused)
-{
-    (void)unused;
-    free(errors);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,5 +103,7 @@ int main(void)
         cmocka_unit_test(check_rules_max),
     };
     weir_use_guests();
-    return cmocka_run_group_tests_name("limitador-section", tests, NULL, end);
+    int failed = cmocka_run_group_tests_name("limitador-section", tests, make_dir, remove_dir);
+    free(errors);
+    return failed;
 }
