@@ -534,13 +534,14 @@ static int check_file(const char *path, const char *against, check_kind kind, ch
         output == CHECK_QUIET ? (config_sink){print_errors, stderr} : config_print_to(stderr);
     weir_config *config = NULL;
     bool valid = load(path, kind, &zones, &sink, &config) == WEIR_OK;
-    if (valid && output == CHECK_SUMMARY) {
+    if (valid) {
         int64_t grace_ns = config->grace_ns;
         config->grace_ns = config_grace_ns(config); /* the default depends on the addresses */
-        print_valid(path, kind, config);
+        if (output == CHECK_SUMMARY)
+            print_valid(path, kind, config);
+        else if (output == CHECK_PRINT)
+            config_print(config, stdout);
         config->grace_ns = grace_ns; /* as it is compared */
-    } else if (valid && output == CHECK_PRINT) {
-        config_print(config, stdout);
     }
     if (valid && against)
         valid = compare(against, path, &zones, config, output == CHECK_SUMMARY);

@@ -454,6 +454,8 @@ static const mistake mistakes[] = {
     {"weir take: KEY is empty\n", "take api ''"},
     {"weir take: POLICY is empty\n", "take '' a"},
     {"weir top: POLICY is empty\n", "top ''"},
+    {"weir commit: unknown option '-1'; to pass it as an argument, write -- before it\n",
+     "commit 7 -1"},
     {"weir take: unknown option '--coast', " OF_TAKE "; see weir take --help\n",
      "take --coast 1 api a"},
     {"weir peek: unknown option '--keys', " OF_TAKE "; see weir peek --help\n",

@@ -43,6 +43,9 @@ int options_next(const char *command, int argc, char **argv, const struct option
         fprintf(stderr, "%s: %s needs a value\n", command, found);
     } else if (has_value(found, optopt, known)) {
         fprintf(stderr, "%s: %s: the option takes no value\n", command, found);
+    } else if (optopt >= '0' && optopt <= '9') { /* a negative number */
+        fprintf(stderr, "%s: unknown option '%s'; to pass it as an argument, write -- before it\n",
+                command, found);
     } else {
         if (optopt)
             fprintf(stderr, "%s: unknown option '-%c'", command, optopt);

@@ -269,11 +269,9 @@ static void check_reset(void **state)
     weir_image *m = must_open(f), *second = NULL;
     memset(weir_image_parts_get(m).large.at, 9, LARGE);
     f->options.reset = true;
-    must_refuse(f, WEIR_E_BUSY,
-                "the state file is in use by this process; stop it before you reset the file");
+    must_refuse(f, WEIR_E_BUSY, "the state file is in use by this process; stop it first");
     f->options.shared = true;
-    must_refuse(f, WEIR_E_BUSY,
-                "the state file is in use by this process; stop it before you reset the file");
+    must_refuse(f, WEIR_E_BUSY, "the state file is in use by this process; stop it first");
     f->options.shared = false;
     weir_image_close(m);
     m = must_open(f);

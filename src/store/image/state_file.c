@@ -207,7 +207,7 @@ static weir_status take_in_use(weir_state_file *f, const weir_store_options *opt
     if (f->is_first || locked)
         return WEIR_OK;
     return weir_state_file_used_error(options, f->fd,
-                                      options->reset ? "; stop it before you reset the file"
+                                      options->reset ? "; stop it first"
                                       : f->shared    ? ", which does not set 'shared'"
                                                   : "; use another file, or set 'shared' in both");
 }
