@@ -258,7 +258,7 @@ static void other_files(void **unused)
     }
 }
 
-/* A key without a value is no second value. */
+/* A key without a value is not a second value. */
 static void empty_keys(void **unused)
 {
     (void)unused;

@@ -180,7 +180,7 @@ static void read_address(config_reader *r, const config_place *place, config_lis
                      listen->address, without_password);
     else if (listen->is_public && !may_be_public(r, listen))
         config_error(r->errors, place,
-                     "other machines can reach %s and there is no password; set password, "
+                     "other machines can reach %s and there is no password; set users, password, "
                      "password_file or tls.client_ca, or insecure: true to accept every client",
                      listen->address);
     else if (listen->is_public && listen->proxy_protocol && !trusts_proxies(r))
