@@ -42,8 +42,8 @@ typedef struct weir_listen_socket {
 WEIR_NODISCARD weir_status weir_listen_open(weir_listen_socket *ret, const char *address,
                                             int *ret_fds, unsigned n, char *ret_error, size_t size);
 
-/* Listens at a path, which may be relative, for processes of the same user, with messages instead of bytes
- * (SOCK_SEQPACKET). Otherwise as weir_listen_open(). */
+/* Listens at a path, which may be relative, for processes of the same user, with messages
+ * instead of bytes (SOCK_SEQPACKET). Otherwise as weir_listen_open(). */
 WEIR_NODISCARD weir_status weir_listen_packets(weir_listen_socket *ret, const char *path,
                                                int *ret_fd, char *ret_error, size_t size);
 

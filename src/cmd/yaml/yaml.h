@@ -87,8 +87,8 @@ typedef struct config_sink {
     void *ctx;
 } config_sink;
 
-/* Prints "FILE:LINE:COL: error: PATH: TEXT" (or "warning"). Then prints the line, if it is shown, and
- * a caret below the position. */
+/* Prints "FILE:LINE:COL: error: PATH: TEXT" (or "warning"). Then prints the line, if it is shown,
+ * and a caret below the position. */
 void config_problem_print(FILE *out, const config_problem *problem);
 
 /* Returns a sink that prints to `out`. */
