@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 from kit.generations import Generations, GrpcLoad, HttpLoad, RespLoad, await_more, check_charges, under_load, with_grpc
 from kit.http import fetch
@@ -438,12 +439,24 @@ def engine_redis(box):
                               f"redis: {{url: 'redis://{HOST}:{server.port}', on_error: closed}}").start()
     until(lambda: fetch(d.ports["http"], "/readyz").status == 200, "the first process is connected")
     with under_load(d, (RespLoad, RespLoad, HttpLoad)) as loads:
-        for _ in range(4):
+        for _ in range(2):
             await_more(loads)
             d.hand_over()
         await_more(loads)
     check_charges(d, loads)
     equal([load.denied for load in loads], [0, 0, 0])
+    before, old = len(d.log_text()), d.pid
+    server.pause()
+    d.send()
+    until(lambda: d.said("started", before), "the new process starts")
+    paused = time.monotonic()
+    until(lambda: d.said("taken-over", before) or time.monotonic() > paused + 0.3, "it does not serve")
+    equal(d.said("taken-over", before), [])
+    server.resume()
+    until(lambda: d.said("taken-over", before), "it serves")
+    d.pid = int(re.search(r"process (\d+) takes over", d.log_text()[before:])[1])
+    d.await_end(old)
+    d.charge()
     before = len(d.log_text())
     server.kill()
     until(lambda: d.said("redis-down", before), "the server is gone")
