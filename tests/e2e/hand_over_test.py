@@ -230,6 +230,7 @@ def states_stay(box, **more):
         equal(client.call("WEIR.PEEK", "few", "room")[2], 2)
         equal(client.call("WEIR.CANCEL", held)[:3], [1, 5, 5])
         equal(client.call("WEIR.PEEK", "few", "room")[2], 5)
+    equal(not_taken_over(d), [])
     d.end()
 
 
@@ -291,6 +292,13 @@ def memory_prefault(box):
         d.hand_over()
         equal(d.charged(), 1)
     d.end()
+
+
+def memory_exhausted(box):
+    d = Generations(box, memory="{size: 1g}")
+    d.spawn(["prlimit", f"--as={1 << 30}", box.weir, "serve", d.config])
+    equal(d.process.wait(PATIENCE_S), 1)
+    expect(' not-started error="memory: out of memory"' in d.log_text(), d.log_text())
 
 
 def slow_program(box, d):
@@ -509,9 +517,9 @@ def notifications(box):
 
 TESTS = (hand_overs_under_load, other_numbers_of_threads, take_over, nobody_to_take_over_from, bad_configuration,
          other_size, killed_new_process, second_signal, lent_state_file, notifications, memory_under_load,
-         memory_has_all, memory_of_another_size, memory_without_a_socket, memory_prefault, memory_killed_new,
-         memory_killed_old, file_has_all,
-         forgotten, ends_of_connections, engine_redis, first_of_a_container)
+         memory_has_all, memory_of_another_size, memory_without_a_socket, memory_prefault, memory_exhausted,
+         memory_killed_new, memory_killed_old, file_has_all, forgotten, ends_of_connections, engine_redis,
+         first_of_a_container)
 
 if __name__ == "__main__":
     sys.exit(run(TESTS, sys.argv, needs_redis=False))
